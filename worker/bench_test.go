@@ -1,0 +1,99 @@
+package worker
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// wide has so many sequence bits that no benchmark reaches its ceiling.
+func wide() Layout {
+	return Layout{Epoch: twitterEpoch, Unit: time.Millisecond, TimeBits: 41, WorkerBits: 2, SequenceBits: 20}
+}
+
+func benchGenerator(b *testing.B, l Layout) *Generator {
+	b.Helper()
+	g, err := NewGenerator(GeneratorConfig{Layout: l, Worker: 1, Clock: systemClock{}, Rollback: leafRule{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	g.Extend(l.MaxTick())
+	return g
+}
+
+func BenchmarkNext(b *testing.B) {
+	g, ctx := benchGenerator(b, wide()), context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := g.Next(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkNextParallel(b *testing.B) {
+	g, ctx := benchGenerator(b, wide()), context.Background()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := g.Next(ctx); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}
+
+// BenchmarkReserve64 is what a pipelined read costs: ns/op is for one ID.
+func BenchmarkReserve64(b *testing.B) {
+	g, ctx := benchGenerator(b, wide()), context.Background()
+	for n := 0; n < b.N; {
+		run, err := g.Reserve(ctx, 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		n += run.Len
+	}
+}
+
+// The two below run at the ceiling of the default layout and tell what part of
+// 4,096 IDs a millisecond they reach, and the CPU time an ID costs.
+func BenchmarkCeiling(b *testing.B) {
+	g, ctx := benchGenerator(b, Leaf()), context.Background()
+	atCeiling(b, func() error { _, err := g.Next(ctx); return err })
+}
+
+// BenchmarkCeilingSpinning is the same with the wait that most generators in
+// the field have: reading the clock until it moves.
+func BenchmarkCeilingSpinning(b *testing.B) {
+	g := benchGenerator(b, Leaf())
+	atCeiling(b, func() error {
+		for {
+			run, _, err := g.Try(1, false)
+			if err != nil || run.Len > 0 {
+				return err
+			}
+		}
+	})
+}
+
+func atCeiling(b *testing.B, next func() error) {
+	cpu, start := cpuTime(b), time.Now()
+	for range b.N {
+		if err := next(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	wall := time.Since(start)
+	b.ReportMetric(100*float64(b.N)/(4096*float64(wall)/float64(time.Millisecond)), "%ceiling")
+	b.ReportMetric(float64(cpuTime(b)-cpu)/float64(b.N), "cpu-ns/ID")
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

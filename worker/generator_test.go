@@ -1,0 +1,453 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/atomic"
+	"pgregory.net/rapid"
+)
+
+// manualClock is moved by the test; sleeping on it moves it too.
+type manualClock struct{ ns atomic.Int64 }
+
+func (c *manualClock) Now() int64           { return c.ns.Load() }
+func (c *manualClock) step(d time.Duration) { c.ns.Add(int64(d)) }
+func (c *manualClock) sleep(_ context.Context, d time.Duration) error {
+	c.step(d)
+	return nil
+}
+
+type systemClock struct{}
+
+func (systemClock) Now() int64 { return time.Now().UnixNano() }
+
+// leafRule stands in for timeguard's.
+type leafRule struct{}
+
+func (leafRule) Wait(behind time.Duration) (time.Duration, bool) {
+	return 2 * behind, behind <= 5*time.Millisecond
+}
+
+const forever = Tick(1<<41 - 1)
+
+func newManual(t testing.TB, change func(*GeneratorConfig)) (*Generator, *manualClock) {
+	t.Helper()
+	c := &manualClock{}
+	c.ns.Store(time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC).UnixNano())
+	cfg := GeneratorConfig{Layout: Leaf(), Worker: 7, Clock: c, Rollback: leafRule{}, Sleep: c.sleep, SequenceStart: StartZero}
+	if change != nil {
+		change(&cfg)
+	}
+	g, err := NewGenerator(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Extend(cfg.Layout.MaxTick())
+	return g, c
+}
+
+func mustNext(t testing.TB, g *Generator) ID {
+	t.Helper()
+	id, err := g.Next(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestNextCarriesItsFields(t *testing.T) {
+	g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.Layout = Twitter(); cfg.Datacenter, cfg.Worker = 3, 31 })
+	for want := range int64(3) {
+		f, err := Twitter().Decode(mustNext(t, g))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f != (Fields{Twitter().TickAt(c.Now()), 3, 31, want}) {
+			t.Fatalf("%+v", f)
+		}
+	}
+}
+
+func TestATickThatRunsOutIsWaitedFor(t *testing.T) {
+	g, c := newManual(t, func(cfg *GeneratorConfig) {
+		cfg.SequenceStart = StartRandom
+		cfg.Rand = func(n uint32) uint32 { return n - 1 }
+	})
+	first := Leaf().TickAt(c.Now())
+	for range 4096 - 99 {
+		mustNext(t, g)
+	}
+	if tick := Leaf().TickAt(c.Now()); tick != first {
+		t.Fatalf("the clock moved %d ticks before the tick ran out", tick-first)
+	}
+	f, _ := Leaf().Decode(mustNext(t, g))
+	if f.Tick != first+1 || f.Sequence != 0 {
+		t.Fatalf("after the tick ran out: %+v; want tick %d from 0", f, first+1)
+	}
+}
+
+func TestFirstSequenceOfATick(t *testing.T) {
+	rows := []struct {
+		name  string
+		start SequenceStart
+		made  int64 // in the tick before, which began at `first`
+		first int64
+		want  int64
+	}{
+		{"random", StartRandom, 1, 42, 42},
+		{"zero", StartZero, 10, 0, 0},
+		{"carry on", StartCarryOn, 10, 0, 10},
+		{"carry on, past the middle", StartCarryOn, 3000, 0, 0},
+		{"random, after a full tick", StartRandom, 4096 - 42, 42, 0},
+		{"carry on, after a full tick", StartCarryOn, 4096, 0, 0},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.SequenceStart = r.start; cfg.Rand = func(uint32) uint32 { return 42 } })
+			if f, _ := Leaf().Decode(mustNext(t, g)); f.Sequence != r.first {
+				t.Fatalf("first of all: %d, want %d", f.Sequence, r.first)
+			}
+			for range r.made - 1 {
+				mustNext(t, g)
+			}
+			c.step(time.Millisecond)
+			if f, _ := Leaf().Decode(mustNext(t, g)); f.Sequence != r.want {
+				t.Fatalf("%d, want %d", f.Sequence, r.want)
+			}
+		})
+	}
+}
+
+// At one ID a tick the low bits must not all be the same.
+func TestRandomStartSpreadsLowRates(t *testing.T) {
+	g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.SequenceStart = StartRandom })
+	odd := 0
+	for range 1000 {
+		odd += int(mustNext(t, g) & 1)
+		c.step(time.Millisecond)
+	}
+	if odd < 350 || odd > 650 {
+		t.Errorf("%d of 1000 are odd", odd)
+	}
+}
+
+func TestRollback(t *testing.T) {
+	rows := []struct {
+		name   string
+		step   time.Duration
+		behind time.Duration // 0: served, after waiting
+	}{
+		{"within the tick", -300 * time.Microsecond, 0},
+		{"3 ms", -3 * time.Millisecond, 0},
+		{"5 ms, the most that is waited for", -5 * time.Millisecond, 0},
+		{"just over", -5*time.Millisecond - 1, 5*time.Millisecond + 1},
+		{"an hour", -time.Hour, time.Hour},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			g, c := newManual(t, nil)
+			c.ns.Store(c.ns.Load() / 1e6 * 1e6)
+			before := mustNext(t, g)
+			c.step(r.step)
+			id, err := g.Next(context.Background())
+			if r.behind == 0 {
+				if err != nil || id <= before {
+					t.Fatalf("%d after %d, %v", id, before, err)
+				}
+				return
+			}
+			var behind *BehindError
+			if !errors.As(err, &behind) || behind.Behind != r.behind {
+				t.Fatalf("%d, %v; want behind by %s", id, err, r.behind)
+			}
+			c.step(r.behind) // and heals by itself
+			if id := mustNext(t, g); id <= before {
+				t.Fatalf("%d after %d", id, before)
+			}
+		})
+	}
+}
+
+// A clock that stays back after the wait is refused: the rule waits once.
+func TestRollbackIsWaitedForOnce(t *testing.T) {
+	sleeps := 0
+	g, c := newManual(t, func(cfg *GeneratorConfig) {
+		cfg.Sleep = func(context.Context, time.Duration) error { sleeps++; return nil }
+	})
+	mustNext(t, g)
+	c.step(-3 * time.Millisecond)
+	var behind *BehindError
+	if _, err := g.Next(context.Background()); !errors.As(err, &behind) || sleeps != 1 {
+		t.Fatalf("%v after %d sleeps", err, sleeps)
+	}
+}
+
+func TestLimitAndFloor(t *testing.T) {
+	g, c := newManual(t, nil)
+	now := Leaf().TickAt(c.Now())
+	bounded, err := NewGenerator(GeneratorConfig{Layout: Leaf(), Clock: c, Rollback: leafRule{}, Floor: now + 10, Sleep: c.sleep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bounded.Next(context.Background()); err == nil {
+		t.Fatal("an ID without a bound")
+	}
+	bounded.Extend(now + 12)
+	bounded.Extend(now + 11) // never goes down
+	if bounded.Limit() != now+12 {
+		t.Fatalf("limit %d", bounded.Limit())
+	}
+	var behind *BehindError
+	if _, err := bounded.Next(context.Background()); !errors.As(err, &behind) {
+		t.Fatalf("9 ms before the floor: %v", err)
+	}
+	if bounded.End() != now+10 {
+		t.Fatalf("nothing reserved, end %d, floor %d", bounded.End(), now+10)
+	}
+	c.step(10 * time.Millisecond)
+	f, _ := Leaf().Decode(mustNext(t, bounded))
+	if f.Tick != now+10 || bounded.End() != now+11 {
+		t.Fatalf("%+v, end %d", f, bounded.End())
+	}
+	c.step(2 * time.Millisecond)
+	if _, err := bounded.Next(context.Background()); !errors.Is(err, ErrLimit) {
+		t.Fatalf("at the limit: %v", err)
+	}
+	_ = g
+}
+
+func TestTimeFieldUsedUp(t *testing.T) {
+	l := Leaf()
+	l.TimeBits = 8
+	g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.Layout = l })
+	g.Extend(1 << 40)
+	c.ns.Store((l.Epoch + 255) * 1e6)
+	if f, _ := l.Decode(mustNext(t, g)); f.Tick != 255 {
+		t.Fatalf("%+v", f)
+	}
+	c.step(time.Millisecond)
+	if _, err := g.Next(context.Background()); !errors.Is(err, ErrTimeExhausted) {
+		t.Fatal(err)
+	}
+}
+
+func TestClose(t *testing.T) {
+	g, c := newManual(t, nil)
+	mustNext(t, g)
+	end := Leaf().TickAt(c.Now()) + 1
+	g.Close()
+	g.Close()
+	if _, err := g.Next(context.Background()); !errors.Is(err, ErrClosed) {
+		t.Fatal(err)
+	}
+	if g.End() != end {
+		t.Fatalf("end %d, want %d", g.End(), end)
+	}
+}
+
+// After Close has returned no reservation succeeds, and none reaches End.
+func TestCloseIsFinalForEverybody(t *testing.T) {
+	g, err := NewGenerator(GeneratorConfig{Layout: Leaf(), Clock: systemClock{}, Rollback: leafRule{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Extend(forever)
+	var highest atomic.Int64
+	var wg sync.WaitGroup
+	started := make(chan struct{}, 8)
+	for range 8 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				id, err := g.Next(context.Background())
+				if err != nil {
+					if !errors.Is(err, ErrClosed) {
+						t.Error(err)
+					}
+					return
+				}
+				for {
+					h := highest.Load()
+					if int64(id) <= h || highest.CompareAndSwap(h, int64(id)) {
+						break
+					}
+				}
+				if i == 10 {
+					started <- struct{}{}
+				}
+			}
+		})
+	}
+	for range 8 {
+		<-started
+	}
+	g.Close()
+	end := g.End()
+	wg.Wait()
+	if f, _ := Leaf().Decode(ID(highest.Load())); f.Tick >= end {
+		t.Errorf("tick %d was issued, End said %d", f.Tick, end)
+	}
+}
+
+func TestNoDuplicatesBetweenGoroutines(t *testing.T) {
+	l := Leaf()
+	l.SequenceBits = 18 // enough that the ceiling does not slow the race down
+	l.TimeBits = 35
+	l.Unit = 64 * time.Millisecond
+	g, err := NewGenerator(GeneratorConfig{Layout: l, Clock: systemClock{}, Rollback: leafRule{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Extend(l.MaxTick())
+	const goroutines, each = 8, 20_000
+	all := make([][]ID, goroutines)
+	var wg sync.WaitGroup
+	for i := range goroutines {
+		wg.Go(func() {
+			ids := make([]ID, 0, each)
+			for len(ids) < each {
+				run, err := g.Reserve(context.Background(), 1+i*3)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for k := range run.Len {
+					ids = append(ids, run.At(k))
+				}
+			}
+			if !slices.IsSorted(ids) {
+				t.Error("not increasing within a goroutine")
+			}
+			all[i] = ids
+		})
+	}
+	wg.Wait()
+	merged := slices.Concat(all...)
+	slices.Sort(merged)
+	if n := len(slices.Compact(slices.Clone(merged))); n != len(merged) {
+		t.Errorf("%d IDs, %d different", len(merged), n)
+	}
+}
+
+func TestWaitersAtTheCeilingShareOneSleep(t *testing.T) {
+	var sleeps atomic.Int64
+	asleep := make(chan struct{}, 64)
+	wake := make(chan struct{})
+	g, c := newManual(t, func(cfg *GeneratorConfig) {
+		cfg.Sleep = func(context.Context, time.Duration) error {
+			sleeps.Add(1)
+			asleep <- struct{}{}
+			<-wake
+			return nil
+		}
+	})
+	if run, err := g.Reserve(context.Background(), 5000); err != nil || run.Len != 4096 {
+		t.Fatalf("%d, %v", run.Len, err)
+	}
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if _, err := g.Next(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	<-asleep
+	c.step(time.Millisecond)
+	close(wake)
+	wg.Wait()
+	// Those that found the gate shut shared the first sleep; only one that
+	// came after it opened, and before the clock was seen, may sleep again.
+	if n := sleeps.Load(); n > 20 {
+		t.Errorf("%d sleeps", n)
+	}
+}
+
+func TestContextEndsALongWait(t *testing.T) {
+	l := Leaf()
+	l.Unit = time.Second
+	g, _ := newManual(t, func(cfg *GeneratorConfig) { cfg.Layout = l; cfg.Sleep = nil })
+	if run, err := g.Reserve(context.Background(), 5000); err != nil || run.Len != 4096 {
+		t.Fatalf("%d, %v", run.Len, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { _, err := g.Next(ctx); done <- err }()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+}
+
+// Whatever the clock does, positions only grow and stay in the issue rule.
+func TestIssueRule(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := anyLayout(t)
+		l.SequenceBits = min(l.SequenceBits, 6)
+		c := &manualClock{}
+		c.ns.Store(max(l.Epoch, 1) * 1e6)
+		floor := Tick(rapid.Int64Range(0, min(50, int64(l.MaxTick()))).Draw(t, "floor"))
+		g, err := NewGenerator(GeneratorConfig{
+			Layout: l, Clock: c, Rollback: leafRule{}, Floor: floor, Sleep: c.sleep,
+			SequenceStart: SequenceStart(rapid.IntRange(0, 2).Draw(t, "start")),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit, last := floor, Fields{Tick: floor, Sequence: -1}
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+			switch rapid.IntRange(0, 4).Draw(t, "do") {
+			case 0:
+				c.step(time.Duration(rapid.Int64Range(-20, 200).Draw(t, "step")) * l.Unit / 10)
+			case 1:
+				to := floor + Tick(rapid.Int64Range(-5, 100).Draw(t, "limit"))
+				g.Extend(to)
+				limit = max(limit, min(to, l.MaxTick()+1))
+			default:
+				run, _, err := g.Try(rapid.IntRange(1, 100).Draw(t, "n"), rapid.Bool().Draw(t, "waited"))
+				if err != nil {
+					continue
+				}
+				for i := range run.Len {
+					f, err := l.Decode(run.At(i))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if f.Tick < floor || f.Tick >= limit || f.Tick != l.TickAt(c.Now()) {
+						t.Fatalf("tick %d outside [%d, %d) at %d", f.Tick, floor, limit, l.TickAt(c.Now()))
+					}
+					if f.Tick < last.Tick || f.Tick == last.Tick && f.Sequence <= last.Sequence {
+						t.Fatalf("%+v after %+v", f, last)
+					}
+					last = f
+				}
+			}
+		}
+		if end := g.End(); last.Sequence >= 0 && end != last.Tick+1 {
+			t.Fatalf("end %d after %+v", end, last)
+		}
+	})
+}
+
+func TestNewGeneratorRefuses(t *testing.T) {
+	ok := GeneratorConfig{Layout: Leaf(), Clock: systemClock{}, Rollback: leafRule{}}
+	for name, change := range map[string]func(*GeneratorConfig){
+		"no clock":                func(c *GeneratorConfig) { c.Clock = nil },
+		"no rule":                 func(c *GeneratorConfig) { c.Rollback = nil },
+		"no layout":               func(c *GeneratorConfig) { c.Layout = Layout{} },
+		"worker beyond its bits":  func(c *GeneratorConfig) { c.Worker = 1024 },
+		"datacenter without bits": func(c *GeneratorConfig) { c.Datacenter = 1 },
+		"floor beyond the layout": func(c *GeneratorConfig) { c.Floor = 1 << 41 },
+		"floor before the epoch":  func(c *GeneratorConfig) { c.Floor = -1 },
+	} {
+		cfg := ok
+		change(&cfg)
+		if _, err := NewGenerator(cfg); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
