@@ -1,0 +1,38 @@
+package timeguard
+
+import "time"
+
+// DefaultReserve is how far ahead of the clock the reserved bound is kept on
+// the local disk; MaxReserve is what it has to stay below, so that a restart
+// after a crash waits a few seconds at most.
+const (
+	DefaultReserve = 3 * time.Second
+	MaxReserve     = 10 * time.Second
+)
+
+// MinLease is the lease of a node that has just begun.
+const MinLease = time.Minute
+
+// Lease is how far ahead of the clock the lease bound is pushed: a minute and
+// twice the time this node has served, over its restarts, up to most. Young
+// nodes have short leases so that pods that come and go do not use up slots.
+func Lease(most, served time.Duration) time.Duration {
+	if served >= most/2 {
+		return most
+	}
+	return min(most, MinLease+2*max(0, served))
+}
+
+// NextReserved is the next reserved bound M: a window ahead of the clock, not
+// beyond the lease bound H, and never lower than it was. Instants are in Unix
+// milliseconds.
+func NextReserved(m, now, h int64, window time.Duration) int64 {
+	return max(m, min(now+window.Milliseconds(), h))
+}
+
+// NextLease is the next lease bound H: a lease ahead of the clock, and never
+// lower than what the slot or our own file says. Instants are in Unix
+// milliseconds.
+func NextLease(slotH, fileH, now int64, lease time.Duration) int64 {
+	return max(slotH, fileH, now+lease.Milliseconds())
+}

@@ -1,0 +1,179 @@
+package timeguard
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// fakeClock is three clocks that a test moves.
+type fakeClock struct{ wall, mono, boot int64 }
+
+func (c *fakeClock) Wall() int64 { return c.wall }
+func (c *fakeClock) Mono() int64 { return c.mono }
+func (c *fakeClock) Boot() int64 { return c.boot }
+
+// pass lets time go by on all of them.
+func (c *fakeClock) pass(d time.Duration) {
+	c.wall += int64(d)
+	c.mono += int64(d)
+	c.boot += int64(d)
+}
+
+func (c *fakeClock) step(d time.Duration) { c.wall += int64(d) }
+
+func newFake() *fakeClock {
+	return &fakeClock{wall: 1_800_000_000_000_000_000, mono: 12345, boot: 99999}
+}
+
+func TestIssuingFollows(t *testing.T) {
+	rows := []struct {
+		name    string
+		step    time.Duration
+		suspend time.Duration
+		follows bool
+	}{
+		{"nothing", 0, 0, true},
+		{"forward within tolerance", time.Second, 0, true},
+		{"forward beyond", time.Second + time.Millisecond, 0, false},
+		{"a year ahead", 365 * 24 * time.Hour, 0, false},
+		{"back 3 ms", -3 * time.Millisecond, 0, true},
+		{"back an hour", -time.Hour, 0, true},
+		{"an hour of suspend", 0, time.Hour, true},
+		{"suspend and a leap", time.Hour, time.Hour, false},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			clock := newFake()
+			c := NewIssuing(clock)
+			clock.pass(time.Millisecond)
+			before := c.Now()
+			clock.wall += int64(r.step + r.suspend)
+			clock.boot += int64(r.suspend)
+			clock.pass(time.Millisecond)
+			want, ahead := clock.wall, time.Duration(0)
+			if !r.follows {
+				want, ahead = before+int64(time.Millisecond), r.step+r.suspend
+			}
+			if got := c.Now(); got != want {
+				t.Errorf("%s off", time.Duration(got-want))
+			}
+			if got := c.Ahead(); got != ahead {
+				t.Errorf("ahead %s, want %s", got, ahead)
+			}
+		})
+	}
+}
+
+func TestIssuingConfirm(t *testing.T) {
+	clock := newFake()
+	c := NewIssuing(clock)
+	clock.step(time.Hour)
+	clock.pass(time.Millisecond)
+	if c.Ahead() != time.Hour {
+		t.Fatalf("ahead %s", c.Ahead())
+	}
+	c.Confirm(2 * time.Hour) // of another leap: no
+	if c.Now() == clock.wall {
+		t.Fatal("followed a leap that nobody confirmed")
+	}
+	c.Confirm(time.Hour)
+	if c.Now() != clock.wall || c.Ahead() != 0 {
+		t.Fatalf("%s behind after confirmation", time.Duration(clock.wall-c.Now()))
+	}
+	c.Confirm(0)
+	if c.Now() != clock.wall {
+		t.Fatal("confirming nothing changed the clock")
+	}
+}
+
+func TestIssuingForgetsALeapThatWentBack(t *testing.T) {
+	clock := newFake()
+	c := NewIssuing(clock)
+	clock.step(time.Hour)
+	clock.pass(time.Minute)
+	if c.Ahead() == 0 {
+		t.Fatal("leap not seen")
+	}
+	clock.step(-time.Hour)
+	clock.pass(time.Millisecond)
+	if c.Ahead() != 0 || c.Now() != clock.wall {
+		t.Fatalf("ahead %s, off %s", c.Ahead(), time.Duration(c.Now()-clock.wall))
+	}
+}
+
+// However the wall clock is stepped, the issuing clock is never ahead of it by
+// more than what a step back within the sampling interval leaves, and gets
+// ahead of monotonic time by at most the tolerance a sample.
+func TestIssuingNeverLeaps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		clock := newFake()
+		c := NewIssuing(clock)
+		last := c.Now()
+		for range rapid.IntRange(1, 50).Draw(t, "steps") {
+			elapsed := time.Duration(rapid.Int64Range(0, int64(2*time.Second)).Draw(t, "pass"))
+			clock.pass(elapsed)
+			clock.step(time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "step")))
+			now := c.Now()
+			if time.Duration(now-last) > elapsed+LeapTolerance {
+				t.Fatalf("leapt %s in %s", time.Duration(now-last), elapsed)
+			}
+			if elapsed >= sampleEvery && now > clock.wall {
+				t.Fatalf("%s ahead of the wall clock", time.Duration(now-clock.wall))
+			}
+			last = now
+		}
+	})
+}
+
+// An interrupted sample must not shift the clock.
+type interruptedClock struct {
+	fakeClock
+	interrupts int
+}
+
+func (c *interruptedClock) Wall() int64 {
+	wall := c.wall
+	if c.interrupts > 0 {
+		c.interrupts--
+		c.pass(10 * time.Millisecond)
+	}
+	return wall
+}
+
+func TestIssuingRetriesAnInterruptedSample(t *testing.T) {
+	clock := &interruptedClock{fakeClock: *newFake()}
+	c := NewIssuing(clock)
+	clock.interrupts = 2
+	clock.pass(time.Second)
+	if got := c.Now(); got != clock.wall {
+		t.Errorf("off by %s", time.Duration(got-clock.wall))
+	}
+}
+
+func TestIssuingConcurrently(t *testing.T) {
+	c := NewIssuing(System())
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 20_000 {
+				if off := time.Duration(c.Now() - time.Now().UnixNano()).Abs(); off > time.Second {
+					t.Errorf("off by %s", off)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkIssuingNow(b *testing.B) {
+	c := NewIssuing(System())
+	var sum int64
+	for b.Loop() {
+		sum += c.Now()
+	}
+	_ = sum
+}

@@ -1,0 +1,144 @@
+package timeguard
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestLeafRule(t *testing.T) {
+	for behind, ok := range map[time.Duration]bool{
+		1: true, 3 * time.Millisecond: true, 5 * time.Millisecond: true,
+		5*time.Millisecond + 1: false, time.Hour: false,
+	} {
+		if pause, got := (LeafRule{}).Wait(behind); got != ok || pause != 2*behind {
+			t.Errorf("%s: %s, %v", behind, pause, got)
+		}
+	}
+}
+
+func TestStartWait(t *testing.T) {
+	rows := []struct {
+		now, floor int64
+		wait       time.Duration
+		ok         bool
+	}{
+		{1000, 900, 0, true},
+		{1000, 1000, 0, true},
+		{1000, 4000, 3 * time.Second, true},
+		{1000, 11000, 10 * time.Second, true},
+		{1000, 11001, 10*time.Second + time.Millisecond, false},
+	}
+	for _, r := range rows {
+		if wait, ok := StartWait(r.now, r.floor); wait != r.wait || ok != r.ok {
+			t.Errorf("%+v: %s, %v", r, wait, ok)
+		}
+	}
+}
+
+func TestLease(t *testing.T) {
+	day := 24 * time.Hour
+	rows := []struct{ most, served, want time.Duration }{
+		{day, 0, time.Minute},
+		{day, -time.Hour, time.Minute}, // a file whose count is wrong
+		{day, time.Minute, 3 * time.Minute},
+		{day, 12 * time.Hour, day},
+		{day, 1<<63 - 1, day},
+		{30 * time.Second, 0, 30 * time.Second},
+	}
+	for _, r := range rows {
+		if got := Lease(r.most, r.served); got != r.want {
+			t.Errorf("%+v: %s", r, got)
+		}
+	}
+}
+
+func TestBoundsNeverGoDown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		instant := rapid.Int64Range(0, 1<<45)
+		m, now, h, fileH := instant.Draw(t, "m"), instant.Draw(t, "now"), instant.Draw(t, "h"), instant.Draw(t, "fileH")
+		window := time.Duration(rapid.Int64Range(1, int64(MaxReserve)).Draw(t, "window"))
+		lease := time.Duration(rapid.Int64Range(0, int64(48*time.Hour)).Draw(t, "lease"))
+		next := NextReserved(m, now, h, window)
+		if next < m || next > max(m, h) || next > max(m, now+window.Milliseconds()) {
+			t.Fatalf("M %d -> %d at %d below H %d", m, next, now, h)
+		}
+		if nh := NextLease(h, fileH, now, lease); nh < h || nh < fileH || nh < now+lease.Milliseconds() {
+			t.Fatalf("H %d, %d -> %d", h, fileH, nh)
+		}
+	})
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+func TestMeasureOffset(t *testing.T) {
+	rows := []struct {
+		name              string
+		sent, acked, mark int64
+		want              Offset
+	}{
+		{"exact", 1000, 1000, 1000, Offset{0, ms(1)}},
+		{"midway", 1000, 1010, 1005, Offset{0, ms(6)}},
+		{"ahead", 6000, 6002, 1001, Offset{ms(5000), ms(2)}},
+		{"behind", 1000, 1002, 6001, Offset{ms(-5000), ms(2)}},
+		{"stepped back meanwhile", 1000, 900, 1000, Offset{0, ms(1)}},
+	}
+	for _, r := range rows {
+		if got := MeasureOffset(r.sent, r.acked, r.mark); got != r.want {
+			t.Errorf("%s: %+v, want %+v", r.name, got, r.want)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	leader := Offset{}
+	at := func(ahead ...int64) (o []Offset) {
+		o = append(o, leader)
+		for _, a := range ahead {
+			o = append(o, Offset{ms(a), ms(2)})
+		}
+		return o
+	}
+	hour := int64(time.Hour / time.Millisecond)
+	rows := []struct {
+		name    string
+		own     int64
+		voters  []Offset
+		wrong   bool
+		against int
+	}{
+		{"nobody to ask", 0, nil, false, 0},
+		{"the leader alone", hour, at(), true, 1},
+		{"within tolerance", 5000, at(0, 0), false, 0},
+		{"just beyond, but within the error", 5002, at(), false, 0},
+		{"one of five an hour off: it", hour, at(1, -1, 0, 2), true, 5},
+		{"one of five an hour off: the others", 0, at(hour, 1, -1, 2), false, 1},
+		{"the leader an hour off", 0, []Offset{{Ahead: ms(hour)}, {}, {}}, false, 1},
+		{"a draw", 0, at(hour), false, 1},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			v := Judge(Offset{ms(r.own), ms(2)}, r.voters, SkewTolerance)
+			if v.Wrong() != r.wrong || v.Against != r.against || v.Verified() != (len(r.voters) > 0) {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+}
+
+func TestRounds(t *testing.T) {
+	good, bad, nobody := Verdict{Voters: 3}, Verdict{Voters: 3, Against: 2}, Verdict{}
+	var r Rounds
+	for i, row := range []struct {
+		v    Verdict
+		want bool
+	}{
+		{bad, false}, {bad, false}, {good, false},
+		{bad, false}, {bad, false}, {nobody, false}, {bad, true}, {bad, true}, {nobody, true}, {good, false},
+	} {
+		if got := r.Add(row.v); got != row.want {
+			t.Errorf("round %d: %v", i, got)
+		}
+	}
+}
