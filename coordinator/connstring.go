@@ -1,0 +1,164 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+const defaultPort = 2181
+
+// Connect is a parsed connect string: where the ZooKeeper servers are, and
+// below which of their records everything of ours lives.
+type Connect struct {
+	Hosts  []string // "host:port" each, IPv6 addresses in brackets
+	Chroot string   // "" or "/a/b"
+}
+
+// String is the connect string in its full form.
+func (c Connect) String() string { return strings.Join(c.Hosts, ",") + c.Chroot }
+
+// ParseConnect reads "host:port,host:port/chroot". The port defaults to 2181,
+// the chroot to none, and "/" means none as well. Names are not looked up.
+func ParseConnect(s string) (Connect, error) {
+	fail := func(err error) (Connect, error) {
+		return Connect{}, fmt.Errorf("coordinator: connect string %q: %w", s, err)
+	}
+	list, chroot := strings.TrimSpace(s), ""
+	if strings.Contains(list, "://") {
+		return fail(errors.New("no scheme is expected, only host:port,host:port/chroot"))
+	}
+	if i := strings.IndexByte(list, '/'); i >= 0 {
+		list, chroot = list[:i], list[i:]
+	}
+	if chroot == "/" {
+		chroot = ""
+	}
+	if chroot != "" {
+		// A comma there is legal in ZooKeeper but always a chroot given per host.
+		if strings.Contains(chroot, ",") {
+			return fail(errors.New("the chroot goes once, after the last host"))
+		}
+		if err := checkPath(chroot); err != nil {
+			return fail(fmt.Errorf("chroot: %w", err))
+		}
+		if chroot == "/zookeeper" || strings.HasPrefix(chroot, "/zookeeper/") {
+			return fail(errors.New("chroot: /zookeeper is reserved for ZooKeeper itself"))
+		}
+	}
+	if strings.TrimSpace(list) == "" {
+		return fail(errors.New("no host"))
+	}
+	var hosts []string
+	for entry := range strings.SplitSeq(list, ",") {
+		host, err := parseHost(strings.TrimSpace(entry))
+		if err != nil {
+			return fail(err)
+		}
+		hosts = append(hosts, host)
+	}
+	return Connect{Hosts: hosts, Chroot: chroot}, nil
+}
+
+func parseHost(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("empty host between commas")
+	}
+	host, port := s, ""
+	switch {
+	case s[0] == '[':
+		end := strings.IndexByte(s, ']')
+		if end < 0 {
+			return "", fmt.Errorf("host %q: bracket not closed", s)
+		}
+		host = s[1:end]
+		if ip, err := netip.ParseAddr(host); err != nil || !ip.Is6() {
+			return "", fmt.Errorf("host %q: not an IPv6 address in the brackets", s)
+		}
+		rest := s[end+1:]
+		if rest != "" && rest[0] != ':' {
+			return "", fmt.Errorf("host %q: %q after the bracket", s, rest)
+		}
+		if rest != "" {
+			port = rest[1:]
+			if port == "" {
+				return "", fmt.Errorf("host %q: port missing after the colon", s)
+			}
+		}
+	case strings.Count(s, ":") > 1:
+		return "", fmt.Errorf("host %q: an IPv6 address goes in brackets, as [::1]:2181", s)
+	default:
+		var colon bool
+		host, port, colon = strings.Cut(s, ":")
+		if host == "" {
+			return "", fmt.Errorf("host %q: name missing before the colon", s)
+		}
+		if colon && port == "" {
+			return "", fmt.Errorf("host %q: port missing after the colon", s)
+		}
+		for _, r := range host {
+			switch {
+			case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '.', r == '_':
+			default:
+				return "", fmt.Errorf("host %q: unexpected %q", s, r)
+			}
+		}
+	}
+	n := defaultPort
+	if port != "" {
+		u, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || u == 0 {
+			return "", fmt.Errorf("host %q: port %q is not between 1 and 65535", s, port)
+		}
+		n = int(u)
+	}
+	return net.JoinHostPort(host, strconv.Itoa(n)), nil
+}
+
+// checkPath holds a path against ZooKeeper's own rules, so that what it would
+// refuse is refused before anything is sent, and by every Store alike.
+func checkPath(path string) error {
+	if path == "/" {
+		return nil
+	}
+	if path == "" || path[0] != '/' {
+		return fmt.Errorf("path %q does not begin with a slash", path)
+	}
+	if !utf8.ValidString(path) {
+		return fmt.Errorf("path %q is not UTF-8", path)
+	}
+	for part := range strings.SplitSeq(path[1:], "/") {
+		switch part {
+		case "":
+			return fmt.Errorf("path %q has an empty part or ends in a slash", path)
+		case ".", "..":
+			return fmt.Errorf("path %q has a relative part", path)
+		}
+		for _, r := range part {
+			if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xe000 && r <= 0xf8ff || r >= 0xfff0 {
+				return fmt.Errorf("path %q holds %U, which ZooKeeper does not take", path, r)
+			}
+		}
+	}
+	return nil
+}
+
+// checkCluster holds a cluster's name against what can be one part of a path.
+func checkCluster(name string) error {
+	if name == "" || len(name) > 64 {
+		return fmt.Errorf("coordinator: cluster name %q is not of 1 to 64 characters", name)
+	}
+	for i, r := range name {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+		case i > 0 && (r == '.' || r == '_' || r == '-'):
+		default:
+			return fmt.Errorf("coordinator: cluster name %q: letters, digits, and after the first also . _ -", name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,293 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// MemSession is one client of a Mem. Like a real one it comes back with a new
+// session by itself after its old one has ended. A client that is dropped
+// without Close leaves its ephemeral records until Expire.
+type MemSession struct {
+	m *Mem
+
+	// Guarded by m.mu.
+	id          int64
+	closed      bool
+	partitioned bool
+	fault       func(Call) Fault
+	view        memTree // what reads see while the client lags; nil for the present
+}
+
+var _ Store = (*MemSession)(nil)
+
+// Call is a call that is about to be made.
+type Call struct {
+	Op   string // get, children, create, set, delete, multi, sync, ensure root
+	Path string // "/" for multi and ensure root
+	Ops  []Op   // of a multi
+}
+
+// Write tells whether the call changes anything.
+func (c Call) Write() bool {
+	switch c.Op {
+	case "get", "children", "sync":
+		return false
+	}
+	return true
+}
+
+// Fault is what happens to a call.
+type Fault int
+
+const (
+	// NoFault lets the call through.
+	NoFault Fault = iota
+	// FailBefore loses the request: ErrUnreachable, not applied.
+	FailBefore
+	// FailAfter loses the acknowledgement: applied, and ErrUnreachable.
+	FailAfter
+	// Hang is a frozen server: not applied, and ErrUnreachable when the
+	// context is done and not before.
+	Hang
+)
+
+var (
+	errFault       = errors.New("injected fault")
+	errPartitioned = errors.New("partitioned")
+)
+
+// SetFault has every call ask f what is to happen to it. f may use the Mem
+// and its sessions. nil ends it.
+func (s *MemSession) SetFault(f func(Call) Fault) {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.fault = f
+}
+
+// Partition cuts the client off: its calls fail at once and are not applied.
+// Its session lives on until Expire.
+func (s *MemSession) Partition() {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.partitioned = true
+}
+
+// Heal ends Partition.
+func (s *MemSession) Heal() {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.partitioned = false
+}
+
+// Expire ends the session in the server: its ephemeral records go, and the
+// next use of the client begins a new one.
+func (s *MemSession) Expire() {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.m.expire(s.id)
+}
+
+// Lag puts the client on a server that has fallen behind: it reads what there
+// is now until its next Sync or write.
+func (s *MemSession) Lag() {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.view = s.m.tree.clone()
+}
+
+// SessionID is part of Store.
+func (s *MemSession) SessionID() int64 {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	if s.closed || s.partitioned {
+		return 0
+	}
+	s.connect()
+	return s.id
+}
+
+// connect begins a session if there is none. Called under m.mu.
+func (s *MemSession) connect() {
+	if s.m.live[s.id] {
+		return
+	}
+	s.m.lastSession++
+	s.m.zxid++
+	s.id, s.view = s.m.lastSession, nil
+	s.m.live[s.id] = true
+}
+
+// do runs apply, unless something is to go wrong.
+func (s *MemSession) do(ctx context.Context, c Call, apply func(t memTree, x txn) error) error {
+	unreachable := func(why error) error {
+		return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, c.Op, c.Path, why)
+	}
+	s.m.mu.Lock()
+	ask := s.fault
+	s.m.mu.Unlock()
+	fault := NoFault
+	if ask != nil {
+		fault = ask(c) // not under mu
+	}
+	if fault == Hang {
+		<-ctx.Done()
+	}
+	if err := ctx.Err(); err != nil {
+		return unreachable(err)
+	}
+
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	switch {
+	case s.closed:
+		return unreachable(errClosed)
+	case s.partitioned:
+		return unreachable(errPartitioned)
+	case fault == FailBefore:
+		return unreachable(errFault)
+	}
+	s.connect()
+	if c.Write() {
+		s.m.zxid++ // a failed write takes one as well
+	}
+	if c.Write() || c.Op == "sync" {
+		s.view = nil
+	}
+	tree := s.m.tree
+	if s.view != nil {
+		tree = s.view
+	}
+	err := apply(tree, txn{zxid: s.m.zxid, now: s.m.clock(), session: s.id})
+	if fault == FailAfter {
+		return unreachable(errFault)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s %s", err, c.Op, c.Path)
+	}
+	return nil
+}
+
+// Get is part of Store.
+func (s *MemSession) Get(ctx context.Context, path string) (data []byte, stat Stat, err error) {
+	if err := checkCall("get", path); err != nil {
+		return nil, Stat{}, err
+	}
+	err = s.do(ctx, Call{Op: "get", Path: path}, func(t memTree, _ txn) error {
+		node, err := t.check(path, AnyVersion)
+		if err == nil {
+			data, stat = slices.Clone(node.data), node.stat
+		}
+		return err
+	})
+	if err != nil {
+		return nil, Stat{}, err
+	}
+	return data, stat, nil
+}
+
+// Children is part of Store.
+func (s *MemSession) Children(ctx context.Context, path string) (names []string, err error) {
+	if err := checkCall("children", path); err != nil {
+		return nil, err
+	}
+	err = s.do(ctx, Call{Op: "children", Path: path}, func(t memTree, _ txn) error {
+		node, err := t.check(path, AnyVersion)
+		if err == nil {
+			names = slices.Sorted(maps.Keys(node.kids))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return names, nil
+}
+
+// Create is part of Store.
+func (s *MemSession) Create(ctx context.Context, path string, data []byte, kind Kind) (made string, err error) {
+	if err := checkCreate(path, data, kind); err != nil {
+		return "", err
+	}
+	err = s.do(ctx, Call{Op: "create", Path: path}, func(t memTree, x txn) error {
+		made, err = t.create(x, path, data, kind)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return made, nil
+}
+
+// Set is part of Store.
+func (s *MemSession) Set(ctx context.Context, path string, data []byte, version int32) (stat Stat, err error) {
+	if err := errors.Join(checkCall("set", path), checkSize("set", path, len(data))); err != nil {
+		return Stat{}, err
+	}
+	err = s.do(ctx, Call{Op: "set", Path: path}, func(t memTree, x txn) error {
+		stat, err = t.set(x, path, data, version)
+		return err
+	})
+	if err != nil {
+		return Stat{}, err
+	}
+	return stat, nil
+}
+
+// Delete is part of Store.
+func (s *MemSession) Delete(ctx context.Context, path string, version int32) error {
+	if err := checkCall("delete", path); err != nil {
+		return err
+	}
+	return s.do(ctx, Call{Op: "delete", Path: path}, func(t memTree, _ txn) error {
+		return t.delete(path, version)
+	})
+}
+
+// Multi is part of Store.
+func (s *MemSession) Multi(ctx context.Context, ops ...Op) error {
+	if err := checkOps(ops); err != nil || len(ops) == 0 {
+		return err
+	}
+	return s.do(ctx, Call{Op: "multi", Path: "/", Ops: ops}, func(t memTree, x txn) error {
+		failed, err := t.multi(x, ops)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, describeOp(failed, ops[failed]))
+		}
+		return nil
+	})
+}
+
+// Sync is part of Store.
+func (s *MemSession) Sync(ctx context.Context, path string) error {
+	if err := checkCall("sync", path); err != nil {
+		return err
+	}
+	return s.do(ctx, Call{Op: "sync", Path: path}, func(memTree, txn) error { return nil })
+}
+
+// EnsureRoot is part of Store.
+func (s *MemSession) EnsureRoot(ctx context.Context) error {
+	return s.do(ctx, Call{Op: "ensure root", Path: "/"}, func(t memTree, x txn) error {
+		for _, p := range append([]string{"/"}, rootDirs[:]...) {
+			if _, err := t.create(x, p, nil, Persistent); err != nil && !errors.Is(err, ErrExists) {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Close is part of Store.
+func (s *MemSession) Close() error {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	if !s.closed && !s.partitioned {
+		s.m.expire(s.id) // a partitioned client cannot say goodbye
+	}
+	s.closed = true
+	return nil
+}

@@ -1,0 +1,105 @@
+package coordinator
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+var errEphemeralParent = errors.New("coordinator: ephemeral records may not have children")
+
+// Mem is a ZooKeeper in memory, for development and for tests that need
+// faults in the right place: it starts no goroutine and reads no clock but the
+// one it is given. Its clients are sessions; see MemSession for the faults.
+type Mem struct {
+	clock func() int64
+
+	mu          sync.Mutex // guards what follows, and the sessions' fields
+	tree        memTree
+	zxid        int64
+	live        map[int64]bool // the sessions that have not ended
+	lastSession int64
+}
+
+// NewMem makes an empty server, standalone: its leader epoch is 0. The clock
+// gives Unix milliseconds; nil means the real one.
+func NewMem(clock func() int64) *Mem {
+	if clock == nil {
+		clock = func() int64 { return time.Now().UnixMilli() }
+	}
+	return &Mem{clock: clock, tree: make(memTree), live: make(map[int64]bool), lastSession: 1 << 56}
+}
+
+// Session makes a client. It has no session of the server's until it is used.
+func (m *Mem) Session() *MemSession { return &MemSession{m: m} }
+
+// SetEpoch is the election of a leader: zxids go on from this epoch's first.
+func (m *Mem) SetEpoch(epoch uint32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.zxid = int64(epoch) << 32
+}
+
+// Wipe loses all data and all sessions; clients come back with new ones. The
+// zxids start again, from epoch 1 if this has been an ensemble, else from 0.
+func (m *Mem) Wipe() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tree = make(memTree)
+	clear(m.live)
+	m.zxid = min(m.zxid>>32, 1) << 32
+}
+
+// MemSnapshot is a copy of a server's data.
+type MemSnapshot struct {
+	tree memTree
+	zxid int64
+}
+
+// Snapshot copies the data as they are now.
+func (m *Mem) Snapshot() *MemSnapshot {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &MemSnapshot{m.tree.clone(), m.zxid}
+}
+
+// Restore puts an old copy in the place of the data, zxids included: they are
+// issued again, as by a standalone server. An ensemble elects a leader then:
+// SetEpoch. All sessions are lost, but the ephemeral records in the copy stay
+// until ExpireOrphans, as they do in ZooKeeper for one session timeout.
+func (m *Mem) Restore(s *MemSnapshot) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tree, m.zxid = s.tree.clone(), s.zxid
+	clear(m.live)
+}
+
+// ExpireOrphans removes the ephemeral records that belong to no session.
+func (m *Mem) ExpireOrphans() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.zxid++
+	m.tree.removeEphemerals(func(owner int64) bool { return !m.live[owner] })
+}
+
+// SetCreateCount sets what the next sequential record below path is numbered.
+func (m *Mem) SetCreateCount(path string, n int32) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	node, ok := m.tree[path]
+	if !ok {
+		return ErrNoNode
+	}
+	node.created = n
+	return nil
+}
+
+// expire ends a session. Called under mu.
+func (m *Mem) expire(id int64) {
+	if !m.live[id] {
+		return
+	}
+	m.zxid++
+	delete(m.live, id)
+	m.tree.removeEphemerals(func(owner int64) bool { return owner == id })
+}

@@ -1,0 +1,71 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+)
+
+// rootDirs is what EnsureRoot makes below the root.
+var rootDirs = [...]string{"/tickets", "/workers", "/live"}
+
+// maxRequest bounds what is sent in one request: a server closes the
+// connection of whoever sends more than 1 MiB.
+const maxRequest = 1_000_000
+
+// The checks that every Store makes before anything else.
+
+func checkCall(op, path string) error {
+	if err := checkPath(path); err != nil {
+		return fmt.Errorf("coordinator: %s: %w", op, err)
+	}
+	return nil
+}
+
+func checkSize(op, path string, n int) error {
+	if n > maxRequest {
+		return fmt.Errorf("coordinator: %s %s: %d bytes are more than ZooKeeper takes", op, path, n)
+	}
+	return nil
+}
+
+func checkCreate(path string, data []byte, kind Kind) error {
+	if kind < Persistent || kind > Ephemeral {
+		return fmt.Errorf("coordinator: create %s: no such kind of record: %d", path, kind)
+	}
+	if path == "/" {
+		return errors.New("coordinator: create /: the root is EnsureRoot's to make")
+	}
+	return errors.Join(checkCall("create", path), checkSize("create", path, len(data)))
+}
+
+func checkOps(ops []Op) error {
+	total := 0
+	for _, op := range ops {
+		_, path, n := opParts(op)
+		if path == "" {
+			return fmt.Errorf("coordinator: multi: unknown operation or empty path: %T", op)
+		}
+		if err := checkCall("multi", path); err != nil {
+			return err
+		}
+		total += n + len(path) + 64
+	}
+	return checkSize("multi", fmt.Sprintf("of %d", len(ops)), total)
+}
+
+func opParts(op Op) (name, path string, size int) {
+	switch op := op.(type) {
+	case CheckOp:
+		return "check", op.Path, 0
+	case CreateOp:
+		return "create", op.Path, len(op.Data)
+	case SetOp:
+		return "set", op.Path, len(op.Data)
+	}
+	return "", "", 0
+}
+
+func describeOp(i int, op Op) string {
+	name, path, _ := opParts(op)
+	return fmt.Sprintf("operation %d, %s %s", i, name, path)
+}

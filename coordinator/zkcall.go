@@ -1,0 +1,88 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// call runs f, which takes as long as it takes, and returns by the deadline of
+// ctx or after CallTimeout. An f that was left behind ends when its client
+// loses the connection, at the latest with the client, which waits for it.
+func call[T any](ctx context.Context, z *ZK, op, path string, f func(*zk.Conn) (T, error)) (T, error) {
+	var none T
+	ctx, cancel := context.WithTimeout(ctx, z.cfg.CallTimeout)
+	defer cancel()
+	c, err := z.acquire(ctx)
+	if err != nil {
+		return none, z.unreachable(op, path, err)
+	}
+	type result struct {
+		val T
+		err error
+	}
+	done := make(chan result, 1) // room for one whom nobody waits for
+	go func() {
+		defer c.calls.Done()
+		val, err := f(c.conn)
+		done <- result{val, err}
+	}()
+	select {
+	case r := <-done:
+		return r.val, mapErr(op, path, r.err)
+	case <-ctx.Done():
+		return none, z.unreachable(op, path, ctx.Err())
+	}
+}
+
+var errClosed = errors.New("the store is closed")
+
+// acquire waits for a client with a session. The caller owes calls.Done.
+func (z *ZK) acquire(ctx context.Context) (*zkClient, error) {
+	for {
+		z.mu.Lock()
+		closed, denied, c, changed := z.closed, z.denied, z.client, z.changed
+		if z.sid != 0 && !closed && ctx.Err() == nil {
+			c.calls.Add(1)
+			z.mu.Unlock()
+			return c, nil
+		}
+		z.mu.Unlock()
+		switch {
+		case closed:
+			return nil, errClosed
+		case denied != nil:
+			return nil, denied
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// unreachable says which call got no answer, and what is known about why.
+func (z *ZK) unreachable(op, path string, err error) error {
+	if errors.Is(err, ErrDenied) {
+		return fmt.Errorf("%w (for %s %s)", err, op, path)
+	}
+	z.mu.Lock()
+	c := z.client
+	z.mu.Unlock()
+	if c != nil && !errors.Is(err, errClosed) {
+		if last := c.lastError(); last != nil {
+			return fmt.Errorf("%w: %s %s: %w (last attempt to connect: %v)", ErrUnreachable, op, path, err, last)
+		}
+	}
+	return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, err)
+}
+
+// user is the part of DigestAuth that may be shown.
+func (z *ZK) user() string {
+	user, _, _ := strings.Cut(z.cfg.DigestAuth, ":")
+	return user
+}

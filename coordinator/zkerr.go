@@ -1,0 +1,82 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// ErrNotEmpty: the record has children and cannot be deleted.
+var ErrNotEmpty = errors.New("coordinator: record has children")
+
+// zkSentinels is what go-zookeeper's errors are to a caller of Store.
+var zkSentinels = []struct{ from, to error }{
+	{zk.ErrNoNode, ErrNoNode},
+	{zk.ErrNodeExists, ErrExists},
+	{zk.ErrBadVersion, ErrBadVersion},
+	{zk.ErrNotEmpty, ErrNotEmpty},
+	{zk.ErrNoAuth, ErrDenied},
+	{zk.ErrAuthFailed, ErrDenied},
+	{zk.ErrInvalidACL, ErrDenied}, // of "auth" without an accepted identity
+	{zk.ErrConnectionClosed, ErrUnreachable},
+	{zk.ErrNoServer, ErrUnreachable},
+	{zk.ErrSessionExpired, ErrUnreachable},
+	{zk.ErrSessionMoved, ErrUnreachable},
+	{zk.ErrClosing, ErrUnreachable},
+	{zk.ErrShortBuffer, ErrUnreachable}, // a reply that does not parse: outcome unknown
+	{io.EOF, ErrUnreachable},
+	{io.ErrUnexpectedEOF, ErrUnreachable},
+	{net.ErrClosed, ErrUnreachable},
+	{os.ErrDeadlineExceeded, ErrUnreachable},
+	{context.DeadlineExceeded, ErrUnreachable},
+	{context.Canceled, ErrUnreachable},
+}
+
+// zkCodes names the server's error codes that go-zookeeper does not know and
+// passes on as a text with a number. After most of them a write may have
+// happened or may yet.
+var zkCodes = map[int]struct {
+	to   error
+	text string
+}{
+	-1:   {ErrUnreachable, "system error in the server"},
+	-4:   {ErrUnreachable, "connection lost"},
+	-7:   {ErrUnreachable, "timed out in the server"},
+	-12:  {ErrUnreachable, "unknown session"},
+	-122: {ErrUnreachable, "timed out in the server"},
+	-124: {ErrDenied, "the server demands another way to authenticate (SASL?), which is not supported"},
+	-127: {ErrUnreachable, "throttled by the server"},
+}
+
+// mapErr turns an error of go-zookeeper's into one of Store's. What it does
+// not know goes through as it is, never as something a caller acts upon.
+func mapErr(op, path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, s := range zkSentinels {
+		if !errors.Is(err, s.from) {
+			continue
+		}
+		if s.to == ErrUnreachable || s.to == ErrDenied {
+			return fmt.Errorf("%w: %s %s: %w", s.to, op, path, err)
+		}
+		return fmt.Errorf("%w: %s %s", s.to, op, path)
+	}
+	var code int
+	if n, _ := fmt.Sscanf(err.Error(), "unknown error: %d", &code); n == 1 {
+		if c, ok := zkCodes[code]; ok {
+			return fmt.Errorf("%w: %s %s: %s (%d)", c.to, op, path, c.text, code)
+		}
+	}
+	var ne net.Error
+	if errors.As(err, &ne) {
+		return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, err)
+	}
+	return fmt.Errorf("coordinator: %s %s: %w", op, path, err)
+}

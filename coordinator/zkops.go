@@ -1,0 +1,206 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// full is the path in ZooKeeper of one relative to the root.
+func (z *ZK) full(path string) string {
+	if path == "/" {
+		return z.root
+	}
+	return z.root + path
+}
+
+type dataStat struct {
+	data []byte
+	stat Stat
+}
+
+// Get is part of Store.
+func (z *ZK) Get(ctx context.Context, path string) ([]byte, Stat, error) {
+	if err := checkCall("get", path); err != nil {
+		return nil, Stat{}, err
+	}
+	full := z.full(path)
+	r, err := call(ctx, z, "get", full, func(c *zk.Conn) (dataStat, error) {
+		data, stat, err := c.Get(full)
+		return dataStat{data, fromZK(stat)}, err
+	})
+	if err != nil {
+		return nil, Stat{}, err // the library fills in an empty Stat
+	}
+	return r.data, r.stat, nil
+}
+
+// Children is part of Store.
+func (z *ZK) Children(ctx context.Context, path string) ([]string, error) {
+	if err := checkCall("children", path); err != nil {
+		return nil, err
+	}
+	full := z.full(path)
+	names, err := call(ctx, z, "children", full, func(c *zk.Conn) ([]string, error) {
+		names, _, err := c.Children(full)
+		return names, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Create is part of Store.
+func (z *ZK) Create(ctx context.Context, path string, data []byte, kind Kind) (string, error) {
+	if err := checkCreate(path, data, kind); err != nil {
+		return "", err
+	}
+	var flags int32 // persistent is the absence of FlagEphemeral
+	switch kind {
+	case PersistentSequential:
+		flags = zk.FlagSequence
+	case Ephemeral:
+		flags = zk.FlagEphemeral
+	}
+	full := z.root + path
+	made, err := call(ctx, z, "create", full, func(c *zk.Conn) (string, error) {
+		return c.Create(full, data, flags, z.acl)
+	})
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimPrefix(made, z.root), nil
+}
+
+// Set is part of Store.
+func (z *ZK) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
+	if err := errors.Join(checkCall("set", path), checkSize("set", path, len(data))); err != nil {
+		return Stat{}, err
+	}
+	full := z.full(path)
+	stat, err := call(ctx, z, "set", full, func(c *zk.Conn) (Stat, error) {
+		stat, err := c.Set(full, data, version)
+		return fromZK(stat), err
+	})
+	if err != nil {
+		return Stat{}, err
+	}
+	return stat, nil
+}
+
+// Delete is part of Store.
+func (z *ZK) Delete(ctx context.Context, path string, version int32) error {
+	if err := checkCall("delete", path); err != nil {
+		return err
+	}
+	full := z.full(path)
+	_, err := call(ctx, z, "delete", full, func(c *zk.Conn) (struct{}, error) {
+		return struct{}{}, c.Delete(full, version)
+	})
+	return err
+}
+
+// Multi is part of Store.
+func (z *ZK) Multi(ctx context.Context, ops ...Op) error {
+	if err := checkOps(ops); err != nil || len(ops) == 0 {
+		return err
+	}
+	reqs := make([]any, len(ops))
+	for i, op := range ops {
+		switch op := op.(type) {
+		case CheckOp:
+			reqs[i] = &zk.CheckVersionRequest{Path: z.full(op.Path), Version: op.Version}
+		case CreateOp:
+			reqs[i] = &zk.CreateRequest{Path: z.full(op.Path), Data: op.Data, Acl: z.acl}
+		case SetOp:
+			reqs[i] = &zk.SetDataRequest{Path: z.full(op.Path), Data: op.Data, Version: op.Version}
+		}
+	}
+	type multiResult struct {
+		failed int // the operation at fault, -1 when it is none of them
+		err    error
+	}
+	r, err := call(ctx, z, "multi", z.root, func(c *zk.Conn) (multiResult, error) {
+		// The error is the first per-operation one, if there is any: the
+		// server puts 0 before it and "runtime inconsistency" after it.
+		results, err := c.Multi(reqs...)
+		if err != nil && len(results) == len(reqs) {
+			for i, res := range results {
+				if res.Error != nil {
+					return multiResult{i, res.Error}, nil
+				}
+			}
+		}
+		return multiResult{-1, nil}, err
+	})
+	if err == nil && r.failed >= 0 {
+		return mapErr("multi", describeOp(r.failed, ops[r.failed]), r.err)
+	}
+	return err
+}
+
+// Sync is part of Store.
+func (z *ZK) Sync(ctx context.Context, path string) error {
+	if err := checkCall("sync", path); err != nil {
+		return err
+	}
+	full := z.full(path)
+	_, err := call(ctx, z, "sync", full, func(c *zk.Conn) (string, error) { return c.Sync(full) })
+	return err
+}
+
+// EnsureRoot is part of Store. It makes the chroot's parents too, all of them
+// with the ACL of every other record; to share /flaked between users, let an
+// administrator make it first.
+func (z *ZK) EnsureRoot(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, z.cfg.CallTimeout)
+	defer cancel()
+	var paths []string
+	for i := 1; i < len(z.root); i++ {
+		if z.root[i] == '/' {
+			paths = append(paths, z.root[:i])
+		}
+	}
+	paths = append(paths, z.root)
+	for _, dir := range rootDirs {
+		paths = append(paths, z.root+dir)
+	}
+	for _, path := range paths {
+		// Look first: a create below a record of somebody else's is denied
+		// even where there is nothing to create.
+		there, err := call(ctx, z, "exists", path, func(c *zk.Conn) (bool, error) {
+			there, _, err := c.Exists(path)
+			return there, err
+		})
+		if err != nil {
+			return err
+		}
+		if there {
+			continue
+		}
+		_, err = call(ctx, z, "create", path, func(c *zk.Conn) (string, error) {
+			return c.Create(path, nil, 0, z.acl)
+		})
+		if err != nil && !errors.Is(err, ErrExists) {
+			return err
+		}
+	}
+	return nil
+}
+
+func fromZK(s *zk.Stat) Stat {
+	if s == nil {
+		return Stat{}
+	}
+	return Stat{
+		Version: s.Version,
+		Czxid:   s.Czxid, Mzxid: s.Mzxid,
+		Ctime: s.Ctime, Mtime: s.Mtime,
+		Owner: s.EphemeralOwner,
+	}
+}
