@@ -1,0 +1,693 @@
+#!/usr/bin/env bash
+#
+# zk-dev.sh runs a real ZooKeeper on loopback, for development and for tests.
+# `zk-dev.sh --help` says how. It needs Linux, bash and Java; what is missing
+# it installs, or unpacks without root.
+#
+# stdout carries results only (the export line, a path, a table), so that
+# eval "$(scripts/zk-dev.sh start)" works. Everything said to a person goes to
+# stderr.
+set -euo pipefail
+
+usage() {
+  cat <<'HELP'
+zk-dev.sh: a real ZooKeeper on 127.0.0.1, for development.
+
+  eval "$(scripts/zk-dev.sh start)"              one node on port 2181; sets FLAKED_ZK
+  eval "$(scripts/zk-dev.sh start --nodes 3)"    an ensemble on 2181, 2182, 2183
+  scripts/zk-dev.sh status                       which nodes run, and who leads
+  scripts/zk-dev.sh logs -f                      what they say
+  scripts/zk-dev.sh stop                         end them; the data stays
+  scripts/zk-dev.sh stop --wipe                  end them and begin afresh next time
+
+Commands
+  start       start what does not run yet, wait until it serves, print
+              `export FLAKED_ZK=...` as the last line. Running it again is harmless.
+  stop        end the nodes started in this directory, and nothing else.
+  status      exit 0: all nodes serve; 1: some do; 3: none does.
+  logs [-f]   the last lines of each node's log; -f follows them.
+  dir         print the directory (DIR/state in it is yours: --wipe removes it too).
+  install     make sure of the ZooKeeper jars and Java; print them as exports.
+  classpath   print the classpath, installing what is missing.
+  java        print the java binary, installing what is missing.
+
+Options
+  --nodes 1|3   how many servers.  Default: as last time in this directory, else 1.
+  --port N      client port of the first; the others follow it. 0 picks free ports.
+                Default: as last time in this directory, else 2181.
+                An ensemble of three also uses N+707.. and N+1707.. among itself.
+  --dir D       where data, logs and pid files live.
+                Default: ${TMPDIR:-/tmp}/flaked-zk-<uid>.
+  --wipe        with stop: remove the data as well.
+  -f, --follow  with logs: keep following.
+  -h, --help    this text.
+
+Environment
+  FLAKED_ZK_CLASSPATH, FLAKED_ZK_JAVA
+                use these and look no further, e.g. '/opt/zookeeper/lib/*'.
+  FLAKED_ZK_FROM=installed|apt|unpacked|docker
+                where ZooKeeper comes from. Default: the first of these that works:
+                what is installed; apt-get install (root); packages unpacked under
+                ${XDG_CACHE_HOME:-~/.cache}/flaked/zookeeper (no root); Docker.
+
+An election to watch: `kill -9` the leader of three (`status` shows its pid), look
+at `status`, and `start` again.
+HELP
+}
+
+say()   { printf 'zk-dev: %s\n' "$*" >&2; }
+die()   { say "$*"; exit 1; }
+misuse() { say "$*"; say "see $0 --help"; exit 2; }
+
+# ---------------------------------------------------------------- arguments
+
+readonly MAX_NODES=3
+readonly QUORUM_OFFSET=707 ELECTION_OFFSET=1707 # 2181 gives the customary 2888 and 3888
+readonly READY_SECONDS=30 STOP_SECONDS=5
+
+command=''
+opt_nodes='' opt_port='' opt_dir='' wipe=no follow=no
+
+parse() {
+  while (($#)); do
+    # --name=value is --name value.
+    if [[ $1 == --*=* ]]; then
+      set -- "${1%%=*}" "${1#*=}" "${@:2}"
+    fi
+    case $1 in
+      -h|--help) usage; exit 0 ;;
+      --nodes|--port|--dir)
+        [[ -n ${2:-} ]] || misuse "$1 needs a value"
+        case $1 in
+          --nodes) opt_nodes=$2 ;;
+          --port) opt_port=$2 ;;
+          --dir) opt_dir=$2 ;;
+        esac
+        shift 2 ;;
+      --wipe) wipe=yes; shift ;;
+      -f|--follow) follow=yes; shift ;;
+      -*) misuse "unknown option $1" ;;
+      *)
+        [[ -z $command ]] || misuse "one command at a time: '$command' or '$1'?"
+        command=$1; shift ;;
+    esac
+  done
+
+  case $command in
+    start|stop|status|logs|dir|install|classpath|java) ;;
+    help) usage; exit 0 ;;
+    '') misuse 'which command? start, stop, status, logs ...' ;;
+    *) misuse "unknown command '$command'" ;;
+  esac
+  [[ $opt_nodes =~ ^(|1|3)$ ]] || misuse "--nodes is 1 or 3, not '$opt_nodes'"
+  # 0 is the one number that may have few digits; a leading zero is octal to bash.
+  [[ $opt_port =~ ^(|0|[1-9][0-9]{0,4})$ ]] || misuse "--port is a number, not '$opt_port'"
+  if [[ $command != start && -n $opt_nodes$opt_port ]]; then
+    misuse "--nodes and --port belong to start: $command goes by the directory"
+  fi
+  [[ $wipe == no || $command == stop ]] || misuse '--wipe belongs to stop'
+  [[ $follow == no || $command == logs ]] || misuse '-f belongs to logs'
+  case ${FLAKED_ZK_FROM:=} in
+    ''|installed|apt|unpacked|docker) ;;
+    *) misuse "FLAKED_ZK_FROM is installed, apt, unpacked or docker, not '$FLAKED_ZK_FROM'" ;;
+  esac
+
+  dir=${opt_dir:-${TMPDIR:-/tmp}/flaked-zk-$UID}
+  # The default lies where everybody may write: follow nobody's link from there.
+  [[ -n $opt_dir || ! -L $dir ]] || die "$dir is a link; choose another directory with --dir"
+  # Canonical: the path is what proves that a process is ours.
+  dir=$(realpath -m -- "$dir")
+  cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/flaked/zookeeper
+}
+
+# ------------------------------------------------- finding ZooKeeper and Java
+
+# What zookeeper.jar needs to serve; its manifest names more, none of it needed.
+readonly PACKAGES=(libzookeeper-java libdropwizard-metrics-java libsnappy-java libslf4j-java)
+readonly JARS=(zookeeper zookeeper-jute metrics-core snappy-java slf4j-api slf4j-simple)
+
+classpath='' java=''
+
+from() { [[ -z $FLAKED_ZK_FROM || $FLAKED_ZK_FROM == "$1" ]]; }
+
+# quietly runs a command that talks a lot, and shows its end only if it fails.
+quietly() {
+  local log status=0
+  log=$(mktemp)
+  "$@" </dev/null >"$log" 2>&1 || status=$?
+  ((status == 0)) || tail -n 15 "$log" >&2
+  rm -f "$log"
+  return "$status"
+}
+
+silently() { "$@" </dev/null >/dev/null 2>&1; }
+
+look_installed() {
+  local jars=/usr/share/java j
+  if [[ -z $classpath && -r $jars/zookeeper.jar && -r $jars/slf4j-simple.jar ]]; then
+    classpath=$jars/zookeeper.jar:$jars/slf4j-simple.jar # the manifest names the rest
+  fi
+  if [[ -z $java ]]; then
+    for j in "${JAVA_HOME:+$JAVA_HOME/bin/java}" "$(command -v java || true)" \
+      /usr/lib/jvm/default-java/bin/java; do
+      if [[ -n $j && -x $j ]]; then java=$j; break; fi
+    done
+  fi
+}
+
+apt_install() {
+  local missing=()
+  [[ -n $classpath ]] || missing+=(libzookeeper-java)
+  [[ -n $java ]] || missing+=(default-jre-headless)
+  say "installing ${missing[*]} with apt-get ..."
+  export DEBIAN_FRONTEND=noninteractive
+  # Lists that cannot be refreshed may still do.
+  quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed; trying with the lists there are'
+  quietly apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${missing[@]}"
+}
+
+look_unpacked() {
+  if [[ -z $classpath && -r $cache/jars/zookeeper.jar ]]; then
+    classpath=$cache/jars/'*'
+  fi
+  if [[ -z $java ]]; then java=$(java_in "$cache/jre"); fi
+}
+
+# java_in prints the java of a JRE package unpacked under $1, or nothing. There
+# may be two paths to it: one through a link with another version scheme.
+java_in() {
+  local j
+  for j in "$1"/usr/lib/jvm/*/bin/java; do
+    if [[ -x $j ]]; then echo "$j"; return; fi
+  done
+}
+
+# private_apt prints apt options that keep package lists of our own, for users
+# on a machine where root never ran `apt-get update`, or long ago.
+private_apt() {
+  printf '%s\n' -o "Dir::State::Lists=$cache/apt/lists" -o "Dir::Cache=$cache/apt/cache"
+}
+
+# fetch ROOT PACKAGE... downloads packages and unpacks them under ROOT.
+fetch() {
+  local root=$1 options=() lists run package packages
+  shift
+  for lists in system private; do
+    run=quietly
+    if [[ $lists == system ]]; then
+      run=silently # its errors matter to nobody: there is a second try
+    else
+      mapfile -t options < <(private_apt)
+      mkdir -p "$cache"/apt/{lists/partial,cache/archives/partial}
+      quietly apt-get "${options[@]}" update || return 1
+    fi
+    packages=()
+    for package; do
+      if [[ $package == default-jre-headless ]]; then
+        # A package of links; what we want is what it depends on.
+        package=$(apt-cache "${options[@]}" depends default-jre-headless 2>/dev/null |
+          awk '$1 == "Depends:" && $2 ~ /^openjdk-[0-9]+-jre-headless$/ { print $2; exit }') || true
+        [[ -n $package ]] || continue 2
+      fi
+      packages+=("$package")
+    done
+    mkdir -p "$root/debs"
+    if (cd "$root/debs" && "$run" apt-get "${options[@]}" download "${packages[@]}"); then
+      for package in "$root"/debs/*.deb; do
+        dpkg-deb -x "$package" "$root" || return 1
+      done
+      rm -r "$root/debs"
+      return 0
+    fi
+  done
+  return 1
+}
+
+unpack_jars() {
+  local tmp=$1 j
+  say "unpacking ${PACKAGES[*]} under $cache ..."
+  fetch "$tmp/zk" "${PACKAGES[@]}" || return 1
+  mkdir "$tmp/jars"
+  for j in "${JARS[@]}"; do
+    cp -L "$tmp/zk/usr/share/java/$j.jar" "$tmp/jars/" || return 1
+  done
+  rm -rf "$cache/jars"
+  mv -T "$tmp/jars" "$cache/jars" # all or nothing: look_unpacked tests for one file only
+}
+
+unpack_jre() {
+  local tmp=$1 link target
+  say "unpacking a Java runtime under $cache ..."
+  fetch "$tmp/jre" default-jre-headless || return 1
+  # The package links to its configuration as /etc/java-...: point those links
+  # at the unpacked files.
+  while IFS= read -r -d '' link; do
+    target=$(readlink "$link")
+    if [[ $target == /* && -e $tmp/jre$target ]]; then
+      ln -srfn "$tmp/jre$target" "$link"
+    fi
+  done < <(find "$tmp/jre" -type l -print0)
+  # The class archive that installing would have made: Java starts faster.
+  quietly "$(java_in "$tmp/jre")" -Xshare:dump || return 1
+  rm -rf "$cache/jre"
+  mv -T "$tmp/jre" "$cache/jre"
+}
+
+unpack() (
+  mkdir -p "$cache" || exit 1
+  exec 8>"$cache/lock"
+  flock 8
+  look_unpacked # another may have done it while we waited
+  tmp=$(mktemp -d "$cache/tmp.XXXXXX")
+  trap 'rm -rf "$tmp" "$cache/apt"' EXIT
+  [[ -n $classpath ]] || unpack_jars "$tmp" || exit 1
+  [[ -n $java ]] || unpack_jre "$tmp" || exit 1
+)
+
+# find_zookeeper sets classpath and java, installing what is missing.
+find_zookeeper() {
+  classpath=${FLAKED_ZK_CLASSPATH:-} java=${FLAKED_ZK_JAVA:-}
+  [[ -z $java || -x $java ]] || die "FLAKED_ZK_JAVA: $java cannot be run"
+
+  if from installed; then look_installed; fi
+  found && return
+  if from apt && ((EUID == 0)) && have apt-get; then
+    if apt_install; then look_installed; fi
+  fi
+  found && return
+  if from unpacked; then
+    look_unpacked
+    found && return
+    if have apt-get && have dpkg-deb && unpack; then look_unpacked; fi
+  fi
+  found
+}
+
+found() { [[ -n $classpath && -n $java ]]; }
+have() { command -v "$1" >/dev/null; }
+
+missing_message() {
+  say 'found no ZooKeeper and Java, and could not get them by itself. One of these helps:'
+  say '  Debian, Ubuntu:   apt-get install libzookeeper-java default-jre-headless'
+  say "  elsewhere:        install Java, unpack a ZooKeeper release, and set FLAKED_ZK_CLASSPATH='/path/to/zookeeper/lib/*'"
+  say '  Docker:           start the engine; the image zookeeper:3.9 is used'
+  if [[ -n $FLAKED_ZK_FROM ]]; then say "  (FLAKED_ZK_FROM=$FLAKED_ZK_FROM lets it look nowhere else)"; fi
+}
+
+need_zookeeper() {
+  find_zookeeper || { missing_message; exit 1; }
+}
+
+# ------------------------------------------------------------ ports and nodes
+
+node_dir()      { printf '%s/node%d' "$dir" "$1"; }
+client_port()   { echo $((port + $1 - 1)); }
+quorum_port()   { echo $((port + QUORUM_OFFSET + $1 - 1)); }
+election_port() { echo $((port + ELECTION_OFFSET + $1 - 1)); }
+
+# node_ports prints every port node $1 listens on.
+node_ports() {
+  client_port "$1"
+  if ((nodes > 1)); then
+    quorum_port "$1"
+    election_port "$1"
+  fi
+}
+
+# listening: does anything listen on the port, on whatever address? Read from
+# the kernel, because connecting would be noticed, and not be answered by a
+# stopped process.
+listening() {
+  local hex
+  printf -v hex '%04X' "$1"
+  # 0A is TCP_LISTEN. /proc/net/tcp6 is missing where IPv6 is.
+  cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
+    awk -v port=":$hex" '$4 == "0A" && substr($2, length($2) - 4) == port { found = 1 } END { exit !found }'
+}
+
+# mode prints standalone, leader or follower, or nothing while node $1 does not
+# serve. Never `ruok`: that is answered long before.
+mode() {
+  local p
+  p=$(client_port "$1")
+  (
+    exec 7<>"/dev/tcp/127.0.0.1/$p"
+    printf srvr >&7
+    while IFS= read -r -t 1 -u 7 line; do
+      if [[ $line == Mode:* ]]; then echo "${line#Mode: }"; break; fi
+    done
+  ) 2>/dev/null || true
+}
+
+# pid_of prints the pid of node $1 if, and only if, that process is ours: it
+# was started with this very configuration file. Pids are reused.
+pid_of() {
+  local node pid
+  node=$(node_dir "$1")
+  [[ -r $node/pid ]] || return 1
+  pid=$(<"$node/pid")
+  [[ $pid =~ ^[0-9]+$ && -r /proc/$pid/cmdline ]] || return 1
+  tr '\0' '\n' 2>/dev/null <"/proc/$pid/cmdline" | grep -Fxq -- "$node/zoo.cfg" || return 1
+  echo "$pid"
+}
+
+# known sets nodes and port to what this directory was last started with.
+known() {
+  local i cfg
+  nodes=0 port=''
+  for ((i = 1; i <= MAX_NODES; i++)); do
+    if [[ -r $(node_dir "$i")/zoo.cfg ]]; then nodes=$i; fi
+  done
+  ((nodes > 0)) || return 1
+  cfg=$(node_dir 1)/zoo.cfg
+  port=$(awk -F= '$1 == "clientPort" { print $2 }' "$cfg")
+  [[ $port =~ ^[0-9]+$ ]] || die "$cfg names no clientPort; 'stop --wipe' clears the directory"
+}
+
+running() {
+  local i count=0
+  for ((i = 1; i <= nodes; i++)); do
+    if pid_of "$i" >/dev/null; then count=$((count + 1)); fi
+  done
+  echo "$count"
+}
+
+# lock keeps two of us out of one directory. Another may have removed the file
+# (--wipe) between our opening and locking it: then ours locks nothing.
+lock() {
+  (umask 077 && mkdir -p -- "$dir")
+  [[ -O $dir ]] || die "$dir is not yours; choose another with --dir"
+  exec 9>"$dir/lock"
+  flock -w 120 9 || die "another zk-dev.sh is busy in $dir"
+  if [[ ! $dir/lock -ef /proc/self/fd/9 ]]; then lock; fi
+}
+
+# ----------------------------------------------------------------------- start
+
+pick_port() {
+  local try i p
+  for ((try = 0; try < 200; try++)); do
+    # Below the range from which the kernel takes ports for outgoing connections.
+    port=$((15000 + RANDOM % 15000))
+    for ((i = 1; i <= nodes; i++)); do
+      for p in $(node_ports "$i"); do
+        if listening "$p"; then continue 3; fi
+      done
+    done
+    return
+  done
+  die 'found no free ports'
+}
+
+# check_ports dies if a port of a node that is to be started is taken.
+check_ports() {
+  local i p who
+  for ((i = 1; i <= nodes; i++)); do
+    if pid_of "$i" >/dev/null; then continue; fi
+    for p in $(node_ports "$i"); do
+      if ! listening "$p"; then continue; fi
+      who=$(ss -Hltnp "sport = :$p" 2>/dev/null | sed -n 's/.*users:((\([^)]*\)).*/ (\1)/p' | head -n 1) || who=''
+      say "port $p is taken by something that is not ours$who"
+      if [[ $p == $(client_port "$i") && -n $(mode "$i") ]]; then
+        say "a ZooKeeper answers there; to use that one: export FLAKED_ZK=127.0.0.1:$p"
+      fi
+      die 'choose other ports with --port N, or any free ones with --port 0'
+    done
+  done
+}
+
+configure() {
+  local i j node
+  for ((i = 1; i <= nodes; i++)); do
+    node=$(node_dir "$i")
+    mkdir -p "$node/data"
+    {
+      echo "# written by zk-dev.sh at each start"
+      echo "tickTime=500" # sessions as short as 1 s
+      echo "dataDir=$node/data"
+      echo "clientPort=$(client_port "$i")"
+      echo "clientPortAddress=127.0.0.1"
+      echo "maxClientCnxns=0" # per address, and all of us come from one
+      echo "admin.enableServer=false"
+      echo "4lw.commands.whitelist=*"
+      if ((nodes > 1)); then
+        echo "initLimit=20"
+        echo "syncLimit=10"
+        echo "standaloneEnabled=false"
+        for ((j = 1; j <= nodes; j++)); do
+          echo "server.$j=127.0.0.1:$(quorum_port "$j"):$(election_port "$j")"
+        done
+      fi
+    } >"$node/zoo.cfg.new"
+    # At once: `status` reads it without the lock.
+    mv "$node/zoo.cfg.new" "$node/zoo.cfg"
+    if ((nodes > 1)); then echo "$i" >"$node/data/myid"; fi
+  done
+}
+
+container() { printf 'flaked-zk%s-%d' "${dir//[^[:alnum:]]/-}" "$1"; }
+
+# launch starts node $1 in a session of its own: Ctrl-C in this terminal, and
+# its closing, are not meant for it.
+launch() {
+  local node run
+  node=$(node_dir "$1")
+  if [[ $use_docker == yes ]]; then
+    # In the foreground, so that pid, log and signals are as with Java: the
+    # client passes SIGTERM on. The data directory keeps its path and owner.
+    # Host networking, because an ensemble must reach itself by 127.0.0.1.
+    run=(docker run --rm --name "$(container "$1")" --network host
+      --user "$(id -u):$(id -g)" --volume "$node:$node"
+      --env ZK_SERVER_HEAP=64 --env JMXDISABLE=true --env ZOO_LOG_DIR=/tmp
+      --entrypoint zkServer.sh zookeeper:3.9 start-foreground "$node/zoo.cfg")
+  else
+    run=("$java" -Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1
+      -Dzookeeper.jmx.log4j.disable=true
+      -Dorg.slf4j.simpleLogger.showDateTime=true
+      '-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS'
+      # A line for each `srvr` of ours says nothing.
+      -Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn
+      -cp "$classpath" org.apache.zookeeper.server.quorum.QuorumPeerMain "$node/zoo.cfg")
+  fi
+  if [[ -e $node/log ]]; then mv "$node/log" "$node/log.old"; fi
+  # 9 is the lock: it must not live on in the server.
+  (cd "$node" && exec setsid "${run[@]}") </dev/null >"$node/log" 2>&1 9>&- &
+  echo $! >"$node/pid"
+}
+
+# await waits until every node serves. On failure it prints the end of the logs
+# of those that do not, and fails.
+await() {
+  local i m deadline=$((SECONDS + READY_SECONDS)) waiting
+  while :; do
+    waiting=()
+    for ((i = 1; i <= nodes; i++)); do
+      m=$(mode "$i")
+      [[ -n $m ]] || waiting+=("$i")
+    done
+    ((${#waiting[@]} > 0)) || return 0
+    for i in "${waiting[@]}"; do
+      # Between fork and exec the process does not look like ours yet, so only
+      # one that is gone altogether has failed.
+      if ! kill -0 "$(<"$(node_dir "$i")/pid")" 2>/dev/null; then
+        explain "node $i ended before it served" "$i"
+        return 1
+      fi
+    done
+    if ((SECONDS >= deadline)); then
+      explain "node(s) ${waiting[*]} did not serve within $READY_SECONDS s" "${waiting[@]}"
+      return 1
+    fi
+    sleep 0.05
+  done
+}
+
+failure=''
+
+# explain keeps the reason and the logs' ends in failure: where it is tried
+# again with other ports, nobody needs to read them.
+explain() {
+  local i log # without the stack traces' frames
+  failure="$1"
+  shift
+  for i; do
+    log=$(node_dir "$i")/log
+    failure+=$'\n'"--- the end of $log"$'\n'"$(grep -v $'^\tat ' "$log" 2>/dev/null | tail -n 20 || true)"
+  done
+}
+
+addresses() {
+  local i list=''
+  for ((i = 1; i <= nodes; i++)); do list+=",127.0.0.1:$(client_port "$i")"; done
+  echo "${list#,}"
+}
+
+announce() {
+  say "$1 (data and logs: $dir)"
+  # On a terminal the line below sets nothing by itself.
+  if [[ -t 1 ]]; then say "to set it in your shell: eval \"\$($0 start${opt_dir:+ --dir $opt_dir})\""; fi
+  echo "export FLAKED_ZK=$(addresses)"
+}
+
+cmd_start() {
+  local i try was_running started
+  lock
+  if known; then
+    was_running=$(running)
+    if [[ -n $opt_nodes && $opt_nodes != "$nodes" ]]; then
+      die "$dir holds the data of $nodes node(s), not $opt_nodes: 'stop --wipe' first, or use another --dir"
+    fi
+    if ((was_running > 0)) && [[ -n $opt_port && $opt_port != 0 && $opt_port != "$port" ]]; then
+      die "already running on port $port, not $opt_port: 'stop' first, or use another --dir"
+    fi
+  else
+    was_running=0
+    nodes=${opt_nodes:-1}
+    port=2181
+  fi
+
+  if ((was_running == nodes)); then
+    await || { say "$failure"; die "it runs, but does not serve: 'stop', then 'start'"; }
+    announce 'already running'
+    return
+  fi
+
+  use_docker=no
+  if ! find_zookeeper; then
+    if ! from docker || ! have docker || ! docker info >/dev/null 2>&1; then
+      missing_message
+      exit 1
+    fi
+    use_docker=yes
+    say 'using the Docker image zookeeper:3.9'
+    docker image inspect zookeeper:3.9 >/dev/null 2>&1 || docker pull -q zookeeper:3.9 >&2
+  fi
+
+  for ((try = 1; ; try++)); do
+    if ((was_running == 0)); then
+      if [[ $opt_port == 0 ]]; then pick_port; else port=${opt_port:-$port}; fi
+      if ((port + (nodes > 1 ? ELECTION_OFFSET + nodes - 1 : 0) > 65535)); then
+        die "--port $port is too high for $nodes node(s): ports end at 65535"
+      fi
+      check_ports
+      configure
+    else
+      check_ports
+    fi
+    started=()
+    for ((i = 1; i <= nodes; i++)); do
+      if ! pid_of "$i" >/dev/null; then launch "$i"; started+=("$i"); fi
+    done
+    if await; then break; fi
+    end "${started[@]}"
+    # Somebody else was faster on a port that was free a moment ago.
+    if [[ $opt_port == 0 && $failure == *'Address already in use'* ]] && ((try < 5)); then continue; fi
+    die "$failure"
+  done
+  announce "ready, $nodes node(s)"
+}
+
+# ------------------------------------------------------------- stop and others
+
+# end ends the given nodes: politely, then not.
+end() {
+  local i pid deadline=$((SECONDS + STOP_SECONDS))
+  for i; do
+    if pid=$(pid_of "$i"); then
+      # CONT, because somebody may have stopped it to see what happens.
+      { kill -TERM "$pid" && kill -CONT "$pid"; } 2>/dev/null || true
+    fi
+  done
+  for i; do
+    until gone "$i" || ((SECONDS >= deadline)); do sleep 0.02; done
+    if pid=$(pid_of "$i"); then
+      say "node $i (pid $pid) does not end: killing it"
+      # Of Docker the pid is only the client; the container needs telling too.
+      if is_docker "$i" "$pid"; then docker rm -f "$(container "$i")" >/dev/null 2>&1 || true; fi
+      kill -KILL "$pid" 2>/dev/null || true
+      until gone "$i"; do sleep 0.02; done
+    fi
+    rm -f "$(node_dir "$i")/pid"
+  done
+}
+
+gone() { ! pid_of "$1" >/dev/null; }
+
+is_docker() { tr '\0' '\n' 2>/dev/null <"/proc/$2/cmdline" | grep -Fxq -- "$(container "$1")"; }
+
+cmd_stop() {
+  local i count=0
+  if [[ ! -d $dir ]]; then
+    say "nothing was started in $dir"
+    return
+  fi
+  lock
+  # All there may be, whatever state the configuration is in.
+  nodes=$MAX_NODES
+  count=$(running)
+  end 1 2 3
+  if [[ $wipe == no ]]; then
+    say "stopped $count node(s); the data stays in $dir (stop --wipe removes it)"
+    return
+  fi
+  # By name, and the directory only if nothing else is in it: --dir may be
+  # anything, a home directory included.
+  for ((i = 1; i <= MAX_NODES; i++)); do rm -rf "$(node_dir "$i")"; done
+  rm -rf "$dir/state"
+  rm -f "$dir/lock"
+  rmdir "$dir" 2>/dev/null || true
+  say "stopped $count node(s) and removed the data in $dir"
+}
+
+cmd_status() {
+  local i pid m serving=0 alive=0
+  if ! known; then
+    say "nothing was started in $dir"
+    exit 3
+  fi
+  printf '%-6s %-16s %-8s %-14s %s\n' NODE ADDRESS PID MODE DIRECTORY
+  for ((i = 1; i <= nodes; i++)); do
+    m=stopped
+    if pid=$(pid_of "$i"); then
+      alive=$((alive + 1))
+      m=$(mode "$i")
+      if [[ -n $m ]]; then serving=$((serving + 1)); else m='not serving'; fi
+    else
+      pid=-
+    fi
+    printf '%-6s %-16s %-8s %-14s %s\n' "$i" "127.0.0.1:$(client_port "$i")" "$pid" "$m" "$(node_dir "$i")"
+  done
+  ((serving < nodes)) || exit 0
+  ((alive > 0)) || exit 3
+  exit 1
+}
+
+cmd_logs() {
+  local i files=() options=(-v -n 50)
+  known || die "nothing was started in $dir"
+  for ((i = 1; i <= nodes; i++)); do
+    if [[ -r $(node_dir "$i")/log ]]; then files+=("$(node_dir "$i")/log"); fi
+  done
+  ((${#files[@]} > 0)) || die "no logs in $dir"
+  if [[ $follow == yes ]]; then options+=(-F); fi
+  exec tail "${options[@]}" -- "${files[@]}"
+}
+
+cmd_install() {
+  need_zookeeper
+  printf 'export FLAKED_ZK_CLASSPATH=%q\n' "$classpath"
+  printf 'export FLAKED_ZK_JAVA=%q\n' "$java"
+}
+
+parse "$@"
+[[ -r /proc/self/cmdline ]] || die "needs Linux: it knows its processes by /proc. Elsewhere: docker compose up zk1 zk2 zk3"
+case $command in
+  start) cmd_start ;;
+  stop) cmd_stop ;;
+  status) cmd_status ;;
+  logs) cmd_logs ;;
+  dir) echo "$dir" ;;
+  install) cmd_install ;;
+  classpath) need_zookeeper; echo "$classpath" ;;
+  java) need_zookeeper; echo "$java" ;;
+esac
