@@ -20,8 +20,9 @@ type Store interface {
 	// asked for when kind is PersistentSequential. ErrExists when it is there
 	// already, ErrNoNode when the parent is missing.
 	Create(ctx context.Context, path string, data []byte, kind Kind) (string, error)
-	// Set overwrites a record if its version is the one given.
-	// ErrBadVersion when it is not, ErrNoNode when the record is gone.
+	// Set overwrites a record if its version is the one given; AnyVersion
+	// matches all. ErrBadVersion when it is another, ErrNoNode when the record
+	// is gone.
 	Set(ctx context.Context, path string, data []byte, version int32) (Stat, error)
 	// Delete removes a record if its version is the one given; AnyVersion
 	// matches all. ErrNoNode when it is gone already.
@@ -55,7 +56,7 @@ const (
 	Ephemeral
 )
 
-// AnyVersion makes a Delete unconditional.
+// AnyVersion makes a Set or Delete unconditional.
 const AnyVersion int32 = -1
 
 // Stat is what ZooKeeper keeps about a record. Times are Unix milliseconds by

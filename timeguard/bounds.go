@@ -29,10 +29,3 @@ func Lease(most, served time.Duration) time.Duration {
 func NextReserved(m, now, h int64, window time.Duration) int64 {
 	return max(m, min(now+window.Milliseconds(), h))
 }
-
-// NextLease is the next lease bound H: a lease ahead of the clock, and never
-// lower than what the slot or our own file says. Instants are in Unix
-// milliseconds.
-func NextLease(slotH, fileH, now int64, lease time.Duration) int64 {
-	return max(slotH, fileH, now+lease.Milliseconds())
-}

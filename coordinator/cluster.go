@@ -1,0 +1,127 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ErrNoCluster: there is no cluster record here, and none was asked for.
+var ErrNoCluster = errors.New("coordinator: no such cluster in this ZooKeeper")
+
+// OtherClusterError: the cluster record is not the one that the local record,
+// or this tenure, belongs to.
+type OtherClusterError struct{ Found, Ours string }
+
+func (e *OtherClusterError) Error() string {
+	return fmt.Sprintf("coordinator: this ZooKeeper holds cluster %s, and this node belongs to %s", e.Found, e.Ours)
+}
+
+// ReadCluster reads the cluster record. ErrNoCluster when there is none.
+func ReadCluster(ctx context.Context, store Store) (Cluster, error) {
+	if err := store.Sync(ctx, clusterPath); err != nil && !errors.Is(err, ErrNoNode) {
+		return Cluster{}, err
+	}
+	data, _, err := store.Get(ctx, clusterPath)
+	if errors.Is(err, ErrNoNode) {
+		return Cluster{}, ErrNoCluster
+	}
+	if err != nil {
+		return Cluster{}, err
+	}
+	return parseCluster(data)
+}
+
+// CreateCluster makes the cluster record unless there is one, and returns the
+// one that is there then.
+func CreateCluster(ctx context.Context, store Store, want Cluster) (Cluster, error) {
+	if found, err := ReadCluster(ctx, store); !errors.Is(err, ErrNoCluster) {
+		return found, err
+	}
+	if err := store.EnsureRoot(ctx); err != nil {
+		return Cluster{}, err
+	}
+	want.Used = -1
+	if _, err := store.Create(ctx, clusterPath, want.marshal(), Persistent); err != nil && !errors.Is(err, ErrExists) {
+		return Cluster{}, err
+	}
+	return ReadCluster(ctx, store)
+}
+
+// Thaw ends a freeze of registration early. It returns the record as it was.
+func Thaw(ctx context.Context, store Store) (Cluster, error) {
+	before, err := ReadCluster(ctx, store)
+	if err != nil {
+		return Cluster{}, err
+	}
+	return before, updateCluster(ctx, store, func(c *Cluster) bool {
+		changed := c.FrozenUntil != 0
+		c.FrozenUntil, c.FrozenUsed = 0, 0
+		return changed
+	})
+}
+
+// updateCluster changes the cluster record by versioned write, again when
+// somebody else was faster. change says whether there is anything to write.
+func updateCluster(ctx context.Context, store Store, change func(*Cluster) bool) error {
+	for {
+		data, stat, err := store.Get(ctx, clusterPath)
+		if err != nil {
+			return err
+		}
+		cl, err := parseCluster(data)
+		if err != nil {
+			return err
+		}
+		if !change(&cl) {
+			return nil
+		}
+		if _, err := store.Set(ctx, clusterPath, cl.marshal(), stat.Version); !errors.Is(err, ErrBadVersion) {
+			return err
+		}
+	}
+}
+
+// lossTolerance is added to a freeze, and to the bound of a lost slot: how far
+// clocks may be apart.
+const lossTolerance = 10_000
+
+// freeze is what an owner does that finds ZooKeeper has lost data: it makes
+// the cluster record again if that is gone, puts back its own if a newer one
+// has taken the place that nobody has settled in, and keeps everybody off the
+// slots that were in use for as long as an owner can still live.
+func (c *Coordinator) freeze(ctx context.Context, mine Cluster, worker int) error {
+	c.remember(worker)
+	now := c.Now()
+	frozen := func(cl *Cluster) bool {
+		if now < cl.FrozenUntil && cl.UUID == mine.UUID && cl.Used >= c.used && cl.FrozenUsed >= c.used {
+			return false
+		}
+		used := max(cl.Used, c.used)
+		until := max(cl.FrozenUntil, now+mine.LeaseMs+lossTolerance)
+		*cl = mine
+		cl.Settled = true // its owners have: that is what we are
+		cl.Used, cl.FrozenUsed, cl.FrozenUntil = used, used, until
+		return true
+	}
+	err := updateCluster(ctx, c.Store, func(cl *Cluster) bool {
+		if JudgeCluster(cl, mine.UUID) == FoundFenced {
+			return false // settled meanwhile: the next heartbeat will see it
+		}
+		return frozen(cl)
+	})
+	if !errors.Is(err, ErrNoNode) {
+		return err
+	}
+	if err := c.Store.EnsureRoot(ctx); err != nil {
+		return err
+	}
+	again := mine
+	again.Used, again.FrozenUntil = -1, 0
+	frozen(&again)
+	_, err = c.Store.Create(ctx, clusterPath, again.marshal(), Persistent)
+	if errors.Is(err, ErrExists) {
+		return c.freeze(ctx, mine, worker) // another owner was faster
+	}
+	return err
+}

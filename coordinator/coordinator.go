@@ -1,0 +1,194 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// DefaultHeartbeat is how often an owner reports to ZooKeeper.
+const DefaultHeartbeat = 3 * time.Second
+
+// Ledger keeps a claim on the local disk.
+type Ledger interface {
+	// Save makes the claim durable before it returns nil, and returns the
+	// generation of the local record.
+	Save(Claim) (generation uint64, err error)
+}
+
+// Reading compares a clock with that of ZooKeeper's leader: a write began when
+// the clock read Sent, was acknowledged at Acked, and the leader stamped it
+// with Stamp. Unix milliseconds.
+type Reading struct{ Sent, Acked, Stamp int64 }
+
+// ClockCheck says whether this node's clock may be used, given its own reading
+// and those of peers under the same leader. An error refuses it.
+type ClockCheck func(own Reading, peers []Reading) error
+
+// Config is what a Coordinator is made of.
+type Config struct {
+	Store Store
+	// Now is the issuing clock in Unix milliseconds.
+	Now func() int64
+	// Ledger stores claims before the writes that carry them.
+	Ledger Ledger
+	// Labels are shown to people.
+	Labels Labels
+	// Interval is how often the node will report; 0 means DefaultHeartbeat.
+	Interval time.Duration
+	// Nonce makes the fresh number of each grant; nil means 64 random bits.
+	Nonce func() string
+	// Logger may be nil.
+	Logger hclog.Logger
+}
+
+// Coordinator is one node's side of the protocol. Its methods are steps: each
+// returns by its context's deadline and starts nothing. One goroutine at a
+// time may use it.
+type Coordinator struct {
+	Config
+	// mine is the cluster this node belongs to, set by Join.
+	mine Cluster
+	// rtt is how long the last heartbeat's write took, in milliseconds.
+	rtt int64
+	// used is the highest slot known to have been granted: what a cluster
+	// record that was lost is made again with.
+	used int
+}
+
+// New validates the configuration.
+func New(cfg Config) (*Coordinator, error) {
+	if cfg.Store == nil || cfg.Now == nil || cfg.Ledger == nil {
+		return nil, errors.New("coordinator: a store, a clock and a ledger are required")
+	}
+	if cfg.Interval < 0 {
+		return nil, fmt.Errorf("coordinator: a heartbeat every %s", cfg.Interval)
+	}
+	if cfg.Interval == 0 {
+		cfg.Interval = DefaultHeartbeat
+	}
+	if cfg.Nonce == nil {
+		cfg.Nonce = randomNonce
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = hclog.NewNullLogger()
+	}
+	return &Coordinator{Config: cfg, used: -1}, nil
+}
+
+func randomNonce() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails since Go 1.24
+	return hex.EncodeToString(b[:])
+}
+
+// Join says which cluster this node belongs to: what is found in its place is
+// judged against it, and it is what an owner makes again when ZooKeeper has
+// lost it.
+func (c *Coordinator) Join(cl Cluster) {
+	c.mine = cl
+	c.remember(cl.Used)
+}
+
+// joined reads the cluster record and insists that it is ours.
+func (c *Coordinator) joined(ctx context.Context) (Cluster, error) {
+	cl, err := ReadCluster(ctx, c.Store)
+	if err != nil {
+		return Cluster{}, err
+	}
+	if cl.UUID != c.mine.UUID {
+		return Cluster{}, &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
+	}
+	c.remember(cl.Used)
+	return cl, nil
+}
+
+// cluster reads /cluster; nil when there is none.
+func (c *Coordinator) cluster(ctx context.Context) (*Cluster, Stat, error) {
+	data, stat, err := c.Store.Get(ctx, clusterPath)
+	if errors.Is(err, ErrNoNode) {
+		return nil, Stat{}, nil
+	}
+	if err != nil {
+		return nil, Stat{}, err
+	}
+	cl, err := parseCluster(data)
+	if err != nil {
+		return nil, Stat{}, err
+	}
+	return &cl, stat, nil
+}
+
+// slot reads a worker's record; nil when there is none.
+func (c *Coordinator) slot(ctx context.Context, worker int) (*Slot, Stat, error) {
+	data, stat, err := c.Store.Get(ctx, slotPath(worker))
+	if errors.Is(err, ErrNoNode) {
+		return nil, Stat{}, nil
+	}
+	if err != nil {
+		return nil, Stat{}, err
+	}
+	s := parseSlot(data)
+	return &s, stat, nil
+}
+
+// remember keeps the highest slot seen, in case /cluster is lost.
+func (c *Coordinator) remember(used int) { c.used = max(c.used, used) }
+
+// grant makes a claim the next one of a slot, pending: it is stored before the
+// write that carries it.
+func (c *Coordinator) grant(claim Claim, term int64) (Claim, error) {
+	claim.PendingTerm, claim.PendingNonce = term, c.Nonce()
+	gen, err := c.Ledger.Save(claim)
+	if err != nil {
+		return claim, fmt.Errorf("coordinator: storing the claim before it is written: %w", err)
+	}
+	claim.Generation = gen
+	return claim, nil
+}
+
+// confirmed is the claim once the write that carries it is acknowledged or
+// found.
+func (c Claim) confirmed() Claim {
+	c.Term, c.Nonce = c.PendingTerm, c.PendingNonce
+	c.PendingTerm, c.PendingNonce = 0, ""
+	return c
+}
+
+// adopt takes a claim for what a record that carries it says: a pending grant
+// whose acknowledgement was lost has been made.
+func (c Claim) adopt(found Slot) Claim {
+	if c.PendingNonce != "" && found.Nonce == c.PendingNonce {
+		return c.confirmed()
+	}
+	return c
+}
+
+// record is the slot's record as this node writes it over what is there. Its
+// lease bound is never below the one there or ours. A lease of 0 means that
+// the clock is not trusted: it is reported, and moves nothing.
+func (c *Coordinator) record(claim Claim, term int64, nonce string, old Slot, now int64, lease time.Duration) Slot {
+	s := Slot{
+		Node: claim.Node, Ticket: claim.Ticket,
+		Term: term, Nonce: nonce,
+		H: max(old.H, claim.H), Reached: old.Reached, Reported: now, RTTMs: c.rtt,
+		Generation: claim.Generation, HeartbeatMs: c.Interval.Milliseconds(),
+		Labels: c.Labels,
+	}
+	if lease > 0 {
+		s.H = NextH(old.H, claim.H, now, lease)
+		s.Reached = max(old.Reached, now)
+	}
+	return s
+}
+
+// NextH is the next lease bound H: a lease ahead of now, and never below what
+// the slot or our own record says. Instants are in Unix milliseconds.
+func NextH(slotH, fileH, now int64, lease time.Duration) int64 {
+	return max(slotH, fileH, now+lease.Milliseconds())
+}

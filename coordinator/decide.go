@@ -1,0 +1,200 @@
+package coordinator
+
+import (
+	"fmt"
+	"time"
+)
+
+// Claim is a node's hold on a slot, as its local record has it.
+type Claim struct {
+	Node   string // the node's identity, a UUID
+	Ticket string
+	Worker int
+	// Term and Nonce are those of the last acknowledged grant; the pending
+	// ones are of a grant being written, stored before the write that carries
+	// them, so that a lost acknowledgement is recognised as ours.
+	Term         int64
+	Nonce        string
+	PendingTerm  int64
+	PendingNonce string
+	// Settled: the slot was held through its settling time. Without it H is 0.
+	Settled bool
+	// Lo is the tenure's floor, H its lease bound, acknowledged and settled:
+	// IDs may be issued for timestamps in between. Unix milliseconds.
+	Lo, H int64
+	// M is the reserved bound and Generation the write count of the local
+	// record, as they were when it was read.
+	M          int64
+	Generation uint64
+}
+
+// carriedBy tells whether a record carries one of the claim's nonces.
+func (c Claim) carriedBy(s Slot) bool {
+	return s.Nonce != "" && s.Node == c.Node && (s.Nonce == c.Nonce || s.Nonce == c.PendingNonce)
+}
+
+// Finding is what a record in the place of ours means.
+type Finding int
+
+const (
+	// FoundOurs: the record is ours. Go on.
+	FoundOurs Finding = iota
+	// FoundFenced: somebody took over. Stop issuing.
+	FoundFenced
+	// FoundLost: ZooKeeper lost our record. Write it again while the lease
+	// lasts.
+	FoundLost
+)
+
+func (f Finding) String() string { return [...]string{"ours", "fenced", "lost"}[f] }
+
+// JudgeSlot decides what an owner makes of its slot. found is nil where there
+// is no record.
+//
+// A higher term fences, and so does another's settled record of equal term. A
+// lower term can only be an older copy; another's unsettled record is somebody
+// who did not know of us, and has still to settle.
+func JudgeSlot(found *Slot, mine Claim) Finding {
+	switch {
+	case found == nil:
+		return FoundLost
+	case mine.carriedBy(*found):
+		return FoundOurs
+	case found.Term > mine.Term:
+		return FoundFenced
+	case found.Term == mine.Term && found.Settled:
+		return FoundFenced
+	}
+	return FoundLost
+}
+
+// JudgeCluster decides the same of the cluster record. A newer cluster gives
+// way to owners of the one before only while nobody has settled in it.
+func JudgeCluster(found *Cluster, uuid string) Finding {
+	switch {
+	case found == nil:
+		return FoundLost
+	case found.UUID == uuid:
+		return FoundOurs
+	case found.Settled:
+		return FoundFenced
+	}
+	return FoundLost
+}
+
+// NotOursError: the local record's slot is not, or not provably, still this
+// node's. It has to register as a new one.
+type NotOursError struct {
+	Worker int
+	Reason string
+}
+
+func (e *NotOursError) Error() string {
+	return fmt.Sprintf("coordinator: worker %d is no longer this node's: %s", e.Worker, e.Reason)
+}
+
+// JudgeResume decides whether a starting node still holds the slot of its
+// local record: nil if it does. moved tells that the record's fingerprint does
+// not match this machine and file: then the slot must say that its holder
+// stopped cleanly at exactly this record, which is used up by the resume.
+func JudgeResume(found *Slot, mine Claim, moved bool) error {
+	no := func(format string, a ...any) error {
+		return &NotOursError{mine.Worker, fmt.Sprintf(format, a...)}
+	}
+	switch {
+	case found == nil:
+		return no("ZooKeeper has no record of it")
+	case found.Released:
+		return no("it was released")
+	case !mine.carriedBy(*found):
+		return no("it is held by node %s (%s) at term %d, ours was %d", found.Node, found.Name, found.Term, mine.Term)
+	case found.Generation > mine.Generation:
+		return no("the state file is an old copy: ZooKeeper has seen its generation %d, this is %d", found.Generation, mine.Generation)
+	case moved && !(found.Stopped && found.StoppedM == mine.M && found.Nonce == mine.Nonce):
+		return no("the state directory was copied or moved, and the slot does not say that its holder stopped at exactly this state")
+	}
+	return nil
+}
+
+// Availability is whether a slot can be taken.
+type Availability int
+
+const (
+	Free     Availability = iota
+	Cooling               // released, but its bound is still ahead
+	Live                  // its holder is connected
+	Stopped               // its holder stopped and keeps it until its bound
+	Detached              // its holder is not connected and keeps it until its bound
+)
+
+// cooldown is how far ahead a released slot's bound may be for it to be taken:
+// its next holder waits for it.
+const cooldown = 10 * time.Second
+
+// JudgeFree decides whether a slot can be taken, by our clock and by the
+// leader's: the earlier of the two counts, so that a clock that is ahead frees
+// nothing.
+func JudgeFree(s Slot, live bool, now, leaderNow int64) Availability {
+	now = min(now, leaderNow)
+	switch {
+	case live:
+		return Live
+	case s.Term < 0:
+		return Detached // unreadable: nobody knows until when
+	case s.Released && s.H <= now+cooldown.Milliseconds():
+		return Free
+	case s.Released:
+		return Cooling
+	case s.H <= now:
+		return Free
+	case s.Stopped:
+		return Stopped
+	}
+	return Detached
+}
+
+// FullError: every slot is held.
+type FullError struct {
+	Slots                           int
+	Live, Detached, Stopped, Cooled int
+	// NextFree is when the next slot's bound passes, in Unix milliseconds; 0
+	// when all holders are live.
+	NextFree int64
+	now      int64
+}
+
+func (e *FullError) Error() string {
+	next := "all are in use; a layout with more worker bits, or fewer nodes, is needed"
+	if e.NextFree > 0 {
+		next = fmt.Sprintf("the next one frees in %s", (time.Duration(e.NextFree-e.now) * time.Millisecond).Round(time.Second))
+	}
+	return fmt.Sprintf("coordinator: all %d worker slots are held (%d live, %d detached, %d stopped, %d cooling): %s",
+		e.Slots, e.Live, e.Detached, e.Stopped, e.Cooled, next)
+}
+
+func (e *FullError) add(a Availability, h int64) {
+	switch a {
+	case Live:
+		e.Live++
+		return
+	case Cooling:
+		e.Cooled++
+		h -= cooldown.Milliseconds()
+	case Stopped:
+		e.Stopped++
+	case Detached:
+		e.Detached++
+	}
+	if h > 0 && (e.NextFree == 0 || h < e.NextFree) {
+		e.NextFree = h
+	}
+}
+
+// FrozenError: ZooKeeper lost data and the slots that were in use are kept for
+// their owners.
+type FrozenError struct{ Until int64 }
+
+func (e *FrozenError) Error() string {
+	return fmt.Sprintf("coordinator: ZooKeeper lost data, so registration is frozen until %s, while owners of the slots come back; `flaked cluster thaw` ends it early if you know that none are left",
+		time.UnixMilli(e.Until).UTC().Format(time.RFC3339))
+}

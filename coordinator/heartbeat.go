@@ -1,0 +1,221 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Report is what a heartbeat tells ZooKeeper, and what it is to do there.
+type Report struct {
+	// Lease is how far ahead to push the lease bound. 0 leaves it where it is:
+	// the clock is not trusted.
+	Lease time.Duration
+	// Generation is that of the local record.
+	Generation uint64
+	// State is shown to people.
+	State string
+	// RestartedFrom is the generation of the local record that the node began
+	// from alone, without ZooKeeper: its term has still to grow. 0 otherwise.
+	RestartedFrom uint64
+	// Settle: the settling time has passed.
+	Settle bool
+}
+
+// Beat is what a heartbeat came to.
+type Beat struct {
+	Claim Claim
+	// H is the acknowledged lease bound. It counts when Settled.
+	H       int64
+	Settled bool
+	// Wait is the settling time that begins now, after a restart from the
+	// local record was made known.
+	Wait time.Duration
+	// Lost: ZooKeeper had lost our record or the cluster's, and it was put
+	// back.
+	Lost bool
+	// FrozenUntil is until when registration is frozen, 0 when it is not.
+	FrozenUntil int64
+	Clock       Reading
+}
+
+// FencedError: the slot is somebody else's now. Nothing may be issued for it.
+type FencedError struct {
+	Worker int
+	Reason string
+}
+
+func (e *FencedError) Error() string {
+	return fmt.Sprintf("coordinator: worker %d was lost: %s", e.Worker, e.Reason)
+}
+
+// Heartbeat reports to ZooKeeper and extends the lease, by versioned write.
+// What is found decides: our record is written again; a higher term fences;
+// a record that ZooKeeper lost is put back for as long as our bound is ahead.
+//
+// Errors are *FencedError, after which the claim is void, and those of the
+// store, after which nothing is known to have changed: the claim stays, with
+// the grant that may have been made pending in it.
+func (c *Coordinator) Heartbeat(ctx context.Context, claim Claim, r Report) (Beat, error) {
+	claim.Generation = r.Generation
+	for synced := false; ; {
+		cl, clStat, err := c.cluster(ctx)
+		if err != nil {
+			return Beat{Claim: claim}, err
+		}
+		slot, stat, err := c.slot(ctx, claim.Worker)
+		if err != nil {
+			return Beat{Claim: claim}, err
+		}
+		finding, why := c.judge(cl, slot, claim)
+		if finding != FoundOurs && !synced {
+			// The server that we asked may lag behind. Nothing is decided on that.
+			synced = true
+			if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, ErrNoNode) {
+				return Beat{Claim: claim}, err
+			}
+			continue
+		}
+		var beat Beat
+		switch {
+		case finding == FoundFenced:
+			return Beat{}, &FencedError{claim.Worker, why}
+		case finding == FoundLost && c.Now() >= claim.H:
+			return Beat{}, &FencedError{claim.Worker, why + ", and the lease has run out"}
+		case finding == FoundLost:
+			beat, err = c.reassert(ctx, claim, slot, stat, r, why)
+		default:
+			c.remember(cl.Used)
+			beat, err = c.report(ctx, claim.adopt(*slot), *cl, clStat, *slot, stat, r)
+		}
+		if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrExists) {
+			continue // changed meanwhile: what it is now decides
+		}
+		return beat, err
+	}
+}
+
+// judge puts the findings on the cluster's record and ours together.
+func (c *Coordinator) judge(cl *Cluster, slot *Slot, claim Claim) (Finding, string) {
+	switch JudgeCluster(cl, c.mine.UUID) {
+	case FoundFenced:
+		return FoundFenced, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", cl.UUID, c.mine.UUID)
+	case FoundLost:
+		return FoundLost, "ZooKeeper has lost the cluster record"
+	}
+	finding := JudgeSlot(slot, claim)
+	switch {
+	case finding == FoundFenced:
+		return finding, fmt.Sprintf("node %s (%s) holds it at term %d, ours was %d", slot.Node, slot.Name, slot.Term, claim.Term)
+	case finding == FoundLost && slot == nil:
+		return finding, "ZooKeeper has lost its record"
+	case finding == FoundLost:
+		return finding, fmt.Sprintf("ZooKeeper has an older record of it: node %s (%s) at term %d, ours was %d", slot.Node, slot.Name, slot.Term, claim.Term)
+	case slot.H < claim.H:
+		return FoundLost, "ZooKeeper has an older copy of its record"
+	}
+	return finding, ""
+}
+
+// report writes our slot again.
+func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clStat Stat, found Slot, stat Stat, r Report) (Beat, error) {
+	beat := Beat{Claim: claim}
+	if now := c.Now(); now < cl.FrozenUntil {
+		beat.FrozenUntil = cl.FrozenUntil
+	}
+	if r.RestartedFrom != 0 {
+		if found.Generation > r.RestartedFrom {
+			return beat, &FencedError{claim.Worker, fmt.Sprintf("it was started from an old copy of its state: ZooKeeper has seen generation %d, that was %d", found.Generation, r.RestartedFrom)}
+		}
+		next, slot, clock, err := c.renew(ctx, claim, found, stat, r.Lease)
+		beat.Claim = next
+		if err != nil {
+			return beat, err
+		}
+		beat.H, beat.Clock = slot.H, clock
+		beat.Wait, err = c.settling(ctx, cl, claim.Worker)
+		return beat, err
+	}
+	now := c.Now()
+	slot := c.record(claim, claim.Term, claim.Nonce, found, now, r.Lease)
+	slot.State, slot.Settled = r.State, found.Settled
+	settle := r.Settle && !found.Settled && c.maySettle(cl, claim, now)
+	if settle {
+		slot.Settled = true
+		written, err := c.settle(ctx, cl, clStat, claim.Worker, slot, stat)
+		if err != nil {
+			return beat, err
+		}
+		stat = written
+	} else {
+		written, err := c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)
+		if err != nil {
+			return beat, err
+		}
+		stat = written
+	}
+	beat.H, beat.Settled = slot.H, slot.Settled
+	beat.Clock = Reading{Sent: now, Acked: c.Now(), Stamp: stat.Mtime}
+	c.rtt = max(0, beat.Clock.Acked-now)
+	return beat, nil
+}
+
+// maySettle: while registration is frozen only holders whose settled lease is
+// still running may settle again. Nobody can have taken their slot: it takes a
+// bound that has passed.
+func (c *Coordinator) maySettle(cl Cluster, claim Claim, now int64) bool {
+	return !cl.Frozen(claim.Worker, now) || claim.Settled && now < claim.H
+}
+
+// settle writes a slot as settled, in one step with the proof that the cluster
+// record has not changed: no freeze has come in between. The first to settle
+// in a cluster settles the cluster's record too.
+func (c *Coordinator) settle(ctx context.Context, cl Cluster, clStat Stat, worker int, slot Slot, stat Stat) (Stat, error) {
+	var first Op = CheckOp{clusterPath, clStat.Version}
+	if !cl.Settled {
+		cl.Settled = true
+		first = SetOp{clusterPath, cl.marshal(), clStat.Version}
+	}
+	if err := c.Store.Multi(ctx, first, SetOp{slotPath(worker), slot.marshal(), stat.Version}); err != nil {
+		return Stat{}, err
+	}
+	_, written, err := c.slot(ctx, worker)
+	return written, err
+}
+
+// reassert puts our record back after ZooKeeper lost it, above whatever term
+// is there, and keeps newcomers off.
+func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, stat Stat, r Report, why string) (Beat, error) {
+	c.Logger.Error("ZooKeeper has lost data; putting this node's record back and freezing registration", "worker", claim.Worker, "found", why)
+	if err := c.freeze(ctx, c.mine, claim.Worker); err != nil {
+		return Beat{Claim: claim}, err
+	}
+	var old Slot
+	if found != nil {
+		old = *found
+	}
+	claim, err := c.grant(claim, max(claim.Term, old.Term)+1)
+	if err != nil {
+		return Beat{Claim: claim}, err
+	}
+	now := c.Now()
+	slot := c.record(claim, claim.PendingTerm, claim.PendingNonce, old, now, r.Lease)
+	slot.State, slot.Settled = r.State, claim.Settled
+	if found == nil {
+		_, err = c.Store.Create(ctx, slotPath(claim.Worker), slot.marshal(), Persistent)
+	} else {
+		_, err = c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)
+	}
+	if err != nil {
+		return Beat{Claim: claim}, err
+	}
+	_, written, err := c.slot(ctx, claim.Worker)
+	if err != nil {
+		return Beat{Claim: claim}, err
+	}
+	return Beat{
+		Claim: claim.confirmed(), H: slot.H, Settled: slot.Settled, Lost: true,
+		Clock: Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime},
+	}, nil
+}

@@ -1,0 +1,58 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+)
+
+// isLive tells whether a slot's holder has a session.
+func (c *Coordinator) isLive(ctx context.Context, worker int) (bool, error) {
+	_, _, err := c.Store.Get(ctx, lockPath(worker))
+	if errors.Is(err, ErrNoNode) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// GoLive makes the live lock of a slot that is ours, in the present session.
+// One that is there already is of a session before (ours, after a crash) or of
+// a holder whose lease ran out: the slot's record has decided that, the lock
+// decides nothing.
+func (c *Coordinator) GoLive(ctx context.Context, claim Claim) error {
+	path := lockPath(claim.Worker)
+	for {
+		_, stat, err := c.Store.Get(ctx, path)
+		if err == nil && stat.Owner == c.Store.SessionID() {
+			return nil
+		}
+		if err == nil {
+			err = c.Store.Delete(ctx, path, stat.Version)
+		}
+		if err != nil && !errors.Is(err, ErrNoNode) {
+			return err
+		}
+		_, err = c.Store.Create(ctx, path, mustMarshal(ticket{Node: claim.Node, Labels: c.Labels}), Ephemeral)
+		if errors.Is(err, ErrNoNode) {
+			if err = c.Store.EnsureRoot(ctx); err == nil {
+				continue
+			}
+		}
+		if !errors.Is(err, ErrExists) {
+			return err
+		}
+	}
+}
+
+// GoDark deletes the live lock if it is of the present session: the slot may
+// be taken once its bound has passed.
+func (c *Coordinator) GoDark(ctx context.Context, worker int) error {
+	path := lockPath(worker)
+	_, stat, err := c.Store.Get(ctx, path)
+	if err == nil && stat.Owner == c.Store.SessionID() {
+		err = c.Store.Delete(ctx, path, stat.Version)
+	}
+	if errors.Is(err, ErrNoNode) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,157 @@
+package coordinator
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// The records below the cluster's root. Instants are Unix milliseconds.
+const (
+	clusterPath = "/cluster"
+	ticketsPath = "/tickets"
+	workersPath = "/workers"
+	livePath    = "/live"
+	// ticketPrefix is followed by the ten digits that ZooKeeper appends.
+	ticketPrefix = ticketsPath + "/n-"
+)
+
+func slotPath(worker int) string { return fmt.Sprintf("%s/%04d", workersPath, worker) }
+func lockPath(worker int) string { return fmt.Sprintf("%s/%04d", livePath, worker) }
+
+// Cluster is what all nodes of a cluster share, at /cluster. It is made once;
+// after that only Used, Settled and the freeze change.
+type Cluster struct {
+	UUID string `json:"uuid"`
+	// Layout is the split of an ID's bits, epoch included, in the canonical
+	// form of worker.Layout.
+	Layout string `json:"layout"`
+	// Slots is how many workers the layout has.
+	Slots      int   `json:"slots"`
+	Datacenter int64 `json:"datacenter"`
+	// LeaseMs is W, the longest lease: how long a settled node may live
+	// without ZooKeeper, and how long its slot is kept when it vanishes.
+	LeaseMs int64 `json:"lease_ms"`
+	// SettleMs is how long a new holder waits for an owner that ZooKeeper may
+	// have forgotten.
+	SettleMs int64 `json:"settle_ms"`
+	// Used is the highest slot that has ever had a record, -1 at first. Slots
+	// up to it that have none were lost, and are not free.
+	Used int `json:"used"`
+	// Settled: a node has settled under this record. Until then it gives way
+	// to owners of the cluster that was here before.
+	Settled bool `json:"settled"`
+	// Until FrozenUntil no slot up to FrozenUsed is handed out or settled on:
+	// ZooKeeper has lost data.
+	FrozenUntil int64 `json:"frozen_until,omitempty"`
+	FrozenUsed  int   `json:"frozen_used,omitempty"`
+}
+
+// Frozen tells whether registration on a slot is frozen at a moment.
+func (c Cluster) Frozen(worker int, now int64) bool {
+	return now < c.FrozenUntil && worker <= c.FrozenUsed
+}
+
+// Labels say who a node is to people. They are never identity: names and
+// addresses move and collide.
+type Labels struct {
+	Name    string `json:"name,omitempty"`
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Address string `json:"address,omitempty"` // where it serves, comma-separated
+	Version string `json:"version,omitempty"`
+}
+
+// Slot is one worker slot's record, at /workers/NNNN. It is never deleted.
+type Slot struct {
+	// Node is the holder's identity, a UUID; empty on a slot never held.
+	Node   string `json:"node,omitempty"`
+	Ticket string `json:"ticket,omitempty"`
+	// Term grows by one at every change of hands and every start of the
+	// holder; Nonce is a fresh random number for each.
+	Term  int64  `json:"term"`
+	Nonce string `json:"nonce,omitempty"`
+	// H is the lease bound: no ID of this slot up to this term has a timestamp
+	// at or after it.
+	H       int64 `json:"h"`
+	Settled bool  `json:"settled"`
+	// Stopped: the holder stopped cleanly, having issued nothing at or after
+	// StoppedM.
+	Stopped  bool  `json:"stopped,omitempty"`
+	StoppedM int64 `json:"stopped_m,omitempty"`
+	// Released: the holder gave the slot back.
+	Released bool `json:"released,omitempty"`
+	// Lost marks a record made in place of one that ZooKeeper lost.
+	Lost bool `json:"lost,omitempty"`
+
+	// Reached is the latest that the holder's issuing clock has reported while
+	// it was trusted: a resume begins after it. Reported is what it read at the
+	// last write, for the peers to compare theirs with.
+	Reached  int64 `json:"reached,omitempty"`
+	Reported int64 `json:"reported,omitempty"`
+	// Generation is that of the holder's local record then.
+	Generation  uint64 `json:"generation,omitempty"`
+	HeartbeatMs int64  `json:"heartbeat_ms,omitempty"`
+	// RTTMs is how long the write before this one took: the error of Reported
+	// against the Mtime of the record.
+	RTTMs int64  `json:"rtt_ms,omitempty"`
+	State string `json:"state,omitempty"`
+	Labels
+}
+
+// freeSlot is a slot that nobody has held.
+func freeSlot() Slot { return Slot{Released: true} }
+
+func (c Cluster) marshal() []byte { return mustMarshal(c) }
+func (s Slot) marshal() []byte    { return mustMarshal(s) }
+
+func mustMarshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // plain structs of strings and numbers: cannot happen
+	}
+	return b
+}
+
+func parseCluster(b []byte) (Cluster, error) {
+	var c Cluster
+	if err := json.Unmarshal(b, &c); err != nil || c.UUID == "" || c.Slots < 1 {
+		return Cluster{}, fmt.Errorf("coordinator: %s is not a cluster record of flaked: %.80q", clusterPath, b)
+	}
+	return c, nil
+}
+
+// parseSlot reads a slot. One that cannot be read has Term -1: it says nothing
+// of its holder, so nobody may take it, and its owner puts it right.
+func parseSlot(b []byte) Slot {
+	var s Slot
+	if err := json.Unmarshal(b, &s); err != nil || s.Term < 0 {
+		return Slot{Term: -1}
+	}
+	return s
+}
+
+// ticketNumber is the number ZooKeeper gave a ticket, from the right: it is
+// ten digits, or a minus sign and ten once the counter has passed int32.
+func ticketNumber(name string) (int64, error) {
+	name = path.Base(name)
+	digits := len(name)
+	for digits > 0 && name[digits-1] >= '0' && name[digits-1] <= '9' {
+		digits--
+	}
+	s := name[digits:]
+	if len(s) != 10 || digits == 0 {
+		return 0, fmt.Errorf("coordinator: %q is not a ticket", name)
+	}
+	if strings.HasSuffix(name[:digits], "--") {
+		s = "-" + s
+	}
+	return strconv.ParseInt(s, 10, 64)
+}
+
+// firstSlot is where a ticket begins to look: its number modulo the slots.
+func firstSlot(ticket int64, slots int) int {
+	return int(((ticket % int64(slots)) + int64(slots)) % int64(slots))
+}

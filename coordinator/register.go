@@ -1,0 +1,250 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Grant is a slot written and acknowledged.
+type Grant struct {
+	Claim Claim
+	// H is the acknowledged lease bound. It counts once the grant is settled;
+	// until then the claim's own does.
+	H int64
+	// Settle is how long to wait before the heartbeat that settles it; 0 when
+	// ZooKeeper is known to have lost nothing.
+	Settle time.Duration
+	// Clock is our clock against the leader's.
+	Clock Reading
+}
+
+// growBy is how many slots a cluster grows by at once, so that a thousand
+// nodes that start together rewrite /cluster sixteen times, not a thousand.
+const growBy = 64
+
+// Register takes a slot for a new node: it refuses early when there is none,
+// draws a ticket, has the clock checked against ZooKeeper's and the peers'
+// before it writes any slot, and looks for a slot from the ticket's number on.
+// It leaves no ticket behind when it is refused.
+//
+// The claim names the node, and a ticket if it has one from an attempt that
+// ZooKeeper did not answer; the grant returned with an error does so for the
+// next attempt. Errors are *FullError, *FrozenError, *OtherClusterError, those
+// of check and of the store.
+func (c *Coordinator) Register(ctx context.Context, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
+	cl, err := c.joined(ctx)
+	if err != nil {
+		return Grant{Claim: claim}, err
+	}
+	if err := c.refuseWhenFull(ctx, cl); err != nil {
+		return Grant{Claim: claim}, err
+	}
+	clock, err := c.readClock(ctx, &claim)
+	if err != nil {
+		return Grant{Claim: claim}, err
+	}
+	grant, err := c.registerWith(ctx, claim, clock, lease, check)
+	if err != nil && !errors.Is(err, ErrUnreachable) {
+		c.dropTicket(ctx, claim.Ticket)
+		claim.Ticket = ""
+	}
+	if err != nil {
+		grant = Grant{Claim: claim}
+	}
+	return grant, err
+}
+
+func (c *Coordinator) registerWith(ctx context.Context, claim Claim, clock Reading, lease time.Duration, check ClockCheck) (Grant, error) {
+	peers, err := c.Peers(ctx, -1)
+	if err != nil {
+		return Grant{}, err
+	}
+	if err := check(clock, peers); err != nil {
+		return Grant{}, err
+	}
+	return c.takeSlot(ctx, claim, clock, lease)
+}
+
+// takeSlot looks for a free slot from the claim's ticket on and takes it.
+func (c *Coordinator) takeSlot(ctx context.Context, claim Claim, clock Reading, lease time.Duration) (Grant, error) {
+	ticket, err := ticketNumber(claim.Ticket)
+	if err != nil {
+		return Grant{}, err
+	}
+	cl, err := c.joined(ctx)
+	if err != nil {
+		return Grant{}, err
+	}
+	full := &FullError{Slots: cl.Slots}
+	first, frozen := firstSlot(ticket, cl.Slots), false
+	for k := range cl.Slots {
+		claim.Worker = (first + k) % cl.Slots
+		grant, a, err := c.tryTake(ctx, claim, clock, lease)
+		var freeze *FrozenError
+		switch {
+		case errors.As(err, &freeze):
+			frozen = true
+		case err != nil || a == Free:
+			return grant, err
+		default:
+			full.add(a, grant.H)
+		}
+	}
+	if frozen {
+		return Grant{}, &FrozenError{Until: cl.FrozenUntil}
+	}
+	full.now = c.Now()
+	return Grant{}, full
+}
+
+// tryTake takes one slot if it is free. Where it is not, it says what it is,
+// and the grant holds its lease bound. A race lost is looked at again.
+func (c *Coordinator) tryTake(ctx context.Context, claim Claim, clock Reading, lease time.Duration) (Grant, Availability, error) {
+	for {
+		cl, clStat, err := c.cluster(ctx)
+		if err != nil {
+			return Grant{}, 0, err
+		}
+		if cl == nil {
+			return Grant{}, 0, ErrNoCluster
+		}
+		if cl.UUID != c.mine.UUID {
+			return Grant{}, 0, &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
+		}
+		c.remember(cl.Used)
+		if claim.Worker > cl.Used {
+			if err := c.grow(ctx, *cl, clStat, claim.Worker); err != nil {
+				return Grant{}, 0, err
+			}
+			continue
+		}
+		now := c.Now()
+		if cl.Frozen(claim.Worker, now) {
+			return Grant{}, 0, &FrozenError{Until: cl.FrozenUntil}
+		}
+		slot, stat, err := c.slot(ctx, claim.Worker)
+		if err != nil {
+			return Grant{}, 0, err
+		}
+		if slot == nil {
+			h, err := c.replaceLost(ctx, *cl, claim.Worker, now)
+			return Grant{H: h}, Detached, err
+		}
+		live, err := c.isLive(ctx, claim.Worker)
+		if err != nil {
+			return Grant{}, 0, err
+		}
+		if a := JudgeFree(*slot, live, now, clock.leaderNow(now)); a != Free {
+			return Grant{H: slot.H}, a, nil
+		}
+		grant, err := c.take(ctx, claim, *cl, clStat, *slot, stat, now, lease)
+		grant.Clock = clock
+		if !errors.Is(err, ErrBadVersion) {
+			return grant, Free, err
+		}
+	}
+}
+
+// leaderNow is the earliest the leader's clock can be when ours reads now.
+func (r Reading) leaderNow(now int64) int64 { return r.Stamp + (now - r.Acked) }
+
+// grow makes records for slots up to at least worker, free, in one step with
+// raising Used: a slot that is absent below Used has been lost, always.
+func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat Stat, worker int) error {
+	from := cl.Used + 1
+	cl.Used = min(cl.Slots, (worker/growBy+1)*growBy) - 1
+	ops := []Op{SetOp{clusterPath, cl.marshal(), stat.Version}}
+	for w := from; w <= cl.Used; w++ {
+		ops = append(ops, CreateOp{slotPath(w), freeSlot().marshal()})
+	}
+	err := c.Store.Multi(ctx, ops...)
+	switch {
+	case errors.Is(err, ErrBadVersion):
+		return nil // another was faster: look again
+	case errors.Is(err, ErrExists):
+		return c.growOver(ctx, cl, stat, from)
+	}
+	return err
+}
+
+// growOver raises Used where records are there already beyond it: owners have
+// put theirs back into a ZooKeeper that had lost them.
+func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat Stat, from int) error {
+	ops := []Op{SetOp{clusterPath, cl.marshal(), stat.Version}}
+	for w := from; w <= cl.Used; w++ {
+		slot, _, err := c.slot(ctx, w)
+		if err != nil {
+			return err
+		}
+		if slot == nil {
+			ops = append(ops, CreateOp{slotPath(w), freeSlot().marshal()})
+		}
+	}
+	err := c.Store.Multi(ctx, ops...)
+	if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrExists) {
+		return nil // changed meanwhile: look again
+	}
+	return err
+}
+
+// replaceLost makes a record in place of one that ZooKeeper lost, kept for as
+// long as its owner can still live. It returns the bound.
+func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int, now int64) (int64, error) {
+	c.Logger.Error("ZooKeeper has lost the record of a worker slot; it is kept for its owner", "worker", worker)
+	h := now + cl.LeaseMs + lossTolerance
+	_, err := c.Store.Create(ctx, slotPath(worker), Slot{H: h, Lost: true}.marshal(), Persistent)
+	if errors.Is(err, ErrExists) {
+		err = nil // its owner, or another newcomer: held either way
+	}
+	return h, err
+}
+
+// take writes a free slot as ours. ErrBadVersion when the slot or the cluster
+// record changed.
+func (c *Coordinator) take(ctx context.Context, claim Claim, cl Cluster, clStat Stat, old Slot, stat Stat, now int64, lease time.Duration) (Grant, error) {
+	claim.Term, claim.Nonce, claim.Settled, claim.H = old.Term, "", false, 0
+	claim.Lo = max(now, old.H)
+	claim.M = claim.Lo
+	claim, err := c.grant(claim, old.Term+1)
+	if err != nil {
+		return Grant{}, err
+	}
+	slot := c.record(claim, claim.PendingTerm, claim.PendingNonce, old, now, lease)
+	slot.State = "settling"
+	err = c.Store.Multi(ctx,
+		CheckOp{clusterPath, clStat.Version},
+		SetOp{slotPath(claim.Worker), slot.marshal(), stat.Version})
+	if err != nil {
+		return Grant{}, err // outcome unknown: the stored claim tells at the next start
+	}
+	claim = claim.confirmed()
+	if old.Ticket != "" && old.Ticket != claim.Ticket {
+		c.dropTicket(ctx, old.Ticket)
+	}
+	grant := Grant{Claim: claim, H: slot.H}
+	grant.Settle, err = c.settling(ctx, cl, claim.Worker)
+	return grant, err
+}
+
+// refuseWhenFull looks at all slots before a ticket is drawn, once all of them
+// have been used.
+func (c *Coordinator) refuseWhenFull(ctx context.Context, cl Cluster) error {
+	if cl.Used+1 < cl.Slots {
+		return nil
+	}
+	now := c.Now()
+	full := &FullError{Slots: cl.Slots, now: now}
+	entries, err := ReadSlots(ctx, c.Store, cl)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		a := JudgeFree(e.Slot, e.Live, now, now)
+		if a == Free || e.Absent {
+			return nil
+		}
+		full.add(a, e.Slot.H)
+	}
+	return full
+}

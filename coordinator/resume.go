@@ -1,0 +1,81 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Resume takes up the slot of the local record again: it is written with the
+// next term and a new nonce, after the clock has been checked. moved tells
+// that the record does not match this machine and file.
+//
+// The claim's floor becomes what the predecessor may have reached. Its bound
+// stays that of the local record, below which the node may issue at once; the
+// grant's counts once it is settled.
+//
+// Errors are *NotOursError (register as a new node), *OtherClusterError,
+// ErrNoCluster, those of check and of the store. Only ErrUnreachable may be
+// answered by starting from the local record alone.
+func (c *Coordinator) Resume(ctx context.Context, claim Claim, moved bool, lease time.Duration, check ClockCheck) (Grant, error) {
+	cl, err := c.joined(ctx)
+	if err != nil {
+		return Grant{}, err
+	}
+	found, _, err := c.slot(ctx, claim.Worker)
+	if err != nil {
+		return Grant{}, err
+	}
+	if err := JudgeResume(found, claim, moved); err != nil {
+		return Grant{}, err
+	}
+	clock, err := c.readClock(ctx, &claim)
+	if err != nil {
+		return Grant{}, err
+	}
+	peers, err := c.Peers(ctx, claim.Worker)
+	if err != nil {
+		return Grant{}, err
+	}
+	if err := check(clock, peers); err != nil {
+		return Grant{}, err
+	}
+	for {
+		found, stat, err := c.slot(ctx, claim.Worker)
+		if err != nil {
+			return Grant{}, err
+		}
+		if err := JudgeResume(found, claim, moved); err != nil {
+			return Grant{}, err
+		}
+		claim = claim.adopt(*found)
+		claim.Lo = max(claim.M, found.Reached+1)
+		next, slot, _, err := c.renew(ctx, claim, *found, stat, lease)
+		if errors.Is(err, ErrBadVersion) {
+			continue
+		}
+		if err != nil {
+			return Grant{}, err
+		}
+		grant := Grant{Claim: next, H: slot.H, Clock: clock}
+		grant.Settle, err = c.settling(ctx, cl, claim.Worker)
+		return grant, err
+	}
+}
+
+// renew writes a slot that is ours with the next term, unsettled: an owner
+// that this record has been hiding still gets the time to come back.
+func (c *Coordinator) renew(ctx context.Context, claim Claim, found Slot, stat Stat, lease time.Duration) (Claim, Slot, Reading, error) {
+	claim, err := c.grant(claim, found.Term+1)
+	if err != nil {
+		return claim, Slot{}, Reading{}, err
+	}
+	now := c.Now()
+	slot := c.record(claim, claim.PendingTerm, claim.PendingNonce, found, now, lease)
+	slot.State = "settling"
+	written, err := c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)
+	if err != nil {
+		return claim, slot, Reading{}, err
+	}
+	return claim.confirmed(), slot, Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime}, nil
+}
