@@ -1,0 +1,105 @@
+# `make` lists what there is. Needs Go, bash and git; whatever else a target
+# needs, it gets or names.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+# One shell for a whole recipe: variables and traps live from line to line.
+.ONESHELL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# Go is often installed where PATH does not lead.
+GO := $(or $(shell command -v go),/usr/local/go/bin/go)
+export PATH := $(dir $(GO)):$(PATH)
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+PKG ?= ./...
+BENCH_PKG ?= ./worker/... ./lineproto/...
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+SCRIPTS := $(wildcard scripts/*.sh) .ci/run
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: build
+build: ## bin/flaked: static, stamped with the version from git
+	@mkdir -p bin
+	set -x
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/flaked ./cmd/flaked
+
+define RUN_HELP
+
+  In another terminal:
+    printf 'GET\nQUIT\n' | nc 127.0.0.1 7609     one ID
+    redis-cli -p 7609 GET orders                 the same, as Redis clients ask
+
+  Ctrl-C stops flaked. ZooKeeper stays up:
+    scripts/zk-dev.sh stop            ends it; the next `make run` goes on where this one stopped
+    scripts/zk-dev.sh stop --wipe     ends it and forgets everything, the node's identity included
+
+endef
+export RUN_HELP
+
+# The node's state lies beside ZooKeeper's data, so that wiping one wipes both:
+# neither is worth anything without the other.
+.PHONY: run
+run: build ## one node on a local ZooKeeper; Ctrl-C stops it. ARGS='--flag ...' adds flags
+	@zk=$$(scripts/zk-dev.sh start)
+	eval "$$zk"
+	state=$$(scripts/zk-dev.sh dir)/state
+	printf '%s\n' "$$RUN_HELP"
+	# exec: nothing stands between Ctrl-C and flaked. (ZooKeeper does not hear it,
+	# it has a session of its own.)
+	exec bin/flaked serve --zk "$$FLAKED_ZK" --cluster dev --bootstrap \
+	  --heartbeat 500ms --settle 300ms --state-dir "$$state" $(ARGS)
+
+.PHONY: test
+test: ## everything, with the race detector, against a real ZooKeeper. PKG=./worker for a part
+	@cc=$$($(GO) env CC)
+	if ! command -v "$${cc%% *}" >/dev/null; then
+	  echo "make test: the race detector needs a C compiler, and there is no $$cc: apt-get install gcc libc6-dev, or make test-fast" >&2
+	  exit 1
+	fi
+	if [[ $$($(GO) env CGO_ENABLED) != 1 ]]; then
+	  echo 'make test: the race detector needs cgo, and CGO_ENABLED=0 switches it off: unset it, or make test-fast' >&2
+	  exit 1
+	fi
+	zk=$$(scripts/zk-dev.sh install)
+	eval "$$zk"
+	export FLAKED_TEST_ZK=require
+	set -x
+	$(GO) test -race -vet=off -timeout 10m $(TESTFLAGS) $(PKG)
+
+.PHONY: test-fast
+test-fast: ## what needs no ZooKeeper, without the race detector
+	env -u FLAKED_TEST_ZK $(GO) test -vet=off $(TESTFLAGS) $(PKG)
+
+.PHONY: bench
+bench: ## benchmarks of what is on the GET path
+	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PKG)
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck, shellcheck
+	@unformatted=$$(gofmt -l .)
+	if [[ -n $$unformatted ]]; then
+	  printf 'not formatted (gofmt -w):\n%s\n' "$$unformatted" >&2
+	  exit 1
+	fi
+	if ! command -v shellcheck >/dev/null && (( EUID == 0 )) && command -v apt-get >/dev/null; then
+	  echo 'installing shellcheck ...'
+	  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends shellcheck; } \
+	    </dev/null >/dev/null 2>&1 || true
+	fi
+	if command -v shellcheck >/dev/null; then
+	  (set -x; shellcheck $(SCRIPTS))
+	else
+	  echo 'shellcheck is not installed: the scripts are not checked' >&2
+	fi
+	set -x
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+.PHONY: clean
+clean: ## remove what was built (ZooKeeper's data: scripts/zk-dev.sh stop --wipe)
+	rm -rf bin .run coverage.* *.out *.prof *.test
