@@ -73,9 +73,9 @@ func (z *ZK) unreachable(op, path string, err error) error {
 	z.mu.Lock()
 	c := z.client
 	z.mu.Unlock()
-	if c != nil && !errors.Is(err, errClosed) {
+	if c != nil && c.session() == 0 && !errors.Is(err, errClosed) {
 		if last := c.lastError(); last != nil {
-			return fmt.Errorf("%w: %s %s: %w (last attempt to connect: %v)", ErrUnreachable, op, path, err, last)
+			return fmt.Errorf("%w: %s %s: %w (no connection: %v)", ErrUnreachable, op, path, err, last)
 		}
 	}
 	return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, err)

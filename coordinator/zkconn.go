@@ -46,7 +46,7 @@ func newZKClient(cfg *ZKConfig, names []string, why error) (*zkClient, error) {
 		err:    why,
 	}
 	// One server's share of the time in which another has to be found.
-	attempt := min(max(cfg.SessionTimeout/3, time.Second), 5*time.Second)
+	attempt := min(max(cfg.SessionTimeout/3, 500*time.Millisecond), 5*time.Second)
 	hosts := &zkHosts{
 		ctx:     ctx,
 		names:   names,

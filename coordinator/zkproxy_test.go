@@ -165,7 +165,7 @@ func greet(session uint64, timeout uint32) []byte {
 }
 
 // fakeServer answers every connection by what serve does with it.
-func fakeServer(t *testing.T, serve func(conn net.Conn)) string {
+func fakeServer(t *testing.T, serve func(c conn)) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -200,3 +200,8 @@ func fakeServer(t *testing.T, serve func(conn net.Conn)) string {
 	})
 	return ln.Addr().String()
 }
+
+type conn = net.Conn
+
+// swallow reads what comes and never answers.
+func swallow(c conn) { _, _ = io.Copy(io.Discard, c) }

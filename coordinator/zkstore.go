@@ -138,7 +138,7 @@ func (z *ZK) watch(ctx context.Context, c *zkClient) {
 	defer tick.Stop()
 	down := time.NewTimer(z.cfg.SessionTimeout)
 	defer down.Stop()
-	up, authenticated := false, z.cfg.DigestAuth == ""
+	up, usable, authenticated := false, false, z.cfg.DigestAuth == ""
 	var denied error
 	for {
 		select {
@@ -172,9 +172,10 @@ func (z *ZK) watch(ctx context.Context, c *zkClient) {
 				denied = err
 			}
 		}
-		if sid != 0 {
+		if sid != 0 && !usable {
 			c.report(nil)
 		}
+		usable = sid != 0
 		z.publish(sid, denied, false)
 	}
 }

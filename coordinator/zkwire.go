@@ -44,9 +44,7 @@ func (w *wireConn) Read(p []byte) (int, error) {
 		w.greeted = true
 		greeting, err := w.readGreeting()
 		if err != nil {
-			w.report(err)
-			_ = w.Close()
-			return 0, err
+			return 0, w.fail(err)
 		}
 		w.pending = greeting
 	}
@@ -58,17 +56,26 @@ func (w *wireConn) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	if bad := w.checkFrames(p[:n]); bad != nil {
 		n, err = 0, bad
-		_ = w.Close()
 	}
 	if err != nil {
+		return n, w.fail(err)
+	}
+	return n, nil
+}
+
+// fail ends the connection. That it was closed before says nothing: whoever
+// did that has reported why.
+func (w *wireConn) fail(err error) error {
+	if !errors.Is(err, net.ErrClosed) {
 		w.report(err)
 	}
-	return n, err
+	_ = w.Close()
+	return err
 }
 
 func (w *wireConn) Write(p []byte) (int, error) {
 	if _, err := w.Conn.Write(p); err != nil {
-		_ = w.Close()
+		_ = w.fail(err)
 	}
 	return len(p), nil
 }
@@ -101,7 +108,8 @@ func (w *wireConn) readGreeting() ([]byte, error) {
 	if session != 0 && timeout <= 0 {
 		return nil, fmt.Errorf("not a ZooKeeper: it offers a session timeout of %d ms", timeout)
 	}
-	return buf, w.Conn.SetReadDeadline(time.Time{})
+	_ = w.Conn.SetReadDeadline(time.Time{}) // if this fails, the next read does
+	return buf, nil
 }
 
 func greetingError(err error) error {
