@@ -3,6 +3,7 @@ package coordinator
 import (
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
 )
@@ -62,7 +63,12 @@ func (t memTree) create(x txn, p string, data []byte, kind Kind) (string, error)
 			return "", errEphemeralParent
 		}
 		parent.kids[name] = struct{}{}
-		parent.created++
+		// ZooKeeper 3.8 takes over only a higher count: it stays at the last
+		// int32, and sequential creates fail with ErrExists from then on. The
+		// negative names its manual speaks of need creates in a pipeline.
+		if parent.created < math.MaxInt32 {
+			parent.created++
+		}
 	}
 	t[p] = node
 	return p, nil
