@@ -63,7 +63,7 @@ misuse() { say "$*"; say "see $0 --help"; exit 2; }
 
 readonly MAX_NODES=3
 readonly QUORUM_OFFSET=707 ELECTION_OFFSET=1707 # 2181 gives the customary 2888 and 3888
-readonly READY_SECONDS=30 STOP_SECONDS=5
+readonly READY_SECONDS=60 STOP_SECONDS=5
 
 command=''
 opt_nodes='' opt_port='' opt_dir='' wipe=no follow=no
@@ -320,8 +320,8 @@ node_ports() {
 listening() {
   local hex
   printf -v hex '%04X' "$1"
-  # 0A is TCP_LISTEN. /proc/net/tcp6 is missing where IPv6 is.
-  cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
+  # 0A is TCP_LISTEN. Without IPv6 there is no tcp6, and cat fails.
+  { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null || true; } |
     awk -v port=":$hex" '$4 == "0A" && substr($2, length($2) - 4) == port { found = 1 } END { exit !found }'
 }
 
