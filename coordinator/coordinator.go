@@ -140,6 +140,9 @@ func (c *Coordinator) slot(ctx context.Context, worker int) (*Slot, Stat, error)
 // remember keeps the highest slot seen, in case /cluster is lost.
 func (c *Coordinator) remember(used int) { c.used = max(c.used, used) }
 
+// Used is the highest slot known to have been granted.
+func (c *Coordinator) Used() int { return c.used }
+
 // grant makes a claim the next one of a slot, pending: it is stored before the
 // write that carries it.
 func (c *Coordinator) grant(claim Claim, term int64) (Claim, error) {

@@ -87,6 +87,9 @@ func JudgeCluster(found *Cluster, uuid string) Finding {
 type NotOursError struct {
 	Worker int
 	Reason string
+	// Lost: ZooKeeper has lost the record of it, by JudgeSlot. An owner whose
+	// settled lease is still running may put it back.
+	Lost bool
 }
 
 func (e *NotOursError) Error() string {
@@ -94,12 +97,10 @@ func (e *NotOursError) Error() string {
 }
 
 // JudgeResume decides whether a starting node still holds the slot of its
-// local record: nil if it does. moved tells that the record's fingerprint does
-// not match this machine and file: then the slot must say that its holder
-// stopped cleanly at exactly this record, which is used up by the resume.
-func JudgeResume(found *Slot, mine Claim, moved bool) error {
+// local record: nil if it does.
+func JudgeResume(found *Slot, mine Claim) error {
 	no := func(format string, a ...any) error {
-		return &NotOursError{mine.Worker, fmt.Sprintf(format, a...)}
+		return &NotOursError{mine.Worker, fmt.Sprintf(format, a...), JudgeSlot(found, mine) == FoundLost}
 	}
 	switch {
 	case found == nil:
@@ -110,8 +111,6 @@ func JudgeResume(found *Slot, mine Claim, moved bool) error {
 		return no("it is held by node %s (%s) at term %d, ours was %d", found.Node, found.Name, found.Term, mine.Term)
 	case found.Generation > mine.Generation:
 		return no("the state file is an old copy: ZooKeeper has seen its generation %d, this is %d", found.Generation, mine.Generation)
-	case moved && !(found.Stopped && found.StoppedM == mine.M && found.Nonce == mine.Nonce):
-		return no("the state directory was copied or moved, and the slot does not say that its holder stopped at exactly this state")
 	}
 	return nil
 }

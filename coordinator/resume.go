@@ -7,8 +7,7 @@ import (
 )
 
 // Resume takes up the slot of the local record again: it is written with the
-// next term and a new nonce, after the clock has been checked. moved tells
-// that the record does not match this machine and file.
+// next term and a new nonce, after the clock has been checked.
 //
 // The claim's floor becomes what the predecessor may have reached. Its bound
 // stays that of the local record, below which the node may issue at once; the
@@ -17,7 +16,7 @@ import (
 // Errors are *NotOursError (register as a new node), *OtherClusterError,
 // ErrNoCluster, those of check and of the store. Only ErrUnreachable may be
 // answered by starting from the local record alone.
-func (c *Coordinator) Resume(ctx context.Context, claim Claim, moved bool, lease time.Duration, check ClockCheck) (Grant, error) {
+func (c *Coordinator) Resume(ctx context.Context, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
 	cl, err := c.joined(ctx)
 	if err != nil {
 		return Grant{}, err
@@ -26,7 +25,7 @@ func (c *Coordinator) Resume(ctx context.Context, claim Claim, moved bool, lease
 	if err != nil {
 		return Grant{}, err
 	}
-	if err := JudgeResume(found, claim, moved); err != nil {
+	if err := JudgeResume(found, claim); err != nil {
 		return Grant{}, err
 	}
 	clock, err := c.readClock(ctx, &claim)
@@ -45,7 +44,7 @@ func (c *Coordinator) Resume(ctx context.Context, claim Claim, moved bool, lease
 		if err != nil {
 			return Grant{}, err
 		}
-		if err := JudgeResume(found, claim, moved); err != nil {
+		if err := JudgeResume(found, claim); err != nil {
 			return Grant{}, err
 		}
 		claim = claim.adopt(*found)

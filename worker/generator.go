@@ -266,3 +266,23 @@ func (g *Generator) End() Tick {
 	}
 	return Tick((pos-1)>>g.shift) + 1
 }
+
+// Ready is nil when Try would make an ID now or a few milliseconds later, else
+// the error that it would return. It makes none.
+func (g *Generator) Ready() error {
+	pos := g.pos.Load()
+	now := g.clock.Now()
+	tick := Tick(floorDiv(now-g.epochNs, g.unitNs))
+	switch {
+	case pos < 0:
+		return ErrClosed
+	case tick > g.maxTick:
+		return ErrTimeExhausted
+	case int64(tick) >= g.limit.Load():
+		return ErrLimit
+	case tick < Tick(pos>>g.shift):
+		_, err := g.early(now, pos, false)
+		return err
+	}
+	return nil
+}

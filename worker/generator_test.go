@@ -154,6 +154,9 @@ func TestRollback(t *testing.T) {
 			c.ns.Store(c.ns.Load() / 1e6 * 1e6)
 			before := mustNext(t, g)
 			c.step(r.step)
+			if ready := g.Ready(); (ready == nil) != (r.behind == 0) {
+				t.Errorf("ready: %v", ready)
+			}
 			id, err := g.Next(context.Background())
 			if r.behind == 0 {
 				if err != nil || id <= before {
@@ -188,7 +191,7 @@ func TestRollbackIsWaitedForOnce(t *testing.T) {
 }
 
 func TestLimitAndFloor(t *testing.T) {
-	g, c := newManual(t, nil)
+	_, c := newManual(t, nil)
 	now := Leaf().TickAt(c.Now())
 	bounded, err := NewGenerator(GeneratorConfig{Layout: Leaf(), Clock: c, Rollback: leafRule{}, Floor: now + 10, Sleep: c.sleep})
 	if err != nil {
@@ -215,10 +218,9 @@ func TestLimitAndFloor(t *testing.T) {
 		t.Fatalf("%+v, end %d", f, bounded.End())
 	}
 	c.step(2 * time.Millisecond)
-	if _, err := bounded.Next(context.Background()); !errors.Is(err, ErrLimit) {
-		t.Fatalf("at the limit: %v", err)
+	if _, err := bounded.Next(context.Background()); !errors.Is(err, ErrLimit) || !errors.Is(bounded.Ready(), ErrLimit) {
+		t.Fatalf("at the limit: %v, ready: %v", err, bounded.Ready())
 	}
-	_ = g
 }
 
 func TestTimeFieldUsedUp(t *testing.T) {
@@ -231,7 +233,7 @@ func TestTimeFieldUsedUp(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 	c.step(time.Millisecond)
-	if _, err := g.Next(context.Background()); !errors.Is(err, ErrTimeExhausted) {
+	if _, err := g.Next(context.Background()); !errors.Is(err, ErrTimeExhausted) || !errors.Is(g.Ready(), ErrTimeExhausted) {
 		t.Fatal(err)
 	}
 }
@@ -242,7 +244,7 @@ func TestClose(t *testing.T) {
 	end := Leaf().TickAt(c.Now()) + 1
 	g.Close()
 	g.Close()
-	if _, err := g.Next(context.Background()); !errors.Is(err, ErrClosed) {
+	if _, err := g.Next(context.Background()); !errors.Is(err, ErrClosed) || !errors.Is(g.Ready(), ErrClosed) {
 		t.Fatal(err)
 	}
 	if g.End() != end {

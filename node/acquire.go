@@ -1,0 +1,310 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/worker"
+)
+
+// OtherClusterError: the state directory belongs to another cluster.
+type OtherClusterError struct{ Ours, Found string }
+
+func (e *OtherClusterError) Error() string {
+	return fmt.Sprintf("node: the state directory belongs to cluster %s, and this ZooKeeper holds %s: give this cluster a --state-dir of its own, or point --zk and --cluster at the one it belongs to", e.Ours, e.Found)
+}
+
+// ClockError: the clock is not one to issue by.
+type ClockError struct{ Reason string }
+
+func (e *ClockError) Error() string { return "node: " + e.Reason }
+
+// attempt is what a node knows while it tries to get a slot.
+type attempt struct {
+	// claim is to be resumed when usable, else it names who registers.
+	claim  coordinator.Claim
+	usable bool
+	// cached: the claim is settled, so it may also start without ZooKeeper.
+	cached bool
+}
+
+func (n *Node) newcomer() attempt {
+	return attempt{claim: coordinator.Claim{Node: n.cfg.Identity()}}
+}
+
+// joinTime is how long a node that can start without ZooKeeper looks for it.
+const joinTime = 1500 * time.Millisecond
+
+// acquire gets a slot: the one of the state directory, or a new one. It
+// returns once the node holds a tenure, and tries again for as long as
+// ZooKeeper does not answer and is needed, up to timeout (0 is for ever).
+func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) error {
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.MaxInterval = 100*time.Millisecond, 3*time.Second
+	deadline, warned := n.mono()+int64(timeout), false
+	for {
+		err := n.tryAcquire(ctx, &a)
+		if err == nil || ctx.Err() != nil || !errors.Is(err, coordinator.ErrUnreachable) {
+			return err
+		}
+		if timeout > 0 && n.mono() > deadline {
+			return fmt.Errorf("node: ZooKeeper is needed to start here, and did not answer within %s: %w", timeout, err)
+		}
+		if !warned {
+			n.log.Warn("waiting for ZooKeeper: this node has nothing to start from without it", "error", err)
+			warned = true
+		}
+		n.refuse(Starting, lineproto.NOTREADY, "starting reason=zookeeper-unreachable")
+		if err := n.pause(ctx, wait.NextBackOff()); err != nil {
+			return err
+		}
+	}
+}
+
+// begin is the first attempt: from what the state directory says.
+//
+// A record that does not match this machine and file is a copy, or has been
+// moved; its original may be started, from its cache even while ZooKeeper
+// holds the slot for us. So it is never resumed: a new node is.
+func (n *Node) begin() (attempt, error) {
+	loaded := n.cfg.Cache.Load()
+	rec := loaded.Record
+	switch {
+	case loaded.Status == localcache.StatusCorrupt:
+		n.log.Warn("the state file is damaged and not used: registering as a new node", "reason", loaded.Reason)
+		return n.newcomer(), nil
+	case loaded.Status != localcache.StatusRecord:
+		return n.newcomer(), nil
+	case rec.ClusterName != n.cfg.Cluster:
+		return attempt{}, &OtherClusterError{Ours: rec.ClusterName, Found: n.cfg.Cluster}
+	case len(loaded.Changed) > 0:
+		n.log.Warn("the state directory was copied or moved here: registering as a new node", "changed", loaded.Changed, "old_worker", rec.Worker)
+		return n.newcomer(), nil
+	case loaded.Damaged:
+		n.log.Warn("one half of the state file is damaged: going on from the other", "reason", loaded.Reason)
+	}
+	if err := n.adopt(rec); err != nil {
+		return attempt{}, err
+	}
+	return attempt{claim: n.claim, usable: true, cached: rec.Settled}, nil
+}
+
+// checkStart refuses to start when the clock has far to go to what the
+// predecessor may have used.
+func (n *Node) checkStart(floor int64) error {
+	wait, ok := timeguard.StartWait(n.now(), floor)
+	if !ok {
+		return &ClockError{fmt.Sprintf("the clock is %s behind what this worker may have issued already, more than the %s that are waited for: set the clock right, or remove the state directory to start as a new worker", wait, timeguard.MaxStartWait)}
+	}
+	return nil
+}
+
+func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
+	looking := n.cfg.CallTimeout
+	if a.cached {
+		looking = min(looking, joinTime)
+	}
+	joinCtx, cancel := context.WithTimeout(ctx, looking)
+	lost, err := n.joinCluster(joinCtx, *a)
+	cancel()
+	if a.cached && (lost || errors.Is(err, coordinator.ErrUnreachable)) && n.now() < a.claim.H {
+		return n.startFromCache(lost)
+	}
+	if err != nil {
+		return err
+	}
+	// Looking through a thousand slots of a slow ensemble takes a while.
+	ctx, cancel = context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
+	defer cancel()
+	if a.usable {
+		err := n.resume(ctx, a)
+		if a.cached && errors.Is(err, coordinator.ErrUnreachable) && n.now() < a.claim.H {
+			return n.startFromCache(false)
+		}
+		var notOurs *coordinator.NotOursError
+		if !errors.As(err, &notOurs) {
+			return err
+		}
+		if notOurs.Lost && a.cached && n.now() < a.claim.H {
+			return n.startFromCache(true)
+		}
+		n.log.Warn("registering as a new node", "reason", notOurs.Reason, "worker", notOurs.Worker)
+		a.usable = false
+		if a.claim.Nonce != "" {
+			*a = n.newcomer() // it had been granted: that identity is over
+			n.mu.Lock()
+			n.served, n.rotations = 0, nil
+			n.mu.Unlock()
+		}
+	}
+	return n.register(ctx, a)
+}
+
+// joinCluster reads the cluster record, or makes it if that was asked for, and
+// checks it against what this node wants and belongs to. lost tells that the
+// cluster this node belongs to has vanished from ZooKeeper.
+func (n *Node) joinCluster(ctx context.Context, a attempt) (lost bool, err error) {
+	n.mu.Lock()
+	mine := n.cluster
+	n.mu.Unlock()
+	cl, err := coordinator.ReadCluster(ctx, n.cfg.Store)
+	missing := errors.Is(err, coordinator.ErrNoCluster)
+	switch {
+	case missing && !n.cfg.Bootstrap:
+		return false, fmt.Errorf("%w: there is no cluster %q; make it with `flaked cluster init`, or start one node with --bootstrap", err, n.cfg.Cluster)
+	case missing && a.cached:
+		return true, nil
+	case missing:
+		want, err := n.cfg.Settings.record(n.cfg.Heartbeat, n.cfg.Identity)
+		if err != nil {
+			return false, err
+		}
+		if cl, err = coordinator.CreateCluster(ctx, n.cfg.Store, want); err != nil {
+			return false, err
+		}
+	case err != nil:
+		return false, err
+	}
+	if a.usable {
+		switch coordinator.JudgeCluster(&cl, mine.UUID) {
+		case coordinator.FoundLost:
+			if a.cached {
+				return true, nil
+			}
+			fallthrough
+		case coordinator.FoundFenced:
+			return false, &OtherClusterError{Ours: mine.UUID, Found: cl.UUID}
+		}
+	}
+	return false, n.joinAs(cl)
+}
+
+// joinAs takes a cluster as this node's if it can live by its settings.
+func (n *Node) joinAs(cl coordinator.Cluster) error {
+	if err := n.cfg.Settings.agree(cl); err != nil {
+		return err
+	}
+	if settle := ms(cl.SettleMs); 2*n.cfg.Heartbeat > settle && settle > 0 {
+		return fmt.Errorf("node: a heartbeat every %s is too slow for this cluster, which settles in %s: at most %s", n.cfg.Heartbeat, settle, settle/2)
+	}
+	layout, err := worker.ParseLayout(cl.Layout)
+	if err != nil {
+		return err
+	}
+	if time.Until(layout.Expires()) < 5*365*24*time.Hour {
+		n.log.Warn("the layout's time field runs out within five years", "at", layout.Expires())
+	}
+	n.join(cl, layout)
+	return nil
+}
+
+// startFromCache begins without ZooKeeper, or although it has lost us.
+func (n *Node) startFromCache(lost bool) error {
+	n.mu.Lock()
+	n.restartedFrom, n.settled, n.stopped = n.generation, false, false
+	claim := n.claim // with what an attempt to resume may have left pending in it
+	cl, m := n.cluster, n.m
+	n.mu.Unlock()
+	if err := n.cfg.Settings.agree(cl); err != nil {
+		return err
+	}
+	n.log.Warn("starting from the state directory alone: the clock is unverified", "worker", claim.Worker, "term", claim.Term,
+		"lease_left", ms(claim.H-n.now()), "zookeeper_lost_us", lost)
+	claim.Lo = max(m, claim.Lo)
+	return n.hold(claim)
+}
+
+func (n *Node) resume(ctx context.Context, a *attempt) error {
+	n.mu.Lock()
+	a.claim = n.claim // with what an earlier attempt may have left pending in it
+	a.claim.Generation, a.claim.M = n.generation, n.m
+	n.mu.Unlock()
+	check := func(own coordinator.Reading, peers []coordinator.Reading) error {
+		if err := n.checkClock(own, peers); err != nil {
+			return err
+		}
+		return n.checkStart(a.claim.M)
+	}
+	grant, err := n.coord.Resume(ctx, a.claim, n.lease(), check)
+	if err != nil {
+		return err
+	}
+	return n.granted(grant, "resumed")
+}
+
+func (n *Node) register(ctx context.Context, a *attempt) error {
+	grant, err := n.coord.Register(ctx, a.claim, n.lease(), n.checkClock)
+	if err != nil {
+		a.claim = grant.Claim
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.claim.Node == a.claim.Node && n.claim.PendingNonce != "" {
+			// A slot may have been written: whether it was is to be seen first.
+			a.claim, a.usable = n.claim, true
+		}
+		return err
+	}
+	return n.granted(grant, "registered")
+}
+
+// granted takes up a slot that has been written.
+func (n *Node) granted(g coordinator.Grant, how string) error {
+	n.mu.Lock()
+	n.restartedFrom, n.settled = 0, false
+	n.settleAt, n.lastSettle = n.mono()+int64(g.Settle), g.Settle
+	n.beatH = g.H
+	n.mu.Unlock()
+	n.log.Info(how, "worker", g.Claim.Worker, "term", g.Claim.Term, "node", g.Claim.Node, "settling", g.Settle)
+	return n.hold(g.Claim)
+}
+
+// hold makes the tenure of a claim. It is published once it may issue.
+func (n *Node) hold(claim coordinator.Claim) error {
+	if err := n.checkStart(claim.Lo); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	gen, err := worker.NewGenerator(worker.GeneratorConfig{
+		Layout: n.layout, Datacenter: n.cluster.Datacenter, Worker: int64(claim.Worker),
+		Floor: n.layout.CeilTick(claim.Lo), Clock: n.clock, Rollback: timeguard.LeafRule{},
+		SequenceStart: n.cfg.SequenceStart,
+	})
+	if err != nil {
+		return err
+	}
+	n.claim = claim
+	n.held = &tenure{node: claim.Node, worker: claim.Worker, lo: claim.Lo, gen: gen}
+	return nil
+}
+
+// lease is how far ahead the lease bound is to be pushed now.
+func (n *Node) lease() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.clockWrong {
+		return 0
+	}
+	return timeguard.Lease(ms(n.cluster.LeaseMs), n.served)
+}
+
+// pause waits, for the context or for ZooKeeper to come back at most.
+func (n *Node) pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-n.cfg.Reconnected:
+	case <-timer.C:
+	}
+	return nil
+}

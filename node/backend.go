@@ -1,0 +1,147 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/worker"
+)
+
+// Reserve takes between 1 and k IDs of one tick. Its errors are *lineproto.Error.
+func (n *Node) Reserve(ctx context.Context, k int) (worker.Run, error) {
+	t := n.serving.Load()
+	if t == nil {
+		return worker.Run{}, n.refusal.Load()
+	}
+	run, err := t.gen.Reserve(ctx, k)
+	if err != nil {
+		return worker.Run{}, n.explain(t, err)
+	}
+	return run, nil
+}
+
+// explain says in the wire's terms why a tenure made no ID.
+func (n *Node) explain(t *tenure, err error) error {
+	var behind *worker.BehindError
+	switch {
+	case errors.As(err, &behind):
+		ms := ceilMs(behind.Behind)
+		n.behindOnce(behind.Behind)
+		return &lineproto.Error{Code: lineproto.CLOCK, Text: fmt.Sprintf("the clock is behind the last ID behind_ms=%d retry_after_ms=%d", ms, ms)}
+	case errors.Is(err, worker.ErrTimeExhausted):
+		return &lineproto.Error{Code: lineproto.EXHAUSTED, Text: "the layout's time field is used up"}
+	case errors.Is(err, worker.ErrLimit):
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.now() >= n.claim.H {
+			return &lineproto.Error{Code: lineproto.FENCED, Text: "the lease has run out and ZooKeeper could not be reached to extend it"}
+		}
+		return &lineproto.Error{Code: lineproto.NOTREADY, Text: "no durable bound: the state directory cannot be written reason=no-durable-bound"}
+	case errors.Is(err, worker.ErrClosed):
+		return n.refusal.Load() // dropped since we looked
+	}
+	return &lineproto.Error{Code: lineproto.NOTREADY, Text: "stopping"}
+}
+
+// behindOnce has the keeper look at once at a rollback that a fresh slot may
+// end sooner than the clock does.
+func (n *Node) behindOnce(by time.Duration) {
+	if by > timeguard.RotateBehind {
+		n.wake()
+	}
+}
+
+func ceilMs(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+// Ready is nil when an ID would be made. It makes none.
+func (n *Node) Ready() error {
+	t := n.serving.Load()
+	if t == nil {
+		return n.refusal.Load()
+	}
+	if err := t.gen.Ready(); err != nil {
+		return n.explain(t, err)
+	}
+	return nil
+}
+
+// Now is the clock that IDs are made by.
+func (n *Node) Now() time.Time { return time.Unix(0, n.clock.Now()) }
+
+// Version is the release.
+func (n *Node) Version() string { return n.cfg.Labels.Version }
+
+// Decode takes an ID apart by the cluster's layout.
+func (n *Node) Decode(id worker.ID) (string, error) {
+	n.mu.Lock()
+	layout := n.layout
+	n.mu.Unlock()
+	if layout == (worker.Layout{}) {
+		return "", &lineproto.Error{Code: lineproto.NOTREADY, Text: "starting: the cluster's layout is not known yet"}
+	}
+	f, err := layout.Decode(id)
+	if err != nil {
+		return "", &lineproto.Error{Code: lineproto.ERR, Text: err.Error()}
+	}
+	return fmt.Sprintf("id=%d time=%s timestamp_ms=%d datacenter=%d worker=%d sequence=%d",
+		id, layout.Time(f).Format(instant), layout.Start(f.Tick), f.Datacenter, f.Worker, f.Sequence), nil
+}
+
+// instant is RFC 3339 with milliseconds, always three digits.
+const instant = "2006-01-02T15:04:05.000Z07:00"
+
+// Worker is the node in one line.
+func (n *Node) Worker() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	number := "none"
+	if n.held != nil {
+		number = strconv.Itoa(n.held.worker)
+	}
+	return fmt.Sprintf("worker=%s term=%d node=%s name=%s state=%s", number, n.claim.Term, n.claim.Node, n.cfg.Labels.Name, n.phase)
+}
+
+// Stats are the node's figures for STATS. Those that there are none of yet are
+// left out.
+func (n *Node) Stats() []lineproto.Stat {
+	ready := n.Ready()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var stats []lineproto.Stat
+	add := func(name string, value any) {
+		stats = append(stats, lineproto.Stat{Name: name, Value: fmt.Sprint(value)})
+	}
+	add("version", n.cfg.Labels.Version)
+	add("cluster", n.cfg.Cluster)
+	add("state", n.phase)
+	add("ready", ready == nil)
+	if ready != nil {
+		add("reason", ready)
+	}
+	if n.held != nil {
+		add("worker", n.held.worker)
+		add("term", n.claim.Term)
+		add("reserved_ms", n.m-n.now())
+		add("lease_left_ms", n.claim.H-n.now())
+	}
+	add("settled", n.settled)
+	add("served_seconds", int64(n.served.Seconds()))
+	add("zookeeper_ok", n.storeErr == nil && n.beatAt > 0)
+	if n.beatAt > 0 {
+		add("heartbeat_age_ms", n.now()-n.beatAt)
+		add("clock_offset_ms", n.offset.Ahead.Milliseconds())
+		add("clock_error_ms", n.offset.Error.Milliseconds())
+		add("clock_voters", n.verdict.Voters)
+		add("clock_against", n.verdict.Against)
+	}
+	add("clock_unfollowed_leap_ms", n.clock.Ahead().Milliseconds())
+	add("state_directory_ok", n.diskErr == nil)
+	return stats
+}

@@ -1,0 +1,170 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/worker"
+)
+
+// Defaults for a cluster that a node makes.
+const (
+	DefaultLease = 24 * time.Hour
+	// reconnectTime is what a settling time allows an owner to find ZooKeeper
+	// again, beside two heartbeats.
+	reconnectTime = 6 * time.Second
+)
+
+// DefaultSettle is the settling time of a cluster whose slowest heartbeat is
+// the one given.
+func DefaultSettle(heartbeat time.Duration) time.Duration { return 2*heartbeat + reconnectTime }
+
+// Cache is the state directory, as localcache has it.
+type Cache interface {
+	Load() localcache.Loaded
+	Save(localcache.Record) (generation uint64, err error)
+	Invalidate() error
+}
+
+// Settings are what the user wants of the cluster. Those that are nil are
+// taken from the cluster record, or from the defaults where a node makes one.
+type Settings struct {
+	Layout     *worker.Layout
+	Datacenter *int64
+	// Lease is W, the longest lease; Settle the settling time.
+	Lease, Settle *time.Duration
+}
+
+// Config is what a Node is made of. Cluster, Store and Cache are required.
+type Config struct {
+	// Cluster is the cluster's name, for messages and the state directory.
+	Cluster string
+	// Bootstrap allows the node to make the cluster record if there is none.
+	Bootstrap bool
+	Settings  Settings
+	Labels    coordinator.Labels
+	Store     coordinator.Store
+	// Reconnected, if given, is a hint that ZooKeeper has just been reached
+	// again: the node reports at once.
+	Reconnected <-chan struct{}
+	Cache       Cache
+	// Clock is the machine's clocks; nil means the system's.
+	Clock timeguard.Clock
+	// Heartbeat is how often the node reports; 0 means 3 s.
+	Heartbeat time.Duration
+	// CallTimeout bounds one exchange with ZooKeeper; 0 means 5 s.
+	CallTimeout time.Duration
+	// StartTimeout is how long a node that needs ZooKeeper to start waits for
+	// it; 0 means for ever.
+	StartTimeout time.Duration
+	// Reserve is how far ahead the bound on the local disk is kept, below 10 s;
+	// 0 means 3 s.
+	Reserve time.Duration
+	// ReleaseOnExit gives the slot back at a clean stop, for nodes whose state
+	// directory does not outlive them.
+	ReleaseOnExit bool
+	// SequenceStart is where the sequence begins in a tick.
+	SequenceStart worker.SequenceStart
+	// Identity makes a node's identity; nil means a random UUID.
+	Identity func() string
+	// Logger may be nil.
+	Logger hclog.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Store == nil || c.Cache == nil || c.Cluster == "" {
+		return c, errors.New("node: a cluster's name, a store and a state directory are required")
+	}
+	for _, d := range []struct {
+		value    *time.Duration
+		fallback time.Duration
+	}{
+		{&c.Heartbeat, coordinator.DefaultHeartbeat},
+		{&c.CallTimeout, 5 * time.Second},
+		{&c.Reserve, timeguard.DefaultReserve},
+	} {
+		if *d.value == 0 {
+			*d.value = d.fallback
+		}
+	}
+	if c.Heartbeat < 10*time.Millisecond {
+		return c, fmt.Errorf("node: a heartbeat every %s: at least 10ms", c.Heartbeat)
+	}
+	if c.Reserve < 100*time.Millisecond || c.Reserve >= timeguard.MaxReserve {
+		return c, fmt.Errorf("node: a reserve of %s: it takes 100ms to just below %s, which is how long a restart after a crash may have to wait", c.Reserve, timeguard.MaxReserve)
+	}
+	if c.Clock == nil {
+		c.Clock = timeguard.System()
+	}
+	if c.Identity == nil {
+		c.Identity = uuid.NewString
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	return c, nil
+}
+
+// extendEvery is how often the reserved bound is extended: three times within
+// its window.
+func (c Config) extendEvery() time.Duration { return c.Reserve / 3 }
+
+// record is the cluster record that a node makes where there is none.
+func (s Settings) record(heartbeat time.Duration, newUUID func() string) (coordinator.Cluster, error) {
+	layout, datacenter, lease, settle := worker.Leaf(), int64(0), DefaultLease, DefaultSettle(heartbeat)
+	if s.Layout != nil {
+		layout = *s.Layout
+	}
+	if s.Datacenter != nil {
+		datacenter = *s.Datacenter
+	}
+	if s.Lease != nil {
+		lease = *s.Lease
+	}
+	if s.Settle != nil {
+		settle = *s.Settle
+	}
+	return NewCluster(newUUID(), layout, datacenter, lease, settle)
+}
+
+// NewCluster is a cluster record of these settings, checked.
+func NewCluster(id string, layout worker.Layout, datacenter int64, lease, settle time.Duration) (coordinator.Cluster, error) {
+	if _, err := layout.Encode(worker.Fields{Datacenter: datacenter}); err != nil {
+		return coordinator.Cluster{}, err
+	}
+	if lease < time.Second {
+		return coordinator.Cluster{}, fmt.Errorf("node: a lease of %s: at least 1s", lease)
+	}
+	if settle < 0 || settle > time.Hour {
+		return coordinator.Cluster{}, fmt.Errorf("node: a settling time of %s: 0 to 1h", settle)
+	}
+	return coordinator.Cluster{
+		UUID: id, Layout: layout.String(), Slots: layout.Workers(), Datacenter: datacenter,
+		LeaseMs: lease.Milliseconds(), SettleMs: settle.Milliseconds(), Used: -1,
+	}, nil
+}
+
+// agree tells whether a cluster is what the user asked for.
+func (s Settings) agree(cl coordinator.Cluster) error {
+	differ := func(name string, want, have any) error {
+		return fmt.Errorf("node: --%s %v was asked for, and the cluster has %v: leave the flag out to use the cluster's", name, want, have)
+	}
+	switch {
+	case s.Layout != nil && s.Layout.String() != cl.Layout:
+		return differ("layout", s.Layout, cl.Layout)
+	case s.Datacenter != nil && *s.Datacenter != cl.Datacenter:
+		return differ("datacenter", *s.Datacenter, cl.Datacenter)
+	case s.Lease != nil && s.Lease.Milliseconds() != cl.LeaseMs:
+		return differ("lease", *s.Lease, time.Duration(cl.LeaseMs)*time.Millisecond)
+	case s.Settle != nil && s.Settle.Milliseconds() != cl.SettleMs:
+		return differ("settle", *s.Settle, time.Duration(cl.SettleMs)*time.Millisecond)
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.uber.org/atomic"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/worker"
+)
+
+// Node is one flaked node. Reserve and what else lineproto.Backend asks for
+// may be called at any time, from any goroutine; Run is called once.
+type Node struct {
+	cfg   Config
+	log   hclog.Logger
+	clock *timeguard.Issuing
+	coord *coordinator.Coordinator
+
+	// serving is the tenure that IDs are made from, nil while the node refuses;
+	// refusal then says why. They are all that a GET looks at.
+	serving atomic.Pointer[tenure]
+	refusal atomic.Pointer[lineproto.Error]
+
+	kick chan struct{} // capacity 1: the keeper is to look at once
+
+	saveMu sync.Mutex // guards writes of the local record: the order they are made up in is the order they are written in
+
+	mu sync.Mutex // guards state; never held during I/O
+	state
+}
+
+// state is what the loops share.
+type state struct {
+	phase   Phase
+	cluster coordinator.Cluster
+	layout  worker.Layout
+	// claim is the hold on our slot as the local record has it, and m the
+	// reserved bound that is durable there.
+	claim      coordinator.Claim
+	m          int64
+	stopped    bool // the local record says that we stopped cleanly
+	generation uint64
+	served     time.Duration // serving, over restarts
+	rotations  []int64       // Unix ms of fresh slots taken after a rollback
+	// held is the tenure of the claim, published in serving or not.
+	held *tenure
+	// settled: the slot's record of the present term is settled. settleAt is
+	// when it may be, in monotonic ns.
+	settled  bool
+	settleAt int64
+	// lastSettle is the settling time that the last grant asked for.
+	lastSettle time.Duration
+	rounds     timeguard.Rounds
+	// restartedFrom is the generation that the node began from without
+	// ZooKeeper, until its restart is known there.
+	restartedFrom uint64
+	clockWrong    bool // by most voters, for some rounds
+
+	diskErr  error // why the reserved bound is not being extended
+	storeErr error // why the last heartbeat came to nothing
+	beatAt   int64 // when the last one was acknowledged, Unix ms
+	beatH    int64 // the lease bound it was acknowledged with
+	offset   timeguard.Offset
+	verdict  timeguard.Verdict
+	frozen   int64 // until when registration is frozen, Unix ms
+}
+
+// tenure is one holding of one slot by this process. A reservation keeps the
+// one that it was made in.
+type tenure struct {
+	node   string
+	worker int
+	lo     int64 // floor, Unix ms
+	gen    *worker.Generator
+}
+
+// Phase is what a node is doing.
+type Phase string
+
+const (
+	Starting Phase = "starting" // no slot yet
+	Settling Phase = "settling" // has a slot, gives a forgotten owner time
+	Waiting  Phase = "waiting"  // until the clock reaches what the predecessor may have used
+	Serving  Phase = "serving"
+	Refusing Phase = "refusing" // has a slot and a clock that is wrong
+	Stopping Phase = "stopping"
+)
+
+// New validates the configuration. It does no I/O.
+func New(cfg Config) (*Node, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: timeguard.NewIssuing(cfg.Clock), kick: make(chan struct{}, 1)}
+	n.coord, err = coordinator.New(coordinator.Config{
+		Store: cfg.Store, Now: n.clock.NowMs, Ledger: ledger{n}, Labels: cfg.Labels,
+		Interval: cfg.Heartbeat, Logger: cfg.Logger.Named("coordinator"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.refuse(Starting, lineproto.NOTREADY, "starting reason=no-worker-yet")
+	return n, nil
+}
+
+// Run takes a slot and keeps it until the context ends; then it stops cleanly,
+// which takes a few seconds at most. It returns nil after a clean stop.
+func (n *Node) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var disk sync.WaitGroup
+	disk.Go(func() { n.extendLoop(ctx) })
+	err := n.keep(ctx)
+	cancel()
+	disk.Wait()
+	stopCtx, done := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.CallTimeout)
+	defer done()
+	n.stop(stopCtx)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// now is the issuing clock in Unix milliseconds.
+func (n *Node) now() int64 { return n.clock.NowMs() }
+
+// mono is the monotonic clock in nanoseconds: what waits are measured by.
+func (n *Node) mono() int64 { return n.cfg.Clock.Mono() }
+
+// refuse stops issuing, if it was, and gives clients the reason.
+func (n *Node) refuse(p Phase, code lineproto.Code, text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.refuseLocked(p, code, text)
+}
+
+func (n *Node) refuseLocked(p Phase, code lineproto.Code, text string) {
+	n.phase = p
+	n.refusal.Store(&lineproto.Error{Code: code, Text: text})
+	n.serving.Store(nil)
+}
+
+// wake makes the keeper look at once.
+func (n *Node) wake() {
+	select {
+	case n.kick <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,97 @@
+package node
+
+import (
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/worker"
+)
+
+// ledger stores claims on the local disk for the coordinator.
+type ledger struct{ n *Node }
+
+var _ coordinator.Ledger = ledger{}
+
+// Save makes a claim the node's own, durably. A claim on another slot brings
+// its own reserved bound; on the same one the bound stays what it is.
+func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
+	n := l.n
+	n.saveMu.Lock()
+	defer n.saveMu.Unlock()
+	n.mu.Lock()
+	if claim.Node != n.claim.Node || claim.Worker != n.claim.Worker {
+		n.m = claim.M
+	}
+	n.claim, n.stopped = claim, false
+	rec := n.record()
+	n.mu.Unlock()
+	return n.save(rec)
+}
+
+// saveClaim changes the claim and stores it.
+func (n *Node) saveClaim(change func(*coordinator.Claim)) error {
+	n.mu.Lock()
+	claim := n.claim
+	n.mu.Unlock()
+	change(&claim)
+	_, err := ledger{n}.Save(claim)
+	return err
+}
+
+// save writes the local record. saveMu is held.
+func (n *Node) save(rec localcache.Record) (uint64, error) {
+	gen, err := n.cfg.Cache.Save(rec)
+	if err != nil {
+		return 0, err
+	}
+	n.mu.Lock()
+	n.generation = gen
+	n.mu.Unlock()
+	return gen, nil
+}
+
+// record is the local record of the present state. mu is held.
+func (n *Node) record() localcache.Record {
+	c := n.claim
+	return localcache.Record{
+		ClusterName: n.cfg.Cluster, ClusterUUID: n.cluster.UUID,
+		EpochMs: n.layout.Epoch, Layout: n.cluster.Layout, DatacenterID: int(n.cluster.Datacenter),
+		LeaseMaxMs: n.cluster.LeaseMs, SettleMs: n.cluster.SettleMs, Used: n.cluster.Used,
+		Node: c.Node, Ticket: c.Ticket, Worker: c.Worker,
+		Term: c.Term, Nonce: c.Nonce, PendingTerm: c.PendingTerm, PendingNonce: c.PendingNonce,
+		Settled: c.Settled, Stopped: n.stopped,
+		Lo: c.Lo, M: n.m, H: c.H,
+		ServedMs: n.served.Milliseconds(), Rotations: n.rotations,
+	}
+}
+
+// adopt makes a local record the node's state.
+func (n *Node) adopt(rec localcache.Record) error {
+	cl := coordinator.Cluster{
+		UUID: rec.ClusterUUID, Layout: rec.Layout, Datacenter: int64(rec.DatacenterID),
+		LeaseMs: rec.LeaseMaxMs, SettleMs: rec.SettleMs, Used: rec.Used,
+	}
+	layout, err := worker.ParseLayout(rec.Layout)
+	if err != nil {
+		return err
+	}
+	cl.Slots = layout.Workers()
+	n.join(cl, layout)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.m, n.generation, n.stopped = rec.M, rec.Generation, rec.Stopped
+	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations
+	n.claim = coordinator.Claim{
+		Node: rec.Node, Ticket: rec.Ticket, Worker: rec.Worker,
+		Term: rec.Term, Nonce: rec.Nonce, PendingTerm: rec.PendingTerm, PendingNonce: rec.PendingNonce,
+		Settled: rec.Settled, Lo: rec.Lo, H: rec.H, M: rec.M, Generation: rec.Generation,
+	}
+	return nil
+}
+
+// join makes a cluster the node's.
+func (n *Node) join(cl coordinator.Cluster, layout worker.Layout) {
+	n.coord.Join(cl)
+	n.mu.Lock()
+	n.cluster, n.layout = cl, layout
+	n.mu.Unlock()
+}

@@ -1,0 +1,86 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/timeguard"
+)
+
+// compare judges our clock by the leader's and the peers'.
+func compare(own coordinator.Reading, peers []coordinator.Reading) (timeguard.Offset, []timeguard.Offset) {
+	measure := func(r coordinator.Reading) timeguard.Offset {
+		return timeguard.MeasureOffset(r.Sent, r.Acked, r.Stamp)
+	}
+	voters := []timeguard.Offset{{}} // the leader, which all are measured against
+	for _, p := range peers {
+		voters = append(voters, measure(p))
+	}
+	return measure(own), voters
+}
+
+// checkClock is asked before a slot is written: a clock that most voters say
+// is wrong must not get into it.
+func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) error {
+	offset, voters := compare(own, peers)
+	verdict := timeguard.Judge(offset, voters, timeguard.SkewTolerance)
+	n.noteVerdict(offset, verdict)
+	if verdict.Wrong() {
+		return &ClockError{fmt.Sprintf("the clock is %s off by ZooKeeper's clock and peers (%d of %d voters say so, %s is tolerated): set it right (NTP) and start again",
+			offset.Ahead.Round(time.Millisecond), verdict.Against, verdict.Voters, timeguard.SkewTolerance)}
+	}
+	return nil
+}
+
+func (n *Node) noteVerdict(offset timeguard.Offset, v timeguard.Verdict) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	was, is := n.verdict.Worst.Beyond(timeguard.WarnSkew), v.Worst.Beyond(timeguard.WarnSkew)
+	if is && !was {
+		n.log.Warn("clocks differ", "ahead_of_zookeeper", offset.Ahead, "error", offset.Error, "worst", v.Worst.Ahead, "voters", v.Voters, "against", v.Against)
+	}
+	if was && !is {
+		n.log.Info("clocks agree again", "ahead_of_zookeeper", offset.Ahead)
+	}
+	n.offset, n.verdict = offset, v
+}
+
+// judgeClock is asked at every heartbeat. Three rounds in a row that most
+// voters lost us stop issuing and the bounds; a leap of the wall clock is
+// followed once they agree with it.
+func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) {
+	n.mu.Lock()
+	worker := n.claim.Worker
+	n.mu.Unlock()
+	peers, err := n.coord.Peers(ctx, worker)
+	if err != nil {
+		n.noteStore(err)
+		return
+	}
+	offset, voters := compare(own, peers)
+	if ahead := n.clock.Ahead(); ahead > 0 {
+		wall := timeguard.Offset{Ahead: offset.Ahead + ahead, Error: offset.Error}
+		if v := timeguard.Judge(wall, voters, timeguard.SkewTolerance); v.Verified() && !v.Wrong() {
+			n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead", ahead)
+			n.clock.Confirm(ahead)
+			return // measured before the leap: the next round counts
+		}
+		n.log.Warn("the wall clock has leapt ahead and nobody confirms it: going on by the monotonic clock", "ahead", ahead)
+	}
+	verdict := timeguard.Judge(offset, voters, timeguard.SkewTolerance)
+	n.noteVerdict(offset, verdict)
+	wrong := n.rounds.Add(verdict)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if wrong && !n.clockWrong {
+		n.log.Error("this clock is wrong by most voters: issuing nothing until it is right", "ahead_of_zookeeper", offset.Ahead, "against", verdict.Against, "voters", verdict.Voters)
+		n.refuseLocked(Refusing, lineproto.CLOCK, fmt.Sprintf("this node's clock is wrong by most voters offset_ms=%d", offset.Ahead.Milliseconds()))
+	}
+	if !wrong && n.clockWrong {
+		n.log.Info("the clock is right again", "ahead_of_zookeeper", offset.Ahead)
+	}
+	n.clockWrong = wrong
+}

@@ -1,0 +1,62 @@
+package node
+
+import (
+	"context"
+
+	"github.com/flaked/flaked/lineproto"
+)
+
+// stop ends the tenure and says so, on the disk first and then in ZooKeeper.
+func (n *Node) stop(ctx context.Context) {
+	n.refuse(Stopping, lineproto.NOTREADY, "stopping")
+	n.mu.Lock()
+	t, claim := n.held, n.claim
+	if t != nil {
+		t.gen.Close()
+	}
+	n.mu.Unlock()
+	if t == nil {
+		return
+	}
+	// Nothing was issued at or after end, and nothing will be. It is never
+	// below the floor, so never below what a predecessor reserved.
+	end := n.layout.Start(t.gen.End())
+	if n.cfg.ReleaseOnExit && n.release(ctx, end) {
+		return
+	}
+	n.saveMu.Lock()
+	n.mu.Lock()
+	n.m, n.stopped = end, true
+	rec := n.record()
+	n.mu.Unlock()
+	gen, err := n.save(rec)
+	n.saveMu.Unlock()
+	if err != nil {
+		n.log.Error("the stop could not be stored: the next start may wait a few seconds", "error", err)
+		return
+	}
+	claim.Generation = gen
+	if err := n.coord.Stop(ctx, claim, end); err != nil {
+		n.log.Warn("ZooKeeper was not told of the stop: the slot shows as detached until its lease ends", "error", err)
+		return
+	}
+	n.log.Info("stopped; the worker stays this node's", "worker", t.worker, "term", claim.Term)
+}
+
+// release gives the slot back. The local record is invalid, durably, before
+// anybody else can have the slot.
+func (n *Node) release(ctx context.Context, end int64) bool {
+	n.mu.Lock()
+	claim := n.claim
+	n.mu.Unlock()
+	if err := n.cfg.Cache.Invalidate(); err != nil {
+		n.log.Error("the slot is not released: the state directory cannot be written", "error", err)
+		return false
+	}
+	if err := n.coord.Release(ctx, claim, end); err != nil {
+		n.log.Warn("the slot was not released: it frees when its lease ends", "worker", claim.Worker, "error", err)
+		return true
+	}
+	n.log.Info("stopped; the worker is released", "worker", claim.Worker, "term", claim.Term)
+	return true
+}
