@@ -325,19 +325,24 @@ listening() {
     awk -v port=":$hex" '$4 == "0A" && substr($2, length($2) - 4) == port { found = 1 } END { exit !found }'
 }
 
-# mode prints standalone, leader or follower, or nothing while node $1 does not
-# serve. Never `ruok`: that is answered long before.
-mode() {
+# ask prints node $1's answer to a four-letter word, if there is one.
+ask() {
   local p
   p=$(client_port "$1")
   (
     exec 7<>"/dev/tcp/127.0.0.1/$p"
-    printf srvr >&7
-    while IFS= read -r -t 1 -u 7 line; do
-      if [[ $line == Mode:* ]]; then echo "${line#Mode: }"; break; fi
-    done
+    printf '%s' "$2" >&7
+    while IFS= read -r -t 1 -u 7 line; do printf '%s\n' "$line"; done
   ) 2>/dev/null || true
 }
+
+# mode prints standalone, leader or follower, or nothing while node $1 does not
+# serve. Never by `ruok`: that is answered long before.
+mode() { ask "$1" srvr | sed -n 's/^Mode: //p'; }
+
+# answers_itself: what answers on node $1's port is that node, and not another
+# ZooKeeper that took the port first while ours is about to fail.
+answers_itself() { [[ $(ask "$1" conf) == *"dataDir=$(node_dir "$1")/data/"* ]]; }
 
 # pid_of prints the pid of node $1 if, and only if, that process is ours: it
 # was started with this very configuration file. Pids are reused.
@@ -483,7 +488,7 @@ await() {
     waiting=()
     for ((i = 1; i <= nodes; i++)); do
       m=$(mode "$i")
-      [[ -n $m ]] || waiting+=("$i")
+      if [[ -z $m ]] || ! answers_itself "$i"; then waiting+=("$i"); fi
     done
     ((${#waiting[@]} > 0)) || return 0
     for i in "${waiting[@]}"; do

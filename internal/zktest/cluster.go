@@ -142,7 +142,15 @@ func (c *cluster) await() error {
 				followers++
 			}
 		}
-		return leaders == 1 && leaders+followers == len(up)
+		if leaders != 1 || leaders+followers != len(up) {
+			return false
+		}
+		for _, s := range up {
+			if !s.answersItself() {
+				return false
+			}
+		}
+		return true
 	})
 	if !ok {
 		failure = fmt.Errorf("not serving after %v (%s)", serveTimeout, strings.Join(modes, ", "))

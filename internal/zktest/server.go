@@ -149,21 +149,30 @@ func (s *server) thaw() error {
 // mode is what the server says of itself: standalone, leader or follower, or
 // nothing while it does not serve. It asks `srvr`; `ruok` is answered long
 // before that, and means nothing.
-func (s *server) mode() string {
+func (s *server) mode() string { return parseMode(s.ask("srvr")) }
+
+// answersItself: what answers on our port is this server, and not another that
+// took the port first while ours is about to fail.
+func (s *server) answersItself() bool {
+	return strings.Contains(s.ask("conf"), "dataDir="+s.dataDir()+"/")
+}
+
+// ask returns the answer to a four-letter word, or nothing.
+func (s *server) ask(word string) string {
 	conn, err := net.DialTimeout("tcp", s.addr(), time.Second)
 	if err != nil {
 		return ""
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(time.Second))
-	if _, err := io.WriteString(conn, "srvr"); err != nil {
+	if _, err := io.WriteString(conn, word); err != nil {
 		return ""
 	}
 	reply, err := io.ReadAll(io.LimitReader(conn, 64<<10))
 	if err != nil {
 		return ""
 	}
-	return parseMode(string(reply))
+	return string(reply)
 }
 
 func parseMode(srvr string) string {

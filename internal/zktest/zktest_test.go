@@ -258,6 +258,21 @@ func TestEndedServerIsReported(t *testing.T) {
 	}
 }
 
+// Another ZooKeeper on the port is not taken for ours.
+func TestAnswerOfAnotherIsNotOurs(t *testing.T) {
+	t.Parallel()
+	ours, other := Single(t), Single(t)
+	ours.Kill(0)
+	ours.cluster.servers[0].client = other.cluster.servers[0].client
+	if err := ours.cluster.servers[0].configure(ours.cluster.servers); err != nil {
+		t.Fatal(err)
+	}
+	ours.Start(0)
+	if err := ours.cluster.await(); err == nil || !strings.Contains(err.Error(), "Address already in use") {
+		t.Errorf("await says %v", err)
+	}
+}
+
 func TestNoGoroutinesLeft(t *testing.T) {
 	// Those of the shared server's tests, if any, are not ours to judge.
 	before := goleak.IgnoreCurrent()
