@@ -1,0 +1,323 @@
+package localcache
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+var (
+	errIO = errors.New("input/output error")
+	fpA   = Fingerprint{MachineID: "m", Filesystem: "f", Inode: "i", BirthTime: "b"}
+)
+
+func mustNew(t testing.TB, f File) *Cache {
+	t.Helper()
+	c, err := New(f, fpA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func mustSave(t testing.TB, c *Cache, r Record) uint64 {
+	t.Helper()
+	g, err := c.Save(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func reload(t testing.TB, image []byte) Loaded {
+	t.Helper()
+	return mustNew(t, NewMemFile(image)).Load()
+}
+
+// saved returns an image with M = 100000 saved, then M = 101000.
+func saved(t testing.TB) ([]byte, Record) {
+	t.Helper()
+	f := NewMemFile(nil)
+	c := mustNew(t, f)
+	r := sample()
+	r.M = 100_000
+	mustSave(t, c, r)
+	r.M = 101_000
+	mustSave(t, c, r)
+	return f.Disk(), c.Load().Record
+}
+
+func TestEmptyThenSaved(t *testing.T) {
+	f := NewMemFile(nil)
+	c := mustNew(t, f)
+	if l := c.Load(); !reflect.DeepEqual(l, Loaded{Status: StatusEmpty}) {
+		t.Fatalf("new file: %+v", l)
+	}
+	r := sample()
+	last := uint64(0)
+	for range 5 {
+		r.M += 1000
+		g := mustSave(t, c, r)
+		if g <= last {
+			t.Fatalf("generation %d after %d", g, last)
+		}
+		last = g
+		want := r
+		want.Generation, want.Fingerprint = g, fpA
+		for name, l := range map[string]Loaded{"same": c.Load(), "reopened": reload(t, f.Disk())} {
+			if !reflect.DeepEqual(l, Loaded{Status: StatusRecord, Record: want}) {
+				t.Fatalf("%s: %+v\nwant %+v", name, l, want)
+			}
+		}
+	}
+	// What the caller does to its slices is no longer our business.
+	r.Rotations[0] = -1
+	c.Load().Record.Rotations[0] = -2
+	if got := c.Load().Record.Rotations[0]; got != sample().Rotations[0] {
+		t.Errorf("rotations are shared: %d", got)
+	}
+}
+
+func TestSyncsPerSave(t *testing.T) {
+	f := NewMemFile(nil)
+	syncs := 0
+	f.FailSyncs = func() error { syncs++; return nil }
+	c := mustNew(t, f)
+	r := sample()
+	step := func(name string, want int, change func()) {
+		t.Helper()
+		change()
+		syncs = 0
+		mustSave(t, c, r)
+		if syncs != want {
+			t.Errorf("%s: %d syncs, want %d", name, syncs, want)
+		}
+	}
+	step("first ever", 2, func() {})
+	step("every second", 1, func() { r.M += 1000 })
+	step("heartbeat", 1, func() { r.M += 1000; r.H += 3000; r.ServedMs += 3000 })
+	step("long stride", 2, func() { r.M += MSlack.Milliseconds() + 1 })
+	step("stop", 2, func() { r.M -= 5000; r.Stopped = true })
+	step("another slot", 2, func() { r.Worker++ })
+	c = mustNew(t, f)
+	step("first after a restart", 2, func() { r.M += 1000 })
+	step("then", 1, func() { r.M += 1000 })
+	c = mustNew(t, f)
+	step("resumed", 3, func() { r.Stopped = false })
+}
+
+func TestInvalidate(t *testing.T) {
+	image, _ := saved(t)
+	f := NewMemFile(image)
+	c := mustNew(t, f)
+	if err := c.Invalidate(); err != nil {
+		t.Fatal(err)
+	}
+	if l := c.Load(); l.Status != StatusReleased || !l.Record.Released || l.Record.Node != "n-1" {
+		t.Fatalf("%+v", l)
+	}
+	for i := range 2 {
+		im := f.Disk()
+		clear(im[i*blockSize : (i+1)*blockSize])
+		if l := reload(t, im); l.Status != StatusReleased {
+			t.Errorf("block %d lost: %+v", i, l)
+		}
+	}
+	mustSave(t, c, sample())
+	if l := reload(t, f.Disk()); l.Status != StatusRecord || l.Record.Released {
+		t.Errorf("saved after release: %+v", l)
+	}
+
+	// Cut in half, it is finished by the next one.
+	f = NewMemFile(image)
+	n := 0
+	f.FailWrites = func(int64, int) (int, error) {
+		if n++; n == 3 { // proof, first block, second block
+			return 0, errIO
+		}
+		return 0, nil
+	}
+	if err := mustNew(t, f).Invalidate(); !errors.Is(err, errIO) {
+		t.Fatal(err)
+	}
+	f.FailWrites = nil
+	f.Crash()
+	if err := mustNew(t, f).Invalidate(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		im := f.Disk()
+		clear(im[i*blockSize : (i+1)*blockSize])
+		if l := reload(t, im); l.Status != StatusReleased {
+			t.Errorf("second try, block %d lost: %+v", i, l)
+		}
+	}
+
+	f = NewMemFile(nil)
+	if err := mustNew(t, f).Invalidate(); err != nil {
+		t.Fatal(err)
+	}
+	if l := reload(t, f.Disk()); l.Status != StatusReleased {
+		t.Errorf("empty file invalidated: %+v", l)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for i := range 2 {
+		image, _ := saved(t)
+		b := image[i*blockSize : (i+1)*blockSize]
+		b[4] = formatVersion + 1
+		reseal(b)
+		for _, im := range [][]byte{image, append(image[:len(image):len(image)], 0)} {
+			if _, err := New(NewMemFile(im), fpA); !errors.Is(err, ErrNewerFormat) {
+				t.Errorf("block %d of %d bytes newer: %v", i, len(im), err)
+			}
+		}
+	}
+}
+
+// badSectors fails to read some blocks.
+type badSectors struct {
+	*MemFile
+	bad [2]bool
+}
+
+func (f badSectors) ReadAt(p []byte, off int64) (int, error) {
+	if f.bad[off/blockSize] {
+		return 0, errIO
+	}
+	return f.MemFile.ReadAt(p, off)
+}
+
+func TestUnreadableBlock(t *testing.T) {
+	image, want := saved(t)
+	for i := range 2 {
+		f := badSectors{MemFile: NewMemFile(image)}
+		f.bad[i] = true
+		l := mustNew(t, f).Load()
+		if !l.Damaged || l.Record.M < want.M || !strings.Contains(l.Reason, errIO.Error()) {
+			t.Errorf("block %d: %+v", i, l)
+		}
+	}
+	if _, err := New(badSectors{NewMemFile(image), [2]bool{true, true}}, fpA); !errors.Is(err, errIO) {
+		t.Errorf("both: %v", err)
+	}
+}
+
+func TestChanged(t *testing.T) {
+	image, _ := saved(t)
+	fp := fpA
+	fp.Inode, fp.ProductUUID, fp.BirthTime = "j", "p", ""
+	c, err := New(NewMemFile(image), fp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{PartProductUUID, PartInode, PartBirthTime}
+	if got := c.Load().Changed; !reflect.DeepEqual(got, want) {
+		t.Errorf("changed %v, want %v", got, want)
+	}
+	mustSave(t, c, sample())
+	if got := c.Load(); got.Changed != nil || got.Record.Fingerprint != fp {
+		t.Errorf("after Save: %+v", got)
+	}
+}
+
+func TestFailedSaveChangesNothingUntilItSucceeds(t *testing.T) {
+	f := NewMemFile(nil)
+	c := mustNew(t, f)
+	r := sample()
+	g := mustSave(t, c, r)
+	before := c.Load()
+	f.FailSyncs = func() error { return errIO }
+	r.M += 1000
+	for range 3 {
+		if _, err := c.Save(r); !errors.Is(err, errIO) {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(c.Load(), before) {
+			t.Fatalf("Load shows what is not durable: %+v", c.Load())
+		}
+	}
+	f.FailSyncs = nil
+	if got := mustSave(t, c, r); got != g+4 {
+		t.Errorf("generation %d after %d and three failures", got, g)
+	}
+}
+
+func TestTooLargeWritesNothing(t *testing.T) {
+	image, _ := saved(t)
+	f := NewMemFile(image)
+	c := mustNew(t, f)
+	r := sample()
+	r.Rotations = make([]int64, 3000)
+	if _, err := c.Save(r); !errors.Is(err, ErrTooLarge) {
+		t.Fatal(err)
+	}
+	if f.Crash(); string(f.Disk()) != string(image) {
+		t.Error("the file changed")
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	f := NewMemFile(nil)
+	f.Full = true
+	c := mustNew(t, f)
+	mustSave(t, c, sample())
+	mustSave(t, c, sample())
+
+	f = NewMemFile(make([]byte, 100))
+	f.Full = true
+	if _, err := mustNew(t, f).Save(sample()); err != nil {
+		t.Log(err) // restoring the size may need room
+	}
+	if _, err := f.WriteAt([]byte{1}, FileSize); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("growing on a full disk: %v", err)
+	}
+}
+
+func TestLoadDuringStalledSync(t *testing.T) {
+	f := NewMemFile(nil)
+	c := mustNew(t, f)
+	mustSave(t, c, sample())
+	stalled, goOn := make(chan bool), make(chan bool)
+	f.FailSyncs = func() error { stalled <- true; <-goOn; return nil }
+	done := make(chan error)
+	go func() {
+		r := sample()
+		r.M += 1000
+		_, err := c.Save(r)
+		done <- err
+	}()
+	<-stalled
+	if got := c.Load().Record.M; got != sample().M {
+		t.Errorf("M %d while it is being written", got)
+	}
+	close(goOn)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Load().Record.M; got != sample().M+1000 {
+		t.Errorf("M %d afterwards", got)
+	}
+}
+
+func TestClose(t *testing.T) {
+	f := NewMemFile(nil)
+	c := mustNew(t, f)
+	for range 2 {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f.Closed() != 1 {
+		t.Errorf("closed %d times", f.Closed())
+	}
+	if _, err := c.Save(sample()); !errors.Is(err, ErrClosed) {
+		t.Errorf("Save: %v", err)
+	}
+	if err := c.Invalidate(); !errors.Is(err, ErrClosed) {
+		t.Errorf("Invalidate: %v", err)
+	}
+}

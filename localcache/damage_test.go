@@ -1,0 +1,137 @@
+package localcache
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+)
+
+// TestEveryBitFlip: no flipped bit yields a record that was not saved, nor an M
+// below the one that counts.
+func TestEveryBitFlip(t *testing.T) {
+	image, want := saved(t)
+	older := want
+	older.M, older.Generation = 100_000, want.Generation-1
+	newest := 0 // the block that carries want
+	if l, _ := decodeBlock(image[blockSize:]); l.Generation == want.Generation {
+		newest = 1
+	}
+	b := bytes.Clone(image)
+	for bit := range FileSize * 8 {
+		b[bit/8] ^= 1 << (bit % 8)
+		l := mustNew(t, &MemFile{cache: b}).Load()
+		exp := want
+		if bit/8/blockSize == newest {
+			exp = older
+		}
+		exp.M = raise(exp.M)
+		if l.Status != StatusRecord || !l.Damaged || l.Reason == "" || !reflect.DeepEqual(l.Record, exp) {
+			t.Fatalf("bit %d: %+v\nwant %+v", bit, l, exp)
+		}
+		if l.Record.M < want.M {
+			t.Fatalf("bit %d: M %d below %d", bit, l.Record.M, want.M)
+		}
+		b[bit/8] ^= 1 << (bit % 8)
+	}
+}
+
+func TestTruncation(t *testing.T) {
+	image, _ := saved(t)
+	for n := range FileSize {
+		if l := reload(t, image[:n:n]); l.Status != StatusCorrupt || l.Reason == "" || !reflect.DeepEqual(l.Record, Record{}) {
+			t.Fatalf("%d bytes: %+v", n, l)
+		}
+	}
+	for _, n := range []int{0, 1, 100, blockSize - 1, blockSize, blockSize + 1, FileSize - 1, FileSize + 1, 3 * blockSize} {
+		im := make([]byte, n)
+		copy(im, image)
+		f := NewMemFile(im)
+		c := mustNew(t, f)
+		if l := c.Load(); l.Status != StatusCorrupt {
+			t.Fatalf("%d bytes: %+v", n, l)
+		}
+		r := sample()
+		r.Node = "n-2"
+		mustSave(t, c, r)
+		if got := len(f.Disk()); got != FileSize {
+			t.Errorf("%d bytes became %d", n, got)
+		}
+		if l := reload(t, f.Disk()); l.Status != StatusRecord || l.Damaged || l.Record.Node != "n-2" {
+			t.Errorf("%d bytes, saved: %+v", n, l)
+		}
+	}
+}
+
+func TestBlocksLost(t *testing.T) {
+	image, want := saved(t)
+	blank := make([]byte, blockSize)
+	junk := bytes.Repeat([]byte{0xa5}, blockSize)
+	a, b := image[:blockSize], image[blockSize:]
+	tests := []struct {
+		name          string
+		first, second []byte
+		status        Status
+		damaged       bool
+	}{
+		{"both whole", a, b, StatusRecord, false},
+		{"blank, blank", blank, blank, StatusEmpty, false},
+		{"blank, junk", blank, junk, StatusCorrupt, false},
+		{"junk, blank", junk, blank, StatusCorrupt, false},
+		{"junk, junk", junk, junk, StatusCorrupt, false},
+		{"whole, junk", a, junk, StatusRecord, true},
+		{"junk, whole", junk, b, StatusRecord, true},
+		// Zeros are damage too: the block may well have been written.
+		{"whole, blank", a, blank, StatusRecord, true},
+		{"blank, whole", blank, b, StatusRecord, true},
+		{"exchanged", b, a, StatusRecord, false},
+		{"the same twice", a, a, StatusCorrupt, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := NewMemFile(append(bytes.Clone(tt.first), tt.second...))
+			c := mustNew(t, f)
+			l := c.Load()
+			if l.Status != tt.status || l.Damaged != tt.damaged {
+				t.Fatalf("%+v", l)
+			}
+			if (l.Reason != "") != (tt.damaged || tt.status == StatusCorrupt) {
+				t.Errorf("reason %q", l.Reason)
+			}
+			if l.Status == StatusRecord && l.Record.M < want.M {
+				t.Errorf("M %d below %d", l.Record.M, want.M)
+			}
+			// Whatever it was, it is whole again after a Save.
+			r := sample()
+			r.M = 200_000
+			mustSave(t, c, r)
+			if l := reload(t, f.Disk()); l.Status != StatusRecord || l.Damaged || l.Record.M != r.M {
+				t.Errorf("after Save: %+v", l)
+			}
+		})
+	}
+}
+
+// TestFirstSaveThenZeros is why a blank block does not excuse its neighbour:
+// the first write ever may be half of a Save that failed, and stay.
+func TestFirstSaveThenZeros(t *testing.T) {
+	f := NewMemFile(nil)
+	n := 0
+	f.FailWrites = func(int64, int) (int, error) {
+		if n++; n == 2 {
+			return 0, errIO
+		}
+		return 0, nil
+	}
+	c := mustNew(t, f)
+	r := sample()
+	if _, err := c.Save(r); err == nil {
+		t.Fatal("the second write should have failed")
+	}
+	r.M += 9000
+	mustSave(t, c, r)
+	image := f.Disk()
+	clear(image[blockSize:])
+	if l := reload(t, image); l.Record.M < r.M {
+		t.Errorf("M %d below %d", l.Record.M, r.M)
+	}
+}

@@ -1,0 +1,78 @@
+//go:build linux || darwin
+
+package localcache
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Inspect reads a state directory without locking or changing it, also beside
+// the node that uses it. locked tells whether one does, as far as can be seen
+// from here: not from outside its container, and not on macOS.
+//
+// The error is fs.ErrNotExist where nothing has been written yet, and otherwise
+// as that of Open.
+func Inspect(dir string) (l Loaded, locked bool, err error) {
+	dir = filepath.Clean(dir)
+	d, err := openat(unix.AT_FDCWD, dir, dir, unix.O_RDONLY|unix.O_DIRECTORY)
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
+		return l, false, fmt.Errorf("%w: %w", ErrUnsafeDir, err)
+	}
+	if err != nil {
+		return l, false, fmt.Errorf("localcache: open the state directory: %w", err)
+	}
+	defer d.Close()
+	f, _, err := openState(d, dir, unix.O_RDONLY)
+	if err != nil {
+		return l, false, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return l, false, fmt.Errorf("localcache: %w", err)
+	}
+	if !st.Mode().IsRegular() {
+		return l, false, fmt.Errorf("%w: %s is not a regular file", ErrUnsafeFile, f.Name())
+	}
+	fp, err := readFingerprint(f)
+	if err != nil {
+		return l, false, err
+	}
+	if l, err = inspect(osFile{f}, fp); err != nil {
+		return l, false, err
+	}
+	if !ours(f) {
+		// Who may read the product UUID is no property of the file.
+		l.Changed = slices.DeleteFunc(l.Changed, func(p string) bool { return p == PartProductUUID })
+	}
+	_, locked = lockHolder(f)
+	return l, locked, nil
+}
+
+// inspect reads once more if a block looks torn: a writer may have been at it.
+// It writes one block at a time, so that the two reads cannot both be spoilt
+// but by two writes.
+func inspect(f File, fp Fingerprint) (Loaded, error) {
+	im, err := readImage(f)
+	if err != nil {
+		return Loaded{}, err
+	}
+	if l := im.load(fp); !l.Damaged && l.Status != StatusCorrupt {
+		return l, nil
+	}
+	if im, err = readImage(f); err != nil {
+		return Loaded{}, err
+	}
+	return im.load(fp), nil
+}
+
+func ours(f *os.File) bool {
+	var st unix.Stat_t
+	return unix.Fstat(int(f.Fd()), &st) == nil && st.Uid == uint32(os.Geteuid())
+}

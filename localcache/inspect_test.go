@@ -1,0 +1,69 @@
+//go:build linux || darwin
+
+package localcache
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"testing"
+)
+
+func TestInspect(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	if _, _, err := Inspect(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no directory: %v", err)
+	}
+	do(t, os.Mkdir(dir, 0o700))
+	if _, _, err := Inspect(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	if names, _ := os.ReadDir(dir); len(names) != 0 {
+		t.Errorf("Inspect left %v", names)
+	}
+	c := mustOpen(t, dir)
+	mustSave(t, c, sample())
+	l, locked, err := Inspect(dir)
+	if err != nil || !reflect.DeepEqual(l, c.Load()) || locked != (runtime.GOOS == "linux") {
+		t.Errorf("%+v, %v, %v", l, locked, err)
+	}
+	do(t, c.Close())
+	if _, locked, err = Inspect(dir); locked || err != nil {
+		t.Errorf("closed: locked %v, %v", locked, err)
+	}
+	do(t, os.Symlink(dir, dir+"-link"))
+	if _, _, err := Inspect(dir + "-link"); !errors.Is(err, ErrUnsafeDir) {
+		t.Errorf("link: %v", err)
+	}
+}
+
+// tornOnce shows a half-written block on the first read of it.
+type tornOnce struct {
+	*MemFile
+	torn *bool
+}
+
+func (f tornOnce) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.MemFile.ReadAt(p, off)
+	if off == 0 && !*f.torn {
+		*f.torn = true
+		clear(p[100:])
+	}
+	return n, err
+}
+
+func TestInspectRetries(t *testing.T) {
+	image, want := saved(t)
+	l, err := inspect(tornOnce{NewMemFile(image), new(bool)}, fpA)
+	if err != nil || l.Damaged || !reflect.DeepEqual(l.Record, want) {
+		t.Errorf("%+v, %v", l, err)
+	}
+	l, err = inspect(NewMemFile(bytes.Repeat([]byte{1}, FileSize)), fpA)
+	if err != nil || l.Status != StatusCorrupt {
+		t.Errorf("%+v, %v", l, err)
+	}
+}

@@ -1,0 +1,213 @@
+package localcache
+
+import (
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+)
+
+var _ File = (*MemFile)(nil)
+
+// MemFile is a File in memory that behaves like a disk behind a page cache:
+// what is written can be read at once, and is durable only after a sync. The
+// hooks make it fail. Set them before the file is in use; they are called
+// without a lock held, so a hook may block, as a disk that stalls does.
+//
+// Close closes nothing but counts: the same MemFile can be given to New again,
+// as a file that a second process opens.
+type MemFile struct {
+	// FailWrites, if set, is asked before every write. With an error the write
+	// fails after its first n bytes.
+	FailWrites func(off int64, size int) (n int, err error)
+	// FailSyncs, if set, is asked before every sync. With an error what was
+	// unsynced reaches the disk as Survives says, stays readable, and is not
+	// tried again by a later sync: as Linux does it.
+	FailSyncs func() error
+	// Survives is asked for each Unit of an unsynced write, by its offset in
+	// the file, whether it reached the disk, at a crash or a failed sync. Nil:
+	// nothing did.
+	Survives func(off int64) bool
+	// Unit is what the disk writes as a whole, in bytes; 0 means 512.
+	Unit int64
+	// Full makes every write that grows the file fail with ENOSPC.
+	Full bool
+
+	// mu guards what follows.
+	mu      sync.Mutex
+	cache   []byte // what a reader sees
+	disk    []byte // what a power cut leaves
+	pending []memWrite
+	closed  int
+}
+
+// memWrite is an unsynced write, or with nil data a change of size.
+type memWrite struct {
+	off  int64
+	data []byte
+}
+
+// NewMemFile holds image, durably. Nil is a state file as Open makes it: blank,
+// of FileSize bytes.
+func NewMemFile(image []byte) *MemFile {
+	if image == nil {
+		image = make([]byte, FileSize)
+	}
+	return &MemFile{cache: slices.Clone(image), disk: slices.Clone(image)}
+}
+
+// Disk returns a copy of what is durable.
+func (f *MemFile) Disk() []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.disk)
+}
+
+// Closed is how often Close was called.
+func (f *MemFile) Closed() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closed
+}
+
+// Crash is a power cut: of what is unsynced, what Survives says is left.
+func (f *MemFile) Crash() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.land(f.Survives)
+	f.cache = slices.Clone(f.disk)
+}
+
+// Damage overwrites what is on the disk, and what a reader sees of it.
+func (f *MemFile) Damage(off int64, b []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	copy(f.disk[off:], b)
+	copy(f.cache[off:], b)
+}
+
+// Clone is a second file with the same contents, unsynced writes included, and
+// without hooks.
+func (f *MemFile) Clone() *MemFile {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return &MemFile{cache: slices.Clone(f.cache), disk: slices.Clone(f.disk), pending: slices.Clone(f.pending)}
+}
+
+// ReadAt implements File.
+func (f *MemFile) ReadAt(p []byte, off int64) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if off >= int64(len(f.cache)) {
+		return 0, io.EOF
+	}
+	n := copy(p, f.cache[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// WriteAt implements File.
+func (f *MemFile) WriteAt(p []byte, off int64) (int, error) {
+	var failed error
+	if f.FailWrites != nil {
+		n, err := f.FailWrites(off, len(p))
+		if err != nil {
+			p, failed = p[:n], err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	end := off + int64(len(p))
+	if f.Full && end > int64(len(f.cache)) {
+		return 0, &os.PathError{Op: "write", Path: "memfile", Err: syscall.ENOSPC}
+	}
+	f.cache = put(f.cache, off, p)
+	f.pending = append(f.pending, memWrite{off, slices.Clone(p)})
+	return len(p), failed
+}
+
+// Truncate implements File.
+func (f *MemFile) Truncate(size int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cache = resize(f.cache, size)
+	f.pending = append(f.pending, memWrite{off: size})
+	return nil
+}
+
+// Datasync implements File.
+func (f *MemFile) Datasync() error {
+	var failed error
+	if f.FailSyncs != nil {
+		failed = f.FailSyncs()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if failed != nil {
+		f.land(f.Survives)
+		return failed
+	}
+	f.land(func(int64) bool { return true })
+	return nil
+}
+
+// Sync implements File.
+func (f *MemFile) Sync() error { return f.Datasync() }
+
+// Size implements File.
+func (f *MemFile) Size() (int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return int64(len(f.cache)), nil
+}
+
+// Close implements File.
+func (f *MemFile) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed++
+	return nil
+}
+
+// land moves those units of the unsynced writes to the disk that survive.
+func (f *MemFile) land(survives func(off int64) bool) {
+	unit := f.Unit
+	if unit == 0 {
+		unit = 512
+	}
+	for _, w := range f.pending {
+		if w.data == nil {
+			if survives != nil && survives(w.off) {
+				f.disk = resize(f.disk, w.off)
+			}
+			continue
+		}
+		for at, end := w.off, w.off+int64(len(w.data)); at < end; {
+			next := min(at-at%unit+unit, end)
+			if survives != nil && survives(at) {
+				f.disk = put(f.disk, at, w.data[at-w.off:next-w.off])
+			}
+			at = next
+		}
+	}
+	f.pending = nil
+}
+
+// put copies p to b[off:], growing b where it must.
+func put(b []byte, off int64, p []byte) []byte {
+	if end := off + int64(len(p)); end > int64(len(b)) {
+		b = resize(b, end)
+	}
+	copy(b[off:], p)
+	return b
+}
+
+// resize cuts b, or fills it up with zeros.
+func resize(b []byte, size int64) []byte {
+	out := make([]byte, size)
+	copy(out, b)
+	return out
+}

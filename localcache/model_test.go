@@ -1,0 +1,253 @@
+package localcache
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// model is what a caller of a Cache may rely on.
+type model struct {
+	acked *Record  // of the last Save that returned nil
+	tried []Record // since then
+	floor int64    // the largest M that counted and was not given up since
+	rec   Record   // what the caller goes on from
+	lost  bool     // the file was found corrupt, and nothing was saved since
+}
+
+// save is what the caller claims from the moment it calls Save.
+func (m *model) save(r Record) {
+	m.tried = append(m.tried, r)
+	if m.acked != nil && sameHolding(r, *m.acked) {
+		m.floor = min(m.floor, r.M)
+	}
+	m.rec = r
+}
+
+func (m *model) saved(r Record) {
+	m.acked, m.tried, m.floor, m.lost = &r, nil, r.M, false
+}
+
+func sameHolding(a, b Record) bool {
+	return a.ClusterUUID == b.ClusterUUID && a.Node == b.Node && a.Worker == b.Worker && a.Released == b.Released
+}
+
+// check judges what was loaded. With whole set no block was damaged, only power
+// and writes failed: then a record must be found.
+func (m *model) check(l Loaded, whole bool) error {
+	if l.Status == StatusEmpty || l.Status == StatusCorrupt {
+		if whole && m.acked != nil && !m.lost {
+			return fmt.Errorf("record lost without damage: %s", l.Reason)
+		}
+		return nil
+	}
+	r := l.Record
+	if m.acked != nil && sameHolding(r, *m.acked) && r.M < m.floor {
+		return fmt.Errorf("M %d below %d, which counted", r.M, m.floor)
+	}
+	known := m.tried
+	if m.acked != nil {
+		known = append([]Record{*m.acked}, m.tried...)
+	}
+	var holding, settled, stopped, term, h, used bool
+	for _, k := range known {
+		if !sameHolding(k, r) {
+			continue
+		}
+		holding = true
+		settled = settled || k.Settled || !r.Settled
+		stopped = stopped || k.Stopped || !r.Stopped
+		term = term || k.Term == r.Term
+		h = h || r.H <= k.H
+		used = used || r.Used >= k.Used
+	}
+	switch {
+	case !holding:
+		return fmt.Errorf("a superseded holding came back: %+v", r)
+	case !settled || !stopped || !term || !h || !used:
+		return fmt.Errorf("what was withdrawn came back (settled %v, stopped %v, term %v, H %v, used %v): %+v",
+			settled, stopped, term, h, used, r)
+	}
+	return nil
+}
+
+// damage spoils one block in one of the ways disks have.
+func damage(rng *rand.Rand, image []byte) {
+	b := image[rng.IntN(2)*blockSize:][:blockSize]
+	switch rng.IntN(3) {
+	case 0:
+		clear(b)
+	case 1:
+		b[rng.IntN(len(b))] ^= 1 << rng.IntN(8)
+	case 2:
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+	}
+}
+
+// checkAll tries power cuts right now, each with and without damage to a block.
+func (m *model) checkAll(t *rapid.T, rng *rand.Rand, f *MemFile) {
+	for i := range 12 {
+		g := f.Clone()
+		g.Unit = []int64{512, 1, 4096}[i%3]
+		g.Survives = func(int64) bool { return rng.IntN(2) == 0 }
+		if i == 0 {
+			g.Survives = nil
+		}
+		g.Crash()
+		image := g.Disk()
+		if err := m.check(load(t, image), true); err != nil {
+			t.Fatalf("power cut: %v", err)
+		}
+		damage(rng, image)
+		if err := m.check(load(t, image), false); err != nil {
+			t.Fatalf("power cut and damage: %v", err)
+		}
+	}
+}
+
+func load(t *rapid.T, image []byte) Loaded {
+	c, err := New(NewMemFile(image), fpA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Load()
+}
+
+// next is a record that a caller may save after rec.
+func next(t *rapid.T, m *model) Record {
+	r := m.rec
+	stride := rapid.Int64Range(0, 25_000)
+	switch rapid.SampledFrom([]string{"tick", "tick", "tick", "heartbeat", "stop", "resume", "unsettle", "settle",
+		"term", "slot", "H down", "used", "same"}).Draw(t, "save") {
+	case "tick":
+		r.M = max(r.M, m.floor) + stride.Draw(t, "stride")
+	case "heartbeat":
+		r.H += stride.Draw(t, "stride")
+		r.ServedMs += 3000
+	case "stop":
+		r.M -= stride.Draw(t, "stride")
+		r.Stopped = true
+	case "resume":
+		r.M = max(r.M, m.floor) + stride.Draw(t, "stride")
+		r.Stopped = false
+	case "unsettle":
+		r.Settled = false
+	case "settle":
+		r.Settled = true
+	case "term":
+		r.Term++
+	case "slot":
+		r.Worker = (r.Worker + 1) % 3
+		r.Node = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node")
+		r.Released = false
+	case "H down":
+		r.H -= stride.Draw(t, "stride")
+	case "used":
+		r.Used += 10
+	}
+	return r
+}
+
+// TestNoFaultHurts runs a caller over a disk whose writes, syncs and power fail,
+// and whose blocks rot, and after every step pulls the plug and spoils a block.
+func TestNoFaultHurts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		f := NewMemFile(nil)
+		m := &model{rec: Record{ClusterUUID: "c", Node: "a", M: 1_000_000, H: 2_000_000}}
+		f.Survives = func(int64) bool { return rng.IntN(2) == 0 }
+
+		// One operation of the next Save fails, the countdown says which.
+		countdown, power := -1, false
+		fails := func() bool {
+			countdown--
+			return countdown == -1 || power && countdown < 0
+		}
+		f.FailWrites = func(_ int64, size int) (int, error) {
+			if fails() {
+				if power {
+					return 0, errIO
+				}
+				return rng.IntN(size + 1), errIO
+			}
+			return 0, nil
+		}
+		failSyncs := func() error {
+			// At the moment of every sync, too: with the write unsynced.
+			m.checkAll(t, rng, f)
+			if fails() {
+				return errIO
+			}
+			return nil
+		}
+		f.FailSyncs = failSyncs
+
+		open := func() *Cache {
+			c, err := New(f, fpA)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		c := open()
+		// restart goes on from what is found, as a node would.
+		restart := func(whole bool) {
+			c = open()
+			l := c.Load()
+			if err := m.check(l, whole); err != nil {
+				t.Fatalf("restart: %v", err)
+			}
+			if l.Status == StatusCorrupt || l.Status == StatusEmpty {
+				// A new node, lower M and all. The old record may still come back:
+				// a torn write can mend the very sector that was spoilt.
+				m.lost = true
+				m.rec = Record{ClusterUUID: "c", Node: m.rec.Node + "'", M: 1_000_000, H: 2_000_000}
+				return
+			}
+			m.rec = l.Record
+		}
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			countdown, power = -100, false
+			switch op := rapid.SampledFrom([]string{"save", "save", "save", "fail", "fail", "power", "kill", "rot", "release"}).Draw(t, "op"); op {
+			case "save", "fail", "power", "release":
+				r := next(t, m)
+				if op != "save" {
+					countdown = rapid.IntRange(0, 7).Draw(t, "failing")
+				}
+				power = op == "power"
+				var err error
+				if op == "release" {
+					r = c.known
+					r.Released = true
+					m.save(r)
+					err = c.Invalidate()
+				} else {
+					m.save(r)
+					_, err = c.Save(r)
+				}
+				if err == nil {
+					m.saved(r)
+				} else if op == "save" {
+					t.Fatal(err)
+				}
+				if power {
+					f.Crash()
+					restart(true)
+				}
+			case "kill": // the page cache stays
+				restart(true)
+			case "rot":
+				f.Crash()
+				image := f.Disk()
+				damage(rng, image)
+				f.Damage(0, image)
+				restart(false)
+			}
+			m.checkAll(t, rng, f)
+		}
+	})
+}

@@ -1,0 +1,132 @@
+//go:build linux || darwin
+
+package localcache
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// stateName is the record file's name in the state directory.
+const stateName = "flaked.state"
+
+var (
+	// ErrLocked: another process has the state directory open.
+	ErrLocked = errors.New("localcache: state directory is in use")
+	// ErrUnsafeDir: the state directory is a symbolic link, not a directory, not
+	// ours, or open to others.
+	ErrUnsafeDir = errors.New("localcache: state directory refused")
+	// ErrUnsafeFile: the state file is not a regular file of ours with one name,
+	// or was replaced while it was opened.
+	ErrUnsafeFile = errors.New("localcache: state file refused")
+	// ErrFilesystem: locks or syncs cannot be relied on there.
+	ErrFilesystem = errors.New("localcache: filesystem refused")
+)
+
+// Open opens the state directory, making it if need be, and locks its state
+// file against every other process until Close. It refuses what it cannot rely
+// on or would have to change behind its owner's back: ErrLocked, ErrUnsafeDir,
+// ErrUnsafeFile, ErrFilesystem, ErrNewerFormat, or an error of the system.
+//
+// A state file with lost contents is not an error: see Load.
+func Open(dir string) (*Cache, error) {
+	if dir == "" {
+		return nil, fmt.Errorf("%w: no path given", ErrUnsafeDir)
+	}
+	dir = filepath.Clean(dir)
+	if err := makeDir(dir); err != nil {
+		return nil, err
+	}
+	d, err := openDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	f, made, err := openState(d, dir, unix.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	c, err := openLocked(d, f, made)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// openLocked locks f, the state file in d, and reads it.
+func openLocked(d, f *os.File, made bool) (*Cache, error) {
+	if err := lock(f, d.Name()); err != nil {
+		return nil, err
+	}
+	st, err := checkState(f)
+	if err != nil {
+		return nil, err
+	}
+	// The lock is worth something only on the file that others will find.
+	var named unix.Stat_t
+	if err := unix.Lstat(f.Name(), &named); err != nil {
+		return nil, fmt.Errorf("localcache: stat %s: %w", f.Name(), err)
+	}
+	if named.Dev != st.Dev || named.Ino != st.Ino {
+		return nil, fmt.Errorf("%w: %s was replaced while it was opened", ErrUnsafeFile, f.Name())
+	}
+	if made && st.Size == 0 {
+		if err := preallocate(osFile{f}); err != nil {
+			// No room: leave no stump that would look like a truncated file.
+			unix.Unlinkat(int(d.Fd()), stateName, 0)
+			return nil, err
+		}
+	}
+	// Also for a file found: whoever made it may have died before this.
+	if err := d.Sync(); err != nil {
+		return nil, fmt.Errorf("localcache: sync the state directory: %w", err)
+	}
+	fp, err := readFingerprint(f)
+	if err != nil {
+		return nil, err
+	}
+	return New(osFile{f}, fp)
+}
+
+// lock takes the lock that says the state file is in use.
+func lock(f *os.File, dir string) error {
+	err := retry(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) })
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		by := "another flaked"
+		if pid, _ := lockHolder(f); pid != 0 {
+			by = fmt.Sprintf("another flaked (process %d)", pid)
+		}
+		return fmt.Errorf("%w: %s uses %s; every node needs a state directory of its own", ErrLocked, by, dir)
+	}
+	if err != nil {
+		return fmt.Errorf("localcache: lock %s: %w", f.Name(), err)
+	}
+	return nil
+}
+
+// osFile is the File of an operating system.
+type osFile struct{ *os.File }
+
+func (f osFile) Datasync() error { return datasync(f.File) }
+
+func (f osFile) Size() (int64, error) {
+	fi, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return fi.Size(), nil
+}
+
+// retry repeats a system call that a signal interrupted.
+func retry(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

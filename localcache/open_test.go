@@ -1,0 +1,264 @@
+//go:build linux || darwin
+
+package localcache
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// childDir makes the test binary a second flaked: it opens the directory, says
+// what came of it, and keeps it open until its stdin is closed.
+const childDir = "LOCALCACHE_TEST_OPEN"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		_, err := Open(dir)
+		fmt.Println(errors.Is(err, ErrLocked), err)
+		os.Stdin.Read(make([]byte, 1))
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func mustOpen(t testing.TB, dir string) *Cache {
+	t.Helper()
+	c, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestOpenMakesTheDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	c := mustOpen(t, dir+"/")
+	fi, err := os.Stat(dir)
+	if err != nil || fi.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", fi, err)
+	}
+	fi, err = os.Stat(filepath.Join(dir, stateName))
+	if err != nil || fi.Mode() != 0o600 || fi.Size() != FileSize {
+		t.Errorf("%v, %v", fi, err)
+	}
+	if l := c.Load(); l.Status != StatusEmpty {
+		t.Errorf("%+v", l)
+	}
+	g := mustSave(t, c, sample())
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l := mustOpen(t, dir).Load()
+	if l.Status != StatusRecord || l.Damaged || l.Changed != nil || l.Record.Generation != g || l.Record.M != sample().M {
+		t.Errorf("%+v", l)
+	}
+	fp := l.Record.Fingerprint
+	if fp.Inode == "" || fp.Filesystem == "" || fp == (Fingerprint{}) {
+		t.Errorf("fingerprint %+v", fp)
+	}
+	t.Logf("fingerprint here: %+v", fp)
+}
+
+func TestOpenRefusesDirectories(t *testing.T) {
+	tests := []struct {
+		name string
+		make func(t *testing.T, dir string)
+		want error
+		says string
+	}{
+		{"symlink", func(t *testing.T, dir string) {
+			to := dir + "-real"
+			do(t, os.Mkdir(to, 0o700), os.Symlink(to, dir))
+		}, ErrUnsafeDir, "symbolic link"},
+		{"dangling symlink", func(t *testing.T, dir string) { do(t, os.Symlink("nowhere", dir)) }, ErrUnsafeDir, "symbolic link"},
+		{"file", func(t *testing.T, dir string) { do(t, os.WriteFile(dir, nil, 0o600)) }, ErrUnsafeDir, "not a directory"},
+		{"group", func(t *testing.T, dir string) { do(t, os.Mkdir(dir, 0o700), os.Chmod(dir, 0o750)) }, ErrUnsafeDir, "chmod 700 "},
+		{"world", func(t *testing.T, dir string) { do(t, os.Mkdir(dir, 0o700), os.Chmod(dir, 0o701)) }, ErrUnsafeDir, "chmod 700 "},
+		{"owner", func(t *testing.T, dir string) {
+			needRoot(t)
+			do(t, os.Mkdir(dir, 0o700), os.Chown(dir, 12345, -1))
+		}, ErrUnsafeDir, "belongs to user 12345"},
+		{"state is a symlink", func(t *testing.T, dir string) {
+			do(t, os.Mkdir(dir, 0o700), os.WriteFile(dir+"-real", nil, 0o600), os.Symlink(dir+"-real", filepath.Join(dir, stateName)))
+		}, ErrUnsafeFile, "symbolic link"},
+		{"state is a directory", func(t *testing.T, dir string) {
+			do(t, os.MkdirAll(filepath.Join(dir, stateName), 0o700))
+		}, nil, "is a directory"},
+		{"state has two names", func(t *testing.T, dir string) {
+			f := filepath.Join(dir, stateName)
+			do(t, os.Mkdir(dir, 0o700), os.WriteFile(f, nil, 0o600), os.Link(f, dir+"-other"))
+		}, ErrUnsafeFile, "2 names"},
+		{"state is a pipe", func(t *testing.T, dir string) {
+			do(t, os.Mkdir(dir, 0o700), unix.Mkfifo(filepath.Join(dir, stateName), 0o600))
+		}, ErrUnsafeFile, "not a regular file"},
+		{"state of another owner", func(t *testing.T, dir string) {
+			needRoot(t)
+			f := filepath.Join(dir, stateName)
+			do(t, os.Mkdir(dir, 0o700), os.WriteFile(f, nil, 0o600), os.Chown(f, 12345, -1))
+		}, ErrUnsafeFile, "belongs to user 12345"},
+		{"parent is a file", func(t *testing.T, dir string) {
+			do(t, os.RemoveAll(filepath.Dir(dir)), os.WriteFile(filepath.Dir(dir), nil, 0o600))
+		}, nil, "not a directory"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "state")
+			tt.make(t, dir)
+			c, err := Open(dir)
+			if err == nil {
+				c.Close()
+				t.Fatal("was opened")
+			}
+			if tt.want != nil && !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("%v", err)
+			}
+			if !strings.HasPrefix(err.Error(), "localcache: ") {
+				t.Errorf("no prefix: %v", err)
+			}
+		})
+	}
+	if _, err := Open(""); !errors.Is(err, ErrUnsafeDir) {
+		t.Errorf("no path: %v", err)
+	}
+}
+
+func TestEmptyStateFile(t *testing.T) {
+	dir := t.TempDir()
+	do(t, os.Chmod(dir, 0o700), os.WriteFile(filepath.Join(dir, stateName), nil, 0o600))
+	c := mustOpen(t, dir)
+	if l := c.Load(); l.Status != StatusCorrupt || !strings.Contains(l.Reason, "0 bytes") {
+		t.Errorf("%+v", l)
+	}
+	mustSave(t, c, sample())
+	do(t, c.Close())
+	if l := mustOpen(t, dir).Load(); l.Status != StatusRecord {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestLocked(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	c := mustOpen(t, dir)
+	_, err := Open(dir)
+	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), dir) {
+		t.Fatalf("second Open: %v", err)
+	}
+	if pid := fmt.Sprintf("(process %d)", os.Getpid()); runtime.GOOS == "linux" && !strings.Contains(err.Error(), pid) {
+		t.Errorf("%v does not say %s", err, pid)
+	}
+	if said, end := child(t, dir); !strings.HasPrefix(said, "true ") {
+		t.Errorf("another process: %s", said)
+	} else {
+		end()
+	}
+	do(t, c.Close())
+
+	said, end := child(t, dir)
+	if said != "false <nil>" {
+		t.Fatalf("after Close: %s", said)
+	}
+	if _, err = Open(dir); !errors.Is(err, ErrLocked) {
+		t.Errorf("beside another process: %v", err)
+	}
+	t.Log(err)
+	if _, locked, err := Inspect(dir); err != nil || locked != (runtime.GOOS == "linux") {
+		t.Errorf("Inspect: locked %v, %v", locked, err)
+	}
+	end() // as after kill -9, nothing is left behind
+	mustOpen(t, dir)
+}
+
+// child runs a second flaked on dir until end is called.
+func child(t *testing.T, dir string) (said string, end func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childDir+"="+dir)
+	in, err := cmd.StdinPipe()
+	do(t, err)
+	out, err := cmd.StdoutPipe()
+	do(t, err, cmd.Start())
+	b := make([]byte, 1000)
+	n, err := out.Read(b)
+	do(t, err)
+	return strings.TrimSpace(string(b[:n])), func() { in.Close(); cmd.Process.Kill(); cmd.Wait() }
+}
+
+func TestCopiedAndRenamed(t *testing.T) {
+	base := t.TempDir()
+	dir := filepath.Join(base, "state")
+	c := mustOpen(t, dir)
+	mustSave(t, c, sample())
+	do(t, c.Close())
+
+	moved := filepath.Join(base, "moved")
+	do(t, os.Rename(dir, moved))
+	if l := mustOpen(t, moved).Load(); l.Status != StatusRecord || l.Changed != nil {
+		t.Errorf("renamed: %+v", l)
+	}
+
+	copied := filepath.Join(base, "copied")
+	b, err := os.ReadFile(filepath.Join(moved, stateName))
+	do(t, err, os.Mkdir(copied, 0o700), os.WriteFile(filepath.Join(copied, stateName), b, 0o600))
+	l := mustOpen(t, copied).Load()
+	if l.Status != StatusRecord || !slices.Contains(l.Changed, PartInode) || slices.Contains(l.Changed, PartFilesystem) {
+		t.Errorf("copied: %+v", l)
+	}
+	t.Logf("a copy changes %v", l.Changed)
+}
+
+func TestRefusedFilesystems(t *testing.T) {
+	for magic, want := range map[uint32]string{
+		0x6969: "NFS", 0xff534d42: "CIFS", 0xfe534d42: "SMB2", 0x517b: "SMB",
+		0x65735546: "FUSE", 0x01021997: "9p", 0x00c36400: "Ceph",
+		0xef53: "", 0x58465342: "", 0x9123683e: "", 0x01021994: "", 0x794c7630: "", 0x2fc12fc1: "", // ext4, XFS, btrfs, tmpfs, overlay, ZFS
+	} {
+		if name, refused := refusedMagic(magic); name != want || refused != (want != "") {
+			t.Errorf("%#x: %q, %v", magic, name, refused)
+		}
+	}
+	for name, want := range map[string]bool{"nfs": true, "smbfs": true, "macfuse": true, "afpfs": true, "apfs": false, "hfs": false} {
+		if _, refused := refusedName(name); refused != want {
+			t.Errorf("%s: %v", name, refused)
+		}
+	}
+	err := filesystemError("/mnt/x", "NFS")
+	if !errors.Is(err, ErrFilesystem) || !strings.Contains(err.Error(), "/mnt/x is on NFS") {
+		t.Error(err)
+	}
+}
+
+// BenchmarkSave is one tick of a serving node on the disk of the temporary
+// directory.
+func BenchmarkSave(b *testing.B) {
+	c := mustOpen(b, filepath.Join(b.TempDir(), "state"))
+	r := sample()
+	mustSave(b, c, r)
+	for b.Loop() {
+		r.M += 1000
+		mustSave(b, c, r)
+	}
+}
+
+func do(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func needRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+}

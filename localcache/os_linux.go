@@ -1,0 +1,72 @@
+package localcache
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+func datasync(f *os.File) error {
+	err := retry(func() error { return unix.Fdatasync(int(f.Fd())) })
+	return os.NewSyscallError("fdatasync", err)
+}
+
+func statfs(f *os.File) (unix.Statfs_t, error) {
+	var st unix.Statfs_t
+	if err := retry(func() error { return unix.Fstatfs(int(f.Fd()), &st) }); err != nil {
+		return st, fmt.Errorf("localcache: statfs %s: %w", f.Name(), err)
+	}
+	return st, nil
+}
+
+func checkFilesystem(f *os.File) error {
+	st, err := statfs(f)
+	if err != nil {
+		return err
+	}
+	if name, refused := refusedMagic(uint32(st.Type)); refused {
+		return filesystemError(f.Name(), name)
+	}
+	return nil
+}
+
+// readFingerprint reads what tells f from a copy of it. What the system will
+// not say stays empty; an error is only returned for f itself.
+func readFingerprint(f *os.File) (Fingerprint, error) {
+	fp := Fingerprint{
+		MachineID:   fileHash(PartMachineID, "/etc/machine-id"),
+		ProductUUID: fileHash(PartProductUUID, "/sys/class/dmi/id/product_uuid"),
+	}
+	fs, err := statfs(f)
+	if err != nil {
+		return fp, err
+	}
+	if id := fs.Fsid.Val; id[0] != 0 || id[1] != 0 {
+		fp.Filesystem = shortHash(PartFilesystem, fmt.Sprintf("%08x%08x", uint32(id[0]), uint32(id[1])))
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return fp, fmt.Errorf("localcache: stat %s: %w", f.Name(), err)
+	}
+	fp.Inode = shortHash(PartInode, strconv.FormatUint(uint64(st.Ino), 10))
+	var stx unix.Statx_t
+	err = unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &stx)
+	if err == nil && stx.Mask&unix.STATX_BTIME != 0 { // else: a filesystem or kernel without it
+		fp.BirthTime = shortHash(PartBirthTime, fmt.Sprintf("%d.%09d", stx.Btime.Sec, stx.Btime.Nsec))
+	}
+	return fp, nil
+}
+
+// fileHash is the hash of a small file's text, empty where there is none yet.
+func fileHash(part, path string) string {
+	b, err := os.ReadFile(path)
+	text := strings.TrimSpace(string(b))
+	// systemd's word for a machine-id that the first boot will set.
+	if err != nil || text == "" || text == "uninitialized" {
+		return ""
+	}
+	return shortHash(part, text)
+}

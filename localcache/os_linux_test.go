@@ -1,0 +1,104 @@
+package localcache
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestSaveOnFullTmpfs(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skipf("cannot mount: %v", err)
+	}
+	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	saveOnFull(t, dir)
+}
+
+func TestSaveOnFullExt4(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	img := filepath.Join(t.TempDir(), "img")
+	do(t, os.WriteFile(img, make([]byte, 4<<20), 0o600))
+	if out, err := exec.Command("mkfs.ext4", "-q", "-F", img).CombinedOutput(); err != nil {
+		t.Skipf("mkfs.ext4: %v %s", err, out)
+	}
+	if out, err := exec.Command("mount", "-o", "loop", img, dir).CombinedOutput(); err != nil {
+		t.Skipf("cannot mount: %v %s", err, out)
+	}
+	t.Cleanup(func() { exec.Command("umount", dir).Run() })
+	saveOnFull(t, dir)
+}
+
+// saveOnFull fills the filesystem up behind an open Cache.
+func saveOnFull(t *testing.T, mount string) {
+	dir := filepath.Join(mount, "state")
+	c := mustOpen(t, dir)
+	fill, err := os.Create(filepath.Join(mount, "fill"))
+	do(t, err)
+	defer fill.Close()
+	for size := 4096; size > 0; {
+		if _, err := fill.Write(make([]byte, size)); errors.Is(err, unix.ENOSPC) {
+			size /= 2
+		} else {
+			do(t, err)
+		}
+	}
+	do(t, fill.Sync())
+	if err := os.WriteFile(filepath.Join(mount, "more"), make([]byte, 4096), 0o600); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("not full: %v", err)
+	}
+	r := sample()
+	for range 50 {
+		r.M += 3000
+		mustSave(t, c, r)
+	}
+	do(t, c.Invalidate())
+	r.Node = "n-2"
+	mustSave(t, c, r)
+	do(t, c.Close())
+	if l := mustOpen(t, dir).Load(); l.Status != StatusRecord || l.Damaged || l.Record.M != r.M || l.Changed != nil {
+		t.Errorf("%+v", l)
+	}
+	if _, err := Open(filepath.Join(mount, "another")); err == nil {
+		t.Error("a new state file was preallocated on a full disk")
+	} else if _, found := os.Lstat(filepath.Join(mount, "another", stateName)); found == nil {
+		t.Errorf("%v, and the file was left", err)
+	}
+}
+
+func TestFindLock(t *testing.T) {
+	const fdinfo = "pos:\t0\nflags:\t02100002\nmnt_id:\t29\nino:\t56789\n"
+	const mounts = "28 1 0:26 / /proc rw - proc proc rw\n29 1 254:16 / / rw,relatime shared:1 - ext4 /dev/vdb rw\n"
+	file := lockedFile(fdinfo, mounts)
+	if file != "fe:10:56789" {
+		t.Fatalf("file %q", file)
+	}
+	for _, bad := range []string{"", "mnt_id:\t29\n", "mnt_id:\t99\nino:\t56789\n"} {
+		if got := lockedFile(bad, mounts); got != "" {
+			t.Errorf("%q: %q", bad, got)
+		}
+	}
+	tests := []struct {
+		name, locks string
+		pid         int
+		held        bool
+	}{
+		{"none", "", 0, false},
+		{"ours", "1: POSIX  ADVISORY  WRITE 11 fe:10:56789 0 EOF\n2: FLOCK  ADVISORY  WRITE 1234 fe:10:56789 0 EOF\n", 1234, true},
+		{"other file", "1: FLOCK  ADVISORY  WRITE 1234 fe:10:5678 0 EOF\n", 0, false},
+		{"waiter only", "1: -> FLOCK  ADVISORY  WRITE 1234 fe:10:56789 0 EOF\n", 0, false},
+		{"holder unknown", "1: FLOCK  ADVISORY  WRITE -1 fe:10:56789 0 EOF\n", 0, true},
+		{"cut", "1: FLOCK ADVISORY", 0, false},
+	}
+	for _, tt := range tests {
+		if pid, held := findLock(tt.locks, file); pid != tt.pid || held != tt.held {
+			t.Errorf("%s: %d, %v", tt.name, pid, held)
+		}
+	}
+}
