@@ -1,0 +1,124 @@
+package lineproto
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+const (
+	// Waits between tries to accept while there are no descriptors left.
+	acceptBackoffMin = 5 * time.Millisecond
+	acceptBackoffMax = time.Second
+
+	// maxRefusing bounds the connections over the limit that are being told
+	// so; beyond it they are closed without a word.
+	maxRefusing = 256
+)
+
+// keepAlive finds peers that vanished without a word within two minutes. Go's
+// own default, a probe every 15 seconds, is much for connections that are idle
+// by design.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 15 * time.Second, Count: 4}
+
+// accept starts connections until ctx is done or l fails. calls is the context
+// for Backend calls.
+func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Logger) error {
+	var (
+		backoff time.Duration
+		refused int // in a row
+		c       = &e.srv.counters
+		limit   = int64(e.srv.cfg.MaxConns)
+	)
+	for {
+		nc, err := l.Accept()
+		if err != nil {
+			if !isTransient(err) {
+				return err
+			}
+			if backoff == 0 {
+				log.Warn("cannot accept connections, trying on", "error", err)
+			}
+			backoff = min(max(2*backoff, acceptBackoffMin), acceptBackoffMax)
+			if !sleep(ctx, backoff) {
+				return ctx.Err()
+			}
+			continue
+		}
+		if backoff > 0 {
+			backoff = 0
+			log.Info("accepting connections again")
+		}
+		if t, ok := nc.(*net.TCPConn); ok {
+			t.SetKeepAliveConfig(keepAlive) // TCP_NODELAY is Go's default
+		}
+
+		open := c.open.Inc()
+		if open > limit {
+			c.open.Dec()
+			c.refused.Inc()
+			if refused++; refused == 1 {
+				log.Warn("refusing connections", "limit", limit)
+			}
+			e.refuse(nc)
+			continue
+		}
+		if refused > 0 {
+			log.Info("room for connections again", "refused", refused)
+			refused = 0
+		}
+		c.total.Inc()
+		due := e.idle
+		if open > limit/2 {
+			due = e.firstByte
+		}
+		e.start(nc, due, func(cn *conn) {
+			defer c.open.Dec()
+			cn.serve(calls)
+		})
+	}
+}
+
+// refuse tells a connection over the limit so, without making accept wait.
+func (e *engine) refuse(nc net.Conn) {
+	if e.refusing.Inc() > maxRefusing {
+		e.refusing.Dec()
+		nc.Close()
+		return
+	}
+	e.start(nc, e.linger, func(c *conn) {
+		defer e.refusing.Dec()
+		busy := &Error{BUSY, fmt.Sprintf("too many connections limit=%d", e.srv.cfg.MaxConns)}
+		if _, err := nc.Write(linesLF.fail(nil, busy)); err == nil {
+			c.linger()
+		}
+	})
+}
+
+// isTransient reports whether accepting failed for what may pass: no
+// descriptors, no memory, a client that gave up in the queue.
+func isTransient(err error) bool {
+	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// sleep waits for d, or returns false as soon as ctx is done.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,82 @@
+package lineproto
+
+import (
+	"io"
+	"net"
+	"strings"
+	"testing"
+)
+
+const busyLine = "-BUSY too many connections limit=2"
+
+// TestConnectionLimit: one more is told BUSY and closed; those that do not
+// take notice keep nobody from being served.
+func TestConnectionLimit(t *testing.T) {
+	r := serveTCP(t, Config{MaxConns: 2})
+	a, b := dial(t, r.addr), dial(t, r.addr)
+	a.send("GET\n")
+	a.want("1000")
+	b.send("GET\n")
+	b.want("1001")
+	for range 20 { // left open by their clients
+		c := dial(t, r.addr)
+		c.send("GET\nGET\n") // unread input must not turn the close into a reset
+		c.want(busyLine)
+		c.wantEOF()
+	}
+	if c := r.Counters(); c.ConnsOpen != 2 || c.ConnsTotal != 2 || c.ConnsRefused != 20 || c.IDs != 2 {
+		t.Fatalf("%+v", c)
+	}
+
+	a.send("QUIT\n")
+	a.wantEOF()
+	a.Close()
+	for { // the server has the place free a moment after its close is seen
+		c := dial(t, r.addr)
+		c.send("PING\n")
+		if line := c.line(); line == "PONG" {
+			break
+		} else if line != busyLine {
+			t.Fatalf("got %q", line)
+		}
+		c.Close()
+	}
+}
+
+// TestRefusingIsBounded: so many that are told and stay are remembered; more
+// are closed without a word, and accepting goes on.
+func TestRefusingIsBounded(t *testing.T) {
+	l := newPipeListener()
+	serveOn(t, newTestServer(t, Config{MaxConns: 1}), l)
+	kept := l.dial()
+	conns := make([]net.Conn, maxRefusing+10) // none reads: a pipe's write waits
+	for i := range conns {
+		conns[i] = l.dial()
+	}
+	for _, nc := range conns[maxRefusing:] {
+		if b, err := io.ReadAll(nc); len(b) > 0 || err != nil {
+			t.Fatalf("got %q, %v, want EOF", b, err)
+		}
+	}
+	for _, nc := range conns[:maxRefusing] {
+		if b, err := io.ReadAll(nc); !strings.HasPrefix(string(b), "-BUSY ") || err != nil {
+			t.Fatalf("got %q, %v, want BUSY", b, err)
+		}
+	}
+	ask(t, kept, "PING\n", "PONG\n")
+}
+
+// TestListenersShareTheLimit: MaxConns is the server's.
+func TestListenersShareTheLimit(t *testing.T) {
+	s := newTestServer(t, Config{MaxConns: 2})
+	l1, l2 := newPipeListener(), newPipeListener()
+	serveOn(t, s, l1)
+	serveOn(t, s, l2)
+	ask(t, l1.dial(), "PING\n", "PONG\n")
+	ask(t, l2.dial(), "PING\n", "PONG\n")
+	for _, l := range []*pipeListener{l1, l2} {
+		if b, err := io.ReadAll(l.dial()); string(b) != busyLine+"\n" || err != nil {
+			t.Fatalf("got %q, %v", b, err)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package lineproto
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// BenchmarkLoopback is a closed loop over real sockets: conns clients, each of
+// which sends pipeline GETs and reads all replies. Clients share the cores with
+// the server, so ns/op is of both; the clients allocate nothing. An op is one GET.
+func BenchmarkLoopback(b *testing.B) {
+	for _, bc := range []struct{ conns, pipeline int }{{1, 1}, {50, 1}, {1, 16}, {50, 16}, {1, 100}, {50, 100}} {
+		b.Run(fmt.Sprintf("conns=%d/pipeline=%d", bc.conns, bc.pipeline), func(b *testing.B) {
+			// IDs of 19 digits, as they are in use.
+			backend := &fakeBackend{}
+			backend.last.Store(1_234_567_890_123_000_000)
+			r := serveTCP(b, Config{Backend: backend, Logger: hclog.NewNullLogger()})
+			nc := make([]net.Conn, bc.conns)
+			for i := range nc {
+				nc[i] = dial(b, r.addr).TCPConn
+			}
+			request := []byte(strings.Repeat("GET\n", bc.pipeline))
+			rounds := max(b.N/bc.conns/bc.pipeline, 1)
+			b.ReportAllocs()
+			b.ResetTimer()
+			var wg sync.WaitGroup
+			for _, c := range nc {
+				reply := make([]byte, 20*bc.pipeline)
+				wg.Go(func() {
+					for range rounds {
+						if _, err := c.Write(request); err != nil {
+							b.Error(err)
+							return
+						}
+						if _, err := io.ReadFull(c, reply); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			b.StopTimer()
+			b.ReportMetric(float64(rounds*bc.conns*bc.pipeline)/b.Elapsed().Seconds(), "GET/s")
+		})
+	}
+}
+
+// BenchmarkAnswer is the server's work without the sockets: from bytes read to
+// bytes to be written.
+func BenchmarkAnswer(b *testing.B) {
+	for _, bc := range []struct {
+		name, request string
+		ids           int
+	}{
+		{"GET", "GET\n", 1},
+		{"GET-tag", "GET order\n", 1},
+		{"GET-x16", strings.Repeat("GET\n", 16), 16},
+		{"GET-x100", strings.Repeat("GET\n", 100), 100},
+		{"GET-10000", "GET 10000\n", 10000},
+		{"PING", "PING\n", 0},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			backend := &fakeBackend{}
+			backend.last.Store(1_234_567_890_123_000_000)
+			c := newConn(newEngine(newTestServer(b, Config{Backend: backend})), discardConn{})
+			b.ReportAllocs()
+			for b.Loop() {
+				c.r, c.w = 0, copy(c.in, bc.request)
+				c.answer(b.Context(), false)
+			}
+			if bc.ids > 0 {
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*bc.ids), "ns/ID")
+			}
+		})
+	}
+}

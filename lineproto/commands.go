@@ -1,0 +1,172 @@
+package lineproto
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/flaked/flaked/worker"
+)
+
+// command is a row of the command table.
+type command struct {
+	name string // upper case
+	args string // as HELP shows them
+	help string
+	// text makes what follows the verb one argument, blanks and all.
+	text     bool
+	min, max int // number of arguments
+	// run appends the reply to s.out, or returns an error and appends nothing.
+	run func(s *session, ctx context.Context, args [][]byte) *Error
+}
+
+// anyNumber of arguments: the framing's own limit and MaxBatch hold.
+const anyNumber = 1 << 20
+
+// getIndex is GET's row, which a stretch of bare GETs is counted under.
+const getIndex = 0
+
+// commandTable is the table in HELP's order. A function, as HELP is a row of
+// what it prints.
+func commandTable(maxBatch int) []command {
+	return []command{
+		getIndex: {name: "GET", args: "[n | tag]", max: 1, run: (*session).get,
+			help: fmt.Sprintf("one ID; n IDs, 1 to %d, or one error; a tag is a label", maxBatch)},
+		{name: "MGET", args: "key ...", min: 1, max: anyNumber, run: (*session).mget,
+			help: "one ID for each key, or one error"},
+		{name: "DECODE", args: "id", min: 1, max: 1, run: (*session).decode,
+			help: "an ID's time, datacenter, worker and sequence"},
+		{name: "TIME", run: (*session).time,
+			help: "the node's clock: Unix seconds and microseconds"},
+		{name: "WORKER", run: (*session).worker,
+			help: "this node's worker number, term, node and state"},
+		{name: "STATS", run: (*session).stats,
+			help: "counters, a name and a value a line, then END"},
+		{name: "READY", run: (*session).ready,
+			help: "OK if GET would be answered, else the reason"},
+		{name: "PING", args: "[text]", max: 1, text: true, run: (*session).ping,
+			help: "PONG, or the text"},
+		{name: "HELP", run: (*session).help,
+			help: "this table, then END"},
+		{name: "VERSION", run: (*session).version,
+			help: "flaked's release"},
+		{name: "QUIT", run: (*session).quit,
+			help: "closes the connection"},
+	}
+}
+
+// helpLines is the table as HELP prints it, without the END.
+func helpLines(table []command) []string {
+	wide := 0
+	for _, c := range table {
+		wide = max(wide, len(c.usage()))
+	}
+	lines := make([]string, len(table))
+	for i, c := range table {
+		lines[i] = fmt.Sprintf("%-*s  %s", wide, c.usage(), c.help)
+	}
+	return lines
+}
+
+func (c *command) usage() string { return strings.TrimSpace(c.name + " " + c.args) }
+
+func (s *session) get(ctx context.Context, args [][]byte) *Error {
+	if len(args) == 0 {
+		return s.issue(ctx, 1, false)
+	}
+	arg := args[0]
+	if len(arg) > 0 && isLetter(arg[0]) {
+		if !isTag(arg) {
+			return s.srv.errTag
+		}
+		return s.issue(ctx, 1, false)
+	}
+	n, ok := number(arg)
+	if !ok || n > int64(s.srv.cfg.MaxBatch) {
+		return s.srv.errCount
+	}
+	return s.issue(ctx, int(n), true)
+}
+
+func (s *session) mget(ctx context.Context, keys [][]byte) *Error {
+	if len(keys) > s.srv.cfg.MaxBatch {
+		return &Error{ERR, fmt.Sprintf("MGET takes 1 to %d keys", s.srv.cfg.MaxBatch)}
+	}
+	for _, k := range keys {
+		if !isTag(k) {
+			return s.srv.errTag
+		}
+	}
+	return s.issue(ctx, len(keys), true)
+}
+
+func (s *session) decode(_ context.Context, args [][]byte) *Error {
+	id, ok := number(args[0])
+	if !ok {
+		return &Error{ERR, "an id is 1 to 9223372036854775807, in digits only"}
+	}
+	text, err := s.srv.cfg.Backend.Decode(worker.ID(id))
+	if err != nil {
+		return asError(err)
+	}
+	s.out = s.fr.text(s.out, text)
+	return nil
+}
+
+func (s *session) time(context.Context, [][]byte) *Error {
+	us := s.srv.cfg.Backend.Now().UnixMicro()
+	s.out = s.fr.pair(s.out, us/1e6, us%1e6)
+	return nil
+}
+
+func (s *session) worker(context.Context, [][]byte) *Error {
+	s.out = s.fr.text(s.out, s.srv.cfg.Backend.Worker())
+	return nil
+}
+
+func (s *session) stats(context.Context, [][]byte) *Error {
+	s.fold() // so that a connection sees what it has done itself
+	s.out = s.fr.stats(s.out, s.srv.cfg.Backend.Stats())
+	return nil
+}
+
+func (s *session) ready(context.Context, [][]byte) *Error {
+	if err := s.srv.cfg.Backend.Ready(); err != nil {
+		return asError(err)
+	}
+	s.out = s.fr.status(s.out, "OK")
+	return nil
+}
+
+func (s *session) ping(_ context.Context, args [][]byte) *Error {
+	if len(args) == 0 {
+		s.out = s.fr.status(s.out, "PONG")
+	} else {
+		s.out = s.fr.text(s.out, string(args[0]))
+	}
+	return nil
+}
+
+func (s *session) help(context.Context, [][]byte) *Error {
+	s.out = s.fr.list(s.out, s.srv.help)
+	return nil
+}
+
+func (s *session) version(context.Context, [][]byte) *Error {
+	s.out = s.fr.text(s.out, "flaked "+s.srv.cfg.Backend.Version())
+	return nil
+}
+
+func (s *session) quit(context.Context, [][]byte) *Error {
+	s.closing = true
+	return nil
+}
+
+// errUnknown names the command, shortened and escaped, as it may be anything.
+func errUnknown(verb []byte) *Error {
+	if len(verb) > 32 {
+		verb = verb[:32]
+	}
+	return &Error{ERR, "unknown command " + strconv.QuoteToASCII(string(verb)) + ", HELP lists them"}
+}

@@ -1,0 +1,172 @@
+package lineproto
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+
+	"go.uber.org/atomic"
+)
+
+// Buffers. Small holds the longest unfinished line with room to read on, and
+// the usual batch; big serves what is left of a batch that was longer.
+const (
+	smallBuf = 1 << 10
+	bigBuf   = 16 << 10
+	outBuf   = outBound + 8<<10
+)
+
+// conn is one connection and the goroutine that reads, answers and writes.
+type conn struct {
+	e  *engine
+	nc net.Conn
+	s  session
+
+	// due is the tick at which the sweeper interrupts what is under way.
+	due  atomic.Int64
+	late bool // draining had begun before the last read
+
+	in    []byte // small[:] or big[:]
+	r, w  int    // in[r:w] is read and not consumed
+	big   *[bigBuf]byte
+	out   *[]byte
+	small [smallBuf]byte
+}
+
+func newConn(e *engine, nc net.Conn) *conn {
+	c := &conn{e: e, nc: nc, s: session{srv: e.srv}}
+	c.in = c.small[:]
+	return c
+}
+
+// serve is a connection's life. Deadlines are the sweeper's business but for
+// the one store before and after a write.
+func (c *conn) serve(ctx context.Context) {
+	defer c.s.fold()
+	defer c.putBig()
+	for first, eof := true, false; ; {
+		c.late = c.e.draining.Load()
+		n, err := c.fill()
+		switch {
+		case n > 0:
+			if first {
+				first = false
+				c.due.Store(c.e.tick.Load() + c.e.idle)
+			}
+		case err == io.EOF:
+			eof = true
+		default:
+			c.ended(err)
+			return
+		}
+		if !c.answer(ctx, eof) {
+			return
+		}
+	}
+}
+
+// ended deals with a connection whose reading failed.
+func (c *conn) ended(err error) {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return // the client is gone
+	}
+	switch {
+	case !c.e.draining.Load():
+		c.e.srv.counters.idle.Inc()
+	case c.late:
+		// It has been active within drainGrace and may have sent more by now.
+		// One that was idle all that time has not, and is not waited for.
+		c.linger()
+	}
+}
+
+// answer executes what has been read and writes the replies. It reports
+// whether the connection goes on.
+func (c *conn) answer(ctx context.Context, eof bool) bool {
+	c.out = c.e.srv.outBufs.Get().(*[]byte)
+	c.s.out = (*c.out)[:0]
+	st := needFlush
+	for st == needFlush {
+		var used int
+		used, st = c.s.consume(ctx, c.in[c.r:c.w], eof)
+		c.r += used
+		if !c.flush() {
+			return false // the buffer goes with the connection
+		}
+	}
+	// A STATS of unusual length is not kept.
+	if cap(c.s.out) <= 4*outBuf {
+		*c.out = c.s.out
+		c.e.srv.outBufs.Put(c.out)
+	}
+	c.out, c.s.out = nil, nil
+	if st == finished && !eof {
+		c.linger()
+	}
+	return st == needInput && !eof
+}
+
+// flush writes the output and empties it.
+func (c *conn) flush() bool {
+	if len(c.s.out) == 0 {
+		return true
+	}
+	c.s.fold()
+	c.due.Store(c.e.tick.Load() + c.e.write)
+	_, err := c.nc.Write(c.s.out)
+	c.due.Store(c.e.tick.Load() + c.e.idle)
+	c.s.out = c.s.out[:0]
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.e.srv.counters.slow.Inc()
+	}
+	return err == nil
+}
+
+// fill reads once, behind what is left of the input. It goes to a big buffer
+// only while the last read left none of the present one free, so a connection
+// that waits holds a small one.
+func (c *conn) fill() (int, error) {
+	rest := c.in[c.r:c.w] // shorter than small: a line's limit sees to that
+	switch full := c.w == len(c.in); {
+	case full && c.big == nil:
+		c.big = c.e.srv.bigBufs.Get().(*[bigBuf]byte)
+		c.in = c.big[:]
+		copy(c.in, rest)
+	case !full && c.big != nil:
+		c.in = c.small[:]
+		copy(c.in, rest)
+		c.putBig()
+	default:
+		copy(c.in, rest)
+	}
+	c.r, c.w = 0, len(rest)
+	n, err := c.nc.Read(c.in[c.w:])
+	c.w += n
+	return n, err
+}
+
+func (c *conn) putBig() {
+	if c.big != nil {
+		c.e.srv.bigBufs.Put(c.big)
+		c.big = nil
+	}
+}
+
+// linger ends a connection from this side and reads on, discarding, until the
+// client closes or a second has passed. To close a socket that has unread
+// input makes the kernel reset it, and a reset overtakes the last replies.
+func (c *conn) linger() {
+	half, ok := c.nc.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	c.due.Store(c.e.tick.Load() + c.e.linger)
+	c.nc.SetReadDeadline(noDeadline) // that of draining
+	for {
+		if _, err := c.nc.Read(c.small[:]); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,34 @@
+// Package lineproto is the wire: it parses requests, executes them against a
+// Backend and owns the connections. It knows no ZooKeeper and makes no IDs.
+//
+// Four parts, each replaceable beside the others:
+//
+//   - a framing takes requests (verb and arguments) off the input and renders
+//     replies: plain lines here (parse.go, telnet.go, reply.go);
+//   - the command table executes a request against the Backend (commands.go);
+//   - a session joins the two and is pure: bytes in, bytes out (session.go);
+//   - an engine owns sockets, buffers and deadlines: a goroutine for each
+//     connection here (engine.go, conn.go, accept.go, sweep.go).
+//
+// # Plain framing
+//
+// A request is a line of at most MaxLine bytes, not counting its ending, LF or
+// CRLF; the reply has the request's ending. Words are separated by blanks or
+// tabs, verbs are case-insensitive, blank lines are ignored, telnet
+// negotiation is skipped. Numbers are digits only: no sign, no leading zero,
+// no point, so that one number has one spelling and a typing error is an
+// error, not another request.
+//
+// Requests may be pipelined without limit and are answered in order. Replies
+// are flushed when the input is drained or 16 KiB are waiting; a client that
+// pipelines more than its and the kernel's buffers hold must read while it
+// writes, or it is cut off after WriteTimeout.
+//
+// At end of input (half-close) everything received is answered, and so is a
+// last line without an ending: `printf GET | nc -N host port` prints an ID,
+// which is what its user expects, and the worst a request cut short can do is
+// to burn IDs. A line that is unfinished when the server stops is not
+// answered.
+//
+// A bad request takes no ID.
+package lineproto

@@ -1,0 +1,233 @@
+package lineproto
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.uber.org/atomic"
+	"go.uber.org/goleak"
+
+	"github.com/flaked/flaked/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeBackend counts IDs up from 1000. Hooks are set before it is used.
+type fakeBackend struct {
+	last atomic.Int64 // of the IDs given, 0 for none
+	// maxRun bounds a Reserve, 0 for no bound; gap is left out between two.
+	maxRun int
+	gap    int64
+	step   worker.ID // 0 means 1
+	// reserve, if set, is called before each Reserve and its error returned.
+	reserve func(ctx context.Context, n int) error
+	ready   error
+	stats   []Stat
+	mu      sync.Mutex // makes Reserve one step
+}
+
+var _ Backend = (*fakeBackend)(nil)
+
+func (f *fakeBackend) Reserve(ctx context.Context, n int) (worker.Run, error) {
+	if f.reserve != nil {
+		if err := f.reserve(ctx, n); err != nil {
+			return worker.Run{}, err
+		}
+	}
+	if f.maxRun > 0 {
+		n = min(n, f.maxRun)
+	}
+	step := max(f.step, 1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	first := max(f.last.Load()+int64(step)+f.gap, 1000)
+	f.last.Store(first + int64(n-1)*int64(step))
+	return worker.Run{First: worker.ID(first), Step: step, Len: n}, nil
+}
+
+func (f *fakeBackend) Ready() error { return f.ready }
+
+func (f *fakeBackend) Decode(id worker.ID) (string, error) {
+	if id == 13 {
+		return "", &Error{ERR, "the id is of no layout"}
+	}
+	return fmt.Sprintf("id=%d worker=7", id), nil
+}
+
+func (f *fakeBackend) Worker() string { return "worker=7 state=serving" }
+
+func (f *fakeBackend) Stats() []Stat {
+	if f.stats != nil {
+		return f.stats
+	}
+	return []Stat{{"ids", "1"}, {"worker", "7"}}
+}
+
+func (f *fakeBackend) Now() time.Time  { return time.UnixMicro(1_700_000_000_000_123) }
+func (f *fakeBackend) Version() string { return "1.2.3" }
+
+// testLogger routes logs to t.Log.
+func testLogger(t testing.TB) hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{Output: logWriter{t}, Level: hclog.Debug})
+}
+
+type logWriter struct{ t testing.TB }
+
+func (w logWriter) Write(b []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+// newTestServer makes a server of cfg, with a fakeBackend where it has none.
+func newTestServer(t testing.TB, cfg Config) *Server {
+	t.Helper()
+	if cfg.Backend == nil {
+		cfg.Backend = &fakeBackend{}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = testLogger(t)
+	}
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// running is a Serve under way.
+type running struct {
+	*Server
+	addr   string
+	cancel context.CancelFunc
+	done   chan struct{} // closed when Serve has returned err
+	err    error
+}
+
+// stop drains and returns Serve's error. It may be called again.
+func (r *running) stop() error {
+	r.cancel()
+	<-r.done
+	return r.err
+}
+
+func serveOn(t testing.TB, s *Server, l net.Listener) *running {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{Server: s, addr: l.Addr().String(), cancel: cancel, done: make(chan struct{})}
+	go func() {
+		r.err = s.Serve(ctx, l)
+		close(r.done)
+	}()
+	t.Cleanup(func() {
+		if err := r.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// serveTCP serves cfg on a loopback port until the test ends.
+func serveTCP(t testing.TB, cfg Config) *running {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveOn(t, newTestServer(t, cfg), l)
+}
+
+// client is a connection whose reads and writes fail the test, and a bound on
+// how long they may take.
+type client struct {
+	*net.TCPConn
+	t testing.TB
+	r *bufio.Reader
+}
+
+func dial(t testing.TB, addr string) *client {
+	t.Helper()
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	nc.SetDeadline(time.Now().Add(30 * time.Second))
+	return &client{nc.(*net.TCPConn), t, bufio.NewReader(nc)}
+}
+
+func (c *client) send(s string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c, s); err != nil {
+		c.t.Fatalf("write: %v", err)
+	}
+}
+
+func (c *client) line() string {
+	c.t.Helper()
+	s, err := c.r.ReadString('\n')
+	if err != nil {
+		c.t.Fatalf("read: %v after %q", err, s)
+	}
+	return strings.TrimSuffix(s, "\n")
+}
+
+func (c *client) want(line string) {
+	c.t.Helper()
+	if got := c.line(); got != line {
+		c.t.Fatalf("got %q, want %q", got, line)
+	}
+}
+
+// wantEOF fails unless the server closes in an orderly way with nothing more sent.
+func (c *client) wantEOF() {
+	c.t.Helper()
+	if b, err := io.ReadAll(c.r); err != nil || len(b) > 0 {
+		c.t.Fatalf("got %q, %v, want EOF", b, err)
+	}
+}
+
+// talk runs a whole conversation through a session, given the input in the
+// pieces of parts, and then EOF. It returns the output and whether the session
+// ended itself.
+func talk(s *Server, parts ...string) (out string, closed bool) {
+	ss := &session{srv: s}
+	var all, in []byte
+	step := func(eof bool) status {
+		for {
+			used, st := ss.consume(context.Background(), in, eof)
+			in = in[used:]
+			all = append(all, ss.out...)
+			ss.out = ss.out[:0]
+			if st != needFlush {
+				return st
+			}
+		}
+	}
+	for _, p := range parts {
+		in = append(in, p...)
+		if step(false) == finished {
+			ss.fold()
+			return string(all), true
+		}
+	}
+	st := step(true)
+	ss.fold()
+	return string(all), st == finished
+}
+
+// badBackend hands out runs of n IDs, whatever was asked for.
+type badBackend struct {
+	fakeBackend
+	n int
+}
+
+func (b *badBackend) Reserve(context.Context, int) (worker.Run, error) {
+	return worker.Run{First: 1, Step: 1, Len: b.n}, nil
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package lineproto
+
+const raceEnabled = false

@@ -1,0 +1,160 @@
+package lineproto
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// MaxLine is the most bytes a plain request may have, not counting its ending
+// and any telnet negotiation in it.
+const MaxLine = 512
+
+// maxTag is the longest tag or key.
+const maxTag = 64
+
+// verdict is what looking for a line came to.
+type verdict uint8
+
+const (
+	lineMore    verdict = iota // the line is not finished
+	lineOK                     // a line
+	lineTooLong                // more than MaxLine bytes
+	lineNUL                    // a NUL byte: not a text protocol's client
+)
+
+// plain finds lines in the input of one connection.
+type plain struct {
+	scanned int // bytes of the unfinished line that have been looked at
+	tel     telnet
+	crlf    bool // how the last line ended
+}
+
+// line takes the next line off in. It returns the line without its ending and
+// how many bytes of in are done with, which may be some when there is no line.
+// The next call gets in from there on, with or without more behind it. Bytes
+// of in are moved to close the gap that telnet negotiation leaves.
+func (p *plain) line(in []byte, eof bool) (line []byte, used int, v verdict) {
+	i := p.scanned
+	for i < len(in) {
+		c := in[i]
+		switch {
+		case p.tel != telNone || c == telIAC:
+			n := p.tel.skip(in[i:])
+			// What precedes moves up, as it is short; what follows may be long.
+			copy(in[n:], in[:i])
+			in, used = in[n:], used+n
+			continue
+		case c == '\n':
+			p.scanned = 0
+			line, p.crlf = cutCR(in[:i])
+			return line, used + i + 1, lineOK
+		case c == 0:
+			return nil, used, lineNUL
+		case i > MaxLine || i == MaxLine && c != '\r': // a CR may be the ending's
+			return in[:i], used, lineTooLong
+		}
+		i++
+	}
+	p.scanned = i
+	if !eof || i == 0 {
+		return nil, used, lineMore
+	}
+	p.scanned = 0
+	line, p.crlf = cutCR(in[:i])
+	return line, used + i, lineOK
+}
+
+func cutCR(b []byte) (line []byte, cr bool) {
+	if n := len(b); n > 0 && b[n-1] == '\r' {
+		return b[:n-1], true
+	}
+	return b, false
+}
+
+// maxBare bounds a stretch of bare GETs, and so the output of one step: 256
+// are enough to make the cost of a reservation vanish.
+const maxBare = 256
+
+// bareGETs counts the requests "GET" with nothing else on the line that in
+// begins with, all with the same ending, and returns their bytes. It exists
+// for speed alone: line and the command table do the same one by one.
+func (p *plain) bareGETs(in []byte) (count, used int) {
+	const letters = 0x202020 // lower case
+	const get = 'g' | 'e'<<8 | 't'<<16
+	if p.scanned != 0 || p.tel != telNone || len(in) < 4 {
+		return 0, 0
+	}
+	if in[3] == '\r' {
+		for len(in) >= 5 && count < maxBare &&
+			binary.LittleEndian.Uint32(in)|letters == get|'\r'<<24 && in[4] == '\n' {
+			in, count = in[5:], count+1
+		}
+		if count > 0 {
+			p.crlf = true
+		}
+		return count, 5 * count
+	}
+	for len(in) >= 4 && count < maxBare &&
+		binary.LittleEndian.Uint32(in)|letters == get|'\n'<<24 {
+		in, count = in[4:], count+1
+	}
+	if count > 0 {
+		p.crlf = false
+	}
+	return count, 4 * count
+}
+
+// cutWord splits the first word off line. The rest begins with its next word.
+func cutWord(line []byte) (word, rest []byte) {
+	line = trimBlanks(line)
+	for i, c := range line {
+		if isBlank(c) {
+			return line[:i], trimBlanks(line[i:])
+		}
+	}
+	return line, nil
+}
+
+func trimBlanks(b []byte) []byte {
+	for len(b) > 0 && isBlank(b[0]) {
+		b = b[1:]
+	}
+	for len(b) > 0 && isBlank(b[len(b)-1]) {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+func isBlank(c byte) bool  { return c == ' ' || c == '\t' }
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// number reads a count or an ID, 1 to 2^63-1. Digits only: "+5", "007", "1e3"
+// and "1.5" are refused rather than guessed at, so one number has one spelling.
+func number(b []byte) (n int64, ok bool) {
+	if len(b) == 0 || b[0] == '0' {
+		return 0, false
+	}
+	for _, c := range b {
+		d := int64(c - '0')
+		if !isDigit(c) || n > (math.MaxInt64-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	return n, true
+}
+
+// isTag reports whether b may label a GET: a letter, then letters, digits and
+// _ . : -, at most 64 bytes.
+func isTag(b []byte) bool {
+	if len(b) == 0 || len(b) > maxTag || !isLetter(b[0]) {
+		return false
+	}
+	for _, c := range b[1:] {
+		if !isLetter(c) && !isDigit(c) && c != '_' && c != '.' && c != ':' && c != '-' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,232 @@
+package lineproto
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestBatch: a count that needs many reservations, of all shapes, is n lines.
+func TestBatch(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		b    *fakeBackend
+	}{
+		{"one run", &fakeBackend{}},
+		{"neighbouring runs of one", &fakeBackend{maxRun: 1}},
+		{"runs of one apart", &fakeBackend{maxRun: 1, gap: 3}},
+		{"runs of 4096", &fakeBackend{maxRun: 4096, gap: 1}},
+		{"wide steps", &fakeBackend{maxRun: 100, step: 1024}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newTestServer(t, Config{Backend: tc.b})
+			out, _ := talk(s, "GET 10000\nPING\n")
+			got := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+			if len(got) != 10001 || got[10000] != "PONG" {
+				t.Fatalf("%d lines, the last %q", len(got), got[len(got)-1])
+			}
+			seen := make(map[string]bool)
+			for _, line := range got[:10000] {
+				if _, ok := number([]byte(line)); !ok || seen[line] {
+					t.Fatalf("line %q: no ID, or a second time", line)
+				}
+				seen[line] = true
+			}
+			if n := s.Counters().IDs; n != 10000 {
+				t.Fatalf("%d IDs were counted", n)
+			}
+		})
+	}
+}
+
+// TestAllOrNothing: an error after part of a batch leaves only the error.
+func TestAllOrNothing(t *testing.T) {
+	calls := 0
+	b := &fakeBackend{maxRun: 10, reserve: func(context.Context, int) error {
+		if calls++; calls == 3 {
+			return &Error{CLOCK, "clock went back behind_ms=70 retry_after_ms=70"}
+		}
+		return nil
+	}}
+	s := newTestServer(t, Config{Backend: b})
+	out, _ := talk(s, "GET 30\nGET 2\n")
+	if want := "-CLOCK clock went back behind_ms=70 retry_after_ms=70\n1020\n1021\n"; out != want {
+		t.Fatalf("got %q, want %q", out, want)
+	}
+	if n := s.Counters().IDs; n != 2 {
+		t.Fatalf("%d IDs were counted, 2 were answered", n)
+	}
+}
+
+// TestStretchError: GETs in a stretch get IDs until an error, and it from there on.
+func TestStretchError(t *testing.T) {
+	calls := 0
+	b := &fakeBackend{maxRun: 2, reserve: func(context.Context, int) error {
+		if calls++; calls == 2 {
+			return &Error{FENCED, "lease lost"}
+		}
+		return nil
+	}}
+	s := newTestServer(t, Config{Backend: b})
+	out, _ := talk(s, "GET\nGET\nGET\nGET\nPING\nGET\n")
+	if want := "1000\n1001\n-FENCED lease lost\n-FENCED lease lost\nPONG\n1002\n"; out != want {
+		t.Fatalf("got %q, want %q", out, want)
+	}
+	want := []RequestCount{{"GET", "OK", 3}, {"GET", "FENCED", 2}}
+	if got := s.Counters().Requests[:2]; !reflect.DeepEqual(got, want) {
+		t.Fatalf("counted %v, want %v", got, want)
+	}
+}
+
+func TestErrorReplies(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want string
+	}{
+		{&Error{NOTREADY, "starting reason=no_bound"}, "-NOTREADY starting reason=no_bound\n"},
+		{&Error{EXHAUSTED, ""}, "-EXHAUSTED\n"},
+		{fmt.Errorf("node: %w", &Error{FENCED, "worker 7"}), "-FENCED worker 7\n"},
+		{&Error{NOAUTH, "a\nb\r\nc"}, "-NOAUTH a b  c\n"},
+		{&Error{Code(99), "x"}, "-ERR x\n"},
+		{errors.New("no\nnews"), "-NOTREADY no news\n"},
+		{context.Canceled, "-NOTREADY context canceled\n"},
+	} {
+		b := &fakeBackend{ready: tc.err, reserve: func(context.Context, int) error { return tc.err }}
+		s := newTestServer(t, Config{Backend: b})
+		for _, request := range []string{"GET\n", "GET 5\n", "GET tag\n", "MGET a\n", "READY\n"} {
+			if out, closed := talk(s, request); out != tc.want || closed {
+				t.Errorf("%v: %q gets %q, closed %v, want %q", tc.err, request, out, closed, tc.want)
+			}
+		}
+	}
+	if got := (&Error{BUSY, "x"}).Error(); got != "-BUSY x" {
+		t.Errorf("Error() is %q", got)
+	}
+}
+
+// TestMultilineBackend: nothing a Backend says breaks out of its line.
+func TestMultilineBackend(t *testing.T) {
+	b := &fakeBackend{stats: []Stat{{"a\nb", "c\r\nd"}}}
+	if out, _ := talk(newTestServer(t, Config{Backend: b}), "STATS\n"); out != "a b c  d\nEND\n" {
+		t.Fatalf("got %q", out)
+	}
+}
+
+// TestOutputIsBounded: whatever is asked for, a step holds little more than outBound.
+func TestOutputIsBounded(t *testing.T) {
+	const most = outBound + 256*(idLine)
+	s := newTestServer(t, Config{MaxBatch: 100_000})
+	ss := &session{srv: s}
+	in := []byte(strings.Repeat("GET 100000\n", 3) + strings.Repeat("GET\n", 3000) + "HELP\nPING\n")
+	steps, total := 0, 0
+	for {
+		used, st := ss.consume(t.Context(), in, false)
+		in = in[used:]
+		if len(ss.out) > most {
+			t.Fatalf("a step wrote %d bytes", len(ss.out))
+		}
+		total += len(ss.out)
+		ss.out = ss.out[:0]
+		if steps++; st != needFlush {
+			break
+		}
+	}
+	if len(in) > 0 || steps < total/most {
+		t.Fatalf("%d bytes left, %d steps for %d bytes", len(in), steps, total)
+	}
+	if ss.runs != nil && cap(ss.runs) > 64 {
+		t.Fatalf("%d runs are kept", cap(ss.runs))
+	}
+}
+
+func TestHelp(t *testing.T) {
+	s := newTestServer(t, Config{MaxBatch: 500})
+	out, _ := talk(s, "HELP\n")
+	got := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	if len(got) != len(s.table)+1 || got[len(got)-1] != "END" {
+		t.Fatalf("got %q", out)
+	}
+	for i, c := range s.table {
+		if !strings.HasPrefix(got[i], c.usage()+" ") || !strings.HasSuffix(got[i], c.help) {
+			t.Errorf("%s: got %q", c.name, got[i])
+		}
+	}
+	if !strings.Contains(got[0], "1 to 500,") {
+		t.Errorf("the greatest count is not in %q", got[0])
+	}
+}
+
+// TestHTTPReply: an HTTP client understands the answer.
+func TestHTTPReply(t *testing.T) {
+	for _, h := range []string{"", hint, "a\r\nb"} {
+		out, closed := talk(newTestServer(t, Config{AdminHint: h}), "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		r := bufio.NewReader(strings.NewReader(out))
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body strings.Builder
+		if err := resp.Write(&body); err != nil { // fails on a short body
+			t.Fatal(err)
+		}
+		if resp.StatusCode != 400 || r.Buffered() != 0 || !closed || !resp.Close {
+			t.Fatalf("%q, closed %v", out, closed)
+		}
+	}
+}
+
+func TestCounters(t *testing.T) {
+	s := newTestServer(t, Config{})
+	talk(s, "GET\nGET\nGET 5\nget x\nPING\nFOO\nGET 0\nMGET a b\nGET / HTTP/1.1\n")
+	c := s.Counters()
+	var got []string
+	c.Each(func(name string, n int64) {
+		if n != 0 {
+			got = append(got, fmt.Sprint(name, "=", n))
+		}
+	})
+	want := "ids=10 requests_get_ok=4 requests_get_err=1 requests_mget_ok=1 requests_ping_ok=1 requests_other_err=2"
+	if strings.Join(got, " ") != want {
+		t.Fatalf("got %v, want %s", got, want)
+	}
+	if len(c.Requests) != len(s.table)+2 {
+		t.Fatalf("%d rows, want one OK for each command and two errors", len(c.Requests))
+	}
+}
+
+// TestStatsSeesItself: what a connection did before STATS is counted when the
+// Backend asks.
+func TestStatsSeesItself(t *testing.T) {
+	var s *Server
+	b := &statsBackend{f: func() []Stat { return []Stat{{"ids", fmt.Sprint(s.Counters().IDs)}} }}
+	s = newTestServer(t, Config{Backend: b})
+	if out, _ := talk(s, "GET\nGET 7\nSTATS\n"); !strings.HasSuffix(out, "ids 8\nEND\n") {
+		t.Fatalf("got %q", out)
+	}
+}
+
+type statsBackend struct {
+	fakeBackend
+	f func() []Stat
+}
+
+func (b *statsBackend) Stats() []Stat { return b.f() }
+
+// TestBadRun: a Backend's mistake is an error, not a wrong number of IDs.
+func TestBadRun(t *testing.T) {
+	for _, n := range []int{-1, 0, 3} {
+		s := newTestServer(t, Config{Backend: &badBackend{n: n}})
+		want := fmt.Sprintf("-NOTREADY reserved %d of 2 IDs\n", n)
+		if out, _ := talk(s, "GET 2\n"); out != want {
+			t.Errorf("got %q, want %q", out, want)
+		}
+		if out, _ := talk(s, "GET\nGET\n"); out != want+want {
+			t.Errorf("got %q, want %q twice", out, want)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package lineproto
+
+// Telnet's bytes (RFC 854). A telnet client may negotiate at any time, and
+// does on Ctrl-C; none of it concerns the protocol.
+const (
+	telSE   = 240
+	telSB   = 250
+	telWILL = 251
+	telDONT = 254
+	telIAC  = 255
+)
+
+// telnet skips negotiation: IAC and a command, IAC WILL..DONT and an option,
+// IAC SB ... IAC SE. An escaped data byte, IAC IAC, goes too: no request holds
+// the byte 255. The value is where a sequence stands that the input broke off,
+// so that it may be split over reads and be of any length without being kept.
+type telnet uint8
+
+const (
+	telNone    telnet = iota // outside
+	telCommand               // after IAC
+	telOption                // after IAC WILL, WONT, DO or DONT
+	telSub                   // within IAC SB
+	telSubIAC                // within it, after IAC
+)
+
+// skip returns how many bytes at the front of in belong to the sequence that
+// is under way, or that in[0], an IAC, begins. All of in does when t is not
+// telNone afterwards.
+func (t *telnet) skip(in []byte) int {
+	for i, c := range in {
+		switch *t {
+		case telNone:
+			*t = telCommand
+			continue
+		case telCommand:
+			switch {
+			case c == telSB:
+				*t = telSub
+				continue
+			case c >= telWILL && c <= telDONT:
+				*t = telOption
+				continue
+			}
+		case telOption:
+		case telSub:
+			if c == telIAC {
+				*t = telSubIAC
+			}
+			continue
+		case telSubIAC:
+			if c != telSE {
+				*t = telSub
+				continue
+			}
+		}
+		*t = telNone
+		return i + 1
+	}
+	return len(in)
+}

@@ -1,0 +1,171 @@
+package lineproto
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+const (
+	usageGET = "-ERR usage: GET [n | tag]\n"
+	badCount = "-ERR a count is 1 to 10000, in digits only\n"
+	badTag   = "-ERR a tag is a letter, then letters, digits and _ . : -, at most 64 bytes\n"
+	badID    = "-ERR an id is 1 to 9223372036854775807, in digits only\n"
+	tooLong  = "-ERR line longer than 512 bytes\n"
+)
+
+var x512 = strings.Repeat("x", 512)
+
+// transcripts are whole conversations: what a client sends before it closes
+// its side, and all that it gets.
+var transcripts = []struct {
+	name, in, out string
+	closed        bool // by the server, before the end of input
+}{
+	{"get", "GET\n", "1000\n", false},
+	{"get twice", "GET\nGET\n", "1000\n1001\n", false},
+	{"case", "get\nGet\ngEt 1\n", "1000\n1001\n1002\n", false},
+	{"crlf mirrored", "GET\r\n", "1000\r\n", false},
+	{"endings line by line", "GET\r\nGET\nPING\r\nPING\nGET\r\nGET\r\nGET\n", "1000\r\n1001\nPONG\r\nPONG\n1002\r\n1003\r\n1004\n", false},
+	{"blanks", " \tGET \t\n  GET\t2  \n", "1000\n1001\n1002\n", false},
+	{"empty lines", "\n\r\n \t \nGET\n\n", "1000\n", false},
+	{"nothing", "", "", false},
+	{"unterminated", "GET", "1000\n", false},
+	{"unterminated second", "PING\nGET 2", "PONG\n1000\n1001\n", false},
+	{"unterminated CR", "GET\r", "1000\r\n", false},
+	{"unterminated blank", "GET\n ", "1000\n", false},
+	{"count", "GET 3\n", "1000\n1001\n1002\n", false},
+	{"count crlf", "GET 2\r\n", "1000\r\n1001\r\n", false},
+	{"count one", "GET 1\n", "1000\n", false},
+	{"tag", "GET order\nGET a_b.C:d-9\n", "1000\n1001\n", false},
+	{"tag of 64", "GET " + x512[:64] + "\n", "1000\n", false},
+	{"mget", "MGET a b c\nmget a\n", "1000\n1001\n1002\n1003\n", false},
+	{"decode", "DECODE 42\n", "id=42 worker=7\n", false},
+	{"decode the greatest", "decode 9223372036854775807\n", "id=9223372036854775807 worker=7\n", false},
+	{"decode refused", "DECODE 13\n", "-ERR the id is of no layout\n", false},
+	{"time", "TIME\n", "1700000000 123\n", false},
+	{"worker", "WORKER\n", "worker=7 state=serving\n", false},
+	{"stats", "STATS\n", "ids 1\nworker 7\nEND\n", false},
+	{"ready", "READY\r\n", "OK\r\n", false},
+	{"ping", "PING\nPING a  b \nping GET / HTTP/1.1\n", "PONG\na  b\nGET / HTTP/1.1\n", false},
+	{"version", "VERSION\n", "flaked 1.2.3\n", false},
+	{"quit", "GET\nQUIT\nGET\n", "1000\n", true},
+	{"quit crlf", "quit\r\n", "", true},
+	{"quit with argument", "QUIT now\nGET\n", "-ERR usage: QUIT\n1000\n", false},
+
+	{"unknown", "FOO bar\nGET\n", "-ERR unknown command \"FOO\", HELP lists them\n1000\n", false},
+	{"unknown escaped", "\x01\x80\"" + x512[:100] + "\n", `-ERR unknown command "\x01\x80\"` + x512[:29] + "\", HELP lists them\n", false},
+	{"get glued", "GETGET\nGET1\n", "-ERR unknown command \"GETGET\", HELP lists them\n-ERR unknown command \"GET1\", HELP lists them\n", false},
+	{"CR inside", "GET\rGET\n", "-ERR unknown command \"GET\\rGET\", HELP lists them\n", false},
+	{"two CRs", "GET\r\r\n", "-ERR unknown command \"GET\\r\", HELP lists them\r\n", false},
+	{"later issue", "AUTH secret\n", "-ERR unknown command \"AUTH\", HELP lists them\n", false},
+	{"bad counts", "GET 0\nGET -1\nGET 10001\nGET 1.5\nGET 99999999999999999999\nGET 9223372036854775808\n", strings.Repeat(badCount, 6), false},
+	{"bad counts, spelt oddly", "GET 007\nGET +5\nGET 1e3\nGET 0x10\nGET 5x\nGET ,\nGET \"5\"\n", strings.Repeat(badCount, 7), false},
+	{"bad tags", "GET a/b\nGET a\xc3\xa9\nGET a,b\nMGET a 5\nGET " + x512[:65] + "\n", strings.Repeat(badTag, 5), false},
+	{"arity", "GET 5 x\nGET a b\nTIME 1\r\nMGET\nDECODE\nDECODE 1 2\n", usageGET + usageGET + "-ERR usage: TIME\r\n-ERR usage: MGET key ...\n-ERR usage: DECODE id\n-ERR usage: DECODE id\n", false},
+	{"bad ids", "DECODE 0\nDECODE -5\nDECODE +5\nDECODE 05\nDECODE x\nDECODE 9223372036854775808\nDECODE 1_000\n", strings.Repeat(badID, 7), false},
+
+	{"longest line", "PING " + x512[:507] + "\n", x512[:507] + "\n", false},
+	{"longest line crlf", "PING " + x512[:507] + "\r\n", x512[:507] + "\r\n", false},
+	{"longest line unterminated", "PING " + x512[:507], x512[:507] + "\n", false},
+	{"line too long", "GET\nPING " + x512[:508] + "\nGET\n", "1000\n" + tooLong, true},
+	{"line too long crlf", "PING " + x512[:508] + "\r\n", tooLong, true},
+	{"line too long by a CR", "PING " + x512[:507] + "\r\r\n", tooLong, true},
+	{"line too long, no end", x512 + "x", tooLong, true},
+	{"NUL", "GET\nGE\x00T\nGET\n", "1000\n-ERR NUL byte in a request\n", true},
+	{"TLS hello", "\x16\x03\x01\x00\xa5\x01", "-ERR NUL byte in a request\n", true},
+	{"RESP", "*1\r\n$3\r\nGET\r\n", "-ERR RESP is not spoken here, send plain lines\r\n", true},
+
+	{"http get", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", http400, true},
+	{"http get old", "GET /\r\n", http400, true},
+	{"http get of a url", "GET http://x/ HTTP/1.0\r\n", http400, true},
+	{"http post", "POST /get HTTP/1.1\r\n\r\nGET\n", http400, true},
+	{"http post bare", "post\n", http400, true},
+	{"http header", "GET\nhost: x\nGET\n", "1000\n" + http400, true},
+	{"http 2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", http400, true},
+	{"http other", "PROPFIND /a HTTP/1.1\r\n", http400, true},
+	{"http long", "GET /" + x512 + " HTTP/1.1\r\n", http400, true},
+
+	{"telnet", "\xff\xfb\x01GE\xff\xfd\x03T\n", "1000\n", false},
+	{"telnet option LF", "\xff\xfd\nGET\n", "1000\n", false},
+	{"telnet option NUL", "GET\xff\xfc\x00\r\n", "1000\r\n", false},
+	{"telnet subnegotiation", "\xff\xfa\x1f\x00\nGET\n\xff\xff\xff\xf0GET\xff\xf1\xff\xf0\n", "1000\n", false},
+	{"telnet between", "GET\n\xff\xf4\xff\xfd\x06GET\n\xff\xf9", "1000\n1001\n", false},
+	{"telnet escape", "G\xff\xffET\n", "1000\n", false},
+	{"telnet does not lengthen", "PING " + strings.Repeat("\xff\xfb\x18", 300) + x512[:507] + "\n", x512[:507] + "\n", false},
+	{"telnet unfinished", "GET\n\xff\xfa\x01 PING\nPING\nPING\n", "1000\n", false},
+	{"telnet unfinished in a line", "GET\xff\xfa\x01\n\n", "1000\n", false},
+}
+
+const http400 = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: 127\r\n\r\n" +
+	"This port speaks flaked's line protocol, not HTTP: send GET and a line feed, read an ID.\n" +
+	"the HTTP admin port is 127.0.0.1:7610\n"
+
+const hint = "the HTTP admin port is 127.0.0.1:7610"
+
+func TestTranscripts(t *testing.T) {
+	for _, tc := range transcripts {
+		t.Run(tc.name, func(t *testing.T) {
+			check := func(what string, parts ...string) {
+				t.Helper()
+				b := &fakeBackend{}
+				out, closed := talk(newTestServer(t, Config{Backend: b, AdminHint: hint}), parts...)
+				if out != tc.out || closed != tc.closed {
+					t.Fatalf("%s: got %q, closed %v\nwant %q, closed %v", what, out, closed, tc.out, tc.closed)
+				}
+				if got, want := max(b.last.Load(), 999)-999, countIDs(out); got != want {
+					t.Fatalf("%s: %d IDs were taken, %d answered", what, got, want)
+				}
+			}
+			check("whole", tc.in)
+			check("byte by byte", bytewise(tc.in)...)
+			for i := range tc.in {
+				check("split", tc.in[:i], tc.in[i:])
+			}
+		})
+	}
+}
+
+// countIDs counts the lines of four digits.
+func countIDs(out string) (n int64) {
+	for line := range strings.Lines(out) {
+		if id, ok := number([]byte(strings.TrimRight(line, "\r\n"))); ok && id >= 1000 && id <= 9999 {
+			n++
+		}
+	}
+	return n
+}
+
+func bytewise(s string) []string {
+	parts := make([]string, len(s))
+	for i := range parts {
+		parts[i] = s[i : i+1]
+	}
+	return parts
+}
+
+// TestTranscriptsTCP runs them through the engine: its buffers, reads and ends.
+func TestTranscriptsTCP(t *testing.T) {
+	for _, tc := range transcripts {
+		t.Run(tc.name, func(t *testing.T) {
+			run := func(parts ...string) {
+				t.Helper()
+				r := serveTCP(t, Config{AdminHint: hint})
+				c := dial(t, r.addr)
+				for _, p := range parts {
+					if _, err := io.WriteString(c, p); err != nil && !tc.closed {
+						t.Fatal(err)
+					}
+				}
+				c.CloseWrite()
+				out, err := io.ReadAll(c)
+				if string(out) != tc.out || err != nil {
+					t.Fatalf("got %q, %v\nwant %q", out, err, tc.out)
+				}
+				r.stop()
+			}
+			run(tc.in)
+			run(bytewise(tc.in)...)
+		})
+	}
+}
