@@ -1,0 +1,211 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start serves until the test ends, and checks the end.
+func start(t *testing.T, cfg Config) (addr string, stop func()) {
+	t.Helper()
+	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug})
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, l) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("Serve: %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("Serve has not returned")
+		}
+	}
+	t.Cleanup(stop)
+	return l.Addr().String(), stop
+}
+
+// do makes a request on a connection of its own.
+func do(t *testing.T, method, url string) (int, http.Header, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, res.Header, string(body)
+}
+
+func TestEndpoints(t *testing.T) {
+	ready := errors.New("-NOTREADY starting reason=no-worker-yet\nsecond line")
+	ill := errors.New("wedged")
+	for _, row := range []struct {
+		name         string
+		method, path string
+		ready, live  error
+		code         int
+		body         string // begins with
+	}{
+		{"alive", "GET", "/livez", nil, nil, 200, "ok\n"},
+		{"alive though not ready", "GET", "/livez", ready, nil, 200, "ok\n"},
+		{"to be restarted", "GET", "/livez", nil, ill, 503, "wedged\n"},
+		{"ready", "GET", "/readyz", nil, nil, 200, "ok\n"},
+		{"not ready, in one line", "GET", "/readyz", ready, nil, 503, "-NOTREADY starting reason=no-worker-yet second line\n"},
+		{"ready, by HEAD", "HEAD", "/readyz", nil, nil, 200, ""},
+		{"not ready, by HEAD", "HEAD", "/readyz", ready, nil, 503, ""},
+		{"a query is ignored", "GET", "/readyz?verbose", nil, nil, 200, "ok\n"},
+		{"by POST", "POST", "/readyz", nil, nil, 405, "only GET and HEAD\n"},
+		{"by DELETE", "DELETE", "/livez", nil, nil, 405, "only GET and HEAD\n"},
+		{"elsewhere", "GET", "/", nil, nil, 404, "no such path here; there are:\n/livez\t"},
+		{"below", "GET", "/livez/", nil, nil, 404, "no such path"},
+		{"unclean", "GET", "//livez", nil, nil, 404, "no such path"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			addr, _ := start(t, Config{
+				Ready: func() error { return row.ready }, Live: func() error { return row.live }, Version: "1.2.3",
+			})
+			code, header, body := do(t, row.method, "http://"+addr+row.path)
+			if code != row.code || !strings.HasPrefix(body, row.body) || row.body == "" && body != "" {
+				t.Errorf("%d %q, want %d %q", code, body, row.code, row.body)
+			}
+			if got := header.Get("Server"); got != "flaked/1.2.3" {
+				t.Errorf("Server: %q", got)
+			}
+			if code == 405 && header.Get("Allow") != "GET, HEAD" {
+				t.Errorf("Allow: %q", header.Get("Allow"))
+			}
+		})
+	}
+}
+
+func TestReadyIsAskedEachTime(t *testing.T) {
+	var down atomic.Bool
+	addr, _ := start(t, Config{Ready: func() error {
+		if down.Load() {
+			return errors.New("no bound")
+		}
+		return nil
+	}})
+	for _, want := range []int{200, 503, 200} {
+		down.Store(want == 503)
+		if code, _, _ := do(t, "GET", "http://"+addr+"/readyz"); code != want {
+			t.Errorf("%d, want %d", code, want)
+		}
+	}
+}
+
+// An end that is asked for waits for nobody who is merely connected.
+func TestEndsUnderIdleConnections(t *testing.T) {
+	addr, stop := start(t, Config{Ready: func() error { return nil }})
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > drainTimeout {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// A request that is being answered is answered; one that takes too long is cut.
+func TestEndsUnderABusyRequest(t *testing.T) {
+	inside, release := make(chan struct{}), make(chan struct{})
+	addr, stop := start(t, Config{Ready: func() error {
+		close(inside)
+		<-release
+		return nil
+	}})
+	got := make(chan int, 1)
+	go func() {
+		res, err := http.DefaultTransport.RoundTrip(mustRequest("http://" + addr + "/readyz"))
+		if err != nil {
+			got <- 0
+			return
+		}
+		res.Body.Close()
+		got <- res.StatusCode
+	}()
+	<-inside
+	time.AfterFunc(100*time.Millisecond, func() { close(release) })
+	stop()
+	if code := <-got; code != 200 {
+		t.Errorf("%d, want 200", code)
+	}
+}
+
+func mustRequest(url string) *http.Request {
+	req, err := http.NewRequest("GET", url, nil)
+	if err != nil {
+		panic(err)
+	}
+	req.Close = true
+	return req
+}
+
+func TestBrokenListener(t *testing.T) {
+	s, err := New(Config{Ready: func() error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if err := s.Serve(t.Context(), l); err == nil {
+		t.Error("no error from a listener that is closed")
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	if _, err := New(Config{}); err == nil {
+		t.Error("no error without Ready")
+	}
+}

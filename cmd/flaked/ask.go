@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// defaultAddr is where a node listens unless told otherwise.
+const defaultAddr = "127.0.0.1:" + defaultPort
+
+const defaultPort = "7609"
+
+// maxReply is longer than any line that a node answers with.
+const maxReply = 4 << 10
+
+// splitAddr reads an address: host:port, a host alone (port 7609), :port on
+// this machine, or unix:/path. It looks nothing up.
+func splitAddr(addr string) (network, address string, err error) {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		if !strings.HasPrefix(path, "/") {
+			return "", "", fmt.Errorf("%q: the path of a unix socket begins with a slash, as in unix:/run/flaked.sock", addr)
+		}
+		return "unix", path, nil
+	}
+	if addr == "" || strings.ContainsAny(addr, "/ \t") {
+		return "", "", fmt.Errorf("%q is not HOST:PORT or unix:/PATH", addr)
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		host, port = strings.Trim(addr, "[]"), defaultPort
+		if strings.Contains(host, ":") && net.ParseIP(host) == nil {
+			return "", "", fmt.Errorf("%q is not HOST:PORT: %w", addr, err)
+		}
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
+		return "", "", fmt.Errorf("%q: %q is not a port", addr, port)
+	}
+	return "tcp", net.JoinHostPort(host, port), nil
+}
+
+// replyError is an error reply of a node: -CODE text.
+type replyError struct{ addr, line string }
+
+func (e *replyError) Error() string { return fmt.Sprintf("%s answered %s", e.addr, e.line) }
+
+// code is the reply's first word without the dash.
+func (e *replyError) code() string {
+	code, _, _ := strings.Cut(strings.TrimPrefix(e.line, "-"), " ")
+	return code
+}
+
+// ask sends one request to a node and reads a reply of n lines. The error is a
+// *replyError where the node answers with one, and has exitUnreachable where
+// it does not answer.
+func ask(ctx context.Context, addr string, timeout time.Duration, request string, n int) ([]string, error) {
+	network, address, err := splitAddr(addr)
+	if err != nil {
+		return nil, exitWith(exitUsage, "--addr: %w", err)
+	}
+	if timeout <= 0 {
+		return nil, exitWith(exitUsage, "--timeout: %s is no time", timeout)
+	}
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	lines, err := exchange(bounded, network, address, request, n)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, unanswered(addr, timeout, err)
+	case strings.HasPrefix(lines[0], "-"):
+		return nil, &replyError{addr, lines[0]}
+	}
+	return lines, nil
+}
+
+func exchange(ctx context.Context, network, address, request string, n int) ([]string, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := io.WriteString(conn, request+"\n"); err != nil {
+		return nil, err
+	}
+	return readLines(bufio.NewReaderSize(conn, maxReply), n)
+}
+
+// readLines reads n lines, or one if that is an error.
+func readLines(r *bufio.Reader, n int) ([]string, error) {
+	var lines []string
+	for len(lines) < n {
+		line, err := r.ReadSlice('\n')
+		if errors.Is(err, io.EOF) && len(lines) > 0 {
+			return nil, fmt.Errorf("the connection was closed after %d of %d lines", len(lines), n)
+		}
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, strings.TrimRight(string(line), "\r\n"))
+		if strings.HasPrefix(lines[0], "-") {
+			break
+		}
+	}
+	return lines, nil
+}
+
+// unanswered says why a node did not answer, and what to do.
+func unanswered(addr string, timeout time.Duration, err error) error {
+	why, advice := err.Error(), "check --addr (FLAKED_ADDR)"
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		why, advice = fmt.Sprintf("no answer within %s", timeout), "check that it is a flaked node; --timeout waits longer"
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, os.ErrNotExist):
+		why, advice = "nobody listens there", "start a node with `flaked serve`, or name another with --addr (FLAKED_ADDR)"
+	case errors.Is(err, bufio.ErrBufferFull):
+		why, advice = "its answer is not in short lines", "check that it is a flaked node"
+	case errors.Is(err, io.EOF):
+		why, advice = "it closed the connection without an answer", "check that it is a flaked node, and that it is not stopping"
+	}
+	return exitWith(exitUnreachable, "no answer from a node at %s: %s: %s", addr, why, advice)
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/worker"
+)
+
+func clusterCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "cluster",
+		Usage: "make a cluster, look at it, end a freeze",
+		Subcommands: []*cli.Command{
+			{
+				Name:      "init",
+				Usage:     "make the cluster's record in ZooKeeper",
+				UsageText: "flaked cluster init --zk HOST:PORT [flags]",
+				Description: `Makes a cluster, once: its layout and the rest of its settings stay as they are.
+Where it exists already nothing is changed; if it differs from what the flags ask
+for, that is an error. ` + "`flaked serve --bootstrap`" + ` does the same at a node's start.
+
+Examples:
+  flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181
+  flaked cluster init --zk zk1:2181/prod --cluster eu --layout twitter --datacenter 3`,
+				Flags:  append(clusterFlags(), zkFlags()...),
+				Action: clusterInit,
+			},
+			{
+				Name:      "show",
+				Usage:     "print the cluster's record",
+				UsageText: "flaked cluster show --zk HOST:PORT [flags]",
+				Description: `Prints what all nodes of the cluster share. ` + "`flaked status`" + ` prints the nodes.
+
+Examples:
+  flaked cluster show --zk zk1:2181
+  flaked cluster show -o json`,
+				Flags:  append([]cli.Flag{outputFlag()}, zkFlags()...),
+				Action: clusterShow,
+			},
+			{
+				Name:      "thaw",
+				Usage:     "end a freeze of registration",
+				UsageText: "flaked cluster thaw --zk HOST:PORT [flags]",
+				Description: `When ZooKeeper has lost data its workers are kept for the owners that it may have
+forgotten: until then no new node gets one of them. End that early if you know that
+no owner is left that could come back, running cut off or stopped with its state:
+else two nodes may issue the same IDs.
+
+Example:
+  flaked cluster thaw --zk zk1:2181`,
+				Flags:  zkFlags(),
+				Action: clusterThaw,
+			},
+		},
+	}
+}
+
+func clusterInit(c *cli.Context) error {
+	settings, err := clusterSettings(c)
+	if err != nil {
+		return err
+	}
+	want, err := newCluster(settings)
+	if err != nil {
+		return usageError("%w", err)
+	}
+	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+		found, err := coordinator.CreateCluster(ctx, store, want)
+		if err != nil {
+			return err
+		}
+		name := c.String("cluster")
+		if found.UUID == want.UUID {
+			fmt.Fprintf(c.App.Writer, "cluster %s is made: %s\n", name, found.UUID)
+		} else if err := compareCluster(settings, found); err != nil {
+			return fmt.Errorf("cluster %s (%s) exists, and %w", name, found.UUID, err)
+		} else {
+			fmt.Fprintf(c.App.Writer, "cluster %s exists already, and nothing was changed: %s\n", name, found.UUID)
+		}
+		return printFields(c.App.Writer, clusterRows(describeCluster(name, found, time.Now())))
+	})
+}
+
+// newCluster is a record of the settings, the defaults where there are none.
+func newCluster(s node.Settings) (coordinator.Cluster, error) {
+	layout, datacenter := worker.Leaf(), int64(0)
+	lease, settle := node.DefaultLease, node.DefaultSettle(coordinator.DefaultHeartbeat)
+	if s.Layout != nil {
+		layout = *s.Layout
+	}
+	if s.Datacenter != nil {
+		datacenter = *s.Datacenter
+	}
+	if s.Lease != nil {
+		lease = *s.Lease
+	}
+	if s.Settle != nil {
+		settle = *s.Settle
+	}
+	return node.NewCluster(uuid.NewString(), layout, datacenter, lease, settle)
+}
+
+// compareCluster tells in what a cluster is not what was asked for.
+func compareCluster(s node.Settings, found coordinator.Cluster) error {
+	differ := func(name string, want, have any) error {
+		return fmt.Errorf("--%s %v was asked for, where it has %v: a cluster keeps the settings it was made with; leave the flag out, or take another --cluster", name, want, have)
+	}
+	switch {
+	case s.Layout != nil && s.Layout.String() != found.Layout:
+		return differ("layout", s.Layout, found.Layout)
+	case s.Datacenter != nil && *s.Datacenter != found.Datacenter:
+		return differ("datacenter", *s.Datacenter, found.Datacenter)
+	case s.Lease != nil && s.Lease.Milliseconds() != found.LeaseMs:
+		return differ("lease", *s.Lease, millis(found.LeaseMs))
+	case s.Settle != nil && s.Settle.Milliseconds() != found.SettleMs:
+		return differ("settle", *s.Settle, millis(found.SettleMs))
+	}
+	return nil
+}
+
+func clusterShow(c *cli.Context) error {
+	format, err := outputFormat(c)
+	if err != nil {
+		return err
+	}
+	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+		found, err := coordinator.ReadCluster(ctx, store)
+		if err != nil {
+			return err
+		}
+		report := describeCluster(c.String("cluster"), found, time.Now())
+		if format == formatJSON {
+			return printJSON(c.App.Writer, report)
+		}
+		return printFields(c.App.Writer, clusterRows(report))
+	})
+}
+
+func clusterThaw(c *cli.Context) error {
+	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+		before, err := coordinator.Thaw(ctx, store)
+		if err != nil {
+			return err
+		}
+		thawed(c.App.Writer, c.String("cluster"), before, time.Now())
+		return nil
+	})
+}
+
+func thawed(w io.Writer, name string, before coordinator.Cluster, now time.Time) {
+	switch {
+	case before.FrozenUntil == 0:
+		fmt.Fprintf(w, "cluster %s was not frozen; nothing was changed\n", name)
+	case before.FrozenUntil <= now.UnixMilli():
+		fmt.Fprintf(w, "the freeze of cluster %s had ended by itself: %s\n", name, instant(before.FrozenUntil, now))
+	default:
+		fmt.Fprintf(w, "ended the freeze of cluster %s: workers 0 to %d were kept for their owners until %s\n",
+			name, before.FrozenUsed, instant(before.FrozenUntil, now))
+	}
+}
+
+// clusterReport is a cluster in the JSON of `cluster show` and of `status`.
+// Instants are Unix milliseconds.
+type clusterReport struct {
+	Name       string `json:"name"`
+	UUID       string `json:"uuid"`
+	Layout     string `json:"layout"`
+	Slots      int    `json:"slots"`
+	Datacenter int64  `json:"datacenter"`
+	LeaseMs    int64  `json:"lease_ms"`
+	SettleMs   int64  `json:"settle_ms"`
+	// Settled: a node has served in it.
+	Settled bool `json:"settled"`
+	// Frozen: no worker up to FrozenUsed is handed out until FrozenUntilMs,
+	// which is 0 when there is no freeze.
+	Frozen        bool  `json:"frozen"`
+	FrozenUntilMs int64 `json:"frozen_until_ms"`
+	FrozenUsed    int   `json:"frozen_used"`
+	// IDsEndMs is when the time field of the layout runs over; 0 for a layout
+	// that this release cannot read.
+	IDsEndMs int64 `json:"ids_end_ms"`
+}
+
+func describeCluster(name string, cl coordinator.Cluster, now time.Time) clusterReport {
+	r := clusterReport{
+		Name: name, UUID: cl.UUID, Layout: cl.Layout, Slots: cl.Slots, Datacenter: cl.Datacenter,
+		LeaseMs: cl.LeaseMs, SettleMs: cl.SettleMs, Settled: cl.Settled,
+	}
+	if now.UnixMilli() < cl.FrozenUntil {
+		r.Frozen, r.FrozenUntilMs, r.FrozenUsed = true, cl.FrozenUntil, cl.FrozenUsed
+	}
+	if layout, err := worker.ParseLayout(cl.Layout); err == nil {
+		r.IDsEndMs = layout.Expires().UnixMilli()
+	}
+	return r
+}
+
+func clusterRows(r clusterReport) [][2]string {
+	rows := [][2]string{
+		{"cluster", r.Name},
+		{"uuid", clean(r.UUID)},
+		{"layout", clean(r.Layout)},
+		{"workers", strconv.Itoa(r.Slots)},
+		{"datacenter", strconv.FormatInt(r.Datacenter, 10)},
+		{"lease", millis(r.LeaseMs).String()},
+		{"settling time", millis(r.SettleMs).String()},
+	}
+	if r.IDsEndMs != 0 {
+		rows = append(rows, [2]string{"IDs end", time.UnixMilli(r.IDsEndMs).UTC().Format(time.DateOnly)})
+	}
+	if r.Frozen {
+		rows = append(rows, [2]string{"frozen until", fmt.Sprintf("%s, workers 0 to %d: ZooKeeper lost data (see flaked cluster thaw --help)",
+			time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339), r.FrozenUsed)})
+	}
+	return rows
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"go.yaml.in/yaml/v3"
+)
+
+// loadConfig sets from the file that --config names what is given neither on
+// the command line nor in the environment. The file's keys are flags' names,
+// of any command: one file serves all of them, and each takes its own. A key
+// that is no command's is an error, so that a typing error is not a default.
+func loadConfig(c *cli.Context) error {
+	file := c.String("config")
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return usageError("--config: %w", err)
+	}
+	if err := applyConfig(c, text); err != nil {
+		return usageError("%s: %w", file, err)
+	}
+	return nil
+}
+
+func applyConfig(c *cli.Context, text []byte) error {
+	settings, err := parseConfig(text)
+	if err != nil {
+		return err
+	}
+	all := allFlags(c.App.Commands)
+	for _, s := range settings {
+		at := fmt.Sprintf("line %d: %s", s.key.Line, s.key.Value)
+		flag := all[s.key.Value]
+		if flag == nil {
+			return fmt.Errorf("%s: %s", at, notAKey(all, s.key.Value))
+		}
+		values, err := configValues(flag, s.value)
+		if err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+		if flagNamed(c.Command.Flags, s.key.Value) == nil || c.IsSet(s.key.Value) {
+			continue // another command's, or given with more weight
+		}
+		for _, v := range values {
+			if err := c.Set(s.key.Value, v); err != nil {
+				return fmt.Errorf("%s: %w", at, err)
+			}
+		}
+	}
+	return nil
+}
+
+type setting struct{ key, value *yaml.Node }
+
+// parseConfig reads a YAML document: one mapping, or nothing.
+func parseConfig(text []byte) ([]setting, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	var doc yaml.Node
+	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more than one document in it")
+	}
+	top := doc.Content[0]
+	if top.Kind == yaml.ScalarNode && top.Tag == "!!null" {
+		return nil, nil
+	}
+	if top.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("line %d: lines such as `zk: host:2181` are expected", top.Line)
+	}
+	var settings []setting
+	lines := map[string]int{}
+	for i := 0; i < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		if value.Kind == yaml.AliasNode {
+			value = value.Alias
+		}
+		if line := lines[key.Value]; line != 0 {
+			return nil, fmt.Errorf("line %d: %s is on line %d already", key.Line, key.Value, line)
+		}
+		lines[key.Value] = key.Line
+		settings = append(settings, setting{key, value})
+	}
+	return settings, nil
+}
+
+// allFlags are the flags of all commands that a file may set.
+func allFlags(commands []*cli.Command) map[string]cli.Flag {
+	all := map[string]cli.Flag{}
+	for _, cmd := range commands {
+		for name, f := range allFlags(cmd.Subcommands) {
+			all[name] = f
+		}
+		for _, f := range cmd.Flags {
+			if name := f.Names()[0]; name != "help" && name != "config" {
+				all[name] = f
+			}
+		}
+	}
+	return all
+}
+
+func notAKey(all map[string]cli.Flag, key string) string {
+	if all[key+"-file"] != nil {
+		return fmt.Sprintf("secrets are not taken from here: put it into a file of its own and name that with %s-file", key)
+	}
+	best, distance := "", 3
+	for name := range all {
+		if d := editDistance(key, name); d < distance || d == distance && name < best {
+			best, distance = name, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf("there is no such setting; did you mean %s?", best)
+	}
+	return "there is no such setting: the keys are the names of flags, without dashes in front"
+}
+
+// configValues checks a value against the type of its flag, and is what to set
+// the flag to, one after the other.
+func configValues(f cli.Flag, v *yaml.Node) ([]string, error) {
+	if slice, ok := f.(cli.DocGenerationSliceFlag); ok && slice.IsSliceFlag() {
+		return listValues(v)
+	}
+	if v.Kind != yaml.ScalarNode {
+		return nil, errors.New("one value is expected, not a list or a mapping")
+	}
+	ok, want := true, ""
+	switch f.(type) {
+	case *cli.BoolFlag:
+		ok, want = v.Tag == "!!bool", kinds["bool"]
+	case *cli.IntFlag, *cli.Int64Flag, *cli.UintFlag, *cli.Uint64Flag:
+		_, err := strconv.ParseInt(v.Value, 10, 64)
+		ok, want = v.Tag == "!!int" && err == nil, kinds["int"]
+	case *cli.DurationFlag:
+		_, err := time.ParseDuration(v.Value)
+		ok, want = err == nil, kinds["duration"]
+	default:
+		ok, want = v.Tag == "!!str", "a text: put it into quotes"
+	}
+	if !ok {
+		return nil, fmt.Errorf("%q is not %s", v.Value, want)
+	}
+	return []string{v.Value}, nil
+}
+
+func listValues(v *yaml.Node) ([]string, error) {
+	items := []*yaml.Node{v}
+	if v.Kind == yaml.SequenceNode {
+		items = v.Content
+	}
+	var values []string
+	for _, item := range items {
+		if item.Kind != yaml.ScalarNode || item.Tag != "!!str" {
+			return nil, fmt.Errorf("line %d: a text or a list of texts is expected", item.Line)
+		}
+		values = append(values, item.Value)
+	}
+	return values, nil
+}

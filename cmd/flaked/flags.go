@@ -1,0 +1,116 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// envName is the environment variable that a flag is also read from. One that
+// is set and empty is none, and has no name: compose files pass on what is not
+// set in that way.
+//
+// No flag may be called --port, --service-host or --service-port: Kubernetes
+// sets FLAKED_PORT and the like in every pod beside a service named flaked.
+func envName(flag string) string {
+	name := "FLAKED_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+	if v, set := os.LookupEnv(name); set && v == "" {
+		return ""
+	}
+	return name
+}
+
+func env(flag string) []string { return []string{envName(flag)} }
+
+// zkFlags say where the cluster is and how to get at it; see zkConfig.
+func zkFlags() []cli.Flag {
+	const category = "ZooKeeper"
+	return []cli.Flag{
+		&cli.StringFlag{Name: "zk", Usage: "ZooKeeper's servers, `HOST:PORT,.../CHROOT`", EnvVars: env("zk"), Category: category},
+		&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "default", EnvVars: env("cluster"), Category: category},
+		&cli.StringFlag{Name: "zk-auth-file", Usage: "`FILE` with user:password for digest authentication (the pair itself: FLAKED_ZK_AUTH)", EnvVars: env("zk-auth-file"), Category: category},
+		&cli.DurationFlag{Name: "zk-session-timeout", Usage: "how long ZooKeeper waits for a client that is silent", Value: 6 * time.Second, EnvVars: env("zk-session-timeout"), Category: category},
+		&cli.BoolFlag{Name: "zk-tls", Usage: "connect by TLS; any of the flags below implies it", DisableDefaultText: true, EnvVars: env("zk-tls"), Category: category},
+		&cli.StringFlag{Name: "zk-tls-ca", Usage: "PEM `FILE` with the authorities to trust, instead of the system's", EnvVars: env("zk-tls-ca"), Category: category},
+		&cli.StringFlag{Name: "zk-tls-cert", Usage: "PEM `FILE` with our own certificate", EnvVars: env("zk-tls-cert"), Category: category},
+		&cli.StringFlag{Name: "zk-tls-key", Usage: "PEM `FILE` with its key", EnvVars: env("zk-tls-key"), Category: category},
+		&cli.StringFlag{Name: "zk-tls-server-name", Usage: "`NAME` to expect in the server's certificate, instead of the host's", EnvVars: env("zk-tls-server-name"), Category: category},
+	}
+}
+
+// clusterFlags are what a cluster is made with; see clusterSettings.
+func clusterFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "layout", Usage: "how an ID's bits are shared out: leaf, twitter, or `FIELDS` such as time=41@1ms,worker=10,sequence=12,epoch=2020-01-01T00:00:00Z", DefaultText: "leaf", EnvVars: env("layout")},
+		&cli.Int64Flag{Name: "datacenter", Usage: "the datacenter's `NUMBER`, for layouts that have the field", DefaultText: "0", EnvVars: env("datacenter")},
+		&cli.DurationFlag{Name: "lease", Usage: "how long a node may live without ZooKeeper, and its worker is kept when it vanishes", DefaultText: "24h", EnvVars: env("lease")},
+		&cli.DurationFlag{Name: "settle", Usage: "how long a new node waits for an owner that ZooKeeper forgot: two heartbeats and a reconnect", DefaultText: "12s", EnvVars: env("settle")},
+	}
+}
+
+// logFlags are for commands that log; see newLogger.
+func logFlags() []cli.Flag {
+	const category = "log"
+	return []cli.Flag{
+		&cli.StringFlag{Name: "log-level", Usage: "`LEVEL`: trace, debug, info, warn, error or off", Value: "info", EnvVars: env("log-level"), Category: category},
+		&cli.StringFlag{Name: "log-format", Usage: "`FORMAT`: text, json, or auto for text on a terminal and JSON elsewhere", Value: "auto", EnvVars: env("log-format"), Category: category},
+	}
+}
+
+// outputFlag is -o; see outputFormat.
+func outputFlag() cli.Flag {
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT`: table, wide or json", Value: formatTable, EnvVars: env("output")}
+}
+
+const (
+	formatTable = "table"
+	formatWide  = "wide"
+	formatJSON  = "json"
+)
+
+// outputFormat is what -o asks for. Commands with nothing more to show take
+// wide for table.
+func outputFormat(c *cli.Context) (string, error) {
+	switch f := c.String("output"); f {
+	case formatTable, formatWide, formatJSON:
+		return f, nil
+	default:
+		return "", usageError("--output: %q is not table, wide or json", f)
+	}
+}
+
+// addrFlag is the node to ask; see splitAddr.
+func addrFlag() cli.Flag {
+	return &cli.StringFlag{Name: "addr", Usage: "the node to ask, `HOST:PORT` or unix:/PATH", Value: defaultAddr, EnvVars: env("addr")}
+}
+
+func timeoutFlag(d time.Duration) cli.Flag {
+	return &cli.DurationFlag{Name: "timeout", Usage: "how long to wait for all of the answer", Value: d, EnvVars: env("timeout")}
+}
+
+// stateDirFlag is where a node keeps what it remembers of itself.
+func stateDirFlag() cli.Flag {
+	return &cli.StringFlag{Name: "state-dir", Usage: "the node's state `DIRECTORY`, on a local disk", Value: defaultStateDir(), EnvVars: env("state-dir")}
+}
+
+// defaultStateDir is empty where there is no home to put it into.
+func defaultStateDir() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/flaked"
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) { // others are to be ignored, says the specification
+		return filepath.Join(dir, "flaked")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil || !filepath.IsAbs(home) {
+		return ""
+	}
+	return filepath.Join(home, ".local", "state", "flaked")
+}
+
+func configFlag() cli.Flag {
+	return &cli.StringFlag{Name: "config", Usage: "YAML `FILE` to take flags from that are not given otherwise", EnvVars: env("config")}
+}

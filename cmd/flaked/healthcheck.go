@@ -1,0 +1,42 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+func healthcheckCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "healthcheck",
+		Usage:     "tell whether a node would answer GET",
+		UsageText: "flaked healthcheck [flags]",
+		Description: `Asks a node whether it is ready, and takes no ID. Prints OK and exits with 0, or
+prints the reason and exits with 1; with 3 where nobody answers. Made for the
+HEALTHCHECK of a container.
+
+Examples:
+  flaked healthcheck
+  flaked healthcheck --addr unix:/run/flaked/flaked.sock --timeout 1s`,
+		Flags:  []cli.Flag{addrFlag(), timeoutFlag(2 * time.Second)},
+		Action: healthcheck,
+	}
+}
+
+func healthcheck(c *cli.Context) error {
+	lines, err := ask(c.Context, c.String("addr"), c.Duration("timeout"), "READY", 1)
+	var reply *replyError
+	if errors.As(err, &reply) {
+		return exitWith(exitFailure, "not ready: %s", reply.line)
+	}
+	if err != nil {
+		return err
+	}
+	if lines[0] != "OK" {
+		return exitWith(exitFailure, "%s answered %.60q to READY: check that it is a flaked node", c.String("addr"), lines[0])
+	}
+	_, err = fmt.Fprintln(c.App.Writer, "OK")
+	return err
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/mattn/go-isatty"
+	"github.com/urfave/cli/v2"
+)
+
+// newLogger makes the logger that logFlags ask for, on w: text on a terminal
+// and JSON elsewhere, unless told otherwise.
+func newLogger(c *cli.Context, w io.Writer) (hclog.Logger, error) {
+	level := hclog.LevelFromString(c.String("log-level"))
+	if level == hclog.NoLevel {
+		return nil, usageError("--log-level: %q is not trace, debug, info, warn, error or off", c.String("log-level"))
+	}
+	opts := &hclog.LoggerOptions{Name: "flaked", Level: level, Output: w, TimeFormat: "2006-01-02T15:04:05.000Z07:00"}
+	switch format := c.String("log-format"); format {
+	case "json":
+		opts.JSONFormat = true
+	case "auto":
+		opts.JSONFormat = !isTerminal(w)
+	case "text":
+	default:
+		return nil, usageError("--log-format: %q is not auto, text or json", format)
+	}
+	if !opts.JSONFormat && colours(w) {
+		opts.Color, opts.ColorHeaderOnly = hclog.ForceColor, true
+	}
+	return hclog.New(opts), nil
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
+// colours tells whether to use them: on a terminal that can, and of nobody who
+// has said no (https://no-color.org).
+func colours(w io.Writer) bool {
+	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}

@@ -1,0 +1,133 @@
+// Command flaked is a node that hands out snowflake IDs, and what it takes to
+// look after a cluster of them. This package is the command line and nothing
+// else: flags, tables, exit codes.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+// version is stamped by the build: -ldflags '-X main.version=1.2.3'.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal asks for a clean end; the second is not ours any more,
+	// so that it ends the process at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is main without the process: args begin with the program's name, and the
+// result is the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	app := newApp(stdin, stdout, stderr)
+	err := app.RunContext(ctx, arrange(app.Commands, args))
+	code, text := explain(ctx, err)
+	if text != "" {
+		fmt.Fprintln(stderr, "flaked: "+text)
+	}
+	return code
+}
+
+func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
+	app := &cli.App{
+		Name:                  "flaked",
+		Usage:                 "unique 64-bit IDs over TCP, from nodes that ZooKeeper keeps apart",
+		CustomAppHelpTemplate: appHelp,
+		Flags:                 []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "the same as flaked version", DisableDefaultText: true}},
+		Commands: []*cli.Command{
+			serveCommand(), statusCommand(), getCommand(), decodeCommand(), healthcheckCommand(),
+			stateCommand(), clusterCommand(), versionCommand(),
+		},
+		Reader:    stdin,
+		Writer:    stdout,
+		ErrWriter: stderr,
+		// run prints errors and knows their codes; the library would exit.
+		ExitErrHandler:  func(*cli.Context, error) {},
+		OnUsageError:    onUsageError,
+		HideVersion:     true,
+		HideHelpCommand: true, // arrange does it
+		Action:          rootAction,
+	}
+	for _, cmd := range app.Commands {
+		finish(cmd, app.Name)
+	}
+	return app
+}
+
+// finish gives a command what all of them have.
+func finish(cmd *cli.Command, parent string) {
+	path := parent + " " + cmd.Name
+	cmd.OnUsageError = onUsageError
+	cmd.HideHelpCommand = true
+	if len(cmd.Subcommands) > 0 {
+		cmd.Action = groupAction
+		for _, sub := range cmd.Subcommands {
+			finish(sub, path)
+		}
+	} else {
+		finishLeaf(cmd)
+	}
+	// Text and no template: nothing in it is to be taken for one.
+	cmd.CustomHelpTemplate = strings.ReplaceAll(commandHelp(path, cmd), "{{", `{{"{{"}}`)
+}
+
+func finishLeaf(cmd *cli.Command) {
+	if len(cmd.Flags) > 0 {
+		cmd.Flags = append(cmd.Flags, configFlag())
+	}
+	before, action := cmd.Before, cmd.Action
+	cmd.Before = func(c *cli.Context) error {
+		if c.NArg() > 0 && strings.TrimSpace(cmd.ArgsUsage) == "" {
+			return withHelp(c, usageError("no arguments are expected, and there is %q", c.Args().First()))
+		}
+		if err := loadConfig(c); err != nil {
+			return withHelp(c, err)
+		}
+		if before != nil {
+			return withHelp(c, before(c))
+		}
+		return nil
+	}
+	cmd.Action = func(c *cli.Context) error { return withHelp(c, action(c)) }
+}
+
+func rootAction(c *cli.Context) error {
+	switch {
+	case c.Bool("version"):
+		return printVersion(c)
+	case c.Args().Present():
+		return unknownCommand(c, c.App.Commands)
+	}
+	return cli.ShowAppHelp(c)
+}
+
+func groupAction(c *cli.Context) error {
+	if c.Args().Present() {
+		return unknownCommand(c, c.Command.Subcommands)
+	}
+	return cli.ShowSubcommandHelp(c)
+}
+
+func unknownCommand(c *cli.Context, commands []*cli.Command) error {
+	name := c.Args().First()
+	best, distance := "", 3
+	for _, cmd := range commands {
+		if d := editDistance(name, cmd.Name); d < distance {
+			best, distance = cmd.Name, d
+		}
+	}
+	if best != "" {
+		return withHelp(c, usageError("there is no command %q; did you mean %q?", name, best))
+	}
+	return withHelp(c, usageError("there is no command %q", name))
+}

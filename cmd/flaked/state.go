@@ -1,0 +1,181 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/localcache"
+)
+
+func stateCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "state",
+		Usage: "look at what a node remembers of itself",
+		Subcommands: []*cli.Command{{
+			Name:      "show",
+			Usage:     "print the contents of a state directory",
+			UsageText: "flaked state show [flags]",
+			Description: `Prints what a node's state directory holds: its worker, the bounds of what it may
+issue, and whether it could be resumed from here. It changes nothing and may be
+used beside a running node. Exits with 1 where there is no state, and with 4 where
+what is there is damaged.
+
+Examples:
+  flaked state show
+  flaked state show --state-dir /var/lib/flaked -o json`,
+			Flags:  []cli.Flag{stateDirFlag(), outputFlag()},
+			Action: stateShow,
+		}},
+	}
+}
+
+// stateReport is what -o json prints. Instants are Unix milliseconds; record is
+// null where there is none to trust.
+type stateReport struct {
+	Dir    string `json:"dir"`
+	Status string `json:"status"` // record, released, empty or corrupt
+	// Locked: a running node uses the directory, as far as can be seen from here.
+	Locked bool `json:"locked"`
+	// Damaged: one of the record's two copies is lost; Reason says how.
+	Damaged bool   `json:"damaged"`
+	Reason  string `json:"reason"`
+	// Changed are the parts of the fingerprint that differ: the file was copied
+	// or moved. Empty on the file that was written.
+	Changed []string     `json:"fingerprint_changed"`
+	Record  *stateRecord `json:"record"`
+}
+
+type stateRecord struct {
+	Cluster     string `json:"cluster"`
+	ClusterUUID string `json:"cluster_uuid"`
+	Layout      string `json:"layout"`
+	Datacenter  int    `json:"datacenter"`
+	Node        string `json:"node"`
+	Worker      int    `json:"worker"`
+	Term        int64  `json:"term"`
+	Pending     bool   `json:"grant_pending"`
+	Settled     bool   `json:"settled"`
+	Stopped     bool   `json:"stopped"`
+	LoMs        int64  `json:"lo_ms"`
+	MMs         int64  `json:"m_ms"`
+	HMs         int64  `json:"h_ms"`
+	ServedMs    int64  `json:"served_ms"`
+	Generation  uint64 `json:"generation"`
+}
+
+func stateShow(c *cli.Context) error {
+	format, err := outputFormat(c)
+	if err != nil {
+		return err
+	}
+	dir := c.String("state-dir")
+	if dir == "" {
+		return usageError("which directory? give --state-dir: there is no home to look in")
+	}
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	loaded, locked, err := localcache.Inspect(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return exitWith(exitFailure, "no node has left its state in %s: --state-dir (FLAKED_STATE_DIR) names another directory", dir)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return exitWith(exitFailure, "%w: call it as the user that the node runs as", err)
+	}
+	if err != nil {
+		return err
+	}
+	r := reportState(dir, loaded, locked)
+	if format == formatJSON {
+		err = printJSON(c.App.Writer, r)
+	} else {
+		err = printFields(c.App.Writer, stateRows(r, time.Now()))
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case loaded.Status == localcache.StatusCorrupt:
+		return exitWith(exitDegraded, "the state is lost, and a node started here will be a new one: %s", loaded.Reason)
+	case loaded.Damaged:
+		return exitWith(exitDegraded, "a copy of the record is lost; the other will do: %s", loaded.Reason)
+	}
+	return nil
+}
+
+func reportState(dir string, l localcache.Loaded, locked bool) stateReport {
+	r := stateReport{
+		Dir: dir, Status: l.Status.String(), Locked: locked, Damaged: l.Damaged, Reason: l.Reason,
+		Changed: append([]string{}, l.Changed...),
+	}
+	if l.Status != localcache.StatusRecord && l.Status != localcache.StatusReleased {
+		return r
+	}
+	rec := l.Record
+	r.Record = &stateRecord{
+		Cluster: rec.ClusterName, ClusterUUID: rec.ClusterUUID, Layout: rec.Layout, Datacenter: rec.DatacenterID,
+		Node: rec.Node, Worker: rec.Worker, Term: rec.Term, Pending: rec.PendingNonce != "",
+		Settled: rec.Settled, Stopped: rec.Stopped, LoMs: rec.Lo, MMs: rec.M, HMs: rec.H,
+		ServedMs: rec.ServedMs, Generation: rec.Generation,
+	}
+	return r
+}
+
+func stateRows(r stateReport, now time.Time) [][2]string {
+	status := map[string]string{
+		"record":   "a node's record",
+		"released": "released: the node gave its worker back, and nothing here is resumed",
+		"empty":    "empty: nothing has been written yet",
+		"corrupt":  "corrupt: " + clean(r.Reason),
+	}[r.Status]
+	rows := [][2]string{
+		{"directory", r.Dir},
+		{"status", status},
+		{"in use", yesNo(r.Locked, "by a running node", "by no node that can be seen from here")},
+	}
+	if r.Damaged {
+		rows = append(rows, [2]string{"damaged", clean(r.Reason)})
+	}
+	rec := r.Record
+	if rec == nil {
+		return rows
+	}
+	fingerprint := "matches this machine and file"
+	if len(r.Changed) > 0 {
+		fingerprint = "differs (" + strings.Join(r.Changed, ", ") + "): copied or moved, to be resumed only after a clean stop"
+	}
+	term := strconv.FormatInt(rec.Term, 10)
+	if rec.Pending {
+		term += ", and the next one asked for"
+	}
+	return append(rows, [][2]string{
+		{"fingerprint", fingerprint},
+		{"cluster", fmt.Sprintf("%s (%s)", orDash(clean(rec.Cluster)), orDash(clean(rec.ClusterUUID)))},
+		{"layout", orDash(clean(rec.Layout))},
+		{"node", orDash(clean(rec.Node))},
+		{"worker", strconv.Itoa(rec.Worker)},
+		{"term", term},
+		{"settled", yesNo(rec.Settled, "it may start without ZooKeeper", "it may not start without ZooKeeper")},
+		{"stopped", yesNo(rec.Stopped, "cleanly: the reserved bound is exact", "it runs, or ended without a clean stop")},
+		{"floor (lo)", instant(rec.LoMs, now)},
+		{"reserved bound (M)", instant(rec.MMs, now)},
+		{"lease bound (H)", instant(rec.HMs, now)},
+		{"has served for", brief(millis(rec.ServedMs))},
+		{"generation", strconv.FormatUint(rec.Generation, 10)},
+	}...)
+}
+
+func yesNo(b bool, yes, no string) string {
+	if b {
+		return "yes, " + yes
+	}
+	return "no, " + no
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// cell is one field of a table. The colour is left out where it is not wanted.
+type cell struct{ text, colour string }
+
+// textTable is columns, two blanks apart, and nothing around them.
+type textTable struct {
+	rows [][]cell
+	// right are the columns that are aligned to the right, by number.
+	right map[int]bool
+}
+
+func (t *textTable) add(texts ...string) {
+	row := make([]cell, len(texts))
+	for i, s := range texts {
+		row[i].text = s
+	}
+	t.rows = append(t.rows, row)
+}
+
+// print writes the table. A letter is taken to be one column wide.
+func (t *textTable) print(w io.Writer, colour bool) error {
+	var widths []int
+	for _, row := range t.rows {
+		for i, c := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
+		}
+	}
+	var b strings.Builder
+	for _, row := range t.rows {
+		for i, c := range row {
+			padding := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.text))
+			text := c.text
+			if colour && c.colour != "" {
+				text = "\x1b[" + c.colour + "m" + text + "\x1b[0m"
+			}
+			switch {
+			case t.right[i]:
+				text = padding + text
+			case i < len(row)-1:
+				text += padding
+			}
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			b.WriteString(text)
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// printFields prints names and values below each other.
+func printFields(w io.Writer, rows [][2]string) error {
+	var t textTable
+	for _, r := range rows {
+		t.add(r[0], r[1])
+	}
+	return t.print(w, false)
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// What package flag says, and package cli of the environment.
+var (
+	unknownFlag  = regexp.MustCompile(`^flag provided but not defined: -+(.+)$`)
+	missingValue = regexp.MustCompile(`^flag needs an argument: -+(.+)$`)
+	badValue     = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-+([a-z0-9-]+): (.*)$`)
+	badEnv       = regexp.MustCompile(`^could not parse (".*") as (\S+) value from environment variable "(\w+)" for flag`)
+)
+
+// onUsageError says what is wrong with a command line in our words, with the
+// flags as people write them.
+func onUsageError(c *cli.Context, err error, _ bool) error {
+	return withHelp(c, inOurWords(c, err.Error()))
+}
+
+func inOurWords(c *cli.Context, text string) error {
+	if m := unknownFlag.FindStringSubmatch(text); m != nil {
+		return unknown(c, m[1])
+	}
+	if m := missingValue.FindStringSubmatch(text); m != nil {
+		return usageError("%s needs a value", dashed(m[1]))
+	}
+	if m := badValue.FindStringSubmatch(text); m != nil {
+		return usageError("%s: %s is not %s", dashed(m[2]), m[1], wanted(flagNamed(c.Command.Flags, m[2])))
+	}
+	if m := badEnv.FindStringSubmatch(text); m != nil {
+		return usageError("environment variable %s: %s is not %s", m[3], m[1], kinds[m[2]])
+	}
+	return usageError("%s", text)
+}
+
+func unknown(c *cli.Context, name string) error {
+	if c.Command.Name == c.App.Name {
+		for _, cmd := range c.App.Commands {
+			if flagNamed(cmd.Flags, name) != nil {
+				return usageError("%s comes after a command, as in `flaked %s %[1]s`", dashed(name), cmd.Name)
+			}
+		}
+	}
+	best, distance := "", 3
+	for _, f := range c.Command.Flags {
+		for _, n := range f.Names() {
+			if d := editDistance(name, n); d < distance && len(n) > 1 {
+				best, distance = n, d
+			}
+		}
+	}
+	if best != "" {
+		return usageError("there is no flag %s; did you mean %s?", dashed(name), dashed(best))
+	}
+	return usageError("there is no flag %s", dashed(name))
+}
+
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+func flagNamed(flags []cli.Flag, name string) cli.Flag {
+	for _, f := range flags {
+		for _, n := range f.Names() {
+			if n == name {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// kinds are the library's names of types, and what we call them.
+var kinds = map[string]string{
+	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint": "a whole number",
+	"duration": "a duration such as 500ms, 10s or 24h", "string": "a text",
+}
+
+// wanted is what a flag's value has to be.
+func wanted(f cli.Flag) string {
+	switch f.(type) {
+	case *cli.BoolFlag:
+		return kinds["bool"]
+	case *cli.IntFlag, *cli.Int64Flag, *cli.UintFlag, *cli.Uint64Flag:
+		return kinds["int"]
+	case *cli.DurationFlag:
+		return kinds["duration"]
+	}
+	return "what it takes"
+}
+
+// editDistance is how many letters differ: added, left out or changed.
+func editDistance(a, b string) int {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/coordinator"
+)
+
+// zkConfig is what zkFlags say, checked, with the files that they name read.
+func zkConfig(c *cli.Context, log hclog.Logger) (coordinator.ZKConfig, error) {
+	cfg := coordinator.ZKConfig{
+		Connect:        c.String("zk"),
+		Cluster:        c.String("cluster"),
+		SessionTimeout: c.Duration("zk-session-timeout"),
+		Logger:         log,
+	}
+	if cfg.Connect == "" {
+		return cfg, usageError("where is ZooKeeper? give --zk HOST:PORT or set FLAKED_ZK")
+	}
+	var err error
+	if cfg.DigestAuth, err = zkAuth(c); err != nil {
+		return cfg, err
+	}
+	if cfg.TLS, err = zkTLS(c); err != nil {
+		return cfg, err
+	}
+	if _, err := coordinator.NewZK(cfg); err != nil { // which dials nothing
+		return cfg, usageError("%w", err)
+	}
+	return cfg, nil
+}
+
+// zkAuth is the user and password, from a file or the environment: arguments
+// can be read by everybody on the machine.
+func zkAuth(c *cli.Context) (string, error) {
+	inline, file := os.Getenv("FLAKED_ZK_AUTH"), c.String("zk-auth-file")
+	if file == "" {
+		return inline, checkAuth("FLAKED_ZK_AUTH", inline)
+	}
+	if inline != "" {
+		return "", usageError("--zk-auth-file and FLAKED_ZK_AUTH are both given: leave one out")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", usageError("--zk-auth-file: %w", err)
+	}
+	auth := strings.TrimRight(string(text), "\r\n")
+	if auth == "" {
+		return "", usageError("--zk-auth-file: %s is empty; user:password is expected", file)
+	}
+	return auth, checkAuth(file, auth)
+}
+
+// checkAuth says where the error is, and not what is there.
+func checkAuth(where, auth string) error {
+	user, password, ok := strings.Cut(auth, ":")
+	if auth != "" && (!ok || user == "" || password == "" || strings.ContainsAny(auth, "\r\n")) {
+		return usageError("%s: one line user:password is expected", where)
+	}
+	return nil
+}
+
+// zkTLS is nil for plain TCP.
+func zkTLS(c *cli.Context) (*tls.Config, error) {
+	ca, cert, key, name := c.String("zk-tls-ca"), c.String("zk-tls-cert"), c.String("zk-tls-key"), c.String("zk-tls-server-name")
+	wanted := ca+cert+key+name != ""
+	if c.IsSet("zk-tls") && !c.Bool("zk-tls") && wanted {
+		return nil, usageError("--zk-tls is off, and other --zk-tls-... flags are given")
+	}
+	if !c.Bool("zk-tls") && !wanted {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, usageError("--zk-tls-ca: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, usageError("--zk-tls-ca: there is no PEM certificate in %s", ca)
+		}
+	}
+	if (cert == "") != (key == "") {
+		return nil, usageError("--zk-tls-cert and --zk-tls-key go together")
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, usageError("--zk-tls-cert and --zk-tls-key: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// withStore connects to ZooKeeper for as long as f takes.
+func withStore(c *cli.Context, f func(context.Context, coordinator.Store) error) error {
+	cfg, err := zkConfig(c, nil)
+	if err != nil {
+		return err
+	}
+	store, err := coordinator.NewZK(cfg)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	// Not of c's context: an interrupted command still takes leave of ZooKeeper.
+	go func() { ended <- store.Run(context.WithoutCancel(c.Context)) }()
+	err = f(c.Context, store)
+	closed := store.Close()
+	if err := <-ended; err != nil {
+		closed = err
+	}
+	if err == nil {
+		return closed
+	}
+	if errors.Is(err, coordinator.ErrNoCluster) {
+		return fmt.Errorf("%w, %s, by the name %q", err, cfg.Connect, cfg.Cluster)
+	}
+	return err
+}
