@@ -91,6 +91,9 @@ func (n *Node) begin() (attempt, error) {
 	case loaded.Damaged:
 		n.log.Warn("one half of the state file is damaged: going on from the other", "reason", loaded.Reason)
 	}
+	if loaded.Damaged {
+		n.startSlack = localcache.MSlack // by which its bound is raised
+	}
 	if err := n.adopt(rec); err != nil {
 		return attempt{}, err
 	}
@@ -100,9 +103,10 @@ func (n *Node) begin() (attempt, error) {
 // checkStart refuses to start when the clock has far to go to what the
 // predecessor may have used.
 func (n *Node) checkStart(floor int64) error {
-	wait, ok := timeguard.StartWait(n.now(), floor)
-	if !ok {
-		return &ClockError{fmt.Sprintf("the clock is %s behind what this worker may have issued already, more than the %s that are waited for: set the clock right, or remove the state directory to start as a new worker", wait, timeguard.MaxStartWait)}
+	patience := timeguard.MaxStartWait + n.startSlack
+	wait := timeguard.StartWait(n.now(), floor)
+	if wait > patience {
+		return &ClockError{fmt.Sprintf("the clock is %s behind what this worker may have issued already, more than the %s that are waited for: set the clock right, or remove the state directory to start as a new worker", wait, patience)}
 	}
 	return nil
 }
@@ -217,7 +221,7 @@ func (n *Node) startFromCache(lost bool) error {
 		return err
 	}
 	n.log.Warn("starting from the state directory alone: the clock is unverified", "worker", claim.Worker, "term", claim.Term,
-		"lease_left", ms(claim.H-n.now()), "zookeeper_lost_us", lost)
+		"lease_left", ms(claim.H-n.now()).Round(time.Second).String(), "zookeeper_lost_us", lost)
 	claim.Lo = max(m, claim.Lo)
 	return n.hold(claim)
 }
@@ -262,7 +266,7 @@ func (n *Node) granted(g coordinator.Grant, how string) error {
 	n.settleAt, n.lastSettle = n.mono()+int64(g.Settle), g.Settle
 	n.beatH = g.H
 	n.mu.Unlock()
-	n.log.Info(how, "worker", g.Claim.Worker, "term", g.Claim.Term, "node", g.Claim.Node, "settling", g.Settle)
+	n.log.Info(how, "worker", g.Claim.Worker, "term", g.Claim.Term, "node", g.Claim.Node, "settling", g.Settle.String())
 	return n.hold(g.Claim)
 }
 

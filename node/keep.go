@@ -100,7 +100,7 @@ func (n *Node) publish() {
 	case n.now() < t.lo:
 		if n.phase != Waiting {
 			n.refuseLocked(Waiting, lineproto.NOTREADY, "waiting reason=clock-has-to-reach-what-the-predecessor-reserved")
-			n.log.Info("waiting for the clock to reach what the predecessor may have used", "for", ms(t.lo-n.now()))
+			n.log.Info("waiting for the clock to reach what the predecessor may have used", "for", ms(t.lo-n.now()).String())
 		}
 		n.mu.Unlock()
 		return
@@ -115,7 +115,7 @@ func (n *Node) publish() {
 	}
 	n.phase = Serving
 	n.serving.Store(t)
-	n.log.Info("serving", "worker", t.worker, "term", n.claim.Term, "lease_left", ms(n.claim.H-n.now()).Round(time.Second))
+	n.log.Info("serving", "worker", t.worker, "term", n.claim.Term, "lease_left", ms(n.claim.H-n.now()).Round(time.Second).String())
 }
 
 // beat reports once. Its error is *FencedError or the context's: a ZooKeeper
@@ -215,7 +215,7 @@ func (n *Node) noteStore(err error) {
 	defer n.mu.Unlock()
 	switch {
 	case err != nil && n.storeErr == nil:
-		n.log.Warn("a heartbeat failed: serving on within the lease", "error", err, "lease_left", ms(n.claim.H-n.now()).Round(time.Second))
+		n.log.Warn("a heartbeat failed: serving on within the lease", "error", err, "lease_left", ms(n.claim.H-n.now()).Round(time.Second).String())
 	case err == nil && n.storeErr != nil:
 		n.log.Info("heartbeats reach ZooKeeper again")
 	}

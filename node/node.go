@@ -28,6 +28,9 @@ type Node struct {
 	serving atomic.Pointer[tenure]
 	refusal atomic.Pointer[lineproto.Error]
 
+	// startSlack is added to how long a start waits for its clock.
+	startSlack time.Duration
+
 	kick chan struct{} // capacity 1: the keeper is to look at once
 
 	saveMu sync.Mutex // guards writes of the local record: the order they are made up in is the order they are written in

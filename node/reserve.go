@@ -49,7 +49,7 @@ func (n *Node) extend(elapsed time.Duration) {
 	defer n.mu.Unlock()
 	if (err != nil) != (n.diskErr != nil) {
 		if err != nil {
-			n.log.Error("the state directory cannot be written: serving what is reserved, then refusing", "error", err, "left", ms(n.m-n.now()))
+			n.log.Error("the state directory cannot be written: serving what is reserved, then refusing", "error", err, "left", ms(n.m-n.now()).String())
 		} else {
 			n.log.Info("the state directory can be written again")
 		}

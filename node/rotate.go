@@ -35,7 +35,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	if !due {
 		return nil
 	}
-	n.log.Warn("the clock went back and ZooKeeper and peers agree with it: taking a fresh worker", "behind", behind, "worker", claim.Worker)
+	n.log.Warn("the clock went back and ZooKeeper and peers agree with it: taking a fresh worker", "behind", behind.String(), "worker", claim.Worker)
 	callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
 	defer cancel()
 	// The same identity and ticket: only the slot is another.

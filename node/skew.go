@@ -40,10 +40,10 @@ func (n *Node) noteVerdict(offset timeguard.Offset, v timeguard.Verdict) {
 	defer n.mu.Unlock()
 	was, is := n.verdict.Worst.Beyond(timeguard.WarnSkew), v.Worst.Beyond(timeguard.WarnSkew)
 	if is && !was {
-		n.log.Warn("clocks differ", "ahead_of_zookeeper", offset.Ahead, "error", offset.Error, "worst", v.Worst.Ahead, "voters", v.Voters, "against", v.Against)
+		n.log.Warn("clocks differ", "ahead_of_zookeeper", offset.Ahead.String(), "error", offset.Error.String(), "worst", v.Worst.Ahead.String(), "voters", v.Voters, "against", v.Against)
 	}
 	if was && !is {
-		n.log.Info("clocks agree again", "ahead_of_zookeeper", offset.Ahead)
+		n.log.Info("clocks agree again", "ahead_of_zookeeper", offset.Ahead.String())
 	}
 	n.offset, n.verdict = offset, v
 }
@@ -64,11 +64,11 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) {
 	if ahead := n.clock.Ahead(); ahead > 0 {
 		wall := timeguard.Offset{Ahead: offset.Ahead + ahead, Error: offset.Error}
 		if v := timeguard.Judge(wall, voters, timeguard.SkewTolerance); v.Verified() && !v.Wrong() {
-			n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead", ahead)
+			n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead", ahead.String())
 			n.clock.Confirm(ahead)
 			return // measured before the leap: the next round counts
 		}
-		n.log.Warn("the wall clock has leapt ahead and nobody confirms it: going on by the monotonic clock", "ahead", ahead)
+		n.log.Warn("the wall clock has leapt ahead and nobody confirms it: going on by the monotonic clock", "ahead", ahead.String())
 	}
 	verdict := timeguard.Judge(offset, voters, timeguard.SkewTolerance)
 	n.noteVerdict(offset, verdict)
@@ -76,11 +76,11 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if wrong && !n.clockWrong {
-		n.log.Error("this clock is wrong by most voters: issuing nothing until it is right", "ahead_of_zookeeper", offset.Ahead, "against", verdict.Against, "voters", verdict.Voters)
+		n.log.Error("this clock is wrong by most voters: issuing nothing until it is right", "ahead_of_zookeeper", offset.Ahead.String(), "against", verdict.Against, "voters", verdict.Voters)
 		n.refuseLocked(Refusing, lineproto.CLOCK, fmt.Sprintf("this node's clock is wrong by most voters offset_ms=%d", offset.Ahead.Milliseconds()))
 	}
 	if !wrong && n.clockWrong {
-		n.log.Info("the clock is right again", "ahead_of_zookeeper", offset.Ahead)
+		n.log.Info("the clock is right again", "ahead_of_zookeeper", offset.Ahead.String())
 	}
 	n.clockWrong = wrong
 }

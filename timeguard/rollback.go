@@ -24,9 +24,7 @@ func (LeafRule) Wait(behind time.Duration) (time.Duration, bool) {
 const MaxStartWait = 10 * time.Second
 
 // StartWait is how long a node that may issue nothing before floor has to
-// wait, and whether that is short enough to wait at all. Both instants are in
-// Unix milliseconds.
-func StartWait(now, floor int64) (time.Duration, bool) {
-	wait := time.Duration(max(0, floor-now)) * time.Millisecond
-	return wait, wait <= MaxStartWait
+// wait. Both instants are in Unix milliseconds.
+func StartWait(now, floor int64) time.Duration {
+	return time.Duration(max(0, floor-now)) * time.Millisecond
 }

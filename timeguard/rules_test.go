@@ -19,20 +19,9 @@ func TestLeafRule(t *testing.T) {
 }
 
 func TestStartWait(t *testing.T) {
-	rows := []struct {
-		now, floor int64
-		wait       time.Duration
-		ok         bool
-	}{
-		{1000, 900, 0, true},
-		{1000, 1000, 0, true},
-		{1000, 4000, 3 * time.Second, true},
-		{1000, 11000, 10 * time.Second, true},
-		{1000, 11001, 10*time.Second + time.Millisecond, false},
-	}
-	for _, r := range rows {
-		if wait, ok := StartWait(r.now, r.floor); wait != r.wait || ok != r.ok {
-			t.Errorf("%+v: %s, %v", r, wait, ok)
+	for floor, want := range map[int64]time.Duration{900: 0, 1000: 0, 4000: 3 * time.Second} {
+		if wait := StartWait(1000, floor); wait != want {
+			t.Errorf("at 1000 for %d: %s", floor, wait)
 		}
 	}
 }

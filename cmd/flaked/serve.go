@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/admin"
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/node"
+)
+
+func serveCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "serve",
+		Usage: "run a node: take a worker id from ZooKeeper and hand out IDs over TCP",
+		Description: `Takes a worker slot (the one of its state directory, or a new one) and serves
+IDs until it is told to stop. SIGTERM or SIGINT drains: what has been asked is
+answered, the bounds are stored, and the next start waits for nothing. A second
+signal ends it at once, which is safe too.
+
+Once it has served for a while a node needs ZooKeeper for up to a day (--lease)
+neither to serve nor to restart.
+
+  flaked serve --dev                                     try it, without ZooKeeper
+  flaked serve --zk 127.0.0.1:2181 --bootstrap           the first node of a cluster
+  flaked serve --zk zk1,zk2,zk3/prod --cluster orders    any other
+  flaked serve --zk zk1 --release-on-exit                a pod without a disk that lasts`,
+		Flags:     serveFlags(),
+		Before:    loadConfig,
+		Action:    serve,
+		ArgsUsage: " ",
+	}
+}
+
+func serve(c *cli.Context) error {
+	if c.Args().Present() {
+		return usageError("serve takes no arguments, and was given %q", c.Args().First())
+	}
+	log, err := newLogger(c, c.App.ErrWriter)
+	if err != nil {
+		return err
+	}
+	opts, err := serveOptions(c)
+	if err != nil {
+		return err
+	}
+	ctx, stop := stopSignals(c.Context, log)
+	defer stop()
+	listeners, err := opts.listen()
+	if err != nil {
+		return err
+	}
+	defer closeAll(listeners)
+	backing, err := opts.open(c, log)
+	if err != nil {
+		return err
+	}
+	defer backing.close()
+	return runNode(ctx, opts, backing, listeners, log)
+}
+
+// stopSignals is a context that the first SIGTERM or SIGINT ends. The second
+// one ends the process: a crash at any moment is safe, so is that.
+func stopSignals(parent context.Context, log hclog.Logger) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	done := make(chan struct{})
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case s := <-signals:
+				if n > 0 {
+					log.Warn("stopping at once", "signal", s.String())
+					os.Exit(exitFailure)
+				}
+				log.Info("draining; again to stop at once", "signal", s.String())
+				cancel()
+			case <-done:
+				return
+			}
+		}
+	})
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel()
+		watcher.Wait()
+	}
+}
+
+// backing is what a node keeps its slot in.
+type backing struct {
+	store coordinator.Store
+	// run keeps the store connected; nil where there is nothing to.
+	run         func(context.Context) error
+	reconnected <-chan struct{}
+	cache       *localcache.Cache
+	cleanup     func()
+}
+
+func (b *backing) close() {
+	_ = b.cache.Close()
+	if b.cleanup != nil {
+		b.cleanup()
+	}
+}
+
+// backend is a node as the wire serves it: its figures and the wire's own.
+type backend struct {
+	*node.Node
+	server *lineproto.Server
+}
+
+func (b *backend) Stats() []lineproto.Stat {
+	stats := b.Node.Stats()
+	b.server.Counters().Each(func(name string, n int64) {
+		stats = append(stats, lineproto.Stat{Name: name, Value: strconv.FormatInt(n, 10)})
+	})
+	return stats
+}
+
+// runNode serves until the context ends or something fails, and then ends in
+// order: the connections, which still need the node; the node, which still
+// needs ZooKeeper; the connection to it.
+func runNode(ctx context.Context, o options, b *backing, listeners []net.Listener, log hclog.Logger) error {
+	cfg := o.node
+	cfg.Store, cfg.Cache, cfg.Reconnected, cfg.Logger = b.store, b.cache, b.reconnected, log
+	n, err := node.New(cfg)
+	if err != nil {
+		return err
+	}
+	front := &backend{Node: n}
+	server, err := lineproto.New(lineproto.Config{Backend: front, MaxBatch: o.maxBatch, AdminHint: o.adminHint(), Logger: log})
+	if err != nil {
+		return err
+	}
+	front.server = server
+
+	outer, stopAll := context.WithCancelCause(ctx)
+	defer stopAll(nil)
+	var serving, keeping, connected sync.WaitGroup
+	nodeCtx, stopNode := context.WithCancel(context.WithoutCancel(ctx))
+	storeCtx, stopStore := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopNode()
+	defer stopStore()
+
+	if b.run != nil {
+		connected.Go(func() { stopAll(b.run(storeCtx)) })
+	}
+	keeping.Go(func() { stopAll(n.Run(nodeCtx)) })
+	for _, l := range listeners {
+		serving.Go(func() { stopAll(server.Serve(outer, l)) })
+	}
+	if o.admin != "" {
+		stopAdmin, err := serveAdmin(outer, &serving, o, n, log, stopAll)
+		if err != nil {
+			stopAll(err)
+		} else {
+			defer stopAdmin()
+		}
+	}
+
+	<-outer.Done()
+	serving.Wait()
+	stopNode()
+	keeping.Wait()
+	stopStore()
+	if err := b.store.Close(); err != nil {
+		log.Debug("closing the connection to ZooKeeper", "error", err)
+	}
+	connected.Wait()
+	if err := context.Cause(outer); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+func serveAdmin(ctx context.Context, wg *sync.WaitGroup, o options, n *node.Node, log hclog.Logger, failed func(error)) (func(), error) {
+	a, err := admin.New(admin.Config{Ready: n.Ready, Version: version, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", o.admin)
+	if err != nil {
+		return nil, listenError("--admin", o.admin, err)
+	}
+	wg.Go(func() { failed(a.Serve(ctx, l)) })
+	return func() { _ = l.Close() }, nil
+}
+
+// listen opens all addresses before anything else is begun: a port in use is
+// said at once.
+func (o options) listen() (listeners []net.Listener, err error) {
+	for _, address := range o.listenOn {
+		network, addr := "tcp", address
+		if path, ok := strings.CutPrefix(address, "unix:"); ok {
+			network, addr = "unix", path
+		} else if err := o.checkExposure(address); err != nil {
+			closeAll(listeners)
+			return nil, err
+		}
+		l, err := net.Listen(network, addr)
+		if err != nil {
+			closeAll(listeners)
+			return nil, listenError("--listen", address, err)
+		}
+		listeners = append(listeners, l)
+	}
+	return listeners, nil
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		_ = l.Close()
+	}
+}
+
+func listenError(flag, address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%s %s: the port is taken; another flaked may be running (`flaked status`), or choose another port", flag, address)
+	}
+	return fmt.Errorf("%s %s: %w", flag, address, err)
+}
+
+// checkExposure refuses to serve strangers without being told to.
+func (o options) checkExposure(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return usageError("--listen %s: an address is HOST:PORT, as 127.0.0.1:7609, or unix:/PATH", address)
+	}
+	ip := net.ParseIP(host)
+	if o.allowOpen || host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return usageError("--listen %s can be reached from other machines, and anybody there could use up IDs: add --allow-open if that network is trusted, or listen on 127.0.0.1", address)
+}
+
+// open opens the state directory and the store of the records.
+func (o options) open(c *cli.Context, log hclog.Logger) (*backing, error) {
+	if o.dev {
+		return openDev(log)
+	}
+	zkCfg, err := zkConfig(c, log)
+	if err != nil {
+		return nil, err
+	}
+	zk, err := coordinator.NewZK(zkCfg)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := localcache.Open(o.stateDir)
+	if err != nil {
+		return nil, fmt.Errorf("--state-dir %s: %w", o.stateDir, err)
+	}
+	hints := make(chan struct{}, 1)
+	return &backing{
+		store: zk, cache: cache, reconnected: hints,
+		run: func(ctx context.Context) error {
+			var hinting sync.WaitGroup
+			hinting.Go(func() { hintReconnects(ctx, zk, hints) })
+			defer hinting.Wait()
+			return zk.Run(ctx)
+		},
+	}, nil
+}
+
+// hintReconnects tells the node whenever ZooKeeper has been reached again.
+func hintReconnects(ctx context.Context, zk *coordinator.ZK, hints chan<- struct{}) {
+	for {
+		changed := zk.Changed()
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+		if zk.Connected() {
+			select {
+			case hints <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// openDev is a node without ZooKeeper, whose memory ends with it.
+func openDev(log hclog.Logger) (*backing, error) {
+	dir, err := os.MkdirTemp("", "flaked-dev-")
+	if err != nil {
+		return nil, err
+	}
+	cache, err := localcache.Open(dir)
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, err
+	}
+	log.Warn("DEVELOPMENT ONLY: no ZooKeeper, no lasting state; another node, and this one after a restart, will issue the same IDs if the clock goes back")
+	mem := coordinator.NewMem(func() int64 { return time.Now().UnixMilli() })
+	return &backing{
+		store: mem.Session(), cache: cache,
+		cleanup: func() { _ = os.RemoveAll(dir) },
+	}, nil
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/worker"
+)
+
+const defaultListen = "127.0.0.1:7609" // Twitter's port
+
+// options are serve's flags, read and checked.
+type options struct {
+	listenOn  []string
+	allowOpen bool
+	admin     string
+	stateDir  string
+	dev       bool
+	maxBatch  int
+	node      node.Config
+}
+
+func serveFlags() []cli.Flag {
+	env := func(name string) []string { return []string{envName(name)} }
+	return append([]cli.Flag{
+		&cli.StringSliceFlag{Name: "listen", EnvVars: env("listen"), Value: cli.NewStringSlice(defaultListen), Usage: "serve IDs on `HOST:PORT` or unix:/PATH; repeatable"},
+		&cli.BoolFlag{Name: "allow-open", EnvVars: env("allow-open"), Usage: "allow --listen addresses that other machines can reach"},
+		&cli.StringFlag{Name: "admin", EnvVars: env("admin"), DefaultText: "nowhere", Usage: "serve /livez and /readyz over HTTP on `HOST:PORT`, as 127.0.0.1:7610"},
+		&cli.StringFlag{Name: "state-dir", EnvVars: env("state-dir"), Value: defaultStateDir(), Usage: "`DIR` that holds the worker over restarts; one node each"},
+		&cli.StringFlag{Name: "name", EnvVars: env("name"), DefaultText: "the host's name", Usage: "what people shall call this node"},
+		&cli.BoolFlag{Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "make the cluster if ZooKeeper has none of this name"},
+		&cli.DurationFlag{Name: "heartbeat", EnvVars: env("heartbeat"), Value: coordinator.DefaultHeartbeat, Usage: "report to ZooKeeper every `TIME`; at most half the settling time"},
+		&cli.DurationFlag{Name: "lease", EnvVars: env("lease"), DefaultText: "the cluster's, 24h in a new one", Usage: "how long a node may live without ZooKeeper, and its worker is kept for it"},
+		&cli.DurationFlag{Name: "settle", EnvVars: env("settle"), DefaultText: "the cluster's, 2 heartbeats + 6s in a new one", Usage: "how long a newcomer waits for an owner that ZooKeeper has forgotten"},
+		&cli.DurationFlag{Name: "reserve", EnvVars: env("reserve"), Value: timeguard.DefaultReserve, Usage: "keep a bound this far ahead on the disk; what a restart after a crash waits at most"},
+		&cli.BoolFlag{Name: "release-on-exit", EnvVars: env("release-on-exit"), Usage: "give the worker back at a clean stop: for pods whose disk does not outlive them"},
+		&cli.StringFlag{Name: "layout", EnvVars: env("layout"), DefaultText: "the cluster's, leaf in a new one", Usage: "`LAYOUT` of an ID's bits: leaf, twitter, or time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=..."},
+		&cli.Int64Flag{Name: "datacenter", EnvVars: env("datacenter"), DefaultText: "the cluster's, 0 in a new one", Usage: "the datacenter field of IDs, where the layout has one"},
+		&cli.StringFlag{Name: "sequence-start", EnvVars: env("sequence-start"), Value: "random", Usage: "where the sequence begins in a millisecond: random (below 100, as Leaf), zero, or carry-on"},
+		&cli.IntFlag{Name: "max-batch", EnvVars: env("max-batch"), Value: 10_000, Usage: "the most IDs of one GET n"},
+		&cli.DurationFlag{Name: "start-timeout", EnvVars: env("start-timeout"), Value: time.Minute, Usage: "give up when ZooKeeper is needed to start and does not answer for so long; 0: never"},
+		&cli.BoolFlag{Name: "dev", EnvVars: env("dev"), Usage: "try it without ZooKeeper: everything in memory, for development only"},
+	}, append(zkFlags(), logFlags()...)...)
+}
+
+func serveOptions(c *cli.Context) (options, error) {
+	o := options{
+		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"),
+		stateDir: c.String("state-dir"), dev: c.Bool("dev"), maxBatch: c.Int("max-batch"),
+	}
+	if c.String("zk") == "" && !o.dev {
+		return o, usageError("no ZooKeeper: give --zk HOST:PORT (or FLAKED_ZK), start one with scripts/zk-dev.sh start, or try `flaked serve --dev`")
+	}
+	if o.dev && c.IsSet("zk") {
+		return o, usageError("--dev runs without ZooKeeper: leave out --zk, or --dev")
+	}
+	settings, err := clusterSettings(c)
+	if err != nil {
+		return o, err
+	}
+	start, err := sequenceStart(c.String("sequence-start"))
+	if err != nil {
+		return o, err
+	}
+	host, _ := os.Hostname() // a label: "" will do
+	name := c.String("name")
+	if name == "" {
+		name = host
+	}
+	if strings.ContainsAny(name, " \t\r\n") {
+		return o, usageError("--name %q: no blanks", name)
+	}
+	o.node = node.Config{
+		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap") || o.dev, Settings: settings,
+		Labels: coordinator.Labels{
+			Name: name, Host: host, PID: os.Getpid(),
+			Address: strings.Join(o.listenOn, ","), Version: version,
+		},
+		Heartbeat: c.Duration("heartbeat"), StartTimeout: c.Duration("start-timeout"), Reserve: c.Duration("reserve"),
+		ReleaseOnExit: c.Bool("release-on-exit"), SequenceStart: start,
+	}
+	if o.dev {
+		none := time.Duration(0)
+		o.node.Settings.Settle = &none // there is nobody to wait for
+	}
+	return o, nil
+}
+
+// clusterSettings are the settings of the cluster that were asked for; nil
+// where they were not.
+func clusterSettings(c *cli.Context) (node.Settings, error) {
+	var s node.Settings
+	if c.IsSet("layout") {
+		layout, err := worker.ParseLayout(c.String("layout"))
+		if err != nil {
+			return s, usageError("--layout: %v", err)
+		}
+		s.Layout = &layout
+	}
+	if c.IsSet("datacenter") {
+		v := c.Int64("datacenter")
+		s.Datacenter = &v
+	}
+	if c.IsSet("lease") {
+		v := c.Duration("lease")
+		s.Lease = &v
+	}
+	if c.IsSet("settle") {
+		v := c.Duration("settle")
+		s.Settle = &v
+	}
+	return s, nil
+}
+
+func sequenceStart(s string) (worker.SequenceStart, error) {
+	for name, start := range map[string]worker.SequenceStart{
+		"random": worker.StartRandom, "zero": worker.StartZero, "carry-on": worker.StartCarryOn,
+	} {
+		if s == name {
+			return start, nil
+		}
+	}
+	return 0, usageError("--sequence-start %q: it is random, zero or carry-on", s)
+}
+
+func (o options) adminHint() string {
+	if o.admin == "" {
+		return "this is no HTTP port; --admin HOST:PORT gives a node one"
+	}
+	return "the HTTP admin port is " + o.admin
+}

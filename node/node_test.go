@@ -1,0 +1,395 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.uber.org/atomic"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/worker"
+)
+
+// rig is a ZooKeeper in memory, a disk in memory and clocks that a test moves.
+type rig struct {
+	t     *testing.T
+	clock *testClock
+	mem   *coordinator.Mem
+	disk  *localcache.MemFile
+	cfg   Config
+}
+
+// testClock is the machine's clocks with a wall clock that can be stepped.
+type testClock struct {
+	base time.Time
+	wall atomic.Int64 // how far the wall clock has been stepped, ns
+}
+
+func (c *testClock) Wall() int64          { return time.Now().UnixNano() + c.wall.Load() }
+func (c *testClock) Mono() int64          { return int64(time.Since(c.base)) }
+func (c *testClock) Boot() int64          { return c.Mono() }
+func (c *testClock) step(d time.Duration) { c.wall.Add(int64(d)) }
+
+func newRig(t *testing.T) *rig {
+	r := &rig{t: t, clock: &testClock{base: time.Now()}, disk: localcache.NewMemFile(nil)}
+	// The leader's clock is the machine's, unstepped.
+	r.mem = coordinator.NewMem(func() int64 { return time.Now().UnixMilli() })
+	none := time.Duration(0)
+	r.cfg = Config{
+		Cluster: "test", Bootstrap: true, Clock: r.clock,
+		Settings:  Settings{Settle: &none},
+		Heartbeat: 20 * time.Millisecond, CallTimeout: 200 * time.Millisecond, Reserve: 300 * time.Millisecond,
+		Labels: coordinator.Labels{Name: "n", Version: "test"},
+		Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: testWriter{t}, DisableTime: true}),
+	}
+	return r
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Log(strings.TrimRight(string(p), "\n"))
+	return len(p), nil
+}
+
+// running is a node that a test has started.
+type running struct {
+	*Node
+	t       *testing.T
+	session *coordinator.MemSession
+	cancel  context.CancelFunc
+	done    chan error
+}
+
+// start runs a node on the rig's disk, or on another if one is given.
+func (r *rig) start(change ...func(*Config)) *running {
+	r.t.Helper()
+	cache, err := localcache.New(r.disk, localcache.Fingerprint{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	cfg := r.cfg
+	session := r.mem.Session()
+	cfg.Store, cfg.Cache = session, cache
+	for _, c := range change {
+		c(&cfg)
+	}
+	n, err := New(cfg)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	run := &running{Node: n, t: r.t, session: session, cancel: cancel, done: make(chan error, 1)}
+	go func() { run.done <- n.Run(ctx) }()
+	r.t.Cleanup(func() { run.stop() })
+	return run
+}
+
+// stop stops the node cleanly and returns Run's error.
+func (r *running) stop() error {
+	r.cancel()
+	err := <-r.done
+	r.done <- err
+	return err
+}
+
+// until waits for a condition.
+func (r *running) until(what string, ok func() bool) {
+	r.t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case err := <-r.done:
+			r.done <- err
+			r.t.Fatalf("waiting for %s: the node ended: %v", what, err)
+		case <-deadline:
+			r.t.Fatalf("waited in vain for %s; %s; %v", what, r.Worker(), r.Ready())
+		case <-tick.C:
+		}
+	}
+}
+
+func (r *running) untilReady() *running {
+	r.t.Helper()
+	r.until("ready", func() bool { return r.Ready() == nil })
+	return r
+}
+
+func (r *running) next() worker.Fields {
+	r.t.Helper()
+	run, err := r.Reserve(context.Background(), 1)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	f, err := worker.Leaf().Decode(run.First)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return f
+}
+
+func (r *running) code() lineproto.Code {
+	r.t.Helper()
+	_, err := r.Reserve(context.Background(), 1)
+	var e *lineproto.Error
+	if !errors.As(err, &e) {
+		r.t.Fatalf("no wire error: %v", err)
+	}
+	return e.Code
+}
+
+func TestServesAndKeepsItsWorkerOverRestarts(t *testing.T) {
+	r := newRig(t)
+	first := r.start().untilReady()
+	before := first.next()
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if code := first.code(); code != lineproto.NOTREADY {
+		t.Errorf("stopped, and answers %s", code)
+	}
+	second := r.start().untilReady()
+	after := second.next()
+	if after.Worker != before.Worker || after.Tick <= before.Tick {
+		t.Errorf("%+v after %+v", after, before)
+	}
+	if !strings.Contains(second.Worker(), "term=2") || !strings.Contains(second.Worker(), "state=serving") {
+		t.Error(second.Worker())
+	}
+}
+
+func TestTwoNodesNeverShareAWorker(t *testing.T) {
+	r := newRig(t)
+	a := r.start().untilReady()
+	r.disk = localcache.NewMemFile(nil)
+	b := r.start().untilReady()
+	if wa, wb := a.next().Worker, b.next().Worker; wa == wb {
+		t.Errorf("both are worker %d", wa)
+	}
+}
+
+func TestRestartWithoutZooKeeper(t *testing.T) {
+	r := newRig(t)
+	first := r.start().untilReady()
+	first.until("a settled record", func() bool { return first.isSettled() })
+	before := first.next()
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	second := r.start(func(c *Config) { c.Store.(*coordinator.MemSession).Partition() }).untilReady()
+	after := second.next()
+	if after.Worker != before.Worker || after.Tick <= before.Tick {
+		t.Fatalf("%+v after %+v", after, before)
+	}
+	second.session.Heal()
+	second.until("ZooKeeper to know of the restart", func() bool { return strings.Contains(second.Worker(), "term=2") })
+	if f := second.next(); f.Worker != before.Worker {
+		t.Errorf("another worker after the reconciliation: %+v", f)
+	}
+}
+
+func (n *Node) isSettled() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.settled
+}
+
+func TestAnUnsettledRecordDoesNotStartWithoutZooKeeper(t *testing.T) {
+	r := newRig(t)
+	long := time.Hour
+	first := r.start(func(c *Config) { c.Settings.Settle = &long })
+	first.until("settling", func() bool { return strings.Contains(first.Worker(), "state=settling") })
+	if code := first.code(); code != lineproto.NOTREADY {
+		t.Fatalf("settling, and answers %s", code)
+	}
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	second := r.start(func(c *Config) {
+		c.Settings.Settle = &long
+		c.Store.(*coordinator.MemSession).Partition()
+		c.StartTimeout = 300 * time.Millisecond
+	})
+	if err := <-second.done; !errors.Is(err, coordinator.ErrUnreachable) {
+		t.Errorf("ended with %v", err)
+	}
+	second.done <- nil
+}
+
+func TestStartsThatAreRefused(t *testing.T) {
+	rows := []struct {
+		name   string
+		before bool // run a node on the same disk first
+		change func(*Config)
+		wrong  string
+	}{
+		{"no cluster and none asked for", false, func(c *Config) { c.Bootstrap = false }, "flaked cluster init"},
+		{"another cluster's state", true, func(c *Config) { c.Cluster = "other" }, "belongs to cluster test"},
+		{"another layout", true, func(c *Config) { l := worker.Twitter(); c.Settings.Layout = &l }, "--layout"},
+		{"another lease", true, func(c *Config) { d := time.Hour; c.Settings.Lease = &d }, "--lease"},
+		{"clock a minute back", true, func(c *Config) { c.Clock = &testClock{base: time.Now(), wall: *atomic.NewInt64(-int64(time.Minute))} }, "off by ZooKeeper's clock"},
+		{"clock an hour ahead", false, func(c *Config) { c.Clock = &testClock{base: time.Now(), wall: *atomic.NewInt64(int64(time.Hour))} }, "off by ZooKeeper's clock"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRig(t)
+			if row.before {
+				if err := r.start().untilReady().stop(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			n := r.start(row.change)
+			err := <-n.done
+			n.done <- err
+			if err == nil || !strings.Contains(err.Error(), row.wrong) {
+				t.Errorf("%v; want one about %q", err, row.wrong)
+			}
+		})
+	}
+}
+
+func TestFencedNodeRegistersAsANewOne(t *testing.T) {
+	r := newRig(t)
+	n := r.start().untilReady()
+	before := n.next()
+	// Somebody takes the slot over, as after a lease that ran out.
+	session := r.mem.Session()
+	data, stat, err := session.Get(context.Background(), "/workers/0000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		taken := strings.Replace(string(data), `"term":1`, `"term":9`, 1)
+		taken = strings.Replace(taken, `"nonce":"`, `"nonce":"x`, 1)
+		if _, err = session.Set(context.Background(), "/workers/0000", []byte(taken), stat.Version); err == nil {
+			break
+		}
+		if data, stat, err = session.Get(context.Background(), "/workers/0000"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.until("another worker", func() bool { return !strings.Contains(n.Worker(), "worker=0 ") })
+	n.untilReady()
+	if after := n.next(); after.Worker == before.Worker {
+		t.Errorf("still worker %d", after.Worker)
+	}
+}
+
+func TestServesThroughTheLossOfZooKeepersData(t *testing.T) {
+	r := newRig(t)
+	n := r.start().untilReady()
+	before := n.next()
+	r.mem.Wipe()
+	n.until("the record to be put back", func() bool {
+		_, _, err := r.mem.Session().Get(context.Background(), "/workers/0000")
+		return err == nil
+	})
+	if f := n.next(); f.Worker != before.Worker {
+		t.Errorf("%+v after %+v", f, before)
+	}
+	r.disk = localcache.NewMemFile(nil)
+	// A newcomer gets none of the slots that were in use.
+	late := r.start().untilReady()
+	if f := late.next(); f.Worker == before.Worker {
+		t.Errorf("a newcomer was given worker %d of a live owner", f.Worker)
+	}
+}
+
+func TestDiskThatFailsServesToTheBoundAndRecovers(t *testing.T) {
+	r := newRig(t)
+	var burning atomic.Bool
+	r.disk.FailSyncs = func() error {
+		if burning.Load() {
+			return errors.New("disk on fire")
+		}
+		return nil
+	}
+	n := r.start().untilReady()
+	burning.Store(true)
+	n.until("a refusal", func() bool { return n.Ready() != nil })
+	if code := n.code(); code != lineproto.NOTREADY {
+		t.Errorf("answers %s", code)
+	}
+	burning.Store(false)
+	n.untilReady()
+}
+
+func TestLeaseRunsOut(t *testing.T) {
+	r := newRig(t)
+	second := time.Second
+	n := r.start(func(c *Config) { c.Settings.Lease = &second }).untilReady()
+	n.session.Partition()
+	n.until("a refusal", func() bool { return n.Ready() != nil })
+	if code := n.code(); code != lineproto.FENCED {
+		t.Errorf("answers %s", code)
+	}
+	n.session.Heal()
+	n.untilReady()
+}
+
+func TestReleaseOnExit(t *testing.T) {
+	r := newRig(t)
+	first := r.start(func(c *Config) { c.ReleaseOnExit = true }).untilReady()
+	before := first.next()
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	r.disk = localcache.NewMemFile(nil)
+	second := r.start().untilReady()
+	after := second.next()
+	if after.Worker == before.Worker && after.Tick <= before.Tick {
+		t.Errorf("%+v after %+v", after, before)
+	}
+}
+
+func TestSmallRollbackIsWaitedOutAndLargeOnesRefused(t *testing.T) {
+	r := newRig(t)
+	n := r.start().untilReady()
+	n.next()
+	r.clock.step(-3 * time.Millisecond)
+	n.next()
+	r.clock.step(-time.Second)
+	n.until("a refusal", func() bool { return n.Ready() != nil })
+	if code := n.code(); code != lineproto.CLOCK {
+		t.Errorf("a second back: %s", code)
+	}
+	r.clock.step(time.Second)
+	n.untilReady()
+}
+
+// A rollback too long to wait for, that ZooKeeper agrees with, costs a fresh
+// worker.
+func TestLargeRollbackTakesAFreshWorker(t *testing.T) {
+	r := newRig(t)
+	r.clock.step(4 * time.Second) // within what is tolerated
+	n := r.start().untilReady()
+	before := n.next()
+	r.clock.step(-4 * time.Second)
+	n.until("another worker", func() bool { return !strings.Contains(n.Worker(), "worker=0 ") })
+	n.untilReady()
+	if f := n.next(); f.Worker == before.Worker {
+		t.Errorf("%+v after %+v", f, before)
+	}
+}
+
+func TestForwardLeapIsNotFollowedUnconfirmed(t *testing.T) {
+	r := newRig(t)
+	n := r.start().untilReady()
+	before := n.next()
+	r.clock.step(time.Hour)
+	n.until("more heartbeats", func() bool { return n.clock.Ahead() > 0 })
+	if f := n.next(); worker.Leaf().Start(f.Tick)-worker.Leaf().Start(before.Tick) > time.Minute.Milliseconds() {
+		t.Errorf("followed: %+v after %+v", f, before)
+	}
+	r.clock.step(-time.Hour)
+	n.until("the clocks to agree", func() bool { return n.clock.Ahead() == 0 })
+	n.untilReady()
+}
