@@ -1,4 +1,4 @@
-package worker
+package worker_test
 
 import (
 	"context"
@@ -6,16 +6,24 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/worker"
 )
 
 // wide has so many sequence bits that no benchmark reaches its ceiling.
-func wide() Layout {
-	return Layout{Epoch: twitterEpoch, Unit: time.Millisecond, TimeBits: 41, WorkerBits: 2, SequenceBits: 20}
+func wide() worker.Layout {
+	l := worker.Leaf()
+	l.WorkerBits, l.SequenceBits = 2, 20
+	return l
 }
 
-func benchGenerator(b *testing.B, l Layout) *Generator {
+// benchGenerator is as a node has it: on the issuing clock, with Leaf's rule.
+func benchGenerator(b *testing.B, l worker.Layout) *worker.Generator {
 	b.Helper()
-	g, err := NewGenerator(GeneratorConfig{Layout: l, Worker: 1, Clock: systemClock{}, Rollback: leafRule{}})
+	g, err := worker.NewGenerator(worker.GeneratorConfig{
+		Layout: l, Worker: 1, Clock: timeguard.NewIssuing(timeguard.System()), Rollback: timeguard.LeafRule{},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -60,14 +68,14 @@ func BenchmarkReserve64(b *testing.B) {
 // The two below run at the ceiling of the default layout and tell what part of
 // 4,096 IDs a millisecond they reach, and the CPU time an ID costs.
 func BenchmarkCeiling(b *testing.B) {
-	g, ctx := benchGenerator(b, Leaf()), context.Background()
+	g, ctx := benchGenerator(b, worker.Leaf()), context.Background()
 	atCeiling(b, func() error { _, err := g.Next(ctx); return err })
 }
 
 // BenchmarkCeilingSpinning is the same with the wait that most generators in
 // the field have: reading the clock until it moves.
 func BenchmarkCeilingSpinning(b *testing.B) {
-	g := benchGenerator(b, Leaf())
+	g := benchGenerator(b, worker.Leaf())
 	atCeiling(b, func() error {
 		for {
 			run, _, err := g.Try(1, false)
