@@ -31,8 +31,9 @@ build: ## bin/flaked: static, stamped with the version from git
 define RUN_HELP
 
   In another terminal:
-    printf 'GET\nQUIT\n' | nc 127.0.0.1 7609     one ID
-    redis-cli -p 7609 GET orders                 the same, as Redis clients ask
+    printf 'GET\n' | nc -N 127.0.0.1 7609      one ID
+    telnet 127.0.0.1 7609                      type GET, GET 5, HELP
+    bin/flaked status                          who holds which worker
 
   Ctrl-C stops flaked. ZooKeeper stays up:
     scripts/zk-dev.sh stop            ends it; the next `make run` goes on where this one stopped
@@ -51,8 +52,8 @@ run: build ## one node on a local ZooKeeper; Ctrl-C stops it. ARGS='--flag ...' 
 	printf '%s\n' "$$RUN_HELP"
 	# exec: nothing stands between Ctrl-C and flaked. (ZooKeeper does not hear it,
 	# it has a session of its own.)
-	exec bin/flaked serve --zk "$$FLAKED_ZK" --cluster dev --bootstrap \
-	  --heartbeat 500ms --settle 300ms --state-dir "$$state" $(ARGS)
+	exec bin/flaked serve --zk "$$FLAKED_ZK" --bootstrap \
+	  --heartbeat 200ms --settle 500ms --state-dir "$$state" $(ARGS)
 
 .PHONY: test
 test: ## everything, with the race detector, against a real ZooKeeper. PKG=./worker for a part

@@ -145,13 +145,17 @@ func (n *Node) beat(ctx context.Context) error {
 		n.noteStore(err)
 		return nil
 	}
-	if err := n.acknowledged(beat, report); err != nil {
-		n.noteStore(err)
-		return nil
+	if err = n.acknowledged(beat, report); err == nil {
+		err = n.showLive(callCtx)
 	}
-	n.noteStore(n.showLive(callCtx))
-	n.judgeClock(callCtx, beat.Clock)
-	return ctx.Err()
+	if err == nil {
+		err = n.judgeClock(callCtx, beat.Clock)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	n.noteStore(err)
+	return nil
 }
 
 // acknowledged takes over what a heartbeat came to. The first that settled the

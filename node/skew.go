@@ -51,14 +51,13 @@ func (n *Node) noteVerdict(offset timeguard.Offset, v timeguard.Verdict) {
 // judgeClock is asked at every heartbeat. Three rounds in a row that most
 // voters lost us stop issuing and the bounds; a leap of the wall clock is
 // followed once they agree with it.
-func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) {
+func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	n.mu.Lock()
 	worker := n.claim.Worker
 	n.mu.Unlock()
 	peers, err := n.coord.Peers(ctx, worker)
 	if err != nil {
-		n.noteStore(err)
-		return
+		return err
 	}
 	offset, voters := compare(own, peers)
 	if ahead := n.clock.Ahead(); ahead > 0 {
@@ -66,7 +65,7 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) {
 		if v := timeguard.Judge(wall, voters, timeguard.SkewTolerance); v.Verified() && !v.Wrong() {
 			n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead", ahead.String())
 			n.clock.Confirm(ahead)
-			return // measured before the leap: the next round counts
+			return nil // measured before the leap: the next round counts
 		}
 		n.log.Warn("the wall clock has leapt ahead and nobody confirms it: going on by the monotonic clock", "ahead", ahead.String())
 	}
@@ -83,4 +82,5 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) {
 		n.log.Info("the clock is right again", "ahead_of_zookeeper", offset.Ahead.String())
 	}
 	n.clockWrong = wrong
+	return nil
 }
