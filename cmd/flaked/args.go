@@ -44,7 +44,11 @@ func arrange(commands []*cli.Command, args []string) []string {
 	if help {
 		return append(out, "--help") // the library takes arguments beside it for topics
 	}
-	return append(append(append(out, flags...), "--"), positional...)
+	out = append(out, flags...)
+	if len(positional) > 0 {
+		out = append(append(out, "--"), positional...)
+	}
+	return out
 }
 
 func find(commands []*cli.Command, name string) *cli.Command {
@@ -86,8 +90,8 @@ func split(cmd *cli.Command, args []string) (flags, positional []string, help bo
 			flags = append(flags, arg+"="+interval)
 		case i+1 < len(args):
 			flags, i = append(flags, arg, args[i+1]), i+1
-		default:
-			flags = append(flags, arg)
+		default: // its value is missing: nothing may stand where it belongs
+			return append(flags, arg), nil, help
 		}
 	}
 	return flags, positional, help

@@ -164,6 +164,9 @@ func listValues(v *yaml.Node) ([]string, error) {
 	}
 	var values []string
 	for _, item := range items {
+		if item.Kind == yaml.AliasNode {
+			item = item.Alias
+		}
 		if item.Kind != yaml.ScalarNode || item.Tag != "!!str" {
 			return nil, fmt.Errorf("line %d: a text or a list of texts is expected", item.Line)
 		}

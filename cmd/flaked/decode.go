@@ -32,9 +32,9 @@ With -o json an ID is one object; several are one object a line:
   {"id":"...","time":"...","timestamp_ms":...,"datacenter":0,"worker":7,"sequence":0}
 
 Examples:
-  flaked decode 2071483623882690560
+  flaked decode 2071452936696786986
   flaked get 3 | flaked decode -o json
-  flaked decode --layout twitter 2071483623882690560`,
+  flaked decode --layout twitter 2071452936696786986`,
 		Flags: append([]cli.Flag{outputFlag(),
 			&cli.StringFlag{Name: "layout", Usage: "leaf, twitter, or `FIELDS` such as time=41@1ms,datacenter=5,worker=5,sequence=12,epoch=1288834974657", DefaultText: "the cluster's, or leaf", EnvVars: env("layout")},
 		}, zkFlags()...),
@@ -167,16 +167,33 @@ func decodeLayout(c *cli.Context) (worker.Layout, error) {
 		}
 		return layout, nil
 	}
+	// The environment is set for other commands too.
+	named := c.IsSet("cluster")
+	asked := c.String("zk") != os.Getenv("FLAKED_ZK") || named && c.String("cluster") != os.Getenv("FLAKED_CLUSTER")
 	if c.String("zk") == "" {
-		if c.IsSet("cluster") && c.String("cluster") != os.Getenv("FLAKED_CLUSTER") {
+		if asked {
 			return worker.Layout{}, usageError("--cluster needs --zk: where is ZooKeeper? (or give --layout)")
 		}
 		return worker.Leaf(), nil
 	}
-	ambient := c.String("zk") == os.Getenv("FLAKED_ZK") && !(c.IsSet("cluster") && c.String("cluster") != os.Getenv("FLAKED_CLUSTER"))
-	var cl coordinator.Cluster
-	err := withStore(c, func(ctx context.Context, store coordinator.Store) (err error) {
-		if ambient {
+	cl, err := clusterToDecode(c, asked)
+	switch {
+	case err == nil:
+		return worker.ParseLayout(cl.Layout)
+	case asked || c.Err() != nil:
+		return worker.Layout{}, err
+	case errors.Is(err, coordinator.ErrNoCluster) && !named:
+		return worker.Leaf(), nil // no cluster is meant, only a ZooKeeper
+	case errors.Is(err, coordinator.ErrNoCluster), errors.Is(err, coordinator.ErrUnreachable):
+		fmt.Fprintln(c.App.ErrWriter, "flaked: decoding by the default layout, leaf, as the cluster's could not be read: "+plain(err.Error()))
+		return worker.Leaf(), nil
+	}
+	return worker.Layout{}, err
+}
+
+func clusterToDecode(c *cli.Context, asked bool) (cl coordinator.Cluster, err error) {
+	err = withStore(c, func(ctx context.Context, store coordinator.Store) error {
+		if !asked {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, envLayoutTimeout)
 			defer cancel()
@@ -184,12 +201,5 @@ func decodeLayout(c *cli.Context) (worker.Layout, error) {
 		cl, err = coordinator.ReadCluster(ctx, store)
 		return err
 	})
-	if ambient && (errors.Is(err, coordinator.ErrUnreachable) || errors.Is(err, coordinator.ErrNoCluster)) && c.Err() == nil {
-		fmt.Fprintln(c.App.ErrWriter, "flaked: decoding by the default layout, leaf, as the cluster's could not be read: "+plain(err.Error()))
-		return worker.Leaf(), nil
-	}
-	if err != nil {
-		return worker.Layout{}, err
-	}
-	return worker.ParseLayout(cl.Layout)
+	return cl, err
 }

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 )
@@ -20,9 +21,10 @@ var version = "dev"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks for a clean end; the second is not ours any more,
-	// so that it ends the process at once.
-	context.AfterFunc(ctx, stop)
+	// The first signal asks for a clean end. One that comes later is not ours
+	// any more, and ends the process at once. Not the one that comes with it:
+	// timeout(1), for one, sends it to the process and then to its group.
+	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, stop) })
 	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 

@@ -49,7 +49,7 @@ func problems(r statusReport, suspect time.Duration) []string {
 		"is past its lease and may issue nothing", "are past their leases and may issue nothing",
 		"its log says why it cannot extend it")
 	add(pick(func(w workerReport) bool {
-		return live(w) && w.ReportAgeMs != nil && *w.ReportAgeMs > max(w.HeartbeatMs*3, 0)+1000 && w.HeartbeatMs > 0
+		return live(w) && w.ReportAgeMs != nil && *w.ReportAgeMs > reportPatience(w.HeartbeatMs)
 	}),
 		"is connected and has missed three heartbeats", "are connected and have missed three heartbeats",
 		"look whether the process hangs")

@@ -119,7 +119,7 @@ func presentTime(entries []coordinator.Entry, local int64) (now int64, suspect t
 		newest = max(newest, e.Stat.Mtime)
 		if e.Live && !e.Absent && e.Slot.Term > 0 {
 			live = true
-			patience = max(patience, reportPatience(e.Slot))
+			patience = max(patience, reportPatience(e.Slot.HeartbeatMs))
 		}
 	}
 	switch {
@@ -133,8 +133,7 @@ func presentTime(entries []coordinator.Entry, local int64) (now int64, suspect t
 
 // reportPatience is how old the report of a live worker may be, in ms: three
 // heartbeats, as for a vote on clocks, and a second for a reconnect.
-func reportPatience(s coordinator.Slot) int64 {
-	heartbeat := s.HeartbeatMs
+func reportPatience(heartbeat int64) int64 {
 	if heartbeat <= 0 {
 		heartbeat = coordinator.DefaultHeartbeat.Milliseconds()
 	}
@@ -187,7 +186,7 @@ func describeWorker(e coordinator.Entry, state string, now, epoch int64) workerR
 	age := max(0, now-e.Stat.Mtime)
 	w.ReportAgeMs = &age
 	// A report under a former leader was compared with another clock.
-	if state == stateLive && age <= reportPatience(s) && e.Stat.Mzxid>>32 == epoch && !s.Stopped && !s.Released {
+	if state == stateLive && age <= reportPatience(s.HeartbeatMs) && e.Stat.Mzxid>>32 == epoch && !s.Stopped && !s.Released {
 		offset := timeguard.MeasureOffset(s.Reported, s.Reported+s.RTTMs, e.Stat.Mtime)
 		ahead, uncertain := inMs(offset.Ahead), inMs(offset.Error)
 		w.offset, w.ClockOffsetMs, w.ClockErrorMs = &offset, &ahead, &uncertain

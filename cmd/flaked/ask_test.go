@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fakeNode answers each line with what reply makes of it, on one connection
+// after the other. A reply of "" closes the connection, "hang" is none.
+func fakeNode(t *testing.T, network, address string, reply func(line string) string) string {
+	t.Helper()
+	l, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			lines := bufio.NewScanner(conn)
+			for lines.Scan() {
+				text := reply(lines.Text())
+				if text == "hang" {
+					continue
+				}
+				if text == "" {
+					break
+				}
+				if _, err := io.WriteString(conn, text); err != nil {
+					break
+				}
+			}
+			conn.Close()
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		wg.Wait()
+	})
+	if network == "unix" {
+		return "unix:" + address
+	}
+	return l.Addr().String()
+}
+
+// ids answers GET and GET n as a node does.
+func ids(line string) string {
+	n := 1
+	if _, err := fmt.Sscanf(line, "GET %d", &n); err != nil && line != "GET" {
+		return "-ERR unknown command\n"
+	}
+	if n > 10_000 {
+		return "-ERR count over the limit max=10000\n"
+	}
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%d\n", 2071483623882690560+i)
+	}
+	return b.String()
+}
+
+func says(text string) func(string) string { return func(string) string { return text } }
+
+func TestGet(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		reply func(string) string
+		args  string
+		code  int
+		out   string
+		err   string
+	}{
+		{"one", ids, "get", 0, "2071483623882690560\n", ""},
+		{"one, asked for", ids, "get 1", 0, "2071483623882690560\n", ""},
+		{"three", ids, "get 3", 0, "2071483623882690560\n2071483623882690561\n2071483623882690562\n", ""},
+		{"many", ids, "get 10000", 0, "2071483623882700559\n", ""},
+		{"over the node's limit", ids, "get 10001", exitFailure, "", "answered -ERR count over the limit max=10000"},
+		{"by CRLF", says("12\r\n"), "get", 0, "12\n", ""},
+		{"not ready", says("-NOTREADY starting reason=no-worker-yet\n"), "get", exitFailure, "", "-NOTREADY starting reason=no-worker-yet: the node is starting or stopping"},
+		{"clock", says("-CLOCK behind_ms=400\n"), "get 2", exitFailure, "", "went back"},
+		{"fenced", says("-FENCED\n"), "get", exitFailure, "", "lost its worker"},
+		{"exhausted", says("-EXHAUSTED\n"), "get", exitFailure, "", "used up"},
+		{"busy", says("-BUSY too many connections\n"), "get", exitFailure, "", "limit of connections"},
+		{"no token", says("-NOAUTH authenticate first\n"), "get", exitFailure, "", "asks for a token"},
+		{"of another kind", says("-WRONGTYPE x\n"), "get", exitFailure, "", "answered -WRONGTYPE x"},
+		{"an HTTP server", says("HTTP/1.1 400 Bad Request\r\n\r\n"), "get", exitFailure, "", "which is no ID: check that it is a flaked node"},
+		{"negative", says("12\n-5\n"), "get 2", exitFailure, "", `"-5", which is no ID`},
+		{"closed at once", says(""), "get", exitUnreachable, "", "it closed the connection without an answer"},
+		{"closed in between", func(line string) string {
+			if line == "GET 3" {
+				return "1\n2\n"
+			}
+			return ""
+		}, "get 3 --timeout 300ms", exitUnreachable, "", "no answer within 300ms"},
+		{"hangs", says("hang"), "get --timeout 100ms", exitUnreachable, "", "no answer within 100ms: check that it is a flaked node"},
+		{"without an end", says(strings.Repeat("x", 2*maxReply)), "get", exitUnreachable, "", "its answer is not in short lines"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			addr := fakeNode(t, "tcp", "127.0.0.1:0", row.reply)
+			t.Setenv("FLAKED_ADDR", addr)
+			call(t, "", strings.Fields(row.args)...).wants(t, row.code, row.out, row.err)
+		})
+	}
+}
+
+func TestGetUnreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	call(t, "", "get", "--addr", addr).wants(t, exitUnreachable, "",
+		"flaked: no answer from a node at "+addr+": nobody listens there: start a node with `flaked serve`, or name another with --addr (FLAKED_ADDR)\n")
+	call(t, "", "get", "--addr", "unix:/nonexistent/sock").wants(t, exitUnreachable, "", "nobody listens there")
+	call(t, "", "get", "--addr", "no-such-host.invalid:1").wants(t, exitUnreachable, "", "check --addr (FLAKED_ADDR)")
+}
+
+func TestGetByUnixSocket(t *testing.T) {
+	addr := fakeNode(t, "unix", filepath.Join(t.TempDir(), "s"), ids)
+	call(t, "", "get", "--addr", addr).wants(t, exitOK, "2071483623882690560\n", "")
+}
+
+func TestGetInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	addr := fakeNode(t, "tcp", "127.0.0.1:0", func(string) string { cancel(); return "hang" })
+	began := time.Now()
+	callCtx(t, ctx, "", "get", "--addr", addr, "--timeout", "30s").wants(t, exitFailure, "", "flaked: interrupted\n")
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestHealthcheck(t *testing.T) {
+	for _, row := range []struct {
+		name, reply string
+		code        int
+		out, err    string
+	}{
+		{"ready", "OK\n", 0, "OK\n", ""},
+		{"not ready", "-NOTREADY settling reason=forgotten-owner\n", exitFailure, "", "flaked: not ready: -NOTREADY settling reason=forgotten-owner\n"},
+		{"something else", "hello\n", exitFailure, "", `answered "hello" to READY`},
+		{"hangs", "hang", exitUnreachable, "", "no answer within 150ms"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			asked := make(chan string, 1)
+			addr := fakeNode(t, "tcp", "127.0.0.1:0", func(line string) string { asked <- line; return row.reply })
+			call(t, "", "healthcheck", "--addr", addr, "--timeout", "150ms").wants(t, row.code, row.out, row.err)
+			if got := <-asked; got != "READY" {
+				t.Errorf("it asked %q", got)
+			}
+		})
+	}
+	call(t, "", "healthcheck", "--addr", "127.0.0.1:1").wants(t, exitUnreachable, "", "nobody listens there")
+}
+
+func TestSplitAddr(t *testing.T) {
+	for _, row := range []struct{ in, network, address, bad string }{
+		{"127.0.0.1:7609", "tcp", "127.0.0.1:7609", ""},
+		{"ids.example.com:80", "tcp", "ids.example.com:80", ""},
+		{"ids.example.com", "tcp", "ids.example.com:7609", ""},
+		{":7610", "tcp", ":7610", ""},
+		{"[::1]:7609", "tcp", "[::1]:7609", ""},
+		{"[::1]", "tcp", "[::1]:7609", ""},
+		{"::1", "tcp", "[::1]:7609", ""},
+		{"unix:/run/x.sock", "unix", "/run/x.sock", ""},
+		{"", "", "", "is not HOST:PORT"},
+		{"unix:", "", "", "begins with a slash"},
+		{"unix:x", "", "", "begins with a slash"},
+		{"http://x:1", "", "", "is not HOST:PORT"},
+		{"/run/x.sock", "", "", "is not HOST:PORT"},
+		{"a:b:c", "", "", "is not HOST:PORT"},
+		{"a:", "", "", "is not a port"},
+		{"a:70000", "", "", "is not a port"},
+		{"a b:1", "", "", "is not HOST:PORT"},
+	} {
+		network, address, err := splitAddr(row.in)
+		if row.bad == "" && (err != nil || network != row.network || address != row.address) {
+			t.Errorf("%q: %q %q %v, want %q %q", row.in, network, address, err, row.network, row.address)
+		}
+		if row.bad != "" && (err == nil || !strings.Contains(err.Error(), row.bad)) {
+			t.Errorf("%q: %v, want %q", row.in, err, row.bad)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// settings are what a command with a flag of every type sees.
+type settings struct {
+	Text   string
+	Yes    bool
+	Number int
+	Time   time.Duration
+	List   []string
+}
+
+func defaults() settings {
+	return settings{Text: "default", Number: 1, Time: time.Second, List: []string{"default"}}
+}
+
+// parse runs a command with a flag of every type and returns what it sees, or
+// the line that is said instead. The other command has flags of its own.
+func parse(t *testing.T, args ...string) (got settings, failed string) {
+	t.Helper()
+	cmd := &cli.Command{
+		Name: "try",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "text", Aliases: []string{"t"}, Value: "default", EnvVars: env("text")},
+			&cli.BoolFlag{Name: "yes", EnvVars: env("yes")},
+			&cli.IntFlag{Name: "number", Value: 1, EnvVars: env("number")},
+			&cli.DurationFlag{Name: "time", Value: time.Second, EnvVars: env("time")},
+			&cli.StringSliceFlag{Name: "list", Value: cli.NewStringSlice("default"), EnvVars: env("list")},
+			&cli.StringFlag{Name: "token-file", EnvVars: env("token-file")},
+		},
+		Action: func(c *cli.Context) error {
+			got = settings{c.String("text"), c.Bool("yes"), c.Int("number"), c.Duration("time"), c.StringSlice("list")}
+			return nil
+		},
+	}
+	other := &cli.Command{Name: "other", Subcommands: []*cli.Command{{
+		Name: "sub", Flags: []cli.Flag{&cli.DurationFlag{Name: "elsewhere"}}, Action: func(*cli.Context) error { return nil },
+	}}}
+	app := &cli.App{
+		Name: "flaked", Commands: []*cli.Command{cmd, other},
+		Writer: &bytes.Buffer{}, ErrWriter: &bytes.Buffer{}, ExitErrHandler: func(*cli.Context, error) {},
+	}
+	for _, c := range app.Commands {
+		finish(c, "flaked")
+	}
+	err := app.RunContext(t.Context(), arrange(app.Commands, append([]string{"flaked", "try"}, args...)))
+	if err != nil {
+		code, text := explain(t.Context(), err)
+		if code != exitUsage {
+			t.Errorf("exit code %d, want %d", code, exitUsage)
+		}
+		return got, text
+	}
+	return got, ""
+}
+
+func configFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "flaked.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// Flags go before the environment, that before the file, that before defaults:
+// for every type, in every combination.
+func TestConfigPrecedence(t *testing.T) {
+	sources := []struct {
+		name string
+		want settings
+		args []string
+		env  map[string]string
+		file string
+	}{
+		{name: "default", want: defaults()},
+		{name: "file", want: settings{"file", true, 2, 2 * time.Second, []string{"file", "file2"}},
+			file: "text: file\nyes: true\nnumber: 2\ntime: 2s\nlist: [file, file2]\nelsewhere: 1h\n"},
+		{name: "environment", want: settings{"env", false, 3, 3 * time.Second, []string{"env", "env2"}},
+			env: map[string]string{"TEXT": "env", "YES": "false", "NUMBER": "3", "TIME": "3s", "LIST": "env,env2"}},
+		{name: "flags", want: settings{"flag", true, 4, 4 * time.Second, []string{"flag", "flag2"}},
+			args: strings.Fields("--text flag --yes --number 4 --time 4s --list flag --list flag2")},
+	}
+	for mask := range 1 << (len(sources) - 1) {
+		want, name, args := sources[0].want, "default", []string(nil)
+		env := map[string]string{}
+		for i, s := range sources[1:] {
+			if mask&(1<<i) == 0 {
+				continue
+			}
+			want, name = s.want, name+" "+s.name
+			args = append(args, s.args...)
+			for k, v := range s.env {
+				env["FLAKED_"+k] = v
+			}
+			if s.file != "" {
+				args = append(args, "--config", configFile(t, s.file))
+			}
+		}
+		t.Run(name, func(t *testing.T) {
+			for k, v := range env {
+				t.Setenv(k, v)
+			}
+			got, failed := parse(t, args...)
+			if failed != "" || !reflect.DeepEqual(got, want) {
+				t.Errorf("%+v %s, want %+v", got, failed, want)
+			}
+		})
+	}
+}
+
+// Each setting is looked for by itself, and under the short name as well.
+func TestConfigMixed(t *testing.T) {
+	t.Setenv("FLAKED_CONFIG", configFile(t, "# a comment\ntext: file\nnumber: 2\ntime: \"2s\"\nlist: one\n"))
+	t.Setenv("FLAKED_NUMBER", "3")
+	t.Setenv("FLAKED_TIME", "") // not set
+	got, failed := parse(t, "-t", "flag")
+	want := settings{"flag", false, 3, 2 * time.Second, []string{"one"}}
+	if failed != "" || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v %s, want %+v", got, failed, want)
+	}
+}
+
+func TestConfigFile(t *testing.T) {
+	for _, row := range []struct{ name, text, want string }{
+		{"empty", "", ""},
+		{"only comments", "# nothing yet\n", ""},
+		{"null", "null\n", ""},
+		{"anchors", "text: &a one\nlist: [*a]\n", ""},
+		{"of another command", "elsewhere: 1h\n", ""},
+		{"of another command, wrong", "elsewhere: soon\n", `line 1: elsewhere: "soon" is not a duration`},
+		{"unknown", "text: x\nnope: 1\n", `line 2: nope: there is no such setting`},
+		{"misspelt", "txet: x\n", "line 1: txet: there is no such setting; did you mean text?"},
+		{"with dashes", "--text: x\n", "line 1: --text: there is no such setting; did you mean text?"},
+		{"help", "help: true\n", "line 1: help: there is no such setting"},
+		{"another file", "config: x.yaml\n", "line 1: config: there is no such setting"},
+		{"a secret", "token: abc\n", "line 1: token: secrets are not taken from here: put it into a file of its own and name that with token-file"},
+		{"twice", "text: a\ntext: b\n", "line 2: text is on line 1 already"},
+		{"number for text", "text: 12\n", `line 1: text: "12" is not a text: put it into quotes`},
+		{"bool for text", "text: yes\n", ""}, // YAML 1.2: a text
+		{"true for text", "text: true\n", `"true" is not a text`},
+		{"null for text", "text:\n", `line 1: text: "" is not a text`},
+		{"text for bool", "yes: maybe\n", `line 1: yes: "maybe" is not true or false`},
+		{"number for bool", "yes: 1\n", `"1" is not true or false`},
+		{"text for number", "number: many\n", `line 1: number: "many" is not a whole number`},
+		{"quoted number", "number: \"2\"\n", `"2" is not a whole number`},
+		{"fraction", "number: 1.5\n", `"1.5" is not a whole number`},
+		{"too large", "number: 99999999999999999999\n", `is not a whole number`},
+		{"number for time", "time: 5\n", `line 1: time: "5" is not a duration such as 500ms`},
+		{"zero time", "time: 0\n", ""},
+		{"list for text", "text: [a]\n", "line 1: text: one value is expected, not a list"},
+		{"mapping for text", "text: {a: b}\n", "line 1: text: one value is expected"},
+		{"mapping for list", "list: {a: b}\n", "a text or a list of texts is expected"},
+		{"numbers in list", "list:\n  - a\n  - 1\n", "line 3: a text or a list of texts is expected"},
+		{"a list", "- text\n", "line 1: lines such as `zk: host:2181` are expected"},
+		{"two documents", "text: a\n---\ntext: b\n", "more than one document"},
+		{"no YAML", "text: [a\n", "yaml: "},
+		{"binary", "\x00\x01", "yaml: "},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			file := configFile(t, row.text)
+			_, failed := parse(t, "--config", file)
+			if row.want == "" && failed != "" || !strings.Contains(failed, row.want) {
+				t.Fatalf("%q, want %q", failed, row.want)
+			}
+			if row.want != "" && (!strings.Contains(failed, file+": ") || !strings.HasSuffix(failed, "(see flaked try --help)")) {
+				t.Errorf("%q names no file, or no help", failed)
+			}
+		})
+	}
+	_, failed := parse(t, "--config", "/nonexistent/flaked.yaml")
+	if want := "--config: open /nonexistent/flaked.yaml: no such file"; !strings.Contains(failed, want) {
+		t.Errorf("%q, want %q", failed, want)
+	}
+}
+
+// A file for `serve` does for the other commands as well.
+func TestOneFileForAllCommands(t *testing.T) {
+	file := configFile(t, "zk: 127.0.0.1:1\ncluster: prod\nlisten: [127.0.0.1:7609]\nlayout: twitter\naddr: 127.0.0.1:1\n")
+	call(t, "", "decode", "--config", file, "4096").wants(t, exitOK, "2010-11-04T01:42:54.657Z", "")
+	call(t, "", "get", "--config", file).wants(t, exitUnreachable, "", "127.0.0.1:1")
+	call(t, "", "status", "--config", file, "--zk-session-timeout", "500ms").wants(t, exitUnreachable, "", "ZooKeeper cannot be reached")
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+	"go.uber.org/goleak"
+
+	"github.com/flaked/flaked/internal/zktest"
+)
+
+// TestMain begins with an environment that sets no flags.
+func TestMain(m *testing.M) {
+	for _, e := range os.Environ() {
+		name, _, _ := strings.Cut(e, "=")
+		switch name {
+		case "FLAKED_TEST_ZK", "FLAKED_ZK_CLASSPATH", "FLAKED_ZK_JAVA": // zktest's
+		default:
+			if strings.HasPrefix(name, "FLAKED_") {
+				os.Unsetenv(name)
+			}
+		}
+	}
+	zktest.Main(m)
+}
+
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// call runs a command line, without the program's name, to its end.
+func call(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
+	return callCtx(t, t.Context(), stdin, args...)
+}
+
+func callCtx(t *testing.T, ctx context.Context, stdin string, args ...string) result {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, append([]string{"flaked"}, args...), strings.NewReader(stdin), &stdout, &stderr)
+	if err := goleak.Find(before); err != nil {
+		t.Errorf("flaked %s left goroutines: %v", strings.Join(args, " "), err)
+	}
+	return result{code, stdout.String(), stderr.String()}
+}
+
+// wants checks an exit code, and texts in the outputs: "" means that there is
+// to be nothing.
+func (r result) wants(t *testing.T, code int, stdout, stderr string) {
+	t.Helper()
+	if r.code != code {
+		t.Errorf("exit code %d, want %d", r.code, code)
+	}
+	for _, o := range []struct{ name, got, want string }{{"stdout", r.stdout, stdout}, {"stderr", r.stderr, stderr}} {
+		if o.want == "" && o.got != "" || !strings.Contains(o.got, o.want) {
+			t.Errorf("%s:\n%s\nwant: %q", o.name, o.got, o.want)
+		}
+	}
+	if r.stderr != "" && !strings.HasPrefix(r.stderr, "flaked: ") {
+		t.Errorf("stderr does not begin with flaked: %q", r.stderr)
+	}
+	if t.Failed() {
+		t.Logf("%+v", r)
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	for _, row := range []struct {
+		args string
+		want string
+	}{
+		{"statsu", `there is no command "statsu"; did you mean "status"? (see flaked --help)`},
+		{"xyzzy", `there is no command "xyzzy" (see flaked --help)`},
+		{"--nope", `there is no flag --nope (see flaked --help)`},
+		{"--zk h status", "--zk comes after a command, as in `flaked serve --zk`"},
+		{"status --nope", `there is no flag --nope (see flaked status --help)`},
+		{"status --clutser x", `there is no flag --clutser; did you mean --cluster?`},
+		{"status --zk", `--zk needs a value`},
+		{"status", `where is ZooKeeper? give --zk HOST:PORT or set FLAKED_ZK (see flaked status --help)`},
+		{"status extra --zk h", `no arguments are expected, and there is "extra"`},
+		{"status --zk h -o xml", `--output: "xml" is not table, wide or json`},
+		{"status --zk h:0", `connect string "h:0": host "h:0": port "0" is not between 1 and 65535`},
+		{"status --zk zk://h", `no scheme is expected`},
+		{"status --zk h --cluster a/b", `cluster name "a/b"`},
+		{"status --zk h --zk-session-timeout 6", `--zk-session-timeout: "6" is not a duration such as 500ms`},
+		{"status --zk h --zk-tls=maybe", `--zk-tls: "maybe" is not true or false`},
+		{"status --zk h --watch 1ms", `--watch: every 1ms is too often`},
+		{"status --zk h -o json --output json", `two forms of the same flag`},
+		{"get 0", `how many? "0" is not a whole number from 1 on (see flaked get --help)`},
+		{"get -5", `how many? "-5"`},
+		{"get x", `how many? "x"`},
+		{"get 1 2", `one number is expected`},
+		{"get --addr 1.2.3.4:99999", `"99999" is not a port`},
+		{"get --addr unix:run", `begins with a slash`},
+		{"get --timeout 0s", `--timeout: 0s is no time`},
+		{"get --timeout=-1s", `--timeout: -1s is no time`},
+		{"decode --layout x", `--layout: bad layout: "x" is not a preset`},
+		{"decode --cluster x 1", `--cluster needs --zk`},
+		{"cluster inti", `there is no command "inti"; did you mean "init"? (see flaked cluster --help)`},
+		{"cluster init --zk h --layout worker=99", `--layout: bad layout`},
+		{"cluster init --zk h --datacenter 1", `datacenter 1 does not fit into 0 bits`},
+		{"cluster init --zk h --lease 0s", `a lease of 0s`},
+		{"cluster init --zk h --datacenter x", `--datacenter: "x" is not a whole number`},
+		{"state shwo", `there is no command "shwo"; did you mean "show"?`},
+		{"version x", `no arguments are expected`},
+		{"serve x", `no arguments`},
+		{"help xyzzy", `there is no command "xyzzy"`},
+	} {
+		t.Run(row.args, func(t *testing.T) {
+			r := call(t, "", strings.Fields(row.args)...)
+			r.wants(t, exitUsage, "", row.want)
+			if n := strings.Count(r.stderr, "\n"); n != 1 {
+				t.Errorf("%d lines on stderr, want one", n)
+			}
+			if !strings.Contains(r.stderr, "--help)") {
+				t.Error("no hint at the help")
+			}
+		})
+	}
+}
+
+func TestBadEnvironment(t *testing.T) {
+	t.Setenv("FLAKED_ZK_SESSION_TIMEOUT", "soon")
+	call(t, "", "status", "--zk", "h").wants(t, exitUsage, "", `environment variable FLAKED_ZK_SESSION_TIMEOUT: "soon" is not a duration`)
+}
+
+// An empty variable is one that is not set.
+func TestEmptyEnvironment(t *testing.T) {
+	t.Setenv("FLAKED_ZK", "")
+	t.Setenv("FLAKED_CLUSTER", "")
+	t.Setenv("FLAKED_OUTPUT", "")
+	call(t, "", "decode", "4096").wants(t, exitOK, "2010-11-04T01:42:54.657Z", "")
+	call(t, "", "status").wants(t, exitUsage, "", "where is ZooKeeper?")
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range []string{"", "--help", "-h", "help"} {
+		call(t, "", strings.Fields(args)...).wants(t, exitOK, "BEGIN WITH\n   flaked serve --dev", "")
+	}
+	for _, args := range []string{"cluster", "cluster --help", "help cluster", "cluster help"} {
+		call(t, "", strings.Fields(args)...).wants(t, exitOK, "flaked cluster - make a cluster", "")
+	}
+	for _, args := range []string{"get --help", "get 5 -h", "help get", "get --addr x --help"} {
+		call(t, "", strings.Fields(args)...).wants(t, exitOK, "flaked get - print new IDs", "")
+	}
+	call(t, "", "help", "cluster", "init").wants(t, exitOK, "flaked cluster init - ", "")
+}
+
+func walk(commands []*cli.Command, path string, f func(path string, c *cli.Command)) {
+	for _, c := range commands {
+		f(path+" "+c.Name, c)
+		walk(c.Subcommands, path+" "+c.Name, f)
+	}
+}
+
+// What every command and every flag is to have.
+func TestEveryCommand(t *testing.T) {
+	app := newApp(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
+	walk(app.Commands, "flaked", func(path string, c *cli.Command) {
+		help := c.CustomHelpTemplate
+		if c.Usage == "" || len(c.Subcommands) == 0 && c.Description == "" {
+			t.Errorf("%s: not described", path)
+		}
+		if len(c.Flags) > 0 && !strings.Contains(help, "\n  "+path+" ") {
+			t.Errorf("%s: no example", path)
+		}
+		for line := range strings.Lines(help) {
+			if n := len(strings.TrimRight(line, "\n")); n > 100 {
+				t.Errorf("%s: a line of %d columns in the help: %s", path, n, line)
+			}
+		}
+		for _, f := range c.Flags {
+			name := f.Names()[0]
+			if name == "help" {
+				continue
+			}
+			doc := f.(cli.DocGenerationFlag)
+			if doc.GetUsage() == "" {
+				t.Errorf("%s --%s: not described", path, name)
+			}
+			if got := doc.GetEnvVars(); len(got) != 1 || got[0] != envName(name) {
+				t.Errorf("%s --%s: environment %q, want %s", path, name, got, envName(name))
+			}
+			switch name {
+			case "port", "service-host", "service-port":
+				t.Errorf("%s --%s: Kubernetes sets %s", path, name, envName(name))
+			}
+		}
+	})
+}
+
+func TestArrange(t *testing.T) {
+	commands := newApp(nil, nil, nil).Commands
+	for _, row := range []struct{ in, want string }{
+		{"", ""},
+		{"decode 1 -o json 2", "decode -o json -- 1 2"},
+		{"decode 1 -o=json", "decode -o=json -- 1"},
+		{"decode -o json -- -1", "decode -o json -- -1"},
+		{"decode -1", "decode -- -1"},
+		{"decode -", "decode -- -"},
+		{"get 5 --addr x", "get --addr x -- 5"},
+		{"get --nope 5", "get --nope -- 5"},
+		{"get --addr", "get --addr"},
+		{"get 5 --addr", "get --addr"},
+		{"status --watch", "status --watch=2s"},
+		{"status --watch 5s -o wide", "status --watch=5s -o wide"},
+		{"status --watch 5", "status --watch=5s"},
+		{"status --watch -o wide", "status --watch=2s -o wide"},
+		{"status --watch=1s", "status --watch=1s"},
+		{"status --zk-tls extra", "status --zk-tls -- extra"},
+		{"cluster init --zk h x", "cluster init --zk h -- x"},
+		{"cluster nope -o json", "cluster nope -o json"},
+		{"nope -o json", "nope -o json"},
+		{"--version", "--version"},
+		{"help", "--help"},
+		{"help get", "get --help"},
+		{"help cluster init", "cluster init --help"},
+		{"cluster help init", "cluster init --help"},
+		{"decode help", "decode -- help"},
+		{"get 5 --help", "get --help"},
+	} {
+		got := arrange(commands, append([]string{"flaked"}, strings.Fields(row.in)...))
+		if s := strings.Join(got[1:], " "); s != row.want {
+			t.Errorf("%q: %q, want %q", row.in, s, row.want)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for _, args := range []string{"version", "--version"} {
+		call(t, "", args).wants(t, exitOK, "flaked dev\ngo1", "")
+	}
+}

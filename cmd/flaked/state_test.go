@@ -1,0 +1,173 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/localcache"
+)
+
+// stateDir is a state directory with a record in it.
+func stateDir(t *testing.T, rec localcache.Record) (string, *localcache.Cache) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "state")
+	cache, err := localcache.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cache.Close() })
+	if _, err := cache.Save(rec); err != nil {
+		t.Fatal(err)
+	}
+	return dir, cache
+}
+
+func exampleRecord() localcache.Record {
+	return localcache.Record{
+		ClusterName: "prod", ClusterUUID: "c1", EpochMs: 1288834974657, Layout: "time=41@1ms",
+		Node: "n1", Worker: 7, Term: 3, Nonce: "secret", Settled: true,
+		Lo: 1795196800000, M: 1795196812128, H: 1795200000000, ServedMs: 65_000,
+	}
+}
+
+func TestStateShow(t *testing.T) {
+	dir, cache := stateDir(t, exampleRecord())
+	held := call(t, "", "state", "show", "--state-dir", dir)
+	held.wants(t, exitOK, "worker              7\n", "")
+	if runtime.GOOS == "linux" {
+		held.wants(t, exitOK, "in use              yes, by a running node\n", "")
+	}
+	cache.Close()
+
+	r := call(t, "", "state", "show", "--state-dir", dir)
+	for _, want := range []string{
+		"directory           " + dir + "\n", "status              a node's record\n",
+		"fingerprint         matches this machine and file\n", "cluster             prod (c1)\n",
+		"term                3\n", "settled             yes, it may start without ZooKeeper\n",
+		"stopped             no, it runs, or ended without a clean stop\n",
+		"reserved bound (M)  2026-11-20T17:46:52.128Z (", "has served for      1m5s\n", "generation          2\n",
+	} {
+		r.wants(t, exitOK, want, "")
+	}
+	if strings.Contains(r.stdout, "secret") {
+		t.Error("it shows the nonce")
+	}
+}
+
+func TestStateShowJSONGolden(t *testing.T) {
+	dir, cache := stateDir(t, exampleRecord())
+	cache.Close()
+	r := call(t, "", "state", "show", "--state-dir", dir, "-o", "json")
+	want := `{
+  "dir": ` + quoted(dir) + `,
+  "status": "record",
+  "locked": false,
+  "damaged": false,
+  "reason": "",
+  "fingerprint_changed": [],
+  "record": {
+    "cluster": "prod",
+    "cluster_uuid": "c1",
+    "layout": "time=41@1ms",
+    "datacenter": 0,
+    "node": "n1",
+    "worker": 7,
+    "term": 3,
+    "grant_pending": false,
+    "settled": true,
+    "stopped": false,
+    "lo_ms": 1795196800000,
+    "m_ms": 1795196812128,
+    "h_ms": 1795200000000,
+    "served_ms": 65000,
+    "generation": 2
+  }
+}
+`
+	if r.code != 0 || r.stdout != want {
+		t.Errorf("%d\n%s\nwant\n%s", r.code, r.stdout, want)
+	}
+}
+
+func quoted(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}
+
+func TestStateShowOtherwise(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	call(t, "", "state", "show", "--state-dir", none).wants(t, exitFailure, "", "no node has left its state in "+none)
+
+	released, cache := stateDir(t, exampleRecord())
+	if err := cache.Invalidate(); err != nil {
+		t.Fatal(err)
+	}
+	cache.Close()
+	call(t, "", "state", "show", "--state-dir", released).wants(t, exitOK, "released: the node gave its worker back", "")
+
+	file := filepath.Join(released, "flaked.state")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	copied := filepath.Join(t.TempDir(), "copy")
+	if err := os.Mkdir(copied, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(copied, "flaked.state"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	call(t, "", "state", "show", "--state-dir", copied).wants(t, exitOK, "fingerprint         differs (inode", "")
+
+	half := append(make([]byte, 4096), text[4096:]...)
+	if err := os.WriteFile(file, half, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	call(t, "", "state", "show", "--state-dir", released).wants(t, exitDegraded, "damaged             block 0", "a copy of the record is lost; the other will do")
+
+	if err := os.WriteFile(file, text[:100], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := call(t, "", "state", "show", "--state-dir", released, "-o", "json")
+	r.wants(t, exitDegraded, `"record": null`, "the state is lost, and a node started here will be a new one: the state file has 100 bytes")
+
+	if err := os.WriteFile(none, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	call(t, "", "state", "show", "--state-dir", none).wants(t, exitFailure, "", "state directory refused")
+}
+
+func TestStateRowsOfAPendingGrant(t *testing.T) {
+	rec := exampleRecord()
+	rec.PendingTerm, rec.PendingNonce = 4, "x"
+	rows := stateRows(reportState("/d", localcache.Loaded{Status: localcache.StatusRecord, Record: rec}, false), time.UnixMilli(rec.Lo))
+	for _, r := range rows {
+		if r[0] == "term" && r[1] != "3, and the next one asked for" {
+			t.Errorf("%q", r[1])
+		}
+	}
+}
+
+func TestDefaultStateDir(t *testing.T) {
+	if os.Geteuid() == 0 {
+		if got := defaultStateDir(); got != "/var/lib/flaked" {
+			t.Errorf("%q", got)
+		}
+		return
+	}
+	t.Setenv("XDG_STATE_HOME", "/x")
+	if got := defaultStateDir(); got != "/x/flaked" {
+		t.Errorf("%q", got)
+	}
+	t.Setenv("XDG_STATE_HOME", "relative")
+	t.Setenv("HOME", "/home/me")
+	if got := defaultStateDir(); got != "/home/me/.local/state/flaked" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,333 @@
+package main
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+)
+
+// t0 is the leader's now in these tests.
+const t0 = int64(1795196809000)
+
+const hour = int64(time.Hour / time.Millisecond)
+
+func exampleCluster() coordinator.Cluster {
+	return coordinator.Cluster{
+		UUID: "c1", Layout: "time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657",
+		Slots: 1024, LeaseMs: 24 * hour, SettleMs: 12_000, Used: 63, Settled: true,
+	}
+}
+
+// liveEntry is a healthy worker whose record was written age ms ago.
+func liveEntry(worker int, age int64, change ...func(*coordinator.Entry)) coordinator.Entry {
+	e := coordinator.Entry{
+		Worker: worker, Live: true,
+		Slot: coordinator.Slot{
+			Node: "n1", Term: 3, Nonce: "x", H: t0 + hour, Settled: true, Reported: t0 - age + 1, HeartbeatMs: 3000, State: "serving",
+			Labels: coordinator.Labels{Name: "api", Host: "h1", PID: 42, Address: "10.0.0.1:7609", Version: "1.2.3"},
+		},
+		Stat: coordinator.Stat{Mtime: t0 - age, Mzxid: 1 << 32, Version: 9},
+	}
+	for _, f := range change {
+		f(&e)
+	}
+	return e
+}
+
+func dead(e *coordinator.Entry)    { e.Live = false }
+func expired(e *coordinator.Entry) { e.Slot.H = t0 - 1 }
+func stopped(e *coordinator.Entry) { e.Live, e.Slot.Stopped, e.Slot.State = false, true, "stopped" }
+func released(e *coordinator.Entry) {
+	e.Live, e.Slot.Released, e.Slot.State = false, true, "released"
+}
+
+func local(ms int64) time.Time { return time.UnixMilli(ms) }
+
+func TestStates(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		entry coordinator.Entry
+		want  string // "" for not shown
+		wrong string // part of the problem, "" for none
+	}{
+		{"live", liveEntry(0, 0), "live", ""},
+		{"detached", liveEntry(0, 0, dead), "detached", "worker 0 (api) is detached"},
+		{"detached, lease over", liveEntry(0, 0, dead, expired), "free", ""},
+		{"stopped", liveEntry(0, 0, stopped), "stopped", ""},
+		{"stopped, lease over", liveEntry(0, 0, stopped, expired), "free", ""},
+		{"released", liveEntry(0, 0, released, expired), "free", ""},
+		{"released ahead", liveEntry(0, 0, released), "cooling", ""},
+		{"never held", coordinator.Entry{Slot: coordinator.Slot{Released: true}}, "", ""},
+		{"absent", coordinator.Entry{Absent: true, Slot: coordinator.Slot{Term: -1}}, "lost", "worker 0 has no record in ZooKeeper"},
+		{"unreadable", coordinator.Entry{Slot: coordinator.Slot{Term: -1}}, "lost", "has no record"},
+		{"unreadable, live", coordinator.Entry{Live: true, Slot: coordinator.Slot{Term: -1}}, "lost", "has no record"},
+		{"kept for a lost owner", coordinator.Entry{Slot: coordinator.Slot{Lost: true, H: t0 + hour}}, "lost", "has no record"},
+		{"kept until now", coordinator.Entry{Slot: coordinator.Slot{Lost: true, H: t0 - 1}}, "", ""},
+		{"refusing", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" }), "live", "worker 0 (api) refuses to serve"},
+		{"settling", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "settling" }), "live", ""},
+		{"past its lease", liveEntry(0, 0, expired), "live", "worker 0 (api) is past its lease"},
+		{"clock ahead", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported += 600 }), "live", "has a clock more than 500 ms off"},
+		{"clock behind", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 600 }), "live", "has a clock more than 500 ms off"},
+		{"clock within", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported += 490 }), "live", ""},
+		{"clock uncertain", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 600; e.Slot.RTTMs = 1200 }), "live", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := assess("prod", exampleCluster(), []coordinator.Entry{row.entry}, local(t0))
+			state := ""
+			if len(r.Workers) > 0 {
+				state = r.Workers[0].State
+			}
+			if state != row.want {
+				t.Errorf("state %q, want %q", state, row.want)
+			}
+			got := joinProblems(r.Summary.Problems)
+			if row.wrong == "" && got != "" || !strings.Contains(got, row.wrong) {
+				t.Errorf("problems %q, want %q", got, row.wrong)
+			}
+			if r.Summary.Degraded != (row.wrong != "") {
+				t.Errorf("degraded: %v", r.Summary.Degraded)
+			}
+			s := r.Summary
+			if sum := s.Live + s.Detached + s.Stopped + s.Cooling + s.Lost + s.Free; sum != s.Slots {
+				t.Errorf("the states add up to %d of %d", sum, s.Slots)
+			}
+		})
+	}
+}
+
+func TestClusterProblems(t *testing.T) {
+	many := func(n int, change ...func(*coordinator.Entry)) (entries []coordinator.Entry) {
+		for w := range n {
+			entries = append(entries, liveEntry(w, 0, change...))
+		}
+		return entries
+	}
+	frozen := exampleCluster()
+	frozen.FrozenUntil, frozen.FrozenUsed = t0+hour, 41
+	thawed := exampleCluster()
+	thawed.FrozenUntil, thawed.FrozenUsed = t0, 41
+	small := exampleCluster()
+	small.Slots = 20
+	ahead := func(e *coordinator.Entry) { e.Slot.Reported += 9000 }
+	for _, row := range []struct {
+		name    string
+		cluster coordinator.Cluster
+		entries []coordinator.Entry
+		now     int64
+		want    string
+	}{
+		{"nothing there", exampleCluster(), nil, t0, ""},
+		{"frozen", frozen, nil, t0, "registration is frozen for workers 0 to 41 until 2026-11-20T18:46:49Z"},
+		{"freeze over", thawed, nil, t0, ""},
+		{"5 % free", small, many(19), t0, ""},
+		{"none free", small, many(20), t0, "0 of 20 workers are free"},
+		{"many detached", exampleCluster(), many(7, dead), t0, "7 workers (0, 1, 2, 3, 4, ...) are detached"},
+		{"leader's clock", exampleCluster(), many(3, ahead), t0, "3 workers (0, 1, 2) have clocks more than 500 ms off that of ZooKeeper's leader: most of them are, so check the clock of ZooKeeper's leader first"},
+		{"one clock of three", exampleCluster(), append(many(2), liveEntry(2, 0, ahead)), t0, "worker 2 (api) has a clock more than 500 ms off that of ZooKeeper's leader: check its time"},
+		{"one is silent", exampleCluster(), append(many(2), liveEntry(2, 10_001)), t0, "worker 2 (api) is connected and has missed three heartbeats"},
+		{"one is a little late", exampleCluster(), append(many(2), liveEntry(2, 10_000)), t0, ""},
+		{"this clock is ahead", exampleCluster(), many(2), t0 + hour, "the newest report is 1h0m old by this machine's clock"},
+		{"this clock is behind", exampleCluster(), many(2), t0 - hour, ""},
+		{"all is quiet, and long ago", exampleCluster(), many(2, stopped), t0 + hour/2, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got := joinProblems(assess("prod", row.cluster, row.entries, local(row.now)).Summary.Problems)
+			if row.want == "" && got != "" || !strings.Contains(got, row.want) {
+				t.Errorf("%q, want %q", got, row.want)
+			}
+		})
+	}
+}
+
+func TestPresentTime(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		entries []coordinator.Entry
+		local   int64
+		now     int64
+		suspect time.Duration
+	}{
+		{"no records", nil, t0, t0, 0},
+		{"between heartbeats", []coordinator.Entry{liveEntry(0, 2000)}, t0, t0, 0},
+		{"behind", []coordinator.Entry{liveEntry(0, 0)}, t0 - 5000, t0, 0},
+		{"just within", []coordinator.Entry{liveEntry(0, 0)}, t0 + 10_000, t0 + 10_000, 0},
+		{"ahead", []coordinator.Entry{liveEntry(0, 0)}, t0 + 10_001, t0, 10_001 * time.Millisecond},
+		{"nobody live", []coordinator.Entry{liveEntry(0, 0, dead)}, t0 + hour, t0 + hour, 0},
+		{"nobody live, behind", []coordinator.Entry{liveEntry(0, 0, dead)}, t0 - hour, t0, 0},
+	} {
+		now, suspect := presentTime(row.entries, row.local)
+		if now != row.now || suspect != row.suspect {
+			t.Errorf("%s: %d %v, want %d %v", row.name, now-t0, suspect, row.now-t0, row.suspect)
+		}
+	}
+}
+
+// An offset is shown where it means something.
+func TestOffsets(t *testing.T) {
+	other := func(e *coordinator.Entry) { e.Stat.Mzxid = 2 << 32 }
+	for _, row := range []struct {
+		name    string
+		entries []coordinator.Entry
+		want    []any // ms, nil for none
+	}{
+		{"of live ones", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0, dead), liveEntry(2, 0, stopped)}, []any{1.0, nil, nil}},
+		{"with half the round trip", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 4; e.Slot.RTTMs = 5 })}, []any{-0.5}},
+		{"not of old reports", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 10_001)}, []any{1.0, nil}},
+		{"not of a former leader's", []coordinator.Entry{liveEntry(0, 2000), liveEntry(1, 0, other)}, []any{nil, 1.0}},
+		{"none reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported = 0 })}, []any{nil}},
+	} {
+		var got []any
+		for _, w := range assess("prod", exampleCluster(), row.entries, local(t0)).Workers {
+			if w.ClockOffsetMs == nil {
+				got = append(got, nil)
+			} else {
+				got = append(got, *w.ClockOffsetMs)
+			}
+		}
+		if !reflect.DeepEqual(got, row.want) {
+			t.Errorf("%s: %v, want %v", row.name, got, row.want)
+		}
+	}
+}
+
+func exampleReport() statusReport {
+	return assess("prod", exampleCluster(), []coordinator.Entry{
+		liveEntry(7, 1200), liveEntry(8, 61_000, dead, func(e *coordinator.Entry) { e.Slot.Name = "\x1b[2Jx" }),
+		liveEntry(9, 5*hour, stopped, func(e *coordinator.Entry) { e.Slot.Address = "" }), liveEntry(10, 5*hour, released, expired),
+	}, local(t0))
+}
+
+func TestStatusTableGolden(t *testing.T) {
+	var b bytes.Buffer
+	if err := printStatus(&b, exampleReport(), false, false); err != nil {
+		t.Fatal(err)
+	}
+	want := `WORKER  NAME   ADDRESS        STATE     REPORT  OFFSET  LEASE  TERM  VERSION
+     7  api    10.0.0.1:7609  live      1.2s    +1ms    1h0m   3     1.2.3
+     8  ` + "\ufffd" + `[2Jx  10.0.0.1:7609  detached  1m1s    -       1h0m   3     1.2.3
+     9  api    -              stopped   5h0m    -       1h0m   3     1.2.3
+
+cluster prod (c1), layout time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657
+3 of 1024 workers held: 1 live, 1 detached, 1 stopped; 0 cooling, 0 lost, 1021 free; 4 ever used
+1 free worker that was held before is not shown (-o wide shows it)
+`
+	if b.String() != want {
+		t.Errorf("\n%s\nwant\n%s", b.String(), want)
+	}
+	b.Reset()
+	if err := printStatus(&b, exampleReport(), true, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"VERSION  PHASE     SETTLED  NODE  HOST  PID\n", "\x1b[32mlive\x1b[0m", "\x1b[31mdetached\x1b[0m", "\x1b[33mstopped\x1b[0m", "\x1b[2mfree\x1b[0m",
+		"1.2.3    released  true     n1    h1    42\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+func TestOffsetCell(t *testing.T) {
+	for ms, want := range map[float64]string{0: "0ms", 1: "+1ms", -0.5: "-0.5ms", 9999: "+9999ms", 10_000: "+10s", -3_600_000: "-1h0m"} {
+		if got := offsetCell(&ms); got != want {
+			t.Errorf("%v: %q, want %q", ms, got, want)
+		}
+	}
+	if got := offsetCell(nil); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+// The shape that scripts rely on, whole.
+func TestStatusJSONGolden(t *testing.T) {
+	var b bytes.Buffer
+	r := assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(7, 1200), liveEntry(10, 5*hour, released, expired, func(e *coordinator.Entry) {
+		e.Slot.Labels, e.Slot.Reported, e.Slot.Node = coordinator.Labels{}, 0, ""
+	})}, local(t0))
+	r.Summary.Problems = append(r.Summary.Problems, "a <problem>")
+	if err := printJSON(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	if b.String() != statusGolden {
+		t.Errorf("\n%s\nwant\n%s", b.String(), statusGolden)
+	}
+}
+
+const statusGolden = `{
+  "cluster": {
+    "name": "prod",
+    "uuid": "c1",
+    "layout": "time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657",
+    "slots": 1024,
+    "datacenter": 0,
+    "lease_ms": 86400000,
+    "settle_ms": 12000,
+    "settled": true,
+    "frozen": false,
+    "frozen_until_ms": 0,
+    "frozen_used": 0,
+    "ids_end_ms": 3487858230209
+  },
+  "workers": [
+    {
+      "worker": 7,
+      "name": "api",
+      "address": "10.0.0.1:7609",
+      "state": "live",
+      "phase": "serving",
+      "term": 3,
+      "clock_offset_ms": 1,
+      "clock_error_ms": 1,
+      "lease_left_ms": 3600000,
+      "lease_ends_ms": 1795200409000,
+      "report_age_ms": 1200,
+      "version": "1.2.3",
+      "node": "n1",
+      "host": "h1",
+      "pid": 42,
+      "settled": true,
+      "heartbeat_ms": 3000
+    },
+    {
+      "worker": 10,
+      "name": "",
+      "address": "",
+      "state": "free",
+      "phase": "released",
+      "term": 3,
+      "clock_offset_ms": null,
+      "clock_error_ms": null,
+      "lease_left_ms": null,
+      "lease_ends_ms": null,
+      "report_age_ms": null,
+      "version": "",
+      "node": "",
+      "host": "",
+      "pid": 0,
+      "settled": true,
+      "heartbeat_ms": 3000
+    }
+  ],
+  "summary": {
+    "slots": 1024,
+    "used": 2,
+    "held": 1,
+    "live": 1,
+    "detached": 0,
+    "stopped": 0,
+    "cooling": 0,
+    "lost": 0,
+    "free": 1023,
+    "now_ms": 1795196809000,
+    "degraded": false,
+    "problems": [
+      "a <problem>"
+    ]
+  }
+}
+`

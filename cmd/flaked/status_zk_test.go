@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/worker"
+)
+
+type noLedger struct{}
+
+func (noLedger) Save(coordinator.Claim) (uint64, error) { return 1, nil }
+
+// register takes a worker as a node does, and reports once.
+func register(t *testing.T, store coordinator.Store, cl coordinator.Cluster, name string) (*coordinator.Coordinator, coordinator.Claim) {
+	t.Helper()
+	c, err := coordinator.New(coordinator.Config{
+		Store: store, Now: func() int64 { return time.Now().UnixMilli() }, Ledger: noLedger{},
+		Labels: coordinator.Labels{Name: name, Address: "127.0.0.1:7609", Version: "1.2.3"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Join(cl)
+	ctx := t.Context()
+	fine := func(coordinator.Reading, []coordinator.Reading) error { return nil }
+	grant, err := c.Register(ctx, coordinator.Claim{Node: "node-" + name}, time.Hour, fine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.GoLive(ctx, grant.Claim); err != nil {
+		t.Fatal(err)
+	}
+	beat, err := c.Heartbeat(ctx, grant.Claim, coordinator.Report{Lease: time.Hour, Generation: 1, State: "serving", Settle: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, beat.Claim
+}
+
+func statusJSON(t *testing.T, wantCode int) statusReport {
+	t.Helper()
+	r := call(t, "", "status", "-o", "json")
+	var report statusReport
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || r.code != wantCode {
+		t.Fatalf("exit code %d, want %d: %v\n%s%s", r.code, wantCode, err, r.stdout, r.stderr)
+	}
+	return report
+}
+
+// The life of workers as the real protocol writes it.
+func TestStatusOfRealWorkers(t *testing.T) {
+	zk := zktest.Chroot(t, zktest.Shared(t))
+	t.Setenv("FLAKED_ZK", zk)
+	call(t, "", "cluster", "init").wants(t, exitOK, "is made", "")
+	store := openStore(t, zk, "default")
+	cl, err := coordinator.ReadCluster(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, claimA := register(t, store, cl, "a")
+	b, claimB := register(t, store, cl, "b")
+	c, claimC := register(t, store, cl, "c")
+
+	r := statusJSON(t, exitOK)
+	if len(r.Workers) != 3 || r.Summary.Live != 3 || r.Summary.Free != 1021 || r.Summary.Used != 3 {
+		t.Fatalf("%+v", r)
+	}
+	for i, w := range r.Workers {
+		if w.Worker != i || w.State != "live" || w.Phase != "serving" || w.Term != 1 || !w.Settled || w.Version != "1.2.3" {
+			t.Errorf("%+v", w)
+		}
+		if w.ClockOffsetMs == nil || *w.ClockOffsetMs < -200 || *w.ClockOffsetMs > 200 {
+			t.Errorf("offset %v", w.ClockOffsetMs)
+		}
+		if w.LeaseLeftMs == nil || *w.LeaseLeftMs < 3_500_000 || *w.LeaseLeftMs > 3_600_000 || *w.ReportAgeMs > 10_000 {
+			t.Errorf("lease %v, age %v", *w.LeaseLeftMs, *w.ReportAgeMs)
+		}
+	}
+	call(t, "", "status").wants(t, exitOK, "0  a     127.0.0.1:7609  live ", "")
+
+	if err := a.Stop(t.Context(), claimA, time.Now().UnixMilli()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Release(t.Context(), claimB, time.Now().UnixMilli()-1); err != nil {
+		t.Fatal(err)
+	}
+	r = statusJSON(t, exitOK)
+	if r.Workers[0].State != "stopped" || r.Workers[1].State != "free" || r.Summary.Held != 2 || r.Workers[0].ClockOffsetMs != nil {
+		t.Errorf("%+v", r)
+	}
+	call(t, "", "status").wants(t, exitOK, "1 free worker that was held before is not shown", "")
+	if err := c.GoDark(t.Context(), claimC.Worker); err != nil {
+		t.Fatal(err)
+	}
+	r = statusJSON(t, exitDegraded)
+	if r.Workers[2].State != "detached" || len(r.Summary.Problems) != 1 {
+		t.Errorf("%+v", r)
+	}
+	call(t, "", "status", "-o", "wide").wants(t, exitDegraded, "node-c", "flaked: degraded: worker 2 (c) is detached, its node not connected to ZooKeeper: start it again")
+	if err := store.Delete(t.Context(), "/workers/0001", coordinator.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	put(t, store, "/workers/0000", []byte("{"), false)
+	r = statusJSON(t, exitDegraded)
+	if r.Workers[0].State != "lost" || r.Workers[1].State != "lost" || r.Summary.Lost != 2 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// All workers of the default layout, read in well under a second.
+func TestStatusOfAThousand(t *testing.T) {
+	zk := zktest.Chroot(t, zktest.Shared(t))
+	t.Setenv("FLAKED_ZK", zk)
+	call(t, "", "cluster", "init").wants(t, exitOK, "is made", "")
+	store := openStore(t, zk, "default")
+	cl, err := coordinator.ReadCluster(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UnixMilli()
+	for from := 0; from < cl.Slots; from += 64 {
+		var ops []coordinator.Op
+		for w := from; w < from+64; w++ {
+			e := liveEntry(w, 0, stopped)
+			e.Slot.H, e.Slot.Reported = now+hour, now
+			data, err := json.Marshal(e.Slot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ops = append(ops, coordinator.CreateOp{Path: fmt.Sprintf("/workers/%04d", w), Data: data})
+		}
+		if err := store.Multi(t.Context(), ops...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cl.Used = cl.Slots - 1
+	put(t, store, "/cluster", cl, false)
+	began := time.Now()
+	r := call(t, "", "status")
+	took := time.Since(began)
+	r.wants(t, exitDegraded, "1024 of 1024 workers held", "flaked: degraded: 0 of 1024 workers are free: stop nodes with --release-on-exit")
+	if n := strings.Count(r.stdout, " stopped "); n != 1024 {
+		t.Errorf("%d rows", n)
+	}
+	t.Logf("it took %v", took)
+	if took > 3*time.Second { // under the race detector, on a busy machine
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestStatusWatch(t *testing.T) {
+	zk := zktest.Chroot(t, zktest.Shared(t))
+	call(t, "", "cluster", "init", "--zk", zk).wants(t, exitOK, "is made", "")
+	for _, row := range []struct{ name, format, each string }{
+		{"tables", "table", "no node has registered yet: start one with `flaked serve`\n"},
+		{"JSON", "json", `{"cluster":{"name":"default"`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			out, in := io.Pipe()
+			var stderr bytes.Buffer
+			code := make(chan int, 1)
+			go func() {
+				code <- run(ctx, []string{"flaked", "status", "--zk", zk, "-o", row.format, "--watch", "100ms"}, strings.NewReader(""), in, &stderr)
+				in.Close()
+			}()
+			got, err := discardUntil(out, row.each, 3)
+			cancel() // as Ctrl-C does
+			rest, _ := io.ReadAll(out)
+			if c := <-code; c != exitOK || err != nil || stderr.String() != "" {
+				t.Errorf("exit code %d, %v, %s", c, err, stderr.String())
+			}
+			got += string(rest)
+			if strings.Contains(got, "\x1b") {
+				t.Errorf("it clears what is no screen: %q", got)
+			}
+			for line := range strings.Lines(got) {
+				var v statusReport
+				if err := json.Unmarshal([]byte(line), &v); row.format == "json" && err != nil {
+					t.Errorf("%v: %s", err, line)
+				}
+			}
+		})
+	}
+}
+
+// What goes wrong later on is shown, and tried again.
+func TestStatusWatchGoesOn(t *testing.T) {
+	ens := zktest.Single(t)
+	zk := zktest.Chroot(t, ens)
+	call(t, "", "cluster", "init", "--zk", zk).wants(t, exitOK, "is made", "")
+	ctx, cancel := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	errs, errIn := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"flaked", "status", "--zk", zk, "--zk-session-timeout", "1s", "--watch", "100ms"}, strings.NewReader(""), in, errIn)
+		in.Close()
+		errIn.Close()
+	}()
+	const table = "no node has registered yet"
+	if _, err := discardUntil(out, table, 1); err != nil {
+		t.Fatal(err)
+	}
+	ens.Kill(0)
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	if got, err := discardUntil(errs, "flaked: ZooKeeper cannot be reached", 2); err != nil {
+		t.Fatalf("%v: %s", err, got)
+	}
+	cancel()
+	go func() { _, _ = io.Copy(io.Discard, errs) }()
+	if c := <-code; c != exitOK {
+		t.Errorf("exit code %d", c)
+	}
+}
+
+// What `cluster init` writes is what nodes read.
+func TestNewClusterIsReadable(t *testing.T) {
+	mem := coordinator.NewMem(nil).Session()
+	layout := worker.Twitter()
+	want, err := newCluster(node.Settings{Layout: &layout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := coordinator.CreateCluster(t.Context(), mem, want)
+	if err != nil || got.UUID != want.UUID || got.Used != -1 || got.Slots != 32 {
+		t.Errorf("%+v %v", got, err)
+	}
+	if read, err := worker.ParseLayout(got.Layout); err != nil || read != layout {
+		t.Errorf("%v %v", read, err)
+	}
+}

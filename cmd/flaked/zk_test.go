@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/coordinator"
+)
+
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// keyPair makes a certificate of its own and its key, as PEM files.
+func keyPair(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return writeFile(t, "cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))),
+		writeFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})))
+}
+
+// zkOf is what zkConfig makes of a command line.
+func zkOf(t *testing.T, args ...string) (cfg coordinator.ZKConfig, err error) {
+	t.Helper()
+	cmd := &cli.Command{Name: "try", Flags: zkFlags(), Action: func(c *cli.Context) error {
+		cfg, err = zkConfig(c, hclog.NewNullLogger())
+		return nil
+	}}
+	app := &cli.App{Name: "flaked", Commands: []*cli.Command{cmd}, Writer: &bytes.Buffer{}, ErrWriter: &bytes.Buffer{}}
+	if err := app.RunContext(t.Context(), append([]string{"flaked", "try", "--zk", "h"}, args...)); err != nil {
+		t.Fatal(err)
+	}
+	return cfg, err
+}
+
+func TestZKConfig(t *testing.T) {
+	cert, key := keyPair(t)
+	cfg, err := zkOf(t)
+	if err != nil || cfg.TLS != nil || cfg.DigestAuth != "" || cfg.Cluster != "default" || cfg.SessionTimeout != 6*time.Second {
+		t.Errorf("%+v %v", cfg, err)
+	}
+	cfg, err = zkOf(t, "--zk-auth-file", writeFile(t, "auth", "me:pass:word\r\n"), "--cluster", "eu", "--zk-session-timeout", "10s")
+	if err != nil || cfg.DigestAuth != "me:pass:word" || cfg.Cluster != "eu" || cfg.SessionTimeout != 10*time.Second {
+		t.Errorf("%+v %v", cfg, err)
+	}
+	cfg, err = zkOf(t, "--zk-tls")
+	if err != nil || cfg.TLS == nil || cfg.TLS.RootCAs != nil || cfg.TLS.ServerName != "" || cfg.TLS.InsecureSkipVerify {
+		t.Errorf("%+v %v", cfg.TLS, err)
+	}
+	cfg, err = zkOf(t, "--zk-tls-ca", cert, "--zk-tls-cert", cert, "--zk-tls-key", key, "--zk-tls-server-name", "zk.internal")
+	if err != nil || cfg.TLS == nil || cfg.TLS.RootCAs == nil || len(cfg.TLS.Certificates) != 1 || cfg.TLS.ServerName != "zk.internal" {
+		t.Errorf("%+v %v", cfg.TLS, err)
+	}
+}
+
+func TestZKConfigRefuses(t *testing.T) {
+	cert, key := keyPair(t)
+	secret := "hunter2"
+	for _, row := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"no auth file", []string{"--zk-auth-file", "/nonexistent"}, "--zk-auth-file: open /nonexistent: no such file"},
+		{"empty auth file", []string{"--zk-auth-file", writeFile(t, "a", "\n")}, "is empty; user:password is expected"},
+		{"no colon", []string{"--zk-auth-file", writeFile(t, "a", secret)}, "one line user:password is expected"},
+		{"no user", []string{"--zk-auth-file", writeFile(t, "a", ":"+secret)}, "one line user:password is expected"},
+		{"two lines", []string{"--zk-auth-file", writeFile(t, "a", "u:"+secret+"\nx:y")}, "one line user:password is expected"},
+		{"no CA file", []string{"--zk-tls-ca", "/nonexistent"}, "--zk-tls-ca: open /nonexistent"},
+		{"no certificate in it", []string{"--zk-tls-ca", key}, "there is no PEM certificate in"},
+		{"certificate without key", []string{"--zk-tls-cert", cert}, "--zk-tls-cert and --zk-tls-key go together"},
+		{"key for certificate", []string{"--zk-tls-cert", key, "--zk-tls-key", key}, "--zk-tls-cert and --zk-tls-key: tls: "},
+		{"off and on", []string{"--zk-tls=false", "--zk-tls-ca", cert}, "--zk-tls is off"},
+		{"session timeout", []string{"--zk-session-timeout", "1ms"}, "session timeout 1ms is not between 500ms and 1h"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			_, err := zkOf(t, row.args...)
+			code, text := explain(t.Context(), err)
+			if code != exitUsage || !strings.Contains(text, row.want) {
+				t.Errorf("%d %q, want %q", code, text, row.want)
+			}
+			if strings.Contains(text, secret) {
+				t.Error("it shows the password")
+			}
+		})
+	}
+}
+
+func TestZKAuthFromTheEnvironment(t *testing.T) {
+	t.Setenv("FLAKED_ZK_AUTH", "me:hunter2")
+	if cfg, err := zkOf(t); err != nil || cfg.DigestAuth != "me:hunter2" {
+		t.Errorf("%+v %v", cfg, err)
+	}
+	if _, err := zkOf(t, "--zk-auth-file", writeFile(t, "a", "me:x")); err == nil || !strings.Contains(err.Error(), "both given") {
+		t.Errorf("%v", err)
+	}
+	t.Setenv("FLAKED_ZK_AUTH", "hunter2")
+	if _, err := zkOf(t); err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "FLAKED_ZK_AUTH: one line") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestNewLogger(t *testing.T) {
+	log := func(args ...string) (string, error) {
+		var out bytes.Buffer
+		var failed error
+		cmd := &cli.Command{Name: "try", Flags: logFlags(), Action: func(c *cli.Context) error {
+			l, err := newLogger(c, &out)
+			if failed = err; err == nil {
+				l.Info("hello", "n", 1)
+				l.Debug("details")
+			}
+			return nil
+		}}
+		app := &cli.App{Name: "flaked", Commands: []*cli.Command{cmd}, Writer: &bytes.Buffer{}, ErrWriter: &bytes.Buffer{}}
+		if err := app.RunContext(t.Context(), append([]string{"flaked", "try"}, args...)); err != nil {
+			t.Fatal(err)
+		}
+		return out.String(), failed
+	}
+	for _, row := range []struct {
+		args, want string
+		lines      int
+	}{
+		{"", `"@message":"hello"`, 1}, // not a terminal
+		{"--log-format json", `"@level":"info"`, 1},
+		{"--log-format text", "[INFO]  flaked: hello: n=1\n", 1},
+		{"--log-level debug", "details", 2},
+		{"--log-level WARN", "", 0},
+		{"--log-level off", "", 0},
+	} {
+		got, err := log(strings.Fields(row.args)...)
+		if err != nil || !strings.Contains(got, row.want) || strings.Count(got, "\n") != row.lines || strings.Contains(got, "\x1b") {
+			t.Errorf("%s: %q %v, want %q", row.args, got, err, row.want)
+		}
+	}
+	for _, args := range []string{"--log-level loud", "--log-format xml"} {
+		if _, err := log(strings.Fields(args)...); err == nil {
+			t.Errorf("%s: no error", args)
+		}
+	}
+}
