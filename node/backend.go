@@ -52,7 +52,7 @@ func (n *Node) explain(t *tenure, err error) error {
 // end sooner than the clock does.
 func (n *Node) behindOnce(by time.Duration) {
 	if by > timeguard.RotateBehind {
-		n.wake()
+		wake(n.kick)
 	}
 }
 

@@ -63,17 +63,14 @@ func (n *Node) idle(ctx context.Context) error {
 	return nil
 }
 
-// untilNext is the time to the next heartbeat, to the end of settling, or to
-// the floor that is being waited for, whichever comes first.
+// untilNext is the time to the next heartbeat or to the end of settling,
+// whichever comes first.
 func (n *Node) untilNext() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	next := n.cfg.Heartbeat
 	if left := time.Duration(n.settleAt - n.mono()); !n.settled && left > 0 {
 		next = min(next, left)
-	}
-	if n.phase == Waiting {
-		next = min(next, ms(n.held.lo-n.now()))
 	}
 	return max(next, time.Millisecond)
 }
@@ -85,7 +82,7 @@ func (n *Node) publish() {
 	n.mu.Lock()
 	t := n.held
 	switch {
-	case t == nil || n.serving.Load() == t:
+	case t == nil || n.serving.Load() == t || n.phase == Stopping:
 		n.mu.Unlock()
 		return
 	case !n.claim.Settled || n.now() >= n.claim.H:
@@ -101,6 +98,7 @@ func (n *Node) publish() {
 		if n.phase != Waiting {
 			n.refuseLocked(Waiting, lineproto.NOTREADY, "waiting reason=clock-has-to-reach-what-the-predecessor-reserved")
 			n.log.Info("waiting for the clock to reach what the predecessor may have used", "for", ms(t.lo-n.now()).String())
+			wake(n.poke)
 		}
 		n.mu.Unlock()
 		return
@@ -109,13 +107,16 @@ func (n *Node) publish() {
 	n.extend(0)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.diskErr != nil && t.gen.Limit() <= n.layout.CeilTick(t.lo) {
+	switch {
+	case n.held != t || n.phase == Stopping || n.serving.Load() == t:
+		// Dropped meanwhile, or the other loop was faster.
+	case n.diskErr != nil && t.gen.Limit() <= n.layout.CeilTick(t.lo):
 		n.refuseLocked(Refusing, lineproto.NOTREADY, "refusing reason=no-durable-bound")
-		return
+	default:
+		n.phase = Serving
+		n.serving.Store(t)
+		n.log.Info("serving", "worker", t.worker, "term", n.claim.Term, "lease_left", ms(n.claim.H-n.now()).Round(time.Second).String())
 	}
-	n.phase = Serving
-	n.serving.Store(t)
-	n.log.Info("serving", "worker", t.worker, "term", n.claim.Term, "lease_left", ms(n.claim.H-n.now()).Round(time.Second).String())
 }
 
 // beat reports once. Its error is *FencedError or the context's: a ZooKeeper

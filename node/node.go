@@ -32,6 +32,7 @@ type Node struct {
 	startSlack time.Duration
 
 	kick chan struct{} // capacity 1: the keeper is to look at once
+	poke chan struct{} // capacity 1: the extend loop is
 
 	saveMu sync.Mutex // guards writes of the local record: the order they are made up in is the order they are written in
 
@@ -102,7 +103,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: timeguard.NewIssuing(cfg.Clock), kick: make(chan struct{}, 1)}
+	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: timeguard.NewIssuing(cfg.Clock), kick: make(chan struct{}, 1), poke: make(chan struct{}, 1)}
 	n.coord, err = coordinator.New(coordinator.Config{
 		Store: cfg.Store, Now: n.clock.NowMs, Ledger: ledger{n}, Labels: cfg.Labels,
 		Interval: cfg.Heartbeat, Logger: cfg.Logger.Named("coordinator"),
@@ -123,13 +124,24 @@ func (n *Node) Run(ctx context.Context) error {
 	err := n.keep(ctx)
 	cancel()
 	disk.Wait()
-	stopCtx, done := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.CallTimeout)
+	stopCtx, done := context.WithTimeout(context.WithoutCancel(ctx), n.stopTime())
 	defer done()
 	n.stop(stopCtx)
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err
+}
+
+// stopTime is what telling ZooKeeper of a stop may take: not much when it did
+// not answer the last heartbeat either.
+func (n *Node) stopTime() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.storeErr != nil {
+		return min(n.cfg.CallTimeout, time.Second)
+	}
+	return n.cfg.CallTimeout
 }
 
 // now is the issuing clock in Unix milliseconds.
@@ -151,10 +163,10 @@ func (n *Node) refuseLocked(p Phase, code lineproto.Code, text string) {
 	n.serving.Store(nil)
 }
 
-// wake makes the keeper look at once.
-func (n *Node) wake() {
+// wake has a loop look at once.
+func wake(loop chan<- struct{}) {
 	select {
-	case n.kick <- struct{}{}:
+	case loop <- struct{}{}:
 	default:
 	}
 }

@@ -8,21 +8,35 @@ import (
 )
 
 // extendLoop keeps the reserved bound ahead of the clock, on the local disk,
-// until the context ends.
+// until the context ends. It also publishes a tenure that waits for its floor:
+// the keeper may be waiting for ZooKeeper then.
 func (n *Node) extendLoop(ctx context.Context) {
-	tick := time.NewTicker(n.cfg.extendEvery())
-	defer tick.Stop()
+	timer := time.NewTimer(n.cfg.extendEvery())
+	defer timer.Stop()
 	last := n.mono()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
-			now := n.mono()
-			n.extend(time.Duration(now - last))
-			last = now
+		case <-n.poke:
+		case <-timer.C:
 		}
+		now := n.mono()
+		n.extend(time.Duration(now - last))
+		last = now
+		n.publish()
+		timer.Reset(min(n.cfg.extendEvery(), n.untilFloor()))
 	}
+}
+
+// untilFloor is how long the clock takes to the floor that is waited for.
+func (n *Node) untilFloor() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.phase != Waiting || n.held == nil {
+		return time.Hour
+	}
+	return max(ms(n.held.lo-n.now()), time.Millisecond)
 }
 
 // extend raises the reserved bound M, makes it durable, and only then lets the
@@ -62,7 +76,7 @@ func (n *Node) extend(elapsed time.Duration) {
 	n.m = rec.M
 	n.applyBounds()
 	if t := n.held; t != nil && n.behind(t) > timeguard.RotateBehind {
-		n.wake()
+		wake(n.kick)
 	}
 }
 

@@ -20,7 +20,8 @@ const maxRotations = 4
 func (n *Node) rotateIfBehind(ctx context.Context) error {
 	n.mu.Lock()
 	old, claim, layout := n.held, n.claim, n.layout
-	due := old != nil && n.claim.Settled && n.storeErr == nil && !n.clockWrong &&
+	// One that has not been published has issued nothing: it waits for a floor.
+	due := old != nil && n.serving.Load() == old && n.storeErr == nil && !n.clockWrong &&
 		n.verdict.Verified() && !n.verdict.Wrong() && n.behind(old) > max(timeguard.RotateBehind, n.lastSettle)
 	behind := time.Duration(0)
 	if due {
@@ -55,7 +56,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	if err := n.coord.Release(callCtx, claim, max(old.lo, end)); err != nil {
 		n.log.Warn("the old worker could not be given back: it frees when its lease ends", "worker", claim.Worker, "error", err)
 	}
-	n.wake()
+	wake(n.kick)
 	return ctx.Err()
 }
 
