@@ -167,7 +167,7 @@ func (n *Node) joinCluster(ctx context.Context, a attempt) (lost bool, err error
 	case missing && a.cached:
 		return true, nil
 	case missing:
-		want, err := n.cfg.Settings.record(n.cfg.Heartbeat, n.cfg.Identity)
+		want, err := n.cfg.Settings.Record(n.cfg.Identity(), n.cfg.Heartbeat)
 		if err != nil {
 			return false, err
 		}
@@ -193,7 +193,7 @@ func (n *Node) joinCluster(ctx context.Context, a attempt) (lost bool, err error
 
 // joinAs takes a cluster as this node's if it can live by its settings.
 func (n *Node) joinAs(cl coordinator.Cluster) error {
-	if err := n.cfg.Settings.agree(cl); err != nil {
+	if err := n.cfg.Settings.Agree(cl); err != nil {
 		return err
 	}
 	if settle := ms(cl.SettleMs); 2*n.cfg.Heartbeat > settle && settle > 0 {
@@ -217,7 +217,7 @@ func (n *Node) startFromCache(lost bool) error {
 	claim := n.claim // with what an attempt to resume may have left pending in it
 	cl, m := n.cluster, n.m
 	n.mu.Unlock()
-	if err := n.cfg.Settings.agree(cl); err != nil {
+	if err := n.cfg.Settings.Agree(cl); err != nil {
 		return err
 	}
 	n.log.Warn("starting from the state directory alone: the clock is unverified", "worker", claim.Worker, "term", claim.Term,

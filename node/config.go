@@ -14,32 +14,11 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Defaults for a cluster that a node makes.
-const (
-	DefaultLease = 24 * time.Hour
-	// reconnectTime is what a settling time allows an owner to find ZooKeeper
-	// again, beside two heartbeats.
-	reconnectTime = 6 * time.Second
-)
-
-// DefaultSettle is the settling time of a cluster whose slowest heartbeat is
-// the one given.
-func DefaultSettle(heartbeat time.Duration) time.Duration { return 2*heartbeat + reconnectTime }
-
 // Cache is the state directory, as localcache has it.
 type Cache interface {
 	Load() localcache.Loaded
 	Save(localcache.Record) (generation uint64, err error)
 	Invalidate() error
-}
-
-// Settings are what the user wants of the cluster. Those that are nil are
-// taken from the cluster record, or from the defaults where a node makes one.
-type Settings struct {
-	Layout     *worker.Layout
-	Datacenter *int64
-	// Lease is W, the longest lease; Settle the settling time.
-	Lease, Settle *time.Duration
 }
 
 // Config is what a Node is made of. Cluster, Store and Cache are required.
@@ -115,56 +94,3 @@ func (c Config) withDefaults() (Config, error) {
 // extendEvery is how often the reserved bound is extended: three times within
 // its window.
 func (c Config) extendEvery() time.Duration { return c.Reserve / 3 }
-
-// record is the cluster record that a node makes where there is none.
-func (s Settings) record(heartbeat time.Duration, newUUID func() string) (coordinator.Cluster, error) {
-	layout, datacenter, lease, settle := worker.Leaf(), int64(0), DefaultLease, DefaultSettle(heartbeat)
-	if s.Layout != nil {
-		layout = *s.Layout
-	}
-	if s.Datacenter != nil {
-		datacenter = *s.Datacenter
-	}
-	if s.Lease != nil {
-		lease = *s.Lease
-	}
-	if s.Settle != nil {
-		settle = *s.Settle
-	}
-	return NewCluster(newUUID(), layout, datacenter, lease, settle)
-}
-
-// NewCluster is a cluster record of these settings, checked.
-func NewCluster(id string, layout worker.Layout, datacenter int64, lease, settle time.Duration) (coordinator.Cluster, error) {
-	if _, err := layout.Encode(worker.Fields{Datacenter: datacenter}); err != nil {
-		return coordinator.Cluster{}, err
-	}
-	if lease < time.Second {
-		return coordinator.Cluster{}, fmt.Errorf("node: a lease of %s: at least 1s", lease)
-	}
-	if settle < 0 || settle > time.Hour {
-		return coordinator.Cluster{}, fmt.Errorf("node: a settling time of %s: 0 to 1h", settle)
-	}
-	return coordinator.Cluster{
-		UUID: id, Layout: layout.String(), Slots: layout.Workers(), Datacenter: datacenter,
-		LeaseMs: lease.Milliseconds(), SettleMs: settle.Milliseconds(), Used: -1,
-	}, nil
-}
-
-// agree tells whether a cluster is what the user asked for.
-func (s Settings) agree(cl coordinator.Cluster) error {
-	differ := func(name string, want, have any) error {
-		return fmt.Errorf("node: --%s %v was asked for, and the cluster has %v: leave the flag out to use the cluster's", name, want, have)
-	}
-	switch {
-	case s.Layout != nil && s.Layout.String() != cl.Layout:
-		return differ("layout", s.Layout, cl.Layout)
-	case s.Datacenter != nil && *s.Datacenter != cl.Datacenter:
-		return differ("datacenter", *s.Datacenter, cl.Datacenter)
-	case s.Lease != nil && s.Lease.Milliseconds() != cl.LeaseMs:
-		return differ("lease", *s.Lease, time.Duration(cl.LeaseMs)*time.Millisecond)
-	case s.Settle != nil && s.Settle.Milliseconds() != cl.SettleMs:
-		return differ("settle", *s.Settle, time.Duration(cl.SettleMs)*time.Millisecond)
-	}
-	return nil
-}

@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -31,7 +30,7 @@ for, that is an error. ` + "`flaked serve --bootstrap`" + ` does the same at a n
 Examples:
   flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181
   flaked cluster init --zk zk1:2181/prod --cluster eu --layout twitter --datacenter 3`,
-				Flags:  append(clusterFlags(), zkFlags()...),
+				Flags:  append(clusterFlags(), zkFlags("")...),
 				Action: clusterInit,
 			},
 			{
@@ -43,7 +42,7 @@ Examples:
 Examples:
   flaked cluster show --zk zk1:2181
   flaked cluster show -o json`,
-				Flags:  append([]cli.Flag{outputFlag()}, zkFlags()...),
+				Flags:  append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
 				Action: clusterShow,
 			},
 			{
@@ -57,7 +56,7 @@ else two nodes may issue the same IDs.
 
 Example:
   flaked cluster thaw --zk zk1:2181`,
-				Flags:  zkFlags(),
+				Flags:  zkFlags(""),
 				Action: clusterThaw,
 			},
 		},
@@ -69,7 +68,7 @@ func clusterInit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	want, err := newCluster(settings)
+	want, err := settings.Record(uuid.NewString(), coordinator.DefaultHeartbeat)
 	if err != nil {
 		return usageError("%w", err)
 	}
@@ -81,50 +80,13 @@ func clusterInit(c *cli.Context) error {
 		name := c.String("cluster")
 		if found.UUID == want.UUID {
 			fmt.Fprintf(c.App.Writer, "cluster %s is made: %s\n", name, found.UUID)
-		} else if err := compareCluster(settings, found); err != nil {
-			return fmt.Errorf("cluster %s (%s) exists, and %w", name, found.UUID, err)
+		} else if err := settings.Agree(found); err != nil {
+			return fmt.Errorf("cluster %s (%s) exists: %w", name, found.UUID, err)
 		} else {
 			fmt.Fprintf(c.App.Writer, "cluster %s exists already, and nothing was changed: %s\n", name, found.UUID)
 		}
 		return printFields(c.App.Writer, clusterRows(describeCluster(name, found, time.Now())))
 	})
-}
-
-// newCluster is a record of the settings, the defaults where there are none.
-func newCluster(s node.Settings) (coordinator.Cluster, error) {
-	layout, datacenter := worker.Leaf(), int64(0)
-	lease, settle := node.DefaultLease, node.DefaultSettle(coordinator.DefaultHeartbeat)
-	if s.Layout != nil {
-		layout = *s.Layout
-	}
-	if s.Datacenter != nil {
-		datacenter = *s.Datacenter
-	}
-	if s.Lease != nil {
-		lease = *s.Lease
-	}
-	if s.Settle != nil {
-		settle = *s.Settle
-	}
-	return node.NewCluster(uuid.NewString(), layout, datacenter, lease, settle)
-}
-
-// compareCluster tells in what a cluster is not what was asked for.
-func compareCluster(s node.Settings, found coordinator.Cluster) error {
-	differ := func(name string, want, have any) error {
-		return fmt.Errorf("--%s %v was asked for, where it has %v: a cluster keeps the settings it was made with; leave the flag out, or take another --cluster", name, want, have)
-	}
-	switch {
-	case s.Layout != nil && s.Layout.String() != found.Layout:
-		return differ("layout", s.Layout, found.Layout)
-	case s.Datacenter != nil && *s.Datacenter != found.Datacenter:
-		return differ("datacenter", *s.Datacenter, found.Datacenter)
-	case s.Lease != nil && s.Lease.Milliseconds() != found.LeaseMs:
-		return differ("lease", *s.Lease, millis(found.LeaseMs))
-	case s.Settle != nil && s.Settle.Milliseconds() != found.SettleMs:
-		return differ("settle", *s.Settle, millis(found.SettleMs))
-	}
-	return nil
 }
 
 func clusterShow(c *cli.Context) error {

@@ -64,10 +64,10 @@ func TestClusterCommands(t *testing.T) {
 	again := call(t, "", "cluster", "init", "--layout", "twitter", "--lease", "60m")
 	again.wants(t, exitOK, "cluster default exists already, and nothing was changed: ", "")
 	for _, row := range []struct{ flag, want string }{
-		{"--layout=leaf", "--layout time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657 was asked for, where it has time=41@1ms,datacenter=5"},
-		{"--datacenter=0", "--datacenter 0 was asked for, where it has 3: a cluster keeps the settings it was made with"},
-		{"--lease=24h", "--lease 24h0m0s was asked for, where it has 1h0m0s"},
-		{"--settle=1s", "--settle 1s was asked for, where it has 12s"},
+		{"--layout=leaf", "--layout time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657 was asked for, where the cluster has time=41@1ms,datacenter=5"},
+		{"--datacenter=0", "--datacenter 0 was asked for, where the cluster has 3: a cluster keeps the settings it was made with"},
+		{"--lease=24h", "--lease 24h0m0s was asked for, where the cluster has 1h0m0s"},
+		{"--settle=1s", "--settle 1s was asked for, where the cluster has 12s"},
 	} {
 		call(t, "", "cluster", "init", "--layout", "twitter", row.flag).wants(t, exitFailure, "", row.want)
 	}

@@ -37,7 +37,7 @@ Examples:
   flaked decode --layout twitter 2071452936696786986`,
 		Flags: append([]cli.Flag{outputFlag(),
 			&cli.StringFlag{Name: "layout", Usage: "leaf, twitter, or `FIELDS` such as time=41@1ms,datacenter=5,worker=5,sequence=12,epoch=1288834974657", DefaultText: "the cluster's, or leaf", EnvVars: env("layout")},
-		}, zkFlags()...),
+		}, zkFlags("")...),
 		Action: decode,
 	}
 }

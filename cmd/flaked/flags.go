@@ -25,11 +25,16 @@ func envName(flag string) string {
 
 func env(flag string) []string { return []string{envName(flag)} }
 
-// zkFlags say where the cluster is and how to get at it; see zkConfig.
-func zkFlags() []cli.Flag {
+// localZK is where commands that only look find ZooKeeper if they are not told:
+// where `make run` has it. Those that change something have to be told.
+const localZK = "127.0.0.1:2181"
+
+// zkFlags say where the cluster is and how to get at it; see zkConfig. Without
+// a fallback --zk has to be given.
+func zkFlags(fallback string) []cli.Flag {
 	const category = "ZooKeeper"
 	return []cli.Flag{
-		&cli.StringFlag{Name: "zk", Usage: "ZooKeeper's servers, `HOST:PORT,.../CHROOT`", EnvVars: env("zk"), Category: category},
+		&cli.StringFlag{Name: "zk", Usage: "ZooKeeper's servers, `HOST:PORT,.../CHROOT`", Value: fallback, EnvVars: env("zk"), Category: category},
 		&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "default", EnvVars: env("cluster"), Category: category},
 		&cli.StringFlag{Name: "zk-auth-file", Usage: "`FILE` with user:password for digest authentication (the pair itself: FLAKED_ZK_AUTH)", EnvVars: env("zk-auth-file"), Category: category},
 		&cli.DurationFlag{Name: "zk-session-timeout", Usage: "how long ZooKeeper waits for a client that is silent", Value: 6 * time.Second, EnvVars: env("zk-session-timeout"), Category: category},

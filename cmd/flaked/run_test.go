@@ -82,7 +82,7 @@ func TestUsageErrors(t *testing.T) {
 		{"status --nope", `there is no flag --nope (see flaked status --help)`},
 		{"status --clutser x", `there is no flag --clutser; did you mean --cluster?`},
 		{"status --zk", `--zk needs a value`},
-		{"status", `where is ZooKeeper? give --zk HOST:PORT or set FLAKED_ZK (see flaked status --help)`},
+		{"cluster thaw", `where is ZooKeeper? give --zk HOST:PORT or set FLAKED_ZK (see flaked cluster thaw --help)`},
 		{"status extra --zk h", `no arguments are expected, and there is "extra"`},
 		{"status --zk h -o xml", `--output: "xml" is not table, wide or json`},
 		{"status --zk h:0", `connect string "h:0": host "h:0": port "0" is not between 1 and 65535`},
@@ -136,7 +136,7 @@ func TestEmptyEnvironment(t *testing.T) {
 	t.Setenv("FLAKED_CLUSTER", "")
 	t.Setenv("FLAKED_OUTPUT", "")
 	call(t, "", "decode", "4096").wants(t, exitOK, "2010-11-04T01:42:54.657Z", "")
-	call(t, "", "status").wants(t, exitUsage, "", "where is ZooKeeper?")
+	call(t, "", "cluster", "thaw").wants(t, exitUsage, "", "where is ZooKeeper?")
 }
 
 func TestHelp(t *testing.T) {

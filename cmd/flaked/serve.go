@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/signal"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -39,17 +37,12 @@ neither to serve nor to restart.
   flaked serve --zk 127.0.0.1:2181 --bootstrap           the first node of a cluster
   flaked serve --zk zk1,zk2,zk3/prod --cluster orders    any other
   flaked serve --zk zk1 --release-on-exit                a pod without a disk that lasts`,
-		Flags:     serveFlags(),
-		Before:    loadConfig,
-		Action:    serve,
-		ArgsUsage: " ",
+		Flags:  serveFlags(),
+		Action: serve,
 	}
 }
 
 func serve(c *cli.Context) error {
-	if c.Args().Present() {
-		return usageError("serve takes no arguments, and was given %q", c.Args().First())
-	}
 	log, err := newLogger(c, c.App.ErrWriter)
 	if err != nil {
 		return err
@@ -58,8 +51,6 @@ func serve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := stopSignals(c.Context, log)
-	defer stop()
 	listeners, err := opts.listen()
 	if err != nil {
 		return err
@@ -70,38 +61,7 @@ func serve(c *cli.Context) error {
 		return err
 	}
 	defer backing.close()
-	return runNode(ctx, opts, backing, listeners, log)
-}
-
-// stopSignals is a context that the first SIGTERM or SIGINT ends. The second
-// one ends the process: a crash at any moment is safe, so is that.
-func stopSignals(parent context.Context, log hclog.Logger) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(parent)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	done := make(chan struct{})
-	var watcher sync.WaitGroup
-	watcher.Go(func() {
-		for n := 0; ; n++ {
-			select {
-			case s := <-signals:
-				if n > 0 {
-					log.Warn("stopping at once", "signal", s.String())
-					os.Exit(exitFailure)
-				}
-				log.Info("draining; again to stop at once", "signal", s.String())
-				cancel()
-			case <-done:
-				return
-			}
-		}
-	})
-	return ctx, func() {
-		signal.Stop(signals)
-		close(done)
-		cancel()
-		watcher.Wait()
-	}
+	return runNode(c.Context, opts, backing, listeners, log)
 }
 
 // backing is what a node keeps its slot in.
@@ -177,6 +137,9 @@ func runNode(ctx context.Context, o options, b *backing, listeners []net.Listene
 	}
 
 	<-outer.Done()
+	if ctx.Err() != nil {
+		log.Info("stopping: answering what has been asked; another signal ends it at once")
+	}
 	serving.Wait()
 	stopNode()
 	keeping.Wait()
@@ -206,23 +169,38 @@ func serveAdmin(ctx context.Context, wg *sync.WaitGroup, o options, n *node.Node
 
 // listen opens all addresses before anything else is begun: a port in use is
 // said at once.
-func (o options) listen() (listeners []net.Listener, err error) {
-	for _, address := range o.listenOn {
-		network, addr := "tcp", address
-		if path, ok := strings.CutPrefix(address, "unix:"); ok {
-			network, addr = "unix", path
-		} else if err := o.checkExposure(address); err != nil {
-			closeAll(listeners)
-			return nil, err
-		}
-		l, err := net.Listen(network, addr)
+func (o options) listen() ([]net.Listener, error) {
+	var listeners []net.Listener
+	for _, given := range o.listenOn {
+		l, err := o.listenAt(given)
 		if err != nil {
 			closeAll(listeners)
-			return nil, listenError("--listen", address, err)
+			return nil, err
 		}
 		listeners = append(listeners, l)
 	}
 	return listeners, nil
+}
+
+func (o options) listenAt(given string) (net.Listener, error) {
+	network, address, err := splitAddr(given)
+	if err != nil {
+		return nil, usageError("--listen: %w", err)
+	}
+	if network == "tcp" && !o.allowOpen && !isLoopback(address) {
+		return nil, usageError("--listen %s can be reached from other machines, and anybody there could use up IDs: add --allow-open if that network is trusted, or listen on 127.0.0.1", given)
+	}
+	l, err := net.Listen(network, address)
+	if err != nil {
+		return nil, listenError("--listen", given, err)
+	}
+	return l, nil
+}
+
+func isLoopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func closeAll(listeners []net.Listener) {
@@ -236,19 +214,6 @@ func listenError(flag, address string, err error) error {
 		return fmt.Errorf("%s %s: the port is taken; another flaked may be running (`flaked status`), or choose another port", flag, address)
 	}
 	return fmt.Errorf("%s %s: %w", flag, address, err)
-}
-
-// checkExposure refuses to serve strangers without being told to.
-func (o options) checkExposure(address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return usageError("--listen %s: an address is HOST:PORT, as 127.0.0.1:7609, or unix:/PATH", address)
-	}
-	ip := net.ParseIP(host)
-	if o.allowOpen || host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
-	}
-	return usageError("--listen %s can be reached from other machines, and anybody there could use up IDs: add --allow-open if that network is trusted, or listen on 127.0.0.1", address)
 }
 
 // open opens the state directory and the store of the records.

@@ -13,8 +13,6 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-const defaultListen = "127.0.0.1:7609" // Twitter's port
-
 // options are serve's flags, read and checked.
 type options struct {
 	listenOn  []string
@@ -27,12 +25,11 @@ type options struct {
 }
 
 func serveFlags() []cli.Flag {
-	env := func(name string) []string { return []string{envName(name)} }
 	return append([]cli.Flag{
-		&cli.StringSliceFlag{Name: "listen", EnvVars: env("listen"), Value: cli.NewStringSlice(defaultListen), Usage: "serve IDs on `HOST:PORT` or unix:/PATH; repeatable"},
+		&cli.StringSliceFlag{Name: "listen", EnvVars: env("listen"), Value: cli.NewStringSlice(defaultAddr), Usage: "serve IDs on `HOST:PORT` or unix:/PATH; repeatable"},
 		&cli.BoolFlag{Name: "allow-open", EnvVars: env("allow-open"), Usage: "allow --listen addresses that other machines can reach"},
 		&cli.StringFlag{Name: "admin", EnvVars: env("admin"), DefaultText: "nowhere", Usage: "serve /livez and /readyz over HTTP on `HOST:PORT`, as 127.0.0.1:7610"},
-		&cli.StringFlag{Name: "state-dir", EnvVars: env("state-dir"), Value: defaultStateDir(), Usage: "`DIR` that holds the worker over restarts; one node each"},
+		stateDirFlag(),
 		&cli.StringFlag{Name: "name", EnvVars: env("name"), DefaultText: "the host's name", Usage: "what people shall call this node"},
 		&cli.BoolFlag{Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "make the cluster if ZooKeeper has none of this name"},
 		&cli.DurationFlag{Name: "heartbeat", EnvVars: env("heartbeat"), Value: coordinator.DefaultHeartbeat, Usage: "report to ZooKeeper every `TIME`; at most half the settling time"},
@@ -46,7 +43,7 @@ func serveFlags() []cli.Flag {
 		&cli.IntFlag{Name: "max-batch", EnvVars: env("max-batch"), Value: 10_000, Usage: "the most IDs of one GET n"},
 		&cli.DurationFlag{Name: "start-timeout", EnvVars: env("start-timeout"), Value: time.Minute, Usage: "give up when ZooKeeper is needed to start and does not answer for so long; 0: never"},
 		&cli.BoolFlag{Name: "dev", EnvVars: env("dev"), Usage: "try it without ZooKeeper: everything in memory, for development only"},
-	}, append(zkFlags(), logFlags()...)...)
+	}, append(zkFlags(""), logFlags()...)...)
 }
 
 func serveOptions(c *cli.Context) (options, error) {

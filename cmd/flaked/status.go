@@ -47,7 +47,7 @@ Examples:
 		Flags: append([]cli.Flag{
 			outputFlag(),
 			&cli.DurationFlag{Name: "watch", Usage: "print again every `INTERVAL`, 2s if none is given, until Ctrl-C", EnvVars: env("watch"), DefaultText: "once"},
-		}, zkFlags()...),
+		}, zkFlags(localZK)...),
 		Action: status,
 	}
 }

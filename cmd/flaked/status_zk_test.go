@@ -228,7 +228,7 @@ func TestStatusWatchGoesOn(t *testing.T) {
 func TestNewClusterIsReadable(t *testing.T) {
 	mem := coordinator.NewMem(nil).Session()
 	layout := worker.Twitter()
-	want, err := newCluster(node.Settings{Layout: &layout})
+	want, err := node.Settings{Layout: &layout}.Record("u", time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

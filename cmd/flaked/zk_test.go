@@ -52,7 +52,7 @@ func keyPair(t *testing.T) (cert, key string) {
 // zkOf is what zkConfig makes of a command line.
 func zkOf(t *testing.T, args ...string) (cfg coordinator.ZKConfig, err error) {
 	t.Helper()
-	cmd := &cli.Command{Name: "try", Flags: zkFlags(), Action: func(c *cli.Context) error {
+	cmd := &cli.Command{Name: "try", Flags: zkFlags(""), Action: func(c *cli.Context) error {
 		cfg, err = zkConfig(c, hclog.NewNullLogger())
 		return nil
 	}}

@@ -1,0 +1,83 @@
+package node
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/worker"
+)
+
+// Defaults for a cluster that a node makes.
+const (
+	defaultLease = 24 * time.Hour
+	// reconnectTime is what a settling time allows an owner to find ZooKeeper
+	// again, beside two heartbeats.
+	reconnectTime = 6 * time.Second
+)
+
+// defaultSettle is the settling time of a cluster whose slowest heartbeat is
+// the one given.
+func defaultSettle(heartbeat time.Duration) time.Duration { return 2*heartbeat + reconnectTime }
+
+// Settings are what the user wants of the cluster. Those that are nil are
+// taken from the cluster record, or from the defaults where a node makes one.
+type Settings struct {
+	Layout     *worker.Layout
+	Datacenter *int64
+	// Lease is W, the longest lease; Settle the settling time.
+	Lease, Settle *time.Duration
+}
+
+// Record is the record of a new cluster with these settings: the defaults where
+// there are none, which for the settling time depend on the slowest heartbeat.
+func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Cluster, error) {
+	layout, datacenter, lease, settle := worker.Leaf(), int64(0), defaultLease, defaultSettle(heartbeat)
+	if s.Layout != nil {
+		layout = *s.Layout
+	}
+	if s.Datacenter != nil {
+		datacenter = *s.Datacenter
+	}
+	if s.Lease != nil {
+		lease = *s.Lease
+	}
+	if s.Settle != nil {
+		settle = *s.Settle
+	}
+	return newCluster(uuid, layout, datacenter, lease, settle)
+}
+
+func newCluster(uuid string, layout worker.Layout, datacenter int64, lease, settle time.Duration) (coordinator.Cluster, error) {
+	if _, err := layout.Encode(worker.Fields{Datacenter: datacenter}); err != nil {
+		return coordinator.Cluster{}, err
+	}
+	if lease < time.Second {
+		return coordinator.Cluster{}, fmt.Errorf("node: a lease of %s: at least 1s", lease)
+	}
+	if settle < 0 || settle > time.Hour {
+		return coordinator.Cluster{}, fmt.Errorf("node: a settling time of %s: 0 to 1h", settle)
+	}
+	return coordinator.Cluster{
+		UUID: uuid, Layout: layout.String(), Slots: layout.Workers(), Datacenter: datacenter,
+		LeaseMs: lease.Milliseconds(), SettleMs: settle.Milliseconds(), Used: -1,
+	}, nil
+}
+
+// Agree tells in what a cluster is not what was asked for.
+func (s Settings) Agree(cl coordinator.Cluster) error {
+	differ := func(name string, want, have any) error {
+		return fmt.Errorf("node: --%s %v was asked for, where the cluster has %v: a cluster keeps the settings it was made with; leave the flag out, or take another --cluster", name, want, have)
+	}
+	switch {
+	case s.Layout != nil && s.Layout.String() != cl.Layout:
+		return differ("layout", s.Layout, cl.Layout)
+	case s.Datacenter != nil && *s.Datacenter != cl.Datacenter:
+		return differ("datacenter", *s.Datacenter, cl.Datacenter)
+	case s.Lease != nil && s.Lease.Milliseconds() != cl.LeaseMs:
+		return differ("lease", *s.Lease, time.Duration(cl.LeaseMs)*time.Millisecond)
+	case s.Settle != nil && s.Settle.Milliseconds() != cl.SettleMs:
+		return differ("settle", *s.Settle, time.Duration(cl.SettleMs)*time.Millisecond)
+	}
+	return nil
+}
