@@ -227,24 +227,31 @@ func (c *Coordinator) take(ctx context.Context, claim Claim, cl Cluster, clStat 
 	return grant, err
 }
 
-// refuseWhenFull looks at all slots before a ticket is drawn, once all of them
-// have been used.
+// refuseWhenFull looks for a slot that is free before a ticket is drawn, once
+// all of them have been used.
 func (c *Coordinator) refuseWhenFull(ctx context.Context, cl Cluster) error {
 	if cl.Used+1 < cl.Slots {
 		return nil
 	}
-	now := c.Now()
-	full := &FullError{Slots: cl.Slots, now: now}
-	entries, err := ReadSlots(ctx, c.Store, cl)
+	live, err := liveWorkers(ctx, c.Store)
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		a := JudgeFree(e.Slot, e.Live, now, now)
-		if a == Free || e.Absent {
+	now := c.Now()
+	full := &FullError{Slots: cl.Slots, now: now}
+	for worker := range cl.Slots {
+		slot, _, err := c.slot(ctx, worker)
+		if err != nil {
+			return err
+		}
+		if slot == nil {
+			return nil // lost: to be put right on the way
+		}
+		a := JudgeFree(*slot, live[worker], now, now)
+		if a == Free {
 			return nil
 		}
-		full.add(a, e.Slot.H)
+		full.add(a, slot.H)
 	}
 	return full
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
@@ -28,8 +30,8 @@ const readAtOnce = 64
 // ReadSlots reads every slot that has ever been used.
 func ReadSlots(ctx context.Context, store Store, cl Cluster) ([]Entry, error) {
 	entries := make([]Entry, cl.Used+1)
-	locks, err := store.Children(ctx, livePath)
-	if err != nil && !errors.Is(err, ErrNoNode) {
+	live, err := liveWorkers(ctx, store)
+	if err != nil {
 		return nil, err
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -47,12 +49,25 @@ func ReadSlots(ctx context.Context, store Store, cl Cluster) ([]Entry, error) {
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("coordinator: reading the worker slots: %w", err)
 	}
-	for _, name := range locks {
-		if w, err := strconv.Atoi(name); err == nil && w >= 0 && w < len(entries) {
-			entries[w].Live = true
-		}
+	for w := range entries {
+		entries[w].Live = live[w]
 	}
 	return entries, nil
+}
+
+// liveWorkers are those whose holders have a session.
+func liveWorkers(ctx context.Context, store Store) (map[int]bool, error) {
+	names, err := store.Children(ctx, livePath)
+	if err != nil && !errors.Is(err, ErrNoNode) {
+		return nil, err
+	}
+	live := make(map[int]bool, len(names))
+	for _, name := range names {
+		if w, err := strconv.Atoi(name); err == nil {
+			live[w] = true
+		}
+	}
+	return live, nil
 }
 
 // samplePeers is how many live peers are asked for their clocks at a time: a
@@ -64,19 +79,15 @@ const samplePeers = 8
 // worker (-1 when we have none). Reports older than three heartbeats and those
 // stamped by another leader are left out.
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
-	locks, err := c.Store.Children(ctx, livePath)
-	if err != nil && !errors.Is(err, ErrNoNode) {
+	live, err := liveWorkers(ctx, c.Store)
+	if err != nil {
 		return nil, err
 	}
-	rand.Shuffle(len(locks), func(i, j int) { locks[i], locks[j] = locks[j], locks[i] })
+	delete(live, own)
 	var slots []Slot
 	var stats []Stat
 	var newest Stat
-	for _, name := range locks {
-		w, err := strconv.Atoi(name)
-		if err != nil || w == own || len(slots) == samplePeers {
-			continue
-		}
+	for _, w := range sample(live, samplePeers) {
 		slot, stat, err := c.slot(ctx, w)
 		if err != nil {
 			return nil, err
@@ -102,3 +113,13 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 
 // epoch is the leader's epoch of a record's last write.
 func (s Stat) epoch() int64 { return s.Mzxid >> 32 }
+
+// sample is up to n of the workers, in order where that is all of them.
+func sample(live map[int]bool, n int) []int {
+	workers := slices.Sorted(maps.Keys(live))
+	if len(workers) > n {
+		rand.Shuffle(len(workers), func(i, j int) { workers[i], workers[j] = workers[j], workers[i] })
+		workers = workers[:n]
+	}
+	return workers
+}
