@@ -1,0 +1,569 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// What the protocol tests have in common: a cluster in memory whose clock the
+// test moves, and nodes with just enough of a life around a Coordinator, as
+// the node package gives it one: a disk that survives a crash, bounds, tenures.
+
+const (
+	labW       = 24 * time.Hour
+	labSettle  = 10 * time.Second
+	labLease   = time.Minute
+	labReserve = 3 * time.Second
+)
+
+func millis(d time.Duration) int64 { return d.Milliseconds() }
+
+// lab is one cluster in a Mem, and what has ever been seen in it.
+type lab struct {
+	testing.TB
+	mem   *Mem
+	admin *MemSession
+	now   int64 // the leader's clock
+	cl    Cluster
+	nodes []*member
+	gone  []*MemSession // of crashed processes
+	trace bool
+
+	seen map[string]Slot // by path: H goes down at a release only
+	zxid map[string]int64
+}
+
+func newLab(t testing.TB, slots int) *lab {
+	t.Helper()
+	l := &lab{TB: t, now: memNow}
+	l.mem = NewMem(func() int64 { return l.now })
+	l.admin = l.mem.Session()
+	l.forget()
+	l.cl = Cluster{UUID: "cluster-1", Layout: "test", Slots: slots, LeaseMs: millis(labW), SettleMs: millis(labSettle)}
+	l.init(l.cl)
+	return l
+}
+
+func (l *lab) init(cl Cluster) {
+	l.Helper()
+	found, err := CreateCluster(l.Context(), l.admin, cl)
+	if err != nil || found.UUID != cl.UUID {
+		l.Fatalf("made %+v, %v", found, err)
+	}
+}
+
+// forget is called when the server has lost data: bounds may be lower now.
+func (l *lab) forget() { l.seen, l.zxid = make(map[string]Slot), make(map[string]int64) }
+
+// observe checks what is true at every moment.
+func (l *lab) observe() {
+	l.mem.mu.Lock()
+	defer l.mem.mu.Unlock()
+	for w := range l.cl.Slots {
+		p := slotPath(w)
+		node, ok := l.mem.tree[p]
+		if !ok || l.zxid[p] == node.stat.Mzxid {
+			continue
+		}
+		was, known := l.seen[p]
+		s := parseSlot(node.data)
+		if known && (s.H < was.H && !(s.Released && s.Nonce == was.Nonce) || s.Term < was.Term) {
+			l.Errorf("slot %d went from %+v to %+v", w, was, s)
+		}
+		l.seen[p], l.zxid[p] = s, node.stat.Mzxid
+	}
+}
+
+// slot reads a slot as it is; it fails the test where there is none.
+func (l *lab) slot(w int) Slot {
+	l.Helper()
+	data, _, err := l.admin.Get(l.Context(), slotPath(w))
+	if err != nil {
+		l.Fatal(err)
+	}
+	return parseSlot(data)
+}
+
+func (l *lab) put(w int, s Slot) {
+	l.Helper()
+	_, err := l.admin.Set(l.Context(), slotPath(w), s.marshal(), AnyVersion)
+	if errors.Is(err, ErrNoNode) {
+		_, err = l.admin.Create(l.Context(), slotPath(w), s.marshal(), Persistent)
+	}
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *lab) remove(path string) {
+	l.Helper()
+	if err := l.admin.Delete(l.Context(), path, AnyVersion); err != nil {
+		l.Fatal(err)
+	}
+	l.forget()
+}
+
+func (l *lab) cluster() Cluster {
+	l.Helper()
+	cl, err := ReadCluster(l.Context(), l.admin)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return cl
+}
+
+func (l *lab) children(path string) []string {
+	l.Helper()
+	names, err := l.admin.Children(l.Context(), path)
+	if err != nil && !errors.Is(err, ErrNoNode) {
+		l.Fatal(err)
+	}
+	return names
+}
+
+// note is for reading one history of a model.
+func (l *lab) note(who, what string, args ...any) {
+	if l.trace {
+		l.Logf("%d %s: %s", l.now-memNow, who, fmt.Sprintf(what, args...))
+	}
+}
+
+func (l *lab) pass(d time.Duration) { l.now += millis(d) }
+
+// disk is a node's state directory.
+type disk struct {
+	cl         Cluster
+	claim      Claim
+	generation uint64
+	usable     bool // there is a record, not invalidated
+	saves      int
+	err        error       // of every Save
+	saving     func(Claim) // asked before
+}
+
+// Save is part of Ledger. A claim on another slot brings its own reserved
+// bound; on the same one the bound stays what it is.
+func (d *disk) Save(c Claim) (uint64, error) {
+	if d.saving != nil {
+		d.saving(c)
+	}
+	if d.err != nil {
+		return 0, d.err
+	}
+	if d.usable && c.Node == d.claim.Node && c.Worker == d.claim.Worker {
+		c.M = d.claim.M
+	}
+	d.generation++
+	d.saves++
+	d.claim, d.usable = c, true
+	d.claim.Generation = d.generation
+	return d.generation, nil
+}
+
+// reserve makes a reserved bound durable.
+func (d *disk) reserve(m int64) {
+	d.generation++
+	d.claim.M, d.claim.Generation = m, d.generation
+}
+
+// tenure is what one holding of one slot by one process could have issued.
+type tenure struct {
+	who    string
+	worker int
+	lo, hi int64 // lo <= ts < hi
+	first  int64 // timestamp issued, 0 for none
+	issued int64 // the highest timestamp issued, 0 for none
+}
+
+// member is a node.
+type member struct {
+	*lab
+	name string
+	disk *disk
+	skew int64
+	ids  int // identities and nonces so far
+	hook func(Call) Fault
+	wait time.Duration // the lease it asks for
+	past []*tenure
+
+	patience int                // calls left until the context of a step ends
+	cancel   context.CancelFunc // of the step under way
+
+	// What a crash loses.
+	sess          *MemSession
+	co            *Coordinator
+	up            bool
+	claim         Claim
+	t             *tenure
+	settled       bool
+	settleAt      int64
+	restartedFrom uint64
+	retry         bool // the stored claim is of a write whose outcome is unknown
+}
+
+func (l *lab) node(name string) *member {
+	l.Helper()
+	m := &member{lab: l, name: name, disk: &disk{cl: l.cl}, wait: labLease}
+	l.nodes = append(l.nodes, m)
+	m.boot()
+	return m
+}
+
+// boot is a new process on the same disk. Join is by what the disk says, or by
+// what is in ZooKeeper.
+func (m *member) boot() {
+	m.sess = m.mem.Session()
+	m.sess.SetFault(func(c Call) Fault {
+		m.observe()
+		if m.patience--; m.patience == 0 {
+			m.cancel()
+		}
+		if m.hook != nil {
+			return m.hook(c)
+		}
+		return NoFault
+	})
+	co, err := New(Config{
+		Store: m.sess, Now: m.clock, Ledger: m.disk, Labels: Labels{Name: m.name},
+		Nonce:  func() string { m.ids++; return fmt.Sprintf("%s/%d", m.name, m.ids) },
+		Logger: hclog.NewNullLogger(),
+	})
+	if err != nil {
+		m.Fatal(err)
+	}
+	co.Join(m.disk.cl)
+	m.co, m.claim, m.t, m.restartedFrom, m.settled = co, Claim{}, nil, 0, false
+}
+
+// ctx is for one step: it ends after as many calls as no step needs.
+func (m *member) ctx() context.Context {
+	if m.cancel != nil {
+		m.cancel()
+	}
+	var ctx context.Context
+	ctx, m.cancel = context.WithCancel(m.Context())
+	m.patience = 500
+	return ctx
+}
+
+func (m *member) clock() int64 { return m.now + m.skew }
+
+// crash is kill -9: the session and its locks live on until they expire.
+func (m *member) crash() {
+	m.up, m.t = false, nil
+	m.gone = append(m.gone, m.sess)
+	m.boot()
+}
+
+// expire ends the sessions that crashes left behind.
+func (l *lab) expire() {
+	for _, s := range l.gone {
+		s.Expire()
+	}
+	l.gone = nil
+}
+
+func (m *member) trust(Reading, []Reading) error { return nil }
+
+// register gets a slot as a new node does, and goes live.
+func (m *member) register() error {
+	claim := m.claim
+	if claim.Node == "" {
+		m.ids++
+		claim = Claim{Node: fmt.Sprintf("%s-%d", m.name, m.ids)}
+	}
+	g, err := m.co.Register(m.ctx(), claim, m.wait, m.trust)
+	if err != nil {
+		m.claim = g.Claim
+		m.retry = m.disk.usable && m.disk.claim.Node == g.Claim.Node && m.disk.claim.PendingNonce != ""
+		return err
+	}
+	m.granted(g)
+	return nil
+}
+
+func (m *member) resume() error {
+	claim := m.disk.claim
+	g, err := m.co.Resume(m.ctx(), claim, m.wait, m.trust)
+	if err != nil {
+		return err
+	}
+	m.granted(g)
+	return nil
+}
+
+func (m *member) granted(g Grant) {
+	m.note(m.name, "granted %+v", g)
+	m.up, m.retry, m.settled, m.restartedFrom = true, false, false, 0
+	m.settleAt = m.clock() + millis(g.Settle)
+	m.hold(g.Claim)
+}
+
+func (m *member) hold(c Claim) {
+	m.claim = c
+	m.t = &tenure{who: m.name, worker: c.Worker, lo: c.Lo, hi: c.Lo}
+	m.past = append(m.past, m.t)
+	m.extend()
+}
+
+// startAlone is a start from the disk, without ZooKeeper.
+func (m *member) startAlone() {
+	m.note(m.name, "starts alone with %+v", m.disk.claim)
+	m.up, m.restartedFrom, m.settled = true, m.disk.generation, false
+	c := m.disk.claim
+	c.Lo = max(c.M, c.Lo)
+	m.hold(c)
+}
+
+// start does what a node does that begins. It may stay down.
+func (m *member) start() (err error) {
+	defer func() { m.note(m.name, "start: %v", err) }()
+	cl, err := ReadCluster(m.ctx(), m.sess)
+	if !m.disk.usable && err == nil {
+		m.disk.cl = cl
+		m.co.Join(cl)
+	}
+	if m.disk.usable {
+		claim := m.disk.claim
+		cached := claim.Settled && m.clock() < claim.H
+		gone := errors.Is(err, ErrNoCluster) || err == nil && JudgeCluster(&cl, m.disk.cl.UUID) == FoundLost
+		if cached && gone {
+			m.startAlone()
+			return nil
+		}
+		err = m.resume()
+		var no *NotOursError
+		switch {
+		case err == nil:
+			return nil
+		case cached && errors.Is(err, ErrUnreachable), cached && errors.As(err, &no) && no.Lost:
+			m.startAlone()
+			return nil
+		case !errors.As(err, &no):
+			return err
+		}
+		m.disk.usable, m.claim = false, Claim{}
+		if claim.Nonce == "" {
+			m.claim = claim // never granted: the same node tries again
+		}
+	}
+	return m.register()
+}
+
+// extend reserves, which is what the generator may then use.
+func (m *member) extend() {
+	c := &m.claim
+	if m.up && c.Settled {
+		m.disk.reserve(max(m.disk.claim.M, min(m.clock()+millis(labReserve), c.H)))
+		m.t.hi = max(m.t.hi, min(m.disk.claim.M, c.H))
+	}
+}
+
+// issue makes an ID if the rule allows it.
+func (m *member) issue() bool {
+	ts := m.clock()
+	if !m.up || !m.claim.Settled || ts < m.t.lo || ts >= m.t.hi || ts <= m.t.issued {
+		return false
+	}
+	if m.t.first == 0 {
+		m.t.first = ts
+	}
+	m.t.issued = ts
+	return true
+}
+
+func (m *member) report() Report {
+	return Report{
+		Lease: m.wait, Generation: m.disk.generation, State: "testing", RestartedFrom: m.restartedFrom,
+		Settle: !m.settled && m.restartedFrom == 0 && m.clock() >= m.settleAt,
+	}
+}
+
+// beat is one heartbeat, and what a node makes of it.
+func (m *member) beat() (Beat, error) {
+	r := m.report()
+	b, err := m.co.Heartbeat(m.ctx(), m.claim, r)
+	m.note(m.name, "beat %+v: %+v, %v", r, b, err)
+	var fenced *FencedError
+	switch {
+	case errors.As(err, &fenced):
+		m.up, m.t, m.claim, m.disk.usable = false, nil, Claim{}, false
+		return b, err
+	case err != nil:
+		m.claim = b.Claim
+		return b, err
+	}
+	if r.RestartedFrom != 0 {
+		m.restartedFrom, m.settleAt = 0, m.clock()+millis(b.Wait)
+	}
+	m.claim = b.Claim
+	m.t.lo = max(m.t.lo, b.Claim.Lo)
+	if b.Settled {
+		m.claim.Settled, m.claim.H = true, max(m.claim.H, b.H)
+		if !m.settled {
+			if _, err := m.disk.Save(m.claim); err != nil {
+				return b, err
+			}
+		}
+	}
+	m.settled = b.Settled
+	m.disk.cl.Used = m.co.Used()
+	m.extend()
+	return b, m.co.GoLive(m.ctx(), m.claim)
+}
+
+// end is the first timestamp that the tenure has not reached.
+func (m *member) end() int64 { return max(m.t.lo, m.t.issued+1) }
+
+// halt is a clean stop that keeps the slot.
+func (m *member) halt() error {
+	m.t.hi = m.end()
+	m.disk.reserve(m.t.hi)
+	m.claim.Generation = m.disk.generation
+	err := m.co.Stop(m.ctx(), m.claim, m.t.hi)
+	_ = m.sess.Close()
+	m.crash()
+	return err
+}
+
+// leave is a stop that gives the slot back.
+func (m *member) leave() error {
+	m.t.hi = m.end()
+	m.disk.usable = false
+	m.disk.generation++
+	err := m.co.Release(m.ctx(), m.claim, m.t.hi)
+	_ = m.sess.Close()
+	m.crash()
+	return err
+}
+
+// The steps that must work.
+
+func (m *member) must(err error) {
+	m.Helper()
+	if err != nil {
+		m.Fatalf("%s: %v", m.name, err)
+	}
+}
+
+func (m *member) mustBeat() Beat {
+	m.Helper()
+	b, err := m.beat()
+	m.must(err)
+	return b
+}
+
+// serving registers a node and settles it.
+func (l *lab) serving(name string) *member {
+	l.Helper()
+	m := l.node(name)
+	m.must(m.register())
+	m.settle()
+	return m
+}
+
+func (m *member) settle() {
+	m.Helper()
+	m.must(m.co.GoLive(m.ctx(), m.claim))
+	m.now = max(m.now, m.settleAt-m.skew)
+	if b := m.mustBeat(); !b.Settled {
+		m.Fatalf("%s did not settle: %+v", m.name, b)
+	}
+	if !m.issue() {
+		m.Fatalf("%s issues nothing at %d: %+v, %+v", m.name, m.clock(), m.claim, m.t)
+	}
+}
+
+// serve lets everybody report and issue for a while.
+func (l *lab) serve(d time.Duration) {
+	l.Helper()
+	for end := l.now + millis(d); l.now < end; {
+		l.pass(min(DefaultHeartbeat, time.Duration(end-l.now)*time.Millisecond))
+		for _, m := range l.nodes {
+			if m.up {
+				m.mustBeat()
+				m.issue()
+			}
+		}
+	}
+}
+
+// disjoint checks that no timestamp of a slot was within two tenures' bounds.
+func (l *lab) disjoint() {
+	l.Helper()
+	l.observe()
+	var all []*tenure
+	for _, m := range l.nodes {
+		all = append(all, m.past...)
+	}
+	for i, a := range all {
+		for _, b := range all[:i] {
+			if a.worker == b.worker && max(a.lo, b.lo) < min(a.hi, b.hi) {
+				l.Errorf("worker %d: %s has [%d, %d) and %s has [%d, %d)", a.worker, a.who, a.lo, a.hi, b.who, b.lo, b.hi)
+			}
+		}
+	}
+}
+
+func wantFenced(t testing.TB, err error) {
+	t.Helper()
+	var fenced *FencedError
+	if !errors.As(err, &fenced) {
+		t.Errorf("got %v, want a FencedError", err)
+	}
+}
+
+func wantErrAs[E error](t testing.TB, err error) (e E) {
+	t.Helper()
+	if !errors.As(err, &e) {
+		t.Fatalf("got %v, want a %T", err, e)
+	}
+	return e
+}
+
+// faulty fails the calls that match, from the skip-th on, count of them.
+func faulty(f Fault, skip, count int, match func(Call) bool) func(Call) Fault {
+	n := 0
+	return func(c Call) Fault {
+		if !match(c) {
+			return NoFault
+		}
+		n++
+		if n > skip && n <= skip+count {
+			return f
+		}
+		return NoFault
+	}
+}
+
+// touching matches a call that has to do with a path.
+func touching(op, path string) func(Call) bool {
+	return func(c Call) bool {
+		if cmp.Or(op, c.Op) != c.Op {
+			return false
+		}
+		for _, o := range c.Ops {
+			if _, p, _ := opParts(o); p == path {
+				return true
+			}
+		}
+		return c.Path == path
+	}
+}
+
+var errClock = errors.New("the clock is wrong")
+
+func refuseClock(Reading, []Reading) error { return errClock }
+
+func short(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,228 @@
+package coordinator
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// lossModel drives nodes whose ZooKeeper loses data. Clocks agree to a few
+// seconds, nodes report in time, and whenever data are lost there is an owner
+// that can notice: the rest is among the known limits.
+type lossModel struct {
+	*model
+	copies   []*MemSnapshot
+	witness  *member // has to report before anything else happens to it
+	clusters int
+}
+
+func (d *lossModel) owner() *member {
+	for _, i := range d.rng.Perm(len(d.nodes)) {
+		m := d.nodes[i]
+		if m.up && !d.busy[m] && m.claim.Settled && m.settled && m.clock() < m.claim.H-10_000 && m.sess.SessionID() != 0 {
+			return m
+		}
+	}
+	return nil
+}
+
+// alone runs a step of a node that is not in the middle of another.
+func (d *lossModel) alone(m *member, step func()) {
+	if d.busy[m] {
+		return
+	}
+	d.busy[m] = true
+	d.depth++
+	defer func() { d.busy[m] = false; d.depth-- }()
+	step()
+}
+
+// round is a heartbeat of everybody, in any order, with events in between.
+func (d *lossModel) round() {
+	if d.rng.IntN(6) == 0 {
+		d.copies = append(d.copies, d.mem.Snapshot())
+	}
+	if d.rng.IntN(25) == 0 {
+		d.lose()
+	}
+	for _, i := range d.rng.Perm(len(d.nodes)) {
+		if m := pick(d.rng, d.nodes...); d.rng.IntN(8) == 0 {
+			d.alone(m, func() { d.event(m) })
+		}
+		d.alone(d.nodes[i], func() { d.turn(d.nodes[i]) })
+		for _, m := range d.nodes {
+			m.extend()
+			m.issue()
+		}
+		d.pass(time.Duration(d.rng.Int64N(int64(DefaultHeartbeat) / int64(len(d.nodes)))))
+	}
+	d.apart()
+}
+
+func (d *lossModel) turn(m *member) {
+	switch {
+	case m.up:
+		_, err := m.beat()
+		if m == d.witness && err == nil {
+			d.witness = nil
+		}
+	case d.rng.IntN(3) == 0:
+		if m.start() != nil && d.rng.IntN(8) == 0 {
+			m.disk = &disk{cl: d.cl} // a fresh state directory
+			m.crash()
+		}
+	}
+}
+
+// before is asked before every call of a node.
+func (d *lossModel) before() Fault {
+	for d.depth < 3 && d.rng.Float64() < d.races {
+		switch m := pick(d.rng, d.nodes...); d.rng.IntN(5) {
+		case 0:
+			d.lose()
+		case 1:
+			d.alone(m, func() { d.event(m) })
+		default:
+			d.alone(m, func() { d.turn(m) })
+		}
+	}
+	return NoFault
+}
+
+// event happens to a node.
+func (d *lossModel) event(m *member) {
+	if m == d.witness {
+		return
+	}
+	m.wait = pick(d.rng, d.leases...)
+	switch n := d.rng.IntN(10); {
+	case !m.up && n < 2:
+		m.disk = &disk{cl: d.cl}
+		m.crash()
+	case n < 2:
+		m.sess.Expire()
+	case n < 4:
+		m.sess.Heal()
+	case n < 5:
+		m.sess.Partition()
+	case n < 6:
+		m.sess.Lag()
+	case !m.up:
+	case n < 7:
+		m.crash()
+	case n < 8:
+		_ = m.halt()
+	case n < 9:
+		_ = m.leave()
+	default:
+		d.rotate(m)
+	}
+}
+
+// lose is what befalls ZooKeeper.
+func (d *lossModel) lose() {
+	if d.witness != nil {
+		return
+	}
+	if d.witness = d.owner(); d.witness == nil {
+		return
+	}
+	remove := func(path string) {
+		_ = d.admin.Delete(d.Context(), path, AnyVersion)
+	}
+	epoch := func() {
+		if d.mem.zxid>>32 > 0 {
+			d.mem.SetEpoch(uint32(d.mem.zxid>>32) + 1)
+		}
+	}
+	kind := d.rng.IntN(7)
+	d.note("ZooKeeper", "loss %d", kind)
+	switch kind {
+	case 0:
+		d.mem.Wipe()
+		epoch()
+	case 1, 2, 3:
+		if len(d.copies) == 0 {
+			return
+		}
+		d.mem.Restore(pick(d.rng, d.copies...))
+		epoch()
+		d.mem.ExpireOrphans()
+	case 4:
+		remove(slotPath(d.rng.IntN(d.cl.Slots)))
+	case 5:
+		remove(clusterPath)
+	case 6:
+		remove(clusterPath)
+		for w := range d.cl.Slots {
+			remove(slotPath(w))
+		}
+		if d.rng.IntN(2) == 0 {
+			remove(workersPath)
+		}
+	}
+	if d.rng.IntN(3) == 0 { // somebody thinks that it helps
+		d.clusters++
+		cl := d.cl
+		cl.UUID = fmt.Sprintf("cluster-x%d", d.clusters)
+		_, _ = CreateCluster(d.Context(), d.admin, cl)
+	}
+	d.forget()
+}
+
+// apart checks that the times in which tenures of a slot issued lie apart.
+func (d *lossModel) apart() {
+	type span struct {
+		*tenure
+		cluster string
+	}
+	var all []span
+	for _, m := range d.nodes {
+		for _, t := range m.past {
+			if t.issued > 0 {
+				all = append(all, span{t, m.disk.cl.UUID})
+			}
+		}
+	}
+	for i, a := range all {
+		for _, b := range all[:i] {
+			if a.worker == b.worker && max(a.first, b.first) <= min(a.issued, b.issued) {
+				d.Errorf("worker %d: %s issued from %d to %d and %s from %d to %d", a.worker, a.who, a.first, a.issued, b.who, b.first, b.issued)
+			}
+		}
+	}
+}
+
+// TestModelLoss: ZooKeeper loses data under owners that can reach it.
+func TestModelLoss(t *testing.T) {
+	issued := 0
+	runModel(t, 2000, func(t testing.TB, seed uint64) {
+		d := &lossModel{model: newModel(t, seed)}
+		d.races = 0.02
+		d.leases = []time.Duration{20 * time.Second, 40 * time.Second}
+		d.cl.LeaseMs = millis(40 * time.Second)
+		d.remove(clusterPath)
+		d.init(d.cl)
+		for _, m := range d.nodes {
+			m.disk.cl, m.wait = d.cl, d.leases[0]
+			m.hook = func(Call) Fault { return d.before() }
+		}
+		for _, m := range d.nodes {
+			m.skew = d.rng.Int64N(4000) - 2000
+		}
+		for range 60 {
+			d.round()
+			if t.Failed() {
+				return
+			}
+		}
+		for _, m := range d.nodes {
+			for _, at := range m.past {
+				if at.issued > 0 {
+					issued++
+				}
+			}
+		}
+	})
+	t.Logf("%d tenures issued", issued)
+}
