@@ -96,18 +96,18 @@ func (c *Coordinator) Heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 	}
 }
 
-// judge puts the findings on the cluster's record and ours together.
+// judge puts the findings on the cluster's record and ours together. Whoever
+// took our slot over fences us, also where the cluster record was lost since:
+// with a clock behind theirs we would put back a lease that has ended.
 func (c *Coordinator) judge(cl *Cluster, slot *Slot, claim Claim) (Finding, string) {
-	switch JudgeCluster(cl, c.mine.UUID) {
-	case FoundFenced:
-		return FoundFenced, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", cl.UUID, c.mine.UUID)
-	case FoundLost:
-		return FoundLost, "ZooKeeper has lost the cluster record"
-	}
-	finding := JudgeSlot(slot, claim)
+	cluster, finding := JudgeCluster(cl, c.mine.UUID), JudgeSlot(slot, claim)
 	switch {
+	case cluster == FoundFenced:
+		return cluster, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", cl.UUID, c.mine.UUID)
 	case finding == FoundFenced:
 		return finding, fmt.Sprintf("node %s (%s) holds it at term %d, ours was %d", slot.Node, slot.Name, slot.Term, claim.Term)
+	case cluster == FoundLost:
+		return cluster, "ZooKeeper has lost the cluster record"
 	case finding == FoundLost && slot == nil:
 		return finding, "ZooKeeper has lost its record"
 	case finding == FoundLost:
