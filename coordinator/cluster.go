@@ -89,12 +89,16 @@ const lossTolerance = 10_000
 // freeze is what an owner does that finds ZooKeeper has lost data: it makes
 // the cluster record again if that is gone, puts back its own if a newer one
 // has taken the place that nobody has settled in, and keeps everybody off the
-// slots that were in use for as long as an owner can still live.
+// slots that were in use for as long as an owner can still live. ErrBadVersion
+// when the newer one is settled meanwhile.
 func (c *Coordinator) freeze(ctx context.Context, mine Cluster, worker int) error {
 	c.remember(worker)
 	now := c.Now()
 	frozen := func(cl *Cluster) bool {
-		if now < cl.FrozenUntil && cl.UUID == mine.UUID && cl.Used >= c.used && cl.FrozenUsed >= c.used {
+		// That it is frozen is not enough: a freeze comes back with older data
+		// as well, and ends before the leases that were made since. Owners who
+		// notice the same loss within the tolerance write once.
+		if now+mine.LeaseMs <= cl.FrozenUntil && cl.UUID == mine.UUID && cl.Used >= c.used && cl.FrozenUsed >= c.used {
 			return false
 		}
 		used := max(cl.Used, c.used)
@@ -104,16 +108,18 @@ func (c *Coordinator) freeze(ctx context.Context, mine Cluster, worker int) erro
 		cl.Used, cl.FrozenUsed, cl.FrozenUntil = used, used, until
 		return true
 	}
-	err := updateCluster(ctx, c.Store, func(cl *Cluster) bool {
-		if JudgeCluster(cl, mine.UUID) == FoundFenced {
-			return false // settled meanwhile: the next heartbeat will see it
-		}
-		return frozen(cl)
-	})
-	if !errors.Is(err, ErrNoNode) {
+	if err := c.Store.EnsureRoot(ctx); err != nil {
 		return err
 	}
-	if err := c.Store.EnsureRoot(ctx); err != nil {
+	fenced := false
+	err := updateCluster(ctx, c.Store, func(cl *Cluster) bool {
+		fenced = JudgeCluster(cl, mine.UUID) == FoundFenced
+		return !fenced && frozen(cl)
+	})
+	if fenced {
+		return fmt.Errorf("%w: another cluster has settled in the place of ours", ErrBadVersion)
+	}
+	if !errors.Is(err, ErrNoNode) {
 		return err
 	}
 	again := mine
