@@ -54,6 +54,13 @@ type Coordinator struct {
 	Config
 	// mine is the cluster this node belongs to, set by Join.
 	mine Cluster
+	// granted are the nonces of the grants made by this process.
+	granted map[string]bool
+	// anew is the tenure whose lease had run out, and when it may settle again.
+	anew struct {
+		nonce string
+		at    int64
+	}
 	// rtt is how long the last heartbeat's write took, in milliseconds.
 	rtt int64
 	// used is the highest slot known to have been granted: what a cluster
@@ -78,7 +85,7 @@ func New(cfg Config) (*Coordinator, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Coordinator{Config: cfg, used: -1}, nil
+	return &Coordinator{Config: cfg, granted: make(map[string]bool), used: -1}, nil
 }
 
 func randomNonce() string {
@@ -152,6 +159,7 @@ func (c *Coordinator) grant(claim Claim, term int64) (Claim, error) {
 		return claim, fmt.Errorf("coordinator: storing the claim before it is written: %w", err)
 	}
 	claim.Generation = gen
+	c.granted[claim.PendingNonce] = true
 	return claim, nil
 }
 

@@ -403,7 +403,10 @@ func (m *member) beat() (Beat, error) {
 		m.restartedFrom, m.settleAt = 0, m.clock()+millis(b.Wait)
 	}
 	m.claim = b.Claim
-	m.t.lo = max(m.t.lo, b.Claim.Lo)
+	if b.Claim.Lo > m.t.lo { // the lease had run out
+		m.t = &tenure{who: m.name, worker: b.Claim.Worker, lo: b.Claim.Lo, hi: b.Claim.Lo, issued: m.t.issued}
+		m.past = append(m.past, m.t)
+	}
 	if b.Settled {
 		m.claim.Settled, m.claim.H = true, max(m.claim.H, b.H)
 		if !m.settled {

@@ -29,8 +29,8 @@ type Beat struct {
 	// H is the acknowledged lease bound. It counts when Settled.
 	H       int64
 	Settled bool
-	// Wait is the settling time that begins now, after a restart from the
-	// local record was made known.
+	// Wait is the settling time that begins now: a restart from the local
+	// record was made known, or the lease had run out.
 	Wait time.Duration
 	// Lost: ZooKeeper had lost our record or the cluster's, and it was put
 	// back.
@@ -125,7 +125,8 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		beat.FrozenUntil = cl.FrozenUntil
 	}
 	if r.RestartedFrom != 0 {
-		if found.Generation > r.RestartedFrom {
+		// What this process wrote itself, unacknowledged, is no later copy.
+		if found.Generation > r.RestartedFrom && !c.granted[found.Nonce] {
 			return beat, &FencedError{claim.Worker, fmt.Sprintf("it was started from an old copy of its state: ZooKeeper has seen generation %d, that was %d", found.Generation, r.RestartedFrom)}
 		}
 		next, slot, clock, err := c.renew(ctx, claim, found, stat, r.Lease)
@@ -139,8 +140,12 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 	}
 	now := c.Now()
 	slot := c.record(claim, claim.Term, claim.Nonce, found, now, r.Lease)
-	slot.State, slot.Settled = r.State, found.Settled
-	settle := r.Settle && !found.Settled && c.maySettle(cl, claim, now)
+	lapsed := now >= found.H
+	if lapsed {
+		c.settleAnew(claim, now+cl.SettleMs) // before the write: it may count without our knowing
+	}
+	slot.State, slot.Settled = r.State, found.Settled && !lapsed
+	settle := r.Settle && !slot.Settled && c.maySettle(cl, claim, now)
 	if settle {
 		slot.Settled = true
 		written, err := c.settle(ctx, cl, clStat, claim.Worker, slot, stat)
@@ -155,18 +160,40 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		}
 		stat = written
 	}
+	if lapsed {
+		wait, err := c.settling(ctx, cl, claim.Worker)
+		if err != nil {
+			return beat, err
+		}
+		beat.Wait = wait
+		c.settleAnew(claim, now+wait.Milliseconds())
+	}
 	beat.H, beat.Settled = slot.H, slot.Settled
+	if beat.Settled && !claim.leased(now) {
+		// Whoever had the slot and was forgotten has issued until now at most.
+		beat.Claim.Lo = max(claim.Lo, now)
+	}
 	beat.Clock = Reading{Sent: now, Acked: c.Now(), Stamp: stat.Mtime}
 	c.rtt = max(0, beat.Clock.Acked-now)
 	return beat, nil
 }
 
+// leased tells whether a settled lease is still running. While it does nobody
+// can have taken the slot: it takes a bound that has passed.
+func (c Claim) leased(now int64) bool { return c.Settled && now < c.H }
+
 // maySettle: while registration is frozen only holders whose settled lease is
-// still running may settle again. Nobody can have taken their slot: it takes a
-// bound that has passed.
+// still running may settle again. One whose lease had run out has to wait as
+// if it had just come: somebody else may have come and gone, or may be about
+// to come back to a ZooKeeper that has forgotten them.
 func (c *Coordinator) maySettle(cl Cluster, claim Claim, now int64) bool {
-	return !cl.Frozen(claim.Worker, now) || claim.Settled && now < claim.H
+	if claim.Nonce == c.anew.nonce && now < c.anew.at {
+		return false
+	}
+	return !cl.Frozen(claim.Worker, now) || claim.leased(now)
 }
+
+func (c *Coordinator) settleAnew(claim Claim, at int64) { c.anew.nonce, c.anew.at = claim.Nonce, at }
 
 // settle writes a slot as settled, in one step with the proof that the cluster
 // record has not changed: no freeze has come in between. The first to settle

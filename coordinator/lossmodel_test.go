@@ -179,7 +179,7 @@ func (d *lossModel) apart() {
 	var all []span
 	for _, m := range d.nodes {
 		for _, t := range m.past {
-			if t.issued > 0 {
+			if t.first > 0 {
 				all = append(all, span{t, m.disk.cl.UUID})
 			}
 		}
@@ -218,7 +218,7 @@ func TestModelLoss(t *testing.T) {
 		}
 		for _, m := range d.nodes {
 			for _, at := range m.past {
-				if at.issued > 0 {
+				if at.first > 0 {
 					issued++
 				}
 			}

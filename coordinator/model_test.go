@@ -232,7 +232,7 @@ func TestModel(t *testing.T) {
 		for _, m := range d.nodes {
 			for _, at := range m.past {
 				tenures++
-				if at.issued > 0 {
+				if at.first > 0 {
 					issued++
 				}
 			}
