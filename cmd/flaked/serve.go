@@ -190,7 +190,12 @@ func (o options) listenAt(given string) (net.Listener, error) {
 	if network == "tcp" && !o.allowOpen && !isLoopback(address) {
 		return nil, usageError("--listen %s can be reached from other machines, and anybody there could use up IDs: add --allow-open if that network is trusted, or listen on 127.0.0.1", given)
 	}
-	l, err := net.Listen(network, address)
+	var l net.Listener
+	if network == "unix" {
+		l, err = listenUnix(address)
+	} else {
+		l, err = net.Listen(network, address)
+	}
 	if err != nil {
 		return nil, listenError("--listen", given, err)
 	}
@@ -211,7 +216,7 @@ func closeAll(listeners []net.Listener) {
 
 func listenError(flag, address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s %s: the port is taken; another flaked may be running (`flaked status`), or choose another port", flag, address)
+		return fmt.Errorf("%s %s: the address is taken; another flaked may be running (`flaked status`), or choose another address", flag, address)
 	}
 	return fmt.Errorf("%s %s: %w", flag, address, err)
 }
