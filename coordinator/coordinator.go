@@ -54,6 +54,10 @@ type Coordinator struct {
 	Config
 	// mine is the cluster this node belongs to, set by Join.
 	mine Cluster
+	// retryAfter is the pause after a call that was not answered.
+	retryAfter time.Duration
+	// unsure is a node that may have a ticket that was not acknowledged.
+	unsure string
 	// granted are the nonces of the grants made by this process.
 	granted map[string]bool
 	// anew is the tenure whose lease had run out, and when it may settle again.
@@ -85,7 +89,7 @@ func New(cfg Config) (*Coordinator, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Coordinator{Config: cfg, granted: make(map[string]bool), used: -1}, nil
+	return &Coordinator{Config: cfg, retryAfter: 100 * time.Millisecond, granted: make(map[string]bool), used: -1}, nil
 }
 
 func randomNonce() string {

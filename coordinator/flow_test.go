@@ -166,9 +166,10 @@ func (d *disk) Save(c Claim) (uint64, error) {
 	return d.generation, nil
 }
 
-// reserve makes a reserved bound durable.
-func (d *disk) reserve(m int64) {
+// reserve makes a reserved bound durable, with the claim that it is for.
+func (d *disk) reserve(c Claim, m int64) {
 	d.generation++
+	d.claim = c
 	d.claim.M, d.claim.Generation = m, d.generation
 }
 
@@ -237,6 +238,7 @@ func (m *member) boot() {
 	if err != nil {
 		m.Fatal(err)
 	}
+	co.retryAfter = 0
 	co.Join(m.disk.cl)
 	m.co, m.claim, m.t, m.restartedFrom, m.settled = co, Claim{}, nil, 0, false
 }
@@ -360,7 +362,7 @@ func (m *member) start() (err error) {
 func (m *member) extend() {
 	c := &m.claim
 	if m.up && c.Settled {
-		m.disk.reserve(max(m.disk.claim.M, min(m.clock()+millis(labReserve), c.H)))
+		m.disk.reserve(*c, max(m.disk.claim.M, min(m.clock()+millis(labReserve), c.H)))
 		m.t.hi = max(m.t.hi, min(m.disk.claim.M, c.H))
 	}
 }
@@ -427,7 +429,7 @@ func (m *member) end() int64 { return max(m.t.lo, m.t.issued+1) }
 // halt is a clean stop that keeps the slot.
 func (m *member) halt() error {
 	m.t.hi = m.end()
-	m.disk.reserve(m.t.hi)
+	m.disk.reserve(m.claim, m.t.hi)
 	m.claim.Generation = m.disk.generation
 	err := m.co.Stop(m.ctx(), m.claim, m.t.hi)
 	_ = m.sess.Close()

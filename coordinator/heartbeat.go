@@ -134,9 +134,8 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		if err != nil {
 			return beat, err
 		}
-		beat.H, beat.Clock = slot.H, clock
-		beat.Wait, err = c.settling(ctx, cl, claim.Worker)
-		return beat, err
+		beat.H, beat.Clock, beat.Wait = slot.H, clock, c.settling(ctx, cl, claim.Worker)
+		return beat, nil
 	}
 	now := c.Now()
 	slot := c.record(claim, claim.Term, claim.Nonce, found, now, r.Lease)
@@ -161,12 +160,8 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		stat = written
 	}
 	if lapsed {
-		wait, err := c.settling(ctx, cl, claim.Worker)
-		if err != nil {
-			return beat, err
-		}
-		beat.Wait = wait
-		c.settleAnew(claim, now+wait.Milliseconds())
+		beat.Wait = c.settling(ctx, cl, claim.Worker)
+		c.settleAnew(claim, now+beat.Wait.Milliseconds())
 	}
 	beat.H, beat.Settled = slot.H, slot.Settled
 	if beat.Settled && !claim.leased(now) {

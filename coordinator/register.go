@@ -46,7 +46,7 @@ func (c *Coordinator) Register(ctx context.Context, claim Claim, lease time.Dura
 	}
 	grant, err := c.registerWith(ctx, claim, clock, lease, check)
 	if err != nil && !errors.Is(err, ErrUnreachable) {
-		c.dropTicket(ctx, claim.Ticket)
+		c.dropTicket(ctx, claim.Ticket, claim.Node)
 		claim.Ticket = ""
 	}
 	if err != nil {
@@ -220,11 +220,9 @@ func (c *Coordinator) take(ctx context.Context, claim Claim, cl Cluster, clStat 
 	}
 	claim = claim.confirmed()
 	if old.Ticket != "" && old.Ticket != claim.Ticket {
-		c.dropTicket(ctx, old.Ticket)
+		c.dropTicket(ctx, old.Ticket, old.Node)
 	}
-	grant := Grant{Claim: claim, H: slot.H}
-	grant.Settle, err = c.settling(ctx, cl, claim.Worker)
-	return grant, err
+	return Grant{Claim: claim, H: slot.H, Settle: c.settling(ctx, cl, claim.Worker)}, nil
 }
 
 // refuseWhenFull looks for a slot that is free before a ticket is drawn, once

@@ -17,21 +17,38 @@ import (
 // ErrNoCluster, those of check and of the store. Only ErrUnreachable may be
 // answered by starting from the local record alone.
 func (c *Coordinator) Resume(ctx context.Context, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
-	cl, err := c.joined(ctx)
-	if err != nil {
+	if _, _, _, err := c.resumable(ctx, claim); err != nil {
 		return Grant{}, err
 	}
-	found, _, err := c.slot(ctx, claim.Worker)
-	if err != nil {
-		return Grant{}, err
-	}
-	if err := JudgeResume(found, claim); err != nil {
-		return Grant{}, err
-	}
+	ticket := claim.Ticket
 	clock, err := c.readClock(ctx, &claim)
 	if err != nil {
 		return Grant{}, err
 	}
+	grant, err := c.resumeWith(ctx, claim, clock, lease, check)
+	if err != nil && claim.Ticket != ticket {
+		c.giveBackTicket(ctx, claim, err)
+	}
+	return grant, err
+}
+
+// resumable reads the slot of a claim that may be resumed.
+func (c *Coordinator) resumable(ctx context.Context, claim Claim) (Cluster, Slot, Stat, error) {
+	cl, err := c.joined(ctx)
+	if err != nil {
+		return Cluster{}, Slot{}, Stat{}, err
+	}
+	found, stat, err := c.slot(ctx, claim.Worker)
+	if err == nil {
+		err = JudgeResume(found, claim)
+	}
+	if err != nil {
+		return Cluster{}, Slot{}, Stat{}, err
+	}
+	return cl, *found, stat, nil
+}
+
+func (c *Coordinator) resumeWith(ctx context.Context, claim Claim, clock Reading, lease time.Duration, check ClockCheck) (Grant, error) {
 	peers, err := c.Peers(ctx, claim.Worker)
 	if err != nil {
 		return Grant{}, err
@@ -40,26 +57,33 @@ func (c *Coordinator) Resume(ctx context.Context, claim Claim, lease time.Durati
 		return Grant{}, err
 	}
 	for {
-		found, stat, err := c.slot(ctx, claim.Worker)
+		cl, found, stat, err := c.resumable(ctx, claim)
 		if err != nil {
 			return Grant{}, err
 		}
-		if err := JudgeResume(found, claim); err != nil {
-			return Grant{}, err
+		grant, err := c.takeUp(ctx, claim, cl, found, stat, lease)
+		if !errors.Is(err, ErrBadVersion) {
+			grant.Clock = clock
+			return grant, err
 		}
-		claim = claim.adopt(*found)
-		claim.Lo = max(claim.M, found.Reached+1)
-		next, slot, _, err := c.renew(ctx, claim, *found, stat, lease)
-		if errors.Is(err, ErrBadVersion) {
-			continue
-		}
-		if err != nil {
-			return Grant{}, err
-		}
-		grant := Grant{Claim: next, H: slot.H, Clock: clock}
-		grant.Settle, err = c.settling(ctx, cl, claim.Worker)
-		return grant, err
 	}
+}
+
+// takeUp writes a slot that may be resumed.
+func (c *Coordinator) takeUp(ctx context.Context, claim Claim, cl Cluster, found Slot, stat Stat, lease time.Duration) (Grant, error) {
+	if found.H < claim.H {
+		c.Logger.Error("ZooKeeper has an older copy of this node's record; freezing registration", "worker", claim.Worker)
+		if err := c.freeze(ctx, c.mine, claim.Worker); err != nil {
+			return Grant{}, err
+		}
+	}
+	claim = claim.adopt(found)
+	claim.Lo = max(claim.M, found.Reached+1)
+	next, slot, _, err := c.renew(ctx, claim, found, stat, lease)
+	if err != nil {
+		return Grant{}, err
+	}
+	return Grant{Claim: next, H: slot.H, Settle: c.settling(ctx, cl, claim.Worker)}, nil
 }
 
 // renew writes a slot that is ours with the next term, unsettled: an owner

@@ -11,35 +11,37 @@ const steadyTimes = 10
 
 // settling is how long a new holder of a slot has to wait, counted from its
 // write: the time that an owner whom ZooKeeper has forgotten gets to come
-// back. 0 when ZooKeeper is known to have lost nothing lately: a record is
-// there that was written under the same leader's epoch and is much older than
-// a settling time. A restored or wiped ensemble begins a new epoch; a
-// standalone server has none (0), so there it is never known.
-func (c *Coordinator) settling(ctx context.Context, cl Cluster, worker int) (time.Duration, error) {
-	_, stat, err := c.slot(ctx, worker)
-	if err != nil {
-		return 0, err
+// back. 0 when ZooKeeper is known to have lost nothing lately; what cannot be
+// read is not known.
+func (c *Coordinator) settling(ctx context.Context, cl Cluster, worker int) time.Duration {
+	if steady, err := c.steady(ctx, cl, worker); err == nil && steady {
+		return 0
 	}
-	epoch := stat.epoch()
-	if epoch == 0 {
-		return settlingTime(cl), nil
+	return settlingTime(cl)
+}
+
+// steady tells that a record is there that was written under the same leader's
+// epoch as the slot, and is much older than a settling time. A restored or
+// wiped ensemble begins a new epoch; a standalone server has none (0), so
+// there it is never known.
+func (c *Coordinator) steady(ctx context.Context, cl Cluster, worker int) (bool, error) {
+	_, stat, err := c.slot(ctx, worker)
+	if err != nil || stat.epoch() == 0 {
+		return false, err
 	}
 	evidence := func(zxid, at int64) bool {
-		return zxid>>32 == epoch && stat.Mtime-at >= steadyTimes*cl.SettleMs
+		return zxid>>32 == stat.epoch() && stat.Mtime-at >= steadyTimes*cl.SettleMs
 	}
 	_, clStat, err := c.cluster(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if evidence(clStat.Czxid, clStat.Ctime) || evidence(clStat.Mzxid, clStat.Mtime) {
-		return 0, nil
+	if err != nil || evidence(clStat.Czxid, clStat.Ctime) || evidence(clStat.Mzxid, clStat.Mtime) {
+		return err == nil, err
 	}
 	// Tickets are listed in the order of their making, so the oldest of this
 	// epoch is found by halving. Where the numbers began again the search may
 	// miss it, which costs a wait and nothing else.
 	names, err := c.Store.Children(ctx, ticketsPath)
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	read := func(i int) Stat {
 		_, s, gerr := c.Store.Get(ctx, ticketsPath+"/"+names[i])
@@ -48,13 +50,12 @@ func (c *Coordinator) settling(ctx context.Context, cl Cluster, worker int) (tim
 		}
 		return s
 	}
-	i := sort.Search(len(names), func(i int) bool { return read(i).Czxid>>32 >= epoch })
-	if i < len(names) {
-		if s := read(i); evidence(s.Czxid, s.Ctime) {
-			return 0, nil
-		}
+	i := sort.Search(len(names), func(i int) bool { return read(i).Czxid>>32 >= stat.epoch() })
+	if i == len(names) {
+		return false, nil
 	}
-	return settlingTime(cl), nil
+	s := read(i)
+	return evidence(s.Czxid, s.Ctime), nil
 }
 
 func settlingTime(cl Cluster) time.Duration { return time.Duration(cl.SettleMs) * time.Millisecond }

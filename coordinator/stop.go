@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Stop marks a slot as cleanly stopped: nothing was or will be issued at or
@@ -19,17 +20,16 @@ func (c *Coordinator) Stop(ctx context.Context, claim Claim, m int64) error {
 
 // Release gives a slot back: anybody may take it, from end on, at once. The
 // local record must have been invalidated durably before. end is the first
-// timestamp that this tenure has not reached, and not below its floor: the
-// only place where a slot's bound goes down.
+// timestamp that this tenure has not reached; the bound becomes that, or the
+// tenure's floor if it is higher: the only place where it goes down.
 func (c *Coordinator) Release(ctx context.Context, claim Claim, end int64) error {
 	err := c.finish(ctx, claim, func(s *Slot) {
-		s.Released, s.H, s.State, s.Ticket = true, end, "released", ""
+		s.Released, s.H, s.State, s.Ticket = true, max(claim.Lo, end), "released", ""
 	})
-	if err := errors.Join(err, c.GoDark(ctx, claim.Worker)); err != nil {
-		return err
+	if err == nil {
+		c.dropTicket(ctx, claim.Ticket, claim.Node)
 	}
-	c.dropTicket(ctx, claim.Ticket)
-	return nil
+	return errors.Join(err, c.GoDark(ctx, claim.Worker))
 }
 
 // finish changes our slot's record by versioned write for as long as it is
@@ -45,8 +45,25 @@ func (c *Coordinator) finish(ctx context.Context, claim Claim, change func(*Slot
 			change(slot)
 			_, err = c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)
 		}
-		if ctx.Err() != nil || err == nil || !errors.Is(err, ErrBadVersion) && !errors.Is(err, ErrUnreachable) {
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case errors.Is(err, ErrBadVersion):
+		case errors.Is(err, ErrUnreachable):
+			c.pause(ctx)
+		default:
 			return err
 		}
+	}
+}
+
+// pause keeps those who try again from doing nothing else where a store fails
+// at once.
+func (c *Coordinator) pause(ctx context.Context) {
+	timer := time.NewTimer(c.retryAfter)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
 	}
 }

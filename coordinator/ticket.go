@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -18,34 +21,69 @@ type ticket struct {
 // is drawn if there is none: the one write that a node may make before its
 // clock has been checked.
 func (c *Coordinator) readClock(ctx context.Context, claim *Claim) (Reading, error) {
-	if claim.Ticket == "" {
-		return c.drawTicket(ctx, claim)
+	if claim.Ticket != "" {
+		holder, err := c.ticketHolder(ctx, claim.Ticket)
+		if err == nil && holder == claim.Node {
+			sent := c.Now()
+			var stat Stat
+			stat, err = c.Store.Set(ctx, claim.Ticket, c.ticket(*claim), AnyVersion)
+			if err == nil {
+				return Reading{Sent: sent, Acked: c.Now(), Stamp: stat.Mtime}, nil
+			}
+		}
+		if err != nil && !errors.Is(err, ErrNoNode) {
+			return Reading{}, err
+		}
 	}
-	sent := c.Now()
-	stat, err := c.Store.Set(ctx, claim.Ticket, c.ticket(*claim), AnyVersion)
-	if errors.Is(err, ErrNoNode) {
-		return c.drawTicket(ctx, claim)
-	}
-	return Reading{Sent: sent, Acked: c.Now(), Stamp: stat.Mtime}, err
+	return c.drawTicket(ctx, claim)
 }
 
 func (c *Coordinator) ticket(claim Claim) []byte {
 	return mustMarshal(ticket{Node: claim.Node, Labels: c.Labels})
 }
 
+// ticketHolder is the node that a ticket registers. Where the parent was made
+// again the numbers began again, so a ticket that we know by name may be
+// another's by now.
+func (c *Coordinator) ticketHolder(ctx context.Context, name string) (string, error) {
+	data, _, err := c.Store.Get(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	var t ticket
+	_ = json.Unmarshal(data, &t) // nobody's, if it is not one of ours
+	return t.Node, nil
+}
+
 func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, error) {
-	sent := c.Now()
-	name, err := c.Store.Create(ctx, ticketPrefix, c.ticket(*claim), PersistentSequential)
-	acked := c.Now()
-	if errors.Is(err, ErrNoNode) {
-		// The parent is gone. The numbers begin again, and slots are what counts.
-		if err = c.Store.EnsureRoot(ctx); err == nil {
-			return c.drawTicket(ctx, claim)
+	if c.unsure == claim.Node {
+		name, err := c.findTicket(ctx, claim.Node)
+		if err != nil {
+			return Reading{}, err
+		}
+		c.unsure = ""
+		if name != "" {
+			claim.Ticket = name
+			return c.readClock(ctx, claim)
 		}
 	}
-	if errors.Is(err, ErrUnreachable) {
-		// It may have been made all the same, and a second one would stay for ever.
-		name, err = c.findTicket(ctx, claim.Node, err)
+	sent := c.Now()
+	name, err := c.Store.Create(ctx, ticketPrefix, c.ticket(*claim), PersistentSequential)
+	if errors.Is(err, ErrExists) {
+		// The counter has come to its end. Slots are what counts, so a number
+		// by chance is as good.
+		name, err = c.Store.Create(ctx, fmt.Sprintf("%s%010d", ticketPrefix, rand.Int32()), c.ticket(*claim), Persistent)
+	}
+	acked := c.Now()
+	switch {
+	case errors.Is(err, ErrNoNode):
+		// The parent is gone. The numbers begin again.
+		if err := c.Store.EnsureRoot(ctx); err != nil {
+			return Reading{}, err
+		}
+		return c.drawTicket(ctx, claim)
+	case errors.Is(err, ErrUnreachable):
+		c.unsure = claim.Node
 	}
 	if err != nil {
 		return Reading{}, err
@@ -55,38 +93,59 @@ func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, er
 	return Reading{Sent: sent, Acked: acked, Stamp: stat.Ctime}, err
 }
 
-// findTicket looks for a node's ticket whose making was not acknowledged.
-func (c *Coordinator) findTicket(ctx context.Context, node string, cause error) (string, error) {
+// lookBack is how many of the newest tickets are searched for one of ours.
+const lookBack = 1000
+
+// findTicket looks for a node's ticket whose making was not acknowledged: it
+// may have been made all the same, and a second one would stay for ever. "" when
+// there is none (yet: a request that is still under way leaves one behind).
+func (c *Coordinator) findTicket(ctx context.Context, node string) (string, error) {
+	if err := c.Store.Sync(ctx, ticketsPath); err != nil && !errors.Is(err, ErrNoNode) {
+		return "", err
+	}
 	names, err := c.Store.Children(ctx, ticketsPath)
-	if err != nil {
-		return "", cause
+	if err != nil && !errors.Is(err, ErrNoNode) {
+		return "", err
 	}
-	for i := len(names) - 1; i >= 0; i-- {
-		name := ticketsPath + "/" + names[i]
-		data, _, err := c.Store.Get(ctx, name)
+	for _, name := range slices.Backward(names[max(0, len(names)-lookBack):]) {
+		holder, err := c.ticketHolder(ctx, ticketsPath+"/"+name)
 		if err != nil && !errors.Is(err, ErrNoNode) {
-			return "", cause
+			return "", err
 		}
-		var t ticket
-		if json.Unmarshal(data, &t) == nil && t.Node == node {
-			return name, nil
+		if holder == node {
+			return ticketsPath + "/" + name, nil
 		}
 	}
-	return "", cause
+	return "", nil
+}
+
+// giveBackTicket is for one that was drawn in an attempt that failed, whose
+// caller does not learn of it. Where ZooKeeper does not answer it is found
+// again by the next.
+func (c *Coordinator) giveBackTicket(ctx context.Context, claim Claim, why error) {
+	if errors.Is(why, ErrUnreachable) {
+		c.unsure = claim.Node
+		return
+	}
+	c.dropTicket(ctx, claim.Ticket, claim.Node)
 }
 
 // cleanupTime is what a clean-up may take after our own time is up.
 const cleanupTime = 2 * time.Second
 
-// dropTicket deletes a ticket that registers nobody any more. One that stays
+// dropTicket deletes a node's ticket that registers it no more. One that stays
 // is a few bytes of clutter, so a failure is only logged.
-func (c *Coordinator) dropTicket(ctx context.Context, name string) {
+func (c *Coordinator) dropTicket(ctx context.Context, name, node string) {
 	if name == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
-	if err := c.Store.Delete(ctx, name, AnyVersion); err != nil && !errors.Is(err, ErrNoNode) {
+	holder, err := c.ticketHolder(ctx, name)
+	if err == nil && holder == node {
+		err = c.Store.Delete(ctx, name, AnyVersion)
+	}
+	if err != nil && !errors.Is(err, ErrNoNode) {
 		c.Logger.Warn("a ticket was left behind", "ticket", name, "error", err)
 	}
 }

@@ -1,0 +1,109 @@
+package coordinator
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// A node that is started again and finds an older record of its own knows that
+// ZooKeeper lost data, perhaps as the only one.
+func TestResumeFreezesOnAnOlderCopy(t *testing.T) {
+	for name, away := range map[string]time.Duration{"lease runs": time.Second, "lease ran out": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 4)
+			a := l.serving("A")
+			copied := l.mem.Snapshot()
+			l.serve(time.Minute)
+			a.crash()
+			l.pass(away)
+			l.mem.Restore(copied)
+			l.mem.ExpireOrphans()
+			l.forget()
+			a.must(a.start())
+			if cl := l.cluster(); !cl.Frozen(0, l.now+millis(labW)) {
+				t.Errorf("not frozen: %+v", cl)
+			}
+			l.pass(labSettle)
+			leased := a.claim.leased(a.clock())
+			if beat := a.mustBeat(); beat.Settled != leased {
+				t.Errorf("lease runs: %v, settled: %v", leased, beat.Settled)
+			}
+			l.disjoint()
+		})
+	}
+}
+
+// A node whose clock is refused tries again and again. Its ticket is gone.
+func TestRefusedResumeLeavesNoTickets(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.serving("A")
+	a.must(a.halt())
+	l.remove(a.disk.claim.Ticket)
+	was := l.slot(0)
+	for range 5 {
+		if _, err := a.co.Resume(t.Context(), a.disk.claim, labLease, refuseClock); !errors.Is(err, errClock) {
+			t.Fatal(err)
+		}
+	}
+	a.hook = faulty(FailBefore, 0, 1000, touching("children", livePath))
+	for range 5 {
+		if _, err := a.co.Resume(t.Context(), a.disk.claim, labLease, a.trust); !errors.Is(err, ErrUnreachable) {
+			t.Fatal(err)
+		}
+	}
+	a.hook = nil
+	if names := l.children(ticketsPath); len(names) > 1 || l.slot(0) != was {
+		t.Errorf("left %q, %+v", names, l.slot(0))
+	}
+	a.must(a.start())
+	if names := l.children(ticketsPath); len(names) != 1 || ticketsPath+"/"+names[0] != a.claim.Ticket {
+		t.Errorf("left %q, ours is %s", names, a.claim.Ticket)
+	}
+}
+
+// The ticket that a node knows by name is another's, since the numbers began
+// again. It leaves that alone.
+func TestTicketOfAnotherIsLeftAlone(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.serving("A")
+	a.must(a.halt())
+	l.remove(a.disk.claim.Ticket)
+	l.remove(ticketsPath)
+	b := l.serving("B")
+	if b.claim.Ticket != a.disk.claim.Ticket {
+		t.Fatalf("%s and %s: the numbers have not begun again", a.disk.claim.Ticket, b.claim.Ticket)
+	}
+	a.must(a.start())
+	if holder, err := a.co.ticketHolder(t.Context(), b.claim.Ticket); err != nil || holder != b.claim.Node || a.claim.Ticket == b.claim.Ticket {
+		t.Errorf("%s is %s's, %v; A has %s", b.claim.Ticket, holder, err, a.claim.Ticket)
+	}
+	a.settle()
+	a.claim.Ticket = b.claim.Ticket // as an older record might say
+	a.must(a.leave())
+	if holder, _ := b.co.ticketHolder(t.Context(), b.claim.Ticket); holder != b.claim.Node {
+		t.Error("B's ticket was deleted")
+	}
+}
+
+// A slot's directory of tickets is gone when the settling time is looked for:
+// the grant stands, with the whole of it.
+func TestGrantStandsWhenTheEvidenceCannotBeRead(t *testing.T) {
+	l := newLab(t, 4)
+	l.wipe()
+	l.mem.SetEpoch(3)
+	l.init(l.cl)
+	a := l.node("A")
+	a.hook = func(c Call) Fault {
+		if c.Op == "children" && c.Path == ticketsPath {
+			_ = l.admin.Delete(t.Context(), a.disk.claim.Ticket, AnyVersion)
+			_ = l.admin.Delete(t.Context(), ticketsPath, AnyVersion)
+		}
+		return NoFault
+	}
+	a.must(a.register())
+	if a.settleAt-l.now != millis(labSettle) {
+		t.Errorf("settling in %dms", a.settleAt-l.now)
+	}
+	a.settle()
+}
