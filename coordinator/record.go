@@ -133,8 +133,8 @@ func parseSlot(b []byte) Slot {
 	return s
 }
 
-// ticketNumber is the number ZooKeeper gave a ticket, from the right: it is
-// ten digits, or a minus sign and ten once the counter has passed int32.
+// ticketNumber is the number ZooKeeper gave a ticket, from the right: ten
+// digits, or a minus sign and nine or ten: what %010d makes of an int32.
 func ticketNumber(name string) (int64, error) {
 	name = path.Base(name)
 	digits := len(name)
@@ -142,10 +142,11 @@ func ticketNumber(name string) (int64, error) {
 		digits--
 	}
 	s := name[digits:]
-	if len(s) != 10 || digits == 0 {
+	negative := strings.HasSuffix(name[:digits], "--")
+	if digits == 0 || len(s) != 10 && !(negative && len(s) == 9) {
 		return 0, fmt.Errorf("coordinator: %q is not a ticket", name)
 	}
-	if strings.HasSuffix(name[:digits], "--") {
+	if negative {
 		s = "-" + s
 	}
 	return strconv.ParseInt(s, 10, 64)

@@ -21,7 +21,11 @@ type Grant struct {
 
 // growBy is how many slots a cluster grows by at once, so that a thousand
 // nodes that start together rewrite /cluster sixteen times, not a thousand.
-const growBy = 64
+// growMost bounds a request.
+const (
+	growBy   = 64
+	growMost = 1024
+)
 
 // Register takes a slot for a new node: it refuses early when there is none,
 // draws a ticket, has the clock checked against ZooKeeper's and the peers'
@@ -36,6 +40,9 @@ func (c *Coordinator) Register(ctx context.Context, claim Claim, lease time.Dura
 	cl, err := c.joined(ctx)
 	if err != nil {
 		return Grant{Claim: claim}, err
+	}
+	if cl.Frozen(cl.Slots-1, c.Now()) {
+		return Grant{Claim: claim}, &FrozenError{Until: cl.FrozenUntil}
 	}
 	if err := c.refuseWhenFull(ctx, cl); err != nil {
 		return Grant{Claim: claim}, err
@@ -77,22 +84,21 @@ func (c *Coordinator) takeSlot(ctx context.Context, claim Claim, clock Reading, 
 		return Grant{}, err
 	}
 	full := &FullError{Slots: cl.Slots}
-	first, frozen := firstSlot(ticket, cl.Slots), false
+	first := firstSlot(ticket, cl.Slots)
+	var frozen *FrozenError
 	for k := range cl.Slots {
 		claim.Worker = (first + k) % cl.Slots
 		grant, a, err := c.tryTake(ctx, claim, clock, lease)
-		var freeze *FrozenError
 		switch {
-		case errors.As(err, &freeze):
-			frozen = true
+		case errors.As(err, &frozen):
 		case err != nil || a == Free:
 			return grant, err
 		default:
 			full.add(a, grant.H)
 		}
 	}
-	if frozen {
-		return Grant{}, &FrozenError{Until: cl.FrozenUntil}
+	if frozen != nil {
+		return Grant{}, frozen
 	}
 	full.now = c.Now()
 	return Grant{}, full
@@ -140,7 +146,7 @@ func (c *Coordinator) tryTake(ctx context.Context, claim Claim, clock Reading, l
 		}
 		grant, err := c.take(ctx, claim, *cl, clStat, *slot, stat, now, lease)
 		grant.Clock = clock
-		if !errors.Is(err, ErrBadVersion) {
+		if !errors.Is(err, ErrBadVersion) && !errors.Is(err, ErrNoNode) {
 			return grant, Free, err
 		}
 	}
@@ -153,7 +159,7 @@ func (r Reading) leaderNow(now int64) int64 { return r.Stamp + (now - r.Acked) }
 // raising Used: a slot that is absent below Used has been lost, always.
 func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat Stat, worker int) error {
 	from := cl.Used + 1
-	cl.Used = min(cl.Slots, (worker/growBy+1)*growBy) - 1
+	cl.Used = min(cl.Slots, (worker/growBy+1)*growBy, from+growMost) - 1
 	ops := []Op{SetOp{clusterPath, cl.marshal(), stat.Version}}
 	for w := from; w <= cl.Used; w++ {
 		ops = append(ops, CreateOp{slotPath(w), freeSlot().marshal()})
@@ -164,6 +170,8 @@ func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat Stat, worker in
 		return nil // another was faster: look again
 	case errors.Is(err, ErrExists):
 		return c.growOver(ctx, cl, stat, from)
+	case errors.Is(err, ErrNoNode):
+		return c.Store.EnsureRoot(ctx) // and look again
 	}
 	return err
 }
@@ -193,6 +201,9 @@ func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat Stat, from 
 func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int, now int64) (int64, error) {
 	c.Logger.Error("ZooKeeper has lost the record of a worker slot; it is kept for its owner", "worker", worker)
 	h := now + cl.LeaseMs + lossTolerance
+	if err := c.Store.EnsureRoot(ctx); err != nil {
+		return 0, err
+	}
 	_, err := c.Store.Create(ctx, slotPath(worker), Slot{H: h, Lost: true}.marshal(), Persistent)
 	if errors.Is(err, ErrExists) {
 		err = nil // its owner, or another newcomer: held either way
@@ -200,8 +211,8 @@ func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int, n
 	return h, err
 }
 
-// take writes a free slot as ours. ErrBadVersion when the slot or the cluster
-// record changed.
+// take writes a free slot as ours. ErrBadVersion or ErrNoNode when the slot or
+// the cluster record changed.
 func (c *Coordinator) take(ctx context.Context, claim Claim, cl Cluster, clStat Stat, old Slot, stat Stat, now int64, lease time.Duration) (Grant, error) {
 	claim.Term, claim.Nonce, claim.Settled, claim.H = old.Term, "", false, 0
 	claim.Lo = max(now, old.H)

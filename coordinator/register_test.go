@@ -1,0 +1,526 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestRegisterOnANewCluster(t *testing.T) {
+	l := newLab(t, 1024)
+	a := l.node("A")
+	a.must(a.register())
+	c := a.claim
+	if c.Worker != 0 || c.Term != 1 || c.Lo != l.now || c.Settled || c.H != 0 || c.PendingNonce != "" || c.Nonce == "" {
+		t.Errorf("claim %+v", c)
+	}
+	if a.disk.claim.PendingNonce != c.Nonce || a.disk.claim.PendingTerm != 1 || a.disk.claim.Worker != 0 {
+		t.Errorf("the ledger has %+v", a.disk.claim)
+	}
+	if s := l.slot(0); s.Nonce != c.Nonce || s.Term != 1 || s.H != l.now+millis(labLease) || s.Settled || s.Generation != 1 {
+		t.Errorf("slot %+v", s)
+	}
+	if cl := l.cluster(); cl.Used != growBy-1 || cl.Settled {
+		t.Errorf("cluster %+v", cl)
+	}
+	if a.issue() {
+		t.Error("issues before it has settled")
+	}
+	a.settle()
+	if s := l.slot(0); !s.Settled || !l.cluster().Settled {
+		t.Errorf("slot %+v, cluster %+v", s, l.cluster())
+	}
+}
+
+// The ticket's number is where the search begins; slots are what counts.
+func TestTicketsBurnt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		count int32
+		want  []int
+	}{
+		"1,100 tickets":          {1100, []int{76, 77, 78}},
+		"the parent made again":  {0, []int{1, 2, 3}}, // 0 is held
+		"near the counter's end": {math.MaxInt32 - 1, []int{1022, -1, -1}},
+		"negative":               {math.MinInt32, []int{1, 2, 3}},
+		"negative and short":     {-3, []int{1021, 1022, 1023}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 1024)
+			l.remove(l.serving("X").claim.Ticket)
+			if err := l.mem.SetCreateCount(ticketsPath, tc.count); err != nil {
+				t.Fatal(err)
+			}
+			taken := map[int]bool{0: true}
+			for i, want := range tc.want {
+				m := l.node(fmt.Sprint("N", i))
+				m.must(m.register())
+				if got := m.claim.Worker; got != want && want >= 0 || taken[got] {
+					t.Errorf("node %d has worker %d by ticket %s, want %d", i, got, m.claim.Ticket, want)
+				}
+				taken[m.claim.Worker] = true
+			}
+		})
+	}
+}
+
+func TestSlotsAreRecycled(t *testing.T) {
+	l := newLab(t, 4)
+	var ms []*member
+	for i := range 4 {
+		ms = append(ms, l.serving(fmt.Sprint("N", i)))
+	}
+	ms[2].must(ms[2].leave())
+	released := l.slot(2)
+	m := l.serving("M")
+	if m.claim.Worker != 2 || m.claim.Term != released.Term+1 || m.claim.Lo < released.H {
+		t.Errorf("%+v after %+v", m.claim, released)
+	}
+	ms[1].crash()
+	l.expire()
+	l.now = l.slot(1).H
+	was := l.slot(1)
+	n := l.serving("N")
+	if n.claim.Worker != 1 || n.claim.Term != was.Term+1 || n.claim.Lo < was.H {
+		t.Errorf("%+v after %+v", n.claim, was)
+	}
+	for _, name := range l.children(ticketsPath) {
+		if path := ticketsPath + "/" + name; path == was.Ticket || path == released.Ticket {
+			t.Errorf("the former owner's ticket %s is there", path)
+		}
+	}
+	l.disjoint()
+}
+
+func TestFull(t *testing.T) {
+	l := newLab(t, 5)
+	var ms []*member
+	for i := range 5 {
+		ms = append(ms, l.serving(fmt.Sprint("N", i)))
+	}
+	ms[1].crash()
+	ms[2].must(ms[2].halt())
+	s := l.slot(3)
+	s.Released, s.H = true, l.now+20_000
+	l.put(3, s)
+	l.remove(lockPath(3))
+	l.expire()
+	before := l.children(ticketsPath)
+	m := l.node("M")
+	m.hook = func(c Call) Fault {
+		if c.Write() {
+			t.Errorf("%s %s", c.Op, c.Path)
+		}
+		return NoFault
+	}
+	full := wantErrAs[*FullError](t, m.register())
+	if full.Slots != 5 || full.Live != 2 || full.Detached != 1 || full.Stopped != 1 || full.Cooled != 1 || full.NextFree != l.now+10_000 {
+		t.Errorf("%+v: %v", full, full)
+	}
+	if after := l.children(ticketsPath); len(after) != len(before) || m.disk.saves > 0 {
+		t.Errorf("tickets %q, saves %d", after, m.disk.saves)
+	}
+}
+
+// The last free slot goes to somebody else after the early look.
+func TestFullAfterTheEarlyLook(t *testing.T) {
+	l := newLab(t, 2)
+	l.serving("A")
+	b, m := l.node("B"), l.node("M")
+	raced := false
+	m.hook = func(c Call) Fault {
+		if c.Op == "create" && !raced {
+			raced = true
+			b.must(b.register())
+		}
+		return NoFault
+	}
+	full := wantErrAs[*FullError](t, m.register())
+	if full.Live+full.Detached != 2 || len(l.children(ticketsPath)) != 2 || m.claim.Ticket != "" {
+		t.Errorf("%v, tickets %q, %+v", full, l.children(ticketsPath), m.claim)
+	}
+}
+
+func TestRaceForASlotIsLost(t *testing.T) {
+	l := newLab(t, 4)
+	a, b := l.node("A"), l.node("B")
+	raced := false
+	a.hook = func(c Call) Fault {
+		if c.Op == "multi" && !raced && touching("multi", slotPath(0))(c) && len(c.Ops) == 2 {
+			raced = true
+			s := l.slot(0)
+			s.Released, s.Node, s.Nonce, s.Term, s.H = false, "b", "b", 1, l.now+1000
+			l.put(0, s)
+		}
+		return NoFault
+	}
+	a.must(a.register())
+	b.must(b.register())
+	if a.claim.Worker != 1 || b.claim.Worker != 2 || l.slot(0).Node != "b" {
+		t.Errorf("A has %d, B has %d, slot 0 %+v", a.claim.Worker, b.claim.Worker, l.slot(0))
+	}
+}
+
+// A clock that is refused has written nothing but a ticket, which is gone.
+func TestRefusedClockWritesNoSlot(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.node("A")
+	a.skew = 10 * 365 * millis(24*time.Hour)
+	var asked Reading
+	g, err := a.co.Register(t.Context(), Claim{Node: "a"}, labLease, func(own Reading, peers []Reading) error {
+		asked = own
+		return errClock
+	})
+	if !errors.Is(err, errClock) || g.Claim.Ticket != "" || asked.Sent != a.clock() || asked.Stamp != l.now {
+		t.Errorf("%v, %+v, asked with %+v", err, g, asked)
+	}
+	if l.cluster().Used != -1 || len(l.children(ticketsPath)) != 0 || len(l.children(workersPath)) != 0 || a.disk.saves > 0 {
+		t.Errorf("left %+v, %q", l.cluster(), l.children(ticketsPath))
+	}
+}
+
+// A clock ahead of the leader's frees nothing, one behind does not either.
+func TestBothClocksFreeASlot(t *testing.T) {
+	for name, tc := range map[string]struct {
+		skew, wait time.Duration
+		free       bool
+	}{
+		"ours ahead":           {time.Hour, 30 * time.Second, false},
+		"ours behind":          {-time.Hour, 2 * time.Minute, false},
+		"the leader's only":    {-time.Minute, 61 * time.Second, false},
+		"both":                 {0, 61 * time.Second, true},
+		"ours ahead, and both": {time.Hour, 61 * time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 1)
+			a := l.node("A")
+			a.must(a.register())
+			h := l.slot(0).H
+			a.crash()
+			l.expire()
+			l.pass(tc.wait)
+			m := l.node("M")
+			m.skew = millis(tc.skew)
+			err := m.register()
+			if (err == nil) != tc.free {
+				t.Fatal(err)
+			}
+			if tc.free && m.claim.Lo < h {
+				t.Errorf("floor %d below %d", m.claim.Lo, h)
+			}
+			if !tc.free {
+				wantErrAs[*FullError](t, err)
+			}
+		})
+	}
+}
+
+func TestLostSlotIsKeptForItsOwner(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.serving("A")
+	l.remove(slotPath(0))
+	b := l.serving("B")
+	c := l.node("C")
+	full := wantErrAs[*FullError](t, c.register())
+	s := l.slot(0)
+	if b.claim.Worker != 1 || !s.Lost || s.Term != 0 || s.H < l.now+millis(labW) || full.Live+full.Detached != 2 {
+		t.Errorf("B has %d, slot %+v, %v", b.claim.Worker, s, full)
+	}
+	a.must(func() error { _, err := a.beat(); return err }()) // the tombstone gives way
+	if s := l.slot(0); s.Node != a.claim.Node || s.Lost {
+		t.Errorf("slot %+v", s)
+	}
+	l.disjoint()
+}
+
+// Where nobody comes for it, it is free after that.
+func TestLostSlotIsFreeInTheEnd(t *testing.T) {
+	for _, path := range [][]string{{slotPath(0)}, {slotPath(0), slotPath(1), workersPath}} {
+		l := newLab(t, 2)
+		a, b := l.serving("A"), l.serving("B")
+		a.crash()
+		b.crash()
+		l.expire()
+		for _, p := range path {
+			l.remove(p)
+		}
+		c := l.node("C")
+		wantErrAs[*FullError](t, c.register())
+		l.pass(labW + lossTolerance*time.Millisecond)
+		h := l.slot(0).H
+		c.must(c.register())
+		c.settle()
+		if c.claim.Worker == 0 && c.claim.Lo < h {
+			t.Errorf("%+v, %d", c.claim, h)
+		}
+		l.disjoint()
+	}
+}
+
+// Frozen: slots that were in use are not handed out; others are.
+func TestFrozen(t *testing.T) {
+	l := newLab(t, 100)
+	a := l.serving("A")
+	l.remove(slotPath(0))
+	a.mustBeat()
+	until := l.cluster().FrozenUntil
+	if until != l.now+millis(labW)+lossTolerance {
+		t.Errorf("frozen until %d", until)
+	}
+	m := l.serving("M") // by ticket 1, on a slot never used
+	if m.claim.Worker != growBy {
+		t.Errorf("%+v, frozen until %d", m.claim, until)
+	}
+	if beat := a.mustBeat(); beat.FrozenUntil != until || !a.claim.leased(a.clock()) {
+		t.Errorf("%+v", beat)
+	}
+	l.pass(labW + 2*lossTolerance*time.Millisecond)
+	a.mustBeat()
+	n := l.serving("N")
+	if n.claim.Worker != 2 {
+		t.Errorf("%+v", n.claim)
+	}
+}
+
+// Frozen on all slots: refused before a ticket is drawn. A thaw ends it.
+func TestFrozenAltogether(t *testing.T) {
+	l := newLab(t, 3)
+	a := l.serving("A")
+	l.remove(slotPath(0))
+	a.mustBeat()
+	m := l.node("M")
+	m.hook = func(c Call) Fault {
+		if c.Write() {
+			t.Errorf("%s %s", c.Op, c.Path)
+		}
+		return NoFault
+	}
+	if f := wantErrAs[*FrozenError](t, m.register()); f.Until != l.cluster().FrozenUntil {
+		t.Errorf("%+v, %+v", f, l.cluster())
+	}
+	m.hook = nil
+	before, err := Thaw(t.Context(), l.admin)
+	if err != nil || before.FrozenUntil == 0 || l.cluster().FrozenUntil != 0 {
+		t.Fatalf("%+v, %v, %+v", before, err, l.cluster())
+	}
+	m.must(m.register())
+	m.settle()
+}
+
+// The freeze comes while a slot is being taken: it is not taken. It comes after:
+// it does not settle.
+func TestFreezeWhileTaking(t *testing.T) {
+	l := newLab(t, 1)
+	a := l.serving("A")
+	a.wait = labW
+	a.mustBeat()
+	copied := l.mem.Snapshot()
+	a.must(a.leave())
+	b := l.serving("B")
+	l.mem.Restore(copied) // A holds it again, by the record: B is lost
+	l.mem.ExpireOrphans()
+	l.put(0, Slot{Released: true, Node: "old", Nonce: "old", Term: 1, H: l.now}) // an even older one
+	l.forget()
+	m := l.node("M")
+	raced := false
+	m.hook = func(c Call) Fault {
+		if c.Op == "multi" && !raced {
+			raced = true
+			b.mustBeat()
+		}
+		return NoFault
+	}
+	f := wantErrAs[*FrozenError](t, m.register())
+	if !raced || f.Until == 0 || l.slot(0).Node != b.claim.Node || len(l.children(ticketsPath)) > 2 {
+		t.Errorf("%+v, %+v, %q", f, l.slot(0), l.children(ticketsPath))
+	}
+	l.disjoint()
+}
+
+func TestFreezeWhileSettling(t *testing.T) {
+	for name, atOnce := range map[string]bool{"before the heartbeat": false, "within it": true} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a := l.serving("A")
+			m := l.node("M")
+			m.must(m.register())
+			l.pass(labSettle)
+			freeze := func() {
+				l.remove(slotPath(0))
+				a.mustBeat()
+			}
+			raced := !atOnce
+			if !atOnce {
+				freeze()
+			}
+			m.hook = func(c Call) Fault {
+				if c.Op == "multi" && !raced {
+					raced = true
+					freeze()
+				}
+				return NoFault
+			}
+			if beat := m.mustBeat(); beat.Settled || beat.FrozenUntil == 0 || m.issue() {
+				t.Errorf("%+v", beat)
+			}
+			for l.now < l.cluster().FrozenUntil {
+				l.pass(30 * time.Second)
+				a.mustBeat()
+				m.mustBeat()
+			}
+			if beat := m.mustBeat(); !beat.Settled || !m.issue() || m.claim.Lo < l.cluster().FrozenUntil {
+				t.Errorf("%+v, %+v", beat, m.claim)
+			}
+			l.disjoint()
+		})
+	}
+}
+
+// The slot, the cluster, or everything goes while a slot is being taken.
+func TestRecordsVanishWhileTaking(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gone []string
+		err  error
+	}{
+		"the slot":        {[]string{slotPath(0)}, nil},
+		"all slots":       {[]string{slotPath(0), slotPath(1), workersPath}, nil},
+		"the cluster":     {[]string{clusterPath}, ErrNoCluster},
+		"tickets":         {[]string{ticketsPath + "/n-0000000000", ticketsPath}, nil},
+		"all that counts": {[]string{slotPath(0), slotPath(1), workersPath, clusterPath}, ErrNoCluster},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a := l.node("A")
+			raced := false
+			a.hook = func(c Call) Fault {
+				if c.Op == "multi" && len(c.Ops) == 2 && !raced {
+					raced = true
+					for _, p := range tc.gone {
+						l.remove(p)
+					}
+				}
+				return NoFault
+			}
+			err := a.register()
+			var full *FullError
+			if tc.err != nil && !errors.Is(err, tc.err) || tc.err == nil && err != nil && !errors.As(err, &full) {
+				t.Fatal(err)
+			}
+			if err != nil && len(l.children(ticketsPath)) > 0 {
+				t.Errorf("tickets %q after %v", l.children(ticketsPath), err)
+			}
+		})
+	}
+}
+
+// A ledger that cannot be written: nothing is written to ZooKeeper either.
+func TestNothingIsWrittenThatIsNotStored(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.node("A")
+	a.disk.err = errors.New("disk full")
+	if err := a.register(); !errors.Is(err, a.disk.err) {
+		t.Fatal(err)
+	}
+	if s := l.slot(0); s.Term != 0 || !s.Released || len(l.children(ticketsPath)) != 0 {
+		t.Errorf("%+v, %q", s, l.children(ticketsPath))
+	}
+	a.disk.err = nil
+	a.must(a.register())
+	a.settle()
+	was := l.slot(0)
+	claim := a.disk.claim
+	a.crash()
+	a.disk.err = errors.New("disk full")
+	if err := a.resume(); !errors.Is(err, a.disk.err) || l.slot(0) != was {
+		t.Fatalf("%v, %+v", err, l.slot(0))
+	}
+	a.disk.claim = claim
+	a.startAlone()
+	if _, err := a.beat(); !errors.Is(err, a.disk.err) || l.slot(0) != was {
+		t.Fatalf("%v, %+v", err, l.slot(0))
+	}
+	a.restartedFrom = 0
+	l.remove(slotPath(0))
+	if _, err := a.beat(); !errors.Is(err, a.disk.err) {
+		t.Fatal(err)
+	}
+	if _, _, err := l.admin.Get(t.Context(), slotPath(0)); !errors.Is(err, ErrNoNode) {
+		t.Error("a slot was put back with a nonce that is nowhere stored")
+	}
+}
+
+// A layout of many slots grows in requests that a server takes.
+func TestGrowsInSteps(t *testing.T) {
+	l := newLab(t, 1<<16)
+	if err := l.mem.SetCreateCount(ticketsPath, 1<<15); err != nil {
+		t.Fatal(err)
+	}
+	a := l.node("A")
+	a.hook = func(c Call) Fault {
+		if len(c.Ops) > 2000 {
+			t.Errorf("%d operations at once", len(c.Ops))
+		}
+		return NoFault
+	}
+	a.patience = -1
+	g, err := a.co.Register(t.Context(), Claim{Node: "a"}, labLease, a.trust)
+	if err != nil || g.Claim.Worker != 1<<15 {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
+// A thousand nodes start at once.
+func TestThousandAtOnce(t *testing.T) {
+	const nodes = 1000
+	mem := NewMem(nil)
+	setup := mem.Session()
+	cl, err := CreateCluster(t.Context(), setup, Cluster{UUID: "c", Slots: 1024, LeaseMs: millis(labW), SettleMs: 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var saves, writes, refused atomic.Int64
+	var wg sync.WaitGroup
+	workers := make([]atomic.Int64, cl.Slots)
+	for i := range nodes {
+		wg.Go(func() {
+			s := mem.Session()
+			s.SetFault(func(c Call) Fault {
+				if c.Write() {
+					writes.Add(1)
+				}
+				return NoFault
+			})
+			d := &disk{saving: func(Claim) { saves.Add(1) }}
+			co, err := New(Config{Store: s, Now: func() int64 { return time.Now().UnixMilli() }, Ledger: d})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			co.Join(cl)
+			claim := Claim{Node: fmt.Sprint("node-", i)}
+			g, err := co.Register(t.Context(), claim, labLease, func(Reading, []Reading) error { return nil })
+			if err != nil {
+				refused.Add(1)
+				t.Error(err)
+				return
+			}
+			workers[g.Claim.Worker].Add(1)
+			if b, err := co.Heartbeat(t.Context(), g.Claim, Report{Lease: labLease, Generation: g.Claim.Generation, Settle: true}); err != nil || !b.Settled {
+				t.Errorf("%+v, %v", b, err)
+			}
+		})
+	}
+	wg.Wait()
+	for w := range workers {
+		if n := workers[w].Load(); n > 1 || w < nodes && n != 1 {
+			t.Errorf("worker %d was given to %d", w, n)
+		}
+	}
+	t.Logf("%d nodes: %d claims stored, %d writes", nodes, saves.Load(), writes.Load())
+	if saves.Load() > 10*nodes || writes.Load() > 30*nodes {
+		t.Error("that is a storm")
+	}
+}
