@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// build is one way to build the binary, and what came of it: once per test
+// binary, by the first test that asks.
+type build struct {
+	name string
+	cgo  string
+	args []string
+
+	once sync.Once
+	path string
+	err  error
+}
+
+// Package-level state, because its life is that of the test binary.
+var (
+	// shipped is as `make build` builds it.
+	shipped = &build{name: "flaked", cgo: "0", args: []string{"-trimpath", "-ldflags", "-X main.version=" + testVersion}}
+	// raced reports data races, if the tests themselves do: see checkLog.
+	raced = &build{name: "flaked-race", cgo: "1", args: []string{"-race", "-ldflags", "-X main.version=" + testVersion}}
+
+	buildDir struct {
+		once sync.Once
+		path string
+		err  error
+	}
+)
+
+const testVersion = "v0.0.0-e2e"
+
+// forLoad is the build for tests that put nodes under load.
+func forLoad() *build {
+	if raceDetector {
+		return raced
+	}
+	return shipped
+}
+
+func (b *build) binary(t testing.TB) string {
+	t.Helper()
+	b.once.Do(func() { b.path, b.err = b.make() })
+	if b.err != nil {
+		t.Fatal(b.err)
+	}
+	return b.path
+}
+
+func (b *build) make() (string, error) {
+	buildDir.once.Do(func() {
+		if buildDir.path, buildDir.err = os.MkdirTemp("", "flaked-e2e-"); buildDir.err == nil {
+			buildDir.err = os.Chmod(buildDir.path, 0o755) // a test runs it as another user
+		}
+	})
+	if buildDir.err != nil {
+		return "", buildDir.err
+	}
+	path := filepath.Join(buildDir.path, b.name)
+	args := append([]string{"build", "-o", path}, b.args...)
+	cmd := exec.Command("go", append(args, "github.com/flaked/flaked/cmd/flaked")...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED="+b.cgo)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("e2e: go %s: %w\n%s", strings.Join(cmd.Args[1:], " "), err, out)
+	}
+	return path, nil
+}
+
+func removeBuilds() {
+	if buildDir.path != "" {
+		os.RemoveAll(buildDir.path)
+	}
+}

@@ -1,0 +1,224 @@
+package e2e
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/zktest"
+)
+
+// refused checks how a command ended that could not do what it was asked to:
+// with this code, soon, and with one line for people that says why.
+func refused(t *testing.T, r result, code int, message string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
+	last := lines[len(lines)-1]
+	if r.code != code || !regexp.MustCompile("^flaked: .*"+message).MatchString(last) {
+		t.Errorf("exit %d, want %d and a line like %q:\n%s", r.code, code, message, r.stderr)
+	}
+	if r.stdout != "" {
+		t.Errorf("on stdout: %q", r.stdout)
+	}
+	if r.took > 10*time.Second {
+		t.Errorf("it took %s", r.took)
+	}
+	if crashed.MatchString(r.stderr) {
+		t.Errorf("it crashed:\n%s", r.stderr)
+	}
+}
+
+// What is wrong with the command line alone is said before anything is done.
+func TestBadCommandLines(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	for _, row := range []struct{ name, args, message string }{
+		{"no ZooKeeper", "", `no ZooKeeper: give --zk HOST:PORT`},
+		{"unknown flag", "--zk h:1 --lissten 127.0.0.1:0", `no flag --lissten; did you mean --listen\?`},
+		{"flag without a value", "--zk", `--zk needs a value`},
+		{"no duration", "--zk h:1 --heartbeat 3", `--heartbeat: "3" is not a duration such as 500ms`},
+		{"no number", "--zk h:1 --max-batch many", `--max-batch: "many" is not a whole number`},
+		{"an argument", "--zk h:1 now", `no arguments are expected, and there is "now"`},
+		{"--dev and --zk", "--dev --zk h:1", `leave out --zk, or --dev`},
+		{"bad port", "--zk h:99999", `port "99999" is not between 1 and 65535`},
+		{"bad chroot", "--zk h:1/a//b", `"/a//b" has an empty part`},
+		{"bad cluster", "--zk h:1 --cluster a/b", `cluster name "a/b"`},
+		{"bad session timeout", "--zk h:1 --zk-session-timeout 1ms", `session timeout 1ms is not between`},
+		{"layout of nothing", "--zk h:1 --layout nonsense", `"nonsense" is not a preset`},
+		{"layout too wide", "--zk h:1 --layout time=50,worker=10,sequence=12", `add up to 72 bits; an ID has 63`},
+		{"layout without workers", "--zk h:1 --layout time=41,worker=0,sequence=12", `worker=0: the worker field takes 1 to`},
+		{"layout of odd ticks", "--zk h:1 --layout time=41@1.5ms,worker=10,sequence=12", `whole number of milliseconds`},
+		{"bad sequence start", "--zk h:1 --sequence-start middle", `it is random, zero or carry-on`},
+		{"name with a blank", "--zk h:1 --name a_b", `--name "a b": no blanks`},
+		{"not on this machine only", "--zk h:1 --listen 0.0.0.0:0", `can be reached from other machines.*--allow-open`},
+		{"nor by IPv6", "--zk h:1 --listen [::]:0", `can be reached from other machines.*--allow-open`},
+		{"no address", "--zk h:1 --listen /run/flaked.sock", `"/run/flaked.sock" is not HOST:PORT or unix:/PATH`},
+		{"no configuration file", "--zk h:1 --config /nonexistent.yaml", `/nonexistent.yaml`},
+		{"no such log level", "--zk h:1 --log-level loud", `loud`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			args := []string{"serve", "--state-dir", dir}
+			for _, arg := range strings.Fields(row.args) {
+				args = append(args, strings.ReplaceAll(arg, "_", " "))
+			}
+			refused(t, execute(t, shipped.binary(t), args...), 2, row.message+`.*\(see flaked serve --help\)`)
+			if _, err := os.Lstat(dir); err == nil {
+				t.Error("it made the state directory all the same")
+			}
+		})
+	}
+}
+
+// There is no ZooKeeper where the node was told, or something else is.
+func TestWrongZooKeeper(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(web.Close) // after the subtests
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	for name, row := range map[string]struct{ zk, message string }{
+		"nobody there":         {closed.Addr().String(), `connection refused`},
+		"an HTTP server":       {web.Listener.Addr().String(), `no ZooKeeper's greeting`},
+		"silence":              {silent.Addr().String(), `no ZooKeeper's greeting`},
+		"a name that is none":  {"host.invalid:2181", `host.invalid`},
+		"one of three is none": {"host.invalid:2181," + closed.Addr().String(), `ZooKeeper`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := execute(t, shipped.binary(t), "serve", "--zk", row.zk, "--listen", "127.0.0.1:0", "--bootstrap",
+				"--state-dir", filepath.Join(t.TempDir(), "state"), "--start-timeout", "1s", "--zk-session-timeout", "2s")
+			refused(t, r, 3, `ZooKeeper is needed to start here, and did not answer within 1s: .*`+row.message+`.*check --zk \(FLAKED_ZK\), and that ZooKeeper serves`)
+		})
+	}
+}
+
+// What only ZooKeeper or the machine can tell.
+func TestRefusedStarts(t *testing.T) {
+	t.Parallel()
+	connect := zktest.Chroot(t, zktest.Shared(t))
+	s := newSite(t, connect)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	scratch := t.TempDir()
+	file, link, open := filepath.Join(scratch, "file"), filepath.Join(scratch, "link"), filepath.Join(scratch, "open")
+	for _, err := range []error{
+		os.WriteFile(file, nil, 0o600), os.Symlink(scratch, link), os.Mkdir(open, 0o755), os.Chmod(open, 0o755),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := s.started().ready()
+	n.get(1)
+	records := s.records()
+	before, _ := records.cluster()
+
+	serve := func(args ...string) result {
+		dir := filepath.Join(t.TempDir(), "state")
+		return execute(t, shipped.binary(t), append([]string{"serve", "--zk", connect, "--listen", "127.0.0.1:0", "--heartbeat", "100ms", "--state-dir", dir}, args...)...)
+	}
+	for _, row := range []struct {
+		name, message string
+		args          []string
+	}{
+		{"no cluster of this name", `no such cluster.*there is no cluster "other"; make it with .flaked cluster init.`, []string{"--cluster", "other"}},
+		{"another layout", `--layout .* was asked for, .*the cluster has`, []string{"--layout", "twitter"}},
+		{"another datacenter", `--datacenter 1 was asked for, .*the cluster has 0`, []string{"--datacenter", "1"}},
+		{"another lease", `--lease 1h0m0s was asked for, .*the cluster has 24h0m0s`, []string{"--lease", "1h"}},
+		{"another settling time", `--settle 5s was asked for, .*the cluster has 400ms`, []string{"--settle", "5s"}},
+		{"heartbeat too slow", `a heartbeat every 1s is too slow for this cluster, which settles in 400ms: at most 200ms`, []string{"--heartbeat", "1s"}},
+		{"heartbeat too fast", `a heartbeat every 1ms: at least 10ms`, []string{"--heartbeat", "1ms"}},
+		{"reserve too long", `a reserve of 20s: it takes 100ms to just below 10s`, []string{"--reserve", "20s"}},
+		{"port in use", `--listen ` + taken.Addr().String() + `: the address is taken`, []string{"--listen", taken.Addr().String()}},
+		{"admin port in use", `--admin ` + taken.Addr().String() + `: the address is taken`, []string{"--admin", taken.Addr().String()}},
+		{"socket in no directory", `unix:/nonexistent/s: .*no such file or directory`, []string{"--listen", "unix:/nonexistent/s"}},
+		{"state directory is a file", `state directory refused: ` + file + ` is not a directory`, []string{"--state-dir", file}},
+		{"state directory is a link", `state directory refused: ` + link + ` is a symbolic link`, []string{"--state-dir", link}},
+		{"state directory for all", `state directory refused: ` + open + ` is open to other users \(mode 0755\)`, []string{"--state-dir", open}},
+	} {
+		t.Run(row.name, func(t *testing.T) { refused(t, serve(row.args...), 1, row.message) })
+	}
+	if tickets := records.tickets(); len(tickets) != 1 {
+		t.Errorf("they left tickets behind: %q", tickets)
+	}
+	if after, _ := records.cluster(); after != before {
+		t.Errorf("they changed the cluster record: %+v, was %+v", after, before)
+	}
+	n.get(1)
+}
+
+func TestStateDirectoryThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	scratch, err := os.MkdirTemp("", "e2e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(scratch) })
+	dir := filepath.Join(scratch, "state")
+	for _, err := range []error{os.Chmod(scratch, 0o755), os.Mkdir(dir, 0o700)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(dir string) result {
+		cmd := exec.Command(shipped.binary(t), "serve", "--zk", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--state-dir", dir)
+		if os.Geteuid() == 0 {
+			cmd.SysProcAttr = dieWithUs()
+			cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+		} else if err := os.Chmod(dir, 0o500); err != nil {
+			t.Fatal(err)
+		}
+		return executeCmd(t, cmd)
+	}
+	refused(t, run(dir), 1, `--state-dir `+dir+`: .*permission denied`)
+	if os.Geteuid() != 0 {
+		return
+	}
+	refused(t, run(filepath.Join(dir, "below")), 1, `--state-dir .*: .*permission denied`)
+	// Another user's, and open to that one's eyes.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, run(dir), 1, `belongs to user 0 and this is user 65534: flaked must own it`)
+}
+
+// A socket in the file system outlives a node that is killed, and is in
+// nobody's way.
+func TestUnixSocketOverKill(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "e2e") // short: a socket's address has 100 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	n := s.node()
+	n.listen = "unix:" + filepath.Join(dir, "s")
+	n.start().ready().get(10)
+	n.kill()
+	n.start().ready().get(10)
+	second := s.node()
+	second.listen = n.listen
+	second.start().fails(1, `the address is taken`)
+	n.get(10)
+	n.stop()
+}

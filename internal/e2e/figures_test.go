@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/zktest"
+)
+
+// The figures that the project promises, measured on the shipped binary while
+// nothing else of this package runs. They are logged; the limits are several
+// times what is promised, because a machine that builds and tests is busy.
+
+// firstID is the time from the start of a process to the first ID on a client's
+// hand.
+func (n *node) firstID() time.Duration {
+	t := n.site.t
+	t.Helper()
+	began := time.Now()
+	n.start()
+	look := time.NewTicker(500 * time.Microsecond)
+	defer look.Stop()
+	for {
+		if time.Since(began) > patience || !n.proc.running() {
+			t.Fatalf("%s: no ID within %s", n.name, time.Since(began))
+		}
+		<-look.C
+		c, err := n.dial()
+		if err != nil {
+			continue
+		}
+		_, err = c.get(1)
+		took := time.Since(began)
+		c.close()
+		if err == nil {
+			return took
+		}
+	}
+}
+
+// bySocket has a node serve on a socket whose address is known beforehand.
+func bySocket(t *testing.T, n *node) *node {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "e2e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	n.listen = "unix:" + filepath.Join(dir, "s")
+	return n
+}
+
+func report(t *testing.T, what string, runs []time.Duration, limit time.Duration) {
+	t.Helper()
+	slices.Sort(runs)
+	median := runs[len(runs)/2]
+	t.Logf("%s: median %s of %d runs, %s to %s", what, median.Round(time.Millisecond/10), len(runs), runs[0].Round(time.Millisecond/10), runs[len(runs)-1].Round(time.Millisecond/10))
+	if median > limit {
+		t.Errorf("%s: %s, which is far from what is promised", what, median)
+	}
+}
+
+// Not parallel: a busy machine would be measured.
+func TestFigures(t *testing.T) {
+	const runs = 7
+	t.Run("resume after a clean stop, one ZooKeeper", func(t *testing.T) {
+		s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+		s.figuresOfResume(runs)
+	})
+	t.Run("fresh development cluster", func(t *testing.T) {
+		var times []time.Duration
+		for range runs {
+			// As `make run` starts it.
+			s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "200ms", "--settle", "500ms")
+			n := bySocket(t, s.node())
+			times = append(times, n.firstID())
+			n.stop()
+		}
+		report(t, "first ID of a fresh cluster that settles in 500ms", times, 5*time.Second)
+	})
+	t.Run("ensemble", func(t *testing.T) {
+		zk := zktest.Three(t)
+		s := newSite(t, zk.Addr(), "--heartbeat", "50ms", "--settle", "100ms")
+		first := s.started().ready()
+		first.get(1)
+		// An ensemble is settled whose leader has been there for ten settling
+		// times.
+		records := s.records()
+		eventually(t, "the cluster's record is old enough", func() bool {
+			stat, ok := records.read("/cluster", nil)
+			return ok && time.Since(time.UnixMilli(stat.Ctime)) > 1200*time.Millisecond
+		})
+		var times []time.Duration
+		for range runs {
+			n := bySocket(t, s.node())
+			times = append(times, n.firstID())
+			n.stop()
+		}
+		report(t, "first ID of a newcomer to a settled ensemble of three", times, 2*time.Second)
+		s.figuresOfResume(runs)
+	})
+}
+
+func (s *site) figuresOfResume(runs int) {
+	t := s.t.(*testing.T)
+	t.Helper()
+	n := bySocket(t, s.node())
+	n.start().ready()
+	var times []time.Duration
+	for range runs {
+		n.get(1)
+		n.stop()
+		times = append(times, n.firstID())
+		n.until("a settled record", func() bool { return n.stat("settled") == "true" })
+	}
+	report(t, "first ID of a resume after a clean stop", times, 2*time.Second)
+	rss := residentKiB(n.proc.cmd.Process.Pid)
+	t.Logf("resident memory of an idle node: %.1f MiB", float64(rss)/1024)
+	if rss > 50<<10 {
+		t.Errorf("an idle node takes %d KiB, and 25 MiB are promised", rss)
+	}
+}

@@ -1,0 +1,323 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/flaked/flaked/worker"
+)
+
+// site is a cluster under test: where its ZooKeeper is, what its nodes are
+// started with, and the IDs that they have handed out.
+type site struct {
+	t       testing.TB
+	connect string
+	build   *build
+	flags   []string
+	ids     *history
+	nodes   int
+}
+
+// newSite makes one of quick nodes. When the test ends, the history is judged.
+func newSite(t testing.TB, connect string, flags ...string) *site {
+	t.Helper()
+	s := &site{
+		t: t, connect: connect, build: shipped, ids: newHistory(),
+		flags: append([]string{
+			"--bootstrap", "--heartbeat", "200ms", "--settle", "400ms", "--reserve", "500ms",
+			"--zk-session-timeout", "1s", "--start-timeout", "30s", "--log-format", "text",
+		}, flags...),
+	}
+	t.Cleanup(func() { s.ids.check(t) })
+	return s
+}
+
+// without returns the flags less one that takes no value.
+func without(flags []string, flag string) []string {
+	var rest []string
+	for _, f := range flags {
+		if f != flag {
+			rest = append(rest, f)
+		}
+	}
+	return rest
+}
+
+// node is one state directory and the processes that run on it, one at a time.
+type node struct {
+	site    *site
+	name    string
+	dir     string
+	connect string
+	flags   []string // the site's, then the node's own
+	listen  string
+	proc    *process
+}
+
+// node makes one that has never run.
+func (s *site) node(flags ...string) *node {
+	name := fmt.Sprintf("n%d", s.nodes)
+	s.nodes++
+	return &node{
+		site: s, name: name, dir: filepath.Join(s.t.TempDir(), "state"), connect: s.connect,
+		flags: append(append([]string{}, s.flags...), flags...), listen: "127.0.0.1:0",
+	}
+}
+
+func (s *site) started(flags ...string) *node {
+	s.t.Helper()
+	return s.node(flags...).start()
+}
+
+// startedTogether starts nodes and then waits for all of them.
+func (s *site) startedTogether(count int) []*node {
+	s.t.Helper()
+	nodes := make([]*node, count)
+	for i := range nodes {
+		nodes[i] = s.started()
+	}
+	for _, n := range nodes {
+		n.ready()
+	}
+	return nodes
+}
+
+// start starts a process on the node's directory and returns at once.
+func (n *node) start() *node {
+	n.site.t.Helper()
+	if n.proc != nil && n.proc.running() {
+		n.site.t.Fatalf("%s runs already", n.name)
+	}
+	args := append([]string{"serve", "--zk", n.connect, "--state-dir", n.dir, "--listen", n.listen, "--name", n.name}, n.flags...)
+	n.proc = launch(n.site.t, n.name, n.site.build.binary(n.site.t), args...)
+	return n
+}
+
+var serving = regexp.MustCompile(`lineproto: serving: addr=(\S+)`)
+
+// address is where the running process serves, from its log where the kernel
+// chose the port.
+func (n *node) address() (network, addr string, err error) {
+	if path, ok := strings.CutPrefix(n.listen, "unix:"); ok {
+		return "unix", path, nil
+	}
+	if !strings.HasSuffix(n.listen, ":0") {
+		return "tcp", n.listen, nil
+	}
+	m := serving.FindStringSubmatch(n.proc.log())
+	if m == nil {
+		return "", "", errors.New("it has not said yet where it serves")
+	}
+	return "tcp", m[1], nil
+}
+
+// ask asks the node one question on a connection of its own.
+func (n *node) ask(request string) (string, error) {
+	c, err := n.dial()
+	if err != nil {
+		return "", err
+	}
+	defer c.close()
+	return c.ask(request)
+}
+
+// until waits for a condition, and fails when the process ends meanwhile.
+func (n *node) until(what string, ok func() bool) {
+	n.site.t.Helper()
+	done := within(patience, func() bool { return !n.proc.running() || ok() })
+	if !n.proc.running() {
+		n.site.t.Fatalf("%s: ended with %d before it was so: %s", n.name, n.proc.exit(), what)
+	}
+	if !done {
+		line, err := n.ask("WORKER")
+		n.site.t.Fatalf("%s: after %s still not: %s (%s %v)", n.name, patience, what, line, err)
+	}
+}
+
+func (n *node) isReady() bool {
+	answer, err := n.ask("READY")
+	return err == nil && answer == "OK"
+}
+
+func (n *node) ready() *node {
+	n.site.t.Helper()
+	n.until("ready", n.isReady)
+	return n
+}
+
+// identity is the answer to WORKER.
+type identity struct {
+	worker int // -1 for none
+	term   int
+	uuid   string
+	state  string
+}
+
+var workerLine = regexp.MustCompile(`^worker=(\d+|none) term=(\d+) node=(\S*) name=\S* state=(\S+)$`)
+
+func (n *node) tryIdentity() (identity, error) {
+	line, err := n.ask("WORKER")
+	if err != nil {
+		return identity{}, err
+	}
+	m := workerLine.FindStringSubmatch(line)
+	if m == nil {
+		return identity{}, fmt.Errorf("WORKER answers %q", line)
+	}
+	id := identity{worker: -1, uuid: m[3], state: m[4]}
+	if m[1] != "none" {
+		id.worker, _ = strconv.Atoi(m[1])
+	}
+	id.term, _ = strconv.Atoi(m[2])
+	return id, nil
+}
+
+func (n *node) identity() identity {
+	n.site.t.Helper()
+	id, err := n.tryIdentity()
+	if err != nil {
+		n.site.t.Fatalf("%s: %v", n.name, err)
+	}
+	return id
+}
+
+func (n *node) worker() int { n.site.t.Helper(); return n.identity().worker }
+
+// state waits until the node says that it is in a state.
+func (n *node) state(want string) {
+	n.site.t.Helper()
+	n.until("state="+want, func() bool { id, err := n.tryIdentity(); return err == nil && id.state == want })
+}
+
+// get is k IDs, which must be had, of the worker that the node says it is.
+func (n *node) get(k int) []worker.ID {
+	n.site.t.Helper()
+	c, err := n.dial()
+	if err != nil {
+		n.site.t.Fatalf("%s: %v", n.name, err)
+	}
+	defer c.close()
+	ids, err := c.get(k)
+	if err != nil {
+		n.site.t.Fatalf("%s: GET %d: %v", n.name, k, err)
+	}
+	if w := n.worker(); n.site.ids.worker(ids[0]) != int64(w) {
+		n.site.t.Errorf("%s: hands out %s, and is worker %d", n.name, n.site.ids.describe(ids[0]), w)
+	}
+	return ids
+}
+
+// refuses fails the test unless a GET is refused with a code.
+func (n *node) refuses(code string) {
+	n.site.t.Helper()
+	c, err := n.dial()
+	if err != nil {
+		n.site.t.Fatalf("%s: %v", n.name, err)
+	}
+	defer c.close()
+	ids, err := c.get(1)
+	if err == nil || !strings.HasPrefix(err.Error(), code+" ") {
+		n.site.t.Errorf("%s: GET: %v %v, want %s", n.name, ids, err, code)
+	}
+}
+
+// stats is one figure of STATS.
+func (n *node) stat(name string) string {
+	c, err := n.dial()
+	if err != nil {
+		return err.Error()
+	}
+	defer c.close()
+	for line, err := c.ask("STATS"); line != "END"; line, err = c.line() {
+		if err != nil {
+			return err.Error()
+		}
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// kill is kill -9.
+func (n *node) kill() { n.proc.kill() }
+
+// stop is SIGTERM; the node must end well.
+func (n *node) stop() {
+	n.site.t.Helper()
+	n.proc.signal(syscall.SIGTERM)
+	if code := n.proc.exit(); code != 0 {
+		n.site.t.Errorf("%s: exit %d after SIGTERM", n.name, code)
+	}
+}
+
+// fails waits for the process to end, which must be with a code and a message.
+func (n *node) fails(code int, message string) {
+	n.site.t.Helper()
+	got := n.proc.exit()
+	if log := n.proc.log(); got != code || !regexp.MustCompile(message).MatchString(log) {
+		n.site.t.Errorf("%s: exit %d, want %d and a message like %q:\n%s", n.name, got, code, message, log)
+	}
+}
+
+// stateReport is what `flaked state show -o json` prints, as far as it is
+// looked at here.
+type stateReport struct {
+	Status  string   `json:"status"`
+	Damaged bool     `json:"damaged"`
+	Changed []string `json:"fingerprint_changed"`
+	Record  *struct {
+		Node    string `json:"node"`
+		Worker  int    `json:"worker"`
+		Term    int64  `json:"term"`
+		Settled bool   `json:"settled"`
+		Stopped bool   `json:"stopped"`
+		LoMs    int64  `json:"lo_ms"`
+		MMs     int64  `json:"m_ms"`
+		HMs     int64  `json:"h_ms"`
+	} `json:"record"`
+}
+
+// stored is what the state directory says, as the command shows it.
+func (n *node) stored() stateReport {
+	n.site.t.Helper()
+	r := execute(n.site.t, n.site.build.binary(n.site.t), "state", "show", "--state-dir", n.dir, "-o", "json")
+	var report stateReport
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
+		n.site.t.Fatalf("%s: state show: exit %d, %v\n%s%s", n.name, r.code, err, r.stdout, r.stderr)
+	}
+	return report
+}
+
+// statusReport is what `flaked status -o json` prints, as far as it is looked
+// at here.
+type statusReport struct {
+	Workers []struct {
+		Worker int    `json:"worker"`
+		Name   string `json:"name"`
+		State  string `json:"state"`
+		Term   int    `json:"term"`
+	} `json:"workers"`
+	Summary struct {
+		Live     int      `json:"live"`
+		Held     int      `json:"held"`
+		Problems []string `json:"problems"`
+	} `json:"summary"`
+}
+
+func (s *site) status() (statusReport, int) {
+	s.t.Helper()
+	r := execute(s.t, s.build.binary(s.t), "status", "--zk", s.connect, "-o", "json")
+	var report statusReport
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
+		s.t.Fatalf("status: exit %d, %v\n%s%s", r.code, err, r.stdout, r.stderr)
+	}
+	return report, r.code
+}

@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait for something that should happen soon. A second
+// is usual; a loaded CI machine with two cores is not.
+const patience = 40 * time.Second
+
+// within polls until ok, and tells whether it was in time. A ticker, and never
+// a bare sleep: a test waits for a fact, as long as that takes and no longer.
+func within(limit time.Duration, ok func() bool) bool {
+	if ok() {
+		return true
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	for {
+		select {
+		case <-deadline.C:
+			return ok()
+		case <-tick.C:
+			if ok() {
+				return true
+			}
+		}
+	}
+}
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	if !within(patience, ok) {
+		t.Fatalf("after %s still not: %s", patience, what)
+	}
+}
+
+// process is one run of the binary. It ends with the test.
+type process struct {
+	t       testing.TB
+	name    string
+	cmd     *exec.Cmd
+	logFile string
+	done    chan struct{} // closed when it has ended
+	err     error         // what Wait said; to be read after done
+}
+
+// cleanEnv is our environment without what flaked would take for its flags.
+func cleanEnv() []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "FLAKED_") {
+			env = append(env, v)
+		}
+	}
+	return env
+}
+
+// launch starts the binary. Its log is shown if the test fails.
+func launch(t testing.TB, name, binary string, args ...string) *process {
+	t.Helper()
+	p := &process{
+		t: t, name: name, cmd: exec.Command(binary, args...), done: make(chan struct{}),
+		logFile: filepath.Join(t.TempDir(), "log"),
+	}
+	log, err := os.Create(p.logFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close() // the child has its own
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.Env = cleanEnv()
+	p.cmd.SysProcAttr = dieWithUs()
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.done)
+		p.err = p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		p.checkLog()
+		if t.Failed() {
+			t.Logf("--- the log of %s\n%s", p.name, lastLines(p.log(), 60))
+		}
+	})
+	return p
+}
+
+func (p *process) log() string {
+	log, err := os.ReadFile(p.logFile)
+	if err != nil {
+		return err.Error()
+	}
+	return string(log)
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+var crashed = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|WARNING: DATA RACE)`)
+
+// checkLog fails the test for what no process of ours may ever say.
+func (p *process) checkLog() {
+	if found := crashed.FindString(p.log()); found != "" {
+		p.t.Errorf("%s: %s\n%s", p.name, found, lastLines(p.log(), 200))
+	}
+}
+
+func (p *process) running() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// kill is kill -9, and returns when the process is gone.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may be gone already
+	<-p.done
+}
+
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Fatalf("%s: signal %s: %v", p.name, s, err)
+	}
+}
+
+// exit waits for the process to end by itself, and returns its exit code; -1
+// when a signal ended it.
+func (p *process) exit() int {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		p.t.Fatalf("%s has not ended within %s", p.name, patience)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// freeze is SIGSTOP: when it returns, no thread of the process runs.
+func (p *process) freeze() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	eventually(p.t, p.name+" is stopped", func() bool { return suspended(p.cmd.Process.Pid) })
+}
+
+func (p *process) thaw() { p.t.Helper(); p.signal(syscall.SIGCONT) }
+
+// result is what came of a command.
+type result struct {
+	code           int
+	stdout, stderr string
+	took           time.Duration
+}
+
+// execute runs the binary to its end.
+func execute(t testing.TB, binary string, args ...string) result {
+	t.Helper()
+	return executeCmd(t, exec.Command(binary, args...))
+}
+
+func executeCmd(t testing.TB, cmd *exec.Cmd) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Env = cleanEnv()
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = dieWithUs()
+	}
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	_ = cmd.Wait() // the code says it
+	if !late.Stop() {
+		t.Errorf("%q has not ended within %s\n%s", cmd.Args, patience, stderr.String())
+	}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), time.Since(began)}
+}

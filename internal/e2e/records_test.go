@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/flaked/flaked/coordinator"
+)
+
+// records is the cluster's records in ZooKeeper, as an administrator with a
+// ZooKeeper shell sees and spoils them.
+type records struct {
+	t  testing.TB
+	zk *coordinator.ZK
+}
+
+func (s *site) records() *records {
+	s.t.Helper()
+	zk, err := coordinator.NewZK(coordinator.ZKConfig{
+		Connect: s.connect, Cluster: "default", SessionTimeout: time.Second, CallTimeout: patience,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- zk.Run(context.Background()) }()
+	s.t.Cleanup(func() {
+		_ = zk.Close() // it may be the test that ended ZooKeeper
+		<-done
+	})
+	return &records{s.t, zk}
+}
+
+func (r *records) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// read parses a record into v, and tells whether there is one.
+func (r *records) read(path string, v any) (coordinator.Stat, bool) {
+	r.t.Helper()
+	if err := r.zk.Sync(r.t.Context(), "/"); err != nil && !errors.Is(err, coordinator.ErrNoNode) {
+		r.t.Fatal(err)
+	}
+	data, stat, err := r.zk.Get(r.t.Context(), path)
+	if errors.Is(err, coordinator.ErrNoNode) {
+		return stat, false
+	}
+	r.must(err)
+	if v != nil {
+		r.must(json.Unmarshal(data, v))
+	}
+	return stat, true
+}
+
+func slotPath(worker int) string { return fmt.Sprintf("/workers/%04d", worker) }
+func livePath(worker int) string { return fmt.Sprintf("/live/%04d", worker) }
+
+// slot is a worker's record. That of one that is absent is zero.
+func (r *records) slot(worker int) (s coordinator.Slot) {
+	r.t.Helper()
+	r.read(slotPath(worker), &s)
+	return s
+}
+
+// burn draws tickets and throws them away.
+func (r *records) burn(tickets int) {
+	r.t.Helper()
+	var hands errgroup.Group
+	hands.SetLimit(64)
+	for range tickets {
+		hands.Go(func() error {
+			name, err := r.zk.Create(r.t.Context(), "/tickets/n-", nil, coordinator.PersistentSequential)
+			if err != nil {
+				return err
+			}
+			return r.zk.Delete(r.t.Context(), name, coordinator.AnyVersion)
+		})
+	}
+	r.must(hands.Wait())
+}
+
+func (r *records) cluster() (c coordinator.Cluster, ok bool) {
+	r.t.Helper()
+	_, ok = r.read("/cluster", &c)
+	return c, ok
+}
+
+// change rewrites a slot whatever is in it.
+func (r *records) change(worker int, how func(*coordinator.Slot)) {
+	r.t.Helper()
+	s := r.slot(worker)
+	how(&s)
+	data, err := json.Marshal(s)
+	r.must(err)
+	_, err = r.zk.Set(r.t.Context(), slotPath(worker), data, coordinator.AnyVersion)
+	r.must(err)
+}
+
+func (r *records) tickets() []string {
+	r.t.Helper()
+	names, err := r.zk.Children(r.t.Context(), "/tickets")
+	r.must(err)
+	return names
+}
+
+// remove deletes a record and what is below it.
+func (r *records) remove(path string) {
+	r.t.Helper()
+	names, err := r.zk.Children(r.t.Context(), path)
+	r.must(err)
+	for _, name := range names {
+		r.remove(strings.TrimSuffix(path, "/") + "/" + name)
+	}
+	r.must(r.zk.Delete(r.t.Context(), path, coordinator.AnyVersion))
+}

@@ -1,0 +1,39 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/flaked/flaked/internal/zktest"
+)
+
+// Fifty nodes that start at once, in a ZooKeeper that knows nothing of them
+// yet: each makes the cluster if it is first, and none gets the worker of
+// another.
+func TestScenario01FiftyNodesStartAtOnce(t *testing.T) {
+	t.Parallel()
+	// 12 MiB and 15 ms of CPU each: two seconds for all of them on two cores.
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "500ms", "--settle", "1s")
+	const count = 50
+	holder := map[int]string{}
+	for _, n := range s.startedTogether(count) {
+		n.get(1)
+		n.get(100)
+		w := n.worker()
+		if other, taken := holder[w]; taken {
+			t.Errorf("%s and %s are both worker %d", other, n.name, w)
+		}
+		holder[w] = n.name
+	}
+	if got := len(s.records().tickets()); got != count {
+		t.Errorf("there are %d tickets of %d nodes", got, count)
+	}
+	status, code := s.status()
+	if code != 0 || status.Summary.Live != count || len(status.Workers) != count {
+		t.Errorf("status: exit %d, %d live, %d workers; %q", code, status.Summary.Live, len(status.Workers), status.Summary.Problems)
+	}
+	for _, w := range status.Workers {
+		if holder[w.Worker] != w.Name {
+			t.Errorf("status says that worker %d is %s, and it is %s", w.Worker, w.Name, holder[w.Worker])
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/worker"
+)
+
+// eightWorkers is a layout that a test can fill.
+const eightWorkers = "time=41@1ms,worker=3,sequence=12,epoch=1288834974657"
+
+// With all slots held a newcomer is refused, says so, and leaves nothing
+// behind; a slot that was given back goes to the next one.
+func TestScenario02AllSlotsHeldAndRecycled(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", eightWorkers)
+	layout, err := worker.ParseLayout(eightWorkers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ids.layout = layout
+	records := s.records()
+
+	keeper := s.started().ready()
+	leaver := s.started("--release-on-exit").ready()
+	s.startedTogether(6)
+	if n := len(records.tickets()); n != 8 {
+		t.Fatalf("%d tickets of 8 nodes", n)
+	}
+
+	late := s.started()
+	late.fails(1, `all 8 worker slots are held \(8 live, 0 detached, 0 stopped, 0 cooling\)`)
+	// One that has stopped keeps its slot, as has one that was killed.
+	keeper.stop()
+	late.start().fails(1, `7 live, 0 detached, 1 stopped, 0 cooling\): the next one frees in \d`)
+	if n := len(records.tickets()); n != 8 {
+		t.Errorf("%d tickets after refusals, want the 8 of the holders", n)
+	}
+
+	freed := leaver.worker()
+	leaver.get(50)
+	leaver.stop()
+	if slot := records.slot(freed); !slot.Released || slot.Settled && slot.Ticket != "" {
+		t.Errorf("the slot given back is %+v", slot)
+	}
+	if n := len(records.tickets()); n != 7 {
+		t.Errorf("%d tickets after one was given back, want 7", n)
+	}
+	late.start().ready()
+	if w := late.worker(); w != freed {
+		t.Errorf("the newcomer is worker %d, and %d was given back", w, freed)
+	}
+	late.get(50)
+	if got := leaver.stored().Status; got != "released" {
+		t.Errorf("the state directory of the one that left says %q", got)
+	}
+	leaver.start().fails(1, `all 8 worker slots are held`)
+	// The one that had stopped finds its own.
+	keeper.start().ready().get(50)
+}
+
+// Ticket numbers grow for ever, worker numbers do not.
+func TestScenario02ElevenHundredTicketsBurnt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	first := s.started().ready()
+	records := s.records()
+	records.burn(1100)
+	// The next ticket is 1101: slot 77. A thousand more lead round to slot 0,
+	// which is held.
+	second := s.started().ready()
+	if w := second.worker(); w != 1101%1024 {
+		t.Errorf("worker %d of ticket 1101, want %d", w, 1101%1024)
+	}
+	records.burn(2*1024 - 1102)
+	third := s.started().ready()
+	if w := third.worker(); w != 1 {
+		t.Errorf("worker %d of ticket 2048, want 1: 0 is held", w)
+	}
+	for _, n := range []*node{first, second, third} {
+		n.get(100)
+	}
+}

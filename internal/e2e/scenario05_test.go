@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/flaked/flaked/internal/zktest"
+)
+
+// kill -9, and ZooKeeper is gone at the restart: the state directory alone
+// will do, and the node rejoins when ZooKeeper is back.
+func TestScenario05RestartWithoutZooKeeper(t *testing.T) {
+	t.Parallel()
+	zk := zktest.Single(t)
+	s := newSite(t, zk.Addr())
+	n := s.started().ready()
+	before := n.identity()
+	n.get(1000)
+	// Whoever serves may start alone from then on.
+	if r := n.stored().Record; !r.Settled {
+		t.Fatalf("a node that serves has stored %+v", r)
+	}
+	zk.Kill(0)
+	n.kill()
+
+	n.start().ready()
+	if alone := n.identity(); alone != before {
+		t.Errorf("%+v without ZooKeeper, %+v before", alone, before)
+	}
+	n.get(1000)
+	// Again, as a supervisor does.
+	n.kill()
+	n.start().ready().get(1000)
+
+	// One that has nothing to start from waits, and says what for.
+	newcomer := s.started()
+	newcomer.until("a refusal that names ZooKeeper", func() bool {
+		_, err := newcomer.ask("GET")
+		return err != nil && err.Error() == "-NOTREADY starting reason=zookeeper-unreachable"
+	})
+
+	n.stop()
+	n.flags = append(n.flags, "--reserve", "3s") // no question may fail, on a busy machine either
+	n.start().ready()
+	load := n.clients(2)
+	zk.Start(0)
+	zk.WaitServing(t)
+	n.until("a higher term", func() bool { id, err := n.tryIdentity(); return err == nil && id.term > before.term })
+	load.progress()
+	if after := n.identity(); after.worker != before.worker || after.uuid != before.uuid {
+		t.Errorf("%+v after %+v", after, before)
+	}
+	load.flawless()
+	if w := newcomer.ready().worker(); w == before.worker {
+		t.Errorf("the newcomer is worker %d as well", w)
+	}
+	newcomer.get(100)
+	n.until("ZooKeeper has the term", func() bool {
+		slot := s.records().slot(before.worker)
+		return slot.Settled && slot.Term == int64(n.identity().term)
+	})
+}
+
+// A node that never lived through its settling time has proved nothing: it
+// does not start without ZooKeeper.
+func TestScenario05AnUnsettledNodeDoesNotStartAlone(t *testing.T) {
+	t.Parallel()
+	zk := zktest.Single(t)
+	s := newSite(t, zk.Addr(), "--settle", "30m", "--start-timeout", "1s")
+	n := s.started()
+	n.state("settling")
+	n.refuses("-NOTREADY")
+	if r := n.stored().Record; r == nil || r.Settled {
+		t.Fatalf("a node that settles has stored %+v", r)
+	}
+	zk.Kill(0)
+	n.kill()
+	n.start().fails(3, `ZooKeeper is needed to start here, and did not answer within 1s`)
+}

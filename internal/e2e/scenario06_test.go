@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/zktest"
+)
+
+// A node that could start from its cache, and whose clock ZooKeeper finds
+// wrong, is refused and stays refused: nothing falls through to the cache. It
+// is the leader's clock that is shifted here, on its way to the node, which
+// comes to the same and takes no privileges.
+func TestScenario06CachedStartRefusedByTheClockCheckStaysRefused(t *testing.T) {
+	t.Parallel()
+	ens := zktest.Single(t)
+	network := newLink(t, ens.Addr())
+	s := newSite(t, network.addr())
+	n := s.started().ready()
+	before := n.identity()
+	n.get(1000)
+	n.kill()
+	for range 2 {
+		for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+			network.lie(ahead)
+			n.start()
+			clients := n.clients(1)
+			n.fails(1, `the clock is \S+ off by ZooKeeper's clock and peers \(1 of 1 voters say so, 5s is tolerated\): set it right`)
+			if tally := clients.end(); tally.answered != 0 {
+				t.Errorf("it answered %d IDs before it ended", tally.answered)
+			}
+			if r := n.stored().Record; r == nil || r.Worker != before.worker || !r.Settled {
+				t.Fatalf("the refusal has changed the state: %+v", r)
+			}
+		}
+	}
+	network.lie(0)
+	if after := n.start().ready().identity(); after.worker != before.worker || after.uuid != before.uuid {
+		t.Errorf("%+v with the clock right again, %+v before", after, before)
+	}
+	n.get(1000)
+}
+
+// A newcomer with a wrong clock is refused before it has touched a slot.
+func TestScenario06NewcomerWithAWrongClockLeavesNothing(t *testing.T) {
+	t.Parallel()
+	network := newLink(t, zktest.Shared(t).Addr())
+	chroot := zktest.Chroot(t, zktest.Shared(t))[len(zktest.Shared(t).Addr()):]
+	s := newSite(t, network.addr()+chroot)
+	network.lie(10 * 365 * 24 * time.Hour)
+	n := s.started()
+	n.fails(1, `off by ZooKeeper's clock`)
+	network.lie(0)
+	network.sever()
+	network.heal()
+	records := s.records()
+	if tickets := records.tickets(); len(tickets) != 0 {
+		t.Errorf("it left its ticket behind: %q", tickets)
+	}
+	// Ten years ahead would keep the slot for ten years.
+	n.start().ready()
+	if w := n.worker(); w != 1 { // of the second ticket
+		t.Errorf("worker %d", w)
+	}
+	if slot := records.slot(0); slot.Term != 0 || slot.H != 0 {
+		t.Errorf("slot 0 was written: %+v", slot)
+	}
+}

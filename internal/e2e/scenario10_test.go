@@ -1,0 +1,323 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/zktest"
+)
+
+// owners are nodes that hold their slots while ZooKeeper loses what it knew,
+// each in a condition of its own.
+type owners struct {
+	site      *site
+	connected *node // sees the loss
+	cutoff    *node // serves on, and cannot reach ZooKeeper
+	frozen    *node // SIGSTOP
+	stopped   *node // SIGTERM, and started again after the loss
+	killed    *node // kill -9, likewise
+	younger   *node // nil, or one that a snapshot does not know
+	network   *link // of cutoff
+	before    map[*node]identity
+	loads     []*load
+}
+
+// settleTime has to cover what a settling time is for: two heartbeats, and the
+// time that an owner takes to reach a ZooKeeper that has come back, which is a
+// session timeout for the client to be given up, and its dialling.
+const settleTime = 4 * time.Second
+
+// newOwners starts five nodes on a cluster that was made by hand: none of them
+// was told to make one.
+func newOwners(t *testing.T, connect, direct string, cutVia string) *owners {
+	t.Helper()
+	// The usual reserve: no question may fail, on a busy machine either.
+	s := newSite(t, connect, "--settle", settleTime.String(), "--reserve", "3s")
+	s.flags = without(s.flags, "--bootstrap")
+	if r := execute(t, s.build.binary(t), "cluster", "init", "--zk", direct, "--settle", settleTime.String()); r.code != 0 {
+		t.Fatalf("cluster init: exit %d\n%s", r.code, r.stderr)
+	}
+	o := &owners{site: s, before: map[*node]identity{}, network: newLink(t, cutVia)}
+	o.connected, o.frozen, o.stopped, o.killed = s.started(), s.started(), s.started(), s.started()
+	o.cutoff = s.node()
+	_, chroot, _ := cutChroot(connect)
+	o.cutoff.connect = o.network.addr() + chroot
+	o.cutoff.start()
+	for _, n := range o.all() {
+		n.ready().get(100)
+		o.before[n] = n.identity()
+	}
+	return o
+}
+
+// cutChroot splits a connect string.
+func cutChroot(connect string) (servers, chroot string, found bool) {
+	for i := range connect {
+		if connect[i] == '/' {
+			return connect[:i], connect[i:], true
+		}
+	}
+	return connect, "", false
+}
+
+func (o *owners) all() []*node {
+	nodes := []*node{o.connected, o.cutoff, o.frozen, o.stopped, o.killed}
+	if o.younger != nil {
+		nodes = append(nodes, o.younger)
+	}
+	return nodes
+}
+
+// scatter brings each into its condition. Those that are not frozen must not
+// fail to answer a single question from now on.
+func (o *owners) scatter() {
+	o.loads = append(o.loads, o.connected.clients(2))
+	o.lookAway()
+}
+
+// scatterBlind leaves nobody to see what happens: the connected one is frozen
+// too.
+func (o *owners) scatterBlind() {
+	o.connected.proc.freeze()
+	o.lookAway()
+}
+
+func (o *owners) lookAway() {
+	o.loads = append(o.loads, o.cutoff.clients(2))
+	o.network.sever()
+	o.frozen.proc.freeze()
+	o.stopped.stop()
+	o.killed.kill()
+}
+
+// gather brings all back and insists that nothing has come between them and
+// their slots.
+func (o *owners) gather(newcomers ...*node) {
+	t := o.site.t
+	t.Helper()
+	// Newcomers first: an owner that returns while one settles extends the freeze
+	// to its slot, and it would wait for as long as an owner can live.
+	for _, n := range newcomers {
+		n.ready()
+		for owner, id := range o.before {
+			if w := n.worker(); w == id.worker {
+				t.Errorf("the newcomer %s is worker %d, which is %s's", n.name, w, owner.name)
+			}
+		}
+		n.get(100)
+	}
+	o.stopped.start()
+	o.killed.start()
+	o.network.heal()
+	o.frozen.proc.thaw()
+	records := o.site.records()
+	for _, n := range o.all() {
+		n.ready().get(100)
+		before := o.before[n]
+		n.until("its slot is its own in ZooKeeper again", func() bool {
+			slot := records.slot(before.worker)
+			return slot.Node == before.uuid && slot.Settled && slot.Term >= int64(before.term)
+		})
+		if now := n.identity(); now.worker != before.worker || now.uuid != before.uuid {
+			t.Errorf("%s: %+v after the loss, %+v before", n.name, now, before)
+		}
+	}
+	for _, l := range o.loads {
+		l.flawless()
+	}
+	o.loads = nil
+	for _, n := range o.all() {
+		o.before[n] = n.identity()
+	}
+}
+
+// refrozen waits until an owner has noticed: the cluster is there, the old
+// one, and its slots are nobody else's for as long as an owner can live.
+func (o *owners) refrozen(uuid string) {
+	t := o.site.t
+	t.Helper()
+	records := o.site.records()
+	eventually(t, "the cluster record put back, registration frozen", func() bool {
+		c, ok := records.cluster()
+		return ok && c.UUID == uuid && c.Settled && time.Until(time.UnixMilli(c.FrozenUntil)) > 23*time.Hour
+	})
+}
+
+func (o *owners) cluster() string {
+	o.site.t.Helper()
+	c, ok := o.site.records().cluster()
+	if !ok {
+		o.site.t.Fatal("there is no cluster record")
+	}
+	return c.UUID
+}
+
+func TestScenario10SingleWiped(t *testing.T) {
+	t.Parallel()
+	zk := zktest.Single(t)
+	o := newOwners(t, zk.Addr(), zk.Addr(), zk.Addr())
+	uuid := o.cluster()
+	o.scatter()
+	zk.Wipe(t)
+	o.refrozen(uuid)
+	o.gather(o.site.started())
+}
+
+// An ensemble is restored from a snapshot that is older than some of the nodes:
+// it knows nothing of them, and has older records of the others. Then it is
+// wiped.
+func TestScenario10EnsembleRestoredAndWiped(t *testing.T) {
+	t.Parallel()
+	zk := zktest.Three(t)
+	o := newOwners(t, zk.Addr(), zk.Addr(), zk.Addrs()[1])
+	uuid := o.cluster()
+	snapshot := zk.Snapshot(t)
+	// Restarted, as its record in the snapshot is then of an older term.
+	before := o.before[o.connected]
+	o.connected.stop()
+	o.connected.start().ready()
+	after := o.connected.identity()
+	if after.worker != before.worker || after.term <= before.term {
+		t.Fatalf("%+v after %+v", after, before)
+	}
+	o.before[o.connected] = after
+	o.younger = o.site.started().ready()
+	o.before[o.younger] = o.younger.identity()
+	o.loads = append(o.loads, o.younger.clients(1))
+
+	o.scatter()
+	zk.Restore(t, snapshot)
+	o.refrozen(uuid)
+	o.gather(o.site.started())
+
+	o.scatter()
+	zk.Wipe(t)
+	o.refrozen(uuid)
+	o.gather()
+}
+
+// Everybody looks away while an ensemble is restored and a newcomer registers:
+// it may take the slot of an owner that the snapshot does not know, and has
+// given it back before it issues.
+func TestScenario10NewcomerFasterThanTheOwners(t *testing.T) {
+	t.Parallel()
+	zk := zktest.Single(t)
+	o := newOwners(t, zk.Addr(), zk.Addr(), zk.Addr())
+	snapshot := zk.Snapshot(t)
+	o.younger = o.site.started().ready()
+	id := o.younger.identity()
+	o.before[o.younger] = id
+
+	o.scatterBlind()
+	o.younger.proc.freeze()
+	zk.Restore(t, snapshot)
+	newcomer := o.site.started()
+	newcomer.state("settling")
+	if w := newcomer.worker(); w != id.worker {
+		t.Errorf("the newcomer is worker %d: this test is of worker %d", w, id.worker)
+	}
+	o.younger.proc.thaw()
+	o.connected.proc.thaw()
+	o.gather(newcomer)
+}
+
+// A wiped ZooKeeper in which somebody makes a new cluster before the owners
+// are back: it gives way to the old one.
+func TestScenario10NewClusterGivesWay(t *testing.T) {
+	t.Parallel()
+	zk := zktest.Single(t)
+	o := newOwners(t, zk.Addr(), zk.Addr(), zk.Addr())
+	uuid := o.cluster()
+	o.scatterBlind()
+	zk.Wipe(t)
+	newcomer := o.site.started("--bootstrap")
+	newcomer.state("settling")
+	if now := o.cluster(); now == uuid {
+		t.Fatalf("the cluster is still %s", now)
+	}
+	o.connected.proc.thaw()
+	o.refrozen(uuid)
+	o.gather(newcomer)
+	if now := o.cluster(); now != uuid {
+		t.Errorf("the cluster is %s, and was %s", now, uuid)
+	}
+}
+
+// Slots are deleted one by one, the cluster's record stays.
+func TestScenario10SlotsDeleted(t *testing.T) {
+	t.Parallel()
+	connect := zktest.Chroot(t, zktest.Shared(t))
+	o := newOwners(t, connect, connect, zktest.Shared(t).Addr())
+	uuid := o.cluster()
+	records := o.site.records()
+	o.scatter()
+	for _, id := range o.before {
+		records.remove(slotPath(id.worker))
+	}
+	o.refrozen(uuid)
+	o.gather(o.site.started())
+}
+
+// Nobody has noticed that a slot is gone whose owner is stopped: newcomers that
+// would be glad of it leave it alone, and it is there when the owner returns.
+func TestScenario10SlotOfAStoppedNodeDeleted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", "time=41@1ms,worker=1,sequence=12,epoch=1288834974657")
+	nodes := s.startedTogether(2)
+	absent := nodes[0]
+	before := absent.identity()
+	absent.stop()
+	records := s.records()
+	records.remove(slotPath(before.worker))
+	for range 2 {
+		s.started().fails(1, `all 2 worker slots are held \(1 live, 1 detached, 0 stopped, 0 cooling\)`)
+	}
+	if slot := records.slot(before.worker); !slot.Lost {
+		t.Errorf("the lost slot is %+v", slot)
+	}
+	if now := absent.start().ready().identity(); now.worker != before.worker || now.uuid != before.uuid {
+		t.Errorf("%+v after its slot was deleted, %+v before", now, before)
+	}
+	absent.until("the slot is its own again", func() bool { return records.slot(before.worker).Node == before.uuid })
+}
+
+// Nobody who was not told to makes a cluster in an empty ZooKeeper.
+func TestScenario10NoClusterUnasked(t *testing.T) {
+	t.Parallel()
+	connect := zktest.Chroot(t, zktest.Shared(t))
+	s := newSite(t, connect)
+	owner := s.started().ready()
+	before := owner.identity()
+	owner.get(100)
+	owner.stop()
+	records := s.records()
+	records.remove("/")
+
+	s.flags = without(s.flags, "--bootstrap")
+	newcomer := s.started()
+	newcomer.fails(1, `no such cluster.*flaked cluster init`)
+	if _, ok := records.cluster(); ok {
+		t.Error("a node made the cluster record without being asked to")
+	}
+	if _, there := records.read("/", nil); there {
+		t.Error("a node that was refused has left something behind")
+	}
+	// Told to, its owner puts the old one back.
+	owner.start().ready()
+	if now := owner.identity(); now.worker != before.worker || now.uuid != before.uuid {
+		t.Errorf("%+v after the loss, %+v before", now, before)
+	}
+	owner.get(100)
+	owner.until("the cluster is back, and so is its slot", func() bool {
+		_, ok := records.cluster()
+		if !ok {
+			return false
+		}
+		_, ok = records.read(slotPath(before.worker), nil)
+		return ok
+	})
+	newcomer.start().ready()
+	if w := newcomer.worker(); w == before.worker {
+		t.Errorf("the newcomer is worker %d as well", w)
+	}
+}

@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/flaked/flaked/internal/zktest"
+)
+
+func (n *node) stateFile() string { return filepath.Join(n.dir, "flaked.state") }
+
+// copied is another node, on a copy of this one's state directory.
+func (n *node) copied() *node {
+	t := n.site.t
+	t.Helper()
+	twin := n.site.node()
+	if err := os.CopyFS(twin.dir, os.DirFS(n.dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(twin.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return twin
+}
+
+// A copy is a new node, whatever its original does meanwhile.
+func TestScenario11StateDirectoryCopied(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	n := s.started().ready()
+	before := n.identity()
+	check := func(twin *node) {
+		t.Helper()
+		if changed := twin.stored().Changed; len(changed) == 0 {
+			t.Error("state show takes the copy for the original")
+		}
+		twin.start().ready().get(100)
+		if id := twin.identity(); id.worker == before.worker || id.uuid == before.uuid {
+			t.Errorf("the copy is %+v, its original %+v", id, before)
+		}
+	}
+	load := n.clients(1)
+	load.progress()
+	check(n.copied())
+	load.progress()
+	load.flawless()
+	n.stop()
+	check(n.copied())
+	n.start().ready().get(100)
+	n.kill()
+	check(n.copied())
+	n.start().ready().get(100)
+	n.stop()
+	// Moved on one filesystem it is the same file, and the same node.
+	moved := filepath.Join(filepath.Dir(n.dir), "elsewhere")
+	if err := os.Rename(n.dir, moved); err != nil {
+		t.Fatal(err)
+	}
+	n.dir = moved
+	if now := n.start().ready().identity(); now.worker != before.worker || now.uuid != before.uuid {
+		t.Errorf("%+v after it was moved, %+v before", now, before)
+	}
+	n.get(100)
+}
+
+// An old copy of the state is put back into the very file: ZooKeeper knows
+// that it is old.
+func TestScenario11OldStatePutBack(t *testing.T) {
+	t.Parallel()
+	ens := zktest.Shared(t)
+	network := newLink(t, ens.Addr())
+	_, chroot, _ := cutChroot(zktest.Chroot(t, ens))
+	s := newSite(t, network.addr()+chroot)
+	for _, alone := range []bool{false, true} {
+		n := s.started().ready()
+		before := n.identity()
+		n.stop()
+		old, err := os.ReadFile(n.stateFile())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.start().ready().get(1000)
+		n.stop()
+		if err := os.WriteFile(n.stateFile(), old, 0o600); err != nil { // the same inode
+			t.Fatal(err)
+		}
+		if alone {
+			network.sever()
+		}
+		n.start().ready().get(1000)
+		network.heal()
+		n.until("it has registered as a new one", func() bool {
+			id, err := n.tryIdentity()
+			return err == nil && id.uuid != before.uuid && id.state == "serving"
+		})
+		if w := n.worker(); w == before.worker {
+			t.Errorf("worker %d again", w)
+		}
+		n.get(1000)
+	}
+}
+
+func TestScenario11TwoProcessesOnOneDirectory(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	n := s.started().ready()
+	load := n.clients(1)
+	second := s.node()
+	second.dir = n.dir
+	for range 3 {
+		second.start().fails(1, fmt.Sprintf(`in use: another flaked \(process %d\) uses %s; every node needs a state directory of its own`, n.proc.cmd.Process.Pid, n.dir))
+	}
+	load.progress()
+	load.flawless()
+	n.kill()
+	// The lock goes with its holder.
+	second.start().ready().get(100)
+	n.start().fails(1, `in use: another flaked`)
+}
+
+func TestScenario11AnotherClustersState(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	n := s.started().ready()
+	before := n.identity()
+	n.get(100)
+	n.stop()
+	stored := n.stored()
+
+	// By another name; then by the same name, in another place.
+	n.flags = append(n.flags, "--cluster", "other")
+	n.start().fails(1, `the state directory belongs to cluster default, and this ZooKeeper holds other: give this cluster a --state-dir of its own`)
+	n.flags = n.flags[:len(n.flags)-2]
+
+	elsewhere := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	elsewhere.started().ready().get(1)
+	n.connect = elsewhere.connect
+	n.start().fails(1, `the state directory belongs to cluster [0-9a-f-]{36}, and this ZooKeeper holds [0-9a-f-]{36}`)
+	n.connect = s.connect
+
+	if now := n.stored(); *now.Record != *stored.Record {
+		t.Errorf("the refusals changed the state: %+v, was %+v", *now.Record, *stored.Record)
+	}
+	if now := n.start().ready().identity(); now.worker != before.worker || now.uuid != before.uuid {
+		t.Errorf("%+v in its own cluster again, %+v before", now, before)
+	}
+	n.get(100)
+}

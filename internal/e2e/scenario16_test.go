@@ -1,0 +1,224 @@
+package e2e
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/worker"
+)
+
+// reserve makes the state directory of a node that is stopped say that its
+// predecessor reserved up to m: as kill -9 and a clock that went back leave it.
+func (n *node) reserve(m int64) {
+	t := n.site.t
+	t.Helper()
+	cache, err := localcache.Open(n.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cache.Close()
+	r := cache.Load().Record
+	r.M, r.Stopped = m, false
+	r.H = max(r.H, m)
+	if _, err := cache.Save(r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// settled starts a node, lets it settle, and stops it.
+func (s *site) settled(flags ...string) (*node, identity) {
+	n := s.started(flags...).ready()
+	n.get(10)
+	id := n.identity()
+	n.stop()
+	return n, id
+}
+
+// firstAfter gets IDs and insists that none is of a moment before the bound.
+func (n *node) firstAfter(bound int64) {
+	n.site.t.Helper()
+	for _, id := range n.ready().get(100) {
+		f, err := worker.Leaf().Decode(id)
+		if err != nil {
+			n.site.t.Fatal(err)
+		}
+		if at := worker.Leaf().Start(f.Tick); at < bound {
+			n.site.t.Errorf("%s: %s is %d ms below what a predecessor had reserved", n.name, n.site.ids.describe(id), bound-at)
+			return
+		}
+	}
+}
+
+// The end comes while a node waits for the clock to reach what its predecessor
+// reserved: the bound is still there afterwards.
+func TestScenario16StoppedWhileWaitingForM(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	records := s.records()
+	n, id := s.settled()
+	bound := time.Now().Add(8 * time.Second).UnixMilli() // more than 10 s are refused
+	n.reserve(bound)
+	for _, end := range []func(){n.stop, n.kill, n.stop} {
+		n.start().state("waiting")
+		n.refuses("-NOTREADY")
+		end()
+		if r := n.stored().Record; r.MMs < bound {
+			t.Errorf("M is %d below what the predecessor had reserved", bound-r.MMs)
+		}
+		slot := records.slot(id.worker)
+		if slot.H < bound || slot.Stopped && slot.StoppedM < bound {
+			t.Errorf("the slot's bounds are H %d and M %d, what the predecessor reserved is %d", slot.H, slot.StoppedM, bound)
+		}
+	}
+	n.start().firstAfter(bound)
+	if now := n.identity(); now.worker != id.worker || now.uuid != id.uuid {
+		t.Errorf("%+v, was %+v", now, id)
+	}
+}
+
+// The same of a node that gives its slot back: the next holder begins above.
+func TestScenario16ReleasedWhileWaitingForM(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--release-on-exit")
+	records := s.records()
+	n := s.started().ready()
+	n.get(10)
+	id := n.identity()
+	n.kill()
+	bound := time.Now().Add(6 * time.Second).UnixMilli()
+	n.reserve(bound)
+	n.start().state("waiting")
+	n.stop()
+	if status := n.stored().Status; status != "released" {
+		t.Errorf("the state directory says %q", status)
+	}
+	slot := records.slot(id.worker)
+	if !slot.Released || slot.H < bound {
+		t.Errorf("the slot given back is %+v, what was reserved is %d", slot, bound)
+	}
+	s.next(id.worker).firstAfter(bound)
+}
+
+// next starts a newcomer whose ticket leads to a slot.
+func (s *site) next(slot int) *node {
+	s.t.Helper()
+	records := s.records()
+	name, err := records.zk.Create(s.t.Context(), "/tickets/n-", nil, coordinator.PersistentSequential)
+	records.must(err)
+	records.must(records.zk.Delete(s.t.Context(), name, coordinator.AnyVersion))
+	number, err := strconv.Atoi(strings.TrimPrefix(name, "/tickets/n-"))
+	records.must(err)
+	records.burn((slot + 1024 - (number+1)%1024) % 1024)
+	n := s.started()
+	n.until("it has a worker", func() bool { id, err := n.tryIdentity(); return err == nil && id.worker >= 0 })
+	if w := n.worker(); w != slot {
+		s.t.Fatalf("the newcomer is worker %d, not %d", w, slot)
+	}
+	return n
+}
+
+// A slot is taken over whose former holder was a few seconds ahead, and the
+// new one stops before it has done anything with it.
+func TestScenario16StoppedStraightAfterATakeOver(t *testing.T) {
+	t.Parallel()
+	for _, release := range []bool{false, true} {
+		name := "kept"
+		var flags []string
+		if release {
+			name, flags = "released", []string{"--release-on-exit"}
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), flags...)
+			records := s.records()
+			first := s.started("--release-on-exit").ready()
+			first.get(10)
+			slot := first.worker()
+			first.stop()
+			bound := time.Now().Add(9 * time.Second).UnixMilli() // from 10 s on it would be cooling
+			records.change(slot, func(s *coordinator.Slot) { s.H = bound })
+
+			n := s.next(slot)
+			n.until("it has taken the slot", func() bool { return records.slot(slot).Term == 2 })
+			n.stop()
+			now := records.slot(slot)
+			if now.H < bound || now.Stopped && now.StoppedM < bound || now.Released != release {
+				t.Errorf("the slot is %+v, its former holder's bound was %d", now, bound)
+			}
+			if !release {
+				if r := n.stored().Record; r.MMs < bound || r.LoMs < bound {
+					t.Errorf("stored are lo %d and M %d, the former holder's bound was %d", r.LoMs, r.MMs, bound)
+				}
+				n.start().firstAfter(bound)
+				return
+			}
+			n = s.next(slot)
+			n.until("it has taken the slot", func() bool { return records.slot(slot).Term == 3 })
+			n.stop()
+			if now := records.slot(slot); now.H < bound {
+				t.Errorf("the slot's bound fell to %d, its first holder's was %d", now.H, bound)
+			}
+			s.next(slot).firstAfter(bound)
+		})
+	}
+}
+
+// Starts and stops with nothing issued in between: the bounds only rise.
+func TestScenario16StoppedWithNothingIssued(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	n, id := s.settled()
+	records := s.records()
+	last := n.stored().Record.MMs
+	for range 4 {
+		n.start().ready()
+		n.stop()
+		r := n.stored().Record
+		if slot := records.slot(id.worker); r.MMs < last || slot.StoppedM < last || !slot.Stopped {
+			t.Errorf("M is %d, and %d in ZooKeeper, after %d", r.MMs, slot.StoppedM, last)
+		}
+		if ahead := r.MMs - time.Now().UnixMilli(); ahead > 0 {
+			t.Errorf("a clean stop leaves M %d ms ahead", ahead)
+		}
+		last = r.MMs
+	}
+	n.start().firstAfter(last)
+}
+
+// The end comes at any moment of a start, in either way.
+func TestScenario16EndedAtAnyMomentOfAStart(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "100ms")
+	n, id := s.settled()
+	for round := range 40 {
+		n.start()
+		moment := time.NewTimer(time.Duration(rand.IntN(200)) * time.Millisecond)
+		if round%5 == 4 {
+			n.ready().get(100)
+		}
+		<-moment.C
+		if round%3 == 0 {
+			n.kill()
+		} else {
+			n.proc.signal(syscall.SIGTERM)
+			if code := n.proc.exit(); code > 0 {
+				t.Errorf("round %d: exit %d after SIGTERM\n%s", round, code, n.proc.log())
+			}
+		}
+		r := n.stored().Record
+		if r == nil || r.Node != id.uuid || r.Worker != id.worker {
+			t.Fatalf("round %d: the state is %+v, the node was %+v", round, r, id)
+		}
+	}
+	if now := n.start().ready().identity(); now.worker != id.worker || now.uuid != id.uuid {
+		t.Errorf("%+v, was %+v", now, id)
+	}
+	n.get(100)
+}
