@@ -43,6 +43,9 @@ type Config struct {
 	Interval time.Duration
 	// Nonce makes the fresh number of each grant; nil means 64 random bits.
 	Nonce func() string
+	// RetryAfter is the pause after a call that was not answered; 0 means
+	// 100 ms, negative none.
+	RetryAfter time.Duration
 	// Logger may be nil.
 	Logger hclog.Logger
 }
@@ -54,8 +57,6 @@ type Coordinator struct {
 	Config
 	// mine is the cluster this node belongs to, set by Join.
 	mine Cluster
-	// retryAfter is the pause after a call that was not answered.
-	retryAfter time.Duration
 	// unsure is a node that may have a ticket that was not acknowledged.
 	unsure string
 	// granted are the nonces of the grants made by this process.
@@ -67,6 +68,11 @@ type Coordinator struct {
 	}
 	// rtt is how long the last heartbeat's write took, in milliseconds.
 	rtt int64
+	// latest is the stat of our own last write, a ticket's or a slot's.
+	latest Stat
+	// fenced is the slot lost to another whose live lock may still be ours, -1
+	// when there is none.
+	fenced int
 	// used is the highest slot known to have been granted: what a cluster
 	// record that was lost is made again with.
 	used int
@@ -83,13 +89,16 @@ func New(cfg Config) (*Coordinator, error) {
 	if cfg.Interval == 0 {
 		cfg.Interval = DefaultHeartbeat
 	}
+	if cfg.RetryAfter == 0 {
+		cfg.RetryAfter = 100 * time.Millisecond
+	}
 	if cfg.Nonce == nil {
 		cfg.Nonce = randomNonce
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Coordinator{Config: cfg, retryAfter: 100 * time.Millisecond, granted: make(map[string]bool), used: -1}, nil
+	return &Coordinator{Config: cfg, granted: make(map[string]bool), fenced: -1, used: -1}, nil
 }
 
 func randomNonce() string {

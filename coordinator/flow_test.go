@@ -238,7 +238,7 @@ func (m *member) boot() {
 	if err != nil {
 		m.Fatal(err)
 	}
-	co.retryAfter = 0
+	co.RetryAfter = -1
 	co.Join(m.disk.cl)
 	m.co, m.claim, m.t, m.restartedFrom, m.settled = co, Claim{}, nil, 0, false
 }

@@ -58,6 +58,16 @@ func (e *FencedError) Error() string {
 // store, after which nothing is known to have changed: the claim stays, with
 // the grant that may have been made pending in it.
 func (c *Coordinator) Heartbeat(ctx context.Context, claim Claim, r Report) (Beat, error) {
+	beat, err := c.heartbeat(ctx, claim, r)
+	var fenced *FencedError
+	if errors.As(err, &fenced) {
+		c.fenced = claim.Worker
+		_ = c.unlock(ctx) // again when the next slot is looked for
+	}
+	return beat, err
+}
+
+func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Beat, error) {
 	claim.Generation = r.Generation
 	for synced := false; ; {
 		cl, clStat, err := c.cluster(ctx)
@@ -89,7 +99,7 @@ func (c *Coordinator) Heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 			c.remember(cl.Used)
 			beat, err = c.report(ctx, claim.adopt(*slot), *cl, clStat, *slot, stat, r)
 		}
-		if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrExists) {
+		if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrExists) || errors.Is(err, ErrNoNode) {
 			continue // changed meanwhile: what it is now decides
 		}
 		return beat, err
@@ -169,6 +179,7 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		beat.Claim.Lo = max(claim.Lo, now)
 	}
 	beat.Clock = Reading{Sent: now, Acked: c.Now(), Stamp: stat.Mtime}
+	c.latest = stat
 	c.rtt = max(0, beat.Clock.Acked-now)
 	return beat, nil
 }
@@ -202,8 +213,13 @@ func (c *Coordinator) settle(ctx context.Context, cl Cluster, clStat Stat, worke
 	if err := c.Store.Multi(ctx, first, SetOp{slotPath(worker), slot.marshal(), stat.Version}); err != nil {
 		return Stat{}, err
 	}
-	_, written, err := c.slot(ctx, worker)
-	return written, err
+	return c.readBack(ctx, worker)
+}
+
+// readBack reads the stat of a slot just written, where the write gave none.
+func (c *Coordinator) readBack(ctx context.Context, worker int) (Stat, error) {
+	_, stat, err := c.Store.Get(ctx, slotPath(worker))
+	return stat, err
 }
 
 // reassert puts our record back after ZooKeeper lost it, above whatever term
@@ -232,10 +248,11 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	_, written, err := c.slot(ctx, claim.Worker)
+	written, err := c.readBack(ctx, claim.Worker)
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
+	c.latest = written
 	return Beat{
 		Claim: claim.confirmed(), H: slot.H, Settled: slot.Settled, Lost: true,
 		Clock: Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime},

@@ -43,6 +43,19 @@ func (c *Coordinator) GoLive(ctx context.Context, claim Claim) error {
 	}
 }
 
+// unlock deletes the live lock of a slot that we were fenced from: our session
+// would keep the slot from everybody, us included, for as long as it lasts.
+func (c *Coordinator) unlock(ctx context.Context) error {
+	if c.fenced < 0 {
+		return nil
+	}
+	err := c.GoDark(ctx, c.fenced)
+	if err == nil {
+		c.fenced = -1
+	}
+	return err
+}
+
 // GoDark deletes the live lock if it is of the present session: the slot may
 // be taken once its bound has passed.
 func (c *Coordinator) GoDark(ctx context.Context, worker int) error {

@@ -124,10 +124,15 @@ func parseCluster(b []byte) (Cluster, error) {
 }
 
 // parseSlot reads a slot. One that cannot be read has Term -1: it says nothing
-// of its holder, so nobody may take it, and its owner puts it right.
+// of its holder, so nobody may take it, and its owner puts it right. The same
+// goes for one that leaves out what every record says, as {} and null do: it
+// must not pass for a slot whose bound has passed.
 func parseSlot(b []byte) Slot {
 	var s Slot
-	if err := json.Unmarshal(b, &s); err != nil || s.Term < 0 {
+	err := json.Unmarshal(b, &s)
+	neverHeld := s.Term == 0 && s.Nonce == "" && (s.Released && s.H == 0 || s.Lost && s.H > 0)
+	held := s.Term > 0 && s.Node != "" && s.Nonce != "" && s.H > 0
+	if err != nil || !neverHeld && !held {
 		return Slot{Term: -1}
 	}
 	return s

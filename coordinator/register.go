@@ -38,6 +38,9 @@ const (
 // of check and of the store.
 func (c *Coordinator) Register(ctx context.Context, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
 	cl, err := c.joined(ctx)
+	if err == nil {
+		err = c.unlock(ctx)
+	}
 	if err != nil {
 		return Grant{Claim: claim}, err
 	}

@@ -100,5 +100,6 @@ func (c *Coordinator) renew(ctx context.Context, claim Claim, found Slot, stat S
 	if err != nil {
 		return claim, slot, Reading{}, err
 	}
+	c.latest = written
 	return claim.confirmed(), slot, Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime}, nil
 }

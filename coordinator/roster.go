@@ -76,8 +76,8 @@ func liveWorkers(ctx context.Context, store Store) (map[int]bool, error) {
 const samplePeers = 8
 
 // Peers reads the clocks that live peers last reported, of all but our own
-// worker (-1 when we have none). Reports older than three heartbeats and those
-// stamped by another leader are left out.
+// worker (-1 when we have none). Reports older than three heartbeats, as of our
+// own last write, and those stamped by another leader than it are left out.
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	live, err := liveWorkers(ctx, c.Store)
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	delete(live, own)
 	var slots []Slot
 	var stats []Stat
-	var newest Stat
+	newest := c.latest
 	for _, w := range sample(live, samplePeers) {
 		slot, stat, err := c.slot(ctx, w)
 		if err != nil {

@@ -60,7 +60,7 @@ func (c *Coordinator) finish(ctx context.Context, claim Claim, change func(*Slot
 // pause keeps those who try again from doing nothing else where a store fails
 // at once.
 func (c *Coordinator) pause(ctx context.Context) {
-	timer := time.NewTimer(c.retryAfter)
+	timer := time.NewTimer(c.RetryAfter)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -28,6 +28,7 @@ func (c *Coordinator) readClock(ctx context.Context, claim *Claim) (Reading, err
 			var stat Stat
 			stat, err = c.Store.Set(ctx, claim.Ticket, c.ticket(*claim), AnyVersion)
 			if err == nil {
+				c.latest = stat
 				return Reading{Sent: sent, Acked: c.Now(), Stamp: stat.Mtime}, nil
 			}
 		}
@@ -90,7 +91,11 @@ func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, er
 	}
 	claim.Ticket = name
 	_, stat, err := c.Store.Get(ctx, name)
-	return Reading{Sent: sent, Acked: acked, Stamp: stat.Ctime}, err
+	if err != nil {
+		return Reading{}, err
+	}
+	c.latest = stat
+	return Reading{Sent: sent, Acked: acked, Stamp: stat.Ctime}, nil
 }
 
 // lookBack is how many of the newest tickets are searched for one of ours.

@@ -1,0 +1,182 @@
+package coordinator
+
+import (
+	"testing"
+	"time"
+)
+
+func (l *lab) liveOwner(worker int) int64 {
+	_, stat, _ := l.admin.Get(l.Context(), lockPath(worker))
+	return stat.Owner
+}
+
+// The lock that kill -9 leaves behind is ours by proof: no failure, no new slot.
+func TestOwnLockLingers(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.serving("A")
+	old := l.liveOwner(0)
+	a.crash()
+	a.must(a.start())
+	a.settle()
+	if now := l.liveOwner(0); a.claim.Worker != 0 || now == old || now != a.sess.SessionID() {
+		t.Errorf("worker %d, lock of session %d, before %d, ours %d", a.claim.Worker, now, old, a.sess.SessionID())
+	}
+	l.expire()
+	if l.liveOwner(0) != a.sess.SessionID() {
+		t.Error("the lock went with the old session")
+	}
+}
+
+// A former owner's session lives on after its lease has run out. Its lock keeps
+// newcomers off; who has taken the slot all the same replaces it.
+func TestStaleLockOfAnother(t *testing.T) {
+	l := newLab(t, 1)
+	a := l.serving("A")
+	a.sess.Partition()
+	l.pass(time.Hour)
+	b := l.node("B")
+	if full := wantErrAs[*FullError](t, b.register()); full.Live != 1 {
+		t.Errorf("%+v", full)
+	}
+	a.sess.Expire()
+	b.must(b.register())
+	a.sess.Heal()
+	if err := a.co.GoLive(t.Context(), a.claim); err != nil { // before it knows
+		t.Fatal(err)
+	}
+	b.settle()
+	if l.liveOwner(0) != b.sess.SessionID() {
+		t.Error("the lock is not the owner's")
+	}
+	_, err := a.beat()
+	wantFenced(t, err)
+	if l.liveOwner(0) != b.sess.SessionID() {
+		t.Error("who was fenced took the owner's lock away")
+	}
+	l.disjoint()
+}
+
+// Who was fenced leaves no lock behind, also where ZooKeeper does not answer
+// just then: its session would keep the slot for as long as the process lives.
+func TestFencedLeavesNoLock(t *testing.T) {
+	for name, fault := range map[string]Fault{"answered": NoFault, "not answered": FailBefore} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 1)
+			a := l.serving("A")
+			l.put(0, Slot{Node: "b", Nonce: "b", Term: 2, H: l.now + 1000})
+			l.forget()
+			a.hook = faulty(fault, 0, 1, touching("", lockPath(0)))
+			_, err := a.beat()
+			wantFenced(t, err)
+			a.hook = nil
+			l.pass(2 * time.Second)
+			a.must(a.register())
+			a.settle()
+			l.disjoint()
+		})
+	}
+}
+
+func TestGoDark(t *testing.T) {
+	l := newLab(t, 2)
+	a, b := l.serving("A"), l.serving("B")
+	for range 2 {
+		if err := a.co.GoDark(t.Context(), 0); err != nil || l.liveOwner(0) != 0 {
+			t.Errorf("%v, owner %d", err, l.liveOwner(0))
+		}
+	}
+	if err := a.co.GoDark(t.Context(), 1); err != nil || l.liveOwner(1) != b.sess.SessionID() {
+		t.Errorf("another's lock: %v", err)
+	}
+	a.hook = faulty(FailBefore, 0, 1, touching("get", lockPath(0)))
+	if err := a.co.GoDark(t.Context(), 0); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestLivesAgainAfterExpiryAndLoss(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.serving("A")
+	for name, trouble := range map[string]func(){
+		"expired": a.sess.Expire,
+		"wiped":   l.wipe,
+		"no directory": func() {
+			l.remove(lockPath(0))
+			l.remove(livePath)
+		},
+	} {
+		trouble()
+		l.pass(time.Second)
+		a.mustBeat()
+		if l.liveOwner(0) != a.sess.SessionID() {
+			t.Errorf("%s: not live", name)
+		}
+	}
+}
+
+func TestPeers(t *testing.T) {
+	l := newLab(t, 64)
+	l.wipe()
+	l.mem.SetEpoch(2)
+	l.init(l.cl)
+	a, b, c := l.serving("A"), l.serving("B"), l.serving("C")
+	b.skew, c.skew = 700, -300
+	l.serve(3 * time.Second)
+	peers := func(want ...int64) {
+		t.Helper()
+		got, err := a.co.Peers(t.Context(), a.claim.Worker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var offsets []int64
+		for _, r := range got {
+			offsets = append(offsets, r.Sent-r.Stamp)
+		}
+		if len(offsets) != len(want) {
+			t.Fatalf("offsets %v, want %v", offsets, want)
+		}
+		for i := range want {
+			if offsets[i] != want[i] {
+				t.Errorf("offsets %v, want %v", offsets, want)
+			}
+		}
+	}
+	peers(700, -300)
+	l.pass(9 * time.Second) // three heartbeats
+	a.mustBeat()
+	peers(700, -300)
+	l.pass(time.Millisecond)
+	a.mustBeat() // by our own write theirs are old now, all of them
+	peers()
+	b.mustBeat()
+	peers(700)
+	l.mem.SetEpoch(3) // another leader, whose clock is another
+	a.mustBeat()
+	peers()
+	c.mustBeat()
+	peers(-300)
+	l.put(2, Slot{}) // unreadable
+	l.forget()
+	peers()
+	l.remove(lockPath(1))
+	b.mustBeat()
+	peers(700)
+	l.remove(livePath + "/0000")
+	l.remove(livePath + "/0001")
+	l.remove(livePath + "/0002")
+	l.remove(livePath)
+	peers()
+}
+
+func TestPeersOfMany(t *testing.T) {
+	l := newLab(t, 64)
+	for range 20 {
+		l.serving("N")
+	}
+	a := l.nodes[0]
+	l.serve(3 * time.Second)
+	got, err := a.co.Peers(t.Context(), a.claim.Worker)
+	if err != nil || len(got) != samplePeers {
+		t.Errorf("%d, %v", len(got), err)
+	}
+}
