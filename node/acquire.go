@@ -213,7 +213,7 @@ func (n *Node) joinAs(cl coordinator.Cluster) error {
 // startFromCache begins without ZooKeeper, or although it has lost us.
 func (n *Node) startFromCache(lost bool) error {
 	n.mu.Lock()
-	n.restartedFrom, n.settled, n.stopped = n.generation, false, false
+	n.restartedFrom, n.settled = n.generation, false
 	claim := n.claim // with what an attempt to resume may have left pending in it
 	cl, m := n.cluster, n.m
 	n.mu.Unlock()

@@ -172,8 +172,11 @@ func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
 	}
 	n.frozen, n.beatAt, n.beatH = beat.FrozenUntil, n.now(), beat.H
 	if r.RestartedFrom != 0 {
-		n.restartedFrom, n.settleAt = 0, n.mono()+int64(beat.Wait)
+		n.restartedFrom = 0
 		n.log.Info("ZooKeeper knows of the restart", "worker", beat.Claim.Worker, "term", beat.Claim.Term)
+	}
+	if beat.Wait > 0 || r.RestartedFrom != 0 {
+		n.settleAt = n.mono() + int64(beat.Wait)
 	}
 	first := beat.Settled && !n.settled
 	n.settled = beat.Settled
@@ -191,6 +194,14 @@ func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
 		}
 	}
 	n.setClaim(beat.Claim)
+	if held := n.held; held != nil && beat.Claim.Lo > held.lo {
+		// The lease had run out, and others may have had the slot since: a new
+		// tenure, from the new floor on.
+		n.refuse(Settling, lineproto.NOTREADY, "settling reason=the-lease-had-run-out")
+		held.gen.Close()
+		beat.Claim.Lo = max(beat.Claim.Lo, n.layout.Start(held.gen.End()))
+		return n.hold(beat.Claim)
+	}
 	return nil
 }
 

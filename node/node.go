@@ -49,7 +49,6 @@ type state struct {
 	// reserved bound that is durable there.
 	claim      coordinator.Claim
 	m          int64
-	stopped    bool // the local record says that we stopped cleanly
 	generation uint64
 	served     time.Duration // serving, over restarts
 	rotations  []int64       // Unix ms of fresh slots taken after a rollback

@@ -11,55 +11,38 @@ type ledger struct{ n *Node }
 
 var _ coordinator.Ledger = ledger{}
 
-// Save makes a claim the node's own, durably. A claim on another slot brings
-// its own reserved bound; on the same one the bound stays what it is.
+// Save makes a claim the node's own once it is durable. A claim on another slot
+// brings its own reserved bound; on the same one the bound stays what it is.
 func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
 	n := l.n
 	n.saveMu.Lock()
 	defer n.saveMu.Unlock()
 	n.mu.Lock()
-	if claim.Node != n.claim.Node || claim.Worker != n.claim.Worker {
-		n.m = claim.M
-	}
-	n.claim, n.stopped = claim, false
-	rec := n.record()
+	rec := n.record(claim)
 	n.mu.Unlock()
-	return n.save(rec)
-}
-
-// saveClaim changes the claim and stores it.
-func (n *Node) saveClaim(change func(*coordinator.Claim)) error {
-	n.mu.Lock()
-	claim := n.claim
-	n.mu.Unlock()
-	change(&claim)
-	_, err := ledger{n}.Save(claim)
-	return err
-}
-
-// save writes the local record. saveMu is held.
-func (n *Node) save(rec localcache.Record) (uint64, error) {
 	gen, err := n.cfg.Cache.Save(rec)
 	if err != nil {
 		return 0, err
 	}
 	n.mu.Lock()
-	n.generation = gen
-	n.mu.Unlock()
+	defer n.mu.Unlock()
+	n.claim, n.m, n.generation = claim, rec.M, gen
 	return gen, nil
 }
 
-// record is the local record of the present state. mu is held.
-func (n *Node) record() localcache.Record {
-	c := n.claim
+// record is the local record of a claim, not stopped. mu is held.
+func (n *Node) record(c coordinator.Claim) localcache.Record {
+	m := n.m
+	if c.Node != n.claim.Node || c.Worker != n.claim.Worker {
+		m = c.M
+	}
 	return localcache.Record{
 		ClusterName: n.cfg.Cluster, ClusterUUID: n.cluster.UUID,
 		EpochMs: n.layout.Epoch, Layout: n.cluster.Layout, DatacenterID: int(n.cluster.Datacenter),
 		LeaseMaxMs: n.cluster.LeaseMs, SettleMs: n.cluster.SettleMs, Used: n.cluster.Used,
 		Node: c.Node, Ticket: c.Ticket, Worker: c.Worker,
 		Term: c.Term, Nonce: c.Nonce, PendingTerm: c.PendingTerm, PendingNonce: c.PendingNonce,
-		Settled: c.Settled, Stopped: n.stopped,
-		Lo: c.Lo, M: n.m, H: c.H,
+		Settled: c.Settled, Lo: c.Lo, M: m, H: c.H,
 		ServedMs: n.served.Milliseconds(), Rotations: n.rotations,
 	}
 }
@@ -78,7 +61,7 @@ func (n *Node) adopt(rec localcache.Record) error {
 	n.join(cl, layout)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.m, n.generation, n.stopped = rec.M, rec.Generation, rec.Stopped
+	n.m, n.generation = rec.M, rec.Generation
 	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations
 	n.claim = coordinator.Claim{
 		Node: rec.Node, Ticket: rec.Ticket, Worker: rec.Worker,

@@ -46,14 +46,14 @@ func (n *Node) extend(elapsed time.Duration) {
 	defer n.saveMu.Unlock()
 	n.mu.Lock()
 	t := n.held
-	if t == nil || t.node != n.claim.Node || t.worker != n.claim.Worker || !n.claim.Settled || n.clockWrong || n.stopped {
+	if t == nil || t.node != n.claim.Node || t.worker != n.claim.Worker || !n.claim.Settled || n.clockWrong {
 		n.mu.Unlock()
 		return
 	}
 	if n.serving.Load() != nil {
 		n.served += elapsed
 	}
-	rec := n.record()
+	rec := n.record(n.claim)
 	rec.M = timeguard.NextReserved(n.m, n.now(), n.claim.H, n.cfg.Reserve)
 	n.mu.Unlock()
 

@@ -26,10 +26,10 @@ func (n *Node) stop(ctx context.Context) {
 	}
 	n.saveMu.Lock()
 	n.mu.Lock()
-	n.m, n.stopped = end, true
-	rec := n.record()
+	rec := n.record(claim)
+	rec.M, rec.Stopped = end, true
 	n.mu.Unlock()
-	gen, err := n.save(rec)
+	gen, err := n.cfg.Cache.Save(rec)
 	n.saveMu.Unlock()
 	if err != nil {
 		n.log.Error("the stop could not be stored: the next start may wait a few seconds", "error", err)
