@@ -100,7 +100,7 @@ func (n *node) start() *node {
 	return n
 }
 
-var serving = regexp.MustCompile(`lineproto: serving: addr=(\S+)`)
+var listening = regexp.MustCompile(`lineproto: .*addr=(\S+:\d+)`)
 
 // address is where the running process serves, from its log where the kernel
 // chose the port.
@@ -111,7 +111,7 @@ func (n *node) address() (network, addr string, err error) {
 	if !strings.HasSuffix(n.listen, ":0") {
 		return "tcp", n.listen, nil
 	}
-	m := serving.FindStringSubmatch(n.proc.log())
+	m := listening.FindStringSubmatch(n.proc.log())
 	if m == nil {
 		return "", "", errors.New("it has not said yet where it serves")
 	}
