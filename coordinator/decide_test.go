@@ -1,0 +1,460 @@
+package coordinator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestJudgeSlot(t *testing.T) {
+	mine := Claim{Node: "me", Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6"}
+	held := func(node, nonce string, term int64, settled bool) *Slot {
+		return &Slot{Node: node, Nonce: nonce, Term: term, H: 1, Settled: settled}
+	}
+	for name, tc := range map[string]struct {
+		found *Slot
+		want  Finding
+	}{
+		"absent":                           {nil, FoundLost},
+		"ours":                             {held("me", "n5", 5, true), FoundOurs},
+		"ours, pending":                    {held("me", "n6", 6, false), FoundOurs},
+		"ours, whatever the term":          {held("me", "n5", 9, true), FoundOurs},
+		"our node, another nonce, higher":  {held("me", "n7", 7, false), FoundFenced},
+		"our node, another nonce, settled": {held("me", "n7", 5, true), FoundFenced},
+		"our nonce, another node":          {held("other", "n5", 6, false), FoundFenced},
+		"higher term, unsettled":           {held("other", "x", 6, false), FoundFenced},
+		"higher term, settled":             {held("other", "x", 6, true), FoundFenced},
+		"equal term, settled":              {held("other", "x", 5, true), FoundFenced},
+		"equal term, unsettled":            {held("other", "x", 5, false), FoundLost},
+		"lower term, settled":              {held("other", "x", 4, true), FoundLost},
+		"lower term, unsettled":            {held("other", "x", 4, false), FoundLost},
+		"kept for its owner":               {&Slot{H: 9, Lost: true}, FoundLost},
+		"never held":                       {new(freeSlot()), FoundLost},
+		"unreadable":                       {&Slot{Term: -1}, FoundLost},
+		"no nonce":                         {held("me", "", 4, true), FoundLost},
+	} {
+		if got := JudgeSlot(tc.found, mine); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+	if got := JudgeSlot(held("me", "", 5, true), Claim{Node: "me", Term: 5}); got != FoundFenced {
+		t.Errorf("a claim and a record without nonces: %s", got)
+	}
+}
+
+func TestJudgeCluster(t *testing.T) {
+	for name, tc := range map[string]struct {
+		found *Cluster
+		want  Finding
+	}{
+		"absent":             {nil, FoundLost},
+		"ours":               {&Cluster{UUID: "c"}, FoundOurs},
+		"ours, settled":      {&Cluster{UUID: "c", Settled: true}, FoundOurs},
+		"another, unsettled": {&Cluster{UUID: "d"}, FoundLost},
+		"another, settled":   {&Cluster{UUID: "d", Settled: true}, FoundFenced},
+	} {
+		if got := JudgeCluster(tc.found, "c"); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+func TestJudgeResume(t *testing.T) {
+	mine := Claim{Node: "me", Worker: 7, Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6", Generation: 40, M: 1000}
+	ours := Slot{Node: "me", Nonce: "n5", Term: 5, H: 1, Settled: true, Generation: 40}
+	with := func(change func(*Slot)) *Slot {
+		s := ours
+		change(&s)
+		return &s
+	}
+	for name, tc := range map[string]struct {
+		found *Slot
+		says  string // "" for ours
+		lost  bool
+	}{
+		"ours":                 {found: &ours},
+		"ours, pending":        {found: with(func(s *Slot) { s.Nonce, s.Term = "n6", 6 })},
+		"ours, stopped":        {found: with(func(s *Slot) { s.Stopped, s.StoppedM = true, 1000 })},
+		"ours, unsettled":      {found: with(func(s *Slot) { s.Settled = false })},
+		"older generation":     {found: with(func(s *Slot) { s.Generation = 39 })},
+		"newer generation":     {with(func(s *Slot) { s.Generation = 41 }), "old copy", false},
+		"absent":               {nil, "no record", true},
+		"released":             {with(func(s *Slot) { s.Released = true }), "released", false},
+		"released, another's":  {with(func(s *Slot) { s.Released, s.Nonce, s.Term = true, "x", 9 }), "released", false},
+		"taken over":           {with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 6 }), "held by node other", false},
+		"our node, new nonce":  {with(func(s *Slot) { s.Nonce, s.Term = "x", 6 }), "held by node me", false},
+		"an older copy":        {with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 4 }), "held by node other", true},
+		"kept for its owner":   {&Slot{H: 5, Lost: true}, "held", true},
+		"unreadable":           {&Slot{Term: -1}, "held", true},
+		"equal term, settled":  {with(func(s *Slot) { s.Node, s.Nonce = "other", "x" }), "held", false},
+		"equal, not yet setld": {with(func(s *Slot) { s.Node, s.Nonce, s.Settled = "other", "x", false }), "held", true},
+	} {
+		err := JudgeResume(tc.found, mine)
+		if tc.says == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		var no *NotOursError
+		if !errors.As(err, &no) || no.Worker != 7 || !strings.Contains(no.Reason, tc.says) || no.Lost != tc.lost {
+			t.Errorf("%s: %+v", name, err)
+		}
+	}
+}
+
+func TestJudgeFree(t *testing.T) {
+	const now = 1_000_000
+	for name, tc := range map[string]struct {
+		slot   Slot
+		live   bool
+		leader int64 // ahead of ours
+		want   Availability
+	}{
+		"never held":                        {slot: freeSlot(), want: Free},
+		"never held, live":                  {slot: freeSlot(), live: true, want: Live},
+		"bound ahead":                       {slot: Slot{Term: 1, H: now + 1}, want: Detached},
+		"bound ahead, stopped":              {slot: Slot{Term: 1, H: now + 1, Stopped: true}, want: Stopped},
+		"bound reached":                     {slot: Slot{Term: 1, H: now}, want: Free},
+		"bound reached, stopped":            {slot: Slot{Term: 1, H: now, Stopped: true}, want: Free},
+		"bound past, live":                  {slot: Slot{Term: 1, H: 1}, live: true, want: Live},
+		"bound past by the leader's only":   {slot: Slot{Term: 1, H: now + 1}, leader: 5000, want: Detached},
+		"bound past by ours only":           {slot: Slot{Term: 1, H: now}, leader: -1, want: Detached},
+		"released":                          {slot: Slot{Term: 1, H: now + 10_000, Released: true}, want: Free},
+		"released, more than 10 s ahead":    {slot: Slot{Term: 1, H: now + 10_001, Released: true}, want: Cooling},
+		"released, ahead by the leader's":   {slot: Slot{Term: 1, H: now + 10_000, Released: true}, leader: -1, want: Cooling},
+		"kept for its owner":                {slot: Slot{H: now + 1, Lost: true}, want: Detached},
+		"kept for its owner, long enough":   {slot: Slot{H: now, Lost: true}, want: Free},
+		"unreadable":                        {slot: Slot{Term: -1}, want: Detached},
+		"released and live (it is leaving)": {slot: Slot{Term: 1, H: 1, Released: true}, live: true, want: Live},
+	} {
+		if got := JudgeFree(tc.slot, tc.live, now, now+tc.leader); got != tc.want {
+			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
+func TestFullError(t *testing.T) {
+	for name, tc := range map[string]struct {
+		add  func(e *FullError)
+		next int64
+		says string
+	}{
+		"all live": {add: func(e *FullError) { e.add(Live, 500) },
+			says: "(1 live, 0 detached, 0 stopped, 0 cooling): all are in use"},
+		"the earliest counts": {add: func(e *FullError) { e.add(Detached, 70_000); e.add(Stopped, 60_000); e.add(Live, 1) },
+			next: 60_000, says: "(1 live, 1 detached, 1 stopped, 0 cooling): the next one frees in 1m0s"},
+		"cooling frees before its bound": {add: func(e *FullError) { e.add(Cooling, 40_000); e.add(Detached, 31_000) },
+			next: 30_000, says: "the next one frees in 30s"},
+		"unreadable never frees": {add: func(e *FullError) { e.add(Detached, 0) }, says: "all are in use"},
+	} {
+		e := FullError{Slots: 3}
+		tc.add(&e)
+		if e.NextFree != tc.next || !strings.Contains(e.Error(), tc.says) {
+			t.Errorf("%s: %v", name, &e)
+		}
+	}
+	if f := (&FrozenError{Until: 1_700_000_000_000}).Error(); !strings.Contains(f, "2023-11-14T22:13:20Z") {
+		t.Error(f)
+	}
+}
+
+func TestTicketNumber(t *testing.T) {
+	for name, want := range map[string]int64{
+		"/tickets/n-0000000007": 7,
+		"n-0000000000":          0,
+		"n-2147483647":          math.MaxInt32,
+		"n--2147483648":         math.MinInt32,
+		"n--1000000000":         -1_000_000_000,
+		"n--999999999":          -999_999_999,
+		"n--000000001":          -1,
+		"a-b-c-0000000012":      12,
+		"a-b--2147483648":       math.MinInt32,
+		"a--b-0000000012":       12,
+		"7-0000000012":          12,
+		"/a-1/b-2/n-0000000003": 3,
+		"node-10-0000000010":    10,
+	} {
+		if got, err := ticketNumber(name); got != want || err != nil {
+			t.Errorf("%s: %d, %v, want %d", name, got, err, want)
+		}
+	}
+	for _, name := range []string{
+		"", "/", "n", "n-", "n--", "n-1", "n-000000001", "n-00000000001", "0000000001", "n-000000000a", "n-0000000001x",
+		"n--1", "n--00000000001", "n-٠٠٠٠٠٠٠٠٠٠", "under_score0x000000001",
+	} {
+		if got, err := ticketNumber(name); err == nil {
+			t.Errorf("%q is ticket %d", name, got)
+		}
+	}
+}
+
+// Whatever int32 ZooKeeper appends by %010d comes back.
+func TestTicketNumberProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Int32().Draw(t, "n")
+		prefix := rapid.StringMatching(`[a-z0-9-]{0,8}[a-z0-9]-`).Draw(t, "prefix")
+		if got, err := ticketNumber(fmt.Sprintf("/tickets/%s%010d", prefix, n)); err != nil || got != int64(n) {
+			t.Fatalf("%d, %v", got, err)
+		}
+	})
+}
+
+func TestFirstSlot(t *testing.T) {
+	for _, tc := range []struct {
+		ticket int64
+		slots  int
+		want   int
+	}{
+		{0, 1024, 0}, {1023, 1024, 1023}, {1024, 1024, 0}, {1100, 1024, 76}, {5, 1, 0},
+		{-1, 1024, 1023}, {-1024, 1024, 0}, {math.MinInt32, 1024, 0}, {math.MinInt32, 3, 1}, {math.MaxInt32, 1 << 24, 1<<24 - 1},
+	} {
+		if got := firstSlot(tc.ticket, tc.slots); got != tc.want {
+			t.Errorf("%d of %d: %d, want %d", tc.ticket, tc.slots, got, tc.want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		slots := rapid.IntRange(1, 1<<24).Draw(t, "slots")
+		ticket := rapid.Int64Range(math.MinInt32, math.MaxInt32).Draw(t, "ticket")
+		got := firstSlot(ticket, slots)
+		if got < 0 || got >= slots || (ticket-int64(got))%int64(slots) != 0 {
+			t.Fatalf("%d", got)
+		}
+		if next := firstSlot(ticket+1, slots); next != (got+1)%slots {
+			t.Fatalf("%d follows %d", next, got)
+		}
+	})
+}
+
+func instants() *rapid.Generator[int64] { return rapid.Int64Range(0, 4_000_000_000_000) }
+
+func leases() *rapid.Generator[time.Duration] {
+	return rapid.Custom(func(t *rapid.T) time.Duration {
+		return time.Duration(rapid.Int64Range(0, millis(48*time.Hour)).Draw(t, "ms")) * time.Millisecond
+	})
+}
+
+func slots() *rapid.Generator[Slot] {
+	return rapid.Custom(func(t *rapid.T) Slot {
+		return Slot{
+			Node: rapid.SampledFrom([]string{"", "me", "other"}).Draw(t, "node"), Nonce: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "nonce"),
+			Term: rapid.Int64Range(-1, 4).Draw(t, "term"), H: instants().Draw(t, "h"),
+			Settled: rapid.Bool().Draw(t, "settled"), Stopped: rapid.Bool().Draw(t, "stopped"), Released: rapid.Bool().Draw(t, "released"), Lost: rapid.Bool().Draw(t, "lost"),
+			Reached: instants().Draw(t, "reached"), Generation: rapid.Uint64Range(0, 9).Draw(t, "generation"),
+		}
+	})
+}
+
+func claims() *rapid.Generator[Claim] {
+	return rapid.Custom(func(t *rapid.T) Claim {
+		return Claim{
+			Node: "me", Worker: 3, Term: rapid.Int64Range(0, 4).Draw(t, "term"), Nonce: rapid.SampledFrom([]string{"", "a"}).Draw(t, "nonce"),
+			PendingNonce: rapid.SampledFrom([]string{"", "b"}).Draw(t, "pending"), Settled: rapid.Bool().Draw(t, "settled"),
+			H: instants().Draw(t, "h"), Generation: rapid.Uint64Range(0, 9).Draw(t, "generation"),
+		}
+	})
+}
+
+// H never goes down, and is a lease ahead.
+func TestNextH(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		slot, file, now, lease := instants().Draw(t, "slot"), instants().Draw(t, "file"), instants().Draw(t, "now"), leases().Draw(t, "lease")
+		h := NextH(slot, file, now, lease)
+		if h < slot || h < file || h < now+lease.Milliseconds() || h != slot && h != file && h != now+lease.Milliseconds() {
+			t.Fatalf("%d", h)
+		}
+		if NextH(h, file, now, lease) != h {
+			t.Fatal("again is more")
+		}
+	})
+}
+
+// What an owner writes carries its claim, and lowers neither bound.
+func TestRecord(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		old, claim := slots().Draw(t, "old"), claims().Draw(t, "claim")
+		now, lease := instants().Draw(t, "now"), rapid.SampledFrom([]time.Duration{0, time.Minute, labW}).Draw(t, "lease")
+		c := &Coordinator{Config: Config{Labels: Labels{Name: "n"}, Interval: time.Second}, rtt: 3}
+		s := c.record(claim, 7, "nonce", old, now, lease)
+		if s.Node != "me" || s.Term != 7 || s.Nonce != "nonce" || s.Generation != claim.Generation || s.Name != "n" || s.Reported != now || s.HeartbeatMs != 1000 || s.RTTMs != 3 {
+			t.Fatalf("%+v", s)
+		}
+		if s.Settled || s.Stopped || s.Released || s.Lost || s.StoppedM != 0 {
+			t.Fatalf("carried over: %+v", s)
+		}
+		if s.H < old.H || s.H < claim.H || s.Reached < old.Reached {
+			t.Fatalf("went down: %+v", s)
+		}
+		if lease == 0 && (s.H != max(old.H, claim.H) || s.Reached != old.Reached) {
+			t.Fatalf("moved by a clock that is not trusted: %+v", s)
+		}
+		if lease > 0 && (s.H < now+lease.Milliseconds() || s.Reached < now) {
+			t.Fatalf("not extended: %+v", s)
+		}
+	})
+}
+
+// Only a record with a nonce of ours is ours; a higher term of another's always
+// fences; nothing of a lower term does.
+func TestJudgeSlotProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		found, mine := slots().Draw(t, "found"), claims().Draw(t, "mine")
+		got := JudgeSlot(&found, mine)
+		ours := found.Node == mine.Node && found.Nonce != "" && (found.Nonce == mine.Nonce || found.Nonce == mine.PendingNonce)
+		switch {
+		case ours != (got == FoundOurs):
+			t.Fatalf("%s", got)
+		case !ours && found.Term > mine.Term && got != FoundFenced, !ours && found.Term < mine.Term && got != FoundLost:
+			t.Fatalf("%s", got)
+		}
+		err := JudgeResume(&found, mine)
+		if err == nil && (!ours || found.Released || found.Generation > mine.Generation) {
+			t.Fatal("resumed")
+		}
+		if no := (*NotOursError)(nil); errors.As(err, &no) && no.Lost && got != FoundLost {
+			t.Fatal("put back what another has")
+		}
+		if adopted := mine.adopt(found); ours && (adopted.Nonce != found.Nonce || adopted.Nonce == mine.PendingNonce && adopted.PendingNonce != "") {
+			t.Fatalf("adopted %+v", adopted)
+		}
+	})
+}
+
+// Nothing that is held, or may be, is free before its bound has passed by both
+// clocks; and no clock frees what the other does not.
+func TestJudgeFreeProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := slots().Draw(t, "slot")
+		now, leader := instants().Draw(t, "now"), instants().Draw(t, "leader")
+		got := JudgeFree(s, false, now, leader)
+		if got != JudgeFree(s, false, leader, now) || JudgeFree(s, true, now, leader) != Live {
+			t.Fatal("not symmetric, or live and free")
+		}
+		slack := int64(0)
+		if s.Released {
+			slack = 10_000
+		}
+		if free := s.Term >= 0 && s.H <= min(now, leader)+slack; free != (got == Free) {
+			t.Fatalf("%d", got)
+		}
+	})
+}
+
+func TestFrozenIs(t *testing.T) {
+	c := Cluster{FrozenUntil: 100, FrozenUsed: 5}
+	for _, tc := range []struct {
+		worker int
+		now    int64
+		want   bool
+	}{{5, 99, true}, {0, 0, true}, {6, 99, false}, {5, 100, false}} {
+		if got := c.Frozen(tc.worker, tc.now); got != tc.want {
+			t.Errorf("%+v: %v", tc, got)
+		}
+	}
+	if (Cluster{}).Frozen(0, 0) {
+		t.Error("frozen without a freeze")
+	}
+}
+
+func TestParseSlot(t *testing.T) {
+	held := Slot{Node: "n", Nonce: "x", Term: 1, H: 5}
+	for name, s := range map[string]Slot{
+		"never held":         freeSlot(),
+		"held":               held,
+		"kept for its owner": {H: 5, Lost: true},
+		"released":           {Node: "n", Nonce: "x", Term: 4, H: 5, Released: true},
+		"with everything": {Node: "n", Ticket: "t", Nonce: "x", Term: 4, H: 5, Settled: true, Stopped: true, StoppedM: 4, Reached: 3, Reported: 2,
+			Generation: math.MaxUint64, HeartbeatMs: 1, RTTMs: 1, State: "serving", Labels: Labels{Name: "a", Host: "b", PID: 3, Address: "c", Version: "d"}},
+	} {
+		if got := parseSlot(s.marshal()); got != s {
+			t.Errorf("%s: %+v became %+v", name, s, got)
+		}
+	}
+	if s := parseSlot([]byte(`{"node":"n","nonce":"x","term":1,"h":5,"of":"a later release","deep":{"er":[1]}}`)); s != held {
+		t.Errorf("unknown fields: %+v", s)
+	}
+	for _, b := range []string{
+		"", "null", "{}", "[]", "7", `"x"`, "true", "{", `{"term":1}`, `{"term":-1,"node":"n","nonce":"x","h":5}`, `{"released":false}`, `{"lost":true}`,
+		`{"node":"n","nonce":"x","term":1}`, `{"node":"n","term":1,"h":5}`, `{"nonce":"x","term":1,"h":5}`, `{"node":"n","nonce":"x","term":1,"h":-5}`,
+		`{"node":"n","nonce":"x","term":"1","h":5}`, `{"node":"n","nonce":"x","term":1e300,"h":5}`, `{"node":"n","nonce":"x","h":5}`, `{"h":5}`,
+		`{"node":"n","nonce":"x","term":1,"h":5}{}`, "\x00\xff", strings.Repeat("[", 100_000),
+	} {
+		if s := parseSlot([]byte(b)); s != (Slot{Term: -1}) {
+			t.Errorf("%.40q is %+v", b, s)
+		}
+	}
+	if s := parseSlot(nil); s.Term != -1 {
+		t.Errorf("nothing is %+v", s)
+	}
+}
+
+// Whatever is in a slot, nobody takes it unless its bound is said and past.
+func FuzzParseSlot(f *testing.F) {
+	f.Add([]byte(`{"node":"n","nonce":"x","term":1,"h":5}`))
+	f.Add([]byte(`{"released":true}`))
+	f.Add([]byte(`{}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s := parseSlot(b)
+		if JudgeFree(s, false, math.MaxInt32, math.MaxInt32) == Free && s.H == 0 && !(s.Released && s.Nonce == "" && s.Term == 0) {
+			t.Errorf("%q is free without a bound: %+v", b, s)
+		}
+		if s.Term >= 0 {
+			if again := parseSlot(s.marshal()); again != s {
+				t.Errorf("%+v became %+v", s, again)
+			}
+		}
+	})
+}
+
+func TestParseCluster(t *testing.T) {
+	good := Cluster{UUID: "u", Layout: "l", Slots: 4, Used: -1, LeaseMs: 1, SettleMs: 2, Settled: true, FrozenUntil: 3, FrozenUsed: 4}
+	if got, err := parseCluster(good.marshal()); got != good || err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, b := range []string{"", "null", "{}", "x", `{"uuid":"u"}`, `{"slots":4}`, `{"uuid":"u","slots":0}`, `{"uuid":"u","slots":"4"}`} {
+		if c, err := parseCluster([]byte(b)); err == nil || !strings.Contains(err.Error(), "/cluster") {
+			t.Errorf("%q is %+v, %v", b, c, err)
+		}
+	}
+}
+
+func TestLabelsAreNoIdentity(t *testing.T) {
+	b, err := json.Marshal(Slot{Node: "id", Labels: Labels{Name: "name"}})
+	if err != nil || !strings.Contains(string(b), `"node":"id"`) || !strings.Contains(string(b), `"name":"name"`) {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+func TestLeaderNow(t *testing.T) {
+	r := Reading{Sent: 1000, Acked: 1200, Stamp: 5050}
+	if got := r.leaderNow(1500); got != 5350 {
+		t.Errorf("%d", got) // stamped at 1200 at the latest, so 300 ms ago at least
+	}
+}
+
+func TestNew(t *testing.T) {
+	ok := Config{Store: NewMem(nil).Session(), Now: func() int64 { return 0 }, Ledger: &disk{}}
+	for name, spoil := range map[string]func(*Config){
+		"store": func(c *Config) { c.Store = nil }, "clock": func(c *Config) { c.Now = nil },
+		"ledger": func(c *Config) { c.Ledger = nil }, "interval": func(c *Config) { c.Interval = -1 },
+	} {
+		cfg := ok
+		spoil(&cfg)
+		if _, err := New(cfg); err == nil {
+			t.Errorf("no %s: accepted", name)
+		}
+	}
+	c, err := New(ok)
+	if err != nil || c.Interval != DefaultHeartbeat || c.Used() != -1 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if a, b := c.Nonce(), c.Nonce(); len(a) != 16 || a == b {
+		t.Errorf("nonces %q, %q", a, b)
+	}
+}
