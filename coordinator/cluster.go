@@ -48,13 +48,37 @@ func CreateCluster(ctx context.Context, store Store, want Cluster) (Cluster, err
 	return ReadCluster(ctx, store)
 }
 
-// Thaw ends a freeze of registration early. It returns the record as it was.
-func Thaw(ctx context.Context, store Store) (Cluster, error) {
-	before, err := ReadCluster(ctx, store)
-	if err != nil {
-		return Cluster{}, err
+// Thaw ends a freeze of registration early, and frees the slots whose records
+// were lost: whoever calls it knows that no owner of one is left. It returns
+// the cluster's record as it was, and how many slots it has freed.
+func Thaw(ctx context.Context, store Store) (before Cluster, freed int, err error) {
+	if before, err = ReadCluster(ctx, store); err != nil {
+		return before, 0, err
 	}
-	return before, updateCluster(ctx, store, func(c *Cluster) bool {
+	entries, err := ReadSlots(ctx, store, before)
+	if err != nil {
+		return before, 0, err
+	}
+	for _, e := range entries {
+		path := slotPath(e.Worker)
+		switch {
+		case e.Absent:
+			_, err = store.Create(ctx, path, freeSlot().marshal(), Persistent)
+		case e.Slot.Lost:
+			_, err = store.Set(ctx, path, freeSlot().marshal(), e.Stat.Version)
+		default:
+			continue
+		}
+		switch {
+		case errors.Is(err, ErrExists), errors.Is(err, ErrBadVersion):
+			// Its owner was faster.
+		case err != nil:
+			return before, freed, err
+		default:
+			freed++
+		}
+	}
+	return before, freed, updateCluster(ctx, store, func(c *Cluster) bool {
 		changed := c.FrozenUntil != 0
 		c.FrozenUntil, c.FrozenUsed = 0, 0
 		return changed

@@ -1,6 +1,8 @@
 package coordinator
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 )
@@ -142,4 +144,197 @@ func TestLapsedLeaseServesAgain(t *testing.T) {
 			l.disjoint()
 		})
 	}
+}
+
+func TestHeartbeat(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.serving("A")
+	was := l.slot(0)
+	l.pass(DefaultHeartbeat)
+	beat := a.mustBeat()
+	s := l.slot(0)
+	if s.H != l.now+millis(labLease) || beat.H != s.H || !beat.Settled || beat.Lost || beat.FrozenUntil != 0 {
+		t.Errorf("%+v, %+v", beat, s)
+	}
+	if s.Term != was.Term || s.Nonce != was.Nonce || s.Reported != l.now || s.Reached != l.now || s.Generation != beat.Claim.Generation {
+		t.Errorf("%+v", s)
+	}
+	if beat.Clock != (Reading{Sent: l.now, Acked: l.now, Stamp: l.now}) {
+		t.Errorf("%+v", beat.Clock)
+	}
+	// H is by the max rule: not below what the slot says, nor our own record.
+	l.pass(time.Second)
+	a.wait = time.Second
+	if beat := a.mustBeat(); beat.H != s.H {
+		t.Errorf("%d after %d", beat.H, s.H)
+	}
+	a.wait = labW
+	if beat := a.mustBeat(); beat.H != l.now+millis(labW) {
+		t.Errorf("%+v", beat)
+	}
+}
+
+// A clock that is not trusted is reported, and moves nothing.
+func TestHeartbeatWithoutLease(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.serving("A")
+	was := l.slot(0)
+	a.skew, a.wait = millis(365*24*time.Hour), 0
+	beat, err := a.co.Heartbeat(t.Context(), a.claim, a.report())
+	s := l.slot(0)
+	if err == nil && (s.H > was.H || s.Reached != was.Reached || s.Reported != a.clock()) {
+		t.Errorf("%+v, %+v", beat, s)
+	}
+}
+
+// A write that was not acknowledged raises nothing of ours. The next heartbeat
+// finds and adopts it.
+func TestHeartbeatNotAcknowledged(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.serving("A")
+	h := a.claim.H
+	l.pass(time.Second)
+	a.hook = faulty(FailAfter, 0, 1, touching("set", slotPath(0)))
+	beat, err := a.beat()
+	if err == nil || beat.H != 0 || a.claim.H != h || l.slot(0).H != h+1000 {
+		t.Errorf("%+v, %v, slot %d", beat, err, l.slot(0).H)
+	}
+	a.hook = nil
+	if beat := a.mustBeat(); beat.H != h+1000 || beat.Lost {
+		t.Errorf("%+v", beat)
+	}
+}
+
+// A follower that lags shows an older copy, or nothing. Nothing is decided on
+// that.
+func TestHeartbeatThroughALaggingServer(t *testing.T) {
+	l := newLab(t, 4)
+	early := l.node("B").sess
+	early.SessionID()
+	early.Lag()
+	if _, _, err := early.Get(t.Context(), clusterPath); err != nil {
+		t.Fatal(err)
+	}
+	a := l.serving("A")
+	l.pass(time.Second)
+	a.mustBeat()
+	a.sess.mem().lagBehind(t, a.sess, early)
+	for range 2 {
+		if beat := a.mustBeat(); beat.Lost || beat.FrozenUntil != 0 || l.cluster().FrozenUntil != 0 {
+			t.Errorf("%+v", beat)
+		}
+		l.pass(time.Second)
+	}
+}
+
+func (s *MemSession) mem() *Mem { return s.m }
+
+// lagBehind has a session read what another lagging one reads.
+func (m *Mem) lagBehind(t *testing.T, s, other *MemSession) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if other.view == nil {
+		t.Fatal("it does not lag")
+	}
+	s.view = other.view.clone()
+}
+
+func TestFenced(t *testing.T) {
+	for name, take := range map[string]func(l *lab){
+		"by a higher term":                      func(l *lab) { l.takeOver(0, 2, false) },
+		"by a settled record of the same term":  func(l *lab) { l.takeOver(0, 1, true) },
+		"by a cluster that has settled":         func(l *lab) { l.wipe(); l.init(Cluster{UUID: "new", Slots: 4, Settled: true}) },
+		"by nobody, its lease having ended":     func(l *lab) { l.remove(slotPath(0)); l.pass(labLease) },
+		"by its own end in a cluster that went": func(l *lab) { l.wipe(); l.pass(labLease) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 4)
+			a := l.serving("A")
+			take(l)
+			l.forget()
+			_, err := a.beat()
+			wantFenced(t, err)
+			if err == nil || a.issue() {
+				t.Error("goes on")
+			}
+			if _, err := ReadCluster(t.Context(), l.admin); name == "by its own end in a cluster that went" && err == nil {
+				t.Error("made a cluster without a lease in it")
+			}
+		})
+	}
+}
+
+// A record that cannot be read is put right by its owner, and by nobody else.
+func TestUnreadableSlot(t *testing.T) {
+	for _, garbage := range []string{"{}", "null", "x", "", `{"node":"n","term":1}`} {
+		l := newLab(t, 1)
+		a := l.serving("A")
+		if _, err := l.admin.Set(t.Context(), slotPath(0), []byte(garbage), AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+		l.forget()
+		l.remove(lockPath(0))
+		b := l.node("B")
+		if full := wantErrAs[*FullError](t, b.register()); full.Detached != 1 || full.NextFree != 0 {
+			t.Errorf("%q: %+v", garbage, full)
+		}
+		if beat := a.mustBeat(); !beat.Lost || l.slot(0).Nonce != a.claim.Nonce || l.slot(0).H < a.claim.H {
+			t.Errorf("%q: %+v, %+v", garbage, beat, l.slot(0))
+		}
+		l.disjoint()
+	}
+}
+
+// /cluster that cannot be read stops nobody before the lease ends, and is
+// overwritten by nobody.
+func TestUnreadableCluster(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.serving("A")
+	if _, err := l.admin.Set(t.Context(), clusterPath, []byte("somebody else's"), AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	l.pass(time.Second)
+	if _, err := a.beat(); err == nil || !a.issue() {
+		t.Error(err)
+	}
+	if err := l.node("B").register(); err == nil {
+		t.Error("registered")
+	}
+	if data, _, _ := l.admin.Get(t.Context(), clusterPath); string(data) != "somebody else's" {
+		t.Errorf("%q", data)
+	}
+}
+
+// ZooKeeper denies access in the middle: an error, and nothing half done.
+func TestDenied(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.serving("A")
+	deny := &denying{Store: a.sess, path: slotPath(0)}
+	a.co.Store = deny
+	l.pass(time.Second)
+	if _, err := a.beat(); !errors.Is(err, ErrDenied) || !a.issue() {
+		t.Error(err)
+	}
+	if err := a.co.Stop(t.Context(), a.claim, a.end()); !errors.Is(err, ErrDenied) {
+		t.Error(err)
+	}
+	b := l.node("B")
+	b.co.Store = &denying{Store: b.sess, path: slotPath(1)}
+	if err := b.register(); !errors.Is(err, ErrDenied) || len(l.children(ticketsPath)) != 1 {
+		t.Errorf("%v, %q", err, l.children(ticketsPath))
+	}
+}
+
+// denying refuses all that has to do with a path.
+type denying struct {
+	Store
+	path string
+}
+
+func (d *denying) Get(ctx context.Context, path string) ([]byte, Stat, error) {
+	if path == d.path {
+		return nil, Stat{}, ErrDenied
+	}
+	return d.Store.Get(ctx, path)
 }

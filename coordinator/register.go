@@ -19,13 +19,14 @@ type Grant struct {
 	Clock Reading
 }
 
-// growBy is how many slots a cluster grows by at once, so that a thousand
-// nodes that start together rewrite /cluster sixteen times, not a thousand.
-// growMost bounds a request.
-const (
-	growBy   = 64
-	growMost = 1024
-)
+// growBy is how many slots a cluster grows by at once: a sixty-fourth of them
+// and four at least, so that a thousand nodes that start together rewrite /cluster 64 times and
+// not a thousand, and few slots that nobody has held count as lost when
+// ZooKeeper loses data.
+func (c Cluster) growBy() int { return max(4, c.Slots/64) }
+
+// growMost bounds how much one request makes.
+const growMost = 1024
 
 // Register takes a slot for a new node: it refuses early when there is none,
 // draws a ticket, has the clock checked against ZooKeeper's and the peers'
@@ -162,7 +163,8 @@ func (r Reading) leaderNow(now int64) int64 { return r.Stamp + (now - r.Acked) }
 // raising Used: a slot that is absent below Used has been lost, always.
 func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat Stat, worker int) error {
 	from := cl.Used + 1
-	cl.Used = min(cl.Slots, (worker/growBy+1)*growBy, from+growMost) - 1
+	step := cl.growBy()
+	cl.Used = min(cl.Slots, (worker/step+1)*step, from+growMost) - 1
 	ops := []Op{SetOp{clusterPath, cl.marshal(), stat.Version}}
 	for w := from; w <= cl.Used; w++ {
 		ops = append(ops, CreateOp{slotPath(w), freeSlot().marshal()})
@@ -202,7 +204,7 @@ func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat Stat, from 
 // replaceLost makes a record in place of one that ZooKeeper lost, kept for as
 // long as its owner can still live. It returns the bound.
 func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int, now int64) (int64, error) {
-	c.Logger.Error("ZooKeeper has lost the record of a worker slot; it is kept for its owner", "worker", worker)
+	c.Logger.Warn("ZooKeeper has lost the record of a worker slot; it is kept for its owner", "worker", worker)
 	h := now + cl.LeaseMs + lossTolerance
 	if err := c.Store.EnsureRoot(ctx); err != nil {
 		return 0, err

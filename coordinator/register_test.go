@@ -24,7 +24,7 @@ func TestRegisterOnANewCluster(t *testing.T) {
 	if s := l.slot(0); s.Nonce != c.Nonce || s.Term != 1 || s.H != l.now+millis(labLease) || s.Settled || s.Generation != 1 {
 		t.Errorf("slot %+v", s)
 	}
-	if cl := l.cluster(); cl.Used != growBy-1 || cl.Settled {
+	if cl := l.cluster(); cl.Used != cl.growBy()-1 || cl.Settled {
 		t.Errorf("cluster %+v", cl)
 	}
 	if a.issue() {
@@ -271,7 +271,7 @@ func TestFrozen(t *testing.T) {
 		t.Errorf("frozen until %d", until)
 	}
 	m := l.serving("M") // by ticket 1, on a slot never used
-	if m.claim.Worker != growBy {
+	if m.claim.Worker != l.cluster().growBy() {
 		t.Errorf("%+v, frozen until %d", m.claim, until)
 	}
 	if beat := a.mustBeat(); beat.FrozenUntil != until || !a.claim.leased(a.clock()) {
@@ -302,8 +302,8 @@ func TestFrozenAltogether(t *testing.T) {
 		t.Errorf("%+v, %+v", f, l.cluster())
 	}
 	m.hook = nil
-	before, err := Thaw(t.Context(), l.admin)
-	if err != nil || before.FrozenUntil == 0 || l.cluster().FrozenUntil != 0 {
+	before, freed, err := Thaw(t.Context(), l.admin)
+	if err != nil || freed != 0 || before.FrozenUntil == 0 || l.cluster().FrozenUntil != 0 {
 		t.Fatalf("%+v, %v, %+v", before, err, l.cluster())
 	}
 	m.must(m.register())

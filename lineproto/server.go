@@ -77,7 +77,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	go func() { accepted <- e.accept(ctx, calls, l, log) }()
 	swept, stopSweep := make(chan struct{}), make(chan struct{})
 	go func() { defer close(swept); e.sweep(stopSweep) }()
-	log.Info("serving", "max_conns", s.cfg.MaxConns, "max_batch", s.cfg.MaxBatch)
+	log.Info("listening", "max_conns", s.cfg.MaxConns, "max_batch", s.cfg.MaxBatch)
 
 	var err error
 	select {
@@ -94,7 +94,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	cut := e.drain(cancel)
 	close(stopSweep)
 	<-swept
-	log.Info("stopped", "cut_conns", cut, "error", err)
+	log.Info("closed", "cut_conns", cut)
 	if err != nil {
 		return fmt.Errorf("lineproto: accept on %v: %w", l.Addr(), err)
 	}

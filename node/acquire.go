@@ -19,7 +19,7 @@ import (
 type OtherClusterError struct{ Ours, Found string }
 
 func (e *OtherClusterError) Error() string {
-	return fmt.Sprintf("node: the state directory belongs to cluster %s, and this ZooKeeper holds %s: give this cluster a --state-dir of its own, or point --zk and --cluster at the one it belongs to", e.Ours, e.Found)
+	return fmt.Sprintf("node: the state directory belongs to cluster %s, and this is %s: give this cluster a --state-dir of its own, or point --zk and --cluster at the one it belongs to", e.Ours, e.Found)
 }
 
 // ClockError: the clock is not one to issue by.
@@ -84,7 +84,7 @@ func (n *Node) begin() (attempt, error) {
 	case loaded.Status != localcache.StatusRecord:
 		return n.newcomer(), nil
 	case rec.ClusterName != n.cfg.Cluster:
-		return attempt{}, &OtherClusterError{Ours: rec.ClusterName, Found: n.cfg.Cluster}
+		return attempt{}, &OtherClusterError{Ours: fmt.Sprintf("%q", rec.ClusterName), Found: fmt.Sprintf("%q", n.cfg.Cluster)}
 	case len(loaded.Changed) > 0:
 		n.log.Warn("the state directory was copied or moved here: registering as a new node", "changed", loaded.Changed, "old_worker", rec.Worker)
 		return n.newcomer(), nil
@@ -163,11 +163,14 @@ func (n *Node) joinCluster(ctx context.Context, a attempt) (lost bool, err error
 	missing := errors.Is(err, coordinator.ErrNoCluster)
 	switch {
 	case missing && !n.cfg.Bootstrap:
-		return false, fmt.Errorf("%w: there is no cluster %q; make it with `flaked cluster init`, or start one node with --bootstrap", err, n.cfg.Cluster)
+		return false, fmt.Errorf("%w by the name %q", err, n.cfg.Cluster)
 	case missing && a.cached:
 		return true, nil
 	case missing:
 		want, err := n.cfg.Settings.Record(n.cfg.Identity(), n.cfg.Heartbeat)
+		if err == nil {
+			err = n.checkHeartbeat(want)
+		}
 		if err != nil {
 			return false, err
 		}
@@ -196,8 +199,8 @@ func (n *Node) joinAs(cl coordinator.Cluster) error {
 	if err := n.cfg.Settings.Agree(cl); err != nil {
 		return err
 	}
-	if settle := ms(cl.SettleMs); 2*n.cfg.Heartbeat > settle && settle > 0 {
-		return fmt.Errorf("node: a heartbeat every %s is too slow for this cluster, which settles in %s: at most %s", n.cfg.Heartbeat, settle, settle/2)
+	if err := n.checkHeartbeat(cl); err != nil {
+		return err
 	}
 	layout, err := worker.ParseLayout(cl.Layout)
 	if err != nil {
@@ -207,6 +210,15 @@ func (n *Node) joinAs(cl coordinator.Cluster) error {
 		n.log.Warn("the layout's time field runs out within five years", "at", layout.Expires())
 	}
 	n.join(cl, layout)
+	return nil
+}
+
+// checkHeartbeat refuses one that is too slow for an owner to come back within
+// the settling time.
+func (n *Node) checkHeartbeat(cl coordinator.Cluster) error {
+	if settle := ms(cl.SettleMs); 2*n.cfg.Heartbeat > settle && settle > 0 {
+		return fmt.Errorf("node: a heartbeat every %s is too slow for a cluster that settles in %s: at most %s", n.cfg.Heartbeat, settle, settle/2)
+	}
 	return nil
 }
 

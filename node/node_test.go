@@ -231,8 +231,8 @@ func TestStartsThatAreRefused(t *testing.T) {
 		change func(*Config)
 		wrong  string
 	}{
-		{"no cluster and none asked for", false, func(c *Config) { c.Bootstrap = false }, "flaked cluster init"},
-		{"another cluster's state", true, func(c *Config) { c.Cluster = "other" }, "belongs to cluster test"},
+		{"no cluster and none asked for", false, func(c *Config) { c.Bootstrap = false }, "no such cluster"},
+		{"another cluster's state", true, func(c *Config) { c.Cluster = "other" }, `belongs to cluster "test"`},
 		{"another layout", true, func(c *Config) { l := worker.Twitter(); c.Settings.Layout = &l }, "--layout"},
 		{"another lease", true, func(c *Config) { d := time.Hour; c.Settings.Lease = &d }, "--lease"},
 		{"clock a minute back", true, func(c *Config) { c.Clock = &testClock{base: time.Now(), wall: *atomic.NewInt64(-int64(time.Minute))} }, "off by ZooKeeper's clock"},

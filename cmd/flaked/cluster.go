@@ -50,9 +50,10 @@ Examples:
 				Usage:     "end a freeze of registration",
 				UsageText: "flaked cluster thaw --zk HOST:PORT [flags]",
 				Description: `When ZooKeeper has lost data its workers are kept for the owners that it may have
-forgotten: until then no new node gets one of them. End that early if you know that
-no owner is left that could come back, running cut off or stopped with its state:
-else two nodes may issue the same IDs.
+forgotten: no new node gets one of them until their leases must have ended. Ends
+that early and frees the workers that were lost. Do it only if you know that no
+owner is left that could come back, running cut off or stopped with its state: else
+two nodes may issue the same IDs.
 
 Example:
   flaked cluster thaw --zk zk1:2181`,
@@ -109,11 +110,14 @@ func clusterShow(c *cli.Context) error {
 
 func clusterThaw(c *cli.Context) error {
 	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
-		before, err := coordinator.Thaw(ctx, store)
+		before, freed, err := coordinator.Thaw(ctx, store)
 		if err != nil {
 			return err
 		}
 		thawed(c.App.Writer, c.String("cluster"), before, time.Now())
+		if freed > 0 {
+			fmt.Fprintf(c.App.Writer, "freed %d workers whose records were lost\n", freed)
+		}
 		return nil
 	})
 }

@@ -103,7 +103,7 @@ func runNode(ctx context.Context, o options, b *backing, listeners []net.Listene
 	cfg.Store, cfg.Cache, cfg.Reconnected, cfg.Logger = b.store, b.cache, b.reconnected, log
 	n, err := node.New(cfg)
 	if err != nil {
-		return err
+		return usageError("%w", err)
 	}
 	front := &backend{Node: n}
 	server, err := lineproto.New(lineproto.Config{Backend: front, MaxBatch: o.maxBatch, AdminHint: o.adminHint(), Logger: log})
@@ -216,7 +216,7 @@ func closeAll(listeners []net.Listener) {
 
 func listenError(flag, address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s %s: the address is taken; another flaked may be running (`flaked status`), or choose another address", flag, address)
+		return fmt.Errorf("%s %s: the address is taken; another flaked may be running (`flaked healthcheck` tells), or choose another address", flag, address)
 	}
 	return fmt.Errorf("%s %s: %w", flag, address, err)
 }

@@ -54,8 +54,11 @@ func serveOptions(c *cli.Context) (options, error) {
 	if c.String("zk") == "" && !o.dev {
 		return o, usageError("no ZooKeeper: give --zk HOST:PORT (or FLAKED_ZK), start one with scripts/zk-dev.sh start, or try `flaked serve --dev`")
 	}
-	if o.dev && c.IsSet("zk") {
+	if o.dev && c.String("zk") != "" && c.String("zk") != os.Getenv(envName("zk")) {
 		return o, usageError("--dev runs without ZooKeeper: leave out --zk, or --dev")
+	}
+	if o.maxBatch < 1 || o.maxBatch > 1_000_000 {
+		return o, usageError("--max-batch %d: 1 to 1000000", o.maxBatch)
 	}
 	settings, err := clusterSettings(c)
 	if err != nil {

@@ -150,7 +150,7 @@ func stateRows(r stateReport, now time.Time) [][2]string {
 	}
 	fingerprint := "matches this machine and file"
 	if len(r.Changed) > 0 {
-		fingerprint = "differs (" + strings.Join(r.Changed, ", ") + "): copied or moved, to be resumed only after a clean stop"
+		fingerprint = "differs (" + strings.Join(r.Changed, ", ") + "): copied or moved here; a node will register as a new one"
 	}
 	term := strconv.FormatInt(rec.Term, 10)
 	if rec.Pending {

@@ -1,0 +1,186 @@
+package coordinator
+
+import (
+	"testing"
+	"time"
+)
+
+// newEnsembleLab is a lab whose ZooKeeper has had its leader, of the given
+// epoch, for as long as it has the cluster.
+func newEnsembleLab(t *testing.T, slots int, epoch uint32) *lab {
+	l := newLab(t, slots)
+	l.wipe()
+	l.mem.SetEpoch(epoch)
+	l.init(l.cl)
+	return l
+}
+
+// Settling may be skipped where a record is there that is of the same leader's
+// epoch and much older: nothing has been lost since.
+func TestSettlingIsSkipped(t *testing.T) {
+	steady := steadyTimes * labSettle
+	for name, tc := range map[string]struct {
+		epoch  uint32 // 0 is standalone
+		before func(l *lab)
+		want   time.Duration
+	}{
+		"standalone, old":    {0, func(l *lab) { l.pass(1000 * steady) }, labSettle},
+		"a new cluster":      {1, func(l *lab) {}, labSettle},
+		"just too young":     {1, func(l *lab) { l.pass(steady - time.Millisecond) }, labSettle},
+		"old enough":         {1, func(l *lab) { l.pass(steady) }, 0},
+		"another leader now": {1, func(l *lab) { l.pass(steady); l.mem.SetEpoch(2) }, labSettle},
+		"another, and /cluster written": {1, func(l *lab) {
+			x := l.serving("X") // else it is written again to grow
+			x.must(x.leave())
+			l.mem.SetEpoch(2)
+			l.touch()
+			l.pass(steady)
+		}, 0},
+		"another, and /cluster just now":    {1, func(l *lab) { l.mem.SetEpoch(2); l.pass(steady); l.touch() }, labSettle},
+		"another, and a ticket of its time": {1, func(l *lab) { l.mem.SetEpoch(2); l.drawn(1); l.pass(steady) }, 0},
+		"tickets of both epochs": {1, func(l *lab) {
+			l.drawn(5)
+			l.mem.SetEpoch(2)
+			l.drawn(7)
+			l.pass(steady)
+			l.drawn(3)
+		}, 0},
+		"tickets of its time, all young": {1, func(l *lab) {
+			l.drawn(5)
+			l.pass(steady)
+			l.mem.SetEpoch(2)
+			l.drawn(7)
+		}, labSettle},
+		"restored, old data only": {3, func(l *lab) {
+			l.drawn(5)
+			l.pass(steady)
+			l.mem.Restore(l.mem.Snapshot())
+			l.mem.SetEpoch(4)
+			l.forget()
+		}, labSettle},
+		"wiped, the epoch begins again": {1, func(l *lab) {
+			l.pass(steady)
+			l.wipe()
+			l.init(l.cl)
+		}, labSettle},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newEnsembleLab(t, 64, tc.epoch)
+			tc.before(l)
+			a := l.node("A")
+			a.must(a.register())
+			if got := time.Duration(a.settleAt-a.clock()) * time.Millisecond; got != tc.want {
+				t.Errorf("settles in %s, want %s", got, tc.want)
+			}
+			a.settle()
+			a.crash()
+			a.must(a.start()) // a resume settles by the same rule
+			if got := time.Duration(a.settleAt-a.clock()) * time.Millisecond; tc.epoch > 0 && tc.want == 0 && got != 0 {
+				t.Errorf("settles in %s after a restart", got)
+			}
+		})
+	}
+}
+
+// touch has the cluster's record written.
+func (l *lab) touch() {
+	l.Helper()
+	if _, err := l.admin.Set(l.Context(), clusterPath, l.cluster().marshal(), AnyVersion); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// drawn has others' tickets drawn.
+func (l *lab) drawn(n int) {
+	l.Helper()
+	for range n {
+		if _, err := l.admin.Create(l.Context(), ticketPrefix, []byte(`{"node":"x"}`), PersistentSequential); err != nil {
+			l.Fatal(err)
+		}
+	}
+}
+
+// The settling itself is a versioned write with our nonce: somebody who came
+// back in time is not overrun.
+func TestSettlingGivesWay(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.serving("A")
+	copied := l.mem.Snapshot()
+	a.must(a.leave())
+	b := l.serving("B")
+	if b.claim.Worker != 1 {
+		t.Fatalf("%+v", b.claim)
+	}
+	c := l.serving("C")
+	l.mem.Restore(copied) // neither B nor C is known
+	l.mem.ExpireOrphans()
+	l.forget()
+	d := l.node("D")
+	d.must(d.register())
+	l.pass(labSettle)
+	var owner *member
+	for _, m := range []*member{b, c} {
+		if m.claim.Worker == d.claim.Worker {
+			owner = m
+		}
+	}
+	if owner == nil {
+		t.Fatalf("D has %d", d.claim.Worker)
+	}
+	raced := false
+	d.hook = func(c Call) Fault {
+		if c.Op == "multi" && !raced {
+			raced = true
+			owner.mustBeat()
+		}
+		return NoFault
+	}
+	_, err := d.beat()
+	wantFenced(t, err)
+	if !raced || !owner.issue() {
+		t.Error("the owner lost to a newcomer")
+	}
+	l.disjoint()
+}
+
+// A process that dies before it has settled begins again, and may not start
+// without ZooKeeper.
+func TestUnsettledRestart(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.node("A")
+	a.must(a.register())
+	l.pass(labSettle - time.Second)
+	a.crash()
+	a.sess.Partition()
+	if err := a.start(); err == nil || a.up {
+		t.Fatalf("started alone from %+v", a.disk.claim)
+	}
+	a.sess.Heal()
+	a.must(a.start())
+	if a.claim.Worker != 0 || a.claim.Term != 2 || a.settleAt != l.now+millis(labSettle) {
+		t.Errorf("%+v, settles in %d", a.claim, a.settleAt-l.now)
+	}
+	l.pass(time.Second)
+	if beat := a.mustBeat(); beat.Settled {
+		t.Error("settled by the time of the process before")
+	}
+	a.settle()
+	l.disjoint()
+}
+
+// One that dies for good holds its slot for the short lease of the young.
+func TestDeadBeforeSettled(t *testing.T) {
+	l := newLab(t, 1)
+	a := l.node("A")
+	a.must(a.register())
+	a.crash()
+	l.pass(labLease)
+	b := l.serving("B")
+	if b.claim.Worker != 0 || b.claim.Term != 2 {
+		t.Errorf("%+v", b.claim)
+	}
+	if n := len(l.children(ticketsPath)); n != 1 {
+		t.Errorf("%d tickets", n)
+	}
+	wantErrAs[*FullError](t, a.start()) // it is another's now, and there is no other
+}
