@@ -34,6 +34,8 @@ type lab struct {
 	nodes []*member
 	gone  []*MemSession // of crashed processes
 	trace bool
+	// Copies of the data, of tests that put them back.
+	empty, copied *MemSnapshot
 
 	seen map[string]Slot // by path: H goes down at a release only
 	zxid map[string]int64

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -122,4 +123,196 @@ func TestOwnersComeBackIntoAnEmptyTree(t *testing.T) {
 		}
 		l.disjoint()
 	}
+}
+
+// Owners put their records back, nobody else gets their slots, and they go on
+// issuing all the while.
+func TestOwnersReassert(t *testing.T) {
+	for name, lose := range map[string]func(l *lab){
+		"wiped": (*lab).wipe,
+		"restored from an older copy": func(l *lab) {
+			l.mem.Restore(l.copied)
+			l.mem.ExpireOrphans()
+			l.forget()
+		},
+		"restored from before they came": func(l *lab) {
+			l.mem.Restore(l.empty)
+			l.mem.ExpireOrphans()
+			l.forget()
+		},
+		"slots deleted":   func(l *lab) { l.remove(slotPath(0)); l.remove(slotPath(1)) },
+		"cluster deleted": func(l *lab) { l.remove(clusterPath) },
+		"another, not settled": func(l *lab) {
+			l.wipe()
+			l.init(Cluster{UUID: "new", Slots: 2, LeaseMs: l.cl.LeaseMs, SettleMs: l.cl.SettleMs})
+		},
+		"slots held by others, not settled": func(l *lab) {
+			l.put(0, Slot{Node: "x", Nonce: "x", Term: 1, H: l.now + 1})
+			l.put(1, Slot{Node: "x", Nonce: "x", Term: 1, H: l.now + millis(labW)})
+			l.forget()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			l.empty = l.mem.Snapshot()
+			a, b := l.serving("A"), l.serving("B")
+			l.serve(time.Minute)
+			l.copied = l.mem.Snapshot()
+			l.serve(time.Minute)
+			was := map[*member]Claim{a: a.claim, b: b.claim}
+			lose(l)
+			l.pass(time.Second)
+			for _, m := range []*member{a, b} {
+				beat := m.mustBeat()
+				s := l.slot(m.claim.Worker)
+				lost := name != "cluster deleted" || m == a // B finds it put back
+				if beat.Lost != lost && name != "another, not settled" || !m.issue() || s.Nonce != m.claim.Nonce || s.H < was[m].H || !s.Settled {
+					t.Errorf("%s: %+v, slot %+v", m.name, beat, s)
+				}
+				if beat.Lost && (m.claim.Term <= was[m].Term || m.claim.Nonce == was[m].Nonce || m.claim.Lo != was[m].Lo) {
+					t.Errorf("%s: %+v after %+v", m.name, m.claim, was[m])
+				}
+			}
+			cl := l.cluster()
+			if cl.UUID != l.cl.UUID || !cl.Settled || cl.Used != 1 || cl.FrozenUsed != 1 || cl.FrozenUntil != l.now+millis(labW)+lossTolerance {
+				t.Errorf("%+v", cl)
+			}
+			wantErrAs[*FrozenError](t, l.node("C").register())
+			l.serve(time.Minute)
+			if a.claim.Worker != 0 || b.claim.Worker != 1 {
+				t.Error("an owner lost its slot")
+			}
+			l.disjoint()
+		})
+	}
+}
+
+// A settled cluster in the place of ours: we are fenced, and write nothing.
+func TestSettledClusterFencesTheOldOwners(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.serving("A")
+	l.wipe()
+	l.init(Cluster{UUID: "new", Slots: 2, LeaseMs: l.cl.LeaseMs, SettleMs: l.cl.SettleMs})
+	b := l.node("B")
+	b.disk.cl = l.cluster()
+	b.crash()
+	b.must(b.register())
+	b.settle()
+	_, err := a.beat()
+	wantFenced(t, err)
+	if s := l.slot(0); s.Node != b.claim.Node || l.cluster().UUID != "new" {
+		t.Errorf("%+v, %+v", s, l.cluster())
+	}
+	wantErrAs[*OtherClusterError](t, a.register())
+	if n := len(l.children(ticketsPath)); n != 1 {
+		t.Errorf("%d tickets", n)
+	}
+}
+
+// Nobody but an owner makes /cluster unasked.
+func TestNobodyElseMakesACluster(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.serving("A")
+	a.crash()
+	l.wipe()
+	for what, f := range map[string]func() error{
+		"resume":   a.resume,
+		"register": func() error { return l.node("B").register() },
+		"thaw":     func() error { _, _, err := Thaw(t.Context(), l.admin); return err },
+	} {
+		if err := f(); !errors.Is(err, ErrNoCluster) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	l.pass(labLease)
+	a.startAlone()
+	_, err := a.beat()
+	wantFenced(t, err)
+	if _, _, err := l.admin.Get(t.Context(), "/"); !errors.Is(err, ErrNoNode) {
+		t.Error("something was made")
+	}
+}
+
+// One owner is cut off, another notices: what the first had is kept, for as
+// long as it may live on it.
+func TestCutOffOwnerIsProtected(t *testing.T) {
+	l := newLab(t, 2)
+	empty := l.mem.Snapshot()
+	a, b := l.serving("A"), l.serving("B")
+	b.wait = labW
+	l.serve(time.Minute)
+	b.sess.Partition()
+	b.up = false // no heartbeats
+	l.mem.Restore(empty)
+	l.mem.ExpireOrphans()
+	l.forget()
+	a.mustBeat()
+	c := l.node("C")
+	for range 100 {
+		for range 15 { // of A's, once a minute
+			l.pass(labLease - time.Second)
+			a.mustBeat()
+		}
+		b.up = true
+		b.extend()
+		issued := b.issue()
+		b.up = false
+		if err := c.register(); issued && err == nil {
+			t.Fatalf("C has worker %d while B issues", c.claim.Worker)
+		} else if err == nil {
+			break
+		}
+	}
+	if c.claim.Worker == 1 {
+		c.settle()
+	}
+	l.disjoint()
+}
+
+// A node that is started again while its slot is lost begins from its cache.
+func TestStartedAgainWhileLost(t *testing.T) {
+	for name, lose := range map[string]func(l *lab){
+		"wiped":        (*lab).wipe,
+		"slot deleted": func(l *lab) { l.remove(slotPath(0)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a := l.serving("A")
+			l.serve(10 * time.Second)
+			a.must(a.halt())
+			lose(l)
+			l.pass(time.Second)
+			a.must(a.start())
+			if a.restartedFrom == 0 || !a.issue() {
+				t.Fatalf("%+v", a.claim)
+			}
+			if beat := a.mustBeat(); !beat.Lost || !a.settled || l.cluster().FrozenUntil == 0 {
+				t.Errorf("%+v", beat)
+			}
+			l.serve(10 * time.Second)
+			if s := l.slot(0); s.Nonce != a.claim.Nonce || !s.Settled {
+				t.Errorf("%+v", s)
+			}
+			l.disjoint()
+		})
+	}
+}
+
+func TestThaw(t *testing.T) {
+	l := newLab(t, 2)
+	a, b := l.serving("A"), l.serving("B")
+	b.must(b.leave())
+	l.remove(slotPath(0))
+	a.mustBeat()
+	c := l.node("C")
+	wantErrAs[*FrozenError](t, c.register())
+	if before, _, err := Thaw(t.Context(), l.admin); err != nil || before.FrozenUntil == 0 {
+		t.Errorf("%+v, %v", before, err)
+	}
+	if before, _, err := Thaw(t.Context(), l.admin); err != nil || before.FrozenUntil != 0 {
+		t.Errorf("%+v, %v", before, err)
+	}
+	c.must(c.register())
+	c.settle()
+	l.disjoint()
 }

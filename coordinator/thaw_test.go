@@ -21,7 +21,7 @@ func TestThawFreesWhatWasLost(t *testing.T) {
 			t.Errorf("slot %d: %+v", w, s)
 		}
 	}
-	if s := l.slot(0); s.Node != "A" || !s.Settled {
+	if s := l.slot(0); s.Node != a.claim.Node || !s.Settled {
 		t.Errorf("the owner's: %+v", s)
 	}
 	a.mustBeat()

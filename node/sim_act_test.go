@@ -42,9 +42,11 @@ func (s *sim) act() {
 		s.stop(p)
 	case n < 84:
 		s.note("%s: cut off", p.name)
+		p.cut = true
 		p.session.Partition()
 	case n < 87:
 		s.note("%s: reaches ZooKeeper", p.name)
+		p.cut = false
 		p.session.Heal()
 	case n < 89:
 		s.note("%s: session expires", p.name)
@@ -85,8 +87,14 @@ func (s *sim) pass(d time.Duration) {
 	}
 }
 
-// expireSome ends the sessions of processes that are no more, in time.
+// expireSome ends the sessions of processes that are no more, cut off or stand
+// still, in time.
 func (s *sim) expireSome() {
+	for _, m := range s.machines {
+		if p := m.proc; p != nil && (p.cut || s.now < m.paused) && s.chance(4) {
+			p.session.Expire()
+		}
+	}
 	s.sessions = slices.DeleteFunc(s.sessions, func(old *coordinator.MemSession) bool {
 		gone := s.chance(4)
 		if gone {
@@ -181,6 +189,7 @@ func (s *sim) loseData() {
 	faults := s.faults
 	s.faults, s.depth = false, simDepth // and nothing comes in between
 	for _, p := range witnesses {
+		p.cut = false
 		p.session.Heal()
 		s.keep(p)
 	}

@@ -93,6 +93,7 @@ type process struct {
 	keeping   bool // the keeper is on the stack: it is one goroutine
 	saving    bool // a write of the disk is
 	extending bool
+	cut       bool // off ZooKeeper
 	// patience, when not 0, is how many more calls to the store a stop makes.
 	patience int
 	giveUp   context.CancelFunc

@@ -1,0 +1,185 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestStop(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.serving("A")
+	a.wait = labW
+	a.mustBeat()
+	was, end := l.slot(0), a.end()
+	a.must(a.halt())
+	s := l.slot(0)
+	if !s.Stopped || s.StoppedM != end || s.Nonce != was.Nonce || s.H != was.H || s.Released || s.Generation != a.disk.generation {
+		t.Errorf("%+v after %+v", s, was)
+	}
+	if l.liveOwner(0) != 0 || len(l.children(ticketsPath)) != 1 {
+		t.Error("a lock is left, or no ticket")
+	}
+	b := l.serving("B")
+	if b.claim.Worker != 1 {
+		t.Errorf("%+v", b.claim)
+	}
+	l.pass(time.Hour)
+	a.must(a.start())
+	if a.claim.Worker != 0 || a.claim.Lo > l.now || l.slot(0).Stopped || !a.issue() {
+		t.Errorf("%+v, %+v: a restart waits for nothing", a.claim, l.slot(0))
+	}
+	l.disjoint()
+}
+
+func TestRelease(t *testing.T) {
+	l := newLab(t, 1)
+	a := l.serving("A")
+	a.wait = labW
+	a.mustBeat()
+	a.extend()
+	end := a.end()
+	a.must(a.leave())
+	s := l.slot(0)
+	if !s.Released || s.H != end || s.Term != 1 || len(l.children(ticketsPath)) != 0 || l.liveOwner(0) != 0 {
+		t.Errorf("%+v, tickets %q", s, l.children(ticketsPath))
+	}
+	b := l.serving("B") // at once
+	if b.claim.Term != 2 || b.claim.Lo < end {
+		t.Errorf("%+v", b.claim)
+	}
+	if err := JudgeResume(&s, a.disk.claim); err == nil {
+		t.Error("a released slot may be resumed")
+	}
+	l.disjoint()
+}
+
+// The bound goes down to the floor at most: straight after a take-over, with
+// nothing issued, it stays at what the predecessor reached.
+func TestReleaseIsNotBelowTheFloor(t *testing.T) {
+	for name, end := range map[string]int64{"nothing issued": 0, "below": -1, "its floor": memNow + 5000} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 1)
+			l.put(0, Slot{})
+			l.remove(slotPath(0))
+			a := l.node("A")
+			a.must(a.register())
+			a.crash()
+			l.expire()
+			s := l.slot(0)
+			s.Released, s.H = true, l.now+5000 // a predecessor whose clock was ahead
+			l.forget()
+			l.put(0, s)
+			b := l.node("B")
+			b.must(b.register())
+			if b.claim.Lo != l.now+5000 {
+				t.Fatalf("%+v", b.claim)
+			}
+			if err := b.co.Release(t.Context(), b.claim, end); err != nil {
+				t.Fatal(err)
+			}
+			if s := l.slot(0); !s.Released || s.H != l.now+5000 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// Somebody else has the slot by now: there is nothing of ours to finish.
+func TestFinishingWhatIsAnothers(t *testing.T) {
+	for name, finish := range map[string]func(m *member) error{
+		"stop":    func(m *member) error { return m.co.Stop(m.Context(), m.claim, m.end()) },
+		"release": func(m *member) error { return m.co.Release(m.Context(), m.claim, m.end()) },
+	} {
+		for when, early := range map[string]bool{"before": true, "meanwhile": false} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				l := newLab(t, 1)
+				a := l.serving("A")
+				var b *member
+				take := func() {
+					a.sess.Expire()
+					l.pass(labLease + 1)
+					b = l.serving("B")
+				}
+				if early {
+					take()
+				}
+				a.hook = func(c Call) Fault {
+					if c.Op == "set" && b == nil {
+						take()
+					}
+					return NoFault
+				}
+				if err := finish(a); err != nil {
+					t.Error(err)
+				}
+				if s := l.slot(0); s.Node != b.claim.Node || s.Stopped || s.Released || s.H < b.claim.H || l.liveOwner(0) != b.sess.SessionID() {
+					t.Errorf("%+v", s)
+				}
+				b.mustBeat()
+				if !b.issue() && l.now != b.t.issued {
+					t.Error("the new holder was hurt")
+				}
+				l.disjoint()
+			})
+		}
+	}
+}
+
+func TestFinishingWhatIsGone(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.serving("A")
+	l.remove(slotPath(0))
+	if err := a.co.Stop(t.Context(), a.claim, a.end()); err != nil {
+		t.Error(err)
+	}
+	if err := a.co.Release(t.Context(), a.claim, a.end()); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := l.admin.Get(t.Context(), slotPath(0)); !errors.Is(err, ErrNoNode) {
+		t.Error("a slot was made by a stop")
+	}
+}
+
+// A release that was not acknowledged is looked at again: the slot may be
+// somebody else's by then.
+func TestReleaseNotAcknowledged(t *testing.T) {
+	l := newLab(t, 1)
+	a := l.serving("A")
+	var b *member
+	lost := faulty(FailAfter, 0, 1, touching("set", slotPath(0)))
+	a.hook = func(c Call) Fault {
+		if c.Op == "get" && c.Path == slotPath(0) && b == nil && l.slot(0).Released {
+			l.remove(lockPath(0))
+			b = l.serving("B")
+		}
+		return lost(c)
+	}
+	a.must(a.leave())
+	if s := l.slot(0); b == nil || s.Node != b.claim.Node || s.Released {
+		t.Errorf("%+v", s)
+	}
+	b.mustBeat()
+	l.disjoint()
+}
+
+// It ends with its context, and does not spin until then.
+func TestFinishGivesUpInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, 1)
+		a := l.serving("A")
+		a.co.RetryAfter = 100 * time.Millisecond
+		a.sess.Partition()
+		calls := 0
+		a.sess.SetFault(func(Call) Fault { calls++; return NoFault })
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		start := time.Now()
+		err := a.co.Release(ctx, a.claim, a.end())
+		if took := time.Since(start); !errors.Is(err, ErrUnreachable) || took != 3*time.Second || calls > 50 {
+			t.Errorf("%v after %s and %d calls", err, took, calls)
+		}
+	})
+}
