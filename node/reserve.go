@@ -46,7 +46,7 @@ func (n *Node) extend(elapsed time.Duration) {
 	defer n.saveMu.Unlock()
 	n.mu.Lock()
 	t := n.held
-	if t == nil || t.node != n.claim.Node || t.worker != n.claim.Worker || !n.claim.Settled || n.clockWrong {
+	if t == nil || t.node != n.claim.Node || t.worker != n.claim.Worker || !n.claim.Settled || n.clockWrong || n.phase == Stopping {
 		n.mu.Unlock()
 		return
 	}

@@ -57,8 +57,30 @@ func (s *sim) act() {
 		d := time.Duration(s.between(1, 100)) * time.Second
 		s.note("%s: stands still for %s", p.name, d)
 		m.paused = s.now + int64(d)
+	case n < 96:
+		s.siege(p)
 	default:
 		s.disaster(m)
+	}
+}
+
+// siege cuts a process off until about when its lease ends: when others may
+// have its slot.
+func (s *sim) siege(p *process) {
+	if s.depth > 0 || p.acquiring || p.keeping || p.n.serving.Load() == nil {
+		return
+	}
+	left := time.Duration(p.n.claim.H-p.n.now()) * time.Millisecond
+	if left <= 0 || left > 10*time.Minute {
+		return
+	}
+	s.note("%s: cut off for the %s of its lease", p.name, left)
+	p.cut = true
+	p.session.Partition()
+	p.session.Expire()
+	s.pass(left - time.Duration(s.between(0, 6))*time.Second)
+	for range 40 {
+		s.pass(time.Duration(s.between(50, 400)) * time.Millisecond)
 	}
 }
 
@@ -78,6 +100,8 @@ func (s *sim) pass(d time.Duration) {
 			}
 			if p := m.proc; p != nil {
 				s.get(p, s.between(1, 20))
+			} else if s.depth == 0 && s.chance(4) {
+				s.start(m)
 			}
 		}
 		if s.chance(20) {
@@ -227,7 +251,7 @@ var (
 )
 
 func TestSimulation(t *testing.T) {
-	const actions = 400
+	const actions = 200
 	if *simSeed != 0 {
 		s := newSim(*simSeed)
 		s.run(actions)

@@ -112,7 +112,7 @@ func newSim(seed uint64) *sim {
 	if s.chance(2) {
 		s.elect()
 	}
-	for i := range s.between(2, 5) {
+	for i := range s.between(3, 4) {
 		m := &machine{s: s, name: string(rune('A' + i)), skew: int64(s.between(-100, 100)) * 1e6}
 		s.newDisk(m)
 		s.machines = append(s.machines, m)
