@@ -37,8 +37,9 @@ type lab struct {
 	// Copies of the data, of tests that put them back.
 	empty, copied *MemSnapshot
 
-	seen map[string]Slot // by path: H goes down at a release only
-	zxid map[string]int64
+	seen   map[string]Slot // by path: H goes down at a release only
+	zxid   map[string]int64
+	looked int64 // the server's zxid when we last did
 }
 
 func newLab(t testing.TB, slots int) *lab {
@@ -61,12 +62,18 @@ func (l *lab) init(cl Cluster) {
 }
 
 // forget is called when the server has lost data: bounds may be lower now.
-func (l *lab) forget() { l.seen, l.zxid = make(map[string]Slot), make(map[string]int64) }
+func (l *lab) forget() {
+	l.seen, l.zxid, l.looked = make(map[string]Slot), make(map[string]int64), -1
+}
 
 // observe checks what is true at every moment.
 func (l *lab) observe() {
 	l.mem.mu.Lock()
 	defer l.mem.mu.Unlock()
+	if l.mem.zxid == l.looked {
+		return
+	}
+	l.looked = l.mem.zxid
 	for w := range l.cl.Slots {
 		p := slotPath(w)
 		node, ok := l.mem.tree[p]
@@ -567,10 +574,3 @@ func touching(op, path string) func(Call) bool {
 var errClock = errors.New("the clock is wrong")
 
 func refuseClock(Reading, []Reading) error { return errClock }
-
-func short(t testing.TB, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
-}

@@ -366,8 +366,11 @@ func TestFreezeWhileSettling(t *testing.T) {
 			if beat := m.mustBeat(); beat.Settled || beat.FrozenUntil == 0 || m.issue() {
 				t.Errorf("%+v", beat)
 			}
+			a.wait, m.wait = labW, labW
+			a.mustBeat()
+			m.mustBeat()
 			for l.now < l.cluster().FrozenUntil {
-				l.pass(30 * time.Second)
+				l.pass(time.Hour)
 				a.mustBeat()
 				m.mustBeat()
 			}
@@ -459,13 +462,12 @@ func TestGrowsInSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := l.node("A")
-	a.hook = func(c Call) Fault {
+	a.sess.SetFault(func(c Call) Fault {
 		if len(c.Ops) > 2000 {
 			t.Errorf("%d operations at once", len(c.Ops))
 		}
 		return NoFault
-	}
-	a.patience = -1
+	})
 	g, err := a.co.Register(t.Context(), Claim{Node: "a"}, labLease, a.trust)
 	if err != nil || g.Claim.Worker != 1<<15 {
 		t.Errorf("%+v, %v", g, err)
