@@ -1,0 +1,452 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/flaked/flaked/internal/zktest"
+)
+
+// The protocol against real ZooKeepers, where their behaviour is the point.
+
+// server is one chroot of a real ZooKeeper, with a cluster in it.
+type server struct {
+	*testing.T
+	connect string
+	admin   *ZK
+	cl      Cluster
+}
+
+func newServer(t *testing.T, connect string, slots int) *server {
+	t.Helper()
+	s := &server{T: t, connect: connect}
+	s.admin = s.open()
+	s.cl = Cluster{UUID: t.Name(), Slots: slots, LeaseMs: millis(labW), SettleMs: 50}
+	s.init()
+	return s
+}
+
+func (s *server) init() {
+	s.Helper()
+	eventually(s.T, 30*time.Second, func() error {
+		_, err := CreateCluster(s.Context(), s.admin, s.cl)
+		return err
+	})
+}
+
+func (s *server) open() *ZK {
+	return newZK(s.T, ZKConfig{Connect: s.connect, SessionTimeout: time.Second, CallTimeout: 5 * time.Second})
+}
+
+// peer is a node: a claim, a ledger, and a coordinator in a real ZooKeeper.
+type peer struct {
+	*server
+	store *ZK
+	co    *Coordinator
+	disk  *disk
+	claim Claim
+}
+
+func (s *server) peer(name string, store *ZK) *peer {
+	s.Helper()
+	p := &peer{server: s, store: store, disk: &disk{}}
+	p.boot()
+	p.claim.Node = name
+	return p
+}
+
+func (p *peer) boot() {
+	p.Helper()
+	co, err := New(Config{Store: p.store, Now: p.now, Ledger: p.disk, Interval: 50 * time.Millisecond})
+	if err != nil {
+		p.Fatal(err)
+	}
+	co.Join(p.cl)
+	p.co = co
+}
+
+func (p *peer) now() int64 { return time.Now().UnixMilli() }
+
+func near(own Reading, _ []Reading) error {
+	if d := own.Sent - own.Stamp; d > 5000 || d < -5000 {
+		return fmt.Errorf("the clock is off by %dms", d)
+	}
+	return nil
+}
+
+func (p *peer) register(ctx context.Context) (Grant, error) {
+	g, err := p.co.Register(ctx, p.claim, labLease, near)
+	p.claim = g.Claim
+	return g, err
+}
+
+func (p *peer) beat() (Beat, error) {
+	b, err := p.co.Heartbeat(p.Context(), p.claim, Report{Lease: labLease, Generation: p.disk.generation, Settle: true})
+	if err != nil {
+		return b, err
+	}
+	p.claim = b.Claim
+	if b.Settled {
+		p.claim.Settled, p.claim.H = true, max(p.claim.H, b.H)
+		if _, err := p.disk.Save(p.claim); err != nil {
+			return b, err
+		}
+	}
+	return b, p.co.GoLive(p.Context(), p.claim)
+}
+
+func (p *peer) mustBeat() Beat {
+	p.Helper()
+	b, err := p.beat()
+	if err != nil || !b.Settled {
+		p.Fatalf("%+v, %v", b, err)
+	}
+	return b
+}
+
+// beatAgain tries until ZooKeeper answers.
+func (p *peer) beatAgain() (b Beat) {
+	p.Helper()
+	eventually(p.T, 30*time.Second, func() (err error) {
+		b, err = p.beat()
+		return err
+	})
+	return b
+}
+
+// serving registers and settles a peer; its settling time is the test's.
+func (s *server) serving(name string, store *ZK) *peer {
+	s.Helper()
+	p := s.peer(name, store)
+	if _, err := p.register(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	p.mustBeat()
+	return p
+}
+
+func (s *server) slot(w int) Slot {
+	s.Helper()
+	data, _, err := s.admin.Get(s.Context(), slotPath(w))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return parseSlot(data)
+}
+
+func (s *server) tickets() int {
+	s.Helper()
+	if err := s.admin.Sync(s.Context(), ticketsPath); err != nil {
+		s.Fatal(err)
+	}
+	names, err := s.admin.Children(s.Context(), ticketsPath)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return len(names)
+}
+
+// burn draws tickets and throws them away.
+func (s *server) burn(n int) {
+	s.Helper()
+	group, ctx := errgroup.WithContext(s.Context())
+	group.SetLimit(64)
+	for range n {
+		group.Go(func() error {
+			name, err := s.admin.Create(ctx, ticketPrefix, nil, PersistentSequential)
+			if err == nil {
+				err = s.admin.Delete(ctx, name, AnyVersion)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// Scenario 1.
+func TestFiftyAtOnce(t *testing.T) {
+	s := newServer(t, zktest.Chroot(t, zktest.Shared(t)), 1024)
+	const n = 50
+	var peers []*peer
+	for i := range n {
+		peers = append(peers, s.peer(fmt.Sprint("node-", i), s.open()))
+	}
+	var wg sync.WaitGroup
+	for _, p := range peers {
+		wg.Go(func() {
+			if _, err := p.register(t.Context()); err != nil {
+				t.Error(err)
+				return
+			}
+			if b, err := p.beat(); err != nil || !b.Settled {
+				t.Errorf("%+v, %v", b, err)
+			}
+		})
+	}
+	wg.Wait()
+	seen := make(map[int]bool)
+	for _, p := range peers {
+		if seen[p.claim.Worker] || p.claim.Worker >= n || p.claim.Term != 1 || s.slot(p.claim.Worker).Node != p.claim.Node {
+			t.Errorf("%+v, %+v", p.claim, s.slot(p.claim.Worker))
+		}
+		seen[p.claim.Worker] = true
+	}
+	if got := s.tickets(); got != n {
+		t.Errorf("%d tickets", got)
+	}
+	readings, err := peers[0].co.Peers(t.Context(), peers[0].claim.Worker)
+	if err != nil || len(readings) == 0 {
+		t.Errorf("%v, %v", readings, err)
+	}
+	for _, r := range readings {
+		if near(r, nil) != nil {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// Scenarios 2 and 3, with all the slots that Leaf's layout has.
+func TestThousandSlots(t *testing.T) {
+	s := newServer(t, zktest.Chroot(t, zktest.Shared(t)), 1024)
+	s.burn(1100)
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(32)
+	workers := make([]*peer, s.cl.Slots)
+	var mu sync.Mutex
+	for i := range s.cl.Slots {
+		p := s.peer(fmt.Sprint("node-", i), s.admin)
+		group.Go(func() error {
+			if _, err := p.register(ctx); err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if workers[p.claim.Worker] != nil {
+				return fmt.Errorf("worker %d was given twice", p.claim.Worker)
+			}
+			workers[p.claim.Worker] = p
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	before := s.tickets()
+	_, err := s.peer("one too many", s.admin).register(t.Context())
+	full := wantErrAs[*FullError](t, err)
+	if full.Detached != 1024 || full.NextFree == 0 || s.tickets() != before {
+		t.Errorf("%v, %d tickets before and %d after", full, before, s.tickets())
+	}
+
+	leaver := workers[500]
+	end := leaver.claim.Lo + 17
+	if err := leaver.co.Release(t.Context(), leaver.claim, end); err != nil {
+		t.Fatal(err)
+	}
+	next := s.serving("next", s.admin)
+	if next.claim.Worker != 500 || next.claim.Term != 2 || next.claim.Lo < end {
+		t.Errorf("%+v", next.claim)
+	}
+}
+
+// Scenario 3: the parent of the tickets is made again.
+func TestTicketParentMadeAgain(t *testing.T) {
+	s := newServer(t, zktest.Chroot(t, zktest.Shared(t)), 4)
+	a, b := s.serving("a", s.admin), s.serving("b", s.admin)
+	for _, path := range []string{a.claim.Ticket, b.claim.Ticket, ticketsPath} {
+		if err := s.admin.Delete(t.Context(), path, AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := s.serving("c", s.admin) // by ticket 0 again
+	if c.claim.Ticket != a.claim.Ticket || c.claim.Worker != 2 {
+		t.Errorf("%+v", c.claim)
+	}
+	a.boot()
+	g, err := a.co.Resume(t.Context(), a.disk.claim, labLease, near)
+	if err != nil || g.Claim.Worker != 0 || g.Claim.Ticket == c.claim.Ticket {
+		t.Errorf("%+v, %v", g, err)
+	}
+	d := s.serving("d", s.admin)
+	if d.claim.Worker != 3 || s.tickets() != 3 {
+		t.Errorf("%+v, %d tickets", d.claim, s.tickets())
+	}
+}
+
+func TestLifeOfANode(t *testing.T) {
+	s := newServer(t, zktest.Chroot(t, zktest.Shared(t)), 4)
+	store := s.open()
+	a := s.serving("a", store)
+	h := a.claim.H
+	for range 5 {
+		if b := a.mustBeat(); b.H < h || near(b.Clock, nil) != nil || b.Clock.Acked < b.Clock.Sent {
+			t.Errorf("%+v", b)
+		}
+	}
+	if _, stat, err := s.admin.Get(t.Context(), lockPath(0)); err != nil || stat.Owner != store.SessionID() {
+		t.Errorf("%+v, %v", stat, err)
+	}
+
+	// kill -9, with the lock lingering.
+	a.store = s.open()
+	a.boot()
+	g, err := a.co.Resume(t.Context(), a.disk.claim, labLease, near)
+	if err != nil || g.Claim.Worker != 0 || g.Claim.Term != 2 || g.H < h || g.Settle != 50*time.Millisecond {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	a.claim = g.Claim
+	a.mustBeat()
+	if _, stat, err := s.admin.Get(t.Context(), lockPath(0)); err != nil || stat.Owner != a.store.SessionID() {
+		t.Errorf("%+v, %v", stat, err)
+	}
+
+	a.disk.claim = a.claim
+	a.disk.claim.M = a.now()
+	a.disk.claim.Generation = a.disk.generation
+	a.claim.Generation = a.disk.generation
+	if err := a.co.Stop(t.Context(), a.claim, a.disk.claim.M); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.admin.Get(t.Context(), lockPath(0)); !errors.Is(err, ErrNoNode) || !s.slot(0).Stopped {
+		t.Errorf("%v, %+v", err, s.slot(0))
+	}
+	a.boot()
+	g, err = a.co.Resume(t.Context(), a.disk.claim, labLease, near)
+	if err != nil || g.Claim.Term != 3 || g.Claim.Lo < a.disk.claim.M || s.slot(0).Stopped {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	a.claim = g.Claim
+	a.mustBeat()
+
+	end := a.now()
+	if err := a.co.Release(t.Context(), a.claim, end); err != nil {
+		t.Fatal(err)
+	}
+	if s.slot(0).H != max(end, a.claim.Lo) || s.tickets() != 0 {
+		t.Errorf("%+v, %d tickets", s.slot(0), s.tickets())
+	}
+	if _, err := a.co.Resume(t.Context(), a.disk.claim, labLease, near); wantErrAs[*NotOursError](t, err).Lost {
+		t.Error(err)
+	}
+}
+
+// The leader is killed under heartbeats: none is fenced, nothing is taken for
+// lost, bounds do not go down, and settling is skipped only where the same
+// leader has led for long enough.
+func TestLeaderIsKilled(t *testing.T) {
+	ens := zktest.Three(t)
+	s := newServer(t, ens.Addr(), 64)
+	a, b := s.serving("a", s.open()), s.serving("b", s.open())
+	steady := func(p *peer) {
+		t.Helper()
+		var first, last Grant
+		eventually(t, 30*time.Second, func() (err error) {
+			p.boot()
+			last, err = p.co.Resume(t.Context(), p.disk.claim, labLease, near)
+			if err != nil {
+				return err
+			}
+			p.claim = last.Claim
+			if first.Claim.Node == "" {
+				first = last
+			}
+			if last.Settle != 0 {
+				return fmt.Errorf("settling for %s", last.Settle)
+			}
+			return nil
+		})
+		if first.Settle == 0 {
+			t.Errorf("skipped at once: %+v", first)
+		}
+		p.mustBeat()
+	}
+	steady(a)
+
+	ens.Kill(ens.Leader(t))
+	failed, acked := 0, 0
+	eventually(t, 60*time.Second, func() error {
+		for _, p := range []*peer{a, b} {
+			h := p.claim.H
+			beat, err := p.beat()
+			var fenced *FencedError
+			if errors.As(err, &fenced) || beat.Lost || beat.FrozenUntil != 0 {
+				t.Fatalf("%+v, %v", beat, err)
+			}
+			if err != nil && !errors.Is(err, ErrUnreachable) {
+				t.Fatal(err)
+			}
+			if err == nil && beat.H < h {
+				t.Errorf("%d after %d", beat.H, h)
+			}
+			if err != nil {
+				failed++
+			} else {
+				acked++
+			}
+		}
+		if acked < 20 {
+			return fmt.Errorf("%d acknowledged, %d failed", acked, failed)
+		}
+		return nil
+	})
+	if a.claim.Term < 2 || b.claim.Term != 1 || s.slot(1).Nonce != b.claim.Nonce {
+		t.Errorf("%+v, %+v", a.claim, b.claim)
+	}
+	s.serving("c", s.open()) // whose ticket is of the new leader's time
+	steady(b)
+}
+
+// Scenario 10, with a running owner: wiped, restored, one slot deleted.
+func TestDataLossUnderAnOwner(t *testing.T) {
+	ens := zktest.Single(t)
+	s := newServer(t, ens.Addr(), 2)
+	owner, other := s.serving("owner", s.open()), s.serving("other", s.open())
+	kept := func(what string, wantLost bool) {
+		t.Helper()
+		was := owner.claim
+		beat := owner.beatAgain()
+		got := s.slot(0)
+		if beat.Lost != wantLost || !beat.Settled || got.Nonce != owner.claim.Nonce || got.H < was.H || owner.claim.Term <= was.Term {
+			t.Errorf("%s: %+v, slot %+v", what, beat, got)
+		}
+		cl, err := ReadCluster(t.Context(), s.admin)
+		if err != nil || cl.UUID != s.cl.UUID || !cl.Frozen(1, owner.now()+millis(labW)) || cl.Used != 1 {
+			t.Errorf("%s: %+v, %v", what, cl, err)
+		}
+		before := s.tickets()
+		_, err = s.peer("newcomer", s.admin).register(t.Context())
+		if f := wantErrAs[*FrozenError](t, err); f.Until != cl.FrozenUntil || s.tickets() != before {
+			t.Errorf("%s: %v, %d tickets", what, err, s.tickets())
+		}
+		other.beatAgain()
+		if got := s.slot(1); got.Nonce != other.claim.Nonce || got.Node != "other" {
+			t.Errorf("%s: %+v", what, got)
+		}
+		if _, _, err := Thaw(t.Context(), s.admin); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if err := s.admin.Delete(t.Context(), slotPath(0), AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	kept("slot deleted", true)
+
+	owner.mustBeat()
+	copied := ens.Snapshot(t)
+	owner.beatAgain()
+	other.beatAgain()
+	ens.Restore(t, copied)
+	kept("restored", true)
+
+	ens.Wipe(t)
+	kept("wiped", true)
+}
