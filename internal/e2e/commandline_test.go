@@ -139,23 +139,24 @@ func TestRefusedStarts(t *testing.T) {
 	for _, row := range []struct {
 		name, message string
 		args          []string
+		code          int // 2: wrong whatever the cluster is
 	}{
-		{"no cluster of this name", `no such cluster.*there is no cluster "other"; make it with .flaked cluster init.`, []string{"--cluster", "other"}},
-		{"another layout", `--layout .* was asked for, .*the cluster has`, []string{"--layout", "twitter"}},
-		{"another datacenter", `--datacenter 1 was asked for, .*the cluster has 0`, []string{"--datacenter", "1"}},
-		{"another lease", `--lease 1h0m0s was asked for, .*the cluster has 24h0m0s`, []string{"--lease", "1h"}},
-		{"another settling time", `--settle 5s was asked for, .*the cluster has 400ms`, []string{"--settle", "5s"}},
-		{"heartbeat too slow", `a heartbeat every 1s is too slow for this cluster, which settles in 400ms: at most 200ms`, []string{"--heartbeat", "1s"}},
-		{"heartbeat too fast", `a heartbeat every 1ms: at least 10ms`, []string{"--heartbeat", "1ms"}},
-		{"reserve too long", `a reserve of 20s: it takes 100ms to just below 10s`, []string{"--reserve", "20s"}},
-		{"port in use", `--listen ` + taken.Addr().String() + `: the address is taken`, []string{"--listen", taken.Addr().String()}},
-		{"admin port in use", `--admin ` + taken.Addr().String() + `: the address is taken`, []string{"--admin", taken.Addr().String()}},
-		{"socket in no directory", `unix:/nonexistent/s: .*no such file or directory`, []string{"--listen", "unix:/nonexistent/s"}},
-		{"state directory is a file", `state directory refused: ` + file + ` is not a directory`, []string{"--state-dir", file}},
-		{"state directory is a link", `state directory refused: ` + link + ` is a symbolic link`, []string{"--state-dir", link}},
-		{"state directory for all", `state directory refused: ` + open + ` is open to other users \(mode 0755\)`, []string{"--state-dir", open}},
+		{"no cluster of this name", `no such cluster .*"other".*flaked cluster init.*--bootstrap`, []string{"--cluster", "other"}, 1},
+		{"another layout", `--layout .* was asked for, .*the cluster has`, []string{"--layout", "twitter"}, 1},
+		{"another datacenter", `--datacenter 1 was asked for, .*the cluster has 0`, []string{"--datacenter", "1"}, 1},
+		{"another lease", `--lease 1h0m0s was asked for, .*the cluster has 24h0m0s`, []string{"--lease", "1h"}, 1},
+		{"another settling time", `--settle 5s was asked for, .*the cluster has 400ms`, []string{"--settle", "5s"}, 1},
+		{"heartbeat too slow", `a heartbeat every 1s is too slow .* settles in 400ms: at most 200ms`, []string{"--heartbeat", "1s"}, 1},
+		{"heartbeat too fast", `a heartbeat every 1ms: at least 10ms`, []string{"--heartbeat", "1ms"}, 2},
+		{"reserve too long", `a reserve of 20s: it takes 100ms to just below 10s`, []string{"--reserve", "20s"}, 2},
+		{"port in use", `--listen ` + taken.Addr().String() + `: the address is taken`, []string{"--listen", taken.Addr().String()}, 1},
+		{"admin port in use", `--admin ` + taken.Addr().String() + `: the address is taken`, []string{"--admin", taken.Addr().String()}, 1},
+		{"socket in no directory", `unix:/nonexistent/s: .*no such file or directory`, []string{"--listen", "unix:/nonexistent/s"}, 1},
+		{"state directory is a file", `state directory refused: ` + file + ` is not a directory`, []string{"--state-dir", file}, 1},
+		{"state directory is a link", `state directory refused: ` + link + ` is a symbolic link`, []string{"--state-dir", link}, 1},
+		{"state directory for all", `state directory refused: ` + open + ` is open to other users \(mode 0755\)`, []string{"--state-dir", open}, 1},
 	} {
-		t.Run(row.name, func(t *testing.T) { refused(t, serve(row.args...), 1, row.message) })
+		t.Run(row.name, func(t *testing.T) { refused(t, serve(row.args...), row.code, row.message) })
 	}
 	if tickets := records.tickets(); len(tickets) != 1 {
 		t.Errorf("they left tickets behind: %q", tickets)
@@ -164,6 +165,30 @@ func TestRefusedStarts(t *testing.T) {
 		t.Errorf("they changed the cluster record: %+v, was %+v", after, before)
 	}
 	n.get(1)
+}
+
+// Settings that cannot work make no cluster that somebody has to get rid of.
+func TestBootstrapWithBadSettingsMakesNoCluster(t *testing.T) {
+	t.Parallel()
+	connect := zktest.Chroot(t, zktest.Shared(t))
+	s := newSite(t, connect)
+	records := s.records()
+	for _, row := range []struct{ args, message string }{
+		{"--heartbeat 5s --settle 1s", `a heartbeat every 5s is too slow`},
+		{"--datacenter 5", `datacenter 5 does not fit into 0 bits`},
+		{"--lease 10ms", `a lease of 10ms: at least 1s`},
+		{"--settle 2h", `a settling time of 2h0m0s: 0 to 1h`},
+	} {
+		args := append([]string{"serve", "--bootstrap", "--zk", connect, "--listen", "127.0.0.1:0", "--state-dir", filepath.Join(t.TempDir(), "state")}, strings.Fields(row.args)...)
+		r := execute(t, shipped.binary(t), args...)
+		refused(t, r, r.code, row.message)
+		if r.code == 0 {
+			t.Errorf("%s: exit 0", row.args)
+		}
+		if c, ok := records.cluster(); ok {
+			t.Fatalf("%s: it made %+v", row.args, c)
+		}
+	}
 }
 
 func TestStateDirectoryThatCannotBeWritten(t *testing.T) {

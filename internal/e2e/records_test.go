@@ -48,10 +48,16 @@ func (r *records) must(err error) {
 // read parses a record into v, and tells whether there is one.
 func (r *records) read(path string, v any) (coordinator.Stat, bool) {
 	r.t.Helper()
-	if err := r.zk.Sync(r.t.Context(), "/"); err != nil && !errors.Is(err, coordinator.ErrNoNode) {
-		r.t.Fatal(err)
-	}
-	data, stat, err := r.zk.Get(r.t.Context(), path)
+	var data []byte
+	var stat coordinator.Stat
+	var err error
+	// Again where a test has just ended the server that was asked.
+	within(patience, func() bool {
+		if err = r.zk.Sync(r.t.Context(), "/"); err == nil || errors.Is(err, coordinator.ErrNoNode) {
+			data, stat, err = r.zk.Get(r.t.Context(), path)
+		}
+		return !errors.Is(err, coordinator.ErrUnreachable)
+	})
 	if errors.Is(err, coordinator.ErrNoNode) {
 		return stat, false
 	}

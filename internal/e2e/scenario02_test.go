@@ -48,6 +48,9 @@ func TestScenario02AllSlotsHeldAndRecycled(t *testing.T) {
 		t.Errorf("%d tickets after one was given back, want 7", n)
 	}
 	late.start().ready()
+	if names := records.tickets(); names[len(names)-1] != "n-0000000008" {
+		t.Errorf("the tickets are %q: those who were refused have drawn some", names)
+	}
 	if w := late.worker(); w != freed {
 		t.Errorf("the newcomer is worker %d, and %d was given back", w, freed)
 	}

@@ -34,12 +34,14 @@ func TestScenario07OwnLiveLockLingers(t *testing.T) {
 		if took > 5*time.Second {
 			t.Errorf("ready after %s: did it wait for the old session?", took)
 		}
-		var mine bool
 		n.until("the lock is of the new session", func() bool {
 			now, ok := records.read(livePath(before.worker), nil)
-			mine = ok && now.Owner != lock.Owner
-			return mine
+			return ok && now.Owner != lock.Owner
 		})
+		// The old session ends after ten seconds.
+		if took := time.Since(began); took > 7*time.Second {
+			t.Errorf("live after %s: did it wait for the old session?", took)
+		}
 		before = after
 	}
 	status, code := s.status()

@@ -66,27 +66,33 @@ func TestScenario11StateDirectoryCopied(t *testing.T) {
 }
 
 // An old copy of the state is put back into the very file: ZooKeeper knows
-// that it is old.
+// that it is old, by the term, or by the generation where the term is the same.
 func TestScenario11OldStatePutBack(t *testing.T) {
 	t.Parallel()
 	ens := zktest.Shared(t)
 	network := newLink(t, ens.Addr())
 	_, chroot, _ := cutChroot(zktest.Chroot(t, ens))
 	s := newSite(t, network.addr()+chroot)
-	for _, alone := range []bool{false, true} {
+	records := s.records()
+	for _, row := range []struct{ alone, restarted bool }{{false, true}, {true, true}, {false, false}, {true, false}} {
 		n := s.started().ready()
 		before := n.identity()
-		n.stop()
 		old, err := os.ReadFile(n.stateFile())
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.start().ready().get(1000)
-		n.stop()
+		since := records.slot(before.worker).Generation
+		if row.restarted {
+			n.stop()
+			n.start().ready()
+		}
+		n.get(1000)
+		n.until("ZooKeeper has seen a later generation", func() bool { return records.slot(before.worker).Generation > since+4 })
+		n.kill()
 		if err := os.WriteFile(n.stateFile(), old, 0o600); err != nil { // the same inode
 			t.Fatal(err)
 		}
-		if alone {
+		if row.alone {
 			network.sever()
 		}
 		n.start().ready().get(1000)
@@ -96,9 +102,10 @@ func TestScenario11OldStatePutBack(t *testing.T) {
 			return err == nil && id.uuid != before.uuid && id.state == "serving"
 		})
 		if w := n.worker(); w == before.worker {
-			t.Errorf("worker %d again", w)
+			t.Errorf("%+v: worker %d again", row, w)
 		}
 		n.get(1000)
+		n.stop()
 	}
 }
 
@@ -131,13 +138,13 @@ func TestScenario11AnotherClustersState(t *testing.T) {
 
 	// By another name; then by the same name, in another place.
 	n.flags = append(n.flags, "--cluster", "other")
-	n.start().fails(1, `the state directory belongs to cluster default, and this ZooKeeper holds other: give this cluster a --state-dir of its own`)
+	n.start().fails(1, `the state directory belongs to cluster "default", and this is "other": give this cluster a --state-dir of its own`)
 	n.flags = n.flags[:len(n.flags)-2]
 
 	elsewhere := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	elsewhere.started().ready().get(1)
 	n.connect = elsewhere.connect
-	n.start().fails(1, `the state directory belongs to cluster [0-9a-f-]{36}, and this ZooKeeper holds [0-9a-f-]{36}`)
+	n.start().fails(1, `the state directory belongs to cluster [0-9a-f-]{36}, .*give this cluster a --state-dir of its own`)
 	n.connect = s.connect
 
 	if now := n.stored(); *now.Record != *stored.Record {
