@@ -68,6 +68,12 @@ type Coordinator struct {
 	}
 	// rtt is how long the last heartbeat's write took, in milliseconds.
 	rtt int64
+	// wrote is the last acknowledged write to our slot: by which grant, and the
+	// version that it made.
+	wrote struct {
+		nonce   string
+		version int32
+	}
 	// latest is the stat of our own last write, a ticket's or a slot's.
 	latest Stat
 	// fenced is the slot lost to another whose live lock may still be ours, -1
@@ -174,6 +180,18 @@ func (c *Coordinator) grant(claim Claim, term int64) (Claim, error) {
 	claim.Generation = gen
 	c.granted[claim.PendingNonce] = true
 	return claim, nil
+}
+
+// acknowledged remembers a write to our slot.
+func (c *Coordinator) acknowledged(nonce string, version int32) {
+	c.wrote.nonce, c.wrote.version = nonce, version
+}
+
+// wentBack tells that a slot's record is from before our last acknowledged
+// write, or in its place: versions only go up, so ZooKeeper has lost data.
+func (c *Coordinator) wentBack(claim Claim, found *Slot, stat Stat) bool {
+	return found != nil && claim.Nonce == c.wrote.nonce &&
+		(stat.Version < c.wrote.version || stat.Version == c.wrote.version && !claim.carriedBy(*found))
 }
 
 // confirmed is the claim once the write that carries it is acknowledged or

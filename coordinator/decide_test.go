@@ -13,9 +13,9 @@ import (
 )
 
 func TestJudgeSlot(t *testing.T) {
-	mine := Claim{Node: "me", Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6"}
+	mine := Claim{Node: "me", Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6", H: 100}
 	held := func(node, nonce string, term int64, settled bool) *Slot {
-		return &Slot{Node: node, Nonce: nonce, Term: term, H: 1, Settled: settled}
+		return &Slot{Node: node, Nonce: nonce, Term: term, H: 200, Settled: settled}
 	}
 	for name, tc := range map[string]struct {
 		found *Slot
@@ -30,6 +30,9 @@ func TestJudgeSlot(t *testing.T) {
 		"our nonce, another node":          {held("other", "n5", 6, false), FoundFenced},
 		"higher term, unsettled":           {held("other", "x", 6, false), FoundFenced},
 		"higher term, settled":             {held("other", "x", 6, true), FoundFenced},
+		"higher term, unsettled, H below":  {&Slot{Node: "other", Nonce: "x", Term: 9, H: 99}, FoundLost},
+		"higher term, settled, H below":    {&Slot{Node: "other", Nonce: "x", Term: 9, H: 99, Settled: true}, FoundFenced},
+		"higher term, unsettled, H equal":  {&Slot{Node: "other", Nonce: "x", Term: 9, H: 100}, FoundFenced},
 		"equal term, settled":              {held("other", "x", 5, true), FoundFenced},
 		"equal term, unsettled":            {held("other", "x", 5, false), FoundLost},
 		"lower term, settled":              {held("other", "x", 4, true), FoundLost},
@@ -310,7 +313,7 @@ func TestJudgeSlotProperties(t *testing.T) {
 		switch {
 		case ours != (got == FoundOurs):
 			t.Fatalf("%s", got)
-		case !ours && found.Term > mine.Term && got != FoundFenced, !ours && found.Term < mine.Term && got != FoundLost:
+		case !ours && found.Term > mine.Term && (found.Settled || found.H >= mine.H) && got != FoundFenced, !ours && found.Term < mine.Term && got != FoundLost:
 			t.Fatalf("%s", got)
 		}
 		err := JudgeResume(&found, mine)

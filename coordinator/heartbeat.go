@@ -78,7 +78,7 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 		if err != nil {
 			return Beat{Claim: claim}, err
 		}
-		finding, why := c.judge(cl, slot, claim)
+		finding, why := c.judge(cl, slot, stat, claim)
 		if finding != FoundOurs && !synced {
 			// The server that we asked may lag behind. Nothing is decided on that.
 			synced = true
@@ -90,6 +90,9 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 		var beat Beat
 		switch {
 		case finding == FoundFenced:
+			if c.wentBack(claim, slot, stat) && claim.leased(c.Now()) {
+				_ = c.freeze(ctx, c.mine, claim.Worker) // for those who cannot come back in time
+			}
 			return Beat{}, &FencedError{claim.Worker, why}
 		case finding == FoundLost && c.Now() >= claim.H:
 			return Beat{}, &FencedError{claim.Worker, why + ", and the lease has run out"}
@@ -108,9 +111,14 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 
 // judge puts the findings on the cluster's record and ours together. Whoever
 // took our slot over fences us, also where the cluster record was lost since:
-// with a clock behind theirs we would put back a lease that has ended.
-func (c *Coordinator) judge(cl *Cluster, slot *Slot, claim Claim) (Finding, string) {
+// with a clock behind theirs we would put back a lease that has ended. But an
+// older copy of our record that somebody took and has not settled on is ours.
+func (c *Coordinator) judge(cl *Cluster, slot *Slot, stat Stat, claim Claim) (Finding, string) {
 	cluster, finding := JudgeCluster(cl, c.mine.UUID), JudgeSlot(slot, claim)
+	older := c.wentBack(claim, slot, stat)
+	if older && finding == FoundFenced && !slot.Settled {
+		finding = FoundLost
+	}
 	switch {
 	case cluster == FoundFenced:
 		return cluster, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", cl.UUID, c.mine.UUID)
@@ -122,7 +130,7 @@ func (c *Coordinator) judge(cl *Cluster, slot *Slot, claim Claim) (Finding, stri
 		return finding, "ZooKeeper has lost its record"
 	case finding == FoundLost:
 		return finding, fmt.Sprintf("ZooKeeper has an older record of it: node %s (%s) at term %d, ours was %d", slot.Node, slot.Name, slot.Term, claim.Term)
-	case slot.H < claim.H:
+	case older || slot.H < claim.H:
 		return FoundLost, "ZooKeeper has an older copy of its record"
 	}
 	return finding, ""
@@ -168,6 +176,7 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 			return beat, err
 		}
 		stat = written
+		c.acknowledged(slot.Nonce, stat.Version)
 	}
 	if lapsed {
 		beat.Wait = c.settling(ctx, cl, claim.Worker)
@@ -213,6 +222,7 @@ func (c *Coordinator) settle(ctx context.Context, cl Cluster, clStat Stat, worke
 	if err := c.Store.Multi(ctx, first, SetOp{slotPath(worker), slot.marshal(), stat.Version}); err != nil {
 		return Stat{}, err
 	}
+	c.acknowledged(slot.Nonce, stat.Version+1)
 	return c.readBack(ctx, worker)
 }
 
@@ -240,14 +250,17 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 	now := c.Now()
 	slot := c.record(claim, claim.PendingTerm, claim.PendingNonce, old, now, r.Lease)
 	slot.State, slot.Settled = r.State, claim.Settled
+	version := int32(0)
 	if found == nil {
 		_, err = c.Store.Create(ctx, slotPath(claim.Worker), slot.marshal(), Persistent)
 	} else {
+		version = stat.Version + 1
 		_, err = c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)
 	}
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
+	c.acknowledged(slot.Nonce, version)
 	written, err := c.readBack(ctx, claim.Worker)
 	if err != nil {
 		return Beat{Claim: claim}, err

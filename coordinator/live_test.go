@@ -63,7 +63,7 @@ func TestFencedLeavesNoLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 1)
 			a := l.serving("A")
-			l.put(0, Slot{Node: "b", Nonce: "b", Term: 2, H: l.now + 1000})
+			l.put(0, Slot{Node: "b", Nonce: "b", Term: 2, H: l.now + 1000, Settled: true})
 			l.forget()
 			a.hook = faulty(fault, 0, 1, touching("", lockPath(0)))
 			_, err := a.beat()

@@ -316,3 +316,67 @@ func TestThaw(t *testing.T) {
 	c.settle()
 	l.disjoint()
 }
+
+// A newcomer takes an older copy of our record, whose lease had run out, before
+// we have looked: its term is above ours then, and its bound may be.
+func TestOlderCopyTakenByANewcomer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lease   time.Duration // the newcomer's
+		settles bool
+	}{
+		"bound below ours":  {lease: time.Second},
+		"bound above ours":  {lease: time.Hour},
+		"settled, too late": {lease: time.Hour, settles: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a, cut := l.serving("A"), l.serving("B")
+			copied := l.mem.Snapshot()
+			l.serve(2 * time.Minute)
+			cut.sess.Partition()
+			l.mem.Restore(copied)
+			l.mem.ExpireOrphans()
+			l.forget()
+			n := l.node("N")
+			n.wait = tc.lease
+			n.must(n.register())
+			if n.claim.Worker != 0 || n.claim.Term <= a.claim.Term {
+				t.Fatalf("%+v", n.claim)
+			}
+			if tc.settles {
+				n.settle()
+				_, err := a.beat()
+				wantFenced(t, err)
+			} else {
+				if beat := a.mustBeat(); !beat.Lost || !beat.Settled || a.claim.Term <= n.claim.Term {
+					t.Fatalf("%+v", beat)
+				}
+				_, err := n.beat()
+				wantFenced(t, err)
+				l.disjoint()
+			}
+			if cl := l.cluster(); !cl.Frozen(1, cut.claim.H) {
+				t.Errorf("the owner that is cut off is not protected: %+v", cl)
+			}
+		})
+	}
+}
+
+// Without a newcomer the version alone tells, also when the bound has not moved.
+func TestOlderCopyByItsVersion(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.serving("A")
+	a.wait = time.Second // below what it has: the bound stays
+	copied := l.mem.Snapshot()
+	l.pass(time.Second)
+	a.mustBeat()
+	l.mem.Restore(copied)
+	l.mem.ExpireOrphans()
+	l.forget()
+	if beat := a.mustBeat(); !beat.Lost || l.cluster().FrozenUntil == 0 {
+		t.Errorf("%+v", beat)
+	}
+	if beat := a.mustBeat(); beat.Lost {
+		t.Errorf("again: %+v", beat)
+	}
+}

@@ -235,6 +235,7 @@ func (c *Coordinator) take(ctx context.Context, claim Claim, cl Cluster, clStat 
 		return Grant{}, err // outcome unknown: the stored claim tells at the next start
 	}
 	claim = claim.confirmed()
+	c.acknowledged(claim.Nonce, stat.Version+1)
 	if old.Ticket != "" && old.Ticket != claim.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}

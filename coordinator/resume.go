@@ -78,7 +78,7 @@ func (c *Coordinator) takeUp(ctx context.Context, claim Claim, cl Cluster, found
 		}
 	}
 	claim = claim.adopt(found)
-	claim.Lo = max(claim.M, found.Reached+1)
+	claim.Lo = max(claim.Lo, claim.M, found.Reached+1)
 	next, slot, _, err := c.renew(ctx, claim, found, stat, lease)
 	if err != nil {
 		return Grant{}, err
@@ -101,5 +101,6 @@ func (c *Coordinator) renew(ctx context.Context, claim Claim, found Slot, stat S
 		return claim, slot, Reading{}, err
 	}
 	c.latest = written
+	c.acknowledged(claim.PendingNonce, written.Version)
 	return claim.confirmed(), slot, Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime}, nil
 }

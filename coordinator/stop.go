@@ -13,6 +13,7 @@ import (
 func (c *Coordinator) Stop(ctx context.Context, claim Claim, m int64) error {
 	err := c.finish(ctx, claim, func(s *Slot) {
 		s.Stopped, s.StoppedM, s.State = true, m, "stopped"
+		s.H = max(s.H, claim.H)
 		s.Generation = claim.Generation
 	})
 	return errors.Join(err, c.GoDark(ctx, claim.Worker))
