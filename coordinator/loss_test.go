@@ -380,3 +380,28 @@ func TestOlderCopyByItsVersion(t *testing.T) {
 		t.Errorf("again: %+v", beat)
 	}
 }
+
+// The owners are restarted one by one as soon as an old copy is put back: what
+// the first finds as it stops must not be hidden by what it writes.
+func TestStopOnAnOlderCopyFreezes(t *testing.T) {
+	for name, finish := range map[string]func(*member) error{"stop": (*member).halt, "release": (*member).leave} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a, cut := l.serving("A"), l.serving("B")
+			copied := l.mem.Snapshot()
+			l.serve(2 * time.Minute)
+			l.mem.Restore(copied)
+			l.mem.ExpireOrphans()
+			l.forget()
+			h := a.claim.H
+			a.must(finish(a))
+			if cl := l.cluster(); !cl.Frozen(1, cut.claim.H) {
+				t.Errorf("%+v", cl)
+			}
+			if s := l.slot(0); s.Stopped && s.H < h {
+				t.Errorf("%+v, %d", s, h)
+			}
+			l.disjoint()
+		})
+	}
+}

@@ -37,10 +37,24 @@ func (c *Coordinator) Release(ctx context.Context, claim Claim, end int64) error
 // ours. A write that was not acknowledged is looked at again, until the
 // context ends.
 func (c *Coordinator) finish(ctx context.Context, claim Claim, change func(*Slot)) error {
-	for {
+	for synced := false; ; {
 		slot, stat, err := c.slot(ctx, claim.Worker)
+		older := err == nil && slot != nil && (slot.H < claim.H || c.wentBack(claim, slot, stat))
+		if older && !synced {
+			synced = true // what it says may be the server's lag only
+			if err = c.Store.Sync(ctx, "/"); err == nil {
+				continue
+			}
+		}
 		if err == nil && (slot == nil || !claim.carriedBy(*slot) || slot.Released) {
 			return nil // another's by now, or done: nothing of ours to finish
+		}
+		if err == nil && older {
+			// It would not be seen any more after our write.
+			c.Logger.Error("ZooKeeper has an older copy of this node's record; freezing registration", "worker", claim.Worker)
+			if err := c.freeze(ctx, c.mine, claim.Worker); err != nil {
+				c.Logger.Error("registration could not be frozen", "error", err)
+			}
 		}
 		if err == nil {
 			change(slot)

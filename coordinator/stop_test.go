@@ -183,3 +183,19 @@ func TestFinishGivesUpInTime(t *testing.T) {
 		}
 	})
 }
+
+// A lagging server shows an older copy. That is no loss of data.
+func TestStopThroughALaggingServer(t *testing.T) {
+	l := newLab(t, 1)
+	a := l.serving("A")
+	early := l.mem.Session()
+	early.SessionID()
+	early.Lag()
+	l.pass(time.Second)
+	a.mustBeat()
+	a.sess.mem().lagBehind(t, a.sess, early)
+	a.must(a.halt())
+	if cl := l.cluster(); cl.FrozenUntil != 0 || !l.slot(0).Stopped {
+		t.Errorf("%+v, %+v", cl, l.slot(0))
+	}
+}
