@@ -37,39 +37,42 @@ func (c *Coordinator) Release(ctx context.Context, claim Claim, end int64) error
 // ours. A write that was not acknowledged is looked at again, until the
 // context ends.
 func (c *Coordinator) finish(ctx context.Context, claim Claim, change func(*Slot)) error {
-	for synced := false; ; {
-		slot, stat, err := c.slot(ctx, claim.Worker)
-		older := err == nil && slot != nil && (slot.H < claim.H || c.wentBack(claim, slot, stat))
-		if older && !synced {
-			synced = true // what it says may be the server's lag only
-			if err = c.Store.Sync(ctx, "/"); err == nil {
-				continue
-			}
-		}
-		if err == nil && (slot == nil || !claim.carriedBy(*slot) || slot.Released) {
-			return nil // another's by now, or done: nothing of ours to finish
-		}
-		if err == nil && older {
-			// It would not be seen any more after our write.
-			c.Logger.Error("ZooKeeper has an older copy of this node's record; freezing registration", "worker", claim.Worker)
-			if err := c.freeze(ctx, c.mine, claim.Worker); err != nil {
-				c.Logger.Error("registration could not be frozen", "error", err)
-			}
-		}
-		if err == nil {
-			change(slot)
-			_, err = c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)
-		}
+	for {
+		err := c.tryFinish(ctx, claim, change)
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return err
-		case errors.Is(err, ErrBadVersion):
+		case errors.Is(err, ErrBadVersion), errors.Is(err, ErrNoNode):
 		case errors.Is(err, ErrUnreachable):
 			c.pause(ctx)
 		default:
 			return err
 		}
 	}
+}
+
+func (c *Coordinator) tryFinish(ctx context.Context, claim Claim, change func(*Slot)) error {
+	// What a lagging server says is neither the loss of data nor somebody else.
+	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, ErrNoNode) {
+		return err
+	}
+	slot, stat, err := c.slot(ctx, claim.Worker)
+	if err != nil {
+		return err
+	}
+	if slot == nil || !claim.carriedBy(*slot) || slot.Released {
+		return nil // another's by now, or done: nothing of ours to finish
+	}
+	if slot.H < claim.H || c.wentBack(claim, slot, stat) {
+		// It would not be seen any more after our write.
+		c.Logger.Error("ZooKeeper has an older copy of this node's record; freezing registration", "worker", claim.Worker)
+		if err := c.freeze(ctx, c.mine, claim.Worker); err != nil {
+			c.Logger.Error("registration could not be frozen", "error", err)
+		}
+	}
+	change(slot)
+	_, err = c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)
+	return err
 }
 
 // pause keeps those who try again from doing nothing else where a store fails
