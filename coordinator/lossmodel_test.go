@@ -75,7 +75,7 @@ func (d *lossModel) turn(m *member) {
 }
 
 // before is asked before every call of a node.
-func (d *lossModel) before() Fault {
+func (d *lossModel) before(m *member) Fault {
 	for d.depth < 3 && d.rng.Float64() < d.races {
 		switch m := pick(d.rng, d.nodes...); d.rng.IntN(5) {
 		case 0:
@@ -85,6 +85,9 @@ func (d *lossModel) before() Fault {
 		default:
 			d.alone(m, func() { d.turn(m) })
 		}
+	}
+	if m != d.witness && d.rng.Float64() < d.faults {
+		return pick(d.rng, FailBefore, FailAfter)
 	}
 	return NoFault
 }
@@ -198,14 +201,14 @@ func TestModelLoss(t *testing.T) {
 	issued := 0
 	runModel(t, 2000, func(t testing.TB, seed uint64) {
 		d := &lossModel{model: newModel(t, seed)}
-		d.races = 0.02
+		d.races, d.faults = 0.02, 0.01
 		d.leases = []time.Duration{20 * time.Second, 40 * time.Second}
 		d.cl.LeaseMs = millis(40 * time.Second)
 		d.remove(clusterPath)
 		d.init(d.cl)
 		for _, m := range d.nodes {
 			m.disk.cl, m.wait = d.cl, d.leases[0]
-			m.hook = func(Call) Fault { return d.before() }
+			m.hook = func(Call) Fault { return d.before(m) }
 		}
 		for _, m := range d.nodes {
 			m.skew = d.rng.Int64N(4000) - 2000
