@@ -54,7 +54,8 @@ func (e *FencedError) Error() string {
 // What is found decides: our record is written again; a higher term fences;
 // a record that ZooKeeper lost is put back for as long as our bound is ahead.
 //
-// Errors are *FencedError, after which the claim is void, and those of the
+// Errors are *FencedError, after which the claim is void (somebody has taken
+// the slot, or a freeze keeps a holder from settling that never has), and those of the
 // store, after which nothing is known to have changed: the claim stays, with
 // the grant that may have been made pending in it.
 func (c *Coordinator) Heartbeat(ctx context.Context, claim Claim, r Report) (Beat, error) {
@@ -156,6 +157,11 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		return beat, nil
 	}
 	now := c.Now()
+	if !claim.Settled && cl.Frozen(claim.Worker, now) {
+		// Kept for an owner that may come back. Waiting for a lease to end, a
+		// day perhaps, serves nobody: another slot may be free.
+		return beat, &FencedError{claim.Worker, "ZooKeeper lost data and keeps the worker for the owner that it may have had"}
+	}
 	slot := c.record(claim, claim.Term, claim.Nonce, found, now, r.Lease)
 	lapsed := now >= found.H
 	if lapsed {

@@ -107,3 +107,17 @@ func TestGrantStandsWhenTheEvidenceCannotBeRead(t *testing.T) {
 	}
 	a.settle()
 }
+
+// A tenure that waited for its floor when it was killed had reserved nothing
+// beyond it: the floor is what the next one begins from.
+func TestResumeKeepsTheFloor(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.serving("A")
+	a.crash()
+	floor := l.now + 9000
+	a.disk.claim.Lo = floor
+	a.must(a.start())
+	if a.claim.Lo < floor {
+		t.Errorf("floor %d, was %d", a.claim.Lo, floor)
+	}
+}

@@ -93,6 +93,7 @@ func (n *Node) begin() (attempt, error) {
 	}
 	if loaded.Damaged {
 		n.startSlack = localcache.MSlack // by which its bound is raised
+		rec.Generation++                 // the block that is lost may have been the newer one
 	}
 	if err := n.adopt(rec); err != nil {
 		return attempt{}, err
@@ -117,7 +118,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		looking = min(looking, joinTime)
 	}
 	joinCtx, cancel := context.WithTimeout(ctx, looking)
-	lost, err := n.joinCluster(joinCtx, *a)
+	lost, err := n.joinCluster(joinCtx, a)
 	cancel()
 	if a.cached && (lost || errors.Is(err, coordinator.ErrUnreachable)) && n.now() < a.claim.H {
 		return n.startFromCache(lost)
@@ -143,6 +144,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		n.log.Warn("registering as a new node", "reason", notOurs.Reason, "worker", notOurs.Worker)
 		a.usable = false
 		if a.claim.Nonce != "" {
+			n.forget()
 			*a = n.newcomer() // it had been granted: that identity is over
 			n.mu.Lock()
 			n.served, n.rotations = 0, nil
@@ -155,7 +157,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 // joinCluster reads the cluster record, or makes it if that was asked for, and
 // checks it against what this node wants and belongs to. lost tells that the
 // cluster this node belongs to has vanished from ZooKeeper.
-func (n *Node) joinCluster(ctx context.Context, a attempt) (lost bool, err error) {
+func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
 	n.mu.Lock()
 	mine := n.cluster
 	n.mu.Unlock()
@@ -164,9 +166,11 @@ func (n *Node) joinCluster(ctx context.Context, a attempt) (lost bool, err error
 	switch {
 	case missing && !n.cfg.Bootstrap:
 		return false, fmt.Errorf("%w by the name %q", err, n.cfg.Cluster)
-	case missing && a.cached:
+	case missing && a.cached && n.now() < a.claim.H:
 		return true, nil
 	case missing:
+		// Whatever the local record names is gone, and its lease has ended.
+		*a = n.newcomer()
 		want, err := n.cfg.Settings.Record(n.cfg.Identity(), n.cfg.Heartbeat)
 		if err == nil {
 			err = n.checkHeartbeat(want)
@@ -206,6 +210,9 @@ func (n *Node) joinAs(cl coordinator.Cluster) error {
 	if err != nil {
 		return err
 	}
+	if layout.Unit > n.cfg.Reserve/3 {
+		return fmt.Errorf("node: with a tick of %s the bound on the disk has to be kept further ahead: --reserve %s or more", layout.Unit, 3*layout.Unit)
+	}
 	if time.Until(layout.Expires()) < 5*365*24*time.Hour {
 		n.log.Warn("the layout's time field runs out within five years", "at", layout.Expires())
 	}
@@ -218,6 +225,9 @@ func (n *Node) joinAs(cl coordinator.Cluster) error {
 func (n *Node) checkHeartbeat(cl coordinator.Cluster) error {
 	if settle := ms(cl.SettleMs); 2*n.cfg.Heartbeat > settle && settle > 0 {
 		return fmt.Errorf("node: a heartbeat every %s is too slow for a cluster that settles in %s: at most %s", n.cfg.Heartbeat, settle, settle/2)
+	}
+	if lease := ms(cl.LeaseMs); lease < 2*n.cfg.Heartbeat {
+		return fmt.Errorf("node: a heartbeat every %s is too slow for a lease of %s: at most %s", n.cfg.Heartbeat, lease, lease/2)
 	}
 	return nil
 }

@@ -48,10 +48,11 @@ func (n *Node) explain(t *tenure, err error) error {
 	return &lineproto.Error{Code: lineproto.NOTREADY, Text: "stopping"}
 }
 
-// behindOnce has the keeper look at once at a rollback that a fresh slot may
-// end sooner than the clock does.
+// behindOnce has the keeper look at a rollback that a fresh slot may end sooner
+// than the clock does; once a second, however many ask.
 func (n *Node) behindOnce(by time.Duration) {
-	if by > timeguard.RotateBehind {
+	now := n.mono()
+	if last := n.kicked.Load(); by > timeguard.RotateBehind && now-last > int64(time.Second) && n.kicked.CompareAndSwap(last, now) {
 		wake(n.kick)
 	}
 }

@@ -3,10 +3,12 @@ package node
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // keep gets a slot and keeps it: it reports to ZooKeeper every heartbeat, when
@@ -20,11 +22,18 @@ func (n *Node) keep(ctx context.Context) error {
 	if err := n.acquire(ctx, a, n.cfg.StartTimeout); err != nil {
 		return err
 	}
-	for {
+	for fencedAt := int64(math.MinInt64 / 2); ; {
 		err := n.step(ctx)
 		var fenced *coordinator.FencedError
 		if errors.As(err, &fenced) {
 			n.fenced(fenced)
+			again := time.Duration(n.mono()-fencedAt) < fencesApart
+			if fencedAt = n.mono(); again {
+				// Whatever is wrong here must not use up slot after slot.
+				if err := n.pause(ctx, fencesApart); err != nil {
+					return err
+				}
+			}
 			if err := n.acquire(ctx, n.newcomer(), 0); err != nil {
 				return err
 			}
@@ -39,6 +48,9 @@ func (n *Node) keep(ctx context.Context) error {
 	}
 }
 
+// fencesApart is how often a node may lose its slot and take another.
+const fencesApart = 30 * time.Second
+
 // step is one round: publish what may issue, report, look at the clock.
 func (n *Node) step(ctx context.Context) error {
 	n.publish()
@@ -46,6 +58,7 @@ func (n *Node) step(ctx context.Context) error {
 		return err
 	}
 	n.publish()
+	n.releaseOwed(ctx)
 	return n.rotateIfBehind(ctx)
 }
 
@@ -108,8 +121,8 @@ func (n *Node) publish() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
-	case n.held != t || n.phase == Stopping || n.serving.Load() == t:
-		// Dropped meanwhile, or the other loop was faster.
+	case n.held != t || n.phase == Stopping || n.serving.Load() == t || n.clockWrong || n.now() >= n.claim.H:
+		// Dropped or found wrong meanwhile, or the other loop was faster.
 	case n.diskErr != nil && t.gen.Limit() <= n.layout.CeilTick(t.lo):
 		n.refuseLocked(Refusing, lineproto.NOTREADY, "refusing reason=no-durable-bound")
 	default:
@@ -176,12 +189,24 @@ func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
 		n.log.Info("ZooKeeper knows of the restart", "worker", beat.Claim.Worker, "term", beat.Claim.Term)
 	}
 	if beat.Wait > 0 || r.RestartedFrom != 0 {
-		n.settleAt = n.mono() + int64(beat.Wait)
+		n.settleAt, n.lastSettle = n.mono()+int64(beat.Wait), beat.Wait
+	}
+	// The lease had run out, and others may have had the slot since: what goes
+	// on is a new tenure, from a new floor on.
+	old := n.held
+	if old != nil && beat.Claim.Lo > old.lo {
+		n.refuseLocked(Settling, lineproto.NOTREADY, "settling reason=the-lease-had-run-out")
+		old.gen.Close()
+	} else {
+		old = nil
 	}
 	first := beat.Settled && !n.settled
 	n.settled = beat.Settled
 	n.cluster.Used = max(n.cluster.Used, used)
 	n.mu.Unlock()
+	if old != nil {
+		beat.Claim.Lo = max(beat.Claim.Lo, n.layout.Start(old.gen.End()))
+	}
 	if beat.Settled {
 		beat.Claim.Settled, beat.Claim.H = true, max(beat.Claim.H, beat.H)
 	}
@@ -194,15 +219,10 @@ func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
 		}
 	}
 	n.setClaim(beat.Claim)
-	if held := n.held; held != nil && beat.Claim.Lo > held.lo {
-		// The lease had run out, and others may have had the slot since: a new
-		// tenure, from the new floor on.
-		n.refuse(Settling, lineproto.NOTREADY, "settling reason=the-lease-had-run-out")
-		held.gen.Close()
-		beat.Claim.Lo = max(beat.Claim.Lo, n.layout.Start(held.gen.End()))
-		return n.hold(beat.Claim)
+	if old == nil {
+		return nil
 	}
-	return nil
+	return n.hold(beat.Claim)
 }
 
 // setClaim takes over a claim in memory; the next extension stores it.
@@ -238,15 +258,28 @@ func (n *Node) noteStore(err error) {
 	n.storeErr = err
 }
 
-// fenced drops the tenure: somebody else has the slot.
+// fenced drops the tenure: somebody else has the slot. The local record forgets
+// it too, so that a restart without ZooKeeper does not take it up again.
 func (n *Node) fenced(err *coordinator.FencedError) {
 	n.log.Error("fenced: issuing nothing more for this worker, registering as a new node", "worker", err.Worker, "reason", err.Reason)
 	n.refuse(Starting, lineproto.FENCED, "this node lost its worker and is registering as a new one")
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	if n.held != nil {
 		n.held.gen.Close()
 		n.held = nil
 	}
 	n.served, n.rotations = 0, nil
+	n.clockWrong, n.rounds = false, timeguard.Rounds{} // the next registration asks anew
+	n.mu.Unlock()
+	n.forget()
+}
+
+// forget makes the local record invalid. A node that cannot write it goes on:
+// it would come to the same end at the next start that reaches ZooKeeper.
+func (n *Node) forget() {
+	n.saveMu.Lock()
+	defer n.saveMu.Unlock()
+	if err := n.cfg.Cache.Invalidate(); err != nil {
+		n.log.Error("the state directory still names a worker that was lost", "error", err)
+	}
 }

@@ -28,6 +28,8 @@ type Node struct {
 	serving atomic.Pointer[tenure]
 	refusal atomic.Pointer[lineproto.Error]
 
+	kicked atomic.Int64 // when a GET last woke the keeper, monotonic ns
+
 	// startSlack is added to how long a start waits for its clock.
 	startSlack time.Duration
 
@@ -64,6 +66,7 @@ type state struct {
 	// restartedFrom is the generation that the node began from without
 	// ZooKeeper, until its restart is known there.
 	restartedFrom uint64
+	owed          []debt
 	clockWrong    bool // by most voters, for some rounds
 
 	diskErr  error // why the reserved bound is not being extended
@@ -72,6 +75,7 @@ type state struct {
 	beatH    int64 // the lease bound it was acknowledged with
 	offset   timeguard.Offset
 	verdict  timeguard.Verdict
+	warnedAt int64 // when clocks that differ were last logged, monotonic ns
 	frozen   int64 // until when registration is frozen, Unix ms
 }
 

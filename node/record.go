@@ -1,6 +1,8 @@
 package node
 
 import (
+	"slices"
+
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
@@ -36,6 +38,7 @@ func (n *Node) record(c coordinator.Claim) localcache.Record {
 	if c.Node != n.claim.Node || c.Worker != n.claim.Worker {
 		m = c.M
 	}
+	m = max(m, c.Lo) // a restart begins at M: never below the floor of a claim
 	return localcache.Record{
 		ClusterName: n.cfg.Cluster, ClusterUUID: n.cluster.UUID,
 		EpochMs: n.layout.Epoch, Layout: n.cluster.Layout, DatacenterID: int(n.cluster.Datacenter),
@@ -43,7 +46,7 @@ func (n *Node) record(c coordinator.Claim) localcache.Record {
 		Node: c.Node, Ticket: c.Ticket, Worker: c.Worker,
 		Term: c.Term, Nonce: c.Nonce, PendingTerm: c.PendingTerm, PendingNonce: c.PendingNonce,
 		Settled: c.Settled, Lo: c.Lo, M: m, H: c.H,
-		ServedMs: n.served.Milliseconds(), Rotations: n.rotations,
+		ServedMs: n.served.Milliseconds(), Rotations: slices.Clone(n.rotations),
 	}
 }
 
@@ -75,6 +78,9 @@ func (n *Node) adopt(rec localcache.Record) error {
 func (n *Node) join(cl coordinator.Cluster, layout worker.Layout) {
 	n.coord.Join(cl)
 	n.mu.Lock()
+	if cl.UUID == n.cluster.UUID {
+		cl.Used = max(cl.Used, n.cluster.Used)
+	}
 	n.cluster, n.layout = cl, layout
 	n.mu.Unlock()
 }

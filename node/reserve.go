@@ -75,8 +75,8 @@ func (n *Node) extend(elapsed time.Duration) {
 	n.generation = gen
 	n.m = rec.M
 	n.applyBounds()
-	if t := n.held; t != nil && n.behind(t) > timeguard.RotateBehind {
-		wake(n.kick)
+	if t := n.held; t != nil {
+		n.behindOnce(n.behind(t))
 	}
 }
 

@@ -37,39 +37,73 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 		return nil
 	}
 	n.log.Warn("the clock went back and ZooKeeper and peers agree with it: taking a fresh worker", "behind", behind.String(), "worker", claim.Worker)
-	callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
+	callCtx, cancel := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
 	defer cancel()
 	// The same identity and ticket: only the slot is another.
 	grant, err := n.coord.Register(callCtx, coordinator.Claim{Node: claim.Node, Ticket: claim.Ticket}, n.lease(), n.checkClock)
 	if err != nil {
 		n.log.Warn("no fresh worker could be had: waiting for the clock to catch up", "error", err)
-		// The local record may name the other slot by now: it is to be ours again.
-		return n.keepOld(claim)
+		n.keepOld(claim)
+		return nil
 	}
 	n.refuse(Settling, lineproto.NOTREADY, "settling reason=took-a-fresh-worker-after-the-clock-went-back")
 	old.gen.Close()
 	end := layout.Start(old.gen.End())
+	claim.Ticket = "" // the new slot's as well
+	n.mu.Lock()
+	n.owed = append(n.owed, debt{claim, max(old.lo, end)})
+	n.mu.Unlock()
 	if err := n.granted(grant, "took a fresh worker"); err != nil {
 		return err
 	}
-	claim.Ticket = "" // the new slot's as well
-	if err := n.coord.Release(callCtx, claim, max(old.lo, end)); err != nil {
-		n.log.Warn("the old worker could not be given back: it frees when its lease ends", "worker", claim.Worker, "error", err)
-	}
+	n.releaseOwed(ctx)
 	wake(n.kick)
 	return ctx.Err()
 }
 
 // keepOld makes the local record say again what it said before an attempt at
-// another slot, with the bound that our generator has.
-func (n *Node) keepOld(claim coordinator.Claim) error {
+// another slot, with the bound that our generator has. Where it cannot be
+// written, the next extension puts it right.
+func (n *Node) keepOld(claim coordinator.Claim) {
 	n.mu.Lock()
-	if n.claim.Worker == claim.Worker && n.claim.Node == claim.Node {
-		n.mu.Unlock()
-		return nil
+	n.rotations = n.rotations[:max(0, len(n.rotations)-1)] // no slot was had
+	changed := n.claim.Worker != claim.Worker || n.claim.Node != claim.Node
+	if changed {
+		claim.M = max(claim.M, n.layout.Start(n.held.gen.Limit()))
+		n.claim, n.m = claim, claim.M
 	}
-	claim.M = max(claim.M, n.layout.Start(n.held.gen.Limit()))
 	n.mu.Unlock()
-	_, err := ledger{n}.Save(claim)
-	return err
+	if !changed {
+		return
+	}
+	if _, err := (ledger{n}).Save(claim); err != nil {
+		n.log.Warn("the local record names a worker that was not had, until it can be written", "error", err)
+	}
+}
+
+// debt is a slot that is to be given back, at the end of what was issued for it.
+type debt struct {
+	claim coordinator.Claim
+	end   int64
+}
+
+// releaseOwed gives back slots that were left after a rollback. One that cannot
+// be is tried again at the next heartbeat.
+func (n *Node) releaseOwed(ctx context.Context) {
+	n.mu.Lock()
+	owed := n.owed
+	n.owed = nil
+	n.mu.Unlock()
+	for _, d := range owed {
+		callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
+		err := n.coord.Release(callCtx, d.claim, d.end)
+		cancel()
+		if err == nil {
+			n.log.Info("gave the old worker back", "worker", d.claim.Worker)
+			continue
+		}
+		n.mu.Lock()
+		n.owed = append(n.owed, d)
+		n.mu.Unlock()
+	}
 }

@@ -35,15 +35,26 @@ func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) 
 	return nil
 }
 
+// warnEvery is how often it is logged that clocks differ: each round asks other
+// peers, and one clock that is off is in some of them.
+const warnEvery = time.Minute
+
+// leapOnce logs a leap that is not followed as often.
+func (n *Node) leapOnce(ahead time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if now := n.mono(); n.warnedAt == 0 || now-n.warnedAt > int64(warnEvery) {
+		n.warnedAt = now
+		n.log.Warn("the wall clock has leapt ahead and nobody confirms it: going on by the monotonic clock", "ahead", ahead.String())
+	}
+}
+
 func (n *Node) noteVerdict(offset timeguard.Offset, v timeguard.Verdict) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	was, is := n.verdict.Worst.Beyond(timeguard.WarnSkew), v.Worst.Beyond(timeguard.WarnSkew)
-	if is && !was {
+	if now := n.mono(); v.Worst.Beyond(timeguard.WarnSkew) && (n.warnedAt == 0 || now-n.warnedAt > int64(warnEvery)) {
+		n.warnedAt = now
 		n.log.Warn("clocks differ", "ahead_of_zookeeper", offset.Ahead.String(), "error", offset.Error.String(), "worst", v.Worst.Ahead.String(), "voters", v.Voters, "against", v.Against)
-	}
-	if was && !is {
-		n.log.Info("clocks agree again", "ahead_of_zookeeper", offset.Ahead.String())
 	}
 	n.offset, n.verdict = offset, v
 }
@@ -67,7 +78,7 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 			n.clock.Confirm(ahead)
 			return nil // measured before the leap: the next round counts
 		}
-		n.log.Warn("the wall clock has leapt ahead and nobody confirms it: going on by the monotonic clock", "ahead", ahead.String())
+		n.leapOnce(ahead)
 	}
 	verdict := timeguard.Judge(offset, voters, timeguard.SkewTolerance)
 	n.noteVerdict(offset, verdict)

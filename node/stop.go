@@ -18,6 +18,12 @@ func (n *Node) stop(ctx context.Context) {
 	if t == nil {
 		return
 	}
+	if t.node != claim.Node || t.worker != claim.Worker {
+		// An attempt at another slot broke off: the record is of that one, and
+		// says all there is to say about it.
+		n.log.Warn("stopped in the midst of a change of workers: the old one frees when its lease ends", "worker", t.worker)
+		return
+	}
 	// Nothing was issued at or after end, and nothing will be. It is never
 	// below the floor, so never below what a predecessor reserved.
 	end := n.layout.Start(t.gen.End())

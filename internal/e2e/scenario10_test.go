@@ -325,7 +325,6 @@ func TestScenario10NoClusterUnasked(t *testing.T) {
 // An owner that comes back while a newcomer settles freezes the slots that
 // could be an owner's, and not the newcomer's, which was given out since.
 func TestScenario10LateOwnerLeavesNewcomersAlone(t *testing.T) {
-	t.Skip("known: the late owner has read of the newcomer's slot in /cluster, freezes up to it, and the newcomer settles for W")
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--settle", "3s")
 	nodes := s.startedTogether(2)
 	records := s.records()

@@ -1,0 +1,101 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/localcache"
+)
+
+// takeOver writes a slot as another holder's.
+func (r *rig) takeOver(path string) {
+	r.t.Helper()
+	other, err := json.Marshal(coordinator.Slot{Node: "other", Term: 9, Nonce: "o", Settled: true, H: time.Now().Add(time.Hour).UnixMilli()})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := r.mem.Session().Set(context.Background(), path, other, coordinator.AnyVersion); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// status is what a start on the rig's disk would find.
+func (r *rig) status() localcache.Status {
+	r.t.Helper()
+	cache, err := localcache.New(r.disk.Clone(), localcache.Fingerprint{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return cache.Load().Status
+}
+
+// A node that was fenced and dies before it has another slot does not take the
+// lost one up again from its cache.
+func TestAFenceOutlivesARestart(t *testing.T) {
+	r := newRig(t)
+	n := r.start().untilReady()
+	n.until("settled", n.isSettled)
+	n.session.SetFault(func(c coordinator.Call) coordinator.Fault {
+		if c.Op == "sync" && c.Path == "/cluster" { // which registering begins with
+			return coordinator.FailBefore
+		}
+		return coordinator.NoFault
+	})
+	r.takeOver("/workers/0000")
+	n.until("fenced", func() bool { return strings.Contains(n.Worker(), "worker=none") })
+	n.until("the local record to forget it", func() bool { return r.status() == localcache.StatusReleased })
+	n.cancel()
+	<-n.done
+	n.done <- nil
+	if s := r.status(); s != localcache.StatusReleased {
+		t.Errorf("the next start finds %s", s)
+	}
+}
+
+// The verdict on a clock ends with the tenure that it was about: it must not
+// make the next registration write leases of no length.
+func TestFencedWithAClockThatWasWrong(t *testing.T) {
+	r := newRig(t)
+	first := r.start().untilReady()
+	first.until("settled", first.isSettled)
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.step(10 * time.Second)
+	n := r.start(func(c *Config) { c.Store.(*coordinator.MemSession).Partition() }).untilReady()
+	n.session.Heal()
+	n.until("the clock to count as wrong", func() bool { return strings.Contains(n.Worker(), "state=refusing") })
+	n.session.Partition()
+	r.takeOver("/workers/0000")
+	r.clock.step(-10 * time.Second)
+	n.session.Heal()
+	n.until("another worker", func() bool { return strings.Contains(n.Worker(), "worker=1 ") })
+	n.untilReady()
+}
+
+// A stop in the midst of a change of workers says nothing of either.
+func TestStopBetweenTwoWorkers(t *testing.T) {
+	r := newRig(t)
+	n := r.start().untilReady()
+	n.cancel()
+	<-n.done
+	n.done <- nil
+	n.mu.Lock()
+	other := coordinator.Claim{Node: n.claim.Node, Worker: 7, Term: 3, PendingTerm: 4, PendingNonce: "p", Lo: n.now() + 9000}
+	n.mu.Unlock()
+	if _, err := (ledger{n.Node}).Save(other); err != nil {
+		t.Fatal(err)
+	}
+	n.Node.stop(context.Background())
+	cache, err := localcache.New(r.disk.Clone(), localcache.Fingerprint{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec := cache.Load().Record; rec.Worker != 7 || rec.Stopped || rec.M < other.Lo {
+		t.Errorf("%+v", rec)
+	}
+}
