@@ -405,3 +405,26 @@ func TestStopOnAnOlderCopyFreezes(t *testing.T) {
 		})
 	}
 }
+
+// The same, where the other history has as many writes as ours had.
+func TestOlderCopyOfTheSameVersion(t *testing.T) {
+	l := newLab(t, 1)
+	empty := l.mem.Snapshot()
+	a := l.serving("A")
+	_, ours, _ := l.admin.Get(t.Context(), slotPath(0))
+	l.mem.Restore(empty)
+	l.mem.ExpireOrphans()
+	l.forget()
+	n := l.node("N")
+	n.wait = time.Hour
+	n.must(n.register())
+	n.crash()
+	n.must(n.resume())
+	if _, stat, _ := l.admin.Get(t.Context(), slotPath(0)); stat.Version != ours.Version || n.claim.Term <= a.claim.Term {
+		t.Fatalf("version %d, ours was %d; %+v", stat.Version, ours.Version, n.claim)
+	}
+	if beat := a.mustBeat(); !beat.Lost {
+		t.Errorf("%+v", beat)
+	}
+	l.disjoint()
+}

@@ -524,3 +524,25 @@ func TestThousandAtOnce(t *testing.T) {
 		t.Error("that is a storm")
 	}
 }
+
+// What a claim had on another slot does not come along to the new one.
+func TestRegisterBeginsAnew(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.node("A")
+	a.claim = Claim{
+		Node: "a", Worker: 3, Term: 9, Nonce: "old", PendingTerm: 10, PendingNonce: "older", Settled: true,
+		Lo: 1, H: l.now + millis(labW), M: 2, Generation: 7,
+	}
+	a.must(a.register())
+	c := a.claim
+	if c.Node != "a" || c.Worker != 0 || c.Term != 1 || c.Nonce != "A/1" || c.PendingNonce != "" || c.Settled || c.Lo != l.now || c.H != 0 || c.M != l.now || c.Generation != 1 {
+		t.Errorf("%+v", c)
+	}
+	for i, want := range []string{"A/2", "A/3"} { // a fresh number for each start
+		a.crash()
+		a.must(a.resume())
+		if a.claim.Nonce != want || a.claim.Term != int64(2+i) {
+			t.Errorf("%+v, want nonce %s", a.claim, want)
+		}
+	}
+}
