@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 )
 
@@ -59,9 +60,16 @@ func (c *Coordinator) unlock(ctx context.Context) error {
 // GoDark deletes the live lock if it is of the present session: the slot may
 // be taken once its bound has passed.
 func (c *Coordinator) GoDark(ctx context.Context, worker int) error {
+	return c.goDark(ctx, worker, "")
+}
+
+// goDark deletes the live lock of the present session, or of a session before
+// of the node named: one that was killed leaves its lock behind for a while.
+func (c *Coordinator) goDark(ctx context.Context, worker int, node string) error {
 	path := lockPath(worker)
-	_, stat, err := c.Store.Get(ctx, path)
-	if err == nil && stat.Owner == c.Store.SessionID() {
+	data, stat, err := c.Store.Get(ctx, path)
+	var lock ticket
+	if err == nil && (stat.Owner == c.Store.SessionID() || node != "" && json.Unmarshal(data, &lock) == nil && lock.Node == node) {
 		err = c.Store.Delete(ctx, path, stat.Version)
 	}
 	if errors.Is(err, ErrNoNode) {

@@ -180,3 +180,24 @@ func TestPeersOfMany(t *testing.T) {
 		t.Errorf("%d, %v", len(got), err)
 	}
 }
+
+// A node that was killed, started again and stopped before its first heartbeat
+// finds the lock of its session before in its way, and takes it along.
+func TestStopTakesTheLockOfAKilledSessionAlong(t *testing.T) {
+	for name, end := range map[string]func(*member) error{"stop": (*member).halt, "release": (*member).leave} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 4)
+			a := l.serving("A")
+			a.crash()
+			a.boot()
+			a.must(a.resume())
+			if len(l.children(livePath)) != 1 {
+				t.Fatalf("%q", l.children(livePath))
+			}
+			a.must(end(a))
+			if locks := l.children(livePath); len(locks) != 0 {
+				t.Errorf("left behind: %q", locks)
+			}
+		})
+	}
+}

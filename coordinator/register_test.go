@@ -546,3 +546,30 @@ func TestRegisterBeginsAnew(t *testing.T) {
 		}
 	}
 }
+
+// /cluster was made anew over slots that are there: they stay what they are.
+func TestGrowsOverRecordsThatAreThere(t *testing.T) {
+	l := newLab(t, 12)
+	a := l.serving("A")
+	b := l.serving("B")
+	b.must(b.leave())
+	l.remove(slotPath(2))
+	was := l.slot(0)
+	l.remove(clusterPath)
+	l.cl.UUID = "anew"
+	l.init(l.cl)
+	taken := map[int]bool{0: true}
+	for range 4 {
+		m := l.serving("N")
+		if taken[m.claim.Worker] {
+			t.Errorf("worker %d twice", m.claim.Worker)
+		}
+		taken[m.claim.Worker] = true
+	}
+	if s := l.slot(0); s != was || !taken[1] || !taken[2] {
+		t.Errorf("slot 0 %+v, taken %v", s, taken)
+	}
+	_, err := a.beat() // the others have settled
+	wantFenced(t, err)
+	l.disjoint()
+}

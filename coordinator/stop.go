@@ -16,7 +16,7 @@ func (c *Coordinator) Stop(ctx context.Context, claim Claim, m int64) error {
 		s.H = max(s.H, claim.H)
 		s.Generation = claim.Generation
 	})
-	return errors.Join(err, c.GoDark(ctx, claim.Worker))
+	return errors.Join(err, c.goDark(ctx, claim.Worker, claim.Node))
 }
 
 // Release gives a slot back: anybody may take it, from end on, at once. The
@@ -30,7 +30,7 @@ func (c *Coordinator) Release(ctx context.Context, claim Claim, end int64) error
 	if err == nil {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
 	}
-	return errors.Join(err, c.GoDark(ctx, claim.Worker))
+	return errors.Join(err, c.goDark(ctx, claim.Worker, claim.Node))
 }
 
 // finish changes our slot's record by versioned write for as long as it is
