@@ -41,7 +41,11 @@ func (n *Node) explain(t *tenure, err error) error {
 		if n.now() >= n.claim.H {
 			return &lineproto.Error{Code: lineproto.FENCED, Text: "the lease has run out and ZooKeeper could not be reached to extend it"}
 		}
-		return &lineproto.Error{Code: lineproto.NOTREADY, Text: "no durable bound: the state directory cannot be written reason=no-durable-bound"}
+		why := "the process stood still, and the bound on the disk is being renewed"
+		if n.diskErr != nil {
+			why = "the state directory cannot be written"
+		}
+		return &lineproto.Error{Code: lineproto.NOTREADY, Text: "no durable bound: " + why + " reason=no-durable-bound"}
 	case errors.Is(err, worker.ErrClosed):
 		return n.refusal.Load() // dropped since we looked
 	}
