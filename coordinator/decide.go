@@ -53,17 +53,13 @@ func (f Finding) String() string { return [...]string{"ours", "fenced", "lost"}[
 //
 // A higher term fences, and so does another's settled record of equal term. A
 // lower term can only be an older copy; another's unsettled record is somebody
-// who did not know of us, and has still to settle. That is so at a higher term
-// too where the bound is below ours: who takes a slot over never lowers it, so
-// what was taken is an older copy of our record.
+// who did not know of us, and has still to settle.
 func JudgeSlot(found *Slot, mine Claim) Finding {
 	switch {
 	case found == nil:
 		return FoundLost
 	case mine.carriedBy(*found):
 		return FoundOurs
-	case found.Term > mine.Term && !found.Settled && found.H < mine.H:
-		return FoundLost
 	case found.Term > mine.Term:
 		return FoundFenced
 	case found.Term == mine.Term && found.Settled:

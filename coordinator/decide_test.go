@@ -30,7 +30,7 @@ func TestJudgeSlot(t *testing.T) {
 		"our nonce, another node":          {held("other", "n5", 6, false), FoundFenced},
 		"higher term, unsettled":           {held("other", "x", 6, false), FoundFenced},
 		"higher term, settled":             {held("other", "x", 6, true), FoundFenced},
-		"higher term, unsettled, H below":  {&Slot{Node: "other", Nonce: "x", Term: 9, H: 99}, FoundLost},
+		"higher term, unsettled, H below":  {&Slot{Node: "other", Nonce: "x", Term: 9, H: 99}, FoundFenced},
 		"higher term, settled, H below":    {&Slot{Node: "other", Nonce: "x", Term: 9, H: 99, Settled: true}, FoundFenced},
 		"higher term, unsettled, H equal":  {&Slot{Node: "other", Nonce: "x", Term: 9, H: 100}, FoundFenced},
 		"equal term, settled":              {held("other", "x", 5, true), FoundFenced},
@@ -313,7 +313,7 @@ func TestJudgeSlotProperties(t *testing.T) {
 		switch {
 		case ours != (got == FoundOurs):
 			t.Fatalf("%s", got)
-		case !ours && found.Term > mine.Term && (found.Settled || found.H >= mine.H) && got != FoundFenced, !ours && found.Term < mine.Term && got != FoundLost:
+		case !ours && found.Term > mine.Term && got != FoundFenced, !ours && found.Term < mine.Term && got != FoundLost:
 			t.Fatalf("%s", got)
 		}
 		err := JudgeResume(&found, mine)

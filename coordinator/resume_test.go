@@ -121,3 +121,64 @@ func TestResumeKeepsTheFloor(t *testing.T) {
 		t.Errorf("floor %d, was %d", a.claim.Lo, floor)
 	}
 }
+
+// An old copy of the state, from before its slot was given back: the new holder
+// has a lower bound than the copy, and that is no loss of data.
+func TestOldCopyOfAReleasedSlot(t *testing.T) {
+	l := newLab(t, 1)
+	a := l.serving("A")
+	a.wait = labW
+	a.mustBeat()
+	copied := *a.disk
+	a.must(a.leave())
+	b := l.node("B")
+	b.must(b.register())
+	was := l.slot(0)
+	a.disk = &copied
+	wantErrAs[*FullError](t, a.start()) // as a new node
+	if a.up || l.slot(0) != was || l.cluster().FrozenUntil != 0 {
+		t.Errorf("%+v, %+v", l.slot(0), l.cluster())
+	}
+	b.settle()
+	l.disjoint()
+}
+
+// A claim is durable before the write that carries it, whatever it is for.
+func TestStoredBeforeWritten(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.node("A")
+	stored := 0
+	a.disk.saving = func(c Claim) {
+		if data, _, err := l.admin.Get(t.Context(), slotPath(c.Worker)); err == nil && c.PendingNonce != "" {
+			stored++
+			if s := parseSlot(data); s.Nonce == c.PendingNonce {
+				t.Errorf("%+v was written before it was stored", s)
+			}
+		}
+	}
+	a.hook = func(c Call) Fault {
+		for _, o := range c.Ops {
+			if set, ok := o.(SetOp); ok && set.Path == slotPath(0) {
+				if s := parseSlot(set.Data); s.Nonce != a.disk.claim.Nonce && s.Nonce != a.disk.claim.PendingNonce {
+					t.Errorf("%+v is written, %+v is stored", s, a.disk.claim)
+				}
+			}
+		}
+		return NoFault
+	}
+	a.must(a.register())
+	a.settle()
+	a.crash()
+	a.must(a.resume())
+	a.settle()
+	a.crash()
+	a.startAlone()
+	a.mustBeat()
+	a.settle()
+	l.put(0, Slot{})
+	l.forget()
+	a.mustBeat()
+	if stored != 4 {
+		t.Errorf("%d claims stored", stored)
+	}
+}
