@@ -62,7 +62,7 @@ func (c *Coordinator) resumeWith(ctx context.Context, claim Claim, clock Reading
 			return Grant{}, err
 		}
 		grant, err := c.takeUp(ctx, claim, cl, found, stat, lease)
-		if !errors.Is(err, ErrBadVersion) {
+		if !errors.Is(err, ErrBadVersion) && !errors.Is(err, ErrNoNode) {
 			grant.Clock = clock
 			return grant, err
 		}

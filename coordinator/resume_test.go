@@ -182,3 +182,41 @@ func TestStoredBeforeWritten(t *testing.T) {
 		t.Errorf("%d claims stored", stored)
 	}
 }
+
+// The record changes, or goes, between the look and the write.
+func TestResumeOverrun(t *testing.T) {
+	for name, overrun := range map[string]func(l *lab){
+		"taken over": func(l *lab) { l.takeOver(0, 5, false) },
+		"gone":       func(l *lab) { l.remove(slotPath(0)) },
+		"its own, late": func(l *lab) { // a heartbeat of the process before
+			s := l.slot(0)
+			s.H++
+			l.put(0, s)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a := l.serving("A")
+			l.serve(time.Minute)
+			a.crash()
+			raced := false
+			a.hook = func(c Call) Fault {
+				if c.Op == "set" && c.Path == slotPath(0) && !raced {
+					raced = true
+					overrun(l)
+				}
+				return NoFault
+			}
+			err := a.resume()
+			if name == "its own, late" {
+				a.must(err)
+				l.serve(20 * time.Second)
+				l.disjoint()
+				return
+			}
+			if no := wantErrAs[*NotOursError](t, err); no.Lost != (name == "gone") {
+				t.Errorf("%+v", no)
+			}
+		})
+	}
+}
