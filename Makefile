@@ -14,7 +14,7 @@ export PATH := $(dir $(GO)):$(PATH)
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 PKG ?= ./...
-BENCH_PKG ?= ./worker/... ./lineproto/...
+BENCH_PKG ?= ./worker/... ./timeguard/... ./localcache/... ./lineproto/...
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SCRIPTS := $(wildcard scripts/*.sh) .ci/run
 
@@ -75,6 +75,10 @@ test: ## everything, with the race detector, against a real ZooKeeper. PKG=./wor
 .PHONY: test-fast
 test-fast: ## what needs no ZooKeeper, without the race detector
 	env -u FLAKED_TEST_ZK $(GO) test -vet=off $(TESTFLAGS) $(PKG)
+
+.PHONY: mutants
+mutants: ## take safeguards out, one at a time: the simulation has to notice (minutes)
+	FLAKED_MUTANTS=1 $(GO) test -vet=off -timeout 30m -v ./internal/mutants
 
 .PHONY: bench
 bench: ## benchmarks of what is on the GET path
