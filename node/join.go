@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -89,8 +90,8 @@ func (n *Node) checkHeartbeat(cl coordinator.Cluster) error {
 	if settle := ms(cl.SettleMs); 2*n.cfg.Heartbeat > settle && settle > 0 {
 		return fmt.Errorf("node: a heartbeat every %s is too slow for a cluster that settles in %s: at most %s", n.cfg.Heartbeat, settle, settle/2)
 	}
-	if lease := ms(cl.LeaseMs); lease < 2*n.cfg.Heartbeat {
-		return fmt.Errorf("node: a heartbeat every %s is too slow for a lease of %s: at most %s", n.cfg.Heartbeat, lease, lease/2)
+	if lease := timeguard.Lease(ms(cl.LeaseMs), 0); lease < 2*n.cfg.Heartbeat {
+		return fmt.Errorf("node: a heartbeat every %s is too slow for a lease that begins with %s: at most %s", n.cfg.Heartbeat, lease, lease/2)
 	}
 	return nil
 }
