@@ -79,7 +79,7 @@ test-fast: ## what needs no ZooKeeper, without the race detector
 
 .PHONY: mutants
 mutants: ## take safeguards out, one at a time: the simulation has to notice (minutes)
-	FLAKED_MUTANTS=1 $(GO) test -vet=off -timeout 30m -v ./internal/mutants
+	FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/mutants
 
 .PHONY: bench
 bench: ## benchmarks of what is on the GET path
