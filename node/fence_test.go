@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -97,5 +98,39 @@ func TestStopBetweenTwoWorkers(t *testing.T) {
 	}
 	if rec := cache.Load().Record; rec.Worker != 7 || rec.Stopped || rec.M < other.Lo {
 		t.Errorf("%+v", rec)
+	}
+}
+
+// A node that has seen another cluster settled in the place of its own refuses,
+// and does not serve from its cache when ZooKeeper is gone the next time.
+func TestAnotherClusterEndsTheCache(t *testing.T) {
+	r := newRig(t)
+	n := r.start().untilReady()
+	n.until("settled", n.isSettled)
+	if err := n.stop(); err != nil {
+		t.Fatal(err)
+	}
+	own := r.disk
+	r.mem.Wipe()
+	r.disk = localcache.NewMemFile(nil)
+	other := r.start().untilReady()
+	other.until("settled", other.isSettled)
+
+	r.disk = own
+	refused := r.start()
+	err := <-refused.done
+	refused.done <- err
+	var differs *OtherClusterError
+	if !errors.As(err, &differs) {
+		t.Fatalf("ended with %v", err)
+	}
+	alone := r.start(func(c *Config) {
+		c.Store.(*coordinator.MemSession).Partition()
+		c.StartTimeout = 300 * time.Millisecond
+	})
+	err = <-alone.done
+	alone.done <- err
+	if !errors.Is(err, coordinator.ErrUnreachable) {
+		t.Errorf("ended with %v", err)
 	}
 }

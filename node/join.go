@@ -56,10 +56,25 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 			}
 			fallthrough
 		case coordinator.FoundFenced:
+			n.unsettle()
 			return false, &OtherClusterError{Ours: mine.UUID, Found: cl.UUID}
 		}
 	}
 	return false, n.joinAs(cl)
+}
+
+// unsettle has the local record not start without ZooKeeper any more: another
+// cluster has settled in the place of its own, which ends the leases of that.
+// It goes on naming its cluster, so that the node refuses again and does not
+// join the other one unasked; where its own is found again, it resumes.
+func (n *Node) unsettle() {
+	n.mu.Lock()
+	claim := n.claim
+	n.mu.Unlock()
+	claim.Settled, claim.H = false, 0
+	if _, err := (ledger{n}).Save(claim); err != nil {
+		n.log.Error("the state directory cannot be written, and still names a lease that has ended", "error", err)
+	}
 }
 
 // joinAs takes a cluster as this node's if it can live by its settings.

@@ -211,11 +211,26 @@ func (s *sim) loseData() {
 	}
 	s.snapshot = nil
 	faults := s.faults
-	s.faults, s.depth = false, simDepth // and nothing comes in between
+	s.faults = false
+	if s.chance(2) {
+		// They come back just in time: what settling is for.
+		for _, p := range witnesses {
+			p.session.Partition()
+			p.cut = true
+		}
+		s.pass(simSettle - time.Duration(s.between(1500, 6000))*time.Millisecond)
+	}
+	if !slices.ContainsFunc(witnesses, func(p *process) bool { return !p.dead && s.now >= p.paused }) {
+		s.over = true // nobody is left who could have noticed
+		return
+	}
+	s.depth = simDepth // nothing comes in between
 	for _, p := range witnesses {
 		p.cut = false
 		p.session.Heal()
-		s.keep(p)
+		if !p.dead {
+			s.keep(p)
+		}
 	}
 	s.faults, s.depth = faults, 0
 }
@@ -225,7 +240,7 @@ func (s *sim) owners() (owners []*process) {
 	for _, m := range s.machines {
 		if p := m.proc; p != nil && !p.acquiring && !p.keeping && !p.saving && s.now >= m.paused {
 			p.n.mu.Lock()
-			if p.n.serving.Load() != nil && p.n.claim.Settled && p.n.claim.H-p.n.now() > (10*time.Second).Milliseconds() {
+			if p.n.serving.Load() != nil && p.n.claim.Settled && p.n.claim.H-p.n.now() > (20*time.Second).Milliseconds() {
 				owners = append(owners, p)
 			}
 			p.n.mu.Unlock()
@@ -238,7 +253,7 @@ func (s *sim) owners() (owners []*process) {
 func (s *sim) run(actions int) string {
 	for range actions {
 		s.act()
-		if s.wrong != "" {
+		if s.wrong != "" || s.over {
 			break
 		}
 	}

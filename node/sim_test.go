@@ -53,6 +53,7 @@ type sim struct {
 	ids     int
 	history []string
 	wrong   string // what was violated
+	over    bool   // nothing more can be asked of this history
 }
 
 // issuedRange is what a tenure has issued on a slot.

@@ -40,6 +40,10 @@ var mutants = []mutant{
 		"if err := n.cfg.Cache.Invalidate(); err != nil {", "if err := error(nil); err != nil {"},
 	{"no wait when a tick has run out", "worker/generator.go",
 		"take := min(int64(n), g.seqMask+1-first&g.seqMask)", "take := int64(n)"},
+	{"no settling", "coordinator/settle.go",
+		"func settlingTime(cl Cluster) time.Duration { return time.Duration(cl.SettleMs) * time.Millisecond }", "func settlingTime(Cluster) time.Duration { return 0 }"},
+	{"no freeze after a loss of data", "coordinator/record.go",
+		"return now < c.FrozenUntil && worker <= c.FrozenUsed", "return false"},
 }
 
 var seed = regexp.MustCompile(`seed (\d+)`)
