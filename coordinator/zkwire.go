@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"syscall"
 	"time"
 )
 
@@ -115,7 +116,8 @@ func (w *wireConn) readGreeting() ([]byte, error) {
 func greetingError(err error) error {
 	var alert tls.AlertError
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		// A server that hangs up on what it has not read resets the connection.
 		return errors.New("connection closed without a ZooKeeper's greeting " +
 			"(not serving, its data older than what we have seen, too many connections, or not a ZooKeeper)")
 	case errors.As(err, &alert):
