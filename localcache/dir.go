@@ -132,3 +132,11 @@ func openat(at int, rel, name string, flag int) (*os.File, error) {
 func filesystemError(path, name string) error {
 	return fmt.Errorf("%w: %s is on %s, where two machines may both be given the lock and a synced write may still be lost: use a directory on a local disk", ErrFilesystem, path, name)
 }
+
+func statfs(f *os.File) (unix.Statfs_t, error) {
+	var st unix.Statfs_t
+	if err := retry(func() error { return unix.Fstatfs(int(f.Fd()), &st) }); err != nil {
+		return st, fmt.Errorf("localcache: statfs %s: %w", f.Name(), err)
+	}
+	return st, nil
+}

@@ -12,14 +12,6 @@ import (
 // the disk's own cache.
 func datasync(f *os.File) error { return f.Sync() }
 
-func statfs(f *os.File) (unix.Statfs_t, error) {
-	var st unix.Statfs_t
-	if err := retry(func() error { return unix.Fstatfs(int(f.Fd()), &st) }); err != nil {
-		return st, fmt.Errorf("localcache: statfs %s: %w", f.Name(), err)
-	}
-	return st, nil
-}
-
 func checkFilesystem(f *os.File) error {
 	st, err := statfs(f)
 	if err != nil {

@@ -201,7 +201,6 @@ func (n *Node) granted(g coordinator.Grant, how string) error {
 	n.mu.Lock()
 	n.restartedFrom, n.settled = 0, false
 	n.settleAt, n.lastSettle = n.mono()+int64(g.Settle), g.Settle
-	n.beatH = g.H
 	n.mu.Unlock()
 	n.log.Info(how, "worker", g.Claim.Worker, "term", g.Claim.Term, "node", g.Claim.Node, "settling", g.Settle.String())
 	return n.hold(g.Claim)

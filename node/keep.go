@@ -183,7 +183,7 @@ func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
 	if beat.FrozenUntil != 0 && n.frozen == 0 {
 		n.log.Warn("registration is frozen: ZooKeeper has lost data", "until", time.UnixMilli(beat.FrozenUntil).UTC())
 	}
-	n.frozen, n.beatAt, n.beatH = beat.FrozenUntil, n.now(), beat.H
+	n.frozen, n.beatAt = beat.FrozenUntil, n.now()
 	if r.RestartedFrom != 0 {
 		n.restartedFrom = 0
 		n.log.Info("ZooKeeper knows of the restart", "worker", beat.Claim.Worker, "term", beat.Claim.Term)

@@ -72,7 +72,6 @@ type state struct {
 	diskErr  error // why the reserved bound is not being extended
 	storeErr error // why the last heartbeat came to nothing
 	beatAt   int64 // when the last one was acknowledged, Unix ms
-	beatH    int64 // the lease bound it was acknowledged with
 	offset   timeguard.Offset
 	verdict  timeguard.Verdict
 	warnedAt int64 // when clocks that differ were last logged, monotonic ns

@@ -15,8 +15,8 @@ const maxRotations = 4
 
 // rotateIfBehind takes a fresh slot when the clock went back so far that
 // waiting for it would cost more (the settling time of a slot, if there was one
-// last time), and ZooKeeper and the peers agree with the
-// new time. The old slot is given back where its IDs ended.
+// last time), and ZooKeeper and the peers agree with the new time. The old slot
+// is given back where its IDs ended.
 func (n *Node) rotateIfBehind(ctx context.Context) error {
 	n.mu.Lock()
 	old, claim, layout := n.held, n.claim, n.layout

@@ -39,12 +39,21 @@ func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) 
 // peers, and one clock that is off is in some of them.
 const warnEvery = time.Minute
 
-// leapOnce logs a leap that is not followed as often.
-func (n *Node) leapOnce(ahead time.Duration) {
+// mayWarn tells whether that is due, and counts it. mu is held.
+func (n *Node) mayWarn() bool {
+	now := n.mono()
+	due := n.warnedAt == 0 || now-n.warnedAt > int64(warnEvery)
+	if due {
+		n.warnedAt = now
+	}
+	return due
+}
+
+// noteLeap logs a leap that is not followed.
+func (n *Node) noteLeap(ahead time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if now := n.mono(); n.warnedAt == 0 || now-n.warnedAt > int64(warnEvery) {
-		n.warnedAt = now
+	if n.mayWarn() {
 		n.log.Warn("the wall clock has leapt ahead and nobody confirms it: going on by the monotonic clock", "ahead", ahead.String())
 	}
 }
@@ -52,8 +61,7 @@ func (n *Node) leapOnce(ahead time.Duration) {
 func (n *Node) noteVerdict(offset timeguard.Offset, v timeguard.Verdict) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if now := n.mono(); v.Worst.Beyond(timeguard.WarnSkew) && (n.warnedAt == 0 || now-n.warnedAt > int64(warnEvery)) {
-		n.warnedAt = now
+	if v.Worst.Beyond(timeguard.WarnSkew) && n.mayWarn() {
 		n.log.Warn("clocks differ", "ahead_of_zookeeper", offset.Ahead.String(), "error", offset.Error.String(), "worst", v.Worst.Ahead.String(), "voters", v.Voters, "against", v.Against)
 	}
 	n.offset, n.verdict = offset, v
@@ -78,7 +86,7 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 			n.clock.Confirm(ahead)
 			return nil // measured before the leap: the next round counts
 		}
-		n.leapOnce(ahead)
+		n.noteLeap(ahead)
 	}
 	verdict := timeguard.Judge(offset, voters, timeguard.SkewTolerance)
 	n.noteVerdict(offset, verdict)
