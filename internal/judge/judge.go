@@ -1,0 +1,149 @@
+package judge
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+
+	"github.com/flaked/flaked/worker"
+)
+
+// chunk is how many answers are sorted in memory at a time: 32 MiB.
+const chunk = 1 << 20
+
+// Judge reads the files of recorders, each in the order of its client's
+// requests, and tells what is wrong with them. It needs as much room again in
+// the directory for temporary files. The error is about files, not about IDs.
+func Judge(paths []string, rules Rules) (*Verdict, error) {
+	v := &Verdict{Workers: map[int64]int64{}, Violations: map[Check]int64{}}
+	if err := v.inOrder(paths, rules); err != nil {
+		return nil, err
+	}
+	return v, v.unique(paths, rules)
+}
+
+// unique sorts all stretches by their first ID: those that share one overlap
+// with a neighbour.
+func (v *Verdict) unique(paths []string, rules Rules) (err error) {
+	dir, err := os.MkdirTemp("", "flaked-judge-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	files, err := sorted(paths, dir, byFirst, chunk)
+	if err != nil {
+		return err
+	}
+	m, err := newMerge(files, byFirst)
+	if err != nil {
+		return err
+	}
+	highest := Answer{Len: 1} // the one that reaches up furthest so far; IDs begin at 1
+	for a := range m.all() {
+		if a.First <= highest.Last() {
+			v.found(Unique, "%s; and %s", rules.describe(highest), rules.describe(a))
+		}
+		if a.Last() > highest.Last() {
+			highest = a
+		}
+	}
+	return m.close()
+}
+
+// inOrder goes through the answers in the order of asking, beside the same in
+// the order of answering: each is held against what had been answered by then.
+func (v *Verdict) inOrder(paths []string, rules Rules) error {
+	asked, err := newMerge(paths, byAsked)
+	if err != nil {
+		return err
+	}
+	answered, err := newMerge(paths, byGot)
+	if err != nil {
+		return errors.Join(err, asked.close())
+	}
+	conns := map[uint32]Answer{}
+	workers := map[int64]Answer{} // the highest answered so far
+	nodes := map[uint16]Answer{}  // likewise, in the era of the latest
+	for a := range asked.all() {
+		v.Answers++
+		v.IDs += int64(a.Len)
+		first, err := rules.Layout.Decode(a.First)
+		last, err2 := rules.Layout.Decode(a.Last())
+		if err != nil || err2 != nil || last.Worker != first.Worker {
+			v.found(Times, "no such IDs in the layout: %s", rules.describe(a))
+			continue
+		}
+		v.Workers[first.Worker] += int64(a.Len)
+
+		for b, ok := answered.peek(); ok && b.Got < a.Asked; b, ok = answered.peek() {
+			answered.next()
+			if f, err := rules.Layout.Decode(b.First); err == nil && b.Last() > workers[f.Worker].last() {
+				workers[f.Worker] = b
+			}
+			if era, before := rules.era(b), nodes[b.Node]; era >= 0 && (era != rules.era(before) || b.Last() > before.last()) {
+				nodes[b.Node] = b
+			}
+		}
+		if before := workers[first.Worker]; a.First <= before.last() {
+			v.found(Worker, "%s; after %s", rules.describe(a), rules.describe(before))
+		}
+		era := rules.era(a)
+		if before := nodes[a.Node]; era >= 0 && era == rules.era(before) && a.First <= before.last() {
+			v.found(Node, "%s; after %s", rules.describe(a), rules.describe(before))
+		}
+		if before, ok := conns[a.Conn]; ok && a.First <= before.Last() && era >= 0 && era == rules.era(before) {
+			v.found(Connection, "%s; after %s", rules.describe(a), rules.describe(before))
+		}
+		conns[a.Conn] = a
+		v.times(a, rules.Layout.Time(first).UnixMilli(), rules.Layout.Time(last).UnixMilli(), rules)
+	}
+	return errors.Join(asked.close(), answered.close())
+}
+
+// times judges the timestamps of an answer, Unix ms.
+func (v *Verdict) times(a Answer, first, last int64, rules Rules) {
+	low, high := int64(math.MinInt64), int64(math.MaxInt64)
+	if rules.Times != nil {
+		low, high = rules.Times(a)
+	}
+	if first < low || last > high {
+		v.found(Times, "%s, while its clock showed from %d ms after that to %d ms after", rules.describe(a), low-first, high-last)
+	}
+	for _, f := range rules.Forbidden {
+		if f.holds(a) && last >= f.From {
+			v.found(Refusals, "%s: %s, and that is %d ms above", f.Why, rules.describe(a), last-f.From)
+		}
+	}
+}
+
+// era counts the stretches without order that had begun when an answer was
+// asked for: only answers of one era are in order. Within one it is -1.
+func (r Rules) era(a Answer) int {
+	era := 0
+	for _, s := range r.Unordered {
+		if s.holds(a) {
+			return -1
+		}
+		if s.Node == a.Node && s.To <= a.Asked {
+			era++
+		}
+	}
+	return era
+}
+
+// last is Last, 0 of no answer.
+func (a Answer) last() worker.ID {
+	if a.Len == 0 {
+		return 0
+	}
+	return a.Last()
+}
+
+// String is the verdict in a line.
+func (v *Verdict) String() string {
+	if v.OK() {
+		return fmt.Sprintf("%d IDs of %d workers: no violation", v.IDs, len(v.Workers))
+	}
+	return fmt.Sprintf("%d IDs of %d workers: %v", v.IDs, len(v.Workers), v.Violations)
+}

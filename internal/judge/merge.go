@@ -1,0 +1,143 @@
+package judge
+
+import (
+	"container/heap"
+	"errors"
+	"io"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// less orders answers.
+type less func(a, b Answer) bool
+
+func byFirst(a, b Answer) bool { return a.First < b.First }
+func byAsked(a, b Answer) bool { return a.Asked < b.Asked }
+func byGot(a, b Answer) bool   { return a.Got < b.Got }
+
+// merge reads files that are each in an order as one.
+type merge struct {
+	less    less
+	readers []*reader // a heap; none is at its end
+	err     error
+}
+
+func newMerge(paths []string, order less) (*merge, error) {
+	m := &merge{less: order}
+	for _, path := range paths {
+		r, err := open(path)
+		if err != nil {
+			m.close()
+			return nil, err
+		}
+		m.readers = append(m.readers, r)
+	}
+	m.readers = slices.DeleteFunc(m.readers, func(r *reader) bool { return m.ended(r) })
+	heap.Init(m)
+	return m, nil
+}
+
+// ended closes a reader that has no more.
+func (m *merge) ended(r *reader) bool {
+	if r.err == nil {
+		return false
+	}
+	if r.err != io.EOF {
+		m.err = errors.Join(m.err, r.err)
+	}
+	m.err = errors.Join(m.err, r.file.Close())
+	return true
+}
+
+// peek is the answer that next would return.
+func (m *merge) peek() (Answer, bool) {
+	if len(m.readers) == 0 {
+		return Answer{}, false
+	}
+	return m.readers[0].head, true
+}
+
+func (m *merge) next() (Answer, bool) {
+	a, ok := m.peek()
+	if !ok {
+		return a, false
+	}
+	r := m.readers[0]
+	if r.next(); m.ended(r) {
+		heap.Pop(m)
+	} else {
+		heap.Fix(m, 0)
+	}
+	return a, true
+}
+
+func (m *merge) all() iter.Seq[Answer] {
+	return func(yield func(Answer) bool) {
+		for a, ok := m.next(); ok && yield(a); a, ok = m.next() {
+		}
+	}
+}
+
+func (m *merge) close() error {
+	for _, r := range m.readers {
+		m.err = errors.Join(m.err, r.file.Close())
+	}
+	m.readers = nil
+	return m.err
+}
+
+func (m *merge) Len() int           { return len(m.readers) }
+func (m *merge) Less(i, j int) bool { return m.less(m.readers[i].head, m.readers[j].head) }
+func (m *merge) Swap(i, j int)      { m.readers[i], m.readers[j] = m.readers[j], m.readers[i] }
+func (m *merge) Push(r any)         { m.readers = append(m.readers, r.(*reader)) }
+func (m *merge) Pop() any {
+	last := m.readers[len(m.readers)-1]
+	m.readers = m.readers[:len(m.readers)-1]
+	return last
+}
+
+// sorted writes all answers of the files to files in dir that are each in an
+// order, for a merge of them. It holds chunk answers at a time.
+func sorted(paths []string, dir string, order less, chunk int) (files []string, err error) {
+	held := make([]Answer, 0, chunk)
+	spill := func() error {
+		slices.SortFunc(held, func(a, b Answer) int {
+			switch {
+			case order(a, b):
+				return -1
+			case order(b, a):
+				return 1
+			}
+			return 0
+		})
+		path := filepath.Join(dir, "sorted-"+strconv.Itoa(len(files)))
+		r, err := NewRecorder(path)
+		if err != nil {
+			return err
+		}
+		for _, a := range held {
+			r.write(a)
+		}
+		files, held = append(files, path), held[:0]
+		return r.Close()
+	}
+	for _, path := range paths {
+		r, err := open(path)
+		if err != nil {
+			return files, err
+		}
+		for ; r.err == nil; r.next() {
+			if held = append(held, r.head); len(held) == chunk {
+				if err := spill(); err != nil {
+					return files, errors.Join(err, r.file.Close())
+				}
+			}
+		}
+		if err := r.file.Close(); r.err != io.EOF || err != nil {
+			return files, errors.Join(r.err, err)
+		}
+	}
+	return files, spill()
+}
