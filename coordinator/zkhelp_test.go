@@ -1,13 +1,16 @@
 package coordinator
 
 import (
+	"crypto/tls"
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
+	"github.com/flaked/flaked/internal/faultnet"
 	"github.com/flaked/flaked/internal/zktest"
 )
 
@@ -44,6 +47,29 @@ func newZK(t *testing.T, cfg ZKConfig) *ZK {
 	return z
 }
 
+// newLink stands between a client and a ZooKeeper; config is nil for plain TCP.
+func newLink(t *testing.T, target string, config *tls.Config) *faultnet.Link {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config != nil {
+		ln = tls.NewListener(ln, config)
+	}
+	l := faultnet.Serve(ln, target)
+	t.Cleanup(l.Close)
+	return l
+}
+
+// endSession has the server close a client's session, as one that has expired.
+func endSession(t *testing.T, l *faultnet.Link) {
+	t.Helper()
+	if err := l.ExpireSession(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // eventually polls until f has nothing to object.
 func eventually(t *testing.T, within time.Duration, f func() error) {
 	t.Helper()
@@ -65,27 +91,27 @@ func eventually(t *testing.T, within time.Duration, f func() error) {
 }
 
 // zkWorld is a chroot of its own in a shared ZooKeeper, each client behind a
-// proxy of its own.
+// link of its own.
 func zkWorld(t *testing.T) world {
 	connect, err := ParseConnect(zktest.Chroot(t, zktest.Shared(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxies := make(map[Store]*proxy)
+	links := make(map[Store]*faultnet.Link)
 	return world{
 		open: func(t *testing.T) Store {
-			p := newProxy(t, connect.Hosts[0], nil)
+			link := newLink(t, connect.Hosts[0], nil)
 			z := newZK(t, ZKConfig{
-				Connect:        p.addr() + connect.Chroot,
+				Connect:        link.Addr() + connect.Chroot,
 				SessionTimeout: 5 * time.Second,
 				CallTimeout:    10 * time.Second,
 			})
-			proxies[z] = p
+			links[z] = link
 			return z
 		},
 		expire: func(t *testing.T, s Store) {
 			old := s.SessionID()
-			proxies[s].endSession(t)
+			endSession(t, links[s])
 			eventually(t, 10*time.Second, func() error {
 				if id := s.SessionID(); id == 0 || id == old {
 					return fmt.Errorf("session %#x", id)

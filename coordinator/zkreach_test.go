@@ -91,10 +91,10 @@ func testZKDigest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newProxy(t, connect.Hosts[0], nil)
+	link := newLink(t, connect.Hosts[0], nil)
 	as := func(cluster, auth string, readable bool) *ZK {
 		return newZK(t, ZKConfig{
-			Connect: p.addr() + connect.Chroot, Cluster: cluster, SessionTimeout: 4 * time.Second,
+			Connect: link.Addr() + connect.Chroot, Cluster: cluster, SessionTimeout: 4 * time.Second,
 			CallTimeout: 10 * time.Second, DigestAuth: auth, WorldReadable: readable,
 		})
 	}
@@ -147,17 +147,16 @@ func testZKDigest(t *testing.T) {
 	// Whoever she is has to be said again: in the same session, and in a new one.
 	set := func() error { _, err := alice.Set(t.Context(), "/x", nil, AnyVersion); return err }
 	lost := alice.Changed()
-	p.setCut(true)
+	link.Cut()
 	<-lost
-	p.setCut(false)
+	link.Heal()
 	eventually(t, 15*time.Second, set)
-	p.mu.Lock()
-	p.greeting = nil
-	p.mu.Unlock()
+	// Behind a link of its own: all others come back through the old one.
+	link = newLink(t, connect.Hosts[0], nil)
 	last := as("closed", "alice:secret:with:colons", false)
 	eventually(t, 10*time.Second, works(t, last))
 	old := last.SessionID()
-	p.endSession(t)
+	endSession(t, link)
 	eventually(t, 15*time.Second, func() error {
 		_, err := last.Set(t.Context(), "/x", nil, AnyVersion)
 		if errors.Is(err, ErrDenied) {
@@ -204,18 +203,18 @@ func testZKTLS(t *testing.T) {
 	defer donor.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(donor.Certificate())
-	p := newProxy(t, zktest.Shared(t).Addrs()[0], &tls.Config{Certificates: donor.TLS.Certificates})
-	_, port, _ := strings.Cut(p.addr(), ":")
+	link := newLink(t, zktest.Shared(t).Addrs()[0], &tls.Config{Certificates: donor.TLS.Certificates})
+	_, port, _ := strings.Cut(link.Addr(), ":")
 	for _, tc := range []struct {
 		name, connect string
 		tls           *tls.Config
 		want          string // part of the error; "" for none
 	}{
-		{"by address", p.addr(), &tls.Config{RootCAs: roots}, ""},
+		{"by address", link.Addr(), &tls.Config{RootCAs: roots}, ""},
 		{"another name for the certificate", "localhost:" + port, &tls.Config{RootCAs: roots, ServerName: "example.com"}, ""},
 		{"a name not in the certificate", "localhost:" + port, &tls.Config{RootCAs: roots}, "not localhost"},
-		{"unknown authority", p.addr(), &tls.Config{RootCAs: x509.NewCertPool()}, "unknown authority"},
-		{"plain to a TLS port", p.addr(), nil, "ZooKeeper"},
+		{"unknown authority", link.Addr(), &tls.Config{RootCAs: x509.NewCertPool()}, "unknown authority"},
+		{"plain to a TLS port", link.Addr(), nil, "ZooKeeper"},
 		{"TLS to a plain port", zktest.Shared(t).Addr(), &tls.Config{RootCAs: roots}, "TLS with"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

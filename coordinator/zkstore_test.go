@@ -249,9 +249,9 @@ func testZKLife(t *testing.T) {
 	wantPrompt(t, z, 0, false)
 
 	// Close wakes those who wait for a connection.
-	p := newProxy(t, zktest.Shared(t).Addrs()[0], nil)
-	p.setCut(true)
-	z = newZK(t, ZKConfig{Connect: p.addr(), CallTimeout: time.Minute})
+	link := newLink(t, zktest.Shared(t).Addrs()[0], nil)
+	link.Cut()
+	z = newZK(t, ZKConfig{Connect: link.Addr(), CallTimeout: time.Minute})
 	waiting := make(chan error, 1)
 	go func() { _, _, err := z.Get(t.Context(), "/"); waiting <- err }()
 	if err := z.Close(); err != nil {
@@ -269,8 +269,8 @@ func testZKUnderFire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newProxy(t, connect.Hosts[0], nil)
-	z := newZK(t, ZKConfig{Connect: p.addr() + connect.Chroot, SessionTimeout: time.Second, DigestAuth: "a:b"})
+	link := newLink(t, connect.Hosts[0], nil)
+	z := newZK(t, ZKConfig{Connect: link.Addr() + connect.Chroot, SessionTimeout: time.Second, DigestAuth: "a:b"})
 	eventually(t, 10*time.Second, works(t, z))
 	if _, err := z.Create(t.Context(), "/x", nil, Persistent); err != nil {
 		t.Fatal(err)
@@ -292,12 +292,12 @@ func testZKUnderFire(t *testing.T) {
 	}
 	for range 3 {
 		lost := z.Changed()
-		p.setCut(true)
+		link.Cut()
 		<-lost
-		p.setCut(false)
+		link.Heal()
 		eventually(t, 15*time.Second, works(t, z))
 	}
-	p.setCut(true)
+	link.Cut()
 	start := time.Now()
 	if err := z.Close(); err != nil || time.Since(start) > closeBound {
 		t.Errorf("Close took %v: %v", time.Since(start), err)
