@@ -1,0 +1,89 @@
+package ownclock
+
+import "encoding/binary"
+
+// assemble returns the code page for a program that has the offset and the
+// vDSO's functions at these addresses.
+func assemble(offset, clockGettime, gettimeofday uint64) []byte {
+	var page []byte
+	for _, addr := range []uint64{offset, clockGettime, gettimeofday} {
+		page = binary.LittleEndian.AppendUint64(page, addr)
+	}
+	return append(page, machineCode...)
+}
+
+// entryPoints are where the page has the functions that take the place of the
+// vDSO's.
+var entryPoints = map[string]uint64{"clock_gettime": 0x18, "gettimeofday": 0x6f, "time": 0xa0}
+
+// machineCode follows the three addresses, each of eight bytes: 0x00 is
+// the offset's, 0x08 clock_gettime, 0x10 gettimeofday. It keeps to the C
+// calling convention, the stack's alignment before a call included.
+var machineCode = []byte{
+	// clock_gettime(rdi: clock, rsi: timespec)
+	0x57,                   // 18: push rdi
+	0x56,                   // 19: push rsi
+	0x48, 0x83, 0xec, 0x08, // 1a: sub rsp, 8
+	0xff, 0x15, 0xe4, 0xff, 0xff, 0xff, // 1e: call [0x08]
+	0x48, 0x83, 0xc4, 0x08, // 24: add rsp, 8
+	0x5e,       // 28: pop rsi
+	0x5f,       // 29: pop rdi
+	0x85, 0xc0, // 2a: test eax, eax
+	0x75, 0x40, // 2c: jne 6e: it failed
+	0x85, 0xff, // 2e: test edi, edi
+	0x74, 0x05, // 30: je 37: CLOCK_REALTIME
+	0x83, 0xff, 0x05, // 32: cmp edi, 5
+	0x75, 0x37, // 35: jne 6e: not CLOCK_REALTIME_COARSE either
+	0x48, 0x8b, 0x05, 0xc2, 0xff, 0xff, 0xff, // 37: mov rax, [0x00]
+	0x48, 0x8b, 0x00, // 3e: mov rax, [rax]: nanoseconds
+	0xb9, 0x00, 0xca, 0x9a, 0x3b, // 41: mov ecx, 1000000000
+	0x48, 0x99, // 46: cqo
+	0x48, 0xf7, 0xf9, // 48: idiv rcx
+	// Add rax seconds and rdx parts, of which rcx make a second, to [rsi]. The
+	// parts may be negative.
+	0x48, 0x03, 0x06, // 4b: add rax, [rsi]
+	0x48, 0x03, 0x56, 0x08, // 4e: add rdx, [rsi+8]
+	0x79, 0x06, // 52: jns 5a
+	0x48, 0x01, 0xca, // 54: add rdx, rcx
+	0x48, 0xff, 0xc8, // 57: dec rax
+	0x48, 0x39, 0xca, // 5a: cmp rdx, rcx
+	0x7c, 0x06, // 5d: jl 65
+	0x48, 0x29, 0xca, // 5f: sub rdx, rcx
+	0x48, 0xff, 0xc0, // 62: inc rax
+	0x48, 0x89, 0x06, // 65: mov [rsi], rax
+	0x48, 0x89, 0x56, 0x08, // 68: mov [rsi+8], rdx
+	0x31, 0xc0, // 6c: xor eax, eax
+	0xc3, // 6e: ret
+
+	// gettimeofday(rdi: timeval or 0, rsi: timezone)
+	0x57,                               // 6f: push rdi
+	0xff, 0x15, 0x9a, 0xff, 0xff, 0xff, // 70: call [0x10]
+	0x5e,       // 76: pop rsi
+	0x85, 0xc0, // 77: test eax, eax
+	0x75, 0xf3, // 79: jne 6e: it failed
+	0x48, 0x85, 0xf6, // 7b: test rsi, rsi
+	0x74, 0xee, // 7e: je 6e: only the timezone was asked for
+	0x48, 0x8b, 0x05, 0x79, 0xff, 0xff, 0xff, // 80: mov rax, [0x00]
+	0x48, 0x8b, 0x00, // 87: mov rax, [rax]
+	0xb9, 0xe8, 0x03, 0x00, 0x00, // 8a: mov ecx, 1000
+	0x48, 0x99, // 8f: cqo
+	0x48, 0xf7, 0xf9, // 91: idiv rcx: microseconds
+	0xb9, 0x40, 0x42, 0x0f, 0x00, // 94: mov ecx, 1000000
+	0x48, 0x99, // 99: cqo
+	0x48, 0xf7, 0xf9, // 9b: idiv rcx
+	0xeb, 0xab, // 9e: jmp 4b
+
+	// time(rdi: where to put it as well, or 0)
+	0x57,                   // a0: push rdi
+	0x48, 0x83, 0xec, 0x10, // a1: sub rsp, 16
+	0xbf, 0x05, 0x00, 0x00, 0x00, // a5: mov edi, 5: CLOCK_REALTIME_COARSE, as it always was
+	0x48, 0x89, 0xe6, // aa: mov rsi, rsp
+	0xe8, 0x66, 0xff, 0xff, 0xff, // ad: call 18
+	0x58,             // b2: pop rax: the seconds
+	0x59,             // b3: pop rcx
+	0x5f,             // b4: pop rdi
+	0x48, 0x85, 0xff, // b5: test rdi, rdi
+	0x74, 0x03, // b8: je bd
+	0x48, 0x89, 0x07, // ba: mov [rdi], rax
+	0xc3, // bd: ret
+}

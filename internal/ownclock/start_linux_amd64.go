@@ -1,0 +1,73 @@
+package ownclock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"syscall"
+)
+
+// start starts the program on the clock of a page.
+func start(cmd *exec.Cmd, p *page) error {
+	return launch(cmd, p, tracee.detach)
+}
+
+// try goes through the same, and ends the program before its first instruction.
+func try(cmd *exec.Cmd, p *page) error {
+	return launch(cmd, p, func(t tracee) error {
+		cmd.Process.Kill()
+		cmd.Wait() // says that it was killed
+		return nil
+	})
+}
+
+// launch starts the program, stopped at its exec, gives it the clock, and hands
+// it over. Whatever fails after the start ends it.
+func launch(cmd *exec.Cmd, p *page, handOver func(tracee) error) error {
+	// Only the thread that started the program may trace it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	fd, err := startStopped(cmd, p.file)
+	if err != nil {
+		return err
+	}
+	t := tracee{pid: cmd.Process.Pid}
+	err = t.awaitStop()
+	if err == nil {
+		err = t.giveClock(fd)
+	}
+	if err == nil {
+		err = handOver(t)
+	}
+	if err != nil {
+		cmd.Process.Kill()
+		cmd.Wait() // says that it was killed
+		return fmt.Errorf("ownclock: %s: %w", cmd.Path, err)
+	}
+	return nil
+}
+
+// startStopped starts the program so that it stops at its exec, with a file
+// more than it was to have: the descriptor that it is by there. cmd is as
+// before when it returns.
+func startStopped(cmd *exec.Cmd, file *os.File) (fd int, err error) {
+	attr, files := cmd.SysProcAttr, cmd.ExtraFiles
+	defer func() { cmd.SysProcAttr, cmd.ExtraFiles = attr, files }()
+
+	traced := &syscall.SysProcAttr{}
+	if attr != nil {
+		*traced = *attr
+	}
+	if traced.Ptrace {
+		return 0, errors.New("ownclock: the program is to be traced by somebody else")
+	}
+	traced.Ptrace = true
+	cmd.SysProcAttr = traced
+	cmd.ExtraFiles = append(slices.Clip(files), file)
+	const firstExtra = 3 // says exec.Cmd
+	return firstExtra + len(files), cmd.Start()
+}
