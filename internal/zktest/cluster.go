@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/flaked/flaked/internal/ownclock"
 )
 
 // serveTimeout bounds every wait for servers. Half a second is usual; a loaded
@@ -19,8 +21,9 @@ type cluster struct {
 	servers []*server
 }
 
-// launch starts n servers in dir and waits until they serve.
-func launch(prog program, dir string, n int) (_ *cluster, err error) {
+// launch starts n servers in dir, on these clocks if there are any, and waits
+// until they serve.
+func launch(prog program, dir string, n int, clocks ...*ownclock.Clock) (_ *cluster, err error) {
 	c := &cluster{}
 	defer func() {
 		if err != nil {
@@ -29,6 +32,9 @@ func launch(prog program, dir string, n int) (_ *cluster, err error) {
 	}()
 	for i := range n {
 		s := &server{prog: prog, id: i + 1, dir: filepath.Join(dir, fmt.Sprintf("zk%d", i))}
+		if len(clocks) > 0 {
+			s.clock = clocks[i]
+		}
 		c.servers = append(c.servers, s)
 		if s.client, err = takePort(); err != nil {
 			return nil, err

@@ -22,6 +22,9 @@
 //		...
 //	}
 //
+// SingleOn and ThreeOn give servers wall clocks of their own, which a test can
+// step: what ZooKeeper stamps records with is what flaked compares clocks by.
+//
 // # When the tests run
 //
 // With FLAKED_TEST_ZK=require, as `make test` sets it, and then a missing

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/flaked/flaked/internal/ownclock"
 )
 
 // server is one ZooKeeper process: its directory and ports, which it keeps for
@@ -23,6 +25,7 @@ type server struct {
 	client *port
 	quorum *port // nil when standalone, like election
 	elect  *port
+	clock  *ownclock.Clock // nil: the machine's
 
 	cmd    *exec.Cmd // nil while no process runs
 	frozen bool
@@ -84,7 +87,11 @@ func (s *server) start() error {
 	cmd.Dir = s.dir
 	cmd.Stdout, cmd.Stderr = log, log // files, so that os/exec starts no goroutines
 	cmd.SysProcAttr = dieWithUs()
-	if err := cmd.Start(); err != nil {
+	start := cmd.Start
+	if s.clock != nil {
+		start = func() error { return s.clock.Start(cmd) }
+	}
+	if err := start(); err != nil {
 		return err
 	}
 	s.cmd = cmd

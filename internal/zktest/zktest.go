@@ -4,6 +4,8 @@ import (
 	"os"
 	"sync"
 	"testing"
+
+	"github.com/flaked/flaked/internal/ownclock"
 )
 
 // Single starts one standalone server and waits until it serves. It ends with
@@ -20,13 +22,31 @@ func Three(t testing.TB) *Ensemble {
 	return start(t, 3)
 }
 
-func start(t testing.TB, n int) *Ensemble {
+// SingleOn is Single with the server on a wall clock of its own, by which it
+// stamps what is written. The clock is the server's over kills and restarts;
+// others may be on it too, as on one machine.
+func SingleOn(t testing.TB, clock *ownclock.Clock) *Ensemble {
+	t.Helper()
+	return start(t, 1, clock)
+}
+
+// ThreeOn is Three with a wall clock for each server. It is the leader's that
+// counts.
+func ThreeOn(t testing.TB, clocks [3]*ownclock.Clock) *Ensemble {
+	t.Helper()
+	return start(t, 3, clocks[:]...)
+}
+
+func start(t testing.TB, n int, clocks ...*ownclock.Clock) *Ensemble {
 	t.Helper()
 	prog := require(t)
+	if len(clocks) > 0 {
+		ownclock.Require(t)
+	}
 	// Before the cleanup below is registered, so that it runs after it: the
 	// directory goes when nobody writes into it any more.
 	dir := t.TempDir()
-	c, err := launch(prog, dir, n)
+	c, err := launch(prog, dir, n, clocks...)
 	if err != nil {
 		t.Fatalf("zktest: %v", err)
 	}
