@@ -15,10 +15,11 @@ import (
 type Clock struct {
 	mu     sync.Mutex // guards what follows
 	offset time.Duration
-	page   *page // nil until a program is started; it repeats the offset
+	passed time.Duration // of the offset, what all clocks are ahead by
+	page   *page         // nil until a program is started; it repeats them
 }
 
-// Offset is how far the clock is ahead of true time.
+// Offset is how far the wall clock is ahead of true time.
 func (c *Clock) Offset() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,8 +45,19 @@ func (c *Clock) Step(by time.Duration) {
 func (c *Clock) set(offset time.Duration) {
 	c.offset = offset
 	if c.page != nil {
-		c.page.set(offset)
+		c.page.set(c.offset-c.passed, c.passed)
 	}
+}
+
+// Pass has time go by: all clocks of the programs go ahead by d at once, those
+// that count intervals too, which no Set brings back. A busy Go program lives
+// through it as through d, as its timers go off. What a thread waits for in the
+// kernel takes as long as ever, so a program that sleeps notices when it wakes.
+func (c *Clock) Pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.passed += d
+	c.set(c.offset + d)
 }
 
 // Start starts the program as cmd.Start does, with the same errors, on this
@@ -61,7 +73,7 @@ func (c *Clock) Start(cmd *exec.Cmd) error {
 	return start(cmd, p)
 }
 
-// shared returns the page of the offset, made at the first call.
+// shared returns the page of the offsets, made at the first call.
 func (c *Clock) shared() (*page, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +82,7 @@ func (c *Clock) shared() (*page, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.set(c.offset)
+		p.set(c.offset-c.passed, c.passed)
 		runtime.AddCleanup(c, (*page).close, p)
 		c.page = p
 	}

@@ -42,6 +42,37 @@ func TestStepsWhileItRuns(t *testing.T) {
 	}
 }
 
+// Time that passes is in all clocks, and stays in those that no Set can reach.
+func TestPass(t *testing.T) {
+	t.Parallel()
+	Require(t)
+	var c Clock
+	c.Set(-time.Minute)
+	p := run(t, &c, helper(t, "answer-readings"))
+	p.shows(-time.Minute)
+	for range 20 {
+		c.Pass(time.Minute + time.Nanosecond)
+		p.hasPassed(c.Offset(), time.Minute+time.Nanosecond)
+	}
+	c.Set(-time.Hour)
+	p.shows(-time.Hour)
+	c.Pass(24 * time.Hour)
+	p.hasPassed(23*time.Hour, 24*time.Hour)
+	run(t, &c, helper(t, "answer-readings")).shows(23 * time.Hour)
+
+	// A Go program that has something to do notices at once.
+	timers := run(t, &c, helper(t, "wait-busily", "1h"))
+	if got := timers.line(); got != "waiting" {
+		t.Fatalf("it says %q", got)
+	}
+	began := time.Now()
+	c.Pass(time.Hour)
+	if got := timers.line(); got != "done" {
+		t.Fatalf("it says %q", got)
+	}
+	t.Logf("a timer of an hour went off after %s", time.Since(began))
+}
+
 // Those that run on one clock share it, also one after another; another clock
 // is another.
 func TestTwoMachines(t *testing.T) {

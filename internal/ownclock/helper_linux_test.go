@@ -33,6 +33,7 @@ var helpers = map[string]func(args []string){
 	"answer-readings": answerReadings,
 	"read-busily":     readBusily,
 	"read-often":      readOften,
+	"wait-busily":     waitBusily,
 	"start-another":   startAnother,
 }
 
@@ -52,23 +53,22 @@ func helper(t testing.TB, args ...string) *exec.Cmd {
 
 // reading is what a program sees, in nanoseconds.
 type reading struct {
-	wall, micro, mono, boot int64 // time.Now, gettimeofday, CLOCK_MONOTONIC, CLOCK_BOOTTIME
+	wall, micro int64 // time.Now, gettimeofday
+	mono        int64 // the monotonic clock, since it was first read
+	call        int64 // CLOCK_MONOTONIC, by a system call
 }
 
-func (r reading) String() string {
-	return fmt.Sprint(r.wall, r.micro, r.mono, r.boot)
-}
+func (r reading) String() string { return fmt.Sprint(r.wall, r.micro, r.mono, r.call) }
 
-func read() (r reading) {
+func read(began time.Time) (r reading) {
 	r.wall = time.Now().UnixNano()
 	var tv syscall.Timeval
 	must(syscall.Gettimeofday(&tv))
 	r.micro = tv.Nano()
+	r.mono = int64(time.Since(began))
 	var ts unix.Timespec
 	must(unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts))
-	r.mono = ts.Nano()
-	must(unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts))
-	r.boot = ts.Nano()
+	r.call = ts.Nano()
 	return r
 }
 
@@ -80,8 +80,9 @@ func must(err error) {
 
 // answerReadings reads the clocks for each line that it is sent.
 func answerReadings([]string) {
+	began := time.Now()
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		fmt.Println(read())
+		fmt.Println(read(began))
 	}
 }
 
@@ -164,6 +165,23 @@ func readOften(args []string) {
 	fmt.Println(int64(time.Since(began)))
 }
 
+// waitBusily waits for a timer while it has something else to do.
+func waitBusily(args []string) {
+	d, err := time.ParseDuration(args[0])
+	must(err)
+	timer := time.NewTimer(d)
+	fmt.Println("waiting")
+	for {
+		select {
+		case <-timer.C:
+			fmt.Println("done")
+			return
+		default:
+			runtime.Gosched()
+		}
+	}
+}
+
 // startAnother starts a program that does not end, on a clock of its own, tells
 // its number, and does not end either.
 func startAnother([]string) {
@@ -180,6 +198,9 @@ type program struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
+
+	// The last reading of its monotonic clock, and between which of ours it was.
+	before, mono, after int64
 }
 
 // run starts a command on a clock, or on none.
@@ -224,7 +245,7 @@ func (p *program) read() (r reading) {
 	if _, err := io.WriteString(p.in, "\n"); err != nil {
 		p.t.Fatal(err)
 	}
-	p.scan(&r.wall, &r.micro, &r.mono, &r.boot)
+	p.scan(&r.wall, &r.micro, &r.mono, &r.call)
 	return r
 }
 
@@ -237,30 +258,37 @@ func (p *program) scan(to ...any) {
 	}
 }
 
-// shows checks that the program's clocks are what a clock says.
+// shows checks that the program's clocks are what a clock says: the wall clock
+// that far off, and the monotonic one going on since the last time.
 func (p *program) shows(offset time.Duration) {
 	p.t.Helper()
-	before := read()
+	p.hasPassed(offset, 0)
+}
+
+// hasPassed checks that besides so much time has passed since the last time.
+func (p *program) hasPassed(offset, passed time.Duration) {
+	p.t.Helper()
+	before := read(origin)
 	got := p.read()
-	after := read()
-	for _, c := range []struct {
-		name                string
-		before, got, after  int64
-		offset, granularity time.Duration
-	}{
-		{"time.Now", before.wall, got.wall, after.wall, offset, 0},
-		{"gettimeofday", before.micro, got.micro, after.micro, offset, time.Microsecond},
-		{"CLOCK_MONOTONIC", before.mono, got.mono, after.mono, 0, 0},
-		{"CLOCK_BOOTTIME", before.boot, got.boot, after.boot, 0, 0},
-	} {
-		low := c.before + int64(c.offset) - int64(c.granularity)
-		high := c.after + int64(c.offset) + int64(c.granularity)
-		if c.got < low || c.got > high {
+	after := read(origin)
+	check := func(name string, got, low, high int64) {
+		p.t.Helper()
+		if got < low || got > high {
 			p.t.Errorf("%s on a clock %s off is %d: %s before the least it can be, %s after the most",
-				c.name, offset, c.got, time.Duration(low-c.got), time.Duration(c.got-high))
+				name, offset, got, time.Duration(low-got), time.Duration(got-high))
 		}
 	}
+	check("time.Now", got.wall, before.wall+int64(offset), after.wall+int64(offset))
+	check("gettimeofday", got.micro, before.micro+int64(offset)-1000, after.micro+int64(offset)+1000)
+	check("a system call", got.call, before.call, after.call)
+	if p.after != 0 {
+		check("the monotonic clock", got.mono-p.mono, before.mono-p.after+int64(passed), after.mono-p.before+int64(passed))
+	}
+	p.before, p.mono, p.after = before.mono, got.mono, after.mono
 }
+
+// origin is what the test's own readings of the monotonic clock count from.
+var origin = time.Now()
 
 // state is the state letter of a process, 0 when it is gone.
 func state(pid int) byte {

@@ -27,14 +27,14 @@ type function struct {
 }
 
 // giveClock has the tracee, stopped at its exec, read the wall clock through
-// code of ours, with the offset that is in a file open there. It closes the
+// code of ours, with the offsets that are in a file open there. It closes the
 // file there.
 func (t tracee) giveClock(fd int) error {
 	v, err := t.vdso()
 	if err != nil {
 		return err
 	}
-	offset, err := t.call(v.instruction, unix.SYS_MMAP, 0, pageSize, unix.PROT_READ, unix.MAP_SHARED, uint64(fd), 0)
+	offsets, err := t.call(v.instruction, unix.SYS_MMAP, 0, pageSize, unix.PROT_READ, unix.MAP_SHARED, uint64(fd), 0)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (t tracee) giveClock(fd int) error {
 	if clockGettime.addr == 0 || gettimeofday.addr == 0 {
 		return errors.New("its vDSO has not the functions that are expected there")
 	}
-	if err := t.write(code, assemble(offset, clockGettime.addr, gettimeofday.addr)); err != nil {
+	if err := t.write(code, assemble(offsets, clockGettime.addr, gettimeofday.addr)); err != nil {
 		return err
 	}
 	for name, at := range entryPoints {
