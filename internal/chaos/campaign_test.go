@@ -1,0 +1,390 @@
+package chaos
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/faultdisk"
+	"github.com/flaked/flaked/internal/faultnet"
+	"github.com/flaked/flaked/internal/judge"
+	"github.com/flaked/flaked/internal/ownclock"
+	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/worker"
+)
+
+var (
+	duration = flag.Duration("chaos.for", 15*time.Second, "make faults for so long")
+	seed     = flag.Uint64("chaos.seed", 0, "which faults; 0: others each time")
+	report   = flag.String("chaos.report", "", "keep the report and the logs in this `directory`")
+	only     = flag.String("chaos.only", "", "only the kinds of faults whose names hold one of these, `a,b`")
+	binary   = flag.String("chaos.binary", "", "try this `flaked`, and not one built now")
+)
+
+// The nodes' times, short so that much happens.
+const (
+	nodes     = 5
+	heartbeat = 500 * time.Millisecond
+	settle    = 2 * time.Second
+	reserve   = 3 * time.Second
+	lease     = time.Minute
+)
+
+// healthyWithin is how soon after the last fault all nodes must be well: the
+// longest that registration can be frozen, and some.
+const healthyWithin = lease + 10*time.Second + 20*time.Second
+
+type campaign struct {
+	*timeline
+	t        *testing.T
+	dir      string
+	binary   string
+	zk       *zktest.Ensemble
+	copied   string // of ZooKeeper's data
+	copiedAt int64
+	machines []*machine
+	loads    []*clients
+	conns    atomic.Uint32
+	over     chan struct{} // closed when the run is
+
+	ended int64 // when the clients were told to stop
+
+	// calm is held for writing while ZooKeeper loses data: no fault of a node
+	// begins then.
+	calm      sync.RWMutex
+	trueStart time.Time
+}
+
+func TestCampaign(t *testing.T) {
+	if err := ownclock.Supported(); err != nil {
+		t.Skip(err)
+	}
+	zk := zktest.Three(t)
+	if *seed == 0 {
+		*seed = rand.Uint64N(1e6) + 1
+	}
+	t.Logf("seed %d", *seed)
+	c := &campaign{
+		timeline: &timeline{began: time.Now()}, t: t, dir: t.TempDir(), binary: *binary, zk: zk, over: make(chan struct{}),
+	}
+	c.trueStart = c.began.Round(0)
+	if c.binary == "" {
+		c.binary = build(t, c.dir)
+	}
+	c.prepare()
+	c.play()
+	if err := c.conclude(); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range c.wrong {
+		t.Error(w)
+	}
+}
+
+// build makes the binary that is shipped.
+func build(t *testing.T, dir string) string {
+	path := filepath.Join(dir, "flaked")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/flaked/flaked/cmd/flaked")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// prepare makes the machines, and starts the nodes and their clients.
+func (c *campaign) prepare() {
+	rng := rand.New(rand.NewPCG(*seed, 0))
+	subnet := fmt.Sprintf("127.%d.%d.", 1+rand.IntN(250), rand.IntN(250)) // ours alone, and no client's port
+	for i := range nodes {
+		m := &machine{c: c, id: i, listen: fmt.Sprintf("%s%d:7609", subnet, i+1), base: time.Duration(rng.IntN(301)-150) * time.Millisecond}
+		m.dir = filepath.Join(c.dir, fmt.Sprint("n", i))
+		if os.Geteuid() == 0 {
+			m.disk = faultdisk.New(c.t)
+			m.dir = filepath.Join(m.disk.Dir(), "state")
+		}
+		for _, addr := range c.zk.Addrs() {
+			l, err := faultnet.New(addr)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			c.t.Cleanup(l.Close)
+			m.links = append(m.links, l)
+		}
+		path := filepath.Join(c.dir, fmt.Sprintf("n%d.log", i))
+		var err error
+		if m.log, err = os.Create(path); err != nil {
+			c.t.Fatal(err)
+		}
+		m.set(m.base)
+		c.machines = append(c.machines, m)
+		m.start()
+		c.t.Cleanup(func() {
+			m.signal(syscall.SIGCONT)
+			m.stop(syscall.SIGKILL)
+			m.supervise.Wait()
+			m.log.Close()
+		})
+	}
+	for _, m := range c.machines {
+		if !within(c.t.Context(), 60*time.Second, m.connected) {
+			c.t.Fatalf("%s is not ready: %s", m.name(), m.lastLog())
+		}
+		l, err := m.load(c.dir)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.loads = append(c.loads, l)
+	}
+	c.copiedAt = c.now()
+	c.copied = c.zk.Snapshot(c.t)
+}
+
+// play makes faults until the time is up, and waits until all is well.
+func (c *campaign) play() {
+	ctx, cancel := context.WithTimeout(c.t.Context(), *duration)
+	defer cancel()
+	var lanes sync.WaitGroup
+	for _, m := range c.machines {
+		lanes.Go(func() { c.lane(ctx, m) })
+	}
+	c.zkLane(ctx)
+	lanes.Wait()
+
+	last := c.now()
+	for _, m := range c.machines {
+		if !within(c.t.Context(), healthyWithin-time.Duration(c.now()-last), m.connected) {
+			c.violated(m.name(), "not well %s after the last fault", healthyWithin)
+		}
+	}
+	c.note("all", "well %s after the last fault", time.Duration(c.now()-last).Round(time.Millisecond))
+	c.ended = c.now()
+	for _, m := range c.machines {
+		m.stop(syscall.SIGTERM)
+	}
+	close(c.over)
+	for _, l := range c.loads {
+		l.wg.Wait()
+	}
+}
+
+// deck deals kinds of faults: all of them before any comes again.
+type deck struct {
+	rng   *rand.Rand
+	kinds []*kind
+	left  []*kind
+}
+
+func (d *deck) deal() *kind {
+	if len(d.left) == 0 {
+		d.left = slices.Clone(d.kinds)
+		d.rng.Shuffle(len(d.left), func(i, j int) { d.left[i], d.left[j] = d.left[j], d.left[i] })
+	}
+	k := d.left[0]
+	d.left = d.left[1:]
+	return k
+}
+
+// chosen are the kinds that were asked for and can be had.
+func (c *campaign) chosen(kinds []*kind) []*kind {
+	return slices.DeleteFunc(kinds, func(k *kind) bool {
+		wanted := slices.ContainsFunc(strings.Split(*only, ","), func(part string) bool { return strings.Contains(k.name, part) })
+		return !wanted || strings.HasPrefix(k.name, "disk") && c.machines[0].disk == nil
+	})
+}
+
+// fits tells whether there is time left for a fault.
+func fits(ctx context.Context, k *kind) bool {
+	end, _ := ctx.Deadline()
+	return time.Until(end) > k.least
+}
+
+// lane makes one fault after the other on a machine.
+func (c *campaign) lane(ctx context.Context, m *machine) {
+	rng := rand.New(rand.NewPCG(*seed, uint64(m.id)+1))
+	d := &deck{rng: rng, kinds: c.chosen(nodeKinds())}
+	for len(d.kinds) > 0 && ctx.Err() == nil {
+		pass(ctx, time.Duration(rng.IntN(2000))*time.Millisecond)
+		k := d.deal()
+		if !fits(ctx, k) {
+			continue
+		}
+		c.calm.RLock()
+		x := &attack{ctx: ctx, rng: rng, kind: k, m: m, c: c}
+		c.calm.RUnlock()
+		err := k.run(x)
+		c.done(x, err)
+		if x.fault == nil {
+			continue
+		}
+		if !within(c.t.Context(), healthyWithin, c.serving(m, &x.fault.served)) {
+			c.violated(m.name(), "does not serve %s after %s", healthyWithin, k.name)
+		}
+		if !within(c.t.Context(), healthyWithin, m.connected) {
+			c.violated(m.name(), "not well %s after %s", healthyWithin, k.name)
+		}
+		c.set(&x.fault.well)
+	}
+}
+
+// serving notes when a node began to answer again, once it has done so for a
+// while: it may not have looked at its clock yet.
+func (c *campaign) serving(m *machine, since *int64) func() bool {
+	streak := 0
+	return func() bool {
+		if !m.serves() {
+			streak = 0
+			return false
+		}
+		if streak++; streak == 1 {
+			c.set(since)
+		}
+		return streak > 5
+	}
+}
+
+func (c *campaign) done(x *attack, err error) {
+	if err != nil {
+		c.violated("campaign", "%s cannot be done: %v", x.kind.name, err)
+	}
+	if x.fault != nil {
+		c.set(&x.fault.healed)
+		c.note(x.fault.target(), "%s: over", x.kind.name)
+	}
+}
+
+// zkLane makes faults of ZooKeeper, on the test's goroutine.
+func (c *campaign) zkLane(ctx context.Context) {
+	rng := rand.New(rand.NewPCG(*seed, 100))
+	d := &deck{rng: rng, kinds: c.chosen(zkKinds())}
+	for len(d.kinds) > 0 && ctx.Err() == nil {
+		pass(ctx, time.Second+time.Duration(rng.IntN(5000))*time.Millisecond)
+		k := d.deal()
+		if !fits(ctx, k) {
+			continue
+		}
+		x := &attack{ctx: ctx, rng: rng, kind: k, c: c}
+		if k.loses() {
+			c.calm.Lock()
+		}
+		if !k.loses() || c.witnessed() {
+			c.done(x, k.run(x))
+		}
+		if k.loses() {
+			c.calm.Unlock()
+		}
+		if x.fault != nil {
+			c.set(&x.fault.served)
+		}
+		// Leases have to be long again before the next outage.
+		within(ctx, lease, func() bool {
+			return !slices.ContainsFunc(c.machines, func(m *machine) bool { return c.isWell(m) && !m.freshLease() })
+		})
+		if x.fault != nil {
+			c.set(&x.fault.well)
+		}
+	}
+}
+
+// isWell: no fault is being made on the machine, or recovered from.
+func (c *campaign) isWell(m *machine) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.faults {
+		if f.node == m.id && f.well == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// witnessed: two owners at least are well, and will notice.
+func (c *campaign) witnessed() bool {
+	well := 0
+	for _, m := range c.machines {
+		if c.isWell(m) {
+			well++
+		}
+	}
+	return well >= 2
+}
+
+// workerOf asks on a connection of its own: the machine's is its lane's.
+func (c *campaign) workerOf(m *machine) (int, error) {
+	other := &machine{c: c, listen: m.listen}
+	defer other.hangUp()
+	return other.worker()
+}
+
+func (m *machine) freshLease() bool {
+	other := &machine{c: m.c, listen: m.listen}
+	defer other.hangUp()
+	return other.connected()
+}
+
+func (m *machine) hangUp() {
+	if m.probe != nil {
+		m.probe.Close()
+	}
+}
+
+// trueMs is a moment of the run in true time, Unix ms.
+func (c *campaign) trueMs(at int64) int64 { return c.trueStart.Add(time.Duration(at)).UnixMilli() }
+
+// conclude judges the run and writes what came of it.
+func (c *campaign) conclude() error {
+	var files []string
+	for _, l := range c.loads {
+		files = append(files, l.files...)
+	}
+	verdict, err := judge.Judge(files, c.rules())
+	if err != nil {
+		return err
+	}
+	for _, f := range verdict.Findings {
+		c.wrong = append(c.wrong, fmt.Sprintf("%s: %s", f.Check, f.Text))
+	}
+	c.availability()
+	text := c.text(verdict)
+	c.t.Log("\n" + text)
+	if *report == "" {
+		return nil
+	}
+	return c.keep(verdict, text)
+}
+
+func (c *campaign) rules() judge.Rules {
+	r := judge.Rules{Layout: worker.Leaf()}
+	var tracks [nodes][]showing
+	for _, m := range c.machines {
+		tracks[m.id] = track(m.clocks)
+		r.Unordered = append(r.Unordered, steps(m)...)
+	}
+	r.Times = func(a judge.Answer) (low, high int64) {
+		l, h := shown(tracks[a.Node], a.Asked, a.Got)
+		return c.trueMs(a.Asked) + l.Milliseconds() - slackMs, c.trueMs(a.Got) + h.Milliseconds() + leapMs
+	}
+	for _, f := range c.faults {
+		if f.bound == 0 || f.released == 0 {
+			continue
+		}
+		_, h := shown(tracks[f.node], f.stopped, f.stopped)
+		r.Forbidden = append(r.Forbidden, judge.Forbidden{
+			Span: judge.Span{Node: uint16(f.node), From: f.stopped, To: f.released},
+			From: c.trueMs(f.stopped) + (h + f.bound).Milliseconds() + slackMs,
+			Why:  f.kind.name,
+		})
+	}
+	return r
+}

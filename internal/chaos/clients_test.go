@@ -1,0 +1,222 @@
+package chaos
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/flaked/flaked/internal/judge"
+	"github.com/flaked/flaked/worker"
+)
+
+// clientTimeout is after how long a client gives up a request, and a
+// connection with it.
+const clientTimeout = 2 * time.Second
+
+// binWidth is how finely what clients met is kept, ns.
+const binWidth = int64(10 * time.Millisecond)
+
+// bin is what the clients of one node met in one stretch of time.
+type bin struct {
+	answered, refused, failed uint32
+	worst                     int64 // of the answers, ns
+}
+
+// miss is a stretch of questions of one client that were not answered with
+// IDs, all for the same reason.
+type miss struct {
+	node        int
+	first, last int64 // when the first and the last were asked
+	count       int
+	why         string
+}
+
+// clients are those of one node.
+type clients struct {
+	m     *machine
+	wg    sync.WaitGroup
+	files []string
+
+	mu     sync.Mutex // guards what follows
+	bins   []bin
+	misses []miss
+	ids    int64
+}
+
+// load starts the clients of a node: two that ask for one ID a thousand times a
+// second, now and then for fifty in a pipeline, and one that asks for many. The
+// last one takes all that a tick has, sometimes.
+func (m *machine) load(dir string) (*clients, error) {
+	l := &clients{m: m}
+	for i, pace := range []time.Duration{time.Millisecond, 1100 * time.Microsecond, 10 * time.Millisecond} {
+		path := filepath.Join(dir, fmt.Sprintf("answers-%d-%d", m.id, i))
+		rec, err := judge.NewRecorder(path)
+		if err != nil {
+			return l, err
+		}
+		l.files = append(l.files, path)
+		c := &client{load: l, rec: rec, many: i == 2}
+		l.wg.Go(func() { c.run(pace) })
+	}
+	return l, nil
+}
+
+// client is one connection after the other.
+type client struct {
+	load   *clients
+	rec    *judge.Recorder
+	many   bool
+	conn   net.Conn
+	number uint32
+	in     *bufio.Reader
+	ids    []worker.ID
+	miss   *miss
+}
+
+func (c *client) run(pace time.Duration) {
+	defer func() {
+		c.hangUp()
+		c.handIn()
+		if err := c.rec.Close(); err != nil {
+			c.load.m.c.violated(c.load.m.name(), "answers were not recorded: %v", err)
+		}
+	}()
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for round := 0; ; round++ {
+		select {
+		case <-c.load.m.c.over:
+			return
+		case <-tick.C:
+		}
+		request, ids := "GET\n", 1
+		switch {
+		case c.many && round%50 == 0:
+			request, ids = "GET 10000\n", 10_000
+		case c.many:
+			request, ids = "GET 500\n", 500
+		case round%100 == 0:
+			request, ids = strings.Repeat("GET\n", 50), 50
+		}
+		c.ask(request, ids)
+		if c.conn == nil {
+			pass(c.load.m.c.t.Context(), 5*time.Millisecond) // as a client library backs off
+		}
+	}
+}
+
+// ask asks, and notes what came of it.
+func (c *client) ask(request string, want int) {
+	now := c.load.m.c.now
+	asked := now()
+	err := c.dial()
+	refused := ""
+	c.ids = c.ids[:0]
+	if err == nil {
+		_ = c.conn.SetDeadline(time.Now().Add(clientTimeout))
+		_, err = io.WriteString(c.conn, request)
+	}
+	for left := want; err == nil && left > 0; left-- {
+		var line []byte
+		if line, err = c.in.ReadSlice('\n'); err != nil {
+			break
+		}
+		if line[0] == '-' {
+			refused = string(line[:len(line)-1])
+			if want > 1 && !strings.Contains(request[:len(request)-1], "\n") {
+				break // one line instead of all
+			}
+			continue
+		}
+		var id int64
+		if id, err = strconv.ParseInt(string(line[:len(line)-1]), 10, 64); err != nil {
+			c.load.m.c.violated(c.load.m.name(), "answers %q to %.10q", line, request)
+			break
+		}
+		c.ids = append(c.ids, worker.ID(id))
+	}
+	got := now()
+	// Those of a reply that was cut off have been given as well.
+	c.rec.Record(uint16(c.load.m.id), c.number, asked, got, c.ids)
+	if err != nil {
+		c.hangUp()
+	}
+	c.note(asked, got, refused, err)
+}
+
+func (c *client) dial() error {
+	if c.conn != nil {
+		return nil
+	}
+	conn, err := net.DialTimeout("tcp", c.load.m.listen, clientTimeout)
+	if err != nil {
+		return err
+	}
+	c.conn, c.in, c.number = conn, bufio.NewReaderSize(conn, 1<<15), c.load.m.c.conns.Add(1)
+	return nil
+}
+
+func (c *client) hangUp() {
+	if c.conn != nil {
+		c.conn.Close()
+		c.conn = nil
+	}
+}
+
+// note counts what a question came to.
+func (c *client) note(asked, got int64, refused string, err error) {
+	l := c.load
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ids += int64(len(c.ids))
+	i := int(got / binWidth)
+	for len(l.bins) <= i {
+		l.bins = append(l.bins, bin{})
+	}
+	b := &l.bins[i]
+	why := ""
+	switch {
+	case err != nil:
+		b.failed++
+		if why = "no connection"; c.number != 0 {
+			why = "the connection broke"
+		}
+		if e, ok := err.(net.Error); ok && e.Timeout() {
+			why = "no answer"
+		}
+	case refused != "":
+		b.refused++
+		why, _, _ = strings.Cut(refused, " ")
+	default:
+		b.answered++
+		b.worst = max(b.worst, got-asked)
+	}
+	if c.miss != nil && c.miss.why != why {
+		l.misses = append(l.misses, *c.miss)
+		c.miss = nil
+	}
+	if why == "" {
+		return
+	}
+	if c.miss == nil {
+		c.miss = &miss{node: l.m.id, first: asked, why: why}
+	}
+	c.miss.last = asked
+	c.miss.count++
+}
+
+// handIn hands in the last stretch.
+func (c *client) handIn() {
+	c.load.mu.Lock()
+	defer c.load.mu.Unlock()
+	if c.miss != nil {
+		c.load.misses = append(c.load.misses, *c.miss)
+		c.miss = nil
+	}
+}

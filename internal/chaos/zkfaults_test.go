@@ -1,0 +1,132 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+)
+
+// zkKinds are what is done to ZooKeeper. No node may refuse for any of it. They
+// run on the test's goroutine, since zktest may end the test.
+func zkKinds() []*kind {
+	all := []int{0, 1, 2}
+	// outage takes some servers away for a while and brings them back.
+	outage := func(name string, most time.Duration, away, back func(*campaign, int), which func(*campaign) []int) *kind {
+		return &kind{name: name, serves: true, least: time.Second, run: func(x *attack) error {
+			d, servers := x.between(time.Second, most), which(x.c)
+			x.begin("%v for %s", servers, d)
+			for _, i := range servers {
+				away(x.c, i)
+			}
+			x.hold(d)
+			for _, i := range servers {
+				back(x.c, i)
+			}
+			x.c.zk.WaitServing(x.c.t)
+			return nil
+		}}
+	}
+	kill, start := func(c *campaign, i int) { c.zk.Kill(i) }, func(c *campaign, i int) { c.zk.Start(i) }
+	freeze, thaw := func(c *campaign, i int) { c.zk.Freeze(i) }, func(c *campaign, i int) { c.zk.Thaw(i) }
+	leader := func(c *campaign) []int { return []int{c.zk.Leader(c.t)} }
+	two := func(c *campaign) []int { l := c.zk.Leader(c.t); return []int{l, (l + 1) % 3} }
+	three := func(*campaign) []int { return all }
+	follower := func(c *campaign) []int { return []int{(c.zk.Leader(c.t) + 1) % 3} }
+
+	return []*kind{
+		outage("leader killed", 10*time.Second, kill, start, leader),
+		outage("a follower killed", 10*time.Second, kill, start, follower),
+		outage("quorum lost", 20*time.Second, kill, start, two),
+		outage("all servers killed", 20*time.Second, kill, start, three),
+		outage("leader frozen", 10*time.Second, freeze, thaw, leader),
+		outage("all servers frozen", 20*time.Second, freeze, thaw, three),
+		{name: "restarted one by one", serves: true, least: 5 * time.Second, run: func(x *attack) error {
+			x.begin("")
+			for i := range 3 {
+				x.c.zk.Stop(i)
+				x.c.zk.Start(i)
+				x.c.zk.WaitServing(x.c.t)
+			}
+			return nil
+		}},
+		{name: "wiped", serves: true, least: 5 * time.Second, run: func(x *attack) error {
+			x.begin("")
+			x.c.zk.Wipe(x.c.t)
+			return x.c.noticed(x.ctx)
+		}},
+		{name: "old data restored", serves: true, least: 5 * time.Second, run: func(x *attack) error {
+			x.begin("of %s ago", time.Duration(x.c.now()-x.c.copiedAt).Round(time.Second))
+			x.c.zk.Restore(x.c.t, x.c.copied)
+			return x.c.noticed(x.ctx)
+		}},
+		{name: "a copy taken, all servers restarted for it", serves: true, least: 5 * time.Second, run: func(x *attack) error {
+			x.begin("")
+			x.c.copiedAt = x.c.now()
+			x.c.copied = x.c.zk.Snapshot(x.c.t)
+			return nil
+		}},
+		{name: "a slot deleted", serves: true, least: time.Second, run: func(x *attack) error {
+			m := x.c.machines[x.rng.IntN(len(x.c.machines))]
+			number, err := x.c.workerOf(m)
+			if err != nil {
+				return nil // it has none just now
+			}
+			x.begin("worker %d, of %s", number, m.name())
+			return x.c.withZooKeeper(func(ctx context.Context, zk *coordinator.ZK) error {
+				err := zk.Delete(ctx, fmt.Sprintf("/workers/%04d", number), coordinator.AnyVersion)
+				if errors.Is(err, coordinator.ErrNoNode) {
+					return nil
+				}
+				return err
+			})
+		}},
+	}
+}
+
+// loses tells whether a kind makes ZooKeeper forget: while it does, nothing
+// else may begin, since data loss that no live owner can notice is a limit.
+func (k *kind) loses() bool {
+	return k.name == "wiped" || strings.HasPrefix(k.name, "old data") || k.name == "a slot deleted"
+}
+
+// noticed waits until an owner has put the cluster's record back.
+func (c *campaign) noticed(ctx context.Context) error {
+	var last error
+	ok := within(context.WithoutCancel(ctx), 30*time.Second, func() bool {
+		last = c.withZooKeeper(func(ctx context.Context, zk *coordinator.ZK) error {
+			cl, err := coordinator.ReadCluster(ctx, zk)
+			switch {
+			case err != nil:
+				return err
+			case cl.FrozenUntil == 0:
+				return errors.New("it is not frozen")
+			}
+			return nil
+		})
+		return last == nil
+	})
+	if !ok {
+		c.violated("ZooKeeper", "30 s after it lost data no owner had put the cluster back: %v", last)
+	}
+	return nil
+}
+
+// withZooKeeper is a connection of the campaign's own.
+func (c *campaign) withZooKeeper(do func(context.Context, *coordinator.ZK) error) error {
+	zk, err := coordinator.NewZK(coordinator.ZKConfig{Connect: c.zk.Addr(), Cluster: "default", SessionTimeout: 2 * time.Second, CallTimeout: 10 * time.Second})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- zk.Run(ctx) }()
+	err = do(ctx, zk)
+	_ = zk.Close()
+	<-done
+	return err
+}
