@@ -195,7 +195,9 @@ func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
 	// on is a new tenure, from a new floor on.
 	old := n.held
 	if old != nil && beat.Claim.Lo > old.lo {
-		n.refuseLocked(Settling, lineproto.NOTREADY, "settling reason=the-lease-had-run-out")
+		if n.claim.Settled { // else it has never issued, and refuses for what it waits for
+			n.refuseLocked(Settling, lineproto.NOTREADY, "settling reason=the-lease-had-run-out")
+		}
 		old.gen.Close()
 	} else {
 		old = nil
@@ -250,6 +252,8 @@ func (n *Node) noteStore(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
+	case err != nil && n.storeErr == nil && n.now() >= n.claim.H:
+		n.log.Warn("a heartbeat failed, and the lease has run out", "error", err)
 	case err != nil && n.storeErr == nil:
 		n.log.Warn("a heartbeat failed: serving on within the lease", "error", err, "lease_left", ms(n.claim.H-n.now()).Round(time.Second).String())
 	case err == nil && n.storeErr != nil:
