@@ -67,13 +67,13 @@ func (m *machine) set(offset time.Duration) {
 func (m *machine) step(by time.Duration) { m.set(m.clock.Offset() + by) }
 
 // args are the node's, short in all times so that much happens.
-func (m *machine) args() []string {
+func (m *machine) args(listen string) []string {
 	var zk []string
 	for _, l := range m.links {
 		zk = append(zk, l.Addr())
 	}
 	return []string{
-		"serve", "--zk", strings.Join(zk, ","), "--state-dir", m.dir, "--listen", m.listen, "--name", fmt.Sprint("n", m.id),
+		"serve", "--zk", strings.Join(zk, ","), "--state-dir", m.dir, "--listen", listen, "--name", fmt.Sprint("n", m.id),
 		"--bootstrap", "--heartbeat", heartbeat.String(), "--settle", settle.String(), "--lease", lease.String(),
 		"--reserve", reserve.String(), "--zk-session-timeout", "2s", "--start-timeout", "20s", "--log-format", "text",
 		"--sequence-start", []string{"random", "zero", "carry-on"}[m.id%3],
@@ -90,7 +90,7 @@ func (m *machine) start() {
 
 // launch is with mu held.
 func (m *machine) launch() {
-	cmd := exec.Command(m.c.binary, m.args()...)
+	cmd := exec.Command(m.c.binary, m.args(m.listen)...)
 	cmd.Stdout, cmd.Stderr = m.log, m.log
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
