@@ -16,6 +16,10 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 PKG ?= ./...
 BENCH_PKG ?= ./worker/... ./timeguard/... ./localcache/... ./lineproto/...
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FOR ?= 30m
+SEED ?= 0
+ONLY ?=
+REPORT ?= bin/chaos
 SCRIPTS := $(wildcard scripts/*.sh) .ci/run
 
 .PHONY: help
@@ -80,6 +84,15 @@ test-fast: ## what needs no ZooKeeper, without the race detector
 .PHONY: mutants
 mutants: ## take safeguards out, one at a time: the simulation has to notice (minutes)
 	FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/mutants
+
+.PHONY: chaos
+chaos: ## five nodes and three ZooKeepers under faults. FOR=30m SEED=n ONLY='kill,disk' REPORT=dir
+	@zk=$$(scripts/zk-dev.sh install)
+	eval "$$zk"
+	export FLAKED_TEST_ZK=require
+	set -x
+	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/chaos -run 'TestCampaign$$' \
+	  -chaos.for $(FOR) -chaos.seed $(SEED) -chaos.only '$(ONLY)' -chaos.report $(abspath $(REPORT))
 
 .PHONY: bench
 bench: ## benchmarks of what is on the GET path

@@ -44,11 +44,15 @@ type line struct {
 	Times          int
 	Serves         bool
 	Answered       int
-	Missed         int // of nodes that did not have to serve; others fail the run
+	Missed         int           // of nodes that did not have to serve; others fail the run
+	Slowest        time.Duration // of the answers
 	Gaps, Recovers []time.Duration
 }
 
-func (l line) gap(q float64) time.Duration { return quantile(l.Gaps, q) }
+func (l *line) add(o outage) {
+	l.Answered, l.Missed = l.Answered+o.answered, l.Missed+o.missed
+	l.Slowest, l.Gaps = max(l.Slowest, o.worst), append(l.Gaps, o.gap)
+}
 
 func quantile(d []time.Duration, q float64) time.Duration {
 	if len(d) == 0 {
@@ -81,15 +85,14 @@ func (c *campaign) table() (lines []line) {
 			l.Recovers = append(l.Recovers, time.Duration(f.well-f.healed))
 			for _, load := range c.loads { // those with no fault of their own meanwhile
 				if !c.hadOwn(load.m.id, f) {
-					o := cost(load.bins, f)
-					l.Answered, l.Missed, l.Gaps = l.Answered+o.answered, l.Missed+o.missed, append(l.Gaps, o.gap)
+					l.add(cost(load.bins, f))
 				}
 			}
 			continue
 		}
 		o := cost(c.loads[f.node].bins, f)
-		l.Answered, l.Missed = l.Answered+o.answered, l.Missed+o.missed
-		l.Gaps, l.Recovers = append(l.Gaps, o.gap), append(l.Recovers, o.recovery)
+		l.add(o)
+		l.Recovers = append(l.Recovers, o.recovery)
 	}
 	slices.SortFunc(lines, func(a, b line) int { return strings.Compare(strings.ToLower(a.Kind), strings.ToLower(b.Kind)) })
 	return lines
@@ -115,13 +118,13 @@ func (c *campaign) text(v *judge.Verdict) string {
 		fmt.Fprintf(&b, "WRONG  %s\n", w)
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "fault\ttimes\tmust serve\tanswered\tnot answered\tlongest without an ID: median\tworst\tback after the fault: median\tworst")
+	fmt.Fprintln(w, "fault\ttimes\tmust serve\tanswered\tnot answered\tslowest answer\tlongest without an ID: median\tworst\tback after the fault: median\tworst")
 	for _, l := range c.table() {
 		serves := "no"
 		if l.Serves {
 			serves = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", l.Kind, l.Times, serves, l.Answered, l.Missed,
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", l.Kind, l.Times, serves, l.Answered, l.Missed, short(l.Slowest),
 			short(quantile(l.Gaps, .5)), short(quantile(l.Gaps, 1)), short(quantile(l.Recovers, .5)), short(quantile(l.Recovers, 1)))
 	}
 	w.Flush()
