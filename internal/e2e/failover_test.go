@@ -78,21 +78,3 @@ func TestFailoverUnderLoad(t *testing.T) {
 		}
 	}
 }
-
-// A node that is itself frozen, beyond its session: it goes on by itself.
-func TestFrozenNodeGoesOn(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	records := s.records()
-	n := s.started().ready()
-	before := n.identity()
-	n.get(100)
-	n.proc.freeze()
-	eventually(t, "its session has expired", func() bool { _, live := records.read(livePath(before.worker), nil); return !live })
-	n.proc.thaw()
-	n.ready().get(100)
-	n.until("live again", func() bool { _, live := records.read(livePath(before.worker), nil); return live })
-	if now := n.identity(); now != before {
-		t.Errorf("%+v, was %+v", now, before)
-	}
-}

@@ -1,0 +1,27 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/flaked/flaked/internal/faultnet"
+)
+
+func newNetwork(t testing.TB, target string) *faultnet.Link {
+	t.Helper()
+	l, err := faultnet.New(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+// network is what a node that does not run yet will reach its ZooKeeper by, of
+// which there is one.
+func (n *node) network() *faultnet.Link {
+	n.site.t.Helper()
+	server, chroot, _ := cutChroot(n.connect)
+	l := newNetwork(n.site.t, server)
+	n.connect = l.Addr() + chroot
+	return l
+}

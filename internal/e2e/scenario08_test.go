@@ -1,0 +1,184 @@
+package e2e
+
+import (
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/faultnet"
+	"github.com/flaked/flaked/internal/zktest"
+)
+
+// stoodStill is what a node answers that was stopped for longer than its bound
+// on the disk lasted.
+const stoodStill = `-NOTREADY no durable bound: the process stood still, and the bound on the disk is being renewed reason=no-durable-bound`
+
+// session is ZooKeeper's session that a worker's live lock is of; 0 for none.
+func (r *records) session(worker int) int64 {
+	r.t.Helper()
+	lock, _ := r.read(livePath(worker), nil)
+	return lock.Owner
+}
+
+// live waits until the node's live lock is of another session, and returns that.
+func (n *node) live(r *records, but int64) (session int64) {
+	n.site.t.Helper()
+	n.until("live by a new session", func() bool {
+		session = r.session(n.worker())
+		return session != 0 && session != but
+	})
+	return session
+}
+
+// failedOnlyBy fails the test for a question that was not answered with IDs for
+// any other reason than these.
+func (l *load) failedOnlyBy(like string) {
+	l.node.site.t.Helper()
+	allowed := regexp.MustCompile("^(" + like + ")$")
+	for _, failed := range l.end().failed {
+		if !allowed.MatchString(failed) {
+			l.node.site.t.Errorf("%s: %s", l.node.name, failed)
+			return
+		}
+	}
+}
+
+// ZooKeeper ends the session of a node that is connected and well: it gets
+// another, and nobody who asks it notices.
+func TestScenario08SessionExpires(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
+	records := s.records()
+	n := s.node()
+	network := n.network()
+	n.start().ready()
+	before := n.identity()
+	load := n.clients(2)
+	session := n.live(records, 0)
+	for range 3 {
+		if err := network.ExpireSession(); err != nil {
+			t.Fatal(err)
+		}
+		session = n.live(records, session)
+		n.heartbeats(true)
+		load.progress()
+	}
+	load.flawless()
+	if now := n.identity(); now != before {
+		t.Errorf("%+v, was %+v", now, before)
+	}
+}
+
+// Whatever becomes of the way to ZooKeeper, for longer than a session lasts:
+// within the lease not one GET fails, and the node has the worker that it had
+// when it is connected again, which it sees to by itself.
+func TestScenario08CutOffBeyondTheSession(t *testing.T) {
+	t.Parallel()
+	for name, broken := range map[string]func(*faultnet.Link){
+		"cut":              (*faultnet.Link).Cut,
+		"black hole":       (*faultnet.Link).BlackHole,
+		"half open":        (*faultnet.Link).HalfOpen,
+		"questions lost":   (*faultnet.Link).DropRequests,
+		"answers lost":     (*faultnet.Link).DropReplies,
+		"an hour too late": func(l *faultnet.Link) { l.Delay(time.Hour, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
+			records := s.records()
+			n := s.node()
+			network := n.network()
+			n.start().ready()
+			before := n.identity()
+			load := n.clients(1)
+			session := n.live(records, 0)
+			load.progress()
+
+			broken(network)
+			n.heartbeats(false)
+			n.until("its session has expired", func() bool { return records.session(before.worker) != session })
+			load.progress()
+			network.Delay(0, 0)
+			network.Heal()
+			n.live(records, session)
+			n.heartbeats(true)
+			load.progress()
+			load.flawless()
+			if now := n.identity(); now != before {
+				t.Errorf("%+v, was %+v", now, before)
+			}
+			if slot := records.slot(before.worker); slot.Node != before.uuid || slot.Term != int64(before.term) {
+				t.Errorf("the slot is %+v, the node %+v", slot, before)
+			}
+		})
+	}
+}
+
+// A node that is itself stopped, beyond its session: who has asked meanwhile
+// is answered when it goes on, with IDs or for the only reason there is not to.
+func TestScenario08StoppedBeyondItsSession(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	records := s.records()
+	n := s.started().ready()
+	before := n.identity()
+	load := n.clients(3)
+	session := n.live(records, 0)
+	for range 2 {
+		load.progress()
+		n.proc.freeze()
+		eventually(t, "its session has expired", func() bool { return records.session(before.worker) == 0 })
+		n.proc.thaw()
+		load.progress()
+		session = n.live(records, session)
+	}
+	load.failedOnlyBy(stoodStill)
+	if now := n.identity(); now != before {
+		t.Errorf("%+v, was %+v", now, before)
+	}
+}
+
+// ZooKeeper accepts and never answers: nothing waits for it beyond a deadline,
+// neither who serves, nor who stops or starts, nor a command.
+func TestScenario08ZooKeeperFrozen(t *testing.T) {
+	t.Parallel()
+	zk := zktest.Single(t)
+	s := newSite(t, zk.Addr(), "--reserve", "3s")
+	nodes := s.startedTogether(2)
+	serving, again := nodes[0], nodes[1]
+	before, beforeAgain := serving.identity(), again.identity()
+	load := serving.clients(2)
+	again.get(100)
+
+	zk.Freeze(0)
+	for _, n := range nodes {
+		n.heartbeats(false)
+	}
+	again.kill()
+	again.start().ready().get(100)
+	began := time.Now()
+	again.stop()
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+	again.start().ready().get(100)
+	s.started("--start-timeout", "1s").fails(3, `ZooKeeper is needed to start here, and did not answer within 1s`)
+	if r := execute(t, s.build.binary(t), "status", "--zk", s.connect); r.code != 3 || r.took > 15*time.Second {
+		t.Errorf("status: exit %d after %s\n%s%s", r.code, r.took, r.stdout, r.stderr)
+	}
+	load.progress()
+
+	zk.Thaw(0)
+	for _, n := range nodes {
+		n.heartbeats(true)
+	}
+	load.progress()
+	load.flawless()
+	if now := serving.identity(); now != before {
+		t.Errorf("%+v, was %+v", now, before)
+	}
+	again.get(100)
+	if now := again.identity(); now.worker != beforeAgain.worker || now.uuid != beforeAgain.uuid || now.term <= beforeAgain.term {
+		t.Errorf("%+v, was %+v", now, beforeAgain)
+	}
+}
