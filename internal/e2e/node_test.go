@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/flaked/flaked/internal/ownclock"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -58,6 +59,7 @@ type node struct {
 	connect string
 	flags   []string // the site's, then the node's own
 	listen  string
+	clock   *ownclock.Clock // nil: the machine's
 	proc    *process
 }
 
@@ -69,6 +71,14 @@ func (s *site) node(flags ...string) *node {
 		site: s, name: name, dir: filepath.Join(s.t.TempDir(), "state"), connect: s.connect,
 		flags: append(append([]string{}, s.flags...), flags...), listen: "127.0.0.1:0",
 	}
+}
+
+// on puts a node that does not run on a clock.
+func (n *node) on(clock *ownclock.Clock) *node {
+	n.site.t.Helper()
+	ownclock.Require(n.site.t)
+	n.clock = clock
+	return n
 }
 
 func (s *site) started(flags ...string) *node {
@@ -96,7 +106,7 @@ func (n *node) start() *node {
 		n.site.t.Fatalf("%s runs already", n.name)
 	}
 	args := append([]string{"serve", "--zk", n.connect, "--state-dir", n.dir, "--listen", n.listen, "--name", n.name}, n.flags...)
-	n.proc = launch(n.site.t, n.name, n.site.build.binary(n.site.t), args...)
+	n.proc = launch(n.site.t, n.name, n.clock, n.site.build.binary(n.site.t), args...)
 	return n
 }
 
@@ -282,6 +292,8 @@ type stateReport struct {
 		LoMs    int64  `json:"lo_ms"`
 		MMs     int64  `json:"m_ms"`
 		HMs     int64  `json:"h_ms"`
+		// Generation counts the writes of the file.
+		Generation uint64 `json:"generation"`
 	} `json:"record"`
 }
 

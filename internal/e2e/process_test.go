@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/internal/ownclock"
 )
 
 // patience bounds every wait for something that should happen soon. A second
@@ -67,8 +69,9 @@ func cleanEnv() []string {
 	return env
 }
 
-// launch starts the binary. Its log is shown if the test fails.
-func launch(t testing.TB, name, binary string, args ...string) *process {
+// launch starts the binary, on a clock of its own if there is one. Its log is
+// shown if the test fails.
+func launch(t testing.TB, name string, clock *ownclock.Clock, binary string, args ...string) *process {
 	t.Helper()
 	p := &process{
 		t: t, name: name, cmd: exec.Command(binary, args...), done: make(chan struct{}),
@@ -82,7 +85,11 @@ func launch(t testing.TB, name, binary string, args ...string) *process {
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.Env = cleanEnv()
 	p.cmd.SysProcAttr = dieWithUs()
-	if err := p.cmd.Start(); err != nil {
+	start := p.cmd.Start
+	if clock != nil {
+		start = func() error { return clock.Start(p.cmd) }
+	}
+	if err := start(); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
