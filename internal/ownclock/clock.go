@@ -53,6 +53,9 @@ func (c *Clock) set(offset time.Duration) {
 // that count intervals too, which no Set brings back. A busy Go program lives
 // through it as through d, as its timers go off. What a thread waits for in the
 // kernel takes as long as ever, so a program that sleeps notices when it wakes.
+//
+// It is for Go programs. A JVM, and C's pthread_cond_timedwait, tell the kernel
+// an instant to wait until, which by the true clock is that much later.
 func (c *Clock) Pass(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
