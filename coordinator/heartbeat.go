@@ -241,6 +241,16 @@ func (c *Coordinator) readBack(ctx context.Context, worker int) (Stat, error) {
 // reassert puts our record back after ZooKeeper lost it, above whatever term
 // is there, and keeps newcomers off.
 func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, stat Stat, r Report, why string) (Beat, error) {
+	// By the leader's clock, too: whoever takes a slot goes by that as well, and
+	// may have been forgotten with the rest. Ours may be behind.
+	clock, err := c.readClock(ctx, &claim)
+	if err != nil {
+		return Beat{Claim: claim}, err
+	}
+	if clock.Stamp >= claim.H {
+		c.dropTicket(ctx, claim.Ticket, claim.Node)
+		return Beat{}, &FencedError{claim.Worker, why + ", and by ZooKeeper's clock the lease has run out"}
+	}
 	c.Logger.Error("ZooKeeper has lost data; putting this node's record back and freezing registration", "worker", claim.Worker, "found", why)
 	if err := c.freeze(ctx, c.mine, claim.Worker); err != nil {
 		return Beat{Claim: claim}, err
@@ -249,7 +259,7 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 	if found != nil {
 		old = *found
 	}
-	claim, err := c.grant(claim, max(claim.Term, old.Term)+1)
+	claim, err = c.grant(claim, max(claim.Term, old.Term)+1)
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}

@@ -46,6 +46,35 @@ func TestFencedAlthoughTheClusterRecordIsLost(t *testing.T) {
 	}
 }
 
+// An owner that was cut off until others took its slot, and whose clock is so far
+// behind that it does not know, puts nothing back when these are forgotten: the
+// leader's clock counts as well.
+func TestSlowOwnerPutsNothingBackAfterItsLease(t *testing.T) {
+	for name, skew := range map[string]time.Duration{"seconds": -15 * time.Second, "an hour": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 1)
+			a := l.serving("A")
+			a.skew = millis(skew)
+			a.sess.Partition()
+			a.sess.Expire()
+			l.now = a.claim.H
+			b := l.serving("B")
+			l.wipe()
+			a.sess.Heal()
+			_, err := a.beat()
+			wantFenced(t, err)
+			if names := l.children(workersPath); len(names) != 0 {
+				t.Errorf("it has written %v", names)
+			}
+			l.pass(time.Second)
+			if beat := b.mustBeat(); !beat.Lost || !b.issue() {
+				t.Errorf("%+v", beat)
+			}
+			l.disjoint()
+		})
+	}
+}
+
 // A copy of the data that is put back during a freeze brings a freeze with it
 // that ends before the leases do that were made since.
 func TestFreezeOutlastsTheLeasesOfASecondLoss(t *testing.T) {
