@@ -33,6 +33,9 @@ func (c *Coordinator) steady(ctx context.Context, cl Cluster, worker int) (bool,
 		return zxid>>32 == stat.epoch() && stat.Mtime-at >= steadyTimes*cl.SettleMs
 	}
 	_, clStat, err := c.cluster(ctx)
+	if err == nil && stat.Mtime-clStat.Ctime < steadyTimes*cl.SettleMs {
+		return false, nil // a new cluster, or one that has just been lost: owners may be on their way
+	}
 	if err != nil || evidence(clStat.Czxid, clStat.Ctime) || evidence(clStat.Mzxid, clStat.Mtime) {
 		return err == nil, err
 	}

@@ -51,6 +51,12 @@ func TestSettlingIsSkipped(t *testing.T) {
 			l.mem.SetEpoch(2)
 			l.drawn(7)
 		}, labSettle},
+		"/cluster made anew, an old ticket": {1, func(l *lab) {
+			l.drawn(1)
+			l.pass(steady)
+			l.remove(clusterPath)
+			l.init(l.cl)
+		}, labSettle},
 		"restored, old data only": {3, func(l *lab) {
 			l.drawn(5)
 			l.pass(steady)
