@@ -1,0 +1,201 @@
+package e2e
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/faultnet"
+	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/worker"
+)
+
+// twoWorkers is a layout in which somebody who wants a worker has to take the
+// one that there is.
+const twoWorkers = "time=41@1ms,worker=1,sequence=12,epoch=1288834974657"
+
+// What an owner answers that is cut off, and then finds its worker taken.
+const (
+	leaseOver = `-FENCED the lease has run out and ZooKeeper could not be reached to extend it`
+	taken     = `-FENCED this node lost its worker and is registering as a new one`
+	beginning = `-NOTREADY (starting|settling) .*`
+)
+
+// span is when the first and the last are of, in Unix milliseconds, of a
+// worker's IDs in a part of the history.
+func (h *history) span(w, from, to int) (first, last int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	first, last = math.MaxInt64, math.MinInt64
+	for _, a := range h.answers[from:to] {
+		f, err := h.layout.Decode(a.id)
+		if err == nil && f.Worker == int64(w) {
+			at := h.layout.Start(f.Tick)
+			first, last = min(first, at), max(last, at)
+		}
+	}
+	return first, last
+}
+
+// couple is two nodes that hold all the workers there are.
+type couple struct {
+	*site
+	records *records
+	old     *node          // the one that is cut off
+	network *faultnet.Link // its way to ZooKeeper
+	before  identity       // who it was
+	other   *node          // gives its worker back when it stops
+}
+
+func newCouple(t *testing.T) *couple {
+	t.Helper()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", twoWorkers, "--lease", "3s", "--reserve", "2s")
+	layout, err := worker.ParseLayout(twoWorkers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ids.layout = layout
+	c := &couple{site: s, records: s.records(), old: s.node()}
+	c.network = c.old.network()
+	c.old.start().ready()
+	c.before = c.old.identity()
+	c.other = s.started("--release-on-exit").ready()
+	return c
+}
+
+// takenOver has a newcomer take the worker of the old owner, who is away. It is
+// refused until that one's lease has ended, and what it hands out is of later
+// times than all that the old one has handed out.
+func (c *couple) takenOver() (late *node) {
+	c.t.Helper()
+	late = c.node()
+	w := c.before.worker
+	var bound int64
+	var handedOut int
+	refusals := 0
+	for {
+		bound, handedOut = c.records.slot(w).H, c.ids.len()
+		late.start()
+		if !within(patience, func() bool { return !late.proc.running() || late.isReady() }) {
+			c.t.Fatalf("the newcomer is neither refused nor ready after %s", patience)
+		}
+		if late.proc.running() {
+			break
+		}
+		late.fails(1, `all 2 worker slots are held`)
+		refusals++
+		eventually(c.t, "the lease has ended, and the session", func() bool {
+			return time.Now().UnixMilli() > c.records.slot(w).H && c.records.session(w) == 0
+		})
+	}
+	if early := bound - time.Now().UnixMilli(); early > 0 {
+		c.t.Errorf("the newcomer serves %d ms before the lease of the old owner ends", early)
+	}
+	if now := late.identity(); now.worker != w || now.term != c.before.term+1 || now.uuid == c.before.uuid {
+		c.t.Fatalf("the newcomer is %+v, the old owner was %+v", now, c.before)
+	}
+	late.get(100)
+	_, last := c.ids.span(w, 0, handedOut)
+	first, _ := c.ids.span(w, handedOut, c.ids.len())
+	if last >= bound || first < bound {
+		c.t.Errorf("the lease ends at %d; the old owner's last ID is %d ms before that, the newcomer's first %d ms after", bound, bound-last, first-bound)
+	}
+	c.t.Logf("refused %d times; the old owner's last ID is %d ms before its lease's end, the newcomer's first %d ms after", refusals, bound-last, first-bound)
+	return late
+}
+
+// returns waits until the old owner serves again, as somebody else.
+func (c *couple) returns() {
+	c.t.Helper()
+	c.old.ready().get(100)
+	if now := c.old.identity(); now.worker == c.before.worker || now.uuid == c.before.uuid {
+		c.t.Errorf("the old owner is %+v, and was %+v", now, c.before)
+	}
+}
+
+// leaseOver waits until the node refuses because its lease has run out.
+func (n *node) leaseOver() {
+	n.site.t.Helper()
+	n.until(leaseOver, func() bool { _, err := n.ask("READY"); return err != nil && err.Error() == leaseOver })
+	n.refuses("-FENCED")
+}
+
+// loseAnAnswer cuts the old owner off at a moment when ZooKeeper has a later
+// bound than it knows of.
+func (c *couple) loseAnAnswer() {
+	c.t.Helper()
+	c.network.Delay(100*time.Millisecond, 0)
+	bound := func() int64 { return c.records.slot(c.before.worker).H }
+	was := bound()
+	eventually(c.t, "a heartbeat", func() bool { return bound() != was })
+	c.network.DropReplies()
+}
+
+// The owner of a worker is cut off, and when its lease has ended somebody else
+// takes the worker over. Neither knows of the other, and their IDs are of
+// different times: the old owner has stopped by itself. It finds itself a new
+// worker when it can.
+func TestScenario09TakenOverAfterTheLease(t *testing.T) {
+	t.Parallel()
+	heal := func(c *couple) { c.network.Delay(0, 0); c.network.Heal() }
+	for _, row := range []struct {
+		name       string
+		away, back func(*couple)
+		stopped    bool // it cannot be asked while it is away
+	}{
+		{"cut", func(c *couple) { c.network.Cut() }, heal, false},
+		{"black hole", func(c *couple) { c.network.BlackHole() }, heal, false},
+		{"answer lost", (*couple).loseAnAnswer, heal, false},
+		// It wakes up in the belief that it has just looked at the clock.
+		{"stopped", func(c *couple) { c.old.proc.freeze() }, func(c *couple) { c.old.proc.thaw() }, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			c := newCouple(t)
+			load := c.old.clients(2)
+			load.progress()
+			row.away(c)
+			late := c.takenOver()
+			lateLoad := late.clients(2)
+			lateLoad.progress()
+			if !row.stopped {
+				c.old.leaseOver()
+			}
+			c.other.stop() // or there would be no worker for the old owner
+			row.back(c)
+			c.returns()
+			load.progress()
+			lateLoad.progress()
+			lateLoad.flawless()
+			failures := leaseOver + "|" + taken + "|" + beginning
+			if row.stopped {
+				failures += "|.* i/o timeout" // of a client, as a rule there is none
+			}
+			load.failedOnlyBy(failures)
+			if log := c.old.proc.log(); !strings.Contains(log, "fenced: issuing nothing more for this worker") {
+				t.Error("the old owner has not said that it lost its worker")
+			}
+		})
+	}
+}
+
+// The same owner, killed and started again from a directory that says that the
+// worker is its own, when that is not so any more and nobody can tell it.
+func TestScenario09KilledAndTakenOver(t *testing.T) {
+	t.Parallel()
+	c := newCouple(t)
+	c.old.get(1000)
+	c.network.BlackHole()
+	c.old.kill()
+	late := c.takenOver()
+	load := late.clients(2)
+	c.old.start()
+	unreachable := "-NOTREADY starting reason=zookeeper-unreachable"
+	c.old.until(unreachable, func() bool { _, err := c.old.ask("GET"); return err != nil && err.Error() == unreachable })
+	c.other.stop()
+	c.network.Heal()
+	c.returns()
+	load.progress()
+	load.flawless()
+}
