@@ -22,45 +22,63 @@ func (n *Node) extendLoop(ctx context.Context) {
 		case <-timer.C:
 		}
 		now := n.mono()
-		n.extend(time.Duration(now - last))
+		stored := n.extend(time.Duration(now - last))
 		last = now
 		n.publish()
-		timer.Reset(min(n.cfg.extendEvery(), n.untilFloor()))
+		timer.Reset(n.untilExtend(stored))
 	}
 }
 
-// untilFloor is how long the clock takes to the floor that is waited for.
-func (n *Node) untilFloor() time.Duration {
+// retryDisk is how soon a disk that failed is tried again: each try less is so
+// much sooner served again.
+const retryDisk = 100 * time.Millisecond
+
+// untilExtend is the time to the next extension, after one that was stored or
+// was not.
+func (n *Node) untilExtend(stored bool) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.phase != Waiting || n.held == nil {
-		return time.Hour
+	every := n.cfg.extendEvery()
+	switch {
+	case n.diskErr != nil:
+		return min(every, retryDisk)
+	case stored && min(n.now()+n.cfg.Reserve.Milliseconds(), n.claim.H)-n.m > every.Milliseconds():
+		return 0 // storing it took long, or the clock leapt: it is due again
+	case n.phase == Waiting && n.held != nil:
+		return min(every, max(ms(n.held.lo-n.now()), time.Millisecond))
 	}
-	return max(ms(n.held.lo-n.now()), time.Millisecond)
+	return every
 }
 
 // extend raises the reserved bound M, makes it durable, and only then lets the
-// generator use it. elapsed is added to the time served.
-func (n *Node) extend(elapsed time.Duration) {
+// generator use it. elapsed is added to the time served. It tells whether a
+// bound was stored.
+func (n *Node) extend(elapsed time.Duration) (stored bool) {
 	n.saveMu.Lock()
 	defer n.saveMu.Unlock()
 	n.mu.Lock()
 	t := n.held
 	if t == nil || t.node != n.claim.Node || t.worker != n.claim.Worker || !n.claim.Settled || n.clockWrong || n.phase == Stopping {
 		n.mu.Unlock()
-		return
+		return false
 	}
 	if n.serving.Load() != nil {
 		n.served += elapsed
 	}
 	rec := n.record(n.claim)
 	rec.M = timeguard.NextReserved(n.m, n.now(), n.claim.H, n.cfg.Reserve)
+	n.saving, n.savingAt = true, n.mono()
 	n.mu.Unlock()
 
 	gen, err := n.cfg.Cache.Save(rec)
 
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.saving = false
+	if n.stallSaid {
+		n.stallSaid = false
+		n.log.Info("the state directory has answered", "after", time.Duration(n.mono()-n.savingAt).Round(time.Millisecond).String())
+	}
 	if (err != nil) != (n.diskErr != nil) {
 		if err != nil {
 			n.log.Error("the state directory cannot be written: serving what is reserved, then refusing", "error", err, "left", ms(n.m-n.now()).String())
@@ -70,13 +88,34 @@ func (n *Node) extend(elapsed time.Duration) {
 	}
 	n.diskErr = err
 	if err != nil {
-		return
+		return false
 	}
 	n.generation = gen
 	n.m = rec.M
 	n.applyBounds()
 	if t := n.held; t != nil {
 		n.behindOnce(n.behind(t))
+	}
+	return true
+}
+
+// stallAfter is how long a write of the bound takes when it is the disk that is
+// to blame for a bound that runs out, and no longer the process, which may have
+// been stopped and has just come to write.
+const stallAfter = time.Second
+
+// stalled: the disk neither takes the bound nor refuses it. mu is held.
+func (n *Node) stalled() bool {
+	return n.saving && time.Duration(n.mono()-n.savingAt) > stallAfter
+}
+
+// noteStall logs a stalled disk, once: the loop that waits for it cannot.
+func (n *Node) noteStall() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.stalled() && !n.stallSaid {
+		n.stallSaid = true
+		n.log.Error("the state directory does not answer: serving what is reserved, then refusing", "left", ms(n.m-n.now()).String())
 	}
 }
 

@@ -84,7 +84,8 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 		if v := timeguard.Judge(wall, voters, timeguard.SkewTolerance); v.Verified() && !v.Wrong() {
 			n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead", ahead.String())
 			n.clock.Confirm(ahead)
-			return nil // measured before the leap: the next round counts
+			wake(n.poke) // the bound on the disk may lie behind the clock now
+			return nil   // measured before the leap: the next round counts
 		}
 		n.noteLeap(ahead)
 	}

@@ -1,0 +1,69 @@
+package node
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/localcache"
+)
+
+// When the bound is pushed again. What a campaign found: after a disk that had
+// stalled, and after a leap of the clock, a node refused until the next round.
+func TestUntilExtend(t *testing.T) {
+	const reserve = 3 * time.Second
+	for _, row := range []struct {
+		name   string
+		stored bool
+		left   time.Duration // of the bound
+		lease  time.Duration // left of it
+		failed bool
+		floor  time.Duration // that is waited for, 0 for none
+		want   time.Duration
+	}{
+		{"in time", true, reserve, time.Minute, false, 0, time.Second},
+		{"a little late", true, 2*time.Second + 1, time.Minute, false, 0, time.Second},
+		{"storing took long", true, time.Second, time.Minute, false, 0, 0},
+		{"the clock leapt beyond it", true, -time.Hour, time.Minute, false, 0, 0},
+		{"the lease ends there", true, time.Second, time.Second, false, 0, time.Second},
+		{"the lease has ended", true, -time.Second, -time.Second, false, 0, time.Second},
+		{"nothing to store", false, -time.Second, time.Minute, false, 0, time.Second},
+		{"the disk failed", false, time.Second, time.Minute, true, 0, retryDisk},
+		{"waiting for the floor", false, 0, time.Minute, false, 300 * time.Millisecond, 300 * time.Millisecond},
+		{"waiting for long", false, 0, time.Minute, false, 5 * time.Second, time.Second},
+		{"at the floor", false, 0, time.Minute, false, -time.Second, time.Millisecond},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRig(t)
+			r.cfg.Reserve = reserve
+			r.cfg.Store = r.mem.Session()
+			cache, err := localcache.New(r.disk, localcache.Fingerprint{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.cfg.Cache, r.cfg.Clock = cache, still{}
+			n, err := New(r.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := n.now()
+			n.m, n.claim.H = now+row.left.Milliseconds(), now+row.lease.Milliseconds()
+			if row.failed {
+				n.diskErr = errors.New("failed")
+			}
+			if row.floor != 0 {
+				n.phase, n.held = Waiting, &tenure{lo: now + row.floor.Milliseconds()}
+			}
+			if got := n.untilExtend(row.stored); got != row.want {
+				t.Errorf("%s, want %s", got, row.want)
+			}
+		})
+	}
+}
+
+// still are clocks that stand.
+type still struct{}
+
+func (still) Wall() int64 { return 1_800_000_000_000_000_000 }
+func (still) Mono() int64 { return 1 }
+func (still) Boot() int64 { return 1 }
