@@ -235,22 +235,26 @@ func (c *campaign) lane(ctx context.Context, m *machine) {
 			c.violated(m.name(), "not well %s after %s", healthyWithin, k.name)
 		}
 		c.set(&x.fault.well)
+		if k.rejected {
+			c.set(&x.fault.served)
+		}
 	}
 }
 
 // serving notes when a node began to answer again, once it has done so for a
-// while: it may not have looked at its clock yet.
+// while: it may not have looked at its clock or its disk yet.
 func (c *campaign) serving(m *machine, since *int64) func() bool {
-	streak := 0
+	var from int64
 	return func() bool {
 		if !m.serves() {
-			streak = 0
+			from = 0
 			return false
 		}
-		if streak++; streak == 1 {
+		if from == 0 {
+			from = c.now()
 			c.set(since)
 		}
-		return streak > 5
+		return c.now()-from > int64(300*time.Millisecond)
 	}
 }
 

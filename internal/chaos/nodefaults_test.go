@@ -23,6 +23,9 @@ type kind struct {
 	name string
 	// serves: the node has to go on answering with IDs all the while.
 	serves bool
+	// rejected: the node may serve for a while, without ZooKeeper, and has to
+	// stop when that tells it what was done to it.
+	rejected bool
 	// least is the shortest it takes.
 	least time.Duration
 	run   func(x *attack) error
@@ -249,7 +252,7 @@ func nodeKinds() []*kind {
 			return os.WriteFile(x.m.stateFile(), data, 0o600)
 		}},
 		// Into the same file, so that its inode says nothing.
-		{name: "an old copy of the state put back", run: func(x *attack) error {
+		{name: "an old copy of the state put back", rejected: true, run: func(x *attack) error {
 			x.begin("")
 			data, err := os.ReadFile(x.m.stateFile())
 			if err != nil {
