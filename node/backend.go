@@ -42,7 +42,10 @@ func (n *Node) explain(t *tenure, err error) error {
 			return &lineproto.Error{Code: lineproto.FENCED, Text: "the lease has run out and ZooKeeper could not be reached to extend it"}
 		}
 		why := "the process stood still, and the bound on the disk is being renewed"
-		if n.diskErr != nil {
+		switch {
+		case n.stalled():
+			why = "the state directory does not answer"
+		case n.diskErr != nil:
 			why = "the state directory cannot be written"
 		}
 		return &lineproto.Error{Code: lineproto.NOTREADY, Text: "no durable bound: " + why + " reason=no-durable-bound"}
@@ -147,6 +150,6 @@ func (n *Node) Stats() []lineproto.Stat {
 		add("clock_against", n.verdict.Against)
 	}
 	add("clock_unfollowed_leap_ms", n.clock.Ahead().Milliseconds())
-	add("state_directory_ok", n.diskErr == nil)
+	add("state_directory_ok", n.diskErr == nil && !n.stalled())
 	return stats
 }

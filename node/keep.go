@@ -58,6 +58,7 @@ func (n *Node) step(ctx context.Context) error {
 		return err
 	}
 	n.publish()
+	n.noteStall()
 	n.releaseOwed(ctx)
 	return n.rotateIfBehind(ctx)
 }

@@ -70,6 +70,11 @@ type state struct {
 	clockWrong    bool // by most voters, for some rounds
 
 	diskErr  error // why the reserved bound is not being extended
+	saving   bool  // it is being written, since savingAt, monotonic ns
+	savingAt int64
+	// stallSaid: the log has that this takes long.
+	stallSaid bool
+
 	storeErr error // why the last heartbeat came to nothing
 	beatAt   int64 // when the last one was acknowledged, Unix ms
 	offset   timeguard.Offset

@@ -1,0 +1,57 @@
+package node
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/atomic"
+
+	"github.com/flaked/flaked/lineproto"
+)
+
+// A disk that neither takes the bound nor refuses it is named as what is wrong,
+// and heartbeats go on meanwhile.
+func TestDiskThatStallsIsNamed(t *testing.T) {
+	r := newRig(t)
+	var frozen atomic.Bool
+	thawed := make(chan struct{})
+	thaw := sync.OnceFunc(func() { close(thawed) })
+	r.disk.FailSyncs = func() error {
+		if frozen.Load() {
+			<-thawed
+		}
+		return nil
+	}
+	n := r.start().untilReady()
+	defer thaw() // before the node is stopped, which waits for the disk
+	stat := func(name string) string {
+		for _, s := range n.Stats() {
+			if s.Name == name {
+				return s.Value
+			}
+		}
+		return ""
+	}
+	frozen.Store(true)
+	n.until("a refusal", func() bool { return n.Ready() != nil })
+	if code := n.code(); code != lineproto.NOTREADY {
+		t.Errorf("answers %s", code)
+	}
+	n.until("the disk is named", func() bool {
+		return strings.Contains(n.Ready().Error(), "the state directory does not answer") && stat("state_directory_ok") == "false"
+	})
+	n.mu.Lock()
+	beat := n.beatAt
+	n.mu.Unlock()
+	n.until("heartbeats", func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.beatAt > beat && n.stallSaid
+	})
+	thaw()
+	n.untilReady()
+	if ok := stat("state_directory_ok"); ok != "true" {
+		t.Errorf("state_directory_ok is %s when the disk has answered", ok)
+	}
+}
