@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/ownclock"
 	"github.com/flaked/flaked/internal/zktest"
 )
 
@@ -64,5 +65,58 @@ func TestScenario06NewcomerWithAWrongClockLeavesNothing(t *testing.T) {
 	}
 	if slot := records.slot(0); slot.Term != 0 || slot.H != 0 {
 		t.Errorf("slot 0 was written: %+v", slot)
+	}
+}
+
+// The same with the node's own clock set wrong, and not the leader's.
+func TestScenario06WithTheClockItselfWrong(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	records := s.records()
+	var clock ownclock.Clock
+	n := s.node().on(&clock).start().ready()
+	before := n.identity()
+	n.get(1000)
+	n.kill()
+	m, h := n.stored().Record.MMs, records.slot(before.worker).H
+	for range 2 {
+		for _, off := range []time.Duration{time.Hour, -time.Hour, 6 * time.Second, -6 * time.Second, year, -year} {
+			clock.Set(off)
+			n.start()
+			clients := n.clients(1)
+			n.fails(1, wrongAtStart)
+			if tally := clients.end(); tally.answered != 0 {
+				t.Errorf("%s: it answered %d IDs before it ended", off, tally.answered)
+			}
+			if r := n.stored().Record; r == nil || r.Worker != before.worker || !r.Settled || r.MMs != m {
+				t.Fatalf("%s: the refusal has changed the state: %+v, M was %d", off, r, m)
+			}
+			if slot := records.slot(before.worker); slot.H != h || slot.Term != int64(before.term) {
+				t.Fatalf("%s: the refusal has changed the slot: %+v, H was %d", off, slot, h)
+			}
+		}
+	}
+
+	// A newcomer leaves nothing behind: a slot bound by a clock a year ahead would
+	// be held for a year.
+	newcomer := s.node().on(&clock)
+	for _, off := range []time.Duration{year, -year, time.Hour, -time.Hour} {
+		clock.Set(off)
+		newcomer.start().fails(1, wrongAtStart)
+		if tickets := records.tickets(); len(tickets) != 1 {
+			t.Errorf("%s: it left a ticket behind: %q", off, tickets)
+		}
+	}
+	clock.Set(0)
+	if after := n.start().ready().identity(); after.worker != before.worker || after.uuid != before.uuid {
+		t.Errorf("%+v with the clock right again, %+v before", after, before)
+	}
+	n.firstAfter(m)
+	newcomer.start().ready().get(100)
+	now := time.Now().UnixMilli()
+	for w := range 8 {
+		if slot := records.slot(w); slot.H > now+time.Hour.Milliseconds() {
+			t.Errorf("slot %d is bound to %s", w, time.UnixMilli(slot.H))
+		}
 	}
 }

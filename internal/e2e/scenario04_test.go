@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/ownclock"
+	"github.com/flaked/flaked/internal/zktest"
+)
+
+// opinion is what ZooKeeper's clock says of a node's that went back.
+type opinion string
+
+const (
+	differs opinion = "it differs"        // the node's clock is wrong
+	agrees  opinion = "it went back too"  // nobody can tell
+	silent  opinion = "ZooKeeper is down" // nobody is there to ask
+)
+
+// kill -9, and a restart with the clock back: a little is waited out, more
+// ends the start, whatever ZooKeeper's clock says and whether it is there, as
+// often as it is tried. With the clock right again the node is who it was, above all that
+// it had reserved.
+func TestScenario04RestartWithTheClockBack(t *testing.T) {
+	t.Parallel()
+	for _, say := range []opinion{differs, agrees, silent} {
+		t.Run(string(say), func(t *testing.T) {
+			t.Parallel()
+			var machine, elsewhere ownclock.Clock
+			theirs := &elsewhere
+			if say == agrees {
+				theirs = &machine
+			}
+			zk := zktest.SingleOn(t, theirs)
+			s := newSite(t, zk.Addr())
+			n := s.node().on(&machine).start().ready()
+			before := n.identity()
+			for _, back := range []time.Duration{time.Second, time.Minute, time.Hour} {
+				n.get(1000)
+				if say == silent {
+					zk.Kill(0)
+				}
+				n.kill()
+				m := n.stored().Record.MMs
+				machine.Step(-back)
+				waits, why := back <= 10*time.Second, farFromM
+				if say == differs {
+					why = wrongAtStart
+				}
+				for range 2 { // as a supervisor does
+					n.start()
+					if waits {
+						n.firstAfter(m)
+						n.goesBy(-back)
+						n.kill()
+						m = n.stored().Record.MMs
+						continue
+					}
+					n.fails(1, why)
+					if r := n.stored().Record; r == nil || r.MMs != m || !r.Settled {
+						t.Fatalf("the refusal has changed the state: %+v, M was %d", r, m)
+					}
+				}
+				machine.Step(back)
+				if say == silent {
+					zk.Start(0)
+					zk.WaitServing(t)
+				}
+				n.start().firstAfter(m)
+				n.goesBy(0)
+			}
+			if after := n.identity(); after.worker != before.worker || after.uuid != before.uuid {
+				t.Errorf("%+v after %+v", after, before)
+			}
+		})
+	}
+}
+
+// A step of -4 s, some ticks of the loop that pushes M, which must not take it
+// back; kill -9; the restart waits for it. Without ZooKeeper: with it the node
+// takes a fresh worker.
+func TestScenario04StepBackATickKillRestart(t *testing.T) {
+	t.Parallel()
+	zk := zktest.Single(t)
+	s := newSite(t, zk.Addr())
+	var clock ownclock.Clock
+	n := s.node().on(&clock).start().ready()
+	before := n.identity()
+	n.get(1000)
+	zk.Kill(0)
+	n.heartbeats(false)
+	n.get(1000)
+	bound := n.stored().Record
+	clock.Step(-4 * time.Second)
+	n.refusesLike(behindLastID)
+	eventually(t, "M has been pushed again", func() bool { return n.stored().Record.Generation >= bound.Generation+2 })
+	n.kill()
+	r := n.stored().Record
+	if r.MMs < bound.MMs {
+		t.Errorf("M was %d and went back to %d", bound.MMs, r.MMs)
+	}
+	n.start().state("waiting")
+	n.refuses("-NOTREADY")
+	n.firstAfter(r.MMs)
+	if after := n.identity(); after != before {
+		t.Errorf("%+v after %+v", after, before)
+	}
+}
+
+// The same at any moment, with ZooKeeper there: the node is on its way to a
+// fresh worker, or there.
+func TestScenario04StepBackKillAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	var clock ownclock.Clock
+	n := s.node().on(&clock).start().ready()
+	for round := range 4 {
+		watch := n.watch()
+		watch.serves()
+		clock.Step(-4 * time.Second)
+		moment := time.NewTimer(time.Duration(rand.IntN(800)) * time.Millisecond)
+		<-moment.C
+		n.kill()
+		watch.stop()
+		m, worker := n.stored().Record.MMs, n.stored().Record.Worker
+		n.start()
+		n.ready().get(100)
+		if now := n.worker(); now == worker {
+			n.firstAfter(m)
+		}
+		t.Logf("round %d: worker %d was stored, and %d serves", round, worker, n.worker())
+		clock.Step(4 * time.Second) // a leap ahead, which ZooKeeper confirms
+		n.goesBy(0)
+		n.ready().get(100)
+	}
+}

@@ -1,0 +1,202 @@
+package e2e
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/ownclock"
+	"github.com/flaked/flaked/internal/zktest"
+)
+
+const year = 365 * 24 * time.Hour
+
+// stepped is a node whose clock alone is stepped: ZooKeeper's is true.
+func stepped(t *testing.T) (*node, *ownclock.Clock) {
+	t.Helper()
+	// The usual reserve: no question may fail, on a busy machine either.
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
+	clock := new(ownclock.Clock)
+	return s.node().on(clock).start().ready(), clock
+}
+
+// killedOff kills the node on a clock that is wrong, looks at the restart, and
+// has it go on with the clock right again.
+func (n *node) killedOff(clock *ownclock.Clock, restart func()) {
+	t := n.site.t
+	t.Helper()
+	before := n.identity()
+	n.kill()
+	m := n.stored().Record.MMs
+	n.start()
+	restart()
+	clock.Set(0)
+	if !n.proc.running() {
+		n.start()
+	}
+	n.firstAfter(m)
+	n.goesBy(0)
+	n.made(n.get(1)[0], 0)
+	if after := n.identity(); after.worker != before.worker || after.uuid != before.uuid {
+		t.Errorf("%+v after %+v", after, before)
+	}
+}
+
+// Leaf's rule: waited out, and no question fails.
+func TestScenario13ThreeMillisecondsBack(t *testing.T) {
+	t.Parallel()
+	n, clock := stepped(t)
+	load := n.clients(2)
+	for range 20 {
+		load.progress()
+		clock.Step(-3 * time.Millisecond)
+	}
+	load.progress()
+	load.flawless()
+	n.goesBy(-60 * time.Millisecond)
+	n.killedOff(clock, func() { n.ready().get(100) })
+}
+
+// Refused at once, by how much it is, and served again when the clock has
+// caught up.
+func TestScenario13FiftyMillisecondsBack(t *testing.T) {
+	t.Parallel()
+	n, clock := stepped(t)
+	before := n.identity()
+	watch := n.watch()
+	watch.serves()
+	for range 5 {
+		clock.Step(-50 * time.Millisecond)
+		watch.serves()
+	}
+	// A watch that does not get to ask within 50 ms sees nothing of it.
+	for try := 0; watch.refusals() == 0 && try < 20; try++ {
+		clock.Step(-50 * time.Millisecond)
+		watch.serves()
+	}
+	if watch.refusals() == 0 {
+		t.Error("nothing was refused")
+	}
+	clock.Set(0) // ahead, by less than what is a leap
+	watch.serves()
+	n.goesBy(0)
+	watch.ends(behindLastID)
+	for _, text := range watch.refused {
+		if ms, _ := strconv.Atoi(numbers.FindString(text)); ms > 50 {
+			t.Errorf("refused with %q after a step of 50 ms", text)
+		}
+	}
+	if after := n.identity(); after != before {
+		t.Errorf("%+v after %+v", after, before)
+	}
+	clock.Step(-50 * time.Millisecond)
+	n.killedOff(clock, func() { n.ready().get(100) })
+}
+
+// An hour back, and ZooKeeper does not agree: refused at once, by how much;
+// after three rounds the node knows that its clock is wrong, and pushes no bound
+// any more. It goes on by itself.
+func TestScenario13AnHourBack(t *testing.T) {
+	t.Parallel()
+	n, clock := stepped(t)
+	records := n.site.records()
+	before := n.identity()
+	watch := n.watch()
+	watch.serves()
+	clock.Step(-time.Hour)
+	wrong := n.refusesLike(wrongClock)
+	if ms, _ := strconv.Atoi(wrong[0]); (time.Duration(ms)*time.Millisecond + time.Hour).Abs() > time.Second {
+		t.Errorf("it says that its clock is %d ms off", ms)
+	}
+	n.state("refusing")
+	m, h := n.stored().Record.MMs, records.slot(before.worker).H
+	n.site.report(n)
+	if r, slot := n.stored().Record, records.slot(before.worker); r.MMs != m || slot.H != h {
+		t.Errorf("it pushes its bounds by a wrong clock: M %d to %d, H %d to %d", m, r.MMs, h, slot.H)
+	}
+	clock.Set(0)
+	watch.serves()
+	n.goesBy(0)
+	watch.ends(behindLastID, wrongClock)
+	if after := n.identity(); after != before || watch.refusals() == 0 {
+		t.Errorf("%+v after %+v, %d refusals", after, before, watch.refusals())
+	}
+
+	clock.Step(-time.Hour)
+	n.refusesLike(behindLastID + "|" + wrongClock)
+	n.killedOff(clock, func() { n.fails(1, wrongAtStart) })
+}
+
+// Ahead, and ZooKeeper does not agree: not followed. No question fails, and no
+// ID is of another time than ZooKeeper's.
+func TestScenario13LeapsAhead(t *testing.T) {
+	t.Parallel()
+	for _, leap := range []time.Duration{time.Hour, year} {
+		t.Run(leap.String(), func(t *testing.T) {
+			t.Parallel()
+			n, clock := stepped(t)
+			before := n.identity()
+			load := n.clients(2)
+			load.progress()
+			for range 2 {
+				clock.Step(leap)
+				n.until("it has noticed", func() bool {
+					ms, err := strconv.ParseInt(n.stat("clock_unfollowed_leap_ms"), 10, 64)
+					return err == nil && (time.Duration(ms)*time.Millisecond-leap).Abs() < time.Second
+				})
+				n.site.report(n)
+				load.progress()
+				n.goesBy(0)
+				n.made(n.get(1)[0], 0)
+				clock.Step(-leap)
+				n.until("it is over", func() bool { return n.stat("clock_unfollowed_leap_ms") == "0" })
+				load.progress()
+				n.goesBy(0)
+			}
+			if after := n.identity(); after != before {
+				t.Errorf("%+v after %+v", after, before)
+			}
+			clock.Step(leap)
+			load.progress()
+			load.flawless()
+			// Whoever starts believes the wall clock, and asks ZooKeeper about it.
+			n.killedOff(clock, func() { n.fails(1, wrongAtStart) })
+		})
+	}
+}
+
+// Ahead and back, and ZooKeeper's clock does the same: both are followed. What
+// was bound a year ahead is left behind by taking a fresh worker.
+func TestScenario13LeapsThatZooKeeperConfirms(t *testing.T) {
+	t.Parallel()
+	for _, leap := range []time.Duration{time.Hour, year} {
+		t.Run(leap.String(), func(t *testing.T) {
+			t.Parallel()
+			var machine ownclock.Clock
+			s := newSite(t, zktest.SingleOn(t, &machine).Addr(), "--reserve", "3s")
+			n := s.node().on(&machine).start().ready()
+			before := n.identity()
+			watch := n.watch()
+			watch.serves()
+			machine.Step(leap)
+			n.goesBy(leap)
+			watch.serves()
+			n.made(n.get(1)[0], leap)
+			if after := n.identity(); after.worker != before.worker || after.uuid != before.uuid {
+				t.Errorf("%+v after %+v", after, before)
+			}
+			machine.Step(-leap)
+			n.goesBy(0)
+			watch.serves()
+			n.made(n.get(1)[0], 0)
+			if after := n.identity(); after.worker == before.worker || after.uuid != before.uuid {
+				t.Errorf("%+v after %+v, whose IDs are %s ahead", after, before, leap)
+			}
+			watch.ends(behindLastID, // until the fresh worker
+				// Its bounds lie behind, and are pushed by the clock that they are in.
+				stoodStill, noAnswer,
+				`-FENCED the lease has run out and ZooKeeper could not be reached to extend it`,
+				`-NOTREADY settling reason=(waiting-for-a-forgotten-owner|the-lease-had-run-out|took-a-fresh-worker-after-the-clock-went-back)`)
+		})
+	}
+}
