@@ -53,7 +53,10 @@ func (n *Node) untilExtend(stored bool) time.Duration {
 // extend raises the reserved bound M, makes it durable, and only then lets the
 // generator use it. elapsed is added to the time served. It tells whether a
 // bound was stored.
-func (n *Node) extend(elapsed time.Duration) (stored bool) {
+func (n *Node) extend(elapsed time.Duration) (stored bool) { return n.push(elapsed, 0) }
+
+// push is extend for a clock that is about to be so much further on.
+func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 	n.saveMu.Lock()
 	defer n.saveMu.Unlock()
 	n.mu.Lock()
@@ -66,7 +69,7 @@ func (n *Node) extend(elapsed time.Duration) (stored bool) {
 		n.served += elapsed
 	}
 	rec := n.record(n.claim)
-	rec.M = timeguard.NextReserved(n.m, n.now(), n.claim.H, n.cfg.Reserve)
+	rec.M = timeguard.NextReserved(n.m, n.now()+ahead.Milliseconds(), n.claim.H, n.cfg.Reserve)
 	n.saving, n.savingAt = true, n.mono()
 	n.mu.Unlock()
 

@@ -67,3 +67,18 @@ type still struct{}
 func (still) Wall() int64 { return 1_800_000_000_000_000_000 }
 func (still) Mono() int64 { return 1 }
 func (still) Boot() int64 { return 1 }
+
+// A clock that was behind is set right, by more than the bound is ahead, and
+// ZooKeeper confirms it: nobody is refused for it.
+func TestConfirmedLeapCostsNothing(t *testing.T) {
+	r := newRig(t)
+	r.clock.step(-4 * time.Second)
+	n := r.start().untilReady()
+	before := n.next().Tick
+	r.clock.step(4 * time.Second)
+	for deadline := time.Now().Add(10 * time.Second); n.next().Tick < before+3900; { // fails when it is refused
+		if time.Now().After(deadline) {
+			t.Fatal("the leap is not followed")
+		}
+	}
+}
