@@ -292,20 +292,34 @@ type stateReport struct {
 		LoMs    int64  `json:"lo_ms"`
 		MMs     int64  `json:"m_ms"`
 		HMs     int64  `json:"h_ms"`
-		// Generation counts the writes of the file.
-		Generation uint64 `json:"generation"`
 	} `json:"record"`
 }
 
 // stored is what the state directory says, as the command shows it.
-func (n *node) stored() stateReport {
+func (n *node) stored() (report stateReport) {
+	n.site.t.Helper()
+	n.stateShow(&report)
+	return report
+}
+
+// writes is how often the record in the state directory has been written.
+func (n *node) writes() uint64 {
+	n.site.t.Helper()
+	var report struct {
+		Record struct {
+			Generation uint64 `json:"generation"`
+		} `json:"record"`
+	}
+	n.stateShow(&report)
+	return report.Record.Generation
+}
+
+func (n *node) stateShow(report any) {
 	n.site.t.Helper()
 	r := execute(n.site.t, n.site.build.binary(n.site.t), "state", "show", "--state-dir", n.dir, "-o", "json")
-	var report stateReport
-	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
+	if err := json.Unmarshal([]byte(r.stdout), report); err != nil {
 		n.site.t.Fatalf("%s: state show: exit %d, %v\n%s%s", n.name, r.code, err, r.stdout, r.stderr)
 	}
-	return report
 }
 
 // statusReport is what `flaked status -o json` prints, as far as it is looked
