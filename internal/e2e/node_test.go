@@ -24,6 +24,7 @@ type site struct {
 	flags   []string
 	ids     *history
 	nodes   int
+	admin   *records // nil until it is needed
 }
 
 // newSite makes one of quick nodes. When the test ends, the history is judged.

@@ -49,17 +49,19 @@ func TestScenario04RestartWithTheClockBack(t *testing.T) {
 					why = wrongAtStart
 				}
 				for range 2 { // as a supervisor does
-					n.start()
-					if waits {
-						n.firstAfter(m)
+					switch {
+					case waits:
+						n.start().firstAfter(m)
 						n.goesBy(-back)
 						n.kill()
 						m = n.stored().Record.MMs
-						continue
-					}
-					n.fails(1, why)
-					if r := n.stored().Record; r == nil || r.MMs != m || !r.Settled {
-						t.Fatalf("the refusal has changed the state: %+v, M was %d", r, m)
+					case say == silent:
+						n.start().fails(1, why)
+						if r := n.stored().Record; r == nil || r.MMs != m || !r.Settled {
+							t.Fatalf("the refusal has changed the state: %+v, M was %d", r, m)
+						}
+					default:
+						n.startIsRefused(why)
 					}
 				}
 				machine.Step(back)
@@ -101,9 +103,7 @@ func TestScenario04StepBackATickKillRestart(t *testing.T) {
 	if m < bound {
 		t.Errorf("M was %d and went back to %d", bound, m)
 	}
-	n.start().state("waiting")
-	n.refuses("-NOTREADY")
-	n.firstAfter(m)
+	n.start().firstAfter(m)
 	if after := n.identity(); after != before {
 		t.Errorf("%+v after %+v", after, before)
 	}

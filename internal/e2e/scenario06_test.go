@@ -24,15 +24,7 @@ func TestScenario06CachedStartRefusedByTheClockCheckStaysRefused(t *testing.T) {
 	for range 2 {
 		for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 			network.lie(ahead)
-			n.start()
-			clients := n.clients(1)
-			n.fails(1, `the clock is \S+ off by ZooKeeper's clock and peers \(1 of 1 voters say so, 5s is tolerated\): set it right`)
-			if tally := clients.end(); tally.answered != 0 {
-				t.Errorf("it answered %d IDs before it ended", tally.answered)
-			}
-			if r := n.stored().Record; r == nil || r.Worker != before.worker || !r.Settled {
-				t.Fatalf("the refusal has changed the state: %+v", r)
-			}
+			n.startIsRefused(`the clock is \S+ off by ZooKeeper's clock and peers \(1 of 1 voters say so, 5s is tolerated\): set it right`)
 		}
 	}
 	network.lie(0)
@@ -78,22 +70,11 @@ func TestScenario06WithTheClockItselfWrong(t *testing.T) {
 	before := n.identity()
 	n.get(1000)
 	n.kill()
-	m, h := n.stored().Record.MMs, records.slot(before.worker).H
+	m := n.stored().Record.MMs
 	for range 2 {
 		for _, off := range []time.Duration{time.Hour, -time.Hour, 6 * time.Second, -6 * time.Second, year, -year} {
 			clock.Set(off)
-			n.start()
-			clients := n.clients(1)
-			n.fails(1, wrongAtStart)
-			if tally := clients.end(); tally.answered != 0 {
-				t.Errorf("%s: it answered %d IDs before it ended", off, tally.answered)
-			}
-			if r := n.stored().Record; r == nil || r.Worker != before.worker || !r.Settled || r.MMs != m {
-				t.Fatalf("%s: the refusal has changed the state: %+v, M was %d", off, r, m)
-			}
-			if slot := records.slot(before.worker); slot.H != h || slot.Term != int64(before.term) {
-				t.Fatalf("%s: the refusal has changed the slot: %+v, H was %d", off, slot, h)
-			}
+			n.startIsRefused(wrongAtStart)
 		}
 	}
 
@@ -102,7 +83,7 @@ func TestScenario06WithTheClockItselfWrong(t *testing.T) {
 	newcomer := s.node().on(&clock)
 	for _, off := range []time.Duration{year, -year, time.Hour, -time.Hour} {
 		clock.Set(off)
-		newcomer.start().fails(1, wrongAtStart)
+		newcomer.startIsRefused(wrongAtStart)
 		if tickets := records.tickets(); len(tickets) != 1 {
 			t.Errorf("%s: it left a ticket behind: %q", off, tickets)
 		}

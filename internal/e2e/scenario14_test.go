@@ -39,7 +39,7 @@ func TestScenario14OneOfFiveClocksIsOff(t *testing.T) {
 
 	for _, off := range []time.Duration{time.Hour, -time.Hour} {
 		clock.Set(off)
-		fifth.start().fails(1, wrongAtStart)
+		fifth.startIsRefused(wrongAtStart)
 	}
 	if tickets := records.tickets(); len(tickets) != 4 {
 		t.Errorf("those who were refused have left their tickets: %q", tickets)
@@ -77,7 +77,7 @@ func TestScenario14OneOfFiveClocksIsOff(t *testing.T) {
 	m := fifth.stored().Record.MMs
 	for _, off := range []time.Duration{time.Hour, -time.Hour} {
 		clock.Set(off)
-		fifth.start().fails(1, wrongAtStart)
+		fifth.startIsRefused(wrongAtStart)
 	}
 	clock.Set(0)
 	fifth.start().firstAfter(m)
@@ -91,8 +91,8 @@ func TestScenario14OneOfFiveClocksIsOff(t *testing.T) {
 
 // A clock that runs ahead little by little is followed, until three rounds of
 // most others find it wrong. Then the node refuses, and pushes no bound. Back
-// among the others it takes a fresh worker, and does not wait for the seconds
-// that its IDs are ahead.
+// among the others it goes on: by a fresh worker, where its IDs are ahead by more
+// than that takes.
 func TestScenario14AClockThatRunsAway(t *testing.T) {
 	t.Parallel()
 	four, fifth, clock := five(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -110,7 +110,7 @@ func TestScenario14AClockThatRunsAway(t *testing.T) {
 		fifth.goesBy(clock.Offset())
 	}
 	wrong := fifth.refusesLike(wrongClock)
-	if ms, _ := strconv.Atoi(wrong[0]); (time.Duration(ms)*time.Millisecond - clock.Offset()).Abs() > time.Second {
+	if ms, _ := strconv.Atoi(wrong[0]); (time.Duration(ms)*time.Millisecond - clock.Offset()).Abs() > 3*time.Second {
 		t.Errorf("it says that its clock is %d ms off, and it is %s", ms, clock.Offset())
 	}
 	m, h := fifth.stored().Record.MMs, records.slot(before.worker).H
@@ -118,12 +118,15 @@ func TestScenario14AClockThatRunsAway(t *testing.T) {
 	if r, slot := fifth.stored().Record, records.slot(before.worker); r.MMs != m || slot.H != h {
 		t.Errorf("it pushes its bounds by a wrong clock: M %d to %d, H %d to %d", m, r.MMs, h, slot.H)
 	}
+	ahead := time.Until(time.UnixMilli(fifth.site.ids.newest(before.worker)))
 	clock.Set(0)
 	watch.serves()
 	fifth.goesBy(0)
 	fifth.made(fifth.get(1)[0], 0)
-	if after := fifth.identity(); after.worker == before.worker || after.uuid != before.uuid {
-		t.Errorf("%+v after %+v, whose IDs are seconds ahead", after, before)
+	after := fifth.identity()
+	t.Logf("its IDs were %s ahead; worker %d, now %d", ahead, before.worker, after.worker)
+	if after.uuid != before.uuid {
+		t.Errorf("%+v after %+v", after, before)
 	}
 	watch.ends(wrongClock, behindLastID,
 		stoodStill, noAnswer,
@@ -139,7 +142,9 @@ func TestScenario14ZooKeepersClockIsOff(t *testing.T) {
 	t.Parallel()
 	var theirs ownclock.Clock
 	zk := zktest.SingleOn(t, &theirs)
-	s := newSite(t, zk.Addr(), "--reserve", "3s")
+	// A report votes for three heartbeats. On a machine that is so busy that the
+	// four's are older, ZooKeeper would be left alone to say what time it is.
+	s := newSite(t, zk.Addr(), "--reserve", "3s", "--heartbeat", "500ms", "--settle", "1s")
 	nodes := s.startedTogether(5)
 	var loads []*load
 	for _, n := range nodes {

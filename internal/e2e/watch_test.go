@@ -3,12 +3,14 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -157,6 +159,57 @@ func (n *node) refusesLike(like string) []string {
 	return numbers.FindAllString(get.Error(), -1)
 }
 
+// startIsRefused starts the node, which has to end by what ZooKeeper and the
+// peers say of its clock: with a message like this, no ID, and its state and its
+// slot as they were. A ZooKeeper that takes too long to answer, because the
+// machine is busy, lets a node start without it, which is another scenario:
+// then it is tried again.
+func (n *node) startIsRefused(message string) {
+	t := n.site.t
+	t.Helper()
+	if n.site.admin == nil {
+		n.site.admin = n.site.records()
+	}
+	records := n.site.admin
+	for range 10 {
+		var slot coordinator.Slot
+		var before stateReport
+		if _, err := os.Stat(n.dir); err == nil { // else it has never run
+			before = n.stored()
+		}
+		if before.Record != nil {
+			slot = records.slot(before.Record.Worker)
+		}
+		clients := n.start().clients(1)
+		alone := func() bool { return strings.Contains(n.proc.log(), "starting from the state directory alone") }
+		within(patience, func() bool { return !n.proc.running() || alone() })
+		answered := clients.end().answered
+		if alone() {
+			t.Logf("%s: ZooKeeper did not answer in time: again", n.name)
+			n.kill()
+			continue
+		}
+		n.fails(1, message)
+		if answered != 0 {
+			t.Errorf("%s: it answered %d IDs before it ended", n.name, answered)
+		}
+		after := n.stored()
+		if before.Record == nil && after.Record == nil {
+			return
+		}
+		if before.Record == nil || after.Record == nil || *after.Record != *before.Record {
+			t.Errorf("%s: the refusal has changed the state from %+v to %+v", n.name, before.Record, after.Record)
+		} else if now := records.slot(before.Record.Worker); now.Term != slot.Term || now.Nonce != slot.Nonce ||
+			millis(now.H-slot.H).Abs() > 2*time.Second { // the last heartbeat of a process that was killed may come late
+			t.Errorf("%s: the refusal has changed the slot from %+v to %+v", n.name, slot, now)
+		}
+		return
+	}
+	t.Fatalf("%s: ZooKeeper never answered in time", n.name)
+}
+
+func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
 // report waits until the nodes have reported to ZooKeeper a few times from now
 // on: more often than it takes three rounds to find a clock wrong.
 func (s *site) report(nodes ...*node) {
@@ -205,7 +258,7 @@ func (n *node) made(id worker.ID, offset time.Duration) {
 	if err != nil {
 		n.site.t.Fatal(err)
 	}
-	if off := time.Until(n.site.ids.layout.Time(f).Add(-offset)); off.Abs() > time.Second {
+	if off := time.Until(n.site.ids.layout.Time(f).Add(-offset)); off.Abs() > 5*time.Second {
 		n.site.t.Errorf("%s: %s is %s off a clock that is %s off", n.name, n.site.ids.describe(id), off, offset)
 	}
 }
