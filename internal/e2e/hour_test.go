@@ -53,7 +53,7 @@ func (n *node) figure(name string) time.Duration {
 	if _, ok := figures[name]; !ok {
 		n.site.t.Fatalf("%s: STATS without %s: %v", n.name, name, err)
 	}
-	return time.Duration(figures[name]) * time.Millisecond
+	return millis(figures[name])
 }
 
 // lives has time pass for a node, two seconds at a time, and asks it for IDs
