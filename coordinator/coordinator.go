@@ -66,6 +66,9 @@ type Coordinator struct {
 		nonce string
 		at    int64
 	}
+	// ahead is by how much our clock was ahead of the leader's when that was last
+	// read, in milliseconds; 0 if it never was.
+	ahead int64
 	// rtt is how long the last heartbeat's write took, in milliseconds.
 	rtt int64
 	// wrote is the last acknowledged write to our slot: by which grant, and the

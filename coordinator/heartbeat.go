@@ -103,7 +103,7 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 			c.remember(cl.Used)
 			beat, err = c.report(ctx, claim.adopt(*slot), *cl, clStat, *slot, stat, r)
 		}
-		if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrExists) || errors.Is(err, ErrNoNode) {
+		if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrExists) || errors.Is(err, ErrNoNode) || errors.Is(err, errHadRunOut) {
 			continue // changed meanwhile: what it is now decides
 		}
 		return beat, err
@@ -163,7 +163,7 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		return beat, &FencedError{claim.Worker, "ZooKeeper lost data and keeps the worker for the owner that it may have had"}
 	}
 	slot := c.record(claim, claim.Term, claim.Nonce, found, now, r.Lease)
-	lapsed := now >= found.H
+	lapsed := now >= found.H || found.Settled && c.waits(claim, now)
 	if lapsed {
 		c.settleAnew(claim, now+cl.SettleMs) // before the write: it may count without our knowing
 	}
@@ -184,6 +184,13 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		stat = written
 		c.acknowledged(slot.Nonce, stat.Version)
 	}
+	if !lapsed && c.hadRunOut(found.H, stat.Mtime) {
+		c.settleAnew(claim, now+cl.SettleMs)
+		if slot.Settled {
+			return beat, errHadRunOut // what is written is to be taken back
+		}
+		lapsed = true
+	}
 	if lapsed {
 		beat.Wait = c.settling(ctx, cl, claim.Worker)
 		c.settleAnew(claim, now+beat.Wait.Milliseconds())
@@ -194,10 +201,21 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		beat.Claim.Lo = max(claim.Lo, now)
 	}
 	beat.Clock = Reading{Sent: now, Acked: c.Now(), Stamp: stat.Mtime}
-	c.latest = stat
+	c.latest, c.ahead = stat, beat.Clock.ahead()
 	c.rtt = max(0, beat.Clock.Acked-now)
 	return beat, nil
 }
+
+var errHadRunOut = errors.New("coordinator: the lease had run out by ZooKeeper's clock")
+
+// hadRunOut tells whether our bound had passed, by the time that the leader's
+// clock has gone since it was last heard of, when it stamped a write of ours. If
+// our own clock went back meanwhile it does not show by that, and somebody may
+// have had the slot, which ZooKeeper may have lost.
+func (c *Coordinator) hadRunOut(h, stamp int64) bool { return stamp+c.ahead >= h }
+
+// ahead is by how much the clock was ahead of the leader's, in milliseconds.
+func (r Reading) ahead() int64 { return (r.Sent+r.Acked)/2 - r.Stamp }
 
 // leased tells whether a settled lease is still running. While it does nobody
 // can have taken the slot: it takes a bound that has passed.
@@ -208,10 +226,14 @@ func (c Claim) leased(now int64) bool { return c.Settled && now < c.H }
 // if it had just come: somebody else may have come and gone, or may be about
 // to come back to a ZooKeeper that has forgotten them.
 func (c *Coordinator) maySettle(cl Cluster, claim Claim, now int64) bool {
-	if claim.Nonce == c.anew.nonce && now < c.anew.at {
+	if c.waits(claim, now) {
 		return false
 	}
 	return !cl.Frozen(claim.Worker, now) || claim.leased(now)
+}
+
+func (c *Coordinator) waits(claim Claim, now int64) bool {
+	return claim.Nonce == c.anew.nonce && now < c.anew.at
 }
 
 func (c *Coordinator) settleAnew(claim Claim, at int64) { c.anew.nonce, c.anew.at = claim.Nonce, at }
@@ -241,14 +263,18 @@ func (c *Coordinator) readBack(ctx context.Context, worker int) (Stat, error) {
 // reassert puts our record back after ZooKeeper lost it, above whatever term
 // is there, and keeps newcomers off.
 func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, stat Stat, r Report, why string) (Beat, error) {
-	// By the leader's clock, too: whoever takes a slot goes by that as well, and
-	// may have been forgotten with the rest. Ours may be behind.
+	// By the leader's clock, too: our own may have gone back.
+	ahead := c.ahead
 	clock, err := c.readClock(ctx, &claim)
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	if clock.Stamp >= claim.H {
+	c.ahead = ahead
+	if c.hadRunOut(claim.H, clock.Stamp) {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
+		if err := c.freeze(ctx, c.mine, claim.Worker); err != nil { // for the others
+			return Beat{Claim: claim}, err
+		}
 		return Beat{}, &FencedError{claim.Worker, why + ", and by ZooKeeper's clock the lease has run out"}
 	}
 	c.Logger.Error("ZooKeeper has lost data; putting this node's record back and freezing registration", "worker", claim.Worker, "found", why)
@@ -281,9 +307,7 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	c.latest = written
-	return Beat{
-		Claim: claim.confirmed(), H: slot.H, Settled: slot.Settled, Lost: true,
-		Clock: Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime},
-	}, nil
+	clock = Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime}
+	c.latest, c.ahead = written, clock.ahead()
+	return Beat{Claim: claim.confirmed(), H: slot.H, Settled: slot.Settled, Lost: true, Clock: clock}, nil
 }

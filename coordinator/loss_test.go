@@ -46,32 +46,74 @@ func TestFencedAlthoughTheClusterRecordIsLost(t *testing.T) {
 	}
 }
 
-// An owner that was cut off until others took its slot, and whose clock is so far
-// behind that it does not know, puts nothing back when these are forgotten: the
-// leader's clock counts as well.
-func TestSlowOwnerPutsNothingBackAfterItsLease(t *testing.T) {
-	for name, skew := range map[string]time.Duration{"seconds": -15 * time.Second, "an hour": -time.Hour} {
+// An owner that was cut off until others took its slot, and whose clock went back
+// so far that it does not know, does not go on as if nothing had been when these
+// are forgotten: the leader's clock counts as well.
+func TestClockThatWentBackKeepsNoLease(t *testing.T) {
+	for name, tc := range map[string]struct {
+		skew time.Duration
+		lose func(l *lab, copied *MemSnapshot)
+	}{
+		"seconds, wiped":    {-15 * time.Second, func(l *lab, _ *MemSnapshot) { l.wipe() }},
+		"an hour, wiped":    {-time.Hour, func(l *lab, _ *MemSnapshot) { l.wipe() }},
+		"seconds, old data": {-15 * time.Second, (*lab).putBack},
+		"an hour, old data": {-time.Hour, (*lab).putBack},
+	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 1)
 			a := l.serving("A")
-			a.skew = millis(skew)
+			copied := l.mem.Snapshot()
+			a.skew = millis(tc.skew)
 			a.sess.Partition()
 			a.sess.Expire()
 			l.now = a.claim.H
 			b := l.serving("B")
-			l.wipe()
+			tc.lose(l, copied)
 			a.sess.Heal()
-			_, err := a.beat()
-			wantFenced(t, err)
-			if names := l.children(workersPath); len(names) != 0 {
-				t.Errorf("it has written %v", names)
+			if beat, err := a.beat(); err == nil && (beat.Settled || beat.Wait != labSettle) {
+				t.Errorf("goes on with %+v", beat)
 			}
 			l.pass(time.Second)
 			if beat := b.mustBeat(); !beat.Lost || !b.issue() {
 				t.Errorf("%+v", beat)
 			}
+			l.pass(labSettle)
+			if a.up {
+				_, err := a.beat()
+				wantFenced(t, err)
+			}
 			l.disjoint()
 		})
+	}
+}
+
+func (l *lab) putBack(copied *MemSnapshot) {
+	l.mem.Restore(copied)
+	l.mem.ExpireOrphans()
+	l.forget()
+}
+
+// A leader whose clock is off by more than a lease is no reason to stop: it was
+// so before.
+func TestLeaderWithAWrongClock(t *testing.T) {
+	for _, skew := range []time.Duration{-2 * time.Minute, 2 * time.Minute} {
+		l := newLab(t, 2)
+		a, b := l.node("A"), l.node("B")
+		for _, m := range []*member{a, b} {
+			m.skew = millis(skew)
+			m.must(m.register())
+			m.settle()
+		}
+		l.serve(10 * time.Second)
+		l.wipe()
+		l.pass(time.Second)
+		for _, m := range []*member{a, b} {
+			if beat := m.mustBeat(); !beat.Settled || !m.issue() {
+				t.Errorf("leader ahead by %s: %+v", -skew, beat)
+			}
+		}
+		l.serve(10 * time.Second)
+		l.disjoint()
 	}
 }
 

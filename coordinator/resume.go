@@ -100,7 +100,8 @@ func (c *Coordinator) renew(ctx context.Context, claim Claim, found Slot, stat S
 	if err != nil {
 		return claim, slot, Reading{}, err
 	}
-	c.latest = written
+	clock := Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime}
+	c.latest, c.ahead = written, clock.ahead()
 	c.acknowledged(claim.PendingNonce, written.Version)
-	return claim.confirmed(), slot, Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime}, nil
+	return claim.confirmed(), slot, clock, nil
 }

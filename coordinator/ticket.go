@@ -28,8 +28,9 @@ func (c *Coordinator) readClock(ctx context.Context, claim *Claim) (Reading, err
 			var stat Stat
 			stat, err = c.Store.Set(ctx, claim.Ticket, c.ticket(*claim), AnyVersion)
 			if err == nil {
-				c.latest = stat
-				return Reading{Sent: sent, Acked: c.Now(), Stamp: stat.Mtime}, nil
+				clock := Reading{Sent: sent, Acked: c.Now(), Stamp: stat.Mtime}
+				c.latest, c.ahead = stat, clock.ahead()
+				return clock, nil
 			}
 		}
 		if err != nil && !errors.Is(err, ErrNoNode) {
@@ -94,8 +95,9 @@ func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, er
 	if err != nil {
 		return Reading{}, err
 	}
-	c.latest = stat
-	return Reading{Sent: sent, Acked: acked, Stamp: stat.Ctime}, nil
+	clock := Reading{Sent: sent, Acked: acked, Stamp: stat.Ctime}
+	c.latest, c.ahead = stat, clock.ahead()
+	return clock, nil
 }
 
 // lookBack is how many of the newest tickets are searched for one of ours.
