@@ -19,6 +19,7 @@ type MemSession struct {
 	closed      bool
 	partitioned bool
 	fault       func(Call) Fault
+	done        func(c Call, result, told error)
 	view        memTree // what reads see while the client lags; nil for the present
 }
 
@@ -28,6 +29,7 @@ var _ Store = (*MemSession)(nil)
 type Call struct {
 	Op   string // get, children, create, set, delete, multi, sync, ensure root
 	Path string // "/" for multi and ensure root
+	Data []byte // of a create or set; not to be changed
 	Ops  []Op   // of a multi
 }
 
@@ -50,6 +52,9 @@ const (
 	FailBefore
 	// FailAfter loses the acknowledgement: applied, and ErrUnreachable.
 	FailAfter
+	// FailLate gives up on a request that is still under way: ErrUnreachable,
+	// and a write is applied at Deliver, if its session still lives then.
+	FailLate
 	// Hang is a frozen server: not applied, and ErrUnreachable when the
 	// context is done and not before.
 	Hang
@@ -66,6 +71,15 @@ func (s *MemSession) SetFault(f func(Call) Fault) {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
 	s.fault = f
+}
+
+// SetDone has f told of every call that the server has dealt with, before the
+// client goes on: what came of it, and what the client is told, which differs
+// where the answer is lost. f may use the Mem and its sessions. nil ends it.
+func (s *MemSession) SetDone(f func(c Call, result, told error)) {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.done = f
 }
 
 // Partition cuts the client off: its calls fail at once and are not applied.
@@ -141,16 +155,41 @@ func (s *MemSession) do(ctx context.Context, c Call, apply func(t memTree, x txn
 	}
 
 	s.m.mu.Lock()
-	defer s.m.mu.Unlock()
 	switch {
 	case s.closed:
+		s.m.mu.Unlock()
 		return unreachable(errClosed)
 	case s.partitioned:
+		s.m.mu.Unlock()
 		return unreachable(errPartitioned)
-	case fault == FailBefore:
+	case fault == FailLate && c.Write():
+		s.connect()
+		s.m.late = append(s.m.late, lateCall{s, s.id, c, apply})
+		s.m.mu.Unlock()
+		return unreachable(errFault)
+	case fault == FailBefore || fault == FailLate:
+		s.m.mu.Unlock()
 		return unreachable(errFault)
 	}
 	s.connect()
+	result := s.serve(c, apply)
+	done := s.done
+	s.m.mu.Unlock()
+	told := result
+	switch {
+	case fault == FailAfter:
+		told = unreachable(errFault)
+	case result != nil:
+		told = fmt.Errorf("%w: %s %s", result, c.Op, c.Path)
+	}
+	if done != nil {
+		done(c, result, told)
+	}
+	return told
+}
+
+// serve is what the server does with a call. Called under m.mu.
+func (s *MemSession) serve(c Call, apply func(memTree, txn) error) error {
 	if c.Write() {
 		s.m.zxid++ // a failed write takes one as well
 	}
@@ -161,14 +200,7 @@ func (s *MemSession) do(ctx context.Context, c Call, apply func(t memTree, x txn
 	if s.view != nil {
 		tree = s.view
 	}
-	err := apply(tree, txn{zxid: s.m.zxid, now: s.m.clock(), session: s.id})
-	if fault == FailAfter {
-		return unreachable(errFault)
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %s %s", err, c.Op, c.Path)
-	}
-	return nil
+	return apply(tree, txn{zxid: s.m.zxid, now: s.m.clock(), session: s.id})
 }
 
 // Get is part of Store.
@@ -212,7 +244,7 @@ func (s *MemSession) Create(ctx context.Context, path string, data []byte, kind 
 	if err := checkCreate(path, data, kind); err != nil {
 		return "", err
 	}
-	err = s.do(ctx, Call{Op: "create", Path: path}, func(t memTree, x txn) error {
+	err = s.do(ctx, Call{Op: "create", Path: path, Data: data}, func(t memTree, x txn) error {
 		made, err = t.create(x, path, data, kind)
 		return err
 	})
@@ -227,7 +259,7 @@ func (s *MemSession) Set(ctx context.Context, path string, data []byte, version 
 	if err := errors.Join(checkCall("set", path), checkSize("set", path, len(data))); err != nil {
 		return Stat{}, err
 	}
-	err = s.do(ctx, Call{Op: "set", Path: path}, func(t memTree, x txn) error {
+	err = s.do(ctx, Call{Op: "set", Path: path, Data: data}, func(t memTree, x txn) error {
 		stat, err = t.set(x, path, data, version)
 		return err
 	})

@@ -19,6 +19,15 @@ type Mem struct {
 	zxid        int64
 	live        map[int64]bool // the sessions that have not ended
 	lastSession int64
+	late        []lateCall
+}
+
+// lateCall is a write that is still under way when its client has given it up.
+type lateCall struct {
+	from    *MemSession
+	session int64
+	call    Call
+	apply   func(memTree, txn) error
 }
 
 // NewMem makes an empty server, standalone: its leader epoch is 0. The clock
@@ -80,6 +89,27 @@ func (m *Mem) ExpireOrphans() {
 	defer m.mu.Unlock()
 	m.zxid++
 	m.tree.removeEphemerals(func(owner int64) bool { return !m.live[owner] })
+}
+
+// Deliver carries out the writes that were under way, in their order, those of
+// sessions that have ended excepted: a server turns them down.
+func (m *Mem) Deliver() {
+	m.mu.Lock()
+	late := m.late
+	m.late = nil
+	m.mu.Unlock()
+	for _, l := range late {
+		m.mu.Lock()
+		if !m.live[l.session] || l.from.id != l.session {
+			m.mu.Unlock()
+			continue
+		}
+		result, done := l.from.serve(l.call, l.apply), l.from.done
+		m.mu.Unlock()
+		if done != nil {
+			done(l.call, result, ErrUnreachable)
+		}
+	}
 }
 
 // SetCreateCount sets what the next sequential record below path is numbered.

@@ -31,6 +31,9 @@ type MemFile struct {
 	Survives func(off int64) bool
 	// Unit is what the disk writes as a whole, in bytes; 0 means 512.
 	Unit int64
+	// Landed, if set, is told what is durable after that has changed. It must
+	// not keep or change it.
+	Landed func(disk []byte)
 	// Full makes every write that grows the file fail with ENOSPC.
 	Full bool
 
@@ -76,7 +79,7 @@ func (f *MemFile) Crash() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.land(f.Survives)
-	f.cache = slices.Clone(f.disk)
+	f.cache = append(f.cache[:0], f.disk...)
 }
 
 // Damage overwrites what is on the disk, and what a reader sees of it.
@@ -85,6 +88,7 @@ func (f *MemFile) Damage(off int64, b []byte) {
 	defer f.mu.Unlock()
 	copy(f.disk[off:], b)
 	copy(f.cache[off:], b)
+	f.landed()
 }
 
 // Clone is a second file with the same contents, unsynced writes included, and
@@ -193,7 +197,14 @@ func (f *MemFile) land(survives func(off int64) bool) {
 			at = next
 		}
 	}
-	f.pending = nil
+	f.pending = f.pending[:0]
+	f.landed()
+}
+
+func (f *MemFile) landed() {
+	if f.Landed != nil {
+		f.Landed(f.disk)
+	}
 }
 
 // put copies p to b[off:], growing b where it must.

@@ -1,16 +1,10 @@
 package node
 
 import (
-	"flag"
-	"fmt"
-	"os"
 	"slices"
-	"strconv"
-	"testing"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/localcache"
 )
 
 // act is one thing that happens.
@@ -18,13 +12,13 @@ func (s *sim) act() {
 	m := s.any()
 	p := m.proc
 	switch n := s.rng.IntN(100); {
-	case n < 20:
-		s.pass(time.Duration(s.between(1, 300)) * time.Millisecond)
-	case n < 33 && s.depth == 0:
-		s.pass(time.Duration(s.between(1, 15)) * time.Second)
-	case n < 37 && s.depth == 0:
-		s.pass(time.Duration(s.between(15, 120)) * time.Second)
-	case p == nil && n < 60:
+	case n < 30:
+		s.live(s.upTo(s.heartbeat), s.heartbeat/5)
+	case n < 40 && s.depth == 0:
+		s.live(s.upTo(15*time.Second), s.heartbeat)
+	case n < 42 && s.depth == 0:
+		s.live(s.upTo(2*time.Minute), 4*s.heartbeat)
+	case p == nil && n < 65:
 		if s.depth == 0 {
 			s.start(m)
 		}
@@ -32,82 +26,97 @@ func (s *sim) act() {
 		s.disaster(m)
 	case n < 55:
 		s.keep(p)
-	case n < 68:
+	case n < 65:
 		s.extend(p)
+	case n < 69:
+		s.get(p, s.between(1, 64))
 	case n < 72:
-		s.get(p, s.between(1, 20))
+		s.kill(p, s.chance(3))
 	case n < 75:
-		s.kill(p)
-	case n < 79:
 		s.stop(p)
-	case n < 84:
-		s.note("%s: cut off", p.name)
-		p.cut = true
-		p.session.Partition()
+	case n < 80:
+		s.cutOff(p)
+	case n < 85:
+		s.heal(p)
 	case n < 87:
-		s.note("%s: reaches ZooKeeper", p.name)
-		p.cut = false
-		p.session.Heal()
-	case n < 89:
 		s.note("%s: session expires", p.name)
 		p.session.Expire()
-	case n < 91:
+	case n < 89:
 		p.session.Lag()
+	case n < 91:
+		s.standStill(m, time.Duration(s.between(1, 100))*time.Second)
 	case n < 93:
-		d := time.Duration(s.between(1, 100)) * time.Second
-		s.note("%s: stands still for %s", p.name, d)
-		m.paused = s.now + int64(d)
-	case n < 96:
-		s.siege(p)
+		s.mem.Deliver()
 	default:
 		s.disaster(m)
 	}
 }
 
-// siege cuts a process off until about when its lease ends: when others may
-// have its slot.
-func (s *sim) siege(p *process) {
-	if s.depth > 0 || p.acquiring || p.keeping || p.n.serving.Load() == nil {
-		return
-	}
-	left := time.Duration(p.n.claim.H-p.n.now()) * time.Millisecond
-	if left <= 0 || left > 10*time.Minute {
-		return
-	}
-	s.note("%s: cut off for the %s of its lease", p.name, left)
+func (s *sim) cutOff(p *process) {
+	s.note("%s: cut off", p.name)
 	p.cut = true
 	p.session.Partition()
-	p.session.Expire()
-	s.pass(left - time.Duration(s.between(0, 6))*time.Second)
-	for range 40 {
-		s.pass(time.Duration(s.between(50, 400)) * time.Millisecond)
-	}
 }
 
-// pass lets time go by. Whoever runs goes on living: now and then a second or
-// a heartbeat is missed.
-func (s *sim) pass(d time.Duration) {
-	for end := s.now + int64(d); s.now < end && s.wrong == ""; {
-		s.now = min(end, s.now+int64(s.between(100, 1500))*1e6)
+func (s *sim) heal(p *process) {
+	s.note("%s: reaches ZooKeeper", p.name)
+	p.cut = false
+	p.session.Heal()
+}
+
+func (s *sim) standStill(m *machine, d time.Duration) {
+	s.note("%s: stands still for %s", m.name, d)
+	m.paused = s.now + int64(d)
+}
+
+// live lets time go by, in steps of about the length given. Whoever runs goes
+// on living: now and then a second or a heartbeat is missed.
+func (s *sim) live(d, step time.Duration) {
+	end := s.now + int64(d)
+	if s.deadline != 0 {
+		end = min(end, s.deadline)
+	}
+	for s.now < end && !s.done() {
+		s.now = min(end, s.now+int64(step/10)+int64(s.upTo(step*3/2)))
 		for _, m := range s.machines {
-			if p := m.proc; p != nil && s.depth == 0 {
-				if !s.chance(8) {
-					s.extend(p)
-				}
-				if !s.chance(3) {
-					s.keep(p)
-				}
-			}
 			if p := m.proc; p != nil {
-				s.get(p, s.between(1, 20))
-			} else if s.depth == 0 && s.chance(4) {
+				s.lives(p)
+			} else if s.depth == 0 && !s.calm && s.chance(4) {
 				s.start(m)
 			}
 		}
 		if s.chance(20) {
 			s.mem.ExpireOrphans()
+			s.mem.Deliver()
 		}
 		s.expireSome()
+	}
+}
+
+// lives does what is due in a process, and asks it for an ID.
+func (s *sim) lives(p *process) {
+	if s.now < p.paused {
+		return
+	}
+	if s.now >= p.extendAt || p.n.phase == Waiting || len(p.n.poke) > 0 {
+		drain(p.n.poke)
+		if !s.chance(8) {
+			s.extend(p)
+		}
+	}
+	if s.now >= p.keepAt || p.acquiring || !p.n.settled && s.now >= p.n.settleAt || len(p.n.kick) > 0 {
+		drain(p.n.kick)
+		if !s.chance(8) {
+			s.keep(p)
+		}
+	}
+	s.get(p, s.between(1, 6))
+}
+
+func drain(c chan struct{}) {
+	select {
+	case <-c:
+	default:
 	}
 }
 
@@ -115,12 +124,12 @@ func (s *sim) pass(d time.Duration) {
 // still, in time.
 func (s *sim) expireSome() {
 	for _, m := range s.machines {
-		if p := m.proc; p != nil && (p.cut || s.now < m.paused) && s.chance(4) {
+		if p := m.proc; p != nil && (p.cut || s.now < m.paused) && s.chance(8) {
 			p.session.Expire()
 		}
 	}
 	s.sessions = slices.DeleteFunc(s.sessions, func(old *coordinator.MemSession) bool {
-		gone := s.chance(4)
+		gone := s.chance(8)
 		if gone {
 			old.Expire()
 		}
@@ -130,172 +139,80 @@ func (s *sim) expireSome() {
 
 // disaster is what happens to a machine's clock and disk, and to ZooKeeper.
 func (s *sim) disaster(m *machine) {
-	switch s.rng.IntN(16) {
+	switch s.rng.IntN(18) {
 	case 0:
-		s.step(m, -time.Duration(s.between(1, 5))*time.Millisecond)
+		s.step(m, -s.upTo(5*time.Millisecond))
 	case 1:
-		s.step(m, -time.Duration(s.between(1, 9000))*time.Millisecond)
+		s.step(m, -s.upTo(9*time.Second))
 	case 2:
 		if s.chance(2) {
 			s.step(m, -time.Duration(s.between(1, 120))*time.Minute)
 		}
 	case 3:
-		s.step(m, time.Duration(s.between(1, 3000))*time.Millisecond)
+		s.step(m, s.upTo(3*time.Second))
 	case 4:
 		if s.chance(3) {
 			s.step(m, time.Duration(s.between(1, 90))*time.Minute)
 		}
-	case 5, 6, 14: // somebody sets it right
+	case 5, 6, 7: // somebody sets it right
 		s.step(m, -time.Duration(m.skew))
-	case 7:
+	case 8:
 		if m.proc == nil {
 			s.note("%s: disk lost", m.name)
 			s.newDisk(m)
 		}
-	case 8: // a copy of another's disk, running or not
-		from := s.any()
-		if m.proc == nil && from != m {
-			s.note("%s: gets a copy of %s's disk", m.name, from.name)
-			s.inode++
-			m.disk, m.print = from.disk.Clone(), localcache.Fingerprint{Inode: fmt.Sprint(s.inode)}
-			s.hookDisk(m)
-		}
 	case 9:
-		if m.proc == nil {
-			off := int64(s.between(0, localcache.FileSize-1))
-			s.note("%s: a byte of the disk rots at %d", m.name, off)
-			m.disk.Damage(off, []byte{byte(s.rng.IntN(256))})
-		}
+		s.copyDisk(m, s.any())
 	case 10:
-		s.note("a leader is elected")
-		if s.epoch > 0 {
-			s.elect()
-		}
+		s.rot(m, int64(s.between(0, len(m.disk.Disk())-1)))
 	case 11:
-		s.faults = !s.faults
-	default:
-		s.loseData()
-	}
-}
-
-func (s *sim) step(m *machine, d time.Duration) {
-	s.note("%s: clock steps by %s", m.name, d)
-	m.skew += int64(d)
-}
-
-// loseData wipes ZooKeeper, puts an old copy back or deletes a slot; or takes
-// the copy. What no owner can notice cannot be made good, so some settled
-// owner with time left on its lease gets to ZooKeeper before anybody settles.
-func (s *sim) loseData() {
-	if s.depth > 0 {
-		return
-	}
-	if s.snapshot == nil || s.chance(3) {
-		s.note("a copy of ZooKeeper's data is taken")
-		s.snapshot = s.mem.Snapshot()
-		return
-	}
-	witnesses := s.owners()
-	if len(witnesses) == 0 {
-		return
-	}
-	if s.chance(2) {
-		s.note("ZooKeeper is wiped")
-		s.mem.Wipe()
-	} else {
-		s.note("ZooKeeper gets its old data back")
-		s.mem.Restore(s.snapshot)
 		if s.epoch > 0 {
+			s.note("a leader is elected")
 			s.elect()
 		}
-	}
-	s.snapshot = nil
-	faults := s.faults
-	s.faults = false
-	if s.chance(2) {
-		// They come back just in time: what settling is for.
-		for _, p := range witnesses {
-			p.session.Partition()
-			p.cut = true
+	case 12:
+		if !s.calm {
+			s.faults = !s.faults
 		}
-		s.pass(simSettle - time.Duration(s.between(1500, 6000))*time.Millisecond)
-	}
-	if !slices.ContainsFunc(witnesses, func(p *process) bool { return !p.dead && s.now >= p.paused }) {
-		s.over = true // nobody is left who could have noticed
-		return
-	}
-	s.depth = simDepth // nothing comes in between
-	for _, p := range witnesses {
-		p.cut = false
-		p.session.Heal()
-		if !p.dead {
-			s.keep(p)
+	case 13, 14:
+		s.ail(m, pick(s, noTrouble, diskFull, diskReadOnly))
+	case 15:
+		if s.snapshot == nil || s.chance(3) {
+			s.note("a copy of ZooKeeper's data is taken")
+			s.snapshot = s.mem.Snapshot()
 		}
+	default:
+		s.ail(m, noTrouble)
 	}
-	s.faults, s.depth = faults, 0
 }
 
-// owners are the processes that hold a settled lease which is not about to end.
-func (s *sim) owners() (owners []*process) {
-	for _, m := range s.machines {
-		if p := m.proc; p != nil && !p.acquiring && !p.keeping && !p.saving && s.now >= m.paused {
-			p.n.mu.Lock()
-			if p.n.serving.Load() != nil && p.n.claim.Settled && p.n.claim.H-p.n.now() > (20*time.Second).Milliseconds() {
-				owners = append(owners, p)
-			}
-			p.n.mu.Unlock()
-		}
+func (s *sim) ail(m *machine, t trouble) {
+	if m.trouble != t {
+		s.note("%s: disk: %s", m.name, [...]string{"well", "full", "read-only"}[t])
+		m.trouble = t
 	}
-	return owners
+}
+
+// copyDisk gives a machine on which nothing runs a copy of another's disk,
+// running or not.
+func (s *sim) copyDisk(m, from *machine) {
+	if m.proc == nil && from != m {
+		s.note("%s: gets a copy of %s's disk", m.name, from.name)
+		s.giveDisk(m, from.disk.Clone(), s.newInode())
+	}
 }
 
 // run plays a history and returns what it violated.
 func (s *sim) run(actions int) string {
 	for range actions {
-		s.act()
-		if s.wrong != "" || s.over {
+		if s.chance(12) {
+			s.tell()
+		} else {
+			s.act()
+		}
+		if s.done() {
 			break
 		}
 	}
 	return s.wrong
-}
-
-var (
-	simSeed  = flag.Uint64("sim.seed", 0, "play this history alone, and print it")
-	simCount = flag.Int("sim.count", 0, "how many histories to play; 0: what fits a test run")
-)
-
-func TestSimulation(t *testing.T) {
-	const actions = 200
-	if *simSeed != 0 {
-		s := newSim(*simSeed)
-		s.run(actions)
-		for _, line := range s.history {
-			fmt.Fprintln(os.Stderr, line)
-		}
-		if s.wrong != "" {
-			t.Fatal(s.wrong)
-		}
-		return
-	}
-	count := *simCount
-	if count == 0 {
-		count = 500
-		if underRace { // there is one goroutine: the detector only costs time
-			count = 60
-		}
-	}
-	ids := 0
-	for seed := uint64(1); seed <= uint64(count); seed++ {
-		s := newSim(seed)
-		if s.run(actions) != "" {
-			history := s.history
-			for _, line := range history[max(0, len(history)-80):] {
-				t.Log(line)
-			}
-			t.Fatalf("seed %d, after %d actions' notes: %s\nplay it again: go test ./node -run TestSimulation -sim.seed=%s", seed, len(history), s.wrong, strconv.FormatUint(seed, 10))
-		}
-		ids += s.ids
-	}
-	t.Logf("%d histories, %d IDs", count, ids)
 }

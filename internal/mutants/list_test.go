@@ -1,0 +1,101 @@
+package mutants
+
+// mutant is the code with one safeguard removed. Where a safeguard is doubled,
+// all that stands for it is.
+type mutant struct {
+	name    string
+	changes []change
+}
+
+// change puts new in the place of old, which stands in the file once.
+type change struct{ file, old, new string }
+
+// mutants are roughly in the order of the rules in docs/safety.md.
+var mutants = []mutant{
+	// The reserved bound, M.
+	{"no reserved bound: issuing up to H", []change{{"node/reserve.go",
+		"min(n.m, n.claim.H)", "n.claim.H"}}},
+	{"M goes down with the clock", []change{{"timeguard/bounds.go",
+		"return max(m, min(now+window.Milliseconds(), h))", "return min(now+window.Milliseconds(), h)"}}},
+	{"M counts before it is durable", []change{{"node/reserve.go",
+		"	n.mu.Unlock()\n\n	gen, err := n.cfg.Cache.Save(rec)\n",
+		"	n.m = rec.M\n	n.applyBounds()\n	n.mu.Unlock()\n\n	gen, err := n.cfg.Cache.Save(rec)\n"}}},
+	{"a resume begins at now", []change{{"coordinator/resume.go",
+		"claim.Lo = max(claim.Lo, claim.M, found.Reached+1)", "claim.Lo = c.Now()"}}},
+	{"a start from the cache begins at now", []change{{"node/acquire.go",
+		"claim.Lo = max(m, claim.Lo)", "claim.Lo = max(min(m, claim.Lo), n.now())"}}},
+	{"a record found alone is taken as it is", []change{{"localcache/load.go",
+		"		l.Record.M = raise(l.Record.M)\n", ""}}},
+	{"an old copy of a state file is resumed", []change{{"coordinator/decide.go",
+		"case found.Generation > mine.Generation:", "case false:"}}},
+	{"no fingerprint", []change{{"node/acquire.go",
+		"case len(loaded.Changed) > 0:", "case false:"}}},
+
+	// The lease bound, H.
+	{"H goes down with the clock", []change{{"coordinator/coordinator.go",
+		"return max(slotH, fileH, now+lease.Milliseconds())", "return now + lease.Milliseconds()"}}},
+	{"a resume's H counts before it is acknowledged", []change{{"coordinator/resume.go",
+		"	claim, err := c.grant(claim, found.Term+1)", "	claim.H, claim.Settled = NextH(found.H, claim.H, c.Now(), lease), true\n	claim, err := c.grant(claim, found.Term+1)"}}},
+	{"a heartbeat's H counts before it is acknowledged", []change{{"coordinator/heartbeat.go",
+		"	slot := c.record(claim, claim.Term, claim.Nonce, found, now, r.Lease)\n",
+		"	slot := c.record(claim, claim.Term, claim.Nonce, found, now, r.Lease)\n	if claim.Settled {\n		beat.Claim.H = slot.H\n	}\n"}}},
+	{"a start from the cache beyond H", []change{{"node/acquire.go",
+		"errors.Is(err, coordinator.ErrUnreachable)) && n.now() < a.claim.H {", "errors.Is(err, coordinator.ErrUnreachable)) {\n		n.claim.H = max(n.claim.H, n.now()+60_000)"}}},
+	{"a lease that had run out goes on", []change{{"coordinator/heartbeat.go",
+		"lapsed := now >= found.H", "lapsed := false"}}},
+
+	// Changing hands.
+	{"a take-over begins at now, whatever H was", []change{{"coordinator/register.go",
+		"claim.Lo = max(now, old.H)", "claim.Lo = now"}}},
+	{"a take-over does not wait for H, and begins at now", []change{
+		{"coordinator/register.go", "claim.Lo = max(now, old.H)", "claim.Lo = now"},
+		{"coordinator/decide.go", "	case s.H <= now:\n		return Free\n", "	case !s.Stopped:\n		return Free\n"}}},
+	{"a take-over lowers H", []change{{"coordinator/register.go",
+		"	slot := c.record(claim, claim.PendingTerm, claim.PendingNonce, old, now, lease)", "	slot := c.record(claim, claim.PendingTerm, claim.PendingNonce, Slot{}, now, lease)"}}},
+	{"a take is written whatever the version", []change{{"coordinator/register.go",
+		"SetOp{slotPath(claim.Worker), slot.marshal(), stat.Version})", "SetOp{slotPath(claim.Worker), slot.marshal(), AnyVersion})"}}},
+	{"a resume is written whatever the version", []change{{"coordinator/resume.go",
+		"c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)", "c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), AnyVersion)"}}},
+	{"a heartbeat is written whatever the version", []change{{"coordinator/heartbeat.go",
+		"written, err := c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)", "written, err := c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), AnyVersion)"}}},
+	{"a release is written whatever the version", []change{{"coordinator/stop.go",
+		"c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)", "c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), AnyVersion)"}}},
+	{"a record is ours by its node, not its nonce", []change{{"coordinator/decide.go",
+		"return s.Nonce != \"\" && s.Node == c.Node && (s.Nonce == c.Nonce || s.Nonce == c.PendingNonce)", "return s.Nonce != \"\" && s.Node == c.Node"}}},
+	{"a higher term does not fence", []change{{"coordinator/decide.go",
+		"	case found.Term > mine.Term:\n		return FoundFenced\n", ""}}},
+	{"a stop writes an end below the floor", []change{
+		{"worker/generator.go", "		return g.floor\n	}\n	return Tick((pos-1)>>g.shift) + 1", "		return g.layout.TickAt(g.clock.Now())\n	}\n	return Tick((pos-1)>>g.shift) + 1"},
+		{"coordinator/stop.go", "max(claim.Lo, end)", "end"}}},
+	{"a stop leaves requests under way", []change{{"node/stop.go",
+		"	if t != nil {\n		t.gen.Close()\n	}\n", ""}}},
+	{"a slot is released before the local record is invalid", []change{{"node/stop.go",
+		"if err := n.cfg.Cache.Invalidate(); err != nil {", "if err := error(nil); err != nil {"}}},
+
+	// Ticks.
+	{"floors are rounded down", []change{{"node/acquire.go",
+		"Floor: n.layout.CeilTick(claim.Lo)", "Floor: n.layout.FloorTick(claim.Lo)"}}},
+	{"M and H are rounded up", []change{{"node/reserve.go",
+		"n.layout.FloorTick(min(n.m, n.claim.H))", "n.layout.CeilTick(min(n.m, n.claim.H))"}}},
+	{"floors are rounded down, M and H up", []change{
+		{"node/acquire.go", "Floor: n.layout.CeilTick(claim.Lo)", "Floor: n.layout.FloorTick(claim.Lo)"},
+		{"node/reserve.go", "n.layout.FloorTick(min(n.m, n.claim.H))", "n.layout.CeilTick(min(n.m, n.claim.H))"}}},
+	{"no wait when a tick has run out", []change{{"worker/generator.go",
+		"take := min(int64(n), g.seqMask+1-first&g.seqMask)", "take := int64(n)"}}},
+
+	// A ZooKeeper that has lost data.
+	{"no settling", []change{{"coordinator/settle.go",
+		"func settlingTime(cl Cluster) time.Duration { return time.Duration(cl.SettleMs) * time.Millisecond }", "func settlingTime(Cluster) time.Duration { return 0 }"}}},
+	{"a restart does not settle again", []change{{"coordinator/resume.go",
+		"Settle: c.settling(ctx, cl, claim.Worker)}", "Settle: 0}"}}},
+	{"a restart makes unsettled records settled", []change{{"node/record.go",
+		"Settled: rec.Settled, Lo: rec.Lo, H: rec.H,", "Settled: true, Lo: rec.Lo, H: max(rec.H, rec.M+60_000),"}}},
+	{"records that others have settled on are overwritten", []change{{"coordinator/decide.go",
+		"	case found.Term == mine.Term && found.Settled:\n		return FoundFenced\n", ""}}},
+	{"a lost record counts as free", []change{{"coordinator/register.go",
+		"Slot{H: h, Lost: true}.marshal()", "freeSlot().marshal()"}}},
+	{"no freeze after a loss of data", []change{{"coordinator/record.go",
+		"return now < c.FrozenUntil && worker <= c.FrozenUsed", "return false"}}},
+	{"a slow clock puts its record back after its lease", []change{{"coordinator/heartbeat.go",
+		"if clock.Stamp >= claim.H {", "if false {"}}},
+}

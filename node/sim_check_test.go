@@ -1,0 +1,296 @@
+package node
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/worker"
+)
+
+// What is checked. The first two are what it is all about: an ID that is given
+// twice, and holders of a worker whose IDs lie among each other's. The rest are
+// the rules that keep it from coming to that; they read what is on the disks
+// and in the store, not what a node believes.
+const (
+	wrongTwice    = "twice"    // an ID given twice
+	wrongOverlap  = "overlap"  // ranges of IDs of two tenures of a worker overlap
+	wrongOrder    = "order"    // IDs of a connection, a node or a worker out of order
+	wrongDisk     = "disk"     // an ID at or above what a restart would begin at
+	wrongLease    = "lease"    // an ID at or above the settled, acknowledged lease bound
+	wrongFloor    = "floor"    // an ID below the floor
+	wrongReserved = "reserved" // an ID among what a predecessor had reserved
+	wrongClock    = "clock"    // an ID's time is not the clock's
+	wrongMFell    = "M fell"
+	wrongHFell    = "H fell"
+	wrongSim      = "simulation"
+)
+
+// checks is what is known of a history.
+type checks struct {
+	idsOnly bool   // judge by the IDs alone
+	kind    string // of what was violated
+	wrong   string
+
+	used    map[worker.ID]*use // by an ID's tick and worker
+	workers []workerChecks
+	acked   map[holding]int64 // the settled, acknowledged lease bound
+	ids     int
+	lossy   bool // the store has lost data
+	// How far clocks have ever been off, ns.
+	lowest, highest int64
+}
+
+// use is which sequence numbers of a tick a worker has issued.
+type use struct {
+	sequences uint64
+	who       *issued
+}
+
+// holding is a node's hold on a worker.
+type holding struct {
+	node   string
+	worker int
+}
+
+// workerChecks is what is known of a worker slot.
+type workerChecks struct {
+	tenures []*issued
+	latest  *issued    // which issued the latest tick
+	record  slotRecord // in the store; not known after a loss of data
+	known   bool
+}
+
+// issued is what a tenure has issued.
+type issued struct {
+	t        *tenure
+	p        *process
+	min, max worker.Tick
+	last     worker.ID
+	end      worker.Tick // what it had reserved when it last issued, exclusive
+}
+
+// slotRecord is a slot's record in the store, read without the code under test.
+type slotRecord struct {
+	node, nonce                string
+	term, h                    int64
+	generation                 uint64
+	settled, released, stopped bool
+}
+
+func (c *checks) init() {
+	c.used, c.acked, c.workers = make(map[worker.ID]*use), make(map[holding]int64), make([]workerChecks, 4)
+}
+
+func (s *sim) violated(kind, format string, a ...any) {
+	ids := kind == wrongTwice || kind == wrongOverlap || kind == wrongSim
+	if s.wrong != "" || s.idsOnly && !ids {
+		return
+	}
+	s.kind, s.wrong = kind, kind+": "+fmt.Sprintf(format, a...)
+	s.note("VIOLATION: %s", s.wrong)
+}
+
+// check judges a run of IDs that a connection is given.
+func (s *sim) check(p *process, c *conn, run worker.Run) {
+	s.ids += run.Len
+	last := run.At(run.Len - 1)
+	f, err := s.layout.Decode(run.First)
+	if l, e := s.layout.Decode(last); err != nil || e != nil || l.Tick != f.Tick || l.Worker != f.Worker || int(f.Worker) != c.t.worker {
+		// Part of it may be another worker's, or of a tick to come.
+		s.violated(wrongTwice, "%s is given %d IDs from %d on, which leave their tick or are not of worker %d", p.name, run.Len, run.First, c.t.worker)
+		return
+	}
+	w := &s.workers[c.t.worker]
+	mine := w.of(c.t)
+	if mine == nil {
+		mine = &issued{t: c.t, p: p, min: f.Tick, max: f.Tick}
+		w.tenures = append(w.tenures, mine)
+	}
+	s.checkTwice(mine, run, f)
+	s.checkOrder(mine, c, run, w, f.Tick)
+	mine.min, mine.max, mine.last = min(mine.min, f.Tick), max(mine.max, f.Tick), last
+	c.last = last
+	s.checkBounds(mine, f.Tick)
+	s.checkApart(mine, w, f.Tick)
+	start := s.layout.Start(f.Tick)
+	if wall := p.Wall() / 1e6; start > wall || start+s.layout.Unit.Milliseconds() <= (s.now+p.lowest)/1e6 {
+		s.violated(wrongClock, "%s issues for %d ms, where its clock reads %d and has never been off by less than %d ms", p.name, start, wall, p.lowest/1e6)
+	}
+}
+
+func (w *workerChecks) of(t *tenure) *issued {
+	for i := len(w.tenures) - 1; i >= 0; i-- {
+		if w.tenures[i].t == t {
+			return w.tenures[i]
+		}
+	}
+	return nil
+}
+
+func (s *sim) checkTwice(mine *issued, run worker.Run, f worker.Fields) {
+	tick := run.First >> s.layout.SequenceBits
+	u := s.used[tick]
+	if u == nil {
+		u = &use{who: mine}
+		s.used[tick] = u
+	}
+	sequences := (uint64(1)<<run.Len - 1) << f.Sequence
+	if run.Len == 64 {
+		sequences = ^uint64(0)
+	}
+	if u.sequences&sequences != 0 {
+		s.violated(wrongTwice, "%s issues tick %d of worker %d, sequence %d to %d, of which %s has issued some", mine.p.name, f.Tick, f.Worker, f.Sequence, f.Sequence+int64(run.Len)-1, u.who.p.name)
+	}
+	u.sequences |= sequences
+}
+
+// checkOrder: what one node issues for a worker grows, over connections and
+// tenures; and over holders as far as clocks agree.
+func (s *sim) checkOrder(mine *issued, c *conn, run worker.Run, w *workerChecks, tick worker.Tick) {
+	if c.last>>s.layout.SequenceBits&worker.ID(s.layout.Workers()-1) == worker.ID(c.t.worker) && run.First <= c.last {
+		s.violated(wrongOrder, "a connection of %s is given %d after %d", mine.p.name, run.First, c.last)
+	}
+	if run.First <= mine.last {
+		s.violated(wrongOrder, "%s issues %d after %d in one tenure", mine.p.name, run.First, mine.last)
+	}
+	if w.latest == nil {
+		w.latest = mine
+	}
+	if before := w.latest; before != mine && tick <= before.max {
+		back := time.Duration(s.layout.Start(before.max)-s.layout.Start(tick)) * time.Millisecond
+		later := before.p == mine.p || before.p.dead && before.p.ended < mine.p.started && !s.lossy
+		if later || back > time.Duration(s.highest-s.lowest)+s.layout.Unit {
+			s.violated(wrongOrder, "%s issues tick %d of worker %d after %s tick %d", mine.p.name, tick, mine.t.worker, before.p.name, before.max)
+		}
+	}
+	if w.latest.max <= tick {
+		w.latest = mine
+	}
+}
+
+// checkBounds is the issue rule, lo <= ts < min(M, H), of whole ticks, with M
+// as it is durable on the disk and H as it is acknowledged in the store.
+func (s *sim) checkBounds(mine *issued, tick worker.Tick) {
+	p, t := mine.p, mine.t
+	start, end := s.layout.Start(tick), s.layout.Start(tick+1)
+	h := s.acked[holding{t.node, t.worker}]
+	if end > h {
+		s.violated(wrongLease, "%s issues for %d to %d ms of worker %d, where %d is acknowledged", p.name, start, end, t.worker, h)
+	}
+	mine.end = tick + 1
+	if d := p.durable; d.found && !d.released && d.node == t.node && d.worker == t.worker {
+		if end > d.begin {
+			s.violated(wrongDisk, "%s issues for %d to %d ms of worker %d, where a restart would begin at %d", p.name, start, end, t.worker, d.begin)
+		}
+		if start < d.lo {
+			s.violated(wrongFloor, "%s issues for %d ms of worker %d, where its floor is %d", p.name, start, t.worker, d.lo)
+		}
+		mine.end = max(mine.end, s.layout.FloorTick(min(d.m, h)))
+	}
+}
+
+// checkApart: tenures of a worker lie apart, and whoever follows begins above
+// what its predecessor could still have issued, had nobody known its end.
+func (s *sim) checkApart(mine *issued, w *workerChecks, tick worker.Tick) {
+	for _, r := range w.tenures {
+		switch {
+		case r == mine:
+		case r.min <= mine.max && mine.min <= r.max:
+			s.violated(wrongOverlap, "%s issued ticks %d to %d for worker %d, and %s %d to %d", mine.p.name, mine.min, mine.max, mine.t.worker, r.p.name, r.min, r.max)
+		case r.max < tick && tick < r.end && !r.closed():
+			s.violated(wrongReserved, "%s issues tick %d for worker %d, of which %s had reserved all below %d", mine.p.name, tick, mine.t.worker, r.p.name, r.end)
+		}
+	}
+}
+
+// closed tells whether a tenure ended in a way that its end is known.
+func (r *issued) closed() bool {
+	return r.end == 0 || r.p.stopping || !r.p.killed && (r.p.dead || r.p.n.held != r.t)
+}
+
+// killed takes down what a process that was killed has left open.
+func (s *sim) killed(p *process) {
+	for i := range s.workers {
+		for _, r := range s.workers[i].tenures {
+			if r.p == p && r.closed() {
+				r.end = 0
+			}
+		}
+	}
+}
+
+// forget is called when the store has lost data: what it says may be older.
+// Whoever has been there knows nothing of what dead processes had reserved.
+func (s *sim) forget() {
+	s.lossy = true
+	for i := range s.workers {
+		w := &s.workers[i]
+		w.known = false
+		for _, r := range w.tenures {
+			r.end = 0
+		}
+	}
+}
+
+// wrote is told of each write that the store has carried out.
+func (s *sim) wrote(c coordinator.Call, acked bool) {
+	switch c.Op {
+	case "set", "create":
+		s.wroteSlot(c.Path, c.Data, acked)
+	case "multi":
+		for _, op := range c.Ops {
+			switch op := op.(type) {
+			case coordinator.SetOp:
+				s.wroteSlot(op.Path, op.Data, acked)
+			case coordinator.CreateOp:
+				s.wroteSlot(op.Path, op.Data, acked)
+			}
+		}
+	}
+}
+
+func (s *sim) wroteSlot(at string, data []byte, acked bool) {
+	if !strings.HasPrefix(at, "/workers/") {
+		return
+	}
+	n, _ := strconv.Atoi(path.Base(at))
+	w := &s.workers[n]
+	r := slotRecord{
+		node: text(data, "node"), nonce: text(data, "nonce"), term: number(data, "term"), h: number(data, "h"),
+		generation: uint64(number(data, "generation")),
+		settled:    has(data, "settled"), released: has(data, "released"), stopped: has(data, "stopped"),
+	}
+	was := w.record
+	if w.known && (r.h < was.h && !(r.released && r.nonce == was.nonce) || r.term < was.term) {
+		s.violated(wrongHFell, "the record of worker %d goes from %+v to %+v", n, was, r)
+	}
+	if w.known && was.released && r.node == was.node && r.term > was.term {
+		delete(s.acked, holding{r.node, n}) // its holder takes it once more
+	}
+	if r.released && !was.released && !s.lossy {
+		for _, t := range w.tenures {
+			if end := s.layout.Start(t.max + 1); r.h < end {
+				s.violated(wrongHFell, "worker %d is released from %d on, where %s has issued below %d", n, r.h, t.p.name, end)
+			}
+		}
+	}
+	w.record, w.known = r, true
+	if acked && r.settled {
+		at := holding{r.node, n}
+		s.acked[at] = max(s.acked[at], r.h)
+	}
+}
+
+// saved is a record of which the disk has said that it is durable: its M counts,
+// and never goes down but at a stop.
+func (s *sim) saved(m *machine, r localcache.Record) {
+	if was := m.saved; was.Node == r.Node && was.Worker == r.Worker && r.M < was.M && !r.Stopped {
+		s.violated(wrongMFell, "%s: the bound on the disk goes from %d to %d", m.name, was.M, r.M)
+	}
+	m.saved = r
+}

@@ -1,0 +1,179 @@
+package node
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"syscall"
+
+	"github.com/flaked/flaked/localcache"
+)
+
+// trouble is what is the matter with a disk.
+type trouble int
+
+const (
+	noTrouble trouble = iota
+	diskFull          // and overwriting takes room as well, as on btrfs
+	diskReadOnly
+)
+
+var errSim = errors.New("simulated I/O error")
+
+// newDisk gives a machine a file of its own: another inode than any before.
+func (s *sim) newDisk(m *machine) { s.giveDisk(m, localcache.NewMemFile(nil), s.newInode()) }
+
+func (s *sim) newInode() localcache.Fingerprint {
+	s.inode++
+	return localcache.Fingerprint{Inode: fmt.Sprint(s.inode)}
+}
+
+// giveDisk puts a disk into a machine on which nothing runs.
+func (s *sim) giveDisk(m *machine, disk *localcache.MemFile, print localcache.Fingerprint) {
+	m.disk, m.print = disk, print
+	disk.Unit = pick[int64](s, 512, 4096)
+	disk.Full = s.chance(4) // which must not matter to a file that does not grow
+	disk.Survives = s.survivors()
+	disk.FailWrites = func(_ int64, size int) (int, error) {
+		switch m.trouble {
+		case diskFull:
+			return s.rng.IntN(size + 1), syscall.ENOSPC
+		case diskReadOnly:
+			return 0, syscall.EROFS
+		}
+		return 0, nil
+	}
+	disk.FailSyncs = func() error {
+		p := m.proc
+		if p == nil || m.disk != disk {
+			return nil
+		}
+		p.saving = true
+		if stall := m.stall; stall != nil {
+			m.stall = nil
+			stall()
+			s.stillThere(p)
+		}
+		s.meanwhile(p)
+		p.saving = false
+		if s.faults && s.depth < simDepth && s.chance(60) {
+			s.note("%s: fsync fails", p.name)
+			return errSim
+		}
+		return nil
+	}
+	disk.Landed = func(image []byte) { m.durable = lookAt(image) }
+	m.durable, m.saved = lookAt(disk.Disk()), localcache.Record{}
+}
+
+// spiedCache tells what was saved.
+type spiedCache struct {
+	*localcache.Cache
+	m *machine
+}
+
+func (c spiedCache) Save(r localcache.Record) (uint64, error) {
+	if r.Stopped { // what is given up is so from here on, whatever reaches the disk
+		c.m.saved.M = min(c.m.saved.M, r.M)
+	}
+	generation, err := c.Cache.Save(r)
+	if err == nil {
+		c.m.s.saved(c.m, r)
+	}
+	return generation, err
+}
+
+// survivors is what reaches the disk of what was not synced: mostly some of it.
+func (s *sim) survivors() func(int64) bool {
+	all := s.chance(2)
+	return func(off int64) bool {
+		if off%8192 == 0 || off%4096 == 0 {
+			all = s.chance(2)
+		}
+		return all != s.chance(4)
+	}
+}
+
+// rot spoils a byte of the disk.
+func (s *sim) rot(m *machine, off int64) {
+	s.note("%s: a byte of the disk rots at %d", m.name, off)
+	old := m.disk.Disk()[off]
+	m.disk.Damage(off, []byte{old ^ byte(s.between(1, 255))})
+}
+
+// diskLook is what a restart would find, read here without the code that is
+// tested: the issue rule has to hold for what is on the disk, whatever a node
+// believes.
+type diskLook struct {
+	found             bool
+	node              string
+	worker            int
+	lo, m             int64 // Unix ms
+	begin             int64 // m, raised where one block is lost
+	stopped, released bool
+	generation        uint64
+	block             int // the newest
+}
+
+var crcTable = crc32.MakeTable(crc32.Castagnoli)
+
+func lookAt(image []byte) (look diskLook) {
+	const half = localcache.FileSize / 2
+	valid := 0
+	for i := range 2 {
+		b := image[i*half:][:half]
+		if string(b[:4]) != "FLKD" || crc32.Checksum(b[:half-4], crcTable) != binary.LittleEndian.Uint32(b[half-4:]) {
+			continue
+		}
+		valid++
+		if gen := binary.LittleEndian.Uint64(b[8:]); !look.found || gen > look.generation {
+			json := b[20:][:binary.LittleEndian.Uint32(b[16:])]
+			look = diskLook{
+				found: true, generation: gen, block: i,
+				node: text(json, "node"), worker: int(number(json, "worker")), lo: number(json, "lo"), m: number(json, "m"),
+				stopped: has(json, "stopped"), released: has(json, "released"),
+			}
+		}
+	}
+	look.begin = look.m
+	if valid == 1 {
+		look.begin += localcache.MSlack.Milliseconds()
+	}
+	return look
+}
+
+// The simplest reading of JSON that does: of a value by its name.
+
+func value(json []byte, name string) []byte {
+	var key [24]byte
+	k := append(append(append(key[:0], '"'), name...), '"', ':')
+	i := bytes.Index(json, k)
+	if i < 0 {
+		return nil
+	}
+	return json[i+len(k):]
+}
+
+func number(json []byte, name string) int64 {
+	v := value(json, name)
+	end := bytes.IndexAny(v, ",}")
+	if end < 0 {
+		return 0
+	}
+	n, _ := strconv.ParseInt(string(v[:end]), 10, 64)
+	return n
+}
+
+func text(json []byte, name string) string {
+	v := value(json, name)
+	if len(v) < 2 {
+		return ""
+	}
+	end := bytes.IndexByte(v[1:], '"')
+	return string(v[1 : end+1])
+}
+
+func has(json []byte, name string) bool { return bytes.HasPrefix(value(json, name), []byte("true")) }

@@ -1,0 +1,302 @@
+package node
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+)
+
+// Stories of a worker that changes hands.
+
+// tellBound: an owner is cut off, its last heartbeat perhaps on the way, and
+// issues up to the end of its lease by a clock that may be off; others wait for
+// its worker and take it as soon as they may.
+func (s *sim) tellBound() bool {
+	a := s.owner()
+	if a == nil {
+		return false
+	}
+	w, b := a.held(), s.other(a.machine)
+	if s.chance(2) {
+		fault := pick(s, coordinator.FailBefore, coordinator.FailAfter, coordinator.FailLate)
+		a.trap = &trap{on: writes(w), before: func() coordinator.Fault {
+			s.note("%s: a heartbeat comes to nothing: %d", a.name, fault)
+			return fault
+		}}
+		s.live(s.upTo(s.heartbeat), s.heartbeat/2)
+		s.keep(a)
+	}
+	s.cutOff(a)
+	a.session.Expire()
+	switch s.rng.IntN(4) {
+	case 0:
+		s.step(a.machine, -s.upTo(10*time.Second))
+	case 1:
+		s.drift(a.machine, s.upTo(10*time.Second))
+	case 2:
+		s.standStill(a.machine, s.upTo(2*s.lease))
+	}
+	if !s.wait(w, 2*time.Second) {
+		return false
+	}
+	got := s.queue(b, w, 15*time.Second)
+	s.watch(8 * time.Second)
+	if !a.dead && s.chance(2) {
+		s.heal(a)
+	}
+	s.watch(s.settle + 4*time.Second)
+	return got != nil
+}
+
+// tellLateWrite: a process stands still between reading a record and writing
+// it, at a heartbeat, at its start or when it takes the worker, until somebody
+// else has that. Then its write goes out.
+func (s *sim) tellLateWrite() bool {
+	a := s.owner()
+	if a == nil {
+		return false
+	}
+	w, m, reached := a.held(), a.machine, false
+	b := s.other(m)
+	switch s.rng.IntN(4) {
+	case 0: // at its start
+		s.kill(a, s.chance(3))
+		if a = s.start(m); a == nil {
+			return false
+		}
+	case 1: // as a newcomer
+		s.clear(m)
+		s.wait(w, 0)
+		s.aim(w)
+		if a = s.start(m); a == nil {
+			return false
+		}
+	}
+	a.trap = &trap{on: writes(w), before: func() coordinator.Fault {
+		s.standStill(m, time.Hour)
+		a.session.Expire()
+		if s.wait(w, time.Second) {
+			reached = s.takes(b, w)
+		}
+		s.note("%s: goes on", a.name)
+		m.paused = 0
+		return coordinator.NoFault
+	}}
+	s.keep(a)
+	if a.trap = nil; !a.dead {
+		s.keep(a)
+	}
+	s.watch(s.settle + 4*time.Second)
+	return reached
+}
+
+// takes has a machine take a worker and serve, and perhaps be cut off.
+func (s *sim) takes(m *machine, w int) bool {
+	p := s.queue(m, w, 12*time.Second)
+	if p == nil || !s.serves(p, s.settle+5*time.Second) {
+		return false
+	}
+	s.watch(s.upTo(2 * time.Second))
+	if !p.dead && s.chance(2) {
+		s.cutOff(p)
+		p.session.Expire()
+	}
+	return true
+}
+
+// tellLateRelease: the same for a process that gives its worker back, or stops.
+func (s *sim) tellLateRelease() bool {
+	a := s.owner()
+	if a == nil {
+		return false
+	}
+	w, b, reached := a.held(), s.other(a.machine), false
+	c := s.other(a.machine, b)
+	a.n.cfg.ReleaseOnExit = !s.chance(4)
+	a.trap = &trap{on: writes(w), before: func() coordinator.Fault {
+		s.standStill(a.machine, time.Hour)
+		a.session.Expire()
+		if s.wait(w, time.Second) {
+			reached = s.takes(b, w)
+		}
+		s.note("%s: goes on", a.name)
+		a.machine.paused = 0
+		return coordinator.NoFault
+	}}
+	s.stop(a)
+	s.queue(c, w, 3*time.Second)
+	s.watch(s.settle + 4*time.Second)
+	return reached
+}
+
+// tellHandover: an owner whose clock is ahead gives its worker back, and others
+// take it at once, may give it back before they have issued anything, or be
+// killed. The first may come back, and has to find that it holds nothing.
+func (s *sim) tellHandover() bool {
+	a := s.owner()
+	if a == nil {
+		return false
+	}
+	w, first := a.held(), a.machine
+	s.drift(first, pick(s, s.upTo(4900*time.Millisecond), 4900*time.Millisecond))
+	s.extend(a)
+	s.burst(a)
+	a.n.cfg.ReleaseOnExit = true
+	switch s.rng.IntN(4) {
+	case 0:
+		a.trap = &trap{on: writes(w), after: func() { s.kill(a, s.chance(2)) }}
+	case 1: // requests that began before it stopped go on
+		a.trap = &trap{on: writes(w), after: func() {
+			for range s.between(1, 5) {
+				s.fine()
+				s.burst(a)
+			}
+		}}
+	}
+	s.stop(a)
+	if a.trap = nil; s.chance(3) {
+		s.restart(first, s.chance(2))
+	}
+	reached := false
+	for range s.between(1, 3) {
+		m := s.other(first)
+		p := s.queue(m, w, 3*time.Second)
+		if p == nil {
+			break
+		}
+		reached = true
+		switch s.rng.IntN(4) {
+		case 0: // nothing issued
+			p.n.cfg.ReleaseOnExit = s.chance(2)
+			s.stop(p)
+			if s.chance(2) {
+				s.restart(m, s.chance(4))
+			}
+		case 1:
+			s.kill(p, true)
+			p.session.Expire()
+			s.wait(w, time.Second)
+		case 2:
+			s.serves(p, s.settle+6*time.Second)
+		}
+	}
+	s.watch(s.settle + 6*time.Second)
+	return reached
+}
+
+// tellChain: an owner's clock goes back after it has issued, its lease is
+// reported once more, and it is lost with its disk. Who takes its worker then
+// begins above all that it has issued, and so does the next.
+func (s *sim) tellChain() bool {
+	a := s.owner()
+	if a == nil {
+		return false
+	}
+	w, m := a.held(), a.machine
+	ahead := pick(s, s.upTo(4900*time.Millisecond), 4900*time.Millisecond)
+	s.drift(m, ahead)
+	s.extend(a)
+	s.keep(a)
+	s.burst(a)
+	s.step(m, -ahead-s.upTo(time.Second))
+	s.keep(a)
+	if !a.dead {
+		s.kill(a, true)
+		a.session.Expire()
+	}
+	s.newDisk(m)
+	reached := false
+	for range s.between(1, 3) {
+		if !s.wait(w, time.Second) {
+			break
+		}
+		p := s.queue(s.other(m), w, 10*time.Second)
+		if p == nil {
+			break
+		}
+		reached = true
+		if s.chance(2) {
+			s.serves(p, s.settle+6*time.Second)
+		}
+		s.watch(s.upTo(2 * time.Second))
+		if !p.dead {
+			s.kill(p, s.chance(2))
+			p.session.Expire()
+		}
+	}
+	s.watch(s.settle + 5*time.Second)
+	return reached
+}
+
+// tellRotation: a node takes a fresh worker when its clock goes back, and comes
+// by the old one again. It may not learn for a while that the old one was
+// released, or that may be late.
+func (s *sim) tellRotation() bool {
+	a := s.owner()
+	if a == nil {
+		return false
+	}
+	m, reached := a.machine, false
+	for _, other := range s.machines {
+		if p := other.proc; p != nil && p != a && s.chance(2) {
+			p.n.cfg.ReleaseOnExit = true
+			s.stop(p)
+		}
+	}
+	for range s.between(1, 4) {
+		from := a.held()
+		if from < 0 || !s.serves(a, 10*time.Second) {
+			break
+		}
+		s.drift(m, max(2100*time.Millisecond, a.n.lastSettle+100*time.Millisecond)+s.upTo(2*time.Second))
+		s.extend(a)
+		s.burst(a)
+		s.keep(a)
+		switch fault := pick(s, coordinator.FailBefore, coordinator.FailAfter, coordinator.FailLate); s.rng.IntN(3) {
+		case 0:
+			a.trap = &trap{on: releases(from), before: func() coordinator.Fault {
+				s.note("%s: the release of its old worker: %d", a.name, fault)
+				return fault
+			}}
+		case 1: // and for as long as it tries
+			a.trap = &trap{on: releases(from), before: func() coordinator.Fault {
+				s.note("%s: the release of its old worker: %d, and nothing is heard of it", a.name, fault)
+				a.fails = func(c coordinator.Call) bool { return c.Op == "sync" && c.Path == "/" }
+				return fault
+			}}
+		}
+		s.step(m, -time.Duration(m.skew))
+		for range s.between(1, 3) {
+			if !a.dead {
+				s.keep(a)
+			}
+			s.fine()
+		}
+		reached = reached || a.held() >= 0 && a.held() != from
+		if a.held() >= 0 && s.chance(3) {
+			s.queue(s.other(m), from, 2*time.Second)
+		}
+	}
+	a.fails = nil
+	if w := a.held(); w >= 0 {
+		s.serves(a, 5*time.Second)
+		s.keep(a)
+		if s.chance(2) {
+			s.queue(s.other(m), w, 2*time.Second)
+		}
+	}
+	s.watch(s.settle + 3*time.Second)
+	return reached
+}
+
+func releases(w int) func(coordinator.Call) bool {
+	on := writes(w)
+	return func(c coordinator.Call) bool {
+		return on(c) && (bytes.Contains(c.Data, []byte(`"released":true`)) || slices.ContainsFunc(c.Ops, func(op coordinator.Op) bool {
+			set, ok := op.(coordinator.SetOp)
+			return ok && bytes.Contains(set.Data, []byte(`"released":true`))
+		}))
+	}
+}

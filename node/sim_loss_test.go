@@ -1,0 +1,325 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+)
+
+// Stories of a ZooKeeper that loses data. What no owner can notice cannot be
+// made good, so some settled owner with time left on its lease gets to ZooKeeper
+// before anybody settles, or nobody was left.
+
+// tellLoss: ZooKeeper is wiped or gets old data back, newcomers take what looks
+// free, and the owners come back just in time: what settling is for. Owners may
+// start anew meanwhile, and so may newcomers.
+func (s *sim) tellLoss() bool {
+	s.mend()
+	if s.owner() == nil {
+		return false
+	}
+	if s.snapshot == nil {
+		s.snapshot = s.mem.Snapshot()
+		s.live(s.upTo(10*time.Second), s.heartbeat)
+	}
+	witnesses := s.owners()
+	if len(witnesses) == 0 || s.snapshot == nil {
+		return false
+	}
+	switch s.rng.IntN(5) {
+	case 0, 1:
+		s.note("ZooKeeper is wiped")
+		s.mem.Wipe()
+		if s.epoch > 0 && s.chance(2) {
+			s.elect()
+		}
+	case 2, 3:
+		s.restoreSnapshot()
+	case 4:
+		s.note("the cluster's record is lost")
+		_ = s.admin.Delete(context.Background(), "/cluster", coordinator.AnyVersion)
+	}
+	s.forget()
+	return s.comeBack(witnesses, nil)
+}
+
+func (s *sim) restoreSnapshot() {
+	s.note("ZooKeeper gets its old data back")
+	s.mem.Restore(s.snapshot)
+	s.snapshot = nil
+	if s.epoch > 0 {
+		s.elect()
+	}
+	if s.chance(2) {
+		s.mem.ExpireOrphans()
+	}
+}
+
+// comeBack has newcomers try to get the owners' workers until these are back,
+// just before anybody can settle. meanwhile, if given, is what else happens.
+func (s *sim) comeBack(witnesses []*process, meanwhile func()) bool {
+	// Some come back well before anybody can settle, some at the last moment.
+	s.deadline = s.now + int64(s.settle) - int64(s.upTo(s.settle*3/4)) - 20e6
+	var on []*machine
+	for _, p := range witnesses {
+		s.cutOff(p)
+		on = append(on, p.machine)
+	}
+	var newcomers []*machine
+	for _, m := range s.machines {
+		if !slices.Contains(on, m) && !s.chance(4) {
+			s.clear(m)
+			newcomers = append(newcomers, m)
+		}
+	}
+	w := witnesses[0].held()
+	for _, m := range newcomers {
+		s.aim(w)
+		if p := s.start(m); p != nil {
+			s.keep(p)
+		}
+	}
+	if meanwhile != nil {
+		meanwhile()
+	}
+	for s.now < s.deadline && !s.done() {
+		d := time.Millisecond + s.upTo(300*time.Millisecond)
+		s.live(d, d)
+		if m := s.any(); s.chance(4) && slices.Contains(newcomers, m) { // starts again
+			if p := m.proc; p != nil {
+				s.kill(p, false)
+				s.sessions = nil
+				p.session.Expire()
+			}
+			if p := s.start(m); p != nil {
+				s.keep(p)
+			}
+		}
+		if m := pick(s, on...); s.chance(20) && m.proc != nil && len(on) > 0 { // so does a witness
+			s.kill(m.proc, s.chance(3))
+			s.restart(m, true)
+		}
+	}
+	s.noticed(on)
+	s.deadline = 0
+	s.mend()
+	s.watch(s.settle + 4*time.Second)
+	return true
+}
+
+// noticed has the owners on these machines report, with nothing in between; in
+// some histories all of them, in others the first that can. The history is over
+// where none could.
+func (s *sim) noticed(on []*machine) {
+	some, noticed := s.chance(2), false
+	for _, i := range s.rng.Perm(len(on)) {
+		p := on[i].proc
+		if noticed && some {
+			continue
+		}
+		if p == nil || p.saving || p.keeping || p.extending || s.now < p.paused {
+			continue
+		}
+		s.heal(p)
+		s.quietly(func() {
+			for range 3 { // one that has just started has to look around first
+				if !p.dead {
+					s.keep(p)
+				}
+			}
+		})
+		noticed = noticed || s.frozen()
+	}
+	if !noticed {
+		s.note("nobody has noticed: this is where the promise ends")
+		s.over = true
+	}
+}
+
+// frozen tells whether an owner has put its cluster back.
+func (s *sim) frozen() bool {
+	cl, err := coordinator.ReadCluster(context.Background(), s.admin)
+	return err == nil && cl.FrozenUntil > s.now/1e6
+}
+
+// tellEqualTerm: the old data are from before an owner took its worker, so that
+// a newcomer takes it with the same term, and has not settled when the owner is
+// back.
+func (s *sim) tellEqualTerm() bool {
+	s.mend()
+	a, w := s.taken()
+	if a == nil {
+		return false
+	}
+	s.restoreSnapshot()
+	s.forget()
+	return s.comeBack(append([]*process{a}, slices.DeleteFunc(s.owners(), func(p *process) bool { return p == a || p.held() == w })...), nil)
+}
+
+// taken has a worker given back, ZooKeeper's data copied, and the worker taken
+// by another, who settles.
+func (s *sim) taken() (*process, int) {
+	a := s.owner()
+	if a == nil {
+		return nil, 0
+	}
+	w, m := a.held(), a.machine
+	a.n.cfg.ReleaseOnExit = true
+	s.stop(a)
+	given := s.workers[w].record
+	if !given.released {
+		return nil, 0
+	}
+	s.snapshot = s.mem.Snapshot()
+	s.newDisk(m)
+	b := s.queue(m, w, 5*time.Second)
+	if b == nil || !s.serves(b, s.settle+6*time.Second) {
+		return nil, 0
+	}
+	s.watch(s.upTo(2 * time.Second))
+	// Had there been a holder in between, the newcomer's term would be lower than
+	// this one's, and a lower term is an older copy: this is where the promise
+	// ends, when nobody notices.
+	if b.dead || b.held() != w || b.n.claim.Term != given.term+1 || b.n.serving.Load() == nil || !b.n.claim.Settled || b.cut || s.snapshot == nil {
+		return nil, 0
+	}
+	return b, w
+}
+
+// tellAllGone: everybody is gone when the old data come back, and a newcomer
+// settles on a worker before its owner starts again, with time left on its
+// lease. It has to see that it has lost it.
+func (s *sim) tellAllGone() bool {
+	s.mend()
+	b, w := s.taken()
+	if b == nil {
+		return false
+	}
+	s.kill(b, s.chance(3))
+	b.session.Expire()
+	m := b.machine
+	for _, other := range s.machines {
+		if other != m {
+			s.clear(other) // the others' leases are lost as well, and nobody comes back for them
+		}
+	}
+	s.mend()
+	s.now += int64(time.Second)
+	s.restoreSnapshot()
+	s.forget()
+	s.mem.ExpireOrphans()
+	// Clocks have to agree now: nothing else tells the newcomer how far IDs went.
+	var c *process
+	s.quietly(func() { c = s.queue(s.other(m), w, 5*time.Second) })
+	if c == nil || !s.serves(c, s.settle+5*time.Second) {
+		s.over = true // the owner is still to come
+		return false
+	}
+	s.backToStore(m)
+	s.watch(s.settle + 5*time.Second)
+	return true
+}
+
+// backToStore starts a machine's process where only ZooKeeper can tell it that
+// its record is not to be used. The history is over if it does not get there.
+func (s *sim) backToStore(m *machine) {
+	node := m.durable.node
+	s.quietly(func() {
+		if p := s.restart(m, false); p != nil {
+			s.keep(p)
+		}
+	})
+	if m.durable.node == node && !m.durable.released {
+		s.over = true
+	}
+}
+
+// tellForgotten: the old data are from before an owner that was cut off lost
+// its worker to another. The former owner is the first to come back, by a clock
+// that may be behind, and finds its own record or none.
+func (s *sim) tellForgotten() bool {
+	s.mend()
+	a := s.owner()
+	if a == nil {
+		return false
+	}
+	w := a.held()
+	// Its clock has to be right by the leader's when it is last heard of: a leap
+	// ahead is only followed after it has been confirmed.
+	for range 2 {
+		s.keep(a)
+	}
+	if a.dead || a.held() != w || a.n.clock.Ahead() != 0 {
+		return false
+	}
+	s.snapshot = s.mem.Snapshot()
+	s.cutOff(a)
+	a.session.Expire()
+	if s.chance(2) {
+		s.step(a.machine, -s.upTo(10*time.Second))
+	}
+	if !s.wait(w, time.Second) {
+		return false
+	}
+	b := s.queue(s.other(a.machine), w, 10*time.Second)
+	if b == nil || !s.serves(b, s.settle+5*time.Second) || !b.n.claim.Settled || a.dead || a.held() != w || s.snapshot == nil {
+		return false
+	}
+	s.watch(s.upTo(2 * time.Second))
+	if b.dead || b.n.claim.H-b.n.now() < s.settle.Milliseconds() {
+		return false // it could not put its record back
+	}
+	if s.chance(3) {
+		s.note("ZooKeeper is wiped")
+		s.mem.Wipe()
+	} else {
+		s.restoreSnapshot()
+	}
+	s.forget()
+	s.deadline = s.now + int64(s.settle) - 20e6
+	s.cutOff(b)
+	s.quietly(func() {
+		if !a.dead {
+			s.heal(a)
+			s.keep(a)
+		}
+	})
+	for s.now < s.deadline && !s.done() {
+		s.fine()
+		s.burst(b)
+	}
+	s.noticed([]*machine{b.machine})
+	s.deadline = 0
+	s.watch(s.settle + 3*time.Second)
+	return true
+}
+
+// tellLostRecord: the record of one worker is lost while its owner is cut off
+// or stopped, and nobody notices. A newcomer sees that it was there.
+func (s *sim) tellLostRecord() bool {
+	a := s.owner()
+	if a == nil {
+		return false
+	}
+	w, m := a.held(), a.machine
+	s.cutOff(a)
+	if s.chance(3) {
+		s.kill(a, false)
+	}
+	a.session.Expire()
+	s.note("the record of worker %d is lost", w)
+	if s.admin.Delete(context.Background(), slotPath(w), coordinator.AnyVersion) != nil {
+		return false
+	}
+	s.forget()
+	b := s.other(m)
+	s.queue(b, w, 2*time.Second)
+	s.watch(s.settle + 2*time.Second)
+	if s.restart(m, true); s.chance(2) {
+		s.mend()
+	}
+	s.watch(s.settle + 2*time.Second)
+	return true
+}

@@ -1,0 +1,323 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/worker"
+)
+
+// process is a node that runs.
+type process struct {
+	*machine
+	n         *Node
+	session   *coordinator.MemSession
+	attempt   attempt
+	acquiring bool
+	name      string
+	dead      bool
+	keeping   bool // the keeper is on the stack: it is one goroutine
+	saving    bool // a write of the disk is
+	extending bool
+	stopping  bool
+	killed    bool // it had no say in its end
+	started   int64
+	ended     int64
+	cut       bool // off ZooKeeper
+	// extendAt and keepAt are when the loops are due, true time in ns.
+	extendAt, keepAt, extended int64
+	// conns are what clients of its connections know.
+	conns [2]conn
+	// trap, if set, is what happens at a call to the store; then after it.
+	trap *trap
+	then func()
+	// fails, if set, is which calls to the store come to nothing.
+	fails func(coordinator.Call) bool
+	// patience, when not 0, is how many more calls to the store a stop makes.
+	patience int
+	giveUp   context.CancelFunc
+}
+
+// conn is a connection: the tenure that its last request found, and the last ID
+// it was given.
+type conn struct {
+	t    *tenure
+	last worker.ID
+}
+
+// trap waits for a call to the store.
+type trap struct {
+	on     func(coordinator.Call) bool
+	before func() coordinator.Fault // may be nil
+	after  func()                   // once it is carried out, before its answer; may be nil
+}
+
+// gone unwinds the steps of a process that is no more.
+type gone struct{ p *process }
+
+// start runs a process on a machine that has none.
+func (s *sim) start(m *machine) *process {
+	cache, err := localcache.New(m.disk, m.print)
+	if err != nil {
+		s.note("%s: does not start: %v", m.name, err)
+		return nil
+	}
+	m.runs++
+	p := &process{machine: m, name: fmt.Sprintf("%s%d", m.name, m.runs), session: s.mem.Session(), acquiring: true, started: s.now, extended: s.now}
+	p.session.SetFault(func(c coordinator.Call) coordinator.Fault { return s.asked(p, c) })
+	p.session.SetDone(func(c coordinator.Call, result, told error) { s.answered(p, c, result, told) })
+	p.n, err = New(Config{
+		Cluster: "sim", Bootstrap: true, Store: p.session, Cache: spiedCache{cache, m}, Clock: m,
+		Settings:  Settings{Layout: &s.layout, Lease: &s.lease, Settle: &s.settle},
+		Heartbeat: s.heartbeat, Reserve: s.reserve, Labels: coordinator.Labels{Name: p.name},
+		ReleaseOnExit: s.chance(4), SequenceStart: pick(s, worker.StartZero, worker.StartZero, worker.StartCarryOn),
+		Identity: func() string { return fmt.Sprintf("%s-%d", p.name, s.rng.Int64()) },
+	})
+	if err != nil {
+		s.violated(wrongSim, "%s: %v", p.name, err)
+		return nil
+	}
+	p.n.coord.RetryAfter = time.Second // of the bubble's time, so that who tries again comes to an end
+	p.n.coord.Nonce = func() string { return fmt.Sprint(s.rng.Int64()) }
+	m.proc = p
+	s.note("%s: starts, clock %+dms", p.name, m.skew/1e6)
+	s.within(p, &p.keeping, func() {
+		p.attempt, err = p.n.begin()
+		if err != nil {
+			s.exits(p, err)
+		}
+	})
+	return m.proc
+}
+
+// asked is told of each call to the store before it is made, and says what
+// comes of it.
+func (s *sim) asked(p *process, c coordinator.Call) coordinator.Fault {
+	if s.calls++; s.calls > simCalls {
+		s.violated(wrongSim, "%s goes round in circles: %s %s", p.name, c.Op, c.Path)
+		s.kill(p, false)
+		panic(gone{p})
+	}
+	if t := p.trap; t != nil && t.on(c) {
+		p.trap, p.then = nil, t.after
+		if t.before != nil {
+			fault := t.before()
+			s.stillThere(p)
+			return fault
+		}
+		return coordinator.NoFault
+	}
+	if p.patience--; p.patience == 0 {
+		p.giveUp()
+	}
+	if p.fails != nil && p.fails(c) {
+		return coordinator.FailBefore
+	}
+	s.meanwhile(p)
+	if !s.faults || s.depth >= simDepth || !s.chance(25) {
+		return coordinator.NoFault
+	}
+	fault := pick(s, coordinator.FailBefore, coordinator.FailAfter, coordinator.FailAfter, coordinator.FailLate)
+	s.note("%s: %s %s: %s", p.name, c.Op, c.Path, [...]string{"", "is lost", "its answer is lost", "", "is late"}[fault])
+	return fault
+}
+
+// answered is told of each call that was carried out.
+func (s *sim) answered(p *process, c coordinator.Call, result, told error) {
+	if result == nil {
+		s.wrote(c, told == nil)
+	}
+	if then := p.then; then != nil {
+		p.then = nil
+		then()
+		s.stillThere(p)
+	}
+}
+
+// meanwhile lets others act while a process is inside a call.
+func (s *sim) meanwhile(p *process) {
+	often := 8
+	if s.calm {
+		often = 60
+	}
+	if s.depth < simDepth && s.wrong == "" {
+		s.depth++
+		for s.chance(often) {
+			s.act()
+		}
+		s.depth--
+	}
+	s.stillThere(p)
+}
+
+func (s *sim) stillThere(p *process) {
+	if p.dead {
+		panic(gone{p})
+	}
+}
+
+// within runs a step of a process, which may end in it.
+func (s *sim) within(p *process, busy *bool, f func()) {
+	if p.dead || *busy {
+		return
+	}
+	*busy = true
+	depth := s.depth
+	defer func() {
+		*busy = false
+		if r := recover(); r != nil {
+			if g, ok := r.(gone); !ok || g.p != p {
+				panic(r)
+			}
+			s.depth = depth
+		}
+	}()
+	f()
+}
+
+// exits is the end of a process by itself.
+func (s *sim) exits(p *process, err error) {
+	s.note("%s: exits: %v", p.name, err)
+	_ = p.session.Close()
+	s.ends(p)
+}
+
+func (s *sim) ends(p *process) {
+	p.dead, p.ended = true, s.now
+	p.machine.proc = nil
+}
+
+// held is the worker that a process holds, -1 for none.
+func (p *process) held() int {
+	if p.dead || p.acquiring || p.n.held == nil {
+		return -1
+	}
+	return p.n.held.worker
+}
+
+// keep is one round of the keeper.
+func (s *sim) keep(p *process) {
+	if p.saving || s.now < p.paused {
+		return // the lock that both loops take is held
+	}
+	p.keepAt = s.now + int64(s.heartbeat/2) + int64(s.upTo(s.heartbeat))
+	s.within(p, &p.keeping, func() {
+		if p.acquiring {
+			switch err := p.n.tryAcquire(context.Background(), &p.attempt); {
+			case err == nil:
+				p.acquiring = false
+				s.note("%s: %s", p.name, p.n.Worker())
+			case !errors.Is(err, coordinator.ErrUnreachable):
+				s.exits(p, err)
+			}
+			return
+		}
+		phase, term, at := p.n.phase, p.n.claim.Term, p.held()
+		err := p.n.step(context.Background())
+		var fenced *coordinator.FencedError
+		switch {
+		case errors.As(err, &fenced):
+			s.note("%s: %v", p.name, err)
+			p.n.fenced(fenced)
+			p.attempt, p.acquiring = p.n.newcomer(), true
+		case err != nil:
+			s.exits(p, err)
+		case phase != p.n.phase || term != p.n.claim.Term || at != p.held():
+			s.note("%s: %s", p.name, p.n.Worker())
+		}
+	})
+}
+
+// extend is one round of the extend loop.
+func (s *sim) extend(p *process) {
+	if p.saving || s.now < p.paused {
+		return // likewise
+	}
+	p.extendAt = s.now + int64(s.reserve/6) + int64(s.upTo(s.reserve/3))
+	s.within(p, &p.extending, func() {
+		elapsed := s.now - p.extended
+		p.extended = s.now
+		p.n.extend(time.Duration(elapsed))
+		p.n.publish()
+	})
+}
+
+// get asks a process for IDs, on one of its connections. A request may have
+// been held up since it found the tenure that it is to be answered from.
+func (s *sim) get(p *process, count int) {
+	if p.dead || s.now < p.paused {
+		return
+	}
+	c := &p.conns[s.rng.IntN(len(p.conns))]
+	if t := p.n.serving.Load(); c.t == nil || t != nil && !s.chance(6) {
+		c.t = t
+	}
+	if c.t == nil {
+		return
+	}
+	run, _, err := c.t.gen.Try(count, s.chance(4))
+	if err != nil {
+		_ = p.n.explain(c.t, err)
+		return
+	}
+	if run.Len > 0 {
+		s.check(p, c, run)
+	}
+}
+
+// kill is kill -9, or with the power cut off a crash of the machine.
+func (s *sim) kill(p *process, power bool) {
+	s.note("%s: killed, power cut %t", p.name, power)
+	s.sessions = append(s.sessions, p.session)
+	s.killed(p)
+	p.killed = true
+	s.ends(p)
+	if power {
+		p.machine.disk.Crash()
+	}
+}
+
+// stop is a clean stop.
+func (s *sim) stop(p *process) {
+	if p.keeping || p.extending || p.saving || p.acquiring || s.now < p.paused {
+		return // Run stops the loops first
+	}
+	p.stopping = true
+	s.within(p, &p.keeping, func() {
+		var ctx context.Context
+		ctx, p.giveUp = context.WithTimeout(context.Background(), p.n.stopTime())
+		p.patience = s.between(3, 15)
+		if s.calm {
+			p.patience = 50
+		}
+		s.note("%s: stops, gives its worker back %t", p.name, p.n.cfg.ReleaseOnExit)
+		p.n.stop(ctx)
+		p.giveUp()
+		s.note("%s: stopped", p.name)
+		_ = p.session.Close()
+		s.ends(p)
+	})
+}
+
+// writes tells whether a call writes the record of a worker; -1 means any.
+func writes(w int) func(coordinator.Call) bool {
+	path := "/workers/"
+	if w >= 0 {
+		path = slotPath(w)
+	}
+	return func(c coordinator.Call) bool {
+		for _, op := range c.Ops {
+			if set, ok := op.(coordinator.SetOp); ok && strings.HasPrefix(set.Path, path) {
+				return true
+			}
+		}
+		return c.Write() && c.Ops == nil && strings.HasPrefix(c.Path, path)
+	}
+}
+
+func slotPath(w int) string { return fmt.Sprintf("/workers/%04d", w) }

@@ -1,0 +1,197 @@
+package node
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	simSeed     = flag.Uint64("sim.seed", 0, "play this history alone, and print it")
+	simFirst    = flag.Uint64("sim.first", 1, "the first history")
+	simCount    = flag.Int("sim.count", 0, "how many histories to play; 0: what fits a test run")
+	simIDs      = flag.Bool("sim.ids", false, "judge by the IDs alone, not by the rules that keep them apart")
+	simDir      = flag.String("sim.dir", "", "where to write the history that went wrong; nowhere if empty")
+	simProgress = flag.Duration("sim.progress", 0, "how often to tell how far it is; 0: never")
+)
+
+// simActions is the length of a history. It is part of what a seed means.
+const simActions = 60
+
+// play plays one history. Contexts and timers of the code under test run in a
+// bubble whose time stands still while anything runs: nothing in a history
+// depends on how fast the machine is.
+func play(t *testing.T, seed uint64) *sim {
+	var s *sim
+	synctest.Test(t, func(*testing.T) {
+		s = newSim(seed)
+		s.idsOnly = *simIDs
+		s.run(simActions)
+	})
+	return s
+}
+
+func (s *sim) text() string {
+	var b strings.Builder
+	for _, l := range s.history {
+		b.WriteString(l.String())
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func replay(seed uint64) string {
+	return fmt.Sprintf("go test ./node -run '^TestSimulation$' -sim.seed=%d", seed)
+}
+
+// TestSimulation plays histories. The first of them, by number, that violates
+// anything fails it, whichever was played first.
+func TestSimulation(t *testing.T) {
+	if *simSeed != 0 {
+		s := play(t, *simSeed)
+		fmt.Fprint(os.Stderr, s.text())
+		if s.wrong != "" {
+			t.Fatal(s.wrong)
+		}
+		return
+	}
+	count := *simCount
+	if count == 0 {
+		count = 600
+		if underRace { // there is one goroutine: the detector only costs time
+			count = 40
+		}
+	}
+	// Histories are garbage when they are over: there is little to be kept.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	total := playAll(t, *simFirst, uint64(count))
+	if total.failed != nil {
+		s := total.failed
+		text := s.text()
+		if *simDir != "" {
+			file := filepath.Join(*simDir, fmt.Sprintf("history-%d.txt", total.seed))
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				t.Error(err)
+			}
+			t.Logf("the history is in %s", file)
+		} else if lines := strings.SplitAfter(text, "\n"); len(lines) > 60 {
+			text = "...\n" + strings.Join(lines[len(lines)-60:], "")
+		}
+		t.Fatalf("%s\nseed %d: %s\nplay it again: %s", text, total.seed, s.wrong, replay(total.seed))
+	}
+	t.Logf("%d histories, %d IDs, %s each", total.histories, total.ids, total.each())
+	for _, st := range stories {
+		n := total.told[st.name]
+		t.Logf("%6d x %s", n, st.name)
+		if n == 0 && count >= 500 {
+			t.Errorf("no history came to: %s", st.name)
+		}
+	}
+}
+
+// total is what came of histories.
+type total struct {
+	mu        sync.Mutex // guards the rest
+	began     time.Time
+	histories int
+	ids       int
+	told      map[string]int
+	seed      uint64 // of the first that failed, by number
+	failed    *sim
+}
+
+func (t *total) each() time.Duration {
+	return (time.Since(t.began) / time.Duration(max(1, t.histories))).Round(10 * time.Microsecond)
+}
+
+func (t *total) add(seed uint64, s *sim) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.histories++
+	t.ids += s.ids
+	for name, n := range s.told {
+		t.told[name] += n
+	}
+	if s.wrong != "" && (t.failed == nil || seed < t.seed) {
+		t.seed, t.failed = seed, s
+	}
+}
+
+// playAll plays histories on all processors, until one fails and all before it
+// have been played.
+func playAll(t *testing.T, first, count uint64) *total {
+	all := &total{began: time.Now(), told: make(map[string]int)}
+	var next, failed atomic.Uint64
+	failed.Store(first + count)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for {
+				seed := first + next.Add(1) - 1
+				if seed >= failed.Load() {
+					return
+				}
+				s := play(t, seed)
+				all.add(seed, s)
+				for s.wrong != "" {
+					if was := failed.Load(); seed >= was || failed.CompareAndSwap(was, seed) {
+						break
+					}
+				}
+			}
+		})
+	}
+	stop := all.report(*simProgress)
+	workers.Wait()
+	stop()
+	return all
+}
+
+// report tells now and then how far it is.
+func (t *total) report(every time.Duration) (stop func()) {
+	if every <= 0 {
+		return func() {}
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				t.mu.Lock()
+				fmt.Fprintf(os.Stderr, "%s: %d histories, %d IDs, %s each\n", time.Since(t.began).Round(time.Second), t.histories, t.ids, t.each())
+				t.mu.Unlock()
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+// TestSimulationRepeats: a seed is a history, to the letter.
+func TestSimulationRepeats(t *testing.T) {
+	for seed := range uint64(12) {
+		one, two := play(t, seed+1), play(t, seed+1)
+		a, b := strings.Split(one.text(), "\n"), strings.Split(two.text(), "\n")
+		if !slices.Equal(a, b) || one.ids != two.ids {
+			i := 0
+			for i < min(len(a), len(b)) && a[i] == b[i] {
+				i++
+			}
+			t.Fatalf("seed %d: %d and %d lines, %d and %d IDs; they part at\n%s\n%s", seed+1, len(a), len(b), one.ids, two.ids, a[min(i, len(a)-1)], b[min(i, len(b)-1)])
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+)
+
+// story is a sequence aimed at a safeguard. It tells whether it came to what it
+// is about: much can come in between.
+type story struct {
+	name  string
+	play  func(*sim) bool
+	roomy bool // more than one worker is to be had in it
+}
+
+var stories = []story{
+	{"owner cut off to the end of its lease", (*sim).tellBound, false},
+	{"write held up until another has the worker", (*sim).tellLateWrite, false},
+	{"release held up until another has the worker", (*sim).tellLateRelease, false},
+	{"worker handed over at once", (*sim).tellHandover, false},
+	{"worker taken, lost and taken again", (*sim).tellChain, false},
+	{"fresh worker after a rollback", (*sim).tellRotation, true},
+	{"crash at the end of what is reserved", (*sim).tellCrash, false},
+	{"crash around a write to ZooKeeper", (*sim).tellGrant, false},
+	{"copy of a disk", (*sim).tellCopy, false},
+	{"older copy of a state file", (*sim).tellOldFile, false},
+	{"data lost, owners back just in time", (*sim).tellLoss, false},
+	{"data lost, another takes the worker with the same term", (*sim).tellEqualTerm, false},
+	{"data lost while nobody is there", (*sim).tellAllGone, false},
+	{"data lost after a worker changed hands", (*sim).tellForgotten, false},
+	{"one record lost", (*sim).tellLostRecord, false},
+}
+
+func (s *sim) tell() {
+	t := pick(s, stories...)
+	for s.crowded && t.roomy {
+		t = pick(s, stories...)
+	}
+	s.note("story: %s", t.name)
+	faults := s.faults
+	s.calm, s.faults = true, false
+	if s.chance(2) {
+		s.mend()
+	}
+	reached := t.play(s)
+	if reached {
+		s.told[t.name]++
+	}
+	for _, m := range s.machines {
+		m.stall = nil
+		if m.proc != nil {
+			m.proc.trap, m.proc.then, m.proc.fails = nil, nil, nil
+		}
+	}
+	s.calm, s.faults = false, faults
+	s.note("story ends, reached %t", reached)
+}
+
+// mend puts everything right.
+func (s *sim) mend() {
+	for _, m := range s.machines {
+		s.ail(m, noTrouble)
+		m.paused = 0
+		if p := m.proc; p != nil && p.cut {
+			s.heal(p)
+		}
+		if m.skew > 2e8 || m.skew < -2e8 {
+			s.step(m, time.Duration(int64(s.between(-100, 100))*1e6-m.skew))
+		}
+	}
+}
+
+// owners are the processes that serve by a settled lease which is not about to
+// end.
+func (s *sim) owners() (owners []*process) {
+	for _, m := range s.machines {
+		if p := m.proc; p != nil && !p.acquiring && !p.keeping && !p.extending && !p.saving && s.now >= m.paused && !p.cut &&
+			p.n.serving.Load() != nil && p.n.claim.Settled && p.n.claim.H-p.n.now() > s.lease.Milliseconds()/4 {
+			owners = append(owners, p)
+		}
+	}
+	return owners
+}
+
+// owner is one of them, waited for if need be.
+func (s *sim) owner() *process {
+	for i := range 40 {
+		if o := s.owners(); len(o) > 0 {
+			return pick(s, o...)
+		}
+		if s.done() {
+			return nil
+		}
+		if i == 10 {
+			s.mend()
+		}
+		if i == 20 { // nobody who is still there has it, perhaps
+			s.wait(0, 0)
+		}
+		if m := s.any(); m.proc == nil {
+			if i > 30 {
+				s.newDisk(m)
+			}
+			s.start(m)
+		}
+		s.live(s.heartbeat, s.heartbeat)
+	}
+	return nil
+}
+
+// other is a machine on which nothing runs, with a blank disk.
+func (s *sim) other(than ...*machine) *machine {
+	var free []*machine
+	for _, m := range s.machines {
+		if !slices.Contains(than, m) {
+			free = append(free, m)
+		}
+	}
+	m := pick(s, free...)
+	s.clear(m)
+	return m
+}
+
+// clear ends what runs on a machine and gives it a blank disk, and a clock
+// that is about right.
+func (s *sim) clear(m *machine) {
+	if p := m.proc; p != nil {
+		s.kill(p, false)
+		p.session.Expire()
+	}
+	s.newDisk(m)
+	m.trouble, m.paused = noTrouble, 0
+	if m.skew > 2e8 || m.skew < -2e8 {
+		s.step(m, -time.Duration(m.skew))
+	}
+}
+
+// wait lets time go by until shortly before a worker's bound passes, if that
+// is not too far.
+func (s *sim) wait(w int, before time.Duration) bool {
+	left := time.Duration(s.workers[w].record.h)*time.Millisecond - time.Duration(s.now) - before
+	if !s.workers[w].known || left > 15*time.Minute {
+		return false
+	}
+	if left > 0 {
+		s.live(left, max(left/30, s.heartbeat/4))
+	}
+	return !s.done()
+}
+
+// fine lets a moment go by.
+func (s *sim) fine() {
+	d := time.Millisecond + s.upTo(400*time.Millisecond)
+	s.live(d, d)
+}
+
+func (s *sim) watch(d time.Duration) {
+	for end := s.now + int64(d); s.now < end && !s.done(); {
+		s.fine()
+	}
+}
+
+// queue has a machine try to get a worker until it does, for as long as d.
+func (s *sim) queue(m *machine, w int, d time.Duration) *process {
+	for end := s.now + int64(d); s.now < end && !s.done(); s.fine() {
+		if m.proc == nil {
+			s.aim(w)
+			if p := s.start(m); p != nil {
+				s.keep(p)
+			}
+		}
+		switch p := m.proc; {
+		case p == nil || p.acquiring:
+		case p.held() == w:
+			return p
+		default:
+			s.clear(m)
+		}
+	}
+	return nil
+}
+
+// aim has the next newcomer look at a worker first. The numbers go up, as they
+// do in ZooKeeper: a ticket that is there already would be drawn by chance, and
+// not by ours.
+func (s *sim) aim(w int) {
+	s.aimed++
+	_ = s.mem.SetCreateCount("/tickets", int32(s.aimed*4096+w))
+}
+
+// serves waits until a process serves.
+func (s *sim) serves(p *process, d time.Duration) bool {
+	for end := s.now + int64(d); s.now < end && !s.done(); s.fine() {
+		if p.dead || p.acquiring {
+			return false
+		}
+		if p.n.serving.Load() != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// burst asks for all that can be had.
+func (s *sim) burst(p *process) {
+	for range 20 {
+		s.get(p, 1<<s.layout.SequenceBits)
+	}
+}
+
+// quietly has f done with nothing in between, and no call failing.
+func (s *sim) quietly(f func()) {
+	depth := s.depth
+	s.depth = simDepth
+	f()
+	s.depth = depth
+}
+
+// restart starts a machine's process again, without ZooKeeper if so wished.
+func (s *sim) restart(m *machine, cut bool) *process {
+	if m.proc != nil {
+		return m.proc
+	}
+	p := s.start(m)
+	if p != nil && cut {
+		s.cutOff(p)
+	}
+	return p
+}
+
+// crowd leaves one slot to be had: somebody far away holds the others.
+func (s *sim) crowd() {
+	ctx := context.Background()
+	cl, err := Settings{Layout: &s.layout, Lease: &s.lease, Settle: &s.settle}.Record(fmt.Sprint("cluster-", s.rng.Int64()), s.heartbeat)
+	if err == nil {
+		_, err = coordinator.CreateCluster(ctx, s.admin, cl)
+	}
+	cl.Used = s.layout.Workers() - 1
+	put := func(path string, record any) {
+		data, e := json.Marshal(record)
+		if e == nil && path == "/cluster" {
+			_, e = s.admin.Set(ctx, path, data, coordinator.AnyVersion)
+		} else if e == nil {
+			_, e = s.admin.Create(ctx, path, data, coordinator.Persistent)
+		}
+		if e != nil || err != nil {
+			s.violated(wrongSim, "%v, %v", err, e)
+		}
+	}
+	put("/cluster", cl)
+	put(slotPath(0), coordinator.Slot{Released: true})
+	for w := 1; w <= cl.Used; w++ {
+		put(slotPath(w), coordinator.Slot{Node: "far-away", Term: 1, Nonce: "far", H: s.now/1e6 + 1e9, Settled: true})
+	}
+}
