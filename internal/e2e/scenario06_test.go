@@ -15,19 +15,19 @@ import (
 func TestScenario06CachedStartRefusedByTheClockCheckStaysRefused(t *testing.T) {
 	t.Parallel()
 	ens := zktest.Single(t)
-	network := newLink(t, ens.Addr())
-	s := newSite(t, network.addr())
+	network := newNetwork(t, ens.Addr())
+	s := newSite(t, network.Addr())
 	n := s.started().ready()
 	before := n.identity()
 	n.get(1000)
 	n.kill()
 	for range 2 {
 		for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
-			network.lie(ahead)
+			lie(network, ahead)
 			n.startIsRefused(`the clock is \S+ off by ZooKeeper's clock and peers \(1 of 1 voters say so, 5s is tolerated\): set it right`)
 		}
 	}
-	network.lie(0)
+	lie(network, 0)
 	if after := n.start().ready().identity(); after.worker != before.worker || after.uuid != before.uuid {
 		t.Errorf("%+v with the clock right again, %+v before", after, before)
 	}
@@ -37,15 +37,15 @@ func TestScenario06CachedStartRefusedByTheClockCheckStaysRefused(t *testing.T) {
 // A newcomer with a wrong clock is refused before it has touched a slot.
 func TestScenario06NewcomerWithAWrongClockLeavesNothing(t *testing.T) {
 	t.Parallel()
-	network := newLink(t, zktest.Shared(t).Addr())
+	network := newNetwork(t, zktest.Shared(t).Addr())
 	chroot := zktest.Chroot(t, zktest.Shared(t))[len(zktest.Shared(t).Addr()):]
-	s := newSite(t, network.addr()+chroot)
-	network.lie(10 * 365 * 24 * time.Hour)
+	s := newSite(t, network.Addr()+chroot)
+	lie(network, 10*365*24*time.Hour)
 	n := s.started()
 	n.fails(1, `off by ZooKeeper's clock`)
-	network.lie(0)
-	network.sever()
-	network.heal()
+	lie(network, 0)
+	network.Cut()
+	network.Heal()
 	records := s.records()
 	if tickets := records.tickets(); len(tickets) != 0 {
 		t.Errorf("it left its ticket behind: %q", tickets)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/faultnet"
 	"github.com/flaked/flaked/internal/zktest"
 )
 
@@ -11,13 +12,13 @@ import (
 // each in a condition of its own.
 type owners struct {
 	site      *site
-	connected *node // sees the loss
-	cutoff    *node // serves on, and cannot reach ZooKeeper
-	frozen    *node // SIGSTOP
-	stopped   *node // SIGTERM, and started again after the loss
-	killed    *node // kill -9, likewise
-	younger   *node // nil, or one that a snapshot does not know
-	network   *link // of cutoff
+	connected *node          // sees the loss
+	cutoff    *node          // serves on, and cannot reach ZooKeeper
+	frozen    *node          // SIGSTOP
+	stopped   *node          // SIGTERM, and started again after the loss
+	killed    *node          // kill -9, likewise
+	younger   *node          // nil, or one that a snapshot does not know
+	network   *faultnet.Link // of cutoff
 	before    map[*node]identity
 	loads     []*load
 }
@@ -37,11 +38,11 @@ func newOwners(t *testing.T, connect, direct string, cutVia string) *owners {
 	if r := execute(t, s.build.binary(t), "cluster", "init", "--zk", direct, "--settle", settleTime.String()); r.code != 0 {
 		t.Fatalf("cluster init: exit %d\n%s", r.code, r.stderr)
 	}
-	o := &owners{site: s, before: map[*node]identity{}, network: newLink(t, cutVia)}
+	o := &owners{site: s, before: map[*node]identity{}, network: newNetwork(t, cutVia)}
 	o.connected, o.frozen, o.stopped, o.killed = s.started(), s.started(), s.started(), s.started()
 	o.cutoff = s.node()
 	_, chroot, _ := cutChroot(connect)
-	o.cutoff.connect = o.network.addr() + chroot
+	o.cutoff.connect = o.network.Addr() + chroot
 	o.cutoff.start()
 	for _, n := range o.all() {
 		n.ready().get(100)
@@ -84,7 +85,7 @@ func (o *owners) scatterBlind() {
 
 func (o *owners) lookAway() {
 	o.loads = append(o.loads, o.cutoff.clients(2))
-	o.network.sever()
+	o.network.Cut()
 	o.frozen.proc.freeze()
 	o.stopped.stop()
 	o.killed.kill()
@@ -108,7 +109,7 @@ func (o *owners) gather(newcomers ...*node) {
 	}
 	o.stopped.start()
 	o.killed.start()
-	o.network.heal()
+	o.network.Heal()
 	o.frozen.proc.thaw()
 	records := o.site.records()
 	for _, n := range o.all() {

@@ -70,9 +70,9 @@ func TestScenario11StateDirectoryCopied(t *testing.T) {
 func TestScenario11OldStatePutBack(t *testing.T) {
 	t.Parallel()
 	ens := zktest.Shared(t)
-	network := newLink(t, ens.Addr())
+	network := newNetwork(t, ens.Addr())
 	_, chroot, _ := cutChroot(zktest.Chroot(t, ens))
-	s := newSite(t, network.addr()+chroot)
+	s := newSite(t, network.Addr()+chroot)
 	records := s.records()
 	for _, row := range []struct{ alone, restarted bool }{{false, true}, {true, true}, {false, false}, {true, false}} {
 		n := s.started().ready()
@@ -93,10 +93,10 @@ func TestScenario11OldStatePutBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		if row.alone {
-			network.sever()
+			network.Cut()
 		}
 		n.start().ready().get(1000)
-		network.heal()
+		network.Heal()
 		n.until("it has registered as a new one", func() bool {
 			id, err := n.tryIdentity()
 			return err == nil && id.uuid != before.uuid && id.state == "serving"

@@ -11,8 +11,9 @@ import (
 
 // conn is one connection through a link.
 type conn struct {
-	link   *Link
-	client net.Conn
+	link    *Link
+	client  net.Conn
+	rewrite [2]Rewriter // nil for none
 
 	// over is done when either side has been closed from here: by a fault, by
 	// an error, or because both streams have ended.
@@ -161,8 +162,12 @@ func (c *conn) read(flight chan<- chunk, d direction, from net.Conn) {
 		if d == toClient {
 			c.noteGreeting(buf[:n])
 		}
+		data := bytes.Clone(buf[:n])
+		if c.rewrite[d] != nil {
+			data = c.rewrite[d](data)
+		}
 		// What came with an error came before it.
-		for _, next := range []chunk{{data: bytes.Clone(buf[:n])}, {err: err}} {
+		for _, next := range []chunk{{data: data}, {err: err}} {
 			if len(next.data) == 0 && next.err == nil {
 				continue
 			}

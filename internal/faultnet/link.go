@@ -23,7 +23,12 @@ type Link struct {
 	jitter   time.Duration
 	conns    map[*conn]struct{}
 	greeting []byte // see ExpireSession
+	rewrite  func() (requests, replies Rewriter)
 }
+
+// Rewriter is given what has come one way, in pieces as they came, and returns
+// what is to go on. It may keep something back for the next time.
+type Rewriter func([]byte) []byte
 
 // state is what a link does. The zero state carries.
 type state struct {
@@ -105,6 +110,14 @@ func (l *Link) Delay(d, jitter time.Duration) {
 	l.delay, l.jitter = d, jitter
 }
 
+// Rewrite has what passes over connections made from now on go through a pair
+// of functions, which make returns for each connection; nil ends that.
+func (l *Link) Rewrite(make func() (requests, replies Rewriter)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rewrite = make
+}
+
 // become changes the state, and does something to all connections of before.
 func (l *Link) become(s state, do ...func(*conn)) {
 	l.mu.Lock()
@@ -177,6 +190,9 @@ func (l *Link) keep(c *conn) bool {
 	defer l.mu.Unlock()
 	if l.state.hangUp {
 		return false
+	}
+	if l.rewrite != nil {
+		c.rewrite[toTarget], c.rewrite[toClient] = l.rewrite()
 	}
 	l.conns[c] = struct{}{}
 	return true
