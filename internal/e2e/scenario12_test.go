@@ -17,20 +17,13 @@ const (
 	noAnswer = `-NOTREADY no durable bound: the state directory does not answer reason=no-durable-bound`
 )
 
-// onDisk puts a node that has never run on a disk of its own.
-func (n *node) onDisk(d *faultdisk.Disk) *node {
-	n.dir = filepath.Join(d.Dir(), "state")
-	return n
-}
-
-// refusesWith waits until READY is refused, and GET, in these words.
-func (n *node) refusesWith(answer string) {
-	n.site.t.Helper()
-	n.until(answer, func() bool {
-		_, get := n.ask("GET")
-		_, ready := n.ask("READY")
-		return get != nil && ready != nil && get.Error() == answer && ready.Error() == answer
-	})
+// diskOfItsOwn is a node that serves, on a disk of its own.
+func (s *site) diskOfItsOwn() (*node, *faultdisk.Disk) {
+	s.t.Helper()
+	disk := faultdisk.New(s.t)
+	n := s.node()
+	n.dir = filepath.Join(disk.Dir(), "state")
+	return n.start().ready(), disk
 }
 
 // A disk on which nothing can be made or grow any more: a node that has its
@@ -38,8 +31,7 @@ func (n *node) refusesWith(answer string) {
 func TestScenario12DiskFull(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
-	disk := faultdisk.New(t)
-	n := s.node().onDisk(disk).start().ready()
+	n, disk := s.diskOfItsOwn()
 	before := n.identity()
 	load := n.clients(2)
 	load.progress()
@@ -68,20 +60,19 @@ func TestScenario12DiskFull(t *testing.T) {
 func TestScenario12DiskReadOnly(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	disk := faultdisk.New(t)
-	n := s.node().onDisk(disk).start().ready()
+	n, disk := s.diskOfItsOwn()
 	before := n.identity()
 	load := n.clients(2)
 	for range 3 {
 		load.progress()
 		disk.ReadOnly()
-		n.refusesWith(noDisk)
+		n.refusesLike(noDisk)
 		n.heartbeats(true)
 		disk.ReadWrite()
 		n.ready()
 	}
 	load.progress()
-	load.failedOnlyBy(noDisk)
+	load.failedOnlyBy(noBound)
 	if now := n.identity(); now != before {
 		t.Errorf("%+v, was %+v", now, before)
 	}
@@ -89,7 +80,7 @@ func TestScenario12DiskReadOnly(t *testing.T) {
 	// A stop that cannot be stored is as good as a crash. Nobody has a file open
 	// now, as after a restart of the machine: the disk is what is called read-only.
 	disk.ReadOnly()
-	n.refusesWith(noDisk)
+	n.refusesLike(noDisk)
 	n.stop()
 	disk.ReadWrite()
 	disk.ReadOnly()
@@ -106,27 +97,26 @@ func TestScenario12DiskReadOnly(t *testing.T) {
 func TestScenario12DiskStalls(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	disk := faultdisk.New(t)
-	n := s.node().onDisk(disk).start().ready()
+	n, disk := s.diskOfItsOwn()
 	before := n.identity()
 	load := n.clients(2)
 	load.progress()
 	disk.Freeze()
 	stall := time.NewTimer(10 * time.Second)
 	bound := n.stored().Record.MMs
-	n.refusesWith(noAnswer)
+	n.refusesLike(noAnswer)
 	s.servedTo(before.worker, bound)
 	n.heartbeats(true)
 	if ok := n.stat("state_directory_ok"); ok != "false" {
 		t.Errorf("state_directory_ok is %s of a disk that does not answer", ok)
 	}
 	<-stall.C
-	n.refusesWith(noAnswer)
+	n.refusesLike(noAnswer)
 	s.servedTo(before.worker, bound)
 	disk.Thaw()
 	n.ready()
 	load.progress()
-	load.failedOnlyBy(stoodStill + "|" + noAnswer)
+	load.failedOnlyBy(noBound)
 	if now := n.identity(); now != before {
 		t.Errorf("%+v, was %+v", now, before)
 	}
@@ -147,15 +137,14 @@ func (s *site) servedTo(worker int, bound int64) {
 func TestScenario12EndedWhileTheDiskStalls(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	disk := faultdisk.New(t)
-	n := s.node().onDisk(disk).start().ready()
+	n, disk := s.diskOfItsOwn()
 	before := n.identity()
 	for _, end := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL} {
 		load := n.clients(2)
 		load.progress()
 		disk.Freeze()
 		bound := n.stored().Record.MMs
-		n.refusesWith(noAnswer)
+		n.refusesLike(noAnswer)
 		s.servedTo(before.worker, bound)
 		n.proc.signal(end)
 		disk.Thaw() // what waits for the disk cannot be killed
