@@ -24,7 +24,7 @@ SCRIPTS := $(wildcard scripts/*.sh) .ci/run
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
 build: ## bin/flaked: static, stamped with the version from git
@@ -83,7 +83,7 @@ test-fast: ## what needs no ZooKeeper, without the race detector
 
 .PHONY: mutants
 mutants: ## take safeguards out, one at a time: the simulation has to notice (minutes)
-	FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/mutants
+	FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/mutants -run MutantsAreCaught
 
 .PHONY: chaos
 chaos: ## five nodes and three ZooKeepers under faults. FOR=30m SEED=n ONLY='kill,disk' REPORT=dir
@@ -93,6 +93,13 @@ chaos: ## five nodes and three ZooKeepers under faults. FOR=30m SEED=n ONLY='kil
 	set -x
 	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/chaos -run 'TestCampaign$$' \
 	  -chaos.for $(FOR) -chaos.seed $(SEED) -chaos.only '$(ONLY)' -chaos.report $(abspath $(REPORT))
+
+.PHONY: chaos-mutants
+chaos-mutants: ## take safeguards out, one at a time: the campaign has to notice (minutes)
+	@zk=$$(scripts/zk-dev.sh install)
+	eval "$$zk"
+	set -x
+	FLAKED_TEST_ZK=require FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/mutants -run CampaignCatchesMutants
 
 .PHONY: bench
 bench: ## benchmarks of what is on the GET path

@@ -47,7 +47,8 @@ func TestMutantsAreCaught(t *testing.T) {
 			continue
 		}
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
-			binary := m.build(t, root)
+			binary := filepath.Join(t.TempDir(), "node.test")
+			m.compile(t, root, "test", "-c", "-vet=off", "-o", binary, "./node")
 			history, check := play(t, binary)
 			ids, _ := play(t, binary, "-sim.ids")
 			fmt.Printf("| %s | %s | %s | %s |\n", m.name, history, check, ids)
@@ -64,8 +65,8 @@ func TestMutantsAreCaught(t *testing.T) {
 	fmt.Printf("\n%d of %d caught within %s histories, %d of them by their IDs alone\n", caught, len(mutants), *seeds, byIDs)
 }
 
-// build compiles the simulation with the mutant's changes in place.
-func (m mutant) build(t *testing.T, root string) (binary string) {
+// compile runs the go command on the code with the mutant's changes in place.
+func (m mutant) compile(t *testing.T, root, command string, args ...string) {
 	dir := t.TempDir()
 	code := make(map[string]string)
 	for _, c := range m.changes {
@@ -97,13 +98,11 @@ func (m mutant) build(t *testing.T, root string) (binary string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary = filepath.Join(dir, "node.test")
-	cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "./node")
+	cmd := exec.Command("go", append([]string{command, "-overlay", filepath.Join(dir, "overlay.json")}, args...)...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return binary
 }
 
 // play plays histories of a mutant until one goes wrong, and returns its number

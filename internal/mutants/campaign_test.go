@@ -1,0 +1,55 @@
+package mutants
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// inTheField are the mutants that the campaign has to catch as well, with the
+// faults that bring them out.
+var inTheField = []struct{ mutant, faults, finding string }{
+	{"no wait when a tick has run out", "a second process", "no ID twice"},
+	{"a resume begins at now", "kill -9, clock back", "real-time order on a worker"},
+	{"no reserved bound: issuing up to H", "disk read-only,disk stalls", "nothing where it must refuse"},
+	{"M counts before it is durable", "disk read-only,disk stalls", "nothing where it must refuse"},
+	{"no fingerprint", "state copied,black hole,half-open", "no ID twice"},
+}
+
+// TestCampaignCatchesMutants is `make chaos-mutants`.
+func TestCampaignCatchesMutants(t *testing.T) {
+	if os.Getenv("FLAKED_MUTANTS") == "" {
+		t.Skip("takes minutes: run `make chaos-mutants`")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range inTheField {
+		t.Run(strings.ReplaceAll(f.mutant, " ", "-"), func(t *testing.T) {
+			i := slices.IndexFunc(mutants, func(m mutant) bool { return m.name == f.mutant })
+			if i < 0 {
+				t.Fatal("there is no such mutant in the list")
+			}
+			binary := filepath.Join(t.TempDir(), "flaked")
+			mutants[i].compile(t, root, "build", "-o", binary, "./cmd/flaked")
+			cmd := exec.Command("go", "test", "-vet=off", "-count=1", "./internal/chaos", "-run", "TestCampaign$", "-v", "-timeout", "10m",
+				"-chaos.for", "40s", "-chaos.seed", "1", "-chaos.binary", binary, "-chaos.only", f.faults)
+			cmd.Dir = root
+			out, err := cmd.CombinedOutput()
+			var findings []string
+			for line := range strings.Lines(string(out)) {
+				if strings.Contains(line, "violations") {
+					findings = append(findings, strings.TrimSpace(line))
+				}
+			}
+			if err == nil || !strings.Contains(string(out), "WRONG  "+f.finding) {
+				t.Errorf("%q has not been found\n%s", f.finding, out)
+			}
+			t.Logf("%s", strings.Join(findings, "; "))
+		})
+	}
+}
