@@ -67,9 +67,7 @@ type campaign struct {
 }
 
 func TestCampaign(t *testing.T) {
-	if err := ownclock.Supported(); err != nil {
-		t.Skip(err)
-	}
+	ownclock.Require(t)
 	zk := zktest.Three(t)
 	if *seed == 0 {
 		*seed = rand.Uint64N(1e6) + 1

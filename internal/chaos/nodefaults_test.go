@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/flaked/flaked/internal/faultdisk"
 	"github.com/flaked/flaked/internal/faultnet"
 )
 
@@ -77,6 +78,16 @@ func nodeKinds() []*kind {
 			x.m.eachLink(cut)
 			x.hold(d)
 			x.m.eachLink((*faultnet.Link).Heal)
+			return nil
+		}}
+	}
+	disks := func(name string, fail, mend func(*faultdisk.Disk)) *kind {
+		return &kind{name: name, least: 2 * time.Second, run: func(x *attack) error {
+			d := x.between(2*time.Second, 15*time.Second)
+			x.begin("for %s", d)
+			fail(x.m.disk)
+			x.bounded(reserve, reserve/2, d)
+			mend(x.m.disk)
 			return nil
 		}}
 	}
@@ -283,22 +294,8 @@ func nodeKinds() []*kind {
 			x.m.disk.Free()
 			return nil
 		}},
-		{name: "disk read-only", least: 2 * time.Second, run: func(x *attack) error {
-			d := x.between(2*time.Second, 15*time.Second)
-			x.begin("for %s", d)
-			x.m.disk.ReadOnly()
-			x.bounded(reserve, reserve/2, d)
-			x.m.disk.ReadWrite()
-			return nil
-		}},
-		{name: "disk stalls", least: 2 * time.Second, run: func(x *attack) error {
-			d := x.between(2*time.Second, 15*time.Second)
-			x.begin("for %s", d)
-			x.m.disk.Freeze()
-			x.bounded(reserve, reserve/2, d)
-			x.m.disk.Thaw()
-			return nil
-		}},
+		disks("disk read-only", (*faultdisk.Disk).ReadOnly, (*faultdisk.Disk).ReadWrite),
+		disks("disk stalls", (*faultdisk.Disk).Freeze, (*faultdisk.Disk).Thaw),
 
 		{name: "out of descriptors", serves: true, least: 2 * time.Second, run: func(x *attack) error {
 			pid := x.m.pid()
