@@ -37,13 +37,13 @@ func New(t testing.TB) *Disk {
 	t.Helper()
 	base, err := os.MkdirTemp("/var/tmp", "faultdisk-")
 	if err != nil {
-		t.Skip("faultdisk: ", err)
+		t.Skipf("faultdisk: %v", err)
 	}
 	d := &Disk{t: t, base: base, dir: filepath.Join(base, "disk"), image: filepath.Join(base, "image")}
 	release, err := d.guard()
 	if err != nil {
 		os.Remove(base)
-		t.Skip("faultdisk: ", err)
+		t.Skipf("faultdisk: %v", err)
 	}
 	t.Cleanup(func() {
 		d.Thaw()
@@ -54,7 +54,7 @@ func New(t testing.TB) *Disk {
 	// first, and wait for the processes.
 	context.AfterFunc(t.Context(), d.Thaw)
 	if err := d.make(); err != nil {
-		t.Skip("faultdisk: there is no disk to be had here: ", err)
+		t.Skipf("faultdisk: there is no disk to be had here: %v", err)
 	}
 	return d
 }
