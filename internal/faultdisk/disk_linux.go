@@ -198,11 +198,16 @@ func (d *Disk) Freeze() {
 		if err := d.t.Context().Err(); err != nil {
 			return err // nobody would thaw it: see New
 		}
-		if err := command("fsfreeze", "--freeze", d.dir); err != nil {
-			return err
+		// A freeze syncs first, and is refused for what an earlier fault has
+		// lost: an error that is told once.
+		var err error
+		for range 3 {
+			if err = command("fsfreeze", "--freeze", d.dir); err == nil {
+				d.frozen = true
+				break
+			}
 		}
-		d.frozen = true
-		return nil
+		return err
 	})
 }
 

@@ -223,3 +223,22 @@ func TestGuard(t *testing.T) {
 		})
 	}
 }
+
+// The kernel owes the error of what was lost to whoever syncs next: the freeze
+// does.
+func TestFreezeAfterReadOnly(t *testing.T) {
+	t.Parallel()
+	d := New(t)
+	f := opened(t, d)
+	for range 3 {
+		d.ReadOnly()
+		_ = save(f)
+		if err := os.WriteFile(filepath.Join(d.Dir(), "another"), []byte("lost"), 0o600); err != nil {
+			t.Log(err)
+		}
+		_ = command("sync", "--file-system", d.Dir())
+		d.ReadWrite()
+		d.Freeze()
+		d.Thaw()
+	}
+}
