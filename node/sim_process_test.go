@@ -82,7 +82,10 @@ func (s *sim) start(m *machine) *process {
 		s.violated(wrongSim, "%s: %v", p.name, err)
 		return nil
 	}
-	p.n.coord.RetryAfter = time.Second // of the bubble's time, so that who tries again comes to an end
+	// Of the bubble's time, so that who tries again comes to an end; and not a
+	// divisor of any time limit: which of two timers fires first at one instant is
+	// not said.
+	p.n.coord.RetryAfter = 997 * time.Millisecond
 	p.n.coord.Nonce = func() string { return fmt.Sprint(s.rng.Int64()) }
 	m.proc = p
 	s.note("%s: starts, clock %+dms", p.name, m.skew/1e6)
