@@ -233,7 +233,7 @@ func (c *campaign) lane(ctx context.Context, m *machine) {
 			c.violated(m.name(), "not well %s after %s", healthyWithin, k.name)
 		}
 		c.set(&x.fault.well)
-		if k.rejected {
+		if k.untilWell {
 			c.set(&x.fault.served)
 		}
 	}

@@ -35,6 +35,7 @@ type miss struct {
 	first, last int64 // when the first and the last were asked
 	count       int
 	why         string
+	text        string // of the first refusal
 }
 
 // clients are those of one node.
@@ -205,7 +206,7 @@ func (c *client) note(asked, got int64, refused string, err error) {
 		return
 	}
 	if c.miss == nil {
-		c.miss = &miss{node: l.m.id, first: asked, why: why}
+		c.miss = &miss{node: l.m.id, first: asked, why: why, text: refused}
 	}
 	c.miss.last = asked
 	c.miss.count++

@@ -24,9 +24,10 @@ type kind struct {
 	name string
 	// serves: the node has to go on answering with IDs all the while.
 	serves bool
-	// rejected: the node may serve for a while, without ZooKeeper, and has to
-	// stop when that tells it what was done to it.
-	rejected bool
+	// untilWell: a node that serves again may have to stop once more until it is
+	// connected as well. What was done to it comes out by ZooKeeper, or its lease
+	// is about to end.
+	untilWell bool
 	// least is the shortest it takes.
 	least time.Duration
 	run   func(x *attack) error
@@ -104,7 +105,7 @@ func nodeKinds() []*kind {
 			x.m.start()
 			return nil
 		}},
-		{name: "SIGSTOP", least: time.Second, run: func(x *attack) error {
+		{name: "SIGSTOP", untilWell: true, least: time.Second, run: func(x *attack) error {
 			d := x.between(time.Second, time.Minute)
 			x.begin("for %s", d)
 			x.m.signal(syscall.SIGSTOP)
@@ -263,7 +264,7 @@ func nodeKinds() []*kind {
 			return os.WriteFile(x.m.stateFile(), data, 0o600)
 		}},
 		// Into the same file, so that its inode says nothing.
-		{name: "an old copy of the state put back", rejected: true, run: func(x *attack) error {
+		{name: "an old copy of the state put back", untilWell: true, run: func(x *attack) error {
 			x.begin("")
 			data, err := os.ReadFile(x.m.stateFile())
 			if err != nil {

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func short(d time.Duration) string {
 }
 
 func (m miss) String() string {
-	return fmt.Sprintf("%d questions from %s to %s were not answered with IDs: %s", m.count, moment(m.first), moment(m.last), m.why)
+	return fmt.Sprintf("%d questions from %s to %s were not answered with IDs: %s", m.count, moment(m.first), moment(m.last), cmp.Or(m.text, m.why))
 }
 
 // line is a row of the table: what a kind of fault cost.
