@@ -16,6 +16,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 PKG ?= ./...
 BENCH_PKG ?= ./worker/... ./timeguard/... ./localcache/... ./lineproto/...
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+N ?= 1000000
+FIRST ?= $(shell date +%s)
 FOR ?= 30m
 SEED ?= 0
 ONLY ?=
@@ -76,6 +78,10 @@ test: ## everything, with the race detector, against a real ZooKeeper. PKG=./wor
 	set -x
 	# -count=1: the end-to-end tests build the binary, of which the cache knows nothing.
 	$(GO) test -race -vet=off -count=1 -timeout 10m $(TESTFLAGS) $(PKG)
+	# A history of the simulation is one goroutine: the race detector only costs time.
+	if [[ $(PKG) == ./... ]]; then
+	  $(GO) test -vet=off -count=1 -timeout 10m ./node -run '^TestSimulation$$' -sim.count=3000
+	fi
 
 .PHONY: test-fast
 test-fast: ## what needs no ZooKeeper, without the race detector
@@ -84,6 +90,14 @@ test-fast: ## what needs no ZooKeeper, without the race detector
 .PHONY: mutants
 mutants: ## take safeguards out, one at a time: the simulation has to notice (minutes)
 	FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/mutants -run MutantsAreCaught
+
+# From a first history that is another each time: those before it have been played.
+.PHONY: chaos-sim
+chaos-sim: ## histories of the simulation until one goes wrong. N=100000 FIRST=n
+	@mkdir -p bin
+	set -x
+	$(GO) test -vet=off -count=1 -timeout 0 -v ./node -run '^TestSimulation$$' \
+	  -sim.first=$(FIRST) -sim.count=$(N) -sim.progress=10s -sim.dir $(CURDIR)/bin
 
 .PHONY: chaos
 chaos: ## five nodes and three ZooKeepers under faults. FOR=30m SEED=n ONLY='kill,disk' REPORT=dir
