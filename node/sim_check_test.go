@@ -224,10 +224,11 @@ func (s *sim) killed(p *process) {
 	}
 }
 
-// forget is called when the store has lost data: what it says may be older.
-// Whoever has been there knows nothing of what dead processes had reserved.
+// forget is called when the store has lost data: what it says may be older, and
+// nobody knows of what dead processes had reserved.
 func (s *sim) forget() {
 	s.lossy = true
+	s.crowd()
 	for i := range s.workers {
 		w := &s.workers[i]
 		w.known = false

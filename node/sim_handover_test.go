@@ -230,65 +230,110 @@ func (s *sim) tellChain() bool {
 	return reached
 }
 
-// tellRotation: a node takes a fresh worker when its clock goes back, and comes
-// by the old one again. It may not learn for a while that the old one was
-// released, or that may be late.
+// tellRotation: a node takes a fresh worker when its clock goes back. The old
+// one's release may be late, or its answer lost, and somebody takes it.
 func (s *sim) tellRotation() bool {
-	a := s.owner()
+	a := s.roomFor()
 	if a == nil {
 		return false
 	}
-	m, reached := a.machine, false
-	for _, other := range s.machines {
-		if p := other.proc; p != nil && p != a && s.chance(2) {
-			p.n.cfg.ReleaseOnExit = true
-			s.stop(p)
-		}
-	}
-	for range s.between(1, 4) {
+	reached := false
+	for range s.between(1, 3) {
 		from := a.held()
-		if from < 0 || !s.serves(a, 10*time.Second) {
-			break
-		}
-		s.drift(m, max(2100*time.Millisecond, a.n.lastSettle+100*time.Millisecond)+s.upTo(2*time.Second))
-		s.extend(a)
-		s.burst(a)
-		s.keep(a)
-		switch fault := pick(s, coordinator.FailBefore, coordinator.FailAfter, coordinator.FailLate); s.rng.IntN(3) {
-		case 0:
+		if s.chance(2) {
+			fault := pick(s, coordinator.FailBefore, coordinator.FailAfter, coordinator.FailLate)
 			a.trap = &trap{on: releases(from), before: func() coordinator.Fault {
 				s.note("%s: the release of its old worker: %d", a.name, fault)
 				return fault
 			}}
-		case 1: // and for as long as it tries
-			a.trap = &trap{on: releases(from), before: func() coordinator.Fault {
-				s.note("%s: the release of its old worker: %d, and nothing is heard of it", a.name, fault)
-				a.fails = func(c coordinator.Call) bool { return c.Op == "sync" && c.Path == "/" }
-				return fault
-			}}
 		}
-		s.step(m, -time.Duration(m.skew))
-		for range s.between(1, 3) {
-			if !a.dead {
-				s.keep(a)
-			}
-			s.fine()
+		if !s.rotates(a) {
+			break
 		}
-		reached = reached || a.held() >= 0 && a.held() != from
-		if a.held() >= 0 && s.chance(3) {
-			s.queue(s.other(m), from, 2*time.Second)
-		}
-	}
-	a.fails = nil
-	if w := a.held(); w >= 0 {
-		s.serves(a, 5*time.Second)
-		s.keep(a)
-		if s.chance(2) {
-			s.queue(s.other(m), w, 2*time.Second)
+		reached = true
+		if s.chance(3) {
+			s.queue(s.other(a.machine), from, 2*time.Second)
 		}
 	}
 	s.watch(s.settle + 3*time.Second)
 	return reached
+}
+
+// tellBackAgain: a node that took a fresh worker does not learn for a while that
+// the old one was released, and takes that again meanwhile. What it still has to
+// do for the tenure before is not for the new one.
+func (s *sim) tellBackAgain() bool {
+	a := s.roomFor()
+	if a == nil {
+		return false
+	}
+	from, fault := a.held(), pick(s, coordinator.FailAfter, coordinator.FailAfter, coordinator.FailLate)
+	a.trap = &trap{on: releases(from), before: func() coordinator.Fault {
+		s.note("%s: the release of its old worker: %d, and nothing is heard of it", a.name, fault)
+		a.fails = func(c coordinator.Call) bool { return c.Op == "sync" && c.Path == "/" }
+		return fault
+	}}
+	for range 3 {
+		if !s.rotates(a) || a.fails == nil {
+			return false
+		}
+		s.mem.Deliver()
+		a.session.Expire() // which takes its live lock there along
+		if a.held() == from {
+			break
+		}
+	}
+	if a.held() != from || !s.serves(a, s.settle+5*time.Second) {
+		return false
+	}
+	s.burst(a)
+	s.fine()
+	a.fails = nil
+	s.keep(a)
+	b := s.other(a.machine)
+	s.quietly(func() { s.queue(b, from, time.Second) })
+	s.watch(s.settle + 3*time.Second)
+	return true
+}
+
+// roomFor is an owner that has fresh workers to take.
+func (s *sim) roomFor() *process {
+	a := s.owner()
+	if a == nil {
+		return nil
+	}
+	for _, m := range s.machines {
+		if p := m.proc; p != nil && p != a && !s.chance(8) {
+			p.n.cfg.ReleaseOnExit = true
+			s.stop(p)
+		}
+	}
+	return a
+}
+
+// rotates has the clock of an owner go ahead, the owner issue by it, and the
+// clock go back by more than it waits for. It tells whether that made it take a
+// fresh worker.
+func (s *sim) rotates(a *process) bool {
+	if a.dead || !s.serves(a, s.settle+5*time.Second) {
+		return false
+	}
+	from := a.held()
+	ahead := max(2100*time.Millisecond, a.n.lastSettle+100*time.Millisecond) + s.layout.Unit + s.upTo(500*time.Millisecond)
+	if ahead > 4800*time.Millisecond { // its clock would be wrong by most voters
+		return false
+	}
+	s.drift(a.machine, ahead)
+	s.keep(a)
+	s.extend(a)
+	s.burst(a)
+	s.step(a.machine, -ahead)
+	for range 2 {
+		if !a.dead {
+			s.keep(a)
+		}
+	}
+	return a.held() >= 0 && a.held() != from
 }
 
 func releases(w int) func(coordinator.Call) bool {

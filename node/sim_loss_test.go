@@ -231,7 +231,7 @@ func (s *sim) backToStore(m *machine) {
 			s.keep(p)
 		}
 	})
-	if m.durable.node == node && !m.durable.released {
+	if p := m.proc; (p == nil || p.acquiring) && m.durable.node == node && !m.durable.released {
 		s.over = true
 	}
 }

@@ -68,13 +68,17 @@ func (s *sim) start(m *machine) *process {
 		return nil
 	}
 	m.runs++
+	s.starts++
 	p := &process{machine: m, name: fmt.Sprintf("%s%d", m.name, m.runs), session: s.mem.Session(), acquiring: true, started: s.now, extended: s.now}
 	p.session.SetFault(func(c coordinator.Call) coordinator.Fault { return s.asked(p, c) })
 	p.session.SetDone(func(c coordinator.Call, result, told error) { s.answered(p, c, result, told) })
 	p.n, err = New(Config{
 		Cluster: "sim", Bootstrap: true, Store: p.session, Cache: spiedCache{cache, m}, Clock: m,
-		Settings:  Settings{Layout: &s.layout, Lease: &s.lease, Settle: &s.settle},
-		Heartbeat: s.heartbeat, Reserve: s.reserve, Labels: coordinator.Labels{Name: p.name},
+		Settings: Settings{Layout: &s.layout, Lease: &s.lease, Settle: &s.settle},
+		// Which of two timers fires first at one instant is not said, so no two
+		// processes have the same.
+		CallTimeout: 5*time.Second + time.Duration(s.starts)*time.Microsecond,
+		Heartbeat:   s.heartbeat, Reserve: s.reserve, Labels: coordinator.Labels{Name: p.name},
 		ReleaseOnExit: s.chance(4), SequenceStart: pick(s, worker.StartZero, worker.StartZero, worker.StartCarryOn),
 		Identity: func() string { return fmt.Sprintf("%s-%d", p.name, s.rng.Int64()) },
 	})
@@ -83,8 +87,7 @@ func (s *sim) start(m *machine) *process {
 		return nil
 	}
 	// Of the bubble's time, so that who tries again comes to an end; and not a
-	// divisor of any time limit: which of two timers fires first at one instant is
-	// not said.
+	// divisor of any time limit, for the same reason.
 	p.n.coord.RetryAfter = 997 * time.Millisecond
 	p.n.coord.Nonce = func() string { return fmt.Sprint(s.rng.Int64()) }
 	m.proc = p

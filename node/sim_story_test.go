@@ -15,7 +15,7 @@ import (
 type story struct {
 	name  string
 	play  func(*sim) bool
-	roomy bool // more than one worker is to be had in it
+	roomy bool // more than one worker is to be had in it: the rarer worlds have it more often
 }
 
 var stories = []story{
@@ -25,6 +25,7 @@ var stories = []story{
 	{"worker handed over at once", (*sim).tellHandover, false},
 	{"worker taken, lost and taken again", (*sim).tellChain, false},
 	{"fresh worker after a rollback", (*sim).tellRotation, true},
+	{"fresh worker, and the old one again", (*sim).tellBackAgain, true},
 	{"crash at the end of what is reserved", (*sim).tellCrash, false},
 	{"crash around a write to ZooKeeper", (*sim).tellGrant, false},
 	{"copy of a disk", (*sim).tellCopy, false},
@@ -38,7 +39,7 @@ var stories = []story{
 
 func (s *sim) tell() {
 	t := pick(s, stories...)
-	for s.crowded && t.roomy {
+	for often := !s.crowded && s.chance(3); t.roomy && s.crowded || !t.roomy && often; {
 		t = pick(s, stories...)
 	}
 	s.note("story: %s", t.name)
@@ -233,28 +234,36 @@ func (s *sim) restart(m *machine, cut bool) *process {
 	return p
 }
 
-// crowd leaves one slot to be had: somebody far away holds the others.
+// crowd leaves one slot to be had: somebody far away holds the others, and comes
+// back at once when ZooKeeper has lost data. Its leases are of no use to it, but
+// its live lock keeps others off.
 func (s *sim) crowd() {
-	ctx := context.Background()
-	cl, err := Settings{Layout: &s.layout, Lease: &s.lease, Settle: &s.settle}.Record(fmt.Sprint("cluster-", s.rng.Int64()), s.heartbeat)
-	if err == nil {
-		_, err = coordinator.CreateCluster(ctx, s.admin, cl)
+	if !s.crowded {
+		return
 	}
-	cl.Used = s.layout.Workers() - 1
-	put := func(path string, record any) {
-		data, e := json.Marshal(record)
-		if e == nil && path == "/cluster" {
-			_, e = s.admin.Set(ctx, path, data, coordinator.AnyVersion)
-		} else if e == nil {
-			_, e = s.admin.Create(ctx, path, data, coordinator.Persistent)
+	ctx := context.Background()
+	if err := s.admin.EnsureRoot(ctx); err != nil {
+		s.violated(wrongSim, "%v", err)
+	}
+	for w := 1; w < s.layout.Workers(); w++ {
+		far := coordinator.Slot{Node: "far-away", Term: 1, Nonce: "far", H: s.now/1e6 + 1, Settled: true}
+		data, stat, err := s.admin.Get(ctx, slotPath(w))
+		if err == nil && text(data, "node") != far.Node {
+			if has(data, "settled") && !has(data, "released") {
+				continue // it comes too late
+			}
+			far.Term = number(data, "term") + 1
 		}
-		if e != nil || err != nil {
+		record, _ := json.Marshal(far)
+		if err == nil {
+			_, err = s.admin.Set(ctx, slotPath(w), record, stat.Version)
+		} else {
+			_, err = s.admin.Create(ctx, slotPath(w), record, coordinator.Persistent)
+		}
+		lock := fmt.Sprintf("/live/%04d", w)
+		_ = s.admin.Delete(ctx, lock, coordinator.AnyVersion)
+		if _, e := s.admin.Create(ctx, lock, nil, coordinator.Ephemeral); err != nil || e != nil {
 			s.violated(wrongSim, "%v, %v", err, e)
 		}
-	}
-	put("/cluster", cl)
-	put(slotPath(0), coordinator.Slot{Released: true})
-	for w := 1; w <= cl.Used; w++ {
-		put(slotPath(w), coordinator.Slot{Node: "far-away", Term: 1, Nonce: "far", H: s.now/1e6 + 1e9, Settled: true})
 	}
 }

@@ -27,8 +27,8 @@ import (
 type world struct {
 	layout                            worker.Layout
 	lease, settle, heartbeat, reserve time.Duration
-	// crowded: there is one slot to be had, all others belong to somebody far
-	// away. Whoever wants one waits for the same.
+	// crowded: there is one slot to be had, all others are somebody's far away.
+	// Whoever wants one waits for the same.
 	crowded bool
 }
 
@@ -37,8 +37,8 @@ type world struct {
 func (s *sim) drawWorld() {
 	w := &s.world
 	w.heartbeat = pick(s, time.Second/2, time.Second, 2*time.Second)
-	w.lease = pick(s, 3*w.heartbeat, 10*time.Second, 30*time.Second, 90*time.Second, 10*time.Minute)
-	w.settle = 2*w.heartbeat + pick(s, 0, time.Second, 6*time.Second)
+	w.lease = pick(s, 3*w.heartbeat, 3*w.heartbeat, 10*time.Second, 30*time.Second, 90*time.Second, 10*time.Minute)
+	w.settle = 2*w.heartbeat + pick(s, 0, 0, time.Second, 6*time.Second)
 	w.reserve = pick(s, 3*time.Second, 3*time.Second, 9*time.Second)
 	w.layout = worker.Layout{
 		Epoch: 1_700_000_000_000 + int64(s.between(0, 999)),
@@ -70,6 +70,7 @@ type sim struct {
 	epoch    uint32
 	inode    int
 	aimed    int
+	starts   int
 	calls    int
 	sessions []*coordinator.MemSession // of processes that are no more
 	told     map[string]int            // stories, by how they ended
@@ -137,9 +138,7 @@ func newSim(seed uint64) *sim {
 	}
 	s.note("tick %s, lease %s, settling %s, heartbeat %s, reserve %s, %d workers, crowded %t, leader's epoch %d",
 		s.layout.Unit, s.lease, s.settle, s.heartbeat, s.reserve, s.layout.Workers(), s.crowded, s.epoch)
-	if s.crowded {
-		s.crowd()
-	}
+	s.crowd()
 	return s
 }
 
