@@ -197,10 +197,12 @@ type member struct {
 	name string
 	disk *disk
 	skew int64
-	ids  int // identities and nonces so far
-	hook func(Call) Fault
-	wait time.Duration // the lease it asks for
-	past []*tenure
+	// agreed: most of the leader and the peers agree with that clock.
+	agreed bool
+	ids    int // identities and nonces so far
+	hook   func(Call) Fault
+	wait   time.Duration // the lease it asks for
+	past   []*tenure
 
 	patience int                // calls left until the context of a step ends
 	cancel   context.CancelFunc // of the step under way
@@ -392,7 +394,8 @@ func (m *member) issue() bool {
 func (m *member) report() Report {
 	return Report{
 		Lease: m.wait, Generation: m.disk.generation, State: "testing", RestartedFrom: m.restartedFrom,
-		Settle: !m.settled && m.restartedFrom == 0 && m.clock() >= m.settleAt,
+		Settle:      !m.settled && m.restartedFrom == 0 && m.clock() >= m.settleAt,
+		ClockAgreed: m.agreed,
 	}
 }
 

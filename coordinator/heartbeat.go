@@ -21,6 +21,8 @@ type Report struct {
 	RestartedFrom uint64
 	// Settle: the settling time has passed.
 	Settle bool
+	// ClockAgreed: most of ZooKeeper's leader and the peers agree with our clock.
+	ClockAgreed bool
 }
 
 // Beat is what a heartbeat came to.
@@ -184,7 +186,7 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		stat = written
 		c.acknowledged(slot.Nonce, stat.Version)
 	}
-	if !lapsed && c.hadRunOut(found.H, stat.Mtime) {
+	if !lapsed && c.hadRunOut(found.H, stat.Mtime, r.ClockAgreed) {
 		c.settleAnew(claim, now+cl.SettleMs)
 		if slot.Settled {
 			return beat, errHadRunOut // what is written is to be taken back
@@ -208,11 +210,22 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 
 var errHadRunOut = errors.New("coordinator: the lease had run out by ZooKeeper's clock")
 
-// hadRunOut tells whether our bound had passed, by the time that the leader's
-// clock has gone since it was last heard of, when it stamped a write of ours. If
-// our own clock went back meanwhile it does not show by that, and somebody may
-// have had the slot, which ZooKeeper may have lost.
-func (c *Coordinator) hadRunOut(h, stamp int64) bool { return stamp+c.ahead >= h }
+// hadRunOut tells whether our bound had passed by the leader's clock when it
+// stamped a write of ours. Our own clock may have gone back, or be behind:
+// whoever takes a slot goes by the leader's as well, and ZooKeeper may have lost
+// that somebody had it. A leader that is off from a clock that most agree with
+// is measured by the time that has gone by on it since it was last heard of.
+func (c *Coordinator) hadRunOut(h, stamp int64, agreed bool) bool {
+	ahead := c.ahead
+	if ahead < 0 && (!agreed || ahead >= -clocksAgree) {
+		ahead = 0
+	}
+	return stamp+ahead >= h
+}
+
+// clocksAgree is how far behind the leader's our clock may be and the leader's
+// still count as right, in milliseconds.
+const clocksAgree = 5_000
 
 // ahead is by how much the clock was ahead of the leader's, in milliseconds.
 func (r Reading) ahead() int64 { return (r.Sent+r.Acked)/2 - r.Stamp }
@@ -270,7 +283,7 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 		return Beat{Claim: claim}, err
 	}
 	c.ahead = ahead
-	if c.hadRunOut(claim.H, clock.Stamp) {
+	if c.hadRunOut(claim.H, clock.Stamp, r.ClockAgreed) {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
 		if err := c.freeze(ctx, c.mine, claim.Worker); err != nil { // for the others
 			return Beat{Claim: claim}, err

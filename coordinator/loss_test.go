@@ -100,7 +100,7 @@ func TestLeaderWithAWrongClock(t *testing.T) {
 		l := newLab(t, 2)
 		a, b := l.node("A"), l.node("B")
 		for _, m := range []*member{a, b} {
-			m.skew = millis(skew)
+			m.skew, m.agreed = millis(skew), true
 			m.must(m.register())
 			m.settle()
 		}
@@ -115,6 +115,30 @@ func TestLeaderWithAWrongClock(t *testing.T) {
 		l.serve(10 * time.Second)
 		l.disjoint()
 	}
+}
+
+// A clock that has been behind the leader's for a while, and that most do not
+// agree with: its lease is over when it is by the leader's, since whoever takes a
+// slot goes by that.
+func TestBehindTheLeader(t *testing.T) {
+	l := newLab(t, 1)
+	a := l.serving("A")
+	a.skew = -millis(15 * time.Second)
+	l.pass(20 * time.Second)
+	a.mustBeat() // behind, as it says itself
+	a.sess.Partition()
+	a.sess.Expire()
+	l.now = a.claim.H
+	b := l.serving("B")
+	l.wipe()
+	a.sess.Heal()
+	_, err := a.beat()
+	wantFenced(t, err)
+	l.pass(time.Second)
+	if beat := b.mustBeat(); !b.issue() {
+		t.Errorf("B: %+v", beat)
+	}
+	l.disjoint()
 }
 
 // A copy of the data that is put back during a freeze brings a freeze with it
