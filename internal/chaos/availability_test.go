@@ -13,7 +13,7 @@ type window struct{ from, to int64 }
 // excuses are when a node may refuse: from a fault of its own that stops it
 // until it serves again.
 func excuses(faults []*fault, node int, end int64) (all []window) {
-	const grace = int64(50 * time.Millisecond) // for what was under way
+	const grace = int64(50 * time.Millisecond) // the fault was made a little before it was noted, or after
 	for _, f := range faults {
 		if f.node != node || f.impaired == 0 {
 			continue
@@ -37,8 +37,10 @@ func excuses(faults []*fault, node int, end int64) (all []window) {
 	return joined
 }
 
+// excused: the first question was still under way when the node was allowed to
+// refuse, and the last was asked before that ended.
 func excused(windows []window, m miss) bool {
-	return slices.ContainsFunc(windows, func(w window) bool { return w.from <= m.first && m.last <= w.to })
+	return slices.ContainsFunc(windows, func(w window) bool { return w.from <= m.given && m.last <= w.to })
 }
 
 // availability finds questions that should have been answered.
@@ -53,9 +55,9 @@ func (c *campaign) availability() {
 	}
 }
 
-// outvoted tells whether the clocks of two other nodes were wrong, or had just
-// been: with one more that does not vote they are most of the voters, and a
-// node whose clock is right believes them.
+// outvoted tells whether the clocks of two other nodes were wrong, or had been
+// when ZooKeeper last heard of them: with one more that does not vote they are
+// most of the voters, and a node whose clock is right believes them.
 func (c *campaign) outvoted(m miss) bool {
 	wrong := 0
 	for _, other := range c.machines {
@@ -66,6 +68,11 @@ func (c *campaign) outvoted(m miss) bool {
 			until := c.ended
 			if i+1 < len(other.clocks) {
 				until = other.clocks[i+1].at
+			}
+			for _, f := range c.faults { // one that leapt back is followed once ZooKeeper confirms it
+				if f.node == other.id && f.injected <= until && until <= f.well {
+					until = f.well
+				}
 			}
 			const fresh = int64(6 * heartbeat) // a report votes for three, and three rounds count
 			if at.offset.Abs() > agreed && at.at < m.last && m.first < until+fresh {
@@ -120,13 +127,18 @@ func TestExcuses(t *testing.T) {
 	}{
 		{"before", 9 * s, 9 * s, false},
 		{"in it", 10 * s, 11 * s, true},
+		{"under way", 9 * s, 11 * s, true},
 		{"over two that touch", 11 * s, 13 * s, true},
 		{"goes on after", 13 * s, 15 * s, false},
 		{"in one that does not excuse", 21 * s, 22 * s, false},
 		{"in one that never ended", 31 * s, 49 * s, true},
 		{"between", 16 * s, 16 * s, false},
 	} {
-		if got := excused(windows, miss{first: row.first, last: row.last}); got != row.want {
+		given := row.first
+		if row.name == "under way" {
+			given = 10 * s
+		}
+		if got := excused(windows, miss{first: row.first, given: given, last: row.last}); got != row.want {
 			t.Errorf("%s: %v", row.name, got)
 		}
 	}
@@ -134,7 +146,7 @@ func TestExcuses(t *testing.T) {
 
 func TestOutvoted(t *testing.T) {
 	s := int64(time.Second)
-	c := &campaign{ended: 90 * s}
+	c := &campaign{timeline: &timeline{}, ended: 90 * s}
 	for i := range 4 {
 		c.machines = append(c.machines, &machine{id: i, clocks: []clockAt{{at: 0}}})
 	}

@@ -33,6 +33,7 @@ type bin struct {
 type miss struct {
 	node        int
 	first, last int64 // when the first and the last were asked
+	given       int64 // when the first was given up, or refused
 	count       int
 	why         string
 	text        string // of the first refusal
@@ -206,7 +207,7 @@ func (c *client) note(asked, got int64, refused string, err error) {
 		return
 	}
 	if c.miss == nil {
-		c.miss = &miss{node: l.m.id, first: asked, why: why, text: refused}
+		c.miss = &miss{node: l.m.id, first: asked, given: got, why: why, text: refused}
 	}
 	c.miss.last = asked
 	c.miss.count++
