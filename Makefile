@@ -96,6 +96,8 @@ mutants: ## take safeguards out, one at a time: the simulation has to notice (mi
 chaos-sim: ## histories of the simulation until one goes wrong. N=100000 FIRST=n
 	@mkdir -p bin
 	set -x
+	$(GO) test -vet=off -count=1 -timeout 0 ./coordinator -run '^TestModel' \
+	  -model.first=$(FIRST) -model.runs=$$(( $(N) / 100 + 1 ))
 	$(GO) test -vet=off -count=1 -timeout 0 -v ./node -run '^TestSimulation$$' \
 	  -sim.first=$(FIRST) -sim.count=$(N) -sim.progress=10s -sim.dir $(CURDIR)/bin
 

@@ -94,6 +94,63 @@ func TestMemFaults(t *testing.T) {
 	}
 }
 
+// A request that is under way when its client gives up arrives all the same,
+// unless its session has ended.
+func TestMemLateWrites(t *testing.T) {
+	m, s := newMem(t)
+	other := m.Session()
+	late := func(path string) {
+		t.Helper()
+		if _, err := s.Create(t.Context(), path, nil, Persistent); !errors.Is(err, ErrUnreachable) || exists(t, other, path) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	mustCreate(t, s, "/x", Persistent)
+	s.SetFault(func(Call) Fault { return FailLate })
+	late("/a")
+	if _, err := s.Set(t.Context(), "/x", []byte("late"), 0); !errors.Is(err, ErrUnreachable) {
+		t.Error(err)
+	}
+	if _, _, err := s.Get(t.Context(), "/x"); !errors.Is(err, ErrUnreachable) {
+		t.Error(err)
+	}
+	if _, err := other.Set(t.Context(), "/x", []byte("in time"), 0); err != nil {
+		t.Error(err)
+	}
+	m.Deliver()
+	if data, _, err := other.Get(t.Context(), "/x"); !exists(t, other, "/a") || string(data) != "in time" || err != nil {
+		t.Errorf("/x is %q, %v", data, err)
+	}
+	late("/b")
+	s.Expire()
+	m.Deliver()
+	if exists(t, other, "/b") {
+		t.Error("written by a session that had ended")
+	}
+}
+
+func TestMemTellsWhatWasDone(t *testing.T) {
+	m, s := newMem(t)
+	var got []string
+	s.SetDone(func(c Call, result, told error) {
+		_ = s.SessionID() // the hook may use the server
+		got = append(got, fmt.Sprint(c.Op, " ", c.Path, string(c.Data), " ", result, " ", errors.Is(told, ErrUnreachable)))
+	})
+	for _, fault := range []Fault{NoFault, FailBefore, FailAfter, FailLate} {
+		s.SetFault(func(Call) Fault { return fault })
+		_, _ = s.Create(t.Context(), fmt.Sprint("/", fault), []byte("!"), Persistent)
+	}
+	m.Deliver()
+	s.SetFault(nil)
+	_, _ = s.Set(t.Context(), "/none", nil, 0)
+	s.SetDone(nil)
+	_, _ = s.Set(t.Context(), "/none", nil, 0)
+	want := []string{"create /0! <nil> false", "create /2! <nil> true", "create /3! <nil> true", "set /none " + ErrNoNode.Error() + " false"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestMemHangsUntilTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s := newMem(t)

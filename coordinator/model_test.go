@@ -8,8 +8,9 @@ import (
 )
 
 var (
-	modelSeed = flag.Uint64("model.seed", 0, "run one history of the models")
-	modelRuns = flag.Int("model.runs", 0, "how many histories of each model to run; 0 means a few thousand")
+	modelSeed  = flag.Uint64("model.seed", 0, "run one history of the models")
+	modelFirst = flag.Uint64("model.first", 1, "the first history of each model")
+	modelRuns  = flag.Int("model.runs", 0, "how many histories of each model to run; 0 means a few thousand")
 )
 
 // model drives nodes of one cluster through random events. Wherever a node
@@ -206,7 +207,7 @@ func runModel(t *testing.T, runs int, history func(t testing.TB, seed uint64)) {
 		}
 		seeds = seeds[:0]
 		for i := range runs {
-			seeds = append(seeds, uint64(i+1))
+			seeds = append(seeds, *modelFirst+uint64(i))
 		}
 	}
 	for _, seed := range seeds {

@@ -31,8 +31,8 @@ type MemFile struct {
 	Survives func(off int64) bool
 	// Unit is what the disk writes as a whole, in bytes; 0 means 512.
 	Unit int64
-	// Landed, if set, is told what is durable after that has changed. It must
-	// not keep or change it.
+	// Landed, if set, is told what is durable after that has changed. It must not
+	// keep or change it, and, other than the hooks above, not use the file.
 	Landed func(disk []byte)
 	// Full makes every write that grows the file fail with ENOSPC.
 	Full bool

@@ -24,6 +24,20 @@ func TestMemFile(t *testing.T) {
 		t.Errorf("synced: %v", err)
 	}
 
+	// What is durable is told whenever it may have changed.
+	var landed []byte
+	f.Landed = func(disk []byte) { landed = append(landed, disk[0]) }
+	f.WriteAt([]byte("1"), 0)
+	if err := f.Datasync(); err != nil {
+		t.Fatal(err)
+	}
+	f.WriteAt([]byte("2"), 0)
+	f.Crash()
+	f.Damage(0, []byte("3"))
+	if string(landed) != "113" {
+		t.Errorf("landed %q", landed)
+	}
+
 	// A failed sync is not made up for by the next one.
 	h := NewMemFile(nil)
 	h.FailSyncs = func() error { return errIO }

@@ -190,7 +190,8 @@ func (s *sim) checkBounds(mine *issued, tick worker.Tick) {
 		if start < d.lo {
 			s.violated(wrongFloor, "%s issues for %d ms of worker %d, where its floor is %d", p.name, start, t.worker, d.lo)
 		}
-		mine.end = max(mine.end, s.layout.FloorTick(min(d.m, h)))
+		// Not what has landed and was not acknowledged: it does not count.
+		mine.end = max(mine.end, s.layout.FloorTick(min(d.m, p.machine.saved.M, h)))
 	}
 }
 

@@ -22,7 +22,7 @@ func (s *sim) tellBound() bool {
 	if s.chance(2) {
 		fault := pick(s, coordinator.FailBefore, coordinator.FailAfter, coordinator.FailLate)
 		a.trap = &trap{on: writes(w), before: func() coordinator.Fault {
-			s.note("%s: a heartbeat comes to nothing: %d", a.name, fault)
+			s.note("%s: a heartbeat %s", a.name, faultText(fault))
 			return fault
 		}}
 		s.live(s.upTo(s.heartbeat), s.heartbeat/2)
@@ -243,7 +243,7 @@ func (s *sim) tellRotation() bool {
 		if s.chance(2) {
 			fault := pick(s, coordinator.FailBefore, coordinator.FailAfter, coordinator.FailLate)
 			a.trap = &trap{on: releases(from), before: func() coordinator.Fault {
-				s.note("%s: the release of its old worker: %d", a.name, fault)
+				s.note("%s: the release of its old worker %s", a.name, faultText(fault))
 				return fault
 			}}
 		}
@@ -269,7 +269,7 @@ func (s *sim) tellBackAgain() bool {
 	}
 	from, fault := a.held(), pick(s, coordinator.FailAfter, coordinator.FailAfter, coordinator.FailLate)
 	a.trap = &trap{on: releases(from), before: func() coordinator.Fault {
-		s.note("%s: the release of its old worker: %d, and nothing is heard of it", a.name, fault)
+		s.note("%s: the release of its old worker %s, and nothing is heard of it", a.name, faultText(fault))
 		a.fails = func(c coordinator.Call) bool { return c.Op == "sync" && c.Path == "/" }
 		return fault
 	}}

@@ -197,6 +197,14 @@ func (s *sim) tellAllGone() bool {
 	if b == nil {
 		return false
 	}
+	// Clocks have to agree: nothing else will tell a newcomer how far IDs went.
+	ahead := func() time.Duration {
+		return time.Duration(s.layout.Start(s.workers[w].latest.max+1))*time.Millisecond - time.Duration(s.now)
+	}
+	s.live(min(ahead(), 10*time.Second), s.heartbeat)
+	if b.dead || b.held() != w || ahead() > s.layout.Unit+500*time.Millisecond {
+		return false
+	}
 	s.kill(b, s.chance(3))
 	b.session.Expire()
 	m := b.machine
@@ -206,11 +214,10 @@ func (s *sim) tellAllGone() bool {
 		}
 	}
 	s.mend()
-	s.now += int64(time.Second)
+	s.now += int64(2 * time.Second)
 	s.restoreSnapshot()
 	s.forget()
 	s.mem.ExpireOrphans()
-	// Clocks have to agree now: nothing else tells the newcomer how far IDs went.
 	var c *process
 	s.quietly(func() { c = s.queue(s.other(m), w, 5*time.Second) })
 	if c == nil || !s.serves(c, s.settle+5*time.Second) {

@@ -129,8 +129,20 @@ func (s *sim) asked(p *process, c coordinator.Call) coordinator.Fault {
 		return coordinator.NoFault
 	}
 	fault := pick(s, coordinator.FailBefore, coordinator.FailAfter, coordinator.FailAfter, coordinator.FailLate)
-	s.note("%s: %s %s: %s", p.name, c.Op, c.Path, [...]string{"", "is lost", "its answer is lost", "", "is late"}[fault])
+	s.note("%s: %s %s %s", p.name, c.Op, c.Path, faultText(fault))
 	return fault
+}
+
+func faultText(f coordinator.Fault) string {
+	switch f {
+	case coordinator.FailBefore:
+		return "is lost"
+	case coordinator.FailAfter:
+		return "loses its answer"
+	case coordinator.FailLate:
+		return "is late"
+	}
+	return "arrives"
 }
 
 // answered is told of each call that was carried out.
