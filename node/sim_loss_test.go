@@ -199,6 +199,9 @@ func (s *sim) tellAllGone() bool {
 	}
 	// Clocks have to agree: nothing else will tell a newcomer how far IDs went.
 	ahead := func() time.Duration {
+		if s.workers[w].latest == nil {
+			return 0
+		}
 		return time.Duration(s.layout.Start(s.workers[w].latest.max+1))*time.Millisecond - time.Duration(s.now)
 	}
 	s.live(min(ahead(), 10*time.Second), s.heartbeat)

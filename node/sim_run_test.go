@@ -36,6 +36,11 @@ func play(t *testing.T, seed uint64) *sim {
 	synctest.Test(t, func(*testing.T) {
 		s = newSim(seed)
 		s.idsOnly = *simIDs
+		defer func() {
+			if r := recover(); r != nil {
+				s.violated(wrongSim, "panic: %v\n%s", r, debug.Stack())
+			}
+		}()
 		s.run(simActions)
 	})
 	return s
