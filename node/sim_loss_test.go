@@ -42,7 +42,7 @@ func (s *sim) tellLoss() bool {
 		_ = s.admin.Delete(context.Background(), "/cluster", coordinator.AnyVersion)
 	}
 	s.forget()
-	return s.comeBack(witnesses, nil)
+	return s.comeBack(witnesses)
 }
 
 func (s *sim) restoreSnapshot() {
@@ -58,8 +58,9 @@ func (s *sim) restoreSnapshot() {
 }
 
 // comeBack has newcomers try to get the owners' workers until these are back,
-// just before anybody can settle. meanwhile, if given, is what else happens.
-func (s *sim) comeBack(witnesses []*process, meanwhile func()) bool {
+// just before anybody can settle; or until one of them is, and the others are
+// still cut off.
+func (s *sim) comeBack(witnesses []*process) bool {
 	// Some come back well before anybody can settle, some at the last moment.
 	s.deadline = s.now + int64(s.settle) - int64(s.upTo(s.settle*3/4)) - 20e6
 	var on []*machine
@@ -69,10 +70,15 @@ func (s *sim) comeBack(witnesses []*process, meanwhile func()) bool {
 	}
 	var newcomers []*machine
 	for _, m := range s.machines {
-		if !slices.Contains(on, m) && !s.chance(4) {
+		if !slices.Contains(on, m) && (len(newcomers) == 0 || !s.chance(4)) {
 			s.clear(m)
 			newcomers = append(newcomers, m)
 		}
+	}
+	if len(newcomers) == 0 { // all are owners: one of them makes room
+		last := len(on) - 1
+		s.clear(on[last])
+		on, newcomers = on[:last], []*machine{on[last]}
 	}
 	w := witnesses[0].held()
 	for _, m := range newcomers {
@@ -81,16 +87,12 @@ func (s *sim) comeBack(witnesses []*process, meanwhile func()) bool {
 			s.keep(p)
 		}
 	}
-	if meanwhile != nil {
-		meanwhile()
-	}
 	for s.now < s.deadline && !s.done() {
 		d := time.Millisecond + s.upTo(300*time.Millisecond)
 		s.live(d, d)
 		if m := s.any(); s.chance(4) && slices.Contains(newcomers, m) { // starts again
 			if p := m.proc; p != nil {
 				s.kill(p, false)
-				s.sessions = nil
 				p.session.Expire()
 			}
 			if p := s.start(m); p != nil {
@@ -102,21 +104,27 @@ func (s *sim) comeBack(witnesses []*process, meanwhile func()) bool {
 			s.restart(m, true)
 		}
 	}
-	s.noticed(on)
+	away := s.noticed(on)
 	s.deadline = 0
+	for _, p := range away {
+		s.queue(pick(s, newcomers...), p.held(), s.settle+3*time.Second)
+	}
 	s.mend()
 	s.watch(s.settle + 4*time.Second)
 	return true
 }
 
 // noticed has the owners on these machines report, with nothing in between; in
-// some histories all of them, in others the first that can. The history is over
-// where none could.
-func (s *sim) noticed(on []*machine) {
+// some histories all of them, in others the first that can; away are the rest.
+// The history is over where none could.
+func (s *sim) noticed(on []*machine) (away []*process) {
 	some, noticed := s.chance(2), false
 	for _, i := range s.rng.Perm(len(on)) {
 		p := on[i].proc
 		if noticed && some {
+			if p != nil && p.held() >= 0 {
+				away = append(away, p)
+			}
 			continue
 		}
 		if p == nil || p.saving || p.keeping || p.extending || s.now < p.paused {
@@ -136,6 +144,7 @@ func (s *sim) noticed(on []*machine) {
 		s.note("nobody has noticed: this is where the promise ends")
 		s.over = true
 	}
+	return away
 }
 
 // frozen tells whether an owner has put its cluster back.
@@ -155,7 +164,7 @@ func (s *sim) tellEqualTerm() bool {
 	}
 	s.restoreSnapshot()
 	s.forget()
-	return s.comeBack(append([]*process{a}, slices.DeleteFunc(s.owners(), func(p *process) bool { return p == a || p.held() == w })...), nil)
+	return s.comeBack(append([]*process{a}, slices.DeleteFunc(s.owners(), func(p *process) bool { return p == a || p.held() == w })...))
 }
 
 // taken has a worker given back, ZooKeeper's data copied, and the worker taken
