@@ -40,7 +40,6 @@ type machine struct {
 	ended   chan struct{} // closed when process has
 	wanted  bool          // it is to run
 	clocks  []clockAt
-	kept    []byte // a copy of the state, to be put back later
 
 	probe     net.Conn // the lane's own connection
 	probeIn   *bufio.Reader
