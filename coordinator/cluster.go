@@ -117,7 +117,7 @@ const lossTolerance = 10_000
 // when the newer one is settled meanwhile.
 func (c *Coordinator) freeze(ctx context.Context, mine Cluster, worker int) error {
 	c.remember(worker)
-	now := c.Now()
+	now := max(c.Now(), c.latest.Mtime)
 	frozen := func(cl *Cluster) bool {
 		// That it is frozen is not enough: a freeze comes back with older data
 		// as well, and ends before the leases that were made since. Owners who

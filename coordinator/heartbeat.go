@@ -186,8 +186,14 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		stat = written
 		c.acknowledged(slot.Nonce, stat.Version)
 	}
-	if !lapsed && c.hadRunOut(found.H, stat.Mtime, r.ClockAgreed) {
+	ran := found.H
+	if found.Settled && claim.Settled {
+		// What is there may be a write of ours that nobody has looked at yet.
+		ran = min(ran, claim.H)
+	}
+	if !lapsed && cl.SettleMs > 0 && c.hadRunOut(ran, stat.Mtime, r.ClockAgreed) {
 		c.settleAnew(claim, now+cl.SettleMs)
+		c.anew.floor = min(stat.Mtime, now+clocksAgree) + 1
 		if slot.Settled {
 			return beat, errHadRunOut // what is written is to be taken back
 		}
@@ -201,6 +207,9 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 	if beat.Settled && !claim.leased(now) {
 		// Whoever had the slot and was forgotten has issued until now at most.
 		beat.Claim.Lo = max(claim.Lo, now)
+	}
+	if beat.Settled && claim.Nonce == c.anew.nonce && c.anew.floor > now {
+		beat.Claim.Lo = max(beat.Claim.Lo, c.anew.floor)
 	}
 	beat.Clock = Reading{Sent: now, Acked: c.Now(), Stamp: stat.Mtime}
 	c.latest, c.ahead = stat, beat.Clock.ahead()
