@@ -65,7 +65,6 @@ type Coordinator struct {
 	anew struct {
 		nonce string
 		at    int64
-		floor int64
 	}
 	// ahead is by how much our clock was ahead of the leader's when that was last
 	// read, in milliseconds; 0 if it never was.

@@ -193,7 +193,6 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 	}
 	if !lapsed && cl.SettleMs > 0 && c.hadRunOut(ran, stat.Mtime, r.ClockAgreed) {
 		c.settleAnew(claim, now+cl.SettleMs)
-		c.anew.floor = min(stat.Mtime, now+clocksAgree) + 1
 		if slot.Settled {
 			return beat, errHadRunOut // what is written is to be taken back
 		}
@@ -207,9 +206,6 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 	if beat.Settled && !claim.leased(now) {
 		// Whoever had the slot and was forgotten has issued until now at most.
 		beat.Claim.Lo = max(claim.Lo, now)
-	}
-	if beat.Settled && claim.Nonce == c.anew.nonce && c.anew.floor > now {
-		beat.Claim.Lo = max(beat.Claim.Lo, c.anew.floor)
 	}
 	beat.Clock = Reading{Sent: now, Acked: c.Now(), Stamp: stat.Mtime}
 	c.latest, c.ahead = stat, beat.Clock.ahead()
