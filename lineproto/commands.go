@@ -17,6 +17,8 @@ type command struct {
 	// text makes what follows the verb one argument, blanks and all.
 	text     bool
 	min, max int // number of arguments
+	// open is for those who have not authenticated yet.
+	open bool
 	// run appends the reply to s.out, or returns an error and appends nothing.
 	run func(s *session, ctx context.Context, args [][]byte) *Error
 }
@@ -47,11 +49,13 @@ func commandTable(maxBatch int) []command {
 			help: "OK if GET would be answered, else the reason"},
 		{name: "PING", args: "[text]", max: 1, text: true, run: (*session).ping,
 			help: "PONG, or the text"},
-		{name: "HELP", run: (*session).help,
+		{name: "HELP", open: true, run: (*session).help,
 			help: "this table, then END"},
 		{name: "VERSION", run: (*session).version,
 			help: "flaked's release"},
-		{name: "QUIT", run: (*session).quit,
+		{name: "AUTH", args: "[user] token", min: 1, max: 2, open: true, run: (*session).authenticate,
+			help: "OK for a good token, if the node asks for one; a user is ignored"},
+		{name: "QUIT", open: true, run: (*session).quit,
 			help: "closes the connection"},
 	}
 }

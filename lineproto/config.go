@@ -30,6 +30,11 @@ const minTimeout = 10 * time.Millisecond
 type Config struct {
 	// Backend answers the requests. It must be given.
 	Backend Backend
+	// Authenticate tells whether a token is a good one, in a time that does not
+	// depend on what is wrong with it. It is called from many goroutines at
+	// once. nil means that no token is asked for, and AUTH is answered with OK
+	// whatever it brings. A connection that has brought a good one stays good.
+	Authenticate func(token []byte) bool
 	// MaxConns is how many connections are open at once over all listeners, at
 	// least 1; one more is told BUSY and closed. 0 means 10,000. The process
 	// needs 256 descriptors beyond it for connections that are being refused.

@@ -33,6 +33,9 @@ type session struct {
 	closing bool
 	args    [][]byte
 
+	authed bool  // has brought a good token
+	wrong  uint8 // tokens that it has brought before
+
 	// A reply of many IDs under way: runs reserved, from which runs[0] and so
 	// on are taken as there is room in out. Runs rather than text, as 10,000
 	// IDs are a few runs but 200 KB of text.
@@ -132,6 +135,9 @@ func (s *session) exec(ctx context.Context, index int, verb []byte, args [][]byt
 	if len(args) < c.min || len(args) > c.max {
 		return &Error{ERR, "usage: " + c.usage()}
 	}
+	if s.locked() && !c.open {
+		return errNoAuth
+	}
 	return c.run(s, ctx, args)
 }
 
@@ -152,8 +158,13 @@ func (s *session) refuse(e *Error, line []byte) {
 // error answers all that are left of it: they had all been received before,
 // and asking once for each might wait for each.
 func (s *session) bare(ctx context.Context, count int) {
+	locked := s.locked()
 	for count > 0 {
-		r, e := s.reserve(ctx, count)
+		var r worker.Run
+		e := errNoAuth
+		if !locked {
+			r, e = s.reserve(ctx, count)
+		}
 		if e != nil {
 			s.counts.add(s, getIndex, resultOf(e), int64(count))
 			for ; count > 0; count-- {

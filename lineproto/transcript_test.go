@@ -58,7 +58,7 @@ var transcripts = []struct {
 	{"get glued", "GETGET\nGET1\n", "-ERR unknown command \"GETGET\", HELP lists them\n-ERR unknown command \"GET1\", HELP lists them\n", false},
 	{"CR inside", "GET\rGET\n", "-ERR unknown command \"GET\\rGET\", HELP lists them\n", false},
 	{"two CRs", "GET\r\r\n", "-ERR unknown command \"GET\\r\", HELP lists them\r\n", false},
-	{"later issue", "AUTH secret\n", "-ERR unknown command \"AUTH\", HELP lists them\n", false},
+	{"auth where no token is asked for", "AUTH secret\nauth me secret\r\nAUTH\nAUTH a b c\n", "OK\nOK\r\n-ERR usage: AUTH [user] token\n-ERR usage: AUTH [user] token\n", false},
 	{"bad counts", "GET 0\nGET -1\nGET 10001\nGET 1.5\nGET 99999999999999999999\nGET 9223372036854775808\n", strings.Repeat(badCount, 6), false},
 	{"bad counts, spelt oddly", "GET 007\nGET +5\nGET 1e3\nGET 0x10\nGET 5x\nGET ,\nGET \"5\"\n", strings.Repeat(badCount, 7), false},
 	{"bad tags", "GET a/b\nGET a\xc3\xa9\nGET a,b\nMGET a 5\nGET " + x512[:65] + "\n", strings.Repeat(badTag, 5), false},

@@ -1,0 +1,80 @@
+package lineproto
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+const (
+	noAuth    = "-NOAUTH authenticate first, with AUTH and a token\n"
+	wrong     = "-NOAUTH wrong token\n"
+	lastWrong = "-NOAUTH wrong token, and the last try on this connection\n"
+)
+
+func isGood(token []byte) bool { return bytes.Equal(token, []byte("good")) }
+
+// TestAuth: nothing is to be had of a node that asks for a token without one.
+func TestAuth(t *testing.T) {
+	for _, tc := range []struct {
+		name, in, out string
+		closed        bool
+	}{
+		{"none", "GET\nGET\nPING\nGET 5\nGET x\nMGET a\nTIME\nREADY\nSTATS\nWORKER\nVERSION\nDECODE 5\n", strings.Repeat(noAuth, 12), false},
+		{"a stretch of GETs", strings.Repeat("GET\r\n", 300), strings.Repeat(strings.TrimSuffix(noAuth, "\n")+"\r\n", 300), false},
+		{"good", "AUTH good\nGET\nGET 2\nPING\n", "OK\n1000\n1001\n1002\nPONG\n", false},
+		{"with a user", "auth me good\r\nGET\n", "OK\r\n1000\n", false},
+		{"in the midst of GETs", "GET\nAUTH good\nGET\n", noAuth + "OK\n1000\n", false},
+		{"wrong", "AUTH bad\nGET\n", wrong + noAuth, false},
+		{"the token as the user", "AUTH good bad\nGET\n", wrong + noAuth, false},
+		{"case matters", "AUTH GOOD\n", wrong, false},
+		{"wrong, then good", "AUTH bad\nAUTH worse\nAUTH good\nGET\n", wrong + wrong + "OK\n1000\n", false},
+		{"three wrong", "AUTH a\nAUTH b\nAUTH c\nAUTH good\nGET\n", wrong + wrong + lastWrong, true},
+		{"wrong after good", "AUTH good\nAUTH a\nGET\nAUTH b\nAUTH c\nGET\n", "OK\n" + wrong + "1000\n" + wrong + lastWrong, true},
+		{"no token is no guess", strings.Repeat("AUTH\n", 4) + "AUTH good\n", strings.Repeat("-ERR usage: AUTH [user] token\n", 4) + "OK\n", false},
+		{"what is wrong in any case", "FOO\nGET a b\n", "-ERR unknown command \"FOO\", HELP lists them\n" + usageGET, false},
+		{"quit", "QUIT\nGET\n", "", true},
+		{"http", "GET / HTTP/1.1\r\n", http400, true},
+		{"NUL", "\x00", "-ERR NUL byte in a request\n", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, parts := range [][]string{{tc.in}, bytewise(tc.in)} {
+				b := &fakeBackend{}
+				out, closed := talk(newTestServer(t, Config{Backend: b, AdminHint: hint, Authenticate: isGood}), parts...)
+				if out != tc.out || closed != tc.closed {
+					t.Fatalf("got %q, closed %v\nwant %q, closed %v", out, closed, tc.out, tc.closed)
+				}
+				if got, want := max(b.last.Load(), 999)-999, countIDs(out); got != want {
+					t.Fatalf("%d IDs were taken, %d answered", got, want)
+				}
+			}
+		})
+	}
+	out, _ := talk(newTestServer(t, Config{Authenticate: isGood}), "HELP\n")
+	if !strings.Contains(out, "AUTH [user] token ") || !strings.HasSuffix(out, "END\n") {
+		t.Errorf("HELP before AUTH gets %q", out)
+	}
+}
+
+// FuzzAuth: whatever is sent, no ID is taken without a good token, and a
+// connection has three guesses.
+func FuzzAuth(f *testing.F) {
+	for _, tc := range transcripts {
+		f.Add([]byte(tc.in))
+	}
+	f.Add([]byte("AUTH a\nAUTH b c\r\nAUTH d\nGET\n"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		b := &fakeBackend{}
+		s, err := New(Config{Backend: b, Authenticate: func([]byte) bool { return false }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, _ := talk(s, string(in))
+		if b.last.Load() != 0 || s.Counters().IDs != 0 {
+			t.Fatalf("IDs were taken, and the answer is %q", out)
+		}
+		if n := strings.Count(out, "-NOAUTH wrong token"); n > maxWrong {
+			t.Fatalf("%d tokens were tried on one connection", n)
+		}
+	})
+}
