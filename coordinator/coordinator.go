@@ -66,6 +66,7 @@ type Coordinator struct {
 		nonce string
 		at    int64
 	}
+	forgotten forgotten
 	// ahead is by how much our clock was ahead of the leader's when that was last
 	// read, in milliseconds; 0 if it never was.
 	ahead int64
@@ -85,6 +86,16 @@ type Coordinator struct {
 	// used is the highest slot known to have been granted: what a cluster
 	// record that was lost is made again with.
 	used int
+}
+
+// forgotten is a tenure whose lease had run out by the leader's clock alone:
+// ZooKeeper may have forgotten that somebody held the slot meanwhile.
+type forgotten struct {
+	nonce string
+	// Both clocks when that was noticed, Unix milliseconds.
+	now, stamp int64
+	// floor is what it may issue from, 0 before it is settled again.
+	floor int64
 }
 
 // New validates the configuration.

@@ -96,8 +96,10 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 			if c.wentBack(claim, slot, stat) && claim.leased(c.Now()) {
 				_ = c.freeze(ctx, c.mine, claim.Worker) // for those who cannot come back in time
 			}
+			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			return Beat{}, &FencedError{claim.Worker, why}
 		case finding == FoundLost && c.Now() >= claim.H:
+			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			return Beat{}, &FencedError{claim.Worker, why + ", and the lease has run out"}
 		case finding == FoundLost:
 			beat, err = c.reassert(ctx, claim, slot, stat, r, why)
@@ -106,7 +108,8 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 			beat, err = c.report(ctx, claim.adopt(*slot), *cl, clStat, *slot, stat, r)
 		}
 		if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrExists) || errors.Is(err, ErrNoNode) || errors.Is(err, errHadRunOut) {
-			continue // changed meanwhile: what it is now decides
+			claim.Ticket = beat.Claim.Ticket // it may have been drawn anew
+			continue                         // changed meanwhile: what it is now decides
 		}
 		return beat, err
 	}
@@ -155,6 +158,9 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		if err != nil {
 			return beat, err
 		}
+		if c.mayHaveLost(stat, c.latest) && c.hadRunOut(claim.H, clock.Stamp, r.ClockAgreed) {
+			c.raiseFloor(next, clock.Sent, clock.Stamp)
+		}
 		beat.H, beat.Clock, beat.Wait = slot.H, clock, c.settling(ctx, cl, claim.Worker)
 		return beat, nil
 	}
@@ -170,6 +176,7 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		c.settleAnew(claim, now+cl.SettleMs) // before the write: it may count without our knowing
 	}
 	slot.State, slot.Settled = r.State, found.Settled && !lapsed
+	before := stat
 	settle := r.Settle && !slot.Settled && c.maySettle(cl, claim, now)
 	if settle {
 		slot.Settled = true
@@ -191,8 +198,9 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		// What is there may be a write of ours that nobody has looked at yet.
 		ran = min(ran, claim.H)
 	}
-	if !lapsed && cl.SettleMs > 0 && c.hadRunOut(ran, stat.Mtime, r.ClockAgreed) {
+	if !lapsed && cl.SettleMs > 0 && c.mayHaveLost(before, stat) && c.hadRunOut(ran, stat.Mtime, r.ClockAgreed) {
 		c.settleAnew(claim, now+cl.SettleMs)
+		c.raiseFloor(claim, now, stat.Mtime)
 		if slot.Settled {
 			return beat, errHadRunOut // what is written is to be taken back
 		}
@@ -206,6 +214,9 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 	if beat.Settled && !claim.leased(now) {
 		// Whoever had the slot and was forgotten has issued until now at most.
 		beat.Claim.Lo = max(claim.Lo, now)
+	}
+	if beat.Settled && claim.Nonce == c.forgotten.nonce {
+		beat.Claim.Lo = max(beat.Claim.Lo, c.floor(now, r.ClockAgreed))
 	}
 	beat.Clock = Reading{Sent: now, Acked: c.Now(), Stamp: stat.Mtime}
 	c.latest, c.ahead = stat, beat.Clock.ahead()
@@ -226,6 +237,39 @@ func (c *Coordinator) hadRunOut(h, stamp int64, agreed bool) bool {
 		ahead = 0
 	}
 	return stamp+ahead >= h
+}
+
+// mayHaveLost tells whether ZooKeeper may have lost writes between two of ours
+// to a slot. Under one leader's epoch it has not: data that come back older, or
+// not at all, begin another. A standalone server has none (0) and shows nothing.
+func (c *Coordinator) mayHaveLost(before, after Stat) bool {
+	return after.epoch() == 0 || before.epoch() != after.epoch()
+}
+
+// raiseFloor keeps a claim whose lease had run out by the leader's clock, and
+// not by ours, from issuing what a holder that ZooKeeper forgot may have issued.
+func (c *Coordinator) raiseFloor(claim Claim, now, stamp int64) {
+	c.forgotten = forgotten{nonce: claim.Nonce, now: now, stamp: stamp}
+}
+
+// floor is where such a claim begins once it is settled: now, and above what the
+// leader's clock read when it was noticed. That is believed no further than
+// clocks that agree may differ if most agree with ours.
+func (c *Coordinator) floor(now int64, agreed bool) int64 {
+	f := &c.forgotten
+	if f.floor == 0 {
+		reached := f.stamp
+		if agreed {
+			reached = min(reached, f.now+clocksAgree)
+		}
+		f.floor = max(now, reached+1)
+	}
+	return f.floor
+}
+
+// doubted tells whether that is so and the claim is not settled again.
+func (c *Coordinator) doubted(claim Claim) bool {
+	return claim.Nonce == c.forgotten.nonce && c.forgotten.floor == 0
 }
 
 // clocksAgree is how far behind the leader's our clock may be and the leader's
@@ -288,7 +332,7 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 		return Beat{Claim: claim}, err
 	}
 	c.ahead = ahead
-	if c.hadRunOut(claim.H, clock.Stamp, r.ClockAgreed) {
+	if c.doubted(claim) || c.hadRunOut(claim.H, clock.Stamp, r.ClockAgreed) {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
 		if err := c.freeze(ctx, c.mine, claim.Worker); err != nil { // for the others
 			return Beat{Claim: claim}, err

@@ -2,6 +2,8 @@ package coordinator
 
 import (
 	"errors"
+	"path"
+	"slices"
 	"testing"
 	"time"
 )
@@ -522,4 +524,193 @@ func TestOlderCopyOfTheSameVersion(t *testing.T) {
 		t.Errorf("%+v", beat)
 	}
 	l.disjoint()
+}
+
+// Somebody had our slot after our lease was over, by the leader's clock, and has
+// gone; ZooKeeper is put back to before that. By our own clock, which is behind,
+// the lease still runs: we begin above what they may have issued.
+func TestForgottenHolderAndAClockThatIsBehind(t *testing.T) {
+	for name, tc := range map[string]struct {
+		skew   time.Duration
+		agreed bool
+		epoch  uint32
+		again  func(a *member)
+	}{
+		"seconds, ensemble":      {skew: -4 * time.Second, agreed: true, epoch: 1},
+		"seconds, started alone": {skew: -4 * time.Second, agreed: true, epoch: 1, again: (*member).restartAlone},
+		"outvoted":               {skew: -20 * time.Second},
+		"outvoted, ensemble":     {skew: -20 * time.Second, epoch: 1},
+		"outvoted, alone":        {skew: -20 * time.Second, again: (*member).restartAlone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newEnsembleLab(t, 1, tc.epoch)
+			l.remove(clusterPath)
+			l.cl.SettleMs = 1000
+			l.init(l.cl)
+			l.pass(time.Minute)
+			a := l.serving("A")
+			copied := l.mem.Snapshot()
+			a.skew, a.agreed = millis(tc.skew), tc.agreed
+			a.sess.Partition()
+			a.sess.Expire()
+			l.now = a.claim.H
+			b := l.serving("B")
+			reached := b.t.issued
+			l.putBack(copied)
+			if tc.epoch > 0 {
+				l.mem.SetEpoch(tc.epoch + 1)
+			}
+			b.crash()
+			if a.sess.Heal(); tc.again != nil {
+				tc.again(a)
+			}
+			if !a.claim.leased(a.clock()) {
+				t.Fatalf("by A's clock, %d, its lease is over at %d", a.clock(), a.claim.H)
+			}
+			if beat := a.mustBeat(); beat.Settled || beat.Wait != time.Second {
+				t.Fatalf("%+v", beat)
+			}
+			had := a.t
+			for end := l.now + millis(time.Minute); (a.t == had || a.t.first == 0) && l.now < end; l.pass(time.Second) {
+				a.mustBeat()
+				a.issue()
+			}
+			if had.issued > reached || a.t == had || a.t.first <= reached {
+				t.Errorf("B issued up to %d, A %+v, then %+v", reached, had, a.t)
+			}
+		})
+	}
+}
+
+func (m *member) restartAlone() {
+	m.crash()
+	m.startAlone()
+}
+
+// A leader that leaps ahead is no reason to doubt a lease where the epoch shows
+// that nothing was lost.
+func TestLeaderThatLeaps(t *testing.T) {
+	for _, tc := range []struct {
+		epoch   uint32 // after the leap, 1 before
+		settled bool
+	}{{1, true}, {2, false}} {
+		l := newEnsembleLab(t, 1, 1)
+		a := l.serving("A")
+		a.agreed = true
+		l.pass(time.Hour)
+		a.skew = -millis(time.Hour)
+		a.claim.H = a.clock() + millis(labLease)
+		l.put(0, Slot{
+			Node: a.claim.Node, Ticket: a.claim.Ticket, Term: a.claim.Term, Nonce: a.claim.Nonce,
+			H: a.claim.H, Generation: a.disk.generation, Settled: true,
+		})
+		l.mem.SetEpoch(tc.epoch)
+		if beat := a.mustBeat(); beat.Settled != tc.settled {
+			t.Errorf("epoch %d: %+v", tc.epoch, beat)
+		}
+	}
+}
+
+// The write that shows by its stamp that the lease had run out is not
+// acknowledged: what is found next is the bound that it wrote.
+func TestLostAnswerHidesNoLapse(t *testing.T) {
+	l := newLab(t, 1)
+	a := l.serving("A")
+	copied := l.mem.Snapshot()
+	a.skew = -millis(20 * time.Second)
+	a.sess.Partition()
+	a.sess.Expire()
+	l.now = a.claim.H
+	b := l.serving("B")
+	l.putBack(copied)
+	a.sess.Heal()
+	a.hook = faulty(FailAfter, 0, 1, touching("set", slotPath(0)))
+	if _, err := a.beat(); err == nil {
+		t.Fatal("acknowledged")
+	}
+	a.hook = nil
+	if beat := a.mustBeat(); beat.Settled || beat.Wait != labSettle {
+		t.Errorf("%+v", beat)
+	}
+	l.pass(time.Second)
+	if beat := b.mustBeat(); !beat.Lost || !b.issue() {
+		t.Errorf("%+v", beat)
+	}
+	l.disjoint()
+}
+
+// Without a settling time there is nothing to begin anew: a leap of the leader's
+// clock beyond the lease must not have a heartbeat go round for ever.
+func TestLeapWithoutSettling(t *testing.T) {
+	l := newLab(t, 1)
+	l.remove(clusterPath)
+	l.cl.SettleMs = 0
+	l.init(l.cl)
+	a := l.serving("A")
+	l.pass(time.Hour)
+	a.skew = millis(time.Second - time.Hour)
+	if beat := a.mustBeat(); !beat.Settled || !a.issue() {
+		t.Errorf("%+v", beat)
+	}
+}
+
+// A freeze lasts by the leader's clock, whichever clock is behind.
+func TestFreezeByASlowClock(t *testing.T) {
+	for _, skew := range []time.Duration{-30 * time.Second, 4 * time.Second} {
+		l := newLab(t, 2)
+		a := l.serving("A")
+		b := l.serving("B")
+		b.wait = labW
+		b.mustBeat()
+		a.skew = millis(skew)
+		l.pass(time.Second)
+		b.sess.Partition()
+		l.remove(slotPath(0))
+		if beat := a.mustBeat(); !beat.Lost {
+			t.Fatalf("%+v", beat)
+		}
+		if until, least := l.cluster().FrozenUntil, l.now+millis(labW); until < least {
+			t.Errorf("%s: frozen until %d, leases of now last until %d", skew, until, least)
+		}
+	}
+}
+
+// A ticket that is drawn to put a record back is in the record that comes of it,
+// or is given back.
+func TestReassertLeavesNoTicket(t *testing.T) {
+	for name, tc := range map[string]struct {
+		meanwhile func(l *lab)
+		fenced    bool
+	}{
+		"another was faster, not settled": {func(l *lab) { l.takeOver(0, 2, false) }, false},
+		"another was faster":              {func(l *lab) { l.takeOver(0, 2, true) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a := l.serving("A")
+			l.wipe()
+			done := false
+			a.hook = func(c Call) Fault {
+				if !done && c.Op == "create" && c.Path == slotPath(0) {
+					done = true
+					tc.meanwhile(l)
+				}
+				return NoFault
+			}
+			_, err := a.beat()
+			if !done {
+				t.Fatal("no record was put back")
+			}
+			want := []string{path.Base(a.claim.Ticket)}
+			if tc.fenced {
+				wantFenced(t, err)
+				want = nil
+			} else if err != nil {
+				t.Error(err)
+			}
+			if got := l.children(ticketsPath); !slices.Equal(got, want) {
+				t.Errorf("tickets %q, want %q", got, want)
+			}
+		})
+	}
 }
