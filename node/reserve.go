@@ -112,6 +112,12 @@ func (n *Node) stalled() bool {
 	return n.saving && time.Duration(n.mono()-n.savingAt) > stallAfter
 }
 
+func (n *Node) diskStalls() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.stalled()
+}
+
 // noteStall logs a stalled disk, once: the loop that waits for it cannot.
 func (n *Node) noteStall() {
 	n.mu.Lock()

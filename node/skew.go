@@ -83,7 +83,9 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 		wall := timeguard.Offset{Ahead: offset.Ahead + ahead, Error: offset.Error}
 		if v := timeguard.Judge(wall, voters, timeguard.SkewTolerance); v.Verified() && !v.Wrong() {
 			n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead", ahead.String())
-			n.push(0, ahead) // or the clock would leap over the bound, and be refused
+			if !n.diskStalls() { // the heartbeats do not wait for that
+				n.push(0, ahead) // or the clock would leap over the bound, and be refused
+			}
 			n.clock.Confirm(ahead)
 			return nil // measured before the leap: the next round counts
 		}

@@ -4,16 +4,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/atomic"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/lineproto"
 )
 
 // A disk that neither takes the bound nor refuses it is named as what is wrong,
-// and heartbeats go on meanwhile.
+// and heartbeats go on meanwhile, those too that confirm a leap of the clock.
 func TestDiskThatStallsIsNamed(t *testing.T) {
 	r := newRig(t)
+	r.mem = coordinator.NewMem(func() int64 { return r.clock.Wall() / 1e6 })
 	var frozen atomic.Bool
 	thawed := make(chan struct{})
 	thaw := sync.OnceFunc(func() { close(thawed) })
@@ -41,6 +44,8 @@ func TestDiskThatStallsIsNamed(t *testing.T) {
 	n.until("the disk is named", func() bool {
 		return strings.Contains(n.Ready().Error(), "the state directory does not answer") && stat("state_directory_ok") == "false"
 	})
+	r.clock.step(5 * time.Second)
+	n.until("the leap is followed", func() bool { return n.clock.Ahead() == 0 && n.now() >= r.clock.Wall()/1e6 })
 	n.mu.Lock()
 	beat := n.beatAt
 	n.mu.Unlock()
