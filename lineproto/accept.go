@@ -54,7 +54,7 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 			backoff = 0
 			log.Info("accepting connections again")
 		}
-		if t, ok := nc.(*net.TCPConn); ok {
+		if t, ok := socket(nc).(*net.TCPConn); ok {
 			t.SetKeepAliveConfig(keepAlive) // TCP_NODELAY is Go's default
 		}
 
@@ -79,7 +79,9 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 		}
 		e.start(nc, due, func(cn *conn) {
 			defer c.open.Dec()
-			cn.serve(calls)
+			if cn.handshake(calls, due) {
+				cn.serve(calls)
+			}
 		})
 	}
 }

@@ -72,6 +72,7 @@ func (c *conn) ended(err error) {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return // the client is gone
 	}
+	c.parting()
 	switch {
 	case !c.e.draining.Load():
 		c.e.srv.counters.idle.Inc()
@@ -102,7 +103,10 @@ func (c *conn) answer(ctx context.Context, eof bool) bool {
 		c.e.srv.outBufs.Put(c.out)
 	}
 	c.out, c.s.out = nil, nil
-	if st == finished && !eof {
+	switch {
+	case eof:
+		c.parting()
+	case st == finished:
 		c.linger()
 	}
 	return st == needInput && !eof
@@ -158,14 +162,18 @@ func (c *conn) putBig() {
 // client closes or a second has passed. To close a socket that has unread
 // input makes the kernel reset it, and a reset overtakes the last replies.
 func (c *conn) linger() {
-	half, ok := c.nc.(interface{ CloseWrite() error })
+	c.lingerOn(c.nc)
+}
+
+func (c *conn) lingerOn(nc net.Conn) {
+	half, ok := nc.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
 	c.due.Store(c.e.tick.Load() + c.e.linger)
-	c.nc.SetReadDeadline(noDeadline) // that of draining
+	nc.SetReadDeadline(noDeadline) // that of draining
 	for {
-		if _, err := c.nc.Read(c.small[:]); err != nil {
+		if _, err := nc.Read(c.small[:]); err != nil {
 			return
 		}
 	}

@@ -18,7 +18,7 @@ func resultOf(e *Error) result { return 1 + result(e.Code.known()) }
 
 // counters are a server's, over all of its listeners since New.
 type counters struct {
-	open, total, refused, idle, slow atomic.Int64
+	open, total, refused, idle, slow, badTLS atomic.Int64
 
 	ids      atomic.Int64
 	requests [][numResults]atomic.Int64 // by row of the command table, then bad ones
@@ -65,6 +65,8 @@ type Counters struct {
 	// ConnsIdle were closed by IdleTimeout or FirstByteTimeout, ConnsSlow
 	// because their client did not read its replies (WriteTimeout).
 	ConnsIdle, ConnsSlow int64
+	// ConnsBadTLS were closed as their TLS handshake failed.
+	ConnsBadTLS int64
 	// IDs is how many IDs were given in answers, read by the client or not.
 	IDs int64
 	// Requests has a row for each command's "OK", zero or not, and for each
@@ -84,7 +86,8 @@ func (s *Server) Counters() Counters {
 	c := &s.counters
 	out := Counters{
 		ConnsOpen: c.open.Load(), ConnsTotal: c.total.Load(), ConnsRefused: c.refused.Load(),
-		ConnsIdle: c.idle.Load(), ConnsSlow: c.slow.Load(), IDs: c.ids.Load(),
+		ConnsIdle: c.idle.Load(), ConnsSlow: c.slow.Load(),
+		ConnsBadTLS: c.badTLS.Load(), IDs: c.ids.Load(),
 	}
 	for i := range c.requests {
 		name := "other"
@@ -112,6 +115,7 @@ func (c Counters) Each(f func(name string, n int64)) {
 	f("conns_refused", c.ConnsRefused)
 	f("conns_idle_closed", c.ConnsIdle)
 	f("conns_slow_closed", c.ConnsSlow)
+	f("conns_bad_tls", c.ConnsBadTLS)
 	f("ids", c.IDs)
 	for _, r := range c.Requests {
 		f("requests_"+strings.ToLower(r.Command+"_"+r.Result), r.N)

@@ -61,7 +61,7 @@ func (e *engine) start(nc net.Conn, due int64, f func(c *conn)) {
 		e.mu.Lock()
 		delete(e.conns, c)
 		e.mu.Unlock()
-		nc.Close()
+		socket(nc).Close()
 	})
 }
 
@@ -123,7 +123,7 @@ func (e *engine) drain(cancel context.CancelFunc) (cut int) {
 	case <-limit.C:
 	}
 	cancel()
-	e.each(func(c *conn) { cut++; c.nc.Close() })
+	e.each(func(c *conn) { cut++; socket(c.nc).Close() })
 	<-ended
 	return cut
 }

@@ -1,0 +1,158 @@
+package lineproto
+
+import (
+	"bufio"
+	"crypto/tls"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/certtest"
+)
+
+// serveTLS serves cfg by TLS until the test ends.
+func serveTLS(t *testing.T, cfg Config) (*running, *tls.Config) {
+	t.Helper()
+	ca := certtest.NewCA(t, "test")
+	pair := ca.Pair("server", time.Now().Add(time.Hour)).TLS(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := serveOn(t, newTestServer(t, cfg), TLS(l, &tls.Config{Certificates: []tls.Certificate{pair}}))
+	return r, &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
+}
+
+func dialTLS(t *testing.T, addr string, config *tls.Config) *tls.Conn {
+	t.Helper()
+	nc, err := tls.Dial("tcp", addr, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	nc.SetDeadline(time.Now().Add(30 * time.Second))
+	return nc
+}
+
+// TestTranscriptsTLS: what is said is the same.
+func TestTranscriptsTLS(t *testing.T) {
+	for _, tc := range transcripts {
+		t.Run(tc.name, func(t *testing.T) {
+			r, config := serveTLS(t, Config{AdminHint: hint})
+			nc := dialTLS(t, r.addr, config)
+			if _, err := io.WriteString(nc, tc.in); err != nil {
+				t.Fatal(err)
+			}
+			if err := nc.CloseWrite(); err != nil && !tc.closed {
+				t.Fatal(err)
+			}
+			if out, err := io.ReadAll(nc); string(out) != tc.out || err != nil {
+				t.Fatalf("got %q, %v\nwant %q", out, err, tc.out)
+			}
+		})
+	}
+}
+
+// TestTLSBatch: replies longer than a record, and pipelining.
+func TestTLSBatch(t *testing.T) {
+	r, config := serveTLS(t, Config{})
+	nc := dialTLS(t, r.addr, config)
+	go io.WriteString(nc, strings.Repeat("GET 10000\n", 10)+strings.Repeat("GET\n", 10_000)+"QUIT\n")
+	lines := 0
+	for in := bufio.NewScanner(nc); in.Scan(); lines++ {
+	}
+	if lines != 110_000 {
+		t.Errorf("%d lines", lines)
+	}
+}
+
+// TestPlainClientOfTLS is told what to do, and costs nobody anything.
+func TestPlainClientOfTLS(t *testing.T) {
+	r, config := serveTLS(t, Config{})
+	for _, in := range []string{"GET\n", "G", "*1\r\n$3\r\nGET\r\n", "\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"} {
+		c := dial(t, r.addr)
+		c.send(in)
+		c.want("-ERR this port speaks TLS")
+		c.wantEOF()
+	}
+	dial(t, r.addr).Close() // a probe
+	ask(t, dialTLS(t, r.addr, config), "GET\n", "1000\n")
+	r.stop()
+	if c := r.Counters(); c.ConnsBadTLS != 5 || c.IDs != 1 || c.ConnsOpen != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestTLSHandshakeTimeout: a client that does not finish its handshake holds
+// up nobody, and holds a place for FirstByteTimeout, not IdleTimeout.
+func TestTLSHandshakeTimeout(t *testing.T) {
+	r, config := serveTLS(t, Config{FirstByteTimeout: 200 * time.Millisecond, MaxConns: 20})
+	var slow []*client
+	for range 5 {
+		slow = append(slow, dial(t, r.addr)) // says nothing
+		half := dial(t, r.addr)
+		half.send("\x16\x03\x01\x02\x00\x01") // begins a hello
+		slow = append(slow, half)
+	}
+	nc := dialTLS(t, r.addr, config)
+	ask(t, nc, "GET\n", "1000\n")
+	for _, c := range slow {
+		c.wantEOF()
+	}
+	if c := r.Counters(); c.ConnsIdle != 10 {
+		t.Errorf("%+v", c)
+	}
+	ask(t, nc, "GET\n", "1001\n") // one that has spoken has IdleTimeout
+}
+
+// TestTLSBusy: one over the limit is told so in the words it understands.
+func TestTLSBusy(t *testing.T) {
+	r, config := serveTLS(t, Config{MaxConns: 1})
+	nc := dialTLS(t, r.addr, config)
+	ask(t, nc, "GET\n", "1000\n")
+	over := dialTLS(t, r.addr, config)
+	if b, err := io.ReadAll(over); string(b) != "-BUSY too many connections limit=1\n" || err != nil {
+		t.Errorf("got %q, %v", b, err)
+	}
+	ask(t, nc, "GET\n", "1001\n")
+}
+
+// TestTLSDrain: what has been asked is answered, the end is said, and a client
+// in the midst of its handshake or one that reads nothing delays it little.
+func TestTLSDrain(t *testing.T) {
+	b, reached, release := blocking()
+	r, config := serveTLS(t, Config{Backend: b, DrainTimeout: time.Second})
+	asking, idle, deaf := dialTLS(t, r.addr, config), dialTLS(t, r.addr, config), dialTLS(t, r.addr, config)
+	dial(t, r.addr).send("\x16")
+	ask(t, idle, "PING\n", "PONG\n")
+	if _, err := io.WriteString(asking, "GET\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-reached
+	go func() { // until it is cut
+		for {
+			if _, err := io.WriteString(deaf, strings.Repeat("HELP\n", 1000)); err != nil {
+				return
+			}
+		}
+	}()
+	stopped := make(chan error, 1)
+	start := time.Now()
+	go func() { stopped <- r.stop() }()
+	if b, err := io.ReadAll(idle); len(b) > 0 || err != nil {
+		t.Errorf("idle: got %q, %v", b, err)
+	}
+	close(release)
+	if b, err := io.ReadAll(asking); string(b) != "1000\n" || err != nil {
+		t.Errorf("asking: got %q, %v", b, err)
+	}
+	asking.Close()
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	if d := time.Since(start); d > 4*time.Second {
+		t.Errorf("it took %s", d)
+	}
+}
