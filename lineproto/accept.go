@@ -95,8 +95,9 @@ func (e *engine) refuse(nc net.Conn) {
 	}
 	e.start(nc, e.linger, func(c *conn) {
 		defer e.refusing.Dec()
+		// With CRLF, which a client of either framing understands.
 		busy := &Error{BUSY, fmt.Sprintf("too many connections limit=%d", e.srv.cfg.MaxConns)}
-		if _, err := nc.Write(linesLF.fail(nil, busy)); err == nil {
+		if _, err := nc.Write(linesCRLF.fail(nil, busy)); err == nil {
 			c.linger()
 		}
 	})

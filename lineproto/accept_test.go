@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-const busyLine = "-BUSY too many connections limit=2"
+const busyLine = "-BUSY too many connections limit=2\r"
 
 // TestConnectionLimit: one more is told BUSY and closed; those that do not
 // take notice keep nobody from being served.

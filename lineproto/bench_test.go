@@ -65,6 +65,12 @@ func BenchmarkAnswer(b *testing.B) {
 		{"GET-x100", strings.Repeat("GET\n", 100), 100},
 		{"GET-10000", "GET 10000\n", 10000},
 		{"PING", "PING\n", 0},
+		{"RESP-GET", getArray, 1},
+		{"RESP-GET-tag", request("GET", "key:000000000001"), 1},
+		{"RESP-GET-x16", strings.Repeat(getArray, 16), 16},
+		{"RESP-GET-tag-x25", strings.Repeat(request("GET", "key:000000000001"), 25), 25},
+		{"RESP-GET-10000", request("GET", "10000"), 10000},
+		{"RESP-PING", request("PING"), 0},
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			backend := &fakeBackend{}

@@ -15,7 +15,9 @@ type command struct {
 	args string // as HELP shows them
 	help string
 	// text makes what follows the verb one argument, blanks and all.
-	text     bool
+	text bool
+	// resp makes it a command of RESP alone: set-up that Redis clients send.
+	resp     bool
 	min, max int // number of arguments
 	// open is for those who have not authenticated yet.
 	open bool
@@ -57,18 +59,30 @@ func commandTable(maxBatch int) []command {
 			help: "OK for a good token, if the node asks for one; a user is ignored"},
 		{name: "QUIT", open: true, run: (*session).quit,
 			help: "closes the connection"},
+		{name: "HELLO", args: "[2 | 3 [AUTH user token] [SETNAME name]]", max: 6, resp: true, run: (*session).hello},
+		{name: "CLIENT", args: "subcommand ...", min: 1, max: anyNumber, resp: true, run: (*session).client},
+		{name: "COMMAND", max: anyNumber, resp: true, run: (*session).command},
+		{name: "CONFIG", args: "GET name ...", min: 1, max: anyNumber, resp: true, run: (*session).config},
+		{name: "SELECT", args: "0", min: 1, max: 1, resp: true, run: (*session).selectDB},
+		{name: "ECHO", args: "text", min: 1, max: 1, resp: true, run: (*session).echo},
+		{name: "INFO", args: "[section ...]", max: anyNumber, resp: true, run: (*session).info},
 	}
 }
 
-// helpLines is the table as HELP prints it, without the END.
+// helpLines is the table as HELP prints it, without the END and without what
+// no person types.
 func helpLines(table []command) []string {
 	wide := 0
 	for _, c := range table {
-		wide = max(wide, len(c.usage()))
+		if !c.resp {
+			wide = max(wide, len(c.usage()))
+		}
 	}
-	lines := make([]string, len(table))
-	for i, c := range table {
-		lines[i] = fmt.Sprintf("%-*s  %s", wide, c.usage(), c.help)
+	var lines []string
+	for _, c := range table {
+		if !c.resp {
+			lines = append(lines, fmt.Sprintf("%-*s  %s", wide, c.usage(), c.help))
+		}
 	}
 	return lines
 }
@@ -164,6 +178,7 @@ func (s *session) version(context.Context, [][]byte) *Error {
 
 func (s *session) quit(context.Context, [][]byte) *Error {
 	s.closing = true
+	s.out = s.fr.bye(s.out)
 	return nil
 }
 

@@ -89,11 +89,12 @@ func TestHalfClose(t *testing.T) {
 // client goes on sending: it is not reset.
 func TestLastWords(t *testing.T) {
 	for in, out := range map[string]string{
-		"QUIT\n":                   "1000\n",
-		"\x00":                     "1000\n-ERR NUL byte in a request\n",
-		strings.Repeat("x", 2000):  "1000\n" + tooLong,
-		"POST / HTTP/1.1\r\n\r\n":  "1000\n" + http400,
-		"*1\r\n$4\r\nPING\r\n\r\n": "1000\n-ERR RESP is not spoken here, send plain lines\r\n",
+		"QUIT\n":                  "1000\n",
+		"\x00":                    "1000\n-ERR NUL byte in a request\n",
+		strings.Repeat("x", 2000): "1000\n" + tooLong,
+		"POST / HTTP/1.1\r\n\r\n": "1000\n" + http400,
+		"*1\r\n$x\r\n":            "1000\n" + badBulk,
+		"*1\r\n$4\r\nQUIT\r\n":    "1000\n+OK\r\n",
 	} {
 		r := serveTCP(t, Config{AdminHint: hint})
 		c := dial(t, r.addr)
@@ -165,6 +166,8 @@ func TestAllocations(t *testing.T) {
 	for _, request := range []string{
 		"GET\n", "GET\r\n", "get\n", "GET 100\n", "GET 10000\n", "GET order\n", "MGET a b c\n", "PING\n", "TIME\n", "READY\n",
 		strings.Repeat("GET\n", 200), strings.Repeat("GET\r\nPING\n", 100),
+		getArray, request("GET", "order"), request("get", "key:000000000001"), request("GET", "100"), request("MGET", "a", "b"), request("PING"), request("TIME"),
+		strings.Repeat(getArray, 70), strings.Repeat(request("GET", "order"), 30), strings.Repeat(getArray+request("PING")+"GET\n", 20),
 	} {
 		c := newConn(newEngine(s), discardConn{})
 		run := func() {

@@ -28,22 +28,41 @@ func appendRun(out []byte, r worker.Run, end string) []byte {
 	return out
 }
 
-// appendNext repeats the last width bytes of out, 16 to 24, n times, each time
+// appendBulkRun is appendRun with each ID as a RESP bulk string.
+func appendBulkRun(out []byte, r worker.Run) []byte {
+	const end = "\r\n"
+	for i := 0; i < r.Len; {
+		start := len(out)
+		out = appendBulkInt(out, int64(r.At(i)))
+		digit := out[len(out)-1-len(end)]
+		i++
+		if width := len(out) - start; r.Step == 1 && width >= 16 {
+			n := min(int('9'-digit), r.Len-i)
+			out = appendNext(out, width, 8*(7-len(end)), n)
+			i += n
+		}
+	}
+	return out
+}
+
+// appendNext repeats the last width bytes of out, 16 to 32, n times, each time
 // with the last digit one greater. Its place in the line's last eight bytes,
-// read as a little-endian number, is at bit shift. Three words do what a call
+// read as a little-endian number, is at bit shift. Four words do what a call
 // of copy takes several times as long for.
 func appendNext(out []byte, width, shift, n int) []byte {
 	line := out[len(out)-width:]
 	a := binary.LittleEndian.Uint64(line)
 	b := binary.LittleEndian.Uint64(line[8:])
-	c := binary.LittleEndian.Uint64(line[width-8:])
+	c := binary.LittleEndian.Uint64(line[width-16:])
+	d := binary.LittleEndian.Uint64(line[width-8:])
 	end := len(out)
 	out = slices.Grow(out, n*width)[:end+n*width]
 	for to := out[end:]; len(to) >= width; to = to[width:] {
-		c += 1 << shift
+		d += 1 << shift
 		binary.LittleEndian.PutUint64(to, a)
 		binary.LittleEndian.PutUint64(to[8:], b)
-		binary.LittleEndian.PutUint64(to[width-8:], c)
+		binary.LittleEndian.PutUint64(to[width-16:], c)
+		binary.LittleEndian.PutUint64(to[width-8:], d)
 	}
 	return out
 }

@@ -4,7 +4,8 @@
 // Four parts, each replaceable beside the others:
 //
 //   - a framing takes requests (verb and arguments) off the input and renders
-//     replies: plain lines here (parse.go, telnet.go, reply.go);
+//     replies: plain lines (parse.go, telnet.go, reply.go) and RESP (resp.go,
+//     resp_reply.go). They may alternate in one connection;
 //   - the command table executes a request against the Backend (commands.go);
 //   - a session joins the two and is pure: bytes in, bytes out (session.go);
 //   - an engine owns sockets, buffers and deadlines: a goroutine for each
@@ -24,11 +25,22 @@
 // pipelines more than its and the kernel's buffers hold must read while it
 // writes, or it is cut off after WriteTimeout.
 //
+// # RESP
+//
+// A request whose first byte is '*' is an array of bulk strings, as Redis
+// clients send it, of at most MaxArgs strings and MaxArray bytes. Its reply is
+// RESP too, and errors are the same bytes in both framings. What is malformed
+// ends the connection after one error. Of a request that is not whole up to
+// MaxLine bytes stay with the engine and the session keeps the others, so an
+// engine need not have room for more than a line.
+//
+// # The end
+//
 // At end of input (half-close) everything received is answered, and so is a
 // last line without an ending: `printf GET | nc -N host port` prints an ID,
 // which is what its user expects, and the worst a request cut short can do is
 // to burn IDs. A line that is unfinished when the server stops is not
-// answered.
+// answered, and neither is an array that the end of input cuts short.
 //
 // A bad request takes no ID.
 package lineproto

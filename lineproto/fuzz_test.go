@@ -9,12 +9,12 @@ import (
 // server takes no more IDs than it answers, and every byte of input is done
 // with by the end.
 func FuzzParser(f *testing.F) {
-	for _, tc := range transcripts {
+	for _, tc := range allTranscripts() {
 		f.Add([]byte(tc.in), uint16(len(tc.in)/2))
 	}
 	f.Fuzz(func(t *testing.T, in []byte, at uint16) {
 		b := &fakeBackend{}
-		s := newFuzzServer(t, b)
+		s := newFuzzServer(Config{Backend: b})
 		whole, closed := talk(s, string(in))
 		ids := s.Counters().IDs
 		if taken := max(b.last.Load(), 999) - 999; taken != ids {
@@ -28,7 +28,7 @@ func FuzzParser(f *testing.F) {
 		}
 		i := min(int(at), len(in))
 		for _, parts := range [][]string{{string(in[:i]), string(in[i:])}, bytewise(string(in))} {
-			out, c := talk(newFuzzServer(t, &fakeBackend{}), parts...)
+			out, c := talk(newFuzzServer(Config{Backend: &fakeBackend{}}), parts...)
 			if out != whole || c != closed {
 				t.Fatalf("in one piece %q, closed %v; in %d pieces %q, closed %v", whole, closed, len(parts), out, c)
 			}
@@ -36,10 +36,39 @@ func FuzzParser(f *testing.F) {
 	})
 }
 
-func newFuzzServer(t *testing.T, b Backend) *Server {
-	s, err := New(Config{Backend: b})
+// FuzzArrays: as FuzzParser, with arrays put together from what the fuzzer
+// says, so that most are well formed and some are long.
+func FuzzArrays(f *testing.F) {
+	f.Add("GET|GET a|GET 3|PING x|HELLO 3|MGET a b", uint16(40), uint16(3))
+	f.Add("GET|*x|GET", uint16(9), uint16(1))
+	f.Add("PING "+x512+x512+"|GET k", uint16(700), uint16(500))
+	f.Fuzz(func(t *testing.T, script string, at, size uint16) {
+		var in strings.Builder
+		for line := range strings.SplitSeq(script, "|") {
+			if strings.HasPrefix(line, "*") {
+				in.WriteString(line + "\r\n")
+			} else {
+				in.WriteString(request(strings.Split(line, " ")...))
+			}
+		}
+		whole, closed := talk(newFuzzServer(Config{}), in.String())
+		i := min(int(at), in.Len())
+		for _, parts := range [][]string{{in.String()[:i], in.String()[i:]}, pieces(in.String(), int(size)+1)} {
+			out, c := talk(newFuzzServer(Config{}), parts...)
+			if out != whole || c != closed {
+				t.Fatalf("in one piece %q, closed %v; in %d pieces %q, closed %v", whole, closed, len(parts), out, c)
+			}
+		}
+	})
+}
+
+func newFuzzServer(cfg Config) *Server {
+	if cfg.Backend == nil {
+		cfg.Backend = &fakeBackend{}
+	}
+	s, err := New(cfg)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	return s
 }

@@ -18,6 +18,7 @@ type verdict uint8
 const (
 	lineMore    verdict = iota // the line is not finished
 	lineOK                     // a line
+	lineArray                  // no line but a RESP array
 	lineTooLong                // more than MaxLine bytes
 	lineNUL                    // a NUL byte: not a text protocol's client
 )
@@ -44,6 +45,8 @@ func (p *plain) line(in []byte, eof bool) (line []byte, used int, v verdict) {
 			copy(in[n:], in[:i])
 			in, used = in[n:], used+n
 			continue
+		case c == '*' && i == 0:
+			return nil, used, lineArray
 		case c == '\n':
 			p.scanned = 0
 			line, p.crlf = cutCR(in[:i])

@@ -102,6 +102,13 @@ func TestIDs(t *testing.T) {
 		if got := lines(end).ids([]byte("x"), r); string(got) != "x"+string(want) {
 			t.Fatalf("%+v: got %q, want %q", r, got[1:], want)
 		}
+		want = want[:0]
+		for i := range r.Len {
+			want = append(want, bulk(r.At(i).String())...)
+		}
+		if got := resp2.ids([]byte("x"), r); string(got) != "x"+string(want) {
+			t.Fatalf("%+v: got %q, want %q", r, got[1:], want)
+		}
 	}
 	check(t, worker.Run{}, "\n")
 	check(t, worker.Run{First: 1, Step: 1, Len: 1200}, "\n")

@@ -20,6 +20,8 @@ type framing interface {
 	list(out []byte, lines []string) []byte
 	// stats is a table of names and values.
 	stats(out []byte, stats []Stat) []byte
+	// bye is the answer to QUIT.
+	bye(out []byte) []byte
 	// fail is an error.
 	fail(out []byte, e *Error) []byte
 	// beginIDs opens a reply of n IDs, which ids then fills.
@@ -67,6 +69,8 @@ func (l lines) fail(out []byte, e *Error) []byte {
 	}
 	return l.text(out, e.Text)
 }
+
+func (l lines) bye(out []byte) []byte { return out }
 
 func (l lines) beginIDs(out []byte, _ int) []byte { return out }
 

@@ -19,6 +19,7 @@ type Server struct {
 	errTag, errCount, errLong *Error
 
 	counters counters
+	clients  atomic.Int64 // the last connection's number that was asked for
 
 	// Buffers of connections that are in the midst of a batch, *[bigBuf]byte
 	// and *[]byte: an idle connection holds neither.
@@ -45,10 +46,11 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// lookup finds a verb's row in the command table, len(s.table) if there is none.
-func (s *Server) lookup(verb []byte) int {
+// lookup finds a verb's row in the command table, len(s.table) if there is none
+// in this framing.
+func (s *Server) lookup(verb []byte, resp bool) int {
 	for i := range s.table {
-		if equalFold(verb, s.table[i].name) {
+		if equalFold(verb, s.table[i].name) && (resp || !s.table[i].resp) {
 			return i
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // go beyond it by one reply or one stretch of bare GETs; a long GET n does not.
 const outBound = 16 << 10
 
-// idLine is the most bytes of an ID and its line ending.
-const idLine = 19 + 2
+// idLine is the most bytes of an ID as a reply: $19, 19 digits, two line endings.
+const idLine = 5 + 19 + 2
 
 // status is what a session wants of its engine.
 type status uint8
@@ -28,6 +28,8 @@ const (
 type session struct {
 	srv     *Server
 	in      plain
+	arr     array
+	who     identity
 	fr      framing // of the request being answered
 	out     []byte  // replies to be sent; the engine empties it
 	closing bool
@@ -56,13 +58,21 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool) (used int, s
 		if s.closing {
 			return used, finished
 		}
-		if count, n := s.in.bareGETs(in[used:]); count > 0 {
+		rest := in[used:]
+		if s.arr.unfinished() || len(rest) > 0 && rest[0] == '*' && s.in.tel == telNone {
+			n, more := s.array(ctx, rest)
+			if used += n; more {
+				return used, needInput
+			}
+			continue
+		}
+		if count, n := s.in.bareGETs(rest); count > 0 {
 			used += n
 			s.mirror()
 			s.bare(ctx, count)
 			continue
 		}
-		line, n, v := s.in.line(in[used:], eof)
+		line, n, v := s.in.line(rest, eof)
 		used += n
 		switch v {
 		case lineMore:
@@ -70,9 +80,13 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool) (used int, s
 		case lineOK:
 			s.mirror()
 			s.line(ctx, line)
+		case lineArray:
+			// It is next.
 		case lineNUL:
+			s.mirror()
 			s.refuse(&Error{ERR, "NUL byte in a request"}, nil)
 		case lineTooLong:
+			s.mirror()
 			s.refuse(s.srv.errLong, line)
 		}
 	}
@@ -91,13 +105,7 @@ func (s *session) line(ctx context.Context, line []byte) {
 	if len(verb) == 0 {
 		return
 	}
-	if verb[0] == '*' {
-		// Read on, a Redis client's array would be taken for a string of bad
-		// lines and a good one.
-		s.refuse(&Error{ERR, "RESP is not spoken here, send plain lines"}, nil)
-		return
-	}
-	index := s.srv.lookup(verb)
+	index := s.srv.lookup(verb, false)
 	s.args = s.args[:0]
 	if index < len(s.srv.table) && s.srv.table[index].text {
 		if len(rest) > 0 {
@@ -111,9 +119,7 @@ func (s *session) line(ctx context.Context, line []byte) {
 		}
 	}
 	e := s.exec(ctx, index, verb, s.args)
-	if cap(s.args) > 16 {
-		s.args = nil // a large MGET's is not kept by an idle connection
-	}
+	s.trim()
 	switch {
 	case e == nil:
 		s.counts.add(s, index, resultOK, 1)
@@ -122,6 +128,41 @@ func (s *session) line(ctx context.Context, line []byte) {
 	default:
 		s.out = s.fr.fail(s.out, e)
 		s.counts.add(s, index, resultOf(e), 1)
+	}
+}
+
+// array answers a RESP request, or a stretch of GETs, if in holds one. It
+// returns how many bytes of in are done with, and whether it takes more.
+func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
+	s.fr = s.who.framing()
+	if count, n := s.arr.gets(in); count > 0 {
+		s.bare(ctx, count)
+		return n, false
+	}
+	args, used, ok, e := s.arr.next(in, s.args[:0])
+	s.args = args
+	switch {
+	case e != nil:
+		s.refuse(e, nil)
+	case ok && len(args) > 0: // an empty array is ignored, as an empty line is
+		verb := args[0]
+		index := s.srv.lookup(verb, true)
+		if e := s.exec(ctx, index, verb, args[1:]); e != nil {
+			s.out = s.fr.fail(s.out, e)
+			s.counts.add(s, index, resultOf(e), 1)
+		} else {
+			s.counts.add(s, index, resultOK, 1)
+		}
+	}
+	s.trim()
+	return used, !ok && e == nil
+}
+
+// trim lets go of the arguments: those of a large MGET are not kept by an idle
+// connection.
+func (s *session) trim() {
+	if cap(s.args) > 16 {
+		s.args = nil
 	}
 }
 
@@ -147,7 +188,6 @@ func (s *session) refuse(e *Error, line []byte) {
 	if isHTTP(line) {
 		s.out = appendHTTP(s.out, s.srv.cfg.AdminHint)
 	} else {
-		s.mirror()
 		s.out = s.fr.fail(s.out, e)
 	}
 	s.counts.add(s, len(s.srv.table), resultOf(e), 1)

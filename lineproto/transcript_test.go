@@ -2,6 +2,7 @@ package lineproto
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,12 +17,24 @@ const (
 
 var x512 = strings.Repeat("x", 512)
 
-// transcripts are whole conversations: what a client sends before it closes
-// its side, and all that it gets.
-var transcripts = []struct {
+// transcript is a whole conversation: what a client sends before it closes its
+// side, and all that it gets.
+type transcript struct {
 	name, in, out string
 	closed        bool // by the server, before the end of input
-}{
+}
+
+// allTranscripts are those of both framings, RESP's named so.
+func allTranscripts() []transcript {
+	all := slices.Clone(transcripts)
+	for _, tc := range respTranscripts {
+		tc.name = "RESP " + tc.name
+		all = append(all, tc)
+	}
+	return all
+}
+
+var transcripts = []transcript{
 	{"get", "GET\n", "1000\n", false},
 	{"get twice", "GET\nGET\n", "1000\n1001\n", false},
 	{"case", "get\nGet\ngEt 1\n", "1000\n1001\n1002\n", false},
@@ -74,7 +87,6 @@ var transcripts = []struct {
 	{"line too long, no end", x512 + "x", tooLong, true},
 	{"NUL", "GET\nGE\x00T\nGET\n", "1000\n-ERR NUL byte in a request\n", true},
 	{"TLS hello", "\x16\x03\x01\x00\xa5\x01", "-ERR NUL byte in a request\n", true},
-	{"RESP", "*1\r\n$3\r\nGET\r\n", "-ERR RESP is not spoken here, send plain lines\r\n", true},
 
 	{"http get", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", http400, true},
 	{"http get old", "GET /\r\n", http400, true},
@@ -104,7 +116,7 @@ const http400 = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=u
 const hint = "the HTTP admin port is 127.0.0.1:7610"
 
 func TestTranscripts(t *testing.T) {
-	for _, tc := range transcripts {
+	for _, tc := range allTranscripts() {
 		t.Run(tc.name, func(t *testing.T) {
 			check := func(what string, parts ...string) {
 				t.Helper()
@@ -146,7 +158,7 @@ func bytewise(s string) []string {
 
 // TestTranscriptsTCP runs them through the engine: its buffers, reads and ends.
 func TestTranscriptsTCP(t *testing.T) {
-	for _, tc := range transcripts {
+	for _, tc := range allTranscripts() {
 		t.Run(tc.name, func(t *testing.T) {
 			run := func(parts ...string) {
 				t.Helper()

@@ -1,0 +1,193 @@
+package lineproto
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Limits of a request in RESP. The arguments count the verb.
+const (
+	MaxArray = 64 << 10
+	MaxArgs  = 1024
+)
+
+// maxKept is how much of an unfinished array stays in the engine's buffer,
+// which is to be read into again. More is moved to memory of the session's own.
+const maxKept = MaxLine
+
+// array takes requests off the input that are RESP arrays of bulk strings. It
+// goes on where it had to stop, so that a request that comes byte by byte
+// costs no more to read than one that comes whole.
+type array struct {
+	at   int    // bytes of the unfinished request that have been looked at
+	left int    // arguments that follow them
+	held []byte // the unfinished request, when it is longer than maxKept
+}
+
+// unfinished reports whether in, empty or not, goes on with a request.
+func (a *array) unfinished() bool { return a.held != nil }
+
+// next takes a request off in, which begins with '*' unless unfinished, and
+// appends its arguments to args. They are part of in or of a. It returns how
+// many bytes of in are done with. Without an error and ok there is no whole
+// request yet. After an error the input cannot be trusted.
+func (a *array) next(in []byte, args [][]byte) (all [][]byte, used int, ok bool, e *Error) {
+	had := len(a.held)
+	if had > 0 {
+		// No request needs more, and what is behind it is not kept.
+		in = in[:min(len(in), MaxArray-had)]
+		a.held = append(a.held, in...)
+		in = a.held
+	}
+	all, end, ok, e := a.parse(in, args)
+	switch {
+	case ok:
+		*a = array{}
+		return all, end - had, true, nil
+	case e != nil:
+		*a = array{}
+		return args, 0, false, e
+	case had > 0:
+		return args, len(in) - had, false, nil
+	case len(in) > maxKept:
+		a.held = append(make([]byte, 0, 2*len(in)), in...)
+		return args, len(in), false, nil
+	}
+	return args, 0, false, nil
+}
+
+// parse looks at in from a.at on; in begins with the request. It does not
+// keep args of a request that is not whole, but goes through that once more
+// when it is: memory for an unfinished one is its bytes alone.
+func (a *array) parse(in []byte, args [][]byte) (all [][]byte, end int, ok bool, e *Error) {
+	resumed := a.at > 0
+	if !resumed {
+		n, used, e := header(in, '*')
+		switch {
+		case e != nil || used == 0:
+			return nil, 0, false, e
+		case n > MaxArgs:
+			return nil, 0, false, errManyArgs
+		}
+		a.at, a.left = used, n
+	}
+	for ; a.left > 0; a.left-- {
+		n, used, e := header(in[a.at:], '$')
+		if e != nil || used == 0 {
+			return nil, 0, false, e
+		}
+		from := a.at + used
+		to := from + n
+		if to+2 > MaxArray {
+			return nil, 0, false, errLongArray
+		}
+		if to+2 > len(in) {
+			return nil, 0, false, nil
+		}
+		if in[to] != '\r' || in[to+1] != '\n' {
+			return nil, 0, false, protocolError("a string longer than announced")
+		}
+		args = append(args, in[from:to])
+		a.at = to + 2
+	}
+	if resumed {
+		a.at = 0
+		return a.parse(in, args[:0])
+	}
+	return args, a.at, true, nil
+}
+
+var (
+	errManyArgs  = &Error{ERR, fmt.Sprintf("request of more than %d arguments", MaxArgs)}
+	errLongArray = &Error{ERR, fmt.Sprintf("request longer than %d bytes", MaxArray)}
+)
+
+// protocolError begins as Redis' does, which some clients look for.
+func protocolError(what string) *Error { return &Error{ERR, "Protocol error: " + what} }
+
+// maxHeader is the most digits of a length: more than any that is allowed has.
+const maxHeader = 8
+
+// header reads the line that in begins with: kind and a length. used is 0 when
+// it is not whole. Null and negative lengths are refused, as a request has no
+// use for them, and so are signs and leading zeros.
+func header(in []byte, kind byte) (n, used int, e *Error) {
+	if len(in) == 0 {
+		return 0, 0, nil
+	}
+	if in[0] != kind {
+		return 0, 0, protocolError(fmt.Sprintf("expected %q, got %+q", kind, in[0]))
+	}
+	for i, c := range in[1:] {
+		switch {
+		case isDigit(c) && i < maxHeader && (i == 0 || n > 0):
+			n = n*10 + int(c-'0')
+			continue
+		case c == '\r' && i > 0:
+			if len(in) == i+2 {
+				return 0, 0, nil
+			}
+			if in[i+2] == '\n' {
+				return n, i + 3, nil
+			}
+		}
+		if kind == '*' {
+			return 0, 0, protocolError("invalid multibulk length")
+		}
+		return 0, 0, protocolError("invalid bulk length")
+	}
+	return 0, 0, nil
+}
+
+// gets counts the requests that in begins with that are GET, alone or with a
+// tag, and returns their bytes. It exists for speed alone, as bareGETs does.
+func (a *array) gets(in []byte) (count, used int) {
+	const (
+		one  = '*' | '1'<<8 | '\r'<<16 | '\n'<<24 | '$'<<32 | '3'<<40 | '\r'<<48 | '\n'<<56
+		two  = one + 1<<8
+		caps = 0x202020
+		get  = 'g' | 'e'<<8 | 't'<<16 | '\r'<<24
+	)
+	if a.at > 0 || a.held != nil {
+		return 0, 0
+	}
+	for count < maxBare && len(in)-used >= 13 {
+		r := in[used:]
+		head := binary.LittleEndian.Uint64(r)
+		if binary.LittleEndian.Uint32(r[8:])|caps != get || r[12] != '\n' {
+			break
+		}
+		if head == two {
+			n := tagLen(r[13:])
+			if n == 0 {
+				break
+			}
+			used += n
+		} else if head != one {
+			break
+		}
+		used, count = used+13, count+1
+	}
+	return count, used
+}
+
+// tagLen returns the bytes of the argument that in begins with, its header and
+// ending included, or 0 if it is not whole or no tag.
+func tagLen(in []byte) int {
+	if len(in) < 7 || in[0] != '$' { // $1\r\na\r\n
+		return 0
+	}
+	n, at := int(in[1]-'0'), 4
+	if in[2] != '\r' {
+		n, at = n*10+int(in[2]-'0'), 5
+		if !isDigit(in[2]) || in[1] == '0' {
+			return 0
+		}
+	}
+	end := at + n
+	if !isDigit(in[1]) || in[at-2] != '\r' || in[at-1] != '\n' || end+2 > len(in) ||
+		in[end] != '\r' || in[end+1] != '\n' || !isTag(in[at:end]) {
+		return 0
+	}
+	return end + 2
+}

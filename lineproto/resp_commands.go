@@ -1,0 +1,197 @@
+package lineproto
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// What Redis clients send before they ask for anything: rows of the command
+// table that there are in RESP only. They answer so that a client goes on, and
+// refuse what would change how the conversation goes.
+
+// identity is what a Redis client says of itself and is told about itself.
+type identity struct {
+	proto resp // 0 before HELLO, which is 2
+	id    int64
+	name  string
+}
+
+func (i *identity) framing() framing {
+	if i.proto == 3 {
+		return resp3
+	}
+	return resp2
+}
+
+// clientID numbers connections that ask, in the order in which they do.
+func (s *session) clientID() int64 {
+	if s.who.id == 0 {
+		s.who.id = s.srv.clients.Inc()
+	}
+	return s.who.id
+}
+
+// login checks a password that came with HELLO.
+func (s *session) login(_ []byte) *Error {
+	return &Error{ERR, "this node has no password, connect without one"}
+}
+
+func (s *session) hello(_ context.Context, args [][]byte) *Error {
+	who := s.who
+	if len(args) > 0 {
+		switch string(args[0]) {
+		case "2":
+			who.proto = 2
+		case "3":
+			who.proto = 3
+		default:
+			return &Error{ERR, "HELLO knows protocol versions 2 and 3"}
+		}
+		args = args[1:]
+	}
+	for len(args) > 0 {
+		switch {
+		case equalFold(args[0], "AUTH") && len(args) >= 3:
+			if e := s.login(args[2]); e != nil {
+				return e
+			}
+			args = args[3:]
+		case equalFold(args[0], "SETNAME") && len(args) >= 2:
+			if !isClientName(args[1]) {
+				return errClientName
+			}
+			who.name = string(args[1])
+			args = args[2:]
+		default:
+			return &Error{ERR, "usage: HELLO [2 | 3 [AUTH user token] [SETNAME name]]"}
+		}
+	}
+	s.who = who
+	s.fr = s.who.framing()
+	r := s.fr.(resp)
+
+	out := r.beginMap(s.out, 7)
+	out = appendBulk(appendBulk(out, "server"), "flaked")
+	out = appendBulk(appendBulk(out, "version"), s.srv.cfg.Backend.Version())
+	out = appendHeader(appendBulk(out, "proto"), ':', int(r))
+	out = appendHeader(appendBulk(out, "id"), ':', int(s.clientID()))
+	out = appendBulk(appendBulk(out, "mode"), "standalone")
+	out = appendBulk(appendBulk(out, "role"), "master")
+	s.out = appendHeader(appendBulk(out, "modules"), '*', 0)
+	return nil
+}
+
+// maxClientName is as much of a name as a connection keeps.
+const maxClientName = 64
+
+var errClientName = &Error{ERR, fmt.Sprintf("a client's name is at most %d visible ASCII characters, without blanks", maxClientName)}
+
+func isClientName(b []byte) bool {
+	for _, c := range b {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return len(b) <= maxClientName
+}
+
+func (s *session) client(_ context.Context, args [][]byte) *Error {
+	r := s.fr.(resp)
+	is := func(sub string, more int) bool { return len(args) == 1+more && equalFold(args[0], sub) }
+	switch {
+	case is("SETINFO", 2), is("NO-EVICT", 1), is("NO-TOUCH", 1):
+		// Nothing here depends on it.
+	case is("REPLY", 1) && equalFold(args[1], "ON"):
+	case is("SETNAME", 1):
+		if !isClientName(args[1]) {
+			return errClientName
+		}
+		s.who.name = string(args[1])
+	case is("GETNAME", 0) && s.who.name == "":
+		s.out = r.null(s.out)
+		return nil
+	case is("GETNAME", 0):
+		s.out = r.text(s.out, s.who.name)
+		return nil
+	case is("ID", 0):
+		s.out = appendHeader(s.out, ':', int(s.clientID()))
+		return nil
+	case is("INFO", 0), is("LIST", 0):
+		// Of the others a connection is told nothing.
+		s.out = r.list(s.out, []string{fmt.Sprintf("id=%d name=%s resp=%d", s.clientID(), s.who.name, r)})
+		return nil
+	default:
+		return &Error{ERR, "CLIENT takes SETINFO, SETNAME, GETNAME, ID, INFO, LIST, NO-EVICT, NO-TOUCH and REPLY ON here"}
+	}
+	s.out = r.status(s.out, "OK")
+	return nil
+}
+
+// command says that nothing is known of any command: clients then send keys
+// and arguments as they are.
+func (s *session) command(_ context.Context, args [][]byte) *Error {
+	r := s.fr.(resp)
+	switch {
+	case len(args) == 0 || equalFold(args[0], "INFO") || equalFold(args[0], "LIST"):
+		s.out = appendHeader(s.out, '*', 0)
+	case equalFold(args[0], "DOCS"):
+		s.out = r.beginMap(s.out, 0)
+	case equalFold(args[0], "COUNT"):
+		s.out = appendHeader(s.out, ':', 0)
+	default:
+		return &Error{ERR, "COMMAND takes COUNT, DOCS, INFO and LIST here"}
+	}
+	return nil
+}
+
+func (s *session) config(_ context.Context, args [][]byte) *Error {
+	if len(args) < 2 || !equalFold(args[0], "GET") {
+		return &Error{ERR, "CONFIG takes GET here, and has nothing to show"}
+	}
+	s.out = s.fr.(resp).beginMap(s.out, 0)
+	return nil
+}
+
+func (s *session) selectDB(_ context.Context, args [][]byte) *Error {
+	if string(args[0]) != "0" {
+		return &Error{ERR, "there is one database, 0"}
+	}
+	s.out = s.fr.status(s.out, "OK")
+	return nil
+}
+
+func (s *session) echo(_ context.Context, args [][]byte) *Error {
+	s.out = s.fr.text(s.out, string(args[0]))
+	return nil
+}
+
+// info is what STATS and WORKER say, in the sections that tools ask Redis for.
+func (s *session) info(_ context.Context, args [][]byte) *Error {
+	wants := func(section string) bool {
+		for _, a := range args {
+			if equalFold(a, section) || equalFold(a, "ALL") || equalFold(a, "DEFAULT") || equalFold(a, "EVERYTHING") {
+				return true
+			}
+		}
+		return len(args) == 0
+	}
+	var lines []string
+	if wants("SERVER") {
+		lines = append(lines, "# Server", "flaked_version:"+s.srv.cfg.Backend.Version())
+		for field := range strings.FieldsSeq(s.srv.cfg.Backend.Worker()) {
+			if name, value, ok := strings.Cut(field, "="); ok {
+				lines = append(lines, name+":"+value)
+			}
+		}
+	}
+	if wants("STATS") {
+		if len(lines) > 0 {
+			lines = append(lines, "")
+		}
+		s.fold() // as for STATS
+		lines = statLines(append(lines, "# Stats"), s.srv.cfg.Backend.Stats())
+	}
+	s.out = s.fr.list(s.out, lines)
+	return nil
+}

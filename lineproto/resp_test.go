@@ -1,0 +1,210 @@
+package lineproto
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// idArray is the reply to a batch of n.
+func idArray(first, n int) string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = strconv.Itoa(first + i)
+	}
+	return bulks(ids...)
+}
+
+func pieces(s string, size int) (parts []string) {
+	for len(s) > size {
+		parts, s = append(parts, s[:size]), s[size:]
+	}
+	return append(parts, s)
+}
+
+// TestLongArrays: requests of all lengths up to the limits, however they come,
+// with others before and behind.
+func TestLongArrays(t *testing.T) {
+	const most = MaxArray - len("*2\r\n$4\r\nPING\r\n$65509\r\n\r\n")
+	x := func(n int) string { return strings.Repeat("x", n) }
+	mget := func(n, width int) string {
+		keys := make([]string, n)
+		for i := range keys {
+			keys[i] = fmt.Sprintf("k%0*d", width-1, i)
+		}
+		return request(append([]string{"MGET"}, keys...)...)
+	}
+	for _, tc := range []transcript{
+		{"kept by the engine", request("PING", x(maxKept-30)), bulk(x(maxKept - 30)), false},
+		{"held", request("PING", x(maxKept)), bulk(x(maxKept)), false},
+		{"longest", request("PING", x(most)), bulk(x(most)), false},
+		{"too long", request("PING", x(most+1)), longArray, true},
+		{"too long together", "*3\r\n$4\r\nPING\r\n$60000\r\n" + x(60000) + "\r\n$5507\r\n" + x(5507) + "\r\n", longArray, true},
+		{"most arguments", mget(MaxArgs-1, 6), idArray(1001, MaxArgs-1), false},
+		{"most arguments, too long", mget(MaxArgs-1, maxTag), longArray, true},
+		{"too many arguments", mget(MaxArgs, 4), manyArgs, true},
+		{"malformed far in", "*2\r\n$4\r\nPING\r\n$40000\r\n" + x(40000) + "\r\r", "-ERR Protocol error: a string longer than announced\r\n", true},
+		{"many", strings.Repeat(request("PING", x(700))+request("PING", x(3)), 40), strings.Repeat(bulk(x(700))+bulk(x(3)), 40), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			in, out := "GET\n"+tc.in, "1000\n"+tc.out
+			if !tc.closed {
+				in, out = in+request("PING")+"PING\n", out+"+PONG\r\nPONG\n"
+			}
+			for _, size := range []int{len(in), 1, 2, 7, 512, 513, 1024, 16 << 10} {
+				got, closed := talk(newTestServer(t, Config{}), pieces(in, size)...)
+				if got != out || closed != tc.closed {
+					t.Fatalf("in pieces of %d: got %d bytes, %.300q, closed %v\nwant %d, %.300q, closed %v",
+						size, len(got), got, closed, len(out), out, tc.closed)
+				}
+			}
+			c := dial(t, serveTCP(t, Config{}).addr)
+			c.send(in)
+			c.CloseWrite()
+			if got, err := io.ReadAll(c); string(got) != out || err != nil {
+				t.Fatalf("over TCP: got %.300q, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestArrayInDrips: what a request costs does not depend on how it comes, and
+// no more of it is kept than was sent.
+func TestArrayInDrips(t *testing.T) {
+	s := &session{srv: newTestServer(t, Config{})}
+	in := request(append([]string{"MGET"}, slices.Repeat([]string{strings.Repeat("k", 50)}, MaxArgs-1)...)...)
+	in = in[:len(in)-2] // never whole
+	var buf []byte
+	for sent := range len(in) {
+		buf = append(buf, in[sent])
+		at := s.arr.at
+		used, st := s.consume(t.Context(), buf, false)
+		buf = buf[used:]
+		switch {
+		case st != needInput || len(s.out) > 0:
+			t.Fatalf("after %d bytes: %v, %q", sent, st, s.out)
+		case len(buf) > maxKept || len(buf)+len(s.arr.held) != sent+1:
+			t.Fatalf("after %d bytes: %d are left, %d held", sent+1, len(buf), len(s.arr.held))
+		case cap(s.arr.held) > 4*(sent+1):
+			t.Fatalf("after %d bytes: memory for %d", sent+1, cap(s.arr.held))
+		case s.arr.at < at || sent-s.arr.at > 2*maxKept:
+			t.Fatalf("after %d bytes: to be looked at again from %d on", sent, s.arr.at)
+		}
+	}
+	if cap(s.args) > 16 {
+		t.Fatalf("%d arguments are kept", cap(s.args))
+	}
+	buf = append(buf, "\r\n"...)
+	if used, _ := s.consume(t.Context(), buf, false); used != 2 || s.arr.held != nil || cap(s.args) > 16 || s.srv.Counters().IDs != MaxArgs-1 {
+		t.Fatalf("used %d; %d held, %d arguments kept, %d IDs", used, len(s.arr.held), cap(s.args), s.srv.Counters().IDs)
+	}
+}
+
+// TestFramingsAgree: what a command does does not depend on the framing, and
+// neither does an error's text.
+func TestFramingsAgree(t *testing.T) {
+	word := rapid.OneOf(
+		rapid.SampledFrom([]string{"GET", "get", "MGET", "DECODE", "TIME", "WORKER", "READY", "VERSION", "PING", "FOO", "0", "5", "300", "10001", "007", "13", "a", "key:1", "a/b", "-", "x\xff"}),
+		rapid.StringMatching(`[!-)+-~]{1,70}`))
+	rapid.Check(t, func(t *rapid.T) {
+		var plainIn, respIn strings.Builder
+		for _, words := range rapid.SliceOfN(rapid.SliceOfN(word, 1, 5), 1, 20).Draw(t, "requests") {
+			if strings.EqualFold(words[0], "PING") && len(words) > 2 || strings.ContainsRune(words[0], 0xff) ||
+				isHTTP([]byte(strings.Join(words, " "))) || strings.Contains(strings.Join(words, ""), "\xff") {
+				continue // one argument in the one and many in the other; HTTP; telnet
+			}
+			plainIn.WriteString(strings.Join(words, " ") + "\r\n")
+			respIn.WriteString(request(words...))
+		}
+		config := func() Config { return Config{Backend: &fakeBackend{maxRun: rapid.IntRange(0, 3).Draw(t, "run")}} }
+		a, b := newFuzzServer(config()), newFuzzServer(config())
+		lines, _ := talk(a, plainIn.String())
+		values, closed := talk(b, respIn.String())
+		if closed {
+			t.Fatalf("%q closes", respIn.String())
+		}
+		if got := flatten(values); got != flatTime(lines) {
+			t.Fatalf("plain %q\nRESP  %q", lines, got)
+		}
+		if x, y := fmt.Sprint(a.Counters()), fmt.Sprint(b.Counters()); x != y {
+			t.Fatalf("counted %s in plain framing, %s in RESP", x, y)
+		}
+	})
+}
+
+// flatten is a RESP reply's text as plain framing has it, TIME in two lines.
+func flatten(out string) string {
+	var b strings.Builder
+	for len(out) > 0 {
+		head, rest, _ := strings.Cut(out, "\r\n")
+		switch head[0] {
+		case '*':
+		case '+':
+			b.WriteString(head[1:] + "\r\n")
+		case '$':
+			n, _ := strconv.Atoi(head[1:])
+			b.WriteString(rest[:n+2])
+			rest = rest[n+2:]
+		default:
+			b.WriteString(head + "\r\n")
+		}
+		out = rest
+	}
+	return b.String()
+}
+
+func flatTime(lines string) string {
+	return strings.ReplaceAll(lines, "1700000000 123\r\n", "1700000000\r\n123\r\n")
+}
+
+func TestGETArrays(t *testing.T) {
+	tag := request("GET", "key:000000000001")
+	for _, tc := range []struct {
+		in    string
+		count int
+		rest  string
+	}{
+		{getArray, 1, ""},
+		{request("get") + request("gEt", "a"), 2, ""},
+		{tag + getArray + tag, 3, ""},
+		{request("GET", x512[:64]), 1, ""},
+		{request("GET", "Z"), 1, ""},
+		{"", 0, ""},
+		{getArray[:12], 0, getArray[:12]},
+		{getArray + tag[:len(tag)-1], 1, tag[:len(tag)-1]},
+		{getArray + "GET\r\n", 1, "GET\r\n"},
+		{request("GET", "5"), 0, request("GET", "5")},
+		{request("GET", x512[:65]), 0, request("GET", x512[:65])},
+		{request("GET", ""), 0, request("GET", "")},
+		{request("GET", "a", "b"), 0, request("GET", "a", "b")},
+		{request("GDT"), 0, request("GDT")},
+		{"*1\r\n$3\r\nGET\r\r", 0, "*1\r\n$3\r\nGET\r\r"},
+		{"*2\r\n$3\r\nGET\r\n$01\r\na\r\n", 0, "*2\r\n$3\r\nGET\r\n$01\r\na\r\n"},
+		{"*2\r\n$3\r\nGET\r\n$1:\r\naaaaaaaaaaaaaaaaaaaa\r\n", 0, "*2\r\n$3\r\nGET\r\n$1:\r\naaaaaaaaaaaaaaaaaaaa\r\n"},
+		{"*2\r\n$3\r\nGET\r\n$/\r\na\r\n", 0, "*2\r\n$3\r\nGET\r\n$/\r\na\r\n"},
+		{"*2\r\n$3\r\nGET\r\n$1\r\na\rx", 0, "*2\r\n$3\r\nGET\r\n$1\r\na\rx"},
+		{strings.Repeat(getArray, 300), maxBare, strings.Repeat(getArray, 300-maxBare)},
+	} {
+		var a array
+		count, used := a.gets([]byte(tc.in))
+		if count != tc.count || tc.in[used:] != tc.rest {
+			t.Errorf("%.50q: %d, %.50q left; want %d, %.50q", tc.in, count, tc.in[used:], tc.count, tc.rest)
+		}
+	}
+}
+
+// TestArraysShareReservations: a pipelined batch of GETs is one call.
+func TestArraysShareReservations(t *testing.T) {
+	calls := 0
+	b := &fakeBackend{reserve: func(context.Context, int) error { calls++; return nil }}
+	out, _ := talk(newTestServer(t, Config{Backend: b}), strings.Repeat(getArray+request("GET", "key:000000000001"), 50))
+	if n := strings.Count(out, "$4\r\n"); n != 100 || calls != 1 {
+		t.Fatalf("%d IDs in %d reservations", n, calls)
+	}
+}

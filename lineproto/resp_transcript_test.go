@@ -1,0 +1,140 @@
+package lineproto
+
+import (
+	"fmt"
+	"strings"
+)
+
+// request is an array as Redis clients send it.
+func request(args ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, a := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return b.String()
+}
+
+func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
+
+// bulks is an array of strings.
+func bulks(values ...string) string { return request(values...) }
+
+var (
+	getArray  = request("GET")
+	bulk1000  = bulk("1000")
+	crlfTag   = strings.TrimSuffix(badTag, "\n") + "\r\n"
+	crlfCount = strings.TrimSuffix(badCount, "\n") + "\r\n"
+)
+
+const (
+	longArray = "-ERR request longer than 65536 bytes\r\n"
+	manyArgs  = "-ERR request of more than 1024 arguments\r\n"
+	badMulti  = "-ERR Protocol error: invalid multibulk length\r\n"
+	badBulk   = "-ERR Protocol error: invalid bulk length\r\n"
+	badName   = "-ERR a client's name is at most 64 visible ASCII characters, without blanks\r\n"
+	badHELLO  = "-ERR usage: HELLO [2 | 3 [AUTH user token] [SETNAME name]]\r\n"
+	badCLIENT = "-ERR CLIENT takes SETINFO, SETNAME, GETNAME, ID, INFO, LIST, NO-EVICT, NO-TOUCH and REPLY ON here\r\n"
+
+	hello2 = "*14\r\n$6\r\nserver\r\n$6\r\nflaked\r\n$7\r\nversion\r\n$5\r\n1.2.3\r\n$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:1\r\n" +
+		"$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n"
+)
+
+var hello3 = "%7" + strings.Replace(hello2[3:], ":2", ":3", 1)
+
+// respTranscripts are run as transcripts are.
+var respTranscripts = []transcript{
+	{"get", getArray, bulk1000, false},
+	{"get twice", getArray + getArray, bulk1000 + bulk("1001"), false},
+	{"case", request("get") + request("gEt", "1") + request("pInG"), bulk1000 + bulks("1001") + "+PONG\r\n", false},
+	{"tag", request("GET", "order") + request("GET", "key:000000000001") + request("GET", x512[:64]), bulk1000 + bulk("1001") + bulk("1002"), false},
+	{"runs", getArray + request("GET", "a") + getArray + request("GET", "2") + getArray + request("PING"),
+		bulk1000 + bulk("1001") + bulk("1002") + bulks("1003", "1004") + bulk("1005") + "+PONG\r\n", false},
+	{"count", request("GET", "3"), bulks("1000", "1001", "1002"), false},
+	{"count one", request("GET", "1"), bulks("1000"), false},
+	{"mget", request("MGET", "a", "b", "c") + request("mget", "a"), bulks("1000", "1001", "1002") + bulks("1003"), false},
+	{"decode", request("DECODE", "42") + request("DECODE", "13"), bulk("id=42 worker=7") + "-ERR the id is of no layout\r\n", false},
+	{"time", request("TIME"), bulks("1700000000", "123"), false},
+	{"worker", request("WORKER"), bulk("worker=7 state=serving"), false},
+	{"stats", request("STATS"), bulk("ids:1\r\nworker:7\r\n"), false},
+	{"ready", request("READY"), "+OK\r\n", false},
+	{"ping", request("PING") + request("PING", "a b\r\n\x00") + request("PING", ""), "+PONG\r\n" + bulk("a b\r\n\x00") + bulk(""), false},
+	{"version", request("VERSION"), bulk("flaked 1.2.3"), false},
+	{"quit", getArray + request("QUIT") + getArray, bulk1000 + "+OK\r\n", true},
+
+	{"mixed", "GET\n" + getArray + "GET\r\nGET 2\n" + request("GET", "2") + "PING\n" + request("PING") + "PING\r\n",
+		"1000\n" + bulk("1001") + "1002\r\n1003\n1004\n" + bulks("1005", "1006") + "PONG\n+PONG\r\nPONG\r\n", false},
+	{"empty lines between", "\r\n" + getArray + "\r\n\n" + getArray, bulk1000 + bulk("1001"), false},
+	{"empty array", "*0\r\n" + getArray + "*0\r\n", bulk1000, false},
+	{"telnet before", "\xff\xfb\x01" + getArray, bulk1000, false},
+	{"telnet option 42", "\xff\xfb*GET\n\xff\xfb", "1000\n", false},
+	{"telnet bytes within", request("PING", "\xff\xfb\x01"), bulk("\xff\xfb\x01"), false},
+	{"blank before", " *1\n", "-ERR unknown command \"*1\", HELP lists them\n", false},
+	{"unterminated", getArray + "*1\r\n$3\r\nGET\r", bulk1000, false},
+	{"unterminated GET with a tag", "*2\r\n$3\r\nGET\r\n", "", false},
+	{"an array within a line", "PING " + "*1\r\n", "*1\r\n", false},
+
+	{"errors in order", request("GET", "0") + getArray + request("FOO", "x") + request("GET", "a") + request("GET", "a/b") + request("PING", "1", "2"),
+		crlfCount + bulk1000 + "-ERR unknown command \"FOO\", HELP lists them\r\n" + bulk("1001") + crlfTag + "-ERR usage: PING [text]\r\n", false},
+	{"bad counts", request("GET", "") + request("GET", "007") + request("GET", "10001") + request("GET", "-1"), strings.Repeat(crlfCount, 4), false},
+	{"bad tags", request("GET", "a b") + request("GET", "a\r\n") + request("GET", "a\x00") + request("MGET", "a", "") + request("GET", x512[:65]), strings.Repeat(crlfTag, 5), false},
+	{"empty verb", request("") + request("", "GET"), strings.Repeat("-ERR unknown command \"\", HELP lists them\r\n", 2), false},
+	{"blanks in a verb", request("GET ") + request(" GET") + request("GET 5"), "-ERR unknown command \"GET \", HELP lists them\r\n-ERR unknown command \" GET\", HELP lists them\r\n-ERR unknown command \"GET 5\", HELP lists them\r\n", false},
+	{"arity", request("GET", "1", "2") + request("MGET") + request("TIME", "x"), "-ERR usage: GET [n | tag]\r\n-ERR usage: MGET key ...\r\n-ERR usage: TIME\r\n", false},
+	{"http is no RESP", request("POST") + request("GET", "/"), "-ERR unknown command \"POST\", HELP lists them\r\n" + crlfCount, false},
+	{"http after", getArray + "GET / HTTP/1.1\r\n\r\n", bulk1000 + http400, true},
+
+	{"no count", "*\r\n", badMulti, true},
+	{"count negative", "*-1\r\n" + getArray, badMulti, true},
+	{"count signed", "*+1\r\n", badMulti, true},
+	{"count with a zero before", "*01\r\n", badMulti, true},
+	{"count no number", "*x\r\n", badMulti, true},
+	{"count then blank", "*1 \r\n", badMulti, true},
+	{"count without CR", "*1\n$4\nPING\n", badMulti, true},
+	{"count with CR alone", "*1\rX", badMulti, true},
+	{"count without end", "*111111111", badMulti, true},
+	{"count too great", getArray + "*1025\r\n" + getArray, bulk1000 + manyArgs, true},
+	{"count far too great", "*99999999\r\n", manyArgs, true},
+	{"null bulk", "*1\r\n$-1\r\n", badBulk, true},
+	{"bulk no number", "*1\r\n$a\r\n", badBulk, true},
+	{"bulk with a zero before", "*1\r\n$04\r\nPING\r\n", badBulk, true},
+	{"bulk without CR", "*1\r\n$4\nPING\r\n", badBulk, true},
+	{"no bulk", "*2\r\n$3\r\nGET\r\n:5\r\n", "-ERR Protocol error: expected '$', got ':'\r\n", true},
+	{"an array in an array", "*1\r\n*1\r\n$4\r\nPING\r\n", "-ERR Protocol error: expected '$', got '*'\r\n", true},
+	{"inline within an array", "*2\r\n$3\r\nGET\r\nGET\r\n", "-ERR Protocol error: expected '$', got 'G'\r\n", true},
+	{"garbage within an array", "*1\r\n\xff", "-ERR Protocol error: expected '$', got '\\u00ff'\r\n", true},
+	{"bulk shorter than its header", "*2\r\n$4\r\nGET\r\n$1\r\na\r\n", "-ERR Protocol error: a string longer than announced\r\n", true},
+	{"bulk longer than its header", "*1\r\n$2\r\nGET\r\n", "-ERR Protocol error: a string longer than announced\r\n", true},
+	{"GET without its LF", "*1\r\n$3\r\nGET\r\r", "-ERR Protocol error: a string longer than announced\r\n", true},
+	{"tag with a zero before", "*2\r\n$3\r\nGET\r\n$01\r\na\r\n", badBulk, true},
+	{"string too long", "*1\r\n$65525\r\n", longArray, true},
+	{"string far too long", "*1\r\n$99999999\r\n", longArray, true},
+	{"string absurdly long", "*1\r\n$999999999", badBulk, true},
+
+	{"hello", request("HELLO"), hello2, false},
+	{"hello 2", request("hello", "2"), hello2, false},
+	{"hello 3 and back", request("HELLO", "3") + request("HELLO") + request("HELLO", "2") + request("HELLO"), hello3 + hello3 + hello2 + hello2, false},
+	{"hello 3 changes no reply of ours", request("HELLO", "3") + request("GET") + request("GET", "2") + request("TIME") + request("STATS") + "PING\n",
+		hello3 + bulk1000 + bulks("1001", "1002") + bulks("1700000000", "123") + bulk("ids:1\r\nworker:7\r\n") + "PONG\n", false},
+	{"hello with a name", request("HELLO", "3", "SETNAME", "me") + request("CLIENT", "GETNAME"), hello3 + bulk("me"), false},
+	{"hello 4", request("HELLO", "4") + request("HELLO", "3x") + request("HELLO"), strings.Repeat("-ERR HELLO knows protocol versions 2 and 3\r\n", 2) + hello2, false},
+	{"hello refused changes nothing", request("HELLO", "3", "SETNAME") + request("HELLO", "3", "SETNAME", "a b") + request("HELLO", "3", "FOO") + request("HELLO"),
+		badHELLO + badName + badHELLO + hello2, false},
+	{"client", request("CLIENT", "SETINFO", "LIB-NAME", "x") + request("client", "setname", "n") + request("CLIENT", "ID") + request("CLIENT", "NO-EVICT", "on") + request("CLIENT", "REPLY", "ON"),
+		"+OK\r\n+OK\r\n:1\r\n+OK\r\n+OK\r\n", false},
+	{"client without a name", request("CLIENT", "GETNAME") + request("HELLO", "3") + request("CLIENT", "GETNAME"), "$-1\r\n" + hello3 + "_\r\n", false},
+	{"client list", request("CLIENT", "SETNAME", "n") + request("CLIENT", "LIST"), "+OK\r\n" + bulk("id=1 name=n resp=2\r\n"), false},
+	{"client refused", request("CLIENT", "TRACKING", "on") + request("CLIENT", "CACHING", "yes") + request("CLIENT", "REPLY", "OFF") + request("CLIENT", "REPLY", "SKIP") + request("CLIENT", "SETNAME"),
+		strings.Repeat(badCLIENT, 5), false},
+	{"client names", request("CLIENT", "SETNAME", "a\n") + request("CLIENT", "SETNAME", x512[:65]) + request("CLIENT", "SETNAME", x512[:64]), badName + badName + "+OK\r\n", false},
+	{"command", request("COMMAND") + request("COMMAND", "DOCS") + request("COMMAND", "COUNT") + request("COMMAND", "INFO", "get"), "*0\r\n*0\r\n:0\r\n*0\r\n", false},
+	{"command 3", request("HELLO", "3") + request("COMMAND", "DOCS") + request("COMMAND", "GETKEYS", "GET", "a"), hello3 + "%0\r\n-ERR COMMAND takes COUNT, DOCS, INFO and LIST here\r\n", false},
+	{"config", request("CONFIG", "GET", "save") + request("CONFIG", "SET", "a", "b") + request("HELLO", "3") + request("CONFIG", "GET", "*"),
+		"*0\r\n-ERR CONFIG takes GET here, and has nothing to show\r\n" + hello3 + "%0\r\n", false},
+	{"select", request("SELECT", "0") + request("SELECT", "1"), "+OK\r\n-ERR there is one database, 0\r\n", false},
+	{"echo", request("ECHO", "a\nb"), bulk("a\nb"), false},
+	{"info", request("INFO"), bulk("# Server\r\nflaked_version:1.2.3\r\nworker:7\r\nstate:serving\r\n\r\n# Stats\r\nids:1\r\nworker:7\r\n"), false},
+	{"info by section", request("INFO", "server") + request("INFO", "stats") + request("INFO", "keyspace"),
+		bulk("# Server\r\nflaked_version:1.2.3\r\nworker:7\r\nstate:serving\r\n") + bulk("# Stats\r\nids:1\r\nworker:7\r\n") + bulk(""), false},
+	{"set-up is RESP's alone", "HELLO\nCLIENT ID\nINFO\n", "-ERR unknown command \"HELLO\", HELP lists them\n-ERR unknown command \"CLIENT\", HELP lists them\n-ERR unknown command \"INFO\", HELP lists them\n", false},
+}
