@@ -113,7 +113,7 @@ func TestTLSBusy(t *testing.T) {
 	nc := dialTLS(t, r.addr, config)
 	ask(t, nc, "GET\n", "1000\n")
 	over := dialTLS(t, r.addr, config)
-	if b, err := io.ReadAll(over); string(b) != "-BUSY too many connections limit=1\n" || err != nil {
+	if b, err := io.ReadAll(over); string(b) != "-BUSY too many connections limit=1\r\n" || err != nil {
 		t.Errorf("got %q, %v", b, err)
 	}
 	ask(t, nc, "GET\n", "1001\n")
