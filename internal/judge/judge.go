@@ -16,7 +16,7 @@ const chunk = 1 << 20
 // requests, and tells what is wrong with them. It needs as much room again in
 // the directory for temporary files. The error is about files, not about IDs.
 func Judge(paths []string, rules Rules) (*Verdict, error) {
-	v := &Verdict{Workers: map[int64]int64{}, Violations: map[Check]int64{}}
+	v := &Verdict{Workers: map[int64]int64{}, Highest: map[int64]worker.ID{}, Violations: map[Check]int64{}}
 	if err := v.inOrder(paths, rules); err != nil {
 		return nil, err
 	}
@@ -62,7 +62,11 @@ func (v *Verdict) inOrder(paths []string, rules Rules) error {
 	if err != nil {
 		return errors.Join(err, asked.close())
 	}
-	conns := map[uint32]Answer{}
+	type latest struct {
+		Answer
+		worker int64
+	}
+	conns := map[uint32]latest{}
 	workers := map[int64]Answer{} // the highest answered so far
 	nodes := map[uint16]Answer{}  // likewise, in the era of the latest
 	for a := range asked.all() {
@@ -75,6 +79,7 @@ func (v *Verdict) inOrder(paths []string, rules Rules) error {
 			continue
 		}
 		v.Workers[first.Worker] += int64(a.Len)
+		v.Highest[first.Worker] = max(v.Highest[first.Worker], a.Last())
 
 		for b, ok := answered.peek(); ok && b.Got < a.Asked; b, ok = answered.peek() {
 			answered.next()
@@ -92,10 +97,13 @@ func (v *Verdict) inOrder(paths []string, rules Rules) error {
 		if before := nodes[a.Node]; era >= 0 && era == rules.era(before) && a.First <= before.last() {
 			v.found(Node, "%s; after %s", rules.describe(a), rules.describe(before))
 		}
-		if before, ok := conns[a.Conn]; ok && a.First <= before.Last() && era >= 0 && era == rules.era(before) {
-			v.found(Connection, "%s; after %s", rules.describe(a), rules.describe(before))
+		// A node whose clock went back may take another worker; those of one are
+		// in order whatever happens.
+		if before, ok := conns[a.Conn]; ok && a.First <= before.Last() &&
+			(before.worker == first.Worker || era >= 0 && era == rules.era(before.Answer)) {
+			v.found(Connection, "%s; after %s", rules.describe(a), rules.describe(before.Answer))
 		}
-		conns[a.Conn] = a
+		conns[a.Conn] = latest{a, first.Worker}
 		v.times(a, rules.Layout.Time(first).UnixMilli(), rules.Layout.Time(last).UnixMilli(), rules)
 	}
 	return errors.Join(asked.close(), answered.close())

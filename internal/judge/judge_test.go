@@ -83,6 +83,12 @@ func TestJudge(t *testing.T) {
 		{name: "the same behind a large step", clients: [][]Answer{
 			{{at(9, 1, 5), 1, 0, 1, 0, 1}}, {{at(8, 2, 0), 1, 0, 2, 2, 3}}},
 			rules: Rules{Unordered: []Span{{0, 1, 2}}}},
+		{name: "lower on the connection behind a large step, by another worker", clients: [][]Answer{
+			{{at(9, 1, 5), 1, 0, 1, 0, 3}, {at(8, 2, 0), 1, 0, 1, 2, 3}}}, rules: Rules{Unordered: []Span{{0, 1, 2}}}},
+		{name: "lower on the connection behind a large step, by the same worker", want: []Check{Connection}, clients: [][]Answer{
+			{{at(9, 1, 5), 1, 0, 1, 0, 3}, {at(8, 1, 0), 1, 0, 1, 2, 3}}}, rules: Rules{Unordered: []Span{{0, 1, 2}}}},
+		{name: "lower on the connection within a large step, by the same worker", want: []Check{Connection}, clients: [][]Answer{
+			{{at(9, 1, 5), 1, 0, 1, 2, 4}, {at(8, 1, 0), 1, 0, 1, 3, 4}}}, rules: Rules{Unordered: []Span{{0, 1, 9}}}},
 		{name: "lower long after", want: []Check{Worker}, clients: [][]Answer{
 			{{at(9, 1, 0), 1, 0, 1, 0, 1}}, {{at(3, 2, 0), 1, 1, 2, 2, 3}}, {{at(2, 1, 0), 1, 2, 3, 4, 5}}}},
 		{name: "before the clock was there", want: []Check{Times}, clients: [][]Answer{{{at(9, 1, 0), 1, 0, 1, 0, 1}}},

@@ -16,7 +16,7 @@ type Rules struct {
 	// nil: any.
 	Times func(a Answer) (low, high int64)
 	// Unordered are the stretches in which a node's IDs may go back, because its
-	// clock did and it took another worker.
+	// clock did and it took another worker. Those of one worker may not.
 	Unordered []Span
 	// Forbidden are the stretches in which a node must not answer with certain
 	// timestamps.
@@ -65,7 +65,8 @@ var Checks = []Check{Unique, Connection, Worker, Node, Times, Refusals}
 // Verdict is what came of judging.
 type Verdict struct {
 	IDs, Answers int64
-	Workers      map[int64]int64 // IDs by worker
+	Workers      map[int64]int64     // IDs by worker
+	Highest      map[int64]worker.ID // likewise
 	Violations   map[Check]int64
 	// Findings are the first few violations of each check.
 	Findings []Finding
