@@ -3,6 +3,7 @@ package chaos
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -11,14 +12,17 @@ import (
 type window struct{ from, to int64 }
 
 // excuses are when a node may refuse: from a fault of its own that stops it
-// until it serves again.
-func excuses(faults []*fault, node int, end int64) (all []window) {
+// until it serves again. Longer for a lease that has ended.
+func excuses(faults []*fault, node int, end int64, forLease bool) (all []window) {
 	const grace = int64(50 * time.Millisecond) // the fault was made a little before it was noted, or after
 	for _, f := range faults {
 		if f.node != node || f.impaired == 0 {
 			continue
 		}
 		to := f.served
+		if forLease {
+			to = max(to, f.leased)
+		}
 		if to == 0 {
 			to = end
 		}
@@ -37,51 +41,77 @@ func excuses(faults []*fault, node int, end int64) (all []window) {
 	return joined
 }
 
-// excused: the first question was still under way when the node was allowed to
-// refuse, and the last was asked before that ended.
-func excused(windows []window, m miss) bool {
-	return slices.ContainsFunc(windows, func(w window) bool { return w.from <= m.given && m.last <= w.to })
+// underWay is how long before a fault a question may have been asked that ended
+// in it, on a machine that was never late.
+const underWay = 200 * time.Millisecond
+
+// excused: the first question was under way when the node was allowed to refuse,
+// and not for long, and the last was asked before that ended.
+func excused(windows []window, m miss, late func(from, to int64) time.Duration) bool {
+	return slices.ContainsFunc(windows, func(w window) bool {
+		return w.from <= m.given && m.last <= w.to &&
+			(w.from <= m.first || w.from-m.first <= int64(underWay+late(m.first, w.from)))
+	})
+}
+
+// lapsed: what a node answers that has lost its lease, or its worker with it.
+func (m miss) lapsed() bool {
+	return strings.HasPrefix(m.text, "-FENCED ") || strings.HasPrefix(m.text, "-NOTREADY s") // starting, settling
+}
+
+// stoodStill: the node refused because it had not been running, and the machine
+// that all of it runs on was late by what that takes: a bound is never less than
+// reserve - 1 s ahead.
+func (m miss) stoodStill(late func(from, to int64) time.Duration) bool {
+	return strings.HasPrefix(m.text, "-NOTREADY no durable bound: the process stood still") && late(m.first-int64(reserve), m.last) > reserve/2
 }
 
 // availability finds questions that should have been answered.
 func (c *campaign) availability() {
+	tracks := c.tracks()
 	for _, l := range c.loads {
-		windows := append(excuses(c.faults, l.m.id, c.ended), window{c.ended, c.ended + int64(time.Hour)})
+		over := window{c.ended, c.ended + int64(time.Hour)}
+		windows, longer := append(excuses(c.faults, l.m.id, c.ended, false), over), append(excuses(c.faults, l.m.id, c.ended, true), over)
 		for _, m := range l.misses {
-			if !excused(windows, m) && !(m.why == "-CLOCK" && c.outvoted(m)) {
+			switch {
+			case excused(windows, m, c.late), m.lapsed() && excused(longer, m, c.late), m.stoodStill(c.late):
+			case strings.HasPrefix(m.text, "-CLOCK this node's clock is wrong by most voters") &&
+				c.outvoted(tracks, m.node, m.first, m.first) && c.outvoted(tracks, m.node, m.last, m.last):
+			default:
 				c.wrong = append(c.wrong, nodeName(m.node)+": had to serve, and "+m.String())
 			}
 		}
 	}
 }
 
-// outvoted tells whether the clocks of two other nodes were wrong, or had been
-// when ZooKeeper last heard of them: with one more that does not vote they are
-// most of the voters, and a node whose clock is right believes them.
-func (c *campaign) outvoted(m miss) bool {
-	wrong := 0
-	for _, other := range c.machines {
-		if other.id == m.node {
+// outvoted tells whether most of those that a node heard may have had wrong
+// clocks: it believes them. There is ZooKeeper's leader, which is right, and each
+// other node of which nothing is amiss, which is heard and right; of those with
+// a fault of their own the wrong may be heard and the right silent. So it takes
+// two wrong ones where all others have faults, and three where one has none.
+func (c *campaign) outvoted(tracks [][]showing, node int, from, to int64) bool {
+	const fresh = int64(6 * heartbeat) // a report votes for three, and three rounds count
+	right, wrong := 1, 0
+	for other, t := range tracks {
+		if other == node {
 			continue
 		}
-		for i, at := range other.clocks {
-			until := c.ended
-			if i+1 < len(other.clocks) {
-				until = other.clocks[i+1].at
-			}
-			for _, f := range c.faults { // one that leapt back is followed once ZooKeeper confirms it
-				if f.node == other.id && f.injected <= until && until <= f.well {
-					until = f.well
-				}
-			}
-			const fresh = int64(6 * heartbeat) // a report votes for three, and three rounds count
-			if at.offset.Abs() > agreed && at.at < m.last && m.first < until+fresh {
-				wrong++
-				break
-			}
+		low, high := shown(t, from-fresh, to)
+		switch {
+		case max(low.Abs(), high.Abs()) > agreed:
+			wrong++
+		case !c.amiss(other, from-fresh, to):
+			right++
 		}
 	}
-	return wrong >= 2
+	return wrong > right
+}
+
+// amiss tells whether a node had a fault in a stretch of time, or ZooKeeper had.
+func (c *campaign) amiss(node int, from, to int64) bool {
+	return c.away(from, to) || slices.ContainsFunc(c.faults, func(f *fault) bool {
+		return f.node == node && f.injected <= to && (f.well == 0 || f.well >= from)
+	})
 }
 
 // outage is what a fault cost.
@@ -117,9 +147,10 @@ func TestExcuses(t *testing.T) {
 	s := int64(time.Second)
 	faults := []*fault{
 		{node: 1, impaired: 10 * s, served: 12 * s}, {node: 1, impaired: 12 * s, served: 14 * s},
-		{node: 1, injected: 20 * s, served: 25 * s}, {node: 1, impaired: 30 * s}, {node: 2, impaired: 1 * s, served: 90 * s},
+		{node: 1, injected: 20 * s, served: 25 * s}, {node: 1, impaired: 26 * s, served: 27 * s, leased: 29 * s}, {node: 1, impaired: 30 * s}, {node: 2, impaired: 1 * s, served: 90 * s},
 	}
-	windows := excuses(faults, 1, 50*s)
+	windows, longer := excuses(faults, 1, 50*s, false), excuses(faults, 1, 50*s, true)
+	never := func(int64, int64) time.Duration { return 0 }
 	for _, row := range []struct {
 		name        string
 		first, last int64
@@ -127,38 +158,90 @@ func TestExcuses(t *testing.T) {
 	}{
 		{"before", 9 * s, 9 * s, false},
 		{"in it", 10 * s, 11 * s, true},
-		{"under way", 9 * s, 11 * s, true},
+		{"under way", 10*s - s/5, 11 * s, true},
+		{"under way for long", 9 * s, 11 * s, false},
 		{"over two that touch", 11 * s, 13 * s, true},
 		{"goes on after", 13 * s, 15 * s, false},
 		{"in one that does not excuse", 21 * s, 22 * s, false},
 		{"in one that never ended", 31 * s, 49 * s, true},
 		{"between", 16 * s, 16 * s, false},
+		{"when its lease may have ended", 28 * s, 28 * s, false},
 	} {
 		given := row.first
-		if row.name == "under way" {
+		if strings.HasPrefix(row.name, "under way") {
 			given = 10 * s
 		}
-		if got := excused(windows, miss{first: row.first, given: given, last: row.last}); got != row.want {
+		if got := excused(windows, miss{first: row.first, given: given, last: row.last}, never); got != row.want {
 			t.Errorf("%s: %v", row.name, got)
+		}
+	}
+	if !excused(longer, miss{first: 28 * s, given: 28 * s, last: 28 * s}, never) {
+		t.Error("its lease had ended")
+	}
+	if late := func(int64, int64) time.Duration { return time.Second }; !excused(windows, miss{first: 9 * s, given: 10 * s, last: 11 * s}, late) {
+		t.Error("under way for long on a machine that was late")
+	}
+	for text, want := range map[string]bool{
+		"-FENCED this node lost its worker": true, "-NOTREADY settling reason=x": true, "-NOTREADY starting reason=x": true,
+		"-NOTREADY no durable bound: x": false, "-CLOCK the clock is behind": false, "": false,
+	} {
+		if (miss{text: text}).lapsed() != want {
+			t.Errorf("%q", text)
+		}
+	}
+}
+
+func TestStoodStill(t *testing.T) {
+	const refusal = "-NOTREADY no durable bound: the process stood still, and so on"
+	for _, row := range []struct {
+		text string
+		late time.Duration
+		want bool
+	}{
+		{refusal, 5 * time.Second, true}, {refusal, time.Second, false}, {"-NOTREADY no durable bound: the state directory", 5 * time.Second, false},
+	} {
+		if got := (miss{text: row.text}).stoodStill(func(int64, int64) time.Duration { return row.late }); got != row.want {
+			t.Errorf("%s, late by %s: %v", row.text, row.late, got)
 		}
 	}
 }
 
 func TestOutvoted(t *testing.T) {
 	s := int64(time.Second)
-	c := &campaign{timeline: &timeline{}, ended: 90 * s}
-	for i := range 4 {
-		c.machines = append(c.machines, &machine{id: i, clocks: []clockAt{{at: 0}}})
-	}
-	c.machines[1].clocks = []clockAt{{at: 0}, {at: 10 * s, offset: -time.Minute}, {at: 20 * s}}
-	c.machines[2].clocks = []clockAt{{at: 0}, {at: 15 * s, offset: time.Minute}, {at: 30 * s}}
-	for at, want := range map[int64]bool{9: false, 12: false, 16: true, 22: true, 25: false, 40: false} {
-		if got := c.outvoted(miss{node: 0, first: at * s, last: at * s}); got != want {
-			t.Errorf("at %d s: %v", at, got)
+	const year = 365 * 24 * time.Hour
+	right := []clockAt{{at: 0}}
+	back := []clockAt{{at: 0}, {at: 10 * s, offset: -time.Minute}, {at: 20 * s, exact: true}}
+	later := []clockAt{{at: 0}, {at: 15 * s, offset: -time.Hour}, {at: 30 * s, exact: true}}
+	leapt := []clockAt{{at: 0}, {at: 10 * s, offset: year}, {at: 30 * s}}
+	busy := func(nodes ...int) (faults []*fault) {
+		for _, n := range nodes {
+			faults = append(faults, &fault{node: n, kind: &kind{}, injected: 5 * s, well: 35 * s})
 		}
+		return faults
 	}
-	if c.outvoted(miss{node: 1, first: 16 * s, last: 16 * s}) {
-		t.Error("by one clock, the own does not count")
+	for _, row := range []struct {
+		name   string
+		clocks [][]clockAt // of the other four
+		faults []*fault
+		want   map[int64]bool
+	}{
+		{"two, and the others are silent", [][]clockAt{back, later, right, right}, busy(1, 2, 3, 4), map[int64]bool{9: false, 12: false, 16: true, 22: true, 25: false}},
+		{"two, and one is heard", [][]clockAt{back, later, right, right}, busy(1, 2, 3), map[int64]bool{16: false}},
+		{"two, and ZooKeeper is away", [][]clockAt{back, later, right, right}, busy(1, 2, -1), map[int64]bool{16: true}},
+		{"three, and one is heard", [][]clockAt{back, later, back, right}, busy(1, 2, 3), map[int64]bool{16: true}},
+		{"a leap that is not followed", [][]clockAt{back, leapt, right, right}, busy(1, 2, 3, 4), map[int64]bool{16: false}},
+	} {
+		c := &campaign{timeline: &timeline{}}
+		c.faults = row.faults
+		tracks := [][]showing{track(back)} // its own does not count
+		for _, clocks := range row.clocks {
+			tracks = append(tracks, track(clocks))
+		}
+		for at, want := range row.want {
+			if got := c.outvoted(tracks, 0, at*s, at*s); got != want {
+				t.Errorf("%s, at %d s: %v", row.name, at, got)
+			}
+		}
 	}
 }
 

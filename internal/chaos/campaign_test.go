@@ -29,6 +29,7 @@ var (
 	seed     = flag.Uint64("chaos.seed", 0, "which faults; 0: others each time")
 	report   = flag.String("chaos.report", "", "keep the report and the logs in this `directory`")
 	only     = flag.String("chaos.only", "", "only the kinds of faults whose names hold one of these, `a,b`")
+	lease    = flag.Duration("chaos.lease", time.Minute, "the nodes' leases")
 	binary   = flag.String("chaos.binary", "", "try this `flaked`, and not one built now")
 )
 
@@ -38,12 +39,14 @@ const (
 	heartbeat = 500 * time.Millisecond
 	settle    = 2 * time.Second
 	reserve   = 3 * time.Second
-	lease     = time.Minute
 )
 
-// healthyWithin is how soon after the last fault all nodes must be well: the
-// longest that registration can be frozen, and some.
-const healthyWithin = lease + 10*time.Second + 20*time.Second
+// healthyWithin is how soon after any fault all nodes must be well: the longest
+// that registration can be frozen, and some.
+func healthyWithin() time.Duration { return frozenFor() + 20*time.Second }
+
+// frozenFor is how long registration is frozen after a loss of data.
+func frozenFor() time.Duration { return *lease + 10*time.Second }
 
 type campaign struct {
 	*timeline
@@ -59,6 +62,9 @@ type campaign struct {
 	over     chan struct{} // closed when the run is
 
 	ended int64 // when the clients were told to stop
+	pace  pace
+	held  []int    // the workers at the end
+	state endState // and what was left in ZooKeeper
 
 	// calm is held for writing while ZooKeeper loses data: no fault of a node
 	// begins then.
@@ -153,7 +159,8 @@ func (c *campaign) prepare() {
 func (c *campaign) play() {
 	ctx, cancel := context.WithTimeout(c.t.Context(), *duration)
 	defer cancel()
-	var lanes sync.WaitGroup
+	var lanes, watch sync.WaitGroup
+	watch.Go(c.watch)
 	for _, m := range c.machines {
 		lanes.Go(func() { c.lane(ctx, m) })
 	}
@@ -162,19 +169,29 @@ func (c *campaign) play() {
 
 	last := c.now()
 	for _, m := range c.machines {
-		if !within(c.t.Context(), healthyWithin-time.Duration(c.now()-last), m.connected) {
-			c.violated(m.name(), "not well %s after the last fault", healthyWithin)
+		if !within(c.t.Context(), healthyWithin()-time.Duration(c.now()-last), m.connected) {
+			c.violated(m.name(), "not well %s after the last fault", healthyWithin())
 		}
 	}
 	c.note("all", "well %s after the last fault", time.Duration(c.now()-last).Round(time.Millisecond))
+	for _, m := range c.machines {
+		number, err := m.worker()
+		if err != nil {
+			c.violated(m.name(), "is well, and has no worker: %v", err)
+		}
+		c.held = append(c.held, number)
+	}
+	c.shows(slices.Clone(c.held))
 	c.ended = c.now()
 	for _, m := range c.machines {
 		m.stop(syscall.SIGTERM)
 	}
+	c.state = c.shows(nil)
 	close(c.over)
 	for _, l := range c.loads {
 		l.wg.Wait()
 	}
+	watch.Wait()
 }
 
 // deck deals kinds of faults: all of them before any comes again.
@@ -226,15 +243,17 @@ func (c *campaign) lane(ctx context.Context, m *machine) {
 		if x.fault == nil {
 			continue
 		}
-		if !within(c.t.Context(), healthyWithin, c.serving(m, &x.fault.served)) {
-			c.violated(m.name(), "does not serve %s after %s", healthyWithin, k.name)
+		if !within(c.t.Context(), healthyWithin(), c.serving(m, &x.fault.served)) {
+			c.violated(m.name(), "does not serve %s after %s", healthyWithin(), k.name)
 		}
-		if !within(c.t.Context(), healthyWithin, m.connected) {
-			c.violated(m.name(), "not well %s after %s", healthyWithin, k.name)
+		if within(c.t.Context(), healthyWithin(), m.connected) {
+			m.caughtUp()
+		} else {
+			c.violated(m.name(), "not well %s after %s", healthyWithin(), k.name)
 		}
 		c.set(&x.fault.well)
-		if k.untilWell {
-			c.set(&x.fault.served)
+		if k.untilWell || k.fromDisk && c.away(x.fault.injected, x.fault.served) {
+			c.set(&x.fault.leased)
 		}
 	}
 }
@@ -280,7 +299,7 @@ func (c *campaign) zkLane(ctx context.Context) {
 		if k.loses() {
 			c.calm.Lock()
 		}
-		if !k.loses() || c.witnessed() {
+		if !k.loses() || within(ctx, 20*time.Second, c.witnessed) {
 			c.done(x, k.run(x))
 		}
 		if k.loses() {
@@ -290,13 +309,53 @@ func (c *campaign) zkLane(ctx context.Context) {
 			c.set(&x.fault.served)
 		}
 		// Leases have to be long again before the next outage.
-		within(ctx, lease, func() bool {
-			return !slices.ContainsFunc(c.machines, func(m *machine) bool { return c.isWell(m) && !m.freshLease() })
+		var short []string
+		ok := within(ctx, healthyWithin(), func() bool {
+			short = nil
+			for _, m := range c.machines {
+				if c.hasToServe(m.id) && !c.freshLease(m) {
+					short = append(short, m.name())
+				}
+			}
+			return short == nil
 		})
+		if !ok && ctx.Err() == nil {
+			c.violated("ZooKeeper", "%s after %s leases have not been extended: %v", healthyWithin(), k.name, short)
+		}
 		if x.fault != nil {
 			c.set(&x.fault.well)
 		}
 	}
+}
+
+// hasToServe: the node has no fault at the moment for which it may refuse.
+func (c *campaign) hasToServe(node int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	return !slices.ContainsFunc(c.faults, func(f *fault) bool {
+		// One whose bound runs down may as soon as that has, and not for others.
+		return f.node == node && f.well == 0 && (f.impaired != 0 && f.impaired <= now || f.bound != 0)
+	})
+}
+
+// away tells whether ZooKeeper had a fault in a stretch of time, or nodes may
+// still have been on their way back from one.
+func (c *campaign) away(from, to int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.faults, func(f *fault) bool {
+		return f.node < 0 && f.injected <= to && (f.well == 0 || f.well >= from)
+	})
+}
+
+// frozen tells whether registration was, at any moment in a stretch of time.
+func (c *campaign) frozen(from, to int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.faults, func(f *fault) bool {
+		return f.kind.loses() && f.injected <= to && (f.well == 0 || f.well+int64(frozenFor()) >= from)
+	})
 }
 
 // isWell: no fault is being made on the machine, or recovered from.
@@ -329,10 +388,10 @@ func (c *campaign) workerOf(m *machine) (int, error) {
 	return other.worker()
 }
 
-func (m *machine) freshLease() bool {
-	other := &machine{c: m.c, listen: m.listen}
+func (c *campaign) freshLease(m *machine) bool {
+	other := &machine{c: c, listen: m.listen}
 	defer other.hangUp()
-	return other.connected()
+	return other.freshLease()
 }
 
 func (m *machine) hangUp() {
@@ -357,8 +416,14 @@ func (c *campaign) conclude() error {
 	for _, f := range verdict.Findings {
 		c.wrong = append(c.wrong, fmt.Sprintf("%s: %s", f.Check, f.Text))
 	}
+	c.wrong = append(c.wrong, c.state.wrongWith(c.held, verdict.Highest, worker.Leaf(), c.lossy())...)
 	c.availability()
-	text := c.text(verdict)
+	if err := c.endings(); err != nil {
+		return err
+	}
+	c.unsettled()
+	figures := c.recoveries() + "\n" + c.latencies() + "\n"
+	text := c.text(verdict, figures)
 	c.t.Log("\n" + text)
 	if *report == "" {
 		return nil
@@ -366,16 +431,23 @@ func (c *campaign) conclude() error {
 	return c.keep(verdict, text)
 }
 
+// tracks are what the nodes' issuing clocks showed.
+func (c *campaign) tracks() (all [][]showing) {
+	for _, m := range c.machines {
+		all = append(all, track(m.clocks))
+	}
+	return all
+}
+
 func (c *campaign) rules() judge.Rules {
 	r := judge.Rules{Layout: worker.Leaf()}
-	var tracks [nodes][]showing
+	tracks := c.tracks()
 	for _, m := range c.machines {
-		tracks[m.id] = track(m.clocks)
 		r.Unordered = append(r.Unordered, steps(m)...)
 	}
 	r.Times = func(a judge.Answer) (low, high int64) {
 		l, h := shown(tracks[a.Node], a.Asked, a.Got)
-		return c.trueMs(a.Asked) + l.Milliseconds() - slackMs, c.trueMs(a.Got) + h.Milliseconds() + leapMs
+		return c.trueMs(a.Asked) + l.Milliseconds() - earlyMs, c.trueMs(a.Got) + h.Milliseconds() + leapMs
 	}
 	for _, f := range c.faults {
 		if f.bound == 0 || f.released == 0 {

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,7 +27,8 @@ const binWidth = int64(10 * time.Millisecond)
 // bin is what the clients of one node met in one stretch of time.
 type bin struct {
 	answered, refused, failed uint32
-	worst                     int64 // of the answers, ns
+	worst                     int64     // of the answers, ns
+	latency                   [16]uint8 // of those that no tick is too small for, by class
 }
 
 // miss is a stretch of questions of one client that were not answered with
@@ -149,7 +152,7 @@ func (c *client) ask(request string, want int) {
 	if err != nil {
 		c.hangUp()
 	}
-	c.note(asked, got, refused, err)
+	c.note(want, asked, got, refused, err)
 }
 
 func (c *client) dial() error {
@@ -171,8 +174,11 @@ func (c *client) hangUp() {
 	}
 }
 
+// digits differ between refusals for the same reason.
+var digits = regexp.MustCompile(`[0-9]+`)
+
 // note counts what a question came to.
-func (c *client) note(asked, got int64, refused string, err error) {
+func (c *client) note(want int, asked, got int64, refused string, err error) {
 	l := c.load
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,10 +200,13 @@ func (c *client) note(asked, got int64, refused string, err error) {
 		}
 	case refused != "":
 		b.refused++
-		why, _, _ = strings.Cut(refused, " ")
+		why = digits.ReplaceAllString(refused, "N")
 	default:
 		b.answered++
 		b.worst = max(b.worst, got-asked)
+		if k := class(time.Duration(got - asked)); want < 10_000 && b.latency[k] < math.MaxUint8 {
+			b.latency[k]++
+		}
 	}
 	if c.miss != nil && c.miss.why != why {
 		l.misses = append(l.misses, *c.miss)

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// slackMs is how late a node may look at its clock, on a machine with more
-	// to do than it can.
-	slackMs = 150
+	// slackMs is how late a step may be noticed, on a machine with more to do than
+	// it can; and how much earlier than it was asked for an ID may lie else.
+	slackMs, earlyMs = 150, 25
 	// leapMs: Leaf's rule lets an ID be 5 ms ahead of a clock that went back; and
 	// the rounding of ours.
 	leapMs = 6
@@ -27,16 +27,20 @@ type showing struct {
 	low, high time.Duration
 }
 
-// track follows the issuing clock through what was done to a machine's. It may
-// lag behind a clock that stepped ahead, and does not follow a leap that nobody
-// confirms; it is never ahead of the clock.
+// track follows the issuing clock through what was done to a machine's. It
+// follows at once, but for a leap: then it may lag behind until that is
+// confirmed, which nobody does for one that is wrong. It is never ahead of the
+// clock. A process starts with what the clock shows, and one that is well has
+// caught up with it.
 func track(clocks []clockAt) []showing {
 	var all []showing
 	for _, c := range clocks {
 		s := showing{c.at, c.offset, c.offset}
-		if len(all) > 0 && !c.start {
+		if len(all) > 0 && !c.exact {
 			before := all[len(all)-1]
-			s.low = min(before.low, c.offset)
+			if c.offset > before.low+follows {
+				s.low = before.low
+			}
 			if c.offset > before.high+follows && c.offset > agreed {
 				s.high = before.high
 			}
@@ -76,6 +80,7 @@ func TestTrack(t *testing.T) {
 	clocks := []clockAt{
 		{0, 10, true}, {1 * s, 900 * time.Millisecond, false}, {2 * s, year, false}, {3 * s, 0, false},
 		{4 * s, -time.Hour, false}, {5 * s, 0, false}, {6 * s, 30 * time.Second, true},
+		{7 * s, -4 * time.Second, false}, {8 * s, 0, false}, {9 * s, 0, true},
 	}
 	all := track(clocks)
 	for _, row := range []struct {
@@ -84,14 +89,17 @@ func TestTrack(t *testing.T) {
 		low, high time.Duration
 	}{
 		{"at first", 0.5, 0.6, 10, 10},
-		{"a step ahead is followed", 1.5, 1.6, 10, 900 * time.Millisecond},
-		{"a leap is not", 2.5, 2.6, 10, 900 * time.Millisecond},
+		{"a step ahead is followed", 1.5, 1.6, 900 * time.Millisecond, 900 * time.Millisecond},
+		{"a leap is not", 2.5, 2.6, 900 * time.Millisecond, 900 * time.Millisecond},
 		{"back", 3.5, 3.6, 0, 0},
 		{"back, and not noticed yet", 3.1, 3.1, 0, 900 * time.Millisecond},
 		{"an hour back", 4.5, 4.6, -time.Hour, -time.Hour},
 		{"right again: confirmed", 5.5, 5.6, -time.Hour, 0},
 		{"over a step", 3.5, 4.5, -time.Hour, 0},
 		{"a new process", 6.5, 6.6, 30 * time.Second, 30 * time.Second},
+		{"some seconds back, which others agree with", 7.5, 7.6, -4 * time.Second, -4 * time.Second},
+		{"right again: confirmed, or not yet", 8.5, 8.6, -4 * time.Second, 0},
+		{"well: caught up", 9.5, 9.6, 0, 0},
 	} {
 		low, high := shown(all, int64(row.from*1e9), int64(row.to*1e9))
 		if low != row.low || high != row.high {

@@ -37,8 +37,9 @@ type machine struct {
 
 	mu      sync.Mutex // guards what follows
 	process *exec.Cmd
-	ended   chan struct{} // closed when process has
-	wanted  bool          // it is to run
+	ended   chan struct{}  // closed when process has
+	wanted  bool           // it is to run
+	sent    syscall.Signal // what is to end the process; 0: nothing is
 	clocks  []clockAt
 
 	probe     net.Conn // the lane's own connection
@@ -50,7 +51,7 @@ type machine struct {
 type clockAt struct {
 	at     int64
 	offset time.Duration
-	start  bool // of a process
+	exact  bool // the issuing clock shows it: a process began with it, or has caught up
 }
 
 func (m *machine) name() string { return nodeName(m.id) }
@@ -61,6 +62,13 @@ func (m *machine) set(offset time.Duration) {
 	defer m.mu.Unlock()
 	m.clocks = append(m.clocks, clockAt{at: m.c.now(), offset: offset})
 	m.clock.Set(offset)
+}
+
+// caughtUp says that the node's issuing clock shows what the machine's does.
+func (m *machine) caughtUp() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clocks = append(m.clocks, clockAt{at: m.c.now(), offset: m.clock.Offset(), exact: true})
 }
 
 func (m *machine) step(by time.Duration) { m.set(m.clock.Offset() + by) }
@@ -94,23 +102,28 @@ func (m *machine) launch() {
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	fmt.Fprintf(m.log, "---- started at %s of the campaign\n", moment(m.c.now()))
-	m.clocks = append(m.clocks, clockAt{at: m.c.now(), offset: m.clock.Offset(), start: true})
+	m.clocks = append(m.clocks, clockAt{at: m.c.now(), offset: m.clock.Offset(), exact: true})
+	began := m.clock.Offset()
 	if err := m.clock.Start(cmd); err != nil {
 		m.c.violated(m.name(), "cannot be started: %v", err)
 		return
 	}
 	ended := make(chan struct{})
-	m.process, m.ended = cmd, ended
+	m.process, m.ended, m.sent = cmd, ended, 0
 	m.supervise.Go(func() {
-		_ = cmd.Wait() // its code is looked at below
-		close(ended)
+		_ = cmd.Wait() // its code is looked at in the end
 		m.mu.Lock()
+		e := exit{
+			node: m.id, at: m.c.now(), offset: began, sent: m.sent,
+			status: cmd.ProcessState.Sys().(syscall.WaitStatus), said: m.lastLog(),
+		}
 		asked := !m.wanted || m.process != cmd
 		m.mu.Unlock()
+		m.c.exited(e)
+		close(ended)
 		if asked {
 			return
 		}
-		m.c.note(m.name(), "ended by itself, exit code %d: %s", cmd.ProcessState.ExitCode(), m.lastLog())
 		again := time.NewTimer(time.Second)
 		defer again.Stop()
 		select {
@@ -129,7 +142,7 @@ func (m *machine) launch() {
 // stop ends the process by a signal, and returns when it is gone.
 func (m *machine) stop(sig syscall.Signal) {
 	m.mu.Lock()
-	m.wanted = false
+	m.wanted, m.sent = false, sig
 	cmd, ended := m.process, m.ended
 	m.mu.Unlock()
 	if cmd == nil {
@@ -208,25 +221,44 @@ func (m *machine) ask(request string) (string, error) {
 	return "", err
 }
 
-var leaseLeft = regexp.MustCompile(`(?m)^lease_left_ms (\d+)$`)
-
-// serves: it would answer a GET. connected: and it has a fresh lease.
+// serves: it would answer a GET. freshLease: and ZooKeeper has heard of it
+// lately. connected: and its clock has caught up with the machine's.
 func (m *machine) serves() bool {
 	answer, err := m.ask("READY")
 	return err == nil && answer == "OK"
 }
 
+func (m *machine) freshLease() bool {
+	return m.figure("lease_left_ms") > (*lease-*lease/4).Milliseconds() && m.serves()
+}
+
 func (m *machine) connected() bool {
+	return m.freshLease() && m.figure("clock_unfollowed_leap_ms") == 0
+}
+
+// figure is one of STATS, -1 if there is none.
+func (m *machine) figure(name string) int64 {
 	stats, err := m.ask("STATS")
-	if err != nil || !m.serves() {
-		return false
+	if err != nil {
+		return -1
 	}
-	left := leaseLeft.FindStringSubmatch(stats)
-	if left == nil {
-		return false
+	_, rest, found := strings.Cut(stats, name+" ")
+	if !found {
+		return -1
 	}
-	ms, _ := strconv.ParseInt(left[1], 10, 64)
-	return time.Duration(ms)*time.Millisecond > lease-lease/4
+	rest, _, _ = strings.Cut(rest, "\n")
+	n, err := strconv.ParseInt(rest, 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// until is the moment that a bound which STATS has the rest of lasts to, if
+// nothing pushes it any more: now, if it is not known.
+func (m *machine) until(figure string) int64 {
+	now := m.c.now()
+	return now + max(0, m.figure(figure))*int64(time.Millisecond)
 }
 
 var workerNumber = regexp.MustCompile(`^worker=(\d+) `)

@@ -16,18 +16,29 @@ import (
 
 	"github.com/flaked/flaked/internal/faultdisk"
 	"github.com/flaked/flaked/internal/faultnet"
+	"github.com/flaked/flaked/localcache"
 )
 
 // kind is a kind of fault. Its run makes one: it injects, waits, and heals.
 // An error is one of the campaign's own means.
 type kind struct {
 	name string
-	// serves: the node has to go on answering with IDs all the while.
-	serves bool
-	// untilWell: a node that serves again may have to stop once more until it is
-	// connected as well. What was done to it comes out by ZooKeeper, or its lease
-	// is about to end.
-	untilWell bool
+	// serves: the node has to go on answering with IDs all the while. atFirst: it
+	// has to at first; run says from when on it need not.
+	serves, atFirst bool
+	// untilWell: a node that serves again may have to stop once more, until it is
+	// connected as well, since its lease has ended: what was done to it comes out
+	// by ZooKeeper. fromDisk: so may one that started from its directory while
+	// ZooKeeper was away.
+	untilWell, fromDisk bool
+	// back is how soon after the fault it serves again, with nothing else amiss;
+	// 0 is healthyWithin. registers: it needs a worker for that, which a freeze
+	// of registration may keep from it.
+	back      time.Duration
+	registers bool
+	// anew: it always becomes a new node. elects: ZooKeeper gets a new leader, or
+	// its old one again by another election.
+	anew, elects bool
 	// least is the shortest it takes.
 	least time.Duration
 	run   func(x *attack) error
@@ -55,13 +66,17 @@ func (x *attack) begin(format string, args ...any) {
 // hold lets the fault last.
 func (x *attack) hold(d time.Duration) { pass(x.ctx, d) }
 
+// mayRefuse says that the node may from now on, and until it serves again.
+func (x *attack) mayRefuse() { x.c.set(&x.fault.impaired) }
+
 // bounded says that nothing pushes a bound any more, for as long as it takes:
-// the node has that left, and at least the first part of it.
-func (x *attack) bounded(bound, least, lasts time.Duration) {
-	x.fault.bound, x.fault.stopped = bound, x.c.now()
-	x.fault.impaired = x.fault.injected + int64(least)
+// the node must serve for what it has left of it, and not beyond.
+func (x *attack) bounded(bound time.Duration, until int64, lasts time.Duration) {
+	x.c.mu.Lock()
+	x.fault.bound, x.fault.stopped, x.fault.impaired = bound, x.c.now(), until
+	x.c.mu.Unlock()
 	x.hold(lasts)
-	x.fault.released = x.c.now()
+	x.c.set(&x.fault.released)
 }
 
 // between draws a time, short ones as often as those ten times as long.
@@ -70,10 +85,21 @@ func (x *attack) between(low, high time.Duration) time.Duration {
 	return time.Duration(d).Round(time.Millisecond)
 }
 
+// How soon a node is to serve again, where it has all that it needs.
+const (
+	atOnce  = time.Second           // what it holds is as good as before
+	resumed = reserve + time.Second // as above, but what its predecessor had reserved
+	settled = settle + 8*time.Second
+	guessed = localcache.MSlack + settled // half of its state was lost
+)
+
+// needsZooKeeper tells whether a node does, to serve again.
+func (k *kind) needsZooKeeper() bool { return k.back >= settled && (!k.fromDisk || k.registers) }
+
 // nodeKinds are what is done to one machine.
 func nodeKinds() []*kind {
 	links := func(name string, least, most time.Duration, cut func(*faultnet.Link)) *kind {
-		return &kind{name: name, serves: true, least: least, run: func(x *attack) error {
+		return &kind{name: name, serves: true, back: atOnce, least: least, run: func(x *attack) error {
 			d := x.between(least, most)
 			x.begin("for %s", d)
 			x.m.eachLink(cut)
@@ -83,29 +109,29 @@ func nodeKinds() []*kind {
 		}}
 	}
 	disks := func(name string, fail, mend func(*faultdisk.Disk)) *kind {
-		return &kind{name: name, least: 2 * time.Second, run: func(x *attack) error {
-			d := x.between(2*time.Second, 15*time.Second)
+		return &kind{name: name, atFirst: true, back: atOnce, least: 2 * time.Second, run: func(x *attack) error {
+			d, until := x.between(2*time.Second, 15*time.Second), x.m.until("reserved_ms")
 			x.begin("for %s", d)
 			fail(x.m.disk)
-			x.bounded(reserve, reserve/2, d)
+			x.bounded(reserve, until, d)
 			mend(x.m.disk)
 			return nil
 		}}
 	}
 	return []*kind{
-		{name: "kill -9", run: func(x *attack) error {
+		{name: "kill -9", fromDisk: true, back: resumed, run: func(x *attack) error {
 			x.begin("")
 			x.m.stop(syscall.SIGKILL)
 			x.m.start()
 			return nil
 		}},
-		{name: "SIGTERM and restart", run: func(x *attack) error {
+		{name: "SIGTERM and restart", fromDisk: true, back: atOnce, run: func(x *attack) error {
 			x.begin("")
 			x.m.stop(syscall.SIGTERM)
 			x.m.start()
 			return nil
 		}},
-		{name: "SIGSTOP", untilWell: true, least: time.Second, run: func(x *attack) error {
+		{name: "SIGSTOP", untilWell: true, back: settled, least: time.Second, run: func(x *attack) error {
 			d := x.between(time.Second, time.Minute)
 			x.begin("for %s", d)
 			x.m.signal(syscall.SIGSTOP)
@@ -114,13 +140,13 @@ func nodeKinds() []*kind {
 			return nil
 		}},
 
-		{name: "clock back, up to 5 ms", serves: true, run: func(x *attack) error {
+		{name: "clock back, up to 5 ms", serves: true, back: atOnce, run: func(x *attack) error {
 			d := x.between(time.Millisecond, 5*time.Millisecond)
 			x.begin("by %s", d)
 			x.m.step(-d)
 			return nil // it is slewed back with the next set
 		}},
-		{name: "clock back, up to 2 s", least: time.Second, run: func(x *attack) error {
+		{name: "clock back, up to 2 s", back: atOnce, least: time.Second, run: func(x *attack) error {
 			d := x.between(6*time.Millisecond, 2*time.Second)
 			x.begin("by %s", d)
 			x.m.step(-d)
@@ -128,7 +154,7 @@ func nodeKinds() []*kind {
 			x.m.set(x.m.base)
 			return nil
 		}},
-		{name: "clock back, up to 1 h", least: 5 * time.Second, run: func(x *attack) error {
+		{name: "clock back, up to 1 h", back: settled, registers: true, least: 5 * time.Second, run: func(x *attack) error {
 			d := x.between(3*time.Second, time.Hour)
 			x.begin("by %s", d)
 			x.m.step(-d)
@@ -136,15 +162,16 @@ func nodeKinds() []*kind {
 			x.m.set(x.m.base)
 			return nil
 		}},
-		{name: "clock ahead, up to 1 s", least: time.Second, run: func(x *attack) error {
+		{name: "clock ahead, up to 1 s", atFirst: true, back: atOnce, least: time.Second, run: func(x *attack) error {
 			d := x.between(5*time.Millisecond, 950*time.Millisecond)
 			x.begin("by %s, and back", d)
 			x.m.step(d)
 			x.hold(x.between(time.Second, 3*time.Second))
+			x.mayRefuse()
 			x.m.set(x.m.base)
 			return nil
 		}},
-		{name: "clock ahead, 1 min to a year", serves: true, least: 5 * time.Second, run: func(x *attack) error {
+		{name: "clock ahead, 1 min to a year", serves: true, back: atOnce, least: 5 * time.Second, run: func(x *attack) error {
 			d := x.between(time.Minute, 365*24*time.Hour)
 			x.begin("by %s, and back", d)
 			x.m.step(d)
@@ -154,9 +181,12 @@ func nodeKinds() []*kind {
 		}},
 		// A clock that ran ahead and is set right: ZooKeeper agrees with the
 		// new time, so the node takes a fresh slot.
-		{name: "clock ahead by degrees, then right at once", least: 4 * time.Second, run: func(x *attack) error {
+		{name: "clock ahead by degrees, then right at once", atFirst: true, back: settled, registers: true, least: 4 * time.Second, run: func(x *attack) error {
 			x.begin("by 3.6 s")
-			for range 4 {
+			for i := range 4 {
+				if i == 2 {
+					x.mayRefuse() // two seconds ahead is where the bound on the disk may be
+				}
 				x.m.step(900 * time.Millisecond)
 				x.hold(300 * time.Millisecond)
 			}
@@ -164,7 +194,7 @@ func nodeKinds() []*kind {
 			x.m.set(x.m.base)
 			return nil
 		}},
-		{name: "kill -9, clock back, restart", least: time.Second, run: func(x *attack) error {
+		{name: "kill -9, clock back, restart", back: settled, least: time.Second, run: func(x *attack) error {
 			d := x.between(time.Second, time.Hour)
 			x.begin("by %s", d)
 			x.m.stop(syscall.SIGKILL)
@@ -174,7 +204,7 @@ func nodeKinds() []*kind {
 			x.m.set(x.m.base)
 			return nil
 		}},
-		{name: "clock back, kill -9, clock right, restart", run: func(x *attack) error {
+		{name: "clock back, kill -9, clock right, restart", fromDisk: true, back: resumed, run: func(x *attack) error {
 			d := x.between(time.Second, time.Hour)
 			x.begin("by %s", d)
 			x.m.step(-d)
@@ -190,7 +220,7 @@ func nodeKinds() []*kind {
 		links("half-open", time.Second, 20*time.Second, (*faultnet.Link).HalfOpen),
 		links("requests are lost", time.Second, 10*time.Second, (*faultnet.Link).DropRequests),
 		links("answers are lost", time.Second, 10*time.Second, (*faultnet.Link).DropReplies),
-		{name: "slow link", serves: true, least: 2 * time.Second, run: func(x *attack) error {
+		{name: "slow link", serves: true, back: atOnce, least: 2 * time.Second, run: func(x *attack) error {
 			d := x.between(20*time.Millisecond, 2*time.Second)
 			x.begin("by %s", d)
 			x.m.eachLink(func(l *faultnet.Link) { l.Delay(d/2, d) })
@@ -198,7 +228,7 @@ func nodeKinds() []*kind {
 			x.m.eachLink(func(l *faultnet.Link) { l.Delay(0, 0) })
 			return nil
 		}},
-		{name: "resets", serves: true, least: time.Second, run: func(x *attack) error {
+		{name: "resets", serves: true, back: atOnce, least: time.Second, run: func(x *attack) error {
 			x.begin("")
 			for range 20 {
 				x.m.eachLink((*faultnet.Link).Reset)
@@ -206,50 +236,52 @@ func nodeKinds() []*kind {
 			}
 			return nil
 		}},
-		{name: "cut off beyond the lease", least: lease + 5*time.Second, run: func(x *attack) error {
-			d := lease + x.between(5*time.Second, 10*time.Second)
+		{name: "cut off beyond the lease", atFirst: true, least: *lease + 5*time.Second, run: func(x *attack) error {
+			d, until := *lease+x.between(5*time.Second, 10*time.Second), x.m.until("lease_left_ms")
 			x.begin("for %s", d)
 			x.m.eachLink((*faultnet.Link).Cut)
-			x.bounded(lease, lease/2, d)
+			x.bounded(*lease, until, d)
 			x.m.eachLink((*faultnet.Link).Heal)
 			return nil
 		}},
 
-		{name: "state lost", run: func(x *attack) error {
+		{name: "state lost", back: settled, registers: true, anew: true, run: func(x *attack) error {
 			x.begin("")
 			x.m.stop(syscall.SIGKILL)
 			defer x.m.start()
 			return os.Remove(x.m.stateFile())
 		}},
-		{name: "state deleted under the process", run: func(x *attack) error {
+		{name: "state deleted under the process", atFirst: true, back: settled, registers: true, anew: true, run: func(x *attack) error {
 			x.begin("")
 			if err := os.Remove(x.m.stateFile()); err != nil {
 				return err
 			}
 			x.hold(x.between(10*time.Millisecond, 2*time.Second))
+			x.mayRefuse()
 			x.m.stop(syscall.SIGKILL)
 			x.m.start()
 			return nil
 		}},
-		{name: "state truncated under the process", run: func(x *attack) error {
+		{name: "state truncated under the process", atFirst: true, back: guessed, registers: true, run: func(x *attack) error {
 			size := x.rng.Int64N(8192)
 			x.begin("to %d bytes", size)
 			if err := os.Truncate(x.m.stateFile(), size); err != nil {
 				return err
 			}
 			x.hold(x.between(10*time.Millisecond, 2*time.Second))
+			x.mayRefuse()
 			x.m.stop(syscall.SIGKILL)
 			x.m.start()
 			return nil
 		}},
-		{name: "state truncated or spoilt", run: func(x *attack) error {
+		{name: "state truncated or spoilt", fromDisk: true, back: guessed, registers: true, run: func(x *attack) error {
 			at, how := x.rng.Int64N(8192), x.rng.IntN(3)
 			x.begin("%s at %d", []string{"truncated", "a byte", "a block"}[how], at)
 			x.m.stop(syscall.SIGKILL)
 			defer x.m.start()
 			return spoil(x.m.stateFile(), at, how, x.rng)
 		}},
-		{name: "state copied from another node", run: func(x *attack) error {
+		{name: "state copied from another node", back: settled, registers: true, anew: true, run: func(x *attack) error {
 			from := x.c.machines[(x.m.id+1+x.rng.IntN(len(x.c.machines)-1))%len(x.c.machines)]
 			x.begin("from %s", from.name())
 			data, err := os.ReadFile(from.stateFile())
@@ -264,18 +296,19 @@ func nodeKinds() []*kind {
 			return os.WriteFile(x.m.stateFile(), data, 0o600)
 		}},
 		// Into the same file, so that its inode says nothing.
-		{name: "an old copy of the state put back", untilWell: true, run: func(x *attack) error {
+		{name: "an old copy of the state put back", atFirst: true, untilWell: true, back: settled, registers: true, run: func(x *attack) error {
 			x.begin("")
 			data, err := os.ReadFile(x.m.stateFile())
 			if err != nil {
 				return err
 			}
 			x.hold(x.between(100*time.Millisecond, 3*time.Second))
+			x.mayRefuse()
 			x.m.stop(syscall.SIGKILL)
 			defer x.m.start()
 			return os.WriteFile(x.m.stateFile(), data, 0o600)
 		}},
-		{name: "a second process on the directory", serves: true, run: func(x *attack) error {
+		{name: "a second process on the directory", serves: true, back: atOnce, run: func(x *attack) error {
 			x.begin("")
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), 20*time.Second)
 			defer cancel()
@@ -287,7 +320,7 @@ func nodeKinds() []*kind {
 			return nil
 		}},
 
-		{name: "disk full", serves: true, least: 2 * time.Second, run: func(x *attack) error {
+		{name: "disk full", serves: true, back: atOnce, least: 2 * time.Second, run: func(x *attack) error {
 			d := x.between(2*time.Second, 10*time.Second)
 			x.begin("for %s", d)
 			x.m.disk.Fill()
@@ -298,7 +331,7 @@ func nodeKinds() []*kind {
 		disks("disk read-only", (*faultdisk.Disk).ReadOnly, (*faultdisk.Disk).ReadWrite),
 		disks("disk stalls", (*faultdisk.Disk).Freeze, (*faultdisk.Disk).Thaw),
 
-		{name: "out of descriptors", serves: true, least: 2 * time.Second, run: func(x *attack) error {
+		{name: "out of descriptors", serves: true, back: atOnce, least: 2 * time.Second, run: func(x *attack) error {
 			pid := x.m.pid()
 			open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 			if err != nil {

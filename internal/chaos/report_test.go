@@ -45,14 +45,13 @@ type line struct {
 	Times          int
 	Serves         bool
 	Answered       int
-	Missed         int           // of nodes that did not have to serve; others fail the run
-	Slowest        time.Duration // of the answers
+	Missed         int // of nodes that did not have to serve; others fail the run
 	Gaps, Recovers []time.Duration
 }
 
 func (l *line) add(o outage) {
 	l.Answered, l.Missed = l.Answered+o.answered, l.Missed+o.missed
-	l.Slowest, l.Gaps = max(l.Slowest, o.worst), append(l.Gaps, o.gap)
+	l.Gaps = append(l.Gaps, o.gap)
 }
 
 func quantile(d []time.Duration, q float64) time.Duration {
@@ -108,7 +107,7 @@ func (c *campaign) hadOwn(node int, of *fault) bool {
 }
 
 // text is the report for people.
-func (c *campaign) text(v *judge.Verdict) string {
+func (c *campaign) text(v *judge.Verdict, figures string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "flaked fault campaign: seed %d, %s, %d faults, %s\n\n", *seed, short(time.Duration(c.ended)), len(c.faults), v)
 	for _, check := range judge.Checks {
@@ -119,18 +118,71 @@ func (c *campaign) text(v *judge.Verdict) string {
 		fmt.Fprintf(&b, "WRONG  %s\n", w)
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "fault\ttimes\tmust serve\tanswered\tnot answered\tslowest answer\tlongest without an ID: median\tworst\tback after the fault: median\tworst")
+	for _, row := range c.rows() {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	w.Flush()
+	fmt.Fprintf(&b, "\n%sIDs by worker: %v\n", figures, v.Workers)
+	return b.String()
+}
+
+// rows are the table in words, with its head.
+func (c *campaign) rows() [][]string {
+	rows := [][]string{{"fault", "times", "must serve", "answered", "not answered", "longest without an ID: median", "worst", "back after it: median", "worst"}}
 	for _, l := range c.table() {
 		serves := "no"
 		if l.Serves {
 			serves = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", l.Kind, l.Times, serves, l.Answered, l.Missed, short(l.Slowest),
-			short(quantile(l.Gaps, .5)), short(quantile(l.Gaps, 1)), short(quantile(l.Recovers, .5)), short(quantile(l.Recovers, 1)))
+		rows = append(rows, []string{l.Kind, fmt.Sprint(l.Times), serves, fmt.Sprint(l.Answered), fmt.Sprint(l.Missed),
+			short(quantile(l.Gaps, .5)), short(quantile(l.Gaps, 1)), short(quantile(l.Recovers, .5)), short(quantile(l.Recovers, 1))})
 	}
-	w.Flush()
-	fmt.Fprintf(&b, "\nIDs by worker: %v\n", v.Workers)
+	return rows
+}
+
+// markdown is what docs/faults.md has of a run: its column of the first table,
+// and the second.
+func (c *campaign) markdown(v *judge.Verdict) string {
+	var b strings.Builder
+	count := func(checks ...judge.Check) string {
+		n := int64(0)
+		for _, check := range checks {
+			n += v.Violations[check]
+		}
+		return fmt.Sprintf("%d violations", n)
+	}
+	latency := c.latency()
+	first := [][]string{
+		{"", fmt.Sprintf("seed %d, %d min", *seed, int(time.Duration(c.ended).Minutes()+.5))},
+		{"faults", thousands(int64(len(c.faults)))},
+		{"IDs answered", thousands(v.IDs)},
+		{"workers", fmt.Sprint(len(v.Workers))},
+		{"IDs twice", fmt.Sprint(v.Violations[judge.Unique])},
+		{"order on connections, workers, nodes", count(judge.Connection, judge.Worker, judge.Node)},
+		{"timestamps as the clocks were", count(judge.Times)},
+		{"nothing where it must refuse", count(judge.Refusals)},
+		{"availability, recovery, endings, ZooKeeper's records", fmt.Sprintf("%d violations", len(c.wrong)-len(v.Findings))},
+		{"answers of nodes with no fault of their own: half, 99%, 99.9% within", fmt.Sprintf("%s, %s, %s", latency.quantile(.5), latency.quantile(.99), latency.quantile(.999))},
+	}
+	for _, table := range [][][]string{first, c.rows()} {
+		for i, row := range table {
+			fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+			if i == 0 {
+				fmt.Fprintf(&b, "|%s\n", strings.Repeat("---|", len(row)))
+			}
+		}
+		b.WriteString("\n")
+	}
 	return b.String()
+}
+
+// thousands sets a number apart by commas.
+func thousands(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 // keep writes what a run leaves: the reports, the nodes' logs, and where
@@ -144,7 +196,7 @@ func (c *campaign) keep(v *judge.Verdict, text string) error {
 	for _, e := range c.events {
 		fmt.Fprintf(&lines, "%s  %-9s  %s\n", moment(e.at), e.who, e.text)
 	}
-	if err := os.WriteFile(filepath.Join(*report, "report.txt"), []byte(text+"\n"+lines.String()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(*report, "report.txt"), []byte(text+"\n"+c.markdown(v)+lines.String()), 0o644); err != nil {
 		return err
 	}
 	page, err := os.Create(filepath.Join(*report, "report.html"))
@@ -302,6 +354,18 @@ func TestReportPage(t *testing.T) {
 	var b strings.Builder
 	if err := c.html(&b, "all & well"); err != nil {
 		t.Fatal(err)
+	}
+	var d strings.Builder
+	for _, n := range []int64{0, 999, 1000, 373813593} {
+		d.WriteString(thousands(n) + " ")
+	}
+	if want := "0 999 1,000 373,813,593 "; d.String() != want {
+		t.Errorf("%q, want %q", d.String(), want)
+	}
+	for _, want := range []string{"| IDs answered | 1,234 |", "| kill -9 <now> | 1 | no | ", "| ZooKeeper: kill -9 <now> | 1 | no |"} {
+		if got := c.markdown(&judge.Verdict{IDs: 1234}); !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
 	}
 	for _, want := range []string{"all &amp; well", "kill -9 &lt;now&gt;", "<polyline", "node 0"} {
 		if !strings.Contains(b.String(), want) {

@@ -21,8 +21,9 @@ type fault struct {
 	// injected, healed, and when the node answered with IDs again and was
 	// connected again. 0: not yet.
 	injected, healed, served, well int64
-	// impaired is from when on the node may refuse; 0 where it must not.
-	impaired int64
+	// impaired is from when on the node may refuse; 0 where it must not. Until
+	// leased it may once more, for a lease that has ended.
+	impaired, leased int64
 	// The node must not issue beyond a bound that it cannot push any more:
 	// bound after stopped, until released. Only of some kinds.
 	bound             time.Duration
@@ -45,6 +46,7 @@ type timeline struct {
 	mu     sync.Mutex // guards what follows
 	events []event
 	faults []*fault
+	exits  []exit
 	wrong  []string // what must not have happened, other than to IDs
 }
 
@@ -69,7 +71,7 @@ func (l *timeline) violated(who, format string, args ...any) {
 // open begins a fault.
 func (l *timeline) open(k *kind, node int, detail string) *fault {
 	f := &fault{kind: k, node: node, detail: detail, injected: l.now()}
-	if !k.serves {
+	if !k.serves && !k.atFirst {
 		f.impaired = f.injected
 	}
 	l.mu.Lock()

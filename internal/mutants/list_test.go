@@ -32,6 +32,9 @@ var mutants = []mutant{
 		"case len(loaded.Changed) > 0:", "case false:"}}},
 
 	// The lease bound, H.
+	{"no lease bound: issuing up to M", []change{
+		{"node/reserve.go", "min(n.m, n.claim.H)", "n.m"},
+		{"timeguard/bounds.go", "return max(m, min(now+window.Milliseconds(), h))", "return max(m, now+window.Milliseconds())"}}},
 	{"H goes down with the clock", []change{{"coordinator/coordinator.go",
 		"return max(slotH, fileH, now+lease.Milliseconds())", "return now + lease.Milliseconds()"}}},
 	{"a resume's H counts before it is acknowledged", []change{{"coordinator/resume.go",

@@ -1,0 +1,154 @@
+package chaos
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// exit is an end of a process.
+type exit struct {
+	node   int
+	at     int64
+	offset time.Duration  // of the machine's clock, when it began
+	sent   syscall.Signal // what it was to end by; 0: by nothing
+	status syscall.WaitStatus
+	said   string // its last words
+}
+
+func (e exit) String() string {
+	how := fmt.Sprintf("ended with exit code %d", e.status.ExitStatus())
+	if e.status.Signaled() {
+		how = fmt.Sprintf("was ended by %q", e.status.Signal())
+	}
+	if e.sent != 0 {
+		how += fmt.Sprintf(" after %q", e.sent)
+	}
+	return fmt.Sprintf("%s: %s", how, e.said)
+}
+
+// asTold: the process ended as the signal has it.
+func (e exit) asTold() bool {
+	switch e.sent {
+	case syscall.SIGKILL:
+		return e.status.Signaled() && e.status.Signal() == syscall.SIGKILL
+	case syscall.SIGTERM:
+		return e.status.Exited() && e.status.ExitStatus() == 0
+	}
+	return false
+}
+
+// exited notes an end.
+func (l *timeline) exited(e exit) {
+	if !e.asTold() {
+		l.note(nodeName(e.node), "%s", e)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.exits = append(l.exits, e)
+}
+
+// documented tells whether a node may refuse to start for what it said: the
+// exit code and what had been done to it must fit.
+func (c *campaign) documented(e exit, tracks [][]showing) bool {
+	if !e.status.Exited() {
+		return false
+	}
+	startTimeout := int64(25 * time.Second)
+	for _, why := range []struct {
+		code int
+		text string
+		fits func() bool
+	}{
+		{1, "off by ZooKeeper's clock and peers", func() bool { return e.offset.Abs() > agreed-time.Second || c.outvoted(tracks, e.node, e.at, e.at) }},
+		{1, "behind what this worker may have issued already", func() bool { return e.offset < -agreed }},
+		{1, "registration is frozen until", func() bool { return c.frozen(e.at, e.at) }},
+		{3, "ZooKeeper is needed to start here", func() bool { return c.away(e.at-startTimeout, e.at) }},
+	} {
+		if e.status.ExitStatus() == why.code && strings.Contains(e.said, why.text) {
+			return why.fits()
+		}
+	}
+	return false
+}
+
+// endings finds processes that ended as they must not.
+func (c *campaign) endings() error {
+	tracks := c.tracks()
+	for _, e := range c.exits {
+		if !e.asTold() && !c.documented(e, tracks) {
+			c.wrong = append(c.wrong, fmt.Sprintf("%s: at %s it %s", nodeName(e.node), moment(e.at), e))
+		}
+	}
+	for _, m := range c.machines {
+		log, err := os.Open(m.log.Name())
+		if err != nil {
+			return err
+		}
+		lines := bufio.NewScanner(log)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			if crashed(lines.Text()) {
+				c.wrong = append(c.wrong, m.name()+": its log has "+lines.Text())
+			}
+		}
+		if err := lines.Err(); err != nil {
+			return err
+		}
+		log.Close()
+	}
+	return nil
+}
+
+// crashed: the line is the Go runtime's last word.
+func crashed(line string) bool {
+	return strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.HasPrefix(line, "[signal SIG") ||
+		strings.Contains(line, "DATA RACE") || strings.Contains(line, "panic serving") || strings.Contains(line, "runtime error:")
+}
+
+func TestEndings(t *testing.T) {
+	const (
+		wrongClock = "flaked: the clock is -2m off by ZooKeeper's clock and peers (2 of 2 voters say so)"
+		behind     = "flaked: the clock is 1h behind what this worker may have issued already"
+		needed     = "flaked: ZooKeeper is needed to start here, and did not answer within 20s"
+	)
+	s := int64(time.Second)
+	code := func(n int) syscall.WaitStatus { return syscall.WaitStatus(n << 8) }
+	for _, row := range []struct {
+		name string
+		exit exit
+		want bool
+	}{
+		{"killed", exit{sent: syscall.SIGKILL, status: syscall.WaitStatus(syscall.SIGKILL)}, true},
+		{"killed by nobody", exit{status: syscall.WaitStatus(syscall.SIGKILL)}, false},
+		{"stopped", exit{sent: syscall.SIGTERM, status: code(0)}, true},
+		{"stopped, and failed", exit{sent: syscall.SIGTERM, status: code(1), said: "flaked: interrupted"}, false},
+		{"stopped, and not by its own doing", exit{sent: syscall.SIGTERM, status: syscall.WaitStatus(syscall.SIGTERM)}, false},
+		{"done by itself", exit{status: code(0)}, false},
+		{"panic", exit{status: code(2), said: "exit status 2"}, false},
+		{"its clock is wrong", exit{offset: -2 * time.Minute, status: code(1), said: wrongClock}, true},
+		{"its clock is right", exit{status: code(1), said: wrongClock}, false},
+		{"with another code", exit{offset: -2 * time.Minute, status: code(2), said: wrongClock}, false},
+		{"its clock went back", exit{offset: -time.Hour, status: code(1), said: behind}, true},
+		{"its clock did not go back", exit{status: code(1), said: behind}, false},
+		{"ZooKeeper is away", exit{at: 30 * s, status: code(3), said: needed}, true},
+		{"ZooKeeper is there", exit{at: 60 * s, status: code(3), said: needed}, false},
+		{"no reason known", exit{at: 30 * s, status: code(1), said: "flaked: something else"}, false},
+	} {
+		c := &campaign{timeline: &timeline{}}
+		c.faults = []*fault{{node: -1, injected: 10 * s, well: 20 * s, kind: &kind{}}}
+		tracks := [][]showing{{{}}, {{}}, {{}}}
+		if got := row.exit.asTold() || c.documented(row.exit, tracks); got != row.want {
+			t.Errorf("%s: %v", row.name, got)
+		}
+	}
+	for line, want := range map[string]bool{"panic: runtime error: index": true, "goes on": false, "fatal error: all goroutines are asleep": true} {
+		if crashed(line) != want {
+			t.Errorf("%q", line)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/worker"
+)
+
+// endState is what ZooKeeper holds.
+type endState struct {
+	cluster coordinator.Cluster
+	slots   []coordinator.Entry
+	tickets map[string]string // the node of each
+}
+
+// live are the workers that somebody shows to be serving with.
+func (s endState) live() (workers []int) {
+	for _, e := range s.slots {
+		if e.Live {
+			workers = append(workers, e.Worker)
+		}
+	}
+	return workers
+}
+
+func (c *campaign) readState() (s endState, err error) {
+	err = c.withZooKeeper(func(ctx context.Context, zk *coordinator.ZK) error {
+		if s.cluster, err = coordinator.ReadCluster(ctx, zk); err != nil {
+			return err
+		}
+		if s.slots, err = coordinator.ReadSlots(ctx, zk, s.cluster); err != nil {
+			return err
+		}
+		names, err := zk.Children(ctx, "/tickets")
+		if err != nil {
+			return err
+		}
+		s.tickets = map[string]string{}
+		for _, name := range names {
+			data, _, err := zk.Get(ctx, "/tickets/"+name)
+			if errors.Is(err, coordinator.ErrNoNode) {
+				continue
+			}
+			var t struct {
+				Node string `json:"node"`
+			}
+			if err == nil {
+				err = json.Unmarshal(data, &t)
+			}
+			if err != nil {
+				return err
+			}
+			s.tickets["/tickets/"+name] = t.Node
+		}
+		return nil
+	})
+	return s, err
+}
+
+// shows waits until just these workers are shown to be served with: a lock of a
+// process that was killed goes with its session.
+func (c *campaign) shows(workers []int) (s endState) {
+	var err error
+	slices.Sort(workers)
+	ok := within(c.t.Context(), 15*time.Second, func() bool {
+		s, err = c.readState()
+		return err == nil && slices.Equal(s.live(), workers)
+	})
+	if !ok {
+		c.violated("ZooKeeper", "shows workers %v live at the end, and %v are: %v", s.live(), workers, err)
+	}
+	return s
+}
+
+// wrongWith is what is wrong with the records after all nodes have stopped. held
+// are the workers that they had, highest the highest IDs of each. lossy:
+// ZooKeeper has lost data in the run, after which records of those who have
+// gone are whatever they were.
+func (s endState) wrongWith(held []int, highest map[int64]worker.ID, layout worker.Layout, lossy bool) (wrong []string) {
+	say := func(format string, args ...any) { wrong = append(wrong, "ZooKeeper: "+fmt.Sprintf(format, args...)) }
+	beyond := func(w int, bound int64) bool {
+		f, err := layout.Decode(highest[int64(w)])
+		return err != nil || highest[int64(w)] != 0 && layout.Time(f).UnixMilli() >= bound
+	}
+	holders := map[string]int{} // by node, of slots that were not given back
+	nodes := map[string]bool{}  // those that stopped now
+	for _, e := range s.slots {
+		own := slices.Contains(held, e.Worker)
+		switch {
+		case own && (e.Absent || !e.Slot.Stopped || e.Slot.Released || e.Slot.State != "stopped" || e.Slot.StoppedM > e.Slot.H || e.Slot.StoppedM == 0):
+			say("worker %d was stopped, and its record is %+v", e.Worker, e.Slot)
+		case own && beyond(e.Worker, e.Slot.StoppedM), !own && !lossy && e.Slot.Term > 0 && beyond(e.Worker, e.Slot.H):
+			say("worker %d has issued %d, which is beyond the bounds in its record: %+v", e.Worker, highest[int64(e.Worker)], e.Slot)
+		}
+		if own {
+			nodes[e.Slot.Node] = true
+		}
+		if e.Slot.Term > 0 && !e.Slot.Released {
+			holders[e.Slot.Node]++
+		}
+	}
+	for w := range highest {
+		if int(w) > s.cluster.Used {
+			say("worker %d has issued IDs, and the cluster has used no more than %d", w, s.cluster.Used)
+		}
+	}
+	if len(nodes) != len(held) {
+		say("workers %v belong to %d nodes", held, len(nodes))
+	}
+	if lossy {
+		return wrong
+	}
+	for node, n := range holders {
+		if n > 1 {
+			say("node %s has %d workers", node, n)
+		}
+	}
+	registered := map[string]int{}
+	for name, node := range s.tickets {
+		if registered[node]++; holders[node] == 0 {
+			say("%s is left of node %s, which has no worker", name, node)
+		}
+	}
+	for node := range nodes {
+		if registered[node] != 1 {
+			say("node %s has %d tickets", node, registered[node])
+		}
+	}
+	return wrong
+}
+
+// lossy: ZooKeeper has lost data in the run.
+func (c *campaign) lossy() bool {
+	return slices.ContainsFunc(c.faults, func(f *fault) bool { return f.kind.loses() })
+}
+
+func TestEndState(t *testing.T) {
+	layout := worker.Leaf()
+	id := func(w, tick int64) worker.ID {
+		id, err := layout.Encode(worker.Fields{Tick: worker.Tick(tick), Worker: w})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	epoch := layout.Time(worker.Fields{}).UnixMilli()
+	// 0 and 1 have stopped, 2 is of a node that has gone, 3 was given back by 0.
+	healthy := func() (endState, map[int64]worker.ID) {
+		stopped := func(node string) coordinator.Slot {
+			return coordinator.Slot{Node: node, Term: 1, H: epoch + 100, Stopped: true, StoppedM: epoch + 50, State: "stopped"}
+		}
+		return endState{
+			cluster: coordinator.Cluster{Used: 3},
+			slots: []coordinator.Entry{{Worker: 0, Slot: stopped("a")}, {Worker: 1, Slot: stopped("b")},
+				{Worker: 2, Slot: coordinator.Slot{Node: "c", Term: 1, H: epoch + 40}}, {Worker: 3, Slot: coordinator.Slot{Node: "a", Term: 1, H: epoch + 9, Released: true}}},
+			tickets: map[string]string{"/tickets/n-1": "a", "/tickets/n-2": "b", "/tickets/n-3": "c"},
+		}, map[int64]worker.ID{0: id(0, 49), 1: id(1, 49), 2: id(2, 39), 3: id(3, 8)}
+	}
+	for _, row := range []struct {
+		name  string
+		spoil func(*endState, map[int64]worker.ID)
+		lossy bool
+		want  string
+	}{
+		{name: "healthy", spoil: func(*endState, map[int64]worker.ID) {}},
+		{name: "not stopped", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[0].Slot.Stopped = false }, want: "worker 0 was stopped"},
+		{name: "lost", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[0].Absent = true }, want: "worker 0 was stopped"},
+		{name: "M above H", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[1].Slot.StoppedM = epoch + 101 }, want: "worker 1 was stopped"},
+		{name: "an ID at the stored end", spoil: func(_ *endState, h map[int64]worker.ID) { h[0] = id(0, 50) }, want: "worker 0 has issued"},
+		{name: "an ID at the lease's end", spoil: func(_ *endState, h map[int64]worker.ID) { h[2] = id(2, 40) }, want: "worker 2 has issued"},
+		{name: "an ID at the end given back", spoil: func(_ *endState, h map[int64]worker.ID) { h[3] = id(3, 9) }, want: "worker 3 has issued"},
+		{name: "of a worker never used", spoil: func(_ *endState, h map[int64]worker.ID) { h[4] = id(4, 1) }, want: "no more than 3"},
+		{name: "two workers", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[3].Slot.Released = false }, want: "has 2 workers"},
+		{name: "two workers after a loss", lossy: true, spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[3].Slot.Released = false }},
+		{name: "two tickets", spoil: func(s *endState, _ map[int64]worker.ID) { s.tickets["/tickets/n-4"] = "b" }, want: "has 2 tickets"},
+		{name: "no ticket", spoil: func(s *endState, _ map[int64]worker.ID) { delete(s.tickets, "/tickets/n-1") }, want: "has 0 tickets"},
+		{name: "a ticket left behind", spoil: func(s *endState, _ map[int64]worker.ID) { s.tickets["/tickets/n-4"] = "d" }, want: "which has no worker"},
+		{name: "one node, two machines", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[1].Slot.Node = "a" }, want: "belong to 1 nodes"},
+	} {
+		s, highest := healthy()
+		row.spoil(&s, highest)
+		got := strings.Join(s.wrongWith([]int{0, 1}, highest, layout, row.lossy), "\n")
+		if (got == "") != (row.want == "") || !strings.Contains(got, row.want) {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+	}
+}

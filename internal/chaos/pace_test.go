@@ -1,0 +1,257 @@
+package chaos
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"testing"
+	"time"
+)
+
+// pace is how late the machine that all of it runs on was: a timer tells. What
+// is to happen in time is allowed as much more.
+type pace struct {
+	hist histogram
+	late []lateness // beyond what is usual
+}
+
+type lateness struct {
+	at int64
+	by time.Duration
+}
+
+const (
+	paceEvery = 10 * time.Millisecond
+	usual     = 5 * time.Millisecond
+)
+
+// watch keeps the pace until the run is over.
+func (c *campaign) watch() {
+	tick := time.NewTicker(paceEvery)
+	defer tick.Stop()
+	for before := c.now(); ; {
+		select {
+		case <-c.over:
+			return
+		case <-tick.C:
+		}
+		now := c.now()
+		by := max(0, time.Duration(now-before)-paceEvery)
+		before = now
+		c.mu.Lock()
+		c.pace.hist.add(by)
+		if by > usual {
+			c.pace.late = append(c.pace.late, lateness{now, by})
+		}
+		c.mu.Unlock()
+	}
+}
+
+// late is by how much the timer was late in a stretch of time, in all.
+func (c *campaign) late(from, to int64) (sum time.Duration) {
+	for _, l := range c.pace.late {
+		if l.at >= from && l.at-int64(l.by) <= to {
+			sum += l.by
+		}
+	}
+	return sum
+}
+
+// histogram counts durations; each class reaches to twice what the one before
+// does, the first to finest.
+type histogram [16]uint64
+
+const finest = 125 * time.Microsecond
+
+func class(d time.Duration) int { return min(len(histogram{})-1, bits.Len64(uint64(d/finest))) }
+
+func (h *histogram) add(d time.Duration) { h[class(d)]++ }
+
+func (h *histogram) count() (n uint64) {
+	for _, k := range h {
+		n += k
+	}
+	return n
+}
+
+// quantile is the end of the class that it lies in.
+func (h *histogram) quantile(q float64) time.Duration {
+	left := uint64(q * float64(h.count()))
+	for i, n := range h {
+		if n > left {
+			return finest << i
+		}
+		left -= n
+	}
+	return finest
+}
+
+// latency sums up the answers of all nodes in the time that they had no fault of
+// their own, whatever others and ZooKeeper had.
+func (c *campaign) latency() (h histogram) {
+	for _, l := range c.loads {
+		faults := slices.DeleteFunc(slices.Clone(c.faults), func(f *fault) bool { return f.node != l.m.id })
+		for i, b := range l.bins {
+			from, to := int64(i)*binWidth, int64(i+1)*binWidth
+			if to > c.ended || slices.ContainsFunc(faults, func(f *fault) bool { return f.injected <= to && (f.well == 0 || f.well >= from) }) {
+				continue
+			}
+			for k, n := range b.latency {
+				h[k] += uint64(n)
+			}
+		}
+	}
+	return h
+}
+
+// slowest is the bound on the 99.9th percentile of them. It is ten times and more
+// of what it is on two cores, and lets a machine that is late be late.
+func (c *campaign) slowest() time.Duration {
+	return 32*time.Millisecond + 8*c.pace.hist.quantile(.999)
+}
+
+// latencies holds them against it, and says what they were.
+func (c *campaign) latencies() string {
+	h, most := c.latency(), c.slowest()
+	if p := h.quantile(.999); h.count() > 0 && p > most {
+		c.wrong = append(c.wrong, fmt.Sprintf("answers: the 99.9th percentile is %s where nothing was amiss, at most %s are right", p, most))
+	}
+	return fmt.Sprintf("%d answers of nodes with no fault of their own: 50%% within %s, 99%% %s, 99.9%% %s (at most %s), 99.99%% %s; a timer was late by %s (99.9%%)",
+		h.count(), h.quantile(.5), h.quantile(.99), h.quantile(.999), most, h.quantile(.9999), c.pace.hist.quantile(.999))
+}
+
+// margin is what a node may take longer than it should on a machine that was
+// never late: processes start, and the campaign looks.
+const margin = 2 * time.Second
+
+const (
+	// wellWithin is how soon a node that serves is connected as well, with nothing
+	// else amiss.
+	wellWithin = 20 * time.Second
+	// looksFor is what a start from the directory spends on a ZooKeeper that is
+	// away, or that goes away while it is asked.
+	looksFor = 1500*time.Millisecond + 5*time.Second
+)
+
+// recoveries finds nodes that took too long to serve again, and says of how many
+// that was asked: not where they needed a ZooKeeper that was away, or a worker
+// while registration was frozen, nor where most clocks were wrong.
+func (c *campaign) recoveries() string {
+	tracks, all, held := c.tracks(), 0, 0
+	for _, f := range c.faults {
+		if f.node < 0 || f.well == 0 {
+			continue
+		}
+		all++
+		away, back := c.away(f.injected, f.well), f.kind.back
+		switch {
+		case back == 0,
+			away && f.kind.needsZooKeeper(),
+			f.kind.registers && c.frozen(f.injected, f.well),
+			!f.kind.serves && c.outvoted(tracks, f.node, f.injected, f.well):
+			continue
+		case away && f.kind.fromDisk:
+			back += looksFor
+		}
+		held++
+		too := func(what string, from, to int64, limit time.Duration) {
+			if took, limit := time.Duration(to-from), limit+margin+c.late(from, to); took > limit {
+				c.wrong = append(c.wrong, fmt.Sprintf("%s: %s %s after %s at %s, within %s is right", nodeName(f.node), what, short(took), f.kind.name, moment(f.injected), short(limit)))
+			}
+		}
+		too("serves", f.healed, f.served, back)
+		if !away {
+			too("is connected", max(f.healed, f.served), f.well, wellWithin)
+		}
+	}
+	return fmt.Sprintf("%d of %d faults of nodes held against how soon their kind has to be over; for the others ZooKeeper was away, registration frozen, or most clocks wrong", held, all)
+}
+
+// unsettled finds newcomers that served before they may have settled: ZooKeeper
+// has to have proved first that it has lost nothing, which takes records of its
+// leader's epoch that are ten settling times old.
+func (c *campaign) unsettled() {
+	for _, f := range c.faults {
+		if !f.kind.anew || f.served == 0 {
+			continue
+		}
+		epoch := int64(0) // the run began with one
+		for _, z := range c.faults {
+			if z.node < 0 && z.kind.elects && z.injected <= f.injected {
+				epoch = max(epoch, z.injected)
+			}
+		}
+		const early = int64(100 * time.Millisecond)
+		if took := f.served - f.healed; f.healed-epoch < int64(9*settle) && took < int64(settle)-early {
+			c.wrong = append(c.wrong, fmt.Sprintf("%s: serves %s after %s at %s: a newcomer has to settle for %s, with an epoch of ZooKeeper's that is %s old",
+				nodeName(f.node), short(time.Duration(took)), f.kind.name, moment(f.injected), settle, short(time.Duration(f.healed-epoch))))
+		}
+	}
+}
+
+func TestUnsettled(t *testing.T) {
+	s := int64(time.Second)
+	newcomer, election := &kind{name: "state lost", anew: true}, &kind{elects: true}
+	for _, row := range []struct {
+		name  string
+		fault fault
+		want  int
+	}{
+		{"settled, at the start", fault{kind: newcomer, injected: 5 * s, healed: 5 * s, served: 7 * s}, 0},
+		{"not settled, at the start", fault{kind: newcomer, injected: 5 * s, healed: 5 * s, served: 6 * s}, 1},
+		{"a resume", fault{kind: &kind{}, injected: 5 * s, healed: 5 * s, served: 6 * s}, 0},
+		{"an old epoch", fault{kind: newcomer, injected: 50 * s, healed: 50 * s, served: 50 * s}, 0},
+		{"a new epoch", fault{kind: newcomer, injected: 110 * s, healed: 110 * s, served: 110 * s}, 1},
+		{"which has become old", fault{kind: newcomer, injected: 120 * s, healed: 120 * s, served: 120 * s}, 0},
+	} {
+		c := &campaign{timeline: &timeline{}}
+		c.faults = []*fault{{node: -1, kind: election, injected: 100 * s}, &row.fault}
+		if c.unsettled(); len(c.wrong) != row.want {
+			t.Errorf("%s: %v", row.name, c.wrong)
+		}
+	}
+}
+
+func TestHistogram(t *testing.T) {
+	var h histogram
+	for i := range 1000 {
+		h.add(time.Duration(i) * time.Millisecond)
+	}
+	h.add(time.Hour)
+	for q, want := range map[float64]time.Duration{0: finest, .5: 512 * time.Millisecond, .999: 1024 * time.Millisecond, 1: finest} {
+		if got := h.quantile(q); got != want {
+			t.Errorf("%v: %s, want %s", q, got, want)
+		}
+	}
+}
+
+func TestRecoveries(t *testing.T) {
+	s := int64(time.Second)
+	quick := &kind{name: "kill -9", back: 4 * time.Second, fromDisk: true}
+	newcomer := &kind{name: "state lost", back: 4 * time.Second, registers: true}
+	lost := &fault{node: -1, kind: &kind{name: "wiped"}, injected: 100 * s, healed: 101 * s, well: 102 * s}
+	for _, row := range []struct {
+		name  string
+		fault fault
+		late  time.Duration
+		want  int
+	}{
+		{"in time", fault{kind: quick, injected: 10 * s, healed: 11 * s, served: 16 * s, well: 17 * s}, 0, 0},
+		{"late", fault{kind: quick, injected: 10 * s, healed: 11 * s, served: 18 * s, well: 19 * s}, 0, 1},
+		{"late on a machine that was", fault{kind: quick, injected: 10 * s, healed: 11 * s, served: 18 * s, well: 19 * s}, 2 * time.Second, 0},
+		{"connected late", fault{kind: quick, injected: 10 * s, healed: 11 * s, served: 16 * s, well: 50 * s}, 0, 1},
+		{"ZooKeeper is away", fault{kind: newcomer, injected: 90 * s, healed: 91 * s, served: 110 * s, well: 111 * s}, 0, 0},
+		{"ZooKeeper is away, and looked for", fault{kind: quick, injected: 90 * s, healed: 91 * s, served: 101 * s, well: 150 * s}, 0, 0},
+		{"ZooKeeper is away, and long looked for", fault{kind: quick, injected: 90 * s, healed: 91 * s, served: 110 * s, well: 111 * s}, 0, 1},
+		{"registration is frozen", fault{kind: newcomer, injected: 110 * s, healed: 111 * s, served: 150 * s, well: 151 * s}, 0, 0},
+		{"which it needs not", fault{kind: quick, injected: 110 * s, healed: 111 * s, served: 150 * s, well: 151 * s}, 0, 1},
+		{"frozen no more", fault{kind: newcomer, injected: 180 * s, healed: 181 * s, served: 200 * s, well: 201 * s}, 0, 1},
+	} {
+		c := &campaign{timeline: &timeline{}}
+		c.faults = []*fault{lost, &row.fault}
+		c.pace.late = []lateness{{row.fault.healed + s, row.late}}
+		if c.recoveries(); len(c.wrong) != row.want {
+			t.Errorf("%s: %v", row.name, c.wrong)
+		}
+	}
+}
