@@ -145,6 +145,8 @@ func configValues(f cli.Flag, v *yaml.Node) ([]string, error) {
 	case *cli.IntFlag, *cli.Int64Flag, *cli.UintFlag, *cli.Uint64Flag:
 		_, err := strconv.ParseInt(v.Value, 10, 64)
 		ok, want = v.Tag == "!!int" && err == nil, kinds["int"]
+	case *cli.Float64Flag:
+		ok, want = v.Tag == "!!int" || v.Tag == "!!float", kinds["float64"]
 	case *cli.DurationFlag:
 		_, err := time.ParseDuration(v.Value)
 		ok, want = err == nil, kinds["duration"]

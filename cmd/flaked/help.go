@@ -142,7 +142,7 @@ func valueOf(f cli.Flag) string {
 	switch f.(type) {
 	case *cli.DurationFlag:
 		return "DURATION"
-	case *cli.IntFlag, *cli.Int64Flag, *cli.UintFlag, *cli.Uint64Flag:
+	case *cli.IntFlag, *cli.Int64Flag, *cli.UintFlag, *cli.Uint64Flag, *cli.Float64Flag:
 		return "N"
 	}
 	return "VALUE"

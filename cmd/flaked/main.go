@@ -47,7 +47,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		CustomAppHelpTemplate: appHelp,
 		Flags:                 []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "the same as flaked version", DisableDefaultText: true}},
 		Commands: []*cli.Command{
-			serveCommand(), statusCommand(), getCommand(), decodeCommand(), healthcheckCommand(),
+			serveCommand(), statusCommand(), getCommand(), decodeCommand(), healthcheckCommand(), benchCommand(),
 			stateCommand(), clusterCommand(), versionCommand(),
 		},
 		Reader:    stdin,

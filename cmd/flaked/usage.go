@@ -79,7 +79,7 @@ func flagNamed(flags []cli.Flag, name string) cli.Flag {
 
 // kinds are the library's names of types, and what we call them.
 var kinds = map[string]string{
-	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint": "a whole number",
+	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint": "a whole number", "float64": "a number",
 	"duration": "a duration such as 500ms, 10s or 24h", "string": "a text",
 }
 
@@ -90,6 +90,8 @@ func wanted(f cli.Flag) string {
 		return kinds["bool"]
 	case *cli.IntFlag, *cli.Int64Flag, *cli.UintFlag, *cli.Uint64Flag:
 		return kinds["int"]
+	case *cli.Float64Flag:
+		return kinds["float64"]
 	case *cli.DurationFlag:
 		return kinds["duration"]
 	}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/load"
+)
+
+// counting answers GET and GET n with IDs that go on.
+func counting() func(string) string {
+	next := 2071483623882690560
+	return func(line string) string {
+		n := 1
+		_, _ = fmt.Sscanf(line, "GET %d", &n)
+		var b strings.Builder
+		for range n {
+			next++
+			fmt.Fprintf(&b, "%d\n", next)
+		}
+		return b.String()
+	}
+}
+
+func TestBench(t *testing.T) {
+	now := 0
+	for _, row := range []struct {
+		name           string
+		reply          func(string) string
+		args           string
+		code           int
+		stdout, stderr string
+	}{
+		{"well", counting(), "", exitOK, "no ID twice, increasing on each connection", ""},
+		{"a batch", counting(), "--batch 10", exitOK, "IDS         ", ""},
+		{"at a rate", counting(), "--rate 200", exitOK, "200 requests a second, 1 connection, pipeline 1, plain", ""},
+		{"not looked at", counting(), "--no-check", exitOK, "none: the IDs were not looked at", ""},
+		{"another server", says("5\r\n"), "--command INCR", exitOK, "INCR of ", ""},
+		{"the same ID", says("2071483623882690560\n"), "", exitFailure, "wrong: 2071483623882690560 twice", "IDs came twice"},
+		{"back", func(string) string { now++; return fmt.Sprintln(2071483623882690560 - now) }, "", exitFailure, "went BACK", "out of order"},
+		{"errors", says("-NOTREADY starting\n"), "", exitFailure, "NOTREADY ", "errors, most of them NOTREADY: the node is starting"},
+		{"no node", says("what?\n"), "", exitFailure, "protocol ", "most of them protocol"},
+		{"too slow", func(line string) string { <-time.After(20 * time.Millisecond); return ids(line) }, "--rate 100000 --no-check --timeout 50ms", exitDegraded, "were due, and not answered in time", "did not keep up with 100,000 requests a second"},
+		{"hangs", says("hang"), "--timeout 20ms", exitFailure, "timeout ", "most of them timeout"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			addr := fakeNode(t, "tcp", "127.0.0.1:0", row.reply)
+			args := append([]string{"bench", "--addr", addr, "--conns", "1", "--warmup", "0s", "--duration", "200ms"}, strings.Fields(row.args)...)
+			call(t, "", args...).wants(t, row.code, row.stdout, row.stderr)
+		})
+	}
+}
+
+func TestBenchNobodyThere(t *testing.T) {
+	call(t, "", "bench", "--addr", "127.0.0.1:1").wants(t, exitUnreachable, "", "nobody listens there: start a node")
+	call(t, "", "bench", "--addr", "unix:"+filepath.Join(t.TempDir(), "none")).wants(t, exitUnreachable, "", "nobody listens there")
+}
+
+// Scripts rely on the fields.
+func TestBenchJSON(t *testing.T) {
+	addr := fakeNode(t, "unix", filepath.Join(t.TempDir(), "s"), counting())
+	r := call(t, "", "bench", "--addr", addr, "--conns", "1", "--duration", "200ms", "--warmup", "0s", "-o", "json")
+	r.wants(t, exitOK, "{", "")
+	var doc map[string]any
+	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{
+		"": {
+			"addr", "batch", "check", "client_cpu_seconds", "command", "conns", "errors", "ids", "ids_per_second", "interrupted",
+			"latency_us", "pipeline", "protocol", "rate", "requests", "requests_per_second", "seconds", "server", "threads",
+			"unanswered", "warmup_seconds",
+		},
+		"latency_us": {"count", "max", "mean", "min", "p50", "p90", "p99", "p999", "p9999"},
+		"errors":     {"by_code", "total"},
+		"check":      {"backwards", "duplicates", "examples", "ids", "unchecked"},
+	}
+	for name, fields := range want {
+		object := doc
+		if name != "" {
+			object = doc[name].(map[string]any)
+		}
+		var got []string
+		for field := range object {
+			got = append(got, field)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, fields) {
+			t.Errorf("%q has the fields %q", name, got)
+		}
+	}
+	if doc["requests"].(float64) == 0 || doc["command"] != "GET" || doc["server"] != nil || doc["addr"] != addr {
+		t.Error(r.stdout)
+	}
+}
+
+func TestProgressText(t *testing.T) {
+	for _, row := range []struct {
+		progress load.Progress
+		want     string
+	}{
+		{load.Progress{WarmingUp: true}, "warming up: 1,234,567 replies/s"},
+		{load.Progress{Elapsed: 3100 * time.Millisecond, Total: 10 * time.Second, Errors: 1200}, "3 of 10s: 1,234,567 replies/s, 1,200 errors"},
+		{load.Progress{Total: time.Minute, Violations: 1}, "0 of 1m0s: 1,234,567 replies/s, 1 WRONG IDs"},
+	} {
+		if got := progressText(row.progress, 1234567.8); got != row.want {
+			t.Errorf("%q, want %q", got, row.want)
+		}
+	}
+}
+
+func TestProgressLine(t *testing.T) {
+	var out strings.Builder
+	p := &progressLine{out: &out, at: time.Now()}
+	p.show(load.Progress{Replies: 5})
+	p.end()
+	if out.String() != "" {
+		t.Errorf("too early: %q", out.String())
+	}
+	p.at = time.Now().Add(-2 * progressEvery)
+	p.show(load.Progress{Replies: 100})
+	p.end()
+	if got := out.String(); !strings.HasSuffix(got, "replies/s\n") || strings.Contains(got, "\r") {
+		t.Errorf("%q", got)
+	}
+	out.Reset()
+	p.terminal = true
+	p.show(load.Progress{Replies: 200})
+	p.end()
+	if got := out.String(); !strings.HasPrefix(got, "\r\x1b[K") || !strings.HasSuffix(got, "\r\x1b[K") || strings.Contains(got, "\n") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestGrouped(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234: "-1,234", 4096000: "4,096,000"} {
+		if got := grouped(n); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ErrConnect is that the connections to begin with could not be opened.
+var ErrConnect = errors.New("load: cannot connect")
+
+// Run makes the load, until the duration is over or the context ends: then what
+// has been measured is returned all the same. The error is about the
+// configuration, or about opening the first connections.
+func Run(ctx context.Context, cfg Config) (*Result, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	conns, err := dialAll(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	r := newRun(cfg)
+	lanes := r.lanes(conns)
+	if err := r.engine(ctx, lanes, conns); err != nil {
+		return nil, err
+	}
+	return r.result(lanes), nil
+}
+
+// dialAll opens the connections, one after the other: all at once would run over
+// the queues of servers.
+func dialAll(ctx context.Context, cfg Config) ([]net.Conn, error) {
+	conns := make([]net.Conn, 0, cfg.Conns)
+	for range cfg.Conns {
+		c, err := dial(ctx, cfg)
+		if err != nil {
+			for _, c := range conns {
+				_ = c.Close()
+			}
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, connectError(cfg, len(conns)+1, err)
+		}
+		conns = append(conns, c)
+	}
+	return conns, nil
+}
+
+func dial(ctx context.Context, cfg Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
+	defer cancel()
+	return cfg.Dial(ctx)
+}
+
+func connectError(cfg Config, number int, err error) error {
+	advice := ""
+	if errors.Is(err, syscall.EMFILE) {
+		advice = ": raise the limit of open files (ulimit -n), or ask for fewer connections"
+	}
+	return fmt.Errorf("%w: connection %d of %d: %w%s", ErrConnect, number, cfg.Conns, err, advice)
+}
+
+func newRun(cfg Config) *run {
+	r := &run{cfg: cfg, request: cfg.request(), base: time.Now()}
+	r.block = bytes.Repeat(r.request, max(cfg.Pipeline, 1+(64<<10)/len(r.request)))
+	if cfg.Check {
+		r.checker = newChecker(maxPages)
+	}
+	r.from = int64(cfg.Warmup)
+	r.until.Store(r.from + int64(cfg.Duration))
+	r.grace.Store(int64(cfg.Timeout))
+	return r
+}
+
+// lanes deals the connections out to the threads.
+func (r *run) lanes(conns []net.Conn) []*lane {
+	lanes := make([]*lane, r.cfg.Threads)
+	for i := range lanes {
+		l := &lane{run: r, latency: newHistogram()}
+		l.tally.errors = map[string]int64{}
+		for number := i; number < len(conns); number += len(lanes) {
+			l.conns = append(l.conns, newConn(l, len(l.conns), int32(number)))
+		}
+		if r.cfg.Rate > 0 {
+			l.interval = 1e9 / r.cfg.Rate * float64(len(conns)) / float64(len(l.conns))
+			l.offset = float64(i) / float64(len(lanes))
+		}
+		lanes[i] = l
+	}
+	return lanes
+}
+
+// engine runs the lanes, and whatever looks at them meanwhile.
+func (r *run) engine(ctx context.Context, lanes []*lane, conns []net.Conn) error {
+	loops, err := r.loops(lanes, conns)
+	if err != nil {
+		for _, c := range conns {
+			_ = c.Close()
+		}
+		return err
+	}
+	// The clock starts when all is set up.
+	r.base = time.Now()
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var watching, working sync.WaitGroup
+	watching.Go(func() { r.watch(ctx, inner, lanes, loops) })
+	for _, l := range loops {
+		working.Go(func() { l.serve(inner) })
+	}
+	working.Wait()
+	stop()
+	watching.Wait()
+	return nil
+}
+
+// loop serves connections of a lane until the run is over.
+type loop interface {
+	serve(ctx context.Context)
+	wake()
+}
+
+// drainInterrupted is how long replies are waited for after an interruption.
+const drainInterrupted = time.Second
+
+// watch ends the run when ctx does, tells of progress and reads what processes
+// have used.
+func (r *run) watch(ctx, inner context.Context, lanes []*lane, loops []loop) {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	from := time.NewTimer(time.Duration(r.from))
+	defer from.Stop()
+	until := time.NewTimer(time.Duration(r.until.Load()))
+	defer until.Stop()
+	interrupted := ctx.Done()
+	for {
+		select {
+		case <-inner.Done():
+			r.use.end(r) // where the timer came too late
+			return
+		case <-interrupted:
+			interrupted = nil
+			if now := r.now(); now < r.until.Load() {
+				r.until.Store(now)
+				r.interrupted = true
+				r.use.end(r)
+			}
+			r.grace.Store(int64(min(drainInterrupted, r.cfg.Timeout)))
+			for _, l := range loops {
+				l.wake()
+			}
+		case <-from.C:
+			r.use.begin(r)
+		case <-until.C:
+			r.use.end(r)
+		case <-tick.C:
+			if r.cfg.OnProgress != nil {
+				r.cfg.OnProgress(r.progress(lanes))
+			}
+		}
+	}
+}
+
+func (r *run) progress(lanes []*lane) Progress {
+	now := r.now()
+	p := Progress{WarmingUp: now < r.from, Elapsed: time.Duration(max(now-r.from, 0)), Total: r.cfg.Duration}
+	p.Elapsed = min(p.Elapsed, p.Total)
+	for _, l := range lanes {
+		p.Replies += l.seenReplies.Load()
+		p.IDs += l.seenGood.Load() * int64(r.cfg.Batch)
+		p.Errors += l.seenErrors.Load()
+	}
+	if r.checker != nil {
+		p.Violations = r.checker.violations()
+	}
+	return p
+}
+
+// result adds the lanes up, when all has ended.
+func (r *run) result(lanes []*lane) *Result {
+	latency := newHistogram()
+	res := &Result{
+		Interrupted: r.interrupted, Latency: latency, Errors: map[string]int64{},
+		Elapsed:   time.Duration(max(r.until.Load()-r.from, 0)),
+		ClientCPU: r.use.client, Server: r.use.server,
+	}
+	for _, l := range lanes {
+		res.Requests += l.good
+		res.Unanswered += l.unanswered
+		latency.Merge(l.latency)
+		for code, n := range l.tally.errors {
+			res.Errors[code] += n
+		}
+	}
+	if r.cfg.Command == "" {
+		res.IDs = res.Requests * int64(r.cfg.Batch)
+	}
+	if r.checker != nil {
+		res.Check = &r.checker.result
+	}
+	return res
+}
