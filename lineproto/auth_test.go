@@ -7,9 +7,11 @@ import (
 )
 
 const (
-	noAuth    = "-NOAUTH authenticate first, with AUTH and a token\n"
-	wrong     = "-NOAUTH wrong token\n"
-	lastWrong = "-NOAUTH wrong token, and the last try on this connection\n"
+	noAuth     = "-NOAUTH authenticate first, with AUTH and a token\n"
+	wrong      = "-NOAUTH wrong token\n"
+	noAuthCRLF = "-NOAUTH authenticate first, with AUTH and a token\r\n"
+	wrongCRLF  = "-NOAUTH wrong token\r\n"
+	lastWrong  = "-NOAUTH wrong token, and the last try on this connection\n"
 )
 
 func isGood(token []byte) bool { return bytes.Equal(token, []byte("good")) }
@@ -35,6 +37,16 @@ func TestAuth(t *testing.T) {
 		{"what is wrong in any case", "FOO\nGET a b\n", "-ERR unknown command \"FOO\", HELP lists them\n" + usageGET, false},
 		{"quit", "QUIT\nGET\n", "", true},
 		{"http", "GET / HTTP/1.1\r\n", http400, true},
+		{"RESP none", getArray + request("GET", "a") + request("GET", "5") + request("PING") + request("INFO") + request("CLIENT", "ID") + request("HELLO", "3") + request("HELLO"),
+			strings.Repeat(noAuthCRLF, 8), false},
+		{"RESP good", request("AUTH", "good") + getArray + "GET\n", "+OK\r\n" + bulk1000 + "1001\n", false},
+		{"RESP with a user", request("AUTH", "default", "good") + getArray, "+OK\r\n" + bulk1000, false},
+		{"RESP wrong", request("AUTH", "bad") + request("AUTH", "good", "") + request("AUTH", "good") + getArray, wrongCRLF + wrongCRLF + "+OK\r\n" + bulk1000, false},
+		{"RESP with HELLO", request("HELLO", "3", "AUTH", "default", "good", "SETNAME", "n") + getArray, hello3 + bulk1000, false},
+		{"RESP with a bad HELLO", request("HELLO", "3", "AUTH", "default", "bad") + request("HELLO", "3", "AUTH", "default", "good", "SETNAME", " ") + getArray, wrongCRLF + badName + noAuthCRLF, false},
+		{"RESP three wrong", request("HELLO", "3", "AUTH", "default", "a") + "AUTH b\r\n" + request("AUTH", "c") + getArray, wrongCRLF + wrongCRLF + strings.TrimSuffix(lastWrong, "\n") + "\r\n", true},
+		{"RESP long", request("MGET", x512, x512) + request("AUTH", "good"), noAuthCRLF, true},
+		{"RESP long after", request("AUTH", "good") + request("PING", x512+x512), "+OK\r\n" + bulk(x512+x512), false},
 		{"NUL", "\x00", "-ERR NUL byte in a request\n", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -59,7 +71,7 @@ func TestAuth(t *testing.T) {
 // FuzzAuth: whatever is sent, no ID is taken without a good token, and a
 // connection has three guesses.
 func FuzzAuth(f *testing.F) {
-	for _, tc := range transcripts {
+	for _, tc := range allTranscripts() {
 		f.Add([]byte(tc.in))
 	}
 	f.Add([]byte("AUTH a\nAUTH b c\r\nAUTH d\nGET\n"))

@@ -59,7 +59,7 @@ func commandTable(maxBatch int) []command {
 			help: "OK for a good token, if the node asks for one; a user is ignored"},
 		{name: "QUIT", open: true, run: (*session).quit,
 			help: "closes the connection"},
-		{name: "HELLO", args: "[2 | 3 [AUTH user token] [SETNAME name]]", max: 6, resp: true, run: (*session).hello},
+		{name: "HELLO", args: "[2 | 3 [AUTH user token] [SETNAME name]]", max: 6, resp: true, open: true, run: (*session).hello},
 		{name: "CLIENT", args: "subcommand ...", min: 1, max: anyNumber, resp: true, run: (*session).client},
 		{name: "COMMAND", max: anyNumber, resp: true, run: (*session).command},
 		{name: "CONFIG", args: "GET name ...", min: 1, max: anyNumber, resp: true, run: (*session).config},

@@ -22,6 +22,10 @@ type array struct {
 	at   int    // bytes of the unfinished request that have been looked at
 	left int    // arguments that follow them
 	held []byte // the unfinished request, when it is longer than maxKept
+
+	// locked is set while the client has yet to authenticate: until then it
+	// gets no memory, which MaxConns of them could use up.
+	locked bool
 }
 
 // unfinished reports whether in, empty or not, goes on with a request.
@@ -42,10 +46,10 @@ func (a *array) next(in []byte, args [][]byte) (all [][]byte, used int, ok bool,
 	all, end, ok, e := a.parse(in, args)
 	switch {
 	case ok:
-		*a = array{}
+		a.at, a.held = 0, nil
 		return all, end - had, true, nil
 	case e != nil:
-		*a = array{}
+		a.at, a.held = 0, nil
 		return args, 0, false, e
 	case had > 0:
 		return args, len(in) - had, false, nil
@@ -78,13 +82,14 @@ func (a *array) parse(in []byte, args [][]byte) (all [][]byte, end int, ok bool,
 		}
 		from := a.at + used
 		to := from + n
-		if to+2 > MaxArray {
+		switch {
+		case a.locked && to+2 > maxKept:
+			return nil, 0, false, errNoAuth
+		case to+2 > MaxArray:
 			return nil, 0, false, errLongArray
-		}
-		if to+2 > len(in) {
+		case to+2 > len(in):
 			return nil, 0, false, nil
-		}
-		if in[to] != '\r' || in[to+1] != '\n' {
+		case in[to] != '\r' || in[to+1] != '\n':
 			return nil, 0, false, protocolError("a string longer than announced")
 		}
 		args = append(args, in[from:to])

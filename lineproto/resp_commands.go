@@ -32,13 +32,10 @@ func (s *session) clientID() int64 {
 	return s.who.id
 }
 
-// login checks a password that came with HELLO.
-func (s *session) login(_ []byte) *Error {
-	return &Error{ERR, "this node has no password, connect without one"}
-}
-
+// hello does all that it is asked for, or nothing.
 func (s *session) hello(_ context.Context, args [][]byte) *Error {
 	who := s.who
+	var token []byte
 	if len(args) > 0 {
 		switch string(args[0]) {
 		case "2":
@@ -53,10 +50,7 @@ func (s *session) hello(_ context.Context, args [][]byte) *Error {
 	for len(args) > 0 {
 		switch {
 		case equalFold(args[0], "AUTH") && len(args) >= 3:
-			if e := s.login(args[2]); e != nil {
-				return e
-			}
-			args = args[3:]
+			token, args = args[2], args[3:]
 		case equalFold(args[0], "SETNAME") && len(args) >= 2:
 			if !isClientName(args[1]) {
 				return errClientName
@@ -66,6 +60,14 @@ func (s *session) hello(_ context.Context, args [][]byte) *Error {
 		default:
 			return &Error{ERR, "usage: HELLO [2 | 3 [AUTH user token] [SETNAME name]]"}
 		}
+	}
+	if token != nil {
+		if e := s.auth(token); e != nil {
+			return e
+		}
+	}
+	if s.locked() {
+		return errNoAuth
 	}
 	s.who = who
 	s.fr = s.who.framing()

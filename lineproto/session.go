@@ -139,6 +139,7 @@ func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
 		s.bare(ctx, count)
 		return n, false
 	}
+	s.arr.locked = s.locked()
 	args, used, ok, e := s.arr.next(in, s.args[:0])
 	s.args = args
 	switch {
