@@ -11,6 +11,10 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/internal/credentials"
 )
 
 // defaultAddr is where a node listens unless told otherwise.
@@ -57,10 +61,11 @@ func (e *replyError) code() string {
 	return code
 }
 
-// ask sends one request to a node and reads a reply of n lines. The error is a
-// *replyError where the node answers with one, and has exitUnreachable where
-// it does not answer.
-func ask(ctx context.Context, addr string, timeout time.Duration, request string, n int) ([]string, error) {
+// ask sends one request to the node that the flags name and reads a reply of n
+// lines. The error is a *replyError where the node answers with one, and has
+// exitUnreachable where it does not answer.
+func ask(c *cli.Context, request string, n int) ([]string, error) {
+	ctx, addr, timeout := c.Context, c.String("addr"), c.Duration("timeout")
 	network, address, err := splitAddr(addr)
 	if err != nil {
 		return nil, exitWith(exitUsage, "--addr: %w", err)
@@ -68,12 +73,19 @@ func ask(ctx context.Context, addr string, timeout time.Duration, request string
 	if timeout <= 0 {
 		return nil, exitWith(exitUsage, "--timeout: %s is no time", timeout)
 	}
+	access, err := nodeAccess(c)
+	if err != nil {
+		return nil, err
+	}
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	lines, err := exchange(bounded, network, address, request, n)
+	lines, err := exchange(bounded, access, network, address, request, n)
+	var refused *credentials.RefusedError
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case errors.As(err, &refused):
+		return nil, &replyError{addr, refused.Reply}
 	case err != nil:
 		return nil, unanswered(addr, timeout, err)
 	case strings.HasPrefix(lines[0], "-"):
@@ -82,8 +94,8 @@ func ask(ctx context.Context, addr string, timeout time.Duration, request string
 	return lines, nil
 }
 
-func exchange(ctx context.Context, network, address, request string, n int) ([]string, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+func exchange(ctx context.Context, access credentials.Client, network, address, request string, n int) ([]string, error) {
+	conn, err := access.Dial(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +130,9 @@ func readLines(r *bufio.Reader, n int) ([]string, error) {
 // unanswered says why a node did not answer, and what to do.
 func unanswered(addr string, timeout time.Duration, err error) error {
 	why, advice := err.Error(), "check --addr (FLAKED_ADDR)"
+	if tls, ok := tlsAdvice(err); ok {
+		return exitWith(exitUnreachable, "no answer from a node at %s: %s: %s", addr, why, tls)
+	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		why, advice = fmt.Sprintf("no answer within %s", timeout), "check that it is a flaked node; --timeout waits longer"

@@ -92,6 +92,38 @@ func addrFlag() cli.Flag {
 	return &cli.StringFlag{Name: "addr", Usage: "the node to ask, `HOST:PORT` or unix:/PATH", Value: defaultAddr, EnvVars: env("addr")}
 }
 
+const security = "security" // a category of flags
+
+// accessFlags are for commands that ask a node, whatever it asks of them; see
+// nodeAccess.
+func accessFlags() []cli.Flag {
+	return []cli.Flag{
+		tokenFileFlag("`FILE` with a token for the node; the first of several (the token itself: FLAKED_TOKEN)"),
+		&cli.BoolFlag{Name: "tls", Usage: "connect by TLS, but to unix sockets; any of the flags below implies it", DisableDefaultText: true, EnvVars: env("tls"), Category: security},
+		&cli.StringFlag{Name: "tls-ca", Usage: "PEM `FILE` with the authorities to trust, instead of the system's", EnvVars: env("tls-ca"), Category: security},
+		&cli.StringFlag{Name: "tls-cert", Usage: "PEM `FILE` with our own certificate", EnvVars: env("tls-cert"), Category: security},
+		&cli.StringFlag{Name: "tls-key", Usage: "PEM `FILE` with its key", EnvVars: env("tls-key"), Category: security},
+		&cli.StringFlag{Name: "tls-server-name", Usage: "`NAME` to expect in the node's certificate, instead of the host's", EnvVars: env("tls-server-name"), Category: security},
+	}
+}
+
+// guardFlags are for nodes; see guardConfig.
+func guardFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "allow-open", EnvVars: env("allow-open"), Usage: "allow --listen addresses that other machines can reach without a token and TLS", Category: security},
+		tokenFileFlag("`FILE` with the tokens that clients may bring, one a line; one of them is needed then (the tokens themselves: FLAKED_TOKEN)"),
+		&cli.StringFlag{Name: "tls-cert", Usage: "speak TLS on TCP: PEM `FILE` with the certificate, intermediate ones behind it", EnvVars: env("tls-cert"), Category: security},
+		&cli.StringFlag{Name: "tls-key", Usage: "PEM `FILE` with its key", EnvVars: env("tls-key"), Category: security},
+		&cli.StringFlag{Name: "tls-client-ca", Usage: "ask clients for a certificate: PEM `FILE` with the authorities to trust", EnvVars: env("tls-client-ca"), Category: security},
+		&cli.StringFlag{Name: "unix-mode", Usage: "who may connect to unix sockets: `MODE` as of chmod, in octal", Value: defaultUnixMode, EnvVars: env("unix-mode"), Category: security},
+		&cli.StringFlag{Name: "unix-group", Usage: "the group of unix sockets, `NAME` or number", DefaultText: "the node's own", EnvVars: env("unix-group"), Category: security},
+	}
+}
+
+func tokenFileFlag(usage string) cli.Flag {
+	return &cli.StringFlag{Name: "token-file", Usage: usage, EnvVars: env("token-file"), Category: security}
+}
+
 func timeoutFlag(d time.Duration) cli.Flag {
 	return &cli.DurationFlag{Name: "timeout", Usage: "how long to wait for all of the answer", Value: d, EnvVars: env("timeout")}
 }

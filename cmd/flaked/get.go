@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -22,8 +23,9 @@ of them or none. The node limits N (10,000 unless it is told otherwise).
 Examples:
   flaked get
   flaked get 100 --addr ids.example.com:7609
+  flaked get --addr ids.example.com --tls-ca ca.pem --token-file token
   flaked get 3 | flaked decode`,
-		Flags:  []cli.Flag{addrFlag(), timeoutFlag(3 * time.Second)},
+		Flags:  append([]cli.Flag{addrFlag(), timeoutFlag(3 * time.Second)}, accessFlags()...),
 		Action: get,
 	}
 }
@@ -43,10 +45,10 @@ func get(c *cli.Context) error {
 	if n > 1 {
 		request = "GET " + strconv.Itoa(n)
 	}
-	ids, err := ask(c.Context, c.String("addr"), c.Duration("timeout"), request, n)
+	ids, err := ask(c, request, n)
 	var reply *replyError
 	if errors.As(err, &reply) {
-		return exitWith(exitFailure, "%w%s", err, meaning(reply.code()))
+		return exitWith(exitFailure, "%w%s", err, cmp.Or(meaning(reply.code()), accessAdvice(reply)))
 	}
 	if err != nil {
 		return err
@@ -74,7 +76,7 @@ func meaning(code string) string {
 	case "BUSY":
 		return ": the node is at its limit of connections; ask another, or again in a moment"
 	case "NOAUTH":
-		return ": the node asks for a token, and `flaked get` gives none"
+		return ": give a token that the node knows, with --token-file FILE or " + tokenEnv
 	}
 	return ""
 }

@@ -20,16 +20,16 @@ HEALTHCHECK of a container.
 Examples:
   flaked healthcheck
   flaked healthcheck --addr unix:/run/flaked/flaked.sock --timeout 1s`,
-		Flags:  []cli.Flag{addrFlag(), timeoutFlag(2 * time.Second)},
+		Flags:  append([]cli.Flag{addrFlag(), timeoutFlag(2 * time.Second)}, accessFlags()...),
 		Action: healthcheck,
 	}
 }
 
 func healthcheck(c *cli.Context) error {
-	lines, err := ask(c.Context, c.String("addr"), c.Duration("timeout"), "READY", 1)
+	lines, err := ask(c, "READY", 1)
 	var reply *replyError
 	if errors.As(err, &reply) {
-		return exitWith(exitFailure, "not ready: %s", reply.line)
+		return exitWith(exitFailure, "not ready: %s%s", reply.line, accessAdvice(reply))
 	}
 	if err != nil {
 		return err

@@ -3,8 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
+	"os"
+	"os/signal"
 	"strconv"
 	"sync"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/admin"
+	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
 )
@@ -32,7 +34,16 @@ neither to serve nor to restart.
   flaked serve --dev                                     try it, without ZooKeeper
   flaked serve --zk 127.0.0.1:2181 --bootstrap           the first node of a cluster
   flaked serve --zk zk1,zk2,zk3/prod --cluster orders    any other
-  flaked serve --zk zk1 --release-on-exit                a pod without a disk that lasts`,
+  flaked serve --zk zk1 --release-on-exit                a pod without a disk that lasts
+
+An address that other machines can reach is refused unless clients are asked for a
+token (--token-file) or TLS is spoken (--tls-cert, --tls-key), or --allow-open says
+that it is meant so. Tokens are asked for on all addresses; TLS is spoken on TCP
+alone. Both are read again within a second of a change, and on SIGHUP.
+
+  openssl rand -hex 32 > token && chmod 600 token
+  flaked serve --zk zk1 --listen 0.0.0.0:7609 --token-file token --tls-cert c.pem --tls-key k.pem
+  flaked serve --zk zk1 --listen unix:/run/flaked/sock --unix-mode 0660 --unix-group app`,
 		Flags:  serveFlags(),
 		Action: serve,
 	}
@@ -47,7 +58,12 @@ func serve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	listeners, err := opts.listen()
+	opts.guard.Logger = log.Named("credentials")
+	guard, err := credentials.Load(opts.guard)
+	if err != nil {
+		return usageError("%w", err)
+	}
+	listeners, err := opts.listen(guard, log)
 	if err != nil {
 		return err
 	}
@@ -57,7 +73,7 @@ func serve(c *cli.Context) error {
 		return err
 	}
 	defer backing.close()
-	return runNode(c.Context, opts, backing, listeners, log)
+	return runNode(c.Context, opts, backing, guard, listeners, log)
 }
 
 // backend is a node as the wire serves it: its figures and the wire's own.
@@ -77,7 +93,7 @@ func (b *backend) Stats() []lineproto.Stat {
 // runNode serves until the context ends or something fails, and then ends in
 // order: the connections, which still need the node; the node, which still
 // needs ZooKeeper; the connection to it.
-func runNode(ctx context.Context, o options, b *backing, listeners []net.Listener, log hclog.Logger) error {
+func runNode(ctx context.Context, o options, b *backing, guard *credentials.Server, listeners []net.Listener, log hclog.Logger) error {
 	cfg := o.node
 	cfg.Store, cfg.Cache, cfg.Reconnected, cfg.Logger = b.store, b.cache, b.reconnected, log
 	n, err := node.New(cfg)
@@ -85,7 +101,7 @@ func runNode(ctx context.Context, o options, b *backing, listeners []net.Listene
 		return usageError("%w", err)
 	}
 	front := &backend{Node: n}
-	server, err := lineproto.New(lineproto.Config{Backend: front, MaxBatch: o.maxBatch, AdminHint: o.adminHint(), Logger: log})
+	server, err := lineproto.New(lineproto.Config{Backend: front, Authenticate: guard.Authenticate(), MaxBatch: o.maxBatch, AdminHint: o.adminHint(), Logger: log})
 	if err != nil {
 		return err
 	}
@@ -105,6 +121,12 @@ func runNode(ctx context.Context, o options, b *backing, listeners []net.Listene
 	keeping.Go(func() { stopAll(n.Run(nodeCtx)) })
 	for _, l := range listeners {
 		serving.Go(func() { stopAll(server.Serve(outer, l)) })
+	}
+	if guard.CanChange() {
+		hangups := make(chan os.Signal, 1)
+		signal.Notify(hangups, syscall.SIGHUP)
+		defer signal.Stop(hangups)
+		serving.Go(func() { guard.Run(outer, hangups) })
 	}
 	if o.admin != "" {
 		stopAdmin, err := serveAdmin(outer, &serving, o, n, log, stopAll)
@@ -144,58 +166,4 @@ func serveAdmin(ctx context.Context, wg *sync.WaitGroup, o options, n *node.Node
 	}
 	wg.Go(func() { failed(a.Serve(ctx, l)) })
 	return func() { _ = l.Close() }, nil
-}
-
-// listen opens all addresses before anything else is begun: a port in use is
-// said at once.
-func (o options) listen() ([]net.Listener, error) {
-	var listeners []net.Listener
-	for _, given := range o.listenOn {
-		l, err := o.listenAt(given)
-		if err != nil {
-			closeAll(listeners)
-			return nil, err
-		}
-		listeners = append(listeners, l)
-	}
-	return listeners, nil
-}
-
-func (o options) listenAt(given string) (net.Listener, error) {
-	network, address, err := splitAddr(given)
-	if err != nil {
-		return nil, usageError("--listen: %w", err)
-	}
-	if network == "tcp" && !o.allowOpen && !isLoopback(address) {
-		return nil, usageError("--listen %s can be reached from other machines, and anybody there could use up IDs: add --allow-open if that network is trusted, or listen on 127.0.0.1", given)
-	}
-	var l net.Listener
-	if network == "unix" {
-		l, err = listenUnix(address)
-	} else {
-		l, err = net.Listen(network, address)
-	}
-	if err != nil {
-		return nil, listenError("--listen", given, err)
-	}
-	return l, nil
-}
-
-func isLoopback(address string) bool {
-	host, _, _ := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-func closeAll(listeners []net.Listener) {
-	for _, l := range listeners {
-		_ = l.Close()
-	}
-}
-
-func listenError(flag, address string, err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s %s: the address is taken; another flaked may be running (`flaked healthcheck` tells), or choose another address", flag, address)
-	}
-	return fmt.Errorf("%s %s: %w", flag, address, err)
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
@@ -17,6 +19,8 @@ import (
 type options struct {
 	listenOn  []string
 	allowOpen bool
+	guard     credentials.Config
+	unix      unixOptions
 	admin     string
 	stateDir  string
 	dev       bool
@@ -27,7 +31,6 @@ type options struct {
 func serveFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringSliceFlag{Name: "listen", EnvVars: env("listen"), Value: cli.NewStringSlice(defaultAddr), Usage: "serve IDs on `HOST:PORT` or unix:/PATH; repeatable"},
-		&cli.BoolFlag{Name: "allow-open", EnvVars: env("allow-open"), Usage: "allow --listen addresses that other machines can reach"},
 		&cli.StringFlag{Name: "admin", EnvVars: env("admin"), DefaultText: "nowhere", Usage: "serve /livez and /readyz over HTTP on `HOST:PORT`, as 127.0.0.1:7610"},
 		stateDirFlag(),
 		&cli.StringFlag{Name: "name", EnvVars: env("name"), DefaultText: "the host's name", Usage: "what people shall call this node"},
@@ -43,7 +46,7 @@ func serveFlags() []cli.Flag {
 		&cli.IntFlag{Name: "max-batch", EnvVars: env("max-batch"), Value: 10_000, Usage: "the most IDs of one GET n"},
 		&cli.DurationFlag{Name: "start-timeout", EnvVars: env("start-timeout"), Value: time.Minute, Usage: "give up when ZooKeeper is needed to start and does not answer for so long; 0: never"},
 		&cli.BoolFlag{Name: "dev", EnvVars: env("dev"), Usage: "try it without ZooKeeper: everything in memory, for development only"},
-	}, append(zkFlags(""), logFlags()...)...)
+	}, slices.Concat(guardFlags(), zkFlags(""), logFlags())...)
 }
 
 func serveOptions(c *cli.Context) (options, error) {
@@ -59,6 +62,13 @@ func serveOptions(c *cli.Context) (options, error) {
 	}
 	if o.maxBatch < 1 || o.maxBatch > 1_000_000 {
 		return o, usageError("--max-batch %d: 1 to 1000000", o.maxBatch)
+	}
+	var err error
+	if o.guard, err = guardConfig(c); err != nil {
+		return o, err
+	}
+	if o.unix, err = parseUnixOptions(c.String("unix-mode"), c.String("unix-group")); err != nil {
+		return o, err
 	}
 	settings, err := clusterSettings(c)
 	if err != nil {

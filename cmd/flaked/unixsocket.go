@@ -2,29 +2,113 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// listenUnix listens on a unix socket, for its owner and group. A node that was
-// killed leaves its socket in the file system, where nobody answers and nobody
-// else can listen: it is replaced.
-func listenUnix(path string) (net.Listener, error) {
-	l, err := net.Listen("unix", path)
+// unixOptions are who may connect to a unix socket.
+type unixOptions struct {
+	mode fs.FileMode
+	gid  int // -1 for the one that the system gives it
+}
+
+const defaultUnixMode = "0660"
+
+// parseUnixOptions reads --unix-mode and --unix-group.
+func parseUnixOptions(mode, group string) (unixOptions, error) {
+	o := unixOptions{gid: -1}
+	bits, err := strconv.ParseUint(mode, 8, 32)
+	if err != nil || bits > 0o777 {
+		return o, usageError("--unix-mode: %q is not a mode such as 0660: an octal number up to 0777", mode)
+	}
+	o.mode = fs.FileMode(bits)
+	if group == "" {
+		return o, nil
+	}
+	// A group by that name goes before a number, as with chgrp.
+	id := group
+	if g, err := user.LookupGroup(group); err == nil {
+		id = g.Gid
+	}
+	if o.gid, err = strconv.Atoi(id); err != nil || o.gid < 0 {
+		return o, usageError("--unix-group: there is no group %q on this machine: give the name of one (getent group lists them) or a number", group)
+	}
+	return o, nil
+}
+
+// listenUnix listens on a unix socket. A node that was killed leaves its socket
+// in the file system, where nobody answers and nobody else can listen: it is
+// replaced.
+func listenUnix(path string, o unixOptions) (net.Listener, error) {
+	// Of two nodes that find an abandoned socket, the slower would remove that
+	// of the faster. The directory is a lock that leaves nothing behind; who may
+	// not open it may not bind in it either.
+	if dir, err := os.Open(filepath.Dir(path)); err == nil {
+		defer dir.Close()
+		if err := lock(dir); err != nil {
+			return nil, err
+		}
+	}
+	l, err := bindClosed(path)
 	if errors.Is(err, syscall.EADDRINUSE) && isAbandoned(path) && os.Remove(path) == nil {
-		l, err = net.Listen("unix", path)
+		l, err = bindClosed(path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	// Until here it is for those whom the umask lets in, which are mostly fewer.
-	if err := os.Chmod(path, 0o660); err != nil {
+	if err := o.apply(path); err != nil {
 		_ = l.Close()
 		return nil, err
 	}
 	return l, nil
+}
+
+// lock waits for no longer than another node may need. A file system that has
+// no locks goes without.
+func lock(dir *os.File) error {
+	const patience, every = 2 * time.Second, 10 * time.Millisecond
+	for waited := time.Duration(0); ; waited += every {
+		err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return nil
+		}
+		if waited >= patience {
+			return fmt.Errorf("another process keeps a lock on %s (fuser tells which): end it, or choose another directory", dir.Name())
+		}
+		time.Sleep(every)
+	}
+}
+
+// bindClosed makes a socket that nobody may connect to yet. The umask is the
+// process's own, and this is called before there is anything else in it that
+// makes files.
+func bindClosed(path string) (net.Listener, error) {
+	defer unix.Umask(unix.Umask(0o777))
+	return net.Listen("unix", path)
+}
+
+// apply lets in whom the options name: the group first, as the mode is for it.
+func (o unixOptions) apply(path string) error {
+	if o.gid >= 0 {
+		if err := os.Lchown(path, -1, o.gid); errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("--unix-group: only root may give a socket to group %d, or a user who is in it: %w", o.gid, err)
+		} else if err != nil {
+			return fmt.Errorf("--unix-group: %w", err)
+		}
+	}
+	if err := os.Chmod(path, o.mode); err != nil {
+		return fmt.Errorf("--unix-mode: %w", err)
+	}
+	return nil
 }
 
 // isAbandoned tells whether there is a socket that nobody listens on. Anything

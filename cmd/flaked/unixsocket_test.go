@@ -5,6 +5,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -19,9 +21,111 @@ func socketPath(t *testing.T) string {
 	return filepath.Join(dir, "s")
 }
 
+var closedToOthers = unixOptions{mode: 0o660, gid: -1}
+
+func TestUnixOptions(t *testing.T) {
+	for _, row := range []struct {
+		mode, group string
+		want        unixOptions
+		err         string
+	}{
+		{"0660", "", unixOptions{0o660, -1}, ""},
+		{"600", "", unixOptions{0o600, -1}, ""},
+		{"0777", "0", unixOptions{0o777, 0}, ""},
+		{"0660", "root", unixOptions{0o660, 0}, ""},
+		{"0660", "54321", unixOptions{0o660, 54321}, ""},
+		{"rw", "", unixOptions{}, `--unix-mode: "rw" is not a mode such as 0660`},
+		{"0680", "", unixOptions{}, `--unix-mode: "0680"`},
+		{"1777", "", unixOptions{}, `--unix-mode: "1777"`},
+		{"-1", "", unixOptions{}, `--unix-mode: "-1"`},
+		{"", "", unixOptions{}, `--unix-mode: ""`},
+		{"0660", "no-such-group", unixOptions{}, `--unix-group: there is no group "no-such-group"`},
+		{"0660", "-1", unixOptions{}, `--unix-group: there is no group "-1"`},
+	} {
+		got, err := parseUnixOptions(row.mode, row.group)
+		switch {
+		case row.err == "" && (err != nil || got != row.want):
+			t.Errorf("%q %q: %+v, %v", row.mode, row.group, got, err)
+		case row.err != "" && (err == nil || !strings.Contains(err.Error(), row.err)):
+			t.Errorf("%q %q: %v", row.mode, row.group, err)
+		}
+	}
+}
+
+func TestUnixSocketOfAGroup(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may give a file to any group")
+	}
+	path := socketPath(t)
+	l, err := listenUnix(path, unixOptions{mode: 0o620, gid: 54321})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	fi, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st := fi.Sys().(*syscall.Stat_t); st.Gid != 54321 || fi.Mode().Perm() != 0o620 {
+		t.Errorf("group %d, mode %v", st.Gid, fi.Mode())
+	}
+}
+
+// Nobody gets in before the group and the mode are what was asked for.
+func TestUnixSocketIsBornClosed(t *testing.T) {
+	path := socketPath(t)
+	before := syscall.Umask(0o022)
+	defer syscall.Umask(before)
+	l, err := bindClosed(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if fi, err := os.Stat(path); err != nil || fi.Mode().Perm() != 0 {
+		t.Errorf("mode %v, %v; want none", fi.Mode(), err)
+	}
+	if got := syscall.Umask(0o022); got != 0o022 {
+		t.Errorf("it left the umask at %#o", got)
+	}
+}
+
+// Of several nodes that find an abandoned socket one gets it, and keeps it.
+func TestUnixSocketRace(t *testing.T) {
+	for range 30 {
+		path := socketPath(t)
+		dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dead.SetUnlinkOnClose(false)
+		dead.Close()
+		got := make(chan net.Listener, 4)
+		var racers sync.WaitGroup
+		for range cap(got) {
+			racers.Go(func() {
+				if l, err := listenUnix(path, closedToOthers); err == nil {
+					got <- l
+				} else if !errors.Is(err, syscall.EADDRINUSE) {
+					t.Error(err)
+				}
+			})
+		}
+		racers.Wait()
+		if len(got) != 1 {
+			t.Fatalf("%d listen", len(got))
+		}
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		(<-got).Close()
+	}
+}
+
 func TestUnixSocketIsForOwnerAndGroup(t *testing.T) {
 	path := socketPath(t)
-	l, err := listenUnix(path)
+	l, err := listenUnix(path, closedToOthers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +149,7 @@ func TestUnixSocketOfAKilledNodeIsReplaced(t *testing.T) {
 	}
 	dead.SetUnlinkOnClose(false)
 	dead.Close()
-	l, err := listenUnix(path)
+	l, err := listenUnix(path, closedToOthers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +161,7 @@ func TestUnixSocketOfAKilledNodeIsReplaced(t *testing.T) {
 	conn.Close()
 
 	// That of one that runs is not.
-	if _, err := listenUnix(path); !errors.Is(err, syscall.EADDRINUSE) {
+	if _, err := listenUnix(path, closedToOthers); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("on a socket in use: %v", err)
 	}
 }
@@ -67,7 +171,7 @@ func TestUnixSocketReplacesNothingElse(t *testing.T) {
 	if err := os.WriteFile(path, []byte("letters"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listenUnix(path); !errors.Is(err, syscall.EADDRINUSE) {
+	if _, err := listenUnix(path, closedToOthers); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("in place of a file: %v", err)
 	}
 	if text, err := os.ReadFile(path); string(text) != "letters" {

@@ -30,7 +30,7 @@ func zkConfig(c *cli.Context, log hclog.Logger) (coordinator.ZKConfig, error) {
 	if cfg.DigestAuth, err = zkAuth(c); err != nil {
 		return cfg, err
 	}
-	if cfg.TLS, err = zkTLS(c); err != nil {
+	if cfg.TLS, err = clientTLS(c, "zk-tls"); err != nil {
 		return cfg, err
 	}
 	if _, err := coordinator.NewZK(cfg); err != nil { // which dials nothing
@@ -69,34 +69,34 @@ func checkAuth(where, auth string) error {
 	return nil
 }
 
-// zkTLS is nil for plain TCP.
-func zkTLS(c *cli.Context) (*tls.Config, error) {
-	ca, cert, key, name := c.String("zk-tls-ca"), c.String("zk-tls-cert"), c.String("zk-tls-key"), c.String("zk-tls-server-name")
+// clientTLS is what the flags say that begin with prefix; nil for plain TCP.
+func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
+	ca, cert, key, name := c.String(prefix+"-ca"), c.String(prefix+"-cert"), c.String(prefix+"-key"), c.String(prefix+"-server-name")
 	wanted := ca+cert+key+name != ""
-	if c.IsSet("zk-tls") && !c.Bool("zk-tls") && wanted {
-		return nil, usageError("--zk-tls is off, and other --zk-tls-... flags are given")
+	if c.IsSet(prefix) && !c.Bool(prefix) && wanted {
+		return nil, usageError("--%s is off, and other --%[1]s-... flags are given", prefix)
 	}
-	if !c.Bool("zk-tls") && !wanted {
+	if !c.Bool(prefix) && !wanted {
 		return nil, nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
 	if ca != "" {
 		pem, err := os.ReadFile(ca)
 		if err != nil {
-			return nil, usageError("--zk-tls-ca: %w", err)
+			return nil, usageError("--%s-ca: %w", prefix, err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, usageError("--zk-tls-ca: there is no PEM certificate in %s", ca)
+			return nil, usageError("--%s-ca: there is no PEM certificate in %s", prefix, ca)
 		}
 	}
 	if (cert == "") != (key == "") {
-		return nil, usageError("--zk-tls-cert and --zk-tls-key go together")
+		return nil, usageError("--%s-cert and --%[1]s-key go together", prefix)
 	}
 	if cert != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
-			return nil, usageError("--zk-tls-cert and --zk-tls-key: %w", err)
+			return nil, usageError("--%s-cert and --%[1]s-key: %w", prefix, err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/internal/credentials"
+)
+
+// tokenEnv holds tokens. It is no flag's variable: arguments can be read by
+// everybody on the machine.
+const tokenEnv = "FLAKED_TOKEN"
+
+// tokenSource is where tokens come from, as a file or as they are.
+func tokenSource(c *cli.Context) (file, inline string, err error) {
+	file, inline = c.String("token-file"), os.Getenv(tokenEnv)
+	if file != "" && inline != "" {
+		return "", "", usageError("--token-file and %s are both given: leave one out", tokenEnv)
+	}
+	return file, inline, nil
+}
+
+// nodeAccess is what accessFlags say, for every command that asks a node.
+func nodeAccess(c *cli.Context) (credentials.Client, error) {
+	var access credentials.Client
+	where, text, err := tokenSource(c)
+	if err != nil {
+		return access, err
+	}
+	if where != "" {
+		content, err := os.ReadFile(where)
+		if err != nil {
+			return access, usageError("--token-file: %w", err)
+		}
+		where, text = "--token-file: "+where, string(content)
+	} else {
+		where = tokenEnv
+	}
+	if text != "" || where != tokenEnv {
+		tokens, err := credentials.ParseTokens(where, []byte(text))
+		if err != nil {
+			return access, usageError("%w", err)
+		}
+		access.Token = tokens[0]
+	}
+	access.TLS, err = clientTLS(c, "tls")
+	return access, err
+}
+
+// guardConfig is what guardFlags say of certificates and tokens.
+func guardConfig(c *cli.Context) (credentials.Config, error) {
+	cfg := credentials.Config{Cert: c.String("tls-cert"), Key: c.String("tls-key"), ClientCA: c.String("tls-client-ca")}
+	var err error
+	if cfg.TokenFile, cfg.Token, err = tokenSource(c); err != nil {
+		return cfg, err
+	}
+	switch {
+	case (cfg.Cert == "") != (cfg.Key == ""):
+		return cfg, usageError("--tls-cert and --tls-key go together")
+	case cfg.ClientCA != "" && cfg.Cert == "":
+		return cfg, usageError("--tls-client-ca needs --tls-cert and --tls-key: clients show a certificate to a node that has one")
+	}
+	return cfg, nil
+}
+
+// tlsAdvice is what to do about a connection that could not be secured, and
+// whether that is what is wrong with it.
+func tlsAdvice(err error) (advice string, ok bool) {
+	var (
+		unknown x509.UnknownAuthorityError
+		name    x509.HostnameError
+		invalid x509.CertificateInvalidError
+		header  tls.RecordHeaderError
+	)
+	switch {
+	case errors.As(err, &header):
+		return "that address does not speak TLS: leave out --tls and --tls-...", true
+	case errors.As(err, &unknown):
+		return "name the authority of its certificate with --tls-ca FILE", true
+	case errors.As(err, &name):
+		return "name what its certificate is for with --tls-server-name NAME", true
+	case errors.As(err, &invalid):
+		return "the node needs another certificate, or this machine's clock is wrong", true
+	case strings.Contains(err.Error(), "remote error: tls: "):
+		return "it asks for a certificate: give one it trusts with --tls-cert and --tls-key", true
+	}
+	return "", false
+}
+
+// accessAdvice is what to do about a node that lets nobody in, after a colon;
+// empty where it is something else.
+func accessAdvice(reply *replyError) string {
+	switch {
+	case reply.code() == "NOAUTH":
+		return meaning("NOAUTH")
+	case reply.line == "-ERR this port speaks TLS":
+		return ": give --tls, and --tls-ca FILE where its authority is one of your own"
+	}
+	return ""
+}

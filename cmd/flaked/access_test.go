@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bufio"
+	"crypto/tls"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/certtest"
+)
+
+const testToken = "0123456789abcdef"
+
+// withToken answers as a node that asks for testToken does.
+func withToken(line string) string {
+	if token, ok := strings.CutPrefix(line, "AUTH "); ok {
+		if token == testToken {
+			return "OK\n"
+		}
+		return "-NOAUTH wrong token\n"
+	}
+	return ids(line)
+}
+
+func TestGetBringsAToken(t *testing.T) {
+	dir := t.TempDir()
+	good := certtest.Write(t, dir, "good", []byte("# the new one\n"+testToken+"\nolder\n"))
+	bad, empty := certtest.Write(t, dir, "bad", []byte("other\n")), certtest.Write(t, dir, "empty", nil)
+	t.Setenv("FLAKED_ADDR", fakeNode(t, "tcp", "127.0.0.1:0", withToken))
+	call(t, "", "get", "--token-file", good).wants(t, exitOK, "2071483623882690560\n", "")
+	call(t, "", "get", "--token-file", bad).wants(t, exitFailure, "", "answered -NOAUTH wrong token: give a token that the node knows")
+	call(t, "", "healthcheck", "--token-file", bad).wants(t, exitFailure, "", "not ready: -NOAUTH wrong token: give a token")
+	call(t, "", "get", "--token-file", empty).wants(t, exitUsage, "", "there is no token in it")
+	call(t, "", "get", "--token-file", filepath.Join(dir, "none")).wants(t, exitUsage, "", "--token-file: open ")
+	config := certtest.Write(t, dir, "flaked.yaml", []byte("token-file: "+good+"\n"))
+	call(t, "", "get", "--config", config).wants(t, exitOK, "2071483623882690560\n", "")
+	secret := certtest.Write(t, dir, "secret.yaml", []byte("token: "+testToken+"\n"))
+	call(t, "", "get", "--config", secret).wants(t, exitUsage, "", "secrets are not taken from here: put it into a file of its own and name that with token-file")
+
+	t.Setenv("FLAKED_TOKEN", testToken)
+	call(t, "", "get", "2").wants(t, exitOK, "2071483623882690561\n", "")
+	call(t, "", "get", "--token-file", good).wants(t, exitUsage, "", "--token-file and FLAKED_TOKEN are both given")
+	t.Setenv("FLAKED_TOKEN", "a b-secret")
+	if r := call(t, "", "get"); r.code != exitUsage || strings.Contains(r.stderr, "secret") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// fakeTLSNode answers GETs by TLS, and returns its address.
+func fakeTLSNode(t *testing.T, config *tls.Config) string {
+	t.Helper()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			for lines := bufio.NewScanner(nc); lines.Scan(); {
+				if _, err := io.WriteString(nc, withToken(lines.Text())); err != nil {
+					break
+				}
+			}
+			nc.Close()
+		}
+	})
+	t.Cleanup(func() { l.Close(); wg.Wait() })
+	return l.Addr().String()
+}
+
+func TestGetByTLS(t *testing.T) {
+	dir := t.TempDir()
+	ca, strange := certtest.NewCA(t, "ca"), certtest.NewCA(t, "strange")
+	soon := time.Now().Add(time.Hour)
+	caFile, strangeFile := certtest.Write(t, dir, "ca", ca.PEM), certtest.Write(t, dir, "strange", strange.PEM)
+	client, other := ca.Pair("client", soon), strange.Pair("client", soon)
+	for name, pem := range map[string][]byte{"cert": client.Cert, "key": client.Key, "other-cert": other.Cert, "other-key": other.Key} {
+		certtest.Write(t, dir, name, pem)
+	}
+	file := func(name string) string { return filepath.Join(dir, name) }
+	server := &tls.Config{Certificates: []tls.Certificate{ca.Pair("node", soon).TLS(t)}}
+	asking := server.Clone()
+	asking.ClientAuth, asking.ClientCAs = tls.RequireAndVerifyClientCert, ca.Pool()
+	late := &tls.Config{Certificates: []tls.Certificate{ca.Pair("node", time.Now().Add(-time.Minute)).TLS(t)}}
+	open, closed, expired := fakeTLSNode(t, server), fakeTLSNode(t, asking), fakeTLSNode(t, late)
+	plain := fakeNode(t, "tcp", "127.0.0.1:0", ids)
+	socket := fakeNode(t, "unix", file("s"), ids)
+	_, port, _ := net.SplitHostPort(open)
+	token := certtest.Write(t, dir, "token", []byte(testToken))
+
+	for _, row := range []struct {
+		name string
+		args []string
+		code int
+		err  string
+	}{
+		{"its authority is known", []string{"--addr", open, "--tls-ca", caFile}, exitOK, ""},
+		{"with a token", []string{"--addr", open, "--tls-ca", caFile, "--token-file", token}, exitOK, ""},
+		{"by name", []string{"--addr", "localhost:" + port, "--tls-ca", caFile}, exitOK, ""},
+		{"its authority is not known", []string{"--addr", open, "--tls"}, exitUnreachable, "name the authority of its certificate with --tls-ca"},
+		{"it has another", []string{"--addr", open, "--tls-ca", strangeFile}, exitUnreachable, "--tls-ca"},
+		{"for another name", []string{"--addr", open, "--tls-ca", caFile, "--tls-server-name", "node.example"}, exitUnreachable, "--tls-server-name"},
+		{"expired", []string{"--addr", expired, "--tls-ca", caFile}, exitUnreachable, "the node needs another certificate"},
+		{"our certificate", []string{"--addr", closed, "--tls-ca", caFile, "--tls-cert", file("cert"), "--tls-key", file("key")}, exitOK, ""},
+		{"no certificate of ours", []string{"--addr", closed, "--tls-ca", caFile}, exitUnreachable, "give one it trusts with --tls-cert and --tls-key"},
+		{"one that it does not trust", []string{"--addr", closed, "--tls-ca", caFile, "--tls-cert", file("other-cert"), "--tls-key", file("other-key")}, exitUnreachable, "give one it trusts"},
+		{"a plain node", []string{"--addr", plain, "--tls-ca", caFile}, exitUnreachable, "does not speak TLS: leave out --tls"},
+		{"a unix socket is plain", []string{"--addr", socket, "--tls-ca", caFile}, exitOK, ""},
+		{"no certificates in it", []string{"--addr", open, "--tls-ca", token}, exitUsage, "--tls-ca: there is no PEM certificate"},
+		{"a key is missing", []string{"--addr", open, "--tls-cert", file("cert")}, exitUsage, "--tls-cert and --tls-key go together"},
+		{"off and on", []string{"--addr", open, "--tls=false", "--tls-ca", caFile}, exitUsage, "--tls is off"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			out := ""
+			if row.code == exitOK {
+				out = "2071483623882690560\n"
+			}
+			call(t, "", append([]string{"get", "--timeout", "20s"}, row.args...)...).wants(t, row.code, out, row.err)
+		})
+	}
+	speaksTLS := fakeNode(t, "tcp", "127.0.0.1:0", says("-ERR this port speaks TLS\n"))
+	call(t, "", "get", "--addr", speaksTLS).wants(t, exitFailure, "", "this port speaks TLS: give --tls")
+}
+
+func TestGuardFlags(t *testing.T) {
+	dir := t.TempDir()
+	ca := certtest.NewCA(t, "ca")
+	pair := ca.Pair("node", time.Now().Add(time.Hour))
+	cert, key := certtest.Write(t, dir, "cert", pair.Cert), certtest.Write(t, dir, "key", pair.Key)
+	empty := certtest.Write(t, dir, "empty", []byte("# none yet\n"))
+	for _, row := range []struct {
+		args []string
+		code int
+		err  string
+	}{
+		{[]string{"--tls-cert", cert}, exitUsage, "--tls-cert and --tls-key go together"},
+		{[]string{"--tls-key", key}, exitUsage, "--tls-cert and --tls-key go together"},
+		{[]string{"--tls-client-ca", cert}, exitUsage, "--tls-client-ca needs --tls-cert"},
+		{[]string{"--tls-cert", cert, "--tls-key", cert}, exitUsage, cert + " and " + cert},
+		{[]string{"--tls-cert", cert, "--tls-key", key, "--tls-client-ca", key}, exitUsage, key + ": there is no PEM certificate"},
+		{[]string{"--token-file", empty}, exitUsage, empty + ": there is no token in it: put one on a line, as `openssl rand -hex 32` makes them"},
+		{[]string{"--token-file", filepath.Join(dir, "none")}, exitUsage, "none: no such file"},
+		{[]string{"--token", "x"}, exitUsage, "there is no flag --token"},
+		{[]string{"--unix-mode", "rw-rw----"}, exitUsage, "--unix-mode: "},
+		{[]string{"--unix-group", "no-such-group"}, exitUsage, "--unix-group: there is no group"},
+		{[]string{"--listen", "0.0.0.0:0"}, exitUsage, "--listen 0.0.0.0:0 can be reached from other machines, and anybody there could use up IDs: ask for a token (--token-file FILE)"},
+	} {
+		call(t, "", append([]string{"serve", "--dev", "--listen", "127.0.0.1:0"}, row.args...)...).wants(t, row.code, "", row.err)
+	}
+	t.Setenv("FLAKED_TOKEN", "bad token")
+	if r := call(t, "", "serve", "--dev", "--listen", "127.0.0.1:0"); r.code != exitUsage || strings.Contains(r.stderr, "bad token") || !strings.Contains(r.stderr, "FLAKED_TOKEN") {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/lineproto"
+)
+
+// listen opens all addresses before anything else is begun: a port in use is
+// said at once.
+func (o options) listen(guard *credentials.Server, log hclog.Logger) ([]net.Listener, error) {
+	var listeners []net.Listener
+	tcp := false
+	for _, given := range o.listenOn {
+		network, address, err := splitAddr(given)
+		if err != nil {
+			err = usageError("--listen: %w", err)
+		}
+		tcp = tcp || network == "tcp"
+		var l net.Listener
+		switch {
+		case err != nil:
+		case network == "unix":
+			l, err = listenUnix(address, o.unix)
+		default:
+			l, err = o.listenTCP(given, address, guard, log)
+		}
+		if err != nil {
+			closeAll(listeners)
+			return nil, listenError("--listen", given, err)
+		}
+		listeners = append(listeners, l)
+	}
+	if !tcp && guard.TLS() != nil {
+		log.Warn("--tls-cert is given, and there is no TCP address to speak TLS on: unix sockets are always plain")
+	}
+	return listeners, nil
+}
+
+func (o options) listenTCP(given, address string, guard *credentials.Server, log hclog.Logger) (net.Listener, error) {
+	config, tokens := guard.TLS(), guard.Authenticate() != nil
+	if !isLoopback(address) {
+		knowsClients := tokens || o.guard.ClientCA != ""
+		switch {
+		case o.allowOpen:
+		case config == nil && !tokens:
+			return nil, usageError("--listen %s can be reached from other machines, and anybody there could use up IDs: ask for a token (--token-file FILE) or a certificate (--tls-cert, --tls-key and --tls-client-ca), add --allow-open if that network is trusted, or listen on 127.0.0.1", given)
+		case !knowsClients:
+			log.Warn("TLS hides what is said and asks nobody who they are: whoever reaches this address is served; --token-file or --tls-client-ca asks", "listen", given)
+		case config == nil:
+			log.Warn("tokens cross the network in the clear: --tls-cert and --tls-key hide them", "listen", given)
+		}
+	}
+	l, err := net.Listen("tcp", address)
+	if err == nil && config != nil {
+		l = lineproto.TLS(l, config)
+	}
+	return l, err
+}
+
+func isLoopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		_ = l.Close()
+	}
+}
+
+func listenError(flag, address string, err error) error {
+	var coded *codedError
+	if errors.As(err, &coded) {
+		return err // which names the flag
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%s %s: the address is taken; another flaked may be running (`flaked healthcheck` tells), or choose another address", flag, address)
+	}
+	return fmt.Errorf("%s %s: %w", flag, address, err)
+}
