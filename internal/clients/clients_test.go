@@ -1,0 +1,140 @@
+package clients
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRedisCLI(t *testing.T) {
+	path := program(t, "redis-cli")
+	host, port := serve(t)
+	for _, version := range []string{"-2", "-3"} {
+		cli := func(in string, args ...string) string {
+			t.Helper()
+			return run(t, func(ctx context.Context) *exec.Cmd {
+				cmd := exec.CommandContext(ctx, path, append([]string{version, "-h", host, "-p", port}, args...)...)
+				cmd.Stdin = strings.NewReader(in)
+				return cmd
+			})
+		}
+		want := func(got, want string) {
+			t.Helper()
+			if !regexp.MustCompile("^(?:" + want + ")$").MatchString(strings.TrimSpace(got)) {
+				t.Errorf("%s: got %q, want %s", version, got, want)
+			}
+		}
+		ids(t, cli("", "GET")+cli("", "GET", "5")+cli("", "MGET", "a", "b")+cli("", "GET", "order"), 9)
+		ids(t, cli(strings.Repeat("GET\nget order\nGET 3\n", 20)), 100)
+		want(cli("", "--no-raw", "GET"), `"\d{10,19}"`)
+		want(cli("", "--no-raw", "GET", "0"), `\(error\) ERR a count is 1 to 10000, in digits only`)
+		want(cli("", "--no-raw", "GET", "2"), `1\) "\d+"\n2\) "\d+"`)
+		want(cli("", "PING"), "PONG")
+		want(cli("", "PING", "a b"), "a b")
+		want(cli("", "READY"), "OK")
+		want(cli("", "DECODE", "4194304"), "id=4194304 .*timestamp_ms=.* worker=0 sequence=0")
+		want(cli("", "TIME"), `\d{10}\n\d{1,6}`)
+		want(cli("", "INFO", "server"), `# Server\r?\n(?s:.*)state:serving`)
+		want(cli("", "STATS"), `(?s:.*)ids:\d+(?s:.*)`)
+		want(cli("", "-n", "0", "PING"), "PONG")
+		want(cli("GET 0\nPING\nQUIT\n"), "ERR a count is .*\n+PONG(\nOK)?")
+	}
+	// Loads are sent as they are (--pipe), and their end is an ECHO.
+	got := run(t, func(ctx context.Context) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, path, "-h", host, "-p", port, "--pipe")
+		cmd.Stdin = strings.NewReader(strings.Repeat("*1\r\n$3\r\nGET\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", 5000))
+		return cmd
+	})
+	if !strings.Contains(got, "errors: 0, replies: 10000") {
+		t.Errorf("--pipe: %q", got)
+	}
+}
+
+func TestRedisBenchmark(t *testing.T) {
+	path := program(t, "redis-benchmark")
+	host, port := serve(t)
+	for _, bc := range []struct {
+		args string
+		ids  int // at least: it finishes what is under way
+	}{
+		{"-t get -n 20000", 20_000},
+		{"-t get -n 50000 -P 100 -r 1000000", 50_000},
+		{"-3 -t get -n 20000 -P 16", 20_000},
+		{"-n 20000 -P 16 GET", 20_000},
+		{"-n 1000 GET 20", 20_000},
+		{"-n 1000 -P 10 MGET a b c", 3_000},
+		{"-t ping_mbulk -n 10000 -P 10", 0},
+	} {
+		before := issued(t, host, port)
+		out := run(t, func(ctx context.Context) *exec.Cmd {
+			return exec.CommandContext(ctx, path, append([]string{"-h", host, "-p", port, "-c", "10", "--csv"}, strings.Fields(bc.args)...)...)
+		})
+		// It shows no replies but errors, so the node has to say what they were.
+		if got := issued(t, host, port) - before; got < bc.ids || strings.Contains(out, "rror") {
+			t.Errorf("redis-benchmark %s: %d IDs, want %d\n%s", bc.args, got, bc.ids, out)
+		}
+	}
+}
+
+// issued is how many IDs the node says it has answered with.
+func issued(t *testing.T, host, port string) int {
+	t.Helper()
+	c, err := net.Dial("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(patience))
+	fmt.Fprint(c, "STATS\nQUIT\n")
+	stats, err := io.ReadAll(c)
+	_, rest, ok := strings.Cut(string(stats), "\nids ")
+	text, _, _ := strings.Cut(rest, "\n")
+	n, bad := strconv.Atoi(text)
+	if err != nil || !ok || bad != nil {
+		t.Fatalf("STATS: %q, %v", stats, err)
+	}
+	return n
+}
+
+func TestGoRedis(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "goredis")
+	build := exec.Command("go", "build", "-o", path, ".")
+	build.Dir = "goredis"
+	build.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	if os.Getenv("FLAKED_TEST_CLIENTS") == "" {
+		build.Env = append(build.Env, "GOPROXY=off") // a test that was not asked for fetches nothing
+	}
+	out, err := build.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	require(t, "go-redis", err)
+	host, port := serve(t)
+	got := run(t, func(ctx context.Context) *exec.Cmd {
+		return exec.CommandContext(ctx, path, net.JoinHostPort(host, port))
+	})
+	ids(t, got, 2*(1+100+3+1+1000+2+32*50))
+}
+
+func TestNodeRedis(t *testing.T) { testJavaScript(t, "node-redis.js", 2*(1+100+3+1000+1)) }
+func TestIORedis(t *testing.T)   { testJavaScript(t, "ioredis.js", 2*(1+100+3+1000+1000+1)) }
+
+func testJavaScript(t *testing.T, script string, n int) {
+	node := program(t, "node")
+	_, err := os.Stat("node/node_modules")
+	require(t, "JavaScript clients", err)
+	host, port := serve(t)
+	got := run(t, func(ctx context.Context) *exec.Cmd {
+		return exec.CommandContext(ctx, node, filepath.Join("node", script), host, port)
+	})
+	ids(t, got, n)
+}

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+#
+# get-clients.sh fetches the Redis clients that internal/clients tests flaked
+# with. `get-clients.sh --help` says how. What is there is left as it is, so
+# running it again costs nothing. It speaks on stderr.
+set -euo pipefail
+
+usage() {
+  cat <<'HELP'
+get-clients.sh: the Redis clients that the tests of internal/clients use.
+
+  scripts/get-clients.sh            get what is missing
+  scripts/get-clients.sh --check    say what is missing, and exit 1 if anything is
+
+redis-cli, redis-benchmark   from the package redis-tools (apt-get, as root)
+node, npm                    the ones on PATH, else the packages nodejs and npm
+node-redis, ioredis          npm ci in internal/clients/node, by its lock file
+go-redis                     go mod download in internal/clients/goredis
+
+Then:  FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require go test ./internal/clients
+or:    make test PKG=./internal/clients
+To run the other tests without any of this: make test FLAKED_TEST_CLIENTS=
+HELP
+}
+
+say() { printf 'get-clients: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+check=no
+case $#:${1:-} in
+  0:) ;;
+  1:--check) check=yes ;;
+  1:-h | 1:--help) usage; exit 0 ;;
+  *) say "what is '$*'? See $0 --help"; exit 2 ;;
+esac
+clients=$(cd "$(dirname "$0")/../internal/clients" && pwd)
+# What npm ci installed, to know whether that is still what the lock file says.
+installed=$clients/node/node_modules/.flaked-lock.json
+
+have() { command -v "$1" >/dev/null; }
+
+# quietly runs a command that talks a lot, and shows its end only if it fails.
+quietly() {
+  local log status=0
+  log=$(mktemp)
+  "$@" </dev/null >"$log" 2>&1 || status=$?
+  ((status == 0)) || tail -n 15 "$log" >&2
+  rm -f "$log"
+  return "$status"
+}
+
+packages=() missing=()
+{ have redis-cli && have redis-benchmark; } || packages+=(redis-tools)
+have node || packages+=(nodejs)
+have npm || packages+=(npm)
+cmp -s "$clients/node/package-lock.json" "$installed" || missing+=('node-redis and ioredis')
+(cd "$clients/goredis" && GOPROXY=off GOWORK=off go list -deps . >/dev/null 2>&1) || missing+=(go-redis)
+
+if [[ $check == yes ]]; then
+  ((${#packages[@]} + ${#missing[@]} == 0)) && exit 0
+  for m in "${packages[@]}" "${missing[@]}"; do say "missing: $m"; done
+  exit 1
+fi
+
+if ((${#packages[@]} > 0)); then
+  if ((EUID != 0)) || ! have apt-get; then
+    die "install ${packages[*]} (on Debian: sudo apt-get install ${packages[*]}), or leave these tests out: make test FLAKED_TEST_CLIENTS="
+  fi
+  say "installing ${packages[*]} with apt-get ..."
+  export DEBIAN_FRONTEND=noninteractive
+  # Lists that cannot be refreshed may still do.
+  quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed; trying with the lists there are'
+  quietly apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${packages[@]}" ||
+    die "apt-get could not install ${packages[*]}"
+fi
+for m in "${missing[@]}"; do
+  say "fetching $m ..."
+  if [[ $m == go-redis ]]; then
+    (cd "$clients/goredis" && GOWORK=off quietly go mod download) || die 'go mod download failed'
+  else
+    (cd "$clients/node" && quietly npm ci --ignore-scripts --no-audit --no-fund) || die 'npm ci failed'
+    cp "$clients/node/package-lock.json" "$installed"
+  fi
+done
