@@ -67,9 +67,9 @@ type Coordinator struct {
 		at    int64
 	}
 	forgotten forgotten
-	// ahead is by how much our clock was ahead of the leader's when that was last
-	// read, in milliseconds; 0 if it never was.
-	ahead int64
+	// reading is our clock against the leader's when that was last read; zero if it
+	// never was.
+	reading Reading
 	// rtt is how long the last heartbeat's write took, in milliseconds.
 	rtt int64
 	// wrote is the last acknowledged write to our slot: by which grant, and the

@@ -199,7 +199,8 @@ type member struct {
 	skew int64
 	// agreed: most of the leader and the peers agree with that clock.
 	agreed bool
-	ids    int // identities and nonces so far
+	judged Reading // the last that they did so with
+	ids    int     // identities and nonces so far
 	hook   func(Call) Fault
 	wait   time.Duration // the lease it asks for
 	past   []*tenure
@@ -313,6 +314,9 @@ func (m *member) resume() error {
 
 func (m *member) granted(g Grant) {
 	m.note(m.name, "granted %+v", g)
+	if m.agreed {
+		m.judged = g.Clock
+	}
 	m.up, m.retry, m.settled, m.restartedFrom = true, false, false, 0
 	m.settleAt = m.clock() + millis(g.Settle)
 	m.hold(g.Claim)
@@ -394,8 +398,8 @@ func (m *member) issue() bool {
 func (m *member) report() Report {
 	return Report{
 		Lease: m.wait, Generation: m.disk.generation, State: "testing", RestartedFrom: m.restartedFrom,
-		Settle:      !m.settled && m.restartedFrom == 0 && m.clock() >= m.settleAt,
-		ClockAgreed: m.agreed,
+		Settle: !m.settled && m.restartedFrom == 0 && m.clock() >= m.settleAt,
+		Agreed: m.judged,
 	}
 }
 
@@ -431,6 +435,9 @@ func (m *member) beat() (Beat, error) {
 	}
 	m.settled = b.Settled
 	m.disk.cl.Used = m.co.Used()
+	if m.agreed {
+		m.judged = b.Clock
+	}
 	m.extend()
 	return b, m.co.GoLive(m.ctx(), m.claim)
 }

@@ -21,8 +21,9 @@ type Report struct {
 	RestartedFrom uint64
 	// Settle: the settling time has passed.
 	Settle bool
-	// ClockAgreed: most of ZooKeeper's leader and the peers agree with our clock.
-	ClockAgreed bool
+	// Agreed is the last reading of our clock that most of ZooKeeper's leader and
+	// the peers agreed with; zero if none.
+	Agreed Reading
 }
 
 // Beat is what a heartbeat came to.
@@ -158,7 +159,7 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		if err != nil {
 			return beat, err
 		}
-		if c.mayHaveLost(stat, c.latest) && c.hadRunOut(claim.H, clock.Stamp, r.ClockAgreed) {
+		if c.mayHaveLost(stat, c.latest) && c.hadRunOut(claim.H, clock.Stamp, r) {
 			c.raiseFloor(next, clock.Sent, clock.Stamp)
 		}
 		beat.H, beat.Clock, beat.Wait = slot.H, clock, c.settling(ctx, cl, claim.Worker)
@@ -198,7 +199,7 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		// What is there may be a write of ours that nobody has looked at yet.
 		ran = min(ran, claim.H)
 	}
-	if !lapsed && cl.SettleMs > 0 && c.mayHaveLost(before, stat) && c.hadRunOut(ran, stat.Mtime, r.ClockAgreed) {
+	if !lapsed && cl.SettleMs > 0 && c.mayHaveLost(before, stat) && c.hadRunOut(ran, stat.Mtime, r) {
 		c.settleAnew(claim, now+cl.SettleMs)
 		c.raiseFloor(claim, now, stat.Mtime)
 		if slot.Settled {
@@ -216,10 +217,10 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		beat.Claim.Lo = max(claim.Lo, now)
 	}
 	if beat.Settled && claim.Nonce == c.forgotten.nonce {
-		beat.Claim.Lo = max(beat.Claim.Lo, c.floor(now, r.ClockAgreed))
+		beat.Claim.Lo = max(beat.Claim.Lo, c.floor(now, c.agreed(r)))
 	}
 	beat.Clock = Reading{Sent: now, Acked: c.Now(), Stamp: stat.Mtime}
-	c.latest, c.ahead = stat, beat.Clock.ahead()
+	c.latest, c.reading = stat, beat.Clock
 	c.rtt = max(0, beat.Clock.Acked-now)
 	return beat, nil
 }
@@ -231,12 +232,18 @@ var errHadRunOut = errors.New("coordinator: the lease had run out by ZooKeeper's
 // whoever takes a slot goes by the leader's as well, and ZooKeeper may have lost
 // that somebody had it. A leader that is off from a clock that most agree with
 // is measured by the time that has gone by on it since it was last heard of.
-func (c *Coordinator) hadRunOut(h, stamp int64, agreed bool) bool {
-	ahead := c.ahead
-	if ahead < 0 && (!agreed || ahead >= -clocksAgree) {
+func (c *Coordinator) hadRunOut(h, stamp int64, r Report) bool {
+	ahead := c.reading.ahead()
+	if ahead < 0 && (!c.agreed(r) || ahead >= -clocksAgree) {
 		ahead = 0
 	}
 	return stamp+ahead >= h
+}
+
+// agreed tells whether most agree with our clock as it was last read. What they
+// said of an earlier reading does not count: the clock may have been set since.
+func (c *Coordinator) agreed(r Report) bool {
+	return r.Agreed != Reading{} && r.Agreed == c.reading
 }
 
 // mayHaveLost tells whether ZooKeeper may have lost writes between two of ours
@@ -326,13 +333,13 @@ func (c *Coordinator) readBack(ctx context.Context, worker int) (Stat, error) {
 // is there, and keeps newcomers off.
 func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, stat Stat, r Report, why string) (Beat, error) {
 	// By the leader's clock, too: our own may have gone back.
-	ahead := c.ahead
+	before := c.reading
 	clock, err := c.readClock(ctx, &claim)
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	c.ahead = ahead
-	if c.doubted(claim) || c.hadRunOut(claim.H, clock.Stamp, r.ClockAgreed) {
+	c.reading = before
+	if c.doubted(claim) || c.hadRunOut(claim.H, clock.Stamp, r) {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
 		if err := c.freeze(ctx, c.mine, claim.Worker); err != nil { // for the others
 			return Beat{Claim: claim}, err
@@ -370,6 +377,6 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 		return Beat{Claim: claim}, err
 	}
 	clock = Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime}
-	c.latest, c.ahead = written, clock.ahead()
+	c.latest, c.reading = written, clock
 	return Beat{Claim: claim.confirmed(), H: slot.H, Settled: slot.Settled, Lost: true, Clock: clock}, nil
 }

@@ -526,6 +526,33 @@ func TestOlderCopyOfTheSameVersion(t *testing.T) {
 	l.disjoint()
 }
 
+// What most said of our clock before it was set back says nothing of it now: its
+// lease goes by the leader's clock, though by the time that has gone by it runs.
+func TestVerdictOnAnEarlierReading(t *testing.T) {
+	l := newLab(t, 1)
+	a := l.node("A")
+	a.agreed = true
+	a.must(a.register())
+	a.settle()
+	l.pass(time.Second)
+	a.mustBeat()
+	a.agreed = false // nobody has been asked since
+	a.skew = -millis(time.Hour)
+	a.mustBeat()
+	a.sess.Partition()
+	a.sess.Expire()
+	l.now = l.slot(0).H
+	b := l.serving("B")
+	l.remove(slotPath(0))
+	a.sess.Heal()
+	_, err := a.beat()
+	wantFenced(t, err)
+	if beat := b.mustBeat(); !beat.Lost {
+		t.Errorf("%+v", beat)
+	}
+	l.disjoint()
+}
+
 // Somebody had our slot after our lease was over, by the leader's clock, and has
 // gone; ZooKeeper is put back to before that. By our own clock, which is behind,
 // the lease still runs: we begin above what they may have issued.

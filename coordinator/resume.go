@@ -101,7 +101,7 @@ func (c *Coordinator) renew(ctx context.Context, claim Claim, found Slot, stat S
 		return claim, slot, Reading{}, err
 	}
 	clock := Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime}
-	c.latest, c.ahead = written, clock.ahead()
+	c.latest, c.reading = written, clock
 	c.acknowledged(claim.PendingNonce, written.Version)
 	return claim.confirmed(), slot, clock, nil
 }

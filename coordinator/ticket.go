@@ -29,7 +29,7 @@ func (c *Coordinator) readClock(ctx context.Context, claim *Claim) (Reading, err
 			stat, err = c.Store.Set(ctx, claim.Ticket, c.ticket(*claim), AnyVersion)
 			if err == nil {
 				clock := Reading{Sent: sent, Acked: c.Now(), Stamp: stat.Mtime}
-				c.latest, c.ahead = stat, clock.ahead()
+				c.latest, c.reading = stat, clock
 				return clock, nil
 			}
 		}
@@ -96,7 +96,7 @@ func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, er
 		return Reading{}, err
 	}
 	clock := Reading{Sent: sent, Acked: acked, Stamp: stat.Ctime}
-	c.latest, c.ahead = stat, clock.ahead()
+	c.latest, c.reading = stat, clock
 	return clock, nil
 }
 

@@ -140,8 +140,8 @@ func (n *Node) beat(ctx context.Context) error {
 	claim := n.claim
 	report := coordinator.Report{
 		Generation: n.generation, State: string(n.phase), RestartedFrom: n.restartedFrom,
-		Settle:      !n.settled && n.restartedFrom == 0 && n.mono() >= n.settleAt,
-		ClockAgreed: n.verdict.Verified() && !n.verdict.Wrong(),
+		Settle: !n.settled && n.restartedFrom == 0 && n.mono() >= n.settleAt,
+		Agreed: n.agreed,
 	}
 	n.mu.Unlock()
 	report.Lease = n.lease()

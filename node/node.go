@@ -79,8 +79,9 @@ type state struct {
 	beatAt   int64 // when the last one was acknowledged, Unix ms
 	offset   timeguard.Offset
 	verdict  timeguard.Verdict
-	warnedAt int64 // when clocks that differ were last logged, monotonic ns
-	frozen   int64 // until when registration is frozen, Unix ms
+	agreed   coordinator.Reading // of our clock, that most agreed with at last; zero: they did not
+	warnedAt int64               // when clocks that differ were last logged, monotonic ns
+	frozen   int64               // until when registration is frozen, Unix ms
 }
 
 // tenure is one holding of one slot by this process. A reservation keeps the

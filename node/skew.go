@@ -27,7 +27,7 @@ func compare(own coordinator.Reading, peers []coordinator.Reading) (timeguard.Of
 func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) error {
 	offset, voters := compare(own, peers)
 	verdict := timeguard.Judge(offset, voters, timeguard.SkewTolerance)
-	n.noteVerdict(offset, verdict)
+	n.noteVerdict(own, offset, verdict)
 	if verdict.Wrong() {
 		return &ClockError{fmt.Sprintf("the clock is %s off by ZooKeeper's clock and peers (%d of %d voters say so, %s is tolerated): set it right (NTP) and start again",
 			offset.Ahead.Round(time.Millisecond), verdict.Against, verdict.Voters, timeguard.SkewTolerance)}
@@ -58,13 +58,16 @@ func (n *Node) noteLeap(ahead time.Duration) {
 	}
 }
 
-func (n *Node) noteVerdict(offset timeguard.Offset, v timeguard.Verdict) {
+func (n *Node) noteVerdict(own coordinator.Reading, offset timeguard.Offset, v timeguard.Verdict) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if v.Worst.Beyond(timeguard.WarnSkew) && n.mayWarn() {
 		n.log.Warn("clocks differ", "ahead_of_zookeeper", offset.Ahead.String(), "error", offset.Error.String(), "worst", v.Worst.Ahead.String(), "voters", v.Voters, "against", v.Against)
 	}
 	n.offset, n.verdict = offset, v
+	if n.agreed = (coordinator.Reading{}); v.Verified() && !v.Wrong() {
+		n.agreed = own
+	}
 }
 
 // judgeClock is asked at every heartbeat. Three rounds in a row that most
@@ -92,7 +95,7 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 		n.noteLeap(ahead)
 	}
 	verdict := timeguard.Judge(offset, voters, timeguard.SkewTolerance)
-	n.noteVerdict(offset, verdict)
+	n.noteVerdict(own, offset, verdict)
 	wrong := n.rounds.Add(verdict)
 	n.mu.Lock()
 	defer n.mu.Unlock()
