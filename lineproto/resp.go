@@ -54,7 +54,7 @@ func (a *array) next(in []byte, args [][]byte) (all [][]byte, used int, ok bool,
 	case had > 0:
 		return args, len(in) - had, false, nil
 	case len(in) > maxKept:
-		a.held = append(make([]byte, 0, 2*len(in)), in...)
+		a.held = append(make([]byte, 0, min(2*len(in), MaxArray)), in...)
 		return args, len(in), false, nil
 	}
 	return args, 0, false, nil

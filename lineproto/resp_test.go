@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -101,9 +103,31 @@ func TestArrayInDrips(t *testing.T) {
 		t.Fatalf("%d arguments are kept", cap(s.args))
 	}
 	buf = append(buf, "\r\n"...)
-	if used, _ := s.consume(t.Context(), buf, false); used != 2 || s.arr.held != nil || cap(s.args) > 16 || s.srv.Counters().IDs != MaxArgs-1 {
+	if used, _ := s.consume(t.Context(), buf, false); used != 2 || s.arr.held != nil || s.srv.Counters().IDs != MaxArgs-1 {
 		t.Fatalf("used %d; %d held, %d arguments kept, %d IDs", used, len(s.arr.held), cap(s.args), s.srv.Counters().IDs)
 	}
+}
+
+// TestNothingIsKept: a connection that sent a long request and is idle holds
+// nothing of it.
+func TestNothingIsKept(t *testing.T) {
+	s := &session{srv: newTestServer(t, Config{})}
+	in := []byte(request("PING", strings.Repeat("x", 40000)))
+	s.consume(t.Context(), in[:len(in)-2], false)
+	freed := make(chan struct{})
+	runtime.AddCleanup(&s.arr.held[0], func(struct{}) { close(freed) }, struct{}{})
+	if used, _ := s.consume(t.Context(), in[len(in)-2:], false); used != 2 || len(s.out) < 40000 {
+		t.Fatalf("used %d, answered %d bytes", used, len(s.out))
+	}
+	for range 5 {
+		runtime.GC()
+	}
+	select {
+	case <-freed:
+	case <-time.After(30 * time.Second):
+		t.Fatal("what was held is still referred to")
+	}
+	runtime.KeepAlive(s)
 }
 
 // TestFramingsAgree: what a command does does not depend on the framing, and

@@ -140,6 +140,7 @@ func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
 		return n, false
 	}
 	s.arr.locked = s.locked()
+	held := s.arr.unfinished()
 	args, used, ok, e := s.arr.next(in, s.args[:0])
 	s.args = args
 	switch {
@@ -154,6 +155,9 @@ func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
 		} else {
 			s.counts.add(s, index, resultOK, 1)
 		}
+	}
+	if held {
+		s.args = nil // it refers to what was held
 	}
 	s.trim()
 	return used, !ok && e == nil
