@@ -47,8 +47,8 @@ func appendBulkRun(out []byte, r worker.Run) []byte {
 
 // appendNext repeats the last width bytes of out, 16 to 32, n times, each time
 // with the last digit one greater. Its place in the line's last eight bytes,
-// read as a little-endian number, is at bit shift. Four words do what a call
-// of copy takes several times as long for.
+// read as a little-endian number, is at bit shift. Three words, or four for
+// more than 24 bytes, do what a call of copy takes several times as long for.
 func appendNext(out []byte, width, shift, n int) []byte {
 	line := out[len(out)-width:]
 	a := binary.LittleEndian.Uint64(line)
@@ -57,7 +57,17 @@ func appendNext(out []byte, width, shift, n int) []byte {
 	d := binary.LittleEndian.Uint64(line[width-8:])
 	end := len(out)
 	out = slices.Grow(out, n*width)[:end+n*width]
-	for to := out[end:]; len(to) >= width; to = to[width:] {
+	to := out[end:]
+	if width <= 24 {
+		for ; len(to) >= width; to = to[width:] {
+			d += 1 << shift
+			binary.LittleEndian.PutUint64(to, a)
+			binary.LittleEndian.PutUint64(to[8:], b)
+			binary.LittleEndian.PutUint64(to[width-8:], d)
+		}
+		return out
+	}
+	for ; len(to) >= width; to = to[width:] {
 		d += 1 << shift
 		binary.LittleEndian.PutUint64(to, a)
 		binary.LittleEndian.PutUint64(to[8:], b)

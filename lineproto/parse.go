@@ -154,8 +154,20 @@ func isTag(b []byte) bool {
 	if len(b) == 0 || len(b) > maxTag || !isLetter(b[0]) {
 		return false
 	}
+	// What may follow, a bit for each character: comparing with them one by one
+	// is most of what a pipelined GET with a tag would cost.
+	const (
+		digits  = 1<<10 - 1
+		letters = 1<<26 - 1
+		low     = digits<<'0' | 1<<'.' | 1<<':' | 1<<'-'
+		high    = letters<<('A'-64) | letters<<('a'-64) | 1<<('_'-64)
+	)
 	for _, c := range b[1:] {
-		if !isLetter(c) && !isDigit(c) && c != '_' && c != '.' && c != ':' && c != '-' {
+		set := uint64(low)
+		if c >= 64 {
+			set = high
+		}
+		if c >= 128 || set>>(c&63)&1 == 0 {
 			return false
 		}
 	}

@@ -61,6 +61,20 @@ func TestIsTag(t *testing.T) {
 	}
 }
 
+// TestTagBytes: of all bytes, those that a tag may hold.
+func TestTagBytes(t *testing.T) {
+	const first = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	for c := range 256 {
+		b := byte(c)
+		if got := isTag([]byte{b}); got != (strings.IndexByte(first, b) >= 0) {
+			t.Errorf("%q begins a tag: %v", b, got)
+		}
+		if got := isTag([]byte{'a', b, 'z'}); got != (strings.IndexByte(first+"0123456789_.:-", b) >= 0) {
+			t.Errorf("%q within a tag: %v", b, got)
+		}
+	}
+}
+
 func TestBareGETs(t *testing.T) {
 	for _, tc := range []struct {
 		in          string
