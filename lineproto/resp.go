@@ -15,6 +15,10 @@ const (
 // which is to be read into again. More is moved to memory of the session's own.
 const maxKept = MaxLine
 
+// maxHeld is the most bytes of an array that it takes to answer or refuse it:
+// those allowed, and the header of a string that is beyond them.
+const maxHeld = MaxArray + len("$\r\n") + maxHeader
+
 // array takes requests off the input that are RESP arrays of bulk strings. It
 // goes on where it had to stop, so that a request that comes byte by byte
 // costs no more to read than one that comes whole.
@@ -39,8 +43,7 @@ func (a *array) next(in []byte, args [][]byte) (all [][]byte, used int, ok bool,
 	had := len(a.held)
 	if had > 0 {
 		// No request needs more, and what is behind it is not kept.
-		in = in[:min(len(in), MaxArray-had)]
-		a.held = append(a.held, in...)
+		a.hold(in[:min(len(in), maxHeld-had)])
 		in = a.held
 	}
 	all, end, ok, e := a.parse(in, args)
@@ -54,10 +57,17 @@ func (a *array) next(in []byte, args [][]byte) (all [][]byte, used int, ok bool,
 	case had > 0:
 		return args, len(in) - had, false, nil
 	case len(in) > maxKept:
-		a.held = append(make([]byte, 0, min(2*len(in), MaxArray)), in...)
+		a.hold(in)
 		return args, len(in), false, nil
 	}
 	return args, 0, false, nil
+}
+
+func (a *array) hold(in []byte) {
+	if need := len(a.held) + len(in); need > cap(a.held) {
+		a.held = append(make([]byte, 0, min(2*need, maxHeld)), a.held...)
+	}
+	a.held = append(a.held, in...)
 }
 
 // parse looks at in from a.at on; in begins with the request. It does not

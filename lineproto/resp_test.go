@@ -42,7 +42,7 @@ func TestLongArrays(t *testing.T) {
 		}
 		return request(append([]string{"MGET"}, keys...)...)
 	}
-	for _, tc := range []transcript{
+	cases := []transcript{
 		{"kept by the engine", request("PING", x(maxKept-30)), bulk(x(maxKept - 30)), false},
 		{"held", request("PING", x(maxKept)), bulk(x(maxKept)), false},
 		{"longest", request("PING", x(most)), bulk(x(most)), false},
@@ -53,13 +53,26 @@ func TestLongArrays(t *testing.T) {
 		{"too many arguments", mget(MaxArgs, 4), manyArgs, true},
 		{"malformed far in", "*2\r\n$4\r\nPING\r\n$40000\r\n" + x(40000) + "\r\r", "-ERR Protocol error: a string longer than announced\r\n", true},
 		{"many", strings.Repeat(request("PING", x(700))+request("PING", x(3)), 40), strings.Repeat(bulk(x(700))+bulk(x(3)), 40), false},
-	} {
+	}
+	// The limit falls into the next string's header, wherever that is cut.
+	for n := MaxArray - 14; n <= MaxArray; n++ {
+		first := request("PING", x(n-len(request("PING", x(60000)))+60000))
+		first = "*3" + first[2:]
+		cases = append(cases,
+			transcript{fmt.Sprintf("long header after %d", n), first + "$12345678\r\n", longArray, true},
+			transcript{fmt.Sprintf("no header after %d", n), first + "$12345678x", badBulk, true},
+			transcript{fmt.Sprintf("endless header after %d", n), first + "$123456789", badBulk, true})
+		if n+len(bulk("")) > MaxArray {
+			cases = append(cases, transcript{fmt.Sprintf("one more after %d", n), first + bulk(""), longArray, true})
+		}
+	}
+	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			in, out := "GET\n"+tc.in, "1000\n"+tc.out
 			if !tc.closed {
 				in, out = in+request("PING")+"PING\n", out+"+PONG\r\nPONG\n"
 			}
-			for _, size := range []int{len(in), 1, 2, 7, 512, 513, 1024, 16 << 10} {
+			for _, size := range []int{len(in), 1, 7, 512, 513, 1024, 16 << 10} {
 				got, closed := talk(newTestServer(t, Config{}), pieces(in, size)...)
 				if got != out || closed != tc.closed {
 					t.Fatalf("in pieces of %d: got %d bytes, %.300q, closed %v\nwant %d, %.300q, closed %v",
