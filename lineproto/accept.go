@@ -3,7 +3,6 @@ package lineproto
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"syscall"
 	"time"
@@ -77,6 +76,9 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 		if open > limit/2 {
 			due = e.firstByte
 		}
+		if e.loops.take(nc, due, false) {
+			continue
+		}
 		e.start(nc, due, func(cn *conn) {
 			defer c.open.Dec()
 			if cn.handshake(calls, due) {
@@ -93,11 +95,12 @@ func (e *engine) refuse(nc net.Conn) {
 		nc.Close()
 		return
 	}
+	if e.loops.take(nc, e.linger, true) {
+		return
+	}
 	e.start(nc, e.linger, func(c *conn) {
 		defer e.refusing.Dec()
-		// With CRLF, which a client of either framing understands.
-		busy := &Error{BUSY, fmt.Sprintf("too many connections limit=%d", e.srv.cfg.MaxConns)}
-		if _, err := nc.Write(linesCRLF.fail(nil, busy)); err == nil {
+		if _, err := nc.Write(e.srv.busy(nil)); err == nil {
 			c.linger()
 		}
 	})

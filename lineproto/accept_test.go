@@ -12,35 +12,37 @@ const busyLine = "-BUSY too many connections limit=2\r"
 // TestConnectionLimit: one more is told BUSY and closed; those that do not
 // take notice keep nobody from being served.
 func TestConnectionLimit(t *testing.T) {
-	r := serveTCP(t, Config{MaxConns: 2})
-	a, b := dial(t, r.addr), dial(t, r.addr)
-	a.send("GET\n")
-	a.want("1000")
-	b.send("GET\n")
-	b.want("1001")
-	for range 20 { // left open by their clients
-		c := dial(t, r.addr)
-		c.send("GET\nGET\n") // unread input must not turn the close into a reset
-		c.want(busyLine)
-		c.wantEOF()
-	}
-	if c := r.Counters(); c.ConnsOpen != 2 || c.ConnsTotal != 2 || c.ConnsRefused != 20 || c.IDs != 2 {
-		t.Fatalf("%+v", c)
-	}
-
-	a.send("QUIT\n")
-	a.wantEOF()
-	a.Close()
-	for { // the server has the place free a moment after its close is seen
-		c := dial(t, r.addr)
-		c.send("PING\n")
-		if line := c.line(); line == "PONG" {
-			break
-		} else if line != busyLine {
-			t.Fatalf("got %q", line)
+	wires(t, func(t *testing.T, w wire) {
+		r := w.serve(t, Config{MaxConns: 2})
+		a, b := r.dial(t), r.dial(t)
+		a.send("GET\n")
+		a.want("1000")
+		b.send("GET\n")
+		b.want("1001")
+		for range 20 { // left open by their clients
+			c := r.dial(t)
+			c.send("GET\nGET\n") // unread input must not turn the close into a reset
+			c.want(busyLine)
+			c.wantEOF()
 		}
-		c.Close()
-	}
+		if c := r.Counters(); c.ConnsOpen != 2 || c.ConnsTotal != 2 || c.ConnsRefused != 20 || c.IDs != 2 {
+			t.Fatalf("%+v", c)
+		}
+
+		a.send("QUIT\n")
+		a.wantEOF()
+		a.Close()
+		for { // the server has the place free a moment after its close is seen
+			c := r.dial(t)
+			c.send("PING\n")
+			if line := c.line(); line == "PONG" {
+				break
+			} else if line != busyLine {
+				t.Fatalf("got %q", line)
+			}
+			c.Close()
+		}
+	})
 }
 
 // TestRefusingIsBounded: so many that are told and stay are remembered; more

@@ -15,15 +15,22 @@ import (
 // which sends pipeline GETs and reads all replies. Clients share the cores with
 // the server, so ns/op is of both; the clients allocate nothing. An op is one GET.
 func BenchmarkLoopback(b *testing.B) {
-	for _, bc := range []struct{ conns, pipeline int }{{1, 1}, {50, 1}, {1, 16}, {50, 16}, {1, 100}, {50, 100}} {
-		b.Run(fmt.Sprintf("conns=%d/pipeline=%d", bc.conns, bc.pipeline), func(b *testing.B) {
+	for _, bc := range []struct {
+		engine          Engine
+		conns, pipeline int
+	}{
+		{Auto, 1, 1}, {Auto, 50, 1}, {Auto, 1, 16}, {Auto, 50, 16}, {Auto, 1, 100}, {Auto, 50, 100},
+		{Goroutines, 50, 1}, {Goroutines, 50, 16}, {Goroutines, 50, 100},
+	} {
+		w := wire{"tcp", bc.engine}
+		b.Run(fmt.Sprintf("%s/conns=%d/pipeline=%d", w, bc.conns, bc.pipeline), func(b *testing.B) {
 			// IDs of 19 digits, as they are in use.
 			backend := &fakeBackend{}
 			backend.last.Store(1_234_567_890_123_000_000)
-			r := serveTCP(b, Config{Backend: backend, Logger: hclog.NewNullLogger()})
+			r := w.serve(b, Config{Backend: backend, Logger: hclog.NewNullLogger()})
 			nc := make([]net.Conn, bc.conns)
 			for i := range nc {
-				nc[i] = dial(b, r.addr).TCPConn
+				nc[i] = r.dial(b)
 			}
 			request := []byte(strings.Repeat("GET\n", bc.pipeline))
 			rounds := max(b.N/bc.conns/bc.pipeline, 1)

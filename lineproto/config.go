@@ -55,6 +55,16 @@ type Config struct {
 	// DrainTimeout bounds the end of Serve: connections that have not been
 	// answered by then are cut. 0 means 5 seconds.
 	DrainTimeout time.Duration
+	// Engine is how connections are served. 0 (Auto) means event loops on
+	// Linux, and goroutines elsewhere and for connections that are not plain
+	// TCP or unix sockets.
+	Engine Engine
+	// Loops is how many event loops each listener has, 1 to 64. 0 means 1.
+	Loops int
+	// Spin is how long a loop with nothing to do looks for requests before it
+	// sleeps, at most 1 ms: some 30 microseconds less latency for a core that
+	// is always busy. 0 means not at all.
+	Spin time.Duration
 	// AdminHint is a sentence for the answer to an HTTP request: "the HTTP
 	// admin port is 127.0.0.1:7610". Empty means that no port is named.
 	AdminHint string
@@ -62,6 +72,21 @@ type Config struct {
 	// means that nothing is logged.
 	Logger hclog.Logger
 }
+
+// Engine is a way to serve connections.
+type Engine uint8
+
+const (
+	Auto       Engine = iota
+	EventLoops        // an error where there are none
+	Goroutines        // one for each connection
+)
+
+// Limits of Config.
+const (
+	MaxLoops = 64
+	MaxSpin  = time.Millisecond
+)
 
 // withDefaults fills in what is zero and checks the rest.
 func (c Config) withDefaults() (Config, error) {
@@ -79,6 +104,18 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.MaxBatch < 0 || c.MaxBatch > maxMaxBatch {
 		return c, fmt.Errorf("lineproto: Config.MaxBatch is %d, must be 1 to %d", c.MaxBatch, maxMaxBatch)
+	}
+	if c.Loops == 0 {
+		c.Loops = 1
+	}
+	if c.Engine > Goroutines {
+		return c, fmt.Errorf("lineproto: Config.Engine is %d, there is none such", c.Engine)
+	}
+	if c.Loops < 0 || c.Loops > MaxLoops {
+		return c, fmt.Errorf("lineproto: Config.Loops is %d, must be 1 to %d", c.Loops, MaxLoops)
+	}
+	if c.Spin < 0 || c.Spin > MaxSpin {
+		return c, fmt.Errorf("lineproto: Config.Spin is %v, must be 0 to %v", c.Spin, MaxSpin)
 	}
 	if c.IdleTimeout == 0 {
 		c.IdleTimeout = DefaultIdleTimeout

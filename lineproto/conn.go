@@ -91,9 +91,9 @@ func (c *conn) answer(ctx context.Context, eof bool) bool {
 	st := needFlush
 	for st == needFlush {
 		var used int
-		used, st = c.s.consume(ctx, c.in[c.r:c.w], eof)
+		used, st = c.e.consume(ctx, &c.s, c.in[c.r:c.w], eof)
 		c.r += used
-		if !c.flush() {
+		if st == failed || !c.flush() {
 			return false // the buffer goes with the connection
 		}
 	}

@@ -3,7 +3,6 @@ package lineproto
 import (
 	"io"
 	"net"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,151 +11,147 @@ import (
 
 // TestPipelining: 10,000 requests at once, answered in order.
 func TestPipelining(t *testing.T) {
-	for _, tc := range []struct {
-		name, request string
-		ids           int
-	}{
-		{"GET", "GET\n", 1},
-		{"GET crlf", "GET\r\n", 1},
-		{"GET n", "GET 3\n", 3},
-		{"GET tag", "GET order\n", 1},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			const n = 10_000
-			r := serveTCP(t, Config{})
-			c := dial(t, r.addr)
-			c.send(strings.Repeat(tc.request, n) + "PING over\n")
-			end := tc.request[strings.IndexAny(tc.request, "\r\n") : len(tc.request)-1]
-			for i := range n * tc.ids {
-				c.want(strconv.Itoa(1000+i) + end)
-			}
-			c.want("over")
-			if got := r.Counters().IDs; got != int64(n*tc.ids) {
-				t.Fatalf("%d IDs were counted", got)
-			}
-		})
-	}
+	wires(t, func(t *testing.T, w wire) {
+		for _, tc := range []struct {
+			name, request string
+			ids           int
+		}{
+			{"GET", "GET\n", 1},
+			{"GET crlf", "GET\r\n", 1},
+			{"GET n", "GET 3\n", 3},
+			{"GET tag", "GET order\n", 1},
+		} {
+			t.Run(tc.name, func(t *testing.T) {
+				const n = 10_000
+				r := w.serve(t, Config{})
+				c := r.dial(t)
+				c.send(strings.Repeat(tc.request, n) + "PING over\n")
+				end := tc.request[strings.IndexAny(tc.request, "\r\n") : len(tc.request)-1]
+				for i := range n * tc.ids {
+					c.want(strconv.Itoa(1000+i) + end)
+				}
+				c.want("over")
+				if got := r.Counters().IDs; got != int64(n*tc.ids) {
+					t.Fatalf("%d IDs were counted", got)
+				}
+			})
+		}
+	})
 }
 
 // TestMixedPipelining: long and short replies keep their order over buffers.
 func TestMixedPipelining(t *testing.T) {
-	r := serveTCP(t, Config{Backend: &fakeBackend{maxRun: 4096}})
-	c := dial(t, r.addr)
-	next := 1000
-	ids := func(n int) {
-		for range n {
-			c.want(strconv.Itoa(next))
-			next++
+	wires(t, func(t *testing.T, w wire) {
+		r := w.serve(t, Config{Backend: &fakeBackend{maxRun: 4096}})
+		c := r.dial(t)
+		next := 1000
+		ids := func(n int) {
+			for range n {
+				c.want(strconv.Itoa(next))
+				next++
+			}
 		}
-	}
-	for range 20 {
-		c.send(strings.Repeat("GET\nGET 10\nPING a\n", 100) + "GET 10000\nPING b\nGET x\n")
-	}
-	for range 20 {
-		for range 100 {
-			ids(11)
-			c.want("a")
+		for range 20 {
+			c.send(strings.Repeat("GET\nGET 10\nPING a\n", 100) + "GET 10000\nPING b\nGET x\n")
 		}
-		ids(10000)
-		c.want("b")
-		ids(1)
-	}
+		for range 20 {
+			for range 100 {
+				ids(11)
+				c.want("a")
+			}
+			ids(10000)
+			c.want("b")
+			ids(1)
+		}
+	})
 }
 
 func TestHalfClose(t *testing.T) {
-	for in, out := range map[string]string{
-		"GET":                                   "1000\n",
-		"GET\nGET\r\nGET 2":                     "1000\n1001\r\n1002\n1003\n",
-		"":                                      "",
-		strings.Repeat("GET\n", 5000) + "PIN":   "-ERR unknown command \"PIN\", HELP lists them\n",
-		strings.Repeat("PING\n", 5000) + "PING": "PONG\n",
-	} {
-		r := serveTCP(t, Config{})
-		c := dial(t, r.addr)
-		c.send(in)
-		c.CloseWrite()
-		got, err := io.ReadAll(c)
-		if err != nil || !strings.HasSuffix(string(got), out) || out == "" && len(got) > 0 {
-			t.Errorf("%.20q: got %.40q, %v, want %q at the end", in, got, err, out)
+	wires(t, func(t *testing.T, w wire) {
+		for in, out := range map[string]string{
+			"GET":                                   "1000\n",
+			"GET\nGET\r\nGET 2":                     "1000\n1001\r\n1002\n1003\n",
+			"":                                      "",
+			strings.Repeat("GET\n", 5000) + "PIN":   "-ERR unknown command \"PIN\", HELP lists them\n",
+			strings.Repeat("PING\n", 5000) + "PING": "PONG\n",
+		} {
+			r := w.serve(t, Config{})
+			c := r.dial(t)
+			c.send(in)
+			c.CloseWrite()
+			got, err := io.ReadAll(c)
+			if err != nil || !strings.HasSuffix(string(got), out) || out == "" && len(got) > 0 {
+				t.Errorf("%.20q: got %.40q, %v, want %q at the end", in, got, err, out)
+			}
+			if n := strings.Count(string(got), "\n"); n < strings.Count(in, "\n") {
+				t.Errorf("%.20q: %d lines", in, n)
+			}
 		}
-		if n := strings.Count(string(got), "\n"); n < strings.Count(in, "\n") {
-			t.Errorf("%.20q: %d lines", in, n)
-		}
-	}
+	})
 }
 
 // TestLastWords: what the server says before it closes arrives although the
 // client goes on sending: it is not reset.
 func TestLastWords(t *testing.T) {
-	for in, out := range map[string]string{
-		"QUIT\n":                  "1000\n",
-		"\x00":                    "1000\n-ERR NUL byte in a request\n",
-		strings.Repeat("x", 2000): "1000\n" + tooLong,
-		"POST / HTTP/1.1\r\n\r\n": "1000\n" + http400,
-		"*1\r\n$x\r\n":            "1000\n" + badBulk,
-		"*1\r\n$4\r\nQUIT\r\n":    "1000\n+OK\r\n",
-	} {
-		r := serveTCP(t, Config{AdminHint: hint})
-		c := dial(t, r.addr)
-		c.send("GET\n" + in + strings.Repeat("more\n", 100_000))
-		got, err := io.ReadAll(c)
-		if err != nil || string(got) != out {
-			t.Errorf("%.20q: got %.200q, %v, want %q", in, got, err, out)
+	wires(t, func(t *testing.T, w wire) {
+		for in, out := range map[string]string{
+			"QUIT\n":                  "1000\n",
+			"\x00":                    "1000\n-ERR NUL byte in a request\n",
+			strings.Repeat("x", 2000): "1000\n" + tooLong,
+			"POST / HTTP/1.1\r\n\r\n": "1000\n" + http400,
+			"*1\r\n$x\r\n":            "1000\n" + badBulk,
+			"*1\r\n$4\r\nQUIT\r\n":    "1000\n+OK\r\n",
+		} {
+			r := w.serve(t, Config{AdminHint: hint})
+			c := r.dial(t)
+			c.send("GET\n" + in + strings.Repeat("more\n", 100_000))
+			got, err := io.ReadAll(c)
+			if err != nil || string(got) != out {
+				t.Errorf("%.20q: got %.200q, %v, want %q", in, got, err, out)
+			}
+			c.Close()
 		}
-		c.Close()
-	}
+	})
 }
 
 // TestSlowReader: a client that asks and does not read is cut off, and holds
 // up nobody else.
 func TestSlowReader(t *testing.T) {
-	r := serveTCP(t, Config{WriteTimeout: 100 * time.Millisecond})
-	slow, other := dial(t, r.addr), dial(t, r.addr)
-	slow.SetReadBuffer(4 << 10)
-	for {
-		if _, err := io.WriteString(slow, "GET 10000\n"); err != nil {
-			break
+	wires(t, func(t *testing.T, w wire) {
+		r := w.serve(t, Config{WriteTimeout: 100 * time.Millisecond})
+		slow, other := r.dial(t), r.dial(t)
+		slow.SetReadBuffer(4 << 10)
+		for {
+			if _, err := io.WriteString(slow, "GET 10000\n"); err != nil {
+				break
+			}
+			other.send("PING\n")
+			other.want("PONG")
 		}
 		other.send("PING\n")
 		other.want("PONG")
-	}
-	other.send("PING\n")
-	other.want("PONG")
-	if c := r.Counters(); c.ConnsSlow != 1 {
-		t.Fatalf("%+v", c)
-	}
+		if c := r.Counters(); c.ConnsSlow != 1 {
+			t.Fatalf("%+v", c)
+		}
+	})
 }
 
 // TestClientGone: the server outlives clients that vanish in the midst.
 func TestClientGone(t *testing.T) {
-	r := serveTCP(t, Config{})
-	for range 20 {
-		c := dial(t, r.addr)
-		c.send("GET 10000\nGET 10000\nGET")
-		c.SetLinger(0) // Close resets
-		c.Close()
-	}
-	c := dial(t, r.addr)
-	c.send("PING\n")
-	c.want("PONG")
-}
-
-// TestUnixSocket: nothing depends on TCP.
-func TestUnixSocket(t *testing.T) {
-	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := serveOn(t, newTestServer(t, Config{}), l)
-	nc, err := net.Dial("unix", r.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	io.WriteString(nc, "GET\nQUIT\n")
-	if got, err := io.ReadAll(nc); string(got) != "1000\n" || err != nil {
-		t.Fatalf("got %q, %v", got, err)
-	}
+	wires(t, func(t *testing.T, w wire) {
+		r := w.serve(t, Config{})
+		for range 20 {
+			c := r.dial(t)
+			c.send("GET 10000\nGET 10000\nGET")
+			if tcp, ok := c.stream.(*net.TCPConn); ok {
+				tcp.SetLinger(0) // Close resets
+			}
+			c.Close()
+		}
+		c := r.dial(t)
+		c.send("PING\n")
+		c.want("PONG")
+	})
 }
 
 // TestAllocations: requests that are the common path allocate nothing, from

@@ -3,15 +3,18 @@ package lineproto
 import (
 	"context"
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	"go.uber.org/atomic"
 )
 
-// engine serves the connections of one listener, a goroutine for each.
+// engine serves the connections of one listener: by event loops where it has
+// some and they can, else by a goroutine for each.
 type engine struct {
-	srv *Server
+	srv   *Server
+	loops loops
 
 	// draining is set before connections are told to end.
 	draining atomic.Bool
@@ -24,7 +27,7 @@ type engine struct {
 
 	refusing atomic.Int64 // connections being told BUSY
 
-	wg    sync.WaitGroup // a connection's goroutine each
+	wg    sync.WaitGroup // a connection's goroutine each, and the loops' drivers
 	mu    sync.Mutex     // guards conns
 	conns map[*conn]struct{}
 }
@@ -92,6 +95,7 @@ func (e *engine) sweep(stop <-chan struct{}) {
 		case <-t.C:
 		}
 		now := e.tick.Inc()
+		e.loops.sweep()
 		e.each(func(c *conn) {
 			if now >= c.due.Load() {
 				c.nc.SetDeadline(longAgo)
@@ -111,12 +115,14 @@ func (e *engine) drain(cancel context.CancelFunc) (cut int) {
 	defer grace.Stop()
 
 	e.draining.Store(true)
+	e.loops.drain(draining)
 	select {
 	case <-ended:
 		return 0
 	case <-grace.C:
 	}
 	e.each(func(c *conn) { c.nc.SetReadDeadline(longAgo) })
+	e.loops.drain(ending)
 	select {
 	case <-ended:
 		return 0
@@ -124,6 +130,32 @@ func (e *engine) drain(cancel context.CancelFunc) (cut int) {
 	}
 	cancel()
 	e.each(func(c *conn) { cut++; socket(c.nc).Close() })
+	e.loops.drain(cutting)
 	<-ended
-	return cut
+	return cut + e.loops.cut()
+}
+
+// stage is how far draining has come, for the loops.
+type stage uint8
+
+const (
+	serving  stage = iota
+	draining       // a loop ends with its last connection
+	ending         // connections are ended when they have been answered
+	cutting        // and at once
+)
+
+// failed is a status of consume below: nothing is to be sent.
+const failed = finished + 1
+
+// consume is the session's, but that a panic in it ends no more than the
+// connection.
+func (e *engine) consume(ctx context.Context, s *session, in []byte, eof bool) (used int, st status) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.srv.cfg.Logger.Error("a request panicked, its connection is closed", "panic", p, "stack", string(debug.Stack()))
+			used, st = len(in), failed
+		}
+	}()
+	return s.consume(ctx, in, eof)
 }

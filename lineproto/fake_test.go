@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -102,13 +103,34 @@ func newTestServer(t testing.TB, cfg Config) *Server {
 	return s
 }
 
+// wire is a way to reach a server, and an engine that serves it there.
+type wire struct {
+	network string
+	engine  Engine
+}
+
+func (w wire) String() string {
+	return w.network + "/" + map[Engine]string{Auto: "auto", EventLoops: "loops", Goroutines: "goroutines"}[w.engine]
+}
+
+// wires runs a test over each: what can be seen from outside is the same.
+func wires(t *testing.T, test func(t *testing.T, w wire)) {
+	for _, network := range []string{"tcp", "unix"} {
+		for _, engine := range engines {
+			w := wire{network, engine}
+			t.Run(w.String(), func(t *testing.T) { test(t, w) })
+		}
+	}
+}
+
 // running is a Serve under way.
 type running struct {
 	*Server
-	addr   string
-	cancel context.CancelFunc
-	done   chan struct{} // closed when Serve has returned err
-	err    error
+	network string
+	addr    string
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when Serve has returned err
+	err     error
 }
 
 // stop drains and returns Serve's error. It may be called again.
@@ -120,7 +142,7 @@ func (r *running) stop() error {
 
 func serveOn(t testing.TB, s *Server, l net.Listener) *running {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{Server: s, addr: l.Addr().String(), cancel: cancel, done: make(chan struct{})}
+	r := &running{Server: s, network: l.Addr().Network(), addr: l.Addr().String(), cancel: cancel, done: make(chan struct{})}
 	go func() {
 		r.err = s.Serve(ctx, l)
 		close(r.done)
@@ -133,33 +155,51 @@ func serveOn(t testing.TB, s *Server, l net.Listener) *running {
 	return r
 }
 
-// serveTCP serves cfg on a loopback port until the test ends.
-func serveTCP(t testing.TB, cfg Config) *running {
+// listen listens on a loopback port or a socket that goes with the test.
+func (w wire) listen(t testing.TB) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr := "127.0.0.1:0"
+	if w.network == "unix" {
+		addr = filepath.Join(t.TempDir(), "s")
+	}
+	l, err := net.Listen(w.network, addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveOn(t, newTestServer(t, cfg), l)
+	return l
+}
+
+// serve serves cfg until the test ends.
+func (w wire) serve(t testing.TB, cfg Config) *running {
+	t.Helper()
+	cfg.Engine = w.engine
+	return serveOn(t, newTestServer(t, cfg), w.listen(t))
 }
 
 // client is a connection whose reads and writes fail the test, and a bound on
 // how long they may take.
 type client struct {
-	*net.TCPConn
+	stream
 	t testing.TB
 	r *bufio.Reader
 }
 
-func dial(t testing.TB, addr string) *client {
+// stream is what TCP and unix sockets have in common.
+type stream interface {
+	net.Conn
+	CloseWrite() error
+	SetReadBuffer(bytes int) error
+}
+
+func (r *running) dial(t testing.TB) *client {
 	t.Helper()
-	nc, err := net.Dial("tcp", addr)
+	nc, err := net.Dial(r.network, r.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { nc.Close() })
 	nc.SetDeadline(time.Now().Add(30 * time.Second))
-	return &client{nc.(*net.TCPConn), t, bufio.NewReader(nc)}
+	return &client{nc.(stream), t, bufio.NewReader(nc)}
 }
 
 func (c *client) send(s string) {

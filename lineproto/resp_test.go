@@ -79,11 +79,14 @@ func TestLongArrays(t *testing.T) {
 						size, len(got), got, closed, len(out), out, tc.closed)
 				}
 			}
-			c := dial(t, serveTCP(t, Config{}).addr)
-			c.send(in)
-			c.CloseWrite()
-			if got, err := io.ReadAll(c); string(got) != out || err != nil {
-				t.Fatalf("over TCP: got %.300q, %v", got, err)
+			for _, engine := range engines {
+				w := wire{"tcp", engine}
+				c := w.serve(t, Config{}).dial(t)
+				c.send(in)
+				c.CloseWrite()
+				if got, err := io.ReadAll(c); string(got) != out || err != nil {
+					t.Fatalf("over %s: got %.300q, %v", w, got, err)
+				}
 			}
 		})
 	}

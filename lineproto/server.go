@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"go.uber.org/atomic"
 )
 
@@ -75,10 +77,18 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer cancel()
 
 	e := newEngine(s)
+	if err := s.openLoops(e, l, log); err != nil {
+		l.Close()
+		return err
+	}
+	defer e.loops.close()
+	e.loops.run(calls, &e.wg)
 	accepted := make(chan error, 1)
 	go func() { accepted <- e.accept(ctx, calls, l, log) }()
 	swept, stopSweep := make(chan struct{}), make(chan struct{})
 	go func() { defer close(swept); e.sweep(stopSweep) }()
+	watched := make(chan struct{})
+	go func() { defer close(watched); e.loops.watch(stopSweep, calls, &e.wg) }()
 	log.Info("listening", "max_conns", s.cfg.MaxConns, "max_batch", s.cfg.MaxBatch)
 
 	var err error
@@ -96,11 +106,39 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	cut := e.drain(cancel)
 	close(stopSweep)
 	<-swept
+	<-watched
 	log.Info("closed", "cut_conns", cut)
 	if err != nil {
 		return fmt.Errorf("lineproto: accept on %v: %w", l.Addr(), err)
 	}
 	return nil
+}
+
+// openLoops makes the engine's event loops, if there are to be any.
+func (s *Server) openLoops(e *engine, l net.Listener, log hclog.Logger) error {
+	switch l.(type) {
+	case *net.TCPListener, *net.UnixListener:
+	default:
+		return nil // of TLS, say
+	}
+	if s.cfg.Engine == Goroutines {
+		return nil
+	}
+	err := e.loops.open(e, s.cfg.Loops)
+	switch {
+	case err == nil:
+	case s.cfg.Engine == EventLoops:
+		return fmt.Errorf("lineproto: %w", err)
+	case runtime.GOOS == "linux":
+		log.Warn("no event loop, connections get goroutines", "error", err)
+	}
+	return nil
+}
+
+// busy is what a connection over the limit is told: with CRLF, which a client
+// of either framing understands.
+func (s *Server) busy(out []byte) []byte {
+	return linesCRLF.fail(out, &Error{BUSY, fmt.Sprintf("too many connections limit=%d", s.cfg.MaxConns)})
 }
 
 // drainGrace is how long connections are served on when draining begins. The

@@ -72,12 +72,12 @@ func TestTLSBatch(t *testing.T) {
 func TestPlainClientOfTLS(t *testing.T) {
 	r, config := serveTLS(t, Config{})
 	for _, in := range []string{"GET\n", "G", "*1\r\n$3\r\nGET\r\n", "\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"} {
-		c := dial(t, r.addr)
+		c := r.dial(t)
 		c.send(in)
 		c.want("-ERR this port speaks TLS")
 		c.wantEOF()
 	}
-	dial(t, r.addr).Close() // a probe
+	r.dial(t).Close() // a probe
 	ask(t, dialTLS(t, r.addr, config), "GET\n", "1000\n")
 	r.stop()
 	if c := r.Counters(); c.ConnsBadTLS != 5 || c.IDs != 1 || c.ConnsOpen != 0 {
@@ -91,8 +91,8 @@ func TestTLSHandshakeTimeout(t *testing.T) {
 	r, config := serveTLS(t, Config{FirstByteTimeout: 200 * time.Millisecond, MaxConns: 20})
 	var slow []*client
 	for range 5 {
-		slow = append(slow, dial(t, r.addr)) // says nothing
-		half := dial(t, r.addr)
+		slow = append(slow, r.dial(t)) // says nothing
+		half := r.dial(t)
 		half.send("\x16\x03\x01\x02\x00\x01") // begins a hello
 		slow = append(slow, half)
 	}
@@ -125,7 +125,7 @@ func TestTLSDrain(t *testing.T) {
 	b, reached, release := blocking()
 	r, config := serveTLS(t, Config{Backend: b, DrainTimeout: time.Second})
 	asking, idle, deaf := dialTLS(t, r.addr, config), dialTLS(t, r.addr, config), dialTLS(t, r.addr, config)
-	dial(t, r.addr).send("\x16")
+	r.dial(t).send("\x16")
 	ask(t, idle, "PING\n", "PONG\n")
 	if _, err := io.WriteString(asking, "GET\n"); err != nil {
 		t.Fatal(err)

@@ -158,26 +158,28 @@ func bytewise(s string) []string {
 
 // TestTranscriptsTCP runs them through the engine: its buffers, reads and ends.
 func TestTranscriptsTCP(t *testing.T) {
-	for _, tc := range allTranscripts() {
-		t.Run(tc.name, func(t *testing.T) {
-			run := func(parts ...string) {
-				t.Helper()
-				r := serveTCP(t, Config{AdminHint: hint})
-				c := dial(t, r.addr)
-				for _, p := range parts {
-					if _, err := io.WriteString(c, p); err != nil && !tc.closed {
-						t.Fatal(err)
+	wires(t, func(t *testing.T, w wire) {
+		for _, tc := range allTranscripts() {
+			t.Run(tc.name, func(t *testing.T) {
+				run := func(parts ...string) {
+					t.Helper()
+					r := w.serve(t, Config{AdminHint: hint})
+					c := r.dial(t)
+					for _, p := range parts {
+						if _, err := io.WriteString(c, p); err != nil && !tc.closed {
+							t.Fatal(err)
+						}
 					}
+					c.CloseWrite()
+					out, err := io.ReadAll(c)
+					if string(out) != tc.out || err != nil {
+						t.Fatalf("got %q, %v\nwant %q", out, err, tc.out)
+					}
+					r.stop()
 				}
-				c.CloseWrite()
-				out, err := io.ReadAll(c)
-				if string(out) != tc.out || err != nil {
-					t.Fatalf("got %q, %v\nwant %q", out, err, tc.out)
-				}
-				r.stop()
-			}
-			run(tc.in)
-			run(bytewise(tc.in)...)
-		})
-	}
+				run(tc.in)
+				run(bytewise(tc.in)...)
+			})
+		}
+	})
 }

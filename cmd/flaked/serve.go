@@ -101,7 +101,10 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 		return usageError("%w", err)
 	}
 	front := &backend{Node: n}
-	server, err := lineproto.New(lineproto.Config{Backend: front, Authenticate: guard.Authenticate(), MaxBatch: o.maxBatch, AdminHint: o.adminHint(), Logger: log})
+	server, err := lineproto.New(lineproto.Config{
+		Backend: front, Authenticate: guard.Authenticate(), MaxBatch: o.maxBatch, AdminHint: o.adminHint(), Logger: log,
+		Engine: o.engine, Loops: o.loops, Spin: o.spin,
+	})
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
@@ -25,6 +27,9 @@ type options struct {
 	stateDir  string
 	dev       bool
 	maxBatch  int
+	engine    lineproto.Engine
+	loops     int
+	spin      time.Duration
 	node      node.Config
 }
 
@@ -44,6 +49,9 @@ func serveFlags() []cli.Flag {
 		&cli.Int64Flag{Name: "datacenter", EnvVars: env("datacenter"), DefaultText: "the cluster's, 0 in a new one", Usage: "the datacenter field of IDs, where the layout has one"},
 		&cli.StringFlag{Name: "sequence-start", EnvVars: env("sequence-start"), Value: "random", Usage: "where the sequence begins in a millisecond: random (below 100, as Leaf), zero, or carry-on"},
 		&cli.IntFlag{Name: "max-batch", EnvVars: env("max-batch"), Value: 10_000, Usage: "the most IDs of one GET n"},
+		&cli.StringFlag{Name: "engine", EnvVars: env("engine"), Value: "auto", Usage: "how connections are served: loops (of epoll, Linux), goroutines (one each), or auto: loops where there are"},
+		&cli.IntFlag{Name: "loops", EnvVars: env("loops"), Value: 1, Usage: "event loops for each --listen; more help when one fills its core and there are cores to spare"},
+		&cli.DurationFlag{Name: "spin", EnvVars: env("spin"), Usage: "look for requests this long before sleeping: at 30us half the latency, and a core that is always busy"},
 		&cli.DurationFlag{Name: "start-timeout", EnvVars: env("start-timeout"), Value: time.Minute, Usage: "give up when ZooKeeper is needed to start and does not answer for so long; 0: never"},
 		&cli.BoolFlag{Name: "dev", EnvVars: env("dev"), Usage: "try it without ZooKeeper: everything in memory, for development only"},
 	}, slices.Concat(guardFlags(), zkFlags(""), logFlags())...)
@@ -53,6 +61,7 @@ func serveOptions(c *cli.Context) (options, error) {
 	o := options{
 		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"),
 		stateDir: c.String("state-dir"), dev: c.Bool("dev"), maxBatch: c.Int("max-batch"),
+		loops: c.Int("loops"), spin: c.Duration("spin"),
 	}
 	if c.String("zk") == "" && !o.dev {
 		return o, usageError("no ZooKeeper: give --zk HOST:PORT (or FLAKED_ZK), start one with scripts/zk-dev.sh start, or try `flaked serve --dev`")
@@ -69,6 +78,19 @@ func serveOptions(c *cli.Context) (options, error) {
 	}
 	if o.unix, err = parseUnixOptions(c.String("unix-mode"), c.String("unix-group")); err != nil {
 		return o, err
+	}
+	var ok bool
+	if o.engine, ok = engines[c.String("engine")]; !ok {
+		return o, usageError("--engine %q: it is auto, loops or goroutines", c.String("engine"))
+	}
+	if o.engine == lineproto.EventLoops && runtime.GOOS != "linux" {
+		return o, usageError("--engine loops needs Linux: leave it out")
+	}
+	if o.loops < 1 || o.loops > lineproto.MaxLoops {
+		return o, usageError("--loops %d: 1 to %d", o.loops, lineproto.MaxLoops)
+	}
+	if o.spin < 0 || o.spin > lineproto.MaxSpin {
+		return o, usageError("--spin %v: 0 to %v", o.spin, lineproto.MaxSpin)
 	}
 	settings, err := clusterSettings(c)
 	if err != nil {
@@ -138,6 +160,8 @@ func sequenceStart(s string) (worker.SequenceStart, error) {
 	}
 	return 0, usageError("--sequence-start %q: it is random, zero or carry-on", s)
 }
+
+var engines = map[string]lineproto.Engine{"auto": lineproto.Auto, "loops": lineproto.EventLoops, "goroutines": lineproto.Goroutines}
 
 func (o options) adminHint() string {
 	if o.admin == "" {

@@ -1,0 +1,418 @@
+package lineproto
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// loopConn is a connection of a loop. While it is away it is the goroutine's
+// that keeps it, but for state.
+type loopConn struct {
+	l       *loop
+	fd      int
+	gen     int32 // tells it from others that had its descriptor
+	state   connState
+	refused bool   // over MaxConns: told BUSY and closed
+	spoken  bool   // something has been received
+	late    bool   // and after draining had begun
+	eof     bool   // nothing more will be
+	want    uint32 // what epoll is asked for
+	due     int64  // the tick at which it is closed
+
+	rest   []byte // received and not done with
+	st     status // what the session wants when its output has been sent
+	out    *[]byte
+	sent   int       // bytes of s.out
+	next   *loopConn // in the loop's queue
+	queued bool
+	s      session
+}
+
+type connState uint8
+
+const (
+	connReading   connState = iota
+	connMore                // in the queue, for there is more to do with rest
+	connWriting             // waiting for the client to read
+	connLingering           // ended; reads on so that the client sees the last reply
+	connAway                // with a goroutine of its own
+	connClosed
+)
+
+func newLoopConn(l *loop, fd int, due int64, refused bool) *loopConn {
+	return &loopConn{
+		l: l, fd: fd, refused: refused, s: session{srv: l.e.srv},
+		due: l.e.tick.Load() + due,
+	}
+}
+
+// maxEvents is how many connections a loop hears of at once.
+const maxEvents = 128
+
+// driver is a goroutine that runs a loop, and its buffers: a connection has
+// none of its own while there is nothing left over.
+type driver struct {
+	l      *loop
+	in     []byte
+	spare  *[]byte // for output
+	events []unix.EpollEvent
+}
+
+func newDriver(l *loop) *driver {
+	return &driver{l: l, in: make([]byte, smallBuf+bigBuf), events: make([]unix.EpollEvent, maxEvents)}
+}
+
+// run serves the loop until draining has ended its last connection, or until a
+// call has kept this driver so long that another has the loop.
+func (d *driver) run(ctx context.Context) {
+	l := d.l
+	d.open(l.collect()) // a driver that lost the loop may have heard of mail and not seen it
+	for l.stage == serving || l.open > 0 {
+		n := d.wait()
+		for _, ev := range d.events[:n] {
+			if int(ev.Fd) == l.wakefd {
+				d.open(l.collect())
+				continue
+			}
+			// One that an earlier event has closed may have left its number.
+			if c := l.conns[ev.Fd]; c != nil && c.gen == ev.Pad && !d.ready(ctx, c) {
+				return
+			}
+		}
+		for last := l.tail; last != nil; {
+			c := l.pop()
+			if c == last {
+				last = nil
+			}
+			if c.state == connMore && !d.answer(ctx, c, c.rest) {
+				return
+			}
+		}
+	}
+}
+
+// wait returns how many events there are. It asks before it waits: under load
+// there mostly is one, and a call that may wait costs the scheduler's attention.
+func (d *driver) wait() int {
+	l := d.l
+	n := pollNow(l.epfd, d.events)
+	if n > 0 || l.head != nil {
+		return n
+	}
+	if spin := l.e.srv.cfg.Spin; spin > 0 {
+		for start := time.Now(); n == 0 && time.Since(start) < spin; {
+			n = pollNow(l.epfd, d.events)
+		}
+		if n > 0 {
+			return n
+		}
+	}
+	return pollWait(l.epfd, d.events)
+}
+
+// open deals with mail.
+func (d *driver) open(m mail) {
+	l := d.l
+	for _, c := range m.arrived {
+		if c.state == connAway {
+			l.away.Dec()
+			d.returned(c)
+		} else {
+			d.adopt(c)
+		}
+	}
+	if m.sweep {
+		d.sweep()
+	}
+	if m.stage > l.stage {
+		l.stage = m.stage
+		d.drain()
+	}
+}
+
+// adopt begins to serve a connection.
+func (d *driver) adopt(c *loopConn) {
+	l := d.l
+	l.gen++
+	c.gen = l.gen
+	for len(l.conns) <= c.fd {
+		l.conns = append(l.conns, nil)
+	}
+	l.conns[c.fd] = c
+	l.open++
+	if !d.register(c) {
+		return
+	}
+	if c.refused {
+		d.lend(c)
+		c.s.out = l.e.srv.busy(c.s.out)
+		d.deliver(c, nil, finished)
+	}
+}
+
+func (d *driver) register(c *loopConn) bool {
+	c.want = unix.EPOLLIN
+	if err := d.l.control(unix.EPOLL_CTL_ADD, c.fd, c.want, c.gen); err != nil {
+		d.l.e.srv.cfg.Logger.Warn("cannot watch a connection", "error", os.NewSyscallError("epoll_ctl", err))
+		d.close(c)
+		return false
+	}
+	return true
+}
+
+// returned goes on with a connection that was away.
+func (d *driver) returned(c *loopConn) {
+	c.state = connReading
+	if d.l.stage == cutting {
+		d.close(c)
+	} else if d.register(c) {
+		d.deliver(c, c.rest, c.st)
+	}
+}
+
+// ready does what epoll says can be done. It returns false if this driver has
+// lost the loop over it.
+func (d *driver) ready(ctx context.Context, c *loopConn) bool {
+	switch c.state {
+	case connReading:
+		return d.read(ctx, c)
+	case connWriting:
+		d.flush(c)
+	case connLingering:
+		if n, e := recvNow(c.fd, d.in); n <= 0 && e != syscall.EAGAIN || e != 0 && e != syscall.EAGAIN {
+			d.close(c)
+		}
+	}
+	return true
+}
+
+// read reads once and answers.
+func (d *driver) read(ctx context.Context, c *loopConn) bool {
+	k := copy(d.in, c.rest) // shorter than smallBuf: the limit of a line sees to that
+	n, e := recvNow(c.fd, d.in[k:])
+	switch {
+	case e == syscall.EAGAIN:
+		return true
+	case e != 0:
+		d.close(c)
+		return true
+	case n == 0:
+		c.eof = true
+	case !c.spoken:
+		c.spoken = true
+		c.due = d.l.e.tick.Load() + d.l.e.idle
+	}
+	c.late = d.l.e.draining.Load()
+	return d.answer(ctx, c, d.in[:k+n])
+}
+
+// answer executes what has been received, up to one flush of output: after
+// that it is the others' turn. It returns false if the loop is lost.
+func (d *driver) answer(ctx context.Context, c *loopConn, in []byte) bool {
+	d.lend(c)
+	l := d.l
+	turn := l.turn.Load() + 1
+	l.current = c
+	l.turn.Store(turn)
+	l.e.loops.begun()
+	used, st := l.e.consume(ctx, &c.s, in, c.eof)
+	left := in[used:]
+	if !l.turn.CompareAndSwap(turn, turn+1) {
+		// Others drive the loop now. in is this driver's: nobody else's to come.
+		c.rest, c.st = left, st
+		l.post(func(m *mail) { m.arrived = append(m.arrived, c) })
+		return false
+	}
+	d.deliver(c, left, st)
+	return true
+}
+
+// deliver sends the output of a step that left so much of the input.
+func (d *driver) deliver(c *loopConn, left []byte, st status) {
+	c.st = st
+	switch {
+	case st == failed:
+		d.close(c)
+		return
+	case len(left) == 0:
+		c.rest = nil
+	case st == needInput:
+		c.rest = append([]byte(nil), left...) // and not the array of a long read
+	case len(c.rest) == 0 || &left[len(left)-1] != &c.rest[len(c.rest)-1]:
+		c.rest = append([]byte(nil), left...)
+	default:
+		c.rest = left
+	}
+	c.s.fold()
+	c.sent = 0
+	d.flush(c)
+}
+
+// flush sends what can be sent. One flush, of 16 KiB or little more, is what
+// a client has WriteTimeout to read.
+func (d *driver) flush(c *loopConn) {
+	e := d.l.e
+	if c.sent < len(c.s.out) {
+		n, errno := sendNow(c.fd, c.s.out[c.sent:])
+		switch {
+		case errno == syscall.EAGAIN:
+		case errno != 0:
+			d.close(c)
+			return
+		default:
+			c.sent += n
+		}
+		if c.sent < len(c.s.out) {
+			if c.state != connWriting {
+				c.state = connWriting
+				c.due = e.tick.Load() + e.write
+				d.ask(c, unix.EPOLLOUT)
+			}
+			return
+		}
+		c.due = e.tick.Load() + e.idle
+	}
+	d.giveBack(c)
+	d.ask(c, unix.EPOLLIN)
+	switch {
+	case c.st == needFlush:
+		c.state = connMore
+		d.l.push(c)
+	case c.eof:
+		d.close(c)
+	case c.st == finished, d.l.stage >= ending:
+		d.linger(c)
+	default:
+		c.state = connReading
+	}
+}
+
+// ask has epoll watch for events alone.
+func (d *driver) ask(c *loopConn, events uint32) {
+	if c.want != events {
+		c.want = events
+		d.l.control(unix.EPOLL_CTL_MOD, c.fd, events, c.gen)
+	}
+}
+
+// linger ends a connection from this side, as conn.linger does.
+func (d *driver) linger(c *loopConn) {
+	if unix.Shutdown(c.fd, unix.SHUT_WR) != nil {
+		d.close(c)
+		return
+	}
+	c.state = connLingering
+	c.rest = nil
+	c.due = d.l.e.tick.Load() + d.l.e.linger
+}
+
+// lend gives a connection a buffer for its output.
+func (d *driver) lend(c *loopConn) {
+	c.out, d.spare = d.spare, nil
+	if c.out == nil {
+		c.out = d.l.e.srv.outBufs.Get().(*[]byte)
+	}
+	c.s.out = (*c.out)[:0]
+}
+
+// giveBack takes it back, but for one that a STATS of unusual length has grown.
+func (d *driver) giveBack(c *loopConn) {
+	if cap(c.s.out) <= 4*outBuf {
+		*c.out = c.s.out[:0]
+		if d.spare == nil {
+			d.spare = c.out
+		} else {
+			d.l.e.srv.outBufs.Put(c.out)
+		}
+	}
+	c.out, c.s.out = nil, nil
+}
+
+// close ends a connection. It may be in the queue still.
+func (d *driver) close(c *loopConn) {
+	l := d.l
+	c.s.fold()
+	c.state = connClosed
+	c.rest = nil
+	if c.out != nil {
+		d.giveBack(c)
+	}
+	l.conns[c.fd] = nil
+	unix.Close(c.fd)
+	l.open--
+	l.load.Dec()
+	if c.refused {
+		l.e.refusing.Dec()
+	} else {
+		l.e.srv.counters.open.Dec()
+	}
+}
+
+// sweep closes connections that are past their due time.
+func (d *driver) sweep() {
+	now, counters := d.l.e.tick.Load(), &d.l.e.srv.counters
+	for _, c := range d.l.conns {
+		if c == nil || now < c.due {
+			continue
+		}
+		switch c.state {
+		case connReading:
+			counters.idle.Inc()
+		case connWriting:
+			counters.slow.Inc()
+		case connLingering:
+		default:
+			continue
+		}
+		d.close(c)
+	}
+}
+
+// drain ends connections as far as the stage goes.
+func (d *driver) drain() {
+	if d.l.stage < ending {
+		return
+	}
+	for _, c := range d.l.conns {
+		switch {
+		case c == nil:
+		case d.l.stage == cutting:
+			d.l.cut++
+			if c.state != connAway {
+				d.close(c)
+			}
+		case c.state == connReading && c.late:
+			// It has been active within drainGrace and may have sent more by now.
+			// One that was idle all that time has not, and is not waited for.
+			d.linger(c)
+		case c.state == connReading, c.state == connLingering:
+			d.close(c)
+		}
+	}
+}
+
+func (l *loop) push(c *loopConn) {
+	if c.queued {
+		return
+	}
+	c.queued = true
+	if l.tail == nil {
+		l.head = c
+	} else {
+		l.tail.next = c
+	}
+	l.tail = c
+}
+
+func (l *loop) pop() *loopConn {
+	c := l.head
+	if l.head = c.next; l.head == nil {
+		l.tail = nil
+	}
+	c.next, c.queued = nil, false
+	return c
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package lineproto
+
+// engines are those there are on this system.
+var engines = []Engine{Goroutines}

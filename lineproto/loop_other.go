@@ -1,0 +1,25 @@
+//go:build !linux
+
+package lineproto
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+)
+
+// loops are event loops, of which there are none on this system.
+type loops struct{}
+
+func (*loops) open(*engine, int) error {
+	return errors.New("event loops need Linux")
+}
+
+func (*loops) run(context.Context, *sync.WaitGroup)                    {}
+func (*loops) watch(<-chan struct{}, context.Context, *sync.WaitGroup) {}
+func (*loops) take(nc net.Conn, due int64, refused bool) bool          { return false }
+func (*loops) close()                                                  {}
+func (*loops) sweep()                                                  {}
+func (*loops) drain(stage)                                             {}
+func (*loops) cut() int                                                { return 0 }
