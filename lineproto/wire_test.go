@@ -125,7 +125,6 @@ func TestTimeouts(t *testing.T) {
 			t.Fatalf("%+v", c)
 		}
 
-		start = time.Now()
 		first, second := r.dial(t), r.dial(t)
 		first.send("PING\n") // both are there
 		first.want("PONG")
