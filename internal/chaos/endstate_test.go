@@ -87,8 +87,9 @@ func (c *campaign) shows(workers []int) (s endState) {
 func (s endState) wrongWith(held []int, highest map[int64]worker.ID, layout worker.Layout, lossy bool) (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, "ZooKeeper: "+fmt.Sprintf(format, args...)) }
 	beyond := func(w int, bound int64) bool {
-		f, err := layout.Decode(highest[int64(w)])
-		return err != nil || highest[int64(w)] != 0 && layout.Time(f).UnixMilli() >= bound
+		id, issued := highest[int64(w)]
+		f, err := layout.Decode(id)
+		return issued && (err != nil || layout.Time(f).UnixMilli() >= bound)
 	}
 	holders := map[string]int{} // by node, of slots that were not given back
 	nodes := map[string]bool{}  // those that stopped now
@@ -171,6 +172,7 @@ func TestEndState(t *testing.T) {
 		want  string
 	}{
 		{name: "healthy", spoil: func(*endState, map[int64]worker.ID) {}},
+		{name: "one that never issued", spoil: func(_ *endState, h map[int64]worker.ID) { delete(h, 2) }},
 		{name: "not stopped", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[0].Slot.Stopped = false }, want: "worker 0 was stopped"},
 		{name: "lost", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[0].Absent = true }, want: "worker 0 was stopped"},
 		{name: "M above H", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[1].Slot.StoppedM = epoch + 101 }, want: "worker 1 was stopped"},

@@ -184,8 +184,8 @@ func nodeKinds() []*kind {
 		{name: "clock ahead by degrees, then right at once", atFirst: true, back: settled, registers: true, least: 4 * time.Second, run: func(x *attack) error {
 			x.begin("by 3.6 s")
 			for i := range 4 {
-				if i == 2 {
-					x.mayRefuse() // two seconds ahead is where the bound on the disk may be
+				if i == 1 {
+					x.mayRefuse() // the bound on the disk is two seconds ahead, or three
 				}
 				x.m.step(900 * time.Millisecond)
 				x.hold(300 * time.Millisecond)
