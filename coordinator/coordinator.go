@@ -78,6 +78,13 @@ type Coordinator struct {
 		nonce   string
 		version int32
 	}
+	// looked is the last acknowledged write to our slot whose time was compared
+	// with the bound before it: by which grant, the bound that it made, and the
+	// leader's epoch.
+	looked struct {
+		nonce    string
+		h, epoch int64
+	}
 	// latest is the stat of our own last write, a ticket's or a slot's.
 	latest Stat
 	// fenced is the slot lost to another whose live lock may still be ours, -1

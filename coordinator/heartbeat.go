@@ -159,9 +159,7 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		if err != nil {
 			return beat, err
 		}
-		if c.mayHaveLost(stat, c.latest) && c.hadRunOut(claim.H, clock.Stamp, r) {
-			c.raiseFloor(next, clock.Sent, clock.Stamp)
-		}
+		c.raiseIfRunOut(claim, next, found, clock)
 		beat.H, beat.Clock, beat.Wait = slot.H, clock, c.settling(ctx, cl, claim.Worker)
 		return beat, nil
 	}
@@ -177,8 +175,7 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		c.settleAnew(claim, now+cl.SettleMs) // before the write: it may count without our knowing
 	}
 	slot.State, slot.Settled = r.State, found.Settled && !lapsed
-	before := stat
-	settle := r.Settle && !slot.Settled && c.maySettle(cl, claim, now)
+	settle := r.Settle && !slot.Settled && c.maySettle(cl, claim, now) && !c.tooEarly(claim, now, c.agreed(r))
 	if settle {
 		slot.Settled = true
 		written, err := c.settle(ctx, cl, clStat, claim.Worker, slot, stat)
@@ -194,12 +191,8 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		stat = written
 		c.acknowledged(slot.Nonce, stat.Version)
 	}
-	ran := found.H
-	if found.Settled && claim.Settled {
-		// What is there may be a write of ours that nobody has looked at yet.
-		ran = min(ran, claim.H)
-	}
-	if !lapsed && cl.SettleMs > 0 && c.mayHaveLost(before, stat) && c.hadRunOut(ran, stat.Mtime, r) {
+	ran, lost := c.since(claim, found, stat)
+	if !lapsed && cl.SettleMs > 0 && lost && c.hadRunOut(ran, stat.Mtime, r) {
 		c.settleAnew(claim, now+cl.SettleMs)
 		c.raiseFloor(claim, now, stat.Mtime)
 		if slot.Settled {
@@ -221,6 +214,7 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 	}
 	beat.Clock = Reading{Sent: now, Acked: c.Now(), Stamp: stat.Mtime}
 	c.latest, c.reading = stat, beat.Clock
+	c.lookedAt(slot, stat.epoch())
 	c.rtt = max(0, beat.Clock.Acked-now)
 	return beat, nil
 }
@@ -246,11 +240,39 @@ func (c *Coordinator) agreed(r Report) bool {
 	return r.Agreed != Reading{} && r.Agreed == c.reading
 }
 
-// mayHaveLost tells whether ZooKeeper may have lost writes between two of ours
-// to a slot. Under one leader's epoch it has not: data that come back older, or
-// not at all, begin another. A standalone server has none (0) and shows nothing.
-func (c *Coordinator) mayHaveLost(before, after Stat) bool {
-	return after.epoch() == 0 || before.epoch() != after.epoch()
+// since is the bound that held until a write of ours, and whether ZooKeeper may
+// have lost others' writes since it was made. Under one leader's epoch it has
+// not: data that come back older, or not at all, begin another. A standalone
+// server has none (0) and shows nothing. What is found may be a later write of
+// ours, with another bound and epoch, whose answer was lost: it counts for
+// nothing until it has been looked at.
+func (c *Coordinator) since(claim Claim, found Slot, after Stat) (h int64, lost bool) {
+	if claim.Nonce != c.looked.nonce {
+		return runsUntil(claim, found), true
+	}
+	return c.looked.h, after.epoch() == 0 || c.looked.epoch != after.epoch()
+}
+
+// lookedAt remembers an acknowledged write to our slot as the one to go by.
+func (c *Coordinator) lookedAt(slot Slot, epoch int64) {
+	c.looked.nonce, c.looked.h, c.looked.epoch = slot.Nonce, slot.H, epoch
+}
+
+// runsUntil is the bound of a claim as far as its holder knew: that of the record
+// may be of a write that was not acknowledged.
+func runsUntil(claim Claim, found Slot) int64 {
+	if claim.Settled {
+		return min(found.H, claim.H)
+	}
+	return found.H
+}
+
+// raiseIfRunOut is for a process that takes a slot up again: it does not know
+// what its predecessor saw of ZooKeeper.
+func (c *Coordinator) raiseIfRunOut(claim, next Claim, found Slot, clock Reading) {
+	if c.hadRunOut(runsUntil(claim, found), clock.Stamp, Report{}) {
+		c.raiseFloor(next, clock.Sent, clock.Stamp)
+	}
 }
 
 // raiseFloor keeps a claim whose lease had run out by the leader's clock, and
@@ -263,15 +285,24 @@ func (c *Coordinator) raiseFloor(claim Claim, now, stamp int64) {
 // leader's clock read when it was noticed. That is believed no further than
 // clocks that agree may differ if most agree with ours.
 func (c *Coordinator) floor(now int64, agreed bool) int64 {
-	f := &c.forgotten
-	if f.floor == 0 {
-		reached := f.stamp
-		if agreed {
-			reached = min(reached, f.now+clocksAgree)
-		}
-		f.floor = max(now, reached+1)
+	if c.forgotten.floor == 0 {
+		c.forgotten.floor = max(now, c.forgotten.reached(agreed)+1)
 	}
-	return f.floor
+	return c.forgotten.floor
+}
+
+// reached is how far a holder that was forgotten may have come.
+func (f forgotten) reached(agreed bool) int64 {
+	if agreed {
+		return min(f.stamp, f.now+clocksAgree)
+	}
+	return f.stamp
+}
+
+// tooEarly tells whether such a claim would begin long from now. By then it may
+// be the leader's clock that is found wrong, and what has been settled stays.
+func (c *Coordinator) tooEarly(claim Claim, now int64, agreed bool) bool {
+	return c.doubted(claim) && c.forgotten.reached(agreed) > now+cooldown.Milliseconds()
 }
 
 // doubted tells whether that is so and the claim is not settled again.
@@ -378,5 +409,6 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 	}
 	clock = Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime}
 	c.latest, c.reading = written, clock
+	c.lookedAt(slot, written.epoch())
 	return Beat{Claim: claim.confirmed(), H: slot.H, Settled: slot.Settled, Lost: true, Clock: clock}, nil
 }

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"testing"
@@ -612,6 +613,111 @@ func TestForgottenHolderAndAClockThatIsBehind(t *testing.T) {
 func (m *member) restartAlone() {
 	m.crash()
 	m.startAlone()
+}
+
+func (m *member) restart() {
+	m.Helper()
+	m.crash()
+	m.must(m.start())
+}
+
+// loseAnswer is a heartbeat that counts without the node's knowing.
+func (m *member) loseAnswer() {
+	m.Helper()
+	m.hook = faulty(FailAfter, 0, 1, touching("set", slotPath(m.claim.Worker)))
+	defer func() { m.hook = nil }()
+	if _, err := m.beat(); err == nil {
+		m.Fatal("acknowledged")
+	}
+}
+
+// The same, where the first write that shows it is not acknowledged, or is that
+// of a process which does not know what its predecessor saw: what is found next
+// is of the new epoch, with a bound that is ahead.
+func TestForgottenHolderAndAWriteBefore(t *testing.T) {
+	for name, again := range map[string][]func(a *member){
+		"answer lost":               {(*member).loseAnswer},
+		"answers lost":              {(*member).loseAnswer, (*member).loseAnswer},
+		"alone, answer lost":        {(*member).restartAlone, (*member).loseAnswer},
+		"answer lost, alone":        {(*member).loseAnswer, (*member).restartAlone},
+		"resumed":                   {(*member).restart},
+		"answer lost, resumed":      {(*member).loseAnswer, (*member).restart},
+		"resumed, killed, resumed":  {(*member).restart, (*member).restart},
+		"resumed, its answer lost":  {(*member).restart, (*member).loseAnswer},
+		"alone, then resumed":       {(*member).restartAlone, (*member).restart},
+		"alone, reported, resumed":  {(*member).restartAlone, func(a *member) { a.mustBeat() }, (*member).restart},
+		"reported, then alone":      {func(a *member) { a.mustBeat() }, (*member).restartAlone},
+		"reported, an answer lost":  {func(a *member) { a.mustBeat() }, (*member).loseAnswer},
+		"resumed, reported, killed": {(*member).restart, func(a *member) { a.mustBeat() }, (*member).restart},
+	} {
+		for _, epoch := range []uint32{0, 1} {
+			t.Run(fmt.Sprintf("%s, epoch %d", name, epoch), func(t *testing.T) {
+				l := newEnsembleLab(t, 1, epoch)
+				l.remove(clusterPath)
+				l.cl.SettleMs = 1000
+				l.init(l.cl)
+				l.pass(time.Minute)
+				a := l.serving("A")
+				copied := l.mem.Snapshot()
+				a.skew, a.agreed = -4000, true
+				a.sess.Partition()
+				a.sess.Expire()
+				l.now = a.claim.H
+				b := l.serving("B")
+				first, last := b.t.first, b.t.issued
+				l.putBack(copied)
+				if epoch > 0 {
+					l.mem.SetEpoch(epoch + 1)
+				}
+				b.crash()
+				a.sess.Heal()
+				for _, step := range again {
+					step(a)
+				}
+				for end := l.now + millis(30*time.Second); l.now < end; l.pass(500 * time.Millisecond) {
+					a.mustBeat()
+					if a.issue() && a.t.issued >= first && a.t.issued <= last {
+						t.Fatalf("B issued %d to %d, A %d", first, last, a.t.issued)
+					}
+				}
+				if a.t.issued <= last {
+					t.Errorf("serves nothing: %+v, %+v", a.claim, a.t)
+				}
+			})
+		}
+	}
+}
+
+// A leader's clock that is an hour ahead for a while, and then half a minute, with
+// nobody to say that it is wrong, costs what it lasts and not an hour.
+func TestLeaderThatIsAheadForAWhile(t *testing.T) {
+	l := newLab(t, 1)
+	a := l.serving("A")
+	leader := func(ahead time.Duration) {
+		l.now += a.skew + millis(ahead)
+		a.skew = -millis(ahead)
+		a.agreed = ahead == 0
+	}
+	rounds := func(n int) {
+		for range n {
+			l.pass(DefaultHeartbeat)
+			a.mustBeat()
+			a.issue()
+		}
+	}
+	leader(0)
+	rounds(1)
+	leader(time.Hour)
+	if beat := a.mustBeat(); beat.Settled {
+		t.Fatalf("%+v", beat)
+	}
+	leader(30 * time.Second)
+	rounds(10)
+	leader(0)
+	rounds(5)
+	if a.t.issued != a.clock() {
+		t.Errorf("at %d: %+v, %+v", a.clock(), a.claim, a.t)
+	}
 }
 
 // A leader that leaps ahead is no reason to doubt a lease where the epoch shows

@@ -236,6 +236,7 @@ func (c *Coordinator) take(ctx context.Context, claim Claim, cl Cluster, clStat 
 	}
 	claim = claim.confirmed()
 	c.acknowledged(claim.Nonce, stat.Version+1)
+	c.lookedAt(slot, c.latest.epoch()) // the ticket's: that of the slot, or one before
 	if old.Ticket != "" && old.Ticket != claim.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}

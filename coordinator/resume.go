@@ -79,10 +79,11 @@ func (c *Coordinator) takeUp(ctx context.Context, claim Claim, cl Cluster, found
 	}
 	claim = claim.adopt(found)
 	claim.Lo = max(claim.Lo, claim.M, found.Reached+1)
-	next, slot, _, err := c.renew(ctx, claim, found, stat, lease)
+	next, slot, clock, err := c.renew(ctx, claim, found, stat, lease)
 	if err != nil {
 		return Grant{}, err
 	}
+	c.raiseIfRunOut(claim, next, found, clock)
 	return Grant{Claim: next, H: slot.H, Settle: c.settling(ctx, cl, claim.Worker)}, nil
 }
 
@@ -102,6 +103,7 @@ func (c *Coordinator) renew(ctx context.Context, claim Claim, found Slot, stat S
 	}
 	clock := Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime}
 	c.latest, c.reading = written, clock
+	c.lookedAt(slot, written.epoch())
 	c.acknowledged(claim.PendingNonce, written.Version)
 	return claim.confirmed(), slot, clock, nil
 }
