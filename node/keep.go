@@ -105,7 +105,7 @@ func (n *Node) publish() {
 		}
 		n.mu.Unlock()
 		return
-	case n.clockWrong:
+	case n.clockWrong, t.lo < n.claim.Lo: // or closed, and yet to be replaced
 		n.mu.Unlock()
 		return
 	case n.now() < t.lo:
