@@ -73,6 +73,12 @@ func cleanEnv() []string {
 // shown if the test fails.
 func launch(t testing.TB, name string, clock *ownclock.Clock, binary string, args ...string) *process {
 	t.Helper()
+	return launchEnv(t, nil, name, clock, binary, args...)
+}
+
+// launchEnv does so with variables added to the environment.
+func launchEnv(t testing.TB, env []string, name string, clock *ownclock.Clock, binary string, args ...string) *process {
+	t.Helper()
 	p := &process{
 		t: t, name: name, cmd: exec.Command(binary, args...), done: make(chan struct{}),
 		logFile: filepath.Join(t.TempDir(), "log"),
@@ -83,7 +89,7 @@ func launch(t testing.TB, name string, clock *ownclock.Clock, binary string, arg
 	}
 	defer log.Close() // the child has its own
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.Env = cleanEnv()
+	p.cmd.Env = append(cleanEnv(), env...)
 	p.cmd.SysProcAttr = dieWithUs()
 	start := p.cmd.Start
 	if clock != nil {

@@ -1,0 +1,542 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/certtest"
+)
+
+// Who is let in has nothing to do with ZooKeeper: these nodes have none.
+
+// guarded starts such a node, and returns when it says where it serves.
+func guarded(t testing.TB, env []string, args ...string) (p *process, addr string) {
+	t.Helper()
+	args = append([]string{"serve", "--dev", "--log-format", "text", "--log-level", "trace"}, args...)
+	p = launchEnv(t, env, "node", nil, forLoad().binary(t), args...)
+	eventually(t, "the node listens", func() bool {
+		if !p.running() {
+			t.Fatalf("it ended with %d", p.exit())
+		}
+		m := regexp.MustCompile(`lineproto: listening: addr=(\S+)`).FindStringSubmatch(p.log())
+		if m != nil {
+			addr = m[1]
+		}
+		return m != nil
+	})
+	return p, addr
+}
+
+// wire is a connection whose failures fail the test.
+type wire struct {
+	t testing.TB
+	net.Conn
+	in *bufio.Reader
+}
+
+func wireTo(t testing.TB, network, addr string, config *tls.Config) *wire {
+	t.Helper()
+	conn, err := net.DialTimeout(network, addr, callTimeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if config != nil {
+		conn = tls.Client(conn, config)
+	}
+	return &wire{t, conn, bufio.NewReader(conn)}
+}
+
+func (w *wire) ask(request string) string {
+	w.t.Helper()
+	if _, err := io.WriteString(w, request+"\n"); err != nil {
+		w.t.Fatalf("%q: %v", request, err)
+	}
+	line, err := w.in.ReadString('\n')
+	if err != nil {
+		w.t.Fatalf("%q: %q, %v", request, line, err)
+	}
+	return strings.TrimRight(line, "\r\n")
+}
+
+func (w *wire) wants(request, pattern string) {
+	w.t.Helper()
+	if got := w.ask(request); !regexp.MustCompile("^(" + pattern + ")$").MatchString(got) {
+		w.t.Errorf("%q: %q, want %s", request, got, pattern)
+	}
+}
+
+const anID = `[1-9][0-9]*`
+
+// pki is authorities and files of a node that speaks TLS.
+type pki struct {
+	t                  testing.TB
+	dir                string
+	servers, customers *certtest.CA
+}
+
+func newPKI(t testing.TB) *pki {
+	t.Helper()
+	p := &pki{t: t, dir: t.TempDir(), servers: certtest.NewCA(t, "servers"), customers: certtest.NewCA(t, "customers")}
+	p.serve("first")
+	certtest.Write(t, p.dir, "servers.pem", p.servers.PEM)
+	certtest.Write(t, p.dir, "customers.pem", p.customers.PEM)
+	return p
+}
+
+func (p *pki) file(name string) string { return filepath.Join(p.dir, name) }
+
+// serve puts another certificate into the node's files.
+func (p *pki) serve(name string) {
+	pair := p.servers.Pair(name, time.Now().Add(40*time.Hour))
+	certtest.Write(p.t, p.dir, "node.pem", pair.Cert)
+	certtest.Write(p.t, p.dir, "node.key", pair.Key)
+}
+
+func (p *pki) flags() []string {
+	return []string{"--listen", "127.0.0.1:0", "--tls-cert", p.file("node.pem"), "--tls-key", p.file("node.key")}
+}
+
+func (p *pki) client() *tls.Config {
+	return &tls.Config{RootCAs: p.servers.Pool(), ServerName: "localhost"}
+}
+
+// withPair is files of a client's certificate.
+func (p *pki) withPair(ca *certtest.CA, name string, until time.Time) (cert, key string) {
+	pair := ca.Pair(name, until)
+	return certtest.Write(p.t, p.dir, name+".pem", pair.Cert), certtest.Write(p.t, p.dir, name+".key", pair.Key)
+}
+
+// openssl is a TLS client that none of us wrote. It sends a request and a line
+// QUIT, and returns what it got.
+func openssl(t *testing.T, addr, request string, args ...string) (string, error) {
+	t.Helper()
+	path, err := exec.LookPath("openssl")
+	if err != nil {
+		t.Skip("no openssl")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, append([]string{"s_client", "-connect", addr, "-quiet", "-verify_return_error", "-no_ign_eof"}, args...)...)
+	// s_client would leave at the end of its input, before the answer is there.
+	// The server's close ends it.
+	in, hold, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	defer hold.Close()
+	if _, err := io.WriteString(hold, request+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr strings.Builder
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &stdout, &stderr
+	if err = cmd.Run(); err != nil {
+		err = fmt.Errorf("%w: %s", err, stderr.String())
+	}
+	return stdout.String(), err
+}
+
+func TestTLSByOpenSSL(t *testing.T) {
+	t.Parallel()
+	p := newPKI(t)
+	_, open := guarded(t, nil, p.flags()...)
+	_, closed := guarded(t, nil, append(p.flags(), "--tls-client-ca", p.file("customers.pem"))...)
+	soon := time.Now().Add(time.Hour)
+	cert, key := p.withPair(p.customers, "customer", soon)
+	foreign, foreignKey := p.withPair(certtest.NewCA(t, "strangers"), "stranger", soon)
+	late, lateKey := p.withPair(p.customers, "late", time.Now().Add(-time.Minute))
+	trust := []string{"-CAfile", p.file("servers.pem"), "-verify_hostname", "localhost"}
+	weak := []string{"-cipher", "DEFAULT:@SECLEVEL=0"} // or it is openssl that refuses
+	for _, row := range []struct {
+		name, addr string
+		args       []string
+		served     bool
+		err        string
+	}{
+		{"as it comes", open, nil, true, ""},
+		{"TLS 1.2", open, []string{"-tls1_2"}, true, ""},
+		{"TLS 1.3", open, []string{"-tls1_3"}, true, ""},
+		{"TLS 1.1", open, append(weak, "-tls1_1"), false, "alert protocol version"},
+		{"TLS 1.0", open, append(weak, "-tls1"), false, "alert protocol version"},
+		{"a customer", closed, []string{"-cert", cert, "-key", key}, true, ""},
+		{"a customer by TLS 1.2", closed, []string{"-tls1_2", "-cert", cert, "-key", key}, true, ""},
+		{"nobody", closed, nil, false, "certificate required"},
+		{"nobody by TLS 1.2", closed, []string{"-tls1_2"}, false, "alert"},
+		{"of another authority", closed, []string{"-cert", foreign, "-key", foreignKey}, false, "unknown ca|bad certificate"},
+		{"expired", closed, []string{"-cert", late, "-key", lateKey}, false, "certificate expired|bad certificate"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			out, err := openssl(t, row.addr, "GET\nPING\nQUIT", append(trust, row.args...)...)
+			if row.served {
+				if !regexp.MustCompile("^" + anID + "\nPONG\n$").MatchString(out) {
+					t.Errorf("%q, %v", out, err)
+				}
+			} else if out != "" || err == nil || !regexp.MustCompile(row.err).MatchString(err.Error()) {
+				t.Errorf("%q, %v; want %s", out, err, row.err)
+			}
+		})
+	}
+	// Our own client, by the same files.
+	flaked := func(addr string, args ...string) result {
+		return execute(t, shipped.binary(t), append([]string{"get", "--addr", addr, "--tls-ca", p.file("servers.pem")}, args...)...)
+	}
+	if r := flaked(closed, "--tls-cert", cert, "--tls-key", key); r.code != 0 {
+		t.Errorf("flaked get: %+v", r)
+	}
+	refused(t, flaked(closed), 3, `give one it trusts with --tls-cert and --tls-key`)
+	refused(t, execute(t, shipped.binary(t), "get", "--addr", open, "--tls"), 3, `--tls-ca`)
+	refused(t, execute(t, shipped.binary(t), "get", "--addr", open), 1, `this port speaks TLS: give --tls`)
+}
+
+// A client that does not finish its handshake is in nobody's way, and a node
+// that is stopped says goodbye.
+func TestTLSHandshakesThatDoNotEnd(t *testing.T) {
+	t.Parallel()
+	p := newPKI(t)
+	node, addr := guarded(t, nil, p.flags()...)
+	for range 50 {
+		w := wireTo(t, "tcp", addr, nil)
+		if _, err := io.WriteString(w, "\x16\x03\x01"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	w := wireTo(t, "tcp", addr, p.client())
+	w.wants("GET", anID)
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("it took %s among clients that do not finish", took)
+	}
+	node.signal(syscall.SIGTERM)
+	if rest, err := io.ReadAll(w); len(rest) > 0 || err != nil {
+		t.Errorf("at its end: %q, %v", rest, err)
+	}
+	if code := node.exit(); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// Certificates are replaced, well and badly, while clients ask and come and
+// go: none of them notices.
+func TestCertificatesAreReplacedUnderLoad(t *testing.T) {
+	t.Parallel()
+	p := newPKI(t)
+	node, addr := guarded(t, nil, p.flags()...)
+	end := make(chan struct{})
+	var clients sync.WaitGroup
+	var mu sync.Mutex // guards failures and answered
+	var failures []error
+	answered := 0
+	once := func(w net.Conn, in *bufio.Reader) error {
+		if err := w.SetDeadline(time.Now().Add(patience)); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, "GET\n"); err != nil {
+			return err
+		}
+		line, err := in.ReadString('\n')
+		if err == nil && !regexp.MustCompile("^"+anID+"\n$").MatchString(line) {
+			err = fmt.Errorf("answered %q", line)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		answered++
+		return err
+	}
+	for i := range 6 {
+		stays := i < 3
+		clients.Go(func() {
+			pace := time.NewTicker(3 * time.Millisecond)
+			defer pace.Stop()
+			var conn *tls.Conn
+			var in *bufio.Reader
+			for {
+				select {
+				case <-end:
+					return
+				case <-pace.C:
+				}
+				var err error
+				if conn == nil || !stays {
+					if conn != nil {
+						conn.Close()
+					}
+					if conn, err = tls.Dial("tcp", addr, p.client()); err == nil {
+						in = bufio.NewReader(conn)
+					}
+				}
+				if err == nil {
+					err = once(conn, in)
+				}
+				if err != nil {
+					mu.Lock()
+					failures = append(failures, err)
+					mu.Unlock()
+					return
+				}
+			}
+		})
+	}
+	shown := func() string {
+		conn, err := tls.Dial("tcp", addr, p.client())
+		if err != nil {
+			return err.Error()
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
+	}
+	for i := range 3 {
+		name := fmt.Sprintf("round %d", i)
+		mu.Lock()
+		before := answered
+		mu.Unlock()
+		certtest.Write(t, p.dir, "node.key", []byte("nonsense"))
+		complaints := strings.Count(node.log(), "[ERROR]")
+		node.signal(syscall.SIGHUP)
+		eventually(t, "the broken pair is complained of", func() bool { return strings.Count(node.log(), "[ERROR]") > complaints })
+		p.serve(name)
+		if i%2 == 0 {
+			node.signal(syscall.SIGHUP)
+		}
+		eventually(t, name+" is shown", func() bool { return shown() == name })
+		eventually(t, "clients go on", func() bool { mu.Lock(); defer mu.Unlock(); return answered > before+50 || len(failures) > 0 })
+	}
+	close(end)
+	clients.Wait()
+	if len(failures) > 0 {
+		t.Errorf("%d clients failed, the first: %v", len(failures), failures[0])
+	}
+	t.Logf("%d answers", answered)
+}
+
+// A token is replaced as it is meant to be: the new one is added, clients
+// change over, the old one is taken out. None of them is seen anywhere.
+func TestTokensAreRotated(t *testing.T) {
+	t.Parallel()
+	const first, second = "first-5a1c9e77b2d04f38", "second-0d94b6ce1f7a4e25"
+	dir := t.TempDir()
+	file := certtest.Write(t, dir, "tokens", []byte(first+"\n"))
+	node, addr := guarded(t, nil, "--listen", "127.0.0.1:0", "--token-file", file)
+
+	old := wireTo(t, "tcp", addr, nil)
+	old.wants("PING", "-NOAUTH .*")
+	old.wants("GET", "-NOAUTH .*")
+	old.wants("AUTH "+second, "-NOAUTH wrong token")
+	old.wants("AUTH "+first, "OK")
+	old.wants("GET", anID)
+	in := func(token string) bool { return wireTo(t, "tcp", addr, nil).ask("AUTH anybody "+token) == "OK" }
+
+	certtest.Write(t, dir, "tokens", []byte("# both\n"+first+"\n"+second+"\n"))
+	eventually(t, "the second token is good", func() bool { return in(second) })
+	if !in(first) {
+		t.Error("the first is not good any more")
+	}
+	certtest.Write(t, dir, "tokens", nil)
+	node.signal(syscall.SIGHUP)
+	eventually(t, "the empty file is complained of", func() bool { return strings.Contains(node.log(), "there is no token in it") })
+	if !in(first) || !in(second) {
+		t.Error("an empty file has taken tokens out")
+	}
+	certtest.Write(t, dir, "tokens", []byte(second+"\n"))
+	node.signal(syscall.SIGHUP)
+	eventually(t, "the first token is out", func() bool { return !in(first) })
+	old.wants("GET", anID) // who is in stays in
+	if !in(second) {
+		t.Error("the second is not good")
+	}
+
+	bad := wireTo(t, "tcp", addr, nil)
+	bad.wants("AUTH "+first, "-NOAUTH wrong token")
+	bad.wants("AUTH "+first, "-NOAUTH wrong token")
+	bad.wants("AUTH "+first, "-NOAUTH wrong token, and the last try on this connection")
+	if rest, err := io.ReadAll(bad.in); len(rest) > 0 || err != nil {
+		t.Errorf("after the third: %q, %v", rest, err)
+	}
+
+	// By the commands of our own, and a Redis client's words.
+	get := func(args ...string) result {
+		return execute(t, shipped.binary(t), append([]string{"get", "--addr", addr}, args...)...)
+	}
+	if r := get("--token-file", file); r.code != 0 {
+		t.Errorf("flaked get: %+v", r)
+	}
+	refused(t, get(), 1, `-NOAUTH .*: give a token that the node knows, with --token-file FILE or FLAKED_TOKEN`)
+	resp := wireTo(t, "tcp", addr, nil)
+	resp.wants("*1\r\n$4\r\nPING\r", "-NOAUTH .*")
+	resp.wants("*5\r\n$5\r\nHELLO\r\n$1\r\n2\r\n$4\r\nAUTH\r\n$7\r\ndefault\r\n$"+fmt.Sprint(len(second))+"\r\n"+second+"\r", `\*\d+`)
+
+	node.signal(syscall.SIGTERM)
+	node.exit()
+	for _, token := range []string{first, second} {
+		if strings.Contains(node.log(), token) {
+			t.Errorf("a token is in the log")
+		}
+	}
+}
+
+// The token of a container: from the environment, for the node and for its
+// health check, and on no command line.
+func TestTokenOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	env := []string{"FLAKED_TOKEN=env-7c1d2f6b9e8a4035"}
+	node, addr := guarded(t, env, "--listen", "127.0.0.1:0")
+	wireTo(t, "tcp", addr, nil).wants("GET", "-NOAUTH .*")
+	check := launchEnv(t, env, "healthcheck", nil, shipped.binary(t), "healthcheck", "--addr", addr)
+	if code := check.exit(); code != 0 || check.log() != "OK\n" {
+		t.Errorf("healthcheck: exit %d, %q", code, check.log())
+	}
+	if args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", node.cmd.Process.Pid)); err == nil && strings.Contains(string(args), "env-7c1d") {
+		t.Errorf("ps shows it: %q", args)
+	}
+	node.signal(syscall.SIGTERM)
+	node.exit()
+	if strings.Contains(node.log(), "7c1d2f6b9e8a4035") {
+		t.Error("the token is in the log")
+	}
+}
+
+// A Redis client with a rediss:// URL: TLS, then AUTH in an array.
+func TestTokenOverTLS(t *testing.T) {
+	t.Parallel()
+	p := newPKI(t)
+	token := certtest.Write(t, p.dir, "token", []byte("tls-41b7f0c2a9d84e63\n"))
+	_, addr := guarded(t, nil, append(p.flags(), "--token-file", token)...)
+	w := wireTo(t, "tcp", addr, p.client())
+	w.wants("*2\r\n$4\r\nAUTH\r\n$20\r\ntls-41b7f0c2a9d84e63\r", `\+OK`)
+	w.wants("*1\r\n$3\r\nGET\r", `\$\d+`)
+	if r := execute(t, shipped.binary(t), "get", "--addr", addr, "--tls-ca", p.file("servers.pem"), "--token-file", token, "5"); r.code != 0 || strings.Count(r.stdout, "\n") != 5 {
+		t.Errorf("flaked get: %+v", r)
+	}
+}
+
+// Where other machines come in, a node wants to know that it is meant so.
+func TestOpenAddresses(t *testing.T) {
+	t.Parallel()
+	p := newPKI(t)
+	token := certtest.Write(t, p.dir, "token", []byte("open-93e5d1a7c0b24f68\n"))
+	pair := p.flags()[2:]
+	for _, row := range []struct {
+		name    string
+		args    []string
+		warning string // a part of it
+	}{
+		{"allowed", []string{"--allow-open"}, ""},
+		{"a token", []string{"--token-file", token}, "tokens cross the network in the clear"},
+		{"TLS", pair, "asks nobody who they are"},
+		{"TLS both ways", append([]string{"--tls-client-ca", p.file("customers.pem")}, pair...), ""},
+		{"TLS and a token", append([]string{"--token-file", token}, pair...), ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			node, _ := guarded(t, nil, append([]string{"--listen", "0.0.0.0:0"}, row.args...)...)
+			for _, warning := range []string{"tokens cross the network in the clear", "asks nobody who they are"} {
+				if got := strings.Contains(node.log(), warning); got != (warning == row.warning) {
+					t.Errorf("%q in the log: %v", warning, got)
+				}
+			}
+		})
+	}
+}
+
+// What is wrong with a certificate is said when a node starts with it.
+func TestExpiredCertificateIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	p := newPKI(t)
+	pair := p.servers.Pair("late", time.Now().Add(-time.Hour))
+	certtest.Write(t, p.dir, "node.pem", pair.Cert)
+	if err := os.Chmod(certtest.Write(t, p.dir, "node.key", pair.Key), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	node, _ := guarded(t, nil, p.flags()...)
+	for _, warning := range []string{"the certificate has expired", "everybody on this machine may read this file"} {
+		if !strings.Contains(node.log(), warning) {
+			t.Errorf("no %q in the log", warning)
+		}
+	}
+}
+
+func TestUnixSocketIsForWhomItIsMeant(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "e2e") // short: a socket's address has 100 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "s")
+	group, gid := []string{}, os.Getegid()
+	if os.Geteuid() == 0 {
+		group, gid = []string{"--unix-group", "54321"}, 54321
+	}
+	p := newPKI(t)
+	flags := append(p.flags(), "--listen", "unix:"+path, "--unix-mode", "0660")
+	node := launch(t, "node", nil, forLoad().binary(t), append(append([]string{"serve", "--dev", "--log-format", "text"}, flags...), group...)...)
+	eventually(t, "it listens on both", func() bool { return strings.Count(node.log(), "listening: addr=") == 2 })
+	fi, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st := fi.Sys().(*syscall.Stat_t); int(st.Gid) != gid || fi.Mode() != fs.ModeSocket|0o660 {
+		t.Errorf("group %d, mode %v", st.Gid, fi.Mode())
+	}
+	wireTo(t, "unix", path, nil).wants("GET", anID) // plain, beside an address of TLS
+	if os.Geteuid() == 0 {
+		for name, row := range map[string]struct {
+			cred syscall.Credential
+			code int
+		}{
+			"of the group": {syscall.Credential{Uid: 65534, Gid: 54321}, 0},
+			"of another":   {syscall.Credential{Uid: 65534, Gid: 65534}, 3},
+		} {
+			cmd := exec.Command(shipped.binary(t), "get", "--addr", "unix:"+path)
+			cmd.SysProcAttr = dieWithUs()
+			cmd.SysProcAttr.Credential = &row.cred
+			if r := executeCmd(t, cmd); r.code != row.code {
+				t.Errorf("a user %s: %+v", name, r)
+			}
+		}
+	}
+
+	// Neither a node that runs nor anything else is pushed aside.
+	again := func(path string) result {
+		return execute(t, shipped.binary(t), "serve", "--dev", "--listen", "unix:"+path)
+	}
+	refused(t, again(path), 1, `the address is taken`)
+	wireTo(t, "unix", path, nil).wants("GET", anID)
+	file, link := certtest.Write(t, dir, "file", []byte("letters")), filepath.Join(dir, "link")
+	if err := os.Symlink("nowhere", link); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, again(file), 1, `the address is taken`)
+	refused(t, again(link), 1, `the address is taken`)
+	if text, err := os.ReadFile(file); string(text) != "letters" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+	if to, err := os.Readlink(link); to != "nowhere" {
+		t.Errorf("the link is %q, %v", to, err)
+	}
+	node.signal(syscall.SIGTERM)
+	node.exit()
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("stopped, and the socket is still there: %v", err)
+	}
+}
