@@ -29,9 +29,12 @@ func guarded(t testing.TB, env []string, args ...string) (p *process, addr strin
 	t.Helper()
 	args = append([]string{"serve", "--dev", "--log-format", "text", "--log-level", "trace"}, args...)
 	p = launchEnv(t, env, "node", nil, forLoad().binary(t), args...)
-	eventually(t, "the node listens", func() bool {
+	eventually(t, "the node serves", func() bool {
 		if !p.running() {
 			t.Fatalf("it ended with %d", p.exit())
+		}
+		if !strings.Contains(p.log(), "node: serving: ") {
+			return false
 		}
 		m := regexp.MustCompile(`lineproto: listening: addr=(\S+)`).FindStringSubmatch(p.log())
 		if m != nil {
@@ -331,10 +334,16 @@ func TestCertificatesAreReplacedUnderLoad(t *testing.T) {
 // change over, the old one is taken out. None of them is seen anywhere.
 func TestTokensAreRotated(t *testing.T) {
 	t.Parallel()
+	for _, engine := range []string{"auto", "goroutines"} {
+		t.Run(engine, func(t *testing.T) { rotateTokens(t, engine) })
+	}
+}
+
+func rotateTokens(t *testing.T, engine string) {
 	const first, second = "first-5a1c9e77b2d04f38", "second-0d94b6ce1f7a4e25"
 	dir := t.TempDir()
 	file := certtest.Write(t, dir, "tokens", []byte(first+"\n"))
-	node, addr := guarded(t, nil, "--listen", "127.0.0.1:0", "--token-file", file)
+	node, addr := guarded(t, nil, "--listen", "127.0.0.1:0", "--token-file", file, "--engine", engine)
 
 	old := wireTo(t, "tcp", addr, nil)
 	old.wants("PING", "-NOAUTH .*")
@@ -490,7 +499,9 @@ func TestUnixSocketIsForWhomItIsMeant(t *testing.T) {
 	p := newPKI(t)
 	flags := append(p.flags(), "--listen", "unix:"+path, "--unix-mode", "0660")
 	node := launch(t, "node", nil, forLoad().binary(t), append(append([]string{"serve", "--dev", "--log-format", "text"}, flags...), group...)...)
-	eventually(t, "it listens on both", func() bool { return strings.Count(node.log(), "listening: addr=") == 2 })
+	eventually(t, "it serves on both", func() bool {
+		return strings.Count(node.log(), "listening: addr=") == 2 && strings.Contains(node.log(), "node: serving: ")
+	})
 	fi, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
