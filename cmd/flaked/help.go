@@ -31,7 +31,8 @@ CONFIGURATION
    Every flag --foo-bar can also be given as FLAKED_FOO_BAR in the environment, or as
    foo-bar: VALUE in a YAML file named by --config or FLAKED_CONFIG; one file serves all
    commands. What is on the command line goes first, then the environment, then the file.
-   Secrets come from files (--zk-auth-file) or the environment (FLAKED_ZK_AUTH) alone.
+   Secrets come from files (--token-file, --zk-auth-file) or the environment (FLAKED_TOKEN,
+   FLAKED_ZK_AUTH) alone.
 
 EXIT CODES
    0  done, all is well
