@@ -24,7 +24,7 @@ ONLY ?=
 REPORT ?= bin/chaos
 # Empty: the tests with Redis clients are left out where there are none.
 FLAKED_TEST_CLIENTS ?= require
-SCRIPTS := $(wildcard scripts/*.sh) .ci/run
+SCRIPTS := $(wildcard scripts/*.sh) bench/peers.sh .ci/run
 
 .PHONY: help
 help: ## list the targets
@@ -123,7 +123,17 @@ chaos-mutants: ## take safeguards out, one at a time: the campaign has to notice
 	FLAKED_TEST_ZK=require FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/mutants -run CampaignCatchesMutants
 
 .PHONY: bench
-bench: ## benchmarks of what is on the GET path
+bench: build ## beside Redis, memcached and the floors, into docs/performance.md. QUICK=1: a look (minutes)
+	@cc=$$(command -v cc || command -v gcc || command -v clang) || {
+	  echo 'make bench: the floor is in C, and there is no compiler: apt-get install gcc libc6-dev' >&2; exit 1; }
+	set -x
+	"$$cc" -O2 -Wall -Wextra -o bin/floor-c bench/floor/epoll.c
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/floor-go ./bench/floor/go
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/bench ./bench
+	bin/bench $(if $(QUICK),-rounds 1 -duration 1s -docs '' -report bin/bench-report.md -plot bin/bench.svg) $(BENCHFLAGS)
+
+.PHONY: bench-go
+bench-go: ## benchmarks in process of what is on the GET path. BENCH_PKG=./worker for a part
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PKG)
 
 .PHONY: lint

@@ -4,6 +4,7 @@
  *
  *     cc -O2 -o floor epoll.c && ./floor 127.0.0.1:7700
  *     ./floor unix:/tmp/floor.sock
+ *     ./floor 127.0.0.1:7700 1000      a thousand lines for each, as of GET 1000
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -26,6 +27,7 @@
 
 static char in[64 << 10];
 static char out[MAX_LINES * LINE_LEN];
+static size_t lines_each = 1;
 
 static void fail(const char *what) {
 	perror(what);
@@ -45,7 +47,7 @@ static int listen_on(const char *where) {
 		char host[64] = "";
 		int port = 0;
 		if (sscanf(where, "%63[^:]:%d", host, &port) != 2 || inet_pton(AF_INET, host, &a.sin_addr) != 1) {
-			fprintf(stderr, "usage: floor HOST:PORT | unix:PATH\n");
+			fprintf(stderr, "usage: floor HOST:PORT | unix:PATH [LINES]\n");
 			exit(2);
 		}
 		a.sin_port = htons(port);
@@ -62,7 +64,7 @@ static int answer(int fd) {
 	ssize_t n = recv(fd, in, sizeof in, 0);
 	if (n <= 0) return n < 0 && errno == EAGAIN ? 0 : -1;
 	size_t lines = 0;
-	for (char *p = in; (p = memchr(p, '\n', in + n - p)) != NULL; p++) lines++;
+	for (char *p = in; (p = memchr(p, '\n', in + n - p)) != NULL; p++) lines += lines_each;
 	while (lines > 0) {
 		size_t now = lines < MAX_LINES ? lines : MAX_LINES;
 		if (send(fd, out, now * LINE_LEN, MSG_NOSIGNAL) != (ssize_t)(now * LINE_LEN)) return -1;
@@ -79,6 +81,7 @@ int main(int argc, char **argv) {
 	}
 	signal(SIGPIPE, SIG_IGN);
 	for (size_t i = 0; i < MAX_LINES; i++) memcpy(out + i * LINE_LEN, LINE, LINE_LEN);
+	if (argc > 2) lines_each = strtoul(argv[2], NULL, 10);
 	int listener = listen_on(argc > 1 ? argv[1] : "");
 	int loop = epoll_create1(EPOLL_CLOEXEC);
 	struct epoll_event ev = {.events = EPOLLIN, .data.fd = listener}, events[512];

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,11 +9,13 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/internal/load"
 )
 
@@ -32,6 +35,7 @@ when they were due: that shows what clients will wait at that load, stalls inclu
 To size a set-up, find the highest --rate at which p99 is what you need, with as many
 connections and the batch that your programs have. The generator takes about as much
 of a processor as the node: it wants one of its own (see CLIENT CPU in the table).
+By TLS it takes more, two goroutines a connection.
 
 Ctrl-C ends it early, with what has been measured. -o json prints one document;
 docs/performance.md has its fields.
@@ -53,7 +57,7 @@ Examples:
 }
 
 func benchFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		addrFlag(),
 		&cli.IntFlag{Name: "conns", Usage: "how many connections", Value: 50, EnvVars: env("conns")},
 		&cli.IntFlag{Name: "pipeline", Usage: "requests that a connection sends at once, before it waits for their replies; with --rate, how many it may have waiting", Value: 1, EnvVars: env("pipeline")},
@@ -63,13 +67,13 @@ func benchFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "warmup", Usage: "how long to load the node before that", Value: time.Second, EnvVars: env("warmup")},
 		&cli.DurationFlag{Name: "timeout", Usage: "how long to wait for a connection or a reply", Value: 5 * time.Second, EnvVars: env("timeout")},
 		&cli.IntFlag{Name: "threads", Usage: "event loops; one does for most", Value: 1, EnvVars: env("threads")},
-		&cli.DurationFlag{Name: "spin", Usage: "poll for so long before sleeping: the generator's own waking up then is in no latency", DefaultText: "sleep at once", EnvVars: env("spin")},
+		&cli.DurationFlag{Name: "client-spin", Usage: "poll for so long before sleeping: the generator's own waking up then is in no latency", DefaultText: "sleep at once", EnvVars: env("client-spin")},
 		&cli.StringFlag{Name: "protocol", Usage: "`FRAMING`: plain, resp, or inline (lines out, RESP back, as Redis takes a --command)", Value: string(load.Plain), EnvVars: env("protocol")},
 		&cli.StringFlag{Name: "command", Usage: "send this `LINE` instead of GET, to measure another server; nothing is checked", DefaultText: "GET", EnvVars: env("command")},
 		&cli.BoolFlag{Name: "no-check", Usage: "do not look at the IDs", EnvVars: env("no-check")},
 		&cli.IntFlag{Name: "pid", Usage: "also read processor time and memory of this process, the node's, on this machine", DefaultText: "none", EnvVars: env("pid")},
 		outputFlag(),
-	}
+	}, accessFlags()...)
 }
 
 func bench(c *cli.Context) error {
@@ -107,7 +111,7 @@ func benchConfig(c *cli.Context) (load.Config, error) {
 		Conns: c.Int("conns"), Pipeline: c.Int("pipeline"), Batch: c.Int("batch"), Threads: c.Int("threads"),
 		Framing: load.Framing(c.String("protocol")), Command: c.String("command"),
 		Rate: c.Float64("rate"), Warmup: c.Duration("warmup"), Duration: c.Duration("duration"),
-		Timeout: c.Duration("timeout"), Spin: c.Duration("spin"), PID: c.Int("pid"),
+		Timeout: c.Duration("timeout"), Spin: c.Duration("client-spin"), PID: c.Int("pid"),
 	}
 	cfg.Check = !c.Bool("no-check") && cfg.Command == ""
 	for _, f := range []struct {
@@ -123,7 +127,7 @@ func benchConfig(c *cli.Context) (load.Config, error) {
 		{"duration", cfg.Duration > 0, "more than 0s"},
 		{"warmup", cfg.Warmup >= 0, "0s or more"},
 		{"timeout", cfg.Timeout > 0, "more than 0s"},
-		{"spin", cfg.Spin >= 0, "0s or more"},
+		{"client-spin", cfg.Spin >= 0, "0s or more"},
 		{"pid", cfg.PID >= 0, "a process"},
 		{"protocol", cfg.Framing == load.Plain || cfg.Framing == load.RESP || cfg.Framing == load.Inline, "plain, resp or inline"},
 	} {
@@ -137,21 +141,25 @@ func benchConfig(c *cli.Context) (load.Config, error) {
 	if cfg.Command != "" && cfg.Batch > 1 {
 		return cfg, usageError("--batch is for GET, not for a --command")
 	}
-	return cfg, nil
+	access, err := nodeAccess(c)
+	cfg.Dial = func(ctx context.Context) (net.Conn, error) { return access.Dial(ctx, network, address) }
+	return cfg, err
 }
 
 func within(n, most int) bool { return n >= 1 && n <= most }
 
 // benchFailed is why there is nothing to print.
 func benchFailed(c *cli.Context, cfg load.Config, err error) error {
-	var dialing *net.OpError
-	if errors.Is(err, load.ErrConnect) && errors.As(err, &dialing) && c.Context.Err() == nil {
+	var refused *credentials.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		reply := &replyError{c.String("addr"), refused.Reply}
+		return exitWith(exitFailure, "%w%s", reply, cmp.Or(meaning(reply.code()), accessAdvice(reply)))
+	case errors.Is(err, syscall.EMFILE):
+		return exitWith(exitFailure, "%w: raise the limit of open files (ulimit -n), or ask for fewer --conns", err)
+	case errors.Is(err, load.ErrConnect):
 		return unanswered(c.String("addr"), cfg.Timeout, err)
-	}
-	if errors.Is(err, load.ErrConnect) {
-		return exitWith(exitUnreachable, "%w", err)
-	}
-	if errors.Is(err, context.Canceled) {
+	case errors.Is(err, context.Canceled):
 		return err
 	}
 	return usageError("%w", err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/certtest"
 	"github.com/flaked/flaked/internal/load"
 )
 
@@ -45,8 +47,8 @@ func TestBench(t *testing.T) {
 		{"back", func(string) string { now++; return fmt.Sprintln(2071483623882690560 - now) }, "", exitFailure, "went BACK", "out of order"},
 		{"errors", says("-NOTREADY starting\n"), "", exitFailure, "NOTREADY ", "errors, most of them NOTREADY: the node is starting"},
 		{"no node", says("what?\n"), "", exitFailure, "protocol ", "most of them protocol"},
-		{"too slow", func(line string) string { <-time.After(20 * time.Millisecond); return ids(line) }, "--rate 100000 --no-check --timeout 50ms", exitDegraded, "were due, and not answered in time", "did not keep up with 100,000 requests a second"},
-		{"hangs", says("hang"), "--timeout 20ms", exitFailure, "timeout ", "most of them timeout"},
+		{"too slow", func(line string) string { <-time.After(20 * time.Millisecond); return ids(line) }, "--rate 100000 --no-check --timeout 1s", exitDegraded, "were due, and not answered in time", "did not keep up with 100,000 requests a second"},
+		{"hangs", says("hang"), "--timeout 400ms", exitFailure, "timeout ", "most of them timeout"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			addr := fakeNode(t, "tcp", "127.0.0.1:0", row.reply)
@@ -59,6 +61,33 @@ func TestBench(t *testing.T) {
 func TestBenchNobodyThere(t *testing.T) {
 	call(t, "", "bench", "--addr", "127.0.0.1:1").wants(t, exitUnreachable, "", "nobody listens there: start a node")
 	call(t, "", "bench", "--addr", "unix:"+filepath.Join(t.TempDir(), "none")).wants(t, exitUnreachable, "", "nobody listens there")
+}
+
+func TestBenchAccess(t *testing.T) {
+	dir := t.TempDir()
+	ca := certtest.NewCA(t, "ca")
+	caFile := certtest.Write(t, dir, "ca", ca.PEM)
+	token, wrong := certtest.Write(t, dir, "token", []byte(testToken)), certtest.Write(t, dir, "wrong", []byte(testToken+"x"))
+	node := fakeTLSNode(t, &tls.Config{Certificates: []tls.Certificate{ca.Pair("node", time.Now().Add(time.Hour)).TLS(t)}})
+	plain := fakeNode(t, "tcp", "127.0.0.1:0", withToken)
+	for _, row := range []struct {
+		name           string
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		{"TLS", []string{"--addr", node, "--tls-ca", caFile}, exitOK, "none: the IDs were not looked at", ""},
+		{"TLS and a token", []string{"--addr", node, "--tls-ca", caFile, "--token-file", token}, exitOK, "none: the IDs were not looked at", ""},
+		{"a token", []string{"--addr", plain, "--token-file", token}, exitOK, "none: the IDs were not looked at", ""},
+		{"a wrong token", []string{"--addr", plain, "--token-file", wrong}, exitFailure, "", "answered -NOAUTH wrong token: give a token that the node knows"},
+		{"an unknown authority", []string{"--addr", node, "--tls"}, exitUnreachable, "", "name the authority of its certificate with --tls-ca"},
+		{"no such file", []string{"--addr", node, "--token-file", caFile + "x"}, exitUsage, "", "--token-file: open"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			args := append([]string{"bench", "--conns", "1", "--warmup", "0s", "--duration", "300ms", "--no-check"}, row.args...)
+			call(t, "", args...).wants(t, row.code, row.stdout, row.stderr)
+		})
+	}
 }
 
 // Scripts rely on the fields.

@@ -112,7 +112,7 @@ func TestUsageErrors(t *testing.T) {
 		{"bench --duration 0s", `--duration 0s: more than 0s`},
 		{"bench --warmup=-1s", `--warmup -1s: 0s or more`},
 		{"bench --timeout 0s", `--timeout 0s: more than 0s`},
-		{"bench --spin=-1s", `--spin -1s: 0s or more`},
+		{"bench --client-spin=-1s", `--client-spin -1s: 0s or more`},
 		{"bench --pid=-1", `--pid -1: a process`},
 		{"bench --protocol http", `--protocol http: plain, resp or inline`},
 		{"bench --protocol inline", `--protocol inline is for a --command`},

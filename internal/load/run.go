@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -61,11 +60,7 @@ func dial(ctx context.Context, cfg Config) (net.Conn, error) {
 }
 
 func connectError(cfg Config, number int, err error) error {
-	advice := ""
-	if errors.Is(err, syscall.EMFILE) {
-		advice = ": raise the limit of open files (ulimit -n), or ask for fewer connections"
-	}
-	return fmt.Errorf("%w: connection %d of %d: %w%s", ErrConnect, number, cfg.Conns, err, advice)
+	return fmt.Errorf("%w: connection %d of %d: %w", ErrConnect, number, cfg.Conns, err)
 }
 
 func newRun(cfg Config) *run {

@@ -1,0 +1,221 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// measured is a result in which a contender's throughput is that many times the
+// floor's in every case, and its latencies are as many times less.
+func measured(rounds int, fold map[Contender]float64) *Results {
+	r := &Results{Rounds: rounds, Seconds: 2, When: time.Unix(1_800_000_000, 0).UTC(), Versions: map[string]string{"flaked": "1.2.3"}}
+	for _, c := range cases() {
+		for round := range rounds {
+			weather := 1 + float64(round) // the machine is another one in each round
+			for _, who := range c.Who {
+				f, ok := fold[who]
+				if !ok {
+					f = 1
+				}
+				b := Bench{Seconds: 2, RequestsPerSecond: 100_000 * f * weather, IDsPerSecond: 100_000 * f * weather * float64(c.Batch), ClientCPU: 1}
+				b.Latency.P50, b.Latency.P99, b.Latency.P999 = 100/f, 400/f, 800/f
+				b.Server.CPU, b.Server.PerMillion = 1, 5/f
+				r.Runs = append(r.Runs, Run{c.Name, who, round, b})
+			}
+		}
+	}
+	return r
+}
+
+func find(t *testing.T, r *Results, wanted string) Verdict {
+	t.Helper()
+	for _, v := range r.verdicts() {
+		if strings.HasPrefix(v.Wanted, wanted) {
+			return v
+		}
+	}
+	t.Fatalf("there is no verdict %q", wanted)
+	return Verdict{}
+}
+
+func TestVerdicts(t *testing.T) {
+	const unpipelined = "flaked, 50 connections, no pipelining, TCP: "
+	for _, row := range []struct {
+		wanted string
+		fold   map[Contender]float64
+		found  string
+		want   Reached
+	}{
+		{unpipelined + "95 %", map[Contender]float64{flaked: 0.951}, "95.1 %", yes},
+		{unpipelined + "95 %", map[Contender]float64{flaked: 0.949}, "94.9 %", no},
+		{unpipelined + "ahead of memcached", map[Contender]float64{flaked: 0.9, memcached: 0.8}, "1.12 of", yes},
+		{unpipelined + "ahead of memcached", map[Contender]float64{flaked: 0.8, memcached: 0.9}, "0.89 of", no},
+		{unpipelined + "ahead of Redis", map[Contender]float64{flaked: 0.8, redis: 0.9}, "0.89 of", no},
+		{unpipelined + "p99", map[Contender]float64{flaked: 1, redis: 0.5}, "400 us, Redis 800 us", yes},
+		{unpipelined + "p99", map[Contender]float64{flaked: 0.5, redis: 1}, "800 us, Redis 400 us", no},
+		{"50 connections on a unix socket", map[Contender]float64{flaked: 2}, "2.00 of", yes},
+		{"pipeline 16", map[Contender]float64{flaked: 0.89}, "89.0 %", no},
+		{"pipeline 16", map[Contender]float64{flaked: 41, floorC: 80}, "the layout's ceiling binds", yes},
+		{"pipeline 100: the", map[Contender]float64{flaked: 20.4}, "4.080 million at 50 %", yes},
+		{"pipeline 100: the", map[Contender]float64{flaked: 20}, "4.000 million", no},
+		{"pipeline 100, 20 bits", map[Contender]float64{flakedWide: 0.8}, "80.0 %", no},
+		{"GET 1000, 20 bits", map[Contender]float64{flakedWide: 0.95}, "95.0 %", yes},
+		{"1 connection, no", map[Contender]float64{flaked: 0.9}, "111 %", no},
+		{"1 connection, with", map[Contender]float64{flakedSpin: 2.1}, "48 %", yes},
+		{"50,000 requests a second: server CPU within", map[Contender]float64{flaked: 0.9}, "111 %", no},
+		{"50,000 requests a second: server CPU below that of Redis", map[Contender]float64{flaked: 2}, "50 %", yes},
+		{"1.25 x noeqd", map[Contender]float64{flaked: 0.7}, "1.21 x", no},
+		{"1.25 x noeqd", map[Contender]float64{flaked: 0.8}, "1.38 x", yes},
+		{"10,000 idle", nil, "", unmeasured},
+		{"of the IDs", nil, "", unmeasured},
+		{"beside a client", nil, "", unmeasured},
+	} {
+		v := find(t, measured(3, row.fold), row.wanted)
+		if v.Reached != row.want || !strings.Contains(v.Found, row.found) {
+			t.Errorf("%s: %q, %s; want %q, %s", row.wanted, v.Found, v.Reached, row.found, row.want)
+		}
+	}
+}
+
+func TestVerdictsOfOtherMeasurements(t *testing.T) {
+	r := measured(1, nil)
+	r.Idle = []Idle{{Who: flaked, Served: 31 << 20}}
+	r.Hostile = []Hostile{{Attack: drips, Share: 0.1, Without: r.Runs[0].Bench, With: r.Runs[0].Bench}}
+	r.Hostile[0].With.RequestsPerSecond *= 0.86
+	if v := find(t, r, "10,000 idle"); v.Reached != no || v.Found != "31.0 MiB" {
+		t.Error(v)
+	}
+	if v := find(t, r, "beside a client that drips"); v.Reached != yes || !strings.Contains(v.Found, "lost 14.0 %") {
+		t.Error(v)
+	}
+	r.Hostile[0].With.Latency.P99 *= 2.1
+	if v := find(t, r, "beside a client that drips"); v.Reached != no {
+		t.Error(v)
+	}
+	for i := range r.Runs {
+		if r.Runs[i].Case == checked {
+			r.Runs[i].Bench.Check = &struct {
+				IDs        int64 `json:"ids"`
+				Duplicates int64 `json:"duplicates"`
+				Backwards  int64 `json:"backwards"`
+				Unchecked  int64 `json:"unchecked"`
+			}{IDs: 5}
+		}
+	}
+	if v := find(t, r, "of the IDs"); v.Reached != yes {
+		t.Error(v)
+	}
+	r.Runs[len(r.Runs)-1].Bench.Check.Duplicates = 1
+	if v := find(t, r, "of the IDs"); v.Reached != no {
+		t.Error(v)
+	}
+}
+
+func TestNothingMeasured(t *testing.T) {
+	r := &Results{}
+	for _, v := range r.verdicts() {
+		if v.Reached != unmeasured {
+			t.Errorf("%+v", v)
+		}
+	}
+	_ = r.tables("x.svg") + r.report() + r.plot()
+}
+
+func TestMiddle(t *testing.T) {
+	for _, row := range []struct {
+		values []float64
+		want   float64
+		ok     bool
+	}{{nil, 0, false}, {[]float64{3}, 3, true}, {[]float64{9, 1, 2}, 2, true}, {[]float64{4, 1, 2, 9}, 3, true}} {
+		if got, ok := middle(row.values); got != row.want || ok != row.ok {
+			t.Errorf("%v: %v, %t", row.values, got, ok)
+		}
+	}
+}
+
+func TestTables(t *testing.T) {
+	r := measured(5, map[Contender]float64{flaked: 41, flakedRESP: 0.5, memcached: 0.25})
+	text := r.tables("performance.svg")
+	for _, want := range []string{
+		"medians of 5 rounds of 2s each",
+		"flaked 1.2.3 on a real ZooKeeper",
+		"| floor, C | 300,000 | 1.00 | 300,000 | 1.00 | 300,000 | 1.00 |",
+		"| flaked | 12,300,000* | 41.00 |",
+		"| 50 | memcached incr | 75,000 | 0.25 | 400 | 1600 | 3200 | 20.00 | 50 % |",
+		"![Requests a second beside the C floor's, and p99](performance.svg)",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("not in the tables: %s\n%s", want, text)
+			break
+		}
+	}
+	for line := range strings.Lines(r.report()) {
+		if strings.HasPrefix(line, "|") && strings.Contains(line, "||") && !strings.HasPrefix(line, "|---") {
+			t.Errorf("a broken row: %s", line)
+		}
+	}
+	if text := measured(1, nil).tables("x"); !strings.Contains(text, "a trial of 1 rounds only") {
+		t.Error("a trial does not say that it is one")
+	}
+}
+
+func TestPlot(t *testing.T) {
+	text := measured(1, map[Contender]float64{redis: 0.5}).plot()
+	d := xml.NewDecoder(strings.NewReader(text))
+	bars := 0
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "rect" {
+			bars++
+		}
+	}
+	if bars < 20 || !strings.Contains(text, "Redis INCR") {
+		t.Errorf("%d bars", bars)
+	}
+}
+
+func TestBetween(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.md")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("before " + beginMarker + " old " + endMarker + " behind")
+	for range 2 {
+		if err := between(path, "new"); err != nil {
+			t.Fatal(err)
+		}
+		got, _ := os.ReadFile(path)
+		if want := "before " + beginMarker + "\n\nnew\n" + endMarker + " behind"; string(got) != want {
+			t.Errorf("%q", got)
+		}
+	}
+	write(endMarker + " " + beginMarker)
+	if err := between(path, "new"); err == nil {
+		t.Error("a file without the markers in their order was taken")
+	}
+}
+
+func TestOnly(t *testing.T) {
+	if n := len(chosen("tcp c50,GET")); n != len(pipelines)+1 {
+		t.Errorf("%d cases", n)
+	}
+	if len(chosen("")) != len(cases()) || len(chosen("nothing")) != 0 {
+		t.Error("all or none")
+	}
+}

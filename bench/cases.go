@@ -1,0 +1,137 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Contender is a server, and how it is asked. Their names stand in the tables.
+type Contender string
+
+// The contenders.
+const (
+	floorC     Contender = "floor, C"
+	floorGo    Contender = "floor, Go"
+	floorC1000 Contender = "floor, C, 1000 lines"
+	flaked     Contender = "flaked"
+	flakedRESP Contender = "flaked, RESP"
+	flakedWide Contender = "flaked, 20 bits of sequence"
+	flakedSpin Contender = "flaked --spin 20us"
+	redis      Contender = "Redis INCR"
+	redisLine  Contender = "Redis INCR, inline"
+	memcached  Contender = "memcached incr"
+)
+
+// ask is how the generator asks a contender.
+func (c Contender) ask() []string {
+	switch c {
+	case flakedRESP:
+		return []string{"--protocol", "resp"}
+	case redis:
+		return []string{"--protocol", "resp", "--command", "INCR x"}
+	case redisLine:
+		return []string{"--protocol", "inline", "--command", "INCR x"}
+	case memcached:
+		return []string{"--command", "incr x 1"}
+	}
+	return nil
+}
+
+// Case is one load, and who has to bear it.
+type Case struct {
+	Name     string
+	Network  string // tcp or unix
+	Conns    int
+	Pipeline int
+	Batch    int
+	Rate     int
+	Who      []Contender
+	// Check has the IDs looked at: what is measured then is not only the server.
+	Check bool
+}
+
+func (c Case) args() []string {
+	args := []string{"--conns", fmt.Sprint(c.Conns), "--pipeline", fmt.Sprint(c.Pipeline), "--batch", fmt.Sprint(c.Batch)}
+	if c.Rate > 0 {
+		args = append(args, "--rate", fmt.Sprint(c.Rate))
+	}
+	if !c.Check {
+		args = append(args, "--no-check")
+	}
+	return args
+}
+
+var (
+	connections = []int{1, 50, 200}
+	pipelines   = []int{1, 16, 100}
+	networks    = []string{"tcp", "unix"}
+)
+
+// Names of the cases beside the grid.
+const (
+	openLoop  = "50,000 a second"
+	batchCase = "GET 1000"
+	checked   = "checked"
+)
+
+func gridName(network string, conns, pipeline int) string {
+	return fmt.Sprintf("%s c%d p%d", network, conns, pipeline)
+}
+
+// cases are all that is measured over connections that ask.
+func cases() []Case {
+	var all []Case
+	for _, pipeline := range pipelines {
+		for _, network := range networks {
+			for _, conns := range connections {
+				c := Case{
+					Name: gridName(network, conns, pipeline), Network: network, Conns: conns, Pipeline: pipeline, Batch: 1,
+					Who: []Contender{floorC, floorGo, flaked, flakedRESP, redis, memcached},
+				}
+				switch {
+				case pipeline == 1 && conns == 1:
+					c.Who = append(c.Who, flakedSpin)
+				case pipeline > 1:
+					c.Who = append(c.Who, redisLine)
+				}
+				if pipeline == 100 && conns > 1 {
+					c.Who = append(c.Who, flakedWide)
+				}
+				all = append(all, c)
+			}
+		}
+	}
+	return append(all,
+		Case{Name: openLoop, Network: "tcp", Conns: 50, Pipeline: 1, Batch: 1, Rate: 50_000,
+			Who: []Contender{floorC, floorGo, flaked, flakedRESP, redis, memcached}},
+		Case{Name: batchCase, Network: "tcp", Conns: 50, Pipeline: 1, Batch: 1000,
+			Who: []Contender{floorC1000, flaked, flakedRESP, flakedWide}},
+		Case{Name: checked, Network: "tcp", Conns: 50, Pipeline: 16, Batch: 1, Check: true,
+			Who: []Contender{flaked, flakedRESP, flakedWide}},
+	)
+}
+
+// chosen are the cases that -only names.
+func chosen(only string) []Case {
+	var out []Case
+	for _, c := range cases() {
+		if matches(only, c.Name) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func matches(only, name string) bool {
+	if only == "" {
+		return true
+	}
+	for part := range strings.SplitSeq(only, ",") {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return false
+}

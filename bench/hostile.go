@@ -1,0 +1,192 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Attack is what a bad client does.
+type Attack string
+
+// The attacks.
+const (
+	neverReads Attack = "asks and never reads, on 20 connections"
+	drips      Attack = "drips a byte a second, on 200 connections"
+	garbage    Attack = "sends garbage, on 20 connections"
+	churns     Attack = "opens and closes, at full rate"
+)
+
+var attacks = []Attack{neverReads, drips, garbage, churns}
+
+// Hostile is 50 good connections with and without a bad client beside them.
+type Hostile struct {
+	Attack Attack
+	Round  int
+	// Share is the part of its core that the attack takes of the server, alone.
+	Share         float64
+	Without, With Bench
+}
+
+// measureHostile has the attackers on the generator's core, and behind it: what it
+// does not need is theirs.
+func (r *Results) measureHostile(ctx context.Context, f *farm) error {
+	p, err := f.start(ctx, flaked, "tcp")
+	if err != nil {
+		return err
+	}
+	defer f.stop(p)
+	// An attack comes in waves: who is cut off comes back.
+	f.o.duration *= 3
+	defer func() { f.o.duration /= 3 }()
+	good := Case{Name: "hostile", Network: "tcp", Conns: 50, Pipeline: 1, Batch: 1}
+	for round := range f.o.rounds {
+		for _, a := range attacks {
+			h := Hostile{Attack: a, Round: round}
+			if h.Without, err = f.generate(ctx, good, flaked, p); err != nil {
+				return err
+			}
+			if h.Share, err = f.attackAlone(ctx, p, a); err != nil {
+				return err
+			}
+			stop, err := f.attack(a, p.tcp)
+			if err != nil {
+				return err
+			}
+			h.With, err = f.generate(ctx, good, flaked, p)
+			stop()
+			if err != nil {
+				return err
+			}
+			r.Hostile = append(r.Hostile, h)
+			fmt.Printf("hostile: %s: %.0f/s of %.0f/s, p99 %.0f us of %.0f us, errors %v, the attack alone takes %.0f %%\n",
+				a, h.With.RequestsPerSecond, h.Without.RequestsPerSecond, h.With.Latency.P99, h.Without.Latency.P99, h.With.Errors.ByCode, 100*h.Share)
+		}
+	}
+	return nil
+}
+
+func (f *farm) attackAlone(ctx context.Context, p *process, a Attack) (float64, error) {
+	stop, err := f.attack(a, p.tcp)
+	if err != nil {
+		return 0, err
+	}
+	defer stop()
+	pause(ctx, 300*time.Millisecond) // as the generator's warm-up
+	before, start := cpu(p.pid()), time.Now()
+	pause(ctx, f.o.duration)
+	return (cpu(p.pid()) - before).Seconds() / time.Since(start).Seconds(), ctx.Err()
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// attack runs this program as the bad client; the function it returns ends that.
+func (f *farm) attack(a Attack, address string) (func(), error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("taskset", "-c", fmt.Sprint(f.o.clientCore), "nice", "-n", "19", self, "-attack", string(a), "-address", address)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}, nil
+}
+
+// doAttack goes on until it is killed.
+func doAttack(a Attack, address string) {
+	conns, bad := 20, func(net.Conn) {}
+	switch a {
+	case neverReads:
+		requests := make([]byte, 0, 64<<10)
+		for len(requests) < cap(requests)-4 {
+			requests = append(requests, "GET\n"...)
+		}
+		bad = func(c net.Conn) { flood(c, func() []byte { return requests }) }
+	case garbage:
+		bad = func(c net.Conn) {
+			noise := make([]byte, 4<<10)
+			flood(c, func() []byte {
+				for i := range noise {
+					noise[i] = byte(rand.Uint32())
+				}
+				return noise
+			})
+		}
+	case drips:
+		conns = 200
+		bad = func(c net.Conn) {
+			for {
+				if _, err := c.Write([]byte{'G'}); err != nil {
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		}
+	case churns:
+		conns = 4
+	}
+	var wg sync.WaitGroup
+	for range conns {
+		wg.Go(func() {
+			for {
+				c, err := net.Dial("tcp", address)
+				if err != nil {
+					time.Sleep(10 * time.Millisecond) // out of ports
+					continue
+				}
+				bad(c)
+				if t, ok := c.(*net.TCPConn); ok {
+					_ = t.SetLinger(0) // leaves no port behind
+				}
+				_ = c.Close()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// flood writes until the server has had enough.
+func flood(c net.Conn, next func() []byte) {
+	for {
+		if _, err := c.Write(next()); err != nil {
+			return
+		}
+	}
+}
+
+// hostile is the median loss of good requests and growth of their p99 beside an
+// attack, and the server's time that it takes alone.
+func (r *Results) hostile(a Attack) (loss, growth, share float64, ok bool) {
+	var losses, growths, shares []float64
+	for _, h := range r.Hostile {
+		if h.Attack == a && h.Without.RequestsPerSecond > 0 && h.Without.Latency.P99 > 0 {
+			losses = append(losses, 1-h.With.RequestsPerSecond/h.Without.RequestsPerSecond)
+			growths = append(growths, h.With.Latency.P99/h.Without.Latency.P99)
+			shares = append(shares, h.Share)
+		}
+	}
+	loss, ok = middle(losses)
+	growth, _ = middle(growths)
+	share, _ = middle(shares)
+	return loss, growth, share, ok
+}

@@ -1,0 +1,127 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// options are the command line.
+type options struct {
+	rounds       int
+	duration     time.Duration
+	only         string
+	serverCore   int
+	clientCore   int
+	bin          string
+	raw          string
+	from         string
+	docs, report string
+	plot         string
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.rounds, "rounds", 5, "how often each case is measured")
+	flag.DurationVar(&o.duration, "duration", 2*time.Second, "how long, each time")
+	flag.StringVar(&o.only, "only", "", "measure the cases whose names hold one of these texts, separated by commas")
+	flag.IntVar(&o.serverCore, "server-core", 0, "the core of the servers")
+	flag.IntVar(&o.clientCore, "client-core", 1, "the core of the generator")
+	flag.StringVar(&o.bin, "bin", "bin", "where flaked and the floors are")
+	flag.StringVar(&o.raw, "raw", "bin/bench.json", "write the raw results here")
+	flag.StringVar(&o.from, "from", "", "measure nothing: write tables from the raw results in this file")
+	flag.StringVar(&o.docs, "docs", "docs/performance.md", "write tables between this file's markers; empty: do not")
+	flag.StringVar(&o.report, "report", "bench/REPORT.md", "write what was wanted and what was reached; empty: do not")
+	flag.StringVar(&o.plot, "plot", "docs/performance.svg", "write the plot; empty: do not")
+	attack := flag.String("attack", "", "be the bad client; the program calls itself so")
+	address := flag.String("address", "", "of the server that it attacks")
+	flag.Parse()
+	if *attack != "" {
+		doAttack(Attack(*attack), *address)
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	results, err := obtain(ctx, o)
+	if err != nil {
+		return err
+	}
+	for _, w := range []struct{ path, text string }{
+		{o.report, results.report()}, {o.plot, results.plot()},
+	} {
+		if w.path == "" {
+			continue
+		}
+		if err := os.WriteFile(w.path, []byte(w.text), 0o644); err != nil {
+			return err
+		}
+		fmt.Println("wrote", w.path)
+	}
+	if o.docs != "" {
+		if err := between(o.docs, results.tables(filepath.Base(o.plot))); err != nil {
+			return err
+		}
+		fmt.Println("wrote", o.docs)
+	}
+	fmt.Print("\n", results.verdictTable())
+	return nil
+}
+
+// obtain measures, or reads what was measured.
+func obtain(ctx context.Context, o options) (*Results, error) {
+	if o.from != "" {
+		text, err := os.ReadFile(o.from)
+		if err != nil {
+			return nil, err
+		}
+		var r Results
+		return &r, json.Unmarshal(text, &r)
+	}
+	if o.rounds < 1 || o.duration <= 0 {
+		return nil, errors.New("rounds and duration are above zero")
+	}
+	r, err := measureAll(ctx, o)
+	if r != nil {
+		text, jsonErr := json.MarshalIndent(r, "", " ")
+		if err = errors.Join(err, jsonErr, os.WriteFile(o.raw, text, 0o644)); err == nil {
+			fmt.Println("wrote", o.raw)
+		}
+	}
+	return r, err
+}
+
+const (
+	beginMarker = "<!-- bench:begin -->"
+	endMarker   = "<!-- bench:end -->"
+)
+
+// between replaces what stands between the markers of a file.
+func between(path, text string) error {
+	old, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	head, rest, ok := strings.Cut(string(old), beginMarker)
+	_, tail, ok2 := strings.Cut(rest, endMarker)
+	if !ok || !ok2 {
+		return fmt.Errorf("%s: %s and %s are not in it", path, beginMarker, endMarker)
+	}
+	return os.WriteFile(path, []byte(head+beginMarker+"\n\n"+text+"\n"+endMarker+tail), 0o644)
+}

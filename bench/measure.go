@@ -1,0 +1,279 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// measureAll is the whole run. What was measured until an error is returned
+// with it.
+func measureAll(ctx context.Context, o options) (*Results, error) {
+	f, err := newFarm(o)
+	if f != nil {
+		defer f.close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &Results{
+		When: time.Now().UTC().Truncate(time.Second), Machine: machine(), Rounds: o.rounds, Seconds: o.duration.Seconds(),
+		Versions: f.versions(), Missing: map[Contender]string{},
+	}
+	for _, network := range networks {
+		if err := r.measureNetwork(ctx, f, network); err != nil {
+			return r, err
+		}
+	}
+	if matches(o.only, "idle") {
+		for _, who := range []Contender{floorC, floorGo, flaked, redis, memcached} {
+			if err := r.measureIdle(ctx, f, who); err != nil {
+				return r, err
+			}
+		}
+	}
+	if matches(o.only, "hostile") {
+		return r, r.measureHostile(ctx, f)
+	}
+	return r, nil
+}
+
+// measureNetwork runs the servers of one network beside each other: those that
+// are not asked sleep.
+func (r *Results) measureNetwork(ctx context.Context, f *farm, network string) error {
+	var todo []Case
+	servers := map[Contender]*process{}
+	for _, c := range chosen(f.o.only) {
+		if c.Network == network {
+			todo = append(todo, c)
+			for _, who := range c.Who {
+				servers[program(who)] = nil
+			}
+		}
+	}
+	for _, who := range slices.Sorted(maps.Keys(servers)) {
+		if who == flakedSpin && !f.canSpin() {
+			r.Missing[who] = "serve has no --spin"
+			continue
+		}
+		p, err := f.start(ctx, who, network)
+		if err != nil {
+			return err
+		}
+		servers[who] = p
+		defer f.stop(p)
+	}
+	for i, c := range todo {
+		for round := range f.o.rounds {
+			// Each round begins with another, so that none is always the one after the
+			// same neighbour.
+			for j := range c.Who {
+				who := c.Who[(j+round)%len(c.Who)]
+				if p := servers[program(who)]; p != nil {
+					if err := r.measure(ctx, f, c, who, round, p); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		fmt.Printf("%s: case %d of %d\n", network, i+1, len(todo))
+	}
+	return nil
+}
+
+// measure is one run of the generator.
+func (r *Results) measure(ctx context.Context, f *farm, c Case, who Contender, round int, p *process) error {
+	b, err := f.generate(ctx, c, who, p)
+	if err != nil {
+		return fmt.Errorf("%s of %s: %w", c.Name, who, err)
+	}
+	r.Runs = append(r.Runs, Run{c.Name, who, round, b})
+	fmt.Printf("%-16s %-28s %12.0f/s  p50 %8.1f  p99 %8.1f us  server %3.0f %%  client %3.0f %%\n",
+		c.Name, who, b.RequestsPerSecond, b.Latency.P50, b.Latency.P99, 100*busy(b), 100*clientBusy(b))
+	if b.Errors.Total > 0 {
+		fmt.Printf("  errors: %v\n", b.Errors.ByCode)
+	}
+	return nil
+}
+
+func (f *farm) generate(ctx context.Context, c Case, who Contender, p *process) (Bench, error) {
+	address, ok := p.at(c.Network)
+	if !ok {
+		return Bench{}, fmt.Errorf("it does not listen on %s", c.Network)
+	}
+	args := append([]string{
+		"-c", fmt.Sprint(f.o.clientCore), filepath.Join(f.o.bin, "flaked"), "bench", "-o", "json", "--addr", address,
+		"--pid", fmt.Sprint(p.pid()), "--duration", f.o.duration.String(), "--warmup", "300ms",
+	}, append(who.ask(), c.args()...)...)
+	cmd := exec.CommandContext(ctx, "taskset", args...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	var failed *exec.ExitError
+	var b Bench
+	// With errors there is a report all the same.
+	if err != nil && (!errors.As(err, &failed) || len(out) == 0) {
+		return b, fmt.Errorf("%w: %s", err, said.String())
+	}
+	return b, json.Unmarshal(out, &b)
+}
+
+// stop ends one server before the end.
+func (f *farm) stop(p *process) {
+	p.stop()
+	f.running = slices.DeleteFunc(f.running, func(q *process) bool { return q == p })
+}
+
+// canSpin tells whether this flaked has the flag.
+func (f *farm) canSpin() bool {
+	out, _ := exec.Command(filepath.Join(f.o.bin, "flaked"), "serve", "--help").Output()
+	return strings.Contains(string(out), "--spin")
+}
+
+// idleConns is how many connections sleep at a server whose memory is measured.
+const idleConns = 10_000
+
+// measureIdle opens connections to a fresh server, and then asks once on each.
+func (r *Results) measureIdle(ctx context.Context, f *farm, who Contender) error {
+	p, err := f.start(ctx, who, "tcp")
+	if err != nil {
+		return err
+	}
+	defer f.stop(p)
+	m := Idle{Who: who, Conns: idleConns, Before: resident(p.pid())}
+	conns := make([]net.Conn, 0, idleConns)
+	defer func() {
+		for _, c := range conns {
+			_ = c.Close()
+		}
+	}()
+	for range idleConns {
+		c, err := dial(p, "tcp")
+		if err != nil {
+			return fmt.Errorf("%s: connection %d: %w", who, len(conns)+1, err)
+		}
+		conns = append(conns, c)
+	}
+	// What was accepted last answers, so everything before it was accepted as well.
+	requests := map[Contender]string{redis: "*2\r\n$4\r\nINCR\r\n$1\r\nx\r\n", memcached: "incr x 1\r\n"}
+	request, ok := requests[who]
+	if !ok {
+		request = "GET\n"
+	}
+	reply := make([]byte, 512)
+	once := func(c net.Conn) error {
+		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		if _, err := c.Write([]byte(request)); err != nil {
+			return err
+		}
+		_, err := c.Read(reply)
+		return err
+	}
+	if err := once(conns[len(conns)-1]); err != nil {
+		return fmt.Errorf("%s: %w", who, err)
+	}
+	m.Connected = resident(p.pid())
+	for i, c := range conns {
+		if err := once(c); err != nil {
+			return fmt.Errorf("%s: the request on connection %d: %w", who, i+1, err)
+		}
+	}
+	m.Served = resident(p.pid())
+	r.Idle = append(r.Idle, m)
+	fmt.Printf("idle %-20s %s before, %s connected, %s served\n", who, mib(m.Before), mib(m.Connected), mib(m.Served))
+	return nil
+}
+
+// resident is the resident memory of a process in bytes.
+func resident(pid int) int64 {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(status)) {
+		if rss, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rss), " kB"), 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+func mib(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
+
+func userName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "nobody"
+}
+
+func machine() Machine {
+	return Machine{
+		CPU: after("/proc/cpuinfo", "model name", ":"), Cores: runtime.NumCPU(), Go: strings.TrimPrefix(runtime.Version(), "go"),
+		Kernel: firstLine("/proc/sys/kernel/osrelease"), System: strings.Trim(after("/etc/os-release", "PRETTY_NAME", "="), `"`),
+	}
+}
+
+// after is what follows a name in a file of names and values.
+func after(path, name, separator string) string {
+	text, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, separator); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}
+
+func firstLine(path string) string {
+	text, _ := os.ReadFile(path)
+	line, _, _ := strings.Cut(string(text), "\n")
+	return line
+}
+
+// versions are those of what is measured.
+func (f *farm) versions() map[string]string {
+	v := map[string]string{}
+	for name, args := range map[string][]string{
+		"flaked":    {filepath.Join(f.o.bin, "flaked"), "version"},
+		"Redis":     {f.peers["redis-server"], "--version"},
+		"memcached": {f.peers["memcached"], "--version"},
+	} {
+		cmd := exec.Command(args[0], args[1:]...)
+		if f.lib != "" {
+			cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+f.lib)
+		}
+		out, _ := cmd.Output()
+		line, _, _ := strings.Cut(string(out), "\n")
+		if _, rest, ok := strings.Cut(line, "v="); ok { // Redis server v=7.0.15 sha=...
+			line, _, _ = strings.Cut(rest, " ")
+		}
+		v[name] = strings.TrimPrefix(strings.TrimPrefix(line, "memcached "), "flaked ")
+	}
+	return v
+}
+
+// cpu is the processor time of a process.
+func cpu(pid int) time.Duration {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * (time.Second / 100)
+}

@@ -1,0 +1,148 @@
+//go:build linux
+
+package main
+
+import (
+	"slices"
+	"time"
+)
+
+// Results are all that was measured. The file of raw results is this in JSON.
+type Results struct {
+	When     time.Time
+	Machine  Machine
+	Rounds   int
+	Seconds  float64 // of each measurement
+	Versions map[string]string
+	Runs     []Run
+	Idle     []Idle
+	Hostile  []Hostile
+	// Missing is what could not be measured, and why.
+	Missing map[Contender]string
+}
+
+// Machine is what it was measured on.
+type Machine struct {
+	CPU, Kernel, System, Go string
+	Cores                   int
+}
+
+// Run is one measurement: what `flaked bench -o json` printed.
+type Run struct {
+	Case  string
+	Who   Contender
+	Round int
+	Bench Bench
+}
+
+// Bench is what is used of `flaked bench -o json`.
+type Bench struct {
+	Seconds           float64 `json:"seconds"`
+	RequestsPerSecond float64 `json:"requests_per_second"`
+	IDsPerSecond      float64 `json:"ids_per_second"`
+	Latency           struct {
+		P50  float64 `json:"p50"`
+		P99  float64 `json:"p99"`
+		P999 float64 `json:"p999"`
+		Max  float64 `json:"max"`
+	} `json:"latency_us"`
+	Errors struct {
+		Total  int64            `json:"total"`
+		ByCode map[string]int64 `json:"by_code"`
+	} `json:"errors"`
+	Unanswered int64 `json:"unanswered"`
+	Check      *struct {
+		IDs        int64 `json:"ids"`
+		Duplicates int64 `json:"duplicates"`
+		Backwards  int64 `json:"backwards"`
+		Unchecked  int64 `json:"unchecked"`
+	} `json:"check"`
+	ClientCPU float64 `json:"client_cpu_seconds"`
+	Server    struct {
+		CPU        float64 `json:"cpu_seconds"`
+		PerMillion float64 `json:"cpu_seconds_per_million_requests"`
+	} `json:"server"`
+}
+
+// Idle is the resident memory of a server, in bytes.
+type Idle struct {
+	Who                       Contender
+	Conns                     int
+	Before, Connected, Served int64
+}
+
+// Metric is a figure of a measurement.
+type Metric func(b Bench) float64
+
+func throughput(b Bench) float64 { return b.RequestsPerSecond }
+func p50(b Bench) float64        { return b.Latency.P50 }
+func p99(b Bench) float64        { return b.Latency.P99 }
+func p999(b Bench) float64       { return b.Latency.P999 }
+func perMillion(b Bench) float64 { return b.Server.PerMillion }
+
+// busy is the server's part of a core.
+func busy(b Bench) float64 {
+	if b.Seconds == 0 {
+		return 0
+	}
+	return b.Server.CPU / b.Seconds
+}
+
+func clientBusy(b Bench) float64 {
+	if b.Seconds == 0 {
+		return 0
+	}
+	return b.ClientCPU / b.Seconds
+}
+
+// runs are the measurements of a case, by round.
+func (r *Results) runs(name string, who Contender) map[int]Bench {
+	out := map[int]Bench{}
+	for _, run := range r.Runs {
+		if run.Case == name && run.Who == who {
+			out[run.Round] = run.Bench
+		}
+	}
+	return out
+}
+
+// median is that of a metric over the rounds; false: it was not measured.
+func (r *Results) median(name string, who Contender, m Metric) (float64, bool) {
+	var values []float64
+	for _, b := range r.runs(name, who) {
+		values = append(values, m(b))
+	}
+	return middle(values)
+}
+
+// ratio is the median over the rounds of one contender's figure to another's of
+// the same round.
+func (r *Results) ratio(name string, who, to Contender, m Metric) (float64, bool) {
+	var values []float64
+	others := r.runs(name, to)
+	for round, b := range r.runs(name, who) {
+		if other, ok := others[round]; ok && m(other) > 0 {
+			values = append(values, m(b)/m(other))
+		}
+	}
+	return middle(values)
+}
+
+// middle is the median; false: there are no values.
+func middle(values []float64) (float64, bool) {
+	if len(values) == 0 {
+		return 0, false
+	}
+	slices.Sort(values)
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2, true
+}
+
+func (r *Results) idle(who Contender) (Idle, bool) {
+	for _, i := range r.Idle {
+		if i.Who == who {
+			return i, true
+		}
+	}
+	return Idle{}, false
+}

@@ -1,0 +1,272 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// process is a server that runs.
+type process struct {
+	cmd  *exec.Cmd
+	log  string
+	tcp  string // host:port, empty: none
+	unix string // a path, likewise
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+// at is where it listens on a network, as the generator wants it.
+func (p *process) at(network string) (string, bool) {
+	if network == "unix" {
+		return "unix:" + p.unix, p.unix != ""
+	}
+	return p.tcp, p.tcp != ""
+}
+
+// stop ends the process, and waits for that.
+func (p *process) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	killer := time.AfterFunc(10*time.Second, func() { _ = p.cmd.Process.Kill() })
+	defer killer.Stop()
+	_ = p.cmd.Wait()
+}
+
+// farm starts servers, each on the servers' core and in a directory of its own.
+type farm struct {
+	o       options
+	dir     string
+	zk      string
+	peers   map[string]string // paths of programs
+	lib     string
+	cluster int
+	running []*process
+}
+
+func newFarm(o options) (*farm, error) {
+	dir, err := os.MkdirTemp("", "flaked-bench-")
+	if err != nil {
+		return nil, err
+	}
+	f := &farm{o: o, dir: dir, peers: map[string]string{}}
+	out, err := command("bench/peers.sh").Output()
+	if err != nil {
+		return f, fmt.Errorf("bench/peers.sh: %w", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if name, path, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			f.peers[name] = path
+		}
+	}
+	f.lib = f.peers["lib"]
+	out, err = command("scripts/zk-dev.sh", "start", "--port", "0", "--dir", filepath.Join(dir, "zk")).Output()
+	if err != nil {
+		return f, fmt.Errorf("scripts/zk-dev.sh start: %w", err)
+	}
+	_, address, ok := strings.Cut(strings.TrimSpace(string(out)), "FLAKED_ZK=")
+	if !ok {
+		return f, fmt.Errorf("scripts/zk-dev.sh start printed %q", out)
+	}
+	f.zk = strings.Trim(address, `'"`)
+	return f, nil
+}
+
+// command is a program that says on our stderr what it has to say.
+func command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+func (f *farm) close() {
+	for _, p := range f.running {
+		p.stop()
+	}
+	if f.zk != "" {
+		_ = command("scripts/zk-dev.sh", "stop", "--wipe", "--dir", filepath.Join(f.dir, "zk")).Run()
+	}
+	_ = os.RemoveAll(f.dir)
+}
+
+// programs are the servers that contenders are: some are one, asked in two ways.
+func program(c Contender) Contender {
+	switch c {
+	case flakedRESP:
+		return flaked
+	case redisLine:
+		return redis
+	}
+	return c
+}
+
+// start runs a contender's server for a network; those that can listen on both
+// do.
+func (f *farm) start(ctx context.Context, c Contender, network string) (*process, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	f.cluster++
+	name := fmt.Sprintf("server-%d", f.cluster)
+	p := &process{tcp: fmt.Sprintf("127.0.0.1:%d", port), unix: filepath.Join(f.dir, name+".sock"), log: filepath.Join(f.dir, name+".log")}
+	where := p.tcp
+	if network == "unix" {
+		where = "unix:" + p.unix
+	}
+	one := func() { // listens on one network only
+		if network == "unix" {
+			p.tcp = ""
+		} else {
+			p.unix = ""
+		}
+	}
+	var args []string
+	switch c {
+	case floorC:
+		args = []string{filepath.Join(f.o.bin, "floor-c"), where}
+		one()
+	case floorC1000:
+		args = []string{filepath.Join(f.o.bin, "floor-c"), where, "1000"}
+		one()
+	case floorGo:
+		args = []string{filepath.Join(f.o.bin, "floor-go"), where}
+		one()
+	case flaked, flakedWide, flakedSpin:
+		args = []string{
+			filepath.Join(f.o.bin, "flaked"), "serve", "--zk", f.zk, "--bootstrap", "--cluster", name, "--settle", "6s", "--log-level", "warn",
+			"--listen", p.tcp, "--listen", "unix:" + p.unix, "--state-dir", filepath.Join(f.dir, name+".state"),
+		}
+		switch c {
+		case flakedWide:
+			args = append(args, "--layout", "time=41@1ms,worker=2,sequence=20,epoch=2020-01-01T00:00:00Z")
+		case flakedSpin:
+			args = append(args, "--spin", "20us")
+		}
+	case redis:
+		args = []string{
+			f.peers["redis-server"], "--port", fmt.Sprint(port), "--bind", "127.0.0.1", "--unixsocket", p.unix, "--save", "",
+			"--appendonly", "no", "--maxclients", "15000", "--daemonize", "no", "--dir", f.dir,
+		}
+	case memcached:
+		args = []string{f.peers["memcached"], "-t", "1", "-m", "64", "-c", "15000", "-U", "0", "-u", userName()}
+		if network == "unix" {
+			args = append(args, "-s", p.unix)
+		} else {
+			args = append(args, "-l", "127.0.0.1", "-p", fmt.Sprint(port))
+		}
+		one()
+	}
+	if err := f.launch(ctx, p, args); err != nil {
+		return nil, fmt.Errorf("%s: %w", c, err)
+	}
+	if c == memcached { // incr counts up what is there
+		if _, err := askOnce(p, network, "set x 0 0 1\r\n0\r\n"); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (f *farm) launch(ctx context.Context, p *process, args []string) error {
+	log, err := os.Create(p.log)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	p.cmd = exec.Command("taskset", append([]string{"-c", fmt.Sprint(f.o.serverCore)}, args...)...)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.Env = os.Environ()
+	if f.lib != "" {
+		p.cmd.Env = append(p.cmd.Env, "LD_LIBRARY_PATH="+f.lib)
+	}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	f.running = append(f.running, p)
+	return f.await(ctx, p, filepath.Base(args[0]) == "flaked")
+}
+
+// await waits until a server answers; a node has to be ready, too.
+func (f *farm) await(ctx context.Context, p *process, ready bool) error {
+	deadline := time.Now().Add(30 * time.Second)
+	for ctx.Err() == nil {
+		network := "tcp"
+		if p.tcp == "" {
+			network = "unix"
+		}
+		err := dialable(p, network)
+		if err == nil && ready {
+			var reply string
+			if reply, err = askOnce(p, network, "READY\n"); err == nil && !strings.HasPrefix(reply, "OK") {
+				err = errors.New(strings.TrimSpace(reply))
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) || !alive(p.pid()) {
+			text, _ := os.ReadFile(p.log)
+			return fmt.Errorf("it does not serve: %w: %s", err, text)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+// alive tells whether a process runs, and is not merely waited for.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, ok := strings.Cut(string(stat), ") ")
+	return err == nil && ok && !strings.HasPrefix(rest, "Z")
+}
+
+func dial(p *process, network string) (net.Conn, error) {
+	address := p.tcp
+	if network == "unix" {
+		address = p.unix
+	}
+	return net.DialTimeout(network, address, 5*time.Second)
+}
+
+func dialable(p *process, network string) error {
+	c, err := dial(p, network)
+	if err == nil {
+		err = c.Close()
+	}
+	return err
+}
+
+// askOnce sends a request on a connection of its own and returns a line.
+func askOnce(p *process, network, request string) (string, error) {
+	c, err := dial(p, network)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := io.WriteString(c, request); err != nil {
+		return "", err
+	}
+	return bufio.NewReader(c).ReadString('\n')
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

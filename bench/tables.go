@@ -1,0 +1,229 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// table is one in Markdown. The first row is its head.
+type table struct{ rows [][]string }
+
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+func (t *table) String() string {
+	var b strings.Builder
+	for i, cells := range t.rows {
+		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+		if i == 0 {
+			b.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
+		}
+	}
+	return b.String()
+}
+
+// sources are all contenders, in the order of tables.
+var sources = []Contender{floorC, floorGo, flaked, flakedRESP, flakedWide, memcached, redis, redisLine, flakedSpin}
+
+// tables are what docs/performance.md has of it.
+func (r *Results) tables(plot string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", r.about())
+	fmt.Fprintf(&b, "![Requests a second beside the C floor's, and p99](%s)\n\n", plot)
+	for _, network := range networks {
+		where := map[string]string{"tcp": "TCP on loopback", "unix": "A unix socket"}[network]
+		fmt.Fprintf(&b, "### %s, 50 connections\n\n", where)
+		b.WriteString(r.throughputs(network, 50).String())
+		fmt.Fprintf(&b, "\nWithout pipelining, by connections:\n\n")
+		b.WriteString(r.latencies(network).String() + "\n")
+	}
+	fmt.Fprintf(&b, "### 50,000 requests a second over 50 connections (open loop)\n\n%s\n", r.steadyTable())
+	fmt.Fprintf(&b, "### GET 1000, 50 connections\n\n%s\n", r.batches())
+	fmt.Fprintf(&b, "### Resident memory at 10,000 idle connections\n\n%s", r.idleTable())
+	return b.String()
+}
+
+// about is what has to be known to read the tables.
+func (r *Results) about() string {
+	rounds := fmt.Sprintf("medians of %d rounds", r.Rounds)
+	if r.Rounds < 5 {
+		rounds = fmt.Sprintf("**a trial of %d rounds only, on a machine that may have been busy**", r.Rounds)
+	}
+	return fmt.Sprintf("Measured on %s by `make bench`: %s of %s each, contenders taking turns within each round, server and generator "+
+		"pinned to a core each. %s, %d cores, %s, Linux %s, Go %s; flaked %s on a real ZooKeeper, Redis %s, memcached %s with one thread. \"Of the "+
+		"floor\" is the median of the ratios to the C floor of the same round: a server that answers a fixed line to every line. "+
+		"A worker of the default layout makes at most 4.096 million IDs a second; where that binds, it is marked with *.",
+		r.When.Format(time.DateOnly), rounds, time.Duration(r.Seconds*float64(time.Second)), r.Machine.CPU, r.Machine.Cores,
+		r.Machine.System, r.Machine.Kernel, r.Machine.Go, r.Versions["flaked"], r.Versions["Redis"], r.Versions["memcached"])
+}
+
+// present are the contenders with a figure in one of the cases.
+func (r *Results) present(names ...string) []Contender {
+	var out []Contender
+	for _, who := range sources {
+		for _, name := range names {
+			if len(r.runs(name, who)) > 0 {
+				out = append(out, who)
+				break
+			}
+		}
+	}
+	return out
+}
+
+func (r *Results) throughputs(network string, conns int) *table {
+	var names []string
+	head := []string{"requests a second"}
+	for _, p := range pipelines {
+		names = append(names, gridName(network, conns, p))
+		head = append(head, fmt.Sprintf("pipeline %d", p), "of the floor")
+	}
+	t := &table{}
+	t.row(head...)
+	for _, who := range r.present(names...) {
+		cells := []string{string(who)}
+		for _, name := range names {
+			cells = append(cells, r.rate(name, who), r.ofFloor(name, who))
+		}
+		t.row(cells...)
+	}
+	return t
+}
+
+// rate is a throughput, marked where the layout bounds it.
+func (r *Results) rate(name string, who Contender) string {
+	v, ok := r.median(name, who, throughput)
+	if !ok {
+		return ""
+	}
+	mark := ""
+	if (who == flaked || who == flakedRESP) && v >= atCeiling*ceiling {
+		mark = "*"
+	}
+	return thousands(v) + mark
+}
+
+func (r *Results) ofFloor(name string, who Contender) string {
+	if v, ok := r.ratio(name, who, floorC, throughput); ok {
+		return fmt.Sprintf("%.2f", v)
+	}
+	return ""
+}
+
+// figure is a median in a form.
+func (r *Results) figure(name string, who Contender, m Metric, format string) string {
+	if v, ok := r.median(name, who, m); ok {
+		return fmt.Sprintf(format, v)
+	}
+	return ""
+}
+
+func (r *Results) latencies(network string) *table {
+	t := &table{}
+	t.row("connections", "", "requests a second", "of the floor", "p50 us", "p99 us", "p99.9 us", "server CPU s / million", "server busy")
+	for _, conns := range connections {
+		name := gridName(network, conns, 1)
+		for _, who := range r.present(name) {
+			t.row(append([]string{fmt.Sprint(conns)}, r.line(name, who)...)...)
+		}
+	}
+	return t
+}
+
+// line is all figures of a contender in a case.
+func (r *Results) line(name string, who Contender) []string {
+	share, _ := r.median(name, who, busy)
+	return []string{
+		string(who), r.rate(name, who), r.ofFloor(name, who), r.figure(name, who, p50, "%.0f"), r.figure(name, who, p99, "%.0f"),
+		r.figure(name, who, p999, "%.0f"), r.figure(name, who, perMillion, "%.2f"), fmt.Sprintf("%.0f %%", 100*share),
+	}
+}
+
+func (r *Results) steadyTable() *table {
+	t := &table{}
+	t.row("", "p50 us", "p99 us", "p99.9 us", "server CPU s / million", "of the floor")
+	for _, who := range r.present(openLoop) {
+		ratio, _ := r.ratio(openLoop, who, floorC, perMillion)
+		t.row(string(who), r.figure(openLoop, who, p50, "%.0f"), r.figure(openLoop, who, p99, "%.0f"),
+			r.figure(openLoop, who, p999, "%.0f"), r.figure(openLoop, who, perMillion, "%.2f"), fmt.Sprintf("%.2f", ratio))
+	}
+	return t
+}
+
+func (r *Results) batches() *table {
+	t := &table{}
+	t.row("", "IDs a second", "of the floor", "p50 us", "p99 us", "server busy")
+	for _, who := range append([]Contender{floorC1000}, sources...) {
+		ids, ok := r.median(batchCase, who, func(b Bench) float64 { return b.IDsPerSecond })
+		if !ok {
+			continue
+		}
+		mark := ""
+		if who != floorC1000 && who != flakedWide && ids >= atCeiling*ceiling {
+			mark = "*"
+		}
+		ratio, _ := r.ratio(batchCase, who, floorC1000, throughput)
+		share, _ := r.median(batchCase, who, busy)
+		t.row(string(who), thousands(ids)+mark, fmt.Sprintf("%.2f", ratio), r.figure(batchCase, who, p50, "%.0f"),
+			r.figure(batchCase, who, p99, "%.0f"), fmt.Sprintf("%.0f %%", 100*share))
+	}
+	return t
+}
+
+func (r *Results) idleTable() *table {
+	t := &table{}
+	t.row("MiB", "before", "connected", "after a request each")
+	for _, i := range r.Idle {
+		t.row(string(i.Who), bare(i.Before), bare(i.Connected), bare(i.Served))
+	}
+	return t
+}
+
+func bare(bytes int64) string { return strings.TrimSuffix(mib(bytes), " MiB") }
+
+// report is bench/REPORT.md: what was wanted, and every figure.
+func (r *Results) report() string {
+	var b strings.Builder
+	count := map[Reached]int{}
+	for _, v := range r.verdicts() {
+		count[v.Reached]++
+	}
+	fmt.Fprintf(&b, "# What was to be reached, and what was\n\nWritten by `make bench`; do not edit.\n\n%s\n\n", r.about())
+	fmt.Fprintf(&b, "%d reached, %d not, %d not measured.\n\n%s\n", count[yes], count[no], count[unmeasured], r.verdictTable())
+	for _, who := range slices.Sorted(maps.Keys(r.Missing)) {
+		fmt.Fprintf(&b, "Not measured: %s: %s.\n\n", who, r.Missing[who])
+	}
+	b.WriteString("## Every case\n\n")
+	var t table
+	t.row("case", "", "requests a second", "of the floor", "p50 us", "p99 us", "p99.9 us", "server CPU s / million", "server busy", "generator busy", "errors")
+	for _, c := range cases() {
+		for _, who := range append([]Contender{floorC1000}, sources...) {
+			runs := r.runs(c.Name, who)
+			if len(runs) == 0 {
+				continue
+			}
+			var errors int64
+			for _, b := range runs {
+				errors += b.Errors.Total + b.Unanswered
+			}
+			client, _ := r.median(c.Name, who, clientBusy)
+			t.row(append(append([]string{c.Name}, r.line(c.Name, who)...), fmt.Sprintf("%.0f %%", 100*client), fmt.Sprint(errors))...)
+		}
+	}
+	b.WriteString("c: connections, p: pipeline. Where the generator is as busy as the server or more, the server can do better than is shown.\n\n")
+	b.WriteString(t.String())
+	return b.String()
+}
+
+// thousands is a number with its thousands apart.
+func thousands(v float64) string {
+	s := fmt.Sprintf("%.0f", v)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
