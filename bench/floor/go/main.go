@@ -27,12 +27,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: floor HOST:PORT | unix:PATH")
 		os.Exit(2)
 	}
-	if err := serve(os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "floor:", err)
-		os.Exit(1)
-	}
+	fmt.Fprintln(os.Stderr, "floor:", serve(os.Args[1]))
+	os.Exit(1)
 }
 
+// serve returns only with an error.
 func serve(where string) error {
 	listener, err := listen(where)
 	if err != nil {
