@@ -59,11 +59,11 @@ func (m miss) lapsed() bool {
 	return strings.HasPrefix(m.text, "-FENCED ") || strings.HasPrefix(m.text, "-NOTREADY s") // starting, settling
 }
 
-// stoodStill: the node refused because it had not been running, and the machine
-// that all of it runs on was late by what that takes: a bound is never less than
-// reserve - 1 s ahead.
+// stoodStill: the node refused because it had not been running, or its disk had
+// not answered, and the machine that all of it runs on was late by about what that
+// takes: a bound is reserve - 1 s ahead and more.
 func (m miss) stoodStill(late func(from, to int64) time.Duration) bool {
-	return strings.HasPrefix(m.text, "-NOTREADY no durable bound: the process stood still") && late(m.first-int64(reserve), m.last) > reserve/2
+	return strings.HasPrefix(m.text, "-NOTREADY no durable bound: ") && late(m.first-int64(reserve), m.last) > reserve/2
 }
 
 // availability finds questions that should have been answered.
@@ -198,7 +198,7 @@ func TestStoodStill(t *testing.T) {
 		late time.Duration
 		want bool
 	}{
-		{refusal, 5 * time.Second, true}, {refusal, time.Second, false}, {"-NOTREADY no durable bound: the state directory", 5 * time.Second, false},
+		{refusal, 5 * time.Second, true}, {refusal, time.Second, false}, {"-NOTREADY settling", 5 * time.Second, false},
 	} {
 		if got := (miss{text: row.text}).stoodStill(func(int64, int64) time.Duration { return row.late }); got != row.want {
 			t.Errorf("%s, late by %s: %v", row.text, row.late, got)

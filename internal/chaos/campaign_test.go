@@ -63,8 +63,10 @@ type campaign struct {
 
 	ended int64 // when the clients were told to stop
 	pace  pace
-	held  []int    // the workers at the end
-	state endState // and what was left in ZooKeeper
+	// watched is where a disk is that no faults are made on.
+	watched string
+	held    []int    // the workers at the end
+	state   endState // and what was left in ZooKeeper
 
 	// calm is held for writing while ZooKeeper loses data: no fault of a node
 	// begins then.
@@ -111,6 +113,10 @@ func build(t *testing.T, dir string) string {
 func (c *campaign) prepare() {
 	rng := rand.New(rand.NewPCG(*seed, 0))
 	subnet := fmt.Sprintf("127.%d.%d.", 1+rand.IntN(250), rand.IntN(250)) // ours alone, and no client's port
+	c.watched = c.dir
+	if os.Geteuid() == 0 {
+		c.watched = faultdisk.New(c.t).Dir()
+	}
 	for i := range nodes {
 		m := &machine{c: c, id: i, listen: fmt.Sprintf("%s%d:7609", subnet, i+1), base: time.Duration(rng.IntN(301)-150) * time.Millisecond}
 		m.dir = filepath.Join(c.dir, fmt.Sprint("n", i))
@@ -161,6 +167,7 @@ func (c *campaign) play() {
 	defer cancel()
 	var lanes, watch sync.WaitGroup
 	watch.Go(c.watch)
+	watch.Go(func() { c.watchDisk(filepath.Join(c.watched, "watched")) })
 	for _, m := range c.machines {
 		lanes.Go(func() { c.lane(ctx, m) })
 	}
