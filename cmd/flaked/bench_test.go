@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -55,6 +56,24 @@ func TestBench(t *testing.T) {
 			args := append([]string{"bench", "--addr", addr, "--conns", "1", "--warmup", "0s", "--duration", "200ms"}, strings.Fields(row.args)...)
 			call(t, "", args...).wants(t, row.code, row.stdout, row.stderr)
 		})
+	}
+}
+
+// Ctrl-C ends it early, with what there is.
+func TestBenchInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked, answer := 0, counting()
+	addr := fakeNode(t, "tcp", "127.0.0.1:0", func(line string) string {
+		if asked++; asked == 50 {
+			cancel()
+		}
+		return answer(line)
+	})
+	r := callCtx(t, ctx, "", "bench", "--addr", addr, "--conns", "1", "--warmup", "0s", "--duration", "1h")
+	r.wants(t, exitOK, ", interrupted\n", "")
+	if !strings.Contains(r.stdout, "no ID twice") {
+		t.Error(r.stdout)
 	}
 }
 

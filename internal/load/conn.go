@@ -139,8 +139,11 @@ func (c *conn) received(b []byte, now int64) error {
 	used, err := c.parse.take(b, &l.tally)
 	c.rest = append(c.rest[:0], b[used:]...)
 	n := l.tally.replies
-	if n > c.flight {
-		n, err = c.flight, errReply
+	if unasked := n - c.flight; unasked > 0 {
+		// A server that is full says so before anything is asked.
+		if n = c.flight; unasked > l.tally.replies-l.tally.good {
+			err = errReply
+		}
 	}
 	c.since = now
 	c.settle(n, now)

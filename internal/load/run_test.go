@@ -363,6 +363,39 @@ func TestConnectsAgain(t *testing.T) {
 	})
 }
 
+// A server that is full says so at once, and closes.
+func TestFullServer(t *testing.T) {
+	engines(t, func(t *testing.T, cfg Config) {
+		cfg.Rate, cfg.Duration, cfg.Timeout = 10, 250*time.Millisecond, 100*time.Millisecond
+		patiently(t, cfg, func(cfg Config) string {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					_, _ = io.WriteString(c, "-BUSY limit\n")
+					_ = c.(*net.TCPConn).CloseWrite()
+					_, _ = io.Copy(io.Discard, c)
+					c.Close()
+				}
+			})
+			defer wg.Wait()
+			defer l.Close()
+			r := measure(t, &server{Listener: l}, cfg)
+			if r.Errors["BUSY"] == 0 || r.Errors["closed"] == 0 || r.Errors["protocol"] != 0 || r.Requests != 0 {
+				return fmt.Sprintf("%+v", r)
+			}
+			return ""
+		})
+	})
+}
+
 func TestNobodyThere(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
