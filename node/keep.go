@@ -235,6 +235,9 @@ func (n *Node) setClaim(claim coordinator.Claim) {
 	defer n.mu.Unlock()
 	n.claim = claim
 	n.applyBounds()
+	if min(n.now()+n.cfg.Reserve.Milliseconds(), claim.H)-n.m > n.cfg.extendEvery().Milliseconds() {
+		wake(n.poke) // the reserved bound had come to the lease's end, and that has moved on
+	}
 }
 
 // showLive keeps the live lock while there is a lease to show.

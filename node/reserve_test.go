@@ -82,3 +82,40 @@ func TestConfirmedLeapCostsNothing(t *testing.T) {
 		}
 	}
 }
+
+// A lease that has nearly ended keeps the reserved bound below its end. Once a
+// heartbeat has moved that on, the bound follows at once: what a campaign found
+// after a SIGSTOP of 59 s was a node that refused until the next round.
+func TestReservedBoundFollowsTheLease(t *testing.T) {
+	for _, row := range []struct {
+		name         string
+		bound, lease time.Duration // left
+		want         bool
+	}{
+		{"the lease had nearly ended", 600 * time.Millisecond, time.Minute, true},
+		{"in time", 2500 * time.Millisecond, time.Minute, false},
+		{"it still ends there", 600 * time.Millisecond, 600 * time.Millisecond, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRig(t)
+			r.cfg.Reserve = 3 * time.Second
+			r.cfg.Store = r.mem.Session()
+			cache, err := localcache.New(r.disk, localcache.Fingerprint{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.cfg.Cache, r.cfg.Clock = cache, still{}
+			n, err := New(r.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			claim := n.claim
+			claim.H = n.now() + row.lease.Milliseconds()
+			n.m = n.now() + row.bound.Milliseconds()
+			n.setClaim(claim)
+			if got := len(n.poke) == 1; got != row.want {
+				t.Errorf("the bound is pushed: %v", got)
+			}
+		})
+	}
+}
