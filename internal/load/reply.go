@@ -169,7 +169,7 @@ func (p *parser) takeRESP(b []byte, t *taken) (used int, err error) {
 			}
 		}
 		end := bytes.IndexByte(rest, '\n')
-		if end < 1 || rest[end-1] != '\r' {
+		if end < 2 || rest[end-1] != '\r' {
 			if end >= 0 || len(rest) > maxValue {
 				return used, errReply
 			}

@@ -120,6 +120,7 @@ func TestNoReplies(t *testing.T) {
 		{"HTTP, not looked at", parser{batch: 1}, "HTTP/1.1 400 Bad Request\r\n"},
 		{"a line for RESP", resp, "5\r\n"},
 		{"LF alone", resp, "$1\n5\r\n"},
+		{"an empty line for RESP", resp, "\r\n"},
 		{"a bulk of letters", resp, "$1\r\nx\r\n"},
 		{"a null", resp, "$-1\r\n"},
 		{"an array for an ID", resp, "*1\r\n$1\r\n5\r\n"},
@@ -178,4 +179,32 @@ func BenchmarkTakeLines(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100, "ns/reply")
 		})
 	}
+}
+
+// However bytes come, and whatever they are, they mean the same.
+func TestRepliesInPieces(t *testing.T) {
+	pieces := rapid.SampledFrom([]string{
+		anID + "\n", "7\r\n", "-ERR x\n", "-BUSY\r\n", bulks(anID), bulks("7"), "*2\r\n", "*-1\r\n", "$-1\r\n", ":5\r\n", "+OK\r\n", "%1\r\n",
+		"$19\r\n", "\r\n", "\n", "$", "-", "5", "x",
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		p := parser{
+			resp: rapid.Bool().Draw(t, "resp"), command: rapid.Bool().Draw(t, "command"),
+			batch: rapid.IntRange(1, 3).Draw(t, "batch"),
+		}
+		if p.command {
+			p.batch = 1
+		}
+		p.check = !p.command
+		input := strings.Join(rapid.SliceOfN(pieces, 0, 12).Draw(t, "input"), "")
+		whole, err := takeAll(p, input, 0)
+		cut := rapid.IntRange(0, len(input)).Draw(t, "cut")
+		parts, err2 := takeAll(p, input, cut)
+		if errors.Is(err, errReply) != errors.Is(err2, errReply) {
+			t.Fatalf("%q: %v in one piece, %v cut at %d", input, err, err2, cut)
+		}
+		if err == nil && (whole.good != parts.good || whole.replies != parts.replies || !maps.Equal(whole.errors, parts.errors)) {
+			t.Fatalf("%q: %+v in one piece, %+v cut at %d", input, whole, parts, cut)
+		}
+	})
 }
