@@ -145,7 +145,7 @@ func TestTables(t *testing.T) {
 	r := measured(5, map[Contender]float64{flaked: 41, flakedRESP: 0.5, memcached: 0.25})
 	text := r.tables("performance.svg")
 	for _, want := range []string{
-		"medians of 5 rounds of 2s each",
+		"medians of 5 rounds, 2s for each measurement",
 		"flaked 1.2.3 on a real ZooKeeper",
 		"| floor, C | 300,000 | 1.00 | 300,000 | 1.00 | 300,000 | 1.00 |",
 		"| flaked | 12,300,000* | 41.00 |",
@@ -162,7 +162,7 @@ func TestTables(t *testing.T) {
 			t.Errorf("a broken row: %s", line)
 		}
 	}
-	if text := measured(1, nil).tables("x"); !strings.Contains(text, "a trial of 1 rounds only") {
+	if text := measured(1, nil).tables("x"); !strings.Contains(text, "a trial only") {
 		t.Error("a trial does not say that it is one")
 	}
 }

@@ -47,31 +47,41 @@ func (r *Results) measureHostile(ctx context.Context, f *farm) error {
 	// An attack comes in waves: who is cut off comes back.
 	f.o.duration *= 3
 	defer func() { f.o.duration /= 3 }()
-	good := Case{Name: "hostile", Network: "tcp", Conns: 50, Pipeline: 1, Batch: 1}
 	for round := range f.o.rounds {
 		for _, a := range attacks {
-			h := Hostile{Attack: a, Round: round}
-			if h.Without, err = f.generate(ctx, good, flaked, p); err != nil {
-				return err
-			}
-			if h.Share, err = f.attackAlone(ctx, p, a); err != nil {
-				return err
-			}
-			stop, err := f.attack(a, p.tcp)
+			h, err := f.besideAttack(ctx, p, a)
 			if err != nil {
-				return err
+				if err := r.skip(ctx, flaked, fmt.Errorf("beside a client that %s: %w", a, err)); err != nil {
+					return err
+				}
+				continue
 			}
-			h.With, err = f.generate(ctx, good, flaked, p)
-			stop()
-			if err != nil {
-				return err
-			}
+			h.Round = round
 			r.Hostile = append(r.Hostile, h)
 			fmt.Printf("hostile: %s: %.0f/s of %.0f/s, p99 %.0f us of %.0f us, errors %v, the attack alone takes %.0f %%\n",
 				a, h.With.RequestsPerSecond, h.Without.RequestsPerSecond, h.With.Latency.P99, h.Without.Latency.P99, h.With.Errors.ByCode, 100*h.Share)
 		}
 	}
 	return nil
+}
+
+func (f *farm) besideAttack(ctx context.Context, p *process, a Attack) (Hostile, error) {
+	good := Case{Name: "hostile", Network: "tcp", Conns: 50, Pipeline: 1, Batch: 1}
+	h := Hostile{Attack: a}
+	var err error
+	if h.Without, err = f.generate(ctx, good, flaked, p); err != nil {
+		return h, err
+	}
+	if h.Share, err = f.attackAlone(ctx, p, a); err != nil {
+		return h, err
+	}
+	stop, err := f.attack(a, p.tcp)
+	if err != nil {
+		return h, err
+	}
+	defer stop()
+	h.With, err = f.generate(ctx, good, flaked, p)
+	return h, err
 }
 
 func (f *farm) attackAlone(ctx context.Context, p *process, a Attack) (float64, error) {

@@ -42,7 +42,7 @@ func measureAll(ctx context.Context, o options) (*Results, error) {
 	}
 	if matches(o.only, "idle") {
 		for _, who := range []Contender{floorC, floorGo, flaked, redis, memcached} {
-			if err := r.measureIdle(ctx, f, who); err != nil {
+			if err := r.measureIdle(ctx, f, who); err != nil && r.skip(ctx, who, err) != nil {
 				return r, err
 			}
 		}
@@ -100,7 +100,7 @@ func (r *Results) measureNetwork(ctx context.Context, f *farm, network string) e
 func (r *Results) measure(ctx context.Context, f *farm, c Case, who Contender, round int, p *process) error {
 	b, err := f.generate(ctx, c, who, p)
 	if err != nil {
-		return fmt.Errorf("%s of %s: %w", c.Name, who, err)
+		return r.skip(ctx, who, fmt.Errorf("%s, round %d: %w", c.Name, round+1, err))
 	}
 	r.Runs = append(r.Runs, Run{c.Name, who, round, b})
 	fmt.Printf("%-16s %-28s %12.0f/s  p50 %8.1f  p99 %8.1f us  server %3.0f %%  client %3.0f %%\n",
@@ -108,6 +108,16 @@ func (r *Results) measure(ctx context.Context, f *farm, c Case, who Contender, r
 	if b.Errors.Total > 0 {
 		fmt.Printf("  errors: %v\n", b.Errors.ByCode)
 	}
+	return nil
+}
+
+// skip notes what failed, and has the rest of a long run go on.
+func (r *Results) skip(ctx context.Context, who Contender, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	fmt.Printf("%s: %v\n", who, err)
+	r.Missing[who] = strings.Join(strings.Fields(r.Missing[who]+" "+err.Error()), " ")
 	return nil
 }
 
@@ -165,7 +175,7 @@ func (r *Results) measureIdle(ctx context.Context, f *farm, who Contender) error
 	for range idleConns {
 		c, err := dial(p, "tcp")
 		if err != nil {
-			return fmt.Errorf("%s: connection %d: %w", who, len(conns)+1, err)
+			return fmt.Errorf("idle connection %d: %w", len(conns)+1, err)
 		}
 		conns = append(conns, c)
 	}
@@ -185,12 +195,12 @@ func (r *Results) measureIdle(ctx context.Context, f *farm, who Contender) error
 		return err
 	}
 	if err := once(conns[len(conns)-1]); err != nil {
-		return fmt.Errorf("%s: %w", who, err)
+		return fmt.Errorf("idle connections: %w", err)
 	}
 	m.Connected = resident(p.pid())
 	for i, c := range conns {
 		if err := once(c); err != nil {
-			return fmt.Errorf("%s: the request on connection %d: %w", who, i+1, err)
+			return fmt.Errorf("the request on idle connection %d: %w", i+1, err)
 		}
 	}
 	m.Served = resident(p.pid())
@@ -223,7 +233,7 @@ func userName() string {
 func machine() Machine {
 	return Machine{
 		CPU: after("/proc/cpuinfo", "model name", ":"), Cores: runtime.NumCPU(), Go: strings.TrimPrefix(runtime.Version(), "go"),
-		Kernel: firstLine("/proc/sys/kernel/osrelease"), System: strings.Trim(after("/etc/os-release", "PRETTY_NAME", "="), `"`),
+		Kernel: kernel(), System: strings.Trim(after("/etc/os-release", "PRETTY_NAME", "="), `"`),
 	}
 }
 
@@ -238,10 +248,12 @@ func after(path, name, separator string) string {
 	return "unknown"
 }
 
-func firstLine(path string) string {
-	text, _ := os.ReadFile(path)
-	line, _, _ := strings.Cut(string(text), "\n")
-	return line
+// kernel is Linux' version in two numbers: what follows names somebody's build.
+func kernel() string {
+	text, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	major, rest, _ := strings.Cut(string(text), ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	return major + "." + strings.TrimSpace(minor)
 }
 
 // versions are those of what is measured.

@@ -51,9 +51,9 @@ func (r *Results) tables(plot string) string {
 func (r *Results) about() string {
 	rounds := fmt.Sprintf("medians of %d rounds", r.Rounds)
 	if r.Rounds < 5 {
-		rounds = fmt.Sprintf("**a trial of %d rounds only, on a machine that may have been busy**", r.Rounds)
+		rounds = fmt.Sprintf("**a trial only**, rounds: %d", r.Rounds)
 	}
-	return fmt.Sprintf("Measured on %s by `make bench`: %s of %s each, contenders taking turns within each round, server and generator "+
+	return fmt.Sprintf("Measured on %s by `make bench`: %s, %s for each measurement, contenders taking turns within each round, server and generator "+
 		"pinned to a core each. %s, %d cores, %s, Linux %s, Go %s; flaked %s on a real ZooKeeper, Redis %s, memcached %s with one thread. \"Of the "+
 		"floor\" is the median of the ratios to the C floor of the same round: a server that answers a fixed line to every line. "+
 		"A worker of the default layout makes at most 4.096 million IDs a second; where that binds, it is marked with *.",
