@@ -55,6 +55,7 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 		}
 		if t, ok := socket(nc).(*net.TCPConn); ok {
 			t.SetKeepAliveConfig(keepAlive) // TCP_NODELAY is Go's default
+			limitUnsent(t)
 		}
 
 		open := c.open.Inc()

@@ -1,0 +1,29 @@
+package lineproto
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestUnreadRepliesAreBounded: for a client that does not read, little is made
+// and kept, by the kernel too.
+func TestUnreadRepliesAreBounded(t *testing.T) {
+	wires(t, func(t *testing.T, w wire) {
+		// IDs of 19 digits, as they are in use: 20 bytes a line.
+		b := &fakeBackend{maxRun: 4096}
+		b.last.Store(1_234_567_890_123_000_000)
+		r := w.serve(t, Config{Backend: b, WriteTimeout: 100 * time.Millisecond})
+		c := r.dial(t)
+		c.SetReadBuffer(4 << 10)
+		c.send(strings.Repeat("GET 1000\n", 1000))
+		for start := time.Now(); r.Counters().ConnsSlow == 0; time.Sleep(time.Millisecond) {
+			if time.Since(start) > 30*time.Second {
+				t.Fatal("it is not closed")
+			}
+		}
+		if n := 20 * r.Counters().IDs; n > 1<<20 {
+			t.Errorf("%d bytes were made for a client that does not read", n)
+		}
+	})
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package lineproto
+
+import "net"
+
+func limitUnsent(*net.TCPConn) {}
