@@ -8,8 +8,9 @@
 //     resp_reply.go). They may alternate in one connection;
 //   - the command table executes a request against the Backend (commands.go);
 //   - a session joins the two and is pure: bytes in, bytes out (session.go);
-//   - an engine owns sockets, buffers and deadlines: a goroutine for each
-//     connection here (engine.go, conn.go, accept.go, sweep.go).
+//   - an engine owns sockets, buffers and deadlines (engine.go, accept.go): on
+//     Linux an event loop for plain connections (loop_linux.go,
+//     driver_linux.go), else a goroutine for each (conn.go).
 //
 // # Plain framing
 //
