@@ -259,10 +259,10 @@ func (c *Coordinator) lookedAt(slot Slot, epoch int64) {
 }
 
 // runsUntil is the bound of a claim as far as its holder knew: that of the record
-// may be of a write that was not acknowledged.
+// may be of a write that was not acknowledged, or of an older copy.
 func runsUntil(claim Claim, found Slot) int64 {
 	if claim.Settled {
-		return min(found.H, claim.H)
+		return claim.H
 	}
 	return found.H
 }
@@ -329,7 +329,7 @@ func (c *Coordinator) maySettle(cl Cluster, claim Claim, now int64) bool {
 	if c.waits(claim, now) {
 		return false
 	}
-	return !cl.Frozen(claim.Worker, now) || claim.leased(now)
+	return !cl.Frozen(claim.Worker, now) || claim.leased(now) && !c.doubted(claim)
 }
 
 func (c *Coordinator) waits(claim Claim, now int64) bool {

@@ -610,6 +610,45 @@ func TestForgottenHolderAndAClockThatIsBehind(t *testing.T) {
 	}
 }
 
+// That holder is there, and notices, but cannot store the claim that would put
+// its record back: the freeze is all that it can do, and has to be enough.
+func TestForgottenHolderWhoseDiskFails(t *testing.T) {
+	l := newLab(t, 1)
+	l.remove(clusterPath)
+	l.cl.SettleMs = 1000
+	l.init(l.cl)
+	a := l.serving("A")
+	copied := l.mem.Snapshot()
+	a.skew, a.agreed = -millis(4*time.Second), true
+	a.sess.Partition()
+	a.sess.Expire()
+	l.now = a.claim.H
+	b := l.serving("B")
+	l.putBack(copied)
+	a.sess.Heal()
+	if beat := a.mustBeat(); beat.Settled || beat.Wait != time.Second {
+		t.Fatalf("%+v", beat)
+	}
+	b.disk.err = errors.New("read-only")
+	if _, err := b.beat(); err == nil {
+		t.Fatal("put back without a record of its own")
+	}
+	l.pass(time.Second)
+	for range 5 {
+		if beat := a.mustBeat(); beat.Settled {
+			t.Fatalf("A settles: %+v", beat)
+		}
+		l.pass(time.Second)
+	}
+	b.disk.err = nil
+	if beat := b.mustBeat(); !beat.Lost || !b.issue() {
+		t.Errorf("%+v", beat)
+	}
+	_, err := a.beat()
+	wantFenced(t, err)
+	l.disjoint()
+}
+
 func (m *member) restartAlone() {
 	m.crash()
 	m.startAlone()
