@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"time"
 
 	"go.uber.org/atomic"
 )
@@ -78,8 +79,12 @@ func (c *conn) ended(err error) {
 		c.e.srv.counters.idle.Inc()
 	case c.late:
 		// It has been active within drainGrace and may have sent more by now.
-		// One that was idle all that time has not, and is not waited for.
 		c.linger()
+	default:
+		// One that was idle all that time has most likely not, and is not waited
+		// for any longer: but what is there already is read, as a close that
+		// leaves it resets the connection.
+		c.lingerOn(c.nc, time.Now().Add(drainGrace))
 	}
 }
 
@@ -162,19 +167,25 @@ func (c *conn) putBig() {
 // client closes or a second has passed. To close a socket that has unread
 // input makes the kernel reset it, and a reset overtakes the last replies.
 func (c *conn) linger() {
-	c.lingerOn(c.nc)
+	c.lingerOn(c.nc, noDeadline)
 }
 
-func (c *conn) lingerOn(nc net.Conn) {
+// lingerOn is linger, by deadline if no byte comes before that.
+func (c *conn) lingerOn(nc net.Conn, deadline time.Time) {
 	half, ok := nc.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
 	c.due.Store(c.e.tick.Load() + c.e.linger)
-	nc.SetReadDeadline(noDeadline) // that of draining
+	nc.SetReadDeadline(deadline) // in the place of draining's
 	for {
 		if _, err := nc.Read(c.small[:]); err != nil {
 			return
+		}
+		if deadline != noDeadline {
+			// Once: from here on the deadline is the sweeper's.
+			deadline = noDeadline
+			nc.SetReadDeadline(deadline)
 		}
 	}
 }

@@ -385,6 +385,9 @@ func (d *driver) drain() {
 			if c.state != connAway {
 				d.close(c)
 			}
+		case c.state == connReading && pendingNow(c.fd):
+			// What has come meanwhile is read, answered, and then the end. To close
+			// instead would reset the connection.
 		case c.state == connReading && c.late:
 			// It has been active within drainGrace and may have sent more by now.
 			// One that was idle all that time has not, and is not waited for.

@@ -47,7 +47,7 @@ func newEngine(s *Server) *engine {
 }
 
 // ticks is the least number of ticks that certainly last d, wherever between
-// two ticks it begins.
+// two ticks it begins: sweep sees to it that none is shorter than every.
 func (e *engine) ticks(d time.Duration) int64 {
 	return int64((d+e.every-1)/e.every) + 1
 }
@@ -82,11 +82,11 @@ func (e *engine) each(f func(c *conn)) {
 var longAgo, noDeadline = time.Unix(1, 0), time.Time{}
 
 // sweep interrupts connections that are past their due time, until stop. One
-// ticker in place of a timer for each connection, set anew for each request:
-// and as it is ticks that count, a process that was stopped for a while does
-// not come back to find all of its connections overdue.
+// timer in place of one for each connection, set anew for each request: and as
+// it is ticks that count, a process that was stopped for a while does not come
+// back to find all of its connections overdue.
 func (e *engine) sweep(stop <-chan struct{}) {
-	t := time.NewTicker(e.every)
+	t := time.NewTimer(e.every)
 	defer t.Stop()
 	for {
 		select {
@@ -95,6 +95,8 @@ func (e *engine) sweep(stop <-chan struct{}) {
 		case <-t.C:
 		}
 		now := e.tick.Inc()
+		// After the count: a ticker would make up for a late tick by a short one.
+		t.Reset(e.every)
 		e.loops.sweep()
 		e.each(func(c *conn) {
 			if now >= c.due.Load() {

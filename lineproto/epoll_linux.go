@@ -22,6 +22,13 @@ func recvNow(fd int, b []byte) (int, errno) {
 	}
 }
 
+// pendingNow tells whether there is something to be read, the end included.
+func pendingNow(fd int) bool {
+	var b [1]byte
+	_, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 1, unix.MSG_DONTWAIT|unix.MSG_PEEK, 0, 0)
+	return e != syscall.EAGAIN
+}
+
 func sendNow(fd int, b []byte) (int, errno) {
 	for {
 		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)

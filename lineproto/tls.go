@@ -86,7 +86,7 @@ func (c *conn) handshake(ctx context.Context, then int64) bool {
 	if errors.Is(err, errNotTLS) {
 		plainly := socket(c.nc)
 		if _, err := plainly.Write(linesCRLF.fail(nil, &Error{ERR, "this port speaks TLS"})); err == nil {
-			c.lingerOn(plainly)
+			c.lingerOn(plainly, noDeadline)
 		}
 	}
 	return false
