@@ -345,10 +345,14 @@ func (p *poller) send(index int, now int64) {
 // look finds connections that have waited for too long.
 func (p *poller) look() {
 	now := p.lane.now()
-	if now < p.looked+int64(lookEvery) {
+	since := now - p.looked
+	if since < int64(lookEvery) {
 		return
 	}
 	p.looked = now
+	if since > int64(lookEvery+p.lane.cfg.Timeout/2) {
+		return // this process was stopped: replies may be there that it has not read
+	}
 	for i, c := range p.lane.conns {
 		if p.fds[i] >= 0 && c.late(now) {
 			p.lost(i, errLate, now)
