@@ -74,8 +74,11 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 		}
 		c.total.Inc()
 		due := e.idle
+		if e.srv.cfg.Authenticate != nil {
+			due = e.auth
+		}
 		if open > limit/2 {
-			due = e.firstByte
+			due = min(due, e.firstByte)
 		}
 		if e.loops.take(nc, due, false) {
 			continue

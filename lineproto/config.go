@@ -14,6 +14,7 @@ const (
 	DefaultMaxBatch         = 10_000
 	DefaultIdleTimeout      = 10 * time.Minute
 	DefaultFirstByteTimeout = 5 * time.Second
+	DefaultAuthTimeout      = 30 * time.Second
 	DefaultWriteTimeout     = 5 * time.Second
 	DefaultDrainTimeout     = 5 * time.Second
 )
@@ -49,6 +50,11 @@ type Config struct {
 	// after it was made, if more than half of MaxConns were open then. It must
 	// not exceed IdleTimeout. 0 means 5 seconds, or IdleTimeout if that is less.
 	FirstByteTimeout time.Duration
+	// AuthTimeout closes a connection that has brought no good token for so long
+	// after it was made, where Authenticate asks for one: FirstByteTimeout if
+	// that is less and more than half of MaxConns were open then. It must not
+	// exceed IdleTimeout. 0 means 30 seconds, or IdleTimeout if that is less.
+	AuthTimeout time.Duration
 	// WriteTimeout closes a connection whose client takes longer than this to
 	// read 16 KiB of replies. 0 means 5 seconds.
 	WriteTimeout time.Duration
@@ -123,6 +129,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.FirstByteTimeout == 0 {
 		c.FirstByteTimeout = min(DefaultFirstByteTimeout, c.IdleTimeout)
 	}
+	if c.AuthTimeout == 0 {
+		c.AuthTimeout = min(DefaultAuthTimeout, c.IdleTimeout)
+	}
 	if c.WriteTimeout == 0 {
 		c.WriteTimeout = DefaultWriteTimeout
 	}
@@ -134,7 +143,7 @@ func (c Config) withDefaults() (Config, error) {
 		d    time.Duration
 	}{
 		{"IdleTimeout", c.IdleTimeout}, {"FirstByteTimeout", c.FirstByteTimeout},
-		{"WriteTimeout", c.WriteTimeout}, {"DrainTimeout", c.DrainTimeout},
+		{"AuthTimeout", c.AuthTimeout}, {"WriteTimeout", c.WriteTimeout}, {"DrainTimeout", c.DrainTimeout},
 	} {
 		if t.d < minTimeout {
 			return c, fmt.Errorf("lineproto: Config.%s is %v, must be at least %v", t.name, t.d, minTimeout)
@@ -142,6 +151,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.FirstByteTimeout > c.IdleTimeout {
 		return c, fmt.Errorf("lineproto: Config.FirstByteTimeout (%v) exceeds IdleTimeout (%v)", c.FirstByteTimeout, c.IdleTimeout)
+	}
+	if c.AuthTimeout > c.IdleTimeout {
+		return c, fmt.Errorf("lineproto: Config.AuthTimeout (%v) exceeds IdleTimeout (%v)", c.AuthTimeout, c.IdleTimeout)
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

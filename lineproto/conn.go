@@ -26,8 +26,9 @@ type conn struct {
 	s  session
 
 	// due is the tick at which the sweeper interrupts what is under way.
-	due  atomic.Int64
-	late bool // draining had begun before the last read
+	due   atomic.Int64
+	until int64 // due, for as long as the client has yet to authenticate
+	late  bool  // draining had begun before the last read
 
 	in    []byte // small[:] or big[:]
 	r, w  int    // in[r:w] is read and not consumed
@@ -42,10 +43,27 @@ func newConn(e *engine, nc net.Conn) *conn {
 	return c
 }
 
+// begin gives the client so many ticks for its first request, and for a token
+// where one is asked for.
+func (c *conn) begin(ticks int64) {
+	c.until = c.e.tick.Load() + ticks
+	c.due.Store(c.until)
+}
+
+// extend gives the client so many ticks from now on, for whatever it does. One
+// that has yet to authenticate gets no more than it had.
+func (c *conn) extend(ticks int64) {
+	due := c.e.tick.Load() + ticks
+	if c.s.locked() {
+		due = min(due, c.until)
+	}
+	c.due.Store(due)
+}
+
 // serve is a connection's life. Deadlines are the sweeper's business but for
 // the one store before and after a write.
 func (c *conn) serve(ctx context.Context) {
-	defer c.s.fold()
+	defer c.s.end()
 	defer c.putBig()
 	for first, eof := true, false; ; {
 		c.late = c.e.draining.Load()
@@ -54,7 +72,7 @@ func (c *conn) serve(ctx context.Context) {
 		case n > 0:
 			if first {
 				first = false
-				c.due.Store(c.e.tick.Load() + c.e.idle)
+				c.extend(c.e.idle)
 			}
 		case err == io.EOF:
 			eof = true
@@ -123,9 +141,9 @@ func (c *conn) flush() bool {
 		return true
 	}
 	c.s.fold()
-	c.due.Store(c.e.tick.Load() + c.e.write)
+	c.extend(c.e.write)
 	_, err := c.nc.Write(c.s.out)
-	c.due.Store(c.e.tick.Load() + c.e.idle)
+	c.extend(c.e.idle)
 	c.s.out = c.s.out[:0]
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.e.srv.counters.slow.Inc()

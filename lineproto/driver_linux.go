@@ -22,6 +22,7 @@ type loopConn struct {
 	eof     bool   // nothing more will be
 	want    uint32 // what epoll is asked for
 	due     int64  // the tick at which it is closed
+	until   int64  // due, for as long as the client has yet to authenticate
 
 	rest   []byte // received and not done with
 	st     status // what the session wants when its output has been sent
@@ -44,9 +45,15 @@ const (
 )
 
 func newLoopConn(l *loop, fd int, due int64, refused bool) *loopConn {
-	return &loopConn{
-		l: l, fd: fd, refused: refused, s: session{srv: l.e.srv},
-		due: l.e.tick.Load() + due,
+	due += l.e.tick.Load()
+	return &loopConn{l: l, fd: fd, refused: refused, s: session{srv: l.e.srv}, due: due, until: due}
+}
+
+// extend is conn.extend.
+func (c *loopConn) extend(ticks int64) {
+	c.due = c.l.e.tick.Load() + ticks
+	if c.s.locked() {
+		c.due = min(c.due, c.until)
 	}
 }
 
@@ -204,7 +211,7 @@ func (d *driver) read(ctx context.Context, c *loopConn) bool {
 		c.eof = true
 	case !c.spoken:
 		c.spoken = true
-		c.due = d.l.e.tick.Load() + d.l.e.idle
+		c.extend(d.l.e.idle)
 	}
 	c.late = d.l.e.draining.Load()
 	return d.answer(ctx, c, d.in[:k+n])
@@ -269,12 +276,12 @@ func (d *driver) flush(c *loopConn) {
 		if c.sent < len(c.s.out) {
 			if c.state != connWriting {
 				c.state = connWriting
-				c.due = e.tick.Load() + e.write
+				c.extend(e.write)
 				d.ask(c, unix.EPOLLOUT)
 			}
 			return
 		}
-		c.due = e.tick.Load() + e.idle
+		c.extend(e.idle)
 	}
 	d.giveBack(c)
 	d.ask(c, unix.EPOLLIN)
@@ -335,7 +342,7 @@ func (d *driver) giveBack(c *loopConn) {
 // close ends a connection. It may be in the queue still.
 func (d *driver) close(c *loopConn) {
 	l := d.l
-	c.s.fold()
+	c.s.end()
 	c.state = connClosed
 	c.rest = nil
 	if c.out != nil {

@@ -23,7 +23,7 @@ type engine struct {
 	tick  atomic.Int64
 	every time.Duration // between ticks
 	// How many ticks a connection has for what it does.
-	idle, firstByte, write, linger int64
+	idle, firstByte, auth, write, linger int64
 
 	refusing atomic.Int64 // connections being told BUSY
 
@@ -39,10 +39,10 @@ const lingerTime = time.Second
 func newEngine(s *Server) *engine {
 	c := &s.cfg
 	// A tenth of the shortest timeout, so that none is late by more than a fifth.
-	every := min(c.IdleTimeout, c.FirstByteTimeout, c.WriteTimeout, lingerTime*5) / 10
+	every := min(c.IdleTimeout, c.FirstByteTimeout, c.AuthTimeout, c.WriteTimeout, lingerTime*5) / 10
 	e := &engine{srv: s, every: every, conns: make(map[*conn]struct{})}
 	e.idle, e.firstByte = e.ticks(c.IdleTimeout), e.ticks(c.FirstByteTimeout)
-	e.write, e.linger = e.ticks(c.WriteTimeout), e.ticks(lingerTime)
+	e.auth, e.write, e.linger = e.ticks(c.AuthTimeout), e.ticks(c.WriteTimeout), e.ticks(lingerTime)
 	return e
 }
 
@@ -55,7 +55,7 @@ func (e *engine) ticks(d time.Duration) int64 {
 // start runs f for a new connection in its own goroutine.
 func (e *engine) start(nc net.Conn, due int64, f func(c *conn)) {
 	c := newConn(e, nc)
-	c.due.Store(e.tick.Load() + due)
+	c.begin(due)
 	e.mu.Lock()
 	e.conns[c] = struct{}{}
 	e.mu.Unlock()

@@ -19,6 +19,11 @@ const maxKept = MaxLine
 // those allowed, and the header of a string that is beyond them.
 const maxHeld = MaxArray + len("$\r\n") + maxHeader
 
+// maxGathered bounds the memory that unfinished arrays of all connections have
+// together: a thousand of the greatest length. MaxConns of them would have ten
+// times that.
+const maxGathered = 64 << 20
+
 // array takes requests off the input that are RESP arrays of bulk strings. It
 // goes on where it had to stop, so that a request that comes byte by byte
 // costs no more to read than one that comes whole.

@@ -18,10 +18,11 @@ type Server struct {
 	table []command
 	help  []string
 
-	errTag, errCount, errLong *Error
+	errTag, errCount, errLong, errGathered *Error
 
 	counters counters
 	clients  atomic.Int64 // the last connection's number that was asked for
+	gathered atomic.Int64 // bytes of memory that hold unfinished requests
 
 	// Buffers of connections that are in the midst of a batch, *[bigBuf]byte
 	// and *[]byte: an idle connection holds neither.
@@ -40,6 +41,8 @@ func New(cfg Config) (*Server, error) {
 		errTag:   &Error{ERR, fmt.Sprintf("a tag is a letter, then letters, digits and _ . : -, at most %d bytes", maxTag)},
 		errCount: &Error{ERR, fmt.Sprintf("a count is 1 to %d, in digits only", cfg.MaxBatch)},
 		errLong:  &Error{ERR, fmt.Sprintf("line longer than %d bytes", MaxLine)},
+
+		errGathered: &Error{BUSY, fmt.Sprintf("too many long requests are unfinished limit_bytes=%d", maxGathered)},
 	}
 	s.help = helpLines(s.table)
 	s.counters.requests = make([][numResults]atomic.Int64, len(s.table)+1)

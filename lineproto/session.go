@@ -43,7 +43,8 @@ type session struct {
 	// IDs are a few runs but 200 KB of text.
 	runs, left []worker.Run
 
-	counts tally
+	counts   tally
+	gathered int64 // what the server's gathered has of this session
 }
 
 // consume executes the requests that in holds, in order. It returns how many
@@ -143,6 +144,9 @@ func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
 	held := s.arr.unfinished()
 	args, used, ok, e := s.arr.next(in, s.args[:0])
 	s.args = args
+	if !s.gather(int64(cap(s.arr.held))) {
+		e = s.srv.errGathered
+	}
 	switch {
 	case e != nil:
 		s.refuse(e, nil)
@@ -161,6 +165,28 @@ func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
 	}
 	s.trim()
 	return used, !ok && e == nil
+}
+
+// gather accounts for the memory of an unfinished request, and reports whether
+// all sessions' together is within bounds.
+func (s *session) gather(n int64) bool {
+	if n == s.gathered {
+		return true
+	}
+	more := n - s.gathered
+	s.gathered = n
+	if s.srv.gathered.Add(more) <= maxGathered || more <= 0 {
+		return true
+	}
+	s.arr = array{}
+	s.gather(0)
+	return false
+}
+
+// end is for when the connection has ended.
+func (s *session) end() {
+	s.fold()
+	s.gather(0)
 }
 
 // trim lets go of the arguments: those of a large MGET are not kept by an idle

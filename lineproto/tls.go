@@ -71,7 +71,7 @@ func (c *conn) handshake(ctx context.Context, then int64) bool {
 	c.due.Store(c.e.tick.Load() + c.e.firstByte)
 	err := t.HandshakeContext(ctx)
 	if err == nil {
-		c.due.Store(c.e.tick.Load() + then)
+		c.begin(then)
 		return true
 	}
 	switch {

@@ -1,0 +1,114 @@
+package lineproto
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+// unfinished is the most of a request that a connection can have gathered.
+var unfinished = "*2\r\n$4\r\nECHO\r\n$60000\r\n" + strings.Repeat("x", 59_000)
+
+// TestGathered: unfinished requests of many connections are bounded together,
+// whoever is refused is told so, and room that is left is there for others.
+func TestGathered(t *testing.T) {
+	s := newTestServer(t, Config{})
+	send := func() (ss *session, held bool) {
+		ss = &session{srv: s}
+		_, st := ss.consume(t.Context(), []byte(unfinished), false)
+		return ss, st == needInput
+	}
+	var holding []*session
+	for {
+		ss, held := send()
+		if !held {
+			if want := "-BUSY too many long requests are unfinished limit_bytes=67108864\r\n"; string(ss.out) != want || ss.arr.held != nil {
+				t.Fatalf("got %q, want %q", ss.out, want)
+			}
+			break
+		}
+		if holding = append(holding, ss); len(holding) > maxGathered/len(unfinished) {
+			t.Fatalf("%d connections hold %d bytes each", len(holding), len(unfinished))
+		}
+	}
+	if len(holding) < maxGathered/maxHeld {
+		t.Fatalf("the %d. of them was refused", len(holding)+1)
+	}
+	holding[0].end()
+	if ss, held := send(); !held {
+		t.Fatalf("got %q", ss.out)
+	} else {
+		holding[0] = ss
+	}
+	for _, ss := range holding {
+		if _, st := ss.consume(t.Context(), []byte(strings.Repeat("x", 1000)+"\r\n"), false); st == finished || !strings.HasSuffix(string(ss.out), "x\r\n") {
+			t.Fatalf("status %d, %.80q", st, ss.out)
+		}
+	}
+	if n := s.gathered.Load(); n != 0 {
+		t.Fatalf("%d bytes are left", n)
+	}
+}
+
+// TestGatheredIsGivenBack whichever way a connection ends.
+func TestGatheredIsGivenBack(t *testing.T) {
+	wires(t, func(t *testing.T, w wire) {
+		r := w.serve(t, Config{IdleTimeout: 100 * time.Millisecond})
+		for _, rest := range []string{"", strings.Repeat("x", 1000) + "\r\n", strings.Repeat("x", 1000) + "??"} {
+			for _, halfClose := range []bool{false, true} {
+				c := r.dial(t)
+				c.send(unfinished + rest)
+				if halfClose {
+					c.CloseWrite()
+				}
+				io.Copy(io.Discard, c)
+				c.Close()
+			}
+		}
+		r.dial(t).send(unfinished)
+		for r.gathered.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		r.stop()
+		if n := r.gathered.Load(); n != 0 {
+			t.Fatalf("%d bytes are left", n)
+		}
+	})
+}
+
+// TestAuthTimeout: a client without a token does not keep its place, whatever
+// it says; one that has brought it does.
+func TestAuthTimeout(t *testing.T) {
+	const limit = 200 * time.Millisecond
+	wires(t, func(t *testing.T, w wire) {
+		r := w.serve(t, Config{Authenticate: isGood, AuthTimeout: limit})
+		good := r.dial(t)
+		good.send("AUTH good\n")
+		good.want("OK")
+		start := time.Now()
+		bad := r.dial(t)
+		for {
+			if _, err := io.WriteString(bad, "PING\n"); err != nil {
+				break
+			}
+			if line, err := bad.r.ReadString('\n'); err != nil {
+				break
+			} else if line != noAuth {
+				t.Fatalf("got %q", line)
+			}
+			if time.Since(start) > 20*time.Second {
+				t.Fatal("it is served without end")
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if d := time.Since(start); d < limit {
+			t.Fatalf("closed after %v, want %v", d, limit)
+		}
+		good.send("GET\n")
+		good.want("1000")
+		if c := r.Counters(); c.ConnsIdle != 1 || c.ConnsOpen != 1 {
+			t.Fatalf("%+v", c)
+		}
+	})
+}
