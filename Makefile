@@ -22,7 +22,7 @@ FOR ?= 30m
 SEED ?= 0
 ONLY ?=
 REPORT ?= bin/chaos
-# Empty: the tests with Redis clients are left out where there are none.
+# Empty: tests with other people's programs are left out where these are missing.
 FLAKED_TEST_CLIENTS ?= require
 SCRIPTS := $(wildcard scripts/*.sh) bench/peers.sh .ci/run
 
@@ -77,7 +77,7 @@ test: ## everything, with the race detector, against a real ZooKeeper. PKG=./wor
 	zk=$$(scripts/zk-dev.sh install)
 	eval "$$zk"
 	export FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=$(FLAKED_TEST_CLIENTS)
-	if [[ -n $$FLAKED_TEST_CLIENTS && ( "$(PKG)" == ./... || "$(PKG)" == *internal/clients* ) ]]; then
+	if [[ -n $$FLAKED_TEST_CLIENTS && ( "$(PKG)" == ./... || "$(PKG)" == *internal/clients* || "$(PKG)" == *internal/vectors* ) ]]; then
 	  scripts/get-clients.sh
 	fi
 	set -x

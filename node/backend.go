@@ -98,8 +98,12 @@ func (n *Node) Decode(id worker.ID) (string, error) {
 	if err != nil {
 		return "", &lineproto.Error{Code: lineproto.ERR, Text: err.Error()}
 	}
-	return fmt.Sprintf("id=%d time=%s timestamp_ms=%d datacenter=%d worker=%d sequence=%d",
-		id, layout.Time(f).Format(instant), layout.Start(f.Tick), f.Datacenter, f.Worker, f.Sequence), nil
+	text := fmt.Sprintf("id=%d time=%s timestamp_ms=%d datacenter=%d worker=%d sequence=%d",
+		id, layout.Time(f).Format(instant), layout.Start(f.Tick), f.Datacenter, f.Worker, f.Sequence)
+	if layout.SegmentBits > 0 {
+		text += fmt.Sprintf(" segment=%d", f.Segment)
+	}
+	return text, nil
 }
 
 // instant is RFC 3339 with milliseconds, always three digits.

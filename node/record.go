@@ -60,7 +60,7 @@ func (n *Node) adopt(rec localcache.Record) error {
 	if err != nil {
 		return err
 	}
-	cl.Slots = layout.Workers()
+	cl.Slots = slots(layout)
 	n.join(cl, layout)
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -16,6 +16,14 @@ const (
 	reconnectTime = 6 * time.Second
 )
 
+// maxSlots bounds how many of a layout's workers a cluster uses. Each is a
+// record in ZooKeeper that stays, and nodes without a state directory go through
+// all of them before one is used again: 65,536 are some 30 MB of ZooKeeper's
+// memory, the four million of uid-generator would be two gigabytes.
+const maxSlots = 1 << 16
+
+func slots(l worker.Layout) int { return min(l.Workers(), maxSlots) }
+
 // defaultSettle is the settling time of a cluster whose slowest heartbeat is
 // the one given.
 func defaultSettle(heartbeat time.Duration) time.Duration { return 2*heartbeat + reconnectTime }
@@ -59,7 +67,7 @@ func newCluster(uuid string, layout worker.Layout, datacenter int64, lease, sett
 		return coordinator.Cluster{}, fmt.Errorf("node: a settling time of %s: 0 to 1h", settle)
 	}
 	return coordinator.Cluster{
-		UUID: uuid, Layout: layout.String(), Slots: layout.Workers(), Datacenter: datacenter,
+		UUID: uuid, Layout: layout.String(), Slots: slots(layout), Datacenter: datacenter,
 		LeaseMs: lease.Milliseconds(), SettleMs: settle.Milliseconds(), Used: -1,
 	}, nil
 }

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 #
 # get-clients.sh fetches the Redis clients that internal/clients tests flaked
-# with. `get-clients.sh --help` says how. What is there is left as it is, so
+# with, and the generators that internal/vectors compares it with. `get-clients.sh --help` says how. What is there is left as it is, so
 # running it again costs nothing. It speaks on stderr.
 set -euo pipefail
 
 usage() {
   cat <<'HELP'
-get-clients.sh: the Redis clients that the tests of internal/clients use.
+get-clients.sh: other people's programs that flaked is tested with: the Redis
+clients of internal/clients, the generators of internal/vectors.
 
   scripts/get-clients.sh            get what is missing
   scripts/get-clients.sh --check    say what is missing, and exit 1 if anything is
@@ -16,8 +17,9 @@ redis-cli, redis-benchmark   from the package redis-tools (apt-get, as root)
 node, npm                    the ones on PATH, else the packages nodejs and npm
 node-redis, ioredis          npm ci in internal/clients/node, by its lock file
 go-redis                     go mod download in internal/clients/goredis
+snowflake, sonyflake         go mod download in internal/vectors/foreign
 
-Then:  FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require go test ./internal/clients
+Then:  FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require go test ./internal/clients ./internal/vectors
 or:    make test PKG=./internal/clients
 To run the other tests without any of this: make test FLAKED_TEST_CLIENTS=
 HELP
@@ -34,6 +36,7 @@ case $#:${1:-} in
   *) say "what is '$*'? See $0 --help"; exit 2 ;;
 esac
 clients=$(cd "$(dirname "$0")/../internal/clients" && pwd)
+vectors=$(cd "$(dirname "$0")/../internal/vectors" && pwd)
 # What npm ci installed, to know whether that is still what the lock file says.
 installed=$clients/node/node_modules/.flaked-lock.json
 
@@ -55,6 +58,7 @@ have node || packages+=(nodejs)
 have npm || packages+=(npm)
 cmp -s "$clients/node/package-lock.json" "$installed" || missing+=('node-redis and ioredis')
 (cd "$clients/goredis" && GOPROXY=off GOWORK=off go list -deps . >/dev/null 2>&1) || missing+=(go-redis)
+(cd "$vectors/foreign" && GOPROXY=off GOWORK=off go list -deps . >/dev/null 2>&1) || missing+=('snowflake and sonyflake')
 
 if [[ $check == yes ]]; then
   ((${#packages[@]} + ${#missing[@]} == 0)) && exit 0
@@ -77,6 +81,8 @@ for m in "${missing[@]}"; do
   say "fetching $m ..."
   if [[ $m == go-redis ]]; then
     (cd "$clients/goredis" && GOWORK=off quietly go mod download) || die 'go mod download failed'
+  elif [[ $m == 'snowflake and sonyflake' ]]; then
+    (cd "$vectors/foreign" && GOWORK=off quietly go mod download) || die 'go mod download failed'
   else
     (cd "$clients/node" && quietly npm ci --ignore-scripts --no-audit --no-fund) || die 'npm ci failed'
     cp "$clients/node/package-lock.json" "$installed"

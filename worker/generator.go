@@ -90,20 +90,26 @@ type GeneratorConfig struct {
 // Generator makes the IDs of one tenure of one worker slot. It makes none
 // until Extend has raised its limit. Any number of goroutines may use it.
 //
-// All state is one number, the next free position: tick<<sequenceBits |
-// sequence. A reservation moves it forward by compare-and-swap and is what it
-// skipped over, so no two hold the same position, positions only grow, and a
-// tick that has run out carries into the next by itself. The top bit says that
-// the tenure is over: once it is set no reservation can succeed, and whoever
-// set it knows the last position there will ever be.
+// All state is one number, the next free position: the tick, and below it the
+// segment and the sequence, wherever these stand in an ID. A reservation moves
+// it forward by compare-and-swap and is what it skipped over, so no two hold
+// the same position, positions only grow, and a tick that has run out carries
+// into the next by itself. The top bit says that the tenure is over: once it is
+// set no reservation can succeed, and whoever set it knows the last position
+// there will ever be.
 type Generator struct {
 	// Read-only after New.
 	layout   Layout
 	epochNs  int64
 	unitNs   int64
-	shift    uint8 // sequence bits
-	idShift  uint8 // datacenter, worker and sequence bits
-	seqMask  int64
+	shift    uint8 // segment and sequence bits: those of a position below its tick
+	idShift  uint8 // all bits of an ID below its tick
+	seqMask  int64 // a position's segment and sequence
+	runMask  int64 // its sequence: no run reaches over the end of a segment
+	seqShift uint8 // where the sequence is in an ID
+	step     ID    // between neighbours
+	segment  uint8 // bits of the segment
+	segShift uint8 // how much further up than in a position it is in an ID
 	maxTick  Tick
 	identity int64
 	floor    Tick
@@ -142,7 +148,9 @@ func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 	}
 	g := &Generator{
 		layout: l, epochNs: l.Epoch * unixNanosPerMs, unitNs: int64(l.Unit),
-		shift: l.SequenceBits, idShift: l.timeShift(), seqMask: l.Sequences() - 1, maxTick: l.MaxTick(),
+		shift: l.SegmentBits + l.SequenceBits, idShift: l.timeShift(), seqMask: l.Sequences() - 1,
+		runMask: 1<<l.SequenceBits - 1, seqShift: l.shift(FieldSequence), step: 1 << l.shift(FieldSequence),
+		segment: l.SegmentBits, segShift: l.shift(FieldSegment) - l.SequenceBits, maxTick: l.MaxTick(),
 		identity: int64(id), floor: cfg.Floor,
 		clock: cfg.Clock, rollback: cfg.Rollback, start: cfg.SequenceStart,
 		rand: cfg.Rand, randN: uint32(max(1, min(100, l.Sequences()/8))), sleep: cfg.Sleep,
@@ -187,11 +195,13 @@ func (g *Generator) Try(n int, waited bool) (Run, Pause, error) {
 			pause, err := g.early(now, pos, waited)
 			return Run{}, pause, err
 		}
-		take := min(int64(n), g.seqMask+1-first&g.seqMask)
+		take := min(int64(n), g.runMask+1-first&g.runMask)
 		if g.pos.CompareAndSwap(pos, first+take) {
-			// The sequence is the lowest field, so neighbours differ by one.
-			id := first>>g.shift<<g.idShift | g.identity | first&g.seqMask
-			return Run{First: ID(id), Step: 1, Len: int(take)}, Pause{}, nil
+			id := first>>g.shift<<g.idShift | g.identity | first&g.runMask<<(g.seqShift&63)
+			if g.segment > 0 {
+				id |= first & (g.seqMask &^ g.runMask) << (g.segShift & 63)
+			}
+			return Run{First: ID(id), Step: g.step, Len: int(take)}, Pause{}, nil
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestNextCarriesItsFields(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f != (Fields{Twitter().TickAt(c.Now()), 3, 31, want}) {
+		if f != (Fields{Tick: Twitter().TickAt(c.Now()), Datacenter: 3, Worker: 31, Sequence: want}) {
 			t.Fatalf("%+v", f)
 		}
 	}
@@ -118,6 +118,51 @@ func TestFirstSequenceOfATick(t *testing.T) {
 			c.step(time.Millisecond)
 			if f, _ := Leaf().Decode(mustNext(t, g)); f.Sequence != r.want {
 				t.Fatalf("%d, want %d", f.Sequence, r.want)
+			}
+		})
+	}
+}
+
+// Each tick has all the numbers that its segment and sequence can hold, once.
+func TestATickHasAllOfItsNumbers(t *testing.T) {
+	rows := []struct {
+		layout string
+		step   ID
+		run    int // the longest
+	}{
+		{"time=30,worker=10,sequence=12", 1, 4096},
+		{"sonyflake", 1 << 16, 256},
+		{"time=30,sequence=6,datacenter=3,worker=10", 1 << 13, 64},
+		{"time=30,segment=3,worker=10,sequence=5", 1, 32},
+		{"time=30,worker=10,segment=3,sequence=5", 1, 32},
+		{"time=30,segment=3,sequence=5,worker=10", 1 << 10, 32},
+		{"time=30,worker=10,sequence=0", 1, 1},
+	}
+	for _, r := range rows {
+		t.Run(r.layout, func(t *testing.T) {
+			l, err := ParseLayout(r.layout)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.Layout = l; cfg.Worker = 7 })
+			first := l.TickAt(l.Epoch*1e6 + 1)
+			c.ns.Store(l.Epoch*1e6 + 1)
+			for n := int64(0); n < l.Sequences(); {
+				run, _, err := g.Try(1<<20, false)
+				if err != nil || run.Len != r.run || run.Step != r.step {
+					t.Fatalf("%+v, %v; want %d with a step of %d", run, err, r.run, r.step)
+				}
+				for i := range run.Len {
+					f, err := l.Decode(run.At(i))
+					want := Fields{Tick: first, Worker: 7, Segment: n >> l.SequenceBits, Sequence: n & (1<<l.SequenceBits - 1)}
+					if err != nil || f != want {
+						t.Fatalf("%+v, %v; want %+v", f, err, want)
+					}
+					n++
+				}
+			}
+			if run, pause, err := g.Try(1, false); run.Len != 0 || pause.For <= 0 || err != nil {
+				t.Errorf("a full tick gave %+v, %+v, %v", run, pause, err)
 			}
 		})
 	}
@@ -389,18 +434,18 @@ func TestContextEndsALongWait(t *testing.T) {
 func TestIssueRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := anyLayout(t)
-		l.SequenceBits = min(l.SequenceBits, 6)
+		l.SequenceBits, l.SegmentBits = min(l.SequenceBits, 6), min(l.SegmentBits, 2)
 		c := &manualClock{}
 		c.ns.Store(max(l.Epoch, 1) * 1e6)
 		floor := Tick(rapid.Int64Range(0, min(50, int64(l.MaxTick()))).Draw(t, "floor"))
 		g, err := NewGenerator(GeneratorConfig{
-			Layout: l, Clock: c, Rollback: leafRule{}, Floor: floor, Sleep: c.sleep,
+			Layout: l, Worker: int64(l.Workers() - 1), Clock: c, Rollback: leafRule{}, Floor: floor, Sleep: c.sleep,
 			SequenceStart: SequenceStart(rapid.IntRange(0, 2).Draw(t, "start")),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		limit, last := floor, Fields{Tick: floor, Sequence: -1}
+		limit, last, lastID := floor, Fields{Tick: floor, Sequence: -1}, ID(-1)
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
 			switch rapid.IntRange(0, 4).Draw(t, "do") {
 			case 0:
@@ -422,10 +467,13 @@ func TestIssueRule(t *testing.T) {
 					if f.Tick < floor || f.Tick >= limit || f.Tick != l.TickAt(c.Now()) {
 						t.Fatalf("tick %d outside [%d, %d) at %d", f.Tick, floor, limit, l.TickAt(c.Now()))
 					}
-					if f.Tick < last.Tick || f.Tick == last.Tick && f.Sequence <= last.Sequence {
-						t.Fatalf("%+v after %+v", f, last)
+					if id := run.At(i); id <= lastID {
+						t.Fatalf("%d, %+v after %d, %+v", id, f, lastID, last)
 					}
-					last = f
+					if f.Worker != int64(l.Workers()-1) || f.Datacenter != 0 {
+						t.Fatalf("%+v: another's", f)
+					}
+					last, lastID = f, run.At(i)
 				}
 			}
 		}

@@ -12,12 +12,13 @@ type ID int64
 // String is the ID in decimal.
 func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// Run is a reservation: Len consecutive IDs of one tick, from First upwards.
+// Run is a reservation: Len IDs of one tick with consecutive sequences, from
+// First upwards.
 // The zero Run holds none.
 type Run struct {
 	First ID
 	// Step is the distance between neighbours: 1 where the sequence is the
-	// lowest field of the layout.
+	// lowest field of the layout, more where there are others below it.
 	Step ID
 	Len  int
 }

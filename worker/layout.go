@@ -11,8 +11,8 @@ import (
 // at the epoch.
 type Tick int64
 
-// Layout divides the 63 usable bits of an ID into fields, from the top: time,
-// datacenter, worker, sequence. The sign bit stays zero.
+// Layout divides the 63 usable bits of an ID into fields: the time at the top,
+// the others in the order that Order says. The sign bit stays zero.
 //
 // All nodes of a cluster must use one layout: two layouts give the same number
 // for different moments.
@@ -26,25 +26,19 @@ type Layout struct {
 	DatacenterBits uint8
 	WorkerBits     uint8
 	SequenceBits   uint8
+	// SegmentBits are bits that the sequence carries into when it has run out,
+	// in a place of their own: PearFlower has them above the worker. 0, as in
+	// most layouts: there are none.
+	SegmentBits uint8
+
+	// Order is that of the fields below the time, from the top. The zero Order
+	// is segment, datacenter, worker, sequence.
+	Order Order
 }
 
 // twitterEpoch is 2010-11-04T01:42:54.657Z, the epoch of Twitter's Snowflake,
 // which Leaf kept.
 const twitterEpoch = 1288834974657
-
-// Leaf is the default layout, Meituan Leaf's: 41 bits of milliseconds, 10 of
-// worker, 12 of sequence.
-func Leaf() Layout {
-	return Layout{Epoch: twitterEpoch, Unit: time.Millisecond, TimeBits: 41, WorkerBits: 10, SequenceBits: 12}
-}
-
-// Twitter is the same split with the worker's ten bits shared between five of
-// datacenter and five of worker, as Twitter's 2010 server had them.
-func Twitter() Layout {
-	l := Leaf()
-	l.DatacenterBits, l.WorkerBits = 5, 5
-	return l
-}
 
 // Fields are an ID taken apart.
 type Fields struct {
@@ -52,6 +46,8 @@ type Fields struct {
 	Datacenter int64
 	Worker     int64
 	Sequence   int64
+	// Segment is how often the sequence has carried; 0 in layouts without it.
+	Segment int64
 }
 
 // ErrLayout is what every error about a layout that cannot work wraps.
@@ -72,7 +68,7 @@ func (l Layout) Validate() error {
 	bad := func(format string, a ...any) error {
 		return fmt.Errorf("%w: %s", ErrLayout, fmt.Sprintf(format, a...))
 	}
-	sum := int(l.TimeBits) + int(l.DatacenterBits) + int(l.WorkerBits) + int(l.SequenceBits)
+	sum := int(l.TimeBits) + int(l.SegmentBits) + int(l.DatacenterBits) + int(l.WorkerBits) + int(l.SequenceBits)
 	switch {
 	case l.TimeBits < 1:
 		return bad("the time field needs at least one bit")
@@ -80,9 +76,14 @@ func (l Layout) Validate() error {
 		return bad("worker=%d: the worker field takes 1 to %d bits", l.WorkerBits, maxWorkerBits)
 	case l.SequenceBits > maxSequence:
 		return bad("sequence=%d: the sequence field takes at most %d bits", l.SequenceBits, maxSequence)
+	case int(l.SegmentBits)+int(l.SequenceBits) > maxSequence:
+		return bad("segment=%d sequence=%d: the two take at most %d bits", l.SegmentBits, l.SequenceBits, maxSequence)
 	case sum > usableBits:
-		return bad("time=%d datacenter=%d worker=%d sequence=%d add up to %d bits; an ID has %d, the sign bit stays zero",
-			l.TimeBits, l.DatacenterBits, l.WorkerBits, l.SequenceBits, sum, usableBits)
+		return bad("%s add up to %d bits; an ID has %d, the sign bit stays zero", l.widths(), sum, usableBits)
+	case !l.Order.valid():
+		return bad("the order of the fields names one of them twice")
+	case l.SegmentBits > 0 && l.shift(FieldSegment) < l.shift(FieldSequence):
+		return bad("the segment has to be above the sequence, which carries into it: IDs of a node would not grow")
 	case l.Unit < time.Millisecond || l.Unit%time.Millisecond != 0:
 		return bad("a tick of %s: it must be a whole number of milliseconds", l.Unit)
 	case l.Unit > time.Hour:
@@ -99,8 +100,8 @@ func (l Layout) Workers() int { return 1 << l.WorkerBits }
 // Datacenters is how many datacenter ids the layout has; 1 without that field.
 func (l Layout) Datacenters() int { return 1 << l.DatacenterBits }
 
-// Sequences is how many IDs one worker can make in one tick.
-func (l Layout) Sequences() int64 { return 1 << l.SequenceBits }
+// Sequences is how many IDs one worker can make in one tick, in all segments.
+func (l Layout) Sequences() int64 { return 1 << (l.SegmentBits + l.SequenceBits) }
 
 // MaxTick is the last tick the time field can hold.
 func (l Layout) MaxTick() Tick { return 1<<l.TimeBits - 1 }
@@ -144,15 +145,17 @@ func (l Layout) Encode(f Fields) (ID, error) {
 		}
 		return nil
 	}
-	if err := errors.Join(
-		check("timestamp", int64(f.Tick), l.TimeBits),
-		check("datacenter", f.Datacenter, l.DatacenterBits),
-		check("worker", f.Worker, l.WorkerBits),
-		check("sequence", f.Sequence, l.SequenceBits),
-	); err != nil {
+	id := int64(f.Tick) << l.timeShift()
+	err := check("timestamp", int64(f.Tick), l.TimeBits)
+	for _, field := range l.order() {
+		v := f.get(field)
+		id |= v << l.shift(field)
+		err = errors.Join(err, check(field.String(), v, l.Bits(field)))
+	}
+	if err != nil {
 		return 0, err
 	}
-	return ID(int64(f.Tick)<<l.timeShift() | l.identity(f.Datacenter, f.Worker) | f.Sequence), nil
+	return ID(id), nil
 }
 
 // Decode takes an ID apart. It fails for numbers that are no ID of this
@@ -161,11 +164,13 @@ func (l Layout) Decode(id ID) (Fields, error) {
 	if id < 0 {
 		return Fields{}, fmt.Errorf("worker: %d is not an ID: IDs are positive", id)
 	}
+	value := func(field Field) int64 { return int64(id) >> l.shift(field) & (1<<l.Bits(field) - 1) }
 	f := Fields{
 		Tick:       Tick(id >> l.timeShift()),
-		Datacenter: int64(id) >> (l.WorkerBits + l.SequenceBits) & (1<<l.DatacenterBits - 1),
-		Worker:     int64(id) >> l.SequenceBits & (1<<l.WorkerBits - 1),
-		Sequence:   int64(id) & (1<<l.SequenceBits - 1),
+		Datacenter: value(FieldDatacenter),
+		Worker:     value(FieldWorker),
+		Sequence:   value(FieldSequence),
+		Segment:    value(FieldSegment),
 	}
 	if f.Tick > l.MaxTick() {
 		return Fields{}, fmt.Errorf("worker: %d is not an ID of this layout: it has bits above the %d-bit time field", id, l.TimeBits)
@@ -176,11 +181,8 @@ func (l Layout) Decode(id ID) (Fields, error) {
 // Time is the moment an ID's tick began.
 func (l Layout) Time(f Fields) time.Time { return time.UnixMilli(l.Start(f.Tick)).UTC() }
 
-func (l Layout) timeShift() uint8 { return l.DatacenterBits + l.WorkerBits + l.SequenceBits }
-
-// identity is the part of an ID that names who made it, in its place.
-func (l Layout) identity(datacenter, worker int64) int64 {
-	return datacenter<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits
+func (l Layout) timeShift() uint8 {
+	return l.SegmentBits + l.DatacenterBits + l.WorkerBits + l.SequenceBits
 }
 
 func floorDiv(a, b int64) int64 {

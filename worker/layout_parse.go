@@ -2,33 +2,37 @@ package worker
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// presets are the layouts that have a name.
-func presets() map[string]Layout {
-	return map[string]Layout{"leaf": Leaf(), "twitter": Twitter()}
-}
-
 // ParseLayout reads a layout as users write it: a preset's name ("leaf",
-// "twitter"), or fields
+// "sonyflake"), fields
 //
 //	time=41@1ms,datacenter=5,worker=5,sequence=12,epoch=1288834974657
 //
-// where the epoch is in Unix milliseconds or an RFC 3339 date. Fields left out
-// are those of the default layout, but for datacenter, which is 0.
+// or a preset's name with fields to change, as in "leaf,epoch=2026-01-01". The
+// epoch is in Unix milliseconds or a date.
+//
+// Fields stand in the ID in the order they are written in, the first on top.
+// Those left out are as wide as in the default layout, where only time, worker
+// and sequence have bits, and in its order. After a preset's name the order is
+// the preset's. The time is the top field wherever it is written.
 func ParseLayout(s string) (Layout, error) {
 	s = strings.TrimSpace(s)
-	if l, ok := presets()[strings.ToLower(s)]; ok {
-		return l, nil
+	l, fields, named := Leaf(), strings.Split(s, ","), false
+	if first := strings.TrimSpace(fields[0]); !strings.Contains(first, "=") {
+		i := slices.IndexFunc(Presets(), func(p Preset) bool { return strings.EqualFold(p.Name, first) })
+		if i < 0 {
+			return Layout{}, fmt.Errorf("%w: %q is not a preset (%s) nor fields such as time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=%d", ErrLayout, first, presetNames(), twitterEpoch)
+		}
+		l, fields, named = Presets()[i].Layout, fields[1:], true
 	}
-	if !strings.Contains(s, "=") {
-		return Layout{}, fmt.Errorf("%w: %q is not a preset (leaf, twitter) nor fields such as time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=%d", ErrLayout, s, twitterEpoch)
-	}
-	l, seen := Leaf(), map[string]bool{}
-	for part := range strings.SplitSeq(s, ",") {
+	var written []Field
+	seen := map[string]bool{}
+	for _, part := range fields {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		if seen[name] {
 			return Layout{}, fmt.Errorf("%w: %s is given twice", ErrLayout, name)
@@ -37,8 +41,49 @@ func ParseLayout(s string) (Layout, error) {
 		if err := l.setField(name, value); err != nil {
 			return Layout{}, fmt.Errorf("%w: %s=%s: %v", ErrLayout, name, value, err)
 		}
+		if i := slices.IndexFunc(usual[:], func(f Field) bool { return f.String() == name }); i >= 0 {
+			written = append(written, usual[i])
+		}
 	}
-	return l, l.Validate()
+	if !named || seen["order"] {
+		l.Order = orderOf(written)
+	}
+	if err := l.Validate(); err != nil {
+		return Layout{}, err
+	}
+	return l.normal(), nil
+}
+
+// orderOf is the order of all fields when some were written. Of the others,
+// those that have bits by default stand where the default layout has them; a
+// worker that is left out does not change places with the sequence.
+func orderOf(written []Field) Order {
+	order := slices.Clone(written)
+	insert := func(f, before Field) {
+		if slices.Contains(order, f) {
+			return
+		}
+		i := slices.Index(order, before)
+		if i < 0 {
+			i = len(order)
+		}
+		order = slices.Insert(order, i, f)
+	}
+	insert(FieldWorker, FieldSequence)
+	insert(FieldSequence, FieldTime) // which is never there: at the end
+	insert(FieldDatacenter, FieldWorker)
+	if !slices.Contains(order, FieldSegment) {
+		order = slices.Insert(order, 0, FieldSegment)
+	}
+	return Order(order)
+}
+
+func presetNames() string {
+	var names []string
+	for _, p := range Presets() {
+		names = append(names, p.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 func (l *Layout) setField(name, value string) (err error) {
@@ -51,6 +96,8 @@ func (l *Layout) setField(name, value string) (err error) {
 			}
 		}
 		l.TimeBits, err = parseBits(bits)
+	case "segment":
+		l.SegmentBits, err = parseBits(value)
 	case "datacenter":
 		l.DatacenterBits, err = parseBits(value)
 	case "worker":
@@ -59,8 +106,12 @@ func (l *Layout) setField(name, value string) (err error) {
 		l.SequenceBits, err = parseBits(value)
 	case "epoch":
 		l.Epoch, err = parseEpoch(value)
+	case "order":
+		if value != orderWritten {
+			err = fmt.Errorf("it is %q: fields stand in the order they are written in", orderWritten)
+		}
 	default:
-		err = fmt.Errorf("unknown field; the fields are time, datacenter, worker, sequence, epoch")
+		err = fmt.Errorf("unknown field; the fields are time, segment, datacenter, worker, sequence, epoch")
 	}
 	return err
 }
@@ -77,16 +128,35 @@ func parseEpoch(s string) (int64, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return ms, nil
 	}
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return 0, fmt.Errorf("an epoch is Unix milliseconds (%d) or a date (2020-01-01T00:00:00Z)", twitterEpoch)
+	for _, form := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(form, s); err == nil {
+			return t.UnixMilli(), nil
+		}
 	}
-	return t.UnixMilli(), nil
+	return 0, fmt.Errorf("an epoch is Unix milliseconds (%d) or a date (2020-01-01, 2020-01-01T00:00:00Z)", twitterEpoch)
 }
 
+// orderWritten ends the string of a layout whose fields are not in the usual
+// order. It changes nothing here. Releases that knew one order only refuse it,
+// and do not read the fields as if they were in that.
+const orderWritten = "written"
+
 // String is the layout as ParseLayout reads it, always in full, so that two
-// layouts are equal when their strings are.
+// layouts are equal when their strings are. Of a layout without a segment, in
+// the usual order, it is what it has been since the first release: it is kept
+// in cluster records and state files, and compared with them.
 func (l Layout) String() string {
-	return fmt.Sprintf("time=%d@%s,datacenter=%d,worker=%d,sequence=%d,epoch=%d",
-		l.TimeBits, l.Unit, l.DatacenterBits, l.WorkerBits, l.SequenceBits, l.Epoch)
+	l = l.normal()
+	var b strings.Builder
+	fmt.Fprintf(&b, "time=%d@%s", l.TimeBits, l.Unit)
+	for _, f := range l.order() {
+		if f != FieldSegment || l.SegmentBits > 0 {
+			fmt.Fprintf(&b, ",%s=%d", f, l.Bits(f))
+		}
+	}
+	fmt.Fprintf(&b, ",epoch=%d", l.Epoch)
+	if l.Order != (Order{}) {
+		b.WriteString(",order=" + orderWritten)
+	}
+	return b.String()
 }

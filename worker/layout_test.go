@@ -2,6 +2,7 @@ package worker
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,12 @@ func anyLayout(t *rapid.T) Layout {
 		DatacenterBits: rapid.Uint8Range(0, 8).Draw(t, "datacenter"),
 	}
 	l.SequenceBits = rapid.Uint8Range(0, min(maxSequence, usableBits-1-l.WorkerBits-l.DatacenterBits)).Draw(t, "sequence")
-	l.TimeBits = rapid.Uint8Range(1, usableBits-l.WorkerBits-l.DatacenterBits-l.SequenceBits).Draw(t, "time")
+	l.SegmentBits = rapid.Uint8Range(0, min(5, maxSequence-l.SequenceBits, usableBits-1-l.WorkerBits-l.DatacenterBits-l.SequenceBits)).Draw(t, "segment")
+	l.TimeBits = rapid.Uint8Range(1, usableBits-l.timeShift()).Draw(t, "time")
+	order := rapid.Permutation(usual[:]).Filter(func(o []Field) bool {
+		return l.SegmentBits == 0 || slices.Index(o, FieldSegment) < slices.Index(o, FieldSequence)
+	}).Draw(t, "order")
+	l.Order = Order(order)
 	if err := l.Validate(); err != nil {
 		t.Fatalf("%+v: %v", l, err)
 	}
@@ -32,7 +38,8 @@ func TestEncodeDecodeRoundTrip(t *testing.T) {
 			Tick:       Tick(rapid.Int64Range(0, int64(l.MaxTick())).Draw(t, "tick")),
 			Datacenter: rapid.Int64Range(0, int64(l.Datacenters()-1)).Draw(t, "datacenter"),
 			Worker:     rapid.Int64Range(0, int64(l.Workers()-1)).Draw(t, "worker"),
-			Sequence:   rapid.Int64Range(0, l.Sequences()-1).Draw(t, "sequence"),
+			Sequence:   rapid.Int64Range(0, 1<<l.SequenceBits-1).Draw(t, "sequence"),
+			Segment:    rapid.Int64Range(0, 1<<l.SegmentBits-1).Draw(t, "segment"),
 		}
 		id, err := l.Encode(want)
 		if err != nil || id < 0 {
@@ -47,18 +54,99 @@ func TestEncodeDecodeRoundTrip(t *testing.T) {
 func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := anyLayout(t)
-		fits := [4]int64{int64(l.MaxTick()), int64(l.Datacenters() - 1), int64(l.Workers() - 1), l.Sequences() - 1}
+		fits := [5]int64{int64(l.MaxTick()), int64(l.Datacenters() - 1), int64(l.Workers() - 1), 1<<l.SequenceBits - 1, 1<<l.SegmentBits - 1}
 		f := fits
-		i := rapid.IntRange(0, 3).Draw(t, "field")
+		i := rapid.IntRange(0, 4).Draw(t, "field")
 		if rapid.Bool().Draw(t, "negative") {
 			f[i] = -rapid.Int64Range(1, 1<<62).Draw(t, "by")
 		} else {
 			f[i] = rapid.Int64Range(fits[i]+1, 1<<63-1).Draw(t, "value")
 		}
-		if id, err := l.Encode(Fields{Tick(f[0]), f[1], f[2], f[3]}); err == nil {
+		if id, err := l.Encode(Fields{Tick(f[0]), f[1], f[2], f[3], f[4]}); err == nil {
 			t.Fatalf("%s: %v encoded as %d", l, f, id)
 		}
 	})
+}
+
+// Layouts are equal when their strings are, and exactly then: clusters and
+// state files compare the strings.
+func TestLayoutStringsTellLayoutsApart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := anyLayout(t)
+		again, err := ParseLayout(l.String())
+		if err != nil || again != l.normal() {
+			t.Fatalf("%s read back as %s, %v", l, again, err)
+		}
+		other := l
+		other.Order = Order(rapid.Permutation(usual[:]).Draw(t, "other order"))
+		if other.Validate() != nil {
+			return
+		}
+		f := Fields{
+			Tick: l.MaxTick(), Datacenter: int64(l.Datacenters() - 1),
+			Segment: rapid.Int64Range(0, 1<<l.SegmentBits-1).Draw(t, "segment"),
+		}
+		// A sequence of ones beside a worker of zeroes: no two orders give the same number.
+		f.Sequence = 1<<l.SequenceBits - 1
+		a, err := l.Encode(f)
+		b, err2 := other.Encode(f)
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		if a != b && l.String() == other.String() {
+			t.Fatalf("%s for %d and for %d", l, a, b)
+		}
+		if l.normal() == other.normal() && a != b {
+			t.Fatalf("%s taken for %s", l, other)
+		}
+	})
+}
+
+func TestPresets(t *testing.T) {
+	for _, p := range Presets() {
+		l, err := ParseLayout(strings.ToUpper(p.Name))
+		if err != nil || l != p.Layout {
+			t.Errorf("%s: %s, %v; want %s", p.Name, l, err, p.Layout)
+		}
+		if got := PresetName(l); got != p.Name {
+			t.Errorf("%s is called %q", p.Name, got)
+		}
+		if again, err := ParseLayout(l.String()); err != nil || again != l {
+			t.Errorf("%s: %s read back as %s, %v", p.Name, l, again, err)
+		}
+		if p.About == "" || len(p.About) > 60 {
+			t.Errorf("%s: about %q", p.Name, p.About)
+		}
+	}
+	if got := PresetName(Layout{}); got != "" {
+		t.Errorf("no layout is called %q", got)
+	}
+}
+
+// Every ID of js53 is a number in JavaScript, exactly.
+func TestJS53HoldsInADouble(t *testing.T) {
+	l, err := ParseLayout("js53")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := l.Encode(Fields{Tick: l.MaxTick(), Worker: int64(l.Workers() - 1), Sequence: l.Sequences() - 1})
+	if err != nil || last != 1<<53-1 {
+		t.Errorf("the last is %d, %v; want %d", last, err, int64(1)<<53-1)
+	}
+}
+
+func TestOrderThatIsNone(t *testing.T) {
+	for _, o := range []Order{
+		{FieldWorker, FieldWorker, FieldSequence, FieldSegment},
+		{FieldTime, FieldDatacenter, FieldWorker, FieldSequence},
+		{FieldSegment, FieldDatacenter, FieldWorker, 9},
+	} {
+		l := Leaf()
+		l.Order = o
+		if err := l.Validate(); !errors.Is(err, ErrLayout) {
+			t.Errorf("%v: %v", o, err)
+		}
+	}
 }
 
 func TestDecodeKnownIDs(t *testing.T) {
@@ -73,6 +161,13 @@ func TestDecodeKnownIDs(t *testing.T) {
 		{"twitter", Twitter(), 440322224407314432, "2014-03-03T03:06:13.747Z", 1, 0, 0},
 		{"leaf, same bits", Leaf(), 440322224407314432, "2014-03-03T03:06:13.747Z", 0, 32, 0},
 		{"first of all", Leaf(), 0, "2010-11-04T01:42:54.657Z", 0, 0, 0},
+		// Three IDs that articles on Snowflake print as an example, without saying
+		// whose they are. By Twitter's layout they are of one machine within half
+		// a minute, the first of their milliseconds.
+		{"article, 1 of 3", Twitter(), 563583455628754944, "2015-02-06T06:22:21.353Z", 5, 0, 0},
+		{"article, 2 of 3", Twitter(), 563583466173235200, "2015-02-06T06:22:23.867Z", 5, 0, 0},
+		{"article, 3 of 3", Twitter(), 563583552944996352, "2015-02-06T06:22:44.555Z", 5, 0, 0},
+		{"article, by leaf", Leaf(), 563583455628754944, "2015-02-06T06:22:21.353Z", 0, 160, 0},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
@@ -135,7 +230,26 @@ func TestParseLayout(t *testing.T) {
 		{in: "leaf", want: Leaf().String()},
 		{in: "Twitter", want: "time=41@1ms,datacenter=5,worker=5,sequence=12,epoch=1288834974657"},
 		{in: "time=39@10ms,worker=16,sequence=8,epoch=2014-09-01T00:00:00Z", want: "time=39@10ms,datacenter=0,worker=16,sequence=8,epoch=1409529600000"},
-		{in: " sequence=10 , worker=12 ", want: "time=41@1ms,datacenter=0,worker=12,sequence=10,epoch=1288834974657"},
+		{in: " worker=12 , sequence=10 ", want: "time=41@1ms,datacenter=0,worker=12,sequence=10,epoch=1288834974657"},
+		{in: "sequence=10,worker=12", want: "time=41@1ms,sequence=10,datacenter=0,worker=12,epoch=1288834974657,order=written"},
+		{in: "sequence=10,time=43", want: "time=43@1ms,datacenter=0,worker=10,sequence=10,epoch=1288834974657"},
+		{in: "worker=5,datacenter=5", want: "time=41@1ms,worker=5,datacenter=5,sequence=12,epoch=1288834974657,order=written"},
+		{in: "datacenter=0,sequence=8,worker=14", want: "time=41@1ms,sequence=8,datacenter=0,worker=14,epoch=1288834974657,order=written"},
+		{in: "sequence=12,datacenter=0,segment=0,worker=10", want: "time=41@1ms,sequence=12,datacenter=0,worker=10,epoch=1288834974657,order=written"},
+		{in: "sequence=0,worker=14", want: "time=41@1ms,datacenter=0,worker=14,sequence=0,epoch=1288834974657"},
+		{in: "sonyflake", want: "time=39@10ms,sequence=8,datacenter=0,worker=16,epoch=1409529600000,order=written"},
+		{in: "time=39@10ms,sequence=8,worker=16,epoch=2014-09-01", want: Sonyflake().String()},
+		{in: "pearflower", want: "time=31@1s,segment=3,datacenter=0,worker=10,sequence=19,epoch=1483200000000"},
+		{in: "time=31@1s,worker=10,segment=3,sequence=19", want: "time=31@1s,datacenter=0,worker=10,segment=3,sequence=19,epoch=1288834974657,order=written"},
+		{in: "Sonyflake, epoch=2025-01-01", want: "time=39@10ms,sequence=8,datacenter=0,worker=16,epoch=1735689600000,order=written"},
+		{in: "leaf,sequence=14,worker=8", want: "time=41@1ms,datacenter=0,worker=8,sequence=14,epoch=1288834974657"},
+		{in: "leaf,sequence=14,worker=8,order=written", want: "time=41@1ms,sequence=14,datacenter=0,worker=8,epoch=1288834974657,order=written"},
+		{in: "leaf,leaf", wrong: "unknown field"},
+		{in: "worker=5,leaf", wrong: "unknown field"},
+		{in: "order=mine", wrong: `it is "written"`},
+		{in: "sequence=8,segment=2,worker=5", wrong: "the segment has to be above the sequence"},
+		{in: "segment=10,sequence=21,worker=1,time=30", wrong: "take at most 30"},
+		{in: "uid-generator,epoch=2026-13-01", wrong: "or a date"},
 		{in: "", wrong: "not a preset"},
 		{in: "snowcone", wrong: "not a preset"},
 		{in: "worker=20", wrong: "add up to 73"},
@@ -145,7 +259,8 @@ func TestParseLayout(t *testing.T) {
 		{in: "time=41@soon", wrong: "written as 1ms"},
 		{in: "worker=-1", wrong: "number of bits"},
 		{in: "worker=5,worker=5", wrong: "given twice"},
-		{in: "segment=3", wrong: "unknown field"},
+		{in: "segment=3", wrong: "segment=3 datacenter=0 worker=10 sequence=12 add up to 66"},
+		{in: "shard=3", wrong: "unknown field"},
 		{in: "epoch=yesterday", wrong: "Unix milliseconds"},
 		{in: "epoch=-1", wrong: "between 1970 and 2200"},
 		{in: "sequence=31,worker=1,time=30", wrong: "at most 30"},

@@ -26,7 +26,8 @@ func decodeCommand() *cli.Command {
 		ArgsUsage: "[ID...]",
 		Description: `Prints the fields of each ID. Without arguments it reads them from standard input,
 one a line. The layout is the one that --layout gives; else the cluster's, where
---zk (or FLAKED_ZK) says which; else the default one, leaf.
+--zk (or FLAKED_ZK) says which; else the default one, leaf. Layouts with a segment
+show it before the sequence: 3/17. ` + "`flaked layout explain`" + ` shows the bits.
 
 With -o json an ID is one object; several are one object a line:
   {"id":"...","time":"...","timestamp_ms":...,"datacenter":0,"worker":7,"sequence":0}
@@ -34,9 +35,10 @@ With -o json an ID is one object; several are one object a line:
 Examples:
   flaked decode 2071452936696786986
   flaked get 3 | flaked decode -o json
-  flaked decode --layout twitter 2071452936696786986`,
+  flaked decode --layout twitter 2071452936696786986
+  flaked decode --layout sonyflake 45035996273704960`,
 		Flags: append([]cli.Flag{outputFlag(),
-			&cli.StringFlag{Name: "layout", Usage: "leaf, twitter, or `FIELDS` such as time=41@1ms,datacenter=5,worker=5,sequence=12,epoch=1288834974657", DefaultText: "the cluster's, or leaf", EnvVars: env("layout")},
+			layoutFlag("the cluster's, or leaf"),
 		}, zkFlags("")...),
 		Action: decode,
 	}
@@ -51,6 +53,8 @@ type decodedID struct {
 	Datacenter  int64  `json:"datacenter"`
 	Worker      int64  `json:"worker"`
 	Sequence    int64  `json:"sequence"`
+	// Segment is left out where the layout has none.
+	Segment *int64 `json:"segment,omitempty"`
 }
 
 const timeFormat = "2006-01-02T15:04:05.000Z"
@@ -65,10 +69,14 @@ func decodeID(layout worker.Layout, text string) (decodedID, error) {
 		return decodedID{}, err
 	}
 	t := layout.Time(f)
-	return decodedID{
+	id := decodedID{
 		ID: strconv.FormatInt(n, 10), Time: t.Format(timeFormat), TimestampMs: t.UnixMilli(),
 		Datacenter: f.Datacenter, Worker: f.Worker, Sequence: f.Sequence,
-	}, nil
+	}
+	if layout.SegmentBits > 0 {
+		id.Segment = &f.Segment
+	}
+	return id, nil
 }
 
 func decode(c *cli.Context) error {
@@ -121,7 +129,11 @@ func showTable(out io.Writer) func(decodedID) error {
 				return err
 			}
 		}
-		_, err := fmt.Fprintf(out, row, id.ID, id.Time, id.TimestampMs, id.Datacenter, id.Worker, id.Sequence)
+		sequence := strconv.FormatInt(id.Sequence, 10)
+		if id.Segment != nil {
+			sequence = fmt.Sprintf("%d/%d", *id.Segment, id.Sequence)
+		}
+		_, err := fmt.Fprintf(out, row, id.ID, id.Time, id.TimestampMs, id.Datacenter, id.Worker, sequence)
 		return err
 	}
 }

@@ -49,11 +49,16 @@ func zkFlags(fallback string) []cli.Flag {
 // clusterFlags are what a cluster is made with; see clusterSettings.
 func clusterFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "layout", Usage: "how an ID's bits are shared out: leaf, twitter, or `FIELDS` such as time=41@1ms,worker=10,sequence=12,epoch=2020-01-01T00:00:00Z", DefaultText: "leaf", EnvVars: env("layout")},
+		layoutFlag("leaf"),
 		&cli.Int64Flag{Name: "datacenter", Usage: "the datacenter's `NUMBER`, for layouts that have the field", DefaultText: "0", EnvVars: env("datacenter")},
 		&cli.DurationFlag{Name: "lease", Usage: "how long a node may live without ZooKeeper, and its worker is kept when it vanishes", DefaultText: "24h", EnvVars: env("lease")},
 		&cli.DurationFlag{Name: "settle", Usage: "how long a new node waits for an owner that ZooKeeper forgot: two heartbeats and a reconnect", DefaultText: "12s", EnvVars: env("settle")},
 	}
+}
+
+// layoutFlag is the split of an ID's bits; see worker.ParseLayout.
+func layoutFlag(fallback string) cli.Flag {
+	return &cli.StringFlag{Name: "layout", Usage: "how an ID's bits are shared out: a `NAME` (leaf, twitter, sonyflake, js53, ...), fields from the top, as time=41@1ms,worker=10,sequence=12,epoch=2020-01-01, or both, as leaf,epoch=2020-01-01; see flaked layout", DefaultText: fallback, EnvVars: env("layout")}
 }
 
 // logFlags are for commands that log; see newLogger.

@@ -128,6 +128,8 @@ func TestUsageErrors(t *testing.T) {
 		{"state shwo", `there is no command "shwo"; did you mean "show"?`},
 		{"version x", `no arguments are expected`},
 		{"serve x", `no arguments`},
+		{"serve --dev --layout uid-generator", `--layout uid-generator: its time field was used up on 2024-11-20: give it an epoch of its own, as in uid-generator,epoch=20`},
+		{"serve --dev --layout leaf,epoch=2199-01-01", `--layout leaf,epoch=2199-01-01: its epoch, 2199-01-01T00:00:00Z, is yet to come: give it an epoch of its own, as in ...,epoch=20`},
 		{"help xyzzy", `there is no command "xyzzy"`},
 	} {
 		t.Run(row.args, func(t *testing.T) {

@@ -45,7 +45,7 @@ func serveFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "settle", EnvVars: env("settle"), DefaultText: "the cluster's, 2 heartbeats + 6s in a new one", Usage: "how long a newcomer waits for an owner that ZooKeeper has forgotten"},
 		&cli.DurationFlag{Name: "reserve", EnvVars: env("reserve"), Value: timeguard.DefaultReserve, Usage: "keep a bound this far ahead on the disk; what a restart after a crash waits at most"},
 		&cli.BoolFlag{Name: "release-on-exit", EnvVars: env("release-on-exit"), Usage: "give the worker back at a clean stop: for pods whose disk does not outlive them"},
-		&cli.StringFlag{Name: "layout", EnvVars: env("layout"), DefaultText: "the cluster's, leaf in a new one", Usage: "`LAYOUT` of an ID's bits: leaf, twitter, or time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=..."},
+		layoutFlag("the cluster's, leaf in a new one"),
 		&cli.Int64Flag{Name: "datacenter", EnvVars: env("datacenter"), DefaultText: "the cluster's, 0 in a new one", Usage: "the datacenter field of IDs, where the layout has one"},
 		&cli.StringFlag{Name: "sequence-start", EnvVars: env("sequence-start"), Value: "random", Usage: "where the sequence begins in a millisecond: random (below 100, as Leaf), zero, or carry-on"},
 		&cli.IntFlag{Name: "max-batch", EnvVars: env("max-batch"), Value: 10_000, Usage: "the most IDs of one GET n"},
@@ -132,6 +132,9 @@ func clusterSettings(c *cli.Context) (node.Settings, error) {
 		layout, err := worker.ParseLayout(c.String("layout"))
 		if err != nil {
 			return s, usageError("--layout: %v", err)
+		}
+		if err := usableNow(layout, time.Now()); err != nil {
+			return s, usageError("--layout %s: %v", c.String("layout"), err)
 		}
 		s.Layout = &layout
 	}

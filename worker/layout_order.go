@@ -1,0 +1,128 @@
+package worker
+
+import "fmt"
+
+// Field is one of the parts that an ID is made of.
+type Field uint8
+
+// The fields. FieldTime is always the top one: IDs sort by the time of their
+// making.
+const (
+	FieldTime Field = iota
+	FieldSegment
+	FieldDatacenter
+	FieldWorker
+	FieldSequence
+)
+
+// String is the field's name in a layout.
+func (f Field) String() string {
+	return [...]string{"time", "segment", "datacenter", "worker", "sequence"}[f]
+}
+
+// get is the value of one field.
+func (f Fields) get(field Field) int64 {
+	return [...]int64{int64(f.Tick), f.Segment, f.Datacenter, f.Worker, f.Sequence}[field]
+}
+
+// Order is the fields below the time, from the top.
+type Order [4]Field
+
+// usual is what the zero Order stands for.
+var usual = Order{FieldSegment, FieldDatacenter, FieldWorker, FieldSequence}
+
+func (o Order) valid() bool {
+	if o == (Order{}) {
+		return true
+	}
+	var seen [FieldSequence + 1]bool
+	for _, f := range o {
+		if f == FieldTime || f > FieldSequence || seen[f] {
+			return false
+		}
+		seen[f] = true
+	}
+	return true
+}
+
+func (l Layout) order() Order {
+	if l.Order == (Order{}) {
+		return usual
+	}
+	return l.Order
+}
+
+// Bits is the width of a field.
+func (l Layout) Bits(f Field) uint8 {
+	return [...]uint8{l.TimeBits, l.SegmentBits, l.DatacenterBits, l.WorkerBits, l.SequenceBits}[f]
+}
+
+// shift is how many bits are below a field.
+func (l Layout) shift(f Field) uint8 {
+	if f == FieldTime {
+		return l.timeShift()
+	}
+	order, below := l.order(), uint8(0)
+	for i := len(order) - 1; order[i] != f; i-- {
+		below += l.Bits(order[i])
+	}
+	return below
+}
+
+// Part is one field in its place.
+type Part struct {
+	Field Field
+	Bits  uint8
+	// Shift is how many bits are below it.
+	Shift uint8
+}
+
+// Parts are the fields that have bits, from the top.
+func (l Layout) Parts() []Part {
+	parts := []Part{{FieldTime, l.TimeBits, l.timeShift()}}
+	for _, f := range l.order() {
+		if l.Bits(f) > 0 {
+			parts = append(parts, Part{f, l.Bits(f), l.shift(f)})
+		}
+	}
+	return parts
+}
+
+// normal is the layout with its fields in an order that there is only one of:
+// fields without bits have no place, and get one by rule. Layouts that make the
+// same IDs are equal then.
+func (l Layout) normal() Layout {
+	if !l.Order.valid() {
+		return l
+	}
+	var order []Field
+	if l.SegmentBits == 0 {
+		order = append(order, FieldSegment)
+	}
+	for _, f := range l.order() {
+		if f == FieldWorker && l.DatacenterBits == 0 {
+			order = append(order, FieldDatacenter)
+		}
+		if l.Bits(f) > 0 || f == FieldWorker {
+			order = append(order, f)
+		}
+	}
+	if l.SequenceBits == 0 {
+		order = append(order, FieldSequence)
+	}
+	if l.Order = Order(order); l.Order == usual {
+		l.Order = Order{}
+	}
+	return l
+}
+
+// widths are the fields and their bits, for messages.
+func (l Layout) widths() string {
+	s := fmt.Sprintf("time=%d", l.TimeBits)
+	for _, f := range l.order() {
+		if f != FieldSegment || l.SegmentBits > 0 {
+			s += fmt.Sprintf(" %s=%d", f, l.Bits(f))
+		}
+	}
+	return s
+}
