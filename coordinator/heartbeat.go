@@ -191,10 +191,11 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		stat = written
 		c.acknowledged(slot.Nonce, stat.Version)
 	}
-	ran, lost := c.since(claim, found, stat)
-	if !lapsed && cl.SettleMs > 0 && lost && c.hadRunOut(ran, stat.Mtime, r) {
-		c.settleAnew(claim, now+cl.SettleMs)
+	if ran, lost := c.since(claim, found, stat); cl.SettleMs > 0 && lost && c.hadRunOut(ran, stat.Mtime, r) {
 		c.raiseFloor(claim, now, stat.Mtime)
+		if !lapsed {
+			c.settleAnew(claim, now+cl.SettleMs)
+		}
 		if slot.Settled {
 			return beat, errHadRunOut // what is written is to be taken back
 		}

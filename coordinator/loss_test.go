@@ -610,6 +610,47 @@ func TestForgottenHolderAndAClockThatIsBehind(t *testing.T) {
 	}
 }
 
+// The same, where A's lease had run out once before, shortly: by its clock, which
+// went back since, it still waits to be settled after that.
+func TestForgottenHolderAfterALapse(t *testing.T) {
+	l := newEnsembleLab(t, 1, 1)
+	l.remove(clusterPath)
+	l.cl.SettleMs = 1000
+	l.init(l.cl)
+	a := l.serving("A")
+	a.wait = 1500 * time.Millisecond
+	l.pass(labLease)
+	if beat := a.mustBeat(); beat.Settled {
+		t.Fatalf("%+v", beat)
+	}
+	l.pass(time.Second)
+	if beat := a.mustBeat(); !beat.Settled || !a.issue() {
+		t.Fatalf("%+v", beat)
+	}
+	copied := l.mem.Snapshot()
+	a.skew, a.agreed = -millis(4*time.Second), true
+	a.sess.Partition()
+	a.sess.Expire()
+	l.now = a.claim.H
+	b := l.serving("B")
+	reached := b.t.issued
+	l.putBack(copied)
+	l.mem.SetEpoch(2)
+	b.crash()
+	a.sess.Heal()
+	if beat := a.mustBeat(); beat.Settled {
+		t.Fatalf("%+v", beat)
+	}
+	had := a.t
+	for end := l.now + millis(time.Minute); (a.t == had || a.t.first == 0) && l.now < end; l.pass(100 * time.Millisecond) {
+		a.mustBeat()
+		a.issue()
+	}
+	if had.issued > reached || a.t == had || a.t.first <= reached {
+		t.Errorf("B issued up to %d, A %+v, then %+v", reached, had, a.t)
+	}
+}
+
 // That holder is there, and notices, but cannot store the claim that would put
 // its record back: the freeze is all that it can do, and has to be enough.
 func TestForgottenHolderWhoseDiskFails(t *testing.T) {

@@ -45,6 +45,14 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 	deadline, warned := n.mono()+int64(timeout), false
 	for {
 		err := n.tryAcquire(ctx, &a)
+		if replaced := new(coordinator.OtherClusterError); errors.As(err, &replaced) && !a.usable && ctx.Err() == nil {
+			// Owners have put back what ZooKeeper had lost, while we made it anew.
+			n.log.Warn("the cluster was replaced while this node registered: joining the one that is there", "error", err)
+			if err := n.pause(ctx, wait.NextBackOff()); err != nil {
+				return err
+			}
+			continue
+		}
 		if err == nil || ctx.Err() != nil || !errors.Is(err, coordinator.ErrUnreachable) {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/worker"
 )
 
 // takeOver writes a slot as another holder's.
@@ -132,5 +133,32 @@ func TestAnotherClusterEndsTheCache(t *testing.T) {
 	alone.done <- err
 	if !errors.Is(err, coordinator.ErrUnreachable) {
 		t.Errorf("ended with %v", err)
+	}
+}
+
+// Owners put their cluster back over one that a newcomer has just made: it joins
+// theirs, as it would have if it had come a moment later.
+func TestNewcomerJoinsTheClusterThatWasPutBack(t *testing.T) {
+	r := newRig(t)
+	theirs := coordinator.Cluster{UUID: "theirs", Layout: worker.Leaf().String(), Slots: 8, LeaseMs: 60_000, Settled: true}
+	replaced := false
+	n := r.start(func(c *Config) {
+		session := r.mem.Session()
+		session.SetFault(func(call coordinator.Call) coordinator.Fault {
+			if !replaced && call.Op == "create" && strings.HasPrefix(call.Path, "/tickets/") {
+				replaced = true
+				r.mem.Wipe()
+				if _, err := coordinator.CreateCluster(t.Context(), r.mem.Session(), theirs); err != nil {
+					t.Error(err)
+				}
+			}
+			return coordinator.NoFault
+		})
+		c.Store = session
+	}).untilReady()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !replaced || n.cluster.UUID != "theirs" {
+		t.Errorf("joined %q, replaced %t", n.cluster.UUID, replaced)
 	}
 }
