@@ -60,7 +60,7 @@ func (n *Node) adopt(rec localcache.Record) error {
 	if err != nil {
 		return err
 	}
-	cl.Slots = slots(layout)
+	cl.Slots = Slots(layout)
 	n.join(cl, layout)
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -22,7 +22,8 @@ const (
 // memory, the four million of uid-generator would be two gigabytes.
 const maxSlots = 1 << 16
 
-func slots(l worker.Layout) int { return min(l.Workers(), maxSlots) }
+// Slots is how many workers a cluster of this layout has.
+func Slots(l worker.Layout) int { return min(l.Workers(), maxSlots) }
 
 // defaultSettle is the settling time of a cluster whose slowest heartbeat is
 // the one given.
@@ -67,7 +68,7 @@ func newCluster(uuid string, layout worker.Layout, datacenter int64, lease, sett
 		return coordinator.Cluster{}, fmt.Errorf("node: a settling time of %s: 0 to 1h", settle)
 	}
 	return coordinator.Cluster{
-		UUID: uuid, Layout: layout.String(), Slots: slots(layout), Datacenter: datacenter,
+		UUID: uuid, Layout: layout.String(), Slots: Slots(layout), Datacenter: datacenter,
 		LeaseMs: lease.Milliseconds(), SettleMs: settle.Milliseconds(), Used: -1,
 	}, nil
 }

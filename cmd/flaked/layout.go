@@ -2,10 +2,52 @@ package main
 
 import (
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
 )
+
+func layoutCommand() *cli.Command {
+	var presets strings.Builder
+	for _, p := range worker.Presets() {
+		fmt.Fprintf(&presets, "  %-14s %s\n", p.Name, p.About)
+	}
+	return &cli.Command{
+		Name:  "layout",
+		Usage: "show, explain, check and choose how an ID's bits are shared out",
+		Description: `A layout says which bits of an ID are time, worker and sequence, in what order, how
+long a tick of the time is and when it began. A cluster has one, for good; its nodes
+take it from ZooKeeper. It is a name, or fields from the top bit down:
+  time=41@1ms,datacenter=5,worker=5,sequence=12,epoch=2020-01-01
+or a name and fields to change in it: sonyflake,epoch=2026-01-01. The names:
+` + presets.String() + `
+None of these commands needs a node. docs/layouts.md has more.`,
+		Subcommands: []*cli.Command{layoutShowCommand(), layoutExplainCommand(), layoutCheckCommand(), layoutChooseCommand()},
+	}
+}
+
+// layoutOf reads a layout that was given as an argument or a flag, called what.
+func layoutOf(what, text string) (worker.Layout, error) {
+	l, err := worker.ParseLayout(text)
+	if err != nil {
+		return l, usageError("%s: %w", what, err)
+	}
+	return l, nil
+}
+
+// layoutName is a layout's name, if it has one, and its fields.
+func layoutName(l worker.Layout) string {
+	if name := worker.PresetName(l); name != "" {
+		return name + ": " + l.String()
+	}
+	return l.String()
+}
 
 // usableNow tells why no ID can be made by a layout at a moment.
 func usableNow(l worker.Layout, now time.Time) error {
@@ -23,4 +65,57 @@ func usableNow(l worker.Layout, now time.Time) error {
 		return fmt.Errorf("its epoch, %s, is yet to come: "+advice, begin.Format(time.RFC3339), name, today)
 	}
 	return nil
+}
+
+// exactInDoubles is the largest number up to which a double, JavaScript's only
+// kind of number, has all integers.
+const exactInDoubles = 1<<53 - 1
+
+// capacity is what a layout can hold.
+type capacity struct {
+	IDsPerTick   int64   `json:"ids_per_tick"`
+	IDsPerSecond float64 `json:"ids_per_second"` // of one worker
+	Workers      int     `json:"workers"`        // that a cluster uses
+	Begins       string  `json:"begins"`         // RFC 3339
+	BeginsMs     int64   `json:"begins_ms"`
+	Ends         string  `json:"ends"`
+	EndsMs       int64   `json:"ends_ms"`
+}
+
+func capacityOf(l worker.Layout) capacity {
+	begin, end := l.Time(worker.Fields{}), l.Expires()
+	return capacity{
+		IDsPerTick: l.Sequences(), IDsPerSecond: float64(l.Sequences()) / l.Unit.Seconds(), Workers: node.Slots(l),
+		Begins: begin.Format(timeFormat), BeginsMs: begin.UnixMilli(), Ends: end.Format(timeFormat), EndsMs: end.UnixMilli(),
+	}
+}
+
+// day is a moment as its date; ends of layouts beyond the calendar are far.
+func day(ms int64) string {
+	t := time.UnixMilli(ms).UTC()
+	if t.Year() >= 9999 {
+		return "the year 9999 or later"
+	}
+	return t.Format(time.DateOnly)
+}
+
+// startOf is when a tick begins, if the layout has it within the calendar.
+func startOf(l worker.Layout, tick int64) (ms int64, ok bool) {
+	if tick < 0 || tick >= int64(l.FloorTick(l.Expires().UnixMilli())) {
+		return 0, false
+	}
+	return l.Start(worker.Tick(tick)), true
+}
+
+// perSecond is a rate; those below one a second are told in full.
+func perSecond(rate float64) string {
+	if rate < 100 && rate != math.Trunc(rate) {
+		return strconv.FormatFloat(rate, 'g', 3, 64)
+	}
+	return grouped(int64(rate))
+}
+
+// years is a long time, in years.
+func years(d time.Duration) string {
+	return fmt.Sprintf("%.1f years", d.Hours()/24/365.2425)
 }

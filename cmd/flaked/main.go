@@ -48,7 +48,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Flags:                 []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "the same as flaked version", DisableDefaultText: true}},
 		Commands: []*cli.Command{
 			serveCommand(), statusCommand(), getCommand(), decodeCommand(), healthcheckCommand(), benchCommand(),
-			stateCommand(), clusterCommand(), versionCommand(),
+			layoutCommand(), genCommand(), stateCommand(), clusterCommand(), versionCommand(),
 		},
 		Reader:    stdin,
 		Writer:    stdout,

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/worker"
+)
+
+func genCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "gen",
+		Usage:     "make IDs here and now, without a node: for scripts and fixtures",
+		UsageText: "flaked gen [flags] [COUNT]",
+		ArgsUsage: "[COUNT]",
+		Description: `Makes COUNT IDs (1) in this process and prints them one a line. It asks nobody, and
+COORDINATES WITH NOBODY: two runs at the same moment with the same --worker make the
+same IDs, and so does a node that holds that worker. Nothing is remembered from one
+run to the next. Take it for test data and for measuring, never for keys that meet
+those of a cluster: ` + "`flaked get`" + ` asks a node for these.
+
+With --at IDs are made of that moment and the ones after it, however many there are,
+the same at every run: for fixtures, and as bounds in queries by time.
+
+--kind uuid4 and --kind uuid7 print UUIDs instead, 128 bits that need no worker and no
+cluster: random ones, and ones that sort by time. Where 128 bits are fine, they are
+simpler to have than any snowflake.
+
+Formats of snowflakes: ` + encodingNames() + `. All but decimal
+are of one width and sort as the IDs do. base32 is Crockford's, base58 Bitcoin's.
+
+Examples:
+  flaked gen 3
+  flaked gen --worker 7 --layout twitter --datacenter 3 --format hex
+  flaked gen 1000 --at 2026-01-01T00:00:00Z >fixture.txt
+  flaked gen --kind uuid7 5`,
+		Flags: []cli.Flag{
+			layoutFlag("leaf"),
+			&cli.Int64Flag{Name: "worker", Usage: "the worker's `NUMBER` in the IDs", EnvVars: env("worker")},
+			&cli.Int64Flag{Name: "datacenter", Usage: "the datacenter's `NUMBER`, for layouts that have the field", EnvVars: env("datacenter")},
+			&cli.StringFlag{Name: "at", Usage: "the `TIME` of the first, as 2026-01-31T12:00:00Z, a date, or Unix milliseconds", DefaultText: "now", EnvVars: env("at")},
+			&cli.IntFlag{Name: "count", Usage: "how many, instead of COUNT", Value: 1, EnvVars: env("count")},
+			&cli.StringFlag{Name: "format", Usage: "`HOW` to write them: " + encodingNames(), Value: "decimal", EnvVars: env("format")},
+			&cli.StringFlag{Name: "kind", Usage: "`WHAT` to make: snowflake, uuid4, uuid7", Value: "snowflake", EnvVars: env("kind")},
+			&cli.StringFlag{Name: "sequence-start", Usage: "where the sequence begins in a tick: zero, random (below 100, as Leaf) or carry-on", Value: "zero", EnvVars: env("sequence-start")},
+		},
+		Action: gen,
+	}
+}
+
+// maxGen bounds what a slip of the finger makes.
+const maxGen = 1_000_000_000
+
+func gen(c *cli.Context) error {
+	count, err := genCount(c)
+	if err != nil {
+		return err
+	}
+	next, err := genSource(c)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(c.App.Writer)
+	for range count {
+		text, err := next(c.Context)
+		if err != nil {
+			return errors.Join(err, out.Flush())
+		}
+		if _, err := fmt.Fprintln(out, text); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+func genCount(c *cli.Context) (int, error) {
+	count := c.Int("count")
+	switch {
+	case c.NArg() > 1:
+		return 0, usageError("one number is expected, and there are %d arguments", c.NArg())
+	case c.NArg() == 1:
+		if _, err := fmt.Sscanf(c.Args().First(), "%d", &count); err != nil || fmt.Sprint(count) != c.Args().First() {
+			return 0, usageError("how many? %q is not a whole number from 1 on", c.Args().First())
+		}
+	}
+	if count < 1 || count > maxGen {
+		return 0, usageError("how many? %d is not 1 to %d", count, maxGen)
+	}
+	return count, nil
+}
+
+// genSource makes one after the other of what was asked for.
+func genSource(c *cli.Context) (func(context.Context) (string, error), error) {
+	format, ok := encodingNamed(c.String("format"))
+	if !ok {
+		return nil, usageError("--format %q: it is one of %s", c.String("format"), encodingNames())
+	}
+	kind := c.String("kind")
+	if kind != "snowflake" {
+		for _, flag := range []string{"worker", "at", "format"} {
+			if c.IsSet(flag) {
+				return nil, usageError("--%s is for snowflakes, not for --kind %s", flag, kind)
+			}
+		}
+	}
+	switch kind {
+	case "snowflake":
+		return genSnowflakes(c, format)
+	case "uuid4":
+		return func(context.Context) (string, error) { return textOf(uuid.NewRandom()) }, nil
+	case "uuid7":
+		return func(context.Context) (string, error) { return textOf(uuid.NewV7()) }, nil
+	}
+	return nil, usageError("--kind %q: it is snowflake, uuid4 or uuid7", kind)
+}
+
+func textOf(id uuid.UUID, err error) (string, error) { return id.String(), err }
+
+func genSnowflakes(c *cli.Context, format encoding) (func(context.Context) (string, error), error) {
+	layout := worker.Leaf()
+	if text := c.String("layout"); text != "" {
+		var err error
+		if layout, err = layoutOf("--layout", text); err != nil {
+			return nil, err
+		}
+	}
+	start, err := sequenceStart(c.String("sequence-start"))
+	if err != nil {
+		return nil, err
+	}
+	cfg := worker.GeneratorConfig{
+		Layout: layout, Datacenter: c.Int64("datacenter"), Worker: c.Int64("worker"),
+		Clock: timeguard.NewIssuing(timeguard.System()), Rollback: timeguard.LeafRule{}, SequenceStart: start,
+	}
+	first := time.Now()
+	if text := c.String("at"); text != "" {
+		if first, err = parseAt(text); err != nil {
+			return nil, usageError("--at: %w", err)
+		}
+		clock := &setClock{first.UnixNano()}
+		cfg.Clock, cfg.Sleep = clock, clock.sleep
+		cfg.Rand = rand.New(rand.NewPCG(0, uint64(clock.ns))).Uint32N // the same at every run
+	}
+	if err := usableNow(layout, first); err != nil {
+		return nil, usageError("--layout %s at %s: %w", orDefault(c.String("layout"), "leaf"), first.UTC().Format(time.RFC3339), err)
+	}
+	g, err := worker.NewGenerator(cfg)
+	if err != nil {
+		return nil, usageError("%w", err)
+	}
+	g.Extend(layout.MaxTick() + 1)
+	return func(ctx context.Context) (string, error) {
+		id, err := g.Next(ctx)
+		return format.encode(int64(id)), err
+	}, nil
+}
+
+func orDefault(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}
+
+// parseAt is parseMoment, and Unix milliseconds: a number that is no year.
+func parseAt(text string) (time.Time, error) {
+	var ms int64
+	if _, err := fmt.Sscanf(text, "%d", &ms); err == nil && fmt.Sprint(ms) == text && len(text) > 4 {
+		return time.UnixMilli(ms), nil
+	}
+	t, err := parseMoment(text)
+	if err != nil {
+		err = fmt.Errorf("%q is not a moment, such as 2026-01-31T12:00:00Z, 2026-01-31 or 1767225600000", text)
+	}
+	return t, err
+}
+
+// setClock stands still, and is moved on by whoever waits for a tick.
+type setClock struct{ ns int64 }
+
+func (c *setClock) Now() int64 { return c.ns }
+
+func (c *setClock) sleep(_ context.Context, d time.Duration) error {
+	c.ns += int64(d)
+	return nil
+}

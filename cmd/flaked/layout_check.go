@@ -1,0 +1,296 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/worker"
+)
+
+func layoutCheckCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "check",
+		Usage:     "tell whether a layout can work, and what changing to it would do",
+		UsageText: "flaked layout check [flags] LAYOUT",
+		ArgsUsage: "LAYOUT",
+		Description: `Tells whether IDs can be made by LAYOUT today, and for how long. Beside the layout
+in use, --from, or the cluster's, where --zk (or FLAKED_ZK) says which, it tells what
+a change would do: whether new IDs would be above all old ones, at once or from when
+on, and whether they could be numbers that were given out before. --since is when the
+old IDs began, if that was later than their epoch: older numbers were never used.
+
+A cluster keeps its layout for good. To change is to make another cluster, with state
+directories of its own, and to send clients there once the old nodes have stopped.
+
+Exits with 1 if the layout cannot be used, with 4 if IDs could come twice, or would
+not be in order.
+
+Examples:
+  flaked layout check js53
+  flaked layout check wide14 --from leaf
+  flaked layout check sonyflake-v2 --zk zk1:2181 --since 2024-03-01`,
+		Flags: append([]cli.Flag{outputFlag(),
+			&cli.StringFlag{Name: "from", Usage: "the `LAYOUT` in use", DefaultText: "the cluster's", EnvVars: env("from")},
+			&cli.StringFlag{Name: "since", Usage: "the `DATE` of the first ID made by it", DefaultText: "its epoch", EnvVars: env("since")},
+		}, zkFlags("")...),
+		Action: layoutCheck,
+	}
+}
+
+// Where new IDs would lie, from now on, against the numbers of the old ones.
+const (
+	standAbove  = "above"  // all of them
+	standWithin = "within" // they can be the same numbers
+	standBelow  = "below"  // at first
+)
+
+// changeReport is what changing a layout would do.
+type changeReport struct {
+	From string `json:"from"`
+	// Stand is above, within or below: where new IDs lie against the old ones.
+	Stand string `json:"stand"`
+	// WithinMs is from when on new IDs can be numbers that the old layout gave
+	// out, AboveMs from when on they are above all of these; 0 for never. Both are
+	// now at the earliest.
+	WithinMs int64 `json:"within_ms"`
+	AboveMs  int64 `json:"above_ms"`
+	// SameMs is when the old layout made the numbers that new IDs begin with,
+	// where Stand is within.
+	SameMs int64 `json:"same_ms"`
+	// EpochMs is the latest epoch with which new IDs would be above all old ones
+	// at once, a midnight; -1 where none would do.
+	EpochMs int64    `json:"epoch_ms"`
+	Before  capacity `json:"before"`
+}
+
+// checkReport is the JSON of `layout check`.
+type checkReport struct {
+	layoutReport
+	Change *changeReport `json:"change,omitempty"`
+	// Warnings are what to know before it is used.
+	Warnings []string `json:"warnings"`
+}
+
+// changeOf compares the numbers that the old layout has given out since a
+// moment until now with those that the new one makes from now on.
+func changeOf(old, next worker.Layout, since, now time.Time) changeReport {
+	r := changeReport{From: old.String(), Before: capacityOf(old)}
+	nowMs := now.UnixMilli()
+	oldShift, newShift := old.Parts()[0].Shift, next.Parts()[0].Shift
+	// The numbers of the old IDs are from low up to high. The tick of now is in use.
+	tickOf := func(t time.Time) int64 {
+		return int64(min(max(0, old.FloorTick(t.UnixMilli())), old.MaxTick()))
+	}
+	low, high := tickOf(since)<<oldShift, (tickOf(now)+1)<<oldShift-1
+	// at is when the new layout's IDs are all from a number on.
+	at := func(number int64) (ms int64) {
+		tick := number >> newShift
+		if tick<<newShift < number {
+			tick++
+		}
+		start, ok := startOf(next, tick)
+		if !ok {
+			return 0
+		}
+		return max(nowMs, start)
+	}
+	r.EpochMs = epochAbove(next, high, nowMs)
+	first := int64(max(0, next.FloorTick(nowMs))) << newShift
+	r.AboveMs = at(high + 1)
+	switch {
+	case first > high:
+		r.Stand, r.AboveMs = standAbove, nowMs
+	case first+1<<newShift > low:
+		r.Stand, r.WithinMs = standWithin, nowMs
+		r.SameMs = old.Start(worker.Tick(max(first, low) >> oldShift))
+		// The next tick of a layout with the same bits of time: no ID of it has been.
+		if tick := max(old.Unit, next.Unit); r.AboveMs > 0 && r.AboveMs-nowMs <= tick.Milliseconds() {
+			r.Stand, r.WithinMs, r.SameMs = standAbove, 0, 0
+		}
+	default:
+		r.Stand, r.WithinMs = standBelow, at(low)
+	}
+	return r
+}
+
+// epochAbove is the latest midnight from which the layout's ticks would be far
+// enough by now for IDs above a number; -1 where there is none, or where its time
+// would be used up before a year is over.
+func epochAbove(l worker.Layout, number, nowMs int64) int64 {
+	const dayMs = 24 * 60 * 60 * 1000
+	ticks := number>>l.Parts()[0].Shift + 1
+	if ticks > int64(l.MaxTick()) || ticks > nowMs/l.Unit.Milliseconds() {
+		return -1
+	}
+	l.Epoch = (nowMs - ticks*l.Unit.Milliseconds()) / dayMs * dayMs
+	if l.Expires().UnixMilli() < nowMs+365*dayMs {
+		return -1
+	}
+	return l.Epoch
+}
+
+func checkOf(l worker.Layout, old *worker.Layout, since, now time.Time) checkReport {
+	r := checkReport{layoutReport: describeLayout(l, now), Warnings: []string{}}
+	warn := func(format string, a ...any) { r.Warnings = append(r.Warnings, fmt.Sprintf(format, a...)) }
+	if r.Unusable != "" {
+		warn("no ID can be made by it: %s", r.Unusable)
+	} else if end := l.Expires(); end.Sub(now) < 5*365*24*time.Hour {
+		warn("its time field runs out on %s, in %s", end.Format(time.DateOnly), years(end.Sub(now)))
+	}
+	if l.Unit > time.Second {
+		warn("with a tick of %s nodes need --reserve %s or more, which takes just below 10s: a tick of 3s is the longest that can be served", l.Unit, 3*l.Unit)
+	}
+	if old == nil {
+		return r
+	}
+	c := changeOf(*old, l, since, now)
+	r.Change = &c
+	if r.Unusable != "" {
+		return r
+	}
+	until := "for as long as it lasts"
+	if c.AboveMs > 0 {
+		until = "until " + day(c.AboveMs)
+	}
+	switch c.Stand {
+	case standWithin:
+		warn("IDs can come twice: %s, new IDs are numbers like those that the old layout has made since %s", until, day(c.SameMs))
+	case standBelow:
+		warn("IDs are not in order: new ones are below the old ones at first")
+		if c.WithinMs > 0 {
+			warn("IDs can come twice: from %s on, %s, new IDs are numbers like those of the old layout", day(c.WithinMs), until)
+		}
+	}
+	if c.Stand != standAbove {
+		if c.EpochMs >= 0 {
+			above := l
+			above.Epoch = c.EpochMs
+			warn("with epoch=%s they would be above all old ones at once, and last until %s", day(c.EpochMs), day(above.Expires().UnixMilli()))
+		} else {
+			warn("no epoch lifts new IDs above all old ones: its time has too few bits, or too many bits are below it")
+		}
+	}
+	if old.DatacenterBits != l.DatacenterBits {
+		warn("the datacenter field has %d bits instead of %d: give --datacenter anew", l.DatacenterBits, old.DatacenterBits)
+	}
+	return r
+}
+
+func layoutCheck(c *cli.Context) error {
+	format, err := outputFormat(c)
+	if err != nil {
+		return err
+	}
+	if c.NArg() != 1 {
+		return usageError("one layout is expected, and there are %d arguments: a name or fields without blanks, as leaf,epoch=2026-01-01", c.NArg())
+	}
+	l, err := layoutOf("layout", c.Args().First())
+	if err != nil {
+		return err
+	}
+	old, err := layoutInUse(c)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	var since time.Time
+	if old != nil {
+		since = old.Time(worker.Fields{})
+	}
+	if text := c.String("since"); text != "" {
+		if old == nil {
+			return usageError("--since is about the layout in use: give --from LAYOUT, or --zk")
+		}
+		if since, err = parseMoment(text); err != nil {
+			return usageError("--since: %w", err)
+		}
+	}
+	r := checkOf(l, old, since, now)
+	if format == formatJSON {
+		err = printJSON(c.App.Writer, r)
+	} else {
+		err = showCheck(c.App.Writer, l, r, now)
+	}
+	switch {
+	case err != nil:
+		return err
+	case r.Unusable != "":
+		return exitWith(exitFailure, "this layout cannot be used: %s", r.Unusable)
+	case len(r.Warnings) > 0:
+		return exitWith(exitDegraded, "this layout works, with %s", warnings(len(r.Warnings)))
+	}
+	return nil
+}
+
+func warnings(n int) string {
+	if n == 1 {
+		return "a warning"
+	}
+	return fmt.Sprintf("%d warnings", n)
+}
+
+// layoutInUse is the one to change from: nil where none is named.
+func layoutInUse(c *cli.Context) (*worker.Layout, error) {
+	if text := c.String("from"); text != "" {
+		l, err := layoutOf("--from", text)
+		return &l, err
+	}
+	if c.String("zk") == "" {
+		return nil, nil
+	}
+	cl, err := clusterToDecode(c, true)
+	if err != nil {
+		return nil, err
+	}
+	l, err := worker.ParseLayout(cl.Layout)
+	return &l, err
+}
+
+func showCheck(w io.Writer, l worker.Layout, r checkReport, now time.Time) error {
+	fmt.Fprintln(w, layoutName(l))
+	if c := r.Change; c != nil {
+		fmt.Fprintf(w, "instead of %s\n\n", c.From)
+		t := textTable{right: map[int]bool{1: true, 2: true}}
+		t.add("", "BEFORE", "AFTER")
+		t.add("IDs a second, a worker", perSecond(c.Before.IDsPerSecond), perSecond(r.IDsPerSecond))
+		t.add("workers", grouped(int64(c.Before.Workers)), grouped(int64(r.Workers)))
+		t.add("IDs end", day(c.Before.EndsMs), day(r.EndsMs))
+		if err := t.print(w, false); err != nil {
+			return err
+		}
+		stands := "above all old ones"
+		switch {
+		case c.Stand == standAbove:
+		case c.AboveMs > 0:
+			stands = fmt.Sprintf("%s the old ones; above all of them from %s on", c.Stand, day(c.AboveMs))
+		default:
+			stands = fmt.Sprintf("%s the old ones, and never above all of them", c.Stand)
+		}
+		if r.Unusable == "" {
+			fmt.Fprintf(w, "\nnew IDs are %s\n", stands)
+		}
+	} else {
+		fmt.Fprintln(w)
+		if err := printFields(w, layoutRows(l, r.layoutReport, now)); err != nil {
+			return err
+		}
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintln(w, "warning: "+warning)
+	}
+	return nil
+}
+
+// parseMoment reads a moment as people write it: a year, a date, or a date and
+// time with a zone.
+func parseMoment(text string) (time.Time, error) {
+	for _, form := range []string{time.RFC3339, time.DateOnly, "2006"} {
+		if t, err := time.Parse(form, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is not a moment, such as 2060, 2026-01-31 or 2026-01-31T12:00:00Z", text)
+}

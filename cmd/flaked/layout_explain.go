@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/worker"
+)
+
+func layoutExplainCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "explain",
+		Usage:     "take IDs apart bit by bit",
+		UsageText: "flaked layout explain [flags] [ID...]",
+		ArgsUsage: "[ID...]",
+		Description: `Shows the bits of each ID, what its fields mean, the lowest and the highest ID that
+its tick can have (for queries by time), and its other spellings. Without arguments
+it reads IDs from standard input, one a line. ` + "`flaked decode`" + ` prints a line for each.
+
+The layout is the one of --layout; else the cluster's, where --zk (or FLAKED_ZK) says
+which; else leaf. With -o json an ID is one object a line.
+
+Examples:
+  flaked layout explain 2123840256405929993
+  flaked get | flaked layout explain
+  flaked layout explain --layout sonyflake 45035996273704960`,
+		Flags:  append([]cli.Flag{outputFlag(), layoutFlag("the cluster's, or leaf")}, zkFlags("")...),
+		Action: layoutExplain,
+	}
+}
+
+// explainedID is the JSON of `layout explain`. IDs are strings.
+type explainedID struct {
+	decodedID
+	Bits []bitsReport `json:"bits"` // from the top
+	// First and Last are the lowest and the highest ID of its tick.
+	First string `json:"first"`
+	Last  string `json:"last"`
+}
+
+type bitsReport struct {
+	Name  string `json:"name"`
+	Bits  string `json:"bits"`
+	Value int64  `json:"value"`
+}
+
+func explainID(l worker.Layout, text string) (explainedID, error) {
+	id, err := decodeID(l, text)
+	if err != nil {
+		return explainedID{}, err
+	}
+	n, _ := strconv.ParseInt(id.ID, 10, 64)
+	e := explainedID{decodedID: id}
+	for _, p := range l.Parts() {
+		value := n >> p.Shift & (1<<p.Bits - 1)
+		e.Bits = append(e.Bits, bitsReport{p.Field.String(), fmt.Sprintf("%0*b", p.Bits, value), value})
+	}
+	below := int64(1)<<l.Parts()[0].Shift - 1
+	e.First, e.Last = strconv.FormatInt(n&^below, 10), strconv.FormatInt(n|below, 10)
+	return e, nil
+}
+
+func layoutExplain(c *cli.Context) error {
+	format, err := outputFormat(c)
+	if err != nil {
+		return err
+	}
+	l, err := decodeLayout(c)
+	if err != nil {
+		return err
+	}
+	show := showExplained(l)
+	if format == formatJSON {
+		show = showJSON
+	}
+	total, bad := 0, 0
+	err = eachID(c, func(text string) error {
+		total++
+		id, err := explainID(l, text)
+		if err == nil {
+			return show(c.App.Writer, id)
+		}
+		bad++
+		_, err = fmt.Fprintln(c.App.ErrWriter, "flaked: "+plain(err.Error()))
+		return err
+	})
+	if err == nil && bad > 0 {
+		err = exitWith(exitFailure, "%d of %d could not be taken apart", bad, total)
+	}
+	return err
+}
+
+func showJSON(w io.Writer, id explainedID) error { return json.NewEncoder(w).Encode(id) }
+
+// showExplained prints IDs with a blank line between them.
+func showExplained(l worker.Layout) func(io.Writer, explainedID) error {
+	between := ""
+	return func(w io.Writer, id explainedID) error {
+		i := 0
+		bits := picture(l, func(worker.Part) string { i++; return id.Bits[i-1].Bits })
+		names := picture(l, func(p worker.Part) string { return strings.Repeat(letters[p.Field], int(p.Bits)) })
+		fmt.Fprintf(w, "%sID %s, layout %s\n\n%s\n%s\n\n", between, id.ID, layoutName(l), bits, names)
+		between = "\n"
+		n, err := strconv.ParseInt(id.ID, 10, 64)
+		var t textTable
+		for _, b := range id.Bits {
+			value := strconv.FormatInt(b.Value, 10)
+			if b.Name == worker.FieldTime.String() {
+				value += fmt.Sprintf(" ticks of %s after %s", l.Unit, l.Time(worker.Fields{}).Format(timeFormat))
+			}
+			t.add(b.Name, value)
+		}
+		t.add("made at", id.Time)
+		if l.Unit > time.Millisecond {
+			t.rows[len(t.rows)-1][1].text += ", or within " + l.Unit.String() + " after"
+		}
+		t.add("its tick", id.First+" to "+id.Last)
+		for _, e := range encodings {
+			if e.name != "decimal" {
+				t.add("as "+e.name, e.encode(n))
+			}
+		}
+		return errors.Join(err, t.print(w, false))
+	}
+}

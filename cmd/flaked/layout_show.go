@@ -1,0 +1,173 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/worker"
+)
+
+func layoutShowCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "show",
+		Usage:     "draw the bits, and say what they can hold",
+		UsageText: "flaked layout show [flags] [LAYOUT]",
+		ArgsUsage: "[LAYOUT]",
+		Description: `Draws the 64 bits of an ID, and says how many IDs a worker can make, how many
+workers there are, and when the time runs out. Without LAYOUT it is the one of
+--layout; else the cluster's, where --zk (or FLAKED_ZK) says which; else leaf.
+
+Examples:
+  flaked layout show sonyflake
+  flaked layout show time=41@1ms,worker=8,sequence=14,epoch=2026-01-01
+  flaked layout show --zk zk1:2181 -o json`,
+		Flags:  append([]cli.Flag{outputFlag(), layoutFlag("the cluster's, or leaf")}, zkFlags("")...),
+		Action: layoutShow,
+	}
+}
+
+// fieldReport is one field of a layout, from the top.
+type fieldReport struct {
+	Name   string `json:"name"`
+	Bits   uint8  `json:"bits"`
+	High   uint8  `json:"high"` // its top bit; 0 is the lowest of an ID
+	Low    uint8  `json:"low"`
+	Values int64  `json:"values"` // how many it has
+}
+
+// layoutReport is the JSON of `layout show`.
+type layoutReport struct {
+	Layout string        `json:"layout"`
+	Name   string        `json:"name,omitempty"`
+	TickMs int64         `json:"tick_ms"`
+	Fields []fieldReport `json:"fields"`
+	capacity
+	// Step is how far IDs of one tick are apart.
+	Step int64 `json:"step"`
+	// JavaScriptUntilMs is up to when IDs are exact as numbers in JavaScript.
+	JavaScriptUntilMs int64 `json:"javascript_until_ms"`
+	// Usable is "" where IDs can be made now, else why not.
+	Unusable string `json:"unusable,omitempty"`
+}
+
+func describeLayout(l worker.Layout, now time.Time) layoutReport {
+	r := layoutReport{Layout: l.String(), Name: worker.PresetName(l), TickMs: l.Unit.Milliseconds(), capacity: capacityOf(l)}
+	for _, p := range l.Parts() {
+		r.Fields = append(r.Fields, fieldReport{p.Field.String(), p.Bits, p.Shift + p.Bits - 1, p.Shift, 1 << p.Bits})
+		if p.Field == worker.FieldSequence {
+			r.Step = 1 << p.Shift
+		}
+	}
+	// The first tick with an ID that is too large.
+	r.JavaScriptUntilMs = r.EndsMs
+	if ms, ok := startOf(l, int64(exactInDoubles+1)>>r.Fields[0].Low); ok {
+		r.JavaScriptUntilMs = ms
+	}
+	if err := usableNow(l, now); err != nil {
+		r.Unusable = err.Error()
+	}
+	return r
+}
+
+func layoutShow(c *cli.Context) error {
+	format, err := outputFormat(c)
+	if err != nil {
+		return err
+	}
+	l, err := layoutArgument(c)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	r := describeLayout(l, now)
+	if format == formatJSON {
+		return printJSON(c.App.Writer, r)
+	}
+	return showLayout(c.App.Writer, l, r, now)
+}
+
+// layoutArgument is the layout given as the only argument, or else the one to
+// decode by.
+func layoutArgument(c *cli.Context) (worker.Layout, error) {
+	switch c.NArg() {
+	case 0:
+		return decodeLayout(c)
+	case 1:
+		return layoutOf("layout", c.Args().First())
+	}
+	return worker.Layout{}, usageError("one layout is expected, and there are %d arguments: no blanks between its fields", c.NArg())
+}
+
+// letters stand for the fields in a picture.
+var letters = map[worker.Field]string{
+	worker.FieldTime: "t", worker.FieldSegment: "g", worker.FieldDatacenter: "d", worker.FieldWorker: "w", worker.FieldSequence: "s",
+}
+
+// picture is the 64 bits, fields apart, as bits says them. Those above the time
+// field, the sign bit first, are unused.
+func picture(l worker.Layout, bits func(worker.Part) string) string {
+	parts := l.Parts()
+	groups := []string{"0"}
+	if spare := 63 - int(parts[0].Shift+parts[0].Bits); spare > 0 {
+		groups[0] += strings.Repeat("0", spare)
+	}
+	for _, p := range parts {
+		groups = append(groups, bits(p))
+	}
+	return strings.Join(groups, " ")
+}
+
+func showLayout(w io.Writer, l worker.Layout, r layoutReport, now time.Time) error {
+	fmt.Fprintf(w, "%s\n\n%s\n\n", layoutName(l), picture(l, func(p worker.Part) string {
+		return strings.Repeat(letters[p.Field], int(p.Bits))
+	}))
+	t := textTable{right: map[int]bool{2: true, 3: true}}
+	t.add("", "FIELD", "BITS", "FROM-TO", "HOLDS")
+	for i, p := range l.Parts() {
+		f := r.Fields[i]
+		holds := fmt.Sprintf("0 to %s", grouped(f.Values-1))
+		if p.Field == worker.FieldTime {
+			holds = fmt.Sprintf("ticks of %s since %s", l.Unit, r.Begins)
+		}
+		t.add(letters[p.Field], f.Name, fmt.Sprint(f.Bits), fmt.Sprintf("%d-%d", f.High, f.Low), holds)
+	}
+	if err := t.print(w, false); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return printFields(w, layoutRows(l, r, now))
+}
+
+func layoutRows(l worker.Layout, r layoutReport, now time.Time) [][2]string {
+	rows := [][2]string{
+		{"a worker makes", fmt.Sprintf("%s IDs a tick, %s a second", grouped(r.IDsPerTick), perSecond(r.IDsPerSecond))},
+		{"workers", grouped(int64(r.Workers))},
+		{"all of them make", perSecond(r.IDsPerSecond*float64(r.Workers)) + " IDs a second"},
+		{"IDs end", day(r.EndsMs)},
+	}
+	if l.Workers() > r.Workers {
+		rows[1][1] += fmt.Sprintf(" of %s (a cluster uses no more)", grouped(int64(l.Workers())))
+	}
+	if l.DatacenterBits > 0 {
+		rows[1][1] += fmt.Sprintf(", in each of %d datacenters", l.Datacenters())
+	}
+	if r.Unusable == "" && time.UnixMilli(r.EndsMs).Year() < 9999 {
+		rows[3][1] += ", in " + years(time.UnixMilli(r.EndsMs).Sub(now))
+	}
+	if r.Step > 1 {
+		rows = append(rows, [2]string{"in one tick", fmt.Sprintf("IDs of a worker are %s apart", grouped(r.Step))})
+	}
+	js := "exact as numbers"
+	if r.JavaScriptUntilMs < r.EndsMs {
+		js = "strings: numbers lose the low bits of IDs from " + day(r.JavaScriptUntilMs) + " on"
+	}
+	rows = append(rows, [2]string{"in JavaScript", js})
+	if r.Unusable != "" {
+		rows = append(rows, [2]string{"usable now", "no: " + r.Unusable})
+	}
+	return rows
+}
