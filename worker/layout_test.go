@@ -102,6 +102,24 @@ func TestLayoutStringsTellLayoutsApart(t *testing.T) {
 	})
 }
 
+// Whatever is in a cluster's record, it is a layout or an error.
+func TestParseLayoutOfAnything(t *testing.T) {
+	fields := rapid.StringMatching(`(leaf|sonyflake|pearflower|time=[0-9]{1,2})(,(segment|datacenter|worker|sequence|epoch|order)=([0-9]{1,2}|written|2026-01-01)){0,6}`)
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(fields, fields, rapid.String()).Draw(t, "text")
+		l, err := ParseLayout(text)
+		if err != nil {
+			if !errors.Is(err, ErrLayout) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if again, err := ParseLayout(l.String()); err != nil || again != l || l.Validate() != nil {
+			t.Fatalf("%s is %s, read back as %s, %v", text, l, again, err)
+		}
+	})
+}
+
 func TestPresets(t *testing.T) {
 	for _, p := range Presets() {
 		l, err := ParseLayout(strings.ToUpper(p.Name))

@@ -3,12 +3,15 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/flaked/flaked/internal/zktest"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
 )
@@ -302,4 +305,50 @@ func TestChoose(t *testing.T) {
 			t.Fatalf("nothing for %+v, and %v bits would do", n, bits)
 		}
 	})
+}
+
+// What docs/layouts.md says of the presets, and writes as a layout, is so.
+func TestLayoutsDocument(t *testing.T) {
+	data, err := os.ReadFile("../../docs/layouts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := string(data)
+	for _, p := range worker.Presets() {
+		c := capacityOf(p.Layout)
+		_, line, found := strings.Cut(doc, "\n| `"+p.Name+"`")
+		line, _, _ = strings.Cut(line, "\n")
+		if !found {
+			t.Errorf("%s is not there", p.Name)
+			continue
+		}
+		for _, want := range []string{grouped(int64(p.Layout.Workers())), perSecond(c.IDsPerSecond), c.Begins[:10], c.Ends[:10]} {
+			asLeaf := strings.Contains(line, "as `leaf`") && c.Begins == capacityOf(worker.Leaf()).Begins && c.Ends == capacityOf(worker.Leaf()).Ends
+			if !strings.Contains(line, want) && !(asLeaf && strings.HasPrefix(want, "20")) {
+				t.Errorf("%s: %s is not in %q", p.Name, want, line)
+			}
+		}
+	}
+	written := regexp.MustCompile("[` ]((?:[a-z0-9-]+,)?(?:time|segment|datacenter|worker|sequence|epoch)=[0-9][^` \n]*)")
+	found := written.FindAllStringSubmatch(doc, -1)
+	for _, m := range found {
+		if _, err := worker.ParseLayout(strings.TrimSuffix(m[1], ",")); err != nil {
+			t.Errorf("%s: %v", m[1], err)
+		}
+	}
+	if len(found) < 15 {
+		t.Errorf("only %d layouts are written there", len(found))
+	}
+}
+
+// The layout of a cluster is read from ZooKeeper.
+func TestLayoutOfACluster(t *testing.T) {
+	zk := zktest.Chroot(t, zktest.Shared(t))
+	call(t, "", "cluster", "init", "--zk", zk, "--layout", "sonyflake").wants(t, exitOK, "workers        65536\n", "")
+	call(t, "", "layout", "show", "--zk", zk).wants(t, exitOK, "sonyflake: time=39@10ms,sequence=8", "")
+	call(t, "", "layout", "explain", "--zk", zk, "16908295").wants(t, exitOK, "\nsequence   2\nworker     7\n", "")
+	call(t, "", "layout", "check", "leaf", "--zk", zk).wants(t, exitOK, "\nnew IDs are above all old ones\n", "")
+	call(t, "", "layout", "check", "leaf", "--zk", zk, "--cluster", "other").wants(t, exitFailure, "", "no such cluster")
+	call(t, "", "cluster", "init", "--zk", zk, "--layout", "time=39@10ms,worker=16,sequence=8,epoch=2014-09-01").
+		wants(t, exitFailure, "", "where the cluster has time=39@10ms,sequence=8,datacenter=0,worker=16")
 }
