@@ -133,7 +133,13 @@ func (w *workerChecks) of(t *tenure) *issued {
 }
 
 func (s *sim) checkTwice(mine *issued, run worker.Run, f worker.Fields) {
-	tick := run.First >> s.layout.SequenceBits
+	// The first ID of the tick, or of its segment, wherever the sequence stands.
+	of := f
+	of.Sequence = 0
+	tick, err := s.layout.Encode(of)
+	if err != nil {
+		panic(err) // it has been decoded
+	}
 	u := s.used[tick]
 	if u == nil {
 		u = &use{who: mine}
@@ -152,7 +158,7 @@ func (s *sim) checkTwice(mine *issued, run worker.Run, f worker.Fields) {
 // checkOrder: what one node issues for a worker grows, over connections and
 // tenures; and over holders as far as clocks agree.
 func (s *sim) checkOrder(mine *issued, c *conn, run worker.Run, w *workerChecks, tick worker.Tick) {
-	if c.last>>s.layout.SequenceBits&worker.ID(s.layout.Workers()-1) == worker.ID(c.t.worker) && run.First <= c.last {
+	if last, err := s.layout.Decode(c.last); err == nil && last.Worker == int64(c.t.worker) && run.First <= c.last {
 		s.violated(wrongOrder, "a connection of %s is given %d after %d", mine.p.name, run.First, c.last)
 	}
 	if run.First <= mine.last {

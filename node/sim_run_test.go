@@ -31,10 +31,14 @@ const simActions = 60
 // play plays one history. Contexts and timers of the code under test run in a
 // bubble whose time stands still while anything runs: nothing in a history
 // depends on how fast the machine is.
-func play(t *testing.T, seed uint64) *sim {
+func play(t *testing.T, seed uint64) *sim { return playAs(t, seed, func(*world) {}) }
+
+// playAs plays one in a world that was changed.
+func playAs(t *testing.T, seed uint64, change func(*world)) *sim {
 	var s *sim
 	synctest.Test(t, func(*testing.T) {
 		s = newSim(seed)
+		change(&s.world)
 		s.idsOnly = *simIDs
 		defer func() {
 			if r := recover(); r != nil {
