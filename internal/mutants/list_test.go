@@ -88,7 +88,7 @@ var mutants = []mutant{
 		{"node/acquire.go", "Floor: n.layout.CeilTick(claim.Lo)", "Floor: n.layout.FloorTick(claim.Lo)"},
 		{"node/reserve.go", "n.layout.FloorTick(min(n.m, n.claim.H))", "n.layout.CeilTick(min(n.m, n.claim.H))"}}},
 	{"no wait when a tick has run out", []change{{"worker/generator.go",
-		"take := min(int64(n), g.seqMask+1-first&g.seqMask)", "take := int64(n)"}}},
+		"take := min(int64(n), g.runMask+1-first&g.runMask)", "take := int64(n)"}}},
 
 	// A ZooKeeper that has lost data.
 	{"no settling", []change{{"coordinator/settle.go",
