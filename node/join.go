@@ -103,10 +103,10 @@ func (n *Node) joinAs(cl coordinator.Cluster) error {
 // the settling time.
 func (n *Node) checkHeartbeat(cl coordinator.Cluster) error {
 	if settle := ms(cl.SettleMs); 2*n.cfg.Heartbeat > settle && settle > 0 {
-		return fmt.Errorf("node: a heartbeat every %s is too slow for a cluster that settles in %s: at most %s", n.cfg.Heartbeat, settle, settle/2)
+		return fmt.Errorf("node: a heartbeat every %s is too slow for a cluster that settles in %s: give --heartbeat %s or less", n.cfg.Heartbeat, settle, settle/2)
 	}
 	if lease := timeguard.Lease(ms(cl.LeaseMs), 0); lease < 2*n.cfg.Heartbeat {
-		return fmt.Errorf("node: a heartbeat every %s is too slow for a lease that begins with %s: at most %s", n.cfg.Heartbeat, lease, lease/2)
+		return fmt.Errorf("node: a heartbeat every %s is too slow for a lease that begins with %s: give --heartbeat %s or less", n.cfg.Heartbeat, lease, lease/2)
 	}
 	return nil
 }

@@ -86,6 +86,8 @@ func genCount(c *cli.Context) (int, error) {
 	switch {
 	case c.NArg() > 1:
 		return 0, usageError("one number is expected, and there are %d arguments", c.NArg())
+	case c.NArg() == 1 && c.IsSet("count"):
+		return 0, usageError("how many? COUNT and --count are the same: give one of them")
 	case c.NArg() == 1:
 		if _, err := fmt.Sscanf(c.Args().First(), "%d", &count); err != nil || fmt.Sprint(count) != c.Args().First() {
 			return 0, usageError("how many? %q is not a whole number from 1 on", c.Args().First())

@@ -37,6 +37,7 @@ func TestGen(t *testing.T) {
 		{"no such kind", "--kind ulid", exitUsage, "", `--kind "ulid": it is snowflake, uuid4 or uuid7`},
 		{"a UUID's worker", "--kind uuid7 --worker 3", exitUsage, "", "--worker is for snowflakes, not for --kind uuid7"},
 		{"no number", "x", exitUsage, "", `how many? "x" is not a whole number from 1 on`},
+		{"two numbers", "3 --count 4", exitUsage, "", `how many? COUNT and --count are the same: give one of them`},
 		{"nearly a number", "3x", exitUsage, "", `how many? "3x"`},
 		{"none", "0", exitUsage, "", "how many? 0 is not 1 to 1000000000"},
 		{"two numbers", "1 2", exitUsage, "", "one number is expected, and there are 2 arguments"},

@@ -35,7 +35,7 @@ type options struct {
 
 func serveFlags() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringSliceFlag{Name: "listen", EnvVars: env("listen"), Value: cli.NewStringSlice(defaultAddr), Usage: "serve IDs on `HOST:PORT` or unix:/PATH; repeatable"},
+		&cli.StringSliceFlag{Name: "listen", EnvVars: env("listen"), Value: cli.NewStringSlice(defaultAddr), Usage: "serve IDs on `HOST:PORT` or unix:/PATH, and not on the default; repeatable"},
 		&cli.StringFlag{Name: "admin", EnvVars: env("admin"), DefaultText: "nowhere", Usage: "serve /livez and /readyz over HTTP on `HOST:PORT`, as 127.0.0.1:7610"},
 		stateDirFlag(),
 		&cli.StringFlag{Name: "name", EnvVars: env("name"), DefaultText: "the host's name", Usage: "what people shall call this node"},

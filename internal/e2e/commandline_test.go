@@ -146,7 +146,7 @@ func TestRefusedStarts(t *testing.T) {
 		{"another datacenter", `--datacenter 1 was asked for, .*the cluster has 0`, []string{"--datacenter", "1"}, 1},
 		{"another lease", `--lease 1h0m0s was asked for, .*the cluster has 24h0m0s`, []string{"--lease", "1h"}, 1},
 		{"another settling time", `--settle 5s was asked for, .*the cluster has 400ms`, []string{"--settle", "5s"}, 1},
-		{"heartbeat too slow", `a heartbeat every 1s is too slow .* settles in 400ms: at most 200ms`, []string{"--heartbeat", "1s"}, 1},
+		{"heartbeat too slow", `a heartbeat every 1s is too slow .* settles in 400ms: give --heartbeat 200ms or less`, []string{"--heartbeat", "1s"}, 1},
 		{"heartbeat too fast", `a heartbeat every 1ms: at least 10ms`, []string{"--heartbeat", "1ms"}, 2},
 		{"reserve too long", `a reserve of 20s: it takes 100ms to just below 10s`, []string{"--reserve", "20s"}, 2},
 		{"port in use", `--listen ` + taken.Addr().String() + `: the address is taken`, []string{"--listen", taken.Addr().String()}, 1},
