@@ -61,6 +61,14 @@ func (l *lab) init(cl Cluster) {
 	}
 }
 
+// settleIn makes the cluster anew with another settling time.
+func (l *lab) settleIn(d time.Duration) {
+	l.Helper()
+	l.remove(clusterPath)
+	l.cl.SettleMs = millis(d)
+	l.init(l.cl)
+}
+
 // forget is called when the server has lost data: bounds may be lower now.
 func (l *lab) forget() {
 	l.seen, l.zxid, l.looked = make(map[string]Slot), make(map[string]int64), -1
@@ -490,6 +498,16 @@ func (l *lab) serving(name string) *member {
 	m.must(m.register())
 	m.settle()
 	return m
+}
+
+// succeededBy cuts a node off until its lease is over, by the leader's clock and
+// that of another, which takes its slot.
+func (m *member) succeededBy(name string) *member {
+	m.Helper()
+	m.sess.Partition()
+	m.sess.Expire()
+	m.now = m.claim.H
+	return m.serving(name)
 }
 
 func (m *member) settle() {

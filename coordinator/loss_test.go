@@ -67,10 +67,7 @@ func TestClockThatWentBackKeepsNoLease(t *testing.T) {
 			a := l.serving("A")
 			copied := l.mem.Snapshot()
 			a.skew = millis(tc.skew)
-			a.sess.Partition()
-			a.sess.Expire()
-			l.now = a.claim.H
-			b := l.serving("B")
+			b := a.succeededBy("B")
 			tc.lose(l, copied)
 			a.sess.Heal()
 			if beat, err := a.beat(); err == nil && (beat.Settled || beat.Wait != labSettle) {
@@ -129,10 +126,7 @@ func TestBehindTheLeader(t *testing.T) {
 	a.skew = -millis(15 * time.Second)
 	l.pass(20 * time.Second)
 	a.mustBeat() // behind, as it says itself
-	a.sess.Partition()
-	a.sess.Expire()
-	l.now = a.claim.H
-	b := l.serving("B")
+	b := a.succeededBy("B")
 	l.wipe()
 	a.sess.Heal()
 	_, err := a.beat()
@@ -572,17 +566,12 @@ func TestForgottenHolderAndAClockThatIsBehind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newEnsembleLab(t, 1, tc.epoch)
-			l.remove(clusterPath)
-			l.cl.SettleMs = 1000
-			l.init(l.cl)
+			l.settleIn(time.Second)
 			l.pass(time.Minute)
 			a := l.serving("A")
 			copied := l.mem.Snapshot()
 			a.skew, a.agreed = millis(tc.skew), tc.agreed
-			a.sess.Partition()
-			a.sess.Expire()
-			l.now = a.claim.H
-			b := l.serving("B")
+			b := a.succeededBy("B")
 			reached := b.t.issued
 			l.putBack(copied)
 			if tc.epoch > 0 {
@@ -614,9 +603,7 @@ func TestForgottenHolderAndAClockThatIsBehind(t *testing.T) {
 // went back since, it still waits to be settled after that.
 func TestForgottenHolderAfterALapse(t *testing.T) {
 	l := newEnsembleLab(t, 1, 1)
-	l.remove(clusterPath)
-	l.cl.SettleMs = 1000
-	l.init(l.cl)
+	l.settleIn(time.Second)
 	a := l.serving("A")
 	a.wait = 1500 * time.Millisecond
 	l.pass(labLease)
@@ -629,10 +616,7 @@ func TestForgottenHolderAfterALapse(t *testing.T) {
 	}
 	copied := l.mem.Snapshot()
 	a.skew, a.agreed = -millis(4*time.Second), true
-	a.sess.Partition()
-	a.sess.Expire()
-	l.now = a.claim.H
-	b := l.serving("B")
+	b := a.succeededBy("B")
 	reached := b.t.issued
 	l.putBack(copied)
 	l.mem.SetEpoch(2)
@@ -655,16 +639,11 @@ func TestForgottenHolderAfterALapse(t *testing.T) {
 // its record back: the freeze is all that it can do, and has to be enough.
 func TestForgottenHolderWhoseDiskFails(t *testing.T) {
 	l := newLab(t, 1)
-	l.remove(clusterPath)
-	l.cl.SettleMs = 1000
-	l.init(l.cl)
+	l.settleIn(time.Second)
 	a := l.serving("A")
 	copied := l.mem.Snapshot()
 	a.skew, a.agreed = -millis(4*time.Second), true
-	a.sess.Partition()
-	a.sess.Expire()
-	l.now = a.claim.H
-	b := l.serving("B")
+	b := a.succeededBy("B")
 	l.putBack(copied)
 	a.sess.Heal()
 	if beat := a.mustBeat(); beat.Settled || beat.Wait != time.Second {
@@ -733,17 +712,12 @@ func TestForgottenHolderAndAWriteBefore(t *testing.T) {
 		for _, epoch := range []uint32{0, 1} {
 			t.Run(fmt.Sprintf("%s, epoch %d", name, epoch), func(t *testing.T) {
 				l := newEnsembleLab(t, 1, epoch)
-				l.remove(clusterPath)
-				l.cl.SettleMs = 1000
-				l.init(l.cl)
+				l.settleIn(time.Second)
 				l.pass(time.Minute)
 				a := l.serving("A")
 				copied := l.mem.Snapshot()
 				a.skew, a.agreed = -4000, true
-				a.sess.Partition()
-				a.sess.Expire()
-				l.now = a.claim.H
-				b := l.serving("B")
+				b := a.succeededBy("B")
 				first, last := b.t.first, b.t.issued
 				l.putBack(copied)
 				if epoch > 0 {
@@ -831,10 +805,7 @@ func TestLostAnswerHidesNoLapse(t *testing.T) {
 	a := l.serving("A")
 	copied := l.mem.Snapshot()
 	a.skew = -millis(20 * time.Second)
-	a.sess.Partition()
-	a.sess.Expire()
-	l.now = a.claim.H
-	b := l.serving("B")
+	b := a.succeededBy("B")
 	l.putBack(copied)
 	a.sess.Heal()
 	a.hook = faulty(FailAfter, 0, 1, touching("set", slotPath(0)))
@@ -856,9 +827,7 @@ func TestLostAnswerHidesNoLapse(t *testing.T) {
 // clock beyond the lease must not have a heartbeat go round for ever.
 func TestLeapWithoutSettling(t *testing.T) {
 	l := newLab(t, 1)
-	l.remove(clusterPath)
-	l.cl.SettleMs = 0
-	l.init(l.cl)
+	l.settleIn(0)
 	a := l.serving("A")
 	l.pass(time.Hour)
 	a.skew = millis(time.Second - time.Hour)
