@@ -95,16 +95,6 @@ type Coordinator struct {
 	used int
 }
 
-// forgotten is a tenure whose lease had run out by the leader's clock alone:
-// ZooKeeper may have forgotten that somebody held the slot meanwhile.
-type forgotten struct {
-	nonce string
-	// Both clocks when that was noticed, Unix milliseconds.
-	now, stamp int64
-	// floor is what it may issue from, 0 before it is settled again.
-	floor int64
-}
-
 // New validates the configuration.
 func New(cfg Config) (*Coordinator, error) {
 	if cfg.Store == nil || cfg.Now == nil || cfg.Ledger == nil {

@@ -46,7 +46,7 @@ var mutants = []mutant{
 		"errors.Is(err, coordinator.ErrUnreachable)) && n.now() < a.claim.H {", "errors.Is(err, coordinator.ErrUnreachable)) {\n		n.claim.H = max(n.claim.H, n.now()+60_000)"}}},
 	{"a lease that had run out goes on", []change{
 		{"coordinator/heartbeat.go", "lapsed := now >= found.H", "lapsed := false"},
-		{"coordinator/heartbeat.go", "return stamp+ahead >= h", "return false"}}},
+		{"coordinator/forgotten.go", "return stamp+ahead >= h", "return false"}}},
 
 	// Changing hands.
 	{"a take-over begins at now, whatever H was", []change{{"coordinator/register.go",
@@ -68,7 +68,7 @@ var mutants = []mutant{
 		"return s.Nonce != \"\" && s.Node == c.Node && (s.Nonce == c.Nonce || s.Nonce == c.PendingNonce)", "return s.Nonce != \"\" && s.Node == c.Node"}}},
 	{"a higher term does not fence", []change{
 		{"coordinator/decide.go", "	case found.Term > mine.Term:\n		return FoundFenced\n", ""},
-		{"coordinator/heartbeat.go", "return stamp+ahead >= h", "return false"}}},
+		{"coordinator/forgotten.go", "return stamp+ahead >= h", "return false"}}},
 	{"a stop writes an end below the floor", []change{
 		{"worker/generator.go", "		return g.floor\n	}\n	return Tick((pos-1)>>g.shift) + 1", "		return g.layout.TickAt(g.clock.Now())\n	}\n	return Tick((pos-1)>>g.shift) + 1"},
 		{"coordinator/stop.go", "max(claim.Lo, end)", "end"}}},
@@ -103,6 +103,6 @@ var mutants = []mutant{
 		"Slot{H: h, Lost: true}.marshal()", "freeSlot().marshal()"}}},
 	{"no freeze after a loss of data", []change{{"coordinator/record.go",
 		"return now < c.FrozenUntil && worker <= c.FrozenUsed", "return false"}}},
-	{"a clock that went back keeps a lease that has ended", []change{{"coordinator/heartbeat.go",
+	{"a clock that went back keeps a lease that has ended", []change{{"coordinator/forgotten.go",
 		"return stamp+ahead >= h", "return false"}}},
 }
