@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command bench measures flaked beside Redis, memcached and the least that a
 // server can do, in one run: each case is measured for one after the other, round
 // after round, with the server on one core and the generator (flaked bench) on
