@@ -271,3 +271,18 @@ type badBackend struct {
 func (b *badBackend) Reserve(context.Context, int) (worker.Run, error) {
 	return worker.Run{First: 1, Step: 1, Len: b.n}, nil
 }
+
+// until waits for a condition, and fails the test if it never comes about.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	never := time.After(30 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-never:
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}

@@ -17,11 +17,7 @@ func TestUnreadRepliesAreBounded(t *testing.T) {
 		c := r.dial(t)
 		c.SetReadBuffer(4 << 10)
 		c.send(strings.Repeat("GET 1000\n", 1000))
-		for start := time.Now(); r.Counters().ConnsSlow == 0; time.Sleep(time.Millisecond) {
-			if time.Since(start) > 30*time.Second {
-				t.Fatal("it is not closed")
-			}
-		}
+		until(t, "it is closed", func() bool { return r.Counters().ConnsSlow > 0 })
 		if n := 20 * r.Counters().IDs; n > 1<<20 {
 			t.Errorf("%d bytes were made for a client that does not read", n)
 		}

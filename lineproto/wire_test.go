@@ -137,12 +137,7 @@ func TestTimeouts(t *testing.T) {
 		slow.SetReadBuffer(4 << 10)
 		start = time.Now()
 		slow.send(strings.Repeat("GET 10000\n", 1000))
-		for r.Counters().ConnsSlow == 0 {
-			if time.Since(start) > 30*time.Second {
-				t.Fatal("a client that does not read is not closed")
-			}
-			time.Sleep(time.Millisecond)
-		}
+		until(t, "a client that does not read is closed", func() bool { return r.Counters().ConnsSlow > 0 })
 		if d := time.Since(start); d < 100*time.Millisecond {
 			t.Fatalf("slow: closed after %v", d)
 		}
