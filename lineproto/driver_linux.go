@@ -7,55 +7,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/flaked/flaked/internal/rawsocket"
 )
-
-// loopConn is a connection of a loop. While it is away it is the goroutine's
-// that keeps it, but for state.
-type loopConn struct {
-	l       *loop
-	fd      int
-	gen     int32 // tells it from others that had its descriptor
-	state   connState
-	refused bool   // over MaxConns: told BUSY and closed
-	spoken  bool   // something has been received
-	late    bool   // and after draining had begun
-	eof     bool   // nothing more will be
-	want    uint32 // what epoll is asked for
-	due     int64  // the tick at which it is closed
-	until   int64  // due, for as long as the client has yet to authenticate
-
-	rest   []byte // received and not done with
-	st     status // what the session wants when its output has been sent
-	out    *[]byte
-	sent   int       // bytes of s.out
-	next   *loopConn // in the loop's queue
-	queued bool
-	s      session
-}
-
-type connState uint8
-
-const (
-	connReading   connState = iota
-	connMore                // in the queue, for there is more to do with rest
-	connWriting             // waiting for the client to read
-	connLingering           // ended; reads on so that the client sees the last reply
-	connAway                // with a goroutine of its own
-	connClosed
-)
-
-func newLoopConn(l *loop, fd int, due int64, refused bool) *loopConn {
-	due += l.e.tick.Load()
-	return &loopConn{l: l, fd: fd, refused: refused, s: session{srv: l.e.srv}, due: due, until: due}
-}
-
-// extend is conn.extend.
-func (c *loopConn) extend(ticks int64) {
-	c.due = c.l.e.tick.Load() + ticks
-	if c.s.locked() {
-		c.due = min(c.due, c.until)
-	}
-}
 
 // maxEvents is how many connections a loop hears of at once.
 const maxEvents = 128
@@ -106,19 +60,19 @@ func (d *driver) run(ctx context.Context) {
 // there mostly is one, and a call that may wait costs the scheduler's attention.
 func (d *driver) wait() int {
 	l := d.l
-	n := pollNow(l.epfd, d.events)
+	n := rawsocket.Poll(l.epfd, d.events)
 	if n > 0 || l.head != nil {
 		return n
 	}
 	if spin := l.e.srv.cfg.Spin; spin > 0 {
 		for start := time.Now(); n == 0 && time.Since(start) < spin; {
-			n = pollNow(l.epfd, d.events)
+			n = rawsocket.Poll(l.epfd, d.events)
 		}
 		if n > 0 {
 			return n
 		}
 	}
-	return pollWait(l.epfd, d.events)
+	return rawsocket.Wait(l.epfd, d.events, -1)
 }
 
 // open deals with mail.
@@ -190,7 +144,7 @@ func (d *driver) ready(ctx context.Context, c *loopConn) bool {
 	case connWriting:
 		d.flush(c)
 	case connLingering:
-		if n, e := recvNow(c.fd, d.in); n <= 0 && e != syscall.EAGAIN || e != 0 && e != syscall.EAGAIN {
+		if n, e := rawsocket.Recv(c.fd, d.in); n <= 0 && e != syscall.EAGAIN || e != 0 && e != syscall.EAGAIN {
 			d.close(c)
 		}
 	}
@@ -200,7 +154,7 @@ func (d *driver) ready(ctx context.Context, c *loopConn) bool {
 // read reads once and answers.
 func (d *driver) read(ctx context.Context, c *loopConn) bool {
 	k := copy(d.in, c.rest) // shorter than smallBuf: the limit of a line sees to that
-	n, e := recvNow(c.fd, d.in[k:])
+	n, e := rawsocket.Recv(c.fd, d.in[k:])
 	switch {
 	case e == syscall.EAGAIN:
 		return true
@@ -264,7 +218,7 @@ func (d *driver) deliver(c *loopConn, left []byte, st status) {
 func (d *driver) flush(c *loopConn) {
 	e := d.l.e
 	if c.sent < len(c.s.out) {
-		n, errno := sendNow(c.fd, c.s.out[c.sent:])
+		n, errno := rawsocket.Send(c.fd, c.s.out[c.sent:])
 		switch {
 		case errno == syscall.EAGAIN:
 		case errno != 0:
@@ -306,17 +260,6 @@ func (d *driver) ask(c *loopConn, events uint32) {
 	}
 }
 
-// linger ends a connection from this side, as conn.linger does.
-func (d *driver) linger(c *loopConn) {
-	if unix.Shutdown(c.fd, unix.SHUT_WR) != nil {
-		d.close(c)
-		return
-	}
-	c.state = connLingering
-	c.rest = nil
-	c.due = d.l.e.tick.Load() + d.l.e.linger
-}
-
 // lend gives a connection a buffer for its output.
 func (d *driver) lend(c *loopConn) {
 	c.out, d.spare = d.spare, nil
@@ -337,92 +280,4 @@ func (d *driver) giveBack(c *loopConn) {
 		}
 	}
 	c.out, c.s.out = nil, nil
-}
-
-// close ends a connection. It may be in the queue still.
-func (d *driver) close(c *loopConn) {
-	l := d.l
-	c.s.end()
-	c.state = connClosed
-	c.rest = nil
-	if c.out != nil {
-		d.giveBack(c)
-	}
-	l.conns[c.fd] = nil
-	unix.Close(c.fd)
-	l.open--
-	l.load.Dec()
-	if c.refused {
-		l.e.refusing.Dec()
-	} else {
-		l.e.srv.counters.open.Dec()
-	}
-}
-
-// sweep closes connections that are past their due time.
-func (d *driver) sweep() {
-	now, counters := d.l.e.tick.Load(), &d.l.e.srv.counters
-	for _, c := range d.l.conns {
-		if c == nil || now < c.due {
-			continue
-		}
-		switch c.state {
-		case connReading:
-			counters.idle.Inc()
-		case connWriting:
-			counters.slow.Inc()
-		case connLingering:
-		default:
-			continue
-		}
-		d.close(c)
-	}
-}
-
-// drain ends connections as far as the stage goes.
-func (d *driver) drain() {
-	if d.l.stage < ending {
-		return
-	}
-	for _, c := range d.l.conns {
-		switch {
-		case c == nil:
-		case d.l.stage == cutting:
-			d.l.cut++
-			if c.state != connAway {
-				d.close(c)
-			}
-		case c.state == connReading && pendingNow(c.fd):
-			// What has come meanwhile is read, answered, and then the end. To close
-			// instead would reset the connection.
-		case c.state == connReading && c.late:
-			// It has been active within drainGrace and may have sent more by now.
-			// One that was idle all that time has not, and is not waited for.
-			d.linger(c)
-		case c.state == connReading, c.state == connLingering:
-			d.close(c)
-		}
-	}
-}
-
-func (l *loop) push(c *loopConn) {
-	if c.queued {
-		return
-	}
-	c.queued = true
-	if l.tail == nil {
-		l.head = c
-	} else {
-		l.tail.next = c
-	}
-	l.tail = c
-}
-
-func (l *loop) pop() *loopConn {
-	c := l.head
-	if l.head = c.next; l.head == nil {
-		l.tail = nil
-	}
-	c.next, c.queued = nil, false
-	return c
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"net"
 	"sync"
-	"syscall"
 	"time"
 
 	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
+
+	"github.com/flaked/flaked/internal/rawsocket"
 )
 
 // loop serves many connections from one goroutine: epoll says which have sent
@@ -142,12 +143,12 @@ func (ls *loops) run(calls context.Context, wg *sync.WaitGroup) {
 // take gives a connection to the loop with the fewest, if a loop can serve it:
 // TLS is not for them.
 func (ls *loops) take(nc net.Conn, due int64, refused bool) bool {
-	if len(ls.all) == 0 {
+	if len(ls.all) == 0 || !rawsocket.Is(nc) {
 		return false
 	}
-	fd, ok := detach(nc)
-	if !ok {
-		return false
+	fd, err := rawsocket.Detach(nc)
+	if err != nil {
+		return false // no descriptor left, say: a goroutine needs no second one
 	}
 	best := ls.all[0]
 	for _, l := range ls.all[1:] {
@@ -159,29 +160,6 @@ func (ls *loops) take(nc net.Conn, due int64, refused bool) bool {
 	c := newLoopConn(best, fd, due, refused)
 	best.post(func(m *mail) { m.arrived = append(m.arrived, c) })
 	return true
-}
-
-// detach moves a connection's descriptor out of Go's poller, which would wake
-// a thread for whatever the loop is about to read. nc is closed if it succeeds.
-func detach(nc net.Conn) (fd int, ok bool) {
-	switch nc.(type) {
-	case *net.TCPConn, *net.UnixConn:
-	default:
-		return 0, false
-	}
-	raw, err := nc.(syscall.Conn).SyscallConn()
-	if err != nil {
-		return 0, false
-	}
-	var dupErr error
-	err = raw.Control(func(old uintptr) {
-		fd, dupErr = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0)
-	})
-	if err != nil || dupErr != nil {
-		return 0, false // no descriptor left, say: a goroutine needs no second one
-	}
-	nc.Close()
-	return fd, true
 }
 
 func (ls *loops) sweep() {

@@ -1,0 +1,71 @@
+package lineproto
+
+// loopConn is a connection of a loop. While it is away it is the goroutine's
+// that keeps it, but for state.
+type loopConn struct {
+	l       *loop
+	fd      int
+	gen     int32 // tells it from others that had its descriptor
+	state   connState
+	refused bool   // over MaxConns: told BUSY and closed
+	spoken  bool   // something has been received
+	late    bool   // and after draining had begun
+	eof     bool   // nothing more will be
+	want    uint32 // what epoll is asked for
+	due     int64  // the tick at which it is closed
+	until   int64  // due, for as long as the client has yet to authenticate
+
+	rest   []byte // received and not done with
+	st     status // what the session wants when its output has been sent
+	out    *[]byte
+	sent   int       // bytes of s.out
+	next   *loopConn // in the loop's queue
+	queued bool
+	s      session
+}
+
+type connState uint8
+
+const (
+	connReading   connState = iota
+	connMore                // in the queue, for there is more to do with rest
+	connWriting             // waiting for the client to read
+	connLingering           // ended; reads on so that the client sees the last reply
+	connAway                // with a goroutine of its own
+	connClosed
+)
+
+func newLoopConn(l *loop, fd int, due int64, refused bool) *loopConn {
+	due += l.e.tick.Load()
+	return &loopConn{l: l, fd: fd, refused: refused, s: session{srv: l.e.srv}, due: due, until: due}
+}
+
+// extend is conn.extend.
+func (c *loopConn) extend(ticks int64) {
+	c.due = c.l.e.tick.Load() + ticks
+	if c.s.locked() {
+		c.due = min(c.due, c.until)
+	}
+}
+
+func (l *loop) push(c *loopConn) {
+	if c.queued {
+		return
+	}
+	c.queued = true
+	if l.tail == nil {
+		l.head = c
+	} else {
+		l.tail.next = c
+	}
+	l.tail = c
+}
+
+func (l *loop) pop() *loopConn {
+	c := l.head
+	if l.head = c.next; l.head == nil {
+		l.tail = nil
+	}
+	c.next, c.queued = nil, false
+	return c
+}

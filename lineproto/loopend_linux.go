@@ -1,0 +1,86 @@
+package lineproto
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/flaked/flaked/internal/rawsocket"
+)
+
+// How the connections of a loop end.
+
+// linger ends a connection from this side, as conn.linger does.
+func (d *driver) linger(c *loopConn) {
+	if unix.Shutdown(c.fd, unix.SHUT_WR) != nil {
+		d.close(c)
+		return
+	}
+	c.state = connLingering
+	c.rest = nil
+	c.due = d.l.e.tick.Load() + d.l.e.linger
+}
+
+// close ends a connection. It may be in the queue still.
+func (d *driver) close(c *loopConn) {
+	l := d.l
+	c.s.end()
+	c.state = connClosed
+	c.rest = nil
+	if c.out != nil {
+		d.giveBack(c)
+	}
+	l.conns[c.fd] = nil
+	unix.Close(c.fd)
+	l.open--
+	l.load.Dec()
+	if c.refused {
+		l.e.refusing.Dec()
+	} else {
+		l.e.srv.counters.open.Dec()
+	}
+}
+
+// sweep closes connections that are past their due time.
+func (d *driver) sweep() {
+	now, counters := d.l.e.tick.Load(), &d.l.e.srv.counters
+	for _, c := range d.l.conns {
+		if c == nil || now < c.due {
+			continue
+		}
+		switch c.state {
+		case connReading:
+			counters.idle.Inc()
+		case connWriting:
+			counters.slow.Inc()
+		case connLingering:
+		default:
+			continue
+		}
+		d.close(c)
+	}
+}
+
+// drain ends connections as far as the stage goes.
+func (d *driver) drain() {
+	if d.l.stage < ending {
+		return
+	}
+	for _, c := range d.l.conns {
+		switch {
+		case c == nil:
+		case d.l.stage == cutting:
+			d.l.cut++
+			if c.state != connAway {
+				d.close(c)
+			}
+		case c.state == connReading && rawsocket.Pending(c.fd):
+			// What has come meanwhile is read, answered, and then the end. To close
+			// instead would reset the connection.
+		case c.state == connReading && c.late:
+			// It has been active within drainGrace and may have sent more by now.
+			// One that was idle all that time has not, and is not waited for.
+			d.linger(c)
+		case c.state == connReading, c.state == connLingering:
+			d.close(c)
+		}
+	}
+}
