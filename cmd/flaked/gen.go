@@ -101,8 +101,8 @@ func genCount(c *cli.Context) (int, error) {
 
 // genSource makes one after the other of what was asked for.
 func genSource(c *cli.Context) (func(context.Context) (string, error), error) {
-	format, ok := encodingNamed(c.String("format"))
-	if !ok {
+	format, err := worker.ParseEncoding(c.String("format"))
+	if err != nil {
 		return nil, usageError("--format %q: it is one of %s", c.String("format"), encodingNames())
 	}
 	kind := c.String("kind")
@@ -126,7 +126,7 @@ func genSource(c *cli.Context) (func(context.Context) (string, error), error) {
 
 func textOf(id uuid.UUID, err error) (string, error) { return id.String(), err }
 
-func genSnowflakes(c *cli.Context, format encoding) (func(context.Context) (string, error), error) {
+func genSnowflakes(c *cli.Context, format worker.Encoding) (func(context.Context) (string, error), error) {
 	layout := worker.Leaf()
 	if text := c.String("layout"); text != "" {
 		var err error
@@ -161,7 +161,7 @@ func genSnowflakes(c *cli.Context, format encoding) (func(context.Context) (stri
 	g.Extend(layout.MaxTick() + 1)
 	return func(ctx context.Context) (string, error) {
 		id, err := g.Next(ctx)
-		return format.encode(int64(id)), err
+		return format.Encode(id), err
 	}, nil
 }
 

@@ -108,7 +108,7 @@ func showExplained(l worker.Layout) func(io.Writer, explainedID) error {
 		names := picture(l, func(p worker.Part) string { return strings.Repeat(letters[p.Field], int(p.Bits)) })
 		fmt.Fprintf(w, "%sID %s, layout %s\n\n%s\n%s\n\n", between, id.ID, layoutName(l), bits, names)
 		between = "\n"
-		n, err := strconv.ParseInt(id.ID, 10, 64)
+		n, err := worker.ParseID(id.ID)
 		var t textTable
 		for _, b := range id.Bits {
 			value := strconv.FormatInt(b.Value, 10)
@@ -122,9 +122,9 @@ func showExplained(l worker.Layout) func(io.Writer, explainedID) error {
 			t.rows[len(t.rows)-1][1].text += ", or within " + l.Unit.String() + " after"
 		}
 		t.add("its tick", id.First+" to "+id.Last)
-		for _, e := range encodings {
-			if e.name != "decimal" {
-				t.add("as "+e.name, e.encode(n))
+		for _, e := range worker.Encodings() {
+			if e != worker.Decimal {
+				t.add("as "+e.String(), e.Encode(n))
 			}
 		}
 		return errors.Join(err, t.print(w, false))

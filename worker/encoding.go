@@ -1,0 +1,136 @@
+package worker
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Encoding is a way to write an ID. All but Decimal have one width and digits
+// in the order of ASCII, so that texts of one encoding sort as the IDs do: as
+// keys in a store that knows only bytes, say.
+type Encoding uint8
+
+const (
+	Decimal Encoding = iota // what nodes answer with
+	Hex                     // 16 digits, lower case
+	Base32                  // 13 digits, Crockford's: upper case without I, L, O, U
+	Base36                  // 13 digits, lower case
+	Base58                  // 11 digits, Bitcoin's: no 0, I, O, l
+	Base62                  // 11 digits
+)
+
+// alphabet is the digits of an encoding, and how many of them the last ID has.
+type alphabet struct {
+	name   string
+	digits string
+	width  int // 0: as many as it takes
+	// fold makes one character of those that stand for the same digit. nil: each
+	// stands for itself.
+	fold func(byte) byte
+}
+
+var alphabets = [...]alphabet{
+	Decimal: {name: "decimal", digits: "0123456789"},
+	Hex:     {name: "hex", digits: "0123456789abcdef", width: 16, fold: lower},
+	Base32:  {name: "base32", digits: "0123456789ABCDEFGHJKMNPQRSTVWXYZ", width: 13, fold: crockford},
+	Base36:  {name: "base36", digits: "0123456789abcdefghijklmnopqrstuvwxyz", width: 13, fold: lower},
+	Base58:  {name: "base58", digits: "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz", width: 11},
+	Base62:  {name: "base62", digits: "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", width: 11},
+}
+
+// Encodings are all there are, Decimal first.
+func Encodings() []Encoding { return []Encoding{Decimal, Hex, Base32, Base36, Base58, Base62} }
+
+// ParseEncoding finds an encoding by its name: decimal, hex, base32, base36,
+// base58 or base62.
+func ParseEncoding(name string) (Encoding, error) {
+	i := slices.IndexFunc(alphabets[:], func(a alphabet) bool { return a.name == name })
+	if i < 0 {
+		return 0, fmt.Errorf("worker: no encoding is called %q", name)
+	}
+	return Encoding(i), nil
+}
+
+// String is the encoding's name.
+func (e Encoding) String() string { return alphabets[e].name }
+
+// Encode writes an ID. Negative numbers, which are no IDs, are written in
+// decimal whatever the encoding is; Decode refuses them.
+func (e Encoding) Encode(id ID) string { return string(e.Append(nil, id)) }
+
+// Append adds the ID's text to b.
+func (e Encoding) Append(b []byte, id ID) []byte {
+	a := &alphabets[e]
+	if a.width == 0 || id < 0 {
+		return strconv.AppendInt(b, int64(id), 10)
+	}
+	base, start := ID(len(a.digits)), len(b)
+	b = append(b, "0000000000000000"[:a.width]...)
+	for i := len(b) - 1; i >= start; i-- {
+		b[i], id = a.digits[id%base], id/base
+	}
+	return b
+}
+
+// Decode reads an ID: digits of the encoding alone, as many as Encode writes.
+// Zeros that lead may be missing, so that numbers written elsewhere can be
+// read; there may be none too many. Hex, Base32 and Base36 may be in upper and
+// lower case, and Base32 reads O as 0, I and L as 1, as Crockford says.
+func (e Encoding) Decode(text string) (ID, error) {
+	a := &alphabets[e]
+	width := a.width
+	if width == 0 {
+		width = 19
+		if len(text) > 1 && text[0] == '0' {
+			return 0, fmt.Errorf("worker: %s is no ID in decimal: it begins with a zero", quoted(text))
+		}
+	}
+	if len(text) == 0 || len(text) > width {
+		return 0, fmt.Errorf("worker: %s is no ID in %s: that has 1 to %d digits", quoted(text), e, width)
+	}
+	var id uint64
+	base := uint64(len(a.digits))
+	for i := range len(text) {
+		d := a.digit(text[i])
+		if d < 0 {
+			return 0, fmt.Errorf("worker: %s is no ID in %s: %q is none of its digits", quoted(text), e, text[i])
+		}
+		if id > (1<<63-1-uint64(d))/base {
+			return 0, fmt.Errorf("worker: %s is no ID in %s: it is above 2^63-1", quoted(text), e)
+		}
+		id = id*base + uint64(d)
+	}
+	return ID(id), nil
+}
+
+// digit is what a character stands for, -1 for none.
+func (a *alphabet) digit(c byte) int {
+	if a.fold != nil {
+		c = a.fold(c)
+	}
+	return strings.IndexByte(a.digits, c)
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}
+
+func crockford(c byte) byte {
+	switch c = lower(c); {
+	case c == 'o':
+		return '0'
+	case c == 'i', c == 'l':
+		return '1'
+	case 'a' <= c && c <= 'z':
+		return c - 'a' + 'A'
+	}
+	return c
+}
+
+// quoted is a text for a message, which may be anything and of any length.
+func quoted(text string) string { return fmt.Sprintf("%.40q", text) }

@@ -1,0 +1,69 @@
+package worker
+
+import (
+	"database/sql/driver"
+	"fmt"
+)
+
+// ParseID reads an ID in decimal, as String writes it.
+func ParseID(text string) (ID, error) { return Decimal.Decode(text) }
+
+// MarshalJSON is the ID in decimal as a JSON string: JavaScript, and whatever
+// else reads numbers as doubles, would round a number.
+func (id ID) MarshalJSON() ([]byte, error) {
+	b := make([]byte, 1, 21)
+	b[0] = '"'
+	return append(Decimal.Append(b, id), '"'), nil
+}
+
+// UnmarshalJSON takes a string or a number, of digits alone. Null leaves the
+// ID as it is.
+func (id *ID) UnmarshalJSON(b []byte) error {
+	text := string(b)
+	if text == "null" {
+		return nil
+	}
+	if n := len(text); n >= 2 && text[0] == '"' && text[n-1] == '"' {
+		text = text[1 : n-1]
+	}
+	return id.set(text)
+}
+
+// MarshalText is the ID in decimal.
+func (id ID) MarshalText() ([]byte, error) { return Decimal.Append(nil, id), nil }
+
+// UnmarshalText reads an ID in decimal.
+func (id *ID) UnmarshalText(b []byte) error { return id.set(string(b)) }
+
+func (id *ID) set(text string) error {
+	v, err := ParseID(text)
+	if err != nil {
+		return err
+	}
+	*id = v
+	return nil
+}
+
+// Value is the ID as a database takes it: an integer, for a column of 64 bits
+// (BIGINT, or INTEGER in SQLite).
+func (id ID) Value() (driver.Value, error) { return int64(id), nil }
+
+// Scan reads a column: an integer, or a text of decimal digits. For one that
+// may be NULL take sql.Null[worker.ID].
+func (id *ID) Scan(src any) error {
+	switch v := src.(type) {
+	case int64:
+		if v < 0 {
+			return fmt.Errorf("worker: %d is not an ID: IDs are positive", v)
+		}
+		*id = ID(v)
+		return nil
+	case []byte:
+		return id.set(string(v))
+	case string:
+		return id.set(v)
+	case nil:
+		return fmt.Errorf("worker: NULL is not an ID: scan into sql.Null[worker.ID]")
+	}
+	return fmt.Errorf("worker: a %T is not an ID: the column is to be an integer of 64 bits, or text", src)
+}
