@@ -24,7 +24,7 @@ ONLY ?=
 REPORT ?= bin/chaos
 # Empty: tests with other people's programs are left out where these are missing.
 FLAKED_TEST_CLIENTS ?= require
-SCRIPTS := $(wildcard scripts/*.sh) bench/peers.sh .ci/run
+SCRIPTS := $(wildcard scripts/*.sh) bench/peers.sh .ci/run deploy/completions/flaked.bash
 
 .PHONY: help
 help: ## list the targets
@@ -35,6 +35,10 @@ build: ## bin/flaked: static, stamped with the version from git
 	@mkdir -p bin
 	set -x
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/flaked ./cmd/flaked
+
+.PHONY: generate
+generate: ## what is made of the command line: docs/cli.md, deploy/man, deploy/completions
+	$(GO) test -vet=off -count=1 ./cmd/flaked -run '^TestGeneratedFilesAreCurrent$$' -update
 
 define RUN_HELP
 

@@ -135,7 +135,7 @@ func timeoutFlag(d time.Duration) cli.Flag {
 
 // stateDirFlag is where a node keeps what it remembers of itself.
 func stateDirFlag() cli.Flag {
-	return &cli.StringFlag{Name: "state-dir", Usage: "the node's state `DIRECTORY`, on a local disk", Value: defaultStateDir(), EnvVars: env("state-dir")}
+	return &cli.StringFlag{Name: "state-dir", Usage: "the node's state `DIRECTORY`, on a local disk", Value: defaultStateDir(), DefaultText: "/var/lib/flaked for root, ~/.local/state/flaked for others", EnvVars: env("state-dir")}
 }
 
 // defaultStateDir is empty where there is no home to put it into.

@@ -9,38 +9,62 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// appHelp is what `flaked --help` prints.
-const appHelp = `flaked - {{.Usage}}
-
-A node takes a worker number from ZooKeeper and makes IDs of it by itself: 63 bits
+// appText is what the program is, for its help and its man page.
+const appText = `A node takes a worker number from ZooKeeper and makes IDs of it by itself: 63 bits
 of time, worker and sequence that sort by the time of their making. Ask on TCP
 port 7609 in plain lines, from any language, telnet or netcat.
 
-BEGIN WITH
-   flaked serve --dev                        a node without ZooKeeper, to look around
-   flaked serve --zk HOST:2181 --bootstrap   a node, and the cluster if there is none
-   flaked get 3                              three IDs from the node on this machine
+Begin with:
 
+  flaked serve --dev                        a node without ZooKeeper, to look around
+  flaked serve --zk HOST:2181 --bootstrap   a node, and the cluster if there is none
+  flaked get 3                              three IDs from the node on this machine`
+
+// configurationText is how flags are given otherwise.
+const configurationText = `Every flag --foo-bar can also be given as FLAKED_FOO_BAR in the environment, or as
+foo-bar: VALUE in a YAML file named by --config or FLAKED_CONFIG; one file serves all
+commands. What is on the command line goes first, then the environment, then the file.
+Secrets come from files (--token-file, --zk-auth-file) or the environment (FLAKED_TOKEN,
+FLAKED_ZK_AUTH) alone.`
+
+// exitTexts are the exit codes, for help and man pages.
+var exitTexts = []struct {
+	code int
+	text string
+}{
+	{exitOK, "done, all is well"},
+	{exitFailure, "failed, or the answer is no"},
+	{exitUsage, "the command line, the environment or the file is wrong"},
+	{exitUnreachable, "ZooKeeper, or the node asked, cannot be reached"},
+	{exitDegraded, "it works, but something needs looking after"},
+}
+
+func exitCodesText() string {
+	var b strings.Builder
+	for _, e := range exitTexts {
+		fmt.Fprintf(&b, "  %d  %s\n", e.code, e.text)
+	}
+	return b.String()
+}
+
+// appHelp is what `flaked --help` prints: a template of the library's.
+func appHelp() string {
+	about, begin, _ := strings.Cut(appText, "\n\nBegin with:\n\n")
+	return "flaked - {{.Usage}}\n\n" + about + "\n\nBEGIN WITH\n" + indented(begin) + `
 COMMANDS{{range .VisibleCommands}}
-   {{.Name}}{{"\t"}}{{.Usage}}{{range .Subcommands}}
+   {{.Name}}{{"\t"}}{{.Usage}}{{range .VisibleCommands}}
      {{.Name}}{{"\t"}}  {{.Usage}}{{end}}{{end}}
 
    flaked COMMAND --help   a command's flags, with examples
 
 CONFIGURATION
-   Every flag --foo-bar can also be given as FLAKED_FOO_BAR in the environment, or as
-   foo-bar: VALUE in a YAML file named by --config or FLAKED_CONFIG; one file serves all
-   commands. What is on the command line goes first, then the environment, then the file.
-   Secrets come from files (--token-file, --zk-auth-file) or the environment (FLAKED_TOKEN,
-   FLAKED_ZK_AUTH) alone.
+` + indented("  "+strings.ReplaceAll(configurationText, "\n", "\n  ")) + "\nEXIT CODES\n" + indented(exitCodesText())
+}
 
-EXIT CODES
-   0  done, all is well
-   1  failed, or the answer is no
-   2  the command line, the environment or the file is wrong
-   3  ZooKeeper, or the node asked, cannot be reached
-   4  it works, but something needs looking after
-`
+// indented moves lines one column to the right.
+func indented(text string) string {
+	return " " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n ") + "\n"
+}
 
 // Columns of a command's help.
 const (
@@ -53,14 +77,7 @@ const (
 func commandHelp(path string, cmd *cli.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s - %s\n\n", path, cmd.Usage)
-	usage := cmd.UsageText
-	switch {
-	case usage == "" && len(cmd.Subcommands) > 0:
-		usage = path + " COMMAND [flags]"
-	case usage == "":
-		usage = path + " [flags]"
-	}
-	fmt.Fprintf(&b, "   %s\n", usage)
+	fmt.Fprintf(&b, "   %s\n", synopsis(path, cmd))
 	if cmd.Description != "" {
 		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(cmd.Description))
 	}
@@ -83,6 +100,17 @@ func commandHelp(path string, cmd *cli.Command) string {
 		b.WriteString("\nA flag --foo-bar is also FLAKED_FOO_BAR in the environment, or foo-bar: in the file\nthat --config names. See flaked --help.\n")
 	}
 	return b.String()
+}
+
+// synopsis is how a command is called.
+func synopsis(path string, cmd *cli.Command) string {
+	switch {
+	case cmd.UsageText != "":
+		return cmd.UsageText
+	case len(cmd.Subcommands) > 0:
+		return path + " COMMAND [flags]"
+	}
+	return path + " [flags]"
 }
 
 // categories are those of the flags, none first.
@@ -108,28 +136,22 @@ var placeholder = regexp.MustCompile("`([^`]*)`")
 
 // flagHelp is a flag's name, then its text wrapped beside or below it.
 func flagHelp(f cli.Flag) string {
-	doc, ok := f.(cli.DocGenerationFlag)
+	d, ok := describeFlag(f)
 	if !ok {
 		return ""
 	}
-	left, names := "", f.Names()
-	for i := range names { // the short form first
-		left += ", " + dashed(names[len(names)-1-i])
+	left, text := "", d.Text
+	for i := range d.Names { // the short form first
+		left += ", " + dashed(d.Names[len(d.Names)-1-i])
 	}
 	left = strings.TrimPrefix(left, ", ")
-	usage := doc.GetUsage()
-	if doc.TakesValue() {
-		value := valueOf(f)
-		if m := placeholder.FindStringSubmatch(usage); m != nil {
-			value = m[1]
-		}
-		left += " " + value
-		if text := strings.ReplaceAll(doc.GetDefaultText(), `"`, ""); text != "" {
-			usage += " (default: " + text + ")"
-		}
+	if d.Value != "" {
+		left += " " + d.Value
 	}
-	usage = placeholder.ReplaceAllString(usage, "$1")
-	lines := wrap(usage, helpTextWidth)
+	if d.Default != "" {
+		text += " (default: " + d.Default + ")"
+	}
+	lines := wrap(text, helpTextWidth)
 	if len(left) >= helpFlagWidth {
 		left += "\n   " + strings.Repeat(" ", helpFlagWidth)
 	} else {

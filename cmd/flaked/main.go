@@ -44,11 +44,11 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 	app := &cli.App{
 		Name:                  "flaked",
 		Usage:                 "unique 64-bit IDs over TCP, from nodes that ZooKeeper keeps apart",
-		CustomAppHelpTemplate: appHelp,
+		CustomAppHelpTemplate: appHelp(),
 		Flags:                 []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "the same as flaked version", DisableDefaultText: true}},
 		Commands: []*cli.Command{
 			serveCommand(), statusCommand(), getCommand(), decodeCommand(), healthcheckCommand(), benchCommand(),
-			layoutCommand(), genCommand(), stateCommand(), clusterCommand(), versionCommand(),
+			layoutCommand(), genCommand(), stateCommand(), clusterCommand(), completionCommand(), manCommand(), versionCommand(),
 		},
 		Reader:    stdin,
 		Writer:    stdout,

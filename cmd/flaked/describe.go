@@ -1,0 +1,115 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/internal/clidoc"
+	"github.com/flaked/flaked/worker"
+)
+
+// describe is the command line as man pages, shells and docs/cli.md are told
+// of it.
+func describe(app *cli.App) clidoc.Command {
+	d := clidoc.Command{
+		Name: app.Name, Summary: app.Usage, Synopsis: "flaked COMMAND [flags]",
+		Text: appText, Flags: describeFlags(app.Flags),
+	}
+	for _, cmd := range app.VisibleCommands() {
+		d.Commands = append(d.Commands, describeCommand("flaked", cmd))
+	}
+	return d
+}
+
+func describeCommand(parent string, cmd *cli.Command) clidoc.Command {
+	path := parent + " " + cmd.Name
+	d := clidoc.Command{
+		Name: cmd.Name, Summary: cmd.Usage, Synopsis: synopsis(path, cmd),
+		Text: strings.TrimSpace(cmd.Description), Help: commandHelp(path, cmd),
+		Words: argumentWords[path], Flags: describeFlags(cmd.Flags),
+	}
+	for _, sub := range cmd.Subcommands {
+		if !sub.Hidden {
+			d.Commands = append(d.Commands, describeCommand(path, sub))
+		}
+	}
+	return d
+}
+
+func describeFlags(flags []cli.Flag) []clidoc.Flag {
+	var out []clidoc.Flag
+	for _, f := range flags {
+		if d, ok := describeFlag(f); ok {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// describeFlag is false for a flag that is not shown.
+func describeFlag(f cli.Flag) (clidoc.Flag, bool) {
+	doc, ok := f.(cli.DocGenerationFlag)
+	if v, can := f.(cli.VisibleFlag); !ok || can && !v.IsVisible() {
+		return clidoc.Flag{}, false
+	}
+	d := clidoc.Flag{
+		Names: f.Names(), Category: categoryOf(f),
+		Text: placeholder.ReplaceAllString(doc.GetUsage(), "$1"),
+	}
+	if !doc.TakesValue() {
+		return d, true
+	}
+	d.Value = valueOf(f)
+	if m := placeholder.FindStringSubmatch(doc.GetUsage()); m != nil {
+		d.Value = m[1]
+	}
+	d.Default = strings.ReplaceAll(doc.GetDefaultText(), `"`, "")
+	switch d.Value {
+	case "FILE":
+		d.Kind = clidoc.File
+	case "DIRECTORY":
+		d.Kind = clidoc.Directory
+	}
+	d.Choices = flagChoices(d)
+	if slice, ok := f.(cli.DocGenerationSliceFlag); ok {
+		d.Repeatable = slice.IsSliceFlag()
+	}
+	return d, true
+}
+
+// choices are what flags of these names take, for shells to offer. The flag's
+// text names each of them; one whose text does not takes something else.
+var choices = map[string][]string{
+	"output":         {formatTable, formatWide, formatJSON},
+	"log-level":      {"trace", "debug", "info", "warn", "error", "off"},
+	"log-format":     {"auto", "text", "json"},
+	"engine":         {"auto", "loops", "goroutines"},
+	"sequence-start": {"random", "zero", "carry-on"},
+	"protocol":       {"plain", "resp", "inline"},
+	"layout":         layoutNames(),
+	"kind":           {"snowflake", "uuid4", "uuid7"},
+}
+
+func flagChoices(f clidoc.Flag) (out []string) {
+	for _, choice := range choices[f.Names[0]] {
+		if f.Names[0] == "layout" || strings.Contains(f.Text, choice) {
+			out = append(out, choice)
+		}
+	}
+	return out
+}
+
+// argumentWords are what the first argument of a command can be.
+var argumentWords = map[string][]string{
+	"flaked completion":  shells,
+	"flaked layout show": layoutNames(),
+}
+
+func layoutNames() []string {
+	var names []string
+	for _, l := range worker.Presets() {
+		names = append(names, l.Name)
+	}
+	return names
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/internal/clidoc"
+	"github.com/flaked/flaked/lineproto"
+)
+
+var update = flag.Bool("update", false, "write the generated files")
+
+const referenceIntro = `What ` + "`flaked COMMAND --help`" + ` prints, for all commands. Generated: ` + "`make generate`" + ` writes it.
+
+` + configurationText + ` The exit codes are in
+[operations.md](operations.md#exit-codes).`
+
+// generated are the files in the repository that are made of the command line,
+// by their paths; a test compares them.
+func generated(app *cli.App) map[string]string {
+	files := map[string]string{
+		"docs/cli.md":                    clidoc.Markdown(describe(app), referenceIntro),
+		"deploy/completions/flaked.bash": completionScript(app, "bash"),
+		"deploy/completions/_flaked":     completionScript(app, "zsh"),
+		"deploy/completions/flaked.fish": completionScript(app, "fish"),
+	}
+	for name, page := range manPages(app) {
+		files["deploy/man/"+name] = page
+	}
+	return files
+}
+
+const root = "../.."
+
+// What is made of the command line is current in the repository: with -update
+// it is written.
+func TestGeneratedFilesAreCurrent(t *testing.T) {
+	files := generated(newApp(nil, nil, nil))
+	if *update {
+		for _, dir := range []string{"deploy/completions", "deploy/man"} {
+			if err := os.RemoveAll(filepath.Join(root, dir)); err != nil { // pages of commands that are no more
+				t.Fatal(err)
+			}
+		}
+		if err := writeFiles(root, files); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range files {
+		if got, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(got) != want {
+			t.Errorf("%s is not what the command line is now: run `make generate` and commit what it writes (%v)", name, err)
+		}
+	}
+	pages, err := filepath.Glob(filepath.Join(root, "deploy/man/*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		if _, ok := files["deploy/man/"+filepath.Base(page)]; !ok {
+			t.Errorf("%s is the page of no command: run `make generate`", page)
+		}
+	}
+}
+
+// The help of every command and the text of every flag are in the reference;
+// that it is current is for the other test.
+func TestEveryCommandAndFlagIsDocumented(t *testing.T) {
+	reference := readFile(t, "docs/cli.md")
+	var visit func(path string, cmd *cli.Command)
+	visit = func(path string, cmd *cli.Command) {
+		path += " " + cmd.Name
+		_, section, ok := strings.Cut(reference, "\n## "+path+"\n")
+		if !ok {
+			t.Errorf("docs/cli.md has no section %q: run `make generate`", path)
+			return
+		}
+		section, _, _ = strings.Cut(section, "\n## ")
+		for _, f := range cmd.Flags {
+			for _, name := range f.Names() {
+				if !regexp.MustCompile(`(?m)^   .*` + regexp.QuoteMeta(dashed(name)) + `\b`).MatchString(section) {
+					t.Errorf("docs/cli.md says nothing of %s %s: run `make generate`", path, dashed(name))
+				}
+			}
+			if d, ok := describeFlag(f); !ok || d.Text == "" {
+				t.Errorf("%s --%s has no text", path, f.Names()[0])
+			}
+		}
+		if len(cmd.Subcommands) == 0 && !regexp.MustCompile(`(?m)^ +(.* \| )?`+path).MatchString(cmd.Description) {
+			t.Errorf("`%s --help` has no example: put a line `  %[1]s ...` into the description", path)
+		}
+		if cmd.Usage == "" || strings.HasSuffix(cmd.Usage, ".") {
+			t.Errorf("%s: its usage is a line without a full stop, and not %q", path, cmd.Usage)
+		}
+		for _, sub := range cmd.Subcommands {
+			visit(path, sub)
+		}
+	}
+	for _, cmd := range newApp(nil, nil, nil).Commands {
+		visit("flaked", cmd)
+	}
+}
+
+func TestEveryErrorCodeIsDocumented(t *testing.T) {
+	protocol, operations := readFile(t, "docs/protocol.md"), readFile(t, "docs/operations.md")
+	seen := map[string]bool{}
+	for c := lineproto.Code(0); !seen[c.String()]; c++ { // one that is none counts as the first
+		seen[c.String()] = true
+		if !strings.Contains(protocol, "\n| `-"+c.String()+"` |") {
+			t.Errorf("docs/protocol.md has no line for -%s in its table of errors", c)
+		}
+		if c != lineproto.ERR && !strings.Contains(operations, "\n| `-"+c.String()+" ") {
+			t.Errorf("docs/operations.md does not say what to do about -%s", c)
+		}
+	}
+	if len(seen) < 7 {
+		t.Errorf("only %d codes found", len(seen))
+	}
+}
+
+func TestEveryExitCodeIsDocumented(t *testing.T) {
+	_, section, _ := strings.Cut(readFile(t, "docs/operations.md"), "\n## Exit codes\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	section = " " + strings.Join(strings.Fields(section), " ")
+	help := exitCodesText()
+	codes := exitConstants(t)
+	if len(codes) < 5 {
+		t.Fatalf("exit.go has %v: is it where the exit codes are?", codes)
+	}
+	for name, code := range codes {
+		if !regexp.MustCompile(`(^|[.]) ` + code + ` [a-zA-Z]`).MatchString(section) {
+			t.Errorf("docs/operations.md does not say what exit code %s (%s) is", code, name)
+		}
+		if !strings.Contains(help, "  "+code+"  ") {
+			t.Errorf("exitTexts lack exit code %s (%s)", code, name)
+		}
+	}
+}
+
+// exitConstants are the constants of exit.go called exit..., by their values.
+func exitConstants(t *testing.T) map[string]string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "exit.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := map[string]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "exit") {
+			if value, ok := spec.Values[0].(*ast.BasicLit); ok {
+				codes[spec.Names[0].Name] = value.Value
+			}
+		}
+		return true
+	})
+	return codes
+}
+
+// A shell offers a flag's words only where its text has them; words that no
+// flag has are of a flag that is no more.
+func TestChoicesAreOfFlags(t *testing.T) {
+	offered := map[string]bool{}
+	var visit func(c clidoc.Command)
+	visit = func(c clidoc.Command) {
+		for _, f := range c.Flags {
+			for _, choice := range f.Choices {
+				offered[f.Names[0]+"="+choice] = true
+			}
+		}
+		for _, sub := range c.Commands {
+			visit(sub)
+		}
+	}
+	visit(describe(newApp(nil, nil, nil)))
+	for name, words := range choices {
+		for _, w := range words {
+			if !offered[name+"="+w] {
+				t.Errorf("no flag --%s says that it takes %s", name, strconv.Quote(w))
+			}
+		}
+	}
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
