@@ -4,67 +4,66 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 )
 
-// endpoint is one path that is served.
-type endpoint struct {
+// route is a path that is served. Each kind of them has a file of its own.
+type route struct {
+	// path is exact, or a beginning when it ends with a slash and a name in
+	// braces, as "/v1/decode/{id}"; r.PathValue has the rest then.
 	path, about string
-	// check is nil when all is well, else the reason, which is sent with 503.
-	check func() error
+	// serve answers a GET or HEAD request.
+	serve http.HandlerFunc
 }
 
-func (s *Server) endpoints() []endpoint {
-	return []endpoint{
-		{"/livez", "200 while the process does its work; for a liveness probe", s.cfg.Live},
-		{"/readyz", "200 when GET is answered with an ID, else 503 and the reason; for a readiness probe", s.cfg.Ready},
+func (s *Server) routes() []route {
+	return slices.Concat(s.probeRoutes(), s.statusRoutes())
+}
+
+// matches tells whether a request is for this route, and takes the path apart.
+func (rt route) matches(r *http.Request) bool {
+	prefix, name, ok := strings.Cut(rt.path, "{")
+	if !ok {
+		return r.URL.Path == rt.path
 	}
+	rest, ok := strings.CutPrefix(r.URL.Path, prefix)
+	if !ok || rest == "" {
+		return false
+	}
+	r.SetPathValue(strings.TrimSuffix(name, "}"), rest)
+	return true
 }
 
-// handler routes by exact path: http.ServeMux would redirect what it takes for
-// an unclean one.
+// handler routes by path as it is: http.ServeMux would redirect what it takes
+// for an unclean one.
 func (s *Server) handler() http.Handler {
-	endpoints := s.endpoints()
+	routes := s.routes()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Type", "text/plain; charset=utf-8")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
-		if s.cfg.Version != "" {
-			h.Set("Server", "flaked/"+s.cfg.Version)
+		if v := s.cfg.About.Version; v != "" {
+			h.Set("Server", "flaked/"+v)
 		}
-		for _, e := range endpoints {
-			if r.URL.Path == e.path {
-				answer(w, r, e)
+		for _, rt := range routes {
+			if !rt.matches(r) {
+				continue
+			}
+			if r.Method != http.MethodGet && r.Method != http.MethodHead {
+				h.Set("Allow", "GET, HEAD")
+				w.WriteHeader(http.StatusMethodNotAllowed)
+				_, _ = io.WriteString(w, "only GET and HEAD\n")
 				return
 			}
+			rt.serve(w, r)
+			return
 		}
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprintf(w, "no such path here; there are:\n")
-		for _, e := range endpoints {
-			fmt.Fprintf(w, "%s\t%s\n", e.path, e.about)
+		for _, rt := range routes {
+			fmt.Fprintf(w, "%s\t%s\n", rt.path, rt.about)
 		}
 	})
-}
-
-// answer runs a check. A HEAD request gets the status without the reason:
-// net/http drops the body.
-func answer(w http.ResponseWriter, r *http.Request, e endpoint) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		w.WriteHeader(http.StatusMethodNotAllowed)
-		_, _ = io.WriteString(w, "only GET and HEAD\n")
-		return
-	}
-	if err := e.check(); err != nil {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = io.WriteString(w, oneLine(err.Error())+"\n")
-		return
-	}
-	_, _ = io.WriteString(w, "ok\n")
-}
-
-// oneLine keeps a reason to one line, which is what a log of probes shows.
-func oneLine(s string) string {
-	return strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
 }

@@ -10,9 +10,12 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/node"
 )
 
-// Config is what New needs. Ready is required.
+// Config is what New needs. Ready, Workers and Counters are required.
 type Config struct {
 	// Ready is nil when GET would be answered with an ID, else the reason why
 	// not. It is called from many goroutines at once and must not block.
@@ -22,16 +25,22 @@ type Config struct {
 	// mends nothing there, and all nodes would be restarted at once. nil means
 	// that a process that answers is alive.
 	Live func() error
-	// Version is the release alone, "1.2.3", sent in the Server header. Empty
-	// means that none is sent.
-	Version string
+	// Workers are the states of this process's workers. It is called as Ready is.
+	Workers func() []node.Snapshot
+	// Counters are what the line protocol has done.
+	Counters func() lineproto.Counters
+	// Events are shown in the status document; nil means that there are none.
+	Events *Events
+	// About is what the process says of itself. An empty Version means that no
+	// Server header is sent.
+	About About
 	// Logger gets a line when serving begins and ends, and for what goes wrong
 	// in net/http; none for each request. nil means that nothing is logged.
 	Logger hclog.Logger
 }
 
-// A probe is one small request and a reply of one line: whatever takes longer
-// than these is broken or means harm.
+// A request is small and its reply not large: whatever takes longer than these
+// is broken or means harm. What streams sets a write deadline of its own.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
@@ -51,8 +60,11 @@ type Server struct {
 
 // New validates the configuration. It does no I/O.
 func New(cfg Config) (*Server, error) {
-	if cfg.Ready == nil {
-		return nil, errors.New("admin: Config.Ready is nil")
+	if cfg.Ready == nil || cfg.Workers == nil || cfg.Counters == nil {
+		return nil, errors.New("admin: Config.Ready, Workers or Counters is nil")
+	}
+	if cfg.Events == nil {
+		cfg.Events = NewEvents(nil)
 	}
 	if cfg.Live == nil {
 		cfg.Live = func() error { return nil }
@@ -75,7 +87,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          log.New(s.log.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}), "", 0),
+		// What streams ends when the server does.
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    log.New(s.log.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}), "", 0),
 	}
 	s.log.Info("serving HTTP", "address", l.Addr().String())
 	served := make(chan error, 1)

@@ -14,13 +14,31 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
+
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/node"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// whole fills in what a test does not look at.
+func whole(cfg Config) Config {
+	if cfg.Ready == nil {
+		cfg.Ready = func() error { return nil }
+	}
+	if cfg.Workers == nil {
+		cfg.Workers = func() []node.Snapshot { return []node.Snapshot{{}} }
+	}
+	if cfg.Counters == nil {
+		cfg.Counters = func() lineproto.Counters { return lineproto.Counters{} }
+	}
+	return cfg
+}
+
 // start serves until the test ends, and checks the end.
 func start(t *testing.T, cfg Config) (addr string, stop func()) {
 	t.Helper()
+	cfg = whole(cfg)
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug})
 	s, err := New(cfg)
 	if err != nil {
@@ -99,7 +117,7 @@ func TestEndpoints(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			addr, _ := start(t, Config{
-				Ready: func() error { return row.ready }, Live: func() error { return row.live }, Version: "1.2.3",
+				Ready: func() error { return row.ready }, Live: func() error { return row.live }, About: About{Version: "1.2.3"},
 			})
 			code, header, body := do(t, row.method, "http://"+addr+row.path)
 			if code != row.code || !strings.HasPrefix(body, row.body) || row.body == "" && body != "" {
@@ -190,7 +208,7 @@ func mustRequest(url string) *http.Request {
 }
 
 func TestBrokenListener(t *testing.T) {
-	s, err := New(Config{Ready: func() error { return nil }})
+	s, err := New(whole(Config{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +223,15 @@ func TestBrokenListener(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	if _, err := New(Config{}); err == nil {
-		t.Error("no error without Ready")
+	for name, without := range map[string]func(*Config){
+		"Ready":    func(c *Config) { c.Ready = nil },
+		"Workers":  func(c *Config) { c.Workers = nil },
+		"Counters": func(c *Config) { c.Counters = nil },
+	} {
+		cfg := whole(Config{})
+		without(&cfg)
+		if _, err := New(cfg); err == nil {
+			t.Errorf("no error without %s", name)
+		}
 	}
 }

@@ -144,7 +144,7 @@ func (f *farm) start(ctx context.Context, c Contender, network string) (*process
 		one()
 	case flaked, flakedWide, flakedSpin:
 		args = []string{
-			filepath.Join(f.o.bin, "flaked"), "serve", "--zk", f.zk, "--bootstrap", "--cluster", name, "--settle", "6s", "--log-level", "warn",
+			filepath.Join(f.o.bin, "flaked"), "serve", "--zk", f.zk, "--bootstrap", "--cluster", name, "--settle", "6s", "--admin", "off", "--log-level", "warn",
 			"--listen", p.tcp, "--listen", "unix:" + p.unix, "--state-dir", filepath.Join(f.dir, name+".state"),
 		}
 		switch c {

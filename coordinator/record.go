@@ -61,6 +61,7 @@ type Labels struct {
 	Host    string `json:"host,omitempty"`
 	PID     int    `json:"pid,omitempty"`
 	Address string `json:"address,omitempty"` // where it serves, comma-separated
+	Admin   string `json:"admin,omitempty"`   // where its admin HTTP is
 	Version string `json:"version,omitempty"`
 }
 

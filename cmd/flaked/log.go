@@ -11,7 +11,7 @@ import (
 
 // newLogger makes the logger that logFlags ask for, on w: text on a terminal
 // and JSON elsewhere, unless told otherwise.
-func newLogger(c *cli.Context, w io.Writer) (hclog.Logger, error) {
+func newLogger(c *cli.Context, w io.Writer) (hclog.InterceptLogger, error) {
 	level := hclog.LevelFromString(c.String("log-level"))
 	if level == hclog.NoLevel {
 		return nil, usageError("--log-level: %q is not trace, debug, info, warn, error or off", c.String("log-level"))
@@ -29,7 +29,7 @@ func newLogger(c *cli.Context, w io.Writer) (hclog.Logger, error) {
 	if !opts.JSONFormat && colours(w) {
 		opts.Color, opts.ColorHeaderOnly = hclog.ForceColor, true
 	}
-	return hclog.New(opts), nil
+	return hclog.NewInterceptLogger(opts), nil
 }
 
 func isTerminal(w io.Writer) bool {

@@ -54,6 +54,8 @@ func serve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	events := admin.NewEvents(nil)
+	log.RegisterSink(events)
 	opts, err := serveOptions(c)
 	if err != nil {
 		return err
@@ -68,12 +70,19 @@ func serve(c *cli.Context) error {
 		return err
 	}
 	defer closeAll(listeners)
+	adminListener, err := opts.listenAdmin(log)
+	if err != nil {
+		return err
+	}
+	if adminListener != nil {
+		defer adminListener.Close()
+	}
 	backing, err := opts.open(c, log)
 	if err != nil {
 		return err
 	}
 	defer backing.close()
-	return runNode(c.Context, opts, backing, guard, listeners, log)
+	return runNode(c.Context, opts, backing, guard, listeners, adminListener, events, log)
 }
 
 // backend is a node as the wire serves it: its figures and the wire's own.
@@ -93,7 +102,7 @@ func (b *backend) Stats() []lineproto.Stat {
 // runNode serves until the context ends or something fails, and then ends in
 // order: the connections, which still need the node; the node, which still
 // needs ZooKeeper; the connection to it.
-func runNode(ctx context.Context, o options, b *backing, guard *credentials.Server, listeners []net.Listener, log hclog.Logger) error {
+func runNode(ctx context.Context, o options, b *backing, guard *credentials.Server, listeners []net.Listener, adminListener net.Listener, events *admin.Events, log hclog.Logger) error {
 	cfg := o.node
 	cfg.Store, cfg.Cache, cfg.Reconnected, cfg.Logger = b.store, b.cache, b.reconnected, log
 	n, err := node.New(cfg)
@@ -131,12 +140,12 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 		defer signal.Stop(hangups)
 		serving.Go(func() { guard.Run(outer, hangups) })
 	}
-	if o.admin != "" {
-		stopAdmin, err := serveAdmin(outer, &serving, o, n, log, stopAll)
+	if adminListener != nil {
+		a, err := o.adminServer(n, server, events, log)
 		if err != nil {
 			stopAll(err)
 		} else {
-			defer stopAdmin()
+			serving.Go(func() { stopAll(a.Serve(outer, adminListener)) })
 		}
 	}
 
@@ -156,17 +165,4 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 		return err
 	}
 	return nil
-}
-
-func serveAdmin(ctx context.Context, wg *sync.WaitGroup, o options, n *node.Node, log hclog.Logger, failed func(error)) (func(), error) {
-	a, err := admin.New(admin.Config{Ready: n.Ready, Version: version, Logger: log})
-	if err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("tcp", o.admin)
-	if err != nil {
-		return nil, listenError("--admin", o.admin, err)
-	}
-	wg.Go(func() { failed(a.Serve(ctx, l)) })
-	return func() { _ = l.Close() }, nil
 }

@@ -24,19 +24,21 @@ type options struct {
 	guard     credentials.Config
 	unix      unixOptions
 	admin     string
-	stateDir  string
-	dev       bool
-	maxBatch  int
-	engine    lineproto.Engine
-	loops     int
-	spin      time.Duration
-	node      node.Config
+	// adminAsked: the admin address was not taken for want of another.
+	adminAsked bool
+	stateDir   string
+	dev        bool
+	maxBatch   int
+	engine     lineproto.Engine
+	loops      int
+	spin       time.Duration
+	node       node.Config
 }
 
 func serveFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringSliceFlag{Name: "listen", EnvVars: env("listen"), Value: cli.NewStringSlice(defaultAddr), Usage: "serve IDs on `HOST:PORT` or unix:/PATH, and not on the default; repeatable"},
-		&cli.StringFlag{Name: "admin", EnvVars: env("admin"), DefaultText: "nowhere", Usage: "serve /livez and /readyz over HTTP on `HOST:PORT`, as 127.0.0.1:7610"},
+		&cli.StringFlag{Name: "admin", EnvVars: env("admin"), Value: defaultAdmin, Usage: "serve /livez, /readyz and /v1/status over HTTP on `HOST:PORT`; off for nowhere"},
 		stateDirFlag(),
 		&cli.StringFlag{Name: "name", EnvVars: env("name"), DefaultText: "the host's name", Usage: "what people shall call this node"},
 		&cli.BoolFlag{Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "make the cluster if ZooKeeper has none of this name"},
@@ -59,7 +61,7 @@ func serveFlags() []cli.Flag {
 
 func serveOptions(c *cli.Context) (options, error) {
 	o := options{
-		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"),
+		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"), adminAsked: c.IsSet("admin"),
 		stateDir: c.String("state-dir"), dev: c.Bool("dev"), maxBatch: c.Int("max-batch"),
 		loops: c.Int("loops"), spin: c.Duration("spin"),
 	}
@@ -71,6 +73,9 @@ func serveOptions(c *cli.Context) (options, error) {
 	}
 	if o.maxBatch < 1 || o.maxBatch > 1_000_000 {
 		return o, usageError("--max-batch %d: 1 to 1000000", o.maxBatch)
+	}
+	if o.admin == adminOff {
+		o.admin = ""
 	}
 	var err error
 	if o.guard, err = guardConfig(c); err != nil {

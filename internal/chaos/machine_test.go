@@ -83,7 +83,7 @@ func (m *machine) args(listen string) []string {
 		"serve", "--zk", strings.Join(zk, ","), "--state-dir", m.dir, "--listen", listen, "--name", fmt.Sprint("n", m.id),
 		"--bootstrap", "--heartbeat", heartbeat.String(), "--settle", settle.String(), "--lease", lease.String(),
 		"--reserve", reserve.String(), "--zk-session-timeout", "2s", "--start-timeout", "20s", "--log-format", "text",
-		"--sequence-start", []string{"random", "zero", "carry-on"}[m.id%3],
+		"--admin", "off", "--sequence-start", []string{"random", "zero", "carry-on"}[m.id%3],
 	}
 }
 

@@ -58,9 +58,10 @@ type process struct {
 	err     error         // what Wait said; to be read after done
 }
 
-// cleanEnv is our environment without what flaked would take for its flags.
+// cleanEnv is our environment without what flaked would take for its flags. No
+// node gets the admin port that one of `make run` may want.
 func cleanEnv() []string {
-	var env []string
+	env := []string{"FLAKED_ADMIN=off"}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "FLAKED_") {
 			env = append(env, v)

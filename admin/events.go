@@ -1,0 +1,82 @@
+package admin
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// Event is a line of the node's log.
+type Event struct {
+	// ID grows by one with each.
+	ID        int64  `json:"id"`
+	AtMs      int64  `json:"at_ms"` // Unix milliseconds
+	Level     string `json:"level"` // info, warn or error
+	Component string `json:"component"`
+	Message   string `json:"message"`
+	// Fields are names and values, in the order of the log.
+	Fields [][2]string `json:"fields"`
+}
+
+// keptEvents is how many events are remembered.
+const keptEvents = 200
+
+// Events remembers what was logged last, of level Info and up, for people who
+// look at the node and not into its log. It is a sink of an
+// hclog.InterceptLogger. Make it with NewEvents.
+type Events struct {
+	now func() time.Time
+
+	mu      sync.Mutex // guards what follows
+	last    []Event    // oldest first
+	next    int64
+	changed chan struct{}
+}
+
+var _ hclog.SinkAdapter = (*Events)(nil)
+
+// NewEvents begins to remember. now is the time that events get; nil means
+// time.Now.
+func NewEvents(now func() time.Time) *Events {
+	if now == nil {
+		now = time.Now
+	}
+	return &Events{now: now, changed: make(chan struct{})}
+}
+
+// Accept is hclog's.
+func (e *Events) Accept(name string, level hclog.Level, msg string, args ...any) {
+	if level < hclog.Info {
+		return
+	}
+	event := Event{AtMs: e.now().UnixMilli(), Level: level.String(), Component: name, Message: msg, Fields: [][2]string{}}
+	for i := 0; i+1 < len(args); i += 2 {
+		event.Fields = append(event.Fields, [2]string{fmt.Sprint(args[i]), fmt.Sprint(args[i+1])})
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.next++
+	event.ID = e.next
+	if len(e.last) == keptEvents {
+		e.last = append(e.last[:0], e.last[1:]...) // Last has given out copies
+	}
+	e.last = append(e.last, event)
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// Last is up to n of the latest events, oldest first.
+func (e *Events) Last(n int) []Event {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]Event{}, e.last[max(0, len(e.last)-n):]...)
+}
+
+// Changed is closed at the next event.
+func (e *Events) Changed() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.changed
+}

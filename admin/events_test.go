@@ -1,0 +1,54 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+func TestEvents(t *testing.T) {
+	events := NewEvents(func() time.Time { return time.UnixMilli(1234) })
+	log := hclog.NewInterceptLogger(&hclog.LoggerOptions{Name: "flaked", Level: hclog.Error, Output: io.Discard})
+	log.RegisterSink(events)
+	node := log.Named("node")
+	changed := events.Changed()
+	node.Debug("not for people")
+	select {
+	case <-changed:
+		t.Error("a line for debugging is an event")
+	default:
+	}
+	node.With("worker", 7).Warn("a heartbeat failed", "error", errors.New("cut off"))
+	select {
+	case <-changed:
+	default:
+		t.Error("Changed was not closed")
+	}
+	log.Info("serving")
+	want := []Event{
+		{1, 1234, "warn", "flaked.node", "a heartbeat failed", [][2]string{{"worker", "7"}, {"error", "cut off"}}},
+		{2, 1234, "info", "flaked", "serving", [][2]string{}},
+	}
+	if got := events.Last(10); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+	if got := events.Last(1); !reflect.DeepEqual(got, want[1:]) {
+		t.Errorf("the last one: %+v", got)
+	}
+}
+
+func TestEventsForgetTheOldest(t *testing.T) {
+	events := NewEvents(nil)
+	for i := range keptEvents + 3 {
+		events.Accept("flaked", hclog.Info, fmt.Sprint(i))
+	}
+	got := events.Last(1000)
+	if len(got) != keptEvents || got[0].Message != "3" || got[0].ID != 4 || got[len(got)-1].Message != fmt.Sprint(keptEvents+2) {
+		t.Errorf("%d events, from %+v to %+v", len(got), got[0], got[len(got)-1])
+	}
+}

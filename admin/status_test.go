@@ -1,0 +1,103 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/node"
+)
+
+var update = flag.Bool("update", false, "write what is printed to testdata")
+
+// full is a process with something in every field.
+func full() Config {
+	events := NewEvents(func() time.Time { return time.UnixMilli(1790000000000) })
+	events.Accept("flaked.node", hclog.Warn, "clocks differ", "worst", "612ms")
+	return Config{
+		Ready: func() error { return errors.New("-CLOCK the clock is behind the last ID behind_ms=9 retry_after_ms=9") },
+		Workers: func() []node.Snapshot {
+			return []node.Snapshot{{
+				Name: "ids-1", Worker: new(7), Term: 3, Node: "18b34979-0000-4000-8000-000000000000", Phase: node.Serving,
+				Code: "CLOCK", Reason: "the clock is behind the last ID behind_ms=9 retry_after_ms=9",
+				Settled: true, ServedMs: 3600000, LeaseLeftMs: new(int64(86400000)), LeaseEndsMs: new(int64(1790086400001)),
+				ReservedLeftMs: new(int64(2500)), FrozenUntilMs: new(int64(1790003600000)), NowMs: 1790000000001,
+				Clock: node.ClockSnapshot{
+					OffsetMs: new(-1.5), ErrorMs: new(2.0), WorstMs: new(612.0), WorstErrorMs: new(3.5),
+					Voters: 5, Against: 1, UnfollowedLeapMs: 4000, BehindMs: 9,
+				},
+				ZooKeeper: node.ZooKeeperSnapshot{OK: true, Session: true, HeartbeatAgeMs: new(int64(812)), HeartbeatMs: 3000},
+				Disk:      node.DiskSnapshot{Error: "no space left on device"},
+				Cluster: node.ClusterSnapshot{
+					Name: "orders", UUID: "624812a4-0000-4000-8000-000000000000", Layout: "time=41@1ms,worker=10,sequence=12,epoch=2010-11-04T01:42:54.657Z",
+					Slots: 1024, LeaseMs: 86400000, SettleMs: 12000, EpochEndsMs: new(int64(3487858230209)),
+				},
+			}}
+		},
+		Counters: func() lineproto.Counters {
+			return lineproto.Counters{
+				ConnsOpen: 3, ConnsTotal: 40, ConnsRefused: 1, ConnsIdle: 2, ConnsSlow: 4, ConnsBadTLS: 5, IDs: 100123,
+				Requests: []lineproto.RequestCount{{Command: "GET", Result: "OK", N: 123}, {Command: "GET", Result: "CLOCK", N: 2}},
+			}
+		},
+		Events: events,
+		About: About{
+			Version: "1.2.3", Name: "ids-1", Host: "h1", PID: 42, Listen: []string{"10.0.0.5:7609"}, Admin: "127.0.0.1:7610",
+			StartedMs: 1789990000000,
+		},
+	}
+}
+
+// Scripts read this document: what is in the file stays as it is, and gets
+// company (go test ./admin -update writes it anew).
+func TestStatus(t *testing.T) {
+	addr, _ := start(t, full())
+	code, header, body := do(t, "GET", "http://"+addr+"/v1/status")
+	if code != 200 || header.Get("Content-Type") != "application/json" {
+		t.Fatalf("%d %v", code, header)
+	}
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, []byte(body), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	pretty := indented.Bytes()
+	const file = "testdata/status.json"
+	if *update {
+		if err := os.WriteFile(file, pretty, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(pretty) != string(want) {
+		t.Errorf("the document is\n%s\nwant\n%s", pretty, want)
+	}
+	var back Status
+	if err := json.Unmarshal([]byte(body), &back); err != nil {
+		t.Errorf("it cannot be read back: %v", err)
+	}
+}
+
+// A process that has just started has no worker; lists are lists all the same.
+func TestStatusOfNothing(t *testing.T) {
+	addr, _ := start(t, Config{Workers: func() []node.Snapshot { return nil }})
+	_, _, body := do(t, "GET", "http://"+addr+"/v1/status")
+	var doc map[string]any
+	if err := json.Unmarshal([]byte(body), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range []string{"listen", "workers", "requests", "events"} {
+		if got, ok := doc[list].([]any); !ok || len(got) != 0 {
+			t.Errorf("%s: %v, want []", list, doc[list])
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/worker"
+)
+
+// Snapshot is all that a node knows of its own holding of one worker, at one
+// moment. It is what STATS, /v1/status and /metrics say, in JSON too: scripts
+// rely on that, so fields are added and not changed. Instants are Unix
+// milliseconds by the clock that IDs are made by; what is not known is null.
+type Snapshot struct {
+	Name   string `json:"name"`
+	Worker *int   `json:"worker"` // null before there is one
+	Term   int64  `json:"term"`
+	Node   string `json:"node"` // its identity, a UUID; empty before there is one
+	Phase  Phase  `json:"phase"`
+	// Ready: a GET would be answered with an ID. Else Code and Reason are what
+	// it would be refused with, as "NOTREADY" and "starting reason=no-worker-yet".
+	Ready  bool   `json:"ready"`
+	Code   string `json:"code"`
+	Reason string `json:"reason"`
+	// Settled: ZooKeeper's record of this term has been confirmed.
+	Settled bool `json:"settled"`
+	// ServedMs is how long the node has served, over restarts: the lease grows
+	// with it.
+	ServedMs int64 `json:"served_ms"`
+	// LeaseLeftMs is how long the node may serve on without ZooKeeper, negative
+	// when that is over; LeaseEndsMs when it is. Null without a worker.
+	LeaseLeftMs *int64 `json:"lease_left_ms"`
+	LeaseEndsMs *int64 `json:"lease_ends_ms"`
+	// ReservedLeftMs is how long it may serve on without its disk.
+	ReservedLeftMs *int64 `json:"reserved_left_ms"`
+	// FrozenUntilMs is until when registration is frozen; null if it is not.
+	FrozenUntilMs *int64 `json:"frozen_until_ms"`
+	// NowMs is the moment of all this.
+	NowMs int64 `json:"now_ms"`
+
+	Clock     ClockSnapshot     `json:"clock"`
+	ZooKeeper ZooKeeperSnapshot `json:"zookeeper"`
+	Disk      DiskSnapshot      `json:"disk"`
+
+	// Cluster is the same for all workers of a process.
+	Cluster ClusterSnapshot `json:"-"`
+}
+
+// ClockSnapshot is how the node's clock compares. Offsets are null before the
+// first heartbeat; positive ones say that this clock is fast.
+type ClockSnapshot struct {
+	// OffsetMs is against ZooKeeper's leader, give or take ErrorMs.
+	OffsetMs *float64 `json:"offset_ms"`
+	ErrorMs  *float64 `json:"error_ms"`
+	// WorstMs is the largest against any voter, the leader or a peer, give or
+	// take WorstErrorMs.
+	WorstMs      *float64 `json:"worst_ms"`
+	WorstErrorMs *float64 `json:"worst_error_ms"`
+	// Voters were asked last time; from Against of them it differs by more than 5 s.
+	Voters  int `json:"voters"`
+	Against int `json:"against"`
+	// Wrong by most voters for some rounds: the node refuses.
+	Wrong bool `json:"wrong"`
+	// UnfollowedLeapMs is how far the machine's clock has leapt ahead of the one
+	// that IDs are made by, while nobody confirms it.
+	UnfollowedLeapMs int64 `json:"unfollowed_leap_ms"`
+	// BehindMs is how far the clock is behind the last ID: it went back.
+	BehindMs int64 `json:"behind_ms"`
+}
+
+// ZooKeeperSnapshot is how reporting to ZooKeeper goes.
+type ZooKeeperSnapshot struct {
+	// OK: the last heartbeat was acknowledged. Else Error says why not; it is
+	// empty before the first.
+	OK    bool   `json:"ok"`
+	Error string `json:"error"`
+	// Session: there is one at this moment.
+	Session bool `json:"session"`
+	// HeartbeatAgeMs is how long ago the last one was acknowledged, null if none
+	// was; HeartbeatMs how often there is one.
+	HeartbeatAgeMs *int64 `json:"heartbeat_age_ms"`
+	HeartbeatMs    int64  `json:"heartbeat_ms"`
+}
+
+// DiskSnapshot is how writing to the state directory goes.
+type DiskSnapshot struct {
+	OK    bool   `json:"ok"`
+	Error string `json:"error"`
+}
+
+// ClusterSnapshot is the cluster as the node knows it. All but Name is zero
+// until the first contact, with ZooKeeper or a state directory.
+type ClusterSnapshot struct {
+	Name       string `json:"name"`
+	UUID       string `json:"uuid"`
+	Layout     string `json:"layout"`
+	Datacenter int64  `json:"datacenter"`
+	Slots      int    `json:"slots"`
+	LeaseMs    int64  `json:"lease_ms"`
+	SettleMs   int64  `json:"settle_ms"`
+	// EpochEndsMs is when the layout's time field has run out; null while the
+	// layout is not known.
+	EpochEndsMs *int64 `json:"epoch_ends_ms"`
+}
+
+// Snapshot is the state at this moment. It never waits for ZooKeeper or the disk.
+func (n *Node) Snapshot() Snapshot {
+	ready := n.Ready()
+	session := n.cfg.Store.SessionID() != 0
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.now()
+	s := Snapshot{
+		Name: n.cfg.Labels.Name, Term: n.claim.Term, Node: n.claim.Node, Phase: n.phase,
+		Ready: ready == nil, Settled: n.settled, ServedMs: n.served.Milliseconds(), NowMs: now,
+		Clock: ClockSnapshot{
+			Wrong: n.clockWrong, UnfollowedLeapMs: n.clock.Ahead().Milliseconds(),
+		},
+		ZooKeeper: ZooKeeperSnapshot{
+			OK: n.storeErr == nil && n.beatAt > 0, Error: errorText(n.storeErr),
+			Session: session, HeartbeatMs: n.cfg.Heartbeat.Milliseconds(),
+		},
+		Disk: DiskSnapshot{OK: n.diskErr == nil && !n.stalled(), Error: errorText(n.diskErr)},
+		Cluster: ClusterSnapshot{
+			Name: n.cfg.Cluster, UUID: n.cluster.UUID, Layout: n.cluster.Layout, Datacenter: n.cluster.Datacenter,
+			Slots: n.cluster.Slots, LeaseMs: n.cluster.LeaseMs, SettleMs: n.cluster.SettleMs,
+		},
+	}
+	var refused *lineproto.Error
+	if errors.As(ready, &refused) {
+		s.Code, s.Reason = refused.Code.String(), refused.Text
+	}
+	if n.held != nil {
+		s.Worker = new(n.held.worker)
+		s.LeaseEndsMs, s.LeaseLeftMs = new(n.claim.H), new(n.claim.H-now)
+		s.ReservedLeftMs = new(n.m - now)
+		if n.serving.Load() == n.held {
+			s.Clock.BehindMs = max(0, n.behind(n.held).Milliseconds())
+		}
+	}
+	if n.frozen > now {
+		s.FrozenUntilMs = new(n.frozen)
+	}
+	if n.beatAt > 0 {
+		s.ZooKeeper.HeartbeatAgeMs = new(now - n.beatAt)
+		s.Clock.set(n.offset, n.verdict)
+	}
+	if n.stalled() {
+		s.Disk.Error = "a write takes long"
+	}
+	if n.layout != (worker.Layout{}) {
+		s.Cluster.EpochEndsMs = new(n.layout.Expires().UnixMilli())
+	}
+	return s
+}
+
+func (c *ClockSnapshot) set(own timeguard.Offset, v timeguard.Verdict) {
+	worst := v.Worst
+	if worst.Ahead == 0 {
+		worst = own // against the leader, as good as any
+	}
+	c.OffsetMs, c.ErrorMs = floatMs(own.Ahead), floatMs(own.Error)
+	c.WorstMs, c.WorstErrorMs = floatMs(worst.Ahead), floatMs(worst.Error)
+	c.Voters, c.Against = v.Voters, v.Against
+}
+
+func floatMs(d time.Duration) *float64 { return new(float64(d) / float64(time.Millisecond)) }
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// Stats are the node's figures for STATS. Those that there are none of yet are
+// left out.
+func (n *Node) Stats() []lineproto.Stat { return n.Snapshot().stats(n.cfg.Labels.Version) }
+
+func (s Snapshot) stats(version string) []lineproto.Stat {
+	var stats []lineproto.Stat
+	add := func(name string, value any) {
+		stats = append(stats, lineproto.Stat{Name: name, Value: fmt.Sprint(value)})
+	}
+	add("version", version)
+	add("cluster", s.Cluster.Name)
+	add("state", s.Phase)
+	add("ready", s.Ready)
+	if !s.Ready {
+		add("reason", "-"+s.Code+" "+s.Reason)
+	}
+	if s.Worker != nil {
+		add("worker", *s.Worker)
+		add("term", s.Term)
+		add("reserved_ms", *s.ReservedLeftMs)
+		add("lease_left_ms", *s.LeaseLeftMs)
+	}
+	add("settled", s.Settled)
+	add("served_seconds", s.ServedMs/1000)
+	add("zookeeper_ok", s.ZooKeeper.OK)
+	if s.ZooKeeper.HeartbeatAgeMs != nil {
+		add("heartbeat_age_ms", *s.ZooKeeper.HeartbeatAgeMs)
+		add("clock_offset_ms", int64(*s.Clock.OffsetMs))
+		add("clock_error_ms", int64(*s.Clock.ErrorMs))
+		add("clock_voters", s.Clock.Voters)
+		add("clock_against", s.Clock.Against)
+	}
+	add("clock_unfollowed_leap_ms", s.Clock.UnfollowedLeapMs)
+	add("state_directory_ok", s.Disk.OK)
+	return stats
+}

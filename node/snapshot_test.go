@@ -1,0 +1,49 @@
+package node
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// What one node says of itself agrees with itself, wherever it says it.
+func TestSnapshot(t *testing.T) {
+	r := newRig(t)
+	n := r.start(func(c *Config) { c.Reserve = 2 * time.Second })
+	first := n.Snapshot()
+	if first.Name != "n" || first.Cluster.Name != "test" || first.Ready != (first.Reason == "") {
+		t.Errorf("at the beginning: %+v", first)
+	}
+	n.untilReady()
+	n.until("a heartbeat", func() bool { return n.Snapshot().ZooKeeper.HeartbeatAgeMs != nil })
+	s := n.Snapshot()
+	switch {
+	case s.Worker == nil || *s.Worker != 0 || s.Term != 1 || s.Node == "":
+		t.Errorf("who it is: %+v", s)
+	case !s.Ready || s.Code != "" || s.Reason != "" || s.Phase != Serving || !s.Settled:
+		t.Errorf("what it does: %+v", s)
+	case *s.LeaseLeftMs < 50_000 || *s.LeaseEndsMs != s.NowMs+*s.LeaseLeftMs || *s.ReservedLeftMs <= 0 || *s.ReservedLeftMs > 2000:
+		t.Errorf("its bounds: lease %d ms, reserved %d ms", *s.LeaseLeftMs, *s.ReservedLeftMs)
+	case !s.ZooKeeper.OK || !s.ZooKeeper.Session || s.ZooKeeper.Error != "" || s.ZooKeeper.HeartbeatMs != 20:
+		t.Errorf("ZooKeeper: %+v", s.ZooKeeper)
+	case s.Clock.OffsetMs == nil || *s.Clock.WorstErrorMs <= 0 || s.Clock.Voters != 1 || s.Clock.Wrong:
+		t.Errorf("its clock: %+v", s.Clock)
+	case !s.Disk.OK || s.Cluster.UUID == "" || s.Cluster.Slots != 1024 || *s.Cluster.EpochEndsMs < s.NowMs:
+		t.Errorf("disk %+v, cluster %+v", s.Disk, s.Cluster)
+	}
+
+	n.next()
+	r.clock.step(-time.Second) // refused, and too little for a fresh worker
+	n.until("a refusal", func() bool { return n.Ready() != nil })
+	s = n.Snapshot()
+	if s.Ready || s.Code != "CLOCK" || !strings.Contains(s.Reason, "behind_ms=") || s.Clock.BehindMs < 100 {
+		t.Errorf("behind its last ID: %+v", s)
+	}
+	for _, stat := range s.stats("1.2.3") {
+		if stat.Name == "reason" && stat.Value != "-CLOCK "+s.Reason {
+			t.Errorf("STATS says %q, the snapshot %q", stat.Value, s.Reason)
+		}
+	}
+	n.session.Partition()
+	n.until("ZooKeeper is missed", func() bool { s := n.Snapshot(); return !s.ZooKeeper.OK && s.ZooKeeper.Error != "" })
+}
