@@ -24,6 +24,7 @@ ONLY ?=
 REPORT ?= bin/chaos
 # Empty: tests with other people's programs are left out where these are missing.
 FLAKED_TEST_CLIENTS ?= require
+FLAKED_TEST_TOOLS ?= require
 SCRIPTS := $(wildcard scripts/*.sh) bench/peers.sh .ci/run deploy/completions/flaked.bash
 
 .PHONY: help
@@ -80,9 +81,12 @@ test: ## everything, with the race detector, against a real ZooKeeper. PKG=./wor
 	fi
 	zk=$$(scripts/zk-dev.sh install)
 	eval "$$zk"
-	export FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=$(FLAKED_TEST_CLIENTS)
+	export FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=$(FLAKED_TEST_CLIENTS) FLAKED_TEST_TOOLS=$(FLAKED_TEST_TOOLS)
 	if [[ -n $$FLAKED_TEST_CLIENTS && ( "$(PKG)" == ./... || "$(PKG)" == *internal/clients* || "$(PKG)" == *internal/vectors* ) ]]; then
 	  scripts/get-clients.sh
+	fi
+	if [[ -n $$FLAKED_TEST_TOOLS && ( "$(PKG)" == ./... || "$(PKG)" == *internal/clidoc* || "$(PKG)" == *internal/systemd* ) ]]; then
+	  scripts/get-tools.sh
 	fi
 	set -x
 	# -count=1: the end-to-end tests build the binary, of which the cache knows nothing.
@@ -94,7 +98,7 @@ test: ## everything, with the race detector, against a real ZooKeeper. PKG=./wor
 
 .PHONY: test-fast
 test-fast: ## what needs no ZooKeeper, without the race detector
-	env -u FLAKED_TEST_ZK -u FLAKED_TEST_CLIENTS $(GO) test -vet=off $(TESTFLAGS) $(PKG)
+	env -u FLAKED_TEST_ZK -u FLAKED_TEST_CLIENTS -u FLAKED_TEST_TOOLS $(GO) test -vet=off $(TESTFLAGS) $(PKG)
 
 .PHONY: mutants
 mutants: ## take safeguards out, one at a time: the simulation has to notice (minutes)

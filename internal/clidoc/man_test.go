@@ -38,14 +38,11 @@ func TestMan(t *testing.T) {
 	}
 }
 
-// checkRoff has groff read a page, if there is groff.
+// checkRoff has groff read a page.
 func checkRoff(t *testing.T, page string) {
 	t.Helper()
 	groff, err := exec.LookPath("groff")
-	if err != nil {
-		t.Log("there is no groff to check the page with")
-		return
-	}
+	require(t, "groff", err)
 	cmd := exec.Command(groff, "-man", "-ww", "-z", "-Tutf8")
 	var said bytes.Buffer
 	cmd.Stdin, cmd.Stderr, cmd.Env = strings.NewReader(page), &said, append(os.Environ(), "LC_ALL=C")

@@ -1,13 +1,16 @@
 package clidoc
 
 import (
-	"fmt"
+	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // prog has one of each thing that a shell can be told of.
@@ -55,7 +58,7 @@ var completions = []struct {
 	{"a word that a flag takes", "prog serve --output j", []string{"json"}},
 	{"by its short name", "prog serve -o t", []string{"table"}},
 	{"behind an equals sign", "prog serve --output=j", []string{"json"}},
-	{"a file", "prog serve --key key", []string{"key.pem"}},
+	{"a file", "prog serve --key ke", []string{"key.pem"}},
 	{"a directory", "prog serve --dir s", []string{"sub"}},
 	{"an argument", "prog completion b", []string{"bash"}},
 	{"a value that cannot be guessed", "prog cluster init --lease ", nil},
@@ -63,13 +66,13 @@ var completions = []struct {
 }
 
 // place is a directory with the script in it and files to complete.
-func place(t *testing.T, name, script string) string {
+func place(t *testing.T, script string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for file, text := range map[string]string{name: script, "key.pem": ""} {
+	for file, text := range map[string]string{"script": script, "key.pem": "", "asking": askingZsh} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -77,40 +80,159 @@ func place(t *testing.T, name, script string) string {
 	return dir
 }
 
-func TestBash(t *testing.T) {
-	t.Parallel()
-	dir := place(t, "script", Bash(prog()))
+// The scripts read lines that end where the tab is pressed, and print what
+// is offered for each, in one line.
+const (
 	// As readline does it: words are broken at = too.
-	const typed = `
+	typedInBash = `
 source ./script
-complete -p prog >/dev/null || exit 9
 compopt() { :; } # is for readline alone
 while IFS= read -r line; do
   read -ra COMP_WORDS <<<"${line//=/ = }"
   [[ $line == *' ' ]] && COMP_WORDS+=('')
   COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-  _prog
+  "_${COMP_WORDS[0]}"
   echo "${COMPREPLY[*]}"
 done`
-	var lines strings.Builder
-	for _, c := range completions {
-		fmt.Fprintln(&lines, c.line)
+
+	// Functions of completion can only be called by the line editor, which needs
+	// a terminal. It is asked before it reads its first line, and what it is
+	// offered goes into files.
+	typedInZsh = `
+cat >lines
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell "source ./asking"
+zpty -r shell >screen # to its end
+cat answers`
+
+	askingZsh = `
+setopt no_auto_menu no_auto_list no_beep
+autoload -Uz compinit
+compinit -D -u
+source ./script
+compadd() {
+  local -a hits
+  if [[ " $* " != *' -'[OAD]' '* ]]; then
+    builtin compadd -A hits "$@"
+    offered+=($hits)
+  fi
+  builtin compadd "$@"
+}
+zle-line-init() {
+  while IFS= read -r line; do
+    offered=() BUFFER=$line CURSOR=$#line
+    zle complete-word
+    print -r -- $offered >>answers
+  done <lines
+  exit
+}
+zle -N zle-line-init
+`
+
+	typedInFish = `
+source ./script
+while read --line line
+  set -l offered (complete --do-complete $line | string split --fields 1 \t | string replace --regex '^--[a-z]+=' '' | string trim --right --chars /)
+  echo "$offered"
+end`
+)
+
+var shells = []struct {
+	name, typed string
+	args        []string
+	script      func(Command) string
+	shipped     string
+}{
+	{"bash", typedInBash, []string{"--norc", "-c"}, Bash, "flaked.bash"},
+	{"zsh", typedInZsh, []string{"-f", "-c"}, Zsh, "_flaked"},
+	{"fish", typedInFish, []string{"--no-config", "-c"}, Fish, "flaked.fish"},
+}
+
+func TestShells(t *testing.T) {
+	t.Parallel()
+	for _, sh := range shells {
+		t.Run(sh.name, func(t *testing.T) {
+			t.Parallel()
+			var lines []string
+			for _, c := range completions {
+				lines = append(lines, c.line)
+			}
+			for i, got := range offered(t, sh.name, sh.typed, sh.args, sh.script(prog()), lines) {
+				if c := completions[i]; !slices.Equal(got, c.want) {
+					t.Errorf("%s: %q offers %q, want %q", c.name, c.line, got, c.want)
+				}
+			}
+		})
 	}
-	cmd := exec.Command("bash", "--norc", "-c", typed)
-	cmd.Dir, cmd.Stdin, cmd.Stderr = dir, strings.NewReader(lines.String()), os.Stderr
-	out, err := cmd.Output()
+}
+
+// What is shipped is read by the shells without complaints: each text in it is
+// somewhere between quotes.
+func TestShippedScripts(t *testing.T) {
+	t.Parallel()
+	reference, err := os.ReadFile("../../docs/cli.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
-	if len(got) != len(completions) {
-		t.Fatalf("%d answers for %d lines: %q", len(got), len(completions), out)
+	var lines []string
+	for _, m := range regexp.MustCompile(`(?m)^## (flaked .*)$`).FindAllStringSubmatch(string(reference), -1) {
+		lines = append(lines, m[1]+" --h")
 	}
-	for i, c := range completions {
-		words := strings.Fields(got[i])
+	for _, sh := range shells {
+		t.Run(sh.name, func(t *testing.T) {
+			t.Parallel()
+			script, err := os.ReadFile(filepath.Join("../../deploy/completions", sh.shipped))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, got := range offered(t, sh.name, sh.typed, sh.args, string(script), lines) {
+				if !slices.Contains(got, "--help") {
+					t.Errorf("%q offers %q and not --help", lines[i], got)
+				}
+			}
+		})
+	}
+}
+
+// offered is what a shell offers for each line that ends where the tab is
+// pressed, sorted.
+func offered(t *testing.T, shell, typed string, args []string, script string, lines []string) [][]string {
+	t.Helper()
+	path, err := exec.LookPath(shell)
+	require(t, shell, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, append(args, typed)...)
+	var said bytes.Buffer
+	cmd.Dir, cmd.Stdin, cmd.Stderr = place(t, script), strings.NewReader(strings.Join(lines, "\n")+"\n"), &said
+	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "TERM=dumb")
+	out, err := cmd.Output()
+	if err != nil || said.Len() > 0 {
+		t.Fatalf("%s: %v: %s", shell, err, said.String())
+	}
+	answers := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if len(answers) != len(lines) {
+		t.Fatalf("%d answers for %d lines: %q", len(answers), len(lines), out)
+	}
+	var all [][]string
+	for _, a := range answers {
+		words := strings.Fields(strings.ReplaceAll(a, "/", ""))
 		slices.Sort(words)
-		if !slices.Equal(words, c.want) {
-			t.Errorf("%s: %q offers %q, want %q", c.name, c.line, words, c.want)
-		}
+		all = append(all, slices.Compact(words))
 	}
+	return all
+}
+
+// require skips a test that lacks a program, or ends it where
+// FLAKED_TEST_TOOLS=require says so.
+func require(t *testing.T, name string, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	if os.Getenv("FLAKED_TEST_TOOLS") == "require" {
+		t.Fatalf("FLAKED_TEST_TOOLS=require, but no %s: %v; scripts/get-tools.sh gets it", name, err)
+	}
+	t.Skipf("no %s: %v; scripts/get-tools.sh gets it", name, err)
 }

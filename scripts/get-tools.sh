@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+#
+# get-tools.sh fetches the programs that flaked's files for others are checked
+# with: shells, groff, systemd-analyze. `get-tools.sh --help` says which. What
+# is there is left as it is, so running it again costs nothing. It speaks on
+# stderr.
+set -euo pipefail
+
+usage() {
+  cat <<'HELP'
+get-tools.sh: other people's programs that read what flaked makes for them.
+
+  scripts/get-tools.sh            get what is missing (apt-get, as root)
+  scripts/get-tools.sh --check    say what is missing, and exit 1 if anything is
+
+zsh, fish         shell completion, beside bash       internal/clidoc
+groff             man pages                           internal/clidoc
+systemd-analyze   deploy/systemd                      internal/systemd
+
+Then:  FLAKED_TEST_TOOLS=require go test ./internal/clidoc
+To run the other tests without any of this: make test FLAKED_TEST_TOOLS=
+HELP
+}
+
+say() { printf 'get-tools: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+check=no
+case $#:${1:-} in
+  0:) ;;
+  1:--check) check=yes ;;
+  1:-h | 1:--help) usage; exit 0 ;;
+  *) say "what is '$*'? See $0 --help"; exit 2 ;;
+esac
+
+have() { command -v "$1" >/dev/null; }
+
+# quietly runs a command that talks a lot, and shows its end only if it fails.
+quietly() {
+  local log status=0
+  log=$(mktemp)
+  "$@" </dev/null >"$log" 2>&1 || status=$?
+  ((status == 0)) || tail -n 15 "$log" >&2
+  rm -f "$log"
+  return "$status"
+}
+
+packages=()
+# needs PROGRAM PACKAGE
+needs() { have "$1" || packages+=("$2"); }
+needs zsh zsh
+needs fish fish
+needs groff groff-base
+needs systemd-analyze systemd
+
+((${#packages[@]} > 0)) || exit 0
+if [[ $check == yes ]]; then
+  for p in "${packages[@]}"; do say "missing: $p"; done
+  exit 1
+fi
+if ((EUID != 0)) || ! have apt-get; then
+  die "install ${packages[*]} (on Debian: sudo apt-get install ${packages[*]}), or leave these tests out: make test FLAKED_TEST_TOOLS="
+fi
+say "installing ${packages[*]} with apt-get ..."
+export DEBIAN_FRONTEND=noninteractive
+# Lists that cannot be refreshed may still do.
+quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed; trying with the lists there are'
+quietly apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${packages[@]}" ||
+  die "apt-get could not install ${packages[*]}"
