@@ -30,6 +30,8 @@ type conn struct {
 	until int64 // due, for as long as the client has yet to authenticate
 	late  bool  // draining had begun before the last read
 
+	began int64 // when the last read returned, as of elapsed
+
 	in    []byte // small[:] or big[:]
 	r, w  int    // in[r:w] is read and not consumed
 	big   *[bigBuf]byte
@@ -79,6 +81,9 @@ func (c *conn) serve(ctx context.Context) {
 		default:
 			c.ended(err)
 			return
+		}
+		if c.e.srv.cfg.Measure {
+			c.began = c.e.srv.elapsed()
 		}
 		if !c.answer(ctx, eof) {
 			return
@@ -145,6 +150,10 @@ func (c *conn) flush() bool {
 	_, err := c.nc.Write(c.s.out)
 	c.extend(c.e.idle)
 	c.s.out = c.s.out[:0]
+	if n := c.s.counts.untimed; n > 0 && c.e.srv.cfg.Measure {
+		c.s.counts.untimed = 0
+		c.e.srv.counters.durations.add(c.e.srv.elapsed()-c.began, n)
+	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.e.srv.counters.slow.Inc()
 	}

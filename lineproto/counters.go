@@ -20,8 +20,10 @@ func resultOf(e *Error) result { return 1 + result(e.Code.known()) }
 type counters struct {
 	open, total, refused, idle, slow, badTLS atomic.Int64
 
-	ids      atomic.Int64
-	requests [][numResults]atomic.Int64 // by row of the command table, then bad ones
+	ids       atomic.Int64
+	sizes     [numSizes]atomic.Int64 // answered requests for IDs, by how many
+	durations durations
+	requests  [][numResults]atomic.Int64 // by row of the command table, then bad ones
 }
 
 // tally is what a session has counted and not yet added to the server's
@@ -32,6 +34,9 @@ type tally struct {
 	ids, requests int64
 	index         int
 	result        result
+	size          int   // bucket of what was asked for
+	sized         int64 // how often
+	untimed       int64 // requests since the last that took measured
 }
 
 func (t *tally) add(s *session, index int, r result, n int64) {
@@ -40,6 +45,17 @@ func (t *tally) add(s *session, index int, r result, n int64) {
 		t.index, t.result = index, r
 	}
 	t.requests += n
+	t.untimed += n
+}
+
+// issued counts requests that were answered with n IDs each.
+func (t *tally) issued(s *session, n int, requests int64) {
+	if b := sizeBucket(n); b != t.size {
+		s.fold()
+		t.size = b
+	}
+	t.sized += requests
+	t.ids += int64(n) * requests
 }
 
 // fold adds what the session has counted to the server's counters. The engine
@@ -52,7 +68,8 @@ func (s *session) fold() {
 	}
 	if t.ids > 0 {
 		c.ids.Add(t.ids)
-		t.ids = 0
+		c.sizes[t.size].Add(t.sized)
+		t.ids, t.sized = 0, 0
 	}
 }
 
@@ -69,6 +86,11 @@ type Counters struct {
 	ConnsBadTLS int64
 	// IDs is how many IDs were given in answers, read by the client or not.
 	IDs int64
+	// Sizes are answered requests for IDs by how many they were answered with.
+	// Its Sum is IDs.
+	Sizes Histogram
+	// Durations are in seconds; empty without Config.Measure.
+	Durations Histogram
 	// Requests has a row for each command's "OK", zero or not, and for each
 	// error that there was, in the order of HELP.
 	Requests []RequestCount
@@ -88,7 +110,9 @@ func (s *Server) Counters() Counters {
 		ConnsOpen: c.open.Load(), ConnsTotal: c.total.Load(), ConnsRefused: c.refused.Load(),
 		ConnsIdle: c.idle.Load(), ConnsSlow: c.slow.Load(),
 		ConnsBadTLS: c.badTLS.Load(), IDs: c.ids.Load(),
+		Durations: c.durations.histogram(),
 	}
+	out.Sizes = histogram(c.sizes[:], func(i int) float64 { return float64(int64(1) << (2 * i)) }, float64(out.IDs))
 	for i := range c.requests {
 		name := "other"
 		if i < len(s.table) {

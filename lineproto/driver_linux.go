@@ -20,6 +20,8 @@ type driver struct {
 	l      *loop
 	in     []byte
 	spare  *[]byte // for output
+	woke   int64   // when it last was told of events, as of elapsed
+	times  times
 	events []unix.EpollEvent
 }
 
@@ -31,9 +33,14 @@ func newDriver(l *loop) *driver {
 // call has kept this driver so long that another has the loop.
 func (d *driver) run(ctx context.Context) {
 	l := d.l
+	defer d.times.fold(&l.e.srv.counters.durations)
 	d.open(l.collect()) // a driver that lost the loop may have heard of mail and not seen it
 	for l.stage == serving || l.open > 0 {
+		d.times.fold(&l.e.srv.counters.durations)
 		n := d.wait()
+		if l.e.srv.cfg.Measure {
+			d.woke = l.e.srv.elapsed()
+		}
 		for _, ev := range d.events[:n] {
 			if int(ev.Fd) == l.wakefd {
 				d.open(l.collect())
@@ -168,6 +175,7 @@ func (d *driver) read(ctx context.Context, c *loopConn) bool {
 		c.extend(d.l.e.idle)
 	}
 	c.late = d.l.e.draining.Load()
+	c.began = d.woke
 	return d.answer(ctx, c, d.in[:k+n])
 }
 
@@ -211,6 +219,16 @@ func (d *driver) deliver(c *loopConn, left []byte, st status) {
 	c.s.fold()
 	c.sent = 0
 	d.flush(c)
+	d.took(c)
+}
+
+// took measures what has just been answered.
+func (d *driver) took(c *loopConn) {
+	srv := d.l.e.srv
+	if n := c.s.counts.untimed; n > 0 && srv.cfg.Measure {
+		c.s.counts.untimed = 0
+		d.times.add(&srv.counters.durations, srv.elapsed()-c.began, n)
+	}
 }
 
 // flush sends what can be sent. One flush, of 16 KiB or little more, is what

@@ -12,6 +12,7 @@ type loopConn struct {
 	late    bool   // and after draining had begun
 	eof     bool   // nothing more will be
 	want    uint32 // what epoll is asked for
+	began   int64  // when the last of its requests was noticed, as of elapsed
 	due     int64  // the tick at which it is closed
 	until   int64  // due, for as long as the client has yet to authenticate
 

@@ -20,6 +20,7 @@ type Server struct {
 
 	errTag, errCount, errLong, errGathered *Error
 
+	began    time.Time
 	counters counters
 	clients  atomic.Int64 // the last connection's number that was asked for
 	gathered atomic.Int64 // bytes of memory that hold unfinished requests
@@ -37,6 +38,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg:      cfg,
+		began:    time.Now(),
 		table:    commandTable(cfg.MaxBatch),
 		errTag:   &Error{ERR, fmt.Sprintf("a tag is a letter, then letters, digits and _ . : -, at most %d bytes", maxTag)},
 		errCount: &Error{ERR, fmt.Sprintf("a count is 1 to %d, in digits only", cfg.MaxBatch)},

@@ -245,7 +245,7 @@ func (s *session) bare(ctx context.Context, count int) {
 		}
 		s.out = s.fr.ids(s.out, r)
 		s.counts.add(s, getIndex, resultOK, int64(r.Len))
-		s.counts.ids += int64(r.Len)
+		s.counts.issued(s, 1, int64(r.Len))
 		count -= r.Len
 	}
 }
@@ -268,7 +268,7 @@ func (s *session) issue(ctx context.Context, n int, many bool) *Error {
 			s.runs = append(s.runs, r)
 		}
 	}
-	s.counts.ids += int64(n)
+	s.counts.issued(s, n, 1)
 	if many {
 		s.out = s.fr.beginIDs(s.out, n)
 	}

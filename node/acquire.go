@@ -224,7 +224,7 @@ func (n *Node) hold(claim coordinator.Claim) error {
 	gen, err := worker.NewGenerator(worker.GeneratorConfig{
 		Layout: n.layout, Datacenter: n.cluster.Datacenter, Worker: int64(claim.Worker),
 		Floor: n.layout.CeilTick(claim.Lo), Clock: n.clock, Rollback: timeguard.LeafRule{},
-		SequenceStart: n.cfg.SequenceStart,
+		SequenceStart: n.cfg.SequenceStart, Counts: &n.meter.worker,
 	})
 	if err != nil {
 		return err

@@ -148,7 +148,9 @@ func (n *Node) beat(ctx context.Context) error {
 
 	callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
 	defer cancel()
+	began := n.mono()
 	beat, err := n.coord.Heartbeat(callCtx, claim, report)
+	n.meter.heartbeats.add(n.mono()-began, err)
 	var fenced *coordinator.FencedError
 	switch {
 	case errors.As(err, &fenced):

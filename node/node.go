@@ -36,6 +36,8 @@ type Node struct {
 	kick chan struct{} // capacity 1: the keeper is to look at once
 	poke chan struct{} // capacity 1: the extend loop is
 
+	meter meter
+
 	saveMu sync.Mutex // guards writes of the local record: the order they are made up in is the order they are written in
 
 	mu sync.Mutex // guards state; never held during I/O
@@ -112,6 +114,7 @@ func New(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: timeguard.NewIssuing(cfg.Clock), kick: make(chan struct{}, 1), poke: make(chan struct{}, 1)}
+	n.cfg.Cache = meteredCache{cfg.Cache, cfg.Clock.Mono, &n.meter.disk}
 	n.coord, err = coordinator.New(coordinator.Config{
 		Store: cfg.Store, Now: n.clock.NowMs, Ledger: ledger{n}, Labels: cfg.Labels,
 		Interval: cfg.Heartbeat, Logger: cfg.Logger.Named("coordinator"),

@@ -25,11 +25,20 @@ type Snapshot struct {
 	Ready  bool   `json:"ready"`
 	Code   string `json:"code"`
 	Reason string `json:"reason"`
+	// Cause is the reason in one of a few words, as "no-worker-yet"; empty when
+	// it is ready.
+	Cause string `json:"cause"`
+	// Degraded is what is not as it should be while the node may well serve, in
+	// the words of Troubles; mostly empty.
+	Degraded []string `json:"degraded"`
 	// Settled: ZooKeeper's record of this term has been confirmed.
 	Settled bool `json:"settled"`
 	// ServedMs is how long the node has served, over restarts: the lease grows
 	// with it.
 	ServedMs int64 `json:"served_ms"`
+	// FromCache: it started from its state directory alone, and ZooKeeper does
+	// not know of that yet.
+	FromCache bool `json:"from_cache"`
 	// LeaseLeftMs is how long the node may serve on without ZooKeeper, negative
 	// when that is over; LeaseEndsMs when it is. Null without a worker.
 	LeaseLeftMs *int64 `json:"lease_left_ms"`
@@ -44,6 +53,7 @@ type Snapshot struct {
 	Clock     ClockSnapshot     `json:"clock"`
 	ZooKeeper ZooKeeperSnapshot `json:"zookeeper"`
 	Disk      DiskSnapshot      `json:"disk"`
+	Counts    CountsSnapshot    `json:"counts"`
 
 	// Cluster is the same for all workers of a process.
 	Cluster ClusterSnapshot `json:"-"`
@@ -115,7 +125,7 @@ func (n *Node) Snapshot() Snapshot {
 	now := n.now()
 	s := Snapshot{
 		Name: n.cfg.Labels.Name, Term: n.claim.Term, Node: n.claim.Node, Phase: n.phase,
-		Ready: ready == nil, Settled: n.settled, ServedMs: n.served.Milliseconds(), NowMs: now,
+		Ready: ready == nil, Settled: n.settled, FromCache: n.restartedFrom != 0, ServedMs: n.served.Milliseconds(), NowMs: now,
 		Clock: ClockSnapshot{
 			Wrong: n.clockWrong, UnfollowedLeapMs: n.clock.Ahead().Milliseconds(),
 		},
@@ -151,6 +161,8 @@ func (n *Node) Snapshot() Snapshot {
 	if n.stalled() {
 		s.Disk.Error = "a write takes long"
 	}
+	s.Counts = n.meter.snapshot()
+	s.Cause, s.Degraded = s.cause(), s.degraded()
 	if n.layout != (worker.Layout{}) {
 		s.Cluster.EpochEndsMs = new(n.layout.Expires().UnixMilli())
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,12 +33,19 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("disk %+v, cluster %+v", s.Disk, s.Cluster)
 	}
 
+	if c := s.Counts; c.Heartbeats < 1 || c.HeartbeatsFailed != 0 || c.DiskWrites < 2 || c.DiskWritesFailed != 0 || c.DiskWritesTookMs <= 0 {
+		t.Errorf("what it has done: %+v", c)
+	}
+
 	n.next()
 	r.clock.step(-time.Second) // refused, and too little for a fresh worker
 	n.until("a refusal", func() bool { return n.Ready() != nil })
 	s = n.Snapshot()
-	if s.Ready || s.Code != "CLOCK" || !strings.Contains(s.Reason, "behind_ms=") || s.Clock.BehindMs < 100 {
+	if s.Ready || s.Code != "CLOCK" || !strings.Contains(s.Reason, "behind_ms=") || s.Clock.BehindMs < 100 || s.Cause != causeClockBehind {
 		t.Errorf("behind its last ID: %+v", s)
+	}
+	if _, err := n.Reserve(t.Context(), 1); err == nil || n.Snapshot().Counts.RollbackRefusals != s.Counts.RollbackRefusals+1 {
+		t.Errorf("%v, and %+v", err, n.Snapshot().Counts)
 	}
 	for _, stat := range s.stats("1.2.3") {
 		if stat.Name == "reason" && stat.Value != "-CLOCK "+s.Reason {
@@ -46,4 +54,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	n.session.Partition()
 	n.until("ZooKeeper is missed", func() bool { s := n.Snapshot(); return !s.ZooKeeper.OK && s.ZooKeeper.Error != "" })
+	if s := n.Snapshot(); !slices.Contains(s.Degraded, TroubleZooKeeper) || s.Counts.HeartbeatsFailed == 0 {
+		t.Errorf("without ZooKeeper: %+v", s)
+	}
 }

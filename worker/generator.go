@@ -82,6 +82,9 @@ type GeneratorConfig struct {
 	SequenceStart SequenceStart
 	// Rand returns a number in [0, n). nil means math/rand/v2.
 	Rand func(n uint32) uint32
+	// Counts are of what reservations had to wait for. Several generators may
+	// share them. nil: they are not counted.
+	Counts *Counts
 	// Sleep waits for d, at least until the context ends; it should be exact to
 	// some 100 microseconds. nil means the system's.
 	Sleep func(ctx context.Context, d time.Duration) error
@@ -119,6 +122,7 @@ type Generator struct {
 	rand     func(uint32) uint32
 	randN    uint32
 	sleep    func(context.Context, time.Duration) error
+	counts   *Counts
 
 	limit atomic.Int64 // first tick that may not be used; only grows
 	_     [64]byte     // position is written by every reservation: a cache line of its own
@@ -153,7 +157,10 @@ func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 		segment: l.SegmentBits, segShift: l.shift(FieldSegment) - l.SequenceBits, maxTick: l.MaxTick(),
 		identity: int64(id), floor: cfg.Floor,
 		clock: cfg.Clock, rollback: cfg.Rollback, start: cfg.SequenceStart,
-		rand: cfg.Rand, randN: uint32(max(1, min(100, l.Sequences()/8))), sleep: cfg.Sleep,
+		rand: cfg.Rand, randN: uint32(max(1, min(100, l.Sequences()/8))), sleep: cfg.Sleep, counts: cfg.Counts,
+	}
+	if g.counts == nil {
+		g.counts = new(Counts)
 	}
 	if g.rand == nil {
 		g.rand = rand.Uint32N

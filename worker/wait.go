@@ -2,9 +2,22 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"go.uber.org/atomic"
 )
+
+// Counts are what reservations have had to wait for, and were refused for. A
+// reservation that waits more than once counts each time.
+type Counts struct {
+	// TickWaits were for the next tick: all numbers of the present one were gone.
+	TickWaits atomic.Int64
+	// RollbackWaits were for a clock that had gone back a little,
+	// RollbackRefusals because of one that had gone back further.
+	RollbackWaits, RollbackRefusals atomic.Int64
+}
 
 // Next makes one ID. It waits as Reserve does and returns its errors.
 func (g *Generator) Next(ctx context.Context) (ID, error) {
@@ -20,7 +33,13 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	waited := false
 	for {
 		run, pause, err := g.Try(n, waited)
-		if err != nil || run.Len > 0 {
+		if run.Len > 0 {
+			return run, nil
+		}
+		if err != nil {
+			if errors.As(err, new(*BehindError)) {
+				g.counts.RollbackRefusals.Inc()
+			}
 			return run, err
 		}
 		if err := g.wait(ctx, pause); err != nil {
@@ -35,8 +54,10 @@ func (g *Generator) wait(ctx context.Context, p Pause) error {
 		return err
 	}
 	if p.Rollback {
+		g.counts.RollbackWaits.Inc()
 		return g.sleep(ctx, p.For)
 	}
+	g.counts.TickWaits.Inc()
 	return g.gate.wait(ctx, p.tick, func() error { return g.sleep(ctx, p.For) })
 }
 

@@ -1,0 +1,71 @@
+package node
+
+import (
+	"time"
+
+	"go.uber.org/atomic"
+
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/worker"
+)
+
+// CountsSnapshot is what a node has done since the process started.
+type CountsSnapshot struct {
+	// Heartbeats were acknowledged or failed; all together took HeartbeatsTookMs.
+	Heartbeats       int64   `json:"heartbeats"`
+	HeartbeatsFailed int64   `json:"heartbeats_failed"`
+	HeartbeatsTookMs float64 `json:"heartbeats_took_ms"`
+	// DiskWrites of the state file, made or failed.
+	DiskWrites       int64   `json:"disk_writes"`
+	DiskWritesFailed int64   `json:"disk_writes_failed"`
+	DiskWritesTookMs float64 `json:"disk_writes_took_ms"`
+	// TickWaits are reservations that waited for the next tick, as all numbers
+	// of the present one were gone; RollbackWaits those that waited for a clock
+	// that had gone back a little, RollbackRefusals those that were refused for
+	// one that had gone back further.
+	TickWaits        int64 `json:"tick_waits"`
+	RollbackWaits    int64 `json:"rollback_waits"`
+	RollbackRefusals int64 `json:"rollback_refusals"`
+}
+
+// meter counts them. The zero value is ready.
+type meter struct {
+	heartbeats, disk timer
+	worker           worker.Counts
+}
+
+// timer counts attempts at something and what they took.
+type timer struct{ ok, failed, ns atomic.Int64 }
+
+func (t *timer) add(took int64, err error) {
+	if err != nil {
+		t.failed.Inc()
+	} else {
+		t.ok.Inc()
+	}
+	t.ns.Add(took)
+}
+
+func (t *timer) tookMs() float64 { return float64(t.ns.Load()) / float64(time.Millisecond) }
+
+func (m *meter) snapshot() CountsSnapshot {
+	return CountsSnapshot{
+		Heartbeats: m.heartbeats.ok.Load(), HeartbeatsFailed: m.heartbeats.failed.Load(), HeartbeatsTookMs: m.heartbeats.tookMs(),
+		DiskWrites: m.disk.ok.Load(), DiskWritesFailed: m.disk.failed.Load(), DiskWritesTookMs: m.disk.tookMs(),
+		TickWaits: m.worker.TickWaits.Load(), RollbackWaits: m.worker.RollbackWaits.Load(), RollbackRefusals: m.worker.RollbackRefusals.Load(),
+	}
+}
+
+// meteredCache is a Cache whose writes are counted.
+type meteredCache struct {
+	Cache
+	mono  func() int64
+	timer *timer
+}
+
+func (c meteredCache) Save(rec localcache.Record) (uint64, error) {
+	began := c.mono()
+	generation, err := c.Cache.Save(rec)
+	c.timer.add(c.mono()-began, err)
+	return generation, err
+}

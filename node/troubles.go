@@ -1,0 +1,89 @@
+package node
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/flaked/flaked/timeguard"
+)
+
+// The causes of a refusal that its text has no reason=... for.
+const (
+	causeClockWrong  = "clock-wrong"
+	causeClockBehind = "clock-behind"
+	causeLeaseOver   = "lease-over"
+	causeLostWorker  = "lost-worker"
+	causeTimeUsedUp  = "time-field-used-up"
+	causeStopping    = "stopping"
+)
+
+var reasonWord = regexp.MustCompile(`(?:^| )reason=([a-z-]+)$`)
+
+// cause is why the node refuses, in a word that does not change with numbers.
+func (s Snapshot) cause() string {
+	if s.Ready {
+		return ""
+	}
+	if m := reasonWord.FindStringSubmatch(s.Reason); m != nil {
+		return m[1]
+	}
+	switch {
+	case s.Code == "CLOCK" && s.Clock.Wrong:
+		return causeClockWrong
+	case s.Code == "CLOCK":
+		return causeClockBehind
+	case s.Code == "FENCED" && s.Worker != nil:
+		return causeLeaseOver
+	case s.Code == "FENCED":
+		return causeLostWorker
+	case s.Code == "EXHAUSTED":
+		return causeTimeUsedUp
+	}
+	return causeStopping
+}
+
+// The troubles of a node that may well serve.
+const (
+	// TroubleZooKeeper: the last heartbeat failed. The lease lasts for a while.
+	TroubleZooKeeper = "zookeeper"
+	// TroubleFromCache: it started from the state directory alone, so nobody
+	// has confirmed its clock.
+	TroubleFromCache = "from-cache"
+	// TroubleDisk: the state directory takes no writes.
+	TroubleDisk = "state-directory"
+	// TroubleOffset: the clock is more than 500 ms off that of a voter.
+	TroubleOffset = "clock-offset"
+	// TroubleLeap: the machine's clock has leapt ahead, and nobody confirms it.
+	TroubleLeap = "clock-leap"
+	// TroubleFrozen: ZooKeeper has lost data, and new nodes get no worker.
+	TroubleFrozen = "frozen"
+)
+
+// Troubles are the words that Snapshot.Degraded may hold, in its order.
+func Troubles() []string {
+	return []string{TroubleZooKeeper, TroubleFromCache, TroubleDisk, TroubleOffset, TroubleLeap, TroubleFrozen}
+}
+
+func (s Snapshot) degraded() []string {
+	worst := timeguard.Offset{}
+	if s.Clock.WorstMs != nil {
+		worst = timeguard.Offset{Ahead: fromMs(*s.Clock.WorstMs), Error: fromMs(*s.Clock.WorstErrorMs)}
+	}
+	has := map[string]bool{
+		TroubleZooKeeper: s.ZooKeeper.Error != "",
+		TroubleFromCache: s.FromCache,
+		TroubleDisk:      !s.Disk.OK,
+		TroubleOffset:    worst.Beyond(timeguard.WarnSkew),
+		TroubleLeap:      s.Clock.UnfollowedLeapMs > 0,
+		TroubleFrozen:    s.FrozenUntilMs != nil,
+	}
+	found := []string{} // a list in JSON, too
+	for _, t := range Troubles() {
+		if has[t] {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+func fromMs(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
