@@ -126,10 +126,14 @@ func (c *Coordinator) freeze(ctx context.Context, mine Cluster, worker int) erro
 			return false
 		}
 		used := max(cl.Used, c.used)
+		upTo := used
+		if cl.UUID == mine.UUID && now < cl.FrozenUntil {
+			upTo = max(used, cl.FrozenUsed) // somebody has frozen more by hand
+		}
 		until := max(cl.FrozenUntil, now+mine.LeaseMs+lossTolerance)
 		*cl = mine
 		cl.Settled = true // its owners have: that is what we are
-		cl.Used, cl.FrozenUsed, cl.FrozenUntil = used, used, until
+		cl.Used, cl.FrozenUsed, cl.FrozenUntil = used, upTo, until
 		return true
 	}
 	if err := c.Store.EnsureRoot(ctx); err != nil {

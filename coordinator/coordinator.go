@@ -237,6 +237,7 @@ func (c *Coordinator) record(claim Claim, term int64, nonce string, old Slot, no
 		s.H = NextH(old.H, claim.H, now, lease)
 		s.Reached = max(old.Reached, now)
 	}
+	s.inherit(old, now)
 	return s
 }
 

@@ -373,7 +373,8 @@ func TestParseSlot(t *testing.T) {
 		"kept for its owner": {H: 5, Lost: true},
 		"released":           {Node: "n", Nonce: "x", Term: 4, H: 5, Released: true},
 		"with everything": {Node: "n", Ticket: "t", Nonce: "x", Term: 4, H: 5, Settled: true, Stopped: true, StoppedM: 4, Reached: 3, Reported: 2,
-			Generation: math.MaxUint64, HeartbeatMs: 1, RTTMs: 1, State: "serving", Labels: Labels{Name: "a", Host: "b", PID: 3, Address: "c", Version: "d"}},
+			Generation: math.MaxUint64, HeartbeatMs: 1, RTTMs: 1, State: "serving", Labels: Labels{Name: "a", Host: "b", PID: 3, Address: "c", Version: "d", Admin: "e"},
+			FromTerm: 2, Granted: 1, ReleasedBy: "me", AheadMs: 1, History: History{{Node: "m", Ended: EndedByHand, By: "me"}}},
 	} {
 		if got := parseSlot(s.marshal()); got != s {
 			t.Errorf("%s: %+v became %+v", name, s, got)

@@ -26,6 +26,7 @@ type model struct {
 	races  float64 // somebody else comes first
 	skews  []int64
 	leases []time.Duration
+	hands  func() // what people do, nil for nothing
 }
 
 func newModel(t testing.TB, seed uint64) *model {
@@ -69,6 +70,11 @@ func (d *model) before(m *member) Fault {
 
 // step is one event at a node that is not in the middle of another.
 func (d *model) step() {
+	if d.hands != nil && d.rng.IntN(6) == 0 {
+		d.hands()
+		d.disjoint()
+		return
+	}
 	m := pick(d.rng, d.nodes...)
 	if d.busy[m] {
 		d.pass(time.Millisecond)

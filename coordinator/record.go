@@ -100,6 +100,17 @@ type Slot struct {
 	RTTMs int64  `json:"rtt_ms,omitempty"`
 	State string `json:"state,omitempty"`
 	Labels
+
+	// For people, and nothing is decided by it: the first term of the holder
+	// and when it was granted, 0 where that is not known; who released the slot
+	// by hand; and the holders before.
+	FromTerm   int64   `json:"from_term,omitempty"`
+	Granted    int64   `json:"granted,omitempty"`
+	ReleasedBy string  `json:"released_by,omitempty"`
+	History    History `json:"history,omitzero"`
+	// AheadMs is how far the clock of a holder whom the slot was taken from was
+	// ahead of the leader's when it was last heard of.
+	AheadMs int64 `json:"ahead_ms,omitempty"`
 }
 
 // freeSlot is a slot that nobody has held.

@@ -1,0 +1,255 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ByHand is what people do to a cluster's records. Its methods are steps of the
+// protocol like those of nodes: whatever owners do at the same time, and
+// whatever they believe, no range is issued twice, but for LowerBound, which
+// rests on what its caller knows. Each of them returns a *ClocksError when our
+// clock cannot be relied on.
+type ByHand struct {
+	Store Store
+	// Now is our clock in Unix milliseconds.
+	Now func() int64
+	// By is written down as who did it.
+	By string
+}
+
+// ClocksError: our clock and the leader's differ by more than clocks may that
+// are to judge when a lease has ended.
+type ClocksError struct{ Ahead time.Duration }
+
+func (e *ClocksError) Error() string {
+	way := "ahead of"
+	if e.Ahead < 0 {
+		way = "behind"
+	}
+	return fmt.Sprintf("coordinator: this machine's clock is %s %s that of ZooKeeper's leader, so it cannot tell what is over: set it right, or do this on another machine", e.Ahead.Abs(), way)
+}
+
+// StillFrozenError: slots are kept for owners that ZooKeeper may have
+// forgotten, so nothing can be built on what it says of them.
+type StillFrozenError struct {
+	Worker int
+	Until  int64
+}
+
+func (e *StillFrozenError) Error() string {
+	return fmt.Sprintf("coordinator: registration is frozen until %s, and ZooKeeper may not know the last of worker %d: let its owner come back, or wait",
+		time.UnixMilli(e.Until).UTC().Format(time.RFC3339), e.Worker)
+}
+
+// ChangedError: a slot is not as it was when it was looked at.
+type ChangedError struct {
+	Worker int
+	Slot   Slot
+}
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("coordinator: worker %d has changed hands meanwhile, to node %s (%s) at term %d; nothing was changed", e.Worker, e.Slot.Node, e.Slot.Name, e.Slot.Term)
+}
+
+// ErrConnected: the node that a slot was taken from has a session, so it runs.
+var ErrConnected = errors.New("coordinator: its node is connected to ZooKeeper, so it runs")
+
+// Holding is a slot as it was found by somebody who is about to release it.
+type Holding struct {
+	Entry
+	Cluster      Cluster
+	Availability Availability
+}
+
+// Examine looks at a slot, by our clock and the leader's.
+func (h ByHand) Examine(ctx context.Context, worker int) (Holding, error) {
+	cl, now, err := h.begin(ctx)
+	if err != nil {
+		return Holding{}, err
+	}
+	e, err := ReadSlot(ctx, h.Store, cl, worker)
+	return Holding{e, cl, JudgeFree(e.Slot, e.Live, now.early, now.late)}, err
+}
+
+// TakeAway releases a slot that its holder has not given back. The bound stays
+// where it is: whoever takes the slot begins there, so that nothing is issued
+// twice though the holder may be running, cut off or not. A higher term and
+// another nonce fence it as soon as it looks. The record is left unsettled, as a
+// newcomer's is: an owner whom ZooKeeper had forgotten still puts back its own.
+//
+// A record that is gone or cannot be read is replaced by one that is kept for
+// the longest lease. Errors are *StillFrozenError, *ChangedError when the slot
+// is not what found says any more, and those of the store.
+func (h ByHand) TakeAway(ctx context.Context, found Holding) (Entry, error) {
+	for {
+		e, cl, now, err := h.again(ctx, found)
+		if err != nil {
+			return e, err
+		}
+		next := e.Slot
+		if next.Term < 0 {
+			next = Slot{H: now.late + cl.LeaseMs + lossTolerance, Lost: true}
+		} else {
+			next.Term, next.Nonce, next.Settled = next.Term+1, randomNonce(), false
+			next.Released, next.ReleasedBy, next.State = true, h.By, "released"
+			if !next.Stopped && !e.Slot.Released {
+				next.AheadMs = max(0, next.Reported-e.Stat.Mtime)
+			}
+		}
+		if e.Absent {
+			_, err = h.Store.Create(ctx, slotPath(e.Worker), next.marshal(), Persistent)
+		} else {
+			_, err = h.Store.Set(ctx, slotPath(e.Worker), next.marshal(), e.Stat.Version)
+		}
+		switch {
+		case err == nil:
+			return ReadSlot(ctx, h.Store, cl, e.Worker)
+		case !errors.Is(err, ErrBadVersion) && !errors.Is(err, ErrExists) && !errors.Is(err, ErrNoNode):
+			return e, err
+		}
+		// A heartbeat came in between: look whether it is still the same holder's.
+	}
+}
+
+// LowerBound has a slot that was taken away begin now, and not where its holder
+// may issue to by its lease: a clock's error above what is now, by our clock and
+// the leader's, and what was heard of the holder's. Whoever calls it knows that
+// the node does not run, and will not be started with its state: else it and
+// the next holder may issue the same IDs.
+//
+// Errors are those of TakeAway and ErrConnected.
+func (h ByHand) LowerBound(ctx context.Context, found Holding) (Entry, error) {
+	for {
+		e, _, now, err := h.again(ctx, found)
+		switch {
+		case err != nil:
+			return e, err
+		case e.Live:
+			return e, ErrConnected
+		case !e.Slot.Released || e.Slot.ReleasedBy == "":
+			return e, fmt.Errorf("coordinator: worker %d was not taken away by hand", e.Worker)
+		}
+		next := e.Slot
+		next.H = min(next.H, max(now.late+next.AheadMs, next.StoppedM, next.Reached, next.Reported)+lossTolerance)
+		stat, err := h.Store.Set(ctx, slotPath(e.Worker), next.marshal(), e.Stat.Version)
+		if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNoNode) {
+			continue
+		}
+		if err == nil {
+			e.Slot, e.Stat = next, stat
+		}
+		return e, err
+	}
+}
+
+// again reads a slot that has to be as it was found, in a cluster that is not
+// frozen.
+func (h ByHand) again(ctx context.Context, found Holding) (Entry, Cluster, moment, error) {
+	cl, now, err := h.begin(ctx)
+	switch {
+	case err != nil:
+		return found.Entry, cl, now, err
+	case cl.UUID != found.Cluster.UUID:
+		return found.Entry, cl, now, &OtherClusterError{Found: cl.UUID, Ours: found.Cluster.UUID}
+	case cl.Frozen(found.Worker, now.early):
+		return found.Entry, cl, now, &StillFrozenError{found.Worker, cl.FrozenUntil}
+	}
+	e, err := ReadSlot(ctx, h.Store, cl, found.Worker)
+	if err == nil && (e.Absent != found.Absent || e.Slot.Term != found.Slot.Term || e.Slot.Nonce != found.Slot.Nonce) {
+		err = &ChangedError{found.Worker, e.Slot}
+	}
+	return e, cl, now, err
+}
+
+// Freeze keeps everybody off the slots up to one for a time, unless they are
+// kept for longer already; 0 is the time that an owner may still live which
+// ZooKeeper has forgotten. It returns the cluster as it was and as it is.
+func (h ByHand) Freeze(ctx context.Context, upTo int, d time.Duration) (before, after Cluster, err error) {
+	before, now, err := h.begin(ctx)
+	if err != nil {
+		return before, before, err
+	}
+	err = updateCluster(ctx, h.Store, func(cl *Cluster) bool {
+		before = *cl
+		ms := d.Milliseconds()
+		if d == 0 {
+			ms = cl.LeaseMs + lossTolerance
+		}
+		if now.early >= cl.FrozenUntil {
+			cl.FrozenUsed = upTo
+		}
+		cl.FrozenUntil, cl.FrozenUsed = max(cl.FrozenUntil, now.late+ms), max(cl.FrozenUsed, upTo)
+		after = *cl
+		return after != before
+	})
+	return before, after, err
+}
+
+// moment is now by two clocks that agree, ours and the leader's: the earlier and
+// the later of them.
+type moment struct{ early, late int64 }
+
+// begin reads the cluster's record and the time.
+func (h ByHand) begin(ctx context.Context) (Cluster, moment, error) {
+	cl, err := ReadCluster(ctx, h.Store)
+	if err != nil {
+		return cl, moment{}, err
+	}
+	r, err := h.leader(ctx)
+	if err != nil {
+		return cl, moment{}, err
+	}
+	if off, uncertain := r.ahead(), (r.Acked-r.Sent)/2; off-uncertain > clocksAgree || off+uncertain < -clocksAgree {
+		return cl, moment{}, &ClocksError{time.Duration(off) * time.Millisecond}
+	}
+	now := h.Now()
+	leader := r.leaderNow(now)
+	return cl, moment{min(now, leader), max(now, leader+r.Acked-r.Sent)}, nil
+}
+
+// leader reads the leader's clock off a record of this session, which is no
+// worker's lock by its name.
+func (h ByHand) leader(ctx context.Context) (Reading, error) {
+	path := livePath + "/clock-" + randomNonce()
+	sent := h.Now()
+	_, err := h.Store.Create(ctx, path, nil, Ephemeral)
+	if errors.Is(err, ErrNoNode) {
+		if err = h.Store.EnsureRoot(ctx); err == nil {
+			return h.leader(ctx)
+		}
+	}
+	acked := h.Now()
+	if err != nil {
+		return Reading{}, err
+	}
+	_, stat, err := h.Store.Get(ctx, path)
+	if err == nil {
+		err = h.Store.Delete(ctx, path, stat.Version)
+	}
+	return Reading{Sent: sent, Acked: acked, Stamp: stat.Ctime}, err
+}
+
+// ReadSlot reads one slot of a cluster, as ReadSlots does all of them.
+func ReadSlot(ctx context.Context, store Store, cl Cluster, worker int) (Entry, error) {
+	e := Entry{Worker: worker, Slot: freeSlot()}
+	data, stat, err := store.Get(ctx, slotPath(worker))
+	switch {
+	case errors.Is(err, ErrNoNode):
+		if e.Absent = worker <= cl.Used; e.Absent {
+			e.Slot = parseSlot(nil)
+		}
+	case err != nil:
+		return e, err
+	default:
+		e.Slot, e.Stat = parseSlot(data), stat
+	}
+	_, _, err = store.Get(ctx, lockPath(worker))
+	e.Live = err == nil
+	if errors.Is(err, ErrNoNode) {
+		err = nil
+	}
+	return e, err
+}

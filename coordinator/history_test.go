@@ -1,0 +1,121 @@
+package coordinator
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// names are the former holders of a slot by name, and how they ended.
+func (s Slot) names() (names []string) {
+	for _, f := range s.History.List() {
+		names = append(names, f.Name+" "+f.Ended)
+	}
+	return names
+}
+
+// A slot remembers who had it, through every way there is to lose it.
+func TestHistory(t *testing.T) {
+	l := newLab(t, 1)
+	a := l.serving("A")
+	since := l.slot(0).Granted
+	a.must(a.halt())
+	l.pass(time.Second)
+	a.must(a.start()) // the same holder
+	if s := l.slot(0); s.History != (History{}) || s.Granted != since || s.FromTerm != 1 || s.Term != 2 {
+		t.Errorf("after a restart %+v", s)
+	}
+	a.settle()
+	a.must(a.leave())
+	if s := l.slot(0); s.History != (History{}) || s.Granted != since {
+		t.Errorf("after a release %+v", s)
+	}
+	b := l.serving("B")
+	if s := l.slot(0); !reflect.DeepEqual(s.History, History{{Node: a.disk.claim.Node, Name: "A", Term: 1, Granted: since, Ended: EndedReleased}}) || s.FromTerm != 3 || s.Granted < since {
+		t.Errorf("%+v", s)
+	}
+	b.must(b.halt())
+	l.pass(labLease + time.Second)
+	c := l.serving("C")
+	c.crash()
+	l.expire()
+	l.pass(labLease + time.Second)
+	d := l.serving("D")
+	if _, err := l.byHand().TakeAway(t.Context(), l.examine(0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.beat(); err == nil {
+		t.Error("it was not fenced")
+	}
+	l.pass(labLease + time.Second)
+	e := l.serving("E")
+	e.mustBeat()
+	if got, want := l.slot(0).names(), []string{"A released", "B stopped", "C vanished", "D by hand"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if by := l.slot(0).History[3].By; by != "test" {
+		t.Errorf("by %q", by)
+	}
+	e.must(e.leave())
+	l.serving("F")
+	if got, want := l.slot(0).names(), []string{"B stopped", "C vanished", "D by hand", "E released"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	l.disjoint()
+}
+
+// Whoever takes the place of an owner that ZooKeeper has forgotten gives way.
+func TestHistoryOfAnOwnerWhoComesBack(t *testing.T) {
+	l := newLab(t, 1)
+	empty := l.mem.Snapshot()
+	a := l.serving("A")
+	a.sess.Partition()
+	l.mem.Restore(empty)
+	l.forget()
+	b := l.node("B")
+	b.must(b.register())
+	a.sess.Heal()
+	a.mustBeat()
+	s := l.slot(0)
+	if got, want := s.names(), []string{"B gave way"}; !reflect.DeepEqual(got, want) || s.Name != "A" {
+		t.Errorf("%q, want %q, in %+v", got, want, s)
+	}
+	l.remove(slotPath(0))
+	a.mustBeat()
+	if s := l.slot(0); s.History != (History{}) || s.Granted != 0 || s.FromTerm != s.Term {
+		t.Errorf("put back: %+v", s)
+	}
+}
+
+// A record must not be lost for a history that cannot be read, nor grow for
+// names that are long.
+func TestHistoryIsBounded(t *testing.T) {
+	const held = `{"node":"n","nonce":"x","term":1,"h":5,"history":`
+	for _, history := range []string{`"x"`, `7`, `{}`, `[1,2]`, `[{"node":3}]`, `null`, `[]`} {
+		if s := parseSlot([]byte(held + history + "}")); s.Term != 1 || len(s.History.List()) != 0 {
+			t.Errorf("%s: %+v", history, s)
+		}
+	}
+	many := strings.TrimSuffix(strings.Repeat(`{"node":"n","ended":"of a later release","more":1},`, 9), ",")
+	if s := parseSlot([]byte(held + "[" + many + "]}")); len(s.History.List()) != maxHistory {
+		t.Errorf("%+v", s.History)
+	}
+
+	s := Slot{Node: "d3b07384-d113-4ec6-a5a2-1d2f9c1b7a01", Term: 1, Nonce: "x", H: 5, ReleasedBy: strings.Repeat("ä", 500),
+		Labels: Labels{Name: strings.Repeat("ö", 500), Host: "x" + strings.Repeat("ü", 500)}}
+	for range 9 {
+		s.History = s.History.with(s.former(0))
+	}
+	for _, f := range s.History.List() {
+		if len(f.Name) != 64 || len(f.Host) != 63 || len(f.By) != 64 {
+			t.Errorf("%+v", f)
+		}
+	}
+	short := Former{Node: s.Node, Name: "ids-api-12", Term: 1234, Granted: 1795196809000, Ended: EndedReleased}
+	data, err := json.Marshal(History{short, short, short, short})
+	if err != nil || len(data) > 500 {
+		t.Errorf("%d bytes of %s, %v", len(data), data, err)
+	}
+}
