@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"strings"
 	"syscall"
@@ -20,35 +19,12 @@ import (
 // defaultAddr is where a node listens unless told otherwise.
 const defaultAddr = "127.0.0.1:" + defaultPort
 
-const defaultPort = "7609"
+const defaultPort = credentials.DefaultPort
 
 // maxReply is longer than any line that a node answers with.
 const maxReply = 4 << 10
 
-// splitAddr reads an address: host:port, a host alone (port 7609), :port on
-// this machine, or unix:/path. It looks nothing up.
-func splitAddr(addr string) (network, address string, err error) {
-	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-		if !strings.HasPrefix(path, "/") {
-			return "", "", fmt.Errorf("%q: the path of a unix socket begins with a slash, as in unix:/run/flaked.sock", addr)
-		}
-		return "unix", path, nil
-	}
-	if addr == "" || strings.ContainsAny(addr, "/ \t") {
-		return "", "", fmt.Errorf("%q is not HOST:PORT or unix:/PATH", addr)
-	}
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		host, port = strings.Trim(addr, "[]"), defaultPort
-		if strings.Contains(host, ":") && net.ParseIP(host) == nil {
-			return "", "", fmt.Errorf("%q is not HOST:PORT: %w", addr, err)
-		}
-	}
-	if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
-		return "", "", fmt.Errorf("%q: %q is not a port", addr, port)
-	}
-	return "tcp", net.JoinHostPort(host, port), nil
-}
+func splitAddr(addr string) (network, address string, err error) { return credentials.SplitAddr(addr) }
 
 // replyError is an error reply of a node: -CODE text.
 type replyError struct{ addr, line string }

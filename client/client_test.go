@@ -1,0 +1,502 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/flaked/flaked/client/clienttest"
+	"github.com/flaked/flaked/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// nodes are fake ones whose IDs do not meet.
+func nodes(t *testing.T, n int) (servers []*clienttest.Server, addrs []string) {
+	t.Helper()
+	for i := range n {
+		s := clienttest.NewServer()
+		t.Cleanup(s.Close)
+		s.SetLast(worker.ID(i) << 40)
+		servers, addrs = append(servers, s), append(addrs, s.Addr)
+	}
+	return servers, addrs
+}
+
+// open makes a client that the test's end closes.
+func open(t *testing.T, cfg Config) *Client {
+	t.Helper()
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// by is a context for one call.
+func by(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+const long = 30 * time.Second
+
+// until waits for a condition, and fails the test if it never comes about.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	never := time.After(long)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-never:
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// of is the node that made an ID.
+func of(id worker.ID) int { return int(id >> 40) }
+
+func TestNextAndTake(t *testing.T) {
+	servers, addrs := nodes(t, 1)
+	c := open(t, Config{Addrs: addrs, MaxBatch: 100})
+	var last worker.ID
+	for _, n := range []int{0, 0, 1, 5, 100, 101, 1000, 0} {
+		var ids []worker.ID
+		var err error
+		if n == 0 {
+			ids = make([]worker.ID, 1)
+			ids[0], err = c.Next(by(t, long))
+		} else {
+			ids, err = c.Take(by(t, long), n)
+		}
+		if err != nil || len(ids) != max(n, 1) {
+			t.Fatalf("%d: %d IDs, %v", n, len(ids), err)
+		}
+		for _, id := range ids {
+			if id <= last {
+				t.Fatalf("%d after %d", id, last)
+			}
+			last = id
+		}
+	}
+	if servers[0].Requests() != 3+3+2+10 || servers[0].Conns() != 1 || c.Stats().Requests != servers[0].Requests() {
+		t.Errorf("%d requests on %d connections, %+v", servers[0].Requests(), servers[0].Conns(), c.Stats())
+	}
+	for _, n := range []int{0, -1, MaxTake + 1} {
+		if _, err := c.Take(by(t, long), n); err == nil {
+			t.Errorf("Take of %d is no error", n)
+		}
+	}
+}
+
+// A hundred who call at once, again and again.
+func TestCallsAreCoalesced(t *testing.T) {
+	servers, addrs := nodes(t, 1)
+	servers[0].Delay(time.Millisecond)
+	c := open(t, Config{Addrs: addrs})
+	ctx := by(t, long)
+	const callers, each = 100, 20
+	var wg sync.WaitGroup
+	all := make([][]worker.ID, callers)
+	for i := range callers {
+		wg.Go(func() {
+			for range each {
+				id, err := c.Next(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				all[i] = append(all[i], id)
+			}
+		})
+	}
+	wg.Wait()
+	unique(t, all...)
+	for _, ids := range all {
+		if !slices.IsSorted(ids) {
+			t.Errorf("IDs of one caller do not grow: %v", ids)
+		}
+	}
+	requests := servers[0].Requests()
+	t.Logf("%d calls, %d requests", callers*each, requests)
+	if requests > callers*each/4 || servers[0].IDs() != callers*each {
+		t.Errorf("%d requests, %d IDs for %d calls", requests, servers[0].IDs(), callers*each)
+	}
+}
+
+func unique(t *testing.T, all ...[]worker.ID) {
+	t.Helper()
+	seen := make(map[worker.ID]bool)
+	for _, ids := range all {
+		for _, id := range ids {
+			if seen[id] || id <= 0 {
+				t.Fatalf("%d is no ID, or came twice", id)
+			}
+			seen[id] = true
+		}
+	}
+}
+
+func TestFailoverByCode(t *testing.T) {
+	for _, code := range []string{"NOTREADY", "CLOCK", "FENCED", "BUSY", "EXHAUSTED", "NOAUTH"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			servers, addrs := nodes(t, 2)
+			c := open(t, Config{Addrs: addrs})
+			servers[0].Refuse(code, "for a test")
+			for range 3 {
+				if id, err := c.Next(by(t, long)); err != nil || of(id) != 1 {
+					t.Fatalf("%d, %v", id, err)
+				}
+			}
+			if n := servers[0].Requests(); n != 1 {
+				t.Errorf("it was asked %d times", n)
+			}
+		})
+	}
+}
+
+func TestBadRequestIsNotTriedAgain(t *testing.T) {
+	servers, addrs := nodes(t, 2)
+	servers[0].Refuse("ERR", "a count is 1 to 7")
+	c := open(t, Config{Addrs: addrs})
+	_, err := c.Next(by(t, long))
+	var reply *ReplyError
+	if !errors.As(err, &reply) || reply.Code != "ERR" || reply.Addr != addrs[0] || errors.Is(err, ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	if a, b := servers[0].Requests(), servers[1].Requests(); a != 1 || b != 0 {
+		t.Errorf("%d and %d requests", a, b)
+	}
+	servers[0].Serve()
+	if id, err := c.Next(by(t, long)); err != nil || of(id) != 0 {
+		t.Errorf("afterwards: %d, %v", id, err)
+	}
+}
+
+// TestClockIsLeftAlone for as long as it says, and asked again then.
+func TestClockIsLeftAlone(t *testing.T) {
+	servers, addrs := nodes(t, 2)
+	c := open(t, Config{Addrs: addrs})
+	const alone = 300 * time.Millisecond
+	servers[0].RefuseNext(1, "CLOCK", fmt.Sprintf("clock went back behind_ms=%d retry_after_ms=%d", alone/1e6, alone/1e6))
+	began := time.Now()
+	for {
+		id, err := c.Next(by(t, long))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if of(id) == 0 {
+			break
+		}
+	}
+	if took := time.Since(began); took < alone {
+		t.Errorf("it was asked again after %v", took)
+	}
+
+	// Alone, too; and a call that could not be answered in time fails at once.
+	alone2 := open(t, Config{Addrs: addrs[:1]})
+	servers[0].RefuseNext(1, "CLOCK", "retry_after_ms=3600000")
+	began = time.Now()
+	_, err := alone2.Next(by(t, time.Second))
+	if took := time.Since(began); !errors.Is(err, ErrUnavailable) || code(err) != "CLOCK" || took > 900*time.Millisecond {
+		t.Errorf("%v after %v", err, took)
+	}
+	before := servers[0].Requests()
+	if _, err := alone2.Next(by(t, time.Second)); !errors.Is(err, ErrUnavailable) || code(err) != "CLOCK" || servers[0].Requests() != before {
+		t.Errorf("%v", err)
+	}
+}
+
+// Whatever is cut, wherever: a retry is answered, and nothing comes twice.
+func TestCutReplies(t *testing.T) {
+	for n := range 12 {
+		servers, addrs := nodes(t, 2)
+		servers[0].SetLast(1000) // IDs of four digits
+		c := open(t, Config{Addrs: addrs})
+		first, err := c.Take(by(t, long), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		servers[0].CutReplies(n)
+		second, err := c.Take(by(t, long), 3)
+		if err != nil {
+			t.Fatalf("cut after %d bytes: %v", n, err)
+		}
+		if of(second[0]) != 1 {
+			t.Errorf("cut after %d bytes, %v is what the second node has", n, second)
+		}
+		unique(t, first, second)
+		c.Close()
+	}
+}
+
+func TestReconnects(t *testing.T) {
+	servers, addrs := nodes(t, 1)
+	c := open(t, Config{Addrs: addrs})
+	var all []worker.ID
+	for range 3 {
+		id, err := c.Next(by(t, long))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, id)
+		servers[0].Stop()
+		if _, err := c.Next(by(t, 100*time.Millisecond)); !errors.Is(err, ErrUnavailable) {
+			t.Fatalf("with no node: %v", err)
+		}
+		waiting := make(chan error)
+		go func() {
+			id, err := c.Next(by(t, long))
+			all = append(all, id)
+			waiting <- err
+		}()
+		servers[0].Start()
+		if err := <-waiting; err != nil {
+			t.Fatal(err)
+		}
+		// Started anew unnoticed: no call is the worse for it.
+		servers[0].Stop()
+		servers[0].Start()
+	}
+	unique(t, all)
+	if !slices.IsSorted(all) {
+		t.Errorf("%v", all)
+	}
+}
+
+func TestSilentNode(t *testing.T) {
+	servers, addrs := nodes(t, 2)
+	servers[0].Delay(time.Hour)
+	c := open(t, Config{Addrs: addrs})
+	// Its deadline is before Timeout: there has to be time left for the other.
+	if id, err := c.Next(by(t, 400*time.Millisecond)); err != nil || of(id) != 1 {
+		t.Errorf("%d, %v", id, err)
+	}
+
+	servers[1].Delay(time.Hour)
+	began := time.Now()
+	_, err := c.Next(by(t, 200*time.Millisecond))
+	if took := time.Since(began); !errors.Is(err, ErrUnavailable) || took > 5*time.Second {
+		t.Errorf("%v after %v", err, took)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	if _, err := c.Next(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if _, err := c.Next(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled before: %v", err)
+	}
+}
+
+func TestPatienceWithoutDeadline(t *testing.T) {
+	servers, addrs := nodes(t, 1)
+	servers[0].Stop()
+	c := open(t, Config{Addrs: addrs, Patience: 50 * time.Millisecond})
+	if _, err := c.Next(t.Context()); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestToken(t *testing.T) {
+	s := clienttest.NewServerWithToken("secret")
+	t.Cleanup(s.Close)
+	good := open(t, Config{Addrs: []string{s.Addr}, Token: "secret"})
+	if _, err := good.Next(by(t, long)); err != nil {
+		t.Error(err)
+	}
+	for _, token := range []string{"", "wrong"} {
+		c := open(t, Config{Addrs: []string{s.Addr}, Token: token})
+		began := time.Now()
+		if _, err := c.Next(by(t, long)); code(err) != "NOAUTH" || time.Since(began) > long/2 {
+			t.Errorf("%q: %v after %v", token, err, time.Since(began))
+		}
+	}
+}
+
+func TestSpread(t *testing.T) {
+	servers, addrs := nodes(t, 3)
+	c := open(t, Config{Addrs: addrs, Spread: true})
+	for range 30 {
+		if _, err := c.Next(by(t, long)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, s := range servers {
+		if s.Requests() != 10 {
+			t.Errorf("node %d was asked %d times", i, s.Requests())
+		}
+	}
+}
+
+func TestClose(t *testing.T) {
+	servers, addrs := nodes(t, 1)
+	servers[0].Delay(time.Hour)
+	c := open(t, Config{Addrs: addrs, Conns: 1, Prefetch: 10})
+	const callers = 5
+	ended := make(chan error, callers)
+	for range callers {
+		go func() {
+			_, err := c.Next(t.Context())
+			ended <- err
+		}()
+	}
+	until(t, "all have called", func() bool { return c.Stats().Calls == callers })
+	c.Close()
+	for range callers {
+		if err := <-ended; !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+	}
+	if err := goleak.Find(goleak.IgnoreCurrent()); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Next(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	c.Close()
+}
+
+func TestPrefetch(t *testing.T) {
+	servers, addrs := nodes(t, 1)
+	c := open(t, Config{Addrs: addrs, Prefetch: 100, MaxAge: time.Hour})
+	var all []worker.ID
+	for range 1000 {
+		id, err := c.Next(by(t, long))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, id)
+	}
+	unique(t, all)
+	if n := servers[0].Requests(); n > 200 {
+		t.Errorf("%d requests for 1,000 IDs", n)
+	}
+	// What is there is handed out whatever has become of the nodes.
+	c2 := open(t, Config{Addrs: addrs, Prefetch: 100, MaxAge: time.Hour})
+	if _, err := c2.Next(by(t, long)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "there are IDs", func() bool {
+		c2.stock.mu.Lock()
+		defer c2.stock.mu.Unlock()
+		return c2.stock.have >= 100
+	})
+	servers[0].Stop()
+	for range 100 {
+		if _, err := c2.Next(by(t, long)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c2.Next(by(t, 50*time.Millisecond)); !errors.Is(err, ErrUnavailable) {
+		t.Error(err)
+	}
+	// And it asks on when they are back.
+	servers[0].Start()
+	if _, err := c2.Next(by(t, long)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUnderFaults: two nodes, one of them in trouble all the time. No call
+// fails, and no ID comes twice.
+func TestUnderFaults(t *testing.T) {
+	servers, addrs := nodes(t, 2)
+	for _, prefetch := range []int{0, 50} {
+		t.Run(fmt.Sprint("prefetch ", prefetch), func(t *testing.T) {
+			c := open(t, Config{Addrs: addrs, Prefetch: prefetch, Timeout: 100 * time.Millisecond})
+			stop := make(chan struct{})
+			var wg sync.WaitGroup
+			all := make([][]worker.ID, 16)
+			for i := range all {
+				wg.Go(func() {
+					for n := 0; ; n++ {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						ids, err := c.Take(by(t, long), 1+n%7)
+						if n%2 == 0 {
+							var id worker.ID
+							id, err = c.Next(by(t, long))
+							ids = append(ids, id)
+						}
+						if err != nil {
+							t.Errorf("call %d: %v", n, err)
+							return
+						}
+						all[i] = append(all[i], ids...)
+						if len(all[i]) > 20_000 {
+							return
+						}
+					}
+				})
+			}
+			rng := rand.New(rand.NewPCG(1, 2))
+			for i := range 30 {
+				s := servers[i%2]
+				switch rng.IntN(4) {
+				case 0:
+					s.Stop()
+				case 1:
+					s.RefuseNext(3, "NOTREADY", "")
+				case 2:
+					s.CutReplies(rng.IntN(100))
+				case 3:
+					s.Delay(time.Second)
+				}
+				time.Sleep(time.Duration(rng.IntN(20)) * time.Millisecond)
+				s.Serve()
+				s.Start()
+			}
+			close(stop)
+			wg.Wait()
+			unique(t, all...)
+			if c.Stats().Failed == 0 {
+				t.Error("nothing went wrong: that was no test")
+			}
+			t.Logf("%+v", c.Stats())
+		})
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for _, row := range []struct {
+		name, err string
+		cfg       Config
+	}{
+		{"zero", "", Config{}},
+		{"addresses", "", Config{Addrs: []string{"unix:/x", "host", "host:1", "[::1]:7", "::1"}}},
+		{"no port", "not a port", Config{Addrs: []string{"host:1", "host:99999"}}},
+		{"relative socket", "slash", Config{Addrs: []string{"unix:x"}}},
+		{"empty address", "not HOST:PORT", Config{Addrs: []string{""}}},
+		{"connections", "Conns is 65", Config{Conns: 65}},
+		{"negative", "Prefetch is -1", Config{Prefetch: -1}},
+		{"batch", "MaxBatch is 10001", Config{MaxBatch: 10_001}},
+		{"seconds as a bare number", "Timeout is 3ns", Config{Timeout: 3}},
+		{"token", "no token", Config{Token: "a b"}},
+	} {
+		c, err := New(row.cfg)
+		if (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) {
+			t.Errorf("%s: %v", row.name, err)
+		}
+		if err == nil {
+			c.Close()
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/worker"
+)
+
+// maxLine is longer than any line that a node answers with.
+const maxLine = 4 << 10
+
+// conn is one connection to a node, used by one goroutine.
+type conn struct {
+	addr string
+	nc   net.Conn
+	in   *bufio.Reader
+	out  []byte
+	used time.Time
+	// stop keeps the end of the client from closing it; where that came first,
+	// cut is closed when it is done.
+	stop func() bool
+	cut  chan struct{}
+	// broken: replies to come cannot be told from those asked for next.
+	broken bool
+	// silent: not a byte of the last reply came.
+	silent bool
+}
+
+// dial connects, and brings the token. ctx cuts the connection when it ends.
+func (c *Client) dial(ctx context.Context, n *node, deadline time.Time) (*conn, error) {
+	bounded, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	nc, err := c.access.Dial(bounded, n.network, n.address)
+	var refused *credentials.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		return nil, replyError(n.addr, refused.Reply)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", n.addr, err)
+	}
+	cn := &conn{addr: n.addr, nc: nc, in: bufio.NewReaderSize(nc, maxLine), cut: make(chan struct{}), used: time.Now()}
+	cn.stop = context.AfterFunc(ctx, func() { defer close(cn.cut); _ = nc.Close() })
+	return cn, nil
+}
+
+func (c *conn) close() {
+	if !c.stop() {
+		<-c.cut
+	}
+	_ = c.nc.Close()
+}
+
+// get asks for want IDs, in requests for at most batch each, and adds them to
+// ids. All or none are good.
+func (c *conn) get(ids []worker.ID, want, batch int, deadline time.Time) ([]worker.ID, error) {
+	c.out = c.out[:0]
+	for left := want; left > 0; left -= batch {
+		c.out = append(c.out, "GET"...)
+		if n := min(left, batch); n > 1 {
+			c.out = append(c.out, ' ')
+			c.out = strconv.AppendInt(c.out, int64(n), 10)
+		}
+		c.out = append(c.out, '\n')
+	}
+	if err := c.send(deadline); err != nil {
+		return ids, err
+	}
+	for i := range want {
+		line, err := c.line()
+		if err != nil {
+			return ids, err
+		}
+		id, ok := number(line)
+		if !ok {
+			return ids, c.refusal(line, i == 0 && want <= batch)
+		}
+		ids = append(ids, id)
+	}
+	c.broken, c.used = c.in.Buffered() > 0, time.Now()
+	return ids, nil
+}
+
+// ready asks whether a GET would be answered.
+func (c *conn) ready(deadline time.Time) error {
+	c.out = append(c.out[:0], "READY\n"...)
+	if err := c.send(deadline); err != nil {
+		return err
+	}
+	line, err := c.line()
+	if err != nil || string(line) == "OK" {
+		return err
+	}
+	return c.refusal(line, true)
+}
+
+func (c *conn) send(deadline time.Time) error {
+	c.broken, c.silent = true, true
+	if err := c.nc.SetDeadline(deadline); err != nil {
+		return c.lost(err)
+	}
+	if _, err := c.nc.Write(c.out); err != nil {
+		return c.lost(err)
+	}
+	return nil
+}
+
+func (c *conn) line() ([]byte, error) {
+	line, err := c.in.ReadSlice('\n')
+	c.silent = c.silent && len(line) == 0
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		return nil, fmt.Errorf("%s: %w", c.addr, errReply)
+	case err != nil:
+		return nil, c.lost(err)
+	}
+	return bytes.TrimSuffix(line[:len(line)-1], []byte{'\r'}), nil
+}
+
+// refusal is a line that is no ID. whole tells that no reply comes after it.
+func (c *conn) refusal(line []byte, whole bool) error {
+	if len(line) < 2 || line[0] != '-' {
+		return fmt.Errorf("%s: %.60q: %w", c.addr, line, errReply)
+	}
+	c.broken, c.used = !whole || c.in.Buffered() > 0, time.Now()
+	return replyError(c.addr, string(line))
+}
+
+func (c *conn) lost(err error) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%s: no answer in time: %w", c.addr, err)
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%s: the connection was closed: %w", c.addr, err)
+	}
+	return fmt.Errorf("%s: %w", c.addr, err)
+}
+
+// number reads an ID, as nodes write it.
+func number(line []byte) (worker.ID, bool) {
+	if len(line) == 0 || len(line) > 19 || line[0] == '0' {
+		return 0, false
+	}
+	var n uint64 // of 19 digits at most: it does not overflow
+	for _, b := range line {
+		if b < '0' || b > '9' {
+			return 0, false
+		}
+		n = n*10 + uint64(b-'0')
+	}
+	return worker.ID(n), n <= math.MaxInt64
+}

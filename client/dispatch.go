@@ -1,0 +1,211 @@
+package client
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/flaked/flaked/worker"
+)
+
+// minShare is the least time that a node is given to answer, however near a
+// call's deadline is: less would take busy nodes for dead ones.
+const minShare = 25 * time.Millisecond
+
+// assign gives a lane a job. Where there is none it is among the idle ones when
+// assign returns, and has to come again after wait, if that is not 0.
+func (c *Client) assign(l *lane) (ready bool, wait time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.idle, l); i >= 0 { // it came by itself
+		c.idle = slices.Delete(c.idle, i, i+1)
+	}
+	if c.closed {
+		return false, 0
+	}
+	if len(c.queue) > 0 {
+		now := time.Now()
+		n, healthy, until := c.pick(now)
+		c.probe(healthy, now)
+		if n != nil {
+			c.fill(&l.job, n, healthy, now)
+			if len(l.job.calls) > 0 {
+				return true, 0
+			}
+		} else {
+			c.giveUp(until)
+			if len(c.queue) > 0 {
+				wait = max(until.Sub(now), time.Microsecond)
+			}
+		}
+	}
+	c.idle = append(c.idle, l)
+	return false, wait
+}
+
+// pick is the node to ask and how many do well. nil: none may be asked before
+// until. One that failed is asked only when there is no other: it is probed by
+// itself, at no caller's cost.
+func (c *Client) pick(now time.Time) (n *node, healthy int, until time.Time) {
+	for i := range c.nodes {
+		o := c.nodes[(c.turn+i)%len(c.nodes)]
+		switch {
+		case o.healthy():
+			if healthy++; healthy == 1 {
+				n = o
+			}
+		case healthy == 0 && (n == nil || o.until.Before(n.until)):
+			n = o
+		}
+	}
+	if c.cfg.Spread {
+		c.turn = (c.turn + 1) % len(c.nodes)
+	}
+	if healthy == 0 && n.until.After(now) {
+		return nil, 0, n.until
+	}
+	return n, healthy, now
+}
+
+// fill makes a job of the calls at the head of the queue.
+func (c *Client) fill(j *job, n *node, healthy int, now time.Time) {
+	j.node, j.calls, j.want = n, j.calls[:0], 0
+	j.share = c.cfg.Timeout
+	used := 0
+	for _, k := range c.queue {
+		if k.isAbandoned() {
+			used++
+			continue
+		}
+		if j.want > 0 && j.want+k.want > c.cfg.MaxBatch {
+			break
+		}
+		used++
+		j.want += k.want
+		j.calls = append(j.calls, k)
+		k.asked = now
+		// So that there is time for the other nodes, should this one be silent.
+		j.share = min(j.share, k.deadline.Sub(now)/time.Duration(max(healthy, 1)))
+	}
+	j.share = max(j.share, min(minShare, c.cfg.Timeout))
+	c.queue = slices.Delete(c.queue, 0, used)
+	if len(j.calls) > 0 {
+		c.stats.Requests += int64((j.want + c.cfg.MaxBatch - 1) / c.cfg.MaxBatch)
+	}
+}
+
+// giveUp ends the calls that wait in vain, as no node may be asked before until.
+func (c *Client) giveUp(until time.Time) {
+	lastingly := true
+	var last error
+	for _, n := range c.nodes {
+		lastingly = lastingly && lasting(n.last)
+		if n.last != nil {
+			last = n.last
+		}
+	}
+	c.queue = slices.DeleteFunc(c.queue, func(k *call) bool {
+		if k.isAbandoned() {
+			return true
+		}
+		if k.stock == nil && !lastingly && k.deadline.After(until) {
+			return false
+		}
+		if k.last != nil {
+			last = k.last
+		}
+		k.deliver(nil, &unavailable{nil, last})
+		return true
+	})
+}
+
+// settle hands out what a node answered, or sees what is to be done without.
+func (c *Client) settle(j *job, ids []worker.ID, err error) {
+	if err == nil {
+		c.mu.Lock()
+		c.stats.IDs += int64(len(ids))
+		c.inUse(j.node)
+		c.mu.Unlock()
+		for _, k := range j.calls {
+			mine := ids[:k.want]
+			ids = ids[k.want:]
+			k.deliver(mine, nil) // and is its caller's from now on
+		}
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Failed++
+	if c.closed {
+		for _, k := range j.calls {
+			k.deliver(nil, ErrClosed)
+		}
+		return
+	}
+	if code(err) == "ERR" {
+		for _, k := range j.calls {
+			k.deliver(nil, err)
+		}
+		return
+	}
+	c.outOfUse(j.node, err)
+	for _, k := range j.calls {
+		k.last = err
+	}
+	// They have waited for longest.
+	c.queue = slices.Insert(c.queue, 0, j.calls...)
+}
+
+func (c *Client) outOfUse(n *node, err error) {
+	was := n.healthy()
+	d := n.bench(err, time.Now())
+	if was {
+		c.cfg.Logger.Warn("flaked: a node is out of use", "addr", n.addr, "error", err, "for", d)
+	}
+}
+
+func (c *Client) inUse(n *node) {
+	if n.restore() {
+		for _, l := range c.idle { // they may have waited for that
+			l.rouse()
+		}
+		c.cfg.Logger.Info("flaked: a node is in use again", "addr", n.addr)
+	}
+}
+
+// probe sees whether nodes that failed do well again, where others do the work
+// meanwhile.
+func (c *Client) probe(healthy int, now time.Time) {
+	if healthy == 0 {
+		return
+	}
+	for _, n := range c.nodes {
+		if n.healthy() || n.probing || n.until.After(now) {
+			continue
+		}
+		n.probing = true
+		c.start(func(ctx context.Context) {
+			err := c.ready(ctx, n)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			n.probing = false
+			switch {
+			case err == nil:
+				c.inUse(n)
+			case !c.closed:
+				c.outOfUse(n, err)
+			}
+		})
+	}
+}
+
+// ready asks a node whether it would answer.
+func (c *Client) ready(ctx context.Context, n *node) error {
+	deadline := time.Now().Add(c.cfg.Timeout)
+	conn, err := c.dial(ctx, n, deadline)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	return conn.ready(deadline)
+}

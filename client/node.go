@@ -1,0 +1,76 @@
+package client
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/flaked/flaked/internal/credentials"
+)
+
+const (
+	// How long a node that failed is left alone, the first time and at most.
+	benchFirst = 20 * time.Millisecond
+	benchMost  = 2 * time.Second
+	// benchLong is for what a person has to mend. It is also the most that a node
+	// can ask for: one whose clock went back by an hour says so, and may have
+	// taken another worker a second later.
+	benchLong = 5 * time.Second
+)
+
+// node is one address and how it does. All but the address is guarded by
+// Client.mu.
+type node struct {
+	addr             string // as it was given
+	network, address string
+
+	// until is when it may be asked again, the zero Time while it does well.
+	until   time.Time
+	backoff *backoff.ExponentialBackOff
+	last    error // why it was benched
+	probing bool  // somebody looks whether it does well again
+}
+
+func newNode(addr string) (*node, error) {
+	network, address, err := credentials.SplitAddr(addr)
+	if err != nil {
+		return nil, err
+	}
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval, b.Multiplier = benchFirst, benchMost, 2
+	return &node{addr: addr, network: network, address: address, backoff: b}, nil
+}
+
+func (n *node) healthy() bool { return n.until.IsZero() }
+
+// bench takes the node out of use for a while, by what went wrong.
+func (n *node) bench(err error, now time.Time) (d time.Duration) {
+	d = n.backoff.NextBackOff()
+	var reply *ReplyError
+	switch {
+	case lasting(err):
+		d = benchLong
+	case errors.As(err, &reply):
+		d = min(max(d, reply.RetryAfter()), benchLong)
+	}
+	n.until, n.last = now.Add(d), err
+	return d
+}
+
+// restore puts it into use, and tells whether it was out of it.
+func (n *node) restore() bool {
+	was := !n.healthy()
+	n.until, n.last = time.Time{}, nil
+	n.backoff.Reset()
+	return was
+}
+
+// lasting tells whether a person has to do something about it.
+func lasting(err error) bool {
+	switch code(err) {
+	case "NOAUTH", "EXHAUSTED":
+		return true
+	}
+	return false
+}

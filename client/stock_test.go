@@ -1,0 +1,55 @@
+package client
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/worker"
+)
+
+func TestStock(t *testing.T) {
+	at := func(ms int) time.Time { return time.Unix(1_800_000_000, int64(ms)*1e6) }
+	s := &stock{size: 4, maxAge: 100 * time.Millisecond}
+	take := func(ms int, want worker.ID, wantMore int) {
+		t.Helper()
+		id, ok, more := s.take(at(ms))
+		if id != want || ok != (want != 0) || more != wantMore {
+			t.Errorf("at %d ms: %d, %v, more %d; want %d, more %d", ms, id, ok, more, want, wantMore)
+		}
+	}
+	fill := func(ms int, ids ...worker.ID) { s.filled(ids, at(ms)) }
+
+	take(0, 0, 4) // empty, and who takes is told to ask, once
+	take(0, 0, 0)
+	fill(0, 1, 2, 3, 4)
+	take(10, 1, 0)
+	take(10, 2, 2) // half of it is left
+	take(10, 3, 0)
+	fill(10, 5, 6)
+	take(100, 4, 2)
+	take(101, 5, 0)
+	fill(101) // in vain
+	take(102, 6, 4)
+	fill(102, 7, 8, 9, 10)
+	take(110, 7, 0)
+	take(202, 8, 2)
+	fill(150, 11, 12)
+	take(203, 11, 3) // 9 and 10 are too old
+	fill(203, 13)
+	take(400, 0, 4)
+	s.close()
+	fill(400, 14)
+	take(400, 0, 0)
+}
+
+// The parcel of a refill is not the lane's buffer, which it writes again.
+func TestStockKeepsItsOwn(t *testing.T) {
+	s := &stock{size: 2, maxAge: time.Hour}
+	ids := []worker.ID{1, 2}
+	s.filled(ids, time.Now())
+	ids[0] = 99
+	if !slices.Equal(s.parcels[0].ids, []worker.ID{1, 2}) {
+		t.Errorf("%v", s.parcels)
+	}
+}

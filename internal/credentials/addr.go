@@ -1,0 +1,35 @@
+package credentials
+
+import (
+	"fmt"
+	"net"
+	"strings"
+)
+
+// DefaultPort is where a node listens unless told otherwise.
+const DefaultPort = "7609"
+
+// SplitAddr reads an address: host:port, a host alone (port 7609), :port on
+// this machine, or unix:/path. It looks nothing up.
+func SplitAddr(addr string) (network, address string, err error) {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		if !strings.HasPrefix(path, "/") {
+			return "", "", fmt.Errorf("%q: the path of a unix socket begins with a slash, as in unix:/run/flaked.sock", addr)
+		}
+		return "unix", path, nil
+	}
+	if addr == "" || strings.ContainsAny(addr, "/ \t") {
+		return "", "", fmt.Errorf("%q is not HOST:PORT or unix:/PATH", addr)
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		host, port = strings.Trim(addr, "[]"), DefaultPort
+		if strings.Contains(host, ":") && net.ParseIP(host) == nil {
+			return "", "", fmt.Errorf("%q is not HOST:PORT: %w", addr, err)
+		}
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
+		return "", "", fmt.Errorf("%q: %q is not a port", addr, port)
+	}
+	return "tcp", net.JoinHostPort(host, port), nil
+}
