@@ -6,8 +6,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -129,18 +127,6 @@ func TestNothingMeasured(t *testing.T) {
 	_ = r.tables("x.svg") + r.report() + r.plot()
 }
 
-func TestMiddle(t *testing.T) {
-	for _, row := range []struct {
-		values []float64
-		want   float64
-		ok     bool
-	}{{nil, 0, false}, {[]float64{3}, 3, true}, {[]float64{9, 1, 2}, 2, true}, {[]float64{4, 1, 2, 9}, 3, true}} {
-		if got, ok := middle(row.values); got != row.want || ok != row.ok {
-			t.Errorf("%v: %v, %t", row.values, got, ok)
-		}
-	}
-}
-
 func TestTables(t *testing.T) {
 	r := measured(5, map[Contender]float64{flaked: 41, flakedRESP: 0.5, memcached: 0.25})
 	text := r.tables("performance.svg")
@@ -185,29 +171,6 @@ func TestPlot(t *testing.T) {
 	}
 	if bars < 20 || !strings.Contains(text, "Redis INCR") {
 		t.Errorf("%d bars", bars)
-	}
-}
-
-func TestBetween(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.md")
-	write := func(text string) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("before " + beginMarker + " old " + endMarker + " behind")
-	for range 2 {
-		if err := between(path, "new"); err != nil {
-			t.Fatal(err)
-		}
-		got, _ := os.ReadFile(path)
-		if want := "before " + beginMarker + "\n\nnew\n" + endMarker + " behind"; string(got) != want {
-			t.Errorf("%q", got)
-		}
-	}
-	write(endMarker + " " + beginMarker)
-	if err := between(path, "new"); err == nil {
-		t.Error("a file without the markers in their order was taken")
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/flaked/flaked/internal/figures"
 )
 
 // Attack is what a bad client does.
@@ -195,8 +197,8 @@ func (r *Results) hostile(a Attack) (loss, growth, share float64, ok bool) {
 			shares = append(shares, h.Share)
 		}
 	}
-	loss, ok = middle(losses)
-	growth, _ = middle(growths)
-	share, _ = middle(shares)
+	loss, ok = figures.Median(losses)
+	growth, _ = figures.Median(growths)
+	share, _ = figures.Median(shares)
 	return loss, growth, share, ok
 }

@@ -11,9 +11,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/flaked/flaked/internal/figures"
 )
 
 // options are the command line.
@@ -75,7 +76,7 @@ func run(ctx context.Context, o options) error {
 		fmt.Println("wrote", w.path)
 	}
 	if o.docs != "" {
-		if err := between(o.docs, results.tables(filepath.Base(o.plot))); err != nil {
+		if err := figures.Between(o.docs, "bench", results.tables(filepath.Base(o.plot))); err != nil {
 			return err
 		}
 		fmt.Println("wrote", o.docs)
@@ -105,23 +106,4 @@ func obtain(ctx context.Context, o options) (*Results, error) {
 		}
 	}
 	return r, err
-}
-
-const (
-	beginMarker = "<!-- bench:begin -->"
-	endMarker   = "<!-- bench:end -->"
-)
-
-// between replaces what stands between the markers of a file.
-func between(path, text string) error {
-	old, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	head, rest, ok := strings.Cut(string(old), beginMarker)
-	_, tail, ok2 := strings.Cut(rest, endMarker)
-	if !ok || !ok2 {
-		return fmt.Errorf("%s: %s and %s are not in it", path, beginMarker, endMarker)
-	}
-	return os.WriteFile(path, []byte(head+beginMarker+"\n\n"+text+"\n"+endMarker+tail), 0o644)
 }

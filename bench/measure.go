@@ -14,11 +14,12 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/flaked/flaked/internal/figures"
 )
 
 // measureAll is the whole run. What was measured until an error is returned
@@ -32,7 +33,7 @@ func measureAll(ctx context.Context, o options) (*Results, error) {
 		return nil, err
 	}
 	r := &Results{
-		When: time.Now().UTC().Truncate(time.Second), Machine: machine(), Rounds: o.rounds, Seconds: o.duration.Seconds(),
+		When: time.Now().UTC().Truncate(time.Second), Machine: figures.ThisMachine(), Rounds: o.rounds, Seconds: o.duration.Seconds(),
 		Versions: f.versions(), Missing: map[Contender]string{},
 	}
 	for _, network := range networks {
@@ -228,32 +229,6 @@ func userName() string {
 		return u.Username
 	}
 	return "nobody"
-}
-
-func machine() Machine {
-	return Machine{
-		CPU: after("/proc/cpuinfo", "model name", ":"), Cores: runtime.NumCPU(), Go: strings.TrimPrefix(runtime.Version(), "go"),
-		Kernel: kernel(), System: strings.Trim(after("/etc/os-release", "PRETTY_NAME", "="), `"`),
-	}
-}
-
-// after is what follows a name in a file of names and values.
-func after(path, name, separator string) string {
-	text, _ := os.ReadFile(path)
-	for line := range strings.Lines(string(text)) {
-		if key, value, ok := strings.Cut(line, separator); ok && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "unknown"
-}
-
-// kernel is Linux' version in two numbers: what follows names somebody's build.
-func kernel() string {
-	text, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	major, rest, _ := strings.Cut(string(text), ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	return major + "." + strings.TrimSpace(minor)
 }
 
 // versions are those of what is measured.

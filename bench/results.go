@@ -3,14 +3,15 @@
 package main
 
 import (
-	"slices"
 	"time"
+
+	"github.com/flaked/flaked/internal/figures"
 )
 
 // Results are all that was measured. The file of raw results is this in JSON.
 type Results struct {
 	When     time.Time
-	Machine  Machine
+	Machine  figures.Machine
 	Rounds   int
 	Seconds  float64 // of each measurement
 	Versions map[string]string
@@ -19,12 +20,6 @@ type Results struct {
 	Hostile  []Hostile
 	// Missing is what could not be measured, and why.
 	Missing map[Contender]string
-}
-
-// Machine is what it was measured on.
-type Machine struct {
-	CPU, Kernel, System, Go string
-	Cores                   int
 }
 
 // Run is one measurement: what `flaked bench -o json` printed.
@@ -112,7 +107,7 @@ func (r *Results) median(name string, who Contender, m Metric) (float64, bool) {
 	for _, b := range r.runs(name, who) {
 		values = append(values, m(b))
 	}
-	return middle(values)
+	return figures.Median(values)
 }
 
 // ratio is the median over the rounds of one contender's figure to another's of
@@ -125,17 +120,7 @@ func (r *Results) ratio(name string, who, to Contender, m Metric) (float64, bool
 			values = append(values, m(b)/m(other))
 		}
 	}
-	return middle(values)
-}
-
-// middle is the median; false: there are no values.
-func middle(values []float64) (float64, bool) {
-	if len(values) == 0 {
-		return 0, false
-	}
-	slices.Sort(values)
-	n := len(values)
-	return (values[(n-1)/2] + values[n/2]) / 2, true
+	return figures.Median(values)
 }
 
 func (r *Results) idle(who Contender) (Idle, bool) {

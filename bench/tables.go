@@ -8,23 +8,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/flaked/flaked/internal/figures"
 )
-
-// table is one in Markdown. The first row is its head.
-type table struct{ rows [][]string }
-
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
-
-func (t *table) String() string {
-	var b strings.Builder
-	for i, cells := range t.rows {
-		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
-		if i == 0 {
-			b.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
-		}
-	}
-	return b.String()
-}
 
 // sources are all contenders, in the order of tables.
 var sources = []Contender{floorC, floorGo, flaked, flakedRESP, flakedWide, memcached, redis, redisLine, flakedSpin}
@@ -54,11 +40,11 @@ func (r *Results) about() string {
 		rounds = fmt.Sprintf("**a trial only**, rounds: %d", r.Rounds)
 	}
 	return fmt.Sprintf("Measured on %s by `make bench`: %s, %s for each measurement, contenders taking turns within each round, server and generator "+
-		"pinned to a core each. %s, %d cores, %s, Linux %s, Go %s; flaked %s on a real ZooKeeper, Redis %s, memcached %s with one thread. \"Of the "+
+		"pinned to a core each. %s; flaked %s on a real ZooKeeper, Redis %s, memcached %s with one thread. \"Of the "+
 		"floor\" is the median of the ratios to the C floor of the same round: a server that answers a fixed line to every line. "+
 		"A worker of the default layout makes at most 4.096 million IDs a second; where that binds, it is marked with *.",
-		r.When.Format(time.DateOnly), rounds, time.Duration(r.Seconds*float64(time.Second)), r.Machine.CPU, r.Machine.Cores,
-		r.Machine.System, r.Machine.Kernel, r.Machine.Go, r.Versions["flaked"], r.Versions["Redis"], r.Versions["memcached"])
+		r.When.Format(time.DateOnly), rounds, time.Duration(r.Seconds*float64(time.Second)), r.Machine,
+		r.Versions["flaked"], r.Versions["Redis"], r.Versions["memcached"])
 }
 
 // present are the contenders with a figure in one of the cases.
@@ -75,21 +61,21 @@ func (r *Results) present(names ...string) []Contender {
 	return out
 }
 
-func (r *Results) throughputs(network string, conns int) *table {
+func (r *Results) throughputs(network string, conns int) *figures.Table {
 	var names []string
 	head := []string{"requests a second"}
 	for _, p := range pipelines {
 		names = append(names, gridName(network, conns, p))
 		head = append(head, fmt.Sprintf("pipeline %d", p), "of the floor")
 	}
-	t := &table{}
-	t.row(head...)
+	t := &figures.Table{}
+	t.Row(head...)
 	for _, who := range r.present(names...) {
 		cells := []string{string(who)}
 		for _, name := range names {
 			cells = append(cells, r.rate(name, who), r.ofFloor(name, who))
 		}
-		t.row(cells...)
+		t.Row(cells...)
 	}
 	return t
 }
@@ -104,7 +90,7 @@ func (r *Results) rate(name string, who Contender) string {
 	if (who == flaked || who == flakedRESP) && v >= atCeiling*ceiling {
 		mark = "*"
 	}
-	return thousands(v) + mark
+	return figures.Thousands(v) + mark
 }
 
 func (r *Results) ofFloor(name string, who Contender) string {
@@ -122,13 +108,13 @@ func (r *Results) figure(name string, who Contender, m Metric, format string) st
 	return ""
 }
 
-func (r *Results) latencies(network string) *table {
-	t := &table{}
-	t.row("connections", "", "requests a second", "of the floor", "p50 us", "p99 us", "p99.9 us", "server CPU s / million", "server busy")
+func (r *Results) latencies(network string) *figures.Table {
+	t := &figures.Table{}
+	t.Row("connections", "", "requests a second", "of the floor", "p50 us", "p99 us", "p99.9 us", "server CPU s / million", "server busy")
 	for _, conns := range connections {
 		name := gridName(network, conns, 1)
 		for _, who := range r.present(name) {
-			t.row(append([]string{fmt.Sprint(conns)}, r.line(name, who)...)...)
+			t.Row(append([]string{fmt.Sprint(conns)}, r.line(name, who)...)...)
 		}
 	}
 	return t
@@ -143,20 +129,20 @@ func (r *Results) line(name string, who Contender) []string {
 	}
 }
 
-func (r *Results) steadyTable() *table {
-	t := &table{}
-	t.row("", "p50 us", "p99 us", "p99.9 us", "server CPU s / million", "of the floor")
+func (r *Results) steadyTable() *figures.Table {
+	t := &figures.Table{}
+	t.Row("", "p50 us", "p99 us", "p99.9 us", "server CPU s / million", "of the floor")
 	for _, who := range r.present(openLoop) {
 		ratio, _ := r.ratio(openLoop, who, floorC, perMillion)
-		t.row(string(who), r.figure(openLoop, who, p50, "%.0f"), r.figure(openLoop, who, p99, "%.0f"),
+		t.Row(string(who), r.figure(openLoop, who, p50, "%.0f"), r.figure(openLoop, who, p99, "%.0f"),
 			r.figure(openLoop, who, p999, "%.0f"), r.figure(openLoop, who, perMillion, "%.2f"), fmt.Sprintf("%.2f", ratio))
 	}
 	return t
 }
 
-func (r *Results) batches() *table {
-	t := &table{}
-	t.row("", "IDs a second", "of the floor", "p50 us", "p99 us", "server busy")
+func (r *Results) batches() *figures.Table {
+	t := &figures.Table{}
+	t.Row("", "IDs a second", "of the floor", "p50 us", "p99 us", "server busy")
 	for _, who := range append([]Contender{floorC1000}, sources...) {
 		ids, ok := r.median(batchCase, who, func(b Bench) float64 { return b.IDsPerSecond })
 		if !ok {
@@ -168,17 +154,17 @@ func (r *Results) batches() *table {
 		}
 		ratio, _ := r.ratio(batchCase, who, floorC1000, throughput)
 		share, _ := r.median(batchCase, who, busy)
-		t.row(string(who), thousands(ids)+mark, fmt.Sprintf("%.2f", ratio), r.figure(batchCase, who, p50, "%.0f"),
+		t.Row(string(who), figures.Thousands(ids)+mark, fmt.Sprintf("%.2f", ratio), r.figure(batchCase, who, p50, "%.0f"),
 			r.figure(batchCase, who, p99, "%.0f"), fmt.Sprintf("%.0f %%", 100*share))
 	}
 	return t
 }
 
-func (r *Results) idleTable() *table {
-	t := &table{}
-	t.row("MiB", "before", "connected", "after a request each")
+func (r *Results) idleTable() *figures.Table {
+	t := &figures.Table{}
+	t.Row("MiB", "before", "connected", "after a request each")
 	for _, i := range r.Idle {
-		t.row(string(i.Who), bare(i.Before), bare(i.Connected), bare(i.Served))
+		t.Row(string(i.Who), bare(i.Before), bare(i.Connected), bare(i.Served))
 	}
 	return t
 }
@@ -198,8 +184,8 @@ func (r *Results) report() string {
 		fmt.Fprintf(&b, "Not measured: %s: %s.\n\n", who, r.Missing[who])
 	}
 	b.WriteString("## Every case\n\n")
-	var t table
-	t.row("case", "", "requests a second", "of the floor", "p50 us", "p99 us", "p99.9 us", "server CPU s / million", "server busy", "generator busy", "errors")
+	var t figures.Table
+	t.Row("case", "", "requests a second", "of the floor", "p50 us", "p99 us", "p99.9 us", "server CPU s / million", "server busy", "generator busy", "errors")
 	for _, c := range cases() {
 		for _, who := range append([]Contender{floorC1000}, sources...) {
 			runs := r.runs(c.Name, who)
@@ -211,19 +197,10 @@ func (r *Results) report() string {
 				errors += b.Errors.Total + b.Unanswered
 			}
 			client, _ := r.median(c.Name, who, clientBusy)
-			t.row(append(append([]string{c.Name}, r.line(c.Name, who)...), fmt.Sprintf("%.0f %%", 100*client), fmt.Sprint(errors))...)
+			t.Row(append(append([]string{c.Name}, r.line(c.Name, who)...), fmt.Sprintf("%.0f %%", 100*client), fmt.Sprint(errors))...)
 		}
 	}
 	b.WriteString("c: connections, p: pipeline. Where the generator is as busy as the server or more, the server can do better than is shown.\n\n")
 	b.WriteString(t.String())
 	return b.String()
-}
-
-// thousands is a number with its thousands apart.
-func thousands(v float64) string {
-	s := fmt.Sprintf("%.0f", v)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

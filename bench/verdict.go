@@ -5,6 +5,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/flaked/flaked/internal/figures"
 )
 
 // ceiling is what one worker of the default layout can make in a second.
@@ -206,10 +208,10 @@ func (r *Results) hostileVerdicts() []Verdict {
 }
 
 func (r *Results) verdictTable() string {
-	var t table
-	t.row("must show", "measured", "reached")
+	var t figures.Table
+	t.Row("must show", "measured", "reached")
 	for _, v := range r.verdicts() {
-		t.row(v.Wanted, v.Found, string(v.Reached))
+		t.Row(v.Wanted, v.Found, string(v.Reached))
 	}
 	return t.String()
 }
