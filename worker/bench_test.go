@@ -65,11 +65,28 @@ func BenchmarkReserve64(b *testing.B) {
 	}
 }
 
-// The two below run at the ceiling of the default layout and tell what part of
-// 4,096 IDs a millisecond they reach, and the CPU time an ID costs.
+// Those below run at the ceiling of the default layout and tell what part
+// of 4,096 IDs a millisecond they reach, and the CPU time an ID costs.
 func BenchmarkCeiling(b *testing.B) {
 	g, ctx := benchGenerator(b, worker.Leaf()), context.Background()
 	atCeiling(b, func() error { _, err := g.Next(ctx); return err })
+}
+
+// BenchmarkCeilingReserve64 is what waiting alone costs: of 4,096 IDs, 64 calls.
+func BenchmarkCeilingReserve64(b *testing.B) {
+	g, ctx := benchGenerator(b, worker.Leaf()), context.Background()
+	left := 0
+	atCeiling(b, func() error {
+		if left == 0 {
+			run, err := g.Reserve(ctx, 64)
+			if err != nil {
+				return err
+			}
+			left = run.Len
+		}
+		left--
+		return nil
+	})
 }
 
 // BenchmarkCeilingSpinning is the same with the wait that most generators in

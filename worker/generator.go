@@ -166,7 +166,7 @@ func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 		g.rand = rand.Uint32N
 	}
 	if g.sleep == nil {
-		g.sleep = systemSleep
+		g.sleep = systemSleep()
 	}
 	g.limit.Store(int64(cfg.Floor))
 	g.pos.Store(int64(cfg.Floor) << g.shift)

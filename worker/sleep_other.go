@@ -4,4 +4,6 @@ package worker
 
 import "time"
 
-func preciseSleep(d time.Duration) { time.Sleep(d) }
+type exactSleep struct{}
+
+func (*exactSleep) sleep(d time.Duration) { time.Sleep(d) }

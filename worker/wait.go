@@ -104,17 +104,21 @@ func (w *gate) wait(ctx context.Context, tick Tick, sleep func() error) error {
 // it a timer does, which a context can cut short.
 const exactBelow = 2 * time.Millisecond
 
-func systemSleep(ctx context.Context, d time.Duration) error {
-	if d > exactBelow {
-		timer := time.NewTimer(d - exactBelow)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return ctx.Err()
+// systemSleep is what sleeps for one generator.
+func systemSleep() func(ctx context.Context, d time.Duration) error {
+	var exact exactSleep
+	return func(ctx context.Context, d time.Duration) error {
+		if d > exactBelow {
+			timer := time.NewTimer(d - exactBelow)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			d = exactBelow
 		}
-		d = exactBelow
+		exact.sleep(d)
+		return nil
 	}
-	preciseSleep(d)
-	return nil
 }

@@ -1,0 +1,40 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestSystemSleep(t *testing.T) {
+	sleep := systemSleep()
+	for _, d := range []time.Duration{-1, 0, 1, 200 * time.Microsecond, exactBelow, exactBelow + 3*time.Millisecond, 200 * time.Microsecond} {
+		// Several at once: one has the timer, the others do without.
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				start := time.Now()
+				if err := sleep(context.Background(), d); err != nil {
+					t.Error(err)
+				}
+				if slept := time.Since(start); slept < d {
+					t.Errorf("%s: woke after %s", d, slept)
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+func TestSystemSleepEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	start := time.Now()
+	if err := systemSleep()(ctx, time.Hour); err != context.Canceled {
+		t.Error(err)
+	}
+	if slept := time.Since(start); slept > time.Minute {
+		t.Errorf("woke after %s", slept)
+	}
+}
