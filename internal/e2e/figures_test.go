@@ -81,6 +81,9 @@ func TestFigures(t *testing.T) {
 		}
 		report(t, "first ID of a fresh cluster that settles in 500ms", times, 5*time.Second)
 	})
+	t.Run("Go client", func(t *testing.T) {
+		newSite(t, zktest.Chroot(t, zktest.Shared(t))).figuresOfGoClient()
+	})
 	t.Run("ensemble", func(t *testing.T) {
 		zk := zktest.Three(t)
 		s := newSite(t, zk.Addr(), "--heartbeat", "50ms", "--settle", "100ms")

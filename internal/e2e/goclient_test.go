@@ -1,0 +1,211 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	goclient "github.com/flaked/flaked/client"
+	"github.com/flaked/flaked/internal/zktest"
+)
+
+// goClient makes a client of package client, for nodes in order of preference.
+func (s *site) goClient(cfg goclient.Config, nodes ...*node) *goclient.Client {
+	s.t.Helper()
+	for _, n := range nodes {
+		cfg.Addrs = append(cfg.Addrs, n.listen)
+	}
+	c, err := goclient.New(cfg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(c.Close)
+	return c
+}
+
+// goLoad is calls of Next until it is ended, none of which may fail.
+type goLoad struct {
+	site    *site
+	stop    chan struct{}
+	wg      sync.WaitGroup
+	workers sync.Map // of the workers whose IDs came, *atomic.Int64: how many
+	worst   atomic.Int64
+}
+
+// calls starts a load. ahead tells that the client asks for IDs ahead, so that
+// their order says nothing.
+func (s *site) calls(c *goclient.Client, callers int, deadline time.Duration, ahead bool) *goLoad {
+	l := &goLoad{site: s, stop: make(chan struct{})}
+	for range callers {
+		l.wg.Go(func() {
+			pace := time.NewTicker(time.Millisecond)
+			defer pace.Stop()
+			for {
+				select {
+				case <-l.stop:
+					return
+				case <-pace.C:
+				}
+				asked := s.ids.now()
+				ctx, cancel := context.WithTimeout(context.Background(), deadline)
+				id, err := c.Next(ctx)
+				cancel()
+				got := s.ids.now()
+				if err != nil {
+					s.t.Errorf("a call failed after %s: %v", got-asked, err)
+					return
+				}
+				for took, worst := int64(got-asked), l.worst.Load(); took > worst && !l.worst.CompareAndSwap(worst, took); worst = l.worst.Load() {
+				}
+				if ahead {
+					asked = 0
+				}
+				s.ids.record(asked, got, id)
+				n, _ := l.workers.LoadOrStore(s.ids.worker(id), new(atomic.Int64))
+				n.(*atomic.Int64).Add(1)
+			}
+		})
+	}
+	s.t.Cleanup(l.end)
+	return l
+}
+
+func (l *goLoad) end() {
+	select {
+	case <-l.stop:
+	default:
+		close(l.stop)
+	}
+	l.wg.Wait()
+}
+
+func (l *goLoad) of(worker int) int64 {
+	n, ok := l.workers.Load(int64(worker))
+	if !ok {
+		return 0
+	}
+	return n.(*atomic.Int64).Load()
+}
+
+// isFrom waits until the load is given IDs of a node.
+func (l *goLoad) isFrom(n *node, worker int) {
+	l.site.t.Helper()
+	before := l.of(worker)
+	eventually(l.site.t, n.name+" hands out IDs", func() bool { return l.of(worker) > before+100 })
+}
+
+// TestGoClientFailover: one of two nodes is killed under load, comes back, and
+// the other one is killed. No call is lost, and no ID comes twice.
+func TestGoClientFailover(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	s.build = forLoad()
+	a, b := bySocket(t, s.node()), bySocket(t, s.node())
+	a.start()
+	b.start()
+	a.ready()
+	b.ready()
+	wa, wb := a.worker(), b.worker()
+	const deadline = 5 * time.Second
+	loads := []*goLoad{
+		s.calls(s.goClient(goclient.Config{}, a, b), 8, deadline, false),
+		s.calls(s.goClient(goclient.Config{Prefetch: 64, MaxAge: 100 * time.Millisecond}, a, b), 8, deadline, true),
+	}
+	each := func(n *node, worker int) {
+		t.Helper()
+		for _, l := range loads {
+			l.isFrom(n, worker)
+		}
+	}
+	each(a, wa)
+	a.kill()
+	each(b, wb)
+	a.start().ready()
+	each(a, wa) // it is preferred
+	b.kill()
+	each(a, wa)
+	b.start().ready()
+	a.kill()
+	each(b, wb)
+	for i, l := range loads {
+		l.end()
+		t.Logf("load %d: %d IDs of %s, %d of %s, the slowest call took %s", i, l.of(wa), a.name, l.of(wb), b.name, time.Duration(l.worst.Load()).Round(time.Microsecond))
+	}
+}
+
+// figuresOfGoClient is what an ID costs a handler of net/http, and what a
+// hundred callers cost the node.
+func (s *site) figuresOfGoClient() {
+	t := s.t.(*testing.T)
+	n := bySocket(t, s.node()).start().ready()
+	for _, row := range []struct {
+		name  string
+		cfg   goclient.Config
+		limit time.Duration
+	}{
+		{"without asking ahead", goclient.Config{}, 100 * time.Microsecond},
+		{"asking ahead", goclient.Config{Prefetch: 1000}, time.Microsecond},
+	} {
+		c := s.goClient(row.cfg, n)
+		const requests = 2000
+		took := make([]time.Duration, 0, requests)
+		app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			began := time.Now()
+			id, err := c.Next(r.Context())
+			took = append(took, time.Since(began))
+			if err != nil {
+				t.Error(err)
+			}
+			w.Header().Set("X-Request-Id", id.String())
+		}))
+		for range requests {
+			resp, err := app.Client().Get(app.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+		}
+		app.Close()
+		c.Close()
+		slices.Sort(took)
+		median := took[requests/2]
+		t.Logf("Next in a handler, %s: median %s, p90 %s, p99 %s", row.name, median, took[requests*9/10], took[requests*99/100])
+		if median > 10*row.limit {
+			t.Errorf("Next %s: %s, which is far from %s", row.name, median, row.limit)
+		}
+	}
+
+	requests := func() int {
+		got, err := strconv.Atoi(n.stat("requests_get_ok"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	c := s.goClient(goclient.Config{}, n)
+	const callers, each = 100, 500
+	before, began := requests(), time.Now()
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for range each {
+				if _, err := c.Next(t.Context()); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	took, sent := time.Since(began), requests()-before
+	t.Logf("%d callers of Next: %d calls in %s (%.0f a second), %d requests by STATS", callers, callers*each, took.Round(time.Millisecond), callers*each/took.Seconds(), sent)
+	if sent > callers*each/5 {
+		t.Errorf("%d requests for %d calls", sent, callers*each)
+	}
+}
