@@ -37,6 +37,11 @@ type Cluster struct {
 	// SettleMs is how long a new holder waits for an owner that ZooKeeper may
 	// have forgotten.
 	SettleMs int64 `json:"settle_ms"`
+	// OnRollback is what a node does whose clock goes back, in the canonical
+	// form of timeguard.RollbackPolicy; empty is Leaf's rule.
+	OnRollback string `json:"on_rollback,omitempty"`
+	// BorrowMs is how far ahead of the clock a burst may make IDs.
+	BorrowMs int64 `json:"borrow_ms,omitempty"`
 	// Used is the highest slot that has ever had a record, -1 at first. Slots
 	// up to it that have none were lost, and are not free.
 	Used int `json:"used"`

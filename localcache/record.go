@@ -32,6 +32,10 @@ type Record struct {
 	LeaseMaxMs int64 `json:"lease_max_ms,omitempty"`
 	// SettleMs is the cluster's settling time, ms.
 	SettleMs int64 `json:"settle_ms,omitempty"`
+	// OnRollback and BorrowMs are the cluster's rollback policy and how far ahead
+	// of the clock IDs may be made, ms.
+	OnRollback string `json:"on_rollback,omitempty"`
+	BorrowMs   int64  `json:"borrow_ms,omitempty"`
 	// Used is the highest worker slot ever seen granted in the cluster.
 	Used int `json:"used,omitempty"`
 

@@ -223,8 +223,9 @@ func (n *Node) hold(claim coordinator.Claim) error {
 	defer n.mu.Unlock()
 	gen, err := worker.NewGenerator(worker.GeneratorConfig{
 		Layout: n.layout, Datacenter: n.cluster.Datacenter, Worker: int64(claim.Worker),
-		Floor: n.layout.CeilTick(claim.Lo), Clock: n.clock, Rollback: timeguard.LeafRule{},
-		SequenceStart: n.cfg.SequenceStart, Counts: &n.meter.worker,
+		Floor: n.layout.CeilTick(claim.Lo), Clock: n.clock, Rollback: n.onRollback,
+		CountRollbacks: n.onRollback.Counts(), Borrow: n.borrow,
+		SequenceStart: n.cfg.SequenceStart, SegmentStart: n.cfg.SegmentStart, Counts: &n.meter.worker,
 	})
 	if err != nil {
 		return err

@@ -14,15 +14,21 @@ import (
 
 // Reserve takes between 1 and k IDs of one tick. Its errors are *lineproto.Error.
 func (n *Node) Reserve(ctx context.Context, k int) (worker.Run, error) {
-	t := n.serving.Load()
-	if t == nil {
-		return worker.Run{}, n.refusal.Load()
+	for {
+		t := n.serving.Load()
+		if t == nil {
+			return worker.Run{}, n.refusal.Load()
+		}
+		run, err := t.gen.Reserve(ctx, k)
+		switch {
+		case err == nil:
+			return run, nil
+		case err == worker.ErrClosed && n.serving.Load() != t:
+			// Another has taken its place while this request waited.
+		default:
+			return worker.Run{}, n.explain(t, err)
+		}
 	}
-	run, err := t.gen.Reserve(ctx, k)
-	if err != nil {
-		return worker.Run{}, n.explain(t, err)
-	}
-	return run, nil
 }
 
 // explain says in the wire's terms why a tenure made no ID.
@@ -40,6 +46,9 @@ func (n *Node) explain(t *tenure, err error) error {
 		defer n.mu.Unlock()
 		if n.now() >= n.claim.H {
 			return &lineproto.Error{Code: lineproto.FENCED, Text: "the lease has run out and ZooKeeper could not be reached to extend it"}
+		}
+		if n.borrow > 0 && n.claim.H <= n.m {
+			return &lineproto.Error{Code: lineproto.NOTREADY, Text: "all that may be borrowed of the lease is used up reason=lease-borrowed"}
 		}
 		why := "the process stood still, and the bound on the disk is being renewed"
 		switch {
@@ -102,6 +111,9 @@ func (n *Node) Decode(id worker.ID) (string, error) {
 		id, layout.Time(f).Format(instant), layout.Start(f.Tick), f.Datacenter, f.Worker, f.Sequence)
 	if layout.SegmentBits > 0 {
 		text += fmt.Sprintf(" segment=%d", f.Segment)
+	}
+	if layout.RollbackBits > 0 {
+		text += fmt.Sprintf(" rollback=%d", f.Rollback)
 	}
 	return text, nil
 }

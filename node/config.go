@@ -51,6 +51,8 @@ type Config struct {
 	ReleaseOnExit bool
 	// SequenceStart is where the sequence begins in a tick.
 	SequenceStart worker.SequenceStart
+	// SegmentStart is the segment that a tick begins in.
+	SegmentStart worker.SegmentStart
 	// Identity makes a node's identity; nil means a random UUID.
 	Identity func() string
 	// Logger may be nil.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/timeguard"
-	"github.com/flaked/flaked/worker"
 )
 
 // OtherClusterError: the state directory belongs to another cluster.
@@ -85,17 +84,17 @@ func (n *Node) joinAs(cl coordinator.Cluster) error {
 	if err := n.checkHeartbeat(cl); err != nil {
 		return err
 	}
-	layout, err := worker.ParseLayout(cl.Layout)
+	r, err := n.rulesOf(cl)
 	if err != nil {
 		return err
 	}
-	if layout.Unit > n.cfg.Reserve/3 {
-		return fmt.Errorf("node: with a tick of %s the bound on the disk has to be kept further ahead: --reserve %s or more", layout.Unit, 3*layout.Unit)
+	if r.layout.Unit > n.cfg.Reserve/3 {
+		return fmt.Errorf("node: with a tick of %s the bound on the disk has to be kept further ahead: --reserve %s or more", r.layout.Unit, 3*r.layout.Unit)
 	}
-	if time.Until(layout.Expires()) < 5*365*24*time.Hour {
-		n.log.Warn("the layout's time field runs out within five years", "at", layout.Expires())
+	if time.Until(r.layout.Expires()) < 5*365*24*time.Hour {
+		n.log.Warn("the layout's time field runs out within five years", "at", r.layout.Expires())
 	}
-	n.join(cl, layout)
+	n.join(cl, r)
 	return nil
 }
 

@@ -237,7 +237,7 @@ func (n *Node) setClaim(claim coordinator.Claim) {
 	defer n.mu.Unlock()
 	n.claim = claim
 	n.applyBounds()
-	if min(n.now()+n.cfg.Reserve.Milliseconds(), claim.H)-n.m > n.cfg.extendEvery().Milliseconds() {
+	if n.shortOfBound() > n.cfg.extendEvery() {
 		wake(n.poke) // the reserved bound had come to the lease's end, and that has moved on
 	}
 }

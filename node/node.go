@@ -48,7 +48,7 @@ type Node struct {
 type state struct {
 	phase   Phase
 	cluster coordinator.Cluster
-	layout  worker.Layout
+	rules
 	// claim is the hold on our slot as the local record has it, and m the
 	// reserved bound that is durable there.
 	claim      coordinator.Claim

@@ -5,7 +5,6 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
-	"github.com/flaked/flaked/worker"
 )
 
 // ledger stores claims on the local disk for the coordinator.
@@ -43,6 +42,7 @@ func (n *Node) record(c coordinator.Claim) localcache.Record {
 		ClusterName: n.cfg.Cluster, ClusterUUID: n.cluster.UUID,
 		EpochMs: n.layout.Epoch, Layout: n.cluster.Layout, DatacenterID: int(n.cluster.Datacenter),
 		LeaseMaxMs: n.cluster.LeaseMs, SettleMs: n.cluster.SettleMs, Used: n.cluster.Used,
+		OnRollback: n.cluster.OnRollback, BorrowMs: n.cluster.BorrowMs,
 		Node: c.Node, Ticket: c.Ticket, Worker: c.Worker,
 		Term: c.Term, Nonce: c.Nonce, PendingTerm: c.PendingTerm, PendingNonce: c.PendingNonce,
 		Settled: c.Settled, Lo: c.Lo, M: m, H: c.H,
@@ -55,13 +55,14 @@ func (n *Node) adopt(rec localcache.Record) error {
 	cl := coordinator.Cluster{
 		UUID: rec.ClusterUUID, Layout: rec.Layout, Datacenter: int64(rec.DatacenterID),
 		LeaseMs: rec.LeaseMaxMs, SettleMs: rec.SettleMs, Used: rec.Used,
+		OnRollback: rec.OnRollback, BorrowMs: rec.BorrowMs,
 	}
-	layout, err := worker.ParseLayout(rec.Layout)
+	rules, err := n.rulesOf(cl)
 	if err != nil {
 		return err
 	}
-	cl.Slots = Slots(layout)
-	n.join(cl, layout)
+	cl.Slots = Slots(rules.layout)
+	n.join(cl, rules)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.m, n.generation = rec.M, rec.Generation
@@ -75,12 +76,13 @@ func (n *Node) adopt(rec localcache.Record) error {
 }
 
 // join makes a cluster the node's.
-func (n *Node) join(cl coordinator.Cluster, layout worker.Layout) {
+func (n *Node) join(cl coordinator.Cluster, r rules) {
 	n.coord.Join(cl)
+	n.clock.SetCoast(r.onRollback.Coast())
 	n.mu.Lock()
 	if cl.UUID == n.cluster.UUID {
 		cl.Used = max(cl.Used, n.cluster.Used)
 	}
-	n.cluster, n.layout = cl, layout
+	n.cluster, n.rules = cl, r
 	n.mu.Unlock()
 }

@@ -42,7 +42,7 @@ func (n *Node) untilExtend(stored bool) time.Duration {
 	switch {
 	case n.diskErr != nil:
 		return min(every, retryDisk)
-	case stored && min(n.now()+n.cfg.Reserve.Milliseconds(), n.claim.H)-n.m > every.Milliseconds():
+	case stored && n.shortOfBound() > every:
 		return 0 // storing it took long, or the clock leapt: it is due again
 	case n.phase == Waiting && n.held != nil:
 		return min(every, max(ms(n.held.lo-n.now()), time.Millisecond))
@@ -69,7 +69,7 @@ func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 		n.served += elapsed
 	}
 	rec := n.record(n.claim)
-	rec.M = timeguard.NextReserved(n.m, n.now()+ahead.Milliseconds(), n.claim.H, n.cfg.Reserve)
+	rec.M = timeguard.NextReserved(n.m, n.now()+ahead.Milliseconds(), n.claim.H, n.window())
 	n.saving, n.savingAt = true, n.mono()
 	n.mu.Unlock()
 
@@ -97,7 +97,7 @@ func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 	n.m = rec.M
 	n.applyBounds()
 	if t := n.held; t != nil {
-		n.behindOnce(n.behind(t))
+		n.behindOnce(t.gen.Behind())
 	}
 	return true
 }
@@ -136,9 +136,14 @@ func (n *Node) applyBounds() {
 	}
 }
 
-// behind is how far the clock is behind the last ID of a tenure.
-func (n *Node) behind(t *tenure) time.Duration {
-	return ms(n.layout.Start(t.gen.End()-1) - n.now())
+// window is how far ahead of the clock the reserved bound is kept: beyond what
+// may be borrowed. mu is held.
+func (n *Node) window() time.Duration { return n.cfg.Reserve + n.borrow }
+
+// shortOfBound is by how much the reserved bound is short of what it could be.
+// mu is held.
+func (n *Node) shortOfBound() time.Duration {
+	return ms(min(n.now()+n.window().Milliseconds(), n.claim.H) - n.m)
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -22,10 +22,10 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	old, claim, layout := n.held, n.claim, n.layout
 	// One that has not been published has issued nothing: it waits for a floor.
 	due := old != nil && n.serving.Load() == old && n.storeErr == nil && !n.clockWrong &&
-		n.verdict.Verified() && !n.verdict.Wrong() && n.behind(old) > max(timeguard.RotateBehind, n.lastSettle)
+		n.verdict.Verified() && !n.verdict.Wrong() && old.gen.Behind() > max(timeguard.RotateBehind, n.lastSettle)
 	behind := time.Duration(0)
 	if due {
-		behind = n.behind(old)
+		behind = old.gen.Behind()
 		since := n.now() - n.cluster.LeaseMs
 		n.rotations = slices.DeleteFunc(n.rotations, func(at int64) bool { return at < since })
 		if due = len(n.rotations) < maxRotations; due {

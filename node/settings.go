@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -36,6 +37,11 @@ type Settings struct {
 	Datacenter *int64
 	// Lease is W, the longest lease; Settle the settling time.
 	Lease, Settle *time.Duration
+	// OnRollback is what a node does whose clock goes back: where a node makes
+	// the cluster and its layout has a rollback field, that is used by default.
+	OnRollback *timeguard.RollbackPolicy
+	// Borrow is how far ahead of the clock a burst may make IDs.
+	Borrow *time.Duration
 }
 
 // Record is the record of a new cluster with these settings: the defaults where
@@ -54,7 +60,21 @@ func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Clus
 	if s.Settle != nil {
 		settle = *s.Settle
 	}
-	return newCluster(uuid, layout, datacenter, lease, settle)
+	cl, err := newCluster(uuid, layout, datacenter, lease, settle)
+	if err != nil {
+		return cl, err
+	}
+	switch {
+	case s.OnRollback != nil:
+		cl.OnRollback = s.OnRollback.String()
+	case layout.RollbackBits > 0:
+		cl.OnRollback = timeguard.CountRollbacks.String()
+	}
+	if s.Borrow != nil {
+		cl.BorrowMs = s.Borrow.Milliseconds()
+	}
+	_, err = readRules(cl)
+	return cl, err
 }
 
 func newCluster(uuid string, layout worker.Layout, datacenter int64, lease, settle time.Duration) (coordinator.Cluster, error) {
@@ -87,6 +107,18 @@ func (s Settings) Agree(cl coordinator.Cluster) error {
 		return differ("lease", *s.Lease, time.Duration(cl.LeaseMs)*time.Millisecond)
 	case s.Settle != nil && s.Settle.Milliseconds() != cl.SettleMs:
 		return differ("settle", *s.Settle, time.Duration(cl.SettleMs)*time.Millisecond)
+	case s.OnRollback != nil && s.OnRollback.String() != OnRollback(cl):
+		return differ("on-rollback", s.OnRollback, OnRollback(cl))
+	case s.Borrow != nil && s.Borrow.Milliseconds() != cl.BorrowMs:
+		return differ("borrow", *s.Borrow, ms(cl.BorrowMs))
 	}
 	return nil
+}
+
+// OnRollback is a cluster's rollback policy as it is written.
+func OnRollback(cl coordinator.Cluster) string {
+	if cl.OnRollback == "" {
+		return timeguard.RollbackPolicy{}.String()
+	}
+	return cl.OnRollback
 }

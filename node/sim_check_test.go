@@ -40,6 +40,8 @@ type checks struct {
 	workers []workerChecks
 	acked   map[holding]int64 // the settled, acknowledged lease bound
 	ids     int
+	ahead   int  // runs of IDs ahead of the wall clock
+	rolled  int  // and of those that count a rollback
 	lossy   bool // the store has lost data
 	// How far clocks have ever been off, ns.
 	lowest, highest int64
@@ -70,8 +72,8 @@ type issued struct {
 	t        *tenure
 	p        *process
 	min, max worker.Tick
-	last     worker.ID
-	end      worker.Tick // what it had reserved when it last issued, exclusive
+	last     [8]worker.ID // by the rollback field's value
+	end      worker.Tick  // what it had reserved when it last issued, exclusive
 }
 
 // slotRecord is a slot's record in the store, read without the code under test.
@@ -112,13 +114,19 @@ func (s *sim) check(p *process, c *conn, run worker.Run) {
 		w.tenures = append(w.tenures, mine)
 	}
 	s.checkTwice(mine, run, f)
-	s.checkOrder(mine, c, run, w, f.Tick)
-	mine.min, mine.max, mine.last = min(mine.min, f.Tick), max(mine.max, f.Tick), last
+	s.checkOrder(mine, c, run, w, f)
+	mine.min, mine.max, mine.last[f.Rollback] = min(mine.min, f.Tick), max(mine.max, f.Tick), last
 	c.last = last
 	s.checkBounds(mine, f.Tick)
 	s.checkApart(mine, w, f.Tick)
 	start := s.layout.Start(f.Tick)
-	if wall := p.Wall() / 1e6; start > wall || start+s.layout.Unit.Milliseconds() <= (s.now+p.lowest)/1e6 {
+	if f.Rollback > 0 {
+		s.rolled++
+	}
+	if start > p.Wall()/1e6 {
+		s.ahead++
+	}
+	if wall := p.Wall() / 1e6; start > wall+s.mayLead().Milliseconds() || start+s.layout.Unit.Milliseconds() <= (s.now+p.lowest)/1e6 {
 		s.violated(wrongClock, "%s issues for %d ms, where its clock reads %d and has never been off by less than %d ms", p.name, start, wall, p.lowest/1e6)
 	}
 }
@@ -156,13 +164,15 @@ func (s *sim) checkTwice(mine *issued, run worker.Run, f worker.Fields) {
 }
 
 // checkOrder: what one node issues for a worker grows, over connections and
-// tenures; and over holders as far as clocks agree.
-func (s *sim) checkOrder(mine *issued, c *conn, run worker.Run, w *workerChecks, tick worker.Tick) {
-	if last, err := s.layout.Decode(c.last); err == nil && last.Worker == int64(c.t.worker) && run.First <= c.last {
+// tenures, but for rollbacks that are counted; and over holders as far as clocks
+// agree.
+func (s *sim) checkOrder(mine *issued, c *conn, run worker.Run, w *workerChecks, f worker.Fields) {
+	tick := f.Tick
+	if last, err := s.layout.Decode(c.last); err == nil && last.Worker == f.Worker && last.Rollback == f.Rollback && run.First <= c.last {
 		s.violated(wrongOrder, "a connection of %s is given %d after %d", mine.p.name, run.First, c.last)
 	}
-	if run.First <= mine.last {
-		s.violated(wrongOrder, "%s issues %d after %d in one tenure", mine.p.name, run.First, mine.last)
+	if last := mine.last[f.Rollback]; run.First <= last {
+		s.violated(wrongOrder, "%s issues %d after %d in one tenure", mine.p.name, run.First, last)
 	}
 	if w.latest == nil {
 		w.latest = mine
@@ -170,7 +180,7 @@ func (s *sim) checkOrder(mine *issued, c *conn, run worker.Run, w *workerChecks,
 	if before := w.latest; before != mine && tick <= before.max {
 		back := time.Duration(s.layout.Start(before.max)-s.layout.Start(tick)) * time.Millisecond
 		later := before.p == mine.p || before.p.dead && before.p.ended < mine.p.started && !s.lossy
-		if later || back > time.Duration(s.highest-s.lowest)+s.layout.Unit {
+		if later || back > time.Duration(s.highest-s.lowest)+s.layout.Unit+s.mayLead() {
 			s.violated(wrongOrder, "%s issues tick %d of worker %d after %s tick %d", mine.p.name, tick, mine.t.worker, before.p.name, before.max)
 		}
 	}
@@ -188,7 +198,7 @@ func (s *sim) checkBounds(mine *issued, tick worker.Tick) {
 	if end > h {
 		s.violated(wrongLease, "%s issues for %d to %d ms of worker %d, where %d is acknowledged", p.name, start, end, t.worker, h)
 	}
-	mine.end = tick + 1
+	mine.end = max(mine.end, tick+1)
 	if d := p.durable; d.found && !d.released && d.node == t.node && d.worker == t.worker {
 		if end > d.begin {
 			s.violated(wrongDisk, "%s issues for %d to %d ms of worker %d, where a restart would begin at %d", p.name, start, end, t.worker, d.begin)

@@ -74,12 +74,12 @@ func (s *sim) start(m *machine) *process {
 	p.session.SetDone(func(c coordinator.Call, result, told error) { s.answered(p, c, result, told) })
 	p.n, err = New(Config{
 		Cluster: "sim", Bootstrap: true, Store: p.session, Cache: spiedCache{cache, m}, Clock: m,
-		Settings: Settings{Layout: &s.layout, Lease: &s.lease, Settle: &s.settle},
+		Settings: Settings{Layout: &s.layout, Lease: &s.lease, Settle: &s.settle, OnRollback: &s.onRollback, Borrow: &s.borrow},
 		// Which of two timers fires first at one instant is not said, so no two
 		// processes have the same.
 		CallTimeout: 5*time.Second + time.Duration(s.starts)*time.Microsecond,
 		Heartbeat:   s.heartbeat, Reserve: s.reserve, Labels: coordinator.Labels{Name: p.name},
-		ReleaseOnExit: s.chance(4), SequenceStart: pick(s, worker.StartZero, worker.StartZero, worker.StartCarryOn),
+		ReleaseOnExit: s.chance(4), SequenceStart: pick(s, worker.StartZero, worker.StartZero, worker.StartCarryOn), SegmentStart: s.segmentStart,
 		Identity: func() string { return fmt.Sprintf("%s-%d", p.name, s.rng.Int64()) },
 	})
 	if err != nil {
@@ -278,7 +278,11 @@ func (s *sim) get(p *process, count int) {
 	if c.t == nil {
 		return
 	}
-	run, _, err := c.t.gen.Try(count, s.chance(4))
+	waited := time.Duration(0)
+	if s.chance(4) {
+		waited = time.Millisecond
+	}
+	run, _, err := c.t.gen.Try(count, waited)
 	if err != nil {
 		_ = p.n.explain(c.t, err)
 		return

@@ -38,6 +38,7 @@ var stories = []story{
 }
 
 func (s *sim) tell() {
+	stories := s.stories()
 	t := pick(s, stories...)
 	for often := !s.crowded && s.chance(3); t.roomy && s.crowded || !t.roomy && often; {
 		t = pick(s, stories...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -30,7 +31,15 @@ type world struct {
 	// crowded: there is one slot to be had, all others are somebody's far away.
 	// Whoever wants one waits for the same.
 	crowded bool
+	// The rest is Leaf's rule, no borrowing and the first segment, but in
+	// sim_worlds_test.go.
+	onRollback   timeguard.RollbackPolicy
+	borrow       time.Duration
+	segmentStart worker.SegmentStart
 }
+
+// mayLead is how far beyond the clock IDs may be.
+func (w *world) mayLead() time.Duration { return w.borrow + w.onRollback.Coast() }
 
 // drawWorld: coarse ticks of which few are aligned to anything show rounding
 // faults, short leases let slots change hands, long ones are the rule.

@@ -79,6 +79,13 @@ type ClockSnapshot struct {
 	UnfollowedLeapMs int64 `json:"unfollowed_leap_ms"`
 	// BehindMs is how far the clock is behind the last ID: it went back.
 	BehindMs int64 `json:"behind_ms"`
+	// CoastingMs is how far the clock that IDs are made by is ahead of the
+	// machine's, which went back: the policy is to coast.
+	CoastingMs int64 `json:"coasting_ms"`
+	// BorrowedMs is how far the last ID is ahead of the clock.
+	BorrowedMs int64 `json:"borrowed_ms"`
+	// Rollbacks have been counted in IDs of this tenure.
+	Rollbacks int64 `json:"rollbacks"`
 }
 
 // ZooKeeperSnapshot is how reporting to ZooKeeper goes.
@@ -111,6 +118,8 @@ type ClusterSnapshot struct {
 	Slots      int    `json:"slots"`
 	LeaseMs    int64  `json:"lease_ms"`
 	SettleMs   int64  `json:"settle_ms"`
+	OnRollback string `json:"on_rollback"`
+	BorrowMs   int64  `json:"borrow_ms"`
 	// EpochEndsMs is when the layout's time field has run out; null while the
 	// layout is not known.
 	EpochEndsMs *int64 `json:"epoch_ends_ms"`
@@ -127,7 +136,7 @@ func (n *Node) Snapshot() Snapshot {
 		Name: n.cfg.Labels.Name, Term: n.claim.Term, Node: n.claim.Node, Phase: n.phase,
 		Ready: ready == nil, Settled: n.settled, FromCache: n.restartedFrom != 0, ServedMs: n.served.Milliseconds(), NowMs: now,
 		Clock: ClockSnapshot{
-			Wrong: n.clockWrong, UnfollowedLeapMs: n.clock.Ahead().Milliseconds(),
+			Wrong: n.clockWrong, UnfollowedLeapMs: n.clock.Ahead().Milliseconds(), CoastingMs: n.clock.Lead().Milliseconds(),
 		},
 		ZooKeeper: ZooKeeperSnapshot{
 			OK: n.storeErr == nil && n.beatAt > 0, Error: errorText(n.storeErr),
@@ -148,7 +157,9 @@ func (n *Node) Snapshot() Snapshot {
 		s.LeaseEndsMs, s.LeaseLeftMs = new(n.claim.H), new(n.claim.H-now)
 		s.ReservedLeftMs = new(n.m - now)
 		if n.serving.Load() == n.held {
-			s.Clock.BehindMs = max(0, n.behind(n.held).Milliseconds())
+			s.Clock.BorrowedMs = max(0, n.held.gen.Behind()+n.borrow).Milliseconds()
+			s.Clock.Rollbacks = n.held.gen.Rollbacks()
+			s.Clock.BehindMs = max(0, n.held.gen.Behind().Milliseconds())
 		}
 	}
 	if n.frozen > now {
@@ -164,6 +175,7 @@ func (n *Node) Snapshot() Snapshot {
 	s.Counts = n.meter.snapshot()
 	s.Cause, s.Degraded = s.cause(), s.degraded()
 	if n.layout != (worker.Layout{}) {
+		s.Cluster.OnRollback, s.Cluster.BorrowMs = n.onRollback.String(), n.borrow.Milliseconds()
 		s.Cluster.EpochEndsMs = new(n.layout.Expires().UnixMilli())
 	}
 	return s
@@ -221,6 +233,7 @@ func (s Snapshot) stats(version string) []lineproto.Stat {
 		add("clock_against", s.Clock.Against)
 	}
 	add("clock_unfollowed_leap_ms", s.Clock.UnfollowedLeapMs)
+	add("clock_coasting_ms", s.Clock.CoastingMs)
 	add("state_directory_ok", s.Disk.OK)
 	return stats
 }

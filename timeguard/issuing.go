@@ -30,12 +30,18 @@ const (
 // for a year. Until Confirm says that the leap is right, the issuing clock
 // goes on by the monotonic clock. Time spent in suspend is no leap.
 //
+// A wall clock that goes back by no more than what SetCoast allows is not
+// followed back either: the issuing clock goes on, a tenth slower than time,
+// until the wall clock has come up to it.
+//
 // It is safe for concurrent use; Now costs one reading of the monotonic clock.
 type Issuing struct {
 	clock   Clock
 	offset  atomic.Int64 // issuing minus monotonic, ns
 	sampled atomic.Int64 // monotonic time of the last sample, ns
 	ahead   atomic.Int64 // wall minus issuing while a leap is not followed, else 0, ns
+	coast   atomic.Int64 // the most that issuing may be ahead of wall, ns
+	lead    atomic.Int64 // issuing minus wall when they were last compared, ns
 
 	mu      sync.Mutex // guards taking a sample and suspend
 	suspend int64      // Boot minus Mono when they were last compared, ns
@@ -70,6 +76,20 @@ func (c *Issuing) Ahead() time.Duration {
 	return time.Duration(c.ahead.Load())
 }
 
+// coastSlower is by what part of the time that passes a clock that coasts goes
+// slower: fast enough to be done with a second in ten, and never backwards.
+const coastSlower = 10
+
+// SetCoast says by how much the issuing clock may be ahead of a wall clock that
+// went back; 0, as it begins, is not at all.
+func (c *Issuing) SetCoast(limit time.Duration) { c.coast.Store(int64(limit)) }
+
+// Lead is how far the issuing clock is ahead of a wall clock that went back.
+func (c *Issuing) Lead() time.Duration {
+	c.Now()
+	return time.Duration(c.lead.Load())
+}
+
 // Confirm follows a leap after all. It does nothing unless the wall clock is
 // still ahead by what was confirmed, give or take LeapTolerance.
 func (c *Issuing) Confirm(ahead time.Duration) {
@@ -92,6 +112,7 @@ func (c *Issuing) sample() {
 	defer c.mu.Unlock()
 	mono, wall, width := c.read()
 	defer c.sampled.Store(mono)
+	c.lead.Store(0)
 	leap := wall - mono - c.offset.Load()
 	if leap > int64(LeapTolerance) {
 		suspend := c.clock.Boot() - c.clock.Mono()
@@ -104,7 +125,12 @@ func (c *Issuing) sample() {
 	c.ahead.Store(0)
 	// Within the width of the sample the two agree: moving the clock for less
 	// than what was measured would only make it jitter.
-	if leap > width || leap < -width {
+	switch {
+	case leap < -width && -leap <= c.coast.Load():
+		slower := min(-leap, (mono-c.sampled.Load())/coastSlower)
+		c.offset.Sub(slower)
+		c.lead.Store(-leap - slower)
+	case leap > width || leap < -width:
 		c.offset.Store(wall - mono)
 	}
 }

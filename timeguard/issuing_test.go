@@ -128,6 +128,80 @@ func TestIssuingNeverLeaps(t *testing.T) {
 	})
 }
 
+// A clock that may coast does not go back with the wall clock, goes slower
+// until that has come up to it, and then follows it again.
+func TestIssuingCoasts(t *testing.T) {
+	clock := newFake()
+	c := NewIssuing(clock)
+	c.SetCoast(2 * time.Second)
+	clock.pass(time.Second)
+	before := c.Now()
+	clock.step(-time.Second)
+	clock.pass(100 * time.Millisecond)
+	if got, want := time.Duration(c.Now()-before), 90*time.Millisecond; got != want {
+		t.Errorf("went on by %s in 100ms, want %s", got, want)
+	}
+	if got, want := c.Lead(), 990*time.Millisecond; got != want {
+		t.Errorf("%s ahead, want %s", got, want)
+	}
+	clock.pass(9900 * time.Millisecond)
+	if got := c.Now(); got != clock.wall || c.Lead() != 0 {
+		t.Errorf("off by %s after ten times the step, lead %s", time.Duration(got-clock.wall), c.Lead())
+	}
+}
+
+func TestIssuingCoastsToItsLimit(t *testing.T) {
+	clock := newFake()
+	c := NewIssuing(clock)
+	c.SetCoast(time.Second)
+	clock.step(-700 * time.Millisecond)
+	clock.pass(time.Millisecond)
+	if lead := c.Lead(); lead > 700*time.Millisecond || lead < 699*time.Millisecond {
+		t.Fatalf("lead %s", lead)
+	}
+	clock.step(-700 * time.Millisecond) // together more than it may
+	clock.pass(time.Millisecond)
+	if got := c.Now(); got != clock.wall || c.Lead() != 0 {
+		t.Errorf("off by %s, lead %s: it is to go back with the wall clock", time.Duration(got-clock.wall), c.Lead())
+	}
+	// What is put right ahead is no leap.
+	clock.step(-time.Second)
+	clock.pass(time.Millisecond)
+	clock.step(time.Second)
+	clock.pass(time.Millisecond)
+	if got := c.Now(); got != clock.wall || c.Ahead() != 0 || c.Lead() != 0 {
+		t.Errorf("off by %s, ahead %s, lead %s", time.Duration(got-clock.wall), c.Ahead(), c.Lead())
+	}
+}
+
+// However the wall clock is stepped, a clock that coasts is never ahead of it by
+// more than it may be, and never goes back but with a step beyond that.
+func TestIssuingCoastsWithinBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		clock := newFake()
+		c := NewIssuing(clock)
+		limit := time.Duration(rapid.Int64Range(1, int64(4*time.Second)).Draw(t, "limit"))
+		c.SetCoast(limit)
+		last := c.Now()
+		for range rapid.IntRange(1, 50).Draw(t, "steps") {
+			elapsed := time.Duration(rapid.Int64Range(int64(sampleEvery), int64(2*time.Second)).Draw(t, "pass"))
+			clock.pass(elapsed)
+			clock.step(time.Duration(rapid.Int64Range(-int64(3*time.Second), int64(3*time.Second)).Draw(t, "step")))
+			now := c.Now()
+			if time.Duration(now-clock.wall) > limit {
+				t.Fatalf("%s ahead of the wall clock", time.Duration(now-clock.wall))
+			}
+			if now < last && now != clock.wall {
+				t.Fatalf("went back by %s, and not to the wall clock", time.Duration(last-now))
+			}
+			if now < last && time.Duration(last+int64(elapsed)-now) <= limit {
+				t.Fatalf("went back by %s in %s", time.Duration(last-now), elapsed)
+			}
+			last = now
+		}
+	})
+}
+
 // An interrupted sample must not shift the clock.
 type interruptedClock struct {
 	fakeClock

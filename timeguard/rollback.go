@@ -1,6 +1,10 @@
 package timeguard
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // LeafMaxBehind is the most that is waited for when the clock went back:
 // Leaf's rule, SnowflakeIDGenImpl.get: `if (offset <= 5) wait(offset << 1)`.
@@ -10,14 +14,102 @@ const LeafMaxBehind = 5 * time.Millisecond
 // waiting for the clock to catch up.
 const RotateBehind = 2 * time.Second
 
-// LeafRule is Leaf's answer to a clock behind the last ID: up to 5 ms, wait
-// twice that and look again, once; more, refuse.
-type LeafRule struct{}
-
-// Wait is how long to wait for a clock that is behind by so much, if at all.
-func (LeafRule) Wait(behind time.Duration) (time.Duration, bool) {
-	return 2 * behind, behind <= LeafMaxBehind
+// RollbackPolicy is what a node does when its clock is behind the last ID. It
+// is a worker.RollbackRule. The zero policy is Leaf's.
+type RollbackPolicy struct {
+	kind rollbackKind
+	// limit is the longest wait, or how far the issuing clock may be ahead of
+	// the wall clock; 0 for the others.
+	limit time.Duration
 }
+
+type rollbackKind int
+
+const (
+	rollbackLeaf rollbackKind = iota
+	rollbackRefuse
+	rollbackWait
+	rollbackCoast
+	rollbackBits
+)
+
+// rollbackKinds are the policies as they are written.
+var rollbackKinds = [...]struct {
+	name string
+	// limit is what there is by default, most the highest; 0: it has none.
+	limit, most time.Duration
+}{
+	rollbackLeaf:   {name: "leaf"},
+	rollbackRefuse: {name: "refuse"},
+	rollbackWait:   {name: "wait", limit: time.Second, most: MaxStartWait},
+	// Ahead of the wall clock by more a right clock would look wrong to others.
+	rollbackCoast: {name: "coast", limit: RotateBehind, most: SkewTolerance - time.Second},
+	rollbackBits:  {name: "rollback-bits"},
+}
+
+// CountRollbacks is the policy of layouts that have a rollback field.
+var CountRollbacks = RollbackPolicy{kind: rollbackBits}
+
+// ParseRollbackPolicy reads leaf, refuse, wait, coast or rollback-bits; wait and
+// coast with a limit of their own if they are to, as wait=500ms.
+func ParseRollbackPolicy(s string) (RollbackPolicy, error) {
+	name, limit, limited := strings.Cut(s, "=")
+	for kind, k := range rollbackKinds {
+		if k.name != name {
+			continue
+		}
+		p := RollbackPolicy{kind: rollbackKind(kind), limit: k.limit}
+		if !limited {
+			return p, nil
+		}
+		var err error
+		if p.limit, err = time.ParseDuration(limit); err != nil || k.most == 0 || p.limit < time.Millisecond || p.limit > k.most {
+			if k.most == 0 {
+				return RollbackPolicy{}, fmt.Errorf("timeguard: %s takes no limit", name)
+			}
+			return RollbackPolicy{}, fmt.Errorf("timeguard: %s=%s: a time from 1ms to %s", name, limit, k.most)
+		}
+		return p, nil
+	}
+	return RollbackPolicy{}, fmt.Errorf("timeguard: %q is no policy: leaf, refuse, wait[=TIME], coast[=TIME] or rollback-bits", s)
+}
+
+// String is the policy as ParseRollbackPolicy reads it, always in full.
+func (p RollbackPolicy) String() string {
+	k := rollbackKinds[p.kind]
+	if k.most == 0 {
+		return k.name
+	}
+	return k.name + "=" + p.limit.String()
+}
+
+// Wait is how long a request waits for a clock that is behind by so much, if it
+// does, having waited for so long already.
+//
+// Leaf's rule is: up to 5 ms wait twice that and look again, once; more, refuse.
+// It is also that of a clock that coasts or a count that has come round, where
+// these come to their ends.
+func (p RollbackPolicy) Wait(behind, waited time.Duration) (time.Duration, bool) {
+	switch p.kind {
+	case rollbackRefuse:
+		return 0, false
+	case rollbackWait:
+		return behind, behind+waited <= p.limit
+	}
+	return 2 * behind, waited == 0 && behind <= LeafMaxBehind
+}
+
+// Coast is how far the issuing clock may be ahead of a wall clock that went
+// back; 0: it goes back with it.
+func (p RollbackPolicy) Coast() time.Duration {
+	if p.kind != rollbackCoast {
+		return 0
+	}
+	return p.limit
+}
+
+// Counts tells whether rollbacks are counted in the layout's rollback field.
+func (p RollbackPolicy) Counts() bool { return p.kind == rollbackBits }
 
 // MaxStartWait is the longest a starting node waits for its clock to reach the
 // bound that its predecessor may have used.

@@ -7,13 +7,58 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestLeafRule(t *testing.T) {
-	for behind, ok := range map[time.Duration]bool{
-		1: true, 3 * time.Millisecond: true, 5 * time.Millisecond: true,
-		5*time.Millisecond + 1: false, time.Hour: false,
+func TestRollbackPolicies(t *testing.T) {
+	const none = -1
+	rows := []struct {
+		policy         string
+		behind, waited time.Duration
+		pause          time.Duration // none: refused
+	}{
+		{"leaf", 1, 0, 2},
+		{"leaf", 5 * time.Millisecond, 0, 10 * time.Millisecond},
+		{"leaf", 5*time.Millisecond + 1, 0, none},
+		{"leaf", time.Millisecond, 2 * time.Millisecond, none},
+		{"refuse", 1, 0, none},
+		{"wait", time.Second, 0, time.Second},
+		{"wait", time.Second + 1, 0, none},
+		{"wait=2s", time.Second, time.Second, time.Second},
+		{"wait=2s", time.Second, time.Second + 1, none},
+		{"coast", 5 * time.Millisecond, 0, 10 * time.Millisecond},
+		{"coast", 3 * time.Second, 0, none},
+		{"rollback-bits", 5 * time.Millisecond, 0, 10 * time.Millisecond},
+		{"rollback-bits", time.Second, 0, none},
+	}
+	for _, r := range rows {
+		p, err := ParseRollbackPolicy(r.policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pause, ok := p.Wait(r.behind, r.waited)
+		if ok != (r.pause != none) || ok && pause != r.pause {
+			t.Errorf("%s, behind by %s, waited %s: %s, %t", r.policy, r.behind, r.waited, pause, ok)
+		}
+	}
+}
+
+func TestParseRollbackPolicy(t *testing.T) {
+	for in, want := range map[string]string{
+		"leaf": "leaf", "refuse": "refuse", "wait": "wait=1s", "wait=500ms": "wait=500ms", "wait=10s": "wait=10s",
+		"coast": "coast=2s", "coast=4s": "coast=4s", "rollback-bits": "rollback-bits",
 	} {
-		if pause, got := (LeafRule{}).Wait(behind); got != ok || pause != 2*behind {
-			t.Errorf("%s: %s, %v", behind, pause, got)
+		p, err := ParseRollbackPolicy(in)
+		if err != nil || p.String() != want {
+			t.Errorf("%s: %s, %v", in, p, err)
+		}
+		if again, err := ParseRollbackPolicy(p.String()); err != nil || again != p {
+			t.Errorf("%s read back as %s, %v", p, again, err)
+		}
+	}
+	if p := (RollbackPolicy{}).String(); p != "leaf" {
+		t.Errorf("the zero policy is %s", p)
+	}
+	for _, in := range []string{"", "Leaf", "leaf=5ms", "refuse=", "wait=", "wait=0s", "wait=-1s", "wait=11s", "coast=4001ms", "coast=soon", "rollback-bits=2"} {
+		if p, err := ParseRollbackPolicy(in); err == nil {
+			t.Errorf("%q is %s", in, p)
 		}
 	}
 }

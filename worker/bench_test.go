@@ -22,7 +22,7 @@ func wide() worker.Layout {
 func benchGenerator(b *testing.B, l worker.Layout) *worker.Generator {
 	b.Helper()
 	g, err := worker.NewGenerator(worker.GeneratorConfig{
-		Layout: l, Worker: 1, Clock: timeguard.NewIssuing(timeguard.System()), Rollback: timeguard.LeafRule{},
+		Layout: l, Worker: 1, Clock: timeguard.NewIssuing(timeguard.System()), Rollback: timeguard.RollbackPolicy{},
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -95,7 +95,7 @@ func BenchmarkCeilingSpinning(b *testing.B) {
 	g := benchGenerator(b, worker.Leaf())
 	atCeiling(b, func() error {
 		for {
-			run, _, err := g.Try(1, false)
+			run, _, err := g.Try(1, 0)
 			if err != nil || run.Len > 0 {
 				return err
 			}

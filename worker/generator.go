@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"go.uber.org/atomic"
@@ -16,10 +17,11 @@ type Clock interface {
 	Now() int64
 }
 
-// RollbackRule says what to do when the clock is behind the last ID by so
-// much: wait that long and look again, once, or refuse.
+// RollbackRule says what a request does when the clock is behind the last ID
+// by so much, after having waited for that so long already: wait that long and
+// look again, or refuse.
 type RollbackRule interface {
-	Wait(behind time.Duration) (pause time.Duration, ok bool)
+	Wait(behind, waited time.Duration) (pause time.Duration, ok bool)
 }
 
 // SequenceStart is where the sequence begins in a tick that follows a tick
@@ -40,10 +42,24 @@ const (
 	StartCarryOn
 )
 
+// SegmentStart is the segment that a tick begins in, where the layout has one;
+// after a tick that ran out it is always the first.
+type SegmentStart int
+
+const (
+	// SegmentZero begins in the first.
+	SegmentZero SegmentStart = iota
+	// SegmentRandom begins in any, as PearFlower does: of two machines that use
+	// one number by mistake few IDs are the same. A tick has the fewer numbers
+	// the later it begins.
+	SegmentRandom
+)
+
 var (
 	// ErrClosed: the tenure this generator belongs to has been dropped.
 	ErrClosed = errors.New("worker: this tenure has ended")
-	// ErrLimit: the clock has reached the bound up to which IDs may be made.
+	// ErrLimit: the clock, or what was borrowed, has reached the bound up to
+	// which IDs may be made.
 	ErrLimit = errors.New("worker: the clock has reached the bound of this tenure")
 	// ErrTimeExhausted: the layout's time field is used up.
 	ErrTimeExhausted = errors.New("worker: the layout's time field is used up")
@@ -61,8 +77,9 @@ func (e *BehindError) Error() string {
 // Pause is what has to pass before a reservation can succeed.
 type Pause struct {
 	For time.Duration
-	// Rollback: the clock went back a little. This is waited for once; a tick
-	// that has run out is waited for as often as it takes.
+	// Rollback: the clock went back a little. How often that is waited for is
+	// the RollbackRule's; a tick that has run out is waited for as often as it
+	// takes.
 	Rollback bool
 	tick     Tick // the tick being waited for, when not Rollback
 }
@@ -78,8 +95,16 @@ type GeneratorConfig struct {
 	Clock Clock
 	// Rollback is asked when the clock is behind the last ID.
 	Rollback RollbackRule
-	// SequenceStart is StartRandom by default.
+	// CountRollbacks: where that says to refuse, IDs go on with the next value
+	// of the layout's rollback field, if none of that value's is ahead of the
+	// clock.
+	CountRollbacks bool
+	// Borrow is how far ahead of the clock IDs may be made once the present
+	// tick has run out, always below the limit. 0 is not at all.
+	Borrow time.Duration
+	// SequenceStart is StartRandom by default, SegmentStart SegmentZero.
 	SequenceStart SequenceStart
+	SegmentStart  SegmentStart
 	// Rand returns a number in [0, n). nil means math/rand/v2.
 	Rand func(n uint32) uint32
 	// Counts are of what reservations had to wait for. Several generators may
@@ -90,216 +115,198 @@ type GeneratorConfig struct {
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
+// validate checks the configuration.
+func (cfg GeneratorConfig) validate() error {
+	l := cfg.Layout
+	if err := l.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case cfg.Clock == nil || cfg.Rollback == nil:
+		return errors.New("worker: a generator needs a clock and a rollback rule")
+	case cfg.Floor < 0 || cfg.Floor > l.MaxTick():
+		return fmt.Errorf("worker: floor %d is outside the layout's time field (0 to %d)", cfg.Floor, l.MaxTick())
+	case cfg.CountRollbacks && l.RollbackBits == 0:
+		return errors.New("worker: the layout has no rollback field to count rollbacks in")
+	case cfg.SegmentStart == SegmentRandom && l.SegmentBits == 0:
+		return errors.New("worker: the layout has no segment to begin in at random")
+	case cfg.Borrow < 0 || cfg.Borrow > 0 && cfg.Borrow < l.Unit:
+		return fmt.Errorf("worker: borrowing %s: less than a tick of %s", cfg.Borrow, l.Unit)
+	}
+	_, err := l.Encode(Fields{Datacenter: cfg.Datacenter, Worker: cfg.Worker})
+	return err
+}
+
 // Generator makes the IDs of one tenure of one worker slot. It makes none
 // until Extend has raised its limit. Any number of goroutines may use it.
 //
-// All state is one number, the next free position: the tick, and below it the
-// segment and the sequence, wherever these stand in an ID. A reservation moves
-// it forward by compare-and-swap and is what it skipped over, so no two hold
-// the same position, positions only grow, and a tick that has run out carries
-// into the next by itself. The top bit says that the tenure is over: once it is
-// set no reservation can succeed, and whoever set it knows the last position
-// there will ever be.
+// Where rollbacks are counted it has a lane for each value of the rollback
+// field, and uses one at a time. A lane that is taken up again begins above all
+// that was made in it before: IDs of one value never meet, however often the
+// count has come round, and those of two values differ by it.
 type Generator struct {
-	// Read-only after New.
-	layout   Layout
-	epochNs  int64
-	unitNs   int64
-	shift    uint8 // segment and sequence bits: those of a position below its tick
-	idShift  uint8 // all bits of an ID below its tick
-	seqMask  int64 // a position's segment and sequence
-	runMask  int64 // its sequence: no run reaches over the end of a segment
-	seqShift uint8 // where the sequence is in an ID
-	step     ID    // between neighbours
-	segment  uint8 // bits of the segment
-	segShift uint8 // how much further up than in a position it is in an ID
-	maxTick  Tick
-	identity int64
-	floor    Tick
-	clock    Clock
-	rollback RollbackRule
-	start    SequenceStart
-	rand     func(uint32) uint32
-	randN    uint32
-	sleep    func(context.Context, time.Duration) error
-	counts   *Counts
+	cfg  GeneratorConfig
+	lane atomic.Pointer[lane]
+	gate gate
 
-	limit atomic.Int64 // first tick that may not be used; only grows
-	_     [64]byte     // position is written by every reservation: a cache line of its own
-	pos   atomic.Int64
-	_     [64]byte
-	gate  gate
+	mu sync.Mutex // guards the rest, and that lane is replaced
+	// free is for each value of the rollback field the first tick of which no
+	// ID has been made with it, but for the present lane's; nil where rollbacks
+	// are not counted.
+	free      []Tick
+	closed    bool
+	rollbacks int64
 }
-
-const closedBit = int64(-1) << 63
 
 // NewGenerator validates the configuration. The generator's limit is its
 // floor: Extend it to begin.
 func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
-	l := cfg.Layout
-	if err := l.Validate(); err != nil {
+	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	if cfg.Clock == nil || cfg.Rollback == nil {
-		return nil, errors.New("worker: a generator needs a clock and a rollback rule")
+	if cfg.Rand == nil {
+		cfg.Rand = rand.Uint32N
 	}
-	if cfg.Floor < 0 || cfg.Floor > l.MaxTick() {
-		return nil, fmt.Errorf("worker: floor %d is outside the layout's time field (0 to %d)", cfg.Floor, l.MaxTick())
+	if cfg.Sleep == nil {
+		cfg.Sleep = systemSleep()
 	}
-	id, err := l.Encode(Fields{Datacenter: cfg.Datacenter, Worker: cfg.Worker})
-	if err != nil {
-		return nil, err
+	if cfg.Counts == nil {
+		cfg.Counts = new(Counts)
 	}
-	g := &Generator{
-		layout: l, epochNs: l.Epoch * unixNanosPerMs, unitNs: int64(l.Unit),
-		shift: l.SegmentBits + l.SequenceBits, idShift: l.timeShift(), seqMask: l.Sequences() - 1,
-		runMask: 1<<l.SequenceBits - 1, seqShift: l.shift(FieldSequence), step: 1 << l.shift(FieldSequence),
-		segment: l.SegmentBits, segShift: l.shift(FieldSegment) - l.SequenceBits, maxTick: l.MaxTick(),
-		identity: int64(id), floor: cfg.Floor,
-		clock: cfg.Clock, rollback: cfg.Rollback, start: cfg.SequenceStart,
-		rand: cfg.Rand, randN: uint32(max(1, min(100, l.Sequences()/8))), sleep: cfg.Sleep, counts: cfg.Counts,
+	g := &Generator{cfg: cfg}
+	if cfg.CountRollbacks {
+		g.free = make([]Tick, 1<<cfg.Layout.RollbackBits)
+		for i := range g.free {
+			g.free[i] = cfg.Floor
+		}
 	}
-	if g.counts == nil {
-		g.counts = new(Counts)
-	}
-	if g.rand == nil {
-		g.rand = rand.Uint32N
-	}
-	if g.sleep == nil {
-		g.sleep = systemSleep()
-	}
-	g.limit.Store(int64(cfg.Floor))
-	g.pos.Store(int64(cfg.Floor) << g.shift)
+	g.lane.Store(newLane(&g.cfg, 0, cfg.Floor))
 	return g, nil
 }
 
-// Try reserves between 1 and n consecutive IDs of the present tick without
-// ever blocking. When it can't but could a little later, the Pause says when;
-// waited tells it that a rollback's pause has been waited out already.
+// Try reserves between 1 and n consecutive IDs of one tick, the present one or,
+// when it has run out, one that is borrowed, without ever blocking. When it
+// can't but could a little later, the Pause says when; waited tells it how long
+// a rollback has been waited for already.
 //
 // Errors are ErrClosed, ErrLimit, ErrTimeExhausted and *BehindError.
-func (g *Generator) Try(n int, waited bool) (Run, Pause, error) {
+func (g *Generator) Try(n int, waited time.Duration) (Run, Pause, error) {
 	for {
-		pos := g.pos.Load()
-		// The clock is read after the position: a position that another
-		// goroutine moves on meanwhile makes the swap below fail, it is never
-		// taken for a clock that went back.
-		now := g.clock.Now()
-		tick := Tick(floorDiv(now-g.epochNs, g.unitNs))
-		if pos < 0 {
-			return Run{}, Pause{}, ErrClosed
-		}
-		if int64(tick) >= g.limit.Load() {
-			if tick > g.maxTick {
-				return Run{}, Pause{}, ErrTimeExhausted
-			}
-			return Run{}, Pause{}, ErrLimit
-		}
-		first := pos
-		if at := Tick(pos >> g.shift); tick > at {
-			first = int64(tick)<<g.shift | g.firstSequence(pos)
-		} else if tick < at {
-			pause, err := g.early(now, pos, waited)
-			return Run{}, pause, err
-		}
-		take := min(int64(n), g.runMask+1-first&g.runMask)
-		if g.pos.CompareAndSwap(pos, first+take) {
-			id := first>>g.shift<<g.idShift | g.identity | first&g.runMask<<(g.seqShift&63)
-			if g.segment > 0 {
-				id |= first & (g.seqMask &^ g.runMask) << (g.segShift & 63)
-			}
-			return Run{First: ID(id), Step: g.step, Len: int(take)}, Pause{}, nil
+		l := g.lane.Load()
+		run, pause, err := l.try(n, waited)
+		if err == nil || !g.follow(l, err) {
+			return run, pause, err
 		}
 	}
 }
 
-// early is what to do when the clock has not reached the tick of the next free
-// position: the tick before it has run out, or the clock is behind.
-func (g *Generator) early(now, pos int64, waited bool) (Pause, error) {
-	next := Tick(pos >> g.shift)
-	last := Tick((pos - 1) >> g.shift)
-	if pos == int64(g.floor)<<g.shift {
-		last = g.floor - 1
+// follow tells whether what a lane refused is to be tried again, in another.
+func (g *Generator) follow(from *lane, err error) bool {
+	if g.free == nil {
+		return false
 	}
-	lastStart := g.epochNs + int64(last)*g.unitNs
-	if behind := time.Duration(lastStart - now); behind > 0 {
-		if pause, ok := g.rollback.Wait(behind); ok && !waited {
-			return Pause{For: pause, Rollback: true}, nil
-		}
-		return Pause{}, &BehindError{Behind: behind}
+	switch err.(type) {
+	case *BehindError:
+		return g.rewind(from)
 	}
-	return Pause{For: time.Duration(g.epochNs + int64(next)*g.unitNs - now), tick: next}, nil
+	return err == ErrClosed && g.lane.Load() != from
 }
 
-func (g *Generator) firstSequence(pos int64) int64 {
-	if pos == int64(g.floor)<<g.shift {
-		// Nothing made yet: as after a tick with numbers to spare.
-	} else if pos&g.seqMask == 0 {
-		return 0 // the last tick ran out
+// rewind goes over from a lane that the clock is behind to the next whose IDs
+// are all before the clock. It tells whether there is one.
+func (g *Generator) rewind(from *lane) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
 	}
-	switch g.start {
-	case StartRandom:
-		return int64(g.rand(g.randN))
-	case StartCarryOn:
-		if next := pos & g.seqMask; next <= g.seqMask/2 {
-			return next
+	if g.lane.Load() != from {
+		return true // somebody else has
+	}
+	value, ok := g.next(from)
+	if !ok {
+		return false
+	}
+	next := newLane(&g.cfg, value, g.free[value])
+	next.extend(Tick(from.limit.Load()))
+	from.close()
+	g.free[from.value] = from.end()
+	g.rollbacks++
+	g.lane.Store(next)
+	return true
+}
+
+// next is the value of the rollback field that comes after a lane's and has no
+// ID ahead of the clock. mu is held.
+func (g *Generator) next(from *lane) (value int, ok bool) {
+	tick := from.tick(g.cfg.Clock.Now())
+	for i := 1; i < len(g.free); i++ {
+		value := (from.value + i) % len(g.free)
+		if g.free[value] <= tick {
+			return value, true
 		}
 	}
-	return 0
+	return 0, false
 }
 
 // Extend raises the limit: IDs may be made for ticks below it. The limit never
 // goes down; a lower one changes nothing.
 func (g *Generator) Extend(limit Tick) {
-	limit = min(limit, g.maxTick+1)
-	for {
-		old := g.limit.Load()
-		if int64(limit) <= old || g.limit.CompareAndSwap(old, int64(limit)) {
-			return
-		}
-	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lane.Load().extend(limit)
 }
 
 // Limit is the first tick for which no ID may be made.
-func (g *Generator) Limit() Tick { return Tick(g.limit.Load()) }
+func (g *Generator) Limit() Tick { return Tick(g.lane.Load().limit.Load()) }
 
 // Close ends the tenure: no reservation succeeds once it returns. It is
 // idempotent.
 func (g *Generator) Close() {
-	for {
-		pos := g.pos.Load()
-		if pos < 0 || g.pos.CompareAndSwap(pos, pos|closedBit) {
-			return
-		}
-	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+	g.lane.Load().close()
 }
 
 // End is the first tick that no reservation so far reaches: the last reserved
 // one + 1, or the floor when there is none. After Close it is final.
 func (g *Generator) End() Tick {
-	pos := g.pos.Load() &^ closedBit
-	if pos == int64(g.floor)<<g.shift {
-		return g.floor
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	end := g.lane.Load().end()
+	for _, free := range g.free {
+		end = max(end, free)
 	}
-	return Tick((pos-1)>>g.shift) + 1
+	return end
+}
+
+// Behind is how far the clock is behind the last ID, or behind what it may be
+// ahead by where ticks may be borrowed; 0 or less when it is not.
+func (g *Generator) Behind() time.Duration {
+	l := g.lane.Load()
+	pos := l.pos.Load() &^ closedBit
+	return l.behind(g.cfg.Clock.Now(), pos)
+}
+
+// Rollbacks is how many rollbacks have been counted.
+func (g *Generator) Rollbacks() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.rollbacks
 }
 
 // Ready is nil when Try would make an ID now or a few milliseconds later, else
 // the error that it would return. It makes none.
 func (g *Generator) Ready() error {
-	pos := g.pos.Load()
-	now := g.clock.Now()
-	tick := Tick(floorDiv(now-g.epochNs, g.unitNs))
-	switch {
-	case pos < 0:
-		return ErrClosed
-	case tick > g.maxTick:
-		return ErrTimeExhausted
-	case int64(tick) >= g.limit.Load():
-		return ErrLimit
-	case tick < Tick(pos>>g.shift):
-		_, err := g.early(now, pos, false)
-		return err
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.lane.Load()
+	err := l.ready()
+	if _, behind := err.(*BehindError); behind && g.free != nil {
+		if _, ok := g.next(l); ok {
+			return nil
+		}
 	}
-	return nil
+	return err
 }

@@ -29,8 +29,8 @@ func (systemClock) Now() int64 { return time.Now().UnixNano() }
 // leafRule stands in for timeguard's.
 type leafRule struct{}
 
-func (leafRule) Wait(behind time.Duration) (time.Duration, bool) {
-	return 2 * behind, behind <= 5*time.Millisecond
+func (leafRule) Wait(behind, waited time.Duration) (time.Duration, bool) {
+	return 2 * behind, waited == 0 && behind <= 5*time.Millisecond
 }
 
 const forever = Tick(1<<41 - 1)
@@ -148,7 +148,7 @@ func TestATickHasAllOfItsNumbers(t *testing.T) {
 			first := l.TickAt(l.Epoch*1e6 + 1)
 			c.ns.Store(l.Epoch*1e6 + 1)
 			for n := int64(0); n < l.Sequences(); {
-				run, _, err := g.Try(1<<20, false)
+				run, _, err := g.Try(1<<20, 0)
 				if err != nil || run.Len != r.run || run.Step != r.step {
 					t.Fatalf("%+v, %v; want %d with a step of %d", run, err, r.run, r.step)
 				}
@@ -161,7 +161,7 @@ func TestATickHasAllOfItsNumbers(t *testing.T) {
 					n++
 				}
 			}
-			if run, pause, err := g.Try(1, false); run.Len != 0 || pause.For <= 0 || err != nil {
+			if run, pause, err := g.Try(1, 0); run.Len != 0 || pause.For <= 0 || err != nil {
 				t.Errorf("a full tick gave %+v, %+v, %v", run, pause, err)
 			}
 		})
@@ -430,7 +430,8 @@ func TestContextEndsALongWait(t *testing.T) {
 	}
 }
 
-// Whatever the clock does, positions only grow and stay in the issue rule.
+// Whatever the clock does, no ID is made twice, positions of one value of the
+// rollback field only grow, and all stay in the issue rule.
 func TestIssueRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := anyLayout(t)
@@ -438,14 +439,20 @@ func TestIssueRule(t *testing.T) {
 		c := &manualClock{}
 		c.ns.Store(max(l.Epoch, 1) * 1e6)
 		floor := Tick(rapid.Int64Range(0, min(50, int64(l.MaxTick()))).Draw(t, "floor"))
+		borrow := Tick(rapid.Int64Range(0, 20).Draw(t, "borrow") / 10 * rapid.Int64Range(0, 30).Draw(t, "ticks"))
 		g, err := NewGenerator(GeneratorConfig{
 			Layout: l, Worker: int64(l.Workers() - 1), Clock: c, Rollback: leafRule{}, Floor: floor, Sleep: c.sleep,
-			SequenceStart: SequenceStart(rapid.IntRange(0, 2).Draw(t, "start")),
+			SequenceStart:  SequenceStart(rapid.IntRange(0, 2).Draw(t, "start")),
+			SegmentStart:   SegmentStart(rapid.IntRange(0, min(1, int(l.SegmentBits))).Draw(t, "segment start")),
+			Borrow:         time.Duration(borrow) * l.Unit,
+			CountRollbacks: l.RollbackBits > 0,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		limit, last, lastID := floor, Fields{Tick: floor, Sequence: -1}, ID(-1)
+		limit, highest := floor, floor-1
+		last := map[int64]ID{}
+		made := map[ID]bool{}
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
 			switch rapid.IntRange(0, 4).Draw(t, "do") {
 			case 0:
@@ -455,32 +462,253 @@ func TestIssueRule(t *testing.T) {
 				g.Extend(to)
 				limit = max(limit, min(to, l.MaxTick()+1))
 			default:
-				run, _, err := g.Try(rapid.IntRange(1, 100).Draw(t, "n"), rapid.Bool().Draw(t, "waited"))
+				run, _, err := g.Try(rapid.IntRange(1, 100).Draw(t, "n"), time.Duration(rapid.IntRange(0, 1).Draw(t, "waited")))
 				if err != nil {
 					continue
 				}
 				for i := range run.Len {
-					f, err := l.Decode(run.At(i))
+					id := run.At(i)
+					f, err := l.Decode(id)
 					if err != nil {
 						t.Fatal(err)
 					}
-					if f.Tick < floor || f.Tick >= limit || f.Tick != l.TickAt(c.Now()) {
-						t.Fatalf("tick %d outside [%d, %d) at %d", f.Tick, floor, limit, l.TickAt(c.Now()))
+					now := l.TickAt(c.Now())
+					if f.Tick < floor || f.Tick >= limit || f.Tick < now || f.Tick > now+borrow {
+						t.Fatalf("tick %d outside [%d, %d) at %d, borrowing %d", f.Tick, floor, limit, now, borrow)
 					}
-					if id := run.At(i); id <= lastID {
-						t.Fatalf("%d, %+v after %d, %+v", id, f, lastID, last)
+					if before, ok := last[f.Rollback]; made[id] || ok && id <= before {
+						t.Fatalf("%d, %+v after %d", id, f, before)
 					}
 					if f.Worker != int64(l.Workers()-1) || f.Datacenter != 0 {
 						t.Fatalf("%+v: another's", f)
 					}
-					last, lastID = f, run.At(i)
+					last[f.Rollback], made[id], highest = id, true, max(highest, f.Tick)
 				}
 			}
 		}
-		if end := g.End(); last.Sequence >= 0 && end != last.Tick+1 {
-			t.Fatalf("end %d after %+v", end, last)
+		if end := g.End(); len(made) > 0 && end != highest+1 {
+			t.Fatalf("end %d after %d", end, highest)
 		}
 	})
+}
+
+// In a tick that begins in any segment no other number is made than in one that
+// begins in the first, and after one that ran out all are.
+func TestASegmentAtRandom(t *testing.T) {
+	l, err := ParseLayout("time=31@1s,segment=3,worker=10,sequence=4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, c := newManual(t, func(cfg *GeneratorConfig) {
+		cfg.Layout, cfg.SegmentStart, cfg.SequenceStart = l, SegmentRandom, StartRandom
+		cfg.Rand = func(n uint32) uint32 { return n - 1 }
+	})
+	f, _ := l.Decode(mustNext(t, g))
+	if f.Segment != 7 || f.Sequence != 1 {
+		t.Fatalf("%+v; want the last segment, and the last of two places in it", f)
+	}
+	n := 1
+	for tick := f.Tick; tick == f.Tick; n++ {
+		f, _ = l.Decode(mustNext(t, g))
+	}
+	if n != 17-1 || f.Segment != 0 || f.Sequence != 0 {
+		t.Fatalf("%d IDs, then %+v; want what was left of the segment, and then all of the next tick", n, f)
+	}
+	c.step(2 * time.Second)
+	if f, _ = l.Decode(mustNext(t, g)); f.Segment != 7 {
+		t.Fatalf("%+v after a tick with numbers to spare", f)
+	}
+}
+
+func TestBorrowing(t *testing.T) {
+	g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.Borrow = 3 * time.Millisecond })
+	c.ns.Store(c.ns.Load() / 1e6 * 1e6)
+	now := Leaf().TickAt(c.Now())
+	burst := func() (n int) {
+		for {
+			run, pause, err := g.Try(10_000, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if run.Len == 0 {
+				if pause.Rollback || pause.For != time.Millisecond {
+					t.Fatalf("%+v; want the next tick to be waited for", pause)
+				}
+				return n
+			}
+			n += run.Len
+		}
+	}
+	if n := burst(); n != 4*4096 {
+		t.Fatalf("%d IDs; want those of this tick and three more", n)
+	}
+	if b := g.Behind(); b > 0 {
+		t.Errorf("behind by %s for having borrowed", b)
+	}
+	c.step(time.Millisecond)
+	if n := burst(); n != 4096 {
+		t.Fatalf("%d IDs in the next tick", n)
+	}
+	// A rollback is what goes beyond what is borrowed.
+	c.step(-3 * time.Millisecond)
+	if b := g.Behind(); b != 3*time.Millisecond {
+		t.Errorf("behind by %s", b)
+	}
+	if _, pause, err := g.Try(1, 0); err != nil || !pause.Rollback || pause.For != 6*time.Millisecond {
+		t.Errorf("%+v, %v", pause, err)
+	}
+	c.step(time.Second)
+	g.Extend(Leaf().TickAt(c.Now()) + 2)
+	if f, _ := Leaf().Decode(mustNext(t, g)); f.Tick != now+1+1000-3 || f.Sequence != 0 {
+		t.Errorf("%+v; want the clock's own tick again", f)
+	}
+}
+
+// What is borrowed stays below the limit; nothing waits for a limit.
+func TestBorrowingStopsAtTheLimit(t *testing.T) {
+	c := &manualClock{}
+	c.ns.Store(time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC).UnixNano())
+	now := Leaf().TickAt(c.Now())
+	g, err := NewGenerator(GeneratorConfig{Layout: Leaf(), Clock: c, Rollback: leafRule{}, Floor: now, Sleep: c.sleep, Borrow: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Extend(now + 2)
+	for n := 0; n < 2*4096; {
+		run, _, err := g.Try(10_000, 0)
+		if err != nil {
+			t.Fatalf("after %d: %v", n, err)
+		}
+		n += run.Len
+	}
+	if _, _, err := g.Try(1, 0); !errors.Is(err, ErrLimit) || !errors.Is(g.Ready(), ErrLimit) {
+		t.Fatalf("%v, ready: %v", err, g.Ready())
+	}
+	g.Extend(now + 3)
+	if f, _ := Leaf().Decode(mustNext(t, g)); f.Tick != now+2 {
+		t.Fatalf("%+v", f)
+	}
+}
+
+func TestRollbacksAreCounted(t *testing.T) {
+	l, err := ParseLayout("time=41,worker=8,rollback=2,sequence=12")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.Layout, cfg.CountRollbacks = l, true })
+	decode := func(id ID) Fields {
+		f, err := l.Decode(id)
+		if err != nil || f.Tick != l.TickAt(c.Now()) {
+			t.Fatalf("%+v, %v", f, err)
+		}
+		return f
+	}
+	if f := decode(mustNext(t, g)); f.Rollback != 0 {
+		t.Fatalf("%+v", f)
+	}
+	for want := range int64(3) {
+		c.step(-time.Second)
+		if err := g.Ready(); err != nil {
+			t.Fatal(err)
+		}
+		if f := decode(mustNext(t, g)); f.Rollback != want+1 || f.Sequence != 0 {
+			t.Fatalf("%+v; want rollback %d", f, want+1)
+		}
+	}
+	if g.Rollbacks() != 3 {
+		t.Errorf("%d rollbacks counted", g.Rollbacks())
+	}
+	// The fourth finds all values used for later times.
+	c.step(-time.Second)
+	var behind *BehindError
+	if _, err := g.Next(context.Background()); !errors.As(err, &behind) || !errors.As(g.Ready(), &behind) {
+		t.Fatalf("%v; want a refusal: every value is used ahead of the clock", err)
+	}
+	// At its beginning the first value's were made at +4 s, the last one's at +1 s.
+	c.step(2 * time.Second)
+	if f := decode(mustNext(t, g)); f.Rollback != 3 {
+		t.Fatalf("%+v", f)
+	}
+	c.step(3 * time.Second)
+	mustNext(t, g)
+	c.step(-10 * time.Millisecond)
+	if f := decode(mustNext(t, g)); f.Rollback != 0 {
+		t.Fatalf("%+v; want the first value again, above all that was made with it", f)
+	}
+}
+
+// Who was about to make an ID when another found the clock behind makes none of
+// the old count any more: where that begins again is known by then.
+func TestALaneThatWasLeftIsOver(t *testing.T) {
+	l, err := ParseLayout("time=41,worker=8,rollback=2,sequence=12")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.Layout, cfg.CountRollbacks = l, true })
+	mustNext(t, g)
+	left := g.lane.Load()
+	c.step(-time.Second)
+	mustNext(t, g)
+	c.step(time.Hour)
+	if _, _, err := left.try(1, 0); !errors.Is(err, ErrClosed) {
+		t.Fatalf("%v; want the end of the lane", err)
+	}
+}
+
+// Goroutines that find the clock behind together go on together, none of their
+// IDs twice, and Close ends it for all.
+func TestRollbacksAreCountedForEverybody(t *testing.T) {
+	l, err := ParseLayout("time=40@10ms,worker=4,rollback=3,sequence=16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &manualClock{}
+	c.ns.Store(l.Epoch*1e6 + int64(time.Hour))
+	g, err := NewGenerator(GeneratorConfig{Layout: l, Clock: c, Rollback: leafRule{}, CountRollbacks: true, Sleep: c.sleep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Extend(l.MaxTick())
+	const goroutines = 8
+	all := make([][]ID, goroutines)
+	var wg sync.WaitGroup
+	for i := range goroutines {
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				run, _, err := g.Try(3, 0)
+				if errors.Is(err, ErrClosed) {
+					return
+				}
+				for k := range run.Len {
+					all[i] = append(all[i], run.At(k))
+				}
+				switch {
+				case i > 0:
+				case n == 4000:
+					g.Close()
+				case n%500 == 499:
+					c.step(-100 * time.Millisecond)
+				default:
+					c.step(20 * time.Microsecond)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	ids := slices.Concat(all...)
+	slices.Sort(ids)
+	if n := len(slices.Compact(slices.Clone(ids))); n != len(ids) {
+		t.Errorf("%d IDs, %d different", len(ids), n)
+	}
+	if g.Rollbacks() < 5 {
+		t.Errorf("%d rollbacks counted", g.Rollbacks())
+	}
+	end := g.End()
+	for _, id := range ids {
+		if f, _ := l.Decode(id); f.Tick >= end {
+			t.Fatalf("%+v, End said %d", f, end)
+		}
+	}
 }
 
 func TestNewGeneratorRefuses(t *testing.T) {
@@ -493,6 +721,10 @@ func TestNewGeneratorRefuses(t *testing.T) {
 		"datacenter without bits": func(c *GeneratorConfig) { c.Datacenter = 1 },
 		"floor beyond the layout": func(c *GeneratorConfig) { c.Floor = 1 << 41 },
 		"floor before the epoch":  func(c *GeneratorConfig) { c.Floor = -1 },
+		"less than a tick lent":   func(c *GeneratorConfig) { c.Borrow = time.Microsecond },
+		"a debt":                  func(c *GeneratorConfig) { c.Borrow = -time.Second },
+		"rollbacks without bits":  func(c *GeneratorConfig) { c.CountRollbacks = true },
+		"segments without bits":   func(c *GeneratorConfig) { c.SegmentStart = SegmentRandom },
 	} {
 		cfg := ok
 		change(&cfg)

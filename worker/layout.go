@@ -30,9 +30,13 @@ type Layout struct {
 	// in a place of their own: PearFlower has them above the worker. 0, as in
 	// most layouts: there are none.
 	SegmentBits uint8
+	// RollbackBits hold a count of the times that a worker's clock went back:
+	// IDs made in a time that it goes through again differ by it. 0, as in most
+	// layouts, to 3.
+	RollbackBits uint8
 
 	// Order is that of the fields below the time, from the top. The zero Order
-	// is segment, datacenter, worker, sequence.
+	// is rollback, segment, datacenter, worker, sequence.
 	Order Order
 }
 
@@ -48,6 +52,9 @@ type Fields struct {
 	Sequence   int64
 	// Segment is how often the sequence has carried; 0 in layouts without it.
 	Segment int64
+	// Rollback counts how often the worker's clock went back, and begins again
+	// at 0; 0 in layouts without it.
+	Rollback int64
 }
 
 // ErrLayout is what every error about a layout that cannot work wraps.
@@ -56,6 +63,7 @@ var ErrLayout = errors.New("worker: bad layout")
 const (
 	usableBits     = 63
 	maxWorkerBits  = 24 // each worker is a record in ZooKeeper
+	maxRollback    = 3
 	maxSequence    = 30 // a run's length must fit an int on every platform
 	earliestEpoch  = 0
 	latestEpoch    = 7258118400000 // 2200-01-01; instants are kept in int64 nanoseconds, which end in 2262
@@ -68,12 +76,14 @@ func (l Layout) Validate() error {
 	bad := func(format string, a ...any) error {
 		return fmt.Errorf("%w: %s", ErrLayout, fmt.Sprintf(format, a...))
 	}
-	sum := int(l.TimeBits) + int(l.SegmentBits) + int(l.DatacenterBits) + int(l.WorkerBits) + int(l.SequenceBits)
+	sum := int(l.TimeBits) + int(l.RollbackBits) + int(l.SegmentBits) + int(l.DatacenterBits) + int(l.WorkerBits) + int(l.SequenceBits)
 	switch {
 	case l.TimeBits < 1:
 		return bad("the time field needs at least one bit")
 	case l.WorkerBits < 1 || l.WorkerBits > maxWorkerBits:
 		return bad("worker=%d: the worker field takes 1 to %d bits", l.WorkerBits, maxWorkerBits)
+	case l.RollbackBits > maxRollback:
+		return bad("rollback=%d: the rollback field takes at most %d bits", l.RollbackBits, maxRollback)
 	case l.SequenceBits > maxSequence:
 		return bad("sequence=%d: the sequence field takes at most %d bits", l.SequenceBits, maxSequence)
 	case int(l.SegmentBits)+int(l.SequenceBits) > maxSequence:
@@ -171,6 +181,7 @@ func (l Layout) Decode(id ID) (Fields, error) {
 		Worker:     value(FieldWorker),
 		Sequence:   value(FieldSequence),
 		Segment:    value(FieldSegment),
+		Rollback:   value(FieldRollback),
 	}
 	if f.Tick > l.MaxTick() {
 		return Fields{}, fmt.Errorf("worker: %d is not an ID of this layout: it has bits above the %d-bit time field", id, l.TimeBits)
@@ -182,7 +193,7 @@ func (l Layout) Decode(id ID) (Fields, error) {
 func (l Layout) Time(f Fields) time.Time { return time.UnixMilli(l.Start(f.Tick)).UTC() }
 
 func (l Layout) timeShift() uint8 {
-	return l.SegmentBits + l.DatacenterBits + l.WorkerBits + l.SequenceBits
+	return l.RollbackBits + l.SegmentBits + l.DatacenterBits + l.WorkerBits + l.SequenceBits
 }
 
 func floorDiv(a, b int64) int64 {

@@ -9,6 +9,7 @@ type Field uint8
 // making.
 const (
 	FieldTime Field = iota
+	FieldRollback
 	FieldSegment
 	FieldDatacenter
 	FieldWorker
@@ -17,19 +18,19 @@ const (
 
 // String is the field's name in a layout.
 func (f Field) String() string {
-	return [...]string{"time", "segment", "datacenter", "worker", "sequence"}[f]
+	return [...]string{"time", "rollback", "segment", "datacenter", "worker", "sequence"}[f]
 }
 
 // get is the value of one field.
 func (f Fields) get(field Field) int64 {
-	return [...]int64{int64(f.Tick), f.Segment, f.Datacenter, f.Worker, f.Sequence}[field]
+	return [...]int64{int64(f.Tick), f.Rollback, f.Segment, f.Datacenter, f.Worker, f.Sequence}[field]
 }
 
 // Order is the fields below the time, from the top.
-type Order [4]Field
+type Order [5]Field
 
 // usual is what the zero Order stands for.
-var usual = Order{FieldSegment, FieldDatacenter, FieldWorker, FieldSequence}
+var usual = Order{FieldRollback, FieldSegment, FieldDatacenter, FieldWorker, FieldSequence}
 
 func (o Order) valid() bool {
 	if o == (Order{}) {
@@ -54,7 +55,7 @@ func (l Layout) order() Order {
 
 // Bits is the width of a field.
 func (l Layout) Bits(f Field) uint8 {
-	return [...]uint8{l.TimeBits, l.SegmentBits, l.DatacenterBits, l.WorkerBits, l.SequenceBits}[f]
+	return [...]uint8{l.TimeBits, l.RollbackBits, l.SegmentBits, l.DatacenterBits, l.WorkerBits, l.SequenceBits}[f]
 }
 
 // shift is how many bits are below a field.
@@ -96,16 +97,21 @@ func (l Layout) normal() Layout {
 		return l
 	}
 	var order []Field
-	if l.SegmentBits == 0 {
-		order = append(order, FieldSegment)
+	if l.RollbackBits == 0 {
+		order = append(order, FieldRollback)
 	}
+	segment := l.SegmentBits == 0 // yet to be placed by rule
 	for _, f := range l.order() {
+		if l.Bits(f) == 0 && f != FieldWorker {
+			continue
+		}
+		if segment && (f != FieldRollback || len(order) > 0) {
+			order, segment = append(order, FieldSegment), false
+		}
 		if f == FieldWorker && l.DatacenterBits == 0 {
 			order = append(order, FieldDatacenter)
 		}
-		if l.Bits(f) > 0 || f == FieldWorker {
-			order = append(order, f)
-		}
+		order = append(order, f)
 	}
 	if l.SequenceBits == 0 {
 		order = append(order, FieldSequence)
@@ -116,11 +122,17 @@ func (l Layout) normal() Layout {
 	return l
 }
 
+// always tells whether a field is named where it has no bits: those that nearly
+// every layout has are.
+func (l Layout) always(f Field) bool {
+	return f != FieldRollback && f != FieldSegment || l.Bits(f) > 0
+}
+
 // widths are the fields and their bits, for messages.
 func (l Layout) widths() string {
 	s := fmt.Sprintf("time=%d", l.TimeBits)
 	for _, f := range l.order() {
-		if f != FieldSegment || l.SegmentBits > 0 {
+		if l.always(f) {
 			s += fmt.Sprintf(" %s=%d", f, l.Bits(f))
 		}
 	}

@@ -72,8 +72,10 @@ func orderOf(written []Field) Order {
 	insert(FieldWorker, FieldSequence)
 	insert(FieldSequence, FieldTime) // which is never there: at the end
 	insert(FieldDatacenter, FieldWorker)
-	if !slices.Contains(order, FieldSegment) {
-		order = slices.Insert(order, 0, FieldSegment)
+	for _, f := range []Field{FieldSegment, FieldRollback} {
+		if !slices.Contains(order, f) {
+			order = slices.Insert(order, 0, f)
+		}
 	}
 	return Order(order)
 }
@@ -96,6 +98,8 @@ func (l *Layout) setField(name, value string) (err error) {
 			}
 		}
 		l.TimeBits, err = parseBits(bits)
+	case "rollback":
+		l.RollbackBits, err = parseBits(value)
 	case "segment":
 		l.SegmentBits, err = parseBits(value)
 	case "datacenter":
@@ -111,7 +115,7 @@ func (l *Layout) setField(name, value string) (err error) {
 			err = fmt.Errorf("it is %q: fields stand in the order they are written in", orderWritten)
 		}
 	default:
-		err = fmt.Errorf("unknown field; the fields are time, segment, datacenter, worker, sequence, epoch")
+		err = fmt.Errorf("unknown field; the fields are time, rollback, segment, datacenter, worker, sequence, epoch")
 	}
 	return err
 }
@@ -142,15 +146,15 @@ func parseEpoch(s string) (int64, error) {
 const orderWritten = "written"
 
 // String is the layout as ParseLayout reads it, always in full, so that two
-// layouts are equal when their strings are. Of a layout without a segment, in
-// the usual order, it is what it has been since the first release: it is kept
+// layouts are equal when their strings are. Of a layout without rollback or
+// segment, in the usual order, it is what it has been since the first release: it is kept
 // in cluster records and state files, and compared with them.
 func (l Layout) String() string {
 	l = l.normal()
 	var b strings.Builder
 	fmt.Fprintf(&b, "time=%d@%s", l.TimeBits, l.Unit)
 	for _, f := range l.order() {
-		if f != FieldSegment || l.SegmentBits > 0 {
+		if l.always(f) {
 			fmt.Fprintf(&b, ",%s=%d", f, l.Bits(f))
 		}
 	}

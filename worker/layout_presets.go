@@ -40,7 +40,7 @@ func Twitter() Layout {
 func Sonyflake() Layout {
 	return Layout{
 		Epoch: sonyflakeEpoch, Unit: 10 * time.Millisecond, TimeBits: 39, SequenceBits: 8, WorkerBits: 16,
-		Order: Order{FieldSegment, FieldSequence, FieldDatacenter, FieldWorker},
+		Order: Order{FieldRollback, FieldSegment, FieldSequence, FieldDatacenter, FieldWorker},
 	}
 }
 

@@ -20,6 +20,7 @@ func anyLayout(t *rapid.T) Layout {
 	}
 	l.SequenceBits = rapid.Uint8Range(0, min(maxSequence, usableBits-1-l.WorkerBits-l.DatacenterBits)).Draw(t, "sequence")
 	l.SegmentBits = rapid.Uint8Range(0, min(5, maxSequence-l.SequenceBits, usableBits-1-l.WorkerBits-l.DatacenterBits-l.SequenceBits)).Draw(t, "segment")
+	l.RollbackBits = rapid.Uint8Range(0, min(maxRollback, usableBits-1-l.timeShift())).Draw(t, "rollback")
 	l.TimeBits = rapid.Uint8Range(1, usableBits-l.timeShift()).Draw(t, "time")
 	order := rapid.Permutation(usual[:]).Filter(func(o []Field) bool {
 		return l.SegmentBits == 0 || slices.Index(o, FieldSegment) < slices.Index(o, FieldSequence)
@@ -40,6 +41,7 @@ func TestEncodeDecodeRoundTrip(t *testing.T) {
 			Worker:     rapid.Int64Range(0, int64(l.Workers()-1)).Draw(t, "worker"),
 			Sequence:   rapid.Int64Range(0, 1<<l.SequenceBits-1).Draw(t, "sequence"),
 			Segment:    rapid.Int64Range(0, 1<<l.SegmentBits-1).Draw(t, "segment"),
+			Rollback:   rapid.Int64Range(0, 1<<l.RollbackBits-1).Draw(t, "rollback"),
 		}
 		id, err := l.Encode(want)
 		if err != nil || id < 0 {
@@ -54,15 +56,15 @@ func TestEncodeDecodeRoundTrip(t *testing.T) {
 func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := anyLayout(t)
-		fits := [5]int64{int64(l.MaxTick()), int64(l.Datacenters() - 1), int64(l.Workers() - 1), 1<<l.SequenceBits - 1, 1<<l.SegmentBits - 1}
+		fits := [6]int64{int64(l.MaxTick()), int64(l.Datacenters() - 1), int64(l.Workers() - 1), 1<<l.SequenceBits - 1, 1<<l.SegmentBits - 1, 1<<l.RollbackBits - 1}
 		f := fits
-		i := rapid.IntRange(0, 4).Draw(t, "field")
+		i := rapid.IntRange(0, 5).Draw(t, "field")
 		if rapid.Bool().Draw(t, "negative") {
 			f[i] = -rapid.Int64Range(1, 1<<62).Draw(t, "by")
 		} else {
 			f[i] = rapid.Int64Range(fits[i]+1, 1<<63-1).Draw(t, "value")
 		}
-		if id, err := l.Encode(Fields{Tick(f[0]), f[1], f[2], f[3], f[4]}); err == nil {
+		if id, err := l.Encode(Fields{Tick(f[0]), f[1], f[2], f[3], f[4], f[5]}); err == nil {
 			t.Fatalf("%s: %v encoded as %d", l, f, id)
 		}
 	})
@@ -84,7 +86,8 @@ func TestLayoutStringsTellLayoutsApart(t *testing.T) {
 		}
 		f := Fields{
 			Tick: l.MaxTick(), Datacenter: int64(l.Datacenters() - 1),
-			Segment: rapid.Int64Range(0, 1<<l.SegmentBits-1).Draw(t, "segment"),
+			Segment:  rapid.Int64Range(0, 1<<l.SegmentBits-1).Draw(t, "segment"),
+			Rollback: rapid.Int64Range(0, 1<<l.RollbackBits-1).Draw(t, "rollback"),
 		}
 		// A sequence of ones beside a worker of zeroes: no two orders give the same number.
 		f.Sequence = 1<<l.SequenceBits - 1
@@ -104,7 +107,7 @@ func TestLayoutStringsTellLayoutsApart(t *testing.T) {
 
 // Whatever is in a cluster's record, it is a layout or an error.
 func TestParseLayoutOfAnything(t *testing.T) {
-	fields := rapid.StringMatching(`(leaf|sonyflake|pearflower|time=[0-9]{1,2})(,(segment|datacenter|worker|sequence|epoch|order)=([0-9]{1,2}|written|2026-01-01)){0,6}`)
+	fields := rapid.StringMatching(`(leaf|sonyflake|pearflower|time=[0-9]{1,2})(,(rollback|segment|datacenter|worker|sequence|epoch|order)=([0-9]{1,2}|written|2026-01-01)){0,6}`)
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(fields, fields, rapid.String()).Draw(t, "text")
 		l, err := ParseLayout(text)
@@ -155,9 +158,10 @@ func TestJS53HoldsInADouble(t *testing.T) {
 
 func TestOrderThatIsNone(t *testing.T) {
 	for _, o := range []Order{
-		{FieldWorker, FieldWorker, FieldSequence, FieldSegment},
-		{FieldTime, FieldDatacenter, FieldWorker, FieldSequence},
-		{FieldSegment, FieldDatacenter, FieldWorker, 9},
+		{FieldWorker, FieldWorker, FieldSequence, FieldSegment, FieldRollback},
+		{FieldTime, FieldDatacenter, FieldWorker, FieldSequence, FieldSegment},
+		{FieldSegment, FieldDatacenter, FieldWorker, 9, FieldSequence},
+		{FieldSegment, FieldDatacenter, FieldWorker, FieldSequence},
 	} {
 		l := Leaf()
 		l.Order = o
@@ -262,6 +266,13 @@ func TestParseLayout(t *testing.T) {
 		{in: "Sonyflake, epoch=2025-01-01", want: "time=39@10ms,sequence=8,datacenter=0,worker=16,epoch=1735689600000,order=written"},
 		{in: "leaf,sequence=14,worker=8", want: "time=41@1ms,datacenter=0,worker=8,sequence=14,epoch=1288834974657"},
 		{in: "leaf,sequence=14,worker=8,order=written", want: "time=41@1ms,sequence=14,datacenter=0,worker=8,epoch=1288834974657,order=written"},
+		{in: "time=39,rollback=2", want: "time=39@1ms,rollback=2,datacenter=0,worker=10,sequence=12,epoch=1288834974657"},
+		{in: "time=39,rollback=2,segment=0,worker=10", want: "time=39@1ms,rollback=2,datacenter=0,worker=10,sequence=12,epoch=1288834974657"},
+		{in: "time=38,rollback=2,segment=1", want: "time=38@1ms,rollback=2,segment=1,datacenter=0,worker=10,sequence=12,epoch=1288834974657"},
+		{in: "time=38,segment=1,rollback=2", want: "time=38@1ms,segment=1,rollback=2,datacenter=0,worker=10,sequence=12,epoch=1288834974657,order=written"},
+		{in: "time=39,worker=10,rollback=2,sequence=12", want: "time=39@1ms,datacenter=0,worker=10,rollback=2,sequence=12,epoch=1288834974657,order=written"},
+		{in: "leaf,time=40,rollback=1", want: "time=40@1ms,rollback=1,datacenter=0,worker=10,sequence=12,epoch=1288834974657"},
+		{in: "time=37,rollback=4", wrong: "at most 3"},
 		{in: "leaf,leaf", wrong: "unknown field"},
 		{in: "worker=5,leaf", wrong: "unknown field"},
 		{in: "order=mine", wrong: `it is "written"`},

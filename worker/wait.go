@@ -27,10 +27,10 @@ func (g *Generator) Next(ctx context.Context) (ID, error) {
 
 // Reserve takes between 1 and n consecutive IDs of one tick. It waits, holding
 // nothing that others need, for the next tick when the present one has run
-// out, and once for a clock that went back a little. Errors are those of Try
+// out, and for a clock that went back as the rule says. Errors are those of Try
 // and the context's.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
-	waited := false
+	waited := time.Duration(0)
 	for {
 		run, pause, err := g.Try(n, waited)
 		if run.Len > 0 {
@@ -38,14 +38,16 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 		}
 		if err != nil {
 			if errors.As(err, new(*BehindError)) {
-				g.counts.RollbackRefusals.Inc()
+				g.cfg.Counts.RollbackRefusals.Inc()
 			}
 			return run, err
 		}
 		if err := g.wait(ctx, pause); err != nil {
 			return Run{}, err
 		}
-		waited = waited || pause.Rollback
+		if pause.Rollback {
+			waited += pause.For
+		}
 	}
 }
 
@@ -54,11 +56,11 @@ func (g *Generator) wait(ctx context.Context, p Pause) error {
 		return err
 	}
 	if p.Rollback {
-		g.counts.RollbackWaits.Inc()
-		return g.sleep(ctx, p.For)
+		g.cfg.Counts.RollbackWaits.Inc()
+		return g.cfg.Sleep(ctx, p.For)
 	}
-	g.counts.TickWaits.Inc()
-	return g.gate.wait(ctx, p.tick, func() error { return g.sleep(ctx, p.For) })
+	g.cfg.Counts.TickWaits.Inc()
+	return g.gate.wait(ctx, p.tick, func() error { return g.cfg.Sleep(ctx, p.For) })
 }
 
 // gate lets one goroutine sleep until a tick for all who wait for it: a

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -144,6 +145,8 @@ type clusterReport struct {
 	Datacenter int64  `json:"datacenter"`
 	LeaseMs    int64  `json:"lease_ms"`
 	SettleMs   int64  `json:"settle_ms"`
+	OnRollback string `json:"on_rollback"`
+	BorrowMs   int64  `json:"borrow_ms"`
 	// Settled: a node has served in it.
 	Settled bool `json:"settled"`
 	// Frozen: no worker up to FrozenUsed is handed out until FrozenUntilMs,
@@ -159,7 +162,7 @@ type clusterReport struct {
 func describeCluster(name string, cl coordinator.Cluster, now time.Time) clusterReport {
 	r := clusterReport{
 		Name: name, UUID: cl.UUID, Layout: cl.Layout, Slots: cl.Slots, Datacenter: cl.Datacenter,
-		LeaseMs: cl.LeaseMs, SettleMs: cl.SettleMs, Settled: cl.Settled,
+		LeaseMs: cl.LeaseMs, SettleMs: cl.SettleMs, Settled: cl.Settled, OnRollback: node.OnRollback(cl), BorrowMs: cl.BorrowMs,
 	}
 	if now.UnixMilli() < cl.FrozenUntil {
 		r.Frozen, r.FrozenUntilMs, r.FrozenUsed = true, cl.FrozenUntil, cl.FrozenUsed
@@ -179,6 +182,10 @@ func clusterRows(r clusterReport) [][2]string {
 		{"datacenter", strconv.FormatInt(r.Datacenter, 10)},
 		{"lease", millis(r.LeaseMs).String()},
 		{"settling time", millis(r.SettleMs).String()},
+		{"on a rollback", clean(r.OnRollback)},
+	}
+	if r.BorrowMs > 0 {
+		rows = append(rows, [2]string{"borrows", "up to " + millis(r.BorrowMs).String()})
 	}
 	if r.IDsEndMs != 0 {
 		rows = append(rows, [2]string{"IDs end", time.UnixMilli(r.IDsEndMs).UTC().Format(time.DateOnly)})

@@ -60,7 +60,7 @@ func TestClusterCommands(t *testing.T) {
 
 	made := call(t, "", "cluster", "init", "--layout", "twitter", "--datacenter", "3", "--lease", "1h")
 	made.wants(t, exitOK, "cluster default is made: ", "")
-	made.wants(t, exitOK, "layout         time=41@1ms,datacenter=5,worker=5,sequence=12,epoch=1288834974657\nworkers        32\ndatacenter     3\nlease          1h0m0s\nsettling time  12s\n", "")
+	made.wants(t, exitOK, "layout         time=41@1ms,datacenter=5,worker=5,sequence=12,epoch=1288834974657\nworkers        32\ndatacenter     3\nlease          1h0m0s\nsettling time  12s\non a rollback  leaf\n", "")
 	again := call(t, "", "cluster", "init", "--layout", "twitter", "--lease", "60m")
 	again.wants(t, exitOK, "cluster default exists already, and nothing was changed: ", "")
 	for _, row := range []struct{ flag, want string }{
@@ -68,9 +68,21 @@ func TestClusterCommands(t *testing.T) {
 		{"--datacenter=0", "--datacenter 0 was asked for, where the cluster has 3: a cluster keeps the settings it was made with"},
 		{"--lease=24h", "--lease 24h0m0s was asked for, where the cluster has 1h0m0s"},
 		{"--settle=1s", "--settle 1s was asked for, where the cluster has 12s"},
+		{"--on-rollback=wait", "--on-rollback wait=1s was asked for, where the cluster has leaf"},
+		{"--borrow=1s", "--borrow 1s was asked for, where the cluster has 0s"},
 	} {
 		call(t, "", "cluster", "init", "--layout", "twitter", row.flag).wants(t, exitFailure, "", row.want)
 	}
+
+	for _, row := range []struct{ flags, want string }{
+		{"--on-rollback=rollback-bits", "needs a layout with a rollback field, as --layout leaf,time=40,rollback=1"},
+		{"--layout=pearflower --borrow=500ms", "--borrow 500ms: at least a tick, which is 1s"},
+		{"--on-rollback=coast=4s --borrow=4s", "together at most 7s ahead of the clock"},
+		{"--borrow=-1s", "--borrow -1s: at least a tick"},
+	} {
+		call(t, "", append([]string{"cluster", "init", "--cluster", "new"}, strings.Fields(row.flags)...)...).wants(t, exitUsage, "", row.want)
+	}
+	call(t, "", "cluster", "init", "--cluster", "bits", "--layout", "leaf,time=40,rollback=1", "--borrow", "2s").wants(t, exitOK, "on a rollback  rollback-bits\nborrows        up to 2s\n", "")
 
 	var shown clusterReport
 	r := call(t, "", "cluster", "show", "-o", "json")

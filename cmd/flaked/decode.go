@@ -26,8 +26,8 @@ func decodeCommand() *cli.Command {
 		ArgsUsage: "[ID...]",
 		Description: `Prints the fields of each ID. Without arguments it reads them from standard input,
 one a line. The layout is the one that --layout gives; else the cluster's, where
---zk (or FLAKED_ZK) says which; else the default one, leaf. Layouts with a segment
-show it before the sequence: 3/17. ` + "`flaked layout explain`" + ` shows the bits.
+--zk (or FLAKED_ZK) says which; else the default one, leaf. A segment is shown before
+the sequence, 3/17, a count of rollbacks after it, 17 r1. ` + "`flaked layout explain`" + ` shows the bits.
 
 With -o json an ID is one object; several are one object a line:
   {"id":"...","time":"...","timestamp_ms":...,"datacenter":0,"worker":7,"sequence":0}
@@ -53,8 +53,9 @@ type decodedID struct {
 	Datacenter  int64  `json:"datacenter"`
 	Worker      int64  `json:"worker"`
 	Sequence    int64  `json:"sequence"`
-	// Segment is left out where the layout has none.
-	Segment *int64 `json:"segment,omitempty"`
+	// Segment and Rollback are left out where the layout has none.
+	Segment  *int64 `json:"segment,omitempty"`
+	Rollback *int64 `json:"rollback,omitempty"`
 }
 
 const timeFormat = "2006-01-02T15:04:05.000Z"
@@ -75,6 +76,9 @@ func decodeID(layout worker.Layout, text string) (decodedID, error) {
 	}
 	if layout.SegmentBits > 0 {
 		id.Segment = &f.Segment
+	}
+	if layout.RollbackBits > 0 {
+		id.Rollback = &f.Rollback
 	}
 	return id, nil
 }
@@ -132,6 +136,9 @@ func showTable(out io.Writer) func(decodedID) error {
 		sequence := strconv.FormatInt(id.Sequence, 10)
 		if id.Segment != nil {
 			sequence = fmt.Sprintf("%d/%d", *id.Segment, id.Sequence)
+		}
+		if id.Rollback != nil {
+			sequence += fmt.Sprintf(" r%d", *id.Rollback)
 		}
 		_, err := fmt.Fprintf(out, row, id.ID, id.Time, id.TimestampMs, id.Datacenter, id.Worker, sequence)
 		return err

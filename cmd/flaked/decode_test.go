@@ -23,6 +23,8 @@ func TestDecode(t *testing.T) {
 		{"written in sonyflake's order", "", "decode -o json --layout time=39@10ms,sequence=8,worker=16,epoch=2014-09-01 16908295", 0, `"worker":7,"sequence":2}` + "\n", ""},
 		{"a segment", "", "decode -o json --layout pearflower 1077412971", 0, `"worker":7,"sequence":1131,"segment":2}` + "\n", ""},
 		{"a segment, in a table", "", "decode --layout pearflower 1077412971", 0, "        0       7    2/1131\n", ""},
+		{"a rollback", "", "decode -o json --layout leaf,time=40,rollback=1 4198401", 0, `"worker":1,"sequence":1,"rollback":1}` + "\n", ""},
+		{"a rollback, in a table", "", "decode --layout leaf,time=40,rollback=1 4198401", 0, "        0       1      1 r1\n", ""},
 		{"several, an object a line", "", "decode -o json 1 2", 0, `"sequence":1}` + "\n" + `{"id":"2"`, ""},
 		{"table", "", "decode 4097", 0, "ID                   TIME                       TIMESTAMP MS  DATACENTER  WORKER  SEQUENCE\n4097                 2010-11-04T01:42:54.657Z  1288834974657           0       1         1\n", ""},
 		{"wide is the same", "", "decode -o wide 4097", 0, "4097                 2010", ""},

@@ -53,7 +53,19 @@ func clusterFlags() []cli.Flag {
 		&cli.Int64Flag{Name: "datacenter", Usage: "the datacenter's `NUMBER`, for layouts that have the field", DefaultText: "0", EnvVars: env("datacenter")},
 		&cli.DurationFlag{Name: "lease", Usage: "how long a node may live without ZooKeeper, and its worker is kept when it vanishes", DefaultText: "24h", EnvVars: env("lease")},
 		&cli.DurationFlag{Name: "settle", Usage: "how long a new node waits for an owner that ZooKeeper forgot: two heartbeats and a reconnect", DefaultText: "12s", EnvVars: env("settle")},
+		onRollbackFlag("leaf"), borrowFlag("0s"),
 	}
+}
+
+// onRollbackFlag is what nodes do whose clock goes back; see
+// timeguard.ParseRollbackPolicy.
+func onRollbackFlag(fallback string) cli.Flag {
+	return &cli.StringFlag{Name: "on-rollback", Usage: "what to do when the clock goes back: `leaf` (up to 5ms wait, else refuse), refuse, wait[=TIME], coast[=TIME] (go on, up to so far ahead), rollback-bits (count it in the layout's rollback field)", DefaultText: fallback, EnvVars: env("on-rollback")}
+}
+
+// borrowFlag is how far ahead of the clock a burst may make IDs.
+func borrowFlag(fallback string) cli.Flag {
+	return &cli.DurationFlag{Name: "borrow", Usage: "let a burst use the numbers of so much time to come; a restart after a crash waits so much longer", DefaultText: fallback, EnvVars: env("borrow")}
 }
 
 // layoutFlag is the split of an ID's bits; see worker.ParseLayout.

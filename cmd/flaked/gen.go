@@ -51,6 +51,7 @@ Examples:
 			&cli.StringFlag{Name: "format", Usage: "`HOW` to write them: " + encodingNames(), Value: "decimal", EnvVars: env("format")},
 			&cli.StringFlag{Name: "kind", Usage: "`WHAT` to make: snowflake, uuid4, uuid7", Value: "snowflake", EnvVars: env("kind")},
 			&cli.StringFlag{Name: "sequence-start", Usage: "where the sequence begins in a tick: zero, random (below 100, as Leaf) or carry-on", Value: "zero", EnvVars: env("sequence-start")},
+			&cli.StringFlag{Name: "segment-start", Usage: "the segment that a tick begins in, where the layout has one: zero or random", Value: "zero", EnvVars: env("segment-start")},
 		},
 		Action: gen,
 	}
@@ -138,9 +139,13 @@ func genSnowflakes(c *cli.Context, format worker.Encoding) (func(context.Context
 	if err != nil {
 		return nil, err
 	}
+	segment, err := segmentStart(c.String("segment-start"))
+	if err != nil {
+		return nil, err
+	}
 	cfg := worker.GeneratorConfig{
 		Layout: layout, Datacenter: c.Int64("datacenter"), Worker: c.Int64("worker"),
-		Clock: timeguard.NewIssuing(timeguard.System()), Rollback: timeguard.LeafRule{}, SequenceStart: start,
+		Clock: timeguard.NewIssuing(timeguard.System()), Rollback: timeguard.RollbackPolicy{}, SequenceStart: start, SegmentStart: segment,
 	}
 	first := time.Now()
 	if text := c.String("at"); text != "" {

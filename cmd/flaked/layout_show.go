@@ -104,7 +104,7 @@ func layoutArgument(c *cli.Context) (worker.Layout, error) {
 
 // letters stand for the fields in a picture.
 var letters = map[worker.Field]string{
-	worker.FieldTime: "t", worker.FieldSegment: "g", worker.FieldDatacenter: "d", worker.FieldWorker: "w", worker.FieldSequence: "s",
+	worker.FieldTime: "t", worker.FieldRollback: "r", worker.FieldSegment: "g", worker.FieldDatacenter: "d", worker.FieldWorker: "w", worker.FieldSequence: "s",
 }
 
 // picture is the 64 bits, fields apart, as bits says them. Those above the time

@@ -49,6 +49,8 @@ func serveFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "release-on-exit", EnvVars: env("release-on-exit"), Usage: "give the worker back at a clean stop: for pods whose disk does not outlive them"},
 		layoutFlag("the cluster's, leaf in a new one"),
 		&cli.Int64Flag{Name: "datacenter", EnvVars: env("datacenter"), DefaultText: "the cluster's, 0 in a new one", Usage: "the datacenter field of IDs, where the layout has one"},
+		onRollbackFlag("the cluster's, leaf in a new one"), borrowFlag("the cluster's, 0s in a new one"),
+		&cli.StringFlag{Name: "segment-start", EnvVars: env("segment-start"), Value: "zero", Usage: "the segment that a tick begins in, where the layout has one: zero, or random (as PearFlower)"},
 		&cli.StringFlag{Name: "sequence-start", EnvVars: env("sequence-start"), Value: "random", Usage: "where the sequence begins in a millisecond: random (below 100, as Leaf), zero, or carry-on"},
 		&cli.IntFlag{Name: "max-batch", EnvVars: env("max-batch"), Value: 10_000, Usage: "the most IDs of one GET n"},
 		&cli.StringFlag{Name: "engine", EnvVars: env("engine"), Value: "auto", Usage: "how connections are served: loops (of epoll, Linux), goroutines (one each), or auto: loops where there are"},
@@ -105,6 +107,10 @@ func serveOptions(c *cli.Context) (options, error) {
 	if err != nil {
 		return o, err
 	}
+	segment, err := segmentStart(c.String("segment-start"))
+	if err != nil {
+		return o, err
+	}
 	host, _ := os.Hostname() // a label: "" will do
 	name := c.String("name")
 	if name == "" {
@@ -120,7 +126,7 @@ func serveOptions(c *cli.Context) (options, error) {
 			Address: strings.Join(o.listenOn, ","), Version: version,
 		},
 		Heartbeat: c.Duration("heartbeat"), StartTimeout: c.Duration("start-timeout"), Reserve: c.Duration("reserve"),
-		ReleaseOnExit: c.Bool("release-on-exit"), SequenceStart: start,
+		ReleaseOnExit: c.Bool("release-on-exit"), SequenceStart: start, SegmentStart: segment,
 	}
 	if o.dev {
 		none := time.Duration(0)
@@ -155,7 +161,28 @@ func clusterSettings(c *cli.Context) (node.Settings, error) {
 		v := c.Duration("settle")
 		s.Settle = &v
 	}
+	if c.IsSet("on-rollback") {
+		v, err := timeguard.ParseRollbackPolicy(c.String("on-rollback"))
+		if err != nil {
+			return s, usageError("--on-rollback: %v", err)
+		}
+		s.OnRollback = &v
+	}
+	if c.IsSet("borrow") {
+		v := c.Duration("borrow")
+		s.Borrow = &v
+	}
 	return s, nil
+}
+
+func segmentStart(s string) (worker.SegmentStart, error) {
+	switch s {
+	case "zero":
+		return worker.SegmentZero, nil
+	case "random":
+		return worker.SegmentRandom, nil
+	}
+	return 0, usageError("--segment-start %q: it is zero or random", s)
 }
 
 func sequenceStart(s string) (worker.SequenceStart, error) {

@@ -267,6 +267,8 @@ const statusGolden = `{
     "datacenter": 0,
     "lease_ms": 86400000,
     "settle_ms": 12000,
+    "on_rollback": "leaf",
+    "borrow_ms": 0,
     "settled": true,
     "frozen": false,
     "frozen_until_ms": 0,

@@ -48,6 +48,9 @@ _flaked() {
     'serve:--reserve') kind='any' ;;
     'serve:--layout') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' ;;
     'serve:--datacenter') kind='any' ;;
+    'serve:--on-rollback') kind='any' ;;
+    'serve:--borrow') kind='any' ;;
+    'serve:--segment-start') kind='any' ;;
     'serve:--sequence-start') offered='random zero carry-on' ;;
     'serve:--max-batch') kind='any' ;;
     'serve:--engine') offered='auto loops goroutines' ;;
@@ -177,6 +180,7 @@ _flaked() {
     'gen:--format') kind='any' ;;
     'gen:--kind') offered='snowflake uuid4 uuid7' ;;
     'gen:--sequence-start') offered='random zero carry-on' ;;
+    'gen:--segment-start') kind='any' ;;
     'gen:--config') kind='file' ;;
     'state show:--state-dir') kind='directory' ;;
     'state show:--output' | 'state show:-o') offered='table wide json' ;;
@@ -185,6 +189,8 @@ _flaked() {
     'cluster init:--datacenter') kind='any' ;;
     'cluster init:--lease') kind='any' ;;
     'cluster init:--settle') kind='any' ;;
+    'cluster init:--on-rollback') kind='any' ;;
+    'cluster init:--borrow') kind='any' ;;
     'cluster init:--zk') kind='any' ;;
     'cluster init:--cluster') kind='any' ;;
     'cluster init:--zk-auth-file') kind='file' ;;
@@ -220,7 +226,7 @@ _flaked() {
   if [[ -z $flag ]]; then
     case $path in
     '') offered='serve status get decode healthcheck bench layout gen state cluster completion man version --version --help' ;;
-    'serve') offered='--listen --admin --state-dir --name --bootstrap --heartbeat --lease --settle --reserve --release-on-exit --layout --datacenter --sequence-start --max-batch --engine --loops --spin --start-timeout --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
+    'serve') offered='--listen --admin --state-dir --name --bootstrap --heartbeat --lease --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --max-batch --engine --loops --spin --start-timeout --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
     'status') offered='--output --watch --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'get') offered='--addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
     'decode') offered='--output --layout --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
@@ -231,11 +237,11 @@ _flaked() {
     'layout explain') offered='--output --layout --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'layout check') offered='--output --from --since --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'layout choose') offered='--output --rate --nodes --spare --until --js --config --help' ;;
-    'gen') offered='--layout --worker --datacenter --at --count --format --kind --sequence-start --config --help' ;;
+    'gen') offered='--layout --worker --datacenter --at --count --format --kind --sequence-start --segment-start --config --help' ;;
     'state') offered='show --help' ;;
     'state show') offered='--state-dir --output --config --help' ;;
     'cluster') offered='init show thaw --help' ;;
-    'cluster init') offered='--layout --datacenter --lease --settle --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'cluster init') offered='--layout --datacenter --lease --settle --on-rollback --borrow --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster show') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster thaw') offered='--zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'completion') offered='bash zsh fish --help' ;;

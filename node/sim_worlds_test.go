@@ -1,0 +1,141 @@
+package node
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/worker"
+)
+
+// otherWorlds are what else a cluster may be made with. The histories are the
+// same in them: what keeps IDs apart does not depend on where in an ID it is
+// written, nor on what is done when a clock goes back.
+var otherWorlds = []otherWorld{
+	{"the worker lowest", func(w *world) {
+		w.layout.Order = worker.Order{worker.FieldRollback, worker.FieldSegment, worker.FieldSequence, worker.FieldDatacenter, worker.FieldWorker}
+	}},
+	{"a segment above the worker", func(w *world) { w.layout.SegmentBits = 2 }},
+	{"a segment, the worker lowest", func(w *world) {
+		w.layout.SegmentBits = 1
+		w.layout.Order = worker.Order{worker.FieldRollback, worker.FieldSegment, worker.FieldSequence, worker.FieldWorker, worker.FieldDatacenter}
+	}},
+	{"the worker above a datacenter", func(w *world) {
+		w.layout.DatacenterBits = 2
+		w.layout.Order = worker.Order{worker.FieldRollback, worker.FieldSegment, worker.FieldWorker, worker.FieldDatacenter, worker.FieldSequence}
+	}},
+	{"a segment at random", func(w *world) { w.layout.SegmentBits, w.segmentStart = 3, worker.SegmentRandom }},
+	{"refuse", policy("refuse")},
+	{"wait", policy("wait=10s")},
+	{"coast", policy("coast=2s")},
+	{"coast far", policy("coast=4s")},
+	{"one rollback bit", rollbackBits(1)},
+	{"two rollback bits", rollbackBits(2)},
+	{"three rollback bits", rollbackBits(3)},
+	{"borrow", borrow(3 * time.Second)},
+	{"borrow and coast", both(borrow(3*time.Second), policy("coast=3s"))},
+	{"borrow and a rollback bit", both(borrow(3*time.Second), rollbackBits(1))},
+}
+
+type otherWorld struct {
+	name   string
+	change func(*world)
+}
+
+func policy(name string) func(*world) {
+	p, err := timeguard.ParseRollbackPolicy(name)
+	if err != nil {
+		panic(err)
+	}
+	return func(w *world) { w.onRollback, w.reserve = p, 3*time.Second }
+}
+
+func rollbackBits(n uint8) func(*world) {
+	return func(w *world) { w.onRollback, w.layout.RollbackBits = timeguard.CountRollbacks, n }
+}
+
+func borrow(d time.Duration) func(*world) {
+	return func(w *world) { w.borrow, w.reserve = d, 3*time.Second }
+}
+
+func both(a, b func(*world)) func(*world) { return func(w *world) { a(w); b(w) } }
+
+// stories are those of every world, and in some one more.
+func (s *sim) stories() []story {
+	if s.onRollback.Counts() {
+		often := story{"clock that goes back often", (*sim).tellRollbacks, false}
+		return append(slices.Clone(stories), often, often, often)
+	}
+	return stories
+}
+
+// tellRollbacks: a clock goes back and comes forward until the count of that has
+// come round, through times that one value or the other has been used in.
+func (s *sim) tellRollbacks() bool {
+	a := s.owner()
+	if a == nil {
+		return false
+	}
+	rolled := s.rolled
+	for range s.between(3, 20) {
+		s.burst(a)
+		by := s.upTo(1900 * time.Millisecond)
+		switch s.rng.IntN(5) {
+		case 0:
+			s.drift(a.machine, by)
+		case 1:
+			s.watch(by)
+		default:
+			s.step(a.machine, -by)
+		}
+		if s.done() || a.dead || s.now < a.paused {
+			return s.rolled > rolled
+		}
+	}
+	s.burst(a)
+	switch s.rng.IntN(4) {
+	case 0:
+		s.kill(a, s.chance(2))
+	case 1:
+		s.stop(a)
+	}
+	s.watch(5 * time.Second)
+	return s.rolled > rolled
+}
+
+// named is the change that -sim.world asks for.
+func named(t *testing.T, name string) func(*world) {
+	if name == "" {
+		return func(*world) {}
+	}
+	i := slices.IndexFunc(otherWorlds, func(o otherWorld) bool { return o.name == name })
+	if i < 0 {
+		t.Fatalf("there is no world called %q", name)
+	}
+	return otherWorlds[i].change
+}
+
+func TestSimulationOfOtherWorlds(t *testing.T) {
+	for _, other := range otherWorlds {
+		t.Run(other.name, func(t *testing.T) {
+			count := uint64(40)
+			if underRace {
+				count = 2
+			}
+			if *simCount > 0 {
+				count = uint64(*simCount)
+			}
+			total := playAll(t, other.change, *simFirst, count)
+			if s := total.failed; s != nil {
+				t.Fatalf("%s\nseed %d: %s\nplay it again: %s -sim.world='%s'", tail(s.text()), total.seed, s.wrong, replay(total.seed), other.name)
+			}
+			t.Logf("%d histories, %d IDs, %d times ahead of the clock, %d after a rollback that was counted", total.histories, total.ids, total.ahead, total.rolled)
+			var w world
+			other.change(&w)
+			if total.ids == 0 || count > 10 && (w.mayLead() > 0) != (total.ahead > 0) || count > 10 && (w.layout.RollbackBits > 0) != (total.rolled > 0) {
+				t.Error("the histories do not come to what this world is about")
+			}
+		})
+	}
+}

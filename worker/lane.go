@@ -1,0 +1,227 @@
+package worker
+
+import (
+	"time"
+
+	"go.uber.org/atomic"
+)
+
+// lane makes the IDs of a tenure that have one value of the rollback field: all
+// of them where the layout has none. Any number of goroutines may use it.
+//
+// All state is one number, the next free position: the tick, and below it the
+// segment and the sequence, wherever these stand in an ID. A reservation moves
+// it forward by compare-and-swap and is what it skipped over, so no two hold
+// the same position, positions only grow, and a tick that has run out carries
+// into the next by itself. The top bit says that the lane is over: once it is
+// set no reservation can succeed, and whoever set it knows the last position
+// there will ever be.
+type lane struct {
+	// Read-only once made.
+	epochNs  int64
+	unitNs   int64
+	shift    uint8 // segment and sequence bits: those of a position below its tick
+	idShift  uint8 // all bits of an ID below its tick
+	seqMask  int64 // a position's segment and sequence
+	runMask  int64 // its sequence: no run reaches over the end of a segment
+	seqShift uint8 // where the sequence is in an ID
+	step     ID    // between neighbours
+	segment  uint8 // bits of the segment
+	segShift uint8 // how much further up than in a position it is in an ID
+	maxTick  Tick
+	borrow   Tick // how far positions may be ahead of the clock
+	identity int64
+	value    int // of the rollback field
+	floor    Tick
+	clock    Clock
+	rollback RollbackRule
+	start    SequenceStart
+	segStart SegmentStart
+	rand     func(uint32) uint32
+	randN    uint32
+
+	limit atomic.Int64 // first tick that may not be used; only grows
+	_     [64]byte     // position is written by every reservation: a cache line of its own
+	pos   atomic.Int64
+	_     [64]byte
+}
+
+const closedBit = int64(-1) << 63
+
+// newLane makes a lane of a configuration that has been checked. Its limit is
+// its floor.
+func newLane(cfg *GeneratorConfig, value int, floor Tick) *lane {
+	l := cfg.Layout
+	identity, err := l.Encode(Fields{Datacenter: cfg.Datacenter, Worker: cfg.Worker, Rollback: int64(value)})
+	if err != nil {
+		panic(err) // checked
+	}
+	g := &lane{
+		epochNs: l.Epoch * unixNanosPerMs, unitNs: int64(l.Unit),
+		shift: l.SegmentBits + l.SequenceBits, idShift: l.timeShift(), seqMask: l.Sequences() - 1,
+		runMask: 1<<l.SequenceBits - 1, seqShift: l.shift(FieldSequence), step: 1 << l.shift(FieldSequence),
+		segment: l.SegmentBits, segShift: l.shift(FieldSegment) - l.SequenceBits, maxTick: l.MaxTick(),
+		borrow: Tick(cfg.Borrow / l.Unit), identity: int64(identity), value: value, floor: floor,
+		clock: cfg.Clock, rollback: cfg.Rollback, start: cfg.SequenceStart, segStart: cfg.SegmentStart,
+		rand: cfg.Rand, randN: uint32(max(1, min(100, l.Sequences()/8))),
+	}
+	if cfg.SegmentStart == SegmentRandom {
+		g.randN = uint32(max(1, min(100, (g.runMask+1)/8)))
+	}
+	g.limit.Store(int64(floor))
+	g.pos.Store(int64(floor) << g.shift)
+	return g
+}
+
+// try is Generator.Try within the lane.
+func (g *lane) try(n int, waited time.Duration) (Run, Pause, error) {
+	for {
+		pos := g.pos.Load()
+		// The clock is read after the position: a position that another
+		// goroutine moves on meanwhile makes the swap below fail, it is never
+		// taken for a clock that went back.
+		now := g.clock.Now()
+		tick := g.tick(now)
+		if pos < 0 {
+			return Run{}, Pause{}, ErrClosed
+		}
+		limit := Tick(g.limit.Load())
+		if tick >= limit {
+			if tick > g.maxTick {
+				return Run{}, Pause{}, ErrTimeExhausted
+			}
+			return Run{}, Pause{}, ErrLimit
+		}
+		first := pos
+		if at := Tick(pos >> g.shift); tick > at {
+			first = int64(tick)<<g.shift | g.firstSequence(pos)
+		} else if tick < at {
+			if at > tick+g.borrow {
+				pause, err := g.early(now, pos, waited)
+				return Run{}, pause, err
+			}
+			if at >= limit {
+				return Run{}, Pause{}, ErrLimit // all below it has been borrowed
+			}
+		}
+		take := min(int64(n), g.runMask+1-first&g.runMask)
+		if g.pos.CompareAndSwap(pos, first+take) {
+			id := first>>g.shift<<g.idShift | g.identity | first&g.runMask<<(g.seqShift&63)
+			if g.segment > 0 {
+				id |= first & (g.seqMask &^ g.runMask) << (g.segShift & 63)
+			}
+			return Run{First: ID(id), Step: g.step, Len: int(take)}, Pause{}, nil
+		}
+	}
+}
+
+// tick is the one that a moment falls into, in Unix nanoseconds.
+func (g *lane) tick(now int64) Tick { return Tick(floorDiv(now-g.epochNs, g.unitNs)) }
+
+// early is what to do when the clock, with what may be borrowed, has not reached
+// the tick of the next free position: the tick before it has run out, or the
+// clock is behind.
+func (g *lane) early(now, pos int64, waited time.Duration) (Pause, error) {
+	if behind := g.behind(now, pos); behind > 0 {
+		if pause, ok := g.rollback.Wait(behind, waited); ok {
+			return Pause{For: pause, Rollback: true}, nil
+		}
+		return Pause{}, &BehindError{Behind: behind}
+	}
+	next := Tick(pos >> g.shift)
+	return Pause{For: time.Duration(g.startOf(next-g.borrow) - now), tick: next}, nil
+}
+
+// behind is how far the clock, with what may be borrowed, is behind the last ID.
+func (g *lane) behind(now, pos int64) time.Duration {
+	last := Tick((pos - 1) >> g.shift)
+	if pos == int64(g.floor)<<g.shift {
+		last = g.floor - 1
+	}
+	return time.Duration(g.startOf(last-g.borrow) - now)
+}
+
+// startOf is when a tick begins, in Unix nanoseconds.
+func (g *lane) startOf(t Tick) int64 { return g.epochNs + int64(t)*g.unitNs }
+
+// firstSequence is where a tick begins that follows the position: its segment
+// and sequence.
+func (g *lane) firstSequence(pos int64) int64 {
+	if pos == int64(g.floor)<<g.shift {
+		// Nothing made yet: as after a tick with numbers to spare.
+	} else if pos&g.seqMask == 0 {
+		return 0 // the last tick ran out
+	}
+	if g.segStart == SegmentRandom {
+		return int64(g.rand(1<<g.segment))<<(g.shift-g.segment) | g.sequence(pos&g.runMask, g.runMask)
+	}
+	return g.sequence(pos&g.seqMask, g.seqMask)
+}
+
+// sequence is where the sequence begins that ended before next the last time,
+// of numbers up to most.
+func (g *lane) sequence(next, most int64) int64 {
+	switch g.start {
+	case StartRandom:
+		return int64(g.rand(g.randN))
+	case StartCarryOn:
+		if next <= most/2 {
+			return next
+		}
+	}
+	return 0
+}
+
+// extend raises the limit, which never goes down.
+func (g *lane) extend(limit Tick) {
+	limit = min(limit, g.maxTick+1)
+	for {
+		old := g.limit.Load()
+		if int64(limit) <= old || g.limit.CompareAndSwap(old, int64(limit)) {
+			return
+		}
+	}
+}
+
+// close ends the lane: no reservation succeeds once it returns.
+func (g *lane) close() {
+	for {
+		pos := g.pos.Load()
+		if pos < 0 || g.pos.CompareAndSwap(pos, pos|closedBit) {
+			return
+		}
+	}
+}
+
+// end is the first tick that no reservation so far reaches: the last reserved
+// one + 1, or the floor when there is none. After close it is final.
+func (g *lane) end() Tick {
+	pos := g.pos.Load() &^ closedBit
+	if pos == int64(g.floor)<<g.shift {
+		return g.floor
+	}
+	return Tick((pos-1)>>g.shift) + 1
+}
+
+// ready is nil when try would make an ID now or a few milliseconds later, else
+// the error that it would return.
+func (g *lane) ready() error {
+	pos := g.pos.Load()
+	now := g.clock.Now()
+	tick, limit := g.tick(now), Tick(g.limit.Load())
+	at := Tick(pos >> g.shift)
+	switch {
+	case pos < 0:
+		return ErrClosed
+	case tick > g.maxTick:
+		return ErrTimeExhausted
+	case tick >= limit:
+		return ErrLimit
+	case at > tick+g.borrow:
+		_, err := g.early(now, pos, 0)
+		return err
+	case at > tick && at >= limit:
+		return ErrLimit
+	}
+	return nil
+}
