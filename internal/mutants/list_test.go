@@ -70,7 +70,7 @@ var mutants = []mutant{
 		{"coordinator/decide.go", "	case found.Term > mine.Term:\n		return FoundFenced\n", ""},
 		{"coordinator/forgotten.go", "return stamp+ahead >= h", "return false"}}},
 	{"a stop writes an end below the floor", []change{
-		{"worker/generator.go", "		return g.floor\n	}\n	return Tick((pos-1)>>g.shift) + 1", "		return g.layout.TickAt(g.clock.Now())\n	}\n	return Tick((pos-1)>>g.shift) + 1"},
+		{"worker/lane.go", "		return g.floor\n	}\n	return Tick((pos-1)>>g.shift) + 1", "		return g.tick(g.clock.Now())\n	}\n	return Tick((pos-1)>>g.shift) + 1"},
 		{"coordinator/stop.go", "max(claim.Lo, end)", "end"}}},
 	{"a stop leaves requests under way", []change{{"node/stop.go",
 		"	if t != nil {\n		t.gen.Close()\n	}\n", ""}}},
@@ -87,7 +87,7 @@ var mutants = []mutant{
 	{"floors are rounded down, M and H up", []change{
 		{"node/acquire.go", "Floor: n.layout.CeilTick(claim.Lo)", "Floor: n.layout.FloorTick(claim.Lo)"},
 		{"node/reserve.go", "n.layout.FloorTick(min(n.m, n.claim.H))", "n.layout.CeilTick(min(n.m, n.claim.H))"}}},
-	{"no wait when a tick has run out", []change{{"worker/generator.go",
+	{"no wait when a tick has run out", []change{{"worker/lane.go",
 		"take := min(int64(n), g.runMask+1-first&g.runMask)", "take := int64(n)"}}},
 
 	// A ZooKeeper that has lost data.
@@ -105,4 +105,25 @@ var mutants = []mutant{
 		"return now < c.FrozenUntil && worker <= c.FrozenUsed", "return false"}}},
 	{"a clock that went back keeps a lease that has ended", []change{{"coordinator/forgotten.go",
 		"return stamp+ahead >= h", "return false"}}},
+
+	// Rules other than Leaf's: worlds says where they are to be seen.
+	{"a count of rollbacks that has come round begins at the clock", []change{
+		{"worker/generator.go", "g.free[value] <= tick", "g.free[value] <= tick || true"},
+		{"worker/generator.go", "newLane(&g.cfg, value, g.free[value])", "newLane(&g.cfg, value, min(from.tick(g.cfg.Clock.Now()), g.free[value]))"}}},
+	{"a stop writes the end of the last lane", []change{
+		{"worker/generator.go", "end = max(end, free)", "_ = free"},
+		{"coordinator/stop.go", "max(claim.Lo, end)", "end"}}},
+	{"what is borrowed is not bounded by M and H", []change{
+		{"worker/lane.go", "			if at >= limit {\n				return Run{}, Pause{}, ErrLimit // all below it has been borrowed\n			}\n", ""}}},
+	{"a clock coasts as far as it likes", []change{
+		{"timeguard/issuing.go", "-leap <= c.coast.Load()", "true"}}},
+}
+
+// worlds are the other worlds of the simulation that a mutant is caught in, if it
+// is not in the plain one.
+var worlds = map[string]string{
+	"a count of rollbacks that has come round begins at the clock": "one rollback bit",
+	"a stop writes the end of the last lane":                       "three rollback bits",
+	"what is borrowed is not bounded by M and H":                   "borrow",
+	"a clock coasts as far as it likes":                            "coast",
 }

@@ -49,8 +49,8 @@ func TestMutantsAreCaught(t *testing.T) {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
 			binary := filepath.Join(t.TempDir(), "node.test")
 			m.compile(t, root, "test", "-c", "-vet=off", "-o", binary, "./node")
-			history, check := play(t, binary)
-			ids, by := play(t, binary, "-sim.ids")
+			history, check := play(t, binary, "-sim.world="+worlds[m.name])
+			ids, by := play(t, binary, "-sim.world="+worlds[m.name], "-sim.ids")
 			if by != "twice" && by != "overlap" {
 				ids = "-"
 			}
