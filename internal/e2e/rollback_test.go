@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/ownclock"
+	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/worker"
+)
+
+// What a node of each rollback policy does when its clock goes back by half a
+// second: how long a client goes without an ID, and whether it is told so.
+func TestRollbackPolicies(t *testing.T) {
+	t.Parallel()
+	zk := zktest.Shared(t)
+	for _, row := range []struct {
+		name    string
+		flags   []string
+		refuses bool
+		// How long the client goes without, as far as the policy says.
+		longest, shortest time.Duration
+	}{
+		{"leaf", nil, true, time.Hour, 400 * time.Millisecond},
+		{"refuse", []string{"--on-rollback", "refuse"}, true, time.Hour, 400 * time.Millisecond},
+		{"wait", []string{"--on-rollback", "wait=2s"}, false, time.Hour, 400 * time.Millisecond},
+		{"wait, not so long", []string{"--on-rollback", "wait=100ms"}, true, time.Hour, 300 * time.Millisecond},
+		{"coast", []string{"--on-rollback", "coast"}, false, 300 * time.Millisecond, 0},
+		{"rollback-bits", []string{"--layout", "leaf,time=40,rollback=1"}, false, 300 * time.Millisecond, 0},
+		{"borrow", []string{"--borrow", "3s"}, false, 300 * time.Millisecond, 0},
+		{"borrow, not so far", []string{"--borrow", "100ms"}, true, time.Hour, 300 * time.Millisecond},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, zktest.Chroot(t, zk), append([]string{"--reserve", "3s"}, row.flags...)...)
+			if len(row.flags) > 0 && row.flags[0] == "--layout" {
+				var err error
+				if s.ids.layout, err = worker.ParseLayout(row.flags[1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			clock := new(ownclock.Clock)
+			n := s.node().on(clock).start().ready()
+			// Back within what this tenure has served: what lies before is another's.
+			first := n.time()
+			n.until("a second of service", func() bool { return n.time().Sub(first) > time.Second })
+			n.get(1)
+			clock.Step(-500 * time.Millisecond)
+			after, refused, gap := n.over(time.Second)
+			if (refused > 0) != row.refuses || gap > row.longest || gap < row.shortest {
+				t.Errorf("refused %d times, and %s without an ID", refused, gap)
+			}
+			if f, err := s.ids.layout.Decode(after); err != nil || (f.Rollback == 1) != (s.ids.layout.RollbackBits > 0) {
+				t.Errorf("%+v, %v", f, err)
+			}
+			n.kill()
+			n.start().ready().get(100)
+		})
+	}
+}
+
+// over asks for IDs for so long, one at a time, and returns the last, how often it
+// was refused, and the longest that it went without one.
+func (n *node) over(d time.Duration) (last worker.ID, refused int, gap time.Duration) {
+	t := n.site.t
+	t.Helper()
+	c, err := n.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	for began, got := time.Now(), time.Now(); time.Since(began) < d; {
+		c.last = 0 // where rollbacks are counted a connection's IDs go back too
+		ids, err := c.get(1)
+		gap = max(gap, time.Since(got))
+		var no refusal
+		switch {
+		case err == nil:
+			last, got = ids[0], time.Now()
+		case errors.As(err, &no):
+			refused++
+		default:
+			t.Fatal(err)
+		}
+	}
+	return last, refused, gap
+}
+
+// A burst of a node that borrows gets far more at once than a tick has, a crash
+// loses none of the order, and its restart waits for what was borrowed.
+func TestBurstsBorrow(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "1s", "--borrow", "2s", "--max-batch", "1000000")
+	n := s.started().ready()
+	began := time.Now()
+	ids := n.get(1_000_000)
+	// At 4,096 a millisecond that would be a quarter of a second.
+	f, err := s.ids.layout.Decode(ids[len(ids)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ahead := s.ids.layout.Time(f).Sub(began); ahead < 150*time.Millisecond || ahead > 2*time.Second {
+		t.Errorf("the last of a million is %s ahead of when they were asked for", ahead)
+	}
+	n.kill()
+	if next := n.start().ready().get(1)[0]; next <= ids[len(ids)-1] {
+		t.Errorf("%d after %d", next, ids[len(ids)-1])
+	}
+}
