@@ -24,14 +24,16 @@ type Client struct {
 	quit  context.CancelFunc
 	wg    sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows, and what types here say it guards
-	nodes  []*node
-	turn   int // of the nodes, with Spread
-	queue  []*call
-	lanes  int
-	idle   []*lane // those that wait to be woken
-	stats  Stats
-	closed bool
+	mu    sync.Mutex // guards what follows, and what types here say it guards
+	nodes []*node
+	turn  int // of the nodes, with Spread
+	queue []*call
+	lanes int
+	idle  []*lane // those that wait to be woken
+	// settling is how many hand out IDs, and will look at the queue next.
+	settling int
+	stats    Stats
+	closed   bool
 }
 
 // Stats are what a client has done since New.
@@ -80,24 +82,39 @@ func (c *Client) Next(ctx context.Context) (worker.ID, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	more := 0
-	if c.stock != nil {
-		var id worker.ID
-		var ok bool
-		if id, ok, more = c.stock.take(time.Now()); ok {
-			if more > 0 {
-				c.submit(nil, more)
-			}
-			return id, nil
-		}
+	id, ok, more := c.ahead()
+	if ok {
+		return id, nil
 	}
 	k, err := c.do(ctx, 1, more)
 	if err != nil {
 		return 0, err
 	}
-	id := k.one[0]
+	id = k.one[0]
 	c.calls.Put(k)
 	return id, nil
+}
+
+// TryNext is an ID that was asked for ahead, if one is there (Config.Prefetch).
+// It does not wait. Where there is none, Next gets one.
+func (c *Client) TryNext() (worker.ID, bool) {
+	id, ok, more := c.ahead()
+	if !ok && more > 0 {
+		c.submit(nil, more)
+	}
+	return id, ok
+}
+
+// ahead takes an ID out of the stock. Where there is none, more are to be asked
+// for, if they are not 0.
+func (c *Client) ahead() (id worker.ID, ok bool, more int) {
+	if c.stock == nil {
+		return 0, false, 0
+	}
+	if id, ok, more = c.stock.take(time.Now()); ok && more > 0 {
+		c.submit(nil, more)
+	}
+	return id, ok, more
 }
 
 // Take is n new IDs, 1 to 1,000,000, or an error and none. Those of one node
@@ -162,14 +179,8 @@ func (c *Client) submit(k *call, more int) {
 	if more > 0 {
 		c.queue = append(c.queue, &call{want: more, deadline: time.Now().Add(c.cfg.Patience), stock: c.stock})
 	}
-	switch last := len(c.idle) - 1; {
-	case last >= 0:
-		c.idle[last].rouse()
-		c.idle = c.idle[:last]
-	case c.lanes < c.cfg.Conns:
-		c.lanes++
-		l := newLane(c)
-		c.start(l.run)
+	if c.settling == 0 {
+		c.engage()
 	}
 }
 

@@ -4,19 +4,34 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/flaked/flaked/worker"
 )
 
 // minShare is the least time that a node is given to answer, however near a
 // call's deadline is: less would take busy nodes for dead ones.
 const minShare = 25 * time.Millisecond
 
+// engage has one more lane look at the queue.
+func (c *Client) engage() {
+	switch last := len(c.idle) - 1; {
+	case last >= 0:
+		c.idle[last].rouse()
+		c.idle = c.idle[:last]
+	case c.lanes < c.cfg.Conns:
+		c.lanes++
+		l := newLane(c)
+		c.start(l.run)
+	}
+}
+
 // assign gives a lane a job. Where there is none it is among the idle ones when
 // assign returns, and has to come again after wait, if that is not 0.
 func (c *Client) assign(l *lane) (ready bool, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if l.settling {
+		l.settling = false
+		c.settling--
+	}
 	if i := slices.Index(c.idle, l); i >= 0 { // it came by itself
 		c.idle = slices.Delete(c.idle, i, i+1)
 	}
@@ -29,6 +44,9 @@ func (c *Client) assign(l *lane) (ready bool, wait time.Duration) {
 		c.probe(healthy, now)
 		if n != nil {
 			c.fill(&l.job, n, healthy, now)
+			if len(c.queue) > 0 {
+				c.engage()
+			}
 			if len(l.job.calls) > 0 {
 				return true, 0
 			}
@@ -120,9 +138,12 @@ func (c *Client) giveUp(until time.Time) {
 }
 
 // settle hands out what a node answered, or sees what is to be done without.
-func (c *Client) settle(j *job, ids []worker.ID, err error) {
+func (c *Client) settle(l *lane, err error) {
+	j, ids := &l.job, l.ids
 	if err == nil {
 		c.mu.Lock()
+		l.settling = true
+		c.settling++
 		c.stats.IDs += int64(len(ids))
 		c.inUse(j.node)
 		c.mu.Unlock()

@@ -23,6 +23,8 @@ type lane struct {
 	conns  map[*node]*conn
 	ids    []worker.ID // of the last reply
 	job    job
+	// settling is that Client.settling counts it. Guarded by Client.mu.
+	settling bool
 }
 
 // job is calls to be answered with one reply of a node.
@@ -53,7 +55,7 @@ func (l *lane) run(ctx context.Context) {
 	}()
 	for l.next(ctx) {
 		err := l.ask(ctx)
-		l.c.settle(&l.job, l.ids, err)
+		l.c.settle(l, err)
 		if len(l.job.calls) > 1 {
 			// Those who were answered may well ask again: let them, and ask for all.
 			runtime.Gosched()

@@ -1,0 +1,104 @@
+package httpid_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/client"
+	"github.com/flaked/flaked/client/clienttest"
+	"github.com/flaked/flaked/client/httpid"
+)
+
+// newIDs is a client of a node for examples; a real one has an address that
+// stays, as unix:/run/flaked/flaked.sock.
+func newIDs() (ids *client.Client, closes func()) {
+	node := clienttest.NewServer()
+	node.SetLast(2123840319823806550)
+	ids, err := client.New(client.Config{Addrs: []string{node.Addr}})
+	if err != nil {
+		panic(err)
+	}
+	return ids, func() { ids.Close(); node.Close() }
+}
+
+func Example() {
+	ids, closes := newIDs()
+	defer closes()
+
+	// Every line that is logged with the request's context has its ID.
+	log := slog.New(httpid.LogHandler(withoutTime(), ""))
+	mux := http.NewServeMux()
+	mux.HandleFunc("/orders", func(w http.ResponseWriter, r *http.Request) {
+		log.InfoContext(r.Context(), "order taken", "items", 3)
+		fmt.Fprintln(w, "thank you")
+	})
+	identify, err := httpid.New(httpid.Config{IDs: ids})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	w := httptest.NewRecorder()
+	identify(mux).ServeHTTP(w, httptest.NewRequest("POST", "/orders", nil))
+	fmt.Println(w.Header().Get("X-Request-Id"))
+	// Output:
+	// level=INFO msg="order taken" items=3 request_id=2123840319823806551
+	// 2123840319823806551
+}
+
+// With hclog, which takes no context, a handler makes itself a logger.
+func Example_hclog() {
+	ids, closes := newIDs()
+	defer closes()
+
+	log := hclog.New(&hclog.LoggerOptions{Name: "shop", Output: os.Stdout, DisableTime: true})
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		log := log.With("request_id", httpid.FromContext(r.Context()))
+		log.Info("order taken", "items", 3)
+	})
+	identify, err := httpid.New(httpid.Config{IDs: ids})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	identify(h).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/orders", nil))
+	// Output:
+	// [INFO]  shop: order taken: request_id=2123840319823806551 items=3
+}
+
+// Behind a proxy that gives requests an ID, that one is kept.
+func ExampleConfig_trust() {
+	ids, closes := newIDs()
+	defer closes()
+
+	identify, err := httpid.New(httpid.Config{IDs: ids, Trust: httpid.Always})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	h := identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println(httpid.FromContext(r.Context()))
+	}))
+	for _, came := range []string{"7f3a-from-the-proxy", "not an ID\n"} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("X-Request-Id", came)
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	// Output:
+	// 7f3a-from-the-proxy
+	// 2123840319823806551
+}
+
+func withoutTime() slog.Handler {
+	return slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})
+}
