@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"go.uber.org/atomic"
 )
 
 // route is a path that is served. Each kind of them has a file of its own.
@@ -13,12 +15,15 @@ type route struct {
 	// path is exact, or a beginning when it ends with a slash and a name in
 	// braces, as "/v1/decode/{id}"; r.PathValue has the rest then.
 	path, about string
-	// serve answers a GET or HEAD request.
-	serve http.HandlerFunc
+	// open: for those who bring no token, too.
+	open bool
+	// methods are those that serve answers; none: GET and HEAD.
+	methods []string
+	serve   http.HandlerFunc
 }
 
 func (s *Server) routes() []route {
-	return slices.Concat(s.probeRoutes(), s.statusRoutes())
+	return slices.Concat(s.probeRoutes(), s.metricsRoutes(), s.statusRoutes(), s.workersRoutes(), s.idRoutes(), s.leafRoutes(), s.pprofRoutes())
 }
 
 // matches tells whether a request is for this route, and takes the path apart.
@@ -47,23 +52,54 @@ func (s *Server) handler() http.Handler {
 		if v := s.cfg.About.Version; v != "" {
 			h.Set("Server", "flaked/"+v)
 		}
-		for _, rt := range routes {
-			if !rt.matches(r) {
-				continue
+		at := slices.IndexFunc(routes, func(rt route) bool { return rt.matches(r) })
+		counted := &countedWriter{ResponseWriter: w}
+		path := "other"
+		defer func() { s.requests.add(path, counted.code()) }()
+		w = counted
+		if at < 0 {
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprintf(w, "no such path here; there are:\n")
+			for _, rt := range routes {
+				fmt.Fprintf(w, "%s\t%s\n", rt.path, rt.about)
 			}
-			if r.Method != http.MethodGet && r.Method != http.MethodHead {
-				h.Set("Allow", "GET, HEAD")
-				w.WriteHeader(http.StatusMethodNotAllowed)
-				_, _ = io.WriteString(w, "only GET and HEAD\n")
-				return
-			}
-			rt.serve(w, r)
 			return
 		}
-		w.WriteHeader(http.StatusNotFound)
-		fmt.Fprintf(w, "no such path here; there are:\n")
-		for _, rt := range routes {
-			fmt.Fprintf(w, "%s\t%s\n", rt.path, rt.about)
+		rt := routes[at]
+		path = rt.path
+		methods := rt.methods
+		if methods == nil {
+			methods = []string{http.MethodGet, http.MethodHead}
+		}
+		if !slices.Contains(methods, r.Method) {
+			h.Set("Allow", strings.Join(methods, ", "))
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			_, _ = io.WriteString(w, "only "+strings.Join(methods, " and ")+"\n")
+			return
+		}
+		if rt.open || s.admit(w, r) {
+			rt.serve(w, r)
 		}
 	})
 }
+
+// countedWriter remembers the status.
+type countedWriter struct {
+	http.ResponseWriter
+	status atomic.Int64
+}
+
+func (w *countedWriter) WriteHeader(status int) {
+	w.status.CompareAndSwap(0, int64(status))
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *countedWriter) code() int {
+	if status := w.status.Load(); status != 0 {
+		return int(status)
+	}
+	return http.StatusOK
+}
+
+// Unwrap is for http.ResponseController.
+func (w *countedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -7,15 +7,19 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/worker"
 )
 
-// Config is what New needs. Ready, Workers and Counters are required.
+// Config is what New needs. Ready, Workers, Counters, Reserve and Slots are
+// required.
 type Config struct {
 	// Ready is nil when GET would be answered with an ID, else the reason why
 	// not. It is called from many goroutines at once and must not block.
@@ -29,6 +33,21 @@ type Config struct {
 	Workers func() []node.Snapshot
 	// Counters are what the line protocol has done.
 	Counters func() lineproto.Counters
+	// Reserve takes between 1 and n IDs, as lineproto.Backend's does.
+	Reserve func(ctx context.Context, n int) (worker.Run, error)
+	// MaxBatch is the most IDs of one request; 0 means 10,000.
+	MaxBatch int
+	// Slots reads the cluster's workers from ZooKeeper. It is called by one
+	// goroutine, every 15 s at most.
+	Slots func(context.Context) (Slots, error)
+	// Authenticate tells whether a token is a good one, and is asked for
+	// everything but probes and metrics. nil means that no token is needed.
+	Authenticate func(token []byte) bool
+	// Closed, where no token is asked for, is why nothing but probes and metrics
+	// is answered. Empty: it is.
+	Closed string
+	// Pprof serves profiles of the process.
+	Pprof bool
 	// Events are shown in the status document; nil means that there are none.
 	Events *Events
 	// About is what the process says of itself. An empty Version means that no
@@ -56,12 +75,19 @@ const (
 type Server struct {
 	cfg Config
 	log hclog.Logger
+
+	slots    *slots
+	requests httpRequests
+	made     atomic.Int64 // IDs
 }
 
 // New validates the configuration. It does no I/O.
 func New(cfg Config) (*Server, error) {
-	if cfg.Ready == nil || cfg.Workers == nil || cfg.Counters == nil {
-		return nil, errors.New("admin: Config.Ready, Workers or Counters is nil")
+	if cfg.Ready == nil || cfg.Workers == nil || cfg.Counters == nil || cfg.Reserve == nil || cfg.Slots == nil {
+		return nil, errors.New("admin: Config.Ready, Workers, Counters, Reserve or Slots is nil")
+	}
+	if cfg.MaxBatch == 0 {
+		cfg.MaxBatch = lineproto.DefaultMaxBatch
 	}
 	if cfg.Events == nil {
 		cfg.Events = NewEvents(nil)
@@ -72,7 +98,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Server{cfg: cfg, log: cfg.Logger.Named("admin")}, nil
+	return &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots)}, nil
 }
 
 // Serve answers requests on l until ctx is done, then lets those that are
@@ -92,6 +118,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		ErrorLog:    log.New(s.log.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}), "", 0),
 	}
 	s.log.Info("serving HTTP", "address", l.Addr().String())
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	readCtx, stopReading := context.WithCancel(ctx)
+	defer stopReading()
+	reading.Go(func() { s.slots.run(readCtx) })
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	select {

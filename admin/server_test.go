@@ -17,6 +17,7 @@ import (
 
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/worker"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,6 +29,12 @@ func whole(cfg Config) Config {
 	}
 	if cfg.Workers == nil {
 		cfg.Workers = func() []node.Snapshot { return []node.Snapshot{{}} }
+	}
+	if cfg.Reserve == nil {
+		cfg.Reserve = func(context.Context, int) (worker.Run, error) { return worker.Run{First: 1000, Step: 1, Len: 1}, nil }
+	}
+	if cfg.Slots == nil {
+		cfg.Slots = func(context.Context) (Slots, error) { return Slots{Doc: "none"}, nil }
 	}
 	if cfg.Counters == nil {
 		cfg.Counters = func() lineproto.Counters { return lineproto.Counters{} }
@@ -108,7 +115,7 @@ func TestEndpoints(t *testing.T) {
 		{"not ready, in one line", "GET", "/readyz", ready, nil, 503, "-NOTREADY starting reason=no-worker-yet second line\n"},
 		{"ready, by HEAD", "HEAD", "/readyz", nil, nil, 200, ""},
 		{"not ready, by HEAD", "HEAD", "/readyz", ready, nil, 503, ""},
-		{"a query is ignored", "GET", "/readyz?verbose", nil, nil, 200, "ok\n"},
+		{"a query is ignored", "GET", "/readyz?x", nil, nil, 200, "ok\n"},
 		{"by POST", "POST", "/readyz", nil, nil, 405, "only GET and HEAD\n"},
 		{"by DELETE", "DELETE", "/livez", nil, nil, 405, "only GET and HEAD\n"},
 		{"elsewhere", "GET", "/", nil, nil, 404, "no such path here; there are:\n/livez\t"},
@@ -227,6 +234,8 @@ func TestNewRefuses(t *testing.T) {
 		"Ready":    func(c *Config) { c.Ready = nil },
 		"Workers":  func(c *Config) { c.Workers = nil },
 		"Counters": func(c *Config) { c.Counters = nil },
+		"Reserve":  func(c *Config) { c.Reserve = nil },
+		"Slots":    func(c *Config) { c.Slots = nil },
 	} {
 		cfg := whole(Config{})
 		without(&cfg)

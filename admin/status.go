@@ -37,6 +37,10 @@ type Status struct {
 	// Requests are by command and result since the start: each command's "OK",
 	// zero or not, and errors that there were.
 	Requests []Requests `json:"requests"`
+	// Durations are how long those took, in milliseconds, and Sizes how many IDs
+	// they were answered with, since the start.
+	Durations Histogram `json:"durations"`
+	Sizes     Histogram `json:"sizes"`
 	// Events are what was logged last, oldest first.
 	Events []Event `json:"events"`
 }
@@ -56,6 +60,33 @@ type Requests struct {
 	Command string `json:"command"` // "GET"; "other" for what is no command
 	Result  string `json:"result"`
 	N       int64  `json:"n"`
+}
+
+// Histogram is how values are spread.
+type Histogram struct {
+	Count   int64    `json:"count"`
+	Sum     float64  `json:"sum"`
+	Buckets []Bucket `json:"buckets"`
+}
+
+// Bucket is N values up to LE and above the bucket before. LE is null for those
+// above all others.
+type Bucket struct {
+	LE *float64 `json:"le"`
+	N  int64    `json:"n"`
+}
+
+// describe makes one of the line protocol's, with values in another unit.
+func describe(h lineproto.Histogram, unit float64) Histogram {
+	out := Histogram{Count: h.Count(), Sum: h.Sum * unit, Buckets: []Bucket{}}
+	for i, n := range h.N {
+		b := Bucket{N: n}
+		if i < len(h.Bounds) {
+			b.LE = new(h.Bounds[i] * unit)
+		}
+		out.Buckets = append(out.Buckets, b)
+	}
+	return out
 }
 
 // About is what a process says of itself that does not change.
@@ -94,6 +125,7 @@ func (s *Server) Status() Status {
 		doc.Cluster, doc.NowMs = doc.Workers[0].Cluster, doc.Workers[0].NowMs
 	}
 	doc.count(s.cfg.Counters())
+	doc.IDs += s.made.Load()
 	return doc
 }
 
@@ -103,6 +135,7 @@ func (doc *Status) count(c lineproto.Counters) {
 		IdleClosed: c.ConnsIdle, SlowClosed: c.ConnsSlow, BadTLS: c.ConnsBadTLS,
 	}
 	doc.IDs = c.IDs
+	doc.Durations, doc.Sizes = describe(c.Durations, 1000), describe(c.Sizes, 1)
 	doc.Requests = make([]Requests, 0, len(c.Requests))
 	for _, r := range c.Requests {
 		doc.Requests = append(doc.Requests, Requests{r.Command, r.Result, r.N})

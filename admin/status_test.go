@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -22,11 +23,15 @@ func full() Config {
 	events := NewEvents(func() time.Time { return time.UnixMilli(1790000000000) })
 	events.Accept("flaked.node", hclog.Warn, "clocks differ", "worst", "612ms")
 	return Config{
+		Slots: func(context.Context) (Slots, error) {
+			return Slots{Doc: map[string]int{"slots": 1024}, ByState: map[string]int{"live": 3, "free": 1021}, Used: 3, Live: 3}, nil
+		},
 		Ready: func() error { return errors.New("-CLOCK the clock is behind the last ID behind_ms=9 retry_after_ms=9") },
 		Workers: func() []node.Snapshot {
 			return []node.Snapshot{{
 				Name: "ids-1", Worker: new(7), Term: 3, Node: "18b34979-0000-4000-8000-000000000000", Phase: node.Serving,
-				Code: "CLOCK", Reason: "the clock is behind the last ID behind_ms=9 retry_after_ms=9",
+				Code: "CLOCK", Cause: "clock-behind", Degraded: []string{"clock-offset", "clock-leap", "frozen"}, FromCache: true,
+				Reason:  "the clock is behind the last ID behind_ms=9 retry_after_ms=9",
 				Settled: true, ServedMs: 3600000, LeaseLeftMs: new(int64(86400000)), LeaseEndsMs: new(int64(1790086400001)),
 				ReservedLeftMs: new(int64(2500)), FrozenUntilMs: new(int64(1790003600000)), NowMs: 1790000000001,
 				Clock: node.ClockSnapshot{
@@ -35,6 +40,10 @@ func full() Config {
 				},
 				ZooKeeper: node.ZooKeeperSnapshot{OK: true, Session: true, HeartbeatAgeMs: new(int64(812)), HeartbeatMs: 3000},
 				Disk:      node.DiskSnapshot{Error: "no space left on device"},
+				Counts: node.CountsSnapshot{
+					Heartbeats: 100, HeartbeatsFailed: 2, HeartbeatsTookMs: 512.5, DiskWrites: 300, DiskWritesFailed: 1, DiskWritesTookMs: 900.25,
+					TickWaits: 11, RollbackWaits: 5, RollbackRefusals: 6,
+				},
 				Cluster: node.ClusterSnapshot{
 					Name: "orders", UUID: "624812a4-0000-4000-8000-000000000000", Layout: "time=41@1ms,worker=10,sequence=12,epoch=2010-11-04T01:42:54.657Z",
 					Slots: 1024, LeaseMs: 86400000, SettleMs: 12000, EpochEndsMs: new(int64(3487858230209)),
@@ -43,6 +52,8 @@ func full() Config {
 		},
 		Counters: func() lineproto.Counters {
 			return lineproto.Counters{
+				Durations: lineproto.Histogram{Bounds: []float64{0.5, 1}, N: []int64{120, 4, 1}, Sum: 60.25},
+				Sizes:     lineproto.Histogram{Bounds: []float64{1, 4}, N: []int64{120, 2, 1}, Sum: 100123},
 				ConnsOpen: 3, ConnsTotal: 40, ConnsRefused: 1, ConnsIdle: 2, ConnsSlow: 4, ConnsBadTLS: 5, IDs: 100123,
 				Requests: []lineproto.RequestCount{{Command: "GET", Result: "OK", N: 123}, {Command: "GET", Result: "CLOCK", N: 2}},
 			}

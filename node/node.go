@@ -107,6 +107,9 @@ const (
 	Stopping Phase = "stopping"
 )
 
+// Phases are all of them.
+func Phases() []Phase { return []Phase{Starting, Settling, Waiting, Serving, Refusing, Stopping} }
+
 // New validates the configuration. It does no I/O.
 func New(cfg Config) (*Node, error) {
 	cfg, err := cfg.withDefaults()

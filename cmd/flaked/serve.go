@@ -112,7 +112,7 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 	front := &backend{Node: n}
 	server, err := lineproto.New(lineproto.Config{
 		Backend: front, Authenticate: guard.Authenticate(), MaxBatch: o.maxBatch, AdminHint: o.adminHint(), Logger: log,
-		Engine: o.engine, Loops: o.loops, Spin: o.spin,
+		Engine: o.engine, Loops: o.loops, Spin: o.spin, Measure: adminListener != nil,
 	})
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 		serving.Go(func() { guard.Run(outer, hangups) })
 	}
 	if adminListener != nil {
-		a, err := o.adminServer(n, server, events, log)
+		a, err := o.adminServer(n, server, b.store, guard, events, log)
 		if err != nil {
 			stopAll(err)
 		} else {

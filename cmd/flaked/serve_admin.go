@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"net"
 	"syscall"
@@ -9,6 +10,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/admin"
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
 )
@@ -42,14 +45,50 @@ func (o *options) listenAdmin(log hclog.Logger) (net.Listener, error) {
 	return l, nil
 }
 
-func (o options) adminServer(n *node.Node, server *lineproto.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
+// guardAdmin says what everybody may have at the admin port who can reach it:
+// IDs, and what is known of the cluster, are not for other machines unless that
+// is meant so. A probe comes from elsewhere and brings nothing.
+func (o options) guardAdmin(guard *credentials.Server, log hclog.Logger) (authenticate func([]byte) bool, closed string) {
+	authenticate = guard.Authenticate()
+	switch {
+	case isLoopback(o.admin):
+	case authenticate != nil:
+		log.Warn("the admin port speaks no TLS: tokens that are brought there cross the network in the clear", "address", o.admin)
+	case !o.allowOpen:
+		log.Info("the admin port can be reached from other machines: it answers probes and /metrics, and nothing else without --token-file or --allow-open", "address", o.admin)
+		closed = "other machines can reach this address, so there are only /livez, /readyz and /metrics: for the rest give the node tokens (--token-file FILE), add --allow-open if the network is trusted, or ask at an --admin on 127.0.0.1"
+	}
+	return authenticate, closed
+}
+
+func (o options) adminServer(n *node.Node, server *lineproto.Server, store coordinator.Store, guard *credentials.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
 	labels := o.node.Labels
+	authenticate, closed := o.guardAdmin(guard, log)
 	return admin.New(admin.Config{
-		Ready: n.Ready, Workers: func() []node.Snapshot { return []node.Snapshot{n.Snapshot()} }, Counters: server.Counters,
+		Ready: n.Ready, Workers: func() []node.Snapshot { return []node.Snapshot{n.Snapshot()} },
+		Counters: server.Counters, Reserve: n.Reserve, MaxBatch: o.maxBatch,
+		Slots:        func(ctx context.Context) (admin.Slots, error) { return readSlots(ctx, store, o.node.Cluster) },
+		Authenticate: authenticate, Closed: closed, Pprof: o.adminPprof,
 		Events: events, Logger: log,
 		About: admin.About{
 			Version: version, Name: labels.Name, Host: labels.Host, PID: labels.PID,
 			Listen: o.listenOn, Admin: o.admin, StartedMs: time.Now().UnixMilli(),
 		},
 	})
+}
+
+// readSlots is what `flaked status` reads.
+func readSlots(ctx context.Context, store coordinator.Store, cluster string) (admin.Slots, error) {
+	r, err := readStatus(ctx, store, cluster)
+	if err != nil {
+		return admin.Slots{}, err
+	}
+	s := r.Summary
+	return admin.Slots{
+		Doc: r, Used: s.Used, Live: s.Live,
+		ByState: map[string]int{
+			stateLive: s.Live, stateDetached: s.Detached, stateStopped: s.Stopped,
+			stateCooling: s.Cooling, stateLost: s.Lost, stateFree: s.Free,
+		},
+	}, nil
 }

@@ -26,6 +26,7 @@ type options struct {
 	admin     string
 	// adminAsked: the admin address was not taken for want of another.
 	adminAsked bool
+	adminPprof bool
 	stateDir   string
 	dev        bool
 	maxBatch   int
@@ -38,7 +39,8 @@ type options struct {
 func serveFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringSliceFlag{Name: "listen", EnvVars: env("listen"), Value: cli.NewStringSlice(defaultAddr), Usage: "serve IDs on `HOST:PORT` or unix:/PATH, and not on the default; repeatable"},
-		&cli.StringFlag{Name: "admin", EnvVars: env("admin"), Value: defaultAdmin, Usage: "serve /livez, /readyz and /v1/status over HTTP on `HOST:PORT`; off for nowhere"},
+		&cli.StringFlag{Name: "admin", EnvVars: env("admin"), Value: defaultAdmin, Usage: "serve probes, metrics and what the node knows of itself over HTTP on `HOST:PORT`; off for nowhere"},
+		&cli.BoolFlag{Name: "admin-pprof", EnvVars: env("admin-pprof"), DisableDefaultText: true, Usage: "serve profiles of the process there, too: /debug/pprof/"},
 		stateDirFlag(),
 		&cli.StringFlag{Name: "name", EnvVars: env("name"), DefaultText: "the host's name", Usage: "what people shall call this node"},
 		&cli.BoolFlag{Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "make the cluster if ZooKeeper has none of this name"},
@@ -63,7 +65,7 @@ func serveFlags() []cli.Flag {
 
 func serveOptions(c *cli.Context) (options, error) {
 	o := options{
-		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"), adminAsked: c.IsSet("admin"),
+		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"), adminAsked: c.IsSet("admin"), adminPprof: c.Bool("admin-pprof"),
 		stateDir: c.String("state-dir"), dev: c.Bool("dev"), maxBatch: c.Int("max-batch"),
 		loops: c.Int("loops"), spin: c.Duration("spin"),
 	}

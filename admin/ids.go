@@ -1,0 +1,179 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/worker"
+)
+
+// reserveTimeout bounds how long a request for IDs waits for them.
+const reserveTimeout = 5 * time.Second
+
+func (s *Server) idRoutes() []route {
+	return []route{
+		// Not by HEAD: it would use up IDs and show none.
+		{path: "/v1/ids", about: "an ID, or ?n=10 of them, in JSON as strings", methods: []string{http.MethodGet, http.MethodPost}, serve: s.ids},
+		{path: "/v1/decode/{id}", about: "an ID taken apart, in JSON", serve: s.decode},
+	}
+}
+
+// problem is the document that stands for an error.
+type problem struct {
+	Error problemText `json:"error"`
+}
+
+type problemText struct {
+	Code string `json:"code"` // as in the line protocol
+	Text string `json:"text"`
+}
+
+func (s *Server) ids(w http.ResponseWriter, r *http.Request) {
+	n := 1
+	if given := r.URL.Query().Get("n"); given != "" {
+		var err error
+		if n, err = strconv.Atoi(given); err != nil || n < 1 || n > s.cfg.MaxBatch {
+			writeError(w, &lineproto.Error{Code: lineproto.ERR, Text: fmt.Sprintf("n is 1 to %d", s.cfg.MaxBatch)})
+			return
+		}
+	}
+	ids, err := s.make(r.Context(), n)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, struct {
+		IDs []worker.ID `json:"ids"`
+	}{ids})
+}
+
+// make makes n IDs or none.
+func (s *Server) make(ctx context.Context, n int) ([]worker.ID, error) {
+	ctx, cancel := context.WithTimeout(ctx, reserveTimeout)
+	defer cancel()
+	ids := make([]worker.ID, 0, n)
+	for len(ids) < n {
+		run, err := s.cfg.Reserve(ctx, n-len(ids))
+		if err != nil {
+			return nil, err
+		}
+		for i := range run.Len {
+			ids = append(ids, run.At(i))
+		}
+	}
+	s.made.Add(int64(n))
+	return ids, nil
+}
+
+// writeError answers with an error of the line protocol: its code says whether
+// to try again, and where.
+func writeError(w http.ResponseWriter, err error) {
+	e := &lineproto.Error{Code: lineproto.NOTREADY, Text: err.Error()}
+	errors.As(err, &e)
+	if after := retryAfter(e); after > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(after))
+	}
+	writeJSON(w, httpStatus(e.Code), problem{problemText{e.Code.String(), oneLine(e.Text)}})
+}
+
+// httpStatus is the status for an error's code: 4xx is the caller's to mend,
+// 503 passes or is better elsewhere, 500 waits for a person.
+func httpStatus(c lineproto.Code) int {
+	switch c {
+	case lineproto.ERR:
+		return http.StatusBadRequest
+	case lineproto.NOAUTH:
+		return http.StatusUnauthorized
+	case lineproto.BUSY:
+		return http.StatusTooManyRequests
+	case lineproto.EXHAUSTED:
+		return http.StatusInternalServerError
+	}
+	return http.StatusServiceUnavailable
+}
+
+// retryAfter is in seconds; 0: no use.
+func retryAfter(e *lineproto.Error) int {
+	switch e.Code {
+	case lineproto.NOTREADY, lineproto.FENCED, lineproto.BUSY:
+		return 1
+	case lineproto.CLOCK:
+		for field := range strings.FieldsSeq(e.Text) {
+			if value, ok := strings.CutPrefix(field, "retry_after_ms="); ok {
+				ms, _ := strconv.Atoi(value)
+				return max(1, (ms+999)/1000)
+			}
+		}
+		return 1
+	}
+	return 0
+}
+
+// decoded is an ID taken apart. Parts are its bits from the top, after the
+// sign's.
+type decoded struct {
+	ID          worker.ID `json:"id"`
+	Time        string    `json:"time"`
+	TimestampMs int64     `json:"timestamp_ms"`
+	Datacenter  int64     `json:"datacenter"`
+	Worker      int64     `json:"worker"`
+	Sequence    int64     `json:"sequence"`
+	Segment     int64     `json:"segment"`
+	Layout      string    `json:"layout"`
+	Parts       []part    `json:"parts"`
+}
+
+type part struct {
+	Field string `json:"field"`
+	Bits  uint8  `json:"bits"`
+	Shift uint8  `json:"shift"` // bits below it
+	Value int64  `json:"value"`
+}
+
+func (s *Server) decode(w http.ResponseWriter, r *http.Request) {
+	d, err := s.decodeID(r.PathValue("id"))
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, d)
+}
+
+func (s *Server) decodeID(text string) (decoded, error) {
+	id, err := worker.Decimal.Decode(text)
+	if err != nil {
+		return decoded{}, &lineproto.Error{Code: lineproto.ERR, Text: "an id is 1 to 9223372036854775807, in digits only"}
+	}
+	layout, err := s.layout()
+	if err != nil {
+		return decoded{}, err
+	}
+	f, err := layout.Decode(id)
+	if err != nil {
+		return decoded{}, &lineproto.Error{Code: lineproto.ERR, Text: err.Error()}
+	}
+	d := decoded{
+		ID: id, Time: layout.Time(f).Format("2006-01-02T15:04:05.000Z07:00"), TimestampMs: layout.Start(f.Tick),
+		Datacenter: f.Datacenter, Worker: f.Worker, Sequence: f.Sequence, Segment: f.Segment, Layout: layout.String(),
+	}
+	for _, p := range layout.Parts() {
+		d.Parts = append(d.Parts, part{p.Field.String(), p.Bits, p.Shift, int64(id) >> p.Shift & (1<<p.Bits - 1)})
+	}
+	return d, nil
+}
+
+// layout is the cluster's, as soon as the node knows it.
+func (s *Server) layout() (worker.Layout, error) {
+	for _, w := range s.cfg.Workers() {
+		if w.Cluster.Layout != "" {
+			return worker.ParseLayout(w.Cluster.Layout)
+		}
+	}
+	return worker.Layout{}, &lineproto.Error{Code: lineproto.NOTREADY, Text: "starting: the cluster's layout is not known yet"}
+}

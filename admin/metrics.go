@@ -1,0 +1,279 @@
+package admin
+
+import (
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/node"
+)
+
+// metric is one family of flaked's metrics. They are made when they are
+// scraped, of the same state as everything else; nothing is counted for them
+// alone.
+type metric struct {
+	name string
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+// metrics is a collector of them, in the order of docs/metrics.md.
+type metrics struct {
+	s   *Server
+	all []*metric
+
+	build, ready                                            *metric
+	requests, durations, sizes, ids, httpRequests           *metric
+	connsOpen, connsAccepted, connsRefused, connsClosed     *metric
+	workerInfo, workerReady, refusing, degraded             *metric
+	phase, settled, term, lease, reserve                    *metric
+	offset, offsetError, voters, against, leap, behind      *metric
+	session, heartbeatAge, heartbeatEvery                   *metric
+	heartbeats, heartbeatTook, writes, writeTook            *metric
+	tickWaits, rollbackWaits, rollbackRefusals, epochExpiry *metric
+	slotsByState, slotsRead, slotsReads                     *metric
+}
+
+func newMetrics(s *Server) *metrics {
+	m := &metrics{s: s}
+	add := func(kind prometheus.ValueType, name, help string, labels ...string) *metric {
+		name = "flaked_" + name
+		f := &metric{name, prometheus.NewDesc(name, help, labels, nil), kind}
+		m.all = append(m.all, f)
+		return f
+	}
+	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
+
+	m.build = add(gauge, "build_info", "1; the release of flaked is a label.", "version")
+	m.ready = add(gauge, "ready", "1 when a GET would be answered with an ID.")
+
+	m.requests = add(counter, "requests_total", "Requests of the line protocol, by command and by OK or an error's code.", "command", "result")
+	m.durations = add(0, "request_duration_seconds", "Time from noticing a request of the line protocol to having handed its reply to the kernel.")
+	m.sizes = add(0, "request_ids", "How many IDs a request of the line protocol was answered with.")
+	m.ids = add(counter, "ids_total", "IDs handed out, by the line protocol or by HTTP.", "via")
+	m.httpRequests = add(counter, "http_requests_total", "Requests of the admin port, by path and status.", "path", "code")
+	m.connsOpen = add(gauge, "connections_open", "Connections of the line protocol that are open.")
+	m.connsAccepted = add(counter, "connections_accepted_total", "Connections of the line protocol that were served.")
+	m.connsRefused = add(counter, "connections_refused_total", "Connections of the line protocol that were over the limit.")
+	m.connsClosed = add(counter, "connections_closed_total", "Connections of the line protocol that the node gave up on: idle, slow to read, or without a TLS handshake.", "reason")
+
+	m.workerInfo = add(gauge, "worker_info", "1; who holds which worker of which cluster.", "worker", "name", "node", "cluster", "cluster_uuid", "layout", "datacenter")
+	m.workerReady = add(gauge, "worker_ready", "1 when IDs would be made for this worker.", "worker")
+	m.refusing = add(gauge, "worker_refusing", "1 while a worker refuses, for a cause.", "worker", "cause")
+	m.degraded = add(gauge, "worker_degraded", "1 for what is not as it should be while the worker may well serve.", "worker", "trouble")
+	m.phase = add(gauge, "worker_phase", "1 for the phase that a worker is in.", "worker", "phase")
+	m.settled = add(gauge, "worker_settled", "1 when ZooKeeper's record has been confirmed since the start.", "worker")
+	m.term = add(gauge, "worker_term", "The term of the worker's record.", "worker")
+	m.lease = add(gauge, "lease_left_seconds", "How long the worker can serve without ZooKeeper; below 0 not any more.", "worker")
+	m.reserve = add(gauge, "reserve_left_seconds", "How long the worker can serve without its state directory; below 0 not any more.", "worker")
+	m.offset = add(gauge, "clock_offset_seconds", "How far the clock is ahead: of ZooKeeper's leader (leader), or of the voter that differs most (worst).", "worker", "source")
+	m.offsetError = add(gauge, "clock_offset_error_seconds", "The offset is right give or take this.", "worker", "source")
+	m.voters = add(gauge, "clock_voters", "Clocks that this one was compared with at the last heartbeat.", "worker")
+	m.against = add(gauge, "clock_voters_against", "Those of them that differ by more than 5 s.", "worker")
+	m.leap = add(gauge, "clock_unfollowed_leap_seconds", "How far the machine's clock has leapt ahead of the one that IDs are made by.", "worker")
+	m.behind = add(gauge, "clock_behind_seconds", "How far the clock is behind the last ID.", "worker")
+	m.session = add(gauge, "zookeeper_session", "1 while there is a session with ZooKeeper.", "worker")
+	m.heartbeatAge = add(gauge, "heartbeat_age_seconds", "How long ago ZooKeeper acknowledged the last heartbeat.", "worker")
+	m.heartbeatEvery = add(gauge, "heartbeat_interval_seconds", "How often there is to be a heartbeat.", "worker")
+
+	m.heartbeats = add(counter, "heartbeats_total", "Heartbeats to ZooKeeper, ok or failed.", "result")
+	m.heartbeatTook = add(0, "heartbeat_duration_seconds", "How long heartbeats took, those that failed too.")
+	m.writes = add(counter, "state_writes_total", "Writes of the state directory, ok or failed.", "result")
+	m.writeTook = add(0, "state_write_duration_seconds", "How long writes of the state directory took until they were durable, those that failed too.")
+	m.tickWaits = add(counter, "sequence_waits_total", "Reservations that waited for the next tick, as all numbers of the present one were gone.")
+	m.rollbackWaits = add(counter, "rollback_waits_total", "Reservations that waited for a clock that had gone back by 5 ms at most.")
+	m.rollbackRefusals = add(counter, "rollback_refusals_total", "Reservations that were refused as the clock had gone back further.")
+	m.epochExpiry = add(gauge, "epoch_expiry_timestamp_seconds", "When the layout's time field has run out.")
+
+	m.slotsByState = add(gauge, "cluster_slots", "The cluster's workers by state, as of the last reading of ZooKeeper.", "state")
+	m.slotsRead = add(gauge, "cluster_read_timestamp_seconds", "When that was.")
+	m.slotsReads = add(counter, "cluster_reads_total", "Readings of the cluster's workers, ok or failed.", "result")
+	return m
+}
+
+// Describe is prometheus.Collector's.
+func (m *metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, f := range m.all {
+		out <- f.desc
+	}
+}
+
+// Collect is prometheus.Collector's. It waits for nobody.
+func (m *metrics) Collect(out chan<- prometheus.Metric) {
+	send := func(f *metric, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(f.desc, f.kind, v, labels...)
+	}
+	s := m.s
+	send(m.build, 1, s.cfg.About.Version)
+	send(m.ready, truth(s.cfg.Ready() == nil))
+	m.collectRequests(out, send)
+	m.collectWorkers(out, send)
+	for at, n := range s.requests.all() {
+		send(m.httpRequests, float64(n), at.path, strconv.Itoa(at.code))
+	}
+	c, _ := s.slots.get()
+	for state, n := range c.ByState {
+		send(m.slotsByState, float64(n), state)
+	}
+	if !c.at.IsZero() {
+		send(m.slotsRead, float64(c.at.UnixMilli())/1000)
+	}
+	send(m.slotsReads, float64(c.ok), "ok")
+	send(m.slotsReads, float64(c.failed), "failed")
+}
+
+type sender func(f *metric, v float64, labels ...string)
+
+func (m *metrics) collectRequests(out chan<- prometheus.Metric, send sender) {
+	c := m.s.cfg.Counters()
+	for _, r := range c.Requests {
+		send(m.requests, float64(r.N), r.Command, r.Result)
+	}
+	out <- constHistogram(m.durations.desc, c.Durations)
+	out <- constHistogram(m.sizes.desc, c.Sizes)
+	send(m.ids, float64(c.IDs), "line")
+	send(m.ids, float64(m.s.made.Load()), "http")
+	send(m.connsOpen, float64(c.ConnsOpen))
+	send(m.connsAccepted, float64(c.ConnsTotal))
+	send(m.connsRefused, float64(c.ConnsRefused))
+	send(m.connsClosed, float64(c.ConnsIdle), "idle")
+	send(m.connsClosed, float64(c.ConnsSlow), "slow")
+	send(m.connsClosed, float64(c.ConnsBadTLS), "tls")
+}
+
+func (m *metrics) collectWorkers(out chan<- prometheus.Metric, send sender) {
+	var sum node.CountsSnapshot
+	workers := m.s.cfg.Workers()
+	for i, w := range workers {
+		name := label(w)
+		if w.Worker == nil && i > 0 {
+			name += "-" + strconv.Itoa(i) // several may have none
+		}
+		m.collectWorker(send, name, w)
+		c := w.Counts
+		sum.Heartbeats, sum.HeartbeatsFailed, sum.HeartbeatsTookMs = sum.Heartbeats+c.Heartbeats, sum.HeartbeatsFailed+c.HeartbeatsFailed, sum.HeartbeatsTookMs+c.HeartbeatsTookMs
+		sum.DiskWrites, sum.DiskWritesFailed, sum.DiskWritesTookMs = sum.DiskWrites+c.DiskWrites, sum.DiskWritesFailed+c.DiskWritesFailed, sum.DiskWritesTookMs+c.DiskWritesTookMs
+		sum.TickWaits, sum.RollbackWaits, sum.RollbackRefusals = sum.TickWaits+c.TickWaits, sum.RollbackWaits+c.RollbackWaits, sum.RollbackRefusals+c.RollbackRefusals
+	}
+	send(m.heartbeats, float64(sum.Heartbeats), "ok")
+	send(m.heartbeats, float64(sum.HeartbeatsFailed), "failed")
+	out <- prometheus.MustNewConstSummary(m.heartbeatTook.desc, uint64(sum.Heartbeats+sum.HeartbeatsFailed), sum.HeartbeatsTookMs/1000, nil)
+	send(m.writes, float64(sum.DiskWrites), "ok")
+	send(m.writes, float64(sum.DiskWritesFailed), "failed")
+	out <- prometheus.MustNewConstSummary(m.writeTook.desc, uint64(sum.DiskWrites+sum.DiskWritesFailed), sum.DiskWritesTookMs/1000, nil)
+	send(m.tickWaits, float64(sum.TickWaits))
+	send(m.rollbackWaits, float64(sum.RollbackWaits))
+	send(m.rollbackRefusals, float64(sum.RollbackRefusals))
+	if len(workers) > 0 && workers[0].Cluster.EpochEndsMs != nil {
+		send(m.epochExpiry, float64(*workers[0].Cluster.EpochEndsMs)/1000)
+	}
+}
+
+func (m *metrics) collectWorker(send sender, name string, w node.Snapshot) {
+	cl := w.Cluster
+	send(m.workerInfo, 1, name, w.Name, w.Node, cl.Name, cl.UUID, cl.Layout, strconv.FormatInt(cl.Datacenter, 10))
+	send(m.workerReady, truth(w.Ready), name)
+	if !w.Ready {
+		send(m.refusing, 1, name, w.Cause)
+	}
+	for _, t := range node.Troubles() {
+		send(m.degraded, truth(slices.Contains(w.Degraded, t)), name, t)
+	}
+	for _, p := range node.Phases() {
+		send(m.phase, truth(w.Phase == p), name, string(p))
+	}
+	send(m.settled, truth(w.Settled), name)
+	if w.Worker != nil {
+		send(m.term, float64(w.Term), name)
+		send(m.lease, seconds(float64(*w.LeaseLeftMs)), name)
+		send(m.reserve, seconds(float64(*w.ReservedLeftMs)), name)
+	}
+	c := w.Clock
+	if c.OffsetMs != nil {
+		send(m.offset, seconds(*c.OffsetMs), name, "leader")
+		send(m.offset, seconds(*c.WorstMs), name, "worst")
+		send(m.offsetError, seconds(*c.ErrorMs), name, "leader")
+		send(m.offsetError, seconds(*c.WorstErrorMs), name, "worst")
+		send(m.voters, float64(c.Voters), name)
+		send(m.against, float64(c.Against), name)
+	}
+	send(m.leap, seconds(float64(c.UnfollowedLeapMs)), name)
+	send(m.behind, seconds(float64(c.BehindMs)), name)
+	send(m.session, truth(w.ZooKeeper.Session), name)
+	if w.ZooKeeper.HeartbeatAgeMs != nil {
+		send(m.heartbeatAge, seconds(float64(*w.ZooKeeper.HeartbeatAgeMs)), name)
+	}
+	send(m.heartbeatEvery, seconds(float64(w.ZooKeeper.HeartbeatMs)), name)
+}
+
+// label is a worker's number for people.
+func label(w node.Snapshot) string {
+	if w.Worker == nil {
+		return "none"
+	}
+	return strconv.Itoa(*w.Worker)
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func seconds(ms float64) float64 { return ms / 1000 }
+
+func constHistogram(desc *prometheus.Desc, h lineproto.Histogram) prometheus.Metric {
+	cumulated, count := make(map[float64]uint64, len(h.Bounds)), uint64(0)
+	for i, n := range h.N {
+		count += uint64(n)
+		if i < len(h.Bounds) {
+			cumulated[h.Bounds[i]] = count
+		}
+	}
+	return prometheus.MustNewConstHistogram(desc, count, math.Max(0, h.Sum), cumulated)
+}
+
+func (s *Server) metricsRoutes() []route {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(newMetrics(s), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: s.log.StandardLogger(nil)})
+	return []route{{path: "/metrics", about: "for Prometheus", open: true, serve: func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Del("Content-Type") // is negotiated
+		handler.ServeHTTP(w, r)
+	}}}
+}
+
+// httpRequests counts the admin port's own requests.
+type httpRequests struct {
+	mu sync.Mutex // guards n
+	n  map[pathCode]int64
+}
+
+type pathCode struct {
+	path string // a route's, or "other"
+	code int
+}
+
+func (c *httpRequests) add(path string, code int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == nil {
+		c.n = make(map[pathCode]int64)
+	}
+	c.n[pathCode{path, code}]++
+}
+
+func (c *httpRequests) all() map[pathCode]int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.n)
+}

@@ -1,0 +1,147 @@
+package admin
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/flaked/flaked/node"
+)
+
+func scrape(t *testing.T, addr string) string {
+	t.Helper()
+	code, _, body := do(t, "GET", "http://"+addr+"/metrics")
+	if code != 200 {
+		t.Fatalf("%d %s", code, body)
+	}
+	problems, err := promlint.New(strings.NewReader(body)).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	return body
+}
+
+func TestMetrics(t *testing.T) {
+	addr, _ := start(t, full())
+	do(t, "GET", "http://"+addr+"/v1/workers") // which reads the slots
+	do(t, "GET", "http://"+addr+"/nowhere")
+	body := scrape(t, addr)
+	for _, line := range strings.Split(strings.TrimSpace(`
+flaked_build_info{version="1.2.3"} 1
+flaked_ready 0
+flaked_requests_total{command="GET",result="OK"} 123
+flaked_requests_total{command="GET",result="CLOCK"} 2
+flaked_request_duration_seconds_bucket{le="0.5"} 120
+flaked_request_duration_seconds_bucket{le="1"} 124
+flaked_request_duration_seconds_bucket{le="+Inf"} 125
+flaked_request_duration_seconds_sum 60.25
+flaked_request_duration_seconds_count 125
+flaked_request_ids_bucket{le="4"} 122
+flaked_request_ids_sum 100123
+flaked_ids_total{via="line"} 100123
+flaked_ids_total{via="http"} 0
+flaked_http_requests_total{code="200",path="/v1/workers"} 1
+flaked_http_requests_total{code="404",path="other"} 1
+flaked_connections_open 3
+flaked_connections_accepted_total 40
+flaked_connections_refused_total 1
+flaked_connections_closed_total{reason="idle"} 2
+flaked_connections_closed_total{reason="slow"} 4
+flaked_connections_closed_total{reason="tls"} 5
+flaked_worker_info{cluster="orders",cluster_uuid="624812a4-0000-4000-8000-000000000000",datacenter="0",layout="time=41@1ms,worker=10,sequence=12,epoch=2010-11-04T01:42:54.657Z",name="ids-1",node="18b34979-0000-4000-8000-000000000000",worker="7"} 1
+flaked_worker_ready{worker="7"} 0
+flaked_worker_refusing{cause="clock-behind",worker="7"} 1
+flaked_worker_degraded{trouble="clock-leap",worker="7"} 1
+flaked_worker_degraded{trouble="zookeeper",worker="7"} 0
+flaked_worker_phase{phase="serving",worker="7"} 1
+flaked_worker_phase{phase="settling",worker="7"} 0
+flaked_worker_settled{worker="7"} 1
+flaked_worker_term{worker="7"} 3
+flaked_lease_left_seconds{worker="7"} 86400
+flaked_reserve_left_seconds{worker="7"} 2.5
+flaked_clock_offset_seconds{source="leader",worker="7"} -0.0015
+flaked_clock_offset_seconds{source="worst",worker="7"} 0.612
+flaked_clock_offset_error_seconds{source="leader",worker="7"} 0.002
+flaked_clock_offset_error_seconds{source="worst",worker="7"} 0.0035
+flaked_clock_voters{worker="7"} 5
+flaked_clock_voters_against{worker="7"} 1
+flaked_clock_unfollowed_leap_seconds{worker="7"} 4
+flaked_clock_behind_seconds{worker="7"} 0.009
+flaked_zookeeper_session{worker="7"} 1
+flaked_heartbeat_age_seconds{worker="7"} 0.812
+flaked_heartbeat_interval_seconds{worker="7"} 3
+flaked_heartbeats_total{result="ok"} 100
+flaked_heartbeats_total{result="failed"} 2
+flaked_heartbeat_duration_seconds_sum 0.5125
+flaked_heartbeat_duration_seconds_count 102
+flaked_state_writes_total{result="ok"} 300
+flaked_state_writes_total{result="failed"} 1
+flaked_state_write_duration_seconds_sum 0.90025
+flaked_sequence_waits_total 11
+flaked_rollback_waits_total 5
+flaked_rollback_refusals_total 6
+flaked_epoch_expiry_timestamp_seconds 3.487858230209e+09
+flaked_cluster_slots{state="live"} 3
+flaked_cluster_slots{state="free"} 1021
+flaked_cluster_reads_total{result="ok"} 1
+flaked_cluster_reads_total{result="failed"} 0
+`), "\n") {
+		if !strings.Contains(body, "\n"+line+"\n") {
+			name := line[:strings.IndexAny(line, "{ ")]
+			t.Errorf("missing: %s\nthere is %q", line, regexp.MustCompile(`(?m)^`+name+`[{ ].*`).FindAllString(body, -1))
+		}
+	}
+	if !regexp.MustCompile(`(?m)^flaked_cluster_read_timestamp_seconds \d`).MatchString(body) {
+		t.Error("nothing says when the slots were read")
+	}
+}
+
+// Several workers, some of them without a number yet, are told apart.
+func TestMetricsOfSeveralWorkers(t *testing.T) {
+	addr, _ := start(t, Config{Workers: func() []node.Snapshot {
+		a, b := serving(), serving()
+		b.Worker = new(8)
+		a.Counts.TickWaits, b.Counts.TickWaits = 3, 4
+		return []node.Snapshot{a, b, {}, {}}
+	}})
+	body := scrape(t, addr)
+	for _, line := range []string{
+		`flaked_worker_ready{worker="7"} 1`, `flaked_worker_ready{worker="8"} 1`,
+		`flaked_worker_ready{worker="none-2"} 0`, `flaked_worker_ready{worker="none-3"} 0`, `flaked_sequence_waits_total 7`,
+	} {
+		if !strings.Contains(body, "\n"+line+"\n") {
+			t.Errorf("missing: %s", line)
+		}
+	}
+}
+
+// docs/metrics.md has every metric, and no other.
+func TestEveryMetricIsDocumented(t *testing.T) {
+	s, err := New(whole(Config{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile("../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := make(map[string]bool)
+	for _, m := range regexp.MustCompile("(?m)^\\| `(flaked_[a-z_]+)` \\|").FindAllStringSubmatch(string(doc), -1) {
+		documented[m[1]] = true
+	}
+	for _, m := range newMetrics(s).all {
+		if !documented[m.name] {
+			t.Errorf("docs/metrics.md says nothing of %s", m.name)
+		}
+		delete(documented, m.name)
+	}
+	for name := range documented {
+		t.Errorf("docs/metrics.md has %s, which there is not", name)
+	}
+}

@@ -1,0 +1,76 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestWorkers(t *testing.T) {
+	var err error
+	addr, _ := start(t, Config{Slots: func(context.Context) (Slots, error) {
+		return Slots{Doc: map[string]int{"slots": 4}}, err
+	}})
+	for range 2 { // it is read, and remembered
+		if code, _, body := do(t, "GET", "http://"+addr+"/v1/workers"); code != 200 || body != "{\"slots\":4}\n" {
+			t.Errorf("%d %s", code, body)
+		}
+	}
+	err = errors.New("ZooKeeper\nis away")
+	addr, _ = start(t, Config{Slots: func(context.Context) (Slots, error) { return Slots{}, err }})
+	want := `{"error":{"code":"UNREACHABLE","text":"ZooKeeper is away"},"last":null}`
+	if code, _, body := do(t, "GET", "http://"+addr+"/v1/workers"); code != 503 || strings.TrimSpace(body) != want {
+		t.Errorf("%d %s, want 503 %s", code, body, want)
+	}
+}
+
+// ZooKeeper is read when somebody wants to know, and not more often than that
+// or than every 15 s, or than all nodes together may.
+func TestSlotsAreReadSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads, size := 0, 3
+		var fail error
+		c := newSlots(func(context.Context) (Slots, error) {
+			reads++
+			return Slots{Doc: reads, Used: size, Live: size}, fail
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); c.run(ctx) }()
+		look := func(after time.Duration, want int) seen {
+			t.Helper()
+			time.Sleep(after)
+			c.get()
+			synctest.Wait()
+			s, _ := c.get()
+			if reads != want {
+				t.Errorf("after %v more: %d readings, want %d", after, reads, want)
+			}
+			return s
+		}
+		if s, _ := c.get(); s.Doc != nil || !s.at.IsZero() {
+			t.Errorf("before the first reading: %+v", s)
+		}
+		look(0, 1)
+		look(14*time.Second, 1)
+		look(2*time.Second, 2)
+		time.Sleep(time.Hour) // nobody looks
+		size = 1000
+		look(0, 3)
+		look(199*time.Second, 3)
+		fail = errors.New("away")
+		if s := look(2*time.Second, 4); s.Doc != 3 || s.err == nil || s.ok != 3 || s.failed != 1 {
+			t.Errorf("away: %+v", s)
+		}
+		look(4*time.Second, 4)
+		fail = nil
+		if s := look(2*time.Second, 5); s.Doc != 5 || s.err != nil {
+			t.Errorf("back: %+v", s)
+		}
+		cancel()
+		<-done
+	})
+}
