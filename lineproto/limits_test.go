@@ -101,7 +101,8 @@ func TestAuthTimeout(t *testing.T) {
 		}
 		good.send("GET\n")
 		good.want("1000")
-		if c := r.Counters(); c.ConnsIdle != 1 || c.ConnsOpen != 1 {
+		// Its time may be up in the midst of a reply, which is no fault of its reading.
+		if c := r.Counters(); c.ConnsIdle+c.ConnsSlow != 1 || c.ConnsOpen != 1 {
 			t.Fatalf("%+v", c)
 		}
 	})
