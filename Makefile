@@ -140,6 +140,14 @@ bench: build ## beside Redis, memcached and the floors, into docs/performance.md
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/bench ./bench
 	bin/bench $(if $(QUICK),-rounds 1 -duration 1s -docs '' -report bin/bench-report.md -plot bin/bench.svg) $(BENCHFLAGS)
 
+# A module of its own: its libraries come with the first run (30 MB).
+.PHONY: bench-generators
+bench-generators: ## the generator beside those of other Go libraries, into docs/performance.md. QUICK=1: a look
+	@mkdir -p bin
+	set -x
+	(cd bench/generators && CGO_ENABLED=0 GOWORK=off $(GO) test -count=1 . && CGO_ENABLED=0 GOWORK=off $(GO) build -trimpath -o ../../bin/generators .)
+	bin/generators $(if $(QUICK),-rounds 1 -duration 200ms -docs '') $(BENCHFLAGS)
+
 .PHONY: bench-go
 bench-go: ## benchmarks in process of what is on the GET path. BENCH_PKG=./worker for a part
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PKG)
@@ -164,6 +172,12 @@ lint: ## gofmt, go vet, staticcheck, shellcheck
 	set -x
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
+	# What lies in a module of its own, if its libraries have been fetched.
+	for module in bench/generators internal/vectors/foreign internal/clients/goredis; do
+	  if (cd $$module && GOPROXY=off GOWORK=off $(GO) list -deps . >/dev/null 2>&1); then
+	    (cd $$module && GOWORK=off $(GO) vet ./...)
+	  fi
+	done
 
 .PHONY: clean
 clean: ## remove what was built (ZooKeeper's data: scripts/zk-dev.sh stop --wipe)

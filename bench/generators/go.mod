@@ -1,0 +1,22 @@
+module github.com/flaked/flaked/bench/generators
+
+go 1.26.0
+
+replace github.com/flaked/flaked => ../..
+
+require (
+	github.com/GUAIK-ORG/go-snowflake v0.0.0-20200116064823-220c4260e85f
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+	github.com/bwmarrin/snowflake v0.3.0
+	github.com/flaked/flaked v0.0.0
+	github.com/godruoyi/go-snowflake v0.0.2
+	github.com/influxdata/influxdb v1.13.2
+	github.com/sony/sonyflake/v2 v2.2.0
+	github.com/yitter/idgenerator-go v1.3.3
+	golang.org/x/sys v0.49.0
+)
+
+require (
+	github.com/golang/glog v0.0.0-20160126235308-23def4e6c14b // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+)

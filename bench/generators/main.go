@@ -1,0 +1,187 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/internal/figures"
+	"github.com/flaked/flaked/worker"
+)
+
+// options are the command line.
+type options struct {
+	rounds   int
+	duration time.Duration
+	raw      string
+	from     string
+	docs     string
+	only     string
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.rounds, "rounds", 5, "how often each case is measured")
+	flag.DurationVar(&o.duration, "duration", 500*time.Millisecond, "how long, each time")
+	flag.StringVar(&o.only, "only", "", "measure one of the cases: ceiling, free, advance")
+	flag.StringVar(&o.raw, "raw", "bin/generators.json", "write the raw results here")
+	flag.StringVar(&o.from, "from", "", "measure nothing: write tables from the raw results in this file")
+	flag.StringVar(&o.docs, "docs", "docs/performance.md", "write tables between this file's markers; empty: do not")
+	flag.Parse()
+	if err := run(o); err != nil {
+		fmt.Fprintln(os.Stderr, "generators:", err)
+		os.Exit(1)
+	}
+}
+
+func run(o options) error {
+	r, err := obtain(o)
+	if err != nil {
+		return err
+	}
+	text := r.tables()
+	fmt.Print("\n", text)
+	if o.docs == "" {
+		return nil
+	}
+	return figures.Between(o.docs, "generators", text)
+}
+
+// obtain measures, or reads what was measured.
+func obtain(o options) (*Results, error) {
+	if o.from != "" {
+		text, err := os.ReadFile(o.from)
+		if err != nil {
+			return nil, err
+		}
+		var r Results
+		return &r, json.Unmarshal(text, &r)
+	}
+	if o.rounds < 1 || o.duration <= 0 {
+		return nil, errors.New("rounds and duration are above zero")
+	}
+	r, err := measureAll(o)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return nil, err
+	}
+	return r, os.WriteFile(o.raw, text, 0o644)
+}
+
+// Names of the cases.
+const (
+	ceilingCase = "ceiling"
+	freeCase    = "free"
+	advanceCase = "advance"
+	pacedCase   = "advance, 50,000 a second"
+	burstCase   = "advance, 65,536 at once"
+)
+
+// How many goroutines draw at once.
+var (
+	ceilingGoroutines = []int{1, 2, 8}
+	freeGoroutines    = []int{1, 2}
+)
+
+// pacedRate is the load under which latency and age are looked at.
+const pacedRate = 50_000
+
+func measureAll(o options) (*Results, error) {
+	r := &Results{
+		When: time.Now().UTC().Truncate(time.Second), Machine: figures.ThisMachine(), Rounds: o.rounds,
+		Seconds: o.duration.Seconds(), Versions: versions(),
+	}
+	b := newBuffers()
+	for round := range o.rounds {
+		for _, c := range []struct {
+			name       string
+			who        []Contender
+			goroutines []int
+			d          time.Duration
+		}{
+			{ceilingCase, bound(), ceilingGoroutines, o.duration},
+			{freeCase, free(), freeGoroutines, o.duration / 2},
+			{advanceCase, advance(), freeGoroutines, o.duration},
+		} {
+			if o.only != "" && o.only != c.name {
+				continue
+			}
+			for _, n := range c.goroutines {
+				for i := range c.who {
+					// Each round begins with another, so that none always follows the same.
+					who := c.who[(i+round)%len(c.who)]
+					if err := r.with(who, c.name, round, func(s source) Sample { return b.flatOut(s, n, c.d) }); err != nil {
+						return nil, err
+					}
+				}
+			}
+		}
+		if o.only != "" && o.only != advanceCase {
+			continue
+		}
+		for _, who := range advance() {
+			if who.Name == flakedReserve {
+				continue // it has 64 IDs at once, which the others are asked for one by one
+			}
+			err := errors.Join(
+				r.with(who, pacedCase, round, func(s source) Sample { return paced(s, pacedRate, 2*o.duration) }),
+				r.with(who, burstCase, round, func(s source) Sample { return burst(s, ringSize) }))
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return r, nil
+}
+
+// advance are plain reservation and what was made in advance.
+func advance() []Contender {
+	return []Contender{
+		ours(flakedNext, worker.Leaf(), 1),
+		ours(flakedReserve, worker.Leaf(), 64),
+		inAdvance(worker.Leaf()),
+	}
+}
+
+// with measures a contender that has just been started.
+func (r *Results) with(who Contender, name string, round int, measure func(source) Sample) error {
+	s, err := who.start()
+	if err != nil {
+		return fmt.Errorf("%s: %w", who.Name, err)
+	}
+	if s.stop != nil {
+		defer s.stop()
+	}
+	// Whoever buffers has filled its buffer; whoever ran ahead in the round before
+	// is no longer ahead.
+	time.Sleep(50 * time.Millisecond)
+	m := measure(s)
+	m.Case, m.Who, m.Round = name, who.Name, round
+	r.Samples = append(r.Samples, m)
+	fmt.Printf("%d: %s, %s, %s: %s a second, %.1f ns of CPU each, %d ms ahead, %d twice, %d backward\n", round, name, m.Who, goroutines(m.Goroutines),
+		figures.Thousands(rate(m)), cpuNs(m), m.AheadMs, m.Twice, m.Backward)
+	return nil
+}
+
+// versions are those of the modules that this program was built of.
+func versions() map[string]string {
+	v := map[string]string{}
+	info, _ := debug.ReadBuildInfo()
+	for _, m := range info.Deps {
+		v[m.Path] = m.Version
+		if m.Replace != nil {
+			v[m.Path] = strings.TrimSpace(m.Replace.Version)
+		}
+	}
+	return v
+}

@@ -1,0 +1,78 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/flaked/flaked/internal/figures"
+)
+
+// others are the contenders of a case that are not ours.
+func others(all []Contender) []string {
+	var out []string
+	for _, c := range all {
+		if !c.ours() {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// aheadAllowance is by how much the stamp of an ID may be ahead of the clock of
+// who looks at it, before its maker is said to run ahead.
+const aheadAllowance = 10 // ms
+
+// nearest is the one of others that our figure is largest in relation to, and
+// that ratio: below 1, ours is less than all of theirs. Those that run ahead of
+// the clock are others only where ahead says so: they do not wait.
+func (r *Results) nearest(name, us string, all []Contender, goroutines int, m Metric, ahead bool) (who string, ratio float64) {
+	for _, o := range others(all) {
+		if !ahead && r.most(name, o, aheadMs) > aheadAllowance {
+			continue
+		}
+		if v, ok := r.ratio(name, us, o, goroutines, m); ok && v > ratio {
+			who, ratio = o, v
+		}
+	}
+	return who, ratio
+}
+
+// verdictTable holds what was measured against what it must show.
+func (r *Results) verdictTable() *figures.Table {
+	t := &figures.Table{}
+	t.Row("must show", "measured", "reached")
+	verdict := func(ok bool) string {
+		if ok {
+			return "yes"
+		}
+		return "NO"
+	}
+	row := func(what, format, name, us string, all []Contender, n int, m Metric, ahead bool) {
+		who, ratio := r.nearest(name, us, all, n, m, ahead)
+		t.Row(fmt.Sprintf("%s, %s: %s", us, goroutines(n), what), fmt.Sprintf(format+" of %s, the next", ratio, who), verdict(ratio > 0 && ratio < 1))
+	}
+	for _, us := range []string{flakedNext, flakedReserve} {
+		for _, n := range ceilingGoroutines {
+			row("at the ceiling the least CPU of those that keep to it", "%.2f", ceilingCase, us, bound(), n, cpuNs, false)
+		}
+	}
+	for _, n := range ceilingGoroutines {
+		row("the least CPU at the ceiling, even beside those that run ahead of the clock", "%.2f", ceilingCase, flakedNext, bound(), n, cpuNs, true)
+	}
+	for _, n := range freeGoroutines {
+		row("without a ceiling, the fastest reservation for an ID", "%.3f", freeCase, flakedReserve, free(), n, perIDNs, true)
+		row("without a ceiling, the fastest single call", "%.2f", freeCase, flakedNext, free(), n, perIDNs, true)
+	}
+	var twice, ids int64
+	for _, s := range r.Samples {
+		for _, c := range append(bound(), free()...) {
+			if c.ours() && c.Name == s.Who {
+				twice, ids = twice+s.Twice+s.Backward, ids+s.IDs
+				break
+			}
+		}
+	}
+	t.Row("flaked gave no ID twice, and each goroutine growing ones", fmt.Sprintf("%d wrong of %.0f million", twice, float64(ids)/1e6), verdict(ids > 0 && twice == 0))
+	return t
+}
