@@ -90,9 +90,9 @@ func (r *Results) tables() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", r.about())
 	fmt.Fprintf(&b, "%s\n", r.verdictTable())
-	fmt.Fprintf(&b, "### At the ceiling: 4,096 IDs a millisecond\n\n%s\n%s\n", r.ceilings(), r.differences())
-	fmt.Fprintf(&b, "### Without a ceiling: 21 bits of sequence\n\n%s\n", r.calls())
-	fmt.Fprintf(&b, "### Made in advance\n\n%s", r.inAdvance())
+	fmt.Fprintf(&b, "#### At the ceiling: 4,096 IDs a millisecond\n\n%s\n%s\n", r.ceilings(), r.differences())
+	fmt.Fprintf(&b, "#### Without a ceiling: 21 bits of sequence\n\n%s\n", r.calls())
+	fmt.Fprintf(&b, "#### Made in advance\n\n%s", r.inAdvance())
 	return b.String()
 }
 
