@@ -100,7 +100,7 @@ func free() []Contender {
 // generator is as a node has it: on the issuing clock, with Leaf's rule.
 func generator(l worker.Layout) (*worker.Generator, error) {
 	g, err := worker.NewGenerator(worker.GeneratorConfig{
-		Layout: l, Worker: 1, Clock: timeguard.NewIssuing(timeguard.System()), Rollback: timeguard.LeafRule{},
+		Layout: l, Worker: 1, Clock: timeguard.NewIssuing(timeguard.System()), Rollback: timeguard.RollbackPolicy{},
 	})
 	if err == nil {
 		g.Extend(l.MaxTick())
