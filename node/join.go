@@ -78,24 +78,33 @@ func (n *Node) unsettle() {
 
 // joinAs takes a cluster as this node's if it can live by its settings.
 func (n *Node) joinAs(cl coordinator.Cluster) error {
-	if err := n.cfg.Settings.Agree(cl); err != nil {
-		return err
-	}
-	if err := n.checkHeartbeat(cl); err != nil {
-		return err
-	}
-	r, err := n.rulesOf(cl)
+	r, err := n.fits(cl)
 	if err != nil {
 		return err
-	}
-	if r.layout.Unit > n.cfg.Reserve/3 {
-		return fmt.Errorf("node: with a tick of %s the bound on the disk has to be kept further ahead: --reserve %s or more", r.layout.Unit, 3*r.layout.Unit)
 	}
 	if time.Until(r.layout.Expires()) < 5*365*24*time.Hour {
 		n.log.Warn("the layout's time field runs out within five years", "at", r.layout.Expires())
 	}
 	n.join(cl, r)
 	return nil
+}
+
+// fits tells why this node cannot live by a cluster's settings.
+func (n *Node) fits(cl coordinator.Cluster) (rules, error) {
+	if err := n.cfg.Settings.Agree(cl); err != nil {
+		return rules{}, err
+	}
+	if err := n.checkHeartbeat(cl); err != nil {
+		return rules{}, err
+	}
+	r, err := n.rulesOf(cl)
+	if err != nil {
+		return r, err
+	}
+	if r.layout.Unit > n.cfg.Reserve/3 {
+		return r, fmt.Errorf("node: with a tick of %s the bound on the disk has to be kept further ahead: --reserve %s or more", r.layout.Unit, 3*r.layout.Unit)
+	}
+	return r, nil
 }
 
 // checkHeartbeat refuses one that is too slow for an owner to come back within

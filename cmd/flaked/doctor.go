@@ -1,0 +1,165 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/internal/doctor"
+	"github.com/flaked/flaked/node"
+)
+
+func doctorCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "doctor",
+		Usage:     "look at all that a node needs, and say what to mend",
+		UsageText: "flaked doctor [flags]",
+		Description: `Looks at ZooKeeper, the cluster's record, the state directory, the clock, descriptors
+and ports, for a node with these flags: give it what the node is given, best its
+--config, and call it as the user that the node runs as. It may run beside the node.
+It prints a line for each check, ok, warn, fail or skip, with what to do behind a
+colon, and changes nothing: what it writes to ZooKeeper is one ephemeral record beside
+the cluster's, and to the disk a file without a name.
+
+  zookeeper        each server of --zk: there, serving, its version
+  session          a quorum gives a session; whether --zk names the whole ensemble
+  access, latency  records can be made, changed and removed, and how fast
+  cluster          its record against this node's settings and state directory
+  epoch, slots     how long the layout's time lasts; how many workers are left
+  clock-zookeeper  this clock against that of ZooKeeper's leader
+  clock-peers      and against those of the nodes that report
+  clock-kernel     the kernel's own estimate, and whether something keeps the time
+  clock-state      whether it is behind what a node here may have issued
+  clock-steps      whether it steps while it is watched, a fifth of a second
+  state-dir        can be used, by whom it is, what it holds
+  filesystem, space, durability
+                   of the state directory: what it is on, what is free, how long
+                   writes and their syncs take
+  descriptors      enough for 10,000 connections
+  ports            --listen and --admin can be had, or are a flaked's
+
+Exits with 0 when all is well, with 4 when something is warned of, with 1 when
+something fails, with 3 when that is only that ZooKeeper cannot be reached. It takes
+--timeout and a few seconds at most, whatever hangs.
+
+Examples:
+  flaked doctor --zk zk1:2181,zk2:2181,zk3:2181 --state-dir /var/lib/flaked
+  runuser -u flaked -- flaked doctor --config /etc/flaked.yaml
+  flaked doctor -o json | jq '.findings[] | select(.level != "ok")'`,
+		Flags:  doctorFlags(),
+		Action: runDoctor,
+	}
+}
+
+// doctorFlags are those of serve that say what a node needs.
+func doctorFlags() []cli.Flag {
+	flags := []cli.Flag{outputFlag(), &cli.DurationFlag{Name: "timeout", Usage: "how long to wait for anything", Value: 3 * time.Second, EnvVars: env("timeout")}}
+	for _, f := range serveFlags() {
+		if slices.Contains([]string{"listen", "admin", "state-dir", "bootstrap", "heartbeat", "lease", "settle", "reserve", "release-on-exit", "layout", "datacenter", "on-rollback", "borrow", "segment-start"}, f.Names()[0]) {
+			flags = append(flags, f)
+		}
+	}
+	return append(flags, zkFlags(localZK)...)
+}
+
+func runDoctor(c *cli.Context) error {
+	format, err := outputFormat(c)
+	if err != nil {
+		return err
+	}
+	cfg, err := doctorConfig(c)
+	if err != nil {
+		return err
+	}
+	r := doctor.Run(c.Context, cfg)
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	for i, f := range r.Findings {
+		r.Findings[i].Text, r.Findings[i].Advice = clean(plain(f.Text)), clean(plain(f.Advice))
+	}
+	if format == formatJSON {
+		err = printJSON(c.App.Writer, r)
+	} else {
+		err = printFindings(c.App.Writer, r)
+	}
+	return errors.Join(err, verdict(r.Summary))
+}
+
+func doctorConfig(c *cli.Context) (doctor.Config, error) {
+	cfg := doctor.Config{
+		Bootstrap: c.Bool("bootstrap"), StateDirs: []string{c.String("state-dir")}, ReleaseOnExit: c.Bool("release-on-exit"),
+		Admin: c.String("admin"), Timeout: c.Duration("timeout"),
+	}
+	if cfg.Timeout <= 0 || cfg.Timeout > time.Minute {
+		return cfg, usageError("--timeout %s: more than 0s, at most 1m", cfg.Timeout)
+	}
+	if cfg.StateDirs[0] == "" {
+		return cfg, usageError("which directory? give --state-dir: there is no home to look in")
+	}
+	if cfg.Admin == adminOff {
+		cfg.Admin = ""
+	}
+	for _, given := range c.StringSlice("listen") {
+		network, address, err := splitAddr(given)
+		if err != nil {
+			return cfg, usageError("--listen: %w", err)
+		}
+		cfg.Listen = append(cfg.Listen, [2]string{network, address})
+	}
+	var err error
+	if cfg.ZK, err = zkConfig(c, nil); err != nil {
+		return cfg, err
+	}
+	settings, err := clusterSettings(c)
+	if err != nil {
+		return cfg, err
+	}
+	segment, err := segmentStart(c.String("segment-start"))
+	if err != nil {
+		return cfg, err
+	}
+	cfg.Fits = node.Config{Settings: settings, Heartbeat: c.Duration("heartbeat"), Reserve: c.Duration("reserve"), SegmentStart: segment}.Fits
+	return cfg, nil
+}
+
+func printFindings(w io.Writer, r doctor.Report) error {
+	t := textTable{}
+	for _, f := range r.Findings {
+		text := f.Text
+		if f.Advice != "" {
+			text += ": " + f.Advice
+		}
+		t.add(string(f.Level), f.Check, text)
+		t.rows[len(t.rows)-1][0].colour = map[doctor.Level]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red, doctor.Skip: faint}[f.Level]
+	}
+	return t.print(w, colours(w))
+}
+
+// verdict is the exit code, and on standard error how many lines to look for.
+func verdict(s doctor.Summary) error {
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{s.Fail, "failed"}, {s.Warn, "warned of"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	text := strings.Join(parts, ", ")
+	switch {
+	case s.Unreachable:
+		return exitWith(exitUnreachable, "ZooKeeper cannot be reached: %s", text)
+	case s.Fail > 0:
+		return exitWith(exitFailure, "%s", text)
+	case s.Warn > 0:
+		return exitWith(exitDegraded, "%s", text)
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/doctor"
+	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/localcache"
+)
+
+// consult calls doctor for a node with ports of its own.
+func consult(t *testing.T, args ...string) (doctor.Report, result) {
+	t.Helper()
+	r := call(t, "", append([]string{"doctor", "-o", "json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)...)
+	var report doctor.Report
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
+		t.Fatalf("%v: exit code %d: %s%s", err, r.code, r.stdout, r.stderr)
+	}
+	return report, r
+}
+
+// finding is the first of a check.
+func finding(t *testing.T, r doctor.Report, check string, level doctor.Level, text string) {
+	t.Helper()
+	i := slices.IndexFunc(r.Findings, func(f doctor.Finding) bool { return f.Check == check })
+	if i < 0 {
+		t.Errorf("there is no %s in %+v", check, r.Findings)
+	} else if f := r.Findings[i]; f.Level != level || !strings.Contains(f.Text+": "+f.Advice, text) {
+		t.Errorf("%+v, want %s and %q", f, level, text)
+	}
+}
+
+// exitCodeOf is what a report ends with: machines that run tests have clocks
+// that nobody keeps, and that is warned of.
+func exitCodeOf(s doctor.Summary) int {
+	switch {
+	case s.Unreachable:
+		return exitUnreachable
+	case s.Fail > 0:
+		return exitFailure
+	case s.Warn > 0:
+		return exitDegraded
+	}
+	return exitOK
+}
+
+func TestDoctorWithZooKeeper(t *testing.T) {
+	zk := zktest.Chroot(t, zktest.Shared(t))
+	t.Setenv("FLAKED_ZK", zk)
+	dir := filepath.Join(t.TempDir(), "state")
+	t.Setenv("FLAKED_STATE_DIR", dir)
+
+	report, r := consult(t)
+	finding(t, report, "zookeeper", doctor.OK, "standalone, version 3.")
+	finding(t, report, "session", doctor.OK, "a quorum")
+	finding(t, report, "access", doctor.OK, "made, changed and removed")
+	finding(t, report, "latency", doctor.OK, "a write takes ")
+	finding(t, report, "cluster", doctor.Fail, "flaked cluster init")
+	finding(t, report, "epoch", doctor.Skip, "see cluster")
+	finding(t, report, "clock-zookeeper", doctor.OK, "ZooKeeper's leader's")
+	finding(t, report, "state-dir", doctor.OK, "is not there yet")
+	finding(t, report, "durability", doctor.OK, "its sync take")
+	finding(t, report, "ports", doctor.OK, "is free to listen on")
+	if r.code != exitFailure || !strings.Contains(r.stderr, "1 failed") {
+		t.Errorf("exit code %d: %s", r.code, r.stderr)
+	}
+
+	report, _ = consult(t, "--bootstrap")
+	finding(t, report, "cluster", doctor.OK, "the node makes it")
+	finding(t, report, "slots", doctor.Skip, "no cluster yet")
+
+	call(t, "", "cluster", "init", "--lease", "1h").wants(t, exitOK, "is made", "")
+	cache, err := localcache.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, r = consult(t)
+	if err := cache.Close(); err != nil {
+		t.Fatal(err)
+	}
+	finding(t, report, "cluster", doctor.OK, "this node's settings are the cluster's")
+	finding(t, report, "epoch", doctor.OK, "until 2080-07-10")
+	finding(t, report, "slots", doctor.OK, "1024 of 1024 workers are free")
+	finding(t, report, "clock-peers", doctor.OK, "no other node reports")
+	finding(t, report, "ports", doctor.Warn, "though a node runs here")
+	if r.code != exitDegraded || report.Summary.Fail > 0 {
+		t.Errorf("exit code %d: %+v", r.code, report)
+	}
+
+	for _, tc := range []struct{ flag, value, text string }{
+		{"--lease", "2h", "--lease 2h0m0s was asked for"},
+		{"--layout", "twitter", "was asked for, where the cluster has"},
+		{"--heartbeat", "1m", "is too slow for a cluster that settles in 12s"},
+	} {
+		report, r := consult(t, tc.flag, tc.value)
+		finding(t, report, "cluster", doctor.Fail, tc.text)
+		if r.code != exitFailure {
+			t.Errorf("%s %s: exit code %d", tc.flag, tc.value, r.code)
+		}
+	}
+
+	table := call(t, "", "doctor", "--listen", "127.0.0.1:0", "--admin", "off")
+	if want := exitCodeOf(report.Summary); table.code == exitFailure || !strings.Contains(table.stdout, "\nok    cluster          default (") {
+		t.Errorf("exit code %d (%d before): %s", table.code, want, table.stdout)
+	}
+}
+
+// Without a ZooKeeper it says so, and does not wait for one: here is one that
+// refuses, and one that takes connections and says nothing.
+func TestDoctorWithoutZooKeeper(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	dir := filepath.Join(t.TempDir(), "state")
+	begin := time.Now()
+	report, r := consult(t, "--zk", silent.Addr().String()+","+closed.Addr().String(), "--state-dir", dir, "--timeout", "700ms")
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	finding(t, report, "zookeeper", doctor.Fail, "no answer in time")
+	finding(t, report, "session", doctor.Fail, "none within 700ms")
+	finding(t, report, "slots", doctor.Skip, "see session")
+	finding(t, report, "state-dir", doctor.OK, "not there yet")
+	if r.code != exitUnreachable || !strings.Contains(r.stderr, "ZooKeeper cannot be reached") {
+		t.Errorf("exit code %d: %s", r.code, r.stderr)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("it made the state directory: %v", err)
+	}
+
+	// A failure of this machine's own counts for more.
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	report, r = consult(t, "--zk", closed.Addr().String(), "--state-dir", dir, "--timeout", "300ms")
+	finding(t, report, "state-dir", doctor.Fail, "chmod 700")
+	if r.code != exitFailure {
+		t.Errorf("exit code %d: %s", r.code, r.stderr)
+	}
+}
+
+func TestDoctorUsage(t *testing.T) {
+	for args, want := range map[string]string{
+		"--timeout 0s":   "--timeout 0s: more than 0s",
+		"--listen a/b":   "--listen: ",
+		"--zk :::":       "connect string",
+		"--layout q":     "--layout",
+		"-o xml":         "--output",
+		"--state-dir=":   "which directory?",
+		"--lease string": "is not a duration",
+	} {
+		if r := call(t, "", append([]string{"doctor"}, strings.Fields(args)...)...); r.code != exitUsage || !strings.Contains(r.stderr, want) {
+			t.Errorf("doctor %s: exit code %d: %s", args, r.code, r.stderr)
+		}
+	}
+}
+
+// Each check that there is has a line in the help.
+func TestDoctorHelpNamesAllChecks(t *testing.T) {
+	sources, err := filepath.Glob("../../internal/doctor/*.go")
+	if err != nil || len(sources) < 5 {
+		t.Fatalf("%v: %v", sources, err)
+	}
+	help := doctorCommand().Description
+	seen := map[string]bool{}
+	for _, file := range sources {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, m := range regexp.MustCompile(`Check: +"([a-z-]+)"`).FindAllStringSubmatch(string(text), -1) {
+			if seen[m[1]] = true; !regexp.MustCompile(`(?m)^  ([a-z-]+, )*` + m[1] + `\b`).MatchString(help) {
+				t.Errorf("doctor --help has no line for %s", m[1])
+			}
+		}
+	}
+	if len(seen) < 15 {
+		t.Errorf("only %d checks found: %v", len(seen), seen)
+	}
+}

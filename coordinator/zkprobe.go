@@ -1,0 +1,141 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
+)
+
+// Probe is what an attempt to use ZooKeeper found, step by step: an error ends
+// it, and what comes after is zero.
+type Probe struct {
+	// Chroot and Root: these records exist, of the connect string and of the
+	// cluster.
+	Chroot, Root bool
+	// Open: anybody may change the nearest record that exists, in which it was
+	// tried.
+	Open bool
+	// At is that record's path.
+	At string
+	// Write and Read are how long the calls took, the median of a few.
+	Write, Read time.Duration
+	// Sent, Acked and Stamp are of one write: when it began and was
+	// acknowledged by our clock, and the leader's stamp on it. Zxid is its number.
+	Sent, Acked, Stamp int64
+	Zxid               int64
+	// Members are the client addresses of the ensemble as it knows itself, "" for
+	// those that are not told; nil on a standalone server. Modern tells whether
+	// it can be asked: ZooKeeper 3.5.
+	Members []string
+	Modern  bool
+}
+
+// Probe makes an ephemeral record in the cluster's root, or the nearest record
+// above it that exists, changes it and removes it: nothing that flaked reads
+// is there. clock is in Unix milliseconds.
+func (z *ZK) Probe(ctx context.Context, clock func() int64) (p Probe, err error) {
+	if err := z.findRoot(ctx, &p); err != nil {
+		return p, err
+	}
+	p.Members, p.Modern = z.members(ctx)
+	acl, err := call(ctx, z, "getacl", p.At, func(c *zk.Conn) ([]zk.ACL, error) {
+		acl, _, err := c.GetACL(p.At)
+		return acl, err
+	})
+	// Who may not see it may still not be anybody.
+	if err != nil && !errors.Is(err, ErrDenied) {
+		return p, err
+	}
+	for _, a := range acl {
+		p.Open = p.Open || a.Scheme == "world" && a.Perms&(zk.PermWrite|zk.PermCreate|zk.PermDelete|zk.PermAdmin) != 0
+	}
+	return p, z.tryWrites(ctx, &p, clock)
+}
+
+// findRoot looks which of the records down to the cluster's root are there.
+func (z *ZK) findRoot(ctx context.Context, p *Probe) error {
+	exists := func(at string) (bool, error) {
+		return call(ctx, z, "exists", at, func(c *zk.Conn) (bool, error) {
+			there, _, err := c.Exists(at)
+			return there, err
+		})
+	}
+	p.Chroot = z.connect.Chroot == ""
+	for at := z.root; ; at = path.Dir(at) {
+		there, err := exists(at)
+		if err != nil {
+			return err
+		}
+		if there {
+			p.At, p.Root = at, at == z.root
+			p.Chroot = p.Chroot || strings.HasPrefix(at+"/", z.connect.Chroot+"/")
+			return nil
+		}
+	}
+}
+
+// members reads the ensemble's own configuration, as far as it tells.
+func (z *ZK) members(ctx context.Context) (members []string, modern bool) {
+	const at = "/zookeeper/config" // since 3.5
+	data, err := call(ctx, z, "get", at, func(c *zk.Conn) ([]byte, error) {
+		data, _, err := c.Get(at)
+		return data, err
+	})
+	for line := range strings.Lines(string(data)) {
+		// server.1=zk1:2888:3888:participant;0.0.0.0:2181
+		if server, ok := strings.CutPrefix(strings.TrimSpace(line), "server."); ok {
+			_, client, _ := strings.Cut(server, ";")
+			members = append(members, client)
+		}
+	}
+	return members, err == nil || errors.Is(err, ErrDenied)
+}
+
+// tryWrites writes three times to a record that ends with the session, if not
+// before, and reads it as often.
+func (z *ZK) tryWrites(ctx context.Context, p *Probe, clock func() int64) error {
+	at := path.Join(p.At, "flaked-doctor-"+uuid.NewString())
+	var writes, reads []time.Duration
+	write := func(op string, f func(c *zk.Conn) (*zk.Stat, error)) error {
+		begin := time.Now()
+		sent := clock()
+		stat, err := call(ctx, z, op, at, f)
+		if err != nil {
+			return err
+		}
+		writes = append(writes, time.Since(begin))
+		if stat != nil {
+			p.Sent, p.Acked, p.Stamp, p.Zxid = sent, clock(), stat.Mtime, stat.Mzxid
+		}
+		begin = time.Now()
+		_, err = call(ctx, z, "exists", p.At, func(c *zk.Conn) (bool, error) {
+			there, _, err := c.Exists(p.At)
+			return there, err
+		})
+		reads = append(reads, time.Since(begin))
+		return err
+	}
+	if err := write("create", func(c *zk.Conn) (*zk.Stat, error) {
+		_, err := c.Create(at, nil, zk.FlagEphemeral, z.acl)
+		return nil, err
+	}); err != nil {
+		return err
+	}
+	if err := write("set", func(c *zk.Conn) (*zk.Stat, error) { return c.Set(at, []byte("x"), 0) }); err != nil {
+		return err
+	}
+	if err := write("delete", func(c *zk.Conn) (*zk.Stat, error) { return nil, c.Delete(at, AnyVersion) }); err != nil {
+		return err
+	}
+	p.Write, p.Read = median(writes), median(reads)
+	return nil
+}
+
+func median(of []time.Duration) time.Duration {
+	return max(min(of[0], of[1]), min(max(of[0], of[1]), of[2]))
+}

@@ -1,0 +1,129 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/timeguard"
+)
+
+// checkClock looks at this machine's clock by itself.
+func checkClock(ctx context.Context, dirs []stateDir) []Finding {
+	kernel, err := timeguard.KernelClock()
+	return []Finding{
+		judgeKernel(kernel, err, timekeepers("/proc")),
+		judgeMemory(dirs, time.Now().UnixMilli()),
+		judgeStep(watchClock(ctx)),
+	}
+}
+
+// programs that discipline a clock, by the names of their processes, which the
+// kernel cuts at 15 letters.
+var programs = []string{"chronyd", "ntpd", "ntpsec", "systemd-timesyn", "openntpd", "ptp4l", "phc2sys", "timemaster"}
+
+// timekeepers are those that run, as far as can be seen from here.
+func timekeepers(proc string) []string {
+	var found []string
+	files, _ := filepath.Glob(proc + "/[0-9]*/comm")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		name := strings.TrimSpace(string(text))
+		if err == nil && slices.Contains(programs, name) && !slices.Contains(found, name) {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// judgeKernel says whether something keeps the clock right, and how right.
+func judgeKernel(k timeguard.Kernel, err error, by []string) Finding {
+	f := Finding{Check: "clock-kernel", Level: OK}
+	keeper := "by something that cannot be seen from here"
+	if len(by) > 0 {
+		keeper = "by " + strings.Join(by, " and ")
+	}
+	const install = "install chrony, or have the host keep the time"
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		f.Level, f.Text = Skip, "not looked at: only Linux is asked"
+		return f
+	case err != nil && len(by) == 0:
+		f.Level, f.Text, f.Advice = Warn, fmt.Sprintf("the kernel does not tell (%v), and no program that keeps the time can be seen", err), install
+		return f
+	case err != nil:
+		f.Text = fmt.Sprintf("the time is kept %s; the kernel does not tell how well (%v)", keeper, err)
+		return f
+	case !k.Synchronised && len(by) == 0:
+		f.Level, f.Text, f.Advice = Warn, "nothing keeps the clock: the kernel says it is not synchronised, and no program for it runs that can be seen", install
+		return f
+	case !k.Synchronised:
+		f.Level, f.Text = Warn, fmt.Sprintf("%s runs, and the kernel says that the clock is not synchronised", strings.Join(by, " and "))
+		f.Advice = "see `chronyc tracking` or `timedatectl timesync-status`; chronyd tells the kernel with rtcsync in chrony.conf"
+		return f
+	}
+	f.Text = fmt.Sprintf("kept %s; off by %s at most and %s by estimate, says the kernel", keeper, round(k.MaxError), round(k.EstError))
+	if k.MaxError > timeguard.WarnSkew {
+		f.Level, f.Advice = Warn, "look whether its time servers can be reached: chronyc sources"
+	}
+	if k.LeapPending {
+		f.Text += "; a leap second is due at midnight UTC"
+	}
+	return f
+}
+
+// judgeMemory compares the clock with how far a node here has reserved time.
+func judgeMemory(dirs []stateDir, now int64) Finding {
+	f := Finding{Check: "clock-state", Level: OK, Text: "the clock is not behind what a node here may have issued"}
+	for _, d := range dirs {
+		if !d.belongs() {
+			continue
+		}
+		behind := time.Duration(d.record.M-now) * time.Millisecond
+		if behind > timeguard.MaxStartWait {
+			f.Level = Fail
+			f.Text = fmt.Sprintf("the clock is %s behind what worker %d of %s may have issued", behind.Round(time.Millisecond), d.record.Worker, d.path)
+			f.Advice = "set the clock right; or, if it was ahead before, wait, or remove the state directory to start as a new worker"
+		}
+	}
+	return f
+}
+
+// watched is how long the clock is watched for a step.
+const watched = 200 * time.Millisecond
+
+// watchClock is by how much the clock stepped meanwhile, against one that
+// cannot: positive when it leapt ahead.
+func watchClock(ctx context.Context) time.Duration {
+	begin := time.Now()
+	select {
+	case <-ctx.Done():
+	case <-time.After(watched):
+	}
+	end := time.Now()
+	// Round strips the monotonic reading.
+	return end.Round(0).Sub(begin.Round(0)) - end.Sub(begin)
+}
+
+// A clock that is slewed at the most the kernel does, 500 ppm, or by chronyd
+// ten times as fast in need, is far below this meanwhile.
+const step = 50 * time.Millisecond
+
+func judgeStep(by time.Duration) Finding {
+	f := Finding{Check: "clock-steps", Level: OK, Text: fmt.Sprintf("the clock did not step in %s", watched)}
+	if by.Abs() >= step {
+		word := "ahead"
+		if by < 0 {
+			word = "back"
+		}
+		f.Level, f.Text = Warn, fmt.Sprintf("the clock stepped %s %s while it was watched", by.Abs().Round(time.Millisecond), word)
+		f.Advice = "have NTP slew instead of step (makestep in chrony.conf), and look who sets the clock"
+	}
+	return f
+}

@@ -1,0 +1,34 @@
+package doctor
+
+import "fmt"
+
+// enoughDescriptors are for 10,000 connections and what a node needs itself.
+const enoughDescriptors = 10_300
+
+// checkDescriptors looks at the limit of the node that runs, and at that of
+// this process where none does.
+func checkDescriptors(dirs []stateDir) (found []Finding) {
+	for _, d := range dirs {
+		if pid := d.look.LockedBy; pid != 0 {
+			if limit, ok := descriptorsOf(pid); ok {
+				found = append(found, judgeDescriptors(fmt.Sprintf("process %d", pid), limit))
+			}
+		}
+	}
+	if limit, ok := ownDescriptors(); ok && found == nil {
+		found = append(found, judgeDescriptors("a process started as this one", limit))
+	}
+	return found
+}
+
+func judgeDescriptors(who string, limit uint64) Finding {
+	f := Finding{Check: "descriptors", Level: OK, Text: fmt.Sprintf("%s may open %d files", who, limit)}
+	if limit > 1<<40 {
+		f.Text = who + " may open any number of files"
+	}
+	if limit < enoughDescriptors {
+		f.Level = Warn
+		f.Advice = fmt.Sprintf("10,000 connections need %d: LimitNOFILE= in the unit, ulimit -Hn in a shell", enoughDescriptors)
+	}
+	return f
+}

@@ -1,0 +1,400 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/timeguard"
+)
+
+const srvr = `Zookeeper version: 3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on 2022-02-25 08:49 UTC
+Latency min/avg/max: 0/0.0/0
+Received: 1
+Mode: follower
+Node count: 5
+`
+
+// at is the line of a check among findings.
+func at(t *testing.T, found []Finding, check string) Finding {
+	t.Helper()
+	i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == check })
+	if i < 0 {
+		t.Fatalf("there is no %s in %+v", check, found)
+	}
+	return found[i]
+}
+
+// wants checks one finding: its level and a part of its text and advice, which
+// is there where something is wrong, and only there.
+func (f Finding) wants(t *testing.T, name string, level Level, text string) {
+	t.Helper()
+	if f.Level != level || !strings.Contains(f.Text+": "+f.Advice, text) {
+		t.Errorf("%s: %+v, want %s and %q", name, f, level, text)
+	}
+	if (f.Advice != "") != (level == Warn || level == Fail) {
+		t.Errorf("%s: %s with the advice %q", name, level, f.Advice)
+	}
+}
+
+func TestServers(t *testing.T) {
+	for _, tc := range []struct {
+		name, reply, mode, version string
+		err                        error
+	}{
+		{"a follower", srvr, "follower", "3.8.0", nil},
+		{"without a quorum", "This ZooKeeper instance is not currently serving requests\n", "", "", errNotServing},
+		{"switched off", "srvr is not executed because it is not in the whitelist.\n", "", "", errNotTold},
+		{"a silent close", "", "", "", errNotTold},
+	} {
+		mode, version, err := parseServer(tc.reply)
+		if mode != tc.mode || version != tc.version || !errors.Is(err, tc.err) {
+			t.Errorf("%s: %q %q %v", tc.name, mode, version, err)
+		}
+	}
+	up := server{addr: "a:1", mode: "leader", version: "3.8.0", took: time.Millisecond}
+	down := server{addr: "b:1", err: errors.New("connection refused")}
+	for _, tc := range []struct {
+		name    string
+		servers []server
+		level   Level // of the last line
+		text    string
+	}{
+		{"it serves", []server{up}, OK, "a:1: leader, version 3.8.0, answers in 1ms"},
+		{"one of two is down", []server{up, down}, Warn, "b:1: connection refused: start it, or mend --zk"},
+		{"all are down", []server{down, down}, Fail, "connection refused"},
+		{"silent", []server{{addr: "c:1", err: errSlow}}, Fail, "no answer in time"},
+		{"no quorum", []server{up, {addr: "c:1", err: errNotServing}}, Warn, "has no quorum: start the other servers"},
+		{"slow", []server{{addr: "c:1", took: time.Second}}, Warn, "c:1: serves, answers in 1s"},
+		{"old", []server{{addr: "c:1", mode: "standalone", version: "3.4.14"}}, Warn, "3.4.14 is older than 3.5"},
+	} {
+		found := judgeServers(tc.servers)
+		f := found[len(found)-1]
+		f.wants(t, tc.name, tc.level, tc.text)
+		if f.unreachable != (tc.level == Fail) {
+			t.Errorf("%s: unreachable is %v", tc.name, f.unreachable)
+		}
+	}
+	for version, old := range map[string]bool{"3.4.14": true, "2.9": true, "3.5.0": false, "3.10.1": false, "4.0": false, "next": false, "": false} {
+		if older(version, 3, 5) != old {
+			t.Errorf("older(%q) is %v", version, !old)
+		}
+	}
+}
+
+func TestProbes(t *testing.T) {
+	fine := coordinator.Probe{Chroot: true, Root: true, Modern: true, At: "/flaked/x", Write: time.Millisecond, Read: time.Millisecond}
+	with := func(change func(*coordinator.Probe)) coordinator.Probe {
+		p := fine
+		change(&p)
+		return p
+	}
+	denied, cut := fmt.Errorf("%w: set", coordinator.ErrDenied), fmt.Errorf("%w: set", coordinator.ErrUnreachable)
+	for _, tc := range []struct {
+		name   string
+		probe  coordinator.Probe
+		err    error
+		check  string
+		level  Level
+		text   string
+		usable bool
+	}{
+		{"all is well", fine, nil, "session", OK, "", true},
+		{"all is well", fine, nil, "access", OK, "made, changed and removed in /flaked/x", true},
+		{"all is well", fine, nil, "latency", OK, "a write takes 1ms, a read 1ms", true},
+		{"of an ensemble", with(func(p *coordinator.Probe) { p.Members = []string{"", "", ""} }), nil, "session", Warn, "name all of them in --zk", true},
+		{"an old one", with(func(p *coordinator.Probe) { p.Modern = false }), nil, "session", Warn, "older than ZooKeeper 3.5", true},
+		{"anybody's", with(func(p *coordinator.Probe) { p.Open = true }), nil, "access", OK, "anybody who reaches ZooKeeper", true},
+		{"no chroot", with(func(p *coordinator.Probe) { p.Chroot, p.Root, p.At = false, false, "/" }), nil, "access", OK, "the chroot is not there yet", true},
+		{"slow", with(func(p *coordinator.Probe) { p.Write = time.Second }), nil, "latency", Warn, "disks of the ZooKeeper servers", true},
+		{"no session", coordinator.Probe{}, cut, "session", Fail, "none within 3s: check --zk", false},
+		{"wrong password", coordinator.Probe{}, denied, "session", Fail, "--zk-auth-file", false},
+		{"another's records", fine, denied, "access", Fail, "may not make records in /flaked/x: give the user", true},
+		{"another's parent", with(func(p *coordinator.Probe) { p.Root, p.At = false, "/flaked" }), denied, "access", Fail, "let an administrator make /flaked/x for it", false},
+		{"lost underway", fine, cut, "access", Fail, "a majority", false},
+	} {
+		found, usable := judgeProbe("/flaked/x", Config{Timeout: 3 * time.Second, ZK: coordinator.ZKConfig{Connect: "a:1"}}, tc.probe, tc.err)
+		at(t, found, tc.check).wants(t, tc.name, tc.level, tc.text)
+		if usable != tc.usable {
+			t.Errorf("%s: usable is %v", tc.name, usable)
+		}
+	}
+}
+
+func TestCluster(t *testing.T) {
+	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	cl := coordinator.Cluster{UUID: "u1", Layout: "time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657", Slots: 1024}
+	with := func(change func(*coordinator.Cluster)) coordinator.Cluster {
+		c := cl
+		change(&c)
+		return c
+	}
+	mine := func(uuid string) []stateDir {
+		rec := localcache.Record{ClusterUUID: uuid}
+		return []stateDir{{path: "/s", record: rec, loaded: localcache.Loaded{Status: localcache.StatusRecord, Record: rec}}}
+	}
+	no := func(coordinator.Cluster) error { return errors.New("--lease 1h was asked for") }
+	yes := func(coordinator.Cluster) error { return nil }
+	for _, tc := range []struct {
+		name  string
+		cl    coordinator.Cluster
+		err   error
+		cfg   Config
+		dirs  []stateDir
+		check string
+		level Level
+		text  string
+	}{
+		{"as asked for", cl, nil, Config{Fits: yes}, nil, "cluster", OK, "u1"},
+		{"its own", cl, nil, Config{Fits: yes}, mine("u1"), "cluster", OK, "u1"},
+		{"another", cl, nil, Config{Fits: yes}, mine("u2"), "cluster", Fail, "/s belongs to cluster u2, and this is u1"},
+		{"none", cl, coordinator.ErrNoCluster, Config{}, nil, "cluster", Fail, "flaked cluster init"},
+		{"none yet", cl, coordinator.ErrNoCluster, Config{Bootstrap: true}, nil, "cluster", OK, "the node makes it"},
+		{"unreadable", cl, coordinator.ErrDenied, Config{}, nil, "cluster", Fail, "--zk-auth-file"},
+		{"other settings", cl, nil, Config{Fits: no}, nil, "cluster", Fail, "--lease 1h was asked for"},
+		{"long", cl, nil, Config{Fits: yes}, nil, "epoch", OK, "2080-07-10"},
+		{"soon", with(func(c *coordinator.Cluster) { c.Layout = strings.Replace(c.Layout, "41@", "39@", 1) }), nil, Config{Fits: yes}, nil, "epoch", Warn, "2028"},
+		{"over", with(func(c *coordinator.Cluster) { c.Layout = strings.Replace(c.Layout, "41@", "38@", 1) }), nil, Config{Fits: yes}, nil, "epoch", Fail, "used up on 2019"},
+		{"of the future", with(func(c *coordinator.Cluster) { c.Layout = "qubits=7" }), nil, Config{Fits: yes}, nil, "epoch", Fail, "upgrade"},
+	} {
+		f := at(t, judgeCluster(tc.cl, tc.err, tc.cfg, tc.dirs, now), tc.check)
+		if f.Check == "cluster" && f.Level == Fail && tc.name == "other settings" {
+			f.Advice = "in the text"
+		}
+		f.wants(t, tc.name, tc.level, tc.text)
+	}
+	frozen := with(func(c *coordinator.Cluster) { c.FrozenUntil, c.FrozenUsed = now.UnixMilli()+1, 7 })
+	judgeCluster(frozen, nil, Config{Fits: yes}, nil, now)[1].wants(t, "frozen", Warn, "workers 0 to 7")
+}
+
+func TestSlots(t *testing.T) {
+	held := coordinator.Entry{Slot: coordinator.Slot{Term: 1, H: 2000}}
+	for _, tc := range []struct {
+		name    string
+		slots   int
+		entries []coordinator.Entry
+		level   Level
+		text    string
+	}{
+		{"all free", 4, nil, OK, "4 of 4 workers are free"},
+		{"one of each", 100, []coordinator.Entry{held, {Slot: coordinator.Slot{Term: 1, H: 500}}, {Absent: true}, {Live: true}, {Slot: coordinator.Slot{Term: 1, H: 20_000, Released: true}}}, OK, "96 of 100 workers are free: 2 held, 1 cooling, 1 lost"},
+		{"few", 21, slices.Repeat([]coordinator.Entry{held}, 20), Warn, "1 of 21"},
+		{"none", 2, []coordinator.Entry{held, held}, Fail, "0 of 2 workers are free: 2 held"},
+	} {
+		judgeSlots(coordinator.Cluster{Slots: tc.slots}, tc.entries, 1000).wants(t, tc.name, tc.level, tc.text)
+	}
+}
+
+func TestOffsets(t *testing.T) {
+	probe := func(ahead int64) coordinator.Probe {
+		return coordinator.Probe{Sent: 100_000 + ahead, Acked: 100_002 + ahead, Stamp: 100_001, Zxid: 1<<32 + 7}
+	}
+	offset := func(d time.Duration) timeguard.Offset { return timeguard.Offset{Ahead: d, Error: time.Millisecond} }
+	for _, tc := range []struct {
+		name       string
+		ahead      int64
+		peers      []timeguard.Offset
+		zk, others Level
+		text, peer string
+	}{
+		{name: "right, alone", zk: OK, others: OK, text: "0s (give or take 2ms)", peer: "no other node"},
+		{name: "right, among others", peers: []timeguard.Offset{offset(0), offset(0)}, zk: OK, others: OK, text: "fast of ZooKeeper's leader's", peer: "of 2 other nodes"},
+		{name: "fast", ahead: 800, zk: Warn, others: OK, text: "800ms (give or take 2ms) fast of", peer: "none to compare"},
+		{name: "slow and alone", ahead: -9000, zk: Fail, others: OK, text: "9s (give or take 2ms) slow of", peer: "none"},
+		{name: "wrong by all", ahead: 9000, peers: []timeguard.Offset{offset(0), offset(0)}, zk: Fail, others: Fail, text: "a node refuses", peer: "a node refuses"},
+		{name: "the leader is", ahead: 9000, peers: []timeguard.Offset{offset(9 * time.Second), offset(9 * time.Second)}, zk: Warn, others: OK, text: "check that of ZooKeeper's leader", peer: "of 2"},
+		{name: "a peer is", peers: []timeguard.Offset{offset(0), offset(9 * time.Second), offset(0)}, zk: OK, others: Warn, text: "0s", peer: "9s (give or take 3ms) slow of its: see OFFSET"},
+	} {
+		found := judgeOffsets(probe(tc.ahead), tc.peers)
+		at(t, found, "clock-zookeeper").wants(t, tc.name, tc.zk, tc.text)
+		at(t, found, "clock-peers").wants(t, tc.name, tc.others, tc.peer)
+	}
+
+	live := func(change func(*coordinator.Entry)) coordinator.Entry {
+		e := coordinator.Entry{Live: true, Slot: coordinator.Slot{Node: "n", Reported: 100_000, RTTMs: 2, HeartbeatMs: 1000}, Stat: coordinator.Stat{Mtime: 100_000, Mzxid: 1<<32 + 3}}
+		change(&e)
+		return e
+	}
+	entries := []coordinator.Entry{
+		live(func(*coordinator.Entry) {}),
+		live(func(e *coordinator.Entry) { e.Slot.Node = "ours" }),
+		live(func(e *coordinator.Entry) { e.Live = false }),
+		live(func(e *coordinator.Entry) { e.Stat.Mtime = 80_000 }), // long ago
+		live(func(e *coordinator.Entry) { e.Stat.Mzxid = 7 }),      // another leader
+		live(func(e *coordinator.Entry) { e.Slot.Reported = 0 }),
+		live(func(e *coordinator.Entry) { e.Slot.Stopped = true }),
+	}
+	own := []stateDir{{record: localcache.Record{Node: "ours"}, loaded: localcache.Loaded{Status: localcache.StatusRecord}}}
+	if got := peers(entries, own, probe(0)); len(got) != 1 {
+		t.Errorf("%d of the reports count, want 1: %v", len(got), got)
+	}
+}
+
+func TestDirs(t *testing.T) {
+	rec := localcache.Record{ClusterName: "c", Worker: 7, M: 50_000}
+	holds := func(change func(*stateDir)) stateDir {
+		d := stateDir{path: "/s", record: rec, loaded: localcache.Loaded{Status: localcache.StatusRecord, Record: rec}}
+		change(&d)
+		return d
+	}
+	for _, tc := range []struct {
+		name  string
+		dir   stateDir
+		level Level
+		text  string
+	}{
+		{"none", stateDir{path: "/s", look: localcache.Examination{Missing: true}}, OK, "not there yet"},
+		{"empty", stateDir{path: "/s"}, OK, "will be a new one"},
+		{"a worker", holds(func(*stateDir) {}), OK, "/s holds worker 7 of c; no running node"},
+		{"in use", holds(func(d *stateDir) { d.look.Locked, d.look.LockedBy = true, 42 }), OK, "process 42 uses it"},
+		{"in use by whom", holds(func(d *stateDir) { d.look.Locked = true }), OK, "a running node uses it"},
+		{"of another cluster", holds(func(d *stateDir) { d.record.ClusterName = "d" }), Fail, `belongs to the cluster "d", and --cluster is "c"`},
+		{"copied", holds(func(d *stateDir) { d.loaded.Changed = []string{"inode"} }), Warn, "copied or moved"},
+		{"damaged", holds(func(d *stateDir) { d.loaded.Damaged = true }), Warn, "a copy of the record is lost"},
+		{"lost", stateDir{path: "/s", loaded: localcache.Loaded{Status: localcache.StatusCorrupt, Reason: "torn"}}, Warn, "torn"},
+		{"of the future", stateDir{path: "/s", bad: localcache.ErrNewerFormat}, Fail, "newer"},
+		{"refused", stateDir{path: "/s", look: localcache.Examination{Refused: localcache.ErrFilesystem}}, Fail, "filesystem refused"},
+	} {
+		judgeDir(tc.dir, Config{ZK: coordinator.ZKConfig{Cluster: "c"}}).wants(t, tc.name, tc.level, tc.text)
+	}
+	unreadable(stateDir{path: "/s", err: errSlow}).wants(t, "stalled", Fail, "/s does not answer")
+	unreadable(stateDir{path: "/s", err: fs.ErrPermission}).wants(t, "another user's", Fail, "as the user")
+
+	for _, tc := range []struct {
+		fs       string
+		releases bool
+		level    Level
+		text     string
+	}{
+		{"ext4", false, OK, "/s is on ext4"},
+		{"tmpfs", false, Warn, "ends with the machine"},
+		{"overlay", false, Warn, "a container's own"},
+		{"overlay", true, OK, "as --release-on-exit is for"},
+	} {
+		judgeFilesystem("/s", localcache.Examination{Filesystem: tc.fs}, tc.releases).wants(t, tc.fs, tc.level, tc.text)
+	}
+
+	for _, tc := range []struct {
+		name         string
+		free, inodes uint64
+		level        Level
+		text         string
+	}{
+		{"room", 3 << 30, 1000, OK, "3.0 GiB and 1000 of 2000 inodes"},
+		{"little", 50 << 20, 1000, Warn, "50.0 MiB"},
+		{"none", 4 << 10, 1000, Fail, "4 KiB"},
+		{"no inodes", 3 << 30, 0, Fail, "0 of 2000 inodes"},
+	} {
+		judgeSpace("/s", localcache.Examination{FreeBytes: tc.free, FreeInodes: tc.inodes, Inodes: 2000}).wants(t, tc.name, tc.level, tc.text)
+	}
+	judgeSpace("/s", localcache.Examination{FreeBytes: 3 << 30}).wants(t, "inodes are not counted", OK, "3.0 GiB are free")
+
+	for _, tc := range []struct {
+		name  string
+		fs    string
+		took  []time.Duration
+		err   error
+		level Level
+		text  string
+	}{
+		{"as usual", "ext4", []time.Duration{3e6, 1e6, 2e6}, nil, OK, "take 2ms, 3ms at worst"},
+		{"slow", "ext4", []time.Duration{2e8}, nil, Warn, "a faster disk"},
+		{"stalling", "ext4", []time.Duration{1e6, 1e6, 2e9}, nil, Fail, "2s at worst"},
+		{"a lie", "ext4", []time.Duration{800}, nil, Warn, "too fast to be true"},
+		{"in memory", "tmpfs", []time.Duration{800}, nil, OK, "1µs"},
+		{"stalled", "ext4", nil, errSlow, Fail, "not synced in time"},
+		{"full", "ext4", nil, errors.New("no space left"), Fail, "no space left"},
+		{"not allowed", "ext4", nil, fs.ErrPermission, Fail, "as the user"},
+	} {
+		judgeSyncs("/s", localcache.Examination{Filesystem: tc.fs}, tc.took, tc.err).wants(t, tc.name, tc.level, tc.text)
+	}
+
+	judgeMemory([]stateDir{holds(func(*stateDir) {})}, 45_000).wants(t, "a bound ahead", OK, "not behind")
+	judgeMemory([]stateDir{holds(func(*stateDir) {})}, 20_000).wants(t, "the clock went back", Fail, "30s behind what worker 7")
+	judgeMemory([]stateDir{holds(func(d *stateDir) { d.loaded.Status = localcache.StatusReleased })}, 20_000).wants(t, "given back", OK, "")
+}
+
+func TestClock(t *testing.T) {
+	good := timeguard.Kernel{Synchronised: true, MaxError: 3 * time.Millisecond, EstError: 12 * time.Microsecond}
+	for _, tc := range []struct {
+		name   string
+		kernel timeguard.Kernel
+		err    error
+		by     []string
+		level  Level
+		text   string
+	}{
+		{"kept", good, nil, []string{"chronyd"}, OK, "kept by chronyd; off by 3ms at most and 12µs by estimate"},
+		{"kept by the host", good, nil, nil, OK, "by something that cannot be seen from here"},
+		{"far off", timeguard.Kernel{Synchronised: true, MaxError: 2 * time.Second}, nil, []string{"ntpd"}, Warn, "chronyc sources"},
+		{"a leap", timeguard.Kernel{Synchronised: true, LeapPending: true}, nil, []string{"ntpd"}, OK, "a leap second is due"},
+		{"by nobody", timeguard.Kernel{}, nil, nil, Warn, "nothing keeps the clock"},
+		{"not yet", timeguard.Kernel{}, nil, []string{"chronyd"}, Warn, "rtcsync"},
+		{"forbidden", timeguard.Kernel{}, fs.ErrPermission, nil, Warn, "install chrony"},
+		{"forbidden, and kept", timeguard.Kernel{}, fs.ErrPermission, []string{"ptp4l", "phc2sys"}, OK, "by ptp4l and phc2sys"},
+		{"not Linux", timeguard.Kernel{}, errors.ErrUnsupported, nil, Skip, "only Linux"},
+	} {
+		judgeKernel(tc.kernel, tc.err, tc.by).wants(t, tc.name, tc.level, tc.text)
+	}
+	judgeStep(10*time.Millisecond).wants(t, "slewed", OK, "did not step")
+	judgeStep(-3*time.Second).wants(t, "back", Warn, "stepped 3s back")
+	judgeStep(3*time.Second).wants(t, "ahead", Warn, "stepped 3s ahead")
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	if by := watchClock(done); by.Abs() > step {
+		t.Errorf("the clock stepped by %s, or so it seems", by)
+	}
+
+	proc := t.TempDir()
+	for pid, name := range map[string]string{"1": "systemd\n", "20": "chronyd\n", "21": "chronyd\n", "22": "systemd-timesyn\n", "self": "ntpd\n"} {
+		if err := os.Mkdir(filepath.Join(proc, pid), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(proc, pid, "comm"), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := timekeepers(proc); !slices.Equal(got, []string{"chronyd", "systemd-timesyn"}) {
+		t.Errorf("timekeepers: %q", got)
+	}
+}
+
+func TestDescriptors(t *testing.T) {
+	judgeDescriptors("it", 20_000).wants(t, "enough", OK, "it may open 20000 files")
+	judgeDescriptors("it", 1024).wants(t, "few", Warn, "LimitNOFILE=")
+	judgeDescriptors("it", math.MaxUint64).wants(t, "unlimited", OK, "any number")
+	own, ok := ownDescriptors()
+	other, ok2 := descriptorsOf(os.Getpid())
+	if ok && ok2 && own != other {
+		t.Errorf("this process's limit is %d, and %d by /proc", own, other)
+	}
+}
+
+func TestSummary(t *testing.T) {
+	fail, cut, warn, ok := Finding{Level: Fail}, Finding{Level: Fail, unreachable: true}, Finding{Level: Warn}, Finding{Level: OK}
+	for _, tc := range []struct {
+		name  string
+		found []Finding
+		want  Summary
+	}{
+		{"well", []Finding{ok, {Level: Skip}}, Summary{Level: OK, OK: 1, Skip: 1}},
+		{"a warning", []Finding{ok, warn}, Summary{Level: Warn, OK: 1, Warn: 1}},
+		{"a failure", []Finding{warn, fail}, Summary{Level: Fail, Warn: 1, Fail: 1}},
+		{"unreachable", []Finding{cut, warn, cut}, Summary{Level: Fail, Warn: 1, Fail: 2, Unreachable: true}},
+		{"and a failure", []Finding{cut, fail}, Summary{Level: Fail, Fail: 2}},
+	} {
+		if got := summarise(tc.found); got != tc.want {
+			t.Errorf("%s: %+v, want %+v", tc.name, got, tc.want)
+		}
+	}
+}

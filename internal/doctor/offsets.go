@@ -1,0 +1,67 @@
+package doctor
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/timeguard"
+)
+
+// peers are the offsets that live nodes have lately reported, of all but those
+// of this machine's own state directories.
+func peers(entries []coordinator.Entry, dirs []stateDir, p coordinator.Probe) []timeguard.Offset {
+	own := map[string]bool{}
+	for _, d := range dirs {
+		own[d.record.Node] = d.belongs()
+	}
+	var offsets []timeguard.Offset
+	for _, e := range entries {
+		s := e.Slot
+		age := p.Stamp - e.Stat.Mtime
+		fresh := age <= 3*max(s.HeartbeatMs, coordinator.DefaultHeartbeat.Milliseconds())+1000
+		// A report under a former leader was compared with another clock.
+		if e.Live && !e.Absent && s.Reported != 0 && fresh && e.Stat.Mzxid>>32 == p.Zxid>>32 && !own[s.Node] && !s.Stopped && !s.Released {
+			offsets = append(offsets, timeguard.MeasureOffset(s.Reported, s.Reported+s.RTTMs, e.Stat.Mtime))
+		}
+	}
+	return offsets
+}
+
+// judgeOffsets compares this machine's clock with that of ZooKeeper's leader
+// and those of the nodes that report.
+func judgeOffsets(p coordinator.Probe, peers []timeguard.Offset) []Finding {
+	own := timeguard.MeasureOffset(p.Sent, p.Acked, p.Stamp)
+	zookeeper := Finding{Check: "clock-zookeeper", Level: OK, Text: "this clock is " + drift(own) + " ZooKeeper's leader's"}
+	verdict := timeguard.Judge(own, peers, timeguard.SkewTolerance)
+	switch {
+	case !own.Beyond(timeguard.WarnSkew):
+	case own.Beyond(timeguard.SkewTolerance) && (len(peers) == 0 || verdict.Wrong()):
+		zookeeper.Level, zookeeper.Advice = Fail, "set the clock right (chronyc tracking): a node refuses with this one"
+	case len(peers) > 0 && !verdict.Wrong() && !verdict.Worst.Beyond(timeguard.WarnSkew):
+		zookeeper.Level, zookeeper.Advice = Warn, "the other nodes' clocks agree with this one: check that of ZooKeeper's leader"
+	default:
+		zookeeper.Level, zookeeper.Advice = Warn, "check its time synchronisation (chronyc tracking)"
+	}
+	others := Finding{Check: "clock-peers", Level: OK}
+	switch {
+	case len(peers) == 0:
+		others.Text = "no other node reports, so there is none to compare with"
+		return []Finding{zookeeper, others}
+	case verdict.Wrong():
+		others.Level, others.Advice = Fail, "set the clock right (chronyc tracking): a node refuses with this one"
+	case verdict.Worst.Beyond(timeguard.WarnSkew):
+		others.Level, others.Advice = Warn, "see OFFSET in flaked status for which of them is off"
+	}
+	others.Text = fmt.Sprintf("of %d other nodes, the farthest: this clock is %s its", len(peers), drift(verdict.Worst))
+	return []Finding{zookeeper, others}
+}
+
+// drift is an offset in words: 3ms +/- 1ms fast of.
+func drift(o timeguard.Offset) string {
+	word := "fast of"
+	if o.Ahead < 0 {
+		word = "slow of"
+	}
+	return fmt.Sprintf("%s (give or take %s) %s", o.Ahead.Abs().Round(time.Millisecond/2), o.Error.Round(time.Millisecond/2), word)
+}

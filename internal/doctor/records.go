@@ -1,0 +1,224 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/worker"
+)
+
+// ofRecords are the checks that need a session.
+var ofRecords = []string{"session", "access", "latency", "cluster", "epoch", "slots", "clock-zookeeper", "clock-peers"}
+
+// checkRecords uses ZooKeeper as a node does.
+func checkRecords(ctx context.Context, cfg Config, dirs []stateDir) (found []Finding) {
+	cfg.ZK.CallTimeout = cfg.Timeout
+	err := withStore(ctx, cfg.ZK, func(ctx context.Context, z *coordinator.ZK) error {
+		p, err := z.Probe(ctx, func() int64 { return time.Now().UnixMilli() })
+		f, usable := judgeProbe(z.Root(), cfg, p, err)
+		if found = f; !usable {
+			return nil
+		}
+		cl, err := coordinator.ReadCluster(ctx, z)
+		found = append(found, judgeCluster(cl, err, cfg, dirs, time.Now())...)
+		var others []timeguard.Offset
+		if err == nil {
+			now := p.Stamp
+			if now == 0 { // it may read and not write
+				now = time.Now().UnixMilli()
+			}
+			entries, err := coordinator.ReadSlots(ctx, z, cl)
+			if err != nil {
+				found = append(found, failed("slots", err))
+				return nil
+			}
+			found = append(found, judgeSlots(cl, entries, now))
+			others = peers(entries, dirs, p)
+		}
+		if p.Stamp != 0 {
+			found = append(found, judgeOffsets(p, others)...)
+		}
+		return nil
+	})
+	if err != nil {
+		found = append(found, failed("session", err))
+	}
+	return withSkipped(found)
+}
+
+// withSkipped has a line for each check that was not come to.
+func withSkipped(found []Finding) []Finding {
+	done := map[string]bool{}
+	why := ""
+	for _, f := range found {
+		done[f.Check] = true
+		if f.Level == Fail && why == "" {
+			why = f.Check
+		}
+	}
+	for _, check := range ofRecords {
+		if !done[check] {
+			text := "not looked at: see " + why
+			if why == "" {
+				text = "not looked at: there is no cluster yet"
+			}
+			found = append(found, Finding{Check: check, Level: Skip, Text: text})
+		}
+	}
+	return found
+}
+
+func failed(check string, err error) Finding {
+	f := Finding{Check: check, Level: Fail, Text: err.Error(), Advice: "look into ZooKeeper's log"}
+	switch {
+	case errors.Is(err, coordinator.ErrUnreachable):
+		f.unreachable, f.Advice = true, "check --zk, and that a majority of the servers runs"
+	case errors.Is(err, coordinator.ErrDenied):
+		f.Advice = "give the user that the records were made with in --zk-auth-file"
+	}
+	return f
+}
+
+const (
+	slowWrite = 100 * time.Millisecond
+	asUsual   = "a node makes it with the cluster"
+)
+
+// judgeProbe says whether the records can be used, and how fast. usable is
+// false when it is no use to go on.
+func judgeProbe(root string, cfg Config, p coordinator.Probe, err error) (found []Finding, usable bool) {
+	if err != nil && p.At == "" {
+		f := failed("session", err)
+		if f.unreachable {
+			f.Text = fmt.Sprintf("none within %s", cfg.Timeout)
+		}
+		return []Finding{f}, false
+	}
+	session := Finding{Check: "session", Level: OK, Text: "there is a quorum: a session was given"}
+	if n := len(p.Members); n > 0 {
+		session.Text = fmt.Sprintf("there is a quorum of the %d servers", n)
+		if hosts := strings.Count(cfg.ZK.Connect, ",") + 1; hosts == 1 && n > 1 {
+			session.Level, session.Text = Warn, fmt.Sprintf("the ensemble has %d servers, and --zk names one", n)
+			session.Advice = "name all of them in --zk: nodes lose ZooKeeper with that one server"
+		}
+	}
+	if !p.Modern {
+		session.Level, session.Text, session.Advice = Warn, "it is older than ZooKeeper 3.5", "upgrade ZooKeeper: flaked is tested with 3.8"
+	}
+	found = append(found, session)
+	switch {
+	case errors.Is(err, coordinator.ErrDenied):
+		f := failed("access", err)
+		f.Text = "this user may not make records in " + p.At
+		if p.Root {
+			return append(found, f), true // reading may still be allowed
+		}
+		f.Advice = fmt.Sprintf("let an administrator make %s for it, or give each user a chroot: --zk HOST:PORT/CHROOT", root)
+		return append(found, f), false
+	case err != nil:
+		return append(found, failed("access", err)), false
+	}
+	access := Finding{Check: "access", Level: OK, Text: "records can be made, changed and removed in " + p.At}
+	if !p.Chroot {
+		access.Text += "; the chroot is not there yet: " + asUsual
+	}
+	if p.Open && p.Root {
+		access.Text += "; anybody who reaches ZooKeeper may change them too (--zk-auth-file)"
+	}
+	latency := Finding{Check: "latency", Level: OK, Text: fmt.Sprintf("a write takes %s, a read %s", round(p.Write), round(p.Read))}
+	if p.Write > slowWrite {
+		latency.Level, latency.Advice = Warn, "look at the disks of the ZooKeeper servers and the network to them"
+	}
+	return append(found, access, latency), true
+}
+
+// judgeCluster compares the record with what the node is to be started with,
+// and with what it remembers.
+func judgeCluster(cl coordinator.Cluster, err error, cfg Config, dirs []stateDir, now time.Time) []Finding {
+	f := Finding{Check: "cluster", Level: OK}
+	switch {
+	case errors.Is(err, coordinator.ErrNoCluster) && cfg.Bootstrap:
+		f.Text = fmt.Sprintf("there is none by the name %q yet: the node makes it", cfg.ZK.Cluster)
+		return []Finding{f}
+	case errors.Is(err, coordinator.ErrNoCluster):
+		f.Level, f.Text = Fail, fmt.Sprintf("there is none by the name %q", cfg.ZK.Cluster)
+		f.Advice = "check --zk and --cluster; `flaked cluster init` or `flaked serve --bootstrap` makes one"
+		return []Finding{f}
+	case err != nil:
+		return []Finding{failed("cluster", err)}
+	}
+	f.Text = fmt.Sprintf("%s (%s): this node's settings are the cluster's", cfg.ZK.Cluster, cl.UUID)
+	if err := cfg.Fits(cl); err != nil {
+		f.Level, f.Text = Fail, err.Error()
+	}
+	for _, d := range dirs {
+		if d.belongs() && d.record.ClusterUUID != cl.UUID {
+			f.Level = Fail
+			f.Text = fmt.Sprintf("%s belongs to cluster %s, and this is %s", d.path, d.record.ClusterUUID, cl.UUID)
+			f.Advice = "give this cluster a --state-dir of its own, or point --zk and --cluster at the one it belongs to"
+		}
+	}
+	found := []Finding{f}
+	if now.UnixMilli() < cl.FrozenUntil {
+		found = append(found, Finding{
+			Check: "cluster", Level: Warn,
+			Text:   fmt.Sprintf("registration is frozen for workers 0 to %d until %s, as ZooKeeper lost data", cl.FrozenUsed, time.UnixMilli(cl.FrozenUntil).UTC().Format(time.RFC3339)),
+			Advice: "let their nodes come back, or see flaked cluster thaw --help",
+		})
+	}
+	return append(found, judgeEpoch(cl, now))
+}
+
+const year = 365 * 24 * time.Hour
+
+// judgeEpoch says how long the layout's time lasts.
+func judgeEpoch(cl coordinator.Cluster, now time.Time) Finding {
+	layout, err := worker.ParseLayout(cl.Layout)
+	if err != nil {
+		return Finding{Check: "epoch", Level: Fail, Text: err.Error(), Advice: "the cluster is of a newer release: upgrade this one"}
+	}
+	end := layout.Expires()
+	f := Finding{Check: "epoch", Level: OK, Text: fmt.Sprintf("the layout's time lasts until %s", end.Format(time.DateOnly))}
+	switch left := end.Sub(now); {
+	case left <= 0:
+		f.Level, f.Text = Fail, fmt.Sprintf("the layout's time was used up on %s", end.Format(time.DateOnly))
+		f.Advice = "make a cluster with another layout: see flaked layout check"
+	case left < 5*year:
+		f.Level, f.Advice = Warn, "plan a cluster with another layout: see flaked layout check"
+	}
+	return f
+}
+
+// judgeSlots counts the workers that are left.
+func judgeSlots(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Finding {
+	var held, cooling, lost int
+	for _, e := range entries {
+		availability := coordinator.JudgeFree(e.Slot, e.Live, now, now)
+		switch {
+		case e.Absent || e.Slot.Term < 0:
+			lost++
+		case availability == coordinator.Free:
+		case availability == coordinator.Cooling:
+			cooling++
+		case e.Slot.Lost && !e.Live:
+			lost++
+		default:
+			held++
+		}
+	}
+	free := cl.Slots - held - cooling - lost
+	f := Finding{Check: "slots", Level: OK, Text: fmt.Sprintf("%d of %d workers are free: %d held, %d cooling, %d lost", free, cl.Slots, held, cooling, lost)}
+	const advice = "stop nodes with --release-on-exit, wait for leases to end, or make a cluster with more worker bits"
+	switch {
+	case free <= 0:
+		f.Level, f.Advice = Fail, advice
+	case free*20 < cl.Slots:
+		f.Level, f.Advice = Warn, advice
+	}
+	return f
+}

@@ -1,0 +1,223 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+)
+
+// server is what one ZooKeeper says of itself. mode and version are empty where
+// it does not tell.
+type server struct {
+	addr, mode, version string
+	took                time.Duration
+	err                 error
+}
+
+// checkServers asks each server that --zk names.
+func checkServers(ctx context.Context, cfg Config) []Finding {
+	connect, err := coordinator.ParseConnect(cfg.ZK.Connect)
+	if err != nil {
+		return []Finding{{Check: "zookeeper", Level: Fail, Text: err.Error(), Advice: "mend --zk"}}
+	}
+	servers := make([]server, len(connect.Hosts))
+	var wg sync.WaitGroup
+	for i, addr := range connect.Hosts {
+		wg.Go(func() { servers[i] = askServer(ctx, cfg.ZK, addr) })
+	}
+	wg.Wait()
+	return judgeServers(servers)
+}
+
+func askServer(ctx context.Context, cfg coordinator.ZKConfig, addr string) server {
+	s := server{addr: addr}
+	begin := time.Now()
+	var reply string
+	if reply, s.err = fourLetterWord(ctx, cfg.TLS, addr, "srvr"); s.err != nil {
+		return s
+	}
+	s.took = time.Since(begin)
+	if s.mode, s.version, s.err = parseServer(reply); !errors.Is(s.err, errNotTold) {
+		return s
+	}
+	// The words are switched off: a session of this server's own says as much as
+	// is needed.
+	cfg.Connect = addr
+	begin = time.Now()
+	s.err = withStore(ctx, cfg, func(ctx context.Context, z *coordinator.ZK) error {
+		_, _, err := z.Get(ctx, "/cluster")
+		if errors.Is(err, coordinator.ErrNoNode) || errors.Is(err, coordinator.ErrDenied) {
+			return nil
+		}
+		return err
+	})
+	s.took = time.Since(begin)
+	return s
+}
+
+var (
+	errNotTold    = errors.New("four-letter words are disabled")
+	errNotServing = errors.New("it runs and serves nobody, as it has no quorum")
+)
+
+// parseServer reads what a server answers to srvr.
+func parseServer(reply string) (mode, version string, err error) {
+	if strings.Contains(reply, "not currently serving requests") {
+		return "", "", errNotServing
+	}
+	for line := range strings.Lines(reply) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch key {
+		case "Zookeeper version":
+			// 3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on ...
+			version, _, _ = strings.Cut(value, ",")
+			version, _, _ = strings.Cut(version, "-")
+		case "Mode":
+			mode = value
+		}
+	}
+	if mode == "" {
+		return "", "", errNotTold
+	}
+	return mode, version, nil
+}
+
+// fourLetterWord sends one and reads all of the answer, which is empty where
+// the server does not want to.
+func fourLetterWord(ctx context.Context, config *tls.Config, addr, word string) (string, error) {
+	conn, err := dial(ctx, config, addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if by, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(by)
+	}
+	if _, err := io.WriteString(conn, word); err != nil {
+		return "", err
+	}
+	reply, err := io.ReadAll(io.LimitReader(conn, 64<<10))
+	if err != nil && len(reply) == 0 && !errors.Is(err, io.EOF) && errorIsTimeout(err) {
+		return "", err
+	}
+	return string(reply), nil
+}
+
+func errorIsTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+func dial(ctx context.Context, config *tls.Config, addr string) (net.Conn, error) {
+	if config == nil {
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	}
+	if config.ServerName == "" {
+		config = config.Clone()
+		config.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", addr)
+}
+
+const slowServer = 100 * time.Millisecond
+
+// judgeServers is a line for each. One that is missing is a failure where there
+// is no other.
+func judgeServers(servers []server) []Finding {
+	up, old := 0, ""
+	for _, s := range servers {
+		if s.err == nil {
+			up++
+		}
+		if s.version != "" && older(s.version, 3, 5) {
+			old = s.version
+		}
+	}
+	var found []Finding
+	for _, s := range servers {
+		f := Finding{Check: "zookeeper"}
+		switch {
+		case s.err == nil:
+			what := "serves"
+			if s.mode != "" {
+				what = s.mode + ", version " + s.version
+			}
+			f.Level, f.Text = OK, fmt.Sprintf("%s: %s, answers in %s", s.addr, what, round(s.took))
+			if s.took > slowServer {
+				f.Level, f.Advice = Warn, "look at the network to it and at its disk"
+			}
+		case errors.Is(s.err, errNotServing):
+			f.Level, f.Text, f.Advice = Warn, s.addr+": "+s.err.Error(), "start the other servers, and look into its log"
+		case errors.Is(s.err, errSlow), errorIsTimeout(s.err), errors.Is(s.err, context.DeadlineExceeded):
+			f.Level, f.Text, f.Advice = Warn, s.addr+": no answer in time", "check --zk, firewalls, and whether the process hangs"
+		default:
+			f.Level, f.Text, f.Advice = Warn, s.addr+": "+reason(s.err), "start it, or mend --zk"
+		}
+		if f.Level == Warn && s.err != nil && up == 0 {
+			f.Level, f.unreachable = Fail, true
+		}
+		found = append(found, f)
+	}
+	if old != "" {
+		found = append(found, Finding{Check: "zookeeper", Level: Warn, Text: "version " + old + " is older than 3.5", Advice: "upgrade ZooKeeper: flaked is tested with 3.8"})
+	}
+	return found
+}
+
+// reason is an error of the network without what stands in the line already.
+func reason(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	var call *os.SyscallError
+	if errors.As(err, &call) {
+		err = call.Err
+	}
+	return err.Error()
+}
+
+// older tells whether a version is before major.minor; one that cannot be read
+// is not.
+func older(version string, major, minor int) bool {
+	a, rest, _ := strings.Cut(version, ".")
+	b, _, _ := strings.Cut(rest, ".")
+	x, err1 := strconv.Atoi(a)
+	y, err2 := strconv.Atoi(b)
+	return err1 == nil && err2 == nil && (x < major || x == major && y < minor)
+}
+
+// withStore connects to ZooKeeper for as long as f takes.
+func withStore(ctx context.Context, cfg coordinator.ZKConfig, f func(context.Context, *coordinator.ZK) error) error {
+	z, err := coordinator.NewZK(cfg)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- z.Run(context.WithoutCancel(ctx)) }()
+	err = f(ctx, z)
+	_ = z.Close()
+	<-ended
+	return err
+}
+
+// round is a short time for people.
+func round(d time.Duration) time.Duration {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond)
+	case d < 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond)
+	}
+	return d.Round(time.Millisecond)
+}

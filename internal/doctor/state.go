@@ -1,0 +1,224 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/flaked/flaked/localcache"
+)
+
+// stateDir is a state directory and what is in it.
+type stateDir struct {
+	path   string
+	look   localcache.Examination
+	err    error // of looking
+	loaded localcache.Loaded
+	bad    error // of reading the record; nil where there is none
+	record localcache.Record
+}
+
+// belongs: it holds a node's record that would be resumed.
+func (d stateDir) belongs() bool {
+	return d.bad == nil && d.loaded.Status == localcache.StatusRecord && len(d.loaded.Changed) == 0
+}
+
+func examineDirs(ctx context.Context, cfg Config) []stateDir {
+	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
+	defer cancel()
+	dirs := make([]stateDir, len(cfg.StateDirs))
+	var wg sync.WaitGroup
+	for i, path := range cfg.StateDirs {
+		wg.Go(func() {
+			d, err := bounded(ctx, func() (stateDir, error) { return examineDir(path), nil })
+			if err != nil {
+				d = stateDir{path: path, err: err}
+			}
+			dirs[i] = d
+		})
+	}
+	wg.Wait()
+	return dirs
+}
+
+func examineDir(path string) stateDir {
+	d := stateDir{path: path}
+	if d.look, d.err = localcache.Examine(path); d.err != nil || d.look.Missing {
+		return d
+	}
+	d.loaded, _, d.bad = localcache.Inspect(path)
+	if errors.Is(d.bad, fs.ErrNotExist) {
+		d.bad = nil
+	}
+	d.record = d.loaded.Record
+	return d
+}
+
+func checkDirs(ctx context.Context, cfg Config, dirs []stateDir) (found []Finding) {
+	for _, d := range dirs {
+		if d.err != nil {
+			found = append(found, unreadable(d))
+			continue
+		}
+		found = append(found, judgeDir(d, cfg), judgeFilesystem(d.path, d.look, cfg.ReleaseOnExit), judgeSpace(d.path, d.look))
+		took, err := bounded(ctx, func() ([]time.Duration, error) { return localcache.TrySync(d.look.Place, syncs) })
+		found = append(found, judgeSyncs(d.path, d.look, took, err))
+	}
+	return found
+}
+
+func unreadable(d stateDir) Finding {
+	f := Finding{Check: "state-dir", Level: Fail, Text: fmt.Sprintf("%s: %v", d.path, d.err), Advice: "check --state-dir"}
+	switch {
+	case errors.Is(d.err, errSlow):
+		f.Text, f.Advice = d.path+" does not answer", "see what the disk is doing"
+	case errors.Is(d.err, fs.ErrPermission):
+		f.Advice = "call doctor as the user that the node runs as"
+	}
+	return f
+}
+
+// judgeDir says whether a node can use the directory, and what it would be.
+func judgeDir(d stateDir, cfg Config) Finding {
+	f := Finding{Check: "state-dir", Level: OK}
+	switch {
+	case d.look.Refused != nil && os.Geteuid() == 0 && d.look.Owner != 0 && errors.Is(d.look.Refused, localcache.ErrUnsafeDir):
+		name := userName(d.look.Owner)
+		f.Level, f.Text = Warn, fmt.Sprintf("%s belongs to user %s, and this is root, as which a node could not use it", d.path, name)
+		f.Advice = fmt.Sprintf("call doctor as that user: runuser -u %s -- flaked doctor", name)
+	case d.look.Refused != nil:
+		f.Level, f.Text, f.Advice = Fail, d.look.Refused.Error(), "see --state-dir in flaked serve --help"
+	case d.look.Missing:
+		f.Text = d.path + " is not there yet: a new node makes it"
+	case d.bad != nil:
+		f.Level, f.Text, f.Advice = Fail, d.bad.Error(), "a newer release wrote it, or it is not a state directory"
+	case d.loaded.Status == localcache.StatusCorrupt:
+		f.Level, f.Text = Warn, fmt.Sprintf("%s: the state is lost: %s", d.path, d.loaded.Reason)
+		f.Advice = "a node started here will be a new one; look after the disk"
+	case d.loaded.Damaged:
+		f.Level, f.Text = Warn, fmt.Sprintf("%s: a copy of the record is lost, and the other will do: %s", d.path, d.loaded.Reason)
+		f.Advice = "look after the disk"
+	case d.loaded.Status == localcache.StatusRecord && len(d.loaded.Changed) > 0:
+		f.Level, f.Text = Warn, fmt.Sprintf("%s was copied or moved here (%v differ): a node started here will be a new one", d.path, d.loaded.Changed)
+		f.Advice = "start with an empty directory, and see Moving a node in docs/operations.md"
+	case d.belongs() && d.record.ClusterName != cfg.ZK.Cluster:
+		f.Level, f.Text = Fail, fmt.Sprintf("%s belongs to the cluster %q, and --cluster is %q", d.path, d.record.ClusterName, cfg.ZK.Cluster)
+		f.Advice = "give each cluster a --state-dir of its own"
+	case d.belongs():
+		f.Text = fmt.Sprintf("%s holds worker %d of %s", d.path, d.record.Worker, d.record.ClusterName)
+	default:
+		f.Text = d.path + " holds nobody's state: a node started here will be a new one"
+	}
+	switch {
+	case f.Level != OK:
+	case d.look.Locked && d.look.LockedBy != 0:
+		f.Text += fmt.Sprintf("; process %d uses it", d.look.LockedBy)
+	case d.look.Locked:
+		f.Text += "; a running node uses it"
+	default:
+		f.Text += "; no running node that can be seen from here uses it"
+	}
+	return f
+}
+
+func userName(uid int) string {
+	id := strconv.Itoa(uid)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return id
+}
+
+// judgeFilesystem says whether what is written survives what it should. Those
+// where a sync may lie or two machines share a lock are refused by the node.
+func judgeFilesystem(path string, x localcache.Examination, releases bool) Finding {
+	f := Finding{Check: "filesystem", Level: OK, Text: fmt.Sprintf("%s is on %s", path, x.Filesystem)}
+	ends := map[string]string{"tmpfs": "in memory: the state ends with the machine", "ramfs": "in memory: the state ends with the machine", "overlay": "most likely a container's own: the state ends with it"}[x.Filesystem]
+	switch {
+	case ends == "":
+	case releases:
+		f.Text += ", " + ends + ", as --release-on-exit is for"
+	default:
+		f.Level, f.Text = Warn, f.Text+", "+ends
+		f.Advice = "put --state-dir on a disk that lasts, or add --release-on-exit: else each restart uses up a worker for a day"
+	}
+	return f
+}
+
+// Room that a state directory should have: the file is 8 KiB, and made once.
+const (
+	leastBytes  = 1 << 20
+	scarceBytes = 100 << 20
+)
+
+func judgeSpace(path string, x localcache.Examination) Finding {
+	inodes := ""
+	if x.Inodes > 0 {
+		inodes = fmt.Sprintf(" and %d of %d inodes", x.FreeInodes, x.Inodes)
+	}
+	f := Finding{Check: "space", Level: OK, Text: fmt.Sprintf("%s%s are free for %s", bytes(x.FreeBytes), inodes, path)}
+	switch {
+	case x.FreeBytes < leastBytes || x.Inodes > 0 && x.FreeInodes == 0:
+		f.Level, f.Advice = Fail, "make room: a node that cannot write its bound refuses"
+	case x.FreeBytes < scarceBytes || x.Inodes > 0 && x.FreeInodes < 100:
+		f.Level, f.Advice = Warn, "make room: a node that cannot write its bound refuses"
+	}
+	return f
+}
+
+func bytes(n uint64) string {
+	for _, unit := range []struct {
+		size uint64
+		name string
+	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}} {
+		if n >= unit.size {
+			return fmt.Sprintf("%.1f %s", float64(n)/float64(unit.size), unit.name)
+		}
+	}
+	return fmt.Sprintf("%d KiB", n>>10)
+}
+
+const (
+	syncs = 10
+	// A bound is written each second, three ahead; a write that takes longer
+	// than a second is taken for a disk that has stalled.
+	slowSync    = 100 * time.Millisecond
+	stalledSync = time.Second
+	// No disk, however fast, takes a write and a sync in less.
+	falseSync = 4 * time.Microsecond
+)
+
+func judgeSyncs(path string, x localcache.Examination, took []time.Duration, err error) Finding {
+	f := Finding{Check: "durability", Level: Fail}
+	switch {
+	case errors.Is(err, errSlow):
+		f.Text, f.Advice = "a write to "+path+" is not synced in time", "see what the disk is doing"
+		return f
+	case errors.Is(err, fs.ErrPermission):
+		f.Text, f.Advice = err.Error(), "call doctor as the user that the node runs as"
+		return f
+	case err != nil:
+		f.Text, f.Advice = err.Error(), "mend the disk"
+		return f
+	}
+	slices.Sort(took)
+	middle, worst := took[len(took)/2], took[len(took)-1]
+	f.Level, f.Text = OK, fmt.Sprintf("a write to %s and its sync take %s, %s at worst", path, round(middle), round(worst))
+	inMemory := x.Filesystem == "tmpfs" || x.Filesystem == "ramfs"
+	switch {
+	case worst >= stalledSync:
+		f.Level, f.Advice = Fail, "take a faster disk, or one that fewer share: a node refuses while its bound is not stored"
+	case middle >= slowSync:
+		f.Level, f.Advice = Warn, "take a faster disk, or one that fewer share"
+	case middle < falseSync && !inMemory:
+		f.Level, f.Advice = Warn, "that is too fast to be true: look for libeatmydata, or a virtual disk whose cache is not flushed"
+	}
+	return f
+}

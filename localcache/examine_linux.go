@@ -1,0 +1,33 @@
+package localcache
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// filesystemNames are those that people meet, by their magic numbers.
+var filesystemNames = map[uint32]string{
+	unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", unix.F2FS_SUPER_MAGIC: "f2fs",
+	0x2fc12fc1: "zfs", unix.TMPFS_MAGIC: "tmpfs", unix.RAMFS_MAGIC: "ramfs", unix.OVERLAYFS_SUPER_MAGIC: "overlay",
+}
+
+func filesystemName(st unix.Statfs_t) string {
+	magic := uint32(st.Type)
+	if name, refused := refusedMagic(magic); refused {
+		return name
+	}
+	if name := filesystemNames[magic]; name != "" {
+		return name
+	}
+	return fmt.Sprintf("filesystem 0x%x", magic)
+}
+
+func unnamedFile(dir string) (*os.File, error) {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), dir), nil
+}

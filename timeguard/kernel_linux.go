@@ -1,0 +1,32 @@
+package timeguard
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Of <sys/timex.h>: bits of status, and the state of a clock that is not
+// synchronised.
+const (
+	staUnsync = 0x40
+	staIns    = 0x10
+	staDel    = 0x20
+	timeError = 5
+)
+
+// KernelClock asks the kernel, and changes nothing.
+func KernelClock() (Kernel, error) {
+	var tx unix.Timex
+	state, err := unix.Adjtimex(&tx)
+	if err != nil {
+		return Kernel{}, fmt.Errorf("timeguard: adjtimex: %w", err)
+	}
+	return Kernel{
+		Synchronised: state != timeError && tx.Status&staUnsync == 0,
+		MaxError:     time.Duration(tx.Maxerror) * time.Microsecond,
+		EstError:     time.Duration(tx.Esterror) * time.Microsecond,
+		LeapPending:  tx.Status&(staIns|staDel) != 0,
+	}, nil
+}
