@@ -5,7 +5,7 @@ function __flaked_at
     set -l path
     set -l words (commandline -opc)
     for word in $words[2..-1]
-        if contains -- "$path/$word" '/serve' '/status' '/get' '/decode' '/healthcheck' '/bench' '/layout' '/layout/show' '/layout/explain' '/layout/check' '/layout/choose' '/gen' '/state' '/state/show' '/cluster' '/cluster/init' '/cluster/show' '/cluster/thaw' '/completion' '/man' '/version'
+        if contains -- "$path/$word" '/serve' '/status' '/doctor' '/get' '/decode' '/healthcheck' '/bench' '/layout' '/layout/show' '/layout/explain' '/layout/check' '/layout/choose' '/gen' '/state' '/state/show' '/cluster' '/cluster/init' '/cluster/show' '/cluster/thaw' '/completion' '/man' '/version'
             set path "$path/$word"
         end
     end
@@ -16,6 +16,7 @@ end
 complete -c flaked -f
 complete -c flaked -n '__flaked_at \'/\'' -a serve -d 'run a node: take a worker id from ZooKeeper and hand out IDs over TCP'
 complete -c flaked -n '__flaked_at \'/\'' -a status -d 'print the workers of a cluster, from ZooKeeper'
+complete -c flaked -n '__flaked_at \'/\'' -a doctor -d 'look at all that a node needs, and say what to mend'
 complete -c flaked -n '__flaked_at \'/\'' -a get -d 'print new IDs'
 complete -c flaked -n '__flaked_at \'/\'' -a decode -d 'take IDs apart: when, where and in which place they were made'
 complete -c flaked -n '__flaked_at \'/\'' -a healthcheck -d 'tell whether a node would answer GET'
@@ -85,6 +86,33 @@ complete -c flaked -n '__flaked_at \'/status\'' -l zk-tls-key -r -F -d 'PEM FILE
 complete -c flaked -n '__flaked_at \'/status\'' -l zk-tls-server-name -x -d 'NAME to expect in the server\'s certificate, instead of the host\'s'
 complete -c flaked -n '__flaked_at \'/status\'' -l config -r -F -d 'YAML FILE to take flags from that are not given otherwise'
 complete -c flaked -n '__flaked_at \'/status\'' -l help -d 'what it is for, with examples'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l output -s o -x -a 'table wide json' -d 'FORMAT: table, wide or json'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l timeout -x -d 'how long to wait for anything'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l listen -x -d 'serve IDs on HOST:PORT or unix:/PATH, and not on the default; repeatable'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l admin -x -d 'serve /livez, /readyz and /v1/status over HTTP on HOST:PORT; off for nowhere'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l state-dir -x -a '(__fish_complete_directories)' -d 'the node\'s state DIRECTORY, on a local disk'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l bootstrap -d 'make the cluster if ZooKeeper has none of this name'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l heartbeat -x -d 'report to ZooKeeper every TIME; at most half the settling time'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l lease -x -d 'how long a node may live without ZooKeeper, and its worker is kept for it'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l settle -x -d 'how long a newcomer waits for an owner that ZooKeeper has forgotten'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l reserve -x -d 'keep a bound this far ahead on the disk; what a restart after a crash waits at most'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l release-on-exit -d 'give the worker back at a clean stop: for pods whose disk does not outlive them'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l layout -x -a 'leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' -d 'how an ID\'s bits are shared out: a NAME (leaf, twitter, sonyflake, js53, ...), fields from the top, as time=41@1ms,worker=10,sequence=12,epoch=2020-01-01, or both, as leaf,epoch=2020-01-01; see flaked layout'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l datacenter -x -d 'the datacenter field of IDs, where the layout has one'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l on-rollback -x -d 'what to do when the clock goes back: leaf (up to 5ms wait, else refuse), refuse, wait[=TIME], coast[=TIME] (go on, up to so far ahead), rollback-bits (count it in the layout\'s rollback field)'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l borrow -x -d 'let a burst use the numbers of so much time to come; a restart after a crash waits so much longer'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l segment-start -x -d 'the segment that a tick begins in, where the layout has one: zero, or random (as PearFlower)'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l zk -x -d 'ZooKeeper\'s servers, HOST:PORT,.../CHROOT'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l cluster -x -d 'the cluster\'s NAME'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l zk-auth-file -r -F -d 'FILE with user:password for digest authentication (the pair itself: FLAKED_ZK_AUTH)'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l zk-session-timeout -x -d 'how long ZooKeeper waits for a client that is silent'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l zk-tls -d 'connect by TLS; any of the flags below implies it'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l zk-tls-ca -r -F -d 'PEM FILE with the authorities to trust, instead of the system\'s'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l zk-tls-cert -r -F -d 'PEM FILE with our own certificate'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l zk-tls-key -r -F -d 'PEM FILE with its key'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l zk-tls-server-name -x -d 'NAME to expect in the server\'s certificate, instead of the host\'s'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l config -r -F -d 'YAML FILE to take flags from that are not given otherwise'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l help -d 'what it is for, with examples'
 complete -c flaked -n '__flaked_at \'/get\'' -l addr -x -d 'the node to ask, HOST:PORT or unix:/PATH'
 complete -c flaked -n '__flaked_at \'/get\'' -l timeout -x -d 'how long to wait for all of the answer'
 complete -c flaked -n '__flaked_at \'/get\'' -l token-file -r -F -d 'FILE with a token for the node; the first of several (the token itself: FLAKED_TOKEN)'
