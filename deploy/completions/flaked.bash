@@ -9,6 +9,7 @@ _flaked() {
     case $word in
       'serve' \
       | 'status' \
+      | 'doctor' \
       | 'get' \
       | 'decode' \
       | 'healthcheck' \
@@ -85,6 +86,29 @@ _flaked() {
     'status:--zk-tls-key') kind='file' ;;
     'status:--zk-tls-server-name') kind='any' ;;
     'status:--config') kind='file' ;;
+    'doctor:--output' | 'doctor:-o') offered='table wide json' ;;
+    'doctor:--timeout') kind='any' ;;
+    'doctor:--listen') kind='any' ;;
+    'doctor:--admin') kind='any' ;;
+    'doctor:--state-dir') kind='directory' ;;
+    'doctor:--heartbeat') kind='any' ;;
+    'doctor:--lease') kind='any' ;;
+    'doctor:--settle') kind='any' ;;
+    'doctor:--reserve') kind='any' ;;
+    'doctor:--layout') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' ;;
+    'doctor:--datacenter') kind='any' ;;
+    'doctor:--on-rollback') kind='any' ;;
+    'doctor:--borrow') kind='any' ;;
+    'doctor:--segment-start') kind='any' ;;
+    'doctor:--zk') kind='any' ;;
+    'doctor:--cluster') kind='any' ;;
+    'doctor:--zk-auth-file') kind='file' ;;
+    'doctor:--zk-session-timeout') kind='any' ;;
+    'doctor:--zk-tls-ca') kind='file' ;;
+    'doctor:--zk-tls-cert') kind='file' ;;
+    'doctor:--zk-tls-key') kind='file' ;;
+    'doctor:--zk-tls-server-name') kind='any' ;;
+    'doctor:--config') kind='file' ;;
     'get:--addr') kind='any' ;;
     'get:--timeout') kind='any' ;;
     'get:--token-file') kind='file' ;;
@@ -225,9 +249,10 @@ _flaked() {
   esac
   if [[ -z $flag ]]; then
     case $path in
-    '') offered='serve status get decode healthcheck bench layout gen state cluster completion man version --version --help' ;;
+    '') offered='serve status doctor get decode healthcheck bench layout gen state cluster completion man version --version --help' ;;
     'serve') offered='--listen --admin --admin-pprof --state-dir --name --bootstrap --heartbeat --lease --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --max-batch --engine --loops --spin --start-timeout --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
     'status') offered='--output --watch --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'doctor') offered='--output --timeout --listen --admin --state-dir --bootstrap --heartbeat --lease --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'get') offered='--addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
     'decode') offered='--output --layout --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'healthcheck') offered='--addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;

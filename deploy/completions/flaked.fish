@@ -89,7 +89,7 @@ complete -c flaked -n '__flaked_at \'/status\'' -l help -d 'what it is for, with
 complete -c flaked -n '__flaked_at \'/doctor\'' -l output -s o -x -a 'table wide json' -d 'FORMAT: table, wide or json'
 complete -c flaked -n '__flaked_at \'/doctor\'' -l timeout -x -d 'how long to wait for anything'
 complete -c flaked -n '__flaked_at \'/doctor\'' -l listen -x -d 'serve IDs on HOST:PORT or unix:/PATH, and not on the default; repeatable'
-complete -c flaked -n '__flaked_at \'/doctor\'' -l admin -x -d 'serve /livez, /readyz and /v1/status over HTTP on HOST:PORT; off for nowhere'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l admin -x -d 'serve probes, metrics and what the node knows of itself over HTTP on HOST:PORT; off for nowhere'
 complete -c flaked -n '__flaked_at \'/doctor\'' -l state-dir -x -a '(__fish_complete_directories)' -d 'the node\'s state DIRECTORY, on a local disk'
 complete -c flaked -n '__flaked_at \'/doctor\'' -l bootstrap -d 'make the cluster if ZooKeeper has none of this name'
 complete -c flaked -n '__flaked_at \'/doctor\'' -l heartbeat -x -d 'report to ZooKeeper every TIME; at most half the settling time'
