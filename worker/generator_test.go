@@ -222,6 +222,55 @@ func TestRollback(t *testing.T) {
 }
 
 // A clock that stays back after the wait is refused: the rule waits once.
+// overtaken is a clock that lets another get ahead between being read and what
+// was read being used.
+type overtaken struct {
+	*manualClock
+	other func() // nil: nobody
+}
+
+func (c *overtaken) Now() int64 {
+	now := c.manualClock.Now()
+	if other := c.other; other != nil {
+		c.other = nil
+		other()
+	}
+	return now
+}
+
+func TestWhatAnotherHasMadeMeanwhileIsNoRollback(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		pass time.Duration
+	}{
+		{"within the tick", 0},
+		{"in the next tick", time.Millisecond},
+		{"after more than a clock may go back", time.Minute},
+	} {
+		var c *overtaken
+		g, _ := newManual(t, func(cfg *GeneratorConfig) {
+			c = &overtaken{manualClock: cfg.Clock.(*manualClock)}
+			cfg.Clock = c
+		})
+		mustNext(t, g)
+		c.step(time.Hour)
+		var theirs ID
+		c.other = func() {
+			c.step(row.pass)
+			theirs = mustNext(t, g)
+		}
+		run, pause, err := g.Try(1, 0)
+		if err != nil || run.Len != 1 || pause != (Pause{}) {
+			t.Errorf("%s: %+v, %+v, %v", row.name, run, pause, err)
+			continue
+		}
+		f, err := Leaf().Decode(run.First)
+		if err != nil || run.First <= theirs || f.Tick != Leaf().TickAt(c.manualClock.Now()) || f.Sequence != 1 {
+			t.Errorf("%s: %+v after %d, %v", row.name, f, theirs, err)
+		}
+	}
+}
+
 func TestRollbackIsWaitedForOnce(t *testing.T) {
 	sleeps := 0
 	g, c := newManual(t, func(cfg *GeneratorConfig) {

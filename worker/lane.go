@@ -75,16 +75,16 @@ func newLane(cfg *GeneratorConfig, value int, floor Tick) *lane {
 
 // try is Generator.Try within the lane.
 func (g *lane) try(n int, waited time.Duration) (Run, Pause, error) {
+	// The clock is read before the position, so that this is moved on right
+	// after it was looked at, and goroutines seldom meet in between.
+	now := g.clock.Now()
 	for {
 		pos := g.pos.Load()
-		// The clock is read after the position: a position that another
-		// goroutine moves on meanwhile makes the swap below fail, it is never
-		// taken for a clock that went back.
-		now := g.clock.Now()
-		tick := g.tick(now)
 		if pos < 0 {
 			return Run{}, Pause{}, ErrClosed
 		}
+		at := Tick(pos >> g.shift)
+		tick := g.tickNear(now, at)
 		limit := Tick(g.limit.Load())
 		if tick >= limit {
 			if tick > g.maxTick {
@@ -93,10 +93,15 @@ func (g *lane) try(n int, waited time.Duration) (Run, Pause, error) {
 			return Run{}, Pause{}, ErrLimit
 		}
 		first := pos
-		if at := Tick(pos >> g.shift); tick > at {
+		if tick > at {
 			first = int64(tick)<<g.shift | g.firstSequence(pos)
 		} else if tick < at {
 			if at > tick+g.borrow {
+				// A position that another goroutine has moved on meanwhile is not to be
+				// taken for a clock that went back: now the clock is read after it.
+				if now = g.clock.Now(); at <= g.tick(now)+g.borrow {
+					continue
+				}
 				pause, err := g.early(now, pos, waited)
 				return Run{}, pause, err
 			}
@@ -117,6 +122,15 @@ func (g *lane) try(n int, waited time.Duration) (Run, Pause, error) {
 
 // tick is the one that a moment falls into, in Unix nanoseconds.
 func (g *lane) tick(now int64) Tick { return Tick(floorDiv(now-g.epochNs, g.unitNs)) }
+
+// tickNear is tick, of a moment that is most likely within a tick that is known:
+// a division costs 6 ns of the 50 that an ID does.
+func (g *lane) tickNear(now int64, likely Tick) Tick {
+	if in := now - g.startOf(likely); 0 <= in && in < g.unitNs {
+		return likely
+	}
+	return g.tick(now)
+}
 
 // early is what to do when the clock, with what may be borrowed, has not reached
 // the tick of the next free position: the tick before it has run out, or the
