@@ -25,7 +25,7 @@ REPORT ?= bin/chaos
 # Empty: tests with other people's programs are left out where these are missing.
 FLAKED_TEST_CLIENTS ?= require
 FLAKED_TEST_TOOLS ?= require
-SCRIPTS := $(wildcard scripts/*.sh) bench/peers.sh .ci/run deploy/completions/flaked.bash
+SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/peers.sh .ci/run
 
 .PHONY: help
 help: ## list the targets

@@ -181,7 +181,7 @@ func (c *Client) outOfUse(n *node, err error) {
 	was := n.healthy()
 	d := n.bench(err, time.Now())
 	if was {
-		c.cfg.Logger.Warn("flaked: a node is out of use", "addr", n.addr, "error", err, "for", d)
+		c.cfg.Logger.Warn("flaked: a node is out of use", "addr", n.addr, "error", err, "for", d.Round(time.Millisecond).String())
 	}
 }
 

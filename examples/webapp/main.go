@@ -1,0 +1,137 @@
+// webapp is a small service that takes orders: their keys, and the IDs of its
+// requests, are flaked's. It is meant to run beside a node of its own, a sidecar,
+// that it reaches over a unix socket; ./run.sh starts both.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/flaked/flaked/client"
+	"github.com/flaked/flaked/client/httpid"
+	"github.com/flaked/flaked/worker"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8080", "where to serve")
+	nodes := flag.String("flaked", "unix:/run/flaked/flaked.sock", "flaked nodes, separated by commas: the sidecar first")
+	flag.Parse()
+
+	log := slog.New(httpid.LogHandler(slog.NewJSONHandler(os.Stdout, nil), ""))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, log, *listen, strings.Split(*nodes, ",")); err != nil {
+		log.Error("cannot go on", "error", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, log *slog.Logger, listen string, nodes []string) error {
+	ids, err := client.New(client.Config{Addrs: nodes, Logger: log})
+	if err != nil {
+		return err
+	}
+	defer ids.Close()
+	h, err := newApp(ids, log)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	stopped := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		bounded, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		stopped <- server.Shutdown(bounded)
+	}()
+	log.Info("serving", "addr", l.Addr().String())
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-stopped
+}
+
+// order is one; its ID goes to browsers, which read it as a string.
+type order struct {
+	ID   worker.ID `json:"id"`
+	Item string    `json:"item"`
+}
+
+// app keeps orders in memory.
+type app struct {
+	ids *client.Client
+	log *slog.Logger
+
+	mu     sync.Mutex // guards orders
+	orders map[worker.ID]order
+}
+
+func newApp(ids *client.Client, log *slog.Logger) (http.Handler, error) {
+	a := &app{ids: ids, log: log, orders: make(map[worker.ID]order)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /orders", a.take)
+	mux.HandleFunc("GET /orders/{id}", a.show)
+	// A request without an ID of flaked's is served all the same, with a random one.
+	identify, err := httpid.New(httpid.Config{IDs: ids})
+	if err != nil {
+		return nil, err
+	}
+	return identify(mux), nil
+}
+
+// take makes an order. It has to have a key of flaked's: no other would be unique.
+func (a *app) take(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+	defer cancel()
+	id, err := a.ids.Next(ctx)
+	if err != nil {
+		a.log.ErrorContext(r.Context(), "no key for an order", "error", err)
+		http.Error(w, "no orders are taken for the moment", http.StatusServiceUnavailable)
+		return
+	}
+	o := order{ID: id, Item: r.FormValue("item")}
+	a.mu.Lock()
+	a.orders[id] = o
+	a.mu.Unlock()
+	a.log.InfoContext(r.Context(), "order taken", "order", id)
+	w.Header().Set("Location", "/orders/"+id.String())
+	reply(w, http.StatusCreated, o)
+}
+
+func (a *app) show(w http.ResponseWriter, r *http.Request) {
+	id, err := worker.ParseID(r.PathValue("id"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	a.mu.Lock()
+	o, ok := a.orders[id]
+	a.mu.Unlock()
+	if !ok {
+		http.Error(w, fmt.Sprintf("there is no order %s", id), http.StatusNotFound)
+		return
+	}
+	reply(w, http.StatusOK, o)
+}
+
+func reply(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // whoever asked is gone otherwise
+}

@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/worker"
+)
+
+// TestWebappExample runs examples/webapp as its script does: a node and a web
+// service, two processes with a unix socket between them.
+func TestWebappExample(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "webapp") // short: a socket's path may not be long
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	env := []string{"FLAKED_ZK=" + zktest.Chroot(t, zktest.Shared(t)), "WEBAPP_DIR=" + dir}
+	p := launchEnv(t, env, "run.sh", nil, "../../examples/webapp/run.sh", "127.0.0.1:0")
+	end := func() { // and with it both of its processes
+		if p.running() {
+			p.signal(syscall.SIGTERM)
+			if code := p.exit(); code != 0 {
+				t.Errorf("run.sh: exit %d", code)
+			}
+		}
+	}
+	t.Cleanup(end)
+
+	var base string
+	serving := regexp.MustCompile(`"msg":"serving","addr":"([^"]+)"`)
+	eventually(t, "the service listens", func() bool {
+		if !p.running() {
+			t.Fatal("run.sh has ended")
+		}
+		if m := serving.FindStringSubmatch(p.log()); m != nil {
+			base = "http://" + m[1]
+		}
+		return base != ""
+	})
+	web := &http.Client{Transport: &http.Transport{}, Timeout: patience}
+	t.Cleanup(web.CloseIdleConnections)
+	type order struct {
+		ID   worker.ID
+		Item string
+	}
+	read := func(resp *http.Response, err error) (int, string, order) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var o order
+		if resp.StatusCode < 300 {
+			if !regexp.MustCompile(`"id":"\d+"`).Match(body) {
+				t.Errorf("a browser would round the ID: %s", body)
+			}
+			if err := json.Unmarshal(body, &o); err != nil {
+				t.Fatalf("%s: %v", body, err)
+			}
+		}
+		return resp.StatusCode, resp.Header.Get("X-Request-Id"), o
+	}
+
+	// Before the node is ready requests are served, and orders are not.
+	take := func() (int, string, order) {
+		t.Helper()
+		return read(web.PostForm(base+"/orders", url.Values{"item": {"book"}}))
+	}
+	eventually(t, "an order is taken", func() bool {
+		status, request, _ := take()
+		if request == "" || status != http.StatusCreated && status != http.StatusServiceUnavailable {
+			t.Fatalf("status %d, request %q", status, request)
+		}
+		return status == http.StatusCreated
+	})
+	status, request, made := take()
+	if status != http.StatusCreated {
+		t.Fatalf("status %d", status)
+	}
+	id, err := worker.ParseID(request)
+	if err != nil || id >= made.ID || made.Item != "book" {
+		t.Errorf("request %s, order %+v, %v", request, made, err)
+	}
+	if status, again, got := read(web.Get(base + "/orders/" + made.ID.String())); status != http.StatusOK || got != made || again <= request {
+		t.Errorf("status %d, request %s, order %+v", status, again, got)
+	}
+	if status, _, _ := read(web.Get(base + "/orders/x")); status != http.StatusBadRequest {
+		t.Errorf("status %d", status)
+	}
+	line := `"msg":"order taken","order":"` + made.ID.String() + `","request_id":"` + request + `"`
+	eventually(t, line, func() bool { return strings.Contains(p.log(), line) })
+
+	end()
+	if _, err := web.Get(base + "/orders/1"); err == nil {
+		t.Error("the service is still there")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "flaked.sock")); !os.IsNotExist(err) {
+		t.Errorf("the node is still there, or left its socket: %v", err)
+	}
+	if t.Failed() {
+		node, _ := os.ReadFile(filepath.Join(dir, "flaked.log"))
+		t.Logf("--- the node's log\n%s", lastLines(string(node), 40))
+	}
+}
