@@ -179,7 +179,7 @@ func (h ByHand) Freeze(ctx context.Context, upTo int, d time.Duration) (before, 
 			ms = cl.LeaseMs + lossTolerance
 		}
 		if now.early >= cl.FrozenUntil {
-			cl.FrozenUsed = upTo
+			cl.FrozenUsed, cl.FrozenBy = upTo, h.By
 		}
 		cl.FrozenUntil, cl.FrozenUsed = max(cl.FrozenUntil, now.late+ms), max(cl.FrozenUsed, upTo)
 		after = *cl

@@ -80,7 +80,7 @@ func Thaw(ctx context.Context, store Store) (before Cluster, freed int, err erro
 	}
 	return before, freed, updateCluster(ctx, store, func(c *Cluster) bool {
 		changed := c.FrozenUntil != 0
-		c.FrozenUntil, c.FrozenUsed = 0, 0
+		c.FrozenUntil, c.FrozenUsed, c.FrozenBy = 0, 0, ""
 		return changed
 	})
 }
@@ -133,7 +133,7 @@ func (c *Coordinator) freeze(ctx context.Context, mine Cluster, worker int) erro
 		until := max(cl.FrozenUntil, now+mine.LeaseMs+lossTolerance)
 		*cl = mine
 		cl.Settled = true // its owners have: that is what we are
-		cl.Used, cl.FrozenUsed, cl.FrozenUntil = used, upTo, until
+		cl.Used, cl.FrozenUsed, cl.FrozenUntil, cl.FrozenBy = used, upTo, until, ""
 		return true
 	}
 	if err := c.Store.EnsureRoot(ctx); err != nil {

@@ -52,6 +52,9 @@ type Cluster struct {
 	// ZooKeeper has lost data.
 	FrozenUntil int64 `json:"frozen_until,omitempty"`
 	FrozenUsed  int   `json:"frozen_used,omitempty"`
+	// FrozenBy is who froze it by hand; empty where an owner did that found
+	// data lost.
+	FrozenBy string `json:"frozen_by,omitempty"`
 }
 
 // Frozen tells whether registration on a slot is frozen at a moment.

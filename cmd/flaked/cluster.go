@@ -18,7 +18,7 @@ import (
 func clusterCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "cluster",
-		Usage: "make a cluster, look at it, end a freeze",
+		Usage: "make a cluster, look at it, freeze registration",
 		Subcommands: []*cli.Command{
 			{
 				Name:      "init",
@@ -45,6 +45,27 @@ Examples:
   flaked cluster show -o json`,
 				Flags:  append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
 				Action: clusterShow,
+			},
+			{
+				Name:      "freeze",
+				Usage:     "keep new nodes off for a while, after ZooKeeper was restored",
+				UsageText: "flaked cluster freeze --zk HOST:PORT [flags]",
+				Description: `Keeps everybody off the workers, but those who hold them, for as long as an owner may
+still live that ZooKeeper has forgotten: what nodes do by themselves when they notice
+that ZooKeeper lost data. For when none of them was connected to notice: at once
+after older data were put back, before new nodes come. Nodes that run go on, and
+stopped ones may come back; new ones wait or exit. A freeze that lasts longer
+already is left as it is. ` + "`flaked cluster thaw`" + ` ends it.
+
+Examples:
+  flaked cluster freeze --zk zk1:2181
+  flaked cluster freeze --zk zk1:2181 --for 2h --up-to 63`,
+				Flags: append([]cli.Flag{
+					&cli.DurationFlag{Name: "for", Usage: "how long", DefaultText: "the longest lease and 10 s", EnvVars: env("for")},
+					&cli.IntFlag{Name: "up-to", Usage: "freeze workers 0 to `NUMBER`: if it is known that none above was ever held", DefaultText: "all", EnvVars: env("up-to")},
+					outputFlag(),
+				}, zkFlags("")...),
+				Action: clusterFreeze,
 			},
 			{
 				Name:      "thaw",
@@ -109,6 +130,52 @@ func clusterShow(c *cli.Context) error {
 	})
 }
 
+func clusterFreeze(c *cli.Context) error {
+	format, err := outputFormat(c)
+	if err != nil {
+		return err
+	}
+	d := c.Duration("for")
+	if c.IsSet("for") && d < time.Second {
+		return usageError("--for %s: a second at least", d)
+	}
+	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+		cl, err := coordinator.ReadCluster(ctx, store)
+		if err != nil {
+			return err
+		}
+		upTo := cl.Slots - 1
+		if c.IsSet("up-to") {
+			upTo = c.Int("up-to")
+			if upTo < cl.Used || upTo >= cl.Slots {
+				return usageError("--up-to %d: workers up to %d have been in use, and the layout has 0 to %d", upTo, cl.Used, cl.Slots-1)
+			}
+		}
+		before, after, err := byHand(store).Freeze(ctx, upTo, d)
+		if err != nil {
+			return err
+		}
+		report := describeCluster(c.String("cluster"), after, time.Now())
+		if format == formatJSON {
+			return printJSON(c.App.Writer, report)
+		}
+		froze(c.App.Writer, report, before != after, d)
+		return nil
+	})
+}
+
+func froze(w io.Writer, r clusterReport, changed bool, asked time.Duration) {
+	until := instant(r.FrozenUntilMs, time.Now())
+	if !changed {
+		fmt.Fprintf(w, "cluster %s is frozen for longer already, workers 0 to %d until %s; nothing was changed\n", r.Name, r.FrozenUsed, until)
+		return
+	}
+	fmt.Fprintf(w, "froze registration in cluster %s: nobody gets one of workers 0 to %d until %s\n", r.Name, r.FrozenUsed, until)
+	if longest := millis(r.LeaseMs); asked != 0 && asked < longest {
+		fmt.Fprintf(w, "an owner that ZooKeeper has forgotten may live for longer than that, %s: without --for it is long enough\n", longest)
+	}
+}
+
 func clusterThaw(c *cli.Context) error {
 	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
 		before, freed, err := coordinator.Thaw(ctx, store)
@@ -154,6 +221,8 @@ type clusterReport struct {
 	Frozen        bool  `json:"frozen"`
 	FrozenUntilMs int64 `json:"frozen_until_ms"`
 	FrozenUsed    int   `json:"frozen_used"`
+	// FrozenBy is who froze it by hand; empty where ZooKeeper lost data.
+	FrozenBy string `json:"frozen_by"`
 	// IDsEndMs is when the time field of the layout runs over; 0 for a layout
 	// that this release cannot read.
 	IDsEndMs int64 `json:"ids_end_ms"`
@@ -165,12 +234,20 @@ func describeCluster(name string, cl coordinator.Cluster, now time.Time) cluster
 		LeaseMs: cl.LeaseMs, SettleMs: cl.SettleMs, Settled: cl.Settled, OnRollback: node.OnRollback(cl), BorrowMs: cl.BorrowMs,
 	}
 	if now.UnixMilli() < cl.FrozenUntil {
-		r.Frozen, r.FrozenUntilMs, r.FrozenUsed = true, cl.FrozenUntil, cl.FrozenUsed
+		r.Frozen, r.FrozenUntilMs, r.FrozenUsed, r.FrozenBy = true, cl.FrozenUntil, cl.FrozenUsed, cl.FrozenBy
 	}
 	if layout, err := worker.ParseLayout(cl.Layout); err == nil {
 		r.IDsEndMs = layout.Expires().UnixMilli()
 	}
 	return r
+}
+
+// frozenWhy says why registration is frozen.
+func (r clusterReport) frozenWhy() string {
+	if r.FrozenBy != "" {
+		return "by " + clean(r.FrozenBy)
+	}
+	return "as ZooKeeper lost data"
 }
 
 func clusterRows(r clusterReport) [][2]string {
@@ -191,8 +268,8 @@ func clusterRows(r clusterReport) [][2]string {
 		rows = append(rows, [2]string{"IDs end", time.UnixMilli(r.IDsEndMs).UTC().Format(time.DateOnly)})
 	}
 	if r.Frozen {
-		rows = append(rows, [2]string{"frozen until", fmt.Sprintf("%s, workers 0 to %d: ZooKeeper lost data (see flaked cluster thaw --help)",
-			time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339), r.FrozenUsed)})
+		rows = append(rows, [2]string{"frozen until", fmt.Sprintf("%s, workers 0 to %d, %s (see flaked cluster thaw --help)",
+			time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339), r.FrozenUsed, r.frozenWhy())})
 	}
 	return rows
 }

@@ -109,7 +109,7 @@ func TestClusterCommands(t *testing.T) {
 	}
 	cl.FrozenUntil, cl.FrozenUsed = time.Now().Add(time.Hour).UnixMilli(), 41
 	put(t, store, "/cluster", cl, false)
-	call(t, "", "cluster", "show").wants(t, exitOK, "workers 0 to 41: ZooKeeper lost data", "")
+	call(t, "", "cluster", "show").wants(t, exitOK, "workers 0 to 41, as ZooKeeper lost data (see", "")
 	call(t, "", "status").wants(t, exitDegraded, "registration frozen until ", "flaked: degraded: registration is frozen for workers 0 to 41")
 	call(t, "", "cluster", "thaw").wants(t, exitOK, "ended the freeze of cluster other: workers 0 to 41 were kept for their owners until ", "")
 	call(t, "", "status").wants(t, exitOK, "no node has registered yet", "")

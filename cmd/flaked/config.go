@@ -105,12 +105,23 @@ func allFlags(commands []*cli.Command) map[string]cli.Flag {
 			all[name] = f
 		}
 		for _, f := range cmd.Flags {
-			if name := f.Names()[0]; name != "help" && name != "config" {
+			if name := f.Names()[0]; name != "config" && !commandLineOnly(f) {
 				all[name] = f
 			}
 		}
 	}
 	return all
+}
+
+// commandLineOnly tells that a flag is taken neither from a file nor from the
+// environment: what confirms one call is not to stand there for all.
+func commandLineOnly(f cli.Flag) bool {
+	doc, ok := f.(cli.DocGenerationFlag)
+	switch f.Names()[0] {
+	case "help", "confirm", "lower-bound", "yes":
+		return ok && len(doc.GetEnvVars()) == 0
+	}
+	return false
 }
 
 func notAKey(all map[string]cli.Flag, key string) string {

@@ -2,10 +2,13 @@ package main
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -33,18 +36,21 @@ func problems(r statusReport, suspect time.Duration) []string {
 	live := func(w workerReport) bool { return w.State == stateLive }
 
 	if r.Cluster.Frozen {
-		out = append(out, fmt.Sprintf("registration is frozen for workers 0 to %d until %s, as ZooKeeper lost data: let their nodes come back, or see flaked cluster thaw --help",
-			r.Cluster.FrozenUsed, time.UnixMilli(r.Cluster.FrozenUntilMs).UTC().Format(time.RFC3339)))
+		out = append(out, fmt.Sprintf("registration is frozen for workers 0 to %d until %s, %s: let their nodes come back, or see flaked cluster thaw --help",
+			r.Cluster.FrozenUsed, time.UnixMilli(r.Cluster.FrozenUntilMs).UTC().Format(time.RFC3339), r.Cluster.frozenWhy()))
 	}
 	add(pick(func(w workerReport) bool { return w.State == stateLost }),
 		"has no record in ZooKeeper that can be read", "have no record in ZooKeeper that can be read",
 		"ZooKeeper lost data or it was overwritten; a running owner puts it back, else it is kept for a whole lease")
-	add(pick(func(w workerReport) bool { return w.State == stateDetached }),
+	add(pick(func(w workerReport) bool { return w.State == stateDetached && w.Says != nil }),
+		"is detached, and its node answers: it is cut off from ZooKeeper", "are detached, and their nodes answer: they are cut off from ZooKeeper",
+		"look for what is between it and ZooKeeper before its lease ends")
+	add(pick(func(w workerReport) bool { return w.State == stateDetached && w.Says == nil }),
 		"is detached, its node not connected to ZooKeeper", "are detached, their nodes not connected to ZooKeeper",
 		"start it again, or look for what is between it and ZooKeeper")
-	add(pick(func(w workerReport) bool { return live(w) && w.Phase == "refusing" }),
-		"refuses to serve", "refuse to serve",
-		"its READY and its log say why; mostly its clock is wrong")
+	for cause, found := range byCause(r.Workers) {
+		add(found, "refuses to serve"+cause.said, "refuse to serve"+cause.said, cause.advice)
+	}
 	add(pick(func(w workerReport) bool { return live(w) && w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 }),
 		"is past its lease and may issue nothing", "are past their leases and may issue nothing",
 		"its log says why it cannot extend it")
@@ -53,15 +59,19 @@ func problems(r statusReport, suspect time.Duration) []string {
 	}),
 		"is connected and has missed three heartbeats", "are connected and have missed three heartbeats",
 		"look whether the process hangs")
+	for _, trouble := range troubles {
+		add(pick(func(w workerReport) bool { return w.Says != nil && slices.Contains(w.Says.Degraded, trouble.word) }),
+			trouble.text, trouble.text, trouble.advice)
+	}
 	if suspect > 0 {
 		out = append(out, fmt.Sprintf("the newest report is %s old by this machine's clock: either that is ahead, or no live node reports any more", brief(suspect)))
 	}
 	off := pick(func(w workerReport) bool { return w.offset != nil && w.offset.Beyond(timeguard.WarnSkew) })
-	advice := "check its time synchronisation (chronyc tracking)"
+	clock := "check its time synchronisation (chronyc tracking)"
 	if measured := len(pick(func(w workerReport) bool { return w.offset != nil })); measured > 1 && 2*len(off) > measured {
-		advice = "most of them are, so check the clock of ZooKeeper's leader first"
+		clock = "most of them are, so check the clock of ZooKeeper's leader first"
 	}
-	add(off, "has a clock more than 500 ms off that of ZooKeeper's leader", "have clocks more than 500 ms off that of ZooKeeper's leader", advice)
+	add(off, "has a clock more than 500 ms off that of ZooKeeper's leader", "have clocks more than 500 ms off that of ZooKeeper's leader", clock)
 	if s := r.Summary; s.Free*20 < s.Slots {
 		out = append(out, fmt.Sprintf("%d of %d workers are free: stop nodes with --release-on-exit, wait for leases to end, or make a cluster with more worker bits", s.Free, s.Slots))
 	}
@@ -69,6 +79,70 @@ func problems(r statusReport, suspect time.Duration) []string {
 		out = []string{} // a list in JSON, too
 	}
 	return out
+}
+
+// refusal is why nodes refuse, and what to do about it.
+type refusal struct{ said, advice string }
+
+// advice is what to do about a refusal, by its cause as nodes call it.
+var advice = map[string]string{
+	"clock-wrong":      "set its clock right (chronyc tracking); it goes on by itself",
+	"clock-behind":     "its clock went back: make its time synchronisation slew; it goes on by itself",
+	"no-durable-bound": "look at the disk of its state directory; it goes on by itself",
+	"lease-over":       "mend its way to ZooKeeper; it goes on by itself",
+}
+
+// byCause is the live workers that refuse to serve, by why: as their nodes say,
+// or for a reason that is not known here. The order is that of the workers.
+func byCause(workers []workerReport) iter.Seq2[refusal, []workerReport] {
+	var causes []string
+	found := make(map[string][]workerReport)
+	for _, w := range workers {
+		cause, refuses := w.refuses()
+		if !refuses {
+			continue
+		}
+		if found[cause] == nil {
+			causes = append(causes, cause)
+		}
+		found[cause] = append(found[cause], w)
+	}
+	return func(yield func(refusal, []workerReport) bool) {
+		for _, cause := range causes {
+			r := refusal{advice: "its READY and its log say why; mostly its clock is wrong"}
+			if cause != "" {
+				r.said = " (" + cause + ")"
+				if text := advice[cause]; text != "" {
+					r.advice = text
+				} else {
+					r.advice = "docs/operations.md has it under Refusals"
+				}
+			}
+			if !yield(r, found[cause]) {
+				return
+			}
+		}
+	}
+}
+
+// refuses tells whether a live worker's node refuses what it should serve. What
+// the node says now counts more than its last report.
+func (w workerReport) refuses() (cause string, refuses bool) {
+	switch {
+	case w.State != stateLive:
+		return "", false
+	case w.Says == nil:
+		return "", w.Phase == "refusing"
+	}
+	return w.Says.Cause, !w.Says.Ready && (w.Says.Phase == "refusing" || w.Says.Phase == "serving")
+}
+
+// troubles are those that only the nodes themselves know of, in the words of
+// /v1/status.
+var troubles = []struct{ word, text, advice string }{
+	{node.TroubleDisk, "cannot write to the state directory", "look at its disk: what is reserved lasts for seconds"},
+	{node.TroubleLeap, "has a machine's clock that leapt ahead, which nobody confirms", "set it right (chronyc tracking)"},
+	{node.TroubleFromCache, "runs from the state directory alone", "look for what is between it and ZooKeeper"},
 }
 
 // whom names workers, a few of them if they are many.

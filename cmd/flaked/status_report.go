@@ -42,6 +42,18 @@ type workerReport struct {
 	PID         int    `json:"pid"`
 	Settled     bool   `json:"settled"`
 	HeartbeatMs int64  `json:"heartbeat_ms"`
+	// Admin is where the node answers over HTTP; empty for nowhere.
+	Admin string `json:"admin"`
+	// GrantedMs is since when the node holds the worker, over restarts; null
+	// where that was not written down.
+	GrantedMs *int64 `json:"granted_ms"`
+	// ReleasedBy is who took the worker from its node by hand.
+	ReleasedBy string `json:"released_by"`
+	// Asked is what came of asking the node itself: "answered", "no answer",
+	// "out of time", "another node", or "" where it was not tried.
+	Asked string `json:"asked"`
+	// Says is the answer; null if there is none.
+	Says *answer `json:"says"`
 
 	offset *timeguard.Offset
 }
@@ -59,6 +71,11 @@ type summaryReport struct {
 	Cooling  int `json:"cooling"`
 	Lost     int `json:"lost"`
 	Free     int `json:"free"`
+	// Asked: nodes were asked for what they say themselves.
+	Asked bool `json:"asked"`
+	// ShortestLeaseMs is how long all live nodes may serve on without ZooKeeper;
+	// null where none is live.
+	ShortestLeaseMs *int64 `json:"shortest_lease_ms"`
 	// NowMs is the moment that ages and leases are counted from.
 	NowMs int64 `json:"now_ms"`
 	// Degraded: the exit code is 4. Problems say why, a sentence each.
@@ -76,10 +93,11 @@ const (
 )
 
 // assess makes a report of the records as they were read at a moment by this
-// machine's clock.
-func assess(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) statusReport {
+// machine's clock; suspect is how far that may be wrong. It is still to be
+// judged.
+func assess(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) (r statusReport, suspect time.Duration) {
 	now, suspect := presentTime(entries, local.UnixMilli())
-	r := statusReport{
+	r = statusReport{
 		Cluster: describeCluster(name, cl, time.UnixMilli(now)),
 		Workers: []workerReport{},
 		Summary: summaryReport{Slots: cl.Slots, NowMs: now},
@@ -102,9 +120,18 @@ func assess(name string, cl coordinator.Cluster, entries []coordinator.Entry, lo
 	s := &r.Summary
 	s.Held = s.Live + s.Detached + s.Stopped
 	s.Free = s.Slots - s.Held - s.Cooling - s.Lost
-	s.Problems = problems(r, suspect)
-	s.Degraded = len(s.Problems) > 0
-	return r
+	for _, w := range r.Workers {
+		if w.State == stateLive && w.LeaseLeftMs != nil && (s.ShortestLeaseMs == nil || *w.LeaseLeftMs < *s.ShortestLeaseMs) {
+			s.ShortestLeaseMs = w.LeaseLeftMs
+		}
+	}
+	return r, suspect
+}
+
+// judge says what somebody should look after, once all that there is is known.
+func (r *statusReport) judge(suspect time.Duration) {
+	r.Summary.Problems = problems(*r, suspect)
+	r.Summary.Degraded = len(r.Summary.Problems) > 0
 }
 
 // presentTime is the moment that ages and leases are counted from: by this
@@ -174,7 +201,7 @@ func describeWorker(e coordinator.Entry, state string, now, epoch int64) workerR
 	w := workerReport{
 		Worker: e.Worker, Name: s.Name, Address: s.Address, State: state, Phase: s.State,
 		Term: max(0, s.Term), Version: s.Version, Node: s.Node, Host: s.Host, PID: s.PID,
-		Settled: s.Settled, HeartbeatMs: s.HeartbeatMs,
+		Settled: s.Settled, HeartbeatMs: s.HeartbeatMs, Admin: s.Admin, GrantedMs: known(s.Granted), ReleasedBy: s.ReleasedBy,
 	}
 	if s.H > 0 && state != stateFree {
 		left, ends := s.H-now, s.H

@@ -3,33 +3,30 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strconv"
 	"time"
+
+	"github.com/flaked/flaked/timeguard"
 )
 
 // printStatus prints the table and what there is to say below it. What is
 // wrong follows on standard error.
 func printStatus(w io.Writer, r statusReport, wide, colour bool) error {
-	t := textTable{right: map[int]bool{0: true}}
-	t.add(statusHeader(wide)...)
-	hidden := 0
-	for _, worker := range r.Workers {
-		if worker.State == stateFree && !wide {
-			hidden++
-			continue
-		}
-		t.add(statusCells(worker, wide)...)
-		t.rows[len(t.rows)-1][stateColumn].colour = stateColour(worker.State)
+	shown := r.Workers
+	if !wide {
+		shown = slices.DeleteFunc(slices.Clone(shown), func(w workerReport) bool { return w.State == stateFree })
 	}
-	if len(t.rows) > 1 {
-		if err := t.print(w, colour); err != nil {
-			return err
-		}
+	if err := printWorkers(w, shown, wide, colour); err != nil {
+		return err
+	}
+	if len(shown) > 0 {
 		if _, err := fmt.Fprintln(w); err != nil {
 			return err
 		}
 	}
-	for _, line := range statusFooter(r, hidden) {
+	for _, line := range statusFooter(r, len(r.Workers)-len(shown)) {
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
@@ -37,24 +34,50 @@ func printStatus(w io.Writer, r statusReport, wide, colour bool) error {
 	return nil
 }
 
-const stateColumn = 3
+// printWorkers prints the table, if there is anything in it.
+func printWorkers(w io.Writer, workers []workerReport, wide, colour bool) error {
+	if len(workers) == 0 {
+		return nil
+	}
+	t := textTable{right: map[int]bool{0: true}}
+	t.add(statusHeader(wide)...)
+	for _, worker := range workers {
+		t.add(statusCells(worker, wide)...)
+		row := t.rows[len(t.rows)-1]
+		row[stateColumn].colour = stateColour(worker.State)
+		if worker.offset != nil && worker.offset.Beyond(timeguard.WarnSkew) {
+			row[clockColumn].colour = red
+		}
+		if worker.Says != nil && !worker.Says.Ready {
+			row[saysColumn].colour = red
+		}
+	}
+	return t.print(w, colour)
+}
+
+// Columns that are coloured.
+const (
+	stateColumn = 3
+	saysColumn  = 4
+	clockColumn = 6
+)
 
 func statusHeader(wide bool) []string {
-	cells := []string{"WORKER", "NAME", "ADDRESS", "STATE", "REPORT", "OFFSET", "LEASE", "TERM", "VERSION"}
+	cells := []string{"WORKER", "NAME", "ADDRESS", "STATE", "SAYS", "REPORT", "CLOCK", "LEASE", "TERM", "VERSION"}
 	if wide {
-		cells = append(cells, "PHASE", "SETTLED", "NODE", "HOST", "PID")
+		cells = append(cells, "PHASE", "SETTLED", "NODE", "HOST", "PID", "ADMIN")
 	}
 	return cells
 }
 
 func statusCells(w workerReport, wide bool) []string {
 	cells := []string{
-		strconv.Itoa(w.Worker), w.Name, w.Address, w.State,
-		span(w.ReportAgeMs), offsetCell(w.ClockOffsetMs), span(w.LeaseLeftMs),
+		strconv.Itoa(w.Worker), w.Name, w.Address, w.State, w.says(),
+		span(w.ReportAgeMs), offsetCell(w), span(w.LeaseLeftMs),
 		strconv.FormatInt(w.Term, 10), w.Version,
 	}
 	if wide {
-		cells = append(cells, w.Phase, strconv.FormatBool(w.Settled), w.Node, w.Host, strconv.Itoa(w.PID))
+		cells = append(cells, w.Phase, strconv.FormatBool(w.Settled), w.Node, w.Host, strconv.Itoa(w.PID), w.Admin)
 	}
 	for i, cell := range cells {
 		cells[i] = orDash(clean(cell))
@@ -82,19 +105,35 @@ func span(ms *int64) string {
 	return brief(millis(*ms))
 }
 
-// offsetCell is signed, in ms up to ten seconds.
-func offsetCell(ms *float64) string {
-	switch {
-	case ms == nil:
+// offsetCell is how far a clock is off, give or take, and which way if that can
+// be told.
+func offsetCell(w workerReport) string {
+	if w.ClockOffsetMs == nil {
 		return ""
-	case *ms == 0:
-		return "0ms"
-	case *ms >= 10_000:
-		return "+" + brief(millis(int64(*ms)))
-	case *ms <= -10_000:
-		return brief(millis(int64(*ms)))
 	}
-	return fmt.Sprintf("%+gms", *ms)
+	ahead, uncertain := *w.ClockOffsetMs, 0.0
+	if w.ClockErrorMs != nil {
+		uncertain = *w.ClockErrorMs
+	}
+	sign, way := "", ""
+	switch {
+	case ahead > 0:
+		sign, way = "+", " fast"
+	case ahead < 0:
+		sign, way = "-", " slow"
+	}
+	if math.Abs(ahead) <= uncertain {
+		way = ""
+	}
+	return sign + offset(math.Abs(ahead)) + " +/- " + offset(uncertain) + way
+}
+
+// offset is a length of time in ms up to ten seconds.
+func offset(ms float64) string {
+	if ms >= 10_000 {
+		return brief(millis(int64(ms)))
+	}
+	return fmt.Sprintf("%gms", math.Round(ms*10)/10)
 }
 
 func statusFooter(r statusReport, hidden int) []string {
@@ -103,6 +142,15 @@ func statusFooter(r statusReport, hidden int) []string {
 		fmt.Sprintf("cluster %s (%s), layout %s", c.Name, clean(c.UUID), clean(c.Layout)),
 		fmt.Sprintf("%d of %d workers held: %d live, %d detached, %d stopped; %d cooling, %d lost, %d free; %d ever used",
 			s.Held, s.Slots, s.Live, s.Detached, s.Stopped, s.Cooling, s.Lost, s.Free, s.Used),
+	}
+	if s.ShortestLeaseMs != nil {
+		lines = append(lines, "without ZooKeeper all live nodes serve for "+shortest(r))
+	}
+	if line := clocksLine(r); line != "" {
+		lines = append(lines, line)
+	}
+	if line := askedLine(r.Workers); s.Asked && line != "" {
+		lines = append(lines, line)
 	}
 	if c.Frozen {
 		lines = append(lines, "registration frozen until "+instant(c.FrozenUntilMs, time.UnixMilli(s.NowMs)))
@@ -117,4 +165,33 @@ func statusFooter(r statusReport, hidden int) []string {
 		lines = append(lines, "no node has registered yet: start one with `flaked serve`")
 	}
 	return lines
+}
+
+// shortest is how long the first of the live nodes may serve on.
+func shortest(r statusReport) string {
+	first := slices.IndexFunc(r.Workers, func(w workerReport) bool {
+		return w.State == stateLive && w.LeaseLeftMs == r.Summary.ShortestLeaseMs
+	})
+	return brief(millis(max(0, *r.Summary.ShortestLeaseMs))) + " at least, " + whom(r.Workers[first:first+1]) + " ends first"
+}
+
+// clocksLine names the clock that is furthest off.
+func clocksLine(r statusReport) string {
+	compared, worst := 0, workerReport{}
+	for _, w := range r.Workers {
+		if w.ClockOffsetMs == nil {
+			continue
+		}
+		compared++
+		if worst.ClockOffsetMs == nil || math.Abs(*w.ClockOffsetMs) > math.Abs(*worst.ClockOffsetMs) {
+			worst = w
+		}
+	}
+	if compared == 0 {
+		return ""
+	}
+	if compared == 1 {
+		return fmt.Sprintf("clock compared with that of ZooKeeper's leader: %s", offsetCell(worst))
+	}
+	return fmt.Sprintf("%d clocks compared with that of ZooKeeper's leader; %s is furthest off: %s", compared, whom([]workerReport{worst}), offsetCell(worst))
 }

@@ -29,6 +29,7 @@ func liveEntry(worker int, age int64, change ...func(*coordinator.Entry)) coordi
 		Slot: coordinator.Slot{
 			Node: "n1", Term: 3, Nonce: "x", H: t0 + hour, Settled: true, Reported: t0 - age + 1, HeartbeatMs: 3000, State: "serving",
 			Labels: coordinator.Labels{Name: "api", Host: "h1", PID: 42, Address: "10.0.0.1:7609", Version: "1.2.3"},
+			Granted: 1795190000000,
 		},
 		Stat: coordinator.Stat{Mtime: t0 - age, Mzxid: 1 << 32, Version: 9},
 	}
@@ -43,6 +44,13 @@ func expired(e *coordinator.Entry) { e.Slot.H = t0 - 1 }
 func stopped(e *coordinator.Entry) { e.Live, e.Slot.Stopped, e.Slot.State = false, true, "stopped" }
 func released(e *coordinator.Entry) {
 	e.Live, e.Slot.Released, e.Slot.State = false, true, "released"
+}
+
+// judged is a report as `flaked status --no-ask` has it.
+func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) statusReport {
+	r, suspect := assess(name, cl, entries, local)
+	r.judge(suspect)
+	return r
 }
 
 func local(ms int64) time.Time { return time.UnixMilli(ms) }
@@ -76,7 +84,7 @@ func TestStates(t *testing.T) {
 		{"clock uncertain", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 600; e.Slot.RTTMs = 1200 }), "live", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := assess("prod", exampleCluster(), []coordinator.Entry{row.entry}, local(t0))
+			r := judged("prod", exampleCluster(), []coordinator.Entry{row.entry}, local(t0))
 			state := ""
 			if len(r.Workers) > 0 {
 				state = r.Workers[0].State
@@ -135,7 +143,7 @@ func TestClusterProblems(t *testing.T) {
 		{"all is quiet, and long ago", exampleCluster(), many(2, stopped), t0 + hour/2, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			got := joinProblems(assess("prod", row.cluster, row.entries, local(row.now)).Summary.Problems)
+			got := joinProblems(judged("prod", row.cluster, row.entries, local(row.now)).Summary.Problems)
 			if row.want == "" && got != "" || !strings.Contains(got, row.want) {
 				t.Errorf("%q, want %q", got, row.want)
 			}
@@ -181,7 +189,7 @@ func TestOffsets(t *testing.T) {
 		{"none reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported = 0 })}, []any{nil}},
 	} {
 		var got []any
-		for _, w := range assess("prod", exampleCluster(), row.entries, local(t0)).Workers {
+		for _, w := range judged("prod", exampleCluster(), row.entries, local(t0)).Workers {
 			if w.ClockOffsetMs == nil {
 				got = append(got, nil)
 			} else {
@@ -195,10 +203,18 @@ func TestOffsets(t *testing.T) {
 }
 
 func exampleReport() statusReport {
-	return assess("prod", exampleCluster(), []coordinator.Entry{
+	r := judged("prod", exampleCluster(), []coordinator.Entry{
 		liveEntry(7, 1200), liveEntry(8, 61_000, dead, func(e *coordinator.Entry) { e.Slot.Name = "\x1b[2Jx" }),
 		liveEntry(9, 5*hour, stopped, func(e *coordinator.Entry) { e.Slot.Address = "" }), liveEntry(10, 5*hour, released, expired),
+		liveEntry(11, 900, func(e *coordinator.Entry) { e.Slot.Name, e.Slot.Reported, e.Slot.H = "web", t0-1500, t0+hour/2 }),
+		liveEntry(12, 900, func(e *coordinator.Entry) { e.Slot.Admin = "10.0.0.1:7610" }),
 	}, local(t0))
+	r.Summary.Asked = true
+	r.Workers[0].Asked, r.Workers[0].Says = askedAnswered, &answer{Ready: true}
+	r.Workers[1].Asked = askedSilent
+	r.Workers[4].Asked, r.Workers[4].Says = askedAnswered, &answer{Cause: "clock-behind", Reason: "-CLOCK the clock is behind"}
+	r.Workers[5].Asked = askedLate
+	return r
 }
 
 func TestStatusTableGolden(t *testing.T) {
@@ -206,13 +222,18 @@ func TestStatusTableGolden(t *testing.T) {
 	if err := printStatus(&b, exampleReport(), false, false); err != nil {
 		t.Fatal(err)
 	}
-	want := `WORKER  NAME   ADDRESS        STATE     REPORT  OFFSET  LEASE  TERM  VERSION
-     7  api    10.0.0.1:7609  live      1.2s    +1ms    1h0m   3     1.2.3
-     8  ` + "\ufffd" + `[2Jx  10.0.0.1:7609  detached  1m1s    -       1h0m   3     1.2.3
-     9  api    -              stopped   5h0m    -       1h0m   3     1.2.3
+	want := `WORKER  NAME   ADDRESS        STATE     SAYS                     REPORT  CLOCK                LEASE  TERM  VERSION
+     7  api    10.0.0.1:7609  live      ready                    1.2s    +1ms +/- 1ms         1h0m   3     1.2.3
+     8  ` + "\ufffd" + `[2Jx  10.0.0.1:7609  detached  no answer                1m1s    -                    1h0m   3     1.2.3
+     9  api    -              stopped   -                        5h0m    -                    1h0m   3     1.2.3
+    11  web    10.0.0.1:7609  live      not ready: clock-behind  900ms   -600ms +/- 1ms slow  30m0s  3     1.2.3
+    12  api    10.0.0.1:7609  live      out of time              900ms   +1ms +/- 1ms         1h0m   3     1.2.3
 
 cluster prod (c1), layout time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657
-3 of 1024 workers held: 1 live, 1 detached, 1 stopped; 0 cooling, 0 lost, 1021 free; 4 ever used
+5 of 1024 workers held: 3 live, 1 detached, 1 stopped; 0 cooling, 0 lost, 1019 free; 6 ever used
+without ZooKeeper all live nodes serve for 30m0s at least, worker 11 (web) ends first
+3 clocks compared with that of ZooKeeper's leader; worker 11 (web) is furthest off: -600ms +/- 1ms slow
+nodes asked themselves: 2 answered, 1 did not, 1 not within 800ms and left out
 1 free worker that was held before is not shown (-o wide shows it)
 `
 	if b.String() != want {
@@ -223,8 +244,8 @@ cluster prod (c1), layout time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"VERSION  PHASE     SETTLED  NODE  HOST  PID\n", "\x1b[32mlive\x1b[0m", "\x1b[31mdetached\x1b[0m", "\x1b[33mstopped\x1b[0m", "\x1b[2mfree\x1b[0m",
-		"1.2.3    released  true     n1    h1    42\n",
+		"VERSION  PHASE     SETTLED  NODE  HOST  PID  ADMIN\n", "\x1b[31mnot ready: clock-behind\x1b[0m", "\x1b[31m-600ms +/- 1ms slow\x1b[0m", "\x1b[32mlive\x1b[0m", "\x1b[31mdetached\x1b[0m", "\x1b[33mstopped\x1b[0m", "\x1b[2mfree\x1b[0m",
+		"1.2.3    released  true     n1    h1    42   -\n", "h1    42   10.0.0.1:7610\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
@@ -233,12 +254,24 @@ cluster prod (c1), layout time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1
 }
 
 func TestOffsetCell(t *testing.T) {
-	for ms, want := range map[float64]string{0: "0ms", 1: "+1ms", -0.5: "-0.5ms", 9999: "+9999ms", 10_000: "+10s", -3_600_000: "-1h0m"} {
-		if got := offsetCell(&ms); got != want {
-			t.Errorf("%v: %q, want %q", ms, got, want)
+	for _, row := range []struct {
+		ahead, uncertain float64
+		want             string
+	}{
+		{0, 0, "0ms +/- 0ms"},
+		{0, 2.5, "0ms +/- 2.5ms"},
+		{1, 0.5, "+1ms +/- 0.5ms fast"},
+		{-1.25, 0.5, "-1.3ms +/- 0.5ms slow"},
+		{-1, 1, "-1ms +/- 1ms"}, // it may be either
+		{9999, 4, "+9999ms +/- 4ms fast"},
+		{10_000, 4, "+10s +/- 4ms fast"},
+		{-3_600_000, 12_000, "-1h0m +/- 12s slow"},
+	} {
+		if got := offsetCell(workerReport{ClockOffsetMs: &row.ahead, ClockErrorMs: &row.uncertain}); got != row.want {
+			t.Errorf("%v: %q", row, got)
 		}
 	}
-	if got := offsetCell(nil); got != "" {
+	if got := offsetCell(workerReport{}); got != "" {
 		t.Errorf("%q", got)
 	}
 }
@@ -246,9 +279,12 @@ func TestOffsetCell(t *testing.T) {
 // The shape that scripts rely on, whole.
 func TestStatusJSONGolden(t *testing.T) {
 	var b bytes.Buffer
-	r := assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(7, 1200), liveEntry(10, 5*hour, released, expired, func(e *coordinator.Entry) {
+	r := judged("prod", exampleCluster(), []coordinator.Entry{liveEntry(7, 1200), liveEntry(10, 5*hour, released, expired, func(e *coordinator.Entry) {
 		e.Slot.Labels, e.Slot.Reported, e.Slot.Node = coordinator.Labels{}, 0, ""
 	})}, local(t0))
+	r.Workers[0].Asked, r.Summary.Asked = askedAnswered, true
+	r.Workers[0].Says = &answer{Ready: true, Phase: "serving", Degraded: []string{"zookeeper"}, LeaseLeftMs: ptr(int64(3)), ReservedLeftMs: ptr(int64(4)), IDs: 5}
+	r.Workers[1].GrantedMs = nil
 	r.Summary.Problems = append(r.Summary.Problems, "a <problem>")
 	if err := printJSON(&b, r); err != nil {
 		t.Fatal(err)
@@ -273,6 +309,7 @@ const statusGolden = `{
     "frozen": false,
     "frozen_until_ms": 0,
     "frozen_used": 0,
+    "frozen_by": "",
     "ids_end_ms": 3487858230209
   },
   "workers": [
@@ -293,7 +330,24 @@ const statusGolden = `{
       "host": "h1",
       "pid": 42,
       "settled": true,
-      "heartbeat_ms": 3000
+      "heartbeat_ms": 3000,
+      "admin": "",
+      "granted_ms": 1795190000000,
+      "released_by": "",
+      "asked": "answered",
+      "says": {
+        "ready": true,
+        "reason": "",
+        "cause": "",
+        "phase": "serving",
+        "degraded": [
+          "zookeeper"
+        ],
+        "lease_left_ms": 3,
+        "reserved_left_ms": 4,
+        "zookeeper_ok": false,
+        "ids": 5
+      }
     },
     {
       "worker": 10,
@@ -312,7 +366,12 @@ const statusGolden = `{
       "host": "",
       "pid": 0,
       "settled": true,
-      "heartbeat_ms": 3000
+      "heartbeat_ms": 3000,
+      "admin": "",
+      "granted_ms": null,
+      "released_by": "",
+      "asked": "",
+      "says": null
     }
   ],
   "summary": {
@@ -325,6 +384,8 @@ const statusGolden = `{
     "cooling": 0,
     "lost": 0,
     "free": 1023,
+    "asked": true,
+    "shortest_lease_ms": 3600000,
     "now_ms": 1795196809000,
     "degraded": false,
     "problems": [

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strings"
+
+	"github.com/mattn/go-isatty"
+	"github.com/urfave/cli/v2"
+)
+
+// confirmFlag is what confirm reads. It is for the command line alone: words
+// that stand in a file or an environment are read by nobody.
+func confirmFlag() cli.Flag {
+	return &cli.StringFlag{Name: "confirm", Usage: "`WORDS` that would be asked for on a terminal; without them it is said what they are"}
+}
+
+// confirm has somebody say in so many words what they are about to do: on a
+// terminal by typing them, else by --confirm. The words name what is concerned,
+// so that they fit nothing else.
+func confirm(c *cli.Context, risk, words string) error {
+	if given := c.String("confirm"); given == words {
+		return nil
+	} else if given != "" {
+		return usageError("--confirm %q: nothing was changed; what is about to be done takes --confirm '%s'", given, words)
+	}
+	in, ok := c.App.Reader.(*os.File)
+	if !ok || !isatty.IsTerminal(in.Fd()) {
+		return usageError("%s. Nothing was changed; if it is what you want, add --confirm '%s'", risk, words)
+	}
+	typed, err := question(c, in, fmt.Sprintf("%s.\nType %s to go on: ", risk, words))
+	if err != nil {
+		return err
+	}
+	if typed != words {
+		return exitWith(exitFailure, "that was not %q; nothing was changed", words)
+	}
+	return nil
+}
+
+// question asks on the terminal and returns a line without blanks around it.
+func question(c *cli.Context, in io.Reader, text string) (string, error) {
+	fmt.Fprint(c.App.ErrWriter, text)
+	type reply struct {
+		line string
+		err  error
+	}
+	replies := make(chan reply, 1)
+	go func() { // ends with the process at the latest: a read cannot be interrupted
+		line, err := bufio.NewReader(in).ReadString('\n')
+		replies <- reply{line, err}
+	}()
+	select {
+	case <-c.Context.Done():
+		return "", c.Context.Err()
+	case r := <-replies:
+		if r.err == io.EOF {
+			r.err = nil
+		}
+		return strings.TrimSpace(r.line), r.err
+	}
+}
+
+// whoami is what is written down beside what was done by hand.
+func whoami() string {
+	name := "somebody"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return name
+	}
+	return name + "@" + host
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/flaked/flaked/admin"
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/node"
+)
+
+func TestWhereNodesAreAsked(t *testing.T) {
+	for _, row := range []struct{ admin, host, want string }{
+		{"10.0.0.1:7610", "h2", "10.0.0.1:7610"},
+		{"10.0.0.1:7610", "", "10.0.0.1:7610"},
+		{"ids-2.example:7610", "h2", "ids-2.example:7610"},
+		{"127.0.0.1:7610", "here", "127.0.0.1:7610"},
+		{"127.0.0.1:7610", "h2", ""}, // another machine's, where somebody else may answer
+		{"127.8.0.1:7610", "h2", ""},
+		{"[::1]:7610", "h2", ""},
+		{"[::1]:7610", "here", "[::1]:7610"},
+		{"localhost:7610", "h2", ""},
+		{"localhost:7610", "here", "localhost:7610"},
+		{"0.0.0.0:7610", "h2", "h2:7610"},
+		{"[::]:7610", "h2", "h2:7610"},
+		{":7610", "h2", "h2:7610"},
+		{":7610", "here", "127.0.0.1:7610"},
+		{":7610", "", ""},
+		{"", "here", ""},
+		{"rubbish", "here", ""},
+	} {
+		a := &asker{host: "here"}
+		if got := a.where(workerReport{Admin: row.admin, Host: row.host}); got != row.want {
+			t.Errorf("%q of %q: %q, want %q", row.admin, row.host, got, row.want)
+		}
+	}
+	nameless := &asker{}
+	if got := nameless.where(workerReport{Admin: "127.0.0.1:7610"}); got != "" {
+		t.Errorf("a machine without a name asks %q", got)
+	}
+}
+
+// saying is what a node answers that has these workers.
+func saying(workers ...node.Snapshot) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/status" {
+			http.NotFound(w, r)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(admin.Status{Workers: workers, IDs: 42})
+	}
+}
+
+func snapshot(worker int, change func(*node.Snapshot)) node.Snapshot {
+	s := node.Snapshot{Worker: &worker, Node: fmt.Sprintf("n%d", worker), Phase: node.Serving, Ready: true}
+	if change != nil {
+		change(&s)
+	}
+	return s
+}
+
+func TestAsk(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	host, _ := os.Hostname()
+	serve := func(h http.HandlerFunc) string {
+		s := httptest.NewServer(h)
+		t.Cleanup(s.Close)
+		return s.Listener.Addr().String()
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	slow := make(chan struct{})
+	defer close(slow)
+	two := serve(saying(snapshot(0, nil), snapshot(1, func(s *node.Snapshot) {
+		s.Ready, s.Code, s.Reason, s.Cause, s.Degraded = false, "CLOCK", "the clock is behind\nbehind_ms=3", "clock-behind", []string{"disk\x1b"}
+	})))
+	rows := []struct {
+		at, state, asked, says string
+	}{
+		{two, stateLive, askedAnswered, "ready"},
+		{two, stateDetached, askedAnswered, "not ready: clock-behind"},
+		{serve(saying(snapshot(7, nil))), stateLive, askedOther, "another node"}, // has another worker by now
+		{serve(saying(snapshot(3, func(s *node.Snapshot) { s.Node = "x" }))), stateLive, askedOther, "another node"},
+		{serve(saying(snapshot(4, nil))), stateStopped, askedNot, ""},
+		{serve(http.NotFound), stateLive, askedOther, "another node"},
+		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{") }), stateLive, askedOther, "another node"},
+		{serve(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://"+two+"/v1/status", http.StatusFound) }), stateLive, askedOther, "another node"},
+		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(" ", 2<<20)) }), stateLive, askedOther, "another node"},
+		{"127.0.0.1:1", stateLive, askedSilent, "no answer"},
+		{silent.Addr().String(), stateLive, askedLate, "out of time"},
+		{serve(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, "{")
+			w.(http.Flusher).Flush()
+			<-slow
+		}), stateLive, askedLate, "out of time"},
+		{"", stateLive, askedNot, ""},
+		{serve(saying(snapshot(13, func(s *node.Snapshot) { s.Degraded = []string{"zookeeper"} }))), stateLive, askedAnswered, "ready, but zookeeper"},
+	}
+	var workers []workerReport
+	for i, row := range rows {
+		workers = append(workers, workerReport{Worker: i, Node: fmt.Sprintf("n%d", i), Host: host, Admin: row.at, State: row.state})
+	}
+	for range 500 { // more than are asked at a time
+		workers = append(workers, workerReport{Worker: 999, Host: host, Admin: silent.Addr().String(), State: stateLive})
+	}
+	for i := range 300 { // each for itself
+		workers = append(workers, workerReport{Worker: 999, Host: "x", Admin: fmt.Sprintf("127.9.0.%d:9", i), State: stateLive})
+	}
+	began := time.Now()
+	newAsker().ask(t.Context(), workers)
+	if took := time.Since(began); took > askTime+400*time.Millisecond {
+		t.Errorf("it took %v", took)
+	}
+	for i, row := range rows {
+		w := workers[i]
+		if w.Asked != row.asked || w.says() != row.says || (w.Says != nil) != (row.asked == askedAnswered) {
+			t.Errorf("%d: %q, %q, want %+v", i, w.Asked, w.says(), row)
+		}
+	}
+	if a := workers[1].Says; a.Reason != "-CLOCK the clock is behind\ufffdbehind_ms=3" || a.Degraded[0] != "disk\ufffd" || a.IDs != 42 {
+		t.Errorf("%+v", a)
+	}
+	silent.Close()
+	if err := goleak.Find(before, goleak.IgnoreAnyFunction("net/http/httptest.(*Server).goServe.func1"), goleak.IgnoreAnyFunction("net/http.(*conn).serve")); err != nil {
+		t.Error(err)
+	}
+}
+
+// What nodes say themselves is what counts.
+func TestProblemsThatNodesTell(t *testing.T) {
+	says := func(a answer) func(*workerReport) { return func(w *workerReport) { w.Says = &a } }
+	refusing := func(cause string) func(*workerReport) { return says(answer{Phase: "refusing", Cause: cause}) }
+	for _, row := range []struct {
+		name  string
+		entry []coordinator.Entry
+		says  func(*workerReport)
+		want  string
+	}{
+		{"ready", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Ready: true}), ""},
+		{"settling", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Phase: "settling", Cause: "waiting-for-a-forgotten-owner"}), ""},
+		{"refusing", []coordinator.Entry{liveEntry(0, 0)}, refusing("clock-wrong"), "worker 0 (api) refuses to serve (clock-wrong): set its clock right (chronyc tracking); it goes on by itself"},
+		{"two refusing", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, refusing("no-durable-bound"), "2 workers (0, 1) refuse to serve (no-durable-bound): look at the disk"},
+		{"for another reason", []coordinator.Entry{liveEntry(0, 0)}, refusing("solar-flare"), "refuses to serve (solar-flare): docs/operations.md has it under Refusals"},
+		{"as it reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, nil, "refuses to serve: its READY and its log say why"},
+		{"no more", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, says(answer{Ready: true, Phase: "serving"}), ""},
+		{"cut off", []coordinator.Entry{liveEntry(0, 0, dead)}, says(answer{Ready: true}), "is detached, and its node answers: it is cut off from ZooKeeper: look for what is between"},
+		{"disk", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Ready: true, Degraded: []string{"state-directory"}}), "worker 0 (api) cannot write to the state directory: look at its disk"},
+		{"leap", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Ready: true, Degraded: []string{"clock-leap"}}), "leapt ahead"},
+	} {
+		r, suspect := assess("prod", exampleCluster(), row.entry, local(t0))
+		for i := range r.Workers {
+			if row.says != nil {
+				row.says(&r.Workers[i])
+			}
+		}
+		r.judge(suspect)
+		if got := joinProblems(r.Summary.Problems); row.want == "" && got != "" || !strings.Contains(got, row.want) {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+	}
+}
+
+// A screen shows the head of the table and all that is below it.
+func TestDrawScreen(t *testing.T) {
+	const text = "HEAD\nw0\nw1\nw2\nw3\n\nfoot 1\nfoot 2\n"
+	for _, row := range []struct {
+		rows int
+		want string
+	}{
+		{0, "HEAD w0 w1 w2 w3  foot 1 foot 2"},
+		{9, "HEAD w0 w1 w2 w3  foot 1 foot 2"},
+		{8, "HEAD w0 w1 ... 2 lines more than there is room for  foot 1 foot 2"},
+		{6, "HEAD ... 4 lines more than there is room for  foot 1 foot 2"},
+		{4, "HEAD ... 6 lines more than there is room for foot 2"},
+		{2, "... 8 lines more than there is room for"},
+	} {
+		var b strings.Builder
+		if err := drawScreen(&b, text, row.rows); err != nil {
+			t.Fatal(err)
+		}
+		got := strings.NewReplacer("\x1b[H", "", "\x1b[?7l", "", "\x1b[?7h", "", "\x1b[J", "", "\x1b[K\n", "\n").Replace(b.String())
+		if got = strings.ReplaceAll(strings.TrimSuffix(got, "\n"), "\n", " "); got != row.want {
+			t.Errorf("%d rows: %q, want %q", row.rows, got, row.want)
+		}
+		if row.rows > 0 && strings.Count(b.String(), "\n") > row.rows-1 {
+			t.Errorf("%d rows: %q", row.rows, b.String())
+		}
+	}
+}

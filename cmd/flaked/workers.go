@@ -1,0 +1,459 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/coordinator"
+)
+
+func workersCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "workers",
+		Usage: "look at single workers, take them from nodes that are gone",
+		Subcommands: []*cli.Command{
+			workersList(), workersShow(), workersHistory(), workersRelease(), workersForget(),
+		},
+	}
+}
+
+func workersList() *cli.Command {
+	return &cli.Command{
+		Name:      "list",
+		Usage:     "print the workers that were ever held",
+		UsageText: "flaked workers list --zk HOST:PORT [flags]",
+		Description: `The table of ` + "`flaked status`" + `, without asking nodes and without judging: it exits
+with 0 whatever state they are in.
+
+Examples:
+  flaked workers list --zk zk1:2181
+  flaked workers list --state stopped,detached
+  flaked workers list -o json | jq '.workers[].worker'`,
+		Flags: append([]cli.Flag{
+			outputFlag(),
+			&cli.StringFlag{Name: "state", Usage: "only those in these `STATES`: live, detached, stopped, cooling, lost, free, with commas between them", DefaultText: "all", EnvVars: env("state")},
+		}, zkFlags(localZK)...),
+		Action: func(c *cli.Context) error {
+			format, err := outputFormat(c)
+			if err != nil {
+				return err
+			}
+			wanted, err := wantedStates(c.String("state"))
+			if err != nil {
+				return err
+			}
+			return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+				r, err := readStatus(ctx, store, c.String("cluster"), nil)
+				if err != nil {
+					return err
+				}
+				r.Workers = slices.DeleteFunc(r.Workers, func(w workerReport) bool { return !wanted[w.State] })
+				if format == formatJSON {
+					return printJSON(c.App.Writer, workersReport{r.Cluster, r.Workers})
+				}
+				return printWorkers(c.App.Writer, r.Workers, format == formatWide, colours(c.App.Writer))
+			})
+		},
+	}
+}
+
+// workersReport is what `flaked workers list -o json` prints.
+type workersReport struct {
+	Cluster clusterReport  `json:"cluster"`
+	Workers []workerReport `json:"workers"`
+}
+
+var states = []string{stateLive, stateDetached, stateStopped, stateCooling, stateLost, stateFree}
+
+func wantedStates(list string) (map[string]bool, error) {
+	wanted := make(map[string]bool)
+	if list == "" {
+		list = strings.Join(states, ",")
+	}
+	for s := range strings.SplitSeq(list, ",") {
+		s = strings.TrimSpace(s)
+		if !slices.Contains(states, s) {
+			return nil, usageError("--state: %q is none of %s", s, strings.Join(states, ", "))
+		}
+		wanted[s] = true
+	}
+	return wanted, nil
+}
+
+func workersShow() *cli.Command {
+	return &cli.Command{
+		Name:      "show",
+		Usage:     "print all that is known of a worker",
+		UsageText: "flaked workers show --zk HOST:PORT NUMBER [flags]",
+		ArgsUsage: "NUMBER",
+		Description: `Prints what ZooKeeper has of a worker, what its node says if it can be reached (see
+flaked status), and who had the worker before. -o json prints the
+same, in the form that ` + "`flaked status`" + ` has, with the former holders as history.
+
+Examples:
+  flaked workers show --zk zk1:2181 7
+  flaked workers show 7 -o json`,
+		Flags: append([]cli.Flag{outputFlag(), noAskFlag()}, zkFlags(localZK)...),
+		Action: func(c *cli.Context) error {
+			return withWorker(c, func(ctx context.Context, format string, r statusReport, e coordinator.Entry) error {
+				if nodes := nodeAsker(c); nodes != nil {
+					nodes.ask(ctx, r.Workers)
+				}
+				w := oneWorker(r, e)
+				if format == formatJSON {
+					return printJSON(c.App.Writer, struct {
+						workerReport
+						History []holderReport `json:"history"`
+					}{w, former(e.Slot)})
+				}
+				return printFields(c.App.Writer, workerRows(w, e.Slot, r.Summary.NowMs))
+			})
+		},
+	}
+}
+
+func workersHistory() *cli.Command {
+	return &cli.Command{
+		Name:      "history",
+		Usage:     "print who has held a worker",
+		UsageText: "flaked workers history --zk HOST:PORT NUMBER [flags]",
+		ArgsUsage: "NUMBER",
+		Description: `Prints the present holder of a worker and the four before it, the oldest first: for
+when it is asked who made an ID (` + "`flaked decode`" + ` tells its worker and time). A holder
+keeps its worker over restarts; each of them takes a term. It has ENDED
+  released   by giving the worker back
+  by hand    by ` + "`flaked workers release`" + `
+  stopped    by a clean stop, and did not come back while its lease ran
+  vanished   without a word, and its lease ran out
+  gave way   for an owner that ZooKeeper had forgotten
+
+Examples:
+  flaked workers history --zk zk1:2181 7
+  flaked workers history 7 -o json`,
+		Flags: append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
+		Action: func(c *cli.Context) error {
+			return withWorker(c, func(_ context.Context, format string, r statusReport, e coordinator.Entry) error {
+				holders := append(former(e.Slot), present(e.Slot)...)
+				if format == formatJSON {
+					return printJSON(c.App.Writer, struct {
+						Worker  int            `json:"worker"`
+						Holders []holderReport `json:"holders"`
+					}{e.Worker, holders})
+				}
+				if len(holders) == 0 {
+					_, err := fmt.Fprintf(c.App.Writer, "nobody has held worker %d\n", e.Worker)
+					return err
+				}
+				var t textTable
+				t.add("NAME", "NODE", "HOST", "FROM TERM", "SINCE", "ENDED")
+				for _, h := range holders {
+					t.add(h.cells()...)
+				}
+				return t.print(c.App.Writer, false)
+			})
+		},
+	}
+}
+
+// holderReport is one holder in the JSON of `workers history`.
+type holderReport struct {
+	Node string `json:"node"`
+	Name string `json:"name"`
+	Host string `json:"host"`
+	// FromTerm is the first term it held the worker by, GrantedMs when that
+	// was; null where it is not known.
+	FromTerm  *int64 `json:"from_term"`
+	GrantedMs *int64 `json:"granted_ms"`
+	// Ended is null for the holder whose record it is; By who ended it by hand.
+	Ended *string `json:"ended"`
+	By    string  `json:"by"`
+}
+
+func known(v int64) *int64 {
+	if v == 0 {
+		return nil
+	}
+	return &v
+}
+
+func former(s coordinator.Slot) []holderReport {
+	out := []holderReport{}
+	for _, f := range s.History.List() {
+		if f.Host == "" {
+			f.Host = f.Name
+		}
+		out = append(out, holderReport{f.Node, f.Name, f.Host, known(f.Term), known(f.Granted), &f.Ended, f.By})
+	}
+	return out
+}
+
+// present is the holder whose record it is, though it may have given it back.
+func present(s coordinator.Slot) []holderReport {
+	if s.Term <= 0 {
+		return nil
+	}
+	h := holderReport{Node: s.Node, Name: s.Name, Host: s.Host, FromTerm: known(s.FromTerm), GrantedMs: known(s.Granted), By: s.ReleasedBy}
+	switch {
+	case s.ReleasedBy != "":
+		h.Ended = ptr(coordinator.EndedByHand)
+	case s.Released:
+		h.Ended = ptr(coordinator.EndedReleased)
+	}
+	return []holderReport{h}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func (h holderReport) cells() []string {
+	cells := []string{h.Name, h.Node, h.Host, "", "", "holds it"}
+	if h.FromTerm != nil {
+		cells[3] = strconv.FormatInt(*h.FromTerm, 10)
+	}
+	if h.GrantedMs != nil {
+		cells[4] = time.UnixMilli(*h.GrantedMs).UTC().Format(time.RFC3339)
+	}
+	if h.Ended != nil {
+		cells[5] = *h.Ended
+		if h.By != "" {
+			cells[5] += ", by " + h.By
+		}
+	}
+	for i := range cells {
+		cells[i] = orDash(clean(cells[i]))
+	}
+	return cells
+}
+
+// withWorker reads the worker that the first argument names.
+func withWorker(c *cli.Context, f func(ctx context.Context, format string, r statusReport, e coordinator.Entry) error) error {
+	format, err := outputFormat(c)
+	if err != nil {
+		return err
+	}
+	worker, err := workerArgument(c)
+	if err != nil {
+		return err
+	}
+	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+		cl, err := coordinator.ReadCluster(ctx, store)
+		if err != nil {
+			return err
+		}
+		if err := inLayout(worker, cl); err != nil {
+			return err
+		}
+		e, err := coordinator.ReadSlot(ctx, store, cl, worker)
+		if err != nil {
+			return err
+		}
+		r, _ := assess(c.String("cluster"), cl, []coordinator.Entry{e}, time.Now())
+		return f(ctx, format, r, e)
+	})
+}
+
+func workerArgument(c *cli.Context) (int, error) {
+	if c.NArg() != 1 {
+		return 0, usageError("one worker's number is expected, as in `%s 7`", c.Command.HelpName)
+	}
+	n, err := strconv.ParseUint(c.Args().First(), 10, 16)
+	if err != nil {
+		return 0, usageError("%q is no worker's number", c.Args().First())
+	}
+	return int(n), nil
+}
+
+func inLayout(worker int, cl coordinator.Cluster) error {
+	if worker >= cl.Slots {
+		return exitWith(exitFailure, "there is no worker %d: the cluster's layout has 0 to %d", worker, cl.Slots-1)
+	}
+	return nil
+}
+
+// oneWorker is the report of a worker, also of one that nobody has held.
+func oneWorker(r statusReport, e coordinator.Entry) workerReport {
+	if len(r.Workers) == 1 {
+		return r.Workers[0]
+	}
+	return workerReport{Worker: e.Worker, State: stateFree}
+}
+
+func workerRows(w workerReport, s coordinator.Slot, now int64) [][2]string {
+	at := time.UnixMilli(now)
+	rows := [][2]string{{"worker", strconv.Itoa(w.Worker)}, {"state", w.State + stateMeaning(w, s, at)}}
+	if s.Term <= 0 {
+		return rows
+	}
+	since := "not known"
+	if s.Granted != 0 {
+		since = instant(s.Granted, at)
+	}
+	rows = append(rows, [][2]string{
+		{"name", orDash(clean(w.Name))},
+		{"node", orDash(clean(w.Node))},
+		{"host", orDash(clean(w.Host))},
+		{"process", strconv.Itoa(w.PID)},
+		{"address", orDash(clean(w.Address))},
+		{"admin", orDash(clean(w.Admin))},
+		{"version", orDash(clean(w.Version))},
+		{"held since", since},
+		{"term", fmt.Sprintf("%d (its first: %s)", s.Term, orDash(decimal(s.FromTerm)))},
+		{"phase", orDash(clean(w.Phase))},
+		{"says", saysAtLength(w)},
+		{"settled", strconv.FormatBool(w.Settled)},
+		{"last report", orDash(span(w.ReportAgeMs))},
+		{"clock", orDash(offsetCell(w))},
+		{"lease bound (H)", instant(s.H, at)},
+	}...)
+	if s.Stopped {
+		rows = append(rows, [2]string{"stopped at", instant(s.StoppedM, at)})
+	}
+	for i, h := range former(s) {
+		title := ""
+		if i == 0 {
+			title = "held before by"
+		}
+		rows = append(rows, [2]string{title, fmt.Sprintf("%s (%s): %s", orDash(clean(h.Name)), clean(h.Node), clean(*h.Ended))})
+	}
+	return rows
+}
+
+// saysAtLength is what a node says of itself.
+func saysAtLength(w workerReport) string {
+	switch {
+	case w.Says == nil:
+		return orDash(w.Asked)
+	case !w.Says.Ready:
+		return w.Says.Reason
+	}
+	return fmt.Sprintf("%s; %d IDs since its start; it may serve for %s without ZooKeeper, and for %s without its disk",
+		w.says(), w.Says.IDs, orDash(span(w.Says.LeaseLeftMs)), orDash(span(w.Says.ReservedLeftMs)))
+}
+
+func decimal(v int64) string {
+	if v == 0 {
+		return ""
+	}
+	return strconv.FormatInt(v, 10)
+}
+
+// stateMeaning is what the state of a worker comes to, for people.
+func stateMeaning(w workerReport, s coordinator.Slot, at time.Time) string {
+	switch {
+	case w.State == stateFree:
+		return ": anybody may take it"
+	case s.ReleasedBy != "":
+		return fmt.Sprintf(": taken from its node by %s, free when its lease ends, %s", clean(s.ReleasedBy), instant(s.H, at))
+	case w.State == stateCooling:
+		return ": given back, free " + instant(s.H, at)
+	case w.State == stateStopped:
+		return ": its node stopped cleanly, and may come back until its lease ends"
+	case w.State == stateDetached:
+		return ": its node is not connected to ZooKeeper, and may serve until its lease ends"
+	case w.State == stateLost && s.Lost:
+		return ": ZooKeeper lost its record; kept for its owner until " + instant(s.H, at)
+	case w.State == stateLost:
+		return ": its record is gone or cannot be read"
+	}
+	return ""
+}
+
+func workersForget() *cli.Command {
+	return &cli.Command{
+		Name:      "forget-ticket",
+		Usage:     "delete registrations that came to nothing",
+		UsageText: "flaked workers forget-ticket --zk HOST:PORT [NAME...] [flags]",
+		ArgsUsage: "[NAME...]",
+		Description: `A node draws a ticket when it registers, and its worker keeps it. A node that was
+killed in between leaves one behind, which is a few bytes in ZooKeeper and does no
+harm. Without a name, prints those that no worker has; with names, deletes them. One
+that a worker has is not deleted. A node that is just registering by it draws another.
+
+Examples:
+  flaked workers forget-ticket --zk zk1:2181
+  flaked workers forget-ticket --zk zk1:2181 n-0000000012`,
+		Flags: append([]cli.Flag{outputFlag()}, zkFlags("")...),
+		Action: func(c *cli.Context) error {
+			format, err := outputFormat(c)
+			if err != nil {
+				return err
+			}
+			return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+				cl, err := coordinator.ReadCluster(ctx, store)
+				if err != nil {
+					return err
+				}
+				if c.NArg() == 0 {
+					return listTickets(ctx, c, format, store, cl)
+				}
+				for _, name := range c.Args().Slice() {
+					if err := forgetTicket(ctx, c, store, cl, name); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func forgetTicket(ctx context.Context, c *cli.Context, store coordinator.Store, cl coordinator.Cluster, name string) error {
+	if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
+		return usageError("%q is no ticket's name; `flaked workers forget-ticket` without one lists them", name)
+	}
+	err := coordinator.ForgetTicket(ctx, store, cl, name)
+	if errors.Is(err, coordinator.ErrNoNode) {
+		return exitWith(exitFailure, "there is no ticket %s; `flaked workers forget-ticket` without a name lists them", name)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.App.Writer, "deleted ticket %s\n", name)
+	return err
+}
+
+// ticketReport is a ticket in the JSON of `workers forget-ticket`.
+type ticketReport struct {
+	Ticket string `json:"ticket"`
+	Node   string `json:"node"`
+	Name   string `json:"name"`
+	Host   string `json:"host"`
+	// MadeMs is when, by ZooKeeper's leader.
+	MadeMs int64 `json:"made_ms"`
+}
+
+func listTickets(ctx context.Context, c *cli.Context, format string, store coordinator.Store, cl coordinator.Cluster) error {
+	entries, err := coordinator.ReadSlots(ctx, store, cl)
+	if err != nil {
+		return err
+	}
+	unused, err := coordinator.UnusedTickets(ctx, store, entries)
+	if err != nil {
+		return err
+	}
+	tickets := []ticketReport{}
+	for _, t := range unused {
+		tickets = append(tickets, ticketReport{t.Name, t.Node, t.Labels.Name, t.Host, t.Stat.Ctime})
+	}
+	switch {
+	case format == formatJSON:
+		return printJSON(c.App.Writer, struct {
+			Tickets []ticketReport `json:"tickets"`
+		}{tickets})
+	case len(tickets) == 0:
+		_, err := fmt.Fprintln(c.App.Writer, "each ticket is a worker's: there is nothing to forget")
+		return err
+	}
+	var t textTable
+	t.add("TICKET", "NAME", "NODE", "HOST", "MADE")
+	for _, k := range tickets {
+		t.add(clean(k.Ticket), orDash(clean(k.Name)), orDash(clean(k.Node)), orDash(clean(k.Host)), time.UnixMilli(k.MadeMs).UTC().Format(time.RFC3339))
+	}
+	return t.print(c.App.Writer, false)
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/coordinator"
+)
+
+func workersRelease() *cli.Command {
+	return &cli.Command{
+		Name:      "release",
+		Usage:     "take a worker from its node",
+		UsageText: "flaked workers release --zk HOST:PORT NUMBER [flags]",
+		ArgsUsage: "NUMBER",
+		Description: `Takes a worker from the node that holds it: the node gets another one as soon as it
+reaches ZooKeeper again, and never this one. It is safe whatever the node does, as
+the next holder begins where the lease of this one ends; so the worker is free from
+then on and not before. A worker whose lease is over is released at once. Else it
+has to be confirmed, on a terminal by typing what is asked for, otherwise by
+--confirm; what exactly, it says when it is called without. It is refused while
+registration is frozen.
+
+--lower-bound frees it now, and can break the promise: if the node still runs cut
+off from ZooKeeper, or is started again with its state directory while ZooKeeper
+cannot be reached, two nodes issue the same IDs. It is for a node that is known to
+be gone with its disk, or whose state was made unusable by flaked reset-identity.
+
+Examples:
+  flaked workers release --zk zk1:2181 7
+  flaked workers release --zk zk1:2181 7 --confirm 'release worker 7 of ids-3'
+  flaked workers release --zk zk1:2181 7 --lower-bound --confirm 'ids-3 of worker 7 is gone for good'`,
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "lower-bound", Usage: "free it now: only if its node is gone for good", DisableDefaultText: true},
+			confirmFlag(),
+			outputFlag(),
+		}, zkFlags("")...),
+		Action: workersReleaseAction,
+	}
+}
+
+// releaseReport is what `flaked workers release -o json` prints.
+type releaseReport struct {
+	Worker int `json:"worker"`
+	// Changed: it was released by this call; else there was nothing to do.
+	Changed bool `json:"changed"`
+	// FreeMs is from when on anybody may take it, Unix milliseconds.
+	FreeMs int64  `json:"free_ms"`
+	Text   string `json:"text"`
+}
+
+func workersReleaseAction(c *cli.Context) error {
+	format, err := outputFormat(c)
+	if err != nil {
+		return err
+	}
+	worker, err := workerArgument(c)
+	if err != nil {
+		return err
+	}
+	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+		r := releaser{c: c, hand: byHand(store), lower: c.Bool("lower-bound")}
+		done, err := r.release(ctx, worker)
+		if err != nil {
+			return releaseAdvice(err)
+		}
+		if format == formatJSON {
+			return printJSON(c.App.Writer, done)
+		}
+		_, err = fmt.Fprintln(c.App.Writer, done.Text)
+		return err
+	})
+}
+
+func byHand(store coordinator.Store) coordinator.ByHand {
+	return coordinator.ByHand{Store: store, Now: func() int64 { return time.Now().UnixMilli() }, By: whoami()}
+}
+
+func releaseAdvice(err error) error {
+	var frozen *coordinator.StillFrozenError
+	switch {
+	case errors.Is(err, coordinator.ErrConnected):
+		return fmt.Errorf("%w: stop it first, or leave out --lower-bound", err)
+	case errors.As(err, &frozen):
+		return fmt.Errorf("%w; flaked cluster thaw --help says what else there is", err)
+	}
+	return err
+}
+
+type releaser struct {
+	c     *cli.Context
+	hand  coordinator.ByHand
+	lower bool
+}
+
+func (r releaser) release(ctx context.Context, worker int) (releaseReport, error) {
+	found, err := r.hand.Examine(ctx, worker)
+	if err != nil {
+		return releaseReport{}, err
+	}
+	if err := inLayout(worker, found.Cluster); err != nil {
+		return releaseReport{}, err
+	}
+	s, now := found.Slot, time.UnixMilli(r.hand.Now())
+	report := releaseReport{Worker: worker, FreeMs: s.H}
+	switch {
+	case s.Term < 0:
+		return r.replace(ctx, found)
+	case s.Term == 0 && s.Lost && found.Availability != coordinator.Free:
+		return report, exitWith(exitFailure, "ZooKeeper lost the record of worker %d, and it is kept for its owner until %s: wait, or see flaked cluster thaw --help", worker, instant(s.H, now))
+	case s.Term == 0:
+		report.Text = fmt.Sprintf("worker %d is free, and nobody has held it; nothing was changed", worker)
+		return report, nil
+	case s.Released && (!r.lower || s.ReleasedBy == "" || found.Availability == coordinator.Free):
+		report.Text = fmt.Sprintf("worker %d is free already; nothing was changed", worker)
+		if found.Availability == coordinator.Cooling {
+			report.Text = fmt.Sprintf("worker %d was released already, and is free from %s on; nothing was changed", worker, instant(s.H, now))
+		}
+		return report, nil
+	}
+	if r.lower && found.Live {
+		return report, coordinator.ErrConnected
+	}
+	return r.takeAway(ctx, found, holderName(s), now)
+}
+
+// holderName is what the words of a confirmation call a node.
+func holderName(s coordinator.Slot) string {
+	if name := clean(s.Name); name != "" {
+		return name
+	}
+	return clean(s.Node)
+}
+
+// replace is for a record that cannot be read.
+func (r releaser) replace(ctx context.Context, found coordinator.Holding) (releaseReport, error) {
+	err := confirm(r.c, fmt.Sprintf("the record of worker %d is gone or cannot be read: an owner that runs puts its own back by itself; else the worker will be kept for the longest lease, %s, and then be free",
+		found.Worker, millis(found.Cluster.LeaseMs)), fmt.Sprintf("replace the record of worker %d", found.Worker))
+	if err != nil {
+		return releaseReport{}, err
+	}
+	e, err := r.hand.TakeAway(ctx, found)
+	if err != nil {
+		return releaseReport{}, err
+	}
+	return releaseReport{found.Worker, true, e.Slot.H, fmt.Sprintf("worker %d is kept for its owner until %s, and then free", found.Worker, instant(e.Slot.H, time.UnixMilli(r.hand.Now())))}, nil
+}
+
+func (r releaser) takeAway(ctx context.Context, found coordinator.Holding, name string, now time.Time) (releaseReport, error) {
+	if err := r.ask(found, name, now); err != nil {
+		return releaseReport{}, err
+	}
+	e := found.Entry
+	var err error
+	if !e.Slot.Released {
+		if e, err = r.hand.TakeAway(ctx, found); err != nil {
+			return releaseReport{}, err
+		}
+	}
+	if r.lower {
+		again := found
+		again.Entry = e
+		if e, err = r.hand.LowerBound(ctx, again); err != nil {
+			return releaseReport{}, fmt.Errorf("worker %d was taken from %s, and its bound is where it was: %w", found.Worker, name, err)
+		}
+	}
+	report := releaseReport{Worker: found.Worker, Changed: true, FreeMs: e.Slot.H}
+	now = time.UnixMilli(r.hand.Now())
+	switch {
+	case r.lower:
+		report.Text = fmt.Sprintf("worker %d is free; its next holder begins at %s", found.Worker, instant(e.Slot.H, now))
+	case found.Availability == coordinator.Free:
+		report.Text = fmt.Sprintf("worker %d is free: its lease had ended %s; %s gets another one if it comes back", found.Worker, instant(e.Slot.H, now), name)
+	default:
+		report.Text = fmt.Sprintf("worker %d was taken from %s and is free from %s on, when the lease of %s ends; %[2]s gets another one as soon as it reaches ZooKeeper",
+			found.Worker, name, instant(e.Slot.H, now), name)
+	}
+	return report, nil
+}
+
+// ask has it confirmed, where that is called for.
+func (r releaser) ask(found coordinator.Holding, name string, now time.Time) error {
+	s, is := found.Slot, map[coordinator.Availability]string{
+		coordinator.Live:     "is connected to ZooKeeper and runs",
+		coordinator.Stopped:  "has stopped and may be started again",
+		coordinator.Detached: "is not connected to ZooKeeper and may be running, cut off",
+		coordinator.Cooling:  "may be running, cut off",
+	}[found.Availability]
+	switch {
+	case found.Availability == coordinator.Free:
+		return nil
+	case r.lower:
+		return confirm(r.c, fmt.Sprintf("%s, which holds worker %d, %s; its lease ends %s. If it runs, or is ever started with its state directory before that, IDs will be issued twice",
+			name, found.Worker, is, instant(s.H, now)), fmt.Sprintf("%s of worker %d is gone for good", name, found.Worker))
+	}
+	return confirm(r.c, fmt.Sprintf("%s, which holds worker %d, %s; it will have to take another worker, and this one will be free when the lease ends, %s. No ID is issued twice by that",
+		name, found.Worker, is, instant(s.H, now)), fmt.Sprintf("release worker %d of %s", found.Worker, name))
+}

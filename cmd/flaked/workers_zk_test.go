@@ -1,0 +1,227 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/zktest"
+)
+
+// newCluster makes a cluster in a ZooKeeper for this test, which the commands
+// find, and connects to its records.
+func newCluster(t *testing.T, flags ...string) (coordinator.Store, coordinator.Cluster) {
+	t.Helper()
+	zk := zktest.Chroot(t, zktest.Shared(t))
+	t.Setenv("FLAKED_ZK", zk)
+	call(t, "", append([]string{"cluster", "init"}, flags...)...).wants(t, exitOK, "is made", "")
+	store := openStore(t, zk, "default")
+	cl, err := coordinator.ReadCluster(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store, cl
+}
+
+func readSlot(t *testing.T, store coordinator.Store, cl coordinator.Cluster, worker int) coordinator.Slot {
+	t.Helper()
+	e, err := coordinator.ReadSlot(t.Context(), store, cl, worker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Slot
+}
+
+func TestWorkersRelease(t *testing.T) {
+	store, cl := newCluster(t)
+	a, claimA := register(t, store, cl, "a")
+	b, claimB := register(t, store, cl, "b")
+
+	call(t, "", "workers", "release", "9").wants(t, exitOK, "worker 9 is free, and nobody has held it; nothing was changed\n", "")
+	call(t, "", "workers", "release", "1024").wants(t, exitFailure, "", "there is no worker 1024: the cluster's layout has 0 to 1023")
+	for _, args := range []string{"", "x", "-1", "1 2"} {
+		call(t, "", append([]string{"workers", "release"}, strings.Fields(args)...)...).wants(t, exitUsage, "", "number")
+	}
+
+	// From a node that runs: by its words, and no others.
+	was := readSlot(t, store, cl, 0)
+	call(t, "", "workers", "release", "0").wants(t, exitUsage, "", "a, which holds worker 0, is connected to ZooKeeper and runs; it will have to take another worker, and this one will be free when the lease ends, ")
+	call(t, "", "workers", "release", "0").wants(t, exitUsage, "", "No ID is issued twice by that. Nothing was changed; if it is what you want, add --confirm 'release worker 0 of a'")
+	call(t, "release worker 0 of a\n", "workers", "release", "0").wants(t, exitUsage, "", "add --confirm") // what is piped is not typed
+	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of b").wants(t, exitUsage, "", `--confirm "release worker 0 of b": nothing was changed; what is about to be done takes --confirm 'release worker 0 of a'`)
+	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitFailure, "", "flaked: its node is connected to ZooKeeper, so it runs: stop it first, or leave out --lower-bound")
+	if s := readSlot(t, store, cl, 0); s.Nonce != was.Nonce || s.Released {
+		t.Fatalf("%+v", s)
+	}
+	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of a").wants(t, exitOK, "worker 0 was taken from a and is free from ", "")
+	s := readSlot(t, store, cl, 0)
+	if s.H != was.H || s.Term != was.Term+1 || !s.Released || s.ReleasedBy != whoami() {
+		t.Errorf("%+v", s)
+	}
+	if _, err := a.Heartbeat(t.Context(), claimA, coordinator.Report{Lease: time.Hour}); err == nil {
+		t.Error("it was not fenced")
+	}
+	call(t, "", "workers", "release", "0").wants(t, exitOK, "worker 0 was released already, and is free from ", "")
+	r := statusJSON(t, exitOK)
+	if w := r.Workers[0]; w.State != "cooling" || w.ReleasedBy != whoami() {
+		t.Errorf("%+v", w)
+	}
+
+	// Free at once, by whoever knows that the node is gone.
+	const gone = "a of worker 0 is gone for good"
+	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitUsage, "", "may be running, cut off; its lease ends ")
+	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitUsage, "", "IDs will be issued twice. Nothing was changed; if it is what you want, add --confirm '"+gone+"'")
+	out := call(t, "", "workers", "release", "0", "--lower-bound", "--confirm", gone, "-o", "json")
+	var done releaseReport
+	if err := json.Unmarshal([]byte(out.stdout), &done); err != nil || !done.Changed || done.FreeMs > time.Now().UnixMilli()+11_000 || done.FreeMs != readSlot(t, store, cl, 0).H {
+		t.Errorf("%v: %+v", err, out)
+	}
+	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitOK, "worker 0 is free already; nothing was changed", "")
+
+	// One that stopped: both in one.
+	if err := b.Stop(t.Context(), claimB, time.Now().UnixMilli()); err != nil {
+		t.Fatal(err)
+	}
+	call(t, "", "workers", "release", "1").wants(t, exitUsage, "", "b, which holds worker 1, has stopped and may be started again")
+	call(t, "", "workers", "release", "1", "--lower-bound", "--confirm", "b of worker 1 is gone for good").wants(t, exitOK, "worker 1 is free; its next holder begins at ", "")
+
+	// A lease that is over needs no confirmation.
+	_, claimC := register(t, store, cl, "c")
+	s = readSlot(t, store, cl, claimC.Worker)
+	s.H = time.Now().UnixMilli() - 1
+	put(t, store, "/workers/0002", s, false)
+	if err := store.Delete(t.Context(), "/live/0002", coordinator.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	call(t, "", "workers", "release", "2").wants(t, exitOK, "worker 2 is free: its lease had ended ", "")
+	call(t, "", "workers", "release", "2").wants(t, exitOK, "worker 2 is free already; nothing was changed\n", "")
+
+	// What cannot be read.
+	put(t, store, "/workers/0003", []byte("{"), false)
+	call(t, "", "workers", "release", "3").wants(t, exitUsage, "", "add --confirm 'replace the record of worker 3'")
+	call(t, "", "workers", "release", "3", "--confirm", "replace the record of worker 3").wants(t, exitOK, "worker 3 is kept for its owner until ", "")
+	call(t, "", "workers", "release", "3").wants(t, exitFailure, "", "ZooKeeper lost the record of worker 3, and it is kept for its owner until ")
+}
+
+func TestWorkersReleaseInAFreeze(t *testing.T) {
+	store, cl := newCluster(t)
+	register(t, store, cl, "a")
+	call(t, "", "cluster", "freeze", "--for", "1h").wants(t, exitOK, "froze registration", "")
+	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of a").wants(t, exitFailure, "",
+		"and ZooKeeper may not know the last of worker 0: let its owner come back, or wait; flaked cluster thaw --help says what else there is")
+	if s := readSlot(t, store, cl, 0); s.Released {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestClusterFreeze(t *testing.T) {
+	_, _ = newCluster(t, "--lease", "2h")
+	call(t, "", "cluster", "freeze", "--for", "1ms").wants(t, exitUsage, "", "--for 1ms: a second at least")
+	call(t, "", "cluster", "freeze", "--up-to", "1024").wants(t, exitUsage, "", "the layout has 0 to 1023")
+	r := call(t, "", "cluster", "freeze", "--for", "10m", "--up-to", "5")
+	r.wants(t, exitOK, "froze registration in cluster default: nobody gets one of workers 0 to 5 until ", "")
+	r.wants(t, exitOK, "an owner that ZooKeeper has forgotten may live for longer than that, 2h0m0s", "")
+	call(t, "", "cluster", "freeze", "--for", "5m", "--up-to", "3").wants(t, exitOK, "is frozen for longer already, workers 0 to 5 until ", "")
+	var shown clusterReport
+	r = call(t, "", "cluster", "freeze", "-o", "json")
+	if err := json.Unmarshal([]byte(r.stdout), &shown); err != nil || !shown.Frozen || shown.FrozenUsed != 1023 || shown.FrozenBy != whoami() {
+		t.Errorf("%v: %+v", err, r)
+	}
+	if left := time.Until(time.UnixMilli(shown.FrozenUntilMs)); left < 2*time.Hour || left > 2*time.Hour+11*time.Second {
+		t.Errorf("for %v", left)
+	}
+	call(t, "", "cluster", "show").wants(t, exitOK, "workers 0 to 1023, by "+whoami()+" (see flaked cluster thaw --help)", "")
+	call(t, "", "status").wants(t, exitDegraded, "registration frozen until", "registration is frozen for workers 0 to 1023 until")
+	call(t, "", "cluster", "thaw").wants(t, exitOK, "ended the freeze", "")
+	call(t, "", "cluster", "show").wants(t, exitOK, "IDs end", "")
+}
+
+func TestWorkersShow(t *testing.T) {
+	store, cl := newCluster(t)
+	a, claim := register(t, store, cl, "a")
+	if err := a.Release(t.Context(), claim, time.Now().UnixMilli()-1); err != nil {
+		t.Fatal(err)
+	}
+	tickets := call(t, "", "workers", "forget-ticket")
+	tickets.wants(t, exitOK, "each ticket is a worker's: there is nothing to forget\n", "")
+
+	// The next ticket that leads to worker 0 again: hand it over as the protocol does.
+	s := readSlot(t, store, cl, 0)
+	s.Released, s.H = true, time.Now().UnixMilli()-1
+	put(t, store, "/workers/0000", s, false)
+	cl.Slots = 1
+	put(t, store, "/cluster", cl, false)
+	_, _ = register(t, store, cl, "b")
+
+	shown := call(t, "", "workers", "show", "0")
+	for _, want := range []string{
+		"worker           0\n", "state            live\n", "name             b\n", "node             node-b\n", "term             2 (its first: 2)\n",
+		"phase            serving\n", "says             -\n", "held before by   a (node-a): released\n", "held since       20",
+	} {
+		shown.wants(t, exitOK, want, "")
+	}
+	var one struct {
+		workerReport
+		History []holderReport `json:"history"`
+	}
+	r := call(t, "", "workers", "show", "0", "-o", "json")
+	if err := json.Unmarshal([]byte(r.stdout), &one); err != nil || one.Name != "b" || one.State != "live" || len(one.History) != 1 || one.History[0].Name != "a" || *one.History[0].Ended != "released" || *one.History[0].FromTerm != 1 {
+		t.Errorf("%v: %s", err, r.stdout)
+	}
+	history := call(t, "", "workers", "history", "0")
+	history.wants(t, exitOK, "NAME  NODE    HOST  FROM TERM  SINCE                 ENDED\na     node-a  a     1          20", "")
+	history.wants(t, exitOK, "Z  holds it\n", "")
+	r = call(t, "", "workers", "history", "0", "-o", "json")
+	var both struct {
+		Worker  int
+		Holders []holderReport
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &both); err != nil || len(both.Holders) != 2 || both.Holders[1].Name != "b" || both.Holders[1].Ended != nil || *both.Holders[1].FromTerm != 2 {
+		t.Errorf("%v: %s", err, r.stdout)
+	}
+	call(t, "", "workers", "list").wants(t, exitOK, "0  b ", "")
+	call(t, "", "workers", "list", "--state", "stopped,free").wants(t, exitOK, "", "")
+	call(t, "", "workers", "list", "--state", "dead").wants(t, exitUsage, "", `--state: "dead" is none of live, detached, stopped, cooling, lost, free`)
+	var list workersReport
+	r = call(t, "", "workers", "list", "-o", "json", "--state", "live")
+	if err := json.Unmarshal([]byte(r.stdout), &list); err != nil || len(list.Workers) != 1 || list.Cluster.UUID != cl.UUID {
+		t.Errorf("%v: %s", err, r.stdout)
+	}
+	call(t, "", "workers", "show", "1").wants(t, exitFailure, "", "there is no worker 1")
+
+	call(t, "", "workers", "forget-ticket", "n-0000000001").wants(t, exitFailure, "", "ticket n-0000000001 is that of worker 0, which node node-b (b) holds: it goes when the worker does")
+	name, err := store.Create(t.Context(), "/tickets/n-", []byte(`{"node":"x","name":"ghost"}`), coordinator.PersistentSequential)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name = name[len("/tickets/"):]
+	call(t, "", "workers", "forget-ticket").wants(t, exitOK, name+"  ghost  x     -     20", "")
+	r = call(t, "", "workers", "forget-ticket", "-o", "json")
+	r.wants(t, exitOK, `"ticket": "`+name+`"`, "")
+	call(t, "", "workers", "forget-ticket", name).wants(t, exitOK, "deleted ticket "+name+"\n", "")
+	call(t, "", "workers", "forget-ticket", name).wants(t, exitFailure, "", "there is no ticket "+name)
+	call(t, "", "workers", "forget-ticket", "../cluster").wants(t, exitUsage, "", "is no ticket's name")
+}
+
+func TestWorkersOfNobody(t *testing.T) {
+	_, _ = newCluster(t)
+	call(t, "", "workers", "show", "7").wants(t, exitOK, "worker  7\nstate   free: anybody may take it\n", "")
+	call(t, "", "workers", "history", "7").wants(t, exitOK, "nobody has held worker 7\n", "")
+	call(t, "", "workers", "history", "7", "-o", "json").wants(t, exitOK, "\"holders\": []\n", "")
+	call(t, "", "workers", "list").wants(t, exitOK, "", "")
+}
+
+// What confirms one call is taken neither from the environment nor from a file.
+func TestConfirmIsForOneCall(t *testing.T) {
+	store, cl := newCluster(t)
+	register(t, store, cl, "a")
+	t.Setenv("FLAKED_CONFIRM", "release worker 0 of a")
+	call(t, "", "workers", "release", "0").wants(t, exitUsage, "", "add --confirm")
+	os.Unsetenv("FLAKED_CONFIRM")
+	for _, line := range []string{"confirm: release worker 0 of a", "lower-bound: true", "yes: true"} {
+		call(t, "", "workers", "release", "0", "--config", writeFile(t, "c.yaml", line)).wants(t, exitUsage, "", "there is no such setting")
+	}
+}

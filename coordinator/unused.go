@@ -1,0 +1,99 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Ticket is a registration as it stands in ZooKeeper.
+type Ticket struct {
+	Name string // as "n-0000000012"
+	Node string // empty on what is no ticket of ours
+	Labels
+	Stat Stat
+}
+
+// TicketInUseError: a worker's holder is registered by this ticket.
+type TicketInUseError struct {
+	Name   string
+	Worker int
+	Holder Slot
+}
+
+func (e *TicketInUseError) Error() string {
+	return fmt.Sprintf("coordinator: ticket %s is that of worker %d, which node %s (%s) holds: it goes when the worker does", e.Name, e.Worker, e.Holder.Node, e.Holder.Name)
+}
+
+// UnusedTickets are those that no slot in entries refers to: of nodes that
+// ended while they registered, or are about to. They keep nobody from anything.
+func UnusedTickets(ctx context.Context, store Store, entries []Entry) ([]Ticket, error) {
+	used := make(map[string]bool)
+	for _, e := range entries {
+		used[e.Slot.Ticket] = true
+	}
+	names, err := store.Children(ctx, ticketsPath)
+	if err != nil && !errors.Is(err, ErrNoNode) {
+		return nil, err
+	}
+	found := make([]Ticket, len(names))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readAtOnce)
+	for i, name := range names {
+		if path := ticketsPath + "/" + name; !used[path] {
+			group.Go(func() error {
+				var err error
+				found[i], err = readTicket(ctx, store, name)
+				return err
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("coordinator: reading the tickets: %w", err)
+	}
+	var unused []Ticket
+	for _, t := range found {
+		if t.Name != "" {
+			unused = append(unused, t)
+		}
+	}
+	return unused, nil
+}
+
+// readTicket is zero for a ticket that has gone meanwhile.
+func readTicket(ctx context.Context, store Store, name string) (Ticket, error) {
+	data, stat, err := store.Get(ctx, ticketsPath+"/"+name)
+	if errors.Is(err, ErrNoNode) {
+		return Ticket{}, nil
+	}
+	if err != nil {
+		return Ticket{}, err
+	}
+	var t ticket
+	_ = json.Unmarshal(data, &t) // nobody's, if it is not one of ours
+	return Ticket{Name: name, Node: t.Node, Labels: t.Labels, Stat: stat}, nil
+}
+
+// ForgetTicket deletes a ticket that no slot refers to. A node that is just
+// registering by it draws another. Errors are ErrNoNode, *TicketInUseError and
+// those of the store.
+func ForgetTicket(ctx context.Context, store Store, cl Cluster, name string) error {
+	path := ticketsPath + "/" + name
+	_, stat, err := store.Get(ctx, path)
+	if err != nil {
+		return err
+	}
+	entries, err := ReadSlots(ctx, store, cl)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Slot.Ticket == path {
+			return &TicketInUseError{name, e.Worker, e.Slot}
+		}
+	}
+	return store.Delete(ctx, path, stat.Version)
+}
