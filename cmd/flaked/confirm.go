@@ -15,7 +15,7 @@ import (
 // confirmFlag is what confirm reads. It is for the command line alone: words
 // that stand in a file or an environment are read by nobody.
 func confirmFlag() cli.Flag {
-	return &cli.StringFlag{Name: "confirm", Usage: "`WORDS` that would be asked for on a terminal; without them it is said what they are"}
+	return &cli.StringFlag{Name: "confirm", Usage: "`WORDS` that would be asked for on a terminal; without them it is said what they are. On the command line alone"}
 }
 
 // confirm has somebody say in so many words what they are about to do: on a

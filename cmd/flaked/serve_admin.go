@@ -79,7 +79,7 @@ func (o options) adminServer(n *node.Node, server *lineproto.Server, store coord
 
 // readSlots is what `flaked status` reads.
 func readSlots(ctx context.Context, store coordinator.Store, cluster string) (admin.Slots, error) {
-	r, err := readStatus(ctx, store, cluster)
+	r, err := readStatus(ctx, store, cluster, nil)
 	if err != nil {
 		return admin.Slots{}, err
 	}

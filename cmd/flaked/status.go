@@ -54,9 +54,8 @@ Examples:
   flaked status -o json | jq '.workers[] | select(.state == "live") | .name'`,
 		Flags: append([]cli.Flag{
 			outputFlag(),
-			noAskFlag(),
 			&cli.DurationFlag{Name: "watch", Usage: "print again every `INTERVAL`, 2s if none is given, until Ctrl-C", EnvVars: env("watch"), DefaultText: "once"},
-		}, zkFlags(localZK)...),
+		}, slices.Concat(askFlags(), zkFlags(localZK))...),
 		Action: status,
 	}
 }
@@ -78,8 +77,12 @@ func status(c *cli.Context) error {
 	if c.IsSet("watch") && every < 100*time.Millisecond {
 		return usageError("--watch: every %s is too often; 100ms is the least", every)
 	}
+	nodes, err := nodeAsker(c)
+	if err != nil {
+		return err
+	}
 	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
-		read := func() (statusReport, error) { return readStatus(ctx, store, c.String("cluster"), nodeAsker(c)) }
+		read := func() (statusReport, error) { return readStatus(ctx, store, c.String("cluster"), nodes) }
 		if every > 0 {
 			return watchStatus(ctx, c, format, every, read)
 		}
@@ -113,14 +116,6 @@ func readStatus(ctx context.Context, store coordinator.Store, name string, nodes
 	}
 	r.judge(suspect)
 	return r, nil
-}
-
-// nodeAsker is nil where --no-ask says so.
-func nodeAsker(c *cli.Context) *asker {
-	if c.Bool("no-ask") {
-		return nil
-	}
-	return newAsker()
 }
 
 // watchStatus prints until the context ends, which is how it is meant to end.

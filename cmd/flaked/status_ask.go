@@ -35,6 +35,7 @@ const (
 	askedSilent   = "no answer"
 	askedLate     = "out of time"
 	askedOther    = "another node" // is what answers at its address
+	askedDenied   = "not let in"   // without a token
 )
 
 // answer is what a node says of one of its workers, out of /v1/status.
@@ -56,14 +57,37 @@ type answer struct {
 	IDs         int64 `json:"ids"`
 }
 
-func noAskFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "no-ask", Usage: "read ZooKeeper only, and ask no node", DisableDefaultText: true, EnvVars: env("no-ask")}
+// askFlags are for commands that ask nodes; see nodeAsker.
+func askFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "no-ask", Usage: "read ZooKeeper only, and ask no node", DisableDefaultText: true, EnvVars: env("no-ask")},
+		tokenFileFlag("`FILE` with a token for the nodes' admin addresses, to which it goes in the clear (the token itself, for nodes on this machine only: FLAKED_TOKEN)"),
+	}
 }
 
 // asker asks nodes for what they know of themselves.
 type asker struct {
-	host   string // this machine's name
-	client *http.Client
+	host string // this machine's name
+	// token is brought to nodes on this machine, and to others only if it is
+	// meant for them: it crosses the network in the clear, to wherever
+	// ZooKeeper's records say.
+	token      string
+	everywhere bool
+	client     *http.Client
+}
+
+// nodeAsker is what the flags say, nil where that is to ask nobody.
+func nodeAsker(c *cli.Context) (*asker, error) {
+	if c.Bool("no-ask") {
+		return nil, nil
+	}
+	access, err := nodeAccess(c)
+	if err != nil {
+		return nil, err
+	}
+	a := newAsker()
+	a.token, a.everywhere = access.Token, c.String("token-file") != ""
+	return a, nil
 }
 
 func newAsker() *asker {
@@ -142,6 +166,9 @@ func (a *asker) get(ctx context.Context, at string) (string, admin.Status) {
 	if err != nil {
 		return askedSilent, doc
 	}
+	if a.token != "" && (a.everywhere || isLoopback(at)) {
+		req.Header.Set("Authorization", "Bearer "+a.token)
+	}
 	resp, err := a.client.Do(req)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return askedLate, doc
@@ -156,6 +183,8 @@ func (a *asker) get(ctx context.Context, at string) (string, admin.Status) {
 		return askedLate, doc
 	case err != nil:
 		return askedSilent, doc
+	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
+		return askedDenied, doc
 	case resp.StatusCode != http.StatusOK || json.Unmarshal(body, &doc) != nil:
 		return askedOther, doc
 	}
@@ -203,7 +232,7 @@ func (w workerReport) says() string {
 
 // asked is a line on who was asked, for people.
 func askedLine(workers []workerReport) string {
-	var answered, silent, late, other, unreachable int
+	var answered, silent, late, denied, other, unreachable int
 	for _, w := range workers {
 		switch {
 		case w.Says != nil:
@@ -212,6 +241,8 @@ func askedLine(workers []workerReport) string {
 			silent++
 		case w.Asked == askedLate:
 			late++
+		case w.Asked == askedDenied:
+			denied++
 		case w.Asked == askedOther:
 			other++
 		case w.State == stateLive || w.State == stateDetached:
@@ -227,6 +258,7 @@ func askedLine(workers []workerReport) string {
 	add(answered, "answered")
 	add(silent, "did not")
 	add(late, fmt.Sprintf("not within %v and left out", askTime))
+	add(denied, "asked for a token (--token-file)")
 	add(other, "not any more where another node answers")
 	add(unreachable, "without an address that can be reached from here")
 	if len(parts) == 0 {

@@ -96,7 +96,9 @@ func TestAsk(t *testing.T) {
 		{serve(saying(snapshot(4, nil))), stateStopped, askedNot, ""},
 		{serve(http.NotFound), stateLive, askedOther, "another node"},
 		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{") }), stateLive, askedOther, "another node"},
-		{serve(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://"+two+"/v1/status", http.StatusFound) }), stateLive, askedOther, "another node"},
+		{serve(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://"+two+"/v1/status", http.StatusFound)
+		}), stateLive, askedOther, "another node"},
 		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(" ", 2<<20)) }), stateLive, askedOther, "another node"},
 		{"127.0.0.1:1", stateLive, askedSilent, "no answer"},
 		{silent.Addr().String(), stateLive, askedLate, "out of time"},
@@ -105,8 +107,16 @@ func TestAsk(t *testing.T) {
 			w.(http.Flusher).Flush()
 			<-slow
 		}), stateLive, askedLate, "out of time"},
+		{serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }), stateLive, askedDenied, "not let in"},
+		{serve(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer s3cret" {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			saying(snapshot(13, nil))(w, r)
+		}), stateLive, askedAnswered, "ready"},
 		{"", stateLive, askedNot, ""},
-		{serve(saying(snapshot(13, func(s *node.Snapshot) { s.Degraded = []string{"zookeeper"} }))), stateLive, askedAnswered, "ready, but zookeeper"},
+		{serve(saying(snapshot(15, func(s *node.Snapshot) { s.Degraded = []string{"zookeeper"} }))), stateLive, askedAnswered, "ready, but zookeeper"},
 	}
 	var workers []workerReport
 	for i, row := range rows {
@@ -119,7 +129,9 @@ func TestAsk(t *testing.T) {
 		workers = append(workers, workerReport{Worker: 999, Host: "x", Admin: fmt.Sprintf("127.9.0.%d:9", i), State: stateLive})
 	}
 	began := time.Now()
-	newAsker().ask(t.Context(), workers)
+	a := newAsker()
+	a.token = "s3cret"
+	a.ask(t.Context(), workers)
 	if took := time.Since(began); took > askTime+400*time.Millisecond {
 		t.Errorf("it took %v", took)
 	}
@@ -129,7 +141,7 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%d: %q, %q, want %+v", i, w.Asked, w.says(), row)
 		}
 	}
-	if a := workers[1].Says; a.Reason != "-CLOCK the clock is behind\ufffdbehind_ms=3" || a.Degraded[0] != "disk\ufffd" || a.IDs != 42 {
+	if a := workers[1].Says; a == nil || a.Reason != "-CLOCK the clock is behind\ufffdbehind_ms=3" || a.Degraded[0] != "disk\ufffd" || a.IDs != 42 {
 		t.Errorf("%+v", a)
 	}
 	silent.Close()

@@ -50,7 +50,7 @@ type workerReport struct {
 	// ReleasedBy is who took the worker from its node by hand.
 	ReleasedBy string `json:"released_by"`
 	// Asked is what came of asking the node itself: "answered", "no answer",
-	// "out of time", "another node", or "" where it was not tried.
+	// "out of time", "another node", "not let in", or "" where it was not tried.
 	Asked string `json:"asked"`
 	// Says is the answer; null if there is none.
 	Says *answer `json:"says"`

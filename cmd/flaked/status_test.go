@@ -28,7 +28,7 @@ func liveEntry(worker int, age int64, change ...func(*coordinator.Entry)) coordi
 		Worker: worker, Live: true,
 		Slot: coordinator.Slot{
 			Node: "n1", Term: 3, Nonce: "x", H: t0 + hour, Settled: true, Reported: t0 - age + 1, HeartbeatMs: 3000, State: "serving",
-			Labels: coordinator.Labels{Name: "api", Host: "h1", PID: 42, Address: "10.0.0.1:7609", Version: "1.2.3"},
+			Labels:  coordinator.Labels{Name: "api", Host: "h1", PID: 42, Address: "10.0.0.1:7609", Version: "1.2.3"},
 			Granted: 1795190000000,
 		},
 		Stat: coordinator.Stat{Mtime: t0 - age, Mzxid: 1 << 32, Version: 9},

@@ -100,10 +100,14 @@ same, in the form that ` + "`flaked status`" + ` has, with the former holders as
 Examples:
   flaked workers show --zk zk1:2181 7
   flaked workers show 7 -o json`,
-		Flags: append([]cli.Flag{outputFlag(), noAskFlag()}, zkFlags(localZK)...),
+		Flags: append([]cli.Flag{outputFlag()}, slices.Concat(askFlags(), zkFlags(localZK))...),
 		Action: func(c *cli.Context) error {
+			nodes, err := nodeAsker(c)
+			if err != nil {
+				return err
+			}
 			return withWorker(c, func(ctx context.Context, format string, r statusReport, e coordinator.Entry) error {
-				if nodes := nodeAsker(c); nodes != nil {
+				if nodes != nil {
 					nodes.ask(ctx, r.Workers)
 				}
 				w := oneWorker(r, e)

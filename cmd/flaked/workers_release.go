@@ -33,9 +33,9 @@ be gone with its disk, or whose state was made unusable by flaked reset-identity
 Examples:
   flaked workers release --zk zk1:2181 7
   flaked workers release --zk zk1:2181 7 --confirm 'release worker 7 of ids-3'
-  flaked workers release --zk zk1:2181 7 --lower-bound --confirm 'ids-3 of worker 7 is gone for good'`,
+  flaked workers release 7 --lower-bound --confirm 'ids-3 of worker 7 is gone for good'`,
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "lower-bound", Usage: "free it now: only if its node is gone for good", DisableDefaultText: true},
+			&cli.BoolFlag{Name: "lower-bound", Usage: "free it now: only if its node is gone for good. On the command line alone", DisableDefaultText: true},
 			confirmFlag(),
 			outputFlag(),
 		}, zkFlags("")...),

@@ -22,9 +22,16 @@ _flaked() {
       | 'gen' \
       | 'state' \
       | 'state show' \
+      | 'workers' \
+      | 'workers list' \
+      | 'workers show' \
+      | 'workers history' \
+      | 'workers release' \
+      | 'workers forget-ticket' \
       | 'cluster' \
       | 'cluster init' \
       | 'cluster show' \
+      | 'cluster freeze' \
       | 'cluster thaw' \
       | 'completion' \
       | 'man' \
@@ -77,6 +84,7 @@ _flaked() {
     'serve:--config') kind='file' ;;
     'status:--output' | 'status:-o') offered='table wide json' ;;
     'status:--watch') kind='any' ;;
+    'status:--token-file') kind='file' ;;
     'status:--zk') kind='any' ;;
     'status:--cluster') kind='any' ;;
     'status:--zk-auth-file') kind='file' ;;
@@ -209,6 +217,59 @@ _flaked() {
     'state show:--state-dir') kind='directory' ;;
     'state show:--output' | 'state show:-o') offered='table wide json' ;;
     'state show:--config') kind='file' ;;
+    'workers list:--output' | 'workers list:-o') offered='table wide json' ;;
+    'workers list:--state') kind='any' ;;
+    'workers list:--zk') kind='any' ;;
+    'workers list:--cluster') kind='any' ;;
+    'workers list:--zk-auth-file') kind='file' ;;
+    'workers list:--zk-session-timeout') kind='any' ;;
+    'workers list:--zk-tls-ca') kind='file' ;;
+    'workers list:--zk-tls-cert') kind='file' ;;
+    'workers list:--zk-tls-key') kind='file' ;;
+    'workers list:--zk-tls-server-name') kind='any' ;;
+    'workers list:--config') kind='file' ;;
+    'workers show:--output' | 'workers show:-o') offered='table wide json' ;;
+    'workers show:--token-file') kind='file' ;;
+    'workers show:--zk') kind='any' ;;
+    'workers show:--cluster') kind='any' ;;
+    'workers show:--zk-auth-file') kind='file' ;;
+    'workers show:--zk-session-timeout') kind='any' ;;
+    'workers show:--zk-tls-ca') kind='file' ;;
+    'workers show:--zk-tls-cert') kind='file' ;;
+    'workers show:--zk-tls-key') kind='file' ;;
+    'workers show:--zk-tls-server-name') kind='any' ;;
+    'workers show:--config') kind='file' ;;
+    'workers history:--output' | 'workers history:-o') offered='table wide json' ;;
+    'workers history:--zk') kind='any' ;;
+    'workers history:--cluster') kind='any' ;;
+    'workers history:--zk-auth-file') kind='file' ;;
+    'workers history:--zk-session-timeout') kind='any' ;;
+    'workers history:--zk-tls-ca') kind='file' ;;
+    'workers history:--zk-tls-cert') kind='file' ;;
+    'workers history:--zk-tls-key') kind='file' ;;
+    'workers history:--zk-tls-server-name') kind='any' ;;
+    'workers history:--config') kind='file' ;;
+    'workers release:--confirm') kind='any' ;;
+    'workers release:--output' | 'workers release:-o') offered='table wide json' ;;
+    'workers release:--zk') kind='any' ;;
+    'workers release:--cluster') kind='any' ;;
+    'workers release:--zk-auth-file') kind='file' ;;
+    'workers release:--zk-session-timeout') kind='any' ;;
+    'workers release:--zk-tls-ca') kind='file' ;;
+    'workers release:--zk-tls-cert') kind='file' ;;
+    'workers release:--zk-tls-key') kind='file' ;;
+    'workers release:--zk-tls-server-name') kind='any' ;;
+    'workers release:--config') kind='file' ;;
+    'workers forget-ticket:--output' | 'workers forget-ticket:-o') offered='table wide json' ;;
+    'workers forget-ticket:--zk') kind='any' ;;
+    'workers forget-ticket:--cluster') kind='any' ;;
+    'workers forget-ticket:--zk-auth-file') kind='file' ;;
+    'workers forget-ticket:--zk-session-timeout') kind='any' ;;
+    'workers forget-ticket:--zk-tls-ca') kind='file' ;;
+    'workers forget-ticket:--zk-tls-cert') kind='file' ;;
+    'workers forget-ticket:--zk-tls-key') kind='file' ;;
+    'workers forget-ticket:--zk-tls-server-name') kind='any' ;;
+    'workers forget-ticket:--config') kind='file' ;;
     'cluster init:--layout') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' ;;
     'cluster init:--datacenter') kind='any' ;;
     'cluster init:--lease') kind='any' ;;
@@ -234,6 +295,18 @@ _flaked() {
     'cluster show:--zk-tls-key') kind='file' ;;
     'cluster show:--zk-tls-server-name') kind='any' ;;
     'cluster show:--config') kind='file' ;;
+    'cluster freeze:--for') kind='any' ;;
+    'cluster freeze:--up-to') kind='any' ;;
+    'cluster freeze:--output' | 'cluster freeze:-o') offered='table wide json' ;;
+    'cluster freeze:--zk') kind='any' ;;
+    'cluster freeze:--cluster') kind='any' ;;
+    'cluster freeze:--zk-auth-file') kind='file' ;;
+    'cluster freeze:--zk-session-timeout') kind='any' ;;
+    'cluster freeze:--zk-tls-ca') kind='file' ;;
+    'cluster freeze:--zk-tls-cert') kind='file' ;;
+    'cluster freeze:--zk-tls-key') kind='file' ;;
+    'cluster freeze:--zk-tls-server-name') kind='any' ;;
+    'cluster freeze:--config') kind='file' ;;
     'cluster thaw:--zk') kind='any' ;;
     'cluster thaw:--cluster') kind='any' ;;
     'cluster thaw:--zk-auth-file') kind='file' ;;
@@ -249,9 +322,9 @@ _flaked() {
   esac
   if [[ -z $flag ]]; then
     case $path in
-    '') offered='serve status doctor get decode healthcheck bench layout gen state cluster completion man version --version --help' ;;
+    '') offered='serve status doctor get decode healthcheck bench layout gen state workers cluster completion man version --version --help' ;;
     'serve') offered='--listen --admin --admin-pprof --state-dir --name --bootstrap --heartbeat --lease --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --max-batch --engine --loops --spin --start-timeout --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
-    'status') offered='--output --watch --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'status') offered='--output --watch --no-ask --token-file --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'doctor') offered='--output --timeout --listen --admin --state-dir --bootstrap --heartbeat --lease --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'get') offered='--addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
     'decode') offered='--output --layout --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
@@ -265,9 +338,16 @@ _flaked() {
     'gen') offered='--layout --worker --datacenter --at --count --format --kind --sequence-start --segment-start --config --help' ;;
     'state') offered='show --help' ;;
     'state show') offered='--state-dir --output --config --help' ;;
-    'cluster') offered='init show thaw --help' ;;
+    'workers') offered='list show history release forget-ticket --help' ;;
+    'workers list') offered='--output --state --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'workers show') offered='--output --no-ask --token-file --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'workers history') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'workers release') offered='--lower-bound --confirm --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'workers forget-ticket') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'cluster') offered='init show freeze thaw --help' ;;
     'cluster init') offered='--layout --datacenter --lease --settle --on-rollback --borrow --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster show') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'cluster freeze') offered='--for --up-to --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster thaw') offered='--zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'completion') offered='bash zsh fish --help' ;;
     'man') offered='--dir --config --help' ;;
