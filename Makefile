@@ -100,6 +100,15 @@ test: ## everything, with the race detector, against a real ZooKeeper. PKG=./wor
 test-fast: ## what needs no ZooKeeper, without the race detector
 	env -u FLAKED_TEST_ZK -u FLAKED_TEST_CLIENTS -u FLAKED_TEST_TOOLS $(GO) test -vet=off $(TESTFLAGS) $(PKG)
 
+# A module of its own, so that those who import flaked do not get SQLite.
+.PHONY: examples
+examples: ## the examples that the other targets do not build (a minute the first time)
+	@cd examples/shards
+	export GOWORK=off
+	set -x
+	$(GO) vet .
+	$(GO) test -count=1 -timeout 5m .
+
 .PHONY: mutants
 mutants: ## take safeguards out, one at a time: the simulation has to notice (minutes)
 	FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/mutants -run MutantsAreCaught

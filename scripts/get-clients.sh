@@ -17,6 +17,7 @@ redis-cli, redis-benchmark   from the package redis-tools (apt-get, as root)
 node, npm                    the ones on PATH, else the packages nodejs and npm
 node-redis, ioredis          npm ci in internal/clients/node, by its lock file
 go-redis                     go mod download in internal/clients/goredis
+redis-py                     what a python3 has, else the package python3-redis
 snowflake, sonyflake         go mod download in internal/vectors/foreign
 
 Then:  FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require go test ./internal/clients ./internal/vectors
@@ -56,6 +57,8 @@ packages=() missing=()
 { have redis-cli && have redis-benchmark; } || packages+=(redis-tools)
 have node || packages+=(nodejs)
 have npm || packages+=(npm)
+# Debian's package is for Debian's Python, which may not be the first on PATH.
+{ python3 -c 'import redis' || /usr/bin/python3 -c 'import redis'; } 2>/dev/null || packages+=(python3-redis)
 cmp -s "$clients/node/package-lock.json" "$installed" || missing+=('node-redis and ioredis')
 (cd "$clients/goredis" && GOPROXY=off GOWORK=off go list -deps . >/dev/null 2>&1) || missing+=(go-redis)
 (cd "$vectors/foreign" && GOPROXY=off GOWORK=off go list -deps . >/dev/null 2>&1) || missing+=('snowflake and sonyflake')

@@ -1,0 +1,76 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// The programs of examples, each given a node that nobody is at, and one that
+// answers.
+
+func TestPythonExample(t *testing.T) {
+	t.Parallel()
+	python, err := withRedisPy()
+	require(t, "redis-py", err)
+	testExample(t, python, "../../examples/python/ids.py")
+}
+
+// withRedisPy is a Python that has redis-py: Debian's package is for Debian's
+// Python, and another one may be before it on PATH.
+func withRedisPy() (python string, err error) {
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		path, missing := exec.LookPath(name)
+		if missing == nil {
+			missing = exec.Command(path, "-c", "import redis").Run()
+		}
+		if missing == nil {
+			return path, nil
+		}
+		err = errors.Join(err, missing)
+	}
+	return "", err
+}
+
+func TestJavaScriptExample(t *testing.T) {
+	t.Parallel()
+	node := program(t, "node")
+	modules, err := filepath.Abs("node/node_modules")
+	if err == nil {
+		_, err = os.Stat(modules)
+	}
+	require(t, "JavaScript clients", err)
+	// Where npm would have installed them, in a copy of the example.
+	dir := t.TempDir()
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ids.js", "package.json"} {
+		text, err := os.ReadFile(filepath.Join("../../examples/node", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testExample(t, node, filepath.Join(dir, "ids.js"))
+}
+
+func testExample(t *testing.T, command ...string) {
+	t.Helper()
+	host, port := serve(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := l.Addr().String()
+	l.Close()
+	ids(t, run(t, func(ctx context.Context) *exec.Cmd {
+		return exec.CommandContext(ctx, command[0], append(command[1:], "1000", nobody, net.JoinHostPort(host, port))...)
+	}), 1000)
+}
