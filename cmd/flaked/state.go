@@ -1,10 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -75,23 +72,13 @@ func stateShow(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	dir := c.String("state-dir")
-	if dir == "" {
-		return usageError("which directory? give --state-dir: there is no home to look in")
-	}
-	dir, err = filepath.Abs(dir)
+	dir, err := givenStateDir(c)
 	if err != nil {
 		return err
 	}
 	loaded, locked, err := localcache.Inspect(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return exitWith(exitFailure, "no node has left its state in %s: --state-dir (FLAKED_STATE_DIR) names another directory", dir)
-	}
-	if errors.Is(err, fs.ErrPermission) {
-		return exitWith(exitFailure, "%w: call it as the user that the node runs as", err)
-	}
 	if err != nil {
-		return err
+		return stateError(dir, err)
 	}
 	r := reportState(dir, loaded, locked)
 	if format == formatJSON {

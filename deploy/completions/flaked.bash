@@ -22,6 +22,7 @@ _flaked() {
       | 'gen' \
       | 'state' \
       | 'state show' \
+      | 'reset-identity' \
       | 'workers' \
       | 'workers list' \
       | 'workers show' \
@@ -217,6 +218,9 @@ _flaked() {
     'state show:--state-dir') kind='directory' ;;
     'state show:--output' | 'state show:-o') offered='table wide json' ;;
     'state show:--config') kind='file' ;;
+    'reset-identity:--state-dir') kind='directory' ;;
+    'reset-identity:--output' | 'reset-identity:-o') offered='table wide json' ;;
+    'reset-identity:--config') kind='file' ;;
     'workers list:--output' | 'workers list:-o') offered='table wide json' ;;
     'workers list:--state') kind='any' ;;
     'workers list:--zk') kind='any' ;;
@@ -322,7 +326,7 @@ _flaked() {
   esac
   if [[ -z $flag ]]; then
     case $path in
-    '') offered='serve status doctor get decode healthcheck bench layout gen state workers cluster completion man version --version --help' ;;
+    '') offered='serve status doctor get decode healthcheck bench layout gen state reset-identity workers cluster completion man version --version --help' ;;
     'serve') offered='--listen --admin --admin-pprof --state-dir --name --bootstrap --heartbeat --lease --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --max-batch --engine --loops --spin --start-timeout --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
     'status') offered='--output --watch --no-ask --token-file --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'doctor') offered='--output --timeout --listen --admin --state-dir --bootstrap --heartbeat --lease --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
@@ -338,6 +342,7 @@ _flaked() {
     'gen') offered='--layout --worker --datacenter --at --count --format --kind --sequence-start --segment-start --config --help' ;;
     'state') offered='show --help' ;;
     'state show') offered='--state-dir --output --config --help' ;;
+    'reset-identity') offered='--state-dir --yes --output --config --help' ;;
     'workers') offered='list show history release forget-ticket --help' ;;
     'workers list') offered='--output --state --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'workers show') offered='--output --no-ask --token-file --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;

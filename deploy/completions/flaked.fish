@@ -5,7 +5,7 @@ function __flaked_at
     set -l path
     set -l words (commandline -opc)
     for word in $words[2..-1]
-        if contains -- "$path/$word" '/serve' '/status' '/doctor' '/get' '/decode' '/healthcheck' '/bench' '/layout' '/layout/show' '/layout/explain' '/layout/check' '/layout/choose' '/gen' '/state' '/state/show' '/workers' '/workers/list' '/workers/show' '/workers/history' '/workers/release' '/workers/forget-ticket' '/cluster' '/cluster/init' '/cluster/show' '/cluster/freeze' '/cluster/thaw' '/completion' '/man' '/version'
+        if contains -- "$path/$word" '/serve' '/status' '/doctor' '/get' '/decode' '/healthcheck' '/bench' '/layout' '/layout/show' '/layout/explain' '/layout/check' '/layout/choose' '/gen' '/state' '/state/show' '/reset-identity' '/workers' '/workers/list' '/workers/show' '/workers/history' '/workers/release' '/workers/forget-ticket' '/cluster' '/cluster/init' '/cluster/show' '/cluster/freeze' '/cluster/thaw' '/completion' '/man' '/version'
             set path "$path/$word"
         end
     end
@@ -24,6 +24,7 @@ complete -c flaked -n '__flaked_at \'/\'' -a bench -d 'load a node with requests
 complete -c flaked -n '__flaked_at \'/\'' -a layout -d 'show, explain, check and choose how an ID\'s bits are shared out'
 complete -c flaked -n '__flaked_at \'/\'' -a gen -d 'make IDs here and now, without a node: for scripts and fixtures'
 complete -c flaked -n '__flaked_at \'/\'' -a state -d 'look at what a node remembers of itself'
+complete -c flaked -n '__flaked_at \'/\'' -a reset-identity -d 'make a node\'s state directory unusable, so that it starts as a new node'
 complete -c flaked -n '__flaked_at \'/\'' -a workers -d 'look at single workers, take them from nodes that are gone'
 complete -c flaked -n '__flaked_at \'/\'' -a cluster -d 'make a cluster, look at it, freeze registration'
 complete -c flaked -n '__flaked_at \'/\'' -a completion -d 'print a completion script for a shell'
@@ -252,6 +253,11 @@ complete -c flaked -n '__flaked_at \'/state/show\'' -l state-dir -x -a '(__fish_
 complete -c flaked -n '__flaked_at \'/state/show\'' -l output -s o -x -a 'table wide json' -d 'FORMAT: table, wide or json'
 complete -c flaked -n '__flaked_at \'/state/show\'' -l config -r -F -d 'YAML FILE to take flags from that are not given otherwise'
 complete -c flaked -n '__flaked_at \'/state/show\'' -l help -d 'what it is for, with examples'
+complete -c flaked -n '__flaked_at \'/reset-identity\'' -l state-dir -x -a '(__fish_complete_directories)' -d 'the node\'s state DIRECTORY, on a local disk'
+complete -c flaked -n '__flaked_at \'/reset-identity\'' -l yes -d 'do it without asking. On the command line alone'
+complete -c flaked -n '__flaked_at \'/reset-identity\'' -l output -s o -x -a 'table wide json' -d 'FORMAT: table, wide or json'
+complete -c flaked -n '__flaked_at \'/reset-identity\'' -l config -r -F -d 'YAML FILE to take flags from that are not given otherwise'
+complete -c flaked -n '__flaked_at \'/reset-identity\'' -l help -d 'what it is for, with examples'
 complete -c flaked -n '__flaked_at \'/workers\'' -a list -d 'print the workers that were ever held'
 complete -c flaked -n '__flaked_at \'/workers\'' -a show -d 'print all that is known of a worker'
 complete -c flaked -n '__flaked_at \'/workers\'' -a history -d 'print who has held a worker'

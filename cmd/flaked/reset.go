@@ -1,0 +1,159 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/localcache"
+)
+
+func resetCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "reset-identity",
+		Usage:     "make a node's state directory unusable, so that it starts as a new node",
+		UsageText: "flaked reset-identity [flags]",
+		Description: `For a node that is not to go on as who it was: its state is poisoned by a clock that
+was far ahead, it was copied, or its worker is to be freed for others. The record in the
+state directory is ended for good; a copy stays beside it that no node resumes. A node
+that is started there registers as a new one, with another worker. Refused while a node
+uses the directory.
+
+Changes nothing in ZooKeeper: the worker that the node had stays its own there, stopped or
+detached, until its lease ends. flaked workers release frees it before, safely now, if no
+other copy of the state is anywhere.
+
+Examples:
+  flaked reset-identity --state-dir /var/lib/flaked
+  flaked reset-identity --yes -o json`,
+		Flags: []cli.Flag{
+			stateDirFlag(),
+			&cli.BoolFlag{Name: "yes", Usage: "do it without asking. On the command line alone", DisableDefaultText: true},
+			outputFlag(),
+		},
+		Action: resetIdentity,
+	}
+}
+
+// resetReport is what `flaked reset-identity -o json` prints. The record is as
+// of `flaked state show`, null where there was none to trust.
+type resetReport struct {
+	Dir string `json:"dir"`
+	// Reset: there was something that could have been resumed, or was damaged.
+	Reset  bool         `json:"reset"`
+	Backup string       `json:"backup"`
+	Record *stateRecord `json:"record"`
+}
+
+func resetIdentity(c *cli.Context) error {
+	format, err := outputFormat(c)
+	if err != nil {
+		return err
+	}
+	dir, err := givenStateDir(c)
+	if err != nil {
+		return err
+	}
+	loaded, locked, err := localcache.Inspect(dir)
+	if err != nil {
+		return stateError(dir, err)
+	}
+	if locked {
+		return resetRefused(fmt.Errorf("%w: a node uses %s", localcache.ErrLocked, dir))
+	}
+	was := reportState(dir, loaded, locked)
+	if err := confirmReset(c, was); err != nil {
+		return err
+	}
+	aside, err := localcache.SetAside(dir, time.Now())
+	if err != nil {
+		return resetRefused(stateError(dir, err))
+	}
+	was = reportState(dir, aside.Loaded, false)
+	if format == formatJSON {
+		return printJSON(c.App.Writer, resetReport{dir, aside.Backup != "", aside.Backup, was.Record})
+	}
+	for _, line := range resetLines(was, aside.Backup, time.Now()) {
+		if _, err := fmt.Fprintln(c.App.Writer, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func resetRefused(err error) error {
+	if errors.Is(err, localcache.ErrLocked) {
+		return exitWith(exitFailure, "%w: stop it first; nothing was changed", err)
+	}
+	return err
+}
+
+// confirmReset asks, unless it is told not to or there is nothing to lose.
+func confirmReset(c *cli.Context, was stateReport) error {
+	if c.Bool("yes") || was.Status == "empty" || was.Status == "released" {
+		return nil
+	}
+	what := "what is in " + was.Dir + ", which cannot be read,"
+	if was.Record != nil {
+		what = fmt.Sprintf("the identity in %s, with worker %d of cluster %s,", was.Dir, was.Record.Worker, orDash(clean(was.Record.Cluster)))
+	}
+	in, ok := c.App.Reader.(*os.File)
+	if !ok || !isatty.IsTerminal(in.Fd()) {
+		return usageError("%s would be given up for good. Nothing was changed; if it is what you want, add --yes", what)
+	}
+	typed, err := question(c, in, fmt.Sprintf("%s will be given up for good.\nType reset to go on: ", what))
+	if err == nil && typed != "reset" {
+		return exitWith(exitFailure, "that was not \"reset\"; nothing was changed")
+	}
+	return err
+}
+
+func resetLines(was stateReport, backup string, now time.Time) []string {
+	if backup == "" {
+		return []string{"nothing in " + was.Dir + " would be resumed: a node that starts there is a new one; nothing was changed"}
+	}
+	lines := []string{
+		"nothing in " + was.Dir + " will be resumed any more: a node that starts there is a new one",
+		"a copy of what there was, for people: " + backup,
+	}
+	r := was.Record
+	if r == nil {
+		return append(lines, "it could not be read, so it is not known which worker it was for: flaked status shows it as stopped or detached until its lease ends")
+	}
+	state := "detached"
+	if r.Stopped {
+		state = "stopped"
+	}
+	lines = append(lines, fmt.Sprintf("worker %d of cluster %s stays its own in ZooKeeper, %s, until its lease ends: %s or a little later",
+		r.Worker, orDash(clean(r.Cluster)), state, instant(r.HMs, now)))
+	if len(was.Changed) > 0 {
+		return append(lines, "this was a copy of another node's state: leave the worker alone, the other may be running")
+	}
+	return append(lines, fmt.Sprintf("to free it before that, if there is no other copy of the state: flaked workers release %d --lower-bound", r.Worker))
+}
+
+// givenStateDir is what --state-dir says.
+func givenStateDir(c *cli.Context) (string, error) {
+	dir := c.String("state-dir")
+	if dir == "" {
+		return "", usageError("which directory? give --state-dir: there is no home to look in")
+	}
+	return filepath.Abs(dir)
+}
+
+// stateError says what to do about a state directory that cannot be read.
+func stateError(dir string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return exitWith(exitFailure, "no node has left its state in %s: --state-dir (FLAKED_STATE_DIR) names another directory", dir)
+	case errors.Is(err, fs.ErrPermission):
+		return exitWith(exitFailure, "%w: call it as the user that the node runs as", err)
+	}
+	return err
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/flaked/flaked/localcache"
+)
+
+func TestResetIdentity(t *testing.T) {
+	rec := exampleRecord()
+	rec.Stopped = true
+	dir, cache := stateDir(t, rec)
+	t.Setenv("FLAKED_STATE_DIR", dir)
+	const inUse = "stop it first; nothing was changed"
+	call(t, "", "reset-identity", "--yes").wants(t, exitFailure, "", inUse)
+	cache.Close()
+
+	ask := call(t, "reset\n", "reset-identity")
+	ask.wants(t, exitUsage, "", "the identity in "+dir+", with worker 7 of cluster prod, would be given up for good. Nothing was changed; if it is what you want, add --yes")
+	t.Setenv("FLAKED_YES", "true")
+	call(t, "", "reset-identity").wants(t, exitUsage, "", "add --yes")
+	if l, _, err := localcache.Inspect(dir); err != nil || l.Status != localcache.StatusRecord {
+		t.Fatalf("%+v, %v", l, err)
+	}
+
+	done := call(t, "", "reset-identity", "--yes")
+	for _, want := range []string{
+		"nothing in " + dir + " will be resumed any more: a node that starts there is a new one\n",
+		"a copy of what there was, for people: " + filepath.Join(dir, "flaked.state.reset-20"),
+		"worker 7 of cluster prod stays its own in ZooKeeper, stopped, until its lease ends: 2026-11-20T18:40:00.000Z (",
+		"to free it before that, if there is no other copy of the state: flaked workers release 7 --lower-bound\n",
+	} {
+		done.wants(t, exitOK, want, "")
+	}
+	call(t, "", "reset-identity", "--yes").wants(t, exitFailure, "", "no node has left its state in "+dir)
+	call(t, "", "state", "show").wants(t, exitFailure, "", "no node has left its state in "+dir)
+}
+
+func TestResetIdentityOf(t *testing.T) {
+	dir, cache := stateDir(t, exampleRecord())
+	cache.Close()
+	file := filepath.Join(dir, "flaked.state")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("a copy", func(t *testing.T) {
+		if runtime.GOOS != "linux" {
+			t.Skip("inodes")
+		}
+		copied := t.TempDir()
+		if err := os.Chmod(copied, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(copied, "flaked.state"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := call(t, "", "reset-identity", "--yes", "--state-dir", copied)
+		r.wants(t, exitOK, "this was a copy of another node's state: leave the worker alone, the other may be running\n", "")
+		if strings.Contains(r.stdout, "--lower-bound") {
+			t.Error("it says how to free the other's worker")
+		}
+	})
+	t.Run("rubbish", func(t *testing.T) {
+		if err := os.WriteFile(file, []byte("rubbish"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		call(t, "", "reset-identity", "--state-dir", dir).wants(t, exitUsage, "", "what is in "+dir+", which cannot be read, would be given up for good")
+		call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitOK, "it could not be read, so it is not known which worker it was for", "")
+	})
+	t.Run("nothing", func(t *testing.T) {
+		dir, cache := stateDir(t, exampleRecord())
+		if err := cache.Invalidate(); err != nil {
+			t.Fatal(err)
+		}
+		cache.Close()
+		call(t, "", "reset-identity", "--state-dir", dir).wants(t, exitOK, "nothing in "+dir+" would be resumed: a node that starts there is a new one; nothing was changed\n", "")
+		r := call(t, "", "reset-identity", "--state-dir", dir, "-o", "json")
+		var report resetReport
+		if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || report.Reset || report.Record == nil || report.Record.Worker != 7 {
+			t.Errorf("%v: %+v", err, r)
+		}
+	})
+	call(t, "", "reset-identity", "--state-dir", filepath.Join(dir, "nowhere"), "--yes").wants(t, exitFailure, "", "no node has left its state in")
+}
