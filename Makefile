@@ -182,7 +182,7 @@ lint: ## gofmt, go vet, staticcheck, shellcheck
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	# What lies in a module of its own, if its libraries have been fetched.
-	for module in bench/generators internal/vectors/foreign internal/clients/goredis; do
+	for module in bench/generators internal/vectors/foreign internal/clients/goredis internal/composecheck/dockerfile; do
 	  if (cd $$module && GOPROXY=off GOWORK=off $(GO) list -deps . >/dev/null 2>&1); then
 	    (cd $$module && GOWORK=off $(GO) vet ./...)
 	  fi

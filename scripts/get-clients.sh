@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 #
 # get-clients.sh fetches the Redis clients that internal/clients tests flaked
-# with, and the generators that internal/vectors compares it with. `get-clients.sh --help` says how. What is there is left as it is, so
-# running it again costs nothing. It speaks on stderr.
+# with, the generators that internal/vectors compares it with, and BuildKit's
+# parser for internal/composecheck. `get-clients.sh --help` says how. What is there
+# is left as it is, so running it again costs nothing. It speaks on stderr.
 set -euo pipefail
 
 usage() {
   cat <<'HELP'
 get-clients.sh: other people's programs that flaked is tested with: the Redis
-clients of internal/clients, the generators of internal/vectors.
+clients of internal/clients, the generators of internal/vectors, the parser of
+internal/composecheck.
 
   scripts/get-clients.sh            get what is missing
   scripts/get-clients.sh --check    say what is missing, and exit 1 if anything is
@@ -19,8 +21,9 @@ node-redis, ioredis          npm ci in internal/clients/node, by its lock file
 go-redis                     go mod download in internal/clients/goredis
 redis-py                     what a python3 has, else the package python3-redis
 snowflake, sonyflake         go mod download in internal/vectors/foreign
+BuildKit's parser            go mod download in internal/composecheck/dockerfile
 
-Then:  FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require go test ./internal/clients ./internal/vectors
+Then:  FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require go test ./internal/clients ./internal/vectors ./internal/composecheck
 or:    make test PKG=./internal/clients
 To run the other tests without any of this: make test FLAKED_TEST_CLIENTS=
 HELP
@@ -37,6 +40,7 @@ case $#:${1:-} in
   *) say "what is '$*'? See $0 --help"; exit 2 ;;
 esac
 clients=$(cd "$(dirname "$0")/../internal/clients" && pwd)
+dockerfile=$(cd "$(dirname "$0")/../internal/composecheck/dockerfile" && pwd)
 vectors=$(cd "$(dirname "$0")/../internal/vectors" && pwd)
 # What npm ci installed, to know whether that is still what the lock file says.
 installed=$clients/node/node_modules/.flaked-lock.json
@@ -62,6 +66,7 @@ have npm || packages+=(npm)
 cmp -s "$clients/node/package-lock.json" "$installed" || missing+=('node-redis and ioredis')
 (cd "$clients/goredis" && GOPROXY=off GOWORK=off go list -deps . >/dev/null 2>&1) || missing+=(go-redis)
 (cd "$vectors/foreign" && GOPROXY=off GOWORK=off go list -deps . >/dev/null 2>&1) || missing+=('snowflake and sonyflake')
+(cd "$dockerfile" && GOPROXY=off GOWORK=off go list -deps . >/dev/null 2>&1) || missing+=("BuildKit's parser")
 
 if [[ $check == yes ]]; then
   ((${#packages[@]} + ${#missing[@]} == 0)) && exit 0
@@ -86,6 +91,8 @@ for m in "${missing[@]}"; do
     (cd "$clients/goredis" && GOWORK=off quietly go mod download) || die 'go mod download failed'
   elif [[ $m == 'snowflake and sonyflake' ]]; then
     (cd "$vectors/foreign" && GOWORK=off quietly go mod download) || die 'go mod download failed'
+  elif [[ $m == "BuildKit's parser" ]]; then
+    (cd "$dockerfile" && GOWORK=off quietly go mod download) || die 'go mod download failed'
   else
     (cd "$clients/node" && quietly npm ci --ignore-scripts --no-audit --no-fund) || die 'npm ci failed'
     cp "$clients/node/package-lock.json" "$installed"

@@ -30,7 +30,7 @@ func TestMistakesAreFound(t *testing.T) {
 		"a merged key misspelt":      {"  stop_grace_period:", "  stop_grace:", "stop_grace"},
 		"a top-level key misspelt":   {"\nvolumes:", "\nvolume:", "volume"},
 		"a nested key misspelt":      {"    start_period: 60s", "    startperiod: 60s", "startperiod"},
-		"a build key misspelt":       {"    dockerfile_inline:", "    dockerfile-inline:", "dockerfile-inline"},
+		"a build key misspelt":       {"    context:", "    contxt:", "contxt"},
 		"a key twice":                {"    hostname: zk1\n", "    hostname: zk1\n    hostname: zk1\n", "already defined"},
 		"no such dependency":         {"    zk3:\n      condition:", "    zk4:\n      condition:", "zk4, which is no service"},
 		"no such condition":          {"condition: service_healthy", "condition: healthy", `condition "healthy"`},

@@ -1,7 +1,8 @@
-// Package composecheck checks docker-compose.yml without a Docker engine: that
-// it parses with no key unknown to the Compose Specification (as far as we use
-// it), and that its parts refer to each other rightly. It says nothing about
-// whether the containers work.
+// Package composecheck checks docker-compose.yml and the Dockerfile without a
+// Docker engine: that the former parses with no key unknown to the Compose
+// Specification (as far as we use it), and its parts refer to each other rightly;
+// that BuildKit's parser takes the latter, and that what it builds runs in an
+// empty root. It says nothing about whether the containers find each other.
 package composecheck
 
 import (
@@ -41,8 +42,8 @@ type service struct {
 }
 
 type build struct {
-	Context          string `yaml:"context"`
-	DockerfileInline string `yaml:"dockerfile_inline"`
+	Context string            `yaml:"context"`
+	Args    map[string]string `yaml:"args"`
 }
 
 type dependency struct {
