@@ -114,6 +114,7 @@ func (n *Node) checkStart(floor int64) error {
 }
 
 func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
+	n.turns.keep.Store(n.mono())
 	looking := n.cfg.CallTimeout
 	if a.cached {
 		looking = min(looking, joinTime)

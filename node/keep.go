@@ -136,6 +136,7 @@ func (n *Node) publish() {
 // beat reports once. Its error is *FencedError or the context's: a ZooKeeper
 // that does not answer is no error for a node that has a lease.
 func (n *Node) beat(ctx context.Context) error {
+	n.turns.keep.Store(n.mono())
 	n.mu.Lock()
 	claim := n.claim
 	report := coordinator.Report{

@@ -38,6 +38,7 @@ type Node struct {
 
 	meter meter
 
+	turns  turns      // for Live
 	saveMu sync.Mutex // guards writes of the local record: the order they are made up in is the order they are written in
 
 	mu sync.Mutex // guards state; never held during I/O

@@ -22,6 +22,7 @@ func (n *Node) extendLoop(ctx context.Context) {
 		case <-timer.C:
 		}
 		now := n.mono()
+		n.turns.extend.Store(now)
 		stored := n.extend(time.Duration(now - last))
 		last = now
 		n.publish()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/internal/systemd"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
 )
@@ -134,6 +135,11 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 	for _, l := range listeners {
 		serving.Go(func() { stopAll(server.Serve(outer, l)) })
 	}
+	serving.Go(func() {
+		systemd.Run(outer, systemd.Config{
+			Look: func() (bool, string) { return serviceState([]node.Snapshot{n.Snapshot()}) }, Live: n.Live, Logger: log.Named("systemd"),
+		})
+	})
 	if guard.CanChange() {
 		hangups := make(chan os.Signal, 1)
 		signal.Notify(hangups, syscall.SIGHUP)

@@ -65,7 +65,7 @@ func (o options) adminServer(n *node.Node, server *lineproto.Server, store coord
 	labels := o.node.Labels
 	authenticate, closed := o.guardAdmin(guard, log)
 	return admin.New(admin.Config{
-		Ready: n.Ready, Workers: func() []node.Snapshot { return []node.Snapshot{n.Snapshot()} },
+		Ready: n.Ready, Live: n.Live, Workers: func() []node.Snapshot { return []node.Snapshot{n.Snapshot()} },
 		Counters: server.Counters, Reserve: n.Reserve, MaxBatch: o.maxBatch,
 		Slots:        func(ctx context.Context) (admin.Slots, error) { return readSlots(ctx, store, o.node.Cluster) },
 		Authenticate: authenticate, Closed: closed, Pprof: o.adminPprof,

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/node"
+)
+
+// serviceState is what `systemctl status` shows of a process with these
+// workers, and whether any of them serves.
+func serviceState(workers []node.Snapshot) (ready bool, text string) {
+	var serving, idle []string
+	var lease *int64
+	for _, w := range workers {
+		switch {
+		case w.Ready:
+			serving = append(serving, workerName(w))
+			if w.LeaseLeftMs != nil && (lease == nil || *w.LeaseLeftMs < *lease) {
+				lease = w.LeaseLeftMs
+			}
+		case w.Worker == nil:
+			idle = append(idle, fmt.Sprintf("no worker yet: %s %s", w.Code, w.Reason))
+		default:
+			idle = append(idle, fmt.Sprintf("worker %s refuses: %s %s", workerName(w), w.Code, w.Reason))
+		}
+	}
+	var parts []string
+	if len(serving) > 0 {
+		word := "worker "
+		if len(serving) > 1 {
+			word = "workers "
+		}
+		parts = append(parts, "serving "+word+strings.Join(serving, ", "))
+	}
+	if lease != nil {
+		parts[0] += ", lease " + coarse(millis(*lease))
+	}
+	for _, w := range workers {
+		if w.Ready && len(w.Degraded) > 0 {
+			parts = append(parts, fmt.Sprintf("worker %s is in trouble: %s", workerName(w), strings.Join(w.Degraded, ", ")))
+		}
+	}
+	return len(serving) > 0, strings.Join(append(parts, idle...), "; ")
+}
+
+func workerName(w node.Snapshot) string {
+	if w.Worker == nil {
+		return "-"
+	}
+	return strconv.Itoa(*w.Worker)
+}
+
+// coarse is a duration that does not change every second.
+func coarse(d time.Duration) string {
+	if d < 10*time.Minute {
+		return brief(d.Truncate(10 * time.Second))
+	}
+	return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
+}

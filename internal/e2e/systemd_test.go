@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// manager stands for a service manager: it takes notes of what it is told.
+type manager struct {
+	path string
+
+	mu   sync.Mutex
+	told []string
+}
+
+func newManager(t *testing.T) *manager {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "flaked-notify-") // a socket's path has to be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &manager{path: filepath.Join(dir, "notify")}
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: m.path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	t.Cleanup(func() {
+		l.Close()
+		<-ended
+		os.RemoveAll(dir)
+	})
+	go func() {
+		defer close(ended)
+		buf := make([]byte, 4<<10)
+		for {
+			n, err := l.Read(buf)
+			if err != nil {
+				return
+			}
+			m.mu.Lock()
+			m.told = append(m.told, strings.Split(string(buf[:n]), "\n")...)
+			m.mu.Unlock()
+		}
+	}()
+	return m
+}
+
+func (m *manager) env() []string {
+	return []string{"NOTIFY_SOCKET=" + m.path, "WATCHDOG_USEC=400000"}
+}
+
+// times is how often a line was told that matches.
+func (m *manager) times(pattern string) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	re := regexp.MustCompile("^(" + pattern + ")$")
+	for _, line := range m.told {
+		if re.MatchString(line) {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *manager) all() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.told)
+}
+
+// A node tells systemd when it serves, what it does, that it is not stuck, and
+// that it stops.
+func TestSystemdIsToldOfANode(t *testing.T) {
+	t.Parallel()
+	m := newManager(t)
+	p := launchEnv(t, m.env(), "n", nil, shipped.binary(t), "serve", "--dev", "--listen", "127.0.0.1:0", "--admin", "off")
+	eventually(t, "it has started", func() bool { return m.times("READY=1") == 1 })
+	eventually(t, "it says what it does", func() bool { return m.times(`STATUS=serving worker 0, lease \w+`) > 0 })
+	eventually(t, "it feeds the watchdog", func() bool { return m.times("WATCHDOG=1") > 3 })
+	p.signal(syscall.SIGTERM)
+	if code := p.exit(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	eventually(t, "it stops", func() bool { return m.times("STOPPING=1") == 1 })
+	told := m.all()
+	if i := slices.Index(told, "STOPPING=1"); slices.Contains(told[i:], "WATCHDOG=1") || m.times("READY=1") != 1 {
+		t.Errorf("told: %q", told)
+	}
+}
+
+// One that waits for ZooKeeper has not started, says so, asks for time, and is
+// not stuck.
+func TestSystemdIsToldOfANodeWithoutZooKeeper(t *testing.T) {
+	t.Parallel()
+	m := newManager(t)
+	p := launchEnv(t, m.env(), "n", nil, shipped.binary(t), "serve", "--zk", "127.0.0.1:1", "--state-dir", filepath.Join(t.TempDir(), "state"),
+		"--listen", "127.0.0.1:0", "--admin", "off", "--zk-session-timeout", "500ms")
+	eventually(t, "it says what it waits for", func() bool {
+		return m.times(`STATUS=no worker yet: NOTREADY starting reason=zookeeper-unreachable`) > 0
+	})
+	eventually(t, "it feeds the watchdog and asks for time", func() bool {
+		return m.times("WATCHDOG=1") > 3 && m.times("EXTEND_TIMEOUT_USEC=30000000") > 3
+	})
+	if m.times("READY=1") > 0 {
+		t.Errorf("told: %q", m.all())
+	}
+	p.signal(syscall.SIGTERM)
+	p.exit()
+	eventually(t, "it stops", func() bool { return m.times("STOPPING=1") == 1 })
+}

@@ -1,0 +1,82 @@
+package systemd
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ready, status, stuck := false, "starting", error(nil)
+		var told []string
+		var failing error
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			Run(ctx, Config{
+				Look: func() (bool, string) { return ready, status }, Live: func() error { return stuck },
+				Logger: hclog.NewNullLogger(),
+				notify: func(m string) (bool, error) {
+					if failing == nil {
+						told = append(told, m)
+					}
+					return true, failing
+				},
+				watchdog: func() (time.Duration, error) { return 4 * time.Second, nil },
+			})
+		}()
+		// next is what is told until and at the next look.
+		next := func(what string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if !slices.Equal(told, want) {
+				t.Errorf("%s: told %q, want %q", what, told, want)
+			}
+			told = nil
+		}
+		const alive, patience = "WATCHDOG=1", "EXTEND_TIMEOUT_USEC=30000000"
+		next("at first", "STATUS=starting\n"+alive+"\n"+patience)
+		time.Sleep(time.Second)
+		next("no news", alive+"\n"+patience)
+		ready, status = true, "serving\nworker 7"
+		time.Sleep(time.Second)
+		next("it serves", "READY=1\nSTATUS=serving worker 7\n"+alive)
+		time.Sleep(2 * time.Second)
+		next("no news", alive, alive)
+		ready, status = false, "refusing"
+		time.Sleep(time.Second)
+		next("it refuses", "STATUS=refusing\n"+alive)
+		stuck = errors.New("a loop does not turn")
+		time.Sleep(3 * time.Second)
+		next("it is stuck")
+		stuck, status, ready = nil, "serving worker 7", true
+		time.Sleep(time.Second)
+		next("it goes on", "STATUS=serving worker 7\n"+alive)
+		failing = errors.New("connection refused")
+		status = "serving worker 8"
+		time.Sleep(2 * time.Second)
+		next("nobody hears")
+		failing = nil
+		time.Sleep(time.Second)
+		next("what was not heard", "STATUS=serving worker 8\n"+alive)
+		cancel()
+		<-ended
+		next("it stops", "STOPPING=1\nSTATUS=stopping: what has been asked is answered")
+	})
+}
+
+func TestRunWithNobodyToTell(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "")
+	t.Setenv("WATCHDOG_USEC", "nonsense") // is no reason to end
+	Run(t.Context(), Config{
+		Look: func() (bool, string) { return true, "serving" }, Live: func() error { return nil },
+		Logger: hclog.NewNullLogger(),
+	})
+}
