@@ -344,6 +344,7 @@ func TestSpread(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
+	before := goleak.IgnoreCurrent()
 	servers, addrs := nodes(t, 1)
 	servers[0].Delay(time.Hour)
 	c := open(t, Config{Addrs: addrs, Conns: 1, Prefetch: 10})
@@ -362,7 +363,8 @@ func TestClose(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := goleak.Find(goleak.IgnoreCurrent()); err != nil {
+	servers[0].Close()
+	if err := goleak.Find(before); err != nil {
 		t.Error(err)
 	}
 	if _, err := c.Next(t.Context()); !errors.Is(err, ErrClosed) {

@@ -61,31 +61,39 @@ func (c *conn) close() {
 	_ = c.nc.Close()
 }
 
+// window is how many requests are sent before their replies are read: a client
+// that only writes is cut off when the buffers between are full.
+const window = 64
+
 // get asks for want IDs, in requests for at most batch each, and adds them to
-// ids. All or none are good.
-func (c *conn) get(ids []worker.ID, want, batch int, deadline time.Time) ([]worker.ID, error) {
-	c.out = c.out[:0]
-	for left := want; left > 0; left -= batch {
-		c.out = append(c.out, "GET"...)
-		if n := min(left, batch); n > 1 {
-			c.out = append(c.out, ' ')
-			c.out = strconv.AppendInt(c.out, int64(n), 10)
+// ids. All or none are good. Each window of requests may take as long as share.
+func (c *conn) get(ids []worker.ID, want, batch int, share time.Duration) ([]worker.ID, error) {
+	for left := want; left > 0; {
+		n := min(left, window*batch)
+		left -= n
+		c.out = c.out[:0]
+		for rest := n; rest > 0; rest -= batch {
+			c.out = append(c.out, "GET"...)
+			if k := min(rest, batch); k > 1 {
+				c.out = append(c.out, ' ')
+				c.out = strconv.AppendInt(c.out, int64(k), 10)
+			}
+			c.out = append(c.out, '\n')
 		}
-		c.out = append(c.out, '\n')
-	}
-	if err := c.send(deadline); err != nil {
-		return ids, err
-	}
-	for i := range want {
-		line, err := c.line()
-		if err != nil {
+		if err := c.send(time.Now().Add(share)); err != nil {
 			return ids, err
 		}
-		id, ok := number(line)
-		if !ok {
-			return ids, c.refusal(line, i == 0 && want <= batch)
+		for i := range n {
+			line, err := c.line()
+			if err != nil {
+				return ids, err
+			}
+			id, ok := number(line)
+			if !ok {
+				return ids, c.refusal(line, i == 0 && n <= batch)
+			}
+			ids = append(ids, id)
 		}
-		ids = append(ids, id)
 	}
 	c.broken, c.used = c.in.Buffered() > 0, time.Now()
 	return ids, nil

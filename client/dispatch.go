@@ -140,57 +140,77 @@ func (c *Client) giveUp(until time.Time) {
 // settle hands out what a node answered, or sees what is to be done without.
 func (c *Client) settle(l *lane, err error) {
 	j, ids := &l.job, l.ids
-	if err == nil {
-		c.mu.Lock()
-		l.settling = true
-		c.settling++
-		c.stats.IDs += int64(len(ids))
-		c.inUse(j.node)
-		c.mu.Unlock()
-		for _, k := range j.calls {
-			mine := ids[:k.want]
-			ids = ids[k.want:]
-			k.deliver(mine, nil) // and is its caller's from now on
-		}
+	if err != nil {
+		tell(c.unsettle(j, err))
 		return
 	}
+	c.mu.Lock()
+	l.settling = true
+	c.settling++
+	c.stats.IDs += int64(len(ids))
+	news := c.inUse(j.node)
+	c.mu.Unlock()
+	for _, k := range j.calls {
+		mine := ids[:k.want]
+		ids = ids[k.want:]
+		k.deliver(mine, nil) // and is its caller's from now on
+	}
+	tell(news)
+}
+
+// unsettle puts calls back that a node has not answered, or fails them.
+func (c *Client) unsettle(j *job, err error) (news func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Failed++
 	if c.closed {
-		for _, k := range j.calls {
-			k.deliver(nil, ErrClosed)
-		}
-		return
+		err = ErrClosed
 	}
-	if code(err) == "ERR" {
+	if c.closed || code(err) == "ERR" {
 		for _, k := range j.calls {
 			k.deliver(nil, err)
 		}
-		return
+		return nil
 	}
-	c.outOfUse(j.node, err)
 	for _, k := range j.calls {
 		k.last = err
 	}
 	// They have waited for longest.
 	c.queue = slices.Insert(c.queue, 0, j.calls...)
+	return c.outOfUse(j.node, err)
 }
 
-func (c *Client) outOfUse(n *node, err error) {
+// outOfUse benches a node, and returns what is to be told of it. A request that
+// was on the way when another one failed says nothing new.
+func (c *Client) outOfUse(n *node, err error) (news func()) {
+	now := time.Now()
+	if n.until.After(now) {
+		return nil
+	}
 	was := n.healthy()
-	d := n.bench(err, time.Now())
-	if was {
+	d := n.bench(err, now)
+	if !was {
+		return nil
+	}
+	return func() {
 		c.cfg.Logger.Warn("flaked: a node is out of use", "addr", n.addr, "error", err, "for", d.Round(time.Millisecond).String())
 	}
 }
 
-func (c *Client) inUse(n *node) {
-	if n.restore() {
-		for _, l := range c.idle { // they may have waited for that
-			l.rouse()
-		}
-		c.cfg.Logger.Info("flaked: a node is in use again", "addr", n.addr)
+func (c *Client) inUse(n *node) (news func()) {
+	if !n.restore() {
+		return nil
+	}
+	for _, l := range c.idle { // they may have waited for that
+		l.rouse()
+	}
+	return func() { c.cfg.Logger.Info("flaked: a node is in use again", "addr", n.addr) }
+}
+
+// tell logs news. c.mu must not be held: a logger might ask for an ID.
+func tell(news func()) {
+	if news != nil {
+		news()
 	}
 }
 
@@ -207,17 +227,22 @@ func (c *Client) probe(healthy int, now time.Time) {
 		n.probing = true
 		c.start(func(ctx context.Context) {
 			err := c.ready(ctx, n)
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			n.probing = false
-			switch {
-			case err == nil:
-				c.inUse(n)
-			case !c.closed:
-				c.outOfUse(n, err)
-			}
+			tell(c.probed(n, err))
 		})
 	}
+}
+
+func (c *Client) probed(n *node, err error) (news func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n.probing = false
+	switch {
+	case c.closed:
+		return nil
+	case err == nil:
+		return c.inUse(n)
+	}
+	return c.outOfUse(n, err)
 }
 
 // ready asks a node whether it would answer.

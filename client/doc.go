@@ -12,8 +12,8 @@
 // # Failure
 //
 // A node that cannot be reached, that is silent for longer than Config.Timeout
-// or that answers with an error is left alone for a while, from 20 ms to 2 s and
-// at random within that, and its calls go to the next node. One whose clock went
+// or that answers with an error is left alone for a while, from 20 ms to 1 s and
+// at random within half of that, and its calls go to the next node. One whose clock went
 // back says for how long, and is left alone so long, but 5 s at most: it may have
 // taken another worker by then. While others do the work a node is probed before
 // it is asked again. A request that is wrong (-ERR) is not tried again, and
@@ -29,9 +29,10 @@
 //
 // # Order
 //
-// An ID is greater than all that the same node answered with before it was asked
-// for, by whichever connection. After a failover, and with Config.Spread, IDs are
-// ordered as the nodes' clocks agree, within milliseconds mostly.
+// While one node is asked and keeps its worker, an ID is greater than all that
+// the node answered with before it was asked for, by whichever connection. Between
+// nodes, so after a failover and with Config.Spread, IDs are ordered as the nodes'
+// clocks agree, within milliseconds mostly.
 //
 // # Asking ahead
 //

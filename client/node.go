@@ -12,7 +12,7 @@ import (
 const (
 	// How long a node that failed is left alone, the first time and at most.
 	benchFirst = 20 * time.Millisecond
-	benchMost  = 2 * time.Second
+	benchMost  = time.Second
 	// benchLong is for what a person has to mend. It is also the most that a node
 	// can ask for: one whose clock went back by an hour says so, and may have
 	// taken another worker a second later.

@@ -24,6 +24,7 @@ const defaultPort = credentials.DefaultPort
 // maxReply is longer than any line that a node answers with.
 const maxReply = 4 << 10
 
+// splitAddr takes an address apart; see credentials.SplitAddr.
 func splitAddr(addr string) (network, address string, err error) { return credentials.SplitAddr(addr) }
 
 // replyError is an error reply of a node: -CODE text.
