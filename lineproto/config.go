@@ -72,7 +72,7 @@ type Config struct {
 	// is always busy. 0 means not at all.
 	Spin time.Duration
 	// Measure keeps count of how long requests take: Counters.Durations. It
-	// costs reading a clock whenever a connection is answered.
+	// costs reading a clock now and then; see measureEvery.
 	Measure bool
 	// AdminHint is a sentence for the answer to an HTTP request: "the HTTP
 	// admin port is 127.0.0.1:7610". Empty means that no port is named.

@@ -51,7 +51,8 @@ func histogram(n []atomic.Int64, bound func(i int) float64, sum float64) Histogr
 
 // durations are how long requests took: from when the last byte of one was
 // noticed to when the kernel had the reply, or of a long one the beginning. Those
-// that came together count with the same time.
+// that came together count with the same time, and in a loop one connection's
+// time stands for those of a few others that were answered just before.
 type durations struct {
 	n   [numDurations]atomic.Int64
 	sum atomic.Int64 // ns
