@@ -14,6 +14,7 @@ import (
 
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/worker"
 )
 
 // metric is one family of flaked's metrics. They are made when they are
@@ -34,7 +35,7 @@ type metrics struct {
 	requests, durations, sizes, ids, httpRequests           *metric
 	connsOpen, connsAccepted, connsRefused, connsClosed     *metric
 	workerInfo, workerReady, refusing, degraded             *metric
-	phase, settled, term, lease, reserve                    *metric
+	phase, settled, term, capacity, lease, reserve          *metric
 	offset, offsetError, voters, against, leap, behind      *metric
 	session, heartbeatAge, heartbeatEvery                   *metric
 	heartbeats, heartbeatTook, writes, writeTook            *metric
@@ -72,6 +73,7 @@ func newMetrics(s *Server) *metrics {
 	m.phase = add(gauge, "worker_phase", "1 for the phase that a worker is in.", "worker", "phase")
 	m.settled = add(gauge, "worker_settled", "1 when ZooKeeper's record has been confirmed since the start.", "worker")
 	m.term = add(gauge, "worker_term", "The term of the worker's record.", "worker")
+	m.capacity = add(gauge, "worker_capacity_ids_per_second", "How many IDs the layout lets a worker make.", "worker")
 	m.lease = add(gauge, "lease_left_seconds", "How long the worker can serve without ZooKeeper; below 0 not any more.", "worker")
 	m.reserve = add(gauge, "reserve_left_seconds", "How long the worker can serve without its state directory; below 0 not any more.", "worker")
 	m.offset = add(gauge, "clock_offset_seconds", "How far the clock is ahead: of ZooKeeper's leader (leader), or of the voter that differs most (worst).", "worker", "source")
@@ -91,9 +93,9 @@ func newMetrics(s *Server) *metrics {
 	m.tickWaits = add(counter, "sequence_waits_total", "Reservations that waited for the next tick, as all numbers of the present one were gone.")
 	m.rollbackWaits = add(counter, "rollback_waits_total", "Reservations that waited for a clock that had gone back by 5 ms at most.")
 	m.rollbackRefusals = add(counter, "rollback_refusals_total", "Reservations that were refused as the clock had gone back further.")
-	m.epochExpiry = add(gauge, "epoch_expiry_timestamp_seconds", "When the layout's time field has run out.")
+	m.epochExpiry = add(gauge, "epoch_expiry_timestamp_seconds", "When the layout's time field has run out.", "cluster")
 
-	m.slotsByState = add(gauge, "cluster_slots", "The cluster's workers by state, as of the last reading of ZooKeeper.", "state")
+	m.slotsByState = add(gauge, "cluster_slots", "The cluster's workers by state, as of the last reading of ZooKeeper.", "cluster", "state")
 	m.slotsRead = add(gauge, "cluster_read_timestamp_seconds", "When that was.")
 	m.slotsReads = add(counter, "cluster_reads_total", "Readings of the cluster's workers, ok or failed.", "result")
 	return m
@@ -121,7 +123,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	c, _ := s.slots.get()
 	for state, n := range c.ByState {
-		send(m.slotsByState, float64(n), state)
+		send(m.slotsByState, float64(n), s.cfg.About.Cluster, state)
 	}
 	if !c.at.IsZero() {
 		send(m.slotsRead, float64(c.at.UnixMilli())/1000)
@@ -173,7 +175,7 @@ func (m *metrics) collectWorkers(out chan<- prometheus.Metric, send sender) {
 	send(m.rollbackWaits, float64(sum.RollbackWaits))
 	send(m.rollbackRefusals, float64(sum.RollbackRefusals))
 	if len(workers) > 0 && workers[0].Cluster.EpochEndsMs != nil {
-		send(m.epochExpiry, float64(*workers[0].Cluster.EpochEndsMs)/1000)
+		send(m.epochExpiry, float64(*workers[0].Cluster.EpochEndsMs)/1000, workers[0].Cluster.Name)
 	}
 }
 
@@ -195,6 +197,9 @@ func (m *metrics) collectWorker(send sender, name string, w node.Snapshot) {
 		send(m.term, float64(w.Term), name)
 		send(m.lease, seconds(float64(*w.LeaseLeftMs)), name)
 		send(m.reserve, seconds(float64(*w.ReservedLeftMs)), name)
+	}
+	if layout, err := worker.ParseLayout(cl.Layout); err == nil {
+		send(m.capacity, float64(layout.Sequences())/layout.Unit.Seconds(), name)
 	}
 	c := w.Clock
 	if c.OffsetMs != nil {

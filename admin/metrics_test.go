@@ -86,9 +86,10 @@ flaked_state_write_duration_seconds_sum 0.90025
 flaked_sequence_waits_total 11
 flaked_rollback_waits_total 5
 flaked_rollback_refusals_total 6
-flaked_epoch_expiry_timestamp_seconds 3.487858230209e+09
-flaked_cluster_slots{state="live"} 3
-flaked_cluster_slots{state="free"} 1021
+flaked_worker_capacity_ids_per_second{worker="7"} 4.096e+06
+flaked_epoch_expiry_timestamp_seconds{cluster="orders"} 3.487858230209e+09
+flaked_cluster_slots{cluster="orders",state="live"} 3
+flaked_cluster_slots{cluster="orders",state="free"} 1021
 flaked_cluster_reads_total{result="ok"} 1
 flaked_cluster_reads_total{result="failed"} 0
 `), "\n") {

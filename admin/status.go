@@ -97,6 +97,7 @@ type About struct {
 	PID     int
 	Listen  []string
 	Admin   string
+	Cluster string // its name
 	// StartedMs is Unix milliseconds.
 	StartedMs int64
 }

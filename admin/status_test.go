@@ -60,7 +60,7 @@ func full() Config {
 		},
 		Events: events,
 		About: About{
-			Version: "1.2.3", Name: "ids-1", Host: "h1", PID: 42, Listen: []string{"10.0.0.5:7609"}, Admin: "127.0.0.1:7610",
+			Version: "1.2.3", Name: "ids-1", Host: "h1", PID: 42, Listen: []string{"10.0.0.5:7609"}, Admin: "127.0.0.1:7610", Cluster: "orders",
 			StartedMs: 1789990000000,
 		},
 	}

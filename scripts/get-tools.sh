@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # get-tools.sh fetches the programs that flaked's files for others are checked
-# with: shells, groff, systemd-analyze. `get-tools.sh --help` says which. What
+# with: shells, groff, systemd-analyze, promtool. `get-tools.sh --help` says which. What
 # is there is left as it is, so running it again costs nothing. It speaks on
 # stderr.
 set -euo pipefail
@@ -16,6 +16,10 @@ get-tools.sh: other people's programs that read what flaked makes for them.
 zsh, fish         shell completion, beside bash       internal/clidoc
 groff             man pages                           internal/clidoc
 systemd-analyze   deploy/systemd                      internal/systemd
+promtool          deploy/prometheus                   internal/monitoring
+
+promtool is taken out of Debian's package prometheus into ~/.cache/flaked/bin, as
+to install that would start a Prometheus.
 
 Then:  FLAKED_TEST_TOOLS=require go test ./internal/clidoc
 To run the other tests without any of this: make test FLAKED_TEST_TOOLS=
@@ -53,11 +57,38 @@ needs fish fish
 needs groff groff-base
 needs systemd-analyze systemd
 
-((${#packages[@]} > 0)) || exit 0
+# Where tests look for it that is not on PATH.
+promtool=${XDG_CACHE_HOME:-$HOME/.cache}/flaked/bin/promtool
+missing=()
+have promtool || [[ -x $promtool ]] || missing+=(promtool)
+
+((${#packages[@]} + ${#missing[@]} > 0)) || exit 0
 if [[ $check == yes ]]; then
-  for p in "${packages[@]}"; do say "missing: $p"; done
+  for p in "${packages[@]}" "${missing[@]}"; do say "missing: $p"; done
   exit 1
 fi
+
+# get_promtool unpacks it; that takes no root, but lists of packages that root
+# has fetched.
+get_promtool() {
+  local dir
+  if ! have apt-get || ! have dpkg-deb; then
+    die 'put promtool on PATH (Debian has it in the package prometheus), or leave these tests out: make test FLAKED_TEST_TOOLS='
+  fi
+  say 'unpacking promtool from the package prometheus ...'
+  dir=$(mktemp -d)
+  chmod 755 "$dir" # apt-get downloads as another user
+  ((EUID != 0)) || quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed; trying with the lists there are'
+  (cd "$dir" && quietly apt-get download prometheus) || die 'apt-get could not download prometheus'
+  dpkg-deb --fsys-tarfile "$dir"/prometheus_*.deb | tar -x -C "$dir" ./usr/bin/promtool
+  mkdir -p "${promtool%/*}"
+  mv "$dir/usr/bin/promtool" "$promtool.$$"
+  mv "$promtool.$$" "$promtool" # whole, or not there
+  rm -rf "$dir"
+}
+((${#missing[@]} == 0)) || get_promtool
+((${#packages[@]} > 0)) || exit 0
+
 if ((EUID != 0)) || ! have apt-get; then
   die "install ${packages[*]} (on Debian: sudo apt-get install ${packages[*]}), or leave these tests out: make test FLAKED_TEST_TOOLS="
 fi

@@ -72,7 +72,7 @@ func (o options) adminServer(n *node.Node, server *lineproto.Server, store coord
 		Events: events, Logger: log,
 		About: admin.About{
 			Version: version, Name: labels.Name, Host: labels.Host, PID: labels.PID,
-			Listen: o.listenOn, Admin: o.admin, StartedMs: time.Now().UnixMilli(),
+			Listen: o.listenOn, Admin: o.admin, Cluster: o.node.Cluster, StartedMs: time.Now().UnixMilli(),
 		},
 	})
 }
