@@ -101,7 +101,8 @@ func (l *goLoad) isFrom(n *node, worker int) {
 }
 
 // TestGoClientFailover: one of two nodes is killed under load, comes back, and
-// the other one is killed. No call is lost, and no ID comes twice.
+// the other one is killed; at last one freezes. No call is lost, and no ID comes
+// twice.
 func TestGoClientFailover(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -114,8 +115,8 @@ func TestGoClientFailover(t *testing.T) {
 	wa, wb := a.worker(), b.worker()
 	const deadline = 5 * time.Second
 	loads := []*goLoad{
-		s.calls(s.goClient(goclient.Config{}, a, b), 8, deadline, false),
-		s.calls(s.goClient(goclient.Config{Prefetch: 64, MaxAge: 100 * time.Millisecond}, a, b), 8, deadline, true),
+		s.calls(s.goClient(goclient.Config{Timeout: 300 * time.Millisecond}, a, b), 8, deadline, false),
+		s.calls(s.goClient(goclient.Config{Timeout: 300 * time.Millisecond, Prefetch: 64, MaxAge: 100 * time.Millisecond}, a, b), 8, deadline, true),
 	}
 	each := func(n *node, worker int) {
 		t.Helper()
@@ -133,6 +134,12 @@ func TestGoClientFailover(t *testing.T) {
 	b.start().ready()
 	a.kill()
 	each(b, wb)
+	a.start().ready()
+	each(a, wa)
+	a.proc.freeze() // it accepts, and never answers
+	each(b, wb)
+	a.proc.thaw()
+	each(a, wa)
 	for i, l := range loads {
 		l.end()
 		t.Logf("load %d: %d IDs of %s, %d of %s, the slowest call took %s", i, l.of(wa), a.name, l.of(wb), b.name, time.Duration(l.worst.Load()).Round(time.Microsecond))
