@@ -168,6 +168,33 @@ func TestPeers(t *testing.T) {
 	peers()
 }
 
+// Nodes of one process have one clock, and one vote; none on each other.
+func TestPeersOfAProcess(t *testing.T) {
+	for _, row := range []struct {
+		name      string
+		processes [4]string
+		want      int
+	}{
+		{"each its own", [4]string{"p", "q", "r", "s"}, 3},
+		{"none says", [4]string{}, 3},
+		{"two share one", [4]string{"p", "q", "q", "s"}, 2},
+		{"two are ours", [4]string{"p", "p", "p", "s"}, 1},
+		{"all are ours", [4]string{"p", "p", "p", "p"}, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLab(t, 64)
+			for _, process := range row.processes {
+				l.serving("N").co.Process = process
+			}
+			l.serve(3 * time.Second)
+			a := l.nodes[0]
+			if got, err := a.co.Peers(t.Context(), a.claim.Worker); err != nil || len(got) != row.want {
+				t.Errorf("%d votes, %v; want %d", len(got), err, row.want)
+			}
+		})
+	}
+}
+
 func TestPeersOfMany(t *testing.T) {
 	l := newLab(t, 64)
 	for range 20 {

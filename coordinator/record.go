@@ -107,6 +107,9 @@ type Slot struct {
 	// against the Mtime of the record.
 	RTTMs int64  `json:"rtt_ms,omitempty"`
 	State string `json:"state,omitempty"`
+	// Process is the same in the records of nodes that share a process: their
+	// clock is one.
+	Process string `json:"process,omitempty"`
 	Labels
 
 	// For people, and nothing is decided by it: the first term of the holder

@@ -76,7 +76,8 @@ func liveWorkers(ctx context.Context, store Store) (map[int]bool, error) {
 const samplePeers = 8
 
 // Peers reads the clocks that live peers last reported, of all but our own
-// worker (-1 when we have none). Reports older than three heartbeats, as of our
+// worker (-1 when we have none) and those of our process; one of each process.
+// Reports older than three heartbeats, as of our
 // own last write, and those stamped by another leader than it are left out.
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	live, err := liveWorkers(ctx, c.Store)
@@ -101,10 +102,12 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 		}
 	}
 	var readings []Reading
+	heard := map[string]bool{c.Process: true}
 	for i, s := range slots {
 		// The newest write stands for the leader's now.
 		fresh := newest.Mtime-stats[i].Mtime <= 3*max(s.HeartbeatMs, c.Interval.Milliseconds())
-		if fresh && stats[i].epoch() == newest.epoch() {
+		if fresh && stats[i].epoch() == newest.epoch() && (s.Process == "" || !heard[s.Process]) {
+			heard[s.Process] = true
 			readings = append(readings, Reading{Sent: s.Reported, Acked: s.Reported + s.RTTMs, Stamp: stats[i].Mtime})
 		}
 	}
