@@ -31,6 +31,24 @@ func (n *Node) Reserve(ctx context.Context, k int) (worker.Run, error) {
 	}
 }
 
+// try is Reserve that does not wait: where a little would do, it says how long, and
+// what the wait is for.
+func (n *Node) try(k int, waited time.Duration) (*tenure, worker.Run, worker.Pause, error) {
+	for {
+		t := n.serving.Load()
+		if t == nil {
+			return nil, worker.Run{}, worker.Pause{}, n.refusal.Load()
+		}
+		run, pause, err := t.gen.Try(k, waited)
+		switch {
+		case err == nil:
+			return t, run, pause, nil
+		case err != worker.ErrClosed || n.serving.Load() == t:
+			return t, run, pause, n.explain(t, err)
+		}
+	}
+}
+
 // explain says in the wire's terms why a tenure made no ID.
 func (n *Node) explain(t *tenure, err error) error {
 	var behind *worker.BehindError
@@ -61,8 +79,10 @@ func (n *Node) explain(t *tenure, err error) error {
 	case errors.Is(err, worker.ErrClosed):
 		return n.refusal.Load() // dropped since we looked
 	}
-	return &lineproto.Error{Code: lineproto.NOTREADY, Text: "stopping"}
+	return errStopping
 }
+
+var errStopping = &lineproto.Error{Code: lineproto.NOTREADY, Text: "stopping"}
 
 // behindOnce has the keeper look at a rollback that a fresh slot may end sooner
 // than the clock does; once a second, however many ask.

@@ -29,7 +29,9 @@ type Config struct {
 	Bootstrap bool
 	Settings  Settings
 	Labels    coordinator.Labels
-	Store     coordinator.Store
+	// Process is the same for the nodes of a process; see coordinator.Config.
+	Process string
+	Store   coordinator.Store
 	// Reconnected, if given, is a hint that ZooKeeper has just been reached
 	// again: the node reports at once.
 	Reconnected <-chan struct{}

@@ -129,6 +129,9 @@ func (n *Node) publish() {
 	default:
 		n.phase = Serving
 		n.serving.Store(t)
+		if n.published != nil {
+			n.published()
+		}
 		n.log.Info("serving", "worker", t.worker, "term", n.claim.Term, "lease_left", ms(n.claim.H-n.now()).Round(time.Second).String())
 	}
 }

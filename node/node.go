@@ -30,6 +30,9 @@ type Node struct {
 
 	kicked atomic.Int64 // when a GET last woke the keeper, monotonic ns
 
+	// published, if set, is told that this node has begun to serve. mu is held.
+	published func()
+
 	// startSlack is added to how long a start waits for its clock.
 	startSlack time.Duration
 
@@ -94,6 +97,16 @@ type tenure struct {
 	worker int
 	lo     int64 // floor, Unix ms
 	gen    *worker.Generator
+	layout worker.Layout
+}
+
+// tick is that of a reservation.
+func (t *tenure) tick(run worker.Run) worker.Tick {
+	f, err := t.layout.Decode(run.First)
+	if err != nil {
+		panic(err) // the generator has made it
+	}
+	return f.Tick
 }
 
 // Phase is what a node is doing.
@@ -120,7 +133,7 @@ func New(cfg Config) (*Node, error) {
 	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: timeguard.NewIssuing(cfg.Clock), kick: make(chan struct{}, 1), poke: make(chan struct{}, 1)}
 	n.cfg.Cache = meteredCache{cfg.Cache, cfg.Clock.Mono, &n.meter.disk}
 	n.coord, err = coordinator.New(coordinator.Config{
-		Store: cfg.Store, Now: n.clock.NowMs, Ledger: ledger{n}, Labels: cfg.Labels,
+		Store: cfg.Store, Now: n.clock.NowMs, Ledger: ledger{n}, Labels: cfg.Labels, Process: cfg.Process,
 		Interval: cfg.Heartbeat, Logger: cfg.Logger.Named("coordinator"),
 	})
 	if err != nil {

@@ -81,7 +81,8 @@ type Pause struct {
 	// the RollbackRule's; a tick that has run out is waited for as often as it
 	// takes.
 	Rollback bool
-	tick     Tick // the tick being waited for, when not Rollback
+	// Tick is the one that is waited for, when not Rollback.
+	Tick Tick
 }
 
 // GeneratorConfig is what a Generator is made of. Layout, Clock and Rollback
@@ -194,7 +195,13 @@ func (g *Generator) Try(n int, waited time.Duration) (Run, Pause, error) {
 	for {
 		l := g.lane.Load()
 		run, pause, err := l.try(n, waited)
-		if err == nil || !g.follow(l, err) {
+		if err == nil {
+			return run, pause, nil
+		}
+		if !g.follow(l, err) {
+			if _, behind := err.(*BehindError); behind {
+				g.cfg.Counts.RollbackRefusals.Inc()
+			}
 			return run, pause, err
 		}
 	}

@@ -143,7 +143,7 @@ func (g *lane) early(now, pos int64, waited time.Duration) (Pause, error) {
 		return Pause{}, &BehindError{Behind: behind}
 	}
 	next := Tick(pos >> g.shift)
-	return Pause{For: time.Duration(g.startOf(next-g.borrow) - now), tick: next}, nil
+	return Pause{For: time.Duration(g.startOf(next-g.borrow) - now), Tick: next}, nil
 }
 
 // behind is how far the clock, with what may be borrowed, is behind the last ID.

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -33,16 +32,10 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	waited := time.Duration(0)
 	for {
 		run, pause, err := g.Try(n, waited)
-		if run.Len > 0 {
-			return run, nil
-		}
-		if err != nil {
-			if errors.As(err, new(*BehindError)) {
-				g.cfg.Counts.RollbackRefusals.Inc()
-			}
+		if err != nil || run.Len > 0 {
 			return run, err
 		}
-		if err := g.wait(ctx, pause); err != nil {
+		if err := g.Wait(ctx, pause); err != nil {
 			return Run{}, err
 		}
 		if pause.Rollback {
@@ -51,7 +44,9 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	}
 }
 
-func (g *Generator) wait(ctx context.Context, p Pause) error {
+// Wait waits out a Pause of this generator's Try, holding nothing that others
+// need. Its errors are the context's.
+func (g *Generator) Wait(ctx context.Context, p Pause) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -60,7 +55,7 @@ func (g *Generator) wait(ctx context.Context, p Pause) error {
 		return g.cfg.Sleep(ctx, p.For)
 	}
 	g.cfg.Counts.TickWaits.Inc()
-	return g.gate.wait(ctx, p.tick, func() error { return g.cfg.Sleep(ctx, p.For) })
+	return g.gate.wait(ctx, p.Tick, func() error { return g.cfg.Sleep(ctx, p.For) })
 }
 
 // gate lets one goroutine sleep until a tick for all who wait for it: a

@@ -1,0 +1,140 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/worker"
+)
+
+// group makes so many nodes, each on a disk of its own, and runs them together.
+func (r *rig) group(count int, change ...func(*Config)) (*Group, chan error) {
+	r.t.Helper()
+	var nodes []*Node
+	session := r.mem.Session()
+	for range count {
+		cache, err := localcache.New(localcache.NewMemFile(nil), localcache.Fingerprint{})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		cfg := r.cfg
+		cfg.Store, cfg.Cache, cfg.Process = session, cache, "p"
+		for _, c := range change {
+			c(&cfg)
+		}
+		n, err := New(cfg)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		nodes = append(nodes, n)
+	}
+	g := NewGroup(nodes...)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- g.Run(ctx) }()
+	r.t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return g, done
+}
+
+func untilAll(t *testing.T, g *Group) {
+	t.Helper()
+	for _, n := range g.nodes {
+		(&running{Node: n, t: t, done: make(chan error, 1)}).untilReady()
+	}
+}
+
+// A burst takes more than one worker's ceiling, each ID once, those of a worker
+// in order; and of one worker alone while that has some.
+func TestGroupMakesIDsOfAll(t *testing.T) {
+	r := newRig(t)
+	r.cfg.SequenceStart = worker.StartZero
+	g, _ := r.group(3)
+	untilAll(t, g)
+	var ids []worker.ID
+	last := map[int64]worker.ID{}
+	for len(ids) < 100_000 {
+		run, err := g.Reserve(context.Background(), 10_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, _ := worker.Leaf().Decode(run.First)
+		if run.First <= last[f.Worker] {
+			t.Fatalf("%d after %d of worker %d", run.First, last[f.Worker], f.Worker)
+		}
+		last[f.Worker] = run.At(run.Len - 1)
+		for i := range run.Len {
+			ids = append(ids, run.At(i))
+		}
+	}
+	slices.Sort(ids)
+	if n := len(slices.Compact(slices.Clone(ids))); n != len(ids) || len(last) != 3 {
+		t.Errorf("%d IDs of %d workers, %d different", len(ids), len(last), n)
+	}
+	// At a low rate they are all of the lowest, so that they grow.
+	for range 20 {
+		run, err := g.Reserve(context.Background(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, _ := worker.Leaf().Decode(run.First); f.Worker != 0 {
+			t.Errorf("one of worker %d", f.Worker)
+		}
+	}
+	if s := g.Worker(); !strings.Contains(s, " workers=") {
+		t.Errorf("WORKER says %q", s)
+	}
+	if n := len(g.Snapshots()); n != 3 {
+		t.Errorf("%d snapshots", n)
+	}
+}
+
+func TestGroupGoesOnWithWhatItHas(t *testing.T) {
+	g, _ := newRig(t).group(2)
+	untilAll(t, g)
+	next := func() (int64, error) {
+		run, err := g.Reserve(context.Background(), 1)
+		f, _ := worker.Leaf().Decode(run.First)
+		return f.Worker, err
+	}
+	lost := g.nodes[0].held
+	g.nodes[0].refuse(Refusing, lineproto.CLOCK, "for a test")
+	for range 10 {
+		if w, err := next(); err != nil || w == int64(lost.worker) {
+			t.Fatalf("worker %d, %v", w, err)
+		}
+	}
+	if err := g.Ready(); err != nil {
+		t.Error(err)
+	}
+	g.nodes[1].refuse(Refusing, lineproto.CLOCK, "for a test, too")
+	var e *lineproto.Error
+	if _, err := next(); !errors.As(err, &e) || e.Code != lineproto.CLOCK {
+		t.Errorf("%v", err)
+	}
+	if err := g.Ready(); err == nil || !strings.Contains(err.Error(), "for a test") {
+		t.Errorf("ready: %v", err)
+	}
+}
+
+// There is one worker for three nodes: the process can't be what it was asked to
+// be, and says so.
+func TestGroupEndsWhenOneCannotStart(t *testing.T) {
+	l := worker.Leaf()
+	l.WorkerBits = 1
+	_, done := newRig(t).group(3, func(c *Config) { c.Settings.Layout = &l })
+	err := <-done
+	done <- err
+	var full *coordinator.FullError
+	if !errors.As(err, &full) {
+		t.Errorf("%v; want that all slots are held", err)
+	}
+}
