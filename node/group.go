@@ -144,6 +144,16 @@ func (g *Group) Ready() (err error) {
 	return err
 }
 
+// Live is nil while all nodes do their work.
+func (g *Group) Live() error {
+	for _, n := range g.nodes {
+		if err := n.Live(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Now is the clock that IDs are made by.
 func (g *Group) Now() time.Time { return g.nodes[0].Now() }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/signal"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
 	"github.com/urfave/cli/v2"
 
@@ -86,31 +88,49 @@ func serve(c *cli.Context) error {
 	return runNode(c.Context, opts, backing, guard, listeners, adminListener, events, log)
 }
 
-// backend is a node as the wire serves it: its figures and the wire's own.
+// backend is the nodes as the wire serves them: their figures and the wire's own.
 type backend struct {
-	*node.Node
+	*node.Group
 	server *lineproto.Server
 }
 
 func (b *backend) Stats() []lineproto.Stat {
-	stats := b.Node.Stats()
+	stats := b.Group.Stats()
 	b.server.Counters().Each(func(name string, n int64) {
 		stats = append(stats, lineproto.Stat{Name: name, Value: strconv.FormatInt(n, 10)})
 	})
 	return stats
 }
 
+// newNodes makes the nodes, one for each worker.
+func (o options) newNodes(b *backing, log hclog.Logger) (*node.Group, error) {
+	var nodes []*node.Node
+	process := uuid.NewString()
+	for i, cache := range b.caches {
+		cfg := o.node
+		cfg.Store, cfg.Cache, cfg.Reconnected, cfg.Logger, cfg.Process = b.store, cache, b.reconnected[i], log, process
+		if i > 0 {
+			cfg.Labels.Name += fmt.Sprintf("#%d", i+1)
+			cfg.Logger = log.Named(fmt.Sprintf("worker-%d", i+1))
+		}
+		n, err := node.New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	return node.NewGroup(nodes...), nil
+}
+
 // runNode serves until the context ends or something fails, and then ends in
 // order: the connections, which still need the node; the node, which still
 // needs ZooKeeper; the connection to it.
 func runNode(ctx context.Context, o options, b *backing, guard *credentials.Server, listeners []net.Listener, adminListener net.Listener, events *admin.Events, log hclog.Logger) error {
-	cfg := o.node
-	cfg.Store, cfg.Cache, cfg.Reconnected, cfg.Logger = b.store, b.cache, b.reconnected, log
-	n, err := node.New(cfg)
+	nodes, err := o.newNodes(b, log)
 	if err != nil {
 		return usageError("%w", err)
 	}
-	front := &backend{Node: n}
+	front := &backend{Group: nodes}
 	server, err := lineproto.New(lineproto.Config{
 		Backend: front, Authenticate: guard.Authenticate(), MaxBatch: o.maxBatch, AdminHint: o.adminHint(), Logger: log,
 		Engine: o.engine, Loops: o.loops, Spin: o.spin, Measure: adminListener != nil,
@@ -131,13 +151,13 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 	if b.run != nil {
 		connected.Go(func() { stopAll(b.run(storeCtx)) })
 	}
-	keeping.Go(func() { stopAll(n.Run(nodeCtx)) })
+	keeping.Go(func() { stopAll(nodes.Run(nodeCtx)) })
 	for _, l := range listeners {
 		serving.Go(func() { stopAll(server.Serve(outer, l)) })
 	}
 	serving.Go(func() {
 		systemd.Run(outer, systemd.Config{
-			Look: func() (bool, string) { return serviceState([]node.Snapshot{n.Snapshot()}) }, Live: n.Live, Logger: log.Named("systemd"),
+			Look: func() (bool, string) { return serviceState(nodes.Snapshots()) }, Live: nodes.Live, Logger: log.Named("systemd"),
 		})
 	})
 	if guard.CanChange() {
@@ -147,7 +167,7 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 		serving.Go(func() { guard.Run(outer, hangups) })
 	}
 	if adminListener != nil {
-		a, err := o.adminServer(n, server, b.store, guard, events, log)
+		a, err := o.adminServer(nodes, server, b.store, guard, events, log)
 		if err != nil {
 			stopAll(err)
 		} else {

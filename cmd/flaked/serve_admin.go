@@ -61,12 +61,12 @@ func (o options) guardAdmin(guard *credentials.Server, log hclog.Logger) (authen
 	return authenticate, closed
 }
 
-func (o options) adminServer(n *node.Node, server *lineproto.Server, store coordinator.Store, guard *credentials.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
+func (o options) adminServer(nodes *node.Group, server *lineproto.Server, store coordinator.Store, guard *credentials.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
 	labels := o.node.Labels
 	authenticate, closed := o.guardAdmin(guard, log)
 	return admin.New(admin.Config{
-		Ready: n.Ready, Live: n.Live, Workers: func() []node.Snapshot { return []node.Snapshot{n.Snapshot()} },
-		Counters: server.Counters, Reserve: n.Reserve, MaxBatch: o.maxBatch,
+		Ready: nodes.Ready, Live: nodes.Live, Workers: nodes.Snapshots,
+		Counters: server.Counters, Reserve: nodes.Reserve, MaxBatch: o.maxBatch,
 		Slots:        func(ctx context.Context) (admin.Slots, error) { return readSlots(ctx, store, o.node.Cluster) },
 		Authenticate: authenticate, Closed: closed, Pprof: o.adminPprof,
 		Events: events, Logger: log,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -14,18 +15,21 @@ import (
 	"github.com/flaked/flaked/localcache"
 )
 
-// backing is what a node keeps its slot in.
+// backing is what the nodes of this process keep their slots in.
 type backing struct {
 	store coordinator.Store
 	// run keeps the store connected; nil where there is nothing to.
-	run         func(context.Context) error
-	reconnected <-chan struct{}
-	cache       *localcache.Cache
+	run func(context.Context) error
+	// reconnected and caches are one for each node.
+	reconnected []chan struct{}
+	caches      []*localcache.Cache
 	cleanup     func()
 }
 
 func (b *backing) close() {
-	_ = b.cache.Close()
+	for _, cache := range b.caches {
+		_ = cache.Close()
+	}
 	if b.cleanup != nil {
 		b.cleanup()
 	}
@@ -34,7 +38,7 @@ func (b *backing) close() {
 // open opens the state directory and the store of the records.
 func (o options) open(c *cli.Context, log hclog.Logger) (*backing, error) {
 	if o.dev {
-		return openDev(log)
+		return o.openDev(log)
 	}
 	zkCfg, err := zkConfig(c, log)
 	if err != nil {
@@ -44,24 +48,42 @@ func (o options) open(c *cli.Context, log hclog.Logger) (*backing, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, err := localcache.Open(o.stateDir)
-	if err != nil {
-		return nil, fmt.Errorf("--state-dir %s: %w", o.stateDir, err)
+	b := &backing{store: zk}
+	if err := b.openCaches(o.stateDir, o.workers); err != nil {
+		return nil, err
 	}
-	hints := make(chan struct{}, 1)
-	return &backing{
-		store: zk, cache: cache, reconnected: hints,
-		run: func(ctx context.Context) error {
-			var hinting sync.WaitGroup
-			hinting.Go(func() { hintReconnects(ctx, zk, hints) })
-			defer hinting.Wait()
-			return zk.Run(ctx)
-		},
-	}, nil
+	for range o.workers {
+		b.reconnected = append(b.reconnected, make(chan struct{}, 1))
+	}
+	b.run = func(ctx context.Context) error {
+		var hinting sync.WaitGroup
+		hinting.Go(func() { hintReconnects(ctx, zk, b.reconnected) })
+		defer hinting.Wait()
+		return zk.Run(ctx)
+	}
+	return b, nil
 }
 
-// hintReconnects tells the node whenever ZooKeeper has been reached again.
-func hintReconnects(ctx context.Context, zk *coordinator.ZK, hints chan<- struct{}) {
+// openCaches opens the state directories of the nodes: the first's is dir itself,
+// so that one worker stays when there come to be more, or fewer.
+func (b *backing) openCaches(dir string, workers int) error {
+	for i := range workers {
+		at := dir
+		if i > 0 {
+			at = filepath.Join(dir, fmt.Sprintf("worker-%d", i+1))
+		}
+		cache, err := localcache.Open(at)
+		if err != nil {
+			b.close()
+			return fmt.Errorf("--state-dir %s: %w", at, err)
+		}
+		b.caches = append(b.caches, cache)
+	}
+	return nil
+}
+
+// hintReconnects tells the nodes whenever ZooKeeper has been reached again.
+func hintReconnects(ctx context.Context, zk *coordinator.ZK, nodes []chan struct{}) {
 	for {
 		changed := zk.Changed()
 		select {
@@ -69,9 +91,12 @@ func hintReconnects(ctx context.Context, zk *coordinator.ZK, hints chan<- struct
 			return
 		case <-changed:
 		}
-		if zk.Connected() {
+		if !zk.Connected() {
+			continue
+		}
+		for _, hint := range nodes {
 			select {
-			case hints <- struct{}{}:
+			case hint <- struct{}{}:
 			default:
 			}
 		}
@@ -79,20 +104,17 @@ func hintReconnects(ctx context.Context, zk *coordinator.ZK, hints chan<- struct
 }
 
 // openDev is a node without ZooKeeper, whose memory ends with it.
-func openDev(log hclog.Logger) (*backing, error) {
+func (o options) openDev(log hclog.Logger) (*backing, error) {
 	dir, err := os.MkdirTemp("", "flaked-dev-")
 	if err != nil {
 		return nil, err
 	}
-	cache, err := localcache.Open(dir)
-	if err != nil {
-		_ = os.RemoveAll(dir)
+	b := &backing{cleanup: func() { _ = os.RemoveAll(dir) }, reconnected: make([]chan struct{}, o.workers)}
+	if err := b.openCaches(dir, o.workers); err != nil {
 		return nil, err
 	}
 	log.Warn("DEVELOPMENT ONLY: no ZooKeeper, no lasting state; another node, and this one after a restart, will issue the same IDs if the clock goes back")
 	mem := coordinator.NewMem(func() int64 { return time.Now().UnixMilli() })
-	return &backing{
-		store: mem.Session(), cache: cache,
-		cleanup: func() { _ = os.RemoveAll(dir) },
-	}, nil
+	b.store = mem.Session()
+	return b, nil
 }

@@ -31,10 +31,15 @@ type options struct {
 	dev        bool
 	maxBatch   int
 	engine     lineproto.Engine
+	workers    int // how many nodes there are to be
 	loops      int
 	spin       time.Duration
 	node       node.Config
 }
+
+// maxWorkers is more than a machine has use for: each costs an fdatasync a second
+// and a heartbeat.
+const maxWorkers = 64
 
 func serveFlags() []cli.Flag {
 	return append([]cli.Flag{
@@ -54,6 +59,7 @@ func serveFlags() []cli.Flag {
 		onRollbackFlag("the cluster's, leaf in a new one"), borrowFlag("the cluster's, 0s in a new one"),
 		&cli.StringFlag{Name: "segment-start", EnvVars: env("segment-start"), Value: "zero", Usage: "the segment that a tick begins in, where the layout has one: zero, or random (as PearFlower)"},
 		&cli.StringFlag{Name: "sequence-start", EnvVars: env("sequence-start"), Value: "random", Usage: "where the sequence begins in a millisecond: random (below 100, as Leaf), zero, or carry-on"},
+		&cli.IntFlag{Name: "workers", EnvVars: env("workers"), Value: 1, Usage: "hold so many worker ids, to pass the ceiling of one: 4 make 16 million IDs a second in the usual layout"},
 		&cli.IntFlag{Name: "max-batch", EnvVars: env("max-batch"), Value: 10_000, Usage: "the most IDs of one GET n"},
 		&cli.StringFlag{Name: "engine", EnvVars: env("engine"), Value: "auto", Usage: "how connections are served: loops (of epoll, Linux), goroutines (one each), or auto: loops where there are"},
 		&cli.IntFlag{Name: "loops", EnvVars: env("loops"), Value: 1, Usage: "event loops for each --listen; more help when one fills its core and there are cores to spare"},
@@ -67,7 +73,7 @@ func serveOptions(c *cli.Context) (options, error) {
 	o := options{
 		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"), adminAsked: c.IsSet("admin"), adminPprof: c.Bool("admin-pprof"),
 		stateDir: c.String("state-dir"), dev: c.Bool("dev"), maxBatch: c.Int("max-batch"),
-		loops: c.Int("loops"), spin: c.Duration("spin"),
+		workers: c.Int("workers"), loops: c.Int("loops"), spin: c.Duration("spin"),
 	}
 	if c.String("zk") == "" && !o.dev {
 		return o, usageError("no ZooKeeper: give --zk HOST:PORT (or FLAKED_ZK), start one with scripts/zk-dev.sh start, or try `flaked serve --dev`")
@@ -80,6 +86,9 @@ func serveOptions(c *cli.Context) (options, error) {
 	}
 	if o.admin == adminOff {
 		o.admin = ""
+	}
+	if o.workers < 1 || o.workers > maxWorkers {
+		return o, usageError("--workers %d: 1 to %d", o.workers, maxWorkers)
 	}
 	var err error
 	if o.guard, err = guardConfig(c); err != nil {

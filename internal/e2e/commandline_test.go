@@ -58,6 +58,7 @@ func TestBadCommandLines(t *testing.T) {
 		{"layout of odd ticks", "--zk h:1 --layout time=41@1.5ms,worker=10,sequence=12", `whole number of milliseconds`},
 		{"no such policy", "--zk h:1 --on-rollback hope", `--on-rollback: .*"hope" is no policy: leaf, refuse, wait`},
 		{"a policy without bounds", "--zk h:1 --on-rollback wait=1h", `wait=1h: a time from 1ms to 10s`},
+		{"no workers", "--zk h:1 --workers 0", `--workers 0: 1 to 64`},
 		{"bad segment start", "--zk h:1 --segment-start middle", `it is zero or random`},
 		{"bad sequence start", "--zk h:1 --sequence-start middle", `it is random, zero or carry-on`},
 		{"name with a blank", "--zk h:1 --name a_b", `--name "a b": no blanks`},
