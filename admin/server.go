@@ -124,7 +124,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer stopReading()
 	reading.Go(func() { s.slots.run(readCtx) })
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
+	go func() { served <- srv.Serve(limit(l, maxConns)) }()
 	select {
 	case err := <-served:
 		_ = srv.Close() // the listener broke: nobody is to wait for its connections

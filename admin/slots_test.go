@@ -74,3 +74,23 @@ func TestSlotsAreReadSeldom(t *testing.T) {
 		<-done
 	})
 }
+
+// A ZooKeeper that does not answer keeps nobody waiting who asks about this node.
+func TestScrapesDoNotWait(t *testing.T) {
+	asked := make(chan struct{})
+	addr, stop := start(t, Config{Slots: func(ctx context.Context) (Slots, error) {
+		close(asked)
+		<-ctx.Done()
+		return Slots{}, ctx.Err()
+	}})
+	for range 3 {
+		scrape(t, addr)
+	}
+	<-asked
+	for _, path := range []string{"/livez", "/readyz?verbose", "/metrics", "/v1/status"} {
+		if code, _, _ := do(t, "GET", "http://"+addr+path); code != 200 {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+	stop() // does not wait for it, either
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/internal/credentials"
+)
+
+// An admin port that was asked for is needed, another is not.
+func TestListenAdmin(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, row := range []struct {
+		name, addr string
+		asked      bool
+		open       bool
+		err, log   string
+	}{
+		{"none", "", true, false, "", ""},
+		{"a free one", "127.0.0.1:0", true, true, "", ""},
+		{"a taken one", taken.Addr().String(), true, false, "the address is taken", ""},
+		{"a taken one that nobody asked for", taken.Addr().String(), false, false, "", "the admin port is taken"},
+		{"no address", "127.0.0.1", true, false, "--admin 127.0.0.1", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var log bytes.Buffer
+			o := options{admin: row.addr, adminAsked: row.asked}
+			l, err := o.listenAdmin(hclog.New(&hclog.LoggerOptions{Output: &log}))
+			if l != nil {
+				defer l.Close()
+			}
+			if (l != nil) != row.open || (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) {
+				t.Errorf("%v, %v", l, err)
+			}
+			if !strings.Contains(log.String(), row.log) || row.log == "" && log.Len() > 0 {
+				t.Errorf("log: %s", log.String())
+			}
+			want := ""
+			if row.open {
+				want = l.Addr().String() // with the port that was given for 0
+			}
+			if err == nil && (o.admin != want || o.node.Labels.Admin != want) {
+				t.Errorf("it is at %q, in the record at %q, want %q", o.admin, o.node.Labels.Admin, want)
+			}
+		})
+	}
+}
+
+func TestGuardAdmin(t *testing.T) {
+	guard := func(token string) *credentials.Server {
+		g, err := credentials.Load(credentials.Config{Token: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	for _, row := range []struct {
+		name, addr, token string
+		allowOpen         bool
+		asks, closed      bool
+		log               string
+	}{
+		{"this machine's own", "127.0.0.1:7610", "", false, false, false, ""},
+		{"with a token", "127.0.0.1:7610", "secret", false, true, false, ""},
+		{"for all", "0.0.0.0:7610", "", false, false, true, "answers probes and /metrics, and nothing else"},
+		{"for all, by its port alone", ":7610", "", false, false, true, "answers probes and /metrics, and nothing else"},
+		{"for all, meant so", "10.0.0.5:7610", "", true, false, false, ""},
+		{"for all who have a token", "10.0.0.5:7610", "secret", false, true, false, "in the clear"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var log bytes.Buffer
+			o := options{admin: row.addr, allowOpen: row.allowOpen}
+			authenticate, closed := o.guardAdmin(guard(row.token), hclog.New(&hclog.LoggerOptions{Output: &log}))
+			if (authenticate != nil) != row.asks || (closed != "") != row.closed {
+				t.Errorf("asks for a token: %v; closed: %q", authenticate != nil, closed)
+			}
+			if !strings.Contains(log.String(), row.log) || row.log == "" && log.Len() > 0 {
+				t.Errorf("log: %s", log.String())
+			}
+		})
+	}
+}
