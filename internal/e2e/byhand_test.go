@@ -46,7 +46,10 @@ func TestWorkerTakenByHand(t *testing.T) {
 	s.command("workers", "release", number, "--confirm", "release worker "+number+" of "+n.name).wants(t, 0, "worker "+number+" was taken from "+n.name)
 	load.progress() // its lease runs
 	network.Heal()
-	n.until("another worker", func() bool { id, err := n.tryIdentity(); return err == nil && id.worker >= 0 && id.worker != was.worker })
+	n.until("another worker", func() bool {
+		id, err := n.tryIdentity()
+		return err == nil && id.worker >= 0 && id.worker != was.worker
+	})
 	n.ready()
 	load.progress()
 	load.end()
@@ -142,4 +145,3 @@ func TestWorkersFreedByHand(t *testing.T) {
 	s.command("cluster", "thaw").wants(t, 0, "ended the freeze")
 	c.start().ready().get(50)
 }
-
