@@ -86,6 +86,8 @@ var choices = map[string][]string{
 	"log-format":     {"auto", "text", "json"},
 	"engine":         {"auto", "loops", "goroutines"},
 	"sequence-start": {"random", "zero", "carry-on"},
+	"on-rollback":    {"leaf", "refuse", "wait", "coast", "rollback-bits"},
+	"segment-start":  {"zero", "random"},
 	"protocol":       {"plain", "resp", "inline"},
 	"layout":         layoutNames(),
 	"kind":           {"snowflake", "uuid4", "uuid7"},

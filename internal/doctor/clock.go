@@ -89,7 +89,7 @@ func judgeMemory(dirs []stateDir, now int64) Finding {
 		if behind > timeguard.MaxStartWait {
 			f.Level = Fail
 			f.Text = fmt.Sprintf("the clock is %s behind what worker %d of %s may have issued", behind.Round(time.Millisecond), d.record.Worker, d.path)
-			f.Advice = "set the clock right; or, if it was ahead before, wait, or remove the state directory to start as a new worker"
+			f.Advice = "set the clock right; or, if it was ahead before, wait, or have it start as a new worker: flaked reset-identity"
 		}
 	}
 	return f

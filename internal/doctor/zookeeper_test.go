@@ -1,0 +1,131 @@
+package doctor
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/localcache"
+)
+
+func TestMain(m *testing.M) { zktest.Main(m) }
+
+// An ensemble as it is, with a server down, and without a quorum.
+func TestEnsemble(t *testing.T) {
+	t.Parallel()
+	ens := zktest.Three(t)
+	look := func(connect string) Report {
+		return Run(t.Context(), Config{
+			ZK: coordinator.ZKConfig{Connect: connect, Cluster: "x"}, Bootstrap: true,
+			StateDirs: []string{filepath.Join(t.TempDir(), "state")}, Timeout: 2 * time.Second,
+		})
+	}
+	all := ens.Addr()
+	r := look(all)
+	at(t, r.Findings, "session").wants(t, "all three", OK, "a quorum of the 3 servers")
+	if n := count(r, "zookeeper", OK); n != 3 {
+		t.Errorf("%d of 3 servers are ok: %+v", n, r.Findings)
+	}
+	at(t, look(ens.Addrs()[0]).Findings, "session").wants(t, "one is named", Warn, "the ensemble has 3 servers, and --zk names one")
+
+	follower := (ens.Leader(t) + 1) % 3
+	ens.Kill(follower)
+	r = look(all)
+	if count(r, "zookeeper", OK) != 2 || count(r, "zookeeper", Warn) != 1 || r.Summary.Fail > 0 {
+		t.Errorf("one of three is down: %+v", r.Findings)
+	}
+	ens.Kill((follower + 1) % 3)
+	r = look(all)
+	at(t, r.Findings, "session").wants(t, "two of three are down", Fail, "that a majority of the servers runs")
+	if !r.Summary.Unreachable { // the last may not have noticed yet, and answer
+		t.Errorf("two of three are down: %+v", r.Findings)
+	}
+}
+
+func count(r Report, check string, level Level) (n int) {
+	for _, f := range r.Findings {
+		if f.Check == check && f.Level == level {
+			n++
+		}
+	}
+	return n
+}
+
+// Servers are mostly set up not to answer four-letter words: a session does.
+func TestServerWithoutFourLetterWords(t *testing.T) {
+	ens := zktest.Shared(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go wordless(conn, ens.Addr())
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	s := askServer(ctx, coordinator.ZKConfig{Cluster: "x", SessionTimeout: 2 * time.Second}, l.Addr().String())
+	if s.err != nil || s.mode != "" || s.took <= 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// wordless passes a connection on, unless it begins with srvr.
+func wordless(conn net.Conn, target string) {
+	defer conn.Close()
+	first := make([]byte, 4)
+	if _, err := io.ReadFull(conn, first); err != nil {
+		return
+	}
+	if string(first) == "srvr" {
+		_, _ = io.WriteString(conn, "srvr is not executed because it is not in the whitelist.\n")
+		return
+	}
+	server, err := net.Dial("tcp", target)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	_, _ = server.Write(first)
+	go func() {
+		_, _ = io.Copy(server, conn)
+		_ = server.Close()
+	}()
+	_, _ = io.Copy(conn, server)
+}
+
+func TestRootLooksAtAnothersDirectory(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a directory away")
+	}
+	dir := filepath.Join(t.TempDir(), "state")
+	c, err := localcache.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := os.Chown(dir, 12345, 12345); err != nil {
+		t.Fatal(err)
+	}
+	d := examineDir(dir)
+	judgeDir(d, Config{}).wants(t, "another's", Warn, "runuser -u 12345 -- flaked doctor")
+	if !d.look.Locked {
+		t.Errorf("%+v", d.look)
+	}
+	if found := checkDescriptors([]stateDir{d}); !slices.ContainsFunc(found, func(f Finding) bool { return f.Check == "descriptors" }) {
+		t.Errorf("%+v", found)
+	}
+}
