@@ -57,9 +57,9 @@ _flaked() {
     'serve:--reserve') kind='any' ;;
     'serve:--layout') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' ;;
     'serve:--datacenter') kind='any' ;;
-    'serve:--on-rollback') kind='any' ;;
+    'serve:--on-rollback') offered='leaf refuse wait coast rollback-bits' ;;
     'serve:--borrow') kind='any' ;;
-    'serve:--segment-start') kind='any' ;;
+    'serve:--segment-start') offered='zero random' ;;
     'serve:--sequence-start') offered='random zero carry-on' ;;
     'serve:--workers') kind='any' ;;
     'serve:--max-batch') kind='any' ;;
@@ -107,9 +107,9 @@ _flaked() {
     'doctor:--reserve') kind='any' ;;
     'doctor:--layout') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' ;;
     'doctor:--datacenter') kind='any' ;;
-    'doctor:--on-rollback') kind='any' ;;
+    'doctor:--on-rollback') offered='leaf refuse wait coast rollback-bits' ;;
     'doctor:--borrow') kind='any' ;;
-    'doctor:--segment-start') kind='any' ;;
+    'doctor:--segment-start') offered='zero random' ;;
     'doctor:--zk') kind='any' ;;
     'doctor:--cluster') kind='any' ;;
     'doctor:--zk-auth-file') kind='file' ;;
@@ -214,7 +214,7 @@ _flaked() {
     'gen:--format') kind='any' ;;
     'gen:--kind') offered='snowflake uuid4 uuid7' ;;
     'gen:--sequence-start') offered='random zero carry-on' ;;
-    'gen:--segment-start') kind='any' ;;
+    'gen:--segment-start') offered='zero random' ;;
     'gen:--config') kind='file' ;;
     'state show:--state-dir') kind='directory' ;;
     'state show:--output' | 'state show:-o') offered='table wide json' ;;
@@ -279,7 +279,7 @@ _flaked() {
     'cluster init:--datacenter') kind='any' ;;
     'cluster init:--lease') kind='any' ;;
     'cluster init:--settle') kind='any' ;;
-    'cluster init:--on-rollback') kind='any' ;;
+    'cluster init:--on-rollback') offered='leaf refuse wait coast rollback-bits' ;;
     'cluster init:--borrow') kind='any' ;;
     'cluster init:--zk') kind='any' ;;
     'cluster init:--cluster') kind='any' ;;
