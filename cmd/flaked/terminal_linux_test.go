@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal is a pseudo-terminal: what is written to other is typed, and what is
+// read from it was shown.
+type terminal struct {
+	t            *testing.T
+	screen, keys *os.File // one file, for a command to use
+	other        *os.File
+}
+
+func newTerminal(t *testing.T, rows uint16) *terminal {
+	t.Helper()
+	other, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	t.Cleanup(func() { other.Close() })
+	fd := int(other.Fd())
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: 80})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	screen, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { screen.Close() })
+	return &terminal{t, screen, screen, other}
+}
+
+// until reads what is shown until a text has come n times.
+func (m *terminal) until(text string, n int) string {
+	m.t.Helper()
+	got, err := discardUntil(m.other, text, n)
+	if err != nil {
+		m.t.Fatalf("%v: %q", err, got)
+	}
+	return got
+}
+
+// runs a command on the terminal until its end; its exit code comes later.
+func (m *terminal) runs(ctx context.Context, args ...string) <-chan int {
+	code := make(chan int, 1)
+	go func() { code <- run(ctx, append([]string{"flaked"}, args...), m.keys, m.screen, m.screen) }()
+	return code
+}
+
+// On a terminal --watch stays in its place, and in its bounds.
+func TestWatchOnATerminal(t *testing.T) {
+	store, cl := newCluster(t)
+	for i := range 9 {
+		register(t, store, cl, fmt.Sprintf("node-%d", i))
+	}
+	for _, row := range []struct {
+		name, noColor string
+		colours       bool
+	}{{"in colours", "", true}, {"without", "1", false}} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Setenv("TERM", "xterm")
+			t.Setenv("NO_COLOR", row.noColor)
+			m := newTerminal(t, 10)
+			ctx, cancel := context.WithCancel(t.Context())
+			code := m.runs(ctx, "status", "--no-ask", "--watch", "100ms")
+			got := m.until("\x1b[H", 3)
+			cancel()
+			go func() { _, _ = io.Copy(io.Discard, m.other) }()
+			if c := <-code; c != exitOK {
+				t.Errorf("exit code %d", c)
+			}
+			first, _, _ := strings.Cut(strings.TrimPrefix(got, "\x1b[H"), "\x1b[H")
+			if n := strings.Count(first, "\n"); n != 9 {
+				t.Errorf("%d lines on a terminal of 10: %q", n, first)
+			}
+			for _, want := range []string{"WORKER", "lines more than there is room for", "9 of 1024 workers held"} {
+				if !strings.Contains(first, want) {
+					t.Errorf("no %q in %q", want, first)
+				}
+			}
+			if strings.Contains(first, "\x1b[32mlive\x1b[0m") != row.colours || strings.Contains(got, "\x1b[2J") {
+				t.Errorf("%q", first)
+			}
+		})
+	}
+}
+
+// What is typed has to be the words.
+func TestConfirmedOnATerminal(t *testing.T) {
+	store, cl := newCluster(t)
+	register(t, store, cl, "a")
+	for _, row := range []struct {
+		typed, says string
+		code        int
+	}{
+		{"yes\n", "that was not \"release worker 0 of a\"; nothing was changed", exitFailure},
+		{"\n", "nothing was changed", exitFailure},
+		{"\x04", "nothing was changed", exitFailure}, // the end of what is typed
+		{"release worker 0 of a\n", "worker 0 was taken from a", exitOK},
+	} {
+		m := newTerminal(t, 24)
+		code := m.runs(t.Context(), "workers", "release", "0")
+		m.until("\nType release worker 0 of a to go on: ", 1)
+		if _, err := m.other.WriteString(row.typed); err != nil {
+			t.Fatal(err)
+		}
+		m.until(row.says, 1)
+		if c := <-code; c != row.code {
+			t.Errorf("%q: exit code %d", row.typed, c)
+		}
+		if released := readSlot(t, store, cl, 0).Released; released != (row.code == exitOK) {
+			t.Errorf("%q: released %v", row.typed, released)
+		}
+	}
+}
+
+func TestResetConfirmedOnATerminal(t *testing.T) {
+	dir, cache := stateDir(t, exampleRecord())
+	cache.Close()
+	for _, row := range []struct {
+		typed, says string
+		code        int
+	}{
+		{"no\n", "that was not \"reset\"; nothing was changed", exitFailure},
+		{"reset\n", "will be resumed any more", exitOK},
+	} {
+		m := newTerminal(t, 24)
+		code := m.runs(t.Context(), "reset-identity", "--state-dir", dir)
+		m.until("Type reset to go on: ", 1)
+		if _, err := m.other.WriteString(row.typed); err != nil {
+			t.Fatal(err)
+		}
+		m.until(row.says, 1)
+		if c := <-code; c != row.code {
+			t.Errorf("%q: exit code %d", row.typed, c)
+		}
+	}
+}
