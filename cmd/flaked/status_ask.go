@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -224,8 +225,13 @@ func (w workerReport) says() string {
 		return w.Asked
 	case !w.Says.Ready:
 		return "not ready: " + w.Says.Cause
-	case len(w.Says.Degraded) > 0:
-		return "ready, but " + strings.Join(w.Says.Degraded, ", ")
+	}
+	// The rest of the report has clocks and freezes, and whose they are.
+	troubles := slices.DeleteFunc(slices.Clone(w.Says.Degraded), func(trouble string) bool {
+		return trouble == node.TroubleOffset || trouble == node.TroubleFrozen
+	})
+	if len(troubles) > 0 {
+		return "ready, but " + strings.Join(troubles, ", ")
 	}
 	return "ready"
 }

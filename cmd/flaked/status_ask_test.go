@@ -116,7 +116,7 @@ func TestAsk(t *testing.T) {
 			saying(snapshot(13, nil))(w, r)
 		}), stateLive, askedAnswered, "ready"},
 		{"", stateLive, askedNot, ""},
-		{serve(saying(snapshot(15, func(s *node.Snapshot) { s.Degraded = []string{"zookeeper"} }))), stateLive, askedAnswered, "ready, but zookeeper"},
+		{serve(saying(snapshot(15, func(s *node.Snapshot) { s.Degraded = []string{"clock-offset", "zookeeper", "frozen"} }))), stateLive, askedAnswered, "ready, but zookeeper"},
 	}
 	var workers []workerReport
 	for i, row := range rows {

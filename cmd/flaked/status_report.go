@@ -73,8 +73,8 @@ type summaryReport struct {
 	Free     int `json:"free"`
 	// Asked: nodes were asked for what they say themselves.
 	Asked bool `json:"asked"`
-	// ShortestLeaseMs is how long all live nodes may serve on without ZooKeeper;
-	// null where none is live.
+	// ShortestLeaseMs is how long all live nodes may serve on without ZooKeeper,
+	// but those that refuse to; null where there are none.
 	ShortestLeaseMs *int64 `json:"shortest_lease_ms"`
 	// NowMs is the moment that ages and leases are counted from.
 	NowMs int64 `json:"now_ms"`
@@ -120,16 +120,20 @@ func assess(name string, cl coordinator.Cluster, entries []coordinator.Entry, lo
 	s := &r.Summary
 	s.Held = s.Live + s.Detached + s.Stopped
 	s.Free = s.Slots - s.Held - s.Cooling - s.Lost
-	for _, w := range r.Workers {
-		if w.State == stateLive && w.LeaseLeftMs != nil && (s.ShortestLeaseMs == nil || *w.LeaseLeftMs < *s.ShortestLeaseMs) {
-			s.ShortestLeaseMs = w.LeaseLeftMs
-		}
-	}
 	return r, suspect
 }
 
 // judge says what somebody should look after, once all that there is is known.
 func (r *statusReport) judge(suspect time.Duration) {
+	shortest := &r.Summary.ShortestLeaseMs
+	for _, w := range r.Workers {
+		if _, refuses := w.refuses(); w.State != stateLive || refuses || w.LeaseLeftMs == nil {
+			continue
+		}
+		if *shortest == nil || *w.LeaseLeftMs < **shortest {
+			*shortest = w.LeaseLeftMs
+		}
+	}
 	r.Summary.Problems = problems(*r, suspect)
 	r.Summary.Degraded = len(r.Summary.Problems) > 0
 }

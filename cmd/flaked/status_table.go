@@ -144,7 +144,7 @@ func statusFooter(r statusReport, hidden int) []string {
 			s.Held, s.Slots, s.Live, s.Detached, s.Stopped, s.Cooling, s.Lost, s.Free, s.Used),
 	}
 	if s.ShortestLeaseMs != nil {
-		lines = append(lines, "without ZooKeeper all live nodes serve for "+shortest(r))
+		lines = append(lines, "without ZooKeeper all that serve go on for "+shortest(r))
 	}
 	if line := clocksLine(r); line != "" {
 		lines = append(lines, line)

@@ -231,7 +231,7 @@ func TestStatusTableGolden(t *testing.T) {
 
 cluster prod (c1), layout time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657
 5 of 1024 workers held: 3 live, 1 detached, 1 stopped; 0 cooling, 0 lost, 1019 free; 6 ever used
-without ZooKeeper all live nodes serve for 30m0s at least, worker 11 (web) ends first
+without ZooKeeper all that serve go on for 30m0s at least, worker 11 (web) ends first
 3 clocks compared with that of ZooKeeper's leader; worker 11 (web) is furthest off: -600ms +/- 1ms slow
 nodes asked themselves: 2 answered, 1 did not, 1 not within 800ms and left out
 1 free worker that was held before is not shown (-o wide shows it)
