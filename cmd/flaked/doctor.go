@@ -60,7 +60,7 @@ Examples:
 func doctorFlags() []cli.Flag {
 	flags := []cli.Flag{outputFlag(), &cli.DurationFlag{Name: "timeout", Usage: "how long to wait for anything", Value: 3 * time.Second, EnvVars: env("timeout")}}
 	for _, f := range serveFlags() {
-		if slices.Contains([]string{"listen", "admin", "state-dir", "bootstrap", "heartbeat", "lease", "settle", "reserve", "release-on-exit", "layout", "datacenter", "on-rollback", "borrow", "segment-start"}, f.Names()[0]) {
+		if slices.Contains([]string{"listen", "admin", "state-dir", "bootstrap", "heartbeat", "lease", "settle", "reserve", "release-on-exit", "layout", "datacenter", "on-rollback", "borrow", "segment-start", "workers"}, f.Names()[0]) {
 			flags = append(flags, f)
 		}
 	}
@@ -93,7 +93,7 @@ func runDoctor(c *cli.Context) error {
 
 func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	cfg := doctor.Config{
-		Bootstrap: c.Bool("bootstrap"), StateDirs: []string{c.String("state-dir")}, ReleaseOnExit: c.Bool("release-on-exit"),
+		Bootstrap: c.Bool("bootstrap"), StateDirs: stateDirs(c.String("state-dir"), c.Int("workers")), ReleaseOnExit: c.Bool("release-on-exit"),
 		Admin: c.String("admin"), Timeout: c.Duration("timeout"),
 	}
 	if cfg.Timeout <= 0 || cfg.Timeout > time.Minute {
@@ -101,6 +101,9 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	}
 	if cfg.StateDirs[0] == "" {
 		return cfg, usageError("which directory? give --state-dir: there is no home to look in")
+	}
+	if n := c.Int("workers"); n < 1 || n > maxWorkers {
+		return cfg, usageError("--workers %d: 1 to %d", n, maxWorkers)
 	}
 	if cfg.Admin == adminOff {
 		cfg.Admin = ""

@@ -73,7 +73,10 @@ func TestDoctorWithZooKeeper(t *testing.T) {
 		t.Errorf("exit code %d: %s", r.code, r.stderr)
 	}
 
-	report, _ = consult(t, "--bootstrap")
+	report, _ = consult(t, "--bootstrap", "--workers", "3")
+	if last := report.Findings[slices.IndexFunc(report.Findings, func(f doctor.Finding) bool { return f.Check == "clock-kernel" })-1]; !strings.Contains(last.Text, filepath.Join(dir, "worker-3")) {
+		t.Errorf("before the clock: %+v, and not of the third worker's directory", last)
+	}
 	finding(t, report, "cluster", doctor.OK, "the node makes it")
 	finding(t, report, "slots", doctor.Skip, "no cluster yet")
 
@@ -164,6 +167,7 @@ func TestDoctorUsage(t *testing.T) {
 		"--zk :::":       "connect string",
 		"--layout q":     "--layout",
 		"-o xml":         "--output",
+		"--workers 0":    "--workers 0: 1 to",
 		"--state-dir=":   "which directory?",
 		"--lease string": "is not a duration",
 	} {

@@ -64,14 +64,19 @@ func (o options) open(c *cli.Context, log hclog.Logger) (*backing, error) {
 	return b, nil
 }
 
-// openCaches opens the state directories of the nodes: the first's is dir itself,
-// so that one worker stays when there come to be more, or fewer.
+// stateDirs are those of so many nodes: the first's is dir itself, so that one
+// worker stays when there come to be more, or fewer.
+func stateDirs(dir string, workers int) []string {
+	dirs := []string{dir}
+	for i := 2; i <= workers; i++ {
+		dirs = append(dirs, filepath.Join(dir, fmt.Sprintf("worker-%d", i)))
+	}
+	return dirs
+}
+
+// openCaches opens the state directories of the nodes.
 func (b *backing) openCaches(dir string, workers int) error {
-	for i := range workers {
-		at := dir
-		if i > 0 {
-			at = filepath.Join(dir, fmt.Sprintf("worker-%d", i+1))
-		}
+	for _, at := range stateDirs(dir, workers) {
 		cache, err := localcache.Open(at)
 		if err != nil {
 			b.close()

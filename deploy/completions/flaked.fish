@@ -107,6 +107,7 @@ complete -c flaked -n '__flaked_at \'/doctor\'' -l datacenter -x -d 'the datacen
 complete -c flaked -n '__flaked_at \'/doctor\'' -l on-rollback -x -a 'leaf refuse wait coast rollback-bits' -d 'what to do when the clock goes back: leaf (up to 5ms wait, else refuse), refuse, wait[=TIME], coast[=TIME] (go on, up to so far ahead), rollback-bits (count it in the layout\'s rollback field)'
 complete -c flaked -n '__flaked_at \'/doctor\'' -l borrow -x -d 'let a burst use the numbers of so much time to come; a restart after a crash waits so much longer'
 complete -c flaked -n '__flaked_at \'/doctor\'' -l segment-start -x -a 'zero random' -d 'the segment that a tick begins in, where the layout has one: zero, or random (as PearFlower)'
+complete -c flaked -n '__flaked_at \'/doctor\'' -l workers -x -d 'hold so many worker ids, to pass the ceiling of one: 4 make 16 million IDs a second in the usual layout'
 complete -c flaked -n '__flaked_at \'/doctor\'' -l zk -x -d 'ZooKeeper\'s servers, HOST:PORT,.../CHROOT'
 complete -c flaked -n '__flaked_at \'/doctor\'' -l cluster -x -d 'the cluster\'s NAME'
 complete -c flaked -n '__flaked_at \'/doctor\'' -l zk-auth-file -r -F -d 'FILE with user:password for digest authentication (the pair itself: FLAKED_ZK_AUTH)'

@@ -8,8 +8,10 @@ const enoughDescriptors = 10_300
 // checkDescriptors looks at the limit of the node that runs, and at that of
 // this process where none does.
 func checkDescriptors(dirs []stateDir) (found []Finding) {
+	seen := map[int]bool{0: true} // 0 is nobody, or cannot be seen
 	for _, d := range dirs {
-		if pid := d.look.LockedBy; pid != 0 {
+		if pid := d.look.LockedBy; !seen[pid] {
+			seen[pid] = true
 			if limit, ok := descriptorsOf(pid); ok {
 				found = append(found, judgeDescriptors(fmt.Sprintf("process %d", pid), limit))
 			}
