@@ -85,7 +85,7 @@ test: ## everything, with the race detector, against a real ZooKeeper. PKG=./wor
 	if [[ -n $$FLAKED_TEST_CLIENTS && ( "$(PKG)" == ./... || "$(PKG)" == *internal/clients* || "$(PKG)" == *internal/vectors* ) ]]; then
 	  scripts/get-clients.sh
 	fi
-	if [[ -n $$FLAKED_TEST_TOOLS && ( "$(PKG)" == ./... || "$(PKG)" == *internal/clidoc* || "$(PKG)" == *internal/systemd* || "$(PKG)" == *internal/monitoring* ) ]]; then
+	if [[ -n $$FLAKED_TEST_TOOLS && ( "$(PKG)" == ./... || "$(PKG)" == *internal/clidoc* || "$(PKG)" == *internal/systemd* || "$(PKG)" == *internal/monitoring* || "$(PKG)" == *admin* || "$(PKG)" == *internal/e2e* ) ]]; then
 	  scripts/get-tools.sh
 	fi
 	set -x

@@ -19,13 +19,13 @@ func TestAccess(t *testing.T) {
 		paths        string
 		code         int
 	}{
-		{"nobody is asked", nil, "", nil, "/livez /readyz /metrics /v1/status /v1/ids /v1/workers /api/snowflake/get/x", 200},
+		{"nobody is asked", nil, "", nil, "/ /page.js /page/decode/5 /livez /readyz /metrics /v1/status /v1/ids /v1/workers /api/snowflake/get/x", 200},
 		{"probes bring nothing", knows, "", nil, "/livez /readyz /metrics", 200},
-		{"others have to", knows, "", nil, "/v1/status /v1/ids /v1/workers /v1/decode/5 /api/snowflake/get/x /decodeSnowflakeId /debug/pprof/", 401},
+		{"others have to", knows, "", nil, "/ /page/live /page/decode/5 /v1/status /v1/ids /v1/workers /v1/decode/5 /api/snowflake/get/x /decodeSnowflakeId /debug/pprof/", 401},
 		{"a token", knows, "", bearer, "/livez /v1/status /v1/ids /api/snowflake/get/x /debug/pprof/", 200},
 		{"a password", knows, "", browser, "/v1/status /v1/ids", 200},
 		{"another", knows, "", wrong, "/v1/status /v1/ids", 401},
-		{"closed", nil, "other machines can reach this", bearer, "/v1/status /v1/ids /v1/decode/5 /api/snowflake/get/x /debug/pprof/", 403},
+		{"closed", nil, "other machines can reach this", bearer, "/ /page/live /page/decode/5 /v1/status /v1/ids /v1/decode/5 /api/snowflake/get/x /debug/pprof/", 403},
 		{"closed, but to probes", nil, "other machines can reach this", nil, "/livez /readyz /metrics", 200},
 		{"what is not there is not a secret", knows, "", nil, "/v1/nothing", 404},
 	} {

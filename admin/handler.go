@@ -23,7 +23,7 @@ type route struct {
 }
 
 func (s *Server) routes() []route {
-	return slices.Concat(s.probeRoutes(), s.metricsRoutes(), s.statusRoutes(), s.workersRoutes(), s.idRoutes(), s.leafRoutes(), s.pprofRoutes())
+	return slices.Concat(s.probeRoutes(), s.metricsRoutes(), s.statusRoutes(), s.workersRoutes(), s.idRoutes(), s.leafRoutes(), s.pprofRoutes(), s.pageRoutes())
 }
 
 // matches tells whether a request is for this route, and takes the path apart.

@@ -77,6 +77,7 @@ type Server struct {
 	log hclog.Logger
 
 	slots    *slots
+	pages    page
 	requests httpRequests
 	made     atomic.Int64 // IDs
 }
@@ -98,7 +99,10 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots)}, nil
+	s := &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots)}
+	s.pages.past, s.pages.streams = new(past), make(chan struct{}, maxStreams)
+	s.slots.noted = s.pages.past.noteClocks
+	return s, nil
 }
 
 // Serve answers requests on l until ctx is done, then lets those that are
@@ -123,6 +127,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	readCtx, stopReading := context.WithCancel(ctx)
 	defer stopReading()
 	reading.Go(func() { s.slots.run(readCtx) })
+	reading.Go(func() { s.remember(readCtx) })
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(limit(l, maxConns)) }()
 	select {

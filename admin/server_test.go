@@ -51,6 +51,11 @@ func start(t *testing.T, cfg Config) (addr string, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serve(t, s)
+}
+
+func serve(t *testing.T, s *Server) (addr string, stop func()) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +123,7 @@ func TestEndpoints(t *testing.T) {
 		{"a query is ignored", "GET", "/readyz?x", nil, nil, 200, "ok\n"},
 		{"by POST", "POST", "/readyz", nil, nil, 405, "only GET and HEAD\n"},
 		{"by DELETE", "DELETE", "/livez", nil, nil, 405, "only GET and HEAD\n"},
-		{"elsewhere", "GET", "/", nil, nil, 404, "no such path here; there are:\n/livez\t"},
+		{"elsewhere", "GET", "/else", nil, nil, 404, "no such path here; there are:\n/livez\t"},
 		{"below", "GET", "/livez/", nil, nil, 404, "no such path"},
 		{"unclean", "GET", "//livez", nil, nil, 404, "no such path"},
 	} {

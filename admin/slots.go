@@ -15,6 +15,28 @@ type Slots struct {
 	ByState map[string]int
 	// Used is how many records were read, Live how many nodes may be reading them.
 	Used, Live int
+	// Total is how many workers there can be, Workers those that were ever held,
+	// by number.
+	Total   int
+	Workers []Slot
+	// Problems are what somebody should look after, a sentence each.
+	Problems []string
+}
+
+// Slot is a worker as it stands in ZooKeeper, as `flaked status` shows it. What
+// is not known is nil.
+type Slot struct {
+	Worker                    int
+	Name, Node, Host, Address string
+	PID                       int
+	Version                   string
+	State                     string // live, detached, stopped, cooling, lost or free
+	Phase                     string
+	Term                      int64
+	Settled                   bool
+	OffsetMs, ErrorMs         *float64
+	LeaseLeftMs, ReportAgeMs  *int64
+	HeartbeatMs               int64
 }
 
 const (
@@ -23,6 +45,12 @@ const (
 	// thousand nodes and a thousand slots each reads every 200 s.
 	slotsEvery     = 15 * time.Second
 	readsPerSecond = 5000
+	// watchedEvery is how often the slots are read while somebody looks at a
+	// page of them, at most watchedReads records a second; watchedFor is how
+	// long a look lasts. (A little below a second: what asks comes every second.)
+	watchedEvery = 900 * time.Millisecond
+	watchedReads = 500
+	watchedFor   = 10 * time.Second
 	// slotsTimeout bounds one reading.
 	slotsTimeout = 10 * time.Second
 	// slotsWait is how long a request waits for one.
@@ -35,19 +63,22 @@ type slots struct {
 	read func(context.Context) (Slots, error)
 	now  func() time.Time
 	want chan struct{} // capacity 1
+	// noted is told of each reading, and of those that failed.
+	noted func(at time.Time, found Slots, ok bool)
 
 	mu      sync.Mutex // guards what follows
 	last    Slots
 	at      time.Time // when last was read; zero: never
 	tried   time.Time
-	err     error // of the last try
+	watched time.Time // until when somebody looks
+	err     error     // of the last try
 	ok      int64
 	failed  int64
 	changed chan struct{} // closed after the next try
 }
 
 func newSlots(read func(context.Context) (Slots, error)) *slots {
-	return &slots{read: read, now: time.Now, want: make(chan struct{}, 1), changed: make(chan struct{})}
+	return &slots{read: read, now: time.Now, want: make(chan struct{}, 1), noted: func(time.Time, Slots, bool) {}, changed: make(chan struct{})}
 }
 
 // run reads when it is wanted to, until the context ends.
@@ -64,6 +95,7 @@ func (c *slots) run(ctx context.Context) {
 		readCtx, cancel := context.WithTimeout(ctx, slotsTimeout)
 		found, err := c.read(readCtx)
 		cancel()
+		c.noted(c.now(), found, err == nil)
 		c.mu.Lock()
 		c.tried, c.err = c.now(), err
 		if err == nil {
@@ -86,10 +118,38 @@ func (c *slots) due() bool {
 
 // every is how long a reading stands. mu is held.
 func (c *slots) every() time.Duration {
+	if c.now().Before(c.watched) {
+		return max(watchedEvery, time.Duration(c.last.Used)*time.Second/watchedReads)
+	}
 	if c.err != nil {
 		return slotsEvery / 3 // few of these get as far as the slots
 	}
 	return max(slotsEvery, time.Duration(c.last.Used)*time.Duration(c.last.Live)*time.Second/readsPerSecond)
+}
+
+// watch has the slots read often for a while.
+func (c *slots) watch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watched = c.now().Add(watchedFor)
+}
+
+// pace is how long a reading stands now.
+func (c *slots) pace() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.every()
+}
+
+// idle has the slots read now and then in clusters that are small enough.
+func (c *slots) idle() {
+	c.mu.Lock()
+	every := max(slotsEvery, time.Duration(c.last.Used)*time.Duration(c.last.Live)*time.Second/idleReads)
+	due := every <= idleMost && c.now().Sub(c.tried) >= every
+	c.mu.Unlock()
+	if due {
+		c.get()
+	}
 }
 
 // seen is what there is of the last readings.

@@ -16,6 +16,7 @@ get-tools.sh: other people's programs that read what flaked makes for them.
 zsh, fish         shell completion, beside bash       internal/clidoc
 groff             man pages                           internal/clidoc
 systemd-analyze   deploy/systemd                      internal/systemd
+chromium          the status page                     admin, internal/e2e
 promtool          deploy/prometheus                   internal/monitoring
 
 promtool is taken out of Debian's package prometheus into ~/.cache/flaked/bin, as
@@ -56,6 +57,7 @@ needs zsh zsh
 needs fish fish
 needs groff groff-base
 needs systemd-analyze systemd
+have chromium || needs chromium-headless-shell chromium-headless-shell
 
 # Where tests look for it that is not on PATH.
 promtool=${XDG_CACHE_HOME:-$HOME/.cache}/flaked/bin/promtool

@@ -85,10 +85,23 @@ func readSlots(ctx context.Context, store coordinator.Store, cluster string) (ad
 	}
 	s := r.Summary
 	return admin.Slots{
-		Doc: r, Used: s.Used, Live: s.Live,
+		Doc: r, Used: s.Used, Live: s.Live, Total: s.Slots, Workers: pageSlots(r.Workers), Problems: s.Problems,
 		ByState: map[string]int{
 			stateLive: s.Live, stateDetached: s.Detached, stateStopped: s.Stopped,
 			stateCooling: s.Cooling, stateLost: s.Lost, stateFree: s.Free,
 		},
 	}, nil
+}
+
+// pageSlots are workers as the status page has them.
+func pageSlots(workers []workerReport) []admin.Slot {
+	slots := make([]admin.Slot, len(workers))
+	for i, w := range workers {
+		slots[i] = admin.Slot{
+			Worker: w.Worker, Name: w.Name, Node: w.Node, Host: w.Host, Address: w.Address, PID: w.PID, Version: w.Version,
+			State: w.State, Phase: w.Phase, Term: w.Term, Settled: w.Settled, OffsetMs: w.ClockOffsetMs, ErrorMs: w.ClockErrorMs,
+			LeaseLeftMs: w.LeaseLeftMs, ReportAgeMs: w.ReportAgeMs, HeartbeatMs: w.HeartbeatMs,
+		}
+	}
+	return slots
 }

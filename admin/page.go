@@ -1,0 +1,189 @@
+package admin
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// page is what people look at: HTML that says what there is without a script,
+// and parts of it over again for one that keeps it current.
+type page struct {
+	past    *past
+	streams chan struct{} // a token for each that is open
+
+	mu   sync.Mutex // guards what follows
+	last shared
+}
+
+// shared are the parts that everybody sees alike.
+type shared struct {
+	at    time.Time
+	parts map[string]string
+}
+
+// shownAlike is how long a rendering serves for whoever else looks.
+const shownAlike = 500 * time.Millisecond
+
+// contentPolicy lets nothing run but the page's own files, whatever a label in
+// ZooKeeper says.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
+	"span": brief, "number": func(n any) string { return number(fmt.Sprint(n)) }, "over": func(ms int64) bool { return ms <= 0 }, "clock": clockWords, "utc": utc, "day": day, "label": label,
+}).ParseFS(pageFiles, "page/*.html"))
+
+// common are the parts in shared, by the name of their template and of the
+// element that they stand in.
+var common = []string{"verdict", "node", "map", "clocks", "nodes", "events"}
+
+func (s *Server) pageRoutes() []route {
+	get := []string{http.MethodGet}
+	return []route{
+		{path: "/", about: "a page to look at: this node, the cluster, the clocks", serve: s.page},
+		{path: "/page.css", about: "what it looks like", open: true, serve: pageFile("page.css", "text/css")},
+		{path: "/page.js", about: "what keeps it current", open: true, serve: pageFile("page.js", "text/javascript")},
+		{path: "/page.svg", about: "its icon", open: true, serve: pageFile("page.svg", "image/svg+xml")},
+		{path: "/page/live", about: "its parts as they change, as server-sent events", methods: get, serve: s.live},
+		{path: "/page/decode/{id}", about: "an ID taken apart, as the page shows it", serve: s.pageDecode},
+	}
+}
+
+func pageFile(name, kind string) http.HandlerFunc {
+	content, err := pageFiles.ReadFile("page/" + name)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind+"; charset=utf-8")
+		_, _ = w.Write(content)
+	}
+}
+
+// wholePage is the common parts, and those that one reader has asked for.
+type wholePage struct {
+	Name, Cluster, Version string
+	Parts                  map[string]template.HTML
+	Detail                 template.HTML
+	Worker, ID             string // as asked for
+	Decoded                template.HTML
+}
+
+func (s *Server) page(w http.ResponseWriter, r *http.Request) {
+	s.slots.watch()
+	s.firstSlots(r.Context())
+	query := r.URL.Query()
+	doc := wholePage{
+		Name: s.cfg.About.Name, Version: s.cfg.About.Version, Parts: map[string]template.HTML{},
+		Worker: query.Get("worker"), ID: strings.TrimSpace(query.Get("id")),
+	}
+	if workers := s.cfg.Workers(); len(workers) > 0 {
+		doc.Cluster = workers[0].Cluster.Name
+	}
+	for name, text := range s.commonParts() {
+		doc.Parts[name] = template.HTML(text)
+	}
+	doc.Detail = template.HTML(s.detail(doc.Worker))
+	if doc.ID != "" {
+		doc.Decoded = template.HTML(s.decodedPart(doc.ID))
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", contentPolicy)
+	h.Set("Referrer-Policy", "no-referrer")
+	_, _ = io.WriteString(w, render("page", doc))
+}
+
+// firstSlots waits a moment for the first reading, as whoever has no script
+// would have to load the page again.
+func (s *Server) firstSlots(ctx context.Context) {
+	c, changed := s.slots.get()
+	if !c.at.IsZero() || c.err != nil {
+		return
+	}
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-changed:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// commonParts are rendered anew unless that has just been done.
+func (s *Server) commonParts() map[string]string {
+	p := &s.pages
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); p.last.parts == nil || now.Sub(p.last.at) >= shownAlike {
+		view := s.look(now)
+		parts := make(map[string]string, len(common))
+		for _, name := range common {
+			parts[name] = render(name, view)
+		}
+		p.last = shared{now, parts}
+	}
+	return maps.Clone(p.last.parts)
+}
+
+// detail is what there is to say of one worker, by its number as it was typed.
+func (s *Server) detail(number string) string {
+	if number == "" {
+		return ""
+	}
+	c, _ := s.slots.get()
+	view := detailView{Asked: number}
+	n, err := strconv.Atoi(strings.TrimSpace(number))
+	view.Valid = err == nil && n >= 0 && (c.Total == 0 || n < c.Total)
+	if view.Valid {
+		view.Number = n
+		at, found := slices.BinarySearchFunc(c.Workers, n, func(w Slot, n int) int { return cmp.Compare(w.Worker, n) })
+		if view.Found = found; found {
+			view.Slot = describeSlot(c.Workers[at], s.ownWorkers())
+		}
+	}
+	view.Total = c.Total
+	return render("detail", view)
+}
+
+func (s *Server) pageDecode(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", contentPolicy)
+	_, _ = io.WriteString(w, s.decodedPart(strings.TrimSpace(r.PathValue("id"))))
+}
+
+func (s *Server) decodedPart(id string) string {
+	view := decodedView{Asked: id}
+	d, err := s.decodeID(id)
+	if err != nil {
+		view.Error = oneLine(err.Error())
+	} else {
+		view.decoded = d
+		view.Bits = bitsOf(d)
+	}
+	return render("decoded", view)
+}
+
+// render executes a template of ours on a view of ours. What goes wrong there
+// is a mistake that tests find.
+func render(name string, view any) string {
+	var b bytes.Buffer
+	if err := pageTemplates.ExecuteTemplate(&b, name, view); err != nil {
+		return template.HTMLEscapeString("this part cannot be shown: " + err.Error())
+	}
+	return b.String()
+}

@@ -1,0 +1,343 @@
+package admin
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A chart is 600 wide and 100 high, whatever it becomes on a screen: lines are
+// given in that, and words stand beside it in HTML.
+const (
+	chartWidth  = 600.0
+	chartHeight = 100.0
+)
+
+// chartView is clocks over the last minutes.
+type chartView struct {
+	// Grid are levels, from the top; Ticks the words for some of them.
+	Grid  []float64
+	Ticks []string
+	// Limits are where an offset is worth a warning.
+	Limits []float64
+	// Lines are the workers whose clocks are off by most, Others how many have
+	// none. Bands lie between the smallest and the largest offset of those, in
+	// pieces where something is missing.
+	Lines  []lineView
+	Bands  []string
+	Others int
+	// Words is the chart for those who do not see it.
+	Words string
+}
+
+type lineView struct {
+	Class  string
+	Slot   slotView
+	Points []string // each a piece without a gap
+	worst  float64
+}
+
+// maxLines are as many as can be told apart.
+const maxLines = 8
+
+// offsetSteps are the marks of the clocks' scale, each a step above the one
+// before: a millisecond and an hour are seen on one chart.
+var offsetSteps = []struct {
+	ms   float64
+	word string
+}{
+	{0, "0"}, {1, "1ms"}, {10, "10ms"}, {100, "100ms"}, {1000, "1s"}, {10_000, "10s"}, {60_000, "1min"},
+	{600_000, "10min"}, {3_600_000, "1h"}, {86_400_000, "1d"}, {31_536_000_000, "1y"}, {3_153_600_000_000, "100y"},
+}
+
+// offsetLevel is how many steps above 0 an offset is, between steps by its
+// logarithm.
+func offsetLevel(ms float64) float64 {
+	abs := math.Abs(ms)
+	at := slices.IndexFunc(offsetSteps, func(s struct {
+		ms   float64
+		word string
+	}) bool {
+		return abs <= s.ms
+	})
+	switch at {
+	case 0:
+		return 0
+	case 1: // below a millisecond it is linear: 0 has no logarithm
+		return math.Copysign(abs, ms)
+	case -1:
+		return math.Copysign(float64(len(offsetSteps)-1), ms)
+	}
+	low, high := offsetSteps[at-1].ms, offsetSteps[at].ms
+	return math.Copysign(float64(at-1)+math.Log(abs/low)/math.Log(high/low), ms)
+}
+
+// clockChart draws the offsets of the last minutes.
+func clockChart(past []clocks, slots []slotView, now time.Time) chartView {
+	worst := map[int]float64{}
+	for _, c := range past {
+		for w, ms := range c.ms {
+			if ms == ms {
+				worst[w] = max(worst[w], math.Abs(float64(ms)))
+			}
+		}
+	}
+	var v chartView
+	top := 0.0
+	for _, w := range slots {
+		abs, measured := worst[w.Worker]
+		if !measured {
+			continue
+		}
+		top = max(top, abs)
+		v.Lines = append(v.Lines, lineView{Slot: w, worst: abs})
+	}
+	slices.SortStableFunc(v.Lines, func(a, b lineView) int { return cmp.Compare(b.worst, a.worst) })
+	v.Others = max(0, len(v.Lines)-maxLines)
+	v.Lines = v.Lines[:min(len(v.Lines), maxLines)]
+	// By number: a line keeps its colour while it is shown.
+	slices.SortFunc(v.Lines, func(a, b lineView) int { return cmp.Compare(a.Slot.Worker, b.Slot.Worker) })
+
+	steps := max(3, int(math.Ceil(offsetLevel(top)))) // 100 ms at least
+	y := func(ms float64) float64 {
+		return chartHeight / 2 * (1 - offsetLevel(ms)/float64(steps))
+	}
+	x := func(at time.Time) float64 {
+		return chartWidth * (1 - now.Sub(at).Seconds()/pastKept.Seconds())
+	}
+	for step := steps; step >= -steps; step-- {
+		v.Grid = append(v.Grid, chartHeight/2*(1-float64(step)/float64(steps)))
+		word := offsetSteps[max(step, -step)].word
+		switch {
+		case step%2 != steps%2 && steps > 3 && step != 0:
+			word = ""
+		case step > 0:
+			word = "+" + word
+		case step < 0:
+			word = "-" + word
+		}
+		v.Ticks = append(v.Ticks, word)
+	}
+	if steps > 3 {
+		v.Limits = []float64{y(offMs), y(-offMs)}
+	}
+	for i := range v.Lines {
+		v.Lines[i].Class = fmt.Sprintf("c%d", i)
+		v.Lines[i].Points = pieces(past, x, y, func(ms []float32) (float64, bool) {
+			w := v.Lines[i].Slot.Worker
+			return at(ms, w)
+		})
+	}
+	if v.Others > 0 {
+		drawn := map[int]bool{}
+		for _, l := range v.Lines {
+			drawn[l.Slot.Worker] = true
+		}
+		v.Bands = bands(past, drawn, x, y)
+	}
+	v.Words = chartWords(v)
+	return v
+}
+
+func at(ms []float32, w int) (float64, bool) {
+	if w >= len(ms) || ms[w] != ms[w] {
+		return 0, false
+	}
+	return float64(ms[w]), true
+}
+
+// pieces are the points of a line, in pieces where something is missing.
+func pieces(past []clocks, x func(time.Time) float64, y func(float64) float64, of func([]float32) (float64, bool)) []string {
+	var out []string
+	var b strings.Builder
+	flush := func() {
+		if b.Len() > 0 {
+			out = append(out, b.String())
+			b.Reset()
+		}
+	}
+	for _, c := range past {
+		ms, ok := of(c.ms)
+		if !ok {
+			flush()
+			continue
+		}
+		if b.Len() == 0 { // a point alone is seen, too
+			fmt.Fprintf(&b, "%.1f,%.1f", x(c.at)-1, y(ms))
+		}
+		fmt.Fprintf(&b, " %.1f,%.1f", x(c.at), y(ms))
+	}
+	flush()
+	return out
+}
+
+// bands go along the largest offsets and back along the smallest, of all but
+// those that are drawn by themselves.
+func bands(past []clocks, drawn map[int]bool, x func(time.Time) float64, y func(float64) float64) (out []string) {
+	var there, back []string
+	flush := func() {
+		slices.Reverse(back)
+		if len(there) > 1 {
+			out = append(out, strings.Join(append(there, back...), " "))
+		}
+		there, back = nil, nil
+	}
+	for _, c := range past {
+		low, high := math.Inf(1), math.Inf(-1)
+		for w, ms := range c.ms {
+			if ms == ms && !drawn[w] {
+				low, high = min(low, float64(ms)), max(high, float64(ms))
+			}
+		}
+		if low > high {
+			flush()
+			continue
+		}
+		there = append(there, fmt.Sprintf("%.1f,%.1f", x(c.at), y(high)))
+		back = append(back, fmt.Sprintf("%.1f,%.1f", x(c.at), y(low)))
+	}
+	flush()
+	return out
+}
+
+func chartWords(v chartView) string {
+	if len(v.Lines) == 0 {
+		return "No clocks have been compared yet."
+	}
+	var of []string
+	for _, l := range v.Lines {
+		clock := l.Slot.Clock
+		if clock == "" {
+			clock = "not known now"
+		}
+		of = append(of, fmt.Sprintf("worker %d %s", l.Slot.Worker, clock))
+	}
+	return "Clock offsets over ten minutes. Now: " + strings.Join(of, "; ") + "."
+}
+
+// loadView is what this node does, now and over the last minutes.
+type loadView struct {
+	Known                bool
+	Requests, IDs, Fails string // a second
+	Median, P99          string
+	Rate, Slow           sparkView
+}
+
+// sparkView is a line without a scale but its largest value.
+type sparkView struct {
+	Points, Most string
+}
+
+// nowSamples is over how many samples "now" is: 4 s.
+const nowSamples = 2
+
+func describeLoad(samples []sample, now time.Time) loadView {
+	n := len(samples)
+	if n < 2 {
+		return loadView{}
+	}
+	last, before := samples[n-1], samples[max(0, n-1-nowSamples)]
+	seconds := last.at.Sub(before.at).Seconds()
+	spread := between(before, last)
+	v := loadView{
+		Known:    true,
+		Requests: rate(float64(last.ok+last.failed-before.ok-before.failed) / seconds),
+		IDs:      rate(float64(last.ids-before.ids) / seconds),
+		Median:   quantile(spread, last.bucketEnds, 0.5), P99: quantile(spread, last.bucketEnds, 0.99),
+	}
+	if failed := last.failed - before.failed; failed > 0 {
+		v.Fails = rate(float64(failed) / seconds)
+	}
+	var rates, slow []float64
+	for i := 1; i < n; i++ {
+		a, b := samples[i-1], samples[i]
+		rates = append(rates, float64(b.ok+b.failed-a.ok-a.failed)/b.at.Sub(a.at).Seconds())
+		slow = append(slow, quantileMs(between(a, b), b.bucketEnds, 0.99))
+	}
+	v.Rate = spark(samples[1:], rates, now)
+	v.Rate.Most = rate(largest(rates)) + "/s"
+	v.Slow = spark(samples[1:], slow, now)
+	if most := largest(slow); most > 0 {
+		v.Slow.Most = latency(most)
+	}
+	return v
+}
+
+func largest(values []float64) float64 {
+	most := 0.0
+	for _, v := range values {
+		most = max(most, v)
+	}
+	return most
+}
+
+// rate is a number a second for people.
+func rate(v float64) string {
+	if v > 0 && v < 10 {
+		return fmt.Sprintf("%.1f", v)
+	}
+	return number(fmt.Sprintf("%.0f", v))
+}
+
+func between(a, b sample) []int64 {
+	out := slices.Clone(b.durations)
+	for i := range out {
+		if i < len(a.durations) {
+			out[i] -= a.durations[i]
+		}
+	}
+	return out
+}
+
+// quantileMs is the end of the bucket that a quantile is in; 0 where there was
+// nothing, and the last end for what is above all.
+func quantileMs(n []int64, ends []float64, q float64) float64 {
+	total := int64(0)
+	for _, k := range n {
+		total += k
+	}
+	if total == 0 || len(ends) == 0 {
+		return 0
+	}
+	need := int64(math.Ceil(q * float64(total)))
+	for i, k := range n {
+		if need -= k; need <= 0 {
+			return 1000 * ends[min(i, len(ends)-1)]
+		}
+	}
+	return 1000 * ends[len(ends)-1]
+}
+
+func quantile(n []int64, ends []float64, q float64) string {
+	ms := quantileMs(n, ends, q)
+	if ms == 0 {
+		return "–"
+	}
+	return latency(ms)
+}
+
+func latency(ms float64) string {
+	switch {
+	case ms < 1:
+		return fmt.Sprintf("≤ %.0f µs", ms*1000)
+	case ms < 1000:
+		return fmt.Sprintf("≤ %.0f ms", ms)
+	}
+	return fmt.Sprintf("≤ %.1f s", ms/1000)
+}
+
+func spark(at []sample, values []float64, now time.Time) sparkView {
+	most := largest(values)
+	if most == 0 {
+		return sparkView{}
+	}
+	var b strings.Builder
+	for i, v := range values {
+		x := chartWidth * (1 - now.Sub(at[i].at).Seconds()/pastKept.Seconds())
+		fmt.Fprintf(&b, "%.1f,%.1f ", x, 98-96*v/most)
+	}
+	return sparkView{Points: strings.TrimSpace(b.String())}
+}

@@ -1,0 +1,353 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/node"
+)
+
+var (
+	quoted   = regexp.MustCompile(`"[^"<>]*"`)
+	ofOthers = regexp.MustCompile(`(?i)<script>|<img|<[^>]* (on[a-z]+|style)=`)
+)
+
+// foreign is markup that the page has none of by itself.
+func foreign(page string) string { return ofOthers.FindString(quoted.ReplaceAllString(page, `""`)) }
+
+// What is on the page comes without a script, and nothing of what others wrote
+// is markup.
+func TestPageWithoutScript(t *testing.T) {
+	addr, _ := start(t, picture(32, 20))
+	code, header, body := do(t, "GET", "http://"+addr+"/?worker=4&id=2123840322550104099")
+	if code != 200 || header.Get("Content-Type") != "text/html; charset=utf-8" || header.Get("Content-Security-Policy") != contentPolicy {
+		t.Errorf("%d %v", code, header)
+	}
+	if found := foreign(body); found != "" {
+		t.Errorf("%s", found)
+	}
+	for _, want := range []string{
+		`<noscript><meta http-equiv="refresh" content="5"></noscript>`, "cluster orders", "Serves IDs", "worker 1 (ids-1) is detached", "heartbeat is overdue of worker 5",
+		"23h53m", "2.7s", "812ms ago", `id="w19"`, "<b>14</b>", "Worker 4</h3>", "&lt;script&gt;", "-1h0m ± 0.5ms slow", "10.0.0.7:7609",
+		"2026-11-20T18:06:06.598Z", "number 35 of its tick", "clocks differ", "good until 2080-07-10",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if strings.Contains(body, "cannot be shown") {
+		t.Error(body)
+	}
+}
+
+func TestPageOfLittle(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"nothing is known": {},
+		"all is wrong":     full(),
+		"ZooKeeper is away": {
+			Slots:   func(context.Context) (Slots, error) { return Slots{}, errors.New("ZooKeeper <is> away") },
+			Ready:   func() error { return errors.New("-NOTREADY starting reason=no-worker-yet") },
+			Workers: func() []node.Snapshot { return nil },
+		},
+		"a huge cluster": {Slots: func(context.Context) (Slots, error) {
+			s := Slots{Total: 1 << 22, Used: 3, ByState: map[string]int{"live": 3}}
+			for _, w := range []int{0, 5000, 4_000_000} {
+				s.Workers = append(s.Workers, Slot{Worker: w, State: "live", OffsetMs: new(1.0)})
+			}
+			return s, nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr, _ := start(t, cfg)
+			for _, path := range []string{"/", "/?worker=7&id=x", "/?worker=x&id=99999999999999999999", "/?worker=-1"} {
+				code, _, body := do(t, "GET", "http://"+addr+path)
+				if code != 200 || strings.Contains(body, "cannot be shown") || !strings.Contains(body, "</html>") {
+					t.Errorf("%s: %d %s", path, code, body)
+				}
+				if len(body) > 400_000 {
+					t.Errorf("%s: %d bytes", path, len(body))
+				}
+			}
+		})
+	}
+}
+
+// parts reads one event of a stream.
+func parts(t *testing.T, r *bufio.Reader) map[string]string {
+	t.Helper()
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			var got map[string]string
+			if err := json.Unmarshal([]byte(data), &got); err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+	}
+}
+
+func follow(t *testing.T, url string) *bufio.Reader {
+	t.Helper()
+	res, err := http.DefaultTransport.RoundTrip(mustRequest(url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("%d %v", res.StatusCode, res.Header)
+	}
+	return bufio.NewReader(res.Body)
+}
+
+func TestLive(t *testing.T) {
+	cfg := picture(32, 20)
+	addr, stop := start(t, cfg)
+	stream := follow(t, "http://"+addr+"/page/live?worker=4")
+	first := parts(t, stream)
+	for _, name := range append([]string{"detail"}, common...) {
+		if first[name] == "" || foreign(first[name]) != "" {
+			t.Errorf("%s: %s", name, first[name])
+		}
+	}
+	cfg.Events.Accept("flaked.node", 4, "something <new>")
+	for {
+		next := parts(t, stream)
+		if strings.Contains(next["events"], "something &lt;new&gt;") {
+			break
+		}
+	}
+	if _, again := parts(t, stream)["events"]; again {
+		t.Error("what has not changed is sent again")
+	}
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("a page that is open delays the end by %v", took)
+	}
+}
+
+func TestLiveIsForAFew(t *testing.T) {
+	addr, _ := start(t, picture(4, 2))
+	for range maxStreams {
+		follow(t, "http://"+addr+"/page/live")
+	}
+	code, header, body := do(t, "GET", "http://"+addr+"/page/live")
+	if code != 503 || header.Get("Retry-After") == "" || !strings.Contains(body, "16 pages") {
+		t.Errorf("%d %v %s", code, header, body)
+	}
+	if code, _, _ := do(t, "GET", "http://"+addr+"/"); code != 200 {
+		t.Errorf("the page itself: %d", code)
+	}
+	if code, _, _ := do(t, "HEAD", "http://"+addr+"/page/live"); code != 405 {
+		t.Errorf("by HEAD: %d", code)
+	}
+}
+
+// pipes is a listener of connections without a kernel, so that time can be
+// made up.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (p pipes) Close() error   { close(p.closed); return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// A stream outlives what a request may take, and a reader who does not read is
+// given up on.
+func TestLiveIsLongAndNotForTheSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(whole(picture(4, 2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := pipes{make(chan net.Conn), make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Serve(ctx, l) }()
+		ours, theirs := net.Pipe()
+		l.conns <- theirs
+		if _, err := io.WriteString(ours, "GET /page/live HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.ReadResponse(bufio.NewReader(ours), nil)
+		if err != nil || res.StatusCode != 200 {
+			t.Fatal(res, err)
+		}
+		stream := bufio.NewReader(res.Body)
+		for began := time.Now(); time.Since(began) < 3*writeTimeout; {
+			parts(t, stream)
+		}
+		if n := len(s.pages.streams); n != 1 {
+			t.Errorf("%d streams", n)
+		}
+		time.Sleep(liveWrite + 3*time.Second) // reads nothing
+		synctest.Wait()
+		if n := len(s.pages.streams); n != 0 {
+			t.Error("it waits for who does not read")
+		}
+		ours.Close()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Slots that somebody looks at are read often; of those that nobody looks at
+// as often as a small cluster can bear.
+func TestSlotsThatAreWatched(t *testing.T) {
+	for _, row := range []struct {
+		name       string
+		used, live int
+		watch      bool
+		every      time.Duration // 0: never
+	}{
+		{"watched", 5, 5, true, watchedEvery},
+		{"watched, many", 1024, 1000, true, 2048 * time.Millisecond},
+		{"not watched", 5, 5, false, slotsEvery},
+		{"not watched, some", 50, 40, false, 40 * time.Second},
+		{"not watched, many", 100, 100, false, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				reads := 0
+				c := newSlots(func(context.Context) (Slots, error) {
+					reads++
+					return Slots{Used: row.used, Live: row.live}, nil
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() { defer close(done); c.run(ctx) }()
+				c.get()
+				synctest.Wait()
+				const tick = 4 * time.Millisecond
+				for range 10 * time.Minute / tick {
+					if row.watch {
+						c.watch()
+						c.get()
+					} else {
+						c.idle()
+					}
+					synctest.Wait()
+					time.Sleep(tick)
+				}
+				want := 1
+				if row.every > 0 {
+					want += int(10 * time.Minute / row.every)
+				}
+				if math.Abs(float64(reads-want)) > float64(want)/50+1 {
+					t.Errorf("%d readings in 10 minutes, want %d", reads, want)
+				}
+				cancel()
+				<-done
+			})
+		})
+	}
+}
+
+// The past is ten minutes, and what was worst in it is kept.
+func TestPast(t *testing.T) {
+	var p past
+	began := time.Unix(0, 0)
+	slots := func(ms float64) Slots {
+		return Slots{Workers: []Slot{{Worker: 2, OffsetMs: &ms}, {Worker: 3}, {Worker: maxTraced + 5, OffsetMs: &ms}}}
+	}
+	for i := range 1200 {
+		at := began.Add(time.Duration(i) * time.Second)
+		ms := 1.0
+		if i == 1001 {
+			ms = -700
+		}
+		p.noteClocks(at, slots(ms), i < 1100 || i > 1110)
+		p.note(at, lineproto.Counters{IDs: int64(i)}, 0)
+	}
+	samples, clocks := p.all()
+	if n := len(clocks); n < 115 || n > 125 {
+		t.Errorf("%d moments", n)
+	}
+	if n := len(samples); n != 601 {
+		t.Errorf("%d samples", n)
+	}
+	gaps, worst := 0, 0.0
+	for _, c := range clocks {
+		if c.ms == nil {
+			gaps++
+			continue
+		}
+		if len(c.ms) != 4 || c.ms[3] == c.ms[3] {
+			t.Fatalf("%v", c.ms)
+		}
+		worst = min(worst, float64(c.ms[2]))
+	}
+	if gaps != 1 || worst != -700 {
+		t.Errorf("%d gaps, worst %v", gaps, worst)
+	}
+	v := clockChart(clocks, []slotView{{Slot: Slot{Worker: 2}}}, began.Add(1200*time.Second))
+	if len(v.Lines) != 1 || len(v.Lines[0].Points) != 2 || len(v.Limits) != 2 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestOffsetLevel(t *testing.T) {
+	for ms, want := range map[float64]float64{
+		0: 0, 0.5: 0.5, -0.5: -0.5, 1: 1, 10: 2, -100: -3, 1000: 4, math.Sqrt(10): 1.5, 3_600_000: 8, -1e300: -11,
+	} {
+		if got := offsetLevel(ms); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%v: %v, want %v", ms, got, want)
+		}
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	ends := []float64{64e-6, 128e-6, 2}
+	for _, row := range []struct {
+		n      []int64
+		q      float64
+		wanted string
+	}{
+		{[]int64{0, 0, 0, 0}, 0.5, "–"},
+		{[]int64{1, 0, 0, 0}, 0.99, "≤ 64 µs"},
+		{[]int64{98, 2, 0, 0}, 0.99, "≤ 128 µs"},
+		{[]int64{0, 0, 1, 0}, 0.5, "≤ 2.0 s"},
+		{[]int64{0, 0, 0, 1}, 0.5, "≤ 2.0 s"},
+		{nil, 0.5, "–"},
+	} {
+		if got := quantile(row.n, ends, row.q); got != row.wanted {
+			t.Errorf("%v %v: %s, want %s", row.n, row.q, got, row.wanted)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567"} {
+		if got := number(fmt.Sprint(n)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

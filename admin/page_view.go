@@ -1,0 +1,425 @@
+package admin
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/node"
+)
+
+// view is what the page's parts are made of: what is known at one moment.
+type view struct {
+	Status    Status
+	Ready     bool
+	Reason    string
+	Problems  []string // of the worst first
+	ReadAt    string   // the slots, and how long ago; empty: never
+	ReadAgo   string
+	Stale     bool
+	Own       []ownView
+	Load      loadView
+	Map       mapView
+	Clocks    chartView
+	Nodes     []slotView
+	MoreNodes int
+	Events    []Event // newest first
+}
+
+// ownView is one of this process's workers.
+type ownView struct {
+	node.Snapshot
+	Beat     string
+	BeatLate bool
+	Clock    string
+	ClockOff bool
+}
+
+// slotView is a worker of the cluster for people.
+type slotView struct {
+	Slot
+	Own      bool
+	Off      bool // its clock
+	Late     bool // it has missed a heartbeat
+	Refusing bool
+	Clock    string // "+1.2ms ± 0.5ms fast"; empty if not known
+	Means    string // its state in words
+}
+
+// Trouble tells that somebody should look at it.
+func (v slotView) Trouble() bool {
+	return v.State == "detached" || v.State == "lost" || v.Off || v.Late || v.Refusing
+}
+
+// Marks are the words for what is not well, in the order of the legend.
+func (v slotView) Marks() string {
+	var marks []string
+	for _, m := range []struct {
+		is   bool
+		word string
+	}{{v.Own, "this node"}, {v.Refusing, "refuses"}, {v.Off, "clock off"}, {v.Late, "overdue"}} {
+		if m.is {
+			marks = append(marks, m.word)
+		}
+	}
+	return strings.Join(marks, ", ")
+}
+
+// mapView is a cell for each worker, in rows of any length.
+type mapView struct {
+	Cells []cellView
+	Large bool // few of them: there is room for numbers
+	// Beyond is how many workers have no cell as nobody ever held them.
+	Beyond int
+	Legend []legendView
+	Total  int
+	Held   int
+	Known  bool
+}
+
+type cellView struct {
+	Number int
+	State  string
+	Name   string // empty for one that nobody ever held
+	Class  string
+	Marks  string
+	Held   bool // by somebody at some time: there is something to say
+}
+
+type legendView struct {
+	State, Means string
+	N            int
+}
+
+// states are those of `flaked status`, in its order.
+var states = []struct{ name, means string }{
+	{"live", "its node is connected to ZooKeeper"},
+	{"detached", "its node is not, and may still serve until its lease ends"},
+	{"stopped", "its node stopped cleanly, and may come back until its lease ends"},
+	{"cooling", "it was given back, and is free once its lease has ended"},
+	{"lost", "ZooKeeper lost its record"},
+	{"free", "anybody may take it"},
+}
+
+const (
+	// largeMap is up to how many cells show their numbers, and mapCells up to
+	// how many workers those are shown that nobody ever held.
+	largeMap = 128
+	mapCells = 2048
+	// shownNodes is how many workers the table has.
+	shownNodes = 32
+	// offMs is how far off a clock is worth saying, as in `flaked status`.
+	offMs = 500
+	// overdueMs is how late a heartbeat may be.
+	overdueMs = 500
+	// staleAfter is how old a reading may be of slots that are being watched.
+	staleAfter = 4 * time.Second
+)
+
+// look gathers it all. It waits for nobody.
+func (s *Server) look(now time.Time) view {
+	c, _ := s.slots.get()
+	samples, past := s.pages.past.all()
+	status := s.Status()
+	v := view{Status: status, Ready: status.Ready, Reason: status.Reason, Load: describeLoad(samples, now)}
+	for _, w := range status.Workers {
+		v.Own = append(v.Own, describeOwn(w))
+	}
+	if !c.at.IsZero() {
+		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), brief(now.Sub(c.at).Milliseconds())
+		patience := max(staleAfter, 2*s.slots.pace())
+		v.Stale = c.err != nil || now.Sub(c.at) > patience
+	}
+	slots := make([]slotView, 0, len(c.Workers))
+	own := s.ownWorkers()
+	for _, w := range c.Workers {
+		slots = append(slots, describeSlot(w, own))
+	}
+	v.Problems = problemsOf(v, c, slots)
+	v.Map = describeMap(c, slots)
+	v.Clocks = clockChart(past, slots, now)
+	v.Nodes, v.MoreNodes = mostInteresting(slots)
+	v.Events = status.Events
+	slices.Reverse(v.Events)
+	v.Events = v.Events[:min(len(v.Events), 30)]
+	return v
+}
+
+// ownWorkers are the numbers that this process holds.
+func (s *Server) ownWorkers() map[int]bool {
+	own := map[int]bool{}
+	for _, w := range s.cfg.Workers() {
+		if w.Worker != nil {
+			own[*w.Worker] = true
+		}
+	}
+	return own
+}
+
+func describeOwn(w node.Snapshot) ownView {
+	v := ownView{Snapshot: w, Beat: "none yet", Clock: "not compared yet"}
+	if age := w.ZooKeeper.HeartbeatAgeMs; age != nil {
+		v.Beat = brief(*age) + " ago"
+		v.BeatLate = *age > w.ZooKeeper.HeartbeatMs+overdueMs
+	}
+	if w.Clock.OffsetMs != nil {
+		v.Clock = clockWords(*w.Clock.OffsetMs, *w.Clock.ErrorMs)
+	}
+	v.ClockOff = w.Clock.Wrong || w.Clock.BehindMs > 0 || slices.Contains(w.Degraded, node.TroubleOffset) || slices.Contains(w.Degraded, node.TroubleLeap)
+	return v
+}
+
+func describeSlot(w Slot, own map[int]bool) slotView {
+	v := slotView{Slot: w, Own: own[w.Worker]}
+	if w.OffsetMs != nil {
+		uncertain := 0.0
+		if w.ErrorMs != nil {
+			uncertain = *w.ErrorMs
+		}
+		v.Clock = clockWords(*w.OffsetMs, uncertain)
+		v.Off = math.Abs(*w.OffsetMs)-uncertain > offMs
+	}
+	if w.State == "live" {
+		v.Refusing = w.Phase == string(node.Refusing)
+		v.Late = w.ReportAgeMs != nil && w.HeartbeatMs > 0 && *w.ReportAgeMs > w.HeartbeatMs+overdueMs
+	}
+	for _, state := range states {
+		if state.name == w.State {
+			v.Means = state.means
+		}
+	}
+	return v
+}
+
+// problemsOf is what somebody should look after: what this node says of itself,
+// what `flaked status` says of the cluster, and what is too young for that.
+func problemsOf(v view, c seen, slots []slotView) []string {
+	var out []string
+	add := func(format string, a ...any) { out = append(out, fmt.Sprintf(format, a...)) }
+	for _, w := range v.Own {
+		who := "this node"
+		if len(v.Own) > 1 {
+			who = "this node's worker " + label(w.Snapshot)
+		}
+		if !w.Ready && v.Ready {
+			add("%s refuses: -%s %s", who, w.Code, w.Reason)
+		}
+		for _, t := range w.Degraded {
+			add("%s: %s", who, troubleText(t, w.Snapshot))
+		}
+		if w.BeatLate && !slices.Contains(w.Degraded, node.TroubleZooKeeper) {
+			add("%s: its heartbeat is overdue: ZooKeeper acknowledged the last one %s", who, w.Beat)
+		}
+	}
+	switch {
+	case c.err != nil:
+		add("the cluster cannot be read from ZooKeeper: %s", oneLine(c.err.Error()))
+	case v.Stale:
+		add("the cluster is not being read: ZooKeeper has not answered for %s", v.ReadAgo)
+	}
+	out = append(out, c.Problems...)
+	var late []string
+	for _, w := range slots {
+		if w.Late && *w.ReportAgeMs <= 3*w.HeartbeatMs+1000 { // later on it is among c.Problems
+			late = append(late, strconv.Itoa(w.Worker))
+		}
+	}
+	if len(late) > 0 && !v.Stale {
+		add("a heartbeat is overdue of worker %s", few(late))
+	}
+	return out
+}
+
+func few(numbers []string) string {
+	if len(numbers) > 5 {
+		return fmt.Sprintf("%s and %d more", strings.Join(numbers[:5], ", "), len(numbers)-5)
+	}
+	return strings.Join(numbers, ", ")
+}
+
+// troubleText is a word of Snapshot.Degraded in a sentence.
+func troubleText(trouble string, w node.Snapshot) string {
+	switch trouble {
+	case node.TroubleZooKeeper:
+		return "no contact with ZooKeeper; it serves until its lease ends: " + oneLine(w.ZooKeeper.Error)
+	case node.TroubleFromCache:
+		return "it runs from its state directory alone, and ZooKeeper does not know of that yet"
+	case node.TroubleDisk:
+		return "its state directory takes no writes, it serves what is reserved: " + oneLine(w.Disk.Error)
+	case node.TroubleOffset:
+		if w.Clock.WorstMs != nil {
+			return "its clock is off that of some voter: " + clockWords(*w.Clock.WorstMs, *w.Clock.WorstErrorMs)
+		}
+	case node.TroubleLeap:
+		return fmt.Sprintf("the machine's clock has leapt %s ahead, which nobody confirms: IDs do not follow", brief(w.Clock.UnfollowedLeapMs))
+	case node.TroubleFrozen:
+		return "registration is frozen, as ZooKeeper has lost data: new nodes get no worker"
+	}
+	return trouble
+}
+
+func describeMap(c seen, slots []slotView) mapView {
+	m := mapView{Total: c.Total, Known: !c.at.IsZero(), Large: c.Total <= largeMap}
+	for _, state := range states {
+		m.Legend = append(m.Legend, legendView{state.name, state.means, c.ByState[state.name]})
+	}
+	m.Held = c.ByState["live"] + c.ByState["detached"] + c.ByState["stopped"]
+	next := 0
+	for n := range min(c.Total, mapCells) {
+		if next < len(slots) && slots[next].Worker == n {
+			m.Cells = append(m.Cells, describeCell(slots[next]))
+			next++
+			continue
+		}
+		m.Cells = append(m.Cells, cellView{Number: n, State: "free", Class: "free"})
+	}
+	for _, w := range slots[next:min(len(slots), next+mapCells)] {
+		m.Cells = append(m.Cells, describeCell(w))
+	}
+	m.Beyond = max(0, c.Total-len(m.Cells))
+	return m
+}
+
+func describeCell(w slotView) cellView {
+	cell := cellView{Number: w.Worker, State: w.State, Name: w.Name, Class: w.State, Marks: w.Marks(), Held: true}
+	for _, m := range []struct {
+		is   bool
+		word string
+	}{{w.Own, "own"}, {w.Off || w.Refusing, "off"}, {w.Late, "late"}} {
+		if m.is {
+			cell.Class += " " + m.word
+		}
+	}
+	return cell
+}
+
+// mostInteresting are those with troubles first, then this process's own, then
+// those that are held.
+func mostInteresting(slots []slotView) (shown []slotView, more int) {
+	rank := func(w slotView) int {
+		switch {
+		case w.Trouble():
+			return 0
+		case w.Own:
+			return 1
+		case w.State == "live":
+			return 2
+		case w.State == "stopped":
+			return 3
+		}
+		return 4
+	}
+	for _, w := range slots {
+		if w.State != "free" {
+			shown = append(shown, w)
+		}
+	}
+	slices.SortStableFunc(shown, func(a, b slotView) int { return cmp.Compare(rank(a), rank(b)) })
+	more = max(0, len(shown)-shownNodes)
+	return shown[:min(len(shown), shownNodes)], more
+}
+
+// detailView is one worker, as asked for.
+type detailView struct {
+	Asked  string
+	Valid  bool
+	Found  bool
+	Number int
+	Total  int
+	Slot   slotView
+}
+
+// decodedView is an ID taken apart.
+type decodedView struct {
+	Asked, Error string
+	decoded
+	Bits []bitsView
+}
+
+type bitsView struct {
+	part
+	Digits string
+	Means  string
+}
+
+func (v decodedView) When() string { return v.Time }
+
+// bitsOf is the sign and then the layout's fields, from the top.
+func bitsOf(d decoded) []bitsView {
+	bits := []bitsView{{part{"sign", 1, 63, 0}, "0", "always 0"}}
+	for _, p := range d.Parts {
+		b := bitsView{part: p, Digits: fmt.Sprintf("%0*b", int(p.Bits), p.Value)}
+		switch p.Field {
+		case "time":
+			b.Means = d.Time
+		case "worker":
+			b.Means = "worker " + strconv.FormatInt(p.Value, 10)
+		case "sequence":
+			b.Means = "number " + strconv.FormatInt(p.Value, 10) + " of its tick"
+		default:
+			b.Means = p.Field + " " + strconv.FormatInt(p.Value, 10)
+		}
+		bits = append(bits, b)
+	}
+	return bits
+}
+
+// brief is a length of time in ms for people, as in `flaked status`.
+func brief(ms int64) string {
+	sign := ""
+	if ms < 0 {
+		sign, ms = "-", -ms
+	}
+	s := ms / 1000
+	switch {
+	case ms < 1000:
+		return fmt.Sprintf("%s%dms", sign, ms)
+	case s < 10:
+		return fmt.Sprintf("%s%d.%ds", sign, s, ms%1000/100)
+	case s < 60:
+		return fmt.Sprintf("%s%ds", sign, s)
+	case s < 3600:
+		return fmt.Sprintf("%s%dm%ds", sign, s/60, s%60)
+	case s < 48*3600:
+		return fmt.Sprintf("%s%dh%dm", sign, s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%s%dd%dh", sign, s/86400, s/3600%24)
+}
+
+// clockWords is an offset for people, as in `flaked status`: which way, if that
+// can be told.
+func clockWords(ms, uncertain float64) string {
+	sign, way := "", ""
+	switch {
+	case ms > 0:
+		sign, way = "+", " fast"
+	case ms < 0:
+		sign, way = "-", " slow"
+	}
+	if math.Abs(ms) <= uncertain {
+		way = ""
+	}
+	return sign + offsetLength(math.Abs(ms)) + " ± " + offsetLength(uncertain) + way
+}
+
+func offsetLength(ms float64) string {
+	if ms >= 10_000 {
+		return brief(int64(ms))
+	}
+	return fmt.Sprintf("%gms", math.Round(ms*10)/10)
+}
+
+// number is a count for people: 1,234,567.
+func number(digits string) string {
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+func utc(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.TimeOnly) }
+func day(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.DateOnly) }

@@ -1,0 +1,370 @@
+// Package browser is a real browser for tests: Debian's headless Chromium,
+// spoken to in its own protocol over a pair of pipes.
+package browser
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait.
+const patience = 40 * time.Second
+
+// names are what a browser may be called.
+var names = []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"}
+
+// Browser is one process. It ends with the test.
+type Browser struct {
+	t   testing.TB
+	in  *os.File // what it is told
+	cmd *exec.Cmd
+
+	mu      sync.Mutex // guards what follows
+	next    int
+	waiting map[int]chan reply
+	tabs    map[string]*Tab // by session
+	ended   error
+}
+
+// message is a line of the protocol, either way.
+type message struct {
+	ID      int             `json:"id,omitempty"`
+	Session string          `json:"sessionId,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  any             `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *struct {
+		Message string `json:"message"`
+	} `json:"error,omitempty"`
+}
+
+type reply struct {
+	result json.RawMessage
+	err    error
+}
+
+// Start starts one, or skips the test where there is none: under
+// FLAKED_TEST_TOOLS=require it fails.
+func Start(t testing.TB) *Browser {
+	t.Helper()
+	var path string
+	for _, name := range names {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		const text = "there is no headless Chromium: scripts/get-tools.sh gets it (on Debian: apt-get install chromium-headless-shell)"
+		if os.Getenv("FLAKED_TEST_TOOLS") == "require" {
+			t.Fatal(text)
+		}
+		t.Skip(text)
+	}
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Browser{t: t, in: in, waiting: map[int]chan reply{}, tabs: map[string]*Tab{}}
+	home := t.TempDir()
+	var log bytes.Buffer
+	b.cmd = exec.Command(path, "--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+		"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-extensions",
+		"--no-proxy-server", "--hide-scrollbars", "--user-data-dir="+home, "about:blank")
+	// Files 3 and 4 are where --remote-debugging-pipe looks.
+	b.cmd.ExtraFiles = []*os.File{theirIn, theirOut}
+	b.cmd.Stdout, b.cmd.Stderr = &log, &log
+	b.cmd.Env = append(os.Environ(), "HOME="+home, "LC_ALL=C.UTF-8", "TZ=UTC")
+	b.cmd.SysProcAttr = group()
+	if err := b.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	theirIn.Close()
+	theirOut.Close()
+	heard := make(chan struct{})
+	go func() { defer close(heard); b.hear(out) }()
+	t.Cleanup(func() {
+		in.Close()
+		end(b.cmd)
+		_ = b.cmd.Wait()
+		out.Close()
+		<-heard
+		if t.Failed() && log.Len() > 0 {
+			t.Logf("--- the browser says\n%s", log.Bytes())
+		}
+	})
+	return b
+}
+
+// hear takes what the browser says until it ends.
+func (b *Browser) hear(out *os.File) {
+	lines := bufio.NewReaderSize(out, 1<<20)
+	for {
+		line, err := lines.ReadBytes(0)
+		if err != nil {
+			b.mu.Lock()
+			b.ended = fmt.Errorf("browser: it has ended: %w", err)
+			for id, c := range b.waiting {
+				c <- reply{err: b.ended}
+				delete(b.waiting, id)
+			}
+			b.mu.Unlock()
+			return
+		}
+		var m struct {
+			message
+			Params json.RawMessage `json:"params"`
+		}
+		if json.Unmarshal(line[:len(line)-1], &m) != nil {
+			continue
+		}
+		b.mu.Lock()
+		switch c := b.waiting[m.ID]; {
+		case c != nil:
+			delete(b.waiting, m.ID)
+			r := reply{result: m.Result}
+			if m.Error != nil {
+				r.err = errors.New("browser: " + m.Error.Message)
+			}
+			c <- r
+		case b.tabs[m.Session] != nil:
+			b.tabs[m.Session].note(m.Method, m.Params)
+		}
+		b.mu.Unlock()
+	}
+}
+
+// call asks for something and waits for the answer.
+func (b *Browser) call(session, method string, params any, result any) error {
+	answer := make(chan reply, 1)
+	b.mu.Lock()
+	if b.ended != nil {
+		b.mu.Unlock()
+		return b.ended
+	}
+	b.next++
+	line, err := json.Marshal(message{ID: b.next, Session: session, Method: method, Params: params})
+	if err != nil {
+		b.mu.Unlock()
+		return err
+	}
+	b.waiting[b.next] = answer
+	_, err = b.in.Write(append(line, 0))
+	b.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case r := <-answer:
+		if r.err != nil || result == nil {
+			return r.err
+		}
+		return json.Unmarshal(r.result, result)
+	case <-timer.C:
+		return fmt.Errorf("browser: %s: no answer within %v", method, patience)
+	}
+}
+
+// View is how a page is looked at.
+type View struct {
+	Width, Height int
+	Dark          bool
+	NoScript      bool
+}
+
+// Tab is a page in the browser.
+type Tab struct {
+	b       *Browser
+	session string
+	// said is what was logged on the console and what went wrong; b.mu guards it.
+	said []string
+}
+
+// note is called with b.mu held.
+func (p *Tab) note(method string, params json.RawMessage) {
+	switch method {
+	case "Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled", "Page.javascriptDialogOpening":
+		p.said = append(p.said, method+" "+string(params))
+	}
+}
+
+// Open loads a page.
+func (b *Browser) Open(url string, v View) *Tab {
+	b.t.Helper()
+	p := &Tab{b: b}
+	var target struct {
+		ID string `json:"targetId"`
+	}
+	b.must(b.call("", "Target.createTarget", map[string]any{"url": "about:blank"}, &target))
+	var attached struct {
+		Session string `json:"sessionId"`
+	}
+	b.must(b.call("", "Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true}, &attached))
+	p.session = attached.Session
+	b.mu.Lock()
+	b.tabs[p.session] = p
+	b.mu.Unlock()
+	for _, domain := range []string{"Page", "Runtime", "Log"} {
+		b.must(p.call(domain+".enable", nil, nil))
+	}
+	p.Look(v)
+	if v.NoScript {
+		b.must(p.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil))
+	}
+	p.Go(url)
+	return p
+}
+
+func (b *Browser) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (p *Tab) call(method string, params, result any) error {
+	return p.b.call(p.session, method, params, result)
+}
+
+// Look changes how the page is looked at.
+func (p *Tab) Look(v View) {
+	p.b.t.Helper()
+	p.b.must(p.call("Emulation.setDeviceMetricsOverride", map[string]any{
+		"width": v.Width, "height": v.Height, "deviceScaleFactor": 1, "mobile": v.Width < 500,
+	}, nil))
+	scheme := "light"
+	if v.Dark {
+		scheme = "dark"
+	}
+	p.b.must(p.call("Emulation.setEmulatedMedia", map[string]any{
+		"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}},
+	}, nil))
+}
+
+// Go loads another page.
+func (p *Tab) Go(url string) {
+	p.b.t.Helper()
+	var gone struct {
+		Error string `json:"errorText"`
+	}
+	p.b.must(p.call("Page.navigate", map[string]any{"url": url}, &gone))
+	if gone.Error != "" {
+		p.b.t.Fatalf("browser: %s: %s", url, gone.Error)
+	}
+}
+
+// Eval is what an expression of JavaScript comes to, put into value, which may
+// be nil.
+func (p *Tab) Eval(expression string, value any) {
+	p.b.t.Helper()
+	p.b.must(p.eval(expression, value))
+}
+
+func (p *Tab) eval(expression string, value any) error {
+	var r struct {
+		Result struct {
+			Value json.RawMessage `json:"value"`
+		} `json:"result"`
+		Exception *struct {
+			Text      string `json:"text"`
+			Exception struct {
+				Description string `json:"description"`
+			} `json:"exception"`
+		} `json:"exceptionDetails"`
+	}
+	err := p.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &r)
+	switch {
+	case err != nil:
+		return err
+	case r.Exception != nil:
+		return fmt.Errorf("browser: %s: %s %s", expression, r.Exception.Text, r.Exception.Exception.Description)
+	case value == nil || r.Result.Value == nil:
+		return nil
+	}
+	return json.Unmarshal(r.Result.Value, value)
+}
+
+// Text is the text of the first element that a selector finds, as it is seen.
+func (p *Tab) Text(selector string) (text string) {
+	p.b.t.Helper()
+	p.Eval(fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector), &text)
+	return text
+}
+
+// Until waits for an expression to be true, and tells how long that took.
+func (p *Tab) Until(expression string) time.Duration {
+	p.b.t.Helper()
+	began := time.Now()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		var ok bool
+		err := p.eval("!!("+expression+")", &ok) // while a page loads it may fail
+		if err == nil && ok {
+			break
+		}
+		if time.Since(began) > patience {
+			text := p.Text("body")
+			p.b.t.Fatalf("browser: after %v still not: %s (%v)\n%s\n%q", patience, expression, err, text, p.Said())
+		}
+	}
+	return time.Since(began)
+}
+
+// Said is what the page has logged and what went wrong in it.
+func (p *Tab) Said() []string {
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	return append([]string{}, p.said...)
+}
+
+// Type types text where the focus is.
+func (p *Tab) Type(text string) {
+	p.b.t.Helper()
+	p.b.must(p.call("Input.insertText", map[string]any{"text": text}, nil))
+}
+
+// keyCodes are what keys without text are called by Windows.
+var keyCodes = map[string]int{"Tab": 9, "Enter": 13, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+
+// Press presses a key, as "Tab" or "ArrowRight".
+func (p *Tab) Press(key string) {
+	p.b.t.Helper()
+	event := map[string]any{"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": keyCodes[key]}
+	if key == "Enter" {
+		event["text"] = "\r"
+	}
+	p.b.must(p.call("Input.dispatchKeyEvent", event, nil))
+	delete(event, "text")
+	event["type"] = "keyUp"
+	p.b.must(p.call("Input.dispatchKeyEvent", event, nil))
+}
+
+// Screenshot writes a picture of the whole page to a file.
+func (p *Tab) Screenshot(file string) {
+	p.b.t.Helper()
+	var shot struct {
+		Data string `json:"data"`
+	}
+	p.b.must(p.call("Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": true}, &shot))
+	picture, err := base64.StdEncoding.DecodeString(shot.Data)
+	if err == nil {
+		err = os.WriteFile(file, picture, 0o644)
+	}
+	p.b.must(err)
+}
