@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,37 +22,39 @@ func TestMain(m *testing.M) { zktest.Main(m) }
 func TestEnsemble(t *testing.T) {
 	t.Parallel()
 	ens := zktest.Three(t)
-	look := func(connect string) Report {
+	look := func(connect string, timeout time.Duration) Report {
 		return Run(t.Context(), Config{
 			ZK: coordinator.ZKConfig{Connect: connect, Cluster: "x"}, Bootstrap: true,
-			StateDirs: []string{filepath.Join(t.TempDir(), "state")}, Timeout: 2 * time.Second,
+			StateDirs: []string{filepath.Join(t.TempDir(), "state")}, Timeout: timeout,
 		})
 	}
+	const patience = 20 * time.Second
 	all := ens.Addr()
-	r := look(all)
+	r := look(all, patience)
 	at(t, r.Findings, "session").wants(t, "all three", OK, "a quorum of the 3 servers")
-	if n := count(r, "zookeeper", OK); n != 3 {
-		t.Errorf("%d of 3 servers are ok: %+v", n, r.Findings)
+	if n := serving(r); n != 3 {
+		t.Errorf("%d of 3 servers serve: %+v", n, r.Findings)
 	}
-	at(t, look(ens.Addrs()[0]).Findings, "session").wants(t, "one is named", Warn, "the ensemble has 3 servers, and --zk names one")
+	at(t, look(ens.Addrs()[0], patience).Findings, "session").wants(t, "one is named", Warn, "the ensemble has 3 servers, and --zk names one")
 
 	follower := (ens.Leader(t) + 1) % 3
 	ens.Kill(follower)
-	r = look(all)
-	if count(r, "zookeeper", OK) != 2 || count(r, "zookeeper", Warn) != 1 || r.Summary.Fail > 0 {
+	r = look(all, patience)
+	if serving(r) != 2 || r.Summary.Warn == 0 || r.Summary.Fail > 0 {
 		t.Errorf("one of three is down: %+v", r.Findings)
 	}
 	ens.Kill((follower + 1) % 3)
-	r = look(all)
+	r = look(all, time.Second)
 	at(t, r.Findings, "session").wants(t, "two of three are down", Fail, "that a majority of the servers runs")
 	if !r.Summary.Unreachable { // the last may not have noticed yet, and answer
 		t.Errorf("two of three are down: %+v", r.Findings)
 	}
 }
 
-func count(r Report, check string, level Level) (n int) {
+// serving is how many servers do, fast or slow.
+func serving(r Report) (n int) {
 	for _, f := range r.Findings {
-		if f.Check == check && f.Level == level {
+		if f.Check == "zookeeper" && strings.Contains(f.Text, "version 3.") {
 			n++
 		}
 	}
@@ -75,9 +78,9 @@ func TestServerWithoutFourLetterWords(t *testing.T) {
 			go wordless(conn, ens.Addr())
 		}
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	s := askServer(ctx, coordinator.ZKConfig{Cluster: "x", SessionTimeout: 2 * time.Second}, l.Addr().String())
+	s := askServer(ctx, coordinator.ZKConfig{Cluster: "x", SessionTimeout: 6 * time.Second}, l.Addr().String())
 	if s.err != nil || s.mode != "" || s.took <= 0 {
 		t.Errorf("%+v", s)
 	}
