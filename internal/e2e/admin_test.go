@@ -4,7 +4,11 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/zktest"
 )
 
 var servingHTTP = regexp.MustCompile(`admin: serving HTTP: address=\S+:(\d+)`)
@@ -50,13 +54,7 @@ func TestAdminAccess(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			p, _ := guarded(t, row.env, append([]string{"--listen", "127.0.0.1:0"}, row.args...)...)
-			var at string
-			eventually(t, "it serves HTTP", func() bool {
-				if m := servingHTTP.FindStringSubmatch(p.log()); m != nil {
-					at = "http://127.0.0.1:" + m[1]
-				}
-				return at != ""
-			})
+			at := httpAt(t, p)
 			for _, path := range []string{"/livez", "/readyz", "/metrics"} {
 				if code, body := httpGet(t, at+path, ""); code != 200 {
 					t.Errorf("%s: %d %s", path, code, body)
@@ -69,4 +67,51 @@ func TestAdminAccess(t *testing.T) {
 			}
 		})
 	}
+}
+
+// httpAt is where a running process serves HTTP.
+func httpAt(t testing.TB, p *process) (url string) {
+	t.Helper()
+	eventually(t, "it serves HTTP", func() bool {
+		if m := servingHTTP.FindStringSubmatch(p.log()); m != nil {
+			url = "http://127.0.0.1:" + m[1]
+		}
+		return url != ""
+	})
+	return url
+}
+
+// A node that is cut off says so over HTTP, at once, and says what it last knew.
+func TestAdminWithoutZooKeeper(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	n := s.node("--admin", "127.0.0.1:0")
+	network := n.network()
+	n.start().ready()
+	at := httpAt(t, n.proc)
+	line := func(path, want string) func() bool {
+		return func() bool { _, body := httpGet(t, at+path, ""); return strings.Contains(body, want) }
+	}
+	eventually(t, "the workers are read", line("/v1/workers", `"state":"live"`))
+	eventually(t, "they are counted", line("/metrics", `flaked_cluster_slots{cluster="default",state="live"} 1`))
+	eventually(t, "all is well", line("/readyz?verbose", "[+] zookeeper: "))
+
+	network.Cut()
+	eventually(t, "the loss is seen", line("/metrics", `flaked_worker_degraded{trouble="zookeeper",worker="0"} 1`))
+	for path, want := range map[string]string{
+		"/livez": "ok", "/readyz?verbose": "[!] zookeeper: ", "/readyz": "ok", "/v1/ids": `{"ids":["`,
+		"/v1/status": `"degraded":["zookeeper"`, "/metrics": `flaked_zookeeper_session{worker="0"}`,
+		"/api/snowflake/get/order": "",
+	} {
+		began := time.Now()
+		if code, body := httpGet(t, at+path, ""); code != 200 || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s, want %q", path, code, body, want)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("%s took %s", path, took)
+		}
+	}
+	network.Heal()
+	eventually(t, "all is well again", line("/metrics", `flaked_worker_degraded{trouble="zookeeper",worker="0"} 0`))
+	n.get(10)
 }
