@@ -16,8 +16,15 @@ func describe(app *cli.App) clidoc.Command {
 		Name: app.Name, Summary: app.Usage, Synopsis: "flaked COMMAND [flags]",
 		Text: appText, Flags: describeFlags(app.Flags),
 	}
+	var names []string
 	for _, cmd := range app.VisibleCommands() {
 		d.Commands = append(d.Commands, describeCommand("flaked", cmd))
+		names = append(names, cmd.Name)
+	}
+	for i := range d.Commands {
+		if d.Commands[i].Name == "man" {
+			d.Commands[i].Words = names
+		}
 	}
 	return d
 }
@@ -91,6 +98,8 @@ var choices = map[string][]string{
 	"protocol":       {"plain", "resp", "inline"},
 	"layout":         layoutNames(),
 	"kind":           {"snowflake", "uuid4", "uuid7"},
+	"format":         strings.Split(encodingNames(), ", "),
+	"state":          {stateLive, stateDetached, stateStopped, stateCooling, stateLost, stateFree},
 }
 
 func flagChoices(f clidoc.Flag) (out []string) {

@@ -212,7 +212,7 @@ _flaked() {
     'gen:--datacenter') kind='any' ;;
     'gen:--at') kind='any' ;;
     'gen:--count') kind='any' ;;
-    'gen:--format') kind='any' ;;
+    'gen:--format') offered='decimal hex base32 base36 base58 base62' ;;
     'gen:--kind') offered='snowflake uuid4 uuid7' ;;
     'gen:--sequence-start') offered='random zero carry-on' ;;
     'gen:--segment-start') offered='zero random' ;;
@@ -224,7 +224,7 @@ _flaked() {
     'reset-identity:--output' | 'reset-identity:-o') offered='table wide json' ;;
     'reset-identity:--config') kind='file' ;;
     'workers list:--output' | 'workers list:-o') offered='table wide json' ;;
-    'workers list:--state') kind='any' ;;
+    'workers list:--state') offered='live detached stopped cooling lost free' ;;
     'workers list:--zk') kind='any' ;;
     'workers list:--cluster') kind='any' ;;
     'workers list:--zk-auth-file') kind='file' ;;
@@ -357,7 +357,7 @@ _flaked() {
     'cluster freeze') offered='--for --up-to --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster thaw') offered='--zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'completion') offered='bash zsh fish --help' ;;
-    'man') offered='--dir --config --help' ;;
+    'man') offered='serve status doctor get decode healthcheck bench layout gen state reset-identity workers cluster completion man version --dir --config --help' ;;
     'version') offered='--help' ;;
     esac
   fi
