@@ -15,6 +15,11 @@ export PATH := $(dir $(GO)):$(PATH)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 PKG ?= ./...
 BENCH_PKG ?= ./worker/... ./timeguard/... ./localcache/... ./lineproto/...
+NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
+PLATFORMS ?= linux/amd64,linux/arm64,darwin/arm64,darwin/amd64
+# The time that what is released is of: the commit's.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+RELEASE = $(GO) run ./internal/release -version '$(VERSION)' -epoch $(SOURCE_DATE_EPOCH) -platforms '$(PLATFORMS)' -nfpm $(NFPM)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 N ?= 1000000
 FIRST ?= $(shell date +%s)
@@ -25,7 +30,7 @@ REPORT ?= bin/chaos
 # Empty: tests with other people's programs are left out where these are missing.
 FLAKED_TEST_CLIENTS ?= require
 FLAKED_TEST_TOOLS ?= require
-SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/peers.sh .ci/run
+SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/peers.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/release/testdata/install.sh
 
 .PHONY: help
 help: ## list the targets
@@ -40,6 +45,24 @@ build: ## bin/flaked: static, stamped with the version from git
 .PHONY: generate
 generate: ## what is made of the command line: docs/cli.md, deploy/man, deploy/completions
 	$(GO) test -vet=off -count=1 ./cmd/flaked -run '^TestGeneratedFilesAreCurrent$$' -update
+
+.PHONY: release
+release: ## archives, Debian packages and SHA256SUMS, in dist/. PLATFORMS=linux/amd64 for some
+	$(RELEASE)
+
+# The second time in a tree elsewhere, with nothing of the first in the cache.
+.PHONY: release-check
+release-check: ## build a release twice: the same bytes; install the package in a copy of this machine (minutes)
+	@elsewhere=$$(mktemp -d)
+	trap 'rm -rf "$$elsewhere"' EXIT
+	mkdir "$$elsewhere/another tree"
+	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$$elsewhere/another tree"
+	set -x
+	$(RELEASE)
+	(cd "$$elsewhere/another tree" && $(RELEASE) -cache "$$elsewhere/cache" -out "$$elsewhere/dist")
+	diff dist/SHA256SUMS "$$elsewhere/dist/SHA256SUMS"
+	deb=$$(echo "$$PWD"/dist/flaked_*_"$$($(GO) env GOARCH)".deb)
+	FLAKED_TEST_DEB=$$deb FLAKED_TEST_DEB_VERSION='$(VERSION)' $(GO) test -count=1 -timeout 5m ./internal/release
 
 define RUN_HELP
 
@@ -190,4 +213,4 @@ lint: ## gofmt, go vet, staticcheck, shellcheck
 
 .PHONY: clean
 clean: ## remove what was built (ZooKeeper's data: scripts/zk-dev.sh stop --wipe)
-	rm -rf bin .run coverage.* *.out *.prof *.test
+	rm -rf bin dist .run coverage.* *.out *.prof *.test

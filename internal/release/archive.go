@@ -1,0 +1,43 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"time"
+)
+
+// writeArchive writes files (by their paths in it) into one directory, sorted,
+// of root, and of that time.
+func writeArchive(to, dir string, files map[string]string, when time.Time) error {
+	var b bytes.Buffer
+	err := compress(&b, func(w io.Writer) error {
+		t := tar.NewWriter(w)
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			data, err := os.ReadFile(files[name])
+			if err != nil {
+				return err
+			}
+			mode := int64(0o644)
+			if name == "flaked" {
+				mode = 0o755
+			}
+			head := &tar.Header{Name: path.Join(dir, name), Mode: mode, Size: int64(len(data)), ModTime: when, Format: tar.FormatUSTAR}
+			if err := t.WriteHeader(head); err != nil {
+				return err
+			}
+			if _, err := t.Write(data); err != nil {
+				return err
+			}
+		}
+		return t.Close()
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b.Bytes(), 0o644)
+}

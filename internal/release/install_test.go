@@ -1,0 +1,25 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// TestInstall installs a package that has been made, FLAKED_TEST_DEB, of the
+// version FLAKED_TEST_DEB_VERSION: `make release-check`.
+func TestInstall(t *testing.T) {
+	deb, version := os.Getenv("FLAKED_TEST_DEB"), os.Getenv("FLAKED_TEST_DEB_VERSION")
+	if deb == "" {
+		t.Skip("no package: make release-check makes one and installs it")
+	}
+	if os.Geteuid() != 0 {
+		t.Fatal("a package is installed by root")
+	}
+	out, err := exec.CommandContext(t.Context(), "unshare", "--mount", "--pid", "--fork", "--kill-child",
+		"testdata/install.sh", deb, version).CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,176 @@
+// Command release makes what a release consists of: an archive for each
+// platform, Debian packages, and SHA256SUMS. `make release` runs it.
+//
+// The same commit and the same version of Go give the same bytes, wherever the
+// tree lies and whoever builds: nothing of the machine, of its paths or of the
+// present moment is in them. `make release-check` shows that.
+package main
+
+import (
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// options are the command line.
+type options struct {
+	version   string
+	epoch     int64
+	out       string
+	platforms string
+	nfpm      string
+	cache     string
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.version, "version", "", "the version to stamp")
+	flag.Int64Var(&o.epoch, "epoch", 0, "the time that all files are said to be of, in Unix seconds: that of the commit")
+	flag.StringVar(&o.out, "out", "dist", "where to; what is there is removed")
+	flag.StringVar(&o.platforms, "platforms", "linux/amd64,linux/arm64,darwin/arm64,darwin/amd64", "what to build for")
+	flag.StringVar(&o.nfpm, "nfpm", "", "nfpm's command, PACKAGE@VERSION; empty: no packages")
+	flag.StringVar(&o.cache, "cache", "", "Go's build cache for flaked; empty: the usual one")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	if o.version == "" {
+		return errors.New("-version is missing")
+	}
+	if err := os.RemoveAll(o.out); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	for p := range strings.SplitSeq(o.platforms, ",") {
+		goos, arch, ok := strings.Cut(p, "/")
+		if !ok {
+			return fmt.Errorf("-platforms: %q is not os/arch", p)
+		}
+		if err := one(ctx, o, goos, arch); err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+	}
+	return checksums(o.out)
+}
+
+// one makes all there is for a platform.
+func one(ctx context.Context, o options, goos, arch string) error {
+	stage, err := os.MkdirTemp("", "flaked-release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(stage)
+	program := filepath.Join(stage, "flaked")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+o.version, "-o", program, "./cmd/flaked")
+	// GOAMD64 and the like of whoever builds are not to be in it.
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch, "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off")
+	if o.cache != "" {
+		build.Env = append(build.Env, "GOCACHE="+o.cache)
+	}
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return err
+	}
+	when := time.Unix(o.epoch, 0).UTC()
+	name := fmt.Sprintf("flaked_%s_%s_%s", strings.TrimPrefix(o.version, "v"), goos, arch)
+	files, err := contents(goos, program)
+	if err != nil {
+		return err
+	}
+	if err := writeArchive(filepath.Join(o.out, name+".tar.gz"), name, files, when); err != nil {
+		return err
+	}
+	fmt.Println(filepath.Join(o.out, name+".tar.gz"))
+	if goos == "linux" && o.nfpm != "" {
+		return debian(ctx, o, stage, arch)
+	}
+	return nil
+}
+
+// contents are the files of an archive, with their paths in it.
+func contents(goos, program string) (map[string]string, error) {
+	files := map[string]string{"flaked": program}
+	patterns := map[string]string{".": "{LICENSE,README.md,CHANGELOG.md}", "completions": "deploy/completions/*", "man": "deploy/man/*"}
+	if goos == "linux" {
+		patterns["systemd"] = "deploy/systemd/*"
+	}
+	for dir, pattern := range patterns {
+		var found []string
+		for _, p := range alternatives(pattern) {
+			matches, err := filepath.Glob(p)
+			if err != nil {
+				return nil, err
+			}
+			if len(matches) == 0 {
+				return nil, fmt.Errorf("there is no %s: run this where go.mod is", p)
+			}
+			found = append(found, matches...)
+		}
+		for _, f := range found {
+			files[filepath.Join(dir, filepath.Base(f))] = f
+		}
+	}
+	return files, nil
+}
+
+// alternatives of {a,b}, which path/filepath does not know.
+func alternatives(pattern string) []string {
+	if inner, ok := strings.CutPrefix(pattern, "{"); ok {
+		return strings.Split(strings.TrimSuffix(inner, "}"), ",")
+	}
+	return []string{pattern}
+}
+
+func checksums(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var lines []string
+	for _, e := range entries {
+		f, err := os.Open(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return err
+		}
+		h := sha256.New()
+		_, err = io.Copy(h, f)
+		f.Close()
+		if err != nil {
+			return err
+		}
+		lines = append(lines, fmt.Sprintf("%x  %s\n", h.Sum(nil), e.Name()))
+	}
+	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[64:], b[64:]) })
+	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644)
+}
+
+// compress gives the same bytes for the same: no name and no time in its head.
+func compress(w io.Writer, write func(io.Writer) error) error {
+	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	if err := write(z); err != nil {
+		return err
+	}
+	return z.Close()
+}
