@@ -146,6 +146,10 @@ chaos-sim: ## histories of the simulation until one goes wrong. N=100000 FIRST=n
 	$(GO) test -vet=off -count=1 -timeout 0 -v ./node -run '^TestSimulation$$' \
 	  -sim.first=$(FIRST) -sim.count=$(N) -sim.progress=10s -sim.dir $(CURDIR)/bin
 
+.PHONY: chaos-worlds
+chaos-worlds: ## the same in clusters of other layouts and rollback policies. N=2000 FIRST=n
+	$(GO) test -vet=off -count=1 -timeout 0 -v ./node -run '^TestSimulationOfOtherWorlds$$' -sim.first=$(FIRST) -sim.count=$(N)
+
 .PHONY: chaos
 chaos: ## five nodes and three ZooKeepers under faults. FOR=30m SEED=n ONLY='kill,disk' REPORT=dir
 	@zk=$$(scripts/zk-dev.sh install)
@@ -154,6 +158,19 @@ chaos: ## five nodes and three ZooKeepers under faults. FOR=30m SEED=n ONLY='kil
 	set -x
 	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/chaos -run 'TestCampaign$$' \
 	  -chaos.for $(FOR) -chaos.seed $(SEED) -chaos.only '$(ONLY)' -chaos.report $(abspath $(REPORT))
+
+.PHONY: chaos-rules
+chaos-rules: ## short campaigns of clusters with other layouts and rollback policies. FOR=1m SEED=n
+	@zk=$$(scripts/zk-dev.sh install)
+	eval "$$zk"
+	export FLAKED_TEST_ZK=require
+	set -x
+	for rules in -chaos.layout=sonyflake -chaos.layout=pearflower -chaos.layout=leaf,time=40,rollback=1 \
+	  -chaos.on-rollback=refuse -chaos.on-rollback=wait=2s -chaos.on-rollback=coast -chaos.borrow=3s \
+	  '-chaos.borrow=2s -chaos.on-rollback=coast=3s'; do
+	  $(GO) test -vet=off -count=1 -timeout 0 -v ./internal/chaos -run 'TestCampaign$$' \
+	    -chaos.for $(if $(filter 30m,$(FOR)),1m,$(FOR)) -chaos.seed $(SEED) $$rules
+	done
 
 .PHONY: chaos-mutants
 chaos-mutants: ## take safeguards out, one at a time: the campaign has to notice (minutes)

@@ -21,6 +21,7 @@ import (
 	"github.com/flaked/flaked/internal/judge"
 	"github.com/flaked/flaked/internal/ownclock"
 	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -30,7 +31,12 @@ var (
 	report   = flag.String("chaos.report", "", "keep the report and the logs in this `directory`")
 	only     = flag.String("chaos.only", "", "only the kinds of faults whose names hold one of these, `a,b`")
 	lease    = flag.Duration("chaos.lease", time.Minute, "the nodes' leases")
-	binary   = flag.String("chaos.binary", "", "try this `flaked`, and not one built now")
+	// The rules of the cluster: with others than the usual no question has to be
+	// answered, and all that is answered has to be right.
+	layoutName = flag.String("chaos.layout", "", "the cluster's `layout`")
+	onRollback = flag.String("chaos.on-rollback", "", "the cluster's rollback `policy`")
+	borrow     = flag.Duration("chaos.borrow", 0, "how far a burst may borrow")
+	binary     = flag.String("chaos.binary", "", "try this `flaked`, and not one built now")
 )
 
 // The nodes' times, short so that much happens.
@@ -51,6 +57,8 @@ func frozenFor() time.Duration { return *lease + 10*time.Second }
 type campaign struct {
 	*timeline
 	t        *testing.T
+	layout   worker.Layout
+	flat     judge.Flat // how its IDs are judged
 	dir      string
 	binary   string
 	zk       *zktest.Ensemble
@@ -85,6 +93,7 @@ func TestCampaign(t *testing.T) {
 		timeline: &timeline{began: time.Now()}, t: t, dir: t.TempDir(), binary: *binary, zk: zk, over: make(chan struct{}),
 	}
 	c.trueStart = c.began.Round(0)
+	c.rule()
 	if c.binary == "" {
 		c.binary = build(t, c.dir)
 	}
@@ -96,6 +105,37 @@ func TestCampaign(t *testing.T) {
 	for _, w := range c.wrong {
 		t.Error(w)
 	}
+}
+
+// rule reads the cluster's rules.
+func (c *campaign) rule() {
+	c.layout = worker.Leaf()
+	if *layoutName != "" {
+		var err error
+		if c.layout, err = worker.ParseLayout(*layoutName); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.flat = judge.Flatten(c.layout)
+}
+
+// otherRules are flags of a node for rules that are not the usual.
+func otherRules() (flags []string) {
+	for name, value := range map[string]string{"--layout": *layoutName, "--on-rollback": *onRollback} {
+		if value != "" {
+			flags = append(flags, name, value)
+		}
+	}
+	if *borrow > 0 {
+		flags = append(flags, "--borrow", borrow.String())
+	}
+	return flags
+}
+
+// mayLead is how far ahead of the clock IDs may be by the rules.
+func mayLead() time.Duration {
+	p, _ := timeguard.ParseRollbackPolicy(*onRollback) // the zero one where there is none
+	return *borrow + p.Coast()
 }
 
 // build makes the binary that is shipped.
@@ -423,8 +463,10 @@ func (c *campaign) conclude() error {
 	for _, f := range verdict.Findings {
 		c.wrong = append(c.wrong, fmt.Sprintf("%s: %s", f.Check, f.Text))
 	}
-	c.wrong = append(c.wrong, c.state.wrongWith(c.held, verdict.Highest, worker.Leaf(), c.lossy())...)
-	c.availability()
+	c.wrong = append(c.wrong, c.state.wrongWith(c.held, c.flat.Workers(verdict.Highest), c.flat.Layout(), c.lossy())...)
+	if otherRules() == nil {
+		c.availability()
+	}
 	if err := c.endings(); err != nil {
 		return err
 	}
@@ -447,14 +489,15 @@ func (c *campaign) tracks() (all [][]showing) {
 }
 
 func (c *campaign) rules() judge.Rules {
-	r := judge.Rules{Layout: worker.Leaf()}
+	r := judge.Rules{Layout: c.flat.Layout()}
+	ahead := mayLead().Milliseconds() + c.layout.Unit.Milliseconds() - 1
 	tracks := c.tracks()
 	for _, m := range c.machines {
 		r.Unordered = append(r.Unordered, steps(m)...)
 	}
 	r.Times = func(a judge.Answer) (low, high int64) {
 		l, h := shown(tracks[a.Node], a.Asked, a.Got)
-		return c.trueMs(a.Asked) + l.Milliseconds() - earlyMs, c.trueMs(a.Got) + h.Milliseconds() + leapMs
+		return c.trueMs(a.Asked) + l.Milliseconds() - earlyMs - c.layout.Unit.Milliseconds() + 1, c.trueMs(a.Got) + h.Milliseconds() + leapMs + ahead
 	}
 	for _, f := range c.faults {
 		if f.bound == 0 || f.released == 0 {
@@ -463,7 +506,7 @@ func (c *campaign) rules() judge.Rules {
 		_, h := shown(tracks[f.node], f.stopped, f.stopped)
 		r.Forbidden = append(r.Forbidden, judge.Forbidden{
 			Span: judge.Span{Node: uint16(f.node), From: f.stopped, To: f.released},
-			From: c.trueMs(f.stopped) + (h + f.bound).Milliseconds() + slackMs,
+			From: c.trueMs(f.stopped) + (h + f.bound).Milliseconds() + slackMs + ahead,
 			Why:  f.kind.name,
 		})
 	}

@@ -144,7 +144,7 @@ func (c *client) ask(request string, want int) {
 			c.load.m.c.violated(c.load.m.name(), "answers %q to %.10q", line, request)
 			break
 		}
-		c.ids = append(c.ids, worker.ID(id))
+		c.ids = append(c.ids, c.load.m.c.flat.ID(worker.ID(id)))
 	}
 	got := now()
 	// Those of a reply that was cut off have been given as well.

@@ -79,12 +79,12 @@ func (m *machine) args(listen string) []string {
 	for _, l := range m.links {
 		zk = append(zk, l.Addr())
 	}
-	return []string{
+	return append([]string{
 		"serve", "--zk", strings.Join(zk, ","), "--state-dir", m.dir, "--listen", listen, "--name", fmt.Sprint("n", m.id),
 		"--bootstrap", "--heartbeat", heartbeat.String(), "--settle", settle.String(), "--lease", lease.String(),
 		"--reserve", reserve.String(), "--zk-session-timeout", "2s", "--start-timeout", "20s", "--log-format", "text",
 		"--admin", "off", "--sequence-start", []string{"random", "zero", "carry-on"}[m.id%3],
-	}
+	}, otherRules()...)
 }
 
 // start starts the process, and keeps it going until stop.
