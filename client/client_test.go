@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -288,6 +289,10 @@ func TestSilentNode(t *testing.T) {
 	}
 
 	servers[1].Delay(time.Hour)
+	impatient := open(t, Config{Addrs: addrs, Patience: 100 * time.Millisecond})
+	if _, err := impatient.Next(t.Context()); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("without a deadline: %v", err)
+	}
 	began := time.Now()
 	_, err := c.Next(by(t, 200*time.Millisecond))
 	if took := time.Since(began); !errors.Is(err, ErrUnavailable) || took > 5*time.Second {
@@ -300,6 +305,29 @@ func TestSilentNode(t *testing.T) {
 	}
 	if _, err := c.Next(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled before: %v", err)
+	}
+}
+
+// Calls in a hurry do not have a node taken for dead that is but slow, as a busy
+// machine is for a moment.
+func TestHurriedCallsAndSlowNodes(t *testing.T) {
+	for n := range 3 {
+		servers, addrs := nodes(t, n+1)
+		c := open(t, Config{Addrs: addrs})
+		for _, s := range servers {
+			s.Delay(100 * time.Millisecond)
+		}
+		for range 3 {
+			if _, err := c.Next(by(t, 10*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%d nodes: %v", n+1, err)
+			}
+		}
+		for _, s := range servers {
+			s.Serve()
+		}
+		if _, err := c.Next(by(t, 5*time.Second)); err != nil {
+			t.Errorf("%d nodes: %v", n+1, err)
+		}
 	}
 }
 
@@ -474,6 +502,45 @@ func TestUnderFaults(t *testing.T) {
 			}
 			t.Logf("%+v", c.Stats())
 		})
+	}
+}
+
+// Callers who go away in the midst of it leave IDs behind, and nothing else.
+func TestImpatientCallers(t *testing.T) {
+	servers, addrs := nodes(t, 1)
+	servers[0].Delay(time.Millisecond)
+	c := open(t, Config{Addrs: addrs, Timeout: long})
+	var wg sync.WaitGroup
+	all := make([][]worker.ID, 16)
+	var left, answered atomic.Int64
+	for i := range all {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(i), 1))
+			for n := range 100 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.IntN(4000))*time.Microsecond)
+				ids, err := c.Take(ctx, 1+n%3)
+				cancel()
+				switch {
+				case err == nil:
+					answered.Add(1)
+				case errors.Is(err, context.DeadlineExceeded):
+					left.Add(1)
+				default:
+					t.Error(err)
+				}
+				all[i] = append(all[i], ids...)
+			}
+		})
+	}
+	wg.Wait()
+	last, err := c.Take(by(t, long), 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unique(t, append(all, last)...)
+	t.Logf("%d answered, %d left", answered.Load(), left.Load())
+	if answered.Load() == 0 || left.Load() == 0 {
+		t.Error("that was no test")
 	}
 }
 

@@ -49,9 +49,9 @@ type Config struct {
 	// requests are on the way at once. 0 means 2: one, and another for when a long
 	// Take has the first.
 	Conns int
-	// Timeout is how long one node is given to answer before the next is asked. A
-	// call whose deadline is near is shared out among the nodes that do well, at
-	// least 25 ms for each. 0 means 1 second.
+	// Timeout is how long one node is given to answer before the next is asked:
+	// half of the time that a call has left, if that is less, but at least 25 ms.
+	// 0 means 1 second.
 	Timeout time.Duration
 	// Patience bounds a call whose context has no deadline. 0 means 5 seconds.
 	Patience time.Duration

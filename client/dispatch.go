@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"errors"
+	"os"
 	"slices"
 	"time"
 )
@@ -40,10 +42,10 @@ func (c *Client) assign(l *lane) (ready bool, wait time.Duration) {
 	}
 	if len(c.queue) > 0 {
 		now := time.Now()
-		n, healthy, until := c.pick(now)
-		c.probe(healthy, now)
+		c.probe(now)
+		n, others, until := c.pick(now)
 		if n != nil {
-			c.fill(&l.job, n, healthy, now)
+			c.fill(&l.job, n, others, now)
 			if len(c.queue) > 0 {
 				c.engage()
 			}
@@ -61,38 +63,38 @@ func (c *Client) assign(l *lane) (ready bool, wait time.Duration) {
 	return false, wait
 }
 
-// pick is the node to ask and how many do well. nil: none may be asked before
-// until. One that failed is asked only when there is no other: it is probed by
-// itself, at no caller's cost.
-func (c *Client) pick(now time.Time) (n *node, healthy int, until time.Time) {
+// pick is the node to ask, and whether there are others to ask after it. nil:
+// none may be asked before until. One that failed is asked only when there is
+// no other: it is probed by itself, at no caller's cost. One that was but slow
+// comes before those that have to be left alone.
+func (c *Client) pick(now time.Time) (n *node, others bool, until time.Time) {
 	for i := range c.nodes {
-		o := c.nodes[(c.turn+i)%len(c.nodes)]
-		switch {
-		case o.healthy():
-			if healthy++; healthy == 1 {
-				n = o
-			}
-		case healthy == 0 && (n == nil || o.until.Before(n.until)):
+		if o := c.nodes[(c.turn+i)%len(c.nodes)]; n == nil || o.before(n) {
 			n = o
 		}
 	}
 	if c.cfg.Spread {
 		c.turn = (c.turn + 1) % len(c.nodes)
 	}
-	if healthy == 0 && n.until.After(now) {
-		return nil, 0, n.until
+	if !n.healthy() && !n.slow && n.until.After(now) {
+		return nil, false, n.until
 	}
-	return n, healthy, now
+	return n, len(c.nodes) > 1, now
 }
 
 // fill makes a job of the calls at the head of the queue.
-func (c *Client) fill(j *job, n *node, healthy int, now time.Time) {
+func (c *Client) fill(j *job, n *node, others bool, now time.Time) {
 	j.node, j.calls, j.want = n, j.calls[:0], 0
 	j.share = c.cfg.Timeout
 	used := 0
 	for _, k := range c.queue {
 		if k.isAbandoned() {
 			used++
+			continue
+		}
+		if k.last != nil && !k.deadline.After(now) {
+			used++
+			k.deliver(nil, &unavailable{nil, k.last})
 			continue
 		}
 		if j.want > 0 && j.want+k.want > c.cfg.MaxBatch {
@@ -102,8 +104,10 @@ func (c *Client) fill(j *job, n *node, healthy int, now time.Time) {
 		j.want += k.want
 		j.calls = append(j.calls, k)
 		k.asked = now
-		// So that there is time for the other nodes, should this one be silent.
-		j.share = min(j.share, k.deadline.Sub(now)/time.Duration(max(healthy, 1)))
+		if others {
+			// So that there is time for one of them, should this one be silent.
+			j.share = min(j.share, k.deadline.Sub(now)/2)
+		}
 	}
 	j.share = max(j.share, min(minShare, c.cfg.Timeout))
 	c.queue = slices.Delete(c.queue, 0, used)
@@ -177,18 +181,20 @@ func (c *Client) unsettle(j *job, err error) (news func()) {
 	}
 	// They have waited for longest.
 	c.queue = slices.Insert(c.queue, 0, j.calls...)
-	return c.outOfUse(j.node, err)
+	return c.outOfUse(j.node, err, j.share < c.cfg.Timeout)
 }
 
 // outOfUse benches a node, and returns what is to be told of it. A request that
-// was on the way when another one failed says nothing new.
-func (c *Client) outOfUse(n *node, err error) (news func()) {
+// was on the way when another one failed says nothing new. hurried tells that
+// the node had less than Timeout to answer.
+func (c *Client) outOfUse(n *node, err error, hurried bool) (news func()) {
 	now := time.Now()
 	if n.until.After(now) {
 		return nil
 	}
 	was := n.healthy()
 	d := n.bench(err, now)
+	n.slow = hurried && errors.Is(err, os.ErrDeadlineExceeded)
 	if !was {
 		return nil
 	}
@@ -216,8 +222,8 @@ func tell(news func()) {
 
 // probe sees whether nodes that failed do well again, where others do the work
 // meanwhile.
-func (c *Client) probe(healthy int, now time.Time) {
-	if healthy == 0 {
+func (c *Client) probe(now time.Time) {
+	if !slices.ContainsFunc(c.nodes, (*node).healthy) {
 		return
 	}
 	for _, n := range c.nodes {
@@ -242,7 +248,7 @@ func (c *Client) probed(n *node, err error) (news func()) {
 	case err == nil:
 		return c.inUse(n)
 	}
-	return c.outOfUse(n, err)
+	return c.outOfUse(n, err, false)
 }
 
 // ready asks a node whether it would answer.

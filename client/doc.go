@@ -13,16 +13,17 @@
 //
 // A node that cannot be reached, that is silent for longer than Config.Timeout
 // or that answers with an error is left alone for a while, from 20 ms to 1 s and
-// at random within half of that, and its calls go to the next node. One whose clock went
-// back says for how long, and is left alone so long, but 5 s at most: it may have
-// taken another worker by then. While others do the work a node is probed before
-// it is asked again. A request that is wrong (-ERR) is not tried again, and
-// neither is one that every node refuses for what a person has to mend (-NOAUTH,
-// -EXHAUSTED).
+// at random within half of that, and its calls go to the next node. One whose
+// clock went back says for how long, and is left alone so long, but 5 s at most:
+// it may have taken another worker by then. While others do the work a node is
+// probed before it is asked again. A request that is wrong (-ERR) is not tried
+// again, and neither is one that every node refuses for what a person has to mend
+// (-NOAUTH, -EXHAUSTED).
 //
-// A call ends with its context, so give it a deadline: it is shared out among
-// the nodes. It fails at once where no node may be asked again before the
-// deadline, so that a program whose nodes are down is not slow in addition.
+// A call ends with its context, so give it a deadline: half of the time that is
+// left goes to a node that is silent before the next one is asked. It fails at
+// once where no node may be asked again before the deadline, so that a program
+// whose nodes are down is not slow in addition.
 //
 // IDs of a reply that is lost or cut short are not handed out: to ask again
 // leaves a gap, and never makes a duplicate.

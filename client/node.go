@@ -29,7 +29,10 @@ type node struct {
 	until   time.Time
 	backoff *backoff.ExponentialBackOff
 	last    error // why it was benched
-	probing bool  // somebody looks whether it does well again
+	// slow is that it was benched as it did not answer in the time that a hurried
+	// call had left, which may be no fault of its own.
+	slow    bool
+	probing bool // somebody looks whether it does well again
 }
 
 func newNode(addr string) (*node, error) {
@@ -43,6 +46,25 @@ func newNode(addr string) (*node, error) {
 }
 
 func (n *node) healthy() bool { return n.until.IsZero() }
+
+// before tells whether it is rather to be asked than o, which comes before it in
+// the order of the addresses.
+func (n *node) before(o *node) bool {
+	if a, b := n.class(), o.class(); a != b {
+		return a < b
+	}
+	return n.until.Before(o.until)
+}
+
+func (n *node) class() int {
+	switch {
+	case n.healthy():
+		return 0
+	case n.slow:
+		return 1
+	}
+	return 2
+}
 
 // bench takes the node out of use for a while, by what went wrong.
 func (n *node) bench(err error, now time.Time) (d time.Duration) {
@@ -61,7 +83,7 @@ func (n *node) bench(err error, now time.Time) (d time.Duration) {
 // restore puts it into use, and tells whether it was out of it.
 func (n *node) restore() bool {
 	was := !n.healthy()
-	n.until, n.last = time.Time{}, nil
+	n.until, n.last, n.slow = time.Time{}, nil, false
 	n.backoff.Reset()
 	return was
 }

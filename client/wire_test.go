@@ -167,7 +167,7 @@ func TestTLS(t *testing.T) {
 
 // A handshake that takes longer than calls have time for comes to its end.
 func TestSlowToConnect(t *testing.T) {
-	slow := serve(t, listen(t), func(nc net.Conn) {
+	slow := func(nc net.Conn) {
 		in := bufio.NewReader(nc)
 		for _, reply := range []string{"OK\n", "7\n"} { // to AUTH, and to GET
 			if _, err := in.ReadString('\n'); err != nil {
@@ -178,8 +178,8 @@ func TestSlowToConnect(t *testing.T) {
 			}
 			io.WriteString(nc, reply)
 		}
-	})
-	c := open(t, Config{Addrs: []string{slow}, Token: "secret", Timeout: long})
+	}
+	c := open(t, Config{Addrs: []string{serve(t, listen(t), slow), serve(t, listen(t), slow)}, Token: "secret", Timeout: long})
 	began := time.Now()
 	until(t, "an ID", func() bool {
 		_, err := c.Next(by(t, 30*time.Millisecond))
