@@ -211,3 +211,21 @@ func TestDrawScreen(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatToDo(t *testing.T) {
+	for _, row := range []struct {
+		entry coordinator.Entry
+		says  *answer
+		want  string
+	}{
+		{liveEntry(0, 0), nil, "-"},
+		{liveEntry(0, 0), &answer{Phase: "refusing", Cause: "clock-wrong"}, "set its clock right (chronyc tracking); it goes on by itself"},
+		{liveEntry(0, 0, dead), nil, "start it again, or look for what is between it and ZooKeeper"},
+	} {
+		r, _ := assess("prod", exampleCluster(), []coordinator.Entry{row.entry}, local(t0))
+		r.Workers[0].Says = row.says
+		if got := whatToDo(r.Workers[0]); got != row.want {
+			t.Errorf("%q, want %q", got, row.want)
+		}
+	}
+}

@@ -310,6 +310,7 @@ func workerRows(w workerReport, s coordinator.Slot, now int64) [][2]string {
 		{"term", fmt.Sprintf("%d (its first: %s)", s.Term, orDash(decimal(s.FromTerm)))},
 		{"phase", orDash(clean(w.Phase))},
 		{"says", saysAtLength(w)},
+		{"what to do", whatToDo(w)},
 		{"settled", strconv.FormatBool(w.Settled)},
 		{"last report", orDash(span(w.ReportAgeMs))},
 		{"clock", orDash(offsetCell(w))},
@@ -326,6 +327,17 @@ func workerRows(w workerReport, s coordinator.Slot, now int64) [][2]string {
 		rows = append(rows, [2]string{title, fmt.Sprintf("%s (%s): %s", orDash(clean(h.Name)), clean(h.Node), clean(*h.Ended))})
 	}
 	return rows
+}
+
+// whatToDo is what status would say of this worker alone.
+func whatToDo(w workerReport) string {
+	r := statusReport{Workers: []workerReport{w}}
+	var all []string
+	for _, p := range problems(r, 0) {
+		_, advice, _ := strings.Cut(p, ": ")
+		all = append(all, advice)
+	}
+	return orDash(strings.Join(all, "; "))
 }
 
 // saysAtLength is what a node says of itself.
