@@ -220,6 +220,8 @@ func TestWhatToDo(t *testing.T) {
 	}{
 		{liveEntry(0, 0), nil, "-"},
 		{liveEntry(0, 0), &answer{Phase: "refusing", Cause: "clock-wrong"}, "set its clock right (chronyc tracking); it goes on by itself"},
+		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 9000 }), &answer{Phase: "refusing", Cause: "clock-wrong"}, "set its clock right (chronyc tracking); it goes on by itself"},
+		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 9000 }), &answer{Ready: true}, "check its time synchronisation (chronyc tracking)"},
 		{liveEntry(0, 0, dead), nil, "start it again, or look for what is between it and ZooKeeper"},
 	} {
 		r, _ := assess("prod", exampleCluster(), []coordinator.Entry{row.entry}, local(t0))

@@ -71,6 +71,10 @@ func problems(r statusReport, suspect time.Duration) []string {
 	if measured := len(pick(func(w workerReport) bool { return w.offset != nil })); measured > 1 && 2*len(off) > measured {
 		clock = "most of them are, so check the clock of ZooKeeper's leader first"
 	}
+	off = slices.DeleteFunc(off, func(w workerReport) bool { // it has been said
+		cause, refuses := w.refuses()
+		return refuses && strings.HasPrefix(cause, "clock-")
+	})
 	add(off, "has a clock more than 500 ms off that of ZooKeeper's leader", "have clocks more than 500 ms off that of ZooKeeper's leader", clock)
 	if s := r.Summary; s.Free*20 < s.Slots {
 		out = append(out, fmt.Sprintf("%d of %d workers are free: stop nodes with --release-on-exit, wait for leases to end, or make a cluster with more worker bits", s.Free, s.Slots))
