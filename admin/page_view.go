@@ -169,7 +169,9 @@ func describeOwn(w node.Snapshot) ownView {
 	if w.Clock.OffsetMs != nil {
 		v.Clock = clockWords(*w.Clock.OffsetMs, *w.Clock.ErrorMs)
 	}
-	v.ClockOff = w.Clock.Wrong || w.Clock.BehindMs > 0 || slices.Contains(w.Degraded, node.TroubleOffset) || slices.Contains(w.Degraded, node.TroubleLeap)
+	// That it differs from another node's alone is not to be held against it.
+	v.ClockOff = w.Clock.Wrong || w.Clock.BehindMs > 0 || w.Clock.UnfollowedLeapMs > 0 ||
+		w.Clock.OffsetMs != nil && math.Abs(*w.Clock.OffsetMs)-*w.Clock.ErrorMs > offMs
 	return v
 }
 
@@ -252,7 +254,12 @@ func troubleText(trouble string, w node.Snapshot) string {
 		return "its state directory takes no writes, it serves what is reserved: " + oneLine(w.Disk.Error)
 	case node.TroubleOffset:
 		if w.Clock.WorstMs != nil {
-			return "its clock is off that of some voter: " + clockWords(*w.Clock.WorstMs, *w.Clock.WorstErrorMs)
+			way := "ahead of"
+			if *w.Clock.WorstMs < 0 {
+				way = "behind"
+			}
+			return fmt.Sprintf("its clock is %s %s that of another voter (%d of %d differ by more than 5 s)",
+				offsetLength(math.Abs(*w.Clock.WorstMs)), way, w.Clock.Against, w.Clock.Voters)
 		}
 	case node.TroubleLeap:
 		return fmt.Sprintf("the machine's clock has leapt %s ahead, which nobody confirms: IDs do not follow", brief(w.Clock.UnfollowedLeapMs))
