@@ -25,6 +25,7 @@ const (
 
 // What is exported is as Prometheus' conventions have it.
 func TestExposition(t *testing.T) {
+	t.Parallel()
 	s := scrape(t)
 	for name, text := range map[string][]byte{"well": s.well, "lost": s.lost} {
 		problems, err := promlint.New(bytes.NewReader(text)).Lint()
@@ -40,6 +41,7 @@ func TestExposition(t *testing.T) {
 // docs/metrics.md has what is exported. (The other way round is admin's test:
 // not everything is there at every moment.)
 func TestExportedIsDocumented(t *testing.T) {
+	t.Parallel()
 	doc := read(t, "../../docs/metrics.md")
 	for name, labels := range export(t) {
 		family := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
@@ -126,6 +128,7 @@ func rules(t *testing.T) []rule {
 
 // Each alert asks for what there is, and says where to read on.
 func TestRules(t *testing.T) {
+	t.Parallel()
 	e, runbook := export(t), read(t, runbookFile)
 	for _, r := range rules(t) {
 		e.check(t, r.Alert, r.Expr)
@@ -151,6 +154,7 @@ func TestRules(t *testing.T) {
 
 // Each alert's tests have a moment at which it fires and one at which it does not.
 func TestRulesAreTested(t *testing.T) {
+	t.Parallel()
 	var file struct {
 		Tests []struct {
 			Cases []struct {
@@ -180,6 +184,7 @@ func TestRulesAreTested(t *testing.T) {
 
 // The dashboard's queries can be read, and ask for what there is.
 func TestDashboard(t *testing.T) {
+	t.Parallel()
 	type target struct{ Expr, RefID string }
 	type panel struct {
 		ID      int

@@ -39,7 +39,7 @@ func scrape(t *testing.T) scrapes {
 	scraped.once.Do(func() {
 		dir := t.TempDir()
 		binary := filepath.Join(dir, "flaked")
-		build := exec.Command("go", "build", "-o", binary, "github.com/flaked/flaked/cmd/flaked")
+		build := exec.Command("go", "build", "-trimpath", "-o", binary, "github.com/flaked/flaked/cmd/flaked")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
