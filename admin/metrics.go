@@ -37,6 +37,7 @@ type metrics struct {
 	workerInfo, workerReady, refusing, degraded             *metric
 	phase, settled, term, capacity, lease, reserve          *metric
 	offset, offsetError, voters, against, leap, behind      *metric
+	coasting, borrowed, rollbacks                           *metric
 	session, heartbeatAge, heartbeatEvery                   *metric
 	heartbeats, heartbeatTook, writes, writeTook            *metric
 	tickWaits, rollbackWaits, rollbackRefusals, epochExpiry *metric
@@ -82,6 +83,9 @@ func newMetrics(s *Server) *metrics {
 	m.against = add(gauge, "clock_voters_against", "Those of them that differ by more than 5 s.", "worker")
 	m.leap = add(gauge, "clock_unfollowed_leap_seconds", "How far the machine's clock has leapt ahead of the one that IDs are made by.", "worker")
 	m.behind = add(gauge, "clock_behind_seconds", "How far the clock is behind the last ID.", "worker")
+	m.coasting = add(gauge, "clock_coasting_seconds", "How far the clock that IDs are made by is ahead of the machine's, which went back.", "worker")
+	m.borrowed = add(gauge, "clock_borrowed_seconds", "How far the last ID is ahead of the clock, where the cluster borrows.", "worker")
+	m.rollbacks = add(gauge, "clock_rollbacks", "Rollbacks that are counted in the IDs of this tenure, where the layout has bits for that.", "worker")
 	m.session = add(gauge, "zookeeper_session", "1 while there is a session with ZooKeeper.", "worker")
 	m.heartbeatAge = add(gauge, "heartbeat_age_seconds", "How long ago ZooKeeper acknowledged the last heartbeat.", "worker")
 	m.heartbeatEvery = add(gauge, "heartbeat_interval_seconds", "How often there is to be a heartbeat.", "worker")
@@ -91,7 +95,7 @@ func newMetrics(s *Server) *metrics {
 	m.writes = add(counter, "state_writes_total", "Writes of the state directory, ok or failed.", "result")
 	m.writeTook = add(0, "state_write_duration_seconds", "How long writes of the state directory took until they were durable, those that failed too.")
 	m.tickWaits = add(counter, "sequence_waits_total", "Reservations that waited for the next tick, as all numbers of the present one were gone.")
-	m.rollbackWaits = add(counter, "rollback_waits_total", "Reservations that waited for a clock that had gone back by 5 ms at most.")
+	m.rollbackWaits = add(counter, "rollback_waits_total", "Reservations that waited for a clock that had gone back a little.")
 	m.rollbackRefusals = add(counter, "rollback_refusals_total", "Reservations that were refused as the clock had gone back further.")
 	m.epochExpiry = add(gauge, "epoch_expiry_timestamp_seconds", "When the layout's time field has run out.", "cluster")
 
@@ -212,6 +216,9 @@ func (m *metrics) collectWorker(send sender, name string, w node.Snapshot) {
 	}
 	send(m.leap, seconds(float64(c.UnfollowedLeapMs)), name)
 	send(m.behind, seconds(float64(c.BehindMs)), name)
+	send(m.coasting, seconds(float64(c.CoastingMs)), name)
+	send(m.borrowed, seconds(float64(c.BorrowedMs)), name)
+	send(m.rollbacks, float64(c.Rollbacks), name)
 	send(m.session, truth(w.ZooKeeper.Session), name)
 	if w.ZooKeeper.HeartbeatAgeMs != nil {
 		send(m.heartbeatAge, seconds(float64(*w.ZooKeeper.HeartbeatAgeMs)), name)

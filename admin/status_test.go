@@ -36,7 +36,7 @@ func full() Config {
 				ReservedLeftMs: new(int64(2500)), FrozenUntilMs: new(int64(1790003600000)), NowMs: 1790000000001,
 				Clock: node.ClockSnapshot{
 					OffsetMs: new(-1.5), ErrorMs: new(2.0), WorstMs: new(612.0), WorstErrorMs: new(3.5),
-					Voters: 5, Against: 1, UnfollowedLeapMs: 4000, BehindMs: 9,
+					Voters: 5, Against: 1, UnfollowedLeapMs: 4000, BehindMs: 9, CoastingMs: 700, BorrowedMs: 3, Rollbacks: 2,
 				},
 				ZooKeeper: node.ZooKeeperSnapshot{OK: true, Session: true, HeartbeatAgeMs: new(int64(812)), HeartbeatMs: 3000},
 				Disk:      node.DiskSnapshot{Error: "no space left on device"},

@@ -55,13 +55,15 @@ const (
 	TroubleOffset = "clock-offset"
 	// TroubleLeap: the machine's clock has leapt ahead, and nobody confirms it.
 	TroubleLeap = "clock-leap"
+	// TroubleCoasting: the machine's clock went back, and IDs go on without it.
+	TroubleCoasting = "clock-coasting"
 	// TroubleFrozen: ZooKeeper has lost data, and new nodes get no worker.
 	TroubleFrozen = "frozen"
 )
 
 // Troubles are the words that Snapshot.Degraded may hold, in its order.
 func Troubles() []string {
-	return []string{TroubleZooKeeper, TroubleFromCache, TroubleDisk, TroubleOffset, TroubleLeap, TroubleFrozen}
+	return []string{TroubleZooKeeper, TroubleFromCache, TroubleDisk, TroubleOffset, TroubleLeap, TroubleCoasting, TroubleFrozen}
 }
 
 func (s Snapshot) degraded() []string {
@@ -75,6 +77,7 @@ func (s Snapshot) degraded() []string {
 		TroubleDisk:      !s.Disk.OK,
 		TroubleOffset:    worst.Beyond(timeguard.WarnSkew),
 		TroubleLeap:      s.Clock.UnfollowedLeapMs > 0,
+		TroubleCoasting:  s.Clock.CoastingMs > 0,
 		TroubleFrozen:    s.FrozenUntilMs != nil,
 	}
 	found := []string{} // a list in JSON, too

@@ -44,6 +44,7 @@ func TestDegraded(t *testing.T) {
 		{"a full disk", func(s *Snapshot) { s.Disk.OK = false }, []string{TroubleDisk}},
 		{"an offset", func(s *Snapshot) { s.Clock.WorstMs, s.Clock.WorstErrorMs = new(-512.0), new(11.0) }, []string{TroubleOffset}},
 		{"one that may be none", func(s *Snapshot) { s.Clock.WorstMs, s.Clock.WorstErrorMs = new(-512.0), new(13.0) }, []string{}},
+		{"a clock that went back", func(s *Snapshot) { s.Clock.CoastingMs = 800 }, []string{TroubleCoasting}},
 		{"a leap and a freeze", func(s *Snapshot) { s.Clock.UnfollowedLeapMs, s.FrozenUntilMs = 1, new(int64(5)) }, []string{TroubleLeap, TroubleFrozen}},
 	} {
 		s := Snapshot{Disk: DiskSnapshot{OK: true}, ZooKeeper: ZooKeeperSnapshot{OK: true}}
