@@ -1,7 +1,11 @@
 package node
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -51,6 +55,44 @@ func TestDegraded(t *testing.T) {
 		row.change(&s)
 		if got := s.degraded(); !slices.Equal(got, row.want) {
 			t.Errorf("%s: %v, want %v", row.name, got, row.want)
+		}
+	}
+}
+
+var reasonInSource = regexp.MustCompile(`reason=([a-z]+(?:-[a-z]+)+)`)
+
+// Whatever a node refuses for, or is not quite well for, somebody can look up.
+func TestEveryReasonIsDocumented(t *testing.T) {
+	read := func(file string) string {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	refusals, http := read("../docs/operations.md"), read("../docs/admin.md")
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range sources {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, m := range reasonInSource.FindAllStringSubmatch(read(file), -1) {
+			found++
+			if !strings.Contains(refusals, "reason="+m[1]+"`") {
+				t.Errorf("docs/operations.md does not say what to do about reason=%s (%s)", m[1], file)
+			}
+		}
+	}
+	if found < 7 {
+		t.Errorf("%d reasons in the source: is this where they are?", found)
+	}
+	for _, word := range append(Troubles(), causeClockWrong, causeClockBehind, causeLeaseOver, causeLostWorker, causeTimeUsedUp, causeStopping) {
+		if !strings.Contains(http, "`"+word+"`") {
+			t.Errorf("docs/admin.md says nothing of %s", word)
 		}
 	}
 }
