@@ -129,35 +129,129 @@ func aged(t *testing.T, cfg Config) (addr string) {
 func TestPageInABrowser(t *testing.T) {
 	b := browser.Start(t)
 	small, large := aged(t, picture(32, 20)), aged(t, picture(1024, 900))
-	for _, row := range []struct {
-		name, addr string
-		cells      int
-		view       browser.View
-	}{
-		{"desktop", small, 32, browser.View{Width: 1280, Height: 900}},
-		{"phone", small, 32, browser.View{Width: 360, Height: 740}},
-		{"desktop-1024", large, 1024, browser.View{Width: 1280, Height: 900}},
-		{"phone-1024", large, 1024, browser.View{Width: 360, Height: 740}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			p := b.Open("http://"+row.addr+"/?worker=4&id=2123840322550104099", row.view)
-			p.Until(`document.querySelector('#link.ok')`)
-			var cells, wide int
-			p.Eval(`document.querySelectorAll('.cells .cell').length`, &cells)
-			p.Eval(`document.documentElement.scrollWidth`, &wide)
-			if cells != row.cells || wide > row.view.Width {
-				t.Errorf("%d cells, want %d; %d wide on %d", cells, row.cells, wide, row.view.Width)
+	const query = "/?worker=4&id=2123840322550104099"
+	const wide, narrow = 1280, 360
+	t.Run("looks", func(t *testing.T) {
+		for _, row := range []struct {
+			name, addr   string
+			cells, width int
+		}{
+			{"desktop", small, 32, wide}, {"phone", small, 32, narrow},
+			{"desktop-1024", large, 1024, wide}, {"phone-1024", large, 1024, narrow},
+		} {
+			t.Run(row.name, func(t *testing.T) {
+				t.Parallel()
+				view := browser.View{Width: row.width, Height: 800}
+				p := b.Open(t, "http://"+row.addr+query, view)
+				p.Until(`document.querySelector('#link.ok')`)
+				var cells, width int
+				p.Eval(`document.querySelectorAll('.cells .cell').length`, &cells)
+				p.Eval(`document.documentElement.scrollWidth`, &width)
+				if cells != row.cells || width > row.width {
+					t.Errorf("%d cells, want %d; %d wide on %d", cells, row.cells, width, row.width)
+				}
+				if text := p.Text("#detail"); !strings.Contains(text, hostile) {
+					t.Errorf("the name is not as it is: %s", text)
+				}
+				readable(t, p)
+				keep(t, p, row.name+"-light")
+				view.Dark = true
+				p.Look(view)
+				readable(t, p)
+				keep(t, p, row.name+"-dark")
+				if said := p.Said(); len(said) > 0 {
+					t.Errorf("the page says %q", said)
+				}
+			})
+		}
+	})
+
+	// All that there is to do can be done by keys, and what is current does not
+	// take the focus away.
+	t.Run("keyboard", func(t *testing.T) {
+		t.Parallel()
+		p := b.Open(t, "http://"+small+"/", browser.View{Width: wide, Height: 800})
+		p.Until(`document.querySelector('#link.ok')`)
+		focus := func(key string, presses int, id string) {
+			t.Helper()
+			for range presses {
+				p.Press(key)
 			}
-			if text := p.Text("#detail"); !strings.Contains(text, hostile) {
-				t.Errorf("the name is not as it is: %s", text)
+			var got string
+			p.Eval(`document.activeElement.id || document.activeElement.className`, &got)
+			if got != id {
+				t.Errorf("%d times %s: the focus is on %q, want %q", presses, key, got, id)
 			}
-			keep(t, p, row.name+"-light")
-			row.view.Dark = true
-			p.Look(row.view)
-			keep(t, p, row.name+"-dark")
-			if said := p.Said(); len(said) > 0 {
-				t.Errorf("the page says %q", said)
+		}
+		focus("Tab", 1, "skip")
+		focus("Tab", 1, "w0")
+		focus("ArrowRight", 3, "w3")
+		focus("ArrowLeft", 1, "w2")
+		focus("End", 1, "w19")
+		focus("Home", 1, "w0")
+		focus("ArrowRight", 4, "w4")
+		p.Press("Enter")
+		p.Until(`document.querySelector('#detail').innerText.includes('Worker 4') && location.search === '?worker=4'`)
+		p.Eval(`document.querySelector('#w4').was = true`, nil)
+		p.Until(`!document.querySelector('#map').firstElementChild.was`)
+		focus("Tab", 0, "w4")
+		focus("Tab", 1, "worker")
+		focus("Tab", 2, "id")
+		p.Type("x")
+		p.Until(`document.querySelector('#decoded .bad')`)
+		p.Press("Backspace")
+		p.Type("2123840322550104099")
+		p.Until(`document.querySelectorAll('#decoded .bits li').length === 4`)
+		focus("Tab", 0, "id")
+	})
+
+	// The same page, loaded over and over.
+	t.Run("without scripts", func(t *testing.T) {
+		t.Parallel()
+		p := b.Open(t, "http://"+small+query, browser.View{Width: narrow, Height: 800, NoScript: true})
+		p.Until(`document.readyState === 'complete' && document.querySelector('#h-nodes')`)
+		text := p.Text("body")
+		for _, want := range []string{"Serves IDs", "worker 1 (ids-1) is detached", "-1h0m ± 0.5ms slow", "loaded again every 5 s", "number 35 of its tick", "Worker 4", "clocks differ"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in\n%s", want, text)
 			}
-		})
+		}
+		keep(t, p, "noscript")
+		p.Eval(`document.body.id = 'old'`, nil)
+		p.Until(`document.body.id !== 'old' && document.querySelector('#h-nodes')`)
+	})
+}
+
+// unreadable finds text whose contrast is below 4.5:1, or 3:1 where it is
+// large, and controls without a name.
+const unreadable = `(() => {
+  const light = c => c.map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const rgb = s => s.match(/[\d.]+/g).map(Number);
+  const found = [];
+  for (const e of document.querySelectorAll('body *')) {
+    const own = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+    const style = getComputedStyle(e);
+    if (!own || e.closest('noscript, .skip, thead') || !e.getClientRects().length) continue;
+    let at = e, ground = null;
+    for (; at; at = at.parentElement) {
+      const s = getComputedStyle(at), c = rgb(s.backgroundColor);
+      if (c.length < 4 || c[3] === 1) { ground = c; break; }
+    }
+    const [a, b] = [light(rgb(style.color).slice(0, 3)), light((ground || [255, 255, 255]).slice(0, 3))].sort((x, y) => y - x);
+    const large = parseFloat(style.fontSize) >= 24 || parseFloat(style.fontSize) >= 18.66 && style.fontWeight >= 700;
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < (large ? 3 : 4.5)) found.push(e.tagName + '.' + e.className + ' ' + e.textContent.slice(0, 20) + ' ' + ratio.toFixed(2));
+  }
+  for (const e of document.querySelectorAll('input:not([type=hidden])')) if (!e.labels.length) found.push(e.id + ' has no label');
+  for (const e of document.querySelectorAll('a, button, svg[role=img]')) if (!(e.getAttribute('aria-label') || e.textContent.trim())) found.push(e.outerHTML.slice(0, 60) + ' has no name');
+  return [...new Set(found)];
+})()`
+
+func readable(t *testing.T, p *browser.Tab) {
+	t.Helper()
+	var found []string
+	p.Eval(unreadable, &found)
+	if len(found) > 0 {
+		t.Errorf("%q", found)
 	}
 }

@@ -102,6 +102,9 @@ func clockChart(past []clocks, slots []slotView, now time.Time) chartView {
 	slices.SortFunc(v.Lines, func(a, b lineView) int { return cmp.Compare(a.Slot.Worker, b.Slot.Worker) })
 
 	steps := max(3, int(math.Ceil(offsetLevel(top)))) // 100 ms at least
+	if steps > 3 {
+		steps += steps % 2 // every other one has a word
+	}
 	y := func(ms float64) float64 {
 		return chartHeight / 2 * (1 - offsetLevel(ms)/float64(steps))
 	}
@@ -112,7 +115,7 @@ func clockChart(past []clocks, slots []slotView, now time.Time) chartView {
 		v.Grid = append(v.Grid, chartHeight/2*(1-float64(step)/float64(steps)))
 		word := offsetSteps[max(step, -step)].word
 		switch {
-		case step%2 != steps%2 && steps > 3 && step != 0:
+		case step%2 != 0 && steps > 3:
 			word = ""
 		case step > 0:
 			word = "+" + word

@@ -73,12 +73,13 @@ func (v slotView) Marks() string {
 type mapView struct {
 	Cells []cellView
 	Large bool // few of them: there is room for numbers
-	// Beyond is how many workers have no cell as nobody ever held them.
-	Beyond int
-	Legend []legendView
-	Total  int
-	Held   int
-	Known  bool
+	// Beyond is how many workers have no cell as nobody ever held them, and Rest
+	// how many have none on a small screen.
+	Beyond, Rest int
+	Legend       []legendView
+	Total        int
+	Held         int
+	Known        bool
 }
 
 type cellView struct {
@@ -282,12 +283,18 @@ func describeMap(c seen, slots []slotView) mapView {
 			next++
 			continue
 		}
-		m.Cells = append(m.Cells, cellView{Number: n, State: "free", Class: "free"})
+		cell := cellView{Number: n, State: "free", Class: "free"}
+		if next == len(slots) && n >= largeMap {
+			cell.Class += " rest"
+			m.Rest++
+		}
+		m.Cells = append(m.Cells, cell)
 	}
 	for _, w := range slots[next:min(len(slots), next+mapCells)] {
 		m.Cells = append(m.Cells, describeCell(w))
 	}
 	m.Beyond = max(0, c.Total-len(m.Cells))
+	m.Rest += m.Beyond
 	return m
 }
 

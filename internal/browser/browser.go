@@ -24,7 +24,6 @@ var names = []string{"chromium-headless-shell", "chromium", "chromium-browser", 
 
 // Browser is one process. It ends with the test.
 type Browser struct {
-	t   testing.TB
 	in  *os.File // what it is told
 	cmd *exec.Cmd
 
@@ -78,7 +77,7 @@ func Start(t testing.TB) *Browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Browser{t: t, in: in, waiting: map[int]chan reply{}, tabs: map[string]*Tab{}}
+	b := &Browser{in: in, waiting: map[int]chan reply{}, tabs: map[string]*Tab{}}
 	home := t.TempDir()
 	var log bytes.Buffer
 	b.cmd = exec.Command(path, "--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
@@ -189,6 +188,7 @@ type View struct {
 
 // Tab is a page in the browser.
 type Tab struct {
+	t       testing.TB
 	b       *Browser
 	session string
 	// said is what was logged on the console and what went wrong; b.mu guards it.
@@ -203,37 +203,37 @@ func (p *Tab) note(method string, params json.RawMessage) {
 	}
 }
 
-// Open loads a page.
-func (b *Browser) Open(url string, v View) *Tab {
-	b.t.Helper()
-	p := &Tab{b: b}
+// Open loads a page, for a test that may be one of several on one browser.
+func (b *Browser) Open(t testing.TB, url string, v View) *Tab {
+	t.Helper()
+	p := &Tab{t: t, b: b}
 	var target struct {
 		ID string `json:"targetId"`
 	}
-	b.must(b.call("", "Target.createTarget", map[string]any{"url": "about:blank"}, &target))
+	p.must(b.call("", "Target.createTarget", map[string]any{"url": "about:blank"}, &target))
 	var attached struct {
 		Session string `json:"sessionId"`
 	}
-	b.must(b.call("", "Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true}, &attached))
+	p.must(b.call("", "Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true}, &attached))
 	p.session = attached.Session
 	b.mu.Lock()
 	b.tabs[p.session] = p
 	b.mu.Unlock()
 	for _, domain := range []string{"Page", "Runtime", "Log"} {
-		b.must(p.call(domain+".enable", nil, nil))
+		p.must(p.call(domain+".enable", nil, nil))
 	}
 	p.Look(v)
 	if v.NoScript {
-		b.must(p.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil))
+		p.must(p.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil))
 	}
 	p.Go(url)
 	return p
 }
 
-func (b *Browser) must(err error) {
-	b.t.Helper()
+func (p *Tab) must(err error) {
+	p.t.Helper()
 	if err != nil {
-		b.t.Fatal(err)
+		p.t.Fatal(err)
 	}
 }
 
@@ -243,36 +243,36 @@ func (p *Tab) call(method string, params, result any) error {
 
 // Look changes how the page is looked at.
 func (p *Tab) Look(v View) {
-	p.b.t.Helper()
-	p.b.must(p.call("Emulation.setDeviceMetricsOverride", map[string]any{
+	p.t.Helper()
+	p.must(p.call("Emulation.setDeviceMetricsOverride", map[string]any{
 		"width": v.Width, "height": v.Height, "deviceScaleFactor": 1, "mobile": v.Width < 500,
 	}, nil))
 	scheme := "light"
 	if v.Dark {
 		scheme = "dark"
 	}
-	p.b.must(p.call("Emulation.setEmulatedMedia", map[string]any{
+	p.must(p.call("Emulation.setEmulatedMedia", map[string]any{
 		"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}},
 	}, nil))
 }
 
 // Go loads another page.
 func (p *Tab) Go(url string) {
-	p.b.t.Helper()
+	p.t.Helper()
 	var gone struct {
 		Error string `json:"errorText"`
 	}
-	p.b.must(p.call("Page.navigate", map[string]any{"url": url}, &gone))
+	p.must(p.call("Page.navigate", map[string]any{"url": url}, &gone))
 	if gone.Error != "" {
-		p.b.t.Fatalf("browser: %s: %s", url, gone.Error)
+		p.t.Fatalf("browser: %s: %s", url, gone.Error)
 	}
 }
 
 // Eval is what an expression of JavaScript comes to, put into value, which may
 // be nil.
 func (p *Tab) Eval(expression string, value any) {
-	p.b.t.Helper()
-	p.b.must(p.eval(expression, value))
+	p.t.Helper()
+	p.must(p.eval(expression, value))
 }
 
 func (p *Tab) eval(expression string, value any) error {
@@ -301,14 +301,14 @@ func (p *Tab) eval(expression string, value any) error {
 
 // Text is the text of the first element that a selector finds, as it is seen.
 func (p *Tab) Text(selector string) (text string) {
-	p.b.t.Helper()
+	p.t.Helper()
 	p.Eval(fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector), &text)
 	return text
 }
 
 // Until waits for an expression to be true, and tells how long that took.
 func (p *Tab) Until(expression string) time.Duration {
-	p.b.t.Helper()
+	p.t.Helper()
 	began := time.Now()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -320,7 +320,7 @@ func (p *Tab) Until(expression string) time.Duration {
 		}
 		if time.Since(began) > patience {
 			text := p.Text("body")
-			p.b.t.Fatalf("browser: after %v still not: %s (%v)\n%s\n%q", patience, expression, err, text, p.Said())
+			p.t.Fatalf("browser: after %v still not: %s (%v)\n%s\n%q", patience, expression, err, text, p.Said())
 		}
 	}
 	return time.Since(began)
@@ -335,36 +335,36 @@ func (p *Tab) Said() []string {
 
 // Type types text where the focus is.
 func (p *Tab) Type(text string) {
-	p.b.t.Helper()
-	p.b.must(p.call("Input.insertText", map[string]any{"text": text}, nil))
+	p.t.Helper()
+	p.must(p.call("Input.insertText", map[string]any{"text": text}, nil))
 }
 
 // keyCodes are what keys without text are called by Windows.
-var keyCodes = map[string]int{"Tab": 9, "Enter": 13, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+var keyCodes = map[string]int{"Backspace": 8, "Tab": 9, "Enter": 13, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 
 // Press presses a key, as "Tab" or "ArrowRight".
 func (p *Tab) Press(key string) {
-	p.b.t.Helper()
+	p.t.Helper()
 	event := map[string]any{"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": keyCodes[key]}
 	if key == "Enter" {
 		event["text"] = "\r"
 	}
-	p.b.must(p.call("Input.dispatchKeyEvent", event, nil))
+	p.must(p.call("Input.dispatchKeyEvent", event, nil))
 	delete(event, "text")
 	event["type"] = "keyUp"
-	p.b.must(p.call("Input.dispatchKeyEvent", event, nil))
+	p.must(p.call("Input.dispatchKeyEvent", event, nil))
 }
 
 // Screenshot writes a picture of the whole page to a file.
 func (p *Tab) Screenshot(file string) {
-	p.b.t.Helper()
+	p.t.Helper()
 	var shot struct {
 		Data string `json:"data"`
 	}
-	p.b.must(p.call("Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": true}, &shot))
+	p.must(p.call("Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": true}, &shot))
 	picture, err := base64.StdEncoding.DecodeString(shot.Data)
 	if err == nil {
 		err = os.WriteFile(file, picture, 0o644)
 	}
-	p.b.must(err)
+	p.must(err)
 }

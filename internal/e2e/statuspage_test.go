@@ -67,7 +67,7 @@ func TestStatusPage(t *testing.T) {
 	for _, n := range []*node{looked, killed, stepped} {
 		n.ready()
 	}
-	p := b.Open(looked.page(), browser.View{Width: 1280, Height: 900})
+	p := b.Open(t, looked.page(), browser.View{Width: 1280, Height: 900})
 	p.Until("document.querySelectorAll('a.cell.live').length === 3 && " + says("#verdict", "nothing is wrong"))
 	dead, wrong := fmt.Sprintf("#w%d", killed.worker()), fmt.Sprintf("#w%d", stepped.worker())
 	is := func(cell, class string) string { return fmt.Sprintf("document.querySelector(%q)", cell+class) }
