@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/flaked/flaked/internal/faultdisk"
 )
 
 // manager stands for a service manager: it takes notes of what it is told.
@@ -55,6 +57,18 @@ func newManager(t *testing.T) *manager {
 
 func (m *manager) env() []string {
 	return []string{"NOTIFY_SOCKET=" + m.path, "WATCHDOG_USEC=400000"}
+}
+
+// status is what was told last of what it does.
+func (m *manager) status() (last string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, line := range m.told {
+		if text, ok := strings.CutPrefix(line, "STATUS="); ok {
+			last = text
+		}
+	}
+	return last
 }
 
 // times is how often a line was told that matches.
@@ -115,4 +129,23 @@ func TestSystemdIsToldOfANodeWithoutZooKeeper(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.exit()
 	eventually(t, "it stops", func() bool { return m.times("STOPPING=1") == 1 })
+}
+
+// A disk that stalls has the node refuse, and is no reason to start it again.
+func TestSystemdIsToldOfADiskThatStalls(t *testing.T) {
+	t.Parallel()
+	disk := faultdisk.New(t)
+	m := newManager(t)
+	p := launchEnv(t, append(m.env(), "TMPDIR="+disk.Dir()), "n", nil, shipped.binary(t), "serve", "--dev", "--listen", "127.0.0.1:0", "--admin", "off", "--reserve", "500ms")
+	eventually(t, "it has started", func() bool { return m.times("READY=1") == 1 })
+	disk.Freeze()
+	eventually(t, "it refuses", func() bool { return m.times(`STATUS=worker 0 refuses: NOTREADY .*no-durable-bound`) > 0 })
+	fed := m.times("WATCHDOG=1")
+	eventually(t, "it feeds the watchdog", func() bool { return m.times("WATCHDOG=1") > fed+15 }) // for 1.5 s
+	disk.Thaw()
+	eventually(t, "it serves again", func() bool { return strings.HasPrefix(m.status(), "serving worker 0") })
+	p.signal(syscall.SIGTERM)
+	if code := p.exit(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
 }
