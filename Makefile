@@ -61,6 +61,10 @@ release-check: ## build a release twice: the same bytes; install the package in 
 	$(RELEASE)
 	(cd "$$elsewhere/another tree" && $(RELEASE) -cache "$$elsewhere/cache" -out "$$elsewhere/dist")
 	diff dist/SHA256SUMS "$$elsewhere/dist/SHA256SUMS"
+	if (( EUID != 0 )); then
+	  echo 'the package was not installed: that takes root' >&2
+	  exit
+	fi
 	deb=$$(echo "$$PWD"/dist/flaked_*_"$$($(GO) env GOARCH)".deb)
 	FLAKED_TEST_DEB=$$deb FLAKED_TEST_DEB_VERSION='$(VERSION)' $(GO) test -count=1 -timeout 5m ./internal/release
 

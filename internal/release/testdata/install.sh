@@ -8,6 +8,8 @@
 set -euo pipefail
 deb=$1 version=$2
 
+command -v systemd-sysusers >/dev/null || { echo 'FAILED: no systemd-sysusers, which the package depends on: apt-get install systemd'; exit 1; }
+
 mount --make-rprivate /
 copy=$(mktemp -d)
 mount -t tmpfs -o size=512m tmpfs "$copy"
