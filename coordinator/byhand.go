@@ -57,6 +57,9 @@ func (e *ChangedError) Error() string {
 // ErrConnected: the node that a slot was taken from has a session, so it runs.
 var ErrConnected = errors.New("coordinator: its node is connected to ZooKeeper, so it runs")
 
+// ErrNotHeld: nobody holds the slot that is to be taken away.
+var ErrNotHeld = errors.New("coordinator: nobody holds it")
+
 // Holding is a slot as it was found by somebody who is about to release it.
 type Holding struct {
 	Entry
@@ -81,8 +84,8 @@ func (h ByHand) Examine(ctx context.Context, worker int) (Holding, error) {
 // newcomer's is: an owner whom ZooKeeper had forgotten still puts back its own.
 //
 // A record that is gone or cannot be read is replaced by one that is kept for
-// the longest lease. Errors are *StillFrozenError, *ChangedError when the slot
-// is not what found says any more, and those of the store.
+// the longest lease. Errors are ErrNotHeld, *StillFrozenError, *ChangedError when
+// the slot is not what found says any more, and those of the store.
 func (h ByHand) TakeAway(ctx context.Context, found Holding) (Entry, error) {
 	for {
 		e, cl, now, err := h.again(ctx, found)
@@ -90,12 +93,15 @@ func (h ByHand) TakeAway(ctx context.Context, found Holding) (Entry, error) {
 			return e, err
 		}
 		next := e.Slot
+		if next.Term == 0 || next.Released {
+			return e, ErrNotHeld
+		}
 		if next.Term < 0 {
 			next = Slot{H: now.late + cl.LeaseMs + lossTolerance, Lost: true}
 		} else {
 			next.Term, next.Nonce, next.Settled = next.Term+1, randomNonce(), false
 			next.Released, next.ReleasedBy, next.State = true, h.By, "released"
-			if !next.Stopped && !e.Slot.Released {
+			if !next.Stopped {
 				next.AheadMs = max(0, next.Reported-e.Stat.Mtime)
 			}
 		}

@@ -276,6 +276,19 @@ func TestLowerBound(t *testing.T) {
 	}
 }
 
+func TestTakeAwayFromNobody(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.serving("A")
+	a.must(a.leave())
+	l.put(2, Slot{H: l.now + millis(labW), Lost: true})
+	for w := range 4 {
+		before := l.slot(w)
+		if _, err := l.byHand().TakeAway(t.Context(), l.examine(w)); !errors.Is(err, ErrNotHeld) || l.slot(w) != before {
+			t.Errorf("%d: %v, %+v", w, err, l.slot(w))
+		}
+	}
+}
+
 func TestLowerBoundRefused(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")

@@ -45,6 +45,9 @@ func (d *lossModel) round() {
 	if d.rng.IntN(25) == 0 {
 		d.lose()
 	}
+	if d.hands != nil && d.rng.IntN(10) == 0 {
+		d.hands()
+	}
 	for _, i := range d.rng.Perm(len(d.nodes)) {
 		if m := pick(d.rng, d.nodes...); d.rng.IntN(8) == 0 {
 			d.alone(m, func() { d.event(m) })
@@ -198,9 +201,37 @@ func (d *lossModel) apart() {
 
 // TestModelLoss: ZooKeeper loses data under owners that can reach it.
 func TestModelLoss(t *testing.T) {
+	modelLoss(t, 2000, func(*lossModel) {})
+}
+
+// TestModelLossByHand: and people take slots away meanwhile, which nobody has
+// told them of.
+func TestModelLossByHand(t *testing.T) {
+	taken := 0
+	modelLoss(t, 500, func(d *lossModel) {
+		d.hands = func() {
+			hand := ByHand{Store: d.admin, Now: func() int64 { return d.now }, By: "model"}
+			h, err := hand.Examine(d.Context(), d.rng.IntN(d.cl.Slots))
+			if err == nil && !h.Slot.Released {
+				e, err := hand.TakeAway(d.Context(), h)
+				d.note("by hand", "takes away %d, %v: %+v, %v", h.Worker, h.Availability, e, err)
+				if err == nil {
+					taken++
+				}
+			}
+		}
+	})
+	t.Logf("%d taken away", taken)
+	if taken < 20 {
+		t.Error("too little happens in these histories")
+	}
+}
+
+func modelLoss(t *testing.T, runs int, with func(*lossModel)) {
 	issued := 0
-	runModel(t, 2000, func(t testing.TB, seed uint64) {
+	runModel(t, runs, func(t testing.TB, seed uint64) {
 		d := &lossModel{model: newModel(t, seed)}
+		with(d)
 		d.races, d.faults = 0.02, 0.01
 		d.leases = []time.Duration{20 * time.Second, 40 * time.Second}
 		d.cl.LeaseMs = millis(40 * time.Second)
