@@ -34,6 +34,7 @@ type page struct {
 type shared struct {
 	at    time.Time
 	parts map[string]string
+	cells mapView // that the map was made of: of a large cluster it is work
 }
 
 // shownAlike is how long a rendering serves for whoever else looks.
@@ -49,7 +50,7 @@ var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
 
 // common are the parts in shared, by the name of their template and of the
 // element that they stand in.
-var common = []string{"verdict", "node", "map", "clocks", "nodes", "events"}
+var common = []string{"verdict", "node", "held", "map", "clocks", "nodes", "events"}
 
 func (s *Server) pageRoutes() []route {
 	get := []string{http.MethodGet}
@@ -133,9 +134,13 @@ func (s *Server) commonParts() map[string]string {
 		view := s.look(now)
 		parts := make(map[string]string, len(common))
 		for _, name := range common {
+			if name == "map" && p.last.cells.same(view.Map) {
+				parts[name] = p.last.parts[name]
+				continue
+			}
 			parts[name] = render(name, view)
 		}
-		p.last = shared{now, parts}
+		p.last = shared{now, parts, view.Map}
 	}
 	return maps.Clone(p.last.parts)
 }

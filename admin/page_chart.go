@@ -35,7 +35,7 @@ type chartView struct {
 
 type lineView struct {
 	Class  string
-	Slot   slotView
+	Slot   *slotView
 	Points []string // each a piece without a gap
 	worst  float64
 }
@@ -77,23 +77,25 @@ func offsetLevel(ms float64) float64 {
 
 // clockChart draws the offsets of the last minutes.
 func clockChart(past []clocks, slots []slotView, now time.Time) chartView {
-	worst := map[int]float64{}
+	worst := make([]float64, maxTraced)
+	for w := range worst {
+		worst[w] = -1 // never measured
+	}
 	for _, c := range past {
 		for w, ms := range c.ms {
-			if ms == ms {
-				worst[w] = max(worst[w], math.Abs(float64(ms)))
+			if abs := math.Abs(float64(ms)); abs > worst[w] { // NaN is not
+				worst[w] = abs
 			}
 		}
 	}
 	var v chartView
 	top := 0.0
-	for _, w := range slots {
-		abs, measured := worst[w.Worker]
-		if !measured {
+	for i, w := range slots {
+		if w.Worker >= maxTraced || worst[w.Worker] < 0 {
 			continue
 		}
-		top = max(top, abs)
-		v.Lines = append(v.Lines, lineView{Slot: w, worst: abs})
+		top = max(top, worst[w.Worker])
+		v.Lines = append(v.Lines, lineView{Slot: &slots[i], worst: worst[w.Worker]})
 	}
 	slices.SortStableFunc(v.Lines, func(a, b lineView) int { return cmp.Compare(b.worst, a.worst) })
 	v.Others = max(0, len(v.Lines)-maxLines)

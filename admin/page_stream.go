@@ -11,8 +11,9 @@ import (
 const (
 	// maxStreams is how many may keep pages current at once.
 	maxStreams = 16
-	// liveEvery is how often a page is looked over.
-	liveEvery = time.Second
+	// liveEvery is how often a page is looked over when nothing happens: a little
+	// less often than the slots are read, which does happen.
+	liveEvery = 1250 * time.Millisecond
 	// liveWrite is how long a reader may take over what it is sent, after which
 	// it is given up on: it will come again.
 	liveWrite = 5 * time.Second
@@ -53,7 +54,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	}
 	number := r.URL.Query().Get("worker")
 	sent := map[string]string{}
-	tick := time.NewTicker(liveEvery)
+	tick := time.NewTimer(liveEvery)
 	defer tick.Stop()
 	for {
 		s.slots.watch()
@@ -75,6 +76,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 		if !pause(r, shownAlike) {
 			return
 		}
+		tick.Reset(liveEvery - shownAlike)
 		select {
 		case <-r.Context().Done():
 			return

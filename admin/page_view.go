@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -80,6 +79,11 @@ type mapView struct {
 	Total        int
 	Held         int
 	Known        bool
+}
+
+// same tells that it would look alike.
+func (m mapView) same(other mapView) bool {
+	return slices.Equal(m.Cells, other.Cells) && slices.Equal(m.Legend, other.Legend) && m.Total == other.Total && m.Known == other.Known
 }
 
 type cellView struct {
@@ -327,14 +331,20 @@ func mostInteresting(slots []slotView) (shown []slotView, more int) {
 		}
 		return 4
 	}
-	for _, w := range slots {
+	var by [5][]int
+	for i, w := range slots {
 		if w.State != "free" {
-			shown = append(shown, w)
+			by[rank(w)] = append(by[rank(w)], i)
+			more++
 		}
 	}
-	slices.SortStableFunc(shown, func(a, b slotView) int { return cmp.Compare(rank(a), rank(b)) })
-	more = max(0, len(shown)-shownNodes)
-	return shown[:min(len(shown), shownNodes)], more
+	for _, i := range slices.Concat(by[:]...) {
+		if len(shown) == shownNodes {
+			break
+		}
+		shown = append(shown, slots[i])
+	}
+	return shown, more - len(shown)
 }
 
 // detailView is one worker, as asked for.

@@ -47,8 +47,8 @@ const (
 	readsPerSecond = 5000
 	// watchedEvery is how often the slots are read while somebody looks at a
 	// page of them, at most watchedReads records a second; watchedFor is how
-	// long a look lasts. (A little below a second: what asks comes every second.)
-	watchedEvery = 900 * time.Millisecond
+	// long a look lasts.
+	watchedEvery = time.Second
 	watchedReads = 500
 	watchedFor   = 10 * time.Second
 	// slotsTimeout bounds one reading.
@@ -81,13 +81,19 @@ func newSlots(read func(context.Context) (Slots, error)) *slots {
 	return &slots{read: read, now: time.Now, want: make(chan struct{}, 1), noted: func(time.Time, Slots, bool) {}, changed: make(chan struct{})}
 }
 
-// run reads when it is wanted to, until the context ends.
+// run reads when it is wanted to, and by itself while somebody looks, until the
+// context ends.
 func (c *slots) run(ctx context.Context) {
 	for {
+		var again <-chan time.Time
+		if left, watched := c.next(); watched {
+			again = time.After(left)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.want:
+		case <-again:
 		}
 		if !c.due() {
 			continue
@@ -114,6 +120,13 @@ func (c *slots) due() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.tried.IsZero() || c.now().Sub(c.tried) >= c.every()
+}
+
+// next is how long it is until the next reading of slots that are watched.
+func (c *slots) next() (left time.Duration, watched bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.every() - c.now().Sub(c.tried), c.now().Before(c.watched)
 }
 
 // every is how long a reading stands. mu is held.
