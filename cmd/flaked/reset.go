@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -22,8 +23,8 @@ func resetCommand() *cli.Command {
 		Description: `For a node that is not to go on as who it was: its state is poisoned by a clock that
 was far ahead, it was copied, or its worker is to be freed for others. The record in the
 state directory is ended for good; a copy stays beside it that no node resumes. A node
-that is started there registers as a new one, with another worker. Refused while a node
-uses the directory.
+that is started there registers as a new one, with another worker. Of a node with
+several workers it is all of them. Refused while a node uses the directory.
 
 Changes nothing in ZooKeeper: the worker that the node had stays its own there, stopped or
 detached, until its lease ends. flaked workers release frees it before, safely now, if no
@@ -41,9 +42,16 @@ Examples:
 	}
 }
 
-// resetReport is what `flaked reset-identity -o json` prints. The record is as
-// of `flaked state show`, null where there was none to trust.
+// resetReport is what `flaked reset-identity -o json` prints.
 type resetReport struct {
+	// Directories are --state-dir and, of a node with several workers, those in
+	// it that have state.
+	Directories []resetDir `json:"directories"`
+}
+
+// resetDir is one of them. The record is as of `flaked state show`, null where
+// there was none to trust.
+type resetDir struct {
 	Dir string `json:"dir"`
 	// Reset: there was something that could have been resumed, or was damaged.
 	Reset  bool         `json:"reset"`
@@ -60,54 +68,90 @@ func resetIdentity(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	loaded, locked, err := localcache.Inspect(dir)
+	found, err := inspectAll(dir)
 	if err != nil {
-		return stateError(dir, err)
-	}
-	if locked {
-		return resetRefused(fmt.Errorf("%w: a node uses %s", localcache.ErrLocked, dir))
-	}
-	was := reportState(dir, loaded, locked)
-	if err := confirmReset(c, was); err != nil {
 		return err
 	}
-	aside, err := localcache.SetAside(dir, time.Now())
-	if err != nil {
-		return resetRefused(stateError(dir, err))
+	if err := confirmReset(c, found); err != nil {
+		return err
 	}
-	was = reportState(dir, aside.Loaded, false)
-	if format == formatJSON {
-		return printJSON(c.App.Writer, resetReport{dir, aside.Backup != "", aside.Backup, was.Record})
-	}
-	for _, line := range resetLines(was, aside.Backup, time.Now()) {
-		if _, err := fmt.Fprintln(c.App.Writer, line); err != nil {
-			return err
+	var report resetReport
+	for _, was := range found {
+		aside, err := localcache.SetAside(was.Dir, time.Now())
+		if err != nil {
+			return resetRefused(stateError(was.Dir, err))
 		}
+		was = reportState(was.Dir, aside.Loaded, false)
+		report.Directories = append(report.Directories, resetDir{was.Dir, aside.Backup != "", aside.Backup, was.Record})
+		if format == formatJSON {
+			continue
+		}
+		for _, line := range resetLines(was, aside.Backup, time.Now()) {
+			if _, err := fmt.Fprintln(c.App.Writer, line); err != nil {
+				return err
+			}
+		}
+	}
+	if format == formatJSON {
+		return printJSON(c.App.Writer, report)
 	}
 	return nil
 }
 
+// inspectAll looks at a state directory and those in it of a node with several
+// workers, none of which may be in use.
+func inspectAll(dir string) ([]stateReport, error) {
+	var found []stateReport
+	var none error
+	for i, at := range stateDirs(dir, maxWorkers) {
+		loaded, locked, err := localcache.Inspect(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if i == 0 {
+				none = stateError(dir, err)
+			}
+		case err != nil:
+			return nil, stateError(at, err)
+		case locked:
+			return nil, resetRefused(fmt.Errorf("%w: a node uses %s", localcache.ErrLocked, at))
+		default:
+			found = append(found, reportState(at, loaded, false))
+		}
+	}
+	if len(found) == 0 {
+		return nil, none
+	}
+	return found, nil
+}
+
 func resetRefused(err error) error {
 	if errors.Is(err, localcache.ErrLocked) {
-		return exitWith(exitFailure, "%w: stop it first; nothing was changed", err)
+		return exitWith(exitFailure, "%w: stop it first; it was not changed", err)
 	}
 	return err
 }
 
 // confirmReset asks, unless it is told not to or there is nothing to lose.
-func confirmReset(c *cli.Context, was stateReport) error {
-	if c.Bool("yes") || was.Status == "empty" || was.Status == "released" {
+func confirmReset(c *cli.Context, found []stateReport) error {
+	var lost []string
+	for _, was := range found {
+		switch {
+		case was.Status == "empty" || was.Status == "released":
+		case was.Record == nil:
+			lost = append(lost, "what is in "+was.Dir+", which cannot be read")
+		default:
+			lost = append(lost, fmt.Sprintf("the identity in %s, with worker %d of cluster %s", was.Dir, was.Record.Worker, orDash(clean(was.Record.Cluster))))
+		}
+	}
+	if c.Bool("yes") || len(lost) == 0 {
 		return nil
 	}
-	what := "what is in " + was.Dir + ", which cannot be read,"
-	if was.Record != nil {
-		what = fmt.Sprintf("the identity in %s, with worker %d of cluster %s,", was.Dir, was.Record.Worker, orDash(clean(was.Record.Cluster)))
-	}
+	what := strings.Join(lost, "; ")
 	in, ok := c.App.Reader.(*os.File)
 	if !ok || !isatty.IsTerminal(in.Fd()) {
-		return usageError("%s would be given up for good. Nothing was changed; if it is what you want, add --yes", what)
+		return usageError("to be given up for good: %s. Nothing was changed; if it is what you want, add --yes", what)
 	}
-	typed, err := question(c, in, fmt.Sprintf("%s will be given up for good.\nType reset to go on: ", what))
+	typed, err := question(c, in, fmt.Sprintf("To be given up for good: %s.\nType reset to go on: ", what))
 	if err == nil && typed != "reset" {
 		return exitWith(exitFailure, "that was not \"reset\"; nothing was changed")
 	}

@@ -16,12 +16,12 @@ func TestResetIdentity(t *testing.T) {
 	rec.Stopped = true
 	dir, cache := stateDir(t, rec)
 	t.Setenv("FLAKED_STATE_DIR", dir)
-	const inUse = "stop it first; nothing was changed"
+	const inUse = "stop it first; it was not changed"
 	call(t, "", "reset-identity", "--yes").wants(t, exitFailure, "", inUse)
 	cache.Close()
 
 	ask := call(t, "reset\n", "reset-identity")
-	ask.wants(t, exitUsage, "", "the identity in "+dir+", with worker 7 of cluster prod, would be given up for good. Nothing was changed; if it is what you want, add --yes")
+	ask.wants(t, exitUsage, "", "to be given up for good: the identity in "+dir+", with worker 7 of cluster prod. Nothing was changed; if it is what you want, add --yes")
 	t.Setenv("FLAKED_YES", "true")
 	call(t, "", "reset-identity").wants(t, exitUsage, "", "add --yes")
 	if l, _, err := localcache.Inspect(dir); err != nil || l.Status != localcache.StatusRecord {
@@ -70,7 +70,7 @@ func TestResetIdentityOf(t *testing.T) {
 		if err := os.WriteFile(file, []byte("rubbish"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		call(t, "", "reset-identity", "--state-dir", dir).wants(t, exitUsage, "", "what is in "+dir+", which cannot be read, would be given up for good")
+		call(t, "", "reset-identity", "--state-dir", dir).wants(t, exitUsage, "", "to be given up for good: what is in "+dir+", which cannot be read. Nothing")
 		call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitOK, "it could not be read, so it is not known which worker it was for", "")
 	})
 	t.Run("nothing", func(t *testing.T) {
@@ -82,9 +82,37 @@ func TestResetIdentityOf(t *testing.T) {
 		call(t, "", "reset-identity", "--state-dir", dir).wants(t, exitOK, "nothing in "+dir+" would be resumed: a node that starts there is a new one; nothing was changed\n", "")
 		r := call(t, "", "reset-identity", "--state-dir", dir, "-o", "json")
 		var report resetReport
-		if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || report.Reset || report.Record == nil || report.Record.Worker != 7 {
+		if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || len(report.Directories) != 1 || report.Directories[0].Reset || report.Directories[0].Record.Worker != 7 {
 			t.Errorf("%v: %+v", err, r)
 		}
 	})
 	call(t, "", "reset-identity", "--state-dir", filepath.Join(dir, "nowhere"), "--yes").wants(t, exitFailure, "", "no node has left its state in")
+}
+
+// A node with several workers has a directory for each.
+func TestResetIdentityOfSeveral(t *testing.T) {
+	dir, first := stateDir(t, exampleRecord())
+	rec := exampleRecord()
+	rec.Worker, rec.Node = 8, "n2"
+	second, err := localcache.Open(stateDirs(dir, 2)[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if _, err := second.Save(rec); err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitFailure, "", "worker-2: stop it first; it was not changed")
+	if l, _, err := localcache.Inspect(dir); err != nil || l.Status != localcache.StatusRecord {
+		t.Fatalf("the first: %+v, %v", l, err)
+	}
+	second.Close()
+	call(t, "", "reset-identity", "--state-dir", dir).wants(t, exitUsage, "", "with worker 7 of cluster prod; the identity in "+dir+"/worker-2, with worker 8 of cluster prod. Nothing was changed")
+	r := call(t, "", "reset-identity", "--yes", "--state-dir", dir, "-o", "json")
+	var report resetReport
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || len(report.Directories) != 2 || !report.Directories[0].Reset || !report.Directories[1].Reset || report.Directories[1].Record.Worker != 8 {
+		t.Errorf("%v: %+v", err, r)
+	}
+	call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitFailure, "", "no node has left its state in "+dir)
 }

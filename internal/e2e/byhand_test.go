@@ -111,9 +111,9 @@ func TestWorkersFreedByHand(t *testing.T) {
 		t.Helper()
 		return execute(t, s.build.binary(t), append([]string{"reset-identity", "--state-dir", a.dir}, args...)...)
 	}
-	reset("--yes").wants(t, 1, "stop it first; nothing was changed")
+	reset("--yes").wants(t, 1, "stop it first; it was not changed")
 	a.stop()
-	reset().wants(t, 2, "would be given up for good. Nothing was changed")
+	reset().wants(t, 2, "Nothing was changed; if it is what you want, add --yes")
 	reset("--yes").wants(t, 0, fmt.Sprintf("worker %d of cluster default stays its own in ZooKeeper, stopped, until its lease ends: ", wasA.worker))
 	eventually(t, "detached", func() bool {
 		r, _ := s.status()
