@@ -246,7 +246,7 @@ func TestSlotsThatAreWatched(t *testing.T) {
 				go func() { defer close(done); c.run(ctx) }()
 				c.get()
 				synctest.Wait()
-				const tick = 4 * time.Millisecond
+				const tick = 50 * time.Millisecond
 				for range 10 * time.Minute / tick {
 					if row.watch {
 						c.watch()
@@ -257,6 +257,7 @@ func TestSlotsThatAreWatched(t *testing.T) {
 					synctest.Wait()
 					time.Sleep(tick)
 				}
+				synctest.Wait()
 				want := 1
 				if row.every > 0 {
 					want += int(10 * time.Minute / row.every)

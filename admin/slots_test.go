@@ -39,6 +39,9 @@ func TestSlotsAreReadSeldom(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
+		if s, _ := c.get(); s.Doc != nil || !s.at.IsZero() {
+			t.Errorf("before the first reading: %+v", s)
+		}
 		go func() { defer close(done); c.run(ctx) }()
 		look := func(after time.Duration, want int) seen {
 			t.Helper()
@@ -50,9 +53,6 @@ func TestSlotsAreReadSeldom(t *testing.T) {
 				t.Errorf("after %v more: %d readings, want %d", after, reads, want)
 			}
 			return s
-		}
-		if s, _ := c.get(); s.Doc != nil || !s.at.IsZero() {
-			t.Errorf("before the first reading: %+v", s)
 		}
 		look(0, 1)
 		look(14*time.Second, 1)
