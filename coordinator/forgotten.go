@@ -68,11 +68,11 @@ func (c *Coordinator) raiseFloor(claim Claim, now, stamp int64) {
 }
 
 // floor is where such a claim begins once it is settled: now, and above what the
-// leader's clock read when it was noticed. That is believed no further than
+// leader's clock read when it was noticed, and what could be borrowed then. That is believed no further than
 // clocks that agree may differ if most agree with ours.
 func (c *Coordinator) floor(now int64, agreed bool) int64 {
 	if c.forgotten.floor == 0 {
-		c.forgotten.floor = max(now, c.forgotten.reached(agreed)+1)
+		c.forgotten.floor = max(now, c.forgotten.reached(agreed)+1) + c.mine.BorrowMs
 	}
 	return c.forgotten.floor
 }

@@ -172,7 +172,7 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 	slot := c.record(claim, claim.Term, claim.Nonce, found, now, r.Lease)
 	lapsed := now >= found.H || found.Settled && c.waits(claim, now)
 	if lapsed {
-		c.settleAnew(claim, now+cl.SettleMs) // before the write: it may count without our knowing
+		c.settleAnew(claim, now+settlingTime(cl).Milliseconds()) // before the write: it may count without our knowing
 	}
 	slot.State, slot.Settled = r.State, found.Settled && !lapsed
 	settle := r.Settle && !slot.Settled && c.maySettle(cl, claim, now) && !c.tooEarly(claim, now, c.agreed(r))
@@ -194,7 +194,7 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 	if ran, lost := c.since(claim, found, stat); cl.SettleMs > 0 && lost && c.hadRunOut(ran, stat.Mtime, r) {
 		c.raiseFloor(claim, now, stat.Mtime)
 		if !lapsed {
-			c.settleAnew(claim, now+cl.SettleMs)
+			c.settleAnew(claim, now+settlingTime(cl).Milliseconds())
 		}
 		if slot.Settled {
 			return beat, errHadRunOut // what is written is to be taken back
@@ -207,8 +207,9 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 	}
 	beat.H, beat.Settled = slot.H, slot.Settled
 	if beat.Settled && !claim.leased(now) {
-		// Whoever had the slot and was forgotten has issued until now at most.
-		beat.Claim.Lo = max(claim.Lo, now)
+		// Whoever had the slot and was forgotten has issued until now at most, and
+		// what it could borrow.
+		beat.Claim.Lo = max(claim.Lo, now+cl.BorrowMs)
 	}
 	if beat.Settled && claim.Nonce == c.forgotten.nonce {
 		beat.Claim.Lo = max(beat.Claim.Lo, c.floor(now, c.agreed(r)))

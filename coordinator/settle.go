@@ -61,4 +61,10 @@ func (c *Coordinator) steady(ctx context.Context, cl Cluster, worker int) (bool,
 	return evidence(s.Czxid, s.Ctime), nil
 }
 
-func settlingTime(cl Cluster) time.Duration { return time.Duration(cl.SettleMs) * time.Millisecond }
+func settlingTime(cl Cluster) time.Duration {
+	if cl.SettleMs == 0 {
+		return 0
+	}
+	// An owner that is forgotten and gone has issued until then, and borrowed.
+	return time.Duration(cl.SettleMs+cl.BorrowMs) * time.Millisecond
+}

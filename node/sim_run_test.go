@@ -70,7 +70,11 @@ func tail(text string) string {
 }
 
 func replay(seed uint64) string {
-	return fmt.Sprintf("go test ./node -run '^TestSimulation$' -sim.seed=%d", seed)
+	text := fmt.Sprintf("go test ./node -run '^TestSimulation$' -sim.seed=%d", seed)
+	if *simWorld != "" {
+		text += " -sim.world='" + *simWorld + "'"
+	}
+	return text
 }
 
 // TestSimulation plays histories. The first of them, by number, that violates

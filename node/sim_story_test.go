@@ -210,7 +210,7 @@ func (s *sim) serves(p *process, d time.Duration) bool {
 
 // burst asks for all that can be had.
 func (s *sim) burst(p *process) {
-	for range 20 {
+	for range 20 + 2*int(s.borrow/s.layout.Unit) {
 		s.get(p, 1<<s.layout.SequenceBits)
 	}
 }

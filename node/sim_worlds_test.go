@@ -67,7 +67,66 @@ func (s *sim) stories() []story {
 		often := story{"clock that goes back often", (*sim).tellRollbacks, false}
 		return append(slices.Clone(stories), often, often, often)
 	}
+	if s.borrow > 0 {
+		gone := story{"borrower forgotten once it is gone", (*sim).tellForgottenBorrower, false}
+		return append(slices.Clone(stories), gone, gone, gone)
+	}
 	return stories
+}
+
+// tellForgottenBorrower: an owner that was cut off lost its worker to another,
+// which has borrowed all it may and is gone when an older copy of the data is put
+// back. Nobody can say that there was another.
+func (s *sim) tellForgottenBorrower() bool {
+	s.mend()
+	a := s.owner()
+	if a == nil {
+		return false
+	}
+	w := a.held()
+	for range 2 {
+		s.keep(a)
+	}
+	if a.dead || a.held() != w || a.n.clock.Ahead() != 0 {
+		return false
+	}
+	copied := s.mem.Snapshot()
+	s.cutOff(a)
+	a.session.Expire()
+	if !s.wait(w, time.Second) {
+		return false
+	}
+	b := s.queue(s.other(a.machine), w, 10*time.Second)
+	if b == nil || !s.serves(b, s.settle+s.borrow+5*time.Second) || a.dead || a.held() != w {
+		return false
+	}
+	s.watch(s.upTo(2 * time.Second))
+	if b.dead || b.held() != w {
+		return false
+	}
+	s.quietly(func() {
+		s.burst(b)
+		if s.chance(2) {
+			s.stop(b)
+		} else {
+			s.kill(b, false)
+		}
+	})
+	s.newDisk(b.machine) // or it could come back: a limit, documented
+	s.snapshot = copied
+	s.restoreSnapshot()
+	s.forget()
+	s.quietly(func() {
+		if !a.dead {
+			s.heal(a)
+			s.keep(a)
+		}
+	})
+	for end := s.now + int64(s.settle+2*s.borrow+3*time.Second); s.now < end && !s.done() && !a.dead; {
+		s.fine()
+		s.burst(a)
+	}
+	return true
 }
 
 // tellRollbacks: a clock goes back and comes forward until the count of that has

@@ -92,7 +92,7 @@ var mutants = []mutant{
 
 	// A ZooKeeper that has lost data.
 	{"no settling", []change{{"coordinator/settle.go",
-		"func settlingTime(cl Cluster) time.Duration { return time.Duration(cl.SettleMs) * time.Millisecond }", "func settlingTime(Cluster) time.Duration { return 0 }"}}},
+		"	if cl.SettleMs == 0 {", "	if true {"}}},
 	{"a restart does not settle again", []change{{"coordinator/resume.go",
 		"Settle: c.settling(ctx, cl, claim.Worker)}", "Settle: 0}"}}},
 	{"a restart makes unsettled records settled", []change{{"node/record.go",
@@ -115,6 +115,10 @@ var mutants = []mutant{
 		{"coordinator/stop.go", "max(claim.Lo, end)", "end"}}},
 	{"what is borrowed is not bounded by M and H", []change{
 		{"worker/lane.go", "			if at >= limit {\n				return Run{}, Pause{}, ErrLimit // all below it has been borrowed\n			}\n", ""}}},
+	{"a holder that was forgotten has not borrowed", []change{
+		{"coordinator/settle.go", "cl.SettleMs+cl.BorrowMs", "cl.SettleMs"},
+		{"coordinator/heartbeat.go", "now+cl.BorrowMs", "now"},
+		{"coordinator/forgotten.go", " + c.mine.BorrowMs", ""}}},
 	{"a clock coasts as far as it likes", []change{
 		{"timeguard/issuing.go", "-leap <= c.coast.Load()", "true"}}},
 }
@@ -125,5 +129,6 @@ var worlds = map[string]string{
 	"a count of rollbacks that has come round begins at the clock": "one rollback bit",
 	"a stop writes the end of the last lane":                       "three rollback bits",
 	"what is borrowed is not bounded by M and H":                   "borrow",
+	"a holder that was forgotten has not borrowed":                 "borrow",
 	"a clock coasts as far as it likes":                            "coast",
 }
