@@ -40,8 +40,10 @@ type Config struct {
 	// Labels are shown to people.
 	Labels Labels
 	// Process is the same for nodes that share a process, and so a clock: they
-	// have one vote together. Empty: this one shares with none.
-	Process string
+	// have one vote together. Siblings are the slots that they hold. nil: this
+	// one shares with none.
+	Process  func() string
+	Siblings func() []int
 	// Interval is how often the node will report; 0 means DefaultHeartbeat.
 	Interval time.Duration
 	// Nonce makes the fresh number of each grant; nil means 64 random bits.
@@ -234,7 +236,10 @@ func (c *Coordinator) record(claim Claim, term int64, nonce string, old Slot, no
 		Term: term, Nonce: nonce,
 		H: max(old.H, claim.H), Reached: old.Reached, Reported: now, RTTMs: c.rtt,
 		Generation: claim.Generation, HeartbeatMs: c.Interval.Milliseconds(),
-		Labels: c.Labels, Process: c.Process,
+		Labels: c.Labels,
+	}
+	if c.Process != nil {
+		s.Process = c.Process()
 	}
 	if lease > 0 {
 		s.H = NextH(old.H, claim.H, now, lease)

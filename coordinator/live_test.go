@@ -184,7 +184,8 @@ func TestPeersOfAProcess(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			l := newLab(t, 64)
 			for _, process := range row.processes {
-				l.serving("N").co.Process = process
+				co := l.serving("N").co
+				co.Process, co.Siblings = func() string { return process }, func() []int { return nil }
 			}
 			l.serve(3 * time.Second)
 			a := l.nodes[0]
@@ -192,6 +193,25 @@ func TestPeersOfAProcess(t *testing.T) {
 				t.Errorf("%d votes, %v; want %d", len(got), err, row.want)
 			}
 		})
+	}
+}
+
+// However many workers a process holds, it hears the others.
+func TestPeersOfAProcessOfMany(t *testing.T) {
+	l := newLab(t, 64)
+	for range 20 {
+		l.serving("N")
+	}
+	l.serving("M")
+	ours := make([]int, 20)
+	for i := range ours {
+		ours[i] = l.nodes[i].claim.Worker
+	}
+	l.serve(3 * time.Second)
+	a := l.nodes[0]
+	a.co.Process, a.co.Siblings = func() string { return "p" }, func() []int { return ours }
+	if got, err := a.co.Peers(t.Context(), a.claim.Worker); err != nil || len(got) != 1 {
+		t.Errorf("%d, %v", len(got), err)
 	}
 }
 

@@ -85,6 +85,13 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 		return nil, err
 	}
 	delete(live, own)
+	process := ""
+	if c.Process != nil {
+		process = c.Process()
+		for _, w := range c.Siblings() {
+			delete(live, w)
+		}
+	}
 	var slots []Slot
 	var stats []Stat
 	newest := c.latest
@@ -102,7 +109,7 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 		}
 	}
 	var readings []Reading
-	heard := map[string]bool{c.Process: true}
+	heard := map[string]bool{process: true}
 	for i, s := range slots {
 		// The newest write stands for the leader's now.
 		fresh := newest.Mtime-stats[i].Mtime <= 3*max(s.HeartbeatMs, c.Interval.Milliseconds())

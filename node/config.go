@@ -29,15 +29,16 @@ type Config struct {
 	Bootstrap bool
 	Settings  Settings
 	Labels    coordinator.Labels
-	// Process is the same for the nodes of a process; see coordinator.Config.
-	Process string
-	Store   coordinator.Store
+	Store     coordinator.Store
 	// Reconnected, if given, is a hint that ZooKeeper has just been reached
 	// again: the node reports at once.
 	Reconnected <-chan struct{}
 	Cache       Cache
 	// Clock is the machine's clocks; nil means the system's.
 	Clock timeguard.Clock
+	// Issuing is the clock that IDs are made by, the same for all nodes of a
+	// process; nil means one of this node's own, of Clock.
+	Issuing *timeguard.Issuing
 	// Heartbeat is how often the node reports; 0 means 3 s.
 	Heartbeat time.Duration
 	// CallTimeout bounds one exchange with ZooKeeper; 0 means 5 s.
@@ -85,6 +86,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Clock == nil {
 		c.Clock = timeguard.System()
+	}
+	if c.Issuing == nil {
+		c.Issuing = timeguard.NewIssuing(c.Clock)
 	}
 	if c.Identity == nil {
 		c.Identity = uuid.NewString

@@ -33,6 +33,9 @@ func NewGroup(nodes ...*Node) *Group {
 	g := &Group{nodes: nodes}
 	for _, n := range nodes {
 		n.published = g.sort
+		if len(nodes) > 1 {
+			n.coord.Process, n.coord.Siblings = g.process, g.workers
+		}
 	}
 	g.sort()
 	return g
@@ -60,6 +63,11 @@ func (g *Group) Run(ctx context.Context) error {
 
 // Reserve takes between 1 and k IDs of one tick and one worker. Its errors are
 // *lineproto.Error.
+//
+// IDs of the group grow as those of one node do, where the worker is above segment
+// and sequence: within a tick lower workers go first, no node makes IDs of a tick
+// before one that any has made IDs of, and what a rollback rule says of the one
+// that is furthest ahead goes for all.
 func (g *Group) Reserve(ctx context.Context, k int) (worker.Run, error) {
 	if len(g.nodes) == 1 {
 		return g.nodes[0].Reserve(ctx, k)
@@ -69,10 +77,13 @@ func (g *Group) Reserve(ctx context.Context, k int) (worker.Run, error) {
 		if err != nil || run.Len > 0 {
 			return run, err
 		}
-		if wait.t == nil {
+		if ctx.Err() != nil {
+			return worker.Run{}, errStopping
+		}
+		if wait.gen == nil {
 			continue
 		}
-		if err := wait.t.gen.Wait(ctx, wait.pause); err != nil {
+		if err := wait.gen.Wait(ctx, wait.pause); err != nil {
 			return worker.Run{}, errStopping
 		}
 		if wait.pause.Rollback {
@@ -81,38 +92,72 @@ func (g *Group) Reserve(ctx context.Context, k int) (worker.Run, error) {
 	}
 }
 
-// wait is what a tenure's generator has to wait for.
+// wait is what a generator has to wait for.
 type wait struct {
-	t     *tenure
+	gen   *worker.Generator
 	pause worker.Pause
 }
 
-// round asks the nodes in order, until one has IDs. Where none has, it says what
-// is to be waited for; nothing when they are to be asked again at once.
+// round asks the nodes in order for IDs of one tick. Where none has any it says
+// what is to be waited for; nothing when they are to be asked again at once.
 func (g *Group) round(k int, waited time.Duration) (worker.Run, wait, error) {
-	var least wait
+	nodes := *g.order.Load()
+	var ahead *Node // that has made IDs of the latest tick
+	var latest, now, furthest worker.Tick
 	var refused error
-	for _, n := range *g.order.Load() {
-		t, run, pause, err := n.try(k, waited)
-		switch {
-		case err != nil:
-			refused = cmp.Or(refused, err)
-		case run.Len == 0:
-			if least.t == nil || pause.For < least.pause.For {
-				least = wait{t, pause}
-			}
-		case least.t != nil && !least.pause.Rollback && t.tick(run) >= least.pause.Tick:
-			// A tick has begun since a lower worker was asked, which has IDs again now
-			// and is to go first. These are burnt.
-			return worker.Run{}, wait{}, nil
-		default:
-			return run, wait{}, nil
+	for _, n := range nodes {
+		t := n.serving.Load()
+		if t == nil {
+			refused = cmp.Or[error](refused, n.refusal.Load())
+			continue
 		}
+		if last := t.gen.Last(); ahead == nil || last > latest {
+			ahead, latest = n, last
+		}
+		now, furthest = t.gen.Now()
 	}
-	if least.t == nil {
+	if ahead == nil {
 		return worker.Run{}, wait{}, refused
 	}
-	return worker.Run{}, least, nil
+	if latest > furthest { // a rollback
+		t, run, pause, err := ahead.try(k, waited)
+		if err != nil || run.Len > 0 {
+			return run, wait{}, err
+		}
+		return run, wait{t.gen, pause}, nil
+	}
+	tick := max(now, latest)
+	for ; tick <= min(furthest, max(now, latest)+1); tick++ {
+		for _, n := range nodes {
+			if t := n.serving.Load(); t != nil {
+				if run, ok := t.gen.TryAt(k, tick); ok {
+					return run, wait{}, nil
+				}
+			}
+		}
+	}
+	return g.none(nodes, now, tick)
+}
+
+// none is for when no node has IDs of the ticks before one that were looked at.
+func (g *Group) none(nodes []*Node, now, tick worker.Tick) (worker.Run, wait, error) {
+	var refused error
+	for _, n := range nodes {
+		t := n.serving.Load()
+		if t == nil {
+			refused = cmp.Or[error](refused, n.refusal.Load())
+			continue
+		}
+		if at, _ := t.gen.Now(); at != now {
+			return worker.Run{}, wait{}, nil // the clock has moved on meanwhile
+		}
+		err := t.gen.Ready()
+		if err == nil {
+			return worker.Run{}, wait{t.gen, t.gen.Until(tick)}, nil
+		}
+		refused = cmp.Or(refused, n.explain(t, err))
+	}
+	return worker.Run{}, wait{}, refused
 }
 
 // sort puts the nodes in order: whenever one begins to serve.
@@ -179,19 +224,36 @@ func (g *Group) Worker() string {
 	return text
 }
 
-// numbers are the workers that the nodes hold, ascending.
-func (g *Group) numbers() string {
-	var numbers []int
-	for _, s := range g.Snapshots() {
-		if s.Worker != nil {
-			numbers = append(numbers, *s.Worker)
+// process is what the records of the nodes have in common: the identity of the
+// first, which outlives a restart.
+func (g *Group) process() string {
+	first := g.nodes[0]
+	first.mu.Lock()
+	defer first.mu.Unlock()
+	return first.claim.Node
+}
+
+// workers are those that the nodes hold, ascending.
+func (g *Group) workers() []int {
+	var workers []int
+	for _, n := range g.nodes {
+		n.mu.Lock()
+		if n.held != nil {
+			workers = append(workers, n.held.worker)
 		}
+		n.mu.Unlock()
 	}
-	if len(numbers) == 0 {
+	slices.Sort(workers)
+	return workers
+}
+
+// numbers are the workers in words.
+func (g *Group) numbers() string {
+	workers := g.workers()
+	if len(workers) == 0 {
 		return "none"
 	}
-	slices.Sort(numbers)
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers), " ", ","), "[]")
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(workers), " ", ","), "[]")
 }
 
 // Snapshots are the states of the nodes at this moment.

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -17,14 +19,14 @@ import (
 func (r *rig) group(count int, change ...func(*Config)) (*Group, chan error) {
 	r.t.Helper()
 	var nodes []*Node
-	session := r.mem.Session()
+	session, clock := r.mem.Session(), timeguard.NewIssuing(r.clock)
 	for range count {
 		cache, err := localcache.New(localcache.NewMemFile(nil), localcache.Fingerprint{})
 		if err != nil {
 			r.t.Fatal(err)
 		}
 		cfg := r.cfg
-		cfg.Store, cfg.Cache, cfg.Process = session, cache, "p"
+		cfg.Store, cfg.Cache, cfg.Issuing = session, cache, clock
 		for _, c := range change {
 			c(&cfg)
 		}
@@ -94,6 +96,63 @@ func TestGroupMakesIDsOfAll(t *testing.T) {
 	}
 	if n := len(g.Snapshots()); n != 3 {
 		t.Errorf("%d snapshots", n)
+	}
+}
+
+// What one caller is given grows, at the ceiling of all workers, while ticks are
+// borrowed, and when the clock goes back, which is refused as one node would.
+func TestGroupsIDsGrow(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		layout string
+		borrow time.Duration
+		back   time.Duration
+	}{
+		{name: "at the ceiling"},
+		{name: "borrowing", borrow: 50 * time.Millisecond},
+		{name: "a clock that goes back", back: 500 * time.Millisecond},
+		{name: "the same, while it borrows", borrow: 50 * time.Millisecond, back: 500 * time.Millisecond},
+		{name: "the worker above a segment", layout: "time=41,worker=10,segment=4,sequence=8"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRig(t)
+			l := worker.Leaf()
+			if row.layout != "" {
+				var err error
+				if l, err = worker.ParseLayout(row.layout); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.cfg.Settings.Layout, r.cfg.Settings.Borrow = &l, &row.borrow
+			g, _ := r.group(3)
+			untilAll(t, g)
+			last, refused := worker.ID(0), 0
+			for n := range 3000 {
+				if n == 1500 {
+					r.clock.step(-row.back)
+				}
+				run, err := g.Reserve(context.Background(), 1000)
+				var no *lineproto.Error
+				if errors.As(err, &no) && no.Code == lineproto.CLOCK {
+					if refused++; refused == 1 {
+						r.clock.step(row.back)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if run.First <= last {
+					a, _ := l.Decode(last)
+					b, _ := l.Decode(run.First)
+					t.Fatalf("%+v after %+v", b, a)
+				}
+				last = run.At(run.Len - 1)
+			}
+			if (refused > 0) != (row.back > 0) {
+				t.Errorf("refused %d times", refused)
+			}
+		})
 	}
 }
 

@@ -97,16 +97,6 @@ type tenure struct {
 	worker int
 	lo     int64 // floor, Unix ms
 	gen    *worker.Generator
-	layout worker.Layout
-}
-
-// tick is that of a reservation.
-func (t *tenure) tick(run worker.Run) worker.Tick {
-	f, err := t.layout.Decode(run.First)
-	if err != nil {
-		panic(err) // the generator has made it
-	}
-	return f.Tick
 }
 
 // Phase is what a node is doing.
@@ -130,10 +120,10 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: timeguard.NewIssuing(cfg.Clock), kick: make(chan struct{}, 1), poke: make(chan struct{}, 1)}
+	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: cfg.Issuing, kick: make(chan struct{}, 1), poke: make(chan struct{}, 1)}
 	n.cfg.Cache = meteredCache{cfg.Cache, cfg.Clock.Mono, &n.meter.disk}
 	n.coord, err = coordinator.New(coordinator.Config{
-		Store: cfg.Store, Now: n.clock.NowMs, Ledger: ledger{n}, Labels: cfg.Labels, Process: cfg.Process,
+		Store: cfg.Store, Now: n.clock.NowMs, Ledger: ledger{n}, Labels: cfg.Labels,
 		Interval: cfg.Heartbeat, Logger: cfg.Logger.Named("coordinator"),
 	})
 	if err != nil {

@@ -393,3 +393,54 @@ func TestForwardLeapIsNotFollowedUnconfirmed(t *testing.T) {
 	n.until("the clocks to agree", func() bool { return n.clock.Ahead() == 0 })
 	n.untilReady()
 }
+
+// Where rollbacks are counted, a small one that nobody has asked in costs no
+// worker, and a large one is gone on with by another: with the old one a restart
+// would refuse.
+func TestCountedRollbacks(t *testing.T) {
+	l := worker.Leaf()
+	l.TimeBits, l.RollbackBits = 40, 1
+	for _, row := range []struct {
+		back    time.Duration
+		another bool
+	}{{2500 * time.Millisecond, false}, {20 * time.Second, true}} {
+		t.Run(row.back.String(), func(t *testing.T) {
+			r := newRig(t)
+			r.cfg.Settings.Layout = &l
+			r.mem = coordinator.NewMem(func() int64 { return r.clock.Wall() / 1e6 }) // its leader's is stepped with it
+			n := r.start().untilReady()
+			beats := func(count int64) {
+				n.until("heartbeats", func() bool { return n.Snapshot().Counts.Heartbeats >= count })
+			}
+			for i := range 30 { // half a minute goes by
+				r.clock.step(900 * time.Millisecond)
+				beats(n.Snapshot().Counts.Heartbeats + 1)
+				_, err := n.Reserve(t.Context(), 1)
+				if err != nil && i > 0 && n.code() != lineproto.NOTREADY {
+					t.Fatal(err)
+				}
+			}
+			n.untilReady()
+			if _, err := n.Reserve(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			before := n.held.worker
+			r.clock.step(-row.back)
+			if row.another {
+				n.until("another worker", func() bool { return n.Ready() == nil && n.Snapshot().Worker != nil && *n.Snapshot().Worker != before })
+			} else {
+				beats(n.Snapshot().Counts.Heartbeats + 5)
+			}
+			if _, err := n.Reserve(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			if after := *n.Snapshot().Worker; (after != before) != row.another {
+				t.Errorf("worker %d after %d", after, before)
+			}
+			if err := n.stop(); err != nil {
+				t.Fatal(err)
+			}
+			r.start().untilReady()
+		})
+	}
+}

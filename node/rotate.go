@@ -22,10 +22,10 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	old, claim, layout := n.held, n.claim, n.layout
 	// One that has not been published has issued nothing: it waits for a floor.
 	due := old != nil && n.serving.Load() == old && n.storeErr == nil && !n.clockWrong &&
-		n.verdict.Verified() && !n.verdict.Wrong() && old.gen.Behind() > max(timeguard.RotateBehind, n.lastSettle)
+		n.verdict.Verified() && !n.verdict.Wrong() && n.costs(old) > max(timeguard.RotateBehind, n.lastSettle)
 	behind := time.Duration(0)
 	if due {
-		behind = old.gen.Behind()
+		behind = n.costs(old)
 		since := n.now() - n.cluster.LeaseMs
 		n.rotations = slices.DeleteFunc(n.rotations, func(at int64) bool { return at < since })
 		if due = len(n.rotations) < maxRotations; due {
@@ -59,6 +59,15 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	n.releaseOwed(ctx)
 	wake(n.kick)
 	return ctx.Err()
+}
+
+// costs is for how long a tenure refuses for a clock that went back. Where it goes
+// on by counting that, a restart would refuse. mu is held.
+func (n *Node) costs(t *tenure) time.Duration {
+	if restart := timeguard.StartWait(n.now(), n.m); n.onRollback.Counts() && restart > timeguard.MaxStartWait {
+		return restart
+	}
+	return t.gen.Behind()
 }
 
 // keepOld makes the local record say again what it said before an attempt at

@@ -71,6 +71,9 @@ func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Clus
 		cl.OnRollback = timeguard.CountRollbacks.String()
 	}
 	if s.Borrow != nil {
+		if *s.Borrow%time.Millisecond != 0 {
+			return cl, fmt.Errorf("node: --borrow %s: a whole number of milliseconds", *s.Borrow)
+		}
 		cl.BorrowMs = s.Borrow.Milliseconds()
 	}
 	_, err = readRules(cl)

@@ -77,7 +77,8 @@ func (c *Issuing) Ahead() time.Duration {
 }
 
 // coastSlower is by what part of the time that passes a clock that coasts goes
-// slower: fast enough to be done with a second in ten, and never backwards.
+// slower: fast enough to be done with a second in ten. That is taken off at each
+// sample, 25 us at once on a clock that is busy.
 const coastSlower = 10
 
 // SetCoast says by how much the issuing clock may be ahead of a wall clock that

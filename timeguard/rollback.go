@@ -50,6 +50,10 @@ var rollbackKinds = [...]struct {
 // CountRollbacks is the policy of layouts that have a rollback field.
 var CountRollbacks = RollbackPolicy{kind: rollbackBits}
 
+// lookAgain is after how long a request that waits for a clock looks again: it
+// may have been put right, or another worker taken.
+const lookAgain = 50 * time.Millisecond
+
 // ParseRollbackPolicy reads leaf, refuse, wait, coast or rollback-bits; wait and
 // coast with a limit of their own if they are to, as wait=500ms.
 func ParseRollbackPolicy(s string) (RollbackPolicy, error) {
@@ -94,7 +98,7 @@ func (p RollbackPolicy) Wait(behind, waited time.Duration) (time.Duration, bool)
 	case rollbackRefuse:
 		return 0, false
 	case rollbackWait:
-		return behind, behind+waited <= p.limit
+		return min(behind, lookAgain), behind+waited <= p.limit
 	}
 	return 2 * behind, waited == 0 && behind <= LeafMaxBehind
 }

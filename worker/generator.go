@@ -81,7 +81,7 @@ type Pause struct {
 	// the RollbackRule's; a tick that has run out is waited for as often as it
 	// takes.
 	Rollback bool
-	// Tick is the one that is waited for, when not Rollback.
+	// Tick is the one that is waited for.
 	Tick Tick
 }
 
@@ -207,16 +207,46 @@ func (g *Generator) Try(n int, waited time.Duration) (Run, Pause, error) {
 	}
 }
 
+// TryAt reserves between 1 and n consecutive IDs of one tick, which is the clock's
+// or one that may be borrowed, and of no other. ok is false when there are none.
+// For who makes IDs of several generators in one order.
+func (g *Generator) TryAt(n int, tick Tick) (run Run, ok bool) {
+	return g.lane.Load().tryAt(n, tick)
+}
+
+// Now is the tick that the clock is in, and the furthest that may be borrowed.
+func (g *Generator) Now() (tick, furthest Tick) {
+	l := g.lane.Load()
+	tick = l.tick(g.cfg.Clock.Now())
+	return tick, tick + l.borrow
+}
+
+// Last is the tick of the last ID, one before the floor where there is none.
+func (g *Generator) Last() Tick {
+	l := g.lane.Load()
+	return l.last(l.pos.Load() &^ closedBit)
+}
+
+// Until is what has to pass before a tick may be made IDs of.
+func (g *Generator) Until(tick Tick) Pause {
+	l := g.lane.Load()
+	return Pause{For: time.Duration(l.startOf(tick-l.borrow) - g.cfg.Clock.Now()), Tick: tick}
+}
+
 // follow tells whether what a lane refused is to be tried again, in another.
 func (g *Generator) follow(from *lane, err error) bool {
 	if g.free == nil {
 		return false
 	}
-	switch err.(type) {
-	case *BehindError:
+	if _, behind := err.(*BehindError); behind {
 		return g.rewind(from)
 	}
-	return err == ErrClosed && g.lane.Load() != from
+	if err != ErrClosed {
+		return false
+	}
+	g.mu.Lock() // for whoever is about to replace it
+	defer g.mu.Unlock()
+	return !g.closed
 }
 
 // rewind goes over from a lane that the clock is behind to the next whose IDs
@@ -289,11 +319,19 @@ func (g *Generator) End() Tick {
 }
 
 // Behind is how far the clock is behind the last ID, or behind what it may be
-// ahead by where ticks may be borrowed; 0 or less when it is not.
+// ahead by where ticks may be borrowed; 0 or less when it is not, or when that
+// would only be counted.
 func (g *Generator) Behind() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	l := g.lane.Load()
-	pos := l.pos.Load() &^ closedBit
-	return l.behind(g.cfg.Clock.Now(), pos)
+	behind := l.behind(g.cfg.Clock.Now(), l.pos.Load()&^closedBit)
+	if behind > 0 && g.free != nil {
+		if _, ok := g.next(l); ok {
+			return 0
+		}
+	}
+	return behind
 }
 
 // Rollbacks is how many rollbacks have been counted.

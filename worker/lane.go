@@ -109,15 +109,42 @@ func (g *lane) try(n int, waited time.Duration) (Run, Pause, error) {
 				return Run{}, Pause{}, ErrLimit // all below it has been borrowed
 			}
 		}
-		take := min(int64(n), g.runMask+1-first&g.runMask)
-		if g.pos.CompareAndSwap(pos, first+take) {
-			id := first>>g.shift<<g.idShift | g.identity | first&g.runMask<<(g.seqShift&63)
-			if g.segment > 0 {
-				id |= first & (g.seqMask &^ g.runMask) << (g.segShift & 63)
-			}
-			return Run{First: ID(id), Step: g.step, Len: int(take)}, Pause{}, nil
+		if run, ok := g.take(pos, first, n); ok {
+			return run, Pause{}, nil
 		}
 	}
+}
+
+// tryAt is Generator.TryAt within the lane.
+func (g *lane) tryAt(n int, tick Tick) (Run, bool) {
+	for {
+		pos := g.pos.Load()
+		now := g.tick(g.clock.Now())
+		at := Tick(pos >> g.shift)
+		if pos < 0 || at > tick || tick < now || tick > now+g.borrow || tick >= Tick(g.limit.Load()) {
+			return Run{}, false
+		}
+		first := pos
+		if tick > at {
+			first = int64(tick)<<g.shift | g.firstSequence(pos)
+		}
+		if run, ok := g.take(pos, first, n); ok {
+			return run, true
+		}
+	}
+}
+
+// take reserves up to n IDs from first on, if the position is still pos.
+func (g *lane) take(pos, first int64, n int) (Run, bool) {
+	take := min(int64(n), g.runMask+1-first&g.runMask)
+	if !g.pos.CompareAndSwap(pos, first+take) {
+		return Run{}, false
+	}
+	id := first>>g.shift<<g.idShift | g.identity | first&g.runMask<<(g.seqShift&63)
+	if g.segment > 0 {
+		id |= first & (g.seqMask &^ g.runMask) << (g.segShift & 63)
+	}
+	return Run{First: ID(id), Step: g.step, Len: int(take)}, true
 }
 
 // tick is the one that a moment falls into, in Unix nanoseconds.
@@ -138,7 +165,7 @@ func (g *lane) tickNear(now int64, likely Tick) Tick {
 func (g *lane) early(now, pos int64, waited time.Duration) (Pause, error) {
 	if behind := g.behind(now, pos); behind > 0 {
 		if pause, ok := g.rollback.Wait(behind, waited); ok {
-			return Pause{For: pause, Rollback: true}, nil
+			return Pause{For: pause, Rollback: true, Tick: g.last(pos)}, nil
 		}
 		return Pause{}, &BehindError{Behind: behind}
 	}
@@ -148,11 +175,16 @@ func (g *lane) early(now, pos int64, waited time.Duration) (Pause, error) {
 
 // behind is how far the clock, with what may be borrowed, is behind the last ID.
 func (g *lane) behind(now, pos int64) time.Duration {
-	last := Tick((pos - 1) >> g.shift)
+	return time.Duration(g.startOf(g.last(pos)-g.borrow) - now)
+}
+
+// last is the tick of the last ID before a position, one before the floor where
+// there is none.
+func (g *lane) last(pos int64) Tick {
 	if pos == int64(g.floor)<<g.shift {
-		last = g.floor - 1
+		return g.floor - 1
 	}
-	return time.Duration(g.startOf(last-g.borrow) - now)
+	return Tick((pos - 1) >> g.shift)
 }
 
 // startOf is when a tick begins, in Unix nanoseconds.

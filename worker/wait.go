@@ -52,9 +52,9 @@ func (g *Generator) Wait(ctx context.Context, p Pause) error {
 	}
 	if p.Rollback {
 		g.cfg.Counts.RollbackWaits.Inc()
-		return g.cfg.Sleep(ctx, p.For)
+	} else {
+		g.cfg.Counts.TickWaits.Inc()
 	}
-	g.cfg.Counts.TickWaits.Inc()
 	return g.gate.wait(ctx, p.Tick, func() error { return g.cfg.Sleep(ctx, p.For) })
 }
 

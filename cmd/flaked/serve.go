@@ -11,7 +11,6 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
 	"github.com/urfave/cli/v2"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/flaked/flaked/internal/systemd"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/timeguard"
 )
 
 func serveCommand() *cli.Command {
@@ -105,10 +105,10 @@ func (b *backend) Stats() []lineproto.Stat {
 // newNodes makes the nodes, one for each worker.
 func (o options) newNodes(b *backing, log hclog.Logger) (*node.Group, error) {
 	var nodes []*node.Node
-	process := uuid.NewString()
+	clock := timeguard.NewIssuing(timeguard.System())
 	for i, cache := range b.caches {
 		cfg := o.node
-		cfg.Store, cfg.Cache, cfg.Reconnected, cfg.Logger, cfg.Process = b.store, cache, b.reconnected[i], log, process
+		cfg.Store, cfg.Cache, cfg.Reconnected, cfg.Logger, cfg.Issuing = b.store, cache, b.reconnected[i], log, clock
 		if i > 0 {
 			cfg.Labels.Name += fmt.Sprintf("#%d", i+1)
 			cfg.Logger = log.Named(fmt.Sprintf("worker-%d", i+1))
