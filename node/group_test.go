@@ -81,7 +81,8 @@ func TestGroupMakesIDsOfAll(t *testing.T) {
 	if n := len(slices.Compact(slices.Clone(ids))); n != len(ids) || len(last) != 3 {
 		t.Errorf("%d IDs of %d workers, %d different", len(ids), len(last), n)
 	}
-	// At a low rate they are all of the lowest, so that they grow.
+	// At a low rate they are all of the lowest.
+	r.clock.step(50 * time.Millisecond)
 	for range 20 {
 		run, err := g.Reserve(context.Background(), 1)
 		if err != nil {
