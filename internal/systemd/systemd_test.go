@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // guards what follows: a bubble's clock orders nothing for the race detector
 		ready, status, stuck := false, "starting", error(nil)
 		var told []string
 		var failing error
@@ -21,9 +23,12 @@ func TestRun(t *testing.T) {
 		go func() {
 			defer close(ended)
 			Run(ctx, Config{
-				Look: func() (bool, string) { return ready, status }, Live: func() error { return stuck },
+				Look:   func() (bool, string) { mu.Lock(); defer mu.Unlock(); return ready, status },
+				Live:   func() error { mu.Lock(); defer mu.Unlock(); return stuck },
 				Logger: hclog.NewNullLogger(),
 				notify: func(m string) (bool, error) {
+					mu.Lock()
+					defer mu.Unlock()
 					if failing == nil {
 						told = append(told, m)
 					}
@@ -36,34 +41,36 @@ func TestRun(t *testing.T) {
 		next := func(what string, want ...string) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if !slices.Equal(told, want) {
 				t.Errorf("%s: told %q, want %q", what, told, want)
 			}
 			told = nil
 		}
+		now := func(change func()) { mu.Lock(); defer mu.Unlock(); change() }
 		const alive, patience = "WATCHDOG=1", "EXTEND_TIMEOUT_USEC=30000000"
 		next("at first", "STATUS=starting\n"+alive+"\n"+patience)
 		time.Sleep(time.Second)
 		next("no news", alive+"\n"+patience)
-		ready, status = true, "serving\nworker 7"
+		now(func() { ready, status = true, "serving\nworker 7" })
 		time.Sleep(time.Second)
 		next("it serves", "READY=1\nSTATUS=serving worker 7\n"+alive)
 		time.Sleep(2 * time.Second)
 		next("no news", alive, alive)
-		ready, status = false, "refusing"
+		now(func() { ready, status = false, "refusing" })
 		time.Sleep(time.Second)
 		next("it refuses", "STATUS=refusing\n"+alive)
-		stuck = errors.New("a loop does not turn")
+		now(func() { stuck = errors.New("a loop does not turn") })
 		time.Sleep(3 * time.Second)
 		next("it is stuck")
-		stuck, status, ready = nil, "serving worker 7", true
+		now(func() { stuck, status, ready = nil, "serving worker 7", true })
 		time.Sleep(time.Second)
 		next("it goes on", "STATUS=serving worker 7\n"+alive)
-		failing = errors.New("connection refused")
-		status = "serving worker 8"
+		now(func() { failing, status = errors.New("connection refused"), "serving worker 8" })
 		time.Sleep(2 * time.Second)
 		next("nobody hears")
-		failing = nil
+		now(func() { failing = nil })
 		time.Sleep(time.Second)
 		next("what was not heard", "STATUS=serving worker 8\n"+alive)
 		cancel()
