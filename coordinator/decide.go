@@ -190,10 +190,16 @@ func (e *FullError) add(a Availability, h int64) {
 }
 
 // FrozenError: ZooKeeper lost data and the slots that were in use are kept for
-// their owners.
-type FrozenError struct{ Until int64 }
+// their owners; or somebody has frozen them by hand, who is named then.
+type FrozenError struct {
+	Until int64
+	By    string
+}
 
 func (e *FrozenError) Error() string {
-	return fmt.Sprintf("coordinator: ZooKeeper lost data, so registration is frozen until %s, while owners of the slots come back; `flaked cluster thaw` ends it early if you know that none are left",
-		time.UnixMilli(e.Until).UTC().Format(time.RFC3339))
+	until := time.UnixMilli(e.Until).UTC().Format(time.RFC3339)
+	if e.By != "" {
+		return fmt.Sprintf("coordinator: registration is frozen until %s, by %s: wait, or have them say whether `flaked cluster thaw` may end it early", until, e.By)
+	}
+	return fmt.Sprintf("coordinator: ZooKeeper lost data, so registration is frozen until %s, while owners of the slots come back; `flaked cluster thaw` ends it early if you know that none are left", until)
 }

@@ -46,7 +46,7 @@ func (c *Coordinator) Register(ctx context.Context, claim Claim, lease time.Dura
 		return Grant{Claim: claim}, err
 	}
 	if cl.Frozen(cl.Slots-1, c.Now()) {
-		return Grant{Claim: claim}, &FrozenError{Until: cl.FrozenUntil}
+		return Grant{Claim: claim}, &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 	}
 	if err := c.refuseWhenFull(ctx, cl); err != nil {
 		return Grant{Claim: claim}, err
@@ -131,7 +131,7 @@ func (c *Coordinator) tryTake(ctx context.Context, claim Claim, clock Reading, l
 		}
 		now := c.Now()
 		if cl.Frozen(claim.Worker, now) {
-			return Grant{}, 0, &FrozenError{Until: cl.FrozenUntil}
+			return Grant{}, 0, &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 		}
 		slot, stat, err := c.slot(ctx, claim.Worker)
 		if err != nil {
