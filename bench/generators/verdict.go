@@ -63,6 +63,7 @@ func (r *Results) verdictTable() *figures.Table {
 	for _, n := range freeGoroutines {
 		row("without a ceiling, the fastest reservation for an ID", "%.3f", freeCase, flakedReserve, free(), n, perIDNs, true)
 		row("without a ceiling, the fastest single call", "%.2f", freeCase, flakedNext, free(), n, perIDNs, true)
+		row("without a ceiling, the single call of the least CPU", "%.2f", freeCase, flakedNext, free(), n, cpuNs, true)
 	}
 	var twice, ids int64
 	for _, s := range r.Samples {
