@@ -1,0 +1,107 @@
+package main
+
+import (
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/internal/doccheck"
+)
+
+// Every command line of flaked in a document is one that it understands.
+// internal/e2e runs what can be run.
+func TestCommandLinesOfDocuments(t *testing.T) {
+	t.Parallel()
+	const root = "../.."
+	docs, err := doccheck.Files(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, doc := range docs {
+		commands, err := doccheck.Read(root, doc)
+		if err != nil {
+			t.Error(err)
+		}
+		if doc == "docs/cli.md" {
+			commands = helpExamples(t, root, doc)
+		}
+		for _, c := range commands {
+			for _, args := range c.Calls("flaked") {
+				n++
+				if err := understand(args); err != nil {
+					t.Errorf("%s: %v", c, err)
+				}
+			}
+		}
+	}
+	if n < 150 {
+		t.Errorf("%d command lines found", n)
+	}
+}
+
+// helpExamples are the examples in help texts, which are indented by two.
+func helpExamples(t *testing.T, root, doc string) (out []doccheck.Command) {
+	text, err := os.ReadFile(root + "/" + doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := regexp.MustCompile(`^  ((?:\S+ )*flaked [a-z].*?)(?:   .*)?$`)
+	for i, line := range strings.Split(string(text), "\n") {
+		if m := example.FindStringSubmatch(line); m != nil {
+			out = append(out, doccheck.Command{Doc: doc, Line: i + 1, Text: m[1]})
+		}
+	}
+	return out
+}
+
+// placeholders are what documents write where people put their own.
+var placeholders = map[string]string{"N": "5", "ID": "5", "PID": "5", "$!": "5", "$(pidof flaked)": "5", "COMMAND": "get"}
+
+// understand parses a command line as the program does, and does nothing.
+func understand(args []string) error {
+	line := []string{"flaked"}
+	for _, arg := range args {
+		if arg == "..." {
+			continue
+		}
+		if own, ok := placeholders[arg]; ok {
+			arg = own
+		}
+		line = append(line, arg)
+	}
+	app := newApp(strings.NewReader(""), io.Discard, io.Discard)
+	disarm(app.Commands)
+	return app.Run(arrange(app.Commands, line))
+}
+
+func disarm(commands []*cli.Command) {
+	for _, cmd := range commands {
+		cmd.Before = nil
+		if len(cmd.Subcommands) == 0 {
+			cmd.Action = func(c *cli.Context) error {
+				if c.NArg() > 0 && strings.TrimSpace(cmd.ArgsUsage) == "" {
+					return usageError("no arguments are expected, and there is %q", c.Args().First())
+				}
+				return nil
+			}
+		}
+		disarm(cmd.Subcommands)
+	}
+}
+
+func TestUnderstand(t *testing.T) {
+	t.Parallel()
+	for line, ok := range map[string]bool{
+		"serve --zk zk1 --bootstrap": true, "workers show 7": true, "layout choose --rate N --nodes N": true,
+		"serv": false, "serve --zoo zk1": false, "serve now": false, "workers shwo 7": false, "bench --duration soon": false,
+	} {
+		if err := understand(strings.Fields(line)); (err == nil) != ok {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}

@@ -1,0 +1,275 @@
+// Package doccheck finds the commands in the documents, for tests that run
+// them (internal/e2e), parse them (cmd/flaked) and compare documents.
+package doccheck
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Command is one command line of a document.
+type Command struct {
+	Doc    string // relative to the root of the repository, as README.md
+	Line   int    // where it begins, from 1
+	Text   string // of all its lines, without a prompt and a comment at the end
+	Output string // what the document shows of its output, if that follows
+	Inline bool   // it stands between backquotes in a sentence
+}
+
+func (c Command) String() string { return fmt.Sprintf("%s:%d: %s", c.Doc, c.Line, c.Text) }
+
+// Program is the first word of the command, without its path.
+func (c Command) Program() string {
+	word, _, _ := strings.Cut(c.Text, " ")
+	return filepath.Base(word)
+}
+
+// programs begin a command. A block that begins with any other word in lower
+// case has to be in prose.
+var programs = []string{
+	"apt", "apt-get", "chmod", "chown", "cd", "curl", "docker", "dpkg", "echo", "editor", "eval", "export", "flaked", "for", "git", "go",
+	"helm", "install", "journalctl", "kill", "kubectl", "make", "mkdir", "nc", "node", "npm", "openssl", "printf", "python3", "redis-cli",
+	"run", "runuser", "sha256sum", "sudo", "systemctl", "systemd-sysusers", "taskset", "telnet", "zk-dev.sh", "zkCli.sh",
+}
+
+// prose begins blocks that are neither commands nor their output though they
+// look like it: rules, grammars, lines of a report.
+var prose = []string{
+	"lo <= timestamp",         // safety.md: a rule
+	"request  =", "verb     ", // protocol.md: the grammar
+	"ok    zookeeper", // operations.md: what doctor prints
+}
+
+var (
+	// Lower case, as all programs are, and no colon or comma as in YAML and Go.
+	looksLikeCommand = regexp.MustCompile(`^(\./)?[a-z][a-z0-9_./-]*(\s|$)`)
+	comment          = regexp.MustCompile(`(^|\s+)#\s.*$`)
+	inline           = regexp.MustCompile("`+([^`]+)`+")
+)
+
+// Files are the documents of the repository at root, by their paths in it.
+func Files(root string) ([]string, error) {
+	var files []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*.md", "examples/*/*.md", "deploy/*.md", "deploy/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range found {
+			name, err := filepath.Rel(root, path)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, filepath.ToSlash(name))
+		}
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+// Read finds the commands of a document in its order.
+func Read(root, doc string) ([]Command, error) {
+	text, err := os.ReadFile(filepath.Join(root, doc))
+	if err != nil {
+		return nil, err
+	}
+	return Parse(doc, string(text))
+}
+
+// Parse does so in a text.
+func Parse(doc, text string) ([]Command, error) {
+	var commands []Command
+	for _, b := range blocks(text) {
+		if !b.code {
+			commands = append(commands, spans(doc, b)...)
+			continue
+		}
+		found, err := b.commands(doc)
+		if err != nil {
+			return nil, err
+		}
+		commands = append(commands, found...)
+	}
+	return commands, nil
+}
+
+// Blocks are the blocks of code of a text, for those that are files.
+func Blocks(text string) []string {
+	var out []string
+	for _, b := range blocks(text) {
+		if b.code {
+			out = append(out, strings.Join(b.lines, "\n")+"\n")
+		}
+	}
+	return out
+}
+
+// block is code, or what stands between code.
+type block struct {
+	code  bool
+	lang  string // of a fence
+	start int    // its first line, from 1
+	lines []string
+}
+
+// blocks knows as much of Markdown as the documents use: fences, and
+// paragraphs that are indented by four and more, in lists by what the list is
+// indented and four.
+func blocks(text string) []block {
+	var out []block
+	lines := strings.Split(text, "\n")
+	add := func(code bool, start int, line string) {
+		if n := len(out); n > 0 && out[n-1].code == code && out[n-1].lang == "" {
+			out[n-1].lines = append(out[n-1].lines, line)
+			return
+		}
+		out = append(out, block{code: code, start: start, lines: []string{line}})
+	}
+	blank := true
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "```"); ok {
+			b := block{code: true, lang: rest, start: i + 2}
+			if b.lang == "" {
+				b.lang = "sh"
+			}
+			for i++; i < len(lines) && strings.TrimSpace(lines[i]) != "```"; i++ {
+				b.lines = append(b.lines, lines[i])
+			}
+			out, blank = append(out, b), true
+			continue
+		}
+		last := len(out) - 1
+		inCode := last >= 0 && out[last].code && out[last].lang == ""
+		indented := strings.HasPrefix(line, "    ")
+		switch {
+		case strings.TrimSpace(line) == "":
+			blank = true
+			if inCode {
+				add(true, i+1, "")
+				continue
+			}
+			add(false, i+1, "")
+			continue
+		case indented && (blank || inCode):
+			add(true, i+1, line)
+		default:
+			add(false, i+1, line)
+		}
+		blank = false
+	}
+	for i := range out {
+		if out[i].code {
+			out[i].lines = dedent(out[i].lines)
+		}
+	}
+	return out
+}
+
+func dedent(lines []string) []string {
+	for len(lines) > 0 && lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	indent := -1
+	for _, line := range lines {
+		if n := len(line) - len(strings.TrimLeft(line, " ")); line != "" && (indent < 0 || n < indent) {
+			indent = n
+		}
+	}
+	out := make([]string, len(lines))
+	for i, line := range lines {
+		out[i] = line[min(max(indent, 0), len(line)):]
+	}
+	return out
+}
+
+func (b block) commands(doc string) ([]Command, error) {
+	switch {
+	case b.lang != "" && b.lang != "sh" && b.lang != "bash" && b.lang != "console" && b.lang != "shell":
+		return nil, nil
+	case len(b.lines) == 0:
+		return nil, nil
+	case strings.HasPrefix(b.lines[0], "$ "):
+		return b.transcript(doc), nil
+	}
+	var out []Command
+	output := false // what follows is what the last command prints
+	for i := 0; i < len(b.lines); i++ {
+		line := b.lines[i]
+		if i == 0 || b.lines[i-1] == "" {
+			head := b.head(i)
+			known := looksLikeCommand.MatchString(head) && slices.Contains(programs, Command{Text: head}.Program())
+			if i == 0 && !known && looksLikeCommand.MatchString(head) && !hasPrefix(head, prose) {
+				return nil, fmt.Errorf("%s:%d: is %q a command, or not? Add its program or its beginning to internal/doccheck", doc, b.start+i, head)
+			}
+			if i == 0 && !known {
+				return nil, nil // a file, a transcript of something else
+			}
+			output = !known
+		}
+		if output {
+			out[len(out)-1].Output += line + "\n"
+			continue
+		}
+		start, text := i, line
+		for i+1 < len(b.lines) && (strings.HasSuffix(text, `\`) || unfinished(text)) {
+			i++
+			text += "\n" + b.lines[i]
+		}
+		text = strings.TrimSpace(comment.ReplaceAllString(text, ""))
+		if text != "" {
+			out = append(out, Command{Doc: doc, Line: b.start + start, Text: text})
+		}
+	}
+	return out, nil
+}
+
+// head is the line that tells what follows: the first that is no comment.
+func (b block) head(i int) string {
+	for _, line := range b.lines[i:] {
+		if !strings.HasPrefix(line, "#") {
+			return line
+		}
+	}
+	return ""
+}
+
+// unfinished is the beginning of a loop.
+func unfinished(text string) bool {
+	return strings.HasPrefix(text, "for ") && !strings.HasSuffix(text, "\ndone")
+}
+
+// transcript is a block with prompts: lines without are output.
+func (b block) transcript(doc string) []Command {
+	var out []Command
+	for i, line := range b.lines {
+		if text, ok := strings.CutPrefix(line, "$ "); ok {
+			out = append(out, Command{Doc: doc, Line: b.start + i, Text: strings.TrimSpace(comment.ReplaceAllString(text, ""))})
+			continue
+		}
+		out[len(out)-1].Output += line + "\n"
+	}
+	return out
+}
+
+// spans are commands between backquotes.
+func spans(doc string, b block) []Command {
+	var out []Command
+	for i, line := range b.lines {
+		for _, m := range inline.FindAllStringSubmatch(line, -1) {
+			c := Command{Doc: doc, Line: b.start + i, Text: m[1], Inline: true}
+			if p := c.Program(); (p == "flaked" || p == "make" || strings.HasPrefix(c.Text, "scripts/") || strings.HasPrefix(c.Text, "examples/")) && strings.Contains(c.Text, " ") {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+func hasPrefix(line string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(line, p) })
+}
