@@ -166,6 +166,38 @@ func TestPageInABrowser(t *testing.T) {
 		}
 	})
 
+	// Several workers, one that refuses, and whatever is wrong: at any width.
+	t.Run("trouble", func(t *testing.T) {
+		t.Parallel()
+		cfg := full()
+		first := cfg.Workers()[0]
+		second := first
+		second.Worker, second.Ready = new(9), true
+		cfg.Workers = func() []node.Snapshot {
+			return []node.Snapshot{first, second, {Name: "ids-1", Phase: node.Starting, Code: "NOTREADY", Cause: "no-worker-yet"}}
+		}
+		addr, _ := start(t, cfg)
+		p := b.Open(t, "http://"+addr, browser.View{Width: wide, Height: 800})
+		p.Until(`document.querySelector('#link.ok')`)
+		readable(t, p)
+		for width := 320; width < wide; width += 40 {
+			p.Look(browser.View{Width: width, Height: 800, Dark: true})
+			var needs int
+			p.Eval(`document.documentElement.scrollWidth`, &needs)
+			if needs > width {
+				t.Errorf("%d wide on %d", needs, width)
+			}
+		}
+		readable(t, p)
+		text := p.Text("#verdict")
+		for _, want := range []string{"Refuses -CLOCK", "this node's worker 7, 9: the machine's clock has leapt 4.0s ahead"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in %s", want, text)
+			}
+		}
+		keep(t, p, "trouble")
+	})
+
 	// All that there is to do can be done by keys, and what is current does not
 	// take the focus away.
 	t.Run("keyboard", func(t *testing.T) {

@@ -207,21 +207,7 @@ func describeSlot(w Slot, own map[int]bool) slotView {
 func problemsOf(v view, c seen, slots []slotView) []string {
 	var out []string
 	add := func(format string, a ...any) { out = append(out, fmt.Sprintf(format, a...)) }
-	for _, w := range v.Own {
-		who := "this node"
-		if len(v.Own) > 1 {
-			who = "this node's worker " + label(w.Snapshot)
-		}
-		if !w.Ready && v.Ready {
-			add("%s refuses: -%s %s", who, w.Code, w.Reason)
-		}
-		for _, t := range w.Degraded {
-			add("%s: %s", who, troubleText(t, w.Snapshot))
-		}
-		if w.BeatLate && !slices.Contains(w.Degraded, node.TroubleZooKeeper) {
-			add("%s: its heartbeat is overdue: ZooKeeper acknowledged the last one %s", who, w.Beat)
-		}
-	}
+	out = ownProblems(v)
 	switch {
 	case c.err != nil:
 		add("the cluster cannot be read from ZooKeeper: %s", oneLine(c.err.Error()))
@@ -237,6 +223,38 @@ func problemsOf(v view, c seen, slots []slotView) []string {
 	}
 	if len(late) > 0 && !v.Stale {
 		add("a heartbeat is overdue of worker %s", few(late))
+	}
+	return out
+}
+
+// ownProblems are those of this process's workers; what is the same for several
+// is said once.
+func ownProblems(v view) (out []string) {
+	whose := map[string][]string{}
+	var order []string
+	for _, w := range v.Own {
+		add := func(text string) {
+			if whose[text] == nil {
+				order = append(order, text)
+			}
+			whose[text] = append(whose[text], label(w.Snapshot))
+		}
+		if !w.Ready && v.Ready {
+			add(fmt.Sprintf("it refuses: -%s %s", w.Code, w.Reason))
+		}
+		for _, t := range w.Degraded {
+			add(troubleText(t, w.Snapshot))
+		}
+		if w.BeatLate && !slices.Contains(w.Degraded, node.TroubleZooKeeper) {
+			add("its heartbeat is overdue: ZooKeeper acknowledged the last one " + w.Beat)
+		}
+	}
+	for _, text := range order {
+		who := "this node"
+		if len(whose[text]) < len(v.Own) {
+			who = "this node's worker " + few(whose[text])
+		}
+		out = append(out, who+": "+text)
 	}
 	return out
 }
