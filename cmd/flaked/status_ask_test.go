@@ -184,6 +184,24 @@ func TestProblemsThatNodesTell(t *testing.T) {
 	}
 }
 
+// Whatever a node may say is not well with it, status has a problem for, or has
+// it from elsewhere.
+func TestEveryTroubleIsAProblem(t *testing.T) {
+	elsewhere := map[string]string{
+		node.TroubleZooKeeper: "a report that is missing, or a node that is detached",
+		node.TroubleOffset:    "the node's own record",
+		node.TroubleFrozen:    "the cluster's record",
+	}
+	for _, word := range node.Troubles() {
+		r, suspect := assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0)}, local(t0))
+		r.Workers[0].Says = &answer{Ready: true, Degraded: []string{word}}
+		r.judge(suspect)
+		if (elsewhere[word] == "") != r.Summary.Degraded {
+			t.Errorf("%s: %q", word, r.Summary.Problems)
+		}
+	}
+}
+
 // A screen shows the head of the table and all that is below it.
 func TestDrawScreen(t *testing.T) {
 	const text = "HEAD\nw0\nw1\nw2\nw3\n\nfoot 1\nfoot 2\n"

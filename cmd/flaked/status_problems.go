@@ -146,6 +146,7 @@ func (w workerReport) refuses() (cause string, refuses bool) {
 var troubles = []struct{ word, text, advice string }{
 	{node.TroubleDisk, "cannot write to the state directory", "look at its disk: what is reserved lasts for seconds"},
 	{node.TroubleLeap, "has a machine's clock that leapt ahead, which nobody confirms", "set it right (chronyc tracking)"},
+	{node.TroubleCoasting, "goes on without the machine's clock, which went back", "set it right (chronyc tracking)"},
 	{node.TroubleFromCache, "runs from the state directory alone", "look for what is between it and ZooKeeper"},
 }
 

@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -394,3 +397,24 @@ const statusGolden = `{
   }
 }
 `
+
+// Each field that scripts may rely on is explained.
+func TestStatusFieldsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(text), "\n### Status for scripts\n")
+	section, _, _ = strings.Cut(section, "\n### ")
+	if !found {
+		t.Fatal("there is no such section")
+	}
+	for _, v := range []any{statusReport{}, clusterReport{}, workerReport{}, summaryReport{}, answer{}} {
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name != "" && !regexp.MustCompile("[`.]"+name+"(\\[\\])?[`.]").MatchString(section) {
+				t.Errorf("%T: %s is not in docs/operations.md", v, name)
+			}
+		}
+	}
+}
