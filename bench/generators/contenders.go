@@ -52,6 +52,7 @@ const epoch = 1288834974657
 const (
 	flakedNext    = "flaked, `Next`"
 	flakedReserve = "flaked, `Reserve` 64"
+	flakedBorrow  = "flaked, `Next`, `--borrow 100ms`"
 )
 
 // bound have 12 bits of sequence, or as near as they can.
@@ -98,9 +99,9 @@ func free() []Contender {
 }
 
 // generator is as a node has it: on the issuing clock, with Leaf's rule.
-func generator(l worker.Layout) (*worker.Generator, error) {
+func generator(l worker.Layout, borrow time.Duration) (*worker.Generator, error) {
 	g, err := worker.NewGenerator(worker.GeneratorConfig{
-		Layout: l, Worker: 1, Clock: timeguard.NewIssuing(timeguard.System()), Rollback: timeguard.RollbackPolicy{},
+		Layout: l, Worker: 1, Borrow: borrow, Clock: timeguard.NewIssuing(timeguard.System()), Rollback: timeguard.RollbackPolicy{},
 	})
 	if err == nil {
 		g.Extend(l.MaxTick())
@@ -108,9 +109,11 @@ func generator(l worker.Layout) (*worker.Generator, error) {
 	return g, err
 }
 
-func ours(name string, l worker.Layout, n int) Contender {
+func ours(name string, l worker.Layout, n int) Contender { return borrowing(name, l, n, 0) }
+
+func borrowing(name string, l worker.Layout, n int, borrow time.Duration) Contender {
 	return Contender{name, "", func() (source, error) {
-		g, err := generator(l)
+		g, err := generator(l, borrow)
 		if err != nil {
 			return source{}, err
 		}

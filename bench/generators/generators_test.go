@@ -133,7 +133,7 @@ func TestTables(t *testing.T) {
 	r := measured(nil)
 	r.Samples[3].Who, r.Samples[3].Twice = "godruoyi", 7
 	text := r.tables()
-	for _, want := range []string{"medians of 5 rounds", "| 500 ms |", "| 7 of ", "#### Made in advance"} {
+	for _, want := range []string{"medians of 5 rounds", "| 500 ms |", "| 7 of ", "#### Made in advance", flakedBorrow} {
 		if !strings.Contains(text, want) {
 			t.Errorf("not in the tables: %s\n%s", want, text)
 		}

@@ -129,10 +129,7 @@ func measureAll(o options) (*Results, error) {
 		if o.only != "" && o.only != advanceCase {
 			continue
 		}
-		for _, who := range advance() {
-			if who.Name == flakedReserve {
-				continue // it has 64 IDs at once, which the others are asked for one by one
-			}
+		for _, who := range oneByOne() {
 			err := errors.Join(
 				r.with(who, pacedCase, round, func(s source) Sample { return paced(s, pacedRate, 2*o.duration) }),
 				r.with(who, burstCase, round, func(s source) Sample { return burst(s, ringSize) }))
@@ -149,6 +146,16 @@ func advance() []Contender {
 	return []Contender{
 		ours(flakedNext, worker.Leaf(), 1),
 		ours(flakedReserve, worker.Leaf(), 64),
+		inAdvance(worker.Leaf()),
+	}
+}
+
+// oneByOne are those that a load is measured with in which one ID is asked for
+// at a time. Borrowing is what answers a burst without IDs made in advance.
+func oneByOne() []Contender {
+	return []Contender{
+		ours(flakedNext, worker.Leaf(), 1),
+		borrowing(flakedBorrow, worker.Leaf(), 1, 100*time.Millisecond),
 		inAdvance(worker.Leaf()),
 	}
 }

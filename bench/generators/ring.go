@@ -144,7 +144,7 @@ func (r *ring) wait() bool {
 // inAdvance takes from a ring.
 func inAdvance(l worker.Layout) Contender {
 	return Contender{"made in advance, ring of 65,536", "", func() (source, error) {
-		g, err := generator(l)
+		g, err := generator(l, 0)
 		if err != nil {
 			return source{}, err
 		}

@@ -196,7 +196,7 @@ func (r *Results) inAdvance() *figures.Table {
 	ms := func(m Metric) Metric { return func(s Sample) float64 { return m(s) / 1e6 } }
 	t := &figures.Table{}
 	t.Row("", "at the ceiling: IDs a second", "CPU ns an ID", "2 goroutines", "CPU ns an ID", "50,000 a second: p50 us", "p99 us", "age of an ID: p50 ms", "p99 ms", "65,536 at once: ms")
-	for _, c := range advance() {
+	for _, c := range append(advance()[:2:2], oneByOne()[1:]...) {
 		t.Row(c.Name,
 			r.figure(advanceCase, c.Name, 1, rate, figures.Thousands), r.figure(advanceCase, c.Name, 1, cpuNs, as("%.0f")),
 			r.figure(advanceCase, c.Name, 2, rate, figures.Thousands), r.figure(advanceCase, c.Name, 2, cpuNs, as("%.0f")),
