@@ -237,6 +237,19 @@ func TestPageInABrowser(t *testing.T) {
 		focus("Tab", 0, "id")
 	})
 
+	// A password that the browser was given once is good for all that it loads.
+	t.Run("with a token", func(t *testing.T) {
+		t.Parallel()
+		cfg := picture(32, 20)
+		cfg.Authenticate = func(token []byte) bool { return string(token) == "secret" }
+		addr, _ := start(t, cfg)
+		p := b.Open(t, "http://me:secret@"+addr+"/", browser.View{Width: wide, Height: 800})
+		p.Until(`document.querySelector('#link.ok')`)
+		p.Eval(`document.querySelector('#id').focus()`, nil)
+		p.Type("2123840322550104099")
+		p.Until(`document.querySelectorAll('#decoded .bits li').length === 4`)
+	})
+
 	// The same page, loaded over and over.
 	t.Run("without scripts", func(t *testing.T) {
 		t.Parallel()

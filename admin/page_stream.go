@@ -22,6 +22,12 @@ const (
 // live sends the parts of a page as they change, as server-sent events, until
 // the reader goes or is too slow, or the server ends.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		// Another site's page cannot read it, and would take others' places.
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, "this is for the page of this address\n")
+		return
+	}
 	select {
 	case s.pages.streams <- struct{}{}:
 		defer func() { <-s.pages.streams }()

@@ -158,6 +158,16 @@ func TestLiveIsForAFew(t *testing.T) {
 	if code, _, _ := do(t, "HEAD", "http://"+addr+"/page/live"); code != 405 {
 		t.Errorf("by HEAD: %d", code)
 	}
+	r := mustRequest("http://" + addr + "/page/live")
+	r.Header.Set("Sec-Fetch-Site", "cross-site")
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != 403 {
+		t.Errorf("from another site: %d", res.StatusCode)
+	}
 }
 
 // pipes is a listener of connections without a kernel, so that time can be

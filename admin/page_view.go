@@ -203,7 +203,8 @@ func describeSlot(w Slot, own map[int]bool) slotView {
 }
 
 // problemsOf is what somebody should look after: what this node says of itself,
-// what `flaked status` says of the cluster, and what is too young for that.
+// what `flaked status` says of the cluster, and what is too young for that. There
+// are no ages in it: it is read aloud when it changes.
 func problemsOf(v view, c seen, slots []slotView) []string {
 	var out []string
 	add := func(format string, a ...any) { out = append(out, fmt.Sprintf(format, a...)) }
@@ -212,7 +213,7 @@ func problemsOf(v view, c seen, slots []slotView) []string {
 	case c.err != nil:
 		add("the cluster cannot be read from ZooKeeper: %s", oneLine(c.err.Error()))
 	case v.Stale:
-		add("the cluster is not being read: ZooKeeper has not answered for %s", v.ReadAgo)
+		add("the cluster is not being read: ZooKeeper does not answer")
 	}
 	out = append(out, c.Problems...)
 	var late []string
@@ -246,7 +247,7 @@ func ownProblems(v view) (out []string) {
 			add(troubleText(t, w.Snapshot))
 		}
 		if w.BeatLate && !slices.Contains(w.Degraded, node.TroubleZooKeeper) {
-			add("its heartbeat is overdue: ZooKeeper acknowledged the last one " + w.Beat)
+			add("its heartbeat is overdue: ZooKeeper has not acknowledged one in time")
 		}
 	}
 	for _, text := range order {

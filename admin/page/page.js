@@ -8,7 +8,7 @@ const name = document.title;
 let stream, timer, last = 0;
 
 function say(word, state) {
-  link.textContent = word;
+  if (link.textContent !== word) link.textContent = word; // it is read aloud
   link.className = state;
 }
 
@@ -53,12 +53,12 @@ addEventListener('pagehide', () => stream?.close());
 addEventListener('pageshow', event => { if (event.persisted) open(); });
 
 // What is asked for stands in the address, so that it can be sent to others.
+// (By a part of it: the whole may begin with a password, which no script gets.)
 function ask(key, value) {
-  const url = new URL(location);
-  if (value) url.searchParams.set(key, value);
-  else url.searchParams.delete(key);
-  url.hash = '';
-  history.replaceState(null, '', url);
+  const query = new URLSearchParams(location.search);
+  if (value) query.set(key, value);
+  else query.delete(key);
+  history.replaceState(null, '', '?' + query);
 }
 
 function pick(worker) {
@@ -86,7 +86,7 @@ async function decode() {
   let html = '';
   if (id) {
     try {
-      html = await (await fetch('/page/decode/' + encodeURIComponent(id))).text();
+      html = await (await fetch(location.origin + '/page/decode/' + encodeURIComponent(id))).text();
     } catch {
       html = '<p class="bad">no answer from this node</p>';
     }
