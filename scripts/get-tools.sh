@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # get-tools.sh fetches the programs that flaked's files for others are checked
-# with: shells, groff, systemd-analyze, promtool. `get-tools.sh --help` says which. What
+# with: shells, groff, systemd-analyze, promtool, nc. `get-tools.sh --help` says which. What
 # is there is left as it is, so running it again costs nothing. It speaks on
 # stderr.
 set -euo pipefail
@@ -18,6 +18,7 @@ groff             man pages                           internal/clidoc
 systemd-analyze   deploy/systemd                      internal/systemd
 chromium          the status page                     admin, internal/e2e
 promtool          deploy/prometheus                   internal/monitoring
+nc curl openssl   the commands of the documents       internal/e2e
 
 promtool is taken out of Debian's package prometheus into ~/.cache/flaked/bin, as
 to install that would start a Prometheus.
@@ -57,6 +58,9 @@ needs zsh zsh
 needs fish fish
 needs groff groff-base
 needs systemd-analyze systemd
+needs nc netcat-openbsd
+needs curl curl
+needs openssl openssl
 have chromium || needs chromium-headless-shell chromium-headless-shell
 
 # Where tests look for it that is not on PATH.

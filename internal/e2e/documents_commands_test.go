@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"regexp"
+	"strings"
+)
+
+// notRun are commands of documents, whole or all of a program, that
+// TestDocuments does not run, and why. Those of flaked among them are parsed
+// all the same, by cmd/flaked's tests.
+var notRun = map[string]string{
+	"docker *":    "there is no engine; internal/composecheck reads the files, internal/release runs the image's entry point",
+	"kubectl *":   "there is no cluster",
+	"helm *":      "there is no cluster",
+	"dpkg *":      "internal/release installs the package",
+	"editor *":    "is for a person",
+	"systemctl *": "there is no systemd to ask; internal/systemd checks the unit",
+	"go *":        "a test, or the Go command's own",
+	"taskset *":   "a measurement, of minutes and in turns",
+
+	"eval *":  "internal/zktest tests scripts/zk-dev.sh, on ports of its own",
+	".ci/run": "is what runs this",
+
+	"install -m 644 deploy/systemd/flaked.service /etc/systemd/system/":                             "writes where the machine's own units are; internal/systemd checks them",
+	"install -m 644 deploy/systemd/flaked.sysusers /etc/sysusers.d/flaked.conf && systemd-sysusers": "makes a user; internal/release does in a root of its own",
+	"flaked cluster init --zk zk1:2281,zk2:2281,zk3:2281 --cluster orders --zk-auth-file /etc/flaked/zk.auth \\\n  --zk-tls-ca /etc/flaked/ca.pem --zk-tls-cert /etc/flaked/flaked.pem --zk-tls-key /etc/flaked/flaked.key": "takes a ZooKeeper with TLS; TestZooKeeperOverTLS has one",
+	"flaked COMMAND --help": "no command's name",
+}
+
+// how a command is run, and what has to come of it. The zero value: beside a
+// node, and with exit code 0.
+type how struct {
+	alone   bool                // needs no node
+	stays   bool                // a node that is asked by what follows
+	codes   []int               // the exit codes that will do, 0 if there are none
+	prints  string              // a pattern
+	shown   func(string) string // what of the output has to be as in the document
+	answers func(string) string // what of a transcript is output
+	stdin   func(string) string // what of a transcript is typed
+	first   func(w *docWorld)   // what is done before
+	env     []string            // of a node
+}
+
+func (h how) input(transcript string) string {
+	if h.stdin == nil {
+		return ""
+	}
+	return h.stdin(transcript)
+}
+
+// alone are those of flaked's commands that ask nobody.
+var alone = []string{"flaked gen", "flaked layout", "flaked version", "flaked completion", "flaked man"}
+
+const oneID = `(?m)^\d{19}$`
+
+var howRun = map[string]how{
+	// In sentences of several documents.
+	`flaked doctor`:          {codes: []int{0, 1, 4}},
+	`flaked state show`:      {codes: []int{0, 1}},
+	`flaked workers release`: {codes: []int{2}, prints: "one worker's number is expected"},
+
+	`flaked reset-identity`: {codes: []int{1, 2}},
+	`flaked layout check`:   {codes: []int{2}, prints: "one layout is expected"},
+
+	// README.md
+	`printf 'GET\n' | nc -N 127.0.0.1 7609`:                                {prints: oneID},
+	`telnet 127.0.0.1 7609`:                                                {shown: shape, answers: answers},
+	`printf 'GET\n' | nc -N -U /tmp/flaked.sock`:                           {prints: oneID},
+	`bin/flaked get --addr unix:/tmp/flaked.sock`:                          {prints: oneID},
+	`bin/flaked serve --dev`:                                               {alone: true},
+	`bin/flaked get 3 | bin/flaked decode`:                                 {prints: `(?s)ID .*TIME .*WORKER.*(\d{19}.*){3}`},
+	`flaked serve --config /etc/flaked.yaml`:                               {alone: true},
+	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181`:                  {alone: true},
+	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders`: {alone: true},
+
+	// docs/admin.md
+	`curl 'http://127.0.0.1:7610/readyz?verbose'`:              {prints: `(?s)\[\+\] worker: 0, serving\n\[\+\] lease: .* left\n.*\nok\n`},
+	`curl http://127.0.0.1:7610/v1/ids?n=2`:                    {shown: shape},
+	`curl http://127.0.0.1:7610/v1/decode/2123840322550104099`: {shown: exact},
+
+	// docs/deployment.md
+	`printf 'GET\nQUIT\n' | nc 127.0.0.1 7609`: {prints: oneID},
+
+	// docs/development.md
+	`bin/flaked serve --zk 127.0.0.1:2181 --heartbeat 200ms --listen 127.0.0.1:7611 --state-dir /tmp/second --name second`: {first: (*docWorld).asked},
+
+	// docs/layouts.md
+	`flaked cluster init --zk zk1:2181 --layout sonyflake`:                                              {alone: true, env: []string{"FLAKED_CLUSTER=sony"}},
+	`flaked serve --zk zk1:2181 --bootstrap --layout time=41@1ms,worker=8,sequence=14,epoch=2026-01-01`: {env: []string{"FLAKED_CLUSTER=another"}},
+	`flaked decode --layout twitter 563583455628754944`:                                                 {alone: true, prints: `563583455628754944   2015-02-06T06:22:21.353Z  1423203741353           5       0         0`},
+	`flaked layout choose --rate 10000000 --nodes 8`:                                                    {shown: shape},
+	`flaked layout explain 2123840256405929993`:                                                         {shown: exact},
+	`flaked layout check sonyflake-v2 --from leaf`:                                                      {codes: []int{4}, shown: shape},
+
+	// docs/operations.md
+	`flaked status`:         {codes: []int{0, 4}, shown: head},
+	`flaked workers show 3`: {prints: `(?s)^worker +0\nstate +live\nname +ids-3\n.*lease bound`},
+	`runuser -u flaked -- flaked doctor --config /etc/flaked.yaml`:                          {codes: []int{0, 1, 4}, prints: `ok +zookeeper +127.0.0.1`},
+	`flaked workers release 7`:                                                              {codes: []int{2}},
+	`flaked workers release --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders 7`:             {codes: []int{2}, prints: `--confirm 'release worker 0 of ids-3'`},
+	`flaked workers release 7 --confirm 'release worker 7 of ids-3'`:                        {},
+	`flaked workers release 7 --lower-bound --confirm 'ids-3 of worker 7 is gone for good'`: {alone: true, first: (*docWorld).halt},
+	`flaked workers release 7 --lower-bound`:                                                {codes: []int{1}, prints: "its node is connected to ZooKeeper, so it runs"},
+	`flaked serve --config /etc/flaked.yaml --release-on-exit`:                              {},
+	`flaked state show --state-dir DIR`:                                                     {codes: []int{1}, prints: "no node has left its state"},
+	`flaked reset-identity --state-dir /var/lib/flaked`: {codes: []int{2}, first: func(w *docWorld) {
+		w.serve("flaked serve", nil).kill()
+	}},
+	`flaked serve --config /etc/flaked.yaml --bootstrap`: {env: []string{"FLAKED_CLUSTER=another", "FLAKED_STATE_DIR=another"}},
+	"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj '/CN=flaked authority' \\\n  -keyout ca.key -out ca.pem":                                     {},
+	"openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=ids-1 \\\n  -addext 'subjectAltName=DNS:ids-1,DNS:localhost,IP:127.0.0.1' -keyout node.key -out node.csr": {},
+	`openssl x509 -req -in node.csr -copy_extensions copy -CA ca.pem -CAkey ca.key -days 365 -out node.pem`:                                                                             {},
+	`openssl rand -hex 32 > /etc/flaked/token && chmod 600 /etc/flaked/token`:                                                                                                           {},
+	"flaked serve --config /etc/flaked.yaml --listen 0.0.0.0:7609 --token-file /etc/flaked/token \\\n  --tls-cert /etc/flaked/node.pem --tls-key /etc/flaked/node.key": {stays: true, first: func(w *docWorld) {
+		w.halt()
+		w.shell("mv ca.pem node.key node.pem etc", "")
+	}},
+	`flaked get --addr ids-1:7609 --token-file /etc/flaked/token --tls-ca /etc/flaked/ca.pem`: {prints: oneID},
+	`export REDISCLI_AUTH=$(cat /etc/flaked/token)`:                                           {},
+	`redis-cli -h ids-1 -p 7609 --tls --cacert /etc/flaked/ca.pem GET`:                        {prints: oneID},
+	"printf 'AUTH %s\\nGET\\nQUIT\\n' \"$REDISCLI_AUTH\" | openssl s_client -quiet -verify_return_error \\\n  -verify_hostname ids-1 -CAfile /etc/flaked/ca.pem -connect ids-1:7609": {prints: oneID},
+	`printf 'AUTH %s\nGET\n' "$REDISCLI_AUTH" | nc -N -U /run/flaked.sock`: {prints: oneID, first: func(w *docWorld) {
+		w.serve("flaked serve --listen unix:"+w.dir+"/flaked.sock --token-file etc/token --state-dir "+w.dir+"/third", nil)
+	}},
+	`printf 'flaked:secret\n' > /etc/flaked/zk.auth && chmod 600 /etc/flaked/zk.auth`: {},
+
+	// docs/performance.md
+	`flaked bench --addr :7731 --duration 5s --pid $(pidof flaked)`: {prints: `(?s)MEASURED .*CHECK .*no ID twice, increasing on each connection.*SERVER RSS`},
+
+	// docs/protocol.md
+	`redis-cli -p 7609`: {stdin: typedLines, answers: answers, shown: func(out string) string { return shape(asRedis.ReplaceAllString(out, "")) }},
+	"for port in 7609 7619; do\n  id=$(printf 'GET\\n' | nc -N -w 1 127.0.0.1 $port)\n  case $id in [0-9]*) echo \"$id\"; break ;; esac\ndone": {prints: oneID},
+}
+
+// asRedis is what redis-cli shows on a terminal only.
+var asRedis = regexp.MustCompile(`(?m)"|^\d\) |^\(error\) `)
+
+// special is what a single document has in places of its own.
+var special = map[string]struct {
+	name         string // the node's; vm if there is none
+	env, replace []string
+}{
+	"docs/operations.md": {
+		name:    "ids-3",
+		env:     []string{"FLAKED_CLUSTER=orders"},
+		replace: []string{"show 3", "show 0", "orders 7", "orders 0", "release 7", "release 0", "worker 7", "worker 0", "history 7", "history 0"},
+	},
+}
+
+var (
+	uuids  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)
+	digits = regexp.MustCompile(`[0-9]+`)
+	blanks = regexp.MustCompile(`\s+`)
+)
+
+// exact is all of an output but how much white space there is.
+func exact(out string) string { return blanks.ReplaceAllString(out, " ") }
+
+// shape is an output without its numbers.
+func shape(out string) string {
+	return exact(digits.ReplaceAllString(uuids.ReplaceAllString(out, "UUID"), "0"))
+}
+
+// head is the line of titles of a table.
+func head(out string) string {
+	line, _, _ := strings.Cut(out, "\n")
+	return exact(line)
+}
+
+// answers are the lines of a transcript that were not typed.
+func answers(transcript string) string {
+	transcript = typed.ReplaceAllString(transcript, "")
+	return strings.TrimSuffix(strings.TrimSpace(transcript), "Connection closed by foreign host.")
+}
+
+// typedLines are those that were.
+func typedLines(transcript string) string {
+	var lines strings.Builder
+	for _, m := range typed.FindAllStringSubmatch(transcript, -1) {
+		lines.WriteString(m[1] + "\n")
+	}
+	return lines.String()
+}
