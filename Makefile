@@ -136,6 +136,16 @@ examples: ## the examples that the other targets do not build (a minute the firs
 	$(GO) vet .
 	$(GO) test -count=1 -timeout 5m .
 
+# A module of its own: Kubernetes' code comes with the first run (minutes).
+.PHONY: kubernetes
+kubernetes: ## deploy/kubernetes, as kustomize and the API server see it
+	@cd internal/kubecheck/apiserver
+	export GOWORK=off CGO_ENABLED=0
+	set -x
+	$(GO) vet .
+	$(GO) test -vet=off -count=1 -timeout 5m .
+	$(GO) run . ../../../deploy/kubernetes/*/
+
 .PHONY: mutants
 mutants: ## take safeguards out, one at a time: the simulation has to notice (minutes)
 	FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/mutants -run MutantsAreCaught
@@ -226,7 +236,7 @@ lint: ## gofmt, go vet, staticcheck, shellcheck
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	# What lies in a module of its own, if its libraries have been fetched.
-	for module in bench/generators internal/vectors/foreign internal/clients/goredis internal/composecheck/dockerfile; do
+	for module in bench/generators internal/vectors/foreign internal/clients/goredis internal/composecheck/dockerfile internal/kubecheck/apiserver; do
 	  if (cd $$module && GOPROXY=off GOWORK=off $(GO) list -deps . >/dev/null 2>&1); then
 	    (cd $$module && GOWORK=off $(GO) vet ./...)
 	  fi

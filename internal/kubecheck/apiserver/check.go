@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	podutil "k8s.io/kubernetes/pkg/api/pod"
+	"k8s.io/kubernetes/pkg/apis/apps"
+	_ "k8s.io/kubernetes/pkg/apis/apps/install"
+	appsvalidation "k8s.io/kubernetes/pkg/apis/apps/validation"
+	"k8s.io/kubernetes/pkg/apis/batch"
+	_ "k8s.io/kubernetes/pkg/apis/batch/install"
+	batchvalidation "k8s.io/kubernetes/pkg/apis/batch/validation"
+	"k8s.io/kubernetes/pkg/apis/core"
+	_ "k8s.io/kubernetes/pkg/apis/core/install"
+	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/apis/networking"
+	_ "k8s.io/kubernetes/pkg/apis/networking/install"
+	networkingvalidation "k8s.io/kubernetes/pkg/apis/networking/validation"
+	"k8s.io/kubernetes/pkg/apis/policy"
+	_ "k8s.io/kubernetes/pkg/apis/policy/install"
+	policyvalidation "k8s.io/kubernetes/pkg/apis/policy/validation"
+	security "k8s.io/pod-security-admission/api"
+	securitypolicy "k8s.io/pod-security-admission/policy"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// check builds the kustomization in dir. It returns how many objects there are,
+// and all that is wrong with them.
+func check(fs filesys.FileSystem, dir string) (int, error) {
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, dir)
+	if err != nil {
+		return 0, err
+	}
+	strict := serializer.NewCodecFactory(legacyscheme.Scheme, serializer.EnableStrict).UniversalDecoder()
+	var errs []error
+	for _, r := range built.Resources() {
+		text, err := r.AsYAML()
+		if err != nil {
+			return 0, err
+		}
+		// In the form that the API server works on, with its defaults.
+		obj, err := runtime.Decode(strict, text)
+		if err == nil {
+			err = validate(obj)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", r.GetKind(), r.GetName(), err))
+		}
+	}
+	return built.Size(), errors.Join(errs...)
+}
+
+func validate(obj runtime.Object) error {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	if m.GetNamespace() != "" {
+		return errors.New("it names a namespace: that is whoever applies it to say")
+	}
+	m.SetNamespace("default")
+	var pods *core.PodTemplateSpec
+	var found field.ErrorList
+	switch obj := obj.(type) {
+	case *core.ConfigMap:
+		found = corevalidation.ValidateConfigMap(obj)
+	case *core.Service:
+		if obj.Spec.ClusterIP != "" {
+			obj.Spec.ClusterIPs = []string{obj.Spec.ClusterIP} // as the API server does before it looks
+		}
+		found = corevalidation.ValidateServiceCreate(obj)
+	case *apps.Deployment:
+		pods = &obj.Spec.Template
+		found = appsvalidation.ValidateDeployment(obj, podutil.GetValidationOptionsFromPodTemplate(pods, nil))
+	case *apps.StatefulSet:
+		pods = &obj.Spec.Template
+		found = appsvalidation.ValidateStatefulSet(obj, podutil.GetValidationOptionsFromPodTemplate(pods, nil))
+	case *batch.Job:
+		// The API server gives a Job its selector when it takes it.
+		unique := map[string]string{batch.ControllerUidLabel: "1", batch.LegacyControllerUidLabel: "1", batch.JobNameLabel: obj.Name, batch.LegacyJobNameLabel: obj.Name}
+		obj.UID = "1"
+		obj.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{batch.ControllerUidLabel: "1"}}
+		pods = &obj.Spec.Template
+		for name, value := range unique {
+			pods.Labels[name] = value
+		}
+		found = batchvalidation.ValidateJob(obj, batchvalidation.JobValidationOptions{
+			PodValidationOptions: podutil.GetValidationOptionsFromPodTemplate(pods, nil), RequirePrefixedLabels: true,
+		})
+	case *policy.PodDisruptionBudget:
+		found = policyvalidation.ValidatePodDisruptionBudget(obj, policyvalidation.PodDisruptionBudgetValidationOptions{})
+	case *networking.NetworkPolicy:
+		found = networkingvalidation.ValidateNetworkPolicy(obj, networkingvalidation.NetworkPolicyValidationOptions{})
+	default:
+		return fmt.Errorf("%T is not among what is looked at here", obj)
+	}
+	errs := []error{found.ToAggregate()}
+	if pods != nil {
+		errs = append(errs, checkPods(pods))
+	}
+	return errors.Join(errs...)
+}
+
+func checkPods(pods *core.PodTemplateSpec) error {
+	var errs []error
+	for _, w := range podutil.GetWarningsForPodTemplate(context.Background(), field.NewPath("template"), pods, nil) {
+		errs = append(errs, fmt.Errorf("warning: %s", w))
+	}
+	var public corev1.PodTemplateSpec
+	if err := legacyscheme.Scheme.Convert(pods, &public, nil); err != nil {
+		return err
+	}
+	eval, err := securitypolicy.NewEvaluator(securitypolicy.DefaultChecks(), nil)
+	if err != nil {
+		return err
+	}
+	level := security.LevelVersion{Level: security.LevelRestricted, Version: security.LatestVersion()}
+	if r := securitypolicy.AggregateCheckResults(eval.EvaluatePod(level, &public.ObjectMeta, &public.Spec)); !r.Allowed {
+		errs = append(errs, fmt.Errorf("the restricted level of Pod Security forbids it: %s", r.ForbiddenDetail()))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,29 @@
+// Command apiserver says of the kustomizations in deploy/kubernetes what
+// Kubernetes would: it builds them by kustomize's own code, decodes what comes of
+// that strictly, and has it looked at by the API server's validation, its warnings
+// and the restricted level of Pod Security. It is a module of its own, so that
+// flaked does not depend on Kubernetes. `make kubernetes` runs it and its tests.
+//
+//	apiserver DIR...
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+func main() {
+	status := 0
+	for _, dir := range os.Args[1:] {
+		n, err := check(filesys.MakeFsOnDisk(), dir)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", dir, err)
+			status = 1
+			continue
+		}
+		fmt.Printf("%s: %d objects, nothing to complain of\n", dir, n)
+	}
+	os.Exit(status)
+}

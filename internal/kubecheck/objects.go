@@ -1,0 +1,193 @@
+// Package kubecheck checks deploy/kubernetes without a cluster: that its parts
+// refer to each other rightly, that they fit how flaked behaves, and, in its tests,
+// that the program as it is shipped takes what the containers are given and does
+// with their volumes, users and probes what is expected of it. What the API server
+// would say is asked of its own code in the module apiserver.
+package kubecheck
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// object is what is looked at of an object of Kubernetes. Whether there is such a
+// field is for the module apiserver to say.
+type object struct {
+	Kind     string            `yaml:"kind"`
+	Metadata metadata          `yaml:"metadata"`
+	Data     map[string]string `yaml:"data"`
+	Spec     spec              `yaml:"spec"`
+}
+
+type metadata struct {
+	Name   string            `yaml:"name"`
+	Labels map[string]string `yaml:"labels"`
+}
+
+// spec is of all kinds in one.
+type spec struct {
+	Template             *template  `yaml:"template"`
+	VolumeClaimTemplates []template `yaml:"volumeClaimTemplates"`
+	ServiceName          string     `yaml:"serviceName"`
+
+	// Of a Service it is labels, of others matchLabels.
+	Selector    map[string]yaml.Node `yaml:"selector"`
+	PodSelector selector             `yaml:"podSelector"`
+	Ports       []port               `yaml:"ports"`
+	ClusterIP   string               `yaml:"clusterIP"`
+	Ingress     []struct {
+		Ports []port `yaml:"ports"`
+	} `yaml:"ingress"`
+}
+
+type selector struct {
+	MatchLabels map[string]string `yaml:"matchLabels"`
+}
+
+type template struct {
+	Metadata metadata `yaml:"metadata"`
+	Spec     pod      `yaml:"spec"`
+}
+
+type pod struct {
+	RestartPolicy                 string      `yaml:"restartPolicy"`
+	EnableServiceLinks            *bool       `yaml:"enableServiceLinks"`
+	TerminationGracePeriodSeconds int         `yaml:"terminationGracePeriodSeconds"`
+	SecurityContext               security    `yaml:"securityContext"`
+	InitContainers                []container `yaml:"initContainers"`
+	Containers                    []container `yaml:"containers"`
+	Volumes                       []volume    `yaml:"volumes"`
+	TopologySpreadConstraints     []struct {
+		LabelSelector selector `yaml:"labelSelector"`
+	} `yaml:"topologySpreadConstraints"`
+}
+
+type security struct {
+	RunAsUser              *int   `yaml:"runAsUser"`
+	RunAsGroup             *int   `yaml:"runAsGroup"`
+	FSGroup                *int   `yaml:"fsGroup"`
+	FSGroupChangePolicy    string `yaml:"fsGroupChangePolicy"`
+	SupplementalGroups     []int  `yaml:"supplementalGroups"`
+	ReadOnlyRootFilesystem bool   `yaml:"readOnlyRootFilesystem"`
+}
+
+type container struct {
+	Name            string   `yaml:"name"`
+	Image           string   `yaml:"image"`
+	RestartPolicy   string   `yaml:"restartPolicy"`
+	Args            []string `yaml:"args"`
+	SecurityContext security `yaml:"securityContext"`
+	EnvFrom         []struct {
+		ConfigMapRef metadata `yaml:"configMapRef"`
+	} `yaml:"envFrom"`
+	Env []struct {
+		Name  string `yaml:"name"`
+		Value string `yaml:"value"`
+	} `yaml:"env"`
+	Ports []struct {
+		Name          string `yaml:"name"`
+		ContainerPort int    `yaml:"containerPort"`
+	} `yaml:"ports"`
+	StartupProbe   *probe  `yaml:"startupProbe"`
+	ReadinessProbe *probe  `yaml:"readinessProbe"`
+	LivenessProbe  *probe  `yaml:"livenessProbe"`
+	VolumeMounts   []mount `yaml:"volumeMounts"`
+	Lifecycle      struct {
+		PreStop struct {
+			Sleep struct {
+				Seconds int `yaml:"seconds"`
+			} `yaml:"sleep"`
+		} `yaml:"preStop"`
+	} `yaml:"lifecycle"`
+}
+
+type probe struct {
+	HTTPGet struct {
+		Path string `yaml:"path"`
+		Port string `yaml:"port"`
+	} `yaml:"httpGet"`
+	TCPSocket struct {
+		Port string `yaml:"port"`
+	} `yaml:"tcpSocket"`
+	PeriodSeconds    int `yaml:"periodSeconds"`
+	FailureThreshold int `yaml:"failureThreshold"`
+}
+
+type mount struct {
+	Name      string `yaml:"name"`
+	MountPath string `yaml:"mountPath"`
+	ReadOnly  bool   `yaml:"readOnly"`
+}
+
+type volume struct {
+	Name     string     `yaml:"name"`
+	EmptyDir *yaml.Node `yaml:"emptyDir"`
+	Secret   *struct {
+		SecretName  string `yaml:"secretName"`
+		DefaultMode uint32 `yaml:"defaultMode"`
+	} `yaml:"secret"`
+}
+
+type port struct {
+	Name       string `yaml:"name"`
+	Port       string `yaml:"port"`
+	TargetPort string `yaml:"targetPort"`
+}
+
+// kustomization is what is used of kustomize here: files and other directories.
+// What it does beyond that would not be seen by these checks.
+type kustomization struct {
+	APIVersion string   `yaml:"apiVersion"`
+	Kind       string   `yaml:"kind"`
+	Resources  []string `yaml:"resources"`
+}
+
+// load returns the objects of the kustomization in dir.
+func load(fsys fs.FS, dir string) ([]object, error) {
+	data, err := fs.ReadFile(fsys, path.Join(dir, "kustomization.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var k kustomization
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	if err := dec.Decode(&k); err != nil {
+		return nil, fmt.Errorf("%s/kustomization.yaml: %w", dir, err)
+	}
+	var all []object
+	for _, name := range k.Resources {
+		at := path.Join(dir, name)
+		fi, err := fs.Stat(fsys, at)
+		if err != nil {
+			return nil, err
+		}
+		if fi.IsDir() {
+			more, err := load(fsys, at)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, more...)
+			continue
+		}
+		data, err := fs.ReadFile(fsys, at)
+		if err != nil {
+			return nil, err
+		}
+		for dec := yaml.NewDecoder(bytes.NewReader(data)); ; {
+			var o object
+			if err := dec.Decode(&o); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return nil, fmt.Errorf("%s: %w", at, err)
+			}
+			all = append(all, o)
+		}
+	}
+	return all, nil
+}
