@@ -37,7 +37,7 @@ func TestUnit(t *testing.T) {
 	if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), binary, self)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// An exposure of 1.3 of 10 is what it comes to by systemd 252: a network
+	// An exposure of 1.4 of 10 is what it comes to by systemd 252: a network
 	// service that runs in the host's own tree. Later ones count a little else.
 	for _, args := range [][]string{{"verify", "--man=no", unit}, {"security", "--offline=true", "--no-pager", "--threshold=20", unit}} {
 		out, err := exec.Command(analyze, args...).CombinedOutput()
