@@ -136,8 +136,7 @@ func (s *Server) look(now time.Time) view {
 	}
 	if !c.at.IsZero() {
 		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), brief(now.Sub(c.at).Milliseconds())
-		patience := max(staleAfter, 2*s.slots.pace())
-		v.Stale = c.err != nil || now.Sub(c.at) > patience
+		v.Stale = c.err != nil || s.slots.overdue()
 	}
 	slots := make([]slotView, 0, len(c.Workers))
 	own := s.ownWorkers()

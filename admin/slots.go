@@ -71,6 +71,7 @@ type slots struct {
 	at      time.Time // when last was read; zero: never
 	tried   time.Time
 	watched time.Time // until when somebody looks
+	since   time.Time // when that began
 	err     error     // of the last try
 	ok      int64
 	failed  int64
@@ -144,14 +145,22 @@ func (c *slots) every() time.Duration {
 func (c *slots) watch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.now().Before(c.watched) {
+		c.since = c.now()
+	}
 	c.watched = c.now().Add(watchedFor)
 }
 
-// pace is how long a reading stands now.
-func (c *slots) pace() time.Duration {
+// overdue tells whether a reading is, of slots that are watched. Before somebody
+// looked there was none to be made.
+func (c *slots) overdue() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.every()
+	from := c.at
+	if c.since.After(from) {
+		from = c.since
+	}
+	return c.now().Sub(from) > max(staleAfter, 2*c.every())
 }
 
 // idle has the slots read now and then in clusters that are small enough.

@@ -27,6 +27,45 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
+// A reading is not overdue to who has just begun to look, however old it is; and
+// is, of a ZooKeeper that does not answer meanwhile.
+func TestSlotsAreOverdue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := false
+		c := newSlots(func(ctx context.Context) (Slots, error) {
+			if silent {
+				<-ctx.Done()
+			}
+			return Slots{Used: 3, Live: 3}, ctx.Err()
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); c.run(ctx) }()
+		c.get()
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		c.watch()
+		if c.overdue() {
+			t.Error("at the first look")
+		}
+		for range 20 {
+			time.Sleep(time.Second)
+			c.watch()
+			c.get()
+			if synctest.Wait(); c.overdue() {
+				t.Fatal("while ZooKeeper answers")
+			}
+		}
+		silent = true
+		time.Sleep(6 * time.Second)
+		if c.watch(); !c.overdue() {
+			t.Error("not after 6 s without an answer")
+		}
+		cancel()
+		<-done
+	})
+}
+
 // ZooKeeper is read when somebody wants to know, and not more often than that
 // or than every 15 s, or than all nodes together may.
 func TestSlotsAreReadSeldom(t *testing.T) {
