@@ -52,6 +52,28 @@ func TestAccess(t *testing.T) {
 	}
 }
 
+// A name that has come to mean this machine is another site's.
+func TestAccessByName(t *testing.T) {
+	addr, _ := start(t, Config{Loopback: true, Workers: leafCluster})
+	for host, code := range map[string]int{
+		addr: 200, "localhost:7610": 200, "LocalHost": 200, "[::1]:7610": 200, "127.0.0.2": 200,
+		"rebound.example:7610": 403, "10.0.0.1": 403, "localhost.example": 403, "127.0.0.1.example:80": 403,
+	} {
+		for path, open := range map[string]bool{"/v1/status": false, "/": false, "/livez": true, "/metrics": true} {
+			r := mustRequest("http://" + addr + path)
+			r.Host = host
+			res, err := http.DefaultTransport.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if want := map[bool]int{true: 200, false: code}[open]; res.StatusCode != want {
+				t.Errorf("%s as %s: %d, want %d", path, host, res.StatusCode, want)
+			}
+		}
+	}
+}
+
 // Nobody gets profiles who has not asked for them.
 func TestPprofIsOff(t *testing.T) {
 	addr, _ := start(t, Config{})

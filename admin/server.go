@@ -46,6 +46,9 @@ type Config struct {
 	// Closed, where no token is asked for, is why nothing but probes and metrics
 	// is answered. Empty: it is.
 	Closed string
+	// Loopback, where no token is asked for either, answers only what is asked for
+	// by a name of this machine: localhost, 127.0.0.1.
+	Loopback bool
 	// Pprof serves profiles of the process.
 	Pprof bool
 	// Events are shown in the status document; nil means that there are none.

@@ -68,7 +68,7 @@ func (o options) adminServer(nodes *node.Group, server *lineproto.Server, store 
 		Ready: nodes.Ready, Live: nodes.Live, Workers: nodes.Snapshots,
 		Counters: server.Counters, Reserve: nodes.Reserve, MaxBatch: o.maxBatch,
 		Slots:        func(ctx context.Context) (admin.Slots, error) { return readSlots(ctx, store, o.node.Cluster) },
-		Authenticate: authenticate, Closed: closed, Pprof: o.adminPprof,
+		Authenticate: authenticate, Closed: closed, Loopback: isLoopback(o.admin) && !o.allowOpen, Pprof: o.adminPprof,
 		Events: events, Logger: log,
 		About: admin.About{
 			Version: version, Name: labels.Name, Host: labels.Host, PID: labels.PID,
