@@ -108,15 +108,17 @@ type container struct {
 }
 
 type probe struct {
-	HTTPGet struct {
-		Path string `yaml:"path"`
-		Port string `yaml:"port"`
-	} `yaml:"httpGet"`
+	HTTPGet   httpGet `yaml:"httpGet"`
 	TCPSocket struct {
 		Port string `yaml:"port"`
 	} `yaml:"tcpSocket"`
 	PeriodSeconds    int `yaml:"periodSeconds"`
 	FailureThreshold int `yaml:"failureThreshold"`
+}
+
+type httpGet struct {
+	Path string `yaml:"path"`
+	Port string `yaml:"port"`
 }
 
 type mount struct {
