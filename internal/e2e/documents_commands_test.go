@@ -18,8 +18,9 @@ var notRun = map[string]string{
 	"go *":        "a test, or the Go command's own",
 	"taskset *":   "a measurement, of minutes and in turns",
 
-	"eval *":  "internal/zktest tests scripts/zk-dev.sh, on ports of its own",
-	".ci/run": "is what runs this",
+	"zkCli.sh *": "is ZooKeeper's own, and looks at what Leaf has there",
+	"eval *":     "internal/zktest tests scripts/zk-dev.sh, on ports of its own",
+	".ci/run":    "is what runs this",
 
 	"install -m 644 deploy/systemd/flaked.service /etc/systemd/system/":                             "writes where the machine's own units are; internal/systemd checks them",
 	"install -m 644 deploy/systemd/flaked.sysusers /etc/sysusers.d/flaked.conf && systemd-sysusers": "makes a user; internal/release does in a root of its own",
@@ -91,6 +92,22 @@ var howRun = map[string]how{
 	`flaked layout choose --rate 10000000 --nodes 8`:                                                    {shown: shape},
 	`flaked layout explain 2123840256405929993`:                                                         {shown: exact},
 	`flaked layout check sonyflake-v2 --from leaf`:                                                      {codes: []int{4}, shown: shape},
+
+	// docs/migration.md
+	`flaked decode --layout leaf 2123840256405929993`: {alone: true, shown: exact},
+	`flaked get | flaked decode`:                      {prints: `(?s)ID .*\n\d{19} `},
+	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster rolling --layout datacenter=1,worker=9 --datacenter 1`:                                        {alone: true, prints: `workers +512\ndatacenter +1\n`},
+	`flaked gen 2 --layout datacenter=1,worker=9 --datacenter 1 --worker 3 | flaked decode --layout leaf`:                                                        {prints: `(?s)Z +\d{13} +0 +515 .*Z +\d{13} +0 +515 `},
+	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster frozen`:                                                                                       {alone: true},
+	`flaked cluster freeze --zk zk1:2181,zk2:2181,zk3:2181 --cluster frozen --up-to 99 --for 24h`:                                                                {prints: `nobody gets one of workers 0 to 99 until`},
+	`flaked serve --config /etc/flaked.yaml --admin 0.0.0.0:8080 --allow-open`:                                                                                   {stays: true, first: (*docWorld).halt},
+	`curl http://127.0.0.1:8080/api/snowflake/get/order`:                                                                                                         {prints: `(?m)\d{19}$`},
+	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster tweets --layout twitter --datacenter 31`:                                                      {alone: true, prints: `workers +32\ndatacenter +31\n`},
+	`flaked decode --layout twitter,epoch=2015-01-01 563583455628754944`:                                                                                         {alone: true, prints: `2019-04-05`},
+	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster sony --layout time=39@10ms,sequence=8,datacenter=1,worker=15,epoch=2014-09-01 --datacenter 1`: {alone: true, prints: `workers +32768\n`},
+	`flaked layout check leaf --from sonyflake`:                                                                                                                  {shown: exact},
+	`flaked gen --layout js53`:                     {alone: true, prints: `^\d{15}\n$`},
+	`printf 'INCR order\n' | nc -N 127.0.0.1 7609`: {shown: exact},
 
 	// docs/operations.md
 	`flaked status`:         {codes: []int{0, 4}, shown: head},

@@ -162,7 +162,7 @@ func newDocWorld(t *testing.T, doc string) *docWorld {
 		"127.0.0.1:7609", "127.0.0.1:" + port, "127.0.0.1 7609", "127.0.0.1 " + port, "in 7609 ", "in " + port + " ",
 		"0.0.0.0:7609", "0.0.0.0:" + port, "ids-1:7609", "localhost:" + port, "-h ids-1 -p 7609", "-h localhost -p " + port, "-p 7609", "-p " + port,
 		":7731", ":" + port, "--duration 5s", "", "--duration 60s", "",
-		"127.0.0.1:7610", "127.0.0.1:" + admin, "127.0.0.1:7611", "127.0.0.1:0",
+		"127.0.0.1:7610", "127.0.0.1:" + admin, "127.0.0.1:8080", "127.0.0.1:" + admin, "0.0.0.0:8080", "0.0.0.0:" + admin, "127.0.0.1:7611", "127.0.0.1:0",
 		"/etc/flaked/", dir + "/etc/", "/etc/flaked.yaml", dir + "/etc/flaked.yaml", "/var/lib/flaked", dir + "/state",
 		"/tmp/", dir + "/", "/run/flaked.sock", dir + "/flaked.sock",
 		"runuser -u flaked -- ", "",
@@ -238,7 +238,7 @@ func (w *docWorld) serve(command string, env []string) *process {
 	name := fmt.Sprintf("node %d of %s", w.nodes, w.doc)
 	w.nodes++
 	env = append(w.environment(), env...)
-	if !strings.Contains(command, "--listen") {
+	if !strings.Contains(command, "--listen") && !slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, "FLAKED_LISTEN=") }) {
 		env = append(env, "FLAKED_LISTEN=127.0.0.1:0")
 	}
 	p := launchEnv(w.t, append(env, "FLAKED_LOG_FORMAT=text"), name, nil, "bash", "-c", "cd "+w.dir+" && exec "+strings.TrimSuffix(command, "&"))
@@ -269,6 +269,9 @@ func (w *docWorld) run(c doccheck.Command) {
 		w.t.Errorf("%s: it is neither run nor listed: say in internal/e2e/documents_commands_test.go how it is run, or why it is not", c)
 		return
 	case serves:
+		if how.stays {
+			how.env = append(how.env, "FLAKED_LISTEN=127.0.0.1:"+strconv.Itoa(w.port))
+		}
 		p := w.serve(text, how.env)
 		if how.stays {
 			w.node = p
