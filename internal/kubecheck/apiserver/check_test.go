@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
@@ -59,33 +60,80 @@ func TestMistakesAreFound(t *testing.T) {
 		"a namespace":                {"shared/service.yaml", "metadata:\n  name: flaked\n", "metadata:\n  name: flaked\n  namespace: ids\n", "names a namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fs := filesys.MakeFsInMemory()
-			err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-				if err != nil || d.IsDir() {
-					return err
+			fs := inMemory(t, "/", func(file, text string) string {
+				if file != row.file {
+					return text
 				}
-				data, err := os.ReadFile(path)
-				if err != nil {
-					return err
+				broken := strings.Replace(text, row.old, row.new, 1)
+				if broken == text {
+					t.Fatalf("%s holds no %q", file, row.old)
 				}
-				rel, err := filepath.Rel(dir, path)
-				if err != nil {
-					return err
-				}
-				text := string(data)
-				if rel == row.file {
-					if text = strings.Replace(text, row.old, row.new, 1); text == string(data) {
-						t.Fatalf("%s holds no %q", rel, row.old)
-					}
-				}
-				return fs.WriteFile(filepath.Join("/", rel), []byte(text))
+				return broken
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
 			if _, err := check(fs, filepath.Join("/", filepath.Dir(row.file))); err == nil || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("found %v, want %q", err, row.want)
 			}
 		})
+	}
+}
+
+// inMemory is a copy of the shipped files below a directory, each as change has it.
+func inMemory(t *testing.T, to string, change func(file, text string) string) filesys.FileSystem {
+	t.Helper()
+	fs := filesys.MakeFsInMemory()
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		file, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		return fs.WriteFile(filepath.Join(to, file), []byte(change(file, string(data))))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fs
+}
+
+// The kustomization that docs/deployment.md shows changes what it says it does.
+func TestTheOneInTheDocument(t *testing.T) {
+	document, err := os.ReadFile("../../../docs/deployment.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(document), "    # kustomization.yaml\n")
+	if !found {
+		t.Fatal("there is none")
+	}
+	text, _, _ = strings.Cut(text, "\n\n")
+	text = strings.ReplaceAll("\n"+text, "\n    ", "\n")
+	for _, name := range []string{"shared", "sidecar", "stateful", "cluster-init"} {
+		fs := inMemory(t, "/flaked/deploy/kubernetes", func(_, text string) string { return text })
+		own := strings.Replace(text, "kubernetes/shared", "kubernetes/"+name, 1)
+		if err := fs.WriteFile("/own/kustomization.yaml", []byte(own)); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := check(fs, "/own"); n != kustomizations[name] || err != nil {
+			t.Errorf("%s: %d objects, want %d; %v", name, n, kustomizations[name], err)
+		}
+		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, "/own")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := built.AsYaml()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"image: registry.example.com/flaked:1.0\n", "FLAKED_ZK: zk1.example.com:2181,", "FLAKED_CLUSTER: orders\n"} {
+			if !strings.Contains(string(all), want) {
+				t.Errorf("%s: no %q in\n%s", name, want, all)
+			}
+		}
 	}
 }
