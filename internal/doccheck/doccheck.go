@@ -256,16 +256,20 @@ func (b block) transcript(doc string) []Command {
 	return out
 }
 
-// spans are commands between backquotes.
+// spans are commands between backquotes, which may go over the end of a line
+// but not of a paragraph.
 func spans(doc string, b block) []Command {
 	var out []Command
-	for i, line := range b.lines {
-		for _, m := range inline.FindAllStringSubmatch(line, -1) {
-			c := Command{Doc: doc, Line: b.start + i, Text: m[1], Inline: true}
+	line := b.start
+	for _, paragraph := range strings.Split(strings.Join(b.lines, "\n"), "\n\n") {
+		for _, m := range inline.FindAllStringSubmatchIndex(paragraph, -1) {
+			text := strings.Join(strings.Fields(paragraph[m[2]:m[3]]), " ")
+			c := Command{Doc: doc, Line: line + strings.Count(paragraph[:m[0]], "\n"), Text: text, Inline: true}
 			if p := c.Program(); (p == "flaked" || p == "make" || strings.HasPrefix(c.Text, "scripts/") || strings.HasPrefix(c.Text, "examples/")) && strings.Contains(c.Text, " ") {
 				out = append(out, c)
 			}
 		}
+		line += strings.Count(paragraph, "\n") + 2
 	}
 	return out
 }

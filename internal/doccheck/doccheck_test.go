@@ -26,6 +26,7 @@ func TestParse(t *testing.T) {
 		{"output alone", "\n    WORKER  NAME\n         0  vm\n", nil},
 		{"in a sentence", "Call `flaked status -o wide`, `flaked` or `make build`.\n",
 			[]Command{{Line: 1, Text: "flaked status -o wide", Inline: true}, {Line: 1, Text: "make build", Inline: true}}},
+		{"over the end of a line", "One.\n\nCall `flaked\nstatus -o wide`, and `x`.\n", []Command{{Line: 3, Text: "flaked status -o wide", Inline: true}}},
 		{"a number sign that is none", "\n    curl http://h/#x\n", []Command{{Line: 2, Text: "curl http://h/#x"}}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -60,8 +60,10 @@ var howRun = map[string]how{
 	`flaked state show`:      {codes: []int{0, 1}},
 	`flaked workers release`: {codes: []int{2}, prints: "one worker's number is expected"},
 
-	`flaked reset-identity`: {codes: []int{1, 2}},
-	`flaked layout check`:   {codes: []int{2}, prints: "one layout is expected"},
+	`flaked workers release --lower-bound`:       {codes: []int{2}, prints: "one worker's number is expected"},
+	`flaked state show --state-dir DIR/worker-2`: {codes: []int{1}, prints: "no node has left its state"},
+	`flaked reset-identity`:                      {codes: []int{1, 2}},
+	`flaked layout check`:                        {codes: []int{2}, prints: "one layout is expected"},
 
 	// README.md
 	`printf 'GET\n' | nc -N 127.0.0.1 7609`:                                {prints: oneID},
