@@ -41,7 +41,7 @@ func (o *options) listenAdmin(log hclog.Logger) (net.Listener, error) {
 		_, port, _ = net.SplitHostPort(l.Addr().String())
 		o.admin = net.JoinHostPort(host, port)
 	}
-	o.node.Labels.Admin = o.admin
+	o.node.Labels.Admin = advertised(o.admin, o.advertise)
 	return l, nil
 }
 

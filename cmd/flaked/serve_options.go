@@ -27,6 +27,7 @@ type options struct {
 	// adminAsked: the admin address was not taken for want of another.
 	adminAsked bool
 	adminPprof bool
+	advertise  string
 	stateDir   string
 	dev        bool
 	maxBatch   int
@@ -46,6 +47,7 @@ func serveFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "listen", EnvVars: env("listen"), Value: cli.NewStringSlice(defaultAddr), Usage: "serve IDs on `HOST:PORT` or unix:/PATH, and not on the default; repeatable"},
 		&cli.StringFlag{Name: "admin", EnvVars: env("admin"), Value: defaultAdmin, Usage: "serve probes, metrics and what the node knows of itself over HTTP on `HOST:PORT`; off for nowhere"},
 		&cli.BoolFlag{Name: "admin-pprof", EnvVars: env("admin-pprof"), DisableDefaultText: true, Usage: "serve profiles of the process there, too: /debug/pprof/"},
+		&cli.StringFlag{Name: "advertise", EnvVars: env("advertise"), DefaultText: "the host's name", Usage: "where others find what listens on all addresses: an address, or a `HOST`'s name"},
 		stateDirFlag(),
 		&cli.StringFlag{Name: "name", EnvVars: env("name"), DefaultText: "the host's name", Usage: "what people shall call this node"},
 		&cli.BoolFlag{Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "make the cluster if ZooKeeper has none of this name"},
@@ -71,7 +73,7 @@ func serveFlags() []cli.Flag {
 
 func serveOptions(c *cli.Context) (options, error) {
 	o := options{
-		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"), adminAsked: c.IsSet("admin"), adminPprof: c.Bool("admin-pprof"),
+		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"), adminAsked: c.IsSet("admin"), adminPprof: c.Bool("admin-pprof"), advertise: c.String("advertise"),
 		stateDir: c.String("state-dir"), dev: c.Bool("dev"), maxBatch: c.Int("max-batch"),
 		workers: c.Int("workers"), loops: c.Int("loops"), spin: c.Duration("spin"),
 	}
@@ -86,6 +88,9 @@ func serveOptions(c *cli.Context) (options, error) {
 	}
 	if o.admin == adminOff {
 		o.admin = ""
+	}
+	if err := checkAdvertised(o.advertise); err != nil {
+		return o, err
 	}
 	if o.workers < 1 || o.workers > maxWorkers {
 		return o, usageError("--workers %d: 1 to %d", o.workers, maxWorkers)
@@ -134,7 +139,7 @@ func serveOptions(c *cli.Context) (options, error) {
 		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap") || o.dev, Settings: settings,
 		Labels: coordinator.Labels{
 			Name: name, Host: host, PID: os.Getpid(),
-			Address: strings.Join(o.listenOn, ","), Version: version,
+			Address: allAdvertised(o.listenOn, o.advertise), Version: version,
 		},
 		Heartbeat: c.Duration("heartbeat"), StartTimeout: c.Duration("start-timeout"), Reserve: c.Duration("reserve"),
 		ReleaseOnExit: c.Bool("release-on-exit"), SequenceStart: start, SegmentStart: segment,

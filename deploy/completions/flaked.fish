@@ -35,6 +35,7 @@ complete -c flaked -n '__flaked_at \'/\'' -l help -d 'what it is for, with examp
 complete -c flaked -n '__flaked_at \'/serve\'' -l listen -x -d 'serve IDs on HOST:PORT or unix:/PATH, and not on the default; repeatable'
 complete -c flaked -n '__flaked_at \'/serve\'' -l admin -x -d 'serve probes, metrics and what the node knows of itself over HTTP on HOST:PORT; off for nowhere'
 complete -c flaked -n '__flaked_at \'/serve\'' -l admin-pprof -d 'serve profiles of the process there, too: /debug/pprof/'
+complete -c flaked -n '__flaked_at \'/serve\'' -l advertise -x -d 'where others find what listens on all addresses: an address, or a HOST\'s name'
 complete -c flaked -n '__flaked_at \'/serve\'' -l state-dir -x -a '(__fish_complete_directories)' -d 'the node\'s state DIRECTORY, on a local disk'
 complete -c flaked -n '__flaked_at \'/serve\'' -l name -x -d 'what people shall call this node'
 complete -c flaked -n '__flaked_at \'/serve\'' -l bootstrap -d 'make the cluster if ZooKeeper has none of this name'

@@ -20,6 +20,8 @@ const (
 	tokens = "flaked-tokens"
 	// endTime is how long a node may take to end in good order, in seconds.
 	endTime = 15
+	// podIP stands for a pod's address, as in the files.
+	podIP = "status.podIP"
 )
 
 // Check returns what is wrong with the kustomization in dir, all of it, or nil.
@@ -184,6 +186,11 @@ func (c *checker) environment(one container) map[string]string {
 	}
 	for _, e := range one.Env {
 		env[e.Name] = e.Value
+		if field := e.ValueFrom.FieldRef.FieldPath; field == podIP {
+			env[e.Name] = podIP
+		} else if field != "" {
+			c.fail("%s: %s is of %s, which is not known here", one.Name, e.Name, field)
+		}
 	}
 	return env
 }
@@ -227,6 +234,9 @@ func (c *checker) flaked(o object, one container) {
 	if !sidecar {
 		if one.ReadinessProbe == nil {
 			c.fail("%s: no readinessProbe: clients would be led to nodes that refuse", one.Name)
+		}
+		if c.flag(one, "advertise") != podIP {
+			c.fail("%s: nobody finds it: --advertise is not the pod's address", one.Name)
 		}
 		if c.flag(one, "token-file") == "" {
 			c.fail("%s: anybody is let in", one.Name)

@@ -49,6 +49,8 @@ func TestMistakesAreFound(t *testing.T) {
 		"tokens for root":             {"shared/deployment.yaml", "        fsGroup: 65532\n", "", "cannot be read"},
 		"another Secret":              {"shared/deployment.yaml", "secretName: flaked-tokens", "secretName: tokens", "does not have made"},
 		"no tokens":                   {"stateful/statefulset.yaml", "name: FLAKED_TOKEN_FILE", "name: FLAKED_TOKENS", "anybody is let in"},
+		"found by nobody":             {"stateful/statefulset.yaml", "FLAKED_ADVERTISE", "FLAKED_ADVERTISED", "nobody finds it"},
+		"an unknown field":            {"shared/deployment.yaml", "fieldPath: status.podIP", "fieldPath: status.hostIP", "not known here"},
 		"open":                        {"shared/deployment.yaml", "            - serve\n", "            - serve\n            - --allow-open\n", "--allow-open is not"},
 		"a cluster each time":         {"shared/deployment.yaml", "            - serve\n", "            - serve\n            - --bootstrap\n", "--bootstrap is not"},
 		"killed too soon":             {"sidecar/app.yaml", "terminationGracePeriodSeconds: 45", "terminationGracePeriodSeconds: 10", "may take 15"},

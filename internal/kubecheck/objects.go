@@ -87,8 +87,13 @@ type container struct {
 		ConfigMapRef metadata `yaml:"configMapRef"`
 	} `yaml:"envFrom"`
 	Env []struct {
-		Name  string `yaml:"name"`
-		Value string `yaml:"value"`
+		Name      string `yaml:"name"`
+		Value     string `yaml:"value"`
+		ValueFrom struct {
+			FieldRef struct {
+				FieldPath string `yaml:"fieldPath"`
+			} `yaml:"fieldRef"`
+		} `yaml:"valueFrom"`
 	} `yaml:"env"`
 	Ports []struct {
 		Name          string `yaml:"name"`

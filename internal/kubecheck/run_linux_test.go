@@ -158,7 +158,7 @@ func (p *podRun) command(in pod, one container, env ...string) *exec.Cmd {
 	all["FLAKED_ZK"] = p.zk
 	list := env
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, name+"="+all[name])
+		list = append(list, name+"="+strings.ReplaceAll(all[name], podIP, "127.0.0.1"))
 	}
 	ports := strings.NewReplacer(":7609", ":"+p.ids, ":7610", ":"+p.admin, ":8080", ":"+p.http)
 	args := []string{"/usr/local/bin/" + one.Image}
@@ -370,6 +370,12 @@ func TestPodsRun(t *testing.T) {
 		p.await(p.flaked.ReadinessProbe)
 		if err := p.get(p.flaked); err != nil {
 			t.Error(err)
+		}
+		out, err := p.exec(p.flaked, "status", "-o", "json")
+		for _, want := range []string{`"address": "127.0.0.1:` + p.ids, `"admin": "127.0.0.1:` + p.admin, `"asked": "answered"`} {
+			if err != nil || !strings.Contains(strings.ReplaceAll(out, `":"`, `": "`), want) {
+				t.Errorf("status: no %s, %v\n%s", want, err, out)
+			}
 		}
 		if out, err := p.exec(container{SecurityContext: p.flaked.SecurityContext}, "get", "--addr", p.address()); err == nil || !strings.Contains(out, "NOAUTH") {
 			t.Errorf("without a token: %v\n%s", err, out)

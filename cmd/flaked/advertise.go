@@ -1,0 +1,39 @@
+package main
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+)
+
+// checkAdvertised is of --advertise: an address or a name, which others can dial.
+func checkAdvertised(host string) error {
+	if ip, err := netip.ParseAddr(host); err == nil && !ip.IsUnspecified() {
+		return nil
+	}
+	if host != "" && (strings.ContainsAny(host, ":/, \t\r\n[]") || strings.Trim(host, "0.") == "") {
+		return usageError("--advertise %q: an address or a host's name, without a port", host)
+	}
+	return nil
+}
+
+// advertised is how others find what listens on addr: where that is on all
+// addresses, at host.
+func advertised(addr, host string) string {
+	on, port, err := net.SplitHostPort(addr)
+	if host == "" || err != nil || strings.HasPrefix(addr, "unix:") {
+		return addr
+	}
+	if ip, err := netip.ParseAddr(on); on == "" || err == nil && ip.IsUnspecified() {
+		return net.JoinHostPort(host, port)
+	}
+	return addr
+}
+
+func allAdvertised(addrs []string, host string) string {
+	var out []string
+	for _, addr := range addrs {
+		out = append(out, advertised(addr, host))
+	}
+	return strings.Join(out, ",")
+}
