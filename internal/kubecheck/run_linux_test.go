@@ -385,6 +385,17 @@ func TestPodsRun(t *testing.T) {
 			t.Errorf("it is not given back: %s", got)
 		}
 	})
+	t.Run("without ZooKeeper", func(t *testing.T) {
+		t.Parallel()
+		p := newPodRun(t, bins, "shared", "Deployment")
+		p.zk = "127.0.0.1:1" // where nobody listens
+		p.start()
+		p.await(p.flaked.LivenessProbe)
+		if got := p.probe(p.flaked.ReadinessProbe); got != http.StatusServiceUnavailable {
+			t.Errorf("readinessProbe: %d", got)
+		}
+		p.stop()
+	})
 	t.Run("stateful", func(t *testing.T) {
 		t.Parallel()
 		p := newPodRun(t, bins, "stateful", "StatefulSet")
