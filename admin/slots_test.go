@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/atomic"
 )
 
 func TestWorkers(t *testing.T) {
@@ -31,9 +33,9 @@ func TestWorkers(t *testing.T) {
 // is, of a ZooKeeper that does not answer meanwhile.
 func TestSlotsAreOverdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		silent := false
+		var silent atomic.Bool
 		c := newSlots(func(ctx context.Context) (Slots, error) {
-			if silent {
+			if silent.Load() {
 				<-ctx.Done()
 			}
 			return Slots{Used: 3, Live: 3}, ctx.Err()
@@ -56,7 +58,7 @@ func TestSlotsAreOverdue(t *testing.T) {
 				t.Fatal("while ZooKeeper answers")
 			}
 		}
-		silent = true
+		silent.Store(true)
 		time.Sleep(6 * time.Second)
 		if c.watch(); !c.overdue() {
 			t.Error("not after 6 s without an answer")

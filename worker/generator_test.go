@@ -221,7 +221,6 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// A clock that stays back after the wait is refused: the rule waits once.
 // overtaken is a clock that lets another get ahead between being read and what
 // was read being used.
 type overtaken struct {
@@ -271,6 +270,7 @@ func TestWhatAnotherHasMadeMeanwhileIsNoRollback(t *testing.T) {
 	}
 }
 
+// A clock that stays back after the wait is refused: the rule waits once.
 func TestRollbackIsWaitedForOnce(t *testing.T) {
 	sleeps := 0
 	g, c := newManual(t, func(cfg *GeneratorConfig) {
@@ -541,13 +541,6 @@ func TestIssueRule(t *testing.T) {
 	})
 }
 
-// In a tick that begins in any segment no other number is made than in one that
-// begins in the first, and after one that ran out all are.
-// What is borrowed stays below the limit; nothing waits for a limit.
-// Who was about to make an ID when another found the clock behind makes none of
-// the old count any more: where that begins again is known by then.
-// Goroutines that find the clock behind together go on together, none of their
-// IDs twice, and Close ends it for all.
 func TestNewGeneratorRefuses(t *testing.T) {
 	ok := GeneratorConfig{Layout: Leaf(), Clock: systemClock{}, Rollback: leafRule{}}
 	for name, change := range map[string]func(*GeneratorConfig){

@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+// In a tick that begins in any segment no other number is made than in one that
+// begins in the first, and after one that ran out all are.
 func TestASegmentAtRandom(t *testing.T) {
 	l, err := ParseLayout("time=31@1s,segment=3,worker=10,sequence=4")
 	if err != nil {
@@ -79,6 +81,7 @@ func TestBorrowing(t *testing.T) {
 	}
 }
 
+// What is borrowed stays below the limit; nothing waits for a limit.
 func TestBorrowingStopsAtTheLimit(t *testing.T) {
 	c := &manualClock{}
 	c.ns.Store(time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC).UnixNano())
@@ -151,6 +154,8 @@ func TestRollbacksAreCounted(t *testing.T) {
 	}
 }
 
+// Who was about to make an ID when another found the clock behind makes none of
+// the old count any more: where that begins again is known by then.
 func TestALaneThatWasLeftIsOver(t *testing.T) {
 	l, err := ParseLayout("time=41,worker=8,rollback=2,sequence=12")
 	if err != nil {
@@ -167,6 +172,8 @@ func TestALaneThatWasLeftIsOver(t *testing.T) {
 	}
 }
 
+// Goroutines that find the clock behind together go on together, none of their
+// IDs twice, and Close ends it for all.
 func TestRollbacksAreCountedForEverybody(t *testing.T) {
 	l, err := ParseLayout("time=40@10ms,worker=4,rollback=3,sequence=16")
 	if err != nil {
