@@ -32,8 +32,8 @@ func (c Command) Program() string {
 // case has to be in prose.
 var programs = []string{
 	"apt", "apt-get", "chmod", "chown", "cd", "curl", "docker", "dpkg", "echo", "editor", "eval", "export", "flaked", "for", "git", "go",
-	"helm", "install", "journalctl", "kill", "kubectl", "make", "mkdir", "nc", "node", "npm", "openssl", "printf", "python3", "redis-cli",
-	"run", "runuser", "sha256sum", "sudo", "systemctl", "systemd-sysusers", "taskset", "telnet", "zk-dev.sh", "zkCli.sh",
+	"helm", "install", "journalctl", "kill", "kubectl", "make", "mkdir", "nc", "node", "npm", "openssl", "printf", "python3", "redis-cli", "rm",
+	"run", "runuser", "sha256sum", "sudo", "systemctl", "systemd-sysusers", "taskset", "telnet", "until", "zk-dev.sh", "zkCli.sh",
 }
 
 // prose begins blocks that are neither commands nor their output though they
@@ -48,6 +48,7 @@ var (
 	// Lower case, as all programs are, and no colon or comma as in YAML and Go.
 	looksLikeCommand = regexp.MustCompile(`^(\./)?[a-z][a-z0-9_./-]*(\s|$)`)
 	comment          = regexp.MustCompile(`(^|\s+)#\s.*$`)
+	loopEnd          = regexp.MustCompile(`[\n ]done( |$)`)
 	inline           = regexp.MustCompile("`+([^`]+)`+")
 )
 
@@ -240,7 +241,7 @@ func (b block) head(i int) string {
 
 // unfinished is the beginning of a loop.
 func unfinished(text string) bool {
-	return strings.HasPrefix(text, "for ") && !strings.HasSuffix(text, "\ndone")
+	return strings.HasPrefix(text, "for ") && !loopEnd.MatchString(text)
 }
 
 // transcript is a block with prompts: lines without are output.

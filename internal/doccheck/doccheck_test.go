@@ -16,6 +16,7 @@ func TestParse(t *testing.T) {
 		{"in a list", "2. Do\n\n       flaked get\n\n   and more.\n", []Command{{Line: 3, Text: "flaked get"}}},
 		{"lines that go on", "\n    flaked serve --zk a \\\n      --listen b   # here\n", []Command{{Line: 2, Text: "flaked serve --zk a \\\n  --listen b"}}},
 		{"a loop", "\n    for i in 1 2; do\n      flaked get\n    done\n    nc x 1\n", []Command{{Line: 2, Text: "for i in 1 2; do\n  flaked get\ndone"}, {Line: 5, Text: "nc x 1"}}},
+		{"a loop in a line", "\n    for i in 1 2; do flaked get; done | sort\n    nc x 1\n", []Command{{Line: 2, Text: "for i in 1 2; do flaked get; done | sort"}, {Line: 3, Text: "nc x 1"}}},
 		{"a fence", "```sh\nmake build\n```\n", []Command{{Line: 2, Text: "make build"}}},
 		{"a fence of another language", "```go\ngo f()\n```\n", nil},
 		{"a transcript", "\n    $ flaked get 2\n    1\n\n    2\n    $ flaked get\n", []Command{{Line: 2, Text: "flaked get 2", Output: "1\n\n2\n"}, {Line: 6, Text: "flaked get"}}},
@@ -39,7 +40,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestWhatMayBeACommandHasToBeKnown(t *testing.T) {
-	if got, err := Parse("x.md", "\n    rm -rf /\n"); err == nil {
+	if got, err := Parse("x.md", "\n    frobnicate -rf /\n"); err == nil {
 		t.Errorf("%+v", got)
 	}
 }

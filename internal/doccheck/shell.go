@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// keywords stand before a command in a loop.
+var keywords = []string{"do", "until", "while", "if", "then", "!"}
+
 // wrappers run the command that their arguments end with.
 var wrappers = []string{"nohup", "runuser", "sudo", "taskset", "time", "timeout"}
 
@@ -47,7 +50,11 @@ func simple(line string) [][]string {
 		open = false
 	}
 	endCommand := func() {
-		if end(); len(words) > 0 {
+		end()
+		for len(words) > 0 && slices.Contains(keywords, words[0]) {
+			words = words[1:]
+		}
+		if len(words) > 0 {
 			out, words = append(out, words), nil
 		}
 	}
@@ -74,8 +81,15 @@ func simple(line string) [][]string {
 		case c == ' ' || c == '\t':
 			end()
 		case c == '>' || c == '<':
+			if strings.Trim(word.String(), "0123456789") == "" { // the number of a descriptor
+				word.Reset()
+				open = false
+			}
 			end()
 			skip = true
+			if i+1 < len(line) && line[i+1] == '&' {
+				i++
+			}
 		case c == '|' || c == '&' || c == ';' || c == '\n':
 			endCommand()
 		default:

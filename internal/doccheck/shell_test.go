@@ -18,6 +18,9 @@ func TestCalls(t *testing.T) {
 		{"runuser -u flaked -- flaked doctor", [][]string{{"doctor"}}},
 		{"taskset -c 0 bin/flaked bench --pid $(pidof flaked)", [][]string{{"bench", "--pid", "$(pidof flaked)"}}},
 		{"FLAKED_ZK=a flaked get", [][]string{{"get"}}},
+		{"for n in 1 2; do bin/flaked get --addr 127.0.0.1:771$n; done | flaked decode", [][]string{{"get", "--addr", "127.0.0.1:771$n"}, {"decode"}}},
+		{"flaked serve --dev >log 2>&1 & echo $! >pid", [][]string{{"serve", "--dev"}}},
+		{"until flaked healthcheck; do sleep 1; done", [][]string{{"healthcheck"}}},
 		{"docker build -t flaked .", nil},
 		{"systemctl enable flaked && flaked healthcheck", [][]string{{"healthcheck"}}},
 	} {

@@ -87,6 +87,24 @@ var howRun = map[string]how{
 	// docs/development.md
 	`bin/flaked serve --zk 127.0.0.1:2181 --heartbeat 200ms --listen 127.0.0.1:7611 --state-dir /tmp/second --name second`: {first: (*docWorld).asked},
 
+	// docs/getting-started.md. Its nodes are its own; they end with the test.
+	`export FLAKED_CLUSTER=walk`:          {alone: true},
+	`bin/flaked cluster init --settle 2s`: {alone: true},
+	"for n in 1 2 3; do\n  bin/flaked serve --heartbeat 1s --name ids-$n --listen 127.0.0.1:771$n --admin 127.0.0.1:781$n \\\n    --state-dir /tmp/walk/ids-$n >/tmp/walk/ids-$n.log 2>&1 &\n  echo $! >/tmp/walk/ids-$n.pid\ndone": {alone: true},
+	`for n in 1 2 3; do until bin/flaked healthcheck --addr 127.0.0.1:771$n; do sleep 1; done; done`:                                                                                                                                {alone: true},
+	`for n in 1 2 3; do bin/flaked get --addr 127.0.0.1:771$n; done | bin/flaked decode`:                                                                                                                                            {alone: true, shown: shape},
+	`bin/flaked status`:                  {codes: []int{0, 4}, shown: head},
+	`kill -9 $(cat /tmp/walk/ids-2.pid)`: {alone: true},
+	`bin/flaked get --addr 127.0.0.1:7712 || bin/flaked get --addr 127.0.0.1:7713`:                                                                                                           {alone: true, prints: oneID},
+	"bin/flaked serve --heartbeat 1s --name ids-2 --listen 127.0.0.1:7712 --admin 127.0.0.1:7812 \\\n  --state-dir /tmp/walk/ids-2 >/tmp/walk/ids-2.log 2>&1 & echo $! >/tmp/walk/ids-2.pid": {alone: true},
+	`until bin/flaked healthcheck --addr 127.0.0.1:7712; do sleep 1; done`:                                                                                                                   {alone: true},
+	`bin/flaked workers list`:                     {alone: true, prints: `(?m)^ +\d +ids-2 +.* 2 +\S+$`},
+	`bin/flaked get --addr 127.0.0.1:7711`:        {alone: true, prints: oneID},
+	`curl 'http://127.0.0.1:7811/readyz?verbose'`: {alone: true, prints: `\[\+\] worker: \d, serving`},
+	`bin/flaked doctor --state-dir /tmp/walk/ids-1 --listen 127.0.0.1:7711 --admin 127.0.0.1:7811 --heartbeat 1s`: {alone: true, codes: []int{0, 4}, prints: `state-dir .* holds worker \d of walk; process \d+ uses it`},
+	`kill $(cat /tmp/walk/ids-1.pid /tmp/walk/ids-2.pid /tmp/walk/ids-3.pid)`:                                     {alone: true},
+	`rm -r /tmp/walk`: {alone: true},
+
 	// docs/layouts.md
 	`flaked cluster init --zk zk1:2181 --layout sonyflake`:                                              {alone: true, env: []string{"FLAKED_CLUSTER=sony"}},
 	`flaked serve --zk zk1:2181 --bootstrap --layout time=41@1ms,worker=8,sequence=14,epoch=2026-01-01`: {env: []string{"FLAKED_CLUSTER=another"}},
@@ -159,6 +177,7 @@ var special = map[string]struct {
 	name         string // the node's; vm if there is none
 	env, replace []string
 }{
+	"docs/getting-started.md": {env: []string{"FLAKED_SETTLE=2s"}},
 	"docs/operations.md": {
 		name:    "ids-3",
 		env:     []string{"FLAKED_CLUSTER=orders"},

@@ -142,6 +142,7 @@ func newDocWorld(t *testing.T, doc string) *docWorld {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { killWithin(dir) })
 	w := &docWorld{t: t, doc: doc, dir: dir, zk: zktest.Chroot(t, zktest.Shared(t)), port: freePort(t), admin: freePort(t)}
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -149,6 +150,7 @@ func newDocWorld(t *testing.T, doc string) *docWorld {
 	}
 	for _, err := range []error{
 		os.MkdirAll(filepath.Join(dir, "bin"), 0o755), os.MkdirAll(filepath.Join(dir, "etc"), 0o755), os.MkdirAll(filepath.Join(dir, "home"), 0o755),
+		os.MkdirAll(filepath.Join(dir, "walk"), 0o755),
 		os.Symlink(shipped.binary(t), filepath.Join(dir, "bin/flaked")),
 		os.Symlink(filepath.Join(root, "examples"), filepath.Join(dir, "examples")),
 		os.Symlink(filepath.Join(root, "deploy"), filepath.Join(dir, "deploy")),
@@ -164,6 +166,7 @@ func newDocWorld(t *testing.T, doc string) *docWorld {
 		"0.0.0.0:7609", "0.0.0.0:" + port, "ids-1:7609", "localhost:" + port, "-h ids-1 -p 7609", "-h localhost -p " + port, "-p 7609", "-p " + port,
 		":7731", ":" + port, "--duration 5s", "", "--duration 60s", "",
 		"127.0.0.1:7610", "127.0.0.1:" + admin, "127.0.0.1:8080", "127.0.0.1:" + admin, "0.0.0.0:8080", "0.0.0.0:" + admin, "127.0.0.1:7611", "127.0.0.1:0",
+		"127.0.0.1:771", "127.0.0.1:" + tenPorts(t), "127.0.0.1:781", "127.0.0.1:" + tenPorts(t),
 		"/etc/flaked/", dir + "/etc/", "/etc/flaked.yaml", dir + "/etc/flaked.yaml", "/var/lib/flaked", dir + "/state",
 		"/tmp/", dir + "/", "/run/flaked.sock", dir + "/flaked.sock",
 		"runuser -u flaked -- ", "", "explain ID", "explain 2123840256405929993", "--rate N --nodes N", "--rate 1000 --nodes 8",
@@ -200,6 +203,38 @@ func freePort(t testing.TB) int {
 	}
 	t.Fatal("found no free port")
 	return 0
+}
+
+// tenPorts is what ten free ones have in common but their last digit.
+func tenPorts(t testing.TB) string {
+	for range 200 {
+		first := freePort(t) / 10 * 10
+		free := 0
+		for port := first; port < first+10; port++ {
+			if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+				l.Close()
+				free++
+			}
+		}
+		if free == 10 {
+			return strconv.Itoa(first / 10)
+		}
+	}
+	t.Fatal("found no ten free ports")
+	return ""
+}
+
+// killWithin ends what commands have left running in a directory.
+func killWithin(dir string) {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // no /proc, nothing to be found
+	for _, link := range links {
+		if cwd, err := os.Readlink(link); err != nil || cwd != dir {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
+		}
+	}
 }
 
 func (w *docWorld) write(name, text string) {
@@ -242,7 +277,7 @@ func (w *docWorld) serve(command string, env []string) *process {
 	if !strings.Contains(command, "--listen") && !slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, "FLAKED_LISTEN=") }) {
 		env = append(env, "FLAKED_LISTEN=127.0.0.1:0")
 	}
-	p := launchEnv(w.t, append(env, "FLAKED_LOG_FORMAT=text"), name, nil, "bash", "-c", "cd "+w.dir+" && exec "+strings.TrimSuffix(command, "&"))
+	p := launchEnv(w.t, append(env, "FLAKED_LOG_FORMAT=text"), name, nil, "bash", "-c", "cd "+w.dir+" && exec "+command)
 	if !within(20*time.Second, func() bool { return !p.running() || strings.Contains(p.log(), ": serving: worker=") }) || !p.running() {
 		w.t.Errorf("%s: does not serve: %s\n%s", w.doc, command, lastLines(p.log(), 20))
 	}
@@ -264,7 +299,7 @@ func (w *docWorld) run(c doccheck.Command) {
 	if how.first != nil {
 		how.first(w)
 	}
-	serves := strings.Contains(c.Text, "flaked serve ") && !strings.HasSuffix(c.Text, " --help")
+	serves := strings.Contains(c.Text, "flaked serve ") && !strings.Contains(c.Text, " 2>&1 &") && !strings.HasSuffix(c.Text, " --help")
 	switch {
 	case !known && (c.Program() != "flaked" || serves):
 		w.t.Errorf("%s: it is neither run nor listed: say in internal/e2e/documents_commands_test.go how it is run, or why it is not", c)
@@ -293,7 +328,7 @@ func (w *docWorld) run(c doccheck.Command) {
 		w.exports += text + "\n"
 		return
 	}
-	if _, err := exec.LookPath(c.Program()); err != nil && !slices.Contains([]string{"flaked", "telnet", "for"}, c.Program()) {
+	if _, err := exec.LookPath(c.Program()); err != nil && !slices.Contains([]string{"flaked", "telnet", "for", "until", "kill"}, c.Program()) {
 		if os.Getenv("FLAKED_TEST_TOOLS") == "require" {
 			w.t.Errorf("%s: %v: scripts/get-tools.sh and get-clients.sh get what is missing", c, err)
 		}
