@@ -3,6 +3,7 @@ package e2e
 import (
 	"regexp"
 	"strings"
+	"syscall"
 )
 
 // notRun are commands of documents, whole or all of a program, that
@@ -60,10 +61,12 @@ var howRun = map[string]how{
 	`flaked state show`:      {codes: []int{0, 1}},
 	`flaked workers release`: {codes: []int{2}, prints: "one worker's number is expected"},
 
-	`flaked workers release --lower-bound`:       {codes: []int{2}, prints: "one worker's number is expected"},
-	`flaked state show --state-dir DIR/worker-2`: {codes: []int{1}, prints: "no node has left its state"},
-	`flaked reset-identity`:                      {codes: []int{1, 2}},
-	`flaked layout check`:                        {codes: []int{2}, prints: "one layout is expected"},
+	`flaked workers release --lower-bound`:                {codes: []int{2}, prints: "one worker's number is expected"},
+	`flaked state show --state-dir DIR/worker-2`:          {codes: []int{1}, prints: "no node has left its state"},
+	`flaked status -o json`:                               {codes: []int{0, 4}},
+	`flaked bench --rate 20000 --duration 60s --conns 50`: {codes: []int{0, 4}},
+	`flaked reset-identity`:                               {codes: []int{1, 2}},
+	`flaked layout check`:                                 {codes: []int{2}, prints: "one layout is expected"},
 
 	// README.md
 	`printf 'GET\n' | nc -N 127.0.0.1 7609`:                                {prints: oneID},
@@ -131,7 +134,7 @@ var howRun = map[string]how{
 
 	// docs/operations.md
 	`flaked status`:         {codes: []int{0, 4}, shown: head},
-	`flaked workers show 3`: {prints: `(?s)^worker +0\nstate +live\nname +ids-3\n.*lease bound`},
+	`flaked workers show 3`: {prints: `(?s)^worker +0\nstate +\w+\nname +ids-3\n.*lease bound`},
 	`runuser -u flaked -- flaked doctor --config /etc/flaked.yaml`:                          {codes: []int{0, 1, 4}, prints: `ok +zookeeper +127.0.0.1`},
 	`flaked workers release 7`:                                                              {codes: []int{2}},
 	`flaked workers release --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders 7`:             {codes: []int{2}, prints: `--confirm 'release worker 0 of ids-3'`},
@@ -141,7 +144,9 @@ var howRun = map[string]how{
 	`flaked serve --config /etc/flaked.yaml --release-on-exit`:                              {},
 	`flaked state show --state-dir DIR`:                                                     {codes: []int{1}, prints: "no node has left its state"},
 	`flaked reset-identity --state-dir /var/lib/flaked`: {codes: []int{2}, first: func(w *docWorld) {
-		w.serve("flaked serve", nil).kill()
+		p := w.serve("flaked serve", nil)
+		p.signal(syscall.SIGTERM)
+		p.exit()
 	}},
 	`flaked serve --config /etc/flaked.yaml --bootstrap`: {env: []string{"FLAKED_CLUSTER=another", "FLAKED_STATE_DIR=another"}},
 	"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj '/CN=flaked authority' \\\n  -keyout ca.key -out ca.pem":                                     {},

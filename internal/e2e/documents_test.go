@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -143,7 +144,8 @@ func newDocWorld(t *testing.T, doc string) *docWorld {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	t.Cleanup(func() { killWithin(dir) })
-	w := &docWorld{t: t, doc: doc, dir: dir, zk: zktest.Chroot(t, zktest.Shared(t)), port: freePort(t), admin: freePort(t)}
+	w := &docWorld{t: t, doc: doc, dir: dir, zk: zktest.Chroot(t, zktest.Shared(t)), port: freePorts(t)}
+	w.admin = w.port + 1
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +168,7 @@ func newDocWorld(t *testing.T, doc string) *docWorld {
 		"0.0.0.0:7609", "0.0.0.0:" + port, "ids-1:7609", "localhost:" + port, "-h ids-1 -p 7609", "-h localhost -p " + port, "-p 7609", "-p " + port,
 		":7731", ":" + port, "--duration 5s", "", "--duration 60s", "",
 		"127.0.0.1:7610", "127.0.0.1:" + admin, "127.0.0.1:8080", "127.0.0.1:" + admin, "0.0.0.0:8080", "0.0.0.0:" + admin, "127.0.0.1:7611", "127.0.0.1:0",
-		"127.0.0.1:771", "127.0.0.1:" + tenPorts(t), "127.0.0.1:781", "127.0.0.1:" + tenPorts(t),
+		"127.0.0.1:771", "127.0.0.1:" + strconv.Itoa(freePorts(t)/10), "127.0.0.1:781", "127.0.0.1:" + strconv.Itoa(freePorts(t)/10),
 		"/etc/flaked/", dir + "/etc/", "/etc/flaked.yaml", dir + "/etc/flaked.yaml", "/var/lib/flaked", dir + "/state",
 		"/tmp/", dir + "/", "/run/flaked.sock", dir + "/flaked.sock",
 		"runuser -u flaked -- ", "", "explain ID", "explain 2123840256405929993", "--rate N --nodes N", "--rate 1000 --nodes 8",
@@ -191,37 +193,45 @@ func readmeConfig(t *testing.T, root string) string {
 	return ""
 }
 
-// freePort is one that nobody listens on, below those that the kernel gives
-// to outgoing connections.
-func freePort(t testing.TB) int {
-	for range 200 {
-		port := 10_000 + rand.IntN(5_000)
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			l.Close()
-			return port
-		}
+// givenPorts are those that freePorts has given out. Package-level, as they are
+// the machine's.
+var givenPorts struct {
+	sync.Mutex
+	first map[int]bool
+}
+
+// freePorts is the first of ten that nobody listens on, below those that the
+// kernel gives to outgoing connections. No two calls return the same.
+func freePorts(t testing.TB) int {
+	givenPorts.Lock()
+	defer givenPorts.Unlock()
+	if givenPorts.first == nil {
+		givenPorts.first = map[int]bool{}
 	}
-	t.Fatal("found no free port")
+	for range 200 {
+		first := 10_000 + 10*rand.IntN(500)
+		if givenPorts.first[first] || slices.ContainsFunc([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, func(i int) bool { return inUse(first + i) }) {
+			continue
+		}
+		givenPorts.first[first] = true
+		return first
+	}
+	t.Fatal("found no free ports")
 	return 0
 }
 
-// tenPorts is what ten free ones have in common but their last digit.
-func tenPorts(t testing.TB) string {
-	for range 200 {
-		first := freePort(t) / 10 * 10
-		free := 0
-		for port := first; port < first+10; port++ {
-			if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-				l.Close()
-				free++
-			}
-		}
-		if free == 10 {
-			return strconv.Itoa(first / 10)
-		}
+func inUse(port int) bool {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err == nil {
+		l.Close()
 	}
-	t.Fatal("found no ten free ports")
-	return ""
+	return err != nil
+}
+
+func (w *docWorld) write(name, text string) {
+	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // killWithin ends what commands have left running in a directory.
@@ -237,12 +247,6 @@ func killWithin(dir string) {
 	}
 }
 
-func (w *docWorld) write(name, text string) {
-	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // environment stands for the defaults that the documents count on, and has
 // clusters settle soon.
 func (w *docWorld) environment() []string {
@@ -250,7 +254,7 @@ func (w *docWorld) environment() []string {
 		"PATH=" + w.dir + "/bin:" + os.Getenv("PATH"), "HOME=" + w.dir + "/home",
 		"FLAKED_ZK=" + w.zk, "FLAKED_ADDR=127.0.0.1:" + strconv.Itoa(w.port),
 		"FLAKED_STATE_DIR=" + w.dir + "/state",
-		"FLAKED_HEARTBEAT=100ms", "FLAKED_SETTLE=400ms", "FLAKED_RESERVE=300ms", "FLAKED_ZK_SESSION_TIMEOUT=1s",
+		"FLAKED_HEARTBEAT=100ms", "FLAKED_SETTLE=400ms", "FLAKED_ZK_SESSION_TIMEOUT=1s",
 		"FLAKED_DURATION=300ms", "FLAKED_WARMUP=100ms", // of bench
 	}, special[w.doc].env...)
 }
@@ -278,7 +282,7 @@ func (w *docWorld) serve(command string, env []string) *process {
 		env = append(env, "FLAKED_LISTEN=127.0.0.1:0")
 	}
 	p := launchEnv(w.t, append(env, "FLAKED_LOG_FORMAT=text"), name, nil, "bash", "-c", "cd "+w.dir+" && exec "+command)
-	if !within(20*time.Second, func() bool { return !p.running() || strings.Contains(p.log(), ": serving: worker=") }) || !p.running() {
+	if !within(patience, func() bool { return !p.running() || strings.Contains(p.log(), ": serving: worker=") }) || !p.running() {
 		w.t.Errorf("%s: does not serve: %s\n%s", w.doc, command, lastLines(p.log(), 20))
 	}
 	return p
@@ -368,7 +372,7 @@ func (w *docWorld) run(c doccheck.Command) {
 // shell runs a command as somebody does who types it.
 func (w *docWorld) shell(text, stdin string, env ...string) (out string, code int) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", w.exports+text)
 	var both bytes.Buffer
