@@ -232,7 +232,7 @@ func (n *Node) hold(claim coordinator.Claim) error {
 		return err
 	}
 	n.claim = claim
-	n.held = &tenure{node: claim.Node, worker: claim.Worker, lo: claim.Lo, gen: gen}
+	n.held = &tenure{node: claim.Node, worker: claim.Worker, lo: claim.Lo, gen: gen, counts: n.onRollback.Counts()}
 	return nil
 }
 

@@ -121,8 +121,12 @@ func (g *Group) round(k int, waited time.Duration) (worker.Run, wait, error) {
 	}
 	if latest > furthest { // a rollback
 		t, run, pause, err := ahead.try(k, waited)
-		if err != nil || run.Len > 0 {
+		switch {
+		case err != nil || run.Len > 0 && t.counts:
 			return run, wait{}, err
+		case run.Len > 0:
+			// The clock has just come back: lower workers go first. These are burnt.
+			return worker.Run{}, wait{}, nil
 		}
 		return run, wait{t.gen, pause}, nil
 	}

@@ -97,6 +97,7 @@ type tenure struct {
 	worker int
 	lo     int64 // floor, Unix ms
 	gen    *worker.Generator
+	counts bool // rollbacks, in its IDs
 }
 
 // Phase is what a node is doing.

@@ -77,9 +77,10 @@ func (g *Generator) Try(n int, waited time.Duration) (Run, Pause, error) {
 	}
 }
 
-// TryAt reserves between 1 and n consecutive IDs of one tick, which is the clock's
-// or one that may be borrowed, and of no other. ok is false when there are none.
-// For who makes IDs of several generators in one order.
+// TryAt reserves between 1 and n consecutive IDs of one tick and of no other. ok is
+// false when there are none, or the clock is past it. For who makes IDs of several
+// generators in one order: by one reading of Now, as a clock that is set back by a
+// microsecond must not have some of them be before a tick and others in it.
 func (g *Generator) TryAt(n int, tick Tick) (run Run, ok bool) {
 	return g.lane.Load().tryAt(n, tick)
 }

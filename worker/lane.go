@@ -121,7 +121,7 @@ func (g *lane) tryAt(n int, tick Tick) (Run, bool) {
 		pos := g.pos.Load()
 		now := g.tick(g.clock.Now())
 		at := Tick(pos >> g.shift)
-		if pos < 0 || at > tick || tick < now || tick > now+g.borrow || tick >= Tick(g.limit.Load()) {
+		if pos < 0 || at > tick || tick < now || tick >= Tick(g.limit.Load()) {
 			return Run{}, false
 		}
 		first := pos

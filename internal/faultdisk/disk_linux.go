@@ -132,10 +132,14 @@ func (d *Disk) fill() error {
 		return err
 	}
 	defer f.Close()
-	// Down to a byte: the last blocks may be fewer than are asked for.
-	for n := 64 << 10; n > 0; {
-		if _, err = f.Write(make([]byte, n)); err != nil {
+	// Allocated, not written: what is written reserves more than it comes to take,
+	// and gives that back when the kernel likes. Down to a byte, as the last blocks
+	// may be fewer than are asked for.
+	for n, at := int64(64<<10), int64(0); n > 0; {
+		if err = unix.Fallocate(int(f.Fd()), 0, at, n); err != nil {
 			n /= 2
+		} else {
+			at += n
 		}
 	}
 	if !errors.Is(err, unix.ENOSPC) {
