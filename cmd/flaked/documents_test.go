@@ -15,7 +15,6 @@ import (
 // Every command line of flaked in a document is one that it understands.
 // internal/e2e runs what can be run.
 func TestCommandLinesOfDocuments(t *testing.T) {
-	t.Parallel()
 	const root = "../.."
 	docs, err := doccheck.Files(root)
 	if err != nil {
@@ -95,7 +94,6 @@ func disarm(commands []*cli.Command) {
 }
 
 func TestUnderstand(t *testing.T) {
-	t.Parallel()
 	for line, ok := range map[string]bool{
 		"serve --zk zk1 --bootstrap": true, "workers show 7": true, "layout choose --rate N --nodes N": true,
 		"serv": false, "serve --zoo zk1": false, "serve now": false, "workers shwo 7": false, "bench --duration soon": false,
