@@ -1,0 +1,99 @@
+package admin
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// decodedView is an ID taken apart.
+type decodedView struct {
+	Asked, Error string
+	decoded
+	Bits []bitsView
+}
+
+type bitsView struct {
+	part
+	Digits string
+	Means  string
+}
+
+func (v decodedView) When() string { return v.Time }
+
+// bitsOf is the sign and then the layout's fields, from the top.
+func bitsOf(d decoded) []bitsView {
+	bits := []bitsView{{part{"sign", 1, 63, 0}, "0", "always 0"}}
+	for _, p := range d.Parts {
+		b := bitsView{part: p, Digits: fmt.Sprintf("%0*b", int(p.Bits), p.Value)}
+		switch p.Field {
+		case "time":
+			b.Means = d.Time
+		case "worker":
+			b.Means = "worker " + strconv.FormatInt(p.Value, 10)
+		case "sequence":
+			b.Means = "number " + strconv.FormatInt(p.Value, 10) + " of its tick"
+		default:
+			b.Means = p.Field + " " + strconv.FormatInt(p.Value, 10)
+		}
+		bits = append(bits, b)
+	}
+	return bits
+}
+
+// brief is a length of time in ms for people, as in `flaked status`.
+func brief(ms int64) string {
+	sign := ""
+	if ms < 0 {
+		sign, ms = "-", -ms
+	}
+	s := ms / 1000
+	switch {
+	case ms < 1000:
+		return fmt.Sprintf("%s%dms", sign, ms)
+	case s < 10:
+		return fmt.Sprintf("%s%d.%ds", sign, s, ms%1000/100)
+	case s < 60:
+		return fmt.Sprintf("%s%ds", sign, s)
+	case s < 3600:
+		return fmt.Sprintf("%s%dm%ds", sign, s/60, s%60)
+	case s < 48*3600:
+		return fmt.Sprintf("%s%dh%dm", sign, s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%s%dd%dh", sign, s/86400, s/3600%24)
+}
+
+// clockWords is an offset for people, as in `flaked status`: which way, if that
+// can be told.
+func clockWords(ms, uncertain float64) string {
+	sign, way := "", ""
+	switch {
+	case ms > 0:
+		sign, way = "+", " fast"
+	case ms < 0:
+		sign, way = "-", " slow"
+	}
+	if math.Abs(ms) <= uncertain {
+		way = ""
+	}
+	return sign + offsetLength(math.Abs(ms)) + " ± " + offsetLength(uncertain) + way
+}
+
+func offsetLength(ms float64) string {
+	if ms >= 10_000 {
+		return brief(int64(ms))
+	}
+	return fmt.Sprintf("%gms", math.Round(ms*10)/10)
+}
+
+// number is a count for people: 1,234,567.
+func number(digits string) string {
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+func utc(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.TimeOnly) }
+func day(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.DateOnly) }

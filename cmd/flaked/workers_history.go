@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/coordinator"
+)
+
+func workersHistory() *cli.Command {
+	return &cli.Command{
+		Name:      "history",
+		Usage:     "print who has held a worker",
+		UsageText: "flaked workers history --zk HOST:PORT NUMBER [flags]",
+		ArgsUsage: "NUMBER",
+		Description: `Prints the present holder of a worker and the four before it, the oldest first: for
+when it is asked who made an ID (` + "`flaked decode`" + ` tells its worker and time). A holder
+keeps its worker over restarts; each of them takes a term. It has ENDED
+  released   by giving the worker back
+  by hand    by ` + "`flaked workers release`" + `
+  stopped    by a clean stop, and did not come back while its lease ran
+  vanished   without a word, and its lease ran out
+  gave way   for an owner that ZooKeeper had forgotten
+
+Examples:
+  flaked workers history --zk zk1:2181 7
+  flaked workers history 7 -o json`,
+		Flags: append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
+		Action: func(c *cli.Context) error {
+			return withWorker(c, func(_ context.Context, format string, r statusReport, e coordinator.Entry) error {
+				holders := append(former(e.Slot), present(e.Slot)...)
+				if format == formatJSON {
+					return printJSON(c.App.Writer, struct {
+						Worker  int            `json:"worker"`
+						Holders []holderReport `json:"holders"`
+					}{e.Worker, holders})
+				}
+				if len(holders) == 0 {
+					_, err := fmt.Fprintf(c.App.Writer, "nobody has held worker %d\n", e.Worker)
+					return err
+				}
+				var t textTable
+				t.add("NAME", "NODE", "HOST", "FROM TERM", "SINCE", "ENDED")
+				for _, h := range holders {
+					t.add(h.cells()...)
+				}
+				return t.print(c.App.Writer, false)
+			})
+		},
+	}
+}
+
+// holderReport is one holder in the JSON of `workers history`.
+type holderReport struct {
+	Node string `json:"node"`
+	Name string `json:"name"`
+	Host string `json:"host"`
+	// FromTerm is the first term it held the worker by, GrantedMs when that
+	// was; null where it is not known.
+	FromTerm  *int64 `json:"from_term"`
+	GrantedMs *int64 `json:"granted_ms"`
+	// Ended is null for the holder whose record it is; By who ended it by hand.
+	Ended *string `json:"ended"`
+	By    string  `json:"by"`
+}
+
+func known(v int64) *int64 {
+	if v == 0 {
+		return nil
+	}
+	return &v
+}
+
+func former(s coordinator.Slot) []holderReport {
+	out := []holderReport{}
+	for _, f := range s.History.List() {
+		if f.Host == "" {
+			f.Host = f.Name
+		}
+		out = append(out, holderReport{f.Node, f.Name, f.Host, known(f.Term), known(f.Granted), &f.Ended, f.By})
+	}
+	return out
+}
+
+// present is the holder whose record it is, though it may have given it back.
+func present(s coordinator.Slot) []holderReport {
+	if s.Term <= 0 {
+		return nil
+	}
+	h := holderReport{Node: s.Node, Name: s.Name, Host: s.Host, FromTerm: known(s.FromTerm), GrantedMs: known(s.Granted), By: s.ReleasedBy}
+	switch {
+	case s.ReleasedBy != "":
+		h.Ended = ptr(coordinator.EndedByHand)
+	case s.Released:
+		h.Ended = ptr(coordinator.EndedReleased)
+	}
+	return []holderReport{h}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func (h holderReport) cells() []string {
+	cells := []string{h.Name, h.Node, h.Host, "", "", "holds it"}
+	if h.FromTerm != nil {
+		cells[3] = strconv.FormatInt(*h.FromTerm, 10)
+	}
+	if h.GrantedMs != nil {
+		cells[4] = time.UnixMilli(*h.GrantedMs).UTC().Format(time.RFC3339)
+	}
+	if h.Ended != nil {
+		cells[5] = *h.Ended
+		if h.By != "" {
+			cells[5] += ", by " + h.By
+		}
+	}
+	for i := range cells {
+		cells[i] = orDash(clean(cells[i]))
+	}
+	return cells
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/coordinator"
+)
+
+func workersForget() *cli.Command {
+	return &cli.Command{
+		Name:      "forget-ticket",
+		Usage:     "delete registrations that came to nothing",
+		UsageText: "flaked workers forget-ticket --zk HOST:PORT [NAME...] [flags]",
+		ArgsUsage: "[NAME...]",
+		Description: `A node draws a ticket when it registers, and its worker keeps it. A node that was
+killed in between leaves one behind, which is a few bytes in ZooKeeper and does no
+harm. Without a name, prints those that no worker has; with names, deletes them. One
+that a worker has is not deleted. A node that is just registering by it draws another.
+
+Examples:
+  flaked workers forget-ticket --zk zk1:2181
+  flaked workers forget-ticket --zk zk1:2181 n-0000000012`,
+		Flags: append([]cli.Flag{outputFlag()}, zkFlags("")...),
+		Action: func(c *cli.Context) error {
+			format, err := outputFormat(c)
+			if err != nil {
+				return err
+			}
+			return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+				cl, err := coordinator.ReadCluster(ctx, store)
+				if err != nil {
+					return err
+				}
+				if c.NArg() == 0 {
+					return listTickets(ctx, c, format, store, cl)
+				}
+				for _, name := range c.Args().Slice() {
+					if err := forgetTicket(ctx, c, store, cl, name); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func forgetTicket(ctx context.Context, c *cli.Context, store coordinator.Store, cl coordinator.Cluster, name string) error {
+	if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
+		return usageError("%q is no ticket's name; `flaked workers forget-ticket` without one lists them", name)
+	}
+	err := coordinator.ForgetTicket(ctx, store, cl, name)
+	if errors.Is(err, coordinator.ErrNoNode) {
+		return exitWith(exitFailure, "there is no ticket %s; `flaked workers forget-ticket` without a name lists them", name)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.App.Writer, "deleted ticket %s\n", name)
+	return err
+}
+
+// ticketReport is a ticket in the JSON of `workers forget-ticket`.
+type ticketReport struct {
+	Ticket string `json:"ticket"`
+	Node   string `json:"node"`
+	Name   string `json:"name"`
+	Host   string `json:"host"`
+	// MadeMs is when, by ZooKeeper's leader.
+	MadeMs int64 `json:"made_ms"`
+}
+
+func listTickets(ctx context.Context, c *cli.Context, format string, store coordinator.Store, cl coordinator.Cluster) error {
+	entries, err := coordinator.ReadSlots(ctx, store, cl)
+	if err != nil {
+		return err
+	}
+	unused, err := coordinator.UnusedTickets(ctx, store, entries)
+	if err != nil {
+		return err
+	}
+	tickets := []ticketReport{}
+	for _, t := range unused {
+		tickets = append(tickets, ticketReport{t.Name, t.Node, t.Labels.Name, t.Host, t.Stat.Ctime})
+	}
+	switch {
+	case format == formatJSON:
+		return printJSON(c.App.Writer, struct {
+			Tickets []ticketReport `json:"tickets"`
+		}{tickets})
+	case len(tickets) == 0:
+		_, err := fmt.Fprintln(c.App.Writer, "each ticket is a worker's: there is nothing to forget")
+		return err
+	}
+	var t textTable
+	t.add("TICKET", "NAME", "NODE", "HOST", "MADE")
+	for _, k := range tickets {
+		t.add(clean(k.Ticket), orDash(clean(k.Name)), orDash(clean(k.Node)), orDash(clean(k.Host)), time.UnixMilli(k.MadeMs).UTC().Format(time.RFC3339))
+	}
+	return t.print(c.App.Writer, false)
+}
