@@ -28,6 +28,7 @@ type Client struct {
 	nodes []*node
 	turn  int // of the nodes, with Spread
 	queue []*call
+	news  []func() // to be logged, the first is being
 	lanes int
 	idle  []*lane // those that wait to be woken
 	// settling is how many hand out IDs, and will look at the queue next.

@@ -63,7 +63,8 @@ func (c *Client) assign(l *lane) (ready bool, wait time.Duration) {
 	return false, wait
 }
 
-// pick is the node to ask, and whether there are others to ask after it. nil:
+// pick is the node to ask, and whether there are others to ask after it, which do
+// well. nil:
 // none may be asked before until. One that failed is asked only when there is
 // no other: it is probed by itself, at no caller's cost. One that was but slow
 // comes before those that have to be left alone.
@@ -79,7 +80,8 @@ func (c *Client) pick(now time.Time) (n *node, others bool, until time.Time) {
 	if !n.healthy() && !n.slow && n.until.After(now) {
 		return nil, false, n.until
 	}
-	return n, len(c.nodes) > 1, now
+	others = slices.ContainsFunc(c.nodes, func(o *node) bool { return o != n && o.healthy() })
+	return n, others, now
 }
 
 // fill makes a job of the calls at the head of the queue.
@@ -97,16 +99,19 @@ func (c *Client) fill(j *job, n *node, others bool, now time.Time) {
 			k.deliver(nil, &unavailable{nil, k.last})
 			continue
 		}
-		if j.want > 0 && j.want+k.want > c.cfg.MaxBatch {
+		if j.want > 0 && (j.want+k.want > c.cfg.MaxBatch || n.most > 0 && j.want+k.want > n.most) {
 			break
 		}
 		used++
 		j.want += k.want
 		j.calls = append(j.calls, k)
 		k.asked = now
-		if others {
+		switch left := k.deadline.Sub(now); {
+		case others:
 			// So that there is time for one of them, should this one be silent.
-			j.share = min(j.share, k.deadline.Sub(now)/2)
+			j.share = min(j.share, left/2)
+		case len(c.nodes) > 1:
+			j.share = min(j.share, left)
 		}
 	}
 	j.share = max(j.share, min(minShare, c.cfg.Timeout))
@@ -145,7 +150,7 @@ func (c *Client) giveUp(until time.Time) {
 func (c *Client) settle(l *lane, err error) {
 	j, ids := &l.job, l.ids
 	if err != nil {
-		tell(c.unsettle(j, err))
+		c.tell(c.unsettle(j, err))
 		return
 	}
 	c.mu.Lock()
@@ -159,7 +164,7 @@ func (c *Client) settle(l *lane, err error) {
 		ids = ids[k.want:]
 		k.deliver(mine, nil) // and is its caller's from now on
 	}
-	tell(news)
+	c.tell(news)
 }
 
 // unsettle puts calls back that a node has not answered, or fails them.
@@ -169,6 +174,12 @@ func (c *Client) unsettle(j *job, err error) (news func()) {
 	c.stats.Failed++
 	if c.closed {
 		err = ErrClosed
+	}
+	if code(err) == "ERR" && len(j.calls) > 1 {
+		// It may take no requests as large as several calls together.
+		j.node.most = max(1, j.want/2)
+		c.queue = slices.Insert(c.queue, 0, j.calls...)
+		return nil
 	}
 	if c.closed || code(err) == "ERR" {
 		for _, k := range j.calls {
@@ -189,7 +200,7 @@ func (c *Client) unsettle(j *job, err error) (news func()) {
 // the node had less than Timeout to answer.
 func (c *Client) outOfUse(n *node, err error, hurried bool) (news func()) {
 	now := time.Now()
-	if n.until.After(now) {
+	if n.until.After(now) && (!n.slow || hurried && errors.Is(err, os.ErrDeadlineExceeded)) {
 		return nil
 	}
 	was := n.healthy()
@@ -213,10 +224,39 @@ func (c *Client) inUse(n *node) (news func()) {
 	return func() { c.cfg.Logger.Info("flaked: a node is in use again", "addr", n.addr) }
 }
 
-// tell logs news. c.mu must not be held: a logger might ask for an ID.
-func tell(news func()) {
-	if news != nil {
+// tell logs news, in order and beside all else: a logger might ask for an ID, or
+// stand still.
+func (c *Client) tell(news func()) {
+	if news == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.news) == maxNews {
+		return
+	}
+	if c.news = append(c.news, news); len(c.news) == 1 {
+		go c.report()
+	}
+}
+
+// maxNews is how many lines wait for a logger that stands still.
+const maxNews = 100
+
+// report logs what there is to be told, and ends.
+func (c *Client) report() {
+	for {
+		c.mu.Lock()
+		news := c.news[0]
+		c.mu.Unlock()
 		news()
+		c.mu.Lock()
+		c.news = c.news[1:]
+		left := len(c.news)
+		c.mu.Unlock()
+		if left == 0 {
+			return
+		}
 	}
 }
 
@@ -233,7 +273,7 @@ func (c *Client) probe(now time.Time) {
 		n.probing = true
 		c.start(func(ctx context.Context) {
 			err := c.ready(ctx, n)
-			tell(c.probed(n, err))
+			c.tell(c.probed(n, err))
 		})
 	}
 }

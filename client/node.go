@@ -32,6 +32,7 @@ type node struct {
 	// slow is that it was benched as it did not answer in the time that a hurried
 	// call had left, which may be no fault of its own.
 	slow    bool
+	most    int  // that it takes of several calls together, 0 where that is not known to be less than MaxBatch
 	probing bool // somebody looks whether it does well again
 }
 
