@@ -51,7 +51,7 @@ type ChangedError struct {
 }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("coordinator: worker %d has changed hands meanwhile, to node %s (%s) at term %d; nothing was changed", e.Worker, e.Slot.Node, e.Slot.Name, e.Slot.Term)
+	return fmt.Sprintf("coordinator: worker %d has changed meanwhile: node %s (%s) has it at term %d; nothing was changed", e.Worker, e.Slot.Node, e.Slot.Name, e.Slot.Term)
 }
 
 // ErrConnected: the node that a slot was taken from has a session, so it runs.
@@ -129,7 +129,7 @@ func (h ByHand) TakeAway(ctx context.Context, found Holding) (Entry, error) {
 // Errors are those of TakeAway and ErrConnected.
 func (h ByHand) LowerBound(ctx context.Context, found Holding) (Entry, error) {
 	for {
-		e, _, now, err := h.again(ctx, found)
+		e, cl, now, err := h.again(ctx, found)
 		switch {
 		case err != nil:
 			return e, err
@@ -139,7 +139,7 @@ func (h ByHand) LowerBound(ctx context.Context, found Holding) (Entry, error) {
 			return e, fmt.Errorf("coordinator: worker %d was not taken away by hand", e.Worker)
 		}
 		next := e.Slot
-		next.H = min(next.H, max(now.late+next.AheadMs, next.StoppedM, next.Reached, next.Reported)+lossTolerance)
+		next.H = min(next.H, max(now.late+next.AheadMs, next.StoppedM, next.Reached, next.Reported)+cl.BorrowMs+lossTolerance)
 		stat, err := h.Store.Set(ctx, slotPath(e.Worker), next.marshal(), e.Stat.Version)
 		if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNoNode) {
 			continue
@@ -164,7 +164,10 @@ func (h ByHand) again(ctx context.Context, found Holding) (Entry, Cluster, momen
 		return found.Entry, cl, now, &StillFrozenError{found.Worker, cl.FrozenUntil}
 	}
 	e, err := ReadSlot(ctx, h.Store, cl, found.Worker)
-	if err == nil && (e.Absent != found.Absent || e.Slot.Term != found.Slot.Term || e.Slot.Nonce != found.Slot.Nonce) {
+	changed := e.Absent != found.Absent || e.Slot.Term != found.Slot.Term || e.Slot.Nonce != found.Slot.Nonce
+	// One whose lease was over may have come back: that is another question.
+	back := found.Availability == Free && JudgeFree(e.Slot, e.Live, now.early, now.late) != Free
+	if err == nil && (changed || back) {
 		err = &ChangedError{found.Worker, e.Slot}
 	}
 	return e, cl, now, err

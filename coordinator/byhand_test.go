@@ -143,6 +143,22 @@ func TestTakeAwayMeanwhile(t *testing.T) {
 	}
 }
 
+// Whose lease was over when it was looked at, and who has come back since, is not
+// taken from: that would be another question.
+func TestTakeAwayOfOneWhoCameBack(t *testing.T) {
+	l := newLab(t, 1)
+	a := l.serving("A")
+	a.sess.Expire()
+	l.pass(2 * time.Hour)
+	h := l.examine(0)
+	if h.Availability != Free {
+		t.Fatalf("%v after its lease", h.Availability)
+	}
+	a.mustBeat()
+	_, err := l.byHand().TakeAway(t.Context(), h)
+	wantErrAs[*ChangedError](t, err)
+}
+
 // A restart in between is a change of hands.
 func TestTakeAwayAfterARestart(t *testing.T) {
 	l := newLab(t, 1)

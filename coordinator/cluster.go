@@ -122,7 +122,7 @@ func (c *Coordinator) freeze(ctx context.Context, mine Cluster, worker int) erro
 		// That it is frozen is not enough: a freeze comes back with older data
 		// as well, and ends before the leases that were made since. Owners who
 		// notice the same loss within the tolerance write once.
-		if now+mine.LeaseMs <= cl.FrozenUntil && cl.UUID == mine.UUID && cl.Used >= c.used && cl.FrozenUsed >= c.used {
+		if cl.FrozenBy == "" && now+mine.LeaseMs <= cl.FrozenUntil && cl.UUID == mine.UUID && cl.Used >= c.used && cl.FrozenUsed >= c.used {
 			return false
 		}
 		used := max(cl.Used, c.used)
