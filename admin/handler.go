@@ -43,6 +43,7 @@ func (rt route) matches(r *http.Request) bool {
 // handler routes by path as it is: http.ServeMux would redirect what it takes
 // for an unclean one.
 func (s *Server) handler() http.Handler {
+	const maxBody = 64 << 10 // far more than any request brings
 	routes := s.routes()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -52,6 +53,7 @@ func (s *Server) handler() http.Handler {
 		if v := s.cfg.About.Version; v != "" {
 			h.Set("Server", "flaked/"+v)
 		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		at := slices.IndexFunc(routes, func(rt route) bool { return rt.matches(r) })
 		counted := &countedWriter{ResponseWriter: w}
 		path := "other"

@@ -43,7 +43,7 @@ func (s *Server) leafDecode(w http.ResponseWriter, r *http.Request) {
 	d, err := s.decodeID(text)
 	if err != nil {
 		var e *lineproto.Error
-		if errors.As(err, &e) && e.Code != lineproto.ERR {
+		if !errors.As(err, &e) || e.Code != lineproto.ERR {
 			writeError(w, err)
 			return
 		}

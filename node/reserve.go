@@ -24,6 +24,7 @@ func (n *Node) extendLoop(ctx context.Context) {
 		now := n.mono()
 		n.turns.extend.Store(now)
 		stored := n.extend(time.Duration(now - last))
+		n.turns.extend.Store(n.mono()) // it may have taken long
 		last = now
 		n.publish()
 		timer.Reset(n.untilExtend(stored))

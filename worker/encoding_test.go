@@ -145,6 +145,8 @@ func TestSQL(t *testing.T) {
 	}{
 		{int64(42), 42, ""},
 		{[]byte("42"), 42, ""},
+		{uint64(42), 42, ""},
+		{uint64(1 << 63), 0, "63 bits"},
 		{"42", 42, ""},
 		{int64(-1), 0, "positive"},
 		{"4 2", 0, "none of its digits"},

@@ -3,6 +3,7 @@ package worker
 import (
 	"database/sql/driver"
 	"fmt"
+	"math"
 )
 
 // ParseID reads an ID in decimal, as String writes it.
@@ -55,6 +56,12 @@ func (id *ID) Scan(src any) error {
 	case int64:
 		if v < 0 {
 			return fmt.Errorf("worker: %d is not an ID: IDs are positive", v)
+		}
+		*id = ID(v)
+		return nil
+	case uint64: // BIGINT UNSIGNED
+		if v > math.MaxInt64 {
+			return fmt.Errorf("worker: %d is not an ID: IDs have 63 bits", v)
 		}
 		*id = ID(v)
 		return nil
