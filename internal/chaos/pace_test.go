@@ -156,7 +156,8 @@ func (c *campaign) slowest() time.Duration {
 // latencies holds them against it, and says what they were.
 func (c *campaign) latencies() string {
 	h, most := c.latency(), c.slowest()
-	if p := h.quantile(.999); h.count() > 0 && p > most {
+	// With other rules clients may ask for more than a tick has, and wait for it.
+	if p := h.quantile(.999); h.count() > 0 && p > most && otherRules() == nil {
 		c.wrong = append(c.wrong, fmt.Sprintf("answers: the 99.9th percentile is %s where nothing was amiss, at most %s are right", p, most))
 	}
 	return fmt.Sprintf("%d answers of nodes with no fault of their own: 50%% within %s, 99%% %s, 99.9%% %s (at most %s), 99.99%% %s; a timer was late by %s (99.9%%)",
