@@ -255,22 +255,29 @@ func (s *sim) backToStore(m *machine) {
 	}
 }
 
-// tellForgotten: the old data are from before an owner that was cut off lost
-// its worker to another. The former owner is the first to come back, by a clock
-// that may be behind, and finds its own record or none.
-func (s *sim) tellForgotten() bool {
+// heardOf is an owner, and its worker, whose clock is right by the leader's when it
+// is last heard of: a leap ahead is only followed after it has been confirmed.
+func (s *sim) heardOf() (a *process, w int) {
 	s.mend()
-	a := s.owner()
-	if a == nil {
-		return false
+	if a = s.owner(); a == nil {
+		return nil, 0
 	}
-	w := a.held()
-	// Its clock has to be right by the leader's when it is last heard of: a leap
-	// ahead is only followed after it has been confirmed.
+	w = a.held()
 	for range 2 {
 		s.keep(a)
 	}
 	if a.dead || a.held() != w || a.n.clock.Ahead() != 0 {
+		return nil, 0
+	}
+	return a, w
+}
+
+// tellForgotten: the old data are from before an owner that was cut off lost
+// its worker to another. The former owner is the first to come back, by a clock
+// that may be behind, and finds its own record or none.
+func (s *sim) tellForgotten() bool {
+	a, w := s.heardOf()
+	if a == nil {
 		return false
 	}
 	s.snapshot = s.mem.Snapshot()

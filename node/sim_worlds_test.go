@@ -78,16 +78,8 @@ func (s *sim) stories() []story {
 // which has borrowed all it may and is gone when an older copy of the data is put
 // back. Nobody can say that there was another.
 func (s *sim) tellForgottenBorrower() bool {
-	s.mend()
-	a := s.owner()
+	a, w := s.heardOf()
 	if a == nil {
-		return false
-	}
-	w := a.held()
-	for range 2 {
-		s.keep(a)
-	}
-	if a.dead || a.held() != w || a.n.clock.Ahead() != 0 {
 		return false
 	}
 	copied := s.mem.Snapshot()
