@@ -115,7 +115,10 @@ func (c *zkClient) dial(network string, to zkTarget, config *tls.Config, attempt
 	}
 	by, _ := ctx.Deadline()
 	conn := &wireConn{Conn: socket, by: by, report: func(err error) {
-		c.report(fmt.Errorf("%s: %w", to.label(), err))
+		if err != nil {
+			err = fmt.Errorf("%s: %w", to.label(), err)
+		}
+		c.report(err)
 	}}
 
 	c.mu.Lock()
@@ -128,7 +131,9 @@ func (c *zkClient) dial(network string, to zkTarget, config *tls.Config, attempt
 	return conn, nil
 }
 
-// report keeps why there is no connection, unless it is because we cut it.
+// report keeps why there is no connection, unless we cut it; nil says that there
+// is one. Only the dialer and the connection report: the library's state and its
+// answers arrive later, when the connection may already have given its reason.
 func (c *zkClient) report(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -78,6 +78,30 @@ func testZKNobodyThere(t *testing.T) {
 	}
 }
 
+// testZKLostWhileAuthenticating checks that the error says why the connection
+// ended, not that the credentials got no answer on it.
+func testZKLostWhileAuthenticating(t *testing.T) {
+	addr := fakeServer(t, func(c conn) {
+		_ = readFrame(c)
+		_, _ = c.Write(greet(1, 4000))
+		_ = readFrame(c) // the credentials
+		_, _ = c.Write([]byte{0, 0, 0, 4, 1, 2, 3, 4})
+		swallow(c)
+	})
+	z := newZK(t, ZKConfig{Connect: addr, SessionTimeout: time.Second, CallTimeout: 300 * time.Millisecond, DigestAuth: "a:b"})
+	const want = "reply of 4 bytes"
+	eventually(t, 10*time.Second, func() error {
+		_, _, err := z.Get(t.Context(), "/")
+		if !errors.Is(err, ErrUnreachable) {
+			t.Fatalf("got %v", err)
+		}
+		if !strings.Contains(err.Error(), want) {
+			return fmt.Errorf("%q lacks %q", err, want)
+		}
+		return nil
+	})
+}
+
 func testZKUnresolvableNameAmongGood(t *testing.T) {
 	ens := zktest.Shared(t)
 	z := newZK(t, ZKConfig{Connect: "no-such-host.invalid:2181," + ens.Addr() + ",nor-this.invalid", CallTimeout: 10 * time.Second})

@@ -138,7 +138,7 @@ func (z *ZK) watch(ctx context.Context, c *zkClient) {
 	defer tick.Stop()
 	down := time.NewTimer(z.cfg.SessionTimeout)
 	defer down.Stop()
-	up, usable, authenticated := false, false, z.cfg.DigestAuth == ""
+	up, authenticated := false, z.cfg.DigestAuth == ""
 	var denied error
 	for {
 		select {
@@ -165,17 +165,12 @@ func (z *ZK) watch(ctx context.Context, c *zkClient) {
 			authenticated = err == nil // go-zookeeper sends it again after a reconnect
 			if err != nil {
 				sid = 0
-				c.report(err)
 			}
 			denied = nil
 			if errors.Is(err, ErrDenied) {
 				denied = err
 			}
 		}
-		if sid != 0 && !usable {
-			c.report(nil)
-		}
-		usable = sid != 0
 		z.publish(sid, denied, false)
 	}
 }

@@ -23,6 +23,7 @@ func TestZK(t *testing.T) {
 		{"Ensemble", testZKEnsemble},
 		{"DataLoss", testZKDataLoss},
 		{"NobodyThere", testZKNobodyThere},
+		{"LostWhileAuthenticating", testZKLostWhileAuthenticating},
 		{"UnresolvableNameAmongGood", testZKUnresolvableNameAmongGood},
 		{"Digest", testZKDigest},
 		{"CredentialsRefused", testZKCredentialsRefused},

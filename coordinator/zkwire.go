@@ -32,7 +32,7 @@ const (
 type wireConn struct {
 	net.Conn
 	by       time.Time   // when the greeting has to be there
-	report   func(error) // told why there is no greeting, or no more replies
+	report   func(error) // gets why there is no greeting; or nil for the greeting, then why replies ended
 	greeted  bool
 	pending  []byte // of the greeting, checked and not yet handed on
 	header   [4]byte
@@ -110,6 +110,11 @@ func (w *wireConn) readGreeting() ([]byte, error) {
 		return nil, fmt.Errorf("not a ZooKeeper: it offers a session timeout of %d ms", timeout)
 	}
 	_ = w.Conn.SetReadDeadline(time.Time{}) // if this fails, the next read does
+	if session != 0 {
+		// Reported by the reader, because a later report of success would erase
+		// the reason that the next read gives.
+		w.report(nil)
+	}
 	return buf, nil
 }
 

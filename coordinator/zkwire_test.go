@@ -15,8 +15,8 @@ func reply(n int) []byte {
 }
 
 // through sends what a server says in two writes, split at one byte, and
-// returns what the client reads and the error that ends it.
-func through(t *testing.T, said []byte, split int) ([]byte, error, error) {
+// returns what the client reads, all reports, and the error that ends it.
+func through(t *testing.T, said []byte, split int) (got []byte, reports []error, err error) {
 	t.Helper()
 	client, server := net.Pipe()
 	go func() {
@@ -24,11 +24,10 @@ func through(t *testing.T, said []byte, split int) ([]byte, error, error) {
 		_, _ = server.Write(said[split:])
 		_ = server.Close()
 	}()
-	var reported error
-	w := &wireConn{Conn: client, by: time.Now().Add(10 * time.Second), report: func(err error) { reported = err }}
+	w := &wireConn{Conn: client, by: time.Now().Add(10 * time.Second), report: func(err error) { reports = append(reports, err) }}
 	defer w.Close()
-	got, err := io.ReadAll(w)
-	return got, err, reported
+	got, err = io.ReadAll(w)
+	return got, reports, err
 }
 
 func TestWire(t *testing.T) {
@@ -36,29 +35,40 @@ func TestWire(t *testing.T) {
 	old := append(append([]byte{}, hello[:3]...), append([]byte{minGreeting}, hello[4:len(hello)-1]...)...) // ZooKeeper 3.3
 	expired := greet(0, 0)
 	for _, tc := range []struct {
-		name string
-		said []byte
-		want string // part of the error; "" when all is well until the end
+		name    string
+		said    []byte
+		session bool   // the greeting is of one
+		want    string // part of the error; "" when all is well until the end
 	}{
-		{"greeting", hello, ""},
-		{"greeting without the read-only flag", old, ""},
-		{"greeting of an expired session", expired, ""},
-		{"replies", append(append(append([]byte{}, hello...), reply(16)...), reply(300)...), ""},
-		{"end in a header", append(append([]byte{}, hello...), 0, 0), ""},
-		{"nothing", nil, "without a ZooKeeper's greeting"},
-		{"half a greeting", hello[:20], "without a ZooKeeper's greeting"},
-		{"HTTP", []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), `begins with "HTTP"`},
-		{"a short greeting", reply(minGreeting - 1), "not a ZooKeeper"},
-		{"a long greeting", reply(maxGreeting + 1), "not a ZooKeeper"},
-		{"no session timeout", greet(7, 0), "session timeout of 0 ms"},
-		{"a negative session timeout", greet(7, 1<<31), "session timeout of -2147483648 ms"},
-		{"a short reply", append(append([]byte{}, hello...), reply(15)...), "reply of 15 bytes"},
-		{"an empty reply", append(append(append([]byte{}, hello...), reply(16)...), reply(0)...), "reply of 0 bytes"},
-		{"a reply too long", append(append([]byte{}, hello...), 0xff, 0xff, 0xff, 0xff), "reply of 4294967295 bytes"},
+		{"greeting", hello, true, ""},
+		{"greeting without the read-only flag", old, true, ""},
+		{"greeting of an expired session", expired, false, ""},
+		{"replies", append(append(append([]byte{}, hello...), reply(16)...), reply(300)...), true, ""},
+		{"end in a header", append(append([]byte{}, hello...), 0, 0), true, ""},
+		{"nothing", nil, false, "without a ZooKeeper's greeting"},
+		{"half a greeting", hello[:20], false, "without a ZooKeeper's greeting"},
+		{"HTTP", []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), false, `begins with "HTTP"`},
+		{"a short greeting", reply(minGreeting - 1), false, "not a ZooKeeper"},
+		{"a long greeting", reply(maxGreeting + 1), false, "not a ZooKeeper"},
+		{"no session timeout", greet(7, 0), false, "session timeout of 0 ms"},
+		{"a negative session timeout", greet(7, 1<<31), false, "session timeout of -2147483648 ms"},
+		{"a short reply", append(append([]byte{}, hello...), reply(15)...), true, "reply of 15 bytes"},
+		{"an empty reply", append(append(append([]byte{}, hello...), reply(16)...), reply(0)...), true, "reply of 0 bytes"},
+		{"a reply too long", append(append([]byte{}, hello...), 0xff, 0xff, 0xff, 0xff), true, "reply of 4294967295 bytes"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for split := range len(tc.said) + 1 {
-				got, err, reported := through(t, tc.said, split)
+				got, reports, err := through(t, tc.said, split)
+				if tc.session { // reported before the reason that ends it
+					if len(reports) == 0 || reports[0] != nil {
+						t.Fatalf("split at %d: reported %v, want nil first", split, reports)
+					}
+					reports = reports[1:]
+				}
+				if len(reports) != 1 {
+					t.Fatalf("split at %d: reported %v, want one reason", split, reports)
+				}
+				reported := reports[0]
 				if tc.want == "" {
 					if err != nil || string(got) != string(tc.said) {
 						t.Fatalf("split at %d: got %q, %v, want %q", split, got, err, tc.said)
