@@ -11,10 +11,17 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/flaked/flaked/internal/zktest"
 	"github.com/flaked/flaked/worker"
 )
+
+// coldBuild bounds what examples/webapp/run.sh compiles before it starts anything.
+// With an empty Go cache and other builds beside it, compiling takes minutes. A
+// service has patience to start, counted from the end of the build. The bound is
+// below the 10 minutes of `make test`, so that the test itself says what is late.
+const coldBuild = 8 * time.Minute
 
 // TestWebappExample runs examples/webapp as its script does: a node and a web
 // service, two processes with a unix socket between them.
@@ -37,6 +44,14 @@ func TestWebappExample(t *testing.T) {
 	}
 	t.Cleanup(end)
 
+	nodeLog := filepath.Join(dir, "flaked.log") // the script opens it when it has built
+	built := within(coldBuild, func() bool {
+		_, err := os.Stat(nodeLog)
+		return err == nil || !p.running()
+	})
+	if !built || !p.running() {
+		t.Fatalf("run.sh has not built within %v, or has ended", coldBuild)
+	}
 	var base string
 	serving := regexp.MustCompile(`"msg":"serving","addr":"([^"]+)"`)
 	eventually(t, "the service listens", func() bool {
@@ -113,7 +128,7 @@ func TestWebappExample(t *testing.T) {
 		t.Errorf("the node is still there, or left its socket: %v", err)
 	}
 	if t.Failed() {
-		node, _ := os.ReadFile(filepath.Join(dir, "flaked.log"))
+		node, _ := os.ReadFile(nodeLog)
 		t.Logf("--- the node's log\n%s", lastLines(string(node), 40))
 	}
 }
