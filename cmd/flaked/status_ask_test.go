@@ -1,17 +1,17 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/coordinator"
@@ -68,21 +68,73 @@ func snapshot(worker int, change func(*node.Snapshot)) node.Snapshot {
 	return s
 }
 
-func TestAsk(t *testing.T) {
-	before := goleak.IgnoreCurrent()
-	host, _ := os.Hostname()
-	serve := func(h http.HandlerFunc) string {
-		s := httptest.NewServer(h)
-		t.Cleanup(s.Close)
-		return s.Listener.Addr().String()
+// memNet is a network of HTTP servers in memory. With it in a bubble of synctest,
+// no answer is late because the machine is slow, and no name is looked up.
+type memNet struct {
+	servers map[string]memListener
+	mu      sync.Mutex // guards what follows
+	dialing int        // callers in dial now
+	most    int        // the highest value of dialing
+}
+
+// serve adds a server, and returns its address.
+func (n *memNet) serve(t *testing.T, h http.HandlerFunc) string {
+	at := fmt.Sprintf("127.0.0.%d:7610", len(n.servers)+1)
+	l := memListener{make(chan net.Conn), make(chan struct{})}
+	n.servers[at] = l
+	s := &http.Server{Handler: h}
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(func() { _ = s.Close() })
+	return at
+}
+
+// dial takes a millisecond, and refuses where there is no server.
+func (n *memNet) dial(ctx context.Context, _, at string) (net.Conn, error) {
+	n.mu.Lock()
+	n.dialing++
+	n.most = max(n.most, n.dialing)
+	n.mu.Unlock()
+	time.Sleep(time.Millisecond) // of the bubble's clock
+	n.mu.Lock()
+	n.dialing--
+	n.mu.Unlock()
+	l, ok := n.servers[at]
+	if !ok {
+		return nil, syscall.ECONNREFUSED
 	}
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
-	if err != nil {
-		t.Fatal(err)
+	client, server := net.Pipe()
+	select {
+	case l.conns <- server:
+		return client, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	defer silent.Close()
-	slow := make(chan struct{})
-	defer close(slow)
+}
+
+type memListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (l memListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l memListener) Close() error   { close(l.closed); return nil }
+func (l memListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestAsk runs in a bubble, which also fails it for a goroutine that it leaves.
+func TestAsk(t *testing.T) { synctest.Test(t, testAsk) }
+
+func testAsk(t *testing.T) {
+	network := &memNet{servers: make(map[string]memListener)}
+	serve := func(h http.HandlerFunc) string { return network.serve(t, h) }
+	silent := serve(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	two := serve(saying(snapshot(0, nil), snapshot(1, func(s *node.Snapshot) {
 		s.Ready, s.Code, s.Reason, s.Cause, s.Degraded = false, "CLOCK", "the clock is behind\nbehind_ms=3", "clock-behind", []string{"disk\x1b"}
 	})))
@@ -101,11 +153,11 @@ func TestAsk(t *testing.T) {
 		}), stateLive, askedOther, "another node"},
 		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(" ", 2<<20)) }), stateLive, askedOther, "another node"},
 		{"127.0.0.1:1", stateLive, askedSilent, "no answer"},
-		{silent.Addr().String(), stateLive, askedLate, "out of time"},
-		{serve(func(w http.ResponseWriter, _ *http.Request) {
+		{silent, stateLive, askedLate, "out of time"},
+		{serve(func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, "{")
 			w.(http.Flusher).Flush()
-			<-slow
+			<-r.Context().Done()
 		}), stateLive, askedLate, "out of time"},
 		{serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }), stateLive, askedDenied, "not let in"},
 		{serve(func(w http.ResponseWriter, r *http.Request) {
@@ -120,20 +172,25 @@ func TestAsk(t *testing.T) {
 	}
 	var workers []workerReport
 	for i, row := range rows {
-		workers = append(workers, workerReport{Worker: i, Node: fmt.Sprintf("n%d", i), Host: host, Admin: row.at, State: row.state})
+		workers = append(workers, workerReport{Worker: i, Node: fmt.Sprintf("n%d", i), Host: "here", Admin: row.at, State: row.state})
 	}
-	for range 500 { // more than are asked at a time
-		workers = append(workers, workerReport{Worker: 999, Host: host, Admin: silent.Addr().String(), State: stateLive})
+	for range 500 { // one address, which is asked once
+		workers = append(workers, workerReport{Worker: 999, Host: "here", Admin: silent, State: stateLive})
 	}
-	for i := range 300 { // each for itself
-		workers = append(workers, workerReport{Worker: 999, Host: "x", Admin: fmt.Sprintf("127.9.0.%d:9", i), State: stateLive})
+	refused := len(workers)
+	for i := range 300 { // one address each, more than are asked at a time
+		workers = append(workers, workerReport{Worker: 999, Host: "here", Admin: fmt.Sprintf("127.1.%d.%d:9", i/250, i%250), State: stateLive})
 	}
 	began := time.Now()
 	a := newAsker()
-	a.token = "s3cret"
+	a.client.Transport.(*http.Transport).DialContext = network.dial
+	a.host, a.token = "here", "s3cret"
 	a.ask(t.Context(), workers)
-	if took := time.Since(began); took > askTime+400*time.Millisecond {
-		t.Errorf("it took %v", took)
+	if took := time.Since(began); took != askTime {
+		t.Errorf("it took %v, want %v", took, askTime)
+	}
+	if network.most != askMost {
+		t.Errorf("asked %d at a time, want %d", network.most, askMost)
 	}
 	for i, row := range rows {
 		w := workers[i]
@@ -141,12 +198,13 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%d: %q, %q, want %+v", i, w.Asked, w.says(), row)
 		}
 	}
+	for _, w := range workers[refused:] {
+		if w.Asked != askedSilent {
+			t.Errorf("%s: %q, want %q", w.Admin, w.Asked, askedSilent)
+		}
+	}
 	if a := workers[1].Says; a == nil || a.Reason != "-CLOCK the clock is behind\ufffdbehind_ms=3" || a.Degraded[0] != "disk\ufffd" || a.IDs != 42 {
 		t.Errorf("%+v", a)
-	}
-	silent.Close()
-	if err := goleak.Find(before, goleak.IgnoreAnyFunction("net/http/httptest.(*Server).goServe.func1"), goleak.IgnoreAnyFunction("net/http.(*conn).serve")); err != nil {
-		t.Error(err)
 	}
 }
 
