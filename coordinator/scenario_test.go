@@ -131,12 +131,22 @@ func (s *server) serving(name string, store *ZK) *peer {
 	return p
 }
 
+// get reads a record, again while ZooKeeper cannot be reached.
+func (s *server) get(path string) (data []byte, stat Stat) {
+	s.Helper()
+	eventually(s.T, 30*time.Second, func() (err error) {
+		data, stat, err = s.admin.Get(s.Context(), path)
+		if err != nil && !errors.Is(err, ErrUnreachable) {
+			s.Fatal(err)
+		}
+		return err
+	})
+	return data, stat
+}
+
 func (s *server) slot(w int) Slot {
 	s.Helper()
-	data, _, err := s.admin.Get(s.Context(), slotPath(w))
-	if err != nil {
-		s.Fatal(err)
-	}
+	data, _ := s.get(slotPath(w))
 	return parseSlot(data)
 }
 
@@ -345,8 +355,11 @@ func TestLeaderIsKilled(t *testing.T) {
 	ens := zktest.Three(t)
 	s := newServer(t, ens.Addr(), 64)
 	a, b := s.serving("a", s.open()), s.serving("b", s.open())
-	steady := func(p *peer) {
+	// steady resumes p until settling is skipped. The record at path is the oldest
+	// that the present leader has made.
+	steady := func(p *peer, path string) {
 		t.Helper()
+		_, since := s.get(path)
 		var first, last Grant
 		eventually(t, 30*time.Second, func() (err error) {
 			p.boot()
@@ -363,12 +376,12 @@ func TestLeaderIsKilled(t *testing.T) {
 			}
 			return nil
 		})
-		if first.Settle == 0 {
-			t.Errorf("skipped at once: %+v", first)
+		if led := first.Clock.Stamp - since.Ctime; first.Settle == 0 && led < steadyTimes*s.cl.SettleMs {
+			t.Errorf("skipped after %d ms of the leader's: %+v", led, first)
 		}
 		p.mustBeat()
 	}
-	steady(a)
+	steady(a, clusterPath)
 
 	ens.Kill(ens.Leader(t))
 	failed, acked := 0, 0
@@ -400,8 +413,8 @@ func TestLeaderIsKilled(t *testing.T) {
 	if a.claim.Term < 2 || b.claim.Term != 1 || s.slot(1).Nonce != b.claim.Nonce {
 		t.Errorf("%+v, %+v", a.claim, b.claim)
 	}
-	s.serving("c", s.open()) // whose ticket is of the new leader's time
-	steady(b)
+	c := s.serving("c", s.open()) // its ticket is of the new leader's time
+	steady(b, c.claim.Ticket)
 }
 
 // Scenario 10, with a running owner: wiped, restored, one slot deleted.
