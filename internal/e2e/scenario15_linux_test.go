@@ -84,10 +84,18 @@ func TestScenario15OutOfDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer watcher.close()
-	watcher.stat("ready") // accepted by now
+	open := func() int {
+		conns, err := strconv.Atoi(watcher.stat("conns_open"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conns
+	}
+	served := open() // the watcher's is accepted by now
 	const complaint = "cannot accept connections, trying on"
 
-	n.proc.descriptors(t, 3)
+	const left = 3
+	n.proc.descriptors(t, left)
 	crowd := make([]*client, 20)
 	for i := range crowd {
 		// The kernel accepts for the node, and keeps what is sent.
@@ -101,10 +109,9 @@ func TestScenario15OutOfDescriptors(t *testing.T) {
 	}
 	eventually(t, complaint, func() bool { return strings.Contains(n.proc.log(), complaint) })
 	load.progress()
-	// ZooKeeper's connection ends, and the queue takes what it leaves.
-	served := watcher.stat("conns_open")
+	// ZooKeeper's connection ends, if it has not on a slow machine, and the queue takes what it leaves.
 	network.Cut()
-	eventually(t, "one more of the queue is served", func() bool { return watcher.stat("conns_open") != served })
+	eventually(t, "one more of the queue is served", func() bool { return open() > served+left })
 	network.Heal()
 	eventually(t, "ZooKeeper is out of reach", func() bool { return watcher.stat("zookeeper_ok") == "false" })
 	load.progress()
