@@ -58,7 +58,6 @@ func (n *Node) step(ctx context.Context) error {
 		return err
 	}
 	n.publish()
-	n.noteStall()
 	n.releaseOwed(ctx)
 	return n.rotateIfBehind(ctx)
 }

@@ -76,7 +76,7 @@ type state struct {
 	clockWrong    bool // by most voters, for some rounds
 
 	diskErr  error // why the reserved bound is not being extended
-	saving   bool  // it is being written, since savingAt, monotonic ns
+	saving   bool  // the local record is being written, since savingAt, monotonic ns
 	savingAt int64
 	// stallSaid: the log has that this takes long.
 	stallSaid bool

@@ -21,7 +21,7 @@ func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
 	n.mu.Lock()
 	rec := n.record(claim)
 	n.mu.Unlock()
-	gen, err := n.cfg.Cache.Save(rec)
+	gen, err := n.save(rec)
 	if err != nil {
 		return 0, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -72,18 +73,12 @@ func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 	}
 	rec := n.record(n.claim)
 	rec.M = timeguard.NextReserved(n.m, n.now()+ahead.Milliseconds(), n.claim.H, n.window())
-	n.saving, n.savingAt = true, n.mono()
 	n.mu.Unlock()
 
-	gen, err := n.cfg.Cache.Save(rec)
+	gen, err := n.save(rec)
 
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.saving = false
-	if n.stallSaid {
-		n.stallSaid = false
-		n.log.Info("the state directory has answered", "after", time.Duration(n.mono()-n.savingAt).Round(time.Millisecond).String())
-	}
 	if (err != nil) != (n.diskErr != nil) {
 		if err != nil {
 			n.log.Error("the state directory cannot be written: serving what is reserved, then refusing", "error", err, "left", ms(n.m-n.now()).String())
@@ -104,6 +99,26 @@ func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 	return true
 }
 
+// save writes the local record and notes how long that takes: every writer waits
+// for the one before it, so a stall of any of them keeps the bound from being
+// pushed. saveMu is held, mu is not.
+func (n *Node) save(rec localcache.Record) (generation uint64, err error) {
+	n.mu.Lock()
+	n.saving, n.savingAt = true, n.mono()
+	n.mu.Unlock()
+	stall := time.AfterFunc(stallAfter+time.Millisecond, n.noteStall) // both loops may be waiting for the disk
+	defer stall.Stop()
+	generation, err = n.cfg.Cache.Save(rec)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.saving = false
+	if n.stallSaid {
+		n.stallSaid = false
+		n.log.Info("the state directory has answered", "after", time.Duration(n.mono()-n.savingAt).Round(time.Millisecond).String())
+	}
+	return generation, err
+}
+
 // stallAfter is how long a write of the bound takes when it is the disk that is
 // to blame for a bound that runs out, and no longer the process, which may have
 // been stopped and has just come to write.
@@ -120,7 +135,7 @@ func (n *Node) diskStalls() bool {
 	return n.stalled()
 }
 
-// noteStall logs a stalled disk, once: the loop that waits for it cannot.
+// noteStall logs a stalled disk, once.
 func (n *Node) noteStall() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

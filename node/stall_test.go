@@ -10,7 +10,59 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/localcache"
 )
+
+// stalling stalls while the first record with a lease bound is saved.
+type stalling struct {
+	Cache
+	bound int64
+	stall func()
+}
+
+func (c stalling) Save(rec localcache.Record) (uint64, error) {
+	if rec.H == c.bound {
+		c.stall()
+	}
+	return c.Cache.Save(rec)
+}
+
+// TestClaimThatStallsIsNamed has the disk stall under the save of a claim, so that
+// the loop that pushes the bound cannot even begin to.
+func TestClaimThatStallsIsNamed(t *testing.T) {
+	r := newRig(t)
+	const bound = 1 << 60 // no other's
+	began, thawed := make(chan struct{}), make(chan struct{})
+	stall := sync.OnceFunc(func() { close(began); <-thawed })
+	n := r.start(func(cfg *Config) { cfg.Cache = stalling{cfg.Cache, bound, stall} }).untilReady()
+	thaw := sync.OnceFunc(func() { close(thawed) })
+	defer thaw() // before the node is stopped, which waits for the disk
+	n.mu.Lock()
+	claim := n.claim
+	n.mu.Unlock()
+	claim.H = bound
+	ended := make(chan error, 1)
+	go func() {
+		_, err := ledger{n.Node}.Save(claim)
+		ended <- err
+	}()
+	<-began
+	said := func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.stallSaid
+	}
+	n.until("the disk is named", func() bool {
+		err := n.Ready()
+		return err != nil && strings.Contains(err.Error(), "the state directory does not answer") && said()
+	})
+	thaw()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	n.until("the log has that it answers", func() bool { return !said() })
+	n.untilReady()
+}
 
 // A disk that neither takes the bound nor refuses it is named as what is wrong,
 // and heartbeats go on meanwhile, those too that confirm a leap of the clock.

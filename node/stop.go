@@ -35,7 +35,7 @@ func (n *Node) stop(ctx context.Context) {
 	rec := n.record(claim)
 	rec.M, rec.Stopped = end, true
 	n.mu.Unlock()
-	gen, err := n.cfg.Cache.Save(rec)
+	gen, err := n.save(rec)
 	n.saveMu.Unlock()
 	if err != nil {
 		n.log.Error("the stop could not be stored: the next start may wait a few seconds", "error", err)
