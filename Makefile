@@ -93,7 +93,7 @@ run: build ## one node on a local ZooKeeper; Ctrl-C stops it. ARGS='--flag ...' 
 	# exec: nothing stands between Ctrl-C and flaked. (ZooKeeper does not hear it,
 	# it has a session of its own.)
 	exec bin/flaked serve --zk "$$FLAKED_ZK" --bootstrap \
-	  --heartbeat 200ms --settle 500ms --state-dir "$$state" $(ARGS)
+	  --heartbeat 200ms --settle 800ms --state-dir "$$state" $(ARGS)
 
 # What tests need that are to skip nothing: ZooKeeper, clients and tools.
 define TEST_NEEDS

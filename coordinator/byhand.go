@@ -74,7 +74,7 @@ func (h ByHand) Examine(ctx context.Context, worker int) (Holding, error) {
 		return Holding{}, err
 	}
 	e, err := ReadSlot(ctx, h.Store, cl, worker)
-	return Holding{e, cl, JudgeFree(e.Slot, e.Live, now.early, now.late)}, err
+	return Holding{e, cl, cl.JudgeFree(e.Slot, e.Live, now.early, now.late)}, err
 }
 
 // TakeAway releases a slot that its holder has not given back. The bound stays
@@ -122,12 +122,14 @@ func (h ByHand) TakeAway(ctx context.Context, found Holding) (Entry, error) {
 
 // LowerBound has a slot that was taken away begin now, and not where its holder
 // may issue to by its lease: a clock's error above what is now, by our clock and
-// the leader's, and what was heard of the holder's. Whoever calls it knows that
-// the node does not run, and will not be started with its state: else it and
-// the next holder may issue the same IDs.
+// the leader's, and what was heard of the holder's. It never goes below notBelow, the
+// bound of the holder's state directory in Unix milliseconds; 0 if that is lost. The
+// caller knows that the node does not run, and will not be started with its state:
+// else it and the next holder may issue the same IDs. So they may where the state is
+// lost and the node issued by a clock that was ahead while ZooKeeper could not hear it.
 //
 // Errors are those of TakeAway and ErrConnected.
-func (h ByHand) LowerBound(ctx context.Context, found Holding) (Entry, error) {
+func (h ByHand) LowerBound(ctx context.Context, found Holding, notBelow int64) (Entry, error) {
 	for {
 		e, cl, now, err := h.again(ctx, found)
 		switch {
@@ -139,7 +141,7 @@ func (h ByHand) LowerBound(ctx context.Context, found Holding) (Entry, error) {
 			return e, fmt.Errorf("coordinator: worker %d was not taken away by hand", e.Worker)
 		}
 		next := e.Slot
-		next.H = min(next.H, max(now.late+next.AheadMs, next.StoppedM, next.Reached, next.Reported)+cl.BorrowMs+lossTolerance)
+		next.H = lowered(next, cl, now.late, notBelow)
 		stat, err := h.Store.Set(ctx, slotPath(e.Worker), next.marshal(), e.Stat.Version)
 		if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNoNode) {
 			continue
@@ -149,6 +151,16 @@ func (h ByHand) LowerBound(ctx context.Context, found Holding) (Entry, error) {
 		}
 		return e, err
 	}
+}
+
+// lowered is the bound that LowerBound gives a slot, in Unix milliseconds. What its
+// holder has issued ends before what was heard of it, a clock's error and what it may
+// have borrowed on top: before now by its clock, which may have been ahead of ours
+// (AheadMs), before what it reported or had reached, and before where it stopped,
+// which it may say without another report.
+func lowered(s Slot, cl Cluster, now, notBelow int64) int64 {
+	heard := max(now+s.AheadMs, s.StoppedM, s.Reached, s.Reported)
+	return max(min(s.H, heard+cl.BorrowMs+lossTolerance), notBelow)
 }
 
 // again reads a slot that has to be as it was found, in a cluster that is not
@@ -166,17 +178,18 @@ func (h ByHand) again(ctx context.Context, found Holding) (Entry, Cluster, momen
 	e, err := ReadSlot(ctx, h.Store, cl, found.Worker)
 	changed := e.Absent != found.Absent || e.Slot.Term != found.Slot.Term || e.Slot.Nonce != found.Slot.Nonce
 	// One whose lease was over may have come back: that is another question.
-	back := found.Availability == Free && JudgeFree(e.Slot, e.Live, now.early, now.late) != Free
+	back := found.Availability == Free && cl.JudgeFree(e.Slot, e.Live, now.early, now.late) != Free
 	if err == nil && (changed || back) {
 		err = &ChangedError{found.Worker, e.Slot}
 	}
 	return e, cl, now, err
 }
 
-// Freeze keeps everybody off the slots up to one for a time, unless they are
-// kept for longer already; 0 is the time that an owner may still live which
-// ZooKeeper has forgotten. It returns the cluster as it was and as it is.
-func (h ByHand) Freeze(ctx context.Context, upTo int, d time.Duration) (before, after Cluster, err error) {
+// Freeze keeps everybody off some workers for a time, unless they are kept for
+// longer already. A time of 0 is the longest lease and lossTolerance: for so long an
+// owner may live that ZooKeeper has forgotten. Freeze returns the cluster as it was
+// and as it is.
+func (h ByHand) Freeze(ctx context.Context, workers WorkerSet, d time.Duration) (before, after Cluster, err error) {
 	before, now, err := h.begin(ctx)
 	if err != nil {
 		return before, before, err
@@ -188,9 +201,9 @@ func (h ByHand) Freeze(ctx context.Context, upTo int, d time.Duration) (before, 
 			ms = cl.LeaseMs + lossTolerance
 		}
 		if now.early >= cl.FrozenUntil {
-			cl.FrozenUsed, cl.FrozenBy = upTo, h.By
+			cl.Open, cl.FrozenBy = AllWorkers(cl.Slots), h.By
 		}
-		cl.FrozenUntil, cl.FrozenUsed = max(cl.FrozenUntil, now.late+ms), max(cl.FrozenUsed, upTo)
+		cl.FrozenUntil, cl.Open = max(cl.FrozenUntil, now.late+ms), cl.Open.Minus(workers)
 		after = *cl
 		return after != before
 	})

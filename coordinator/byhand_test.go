@@ -178,7 +178,10 @@ func TestTakeAwayInAFreeze(t *testing.T) {
 	h := l.examine(0)
 	l.remove(slotPath(1))
 	b.mustBeat() // puts it back, and freezes
-	for name, f := range map[string]func(context.Context, Holding) (Entry, error){"take away": l.byHand().TakeAway, "lower": l.byHand().LowerBound} {
+	for name, f := range map[string]func(context.Context, Holding) (Entry, error){
+		"take away": l.byHand().TakeAway,
+		"lower":     func(ctx context.Context, h Holding) (Entry, error) { return l.byHand().LowerBound(ctx, h, 0) },
+	} {
 		_, err := f(t.Context(), h)
 		if frozen := wantErrAs[*StillFrozenError](t, err); frozen.Until != l.cluster().FrozenUntil {
 			t.Errorf("%s: %+v", name, frozen)
@@ -245,6 +248,8 @@ func TestLowerBound(t *testing.T) {
 	}{
 		"killed":  {func(a *member) { a.crash() }, func(now int64, _ Slot) int64 { return now + lossTolerance }},
 		"stopped": {func(a *member) { a.must(a.halt()) }, func(now int64, _ Slot) int64 { return now + lossTolerance }},
+		"its clock was behind": {func(a *member) { a.skew = -3_000; a.mustBeat(); a.crash() },
+			func(now int64, _ Slot) int64 { return now + lossTolerance }},
 		"its clock was ahead": {func(a *member) {
 			a.skew = ahead
 			a.mustBeat()
@@ -275,11 +280,11 @@ func TestLowerBound(t *testing.T) {
 			l.pass(time.Second)
 			was := l.slot(0)
 			l.takeAway(0)
-			e, err := l.byHand().LowerBound(t.Context(), l.examine(0))
+			e, err := l.byHand().LowerBound(t.Context(), l.examine(0), 0)
 			if want := row.want(l.now, was); err != nil || e.Slot.H != want || l.slot(0).H != want {
 				t.Fatalf("H is %d, want %d, %v", e.Slot.H-l.now, want-l.now, err)
 			}
-			again, err := l.byHand().LowerBound(t.Context(), l.examine(0))
+			again, err := l.byHand().LowerBound(t.Context(), l.examine(0), 0)
 			if err != nil || again.Slot.H != e.Slot.H {
 				t.Errorf("%+v, %v", again, err)
 			}
@@ -290,6 +295,68 @@ func TestLowerBound(t *testing.T) {
 			}
 			l.disjoint()
 		})
+	}
+}
+
+// Each thing that is known of the holder counts where it is the highest: the next one
+// begins a clock's error and what may be borrowed above it.
+func TestLowered(t *testing.T) {
+	const now, far = int64(1_000_000), int64(9_000_000)
+	cl := Cluster{BorrowMs: 300}
+	for name, row := range map[string]struct {
+		slot     Slot
+		notBelow int64
+		want     int64
+	}{
+		"nothing is known":                           {Slot{H: far}, 0, now + lossTolerance + 300},
+		"the bound is nearer":                        {Slot{H: now + 5}, 0, now + 5},
+		"its clock is ahead":                         {Slot{H: far, AheadMs: 70}, 0, now + 70 + lossTolerance + 300},
+		"it stopped by a clock that was ahead":       {Slot{H: far, StoppedM: now + 71}, 0, now + 71 + lossTolerance + 300},
+		"it had reached more before it was set back": {Slot{H: far, Reached: now + 72}, 0, now + 72 + lossTolerance + 300},
+		"it reported more":                           {Slot{H: far, Reported: now + 73}, 0, now + 73 + lossTolerance + 300},
+		"its state ends below":                       {Slot{H: far}, now + lossTolerance, now + lossTolerance + 300},
+		"its state ends above":                       {Slot{H: far}, now + lossTolerance + 301, now + lossTolerance + 301},
+		"its state ends above an older bound":        {Slot{H: now + 5}, far, far},
+	} {
+		if got := lowered(row.slot, cl, now, row.notBelow); got != row.want {
+			t.Errorf("%s: %d ms from now, want %d", name, got-now, row.want-now)
+		}
+	}
+}
+
+// What has to be over is judged by the earlier of two clocks, and what is to come by
+// the later.
+func TestMomentIsOfBothClocks(t *testing.T) {
+	for _, skew := range []int64{0, 3_000, -3_000} {
+		l := newLab(t, 1)
+		hand := l.byHand()
+		hand.Now = func() int64 { return l.now + skew }
+		_, now, err := hand.begin(t.Context())
+		if want := (moment{l.now + min(0, skew), l.now + max(0, skew)}); err != nil || now != want {
+			t.Errorf("%d ms ahead of the leader: %+v, want %+v, %v", skew, now, want, err)
+		}
+	}
+}
+
+// The holder issued by a clock that was ahead while ZooKeeper could not hear it. What
+// its state directory held is where the next holder begins at the earliest.
+func TestLowerBoundStaysAboveTheStateDirectory(t *testing.T) {
+	l := newLab(t, 1)
+	a := l.serving("A")
+	a.wait = time.Hour
+	a.mustBeat()
+	a.crash()
+	l.expire()
+	issued := l.now + 45_000
+	l.takeAway(0)
+	e, err := l.byHand().LowerBound(t.Context(), l.examine(0), issued)
+	if err != nil || e.Slot.H != issued {
+		t.Errorf("H is %d ms beyond what may have been issued, %v", e.Slot.H-issued, err)
+	}
+	// ZooKeeper may have an older copy, with a lower bound.
+	far := e.Slot.H + 99_000
+	if e, err = l.byHand().LowerBound(t.Context(), l.examine(0), far); err != nil || e.Slot.H != far {
+		t.Errorf("H is %d ms beyond what was issued, %v", e.Slot.H-far, err)
 	}
 }
 
@@ -310,7 +377,7 @@ func TestLowerBoundRefused(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
 	l.takeAway(0)
-	if _, err := l.byHand().LowerBound(t.Context(), l.examine(0)); !errors.Is(err, ErrConnected) {
+	if _, err := l.byHand().LowerBound(t.Context(), l.examine(0), 0); !errors.Is(err, ErrConnected) {
 		t.Errorf("connected: %v", err)
 	}
 	a.crash()
@@ -319,7 +386,7 @@ func TestLowerBoundRefused(t *testing.T) {
 	b.crash()
 	l.expire()
 	was := l.slot(1)
-	if _, err := l.byHand().LowerBound(t.Context(), l.examine(1)); err == nil || l.slot(1).H != was.H {
+	if _, err := l.byHand().LowerBound(t.Context(), l.examine(1), 0); err == nil || l.slot(1).H != was.H {
 		t.Errorf("not taken away: %v", err)
 	}
 }
@@ -336,8 +403,8 @@ func TestByHandWithAWrongClock(t *testing.T) {
 		hand.Now = func() int64 { return l.now + skew }
 		_, err1 := hand.Examine(t.Context(), 0)
 		_, err2 := hand.TakeAway(t.Context(), h)
-		_, err3 := hand.LowerBound(t.Context(), h)
-		_, _, err4 := hand.Freeze(t.Context(), 1, time.Hour)
+		_, err3 := hand.LowerBound(t.Context(), h, 0)
+		_, _, err4 := hand.Freeze(t.Context(), "0-1", time.Hour)
 		for _, err := range []error{err1, err2, err3, err4} {
 			if wrong := wantErrAs[*ClocksError](t, err); millis(wrong.Ahead) != skew {
 				t.Errorf("%s: %v", name, wrong)
@@ -353,8 +420,8 @@ func TestFreezeByHand(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
 	hand := l.byHand()
-	was, is, err := hand.Freeze(t.Context(), 3, 0)
-	if want := l.now + millis(labW) + lossTolerance; err != nil || was.FrozenUntil != 0 || is.FrozenUntil != want || is.FrozenUsed != 3 || l.cluster() != is {
+	was, is, err := hand.Freeze(t.Context(), "0-3", 0)
+	if want := l.now + millis(labW) + lossTolerance; err != nil || was.FrozenUntil != 0 || is.FrozenUntil != want || is.Open != "" || l.cluster() != is {
 		t.Fatalf("%+v, %+v, %v", was, is, err)
 	}
 	frozen := wantErrAs[*FrozenError](t, l.node("B").register())
@@ -368,53 +435,53 @@ func TestFreezeByHand(t *testing.T) {
 
 	// Shorter, or of fewer, changes nothing; longer does, and so does more.
 	for _, row := range []struct {
-		upTo       int
-		d          time.Duration
-		until, max int64
+		workers WorkerSet
+		d       time.Duration
+		until   int64
 	}{
-		{1, time.Hour, is.FrozenUntil, 3},
-		{1, 48 * time.Hour, l.now + 48*hourMs, 3},
+		{"0-1", time.Hour, is.FrozenUntil},
+		{"0-1", 48 * time.Hour, l.now + 48*hourMs},
 	} {
-		_, is, err = hand.Freeze(t.Context(), row.upTo, row.d)
-		if err != nil || is.FrozenUntil != row.until || is.FrozenUsed != int(row.max) {
+		_, is, err = hand.Freeze(t.Context(), row.workers, row.d)
+		if err != nil || is.FrozenUntil != row.until || is.Open != "" {
 			t.Errorf("%+v: %+v, %v", row, is, err)
 		}
 	}
-	// An owner that notices the loss covers less, and undoes nothing of it.
+	// An owner that notices the loss undoes nothing of it.
 	l.remove(slotPath(0))
 	a.mustBeat()
-	if cl := l.cluster(); cl.FrozenUsed != 3 || cl.FrozenUntil != is.FrozenUntil {
+	if cl := l.cluster(); cl.Open != "" || cl.FrozenUntil != is.FrozenUntil {
 		t.Errorf("%+v", cl)
 	}
-	if _, _, err := Thaw(t.Context(), l.admin); err != nil {
+	if _, _, err := Thaw(t.Context(), l.admin, ""); err != nil {
 		t.Fatal(err)
 	}
 	l.serving("C")
 	// A freeze that is over counts for nothing.
-	_, is, err = hand.Freeze(t.Context(), 3, time.Minute)
-	if err != nil || is.FrozenUsed != 3 {
+	_, is, err = hand.Freeze(t.Context(), "0-2", time.Minute)
+	if err != nil || is.Open != "3" {
 		t.Errorf("%+v, %v", is, err)
 	}
 	l.pass(time.Hour)
-	_, is, err = hand.Freeze(t.Context(), 1, time.Minute)
-	if err != nil || is.FrozenUsed != 1 || is.FrozenUntil != l.now+millis(time.Minute) {
+	_, is, err = hand.Freeze(t.Context(), "0-1", time.Minute)
+	if err != nil || is.Open != "2-3" || is.FrozenUntil != l.now+millis(time.Minute) {
 		t.Errorf("%+v, %v", is, err)
 	}
 }
 
 const hourMs = int64(time.Hour / time.Millisecond)
 
-// A freeze of everything, and an owner with a longer lease than what is left of
-// it: the owner's is longer and keeps what the other covers.
+// A freeze of some workers, and an owner with a longer lease than what is left of
+// it: the owner's is longer, and of all workers.
 func TestFreezeByHandIsKept(t *testing.T) {
 	l := newLab(t, 256)
 	a := l.serving("A")
-	if _, _, err := l.byHand().Freeze(t.Context(), 255, time.Hour); err != nil {
+	if _, _, err := l.byHand().Freeze(t.Context(), "0-99", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	l.remove(slotPath(0))
 	a.mustBeat()
-	if cl := l.cluster(); cl.FrozenUsed != 255 || cl.FrozenUntil != l.now+millis(labW)+lossTolerance {
+	if cl := l.cluster(); cl.Open != "" || cl.FrozenUntil != l.now+millis(labW)+lossTolerance {
 		t.Errorf("%+v", cl)
 	}
 }
@@ -426,7 +493,7 @@ func TestByHandWithoutACluster(t *testing.T) {
 	hand := l.byHand()
 	_, err1 := hand.Examine(t.Context(), 0)
 	_, err2 := hand.TakeAway(t.Context(), h)
-	_, _, err3 := hand.Freeze(t.Context(), 1, 0)
+	_, _, err3 := hand.Freeze(t.Context(), "0-1", 0)
 	for _, err := range []error{err1, err2, err3} {
 		if !errors.Is(err, ErrNoCluster) {
 			t.Errorf("got %v", err)
@@ -467,7 +534,7 @@ func TestModelByHand(t *testing.T) {
 				d.Fatal(err)
 			}
 			if !h.Live && h.Slot.Released && h.Slot.ReleasedBy != "" {
-				e, err := hand.LowerBound(d.Context(), h)
+				e, err := hand.LowerBound(d.Context(), h, 0)
 				d.note("by hand", "lowers %d to %d, %v", w, e.Slot.H-memNow, err)
 				if err != nil {
 					d.Error(err)
@@ -554,14 +621,14 @@ func TestByHandConformance(t *testing.T) {
 			if found, err = hand.Examine(t.Context(), 0); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := hand.LowerBound(t.Context(), found); !errors.Is(err, ErrConnected) {
+			if _, err := hand.LowerBound(t.Context(), found, 0); !errors.Is(err, ErrConnected) {
 				t.Errorf("%v", err)
 			}
 			_, err = a.Heartbeat(t.Context(), claim, Report{Lease: time.Hour, Generation: 1, State: "serving"})
 			wantFenced(t, err) // and gives its lock up
 			_, _, err = take("too early")
 			wantErrAs[*FullError](t, err)
-			e, err := hand.LowerBound(t.Context(), found)
+			e, err := hand.LowerBound(t.Context(), found, 0)
 			if err != nil || e.Slot.H > clock()+lossTolerance+1000 {
 				t.Fatalf("%+v, %v", e, err)
 			}
@@ -572,7 +639,7 @@ func TestByHandConformance(t *testing.T) {
 			if err != nil || !now.Live || now.Slot.Name != "b" || now.Slot.Term != 3 || now.Slot.names()[0] != "a by hand" {
 				t.Errorf("%+v, %v", now, err)
 			}
-			if _, is, err := hand.Freeze(t.Context(), 0, time.Hour); err != nil || !is.Frozen(0, clock()) {
+			if _, is, err := hand.Freeze(t.Context(), "0", time.Hour); err != nil || !is.Frozen(0, clock()) {
 				t.Errorf("%+v, %v", is, err)
 			}
 			found.Slot = now.Slot

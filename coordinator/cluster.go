@@ -48,10 +48,11 @@ func CreateCluster(ctx context.Context, store Store, want Cluster) (Cluster, err
 	return ReadCluster(ctx, store)
 }
 
-// Thaw ends a freeze of registration early, and frees the slots whose records
-// were lost: whoever calls it knows that no owner of one is left. It returns
-// the cluster's record as it was, and how many slots it has freed.
-func Thaw(ctx context.Context, store Store) (before Cluster, freed int, err error) {
+// Thaw ends a freeze of registration early for some workers, or for all of them if
+// workers is empty, and frees those of them whose records were lost. The caller has
+// to know that no owner of one of them is left. Thaw returns the cluster's record as
+// it was, and how many slots it has freed.
+func Thaw(ctx context.Context, store Store, workers WorkerSet) (before Cluster, freed int, err error) {
 	if before, err = ReadCluster(ctx, store); err != nil {
 		return before, 0, err
 	}
@@ -60,29 +61,45 @@ func Thaw(ctx context.Context, store Store) (before Cluster, freed int, err erro
 		return before, 0, err
 	}
 	for _, e := range entries {
-		path := slotPath(e.Worker)
-		switch {
-		case e.Absent:
-			_, err = store.Create(ctx, path, freeSlot().marshal(), Persistent)
-		case e.Slot.Lost:
-			_, err = store.Set(ctx, path, freeSlot().marshal(), e.Stat.Version)
-		default:
+		if workers != "" && !workers.Has(e.Worker) {
 			continue
 		}
-		switch {
-		case errors.Is(err, ErrExists), errors.Is(err, ErrBadVersion):
-			// Its owner was faster.
-		case err != nil:
+		done, err := freeLost(ctx, store, e)
+		if err != nil {
 			return before, freed, err
-		default:
+		}
+		if done {
 			freed++
 		}
 	}
-	return before, freed, updateCluster(ctx, store, func(c *Cluster) bool {
-		changed := c.FrozenUntil != 0
-		c.FrozenUntil, c.FrozenUsed, c.FrozenBy = 0, 0, ""
-		return changed
+	return before, freed, updateCluster(ctx, store, func(cl *Cluster) bool {
+		was := *cl
+		if workers != "" && was.FrozenUntil != 0 {
+			cl.Open = cl.Open.Union(workers)
+		}
+		if workers == "" || cl.Open == AllWorkers(cl.Slots) {
+			cl.FrozenUntil, cl.Open, cl.FrozenBy = 0, "", ""
+		}
+		return *cl != was
 	})
+}
+
+// freeLost frees a slot whose record was lost. It reports whether there was
+// anything to do: its owner may be faster.
+func freeLost(ctx context.Context, store Store, e Entry) (bool, error) {
+	path, err := slotPath(e.Worker), error(nil)
+	switch {
+	case e.Absent:
+		_, err = store.Create(ctx, path, freeSlot().marshal(), Persistent)
+	case e.Slot.Lost:
+		_, err = store.Set(ctx, path, freeSlot().marshal(), e.Stat.Version)
+	default:
+		return false, nil
+	}
+	if errors.Is(err, ErrExists) || errors.Is(err, ErrBadVersion) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // updateCluster changes the cluster record by versioned write, again when
@@ -110,52 +127,85 @@ func updateCluster(ctx context.Context, store Store, change func(*Cluster) bool)
 // clocks may be apart.
 const lossTolerance = 10_000
 
-// freeze is what an owner does that finds ZooKeeper has lost data: it makes
+// freeze is what an owner does that finds that ZooKeeper has lost data: it makes
 // the cluster record again if that is gone, puts back its own if a newer one
-// has taken the place that nobody has settled in, and keeps everybody off the
-// slots that were in use for as long as an owner can still live. ErrBadVersion
-// when the newer one is settled meanwhile.
-func (c *Coordinator) freeze(ctx context.Context, mine Cluster, worker int) error {
-	c.remember(worker)
+// has taken the place that nobody has settled in, and keeps everybody off all slots
+// for as long as an owner can still live. It returns the record as it is then.
+// ErrBadVersion when the newer one is settled meanwhile.
+func (c *Coordinator) freeze(ctx context.Context, claim Claim) (Cluster, error) {
+	c.remember(claim.Worker)
 	now := max(c.Now(), c.latest.Mtime)
-	frozen := func(cl *Cluster) bool {
-		// That it is frozen is not enough: a freeze comes back with older data
-		// as well, and ends before the leases that were made since. Owners who
-		// notice the same loss within the tolerance write once.
-		if cl.FrozenBy == "" && now+mine.LeaseMs <= cl.FrozenUntil && cl.UUID == mine.UUID && cl.Used >= c.used && cl.FrozenUsed >= c.used {
+	mine := c.mine
+	mine.Used, mine.Incarnation = c.used, claim.Incarnation
+	if err := c.Store.EnsureRoot(ctx); err != nil {
+		return Cluster{}, err
+	}
+	fenced, next := false, Cluster{}
+	err := updateCluster(ctx, c.Store, func(cl *Cluster) bool {
+		was := *cl
+		if fenced = JudgeCluster(cl, mine.UUID, mine.Incarnation) == FoundFenced; fenced {
 			return false
 		}
-		used := max(cl.Used, c.used)
-		upTo := used
-		if cl.UUID == mine.UUID && now < cl.FrozenUntil {
-			upTo = max(used, cl.FrozenUsed) // somebody has frozen more by hand
-		}
-		until := max(cl.FrozenUntil, now+mine.LeaseMs+lossTolerance)
-		*cl = mine
-		cl.Settled = true // its owners have: that is what we are
-		cl.Used, cl.FrozenUsed, cl.FrozenUntil, cl.FrozenBy = used, upTo, until, ""
-		return true
-	}
-	if err := c.Store.EnsureRoot(ctx); err != nil {
-		return err
-	}
-	fenced := false
-	err := updateCluster(ctx, c.Store, func(cl *Cluster) bool {
-		fenced = JudgeCluster(cl, mine.UUID) == FoundFenced
-		return !fenced && frozen(cl)
+		*cl = frozenAfterLoss(was, mine, now)
+		next = *cl
+		return *cl != was
 	})
 	if fenced {
-		return fmt.Errorf("%w: another cluster has settled in the place of ours", ErrBadVersion)
+		return Cluster{}, fmt.Errorf("%w: another cluster has settled in the place of ours", ErrBadVersion)
 	}
 	if !errors.Is(err, ErrNoNode) {
-		return err
+		return next, err
 	}
-	again := mine
-	again.Used, again.FrozenUntil = -1, 0
-	frozen(&again)
-	_, err = c.Store.Create(ctx, clusterPath, again.marshal(), Persistent)
+	next = frozenAfterLoss(Cluster{Used: -1}, mine, now)
+	_, err = c.Store.Create(ctx, clusterPath, next.marshal(), Persistent)
 	if errors.Is(err, ErrExists) {
-		return c.freeze(ctx, mine, worker) // another owner was faster
+		return c.freeze(ctx, claim) // another owner was faster
 	}
-	return err
+	return next, err
+}
+
+// unnoticed tells whether an owner that finds data lost is the first to: nobody has
+// put back the cluster in a later incarnation. Then it freezes registration even if
+// its own lease has run out. Later it would keep newcomers off for nothing.
+func (c *Coordinator) unnoticed(found *Cluster, claim Claim) bool {
+	return found == nil || found.UUID != c.mine.UUID || found.Incarnation <= claim.Incarnation
+}
+
+// PutBack makes the cluster record again that ZooKeeper has lost, frozen, for a node
+// that knows it from its state directory and has no lease. The claim's ticket is
+// drawn, to read the leader's clock by.
+func (c *Coordinator) PutBack(ctx context.Context, claim *Claim) (Cluster, error) {
+	if _, err := c.readClock(ctx, claim); err != nil {
+		return Cluster{}, err
+	}
+	known := *claim
+	known.Incarnation = c.mine.Incarnation
+	return c.freeze(ctx, known)
+}
+
+// frozenAfterLoss returns the cluster record that an owner writes over the one that
+// it found when it noticed a loss of data. mine is the cluster as the owner knows it.
+//
+// All slots are frozen, those that the owner knows nothing of as well: it may have
+// been cut off while the cluster grew. A later incarnation whose freeze still runs
+// is of an owner that noticed before us: what an operator has opened since stays
+// open. That freeze may end before ours must, since a freeze comes back with older
+// data, too. Owners who notice the same loss within lossTolerance write once.
+func frozenAfterLoss(found, mine Cluster, now int64) Cluster {
+	next := mine
+	next.Settled = true // by its owners, of whom we are one
+	next.Used = max(found.Used, mine.Used)
+	until := now + mine.LeaseMs
+	if found.UUID == mine.UUID && found.Incarnation > mine.Incarnation && now < found.FrozenUntil {
+		next.Incarnation, next.FrozenUntil = found.Incarnation, found.FrozenUntil
+		next.Open, next.FrozenBy = found.Open, found.FrozenBy
+		if next.FrozenUntil < until {
+			next.FrozenUntil = until + lossTolerance
+		}
+		return next
+	}
+	next.Incarnation = max(now, found.Incarnation+1, mine.Incarnation+1)
+	next.FrozenUntil = max(found.FrozenUntil, until+lossTolerance)
+	next.Open, next.FrozenBy = "", ""
+	return next
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -21,6 +22,11 @@ type Connect struct {
 
 // String is the connect string in its full form.
 func (c Connect) String() string { return strings.Join(c.Hosts, ",") + c.Chroot }
+
+// Identity names the ZooKeeper in one form, whatever order its servers are given in.
+func (c Connect) Identity() string {
+	return strings.Join(slices.Sorted(slices.Values(c.Hosts)), ",") + c.Chroot
+}
 
 // ParseConnect reads "host:port,host:port/chroot". The port defaults to 2181,
 // the chroot to none, and "/" means none as well. Names are not looked up.

@@ -234,6 +234,7 @@ func (c *Coordinator) record(claim Claim, term int64, nonce string, old Slot, no
 	s := Slot{
 		Node: claim.Node, Ticket: claim.Ticket,
 		Term: term, Nonce: nonce,
+		Incarnation: claim.Incarnation, ClockWrong: lease <= 0,
 		H: max(old.H, claim.H), Reached: old.Reached, Reported: now, RTTMs: c.rtt,
 		Generation: claim.Generation, HeartbeatMs: c.Interval.Milliseconds(),
 		Labels: c.Labels,
@@ -242,15 +243,9 @@ func (c *Coordinator) record(claim Claim, term int64, nonce string, old Slot, no
 		s.Process = c.Process()
 	}
 	if lease > 0 {
-		s.H = NextH(old.H, claim.H, now, lease)
+		s.H = max(s.H, now+lease.Milliseconds())
 		s.Reached = max(old.Reached, now)
 	}
 	s.inherit(old, now)
 	return s
-}
-
-// NextH is the next lease bound H: a lease ahead of now, and never below what
-// the slot or our own record says. Instants are in Unix milliseconds.
-func NextH(slotH, fileH, now int64, lease time.Duration) int64 {
-	return max(slotH, fileH, now+lease.Milliseconds())
 }

@@ -22,6 +22,9 @@ type Claim struct {
 	// Lo is the tenure's floor, H its lease bound, acknowledged and settled:
 	// IDs may be issued for timestamps in between. Unix milliseconds.
 	Lo, H int64
+	// Incarnation is that of the cluster when the slot was last written by us and
+	// acknowledged.
+	Incarnation int64
 	// M is the reserved bound and Generation the write count of the local
 	// record, as they were when it was read.
 	M          int64
@@ -31,6 +34,14 @@ type Claim struct {
 // carriedBy tells whether a record carries one of the claim's nonces.
 func (c Claim) carriedBy(s Slot) bool {
 	return s.Nonce != "" && s.Node == c.Node && (s.Nonce == c.Nonce || s.Nonce == c.PendingNonce)
+}
+
+// in is the claim once a write under a cluster's record is acknowledged. Before that
+// its incarnation must not grow: a record that another holder settled meanwhile
+// would pass for an older copy.
+func (c Claim) in(cl Cluster) Claim {
+	c.Incarnation = cl.Incarnation
+	return c
 }
 
 // Finding is what a record in the place of ours means.
@@ -51,15 +62,22 @@ func (f Finding) String() string { return [...]string{"ours", "fenced", "lost"}[
 // JudgeSlot decides what an owner makes of its slot. found is nil where there
 // is no record.
 //
-// A higher term fences, and so does another's settled record of equal term. A
-// lower term can only be an older copy; another's unsettled record is somebody
-// who did not know of us, and has still to settle.
+// Records are ordered by incarnation, then by term. A record of an earlier
+// incarnation or a lower term can only be an older copy. A settled record of a later
+// incarnation fences, whatever its term: its holder waited for the owner that it was
+// kept for, and has issued IDs. An unsettled one of a later incarnation, or of an
+// equal term, is of a newcomer that did not know of us and has still to settle. In
+// the same incarnation a higher term fences, settled or not.
 func JudgeSlot(found *Slot, mine Claim) Finding {
 	switch {
 	case found == nil:
 		return FoundLost
 	case mine.carriedBy(*found):
 		return FoundOurs
+	case found.Incarnation > mine.Incarnation && found.Settled:
+		return FoundFenced
+	case found.Incarnation != mine.Incarnation:
+		return FoundLost
 	case found.Term > mine.Term:
 		return FoundFenced
 	case found.Term == mine.Term && found.Settled:
@@ -68,12 +86,15 @@ func JudgeSlot(found *Slot, mine Claim) Finding {
 	return FoundLost
 }
 
-// JudgeCluster decides the same of the cluster record. A newer cluster gives
-// way to owners of the one before only while nobody has settled in it.
-func JudgeCluster(found *Cluster, uuid string) Finding {
+// JudgeCluster decides the same of the cluster record, for an owner of the cluster
+// uuid that knows of an incarnation. A newer cluster gives way to owners of the one
+// before only while nobody has settled in it.
+func JudgeCluster(found *Cluster, uuid string, incarnation int64) Finding {
 	switch {
 	case found == nil:
 		return FoundLost
+	case found.UUID == uuid && found.Incarnation < incarnation:
+		return FoundLost // an older copy
 	case found.UUID == uuid:
 		return FoundOurs
 	case found.Settled:
@@ -130,10 +151,15 @@ const (
 // its next holder waits for it.
 const cooldown = 10 * time.Second
 
+// graceMs is how long after its bound a slot is left to its holder, in ms. After a
+// loss of data a former holder goes by the leader's clock (see forgotten.go), which
+// may be set back, or be another leader's: by less than this it does no harm.
+func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/12) }
+
 // JudgeFree decides whether a slot can be taken, by our clock and by the
 // leader's: the earlier of the two counts, so that a clock that is ahead frees
 // nothing.
-func JudgeFree(s Slot, live bool, now, leaderNow int64) Availability {
+func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability {
 	now = min(now, leaderNow)
 	switch {
 	case live:
@@ -144,7 +170,7 @@ func JudgeFree(s Slot, live bool, now, leaderNow int64) Availability {
 		return Free
 	case s.Released:
 		return Cooling
-	case s.H <= now:
+	case s.H+c.graceMs() <= now:
 		return Free
 	case s.Stopped:
 		return Stopped
@@ -160,6 +186,7 @@ type FullError struct {
 	// when all holders are live.
 	NextFree int64
 	now      int64
+	grace    int64 // Cluster.graceMs
 }
 
 func (e *FullError) Error() string {
@@ -183,6 +210,9 @@ func (e *FullError) add(a Availability, h int64) {
 		e.Stopped++
 	case Detached:
 		e.Detached++
+	}
+	if h > 0 && a != Cooling {
+		h += e.grace
 	}
 	if h > 0 && (e.NextFree == 0 || h < e.NextFree) {
 		e.NextFree = h

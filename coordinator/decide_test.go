@@ -13,9 +13,10 @@ import (
 )
 
 func TestJudgeSlot(t *testing.T) {
-	mine := Claim{Node: "me", Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6", H: 100}
+	mine := Claim{Node: "me", Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6", H: 100, Incarnation: 7}
+	of := func(incarnation int64, s *Slot) *Slot { s.Incarnation = incarnation; return s }
 	held := func(node, nonce string, term int64, settled bool) *Slot {
-		return &Slot{Node: node, Nonce: nonce, Term: term, H: 200, Settled: settled}
+		return &Slot{Node: node, Nonce: nonce, Term: term, H: 200, Settled: settled, Incarnation: 7}
 	}
 	for name, tc := range map[string]struct {
 		found *Slot
@@ -30,13 +31,18 @@ func TestJudgeSlot(t *testing.T) {
 		"our nonce, another node":          {held("other", "n5", 6, false), FoundFenced},
 		"higher term, unsettled":           {held("other", "x", 6, false), FoundFenced},
 		"higher term, settled":             {held("other", "x", 6, true), FoundFenced},
-		"higher term, unsettled, H below":  {&Slot{Node: "other", Nonce: "x", Term: 9, H: 99}, FoundFenced},
-		"higher term, settled, H below":    {&Slot{Node: "other", Nonce: "x", Term: 9, H: 99, Settled: true}, FoundFenced},
-		"higher term, unsettled, H equal":  {&Slot{Node: "other", Nonce: "x", Term: 9, H: 100}, FoundFenced},
+		"higher term, unsettled, H below":  {&Slot{Node: "other", Nonce: "x", Term: 9, H: 99, Incarnation: 7}, FoundFenced},
+		"higher term, settled, H below":    {&Slot{Node: "other", Nonce: "x", Term: 9, H: 99, Settled: true, Incarnation: 7}, FoundFenced},
+		"higher term, unsettled, H equal":  {&Slot{Node: "other", Nonce: "x", Term: 9, H: 100, Incarnation: 7}, FoundFenced},
 		"equal term, settled":              {held("other", "x", 5, true), FoundFenced},
 		"equal term, unsettled":            {held("other", "x", 5, false), FoundLost},
 		"lower term, settled":              {held("other", "x", 4, true), FoundLost},
 		"lower term, unsettled":            {held("other", "x", 4, false), FoundLost},
+		"later incarnation, settled":       {of(8, held("other", "x", 1, true)), FoundFenced},
+		"later incarnation, unsettled":     {of(8, held("other", "x", 9, false)), FoundLost},
+		"earlier incarnation, settled":     {of(6, held("other", "x", 9, true)), FoundLost},
+		"earlier incarnation, unsettled":   {of(6, held("other", "x", 9, false)), FoundLost},
+		"ours, whatever the incarnation":   {of(8, held("me", "n5", 5, true)), FoundOurs},
 		"kept for its owner":               {&Slot{H: 9, Lost: true}, FoundLost},
 		"never held":                       {new(freeSlot()), FoundLost},
 		"unreadable":                       {&Slot{Term: -1}, FoundLost},
@@ -57,12 +63,14 @@ func TestJudgeCluster(t *testing.T) {
 		want  Finding
 	}{
 		"absent":             {nil, FoundLost},
-		"ours":               {&Cluster{UUID: "c"}, FoundOurs},
-		"ours, settled":      {&Cluster{UUID: "c", Settled: true}, FoundOurs},
+		"ours":               {&Cluster{UUID: "c", Incarnation: 5}, FoundOurs},
+		"ours, settled":      {&Cluster{UUID: "c", Incarnation: 5, Settled: true}, FoundOurs},
+		"ours, a later one":  {&Cluster{UUID: "c", Incarnation: 6}, FoundOurs},
+		"ours, an older one": {&Cluster{UUID: "c", Incarnation: 4, Settled: true}, FoundLost},
 		"another, unsettled": {&Cluster{UUID: "d"}, FoundLost},
 		"another, settled":   {&Cluster{UUID: "d", Settled: true}, FoundFenced},
 	} {
-		if got := JudgeCluster(tc.found, "c"); got != tc.want {
+		if got := JudgeCluster(tc.found, "c", 5); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
@@ -113,7 +121,8 @@ func TestJudgeResume(t *testing.T) {
 }
 
 func TestJudgeFree(t *testing.T) {
-	const now = 1_000_000
+	const now, grace = 1_000_000, 5_000
+	cl := Cluster{LeaseMs: millis(labW)}
 	for name, tc := range map[string]struct {
 		slot   Slot
 		live   bool
@@ -124,22 +133,28 @@ func TestJudgeFree(t *testing.T) {
 		"never held, live":                  {slot: freeSlot(), live: true, want: Live},
 		"bound ahead":                       {slot: Slot{Term: 1, H: now + 1}, want: Detached},
 		"bound ahead, stopped":              {slot: Slot{Term: 1, H: now + 1, Stopped: true}, want: Stopped},
-		"bound reached":                     {slot: Slot{Term: 1, H: now}, want: Free},
-		"bound reached, stopped":            {slot: Slot{Term: 1, H: now, Stopped: true}, want: Free},
+		"bound reached":                     {slot: Slot{Term: 1, H: now - grace}, want: Free},
+		"bound just reached":                {slot: Slot{Term: 1, H: now - grace + 1}, want: Detached},
+		"bound reached, stopped":            {slot: Slot{Term: 1, H: now - grace, Stopped: true}, want: Free},
 		"bound past, live":                  {slot: Slot{Term: 1, H: 1}, live: true, want: Live},
 		"bound past by the leader's only":   {slot: Slot{Term: 1, H: now + 1}, leader: 5000, want: Detached},
-		"bound past by ours only":           {slot: Slot{Term: 1, H: now}, leader: -1, want: Detached},
+		"bound past by ours only":           {slot: Slot{Term: 1, H: now - grace}, leader: -1, want: Detached},
 		"released":                          {slot: Slot{Term: 1, H: now + 10_000, Released: true}, want: Free},
 		"released, more than 10 s ahead":    {slot: Slot{Term: 1, H: now + 10_001, Released: true}, want: Cooling},
 		"released, ahead by the leader's":   {slot: Slot{Term: 1, H: now + 10_000, Released: true}, leader: -1, want: Cooling},
 		"kept for its owner":                {slot: Slot{H: now + 1, Lost: true}, want: Detached},
-		"kept for its owner, long enough":   {slot: Slot{H: now, Lost: true}, want: Free},
+		"kept for its owner, long enough":   {slot: Slot{H: now - grace, Lost: true}, want: Free},
 		"unreadable":                        {slot: Slot{Term: -1}, want: Detached},
 		"released and live (it is leaving)": {slot: Slot{Term: 1, H: 1, Released: true}, live: true, want: Live},
 	} {
-		if got := JudgeFree(tc.slot, tc.live, now, now+tc.leader); got != tc.want {
+		if got := cl.JudgeFree(tc.slot, tc.live, now, now+tc.leader); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
 		}
+	}
+	// Where leases are short, so is what is left to the holder beyond one.
+	short := Cluster{LeaseMs: 12_000}
+	if got := short.JudgeFree(Slot{Term: 1, H: now - 1000}, false, now, now); got != Free {
+		t.Errorf("a lease of 12 s that ended a second ago: %d", got)
 	}
 }
 
@@ -155,6 +170,12 @@ func TestFullError(t *testing.T) {
 			next: 60_000, says: "(1 live, 1 detached, 1 stopped, 0 cooling): the next one frees in 1m0s"},
 		"cooling frees before its bound": {add: func(e *FullError) { e.add(Cooling, 40_000); e.add(Detached, 31_000) },
 			next: 30_000, says: "the next one frees in 30s"},
+		"a holder keeps it a little longer": {add: func(e *FullError) {
+			e.grace = 5000
+			e.add(Detached, 60_000)
+			e.add(Cooling, 80_000)
+			e.add(Detached, 0)
+		}, next: 65_000, says: "frees in 1m5s"},
 		"unreadable never frees": {add: func(e *FullError) { e.add(Detached, 0) }, says: "all are in use"},
 	} {
 		e := FullError{Slots: 3}
@@ -247,7 +268,7 @@ func slots() *rapid.Generator[Slot] {
 	return rapid.Custom(func(t *rapid.T) Slot {
 		return Slot{
 			Node: rapid.SampledFrom([]string{"", "me", "other"}).Draw(t, "node"), Nonce: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "nonce"),
-			Term: rapid.Int64Range(-1, 4).Draw(t, "term"), H: instants().Draw(t, "h"),
+			Term: rapid.Int64Range(-1, 4).Draw(t, "term"), Incarnation: rapid.Int64Range(0, 2).Draw(t, "incarnation"), H: instants().Draw(t, "h"),
 			Settled: rapid.Bool().Draw(t, "settled"), Stopped: rapid.Bool().Draw(t, "stopped"), Released: rapid.Bool().Draw(t, "released"), Lost: rapid.Bool().Draw(t, "lost"),
 			Reached: instants().Draw(t, "reached"), Generation: rapid.Uint64Range(0, 9).Draw(t, "generation"),
 		}
@@ -260,20 +281,7 @@ func claims() *rapid.Generator[Claim] {
 			Node: "me", Worker: 3, Term: rapid.Int64Range(0, 4).Draw(t, "term"), Nonce: rapid.SampledFrom([]string{"", "a"}).Draw(t, "nonce"),
 			PendingNonce: rapid.SampledFrom([]string{"", "b"}).Draw(t, "pending"), Settled: rapid.Bool().Draw(t, "settled"),
 			H: instants().Draw(t, "h"), Generation: rapid.Uint64Range(0, 9).Draw(t, "generation"),
-		}
-	})
-}
-
-// H never goes down, and is a lease ahead.
-func TestNextH(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		slot, file, now, lease := instants().Draw(t, "slot"), instants().Draw(t, "file"), instants().Draw(t, "now"), leases().Draw(t, "lease")
-		h := NextH(slot, file, now, lease)
-		if h < slot || h < file || h < now+lease.Milliseconds() || h != slot && h != file && h != now+lease.Milliseconds() {
-			t.Fatalf("%d", h)
-		}
-		if NextH(h, file, now, lease) != h {
-			t.Fatal("again is more")
+			Incarnation: rapid.Int64Range(0, 2).Draw(t, "incarnation"),
 		}
 	})
 }
@@ -303,8 +311,9 @@ func TestRecord(t *testing.T) {
 	})
 }
 
-// Only a record with a nonce of ours is ours; a higher term of another's always
-// fences; nothing of a lower term does.
+// Only a record with a nonce of ours is ours. Of another's, in the same incarnation, a
+// higher term always fences and a lower one never does. Of a later incarnation what
+// has settled fences, and of an earlier one nothing does.
 func TestJudgeSlotProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		found, mine := slots().Draw(t, "found"), claims().Draw(t, "mine")
@@ -313,7 +322,12 @@ func TestJudgeSlotProperties(t *testing.T) {
 		switch {
 		case ours != (got == FoundOurs):
 			t.Fatalf("%s", got)
-		case !ours && found.Term > mine.Term && got != FoundFenced, !ours && found.Term < mine.Term && got != FoundLost:
+		case ours:
+		case found.Incarnation != mine.Incarnation:
+			if fenced := found.Incarnation > mine.Incarnation && found.Settled; fenced != (got == FoundFenced) {
+				t.Fatalf("%s", got)
+			}
+		case found.Term > mine.Term && got != FoundFenced, found.Term < mine.Term && got != FoundLost:
 			t.Fatalf("%s", got)
 		}
 		err := JudgeResume(&found, mine)
@@ -335,11 +349,12 @@ func TestJudgeFreeProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := slots().Draw(t, "slot")
 		now, leader := instants().Draw(t, "now"), instants().Draw(t, "leader")
-		got := JudgeFree(s, false, now, leader)
-		if got != JudgeFree(s, false, leader, now) || JudgeFree(s, true, now, leader) != Live {
+		cl := Cluster{LeaseMs: rapid.Int64Range(1, 200_000).Draw(t, "lease")}
+		got := cl.JudgeFree(s, false, now, leader)
+		if got != cl.JudgeFree(s, false, leader, now) || cl.JudgeFree(s, true, now, leader) != Live {
 			t.Fatal("not symmetric, or live and free")
 		}
-		slack := int64(0)
+		slack := -min(5_000, cl.LeaseMs/12)
 		if s.Released {
 			slack = 10_000
 		}
@@ -350,18 +365,21 @@ func TestJudgeFreeProperties(t *testing.T) {
 }
 
 func TestFrozenIs(t *testing.T) {
-	c := Cluster{FrozenUntil: 100, FrozenUsed: 5}
+	c := Cluster{FrozenUntil: 100, Open: "6-9,12"}
 	for _, tc := range []struct {
 		worker int
 		now    int64
 		want   bool
-	}{{5, 99, true}, {0, 0, true}, {6, 99, false}, {5, 100, false}} {
+	}{{5, 99, true}, {0, 0, true}, {6, 99, false}, {9, 99, false}, {10, 99, true}, {12, 99, false}, {5, 100, false}} {
 		if got := c.Frozen(tc.worker, tc.now); got != tc.want {
 			t.Errorf("%+v: %v", tc, got)
 		}
 	}
-	if (Cluster{}).Frozen(0, 0) {
-		t.Error("frozen without a freeze")
+	if (Cluster{}).Frozen(0, 0) || (Cluster{}).AllFrozen(0) || c.AllFrozen(99) {
+		t.Error("frozen without a freeze, or altogether")
+	}
+	if c.Open = ""; !c.AllFrozen(99) || c.AllFrozen(100) {
+		t.Error("not frozen altogether while it is")
 	}
 }
 
@@ -405,7 +423,7 @@ func FuzzParseSlot(f *testing.F) {
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := parseSlot(b)
-		if JudgeFree(s, false, math.MaxInt32, math.MaxInt32) == Free && s.H == 0 && !(s.Released && s.Nonce == "" && s.Term == 0) {
+		if (Cluster{}).JudgeFree(s, false, math.MaxInt32, math.MaxInt32) == Free && s.H == 0 && !(s.Released && s.Nonce == "" && s.Term == 0) {
 			t.Errorf("%q is free without a bound: %+v", b, s)
 		}
 		if s.Term >= 0 {
@@ -417,7 +435,7 @@ func FuzzParseSlot(f *testing.F) {
 }
 
 func TestParseCluster(t *testing.T) {
-	good := Cluster{UUID: "u", Layout: "l", Slots: 4, Used: -1, LeaseMs: 1, SettleMs: 2, Settled: true, FrozenUntil: 3, FrozenUsed: 4}
+	good := Cluster{UUID: "u", Layout: "l", Slots: 4, Used: -1, LeaseMs: 1, SettleMs: 2, Settled: true, FrozenUntil: 3, Open: "4", Incarnation: 6}
 	if got, err := parseCluster(good.marshal()); got != good || err != nil {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -62,10 +62,16 @@ func (l *lab) init(cl Cluster) {
 }
 
 // settleIn makes the cluster anew with another settling time.
-func (l *lab) settleIn(d time.Duration) {
+func (l *lab) settleIn(d time.Duration) { l.anew(func(cl *Cluster) { cl.SettleMs = millis(d) }) }
+
+// leases makes the cluster anew with another longest lease. A slot is left to its holder
+// for a twelfth of it beyond its bound, 5 s at most.
+func (l *lab) leases(d time.Duration) { l.anew(func(cl *Cluster) { cl.LeaseMs = millis(d) }) }
+
+func (l *lab) anew(change func(*Cluster)) {
 	l.Helper()
 	l.remove(clusterPath)
-	l.cl.SettleMs = millis(d)
+	change(&l.cl)
 	l.init(l.cl)
 }
 
@@ -357,7 +363,7 @@ func (m *member) start() (err error) {
 	if m.disk.usable {
 		claim := m.disk.claim
 		cached := claim.Settled && m.clock() < claim.H
-		gone := errors.Is(err, ErrNoCluster) || err == nil && JudgeCluster(&cl, m.disk.cl.UUID) == FoundLost
+		gone := errors.Is(err, ErrNoCluster) || err == nil && JudgeCluster(&cl, m.disk.cl.UUID, m.disk.claim.Incarnation) == FoundLost
 		if cached && gone {
 			m.startAlone()
 			return nil
@@ -506,7 +512,7 @@ func (m *member) succeededBy(name string) *member {
 	m.Helper()
 	m.sess.Partition()
 	m.sess.Expire()
-	m.now = m.claim.H
+	m.now = m.claim.H + m.cluster().graceMs()
 	return m.serving(name)
 }
 

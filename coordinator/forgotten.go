@@ -100,6 +100,15 @@ func (c *Coordinator) doubted(claim Claim) bool {
 // still count as right, in milliseconds.
 const clocksAgree = 5_000
 
+// earliest is now by the earlier of our clock and the leader's, as far as that was
+// last heard: a clock that is ahead ends no freeze.
+func (c *Coordinator) earliest(now int64) int64 {
+	if c.reading == (Reading{}) {
+		return now
+	}
+	return min(now, c.reading.leaderNow(now))
+}
+
 // ahead is by how much the clock was ahead of the leader's, in milliseconds.
 func (r Reading) ahead() int64 { return (r.Sent+r.Acked)/2 - r.Stamp }
 

@@ -95,11 +95,16 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 		switch {
 		case finding == FoundFenced:
 			if c.wentBack(claim, slot, stat) && claim.leased(c.Now()) {
-				_ = c.freeze(ctx, c.mine, claim.Worker) // for those who cannot come back in time
+				_, _ = c.freeze(ctx, claim) // for those who cannot come back in time
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			return Beat{}, &FencedError{claim.Worker, why}
 		case finding == FoundLost && c.Now() >= claim.H:
+			if c.unnoticed(cl, claim) {
+				if _, err := c.freeze(ctx, claim); err != nil { // for the others
+					return Beat{Claim: claim}, err
+				}
+			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			return Beat{}, &FencedError{claim.Worker, why + ", and the lease has run out"}
 		case finding == FoundLost:
@@ -121,7 +126,7 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 // with a clock behind theirs we would put back a lease that has ended. But an
 // older copy of our record that somebody took and has not settled on is ours.
 func (c *Coordinator) judge(cl *Cluster, slot *Slot, stat Stat, claim Claim) (Finding, string) {
-	cluster, finding := JudgeCluster(cl, c.mine.UUID), JudgeSlot(slot, claim)
+	cluster, finding := JudgeCluster(cl, c.mine.UUID, claim.Incarnation), JudgeSlot(slot, claim)
 	older := c.wentBack(claim, slot, stat)
 	if older && finding == FoundFenced && !slot.Settled {
 		finding = FoundLost
@@ -154,7 +159,7 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		if found.Generation > r.RestartedFrom && !c.granted[found.Nonce] {
 			return beat, &FencedError{claim.Worker, fmt.Sprintf("it was started from an old copy of its state: ZooKeeper has seen generation %d, that was %d", found.Generation, r.RestartedFrom)}
 		}
-		next, slot, clock, err := c.renew(ctx, claim, found, stat, r.Lease)
+		next, slot, clock, err := c.renew(ctx, claim, cl, found, stat, r.Lease)
 		beat.Claim = next
 		if err != nil {
 			return beat, err
@@ -164,12 +169,12 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		return beat, nil
 	}
 	now := c.Now()
-	if !claim.Settled && cl.Frozen(claim.Worker, now) {
+	if !claim.Settled && cl.Frozen(claim.Worker, c.earliest(now)) {
 		// Kept for an owner that may come back. Waiting for a lease to end, a
 		// day perhaps, serves nobody: another slot may be free.
 		return beat, &FencedError{claim.Worker, "ZooKeeper lost data and keeps the worker for the owner that it may have had"}
 	}
-	slot := c.record(claim, claim.Term, claim.Nonce, found, now, r.Lease)
+	slot := c.record(claim.in(cl), claim.Term, claim.Nonce, found, now, r.Lease)
 	lapsed := now >= found.H || found.Settled && c.waits(claim, now)
 	if lapsed {
 		c.settleAnew(claim, now+settlingTime(cl).Milliseconds()) // before the write: it may count without our knowing
@@ -205,6 +210,7 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 		beat.Wait = c.settling(ctx, cl, claim.Worker)
 		c.settleAnew(claim, now+beat.Wait.Milliseconds())
 	}
+	beat.Claim = beat.Claim.in(cl)
 	beat.H, beat.Settled = slot.H, slot.Settled
 	if beat.Settled && !claim.leased(now) {
 		// Whoever had the slot and was forgotten has issued until now at most, and
@@ -233,7 +239,7 @@ func (c *Coordinator) maySettle(cl Cluster, claim Claim, now int64) bool {
 	if c.waits(claim, now) {
 		return false
 	}
-	return !cl.Frozen(claim.Worker, now) || claim.leased(now) && !c.doubted(claim)
+	return !cl.Frozen(claim.Worker, c.earliest(now)) || claim.leased(now) && !c.doubted(claim)
 }
 
 func (c *Coordinator) waits(claim Claim, now int64) bool {

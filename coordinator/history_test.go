@@ -37,11 +37,11 @@ func TestHistory(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	b.must(b.halt())
-	l.pass(labLease + time.Second)
+	l.pass(labLease + 6*time.Second)
 	c := l.serving("C")
 	c.crash()
 	l.expire()
-	l.pass(labLease + time.Second)
+	l.pass(labLease + 6*time.Second)
 	d := l.serving("D")
 	if _, err := l.byHand().TakeAway(t.Context(), l.examine(0)); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestHistory(t *testing.T) {
 	if _, err := d.beat(); err == nil {
 		t.Error("it was not fenced")
 	}
-	l.pass(labLease + time.Second)
+	l.pass(labLease + 6*time.Second)
 	e := l.serving("E")
 	e.mustBeat()
 	if got, want := l.slot(0).names(), []string{"A released", "B stopped", "C vanished", "D by hand"}; !reflect.DeepEqual(got, want) {

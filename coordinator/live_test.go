@@ -69,7 +69,7 @@ func TestFencedLeavesNoLock(t *testing.T) {
 			_, err := a.beat()
 			wantFenced(t, err)
 			a.hook = nil
-			l.pass(2 * time.Second)
+			l.pass(7 * time.Second)
 			a.must(a.register())
 			a.settle()
 			l.disjoint()

@@ -210,7 +210,7 @@ func TestOwnersComeBackIntoAnEmptyTree(t *testing.T) {
 		if !a.issue() || !b.issue() {
 			t.Error("an owner issues nothing")
 		}
-		if s := l.slot(1); s.Node != b.claim.Node || l.cluster().FrozenUsed != 1 {
+		if s := l.slot(1); s.Node != b.claim.Node || !l.cluster().AllFrozen(l.now) {
 			t.Errorf("%+v in %+v", s, l.cluster())
 		}
 		l.disjoint()
@@ -266,7 +266,7 @@ func TestOwnersReassert(t *testing.T) {
 				}
 			}
 			cl := l.cluster()
-			if cl.UUID != l.cl.UUID || !cl.Settled || cl.Used != 1 || cl.FrozenUsed != 1 || cl.FrozenUntil != l.now+millis(labW)+lossTolerance {
+			if cl.UUID != l.cl.UUID || !cl.Settled || cl.Used != 1 || cl.Open != "" || cl.Incarnation == 0 || cl.FrozenUntil != l.now+millis(labW)+lossTolerance {
 				t.Errorf("%+v", cl)
 			}
 			wantErrAs[*FrozenError](t, l.node("C").register())
@@ -301,7 +301,7 @@ func TestSettledClusterFencesTheOldOwners(t *testing.T) {
 	}
 }
 
-// Nobody but an owner makes /cluster unasked.
+// Nobody who has not held a worker makes /cluster unasked.
 func TestNobodyElseMakesACluster(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
@@ -310,18 +310,41 @@ func TestNobodyElseMakesACluster(t *testing.T) {
 	for what, f := range map[string]func() error{
 		"resume":   a.resume,
 		"register": func() error { return l.node("B").register() },
-		"thaw":     func() error { _, _, err := Thaw(t.Context(), l.admin); return err },
+		"thaw":     func() error { _, _, err := Thaw(t.Context(), l.admin, ""); return err },
 	} {
 		if err := f(); !errors.Is(err, ErrNoCluster) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	l.pass(labLease)
-	a.startAlone()
-	_, err := a.beat()
-	wantFenced(t, err)
 	if _, _, err := l.admin.Get(t.Context(), "/"); !errors.Is(err, ErrNoNode) {
 		t.Error("something was made")
+	}
+}
+
+// An owner whose lease has run out keeps newcomers off for the others, but only if it
+// is the first to find that data were lost.
+func TestLapsedOwnerFreezesOnce(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		noticed bool
+		want    bool
+	}{{"the first to find it", false, true}, {"another has found it before", true, false}} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a := l.serving("A")
+			cl := l.cluster()
+			l.wipe()
+			l.pass(labLease)
+			if row.noticed {
+				cl.Incarnation = a.claim.Incarnation + 1
+				l.init(cl)
+			}
+			_, err := a.beat()
+			wantFenced(t, err)
+			if got := l.cluster().Frozen(0, l.now); got != row.want {
+				t.Errorf("frozen %t, want %t: %+v", got, row.want, l.cluster())
+			}
+		})
 	}
 }
 
@@ -398,10 +421,10 @@ func TestThaw(t *testing.T) {
 	a.mustBeat()
 	c := l.node("C")
 	wantErrAs[*FrozenError](t, c.register())
-	if before, _, err := Thaw(t.Context(), l.admin); err != nil || before.FrozenUntil == 0 {
+	if before, _, err := Thaw(t.Context(), l.admin, ""); err != nil || before.FrozenUntil == 0 {
 		t.Errorf("%+v, %v", before, err)
 	}
-	if before, _, err := Thaw(t.Context(), l.admin); err != nil || before.FrozenUntil != 0 {
+	if before, _, err := Thaw(t.Context(), l.admin, ""); err != nil || before.FrozenUntil != 0 {
 		t.Errorf("%+v, %v", before, err)
 	}
 	c.must(c.register())
@@ -536,7 +559,7 @@ func TestVerdictOnAnEarlierReading(t *testing.T) {
 	a.mustBeat()
 	a.sess.Partition()
 	a.sess.Expire()
-	l.now = l.slot(0).H
+	l.now = l.slot(0).H + l.cluster().graceMs()
 	b := l.serving("B")
 	l.remove(slotPath(0))
 	a.sess.Heal()
@@ -567,6 +590,7 @@ func TestForgottenHolderAndAClockThatIsBehind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newEnsembleLab(t, 1, tc.epoch)
 			l.settleIn(time.Second)
+			l.leases(12 * time.Second) // the clocks are further apart than what is left beyond a bound
 			l.pass(time.Minute)
 			a := l.serving("A")
 			copied := l.mem.Snapshot()
@@ -604,6 +628,7 @@ func TestForgottenHolderAndAClockThatIsBehind(t *testing.T) {
 func TestForgottenHolderAfterALapse(t *testing.T) {
 	l := newEnsembleLab(t, 1, 1)
 	l.settleIn(time.Second)
+	l.leases(12 * time.Second) // the clocks are further apart than what is left beyond a bound
 	a := l.serving("A")
 	a.wait = 1500 * time.Millisecond
 	l.pass(labLease)
@@ -640,6 +665,7 @@ func TestForgottenHolderAfterALapse(t *testing.T) {
 func TestForgottenHolderWhoseDiskFails(t *testing.T) {
 	l := newLab(t, 1)
 	l.settleIn(time.Second)
+	l.leases(12 * time.Second) // the clocks are further apart than what is left beyond a bound
 	a := l.serving("A")
 	copied := l.mem.Snapshot()
 	a.skew, a.agreed = -millis(4*time.Second), true
@@ -713,6 +739,7 @@ func TestForgottenHolderAndAWriteBefore(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, epoch %d", name, epoch), func(t *testing.T) {
 				l := newEnsembleLab(t, 1, epoch)
 				l.settleIn(time.Second)
+				l.leases(12 * time.Second) // the clocks are further apart than what is left beyond a bound
 				l.pass(time.Minute)
 				a := l.serving("A")
 				copied := l.mem.Snapshot()

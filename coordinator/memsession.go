@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/flaked/flaked/internal/limits"
 )
 
 // MemSession is one client of a Mem. Like a real one it comes back with a new
@@ -21,6 +23,7 @@ type MemSession struct {
 	fault       func(Call) Fault
 	done        func(c Call, result, told error)
 	view        memTree // what reads see while the client lags; nil for the present
+	notice      limits.Notice
 }
 
 var _ Store = (*MemSession)(nil)
@@ -111,6 +114,29 @@ func (s *MemSession) Lag() {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
 	s.view = s.m.tree.clone()
+}
+
+// LagTo puts the client on a server that has fallen behind to an earlier state,
+// perhaps behind what this client has seen itself, until its next Sync or write.
+func (s *MemSession) LagTo(past *MemSnapshot) {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.connect()
+	s.view = past.tree.clone()
+}
+
+// Hurry is part of Store.
+func (s *MemSession) Hurry(n limits.Notice) {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.notice = n
+}
+
+// Notice is what Hurry was last told; zero if it was not.
+func (s *MemSession) Notice() limits.Notice {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	return s.notice
 }
 
 // SessionID is part of Store.

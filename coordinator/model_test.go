@@ -196,7 +196,7 @@ func (d *model) ends() {
 	if most := d.now + 2*millis(time.Hour) + d.cl.LeaseMs + lossTolerance; latest > most {
 		d.Errorf("a lease bound is %s ahead", time.Duration(latest-d.now)*time.Millisecond)
 	}
-	d.now = max(latest, d.cluster().FrozenUntil) + 1
+	d.now = max(latest+d.cluster().graceMs(), d.cluster().FrozenUntil) + 1
 	n := d.node("Z")
 	n.must(n.register())
 	n.settle()

@@ -14,13 +14,14 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 	c.reading = before
 	if c.doubted(claim) || c.hadRunOut(claim.H, clock.Stamp, r) {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
-		if err := c.freeze(ctx, c.mine, claim.Worker); err != nil { // for the others
+		if _, err := c.freeze(ctx, claim); err != nil { // for the others
 			return Beat{Claim: claim}, err
 		}
 		return Beat{}, &FencedError{claim.Worker, why + ", and by ZooKeeper's clock the lease has run out"}
 	}
 	c.Logger.Error("ZooKeeper has lost data; putting this node's record back and freezing registration", "worker", claim.Worker, "found", why)
-	if err := c.freeze(ctx, c.mine, claim.Worker); err != nil {
+	cl, err := c.freeze(ctx, claim)
+	if err != nil {
 		return Beat{Claim: claim}, err
 	}
 	var old Slot
@@ -32,7 +33,7 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 		return Beat{Claim: claim}, err
 	}
 	now := c.Now()
-	slot := c.record(claim, claim.PendingTerm, claim.PendingNonce, old, now, r.Lease)
+	slot := c.record(claim.in(cl), claim.PendingTerm, claim.PendingNonce, old, now, r.Lease)
 	slot.State, slot.Settled = r.State, claim.Settled
 	version := int32(0)
 	if found == nil {
@@ -44,6 +45,7 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
+	claim = claim.in(cl)
 	c.acknowledged(slot.Nonce, version)
 	written, err := c.readBack(ctx, claim.Worker)
 	if err != nil {

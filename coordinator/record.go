@@ -22,7 +22,7 @@ func slotPath(worker int) string { return fmt.Sprintf("%s/%04d", workersPath, wo
 func lockPath(worker int) string { return fmt.Sprintf("%s/%04d", livePath, worker) }
 
 // Cluster is what all nodes of a cluster share, at /cluster. It is made once;
-// after that only Used, Settled and the freeze change.
+// after that only Used, Settled, Incarnation and the freeze change.
 type Cluster struct {
 	UUID string `json:"uuid"`
 	// Layout is the split of an ID's bits, epoch included, in the canonical
@@ -48,19 +48,26 @@ type Cluster struct {
 	// Settled: a node has settled under this record. Until then it gives way
 	// to owners of the cluster that was here before.
 	Settled bool `json:"settled"`
-	// Until FrozenUntil no slot up to FrozenUsed is handed out or settled on:
+	// Incarnation grows each time an owner notices that ZooKeeper lost data: it is
+	// when that was, Unix ms, or one more than the last. 0 at first. It orders the
+	// records of slots, whose terms begin again at 1 in a slot that was lost.
+	Incarnation int64 `json:"incarnation,omitempty"`
+	// Until FrozenUntil no slot is handed out or settled on, but those of Open:
 	// ZooKeeper has lost data.
-	FrozenUntil int64 `json:"frozen_until,omitempty"`
-	FrozenUsed  int   `json:"frozen_used,omitempty"`
-	// FrozenBy is who froze it by hand; empty where an owner did that found
+	FrozenUntil int64     `json:"frozen_until,omitempty"`
+	Open        WorkerSet `json:"open,omitempty"`
+	// FrozenBy is the operator who froze it; empty where an owner did that found
 	// data lost.
 	FrozenBy string `json:"frozen_by,omitempty"`
 }
 
-// Frozen tells whether registration on a slot is frozen at a moment.
+// Frozen reports whether registration on a slot is frozen at a moment.
 func (c Cluster) Frozen(worker int, now int64) bool {
-	return now < c.FrozenUntil && worker <= c.FrozenUsed
+	return now < c.FrozenUntil && !c.Open.Has(worker)
 }
+
+// AllFrozen reports whether that goes for every slot.
+func (c Cluster) AllFrozen(now int64) bool { return now < c.FrozenUntil && c.Open == "" }
 
 // Labels say who a node is to people. They are never identity: names and
 // addresses move and collide.
@@ -92,6 +99,8 @@ type Slot struct {
 	StoppedM int64 `json:"stopped_m,omitempty"`
 	// Released: the holder gave the slot back.
 	Released bool `json:"released,omitempty"`
+	// Incarnation is that of the cluster when the holder last wrote here.
+	Incarnation int64 `json:"incarnation,omitempty"`
 	// Lost marks a record made in place of one that ZooKeeper lost.
 	Lost bool `json:"lost,omitempty"`
 
@@ -107,6 +116,8 @@ type Slot struct {
 	// against the Mtime of the record.
 	RTTMs int64  `json:"rtt_ms,omitempty"`
 	State string `json:"state,omitempty"`
+	// ClockWrong: the holder does not trust its clock, and neither should peers.
+	ClockWrong bool `json:"clock_wrong,omitempty"`
 	// Process is the same in the records of nodes that share a process: their
 	// clock is one.
 	Process string `json:"process,omitempty"`

@@ -45,7 +45,7 @@ func (c *Coordinator) Register(ctx context.Context, claim Claim, lease time.Dura
 	if err != nil {
 		return Grant{Claim: claim}, err
 	}
-	if cl.Frozen(cl.Slots-1, c.Now()) {
+	if cl.AllFrozen(c.Now()) {
 		return Grant{Claim: claim}, &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 	}
 	if err := c.refuseWhenFull(ctx, cl); err != nil {
@@ -87,7 +87,7 @@ func (c *Coordinator) takeSlot(ctx context.Context, claim Claim, clock Reading, 
 	if err != nil {
 		return Grant{}, err
 	}
-	full := &FullError{Slots: cl.Slots}
+	full := &FullError{Slots: cl.Slots, grace: cl.graceMs()}
 	first := firstSlot(ticket, cl.Slots)
 	var frozen *FrozenError
 	for k := range cl.Slots {
@@ -130,7 +130,7 @@ func (c *Coordinator) tryTake(ctx context.Context, claim Claim, clock Reading, l
 			continue
 		}
 		now := c.Now()
-		if cl.Frozen(claim.Worker, now) {
+		if cl.Frozen(claim.Worker, min(now, clock.leaderNow(now))) {
 			return Grant{}, 0, &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 		}
 		slot, stat, err := c.slot(ctx, claim.Worker)
@@ -145,7 +145,7 @@ func (c *Coordinator) tryTake(ctx context.Context, claim Claim, clock Reading, l
 		if err != nil {
 			return Grant{}, 0, err
 		}
-		if a := JudgeFree(*slot, live, now, clock.leaderNow(now)); a != Free {
+		if a := cl.JudgeFree(*slot, live, now, clock.leaderNow(now)); a != Free {
 			return Grant{H: slot.H}, a, nil
 		}
 		grant, err := c.take(ctx, claim, *cl, clStat, *slot, stat, now, lease)
@@ -226,7 +226,7 @@ func (c *Coordinator) take(ctx context.Context, claim Claim, cl Cluster, clStat 
 	if err != nil {
 		return Grant{}, err
 	}
-	slot := c.record(claim, claim.PendingTerm, claim.PendingNonce, old, now, lease)
+	slot := c.record(claim.in(cl), claim.PendingTerm, claim.PendingNonce, old, now, lease)
 	slot.State = "settling"
 	err = c.Store.Multi(ctx,
 		CheckOp{clusterPath, clStat.Version},
@@ -234,7 +234,7 @@ func (c *Coordinator) take(ctx context.Context, claim Claim, cl Cluster, clStat 
 	if err != nil {
 		return Grant{}, err // outcome unknown: the stored claim tells at the next start
 	}
-	claim = claim.confirmed()
+	claim = claim.confirmed().in(cl)
 	c.acknowledged(claim.Nonce, stat.Version+1)
 	c.lookedAt(slot, c.latest.epoch()) // the ticket's: that of the slot, or one before
 	if old.Ticket != "" && old.Ticket != claim.Ticket {
@@ -254,7 +254,7 @@ func (c *Coordinator) refuseWhenFull(ctx context.Context, cl Cluster) error {
 		return err
 	}
 	now := c.Now()
-	full := &FullError{Slots: cl.Slots, now: now}
+	full := &FullError{Slots: cl.Slots, now: now, grace: cl.graceMs()}
 	for worker := range cl.Slots {
 		slot, _, err := c.slot(ctx, worker)
 		if err != nil {
@@ -263,7 +263,7 @@ func (c *Coordinator) refuseWhenFull(ctx context.Context, cl Cluster) error {
 		if slot == nil {
 			return nil // lost: to be put right on the way
 		}
-		a := JudgeFree(*slot, live[worker], now, now)
+		a := cl.JudgeFree(*slot, live[worker], now, now)
 		if a == Free {
 			return nil
 		}

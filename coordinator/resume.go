@@ -71,15 +71,17 @@ func (c *Coordinator) resumeWith(ctx context.Context, claim Claim, clock Reading
 
 // takeUp writes a slot that may be resumed.
 func (c *Coordinator) takeUp(ctx context.Context, claim Claim, cl Cluster, found Slot, stat Stat, lease time.Duration) (Grant, error) {
-	if found.H < claim.H {
+	if found.H < claim.H || cl.Incarnation < claim.Incarnation {
 		c.Logger.Error("ZooKeeper has an older copy of this node's record; freezing registration", "worker", claim.Worker)
-		if err := c.freeze(ctx, c.mine, claim.Worker); err != nil {
+		frozen, err := c.freeze(ctx, claim)
+		if err != nil {
 			return Grant{}, err
 		}
+		cl = frozen
 	}
 	claim = claim.adopt(found)
 	claim.Lo = max(claim.Lo, claim.M, found.Reached+1)
-	next, slot, clock, err := c.renew(ctx, claim, found, stat, lease)
+	next, slot, clock, err := c.renew(ctx, claim, cl, found, stat, lease)
 	if err != nil {
 		return Grant{}, err
 	}
@@ -89,13 +91,13 @@ func (c *Coordinator) takeUp(ctx context.Context, claim Claim, cl Cluster, found
 
 // renew writes a slot that is ours with the next term, unsettled: an owner
 // that this record has been hiding still gets the time to come back.
-func (c *Coordinator) renew(ctx context.Context, claim Claim, found Slot, stat Stat, lease time.Duration) (Claim, Slot, Reading, error) {
+func (c *Coordinator) renew(ctx context.Context, claim Claim, cl Cluster, found Slot, stat Stat, lease time.Duration) (Claim, Slot, Reading, error) {
 	claim, err := c.grant(claim, found.Term+1)
 	if err != nil {
 		return claim, Slot{}, Reading{}, err
 	}
 	now := c.Now()
-	slot := c.record(claim, claim.PendingTerm, claim.PendingNonce, found, now, lease)
+	slot := c.record(claim.in(cl), claim.PendingTerm, claim.PendingNonce, found, now, lease)
 	slot.State = "settling"
 	written, err := c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)
 	if err != nil {
@@ -105,5 +107,5 @@ func (c *Coordinator) renew(ctx context.Context, claim Claim, found Slot, stat S
 	c.latest, c.reading = written, clock
 	c.lookedAt(slot, written.epoch())
 	c.acknowledged(claim.PendingNonce, written.Version)
-	return claim.confirmed(), slot, clock, nil
+	return claim.confirmed().in(cl), slot, clock, nil
 }

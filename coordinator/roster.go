@@ -76,7 +76,8 @@ func liveWorkers(ctx context.Context, store Store) (map[int]bool, error) {
 const samplePeers = 8
 
 // Peers reads the clocks that live peers last reported, of all but our own
-// worker (-1 when we have none) and those of our process; one of each process.
+// worker (-1 when we have none) and those of our process; one of each process. A
+// peer that refuses because of its own clock has no vote.
 // Reports older than three heartbeats, as of our
 // own last write, and those stamped by another leader than it are left out.
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
@@ -100,7 +101,7 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 		if err != nil {
 			return nil, err
 		}
-		if slot == nil || slot.Reported == 0 {
+		if slot == nil || slot.Reported == 0 || slot.ClockWrong {
 			continue
 		}
 		slots, stats = append(slots, *slot), append(stats, stat)

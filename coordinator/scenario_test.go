@@ -443,7 +443,7 @@ func TestDataLossUnderAnOwner(t *testing.T) {
 		if got := s.slot(1); got.Nonce != other.claim.Nonce || got.Node != "other" {
 			t.Errorf("%s: %+v", what, got)
 		}
-		if _, _, err := Thaw(t.Context(), s.admin); err != nil {
+		if _, _, err := Thaw(t.Context(), s.admin, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -180,7 +180,7 @@ func TestDeadBeforeSettled(t *testing.T) {
 	a := l.node("A")
 	a.must(a.register())
 	a.crash()
-	l.pass(labLease)
+	l.pass(labLease + clocksAgree*time.Millisecond)
 	b := l.serving("B")
 	if b.claim.Worker != 0 || b.claim.Term != 2 {
 		t.Errorf("%+v", b.claim)

@@ -56,19 +56,27 @@ func (c *Coordinator) tryFinish(ctx context.Context, claim Claim, change func(*S
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, ErrNoNode) {
 		return err
 	}
+	cl, _, err := c.cluster(ctx)
+	if err != nil {
+		return err
+	}
 	slot, stat, err := c.slot(ctx, claim.Worker)
 	if err != nil {
 		return err
 	}
-	if slot == nil || !claim.carriedBy(*slot) || slot.Released {
-		return nil // another's by now, or done: nothing of ours to finish
+	if slot != nil && claim.carriedBy(*slot) && slot.Released {
+		return nil // by a write of ours that was not acknowledged
 	}
-	if slot.H < claim.H || c.wentBack(claim, slot, stat) {
-		// It would not be seen any more after our write.
-		c.Logger.Error("ZooKeeper has an older copy of this node's record; freezing registration", "worker", claim.Worker)
-		if err := c.freeze(ctx, c.mine, claim.Worker); err != nil {
+	if finding, why := c.judge(cl, slot, stat, claim); finding == FoundLost && (claim.leased(c.Now()) || c.unnoticed(cl, claim)) {
+		// As a heartbeat would: nobody else may have noticed, and after our write
+		// it would not be seen any more.
+		c.Logger.Error("ZooKeeper has lost data; freezing registration", "worker", claim.Worker, "found", why)
+		if _, err := c.freeze(ctx, claim); err != nil {
 			c.Logger.Error("registration could not be frozen", "error", err)
 		}
+	}
+	if slot == nil || !claim.carriedBy(*slot) {
+		return nil // another's by now: nothing of ours to finish
 	}
 	change(slot)
 	_, err = c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)

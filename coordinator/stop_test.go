@@ -100,7 +100,7 @@ func TestFinishingWhatIsAnothers(t *testing.T) {
 				var b *member
 				take := func() {
 					a.sess.Expire()
-					l.pass(labLease + 1)
+					l.pass(labLease + clocksAgree*time.Millisecond)
 					b = l.serving("B")
 				}
 				if early {

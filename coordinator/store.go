@@ -3,6 +3,8 @@ package coordinator
 import (
 	"context"
 	"errors"
+
+	"github.com/flaked/flaked/internal/limits"
 )
 
 // Store is what the coordination protocol needs of ZooKeeper: a tree of
@@ -36,6 +38,8 @@ type Store interface {
 	// EnsureRoot creates the cluster's root and the parents of its records
 	// ("/tickets", "/workers", "/live") where they are missing, and nothing else.
 	EnsureRoot(ctx context.Context) error
+	// Hurry says how soon a lost connection or a silent server has to be replaced.
+	Hurry(limits.Notice)
 	// SessionID is the present session's id, 0 when there is none. An
 	// ephemeral record whose Stat.Owner differs belongs to another session.
 	SessionID() int64

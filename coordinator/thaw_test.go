@@ -12,12 +12,12 @@ func TestThawFreesWhatWasLost(t *testing.T) {
 	}
 	a.mustBeat() // puts its own back, and freezes
 	l.put(2, Slot{H: l.now + millis(labW), Lost: true})
-	_, freed, err := Thaw(t.Context(), l.admin)
+	_, freed, err := Thaw(t.Context(), l.admin, "")
 	if err != nil || freed != 2 {
 		t.Fatalf("freed %d, %v", freed, err)
 	}
 	for w := 1; w <= 3; w++ {
-		if s := l.slot(w); JudgeFree(s, false, l.now, l.now) != Free {
+		if s := l.slot(w); l.cluster().JudgeFree(s, false, l.now, l.now) != Free {
 			t.Errorf("slot %d: %+v", w, s)
 		}
 	}

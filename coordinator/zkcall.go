@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -24,19 +25,33 @@ func call[T any](ctx context.Context, z *ZK, op, path string, f func(*zk.Conn) (
 		val T
 		err error
 	}
-	done := make(chan result, 1) // room for one whom nobody waits for
+	done := make(chan result, 1) // room for a result that nobody waits for
 	go func() {
 		defer c.calls.Done()
 		val, err := f(c.conn)
 		done <- result{val, err}
 	}()
-	select {
-	case r := <-done:
-		return r.val, mapErr(op, path, r.err)
-	case <-ctx.Done():
-		return none, z.unreachable(op, path, ctx.Err())
+	answer, asked := z.notice.Load().Answer, time.Now()
+	silent := time.NewTimer(answer)
+	defer silent.Stop()
+	for {
+		select {
+		case r := <-done:
+			return r.val, mapErr(op, path, r.err)
+		case <-ctx.Done():
+			return none, z.unreachable(op, path, ctx.Err())
+		case <-silent.C:
+			if quiet := c.socket.quietSince(asked); quiet < answer {
+				silent.Reset(answer - quiet) // slow, but there
+			} else {
+				c.isSilent() // which ends the call if another server is faster
+				silent.Reset(answer)
+			}
+		}
 	}
 }
+
+var errSilent = errors.New("the server has not answered, and another one has")
 
 var errClosed = errors.New("the store is closed")
 
@@ -45,7 +60,7 @@ func (z *ZK) acquire(ctx context.Context) (*zkClient, error) {
 	for {
 		z.mu.Lock()
 		closed, denied, c, changed := z.closed, z.denied, z.client, z.changed
-		if z.sid != 0 && !closed && ctx.Err() == nil {
+		if c != nil && !closed && ctx.Err() == nil {
 			c.calls.Add(1)
 			z.mu.Unlock()
 			return c, nil
@@ -71,12 +86,10 @@ func (z *ZK) unreachable(op, path string, err error) error {
 		return fmt.Errorf("%w (for %s %s)", err, op, path)
 	}
 	z.mu.Lock()
-	c := z.client
+	why := z.why
 	z.mu.Unlock()
-	if c != nil && c.session() == 0 && !errors.Is(err, errClosed) {
-		if last := c.lastError(); last != nil {
-			return fmt.Errorf("%w: %s %s: %w (no connection: %v)", ErrUnreachable, op, path, err, last)
-		}
+	if why != nil && !errors.Is(err, errClosed) {
+		return fmt.Errorf("%w: %s %s: %w (no connection: %v)", ErrUnreachable, op, path, err, why)
 	}
 	return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, err)
 }

@@ -1,8 +1,6 @@
 package coordinator
 
 import (
-	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -13,157 +11,100 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// zkClient is one go-zookeeper connection with what it takes to end it: the
-// library dials, waits and retries without a context, and its Close returns
-// before its loop has.
+// zkClient is one go-zookeeper client on one connection, and what it takes to end
+// it. The library would reconnect by itself: it then waits for a second between
+// rounds, sends what was queued before, and is turned away for ever by a ZooKeeper
+// whose data are older than what it has seen. So a client ends with its connection
+// here, and with it all that was asked through it. The next one has a new session.
 type zkClient struct {
 	conn   *zk.Conn
-	ctx    context.Context // done: dial no more
-	cancel context.CancelFunc
+	socket *wireConn
 	ended  chan struct{}  // closed when the library's loop has ended
-	poke   chan struct{}  // a hint, of capacity 1, that the state has changed
+	wake   chan struct{}  // capacity 1: the library's state has changed
+	silent chan struct{}  // capacity 1: a call has had no answer for a while
 	calls  sync.WaitGroup // calls running inside the library; Add under ZK.mu
-
-	mu     sync.Mutex // guards what follows
-	socket net.Conn   // the latest, so that it can be cut
-	cut    bool
-	err    error // why there is no connection; nil while there is one
 }
 
 // closeBound is how long ending a client may take. The library's Close takes
 // up to 3 s when the server is silent.
 const closeBound = 5 * time.Second
 
-// newZKClient starts a client; it dials in the background. Until it knows
-// better, why is its reason for not being connected.
-func newZKClient(cfg *ZKConfig, names []string, why error) (*zkClient, error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	c := &zkClient{
-		ctx:    ctx,
-		cancel: cancel,
-		ended:  make(chan struct{}),
-		poke:   make(chan struct{}, 1),
-		err:    why,
-	}
-	// One server's share of the time in which another has to be found.
-	attempt := min(max(cfg.SessionTimeout/3, 500*time.Millisecond), 5*time.Second)
-	hosts := &zkHosts{
-		ctx:     ctx,
-		names:   names,
-		lookup:  net.DefaultResolver.LookupHost,
-		timeout: attempt,
-		known:   make(map[string][]string),
-	}
-	dial := func(network, _ string, _ time.Duration) (net.Conn, error) {
-		conn, err := c.dial(network, hosts.current, cfg.TLS, attempt)
-		if err != nil {
-			c.report(err)
-			return nil, err
-		}
-		return conn, nil
-	}
-	conn, events, err := zk.Connect(names, cfg.SessionTimeout,
-		zk.WithHostProvider(hosts),
-		zk.WithDialer(dial),
+// newZKClient starts a client on an open connection. It has a session, and gone is
+// still open, once the server has greeted it.
+func newZKClient(cfg *ZKConfig, socket *wireConn, label string) (*zkClient, error) {
+	c := &zkClient{socket: socket, ended: make(chan struct{}), wake: make(chan struct{}, 1), silent: make(chan struct{}, 1)}
+	conn, events, err := zk.Connect([]string{label}, cfg.SessionTimeout,
+		zk.WithHostProvider(&oneHost{label: label}),
+		zk.WithDialer(c.dialOnce()),
+		zk.WithEventCallback(func(zk.Event) { c.changed() }),
 		zk.WithLogger(debugLogger{cfg.Logger}),
 		zk.WithMaxBufferSize(maxReply))
 	if err != nil {
-		cancel()
+		_ = socket.Close()
 		return nil, fmt.Errorf("coordinator: start ZooKeeper client: %w", err)
 	}
 	c.conn = conn
 	go func() {
-		// Six events fit the channel and the rest is dropped, so what they
-		// say does not count: look at State. That it is closed does.
-		for range events {
-			select {
-			case c.poke <- struct{}{}:
-			default:
-			}
+		for range events { // the callback has told of them
 		}
 		close(c.ended)
 	}()
 	return c, nil
 }
 
-// dial opens the connection, TLS included, and gives the greeting what is
-// left of the attempt's time.
-func (c *zkClient) dial(network string, to zkTarget, config *tls.Config, attempt time.Duration) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(c.ctx, attempt)
-	defer cancel()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if to.err != nil {
-		return nil, to.err
-	}
-	socket, err := new(net.Dialer).DialContext(ctx, network, to.addr)
-	if err != nil {
-		return nil, err
-	}
-	if config != nil {
-		if config.ServerName == "" {
-			config = config.Clone()
-			config.ServerName, _, _ = net.SplitHostPort(to.name)
-		}
-		secured := tls.Client(socket, config)
-		if err := secured.HandshakeContext(ctx); err != nil {
-			_ = socket.Close()
-			return nil, fmt.Errorf("TLS with %s: %w", to.label(), err)
-		}
-		socket = secured
-	}
-	by, _ := ctx.Deadline()
-	conn := &wireConn{Conn: socket, by: by, report: func(err error) {
-		if err != nil {
-			err = fmt.Errorf("%s: %w", to.label(), err)
-		}
-		c.report(err)
-	}}
+func (c *zkClient) changed()  { signal(c.wake) }
+func (c *zkClient) isSilent() { signal(c.silent) }
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cut {
-		_ = socket.Close()
-		return nil, net.ErrClosed
-	}
-	c.socket = conn
-	return conn, nil
-}
-
-// report keeps why there is no connection, unless we cut it; nil says that there
-// is one. Only the dialer and the connection report: the library's state and its
-// answers arrive later, when the connection may already have given its reason.
-func (c *zkClient) report(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.cut {
-		c.err = err
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 
-func (c *zkClient) lastError() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
+// dialOnce hands the connection to the library, and none after it.
+func (c *zkClient) dialOnce() zk.Dialer {
+	used := false
+	return func(string, string, time.Duration) (net.Conn, error) {
+		if used {
+			return nil, net.ErrClosed
+		}
+		used = true
+		return c.socket, nil
+	}
 }
 
-// session is the id of the present session, 0 while there is no connection.
+// oneHost is a zk.HostProvider of one connection. After the first Next it makes
+// the library fail what is queued and wait, which is when it notices Close.
+type oneHost struct {
+	label string
+	used  bool
+}
+
+func (h *oneHost) Init([]string) error { return nil }
+func (h *oneHost) Len() int            { return 1 }
+func (h *oneHost) Connected()          {}
+func (h *oneHost) Next() (string, bool) {
+	again := h.used
+	h.used = true
+	return h.label, again
+}
+
+// session is the id of the session, 0 before the greeting and after the connection
+// was lost.
 func (c *zkClient) session() int64 {
-	if c.conn.State() != zk.StateHasSession {
+	if c.lost() || c.conn.State() != zk.StateHasSession {
 		return 0
 	}
 	return c.conn.SessionID()
 }
 
-// sever ends the present connection and keeps the library from making another.
-func (c *zkClient) sever() {
-	c.cancel()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cut = true
-	if c.socket != nil {
-		_ = c.socket.Close()
+func (c *zkClient) lost() bool {
+	select {
+	case <-c.socket.gone:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -174,12 +115,12 @@ func (c *zkClient) close() error {
 	timer := time.NewTimer(closeBound)
 	defer timer.Stop()
 	if c.session() == 0 {
-		c.sever() // nobody to take leave of
+		_ = c.socket.Close() // there is no session to end
 	}
 	quiet := make(chan struct{})
 	go func() {
 		c.conn.Close() // also fails the calls inside
-		c.sever()
+		_ = c.socket.Close()
 		<-c.ended
 		c.calls.Wait()
 		close(quiet)

@@ -8,33 +8,35 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"go.uber.org/atomic"
+
+	"github.com/flaked/flaked/internal/limits"
 )
 
 // ZK is the Store in a real ZooKeeper.
 //
-// Run keeps the connection: it connects, reconnects, and starts a new client
-// when the present one has had no connection for one session timeout, as one
-// that has seen later data than a wiped or restored ZooKeeper holds is turned
-// away for ever. Calls wait for the connection until their deadline, also
-// before Run has begun. The session changes with each new client and after
-// an expiry; ephemeral records are then gone and their makers' to make again.
+// Run keeps the connection. Calls wait for it until their deadline, also before
+// Run has begun. Each connection has a session of its own: the ephemeral records of
+// the one before end with its timeout, and are their makers' to make again.
 //
-// A write that ended in ErrUnreachable may be applied as late as one session
-// timeout after the call has returned.
+// A call ends with its connection, so a write that ended in ErrUnreachable has been
+// sent by then or never is. A server may still apply it a moment later.
 type ZK struct {
 	cfg     ZKConfig
 	connect Connect
 	root    string
 	acl     []zk.ACL
-	done    chan struct{} // closed when Run has returned
+	notice  atomic.Pointer[limits.Notice]
+	done    chan struct{}  // closed when Run has returned
+	ending  sync.WaitGroup // clients that are being ended
 
 	mu      sync.Mutex // guards what follows
 	stop    context.CancelFunc
 	closed  bool
 	endErr  error     // of Run
-	client  *zkClient // the latest
-	sid     int64     // the session calls may use, 0 for none
-	lastSID int64     // the session there was last
+	client  *zkClient // the present one, nil while there is no session
+	before  bool      // there was a session before
+	why     error     // why there is no connection
 	denied  error     // why the credentials were refused
 	changed chan struct{}
 }
@@ -47,40 +49,48 @@ func NewZK(cfg ZKConfig) (*ZK, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ZK{
+	z := &ZK{
 		cfg:     cfg,
 		connect: connect,
 		root:    connect.Chroot + "/flaked/" + cfg.Cluster,
 		acl:     cfg.acl(),
 		done:    make(chan struct{}),
 		changed: make(chan struct{}),
-	}, nil
+	}
+	z.Hurry(limits.Default())
+	return z, nil
 }
 
 // Root is the path of the cluster's records in ZooKeeper.
 func (z *ZK) Root() string { return z.root }
 
+// Identity names this ZooKeeper and the chroot in it, in one form.
+func (z *ZK) Identity() string { return z.connect.Identity() }
+
 // SessionID is part of Store.
 func (z *ZK) SessionID() int64 {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	if z.sid == 0 {
+	if z.client == nil {
 		return 0
 	}
-	return z.client.session() // the truth; sid is as old as the last look at it
+	return z.client.session()
 }
 
-// Connected tells whether there is a session that calls can use now. A server
-// that has fallen silent is noticed after two thirds of the session timeout.
+// Connected reports whether there is a session that calls can use now. A server
+// that falls silent is noticed when a call waits for it.
 func (z *ZK) Connected() bool { return z.SessionID() != 0 }
 
 // Changed returns a channel that is closed when the connection is next lost
-// or made, or the session replaced.
+// or made.
 func (z *ZK) Changed() <-chan struct{} {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return z.changed
 }
+
+// Hurry is part of Store.
+func (z *ZK) Hurry(n limits.Notice) { z.notice.Store(&n) }
 
 // Run keeps the connection until ctx is done or Close is called, then ends the
 // session. It returns when all it started has ended; an error means that
@@ -101,82 +111,96 @@ func (z *ZK) Run(ctx context.Context) error {
 	z.mu.Unlock()
 	defer close(z.done)
 
-	err := z.supervise(ctx)
+	z.supervise(ctx)
+	z.ending.Wait()
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	z.closed, z.endErr = true, err
-	return err
+	z.closed = true
+	return z.endErr
 }
 
-func (z *ZK) supervise(ctx context.Context) error {
-	var why error // the connection was lost with the client before
-	for {
-		c, err := newZKClient(&z.cfg, z.connect.Hosts, why)
-		if err != nil {
-			return err
+// shortLived is the life below which a connection counts as a failed attempt: a
+// server that accepts and hangs up is not dialled again without a pause.
+const shortLived = time.Second
+
+// supervise makes one connection after the other.
+func (z *ZK) supervise(ctx context.Context) {
+	hosts := newHosts(z.connect.Hosts)
+	for ctx.Err() == nil {
+		c := z.findServer(ctx, hosts)
+		began := time.Now()
+		for c != nil {
+			next := z.serve(ctx, c, hosts)
+			z.lose(c, ctx.Err() != nil)
+			c = next
 		}
-		z.mu.Lock()
-		z.client = c
-		z.mu.Unlock()
-		z.watch(ctx, c)
-		z.publish(0, nil, ctx.Err() != nil)
-		why = c.lastError()
-		err = c.close()
-		if ctx.Err() != nil {
-			return err
+		if time.Since(began) > shortLived {
+			continue
 		}
-		if err != nil {
-			z.cfg.Logger.Warn("an old ZooKeeper client lingers", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(z.notice.Load().Pause()):
 		}
 	}
 }
 
-// watch follows one client and returns when ctx is done or the client is to be
-// replaced.
-func (z *ZK) watch(ctx context.Context, c *zkClient) {
-	tick := time.NewTicker(min(max(z.cfg.SessionTimeout/10, 20*time.Millisecond), 500*time.Millisecond))
-	defer tick.Stop()
-	down := time.NewTimer(z.cfg.SessionTimeout)
-	defer down.Stop()
-	up, authenticated := false, z.cfg.DigestAuth == ""
-	var denied error
+// serve lets calls use a client until its connection ends, or ctx does, or another
+// server was faster than this one: that one's client is the result then.
+func (z *ZK) serve(ctx context.Context, c *zkClient, hosts *zkHosts) *zkClient {
+	if err := z.authenticate(ctx, c); err != nil {
+		_ = c.socket.fail(err)
+		return nil
+	}
+	z.use(c)
 	for {
 		select {
 		case <-ctx.Done():
-			return
-		case <-c.ended: // does not happen
-			return
-		case <-down.C:
-			z.cfg.Logger.Debug("no connection to ZooKeeper for one session timeout, starting a new client")
-			return
-		case <-c.poke:
-		case <-tick.C:
-		}
-		sid := c.session()
-		switch {
-		case sid != 0 && !up:
-			down.Stop()
-		case sid == 0 && up:
-			down.Reset(z.cfg.SessionTimeout)
-		}
-		up = sid != 0
-		if up && !authenticated {
-			err := z.authenticate(ctx, c)
-			authenticated = err == nil // go-zookeeper sends it again after a reconnect
-			if err != nil {
-				sid = 0
-			}
-			denied = nil
-			if errors.Is(err, ErrDenied) {
-				denied = err
+			return nil
+		case <-c.socket.gone:
+			return nil
+		case <-c.silent:
+			if next := z.outrun(ctx, c, hosts); next != nil {
+				_ = c.socket.fail(errSilent)
+				return next
 			}
 		}
-		z.publish(sid, denied, false)
 	}
 }
 
-// authenticate is not sent by the library itself before the first success.
+// outrun looks for another server while this one is silent. It returns nil as soon
+// as this one says something: a slow server is better than none.
+func (z *ZK) outrun(ctx context.Context, c *zkClient, hosts *zkHosts) *zkClient {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	asked := time.Now()
+	found := make(chan *zkClient)
+	go func() { found <- z.findServer(ctx, hosts) }()
+	look := time.NewTicker(z.notice.Load().Answer / 10)
+	defer look.Stop()
+	for {
+		select {
+		case next := <-found:
+			return next
+		case <-c.socket.gone: // there is nothing to lose any more
+			return <-found
+		case <-look.C:
+			if c.socket.quietSince(asked) < time.Since(asked) {
+				cancel()
+				if next := <-found; next != nil {
+					z.retire(next)
+				}
+				z.clearFailure()
+				return nil
+			}
+		}
+	}
+}
+
+// authenticate says who we are, where that is configured.
 func (z *ZK) authenticate(ctx context.Context, c *zkClient) error {
+	if z.cfg.DigestAuth == "" {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, z.cfg.CallTimeout)
 	defer cancel()
 	result := make(chan error, 1)
@@ -189,37 +213,84 @@ func (z *ZK) authenticate(ctx context.Context, c *zkClient) error {
 	}
 }
 
-// publish makes a change of state known: to those who wait, and to the log.
-func (z *ZK) publish(sid int64, denied error, closing bool) {
+// use makes a client the one that calls go to.
+func (z *ZK) use(c *zkClient) {
 	z.mu.Lock()
-	before, last := z.sid, z.lastSID
-	newlyDenied := denied != nil && z.denied == nil
-	news := sid != before || closing || newlyDenied
-	if sid != 0 {
-		z.lastSID = sid
-	}
-	z.sid, z.denied, z.closed = sid, denied, z.closed || closing
-	if news {
-		close(z.changed)
-		z.changed = make(chan struct{})
-	}
-	client := z.client
+	again := z.before
+	z.client, z.before, z.why, z.denied = c, true, nil, nil
+	z.tell()
 	z.mu.Unlock()
-
-	log, id := z.cfg.Logger, fmt.Sprintf("%#x", uint64(sid))
-	switch {
-	case newlyDenied:
-		log.Error("ZooKeeper denied the credentials", "error", denied)
-	case closing, sid == before:
-	case sid == 0:
-		log.Warn("connection to ZooKeeper lost", "session", fmt.Sprintf("%#x", uint64(before)), "error", client.lastError())
-	case sid == last:
-		log.Info("connection to ZooKeeper restored, same session", "session", id)
-	case last == 0:
-		log.Info("connected to ZooKeeper", "servers", z.connect.String(), "session", id)
-	default:
-		log.Info("connected to ZooKeeper, new session", "session", id, "old", fmt.Sprintf("%#x", uint64(last)))
+	id := fmt.Sprintf("%#x", uint64(c.conn.SessionID()))
+	if again {
+		z.cfg.Logger.Info("connected to ZooKeeper again", "session", id)
+	} else {
+		z.cfg.Logger.Info("connected to ZooKeeper", "servers", z.connect.String(), "session", id)
 	}
+}
+
+// lose takes a client away from calls, and ends it.
+func (z *ZK) lose(c *zkClient, closing bool) {
+	why := c.socket.failure()
+	z.mu.Lock()
+	used := z.client == c
+	z.client = nil
+	if closing {
+		z.closed = true
+	}
+	if used {
+		z.tell()
+	}
+	z.mu.Unlock()
+	z.failed(why)
+	if used && !closing {
+		z.cfg.Logger.Warn("connection to ZooKeeper lost", "error", why)
+	}
+	z.retire(c)
+}
+
+// failed remembers why there is no connection.
+func (z *ZK) failed(why error) {
+	if why == nil {
+		return
+	}
+	z.mu.Lock()
+	z.why = why
+	news := errors.Is(why, ErrDenied) && z.denied == nil
+	if errors.Is(why, ErrDenied) {
+		z.denied = why
+	}
+	if news {
+		z.tell()
+	}
+	z.mu.Unlock()
+	if news {
+		z.cfg.Logger.Error("ZooKeeper denied the credentials", "error", why)
+	}
+}
+
+func (z *ZK) clearFailure() {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.why = nil
+}
+
+// tell wakes those who wait for a change. z.mu is held.
+func (z *ZK) tell() {
+	close(z.changed)
+	z.changed = make(chan struct{})
+}
+
+// retire ends a client that calls do not use any more, in the background: a server
+// that is silent must not hold up the next connection.
+func (z *ZK) retire(c *zkClient) {
+	z.ending.Go(func() {
+		if err := c.close(); err != nil {
+			z.mu.Lock()
+			z.endErr = err
+			z.mu.Unlock()
+			z.cfg.Logger.Warn("a ZooKeeper client lingers", "error", err)
+		}
+	})
 }
 
 // Close ends the session and makes Run return, then waits for it. Calls fail
@@ -229,8 +300,7 @@ func (z *ZK) Close() error {
 	stop := z.stop
 	if !z.closed {
 		z.closed = true
-		close(z.changed)
-		z.changed = make(chan struct{})
+		z.tell()
 	}
 	z.mu.Unlock()
 	if stop == nil {

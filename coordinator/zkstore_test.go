@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/atomic"
+
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/internal/zktest"
 )
 
@@ -22,6 +26,9 @@ func TestZK(t *testing.T) {
 		{"FrozenServer", testZKFrozenServer},
 		{"Ensemble", testZKEnsemble},
 		{"DataLoss", testZKDataLoss},
+		{"SilentServer", testZKSilentServer},
+		{"SlowServer", testZKSlowServer},
+		{"StartingServer", testZKStartingServer},
 		{"NobodyThere", testZKNobodyThere},
 		{"LostWhileAuthenticating", testZKLostWhileAuthenticating},
 		{"UnresolvableNameAmongGood", testZKUnresolvableNameAmongGood},
@@ -134,8 +141,6 @@ func testZKEnsemble(t *testing.T) {
 	if before.Czxid>>32 == 0 {
 		t.Errorf("zxid %#x of an ensemble has no leader epoch", before.Czxid)
 	}
-	sid := z.SessionID()
-
 	leader := ens.Leader(t)
 	ens.Kill(leader)
 	var after Stat
@@ -146,9 +151,6 @@ func testZKEnsemble(t *testing.T) {
 		}
 		return err
 	})
-	if id := z.SessionID(); id != sid || after.Owner != sid {
-		t.Errorf("session %#x before, %#x after, owner %#x", sid, id, after.Owner)
-	}
 	if after.Mzxid>>32 <= before.Mzxid>>32 {
 		t.Errorf("zxid %#x after the election, %#x before", after.Mzxid, before.Mzxid)
 	}
@@ -170,7 +172,8 @@ func testZKEnsemble(t *testing.T) {
 
 func testZKDataLoss(t *testing.T) {
 	ens := zktest.Single(t)
-	z := newZK(t, ZKConfig{Connect: ens.Addr(), SessionTimeout: time.Second})
+	// The session timeout must not matter.
+	z := newZK(t, ZKConfig{Connect: ens.Addr(), SessionTimeout: 30 * time.Second, CallTimeout: 5 * time.Second})
 	eventually(t, 10*time.Second, works(t, z))
 	copied := ens.Snapshot(t)
 	eventually(t, 10*time.Second, works(t, z))
@@ -189,14 +192,11 @@ func testZKDataLoss(t *testing.T) {
 		{"wiped", func() { ens.Wipe(t) }, ErrNoNode},
 	} {
 		old := z.SessionID()
-		loss.do()
-		eventually(t, 15*time.Second, func() error {
-			_, _, err := z.Get(t.Context(), "/")
-			if errors.Is(err, loss.root) {
-				return nil
-			}
-			return fmt.Errorf("%s: %w", loss.name, err)
-		})
+		loss.do() // returns when the server serves
+		_, _, err := z.Get(t.Context(), "/")
+		if !errors.Is(err, loss.root) {
+			t.Errorf("%s: %v", loss.name, err)
+		}
 		if id := z.SessionID(); id == old || id == 0 {
 			t.Errorf("%s: session %#x before, %#x after", loss.name, old, id)
 		}
@@ -210,6 +210,88 @@ func testZKDataLoss(t *testing.T) {
 		if _, err := z.Create(t.Context(), "/live/"+loss.name, nil, Ephemeral); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A server that falls silent is given up after Notice.Answer, and another found
+// within Notice.Redial, whatever the session timeout is.
+func testZKSilentServer(t *testing.T) {
+	ens := zktest.Shared(t)
+	silent, other := newLink(t, ens.Addrs()[0], nil), newLink(t, ens.Addrs()[0], nil)
+	other.Cut()
+	z := newZK(t, ZKConfig{Connect: silent.Addr() + "," + other.Addr(), SessionTimeout: 30 * time.Second, CallTimeout: 20 * time.Second})
+	if err := z.EnsureRoot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	old := z.SessionID()
+	silent.BlackHole() // new connections to it are swallowed, too
+	other.Heal()
+	z.Hurry(limits.Notice{Answer: 300 * time.Millisecond, Redial: 800 * time.Millisecond})
+	asked := time.Now()
+	_, _, err := z.Get(t.Context(), "/")
+	if took := time.Since(asked); !errors.Is(err, ErrUnreachable) || took < 300*time.Millisecond || took > 2*time.Second {
+		t.Errorf("the silent server was given up after %s: %v", took, err)
+	}
+	z.Hurry(limits.Notice{Answer: 10 * time.Second, Redial: 800 * time.Millisecond})
+	if err := z.EnsureRoot(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(asked); took > 3*time.Second {
+		t.Errorf("the other server was found after %s", took)
+	}
+	if id := z.SessionID(); id == 0 || id == old {
+		t.Errorf("session %#x before, %#x after", old, id)
+	}
+}
+
+// A server that starts accepts connections before it answers: the next attempt does
+// not wait for the end of the one before.
+func testZKStartingServer(t *testing.T) {
+	var conns atomic.Int32
+	addr := fakeServer(t, func(c conn) {
+		if conns.Inc() > 2 {
+			_ = readFrame(c)
+			_, _ = c.Write(greet(7, 30000))
+		}
+		swallow(c)
+	})
+	z := newZK(t, ZKConfig{Connect: addr, SessionTimeout: 30 * time.Second, CallTimeout: 20 * time.Second})
+	z.Hurry(limits.Notice{Answer: 10 * time.Second, Redial: 400 * time.Millisecond})
+	eventually(t, dialTimeout/2, func() error {
+		if id := z.SessionID(); id != 7 {
+			return fmt.Errorf("session %#x after %d connections", id, conns.Load())
+		}
+		return nil
+	})
+}
+
+// A slow server is not a silent one: while it says anything, a call has its whole
+// time.
+func testZKSlowServer(t *testing.T) {
+	answer := func(xid, code int32) []byte {
+		head := binary.BigEndian.AppendUint32([]byte{0, 0, 0, 16}, uint32(xid))
+		return binary.BigEndian.AppendUint32(append(head, make([]byte, 8)...), uint32(code))
+	}
+	addr := fakeServer(t, func(c conn) {
+		_ = readFrame(c)
+		_, _ = c.Write(greet(1, 30000))
+		_ = readFrame(c) // the first request has xid 1
+		pings := time.NewTicker(100 * time.Millisecond)
+		defer pings.Stop()
+		for range 12 {
+			<-pings.C
+			_, _ = c.Write(answer(-2, 0))
+		}
+		_, _ = c.Write(answer(1, -101)) // no such record
+		swallow(c)
+	})
+	z := newZK(t, ZKConfig{Connect: addr, SessionTimeout: 30 * time.Second, CallTimeout: 20 * time.Second})
+	z.Hurry(limits.Notice{Answer: 500 * time.Millisecond, Redial: 800 * time.Millisecond})
+	if _, _, err := z.Get(t.Context(), "/"); !errors.Is(err, ErrNoNode) {
+		t.Error(err)
+	}
+	if id := z.SessionID(); id != 1 {
+		t.Errorf("session %#x", id)
 	}
 }
 

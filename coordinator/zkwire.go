@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"syscall"
 	"time"
+
+	"go.uber.org/atomic"
 )
 
 const (
@@ -23,21 +26,29 @@ const (
 //     without any limit for its rest: here it all has to come by a deadline;
 //   - it allocates whatever that length says, and "HTTP" is 1.2 GB;
 //   - a session timeout of 0 in the greeting, or a reply shorter than its own
-//     header, panics in its goroutines, which ends the process;
-//   - a failed write of re-sent credentials blocks its loop for ever (the same
-//     request gets two answers in a channel of one). So a write here does not
-//     fail: it ends the connection, and the reader reports that.
+//     header, panics in its goroutines, which ends the process.
 //
-// Read is called by one goroutine at a time, Write by one, Close by any.
+// It also tells when the server was last heard, why the connection ended, and that
+// it did. Read is called by one goroutine at a time, all else by any.
 type wireConn struct {
 	net.Conn
-	by       time.Time   // when the greeting has to be there
-	report   func(error) // gets why there is no greeting; or nil for the greeting, then why replies ended
+	by       time.Time     // when the greeting has to be there
+	gone     chan struct{} // closed when the connection is
 	greeted  bool
 	pending  []byte // of the greeting, checked and not yet handed on
 	header   [4]byte
 	got      int // bytes of header seen
 	bodyLeft int // bytes of the present reply still to come
+
+	heard atomic.Time // when something was last read
+
+	mu     sync.Mutex // guards what follows
+	closed bool
+	why    error // why the connection ended; nil while it is open
+}
+
+func newWireConn(c net.Conn, by time.Time) *wireConn {
+	return &wireConn{Conn: c, by: by, gone: make(chan struct{})}
 }
 
 func (w *wireConn) Read(p []byte) (int, error) {
@@ -55,6 +66,9 @@ func (w *wireConn) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	n, err := w.Conn.Read(p)
+	if n > 0 {
+		w.heard.Store(time.Now())
+	}
 	if bad := w.checkFrames(p[:n]); bad != nil {
 		n, err = 0, bad
 	}
@@ -64,21 +78,50 @@ func (w *wireConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fail ends the connection. That it was closed before says nothing: whoever
-// did that has reported why.
-func (w *wireConn) fail(err error) error {
-	if !errors.Is(err, net.ErrClosed) {
-		w.report(err)
+func (w *wireConn) Write(p []byte) (int, error) {
+	n, err := w.Conn.Write(p)
+	if err != nil {
+		err = w.fail(err)
 	}
+	return n, err
+}
+
+// quietSince is how long nothing has been read, counted from asked at the earliest.
+func (w *wireConn) quietSince(asked time.Time) time.Duration {
+	if heard := w.heard.Load(); heard.After(asked) {
+		return time.Since(heard)
+	}
+	return time.Since(asked)
+}
+
+// fail ends the connection and keeps the first reason.
+func (w *wireConn) fail(err error) error {
+	w.mu.Lock()
+	if w.why == nil && !w.closed {
+		w.why = err
+	}
+	w.mu.Unlock()
 	_ = w.Close()
 	return err
 }
 
-func (w *wireConn) Write(p []byte) (int, error) {
-	if _, err := w.Conn.Write(p); err != nil {
-		_ = w.fail(err)
+// failure is why the connection ended by itself; nil if it did not.
+func (w *wireConn) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.why
+}
+
+// Close ends the connection.
+func (w *wireConn) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil
 	}
-	return len(p), nil
+	w.closed = true
+	close(w.gone)
+	return w.Conn.Close()
 }
 
 // SetReadDeadline leaves the greeting's deadline alone.
@@ -110,11 +153,6 @@ func (w *wireConn) readGreeting() ([]byte, error) {
 		return nil, fmt.Errorf("not a ZooKeeper: it offers a session timeout of %d ms", timeout)
 	}
 	_ = w.Conn.SetReadDeadline(time.Time{}) // if this fails, the next read does
-	if session != 0 {
-		// Reported by the reader, because a later report of success would erase
-		// the reason that the next read gives.
-		w.report(nil)
-	}
 	return buf, nil
 }
 
@@ -124,7 +162,7 @@ func greetingError(err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		// A server that hangs up on what it has not read resets the connection.
 		return errors.New("connection closed without a ZooKeeper's greeting " +
-			"(not serving, its data older than what we have seen, too many connections, or not a ZooKeeper)")
+			"(not serving, too many connections, or not a ZooKeeper)")
 	case errors.As(err, &alert):
 		return fmt.Errorf("TLS: %w", err)
 	}

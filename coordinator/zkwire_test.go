@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -15,8 +16,8 @@ func reply(n int) []byte {
 }
 
 // through sends what a server says in two writes, split at one byte, and
-// returns what the client reads, all reports, and the error that ends it.
-func through(t *testing.T, said []byte, split int) (got []byte, reports []error, err error) {
+// returns what the client reads and the error that ends it.
+func through(t *testing.T, said []byte, split int) ([]byte, error, error) {
 	t.Helper()
 	client, server := net.Pipe()
 	go func() {
@@ -24,10 +25,10 @@ func through(t *testing.T, said []byte, split int) (got []byte, reports []error,
 		_, _ = server.Write(said[split:])
 		_ = server.Close()
 	}()
-	w := &wireConn{Conn: client, by: time.Now().Add(10 * time.Second), report: func(err error) { reports = append(reports, err) }}
+	w := newWireConn(client, time.Now().Add(10*time.Second))
 	defer w.Close()
-	got, err = io.ReadAll(w)
-	return got, reports, err
+	got, err := io.ReadAll(w)
+	return got, err, w.failure()
 }
 
 func TestWire(t *testing.T) {
@@ -35,40 +36,29 @@ func TestWire(t *testing.T) {
 	old := append(append([]byte{}, hello[:3]...), append([]byte{minGreeting}, hello[4:len(hello)-1]...)...) // ZooKeeper 3.3
 	expired := greet(0, 0)
 	for _, tc := range []struct {
-		name    string
-		said    []byte
-		session bool   // the greeting is of one
-		want    string // part of the error; "" when all is well until the end
+		name string
+		said []byte
+		want string // part of the error; "" when all is well until the end
 	}{
-		{"greeting", hello, true, ""},
-		{"greeting without the read-only flag", old, true, ""},
-		{"greeting of an expired session", expired, false, ""},
-		{"replies", append(append(append([]byte{}, hello...), reply(16)...), reply(300)...), true, ""},
-		{"end in a header", append(append([]byte{}, hello...), 0, 0), true, ""},
-		{"nothing", nil, false, "without a ZooKeeper's greeting"},
-		{"half a greeting", hello[:20], false, "without a ZooKeeper's greeting"},
-		{"HTTP", []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), false, `begins with "HTTP"`},
-		{"a short greeting", reply(minGreeting - 1), false, "not a ZooKeeper"},
-		{"a long greeting", reply(maxGreeting + 1), false, "not a ZooKeeper"},
-		{"no session timeout", greet(7, 0), false, "session timeout of 0 ms"},
-		{"a negative session timeout", greet(7, 1<<31), false, "session timeout of -2147483648 ms"},
-		{"a short reply", append(append([]byte{}, hello...), reply(15)...), true, "reply of 15 bytes"},
-		{"an empty reply", append(append(append([]byte{}, hello...), reply(16)...), reply(0)...), true, "reply of 0 bytes"},
-		{"a reply too long", append(append([]byte{}, hello...), 0xff, 0xff, 0xff, 0xff), true, "reply of 4294967295 bytes"},
+		{"greeting", hello, ""},
+		{"greeting without the read-only flag", old, ""},
+		{"greeting of an expired session", expired, ""},
+		{"replies", append(append(append([]byte{}, hello...), reply(16)...), reply(300)...), ""},
+		{"end in a header", append(append([]byte{}, hello...), 0, 0), ""},
+		{"nothing", nil, "without a ZooKeeper's greeting"},
+		{"half a greeting", hello[:20], "without a ZooKeeper's greeting"},
+		{"HTTP", []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), `begins with "HTTP"`},
+		{"a short greeting", reply(minGreeting - 1), "not a ZooKeeper"},
+		{"a long greeting", reply(maxGreeting + 1), "not a ZooKeeper"},
+		{"no session timeout", greet(7, 0), "session timeout of 0 ms"},
+		{"a negative session timeout", greet(7, 1<<31), "session timeout of -2147483648 ms"},
+		{"a short reply", append(append([]byte{}, hello...), reply(15)...), "reply of 15 bytes"},
+		{"an empty reply", append(append(append([]byte{}, hello...), reply(16)...), reply(0)...), "reply of 0 bytes"},
+		{"a reply too long", append(append([]byte{}, hello...), 0xff, 0xff, 0xff, 0xff), "reply of 4294967295 bytes"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for split := range len(tc.said) + 1 {
-				got, reports, err := through(t, tc.said, split)
-				if tc.session { // reported before the reason that ends it
-					if len(reports) == 0 || reports[0] != nil {
-						t.Fatalf("split at %d: reported %v, want nil first", split, reports)
-					}
-					reports = reports[1:]
-				}
-				if len(reports) != 1 {
-					t.Fatalf("split at %d: reported %v, want one reason", split, reports)
-				}
-				reported := reports[0]
+				got, err, reported := through(t, tc.said, split)
 				if tc.want == "" {
 					if err != nil || string(got) != string(tc.said) {
 						t.Fatalf("split at %d: got %q, %v, want %q", split, got, err, tc.said)
@@ -89,18 +79,60 @@ func TestWire(t *testing.T) {
 	}
 }
 
-func TestWireWriteEndsTheConnection(t *testing.T) {
+func TestFailedWriteEndsTheConnection(t *testing.T) {
 	client, server := net.Pipe()
 	_ = server.Close()
-	var reported error
-	w := &wireConn{Conn: client, report: func(err error) { reported = err }}
-	if n, err := w.Write([]byte("abc")); n != 3 || err != nil {
-		t.Errorf("Write gave %d, %v", n, err)
+	w := newWireConn(client, time.Time{})
+	if _, err := w.Write([]byte("abc")); !errors.Is(err, io.ErrClosedPipe) || !errors.Is(w.failure(), io.ErrClosedPipe) {
+		t.Errorf("Write: %v, the connection ended by %v", err, w.failure())
 	}
-	if !errors.Is(reported, io.ErrClosedPipe) {
-		t.Errorf("reported %v", reported)
+	select {
+	case <-w.gone:
+	default:
+		t.Error("the connection is not gone")
 	}
 	if _, err := client.Write(nil); err == nil {
 		t.Error("the connection is open")
 	}
+	if err := w.Close(); err != nil {
+		t.Errorf("Close after that: %v", err)
+	}
+}
+
+func TestClosedConnectionHasNoFailure(t *testing.T) {
+	client, server := net.Pipe()
+	defer server.Close()
+	w := newWireConn(client, time.Time{})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte("abc")); err == nil || w.failure() != nil {
+		t.Errorf("Write: %v, the connection ended by %v", err, w.failure())
+	}
+}
+
+func TestQuietSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		defer server.Close()
+		w := newWireConn(client, time.Now().Add(time.Hour))
+		defer w.Close()
+		w.greeted = true
+		asked := time.Now()
+		time.Sleep(3 * time.Second)
+		if quiet := w.quietSince(asked); quiet != 3*time.Second {
+			t.Errorf("quiet for %s before anything was read", quiet)
+		}
+		go func() { _, _ = server.Write(reply(16)) }()
+		if _, err := io.ReadFull(w, make([]byte, 20)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if quiet := w.quietSince(asked); quiet != time.Second {
+			t.Errorf("quiet for %s, a second after a reply", quiet)
+		}
+		if quiet := w.quietSince(time.Now()); quiet != 0 {
+			t.Errorf("quiet for %s, just after a request", quiet)
+		}
+	})
 }

@@ -3,12 +3,14 @@
 package localcache
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +22,9 @@ type Aside struct {
 	// that a node would have gone on from.
 	Loaded Loaded
 	Backup string
+	// Copied: the file was a copy of another node's, or had been moved. What it held
+	// may be older than what that node holds.
+	Copied bool
 }
 
 // asideMost bounds what is copied of a file that is no state file of ours.
@@ -55,29 +60,72 @@ func SetAside(dir string, now time.Time) (Aside, error) {
 	}
 	defer c.Close()
 	a := Aside{Loaded: c.Load()}
+	a.Copied = len(a.Loaded.Changed) > 0
 	if a.Loaded.Status == StatusEmpty || a.Loaded.Status == StatusReleased {
 		return a, nil
 	}
-	if a.Backup, err = backUp(d, f, now); err != nil {
+	if a.Backup, err = backUp(d, f, a.Copied, now); err != nil {
 		return a, err
 	}
 	if err := c.Invalidate(); err != nil {
 		return a, err
 	}
-	if err := unix.Unlinkat(int(d.Fd()), stateName, 0); err != nil {
-		return a, fmt.Errorf("localcache: delete %s: %w", path, err)
+	return a, remove(d, f)
+}
+
+// asidePrefix begins the names of the copies that SetAside leaves.
+const asidePrefix = stateName + ".reset-"
+
+// ReadAside reads the copies that SetAside has left in a state directory, in the
+// order of their names, which is that of their making. One that cannot be read has
+// StatusCorrupt. The error is fs.ErrNotExist where there is no directory.
+func ReadAside(dir string) ([]Aside, error) {
+	names, err := filepath.Glob(filepath.Join(filepath.Clean(dir), asidePrefix+"*"))
+	if err == nil && names == nil {
+		_, err = os.Stat(dir)
 	}
-	if err := d.Sync(); err != nil {
-		return a, fmt.Errorf("localcache: sync the state directory: %w", err)
+	if err != nil {
+		return nil, fmt.Errorf("localcache: look for states that were set aside: %w", err)
+	}
+	slices.Sort(names)
+	var found []Aside
+	for _, name := range names {
+		a, err := readCopy(name)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, a)
+	}
+	return found, nil
+}
+
+// readCopy reads one of them: a line of text, and behind it what the state file was.
+func readCopy(name string) (Aside, error) {
+	f, err := openat(unix.AT_FDCWD, name, name, unix.O_RDONLY)
+	if err != nil {
+		return Aside{}, fmt.Errorf("localcache: open a state that was set aside: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 2*asideMost))
+	if err != nil {
+		return Aside{}, fmt.Errorf("localcache: read a state that was set aside: %w", err)
+	}
+	line, image, _ := bytes.Cut(text, []byte("\n"))
+	a := Aside{Backup: name, Copied: !bytes.HasPrefix(line, []byte(textOfOriginal))}
+	im, err := readImage(NewMemFile(append([]byte{}, image...)))
+	if err != nil {
+		a.Loaded = Loaded{Status: StatusCorrupt, Reason: err.Error()}
+	} else {
+		a.Loaded = im.load(Fingerprint{})
 	}
 	return a, nil
 }
 
 // backUp copies the state file f in d and returns the copy's path.
-func backUp(d, f *os.File, now time.Time) (path string, err error) {
+func backUp(d, f *os.File, copied bool, now time.Time) (path string, err error) {
 	stamp := now.UTC().Format("20060102T150405Z")
 	for i := 0; ; i++ {
-		name := stateName + ".reset-" + stamp
+		name := asidePrefix + stamp
 		if i > 0 {
 			name = fmt.Sprintf("%s.%d", name, i)
 		}
@@ -89,7 +137,7 @@ func backUp(d, f *os.File, now time.Time) (path string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("localcache: keep a copy of the state file: %w", err)
 		}
-		if err := copyTo(to, f, stamp); err != nil {
+		if err := copyTo(to, f, copied, stamp); err != nil {
 			to.Close()
 			unix.Unlinkat(int(d.Fd()), name, 0)
 			return "", fmt.Errorf("localcache: keep a copy of the state file in %s: %w", path, err)
@@ -101,8 +149,18 @@ func backUp(d, f *os.File, now time.Time) (path string, err error) {
 	}
 }
 
-func copyTo(to, from *os.File, stamp string) error {
-	if _, err := fmt.Fprintf(to, "flaked: a state file that was set aside on %s, as it was; never to be resumed\n", stamp); err != nil {
+// The line of text that a copy begins with says what the file was.
+const (
+	textOfOriginal = "flaked: a state file"
+	textOfCopy     = "flaked: a copy of another node's state file"
+)
+
+func copyTo(to, from *os.File, copied bool, stamp string) error {
+	what := textOfOriginal
+	if copied {
+		what = textOfCopy
+	}
+	if _, err := fmt.Fprintf(to, "%s that was set aside on %s, as it was; never to be resumed\n", what, stamp); err != nil {
 		return err
 	}
 	if _, err := io.Copy(to, io.NewSectionReader(from, 0, asideMost)); err != nil {

@@ -135,3 +135,83 @@ func TestSetAsideWithoutACopy(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+func TestReadAside(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	if _, err := ReadAside(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no directory: %v", err)
+	}
+	c := mustOpen(t, dir)
+	if found, err := ReadAside(dir); err != nil || len(found) != 0 {
+		t.Errorf("none: %+v, %v", found, err)
+	}
+	mustSave(t, c, sample())
+	c.Close()
+	if _, err := SetAside(dir, asideAt); err != nil {
+		t.Fatal(err)
+	}
+	later := sample()
+	later.Worker++
+	c = mustOpen(t, dir)
+	mustSave(t, c, later)
+	c.Close()
+	path := filepath.Join(dir, stateName)
+	text, err := os.ReadFile(path)
+	do(t, err)
+	text[100] ^= 1 // one of the two blocks is lost
+	do(t, os.WriteFile(path, text, 0o600))
+	if _, err := SetAside(dir, asideAt.Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	do(t, os.WriteFile(path+".reset-9", []byte("a line\nrubbish"), 0o600))
+	do(t, os.WriteFile(path+".reset-99", nil, 0o600))
+
+	found, err := ReadAside(dir)
+	if err != nil || len(found) != 4 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	if found[0].Copied || !found[2].Copied {
+		t.Errorf("copies: %+v", found)
+	}
+	if l := found[0].Loaded; l.Status != StatusRecord || l.Damaged || l.Record.Worker != sample().Worker || l.Record.M != sample().M {
+		t.Errorf("the first: %+v", l)
+	}
+	if l := found[1].Loaded; l.Status != StatusRecord || !l.Damaged || l.Record.Worker != later.Worker || l.Record.M <= later.M {
+		t.Errorf("the damaged one: %+v", l)
+	}
+	for _, a := range found[2:] {
+		if a.Loaded.Status != StatusCorrupt {
+			t.Errorf("%s: %+v", a.Backup, a.Loaded)
+		}
+	}
+}
+
+// A copy that is written back after Remove is another file, and is not resumed.
+func TestRemove(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	c := mustOpen(t, dir)
+	mustSave(t, c, sample())
+	path := filepath.Join(dir, stateName)
+	was, err := os.ReadFile(path)
+	do(t, err)
+	do(t, c.Invalidate())
+	do(t, c.Remove())
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+	if err := c.Remove(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("again: %v", err)
+	}
+	do(t, os.WriteFile(path, was, 0o600)) // while the first still has its file open
+	if err := c.Remove(); !errors.Is(err, ErrUnsafeFile) {
+		t.Errorf("another file: %v", err)
+	}
+	do(t, c.Close())
+	if err := c.Remove(); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	again := mustOpen(t, dir)
+	if l := again.Load(); l.Status != StatusRecord || len(l.Changed) == 0 {
+		t.Errorf("a copy that was written back would be resumed: %+v", l)
+	}
+}

@@ -136,6 +136,21 @@ func (c *Cache) Invalidate() error {
 	return err
 }
 
+// TellsMachines reports whether a clone of the file on another machine would be
+// noticed.
+func (c *Cache) TellsMachines() bool { return c.fp.TellsMachines() }
+
+// Remove deletes the file, after Invalidate: a copy of it that is written back into
+// the directory later is another file, and is not resumed.
+func (c *Cache) Remove() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	return c.f.Remove()
+}
+
 // Close gives the file up and with it the lock. It does not write.
 func (c *Cache) Close() error {
 	c.mu.Lock()

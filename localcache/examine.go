@@ -25,6 +25,8 @@ type Examination struct {
 	Owner   int
 	// Filesystem is what it is on: ext4, tmpfs.
 	Filesystem string
+	// TellsMachines: a clone on another machine would be noticed.
+	TellsMachines bool
 	// Of the filesystem, for a user who is not root. Inodes are 0 where they are
 	// not counted.
 	FreeBytes, Bytes   uint64
@@ -65,6 +67,11 @@ func Examine(dir string) (x Examination, err error) {
 		return x, fmt.Errorf("localcache: stat %s: %w", x.Place, err)
 	}
 	x.Owner = int(st.Uid)
+	fp, err := readFingerprint(d)
+	if err != nil {
+		return x, err
+	}
+	x.TellsMachines = fp.TellsMachines()
 	sf, err := statfs(d)
 	if err != nil {
 		return x, err

@@ -14,6 +14,8 @@ type File interface {
 	Sync() error
 	Size() (int64, error)
 	Truncate(size int64) error
+	// Remove deletes the file's name, durably, where it still is this file's.
+	Remove() error
 	Close() error
 }
 

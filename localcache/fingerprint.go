@@ -30,6 +30,10 @@ type Fingerprint struct {
 	BirthTime string `json:"birth_time,omitempty"`
 }
 
+// TellsMachines reports whether fp says which machine the file is on. If not, a clone
+// of the file's volume passes for the original.
+func (fp Fingerprint) TellsMachines() bool { return fp.MachineID != "" || fp.ProductUUID != "" }
+
 // Changed names the parts in which fp differs from then. Two unreadable parts
 // are equal; one that has become readable or unreadable differs.
 func (fp Fingerprint) Changed(then Fingerprint) []string {

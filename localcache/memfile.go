@@ -43,6 +43,7 @@ type MemFile struct {
 	disk    []byte // what a power cut leaves
 	pending []memWrite
 	closed  int
+	removed bool
 }
 
 // memWrite is an unsynced write, or with nil data a change of size.
@@ -65,6 +66,21 @@ func (f *MemFile) Disk() []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.disk)
+}
+
+// Remove deletes the file: what comes in its place has another inode.
+func (f *MemFile) Remove() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.removed = true
+	return nil
+}
+
+// Removed reports whether Remove was called.
+func (f *MemFile) Removed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.removed
 }
 
 // Closed is how often Close was called.

@@ -122,6 +122,38 @@ func (f osFile) Size() (int64, error) {
 	return fi.Size(), nil
 }
 
+// Remove is part of File.
+func (f osFile) Remove() error {
+	d, err := os.Open(filepath.Dir(f.Name()))
+	if err != nil {
+		return fmt.Errorf("localcache: delete the state file: %w", err)
+	}
+	defer d.Close()
+	return remove(d, f.File)
+}
+
+// remove deletes the state file f in d, durably.
+func remove(d, f *os.File) error {
+	var opened, named unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &opened); err != nil {
+		return fmt.Errorf("localcache: stat %s: %w", f.Name(), err)
+	}
+	err := unix.Fstatat(int(d.Fd()), stateName, &named, unix.AT_SYMLINK_NOFOLLOW)
+	if err == nil && (named.Dev != opened.Dev || named.Ino != opened.Ino) {
+		return fmt.Errorf("%w: %s was replaced while it was open", ErrUnsafeFile, f.Name())
+	}
+	if err == nil {
+		err = unix.Unlinkat(int(d.Fd()), stateName, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("localcache: delete %s: %w", f.Name(), err)
+	}
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("localcache: sync the state directory: %w", err)
+	}
+	return nil
+}
+
 // retry repeats a system call that a signal interrupted.
 func retry(call func() error) error {
 	for {

@@ -45,6 +45,11 @@ type Record struct {
 	Ticket string `json:"ticket,omitempty"`
 	// Worker is the slot held, 0 and up.
 	Worker int `json:"worker"`
+	// Incarnation is that of the cluster when the slot was last written: it grows
+	// each time an owner notices that ZooKeeper lost data.
+	Incarnation int64 `json:"incarnation,omitempty"`
+	// ZooKeeper is where the cluster's records are: servers and chroot.
+	ZooKeeper string `json:"zookeeper,omitempty"`
 	// Term is the slot's fencing counter at the acknowledged grant.
 	Term int64 `json:"term,omitempty"`
 	// Nonce is the random number of the acknowledged grant.

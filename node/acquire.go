@@ -27,6 +27,9 @@ type attempt struct {
 	usable bool
 	// cached: the claim is settled, so it may also start without ZooKeeper.
 	cached bool
+	// moved: the claim was last held in another ZooKeeper. It may be resumed where
+	// its record is, and nothing is put back.
+	moved bool
 }
 
 func (n *Node) newcomer() attempt {
@@ -78,6 +81,10 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 func (n *Node) begin() (attempt, error) {
 	loaded := n.cfg.Cache.Load()
 	rec := loaded.Record
+	var unfit error
+	if rec.ClusterName == n.cfg.Cluster { // also of a record that is not resumed
+		unfit = n.adoptCluster(rec)
+	}
 	switch {
 	case loaded.Status == localcache.StatusCorrupt:
 		n.log.Warn("the state file is damaged and not used: registering as a new node", "reason", loaded.Reason)
@@ -96,10 +103,15 @@ func (n *Node) begin() (attempt, error) {
 		n.startSlack = localcache.MSlack // by which its bound is raised
 		rec.Generation++                 // the block that is lost may have been the newer one
 	}
-	if err := n.adopt(rec); err != nil {
-		return attempt{}, err
+	if unfit != nil {
+		return attempt{}, unfit
 	}
-	return attempt{claim: n.claim, usable: true, cached: rec.Settled}, nil
+	n.adopt(rec)
+	moved := rec.ZooKeeper != "" && rec.ZooKeeper != n.cfg.ZooKeeper && !n.cfg.ZooKeeperReplaced
+	if moved {
+		n.log.Warn("the state directory was last used with another ZooKeeper: this one has to have the record of its worker", "then", rec.ZooKeeper, "now", n.cfg.ZooKeeper)
+	}
+	return attempt{claim: n.claim, usable: true, cached: rec.Settled && !moved, moved: moved}, nil
 }
 
 // checkStart refuses to start when the clock has far to go to what the
@@ -139,6 +151,9 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		var notOurs *coordinator.NotOursError
 		if !errors.As(err, &notOurs) {
 			return err
+		}
+		if notOurs.Lost && a.moved {
+			return n.otherZooKeeper()
 		}
 		if notOurs.Lost && a.cached && n.now() < a.claim.H {
 			return n.startFromCache(true)
@@ -208,6 +223,7 @@ func (n *Node) register(ctx context.Context, a *attempt) error {
 // granted takes up a slot that has been written.
 func (n *Node) granted(g coordinator.Grant, how string) error {
 	n.mu.Lock()
+	n.zookeeper = n.cfg.ZooKeeper // it has the record
 	n.restartedFrom, n.settled = 0, false
 	n.settleAt, n.lastSettle = n.mono()+int64(g.Settle), g.Settle
 	n.mu.Unlock()
@@ -226,7 +242,7 @@ func (n *Node) hold(claim coordinator.Claim) error {
 		Layout: n.layout, Datacenter: n.cluster.Datacenter, Worker: int64(claim.Worker),
 		Floor: n.layout.CeilTick(claim.Lo), Clock: n.clock, Rollback: n.onRollback,
 		CountRollbacks: n.onRollback.Counts(), Borrow: n.borrow,
-		SequenceStart: n.cfg.SequenceStart, SegmentStart: n.cfg.SegmentStart, Counts: &n.meter.worker,
+		SequenceStart: n.cfg.SequenceStart, SegmentStart: n.cfg.SegmentStart, Rand: n.cfg.Rand, Counts: &n.meter.worker,
 	})
 	if err != nil {
 		return err

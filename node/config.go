@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
@@ -19,17 +20,26 @@ type Cache interface {
 	Load() localcache.Loaded
 	Save(localcache.Record) (generation uint64, err error)
 	Invalidate() error
+	Remove() error
 }
 
 // Config is what a Node is made of. Cluster, Store and Cache are required.
 type Config struct {
 	// Cluster is the cluster's name, for messages and the state directory.
 	Cluster string
+	// ZooKeeper names the ZooKeeper that Store is in, and ZooKeeperReplaced says that
+	// it has taken the place of the one that the state directory was used with: else
+	// nothing is put back there. "" for a store in memory.
+	ZooKeeper         string
+	ZooKeeperReplaced bool
 	// Bootstrap allows the node to make the cluster record if there is none.
 	Bootstrap bool
 	Settings  Settings
 	Labels    coordinator.Labels
 	Store     coordinator.Store
+	// InMemory says that Store is of this process alone and loses nothing while the
+	// process lives: only then may the settling time be 0.
+	InMemory bool
 	// Reconnected, if given, is a hint that ZooKeeper has just been reached
 	// again: the node reports at once.
 	Reconnected <-chan struct{}
@@ -56,6 +66,9 @@ type Config struct {
 	SequenceStart worker.SequenceStart
 	// SegmentStart is the segment that a tick begins in.
 	SegmentStart worker.SegmentStart
+	// Rand returns a number in [0, n), for a random SequenceStart or SegmentStart; nil
+	// means math/rand/v2.
+	Rand func(n uint32) uint32
 	// Identity makes a node's identity; nil means a random UUID.
 	Identity func() string
 	// Logger may be nil.
@@ -78,8 +91,8 @@ func (c Config) withDefaults() (Config, error) {
 			*d.value = d.fallback
 		}
 	}
-	if c.Heartbeat < 10*time.Millisecond {
-		return c, fmt.Errorf("node: a heartbeat every %s: at least 10ms", c.Heartbeat)
+	if c.Heartbeat < limits.MinHeartbeat {
+		return c, fmt.Errorf("node: a heartbeat every %s: at least %s", c.Heartbeat, limits.MinHeartbeat)
 	}
 	if c.Reserve < 100*time.Millisecond || c.Reserve >= timeguard.MaxReserve {
 		return c, fmt.Errorf("node: a reserve of %s: it takes 100ms to just below %s, which is how long a restart after a crash may have to wait", c.Reserve, timeguard.MaxReserve)

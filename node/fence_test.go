@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -160,5 +161,32 @@ func TestNewcomerJoinsTheClusterThatWasPutBack(t *testing.T) {
 	defer n.mu.Unlock()
 	if !replaced || n.cluster.UUID != "theirs" {
 		t.Errorf("joined %q, replaced %t", n.cluster.UUID, replaced)
+	}
+}
+
+// A state directory shows that a cluster was there whose other nodes may still live:
+// a node that was told to make a cluster puts that one back, and keeps newcomers off.
+func TestStatePutsItsClusterBack(t *testing.T) {
+	r := newRig(t)
+	n := r.start().untilReady()
+	n.until("settled", n.isSettled)
+	if err := n.stop(); err != nil {
+		t.Fatal(err)
+	}
+	n.mu.Lock()
+	uuid := n.cluster.UUID
+	n.mu.Unlock()
+	r.mem.Wipe()
+	r.start()
+	cl := coordinator.Cluster{}
+	for cl.UUID == "" {
+		var err error
+		if cl, err = coordinator.ReadCluster(t.Context(), r.mem.Session()); err != nil && !errors.Is(err, coordinator.ErrNoCluster) {
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+	}
+	if cl.UUID != uuid || cl.FrozenUntil <= time.Now().UnixMilli() || cl.Open != "" {
+		t.Errorf("was %s, is %+v", uuid, cl)
 	}
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -82,7 +83,11 @@ func TestGroupMakesIDsOfAll(t *testing.T) {
 		t.Errorf("%d IDs of %d workers, %d different", len(ids), len(last), n)
 	}
 	// At a low rate they are all of the lowest.
+	before := g.Now()
 	r.clock.step(50 * time.Millisecond)
+	for g.Now().Sub(before) < 40*time.Millisecond { // a step is seen at the next sample
+		runtime.Gosched()
+	}
 	for range 20 {
 		run, err := g.Reserve(context.Background(), 1)
 		if err != nil {
@@ -117,6 +122,7 @@ func TestGroupsIDsGrow(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := newRig(t)
+			r.cfg.Reserve = 5 * time.Second // a machine that stalls is not what this is about
 			l := worker.Leaf()
 			if row.layout != "" {
 				var err error

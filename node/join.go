@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -17,49 +18,91 @@ func (e *OtherClusterError) Error() string {
 	return fmt.Sprintf("node: the state directory belongs to cluster %s, and this is %s: give this cluster a --state-dir of its own, or point --zk and --cluster at the one it belongs to", e.Ours, e.Found)
 }
 
+// OtherZooKeeperError: the state directory was last used with another ZooKeeper, and
+// this one does not have the record of its worker. If both go on, the cluster is there
+// twice.
+type OtherZooKeeperError struct{ State, Given string }
+
+func (e *OtherZooKeeperError) Error() string {
+	return fmt.Sprintf("node: the state directory was last used with ZooKeeper %s, and %s does not have the record of its worker: point --zk at the first one; or, if that one is gone for good and this one has taken its place, start once with --zk-replaced", e.State, e.Given)
+}
+
 // joinCluster reads the cluster record, or makes it if that was asked for, and
-// checks it against what this node wants and belongs to. lost tells that the
+// checks it against what this node wants and belongs to. lost says that the
 // cluster this node belongs to has vanished from ZooKeeper.
 func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
 	n.mu.Lock()
 	mine := n.cluster
 	n.mu.Unlock()
 	cl, err := coordinator.ReadCluster(ctx, n.cfg.Store)
-	missing := errors.Is(err, coordinator.ErrNoCluster)
-	switch {
-	case missing && !n.cfg.Bootstrap:
-		return false, fmt.Errorf("%w by the name %q", err, n.cfg.Cluster)
-	case missing && a.cached && n.now() < a.claim.H:
-		return true, nil
-	case missing:
-		// Whatever the local record names is gone, and its lease has ended.
-		*a = n.newcomer()
-		want, err := n.cfg.Settings.Record(n.cfg.Identity(), n.cfg.Heartbeat)
-		if err == nil {
-			err = n.checkHeartbeat(want)
-		}
-		if err != nil {
+	if errors.Is(err, coordinator.ErrNoCluster) {
+		if err := n.mayMakeCluster(err, mine, a); err != nil {
 			return false, err
 		}
-		if cl, err = coordinator.CreateCluster(ctx, n.cfg.Store, want); err != nil {
-			return false, err
+		if a.cached && n.now() < a.claim.H {
+			return true, nil
 		}
-	case err != nil:
+		cl, err = n.makeCluster(ctx, mine, a)
+	}
+	if err != nil {
 		return false, err
 	}
-	if a.usable {
-		switch coordinator.JudgeCluster(&cl, mine.UUID) {
-		case coordinator.FoundLost:
-			if a.cached {
-				return true, nil
-			}
-			fallthrough
-		case coordinator.FoundFenced:
-			n.unsettle()
-			return false, &OtherClusterError{Ours: mine.UUID, Found: cl.UUID}
-		}
+	if !a.usable {
+		return false, n.joinAs(cl)
+	}
+	finding := coordinator.JudgeCluster(&cl, mine.UUID, a.claim.Incarnation)
+	switch {
+	case finding == coordinator.FoundLost && a.moved:
+		return false, n.otherZooKeeper()
+	case finding == coordinator.FoundLost && a.cached:
+		return true, nil
+	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
+		n.unsettle()
+		return false, &OtherClusterError{Ours: mine.UUID, Found: cl.UUID}
 	}
 	return false, n.joinAs(cl)
+}
+
+// mayMakeCluster refuses to make or put back the cluster's record in a ZooKeeper
+// that has none. why is what the caller found.
+func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) error {
+	switch {
+	case a.moved:
+		return n.otherZooKeeper()
+	case !n.cfg.Bootstrap:
+		return fmt.Errorf("%w by the name %q", why, n.cfg.Cluster)
+	case mine.UUID != "":
+		return n.cfg.Settings.Agree(mine)
+	}
+	return nil
+}
+
+// makeCluster makes the cluster record of a ZooKeeper that has none. A state directory
+// that names a cluster shows that there was one, whose nodes may still live by their
+// leases: it is put back, and registration is frozen until none of them can.
+func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster, a *attempt) (coordinator.Cluster, error) {
+	if mine.UUID != "" {
+		cl, err := n.coord.PutBack(ctx, &a.claim)
+		if err == nil {
+			n.log.Error("ZooKeeper has lost this cluster: it was put back, and registration is frozen for as long as one of its nodes may live",
+				"cluster", cl.UUID, "until", time.UnixMilli(cl.FrozenUntil).UTC())
+		}
+		return cl, err
+	}
+	want, err := n.cfg.Settings.Record(n.cfg.Identity(), n.cfg.Heartbeat)
+	if err == nil {
+		err = n.checkHeartbeat(want)
+	}
+	if err != nil {
+		return coordinator.Cluster{}, err
+	}
+	return coordinator.CreateCluster(ctx, n.cfg.Store, want)
+}
+
+func (n *Node) otherZooKeeper() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return &OtherZooKeeperError{State: n.zookeeper, Given: n.cfg.ZooKeeper}
 }
 
 // unsettle has the local record not start without ZooKeeper any more: another
@@ -107,11 +150,15 @@ func (n *Node) fits(cl coordinator.Cluster) (rules, error) {
 	return r, nil
 }
 
-// checkHeartbeat refuses one that is too slow for an owner to come back within
-// the settling time.
+// checkHeartbeat refuses a heartbeat that is too slow for an owner to notice a loss
+// of ZooKeeper's data within the settling time, or to renew its lease.
 func (n *Node) checkHeartbeat(cl coordinator.Cluster) error {
-	if settle := ms(cl.SettleMs); 2*n.cfg.Heartbeat > settle && settle > 0 {
-		return fmt.Errorf("node: a heartbeat every %s is too slow for a cluster that settles in %s: give --heartbeat %s or less", n.cfg.Heartbeat, settle, settle/2)
+	settle := ms(cl.SettleMs)
+	if _, err := limits.NoticeWithin(settle, n.cfg.Heartbeat); err != nil && !(settle == 0 && n.cfg.InMemory) {
+		if most := limits.MaxHeartbeat(settle); most >= limits.MinHeartbeat {
+			return fmt.Errorf("node: a heartbeat every %s is too slow for a cluster that settles in %s: %w; give --heartbeat %s or less", n.cfg.Heartbeat, settle, err, most)
+		}
+		return fmt.Errorf("node: a settling time of %s is too short for any heartbeat: %w; make the cluster with --settle %s or more", settle, err, limits.MinConfirm)
 	}
 	if lease := timeguard.Lease(ms(cl.LeaseMs), 0); lease < 2*n.cfg.Heartbeat {
 		return fmt.Errorf("node: a heartbeat every %s is too slow for a lease that begins with %s: give --heartbeat %s or less", n.cfg.Heartbeat, lease, lease/2)

@@ -52,6 +52,8 @@ type Node struct {
 type state struct {
 	phase   Phase
 	cluster coordinator.Cluster
+	// zookeeper is where the record of our slot was last found, as Config.ZooKeeper.
+	zookeeper string
 	rules
 	// claim is the hold on our slot as the local record has it, and m the
 	// reserved bound that is durable there.

@@ -43,7 +43,7 @@ func newRig(t *testing.T) *rig {
 	none := time.Duration(0)
 	r.cfg = Config{
 		Cluster: "test", Bootstrap: true, Clock: r.clock,
-		Settings:  Settings{Settle: &none},
+		Settings: Settings{Settle: &none}, InMemory: true,
 		Heartbeat: 20 * time.Millisecond, CallTimeout: 200 * time.Millisecond, Reserve: 300 * time.Millisecond,
 		Labels: coordinator.Labels{Name: "n", Version: "test"},
 		Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: testWriter{t}, DisableTime: true}),
@@ -296,10 +296,11 @@ func TestServesThroughTheLossOfZooKeepersData(t *testing.T) {
 		t.Errorf("%+v after %+v", f, before)
 	}
 	r.disk = localcache.NewMemFile(nil)
-	// A newcomer gets none of the slots that were in use.
-	late := r.start().untilReady()
-	if f := late.next(); f.Worker == before.Worker {
-		t.Errorf("a newcomer was given worker %d of a live owner", f.Worker)
+	late := r.start() // a newcomer gets no worker
+	err := <-late.done
+	late.done <- err
+	if !errors.As(err, new(*coordinator.FrozenError)) {
+		t.Errorf("a newcomer ended with %v", err)
 	}
 }
 

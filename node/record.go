@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -39,23 +40,26 @@ func (n *Node) record(c coordinator.Claim) localcache.Record {
 	}
 	m = max(m, c.Lo) // a restart begins at M: never below the floor of a claim
 	return localcache.Record{
-		ClusterName: n.cfg.Cluster, ClusterUUID: n.cluster.UUID,
+		ClusterName: n.cfg.Cluster, ClusterUUID: n.cluster.UUID, ZooKeeper: n.zookeeper,
 		EpochMs: n.layout.Epoch, Layout: n.cluster.Layout, DatacenterID: int(n.cluster.Datacenter),
 		LeaseMaxMs: n.cluster.LeaseMs, SettleMs: n.cluster.SettleMs, Used: n.cluster.Used,
 		OnRollback: n.cluster.OnRollback, BorrowMs: n.cluster.BorrowMs,
 		Node: c.Node, Ticket: c.Ticket, Worker: c.Worker,
-		Term: c.Term, Nonce: c.Nonce, PendingTerm: c.PendingTerm, PendingNonce: c.PendingNonce,
+		Term: c.Term, Nonce: c.Nonce, Incarnation: c.Incarnation, PendingTerm: c.PendingTerm, PendingNonce: c.PendingNonce,
 		Settled: c.Settled, Lo: c.Lo, M: m, H: c.H,
 		ServedMs: n.served.Milliseconds(), Rotations: slices.Clone(n.rotations),
 	}
 }
 
-// adopt makes a local record the node's state.
-func (n *Node) adopt(rec localcache.Record) error {
+// adoptCluster makes the cluster of a local record the node's.
+func (n *Node) adoptCluster(rec localcache.Record) error {
 	cl := coordinator.Cluster{
-		UUID: rec.ClusterUUID, Layout: rec.Layout, Datacenter: int64(rec.DatacenterID),
+		UUID: rec.ClusterUUID, Incarnation: rec.Incarnation, Layout: rec.Layout, Datacenter: int64(rec.DatacenterID),
 		LeaseMs: rec.LeaseMaxMs, SettleMs: rec.SettleMs, Used: rec.Used,
 		OnRollback: rec.OnRollback, BorrowMs: rec.BorrowMs,
+	}
+	if cl.UUID == "" {
+		return nil
 	}
 	rules, err := n.rulesOf(cl)
 	if err != nil {
@@ -63,21 +67,32 @@ func (n *Node) adopt(rec localcache.Record) error {
 	}
 	cl.Slots = Slots(rules.layout)
 	n.join(cl, rules)
+	return nil
+}
+
+// adopt makes the claim of a local record the node's.
+func (n *Node) adopt(rec localcache.Record) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.zookeeper = rec.ZooKeeper
+	if n.cfg.ZooKeeperReplaced {
+		n.zookeeper = n.cfg.ZooKeeper
+	}
 	n.m, n.generation = rec.M, rec.Generation
 	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations
 	n.claim = coordinator.Claim{
 		Node: rec.Node, Ticket: rec.Ticket, Worker: rec.Worker,
-		Term: rec.Term, Nonce: rec.Nonce, PendingTerm: rec.PendingTerm, PendingNonce: rec.PendingNonce,
+		Term: rec.Term, Nonce: rec.Nonce, Incarnation: rec.Incarnation, PendingTerm: rec.PendingTerm, PendingNonce: rec.PendingNonce,
 		Settled: rec.Settled, Lo: rec.Lo, H: rec.H, M: rec.M, Generation: rec.Generation,
 	}
-	return nil
 }
 
 // join makes a cluster the node's.
 func (n *Node) join(cl coordinator.Cluster, r rules) {
 	n.coord.Join(cl)
+	if notice, err := limits.NoticeWithin(ms(cl.SettleMs), n.cfg.Heartbeat); err == nil {
+		n.cfg.Store.Hurry(notice)
+	}
 	n.clock.SetCoast(r.onRollback.Coast())
 	n.mu.Lock()
 	if cl.UUID == n.cluster.UUID {

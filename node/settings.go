@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
@@ -87,8 +88,8 @@ func newCluster(uuid string, layout worker.Layout, datacenter int64, lease, sett
 	if lease < time.Second {
 		return coordinator.Cluster{}, fmt.Errorf("node: a lease of %s: at least 1s", lease)
 	}
-	if settle < 0 || settle > time.Hour {
-		return coordinator.Cluster{}, fmt.Errorf("node: a settling time of %s: 0 to 1h", settle)
+	if settle != 0 && settle < limits.MinConfirm || settle > time.Hour {
+		return coordinator.Cluster{}, fmt.Errorf("node: a settling time of %s: it must be %s to 1h", settle, limits.MinConfirm)
 	}
 	return coordinator.Cluster{
 		UUID: uuid, Layout: layout.String(), Slots: Slots(layout), Datacenter: datacenter,

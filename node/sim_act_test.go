@@ -44,7 +44,11 @@ func (s *sim) act() {
 	case n < 89:
 		p.session.Lag()
 	case n < 91:
-		s.standStill(m, time.Duration(s.between(1, 100))*time.Second)
+		if d := time.Duration(s.between(1, 100)) * time.Second; s.chance(3) {
+			s.sleep(m, d)
+		} else {
+			s.standStill(m, d)
+		}
 	case n < 93:
 		s.mem.Deliver()
 	default:
@@ -62,11 +66,23 @@ func (s *sim) heal(p *process) {
 	s.note("%s: reaches ZooKeeper", p.name)
 	p.cut = false
 	p.session.Heal()
+	if s.epoch > 0 && len(s.recent) > 0 && s.chance(4) { // a server that has fallen behind what this client has seen
+		p.session.LagTo(pick(s, s.recent...))
+	}
+}
+
+// remember keeps a copy of the data for that, a few seconds old at most.
+func (s *sim) remember() {
+	if s.recent = append(s.recent, s.mem.Snapshot()); len(s.recent) > 3 {
+		s.recent = s.recent[1:]
+	}
 }
 
 func (s *sim) standStill(m *machine, d time.Duration) {
 	s.note("%s: stands still for %s", m.name, d)
-	m.paused = s.now + int64(d)
+	for _, m := range m.both() {
+		m.paused = max(m.paused, s.now+int64(d))
+	}
 }
 
 // live lets time go by, in steps of about the length given. Whoever runs goes
@@ -88,6 +104,7 @@ func (s *sim) live(d, step time.Duration) {
 		if s.chance(20) {
 			s.mem.ExpireOrphans()
 			s.mem.Deliver()
+			s.remember()
 		}
 		s.expireSome()
 	}
@@ -104,7 +121,7 @@ func (s *sim) lives(p *process) {
 			s.extend(p)
 		}
 	}
-	if s.now >= p.keepAt || p.acquiring || !p.n.settled && s.now >= p.n.settleAt || len(p.n.kick) > 0 {
+	if s.now >= p.keepAt || p.acquiring || !p.n.settled && p.Mono() >= p.n.settleAt || len(p.n.kick) > 0 {
 		drain(p.n.kick)
 		if !s.chance(8) {
 			s.keep(p)
@@ -139,7 +156,7 @@ func (s *sim) expireSome() {
 
 // disaster is what happens to a machine's clock and disk, and to ZooKeeper.
 func (s *sim) disaster(m *machine) {
-	switch s.rng.IntN(18) {
+	switch s.rng.IntN(20) {
 	case 0:
 		s.step(m, -s.upTo(5*time.Millisecond))
 	case 1:
@@ -181,9 +198,20 @@ func (s *sim) disaster(m *machine) {
 			s.note("a copy of ZooKeeper's data is taken")
 			s.snapshot = s.mem.Snapshot()
 		}
+	case 16:
+		s.leaderSteps()
+	case 17:
+		s.operate()
 	default:
 		s.ail(m, noTrouble)
 	}
+}
+
+// leaderSteps moves the clock of ZooKeeper's leader, as when another is elected.
+func (s *sim) leaderSteps() {
+	to := int64(s.between(-2000, 2000)) * 1e6
+	s.note("the leader's clock steps by %s", time.Duration(to-s.leader))
+	s.leader = to
 }
 
 func (s *sim) ail(m *machine, t trouble) {

@@ -27,14 +27,17 @@ const (
 	wrongClock    = "clock"    // an ID's time is not the clock's
 	wrongMFell    = "M fell"
 	wrongHFell    = "H fell"
+	wrongTaken    = "taken" // a record that another has settled on, and whose lease runs, is overwritten
 	wrongSim      = "simulation"
 )
 
 // checks is what is known of a history.
 type checks struct {
-	idsOnly bool   // judge by the IDs alone
-	kind    string // of what was violated
-	wrong   string
+	idsOnly bool // judge by the IDs alone
+	// forgiven: an operator has broken the promise, and only the records count.
+	forgiven bool
+	kind     string // of what was violated
+	wrong    string
 
 	used    map[worker.ID]*use // by an ID's tick and worker
 	workers []workerChecks
@@ -65,6 +68,7 @@ type workerChecks struct {
 	latest  *issued    // which issued the latest tick
 	record  slotRecord // in the store; not known after a loss of data
 	known   bool
+	held    bool // by anybody, ever
 }
 
 // issued is what a tenure has issued.
@@ -84,13 +88,13 @@ type slotRecord struct {
 	settled, released, stopped bool
 }
 
-func (c *checks) init() {
-	c.used, c.acked, c.workers = make(map[worker.ID]*use), make(map[holding]int64), make([]workerChecks, 4)
+func (c *checks) init(workers int) {
+	c.used, c.acked, c.workers = make(map[worker.ID]*use), make(map[holding]int64), make([]workerChecks, workers)
 }
 
 func (s *sim) violated(kind, format string, a ...any) {
 	ids := kind == wrongTwice || kind == wrongOverlap || kind == wrongSim
-	if s.wrong != "" || s.idsOnly && !ids {
+	if s.wrong != "" || s.idsOnly && !ids || s.forgiven && kind != wrongTaken && kind != wrongSim {
 		return
 	}
 	s.kind, s.wrong = kind, kind+": "+fmt.Sprintf(format, a...)
@@ -100,13 +104,12 @@ func (s *sim) violated(kind, format string, a ...any) {
 // check judges a run of IDs that a connection is given.
 func (s *sim) check(p *process, c *conn, run worker.Run) {
 	s.ids += run.Len
-	last := run.At(run.Len - 1)
 	f, err := s.layout.Decode(run.First)
-	if l, e := s.layout.Decode(last); err != nil || e != nil || l.Tick != f.Tick || l.Worker != f.Worker || int(f.Worker) != c.t.worker {
-		// Part of it may be another worker's, or of a tick to come.
-		s.violated(wrongTwice, "%s is given %d IDs from %d on, which leave their tick or are not of worker %d", p.name, run.Len, run.First, c.t.worker)
+	if err != nil || int(f.Worker) != c.t.worker {
+		s.violated(wrongTwice, "%s is given %d, which is not of worker %d: %v", p.name, run.First, c.t.worker, err)
 		return
 	}
+	last := run.At(run.Len - 1)
 	w := &s.workers[c.t.worker]
 	mine := w.of(c.t)
 	if mine == nil {
@@ -153,14 +156,21 @@ func (s *sim) checkTwice(mine *issued, run worker.Run, f worker.Fields) {
 		u = &use{who: mine}
 		s.used[tick] = u
 	}
-	sequences := (uint64(1)<<run.Len - 1) << f.Sequence
-	if run.Len == 64 {
-		sequences = ^uint64(0)
+	// Each ID by itself: all of one tick and worker, in order, none of them twice.
+	for i := range run.Len {
+		id := run.At(i)
+		l, err := s.layout.Decode(id)
+		one := uint64(1) << l.Sequence
+		same := l
+		same.Sequence = f.Sequence
+		switch {
+		case err != nil || same != f || i > 0 && id <= run.At(i-1):
+			s.violated(wrongTwice, "%s is given %d as one of %d IDs from %d on: it is not of their tick and worker, or not above the one before: %v", mine.p.name, id, run.Len, run.First, err)
+		case u.sequences&one != 0:
+			s.violated(wrongTwice, "%s issues tick %d of worker %d, sequence %d, which %s has issued", mine.p.name, l.Tick, l.Worker, l.Sequence, u.who.p.name)
+		}
+		u.sequences |= one
 	}
-	if u.sequences&sequences != 0 {
-		s.violated(wrongTwice, "%s issues tick %d of worker %d, sequence %d to %d, of which %s has issued some", mine.p.name, f.Tick, f.Worker, f.Sequence, f.Sequence+int64(run.Len)-1, u.who.p.name)
-	}
-	u.sequences |= sequences
 }
 
 // checkOrder: what one node issues for a worker grows, over connections and
@@ -244,7 +254,7 @@ func (s *sim) killed(p *process) {
 // forget is called when the store has lost data: what it says may be older, and
 // nobody knows of what dead processes had reserved.
 func (s *sim) forget() {
-	s.lossy = true
+	s.lossy, s.recent = true, nil
 	s.crowd()
 	for i := range s.workers {
 		w := &s.workers[i]
@@ -278,6 +288,7 @@ func (s *sim) wroteSlot(at string, data []byte, acked bool) {
 	}
 	n, _ := strconv.Atoi(path.Base(at))
 	w := &s.workers[n]
+	w.held = w.held || text(data, "node") != ""
 	r := slotRecord{
 		node: text(data, "node"), nonce: text(data, "nonce"), term: number(data, "term"), h: number(data, "h"),
 		generation: uint64(number(data, "generation")),
@@ -289,6 +300,10 @@ func (s *sim) wroteSlot(at string, data []byte, acked bool) {
 	}
 	if w.known && was.released && r.node == was.node && r.term > was.term {
 		delete(s.acked, holding{r.node, n}) // its holder takes it once more
+	}
+	// Clocks may be 10 s apart, and one that has gone back further is refused.
+	if w.known && was.settled && !was.released && r.node != was.node && was.h > s.now/1e6+10_000 {
+		s.violated(wrongTaken, "the record of worker %d goes from %+v to %+v", n, was, r)
 	}
 	if r.released && !was.released && !s.lossy {
 		for _, t := range w.tenures {

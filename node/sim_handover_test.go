@@ -81,7 +81,7 @@ func (s *sim) tellLateWrite() bool {
 			reached = s.takes(b, w)
 		}
 		s.note("%s: goes on", a.name)
-		m.paused = 0
+		m.wake()
 		return coordinator.NoFault
 	}}
 	s.keep(a)

@@ -61,6 +61,7 @@ func (s *sim) restoreSnapshot() {
 // just before anybody can settle; or until one of them is, and the others are
 // still cut off.
 func (s *sim) comeBack(witnesses []*process) bool {
+	before := s.incarnation()
 	// Some come back well before anybody can settle, some at the last moment.
 	s.deadline = s.now + int64(s.settle) - int64(s.upTo(s.settle*3/4)) - 20e6
 	var on []*machine
@@ -104,7 +105,7 @@ func (s *sim) comeBack(witnesses []*process) bool {
 			s.restart(m, true)
 		}
 	}
-	away := s.noticed(on)
+	away := s.noticed(on, before)
 	s.deadline = 0
 	for _, p := range away {
 		s.queue(pick(s, newcomers...), p.held(), s.settle+3*time.Second)
@@ -116,8 +117,9 @@ func (s *sim) comeBack(witnesses []*process) bool {
 
 // noticed has the owners on these machines report, with nothing in between; in
 // some histories all of them, in others the first that can; away are the rest.
-// The history is over where none could.
-func (s *sim) noticed(on []*machine) (away []*process) {
+// The history is over where none could: the cluster's incarnation is what it was
+// before.
+func (s *sim) noticed(on []*machine, before int64) (away []*process) {
 	some, noticed := s.chance(2), false
 	for _, i := range s.rng.Perm(len(on)) {
 		p := on[i].proc
@@ -138,19 +140,13 @@ func (s *sim) noticed(on []*machine) (away []*process) {
 				}
 			}
 		})
-		noticed = noticed || s.frozen()
+		noticed = noticed || s.incarnation() > before
 	}
 	if !noticed {
 		s.note("nobody has noticed: this is where the promise ends")
 		s.over = true
 	}
 	return away
-}
-
-// frozen tells whether an owner has put its cluster back.
-func (s *sim) frozen() bool {
-	cl, err := coordinator.ReadCluster(context.Background(), s.admin)
-	return err == nil && cl.FrozenUntil > s.now/1e6
 }
 
 // tellEqualTerm: the old data are from before an owner took its worker, so that
@@ -304,8 +300,14 @@ func (s *sim) tellForgotten() bool {
 		s.restoreSnapshot()
 	}
 	s.forget()
+	before := s.incarnation()
 	s.deadline = s.now + int64(s.settle) - 20e6
 	s.cutOff(b)
+	if s.chance(2) { // as far as it does no harm
+		back := s.upTo(min(4*time.Second, s.lease/12))
+		s.note("the leader's clock goes back by %s", back)
+		s.leader -= int64(back)
+	}
 	s.quietly(func() {
 		if !a.dead {
 			s.heal(a)
@@ -316,7 +318,7 @@ func (s *sim) tellForgotten() bool {
 		s.fine()
 		s.burst(b)
 	}
-	s.noticed([]*machine{b.machine})
+	s.noticed([]*machine{b.machine}, before)
 	s.deadline = 0
 	s.watch(s.settle + 3*time.Second)
 	return true

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -41,6 +43,11 @@ type process struct {
 	// patience, when not 0, is how many more calls to the store a stop makes.
 	patience int
 	giveUp   context.CancelFunc
+	// slow, when not 0, is how long a call to the store may take.
+	slow time.Duration
+	// other is the other node of this process, and group the two; nil for one alone.
+	other *process
+	group *Group
 }
 
 // conn is a connection: the tenure that its last request found, and the last ID
@@ -60,8 +67,29 @@ type trap struct {
 // gone unwinds the steps of a process that is no more.
 type gone struct{ p *process }
 
-// start runs a process on a machine that has none.
-func (s *sim) start(m *machine) *process {
+// start runs a process on a machine that has none, and a second node of it on its
+// twin.
+func (s *sim) start(m *machine) *process { return s.startIn(m, s.mem) }
+
+func (s *sim) startIn(m *machine, mem *coordinator.Mem) *process {
+	clock := timeguard.NewIssuing(m)
+	p := s.startNode(m, mem, clock)
+	if m.twin == nil || m.twin.proc != nil {
+		return p
+	}
+	if q := s.startNode(m.twin, mem, clock); p != nil && q != nil && !p.dead && !q.dead {
+		p.other, q.other = q, p
+		p.group = NewGroup(p.n, q.n)
+		q.group = p.group
+	}
+	return m.proc
+}
+
+// startNode runs one node, in one ZooKeeper or the other.
+func (s *sim) startNode(m *machine, mem *coordinator.Mem, clock *timeguard.Issuing) *process {
+	if m.disk.Removed() {
+		s.newDisk(m)
+	}
 	cache, err := localcache.New(m.disk, m.print)
 	if err != nil {
 		s.note("%s: does not start: %v", m.name, err)
@@ -69,17 +97,27 @@ func (s *sim) start(m *machine) *process {
 	}
 	m.runs++
 	s.starts++
-	p := &process{machine: m, name: fmt.Sprintf("%s%d", m.name, m.runs), session: s.mem.Session(), acquiring: true, started: s.now, extended: s.now}
+	zookeeper := "here"
+	if mem == s.elsewhere {
+		zookeeper = "elsewhere"
+	}
+	p := &process{machine: m, name: fmt.Sprintf("%s%d", m.name, m.runs), session: mem.Session(), acquiring: true, started: s.now, extended: s.now}
 	p.session.SetFault(func(c coordinator.Call) coordinator.Fault { return s.asked(p, c) })
-	p.session.SetDone(func(c coordinator.Call, result, told error) { s.answered(p, c, result, told) })
+	p.session.SetDone(func(c coordinator.Call, result, told error) {
+		if mem == s.elsewhere { // no record of ours
+			result = cmp.Or(result, errSim)
+		}
+		s.answered(p, c, result, told)
+	})
 	p.n, err = New(Config{
-		Cluster: "sim", Bootstrap: true, Store: p.session, Cache: spiedCache{cache, m}, Clock: m,
-		Settings: Settings{Layout: &s.layout, Lease: &s.lease, Settle: &s.settle, OnRollback: &s.onRollback, Borrow: &s.borrow},
+		Cluster: "sim", Bootstrap: s.bootstrap, ZooKeeper: zookeeper, Store: p.session, Cache: spiedCache{cache, m}, Clock: m, Issuing: clock,
+		Settings: s.settings(),
 		// Which of two timers fires first at one instant is not said, so no two
 		// processes have the same.
 		CallTimeout: 5*time.Second + time.Duration(s.starts)*time.Microsecond,
-		Heartbeat:   s.heartbeat, Reserve: s.reserve, Labels: coordinator.Labels{Name: p.name},
-		ReleaseOnExit: s.chance(4), SequenceStart: pick(s, worker.StartZero, worker.StartZero, worker.StartCarryOn), SegmentStart: s.segmentStart,
+		Heartbeat:   s.drawHeartbeat(), Reserve: s.reserve, Labels: coordinator.Labels{Name: p.name},
+		ReleaseOnExit: s.chance(4), SequenceStart: pick(s, worker.StartZero, worker.StartRandom, worker.StartCarryOn), SegmentStart: s.segmentStart,
+		Rand:     s.rng.Uint32N,
 		Identity: func() string { return fmt.Sprintf("%s-%d", p.name, s.rng.Int64()) },
 	})
 	if err != nil {
@@ -99,6 +137,15 @@ func (s *sim) start(m *machine) *process {
 		}
 	})
 	return m.proc
+}
+
+// drawHeartbeat is the world's, and now and then one that is too slow for an owner to
+// notice a loss of data within the settling time: such a node has to be refused.
+func (s *sim) drawHeartbeat() time.Duration {
+	if s.chance(40) {
+		return s.settle
+	}
+	return s.heartbeat
 }
 
 // asked is told of each call to the store before it is made, and says what
@@ -121,6 +168,7 @@ func (s *sim) asked(p *process, c coordinator.Call) coordinator.Fault {
 	if p.patience--; p.patience == 0 {
 		p.giveUp()
 	}
+	s.now += int64(s.upTo(p.slow))
 	if p.fails != nil && p.fails(c) {
 		return coordinator.FailBefore
 	}
@@ -203,6 +251,11 @@ func (s *sim) exits(p *process, err error) {
 	s.note("%s: exits: %v", p.name, err)
 	_ = p.session.Close()
 	s.ends(p)
+	if q := p.other; q != nil && !q.dead { // all nodes of a group stop
+		s.killed(q)
+		q.killed = true
+		s.ends(q)
+	}
 }
 
 func (s *sim) ends(p *process) {
@@ -282,6 +335,10 @@ func (s *sim) get(p *process, count int) {
 	if s.chance(4) {
 		waited = time.Millisecond
 	}
+	if p.group != nil && s.chance(2) {
+		s.getOfGroup(p, count, waited)
+		return
+	}
 	run, _, err := c.t.gen.Try(count, waited)
 	if err != nil {
 		_ = p.n.explain(c.t, err)
@@ -292,20 +349,51 @@ func (s *sim) get(p *process, count int) {
 	}
 }
 
+// getOfGroup asks a group for IDs, which are of one of its nodes.
+func (s *sim) getOfGroup(p *process, count int, waited time.Duration) {
+	run, _, err := p.group.round(count, waited)
+	if err != nil || run.Len == 0 {
+		return
+	}
+	for _, p := range []*process{p, p.other} {
+		t := p.n.serving.Load()
+		// Both may have had the worker, one after the other.
+		if f, err := s.layout.Decode(run.First); t != nil && (err != nil || int(f.Worker) == t.worker && f.Tick == t.gen.Last()) {
+			s.check(p, &conn{t: t}, run)
+			return
+		}
+	}
+	s.violated(wrongTwice, "a group gives %d, which is of none of its nodes", run.First)
+}
+
 // kill is kill -9, or with the power cut off a crash of the machine.
 func (s *sim) kill(p *process, power bool) {
 	s.note("%s: killed, power cut %t", p.name, power)
-	s.sessions = append(s.sessions, p.session)
-	s.killed(p)
-	p.killed = true
-	s.ends(p)
-	if power {
-		p.machine.disk.Crash()
+	for _, p := range []*process{p, p.other} {
+		if p == nil || p.dead {
+			continue
+		}
+		s.sessions = append(s.sessions, p.session)
+		s.killed(p)
+		p.killed = true
+		s.ends(p)
+		if power {
+			p.machine.disk.Crash()
+		}
 	}
 }
 
-// stop is a clean stop.
+// stop is a clean stop, of both nodes of a group.
 func (s *sim) stop(p *process) {
+	s.stopNode(p)
+	if q := p.other; p.dead && q != nil && !q.dead {
+		if s.stopNode(q); !q.dead { // it is in the middle of something
+			s.kill(q, false)
+		}
+	}
+}
+
+func (s *sim) stopNode(p *process) {
 	if p.keeping || p.extending || p.saving || p.acquiring || s.now < p.paused {
 		return // Run stops the loops first
 	}

@@ -40,6 +40,7 @@ func playAs(t *testing.T, seed uint64, change func(*world)) *sim {
 	synctest.Test(t, func(*testing.T) {
 		s = newSim(seed)
 		change(&s.world)
+		s.found()
 		s.idsOnly = *simIDs
 		defer func() {
 			if r := recover(); r != nil {

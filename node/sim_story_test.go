@@ -13,34 +13,49 @@ import (
 // story is a sequence aimed at a safeguard. It tells whether it came to what it
 // is about: much can come in between.
 type story struct {
-	name  string
-	play  func(*sim) bool
-	roomy bool // more than one worker is to be had in it: the rarer worlds have it more often
+	name string
+	play func(*sim) bool
+	in   rare // the rarer worlds have it more often
 }
 
+// rare is what a story needs that few worlds have.
+type rare int
+
+const (
+	anyWorld rare = iota
+	roomy         // more than one worker is to be had
+	wide          // and more workers than are made at once
+)
+
 var stories = []story{
-	{"owner cut off to the end of its lease", (*sim).tellBound, false},
-	{"write held up until another has the worker", (*sim).tellLateWrite, false},
-	{"release held up until another has the worker", (*sim).tellLateRelease, false},
-	{"worker handed over at once", (*sim).tellHandover, false},
-	{"worker taken, lost and taken again", (*sim).tellChain, false},
-	{"fresh worker after a rollback", (*sim).tellRotation, true},
-	{"fresh worker, and the old one again", (*sim).tellBackAgain, true},
-	{"crash at the end of what is reserved", (*sim).tellCrash, false},
-	{"crash around a write to ZooKeeper", (*sim).tellGrant, false},
-	{"copy of a disk", (*sim).tellCopy, false},
-	{"older copy of a state file", (*sim).tellOldFile, false},
-	{"data lost, owners back just in time", (*sim).tellLoss, false},
-	{"data lost, another takes the worker with the same term", (*sim).tellEqualTerm, false},
-	{"data lost while nobody is there", (*sim).tellAllGone, false},
-	{"data lost after a worker changed hands", (*sim).tellForgotten, false},
-	{"one record lost", (*sim).tellLostRecord, false},
+	{"owner cut off to the end of its lease", (*sim).tellBound, anyWorld},
+	{"write held up until another has the worker", (*sim).tellLateWrite, anyWorld},
+	{"release held up until another has the worker", (*sim).tellLateRelease, anyWorld},
+	{"worker handed over at once", (*sim).tellHandover, anyWorld},
+	{"worker taken, lost and taken again", (*sim).tellChain, anyWorld},
+	{"fresh worker after a rollback", (*sim).tellRotation, roomy},
+	{"fresh worker, and the old one again", (*sim).tellBackAgain, roomy},
+	{"crash at the end of what is reserved", (*sim).tellCrash, anyWorld},
+	{"crash around a write to ZooKeeper", (*sim).tellGrant, anyWorld},
+	{"copy of a disk", (*sim).tellCopy, anyWorld},
+	{"older copy of a state file", (*sim).tellOldFile, anyWorld},
+	{"data lost, owners back just in time", (*sim).tellLoss, anyWorld},
+	{"data lost, another takes the worker with the same term", (*sim).tellEqualTerm, anyWorld},
+	{"data lost while nobody is there", (*sim).tellAllGone, anyWorld},
+	{"data lost after a worker changed hands", (*sim).tellForgotten, anyWorld},
+	{"one record lost", (*sim).tellLostRecord, anyWorld},
+	{"data lost, owners notice by themselves", (*sim).tellNoticed, anyWorld},
+	{"data lost after the cluster grew", (*sim).tellGrowth, wide},
+	{"thawed too early", (*sim).tellThawedTooEarly, roomy},
+	{"started in another ZooKeeper", (*sim).tellElsewhere, anyWorld},
+	{"identity reset after a clock was ahead", (*sim).tellPoisoned, anyWorld},
+	{"copy of a state written back after a release", (*sim).tellReleasedCopy, anyWorld},
 }
 
 func (s *sim) tell() {
 	stories := s.stories()
 	t := pick(s, stories...)
-	for often := !s.crowded && s.chance(3); t.roomy && s.crowded || !t.roomy && often; {
+	for least := s.likes(); t.in < least || t.in > anyWorld && s.crowded; {
 		t = pick(s, stories...)
 	}
 	s.note("story: %s", t.name)
@@ -63,11 +78,22 @@ func (s *sim) tell() {
 	s.note("story ends, reached %t", reached)
 }
 
+// likes is which stories a world has more often than others.
+func (s *sim) likes() rare {
+	switch {
+	case s.layout.WorkerBits == 4 && s.chance(4):
+		return wide
+	case !s.crowded && s.chance(3):
+		return roomy
+	}
+	return anyWorld
+}
+
 // mend puts everything right.
 func (s *sim) mend() {
 	for _, m := range s.machines {
 		s.ail(m, noTrouble)
-		m.paused = 0
+		m.wake()
 		if p := m.proc; p != nil && p.cut {
 			s.heal(p)
 		}
@@ -119,7 +145,7 @@ func (s *sim) owner() *process {
 func (s *sim) other(than ...*machine) *machine {
 	var free []*machine
 	for _, m := range s.machines {
-		if !slices.Contains(than, m) {
+		if !slices.Contains(than, m) && (m.twin == nil || !slices.Contains(than, m.twin)) {
 			free = append(free, m)
 		}
 	}
@@ -136,7 +162,8 @@ func (s *sim) clear(m *machine) {
 		p.session.Expire()
 	}
 	s.newDisk(m)
-	m.trouble, m.paused = noTrouble, 0
+	m.trouble = noTrouble
+	m.wake()
 	if m.skew > 2e8 || m.skew < -2e8 {
 		s.step(m, -time.Duration(m.skew))
 	}

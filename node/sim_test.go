@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -36,6 +37,10 @@ type world struct {
 	onRollback   timeguard.RollbackPolicy
 	borrow       time.Duration
 	segmentStart worker.SegmentStart
+	// bootstrap: nodes make the cluster; else somebody has made it before.
+	bootstrap bool
+	// twins: the first two machines are one, whose process is a group of two nodes.
+	twins bool
 }
 
 // mayLead is how far beyond the clock IDs may be.
@@ -52,9 +57,15 @@ func (s *sim) drawWorld() {
 	w.layout = worker.Layout{
 		Epoch: 1_700_000_000_000 + int64(s.between(0, 999)),
 		Unit:  pick(s, 10*time.Millisecond, 100*time.Millisecond, 250*time.Millisecond, time.Second), TimeBits: 41,
-		WorkerBits: pick[uint8](s, 1, 1, 2), SequenceBits: uint8(s.between(1, 6)),
+		WorkerBits: pick[uint8](s, 1, 1, 2, 4), SequenceBits: uint8(s.between(1, 6)),
 	}
-	w.crowded = !s.chance(3)
+	w.crowded = w.layout.WorkerBits < 4 && !s.chance(3)
+	w.bootstrap, w.twins = !s.chance(4), s.chance(6)
+	if s.chance(30) { // the layout's time runs out in this history, in a minute to an hour
+		w.layout.TimeBits = 16
+		left := time.Minute + s.upTo(time.Hour)
+		w.layout.Epoch = (s.now + int64(left) - int64(w.layout.Unit)<<w.layout.TimeBits) / 1e6
+	}
 }
 
 const (
@@ -69,7 +80,8 @@ type sim struct {
 	rng      *rand.Rand
 	now      int64 // true time, Unix ns
 	mem      *coordinator.Mem
-	admin    *coordinator.MemSession
+	admin    *coordinator.MemSession // of the simulation's own doings, which the checks do not see
+	operator *coordinator.MemSession
 	snapshot *coordinator.MemSnapshot
 	machines []*machine
 	depth    int
@@ -79,10 +91,15 @@ type sim struct {
 	epoch    uint32
 	inode    int
 	aimed    int
-	starts   int
-	calls    int
-	sessions []*coordinator.MemSession // of processes that are no more
-	told     map[string]int            // stories, by how they ended
+	leader   int64 // the leader's clock minus true time, ns
+	// elsewhere is another ZooKeeper, which nobody should use; recent are copies of the
+	// data as they were lately, for clients whose server has fallen behind.
+	elsewhere *coordinator.Mem
+	recent    []*coordinator.MemSnapshot
+	starts    int
+	calls     int
+	sessions  []*coordinator.MemSession // of processes that are no more
+	told      map[string]int            // stories, by how they ended
 
 	history []line
 	over    bool // nothing more can be asked of this history
@@ -115,15 +132,49 @@ type machine struct {
 	stall func()
 	proc  *process
 	runs  int
-	// paused is until when the machine stands still (SIGSTOP, a stalled host),
-	// true time in ns: only a clock runs on.
+	// paused is until when the machine stands still (SIGSTOP, a stalled host, suspend),
+	// true time in ns: only clocks run on.
 	paused int64
+	// slept is how long it has been suspended before sleepFrom, and since then it is or
+	// was until sleepUntil, true time in ns.
+	slept, sleepFrom, sleepUntil int64
+	twin                         *machine // of one process with this one; nil for none
 }
 
 // machine is the clocks of its processes.
 func (m *machine) Wall() int64 { return m.s.now + m.skew }
-func (m *machine) Mono() int64 { return m.s.now }
 func (m *machine) Boot() int64 { return m.s.now }
+func (m *machine) Mono() int64 {
+	return m.s.now - m.slept - max(0, min(m.s.now, m.sleepUntil)-m.sleepFrom)
+}
+
+// sleep suspends a machine: its monotonic clock stands still as well.
+func (s *sim) sleep(m *machine, d time.Duration) {
+	s.note("%s: suspended for %s", m.name, d)
+	for _, m := range m.both() {
+		m.slept = s.now - m.Mono()
+		m.sleepFrom, m.sleepUntil = s.now, s.now+int64(d)
+		m.paused = m.sleepUntil + 1e6 // by then the issuing clock has looked
+	}
+}
+
+// wake ends a stand-still early. A moment goes by, so that the issuing clock, which
+// looks at the others that often by the monotonic one, sees a suspend.
+func (m *machine) wake() {
+	m.paused = 0
+	if m.s.now < m.sleepUntil {
+		m.sleepUntil = max(m.s.now, m.sleepFrom)
+		m.s.now += 1e6
+	}
+}
+
+// both are a machine and its twin, which have one clock and stand still together.
+func (m *machine) both() []*machine {
+	if m.twin == nil {
+		return []*machine{m}
+	}
+	return []*machine{m, m.twin}
+}
 
 func newSim(seed uint64) *sim {
 	s := &sim{
@@ -132,23 +183,56 @@ func newSim(seed uint64) *sim {
 	}
 	s.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano() + s.rng.Int64N(1e9)
 	s.drawWorld()
-	s.checks.init()
-	leader := int64(s.between(-50, 50)) * 1e6
-	s.mem = coordinator.NewMem(func() int64 { return (s.now + leader) / 1e6 })
-	s.admin = s.mem.Session()
+	s.checks.init(s.layout.Workers())
+	s.leader = int64(s.between(-50, 50)) * 1e6
+	clock := func() int64 { return (s.now + s.leader) / 1e6 }
+	s.mem, s.elsewhere = coordinator.NewMem(clock), coordinator.NewMem(clock)
+	s.admin, s.operator = s.mem.Session(), s.mem.Session()
+	s.operator.SetDone(func(c coordinator.Call, result, told error) {
+		if result == nil {
+			s.wrote(c, told == nil)
+		}
+	})
 	if s.chance(2) {
 		s.elect()
 	}
-	for i := range s.between(3, 4) {
+	machines := s.between(3, 4)
+	if s.twins {
+		machines = 4
+	}
+	for i := range machines {
 		m := &machine{s: s, name: string(rune('A' + i))}
 		s.setSkew(m, int64(s.between(-100, 100))*1e6+s.rng.Int64N(1e6))
 		s.newDisk(m)
 		s.machines = append(s.machines, m)
 	}
-	s.note("tick %s, lease %s, settling %s, heartbeat %s, reserve %s, %d workers, crowded %t, leader's epoch %d",
-		s.layout.Unit, s.lease, s.settle, s.heartbeat, s.reserve, s.layout.Workers(), s.crowded, s.epoch)
+	if s.twins {
+		a, b := s.machines[0], s.machines[1]
+		a.twin, b.twin, b.skew, b.lowest = b, a, a.skew, a.lowest
+	}
+	s.note("tick %s, lease %s, settling %s, heartbeat %s, reserve %s, %d workers, crowded %t, bootstrap %t, twins %t, time until %s, leader's epoch %d",
+		s.layout.Unit, s.lease, s.settle, s.heartbeat, s.reserve, s.layout.Workers(), s.crowded, s.bootstrap, s.twins, s.layout.Expires(), s.epoch)
 	s.crowd()
 	return s
+}
+
+// found makes the cluster, in a world where no node does.
+func (s *sim) found() {
+	if s.bootstrap {
+		return
+	}
+	settings := s.settings()
+	cl, err := settings.Record("sim-cluster", s.heartbeat)
+	if err == nil {
+		_, err = coordinator.CreateCluster(context.Background(), s.admin, cl)
+	}
+	if err != nil {
+		s.violated(wrongSim, "%v", err)
+	}
+}
+
+func (s *sim) settings() Settings {
+	return Settings{Layout: &s.layout, Lease: &s.lease, Settle: &s.settle, OnRollback: &s.onRollback, Borrow: &s.borrow}
 }
 
 func pick[T any](s *sim, of ...T) T               { return of[s.rng.IntN(len(of))] }
@@ -190,7 +274,9 @@ func (s *sim) drift(m *machine, d time.Duration) {
 }
 
 func (s *sim) setSkew(m *machine, skew int64) {
-	m.skew = skew
-	m.lowest = min(m.lowest, skew)
+	for _, m := range m.both() {
+		m.skew = skew
+		m.lowest = min(m.lowest, skew)
+	}
 	s.lowest, s.highest = min(s.lowest, skew), max(s.highest, skew)
 }

@@ -64,11 +64,11 @@ func both(a, b func(*world)) func(*world) { return func(w *world) { a(w); b(w) }
 // stories are those of every world, and in some one more.
 func (s *sim) stories() []story {
 	if s.onRollback.Counts() {
-		often := story{"clock that goes back often", (*sim).tellRollbacks, false}
+		often := story{"clock that goes back often", (*sim).tellRollbacks, anyWorld}
 		return append(slices.Clone(stories), often, often, often)
 	}
 	if s.borrow > 0 {
-		gone := story{"borrower forgotten once it is gone", (*sim).tellForgottenBorrower, false}
+		gone := story{"borrower forgotten once it is gone", (*sim).tellForgottenBorrower, anyWorld}
 		return append(slices.Clone(stories), gone, gone, gone)
 	}
 	return stories

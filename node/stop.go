@@ -59,6 +59,11 @@ func (n *Node) release(ctx context.Context, end int64) bool {
 		n.log.Error("the slot is not released: the state directory cannot be written", "error", err)
 		return false
 	}
+	// The bound in ZooKeeper goes down now, and a copy of this file would not know: if
+	// one is written back in place, it must be another file.
+	if err := n.cfg.Cache.Remove(); err != nil {
+		n.log.Warn("the state file could not be deleted: do not write an older copy of it back in place", "error", err)
+	}
 	if err := n.coord.Release(ctx, claim, end); err != nil {
 		n.log.Warn("the slot was not released: it frees when its lease ends", "worker", claim.Worker, "error", err)
 		return true

@@ -116,12 +116,11 @@ func (c *Issuing) sample() {
 	c.lead.Store(0)
 	leap := wall - mono - c.offset.Load()
 	if leap > int64(LeapTolerance) {
-		suspend := c.clock.Boot() - c.clock.Mono()
-		if leap-(suspend-c.suspend) > int64(LeapTolerance) {
-			c.ahead.Store(leap)
-			return
-		}
-		c.suspend = suspend
+		leap -= c.followSuspend(leap)
+	}
+	if leap > int64(LeapTolerance) {
+		c.ahead.Store(leap)
+		return
 	}
 	c.ahead.Store(0)
 	// Within the width of the sample the two agree: moving the clock for less
@@ -134,6 +133,16 @@ func (c *Issuing) sample() {
 	case leap > width || leap < -width:
 		c.offset.Store(wall - mono)
 	}
+}
+
+// followSuspend moves the clock on by what a leap has of time spent in suspend, and
+// returns that: such time has passed, whatever else the wall clock did. mu is held.
+func (c *Issuing) followSuspend(leap int64) int64 {
+	suspend := c.clock.Boot() - c.clock.Mono()
+	slept := min(suspend-c.suspend, leap) // what was less than a leap has been followed before
+	c.suspend = suspend
+	c.offset.Add(slept)
+	return slept
 }
 
 // read takes a sample. The monotonic time is the later of the two around the

@@ -54,8 +54,8 @@ func TestIssuingFollows(t *testing.T) {
 			clock.boot += int64(r.suspend)
 			clock.pass(time.Millisecond)
 			want, ahead := clock.wall, time.Duration(0)
-			if !r.follows {
-				want, ahead = before+int64(time.Millisecond), r.step+r.suspend
+			if !r.follows { // but the time in suspend has passed
+				want, ahead = before+int64(time.Millisecond+r.suspend), r.step
 			}
 			if got := c.Now(); got != want {
 				t.Errorf("%s off", time.Duration(got-want))
@@ -64,6 +64,22 @@ func TestIssuingFollows(t *testing.T) {
 				t.Errorf("ahead %s, want %s", got, ahead)
 			}
 		})
+	}
+}
+
+// Suspends too short for a leap are followed with the wall clock, and do not count
+// again in the next long one.
+func TestIssuingFollowsASuspendOnce(t *testing.T) {
+	clock := newFake()
+	c := NewIssuing(clock)
+	c.SetCoast(2 * time.Second)
+	for _, d := range []time.Duration{700 * time.Millisecond, 900 * time.Millisecond, time.Hour} {
+		clock.wall += int64(d)
+		clock.boot += int64(d)
+		clock.pass(time.Millisecond)
+		if got := c.Now(); got != clock.wall || c.Ahead() != 0 || c.Lead() != 0 {
+			t.Errorf("after %s: %s off, ahead %s, lead %s", d, time.Duration(got-clock.wall), c.Ahead(), c.Lead())
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
 )
@@ -59,10 +60,10 @@ already is left as it is. ` + "`flaked cluster thaw`" + ` ends it.
 
 Examples:
   flaked cluster freeze --zk zk1:2181
-  flaked cluster freeze --zk zk1:2181 --for 2h --up-to 63`,
+  flaked cluster freeze --zk zk1:2181 --for 2h --workers 0-63`,
 				Flags: append([]cli.Flag{
 					&cli.DurationFlag{Name: "for", Usage: "how long", DefaultText: "the longest lease and 10 s", EnvVars: env("for")},
-					&cli.IntFlag{Name: "up-to", Usage: "freeze workers 0 to `NUMBER`: if it is known that none above was ever held", DefaultText: "all", EnvVars: env("up-to")},
+					&cli.StringFlag{Name: "workers", Usage: "freeze these workers alone, as 0-63,70: if it is known that no other was ever held. On the command line alone", DefaultText: "all"},
 					outputFlag(),
 				}, zkFlags("")...),
 				Action: clusterFreeze,
@@ -75,11 +76,21 @@ Examples:
 forgotten: no new node gets one of them until their leases must have ended. Ends
 that early and frees the workers that were lost. Do it only if you know that no
 owner is left that could come back, running cut off or stopped with its state: else
-two nodes may issue the same IDs.
+two nodes issue the same IDs. It has to be confirmed, on a terminal by typing what
+is asked for, otherwise by --confirm.
 
-Example:
-  flaked cluster thaw --zk zk1:2181`,
-				Flags:  zkFlags(""),
+--workers opens some workers and keeps the others frozen: those that you know were
+never used. The highest one that flaked knows of is no proof: the node that noticed
+the loss may have been cut off while others came.
+
+Examples:
+  flaked cluster thaw --zk zk1:2181
+  flaked cluster thaw --zk zk1:2181 --workers 900-1023
+  flaked cluster thaw --confirm 'no owner of cluster default is left'`,
+				Flags: append([]cli.Flag{
+					&cli.StringFlag{Name: "workers", Usage: "open these workers alone, as 900-1023: if it is known that none was ever held. On the command line alone", DefaultText: "all"},
+					confirmFlag(),
+				}, zkFlags("")...),
 				Action: clusterThaw,
 			},
 		},
@@ -95,6 +106,9 @@ func clusterInit(c *cli.Context) error {
 	if err != nil {
 		return usageError("%w", err)
 	}
+	if want.SettleMs == 0 {
+		return usageError("--settle 0s: without a settling time an owner cannot notice in time that ZooKeeper lost data: give %s or more", limits.MinConfirm)
+	}
 	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
 		found, err := coordinator.CreateCluster(ctx, store, want)
 		if err != nil {
@@ -103,6 +117,7 @@ func clusterInit(c *cli.Context) error {
 		name := c.String("cluster")
 		if found.UUID == want.UUID {
 			fmt.Fprintf(c.App.Writer, "cluster %s is made: %s\n", name, found.UUID)
+			adviseSettle(c.App.ErrWriter, millis(found.SettleMs))
 		} else if err := settings.Agree(found); err != nil {
 			return fmt.Errorf("cluster %s (%s) exists: %w", name, found.UUID, err)
 		} else {
@@ -110,6 +125,17 @@ func clusterInit(c *cli.Context) error {
 		}
 		return printFields(c.App.Writer, clusterRows(describeCluster(name, found, time.Now())))
 	})
+}
+
+// adviseSettle says what a short settling time asks of the nodes.
+func adviseSettle(w io.Writer, settle time.Duration) {
+	most := limits.MaxHeartbeat(settle)
+	if most < coordinator.DefaultHeartbeat {
+		fmt.Fprintf(w, "nodes of this cluster need --heartbeat %s or less: the settling time is %s\n", most, settle)
+	}
+	if settle-min(most, coordinator.DefaultHeartbeat) < limits.Comfortable {
+		fmt.Fprintf(w, "for development only: with a settling time of %s, a node that stands still for half a second may notice too late that ZooKeeper lost data\n", settle)
+	}
 }
 
 func clusterShow(c *cli.Context) error {
@@ -144,14 +170,14 @@ func clusterFreeze(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		upTo := cl.Slots - 1
-		if c.IsSet("up-to") {
-			upTo = c.Int("up-to")
-			if upTo < cl.Used || upTo >= cl.Slots {
-				return usageError("--up-to %d: workers up to %d have been in use, and the layout has 0 to %d", upTo, cl.Used, cl.Slots-1)
-			}
+		workers, err := workersFlag(c, cl)
+		if err != nil {
+			return err
 		}
-		before, after, err := byHand(store).Freeze(ctx, upTo, d)
+		if workers == "" {
+			workers = coordinator.AllWorkers(cl.Slots)
+		}
+		before, after, err := byHand(store).Freeze(ctx, workers, d)
 		if err != nil {
 			return err
 		}
@@ -164,41 +190,27 @@ func clusterFreeze(c *cli.Context) error {
 	})
 }
 
+// workersFlag is what --workers says; "" where it is not given.
+func workersFlag(c *cli.Context, cl coordinator.Cluster) (coordinator.WorkerSet, error) {
+	if !c.IsSet("workers") {
+		return "", nil
+	}
+	workers, err := coordinator.ParseWorkerSet(c.String("workers"), cl.Slots)
+	if err != nil {
+		return "", usageError("--workers: %w", err)
+	}
+	return workers, nil
+}
+
 func froze(w io.Writer, r clusterReport, changed bool, asked time.Duration) {
 	until := instant(r.FrozenUntilMs, time.Now())
 	if !changed {
-		fmt.Fprintf(w, "cluster %s is frozen for longer already, workers 0 to %d until %s; nothing was changed\n", r.Name, r.FrozenUsed, until)
+		fmt.Fprintf(w, "cluster %s is frozen for longer already, %s until %s; nothing was changed\n", r.Name, r.frozenWorkers(), until)
 		return
 	}
-	fmt.Fprintf(w, "froze registration in cluster %s: nobody gets one of workers 0 to %d until %s\n", r.Name, r.FrozenUsed, until)
+	fmt.Fprintf(w, "froze registration in cluster %s: nobody gets a worker until %s, %s\n", r.Name, until, r.frozenWorkers())
 	if longest := millis(r.LeaseMs); asked != 0 && asked < longest {
 		fmt.Fprintf(w, "an owner that ZooKeeper has forgotten may live for longer than that, %s: without --for it is long enough\n", longest)
-	}
-}
-
-func clusterThaw(c *cli.Context) error {
-	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
-		before, freed, err := coordinator.Thaw(ctx, store)
-		if err != nil {
-			return err
-		}
-		thawed(c.App.Writer, c.String("cluster"), before, time.Now())
-		if freed > 0 {
-			fmt.Fprintf(c.App.Writer, "freed %d workers whose records were lost\n", freed)
-		}
-		return nil
-	})
-}
-
-func thawed(w io.Writer, name string, before coordinator.Cluster, now time.Time) {
-	switch {
-	case before.FrozenUntil == 0:
-		fmt.Fprintf(w, "cluster %s was not frozen; nothing was changed\n", name)
-	case before.FrozenUntil <= now.UnixMilli():
-		fmt.Fprintf(w, "the freeze of cluster %s had ended by itself: %s\n", name, instant(before.FrozenUntil, now))
-	default:
-		fmt.Fprintf(w, "ended the freeze of cluster %s: workers 0 to %d were kept for their owners until %s\n",
-			name, before.FrozenUsed, instant(before.FrozenUntil, now))
 	}
 }
 
@@ -216,11 +228,11 @@ type clusterReport struct {
 	BorrowMs   int64  `json:"borrow_ms"`
 	// Settled: a node has served in it.
 	Settled bool `json:"settled"`
-	// Frozen: no worker up to FrozenUsed is handed out until FrozenUntilMs,
-	// which is 0 when there is no freeze.
-	Frozen        bool  `json:"frozen"`
-	FrozenUntilMs int64 `json:"frozen_until_ms"`
-	FrozenUsed    int   `json:"frozen_used"`
+	// Frozen: no worker is handed out until FrozenUntilMs, which is 0 when there is no
+	// freeze, but those of FrozenOpen, as "900-1023"; mostly empty.
+	Frozen        bool   `json:"frozen"`
+	FrozenUntilMs int64  `json:"frozen_until_ms"`
+	FrozenOpen    string `json:"frozen_open"`
 	// FrozenBy is who froze it by hand; empty where ZooKeeper lost data.
 	FrozenBy string `json:"frozen_by"`
 	// IDsEndMs is when the time field of the layout runs over; 0 for a layout
@@ -234,12 +246,20 @@ func describeCluster(name string, cl coordinator.Cluster, now time.Time) cluster
 		LeaseMs: cl.LeaseMs, SettleMs: cl.SettleMs, Settled: cl.Settled, OnRollback: node.OnRollback(cl), BorrowMs: cl.BorrowMs,
 	}
 	if now.UnixMilli() < cl.FrozenUntil {
-		r.Frozen, r.FrozenUntilMs, r.FrozenUsed, r.FrozenBy = true, cl.FrozenUntil, cl.FrozenUsed, cl.FrozenBy
+		r.Frozen, r.FrozenUntilMs, r.FrozenOpen, r.FrozenBy = true, cl.FrozenUntil, string(cl.Open), cl.FrozenBy
 	}
 	if layout, err := worker.ParseLayout(cl.Layout); err == nil {
 		r.IDsEndMs = layout.Expires().UnixMilli()
 	}
 	return r
+}
+
+// frozenWorkers says which workers are frozen.
+func (r clusterReport) frozenWorkers() string {
+	if r.FrozenOpen != "" {
+		return "all workers but " + clean(r.FrozenOpen)
+	}
+	return "all workers"
 }
 
 // frozenWhy says why registration is frozen.
@@ -268,8 +288,8 @@ func clusterRows(r clusterReport) [][2]string {
 		rows = append(rows, [2]string{"IDs end", time.UnixMilli(r.IDsEndMs).UTC().Format(time.DateOnly)})
 	}
 	if r.Frozen {
-		rows = append(rows, [2]string{"frozen until", fmt.Sprintf("%s, workers 0 to %d, %s (see flaked cluster thaw --help)",
-			time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339), r.FrozenUsed, r.frozenWhy())})
+		rows = append(rows, [2]string{"frozen until", fmt.Sprintf("%s, %s, %s (see flaked cluster thaw --help)",
+			time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339), r.frozenWorkers(), r.frozenWhy())})
 	}
 	return rows
 }

@@ -92,7 +92,7 @@ func TestClusterCommands(t *testing.T) {
 	if !strings.Contains(made.stdout, shown.UUID) || !strings.Contains(again.stdout, shown.UUID) {
 		t.Error("init names another cluster than show")
 	}
-	call(t, "", "cluster", "thaw").wants(t, exitOK, "cluster default was not frozen; nothing was changed\n", "")
+	call(t, "", "cluster", "thaw").wants(t, exitOK, "cluster default was not frozen\n", "")
 
 	// IDs are decoded by the cluster's layout.
 	call(t, "", "decode", "-o", "json", "4063232").wants(t, exitOK, `"datacenter":31,"worker":0`, "")
@@ -107,11 +107,18 @@ func TestClusterCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cl.FrozenUntil, cl.FrozenUsed = time.Now().Add(time.Hour).UnixMilli(), 41
+	cl.FrozenUntil, cl.Open = time.Now().Add(time.Hour).UnixMilli(), "42-1023"
 	put(t, store, "/cluster", cl, false)
-	call(t, "", "cluster", "show").wants(t, exitOK, "workers 0 to 41, as ZooKeeper lost data (see", "")
-	call(t, "", "status").wants(t, exitDegraded, "registration frozen until ", "flaked: degraded: registration is frozen for workers 0 to 41")
-	call(t, "", "cluster", "thaw").wants(t, exitOK, "ended the freeze of cluster other: workers 0 to 41 were kept for their owners until ", "")
+	call(t, "", "cluster", "show").wants(t, exitOK, "all workers but 42-1023, as ZooKeeper lost data (see", "")
+	call(t, "", "status").wants(t, exitDegraded, "registration frozen until ", "flaked: degraded: registration is frozen for all workers but 42-1023")
+	const words = "no owner of cluster other is left"
+	call(t, "", "cluster", "thaw").wants(t, exitUsage, "", "all workers of cluster other are given to new nodes")
+	call(t, "", "cluster", "thaw", "--confirm", "yes").wants(t, exitUsage, "", "nothing was changed; what is about to be done takes --confirm '"+words+"'")
+	call(t, "", "cluster", "thaw", "--workers", "30-1024").wants(t, exitUsage, "", "--workers: workers \"30-1024\": the layout has workers 0 to 1023")
+	call(t, "", "cluster", "thaw", "--workers", "30-31", "--confirm", words).wants(t, exitUsage, "", "--confirm 'workers 30-31 of other were never used'")
+	call(t, "", "cluster", "thaw", "--workers", "31,30", "--confirm", "workers 30-31 of other were never used").wants(t, exitOK, "opened workers 30-31 of cluster other: the others are kept for their owners until ", "")
+	call(t, "", "cluster", "show").wants(t, exitOK, "all workers but 30-31,42-1023, as ZooKeeper lost data (see", "")
+	call(t, "", "cluster", "thaw", "--confirm", words).wants(t, exitOK, "ended the freeze of cluster other: its workers were kept for their owners until ", "")
 	call(t, "", "status").wants(t, exitOK, "no node has registered yet", "")
 	cl.FrozenUntil = time.Now().Add(-time.Hour).UnixMilli()
 	put(t, store, "/cluster", cl, false)

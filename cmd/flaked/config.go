@@ -118,7 +118,7 @@ func allFlags(commands []*cli.Command) map[string]cli.Flag {
 func commandLineOnly(f cli.Flag) bool {
 	doc, ok := f.(cli.DocGenerationFlag)
 	switch f.Names()[0] {
-	case "help", "confirm", "lower-bound", "yes":
+	case "help", "confirm", "lower-bound", "state-dir", "workers", "yes", "zk-replaced":
 		return ok && len(doc.GetEnvVars()) == 0
 	}
 	return false

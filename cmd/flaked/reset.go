@@ -28,7 +28,7 @@ several workers it is all of them. Refused while a node uses the directory.
 
 Changes nothing in ZooKeeper: the worker that the node had stays its own there, stopped or
 detached, until its lease ends. flaked workers release frees it before, safely now, if no
-other copy of the state is anywhere.
+other copy of the state is anywhere; it takes from the copy how far the node had come.
 
 Examples:
   flaked reset-identity --state-dir /var/lib/flaked
@@ -86,7 +86,7 @@ func resetIdentity(c *cli.Context) error {
 		if format == formatJSON {
 			continue
 		}
-		for _, line := range resetLines(was, aside.Backup, time.Now()) {
+		for _, line := range resetLines(dir, was, aside.Backup, time.Now()) {
 			if _, err := fmt.Fprintln(c.App.Writer, line); err != nil {
 				return err
 			}
@@ -158,7 +158,7 @@ func confirmReset(c *cli.Context, found []stateReport) error {
 	return err
 }
 
-func resetLines(was stateReport, backup string, now time.Time) []string {
+func resetLines(dir string, was stateReport, backup string, now time.Time) []string {
 	if backup == "" {
 		return []string{"nothing in " + was.Dir + " would be resumed: a node that starts there is a new one; nothing was changed"}
 	}
@@ -179,7 +179,11 @@ func resetLines(was stateReport, backup string, now time.Time) []string {
 	if len(was.Changed) > 0 {
 		return append(lines, "this was a copy of another node's state: leave the worker alone, the other may be running")
 	}
-	return append(lines, fmt.Sprintf("to free it before that, if there is no other copy of the state: flaked workers release %d --lower-bound", r.Worker))
+	if was.Damaged {
+		return append(lines, "the state was damaged, so it is not known how far it had come: leave the worker alone until then")
+	}
+	return append(lines, fmt.Sprintf("to free it before that, if there is no other copy of the state: flaked workers release %d --lower-bound --cluster %s --state-dir %s",
+		r.Worker, orDash(clean(r.Cluster)), dir))
 }
 
 // givenStateDir is what --state-dir says.

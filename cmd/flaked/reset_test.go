@@ -33,7 +33,7 @@ func TestResetIdentity(t *testing.T) {
 		"nothing in " + dir + " will be resumed any more: a node that starts there is a new one\n",
 		"a copy of what there was, for people: " + filepath.Join(dir, "flaked.state.reset-20"),
 		"worker 7 of cluster prod stays its own in ZooKeeper, stopped, until its lease ends: 2026-11-20T18:40:00.000Z (",
-		"to free it before that, if there is no other copy of the state: flaked workers release 7 --lower-bound\n",
+		"to free it before that, if there is no other copy of the state: flaked workers release 7 --lower-bound --cluster prod --state-dir " + dir + "\n",
 	} {
 		done.wants(t, exitOK, want, "")
 	}

@@ -108,6 +108,7 @@ func (o options) newNodes(b *backing, log hclog.Logger) (*node.Group, error) {
 	clock := timeguard.NewIssuing(timeguard.System())
 	for i, cache := range b.caches {
 		cfg := o.node
+		cfg.ZooKeeper = b.zookeeper
 		cfg.Store, cfg.Cache, cfg.Reconnected, cfg.Logger, cfg.Issuing = b.store, cache, b.reconnected[i], log, clock
 		if i > 0 {
 			cfg.Labels.Name += fmt.Sprintf("#%d", i+1)

@@ -18,6 +18,8 @@ import (
 // backing is what the nodes of this process keep their slots in.
 type backing struct {
 	store coordinator.Store
+	// zookeeper names the ZooKeeper that store is in; "" for memory.
+	zookeeper string
 	// run keeps the store connected; nil where there is nothing to.
 	run func(context.Context) error
 	// reconnected and caches are one for each node.
@@ -48,9 +50,12 @@ func (o options) open(c *cli.Context, log hclog.Logger) (*backing, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &backing{store: zk}
+	b := &backing{store: zk, zookeeper: zk.Identity()}
 	if err := b.openCaches(o.stateDir, o.workers); err != nil {
 		return nil, err
+	}
+	if !b.caches[0].TellsMachines() {
+		log.Warn("this machine has neither /etc/machine-id nor a product UUID that can be read: never clone the volume of the state directory, as its clone would pass for the original", "state_dir", o.stateDir)
 	}
 	for range o.workers {
 		b.reconnected = append(b.reconnected, make(chan struct{}, 1))

@@ -67,6 +67,7 @@ func serveFlags() []cli.Flag {
 		&cli.IntFlag{Name: "loops", EnvVars: env("loops"), Value: 1, Usage: "event loops for each --listen; more help when one fills its core and there are cores to spare"},
 		&cli.DurationFlag{Name: "spin", EnvVars: env("spin"), Usage: "look for requests this long before sleeping: at 30us half the latency, and a core that is always busy"},
 		&cli.DurationFlag{Name: "start-timeout", EnvVars: env("start-timeout"), Value: time.Minute, Usage: "give up when ZooKeeper is needed to start and does not answer for so long; 0: never"},
+		&cli.BoolFlag{Name: "zk-replaced", DisableDefaultText: true, Usage: "this ZooKeeper has taken the place of the one that the state directory was used with, which is gone for good. On the command line alone"},
 		&cli.BoolFlag{Name: "dev", EnvVars: env("dev"), Usage: "try it without ZooKeeper: everything in memory, for development only"},
 	}, slices.Concat(guardFlags(), zkFlags(""), logFlags())...)
 }
@@ -141,12 +142,13 @@ func serveOptions(c *cli.Context) (options, error) {
 			Name: name, Host: host, PID: os.Getpid(),
 			Address: allAdvertised(o.listenOn, o.advertise), Version: version,
 		},
-		Heartbeat: c.Duration("heartbeat"), StartTimeout: c.Duration("start-timeout"), Reserve: c.Duration("reserve"),
+		ZooKeeperReplaced: c.Bool("zk-replaced"),
+		Heartbeat:         c.Duration("heartbeat"), StartTimeout: c.Duration("start-timeout"), Reserve: c.Duration("reserve"),
 		ReleaseOnExit: c.Bool("release-on-exit"), SequenceStart: start, SegmentStart: segment,
 	}
 	if o.dev {
 		none := time.Duration(0)
-		o.node.Settings.Settle = &none // there is nobody to wait for
+		o.node.Settings.Settle, o.node.InMemory = &none, true // there is nobody to wait for
 	}
 	return o, nil
 }

@@ -36,8 +36,8 @@ func problems(r statusReport, suspect time.Duration) []string {
 	live := func(w workerReport) bool { return w.State == stateLive }
 
 	if r.Cluster.Frozen {
-		out = append(out, fmt.Sprintf("registration is frozen for workers 0 to %d until %s, %s: let their nodes come back, or see flaked cluster thaw --help",
-			r.Cluster.FrozenUsed, time.UnixMilli(r.Cluster.FrozenUntilMs).UTC().Format(time.RFC3339), r.Cluster.frozenWhy()))
+		out = append(out, fmt.Sprintf("registration is frozen for %s until %s, %s: let their nodes come back, or see flaked cluster thaw --help",
+			r.Cluster.frozenWorkers(), time.UnixMilli(r.Cluster.FrozenUntilMs).UTC().Format(time.RFC3339), r.Cluster.frozenWhy()))
 	}
 	add(pick(func(w workerReport) bool { return w.State == stateLost }),
 		"has no record in ZooKeeper that can be read", "have no record in ZooKeeper that can be read",

@@ -109,7 +109,7 @@ func assess(name string, cl coordinator.Cluster, entries []coordinator.Entry, lo
 		}
 	}
 	for _, e := range entries {
-		state := stateOf(e, now)
+		state := stateOf(cl, e, now)
 		r.Summary.count(state)
 		if state != stateLost && e.Slot.Term == 0 {
 			continue // nobody has held it
@@ -171,8 +171,8 @@ func reportPatience(heartbeat int64) int64 {
 	return 3*heartbeat + 1000
 }
 
-func stateOf(e coordinator.Entry, now int64) string {
-	availability := coordinator.JudgeFree(e.Slot, e.Live, now, now)
+func stateOf(cl coordinator.Cluster, e coordinator.Entry, now int64) string {
+	availability := cl.JudgeFree(e.Slot, e.Live, now, now)
 	switch {
 	case e.Absent || e.Slot.Term < 0:
 		return stateLost // a record that cannot be read says as little as none

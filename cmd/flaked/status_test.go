@@ -43,7 +43,7 @@ func liveEntry(worker int, age int64, change ...func(*coordinator.Entry)) coordi
 }
 
 func dead(e *coordinator.Entry)    { e.Live = false }
-func expired(e *coordinator.Entry) { e.Slot.H = t0 - 1 }
+func expired(e *coordinator.Entry) { e.Slot.H = t0 - 5000 }
 func stopped(e *coordinator.Entry) { e.Live, e.Slot.Stopped, e.Slot.State = false, true, "stopped" }
 func released(e *coordinator.Entry) {
 	e.Live, e.Slot.Released, e.Slot.State = false, true, "released"
@@ -77,7 +77,7 @@ func TestStates(t *testing.T) {
 		{"unreadable", coordinator.Entry{Slot: coordinator.Slot{Term: -1}}, "lost", "has no record"},
 		{"unreadable, live", coordinator.Entry{Live: true, Slot: coordinator.Slot{Term: -1}}, "lost", "has no record"},
 		{"kept for a lost owner", coordinator.Entry{Slot: coordinator.Slot{Lost: true, H: t0 + hour}}, "lost", "has no record"},
-		{"kept until now", coordinator.Entry{Slot: coordinator.Slot{Lost: true, H: t0 - 1}}, "", ""},
+		{"kept until now", coordinator.Entry{Slot: coordinator.Slot{Lost: true, H: t0 - 5000}}, "", ""},
 		{"refusing", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" }), "live", "worker 0 (api) refuses to serve"},
 		{"settling", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "settling" }), "live", ""},
 		{"past its lease", liveEntry(0, 0, expired), "live", "worker 0 (api) is past its lease"},
@@ -118,9 +118,9 @@ func TestClusterProblems(t *testing.T) {
 		return entries
 	}
 	frozen := exampleCluster()
-	frozen.FrozenUntil, frozen.FrozenUsed = t0+hour, 41
+	frozen.FrozenUntil, frozen.Open = t0+hour, "42-1023"
 	thawed := exampleCluster()
-	thawed.FrozenUntil, thawed.FrozenUsed = t0, 41
+	thawed.FrozenUntil = t0
 	small := exampleCluster()
 	small.Slots = 20
 	ahead := func(e *coordinator.Entry) { e.Slot.Reported += 9000 }
@@ -132,7 +132,7 @@ func TestClusterProblems(t *testing.T) {
 		want    string
 	}{
 		{"nothing there", exampleCluster(), nil, t0, ""},
-		{"frozen", frozen, nil, t0, "registration is frozen for workers 0 to 41 until 2026-11-20T18:46:49Z"},
+		{"frozen", frozen, nil, t0, "registration is frozen for all workers but 42-1023 until 2026-11-20T18:46:49Z"},
 		{"freeze over", thawed, nil, t0, ""},
 		{"5 % free", small, many(19), t0, ""},
 		{"none free", small, many(20), t0, "0 of 20 workers are free"},
@@ -311,7 +311,7 @@ const statusGolden = `{
     "settled": true,
     "frozen": false,
     "frozen_until_ms": 0,
-    "frozen_used": 0,
+    "frozen_open": "",
     "frozen_by": "",
     "ids_end_ms": 3487858230209
   },

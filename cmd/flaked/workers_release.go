@@ -29,13 +29,18 @@ registration is frozen.
 off from ZooKeeper, or is started again with its state directory while ZooKeeper
 cannot be reached, two nodes issue the same IDs. It is for a node that is known to
 be gone with its disk, or whose state was made unusable by flaked reset-identity.
+Name the directory of that one by --state-dir: nobody begins below what it held.
+Without it, IDs are issued twice as well if the node's clock was ahead while it was
+cut off.
 
 Examples:
   flaked workers release --zk zk1:2181 7
   flaked workers release --zk zk1:2181 7 --confirm 'release worker 7 of ids-3'
+  flaked workers release 7 --lower-bound --state-dir /var/lib/flaked
   flaked workers release 7 --lower-bound --confirm 'ids-3 of worker 7 is gone for good'`,
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "lower-bound", Usage: "free it now: only if its node is gone for good. On the command line alone", DisableDefaultText: true},
+			&cli.StringFlag{Name: "state-dir", Usage: "with --lower-bound: the `DIRECTORY` whose state flaked reset-identity has set aside. On the command line alone"},
 			confirmFlag(),
 			outputFlag(),
 		}, zkFlags("")...),
@@ -63,7 +68,10 @@ func workersReleaseAction(c *cli.Context) error {
 		return err
 	}
 	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
-		r := releaser{c: c, hand: byHand(store), lower: c.Bool("lower-bound")}
+		r := releaser{c: c, hand: byHand(store), lower: c.Bool("lower-bound"), stateDir: c.String("state-dir")}
+		if r.stateDir != "" && !r.lower {
+			return usageError("--state-dir goes with --lower-bound")
+		}
 		done, err := r.release(ctx, worker)
 		if err != nil {
 			return releaseAdvice(err)
@@ -95,6 +103,8 @@ type releaser struct {
 	c     *cli.Context
 	hand  coordinator.ByHand
 	lower bool
+	// stateDir is where the node's state was set aside; empty if that is lost.
+	stateDir string
 }
 
 func (r releaser) release(ctx context.Context, worker int) (releaseReport, error) {
@@ -151,6 +161,13 @@ func (r releaser) replace(ctx context.Context, found coordinator.Holding) (relea
 }
 
 func (r releaser) takeAway(ctx context.Context, found coordinator.Holding, name string, now time.Time) (releaseReport, error) {
+	notBelow := int64(0)
+	if r.stateDir != "" {
+		var err error
+		if notBelow, err = boundSetAside(r.stateDir, found, now); err != nil {
+			return releaseReport{}, err
+		}
+	}
 	if err := r.ask(found, name, now); err != nil {
 		return releaseReport{}, err
 	}
@@ -164,7 +181,7 @@ func (r releaser) takeAway(ctx context.Context, found coordinator.Holding, name 
 	if r.lower {
 		again := found
 		again.Entry = e
-		if e, err = r.hand.LowerBound(ctx, again); err != nil {
+		if e, err = r.hand.LowerBound(ctx, again, notBelow); err != nil {
 			return releaseReport{}, fmt.Errorf("worker %d was taken from %s, and its bound is where it was: %w", found.Worker, name, err)
 		}
 	}
@@ -194,8 +211,12 @@ func (r releaser) ask(found coordinator.Holding, name string, now time.Time) err
 	case found.Availability == coordinator.Free:
 		return nil
 	case r.lower:
-		return confirm(r.c, fmt.Sprintf("%s, which holds worker %d, %s; its lease ends %s. If it runs, or is ever started with its state directory before that, IDs will be issued twice",
-			name, found.Worker, is, instant(s.H, now)), fmt.Sprintf("%s of worker %d is gone for good", name, found.Worker))
+		unknown := ""
+		if r.stateDir == "" {
+			unknown = ", or its clock was ahead while it was cut off (--state-dir tells how far it came)"
+		}
+		return confirm(r.c, fmt.Sprintf("%s, which holds worker %d, %s; its lease ends %s. If it runs, or is ever started with another copy of its state before that%s, IDs will be issued twice",
+			name, found.Worker, is, instant(s.H, now), unknown), fmt.Sprintf("%s of worker %d is gone for good", name, found.Worker))
 	}
 	return confirm(r.c, fmt.Sprintf("%s, which holds worker %d, %s; it will have to take another worker, and this one will be free when the lease ends, %s. No ID is issued twice by that",
 		name, found.Worker, is, instant(s.H, now)), fmt.Sprintf("release worker %d of %s", found.Worker, name))

@@ -256,6 +256,7 @@ _flaked() {
     'workers history:--zk-tls-key') kind='file' ;;
     'workers history:--zk-tls-server-name') kind='any' ;;
     'workers history:--config') kind='file' ;;
+    'workers release:--state-dir') kind='directory' ;;
     'workers release:--confirm') kind='any' ;;
     'workers release:--output' | 'workers release:-o') offered='table wide json' ;;
     'workers release:--zk') kind='any' ;;
@@ -303,7 +304,7 @@ _flaked() {
     'cluster show:--zk-tls-server-name') kind='any' ;;
     'cluster show:--config') kind='file' ;;
     'cluster freeze:--for') kind='any' ;;
-    'cluster freeze:--up-to') kind='any' ;;
+    'cluster freeze:--workers') kind='any' ;;
     'cluster freeze:--output' | 'cluster freeze:-o') offered='table wide json' ;;
     'cluster freeze:--zk') kind='any' ;;
     'cluster freeze:--cluster') kind='any' ;;
@@ -314,6 +315,8 @@ _flaked() {
     'cluster freeze:--zk-tls-key') kind='file' ;;
     'cluster freeze:--zk-tls-server-name') kind='any' ;;
     'cluster freeze:--config') kind='file' ;;
+    'cluster thaw:--workers') kind='any' ;;
+    'cluster thaw:--confirm') kind='any' ;;
     'cluster thaw:--zk') kind='any' ;;
     'cluster thaw:--cluster') kind='any' ;;
     'cluster thaw:--zk-auth-file') kind='file' ;;
@@ -330,7 +333,7 @@ _flaked() {
   if [[ -z $flag ]]; then
     case $path in
     '') offered='serve status doctor get decode healthcheck bench layout gen state reset-identity workers cluster completion man version --version --help' ;;
-    'serve') offered='--listen --admin --admin-pprof --advertise --state-dir --name --bootstrap --heartbeat --lease --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --workers --max-batch --engine --loops --spin --start-timeout --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
+    'serve') offered='--listen --admin --admin-pprof --advertise --state-dir --name --bootstrap --heartbeat --lease --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --workers --max-batch --engine --loops --spin --start-timeout --zk-replaced --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
     'status') offered='--output --watch --no-ask --token-file --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'doctor') offered='--output --timeout --listen --admin --state-dir --bootstrap --heartbeat --lease --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --workers --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'get') offered='--addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
@@ -350,13 +353,13 @@ _flaked() {
     'workers list') offered='--output --state --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'workers show') offered='--output --no-ask --token-file --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'workers history') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
-    'workers release') offered='--lower-bound --confirm --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'workers release') offered='--lower-bound --state-dir --confirm --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'workers forget-ticket') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster') offered='init show freeze thaw --help' ;;
     'cluster init') offered='--layout --datacenter --lease --settle --on-rollback --borrow --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster show') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
-    'cluster freeze') offered='--for --up-to --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
-    'cluster thaw') offered='--zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'cluster freeze') offered='--for --workers --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'cluster thaw') offered='--workers --confirm --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'completion') offered='bash zsh fish --help' ;;
     'man') offered='serve status doctor get decode healthcheck bench layout gen state reset-identity workers cluster completion man version --dir --config --help' ;;
     'version') offered='--help' ;;

@@ -173,8 +173,8 @@ func TestCluster(t *testing.T) {
 		}
 		f.wants(t, tc.name, tc.level, tc.text)
 	}
-	frozen := with(func(c *coordinator.Cluster) { c.FrozenUntil, c.FrozenUsed = now.UnixMilli()+1, 7 })
-	judgeCluster(frozen, nil, Config{Fits: yes}, nil, now)[1].wants(t, "frozen", Warn, "workers 0 to 7")
+	frozen := with(func(c *coordinator.Cluster) { c.FrozenUntil = now.UnixMilli() + 1 })
+	judgeCluster(frozen, nil, Config{Fits: yes}, nil, now)[1].wants(t, "frozen", Warn, "registration is frozen until")
 }
 
 func TestSlots(t *testing.T) {
@@ -281,8 +281,10 @@ func TestDirs(t *testing.T) {
 		{"overlay", false, Warn, "a container's own"},
 		{"overlay", true, OK, "as --release-on-exit is for"},
 	} {
-		judgeFilesystem("/s", localcache.Examination{Filesystem: tc.fs}, tc.releases).wants(t, tc.fs, tc.level, tc.text)
+		judgeFilesystem("/s", localcache.Examination{Filesystem: tc.fs, TellsMachines: true}, tc.releases).wants(t, tc.fs, tc.level, tc.text)
 	}
+	judgeFilesystem("/s", localcache.Examination{Filesystem: "ext4"}, false).wants(t, "a clone would pass", Warn, "neither /etc/machine-id nor a readable product UUID")
+	judgeFilesystem("/s", localcache.Examination{Filesystem: "ext4"}, true).wants(t, "a clone has nothing", OK, "/s is on ext4")
 
 	for _, tc := range []struct {
 		name         string

@@ -167,7 +167,7 @@ func judgeCluster(cl coordinator.Cluster, err error, cfg Config, dirs []stateDir
 	if now.UnixMilli() < cl.FrozenUntil {
 		found = append(found, Finding{
 			Check: "cluster", Level: Warn,
-			Text:   fmt.Sprintf("registration is frozen for workers 0 to %d until %s, as ZooKeeper lost data", cl.FrozenUsed, time.UnixMilli(cl.FrozenUntil).UTC().Format(time.RFC3339)),
+			Text:   fmt.Sprintf("registration is frozen until %s, as ZooKeeper lost data", time.UnixMilli(cl.FrozenUntil).UTC().Format(time.RFC3339)),
 			Advice: "let their nodes come back, or see flaked cluster thaw --help",
 		})
 	}
@@ -198,7 +198,7 @@ func judgeEpoch(cl coordinator.Cluster, now time.Time) Finding {
 func judgeSlots(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Finding {
 	var held, cooling, lost int
 	for _, e := range entries {
-		availability := coordinator.JudgeFree(e.Slot, e.Live, now, now)
+		availability := cl.JudgeFree(e.Slot, e.Live, now, now)
 		switch {
 		case e.Absent || e.Slot.Term < 0:
 			lost++

@@ -142,6 +142,9 @@ func judgeFilesystem(path string, x localcache.Examination, releases bool) Findi
 	f := Finding{Check: "filesystem", Level: OK, Text: fmt.Sprintf("%s is on %s", path, x.Filesystem)}
 	ends := map[string]string{"tmpfs": "in memory: the state ends with the machine", "ramfs": "in memory: the state ends with the machine", "overlay": "most likely a container's own: the state ends with it"}[x.Filesystem]
 	switch {
+	case ends == "" && !x.TellsMachines && !releases:
+		f.Level, f.Text = Warn, f.Text+", on a machine with neither /etc/machine-id nor a readable product UUID"
+		f.Advice = "never clone its volume, as its clone would pass for the original; or give each machine or pod a machine-id of its own"
 	case ends == "":
 	case releases:
 		f.Text += ", " + ends + ", as --release-on-exit is for"

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/coordinator"
+)
+
+func clusterThaw(c *cli.Context) error {
+	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+		cl, err := coordinator.ReadCluster(ctx, store)
+		if err != nil {
+			return err
+		}
+		workers, err := workersFlag(c, cl)
+		if err != nil {
+			return err
+		}
+		if err := confirmThaw(ctx, c, store, cl, workers); err != nil {
+			return err
+		}
+		before, freed, err := coordinator.Thaw(ctx, store, workers)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(c.App.Writer, thawed(c.String("cluster"), before, workers, time.Now()))
+		if freed > 0 {
+			fmt.Fprintf(c.App.Writer, "freed %d workers whose records were lost\n", freed)
+		}
+		return nil
+	})
+}
+
+// confirmThaw asks, where there is a freeze to end or a lost worker to free.
+func confirmThaw(ctx context.Context, c *cli.Context, store coordinator.Store, cl coordinator.Cluster, workers coordinator.WorkerSet) error {
+	entries, err := coordinator.ReadSlots(ctx, store, cl)
+	if err != nil {
+		return err
+	}
+	lost := 0
+	for _, e := range entries {
+		if e.Absent || e.Slot.Lost {
+			lost++
+		}
+	}
+	if time.Now().UnixMilli() >= cl.FrozenUntil && lost == 0 {
+		return nil
+	}
+	name := c.String("cluster")
+	what, words := "all workers", fmt.Sprintf("no owner of cluster %s is left", name)
+	if workers != "" {
+		what, words = "workers "+string(workers), fmt.Sprintf("workers %s of %s were never used", workers, name)
+	}
+	return confirm(c, fmt.Sprintf("%s of cluster %s are given to new nodes, of which %d have lost their records. If an owner of one of them still runs, cut off, or is ever started with its state directory, IDs will be issued twice",
+		what, name, lost), words)
+}
+
+func thawed(name string, before coordinator.Cluster, workers coordinator.WorkerSet, now time.Time) string {
+	until := instant(before.FrozenUntil, now)
+	switch {
+	case before.FrozenUntil == 0:
+		return fmt.Sprintf("cluster %s was not frozen", name)
+	case before.FrozenUntil <= now.UnixMilli():
+		return fmt.Sprintf("the freeze of cluster %s had ended by itself: %s", name, until)
+	case workers != "":
+		return fmt.Sprintf("opened workers %s of cluster %s: the others are kept for their owners until %s", workers, name, until)
+	}
+	return fmt.Sprintf("ended the freeze of cluster %s: its workers were kept for their owners until %s", name, until)
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/localcache"
+)
+
+// A node issued by a clock that was ahead while ZooKeeper could not hear it, and its
+// state was reset. Where its worker is freed by --lower-bound the next holder begins
+// above what the state held, or the command refuses.
+func TestLowerBoundTakesWhatTheStateHeld(t *testing.T) {
+	store, cl := newCluster(t)
+	_, claim := register(t, store, cl, "a")
+	far := time.Now().Add(45 * time.Minute).UnixMilli()
+	rec := localcache.Record{ClusterName: "default", ClusterUUID: cl.UUID, Node: claim.Node, Worker: claim.Worker, Term: claim.Term, Nonce: claim.Nonce, Settled: true, M: far, H: far + 1}
+	save := func(rec localcache.Record) (dir string) {
+		dir, cache := stateDir(t, rec)
+		cache.Close()
+		return dir
+	}
+	const words = "a of worker 0 is gone for good"
+	release := func(dir string) result {
+		return call(t, "", "workers", "release", "0", "--lower-bound", "--state-dir", dir, "--confirm", words)
+	}
+	if s := readSlot(t, store, cl, 0); s.H <= far { // so that lowering is what is asked for
+		s.H = far + time.Hour.Milliseconds()
+		put(t, store, "/workers/0000", s, false)
+	}
+	if err := store.Delete(t.Context(), "/live/0000", coordinator.AnyVersion); err != nil { // the node has ended
+		t.Fatal(err)
+	}
+
+	call(t, "", "workers", "release", "0", "--state-dir", t.TempDir()).wants(t, exitUsage, "", "--state-dir goes with --lower-bound")
+	live := save(rec)
+	release(live).wants(t, exitFailure, "", "is that of worker 0 and can still be resumed: flaked reset-identity --state-dir "+live+" first; nothing was changed")
+
+	other := rec
+	other.Worker = 9
+	dir := save(other)
+	call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitOK, "worker 9 of cluster default", "")
+	release(dir).wants(t, exitFailure, "", "no state of worker 0 of this cluster was set aside in "+dir+": name the directory of its node, or wait until its lease ends, ")
+
+	spoilt := save(rec)
+	file := filepath.Join(spoilt, "flaked.state")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[100] ^= 1
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := call(t, "", "reset-identity", "--yes", "--state-dir", spoilt)
+	r.wants(t, exitOK, "the state was damaged, so it is not known how far it had come: leave the worker alone until then\n", "")
+	if strings.Contains(r.stdout, "--lower-bound") {
+		t.Error("it says how to lower a bound that is not known")
+	}
+	release(spoilt).wants(t, exitFailure, "", "was damaged before it was set aside, so it is not known how far worker 0 came: wait until its lease ends, ")
+	release(filepath.Join(dir, "nowhere")).wants(t, exitFailure, "", "no node has left its state in")
+	if s := readSlot(t, store, cl, 0); s.Released {
+		t.Fatalf("a refusal released it: %+v", s)
+	}
+
+	if runtime.GOOS == "linux" { // inodes
+		text[100] ^= 1 // as it was
+		copied := t.TempDir()
+		if err := errors.Join(os.Chmod(copied, 0o700), os.WriteFile(filepath.Join(copied, "flaked.state"), text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		call(t, "", "reset-identity", "--yes", "--state-dir", copied).wants(t, exitOK, "this was a copy of another node's state", "")
+		release(copied).wants(t, exitFailure, "", "was a copy of another node's state: that node may be running, and have come further; nothing was changed")
+	}
+
+	call(t, "", "reset-identity", "--yes", "--state-dir", live).wants(t, exitOK, "flaked workers release 0 --lower-bound --cluster default --state-dir "+live+"\n", "")
+	release(live).wants(t, exitOK, "worker 0 is free; its next holder begins at ", "")
+	if s := readSlot(t, store, cl, 0); !s.Released || s.H < far {
+		t.Errorf("the next holder begins %d ms below what the state held: %+v", far-s.H, s)
+	}
+}

@@ -1,0 +1,194 @@
+package coordinator
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestFrozenAfterLoss(t *testing.T) {
+	const now, lease = int64(1_000_000), int64(60_000)
+	mine := Cluster{UUID: "c", Slots: 16, LeaseMs: lease, Used: 7, Incarnation: 5}
+	until := now + lease + lossTolerance
+	cluster := func(uuid string, used int, incarnation, frozenUntil int64, open WorkerSet, by string) Cluster {
+		return Cluster{UUID: uuid, Slots: 16, LeaseMs: lease, Settled: true, Used: used, Incarnation: incarnation, FrozenUntil: frozenUntil, Open: open, FrozenBy: by}
+	}
+	for name, row := range map[string]struct{ found, want Cluster }{
+		"gone":                           {Cluster{Used: -1}, cluster("c", 7, now, until, "", "")},
+		"an older copy":                  {cluster("c", 3, 4, 0, "", ""), cluster("c", 7, now, until, "", "")},
+		"as we know it":                  {cluster("c", 9, 5, 0, "", ""), cluster("c", 9, now, until, "", "")},
+		"another, not settled":           {cluster("d", 2, 0, 0, "", ""), cluster("c", 7, now, until, "", "")},
+		"frozen by an operator":          {cluster("c", 7, 5, now+5, "8-15", "op"), cluster("c", 7, now, until, "", "")},
+		"frozen for longer":              {cluster("c", 7, 5, until+9, "8-15", "op"), cluster("c", 7, now, until+9, "", "")},
+		"noticed by another":             {cluster("c", 7, 6, until-1, "", ""), cluster("c", 7, 6, until-1, "", "")},
+		"noticed, and opened in part":    {cluster("c", 7, 6, until-1, "8-15", ""), cluster("c", 7, 6, until-1, "8-15", "")},
+		"noticed long ago":               {cluster("c", 7, 6, now+1, "8-15", ""), cluster("c", 7, 6, until, "8-15", "")},
+		"noticed, and the freeze over":   {cluster("c", 7, 6, now, "8-15", ""), cluster("c", 7, now, until, "", "")},
+		"noticed, and thawed":            {cluster("c", 7, 6, 0, "", ""), cluster("c", 7, now, until, "", "")},
+		"noticed by a clock far ahead":   {cluster("c", 7, now+99, 0, "", ""), cluster("c", 7, now+100, until, "", "")},
+		"of the incarnation that we are": {cluster("c", 7, 5, until-1, "8-15", ""), cluster("c", 7, now, until, "", "")},
+	} {
+		if got := frozenAfterLoss(row.found, mine, now); got != row.want {
+			t.Errorf("%s:\n got %+v\nwant %+v", name, got, row.want)
+		}
+	}
+	ahead := mine
+	ahead.Incarnation = now + 7
+	if got := frozenAfterLoss(Cluster{Used: -1}, ahead, now); got.Incarnation != now+8 {
+		t.Errorf("incarnation %d by a clock that is behind", got.Incarnation)
+	}
+}
+
+// Whatever is found: no incarnation is used twice, no slot is open that was not
+// opened since the loss was noticed, and no freeze is shorter than a lease or than
+// the one that was there.
+func TestFrozenAfterLossProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		small := func(name string) int64 { return rapid.Int64Range(0, 60).Draw(t, name) }
+		draw := func(name string) Cluster {
+			return Cluster{
+				UUID: rapid.SampledFrom([]string{"c", "d"}).Draw(t, name), Slots: 4, LeaseMs: 20, Used: int(small("used")) - 1,
+				Incarnation: small("incarnation"), FrozenUntil: small("until"), Open: rapid.SampledFrom([]WorkerSet{"", "2-3"}).Draw(t, "open"),
+			}
+		}
+		found, mine, now := draw("found"), draw("mine"), small("now")
+		mine.UUID = "c"
+		got := frozenAfterLoss(found, mine, now)
+		noticed := got.Incarnation == found.Incarnation && found.UUID == "c"
+		switch {
+		case got.UUID != "c" || !got.Settled || got.Used < max(found.Used, mine.Used):
+			t.Fatalf("%+v", got)
+		case got.Incarnation <= mine.Incarnation || got.Incarnation < found.Incarnation:
+			t.Fatalf("incarnation %d", got.Incarnation)
+		case got.FrozenUntil < max(found.FrozenUntil, now+mine.LeaseMs):
+			t.Fatalf("frozen until %d", got.FrozenUntil)
+		case got.Open != "" && !noticed:
+			t.Fatalf("%q is open", got.Open)
+		}
+		// The same owner again, and another one that notices the same loss.
+		if again := frozenAfterLoss(got, mine, now+lossTolerance); again != got && !(again.FrozenUntil > got.FrozenUntil && got.FrozenUntil < now+lossTolerance+mine.LeaseMs) {
+			t.Fatalf("%+v became %+v", got, again)
+		}
+	})
+}
+
+// An owner that was cut off while the cluster grew notices the loss: it knows nothing
+// of the workers above, and none of them is given to anybody.
+func TestOwnerWithStaleUsedFreezesEverything(t *testing.T) {
+	l := newLab(t, 64)
+	a := l.serving("A")
+	a.sess.Partition()
+	if err := l.mem.SetCreateCount(ticketsPath, 20); err != nil { // others came and went
+		t.Fatal(err)
+	}
+	b := l.serving("B")
+	if b.claim.Worker <= a.co.Used() {
+		t.Fatalf("B is worker %d, and A knows of %d", b.claim.Worker, a.co.Used())
+	}
+	b.sess.Partition()
+	l.pass(time.Second)
+	l.wipe()
+	a.sess.Heal()
+	a.mustBeat()
+	wantErrAs[*FrozenError](t, l.node("C").register())
+	b.sess.Heal()
+	if beat := b.mustBeat(); !beat.Lost || !b.issue() {
+		t.Errorf("%+v", beat)
+	}
+	l.disjoint()
+}
+
+// An operator ended the freeze too early, and a newcomer has settled on a worker
+// whose owner comes back: the owner is fenced, though its term is higher, and
+// overwrites nothing.
+func TestOwnerOfAnEarlierIncarnationIsFencedByTheNext(t *testing.T) {
+	l := newLab(t, 2)
+	a, b := l.serving("A"), l.serving("B")
+	for range 3 {
+		b.must(b.halt())
+		b.must(b.start())
+		b.settle()
+	}
+	b.sess.Partition()
+	l.expire()
+	l.wipe()
+	a.mustBeat()
+	if _, _, err := Thaw(t.Context(), l.admin, ""); err != nil {
+		t.Fatal(err)
+	}
+	c := l.serving("C")
+	if c.claim.Worker != b.claim.Worker || c.claim.Term >= b.claim.Term || c.claim.Incarnation <= b.claim.Incarnation {
+		t.Fatalf("C %+v, B %+v", c.claim, b.claim)
+	}
+	was := l.slot(c.claim.Worker)
+	b.sess.Heal()
+	_, err := b.beat()
+	wantFenced(t, err)
+	if got := l.slot(c.claim.Worker); got != was {
+		t.Errorf("C's record was %+v and is %+v", was, got)
+	}
+	if beat := c.mustBeat(); beat.Lost {
+		t.Errorf("%+v", beat)
+	}
+}
+
+// A freeze ends by the later of two clocks: one that is ahead ends none.
+func TestClockAheadEndsNoFreeze(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.serving("A")
+	l.remove(slotPath(0))
+	a.mustBeat()
+	m := l.node("M")
+	m.skew = millis(labW) + 2*lossTolerance
+	if m.clock() < l.cluster().FrozenUntil {
+		t.Fatal("not ahead of the freeze")
+	}
+	wantErrAs[*FrozenError](t, m.register())
+}
+
+// A node that refuses because of its own clock has no vote on others'.
+func TestClockThatIsKnownToBeWrongHasNoVote(t *testing.T) {
+	l := newLab(t, 4)
+	a, b := l.serving("A"), l.serving("B")
+	peers := func() int {
+		readings, err := a.co.Peers(t.Context(), a.claim.Worker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(readings)
+	}
+	b.mustBeat()
+	a.mustBeat()
+	if n := peers(); n != 1 {
+		t.Fatalf("%d peers", n)
+	}
+	if _, err := b.co.Heartbeat(t.Context(), b.claim, Report{State: "refusing"}); err != nil { // a lease of 0: the clock is not trusted
+		t.Fatal(err)
+	}
+	if n := peers(); n != 0 {
+		t.Errorf("%d peers", n)
+	}
+}
+
+// A clean stop that finds its record gone, or the cluster's, freezes.
+func TestStopNoticesALoss(t *testing.T) {
+	for name, lose := range map[string]func(l *lab){
+		"its record":  func(l *lab) { l.remove(slotPath(0)) },
+		"the cluster": func(l *lab) { l.remove(clusterPath) },
+		"everything":  (*lab).wipe,
+	} {
+		for how, stop := range map[string]func(*member) error{"stop": (*member).halt, "release": (*member).leave} {
+			l := newLab(t, 2)
+			a := l.serving("A")
+			l.pass(time.Second)
+			lose(l)
+			if err := stop(a); err != nil {
+				t.Errorf("%s, %s: %v", name, how, err)
+			}
+			if cl := l.cluster(); !cl.AllFrozen(l.now) || cl.UUID != l.cl.UUID || cl.Incarnation == 0 {
+				t.Errorf("%s, %s: %+v", name, how, cl)
+			}
+		}
+	}
+}

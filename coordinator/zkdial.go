@@ -1,0 +1,147 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"time"
+)
+
+// dialTimeout bounds one attempt at one address: TCP, TLS and the greeting.
+const dialTimeout = 5 * time.Second
+
+// attempt is what came of dialling one address.
+type attempt struct {
+	client *zkClient
+	target zkTarget
+	err    error
+}
+
+// findServer looks for a server that gives a session, until it has found one or ctx
+// is done: then it returns nil. It goes round all addresses and never waits for one
+// attempt to end before it makes the next: an address that swallows packets, or a
+// server that accepts and says nothing as it starts, holds nobody up. A slow link has
+// dialTimeout all the same. The first session wins.
+func (z *ZK) findServer(ctx context.Context, hosts *zkHosts) *zkClient {
+	ctx, cancel := context.WithCancel(ctx)
+	s := &search{came: make(chan attempt)}
+	defer func() {
+		cancel()
+		z.discard(s)
+	}()
+	for ctx.Err() == nil {
+		notice := z.notice.Load()
+		targets := hosts.round(ctx, notice.Lookup())
+		for i, target := range targets {
+			s.running++
+			go func() { s.came <- z.try(ctx, target) }()
+			last := i == len(targets)-1
+			wait := notice.Dial() / time.Duration(len(targets))
+			if last {
+				wait = max(wait, notice.Pause())
+			}
+			if found, ok := z.await(ctx, s, wait, !last); ok {
+				hosts.lost = found.target
+				return found.client
+			}
+		}
+	}
+	return nil
+}
+
+// search is attempts that are under way, and where they report.
+type search struct {
+	came    chan attempt
+	running int
+}
+
+// await waits for an attempt that succeeds, no longer than wait, and where hasty only
+// until one has failed.
+func (z *ZK) await(ctx context.Context, s *search, wait time.Duration, hasty bool) (attempt, bool) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return attempt{}, false
+		case <-timer.C:
+			return attempt{}, false
+		case a := <-s.came:
+			s.running--
+			if a.client != nil {
+				return a, true
+			}
+			z.failed(a.err)
+			if hasty {
+				return attempt{}, false
+			}
+		}
+	}
+}
+
+// discard ends what attempts still come to.
+func (z *ZK) discard(s *search) {
+	z.ending.Go(func() {
+		for range s.running {
+			if a := <-s.came; a.client != nil {
+				z.retire(a.client)
+			}
+		}
+	})
+}
+
+// try dials one address and waits for its greeting.
+func (z *ZK) try(ctx context.Context, to zkTarget) attempt {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	socket, err := dial(ctx, to, z.cfg.TLS)
+	if err != nil {
+		return attempt{target: to, err: err}
+	}
+	z.failed(fmt.Errorf("%s: no ZooKeeper's greeting so far", to.label()))
+	c, err := newZKClient(&z.cfg, socket, to.label())
+	if err != nil {
+		return attempt{target: to, err: err}
+	}
+	for {
+		if c.session() != 0 {
+			return attempt{client: c, target: to}
+		}
+		select {
+		case <-c.wake:
+			continue
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-c.socket.gone:
+			err = c.socket.failure()
+		}
+		z.retire(c)
+		return attempt{target: to, err: fmt.Errorf("%s: %w", to.label(), err)}
+	}
+}
+
+// dial opens a connection, TLS included.
+func dial(ctx context.Context, to zkTarget, config *tls.Config) (*wireConn, error) {
+	if to.err != nil {
+		return nil, to.err
+	}
+	socket, err := new(net.Dialer).DialContext(ctx, "tcp", to.addr)
+	if err != nil {
+		return nil, err
+	}
+	if config != nil {
+		if config.ServerName == "" {
+			config = config.Clone()
+			config.ServerName, _, _ = net.SplitHostPort(to.name)
+		}
+		secured := tls.Client(socket, config)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			_ = socket.Close()
+			return nil, fmt.Errorf("TLS with %s: %w", to.label(), err)
+		}
+		socket = secured
+	}
+	by, _ := ctx.Deadline()
+	return newWireConn(socket, by), nil
+}

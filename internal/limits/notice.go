@@ -1,0 +1,97 @@
+// Package limits holds the times that packages have to agree on, and the
+// relations between them that the promise rests on.
+package limits
+
+import (
+	"fmt"
+	"time"
+)
+
+// Confirming protects an owner whose record ZooKeeper has lost: a newcomer on the
+// same worker waits for the confirming time, and the owner has to notice the loss
+// and freeze registration before that time is over. The owner needs at most
+//
+//	one heartbeat          its next report may have just been made
+//	+ Answer               a server that fell silent is given up after this
+//	+ Redial               finding a server that answers
+//	+ noticeCalls calls    reading what is there, and writing the freeze
+//
+// which add up to Notice.Bound.
+const noticeCalls = 9
+
+// MinSpare is the shortest time that a confirming time must leave beside one
+// heartbeat. A tenth of a second for a server to answer is the least that works
+// on one machine.
+const MinSpare = 400 * time.Millisecond
+
+// MinHeartbeat is the shortest heartbeat interval that is taken.
+const MinHeartbeat = 10 * time.Millisecond
+
+// MinConfirm is the shortest confirming time that any heartbeat fits.
+const MinConfirm = MinSpare + MinHeartbeat
+
+// Comfortable is the spare time below which a stall of the machine of half a
+// second can keep an owner from noticing a loss in time.
+const Comfortable = 3 * time.Second
+
+// Notice is how soon an owner that can reach ZooKeeper notices that it has lost
+// data. The session timeout is no part of it.
+type Notice struct {
+	Heartbeat time.Duration
+	// Answer is how long a server may leave a call unanswered and send nothing
+	// else either before the client gives the connection up.
+	Answer time.Duration
+	// Redial bounds finding a server after a connection was lost: the pause
+	// between two rounds, looking names up, and one attempt for each address.
+	Redial time.Duration
+	// Call is how long one call may take for all of them to fit.
+	Call time.Duration
+}
+
+// NoticeWithin shares the confirming time out. Of what a heartbeat leaves of it a
+// quarter goes to Answer, a quarter to Redial, three eighths to the calls, and an
+// eighth is for stalls of the process. It returns a *TooShortError when there is
+// too little to share.
+func NoticeWithin(confirm, heartbeat time.Duration) (Notice, error) {
+	spare := confirm - heartbeat
+	if spare < MinSpare || spare < heartbeat {
+		return Notice{}, &TooShortError{Confirm: confirm, Heartbeat: heartbeat}
+	}
+	return Notice{Heartbeat: heartbeat, Answer: spare / 4, Redial: spare / 4, Call: spare * 3 / 8 / noticeCalls}, nil
+}
+
+// Default is for a client that does not know its cluster yet: a confirming time of
+// 12 s and a heartbeat every 3 s.
+func Default() Notice {
+	n, err := NoticeWithin(12*time.Second, 3*time.Second)
+	if err != nil {
+		panic(err) // a test has these values
+	}
+	return n
+}
+
+// Bound is the longest that noticing takes, the calls included.
+func (n Notice) Bound() time.Duration {
+	return n.Heartbeat + n.Answer + n.Redial + noticeCalls*n.Call
+}
+
+// Pause, Lookup and Dial share Redial out: the pause between two rounds, the time
+// for looking names up, and the time for one attempt at each address.
+func (n Notice) Pause() time.Duration  { return min(n.Redial/4, time.Second) }
+func (n Notice) Lookup() time.Duration { return n.Redial / 4 }
+func (n Notice) Dial() time.Duration   { return n.Redial / 2 }
+
+// TooShortError says that an owner could not notice a loss of data within the
+// confirming time.
+type TooShortError struct{ Confirm, Heartbeat time.Duration }
+
+func (e *TooShortError) Error() string {
+	rest := max(MinSpare, e.Heartbeat)
+	return fmt.Sprintf("an owner needs up to %s (one heartbeat) + %s (a reconnect and a report) = %s to notice that ZooKeeper lost data, which is more than the settling time, %s",
+		e.Heartbeat, rest, e.Heartbeat+rest, e.Confirm)
+}
+
+// MaxHeartbeat returns the longest heartbeat interval that fits a confirming time.
+func MaxHeartbeat(confirm time.Duration) time.Duration {
+	return max(0, min(confirm/2, confirm-MinSpare))
+}

@@ -1,0 +1,91 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/localcache"
+)
+
+// What operators do to a cluster, as the documents say that it may be done.
+
+func (s *sim) hand() coordinator.ByHand {
+	return coordinator.ByHand{Store: s.operator, Now: func() int64 { return s.now / 1e6 }, By: "op"}
+}
+
+// operate is one command of an operator, whose clock is right.
+func (s *sim) operate() {
+	hand, ctx := s.hand(), context.Background()
+	w := s.rng.IntN(s.layout.Workers())
+	switch s.rng.IntN(4) {
+	case 0:
+		workers := coordinator.AllWorkers(s.layout.Workers())
+		if s.chance(2) {
+			workers = coordinator.WorkerSet(fmt.Sprint(w))
+		}
+		_, _, err := hand.Freeze(ctx, workers, time.Second+s.upTo(s.lease/2))
+		s.note("by hand: freeze %q: %v", workers, err)
+	case 1:
+		if found, err := hand.Examine(ctx, w); err == nil && w < s.layout.Workers() {
+			_, err = hand.TakeAway(ctx, found)
+			s.note("by hand: release worker %d: %v", w, err)
+		}
+	case 2:
+		s.openUnused()
+	case 3:
+		s.resetAndLower(s.any())
+	}
+}
+
+// openUnused thaws workers that nobody has ever held.
+func (s *sim) openUnused() {
+	var unused coordinator.WorkerSet
+	for w := range s.workers {
+		if !s.workers[w].held {
+			unused = unused.Union(coordinator.WorkerSet(fmt.Sprint(w)))
+		}
+	}
+	if unused == "" {
+		return
+	}
+	_, freed, err := coordinator.Thaw(context.Background(), s.operator, unused)
+	s.note("by hand: thaw %q: %d freed, %v", unused, freed, err)
+}
+
+// resetAndLower resets the identity of a node that does not run, and frees its worker
+// at once, above what its state directory held. It tells whether that was done.
+func (s *sim) resetAndLower(m *machine) bool {
+	if m.proc != nil {
+		return false
+	}
+	d := m.durable
+	cache, err := localcache.New(m.disk, m.print)
+	if err != nil {
+		return false
+	}
+	if l := cache.Load(); l.Status != localcache.StatusRecord || l.Damaged || len(l.Changed) > 0 {
+		return false // refused: it is not known how far the node came
+	}
+	s.note("%s: reset-identity, of worker %d", m.name, d.worker)
+	s.newDisk(m)
+	return s.lower(d)
+}
+
+// lower frees a worker for which a state directory has been set aside.
+func (s *sim) lower(aside diskLook) bool {
+	hand, ctx := s.hand(), context.Background()
+	found, err := hand.Examine(ctx, aside.worker)
+	if err != nil || found.Slot.Node != aside.node || found.Live {
+		return false // another's by now, or not to be lowered yet
+	}
+	if !found.Slot.Released {
+		if found.Entry, err = hand.TakeAway(ctx, found); err != nil {
+			return false
+		}
+	}
+	e, err := hand.LowerBound(ctx, found, aside.m)
+	s.note("by hand: worker %d is lowered to %d: %v", aside.worker, e.Slot.H, err)
+	return err == nil
+}
