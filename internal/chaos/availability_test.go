@@ -90,7 +90,7 @@ func (c *campaign) availability() {
 // a fault of their own the wrong may be heard and the right silent. So it takes
 // two wrong ones where all others have faults, and three where one has none.
 func (c *campaign) outvoted(tracks [][]showing, node int, from, to int64) bool {
-	const fresh = int64(6 * heartbeat) // a report votes for three, and three rounds count
+	const fresh = int64(6 * slowest) // a report votes for three, and three rounds count
 	right, wrong := 1, 0
 	for other, t := range tracks {
 		if other == node {

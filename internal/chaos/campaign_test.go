@@ -1,9 +1,11 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -41,10 +43,10 @@ var (
 
 // The nodes' times, short so that much happens.
 const (
-	nodes     = 5
-	heartbeat = 500 * time.Millisecond
-	settle    = 2 * time.Second
-	reserve   = 3 * time.Second
+	nodes   = 5
+	slowest = time.Second // heartbeats: half of settle
+	settle  = 2 * time.Second
+	reserve = 3 * time.Second
 )
 
 // healthyWithin is how soon after any fault all nodes must be well: the longest
@@ -73,8 +75,8 @@ type campaign struct {
 	pace  pace
 	// watched is where a disk is that no faults are made on.
 	watched string
-	held    []int    // the workers at the end
-	state   endState // and what was left in ZooKeeper
+	held    map[int]bool // the workers at the end, and whether they were given back then
+	state   endState     // and what was left in ZooKeeper
 
 	// calm is held for writing while ZooKeeper loses data: no fault of a node
 	// begins then.
@@ -158,7 +160,7 @@ func (c *campaign) prepare() {
 		c.watched = faultdisk.New(c.t).Dir()
 	}
 	for i := range nodes {
-		m := &machine{c: c, id: i, listen: fmt.Sprintf("%s%d:7609", subnet, i+1), base: time.Duration(rng.IntN(301)-150) * time.Millisecond}
+		m := &machine{c: c, id: i, listen: fmt.Sprintf("%s%d:7609", subnet, i+1), base: time.Duration(rng.IntN(301)-150) * time.Millisecond, flags: drawFlags(i)}
 		m.dir = filepath.Join(c.dir, fmt.Sprint("n", i))
 		if os.Geteuid() == 0 {
 			m.disk = faultdisk.New(c.t)
@@ -179,6 +181,7 @@ func (c *campaign) prepare() {
 		}
 		m.set(m.base)
 		c.machines = append(c.machines, m)
+		c.note(m.name(), "holds %s", m.flags)
 		m.start()
 		c.t.Cleanup(func() {
 			m.signal(syscall.SIGCONT)
@@ -186,6 +189,9 @@ func (c *campaign) prepare() {
 			m.supervise.Wait()
 			m.log.Close()
 		})
+		if i == 0 && !within(c.t.Context(), 60*time.Second, m.serves) {
+			c.t.Fatalf("%s has not made the cluster: %s", m.name(), m.lastLog())
+		}
 	}
 	for _, m := range c.machines {
 		if !within(c.t.Context(), 60*time.Second, m.connected) {
@@ -221,19 +227,25 @@ func (c *campaign) play() {
 		}
 	}
 	c.note("all", "well %s after the last fault", time.Duration(c.now()-last).Round(time.Millisecond))
+	c.held = map[int]bool{}
 	for _, m := range c.machines {
-		number, err := m.worker()
-		if err != nil {
-			c.violated(m.name(), "is well, and has no worker: %v", err)
+		numbers, err := m.workers()
+		if err != nil || len(numbers) != m.flags.workers {
+			c.violated(m.name(), "is well, and holds workers %v: %v", numbers, err)
 		}
-		c.held = append(c.held, number)
+		for _, number := range numbers {
+			c.held[number] = m.flags.release
+		}
 	}
-	c.shows(slices.Clone(c.held))
+	c.shows(slices.Sorted(maps.Keys(c.held)))
 	c.ended = c.now()
 	for _, m := range c.machines {
 		m.stop(syscall.SIGTERM)
 	}
 	c.state = c.shows(nil)
+	for _, m := range c.machines {
+		c.wrong = append(c.wrong, m.leavesNothing()...)
+	}
 	close(c.over)
 	for _, l := range c.loads {
 		l.wg.Wait()
@@ -275,7 +287,7 @@ func fits(ctx context.Context, k *kind) bool {
 // lane makes one fault after the other on a machine.
 func (c *campaign) lane(ctx context.Context, m *machine) {
 	rng := rand.New(rand.NewPCG(*seed, uint64(m.id)+1))
-	d := &deck{rng: rng, kinds: c.chosen(nodeKinds())}
+	d := &deck{rng: rng, kinds: c.chosen(nodeKinds(m.flags.release))}
 	for len(d.kinds) > 0 && ctx.Err() == nil {
 		pass(ctx, time.Duration(rng.IntN(2000))*time.Millisecond)
 		k := d.deal()
@@ -344,6 +356,7 @@ func (c *campaign) zkLane(ctx context.Context) {
 		}
 		x := &attack{ctx: ctx, rng: rng, kind: k, c: c}
 		if k.loses() {
+			within(ctx, healthyWithin(), c.nobodyHeldUp)
 			c.calm.Lock()
 		}
 		if !k.loses() || within(ctx, 20*time.Second, c.witnessed) {
@@ -396,6 +409,22 @@ func (c *campaign) away(from, to int64) bool {
 	})
 }
 
+// nobodyHeldUp: no node waits for a worker that an earlier loss of data has kept from
+// it. One loss after the other would freeze registration for ever.
+func (c *campaign) nobodyHeldUp() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var thawed int64 // the end of the last freeze
+	for _, f := range c.faults {
+		if f.kind.loses() {
+			thawed = max(thawed, cmp.Or(f.well, c.now())+int64(frozenFor()))
+		}
+	}
+	return !slices.ContainsFunc(c.faults, func(f *fault) bool {
+		return f.node >= 0 && f.kind.registers && f.well == 0 && f.injected <= thawed
+	})
+}
+
 // frozen tells whether registration was, at any moment in a stretch of time.
 func (c *campaign) frozen(from, to int64) bool {
 	c.mu.Lock()
@@ -428,11 +457,11 @@ func (c *campaign) witnessed() bool {
 	return well >= 2
 }
 
-// workerOf asks on a connection of its own: the machine's is its lane's.
-func (c *campaign) workerOf(m *machine) (int, error) {
+// workersOf asks on a connection of its own: the machine's is its lane's.
+func (c *campaign) workersOf(m *machine) ([]int, error) {
 	other := &machine{c: c, listen: m.listen}
 	defer other.hangUp()
-	return other.worker()
+	return other.workers()
 }
 
 func (c *campaign) freshLease(m *machine) bool {

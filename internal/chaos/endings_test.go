@@ -67,6 +67,7 @@ func (c *campaign) documented(e exit, tracks [][]showing) bool {
 		{1, "off by ZooKeeper's clock and peers", func() bool { return e.offset.Abs() > agreed-time.Second || c.outvoted(tracks, e.node, e.at, e.at) }},
 		{1, "behind what this worker may have issued already", func() bool { return e.offset < -agreed }},
 		{1, "registration is frozen until", func() bool { return c.frozen(e.at, e.at) }},
+		{1, "no such cluster in this ZooKeeper", func() bool { return c.frozen(e.at, e.at) }}, // wiped, and started without --bootstrap
 		{3, "ZooKeeper is needed to start here", func() bool { return c.away(e.at-startTimeout, e.at) }},
 	} {
 		if e.status.ExitStatus() == why.code && strings.Contains(e.said, why.text) {

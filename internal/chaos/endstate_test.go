@@ -81,10 +81,10 @@ func (c *campaign) shows(workers []int) (s endState) {
 }
 
 // wrongWith is what is wrong with the records after all nodes have stopped. held
-// are the workers that they had, highest the highest IDs of each. lossy:
-// ZooKeeper has lost data in the run, after which records of those who have
-// gone are whatever they were.
-func (s endState) wrongWith(held []int, highest map[int64]worker.ID, layout worker.Layout, lossy bool) (wrong []string) {
+// are the workers that they had, true those that they gave back when they stopped;
+// highest are the highest IDs of each. lossy: ZooKeeper has lost data in the run,
+// after which records of those who have gone are whatever they were.
+func (s endState) wrongWith(held map[int]bool, highest map[int64]worker.ID, layout worker.Layout, lossy bool) (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, "ZooKeeper: "+fmt.Sprintf(format, args...)) }
 	beyond := func(w int, bound int64) bool {
 		id, issued := highest[int64(w)]
@@ -94,8 +94,14 @@ func (s endState) wrongWith(held []int, highest map[int64]worker.ID, layout work
 	holders := map[string]int{} // by node, of slots that were not given back
 	nodes := map[string]bool{}  // those that stopped now
 	for _, e := range s.slots {
-		own := slices.Contains(held, e.Worker)
+		released, own := held[e.Worker]
 		switch {
+		case released && (e.Absent || !e.Slot.Released || e.Slot.State != "released" || e.Slot.Ticket != ""):
+			say("worker %d was given back, and its record is %+v", e.Worker, e.Slot)
+		case released && beyond(e.Worker, e.Slot.H):
+			say("worker %d has issued %d, which is beyond the bound that it was given back with: %+v", e.Worker, highest[int64(e.Worker)], e.Slot)
+		case released:
+			continue
 		case own && (e.Absent || !e.Slot.Stopped || e.Slot.Released || e.Slot.State != "stopped" || e.Slot.StoppedM > e.Slot.H || e.Slot.StoppedM == 0):
 			say("worker %d was stopped, and its record is %+v", e.Worker, e.Slot)
 		case own && beyond(e.Worker, e.Slot.StoppedM), !own && !lossy && e.Slot.Term > 0 && beyond(e.Worker, e.Slot.H):
@@ -108,13 +114,19 @@ func (s endState) wrongWith(held []int, highest map[int64]worker.ID, layout work
 			holders[e.Slot.Node]++
 		}
 	}
+	stopped := 0
+	for _, released := range held {
+		if !released {
+			stopped++
+		}
+	}
+	if len(nodes) != stopped {
+		say("workers %v belong to %d nodes", held, len(nodes))
+	}
 	for w := range highest {
 		if int(w) > s.cluster.Used {
 			say("worker %d has issued IDs, and the cluster has used no more than %d", w, s.cluster.Used)
 		}
-	}
-	if len(nodes) != len(held) {
-		say("workers %v belong to %d nodes", held, len(nodes))
 	}
 	if lossy {
 		return wrong
@@ -153,17 +165,19 @@ func TestEndState(t *testing.T) {
 		return id
 	}
 	epoch := layout.Time(worker.Fields{}).UnixMilli()
-	// 0 and 1 have stopped, 2 is of a node that has gone, 3 was given back by 0.
+	// 0 and 1 have stopped, 2 is of a node that has gone, 3 was given back by 0 some
+	// time ago, and 4 now.
 	healthy := func() (endState, map[int64]worker.ID) {
 		stopped := func(node string) coordinator.Slot {
 			return coordinator.Slot{Node: node, Term: 1, H: epoch + 100, Stopped: true, StoppedM: epoch + 50, State: "stopped"}
 		}
 		return endState{
-			cluster: coordinator.Cluster{Used: 3},
+			cluster: coordinator.Cluster{Used: 4},
 			slots: []coordinator.Entry{{Worker: 0, Slot: stopped("a")}, {Worker: 1, Slot: stopped("b")},
-				{Worker: 2, Slot: coordinator.Slot{Node: "c", Term: 1, H: epoch + 40}}, {Worker: 3, Slot: coordinator.Slot{Node: "a", Term: 1, H: epoch + 9, Released: true}}},
+				{Worker: 2, Slot: coordinator.Slot{Node: "c", Term: 1, H: epoch + 40}}, {Worker: 3, Slot: coordinator.Slot{Node: "a", Term: 1, H: epoch + 9, Released: true}},
+				{Worker: 4, Slot: coordinator.Slot{Node: "e", Term: 1, H: epoch + 60, Released: true, State: "released"}}},
 			tickets: map[string]string{"/tickets/n-1": "a", "/tickets/n-2": "b", "/tickets/n-3": "c"},
-		}, map[int64]worker.ID{0: id(0, 49), 1: id(1, 49), 2: id(2, 39), 3: id(3, 8)}
+		}, map[int64]worker.ID{0: id(0, 49), 1: id(1, 49), 2: id(2, 39), 3: id(3, 8), 4: id(4, 59)}
 	}
 	for _, row := range []struct {
 		name  string
@@ -179,7 +193,10 @@ func TestEndState(t *testing.T) {
 		{name: "an ID at the stored end", spoil: func(_ *endState, h map[int64]worker.ID) { h[0] = id(0, 50) }, want: "worker 0 has issued"},
 		{name: "an ID at the lease's end", spoil: func(_ *endState, h map[int64]worker.ID) { h[2] = id(2, 40) }, want: "worker 2 has issued"},
 		{name: "an ID at the end given back", spoil: func(_ *endState, h map[int64]worker.ID) { h[3] = id(3, 9) }, want: "worker 3 has issued"},
-		{name: "of a worker never used", spoil: func(_ *endState, h map[int64]worker.ID) { h[4] = id(4, 1) }, want: "no more than 3"},
+		{name: "of a worker never used", spoil: func(_ *endState, h map[int64]worker.ID) { h[5] = id(5, 1) }, want: "no more than 4"},
+		{name: "not given back", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[4].Slot.Released = false }, want: "worker 4 was given back"},
+		{name: "given back, with a ticket", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[4].Slot.Ticket = "t" }, want: "worker 4 was given back"},
+		{name: "an ID at the end of what was given back", spoil: func(_ *endState, h map[int64]worker.ID) { h[4] = id(4, 60) }, want: "worker 4 has issued"},
 		{name: "two workers", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[3].Slot.Released = false }, want: "has 2 workers"},
 		{name: "two workers after a loss", lossy: true, spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[3].Slot.Released = false }},
 		{name: "two tickets", spoil: func(s *endState, _ map[int64]worker.ID) { s.tickets["/tickets/n-4"] = "b" }, want: "has 2 tickets"},
@@ -189,7 +206,7 @@ func TestEndState(t *testing.T) {
 	} {
 		s, highest := healthy()
 		row.spoil(&s, highest)
-		got := strings.Join(s.wrongWith([]int{0, 1}, highest, layout, row.lossy), "\n")
+		got := strings.Join(s.wrongWith(map[int]bool{0: false, 1: false, 4: true}, highest, layout, row.lossy), "\n")
 		if (got == "") != (row.want == "") || !strings.Contains(got, row.want) {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
 		}

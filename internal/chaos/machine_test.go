@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -33,6 +33,7 @@ type machine struct {
 	links  []*faultnet.Link
 	clock  ownclock.Clock
 	base   time.Duration // the clock's error when nothing is done to it
+	flags  *flags
 	log    *os.File
 
 	mu      sync.Mutex // guards what follows
@@ -81,10 +82,9 @@ func (m *machine) args(listen string) []string {
 	}
 	return append([]string{
 		"serve", "--zk", strings.Join(zk, ","), "--state-dir", m.dir, "--listen", listen, "--name", fmt.Sprint("n", m.id),
-		"--bootstrap", "--heartbeat", heartbeat.String(), "--settle", settle.String(), "--lease", lease.String(),
-		"--reserve", reserve.String(), "--zk-session-timeout", "2s", "--start-timeout", "20s", "--log-format", "text",
-		"--admin", "off", "--sequence-start", []string{"random", "zero", "carry-on"}[m.id%3],
-	}, otherRules()...)
+		"--settle", settle.String(), "--lease", lease.String(), "--reserve", reserve.String(),
+		"--start-timeout", "20s", "--log-format", "text", "--admin", "off",
+	}, append(m.flags.forStart(), otherRules()...)...)
 }
 
 // start starts the process, and keeps it going until stop.
@@ -97,11 +97,12 @@ func (m *machine) start() {
 
 // launch is with mu held.
 func (m *machine) launch() {
-	cmd := exec.Command(m.c.binary, m.args(m.listen)...)
+	args := m.args(m.listen)
+	cmd := exec.Command(m.c.binary, args...)
 	cmd.Stdout, cmd.Stderr = m.log, m.log
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	fmt.Fprintf(m.log, "---- started at %s of the campaign\n", moment(m.c.now()))
+	fmt.Fprintf(m.log, "---- started at %s of the campaign: %s\n", moment(m.c.now()), strings.Join(args, " "))
 	m.clocks = append(m.clocks, clockAt{at: m.c.now(), offset: m.clock.Offset(), exact: true})
 	began := m.clock.Offset()
 	if err := m.clock.Start(cmd); err != nil {
@@ -187,8 +188,6 @@ func (m *machine) lastLog() string {
 	return lines[len(lines)-1]
 }
 
-func (m *machine) stateFile() string { return filepath.Join(m.dir, "flaked.state") }
-
 func (m *machine) eachLink(do func(*faultnet.Link)) {
 	for _, l := range m.links {
 		do(l)
@@ -233,7 +232,7 @@ func (m *machine) freshLease() bool {
 }
 
 func (m *machine) connected() bool {
-	return m.freshLease() && m.figure("clock_unfollowed_leap_ms") == 0
+	return m.freshLease() && m.figure("clock_unfollowed_leap_ms") == 0 && (m.flags.workers == 1 || m.figure("workers_ready") == int64(m.flags.workers))
 }
 
 // figure is one of STATS, -1 if there is none.
@@ -261,19 +260,26 @@ func (m *machine) until(figure string) int64 {
 	return now + max(0, m.figure(figure))*int64(time.Millisecond)
 }
 
-var workerNumber = regexp.MustCompile(`^worker=(\d+) `)
+var workerNumbers = regexp.MustCompile(`^worker=(\d+) (?:.* workers=([\d,]+)$)?`)
 
-// worker is the number that the node holds.
-func (m *machine) worker() (int, error) {
+// workers are the numbers that the node holds.
+func (m *machine) workers() (numbers []int, err error) {
 	line, err := m.ask("WORKER")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	number := workerNumber.FindStringSubmatch(line)
-	if number == nil {
-		return 0, errors.New(line)
+	found := workerNumbers.FindStringSubmatch(line)
+	if found == nil {
+		return nil, errors.New(line)
 	}
-	return strconv.Atoi(number[1])
+	for number := range strings.SplitSeq(cmp.Or(found[2], found[1]), ",") {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return nil, err
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, nil
 }
 
 // within polls until ok.

@@ -96,8 +96,9 @@ const (
 // needsZooKeeper tells whether a node does, to serve again.
 func (k *kind) needsZooKeeper() bool { return k.back >= settled && (!k.fromDisk || k.registers) }
 
-// nodeKinds are what is done to one machine.
-func nodeKinds() []*kind {
+// nodeKinds are what is done to one machine. release: its workers are given back when
+// it stops cleanly.
+func nodeKinds(release bool) []*kind {
 	links := func(name string, least, most time.Duration, cut func(*faultnet.Link)) *kind {
 		return &kind{name: name, serves: true, back: atOnce, least: least, run: func(x *attack) error {
 			d := x.between(least, most)
@@ -118,6 +119,16 @@ func nodeKinds() []*kind {
 			return nil
 		}}
 	}
+	terminate := &kind{name: "SIGTERM and restart", fromDisk: true, back: atOnce}
+	if release {
+		terminate = &kind{name: "SIGTERM, workers released, and restart", back: settled, registers: true, anew: true}
+	}
+	terminate.run = func(x *attack) error {
+		x.begin("")
+		x.m.stop(syscall.SIGTERM)
+		x.m.start()
+		return nil
+	}
 	return []*kind{
 		{name: "kill -9", fromDisk: true, back: resumed, run: func(x *attack) error {
 			x.begin("")
@@ -125,12 +136,7 @@ func nodeKinds() []*kind {
 			x.m.start()
 			return nil
 		}},
-		{name: "SIGTERM and restart", fromDisk: true, back: atOnce, run: func(x *attack) error {
-			x.begin("")
-			x.m.stop(syscall.SIGTERM)
-			x.m.start()
-			return nil
-		}},
+		terminate,
 		{name: "SIGSTOP", untilWell: true, back: settled, least: time.Second, run: func(x *attack) error {
 			d := x.between(time.Second, time.Minute)
 			x.begin("for %s", d)
@@ -249,11 +255,11 @@ func nodeKinds() []*kind {
 			x.begin("")
 			x.m.stop(syscall.SIGKILL)
 			defer x.m.start()
-			return os.Remove(x.m.stateFile())
+			return x.damage(os.Remove)
 		}},
 		{name: "state deleted under the process", atFirst: true, back: settled, registers: true, anew: true, run: func(x *attack) error {
 			x.begin("")
-			if err := os.Remove(x.m.stateFile()); err != nil {
+			if err := x.damage(os.Remove); err != nil {
 				return err
 			}
 			x.hold(x.between(10*time.Millisecond, 2*time.Second))
@@ -265,7 +271,7 @@ func nodeKinds() []*kind {
 		{name: "state truncated under the process", atFirst: true, back: guessed, registers: true, run: func(x *attack) error {
 			size := x.rng.Int64N(8192)
 			x.begin("to %d bytes", size)
-			if err := os.Truncate(x.m.stateFile(), size); err != nil {
+			if err := x.damage(func(file string) error { return os.Truncate(file, size) }); err != nil {
 				return err
 			}
 			x.hold(x.between(10*time.Millisecond, 2*time.Second))
@@ -279,7 +285,7 @@ func nodeKinds() []*kind {
 			x.begin("%s at %d", []string{"truncated", "a byte", "a block"}[how], at)
 			x.m.stop(syscall.SIGKILL)
 			defer x.m.start()
-			return spoil(x.m.stateFile(), at, how, x.rng)
+			return x.damage(func(file string) error { return spoil(file, at, how, x.rng) })
 		}},
 		{name: "state copied from another node", back: settled, registers: true, anew: true, run: func(x *attack) error {
 			from := x.c.machines[(x.m.id+1+x.rng.IntN(len(x.c.machines)-1))%len(x.c.machines)]
@@ -290,23 +296,29 @@ func nodeKinds() []*kind {
 			}
 			x.m.stop(syscall.SIGKILL)
 			defer x.m.start()
-			if err := os.Remove(x.m.stateFile()); err != nil {
-				return err
-			}
-			return os.WriteFile(x.m.stateFile(), data, 0o600)
+			return x.damage(func(file string) error {
+				if err := os.Remove(file); err != nil {
+					return err
+				}
+				return os.WriteFile(file, data, 0o600)
+			})
 		}},
 		// Into the same file, so that its inode says nothing.
 		{name: "an old copy of the state put back", atFirst: true, untilWell: true, back: settled, registers: true, run: func(x *attack) error {
 			x.begin("")
-			data, err := os.ReadFile(x.m.stateFile())
-			if err != nil {
-				return err
+			old := map[string][]byte{}
+			for _, file := range x.m.stateFiles() {
+				data, err := os.ReadFile(file)
+				if err != nil {
+					return err
+				}
+				old[file] = data
 			}
 			x.hold(x.between(100*time.Millisecond, 3*time.Second))
 			x.mayRefuse()
 			x.m.stop(syscall.SIGKILL)
 			defer x.m.start()
-			return os.WriteFile(x.m.stateFile(), data, 0o600)
+			return x.damage(func(file string) error { return os.WriteFile(file, old[file], 0o600) })
 		}},
 		{name: "a second process on the directory", serves: true, back: atOnce, run: func(x *attack) error {
 			x.begin("")

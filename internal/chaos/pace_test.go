@@ -216,7 +216,7 @@ func (c *campaign) recoveries() string {
 // leader's epoch that are ten settling times old.
 func (c *campaign) unsettled() {
 	for _, f := range c.faults {
-		if !f.kind.anew || f.served == 0 {
+		if !f.kind.anew || f.partial || f.served == 0 {
 			continue
 		}
 		epoch := int64(0) // the run began with one

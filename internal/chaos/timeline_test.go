@@ -28,6 +28,8 @@ type fault struct {
 	// bound after stopped, until released. Only of some kinds.
 	bound             time.Duration
 	stopped, released int64
+	// partial: it hit one of several workers, and the others may have gone on.
+	partial bool
 }
 
 func (f *fault) target() string {

@@ -71,10 +71,11 @@ func zkKinds() []*kind {
 		}},
 		{name: "a slot deleted", serves: true, least: time.Second, run: func(x *attack) error {
 			m := x.c.machines[x.rng.IntN(len(x.c.machines))]
-			number, err := x.c.workerOf(m)
+			numbers, err := x.c.workersOf(m)
 			if err != nil {
 				return nil // it has none just now
 			}
+			number := numbers[x.rng.IntN(len(numbers))]
 			x.begin("worker %d, of %s", number, m.name())
 			return x.c.withZooKeeper(func(ctx context.Context, zk *coordinator.ZK) error {
 				err := zk.Delete(ctx, fmt.Sprintf("/workers/%04d", number), coordinator.AnyVersion)
