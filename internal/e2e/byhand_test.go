@@ -135,13 +135,13 @@ func TestWorkersFreedByHand(t *testing.T) {
 
 	// In a freeze those who hold workers go on and come back, and nobody else comes.
 	c.stop()
-	s.command("cluster", "freeze", "--for", "1h").wants(t, 0, "nobody gets one of workers 0 to 1 until ")
+	s.command("cluster", "freeze", "--for", "1h").wants(t, 0, "nobody gets a worker until ")
 	a.get(50)
 	c.start().ready().get(50)
 	s.started().fails(1, `registration is frozen until`)
 	c.kill()
 	number := fmt.Sprint(c.stored().Record.Worker)
 	s.command("workers", "release", number, "--confirm", "release worker "+number+" of "+c.name).wants(t, 1, "registration is frozen until ")
-	s.command("cluster", "thaw").wants(t, 0, "ended the freeze")
+	s.command("cluster", "thaw", "--confirm", "no owner of cluster default is left").wants(t, 0, "ended the freeze")
 	c.start().ready().get(50)
 }

@@ -149,11 +149,11 @@ func TestRefusedStarts(t *testing.T) {
 		{"another layout", `--layout .* was asked for, .*the cluster has`, []string{"--layout", "twitter"}, 1},
 		{"another datacenter", `--datacenter 1 was asked for, .*the cluster has 0`, []string{"--datacenter", "1"}, 1},
 		{"another lease", `--lease 1h0m0s was asked for, .*the cluster has 24h0m0s`, []string{"--lease", "1h"}, 1},
-		{"another settling time", `--settle 5s was asked for, .*the cluster has 400ms`, []string{"--settle", "5s"}, 1},
+		{"another settling time", `--settle 5s was asked for, .*the cluster has 800ms`, []string{"--settle", "5s"}, 1},
 		{"another policy", `--on-rollback coast=2s was asked for, .*the cluster has leaf`, []string{"--on-rollback", "coast"}, 1},
 		{"other borrowing", `--borrow 3s was asked for, .*the cluster has 0s`, []string{"--borrow", "3s"}, 1},
 		{"no segment to begin in", `--segment-start random is for layouts with a segment`, []string{"--segment-start", "random"}, 1},
-		{"heartbeat too slow", `a heartbeat every 1s is too slow .* settles in 400ms: give --heartbeat 200ms or less`, []string{"--heartbeat", "1s"}, 1},
+		{"heartbeat too slow", `a heartbeat every 1s is too slow .* settles in 800ms: an owner needs up to 1s \(one heartbeat\) .* give --heartbeat 400ms or less`, []string{"--heartbeat", "1s"}, 1},
 		{"heartbeat too fast", `a heartbeat every 1ms: at least 10ms`, []string{"--heartbeat", "1ms"}, 2},
 		{"reserve too long", `a reserve of 20s: it takes 100ms to just below 10s`, []string{"--reserve", "20s"}, 2},
 		{"port in use", `--listen ` + taken.Addr().String() + `: the address is taken`, []string{"--listen", taken.Addr().String()}, 1},
@@ -184,7 +184,7 @@ func TestBootstrapWithBadSettingsMakesNoCluster(t *testing.T) {
 		{"--heartbeat 5s --settle 1s", `a heartbeat every 5s is too slow`},
 		{"--datacenter 5", `datacenter 5 does not fit into 0 bits`},
 		{"--lease 10ms", `a lease of 10ms: at least 1s`},
-		{"--settle 2h", `a settling time of 2h0m0s: 0 to 1h`},
+		{"--settle 2h", `a settling time of 2h0m0s: it must be 410ms to 1h`},
 	} {
 		args := append([]string{"serve", "--bootstrap", "--zk", connect, "--listen", "127.0.0.1:0", "--state-dir", filepath.Join(t.TempDir(), "state")}, strings.Fields(row.args)...)
 		r := execute(t, shipped.binary(t), args...)

@@ -122,7 +122,7 @@ var howRun = map[string]how{
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster rolling --layout datacenter=1,worker=9 --datacenter 1`:                                        {alone: true, prints: `workers +512\ndatacenter +1\n`},
 	`flaked gen 2 --layout datacenter=1,worker=9 --datacenter 1 --worker 3 | flaked decode --layout leaf`:                                                        {prints: `(?s)Z +\d{13} +0 +515 .*Z +\d{13} +0 +515 `},
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster frozen`:                                                                                       {alone: true},
-	`flaked cluster freeze --zk zk1:2181,zk2:2181,zk3:2181 --cluster frozen --up-to 99 --for 24h`:                                                                {prints: `nobody gets one of workers 0 to 99 until`},
+	`flaked cluster freeze --zk zk1:2181,zk2:2181,zk3:2181 --cluster frozen --workers 0-99 --for 24h`:                                                            {prints: `all workers but 100-1023`},
 	`flaked serve --config /etc/flaked.yaml --admin 0.0.0.0:8080 --allow-open`:                                                                                   {stays: true, first: (*docWorld).halt},
 	`curl http://127.0.0.1:8080/api/snowflake/get/order`:                                                                                                         {prints: `(?m)\d{19}$`},
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster tweets --layout twitter --datacenter 31`:                                                      {alone: true, prints: `workers +32\ndatacenter +31\n`},
@@ -135,14 +135,16 @@ var howRun = map[string]how{
 	// docs/operations.md
 	`flaked status`:         {codes: []int{0, 4}, shown: head},
 	`flaked workers show 3`: {prints: `(?s)^worker +0\nstate +\w+\nname +ids-3\n.*lease bound`},
-	`runuser -u flaked -- flaked doctor --config /etc/flaked.yaml`:                          {codes: []int{0, 1, 4}, prints: `ok +zookeeper +127.0.0.1`},
-	`flaked workers release 7`:                                                              {codes: []int{2}},
-	`flaked workers release --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders 7`:             {codes: []int{2}, prints: `--confirm 'release worker 0 of ids-3'`},
-	`flaked workers release 7 --confirm 'release worker 7 of ids-3'`:                        {},
-	`flaked workers release 7 --lower-bound --confirm 'ids-3 of worker 7 is gone for good'`: {alone: true, first: (*docWorld).halt},
-	`flaked workers release 7 --lower-bound`:                                                {codes: []int{1}, prints: "its node is connected to ZooKeeper, so it runs"},
-	`flaked serve --config /etc/flaked.yaml --release-on-exit`:                              {},
-	`flaked state show --state-dir DIR`:                                                     {codes: []int{1}, prints: "no node has left its state"},
+	`runuser -u flaked -- flaked doctor --config /etc/flaked.yaml`:                            {codes: []int{0, 1, 4}, prints: `ok +zookeeper +127.0.0.1`},
+	`flaked workers release 7`:                                                                {codes: []int{2}},
+	`flaked workers release --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders 7`:               {codes: []int{2}, prints: `--confirm 'release worker 0 of ids-3'`},
+	`flaked workers release 7 --confirm 'release worker 7 of ids-3'`:                          {},
+	`flaked workers release 7 --lower-bound --confirm 'ids-3 of worker 7 is gone for good'`:   {alone: true, first: (*docWorld).halt},
+	`flaked workers release 7 --lower-bound --state-dir /var/lib/flaked`:                      {codes: []int{1}},
+	`flaked cluster thaw --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders`:                    {codes: []int{0, 2}},
+	`flaked cluster thaw --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders --workers 900-1023`: {codes: []int{0, 2}},
+	`flaked serve --config /etc/flaked.yaml --release-on-exit`:                                {},
+	`flaked state show --state-dir DIR`:                                                       {codes: []int{1}, prints: "no node has left its state"},
 	`flaked reset-identity --state-dir /var/lib/flaked`: {codes: []int{2}, first: func(w *docWorld) {
 		p := w.serve("flaked serve", nil)
 		p.signal(syscall.SIGTERM)

@@ -74,19 +74,19 @@ func TestFigures(t *testing.T) {
 		var times []time.Duration
 		for range runs {
 			// As `make run` starts it.
-			s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "200ms", "--settle", "500ms")
+			s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "200ms", "--settle", "800ms")
 			n := bySocket(t, s.node())
 			times = append(times, n.firstID())
 			n.stop()
 		}
-		report(t, "first ID of a fresh cluster that settles in 500ms", times, 5*time.Second)
+		report(t, "first ID of a fresh cluster that settles in 800ms", times, 5*time.Second)
 	})
 	t.Run("Go client", func(t *testing.T) {
 		newSite(t, zktest.Chroot(t, zktest.Shared(t))).figuresOfGoClient()
 	})
 	t.Run("ensemble", func(t *testing.T) {
 		zk := zktest.Three(t)
-		s := newSite(t, zk.Addr(), "--heartbeat", "50ms", "--settle", "100ms")
+		s := newSite(t, zk.Addr(), "--heartbeat", "50ms", "--settle", "450ms")
 		first := s.started().ready()
 		first.get(1)
 		// An ensemble is settled whose leader has been there for ten settling
@@ -94,7 +94,7 @@ func TestFigures(t *testing.T) {
 		records := s.records()
 		eventually(t, "the cluster's record is old enough", func() bool {
 			stat, ok := records.read("/cluster", nil)
-			return ok && time.Since(time.UnixMilli(stat.Ctime)) > 1200*time.Millisecond
+			return ok && time.Since(time.UnixMilli(stat.Ctime)) > 4700*time.Millisecond
 		})
 		var times []time.Duration
 		for range runs {

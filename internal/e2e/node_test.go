@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -33,8 +35,8 @@ func newSite(t testing.TB, connect string, flags ...string) *site {
 	s := &site{
 		t: t, connect: connect, build: shipped, ids: newHistory(),
 		flags: append([]string{
-			"--bootstrap", "--heartbeat", "200ms", "--settle", "400ms", "--reserve", "500ms",
-			"--zk-session-timeout", "1s", "--start-timeout", "30s", "--log-format", "text",
+			"--bootstrap", "--heartbeat", "200ms", "--settle", "800ms", "--reserve", "500ms",
+			"--zk-session-timeout", "2s", "--start-timeout", "30s", "--log-format", "text",
 		}, flags...),
 	}
 	t.Cleanup(func() { s.ids.check(t) })
@@ -297,6 +299,15 @@ type stateReport struct {
 }
 
 // stored is what the state directory says, as the command shows it.
+// hasNoState insists that the node has left nothing that could be resumed, nor a file
+// that an older copy could be written back into.
+func (n *node) hasNoState() {
+	n.site.t.Helper()
+	if _, err := os.Stat(n.stateFile()); !errors.Is(err, fs.ErrNotExist) {
+		n.site.t.Errorf("%s: the state file is there: %v", n.name, err)
+	}
+}
+
 func (n *node) stored() (report stateReport) {
 	n.site.t.Helper()
 	n.stateShow(&report)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -24,7 +23,7 @@ type records struct {
 func (s *site) records() *records {
 	s.t.Helper()
 	zk, err := coordinator.NewZK(coordinator.ZKConfig{
-		Connect: s.connect, Cluster: "default", SessionTimeout: time.Second, CallTimeout: patience,
+		Connect: s.connect, Cluster: "default", CallTimeout: patience,
 	})
 	if err != nil {
 		s.t.Fatal(err)

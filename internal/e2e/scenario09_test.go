@@ -15,6 +15,15 @@ import (
 // one that there is.
 const twoWorkers = "time=41@1ms,worker=1,sequence=12,epoch=1288834974657"
 
+func parsedLayout(t *testing.T, text string) worker.Layout {
+	t.Helper()
+	layout, err := worker.ParseLayout(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return layout
+}
+
 // What an owner answers that is cut off, and then finds its worker taken.
 const (
 	leaseOver = `-FENCED the lease has run out and ZooKeeper could not be reached to extend it`
@@ -51,11 +60,7 @@ type couple struct {
 func newCouple(t *testing.T) *couple {
 	t.Helper()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", twoWorkers, "--lease", "3s", "--reserve", "2s")
-	layout, err := worker.ParseLayout(twoWorkers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.ids.layout = layout
+	s.ids.layout = parsedLayout(t, twoWorkers)
 	c := &couple{site: s, records: s.records(), old: s.node()}
 	c.network = c.old.network()
 	c.old.start().ready()

@@ -96,9 +96,7 @@ func TestScenario16ReleasedWhileWaitingForM(t *testing.T) {
 	n.reserve(bound)
 	n.start().state("waiting")
 	n.stop()
-	if status := n.stored().Status; status != "released" {
-		t.Errorf("the state directory says %q", status)
-	}
+	n.hasNoState()
 	slot := records.slot(id.worker)
 	if !slot.Released || slot.H < bound {
 		t.Errorf("the slot given back is %+v, what was reserved is %d", slot, bound)

@@ -38,10 +38,10 @@ var mutants = []mutant{
 	{"H goes down with the clock", []change{{"coordinator/coordinator.go",
 		"return max(slotH, fileH, now+lease.Milliseconds())", "return now + lease.Milliseconds()"}}},
 	{"a resume's H counts before it is acknowledged", []change{{"coordinator/resume.go",
-		"	claim, err := c.grant(claim, found.Term+1)", "	claim.H, claim.Settled = NextH(found.H, claim.H, c.Now(), lease), true\n	claim, err := c.grant(claim, found.Term+1)"}}},
+		"	claim, err := c.grant(claim, found.Term+1)", "	claim.H, claim.Settled = max(found.H, claim.H, c.Now()+lease.Milliseconds()), true\n	claim, err := c.grant(claim, found.Term+1)"}}},
 	{"a heartbeat's H counts before it is acknowledged", []change{{"coordinator/heartbeat.go",
-		"	slot := c.record(claim, claim.Term, claim.Nonce, found, now, r.Lease)\n",
-		"	slot := c.record(claim, claim.Term, claim.Nonce, found, now, r.Lease)\n	if claim.Settled {\n		beat.Claim.H = slot.H\n	}\n"}}},
+		"	slot := c.record(claim.in(cl), claim.Term, claim.Nonce, found, now, r.Lease)\n",
+		"	slot := c.record(claim.in(cl), claim.Term, claim.Nonce, found, now, r.Lease)\n	if claim.Settled {\n		beat.Claim.H = slot.H\n	}\n"}}},
 	{"a start from the cache beyond H", []change{{"node/acquire.go",
 		"errors.Is(err, coordinator.ErrUnreachable)) && n.now() < a.claim.H {", "errors.Is(err, coordinator.ErrUnreachable)) {\n		n.claim.H = max(n.claim.H, n.now()+60_000)"}}},
 	{"a lease that had run out goes on", []change{
@@ -53,9 +53,9 @@ var mutants = []mutant{
 		"claim.Lo = max(now, old.H)", "claim.Lo = now"}}},
 	{"a take-over does not wait for H, and begins at now", []change{
 		{"coordinator/register.go", "claim.Lo = max(now, old.H)", "claim.Lo = now"},
-		{"coordinator/decide.go", "	case s.H <= now:\n		return Free\n", "	case !s.Stopped:\n		return Free\n"}}},
+		{"coordinator/decide.go", "	case s.H+c.graceMs() <= now:\n		return Free\n", "	case !s.Stopped:\n		return Free\n"}}},
 	{"a take-over lowers H", []change{{"coordinator/register.go",
-		"	slot := c.record(claim, claim.PendingTerm, claim.PendingNonce, old, now, lease)", "	slot := c.record(claim, claim.PendingTerm, claim.PendingNonce, Slot{}, now, lease)"}}},
+		"	slot := c.record(claim.in(cl), claim.PendingTerm, claim.PendingNonce, old, now, lease)", "	slot := c.record(claim.in(cl), claim.PendingTerm, claim.PendingNonce, Slot{}, now, lease)"}}},
 	{"a take is written whatever the version", []change{{"coordinator/register.go",
 		"SetOp{slotPath(claim.Worker), slot.marshal(), stat.Version})", "SetOp{slotPath(claim.Worker), slot.marshal(), AnyVersion})"}}},
 	{"a resume is written whatever the version", []change{{"coordinator/resume.go",
@@ -102,7 +102,32 @@ var mutants = []mutant{
 	{"a lost record counts as free", []change{{"coordinator/register.go",
 		"Slot{H: h, Lost: true}.marshal()", "freeSlot().marshal()"}}},
 	{"no freeze after a loss of data", []change{{"coordinator/record.go",
-		"return now < c.FrozenUntil && worker <= c.FrozenUsed", "return false"}}},
+		"return now < c.FrozenUntil && !c.Open.Has(worker)", "return false"}}},
+	{"only the workers are frozen that the owner knows of", []change{{"coordinator/cluster.go",
+		"	next.Open, next.FrozenBy = \"\", \"\"\n", "	next.Open, next.FrozenBy = AllWorkers(next.Slots).Minus(AllWorkers(next.Used+1)), \"\"\n"}}},
+	{"a record of a later incarnation is overwritten", []change{{"coordinator/decide.go",
+		"	case found.Incarnation > mine.Incarnation && found.Settled:\n		return FoundFenced\n	case found.Incarnation != mine.Incarnation:\n		return FoundLost\n", ""}}},
+	{"a clock that is ahead ends a freeze", []change{
+		{"coordinator/register.go", "cl.Frozen(claim.Worker, min(now, clock.leaderNow(now)))", "cl.Frozen(claim.Worker, now)"},
+		{"coordinator/forgotten.go", "return min(now, c.reading.leaderNow(now))", "return now"}}},
+	{"the client takes its time to find ZooKeeper again", []change{{"node/record.go",
+		"		n.cfg.Store.Hurry(notice)\n", "		_ = notice\n"}}},
+	{"a heartbeat too slow for the settling time", []change{{"node/join.go",
+		"err != nil && !(settle == 0 && n.cfg.InMemory)", "err != nil && false"}}},
+	{"a node without a lease makes a new cluster", []change{{"node/join.go",
+		"	if mine.UUID != \"\" {\n		cl, err := n.coord.PutBack", "	if false {\n		cl, err := n.coord.PutBack"}}},
+	{"a state is good in any ZooKeeper", []change{{"node/acquire.go",
+		"moved := rec.ZooKeeper != \"\" &&", "moved := false &&"}}},
+	{"a state file stays after a release", []change{{"node/stop.go",
+		"n.cfg.Cache.Remove()", "error(nil)"}}},
+	{"a worker freed by hand begins below what its state held", []change{{"coordinator/byhand.go",
+		"max(min(s.H, heard+cl.BorrowMs+lossTolerance), notBelow)", "min(s.H, heard+cl.BorrowMs+lossTolerance)"}}},
+	{"a stop notices no loss of data", []change{{"coordinator/stop.go",
+		"finding == FoundLost && (claim.leased(c.Now()) || c.unnoticed(cl, claim))", "finding == FoundLost && false"}}},
+	{"a slot is free as soon as its bound has passed", []change{{"coordinator/decide.go",
+		"func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/12) }", "func (c Cluster) graceMs() int64 { return 0 }"}}},
+	{"every ID of a run has the same value", []change{{"worker/id.go",
+		"return r.First + ID(i)*r.Step", "return r.First"}}},
 	{"a clock that went back keeps a lease that has ended", []change{{"coordinator/forgotten.go",
 		"return stamp+ahead >= h", "return false"}}},
 
@@ -131,4 +156,12 @@ var worlds = map[string]string{
 	"what is borrowed is not bounded by M and H":                   "borrow",
 	"a holder that was forgotten has not borrowed":                 "borrow",
 	"a clock coasts as far as it likes":                            "coast",
+}
+
+// tests are the packages and the tests that catch a mutant where histories do not:
+// what it takes is too rare for chance, or is done by an operator.
+var tests = map[string]string{
+	"a clock that is ahead ends a freeze":        "./coordinator TestClockAheadEndsNoFreeze",
+	"a node without a lease makes a new cluster": "./node TestStatePutsItsClusterBack",
+	"a stop notices no loss of data":             "./coordinator TestStopNoticesALoss",
 }
