@@ -51,7 +51,7 @@ complete -c flaked -n '__flaked_at \'/serve\'' -l borrow -x -d 'let a burst use 
 complete -c flaked -n '__flaked_at \'/serve\'' -l segment-start -x -a 'zero random' -d 'the segment that a tick begins in, where the layout has one: zero, or random (as PearFlower)'
 complete -c flaked -n '__flaked_at \'/serve\'' -l sequence-start -x -a 'random zero carry-on' -d 'where the sequence begins in a millisecond: random (below 100, as Leaf), zero, or carry-on'
 complete -c flaked -n '__flaked_at \'/serve\'' -l workers -x -d 'hold so many worker ids, to pass the ceiling of one: 4 make 16 million IDs a second in the usual layout'
-complete -c flaked -n '__flaked_at \'/serve\'' -l max-batch -x -d 'the most IDs of one GET n'
+complete -c flaked -n '__flaked_at \'/serve\'' -l max-batch -x -d 'the most IDs of one request'
 complete -c flaked -n '__flaked_at \'/serve\'' -l engine -x -a 'auto loops goroutines' -d 'how connections are served: loops (of epoll, Linux), goroutines (one each), or auto: loops where there are'
 complete -c flaked -n '__flaked_at \'/serve\'' -l loops -x -d 'event loops for each --listen; more help when one fills its core and there are cores to spare'
 complete -c flaked -n '__flaked_at \'/serve\'' -l spin -x -d 'look for requests this long before sleeping: at 30us half the latency, and a core that is always busy'
