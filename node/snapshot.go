@@ -211,6 +211,9 @@ func (s Snapshot) stats(version string) []lineproto.Stat {
 	}
 	add("version", version)
 	add("cluster", s.Cluster.Name)
+	if s.Cluster.Layout != "" {
+		add("layout", s.Cluster.Layout)
+	}
 	add("state", s.Phase)
 	add("ready", s.Ready)
 	if !s.Ready {

@@ -56,9 +56,17 @@ func applyConfig(c *cli.Context, text []byte) error {
 				return fmt.Errorf("%s: %w", at, err)
 			}
 		}
+		c.App.Metadata[fileSet+s.key.Value] = true
 	}
 	return nil
 }
+
+// fileSet begins the names of App.Metadata that say which flags the file set:
+// the library knows that a flag is set and not by what.
+const fileSet = "set by the file: "
+
+// setByFile reports whether the value of a flag is the settings file's.
+func setByFile(c *cli.Context, flag string) bool { return c.App.Metadata[fileSet+flag] != nil }
 
 type setting struct{ key, value *yaml.Node }
 

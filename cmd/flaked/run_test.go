@@ -155,7 +155,9 @@ func TestEmptyEnvironment(t *testing.T) {
 	t.Setenv("FLAKED_ZK", "")
 	t.Setenv("FLAKED_CLUSTER", "")
 	t.Setenv("FLAKED_OUTPUT", "")
-	call(t, "", "decode", "4096").wants(t, exitOK, "2010-11-04T01:42:54.657Z", "")
+	t.Setenv("FLAKED_LAYOUT", "")
+	t.Setenv("FLAKED_ADDR", "")
+	call(t, "", "layout", "show", "leaf").wants(t, exitOK, "layout from       the argument\n", "")
 	call(t, "", "cluster", "thaw").wants(t, exitUsage, "", "where is ZooKeeper?")
 }
 
