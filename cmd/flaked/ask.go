@@ -142,18 +142,24 @@ func readUntil(r *bufio.Reader, last string, n int) ([]string, error) {
 }
 
 // silentError is a node that did not answer.
-type silentError struct{ addr, why string }
+type silentError struct {
+	addr, why string
+	late      bool // it may yet have answered
+}
 
-func (e *silentError) Error() string { return fmt.Sprintf("no answer from a node at %s: %s", e.addr, e.why) }
+func (e *silentError) Error() string {
+	return fmt.Sprintf("no answer from a node at %s: %s", e.addr, e.why)
+}
 
 // unanswered says why a node did not answer, and what to do.
 func unanswered(addr string, timeout time.Duration, err error) error {
 	why, advice := err.Error(), "check --addr (FLAKED_ADDR)"
 	if tls, ok := tlsAdvice(err); ok {
-		return exitWith(exitUnreachable, "%w: %s", &silentError{addr, why}, tls)
+		return exitWith(exitUnreachable, "%w: %s", &silentError{addr: addr, why: why}, tls)
 	}
+	late := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+	case late:
 		why, advice = fmt.Sprintf("no answer within %s", timeout), "check that it is a flaked node; --timeout waits longer"
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, os.ErrNotExist):
 		why, advice = "nobody listens there", "start a node with `flaked serve`, or name another with --addr (FLAKED_ADDR)"
@@ -162,5 +168,5 @@ func unanswered(addr string, timeout time.Duration, err error) error {
 	case errors.Is(err, io.EOF):
 		why, advice = "it closed the connection without an answer", "check that it is a flaked node, and that it is not stopping"
 	}
-	return exitWith(exitUnreachable, "%w: %s", &silentError{addr, why}, advice)
+	return exitWith(exitUnreachable, "%w: %s", &silentError{addr, why, late}, advice)
 }

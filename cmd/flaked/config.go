@@ -48,7 +48,7 @@ func applyConfig(c *cli.Context, text []byte) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", at, err)
 		}
-		if flagNamed(c.Command.Flags, s.key.Value) == nil || c.IsSet(s.key.Value) {
+		if f := flagNamed(c.Command.Flags, s.key.Value); f == nil || commandLineOnly(f) || c.IsSet(s.key.Value) {
 			continue // another command's, or given with more weight
 		}
 		for _, v := range values {
@@ -121,12 +121,13 @@ func allFlags(commands []*cli.Command) map[string]cli.Flag {
 	return all
 }
 
-// commandLineOnly tells that a flag is taken neither from a file nor from the
-// environment: what confirms one call is not to stand there for all.
+// commandLineOnly reports whether a flag is taken neither from a file nor from the
+// environment: confirming one call must not confirm all of them, and --addr of
+// status must not keep every call from ZooKeeper.
 func commandLineOnly(f cli.Flag) bool {
 	doc, ok := f.(cli.DocGenerationFlag)
 	switch f.Names()[0] {
-	case "help", "confirm", "lower-bound", "yes":
+	case "help", "confirm", "lower-bound", "yes", "addr":
 		return ok && len(doc.GetEnvVars()) == 0
 	}
 	return false

@@ -130,8 +130,8 @@ func decode(c *cli.Context) error {
 	return decoded(c, layout, odd, total, bad, "decoded")
 }
 
-// decoded ends a command that took IDs apart: what could not be done counts
-// more than what is doubtful, and all of it is said.
+// decoded returns the error that a command ends with after it took IDs apart. IDs
+// that could not be decoded decide over doubtful ones. All of it is printed.
 func decoded(c *cli.Context, layout foundLayout, odd oddTimes, total, bad int, what string) error {
 	var warnings []string
 	degraded := false
@@ -157,7 +157,7 @@ func decoded(c *cli.Context, layout foundLayout, odd oddTimes, total, bad int, w
 }
 
 // showTable prints rows as they come, so that it can stand in a pipe: widths
-// are those of the longest there can be. A doubt stands behind its row.
+// are those of the longest there can be. A doubt is printed behind its row.
 func showTable(out io.Writer, layout foundLayout) func(decodedID) error {
 	const row = "%-19s  %-24s  %13v  %10v  %6v  %8v%s\n"
 	begun := false

@@ -7,9 +7,9 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// doubt is why the time of an ID does not look like one that it was made at.
-// Fields of any layout can be taken from any number, so a wrong layout shows by
-// nothing else. The empty one is none.
+// doubt says why an ID was most likely not made at the time that it decodes to. Any
+// layout's fields can be taken from any number, so a wrong layout shows only by this.
+// The empty doubt is none.
 type doubt string
 
 const (
@@ -17,13 +17,14 @@ const (
 	inTheFuture  doubt = "in the future"
 )
 
-// oldest is the time before which an ID is most likely not flaked's.
+// oldest is the earliest time that is not doubted: flaked is younger.
 var oldest = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // mostAhead is how far the time of an ID may be ahead of this machine's clock:
 // both clocks may be off, and a node may make IDs up to its reserved bound.
 const mostAhead = 2*timeguard.SkewTolerance + timeguard.MaxReserve
 
+// doubtOf returns the doubt about an ID that decodes to a time.
 func doubtOf(made, now time.Time) doubt {
 	switch {
 	case made.Before(oldest):
@@ -34,10 +35,10 @@ func doubtOf(made, now time.Time) doubt {
 	return ""
 }
 
-// oddTimes counts doubtful IDs.
+// oddTimes counts doubtful IDs, and keeps the first.
 type oddTimes struct {
 	old, future int
-	first       decodedID // of them
+	first       decodedID
 }
 
 func (o *oddTimes) add(id decodedID) {
@@ -54,7 +55,7 @@ func (o *oddTimes) add(id decodedID) {
 	}
 }
 
-// text is what to say of them, if anything.
+// text returns the warning for people, empty if there is nothing to warn of.
 func (o oddTimes) text(total int) string {
 	var when string
 	switch {

@@ -14,8 +14,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// foundLayout is the layout to decode by and where it was found. A wrong one
-// decodes to nonsense without an error, so every output says both.
+// foundLayout is the layout to decode by and where it was found. A wrong layout
+// decodes to nonsense without an error, so every output names both.
 type foundLayout struct {
 	layout worker.Layout
 	// from is --layout, FLAKED_LAYOUT, "settings file", "node ADDRESS, cluster
@@ -42,7 +42,7 @@ func (f foundLayout) doubt() error {
 	return exitWith(exitDegraded, "the default layout is assumed, give --layout, --addr or --zk: %s", f.assumed)
 }
 
-// decode takes an ID apart, and doubts its time.
+// decode returns the fields of an ID, and the doubt about its time.
 func (f foundLayout) decode(text string, now time.Time) (decodedID, error) {
 	id, err := decodeID(f.layout, text)
 	if err != nil {
@@ -53,13 +53,13 @@ func (f foundLayout) decode(text string, now time.Time) (decodedID, error) {
 	return id, nil
 }
 
-// layoutHelp is in the help of commands with layoutSourceFlags.
+// layoutHelp explains layoutSourceFlags in the help of commands that have them.
 const layoutHelp = `The layout is that of --layout, of the node at --addr, or of the cluster that --zk and
 --cluster name. Without these flags it is FLAKED_LAYOUT; else that of the node that
 ` + "`flaked get`" + ` would ask (FLAKED_ADDR, else 127.0.0.1:7609); else that of the cluster at
 FLAKED_ZK; else it is assumed to be the default one, leaf.`
 
-// layoutSourceFlags say where a layout is to be had; see findLayout.
+// layoutSourceFlags say where to get the layout; see findLayout.
 func layoutSourceFlags() []cli.Flag {
 	flags := []cli.Flag{layoutFlag("see above"), addrFlag(), timeoutFlag(2 * time.Second)}
 	return append(append(flags, accessFlags()...), zkFlags("")...)
@@ -74,8 +74,8 @@ const (
 	onCommandLine        // meant for this call
 )
 
-// originOf returns where a text flag's value comes from. A value that is given
-// as the environment has it counts as the environment's.
+// originOf returns where a text flag's value comes from. A value that equals the
+// environment's counts as the environment's: the library does not tell them apart.
 func originOf(c *cli.Context, name string) origin {
 	switch {
 	case !c.IsSet(name):
@@ -99,9 +99,9 @@ const (
 // from.
 type layoutHints struct{ layout, addr, zk, cluster origin }
 
-// sources returns where to look for the layout, in order. Binding: what is found
-// there counts, and what is not found there is an error. Otherwise nobody asked
-// for these places in particular, and an assumption is better than nothing.
+// sources returns where to look for the layout, in order. If the result is binding,
+// a layout that is not found there is an error. Otherwise nobody asked for these
+// places in particular, and an assumption is better than nothing.
 func (h layoutHints) sources() (order []layoutSource, binding bool, err error) {
 	if h.layout == onCommandLine {
 		order = append(order, fromFlag)
@@ -169,7 +169,7 @@ func flagLayout(c *cli.Context, _ bool) (foundLayout, error) {
 	return found, nil
 }
 
-// nodeLayout asks the node at --addr.
+// nodeLayout asks the node at --addr for its cluster's layout.
 func nodeLayout(c *cli.Context, _ bool) (found foundLayout, err error) {
 	access, err := nodeAccess(c)
 	if err != nil {
@@ -193,8 +193,8 @@ func nodeLayout(c *cli.Context, _ bool) (found foundLayout, err error) {
 	return found, nil
 }
 
-// zooKeeperLayout reads the record of the cluster. One that is not asked for on
-// this command line is not waited for longer than a node would be.
+// zooKeeperLayout reads the cluster's record. If the result is not binding, it waits
+// no longer than it would for a node.
 func zooKeeperLayout(c *cli.Context, binding bool) (found foundLayout, err error) {
 	err = withStore(c, func(ctx context.Context, store coordinator.Store) error {
 		if !binding {

@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 	}
+	os.Setenv("XDG_CACHE_HOME", "/dev/null") // nothing is remembered, but where a test says so
 	zktest.Main(m)
 }
 

@@ -86,8 +86,13 @@ _flaked() {
     'serve:--log-format') offered='auto text json' ;;
     'serve:--config') kind='file' ;;
     'status:--output' | 'status:-o') offered='table wide json' ;;
+    'status:--addr') kind='any' ;;
     'status:--watch') kind='any' ;;
     'status:--token-file') kind='file' ;;
+    'status:--tls-ca') kind='file' ;;
+    'status:--tls-cert') kind='file' ;;
+    'status:--tls-key') kind='file' ;;
+    'status:--tls-server-name') kind='any' ;;
     'status:--zk') kind='any' ;;
     'status:--cluster') kind='any' ;;
     'status:--zk-auth-file') kind='file' ;;
@@ -352,7 +357,7 @@ _flaked() {
     case $path in
     '') offered='serve status doctor get decode healthcheck bench layout gen state reset-identity workers cluster completion man version --version --help' ;;
     'serve') offered='--listen --admin --admin-pprof --advertise --state-dir --name --bootstrap --heartbeat --lease --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --workers --max-batch --engine --loops --spin --start-timeout --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
-    'status') offered='--output --watch --no-ask --token-file --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'status') offered='--output --addr --watch --no-ask --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'doctor') offered='--output --timeout --listen --admin --state-dir --bootstrap --heartbeat --lease --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --workers --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'get') offered='--addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
     'decode') offered='--output --layout --addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;

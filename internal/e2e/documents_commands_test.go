@@ -133,8 +133,9 @@ var howRun = map[string]how{
 	`printf 'INCR order\n' | nc -N 127.0.0.1 7609`: {shown: exact},
 
 	// docs/operations.md
-	`flaked status`:         {codes: []int{0, 4}, shown: head},
-	`flaked workers show 3`: {prints: `(?s)^worker +0\nstate +\w+\nname +ids-3\n.*lease bound`},
+	`flaked status`: {codes: []int{0, 4}, shown: head},
+	`flaked status --addr ids-1:7609 --addr ids-2:7609`:                                     {codes: []int{4}, prints: `1 of 2 nodes answered, 1 of them ready`},
+	`flaked workers show 3`:                                                                 {prints: `(?s)^worker +0\nstate +\w+\nname +ids-3\n.*lease bound`},
 	`runuser -u flaked -- flaked doctor --config /etc/flaked.yaml`:                          {codes: []int{0, 1, 4}, prints: `ok +zookeeper +127.0.0.1`},
 	`flaked workers release 7`:                                                              {codes: []int{2}},
 	`flaked workers release --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders 7`:             {codes: []int{2}, prints: `--confirm 'release worker 0 of ids-3'`},
@@ -186,7 +187,7 @@ var special = map[string]struct {
 	"docs/operations.md": {
 		name:    "ids-3",
 		env:     []string{"FLAKED_CLUSTER=orders"},
-		replace: []string{"show 3", "show 0", "orders 7", "orders 0", "release 7", "release 0", "worker 7", "worker 0", "history 7", "history 0"},
+		replace: []string{"show 3", "show 0", "orders 7", "orders 0", "release 7", "release 0", "worker 7", "worker 0", "history 7", "history 0", "ids-2:7609", "127.0.0.1:1"},
 	},
 }
 

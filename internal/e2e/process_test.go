@@ -59,7 +59,8 @@ type process struct {
 }
 
 // cleanEnv is our environment without what flaked would take for its flags. No
-// node gets the admin port that one of `make run` may want.
+// node gets the admin port that one of `make run` may want, and status remembers
+// nothing.
 func cleanEnv() []string {
 	env := []string{"FLAKED_ADMIN=off"}
 	for _, v := range os.Environ() {
@@ -67,7 +68,7 @@ func cleanEnv() []string {
 			env = append(env, v)
 		}
 	}
-	return env
+	return append(env, "XDG_CACHE_HOME=/dev/null")
 }
 
 // launch starts the binary, on a clock of its own if there is one. Its log is
