@@ -59,8 +59,7 @@ type process struct {
 }
 
 // cleanEnv is our environment without what flaked would take for its flags. No
-// node gets the admin port that one of `make run` may want, and status remembers
-// nothing.
+// node gets the admin port that one of `make run` may want.
 func cleanEnv() []string {
 	env := []string{"FLAKED_ADMIN=off"}
 	for _, v := range os.Environ() {
@@ -68,7 +67,7 @@ func cleanEnv() []string {
 			env = append(env, v)
 		}
 	}
-	return append(env, "XDG_CACHE_HOME=/dev/null")
+	return env
 }
 
 // launch starts the binary, on a clock of its own if there is one. Its log is
@@ -200,12 +199,13 @@ func executeEnv(t testing.TB, env []string, binary string, args ...string) resul
 	return executeCmd(t, cmd)
 }
 
-// executeCmd runs a command whose Env is what it has beside cleanEnv.
+// executeCmd runs a command. Its Env is what it has beside cleanEnv. Where that names no
+// cache directory status remembers nothing.
 func executeCmd(t testing.TB, cmd *exec.Cmd) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.Env = append(cleanEnv(), cmd.Env...)
+	cmd.Env = append(append(cleanEnv(), "XDG_CACHE_HOME=/dev/null"), cmd.Env...)
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = dieWithUs()
 	}
