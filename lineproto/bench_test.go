@@ -73,10 +73,10 @@ func BenchmarkAnswer(b *testing.B) {
 		{"GET-10000", "GET 10000\n", 10000},
 		{"PING", "PING\n", 0},
 		{"RESP-GET", getArray, 1},
-		{"RESP-GET-tag", request("GET", "key:000000000001"), 1},
+		{"RESP-GET-key", request("GET", "key:000000000001"), 1},
 		{"RESP-GET-x16", strings.Repeat(getArray, 16), 16},
-		{"RESP-GET-tag-x25", strings.Repeat(request("GET", "key:000000000001"), 25), 25},
-		{"RESP-GET-10000", request("GET", "10000"), 10000},
+		{"RESP-GET-key-x25", strings.Repeat(request("GET", "key:000000000001"), 25), 25},
+		{"RESP-GET-10000", request("GET", "id", "COUNT", "10000"), 10000},
 		{"RESP-PING", request("PING"), 0},
 	} {
 		b.Run(bc.name, func(b *testing.B) {

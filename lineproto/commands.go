@@ -21,6 +21,9 @@ type command struct {
 	min, max int // number of arguments
 	// open is for those who have not authenticated yet.
 	open bool
+	// inRESP replaces the row in RESP, where it means something else. Both are
+	// counted under this row. nil: the framing makes no difference.
+	inRESP *command
 	// run appends the reply to s.out, or returns an error and appends nothing.
 	run func(s *session, ctx context.Context, args [][]byte) *Error
 }
@@ -36,9 +39,13 @@ const getIndex = 0
 func commandTable(maxBatch int) []command {
 	return []command{
 		getIndex: {name: "GET", args: "[n | tag]", max: 1, run: (*session).get,
-			help: fmt.Sprintf("one ID; n IDs, 1 to %d, or one error; a tag is a label", maxBatch)},
-		{name: "MGET", args: "key ...", min: 1, max: anyNumber, run: (*session).mget,
-			help: "one ID for each key, or one error"},
+			help: fmt.Sprintf("one ID; n IDs, 1 to %d, or one error; a tag is a label", maxBatch),
+			inRESP: &command{name: "GET", args: "[key [COUNT n]]", max: 3, run: (*session).getKey,
+				help: fmt.Sprintf("one ID, whatever the key; n IDs, 1 to %d, or one error", maxBatch)}},
+		{name: "MGET", args: "tag ...", min: 1, max: anyNumber, run: (*session).mget,
+			help: "one ID for each tag, or one error",
+			inRESP: &command{name: "MGET", args: "key ...", min: 1, max: anyNumber, run: (*session).mgetKeys,
+				help: "one ID for each key, whatever the keys, or one error"}},
 		{name: "DECODE", args: "id", min: 1, max: 1, run: (*session).decode,
 			help: "an ID's time, datacenter, worker and sequence"},
 		{name: "TIME", run: (*session).time,
@@ -69,22 +76,30 @@ func commandTable(maxBatch int) []command {
 	}
 }
 
-// helpLines is the table as HELP prints it, without the END and without what
-// no person types.
-func helpLines(table []command) []string {
+// helpLines returns the table as HELP prints it in a framing, without the END
+// and without what no person types.
+func helpLines(table []command, resp bool) []string {
+	var rows []*command
 	wide := 0
-	for _, c := range table {
-		if !c.resp {
+	for i := range table {
+		if c := table[i].in(resp); !c.resp {
+			rows = append(rows, c)
 			wide = max(wide, len(c.usage()))
 		}
 	}
 	var lines []string
-	for _, c := range table {
-		if !c.resp {
-			lines = append(lines, fmt.Sprintf("%-*s  %s", wide, c.usage(), c.help))
-		}
+	for _, c := range rows {
+		lines = append(lines, fmt.Sprintf("%-*s  %s", wide, c.usage(), c.help))
 	}
 	return lines
+}
+
+// in returns the row that a request of a framing gets.
+func (c *command) in(resp bool) *command {
+	if resp && c.inRESP != nil {
+		return c.inRESP
+	}
+	return c
 }
 
 func (c *command) usage() string { return strings.TrimSpace(c.name + " " + c.args) }
@@ -107,14 +122,35 @@ func (s *session) get(ctx context.Context, args [][]byte) *Error {
 	return s.issue(ctx, int(n), true)
 }
 
-func (s *session) mget(ctx context.Context, keys [][]byte) *Error {
-	if len(keys) > s.srv.cfg.MaxBatch {
-		return &Error{ERR, fmt.Sprintf("MGET takes 1 to %d keys", s.srv.cfg.MaxBatch)}
+// getKey is GET in RESP. Its argument is a key to every Redis client, and the
+// clients expect one value for it: a number there must not ask for a batch.
+func (s *session) getKey(ctx context.Context, args [][]byte) *Error {
+	switch {
+	case len(args) <= 1:
+		return s.issue(ctx, 1, false)
+	case len(args) < 3 || !equalFold(args[1], "COUNT"):
+		return errUsage(s.srv.table[getIndex].inRESP)
 	}
+	n, ok := number(args[2])
+	if !ok || n > int64(s.srv.cfg.MaxBatch) {
+		return s.srv.errCount
+	}
+	return s.issue(ctx, int(n), true)
+}
+
+func (s *session) mget(ctx context.Context, keys [][]byte) *Error {
 	for _, k := range keys {
 		if !isTag(k) {
 			return s.srv.errTag
 		}
+	}
+	return s.mgetKeys(ctx, keys)
+}
+
+// mgetKeys is MGET in RESP, where any string is a key.
+func (s *session) mgetKeys(ctx context.Context, keys [][]byte) *Error {
+	if len(keys) > s.srv.cfg.MaxBatch {
+		return &Error{ERR, fmt.Sprintf("MGET takes 1 to %d keys", s.srv.cfg.MaxBatch)}
 	}
 	return s.issue(ctx, len(keys), true)
 }
@@ -167,7 +203,11 @@ func (s *session) ping(_ context.Context, args [][]byte) *Error {
 }
 
 func (s *session) help(context.Context, [][]byte) *Error {
-	s.out = s.fr.list(s.out, s.srv.help)
+	lines := s.srv.help
+	if s.inRESP() {
+		lines = s.srv.helpRESP
+	}
+	s.out = s.fr.list(s.out, lines)
 	return nil
 }
 
@@ -181,6 +221,8 @@ func (s *session) quit(context.Context, [][]byte) *Error {
 	s.out = s.fr.bye(s.out)
 	return nil
 }
+
+func errUsage(c *command) *Error { return &Error{ERR, "usage: " + c.usage()} }
 
 // errUnknown names the command, shortened and escaped, as it may be anything.
 func errUnknown(verb []byte) *Error {

@@ -40,8 +40,9 @@ type Config struct {
 	// least 1; one more is told BUSY and closed. 0 means 10,000. The process
 	// needs 256 descriptors beyond it for connections that are being refused.
 	MaxConns int
-	// MaxBatch is the greatest n of GET n, and the most keys of an MGET,
-	// 1 to 1,000,000. 0 means 10,000.
+	// MaxBatch is the most IDs of one request: the greatest n of GET n, or of
+	// GET key COUNT n in RESP, and the most keys of an MGET. 1 to 1,000,000. 0
+	// means 10,000.
 	MaxBatch int
 	// IdleTimeout closes a connection that was sent no reply for so long.
 	// 0 means 10 minutes; there is no "never".

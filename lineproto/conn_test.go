@@ -161,7 +161,7 @@ func TestAllocations(t *testing.T) {
 	for _, request := range []string{
 		"GET\n", "GET\r\n", "get\n", "GET 100\n", "GET 10000\n", "GET order\n", "MGET a b c\n", "PING\n", "TIME\n", "READY\n",
 		strings.Repeat("GET\n", 200), strings.Repeat("GET\r\nPING\n", 100),
-		getArray, request("GET", "order"), request("get", "key:000000000001"), request("GET", "100"), request("MGET", "a", "b"), request("PING"), request("TIME"),
+		getArray, request("GET", "order"), request("get", "key:000000000001"), request("GET", "order", "COUNT", "100"), request("MGET", "a", "b"), request("PING"), request("TIME"),
 		strings.Repeat(getArray, 70), strings.Repeat(request("GET", "order"), 30), strings.Repeat(getArray+request("PING")+"GET\n", 20),
 	} {
 		c := newConn(newEngine(s), discardConn{})

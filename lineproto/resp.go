@@ -160,7 +160,7 @@ func header(in []byte, kind byte) (n, used int, e *Error) {
 }
 
 // gets counts the requests that in begins with that are GET, alone or with a
-// tag, and returns their bytes. It exists for speed alone, as bareGETs does.
+// key, and returns their bytes. It exists for speed alone, as bareGETs does.
 func (a *array) gets(in []byte) (count, used int) {
 	const (
 		one  = '*' | '1'<<8 | '\r'<<16 | '\n'<<24 | '$'<<32 | '3'<<40 | '\r'<<48 | '\n'<<56
@@ -178,7 +178,7 @@ func (a *array) gets(in []byte) (count, used int) {
 			break
 		}
 		if head == two {
-			n := tagLen(r[13:])
+			n := keyLen(r[13:])
 			if n == 0 {
 				break
 			}
@@ -191,10 +191,10 @@ func (a *array) gets(in []byte) (count, used int) {
 	return count, used
 }
 
-// tagLen returns the bytes of the argument that in begins with, its header and
-// ending included, or 0 if it is not whole or no tag.
-func tagLen(in []byte) int {
-	if len(in) < 7 || in[0] != '$' { // $1\r\na\r\n
+// keyLen returns the bytes of the argument that in begins with, its header and
+// ending included, or 0 if it is not whole or longer than 99 bytes.
+func keyLen(in []byte) int {
+	if len(in) < 6 || in[0] != '$' { // $0\r\n\r\n
 		return 0
 	}
 	n, at := int(in[1]-'0'), 4
@@ -206,7 +206,7 @@ func tagLen(in []byte) int {
 	}
 	end := at + n
 	if !isDigit(in[1]) || in[at-2] != '\r' || in[at-1] != '\n' || end+2 > len(in) ||
-		in[end] != '\r' || in[end+1] != '\n' || !isTag(in[at:end]) {
+		in[end] != '\r' || in[end+1] != '\n' {
 		return 0
 	}
 	return end + 2

@@ -23,18 +23,18 @@ func bulks(values ...string) string { return request(values...) }
 var (
 	getArray  = request("GET")
 	bulk1000  = bulk("1000")
-	crlfTag   = strings.TrimSuffix(badTag, "\n") + "\r\n"
 	crlfCount = strings.TrimSuffix(badCount, "\n") + "\r\n"
 )
 
 const (
-	longArray = "-ERR request longer than 65536 bytes\r\n"
-	manyArgs  = "-ERR request of more than 1024 arguments\r\n"
-	badMulti  = "-ERR Protocol error: invalid multibulk length\r\n"
-	badBulk   = "-ERR Protocol error: invalid bulk length\r\n"
-	badName   = "-ERR a client's name is at most 64 visible ASCII characters, without blanks\r\n"
-	badHELLO  = "-ERR usage: HELLO [2 | 3 [AUTH user token] [SETNAME name]]\r\n"
-	badCLIENT = "-ERR CLIENT takes SETINFO, SETNAME, GETNAME, ID, INFO, LIST, NO-EVICT, NO-TOUCH and REPLY ON here\r\n"
+	longArray    = "-ERR request longer than 65536 bytes\r\n"
+	manyArgs     = "-ERR request of more than 1024 arguments\r\n"
+	badMulti     = "-ERR Protocol error: invalid multibulk length\r\n"
+	badBulk      = "-ERR Protocol error: invalid bulk length\r\n"
+	respUsageGET = "-ERR usage: GET [key [COUNT n]]\r\n"
+	badName      = "-ERR a client's name is at most 64 visible ASCII characters, without blanks\r\n"
+	badHELLO     = "-ERR usage: HELLO [2 | 3 [AUTH user token] [SETNAME name]]\r\n"
+	badCLIENT    = "-ERR CLIENT takes SETINFO, SETNAME, GETNAME, ID, INFO, LIST, NO-EVICT, NO-TOUCH and REPLY ON here\r\n"
 
 	hello2 = "*14\r\n$6\r\nserver\r\n$6\r\nflaked\r\n$7\r\nversion\r\n$5\r\n1.2.3\r\n$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:1\r\n" +
 		"$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n"
@@ -46,13 +46,21 @@ var hello3 = "%7" + strings.Replace(hello2[3:], ":2", ":3", 1)
 var respTranscripts = []transcript{
 	{"get", getArray, bulk1000, false},
 	{"get twice", getArray + getArray, bulk1000 + bulk("1001"), false},
-	{"case", request("get") + request("gEt", "1") + request("pInG"), bulk1000 + bulks("1001") + "+PONG\r\n", false},
-	{"tag", request("GET", "order") + request("GET", "key:000000000001") + request("GET", x512[:64]), bulk1000 + bulk("1001") + bulk("1002"), false},
-	{"runs", getArray + request("GET", "a") + getArray + request("GET", "2") + getArray + request("PING"),
+	{"case", request("get") + request("gEt", "1") + request("geT", "1", "cOUNt", "1") + request("pInG"), bulk1000 + bulk("1001") + bulks("1002") + "+PONG\r\n", false},
+	{"key", request("GET", "order") + request("GET", "key:000000000001") + request("GET", x512[:64]), bulk1000 + bulk("1001") + bulk("1002"), false},
+	{"runs", getArray + request("GET", "a") + getArray + request("GET", "a", "COUNT", "2") + getArray + request("PING"),
 		bulk1000 + bulk("1001") + bulk("1002") + bulks("1003", "1004") + bulk("1005") + "+PONG\r\n", false},
-	{"count", request("GET", "3"), bulks("1000", "1001", "1002"), false},
-	{"count one", request("GET", "1"), bulks("1000"), false},
+	{"count", request("GET", "order", "COUNT", "3"), bulks("1000", "1001", "1002"), false},
+	{"count one", request("GET", "order", "count", "1"), bulks("1000"), false},
+	{"count of any key", request("GET", "", "COUNT", "1") + request("GET", "COUNT", "COUNT", "2") + request("GET", "5", "COUNT", "1"), bulks("1000") + bulks("1001", "1002") + bulks("1003"), false},
 	{"mget", request("MGET", "a", "b", "c") + request("mget", "a"), bulks("1000", "1001", "1002") + bulks("1003"), false},
+	{"mget of any keys", request("MGET", "5", "", "a b\r\n", "5", x512[:65]), bulks("1000", "1001", "1002", "1003", "1004"), false},
+	// What phpredis 5.3.7 sends for $r->get(42), $r->ping(), $r->mGet([1, 2]) and
+	// $r->get('after'). One reply for each, of the kind that it waits for.
+	{"keys that are numbers", "*2\r\n$3\r\nGET\r\n$2\r\n42\r\n*1\r\n$4\r\nPING\r\n*3\r\n$4\r\nMGET\r\n$1\r\n1\r\n$1\r\n2\r\n*2\r\n$3\r\nGET\r\n$5\r\nafter\r\n",
+		bulk1000 + "+PONG\r\n" + bulks("1001", "1002") + bulk("1003"), false},
+	{"keys of all sorts", request("GET", "0") + request("GET", "007") + request("GET", "-1") + request("GET", "1.5") + request("GET", "10001") + request("GET", "") + request("GET", "a/b") + request("GET", "a b\r\n\x00\xff") + request("GET", x512) + request("GET", "/"),
+		bulk1000 + bulk("1001") + bulk("1002") + bulk("1003") + bulk("1004") + bulk("1005") + bulk("1006") + bulk("1007") + bulk("1008") + bulk("1009"), false},
 	{"decode", request("DECODE", "42") + request("DECODE", "13"), bulk("id=42 worker=7") + "-ERR the id is of no layout\r\n", false},
 	{"time", request("TIME"), bulks("1700000000", "123"), false},
 	{"worker", request("WORKER"), bulk("worker=7 state=serving"), false},
@@ -62,8 +70,8 @@ var respTranscripts = []transcript{
 	{"version", request("VERSION"), bulk("flaked 1.2.3"), false},
 	{"quit", getArray + request("QUIT") + getArray, bulk1000 + "+OK\r\n", true},
 
-	{"mixed", "GET\n" + getArray + "GET\r\nGET 2\n" + request("GET", "2") + "PING\n" + request("PING") + "PING\r\n",
-		"1000\n" + bulk("1001") + "1002\r\n1003\n1004\n" + bulks("1005", "1006") + "PONG\n+PONG\r\nPONG\r\n", false},
+	{"mixed", "GET\n" + getArray + "GET\r\nGET 2\n" + request("GET", "2") + "MGET a/b\n" + request("MGET", "a/b") + "PING\n" + request("PING") + "PING\r\n",
+		"1000\n" + bulk("1001") + "1002\r\n1003\n1004\n" + bulk("1005") + badTag + bulks("1006") + "PONG\n+PONG\r\nPONG\r\n", false},
 	{"empty lines between", "\r\n" + getArray + "\r\n\n" + getArray, bulk1000 + bulk("1001"), false},
 	{"empty array", "*0\r\n" + getArray + "*0\r\n", bulk1000, false},
 	{"telnet before", "\xff\xfb\x01" + getArray, bulk1000, false},
@@ -71,17 +79,16 @@ var respTranscripts = []transcript{
 	{"telnet bytes within", request("PING", "\xff\xfb\x01"), bulk("\xff\xfb\x01"), false},
 	{"blank before", " *1\n", "-ERR unknown command \"*1\", HELP lists them\n", false},
 	{"unterminated", getArray + "*1\r\n$3\r\nGET\r", bulk1000, false},
-	{"unterminated GET with a tag", "*2\r\n$3\r\nGET\r\n", "", false},
+	{"unterminated GET with a key", "*2\r\n$3\r\nGET\r\n", "", false},
 	{"an array within a line", "PING " + "*1\r\n", "*1\r\n", false},
 
-	{"errors in order", request("GET", "0") + getArray + request("FOO", "x") + request("GET", "a") + request("GET", "a/b") + request("PING", "1", "2"),
-		crlfCount + bulk1000 + "-ERR unknown command \"FOO\", HELP lists them\r\n" + bulk("1001") + crlfTag + "-ERR usage: PING [text]\r\n", false},
-	{"bad counts", request("GET", "") + request("GET", "007") + request("GET", "10001") + request("GET", "-1"), strings.Repeat(crlfCount, 4), false},
-	{"bad tags", request("GET", "a b") + request("GET", "a\r\n") + request("GET", "a\x00") + request("MGET", "a", "") + request("GET", x512[:65]), strings.Repeat(crlfTag, 5), false},
+	{"errors in order", request("GET", "a", "COUNT", "0") + getArray + request("FOO", "x") + request("GET", "a") + request("GET", "a", "2") + request("PING", "1", "2"),
+		crlfCount + bulk1000 + "-ERR unknown command \"FOO\", HELP lists them\r\n" + bulk("1001") + respUsageGET + "-ERR usage: PING [text]\r\n", false},
+	{"bad counts", request("GET", "a", "COUNT", "") + request("GET", "a", "COUNT", "0") + request("GET", "a", "COUNT", "007") + request("GET", "a", "COUNT", "10001") + request("GET", "a", "COUNT", "-1") + request("GET", "a", "COUNT", "x"), strings.Repeat(crlfCount, 6), false},
 	{"empty verb", request("") + request("", "GET"), strings.Repeat("-ERR unknown command \"\", HELP lists them\r\n", 2), false},
 	{"blanks in a verb", request("GET ") + request(" GET") + request("GET 5"), "-ERR unknown command \"GET \", HELP lists them\r\n-ERR unknown command \" GET\", HELP lists them\r\n-ERR unknown command \"GET 5\", HELP lists them\r\n", false},
-	{"arity", request("GET", "1", "2") + request("MGET") + request("TIME", "x"), "-ERR usage: GET [n | tag]\r\n-ERR usage: MGET key ...\r\n-ERR usage: TIME\r\n", false},
-	{"http is no RESP", request("POST") + request("GET", "/"), "-ERR unknown command \"POST\", HELP lists them\r\n" + crlfCount, false},
+	{"arity", request("GET", "1", "2") + request("GET", "a", "COUNT") + request("GET", "a", "LIMIT", "2") + request("GET", "a", "COUNT", "2", "x") + request("MGET") + request("TIME", "x"), strings.Repeat(respUsageGET, 4) + "-ERR usage: MGET key ...\r\n-ERR usage: TIME\r\n", false},
+	{"http is no RESP", request("POST") + request("GET", "/"), "-ERR unknown command \"POST\", HELP lists them\r\n" + bulk1000, false},
 	{"http after", getArray + "GET / HTTP/1.1\r\n\r\n", bulk1000 + http400, true},
 
 	{"no count", "*\r\n", badMulti, true},
@@ -106,7 +113,7 @@ var respTranscripts = []transcript{
 	{"bulk shorter than its header", "*2\r\n$4\r\nGET\r\n$1\r\na\r\n", "-ERR Protocol error: a string longer than announced\r\n", true},
 	{"bulk longer than its header", "*1\r\n$2\r\nGET\r\n", "-ERR Protocol error: a string longer than announced\r\n", true},
 	{"GET without its LF", "*1\r\n$3\r\nGET\r\r", "-ERR Protocol error: a string longer than announced\r\n", true},
-	{"tag with a zero before", "*2\r\n$3\r\nGET\r\n$01\r\na\r\n", badBulk, true},
+	{"key with a zero before", "*2\r\n$3\r\nGET\r\n$01\r\na\r\n", badBulk, true},
 	{"string too long", "*1\r\n$65525\r\n", longArray, true},
 	{"string far too long", "*1\r\n$99999999\r\n", longArray, true},
 	{"string absurdly long", "*1\r\n$999999999", badBulk, true},
@@ -114,7 +121,7 @@ var respTranscripts = []transcript{
 	{"hello", request("HELLO"), hello2, false},
 	{"hello 2", request("hello", "2"), hello2, false},
 	{"hello 3 and back", request("HELLO", "3") + request("HELLO") + request("HELLO", "2") + request("HELLO"), hello3 + hello3 + hello2 + hello2, false},
-	{"hello 3 changes no reply of ours", request("HELLO", "3") + request("GET") + request("GET", "2") + request("TIME") + request("STATS") + "PING\n",
+	{"hello 3 changes no reply of ours", request("HELLO", "3") + request("GET") + request("GET", "a", "COUNT", "2") + request("TIME") + request("STATS") + "PING\n",
 		hello3 + bulk1000 + bulks("1001", "1002") + bulks("1700000000", "123") + bulk("ids:1\r\nworker:7\r\n") + "PONG\n", false},
 	{"hello with a name", request("HELLO", "3", "SETNAME", "me") + request("CLIENT", "GETNAME"), hello3 + bulk("me"), false},
 	{"hello 4", request("HELLO", "4") + request("HELLO", "3x") + request("HELLO"), strings.Repeat("-ERR HELLO knows protocol versions 2 and 3\r\n", 2) + hello2, false},

@@ -16,7 +16,8 @@ import (
 type Server struct {
 	cfg   Config
 	table []command
-	help  []string
+	// help and helpRESP are what HELP prints in the two framings.
+	help, helpRESP []string
 
 	errTag, errCount, errLong, errGathered *Error
 
@@ -46,7 +47,7 @@ func New(cfg Config) (*Server, error) {
 
 		errGathered: &Error{BUSY, fmt.Sprintf("too many long requests are unfinished limit_bytes=%d", maxGathered)},
 	}
-	s.help = helpLines(s.table)
+	s.help, s.helpRESP = helpLines(s.table, false), helpLines(s.table, true)
 	s.counters.requests = make([][numResults]atomic.Int64, len(s.table)+1)
 	s.bigBufs.New = func() any { return new([bigBuf]byte) }
 	s.outBufs.New = func() any { b := make([]byte, 0, outBuf); return &b }

@@ -203,14 +203,20 @@ func (s *session) exec(ctx context.Context, index int, verb []byte, args [][]byt
 	if index == len(s.srv.table) {
 		return errUnknown(verb)
 	}
-	c := &s.srv.table[index]
+	c := s.srv.table[index].in(s.inRESP())
 	if len(args) < c.min || len(args) > c.max {
-		return &Error{ERR, "usage: " + c.usage()}
+		return errUsage(c)
 	}
 	if s.locked() && !c.open {
 		return errNoAuth
 	}
 	return c.run(s, ctx, args)
+}
+
+// inRESP reports whether the request being answered came in RESP.
+func (s *session) inRESP() bool {
+	_, ok := s.fr.(resp)
+	return ok
 }
 
 // refuse answers what is no request at all, in HTTP if that is what it was,

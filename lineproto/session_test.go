@@ -147,19 +147,30 @@ func TestOutputIsBounded(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	s := newTestServer(t, Config{MaxBatch: 500})
-	out, _ := talk(s, "HELP\n")
-	got := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	out, _ := talk(s, "HELP\r\n")
+	array, _ := talk(s, request("HELP"))
+	_, array, _ = strings.Cut(array, "\r\n") // its length
 	shown := slices.DeleteFunc(slices.Clone(s.table), func(c command) bool { return c.resp })
-	if len(got) != len(shown)+1 || got[len(got)-1] != "END" {
-		t.Fatalf("got %q", out)
-	}
-	for i, c := range shown {
-		if !strings.HasPrefix(got[i], c.usage()+" ") || !strings.HasSuffix(got[i], c.help) {
-			t.Errorf("%s: got %q", c.name, got[i])
+	for _, row := range []struct {
+		framing, out, end, first string
+		resp                     bool
+	}{
+		{"plain", out, "END\r\n", "GET [n | tag] ", false},
+		{"RESP", array, "\r\n", "GET [key [COUNT n]] ", true},
+	} {
+		table, ended := strings.CutSuffix(row.out, row.end)
+		got := strings.Split(strings.TrimSuffix(table, "\r\n"), "\r\n")
+		if len(got) != len(shown) || !ended {
+			t.Fatalf("%s: got %q", row.framing, row.out)
 		}
-	}
-	if !strings.Contains(got[0], "1 to 500,") {
-		t.Errorf("the greatest count is not in %q", got[0])
+		for i := range shown {
+			if c := shown[i].in(row.resp); !strings.HasPrefix(got[i], c.usage()+" ") || !strings.HasSuffix(got[i], c.help) {
+				t.Errorf("%s, %s: got %q", row.framing, c.name, got[i])
+			}
+		}
+		if !strings.HasPrefix(got[0], row.first) || !strings.Contains(got[0], "1 to 500,") {
+			t.Errorf("%s: got %q", row.framing, got[0])
+		}
 	}
 }
 

@@ -75,7 +75,7 @@ var transcripts = []transcript{
 	{"bad counts", "GET 0\nGET -1\nGET 10001\nGET 1.5\nGET 99999999999999999999\nGET 9223372036854775808\n", strings.Repeat(badCount, 6), false},
 	{"bad counts, spelt oddly", "GET 007\nGET +5\nGET 1e3\nGET 0x10\nGET 5x\nGET ,\nGET \"5\"\n", strings.Repeat(badCount, 7), false},
 	{"bad tags", "GET a/b\nGET a\xc3\xa9\nGET a,b\nMGET a 5\nGET " + x512[:65] + "\n", strings.Repeat(badTag, 5), false},
-	{"arity", "GET 5 x\nGET a b\nTIME 1\r\nMGET\nDECODE\nDECODE 1 2\n", usageGET + usageGET + "-ERR usage: TIME\r\n-ERR usage: MGET key ...\n-ERR usage: DECODE id\n-ERR usage: DECODE id\n", false},
+	{"arity", "GET 5 x\nGET a b\nTIME 1\r\nMGET\nDECODE\nDECODE 1 2\n", usageGET + usageGET + "-ERR usage: TIME\r\n-ERR usage: MGET tag ...\n-ERR usage: DECODE id\n-ERR usage: DECODE id\n", false},
 	{"bad ids", "DECODE 0\nDECODE -5\nDECODE +5\nDECODE 05\nDECODE x\nDECODE 9223372036854775808\nDECODE 1_000\n", strings.Repeat(badID, 7), false},
 
 	{"longest line", "PING " + x512[:507] + "\n", x512[:507] + "\n", false},

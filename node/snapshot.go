@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/flaked/flaked/lineproto"
@@ -210,11 +211,24 @@ func (s Snapshot) stats(version string) []lineproto.Stat {
 		stats = append(stats, lineproto.Stat{Name: name, Value: fmt.Sprint(value)})
 	}
 	add("version", version)
+	if s.Name != "" {
+		add("name", s.Name)
+	}
+	if s.Node != "" {
+		add("node", s.Node)
+	}
 	add("cluster", s.Cluster.Name)
+	if s.Cluster.Layout != "" {
+		add("layout", s.Cluster.Layout)
+	}
 	add("state", s.Phase)
 	add("ready", s.Ready)
 	if !s.Ready {
 		add("reason", "-"+s.Code+" "+s.Reason)
+		add("cause", s.Cause)
+	}
+	if len(s.Degraded) > 0 {
+		add("degraded", strings.Join(s.Degraded, ","))
 	}
 	if s.Worker != nil {
 		add("worker", *s.Worker)

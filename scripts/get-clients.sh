@@ -20,6 +20,7 @@ node, npm                    the ones on PATH, else the packages nodejs and npm
 node-redis, ioredis          npm ci in internal/clients/node, by its lock file
 go-redis                     go mod download in internal/clients/goredis
 redis-py                     what a python3 has, else the package python3-redis
+phpredis                     what php has, else the packages php-cli and php-redis
 snowflake, sonyflake         go mod download in internal/vectors/foreign
 BuildKit's parser            go mod download in internal/composecheck/dockerfile
 
@@ -63,6 +64,8 @@ have node || packages+=(nodejs)
 have npm || packages+=(npm)
 # Debian's package is for Debian's Python, which may not be the first on PATH.
 { python3 -c 'import redis' || /usr/bin/python3 -c 'import redis'; } 2>/dev/null || packages+=(python3-redis)
+have php || packages+=(php-cli)
+php -r 'exit(extension_loaded("redis") ? 0 : 1);' 2>/dev/null || packages+=(php-redis)
 cmp -s "$clients/node/package-lock.json" "$installed" || missing+=('node-redis and ioredis')
 (cd "$clients/goredis" && GOPROXY=off GOWORK=off go list -deps . >/dev/null 2>&1) || missing+=(go-redis)
 (cd "$vectors/foreign" && GOPROXY=off GOWORK=off go list -deps . >/dev/null 2>&1) || missing+=('snowflake and sonyflake')

@@ -26,30 +26,38 @@ func tokenSource(c *cli.Context) (file, inline string, err error) {
 }
 
 // nodeAccess is what accessFlags say, for every command that asks a node.
-func nodeAccess(c *cli.Context) (credentials.Client, error) {
-	var access credentials.Client
+func nodeAccess(c *cli.Context) (access credentials.Client, err error) {
+	if access.Token, err = nodeToken(c); err != nil {
+		return access, err
+	}
+	access.TLS, err = clientTLS(c, "tls")
+	return access, err
+}
+
+// nodeToken returns the token to bring to a node, the first of several; empty for
+// none.
+func nodeToken(c *cli.Context) (string, error) {
 	where, text, err := tokenSource(c)
 	if err != nil {
-		return access, err
+		return "", err
 	}
 	if where != "" {
 		content, err := os.ReadFile(where)
 		if err != nil {
-			return access, usageError("--token-file: %w", err)
+			return "", usageError("--token-file: %w", err)
 		}
 		where, text = "--token-file: "+where, string(content)
 	} else {
 		where = tokenEnv
 	}
-	if text != "" || where != tokenEnv {
-		tokens, err := credentials.ParseTokens(where, []byte(text))
-		if err != nil {
-			return access, usageError("%w", err)
-		}
-		access.Token = tokens[0]
+	if text == "" && where == tokenEnv {
+		return "", nil
 	}
-	access.TLS, err = clientTLS(c, "tls")
-	return access, err
+	tokens, err := credentials.ParseTokens(where, []byte(text))
+	if err != nil {
+		return "", usageError("%w", err)
+	}
+	return tokens[0], nil
 }
 
 // guardConfig is what guardFlags say of certificates and tokens.

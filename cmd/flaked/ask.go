@@ -39,10 +39,21 @@ func (e *replyError) code() string {
 }
 
 // ask sends one request to the node that the flags name and reads a reply of n
-// lines. The error is a *replyError where the node answers with one, and has
-// exitUnreachable where it does not answer.
+// lines; its errors are those of askAt.
 func ask(c *cli.Context, request string, n int) ([]string, error) {
-	ctx, addr, timeout := c.Context, c.String("addr"), c.Duration("timeout")
+	access, err := nodeAccess(c)
+	if err != nil {
+		return nil, err
+	}
+	return askAt(c.Context, access, c.String("addr"), c.Duration("timeout"), request, func(r *bufio.Reader) ([]string, error) {
+		return readLines(r, n)
+	})
+}
+
+// askAt sends one request to a node and reads the reply. The error is a
+// *replyError where the node answers with one, and has exitUnreachable where it
+// does not answer.
+func askAt(ctx context.Context, access credentials.Client, addr string, timeout time.Duration, request string, read readReply) ([]string, error) {
 	network, address, err := splitAddr(addr)
 	if err != nil {
 		return nil, exitWith(exitUsage, "--addr: %w", err)
@@ -50,13 +61,9 @@ func ask(c *cli.Context, request string, n int) ([]string, error) {
 	if timeout <= 0 {
 		return nil, exitWith(exitUsage, "--timeout: %s is no time", timeout)
 	}
-	access, err := nodeAccess(c)
-	if err != nil {
-		return nil, err
-	}
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	lines, err := exchange(bounded, access, network, address, request, n)
+	lines, err := exchange(bounded, access, network, address, request, read)
 	var refused *credentials.RefusedError
 	switch {
 	case ctx.Err() != nil:
@@ -71,7 +78,11 @@ func ask(c *cli.Context, request string, n int) ([]string, error) {
 	return lines, nil
 }
 
-func exchange(ctx context.Context, access credentials.Client, network, address, request string, n int) ([]string, error) {
+// readReply reads the lines of one reply, or the one line of an error. It
+// returns a line at least where there is no error.
+type readReply func(*bufio.Reader) ([]string, error)
+
+func exchange(ctx context.Context, access credentials.Client, network, address, request string, read readReply) ([]string, error) {
 	conn, err := access.Dial(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -82,36 +93,73 @@ func exchange(ctx context.Context, access credentials.Client, network, address, 
 	if _, err := io.WriteString(conn, request+"\n"); err != nil {
 		return nil, err
 	}
-	return readLines(bufio.NewReaderSize(conn, maxReply), n)
+	return read(bufio.NewReaderSize(conn, maxReply))
+}
+
+// mostStats is more lines than any node's STATS has.
+const mostStats = 4096
+
+// askStats returns what STATS says at an address, by name.
+func askStats(ctx context.Context, access credentials.Client, addr string, timeout time.Duration) (map[string]string, error) {
+	lines, err := askAt(ctx, access, addr, timeout, "STATS", func(r *bufio.Reader) ([]string, error) {
+		return readUntil(r, "END", mostStats)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if lines[len(lines)-1] != "END" {
+		return nil, exitWith(exitFailure, "%s answered %.60q to STATS: check that it is a flaked node", addr, lines[0])
+	}
+	stats := make(map[string]string, len(lines))
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, " ")
+		stats[name] = value
+	}
+	return stats, nil
 }
 
 // readLines reads n lines, or one if that is an error.
-func readLines(r *bufio.Reader, n int) ([]string, error) {
+func readLines(r *bufio.Reader, n int) ([]string, error) { return readUntil(r, "", n) }
+
+// readUntil reads lines up to one that says last, or n of them, or one if that
+// is an error.
+func readUntil(r *bufio.Reader, last string, n int) ([]string, error) {
 	var lines []string
 	for len(lines) < n {
 		line, err := r.ReadSlice('\n')
 		if errors.Is(err, io.EOF) && len(lines) > 0 {
-			return nil, fmt.Errorf("the connection was closed after %d of %d lines", len(lines), n)
+			return nil, fmt.Errorf("the connection was closed within the answer, after line %d", len(lines))
 		}
 		if err != nil {
 			return nil, err
 		}
 		lines = append(lines, strings.TrimRight(string(line), "\r\n"))
-		if strings.HasPrefix(lines[0], "-") {
+		if strings.HasPrefix(lines[0], "-") || last != "" && lines[len(lines)-1] == last {
 			break
 		}
 	}
 	return lines, nil
 }
 
+// silentError is a node that did not answer.
+type silentError struct {
+	addr, why string
+	late      bool // it may yet have answered
+}
+
+func (e *silentError) Error() string {
+	return fmt.Sprintf("no answer from a node at %s: %s", e.addr, e.why)
+}
+
 // unanswered says why a node did not answer, and what to do.
 func unanswered(addr string, timeout time.Duration, err error) error {
 	why, advice := err.Error(), "check --addr (FLAKED_ADDR)"
 	if tls, ok := tlsAdvice(err); ok {
-		return exitWith(exitUnreachable, "no answer from a node at %s: %s: %s", addr, why, tls)
+		return exitWith(exitUnreachable, "%w: %s", &silentError{addr: addr, why: why}, tls)
 	}
+	late := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+	case late:
 		why, advice = fmt.Sprintf("no answer within %s", timeout), "check that it is a flaked node; --timeout waits longer"
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, os.ErrNotExist):
 		why, advice = "nobody listens there", "start a node with `flaked serve`, or name another with --addr (FLAKED_ADDR)"
@@ -120,5 +168,5 @@ func unanswered(addr string, timeout time.Duration, err error) error {
 	case errors.Is(err, io.EOF):
 		why, advice = "it closed the connection without an answer", "check that it is a flaked node, and that it is not stopping"
 	}
-	return exitWith(exitUnreachable, "no answer from a node at %s: %s: %s", addr, why, advice)
+	return exitWith(exitUnreachable, "%w: %s", &silentError{addr, why, late}, advice)
 }

@@ -48,7 +48,7 @@ func applyConfig(c *cli.Context, text []byte) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", at, err)
 		}
-		if flagNamed(c.Command.Flags, s.key.Value) == nil || c.IsSet(s.key.Value) {
+		if f := flagNamed(c.Command.Flags, s.key.Value); f == nil || commandLineOnly(f) || c.IsSet(s.key.Value) {
 			continue // another command's, or given with more weight
 		}
 		for _, v := range values {
@@ -56,9 +56,17 @@ func applyConfig(c *cli.Context, text []byte) error {
 				return fmt.Errorf("%s: %w", at, err)
 			}
 		}
+		c.App.Metadata[fileSet+s.key.Value] = true
 	}
 	return nil
 }
+
+// fileSet begins the names of App.Metadata that say which flags the file set:
+// the library knows that a flag is set and not by what.
+const fileSet = "set by the file: "
+
+// setByFile reports whether the value of a flag is the settings file's.
+func setByFile(c *cli.Context, flag string) bool { return c.App.Metadata[fileSet+flag] != nil }
 
 type setting struct{ key, value *yaml.Node }
 
@@ -113,12 +121,13 @@ func allFlags(commands []*cli.Command) map[string]cli.Flag {
 	return all
 }
 
-// commandLineOnly tells that a flag is taken neither from a file nor from the
-// environment: what confirms one call is not to stand there for all.
+// commandLineOnly reports whether a flag is taken neither from a file nor from the
+// environment: confirming one call must not confirm all of them, and --addr of
+// status must not keep every call from ZooKeeper.
 func commandLineOnly(f cli.Flag) bool {
 	doc, ok := f.(cli.DocGenerationFlag)
 	switch f.Names()[0] {
-	case "help", "confirm", "lower-bound", "state-dir", "workers", "yes", "zk-replaced":
+	case "addr", "help", "confirm", "lower-bound", "state-dir", "workers", "yes", "zk-replaced":
 		return ok && len(doc.GetEnvVars()) == 0
 	}
 	return false

@@ -188,7 +188,7 @@ func TestConfigFile(t *testing.T) {
 // A file for `serve` does for the other commands as well.
 func TestOneFileForAllCommands(t *testing.T) {
 	file := configFile(t, "zk: 127.0.0.1:1\ncluster: prod\nlisten: [127.0.0.1:7609]\nlayout: twitter\naddr: 127.0.0.1:1\n")
-	call(t, "", "decode", "--config", file, "4096").wants(t, exitOK, "2010-11-04T01:42:54.657Z", "")
+	call(t, "", "decode", "--config", file, "2123840256405929993").wants(t, exitOK, ", from settings file\n", "")
 	call(t, "", "get", "--config", file).wants(t, exitUnreachable, "", "127.0.0.1:1")
 	call(t, "", "status", "--config", file, "--zk-session-timeout", "500ms").wants(t, exitUnreachable, "", "ZooKeeper cannot be reached")
 }

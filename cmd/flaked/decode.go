@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -24,22 +22,27 @@ func decodeCommand() *cli.Command {
 		Usage:     "take IDs apart: when, where and in which place they were made",
 		UsageText: "flaked decode [flags] [ID...]",
 		ArgsUsage: "[ID...]",
-		Description: `Prints the fields of each ID. Without arguments it reads them from standard input,
-one a line. The layout is the one that --layout gives; else the cluster's, where
---zk (or FLAKED_ZK) says which; else the default one, leaf. A segment is shown before
-the sequence, 3/17, a count of rollbacks after it, 17 r1. ` + "`flaked layout explain`" + ` shows the bits.
+		Description: `Prints the fields of each ID, and the layout that it took them by. Without arguments
+it reads IDs from standard input, one a line. A segment is shown before the sequence,
+3/17, a count of rollbacks after it, 17 r1. ` + "`flaked layout explain`" + ` shows the bits.
 
-With -o json an ID is one object; several are one object a line:
-  {"id":"...","time":"...","timestamp_ms":...,"datacenter":0,"worker":7,"sequence":0}
+` + layoutHelp + `
+
+Exits with 4, after printing, when the layout was assumed, and when a time is later
+than now or before 2020: most likely another layout made that ID. Times before 2020
+are warned of and fine (0) where --layout is given: old IDs are decoded in that way.
+
+With -o json an ID is one object; several are one object a line. layout_from is where
+the layout was found, warning is there where the time is doubtful:
+  {"id":"...","time":"...","timestamp_ms":...,"datacenter":0,"worker":7,"sequence":0,
+   "layout":"time=41@1ms,...","layout_from":"--layout"}
 
 Examples:
-  flaked decode 2071452936696786986
+  flaked decode --layout leaf 2071452936696786986
   flaked get 3 | flaked decode -o json
-  flaked decode --layout twitter 2071452936696786986
-  flaked decode --layout sonyflake 45035996273704960`,
-		Flags: append([]cli.Flag{outputFlag(),
-			layoutFlag("the cluster's, or leaf"),
-		}, zkFlags("")...),
+  flaked decode --addr ids.example.com 2071452936696786986
+  flaked decode --zk zk1:2181 --cluster orders 2071452936696786986`,
+		Flags:  append([]cli.Flag{outputFlag()}, layoutSourceFlags()...),
 		Action: decode,
 	}
 }
@@ -56,6 +59,12 @@ type decodedID struct {
 	// Segment and Rollback are left out where the layout has none.
 	Segment  *int64 `json:"segment,omitempty"`
 	Rollback *int64 `json:"rollback,omitempty"`
+	// Layout is the layout that all this was decoded by, and LayoutFrom where it
+	// was found; see foundLayout.
+	Layout     string `json:"layout"`
+	LayoutFrom string `json:"layout_from"`
+	// Warning says why the time is doubtful; see doubt. Left out where it is not.
+	Warning doubt `json:"warning,omitempty"`
 }
 
 const timeFormat = "2006-01-02T15:04:05.000Z"
@@ -88,21 +97,24 @@ func decode(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	layout, err := decodeLayout(c)
+	layout, err := findLayout(c)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(c.App.Writer)
-	show := showTable(out)
+	show := showTable(out, layout)
 	if format == formatJSON {
 		enc := json.NewEncoder(out)
 		show = func(id decodedID) error { return enc.Encode(id) }
 	}
 	total, bad := 0, 0
+	var odd oddTimes
+	now := time.Now()
 	err = eachID(c, func(text string) error {
 		total++
-		id, err := decodeID(layout, text)
+		id, err := layout.decode(text, now)
 		if err == nil {
+			odd.add(id)
 			return show(id)
 		}
 		bad++
@@ -115,21 +127,44 @@ func decode(c *cli.Context) error {
 	if err := errors.Join(err, out.Flush()); err != nil {
 		return err
 	}
-	if bad > 0 {
-		return exitWith(exitFailure, "%d of %d could not be decoded", bad, total)
+	return decoded(c, layout, odd, total, bad, "decoded")
+}
+
+// decoded returns the error that a command ends with after it took IDs apart. IDs
+// that could not be decoded decide over doubtful ones. All of it is printed.
+func decoded(c *cli.Context, layout foundLayout, odd oddTimes, total, bad int, what string) error {
+	var warnings []string
+	degraded := false
+	if err := layout.doubt(); total > 0 && err != nil {
+		warnings, degraded = append(warnings, err.Error()), true
+	}
+	if text := odd.text(total); text != "" {
+		warnings = append(warnings, text)
+		degraded = degraded || odd.future > 0 || !layout.named
+	}
+	switch text := strings.Join(warnings, "; "); {
+	case bad > 0:
+		if text != "" {
+			fmt.Fprintln(c.App.ErrWriter, "flaked: "+text)
+		}
+		return exitWith(exitFailure, "%d of %d could not be %s", bad, total, what)
+	case degraded:
+		return exitWith(exitDegraded, "%s", text)
+	case text != "":
+		fmt.Fprintln(c.App.ErrWriter, "flaked: "+text)
 	}
 	return nil
 }
 
 // showTable prints rows as they come, so that it can stand in a pipe: widths
-// are those of the longest there can be.
-func showTable(out io.Writer) func(decodedID) error {
-	const row = "%-19s  %-24s  %13v  %10v  %6v  %8v\n"
+// are those of the longest there can be. A doubt is printed behind its row.
+func showTable(out io.Writer, layout foundLayout) func(decodedID) error {
+	const row = "%-19s  %-24s  %13v  %10v  %6v  %8v%s\n"
 	begun := false
 	return func(id decodedID) error {
 		if !begun {
 			begun = true
-			if _, err := fmt.Fprintf(out, row, "ID", "TIME", "TIMESTAMP MS", "DATACENTER", "WORKER", "SEQUENCE"); err != nil {
+			if _, err := fmt.Fprintf(out, "layout %s\n"+row, layout, "ID", "TIME", "TIMESTAMP MS", "DATACENTER", "WORKER", "SEQUENCE", ""); err != nil {
 				return err
 			}
 		}
@@ -140,7 +175,11 @@ func showTable(out io.Writer) func(decodedID) error {
 		if id.Rollback != nil {
 			sequence += fmt.Sprintf(" r%d", *id.Rollback)
 		}
-		_, err := fmt.Fprintf(out, row, id.ID, id.Time, id.TimestampMs, id.Datacenter, id.Worker, sequence)
+		warning := ""
+		if id.Warning != "" {
+			warning = "  " + string(id.Warning)
+		}
+		_, err := fmt.Fprintf(out, row, id.ID, id.Time, id.TimestampMs, id.Datacenter, id.Worker, sequence, warning)
 		return err
 	}
 }
@@ -168,57 +207,4 @@ func eachID(c *cli.Context, f func(string) error) error {
 		}
 	}
 	return lines.Err()
-}
-
-// envLayoutTimeout is how long a cluster's layout is waited for that was not
-// asked for on this command line.
-const envLayoutTimeout = 2 * time.Second
-
-// decodeLayout is the layout to decode by. A wrong one decodes to nonsense
-// without an error, so the cluster's is read where a cluster is named. Where
-// only the environment names one, and it does not answer, the default layout
-// is better than nothing, and it says so.
-func decodeLayout(c *cli.Context) (worker.Layout, error) {
-	if c.IsSet("layout") {
-		layout, err := worker.ParseLayout(c.String("layout"))
-		if err != nil {
-			return layout, usageError("--layout: %w", err)
-		}
-		return layout, nil
-	}
-	// The environment is set for other commands too.
-	named := c.IsSet("cluster")
-	asked := c.String("zk") != os.Getenv("FLAKED_ZK") || named && c.String("cluster") != os.Getenv("FLAKED_CLUSTER")
-	if c.String("zk") == "" {
-		if asked {
-			return worker.Layout{}, usageError("--cluster needs --zk: where is ZooKeeper? (or give --layout)")
-		}
-		return worker.Leaf(), nil
-	}
-	cl, err := clusterToDecode(c, asked)
-	switch {
-	case err == nil:
-		return worker.ParseLayout(cl.Layout)
-	case asked || c.Err() != nil:
-		return worker.Layout{}, err
-	case errors.Is(err, coordinator.ErrNoCluster) && !named:
-		return worker.Leaf(), nil // no cluster is meant, only a ZooKeeper
-	case errors.Is(err, coordinator.ErrNoCluster), errors.Is(err, coordinator.ErrUnreachable):
-		fmt.Fprintln(c.App.ErrWriter, "flaked: decoding by the default layout, leaf, as the cluster's could not be read: "+plain(err.Error()))
-		return worker.Leaf(), nil
-	}
-	return worker.Layout{}, err
-}
-
-func clusterToDecode(c *cli.Context, asked bool) (cl coordinator.Cluster, err error) {
-	err = withStore(c, func(ctx context.Context, store coordinator.Store) error {
-		if !asked {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, envLayoutTimeout)
-			defer cancel()
-		}
-		cl, err = coordinator.ReadCluster(ctx, store)
-		return err
-	})
-	return cl, err
 }

@@ -5,57 +5,67 @@ import (
 	"testing"
 )
 
-const exampleJSON = `{"id":"2071452936696786986","time":"2026-06-29T04:37:20.500Z","timestamp_ms":1782707840500,"datacenter":0,"worker":7,"sequence":42}` + "\n"
+// recent is a layout whose first IDs are not doubted.
+const recent = "leaf,epoch=2021-01-01"
+
+const recentFields = `"layout":"time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1609459200000","layout_from":"--layout"`
 
 func TestDecode(t *testing.T) {
+	const sonyflake = "sonyflake,epoch=2021-01-01"
 	for _, row := range []struct {
 		name, stdin, args string
 		code              int
 		out, err          string
 	}{
-		{"first there can be", "", "decode -o json 0", 0, `{"id":"0","time":"2010-11-04T01:42:54.657Z","timestamp_ms":1288834974657,"datacenter":0,"worker":0,"sequence":0}` + "\n", ""},
-		{"last there can be", "", "decode -o json 9223372036854775807", 0, `{"id":"9223372036854775807","time":"2080-07-10T17:30:30.208Z","timestamp_ms":3487858230208,"datacenter":0,"worker":1023,"sequence":4095}` + "\n", ""},
-		{"flags after it", "", "decode 4097 -o json", 0, `"sequence":1}` + "\n", ""},
-		{"twitter's fields", "", "decode -o json --layout twitter 4063232", 0, `"datacenter":31,"worker":0,"sequence":0}`, ""},
-		{"leaf's fields", "", "decode -o json --layout leaf 4063232", 0, `"datacenter":0,"worker":992,"sequence":0}`, ""},
+		{"first there can be", "", "decode -o json --layout RECENT 0", 0, `{"id":"0","time":"2021-01-01T00:00:00.000Z","timestamp_ms":1609459200000,"datacenter":0,"worker":0,"sequence":0,` + recentFields + "}\n", ""},
+		{"last there can be", "", "decode -o json --layout leaf 9223372036854775807", exitDegraded, `{"id":"9223372036854775807","time":"2080-07-10T17:30:30.208Z","timestamp_ms":3487858230208,"datacenter":0,"worker":1023,"sequence":4095,`, "is in the future: most likely another layout made the ID"},
+		{"flags after it", "", "decode 4097 -o json --layout RECENT", 0, `"sequence":1,"layout"`, ""},
+		{"twitter's fields", "", "decode -o json --layout twitter,epoch=2021-01-01 4063232", 0, `"datacenter":31,"worker":0,"sequence":0,`, ""},
+		{"leaf's fields", "", "decode -o json --layout RECENT 4063232", 0, `"datacenter":0,"worker":992,"sequence":0,`, ""},
 		{"own layout", "", "decode -o json --layout time=35@10ms,worker=10,sequence=12,epoch=2020-01-01T00:00:00Z 4194304", 0, `"time":"2020-01-01T00:00:00.010Z"`, ""},
-		{"sonyflake's order", "", "decode -o json --layout sonyflake 16908295", 0, `"time":"2014-09-01T00:00:00.010Z","timestamp_ms":1409529600010,"datacenter":0,"worker":7,"sequence":2}` + "\n", ""},
-		{"written in sonyflake's order", "", "decode -o json --layout time=39@10ms,sequence=8,worker=16,epoch=2014-09-01 16908295", 0, `"worker":7,"sequence":2}` + "\n", ""},
-		{"a segment", "", "decode -o json --layout pearflower 1077412971", 0, `"worker":7,"sequence":1131,"segment":2}` + "\n", ""},
-		{"a segment, in a table", "", "decode --layout pearflower 1077412971", 0, "        0       7    2/1131\n", ""},
-		{"a rollback", "", "decode -o json --layout leaf,time=40,rollback=1 4198401", 0, `"worker":1,"sequence":1,"rollback":1}` + "\n", ""},
-		{"a rollback, in a table", "", "decode --layout leaf,time=40,rollback=1 4198401", 0, "        0       1      1 r1\n", ""},
-		{"several, an object a line", "", "decode -o json 1 2", 0, `"sequence":1}` + "\n" + `{"id":"2"`, ""},
-		{"table", "", "decode 4097", 0, "ID                   TIME                       TIMESTAMP MS  DATACENTER  WORKER  SEQUENCE\n4097                 2010-11-04T01:42:54.657Z  1288834974657           0       1         1\n", ""},
-		{"wide is the same", "", "decode -o wide 4097", 0, "4097                 2010", ""},
-		{"from stdin", "1\n\n 2 \r\n3", "decode -o json", 0, `{"id":"3"`, ""},
-		{"nothing on stdin", "\n", "decode", 0, "", ""},
-		{"too large", "", "decode 9223372036854775808", exitFailure, "", `flaked: "9223372036854775808" is not an ID: IDs are decimal numbers from 0 to`},
-		{"negative", "", "decode -1", exitFailure, "", "-1 is not an ID: IDs are positive"},
-		{"not a number", "", "decode abc", exitFailure, "", `"abc" is not an ID`},
-		{"hex", "", "decode 0x10", exitFailure, "", `"0x10" is not an ID`},
-		{"with a point", "", "decode 1.5", exitFailure, "", `"1.5" is not an ID`},
-		{"empty argument", "", "decode --", 0, "", ""},
+		{"sonyflake's order", "", "decode -o json --layout " + sonyflake + " 16908295", 0, `"time":"2021-01-01T00:00:00.010Z","timestamp_ms":1609459200010,"datacenter":0,"worker":7,"sequence":2,`, ""},
+		{"written in sonyflake's order", "", "decode -o json --layout time=39@10ms,sequence=8,worker=16,epoch=2021-01-01 16908295", 0, `"worker":7,"sequence":2,`, ""},
+		{"a segment", "", "decode -o json --layout pearflower,epoch=2021-01-01 1077412971", 0, `"worker":7,"sequence":1131,"segment":2,`, ""},
+		{"a segment, in a table", "", "decode --layout pearflower,epoch=2021-01-01 1077412971", 0, "        0       7    2/1131\n", ""},
+		{"a rollback", "", "decode -o json --layout RECENT,time=40,rollback=1 4198401", 0, `"worker":1,"sequence":1,"rollback":1,`, ""},
+		{"a rollback, in a table", "", "decode --layout RECENT,time=40,rollback=1 4198401", 0, "        0       1      1 r1\n", ""},
+		{"several, an object a line", "", "decode -o json --layout RECENT 1 2", 0, `"sequence":1,` + recentFields + "}\n" + `{"id":"2"`, ""},
+		{"table", "", "decode --layout leaf 2123840256405929993", 0, "layout leaf: time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657, from --layout\nID                   TIME                       TIMESTAMP MS  DATACENTER  WORKER  SEQUENCE\n2123840256405929993  2026-11-20T18:05:50.828Z  1795197950828           0       0         9\n", ""},
+		{"wide is the same", "", "decode -o wide --layout RECENT 4097", 0, "4097                 2021", ""},
+		{"from stdin", "1\n\n 2 \r\n3", "decode -o json --layout RECENT", 0, `{"id":"3"`, ""},
+		{"nothing on stdin", "\n", "decode --layout RECENT", 0, "", ""},
+		{"too large", "", "decode --layout RECENT 9223372036854775808", exitFailure, "", `flaked: "9223372036854775808" is not an ID: IDs are decimal numbers from 0 to`},
+		{"negative", "", "decode --layout RECENT -1", exitFailure, "", "-1 is not an ID: IDs are positive"},
+		{"not a number", "", "decode --layout RECENT abc", exitFailure, "", `"abc" is not an ID`},
+		{"hex", "", "decode --layout RECENT 0x10", exitFailure, "", `"0x10" is not an ID`},
+		{"with a point", "", "decode --layout RECENT 1.5", exitFailure, "", `"1.5" is not an ID`},
+		{"empty argument", "", "decode --layout RECENT --", 0, "", ""},
 		{"beyond the time field", "", "decode --layout time=40@1ms,worker=10,sequence=12 9223372036854775807", exitFailure, "", "is not an ID of this layout"},
-		{"bad ones among good ones", "1\nx\n2\n-3\n", "decode -o json", exitFailure, `{"id":"2"`, "flaked: \"x\" is not an ID"},
+		{"bad ones among good ones", "1\nx\n2\n-3\n", "decode -o json --layout RECENT", exitFailure, `{"id":"2"`, "flaked: \"x\" is not an ID"},
+
+		// Old IDs of a layout that is named are what --layout is for.
+		{"old, by a layout that is named", "", "decode --layout twitter 563583455628754944", 0, "       5       0         0  before 2020\n", "flaked: the time, 2015-02-06T06:22:21.353Z, is before 2020: most likely another layout made the ID. Check --layout, --addr or --zk\n"},
+		{"old, in JSON", "", "decode -o json --layout twitter 563583455628754944", 0, `"layout_from":"--layout","warning":"before 2020"}` + "\n", "is before 2020"},
+		{"future, by a layout that is named", "", "decode -o json --layout sonyflake 2123840256405929993", exitDegraded, `"warning":"in the future"`, "is in the future"},
+		{"several doubtful", "", "decode --layout leaf 2123840256405929993 5 9223372036854775807", exitDegraded, "       0         5  before 2020\n", "the time of 2 of 3 IDs is before 2020 or in the future: the first is 5, 2010-11-04T01:42:54.657Z. Most likely another layout made them"},
+		{"doubtful and bad", "", "decode --layout leaf 5 x", exitFailure, "  before 2020\n", "flaked: the time of 1 of 2 IDs is before 2020"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			call(t, row.stdin, strings.Fields(row.args)...).wants(t, row.code, row.out, row.err)
+			args := strings.Fields(strings.ReplaceAll(row.args, "RECENT", recent))
+			call(t, row.stdin, args...).wants(t, row.code, row.out, row.err)
 		})
 	}
 }
 
 // The whole of it: scripts read this.
 func TestDecodeJSONGolden(t *testing.T) {
-	r := call(t, "", "decode", "2071452936696786986", "-o", "json")
-	var want string
-	if r.code != 0 || r.stderr != "" {
-		t.Fatalf("%+v", r)
+	r := call(t, "", "decode", "2071452936696786986", "-o", "json", "--layout", "leaf")
+	const want = `{"id":"2071452936696786986","time":"2026-06-29T04:37:20.500Z","timestamp_ms":1782707840500,"datacenter":0,"worker":7,"sequence":42,` +
+		`"layout":"time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657","layout_from":"--layout"}` + "\n"
+	if r.code != 0 || r.stderr != "" || r.stdout != want {
+		t.Errorf("%+v\nwant\n%s", r, want)
 	}
-	if want = exampleJSON; r.stdout != want {
-		t.Errorf("%s\nwant\n%s", r.stdout, want)
-	}
-	if r := call(t, "1\nx\n2\n", "decode", "-o", "json"); !strings.HasSuffix(r.stderr, "flaked: 1 of 3 could not be decoded\n") {
+	if r := call(t, "1\nx\n2\n", "decode", "-o", "json", "--layout", recent); !strings.HasSuffix(r.stderr, "flaked: 1 of 3 could not be decoded\n") {
 		t.Errorf("%q", r.stderr)
 	}
 }

@@ -114,8 +114,14 @@ const security = "security" // a category of flags
 // accessFlags are for commands that ask a node, whatever it asks of them; see
 // nodeAccess.
 func accessFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		tokenFileFlag("`FILE` with a token for the node; the first of several (the token itself: FLAKED_TOKEN)"),
+	}, nodeTLSFlags()...)
+}
+
+// nodeTLSFlags are how to speak TLS to a node; see clientTLS.
+func nodeTLSFlags() []cli.Flag {
+	return []cli.Flag{
 		&cli.BoolFlag{Name: "tls", Usage: "connect by TLS, but to unix sockets; any of the flags below implies it", DisableDefaultText: true, EnvVars: env("tls"), Category: security},
 		&cli.StringFlag{Name: "tls-ca", Usage: "PEM `FILE` with the authorities to trust, instead of the system's", EnvVars: env("tls-ca"), Category: security},
 		&cli.StringFlag{Name: "tls-cert", Usage: "PEM `FILE` with our own certificate", EnvVars: env("tls-cert"), Category: security},

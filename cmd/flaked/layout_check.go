@@ -241,12 +241,8 @@ func layoutInUse(c *cli.Context) (*worker.Layout, error) {
 	if c.String("zk") == "" {
 		return nil, nil
 	}
-	cl, err := clusterToDecode(c, true)
-	if err != nil {
-		return nil, err
-	}
-	l, err := worker.ParseLayout(cl.Layout)
-	return &l, err
+	found, err := zooKeeperLayout(c, true)
+	return &found.layout, err
 }
 
 func showCheck(w io.Writer, l worker.Layout, r checkReport, now time.Time) error {

@@ -24,14 +24,16 @@ func layoutExplainCommand() *cli.Command {
 its tick can have (for queries by time), and its other spellings. Without arguments
 it reads IDs from standard input, one a line. ` + "`flaked decode`" + ` prints a line for each.
 
-The layout is the one of --layout; else the cluster's, where --zk (or FLAKED_ZK) says
-which; else leaf. With -o json an ID is one object a line.
+` + layoutHelp + `
+A doubtful time or layout is said and ends with 4, as of flaked decode.
+
+With -o json an ID is one object a line.
 
 Examples:
   flaked layout explain 2123840256405929993
   flaked get | flaked layout explain
   flaked layout explain --layout sonyflake 45035996273704960`,
-		Flags:  append([]cli.Flag{outputFlag(), layoutFlag("the cluster's, or leaf")}, zkFlags("")...),
+		Flags:  append([]cli.Flag{outputFlag()}, layoutSourceFlags()...),
 		Action: layoutExplain,
 	}
 }
@@ -51,8 +53,9 @@ type bitsReport struct {
 	Value int64  `json:"value"`
 }
 
-func explainID(l worker.Layout, text string) (explainedID, error) {
-	id, err := decodeID(l, text)
+func explainID(found foundLayout, text string, now time.Time) (explainedID, error) {
+	l := found.layout
+	id, err := found.decode(text, now)
 	if err != nil {
 		return explainedID{}, err
 	}
@@ -72,41 +75,44 @@ func layoutExplain(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	l, err := decodeLayout(c)
+	found, err := findLayout(c)
 	if err != nil {
 		return err
 	}
-	show := showExplained(l)
+	show := showExplained(found)
 	if format == formatJSON {
 		show = showJSON
 	}
 	total, bad := 0, 0
+	var odd oddTimes
+	now := time.Now()
 	err = eachID(c, func(text string) error {
 		total++
-		id, err := explainID(l, text)
+		id, err := explainID(found, text, now)
 		if err == nil {
+			odd.add(id.decodedID)
 			return show(c.App.Writer, id)
 		}
 		bad++
 		_, err = fmt.Fprintln(c.App.ErrWriter, "flaked: "+plain(err.Error()))
 		return err
 	})
-	if err == nil && bad > 0 {
-		err = exitWith(exitFailure, "%d of %d could not be taken apart", bad, total)
+	if err != nil {
+		return err
 	}
-	return err
+	return decoded(c, found, odd, total, bad, "taken apart")
 }
 
 func showJSON(w io.Writer, id explainedID) error { return json.NewEncoder(w).Encode(id) }
 
 // showExplained prints IDs with a blank line between them.
-func showExplained(l worker.Layout) func(io.Writer, explainedID) error {
-	between := ""
+func showExplained(found foundLayout) func(io.Writer, explainedID) error {
+	l, between := found.layout, ""
 	return func(w io.Writer, id explainedID) error {
 		i := 0
 		bits := picture(l, func(worker.Part) string { i++; return id.Bits[i-1].Bits })
 		names := picture(l, func(p worker.Part) string { return strings.Repeat(letters[p.Field], int(p.Bits)) })
-		fmt.Fprintf(w, "%sID %s, layout %s\n\n%s\n%s\n\n", between, id.ID, layoutName(l), bits, names)
+		fmt.Fprintf(w, "%sID %s, layout %s\n\n%s\n%s\n\n", between, id.ID, found, bits, names)
 		between = "\n"
 		n, err := worker.ParseID(id.ID)
 		var t textTable
@@ -120,6 +126,9 @@ func showExplained(l worker.Layout) func(io.Writer, explainedID) error {
 		t.add("made at", id.Time)
 		if l.Unit > time.Millisecond {
 			t.rows[len(t.rows)-1][1].text += ", or within " + l.Unit.String() + " after"
+		}
+		if id.Warning != "" {
+			t.rows[len(t.rows)-1][1].text += ", " + string(id.Warning)
 		}
 		t.add("its tick", id.First+" to "+id.Last)
 		for _, e := range worker.Encodings() {

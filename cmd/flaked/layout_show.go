@@ -18,14 +18,17 @@ func layoutShowCommand() *cli.Command {
 		UsageText: "flaked layout show [flags] [LAYOUT]",
 		ArgsUsage: "[LAYOUT]",
 		Description: `Draws the 64 bits of an ID, and says how many IDs a worker can make, how many
-workers there are, and when the time runs out. Without LAYOUT it is the one of
---layout; else the cluster's, where --zk (or FLAKED_ZK) says which; else leaf.
+workers there are, when the time runs out, and where the layout was found.
+
+Without LAYOUT it is looked for:
+` + layoutHelp + `
+Exits with 4, after printing, when it was assumed.
 
 Examples:
   flaked layout show sonyflake
   flaked layout show time=41@1ms,worker=8,sequence=14,epoch=2026-01-01
   flaked layout show --zk zk1:2181 -o json`,
-		Flags:  append([]cli.Flag{outputFlag(), layoutFlag("the cluster's, or leaf")}, zkFlags("")...),
+		Flags:  append([]cli.Flag{outputFlag()}, layoutSourceFlags()...),
 		Action: layoutShow,
 	}
 }
@@ -41,7 +44,9 @@ type fieldReport struct {
 
 // layoutReport is the JSON of `layout show`.
 type layoutReport struct {
-	Layout string        `json:"layout"`
+	Layout string `json:"layout"`
+	// From is where it was found; see foundLayout.
+	From   string        `json:"layout_from,omitempty"`
 	Name   string        `json:"name,omitempty"`
 	TickMs int64         `json:"tick_ms"`
 	Fields []fieldReport `json:"fields"`
@@ -78,28 +83,35 @@ func layoutShow(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	l, err := layoutArgument(c)
+	found, err := layoutArgument(c)
 	if err != nil {
 		return err
 	}
-	now := time.Now()
+	l, now := found.layout, time.Now()
 	r := describeLayout(l, now)
+	r.From = found.from
 	if format == formatJSON {
-		return printJSON(c.App.Writer, r)
+		err = printJSON(c.App.Writer, r)
+	} else {
+		err = showLayout(c.App.Writer, l, r, now)
 	}
-	return showLayout(c.App.Writer, l, r, now)
+	if err == nil {
+		err = found.doubt()
+	}
+	return err
 }
 
 // layoutArgument is the layout given as the only argument, or else the one to
 // decode by.
-func layoutArgument(c *cli.Context) (worker.Layout, error) {
+func layoutArgument(c *cli.Context) (foundLayout, error) {
 	switch c.NArg() {
 	case 0:
-		return decodeLayout(c)
+		return findLayout(c)
 	case 1:
-		return layoutOf("layout", c.Args().First())
+		l, err := layoutOf("layout", c.Args().First())
+		return foundLayout{layout: l, from: "the argument", named: true}, err
 	}
-	return worker.Layout{}, usageError("one layout is expected, and there are %d arguments: no blanks between its fields", c.NArg())
+	return foundLayout{}, usageError("one layout is expected, and there are %d arguments: no blanks between its fields", c.NArg())
 }
 
 // letters stand for the fields in a picture.
@@ -168,6 +180,9 @@ func layoutRows(l worker.Layout, r layoutReport, now time.Time) [][2]string {
 	rows = append(rows, [2]string{"in JavaScript", js})
 	if r.Unusable != "" {
 		rows = append(rows, [2]string{"usable now", "no: " + r.Unusable})
+	}
+	if r.From != "" {
+		rows = append(rows, [2]string{"layout from", r.From})
 	}
 	return rows
 }

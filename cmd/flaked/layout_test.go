@@ -111,8 +111,8 @@ usable now        no: its time field was used up on 2024-11-20: give it an epoch
 }
 
 func TestLayoutExplainGolden(t *testing.T) {
-	r := call(t, "", "layout", "explain", "2123840256405929993")
-	if want := `ID 2123840256405929993, layout leaf: time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657
+	r := call(t, "", "layout", "explain", "--layout", "leaf", "2123840256405929993")
+	if want := `ID 2123840256405929993, layout leaf: time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657, from --layout
 
 0 00111010111100101100101011101011110101011 0000000000 000000001001
 0 ttttttttttttttttttttttttttttttttttttttttt wwwwwwwwww ssssssssssss
@@ -130,10 +130,10 @@ as base62  2WtD4ixcUrx
 `; r.code != 0 || r.stderr != "" || r.stdout != want {
 		t.Errorf("%+v\nwant\n%s", r, want)
 	}
-	call(t, "16908295\nx\n", "layout", "explain", "--layout", "sonyflake", "-o", "json").wants(t, exitFailure,
-		`{"id":"16908295","time":"2014-09-01T00:00:00.010Z","timestamp_ms":1409529600010,"datacenter":0,"worker":7,"sequence":2,"bits":[{"name":"time","bits":"000000000000000000000000000000000000001","value":1},{"name":"sequence","bits":"00000010","value":2},{"name":"worker","bits":"0000000000000111","value":7}],"first":"16777216","last":"33554431"}`+"\n",
+	call(t, "16908295\nx\n", "layout", "explain", "--layout", "sonyflake,epoch=2021-01-01", "-o", "json").wants(t, exitFailure,
+		`{"id":"16908295","time":"2021-01-01T00:00:00.010Z","timestamp_ms":1609459200010,"datacenter":0,"worker":7,"sequence":2,"layout":"time=39@10ms,sequence=8,datacenter=0,worker=16,epoch=1609459200000,order=written","layout_from":"--layout","bits":[{"name":"time","bits":"000000000000000000000000000000000000001","value":1},{"name":"sequence","bits":"00000010","value":2},{"name":"worker","bits":"0000000000000111","value":7}],"first":"16777216","last":"33554431"}`+"\n",
 		"flaked: \"x\" is not an ID: IDs are decimal numbers from 0 to 9223372036854775807\nflaked: 1 of 2 could not be taken apart\n")
-	call(t, "", "layout", "explain", "--layout", "sonyflake", "16908295").wants(t, exitOK, "made at    2014-09-01T00:00:00.010Z, or within 10ms after\n", "")
+	call(t, "", "layout", "explain", "--layout", "sonyflake,epoch=2021-01-01", "16908295").wants(t, exitOK, "made at    2021-01-01T00:00:00.010Z, or within 10ms after\n", "")
 }
 
 func TestLayoutCheck(t *testing.T) {
@@ -347,7 +347,7 @@ func TestLayoutOfACluster(t *testing.T) {
 	zk := zktest.Chroot(t, zktest.Shared(t))
 	call(t, "", "cluster", "init", "--zk", zk, "--layout", "sonyflake").wants(t, exitOK, "workers        65536\n", "")
 	call(t, "", "layout", "show", "--zk", zk).wants(t, exitOK, "sonyflake: time=39@10ms,sequence=8", "")
-	call(t, "", "layout", "explain", "--zk", zk, "16908295").wants(t, exitOK, "\nsequence   2\nworker     7\n", "")
+	call(t, "", "layout", "explain", "--zk", zk, aSonyflake).wants(t, exitOK, "\nsequence   13\nworker     7\n", "")
 	call(t, "", "layout", "check", "leaf", "--zk", zk).wants(t, exitOK, "\nnew IDs are above all old ones\n", "")
 	call(t, "", "layout", "check", "leaf", "--zk", zk, "--cluster", "other").wants(t, exitFailure, "", "no such cluster")
 	call(t, "", "cluster", "init", "--zk", zk, "--layout", "time=39@10ms,worker=16,sequence=8,epoch=2014-09-01").

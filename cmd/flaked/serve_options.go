@@ -62,7 +62,7 @@ func serveFlags() []cli.Flag {
 		&cli.StringFlag{Name: "segment-start", EnvVars: env("segment-start"), Value: "zero", Usage: "the segment that a tick begins in, where the layout has one: zero, or random (as PearFlower)"},
 		&cli.StringFlag{Name: "sequence-start", EnvVars: env("sequence-start"), Value: "random", Usage: "where the sequence begins in a millisecond: random (below 100, as Leaf), zero, or carry-on"},
 		&cli.IntFlag{Name: "workers", EnvVars: env("workers"), Value: 1, Usage: "hold so many worker ids, to pass the ceiling of one: 4 make 16 million IDs a second in the usual layout"},
-		&cli.IntFlag{Name: "max-batch", EnvVars: env("max-batch"), Value: 10_000, Usage: "the most IDs of one GET n"},
+		&cli.IntFlag{Name: "max-batch", EnvVars: env("max-batch"), Value: 10_000, Usage: "the most IDs of one request"},
 		&cli.StringFlag{Name: "engine", EnvVars: env("engine"), Value: "auto", Usage: "how connections are served: loops (of epoll, Linux), goroutines (one each), or auto: loops where there are"},
 		&cli.IntFlag{Name: "loops", EnvVars: env("loops"), Value: 1, Usage: "event loops for each --listen; more help when one fills its core and there are cores to spare"},
 		&cli.DurationFlag{Name: "spin", EnvVars: env("spin"), Usage: "look for requests this long before sleeping: at 30us half the latency, and a core that is always busy"},

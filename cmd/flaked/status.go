@@ -22,7 +22,7 @@ func statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "status",
 		Usage:     "print the workers of a cluster, and what is wrong with them",
-		UsageText: "flaked status --zk HOST:PORT [flags]",
+		UsageText: "flaked status [--zk HOST:PORT | --addr HOST:PORT ...] [flags]",
 		Description: `Reads ZooKeeper, asks the nodes that it can reach at their admin addresses for what
 they say themselves (for less than a second; --no-ask leaves that out), and changes
 nothing. A worker is
@@ -44,24 +44,49 @@ Exits with 0 when all is well, and with 4, after printing, when
   - registration is frozen,
   - fewer than 5 % of the workers are free.
 
+WITHOUT ZOOKEEPER. --addr asks the nodes at these addresses, those for clients, and
+does not read ZooKeeper. When ZooKeeper cannot be reached, nodes are asked where they
+were when this user last read it from this machine (kept in the user's cache directory).
+How old that is is printed, and what is as old stands in parentheses. HEARTBEAT is how
+long ago ZooKeeper acknowledged the node's last one. Then the exit code is 0 when all
+nodes answer, are ready and have nothing to complain of; 3 when no node answers; else 4.
+It is never 0 where ZooKeeper cannot be reached.
+
 With -o json it prints one document {"cluster":{...},"workers":[...],"summary":{...}}
-of all workers that were ever held; with --watch one a line. --watch redraws in place
-on a terminal, and elsewhere prints one after the other.
+of all workers that were ever held, or {"zookeeper":{...},"nodes":[...],"summary":{...}}
+where ZooKeeper was not read (source says which); with --watch one a line. --watch redraws
+in place on a terminal, and elsewhere prints one after the other.
 
 Examples:
   flaked status --zk zk1:2181,zk2:2181,zk3:2181
   flaked status --cluster eu -o wide --watch 5s
+  flaked status --addr ids-1:7609 --addr ids-2:7609
   flaked status -o json | jq '.workers[] | select(.state == "live") | .name'`,
 		Flags: append([]cli.Flag{
 			outputFlag(),
+			&cli.StringSliceFlag{Name: "addr", Usage: "ask the node at `HOST:PORT` or unix:/PATH instead of reading ZooKeeper; repeatable"},
 			&cli.DurationFlag{Name: "watch", Usage: "print again every `INTERVAL`, 2s if none is given, until Ctrl-C", EnvVars: env("watch"), DefaultText: "once"},
-		}, slices.Concat(askFlags(), zkFlags(localZK))...),
+		}, slices.Concat(askFlags(), nodeTLSFlags(), zkFlags(localZK))...),
 		Action: status,
 	}
 }
 
-// degraded is what the printed status is not well for.
-func degraded(r statusReport) error {
+// statusPage is what status prints: what ZooKeeper has, or what nodes say.
+type statusPage interface {
+	print(w io.Writer, wide, colour bool) error
+	// verdict returns the error that the command ends with after printing, nil if all
+	// is well.
+	verdict() error
+}
+
+// readPage returns what to print now.
+type readPage func(context.Context) (statusPage, error)
+
+func (r statusReport) print(w io.Writer, wide, colour bool) error {
+	return printStatus(w, r, wide, colour)
+}
+
+func (r statusReport) verdict() error {
 	if !r.Summary.Degraded {
 		return nil
 	}
@@ -81,22 +106,108 @@ func status(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
-		read := func() (statusReport, error) { return readStatus(ctx, store, c.String("cluster"), nodes) }
-		if every > 0 {
-			return watchStatus(ctx, c, format, every, read)
-		}
-		r, err := read()
+	if c.IsSet("addr") {
+		read, err := readNamed(c, nodes)
 		if err != nil {
 			return err
 		}
-		if format == formatJSON {
-			err = printJSON(c.App.Writer, r)
-		} else {
-			err = printStatus(c.App.Writer, r, format == formatWide, colours(c.App.Writer))
+		return showPages(c.Context, c, format, every, read)
+	}
+	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+		s := &clusterStatus{
+			store: store, nodes: nodes, access: newLineAccess(c), cache: newSeenCache(),
+			connect: c.String("zk"), cluster: c.String("cluster"),
 		}
-		return errors.Join(err, degraded(r))
+		return showPages(ctx, c, format, every, s.read)
 	})
+}
+
+// showPages prints what is read, once or again and again.
+func showPages(ctx context.Context, c *cli.Context, format string, every time.Duration, read readPage) error {
+	if every > 0 {
+		return watchStatus(ctx, c, format, every, read)
+	}
+	page, err := read(ctx)
+	if err != nil {
+		return err
+	}
+	if format == formatJSON {
+		err = printJSON(c.App.Writer, page)
+	} else {
+		err = page.print(c.App.Writer, format == formatWide, colours(c.App.Writer))
+	}
+	return errors.Join(err, page.verdict())
+}
+
+// readNamed returns a readPage that asks the nodes of --addr.
+func readNamed(c *cli.Context, nodes *asker) (readPage, error) {
+	cluster := ""
+	if originOf(c, "cluster") == onCommandLine {
+		cluster = c.String("cluster")
+	}
+	switch {
+	case nodes == nil:
+		return nil, usageError("--addr asks nodes, and --no-ask asks none: leave one out")
+	case originOf(c, "zk") == onCommandLine:
+		return nil, usageError("--addr asks nodes and does not read ZooKeeper: leave out --zk or --addr")
+	}
+	targets, err := namedTargets(c.StringSlice("addr"))
+	if err != nil {
+		return nil, err
+	}
+	access := newLineAccess(c)
+	if access.err != nil {
+		return nil, access.err
+	}
+	return func(ctx context.Context) (statusPage, error) {
+		found := nodes.askTargets(ctx, access, cluster, targets)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		return assessNodes(unreadReport{}, addressReport{From: fromAddr}, found, time.Now()), nil
+	}, nil
+}
+
+// clusterStatus reads ZooKeeper. When ZooKeeper cannot be reached it asks nodes at
+// the addresses that ZooKeeper had when it was last read.
+type clusterStatus struct {
+	store            coordinator.Store
+	nodes            *asker // nil: nobody is asked
+	access           lineAccess
+	cache            seenCache
+	connect, cluster string
+	last             lastSeen  // read by this process, or loaded
+	saved            time.Time // when last was written to the cache
+}
+
+// saveEvery is how often --watch saves where the nodes are.
+const saveEvery = 30 * time.Second
+
+func (s *clusterStatus) read(ctx context.Context) (statusPage, error) {
+	r, err := readStatus(ctx, s.store, s.cluster, s.nodes)
+	switch {
+	case err == nil:
+		s.last = seenIn(s.connect, r, time.Now())
+		if time.Since(s.saved) >= saveEvery {
+			s.cache.save(s.last)
+			s.saved = time.Now()
+		}
+		return r, nil
+	case ctx.Err() != nil || s.nodes == nil || !errors.Is(err, coordinator.ErrUnreachable):
+		return nil, err
+	}
+	if s.last.SavedMs == 0 {
+		s.last, _ = s.cache.load(s.connect, s.cluster)
+	}
+	if len(s.last.Nodes) == 0 {
+		return nil, fmt.Errorf("%w: no addresses of nodes are known from before; flaked status --addr HOST:PORT asks nodes without ZooKeeper", err)
+	}
+	found := s.nodes.askTargets(ctx, s.access, s.cluster, s.nodes.seenTargets(s.last.Nodes))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	now := time.Now()
+	return assessNodes(unreadReport{s.connect, plain(err.Error())}, cachedAddresses(s.last, now), found, now), nil
 }
 
 // readStatus reads ZooKeeper, and asks nodes unless there is nobody to do it.
@@ -121,18 +232,18 @@ func readStatus(ctx context.Context, store coordinator.Store, name string, nodes
 // watchStatus prints until the context ends, which is how it is meant to end.
 // What cannot be read the first time is an error; later on it is shown, and
 // tried again.
-func watchStatus(ctx context.Context, c *cli.Context, format string, every time.Duration, read func() (statusReport, error)) error {
+func watchStatus(ctx context.Context, c *cli.Context, format string, every time.Duration, read readPage) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for first := true; ; first = false {
-		r, err := read()
+		page, err := read(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil && first:
 			return err
 		}
-		if err := redraw(c, format, first, r, err); err != nil {
+		if err := redraw(c, format, first, page, err); err != nil {
 			return err
 		}
 		select {
@@ -144,7 +255,7 @@ func watchStatus(ctx context.Context, c *cli.Context, format string, every time.
 }
 
 // redraw prints one round: in place on a terminal, else one below the other.
-func redraw(c *cli.Context, format string, first bool, r statusReport, failed error) error {
+func redraw(c *cli.Context, format string, first bool, page statusPage, failed error) error {
 	out := c.App.Writer
 	switch {
 	case failed != nil:
@@ -154,14 +265,14 @@ func redraw(c *cli.Context, format string, first bool, r statusReport, failed er
 	case format == formatJSON:
 		enc := json.NewEncoder(out)
 		enc.SetEscapeHTML(false)
-		return enc.Encode(r)
+		return enc.Encode(page)
 	}
 	var text bytes.Buffer
-	if err := printStatus(&text, r, format == formatWide, colours(out)); err != nil {
+	if err := page.print(&text, format == formatWide, colours(out)); err != nil {
 		return err
 	}
-	if r.Summary.Degraded {
-		fmt.Fprintf(&text, "degraded: %s\n", joinProblems(r.Summary.Problems))
+	if err := page.verdict(); err != nil {
+		fmt.Fprintln(&text, plain(err.Error()))
 	}
 	switch rows, terminal := height(out); {
 	case terminal:

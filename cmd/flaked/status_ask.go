@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -62,7 +63,7 @@ type answer struct {
 func askFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "no-ask", Usage: "read ZooKeeper only, and ask no node", DisableDefaultText: true, EnvVars: env("no-ask")},
-		tokenFileFlag("`FILE` with a token for the nodes' admin addresses, to which it goes in the clear (the token itself, for nodes on this machine only: FLAKED_TOKEN)"),
+		tokenFileFlag("`FILE` with a token for the nodes; to their admin addresses it goes in the clear (the token itself, for nodes on this machine and at --addr only: FLAKED_TOKEN)"),
 	}
 }
 
@@ -82,12 +83,12 @@ func nodeAsker(c *cli.Context) (*asker, error) {
 	if c.Bool("no-ask") {
 		return nil, nil
 	}
-	access, err := nodeAccess(c)
+	token, err := nodeToken(c)
 	if err != nil {
 		return nil, err
 	}
 	a := newAsker()
-	a.token, a.everywhere = access.Token, c.String("token-file") != ""
+	a.token, a.everywhere = token, c.String("token-file") != ""
 	return a, nil
 }
 
@@ -99,21 +100,25 @@ func newAsker() *asker {
 	}}
 }
 
-// where a node's HTTP can be reached from here, "" if it cannot. What is on
-// loopback is another machine's unless the node is on this one.
-func (a *asker) where(w workerReport) string {
-	host, port, err := net.SplitHostPort(w.Admin)
+// where a node's HTTP can be reached from here, "" if it cannot.
+func (a *asker) where(w workerReport) string { return a.reach(w.Admin, w.Host) }
+
+// reach returns where an address of a node on a machine can be dialled from here,
+// "" if it cannot. What is on loopback is another machine's unless the node is on
+// this one.
+func (a *asker) reach(addr, machine string) string {
+	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return ""
 	}
-	here := a.host != "" && w.Host == a.host
+	here := a.host != "" && machine == a.host
 	ip, err := netip.ParseAddr(host)
 	switch {
 	case host == "" || err == nil && ip.IsUnspecified():
-		if host = w.Host; here || host == "" {
+		if host = machine; here || host == "" {
 			host = "127.0.0.1"
 		}
-		if !here && w.Host == "" {
+		if !here && machine == "" {
 			return ""
 		}
 	case host == "localhost" || err == nil && ip.IsLoopback():
@@ -137,25 +142,34 @@ func (a *asker) ask(ctx context.Context, workers []workerReport) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
+	addresses := slices.Collect(maps.Keys(byAddress))
+	allAtOnce(ctx, len(addresses), func(i int) {
+		outcome, doc := askedLate, admin.Status{}
+		if ctx.Err() == nil {
+			outcome, doc = a.get(ctx, addresses[i])
+		}
+		for _, w := range byAddress[addresses[i]] {
+			w.Asked = outcome
+			if outcome == askedAnswered {
+				w.take(doc)
+			}
+		}
+	})
+}
+
+// allAtOnce calls f with 0 to n-1, askMost at a time until the context ends, and
+// returns when all calls have ended.
+func allAtOnce(ctx context.Context, n int, f func(i int)) {
 	free := make(chan struct{}, askMost)
 	var asking sync.WaitGroup
-	for at, of := range byAddress {
+	for i := range n {
 		asking.Go(func() {
 			select {
 			case free <- struct{}{}:
 				defer func() { <-free }()
 			case <-ctx.Done():
 			}
-			outcome, doc := askedLate, admin.Status{}
-			if ctx.Err() == nil {
-				outcome, doc = a.get(ctx, at)
-			}
-			for _, w := range of {
-				w.Asked = outcome
-				if outcome == askedAnswered {
-					w.take(doc)
-				}
-			}
+			f(i)
 		})
 	}
 	asking.Wait()

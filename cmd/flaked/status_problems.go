@@ -141,9 +141,12 @@ func (w workerReport) refuses() (cause string, refuses bool) {
 	return w.Says.Cause, !w.Says.Ready && (w.Says.Phase == "refusing" || w.Says.Phase == "serving")
 }
 
+// trouble is a word of node.Troubles, what it means, and what to do.
+type trouble struct{ word, text, advice string }
+
 // troubles are those that only the nodes themselves know of, in the words of
 // /v1/status.
-var troubles = []struct{ word, text, advice string }{
+var troubles = []trouble{
 	{node.TroubleDisk, "cannot write to the state directory", "look at its disk: what is reserved lasts for seconds"},
 	{node.TroubleLeap, "has a machine's clock that leapt ahead, which nobody confirms", "set it right (chronyc tracking)"},
 	{node.TroubleCoasting, "goes on without the machine's clock, which went back", "set it right (chronyc tracking)"},

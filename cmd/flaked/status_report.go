@@ -11,6 +11,8 @@ import (
 // fields are added, not changed. Instants are Unix milliseconds; what is not
 // known is null.
 type statusReport struct {
+	// Source is "zookeeper"; that of a nodesReport is "nodes".
+	Source  string         `json:"source"`
 	Cluster clusterReport  `json:"cluster"`
 	Workers []workerReport `json:"workers"` // by number; those that were ever held
 	Summary summaryReport  `json:"summary"`
@@ -98,6 +100,7 @@ const (
 func assess(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) (r statusReport, suspect time.Duration) {
 	now, suspect := presentTime(entries, local.UnixMilli())
 	r = statusReport{
+		Source:  sourceZooKeeper,
 		Cluster: describeCluster(name, cl, time.UnixMilli(now)),
 		Workers: []workerReport{},
 		Summary: summaryReport{Slots: cl.Slots, NowMs: now},

@@ -298,6 +298,7 @@ func TestStatusJSONGolden(t *testing.T) {
 }
 
 const statusGolden = `{
+  "source": "zookeeper",
   "cluster": {
     "name": "prod",
     "uuid": "c1",

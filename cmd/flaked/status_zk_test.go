@@ -182,7 +182,7 @@ func TestStatusWatch(t *testing.T) {
 	call(t, "", "cluster", "init", "--zk", zk).wants(t, exitOK, "is made", "")
 	for _, row := range []struct{ name, format, each string }{
 		{"tables", "table", "no node has registered yet: start one with `flaked serve`\n"},
-		{"JSON", "json", `{"cluster":{"name":"default"`},
+		{"JSON", "json", `{"source":"zookeeper","cluster":{"name":"default"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())

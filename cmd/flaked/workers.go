@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -51,8 +52,9 @@ Examples:
 			return withStore(c, func(ctx context.Context, store coordinator.Store) error {
 				r, err := readStatus(ctx, store, c.String("cluster"), nil)
 				if err != nil {
-					return err
+					return askNodes(err)
 				}
+				newSeenCache().save(seenIn(c.String("zk"), r, time.Now()))
 				r.Workers = slices.DeleteFunc(r.Workers, func(w workerReport) bool { return !wanted[w.State] })
 				if format == formatJSON {
 					return printJSON(c.App.Writer, workersReport{r.Cluster, r.Workers})
@@ -135,7 +137,7 @@ func withWorker(c *cli.Context, f func(ctx context.Context, format string, r sta
 	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
 		cl, err := coordinator.ReadCluster(ctx, store)
 		if err != nil {
-			return err
+			return askNodes(err)
 		}
 		if err := inLayout(worker, cl); err != nil {
 			return err
@@ -147,6 +149,14 @@ func withWorker(c *cli.Context, f func(ctx context.Context, format string, r sta
 		r, _ := assess(c.String("cluster"), cl, []coordinator.Entry{e}, time.Now())
 		return f(ctx, format, r, e)
 	})
+}
+
+// askNodes adds to an error what can still be asked where ZooKeeper cannot.
+func askNodes(err error) error {
+	if errors.Is(err, coordinator.ErrUnreachable) {
+		return fmt.Errorf("%w (flaked status asks the nodes then)", err)
+	}
+	return err
 }
 
 func workerArgument(c *cli.Context) (int, error) {

@@ -48,7 +48,7 @@ export class IDs {
     for (let i = 0; i < this.#nodes.length; i++) {
       const at = (this.#current + i) % this.#nodes.length
       try {
-        const ids = await this.#nodes[at].call('GET', String(n))
+        const ids = await this.#nodes[at].call('GET', 'id', 'COUNT', String(n))
         this.#current = at
         return ids
       } catch (e) {

@@ -51,7 +51,7 @@ class IDs:
         for i in range(len(self._nodes)):
             at = (self._current + i) % len(self._nodes)
             try:
-                ids = self._nodes[at].execute_command("GET", n)
+                ids = self._nodes[at].execute_command("GET", "id", "COUNT", n)
             except (redis.ConnectionError, redis.TimeoutError) as e:
                 why = e
             except redis.ResponseError as e:

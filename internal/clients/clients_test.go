@@ -33,11 +33,13 @@ func TestRedisCLI(t *testing.T) {
 				t.Errorf("%s: got %q, want %s", version, got, want)
 			}
 		}
-		ids(t, cli("", "GET")+cli("", "GET", "5")+cli("", "MGET", "a", "b")+cli("", "GET", "order"), 9)
-		ids(t, cli(strings.Repeat("GET\nget order\nGET 3\n", 20)), 100)
+		ids(t, cli("", "GET")+cli("", "GET", "order", "COUNT", "5")+cli("", "MGET", "a", "b")+cli("", "GET", "order"), 9)
+		ids(t, cli(strings.Repeat("GET\nget order\nGET 3\nGET order COUNT 2\n", 20)), 100)
 		want(cli("", "--no-raw", "GET"), `"\d{10,19}"`)
-		want(cli("", "--no-raw", "GET", "0"), `\(error\) ERR a count is 1 to 10000, in digits only`)
-		want(cli("", "--no-raw", "GET", "2"), `1\) "\d+"\n2\) "\d+"`)
+		want(cli("", "--no-raw", "GET", "order", "COUNT", "0"), `\(error\) ERR a count is 1 to 10000, in digits only`)
+		want(cli("", "--no-raw", "GET", "5"), `"\d+"`)
+		want(cli("", "--no-raw", "MGET", "1", "2"), `1\) "\d+"\n2\) "\d+"`)
+		want(cli("", "--no-raw", "GET", "order", "count", "2"), `1\) "\d+"\n2\) "\d+"`)
 		want(cli("", "PING"), "PONG")
 		want(cli("", "PING", "a b"), "a b")
 		want(cli("", "READY"), "OK")
@@ -46,7 +48,7 @@ func TestRedisCLI(t *testing.T) {
 		want(cli("", "INFO", "server"), `# Server\r?\n(?s:.*)state:serving`)
 		want(cli("", "STATS"), `(?s:.*)ids:\d+(?s:.*)`)
 		want(cli("", "-n", "0", "PING"), "PONG")
-		want(cli("GET 0\nPING\nQUIT\n"), "ERR a count is .*\n+PONG(\nOK)?")
+		want(cli("GET order COUNT 0\nPING\nQUIT\n"), "ERR a count is .*\n+PONG(\nOK)?")
 	}
 	// Loads are sent as they are (--pipe), and their end is an ECHO.
 	got := run(t, func(ctx context.Context) *exec.Cmd {
@@ -70,7 +72,7 @@ func TestRedisBenchmark(t *testing.T) {
 		{"-t get -n 50000 -P 100 -r 1000000", 50_000},
 		{"-3 -t get -n 20000 -P 16", 20_000},
 		{"-n 20000 -P 16 GET", 20_000},
-		{"-n 1000 GET 20", 20_000},
+		{"-n 1000 GET order COUNT 20", 20_000},
 		{"-n 1000 -P 10 MGET a b c", 3_000},
 		{"-t ping_mbulk -n 10000 -P 10", 0},
 	} {
@@ -125,8 +127,18 @@ func TestGoRedis(t *testing.T) {
 	ids(t, got, 2*(1+100+3+1+1000+2+32*50))
 }
 
-func TestNodeRedis(t *testing.T) { testJavaScript(t, "node-redis.js", 2*(1+100+3+1000+1)) }
-func TestIORedis(t *testing.T)   { testJavaScript(t, "ioredis.js", 2*(1+100+3+1000+1000+1)) }
+func TestNodeRedis(t *testing.T) { testJavaScript(t, "node-redis.js", 2*(1+100+1+3+1000+1)) }
+func TestIORedis(t *testing.T)   { testJavaScript(t, "ioredis.js", 2*(1+100+1+3+1000+1000+1)) }
+
+func TestPHPRedis(t *testing.T) {
+	php := program(t, "php")
+	require(t, "phpredis", exec.Command(php, "-r", "exit(extension_loaded('redis') ? 0 : 1);").Run())
+	host, port := serve(t)
+	got := run(t, func(ctx context.Context) *exec.Cmd {
+		return exec.CommandContext(ctx, php, filepath.Join("php", "phpredis.php"), host, port)
+	})
+	ids(t, got, 1+1+1+3+100+1000+1+2+1)
+}
 
 func testJavaScript(t *testing.T, script string, n int) {
 	node := program(t, "node")

@@ -95,7 +95,7 @@ var howRun = map[string]how{
 	`bin/flaked cluster init --settle 2s`: {alone: true},
 	"for n in 1 2 3; do\n  bin/flaked serve --heartbeat 1s --name ids-$n --listen 127.0.0.1:771$n --admin 127.0.0.1:781$n \\\n    --state-dir /tmp/walk/ids-$n >/tmp/walk/ids-$n.log 2>&1 &\n  echo $! >/tmp/walk/ids-$n.pid\ndone": {alone: true},
 	`for n in 1 2 3; do until bin/flaked healthcheck --addr 127.0.0.1:771$n; do sleep 1; done; done`:                                                                                                                                {alone: true},
-	`for n in 1 2 3; do bin/flaked get --addr 127.0.0.1:771$n; done | bin/flaked decode`:                                                                                                                                            {alone: true, shown: shape},
+	`for n in 1 2 3; do bin/flaked get --addr 127.0.0.1:771$n; done | bin/flaked decode --addr 127.0.0.1:7711`:                                                                                                                      {alone: true, shown: shape},
 	`bin/flaked status`:                  {codes: []int{0, 4}, shown: head},
 	`kill -9 $(cat /tmp/walk/ids-2.pid)`: {alone: true},
 	`bin/flaked get --addr 127.0.0.1:7712 || bin/flaked get --addr 127.0.0.1:7713`:                                                                                                           {alone: true, prints: oneID},
@@ -113,7 +113,7 @@ var howRun = map[string]how{
 	`flaked serve --zk zk1:2181 --bootstrap --layout time=41@1ms,worker=8,sequence=14,epoch=2026-01-01`: {env: []string{"FLAKED_CLUSTER=another"}},
 	`flaked decode --layout twitter 563583455628754944`:                                                 {alone: true, prints: `563583455628754944   2015-02-06T06:22:21.353Z  1423203741353           5       0         0`},
 	`flaked layout choose --rate 10000000 --nodes 8`:                                                    {shown: shape},
-	`flaked layout explain 2123840256405929993`:                                                         {shown: exact},
+	`flaked layout explain --layout leaf 2123840256405929993`:                                           {shown: exact},
 	`flaked layout check sonyflake-v2 --from leaf`:                                                      {codes: []int{4}, shown: shape},
 
 	// docs/migration.md
@@ -133,8 +133,9 @@ var howRun = map[string]how{
 	`printf 'INCR order\n' | nc -N 127.0.0.1 7609`: {shown: exact},
 
 	// docs/operations.md
-	`flaked status`:         {codes: []int{0, 4}, shown: head},
-	`flaked workers show 3`: {prints: `(?s)^worker +0\nstate +\w+\nname +ids-3\n.*lease bound`},
+	`flaked status`: {codes: []int{0, 4}, shown: head},
+	`flaked status --addr ids-1:7609 --addr ids-2:7609`:                                       {codes: []int{4}, prints: `1 of 2 nodes answered, 1 of them ready`},
+	`flaked workers show 3`:                                                                   {prints: `(?s)^worker +0\nstate +\w+\nname +ids-3\n.*lease bound`},
 	`runuser -u flaked -- flaked doctor --config /etc/flaked.yaml`:                            {codes: []int{0, 1, 4}, prints: `ok +zookeeper +127.0.0.1`},
 	`flaked workers release 7`:                                                                {codes: []int{2}},
 	`flaked workers release --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders 7`:               {codes: []int{2}, prints: `--confirm 'release worker 0 of ids-3'`},
@@ -188,7 +189,7 @@ var special = map[string]struct {
 	"docs/operations.md": {
 		name:    "ids-3",
 		env:     []string{"FLAKED_CLUSTER=orders"},
-		replace: []string{"show 3", "show 0", "orders 7", "orders 0", "release 7", "release 0", "worker 7", "worker 0", "history 7", "history 0"},
+		replace: []string{"show 3", "show 0", "orders 7", "orders 0", "release 7", "release 0", "worker 7", "worker 0", "history 7", "history 0", "ids-2:7609", "127.0.0.1:1"},
 	},
 }
 

@@ -388,7 +388,7 @@ func (w *docWorld) shell(text, stdin string, env ...string) (out string, code in
 	return both.String(), cmd.ProcessState.ExitCode()
 }
 
-var typed = regexp.MustCompile(`(?m)^(?:[0-9.]+:\d+> )?((?:GET|DECODE|WORKER|READY|QUIT)\b.*)\n`)
+var typed = regexp.MustCompile(`(?m)^(?:[0-9.]+:\d+> )?((?:GET|MGET|DECODE|WORKER|READY|QUIT)\b.*)\n`)
 
 // telnet types what a transcript does, and returns the answers.
 func (w *docWorld) telnet(transcript string) string {

@@ -191,11 +191,21 @@ func execute(t testing.TB, binary string, args ...string) result {
 	return executeCmd(t, exec.Command(binary, args...))
 }
 
+// executeEnv does so with variables added to the environment.
+func executeEnv(t testing.TB, env []string, binary string, args ...string) result {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
+	cmd.Env = env
+	return executeCmd(t, cmd)
+}
+
+// executeCmd runs a command. Its Env is what it has beside cleanEnv. Where that names no
+// cache directory status remembers nothing.
 func executeCmd(t testing.TB, cmd *exec.Cmd) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.Env = cleanEnv()
+	cmd.Env = append(append(cleanEnv(), "XDG_CACHE_HOME=/dev/null"), cmd.Env...)
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = dieWithUs()
 	}

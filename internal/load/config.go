@@ -38,7 +38,7 @@ type Config struct {
 
 	Conns    int // 0: 1
 	Pipeline int // requests sent in one go before their replies are waited for. 0: 1
-	Batch    int // IDs a request, GET n. 0: 1, a plain GET
+	Batch    int // IDs a request: GET n, in RESP GET id COUNT n. 0: 1, a plain GET
 	Threads  int // event loops. 0: 1
 
 	Framing Framing // "": Plain
@@ -137,7 +137,10 @@ func (c Config) complete() (Config, error) {
 // request is the bytes of one request.
 func (c Config) request() []byte {
 	words := []string{"GET"}
-	if c.Batch > 1 {
+	switch {
+	case c.Batch > 1 && c.Framing == RESP: // where GET's first argument is a key
+		words = append(words, "id", "COUNT", fmt.Sprint(c.Batch))
+	case c.Batch > 1:
 		words = append(words, fmt.Sprint(c.Batch))
 	}
 	ending := "\n"

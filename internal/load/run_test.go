@@ -424,6 +424,23 @@ func TestDial(t *testing.T) {
 	}
 }
 
+func TestRequests(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		cfg  Config
+		want string
+	}{
+		{"an ID", Config{Framing: Plain, Batch: 1}, "GET\n"},
+		{"IDs", Config{Framing: Plain, Batch: 20}, "GET 20\n"},
+		{"an ID in RESP", Config{Framing: RESP, Batch: 1}, "*1\r\n$3\r\nGET\r\n"},
+		{"IDs in RESP", Config{Framing: RESP, Batch: 20}, "*4\r\n$3\r\nGET\r\n$2\r\nid\r\n$5\r\nCOUNT\r\n$2\r\n20\r\n"},
+	} {
+		if got := string(row.cfg.request()); got != row.want {
+			t.Errorf("%s: %q, not %q", row.name, got, row.want)
+		}
+	}
+}
+
 func TestCommands(t *testing.T) {
 	for _, row := range []struct {
 		name    string

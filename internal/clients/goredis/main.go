@@ -37,8 +37,8 @@ func talk(ctx context.Context, addr string, protocol int) error {
 		return fmt.Errorf("GET order: %w", err)
 	}
 	fmt.Println(id)
-	if ids, err := c.Do(ctx, "GET", 100).StringSlice(); err != nil || len(ids) != 100 {
-		return fmt.Errorf("GET 100: %d IDs, %w", len(ids), err)
+	if ids, err := c.Do(ctx, "GET", "order", "COUNT", 100).StringSlice(); err != nil || len(ids) != 100 {
+		return fmt.Errorf("GET order COUNT 100: %d IDs, %w", len(ids), err)
 	} else {
 		fmt.Println(strings.Join(ids, "\n"))
 	}
@@ -49,7 +49,7 @@ func talk(ctx context.Context, addr string, protocol int) error {
 	for _, id := range ids {
 		fmt.Println(id.(string))
 	}
-	if n, err := c.Get(ctx, "n").Int64(); err != nil {
+	if n, err := c.Get(ctx, "42").Int64(); err != nil {
 		return fmt.Errorf("an ID as an int64: %w", err)
 	} else {
 		fmt.Println(n)
@@ -71,13 +71,13 @@ func talk(ctx context.Context, addr string, protocol int) error {
 	// An error in the midst of a pipeline is that request's alone.
 	replies, err = c.Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.Get(ctx, "before")
-		p.Do(ctx, "GET", 0)
+		p.Do(ctx, "GET", "order", "COUNT", 0)
 		p.Get(ctx, "after")
 		return nil
 	})
 	var refused redis.Error
 	if !errors.As(err, &refused) || !strings.HasPrefix(refused.Error(), "ERR a count is 1 to ") {
-		return fmt.Errorf("GET 0: %w", err)
+		return fmt.Errorf("COUNT 0: %w", err)
 	}
 	fmt.Println(replies[0].(*redis.StringCmd).Val())
 	fmt.Println(replies[2].(*redis.StringCmd).Val())

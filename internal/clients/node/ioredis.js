@@ -8,7 +8,8 @@ for (const enableAutoPipelining of [false, true]) {
   c.on('error', e => { throw e })
 
   strings('GET order', await c.get('order'))
-  strings('GET 100', await c.call('GET', '100'), 100)
+  strings('GET order COUNT 100', await c.call('GET', 'order', 'COUNT', '100'), 100)
+  strings('GET 42', await c.get(42))
   strings('MGET', await c.mget('a', 'b', 'c'), 3)
   strings('at once', await Promise.all(Array.from({ length: 1000 }, () => c.get('order'))), 1000)
 
@@ -18,7 +19,7 @@ for (const enableAutoPipelining of [false, true]) {
   for (const [e] of replies) if (e) throw e
   strings('pipeline', replies.map(([, id]) => id), 1000)
 
-  await fails('GET 0', c.call('GET', '0'), 'ERR a count is 1 to ')
+  await fails('COUNT 0', c.call('GET', 'order', 'COUNT', '0'), 'ERR a count is 1 to ')
   const [id] = strings('after', await c.get('order'))
   same('PING', await c.ping(), 'PONG')
   same('ECHO', await c.echo('a b'), 'a b')

@@ -9,12 +9,13 @@ for (const RESP of [2, 3]) {
   await c.connect()
 
   strings('GET order', await c.get('order'))
-  strings('GET 100', await c.sendCommand(['GET', '100']), 100)
+  strings('GET order COUNT 100', await c.sendCommand(['GET', 'order', 'COUNT', '100']), 100)
+  strings('GET 42', await c.get('42'))
   strings('MGET', await c.mGet(['a', 'b', 'c']), 3)
   // One tick's commands are one pipeline.
   strings('pipeline', await Promise.all(Array.from({ length: 1000 }, () => c.get('order'))), 1000)
   const before = c.get('order')
-  const bad = fails('GET 0', c.sendCommand(['GET', '0']), 'ERR a count is 1 to ')
+  const bad = fails('COUNT 0', c.sendCommand(['GET', 'order', 'COUNT', '0']), 'ERR a count is 1 to ')
   const [id] = strings('before', await before)
   await bad
   same('PING', await c.ping(), 'PONG')

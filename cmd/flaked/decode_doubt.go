@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/flaked/flaked/timeguard"
+)
+
+// doubt says why an ID was most likely not made at the time that it decodes to. Any
+// layout's fields can be taken from any number, so a wrong layout shows only by this.
+// The empty doubt is none.
+type doubt string
+
+const (
+	beforeFlaked doubt = "before 2020"
+	inTheFuture  doubt = "in the future"
+)
+
+// oldest is the earliest time that is not doubted: flaked is younger.
+var oldest = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// mostAhead is how far the time of an ID may be ahead of this machine's clock:
+// both clocks may be off, and a node may make IDs up to its reserved bound.
+const mostAhead = 2*timeguard.SkewTolerance + timeguard.MaxReserve
+
+// doubtOf returns the doubt about an ID that decodes to a time.
+func doubtOf(made, now time.Time) doubt {
+	switch {
+	case made.Before(oldest):
+		return beforeFlaked
+	case made.After(now.Add(mostAhead)):
+		return inTheFuture
+	}
+	return ""
+}
+
+// oddTimes counts doubtful IDs, and keeps the first.
+type oddTimes struct {
+	old, future int
+	first       decodedID
+}
+
+func (o *oddTimes) add(id decodedID) {
+	switch id.Warning {
+	case "":
+		return
+	case beforeFlaked:
+		o.old++
+	case inTheFuture:
+		o.future++
+	}
+	if o.first.ID == "" {
+		o.first = id
+	}
+}
+
+// text returns the warning for people, empty if there is nothing to warn of.
+func (o oddTimes) text(total int) string {
+	var when string
+	switch {
+	case o.old == 0 && o.future == 0:
+		return ""
+	case o.future == 0:
+		when = string(beforeFlaked)
+	case o.old == 0:
+		when = string(inTheFuture)
+	default:
+		when = string(beforeFlaked) + " or " + string(inTheFuture)
+	}
+	whose, first, advice := "the time", ", "+o.first.Time+",", "most likely another layout made the ID. Check --layout, --addr or --zk"
+	if total > 1 {
+		whose, first = fmt.Sprintf("the time of %d of %d IDs", o.old+o.future, total), ""
+		advice = fmt.Sprintf("the first is %s, %s. Most likely another layout made them. Check --layout, --addr or --zk", o.first.ID, o.first.Time)
+	}
+	return fmt.Sprintf("%s%s is %s: %s", whose, first, when, advice)
+}

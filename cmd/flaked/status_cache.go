@@ -1,0 +1,155 @@
+package main
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// lastSeen has the addresses of a cluster's nodes as of the last time that ZooKeeper
+// was read. It is kept because nodes can still be asked when ZooKeeper cannot.
+type lastSeen struct {
+	// Connect and Cluster are --zk and --cluster.
+	Connect string `json:"connect"`
+	Cluster string `json:"cluster"`
+	// SavedMs is when ZooKeeper was read, by this machine's clock.
+	SavedMs int64 `json:"saved_ms"`
+	// Left is the number of nodes that the file had no room for.
+	Left  int          `json:"left"`
+	Nodes []seenWorker `json:"nodes"`
+}
+
+// seenWorker is what ZooKeeper had of a worker whose node may run.
+type seenWorker struct {
+	Worker  int    `json:"worker"`
+	Name    string `json:"name"`
+	Node    string `json:"node"`
+	State   string `json:"state"`
+	Host    string `json:"host"`
+	Address string `json:"address"`
+	Admin   string `json:"admin"`
+}
+
+// seenIn returns what to keep of a report: workers whose nodes run, and stopped ones,
+// whose nodes may be started again without ZooKeeper.
+func seenIn(connect string, r statusReport, now time.Time) lastSeen {
+	last := lastSeen{Connect: connect, Cluster: r.Cluster.Name, SavedMs: now.UnixMilli()}
+	for _, w := range r.Workers {
+		if w.State == stateLive || w.State == stateDetached || w.State == stateStopped {
+			last.Nodes = append(last.Nodes, seenWorker{w.Worker, w.Name, w.Node, w.State, w.Host, w.Address, w.Admin})
+		}
+	}
+	return last
+}
+
+// Bounds of the cache.
+const (
+	maxSeenBytes = 1 << 20 // of a file
+	maxSeenFiles = 32      // one for each --zk and --cluster
+)
+
+// seenCache is a directory with a file for each cluster. A file that cannot be
+// written or read is no error: it counts as missing.
+type seenCache struct{ dir string }
+
+// newSeenCache returns the cache in the user's cache directory. If there is no such
+// directory it keeps nothing.
+func newSeenCache() seenCache {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return seenCache{}
+	}
+	return seenCache{filepath.Join(dir, "flaked", "nodes")}
+}
+
+const seenSuffix = ".json"
+
+func (s seenCache) path(connect, cluster string) string {
+	sum := sha256.Sum256([]byte(connect + "\n" + cluster))
+	return filepath.Join(s.dir, hex.EncodeToString(sum[:16])+seenSuffix)
+}
+
+// load returns what was last saved for a cluster, if anything.
+func (s seenCache) load(connect, cluster string) (last lastSeen, ok bool) {
+	if s.dir == "" {
+		return last, false
+	}
+	f, err := os.Open(s.path(connect, cluster))
+	if err != nil {
+		return last, false
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSeenBytes+1))
+	if err != nil || len(text) > maxSeenBytes || json.Unmarshal(text, &last) != nil {
+		return lastSeen{}, false
+	}
+	return last, last.Connect == connect && last.Cluster == cluster && last.SavedMs > 0
+}
+
+// save replaces what was saved for a cluster, atomically. Only this user can read it.
+func (s seenCache) save(last lastSeen) {
+	text, ok := encodeSeen(last)
+	if !ok || s.dir == "" || os.MkdirAll(s.dir, 0o700) != nil {
+		return
+	}
+	f, err := os.CreateTemp(s.dir, "new-*") // mode 0600
+	if err != nil {
+		return
+	}
+	_, err = f.Write(text)
+	err = cmp.Or(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), s.path(last.Connect, last.Cluster))
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return
+	}
+	s.prune()
+}
+
+// encodeSeen returns the file's text. It drops nodes from the end until the rest has
+// room.
+func encodeSeen(last lastSeen) (text []byte, ok bool) {
+	for {
+		text, err := json.Marshal(last)
+		switch {
+		case err != nil || len(text) > maxSeenBytes && len(last.Nodes) == 0:
+			return nil, false
+		case len(text) <= maxSeenBytes:
+			return text, true
+		}
+		keep := len(last.Nodes) / 2
+		last.Left += len(last.Nodes) - keep
+		last.Nodes = last.Nodes[:keep]
+	}
+}
+
+// prune removes the oldest files beyond maxSeenFiles. Those of a process that was
+// killed while it wrote are among them in time.
+func (s seenCache) prune() {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil || len(entries) <= maxSeenFiles {
+		return
+	}
+	type file struct {
+		name string
+		at   time.Time
+	}
+	var files []file
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			files = append(files, file{e.Name(), info.ModTime()})
+		}
+	}
+	slices.SortFunc(files, func(a, b file) int { return b.at.Compare(a.at) })
+	for _, f := range files[min(maxSeenFiles, len(files)):] {
+		_ = os.Remove(filepath.Join(s.dir, f.name))
+	}
+}
