@@ -194,7 +194,7 @@ func (h ByHand) Freeze(ctx context.Context, workers WorkerSet, d time.Duration) 
 	if err != nil {
 		return before, before, err
 	}
-	err = updateCluster(ctx, h.Store, func(cl *Cluster) bool {
+	_, err = updateCluster(ctx, h.Store, func(cl *Cluster) bool {
 		before = *cl
 		ms := d.Milliseconds()
 		if d == 0 {
@@ -208,6 +208,13 @@ func (h ByHand) Freeze(ctx context.Context, workers WorkerSet, d time.Duration) 
 		return after != before
 	})
 	return before, after, err
+}
+
+// Frozen reads the cluster's record, and tells whether its freeze has not yet ended by
+// either clock.
+func (h ByHand) Frozen(ctx context.Context) (Cluster, bool, error) {
+	cl, now, err := h.begin(ctx)
+	return cl, now.early < cl.FrozenUntil, err
 }
 
 // moment is now by two clocks that agree, ours and the leader's: the earlier and

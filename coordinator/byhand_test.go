@@ -453,7 +453,7 @@ func TestFreezeByHand(t *testing.T) {
 	if cl := l.cluster(); cl.Open != "" || cl.FrozenUntil != is.FrozenUntil {
 		t.Errorf("%+v", cl)
 	}
-	if _, _, err := Thaw(t.Context(), l.admin, ""); err != nil {
+	if _, err := Thaw(t.Context(), l.admin, l.cluster(), ""); err != nil {
 		t.Fatal(err)
 	}
 	l.serving("C")

@@ -48,32 +48,21 @@ func CreateCluster(ctx context.Context, store Store, want Cluster) (Cluster, err
 	return ReadCluster(ctx, store)
 }
 
+// ErrFreezeChanged: the cluster's freeze is not the one that was looked at.
+var ErrFreezeChanged = errors.New("coordinator: the freeze of registration has changed meanwhile: look at it again; nothing was changed")
+
 // Thaw ends a freeze of registration early for some workers, or for all of them if
 // workers is empty, and frees those of them whose records were lost. The caller has
-// to know that no owner of one of them is left. Thaw returns the cluster's record as
-// it was, and how many slots it has freed.
-func Thaw(ctx context.Context, store Store, workers WorkerSet) (before Cluster, freed int, err error) {
-	if before, err = ReadCluster(ctx, store); err != nil {
-		return before, 0, err
-	}
-	entries, err := ReadSlots(ctx, store, before)
-	if err != nil {
-		return before, 0, err
-	}
-	for _, e := range entries {
-		if workers != "" && !workers.Has(e.Worker) {
-			continue
-		}
-		done, err := freeLost(ctx, store, e)
-		if err != nil {
-			return before, freed, err
-		}
-		if done {
-			freed++
-		}
-	}
-	return before, freed, updateCluster(ctx, store, func(cl *Cluster) bool {
+// to know that no owner of one of them is left. seen is the cluster's record as that
+// was decided on: ErrFreezeChanged where another freeze has come since. Thaw returns
+// how many slots it has freed.
+func Thaw(ctx context.Context, store Store, seen Cluster, workers WorkerSet) (freed int, err error) {
+	changed := false
+	_, err = updateCluster(ctx, store, func(cl *Cluster) bool {
 		was := *cl
+		if changed = !was.frozenAs(seen); changed {
+			return false
+		}
 		if workers != "" && was.FrozenUntil != 0 {
 			cl.Open = cl.Open.Union(workers)
 		}
@@ -82,6 +71,36 @@ func Thaw(ctx context.Context, store Store, workers WorkerSet) (before Cluster, 
 		}
 		return *cl != was
 	})
+	switch {
+	case errors.Is(err, ErrNoNode):
+		return 0, ErrNoCluster
+	case err != nil:
+		return 0, err
+	case changed:
+		return 0, ErrFreezeChanged
+	}
+	entries, err := ReadSlots(ctx, store, seen)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range entries {
+		if workers != "" && !workers.Has(e.Worker) {
+			continue
+		}
+		done, err := freeLost(ctx, store, e)
+		if err != nil {
+			return freed, err
+		}
+		if done {
+			freed++
+		}
+	}
+	return freed, nil
+}
+
+// frozenAs tells whether a record has the same freeze as another.
+func (c Cluster) frozenAs(seen Cluster) bool {
+	return c.UUID == seen.UUID && c.Incarnation == seen.Incarnation && c.FrozenUntil == seen.FrozenUntil && c.Open == seen.Open
 }
 
 // freeLost frees a slot whose record was lost. It reports whether there was
@@ -103,22 +122,20 @@ func freeLost(ctx context.Context, store Store, e Entry) (bool, error) {
 }
 
 // updateCluster changes the cluster record by versioned write, again when
-// somebody else was faster. change says whether there is anything to write.
-func updateCluster(ctx context.Context, store Store, change func(*Cluster) bool) error {
+// somebody else was faster. change says whether there is anything to write. It
+// returns the stat of the record as it is then.
+func updateCluster(ctx context.Context, store Store, change func(*Cluster) bool) (Stat, error) {
 	for {
 		data, stat, err := store.Get(ctx, clusterPath)
 		if err != nil {
-			return err
+			return Stat{}, err
 		}
 		cl, err := parseCluster(data)
-		if err != nil {
-			return err
+		if err != nil || !change(&cl) {
+			return stat, err
 		}
-		if !change(&cl) {
-			return nil
-		}
-		if _, err := store.Set(ctx, clusterPath, cl.marshal(), stat.Version); !errors.Is(err, ErrBadVersion) {
-			return err
+		if stat, err = store.Set(ctx, clusterPath, cl.marshal(), stat.Version); !errors.Is(err, ErrBadVersion) {
+			return stat, err
 		}
 	}
 }
@@ -130,57 +147,67 @@ const lossTolerance = 10_000
 // freeze is what an owner does that finds that ZooKeeper has lost data: it makes
 // the cluster record again if that is gone, puts back its own if a newer one
 // has taken the place that nobody has settled in, and keeps everybody off all slots
-// for as long as an owner can still live. It returns the record as it is then.
-// ErrBadVersion when the newer one is settled meanwhile.
+// for as long as an owner can still live, by the leader's clock as well. It returns
+// the record as it is then. ErrBadVersion when the newer one is settled meanwhile.
 func (c *Coordinator) freeze(ctx context.Context, claim Claim) (Cluster, error) {
 	c.remember(claim.Worker)
-	now := max(c.Now(), c.latest.Mtime)
 	mine := c.mine
-	mine.Used, mine.Incarnation = c.used, claim.Incarnation
-	if err := c.Store.EnsureRoot(ctx); err != nil {
-		return Cluster{}, err
+	mine.Used, mine.Incarnation, mine.Settled = c.used, claim.Incarnation, claim.leased(c.Now())
+	for now := max(c.Now(), c.latest.Mtime); ; {
+		next, stamp, err := c.writeFreeze(ctx, mine, now)
+		if err != nil || next.FrozenUntil >= stamp+mine.LeaseMs {
+			return next, err
+		}
+		now = stamp // our clock is behind
 	}
-	fenced, next := false, Cluster{}
-	err := updateCluster(ctx, c.Store, func(cl *Cluster) bool {
-		was := *cl
+}
+
+// writeFreeze writes the cluster record frozen, as of now. stamp is when the leader
+// wrote what is there then.
+func (c *Coordinator) writeFreeze(ctx context.Context, mine Cluster, now int64) (next Cluster, stamp int64, err error) {
+	fenced := false
+	stat, err := updateCluster(ctx, c.Store, func(cl *Cluster) bool {
 		if fenced = JudgeCluster(cl, mine.UUID, mine.Incarnation) == FoundFenced; fenced {
 			return false
 		}
-		*cl = frozenAfterLoss(was, mine, now)
-		next = *cl
-		return *cl != was
+		next = frozenAfterLoss(*cl, mine, now)
+		changed := next != *cl
+		*cl = next
+		return changed
 	})
 	if fenced {
-		return Cluster{}, fmt.Errorf("%w: another cluster has settled in the place of ours", ErrBadVersion)
+		return Cluster{}, 0, fmt.Errorf("%w: another cluster has settled in the place of ours", ErrBadVersion)
 	}
 	if !errors.Is(err, ErrNoNode) {
-		return next, err
+		return next, stat.Mtime, err
 	}
-	next = frozenAfterLoss(Cluster{Used: -1}, mine, now)
-	_, err = c.Store.Create(ctx, clusterPath, next.marshal(), Persistent)
-	if errors.Is(err, ErrExists) {
-		return c.freeze(ctx, claim) // another owner was faster
+	made := frozenAfterLoss(Cluster{Used: -1}, mine, now)
+	_, err = c.Store.Create(ctx, clusterPath, made.marshal(), Persistent)
+	if errors.Is(err, ErrNoNode) {
+		err = c.Store.EnsureRoot(ctx)
 	}
-	return next, err
+	if err != nil && !errors.Is(err, ErrExists) {
+		return Cluster{}, 0, err
+	}
+	return c.writeFreeze(ctx, mine, now) // ours, another owner's who was faster, or still none
 }
 
 // unnoticed tells whether an owner that finds data lost is the first to: nobody has
 // put back the cluster in a later incarnation. Then it freezes registration even if
-// its own lease has run out. Later it would keep newcomers off for nothing.
+// its own lease has run out. Later it would keep newcomers off for nothing. Who has
+// never settled does not put its cluster in the place of another.
 func (c *Coordinator) unnoticed(found *Cluster, claim Claim) bool {
-	return found == nil || found.UUID != c.mine.UUID || found.Incarnation <= claim.Incarnation
+	if found == nil || found.UUID != c.mine.UUID {
+		return claim.Settled
+	}
+	return found.Incarnation <= claim.Incarnation
 }
 
 // PutBack makes the cluster record again that ZooKeeper has lost, frozen, for a node
-// that knows it from its state directory and has no lease. The claim's ticket is
-// drawn, to read the leader's clock by.
-func (c *Coordinator) PutBack(ctx context.Context, claim *Claim) (Cluster, error) {
-	if _, err := c.readClock(ctx, claim); err != nil {
-		return Cluster{}, err
-	}
-	known := *claim
-	known.Incarnation = c.mine.Incarnation
-	return c.freeze(ctx, known)
+// that knows it from its state directory and has no lease.
+func (c *Coordinator) PutBack(ctx context.Context, claim Claim) (Cluster, error) {
+	claim.Incarnation = c.mine.Incarnation
+	return c.freeze(ctx, claim)
 }
 
 // frozenAfterLoss returns the cluster record that an owner writes over the one that
@@ -193,7 +220,7 @@ func (c *Coordinator) PutBack(ctx context.Context, claim *Claim) (Cluster, error
 // data, too. Owners who notice the same loss within lossTolerance write once.
 func frozenAfterLoss(found, mine Cluster, now int64) Cluster {
 	next := mine
-	next.Settled = true // by its owners, of whom we are one
+	next.Settled = mine.Settled || found.UUID == mine.UUID && found.Settled
 	next.Used = max(found.Used, mine.Used)
 	until := now + mine.LeaseMs
 	if found.UUID == mine.UUID && found.Incarnation > mine.Incarnation && now < found.FrozenUntil {

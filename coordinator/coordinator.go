@@ -133,6 +133,9 @@ func randomNonce() string {
 // judged against it, and it is what an owner makes again when ZooKeeper has
 // lost it.
 func (c *Coordinator) Join(cl Cluster) {
+	if cl.UUID != c.mine.UUID {
+		c.used = -1
+	}
 	c.mine = cl
 	c.remember(cl.Used)
 }

@@ -74,6 +74,8 @@ func JudgeSlot(found *Slot, mine Claim) Finding {
 		return FoundLost
 	case mine.carriedBy(*found):
 		return FoundOurs
+	case found.ReleasedBy != "" && found.Node == mine.Node && found.Term > mine.Term:
+		return FoundFenced // by hand, whatever incarnation our last write was to name
 	case found.Incarnation > mine.Incarnation && found.Settled:
 		return FoundFenced
 	case found.Incarnation != mine.Incarnation:

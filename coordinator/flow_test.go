@@ -434,6 +434,9 @@ func (m *member) beat() (Beat, error) {
 	if r.RestartedFrom != 0 {
 		m.restartedFrom, m.settleAt = 0, m.clock()+millis(b.Wait)
 	}
+	if b.Claim.Lo < m.claim.Lo {
+		m.Errorf("%s: its floor went from %d to %d", m.name, m.claim.Lo, b.Claim.Lo)
+	}
 	m.claim = b.Claim
 	if b.Claim.Lo > m.t.lo { // the lease had run out
 		m.t = &tenure{who: m.name, worker: b.Claim.Worker, lo: b.Claim.Lo, hi: b.Claim.Lo, issued: m.t.issued}

@@ -9,7 +9,7 @@ import (
 
 func TestFrozenAfterLoss(t *testing.T) {
 	const now, lease = int64(1_000_000), int64(60_000)
-	mine := Cluster{UUID: "c", Slots: 16, LeaseMs: lease, Used: 7, Incarnation: 5}
+	mine := Cluster{UUID: "c", Slots: 16, LeaseMs: lease, Used: 7, Incarnation: 5, Settled: true}
 	until := now + lease + lossTolerance
 	cluster := func(uuid string, used int, incarnation, frozenUntil int64, open WorkerSet, by string) Cluster {
 		return Cluster{UUID: uuid, Slots: 16, LeaseMs: lease, Settled: true, Used: used, Incarnation: incarnation, FrozenUntil: frozenUntil, Open: open, FrozenBy: by}
@@ -38,6 +38,21 @@ func TestFrozenAfterLoss(t *testing.T) {
 	if got := frozenAfterLoss(Cluster{Used: -1}, ahead, now); got.Incarnation != now+8 {
 		t.Errorf("incarnation %d by a clock that is behind", got.Incarnation)
 	}
+	// By a node without a lease: settled as it was found.
+	unsettled := mine
+	unsettled.Settled = false
+	for name, row := range map[string]struct {
+		found Cluster
+		want  bool
+	}{
+		"gone":                 {Cluster{Used: -1}, false},
+		"ours":                 {cluster("c", 7, 5, 0, "", ""), true},
+		"another, not settled": {Cluster{UUID: "d", Slots: 16}, false},
+	} {
+		if got := frozenAfterLoss(row.found, unsettled, now); got.Settled != row.want {
+			t.Errorf("%s: settled is %t", name, got.Settled)
+		}
+	}
 }
 
 // Whatever is found: no incarnation is used twice, no slot is open that was not
@@ -49,7 +64,7 @@ func TestFrozenAfterLossProperties(t *testing.T) {
 		draw := func(name string) Cluster {
 			return Cluster{
 				UUID: rapid.SampledFrom([]string{"c", "d"}).Draw(t, name), Slots: 4, LeaseMs: 20, Used: int(small("used")) - 1,
-				Incarnation: small("incarnation"), FrozenUntil: small("until"), Open: rapid.SampledFrom([]WorkerSet{"", "2-3"}).Draw(t, "open"),
+				Incarnation: small("incarnation"), FrozenUntil: small("until"), Open: rapid.SampledFrom([]WorkerSet{"", "2-3"}).Draw(t, "open"), Settled: rapid.Bool().Draw(t, "settled"),
 			}
 		}
 		found, mine, now := draw("found"), draw("mine"), small("now")
@@ -57,7 +72,7 @@ func TestFrozenAfterLossProperties(t *testing.T) {
 		got := frozenAfterLoss(found, mine, now)
 		noticed := got.Incarnation == found.Incarnation && found.UUID == "c"
 		switch {
-		case got.UUID != "c" || !got.Settled || got.Used < max(found.Used, mine.Used):
+		case got.UUID != "c" || got.Settled != (mine.Settled || found.UUID == "c" && found.Settled) || got.Used < max(found.Used, mine.Used):
 			t.Fatalf("%+v", got)
 		case got.Incarnation <= mine.Incarnation || got.Incarnation < found.Incarnation:
 			t.Fatalf("incarnation %d", got.Incarnation)
@@ -114,7 +129,7 @@ func TestOwnerOfAnEarlierIncarnationIsFencedByTheNext(t *testing.T) {
 	l.expire()
 	l.wipe()
 	a.mustBeat()
-	if _, _, err := Thaw(t.Context(), l.admin, ""); err != nil {
+	if _, err := Thaw(t.Context(), l.admin, l.cluster(), ""); err != nil {
 		t.Fatal(err)
 	}
 	c := l.serving("C")
@@ -171,7 +186,8 @@ func TestClockThatIsKnownToBeWrongHasNoVote(t *testing.T) {
 	}
 }
 
-// A clean stop that finds its record gone, or the cluster's, freezes.
+// A clean stop that finds its record gone, or the cluster's, freezes, from now on:
+// it may be long since it last heard the leader's clock.
 func TestStopNoticesALoss(t *testing.T) {
 	for name, lose := range map[string]func(l *lab){
 		"its record":  func(l *lab) { l.remove(slotPath(0)) },
@@ -181,13 +197,17 @@ func TestStopNoticesALoss(t *testing.T) {
 		for how, stop := range map[string]func(*member) error{"stop": (*member).halt, "release": (*member).leave} {
 			l := newLab(t, 2)
 			a := l.serving("A")
-			l.pass(time.Second)
+			l.pass(20 * time.Second)
 			lose(l)
 			if err := stop(a); err != nil {
 				t.Errorf("%s, %s: %v", name, how, err)
 			}
-			if cl := l.cluster(); !cl.AllFrozen(l.now) || cl.UUID != l.cl.UUID || cl.Incarnation == 0 {
+			cl := l.cluster()
+			if !cl.AllFrozen(l.now) || cl.UUID != l.cl.UUID || cl.Incarnation == 0 {
 				t.Errorf("%s, %s: %+v", name, how, cl)
+			}
+			if want := l.now + millis(labW) + lossTolerance; cl.FrozenUntil != want {
+				t.Errorf("%s, %s: the freeze ends %d ms from now, want %d", name, how, cl.FrozenUntil-l.now, want-l.now)
 			}
 		}
 	}

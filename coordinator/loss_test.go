@@ -310,7 +310,7 @@ func TestNobodyElseMakesACluster(t *testing.T) {
 	for what, f := range map[string]func() error{
 		"resume":   a.resume,
 		"register": func() error { return l.node("B").register() },
-		"thaw":     func() error { _, _, err := Thaw(t.Context(), l.admin, ""); return err },
+		"thaw":     func() error { _, err := Thaw(t.Context(), l.admin, l.cl, ""); return err },
 	} {
 		if err := f(); !errors.Is(err, ErrNoCluster) {
 			t.Errorf("%s: %v", what, err)
@@ -421,11 +421,12 @@ func TestThaw(t *testing.T) {
 	a.mustBeat()
 	c := l.node("C")
 	wantErrAs[*FrozenError](t, c.register())
-	if before, _, err := Thaw(t.Context(), l.admin, ""); err != nil || before.FrozenUntil == 0 {
-		t.Errorf("%+v, %v", before, err)
+	seen := l.cluster()
+	if _, err := Thaw(t.Context(), l.admin, seen, ""); err != nil || l.cluster().FrozenUntil != 0 {
+		t.Errorf("%+v, %v", l.cluster(), err)
 	}
-	if before, _, err := Thaw(t.Context(), l.admin, ""); err != nil || before.FrozenUntil != 0 {
-		t.Errorf("%+v, %v", before, err)
+	if _, err := Thaw(t.Context(), l.admin, seen, ""); !errors.Is(err, ErrFreezeChanged) {
+		t.Errorf("another freeze than the one that was seen: %v", err)
 	}
 	c.must(c.register())
 	c.settle()

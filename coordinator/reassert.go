@@ -1,28 +1,31 @@
 package coordinator
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // reassert puts our record back after ZooKeeper lost it, above whatever term
 // is there, and keeps newcomers off.
 func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, stat Stat, r Report, why string) (Beat, error) {
-	// By the leader's clock, too: our own may have gone back.
+	c.Logger.Error("ZooKeeper has lost data; freezing registration", "worker", claim.Worker, "found", why)
+	cl, err := c.freeze(ctx, claim) // before all else: newcomers may be about to settle
+	if err != nil {
+		return Beat{Claim: claim}, err
+	}
 	before := c.reading
 	clock, err := c.readClock(ctx, &claim)
+	c.reading = before
+	if err == nil && cl.FrozenUntil < clock.Stamp+cl.LeaseMs {
+		cl, err = c.freeze(ctx, claim) // another's freeze, which came back with older data
+	}
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	c.reading = before
+	// By the leader's clock, too: our own may have gone back.
 	if c.doubted(claim) || c.hadRunOut(claim.H, clock.Stamp, r) {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
-		if _, err := c.freeze(ctx, claim); err != nil { // for the others
-			return Beat{Claim: claim}, err
-		}
 		return Beat{}, &FencedError{claim.Worker, why + ", and by ZooKeeper's clock the lease has run out"}
-	}
-	c.Logger.Error("ZooKeeper has lost data; putting this node's record back and freezing registration", "worker", claim.Worker, "found", why)
-	cl, err := c.freeze(ctx, claim)
-	if err != nil {
-		return Beat{Claim: claim}, err
 	}
 	var old Slot
 	if found != nil {
@@ -38,6 +41,12 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 	version := int32(0)
 	if found == nil {
 		_, err = c.Store.Create(ctx, slotPath(claim.Worker), slot.marshal(), Persistent)
+		if errors.Is(err, ErrNoNode) { // the parent is gone as well
+			if err := c.Store.EnsureRoot(ctx); err != nil {
+				return Beat{Claim: claim}, err
+			}
+			_, err = c.Store.Create(ctx, slotPath(claim.Worker), slot.marshal(), Persistent)
+		}
 	} else {
 		version = stat.Version + 1
 		_, err = c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)

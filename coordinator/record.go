@@ -105,7 +105,7 @@ type Slot struct {
 	Lost bool `json:"lost,omitempty"`
 
 	// Reached is the latest that the holder's issuing clock has reported while
-	// it was trusted: a resume begins after it. Reported is what it read at the
+	// it was trusted, for who lowers H by hand. Reported is what it read at the
 	// last write, for the peers to compare theirs with.
 	Reached  int64 `json:"reached,omitempty"`
 	Reported int64 `json:"reported,omitempty"`

@@ -71,7 +71,8 @@ func (c *Coordinator) resumeWith(ctx context.Context, claim Claim, clock Reading
 
 // takeUp writes a slot that may be resumed.
 func (c *Coordinator) takeUp(ctx context.Context, claim Claim, cl Cluster, found Slot, stat Stat, lease time.Duration) (Grant, error) {
-	if found.H < claim.H || cl.Incarnation < claim.Incarnation {
+	older := found.H < claim.H || cl.Incarnation < claim.Incarnation
+	if older && (claim.leased(c.Now()) || c.unnoticed(&cl, claim)) {
 		c.Logger.Error("ZooKeeper has an older copy of this node's record; freezing registration", "worker", claim.Worker)
 		frozen, err := c.freeze(ctx, claim)
 		if err != nil {
@@ -80,7 +81,7 @@ func (c *Coordinator) takeUp(ctx context.Context, claim Claim, cl Cluster, found
 		cl = frozen
 	}
 	claim = claim.adopt(found)
-	claim.Lo = max(claim.Lo, claim.M, found.Reached+1)
+	claim.Lo = max(claim.Lo, claim.M)
 	next, slot, clock, err := c.renew(ctx, claim, cl, found, stat, lease)
 	if err != nil {
 		return Grant{}, err

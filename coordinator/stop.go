@@ -72,7 +72,7 @@ func (c *Coordinator) tryFinish(ctx context.Context, claim Claim, change func(*S
 		// it would not be seen any more.
 		c.Logger.Error("ZooKeeper has lost data; freezing registration", "worker", claim.Worker, "found", why)
 		if _, err := c.freeze(ctx, claim); err != nil {
-			c.Logger.Error("registration could not be frozen", "error", err)
+			return err
 		}
 	}
 	if slot == nil || !claim.carriedBy(*slot) {

@@ -12,7 +12,7 @@ func TestThawFreesWhatWasLost(t *testing.T) {
 	}
 	a.mustBeat() // puts its own back, and freezes
 	l.put(2, Slot{H: l.now + millis(labW), Lost: true})
-	_, freed, err := Thaw(t.Context(), l.admin, "")
+	freed, err := Thaw(t.Context(), l.admin, l.cluster(), "")
 	if err != nil || freed != 2 {
 		t.Fatalf("freed %d, %v", freed, err)
 	}

@@ -56,6 +56,14 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 			}
 			continue
 		}
+		if frozen := new(coordinator.FrozenError); errors.As(err, &frozen) && n.coord.Siblings != nil && ctx.Err() == nil {
+			// The others of the process may hold workers, and go on.
+			n.refuse(Starting, lineproto.NOTREADY, "starting reason=registration-is-frozen")
+			if err := n.pause(ctx, wait.NextBackOff()); err != nil {
+				return err
+			}
+			continue
+		}
 		if err == nil || ctx.Err() != nil || !errors.Is(err, coordinator.ErrUnreachable) {
 			return err
 		}
@@ -85,17 +93,25 @@ func (n *Node) begin() (attempt, error) {
 	if rec.ClusterName == n.cfg.Cluster { // also of a record that is not resumed
 		unfit = n.adoptCluster(rec)
 	}
+	newcomer, moved := n.newcomer(), rec.ZooKeeper != "" && rec.ZooKeeper != n.cfg.ZooKeeper && !n.cfg.ZooKeeperReplaced
+	newcomer.moved = moved
+	n.mu.Lock()
+	n.zookeeper = rec.ZooKeeper
+	if n.cfg.ZooKeeperReplaced {
+		n.zookeeper = n.cfg.ZooKeeper
+	}
+	n.mu.Unlock()
 	switch {
 	case loaded.Status == localcache.StatusCorrupt:
 		n.log.Warn("the state file is damaged and not used: registering as a new node", "reason", loaded.Reason)
-		return n.newcomer(), nil
+		return newcomer, nil
 	case loaded.Status != localcache.StatusRecord:
-		return n.newcomer(), nil
+		return newcomer, nil
 	case rec.ClusterName != n.cfg.Cluster:
 		return attempt{}, &OtherClusterError{Ours: fmt.Sprintf("%q", rec.ClusterName), Found: fmt.Sprintf("%q", n.cfg.Cluster)}
 	case len(loaded.Changed) > 0:
 		n.log.Warn("the state directory was copied or moved here: registering as a new node", "changed", loaded.Changed, "old_worker", rec.Worker)
-		return n.newcomer(), nil
+		return newcomer, nil
 	case loaded.Damaged:
 		n.log.Warn("one half of the state file is damaged: going on from the other", "reason", loaded.Reason)
 	}
@@ -103,11 +119,13 @@ func (n *Node) begin() (attempt, error) {
 		n.startSlack = localcache.MSlack // by which its bound is raised
 		rec.Generation++                 // the block that is lost may have been the newer one
 	}
+	if unfit == nil {
+		_, unfit = n.fits(n.cluster)
+	}
 	if unfit != nil {
 		return attempt{}, unfit
 	}
 	n.adopt(rec)
-	moved := rec.ZooKeeper != "" && rec.ZooKeeper != n.cfg.ZooKeeper && !n.cfg.ZooKeeperReplaced
 	if moved {
 		n.log.Warn("the state directory was last used with another ZooKeeper: this one has to have the record of its worker", "then", rec.ZooKeeper, "now", n.cfg.ZooKeeper)
 	}
@@ -176,14 +194,11 @@ func (n *Node) startFromCache(lost bool) error {
 	n.mu.Lock()
 	n.restartedFrom, n.settled = n.generation, false
 	claim := n.claim // with what an attempt to resume may have left pending in it
-	cl, m := n.cluster, n.m
+	m := n.m
 	n.mu.Unlock()
-	if err := n.cfg.Settings.Agree(cl); err != nil {
-		return err
-	}
 	n.log.Warn("starting from the state directory alone: the clock is unverified", "worker", claim.Worker, "term", claim.Term,
 		"lease_left", ms(claim.H-n.now()).Round(time.Second).String(), "zookeeper_lost_us", lost)
-	claim.Lo = max(m, claim.Lo)
+	claim.Lo = m
 	return n.hold(claim)
 }
 

@@ -84,7 +84,7 @@ func (c Config) withDefaults() (Config, error) {
 		fallback time.Duration
 	}{
 		{&c.Heartbeat, coordinator.DefaultHeartbeat},
-		{&c.CallTimeout, 5 * time.Second},
+		{&c.CallTimeout, limits.Round},
 		{&c.Reserve, timeguard.DefaultReserve},
 	} {
 		if *d.value == 0 {

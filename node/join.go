@@ -82,7 +82,7 @@ func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) e
 // leases: it is put back, and registration is frozen until none of them can.
 func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster, a *attempt) (coordinator.Cluster, error) {
 	if mine.UUID != "" {
-		cl, err := n.coord.PutBack(ctx, &a.claim)
+		cl, err := n.coord.PutBack(ctx, a.claim)
 		if err == nil {
 			n.log.Error("ZooKeeper has lost this cluster: it was put back, and registration is frozen for as long as one of its nodes may live",
 				"cluster", cl.UUID, "until", time.UnixMilli(cl.FrozenUntil).UTC())

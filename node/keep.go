@@ -211,13 +211,13 @@ func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
 	}
 	first := beat.Settled && !n.settled
 	n.settled = beat.Settled
-	n.cluster.Used = max(n.cluster.Used, used)
+	n.cluster.Used = used
 	n.mu.Unlock()
 	if old != nil {
 		beat.Claim.Lo = max(beat.Claim.Lo, n.layout.Start(old.gen.End()))
 	}
 	if beat.Settled {
-		beat.Claim.Settled, beat.Claim.H = true, max(beat.Claim.H, beat.H)
+		beat.Claim.Settled, beat.Claim.H = true, beat.H
 	}
 	if first {
 		if _, err := (ledger{n}).Save(beat.Claim); err != nil {

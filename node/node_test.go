@@ -235,6 +235,10 @@ func TestStartsThatAreRefused(t *testing.T) {
 		{"another cluster's state", true, func(c *Config) { c.Cluster = "other" }, `belongs to cluster "test"`},
 		{"another layout", true, func(c *Config) { l := worker.Twitter(); c.Settings.Layout = &l }, "--layout"},
 		{"another lease", true, func(c *Config) { d := time.Hour; c.Settings.Lease = &d }, "--lease"},
+		{"a slower heartbeat, and no ZooKeeper", true, func(c *Config) {
+			c.Heartbeat = time.Minute
+			c.Store.(*coordinator.MemSession).Partition()
+		}, "a heartbeat every 1m0s is too slow"},
 		{"clock a minute back", true, func(c *Config) { c.Clock = &testClock{base: time.Now(), wall: *atomic.NewInt64(-int64(time.Minute))} }, "off by ZooKeeper's clock"},
 		{"clock an hour ahead", false, func(c *Config) { c.Clock = &testClock{base: time.Now(), wall: *atomic.NewInt64(int64(time.Hour))} }, "off by ZooKeeper's clock"},
 	}
@@ -247,8 +251,7 @@ func TestStartsThatAreRefused(t *testing.T) {
 				}
 			}
 			n := r.start(row.change)
-			err := <-n.done
-			n.done <- err
+			err := n.ended()
 			if err == nil || !strings.Contains(err.Error(), row.wrong) {
 				t.Errorf("%v; want one about %q", err, row.wrong)
 			}

@@ -74,10 +74,6 @@ func (n *Node) adoptCluster(rec localcache.Record) error {
 func (n *Node) adopt(rec localcache.Record) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.zookeeper = rec.ZooKeeper
-	if n.cfg.ZooKeeperReplaced {
-		n.zookeeper = n.cfg.ZooKeeper
-	}
 	n.m, n.generation = rec.M, rec.Generation
 	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations
 	n.claim = coordinator.Claim{
@@ -90,14 +86,12 @@ func (n *Node) adopt(rec localcache.Record) {
 // join makes a cluster the node's.
 func (n *Node) join(cl coordinator.Cluster, r rules) {
 	n.coord.Join(cl)
+	cl.Used = n.coord.Used()
 	if notice, err := limits.NoticeWithin(ms(cl.SettleMs), n.cfg.Heartbeat); err == nil {
 		n.cfg.Store.Hurry(notice)
 	}
 	n.clock.SetCoast(r.onRollback.Coast())
 	n.mu.Lock()
-	if cl.UUID == n.cluster.UUID {
-		cl.Used = max(cl.Used, n.cluster.Used)
-	}
 	n.cluster, n.rules = cl, r
 	n.mu.Unlock()
 }

@@ -51,7 +51,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	end := layout.Start(old.gen.End())
 	claim.Ticket = "" // the new slot's as well
 	n.mu.Lock()
-	n.owed = append(n.owed, debt{claim, max(old.lo, end)})
+	n.owed = append(n.owed, debt{claim, end})
 	n.mu.Unlock()
 	if err := n.granted(grant, "took a fresh worker"); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (n *Node) keepOld(claim coordinator.Claim) {
 	n.rotations = n.rotations[:max(0, len(n.rotations)-1)] // no slot was had
 	changed := n.claim.Worker != claim.Worker || n.claim.Node != claim.Node
 	if changed {
-		claim.M = max(claim.M, n.layout.Start(n.held.gen.Limit()))
+		claim.M = n.layout.Start(n.held.gen.Limit())
 		n.claim, n.m = claim, claim.M
 	}
 	n.mu.Unlock()

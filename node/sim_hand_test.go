@@ -50,8 +50,16 @@ func (s *sim) openUnused() {
 	if unused == "" {
 		return
 	}
-	_, freed, err := coordinator.Thaw(context.Background(), s.operator, unused)
+	freed, err := s.thaw(unused)
 	s.note("by hand: thaw %q: %d freed, %v", unused, freed, err)
+}
+
+func (s *sim) thaw(workers coordinator.WorkerSet) (freed int, err error) {
+	seen, err := coordinator.ReadCluster(context.Background(), s.operator)
+	if err != nil {
+		return 0, err
+	}
+	return coordinator.Thaw(context.Background(), s.operator, seen, workers)
 }
 
 // resetAndLower resets the identity of a node that does not run, and frees its worker

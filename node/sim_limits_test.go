@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/localcache"
 )
 
 // Stories that were found by attacking the shipped program on a real ZooKeeper.
@@ -121,6 +122,12 @@ func (s *sim) comesBack(p *process) {
 	p.slow = 0
 }
 
+// knows tells whether a machine's state directory names a cluster.
+func (m *machine) knows(uuid string) bool {
+	cache, err := localcache.New(m.disk.Clone(), m.print)
+	return err == nil && cache.Load().Record.ClusterUUID == uuid
+}
+
 // tellGrowth: an owner is cut off, or stopped, while the cluster grows beyond what
 // it knows; the one who has the highest worker is cut off or stopped as well when
 // ZooKeeper loses its data, and the first is the only one to notice. Newcomers look
@@ -130,7 +137,7 @@ func (s *sim) tellGrowth() bool {
 	if a == nil || a.twin != nil || s.crowded {
 		return false
 	}
-	known, first := a.n.coord.Used(), a.machine
+	known, first, uuid := a.n.coord.Used(), a.machine, a.n.cluster.UUID
 	if known+1 >= s.layout.Workers() {
 		return false
 	}
@@ -156,6 +163,7 @@ func (s *sim) tellGrowth() bool {
 	before := s.incarnation()
 	wiped, must := s.lose(copied), false
 	s.quietly(func() {
+		knows := first.knows(uuid) // it may have lost its disk
 		if stopped {
 			a = s.restart(first, false)
 		}
@@ -173,7 +181,7 @@ func (s *sim) tellGrowth() bool {
 				s.keep(a)
 			}
 		}
-		must = wiped && s.bootstrap && stopped && !a.dead
+		must = wiped && s.bootstrap && stopped && knows && !a.dead
 	})
 	if s.incarnation() <= before && !must {
 		s.over = true // nobody could notice: this is where the promise ends
@@ -233,7 +241,7 @@ func (s *sim) tellThawedTooEarly() bool {
 		s.over = true
 		return false
 	}
-	_, freed, err := coordinator.Thaw(context.Background(), s.operator, "")
+	freed, err := s.thaw("")
 	s.note("by hand: thaw, too early: %d freed, %v", freed, err)
 	s.forgiven = true // all but the records
 	defer func() { s.over = true }()

@@ -72,6 +72,9 @@ type gone struct{ p *process }
 func (s *sim) start(m *machine) *process { return s.startIn(m, s.mem) }
 
 func (s *sim) startIn(m *machine, mem *coordinator.Mem) *process {
+	for _, m := range m.both() {
+		m.wake() // nothing starts on a machine that is suspended
+	}
 	clock := timeguard.NewIssuing(m)
 	p := s.startNode(m, mem, clock)
 	if m.twin == nil || m.twin.proc != nil {

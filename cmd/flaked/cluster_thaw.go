@@ -12,7 +12,7 @@ import (
 
 func clusterThaw(c *cli.Context) error {
 	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
-		cl, err := coordinator.ReadCluster(ctx, store)
+		cl, frozen, err := byHand(store).Frozen(ctx)
 		if err != nil {
 			return err
 		}
@@ -20,14 +20,14 @@ func clusterThaw(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := confirmThaw(ctx, c, store, cl, workers); err != nil {
+		if err := confirmThaw(ctx, c, store, cl, frozen, workers); err != nil {
 			return err
 		}
-		before, freed, err := coordinator.Thaw(ctx, store, workers)
+		freed, err := coordinator.Thaw(ctx, store, cl, workers)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(c.App.Writer, thawed(c.String("cluster"), before, workers, time.Now()))
+		fmt.Fprintln(c.App.Writer, thawed(c.String("cluster"), cl, workers, time.Now()))
 		if freed > 0 {
 			fmt.Fprintf(c.App.Writer, "freed %d workers whose records were lost\n", freed)
 		}
@@ -36,7 +36,7 @@ func clusterThaw(c *cli.Context) error {
 }
 
 // confirmThaw asks, where there is a freeze to end or a lost worker to free.
-func confirmThaw(ctx context.Context, c *cli.Context, store coordinator.Store, cl coordinator.Cluster, workers coordinator.WorkerSet) error {
+func confirmThaw(ctx context.Context, c *cli.Context, store coordinator.Store, cl coordinator.Cluster, frozen bool, workers coordinator.WorkerSet) error {
 	entries, err := coordinator.ReadSlots(ctx, store, cl)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func confirmThaw(ctx context.Context, c *cli.Context, store coordinator.Store, c
 			lost++
 		}
 	}
-	if time.Now().UnixMilli() >= cl.FrozenUntil && lost == 0 {
+	if !frozen && lost == 0 {
 		return nil
 	}
 	name := c.String("cluster")

@@ -45,7 +45,7 @@ func boundSetAside(dir string, found coordinator.Holding, now time.Time) (int64,
 	return bound, nil
 }
 
-// isOf reports whether a record names the worker of this cluster.
+// isOf reports whether a record is of the node that holds, or last held, the worker.
 func isOf(r localcache.Record, found coordinator.Holding) bool {
-	return r.ClusterUUID == found.Cluster.UUID && r.Worker == found.Worker
+	return r.ClusterUUID == found.Cluster.UUID && r.Worker == found.Worker && r.Node == found.Slot.Node
 }

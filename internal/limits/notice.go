@@ -14,10 +14,21 @@ import (
 //	one heartbeat          its next report may have just been made
 //	+ Answer               a server that fell silent is given up after this
 //	+ Redial               finding a server that answers
-//	+ noticeCalls calls    reading what is there, and writing the freeze
+//	+ noticeCalls calls    the rest of the round before (12: the next one is timed
+//	                       from its end), reading what is there, and writing the freeze (8)
 //
 // which add up to Notice.Bound.
-const noticeCalls = 9
+const noticeCalls = RestCalls + FreezeCalls
+
+// RestCalls are what a round has to do after its report, and FreezeCalls what it has
+// to do from its beginning until a freeze is written, in calls of ZooKeeper.
+const (
+	RestCalls   = 12
+	FreezeCalls = 8
+)
+
+// Round bounds a round of calls, whatever the confirming time.
+const Round = 5 * time.Second
 
 // MinSpare is the shortest time that a confirming time must leave beside one
 // heartbeat. A tenth of a second for a server to answer is the least that works
@@ -57,7 +68,7 @@ func NoticeWithin(confirm, heartbeat time.Duration) (Notice, error) {
 	if spare < MinSpare || spare < heartbeat {
 		return Notice{}, &TooShortError{Confirm: confirm, Heartbeat: heartbeat}
 	}
-	return Notice{Heartbeat: heartbeat, Answer: spare / 4, Redial: spare / 4, Call: spare * 3 / 8 / noticeCalls}, nil
+	return Notice{Heartbeat: heartbeat, Answer: spare / 4, Redial: spare / 4, Call: min(spare*3/8, Round) / noticeCalls}, nil
 }
 
 // Default is for a client that does not know its cluster yet: a confirming time of

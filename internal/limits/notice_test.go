@@ -30,7 +30,7 @@ func TestNoticeIsBelowTheConfirmingTime(t *testing.T) {
 			if parts := n.Pause() + n.Lookup() + n.Dial(); parts > n.Redial {
 				t.Fatalf("confirming time %s, heartbeat %s: redialling takes %s of %s", confirm, heartbeat, parts, n.Redial)
 			}
-			if n.Answer < 100*time.Millisecond || n.Dial() < 50*time.Millisecond || n.Call < 15*time.Millisecond {
+			if n.Answer < 100*time.Millisecond || n.Dial() < 50*time.Millisecond || n.Call < 7*time.Millisecond {
 				t.Fatalf("confirming time %s, heartbeat %s: %+v is too little for a server on the same machine", confirm, heartbeat, n)
 			}
 		}
@@ -45,7 +45,7 @@ func TestNoticeOfTheDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Notice{Heartbeat: 3 * time.Second, Answer: 2250 * time.Millisecond, Redial: 2250 * time.Millisecond, Call: 375 * time.Millisecond}
+	want := Notice{Heartbeat: 3 * time.Second, Answer: 2250 * time.Millisecond, Redial: 2250 * time.Millisecond, Call: 168750 * time.Microsecond}
 	if n != want {
 		t.Errorf("%+v, want %+v", n, want)
 	}

@@ -1,0 +1,190 @@
+package coordinator
+
+import (
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/limits"
+)
+
+// Sequences of events that once broke the promise or kept everybody off for nothing.
+
+// A node that was stopped over a loss of data comes back days later: others have
+// noticed, and the freeze is over.
+func TestLateResumeFreezesNobody(t *testing.T) {
+	l := newLab(t, 8)
+	a, n := l.serving("A"), l.serving("N")
+	n.wait = time.Second
+	copied := l.mem.Snapshot()
+	n.wait = labLease
+	l.serve(2 * time.Minute)
+	n.crash()
+	l.putBack(copied)
+	a.mustBeat()
+	frozen := l.cluster()
+	if !frozen.AllFrozen(l.now) {
+		t.Fatalf("%+v", frozen)
+	}
+	for l.now < frozen.FrozenUntil+millis(time.Hour) {
+		l.pass(30 * time.Second)
+		a.mustBeat()
+	}
+	n.must(n.start())
+	if cl := l.cluster(); cl.AllFrozen(l.now) {
+		t.Errorf("frozen again: %+v", cl)
+	}
+	serves := false
+	for end := l.now + millis(time.Minute); l.now < end && !serves; l.pass(3 * time.Second) {
+		n.mustBeat()
+		serves = n.issue()
+	}
+	if !serves {
+		t.Error("it does not serve within a minute")
+	}
+	l.disjoint()
+}
+
+// A newcomer that has not settled loses the cluster that was made in the place of
+// another: it does not put it back over that of an owner who returns.
+func TestUnsettledNewcomerPutsNoClusterBack(t *testing.T) {
+	for name, ends := range map[string]func(*member) error{
+		"heartbeat": func(n *member) error { _, _ = n.beat(); return nil },
+		"stop":      (*member).halt,
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 8)
+			a := l.serving("A")
+			a.sess.Partition()
+			l.wipe()
+			l.init(Cluster{UUID: "cluster-2", Layout: "test", Slots: 8, LeaseMs: millis(labW), SettleMs: millis(labSettle)})
+			n := l.node("N")
+			n.disk.cl = l.cluster()
+			n.co.Join(n.disk.cl)
+			n.must(n.register())
+			l.wipe()
+			l.pass(time.Second)
+			n.must(ends(n))
+			a.sess.Heal()
+			if beat := a.mustBeat(); !beat.Lost || !a.issue() {
+				t.Errorf("%+v", beat)
+			}
+			if cl := l.cluster(); cl.UUID != "cluster-1" || !cl.Settled {
+				t.Errorf("%+v", cl)
+			}
+		})
+	}
+}
+
+// A stop that finds an older copy says so and tries again where it could not freeze
+// registration: its own mark would hide the loss.
+func TestStopWhoseFreezeIsNotWritten(t *testing.T) {
+	l := newLab(t, 2)
+	a, cut := l.serving("A"), l.serving("B")
+	copied := l.mem.Snapshot()
+	cut.wait = labW
+	l.serve(2 * time.Minute)
+	cut.sess.Partition()
+	l.putBack(copied)
+	a.hook = faulty(FailBefore, 0, 1, touching("set", clusterPath))
+	err := a.halt()
+	if cl := l.cluster(); err != nil || !cl.AllFrozen(l.now) || !l.slot(0).Stopped {
+		t.Errorf("%+v, %v", cl, err)
+	}
+}
+
+// An owner whose lease is over, and whose clock is far behind the leader's, freezes
+// for as long as the lease of another that is cut off.
+func TestFreezeByALapsedSlowClock(t *testing.T) {
+	for name, ends := range map[string]func(*member){
+		"heartbeat": func(a *member) {
+			_, err := a.beat()
+			wantFenced(a, err)
+		},
+		"stop": func(a *member) { a.must(a.halt()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a := l.serving("A")
+			a.skew = -30_000
+			a.mustBeat()
+			copied := l.mem.Snapshot()
+			l.pass(3 * time.Second)
+			a.mustBeat()
+			c := l.serving("C")
+			c.wait = labW
+			a.sess.Partition()
+			a.sess.Expire()
+			for end := l.now + millis(3*time.Minute); l.now < end; l.pass(3 * time.Second) {
+				c.mustBeat()
+			}
+			c.mustBeat()
+			c.sess.Partition()
+			l.putBack(copied)
+			a.sess.Heal()
+			ends(a)
+			if cl := l.cluster(); cl.FrozenUntil < c.claim.H {
+				t.Errorf("the freeze ends %d ms before a lease", c.claim.H-cl.FrozenUntil)
+			}
+		})
+	}
+}
+
+// Whoever a worker was taken from by hand is fenced, also if it does not know that
+// its last write, which named another incarnation, has come through.
+func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
+	l := newLab(t, 4)
+	a, b := l.serving("A"), l.serving("B")
+	b.wait = time.Hour
+	b.mustBeat()
+	l.remove(slotPath(0))
+	a.mustBeat()
+	if _, err := Thaw(t.Context(), l.admin, l.cluster(), ""); err != nil {
+		t.Fatal(err)
+	}
+	b.hook = faulty(FailAfter, 0, 1, touching("set", slotPath(1)))
+	if _, err := b.beat(); err == nil {
+		t.Fatal("its write was acknowledged")
+	}
+	b.hook = nil
+	l.takeAway(1)
+	_, err := b.beat()
+	wantFenced(t, err)
+	if cl := l.cluster(); cl.AllFrozen(l.now) {
+		t.Errorf("%+v", cl)
+	}
+}
+
+// What docs/safety.md says of how soon a loss is noticed counts these calls.
+func TestFreezeTakesFewCalls(t *testing.T) {
+	for name, lose := range map[string]func(l *lab, copied *MemSnapshot){
+		"an older copy":       (*lab).putBack,
+		"its record":          func(l *lab, _ *MemSnapshot) { l.remove(slotPath(0)) },
+		"the cluster's":       func(l *lab, _ *MemSnapshot) { l.remove(clusterPath) },
+		"a newcomer's record": func(l *lab, _ *MemSnapshot) { l.remove(slotPath(0)); l.takeOver(0, 0, false) },
+		"a newcomer's cluster": func(l *lab, _ *MemSnapshot) {
+			l.wipe()
+			l.init(Cluster{UUID: "other", Slots: 2, LeaseMs: l.cl.LeaseMs, SettleMs: l.cl.SettleMs})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a := l.serving("A")
+			copied := l.mem.Snapshot()
+			l.pass(3 * time.Second)
+			a.mustBeat()
+			lose(l, copied)
+			calls, frozen := 0, 0
+			a.hook = func(c Call) Fault {
+				calls++
+				if frozen == 0 && c.Write() && c.Path == clusterPath {
+					frozen = calls
+				}
+				return NoFault
+			}
+			a.mustBeat()
+			if frozen == 0 || frozen > limits.FreezeCalls || !l.cluster().AllFrozen(l.now) {
+				t.Errorf("frozen after %d calls", frozen)
+			}
+		})
+	}
+}

@@ -1,0 +1,29 @@
+package coordinator
+
+import "testing"
+
+// A claim whose lease had run out by the leader's clock begins above now and above
+// what the leader's clock read, which most agree with or not, and once only.
+func TestFloor(t *testing.T) {
+	const noticed = int64(1_000_000)
+	for name, row := range map[string]struct {
+		stamp, now int64
+		agreed     bool
+		want       int64
+	}{
+		"the leader is behind":                        {noticed - 4_000, noticed + 900, true, noticed + 900},
+		"the leader is ahead":                         {noticed + 4_000, noticed + 900, true, noticed + 4_001},
+		"the leader is far ahead, and most are not":   {noticed + 60_000, noticed + 900, true, noticed + clocksAgree + 1},
+		"the leader is far ahead, and nobody says so": {noticed + 60_000, noticed + 900, false, noticed + 60_001},
+		"it has passed what the leader read":          {noticed + 4_000, noticed + 9_000, true, noticed + 9_000},
+	} {
+		c := &Coordinator{mine: Cluster{BorrowMs: 300}}
+		c.raiseFloor(Claim{Nonce: "n"}, noticed, row.stamp)
+		if got := c.floor(row.now, row.agreed); got != row.want+300 {
+			t.Errorf("%s: %d, want %d", name, got-noticed, row.want+300-noticed)
+		}
+		if got := c.floor(row.now+5_000, row.agreed); got != row.want+300 {
+			t.Errorf("%s: %d later", name, got-noticed)
+		}
+	}
+}

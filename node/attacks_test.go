@@ -1,0 +1,202 @@
+package node
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/localcache"
+)
+
+// Sequences of events that once broke a promise of docs/safety.md.
+
+// A state that is not resumed, as it was copied or given up, names its cluster. In
+// another ZooKeeper, which is empty, that cluster is not put back.
+func TestStateThatIsNotResumedPutsNothingBackElsewhere(t *testing.T) {
+	for name, row := range map[string]struct {
+		print  localcache.Fingerprint
+		before func(*localcache.Cache) error
+	}{
+		"copied": {localcache.Fingerprint{Inode: "another"}, func(*localcache.Cache) error { return nil }},
+		"fenced": {localcache.Fingerprint{}, (*localcache.Cache).Invalidate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.cfg.ZooKeeper = "zk1:2181"
+			first := r.start().untilReady()
+			first.until("settled", first.isSettled)
+			if err := first.stop(); err != nil {
+				t.Fatal(err)
+			}
+			r.mem = coordinator.NewMem(nil)
+			cache, err := localcache.New(r.disk, row.print)
+			if err == nil {
+				err = row.before(cache)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := r.start(func(c *Config) { c.ZooKeeper, c.Cache = "zk2:2181", cache })
+			err = n.ended()
+			var other *OtherZooKeeperError
+			if !errors.As(err, &other) || other.State != "zk1:2181" {
+				t.Errorf("ended with %v", err)
+			}
+			if cl, err := coordinator.ReadCluster(t.Context(), r.mem.Session()); !errors.Is(err, coordinator.ErrNoCluster) {
+				t.Errorf("%+v, %v", cl, err)
+			}
+		})
+	}
+}
+
+// One of a process's workers is new, and registration is frozen: the other one, which
+// has a lease, serves, and the new one waits.
+func TestGroupInAFreeze(t *testing.T) {
+	r := newRig(t)
+	one := r.start().untilReady()
+	one.until("settled", one.isSettled)
+	if err := one.stop(); err != nil {
+		t.Fatal(err)
+	}
+	hand := coordinator.ByHand{Store: r.mem.Session(), Now: func() int64 { return time.Now().UnixMilli() }, By: "op"}
+	if _, _, err := hand.Freeze(t.Context(), coordinator.AllWorkers(1024), 0); err != nil {
+		t.Fatal(err)
+	}
+	disk := r.disk
+	g, _ := r.group(2, func(c *Config) {
+		if disk != nil {
+			cache, err := localcache.New(disk, localcache.Fingerprint{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Cache, disk = cache, nil
+		}
+	})
+	old := &running{Node: g.nodes[0], t: t, done: make(chan error, 1)}
+	old.untilReady()
+	fresh := &running{Node: g.nodes[1], t: t, done: make(chan error, 1)}
+	fresh.until("waiting for the freeze", func() bool {
+		err := fresh.Ready()
+		return err != nil && strings.Contains(err.Error(), "registration-is-frozen")
+	})
+	if _, err := g.Reserve(t.Context(), 1); err != nil {
+		t.Errorf("the other one does not serve: %v", err)
+	}
+	frozen, err := coordinator.ReadCluster(t.Context(), r.mem.Session())
+	if err == nil {
+		_, err = coordinator.Thaw(t.Context(), r.mem.Session(), frozen, "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	untilAll(t, g)
+}
+
+// A node that never settled loses the cluster that it made in the place of another,
+// restarts and makes it again: the owner of the other one is not ended by that.
+func TestClusterThatNeverSettledEndsNobody(t *testing.T) {
+	r := newRig(t)
+	settle := time.Second
+	r.cfg.Settings.Settle = &settle
+	owner := r.start().untilReady()
+	owner.until("settled", owner.isSettled)
+	owner.session.Partition()
+	r.mem.Wipe()
+	r.disk = localcache.NewMemFile(nil)
+	blank := r.start()
+	blank.until("registered", func() bool { return strings.Contains(blank.Worker(), "worker=0") })
+	blank.session.Partition()
+	_ = blank.stop()
+	r.mem.Wipe()
+	again := r.start()
+	err := again.ended()
+	var frozen *coordinator.FrozenError
+	if !errors.As(err, &frozen) {
+		t.Errorf("the node that never settled ended with %v", err)
+	}
+	owner.session.Heal()
+	owner.until("its cluster is back", func() bool {
+		cl, err := coordinator.ReadCluster(t.Context(), r.mem.Session())
+		return err == nil && cl.UUID == owner.clusterUUID() && cl.Settled
+	})
+	if err := owner.Ready(); err != nil {
+		t.Error(err)
+	}
+}
+
+// ended waits for a node to end, and returns its error.
+func (n *running) ended() error {
+	n.t.Helper()
+	select {
+	case err := <-n.done:
+		n.done <- err
+		return err
+	case <-time.After(10 * time.Second):
+		n.t.Fatalf("it does not end: %s", n.Worker())
+		return nil
+	}
+}
+
+func (n *running) clusterUUID() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.cluster.UUID
+}
+
+// A node that lived through a loss and was stopped beyond its lease comes back with a
+// heartbeat too slow for its cluster, whose record is an older copy.
+func TestHeartbeatIsCheckedBeforeAnythingElse(t *testing.T) {
+	r := newRig(t)
+	settle := time.Second
+	r.cfg.Settings.Settle = &settle
+	first := r.start().untilReady()
+	first.until("settled", first.isSettled)
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	cache, err := localcache.New(r.disk, localcache.Fingerprint{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := cache.Load().Record
+	rec.Incarnation, rec.H = time.Now().UnixMilli()-5_000, time.Now().UnixMilli()-1_000
+	rec.M = rec.H - 1
+	if _, err := cache.Save(rec); err != nil {
+		t.Fatal(err)
+	}
+	n := r.start(func(c *Config) { c.Heartbeat = 20 * time.Second })
+	err = n.ended()
+	if err == nil || !strings.Contains(err.Error(), "too slow") {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// A fresh worker was asked for, stored and not had: the record is of the old one
+// again, with a bound above all that it may have issued, and not the one that it had
+// when it was taken.
+func TestRotationThatFailsKeepsTheBound(t *testing.T) {
+	r := newRig(t)
+	n := r.start().untilReady()
+	n.cancel()
+	<-n.done
+	n.done <- nil
+	n.mu.Lock()
+	old, gen := n.claim, n.held.gen
+	n.mu.Unlock()
+	limit := n.layout.Start(gen.Limit())
+	old.M = limit - 60_000
+	other := coordinator.Claim{Node: old.Node, Worker: old.Worker + 1, PendingTerm: 1, PendingNonce: "p", Lo: old.Lo}
+	if _, err := (ledger{n.Node}).Save(other); err != nil {
+		t.Fatal(err)
+	}
+	n.keepOld(old)
+	cache, err := localcache.New(r.disk.Clone(), localcache.Fingerprint{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec := cache.Load().Record; rec.Worker != old.Worker || rec.M < limit {
+		t.Errorf("worker %d, a bound %d ms below what may have been issued", rec.Worker, limit-rec.M)
+	}
+}
