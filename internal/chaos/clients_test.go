@@ -148,7 +148,7 @@ func (c *client) ask(request string, want int) {
 	}
 	got := now()
 	// Those of a reply that was cut off have been given as well.
-	c.rec.Record(uint16(c.load.m.id), c.number, asked, got, c.ids)
+	c.rec.Record(c.load.m.c.flat, uint16(c.load.m.id), c.number, asked, got, c.ids)
 	if err != nil {
 		c.hangUp()
 	}

@@ -60,11 +60,14 @@ func NewRecorder(path string) (*Recorder, error) {
 	return &Recorder{file: f, out: bufio.NewWriterSize(f, 1<<16)}, nil
 }
 
-// Record takes the IDs of one reply, in the order they came in.
-func (r *Recorder) Record(node uint16, conn uint32, asked, got int64, ids []worker.ID) {
+// Record takes the IDs of one reply, in the order they came in, as flat makes them. A
+// stretch ends where the sequence field begins again: the last ID of a worker's tick
+// and the first of the next worker's are consecutive numbers, and a node may hold both
+// workers.
+func (r *Recorder) Record(flat Flat, node uint16, conn uint32, asked, got int64, ids []worker.ID) {
 	for len(ids) > 0 {
 		n := 1
-		for n < len(ids) && n < math.MaxUint16 && ids[n] == ids[0]+worker.ID(n) {
+		for n < len(ids) && n < math.MaxUint16 && ids[n] == ids[0]+worker.ID(n) && !flat.begins(ids[n]) {
 			n++
 		}
 		r.write(Answer{ids[0], uint16(n), node, conn, asked, got})

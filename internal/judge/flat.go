@@ -35,6 +35,9 @@ func (f Flat) ID(id worker.ID) worker.ID {
 	return id
 }
 
+// begins reports whether a flat ID is the first of a worker's tick or segment.
+func (f Flat) begins(id worker.ID) bool { return id&(1<<f.to.SequenceBits-1) == 0 }
+
 // Workers are the highest IDs by worker, whatever rollbacks it has counted.
 func (f Flat) Workers(highest map[int64]worker.ID) map[int64]worker.ID {
 	all := map[int64]worker.ID{}

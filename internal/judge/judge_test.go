@@ -41,7 +41,7 @@ func recorded(t testing.TB, clients ...[]Answer) (paths []string) {
 			for k := range a.Len {
 				ids = append(ids, a.First+worker.ID(k))
 			}
-			r.Record(a.Node, a.Conn, a.Asked, a.Got, ids)
+			r.Record(Flatten(leaf), a.Node, a.Conn, a.Asked, a.Got, ids)
 		}
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
@@ -70,6 +70,9 @@ func TestJudge(t *testing.T) {
 			{{at(9, 1, 0), 9, 0, 1, 0, 9}}, {{at(9, 1, 8), 5, 1, 2, 0, 9}}}},
 		{name: "within a long stretch that others follow in", want: []Check{Unique}, clients: [][]Answer{
 			{{at(9, 1, 0), 900, 0, 1, 0, 9}}, {{at(9, 1, 3), 1, 1, 2, 0, 9}}, {{at(9, 1, 899), 1, 2, 3, 0, 9}}}},
+		{name: "all of a tick, by two workers of a node", clients: [][]Answer{{{at(9, 1, 0), 8192, 0, 1, 0, 1}, {at(10, 1, 0), 1, 0, 1, 2, 3}}}},
+		{name: "the second worker of a node again by its next holder", want: []Check{Unique, Worker}, clients: [][]Answer{
+			{{at(9, 1, 0), 8192, 0, 1, 0, 1}}, {{at(9, 2, 7), 1, 1, 2, 2, 3}}}},
 		{name: "lower on the connection, answered at once", want: []Check{Connection}, clients: [][]Answer{
 			{{at(9, 1, 5), 1, 0, 1, 0, 3}, {at(9, 1, 3), 1, 0, 1, 0, 3}}}},
 		{name: "lower on another connection, later", want: []Check{Worker, Node}, clients: [][]Answer{
