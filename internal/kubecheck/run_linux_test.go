@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -94,7 +94,7 @@ func newPodRun(t *testing.T, bins, dir, kind string) *podRun {
 		t.Fatal(err)
 	}
 	job := of("Job", jobs)
-	init := p.command(job.Spec.Template.Spec, job.Spec.Template.Spec.Containers[0], "FLAKED_SETTLE=500ms")
+	init := p.command(job.Spec.Template.Spec, job.Spec.Template.Spec.Containers[0], "FLAKED_SETTLE=800ms")
 	if out, err := init.CombinedOutput(); err != nil {
 		t.Fatalf("cluster-init: %v\n%s", err, out)
 	}
@@ -108,13 +108,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
-}
+func freePort(t *testing.T) string { return strconv.Itoa(zktest.Port(t)) }
 
 func (p *podRun) mountPath(volume string) string {
 	for _, m := range p.flaked.VolumeMounts {

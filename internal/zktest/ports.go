@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"testing"
 )
 
 // port is a TCP port on loopback, ours until it is released.
@@ -33,4 +34,16 @@ func takePort() (*port, error) {
 		return &port{number: n, release: release}, nil
 	}
 	return nil, errors.New("found no free port")
+}
+
+// Port returns a port on loopback for something that a test starts, until the test is
+// over. No two tests have the same, and no outgoing connection takes it.
+func Port(t testing.TB) int {
+	t.Helper()
+	p, err := takePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.release)
+	return p.number
 }
