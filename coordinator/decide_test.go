@@ -258,12 +258,6 @@ func TestFirstSlot(t *testing.T) {
 
 func instants() *rapid.Generator[int64] { return rapid.Int64Range(0, 4_000_000_000_000) }
 
-func leases() *rapid.Generator[time.Duration] {
-	return rapid.Custom(func(t *rapid.T) time.Duration {
-		return time.Duration(rapid.Int64Range(0, millis(48*time.Hour)).Draw(t, "ms")) * time.Millisecond
-	})
-}
-
 func slots() *rapid.Generator[Slot] {
 	return rapid.Custom(func(t *rapid.T) Slot {
 		return Slot{
