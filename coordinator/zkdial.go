@@ -26,9 +26,12 @@ type attempt struct {
 func (z *ZK) findServer(ctx context.Context, hosts *zkHosts) *zkClient {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &search{came: make(chan attempt)}
+	// Counted from here on until discard is done: an attempt that retires its client
+	// must not be the first to count when Run may wait.
+	z.ending.Add(1)
 	defer func() {
 		cancel()
-		z.discard(s)
+		go z.discard(s)
 	}()
 	for ctx.Err() == nil {
 		notice := z.notice.Load()
@@ -82,13 +85,12 @@ func (z *ZK) await(ctx context.Context, s *search, wait time.Duration, hasty boo
 
 // discard ends what attempts still come to.
 func (z *ZK) discard(s *search) {
-	z.ending.Go(func() {
-		for range s.running {
-			if a := <-s.came; a.client != nil {
-				z.retire(a.client)
-			}
+	defer z.ending.Done()
+	for range s.running {
+		if a := <-s.came; a.client != nil {
+			z.retire(a.client)
 		}
-	})
+	}
 }
 
 // try dials one address and waits for its greeting.
