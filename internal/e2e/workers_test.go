@@ -14,7 +14,9 @@ import (
 // burst is of more than one of them and in order, kill -9 and restarts keep them.
 func TestSeveralWorkers(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--workers", "4")
+	// A reserve of 3 s, as by default: the bursts keep the machine busy, and a node
+	// that stood still for most of its reserve refuses.
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--workers", "4", "--reserve", "3s")
 	n := s.started()
 	all := func(n *node) (workers []int) {
 		for i := range 4 {
