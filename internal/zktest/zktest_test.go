@@ -49,19 +49,24 @@ func set(t *testing.T, conn *zk.Conn, path, value string) {
 	}
 }
 
-// get reads a node's value, or "absent".
+// get reads a node's value, or "absent". It tries again while there is no connection:
+// a busy machine may be slower than the session's second.
 func get(t *testing.T, conn *zk.Conn, path string) string {
 	t.Helper()
-	// A follower may lag behind what was written through another.
-	if _, err := conn.Sync(path); err != nil && !errors.Is(err, zk.ErrNoNode) {
-		t.Fatalf("sync %s: %v", path, err)
-	}
-	value, _, err := conn.Get(path)
-	if errors.Is(err, zk.ErrNoNode) {
-		return "absent"
-	}
-	if err != nil {
+	var value []byte
+	var err error
+	ok := poll(20*time.Second, func() bool {
+		// A follower may lag behind what was written through another.
+		if _, err = conn.Sync(path); err == nil || errors.Is(err, zk.ErrNoNode) {
+			value, _, err = conn.Get(path)
+		}
+		return err == nil || errors.Is(err, zk.ErrNoNode)
+	})
+	switch {
+	case !ok:
 		t.Fatalf("reading %s: %v", path, err)
+	case err != nil:
+		return "absent"
 	}
 	return string(value)
 }
