@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -64,6 +65,9 @@ func TestUnsettledNewcomerPutsNoClusterBack(t *testing.T) {
 			l.wipe()
 			l.pass(time.Second)
 			n.must(ends(n))
+			if cl, err := ReadCluster(t.Context(), l.admin); !errors.Is(err, ErrNoCluster) {
+				t.Errorf("the newcomer made %+v, %v", cl, err)
+			}
 			a.sess.Heal()
 			if beat := a.mustBeat(); !beat.Lost || !a.issue() {
 				t.Errorf("%+v", beat)
@@ -126,6 +130,29 @@ func TestFreezeByALapsedSlowClock(t *testing.T) {
 				t.Errorf("the freeze ends %d ms before a lease", c.claim.H-cl.FrozenUntil)
 			}
 		})
+	}
+}
+
+// A freeze came back with older data, and ends before leases do. By the clock of the
+// owner who finds it, which is behind, it does not; by the leader's it does.
+func TestFreezeThatIsTooShortByTheLeadersClock(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.serving("A")
+	a.skew = -30_000
+	a.mustBeat()
+	l.pass(3 * time.Second)
+	a.mustBeat()
+	l.remove(slotPath(0))
+	if _, err := updateCluster(t.Context(), l.admin, func(cl *Cluster) bool {
+		cl.Incarnation, cl.FrozenUntil = l.now, l.now+millis(labW)-15_000
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	l.forget()
+	a.mustBeat()
+	if cl := l.cluster(); cl.FrozenUntil < l.now+millis(labW) {
+		t.Errorf("the freeze ends %d ms before leases of now", l.now+millis(labW)-cl.FrozenUntil)
 	}
 }
 

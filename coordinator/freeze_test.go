@@ -187,7 +187,7 @@ func TestClockThatIsKnownToBeWrongHasNoVote(t *testing.T) {
 }
 
 // A clean stop that finds its record gone, or the cluster's, freezes, from now on:
-// it may be long since it last heard the leader's clock.
+// it may be long since it last heard the leader's clock. One write is enough.
 func TestStopNoticesALoss(t *testing.T) {
 	for name, lose := range map[string]func(l *lab){
 		"its record":  func(l *lab) { l.remove(slotPath(0)) },
@@ -199,8 +199,15 @@ func TestStopNoticesALoss(t *testing.T) {
 			a := l.serving("A")
 			l.pass(20 * time.Second)
 			lose(l)
-			if err := stop(a); err != nil {
-				t.Errorf("%s, %s: %v", name, how, err)
+			writes := 0
+			a.hook = func(c Call) Fault {
+				if c.Write() && c.Path == clusterPath && c.Op == "set" {
+					writes++
+				}
+				return NoFault
+			}
+			if err := stop(a); err != nil || writes > 1 {
+				t.Errorf("%s, %s: %d writes, %v", name, how, writes, err)
 			}
 			cl := l.cluster()
 			if !cl.AllFrozen(l.now) || cl.UUID != l.cl.UUID || cl.Incarnation == 0 {

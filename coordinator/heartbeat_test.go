@@ -99,6 +99,29 @@ func TestLapsedLeaseSettlesAnew(t *testing.T) {
 	}
 }
 
+// A lease that was doubted once runs out later, with nothing lost: what goes on begins
+// above now, and not at the floor of that time.
+func TestLapseAfterADoubt(t *testing.T) {
+	l := newLab(t, 1)
+	l.wipe()
+	l.mem.SetEpoch(1)
+	l.init(l.cl)
+	a := l.serving("A")
+	a.co.raiseFloor(a.claim, l.now, l.now)
+	a.mustBeat()
+	l.pass(time.Hour)
+	started := l.now
+	for range 30 {
+		if a.mustBeat().Settled {
+			break
+		}
+		l.pass(time.Second)
+	}
+	if !a.claim.Settled || a.claim.Lo < started {
+		t.Errorf("its floor is %d ms before the lapse: %+v", started-a.claim.Lo, a.claim)
+	}
+}
+
 // The same where nobody came in between: it serves again after the settling
 // time, also when the write that began that was not acknowledged.
 func TestLapsedLeaseServesAgain(t *testing.T) {

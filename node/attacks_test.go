@@ -145,6 +145,22 @@ func (n *running) clusterUUID() string {
 	return n.cluster.UUID
 }
 
+// lapse has the record on the disk be of a node that lived through a loss of data, and
+// was stopped for longer than its lease.
+func (r *rig) lapse() {
+	r.t.Helper()
+	cache, err := localcache.New(r.disk, localcache.Fingerprint{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	rec := cache.Load().Record
+	rec.Incarnation, rec.H = time.Now().UnixMilli()-5_000, time.Now().UnixMilli()-1_000
+	rec.M = rec.H - 1
+	if _, err := cache.Save(rec); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 // A node that lived through a loss and was stopped beyond its lease comes back with a
 // heartbeat too slow for its cluster, whose record is an older copy.
 func TestHeartbeatIsCheckedBeforeAnythingElse(t *testing.T) {
@@ -156,18 +172,9 @@ func TestHeartbeatIsCheckedBeforeAnythingElse(t *testing.T) {
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
-	cache, err := localcache.New(r.disk, localcache.Fingerprint{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec := cache.Load().Record
-	rec.Incarnation, rec.H = time.Now().UnixMilli()-5_000, time.Now().UnixMilli()-1_000
-	rec.M = rec.H - 1
-	if _, err := cache.Save(rec); err != nil {
-		t.Fatal(err)
-	}
+	r.lapse()
 	n := r.start(func(c *Config) { c.Heartbeat = 20 * time.Second })
-	err = n.ended()
+	err := n.ended()
 	if err == nil || !strings.Contains(err.Error(), "too slow") {
 		t.Errorf("ended with %v", err)
 	}

@@ -173,9 +173,8 @@ func TestStatePutsItsClusterBack(t *testing.T) {
 	if err := n.stop(); err != nil {
 		t.Fatal(err)
 	}
-	n.mu.Lock()
-	uuid := n.cluster.UUID
-	n.mu.Unlock()
+	uuid := n.clusterUUID()
+	r.lapse()
 	r.mem.Wipe()
 	r.start()
 	cl := coordinator.Cluster{}

@@ -98,6 +98,7 @@ func (s *sim) tellNoticed() bool {
 		}
 		s.deadline = 0
 		s.comesBack(p)
+		s.over = s.over || p.dead && s.incarnation() <= before
 	}
 	s.watch(s.settle + 4*time.Second)
 	return true

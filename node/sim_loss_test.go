@@ -223,9 +223,14 @@ func (s *sim) tellAllGone() bool {
 	}
 	s.mend()
 	s.now += int64(2 * time.Second)
+	before := s.incarnation()
 	s.restoreSnapshot()
 	s.forget()
 	s.mem.ExpireOrphans()
+	if s.incarnation() < before {
+		s.over = true // nothing of an earlier incarnation fences, and nobody has noticed
+		return false
+	}
 	var c *process
 	s.quietly(func() { c = s.queue(s.other(m), w, 5*time.Second) })
 	if c == nil || !s.serves(c, s.settle+5*time.Second) {
