@@ -4,13 +4,19 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
-// admit tells whether a request may have what is not for everybody, and
-// answers it if it may not.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
+// admit reports whether a request may have what is not for everybody, and
+// answers it if it may not. linked: another site's page may lead a browser there.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, linked bool) bool {
 	switch {
+	case fromAnotherSite(r) && !(linked && opensPage(r)):
+		// The other site's page could not read the answer, but it would use up IDs.
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, "another site's page asks for this: open it in a tab of its own, or ask with a program\n")
+		return false
 	case s.cfg.Authenticate != nil:
 		if s.cfg.Authenticate([]byte(token(r))) {
 			return true
@@ -33,6 +39,25 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	return true
+}
+
+// fromAnotherSite reports whether a browser says that a page of another origin
+// asks. A program says nothing of the kind.
+func fromAnotherSite(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "same-origin", "none": // the page of this address, and whoever types it
+		return false
+	case "": // an old browser, or one that does not trust the network in between
+		origin := r.Header.Get("Origin")
+		from, err := url.Parse(origin)
+		return origin != "" && (err != nil || from.Host != r.Host)
+	}
+	return true
+}
+
+// opensPage reports whether a browser asks in order to show the answer in a tab.
+func opensPage(r *http.Request) bool {
+	return r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 // loopbackHost tells whether a request is for this machine by name.

@@ -1,9 +1,12 @@
 package admin
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/flaked/flaked/worker"
 )
 
 func TestAccess(t *testing.T) {
@@ -71,6 +74,67 @@ func TestAccessByName(t *testing.T) {
 				t.Errorf("%s as %s: %d, want %d", path, host, res.StatusCode, want)
 			}
 		}
+	}
+}
+
+// Another site's page gets nothing but that a browser opens the page of this
+// address, and probes and metrics, which are for everybody.
+func TestAnotherSitesPage(t *testing.T) {
+	const ids = "/v1/ids /api/snowflake/get/x"
+	const others = "/page/live /page/decode/5 /v1/status /v1/workers /v1/decode/5 /decodeSnowflakeId /debug/pprof/"
+	for _, row := range []struct {
+		name    string
+		headers string
+		paths   string
+		refused bool
+	}{
+		{"a program", "", "/ /v1/status /v1/decode/5 " + ids, false},
+		{"an address that was typed", "Sec-Fetch-Site: none; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document", "/ /v1/status " + ids, false},
+		{"this page", "Sec-Fetch-Site: same-origin; Sec-Fetch-Mode: cors", "/page/decode/5 /v1/status " + ids, false},
+		{"this page, by POST", "Sec-Fetch-Site: same-origin; Origin: http://HOST", ids, false},
+		{"this page, in an old browser", "Origin: http://HOST", ids, false},
+		{"another site", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: no-cors", "/ " + ids + " " + others, true},
+		{"another port of this machine", "Sec-Fetch-Site: same-site; Sec-Fetch-Mode: cors; Origin: http://localhost:3000", "/ " + ids + " " + others, true},
+		{"another site that says it is this one", "Sec-Fetch-Site: cross-site; Origin: http://HOST", ids, true},
+		{"another site, in an old browser", "Origin: http://elsewhere.example", "/ " + ids + " " + others, true},
+		{"another port, in an old browser", "Origin: http://127.0.0.1:1", ids, true},
+		{"nobody says which", "Origin: null", ids, true},
+		{"a link on another site", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document", "/ /?worker=7", false},
+		{"a link that makes IDs", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document", ids + " " + others, true},
+		{"a frame on another site", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: iframe", "/ " + ids, true},
+		{"probes", "Sec-Fetch-Site: cross-site; Origin: null", "/livez /readyz /metrics", false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			cfg := whole(Config{Workers: leafCluster, Pprof: true})
+			made := 0
+			reserve := cfg.Reserve
+			cfg.Reserve = func(ctx context.Context, n int) (worker.Run, error) { made++; return reserve(ctx, n) }
+			// With a token too: a browser that was told a password sends it along.
+			cfg.Authenticate = func([]byte) bool { return true }
+			addr, _ := start(t, cfg)
+			for path := range strings.FieldsSeq(row.paths) {
+				for _, method := range []string{"GET", "POST"} {
+					r := mustRequest("http://" + addr + path)
+					r.Method = method
+					for header := range strings.SplitSeq(strings.ReplaceAll(row.headers, "HOST", addr), "; ") {
+						if name, value, ok := strings.Cut(header, ": "); ok {
+							r.Header.Set(name, value)
+						}
+					}
+					res, err := http.DefaultTransport.RoundTrip(r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					res.Body.Close()
+					if refused := res.StatusCode == 403; refused != row.refused && res.StatusCode != 405 {
+						t.Errorf("%s %s: %d", method, path, res.StatusCode)
+					}
+				}
+			}
+			if row.refused && made > 0 {
+				t.Errorf("%d times IDs were taken", made)
+			}
+		})
 	}
 }
 

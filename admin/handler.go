@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.uber.org/atomic"
+
+	"github.com/flaked/flaked/lineproto"
 )
 
 // route is a path that is served. Each kind of them has a file of its own.
@@ -17,6 +19,11 @@ type route struct {
 	path, about string
 	// open: for those who bring no token, too.
 	open bool
+	// free: takes none of the places for requests, as it is done at once or has
+	// places of its own.
+	free bool
+	// linked: another site's page may lead a browser here.
+	linked bool
 	// methods are those that serve answers; none: GET and HEAD.
 	methods []string
 	serve   http.HandlerFunc
@@ -79,10 +86,27 @@ func (s *Server) handler() http.Handler {
 			_, _ = io.WriteString(w, "only "+strings.Join(methods, " and ")+"\n")
 			return
 		}
-		if rt.open || s.admit(w, r) {
-			rt.serve(w, r)
+		if rt.open || s.admit(w, r, rt.linked) {
+			s.serve(w, r, rt)
 		}
 	})
+}
+
+// serve has a route answer, if there is a place for that: so many requests at
+// once leave time for probes.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
+	c := connOf(r.Context())
+	c.answer(true)
+	defer c.answer(false)
+	if !rt.free {
+		if !s.answers.take(c.from) {
+			writeError(w, &lineproto.Error{Code: lineproto.BUSY, Text: fmt.Sprintf(
+				"too many requests at once limit=%d limit_of_one_address=%d", maxAnswers, s.answers.share())})
+			return
+		}
+		defer s.answers.leave(c.from)
+	}
+	rt.serve(w, r)
 }
 
 // countedWriter remembers the status.

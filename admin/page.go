@@ -24,7 +24,7 @@ var pageFiles embed.FS
 // and parts of it over again for one that keeps it current.
 type page struct {
 	past    *past
-	streams chan struct{} // a token for each that is open
+	streams *places
 
 	mu   sync.Mutex // guards what follows
 	last shared
@@ -55,11 +55,11 @@ var common = []string{"verdict", "node", "held", "map", "clocks", "nodes", "even
 func (s *Server) pageRoutes() []route {
 	get := []string{http.MethodGet}
 	return []route{
-		{path: "/", about: "a page to look at: this node, the cluster, the clocks", serve: s.page},
+		{path: "/", about: "a page to look at: this node, the cluster, the clocks", linked: true, serve: s.page},
 		{path: "/page.css", about: "what it looks like", open: true, serve: pageFile("page.css", "text/css")},
 		{path: "/page.js", about: "what keeps it current", open: true, serve: pageFile("page.js", "text/javascript")},
 		{path: "/page.svg", about: "its icon", open: true, serve: pageFile("page.svg", "image/svg+xml")},
-		{path: "/page/live", about: "its parts as they change, as server-sent events", methods: get, serve: s.live},
+		{path: "/page/live", about: "its parts as they change, as server-sent events", methods: get, free: true, serve: s.live},
 		{path: "/page/decode/{id}", about: "an ID taken apart, as the page shows it", serve: s.pageDecode},
 	}
 }

@@ -9,8 +9,6 @@ import (
 )
 
 const (
-	// maxStreams is how many may keep pages current at once.
-	maxStreams = 16
 	// liveEvery is how often a page is looked over when nothing happens: a little
 	// less often than the slots are read, which does happen.
 	liveEvery = 1250 * time.Millisecond
@@ -22,21 +20,14 @@ const (
 // live sends the parts of a page as they change, as server-sent events, until
 // the reader goes or is too slow, or the server ends.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		// Another site's page cannot read it, and would take others' places.
-		w.WriteHeader(http.StatusForbidden)
-		_, _ = io.WriteString(w, "this is for the page of this address\n")
-		return
-	}
-	select {
-	case s.pages.streams <- struct{}{}:
-		defer func() { <-s.pages.streams }()
-	default:
+	from := connOf(r.Context()).from
+	if !s.pages.streams.take(from) {
 		w.Header().Set("Retry-After", "5")
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintf(w, "%d pages of this node are being looked at, which is as many as it keeps current: close one\n", maxStreams)
+		fmt.Fprintf(w, "this node keeps %d pages current at once, %d from one address: close one\n", maxStreams, s.pages.streams.share())
 		return
 	}
+	defer s.pages.streams.leave(from)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // for nginx
 	conn := http.NewResponseController(w)

@@ -12,8 +12,8 @@ import (
 
 func (s *Server) probeRoutes() []route {
 	return []route{
-		{path: "/livez", about: "200 while the process does its work; for a liveness probe", open: true, serve: s.livez},
-		{path: "/readyz", about: "200 when GET is answered with an ID, else 503 and the reason; for a readiness probe; ?verbose: all that there is to it", open: true, serve: s.readyz},
+		{path: "/livez", about: "200 while the process does its work; for a liveness probe", open: true, free: true, serve: s.livez},
+		{path: "/readyz", about: "200 when GET is answered with an ID, else 503 and the reason; for a readiness probe; ?verbose: all that there is to it", open: true, free: true, serve: s.readyz},
 	}
 }
 

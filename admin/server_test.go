@@ -219,36 +219,6 @@ func mustRequest(url string) *http.Request {
 	return req
 }
 
-// Those beyond the limit are closed, and one that ends makes room.
-func TestTooManyConnections(t *testing.T) {
-	addr, _ := start(t, Config{})
-	var conns []net.Conn
-	for range maxConns {
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		conns = append(conns, conn)
-	}
-	ask := func() error {
-		res, err := http.DefaultTransport.RoundTrip(mustRequest("http://" + addr + "/livez"))
-		if err == nil {
-			res.Body.Close()
-		}
-		return err
-	}
-	if err := ask(); err == nil {
-		t.Error("one more was answered")
-	}
-	conns[0].Close()
-	for deadline := time.Now().Add(10 * time.Second); ask() != nil; {
-		if time.Now().After(deadline) {
-			t.Fatal("there is still no room")
-		}
-	}
-}
-
 func TestBrokenListener(t *testing.T) {
 	s, err := New(whole(Config{}))
 	if err != nil {

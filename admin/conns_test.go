@@ -1,0 +1,250 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flaked/flaked/worker"
+)
+
+func (p *places) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.taken
+}
+
+// dialled is a connection that a test speaks on by itself.
+type dialled struct {
+	t *testing.T
+	net.Conn
+	replies *bufio.Reader
+}
+
+// from dials from one of the addresses of this machine.
+func from(t *testing.T, addr, address string) *dialled {
+	t.Helper()
+	dialer := net.Dialer{Timeout: 10 * time.Second, LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	c, err := dialer.Dial("tcp", addr)
+	if err != nil {
+		t.Skipf("an address of loopback cannot be used: %v", err) // macOS has only 127.0.0.1
+	}
+	t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	return &dialled{t, c, bufio.NewReader(c)}
+}
+
+func (d *dialled) say(text string) *dialled {
+	d.t.Helper()
+	if _, err := io.WriteString(d, text); err != nil {
+		d.t.Fatal(err)
+	}
+	return d
+}
+
+// ask sends a request, and reads the head of the answer.
+func (d *dialled) ask(request string) *http.Response {
+	d.t.Helper()
+	d.say(request)
+	res, err := http.ReadResponse(d.replies, nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return res
+}
+
+// closed reports whether the other side has closed, after waiting for it.
+func (d *dialled) closed(wait time.Duration) bool {
+	_ = d.SetReadDeadline(time.Now().Add(wait))
+	_, err := io.Copy(io.Discard, d.replies)
+	timeout, ok := err.(net.Error)
+	return !ok || !timeout.Timeout()
+}
+
+const livez = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+// However many are connected and whatever they do, a probe is answered.
+func TestProbesAreAnsweredUnderAttack(t *testing.T) {
+	for _, row := range []struct{ name, sends string }{
+		{"silent connections", ""},
+		{"idle connections", livez},
+		{"half requests", "GET /livez HT"},
+		{"requests without their body", "POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\n"},
+		{"pages that are kept current", "GET /page/live HTTP/1.1\r\nHost: localhost\r\n\r\n"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			addr, _ := start(t, Config{Authenticate: func([]byte) bool { return true }})
+			for range 2 * maxConns {
+				from(t, addr, "127.0.0.1").say(row.sends)
+			}
+			for _, address := range []string{"127.0.0.1", "127.0.0.2"} {
+				for range 20 {
+					c := from(t, addr, address)
+					began := time.Now()
+					if res := c.ask(livez); res.StatusCode != 200 {
+						t.Fatalf("from %s: %s", address, res.Status)
+					}
+					if took := time.Since(began); took > 2*time.Second {
+						t.Errorf("from %s: %v", address, took)
+					}
+					c.Close()
+				}
+			}
+		})
+	}
+}
+
+// An address that has many connections loses them before one that has few.
+func TestOneAddressLosesItsOwnConnections(t *testing.T) {
+	addr, _ := start(t, Config{})
+	scraper := from(t, addr, "127.0.0.2")
+	scraper.ask(livez).Body.Close()
+	first := from(t, addr, "127.0.0.1")
+	for range maxConns {
+		from(t, addr, "127.0.0.1")
+	}
+	if !first.closed(readHeaderTimeout / 2) {
+		t.Error("the oldest of the address with most connections is open")
+	}
+	if res := scraper.ask(livez); res.StatusCode != 200 {
+		t.Errorf("the other address: %s", res.Status)
+	}
+}
+
+// What is being answered is not cut off for others.
+func TestBusyConnectionsStay(t *testing.T) {
+	inside, release := make(chan struct{}), make(chan struct{})
+	addr, _ := start(t, Config{Reserve: func(context.Context, int) (worker.Run, error) {
+		close(inside)
+		<-release
+		return worker.Run{First: 1000, Step: 1, Len: 1}, nil
+	}})
+	busy := from(t, addr, "127.0.0.1").say("GET /v1/ids HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	<-inside
+	for range 2 * maxConns {
+		from(t, addr, "127.0.0.1")
+	}
+	if res := from(t, addr, "127.0.0.1").ask(livez); res.StatusCode != 200 {
+		t.Error(res.Status)
+	}
+	close(release)
+	if res := busy.ask(""); res.StatusCode != 200 {
+		t.Error(res.Status)
+	}
+}
+
+// Beyond the limits requests are refused, but for probes; another address has
+// places of its own.
+func TestTooManyRequests(t *testing.T) {
+	inside, release := make(chan struct{}), make(chan struct{})
+	addr, _ := start(t, Config{Reserve: func(context.Context, int) (worker.Run, error) {
+		inside <- struct{}{}
+		<-release
+		return worker.Run{First: 1000, Step: 1, Len: 1}, nil
+	}})
+	const ids = "GET /v1/ids HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	var asked []*dialled
+	fill := func(address string, code int) {
+		t.Helper()
+		for range maxAnswers / 2 {
+			asked = append(asked, from(t, addr, address).say(ids))
+			<-inside
+		}
+		res := from(t, addr, address).ask(ids)
+		if res.StatusCode != code || res.Header.Get("Retry-After") != "1" {
+			t.Errorf("one more from %s: %s %v", address, res.Status, res.Header)
+		}
+	}
+	fill("127.0.0.1", 429)
+	fill("127.0.0.2", 429)
+	if res := from(t, addr, "127.0.0.3").ask(ids); res.StatusCode != 429 {
+		t.Errorf("from a third address: %s", res.Status)
+	}
+	if res := from(t, addr, "127.0.0.1").ask(livez); res.StatusCode != 200 {
+		t.Errorf("a probe: %s", res.Status)
+	}
+	close(release)
+	for _, c := range asked {
+		if res := c.ask(""); res.StatusCode != 200 {
+			t.Error(res.Status)
+		}
+	}
+	go func() { <-inside }()
+	if res := from(t, addr, "127.0.0.1").ask(ids); res.StatusCode != 200 {
+		t.Errorf("afterwards: %s", res.Status)
+	}
+}
+
+// An idle connection is closed soon.
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(whole(Config{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := pipes{make(chan net.Conn), make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Serve(ctx, l) }()
+		for _, sends := range []string{"", livez} {
+			ours, theirs := net.Pipe()
+			l.conns <- theirs
+			began := time.Now()
+			if _, err := io.WriteString(ours, sends); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, ours); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took != idleTimeout || idleTimeout > 10*time.Second {
+				t.Errorf("%q: closed after %v", sends, took)
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestGoesBefore(t *testing.T) {
+	l := newConns(nil, 3)
+	add := func(address string) (c, out *conn) {
+		c = &conn{all: l, from: netip.PrefixFrom(netip.MustParseAddr(address), 32)}
+		return c, l.admit(c)
+	}
+	lone, _ := add("10.0.0.1")
+	busy, _ := add("10.0.0.2")
+	busy.answer(true)
+	idle, _ := add("10.0.0.2")
+	if _, out := add("10.0.0.3"); out != idle {
+		t.Error("it is not that of the address with two")
+	}
+	l.most = 2
+	lone.answer(true)
+	last, out := add("10.0.0.3")
+	if out == nil || out == lone || out == busy || out == last {
+		t.Errorf("%v", out)
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	for addr, want := range map[string]string{
+		"10.0.0.1:5": "10.0.0.1/32", "[::ffff:10.0.0.1]:5": "10.0.0.1/32",
+		"[2001:db8:1:2:3::4]:5": "2001:db8:1:2::/64", "[fe80::1]:5": "fe80::/64",
+	} {
+		tcp := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))
+		if got := origin(tcp).String(); got != want {
+			t.Errorf("%s: %s, want %s", addr, got, want)
+		}
+	}
+	if got := origin(&net.UnixAddr{}); got.IsValid() {
+		t.Errorf("%v", got)
+	}
+}
