@@ -14,12 +14,6 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-func (p *places) count() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.taken
-}
-
 // dialled is a connection that a test speaks on by itself.
 type dialled struct {
 	t *testing.T
@@ -139,8 +133,8 @@ func TestBusyConnectionsStay(t *testing.T) {
 	}
 }
 
-// Beyond the limits requests are refused, but for probes; another address has
-// places of its own.
+// Beyond the limits requests wait and are then refused, but for probes; another
+// address has places of its own.
 func TestTooManyRequests(t *testing.T) {
 	inside, release := make(chan struct{}), make(chan struct{})
 	addr, _ := start(t, Config{Reserve: func(context.Context, int) (worker.Run, error) {

@@ -92,20 +92,21 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
-// serve has a route answer, if there is a place for that: so many requests at
-// once leave time for probes.
+// serve has a route answer, once there is a place for that. A connection that
+// waits for one is as good as idle.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 	c := connOf(r.Context())
-	c.answer(true)
-	defer c.answer(false)
 	if !rt.free {
-		if !s.answers.take(c.from) {
-			writeError(w, &lineproto.Error{Code: lineproto.BUSY, Text: fmt.Sprintf(
-				"too many requests at once limit=%d limit_of_one_address=%d", maxAnswers, s.answers.share())})
+		leave := s.answers.take(r.Context(), c.from)
+		if leave == nil {
+			all, one := s.answers.limits()
+			writeError(w, &lineproto.Error{Code: lineproto.BUSY, Text: fmt.Sprintf("too many requests at once limit=%d limit_of_one_address=%d", all, one)})
 			return
 		}
-		defer s.answers.leave(c.from)
+		defer leave()
 	}
+	c.answer(true)
+	defer c.answer(false)
 	rt.serve(w, r)
 }
 

@@ -257,7 +257,7 @@ func constHistogram(desc *prometheus.Desc, h lineproto.Histogram) prometheus.Met
 func (s *Server) metricsRoutes() []route {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newMetrics(s), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: s.log.StandardLogger(nil)})
+	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: s.httpLog()})
 	return []route{{path: "/metrics", about: "for Prometheus", open: true, serve: func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Del("Content-Type") // is negotiated
 		handler.ServeHTTP(w, r)

@@ -20,14 +20,15 @@ const (
 // live sends the parts of a page as they change, as server-sent events, until
 // the reader goes or is too slow, or the server ends.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
-	from := connOf(r.Context()).from
-	if !s.pages.streams.take(from) {
+	leave := s.pages.streams.take(r.Context(), connOf(r.Context()).from)
+	if leave == nil {
+		all, one := s.pages.streams.limits()
 		w.Header().Set("Retry-After", "5")
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintf(w, "this node keeps %d pages current at once, %d from one address: close one\n", maxStreams, s.pages.streams.share())
+		fmt.Fprintf(w, "this node keeps %d pages current at once, %d from one address: close one\n", all, one)
 		return
 	}
-	defer s.pages.streams.leave(from)
+	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // for nginx
 	conn := http.NewResponseController(w)

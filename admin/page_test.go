@@ -209,12 +209,12 @@ func TestLiveIsLongAndNotForTheSlow(t *testing.T) {
 		for began := time.Now(); time.Since(began) < 3*writeTimeout; {
 			parts(t, stream)
 		}
-		if n := s.pages.streams.count(); n != 1 {
+		if n := len(s.pages.streams.all); n != 1 {
 			t.Errorf("%d streams", n)
 		}
 		time.Sleep(liveWrite + 3*time.Second) // reads nothing
 		synctest.Wait()
-		if n := s.pages.streams.count(); n != 0 {
+		if n := len(s.pages.streams.all); n != 0 {
 			t.Error("it waits for who does not read")
 		}
 		ours.Close()

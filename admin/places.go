@@ -1,49 +1,98 @@
 package admin
 
 import (
+	"context"
 	"net/netip"
 	"sync"
+	"time"
 )
 
-// Besides probes, so many requests are answered at once, and so many pages are
-// kept current. One address gets half of either at most.
 const (
-	maxAnswers = 32
+	// maxAnswers is how many requests besides probes are answered at once, which
+	// leaves time for probes. Others wait for answersWait.
+	maxAnswers  = 16
+	answersWait = time.Second
+	// maxStreams is how many pages are kept current at once.
 	maxStreams = 16
 )
 
-// places is how many may do something at once.
+// places is how many may do something at once, and half of that for one address.
 type places struct {
-	most int
+	// wait is how long one waits for a place; 0: not at all.
+	wait time.Duration
+	all  chan struct{} // its capacity is how many there are
 
-	mu    sync.Mutex // guards what follows
-	taken int
-	by    map[netip.Prefix]int
+	mu sync.Mutex // guards by
+	by map[netip.Prefix]*share
 }
 
-func newPlaces(most int) *places { return &places{most: most, by: map[netip.Prefix]int{}} }
+// share is the places of one address.
+type share struct {
+	places chan struct{}
+	users  int // who have a place or wait for one; places.mu guards it
+}
 
-// take takes a place, and reports whether there was one.
-func (p *places) take(from netip.Prefix) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.taken == p.most || p.by[from] == p.share() {
+func newPlaces(most int, wait time.Duration) *places {
+	return &places{wait: wait, all: make(chan struct{}, most), by: map[netip.Prefix]*share{}}
+}
+
+// limits returns how many places there are, and how many for one address.
+func (p *places) limits() (all, one int) { return cap(p.all), cap(p.all) / 2 }
+
+// take takes a place until leave is called. leave is nil if there was none in time.
+func (p *places) take(ctx context.Context, from netip.Prefix) (leave func()) {
+	ctx, cancel := context.WithTimeout(ctx, p.wait)
+	defer cancel()
+	s := p.join(from)
+	if !enter(ctx, s.places) {
+		p.part(from)
+		return nil
+	}
+	if !enter(ctx, p.all) {
+		<-s.places
+		p.part(from)
+		return nil
+	}
+	return func() {
+		<-p.all
+		<-s.places
+		p.part(from)
+	}
+}
+
+// enter takes room, if there is any or will be before the context ends.
+func enter(ctx context.Context, room chan struct{}) bool {
+	select {
+	case room <- struct{}{}:
+		return true
+	default:
+	}
+	select {
+	case room <- struct{}{}:
+		return true
+	case <-ctx.Done():
 		return false
 	}
-	p.taken++
-	p.by[from]++
-	return true
 }
 
-// share is how many places one address may have.
-func (p *places) share() int { return p.most / 2 }
-
-// leave gives a place back.
-func (p *places) leave(from netip.Prefix) {
+// join returns the share of an address, which stays until all who joined it have parted.
+func (p *places) join(from netip.Prefix) *share {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.taken--
-	if p.by[from]--; p.by[from] == 0 {
+	s := p.by[from]
+	if s == nil {
+		_, one := p.limits()
+		s = &share{places: make(chan struct{}, one)}
+		p.by[from] = s
+	}
+	s.users++
+	return s
+}
+
+func (p *places) part(from netip.Prefix) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.by[from].users--; p.by[from].users == 0 {
 		delete(p.by, from)
 	}
 }

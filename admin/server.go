@@ -104,10 +104,16 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots), answers: newPlaces(maxAnswers)}
-	s.pages.past, s.pages.streams = new(past), newPlaces(maxStreams)
+	s := &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots), answers: newPlaces(maxAnswers, answersWait)}
+	s.pages.past, s.pages.streams = new(past), newPlaces(maxStreams, 0)
 	s.slots.noted = s.pages.past.noteClocks
 	return s, nil
+}
+
+// httpLog is for what goes wrong with one request: anybody can have that happen
+// as often as they like.
+func (s *Server) httpLog() *log.Logger {
+	return log.New(s.log.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}), "", 0)
 }
 
 // Serve answers requests on l until ctx is done, then lets those that are
@@ -125,7 +131,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		// What streams ends when the server does.
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: withConn,
-		ErrorLog:    log.New(s.log.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}), "", 0),
+		ErrorLog:    s.httpLog(),
 	}
 	s.log.Info("serving HTTP", "address", l.Addr().String())
 	var reading sync.WaitGroup
