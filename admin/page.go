@@ -50,7 +50,7 @@ var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
 
 // common are the parts in shared, by the name of their template and of the
 // element that they stand in.
-var common = []string{"verdict", "node", "held", "map", "clocks", "nodes", "events"}
+var common = []string{"serves", "left", "wrong", "node", "held", "map", "clocks", "nodes", "events"}
 
 func (s *Server) pageRoutes() []route {
 	get := []string{http.MethodGet}
@@ -78,6 +78,7 @@ func pageFile(name, kind string) http.HandlerFunc {
 // wholePage is the common parts, and those that one reader has asked for.
 type wholePage struct {
 	Name, Cluster, Version string
+	Dev                    bool
 	Parts                  map[string]template.HTML
 	Detail                 template.HTML
 	Worker, ID             string // as asked for
@@ -89,7 +90,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	s.firstSlots(r.Context())
 	query := r.URL.Query()
 	doc := wholePage{
-		Name: s.cfg.About.Name, Version: s.cfg.About.Version, Parts: map[string]template.HTML{},
+		Name: s.cfg.About.Name, Version: s.cfg.About.Version, Dev: s.cfg.About.Dev, Parts: map[string]template.HTML{},
 		Worker: query.Get("worker"), ID: strings.TrimSpace(query.Get("id")),
 	}
 	if workers := s.cfg.Workers(); len(workers) > 0 {
@@ -151,14 +152,18 @@ func (s *Server) detail(number string) string {
 		return ""
 	}
 	c, _ := s.slots.get()
+	now, stale := time.Now(), c.err != nil || s.slots.overdue()
 	view := detailView{Asked: number}
+	if stale && !c.at.IsZero() {
+		view.ReadAt, view.ReadAgo = utc(c.at.UnixMilli()), brief(now.Sub(c.at).Milliseconds())
+	}
 	n, err := strconv.Atoi(strings.TrimSpace(number))
 	view.Valid = err == nil && n >= 0 && (c.Total == 0 || n < c.Total)
 	if view.Valid {
 		view.Number = n
 		at, found := slices.BinarySearchFunc(c.Workers, n, func(w Slot, n int) int { return cmp.Compare(w.Worker, n) })
 		if view.Found = found; found {
-			view.Slot = describeSlot(c.Workers[at], s.ownWorkers())
+			view.Slot = describeSlot(c.Workers[at], s.ownWorkers(), now.Sub(c.at), stale)
 		}
 	}
 	view.Total = c.Total

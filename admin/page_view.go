@@ -14,10 +14,13 @@ type view struct {
 	Status    Status
 	Ready     bool
 	Reason    string
-	Problems  []string // of the worst first
-	ReadAt    string   // the slots, and how long ago; empty: never
+	Dev       bool
+	First     firstView
+	ReadAt    string // the slots, and how long ago; empty: never
 	ReadAgo   string
 	Stale     bool
+	// StoreError is why ZooKeeper does not answer, as the library says it.
+	StoreError string
 	Own       []ownView
 	Load      loadView
 	Map       mapView
@@ -43,6 +46,7 @@ type slotView struct {
 	Off      bool // its clock
 	Late     bool // it has missed a heartbeat
 	Refusing bool
+	Was      bool   // so at the last reading, and not known now
 	Clock    string // "+1.2ms ± 0.5ms fast"; empty if not known
 	Means    string // its state in words
 }
@@ -77,11 +81,12 @@ type mapView struct {
 	Total        int
 	Held         int
 	Known        bool
+	Stale        bool
 }
 
 // same tells that it would look alike.
 func (m mapView) same(other mapView) bool {
-	return slices.Equal(m.Cells, other.Cells) && slices.Equal(m.Legend, other.Legend) && m.Total == other.Total && m.Known == other.Known
+	return slices.Equal(m.Cells, other.Cells) && slices.Equal(m.Legend, other.Legend) && m.Total == other.Total && m.Known == other.Known && m.Stale == other.Stale
 }
 
 type cellView struct {
@@ -128,7 +133,7 @@ func (s *Server) look(now time.Time) view {
 	c, _ := s.slots.get()
 	samples, past := s.pages.past.all()
 	status := s.Status()
-	v := view{Status: status, Ready: status.Ready, Reason: status.Reason, Load: describeLoad(samples, now)}
+	v := view{Status: status, Ready: status.Ready, Reason: status.Reason, Dev: s.cfg.About.Dev, Load: describeLoad(samples, now)}
 	for _, w := range status.Workers {
 		v.Own = append(v.Own, describeOwn(w))
 	}
@@ -136,19 +141,33 @@ func (s *Server) look(now time.Time) view {
 		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), brief(now.Sub(c.at).Milliseconds())
 		v.Stale = c.err != nil || s.slots.overdue()
 	}
+	v.StoreError = storeError(v.Own, c.err)
 	slots := make([]slotView, 0, len(c.Workers))
 	own := s.ownWorkers()
 	for _, w := range c.Workers {
-		slots = append(slots, describeSlot(w, own))
+		slots = append(slots, describeSlot(w, own, now.Sub(c.at), v.Stale))
 	}
-	v.Problems = problemsOf(v, c, slots)
-	v.Map = describeMap(c, slots)
+	v.First = firstOf(v, c, slots)
+	v.Map = describeMap(c, slots, v.Stale)
 	v.Clocks = clockChart(past, slots, now)
 	v.Nodes, v.MoreNodes = mostInteresting(slots)
 	v.Events = status.Events
 	slices.Reverse(v.Events)
 	v.Events = v.Events[:min(len(v.Events), 30)]
 	return v
+}
+
+// storeError returns the error of a heartbeat, or else that of reading the cluster.
+func storeError(own []ownView, err error) string {
+	for _, w := range own {
+		if w.ZooKeeper.Error != "" {
+			return oneLine(w.ZooKeeper.Error)
+		}
+	}
+	if err != nil {
+		return oneLine(err.Error())
+	}
+	return ""
 }
 
 // ownWorkers are the numbers that this process holds.
@@ -170,6 +189,9 @@ func describeOwn(w node.Snapshot) ownView {
 	}
 	if w.Clock.OffsetMs != nil {
 		v.Clock = clockWords(*w.Clock.OffsetMs, *w.Clock.ErrorMs)
+		if v.BeatLate { // which is when it was compared
+			v.Clock += ", " + v.Beat
+		}
 	}
 	// That it differs from another node's alone is not to be held against it.
 	v.ClockOff = w.Clock.Wrong || w.Clock.BehindMs > 0 || w.Clock.UnfollowedLeapMs > 0 ||
@@ -177,8 +199,10 @@ func describeOwn(w node.Snapshot) ownView {
 	return v
 }
 
-func describeSlot(w Slot, own map[int]bool) slotView {
-	v := slotView{Slot: w, Own: own[w.Worker]}
+// describeSlot shows a slot that was read some time ago: ages are those of now.
+// stale: it should have been read again.
+func describeSlot(w Slot, own map[int]bool, ago time.Duration, stale bool) slotView {
+	v := slotView{Slot: w, Own: own[w.Worker], Was: stale}
 	if w.OffsetMs != nil {
 		uncertain := 0.0
 		if w.ErrorMs != nil {
@@ -189,7 +213,14 @@ func describeSlot(w Slot, own map[int]bool) slotView {
 	}
 	if w.State == "live" {
 		v.Refusing = w.Phase == string(node.Refusing)
-		v.Late = w.ReportAgeMs != nil && w.HeartbeatMs > 0 && *w.ReportAgeMs > w.HeartbeatMs+overdueMs
+		// By its age when it was read: a node is not late because nobody looks.
+		v.Late = !stale && w.ReportAgeMs != nil && w.HeartbeatMs > 0 && *w.ReportAgeMs > w.HeartbeatMs+overdueMs
+	}
+	if w.ReportAgeMs != nil {
+		v.ReportAgeMs = new(*w.ReportAgeMs + ago.Milliseconds())
+	}
+	if w.LeaseLeftMs != nil {
+		v.LeaseLeftMs = new(*w.LeaseLeftMs - ago.Milliseconds())
 	}
 	for _, state := range states {
 		if state.name == w.State {
@@ -199,8 +230,8 @@ func describeSlot(w Slot, own map[int]bool) slotView {
 	return v
 }
 
-func describeMap(c seen, slots []slotView) mapView {
-	m := mapView{Total: c.Total, Known: !c.at.IsZero(), Large: c.Total <= largeMap}
+func describeMap(c seen, slots []slotView, stale bool) mapView {
+	m := mapView{Stale: stale, Total: c.Total, Known: !c.at.IsZero(), Large: c.Total <= largeMap}
 	for _, state := range states {
 		m.Legend = append(m.Legend, legendView{state.name, state.means, c.ByState[state.name]})
 	}
@@ -280,4 +311,6 @@ type detailView struct {
 	Number int
 	Total  int
 	Slot   slotView
+	// ReadAt and ReadAgo say when it was read where that is not now.
+	ReadAt, ReadAgo string
 }

@@ -98,6 +98,8 @@ type About struct {
 	Listen  []string
 	Admin   string
 	Cluster string // its name
+	// Dev: there is no ZooKeeper, and nothing is kept.
+	Dev bool
 	// StartedMs is Unix milliseconds.
 	StartedMs int64
 }

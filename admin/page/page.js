@@ -3,13 +3,84 @@
 'use strict';
 
 const $ = id => document.getElementById(id);
-const link = $('link');
 const name = document.title;
-let stream, timer, last = 0;
+let stream, timer;
 
-function say(word, state) {
-  if (link.textContent !== word) link.textContent = word; // it is read aloud
-  link.className = state;
+// clock counts milliseconds and never goes back. One of the browser's clocks
+// stands still while the machine sleeps, the other may be set: whichever went
+// further counts, so that nothing looks younger than it is.
+const clock = (() => {
+  let passed = 0, wall = Date.now(), steady = performance.now();
+  return () => {
+    const w = Date.now(), s = performance.now();
+    passed += Math.max(w - wall, s - steady, 0);
+    [wall, steady] = [w, s];
+    return passed;
+  };
+})();
+
+// What is known of the connection. The node sends something every 1.25 s.
+const seen = {
+  heard: 0, at: Date.now(), // the node, by clock and by the time of day
+  opened: 0, // when it was last tried
+  failed: false, // since then
+  refused: false, // the node answers, and sends nothing
+  hidden: false,
+};
+
+// contact decides what the page says of its connection: connected, connecting,
+// refused, lost or asleep, and for how long in seconds it has heard nothing.
+function contact(now, s) {
+  const silent = now - s.heard, trying = now - s.opened < 2000 && !s.failed;
+  let state = 'connected';
+  if (s.hidden) state = 'asleep';
+  else if (s.refused) state = 'refused';
+  else if (silent > 4000) state = trying ? 'connecting' : 'lost';
+  else if (s.failed) state = silent > 2000 ? 'lost' : 'connecting';
+  return {state, silent: Math.max(1, Math.round(silent / 1000))};
+}
+
+function lasting(s) {
+  if (s < 60) return s + ' s';
+  if (s < 3600) return Math.floor(s / 60) + ' min ' + s % 60 + ' s';
+  return Math.floor(s / 3600) + ' h ' + Math.floor(s / 60) % 60 + ' min';
+}
+
+const pills = {
+  connected: 'page connected', connecting: 'page connecting', asleep: 'page asleep',
+  refused: 'page not updated', lost: 'page not connected',
+};
+
+// tell shows what contact decides. The banner comes before all else, and what
+// stands below it is marked as past.
+function tell() {
+  const {state, silent} = contact(clock(), seen);
+  const past = state === 'refused' || state === 'lost' || state === 'connecting' && silent > 4;
+  const then = new Date(seen.at).toISOString().slice(11, 19);
+  text('link', pills[state]);
+  $('link').className = state;
+  document.documentElement.classList.toggle('past', past);
+  document.documentElement.style.setProperty('--then', `" as of ${then} UTC"`);
+  $('contact').hidden = !past;
+  text('then', then + ' UTC');
+  if (!past) return;
+  document.title = 'no contact: ' + name;
+  text('lost', {
+    lost: `Lost contact with this node ${lasting(silent)} ago.`,
+    refused: `This page gets no news of this node since ${lasting(silent)}.`,
+    connecting: `Connecting. Last heard of this node ${lasting(silent)} ago.`,
+  }[state] + ` This page shows its state at ${then}.`);
+  const until = document.querySelector('#left .until')?.textContent;
+  text('meanwhile', {
+    lost: 'Whether it serves now is not known. What to do: look whether its process runs, and whether the network reaches it.' +
+      (until ? ` If it runs, it serves ${until}.` : ''),
+    refused: 'The node answers, but does not keep this page current. What to do: close other pages of it, and load this one again.',
+    connecting: '',
+  }[state]);
+}
+
+function text(id, words) {
+  if ($(id).textContent !== words) $(id).textContent = words; // it may be read aloud
 }
 
 // put replaces a part, and leaves the focus where it was.
@@ -24,30 +95,50 @@ function put(id, html) {
   if (top) part.querySelector('.events').scrollTop = top;
   if (id === 'map') rove();
   if (again) part.querySelector(again)?.focus({preventScroll: true});
-  if (id === 'verdict') {
-    const word = part.querySelector('[data-word]');
-    document.title = (word ? word.dataset.word + ': ' : '') + name;
-  }
+  if (id === 'serves') title();
+}
+
+function title() {
+  const word = document.querySelector('[data-word]');
+  document.title = (word ? word.dataset.word + ': ' : '') + name;
 }
 
 function open() {
   clearTimeout(timer);
   stream?.close();
-  if (document.hidden) return say('asleep', '');
+  seen.hidden = document.hidden;
+  if (document.hidden) return tell();
+  Object.assign(seen, {opened: clock(), failed: false});
   const worker = new URLSearchParams(location.search).get('worker');
-  stream = new EventSource('/page/live' + (worker ? '?worker=' + encodeURIComponent(worker) : ''));
+  const mine = stream = new EventSource('/page/live' + (worker ? '?worker=' + encodeURIComponent(worker) : ''));
   stream.onmessage = event => {
-    last = Date.now();
-    say('live', 'ok');
+    Object.assign(seen, {heard: clock(), at: Date.now(), failed: false, refused: false});
     for (const [id, html] of Object.entries(JSON.parse(event.data))) put(id, html);
+    title();
+    tell();
   };
-  stream.onerror = () => {
-    say(last ? 'no answer from this node since ' + new Date(last).toISOString().slice(11, 19) : 'no answer from this node', 'cut');
-    if (stream.readyState !== EventSource.CLOSED) return; // it tries by itself
-    clearTimeout(timer);
-    timer = setTimeout(open, 2000);
+  stream.onerror = async () => {
+    seen.failed = true;
+    if (stream === mine && mine.readyState === EventSource.CLOSED) { // else it tries by itself
+      clearTimeout(timer);
+      timer = setTimeout(open, 2000);
+      seen.refused = await answers();
+    }
+    tell();
   };
+  tell();
 }
+
+// answers reports whether the node says anything at all.
+async function answers() {
+  try {
+    await fetch(location.origin + '/livez', {signal: AbortSignal.timeout(2000)});
+    return true;
+  } catch {
+    return false;
+  }
+}
+setInterval(tell, 500);
 document.addEventListener('visibilitychange', open);
 addEventListener('pagehide', () => stream?.close());
 addEventListener('pageshow', event => { if (event.persisted) open(); });

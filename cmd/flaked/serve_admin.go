@@ -72,7 +72,7 @@ func (o options) adminServer(nodes *node.Group, server *lineproto.Server, store 
 		Events: events, Logger: log,
 		About: admin.About{
 			Version: version, Name: labels.Name, Host: labels.Host, PID: labels.PID,
-			Listen: o.listenOn, Admin: o.admin, Cluster: o.node.Cluster, StartedMs: time.Now().UnixMilli(),
+			Listen: o.listenOn, Admin: o.admin, Cluster: o.node.Cluster, Dev: o.dev, StartedMs: time.Now().UnixMilli(),
 		},
 	})
 }

@@ -1,0 +1,162 @@
+package admin
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flaked/flaked/node"
+)
+
+// firstView is the first screen, in its order: whether this node serves, for how
+// long without help, what is wrong, and what to do. Only Left and Aside change
+// from second to second: the rest is read aloud when it changes.
+type firstView struct {
+	Tone   string // good, warn or bad
+	Word   string // for the title of the window
+	Serves string
+	Left   string // how long, as "14m32s left without help"
+	Until  string // "10:47:08 UTC"; empty if no end is known
+	Aside  string // how long it would serve without ZooKeeper, while all is well
+	Wrong  []wrongView
+	// Cluster is what is wrong elsewhere, a sentence each, as of ReadAt where that
+	// is not now.
+	Cluster []string
+	ReadAt  string
+}
+
+// wrongView is one thing that is wrong with this node.
+type wrongView struct{ What, Do string }
+
+// firstOf decides what the first screen says. It is called when v's Own, Ready and
+// those of its fields are set that say how old the reading of the cluster is.
+func firstOf(v view, c seen, slots []slotView) firstView {
+	f := firstView{Tone: "good", Word: "serves", Serves: "Serves IDs", Wrong: wrongOf(v), Cluster: clusterWrong(v, c, slots)}
+	if v.Stale {
+		f.ReadAt = v.ReadAt
+	}
+	if len(f.Wrong)+len(f.Cluster) > 0 {
+		f.Tone, f.Word = "warn", "serves, but look"
+	}
+	switch {
+	case !v.Ready:
+		f.Tone, f.Word, f.Serves = "bad", "refuses", "Serves no IDs"
+		f.Left = "No time left: clients get no IDs from this node"
+		if first := firstRefusing(v.Own); first != nil && starting(first.Cause) {
+			f.Tone, f.Word, f.Serves, f.Left = "warn", "starting", "Serves no IDs yet", "It begins by itself, in some seconds if nothing is wrong"
+		}
+		return f
+	case v.Dev:
+		f.Left = "No time limit"
+		return f
+	}
+	left, ends, limited := shortest(v.Own)
+	switch {
+	case limited:
+		f.Left, f.Until = brief(left)+" left without help", ends
+	case ends != "":
+		f.Left, f.Aside = "No time limit", "Without ZooKeeper it would serve "+brief(left)+" more."
+	default:
+		f.Left = "No time limit"
+	}
+	return f
+}
+
+// firstRefusing returns the worker that the refusal of all is told by: one that
+// does not just start, if there is any.
+func firstRefusing(own []ownView) *ownView {
+	var found *ownView
+	for i, w := range own {
+		if !w.Ready && (found == nil || starting(found.Cause)) {
+			found = &own[i]
+		}
+	}
+	return found
+}
+
+// shortest returns for how long every worker that serves can go on without what it
+// lacks, and until when; limited if it does lack something. Otherwise it is for
+// how long they could without ZooKeeper.
+func shortest(own []ownView) (left int64, ends string, limited bool) {
+	take := func(ms *int64, w node.Snapshot) {
+		if ms != nil && (ends == "" || *ms < left) {
+			left, ends = max(0, *ms), utc(w.NowMs+max(0, *ms))+" UTC"
+		}
+	}
+	for _, w := range own {
+		if w.Ready && w.cutOff() {
+			limited = true
+		}
+		if w.Ready && !w.Disk.OK {
+			limited = true
+			take(w.ReservedLeftMs, w.Snapshot)
+		}
+	}
+	for _, w := range own {
+		if w.Ready && (w.cutOff() || !limited) {
+			take(w.LeaseLeftMs, w.Snapshot)
+		}
+	}
+	return left, ends, limited
+}
+
+// cutOff reports whether ZooKeeper does not extend the worker's lease.
+func (w ownView) cutOff() bool {
+	return w.BeatLate || w.FromCache || slices.Contains(w.Degraded, node.TroubleZooKeeper)
+}
+
+// wrongOf returns what is wrong with this node, and what to do; what is the same
+// for several workers once.
+func wrongOf(v view) (out []wrongView) {
+	whose := map[wrongView][]string{}
+	var order []wrongView
+	for _, w := range v.Own {
+		for _, wrong := range wrongWith(w) {
+			if whose[wrong] == nil {
+				order = append(order, wrong)
+			}
+			whose[wrong] = append(whose[wrong], label(w.Snapshot))
+		}
+	}
+	for _, wrong := range order {
+		if len(whose[wrong]) < len(v.Own) {
+			wrong.What = "Worker " + few(whose[wrong]) + ": " + wrong.What
+		}
+		out = append(out, wrong)
+	}
+	if v.Dev {
+		out = append(out, wrongView{
+			"This is a development node (--dev): it has no ZooKeeper and keeps nothing. Another one issues the same IDs.",
+			"Do not keep its IDs. For IDs that are unique start it with --zk.",
+		})
+	}
+	return out
+}
+
+// clusterWrong returns what is wrong elsewhere. That the cluster cannot be read
+// need not be said where this node has lost ZooKeeper itself.
+func clusterWrong(v view, c seen, slots []slotView) (out []string) {
+	if v.Stale && !slices.ContainsFunc(v.Own, ownView.cutOff) {
+		out = append(out, "ZooKeeper has not been read since "+v.ReadAt+" UTC: look whether it is slow or down.")
+	} else if c.err != nil && v.ReadAt == "" && !slices.ContainsFunc(v.Own, ownView.cutOff) {
+		out = append(out, "The cluster cannot be read from ZooKeeper: look whether ZooKeeper is down.")
+	}
+	out = append(out, c.Problems...)
+	var late []string
+	for _, w := range slots {
+		if w.Late && *w.ReportAgeMs <= 3*w.HeartbeatMs+1000 { // later on it is among c.Problems
+			late = append(late, strconv.Itoa(w.Worker))
+		}
+	}
+	if len(late) > 0 {
+		out = append(out, "a heartbeat is overdue of worker "+few(late)+": wait some seconds")
+	}
+	return out
+}
+
+func few(numbers []string) string {
+	if len(numbers) > 5 {
+		return strings.Join(numbers[:5], ", ") + " and " + strconv.Itoa(len(numbers)-5) + " more"
+	}
+	return strings.Join(numbers, ", ")
+}

@@ -1,0 +1,153 @@
+package admin
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/flaked/flaked/node"
+)
+
+// wrongWith returns what is wrong with one worker of this process, the refusal
+// first.
+func wrongWith(w ownView) (out []wrongView) {
+	if !w.Ready {
+		out = append(out, refusalOf(w.Snapshot))
+	}
+	if w.cutOff() && w.Cause != "zookeeper-unreachable" && w.Cause != "lease-over" {
+		out = append(out, withoutZooKeeper(w))
+	}
+	for _, trouble := range w.Degraded {
+		if wrong := troubleOf(trouble, w.Snapshot); wrong.What != "" {
+			out = append(out, wrong)
+		}
+	}
+	return out
+}
+
+// beginning are the causes that pass by themselves after a start.
+var beginning = []string{
+	"no-worker-yet", "waiting-for-a-forgotten-owner", "the-lease-had-run-out", "clock-has-to-reach-what-the-predecessor-reserved",
+	"took-a-fresh-worker-after-the-clock-went-back",
+}
+
+func starting(cause string) bool { return slices.Contains(beginning, cause) }
+
+// refusalOf returns why a worker refuses, in the order of docs/operations.md.
+func refusalOf(w node.Snapshot) wrongView {
+	const wait = "Wait. It goes on by itself."
+	switch w.Cause {
+	case "no-worker-yet":
+		return wrongView{"It has just started and has no worker yet.", "Wait. If it lasts, Recent events below say what for."}
+	case "zookeeper-unreachable":
+		return wrongView{"ZooKeeper does not answer" + because(w.ZooKeeper.Error) + ", and without it this node has nothing to start from.",
+			"Start ZooKeeper, or correct --zk or the network to it. Then it goes on by itself."}
+	case "waiting-for-a-forgotten-owner", "the-lease-had-run-out":
+		return wrongView{"It waits until nobody else can be using its worker.", "Wait " + upTo(w.Cluster.SettleMs) + ". It goes on by itself."}
+	case "took-a-fresh-worker-after-the-clock-went-back":
+		return wrongView{"This machine's clock went back, so the node took another worker.", "Wait " + upTo(w.Cluster.SettleMs) + ". Then find out why the clock went back."}
+	case "clock-has-to-reach-what-the-predecessor-reserved":
+		return wrongView{"It waits for the clock to pass the last IDs of the process before it.", "Wait 3 s. If it lasts, this machine's clock went back: set it right."}
+	case "no-durable-bound":
+		return wrongView{"Its state directory cannot be written" + because(w.Disk.Error) + ".", "Free space on the disk of --state-dir, or repair it. Then it goes on by itself."}
+	case "lease-borrowed":
+		return wrongView{"A burst has run ahead of the clock as far as the lease goes.", "Wait. If it happens often, look why ZooKeeper does not extend the lease."}
+	case "clock-behind":
+		return wrongView{"This machine's clock went back. It is behind the last ID by " + about(w.Clock.BehindMs) + ".",
+			"Set the clock right (chronyc tracking). Then it goes on by itself. Do not restart it."}
+	case "clock-wrong":
+		return wrongView{fmt.Sprintf("This machine's clock is wrong%s, by %d of %d that were asked.", amount(w.Clock.WorstMs), w.Clock.Against, w.Clock.Voters),
+			"Set the clock right (chronyc tracking). Then it goes on by itself. Do not restart it."}
+	case "lease-over":
+		return wrongView{"Its lease has ended: ZooKeeper did not answer for too long" + because(w.ZooKeeper.Error) + ".",
+			"Restore ZooKeeper, or the network to it. Then it goes on by itself. Do not restart it."}
+	case "lost-worker":
+		return wrongView{"Somebody else took its worker, so it registers for another.", wait}
+	case "time-field-used-up":
+		return wrongView{"The layout has no time left for IDs, or this machine's clock is far ahead.", "Check the clock. If it is right, make a new cluster with another layout."}
+	case "stopping":
+		return wrongView{"It is being stopped.", "Nothing. Clients use other nodes."}
+	}
+	return wrongView{"It refuses: -" + w.Code + " " + w.Reason, "See Refusals in docs/operations.md."}
+}
+
+func withoutZooKeeper(w ownView) wrongView {
+	since := ""
+	if age := w.ZooKeeper.HeartbeatAgeMs; age != nil {
+		since = " since " + utc(w.NowMs-*age) + " UTC"
+	}
+	wrong := wrongView{"ZooKeeper has not answered this node" + since + because(w.ZooKeeper.Error) + ".", "Restore ZooKeeper, or the network to it."}
+	if w.Ready && w.LeaseEndsMs != nil {
+		wrong.Do = "Restore ZooKeeper, or the network to it, before " + utc(*w.LeaseEndsMs) + " UTC. A restart does not help."
+	}
+	return wrong
+}
+
+// troubleOf is a word of Snapshot.Degraded as people are told of it; empty where
+// something else says so.
+func troubleOf(trouble string, w node.Snapshot) wrongView {
+	const setClock = "Check the time synchronisation of this machine (chronyc tracking)."
+	switch trouble {
+	case node.TroubleDisk:
+		if w.Ready {
+			return wrongView{"Its state directory takes no writes" + because(w.Disk.Error) + ".", "Free space on the disk of --state-dir, or repair it, at once."}
+		}
+	case node.TroubleOffset:
+		if w.Clock.WorstMs != nil && w.Code != "CLOCK" {
+			return wrongView{fmt.Sprintf("This machine's clock is%s, compared with the worst of %d that were asked.", strings.TrimPrefix(amount(w.Clock.WorstMs), ":"), w.Clock.Voters), setClock}
+		}
+	case node.TroubleLeap:
+		return wrongView{"This machine's clock leapt " + about(w.Clock.UnfollowedLeapMs) + " ahead. No other clock confirms it, and IDs do not follow.", setClock}
+	case node.TroubleCoasting:
+		return wrongView{"This machine's clock went back by " + about(w.Clock.CoastingMs) + ". IDs go on without it.", setClock}
+	case node.TroubleFrozen:
+		return wrongView{"ZooKeeper has lost data, so new nodes get no worker.", "Let the missing nodes come back, or see flaked cluster thaw --help."}
+	case node.TroubleZooKeeper, node.TroubleFromCache: // withoutZooKeeper
+	default:
+		return wrongView{trouble, "See degraded in docs/admin.md."}
+	}
+	return wrongView{}
+}
+
+// because is an error for people who read no Go: a few words that tell one kind
+// from another. The whole is below and in the log.
+func because(err string) string {
+	for _, known := range []struct{ part, words string }{
+		{"connection refused", "connection refused"}, {"no route to host", "no route to host"}, {"network is unreachable", "network unreachable"},
+		{"no such host", "host name not found"}, {"no space left", "no space left"}, {"read-only", "read-only"}, {"permission denied", "permission denied"},
+		{"takes long", "a write takes long"}, {"input/output", "input/output error"}, {"deadline exceeded", "no answer"}, {"timeout", "no answer"},
+	} {
+		if strings.Contains(err, known.part) {
+			return " (" + known.words + ")"
+		}
+	}
+	return ""
+}
+
+// amount is how far a clock is off, as ": 59m59s slow".
+func amount(ms *float64) string {
+	if ms == nil {
+		return ""
+	}
+	way := " fast"
+	if *ms < 0 {
+		way = " slow"
+	}
+	return ": " + offsetLength(math.Abs(*ms)) + way
+}
+
+// about is a length that hardly changes while one looks.
+func about(ms int64) string {
+	if ms >= 1000 {
+		ms = (ms + 500) / 1000 * 1000
+	}
+	return brief(ms)
+}
+
+func upTo(ms int64) string {
+	if ms == 0 {
+		return "a little"
+	}
+	return "up to " + brief(ms)
+}
