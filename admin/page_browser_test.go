@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -143,7 +144,7 @@ func TestPageInABrowser(t *testing.T) {
 				t.Parallel()
 				view := browser.View{Width: row.width, Height: 800}
 				p := b.Open(t, "http://"+row.addr+query, view)
-				p.Until(`document.querySelector('#link.connected')`)
+				p.Until(`document.querySelector('#link[data-state=connected]')`)
 				var cells, width int
 				p.Eval(`document.querySelectorAll('.cells .cell').length`, &cells)
 				p.Eval(`document.documentElement.scrollWidth`, &width)
@@ -166,6 +167,111 @@ func TestPageInABrowser(t *testing.T) {
 		}
 	})
 
+	// What the page says of its connection is decided by ages alone.
+	t.Run("contact", func(t *testing.T) {
+		t.Parallel()
+		p := b.Open(t, "http://"+small+"/", browser.View{Width: wide, Height: 800})
+		p.Until(`document.querySelector('#link[data-state=connected]')`)
+		for _, row := range []struct {
+			now  int
+			seen string
+			want string
+		}{
+			{1300, `heard: 0, opened: 0`, "connecting 1"},
+			{1300, `heard: 10, opened: 0`, "connected 1"},
+			{3900, `heard: 10, opened: 0`, "connected 4"},
+			{4100, `heard: 0, opened: 0`, "lost 4"},
+			{12_000, `heard: 0, opened: 0, failed: true`, "lost 12"},
+			{1300, `heard: 0, opened: 0, failed: true`, "connecting 1"},
+			{2100, `heard: 0, opened: 0, failed: true`, "lost 2"},
+			{600_000, `heard: 0, opened: 599000`, "connecting 600"},
+			{600_000, `heard: 0, opened: 599000, failed: true`, "lost 600"},
+			{602_000, `heard: 0, opened: 599000`, "lost 602"},
+			{3000, `heard: 0, opened: 0, failed: true, refused: true`, "refused 3"},
+			{600_000, `heard: 0, opened: 0, hidden: true`, "asleep 600"},
+			{11, `heard: 10, opened: 0`, "connected 1"},
+		} {
+			var got string
+			p.Eval(fmt.Sprintf(`(c => c.state + ' ' + c.silent)(contact(%d, {failed: false, refused: false, hidden: false, %s}))`, row.now, row.seen), &got)
+			if got != row.want {
+				t.Errorf("at %d, %s: %s, want %s", row.now, row.seen, got, row.want)
+			}
+		}
+		for seconds, want := range map[int]string{1: "1 s", 59: "59 s", 61: "1 min 1 s", 3599: "59 min 59 s", 7260: "2 h 1 min"} {
+			var got string
+			p.Eval(fmt.Sprintf(`lasting(%d)`, seconds), &got)
+			if got != want {
+				t.Errorf("%d: %s, want %s", seconds, got, want)
+			}
+		}
+	})
+
+	// A browser's clock that is set back, or that stood still while the machine
+	// slept, makes nothing look younger.
+	t.Run("its clock", func(t *testing.T) {
+		t.Parallel()
+		p := b.Open(t, "http://"+small+"/", browser.View{Width: wide, Height: 800})
+		p.Until(`document.querySelector('#link[data-state=connected]')`)
+		var passed [3]float64
+		p.Eval(`(() => {
+			const [now, wall, steady] = [Date.now, Date.now(), performance.now()];
+			performance.now = () => steady; // as in a machine that sleeps
+			Date.now = () => wall;
+			const began = clock();
+			Date.now = () => wall + 600000;
+			const slept = clock() - began;
+			Date.now = () => wall - 600000;
+			const back = clock() - began;
+			performance.now = () => steady + 1000;
+			const then = clock() - began;
+			Date.now = now;
+			delete performance.now;
+			return [slept, back, then];
+		})()`, &passed)
+		if passed != [3]float64{600_000, 600_000, 601_000} {
+			t.Errorf("%v", passed)
+		}
+	})
+
+	// A node that ends, and comes back at its address: the banner goes first.
+	t.Run("lost and found", func(t *testing.T) {
+		t.Parallel()
+		addr, stop := start(t, picture(32, 20))
+		p := b.Open(t, "http://"+addr+"/", browser.View{Width: 390, Height: 844})
+		p.Until(`document.querySelector('#link[data-state=connected]') && document.querySelector('#contact').hidden`)
+		stop()
+		p.Until(`/^Lost contact with this node \d+ s ago\. This page shows its state at \d\d:\d\d:\d\d\.$/.test(document.querySelector('#lost').textContent)`)
+		readable(t, p)
+		var first, title string
+		p.Eval(`[...document.querySelector('main').children].find(e => e.getClientRects().length).id`, &first)
+		p.Eval(`document.title`, &title)
+		if first != "contact" || title != "no contact: ids-3 · flaked" {
+			t.Errorf("first is %s, the title %s", first, title)
+		}
+		p.Until(`parseInt(document.querySelector('#lost').textContent.match(/\d+/)) >= 5`) // it counts
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := New(whole(picture(32, 20)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		serveOn(t, s, l)
+		p.Until(`document.querySelector('#link[data-state=connected]') && document.querySelector('#contact').hidden`)
+	})
+
+	// One that answers, and keeps no more pages current, says so.
+	t.Run("refused", func(t *testing.T) {
+		t.Parallel()
+		addr, _ := start(t, picture(4, 2))
+		for range maxStreams / 2 {
+			follow(t, "http://"+addr+"/page/live")
+		}
+		p := b.Open(t, "http://"+addr+"/", browser.View{Width: wide, Height: 800})
+		p.Until(`document.querySelector('#link[data-state=refused]') && document.querySelector('#meanwhile').textContent.includes('close other pages of it')`)
+	})
+
 	// Several workers, one that refuses, and whatever is wrong: at any width.
 	t.Run("trouble", func(t *testing.T) {
 		t.Parallel()
@@ -178,7 +284,7 @@ func TestPageInABrowser(t *testing.T) {
 		}
 		addr, _ := start(t, cfg)
 		p := b.Open(t, "http://"+addr, browser.View{Width: wide, Height: 800})
-		p.Until(`document.querySelector('#link.connected')`)
+		p.Until(`document.querySelector('#link[data-state=connected]')`)
 		readable(t, p)
 		for width := 320; width < wide; width += 40 {
 			p.Look(browser.View{Width: width, Height: 800, Dark: true})
@@ -203,7 +309,7 @@ func TestPageInABrowser(t *testing.T) {
 	t.Run("keyboard", func(t *testing.T) {
 		t.Parallel()
 		p := b.Open(t, "http://"+small+"/", browser.View{Width: wide, Height: 800})
-		p.Until(`document.querySelector('#link.connected')`)
+		p.Until(`document.querySelector('#link[data-state=connected]')`)
 		focus := func(key string, presses int, id string) {
 			t.Helper()
 			for range presses {
@@ -244,7 +350,7 @@ func TestPageInABrowser(t *testing.T) {
 		cfg.Authenticate = func(token []byte) bool { return string(token) == "secret" }
 		addr, _ := start(t, cfg)
 		p := b.Open(t, "http://me:secret@"+addr+"/", browser.View{Width: wide, Height: 800})
-		p.Until(`document.querySelector('#link.connected')`)
+		p.Until(`document.querySelector('#link[data-state=connected]')`)
 		p.Eval(`document.querySelector('#id').focus()`, nil)
 		p.Type("2123840322550104099")
 		p.Until(`document.querySelectorAll('#decoded .bits li').length === 4`)

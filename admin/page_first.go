@@ -15,8 +15,8 @@ type firstView struct {
 	Tone   string // good, warn or bad
 	Word   string // for the title of the window
 	Serves string
-	Left   string // how long, as "14m32s left without help"
-	Until  string // "10:47:08 UTC"; empty if no end is known
+	Left   string // how long
+	Until  string // when the lease ends that it serves by; empty if it has none
 	Aside  string // how long it would serve without ZooKeeper, while all is well
 	Wrong  []wrongView
 	// Cluster is what is wrong elsewhere, a sentence each, as of ReadAt where that
@@ -51,13 +51,12 @@ func firstOf(v view, c seen, slots []slotView) firstView {
 		return f
 	}
 	left, ends, limited := shortest(v.Own)
+	f.Left, f.Until = "No time limit", ends
 	switch {
 	case limited:
-		f.Left, f.Until = brief(left)+" left without help", ends
+		f.Left = brief(left) + " left: without help it stops at " + ends
 	case ends != "":
-		f.Left, f.Aside = "No time limit", "Without ZooKeeper it would serve "+brief(left)+" more."
-	default:
-		f.Left = "No time limit"
+		f.Aside = "Without ZooKeeper it would serve " + brief(left) + " more."
 	}
 	return f
 }
@@ -120,7 +119,7 @@ func wrongOf(v view) (out []wrongView) {
 	}
 	for _, wrong := range order {
 		if len(whose[wrong]) < len(v.Own) {
-			wrong.What = "Worker " + few(whose[wrong]) + ": " + wrong.What
+			wrong.What = who(whose[wrong]) + wrong.What
 		}
 		out = append(out, wrong)
 	}
@@ -141,7 +140,11 @@ func clusterWrong(v view, c seen, slots []slotView) (out []string) {
 	} else if c.err != nil && v.ReadAt == "" && !slices.ContainsFunc(v.Own, ownView.cutOff) {
 		out = append(out, "The cluster cannot be read from ZooKeeper: look whether ZooKeeper is down.")
 	}
-	out = append(out, c.Problems...)
+	for _, problem := range c.Problems {
+		if !slices.ContainsFunc(v.Own, func(w ownView) bool { return said(w, problem) }) {
+			out = append(out, problem)
+		}
+	}
 	var late []string
 	for _, w := range slots {
 		if w.Late && *w.ReportAgeMs <= 3*w.HeartbeatMs+1000 { // later on it is among c.Problems
@@ -152,6 +155,20 @@ func clusterWrong(v view, c seen, slots []slotView) (out []string) {
 		out = append(out, "a heartbeat is overdue of worker "+few(late)+": wait some seconds")
 	}
 	return out
+}
+
+// who names some of this process's workers in front of a sentence.
+func who(labels []string) string {
+	if labels[0] == "none" {
+		return "One worker of this node: "
+	}
+	return "Worker " + few(labels) + ": "
+}
+
+// said reports whether a sentence on the cluster repeats what is said of a worker
+// of this process, which knows it better.
+func said(w ownView, problem string) bool {
+	return w.Worker != nil && len(wrongWith(w)) > 0 && strings.HasPrefix(problem, "worker "+label(w.Snapshot)+" (")
 }
 
 func few(numbers []string) string {

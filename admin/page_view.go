@@ -11,23 +11,23 @@ import (
 
 // view is what the page's parts are made of: what is known at one moment.
 type view struct {
-	Status    Status
-	Ready     bool
-	Reason    string
-	Dev       bool
-	First     firstView
-	ReadAt    string // the slots, and how long ago; empty: never
-	ReadAgo   string
-	Stale     bool
+	Status  Status
+	Ready   bool
+	Reason  string
+	Dev     bool
+	First   firstView
+	ReadAt  string // the slots, and how long ago; empty: never
+	ReadAgo string
+	Stale   bool
 	// StoreError is why ZooKeeper does not answer, as the library says it.
 	StoreError string
-	Own       []ownView
-	Load      loadView
-	Map       mapView
-	Clocks    chartView
-	Nodes     []slotView
-	MoreNodes int
-	Events    []Event // newest first
+	Own        []ownView
+	Load       loadView
+	Map        mapView
+	Clocks     chartView
+	Nodes      []slotView
+	MoreNodes  int
+	Events     []Event // newest first
 }
 
 // ownView is one of this process's workers.

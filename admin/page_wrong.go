@@ -73,6 +73,9 @@ func refusalOf(w node.Snapshot) wrongView {
 }
 
 func withoutZooKeeper(w ownView) wrongView {
+	if w.FromCache && !w.BeatLate && w.ZooKeeper.Error == "" {
+		return wrongView{"It serves from its state directory alone: ZooKeeper does not know yet that it has started.", "Look whether ZooKeeper answers. If it does, this passes within seconds."}
+	}
 	since := ""
 	if age := w.ZooKeeper.HeartbeatAgeMs; age != nil {
 		since = " since " + utc(w.NowMs-*age) + " UTC"
@@ -116,7 +119,7 @@ func because(err string) string {
 	for _, known := range []struct{ part, words string }{
 		{"connection refused", "connection refused"}, {"no route to host", "no route to host"}, {"network is unreachable", "network unreachable"},
 		{"no such host", "host name not found"}, {"no space left", "no space left"}, {"read-only", "read-only"}, {"permission denied", "permission denied"},
-		{"takes long", "a write takes long"}, {"input/output", "input/output error"}, {"deadline exceeded", "no answer"}, {"timeout", "no answer"},
+		{"takes long", "a write takes long"}, {"input/output", "input/output error"},
 	} {
 		if strings.Contains(err, known.part) {
 			return " (" + known.words + ")"

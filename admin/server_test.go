@@ -60,6 +60,11 @@ func serve(t *testing.T, s *Server) (addr string, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveOn(t, s, l)
+}
+
+func serveOn(t *testing.T, s *Server, l net.Listener) (addr string, stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()

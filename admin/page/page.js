@@ -37,6 +37,7 @@ function contact(now, s) {
   else if (s.refused) state = 'refused';
   else if (silent > 4000) state = trying ? 'connecting' : 'lost';
   else if (s.failed) state = silent > 2000 ? 'lost' : 'connecting';
+  else if (s.heard <= s.opened) state = 'connecting';
   return {state, silent: Math.max(1, Math.round(silent / 1000))};
 }
 
@@ -58,7 +59,7 @@ function tell() {
   const past = state === 'refused' || state === 'lost' || state === 'connecting' && silent > 4;
   const then = new Date(seen.at).toISOString().slice(11, 19);
   text('link', pills[state]);
-  $('link').className = state;
+  $('link').dataset.state = state;
   document.documentElement.classList.toggle('past', past);
   document.documentElement.style.setProperty('--then', `" as of ${then} UTC"`);
   $('contact').hidden = !past;
@@ -70,10 +71,10 @@ function tell() {
     refused: `This page gets no news of this node since ${lasting(silent)}.`,
     connecting: `Connecting. Last heard of this node ${lasting(silent)} ago.`,
   }[state] + ` This page shows its state at ${then}.`);
-  const until = document.querySelector('#left .until')?.textContent;
+  const until = document.querySelector('#left [data-until]')?.dataset.until;
   text('meanwhile', {
     lost: 'Whether it serves now is not known. What to do: look whether its process runs, and whether the network reaches it.' +
-      (until ? ` If it runs, it serves ${until}.` : ''),
+      (until ? ` If it still runs, it serves until ${until} at least.` : ''),
     refused: 'The node answers, but does not keep this page current. What to do: close other pages of it, and load this one again.',
     connecting: '',
   }[state]);

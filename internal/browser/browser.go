@@ -356,12 +356,17 @@ func (p *Tab) Press(key string) {
 }
 
 // Screenshot writes a picture of the whole page to a file.
-func (p *Tab) Screenshot(file string) {
+func (p *Tab) Screenshot(file string) { p.t.Helper(); p.capture(file, true) }
+
+// FirstScreen writes a picture of what is seen without scrolling to a file.
+func (p *Tab) FirstScreen(file string) { p.t.Helper(); p.capture(file, false) }
+
+func (p *Tab) capture(file string, whole bool) {
 	p.t.Helper()
 	var shot struct {
 		Data string `json:"data"`
 	}
-	p.must(p.call("Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": true}, &shot))
+	p.must(p.call("Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": whole}, &shot))
 	picture, err := base64.StdEncoding.DecodeString(shot.Data)
 	if err == nil {
 		err = os.WriteFile(file, picture, 0o644)

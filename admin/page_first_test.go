@@ -1,0 +1,203 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/node"
+)
+
+// at0 is the moment of the snapshots here: 10:32:05 UTC.
+var at0 = time.Date(2026, 11, 22, 10, 32, 5, 0, time.UTC).UnixMilli()
+
+// own is a worker of this process with which all is well, but for what change does.
+func own(change func(*node.Snapshot)) ownView {
+	w := serving()
+	w.NowMs, w.LeaseLeftMs, w.LeaseEndsMs = at0, new(int64(903_000)), new(at0+903_000)
+	w.Cluster.SettleMs = 12_000
+	change(&w)
+	return describeOwn(w)
+}
+
+func refuses(code, cause string, more func(*node.Snapshot)) ownView {
+	return own(func(w *node.Snapshot) { w.Ready, w.Code, w.Cause = false, code, cause; more(w) })
+}
+
+// cutOff is a node whose ZooKeeper has been away for 28 s.
+func cutOff(w *node.Snapshot) {
+	w.ZooKeeper.OK, w.ZooKeeper.HeartbeatAgeMs = false, new(int64(28_000))
+	w.ZooKeeper.Error = "coordinator: ZooKeeper cannot be reached: dial tcp 127.0.0.1:2181: connect: connection refused"
+	w.Degraded = []string{node.TroubleZooKeeper}
+}
+
+// The first screen: does this node serve, for how long, what is wrong, what to do.
+func TestFirstOf(t *testing.T) {
+	well := func(*node.Snapshot) {}
+	noWorker := func(w *node.Snapshot) {
+		w.Worker, w.LeaseLeftMs, w.LeaseEndsMs, w.ReservedLeftMs = nil, nil, nil, nil
+	}
+	for _, row := range []struct {
+		name  string
+		v     view
+		c     seen
+		slots []slotView
+		want  string // tone, serves, left; aside; what: do; ...
+	}{
+		{name: "well", v: view{Own: []ownView{own(well)}},
+			want: "good|Serves IDs|No time limit|Without ZooKeeper it would serve 15m3s more."},
+		{name: "ZooKeeper is down", v: view{Own: []ownView{own(cutOff)}, Stale: true, ReadAt: "10:31:36"},
+			c: seen{err: errors.New("connection refused"), Slots: Slots{Problems: []string{"worker 2 (b) is detached: start it"}}},
+			want: "warn|Serves IDs|15m3s left: without help it stops at 10:47:08 UTC||" +
+				"ZooKeeper has not answered this node since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help.|" +
+				"10:31:36: worker 2 (b) is detached: start it"},
+		{name: "a heartbeat is late", v: view{Own: []ownView{own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })}},
+			want: "warn|Serves IDs|15m3s left: without help it stops at 10:47:08 UTC||" +
+				"ZooKeeper has not answered this node since 10:32:01 UTC.>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help."},
+		{name: "only the cluster cannot be read", v: view{Own: []ownView{own(well)}, Stale: true, ReadAt: "10:31:36"}, c: seen{err: errors.New("slow")},
+			want: "warn|Serves IDs|No time limit|Without ZooKeeper it would serve 15m3s more.|10:31:36: ZooKeeper has not been read since 10:31:36 UTC: look whether it is slow or down."},
+		{name: "the disk is full", v: view{Own: []ownView{own(func(w *node.Snapshot) {
+			w.Disk, w.Degraded = node.DiskSnapshot{Error: "write: no space left on device"}, []string{node.TroubleDisk}
+		})}},
+			want: "warn|Serves IDs|2.5s left: without help it stops at 10:32:07 UTC||" +
+				"Its state directory takes no writes (no space left).>Free space on the disk of --state-dir, or repair it, at once."},
+		{name: "the lease is over", v: view{Own: []ownView{refuses("FENCED", "lease-over", func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })}},
+			want: "bad|Serves no IDs|No time left: clients get no IDs from this node||" +
+				"Its lease has ended: ZooKeeper did not answer for too long (connection refused).>Restore ZooKeeper, or the network to it. Then it goes on by itself. Do not restart it."},
+		{name: "the clock is wrong", v: view{Own: []ownView{refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) {
+			w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4, []string{node.TroubleOffset}
+		})}}, c: seen{Slots: Slots{Problems: []string{"worker 7 (a) refuses to serve", "worker 71 (b) refuses to serve"}}},
+			want: "bad|Serves no IDs|No time left: clients get no IDs from this node||" +
+				"This machine's clock is wrong: 59m59s slow, by 4 of 5 that were asked.>Set the clock right (chronyc tracking). Then it goes on by itself. Do not restart it.|" +
+				"worker 71 (b) refuses to serve"},
+		{name: "the clock went back", v: view{Own: []ownView{refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })}},
+			want: "bad|Serves no IDs|No time left: clients get no IDs from this node||" +
+				"This machine's clock went back. It is behind the last ID by 1m1s.>Set the clock right (chronyc tracking). Then it goes on by itself. Do not restart it."},
+		{name: "it has just started", v: view{Own: []ownView{refuses("NOTREADY", "no-worker-yet", noWorker)}},
+			want: "warn|Serves no IDs yet|It begins by itself, in some seconds if nothing is wrong||" +
+				"It has just started and has no worker yet.>Wait. If it lasts, Recent events below say what for."},
+		{name: "it cannot start", v: view{Own: []ownView{refuses("NOTREADY", "zookeeper-unreachable", func(w *node.Snapshot) { noWorker(w); cutOff(w) })}},
+			want: "bad|Serves no IDs|No time left: clients get no IDs from this node||" +
+				"ZooKeeper does not answer (connection refused), and without it this node has nothing to start from.>Start ZooKeeper, or correct --zk or the network to it. Then it goes on by itself."},
+		{name: "one of two workers", v: view{Ready: true, Own: []ownView{own(well), refuses("FENCED", "lost-worker", func(w *node.Snapshot) { w.Worker = new(9) })}},
+			want: "warn|Serves IDs|No time limit|Without ZooKeeper it would serve 15m3s more.|Worker 9: Somebody else took its worker, so it registers for another.>Wait. It goes on by itself."},
+		{name: "both of two workers", v: view{Own: []ownView{own(cutOff), own(func(w *node.Snapshot) { cutOff(w); w.Worker, w.LeaseLeftMs = new(9), new(int64(60_000)) })}},
+			want: "warn|Serves IDs|1m0s left: without help it stops at 10:33:05 UTC||" +
+				"ZooKeeper has not answered this node since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help."},
+		{name: "another node is late", v: view{Own: []ownView{own(well)}}, slots: []slotView{{Slot: Slot{Worker: 5, ReportAgeMs: new(int64(4000)), HeartbeatMs: 3000}, Late: true}},
+			want: "warn|Serves IDs|No time limit|Without ZooKeeper it would serve 15m3s more.|a heartbeat is overdue of worker 5: wait some seconds"},
+		{name: "a development node", v: view{Dev: true, Own: []ownView{own(well)}},
+			want: "warn|Serves IDs|No time limit||This is a development node (--dev): it has no ZooKeeper and keeps nothing. Another one issues the same IDs.>" +
+				"Do not keep its IDs. For IDs that are unique start it with --zk."},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			row.v.Ready = slices.ContainsFunc(row.v.Own, func(w ownView) bool { return w.Ready })
+			f := firstOf(row.v, row.c, row.slots)
+			got := []string{f.Tone, f.Serves, f.Left, f.Aside}
+			for _, w := range f.Wrong {
+				got = append(got, w.What+">"+w.Do)
+			}
+			for _, text := range f.Cluster {
+				if f.ReadAt != "" {
+					text = f.ReadAt + ": " + text
+				}
+				got = append(got, text)
+			}
+			if text := strings.TrimRight(strings.Join(got, "|"), "|"); text != row.want {
+				t.Errorf("%s\nwant\n%s", text, row.want)
+			}
+		})
+	}
+}
+
+// Each refusal and trouble of the documents has words and something to do.
+func TestEveryRefusalIsExplained(t *testing.T) {
+	doc, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	causes := []string{"clock-behind", "clock-wrong", "lease-over", "lost-worker", "time-field-used-up", "stopping"}
+	for _, m := range regexp.MustCompile(`\| .-NOTREADY [^|]* reason=([a-z-]+)`).FindAllStringSubmatch(string(doc), -1) {
+		causes = append(causes, m[1])
+	}
+	if len(causes) < 13 {
+		t.Fatalf("there are more causes than %q", causes)
+	}
+	for _, cause := range causes {
+		wrong := refusalOf(refuses("NOTREADY", cause, func(*node.Snapshot) {}).Snapshot)
+		if wrong.Do == "" || strings.Contains(wrong.Do, "docs/") {
+			t.Errorf("%s: %+v", cause, wrong)
+		}
+	}
+	for _, trouble := range node.Troubles() {
+		w := own(func(w *node.Snapshot) {
+			w.Degraded, w.Clock.UnfollowedLeapMs, w.Clock.CoastingMs, w.FromCache = []string{trouble}, 4000, 4000, trouble == node.TroubleFromCache
+		})
+		wrong := wrongWith(w)
+		if len(wrong) != 1 || wrong[0].What == trouble || wrong[0].Do == "" {
+			t.Errorf("%s: %+v", trouble, wrong)
+		}
+	}
+}
+
+// Nothing looks fresher than it is: what was read a while ago has aged since.
+func TestReadingsAge(t *testing.T) {
+	w := Slot{Worker: 2, State: "live", HeartbeatMs: 3000, ReportAgeMs: new(int64(927)), LeaseLeftMs: new(int64(60_000)), OffsetMs: new(1.0)}
+	for _, row := range []struct {
+		ago           time.Duration
+		stale         bool
+		report, lease int64
+	}{
+		{0, false, 927, 60_000},
+		{3900 * time.Millisecond, false, 4827, 56_100}, // nobody is late because nobody looked
+		{41 * time.Second, true, 41_927, 19_000},
+	} {
+		v := describeSlot(w, nil, row.ago, row.stale)
+		if *v.ReportAgeMs != row.report || *v.LeaseLeftMs != row.lease || v.Late || v.Was != row.stale {
+			t.Errorf("%v: %d %d %+v", row.ago, *v.ReportAgeMs, *v.LeaseLeftMs, v)
+		}
+	}
+	if *w.ReportAgeMs != 927 {
+		t.Error("the reading itself has changed")
+	}
+	w.ReportAgeMs = new(int64(3600))
+	if v := describeSlot(w, nil, 0, false); !v.Late {
+		t.Error("a heartbeat that was late when it was read is not")
+	}
+}
+
+// A ZooKeeper that fails after one reading: the page says of when everything is.
+func TestPageOfAStaleReading(t *testing.T) {
+	readings := 0
+	cfg := picture(32, 20)
+	slots := cfg.Slots
+	cfg.Slots = func(ctx context.Context) (Slots, error) {
+		if readings++; readings > 1 {
+			return Slots{}, errors.New("coordinator: ZooKeeper cannot be reached")
+		}
+		return slots(ctx)
+	}
+	addr, _ := start(t, cfg)
+	page := func() string { _, _, body := do(t, "GET", "http://"+addr+"/?worker=0"); return body }
+	if body := page(); strings.Contains(body, "was live") || strings.Contains(body, "has not been read") {
+		t.Error("the first reading is not now")
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		body := page()
+		if n := strings.Count(body, "ZooKeeper has not been read since"); n == 4 { // above all, the map, the worker, the table
+			for _, now := range []string{"</i> live</td>", "</i> live:", "ids-0: live"} {
+				if was := strings.Replace(now, "live", "was live", 1); strings.Contains(body, now) || !strings.Contains(body, was) {
+					t.Errorf("want %q and no %q in\n%s", was, now, body)
+				}
+			}
+			return
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%d times:\n%s", n, body)
+		}
+	}
+}

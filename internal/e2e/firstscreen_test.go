@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/browser"
+	"github.com/flaked/flaked/internal/ownclock"
+	"github.com/flaked/flaked/internal/zktest"
+)
+
+var screenshots = flag.String("screenshots", "", "a directory for pictures of the status page")
+
+// firstScreen insists that somebody who opens the page reads at once what a test
+// says, in this order, on a desktop and on a phone, in light and in dark.
+func firstScreen(t *testing.T, p *browser.Tab, name string, order ...string) {
+	t.Helper()
+	const inView = `[...document.querySelectorAll('#contact p, #serves p, #left p, #wrong h2, #wrong p')]
+		.filter(e => e.getClientRects().length && e.getBoundingClientRect().bottom <= innerHeight).map(e => e.innerText).join('\n')`
+	for _, view := range []browser.View{
+		{Width: 1280, Height: 800}, {Width: 1280, Height: 800, Dark: true}, {Width: 390, Height: 844}, {Width: 390, Height: 844, Dark: true},
+	} {
+		p.Look(view)
+		p.Eval("scrollTo(0, 0)", nil)
+		var text string
+		p.Eval(inView, &text)
+		if !regexp.MustCompile("(?s)" + strings.Join(order, ".*")).MatchString(text) {
+			t.Errorf("%s, at %d pixels: want %q in\n%s", name, view.Width, order, text)
+		}
+		if *screenshots != "" {
+			device, colours := map[int]string{1280: "desktop", 390: "phone"}[view.Width], map[bool]string{false: "light", true: "dark"}[view.Dark]
+			p.FirstScreen(filepath.Join(*screenshots, fmt.Sprintf("%s-%s-%s.png", name, device, colours)))
+		}
+	}
+}
+
+const aTime = `\d\d:\d\d:\d\d`
+
+// The page answers what is asked at night: does it serve, for how long, what is
+// wrong, what to do. What it does not know any more it does not show as if it did.
+func TestFirstScreen(t *testing.T) {
+	t.Parallel()
+	b := browser.Start(t)
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
+	clock := new(ownclock.Clock)
+	looked, stepped, other := s.node("--admin", "127.0.0.1:0"), s.node("--admin", "127.0.0.1:0").on(clock), s.node()
+	link := looked.network()
+	nodes := []*node{looked, stepped, other}
+	for _, n := range nodes {
+		n.start()
+	}
+	for _, n := range nodes {
+		n.ready()
+	}
+	p := b.Open(t, looked.page(), browser.View{Width: 1280, Height: 800})
+	p.Until("document.querySelectorAll('a.cell.live').length === 3 && " + says("#link", "page connected") + " && " + says("#first", "Nothing is wrong"))
+	firstScreen(t, p, "healthy", "^Serves IDs", "No time limit", `Without ZooKeeper it would serve \S+ more`, "Nothing is wrong")
+
+	// No report is shown as younger than the last reading of it can be.
+	cut := time.Now()
+	link.BlackHole()
+	p.Until("document.querySelector('#serves .warn') && " + says("#nodes", "ZooKeeper has not been read since") +
+		" && document.querySelector('.cells.was')")
+	firstScreen(t, p, "zookeeper-down", "^Serves IDs", `\S+ left: without help it stops at `+aTime+" UTC", "What is wrong",
+		"ZooKeeper has not answered this node since "+aTime+" UTC", "What to do: Restore ZooKeeper, or the network to it, before "+aTime)
+	var table string
+	p.Eval("document.querySelector('#nodes').innerText", &table)
+	if n := strings.Count(table, "was live"); n != 3 {
+		t.Errorf("%v after the cut %d of 3 workers are shown as having been live:\n%s", time.Since(cut), n, table)
+	}
+	if young := regexp.MustCompile(`\b\d+ms ago`).FindString(table); young != "" {
+		t.Errorf("%v after the cut a report is shown as of %s:\n%s", time.Since(cut), young, table)
+	}
+	link.Heal()
+	p.Until(says("#first", "Nothing is wrong") + " && !document.querySelector('.cells.was, .as-of')")
+
+	// One that stands still says nothing, and its connections stay.
+	looked.proc.freeze()
+	took := p.Until("document.querySelector('#link[data-state=lost]')")
+	t.Logf("that the node stands still is seen after %v", took.Round(10*time.Millisecond))
+	firstScreen(t, p, "suspended", "^Lost contact with this node "+`\d+ s ago. This page shows its state at `+aTime, "What to do:", "If it still runs, it serves until "+aTime+" UTC at least")
+	looked.proc.thaw()
+	p.Until("document.querySelector('#link[data-state=connected]') && document.querySelector('#contact').hidden")
+
+	p2 := b.Open(t, stepped.page(), browser.View{Width: 1280, Height: 800})
+	p2.Until(says("#first", "Nothing is wrong"))
+	clock.Set(-time.Hour)
+	p2.Until("document.querySelector('#serves .bad') && " + says("#wrong", "clock"))
+	firstScreen(t, p2, "clock-stepped", "^Serves no IDs", "No time left", "What is wrong", "This machine's clock (went back|is wrong)", "What to do: Set the clock right")
+	var wrong string
+	p2.Eval("document.querySelector('#wrong').innerText", &wrong)
+	if n := strings.Count(wrong, "clock is"); n > 1 {
+		t.Errorf("it is said %d times:\n%s", n, wrong)
+	}
+
+	looked.kill()
+	p.Until("document.querySelector('#link[data-state=lost]')")
+	firstScreen(t, p, "killed", "^Lost contact with this node "+`\d+ s ago. This page shows its state at `+aTime,
+		"Whether it serves now is not known. What to do: look whether its process runs")
+	var green []string
+	p.Eval(`[...document.querySelectorAll('#first, #serves *')].map(e => getComputedStyle(e)).flatMap(s => [s.color, s.backgroundColor, s.borderTopColor])
+		.filter(c => { const [r, g, b, a] = c.match(/[\d.]+/g).map(Number); return a !== 0 && g > r + 12 && g > b + 12 })`, &green)
+	if len(green) > 0 {
+		t.Errorf("the page of a node that is gone is green: %q", green)
+	}
+}
+
+func TestFirstScreenOfADevelopmentNode(t *testing.T) {
+	t.Parallel()
+	b := browser.Start(t)
+	n := launch(t, "n", nil, shipped.binary(t), "serve", "--dev", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-format", "text")
+	at := ""
+	eventually(t, "it serves", func() bool {
+		if m := servingHTTP.FindStringSubmatch(n.log()); m != nil {
+			at = "http://127.0.0.1:" + m[1] + "/"
+		}
+		return at != "" && strings.Contains(n.log(), "node: serving: ")
+	})
+	p := b.Open(t, at, browser.View{Width: 1280, Height: 800})
+	p.Until("document.querySelector('#link[data-state=connected]') && " + says("#serves", "Serves IDs"))
+	firstScreen(t, p, "dev", "^Serves IDs", "No time limit", "What is wrong", "This is a development node", "What to do: Do not keep its IDs")
+}
