@@ -22,6 +22,8 @@ type route struct {
 	// free: takes none of the places for requests, as it is done at once or has
 	// places of its own.
 	free bool
+	// waits: mostly waits for something, so it takes a place for those that do.
+	waits bool
 	// linked: another site's page may lead a browser here.
 	linked bool
 	// methods are those that serve answers; none: GET and HEAD.
@@ -97,9 +99,13 @@ func (s *Server) handler() http.Handler {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 	c := connOf(r.Context())
 	if !rt.free {
-		leave := s.answers.take(r.Context(), c.from)
+		places := s.answers
+		if rt.waits {
+			places = s.waits
+		}
+		leave := places.take(r.Context(), c.from)
 		if leave == nil {
-			all, one := s.answers.limits()
+			all, one := places.limits()
 			writeError(w, &lineproto.Error{Code: lineproto.BUSY, Text: fmt.Sprintf("too many requests at once limit=%d limit_of_one_address=%d", all, one)})
 			return
 		}

@@ -269,7 +269,7 @@ func TestPageInABrowser(t *testing.T) {
 			follow(t, "http://"+addr+"/page/live")
 		}
 		p := b.Open(t, "http://"+addr+"/", browser.View{Width: wide, Height: 800})
-		p.Until(`document.querySelector('#link[data-state=refused]') && document.querySelector('#meanwhile').textContent.includes('close other pages of it')`)
+		p.Until(`document.querySelector('#link[data-state=refused]') && document.querySelector('#do').textContent.includes('close other pages of it')`)
 	})
 
 	// Several workers, one that refuses, and whatever is wrong: at any width.

@@ -73,7 +73,7 @@ func TestFirstOf(t *testing.T) {
 			w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4, []string{node.TroubleOffset}
 		})}}, c: seen{Slots: Slots{Problems: []string{"worker 7 (a) refuses to serve", "worker 71 (b) refuses to serve"}}},
 			want: "bad|Serves no IDs|No time left: clients get no IDs from this node||" +
-				"This machine's clock is wrong: 59m59s slow, by 4 of 5 that were asked.>Set the clock right (chronyc tracking). Then it goes on by itself. Do not restart it.|" +
+				"This machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Set the clock right (chronyc tracking). Then it goes on by itself. Do not restart it.|" +
 				"worker 71 (b) refuses to serve"},
 		{name: "the clock went back", v: view{Own: []ownView{refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })}},
 			want: "bad|Serves no IDs|No time left: clients get no IDs from this node||" +

@@ -57,7 +57,7 @@ func refusalOf(w node.Snapshot) wrongView {
 		return wrongView{"This machine's clock went back. It is behind the last ID by " + about(w.Clock.BehindMs) + ".",
 			"Set the clock right (chronyc tracking). Then it goes on by itself. Do not restart it."}
 	case "clock-wrong":
-		return wrongView{fmt.Sprintf("This machine's clock is wrong%s, by %d of %d that were asked.", amount(w.Clock.WorstMs), w.Clock.Against, w.Clock.Voters),
+		return wrongView{fmt.Sprintf("This machine's clock is wrong%s, compared with %d of %d other clocks.", amount(w.Clock.WorstMs), w.Clock.Against, w.Clock.Voters),
 			"Set the clock right (chronyc tracking). Then it goes on by itself. Do not restart it."}
 	case "lease-over":
 		return wrongView{"Its lease has ended: ZooKeeper did not answer for too long" + because(w.ZooKeeper.Error) + ".",
@@ -98,7 +98,7 @@ func troubleOf(trouble string, w node.Snapshot) wrongView {
 		}
 	case node.TroubleOffset:
 		if w.Clock.WorstMs != nil && w.Code != "CLOCK" {
-			return wrongView{fmt.Sprintf("This machine's clock is%s, compared with the worst of %d that were asked.", strings.TrimPrefix(amount(w.Clock.WorstMs), ":"), w.Clock.Voters), setClock}
+			return wrongView{fmt.Sprintf("This machine's clock is%s, compared with the worst of %d other clocks.", strings.TrimPrefix(amount(w.Clock.WorstMs), ":"), w.Clock.Voters), setClock}
 		}
 	case node.TroubleLeap:
 		return wrongView{"This machine's clock leapt " + about(w.Clock.UnfollowedLeapMs) + " ahead. No other clock confirms it, and IDs do not follow.", setClock}

@@ -8,10 +8,12 @@ import (
 )
 
 const (
-	// maxAnswers is how many requests besides probes are answered at once, which
-	// leaves time for probes. Others wait for answersWait.
-	maxAnswers  = 16
+	// maxAnswers is how many requests besides probes are worked on at once, which
+	// leaves time for probes on two cores. Others wait for answersWait.
+	maxAnswers  = 4
 	answersWait = time.Second
+	// maxWaits is how many requests at once may wait for something themselves.
+	maxWaits = 8
 	// maxStreams is how many pages are kept current at once.
 	maxStreams = 16
 )

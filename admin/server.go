@@ -83,6 +83,7 @@ type Server struct {
 	slots    *slots
 	pages    page
 	answers  *places
+	waits    *places
 	requests httpRequests
 	made     atomic.Int64 // IDs
 }
@@ -104,7 +105,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots), answers: newPlaces(maxAnswers, answersWait)}
+	s := &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots), answers: newPlaces(maxAnswers, answersWait), waits: newPlaces(maxWaits, answersWait)}
 	s.pages.past, s.pages.streams = new(past), newPlaces(maxStreams, 0)
 	s.slots.noted = s.pages.past.noteClocks
 	return s, nil

@@ -218,7 +218,7 @@ func (s *Server) Slots() (found Slots, at time.Time, err error) {
 }
 
 func (s *Server) workersRoutes() []route {
-	return []route{{path: "/v1/workers", about: "the cluster's workers, as `flaked status -o json` has them", serve: s.workers}}
+	return []route{{path: "/v1/workers", about: "the cluster's workers, as `flaked status -o json` has them", waits: true, serve: s.workers}}
 }
 
 // stale is the answer when ZooKeeper cannot be read: what it last said, if

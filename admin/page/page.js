@@ -73,9 +73,13 @@ function tell() {
   }[state] + ` This page shows its state at ${then}.`);
   const until = document.querySelector('#left [data-until]')?.dataset.until;
   text('meanwhile', {
-    lost: 'Whether it serves now is not known. What to do: look whether its process runs, and whether the network reaches it.' +
-      (until ? ` If it still runs, it serves until ${until} at least.` : ''),
-    refused: 'The node answers, but does not keep this page current. What to do: close other pages of it, and load this one again.',
+    lost: 'Whether it serves now is not known.' + (until ? ` If it still runs, it can serve until ${until} without help.` : ''),
+    refused: 'The node answers, but does not keep this page current.',
+    connecting: '',
+  }[state]);
+  text('do', {
+    lost: 'What to do: look whether its process runs, and whether the network reaches it.',
+    refused: 'What to do: close other pages of it, and load this one again.',
     connecting: '',
   }[state]);
 }

@@ -83,7 +83,7 @@ func TestFirstScreen(t *testing.T) {
 	looked.proc.freeze()
 	took := p.Until("document.querySelector('#link[data-state=lost]')")
 	t.Logf("that the node stands still is seen after %v", took.Round(10*time.Millisecond))
-	firstScreen(t, p, "suspended", "^Lost contact with this node "+`\d+ s ago. This page shows its state at `+aTime, "What to do:", "If it still runs, it serves until "+aTime+" UTC at least")
+	firstScreen(t, p, "suspended", "^Lost contact with this node "+`\d+ s ago. This page shows its state at `+aTime, "If it still runs, it can serve until "+aTime+" UTC without help", "What to do:")
 	looked.proc.thaw()
 	p.Until("document.querySelector('#link[data-state=connected]') && document.querySelector('#contact').hidden")
 
@@ -101,7 +101,7 @@ func TestFirstScreen(t *testing.T) {
 	looked.kill()
 	p.Until("document.querySelector('#link[data-state=lost]')")
 	firstScreen(t, p, "killed", "^Lost contact with this node "+`\d+ s ago. This page shows its state at `+aTime,
-		"Whether it serves now is not known. What to do: look whether its process runs")
+		"Whether it serves now is not known.", "What to do: look whether its process runs")
 	var green []string
 	p.Eval(`[...document.querySelectorAll('#first, #serves *')].map(e => getComputedStyle(e)).flatMap(s => [s.color, s.backgroundColor, s.borderTopColor])
 		.filter(c => { const [r, g, b, a] = c.match(/[\d.]+/g).map(Number); return a !== 0 && g > r + 12 && g > b + 12 })`, &green)
