@@ -4,10 +4,14 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"math"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +20,7 @@ import (
 	"github.com/flaked/flaked/internal/browser"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/worker"
 )
 
 var screenshots = flag.String("screenshots", "", "a directory for pictures of the status page")
@@ -270,6 +275,47 @@ func TestPageInABrowser(t *testing.T) {
 		}
 		p := b.Open(t, "http://"+addr+"/", browser.View{Width: wide, Height: 800})
 		p.Until(`document.querySelector('#link[data-state=refused]') && document.querySelector('#do').textContent.includes('close other pages of it')`)
+	})
+
+	// Another site's page, and one of another port of this machine, gets no ID
+	// made, whichever way it has the browser ask.
+	t.Run("another site", func(t *testing.T) {
+		t.Parallel()
+		cfg := whole(picture(4, 2))
+		var made atomic.Int64
+		reserve := cfg.Reserve
+		cfg.Reserve = func(ctx context.Context, n int) (worker.Run, error) { made.Add(1); return reserve(ctx, n) }
+		cfg.Loopback = true
+		addr, _ := start(t, cfg)
+		_, port, _ := net.SplitHostPort(addr)
+		elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = io.WriteString(w, "<title>elsewhere</title><body>")
+		}))
+		defer elsewhere.Close()
+		p := b.Open(t, elsewhere.URL, browser.View{Width: wide, Height: 800})
+		p.Until(`document.title === 'elsewhere' && document.body`)
+		for _, host := range []string{"127.0.0.1", "localhost"} { // another port, and another site
+			for _, path := range []string{"/v1/ids?n=10000", "/api/snowflake/get/x"} {
+				p.Eval(fmt.Sprintf(`(async url => {
+					await fetch(url, {mode: 'no-cors'}).catch(() => {});
+					await fetch(url, {mode: 'no-cors', method: 'POST', body: 'x'}).catch(() => {});
+					await fetch(url).catch(() => {});
+					await new Promise(done => { const i = new Image(); i.onload = i.onerror = done; i.src = url; });
+					await new Promise(done => { const f = document.createElement('iframe'); f.onload = f.onerror = done; f.src = url; document.body.append(f); });
+				})('http://%s:%s%s')`, host, port, path), nil)
+			}
+		}
+		if n := made.Load(); n != 0 {
+			t.Errorf("IDs were made %d times", n)
+		}
+		// The node's own page may, and a link leads to it.
+		p.Eval(fmt.Sprintf(`location.href = 'http://%s/'`, addr), nil)
+		p.Until(`document.querySelector('#link[data-state=connected]')`)
+		p.Eval(`fetch('/v1/ids').then(r => r.ok)`, nil)
+		if n := made.Load(); n != 1 {
+			t.Errorf("by its own page IDs were made %d times", n)
+		}
 	})
 
 	// Several workers, one that refuses, and whatever is wrong: at any width.

@@ -228,7 +228,7 @@ func TestProbesUnderSiege(t *testing.T) {
 		if took.at(0.5) > 50*time.Millisecond || took.at(1) > 4*time.Second {
 			t.Errorf("%s: probes have waited %s", s.name, took)
 		}
-		if rss > 150<<10 {
+		if rss > 150<<10 && !raceDetector { // which takes several times as much
 			t.Errorf("%s: the node takes %d KiB", s.name, rss)
 		}
 	}
