@@ -5,11 +5,16 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 )
 
 // maxConns is how many connections are open at once: a node's descriptors are
 // for those who ask for IDs.
 const maxConns = 200
+
+// grace is how long a connection has before it may be closed for another: its
+// request may be here, and yet to be read. So at most 20,000 come in a second.
+const grace = 10 * time.Millisecond
 
 // conns is a listener that always has room for one more connection: a probe
 // must be answered whoever else is connected. Beyond the limit it closes one
@@ -21,7 +26,6 @@ type conns struct {
 	mu   sync.Mutex // guards what follows, and the fields of each conn in open
 	open map[*conn]struct{}
 	of   map[netip.Prefix]int // how many are open, by where they come from
-	turn int64
 }
 
 func newConns(l net.Listener, most int) *conns {
@@ -33,10 +37,10 @@ type conn struct {
 	net.Conn
 	all  *conns
 	from netip.Prefix
-	// answering: a handler is at work. quiet is the turn at which that last ended, or
-	// else at which the connection came.
+	// answering: a handler is at work. quiet is when that last ended, or else when
+	// the connection came.
 	answering bool
-	quiet     int64
+	quiet     time.Time
 }
 
 func (l *conns) Accept() (net.Conn, error) {
@@ -45,30 +49,48 @@ func (l *conns) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: accepted, all: l, from: origin(accepted.RemoteAddr())}
-	if out := l.admit(c); out != nil {
-		_ = out.Conn.Close()
+	l.admit(c)
+	for {
+		out, wait := l.excess()
+		if out != nil {
+			_ = out.Conn.Close()
+		}
+		if wait <= 0 {
+			return c, nil
+		}
+		time.Sleep(wait)
 	}
-	return c, nil
 }
 
-// admit takes a connection in, and returns the one that has to go for it, if any.
-func (l *conns) admit(c *conn) (out *conn) {
+func (l *conns) admit(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.turn++
-	c.quiet = l.turn
+	c.quiet = time.Now()
 	l.open[c] = struct{}{}
 	l.of[c.from]++
+}
+
+// excess takes out and returns the connection that has to go, if there are too
+// many; or else says how long it has yet to be waited for.
+func (l *conns) excess() (out *conn, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if len(l.open) <= l.most {
-		return nil
+		return nil, 0
 	}
-	for other := range l.open {
-		if !other.answering && (out == nil || other.goesBefore(out)) {
-			out = other
+	for c := range l.open {
+		if !c.answering && (out == nil || c.goesBefore(out)) {
+			out = c
 		}
 	}
+	if out == nil { // all are being answered
+		return nil, grace
+	}
+	if wait = grace - time.Since(out.quiet); wait > 0 {
+		return nil, wait
+	}
 	l.forget(out)
-	return out
+	return out, 0
 }
 
 // goesBefore reports whether c is closed before other: an address that has more
@@ -77,10 +99,10 @@ func (c *conn) goesBefore(other *conn) bool {
 	if mine, others := c.all.of[c.from], c.all.of[other.from]; mine != others {
 		return mine > others
 	}
-	return c.quiet < other.quiet
+	return c.quiet.Before(other.quiet)
 }
 
-// forget is called with mu held. It does nothing for nil, nor twice.
+// forget is called with mu held. It does nothing the second time.
 func (l *conns) forget(c *conn) {
 	if _, open := l.open[c]; !open {
 		return
@@ -102,8 +124,7 @@ func (c *conn) Close() error {
 func (c *conn) answer(working bool) {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
-	c.all.turn++
-	c.answering, c.quiet = working, c.all.turn
+	c.answering, c.quiet = working, time.Now()
 }
 
 // connKey is what a request's context has its conn by.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -210,23 +211,64 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 }
 
 func TestGoesBefore(t *testing.T) {
-	l := newConns(nil, 3)
-	add := func(address string) (c, out *conn) {
-		c = &conn{all: l, from: netip.PrefixFrom(netip.MustParseAddr(address), 32)}
-		return c, l.admit(c)
+	synctest.Test(t, func(t *testing.T) {
+		l := newConns(nil, 3)
+		add := func(address string) *conn {
+			c := &conn{all: l, from: netip.PrefixFrom(netip.MustParseAddr(address), 32)}
+			l.admit(c)
+			time.Sleep(2 * time.Millisecond)
+			return c
+		}
+		wants := func(out *conn, wait time.Duration) {
+			t.Helper()
+			if gotOut, gotWait := l.excess(); gotOut != out || gotWait != wait {
+				t.Errorf("%p after %v, want %p after %v", gotOut, gotWait, out, wait)
+			}
+		}
+		lone, busy := add("10.0.0.1"), add("10.0.0.2")
+		busy.answer(true)
+		idle := add("10.0.0.2")
+		wants(nil, 0)
+		last := add("10.0.0.3")
+		wants(nil, grace-4*time.Millisecond) // what was sent on it may be unread
+		time.Sleep(grace)
+		wants(idle, 0) // that of the address with two, which is not being answered
+		wants(nil, 0)
+		l.most = 2
+		wants(lone, 0) // the longest quiet
+		l.most = 1
+		wants(last, 0)
+		l.most = 0
+		wants(nil, grace)
+		busy.answer(false)
+		time.Sleep(grace)
+		wants(busy, 0)
+		if len(l.open)+len(l.of) > 0 {
+			t.Errorf("%v %v", l.open, l.of)
+		}
+	})
+}
+
+// Many that come at once do not close one whose request is there and not read.
+func TestBurst(t *testing.T) {
+	addr, _ := start(t, Config{})
+	var bursts sync.WaitGroup
+	defer bursts.Wait()
+	for range 4 {
+		bursts.Go(func() {
+			for range 500 {
+				if c, err := net.Dial("tcp", addr); err == nil {
+					defer c.Close()
+				}
+			}
+		})
 	}
-	lone, _ := add("10.0.0.1")
-	busy, _ := add("10.0.0.2")
-	busy.answer(true)
-	idle, _ := add("10.0.0.2")
-	if _, out := add("10.0.0.3"); out != idle {
-		t.Error("it is not that of the address with two")
-	}
-	l.most = 2
-	lone.answer(true)
-	last, out := add("10.0.0.3")
-	if out == nil || out == lone || out == busy || out == last {
-		t.Errorf("%v", out)
+	for range 20 {
+		c := from(t, addr, "127.0.0.1")
+		if res := c.ask(livez); res.StatusCode != 200 {
+			t.Fatal(res.Status)
+		}
+		c.Close()
 	}
 }
 

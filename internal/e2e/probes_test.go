@@ -225,7 +225,7 @@ func TestProbesUnderSiege(t *testing.T) {
 		end()
 		fmt.Fprintf(&report, "\n%-36s %4d   %s, resident %d MiB", s.name, s.count, took, rss>>10)
 		// It is more than is promised, as others use this machine.
-		if took.at(0.5) > 50*time.Millisecond || took.at(1) > 4*time.Second {
+		if !raceDetector && (took.at(0.5) > 50*time.Millisecond || took.at(1) > 4*time.Second) {
 			t.Errorf("%s: probes have waited %s", s.name, took)
 		}
 		if rss > 150<<10 && !raceDetector { // which takes several times as much
