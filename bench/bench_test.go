@@ -6,9 +6,14 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/internal/load"
 )
 
 // measured is a result in which a contender's throughput is that many times the
@@ -117,6 +122,81 @@ func TestVerdictsOfOtherMeasurements(t *testing.T) {
 	}
 }
 
+func TestGreedy(t *testing.T) {
+	a := load.Attacks()[0]
+	beside := func(who Contender, p99, longest float64, peak int64) Greedy {
+		g := Greedy{Attack: a.Name, Who: who, Peak: peak}
+		g.Bench.Latency.P99, g.Bench.Latency.Max = p99, longest
+		return g
+	}
+	for _, row := range []struct {
+		name  string
+		worst Greedy
+		want  Reached
+	}{
+		{"as wanted", beside(flaked, 300, 99_000, 149<<20), yes},
+		{"one p99 of three", beside(flaked, 90_000, 99_000, 1), yes},
+		{"a long wait", beside(flaked, 300, 100_000, 1), no},
+		{"much memory", beside(flaked, 300, 1, 150<<20), no},
+		{"another node's", beside(flakedBefore, 9e6, 9e6, 1<<30), yes},
+	} {
+		r := &Results{Greedy: []Greedy{beside(flaked, 200, 900, 1), row.worst, beside(flaked, 19_000, 900, 1)}}
+		if v := find(t, r, "beside clients that "+a.Name); v.Reached != row.want {
+			t.Errorf("%s: %+v", row.name, v)
+		}
+	}
+	r := &Results{Greedy: []Greedy{beside(flaked, 20_000, 21_000, 1)}}
+	if v := find(t, r, "beside clients that "+a.Name); v.Reached != no {
+		t.Errorf("p99 of 20 ms: %+v", v)
+	}
+	r.Greedy = append(r.Greedy, beside(flakedBefore, 9e6, 9.5e6, 1<<20))
+	if text := r.greedyTable(); !strings.Contains(text, "| flaked, before | 9000.0 | 9500.0 | 1.0 |") || strings.Contains(text, string(flakedGoroutines)) {
+		t.Error(text)
+	}
+	if _, ok := findGreedy(Attack(a.Name)); !ok {
+		t.Errorf("%q is not found by its name", a.Name)
+	}
+	if _, ok := findGreedy(churns); ok {
+		t.Errorf("%q is taken for a greedy one", churns)
+	}
+}
+
+// A run of the attacks alone leaves the other figures as they are.
+func TestWritesWhatWasMeasured(t *testing.T) {
+	dir := t.TempDir()
+	o := options{docs: filepath.Join(dir, "docs.md"), report: filepath.Join(dir, "report.md"), plot: filepath.Join(dir, "plot.svg")}
+	const empty = "<!-- bench:begin -->\nold\n<!-- bench:end -->\n<!-- greedy:begin -->\nold\n<!-- greedy:end -->\n"
+	for _, row := range []struct {
+		r             *Results
+		bench, greedy bool
+	}{{measured(1, nil), true, false}, {&Results{Greedy: []Greedy{{Attack: noAttack.Name, Who: flaked}}}, false, true}} {
+		if err := os.WriteFile(o.docs, []byte(empty), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_ = os.Remove(o.report)
+		if err := row.r.write(o); err != nil {
+			t.Fatal(err)
+		}
+		text, _ := os.ReadFile(o.docs)
+		_, err := os.Stat(o.report)
+		if strings.Contains(string(text), "TCP on loopback") != row.bench || strings.Contains(string(text), noAttack.Name) != row.greedy || (err == nil) != row.bench {
+			t.Errorf("%s, report: %v", text, err)
+		}
+	}
+}
+
+func TestBeforeAndWho(t *testing.T) {
+	o := options{only: "GET 1000", before: "/old/flaked", who: "flaked;floor, C"}
+	got := o.chosen()[0].Who
+	want := []Contender{floorC1000, flaked, flakedRESP, flakedWide, flakedBefore, flakedWideBefore}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if o.before = ""; slices.Contains(o.chosen()[0].Who, flakedBefore) {
+		t.Error("there is no other flaked")
+	}
+}
+
 func TestNothingMeasured(t *testing.T) {
 	r := &Results{}
 	for _, v := range r.verdicts() {
@@ -175,6 +255,7 @@ func TestPlot(t *testing.T) {
 }
 
 func TestOnly(t *testing.T) {
+	chosen := func(only string) []Case { return options{only: only}.chosen() }
 	if n := len(chosen("tcp c50,GET")); n != len(pipelines)+1 {
 		t.Errorf("%d cases", n)
 	}

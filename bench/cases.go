@@ -4,7 +4,9 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 )
 
 // Contender is a server, and how it is asked. Their names stand in the tables.
@@ -12,16 +14,20 @@ type Contender string
 
 // The contenders.
 const (
-	floorC     Contender = "floor, C"
-	floorGo    Contender = "floor, Go"
-	floorC1000 Contender = "floor, C, 1000 lines"
-	flaked     Contender = "flaked"
-	flakedRESP Contender = "flaked, RESP"
-	flakedWide Contender = "flaked, 20 bits of sequence"
-	flakedSpin Contender = "flaked --spin 20us"
-	redis      Contender = "Redis INCR"
-	redisLine  Contender = "Redis INCR, inline"
-	memcached  Contender = "memcached incr"
+	floorC           Contender = "floor, C"
+	floorGo          Contender = "floor, Go"
+	floorC1000       Contender = "floor, C, 1000 lines"
+	flaked           Contender = "flaked"
+	flakedRESP       Contender = "flaked, RESP"
+	flakedWide       Contender = "flaked, 20 bits of sequence"
+	flakedSpin       Contender = "flaked --spin 20us"
+	flakedGoroutines Contender = "flaked --engine goroutines"
+	// With -before.
+	flakedBefore     Contender = "flaked, before"
+	flakedWideBefore Contender = "flaked, 20 bits of sequence, before"
+	redis            Contender = "Redis INCR"
+	redisLine        Contender = "Redis INCR, inline"
+	memcached        Contender = "memcached incr"
 )
 
 // ask is how the generator asks a contender.
@@ -47,6 +53,8 @@ type Case struct {
 	Pipeline int
 	Batch    int
 	Rate     int
+	Duration time.Duration // 0: that of the command line
+	Timeout  time.Duration // 0: the generator's
 	Who      []Contender
 	// Check has the IDs looked at: what is measured then is not only the server.
 	Check bool
@@ -56,6 +64,9 @@ func (c Case) args() []string {
 	args := []string{"--conns", fmt.Sprint(c.Conns), "--pipeline", fmt.Sprint(c.Pipeline), "--batch", fmt.Sprint(c.Batch)}
 	if c.Rate > 0 {
 		args = append(args, "--rate", fmt.Sprint(c.Rate))
+	}
+	if c.Timeout > 0 {
+		args = append(args, "--timeout", c.Timeout.String())
 	}
 	if !c.Check {
 		args = append(args, "--no-check")
@@ -113,22 +124,42 @@ func cases() []Case {
 	)
 }
 
-// chosen are the cases that -only names.
-func chosen(only string) []Case {
+// chosen are the cases that -only names, and of their contenders those that -who
+// does, with another flaked where -before names one.
+func (o options) chosen() []Case {
 	var out []Case
 	for _, c := range cases() {
-		if matches(only, c.Name) {
-			out = append(out, c)
+		if !matches(o.only, ",", c.Name) {
+			continue
 		}
+		for _, who := range slices.Clone(c.Who) {
+			if before, ok := who.before(); ok && o.before != "" {
+				c.Who = append(c.Who, before)
+			}
+		}
+		c.Who = slices.DeleteFunc(c.Who, func(who Contender) bool { return !matches(o.who, ";", string(who)) })
+		out = append(out, c)
 	}
 	return out
 }
 
-func matches(only, name string) bool {
+// before is the contender that -before adds beside one.
+func (c Contender) before() (Contender, bool) {
+	switch c {
+	case flaked:
+		return flakedBefore, true
+	case flakedWide:
+		return flakedWideBefore, true
+	}
+	return "", false
+}
+
+// matches reports whether a name holds one of the texts that separator is between.
+func matches(only, separator, name string) bool {
 	if only == "" {
 		return true
 	}
-	for part := range strings.SplitSeq(only, ",") {
+	for part := range strings.SplitSeq(only, separator) {
 		if strings.Contains(name, part) {
 			return true
 		}

@@ -77,21 +77,21 @@ func (f *farm) besideAttack(ctx context.Context, p *process, a Attack) (Hostile,
 	if h.Share, err = f.attackAlone(ctx, p, a); err != nil {
 		return h, err
 	}
-	stop, err := f.attack(a, p.tcp)
+	stop, err := f.attack(a, p.tcp, 19)
 	if err != nil {
 		return h, err
 	}
-	defer stop()
+	defer func() { _ = stop() }()
 	h.With, err = f.generate(ctx, good, flaked, p)
 	return h, err
 }
 
 func (f *farm) attackAlone(ctx context.Context, p *process, a Attack) (float64, error) {
-	stop, err := f.attack(a, p.tcp)
+	stop, err := f.attack(a, p.tcp, 19)
 	if err != nil {
 		return 0, err
 	}
-	defer stop()
+	defer func() { _ = stop() }()
 	pause(ctx, 300*time.Millisecond) // as the generator's warm-up
 	before, start := cpu(p.pid()), time.Now()
 	pause(ctx, f.o.duration)
@@ -107,25 +107,38 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// attack runs this program as the bad client; the function it returns ends that.
-func (f *farm) attack(a Attack, address string) (func(), error) {
+// attack runs this program as the bad client, with a nice value. The function it
+// returns ends that, and returns an error if the attack had ended by itself.
+func (f *farm) attack(a Attack, address string, nice int) (stop func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("taskset", "-c", fmt.Sprint(f.o.clientCore), "nice", "-n", "19", self, "-attack", string(a), "-address", address)
+	cmd := exec.Command("taskset", "-c", fmt.Sprint(f.o.clientCore), "nice", "-n", fmt.Sprint(nice), self, "-attack", string(a), "-address", address)
+	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	return func() error {
+		select {
+		case err := <-ended:
+			return fmt.Errorf("the attack ended too soon: %w", err)
+		default:
+			_ = cmd.Process.Kill()
+			<-ended
+			return nil
+		}
 	}, nil
 }
 
-// doAttack goes on until it is killed.
-func doAttack(a Attack, address string) {
+// doAttack goes on until it is killed, a greedy attack until ctx ends.
+func doAttack(ctx context.Context, a Attack, address string) error {
+	if g, ok := findGreedy(a); ok {
+		return doGreedy(ctx, g, address)
+	}
 	conns, bad := 20, func(net.Conn) {}
 	switch a {
 	case neverReads:
@@ -175,6 +188,7 @@ func doAttack(a Attack, address string) {
 		})
 	}
 	wg.Wait()
+	return nil
 }
 
 // flood writes until the server has had enough.

@@ -25,6 +25,8 @@ type options struct {
 	serverCore   int
 	clientCore   int
 	bin          string
+	before       string
+	who          string
 	raw          string
 	from         string
 	docs, report string
@@ -35,10 +37,12 @@ func main() {
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 5, "how often each case is measured")
 	flag.DurationVar(&o.duration, "duration", 2*time.Second, "how long, each time")
-	flag.StringVar(&o.only, "only", "", "measure the cases whose names hold one of these texts, separated by commas")
+	flag.StringVar(&o.only, "only", "", "measure the cases whose names hold one of these texts, separated by commas; greedy needs no ZooKeeper")
 	flag.IntVar(&o.serverCore, "server-core", 0, "the core of the servers")
 	flag.IntVar(&o.clientCore, "client-core", 1, "the core of the generator")
 	flag.StringVar(&o.bin, "bin", "bin", "where flaked and the floors are")
+	flag.StringVar(&o.who, "who", "", "measure the servers whose names hold one of these texts, separated by semicolons")
+	flag.StringVar(&o.before, "before", "", "another flaked, by its path, to measure beside the one in -bin")
 	flag.StringVar(&o.raw, "raw", "bin/bench.json", "write the raw results here")
 	flag.StringVar(&o.from, "from", "", "measure nothing: write tables from the raw results in this file")
 	flag.StringVar(&o.docs, "docs", "docs/performance.md", "write tables between this file's markers; empty: do not")
@@ -47,12 +51,15 @@ func main() {
 	attack := flag.String("attack", "", "be the bad client; the program calls itself so")
 	address := flag.String("address", "", "of the server that it attacks")
 	flag.Parse()
-	if *attack != "" {
-		doAttack(Attack(*attack), *address)
-		return
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if *attack != "" {
+		if err := doAttack(ctx, Attack(*attack), *address); err != nil {
+			fmt.Fprintln(os.Stderr, "bench: the attack:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -64,24 +71,44 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range []struct{ path, text string }{
-		{o.report, results.report()}, {o.plot, results.plot()},
-	} {
-		if w.path == "" {
+	if err := results.write(o); err != nil {
+		return err
+	}
+	fmt.Print("\n", results.verdictTable())
+	return nil
+}
+
+// write writes what was measured. A run of the attacks alone leaves the rest as it is.
+func (r *Results) write(o options) error {
+	files := []struct{ path, text string }{{o.report, r.report()}, {o.plot, r.plot()}}
+	blocks := []struct {
+		name, text string
+		measured   bool
+	}{
+		{"bench", r.tables(filepath.Base(o.plot)), len(r.Runs) > 0},
+		{"greedy", r.greedyTable(), len(r.Greedy) > 0},
+	}
+	if len(r.Runs) == 0 {
+		files = nil
+	}
+	for _, f := range files {
+		if f.path == "" {
 			continue
 		}
-		if err := os.WriteFile(w.path, []byte(w.text), 0o644); err != nil {
+		if err := os.WriteFile(f.path, []byte(f.text), 0o644); err != nil {
 			return err
 		}
-		fmt.Println("wrote", w.path)
+		fmt.Println("wrote", f.path)
 	}
-	if o.docs != "" {
-		if err := figures.Between(o.docs, "bench", results.tables(filepath.Base(o.plot))); err != nil {
+	for _, b := range blocks {
+		if o.docs == "" || !b.measured {
+			continue
+		}
+		if err := figures.Between(o.docs, b.name, b.text); err != nil {
 			return err
 		}
 		fmt.Println("wrote", o.docs)
 	}
-	fmt.Print("\n", results.verdictTable())
 	return nil
 }
 

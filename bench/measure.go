@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,15 +42,20 @@ func measureAll(ctx context.Context, o options) (*Results, error) {
 			return r, err
 		}
 	}
-	if matches(o.only, "idle") {
+	if matches(o.only, ",", "idle") {
 		for _, who := range []Contender{floorC, floorGo, flaked, redis, memcached} {
 			if err := r.measureIdle(ctx, f, who); err != nil && r.skip(ctx, who, err) != nil {
 				return r, err
 			}
 		}
 	}
-	if matches(o.only, "hostile") {
-		return r, r.measureHostile(ctx, f)
+	if matches(o.only, ",", "hostile") {
+		if err := r.measureHostile(ctx, f); err != nil {
+			return r, err
+		}
+	}
+	if matches(o.only, ",", greedyCase) {
+		return r, r.measureGreedy(ctx, f)
 	}
 	return r, nil
 }
@@ -59,7 +65,7 @@ func measureAll(ctx context.Context, o options) (*Results, error) {
 func (r *Results) measureNetwork(ctx context.Context, f *farm, network string) error {
 	var todo []Case
 	servers := map[Contender]*process{}
-	for _, c := range chosen(f.o.only) {
+	for _, c := range f.o.chosen() {
 		if c.Network == network {
 			todo = append(todo, c)
 			for _, who := range c.Who {
@@ -127,9 +133,10 @@ func (f *farm) generate(ctx context.Context, c Case, who Contender, p *process) 
 	if !ok {
 		return Bench{}, fmt.Errorf("it does not listen on %s", c.Network)
 	}
+	duration := cmp.Or(c.Duration, f.o.duration)
 	args := append([]string{
 		"-c", fmt.Sprint(f.o.clientCore), filepath.Join(f.o.bin, "flaked"), "bench", "-o", "json", "--addr", address,
-		"--pid", fmt.Sprint(p.pid()), "--duration", f.o.duration.String(), "--warmup", "300ms",
+		"--pid", fmt.Sprint(p.pid()), "--duration", duration.String(), "--warmup", "300ms",
 	}, append(who.ask(), c.args()...)...)
 	cmd := exec.CommandContext(ctx, "taskset", args...)
 	var said bytes.Buffer
@@ -211,11 +218,17 @@ func (r *Results) measureIdle(ctx context.Context, f *farm, who Contender) error
 }
 
 // resident is the resident memory of a process in bytes.
-func resident(pid int) int64 {
+func resident(pid int) int64 { return statusBytes(pid, "VmRSS:") }
+
+// peak is the most resident memory that a process has had, in bytes.
+func peak(pid int) int64 { return statusBytes(pid, "VmHWM:") }
+
+// statusBytes is a field of /proc/PID/status that is in kB.
+func statusBytes(pid int, field string) int64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(status)) {
-		if rss, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rss), " kB"), 10, 64)
+		if value, ok := strings.CutPrefix(line, field); ok {
+			kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
 			return kib << 10
 		}
 	}
@@ -238,7 +251,11 @@ func (f *farm) versions() map[string]string {
 		"flaked":    {filepath.Join(f.o.bin, "flaked"), "version"},
 		"Redis":     {f.peers["redis-server"], "--version"},
 		"memcached": {f.peers["memcached"], "--version"},
+		"before":    {f.o.before, "version"},
 	} {
+		if args[0] == "" {
+			continue
+		}
 		cmd := exec.Command(args[0], args[1:]...)
 		if f.lib != "" {
 			cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+f.lib)
@@ -248,7 +265,8 @@ func (f *farm) versions() map[string]string {
 		if _, rest, ok := strings.Cut(line, "v="); ok { // Redis server v=7.0.15 sha=...
 			line, _, _ = strings.Cut(rest, " ")
 		}
-		v[name] = strings.TrimPrefix(strings.TrimPrefix(line, "memcached "), "flaked ")
+		line, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(line, "memcached "), "flaked "), " ")
+		v[name] = line
 	}
 	return v
 }

@@ -18,6 +18,7 @@ type Results struct {
 	Runs     []Run
 	Idle     []Idle
 	Hostile  []Hostile
+	Greedy   []Greedy
 	// Missing is what could not be measured, and why.
 	Missing map[Contender]string
 }

@@ -60,9 +60,17 @@ func newFarm(o options) (*farm, error) {
 		return nil, err
 	}
 	f := &farm{o: o, dir: dir, peers: map[string]string{}}
+	if o.only == greedyCase { // needs no more than the node
+		return f, nil
+	}
+	return f, f.findPeers()
+}
+
+// findPeers finds the other servers, and starts a ZooKeeper.
+func (f *farm) findPeers() error {
 	out, err := command("bench/peers.sh").Output()
 	if err != nil {
-		return f, fmt.Errorf("bench/peers.sh: %w", err)
+		return fmt.Errorf("bench/peers.sh: %w", err)
 	}
 	for line := range strings.Lines(string(out)) {
 		if name, path, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
@@ -70,16 +78,16 @@ func newFarm(o options) (*farm, error) {
 		}
 	}
 	f.lib = f.peers["lib"]
-	out, err = command("scripts/zk-dev.sh", "start", "--port", "0", "--dir", filepath.Join(dir, "zk")).Output()
+	out, err = command("scripts/zk-dev.sh", "start", "--port", "0", "--dir", filepath.Join(f.dir, "zk")).Output()
 	if err != nil {
-		return f, fmt.Errorf("scripts/zk-dev.sh start: %w", err)
+		return fmt.Errorf("scripts/zk-dev.sh start: %w", err)
 	}
 	_, address, ok := strings.Cut(strings.TrimSpace(string(out)), "FLAKED_ZK=")
 	if !ok {
-		return f, fmt.Errorf("scripts/zk-dev.sh start printed %q", out)
+		return fmt.Errorf("scripts/zk-dev.sh start printed %q", out)
 	}
 	f.zk = strings.Trim(address, `'"`)
-	return f, nil
+	return nil
 }
 
 // command is a program that says on our stderr what it has to say.
@@ -142,13 +150,13 @@ func (f *farm) start(ctx context.Context, c Contender, network string) (*process
 	case floorGo:
 		args = []string{filepath.Join(f.o.bin, "floor-go"), where}
 		one()
-	case flaked, flakedWide, flakedSpin:
+	case flaked, flakedWide, flakedSpin, flakedBefore, flakedWideBefore:
 		args = []string{
-			filepath.Join(f.o.bin, "flaked"), "serve", "--zk", f.zk, "--bootstrap", "--cluster", name, "--settle", "6s", "--admin", "off", "--log-level", "warn",
+			f.flaked(c), "serve", "--zk", f.zk, "--bootstrap", "--cluster", name, "--settle", "6s", "--admin", "off", "--log-level", "warn",
 			"--listen", p.tcp, "--listen", "unix:" + p.unix, "--state-dir", filepath.Join(f.dir, name+".state"),
 		}
 		switch c {
-		case flakedWide:
+		case flakedWide, flakedWideBefore:
 			args = append(args, "--layout", "time=41@1ms,worker=2,sequence=20,epoch=2020-01-01T00:00:00Z")
 		case flakedSpin:
 			args = append(args, "--spin", "20us")
@@ -195,7 +203,30 @@ func (f *farm) launch(ctx context.Context, p *process, args []string) error {
 		return err
 	}
 	f.running = append(f.running, p)
-	return f.await(ctx, p, filepath.Base(args[0]) == "flaked")
+	return f.await(ctx, p, len(args) > 1 && args[1] == "serve")
+}
+
+// flaked is the path of a contender that is a flaked.
+func (f *farm) flaked(c Contender) string {
+	switch c {
+	case flakedBefore, flakedWideBefore:
+		return f.o.before
+	}
+	return filepath.Join(f.o.bin, "flaked")
+}
+
+// startDev starts a node without ZooKeeper.
+func (f *farm) startDev(ctx context.Context, c Contender) (*process, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{tcp: fmt.Sprintf("127.0.0.1:%d", port), log: filepath.Join(f.dir, "dev.log")}
+	args := []string{f.flaked(c), "serve", "--dev", "--listen", p.tcp, "--admin", "off", "--log-level", "warn"}
+	if c == flakedGoroutines {
+		args = append(args, "--engine", "goroutines")
+	}
+	return p, f.launch(ctx, p, args)
 }
 
 // await waits until a server answers; a node has to be ready, too.

@@ -13,7 +13,7 @@ import (
 )
 
 // sources are all contenders, in the order of tables.
-var sources = []Contender{floorC, floorGo, flaked, flakedRESP, flakedWide, memcached, redis, redisLine, flakedSpin}
+var sources = []Contender{floorC, floorGo, flaked, flakedRESP, flakedWide, memcached, redis, redisLine, flakedSpin, flakedBefore, flakedWideBefore}
 
 // tables are what docs/performance.md has of it.
 func (r *Results) tables(plot string) string {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/flaked/flaked/internal/figures"
@@ -98,7 +99,7 @@ func (r *Results) verdicts() []Verdict {
 		v := j.ratio(gridName("tcp", 50, 1), flaked, floorC, throughput) / f.ofFloor
 		out = append(out, j.verdict(fmt.Sprintf("%.4g x %s (%.2f of the floor in a run of its own)", f.atLeastFold, f.name, f.ofFloor), v >= f.atLeastFold, "%.2f x", v))
 	}
-	return append(append(out, r.idleVerdict(), r.checkVerdict()), r.hostileVerdicts()...)
+	return slices.Concat(out, []Verdict{r.idleVerdict(), r.checkVerdict()}, r.hostileVerdicts(), r.greedyVerdicts())
 }
 
 func (j *judge) unpipelined(who Contender, conns int) []Verdict {

@@ -1,0 +1,183 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/internal/figures"
+	"github.com/flaked/flaked/internal/load"
+)
+
+// Greedy is one measurement of other clients' waiting time, beside clients that ask
+// for more IDs than a worker makes.
+type Greedy struct {
+	Attack string
+	Who    Contender
+	Round  int
+	Bench  Bench
+	// Peak is the most resident memory that the node had, in bytes.
+	Peak int64
+}
+
+// The bounds beside each of the attacks: other clients' p99 and longest wait, and the
+// node's memory.
+const (
+	greedyP99  = 20 * time.Millisecond
+	greedyMax  = 100 * time.Millisecond
+	greedyPeak = 150 << 20
+)
+
+// greedyNice is the attackers' nice value. They share a core with the measured
+// clients, which otherwise would measure how long they wait for that core.
+const greedyNice = 5
+
+// greedyCase is the name of these measurements for -only.
+const greedyCase = "greedy"
+
+// noAttack is the baseline: the waiting that the machine itself causes.
+var noAttack = load.Attack{Name: "do nothing"}
+
+func greedyAttacks() []load.Attack { return append([]load.Attack{noAttack}, load.Attacks()...) }
+
+// others are the clients that are measured beside an attack: each request is due
+// at its time, whether those before it were answered or not. They are patient, so
+// that a long wait is measured and not cut short. They are few, as a generator that
+// never sleeps would wait for the attackers on its core.
+var others = Case{
+	Name: greedyCase, Network: "tcp", Conns: 20, Pipeline: 1, Batch: 1, Rate: 250,
+	Duration: 8 * time.Second, Timeout: 30 * time.Second,
+}
+
+// measureGreedy starts a node for each measurement, so that its memory is that
+// attack's.
+func (r *Results) measureGreedy(ctx context.Context, f *farm) error {
+	who := []Contender{flaked, flakedGoroutines}
+	if f.o.before != "" {
+		who = append(who, flakedBefore)
+	}
+	for round := range f.o.rounds {
+		for _, a := range greedyAttacks() {
+			for i := range who {
+				w := who[(i+round)%len(who)]
+				g, err := f.besideGreedy(ctx, w, a)
+				if err != nil {
+					if err := r.skip(ctx, w, fmt.Errorf("beside clients that %s: %w", a.Name, err)); err != nil {
+						return err
+					}
+					continue
+				}
+				g.Round = round
+				r.Greedy = append(r.Greedy, g)
+				fmt.Printf("greedy: %s: %s: p50 %.1f, p99 %.1f, max %.1f ms, errors %v, unanswered %d, %s\n", a.Name, w,
+					g.Bench.Latency.P50/1e3, g.Bench.Latency.P99/1e3, g.Bench.Latency.Max/1e3, g.Bench.Errors.ByCode, g.Bench.Unanswered, mib(g.Peak))
+			}
+		}
+	}
+	return nil
+}
+
+func (f *farm) besideGreedy(ctx context.Context, who Contender, a load.Attack) (Greedy, error) {
+	g := Greedy{Attack: a.Name, Who: who}
+	p, err := f.startDev(ctx, who)
+	if err != nil {
+		return g, err
+	}
+	defer f.stop(p)
+	stop := func() error { return nil }
+	if a.Name != noAttack.Name {
+		if stop, err = f.attack(Attack(a.Name), p.tcp, greedyNice); err != nil {
+			return g, err
+		}
+	}
+	g.Bench, err = f.generate(ctx, others, who, p)
+	g.Peak = peak(p.pid())
+	return g, errors.Join(err, stop())
+}
+
+// doGreedy attacks until ctx ends.
+func doGreedy(ctx context.Context, a load.Attack, address string) error {
+	return a.Run(ctx, func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	})
+}
+
+// findGreedy returns the attack of internal/load that has this name.
+func findGreedy(name Attack) (load.Attack, bool) {
+	all := load.Attacks()
+	i := slices.IndexFunc(all, func(a load.Attack) bool { return a.Name == string(name) })
+	if i < 0 {
+		return load.Attack{}, false
+	}
+	return all[i], true
+}
+
+// besides are the measurements of a contender beside an attack.
+func (r *Results) besides(attack string, who Contender) (all []Greedy) {
+	for _, g := range r.Greedy {
+		if g.Attack == attack && g.Who == who {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// greedyWorst is the median over the rounds of the others' p99, and the worst that
+// any of them waited and of the node's memory.
+func (r *Results) greedyWorst(attack string, who Contender) (p99, longest time.Duration, most int64, ok bool) {
+	var p99s []float64
+	for _, g := range r.besides(attack, who) {
+		p99s = append(p99s, g.Bench.Latency.P99)
+		longest, most = max(longest, microseconds(g.Bench.Latency.Max)), max(most, g.Peak)
+	}
+	median, ok := figures.Median(p99s)
+	return microseconds(median), longest, most, ok
+}
+
+func microseconds(us float64) time.Duration { return time.Duration(us * float64(time.Microsecond)) }
+
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%.1f", d.Seconds()*1000) }
+
+// greedyTable returns the table for docs/performance.md.
+func (r *Results) greedyTable() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Measured on %s by `make bench`, %d times %s each, nodes taking turns: the median of the others' p99, the longest wait of all and the most memory. "+
+		"%s; flaked %s", r.When.Format(time.DateOnly), r.Rounds, others.Duration, r.Machine, r.Versions["flaked"])
+	if before := r.Versions["before"]; before != "" {
+		fmt.Fprintf(&b, ", before: %s", before)
+	}
+	fmt.Fprintf(&b, ".\n\n")
+	var t figures.Table
+	t.Row("beside clients that", "", "others' p99 ms", "longest wait ms", "resident MiB, at most")
+	for _, a := range greedyAttacks() {
+		for _, who := range []Contender{flakedBefore, flaked, flakedGoroutines} {
+			if p99, longest, most, ok := r.greedyWorst(a.Name, who); ok {
+				t.Row(a.Name, string(who), milliseconds(p99), milliseconds(longest), bare(most))
+			}
+		}
+	}
+	b.WriteString(t.String())
+	return b.String()
+}
+
+// greedyVerdicts compares the waits and the memory with their bounds.
+func (r *Results) greedyVerdicts() []Verdict {
+	var out []Verdict
+	for _, a := range load.Attacks() {
+		wanted := fmt.Sprintf("beside clients that %s: others' p99 below %s, none waits %s, the node stays below %s", a.Name, greedyP99, greedyMax, mib(greedyPeak))
+		p99, longest, most, ok := r.greedyWorst(a.Name, flaked)
+		if !ok {
+			out = append(out, Verdict{wanted, "", unmeasured})
+			continue
+		}
+		found := fmt.Sprintf("p99 %s ms, longest %s ms, %s", milliseconds(p99), milliseconds(longest), mib(most))
+		out = append(out, Verdict{wanted, found, reached(p99 < greedyP99 && longest < greedyMax && most < greedyPeak)})
+	}
+	return out
+}
