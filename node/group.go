@@ -179,6 +179,25 @@ func (g *Group) sort() {
 	g.order.Store(&sorted)
 }
 
+// Ceiling returns how many IDs the nodes that serve can make in a second, or in one
+// tick where a tick is longer; 0 while none serves.
+func (g *Group) Ceiling() (sum int64) {
+	for _, n := range g.nodes {
+		if t := n.serving.Load(); t != nil {
+			sum += t.gen.Ceiling()
+		}
+	}
+	return sum
+}
+
+// Waits returns how many reservations have begun to wait for a tick so far.
+func (g *Group) Waits() (sum int64) {
+	for _, n := range g.nodes {
+		sum += n.meter.worker.TickWaits.Load()
+	}
+	return sum
+}
+
 // Ready is nil when an ID would be made, by any of the nodes. It makes none.
 func (g *Group) Ready() (err error) {
 	for _, n := range g.nodes {

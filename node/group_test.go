@@ -62,6 +62,9 @@ func TestGroupMakesIDsOfAll(t *testing.T) {
 	r.cfg.SequenceStart = worker.StartZero
 	g, _ := r.group(3)
 	untilAll(t, g)
+	if got := g.Ceiling(); got != 3*worker.Leaf().Ceiling() {
+		t.Errorf("a ceiling of %d", got)
+	}
 	var ids []worker.ID
 	last := map[int64]worker.ID{}
 	for len(ids) < 100_000 {
@@ -102,6 +105,20 @@ func TestGroupMakesIDsOfAll(t *testing.T) {
 	}
 	if n := len(g.Snapshots()); n != 3 {
 		t.Errorf("%d snapshots", n)
+	}
+}
+
+// While IDs are scarce, a group counts that reservations wait.
+func TestGroupWaits(t *testing.T) {
+	g, _ := newRig(t).group(2)
+	if g.Waits() != 0 {
+		t.Errorf("%d waits before any reservation", g.Waits())
+	}
+	untilAll(t, g)
+	for deadline := time.Now().Add(30 * time.Second); g.Waits() == 0; {
+		if _, err := g.Reserve(context.Background(), 10_000); err != nil || time.Now().After(deadline) {
+			t.Fatalf("no reservation has waited: %v", err)
+		}
 	}
 }
 

@@ -165,6 +165,9 @@ func (g *Generator) Extend(limit Tick) {
 	g.lane.Load().extend(limit)
 }
 
+// Ceiling returns how many IDs can be made in a second, as Layout.Ceiling does.
+func (g *Generator) Ceiling() int64 { return g.cfg.Layout.Ceiling() }
+
 // Limit is the first tick for which no ID may be made.
 func (g *Generator) Limit() Tick { return Tick(g.lane.Load().limit.Load()) }
 

@@ -113,6 +113,10 @@ func (l Layout) Datacenters() int { return 1 << l.DatacenterBits }
 // Sequences is how many IDs one worker can make in one tick, in all segments.
 func (l Layout) Sequences() int64 { return 1 << (l.SegmentBits + l.SequenceBits) }
 
+// Ceiling returns how many IDs one worker can make in a second, or in one tick where
+// a tick is longer.
+func (l Layout) Ceiling() int64 { return l.Sequences() * max(1, int64(time.Second/l.Unit)) }
+
 // MaxTick is the last tick the time field can hold.
 func (l Layout) MaxTick() Tick { return 1<<l.TimeBits - 1 }
 

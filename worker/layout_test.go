@@ -312,3 +312,22 @@ func TestParseLayout(t *testing.T) {
 		})
 	}
 }
+
+func TestCeiling(t *testing.T) {
+	for text, want := range map[string]int64{
+		"leaf":                                   4_096_000,
+		"sonyflake":                              25_600,
+		"time=41,worker=10,sequence=2":           4000,
+		"time=30@2s,worker=10,sequence=4":        16, // of a tick
+		"time=30,worker=10,segment=3,sequence=5": 256_000,
+		"time=30@300ms,worker=10,sequence=4":     48, // of whole ticks
+	} {
+		l, err := ParseLayout(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Ceiling(); got != want {
+			t.Errorf("%s: %d, want %d", text, got, want)
+		}
+	}
+}
