@@ -16,6 +16,13 @@ type Backend interface {
 	// soon after ctx is done. A Run that holds none or more than n is a bug
 	// and answered as NOTREADY.
 	Reserve(ctx context.Context, n int) (worker.Run, error)
+	// Ceiling returns how many IDs can be made in a second, or in one tick where a
+	// tick is longer; 0 where there is no limit, or it is not known. Clients may
+	// wait for so many.
+	Ceiling() int64
+	// Waits returns how many reservations have begun to wait for a tick so far. IDs
+	// are scarce while it grows.
+	Waits() int64
 	// Ready is nil when GET would be answered, else the reason why not.
 	Ready() error
 	// Decode describes an ID, 1 <= id <= 2^63-1, in one line:

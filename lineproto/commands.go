@@ -24,7 +24,8 @@ type command struct {
 	// inRESP replaces the row in RESP, where it means something else. Both are
 	// counted under this row. nil: the framing makes no difference.
 	inRESP *command
-	// run appends the reply to s.out, or returns an error and appends nothing.
+	// run appends the reply to s.out, or begins an order, or returns an error and
+	// does neither.
 	run func(s *session, ctx context.Context, args [][]byte) *Error
 }
 
@@ -104,30 +105,34 @@ func (c *command) in(resp bool) *command {
 
 func (c *command) usage() string { return strings.TrimSpace(c.name + " " + c.args) }
 
-func (s *session) get(ctx context.Context, args [][]byte) *Error {
+func (s *session) get(_ context.Context, args [][]byte) *Error {
 	if len(args) == 0 {
-		return s.issue(ctx, 1, false)
+		s.begin(order{n: 1})
+		return nil
 	}
 	arg := args[0]
 	if len(arg) > 0 && isLetter(arg[0]) {
 		if !isTag(arg) {
 			return s.srv.errTag
 		}
-		return s.issue(ctx, 1, false)
+		s.begin(order{n: 1})
+		return nil
 	}
 	n, ok := number(arg)
 	if !ok || n > int64(s.srv.cfg.MaxBatch) {
 		return s.srv.errCount
 	}
-	return s.issue(ctx, int(n), true)
+	s.begin(order{n: int(n), many: true})
+	return nil
 }
 
 // getKey is GET in RESP. Its argument is a key to every Redis client, and the
 // clients expect one value for it: a number there must not ask for a batch.
-func (s *session) getKey(ctx context.Context, args [][]byte) *Error {
+func (s *session) getKey(_ context.Context, args [][]byte) *Error {
 	switch {
 	case len(args) <= 1:
-		return s.issue(ctx, 1, false)
+		s.begin(order{n: 1})
+		return nil
 	case len(args) < 3 || !equalFold(args[1], "COUNT"):
 		return errUsage(s.srv.table[getIndex].inRESP)
 	}
@@ -135,7 +140,8 @@ func (s *session) getKey(ctx context.Context, args [][]byte) *Error {
 	if !ok || n > int64(s.srv.cfg.MaxBatch) {
 		return s.srv.errCount
 	}
-	return s.issue(ctx, int(n), true)
+	s.begin(order{n: int(n), many: true})
+	return nil
 }
 
 func (s *session) mget(ctx context.Context, keys [][]byte) *Error {
@@ -148,11 +154,12 @@ func (s *session) mget(ctx context.Context, keys [][]byte) *Error {
 }
 
 // mgetKeys is MGET in RESP, where any string is a key.
-func (s *session) mgetKeys(ctx context.Context, keys [][]byte) *Error {
+func (s *session) mgetKeys(_ context.Context, keys [][]byte) *Error {
 	if len(keys) > s.srv.cfg.MaxBatch {
 		return &Error{ERR, fmt.Sprintf("MGET takes 1 to %d keys", s.srv.cfg.MaxBatch)}
 	}
-	return s.issue(ctx, len(keys), true)
+	s.begin(order{n: len(keys), many: true})
+	return nil
 }
 
 func (s *session) decode(_ context.Context, args [][]byte) *Error {

@@ -31,11 +31,12 @@ type conn struct {
 	late  bool  // draining had begun before the last read
 
 	began int64 // when the last read returned, as of elapsed
+	place place[chan struct{}]
+	turn  bool // it has the turn
 
 	in    []byte // small[:] or big[:]
 	r, w  int    // in[r:w] is read and not consumed
 	big   *[bigBuf]byte
-	out   *[]byte
 	small [smallBuf]byte
 }
 
@@ -114,23 +115,20 @@ func (c *conn) ended(err error) {
 // answer executes what has been read and writes the replies. It reports
 // whether the connection goes on.
 func (c *conn) answer(ctx context.Context, eof bool) bool {
-	c.out = c.e.srv.outBufs.Get().(*[]byte)
-	c.s.out = (*c.out)[:0]
 	st := needFlush
-	for st == needFlush {
-		var used int
-		used, st = c.e.consume(ctx, &c.s, c.in[c.r:c.w], eof)
-		c.r += used
-		if st == failed || !c.flush() {
-			return false // the buffer goes with the connection
+	for may := c.atOnce(); st == needFlush; {
+		ok := false
+		if st, ok = c.step(ctx, eof, may); !ok {
+			return false
+		}
+		if c.s.order.n == 0 {
+			may = c.atOnce()
+			continue
+		}
+		if may, ok = c.await(ctx); !ok {
+			return false
 		}
 	}
-	// A STATS of unusual length is not kept.
-	if cap(c.s.out) <= 4*outBuf {
-		*c.out = c.s.out
-		c.e.srv.outBufs.Put(c.out)
-	}
-	c.out, c.s.out = nil, nil
 	switch {
 	case eof:
 		c.parting()
@@ -138,6 +136,52 @@ func (c *conn) answer(ctx context.Context, eof bool) bool {
 		c.linger()
 	}
 	return st == needInput && !eof
+}
+
+// atOnce returns how many IDs may be taken without a turn.
+func (c *conn) atOnce() int { return c.e.srv.relay.atOnce(c.e.srv.cfg.Backend.Waits()) }
+
+// await waits for the turn and returns how many IDs may be taken in it. It returns
+// false if the client is gone or the server ends. The connection has no output
+// buffer meanwhile.
+func (c *conn) await(ctx context.Context) (may int, ok bool) {
+	o, relay := &c.s.order, &c.e.srv.relay
+	may, err := relay.take(ctx, &c.place, o.lacks(), c.s.rank())
+	if err != nil {
+		return 0, false
+	}
+	if o.n > smallOrder {
+		var gone bool
+		if c.s.halfClosed, gone = peerState(c.nc); gone {
+			relay.pass(0)
+			return 0, false
+		}
+	}
+	c.turn = true
+	return may, true
+}
+
+// step answers up to one flush of output, and passes the turn if it has it. It
+// reports whether the connection goes on.
+func (c *conn) step(ctx context.Context, eof bool, may int) (st status, ok bool) {
+	out := c.e.srv.outBufs.Get().(*[]byte)
+	c.s.out = (*out)[:0]
+	used, st := c.e.consume(ctx, &c.s, c.in[c.r:c.w], eof, may)
+	c.r += used
+	if c.turn {
+		c.turn = false
+		c.e.srv.relay.pass(c.s.took)
+	}
+	if st == failed || !c.flush() {
+		return st, false // the buffer goes with the connection
+	}
+	// A STATS of unusual length is not kept.
+	if cap(c.s.out) <= 4*outBuf {
+		*out = c.s.out
+		c.e.srv.outBufs.Put(out)
+	}
+	c.s.out = nil
+	return st, true
 }
 
 // flush writes the output and empties it.

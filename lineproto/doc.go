@@ -7,10 +7,17 @@
 //     replies: plain lines (parse.go, telnet.go, reply.go) and RESP (resp.go,
 //     resp_reply.go). They may alternate in one connection;
 //   - the command table executes a request against the Backend (commands.go);
-//   - a session joins the two and is pure: bytes in, bytes out (session.go);
+//   - a session joins the two and is pure: bytes in, bytes out (session.go,
+//     order.go);
 //   - an engine owns sockets, buffers and deadlines (engine.go, accept.go): on
 //     Linux an event loop for plain connections (loop_linux.go,
 //     driver_linux.go), else a goroutine for each (conn.go).
+//
+// # Turns
+//
+// Requests for many IDs are reserved in slices, and connections take turns at
+// them: turns.go decides who is next and how many IDs it gets. A loop has a queue
+// of its own (driver_linux.go), connections with goroutines share one (relay.go).
 //
 // # Plain framing
 //

@@ -21,6 +21,8 @@ type driver struct {
 	in    []byte
 	spare *[]byte // for output
 	woke  int64   // when it last was told of events, as of elapsed
+	// worked is the work of the last turn, in units of roundOfWork.
+	worked int
 
 	// Requests of this round that have been answered and not measured, and of
 	// how many connections.
@@ -51,20 +53,48 @@ func (d *driver) run(ctx context.Context) {
 				continue
 			}
 			// One that an earlier event has closed may have left its number.
-			if c := l.conns[ev.Fd]; c != nil && c.gen == ev.Pad && !d.ready(ctx, c) {
+			if c := l.conns[ev.Fd]; c != nil && c.gen == ev.Pad && !d.ready(ctx, c, ev.Events) {
 				return
 			}
 		}
-		for last := l.tail; last != nil; {
-			c := l.pop()
-			if c == last {
-				last = nil
-			}
-			if c.state == connMore && !d.answer(ctx, c, c.rest) {
-				return
-			}
+		d.sweep()
+		if !d.giveTurns(ctx) {
+			return
 		}
 	}
+}
+
+const (
+	// roundOfWork is how much work a loop does for its queue before it polls for
+	// events. The unit is one reserved ID. 16 bytes of output count as one unit, and
+	// a turn counts as 64 units at least.
+	roundOfWork = roundOfIDs
+	leastWork   = 64
+	bytesOfWork = 16
+)
+
+// giveTurns gives turns to connections in the queue: for a round of work, or until a
+// tick has run out and the next turn would wait. It returns false if the loop is lost.
+func (d *driver) giveTurns(ctx context.Context) bool {
+	l := d.l
+	l.taken = 0
+	for left := roundOfWork; left > 0; {
+		waiting := l.queue.waiting(numRanks)
+		p, ok := l.queue.next(l.serves())
+		if !ok {
+			return true
+		}
+		c := p.owner
+		c.large = c.s.rank() >= large
+		may := slice(c.s.order.lacks(), waiting, l.queue.scarce)
+		if !d.answer(ctx, c, c.rest, may) {
+			return false
+		}
+		if left -= max(d.worked, leastWork); c.s.ranOut {
+			return true
+		}
+	}
+	return true
 }
 
 // wait returns how many events there are. It asks before it waits: under load
@@ -72,7 +102,7 @@ func (d *driver) run(ctx context.Context) {
 func (d *driver) wait() int {
 	l := d.l
 	n := rawsocket.Poll(l.epfd, d.events)
-	if n > 0 || l.head != nil {
+	if n > 0 || l.queue.waiting(l.serves()) > 0 || l.swept < len(l.conns) {
 		return n
 	}
 	if spin := l.e.srv.cfg.Spin; spin > 0 {
@@ -98,7 +128,7 @@ func (d *driver) open(m mail) {
 		}
 	}
 	if m.sweep {
-		d.sweep()
+		l.swept = 0
 	}
 	if m.stage > l.stage {
 		l.stage = m.stage
@@ -127,7 +157,7 @@ func (d *driver) adopt(c *loopConn) {
 }
 
 func (d *driver) register(c *loopConn) bool {
-	c.want = unix.EPOLLIN
+	c.want = awaitInput
 	if err := d.l.control(unix.EPOLL_CTL_ADD, c.fd, c.want, c.gen); err != nil {
 		d.l.e.srv.cfg.Logger.Warn("cannot watch a connection", "error", os.NewSyscallError("epoll_ctl", err))
 		d.close(c)
@@ -139,6 +169,9 @@ func (d *driver) register(c *loopConn) bool {
 // returned goes on with a connection that was away.
 func (d *driver) returned(c *loopConn) {
 	c.state = connReading
+	if c == d.l.held {
+		d.l.held = nil
+	}
 	if d.l.stage == cutting {
 		d.close(c)
 	} else if d.register(c) {
@@ -146,12 +179,29 @@ func (d *driver) returned(c *loopConn) {
 	}
 }
 
+// What epoll is asked for. It tells of EPOLLHUP and EPOLLERR unasked.
+const (
+	awaitInput = unix.EPOLLIN | unix.EPOLLRDHUP
+	awaitEnd   = unix.EPOLLRDHUP // of the client's sending, while its input waits
+	awaitLoss  = 0               // of the connection, when that is all that can come
+	lost       = unix.EPOLLHUP | unix.EPOLLERR
+)
+
 // ready does what epoll says can be done. It returns false if this driver has
 // lost the loop over it.
-func (d *driver) ready(ctx context.Context, c *loopConn) bool {
+func (d *driver) ready(ctx context.Context, c *loopConn, events uint32) bool {
+	halfClosed := events&unix.EPOLLRDHUP != 0
 	switch c.state {
 	case connReading:
+		if events&lost != 0 {
+			d.close(c) // nobody is there to be answered
+			return true
+		}
+		c.s.halfClosed = halfClosed
 		return d.read(ctx, c)
+	case connMore:
+		c.s.halfClosed = c.s.halfClosed || halfClosed
+		d.watch(c, events)
 	case connWriting:
 		d.flush(c)
 	case connLingering:
@@ -160,6 +210,20 @@ func (d *driver) ready(ctx context.Context, c *loopConn) bool {
 		}
 	}
 	return true
+}
+
+// watch deals with an event of a connection that waits for its turn. It asks for no
+// event twice: epoll reports input, and the end of input, until it is read.
+func (d *driver) watch(c *loopConn, events uint32) {
+	switch {
+	case events&lost != 0:
+		d.close(c)
+	case c.s.halfClosed:
+		d.l.queue.part(&c.place)
+		d.ask(c, awaitLoss)
+	default:
+		d.ask(c, awaitEnd)
+	}
 }
 
 // read reads once and answers.
@@ -180,19 +244,26 @@ func (d *driver) read(ctx context.Context, c *loopConn) bool {
 	}
 	c.late = d.l.e.draining.Load()
 	c.began = d.woke
-	return d.answer(ctx, c, d.in[:k+n])
+	l := d.l
+	c.large = false
+	if !d.answer(ctx, c, d.in[:k+n], atOnce(l.queue.waiting(numRanks), l.taken, l.queue.scarce)) {
+		return false
+	}
+	l.taken += c.s.took
+	return true
 }
 
-// answer executes what has been received, up to one flush of output: after
-// that it is the others' turn. It returns false if the loop is lost.
-func (d *driver) answer(ctx context.Context, c *loopConn, in []byte) bool {
+// answer executes what has been received, up to one flush of output and as many
+// IDs as it may take: after that it is the others' turn. It returns false if the
+// loop is lost.
+func (d *driver) answer(ctx context.Context, c *loopConn, in []byte, may int) bool {
 	d.lend(c)
 	l := d.l
 	turn := l.turn.Load() + 1
 	l.current = c
 	l.turn.Store(turn)
 	l.e.loops.begun()
-	used, st := l.e.consume(ctx, &c.s, in, c.eof)
+	used, st := l.e.consume(ctx, &c.s, in, c.eof, may)
 	left := in[used:]
 	if !l.turn.CompareAndSwap(turn, turn+1) {
 		// Others drive the loop now. in is this driver's: nobody else's to come.
@@ -200,6 +271,8 @@ func (d *driver) answer(ctx context.Context, c *loopConn, in []byte) bool {
 		l.post(func(m *mail) { m.arrived = append(m.arrived, c) })
 		return false
 	}
+	l.queue.note(c.s.took, c.s.waited)
+	d.worked = c.s.took + len(c.s.out)/bytesOfWork
 	d.deliver(c, left, st)
 	return true
 }
@@ -274,27 +347,43 @@ func (d *driver) flush(c *loopConn) {
 			c.sent += n
 		}
 		if c.sent < len(c.s.out) {
-			if c.state != connWriting {
-				c.state = connWriting
-				c.extend(e.write)
-				d.ask(c, unix.EPOLLOUT)
-			}
+			d.blocked(c)
 			return
 		}
 		c.extend(e.idle)
 	}
-	d.giveBack(c)
-	d.ask(c, unix.EPOLLIN)
+	if c.out != nil {
+		d.giveBack(c)
+	}
+	if c.st == needFlush {
+		if c.state = connMore; c.want == unix.EPOLLOUT {
+			d.ask(c, awaitEnd)
+		}
+		d.l.queue.join(&c.place, c.s.rank())
+		return
+	}
+	d.ask(c, awaitInput)
 	switch {
-	case c.st == needFlush:
-		c.state = connMore
-		d.l.push(c)
 	case c.eof:
 		d.close(c)
 	case c.st == finished, d.l.stage >= ending:
 		d.linger(c)
 	default:
 		c.state = connReading
+	}
+}
+
+// blocked has a connection wait until the client reads. It holds no text of IDs that
+// are still to be sent.
+func (d *driver) blocked(c *loopConn) {
+	if c.state == connWriting {
+		return
+	}
+	c.state = connWriting
+	c.extend(d.l.e.write)
+	d.ask(c, unix.EPOLLOUT)
+	if c.sent == 0 && c.s.unrender() {
+		d.giveBack(c)
 	}
 }
 

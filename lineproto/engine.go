@@ -152,12 +152,12 @@ const failed = finished + 1
 
 // consume is the session's, but that a panic in it ends no more than the
 // connection.
-func (e *engine) consume(ctx context.Context, s *session, in []byte, eof bool) (used int, st status) {
+func (e *engine) consume(ctx context.Context, s *session, in []byte, eof bool, may int) (used int, st status) {
 	defer func() {
 		if p := recover(); p != nil {
 			e.srv.cfg.Logger.Error("a request panicked, its connection is closed", "panic", p, "stack", string(debug.Stack()))
 			used, st = len(in), failed
 		}
 	}()
-	return s.consume(ctx, in, eof)
+	return s.consume(ctx, in, eof, may)
 }

@@ -32,6 +32,8 @@ type fakeBackend struct {
 	reserve func(ctx context.Context, n int) error
 	ready   error
 	stats   []Stat
+	ceiling int64
+	waits   atomic.Int64
 	mu      sync.Mutex // makes Reserve one step
 }
 
@@ -53,6 +55,9 @@ func (f *fakeBackend) Reserve(ctx context.Context, n int) (worker.Run, error) {
 	f.last.Store(first + int64(n-1)*int64(step))
 	return worker.Run{First: worker.ID(first), Step: step, Len: n}, nil
 }
+
+func (f *fakeBackend) Waits() int64   { return f.waits.Load() }
+func (f *fakeBackend) Ceiling() int64 { return f.ceiling }
 
 func (f *fakeBackend) Ready() error { return f.ready }
 
@@ -237,11 +242,16 @@ func (c *client) wantEOF() {
 // pieces of parts, and then EOF. It returns the output and whether the session
 // ended itself.
 func talk(s *Server, parts ...string) (out string, closed bool) {
+	return talkInTurns(s, maxSlice, parts...)
+}
+
+// talkInTurns is talk, with so many IDs in each turn.
+func talkInTurns(s *Server, may int, parts ...string) (out string, closed bool) {
 	ss := &session{srv: s}
 	var all, in []byte
 	step := func(eof bool) status {
 		for {
-			used, st := ss.consume(context.Background(), in, eof)
+			used, st := ss.consume(context.Background(), in, eof, may)
 			in = in[used:]
 			all = append(all, ss.out...)
 			ss.out = ss.out[:0]

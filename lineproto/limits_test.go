@@ -16,7 +16,7 @@ func TestGathered(t *testing.T) {
 	s := newTestServer(t, Config{})
 	send := func() (ss *session, held bool) {
 		ss = &session{srv: s}
-		_, st := ss.consume(t.Context(), []byte(unfinished), false)
+		_, st := ss.consume(t.Context(), []byte(unfinished), false, maxSlice)
 		return ss, st == needInput
 	}
 	var holding []*session
@@ -42,7 +42,7 @@ func TestGathered(t *testing.T) {
 		holding[0] = ss
 	}
 	for _, ss := range holding {
-		if _, st := ss.consume(t.Context(), []byte(strings.Repeat("x", 1000)+"\r\n"), false); st == finished || !strings.HasSuffix(string(ss.out), "x\r\n") {
+		if _, st := ss.consume(t.Context(), []byte(strings.Repeat("x", 1000)+"\r\n"), false, maxSlice); st == finished || !strings.HasSuffix(string(ss.out), "x\r\n") {
 			t.Fatalf("status %d, %.80q", st, ss.out)
 		}
 	}

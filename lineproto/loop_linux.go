@@ -24,12 +24,15 @@ type loop struct {
 	epfd   int
 	wakefd int // an eventfd: there is mail
 
-	conns      []*loopConn // by descriptor
-	open       int         // how many, those that are away too
-	gen        int32       // of the connection adopted last
-	head, tail *loopConn   // those with input that is not done with, in turn
-	stage      stage       // of draining
-	cut        int         // connections that draining has cut
+	conns []*loopConn      // by descriptor
+	open  int              // how many, those that are away too
+	gen   int32            // of the connection adopted last
+	queue turns[*loopConn] // of those that have more to do than one turn
+	held  *loopConn        // is away with a large order: the others wait for it
+	taken int              // IDs that requests got when they were read, in this round
+	swept int              // descriptors that the present sweep has looked at
+	stage stage            // of draining
+	cut   int              // connections that draining has cut
 
 	// turn is odd while the driver is in a call that may take long, for the
 	// sake of current. Who counts it up from there has the loop: the driver, or
@@ -252,6 +255,17 @@ func (ls *loops) quiet(seen []uint64) bool {
 	return true
 }
 
+// serves returns the first rank that gets no turns. Where ticks are long, the
+// connection that waits for one is away. While it has a large order, the others with
+// large orders get no turns: of several that are away, the first to wake would take
+// the whole tick.
+func (l *loop) serves() rank {
+	if l.held != nil {
+		return large
+	}
+	return numRanks
+}
+
 // begun is called at the beginning of each call, after turn was made odd.
 func (ls *loops) begun() {
 	if ls.asleep.Load() && ls.asleep.Swap(false) {
@@ -268,6 +282,9 @@ func (l *loop) relieve(turn uint64, calls context.Context, wg *sync.WaitGroup) {
 	}
 	c := l.current
 	c.state = connAway
+	if c.large {
+		l.held = c
+	}
 	l.away.Inc()
 	l.control(unix.EPOLL_CTL_DEL, c.fd, 0, 0) // HUP cannot be masked
 	go func() {

@@ -15,12 +15,20 @@ func newTestLoop(t testing.TB, cfg Config) (d *driver, c *loopConn, client int) 
 		t.Fatal(err)
 	}
 	t.Cleanup(e.loops.close)
+	d = newDriver(e.loops.all[0])
+	c, client = d.connect(t)
+	return d, c, client
+}
+
+// connect adds a connection to a loop.
+func (d *driver) connect(t testing.TB) (c *loopConn, client int) {
+	t.Helper()
+	e := d.l.e
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(fds[1]) })
-	d = newDriver(e.loops.all[0])
 	c = newLoopConn(d.l, fds[0], e.idle, false)
 	d.l.load.Inc()
 	e.srv.counters.open.Inc()
@@ -30,7 +38,18 @@ func newTestLoop(t testing.TB, cfg Config) (d *driver, c *loopConn, client int) 
 			d.close(c)
 		}
 	})
-	return d, c, fds[1]
+	return c, fds[1]
+}
+
+// sent has a client send something, and tells the loop of EPOLLIN and of events.
+func (d *driver) sent(t testing.TB, c *loopConn, client int, in string, events uint32) {
+	t.Helper()
+	if _, err := unix.Write(client, []byte(in)); err != nil {
+		t.Fatal(err)
+	}
+	if !d.ready(t.Context(), c, unix.EPOLLIN|events) {
+		t.Fatal("the loop is lost")
+	}
 }
 
 // TestLoopAllocations: as TestAllocations, from recv to send.
@@ -44,7 +63,7 @@ func TestLoopAllocations(t *testing.T) {
 			if _, err := unix.Write(client, in); err != nil {
 				t.Fatal(err)
 			}
-			if !d.ready(t.Context(), c) || c.state != connReading || len(c.rest) > 0 || c.out != nil {
+			if !d.ready(t.Context(), c, unix.EPOLLIN) || c.state != connReading || len(c.rest) > 0 || c.out != nil {
 				t.Fatalf("not answered: state %d", c.state)
 			}
 			if n, err := unix.Read(client, out); n == 0 || err != nil {
@@ -69,21 +88,24 @@ func TestLoopTurns(t *testing.T) {
 	var got []byte
 	read := func() {
 		n, err := unix.Read(client, out)
-		if err != nil {
+		if err != nil && err != unix.EAGAIN { // a turn may reserve and write nothing
 			t.Fatal(err)
 		}
-		if got = append(got, out[:n]...); n > outBound+512 {
+		if got = append(got, out[:max(n, 0)]...); n > outBound+512 {
 			t.Fatalf("a turn of %d bytes", n)
 		}
 	}
-	d.ready(t.Context(), c)
+	d.ready(t.Context(), c, unix.EPOLLIN)
 	read()
 	turns := 1
 	for c.state == connMore {
-		if d.l.pop() != c || d.l.head != nil {
+		if p, ok := d.l.queue.next(numRanks); !ok || p.owner != c || d.l.queue.waiting(numRanks) > 0 {
 			t.Fatal("not in the queue once")
 		}
-		d.answer(t.Context(), c, c.rest)
+		d.answer(t.Context(), c, c.rest, maxSlice)
+		if c.s.took > maxSlice {
+			t.Fatalf("a turn of %d IDs", c.s.took)
+		}
 		read()
 		turns++
 	}
@@ -105,7 +127,10 @@ func TestLoopSlowReader(t *testing.T) {
 	if _, err := unix.Write(client, []byte("GET 5000\n")); err != nil {
 		t.Fatal(err)
 	}
-	d.ready(t.Context(), c)
+	d.ready(t.Context(), c, unix.EPOLLIN)
+	for c.state == connMore {
+		d.giveTurns(t.Context())
+	}
 	if c.state != connWriting || c.want != unix.EPOLLOUT || c.due != d.l.e.tick.Load()+d.l.e.write {
 		t.Fatalf("state %d, asks for %#x, due %d", c.state, c.want, c.due)
 	}
@@ -118,10 +143,9 @@ func TestLoopSlowReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.state == connMore {
-			d.l.pop()
-			d.answer(t.Context(), c, c.rest)
+			d.giveTurns(t.Context())
 		} else {
-			d.ready(t.Context(), c)
+			d.ready(t.Context(), c, unix.EPOLLOUT)
 		}
 	}
 	for {
@@ -131,7 +155,202 @@ func TestLoopSlowReader(t *testing.T) {
 		}
 		got = append(got, out[:n]...)
 	}
-	if lines := strings.Count(string(got), "\n"); lines != 5000 || c.want != unix.EPOLLIN || c.out != nil {
-		t.Fatalf("%d lines, asks for %#x", lines, c.want)
+	if string(got) != ids(1000, 5000) || c.want != awaitInput || c.out != nil {
+		t.Fatalf("%d lines, asks for %#x", strings.Count(string(got), "\n"), c.want)
+	}
+}
+
+// TestLoopKeepsNoText: for IDs that a client does not read the node holds no more
+// than their numbers, wherever the client stops reading.
+func TestLoopKeepsNoText(t *testing.T) {
+	const first = 1_234_567_890_123_000_000 // long, so that they fill the kernel's buffers
+	b := &fakeBackend{maxRun: 100, gap: 1}
+	b.last.Store(first - 2)
+	d, c, client := newTestLoop(t, Config{Backend: b, MaxBatch: 30_000})
+	d.sent(t, c, client, "GET 30000\nPING\n", 0)
+	var got []byte
+	kept, out := 0, make([]byte, 3000)
+	for c.state != connReading {
+		switch c.state {
+		case connMore:
+			d.giveTurns(t.Context())
+		case connWriting:
+			if c.out == nil {
+				kept++
+			}
+			if n, err := unix.Read(client, out[:1+len(got)%len(out)]); err == nil {
+				got = append(got, out[:n]...)
+			}
+			d.ready(t.Context(), c, unix.EPOLLOUT)
+		}
+	}
+	for {
+		n, err := unix.Read(client, out)
+		if err != nil {
+			break
+		}
+		got = append(got, out[:n]...)
+	}
+	var want strings.Builder
+	for i := range 300 {
+		want.WriteString(ids(first+101*i, 100))
+	}
+	if string(got) != want.String()+"PONG\n" || kept == 0 {
+		t.Errorf("%d bytes, want %d; it held no text %d times", len(got), want.Len()+5, kept)
+	}
+}
+
+// TestLoopRounds: between two polls for events a loop does one round of work, and
+// waits for one tick at most.
+func TestLoopRounds(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		maxRun   int
+		from, to int64
+	}{
+		{"IDs are plenty", 0, roundOfIDs, roundOfIDs + maxSlice},
+		{"a tick runs out at once", 10, 10, 10},
+	} {
+		b := &fakeBackend{maxRun: row.maxRun}
+		d, c, client := newTestLoop(t, Config{Backend: b})
+		d.sent(t, c, client, "GET 10000\n", 0)
+		for range 99 {
+			c, client := d.connect(t)
+			d.sent(t, c, client, "GET 10000\n", 0)
+		}
+		if d.l.queue.waiting(numRanks) != 100 || b.last.Load() != 0 {
+			t.Fatalf("%s: %d wait, %d IDs were made", row.name, d.l.queue.waiting(numRanks), b.last.Load())
+		}
+		if !d.giveTurns(t.Context()) {
+			t.Fatal("the loop is lost")
+		}
+		if made := b.last.Load() - 999; made < row.from || made > row.to || d.l.queue.waiting(numRanks) != 100 {
+			t.Errorf("%s: %d IDs were made in a round, %d wait", row.name, made, d.l.queue.waiting(numRanks))
+		}
+	}
+}
+
+// TestLoopAtOnce: while IDs are scarce, requests for many wait behind others, and
+// those for a few do not.
+func TestLoopAtOnce(t *testing.T) {
+	d, c, client := newTestLoop(t, Config{})
+	d.sent(t, c, client, "GET 10000\n", 0)
+	out := make([]byte, 64<<10)
+	for _, row := range []struct {
+		request string
+		scarce  bool
+		state   connState
+	}{
+		{"GET 1000\n", false, connReading}, {"GET 16\n", true, connReading}, {"GET\n", true, connReading},
+		{"GET 17\n", true, connMore}, {strings.Repeat("GET\n", 17), true, connMore},
+	} {
+		d.l.queue.scarce = row.scarce
+		c, client := d.connect(t)
+		d.sent(t, c, client, row.request, 0)
+		if n, _ := unix.Read(client, out); c.state != row.state || (n > 0) != (row.state == connReading) {
+			t.Errorf("%.10q, scarce %v: state %d after %d bytes", row.request, row.scarce, c.state, n)
+		}
+	}
+}
+
+// TestLoopWatchesWaitingConnections: epoll reports each event of a connection in the
+// queue once, and a lost connection is not served.
+func TestLoopWatchesWaitingConnections(t *testing.T) {
+	d, c, client := newTestLoop(t, Config{Backend: &fakeBackend{maxRun: 100}})
+	d.sent(t, c, client, "GET 10000\n", 0)
+	d.giveTurns(t.Context())
+	expect := func(what string, state connState, want uint32, in *line[*loopConn]) {
+		t.Helper()
+		if c.state != state || c.want != want || c.place.in != in {
+			t.Fatalf("%s: state %d, asks for %#x, in line %v", what, c.state, c.want, c.place.in == in)
+		}
+	}
+	lines := &d.l.queue.lines
+	expect("waiting", connMore, awaitInput, &lines[large])
+	d.sent(t, c, client, "PING\n", 0)
+	expect("with more input", connMore, awaitEnd, &lines[large])
+	d.ready(t.Context(), c, unix.EPOLLRDHUP)
+	expect("half closed", connMore, awaitLoss, &lines[leaving])
+	backlog := d.l.e.srv.backlog.Load()
+	d.ready(t.Context(), c, unix.EPOLLHUP|unix.EPOLLRDHUP)
+	expect("gone", connClosed, awaitLoss, nil)
+	if now := d.l.e.srv.backlog.Load(); backlog != 9900 || now != 0 {
+		t.Errorf("the backlog was %d and is %d", backlog, now)
+	}
+}
+
+// TestLoopHalfClosed: a client that has stopped sending before it is read waits
+// behind the others with a large order, and with no other.
+func TestLoopHalfClosed(t *testing.T) {
+	d, c, client := newTestLoop(t, Config{})
+	d.sent(t, c, client, "GET 10000\n", unix.EPOLLRDHUP)
+	if c.place.in != &d.l.queue.lines[leaving] {
+		t.Error("it does not wait behind the others")
+	}
+	d.l.queue.scarce = true
+	c, client = d.connect(t)
+	d.sent(t, c, client, "GET 100\n", unix.EPOLLRDHUP)
+	if c.place.in != &d.l.queue.lines[small] {
+		t.Error("a small order does not wait where others do")
+	}
+}
+
+// TestLoopGoesOnReading: a connection that has waited is read again.
+func TestLoopGoesOnReading(t *testing.T) {
+	d, c, client := newTestLoop(t, Config{})
+	d.sent(t, c, client, "GET 2000\n", 0)
+	d.sent(t, c, client, "PING\n", 0)
+	out := make([]byte, 64<<10)
+	for c.state == connMore {
+		d.giveTurns(t.Context())
+		for n := 1; n > 0; {
+			n, _ = unix.Read(client, out)
+		}
+	}
+	if c.state != connReading || c.want != awaitInput {
+		t.Fatalf("state %d, asks for %#x", c.state, c.want)
+	}
+	d.ready(t.Context(), c, unix.EPOLLIN)
+	if n, err := unix.Read(client, out); err != nil || string(out[:n]) != "PONG\n" {
+		t.Fatalf("%q, %v", out[:max(n, 0)], err)
+	}
+}
+
+// TestLoopDropsLostConnections: a connection that is gone is not read.
+func TestLoopDropsLostConnections(t *testing.T) {
+	b := &fakeBackend{}
+	for _, events := range []uint32{unix.EPOLLHUP, unix.EPOLLERR} {
+		d, c, client := newTestLoop(t, Config{Backend: b})
+		if d.sent(t, c, client, "GET 5\n", events); c.state != connClosed || b.last.Load() != 0 {
+			t.Errorf("%#x: state %d, %d IDs were made", events, c.state, b.last.Load())
+		}
+	}
+}
+
+// TestLoopSweepsInParts: a thousand connections that are overdue at once are not
+// closed at once.
+func TestLoopSweepsInParts(t *testing.T) {
+	d, _, _ := newTestLoop(t, Config{})
+	const conns = 3*closedInARound + 2
+	for range conns - 1 {
+		d.connect(t)
+	}
+	for _, c := range d.l.conns {
+		if c != nil {
+			c.due = 0
+		}
+	}
+	d.open(mail{sweep: true})
+	for left := conns; left > 0; {
+		left = max(left-closedInARound, 0)
+		if d.wait(); d.l.open < left { // waits for ever if it takes the sweep for done
+			t.Fatal("closed without a sweep")
+		}
+		if d.sweep(); d.l.open != left {
+			t.Fatalf("%d are open, want %d", d.l.open, left)
+		}
+	}
+	if n := d.l.e.srv.Counters().ConnsIdle; n != conns {
+		t.Errorf("%d were counted", n)
 	}
 }

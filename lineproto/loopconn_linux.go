@@ -8,6 +8,7 @@ type loopConn struct {
 	gen     int32 // tells it from others that had its descriptor
 	state   connState
 	refused bool   // over MaxConns: told BUSY and closed
+	large   bool   // has a turn for a large order
 	spoken  bool   // something has been received
 	late    bool   // and after draining had begun
 	eof     bool   // nothing more will be
@@ -16,20 +17,19 @@ type loopConn struct {
 	due     int64  // the tick at which it is closed
 	until   int64  // due, for as long as the client has yet to authenticate
 
-	rest   []byte // received and not done with
-	st     status // what the session wants when its output has been sent
-	out    *[]byte
-	sent   int       // bytes of s.out
-	next   *loopConn // in the loop's queue
-	queued bool
-	s      session
+	rest  []byte // received and not done with
+	st    status // what the session wants when its output has been sent
+	out   *[]byte
+	sent  int // bytes of s.out
+	place place[*loopConn]
+	s     session
 }
 
 type connState uint8
 
 const (
 	connReading   connState = iota
-	connMore                // in the queue, for there is more to do with rest
+	connMore                // in the queue, for there is more to do
 	connWriting             // waiting for the client to read
 	connLingering           // ended; reads on so that the client sees the last reply
 	connAway                // with a goroutine of its own
@@ -38,7 +38,9 @@ const (
 
 func newLoopConn(l *loop, fd int, due int64, refused bool) *loopConn {
 	due += l.e.tick.Load()
-	return &loopConn{l: l, fd: fd, refused: refused, s: session{srv: l.e.srv}, due: due, until: due}
+	c := &loopConn{l: l, fd: fd, refused: refused, s: session{srv: l.e.srv}, due: due, until: due}
+	c.place.owner = c
+	return c
 }
 
 // extend is conn.extend.
@@ -47,26 +49,4 @@ func (c *loopConn) extend(ticks int64) {
 	if c.s.locked() {
 		c.due = min(c.due, c.until)
 	}
-}
-
-func (l *loop) push(c *loopConn) {
-	if c.queued {
-		return
-	}
-	c.queued = true
-	if l.tail == nil {
-		l.head = c
-	} else {
-		l.tail.next = c
-	}
-	l.tail = c
-}
-
-func (l *loop) pop() *loopConn {
-	c := l.head
-	if l.head = c.next; l.head == nil {
-		l.tail = nil
-	}
-	c.next, c.queued = nil, false
-	return c
 }

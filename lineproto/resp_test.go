@@ -102,7 +102,7 @@ func TestArrayInDrips(t *testing.T) {
 	for sent := range len(in) {
 		buf = append(buf, in[sent])
 		at := s.arr.at
-		used, st := s.consume(t.Context(), buf, false)
+		used, st := s.consume(t.Context(), buf, false, maxSlice)
 		buf = buf[used:]
 		switch {
 		case st != needInput || len(s.out) > 0:
@@ -119,7 +119,7 @@ func TestArrayInDrips(t *testing.T) {
 		t.Fatalf("%d arguments are kept", cap(s.args))
 	}
 	buf = append(buf, "\r\n"...)
-	if used, _ := s.consume(t.Context(), buf, false); used != 2 || s.arr.held != nil || s.srv.Counters().IDs != MaxArgs-1 {
+	if used, _ := s.consume(t.Context(), buf, false, maxSlice); used != 2 || s.arr.held != nil || s.srv.Counters().IDs != MaxArgs-1 {
 		t.Fatalf("used %d; %d held, %d arguments kept, %d IDs", used, len(s.arr.held), cap(s.args), s.srv.Counters().IDs)
 	}
 }
@@ -129,10 +129,10 @@ func TestArrayInDrips(t *testing.T) {
 func TestNothingIsKept(t *testing.T) {
 	s := &session{srv: newTestServer(t, Config{})}
 	in := []byte(request("PING", strings.Repeat("x", 40000)))
-	s.consume(t.Context(), in[:len(in)-2], false)
+	s.consume(t.Context(), in[:len(in)-2], false, maxSlice)
 	freed := make(chan struct{})
 	runtime.AddCleanup(&s.arr.held[0], func(struct{}) { close(freed) }, struct{}{})
-	if used, _ := s.consume(t.Context(), in[len(in)-2:], false); used != 2 || len(s.out) < 40000 {
+	if used, _ := s.consume(t.Context(), in[len(in)-2:], false, maxSlice); used != 2 || len(s.out) < 40000 {
 		t.Fatalf("used %d, answered %d bytes", used, len(s.out))
 	}
 	for range 5 {

@@ -25,6 +25,8 @@ type Server struct {
 	counters counters
 	clients  atomic.Int64 // the last connection's number that was asked for
 	gathered atomic.Int64 // bytes of memory that hold unfinished requests
+	backlog  atomic.Int64 // IDs that accepted orders lack
+	relay    relay        // of connections that have a goroutine
 
 	// Buffers of connections that are in the midst of a batch, *[bigBuf]byte
 	// and *[]byte: an idle connection holds neither.

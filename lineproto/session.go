@@ -2,7 +2,6 @@ package lineproto
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/flaked/flaked/worker"
 )
@@ -19,7 +18,7 @@ type status uint8
 
 const (
 	needInput status = iota // flush, then come back with more input
-	needFlush               // flush, then come back
+	needFlush               // flush, then come back in turn
 	finished                // flush, then close
 )
 
@@ -38,10 +37,24 @@ type session struct {
 	authed bool  // has brought a good token
 	wrong  uint8 // tokens that it has brought before
 
-	// A reply of many IDs under way: runs reserved, from which runs[0] and so
-	// on are taken as there is room in out. Runs rather than text, as 10,000
-	// IDs are a few runs but 200 KB of text.
-	runs, left []worker.Run
+	// The order under way, and how many IDs it may take before its turn is over.
+	order order
+	may   int
+	// The outcome of the turn: how many IDs it took, whether the tick has run out,
+	// and whether a reservation has waited for a tick.
+	took           int
+	ranOut, waited bool
+	// halfClosed is set when the client has stopped sending. It may be gone.
+	halfClosed bool
+
+	// Runs that were reserved for the order or for the reply under way, of which
+	// left are taken as there is room in out. Runs rather than text, as 10,000 IDs
+	// are a few runs but 200 KB of text.
+	runs []worker.Run
+	left rest
+	// before is left as it was when out was empty. It is empty when out holds
+	// anything but IDs that were left then.
+	before rest
 
 	counts   tally
 	gathered int64 // what the server's gathered has of this session
@@ -49,31 +62,40 @@ type session struct {
 
 // consume executes the requests that in holds, in order. It returns how many
 // bytes of in it is done with, which next time are not to be there. eof says
-// that nothing follows in. It stops at outBound: it never waits for the client.
-func (s *session) consume(ctx context.Context, in []byte, eof bool) (used int, st status) {
+// that nothing follows in. It stops at outBound: it never waits for the client. It
+// takes up to may IDs, and stops at an order that needs more.
+func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (used int, st status) {
+	s.may, s.took, s.ranOut, s.waited = may, 0, false, false
+	if s.before = (rest{}); len(s.out) == 0 && s.order.n == 0 {
+		s.before = s.left
+	}
 	for {
+		if s.order.n > 0 && !s.fill(ctx) {
+			return used, needFlush
+		}
 		s.render()
 		if len(s.out) >= outBound {
 			return used, needFlush
 		}
+		s.before = rest{}
 		if s.closing {
 			return used, finished
 		}
-		rest := in[used:]
-		if s.arr.unfinished() || len(rest) > 0 && rest[0] == '*' && s.in.tel == telNone {
-			n, more := s.array(ctx, rest)
+		input := in[used:]
+		if s.arr.unfinished() || len(input) > 0 && input[0] == '*' && s.in.tel == telNone {
+			n, more := s.array(ctx, input)
 			if used += n; more {
 				return used, needInput
 			}
 			continue
 		}
-		if count, n := s.in.bareGETs(rest); count > 0 {
+		if count, n := s.in.bareGETs(input); count > 0 {
 			used += n
 			s.mirror()
-			s.bare(ctx, count)
+			s.stretch(count)
 			continue
 		}
-		line, n, v := s.in.line(rest, eof)
+		line, n, v := s.in.line(input, eof)
 		used += n
 		switch v {
 		case lineMore:
@@ -121,14 +143,31 @@ func (s *session) line(ctx context.Context, line []byte) {
 	}
 	e := s.exec(ctx, index, verb, s.args)
 	s.trim()
-	switch {
-	case e == nil:
-		s.counts.add(s, index, resultOK, 1)
-	case e.Code == ERR && isHTTP(line):
+	if e != nil && e.Code == ERR && isHTTP(line) {
 		s.refuse(e, line)
-	default:
+		return
+	}
+	s.executed(index, e)
+}
+
+// executed answers a request with its error, if it has one, and counts the request
+// unless it has begun an order.
+func (s *session) executed(index int, e *Error) {
+	switch {
+	case e != nil:
 		s.out = s.fr.fail(s.out, e)
 		s.counts.add(s, index, resultOf(e), 1)
+	case s.order.n > 0:
+		s.order.index = index
+	default:
+		s.counts.add(s, index, resultOK, 1)
+	}
+}
+
+// stretch begins an order for so many bare GETs.
+func (s *session) stretch(count int) {
+	if s.begin(order{n: count, index: getIndex, each: true}); s.locked() {
+		s.fail(errNoAuth)
 	}
 }
 
@@ -137,7 +176,7 @@ func (s *session) line(ctx context.Context, line []byte) {
 func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
 	s.fr = s.who.framing()
 	if count, n := s.arr.gets(in); count > 0 {
-		s.bare(ctx, count)
+		s.stretch(count)
 		return n, false
 	}
 	s.arr.locked = s.locked()
@@ -153,12 +192,7 @@ func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
 	case ok && len(args) > 0: // an empty array is ignored, as an empty line is
 		verb := args[0]
 		index := s.srv.lookup(verb, true)
-		if e := s.exec(ctx, index, verb, args[1:]); e != nil {
-			s.out = s.fr.fail(s.out, e)
-			s.counts.add(s, index, resultOf(e), 1)
-		} else {
-			s.counts.add(s, index, resultOK, 1)
-		}
+		s.executed(index, s.exec(ctx, index, verb, args[1:]))
 	}
 	if held {
 		s.args = nil // it refers to what was held
@@ -185,6 +219,7 @@ func (s *session) gather(n int64) bool {
 
 // end is for when the connection has ended.
 func (s *session) end() {
+	s.drop()
 	s.fold()
 	s.gather(0)
 }
@@ -229,83 +264,4 @@ func (s *session) refuse(e *Error, line []byte) {
 	}
 	s.counts.add(s, len(s.srv.table), resultOf(e), 1)
 	s.closing = true
-}
-
-// bare answers a stretch of bare GETs from as few reservations as it takes. An
-// error answers all that are left of it: they had all been received before,
-// and asking once for each might wait for each.
-func (s *session) bare(ctx context.Context, count int) {
-	locked := s.locked()
-	for count > 0 {
-		var r worker.Run
-		e := errNoAuth
-		if !locked {
-			r, e = s.reserve(ctx, count)
-		}
-		if e != nil {
-			s.counts.add(s, getIndex, resultOf(e), int64(count))
-			for ; count > 0; count-- {
-				s.out = s.fr.fail(s.out, e)
-			}
-			return
-		}
-		s.out = s.fr.ids(s.out, r)
-		s.counts.add(s, getIndex, resultOK, int64(r.Len))
-		s.counts.issued(s, 1, int64(r.Len))
-		count -= r.Len
-	}
-}
-
-// issue answers with n IDs, or with none: what was reserved before an error is
-// burnt, which costs nothing but numbers.
-func (s *session) issue(ctx context.Context, n int, many bool) *Error {
-	s.runs = s.runs[:0]
-	for got := 0; got < n; {
-		r, e := s.reserve(ctx, n-got)
-		if e != nil {
-			s.runs = s.runs[:0]
-			return e
-		}
-		got += r.Len
-		// Joining neighbours keeps the runs few when a Backend's are short.
-		if k := len(s.runs) - 1; k >= 0 && s.runs[k].Step == r.Step && s.runs[k].At(s.runs[k].Len) == r.First {
-			s.runs[k].Len += r.Len
-		} else {
-			s.runs = append(s.runs, r)
-		}
-	}
-	s.counts.issued(s, n, 1)
-	if many {
-		s.out = s.fr.beginIDs(s.out, n)
-	}
-	s.left = s.runs
-	return nil
-}
-
-// reserve is the Backend's Reserve, not trusted with the length.
-func (s *session) reserve(ctx context.Context, n int) (worker.Run, *Error) {
-	r, err := s.srv.cfg.Backend.Reserve(ctx, n)
-	if err != nil {
-		return r, asError(err)
-	}
-	if r.Len < 1 || r.Len > n {
-		return r, &Error{NOTREADY, fmt.Sprintf("reserved %d of %d IDs", r.Len, n)}
-	}
-	return r, nil
-}
-
-// render moves IDs that are left of a reply to out until that is full.
-func (s *session) render() {
-	for len(s.left) > 0 && len(s.out) < outBound {
-		r := &s.left[0]
-		part := *r
-		part.Len = min(part.Len, max(1, (outBound-len(s.out))/idLine))
-		s.out = s.fr.ids(s.out, part)
-		if r.First, r.Len = r.At(part.Len), r.Len-part.Len; r.Len == 0 {
-			s.left = s.left[1:]
-		}
-	}
-	if len(s.left) == 0 && cap(s.runs) > 64 {
-		s.runs, s.left = nil, nil
-	}
 }

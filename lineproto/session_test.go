@@ -126,7 +126,7 @@ func TestOutputIsBounded(t *testing.T) {
 	in := []byte(strings.Repeat("GET 100000\n", 3) + strings.Repeat("GET\n", 3000) + "HELP\nPING\n")
 	steps, total := 0, 0
 	for {
-		used, st := ss.consume(t.Context(), in, false)
+		used, st := ss.consume(t.Context(), in, false, maxSlice)
 		in = in[used:]
 		if len(ss.out) > most {
 			t.Fatalf("a step wrote %d bytes", len(ss.out))

@@ -118,10 +118,11 @@ const hint = "the HTTP admin port is 127.0.0.1:7610"
 func TestTranscripts(t *testing.T) {
 	for _, tc := range allTranscripts() {
 		t.Run(tc.name, func(t *testing.T) {
-			check := func(what string, parts ...string) {
+			check := func(what string, may int, parts ...string) {
 				t.Helper()
 				b := &fakeBackend{}
-				out, closed := talk(newTestServer(t, Config{Backend: b, AdminHint: hint}), parts...)
+				s := newTestServer(t, Config{Backend: b, AdminHint: hint})
+				out, closed := talkInTurns(s, may, parts...)
 				if out != tc.out || closed != tc.closed {
 					t.Fatalf("%s: got %q, closed %v\nwant %q, closed %v", what, out, closed, tc.out, tc.closed)
 				}
@@ -129,10 +130,12 @@ func TestTranscripts(t *testing.T) {
 					t.Fatalf("%s: %d IDs were taken, %d answered", what, got, want)
 				}
 			}
-			check("whole", tc.in)
-			check("byte by byte", bytewise(tc.in)...)
+			check("whole", maxSlice, tc.in)
+			check("byte by byte", maxSlice, bytewise(tc.in)...)
+			check("in small turns", 2, tc.in)
+			check("in the smallest turns, byte by byte", 1, bytewise(tc.in)...)
 			for i := range tc.in {
-				check("split", tc.in[:i], tc.in[i:])
+				check("split", maxSlice, tc.in[:i], tc.in[i:])
 			}
 		})
 	}

@@ -227,6 +227,8 @@ func (b *backend) Ready() error {
 
 func (b *backend) Decode(id worker.ID) (string, error) { return fmt.Sprintf("id=%d", id), nil }
 func (b *backend) Worker() string                      { return "worker=0 term=1 node=test name=test state=serving" }
+func (b *backend) Ceiling() int64                      { return 0 }
+func (b *backend) Waits() int64                        { return 0 }
 func (b *backend) Stats() []lineproto.Stat             { return nil }
 func (b *backend) Now() time.Time                      { return time.Now() }
 func (b *backend) Version() string                     { return "test" }

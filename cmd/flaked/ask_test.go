@@ -91,7 +91,7 @@ func TestGet(t *testing.T) {
 		{"clock", says("-CLOCK behind_ms=400\n"), "get 2", exitFailure, "", "went back"},
 		{"fenced", says("-FENCED\n"), "get", exitFailure, "", "lost its worker"},
 		{"exhausted", says("-EXHAUSTED\n"), "get", exitFailure, "", "used up"},
-		{"busy", says("-BUSY too many connections\n"), "get", exitFailure, "", "limit of connections"},
+		{"busy", says("-BUSY too many connections\n"), "get", exitFailure, "", "the node is at a limit"},
 		{"no token", says("-NOAUTH authenticate first\n"), "get", exitFailure, "", "give a token that the node knows, with --token-file FILE"},
 		{"of another kind", says("-WRONGTYPE x\n"), "get", exitFailure, "", "answered -WRONGTYPE x"},
 		{"an HTTP server", says("HTTP/1.1 400 Bad Request\r\n\r\n"), "get", exitFailure, "", "which is no ID: check that it is a flaked node"},

@@ -74,7 +74,7 @@ func meaning(code string) string {
 	case "EXHAUSTED":
 		return ": the time field of the layout is used up; a new cluster with another layout is needed"
 	case "BUSY":
-		return ": the node is at its limit of connections; ask another, or again in a moment"
+		return ": the node is at a limit, which the reply names; ask another, or again in a moment"
 	case "NOAUTH":
 		return ": give a token that the node knows, with --token-file FILE or " + tokenEnv
 	}

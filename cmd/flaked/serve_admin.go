@@ -66,7 +66,7 @@ func (o options) adminServer(nodes *node.Group, server *lineproto.Server, store 
 	authenticate, closed := o.guardAdmin(guard, log)
 	return admin.New(admin.Config{
 		Ready: nodes.Ready, Live: nodes.Live, Workers: nodes.Snapshots,
-		Counters: server.Counters, Reserve: nodes.Reserve, MaxBatch: o.maxBatch,
+		Counters: server.Counters, Reserve: server.Reserve, MaxBatch: o.maxBatch,
 		Slots:        func(ctx context.Context) (admin.Slots, error) { return readSlots(ctx, store, o.node.Cluster) },
 		Authenticate: authenticate, Closed: closed, Loopback: isLoopback(o.admin) && !o.allowOpen, Pprof: o.adminPprof,
 		Events: events, Logger: log,

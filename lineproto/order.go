@@ -1,0 +1,203 @@
+package lineproto
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/flaked/flaked/worker"
+)
+
+// order is a request for IDs that has not been answered yet: a GET n or MGET, or
+// a stretch of GETs.
+type order struct {
+	n, got int // IDs asked for, and reserved so far. n is 0 where there is no order
+	index  int // the command's row
+	many   bool
+	// each marks n requests for one ID, which are answered as IDs come. Any other
+	// order is answered when all of its IDs are reserved.
+	each bool
+	// waits is set when the order did not get all of its IDs when it was read.
+	waits bool
+	// accepted is set while the server's backlog counts the IDs that the order lacks.
+	accepted bool
+}
+
+// rest is the IDs of a reply that are not in out yet: those of runs, without the
+// first done IDs of runs[0].
+type rest struct {
+	runs []worker.Run
+	done int
+}
+
+func (o *order) lacks() int { return o.n - o.got }
+
+// rank returns the line that the session waits in.
+func (s *session) rank() rank { return rankOf(s.order.lacks(), s.halfClosed) }
+
+// begin begins an order. An order for more than s.may IDs gets none yet: it waits
+// for its turn.
+func (s *session) begin(o order) {
+	if s.order = o; o.n > s.may {
+		s.wait()
+	}
+}
+
+// wait ends the turn, with an order that waits for the next one.
+func (s *session) wait() {
+	s.order.waits = true
+	s.may = 0
+}
+
+// fill makes one reservation for the order and reports whether the order is done.
+// If it is not, the tick has run out or the slice is used up, and the rest waits
+// for the next turn: no turn waits for more than one tick.
+func (s *session) fill(ctx context.Context) (done bool) {
+	if s.may == 0 {
+		return false
+	}
+	o := &s.order
+	e := s.accept()
+	if e == nil {
+		e = s.take(ctx, min(o.lacks(), s.may))
+	}
+	switch {
+	case e != nil:
+		s.fail(e)
+	case o.lacks() == 0:
+		s.finish()
+	default:
+		s.wait()
+		return false
+	}
+	return true
+}
+
+// accept adds an order that has waited to the backlog, or returns why it is
+// refused.
+func (s *session) accept() *Error {
+	o := &s.order
+	if !o.waits || o.accepted {
+		return nil
+	}
+	lacks, ceiling := int64(o.lacks()), s.srv.cfg.Backend.Ceiling()
+	if backlog := s.srv.backlog.Add(lacks) - lacks; !admits(backlog, lacks, ceiling, s.halfClosed) {
+		s.srv.backlog.Sub(lacks)
+		return &Error{BUSY, fmt.Sprintf("too many IDs are waited for limit_ids=%d", ceiling)}
+	}
+	o.accepted = true
+	return nil
+}
+
+// take reserves up to n IDs for the order.
+func (s *session) take(ctx context.Context, n int) *Error {
+	r, e := s.reserve(ctx, n)
+	if e != nil {
+		return e
+	}
+	o := &s.order
+	o.got += r.Len
+	s.may -= r.Len
+	s.took += r.Len
+	if o.accepted {
+		s.srv.backlog.Sub(int64(r.Len))
+	}
+	if o.each {
+		s.out = s.fr.ids(s.out, r)
+		s.counts.add(s, o.index, resultOK, int64(r.Len))
+		s.counts.issued(s, 1, int64(r.Len))
+		return nil
+	}
+	// Joining neighbours keeps the runs few when a Backend's are short.
+	if k := len(s.runs) - 1; k >= 0 && s.runs[k].Step == r.Step && s.runs[k].At(s.runs[k].Len) == r.First {
+		s.runs[k].Len += r.Len
+	} else {
+		s.runs = append(s.runs, r)
+	}
+	return nil
+}
+
+// reserve calls the Backend's Reserve and checks the length. It notes whether the
+// tick has run out, so that the next reservation will wait, and whether a
+// reservation has waited.
+func (s *session) reserve(ctx context.Context, n int) (worker.Run, *Error) {
+	b := s.srv.cfg.Backend
+	waits := b.Waits()
+	r, err := b.Reserve(ctx, n)
+	if err != nil {
+		return r, asError(err)
+	}
+	if r.Len < 1 || r.Len > n {
+		return r, &Error{NOTREADY, fmt.Sprintf("reserved %d of %d IDs", r.Len, n)}
+	}
+	s.ranOut = r.Len < n
+	s.waited = s.waited || b.Waits() != waits
+	return r, nil
+}
+
+// finish begins the reply to an order that has all of its IDs.
+func (s *session) finish() {
+	o := s.order
+	s.order = order{}
+	if o.each {
+		return // it has been answered
+	}
+	s.counts.issued(s, o.n, 1)
+	s.counts.add(s, o.index, resultOK, 1)
+	if o.many {
+		s.out = s.fr.beginIDs(s.out, o.n)
+	}
+	s.left = rest{runs: s.runs}
+}
+
+// fail answers an order with an error. IDs that were reserved for the order are lost,
+// which does no harm. The error answers all remaining requests of a stretch: to try
+// each of them might wait for each.
+func (s *session) fail(e *Error) {
+	o := s.order
+	s.drop()
+	n := 1
+	if o.each {
+		n = o.lacks()
+	}
+	s.counts.add(s, o.index, resultOf(e), int64(n))
+	for range n {
+		s.out = s.fr.fail(s.out, e)
+	}
+}
+
+// drop ends an order that is not answered.
+func (s *session) drop() {
+	if s.order.accepted {
+		s.srv.backlog.Sub(int64(s.order.lacks()))
+	}
+	s.order = order{}
+	s.runs = s.runs[:0]
+}
+
+// render appends IDs that are left of a reply to out until that is full.
+func (s *session) render() {
+	for len(s.left.runs) > 0 && len(s.out) < outBound {
+		r := s.left.runs[0]
+		r.First, r.Len = r.At(s.left.done), min(r.Len-s.left.done, max(1, (outBound-len(s.out))/idLine))
+		s.out = s.fr.ids(s.out, r)
+		if s.left.done += r.Len; s.left.done == s.left.runs[0].Len {
+			s.left = rest{runs: s.left.runs[1:]}
+		}
+	}
+	if len(s.left.runs) == 0 {
+		if s.runs = s.runs[:0]; cap(s.runs) > 64 {
+			s.runs, s.left = nil, rest{}
+		}
+	}
+}
+
+// unrender takes back what render appended to an empty out, and reports whether out
+// is empty again. For IDs that a client does not read the node holds no text.
+func (s *session) unrender() bool {
+	if s.before.runs == nil {
+		return false
+	}
+	s.left, s.before = s.before, rest{}
+	s.out = s.out[:0]
+	return true
+}

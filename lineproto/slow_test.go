@@ -1,0 +1,51 @@
+package lineproto
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/atomic"
+
+	"github.com/flaked/flaked/worker"
+)
+
+// slowBackend makes so many IDs in a millisecond and no more, as a worker does.
+type slowBackend struct {
+	fakeBackend
+	perTick int
+	refuse  atomic.Bool
+
+	ticks sync.Mutex // guards until and left
+	until time.Time  // the end of the present tick
+	left  int        // of it
+}
+
+func (b *slowBackend) Reserve(ctx context.Context, n int) (worker.Run, error) {
+	for {
+		if b.refuse.Load() {
+			return worker.Run{}, &Error{NOTREADY, "stopping"}
+		}
+		wait, k := b.take(n)
+		if k > 0 {
+			return b.fakeBackend.Reserve(ctx, k)
+		}
+		b.waits.Inc()
+		if !sleep(ctx, wait) {
+			return worker.Run{}, ctx.Err()
+		}
+	}
+}
+
+// take takes up to n of the present tick's IDs, or returns how long it lasts.
+func (b *slowBackend) take(n int) (wait time.Duration, k int) {
+	b.ticks.Lock()
+	defer b.ticks.Unlock()
+	now := time.Now()
+	if now.After(b.until) {
+		b.until, b.left = now.Truncate(time.Millisecond).Add(time.Millisecond), b.perTick
+	}
+	k = min(n, b.left)
+	b.left -= k
+	return b.until.Sub(now), k
+}
