@@ -23,7 +23,7 @@ var mutants = []mutant{
 	{"a resume begins at now", []change{{"coordinator/resume.go",
 		"claim.Lo = max(claim.Lo, claim.M)", "claim.Lo = c.Now()"}}},
 	{"a start from the cache begins at now", []change{{"node/acquire.go",
-		"claim.Lo = m", "claim.Lo = n.now()"}}},
+		"claim.Lo = m", "claim.Lo = min(m, n.now())"}}},
 	{"a record found alone is taken as it is", []change{{"localcache/load.go",
 		"		l.Record.M = raise(l.Record.M)\n", ""}}},
 	{"an old copy of a state file is resumed", []change{{"coordinator/decide.go",
@@ -47,8 +47,6 @@ var mutants = []mutant{
 	{"a lease that had run out goes on", []change{
 		{"coordinator/heartbeat.go", "lapsed := now >= found.H", "lapsed := false"},
 		{"coordinator/forgotten.go", "return stamp+ahead >= h", "return false"}}},
-	{"a lease that had run out goes on below what was issued", []change{{"node/keep.go",
-		"	if old != nil {\n		beat.Claim.Lo = max(beat.Claim.Lo, n.layout.Start(old.gen.End()))\n	}\n", ""}}},
 
 	// Changing hands.
 	{"a take-over begins at now, whatever H was", []change{{"coordinator/register.go",
@@ -76,8 +74,9 @@ var mutants = []mutant{
 		{"coordinator/stop.go", "max(claim.Lo, end)", "end"}}},
 	{"a stop leaves requests under way", []change{{"node/stop.go",
 		"	if t != nil {\n		t.gen.Close()\n	}\n", ""}}},
-	{"a slot is released before the local record is invalid", []change{{"node/stop.go",
-		"if err := n.cfg.Cache.Invalidate(); err != nil {", "if err := error(nil); err != nil {"}}},
+	{"a slot is released before the local record is invalid", []change{
+		{"node/stop.go", "if err := n.cfg.Cache.Invalidate(); err != nil {", "if err := error(nil); err != nil {"},
+		{"node/stop.go", "n.cfg.Cache.Remove()", "error(nil)"}}},
 
 	// Ticks.
 	// Rounding one of them the wrong way gives no ID twice, so neither is here
