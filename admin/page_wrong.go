@@ -43,6 +43,8 @@ func refusalOf(w node.Snapshot) wrongView {
 	case "zookeeper-unreachable":
 		return wrongView{"ZooKeeper does not answer" + because(w.ZooKeeper.Error) + ", and without it this node has nothing to start from.",
 			"Start ZooKeeper, or correct --zk or the network to it. Then it goes on by itself."}
+	case "registration-is-frozen":
+		return wrongView{"ZooKeeper has lost data, so new nodes get no worker.", "Let the missing nodes come back. Then see flaked cluster thaw --help."}
 	case "waiting-for-a-forgotten-owner", "the-lease-had-run-out":
 		return wrongView{"It waits until nobody else can be using its worker.", "Wait " + upTo(w.Cluster.SettleMs) + ". It goes on by itself."}
 	case "took-a-fresh-worker-after-the-clock-went-back":

@@ -162,8 +162,8 @@ func (c *Coordinator) freeze(ctx context.Context, claim Claim) (Cluster, error) 
 	}
 }
 
-// writeFreeze writes the cluster record frozen, as of now. stamp is when the leader
-// wrote what is there then.
+// writeFreeze has the cluster record be frozen, as of now. stamp is when the leader
+// wrote that record: long ago, if another owner's freeze was long enough.
 func (c *Coordinator) writeFreeze(ctx context.Context, mine Cluster, now int64) (next Cluster, stamp int64, err error) {
 	fenced := false
 	stat, err := updateCluster(ctx, c.Store, func(cl *Cluster) bool {
@@ -192,12 +192,15 @@ func (c *Coordinator) writeFreeze(ctx context.Context, mine Cluster, now int64) 
 	return c.writeFreeze(ctx, mine, now) // ours, another owner's who was faster, or still none
 }
 
-// unnoticed tells whether an owner that finds data lost is the first to: nobody has
-// put back the cluster in a later incarnation. Then it freezes registration even if
-// its own lease has run out. Later it would keep newcomers off for nothing. Who has
-// never settled does not put its cluster in the place of another.
-func (c *Coordinator) unnoticed(found *Cluster, claim Claim) bool {
-	if found == nil || found.UUID != c.mine.UUID {
+// mustFreeze tells whether an owner that finds data lost has to freeze registration:
+// while its lease runs, and else if it is the first to notice, so that the cluster is
+// in no later incarnation. A claim that has never settled does not put its cluster in
+// the place of another, or of none.
+func (c *Coordinator) mustFreeze(found *Cluster, claim Claim) bool {
+	switch {
+	case claim.leased(c.Now()):
+		return true
+	case found == nil || found.UUID != c.mine.UUID:
 		return claim.Settled
 	}
 	return found.Incarnation <= claim.Incarnation

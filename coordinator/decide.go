@@ -221,8 +221,8 @@ func (e *FullError) add(a Availability, h int64) {
 	}
 }
 
-// FrozenError: ZooKeeper lost data and the slots that were in use are kept for
-// their owners; or somebody has frozen them by hand, who is named then.
+// FrozenError: ZooKeeper lost data and the slots are kept for owners that may hold
+// them; or somebody has frozen them by hand, who is named then.
 type FrozenError struct {
 	Until int64
 	By    string

@@ -100,7 +100,7 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			return Beat{}, &FencedError{claim.Worker, why}
 		case finding == FoundLost && c.Now() >= claim.H:
-			if c.unnoticed(cl, claim) {
+			if c.mustFreeze(cl, claim) {
 				if _, err := c.freeze(ctx, claim); err != nil { // for the others
 					return Beat{Claim: claim}, err
 				}

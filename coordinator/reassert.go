@@ -13,11 +13,13 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
+	// The freeze that was found may be another's, written long ago: whether it is long
+	// enough is judged by the leader's clock now. hadRunOut goes by the reading before.
 	before := c.reading
 	clock, err := c.readClock(ctx, &claim)
 	c.reading = before
 	if err == nil && cl.FrozenUntil < clock.Stamp+cl.LeaseMs {
-		cl, err = c.freeze(ctx, claim) // another's freeze, which came back with older data
+		cl, err = c.freeze(ctx, claim)
 	}
 	if err != nil {
 		return Beat{Claim: claim}, err

@@ -14,8 +14,8 @@ import (
 // grant's counts once it is settled.
 //
 // Errors are *NotOursError (register as a new node), *OtherClusterError,
-// ErrNoCluster, those of check and of the store. Only ErrUnreachable may be
-// answered by starting from the local record alone.
+// ErrNoCluster, those of check and of the store. Only ErrUnreachable, and a
+// *NotOursError that says Lost, may be answered by starting from the local record alone.
 func (c *Coordinator) Resume(ctx context.Context, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
 	if _, _, _, err := c.resumable(ctx, claim); err != nil {
 		return Grant{}, err
@@ -72,8 +72,8 @@ func (c *Coordinator) resumeWith(ctx context.Context, claim Claim, clock Reading
 // takeUp writes a slot that may be resumed.
 func (c *Coordinator) takeUp(ctx context.Context, claim Claim, cl Cluster, found Slot, stat Stat, lease time.Duration) (Grant, error) {
 	older := found.H < claim.H || cl.Incarnation < claim.Incarnation
-	if older && (claim.leased(c.Now()) || c.unnoticed(&cl, claim)) {
-		c.Logger.Error("ZooKeeper has an older copy of this node's record; freezing registration", "worker", claim.Worker)
+	if older && c.mustFreeze(&cl, claim) {
+		c.Logger.Error("ZooKeeper has older data than this node; freezing registration", "worker", claim.Worker)
 		frozen, err := c.freeze(ctx, claim)
 		if err != nil {
 			return Grant{}, err

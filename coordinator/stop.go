@@ -22,7 +22,7 @@ func (c *Coordinator) Stop(ctx context.Context, claim Claim, m int64) error {
 // Release gives a slot back: anybody may take it, from end on, at once. The
 // local record must have been invalidated durably before. end is the first
 // timestamp that this tenure has not reached; the bound becomes that, or the
-// tenure's floor if it is higher: the only place where it goes down.
+// tenure's floor if it is higher. But for ByHand.LowerBound it goes down nowhere else.
 func (c *Coordinator) Release(ctx context.Context, claim Claim, end int64) error {
 	err := c.finish(ctx, claim, func(s *Slot) {
 		s.Released, s.H, s.State, s.Ticket = true, max(claim.Lo, end), "released", ""
@@ -67,7 +67,7 @@ func (c *Coordinator) tryFinish(ctx context.Context, claim Claim, change func(*S
 	if slot != nil && claim.carriedBy(*slot) && slot.Released {
 		return nil // by a write of ours that was not acknowledged
 	}
-	if finding, why := c.judge(cl, slot, stat, claim); finding == FoundLost && (claim.leased(c.Now()) || c.unnoticed(cl, claim)) {
+	if finding, why := c.judge(cl, slot, stat, claim); finding == FoundLost && c.mustFreeze(cl, claim) {
 		// As a heartbeat would: nobody else may have noticed, and after our write
 		// it would not be seen any more.
 		c.Logger.Error("ZooKeeper has lost data; freezing registration", "worker", claim.Worker, "found", why)

@@ -180,7 +180,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		a.usable = false
 		if a.claim.Nonce != "" {
 			n.forget()
-			*a = n.newcomer() // it had been granted: that identity is over
+			*a = attempt{claim: n.newcomer().claim, moved: a.moved} // it had been granted: that identity is over
 			n.mu.Lock()
 			n.served, n.rotations = 0, nil
 			n.mu.Unlock()

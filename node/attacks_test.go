@@ -10,7 +10,7 @@ import (
 	"github.com/flaked/flaked/localcache"
 )
 
-// Sequences of events that once broke a promise of docs/safety.md.
+// Sequences of events that must not break a promise of docs/safety.md.
 
 // A state that is not resumed, as it was copied or given up, names its cluster. In
 // another ZooKeeper, which is empty, that cluster is not put back.
@@ -205,5 +205,30 @@ func TestRotationThatFailsKeepsTheBound(t *testing.T) {
 	}
 	if rec := cache.Load().Record; rec.Worker != old.Worker || rec.M < limit {
 		t.Errorf("worker %d, a bound %d ms below what may have been issued", rec.Worker, limit-rec.M)
+	}
+}
+
+// A lease that had run out goes on from a new floor, which its holder's clock gave when
+// it had gone back: never below what the tenure before has issued.
+func TestNewFloorIsAboveWhatWasIssued(t *testing.T) {
+	r := newRig(t)
+	n := r.start().untilReady()
+	n.next()
+	n.cancel()
+	<-n.done
+	n.done <- nil
+	n.mu.Lock()
+	old, claim := n.held, n.claim
+	n.mu.Unlock()
+	end := n.layout.Start(old.gen.End())
+	claim.Lo = old.lo + 1
+	if end <= claim.Lo {
+		t.Fatalf("it has issued nothing above %d", claim.Lo)
+	}
+	if err := n.acknowledged(coordinator.Beat{Claim: claim, H: claim.H, Settled: true}, coordinator.Report{}); err != nil {
+		t.Fatal(err)
+	}
+	if n.held == old || n.held.lo < end {
+		t.Errorf("it goes on from %d ms before the end of what was issued", end-n.held.lo)
 	}
 }

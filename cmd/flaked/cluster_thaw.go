@@ -43,7 +43,7 @@ func confirmThaw(ctx context.Context, c *cli.Context, store coordinator.Store, c
 	}
 	lost := 0
 	for _, e := range entries {
-		if e.Absent || e.Slot.Lost {
+		if (e.Absent || e.Slot.Lost) && (workers == "" || workers.Has(e.Worker)) {
 			lost++
 		}
 	}
@@ -66,7 +66,7 @@ func thawed(name string, before coordinator.Cluster, workers coordinator.WorkerS
 		return fmt.Sprintf("cluster %s was not frozen", name)
 	case before.FrozenUntil <= now.UnixMilli():
 		return fmt.Sprintf("the freeze of cluster %s had ended by itself: %s", name, until)
-	case workers != "":
+	case workers != "" && before.Open.Union(workers) != coordinator.AllWorkers(before.Slots):
 		return fmt.Sprintf("opened workers %s of cluster %s: the others are kept for their owners until %s", workers, name, until)
 	}
 	return fmt.Sprintf("ended the freeze of cluster %s: its workers were kept for their owners until %s", name, until)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Confirming protects an owner whose record ZooKeeper has lost: a newcomer on the
+// Confirming (the settling time, --settle) protects an owner whose record ZooKeeper has lost: a newcomer on the
 // same worker waits for the confirming time, and the owner has to notice the loss
 // and freeze registration before that time is over. The owner needs at most
 //
