@@ -125,7 +125,7 @@ func wrongOf(v view) (out []wrongView) {
 	}
 	if v.Dev {
 		out = append(out, wrongView{
-			"This is a development node (--dev): it has no ZooKeeper and keeps nothing. Another one issues the same IDs.",
+			"This is a development node (--dev): it has no ZooKeeper. It saves nothing to disk. Any other development node would issue the same IDs.",
 			"Do not keep its IDs. For IDs that are unique start it with --zk.",
 		})
 	}

@@ -68,16 +68,16 @@ func TestFirstOf(t *testing.T) {
 				"Its state directory takes no writes (no space left).>Free space on the disk of --state-dir, or repair it, at once."},
 		{name: "the lease is over", v: view{Own: []ownView{refuses("FENCED", "lease-over", func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })}},
 			want: "bad|Serves no IDs|No time left: clients get no IDs from this node||" +
-				"Its lease has ended: ZooKeeper did not answer for too long (connection refused).>Restore ZooKeeper, or the network to it. Then it goes on by itself. Do not restart it."},
+				"Its lease has ended: ZooKeeper did not answer for too long (connection refused).>Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."},
 		{name: "the clock is wrong", v: view{Own: []ownView{refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) {
 			w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4, []string{node.TroubleOffset}
 		})}}, c: seen{Slots: Slots{Problems: []string{"worker 7 (a) refuses to serve", "worker 71 (b) refuses to serve"}}},
 			want: "bad|Serves no IDs|No time left: clients get no IDs from this node||" +
-				"This machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Set the clock right (chronyc tracking). Then it goes on by itself. Do not restart it.|" +
+				"This machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it.|" +
 				"worker 71 (b) refuses to serve"},
 		{name: "the clock went back", v: view{Own: []ownView{refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })}},
 			want: "bad|Serves no IDs|No time left: clients get no IDs from this node||" +
-				"This machine's clock went back. It is behind the last ID by 1m1s.>Set the clock right (chronyc tracking). Then it goes on by itself. Do not restart it."},
+				"This machine's clock went back. It is behind the last ID by 1m1s.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."},
 		{name: "it has just started", v: view{Own: []ownView{refuses("NOTREADY", "no-worker-yet", noWorker)}},
 			want: "warn|Serves no IDs yet|It begins by itself, in some seconds if nothing is wrong||" +
 				"It has just started and has no worker yet.>Wait. If it lasts, Recent events below say what for."},
@@ -92,7 +92,7 @@ func TestFirstOf(t *testing.T) {
 		{name: "another node is late", v: view{Own: []ownView{own(well)}}, slots: []slotView{{Slot: Slot{Worker: 5, ReportAgeMs: new(int64(4000)), HeartbeatMs: 3000}, Late: true}},
 			want: "warn|Serves IDs|No time limit|Without ZooKeeper it would serve 15m3s more.|a heartbeat is overdue of worker 5: wait some seconds"},
 		{name: "a development node", v: view{Dev: true, Own: []ownView{own(well)}},
-			want: "warn|Serves IDs|No time limit||This is a development node (--dev): it has no ZooKeeper and keeps nothing. Another one issues the same IDs.>" +
+			want: "warn|Serves IDs|No time limit||This is a development node (--dev): it has no ZooKeeper. It saves nothing to disk. Any other development node would issue the same IDs.>" +
 				"Do not keep its IDs. For IDs that are unique start it with --zk."},
 	} {
 		t.Run(row.name, func(t *testing.T) {

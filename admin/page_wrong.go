@@ -57,13 +57,13 @@ func refusalOf(w node.Snapshot) wrongView {
 		return wrongView{"A burst has run ahead of the clock as far as the lease goes.", "Wait. If it happens often, look why ZooKeeper does not extend the lease."}
 	case "clock-behind":
 		return wrongView{"This machine's clock went back. It is behind the last ID by " + about(w.Clock.BehindMs) + ".",
-			"Set the clock right (chronyc tracking). Then it goes on by itself. Do not restart it."}
+			"Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."}
 	case "clock-wrong":
 		return wrongView{fmt.Sprintf("This machine's clock is wrong%s, compared with %d of %d other clocks.", amount(w.Clock.WorstMs), w.Clock.Against, w.Clock.Voters),
-			"Set the clock right (chronyc tracking). Then it goes on by itself. Do not restart it."}
+			"Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."}
 	case "lease-over":
 		return wrongView{"Its lease has ended: ZooKeeper did not answer for too long" + because(w.ZooKeeper.Error) + ".",
-			"Restore ZooKeeper, or the network to it. Then it goes on by itself. Do not restart it."}
+			"Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."}
 	case "lost-worker":
 		return wrongView{"Somebody else took its worker, so it registers for another.", wait}
 	case "time-field-used-up":

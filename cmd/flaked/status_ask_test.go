@@ -220,7 +220,7 @@ func TestProblemsThatNodesTell(t *testing.T) {
 	}{
 		{"ready", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Ready: true}), ""},
 		{"settling", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Phase: "settling", Cause: "waiting-for-a-forgotten-owner"}), ""},
-		{"refusing", []coordinator.Entry{liveEntry(0, 0)}, refusing("clock-wrong"), "worker 0 (api) refuses to serve (clock-wrong): set its clock right (chronyc tracking); it goes on by itself"},
+		{"refusing", []coordinator.Entry{liveEntry(0, 0)}, refusing("clock-wrong"), "worker 0 (api) refuses to serve (clock-wrong): check with chronyc tracking, then set its clock right; the node then serves again by itself"},
 		{"two refusing", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, refusing("no-durable-bound"), "2 workers (0, 1) refuse to serve (no-durable-bound): look at the disk"},
 		{"for another reason", []coordinator.Entry{liveEntry(0, 0)}, refusing("solar-flare"), "refuses to serve (solar-flare): docs/operations.md has it under Refusals"},
 		{"as it reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, nil, "refuses to serve: its READY and its log say why"},
@@ -295,8 +295,8 @@ func TestWhatToDo(t *testing.T) {
 		want  string
 	}{
 		{liveEntry(0, 0), nil, "-"},
-		{liveEntry(0, 0), &answer{Phase: "refusing", Cause: "clock-wrong"}, "set its clock right (chronyc tracking); it goes on by itself"},
-		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 9000 }), &answer{Phase: "refusing", Cause: "clock-wrong"}, "set its clock right (chronyc tracking); it goes on by itself"},
+		{liveEntry(0, 0), &answer{Phase: "refusing", Cause: "clock-wrong"}, "check with chronyc tracking, then set its clock right; the node then serves again by itself"},
+		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 9000 }), &answer{Phase: "refusing", Cause: "clock-wrong"}, "check with chronyc tracking, then set its clock right; the node then serves again by itself"},
 		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 9000 }), &answer{Ready: true}, "check its time synchronisation (chronyc tracking)"},
 		{liveEntry(0, 0, dead), nil, "start it again, or look for what is between it and ZooKeeper"},
 	} {

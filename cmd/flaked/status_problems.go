@@ -90,8 +90,8 @@ type refusal struct{ said, advice string }
 
 // advice is what to do about a refusal, by its cause as nodes call it.
 var advice = map[string]string{
-	"clock-wrong":      "set its clock right (chronyc tracking); it goes on by itself",
-	"clock-behind":     "its clock went back: make its time synchronisation slew; it goes on by itself",
+	"clock-wrong":      "check with chronyc tracking, then set its clock right; the node then serves again by itself",
+	"clock-behind":     "its clock went back: make its time synchronisation slew; the node then serves again by itself",
 	"no-durable-bound": "look at the disk of its state directory; it goes on by itself",
 	"lease-over":       "mend its way to ZooKeeper; it goes on by itself",
 }
@@ -113,7 +113,7 @@ func byCause(workers []workerReport) iter.Seq2[refusal, []workerReport] {
 	}
 	return func(yield func(refusal, []workerReport) bool) {
 		for _, cause := range causes {
-			r := refusal{advice: "its READY and its log say why; mostly its clock is wrong"}
+			r := refusal{advice: "its READY and its log say why; usually its clock is wrong"}
 			if cause != "" {
 				r.said = " (" + cause + ")"
 				if text := advice[cause]; text != "" {
@@ -148,8 +148,8 @@ type trouble struct{ word, text, advice string }
 // /v1/status.
 var troubles = []trouble{
 	{node.TroubleDisk, "cannot write to the state directory", "look at its disk: what is reserved lasts for seconds"},
-	{node.TroubleLeap, "has a machine's clock that leapt ahead, which nobody confirms", "set it right (chronyc tracking)"},
-	{node.TroubleCoasting, "goes on without the machine's clock, which went back", "set it right (chronyc tracking)"},
+	{node.TroubleLeap, "has a machine's clock that leapt ahead, which nobody confirms", "check with chronyc tracking, then set it right"},
+	{node.TroubleCoasting, "goes on without the machine's clock, which went back", "check with chronyc tracking, then set it right"},
 	{node.TroubleFromCache, "runs from the state directory alone", "look for what is between it and ZooKeeper"},
 }
 

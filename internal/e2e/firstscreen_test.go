@@ -91,7 +91,7 @@ func TestFirstScreen(t *testing.T) {
 	p2.Until(says("#first", "Nothing is wrong"))
 	clock.Set(-time.Hour)
 	p2.Until("document.querySelector('#serves .bad') && " + says("#wrong", "clock"))
-	firstScreen(t, p2, "clock-stepped", "^Serves no IDs", "No time left", "What is wrong", "This machine's clock (went back|is wrong)", "What to do: Set the clock right")
+	firstScreen(t, p2, "clock-stepped", "^Serves no IDs", "No time left", "What is wrong", "This machine's clock (went back|is wrong)", "What to do: Check with chronyc tracking, then set the clock right")
 	var wrong string
 	p2.Eval("document.querySelector('#wrong').innerText", &wrong)
 	if n := strings.Count(wrong, "clock is"); n > 1 {
