@@ -45,7 +45,7 @@ const shownAlike = 500 * time.Millisecond
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
-	"span": brief, "number": func(n any) string { return number(fmt.Sprint(n)) }, "over": func(ms int64) bool { return ms <= 0 }, "clock": clockWords, "utc": utc, "day": day, "label": label,
+	"span": brief, "number": func(n any) string { return number(fmt.Sprint(n)) }, "over": func(ms int64) bool { return ms <= 0 }, "clock": clockWords, "utc": utc, "day": day, "label": label, "commas": wrapAfterCommas,
 }).ParseFS(pageFiles, "page/*.html"))
 
 // common are the parts in shared, by the name of their template and of the
@@ -163,7 +163,11 @@ func (s *Server) detail(number string) string {
 		view.Number = n
 		at, found := slices.BinarySearchFunc(c.Workers, n, func(w Slot, n int) int { return cmp.Compare(w.Worker, n) })
 		if view.Found = found; found {
-			view.Slot = describeSlot(c.Workers[at], s.ownWorkers(), now.Sub(c.at), stale)
+			var own []ownView
+			for _, w := range s.cfg.Workers() {
+				own = append(own, describeOwn(w))
+			}
+			view.Slot = describeSlot(c.Workers[at], ownWorkers(own), now.Sub(c.at), stale)
 		}
 	}
 	view.Total = c.Total

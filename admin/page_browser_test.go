@@ -202,11 +202,28 @@ func TestPageInABrowser(t *testing.T) {
 				t.Errorf("at %d, %s: %s, want %s", row.now, row.seen, got, row.want)
 			}
 		}
-		for seconds, want := range map[int]string{1: "1 s", 59: "59 s", 61: "1 min 1 s", 3599: "59 min 59 s", 7260: "2 h 1 min"} {
+		for seconds, want := range map[int]string{1: "1\u00a0s", 59: "59\u00a0s", 61: "1\u00a0min\u00a01\u00a0s", 3599: "59\u00a0min\u00a059\u00a0s", 7260: "2\u00a0h\u00a01\u00a0min"} {
 			var got string
 			p.Eval(fmt.Sprintf(`lasting(%d)`, seconds), &got)
 			if got != want {
 				t.Errorf("%d: %s, want %s", seconds, got, want)
+			}
+		}
+		const heard = ` This page shows its state at 10:32:05.`
+		for _, row := range []struct{ state, known, want string }{
+			{"lost", `{until: '10:47:08 UTC', had: '15m3s', longer: 'it reaches ZooKeeper'}`, "Lost contact with this node 12\u00a0s ago." + heard +
+				"|If it still runs, it serves until 10:47:08 UTC at least, and longer if it reaches ZooKeeper. It had 15m3s left when it was last heard." +
+				"|Look whether its process runs, and whether the network reaches it."},
+			{"lost", `{until: '', had: '', longer: ''}`, "Lost contact with this node 12\u00a0s ago." + heard + "||Look whether its process runs, and whether the network reaches it."},
+			{"lost", `undefined`, "Lost contact with this node 12\u00a0s ago." + heard + "||Look whether its process runs, and whether the network reaches it."},
+			{"refused", `{until: '10:47:08 UTC'}`, "This page gets no news of this node since 12\u00a0s." + heard +
+				"|The node answers, but does not keep this page current.|Close other pages of it, and load this one again."},
+			{"connecting", `{until: '10:47:08 UTC'}`, "Connecting. Last heard of this node 12\u00a0s ago." + heard + "||"},
+		} {
+			var got string
+			p.Eval(fmt.Sprintf(`(w => [w.lost, w.meanwhile, w.todo].join('|'))(lostWords(%q, 12, '10:32:05', %s))`, row.state, row.known), &got)
+			if got != row.want {
+				t.Errorf("%s, %s: %s\nwant %s", row.state, row.known, got, row.want)
 			}
 		}
 	})
@@ -245,11 +262,24 @@ func TestPageInABrowser(t *testing.T) {
 		p := b.Open(t, "http://"+addr+"/", browser.View{Width: 390, Height: 844})
 		p.Until(`document.querySelector('#link[data-state=connected]') && document.querySelector('#contact').hidden`)
 		stop()
-		p.Until(`/^Lost contact with this node \d+ s ago\. This page shows its state at \d\d:\d\d:\d\d\.$/.test(document.querySelector('#lost').textContent)`)
+		p.Until(`/^Lost contact with this node \d+\u00a0s ago\. This page shows its state at \d\d:\d\d:\d\d\.$/.test(document.querySelector('#lost').textContent)`)
 		readable(t, p)
 		var first, title string
 		p.Eval(`[...document.querySelector('main').children].find(e => e.getClientRects().length).id`, &first)
 		p.Eval(`document.title`, &title)
+		// What is large and bold is what is known now.
+		var headline string
+		p.Eval(`[...document.querySelectorAll('#contact *, #first *')].filter(e => e.getClientRects().length && getComputedStyle(e).fontSize === '25.6px').map(e => e.innerText).join('|')`, &headline)
+		if headline != "Not known whether it serves IDs" {
+			t.Errorf("in the large size: %q", headline)
+		}
+		var bold []string
+		p.Eval(`[...document.querySelectorAll('#first *')].filter(e => e.getClientRects().length && getComputedStyle(e).fontWeight > 400).map(e => e.innerText)`, &bold)
+		past := p.Text("#first")
+		if len(bold) > 0 || !strings.Contains(past, "Served IDs") || strings.Contains(past, "Serves IDs") ||
+			!strings.Contains(past, "Wrong in the cluster, as last seen") || strings.Contains(past, "What is wrong") {
+			t.Errorf("%q are bold in what was before:\n%s", bold, past)
+		}
 		if first != "contact" || title != "no contact: ids-3 · flaked" {
 			t.Errorf("first is %s, the title %s", first, title)
 		}
@@ -274,7 +304,7 @@ func TestPageInABrowser(t *testing.T) {
 			follow(t, "http://"+addr+"/page/live")
 		}
 		p := b.Open(t, "http://"+addr+"/", browser.View{Width: wide, Height: 800})
-		p.Until(`document.querySelector('#link[data-state=refused]') && document.querySelector('#do').textContent.includes('close other pages of it')`)
+		p.Until(`document.querySelector('#link[data-state=refused]') && document.querySelector('#do').textContent.includes('Close other pages of it')`)
 	})
 
 	// Another site's page, and one of another port of this machine, gets no ID
@@ -408,7 +438,7 @@ func TestPageInABrowser(t *testing.T) {
 		p := b.Open(t, "http://"+small+query, browser.View{Width: narrow, Height: 800, NoScript: true})
 		p.Until(`document.readyState === 'complete' && document.querySelector('#h-nodes')`)
 		text := p.Text("body")
-		for _, want := range []string{"Serves IDs", "worker 1 (ids-1) is detached", "-1h0m ± 0.5ms slow", "loaded again every 5 s", "number 35 of its tick", "Worker 4", "clocks differ"} {
+		for _, want := range []string{"Serves IDs", "worker 1 (ids-1) is detached", "1h0m ± 0.5ms slow", "loaded again every 5 s", "number 35 of its tick", "Worker 4", "clocks differ"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("no %q in\n%s", want, text)
 			}

@@ -16,14 +16,23 @@ type firstView struct {
 	Word   string // for the title of the window
 	Serves string
 	Left   string // how long
-	Until  string // when the lease ends that it serves by; empty if it has none
-	Aside  string // how long it would serve without ZooKeeper, while all is well
-	Wrong  []wrongView
+	// Until is when the lease or the reserved bound ends that it serves by, empty if
+	// there is none. Had is how long that is, Longer what would extend it: the page
+	// says so when it has lost contact.
+	Until, Had, Longer string
+	Aside              string // how long it would serve without ZooKeeper, while all is well
+	Wrong              []wrongView
 	// Cluster is what is wrong elsewhere, a sentence each, as of ReadAt where that
 	// is not now.
 	Cluster []string
 	ReadAt  string
 }
+
+// Well reports whether nothing is wrong that this node knows of.
+func (f firstView) Well() bool { return len(f.Wrong)+len(f.Cluster) == 0 }
+
+// Then returns Serves in the past tense.
+func (f firstView) Then() string { return strings.Replace(f.Serves, "Serves", "Served", 1) }
 
 // wrongView is one thing that is wrong with this node.
 type wrongView struct{ What, Do string }
@@ -35,7 +44,7 @@ func firstOf(v view, c seen, slots []slotView) firstView {
 	if v.Stale {
 		f.ReadAt = v.ReadAt
 	}
-	if len(f.Wrong)+len(f.Cluster) > 0 {
+	if !f.Well() {
 		f.Tone, f.Word = "warn", "serves, but look"
 	}
 	switch {
@@ -50,8 +59,11 @@ func firstOf(v view, c seen, slots []slotView) firstView {
 		f.Left = "No time limit"
 		return f
 	}
-	left, ends, limited := shortest(v.Own)
-	f.Left, f.Until = "No time limit", ends
+	left, ends, longer, limited := shortest(v.Own)
+	f.Left = "No time limit"
+	if ends != "" {
+		f.Until, f.Had, f.Longer = ends, brief(left), longer
+	}
 	switch {
 	case limited:
 		f.Left = brief(left) + " left: without help it stops at " + ends
@@ -74,12 +86,12 @@ func firstRefusing(own []ownView) *ownView {
 }
 
 // shortest returns for how long every worker that serves can go on without what it
-// lacks, and until when; limited if it does lack something. Otherwise it is for
-// how long they could without ZooKeeper.
-func shortest(own []ownView) (left int64, ends string, limited bool) {
-	take := func(ms *int64, w node.Snapshot) {
+// lacks, until when, and what would make it longer; limited if it does lack
+// something. Otherwise it is for how long they could without ZooKeeper.
+func shortest(own []ownView) (left int64, ends, longer string, limited bool) {
+	take := func(ms *int64, w node.Snapshot, extends string) {
 		if ms != nil && (ends == "" || *ms < left) {
-			left, ends = max(0, *ms), utc(w.NowMs+max(0, *ms))+" UTC"
+			left, ends, longer = max(0, *ms), utc(w.NowMs+max(0, *ms))+" UTC", extends
 		}
 	}
 	for _, w := range own {
@@ -88,15 +100,15 @@ func shortest(own []ownView) (left int64, ends string, limited bool) {
 		}
 		if w.Ready && !w.Disk.OK {
 			limited = true
-			take(w.ReservedLeftMs, w.Snapshot)
+			take(w.ReservedLeftMs, w.Snapshot, "its state directory takes writes again")
 		}
 	}
 	for _, w := range own {
 		if w.Ready && (w.cutOff() || !limited) {
-			take(w.LeaseLeftMs, w.Snapshot)
+			take(w.LeaseLeftMs, w.Snapshot, "it reaches ZooKeeper")
 		}
 	}
-	return left, ends, limited
+	return left, ends, longer, limited
 }
 
 // cutOff reports whether ZooKeeper does not extend the worker's lease.

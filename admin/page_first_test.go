@@ -115,6 +115,95 @@ func TestFirstOf(t *testing.T) {
 	}
 }
 
+// When the page loses contact it says what was, and how long that may last.
+func TestFirstScreenKeepsWhatIsNeededWithoutContact(t *testing.T) {
+	noDisk := func(w *node.Snapshot) { w.Disk.OK = false }
+	for _, row := range []struct {
+		name string
+		own  ownView
+		dev  bool
+		want string // then, until, had, longer
+	}{
+		{"well", own(func(*node.Snapshot) {}), false, "Served IDs|10:47:08 UTC|15m3s|it reaches ZooKeeper"},
+		{"ZooKeeper is down", own(cutOff), false, "Served IDs|10:47:08 UTC|15m3s|it reaches ZooKeeper"},
+		{"the disk is full", own(noDisk), false, "Served IDs|10:32:07 UTC|2.5s|its state directory takes writes again"},
+		{"both", own(func(w *node.Snapshot) { cutOff(w); noDisk(w) }), false, "Served IDs|10:32:07 UTC|2.5s|its state directory takes writes again"},
+		{"it refuses", refuses("CLOCK", "clock-wrong", func(*node.Snapshot) {}), false, "Served no IDs|||"},
+		{"it starts", refuses("NOTREADY", "no-worker-yet", func(*node.Snapshot) {}), false, "Served no IDs yet|||"},
+		{"a development node", own(func(*node.Snapshot) {}), true, "Served IDs|||"},
+	} {
+		f := firstOf(view{Own: []ownView{row.own}, Ready: row.own.Ready, Dev: row.dev}, seen{}, nil)
+		if got := strings.Join([]string{f.Then(), f.Until, f.Had, f.Longer}, "|"); got != row.want {
+			t.Errorf("%s: %s, want %s", row.name, got, row.want)
+		}
+	}
+}
+
+// A node that refuses shows no time left, but for a lease that is over.
+func TestNoTimeIsLeftWhileItRefuses(t *testing.T) {
+	over := func(w *node.Snapshot) { w.LeaseLeftMs = new(int64(-5)) }
+	for _, row := range []struct {
+		name         string
+		own          ownView
+		lease, bound string
+	}{
+		{"it serves", own(func(*node.Snapshot) {}), "15m3s", "2.5s"},
+		{"it refuses", refuses("CLOCK", "clock-wrong", func(*node.Snapshot) {}), "–", "–"},
+		{"its lease is over", refuses("FENCED", "lease-over", over), "over", "–"},
+	} {
+		html := render("node", view{Own: []ownView{row.own}})
+		for column, want := range map[string]string{"Lease left": row.lease, "Bound left": row.bound} {
+			cell := regexp.MustCompile(`data-is="` + column + `">(?:<b class="bad">)?([^ <]*)`).FindStringSubmatch(html)
+			if cell == nil || cell[1] != want {
+				t.Errorf("%s: %s is %q, want %s", row.name, column, cell, want)
+			}
+		}
+	}
+}
+
+// This process knows of its own worker what ZooKeeper has not heard yet.
+func TestOwnCellIsOfTheNodesOwnState(t *testing.T) {
+	clockWrong := func(w *node.Snapshot) { w.Clock.Wrong = true }
+	for _, row := range []struct {
+		name, phase string
+		own         []ownView
+		class       string
+		leaseLeft   bool
+	}{
+		{"serves", "serving", []ownView{own(func(*node.Snapshot) {})}, "live own", true},
+		{"refuses, and ZooKeeper has the state before", "serving", []ownView{refuses("CLOCK", "clock-behind", func(*node.Snapshot) {})}, "live own off", false},
+		{"serves again, and ZooKeeper has the state before", "refusing", []ownView{own(func(*node.Snapshot) {})}, "live own", true},
+		{"a wrong clock", "serving", []ownView{own(clockWrong)}, "live own off", true},
+		{"another node's, by ZooKeeper", "refusing", nil, "live off", false},
+		{"another node's that serves", "serving", []ownView{refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Worker = new(8) })}, "live", true},
+	} {
+		v := describeSlot(Slot{Worker: 7, State: "live", Phase: row.phase, LeaseLeftMs: new(int64(60_000))}, ownWorkers(row.own), 0, false)
+		if got := describeCell(v).Class; got != row.class || (v.LeaseLeftMs != nil) != row.leaseLeft {
+			t.Errorf("%s: %q, lease left %v, want %q, %v", row.name, got, v.LeaseLeftMs, row.class, row.leaseLeft)
+		}
+	}
+}
+
+// The rate of refusals is red only where the page says that something is wrong.
+func TestRefusedRateIsRedWithTroubleOnly(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		own     ownView
+		nothing bool
+	}{
+		{"well", own(func(*node.Snapshot) {}), true},
+		{"the clock is wrong", refuses("CLOCK", "clock-wrong", func(*node.Snapshot) {}), false},
+	} {
+		v := view{Own: []ownView{row.own}, Ready: row.own.Ready, Load: loadView{Known: true, Fails: "62"}}
+		v.First = firstOf(v, seen{}, nil)
+		banner, figures := render("wrong", v), render("node", v)
+		red := strings.Contains(figures, `<b class="bad">62/s refused</b>`)
+		if nothing := strings.Contains(banner, "Nothing is wrong"); nothing != row.nothing || red == nothing || !strings.Contains(figures, "62/s refused") {
+			t.Errorf("%s: nothing is wrong %v, red %v", row.name, nothing, red)
+		}
+	}
+}
+
 // Each refusal and trouble of the documents has words and something to do.
 func TestEveryRefusalIsExplained(t *testing.T) {
 	doc, err := os.ReadFile("../docs/operations.md")

@@ -37,6 +37,9 @@ type ownView struct {
 	BeatLate bool
 	Clock    string
 	ClockOff bool
+	// LeaseShown and BoundShown are nil while the worker refuses: time left would
+	// contradict that. A lease that is over is shown.
+	LeaseShown, BoundShown *int64
 }
 
 // slotView is a worker of the cluster for people.
@@ -47,7 +50,7 @@ type slotView struct {
 	Late     bool // it has missed a heartbeat
 	Refusing bool
 	Was      bool   // so at the last reading, and not known now
-	Clock    string // "+1.2ms ± 0.5ms fast"; empty if not known
+	Clock    string // "1.2ms ± 0.5ms fast"; empty if not known
 	Means    string // its state in words
 }
 
@@ -143,7 +146,7 @@ func (s *Server) look(now time.Time) view {
 	}
 	v.StoreError = storeError(v.Own, c.err)
 	slots := make([]slotView, 0, len(c.Workers))
-	own := s.ownWorkers()
+	own := ownWorkers(v.Own)
 	for _, w := range c.Workers {
 		slots = append(slots, describeSlot(w, own, now.Sub(c.at), v.Stale))
 	}
@@ -170,12 +173,12 @@ func storeError(own []ownView, err error) string {
 	return ""
 }
 
-// ownWorkers are the numbers that this process holds.
-func (s *Server) ownWorkers() map[int]bool {
-	own := map[int]bool{}
-	for _, w := range s.cfg.Workers() {
+// ownWorkers returns the workers that this process holds, by number.
+func ownWorkers(views []ownView) map[int]ownView {
+	own := map[int]ownView{}
+	for _, w := range views {
 		if w.Worker != nil {
-			own[*w.Worker] = true
+			own[*w.Worker] = w
 		}
 	}
 	return own
@@ -196,13 +199,21 @@ func describeOwn(w node.Snapshot) ownView {
 	// That it differs from another node's alone is not to be held against it.
 	v.ClockOff = w.Clock.Wrong || w.Clock.BehindMs > 0 || w.Clock.UnfollowedLeapMs > 0 ||
 		w.Clock.OffsetMs != nil && math.Abs(*w.Clock.OffsetMs)-*w.Clock.ErrorMs > offMs
+	if w.Ready || w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 {
+		v.LeaseShown = w.LeaseLeftMs
+	}
+	if w.Ready {
+		v.BoundShown = w.ReservedLeftMs
+	}
 	return v
 }
 
 // describeSlot shows a slot that was read some time ago: ages are those of now.
-// stale: it should have been read again.
-func describeSlot(w Slot, own map[int]bool, ago time.Duration, stale bool) slotView {
-	v := slotView{Slot: w, Own: own[w.Worker], Was: stale}
+// stale: it should have been read again. Whether a worker of this process refuses
+// is known from the process itself, before ZooKeeper has it.
+func describeSlot(w Slot, own map[int]ownView, ago time.Duration, stale bool) slotView {
+	self, isOwn := own[w.Worker]
+	v := slotView{Slot: w, Own: isOwn, Was: stale}
 	if w.OffsetMs != nil {
 		uncertain := 0.0
 		if w.ErrorMs != nil {
@@ -213,13 +224,18 @@ func describeSlot(w Slot, own map[int]bool, ago time.Duration, stale bool) slotV
 	}
 	if w.State == "live" {
 		v.Refusing = w.Phase == string(node.Refusing)
+		if isOwn {
+			v.Refusing, v.Off = !self.Ready, v.Off || self.ClockOff
+		}
 		// By its age when it was read: a node is not late because nobody looks.
 		v.Late = !stale && w.ReportAgeMs != nil && w.HeartbeatMs > 0 && *w.ReportAgeMs > w.HeartbeatMs+overdueMs
 	}
 	if w.ReportAgeMs != nil {
 		v.ReportAgeMs = new(*w.ReportAgeMs + ago.Milliseconds())
 	}
-	if w.LeaseLeftMs != nil {
+	if v.Refusing {
+		v.LeaseLeftMs = nil
+	} else if w.LeaseLeftMs != nil {
 		v.LeaseLeftMs = new(*w.LeaseLeftMs - ago.Milliseconds())
 	}
 	for _, state := range states {

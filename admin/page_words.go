@@ -2,8 +2,10 @@ package admin
 
 import (
 	"fmt"
+	"html/template"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -64,18 +66,19 @@ func brief(ms int64) string {
 	return fmt.Sprintf("%s%dd%dh", sign, s/86400, s/3600%24)
 }
 
-// clockWords is an offset for people, as in `flaked status`: which way, if that
-// can be told.
+// clockWords returns an offset for people: fast or slow where that is certain,
+// else a sign.
 func clockWords(ms, uncertain float64) string {
 	sign, way := "", ""
 	switch {
+	case ms > uncertain:
+		way = " fast"
+	case ms < -uncertain:
+		way = " slow"
 	case ms > 0:
-		sign, way = "+", " fast"
+		sign = "+"
 	case ms < 0:
-		sign, way = "-", " slow"
-	}
-	if math.Abs(ms) <= uncertain {
-		way = ""
+		sign = "-"
 	}
 	return sign + offsetLength(math.Abs(ms)) + " ± " + offsetLength(uncertain) + way
 }
@@ -85,6 +88,12 @@ func offsetLength(ms float64) string {
 		return brief(int64(ms))
 	}
 	return fmt.Sprintf("%gms", math.Round(ms*10)/10)
+}
+
+// wrapAfterCommas returns a text as HTML that a narrow screen breaks after commas
+// and not within words.
+func wrapAfterCommas(text string) template.HTML {
+	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(text), ",", ",<wbr>"))
 }
 
 // number is a count for people: 1,234,567.

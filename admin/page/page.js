@@ -41,10 +41,26 @@ function contact(now, s) {
   return {state, silent: Math.max(1, Math.round(silent / 1000))};
 }
 
+// lasting returns seconds for people, in a piece that no line break divides.
 function lasting(s) {
-  if (s < 60) return s + ' s';
-  if (s < 3600) return Math.floor(s / 60) + ' min ' + s % 60 + ' s';
-  return Math.floor(s / 3600) + ' h ' + Math.floor(s / 60) % 60 + ' min';
+  if (s < 60) return s + '\u00a0s';
+  if (s < 3600) return Math.floor(s / 60) + '\u00a0min\u00a0' + s % 60 + '\u00a0s';
+  return Math.floor(s / 3600) + '\u00a0h\u00a0' + Math.floor(s / 60) % 60 + '\u00a0min';
+}
+
+// lostWords returns what stands under the headline while the node is not heard:
+// what happened, what follows from what was heard last, and what to do. until,
+// had and longer are empty for a node that had no limit or refused.
+function lostWords(state, silent, then, {until, had, longer} = {}) {
+  const words = {
+    lost: [`Lost contact with this node ${lasting(silent)} ago.`,
+      until ? `If it still runs, it serves until ${until} at least, and longer if ${longer}. It had ${had} left when it was last heard.` : '',
+      'Look whether its process runs, and whether the network reaches it.'],
+    refused: [`This page gets no news of this node since ${lasting(silent)}.`,
+      'The node answers, but does not keep this page current.', 'Close other pages of it, and load this one again.'],
+    connecting: [`Connecting. Last heard of this node ${lasting(silent)} ago.`, '', ''],
+  }[state];
+  return {lost: `${words[0]} This page shows its state at ${then}.`, meanwhile: words[1], todo: words[2]};
 }
 
 const pills = {
@@ -66,22 +82,9 @@ function tell() {
   text('then', then + ' UTC');
   if (!past) return;
   document.title = 'no contact: ' + name;
-  text('lost', {
-    lost: `Lost contact with this node ${lasting(silent)} ago.`,
-    refused: `This page gets no news of this node since ${lasting(silent)}.`,
-    connecting: `Connecting. Last heard of this node ${lasting(silent)} ago.`,
-  }[state] + ` This page shows its state at ${then}.`);
-  const until = document.querySelector('#left [data-until]')?.dataset.until;
-  text('meanwhile', {
-    lost: 'Whether it serves now is not known.' + (until ? ` If it still runs, it can serve until ${until} without help.` : ''),
-    refused: 'The node answers, but does not keep this page current.',
-    connecting: '',
-  }[state]);
-  text('do', {
-    lost: 'What to do: look whether its process runs, and whether the network reaches it.',
-    refused: 'What to do: close other pages of it, and load this one again.',
-    connecting: '',
-  }[state]);
+  const words = lostWords(state, silent, then, document.querySelector('#left [data-until]')?.dataset);
+  for (const [id, said] of Object.entries(words)) text(id, said);
+  $('do').hidden = !words.todo;
 }
 
 function text(id, words) {

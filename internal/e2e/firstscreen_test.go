@@ -20,7 +20,7 @@ var screenshots = flag.String("screenshots", "", "a directory for pictures of th
 // says, in this order, on a desktop and on a phone, in light and in dark.
 func firstScreen(t *testing.T, p *browser.Tab, name string, order ...string) {
 	t.Helper()
-	const inView = `[...document.querySelectorAll('#contact p, #serves p, #left p, #wrong h2, #wrong p')]
+	const inView = `[...document.querySelectorAll('#contact p, #serves p, #left p, #wrong h2, #wrong h3, #wrong p')]
 		.filter(e => e.getClientRects().length && e.getBoundingClientRect().bottom <= innerHeight).map(e => e.innerText).join('\n')`
 	for _, view := range []browser.View{
 		{Width: 1280, Height: 800}, {Width: 1280, Height: 800, Dark: true}, {Width: 390, Height: 844}, {Width: 390, Height: 844, Dark: true},
@@ -41,6 +41,20 @@ func firstScreen(t *testing.T, p *browser.Tab, name string, order ...string) {
 
 const aTime = `\d\d:\d\d:\d\d`
 
+// lostContact is how the page of a node begins that is not heard any more.
+const lostContact = "^Not known whether it serves IDs\nLost contact with this node \\d+\u00a0s ago. This page shows its state at " + aTime
+
+// servesOnly waits until the page's rates are of IDs, without the refusals of the
+// start.
+func servesOnly(n *node, p *browser.Tab) {
+	n.site.t.Helper()
+	n.until("the page shows IDs and no refusals", func() bool {
+		n.get(1)
+		figures := p.Text("#node")
+		return regexp.MustCompile(`[1-9][\d,.]* IDs/s`).MatchString(figures) && !strings.Contains(figures, "/s refused")
+	})
+}
+
 // The page answers what is asked at night: does it serve, for how long, what is
 // wrong, what to do. What it does not know any more it does not show as if it did.
 func TestFirstScreen(t *testing.T) {
@@ -59,6 +73,7 @@ func TestFirstScreen(t *testing.T) {
 	}
 	p := b.Open(t, looked.page(), browser.View{Width: 1280, Height: 800})
 	p.Until("document.querySelectorAll('a.cell.live').length === 3 && " + says("#link", "page connected") + " && " + says("#first", "Nothing is wrong"))
+	servesOnly(looked, p)
 	firstScreen(t, p, "healthy", "^Serves IDs", "No time limit", `Without ZooKeeper it would serve \S+ more`, "Nothing is wrong")
 
 	// No report is shown as younger than the last reading of it can be.
@@ -66,6 +81,7 @@ func TestFirstScreen(t *testing.T) {
 	link.BlackHole()
 	p.Until("document.querySelector('#serves .warn') && " + says("#nodes", "ZooKeeper has not been read since") +
 		" && document.querySelector('.cells.was')")
+	servesOnly(looked, p)
 	firstScreen(t, p, "zookeeper-down", "^Serves IDs", `\S+ left: without help it stops at `+aTime+" UTC", "What is wrong",
 		"ZooKeeper has not answered this node since "+aTime+" UTC", "What to do: Restore ZooKeeper, or the network to it, before "+aTime)
 	var table string
@@ -83,7 +99,8 @@ func TestFirstScreen(t *testing.T) {
 	looked.proc.freeze()
 	took := p.Until("document.querySelector('#link[data-state=lost]')")
 	t.Logf("that the node stands still is seen after %v", took.Round(10*time.Millisecond))
-	firstScreen(t, p, "suspended", "^Lost contact with this node "+`\d+ s ago. This page shows its state at `+aTime, "If it still runs, it can serve until "+aTime+" UTC without help", "What to do:")
+	firstScreen(t, p, "suspended", lostContact,
+		"If it still runs, it serves until "+aTime+` UTC at least, and longer if it reaches ZooKeeper. It had \S+ left when it was last heard.`, "What to do: Look", "Served IDs")
 	looked.proc.thaw()
 	p.Until("document.querySelector('#link[data-state=connected]') && document.querySelector('#contact').hidden")
 
@@ -92,16 +109,25 @@ func TestFirstScreen(t *testing.T) {
 	clock.Set(-time.Hour)
 	p2.Until("document.querySelector('#serves .bad') && " + says("#wrong", "clock"))
 	firstScreen(t, p2, "clock-stepped", "^Serves no IDs", "No time left", "What is wrong", "This machine's clock (went back|is wrong)", "What to do: Check with chronyc tracking, then set the clock right")
+	p2.Until(`document.querySelector('a.cell.own.off')`)
+	for _, column := range []string{"Lease left", "Bound left"} {
+		if left := p2.Text(fmt.Sprintf("#node td[data-is='%s']", column)); left != "–" {
+			t.Errorf("it serves no IDs, and %s is %s", column, left)
+		}
+	}
 	var wrong string
 	p2.Eval("document.querySelector('#wrong').innerText", &wrong)
 	if n := strings.Count(wrong, "clock is"); n > 1 {
 		t.Errorf("it is said %d times:\n%s", n, wrong)
 	}
 
+	p.Until(says("#wrong", "refuses to serve"))
 	looked.kill()
 	p.Until("document.querySelector('#link[data-state=lost]')")
-	firstScreen(t, p, "killed", "^Lost contact with this node "+`\d+ s ago. This page shows its state at `+aTime,
-		"Whether it serves now is not known.", "What to do: look whether its process runs")
+	firstScreen(t, p, "killed", lostContact, "What to do: Look whether its process runs", "Served IDs", "Wrong in the cluster, as last seen")
+	if text := p.Text("#first"); strings.Contains(text, "What is wrong") {
+		t.Errorf("another node's fault stands as this one's:\n%s", text)
+	}
 	var green []string
 	p.Eval(`[...document.querySelectorAll('#first, #serves *')].map(e => getComputedStyle(e)).flatMap(s => [s.color, s.backgroundColor, s.borderTopColor])
 		.filter(c => { const [r, g, b, a] = c.match(/[\d.]+/g).map(Number); return a !== 0 && g > r + 12 && g > b + 12 })`, &green)

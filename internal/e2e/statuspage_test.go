@@ -73,7 +73,7 @@ func TestStatusPage(t *testing.T) {
 	is := func(cell, class string) string { return fmt.Sprintf("document.querySelector(%q)", cell+class) }
 
 	soon(t, p, "a stepped clock", func() { clock.Set(-90 * time.Minute) },
-		is(wrong, ".off")+" && "+says("#clocks", stepped.name+" -1h")+" && "+says("#nodes", "-1h"),
+		is(wrong, ".off")+" && "+says("#clocks", stepped.name+" 1h")+" && "+says("#nodes", " slow"),
 		func() { clock.Set(0) }, "!"+is(wrong, ".off"))
 	soon(t, p, "a killed node", killed.kill,
 		is(dead, ".detached")+" && "+says("#wrong", "("+killed.name+") is detached"),
