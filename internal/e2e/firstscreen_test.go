@@ -45,11 +45,13 @@ const aTime = `\d\d:\d\d:\d\d`
 const lostContact = "^Not known whether it serves IDs\nLost contact with this node \\d+\u00a0s ago. This page shows its state at " + aTime
 
 // servesOnly waits until the page's rates are of IDs, without the refusals of the
-// start.
+// start or of a machine that stalls.
 func servesOnly(n *node, p *browser.Tab) {
 	n.site.t.Helper()
 	n.until("the page shows IDs and no refusals", func() bool {
-		n.get(1)
+		if _, err := n.ask("GET"); err != nil {
+			return false
+		}
 		figures := p.Text("#node")
 		return regexp.MustCompile(`[1-9][\d,.]* IDs/s`).MatchString(figures) && !strings.Contains(figures, "/s refused")
 	})
