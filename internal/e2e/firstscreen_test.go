@@ -44,16 +44,16 @@ const aTime = `\d\d:\d\d:\d\d`
 // lostContact is how the page of a node begins that is not heard any more.
 const lostContact = "^Not known whether it serves IDs\nLost contact with this node \\d+\u00a0s ago. This page shows its state at " + aTime
 
-// servesOnly waits until the page's rates are of IDs, without the refusals of the
-// start or of a machine that stalls.
-func servesOnly(n *node, p *browser.Tab) {
+// servesOnly waits until the first screen has a text and the page's rates are of
+// IDs, without the refusals of the start or of a machine that stalls.
+func servesOnly(n *node, p *browser.Tab, first string) {
 	n.site.t.Helper()
 	n.until("the page shows IDs and no refusals", func() bool {
 		if _, err := n.ask("GET"); err != nil {
 			return false
 		}
 		figures := p.Text("#node")
-		return regexp.MustCompile(`[1-9][\d,.]* IDs/s`).MatchString(figures) && !strings.Contains(figures, "/s refused")
+		return regexp.MustCompile(`[1-9][\d,.]* IDs/s`).MatchString(figures) && !strings.Contains(figures, "/s refused") && strings.Contains(p.Text("#first"), first)
 	})
 }
 
@@ -75,7 +75,7 @@ func TestFirstScreen(t *testing.T) {
 	}
 	p := b.Open(t, looked.page(), browser.View{Width: 1280, Height: 800})
 	p.Until("document.querySelectorAll('a.cell.live').length === 3 && " + says("#link", "page connected") + " && " + says("#first", "Nothing is wrong"))
-	servesOnly(looked, p)
+	servesOnly(looked, p, "Nothing is wrong")
 	firstScreen(t, p, "healthy", "^Serves IDs", "No time limit", `Without ZooKeeper it would serve \S+ more`, "Nothing is wrong")
 
 	// No report is shown as younger than the last reading of it can be.
@@ -83,7 +83,7 @@ func TestFirstScreen(t *testing.T) {
 	link.BlackHole()
 	p.Until("document.querySelector('#serves .warn') && " + says("#nodes", "ZooKeeper has not been read since") +
 		" && document.querySelector('.cells.was')")
-	servesOnly(looked, p)
+	servesOnly(looked, p, "ZooKeeper has not answered this node")
 	firstScreen(t, p, "zookeeper-down", "^Serves IDs", `\S+ left: without help it stops at `+aTime+" UTC", "What is wrong",
 		"ZooKeeper has not answered this node since "+aTime+" UTC", "What to do: Restore ZooKeeper, or the network to it, before "+aTime)
 	var table string
