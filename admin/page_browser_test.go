@@ -216,7 +216,7 @@ func TestPageInABrowser(t *testing.T) {
 				"|Look whether its process runs, and whether the network reaches it."},
 			{"lost", `{until: '', had: '', longer: ''}`, "Lost contact with this node 12\u00a0s ago." + heard + "||Look whether its process runs, and whether the network reaches it."},
 			{"lost", `undefined`, "Lost contact with this node 12\u00a0s ago." + heard + "||Look whether its process runs, and whether the network reaches it."},
-			{"refused", `{until: '10:47:08 UTC'}`, "This page gets no news of this node since 12\u00a0s." + heard +
+			{"refused", `{until: '10:47:08 UTC'}`, "This page gets no news of this node for 12\u00a0s." + heard +
 				"|The node answers, but does not keep this page current.|Close other pages of it, and load this one again."},
 			{"connecting", `{until: '10:47:08 UTC'}`, "Connecting. Last heard of this node 12\u00a0s ago." + heard + "||"},
 		} {

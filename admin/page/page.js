@@ -56,7 +56,7 @@ function lostWords(state, silent, then, {until, had, longer} = {}) {
     lost: [`Lost contact with this node ${lasting(silent)} ago.`,
       until ? `If it still runs, it serves until ${until} at least, and longer if ${longer}. It had ${had} left when it was last heard.` : '',
       'Look whether its process runs, and whether the network reaches it.'],
-    refused: [`This page gets no news of this node since ${lasting(silent)}.`,
+    refused: [`This page gets no news of this node for ${lasting(silent)}.`,
       'The node answers, but does not keep this page current.', 'Close other pages of it, and load this one again.'],
     connecting: [`Connecting. Last heard of this node ${lasting(silent)} ago.`, '', ''],
   }[state];

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	seeds = flag.String("seeds", "2000", "within how many histories a mutant has to be caught")
+	seeds = flag.String("seeds", "4000", "within how many histories a mutant has to be caught")
 	only  = flag.String("mutant", "", "regular expression of the mutants to run")
 )
 

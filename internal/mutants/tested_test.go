@@ -161,7 +161,7 @@ var ofTheCore = []testedMutant{
 		""}}}, "./node", "TestStateThatIsNotResumedPutsNothingBackElsewhere"},
 	{mutant{"another freeze than the one seen is ended", []change{{"coordinator/cluster.go",
 		"changed = !was.frozenAs(seen); changed",
-		"changed; changed"}}}, "./coordinator", "TestThaw"},
+		"changed = false; changed"}}}, "./coordinator", "TestThaw"},
 	{mutant{"a lease that had run out goes on below what was issued", []change{{"node/keep.go",
 		"		beat.Claim.Lo = max(beat.Claim.Lo, n.layout.Start(old.gen.End()))\n",
 		""}}}, "./node", "TestNewFloorIsAboveWhatWasIssued"},
