@@ -102,17 +102,18 @@ type wait struct {
 // what is to be waited for; nothing when they are to be asked again at once.
 func (g *Group) round(k int, waited time.Duration) (worker.Run, wait, error) {
 	nodes := *g.order.Load()
-	var ahead *Node // that has made IDs of the latest tick
+	var ahead *Node // the highest that has made IDs of the latest tick
+	from := 0       // its place
 	var latest, now, furthest worker.Tick
 	var refused error
-	for _, n := range nodes {
+	for i, n := range nodes {
 		t := n.serving.Load()
 		if t == nil {
 			refused = cmp.Or[error](refused, n.refusal.Load())
 			continue
 		}
-		if last := t.gen.Last(); ahead == nil || last > latest {
-			ahead, latest = n, last
+		if last := t.gen.Last(); ahead == nil || last >= latest {
+			ahead, latest, from = n, last, i
 		}
 		now, furthest = t.gen.Now()
 	}
@@ -132,7 +133,10 @@ func (g *Group) round(k int, waited time.Duration) (worker.Run, wait, error) {
 	}
 	tick := max(now, latest)
 	for ; tick <= min(furthest, max(now, latest)+1); tick++ {
-		for _, n := range nodes {
+		for i, n := range nodes {
+			if tick == latest && i < from {
+				continue // it was not serving when a higher one made IDs of this tick
+			}
 			if t := n.serving.Load(); t != nil {
 				if run, ok := t.gen.TryAt(k, tick); ok {
 					return run, wait{}, nil

@@ -55,6 +55,31 @@ func untilAll(t *testing.T, g *Group) {
 	}
 }
 
+// A worker that begins to serve within a tick of which a higher one has made IDs makes
+// none of that tick: they would be lower.
+func TestGroupWhenALowerWorkerBegins(t *testing.T) {
+	r := newRig(t)
+	g, _ := r.group(2)
+	untilAll(t, g)
+	nodes := *g.order.Load()
+	low, last := nodes[0].serving.Load(), worker.ID(0)
+	for i := range 2_000 {
+		if i%2 == 0 {
+			nodes[0].serving.Store(nil)
+		} else {
+			nodes[0].serving.Store(low)
+		}
+		run, err := g.Reserve(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if run.First <= last {
+			t.Fatalf("%d after %d", run.First, last)
+		}
+		last = run.First
+	}
+}
+
 // A burst takes more than one worker's ceiling, each ID once, those of a worker
 // in order; and of one worker alone while that has some.
 func TestGroupMakesIDsOfAll(t *testing.T) {
