@@ -237,7 +237,7 @@ func TestNodesProblems(t *testing.T) {
 		{"one is silent", unreadReport{}, []nodeReport{parsed(), silentNode(stateLive)}, exitDegraded, "degraded: node ids-3 at b:1 did not answer (nobody listens there): look whether it runs"},
 		{"a stopped one is silent", unreadReport{}, []nodeReport{parsed(), silentNode(stateStopped)}, exitOK, ""},
 		{"all are silent", unreadReport{}, []nodeReport{silentNode(stateLive)}, exitUnreachable, "no node answered: node ids-3 at b:1 did not answer"},
-		{"not ready", unreadReport{}, []nodeReport{parsed("ready false", "cause clock-wrong")}, exitDegraded, "node ids-1 at a:1 is not ready (clock-wrong): set its clock right"},
+		{"not ready", unreadReport{}, []nodeReport{parsed("ready false", "cause clock-wrong")}, exitDegraded, "node ids-1 at a:1 is not ready (clock-wrong): check with chronyc tracking, then set its clock right"},
 		{"two not ready", unreadReport{}, []nodeReport{parsed("ready false", "cause x"), parsed("ready false", "cause x")}, exitDegraded, "2 nodes (ids-1 at a:1, ids-1 at a:1) are not ready (x): docs/operations.md has it"},
 		{"a part of it", unreadReport{}, []nodeReport{parsed("workers 1,2", "workers_ready 1")}, exitDegraded, "only a part of the workers make IDs"},
 		{"cut off", unreadReport{}, []nodeReport{cutOff()}, exitDegraded, "degraded: node ids-1 at a:1 has no contact with ZooKeeper: look for what is between"},
