@@ -98,30 +98,49 @@ type wait struct {
 	pause worker.Pause
 }
 
+// standing is how far the workers that serve have come.
+type standing struct {
+	serves  bool  // one does
+	refused error // why not, where one does not
+	// ahead is the highest worker that has made IDs of the latest tick, and place where
+	// it is in the order. One that has made none holds nobody up, however far ahead its
+	// floor is.
+	ahead         *Node
+	place         int
+	latest        worker.Tick
+	now, furthest worker.Tick // the clock's tick, and the last that may be borrowed
+}
+
+func (g *Group) standing(nodes []*Node) (s standing) {
+	for i, n := range nodes {
+		t := n.serving.Load()
+		if t == nil {
+			s.refused = cmp.Or[error](s.refused, n.refusal.Load())
+			continue
+		}
+		if last, made := t.gen.Last(); made && (s.ahead == nil || last >= s.latest) {
+			s.ahead, s.latest, s.place = n, last, i
+		}
+		s.now, s.furthest = t.gen.Now()
+		s.serves = true
+	}
+	return s
+}
+
+// wentBack tells whether the clock is behind the last ID. Then the group does what
+// the worker does that made this ID.
+func (s standing) wentBack() bool { return s.ahead != nil && s.latest > s.furthest }
+
 // round asks the nodes in order for IDs of one tick. Where none has any it says
 // what is to be waited for; nothing when they are to be asked again at once.
 func (g *Group) round(k int, waited time.Duration) (worker.Run, wait, error) {
 	nodes := *g.order.Load()
-	var ahead *Node // the highest that has made IDs of the latest tick
-	from := 0       // its place
-	var latest, now, furthest worker.Tick
-	var refused error
-	for i, n := range nodes {
-		t := n.serving.Load()
-		if t == nil {
-			refused = cmp.Or[error](refused, n.refusal.Load())
-			continue
-		}
-		if last := t.gen.Last(); ahead == nil || last >= latest {
-			ahead, latest, from = n, last, i
-		}
-		now, furthest = t.gen.Now()
+	s := g.standing(nodes)
+	if !s.serves {
+		return worker.Run{}, wait{}, s.refused
 	}
-	if ahead == nil {
-		return worker.Run{}, wait{}, refused
-	}
-	if latest > furthest { // a rollback
-		t, run, pause, err := ahead.try(k, waited)
+	if s.wentBack() {
+		t, run, pause, err := s.ahead.try(k, waited)
 		switch {
 		case err != nil || run.Len > 0 && t.counts:
 			return run, wait{}, err
@@ -131,10 +150,10 @@ func (g *Group) round(k int, waited time.Duration) (worker.Run, wait, error) {
 		}
 		return run, wait{t.gen, pause}, nil
 	}
-	tick := max(now, latest)
-	for ; tick <= min(furthest, max(now, latest)+1); tick++ {
+	tick := max(s.now, s.latest)
+	for ; tick <= min(s.furthest, max(s.now, s.latest)+1); tick++ {
 		for i, n := range nodes {
-			if tick == latest && i < from {
+			if tick == s.latest && i < s.place {
 				continue // it was not serving when a higher one made IDs of this tick
 			}
 			if t := n.serving.Load(); t != nil {
@@ -144,7 +163,7 @@ func (g *Group) round(k int, waited time.Duration) (worker.Run, wait, error) {
 			}
 		}
 	}
-	return g.none(nodes, now, tick)
+	return g.none(nodes, s.now, tick)
 }
 
 // none is for when no node has IDs of the ticks before one that were looked at.
@@ -204,6 +223,9 @@ func (g *Group) Waits() (sum int64) {
 
 // Ready is nil when an ID would be made, by any of the nodes. It makes none.
 func (g *Group) Ready() (err error) {
+	if s := g.standing(*g.order.Load()); s.wentBack() && len(g.nodes) > 1 {
+		return s.ahead.Ready()
+	}
 	for _, n := range g.nodes {
 		e := n.Ready()
 		if e == nil {

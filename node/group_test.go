@@ -80,6 +80,68 @@ func TestGroupWhenALowerWorkerBegins(t *testing.T) {
 	}
 }
 
+// A worker that has made no ID yet and may make none for a while, since its floor is
+// ahead of the clock, holds the others up neither in front of them nor behind.
+func TestGroupWhileAFloorIsAhead(t *testing.T) {
+	r := newRig(t)
+	g, _ := r.group(2)
+	untilAll(t, g)
+	for i, n := range *g.order.Load() {
+		own := n.serving.Load()
+		n.floorIn(t, time.Hour)
+		for range 100 {
+			if _, err := g.Reserve(t.Context(), 1); err != nil {
+				t.Errorf("beside worker %d of %d: %v", i+1, len(g.nodes), err)
+				break
+			}
+		}
+		n.serving.Store(own)
+	}
+}
+
+// floorIn has a node begin anew with a floor so far ahead of its clock.
+func (n *Node) floorIn(t *testing.T, ahead time.Duration) {
+	t.Helper()
+	tenure := *n.serving.Load()
+	floor := n.layout.CeilTick(n.now() + ahead.Milliseconds())
+	gen, err := worker.NewGenerator(worker.GeneratorConfig{
+		Layout: n.layout, Worker: int64(tenure.worker), Clock: n.clock, Rollback: n.onRollback, Floor: floor,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gen.Extend(n.layout.MaxTick())
+	tenure.gen = gen
+	n.serving.Store(&tenure)
+}
+
+// A group is not ready while it refuses: after a rollback it does, although some of
+// its workers have made no ID that the clock is behind.
+func TestGroupIsNotReadyAfterARollback(t *testing.T) {
+	r := newRig(t)
+	g, _ := r.group(2)
+	untilAll(t, g)
+	(*g.order.Load())[1].floorIn(t, -time.Hour)
+	if _, err := g.Reserve(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.step(-time.Second)
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		_, err := g.Reserve(t.Context(), 1)
+		ready := g.Ready()
+		if err != nil && ready == nil {
+			t.Fatalf("ready, and a request was answered: %v", err)
+		}
+		if err != nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the rollback is not noticed")
+		}
+		runtime.Gosched()
+	}
+}
+
 // A burst takes more than one worker's ceiling, each ID once, those of a worker
 // in order; and of one worker alone while that has some.
 func TestGroupMakesIDsOfAll(t *testing.T) {

@@ -360,8 +360,12 @@ func (s *sim) getOfGroup(p *process, count int, waited time.Duration) {
 	}
 	for _, p := range []*process{p, p.other} {
 		t := p.n.serving.Load()
+		if t == nil {
+			continue
+		}
 		// Both may have had the worker, one after the other.
-		if f, err := s.layout.Decode(run.First); t != nil && (err != nil || int(f.Worker) == t.worker && f.Tick == t.gen.Last()) {
+		last, _ := t.gen.Last()
+		if f, err := s.layout.Decode(run.First); err != nil || int(f.Worker) == t.worker && f.Tick == last {
 			s.check(p, &conn{t: t}, run)
 			return
 		}

@@ -158,7 +158,9 @@ func (n *Node) Snapshot() Snapshot {
 		s.LeaseEndsMs, s.LeaseLeftMs = new(n.claim.H), new(n.claim.H-now)
 		s.ReservedLeftMs = new(n.m - now)
 		if n.serving.Load() == n.held {
-			s.Clock.BorrowedMs = max(0, n.layout.Start(n.held.gen.Last())-now)
+			if last, ok := n.held.gen.Last(); ok {
+				s.Clock.BorrowedMs = max(0, n.layout.Start(last)-now)
+			}
 			s.Clock.Rollbacks = n.held.gen.Rollbacks()
 			s.Clock.BehindMs = max(0, n.held.gen.Behind().Milliseconds())
 		}

@@ -92,10 +92,12 @@ func (g *Generator) Now() (tick, furthest Tick) {
 	return tick, tick + l.borrow
 }
 
-// Last is the tick of the last ID, one before the floor where there is none.
-func (g *Generator) Last() Tick {
+// Last is the tick of the last ID. ok is false when none has been made, or none
+// since a rollback was counted.
+func (g *Generator) Last() (tick Tick, ok bool) {
 	l := g.lane.Load()
-	return l.last(l.pos.Load() &^ closedBit)
+	pos := l.pos.Load() &^ closedBit
+	return l.last(pos), pos != int64(l.floor)<<l.shift
 }
 
 // Until is what has to pass before a tick may be made IDs of.
