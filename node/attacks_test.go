@@ -25,11 +25,7 @@ func TestStateThatIsNotResumedPutsNothingBackElsewhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.cfg.ZooKeeper = "zk1:2181"
-			first := r.start().untilReady()
-			first.until("settled", first.isSettled)
-			if err := first.stop(); err != nil {
-				t.Fatal(err)
-			}
+			r.settledAndStopped()
 			r.mem = coordinator.NewMem(nil)
 			cache, err := localcache.New(r.disk, row.print)
 			if err == nil {
@@ -55,11 +51,7 @@ func TestStateThatIsNotResumedPutsNothingBackElsewhere(t *testing.T) {
 // has a lease, serves, and the new one waits.
 func TestGroupInAFreeze(t *testing.T) {
 	r := newRig(t)
-	one := r.start().untilReady()
-	one.until("settled", one.isSettled)
-	if err := one.stop(); err != nil {
-		t.Fatal(err)
-	}
+	r.settledAndStopped()
 	hand := coordinator.ByHand{Store: r.mem.Session(), Now: func() int64 { return time.Now().UnixMilli() }, By: "op"}
 	if _, _, err := hand.Freeze(t.Context(), coordinator.AllWorkers(1024), 0); err != nil {
 		t.Fatal(err)
@@ -167,11 +159,7 @@ func TestHeartbeatIsCheckedBeforeAnythingElse(t *testing.T) {
 	r := newRig(t)
 	settle := time.Second
 	r.cfg.Settings.Settle = &settle
-	first := r.start().untilReady()
-	first.until("settled", first.isSettled)
-	if err := first.stop(); err != nil {
-		t.Fatal(err)
-	}
+	r.settledAndStopped()
 	r.lapse()
 	n := r.start(func(c *Config) { c.Heartbeat = 20 * time.Second })
 	err := n.ended()
@@ -186,9 +174,7 @@ func TestHeartbeatIsCheckedBeforeAnythingElse(t *testing.T) {
 func TestRotationThatFailsKeepsTheBound(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
-	n.cancel()
-	<-n.done
-	n.done <- nil
+	n.stop()
 	n.mu.Lock()
 	old, gen := n.claim, n.held.gen
 	n.mu.Unlock()
@@ -199,11 +185,7 @@ func TestRotationThatFailsKeepsTheBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.keepOld(old)
-	cache, err := localcache.New(r.disk.Clone(), localcache.Fingerprint{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if rec := cache.Load().Record; rec.Worker != old.Worker || rec.M < limit {
+	if rec := r.loaded().Record; rec.Worker != old.Worker || rec.M < limit {
 		t.Errorf("worker %d, a bound %d ms below what may have been issued", rec.Worker, limit-rec.M)
 	}
 }
@@ -214,9 +196,7 @@ func TestNewFloorIsAboveWhatWasIssued(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
 	n.next()
-	n.cancel()
-	<-n.done
-	n.done <- nil
+	n.stop()
 	n.mu.Lock()
 	old, claim := n.held, n.claim
 	n.mu.Unlock()

@@ -26,14 +26,14 @@ func (r *rig) takeOver(path string) {
 	}
 }
 
-// status is what a start on the rig's disk would find.
-func (r *rig) status() localcache.Status {
+// loaded is what a start on the rig's disk would find.
+func (r *rig) loaded() localcache.Loaded {
 	r.t.Helper()
 	cache, err := localcache.New(r.disk.Clone(), localcache.Fingerprint{})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return cache.Load().Status
+	return cache.Load()
 }
 
 // A node that was fenced and dies before it has another slot does not take the
@@ -50,11 +50,9 @@ func TestAFenceOutlivesARestart(t *testing.T) {
 	})
 	r.takeOver("/workers/0000")
 	n.until("fenced", func() bool { return strings.Contains(n.Worker(), "worker=none") })
-	n.until("the local record to forget it", func() bool { return r.status() == localcache.StatusReleased })
-	n.cancel()
-	<-n.done
-	n.done <- nil
-	if s := r.status(); s != localcache.StatusReleased {
+	n.until("the local record to forget it", func() bool { return r.loaded().Status == localcache.StatusReleased })
+	n.stop()
+	if s := r.loaded().Status; s != localcache.StatusReleased {
 		t.Errorf("the next start finds %s", s)
 	}
 }
@@ -84,9 +82,7 @@ func TestFencedWithAClockThatWasWrong(t *testing.T) {
 func TestStopBetweenTwoWorkers(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
-	n.cancel()
-	<-n.done
-	n.done <- nil
+	n.stop()
 	n.mu.Lock()
 	other := coordinator.Claim{Node: n.claim.Node, Worker: 7, Term: 3, PendingTerm: 4, PendingNonce: "p", Lo: n.now() + 9000}
 	n.mu.Unlock()
@@ -94,11 +90,7 @@ func TestStopBetweenTwoWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.Node.stop(context.Background())
-	cache, err := localcache.New(r.disk.Clone(), localcache.Fingerprint{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if rec := cache.Load().Record; rec.Worker != 7 || rec.Stopped || rec.M < other.Lo {
+	if rec := r.loaded().Record; rec.Worker != 7 || rec.Stopped || rec.M < other.Lo {
 		t.Errorf("%+v", rec)
 	}
 }
@@ -107,11 +99,7 @@ func TestStopBetweenTwoWorkers(t *testing.T) {
 // and does not serve from its cache when ZooKeeper is gone the next time.
 func TestAnotherClusterEndsTheCache(t *testing.T) {
 	r := newRig(t)
-	n := r.start().untilReady()
-	n.until("settled", n.isSettled)
-	if err := n.stop(); err != nil {
-		t.Fatal(err)
-	}
+	r.settledAndStopped()
 	own := r.disk
 	r.mem.Wipe()
 	r.disk = localcache.NewMemFile(nil)
@@ -119,9 +107,7 @@ func TestAnotherClusterEndsTheCache(t *testing.T) {
 	other.until("settled", other.isSettled)
 
 	r.disk = own
-	refused := r.start()
-	err := <-refused.done
-	refused.done <- err
+	err := r.start().ended()
 	var differs *OtherClusterError
 	if !errors.As(err, &differs) {
 		t.Fatalf("ended with %v", err)
@@ -130,8 +116,7 @@ func TestAnotherClusterEndsTheCache(t *testing.T) {
 		c.Store.(*coordinator.MemSession).Partition()
 		c.StartTimeout = 300 * time.Millisecond
 	})
-	err = <-alone.done
-	alone.done <- err
+	err = alone.ended()
 	if !errors.Is(err, coordinator.ErrUnreachable) {
 		t.Errorf("ended with %v", err)
 	}
@@ -168,11 +153,7 @@ func TestNewcomerJoinsTheClusterThatWasPutBack(t *testing.T) {
 // a node that was told to make a cluster puts that one back, and keeps newcomers off.
 func TestStatePutsItsClusterBack(t *testing.T) {
 	r := newRig(t)
-	n := r.start().untilReady()
-	n.until("settled", n.isSettled)
-	if err := n.stop(); err != nil {
-		t.Fatal(err)
-	}
+	n := r.settledAndStopped()
 	uuid := n.clusterUUID()
 	r.lapse()
 	r.mem.Wipe()

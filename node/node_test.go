@@ -99,6 +99,17 @@ func (r *running) stop() error {
 	return err
 }
 
+// settledAndStopped starts a node, and stops it cleanly once it has settled.
+func (r *rig) settledAndStopped() *running {
+	r.t.Helper()
+	n := r.start().untilReady()
+	n.until("settled", n.isSettled)
+	if err := n.stop(); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
 // until waits for a condition.
 func (r *running) until(what string, ok func() bool) {
 	r.t.Helper()
