@@ -11,7 +11,7 @@
 //     order.go);
 //   - an engine owns sockets, buffers and deadlines (engine.go, accept.go): on
 //     Linux an event loop for plain connections (loop_linux.go,
-//     driver_linux.go), else a goroutine for each (conn.go).
+//     driver_linux.go, loopio_linux.go), else a goroutine for each (conn.go).
 //
 // # Turns
 //

@@ -1,0 +1,215 @@
+package lineproto
+
+import (
+	"context"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/flaked/flaked/internal/rawsocket"
+)
+
+// What epoll is asked for. It tells of EPOLLHUP and EPOLLERR unasked.
+const (
+	awaitInput = unix.EPOLLIN | unix.EPOLLRDHUP
+	awaitEnd   = unix.EPOLLRDHUP // of the client's sending, while its input waits
+	awaitLoss  = 0               // of the connection, when that is all that can come
+	lost       = unix.EPOLLHUP | unix.EPOLLERR
+)
+
+// ready does what epoll says can be done. It returns false if this driver has
+// lost the loop over it.
+func (d *driver) ready(ctx context.Context, c *loopConn, events uint32) bool {
+	halfClosed := events&unix.EPOLLRDHUP != 0
+	switch c.state {
+	case connReading:
+		if events&lost != 0 {
+			d.close(c) // nobody is there to be answered
+			return true
+		}
+		c.s.halfClosed = halfClosed
+		return d.read(ctx, c)
+	case connMore:
+		c.s.halfClosed = c.s.halfClosed || halfClosed
+		d.watch(c, events)
+	case connWriting:
+		d.flush(c)
+	case connLingering:
+		if n, e := rawsocket.Recv(c.fd, d.in); n <= 0 && e != syscall.EAGAIN || e != 0 && e != syscall.EAGAIN {
+			d.close(c)
+		}
+	}
+	return true
+}
+
+// watch deals with an event of a connection that waits for its turn. It asks for no
+// event twice: epoll reports input, and the end of input, until it is read.
+func (d *driver) watch(c *loopConn, events uint32) {
+	switch {
+	case events&lost != 0:
+		d.close(c)
+	case c.s.halfClosed:
+		d.l.queue.part(&c.place)
+		d.ask(c, awaitLoss)
+	default:
+		d.ask(c, awaitEnd)
+	}
+}
+
+// read reads once and answers.
+func (d *driver) read(ctx context.Context, c *loopConn) bool {
+	k := copy(d.in, c.rest) // shorter than smallBuf: the limit of a line sees to that
+	n, e := rawsocket.Recv(c.fd, d.in[k:])
+	switch {
+	case e == syscall.EAGAIN:
+		return true
+	case e != 0:
+		d.close(c)
+		return true
+	case n == 0:
+		c.eof = true
+	case !c.spoken:
+		c.spoken = true
+		c.extend(d.l.e.idle)
+	}
+	c.late = d.l.e.draining.Load()
+	c.began = d.woke
+	l := d.l
+	c.large = false
+	if !d.answer(ctx, c, d.in[:k+n], atOnce(l.queue.waiting(numRanks), l.taken, l.queue.scarce)) {
+		return false
+	}
+	l.taken += c.s.took
+	return true
+}
+
+// answer executes what has been received, up to one flush of output and as many
+// IDs as it may take: after that it is the others' turn. It returns false if the
+// loop is lost.
+func (d *driver) answer(ctx context.Context, c *loopConn, in []byte, may int) bool {
+	d.lend(c)
+	l := d.l
+	turn := l.turn.Load() + 1
+	l.current = c
+	l.turn.Store(turn)
+	l.e.loops.begun()
+	used, st := l.e.consume(ctx, &c.s, in, c.eof, may)
+	left := in[used:]
+	if !l.turn.CompareAndSwap(turn, turn+1) {
+		// Others drive the loop now. in is this driver's: nobody else's to come.
+		c.rest, c.st = left, st
+		l.post(func(m *mail) { m.arrived = append(m.arrived, c) })
+		return false
+	}
+	l.queue.note(c.s.took, c.s.waited)
+	d.worked = c.s.took + len(c.s.out)/bytesOfWork
+	d.deliver(c, left, st)
+	return true
+}
+
+// deliver sends the output of a step that left so much of the input.
+func (d *driver) deliver(c *loopConn, left []byte, st status) {
+	c.st = st
+	switch {
+	case st == failed:
+		d.close(c)
+		return
+	case len(left) == 0:
+		c.rest = nil
+	case st == needInput:
+		c.rest = append([]byte(nil), left...) // and not the array of a long read
+	case len(c.rest) == 0 || &left[len(left)-1] != &c.rest[len(c.rest)-1]:
+		c.rest = append([]byte(nil), left...)
+	default:
+		c.rest = left
+	}
+	c.s.fold()
+	c.sent = 0
+	d.flush(c)
+	d.took(c)
+}
+
+// flush sends what can be sent. One flush, of 16 KiB or little more, is what
+// a client has WriteTimeout to read.
+func (d *driver) flush(c *loopConn) {
+	e := d.l.e
+	if c.sent < len(c.s.out) {
+		n, errno := rawsocket.Send(c.fd, c.s.out[c.sent:])
+		switch {
+		case errno == syscall.EAGAIN:
+		case errno != 0:
+			d.close(c)
+			return
+		default:
+			c.sent += n
+		}
+		if c.sent < len(c.s.out) {
+			d.blocked(c)
+			return
+		}
+		c.extend(e.idle)
+	}
+	if c.out != nil {
+		d.giveBack(c)
+	}
+	if c.st == needFlush {
+		if c.state = connMore; c.want == unix.EPOLLOUT {
+			d.ask(c, awaitEnd)
+		}
+		d.l.queue.join(&c.place, c.s.rank())
+		return
+	}
+	d.ask(c, awaitInput)
+	switch {
+	case c.eof:
+		d.close(c)
+	case c.st == finished, d.l.stage >= ending:
+		d.linger(c)
+	default:
+		c.state = connReading
+	}
+}
+
+// blocked has a connection wait until the client reads. It holds no text of IDs that
+// are still to be sent.
+func (d *driver) blocked(c *loopConn) {
+	if c.state == connWriting {
+		return
+	}
+	c.state = connWriting
+	c.extend(d.l.e.write)
+	d.ask(c, unix.EPOLLOUT)
+	if c.sent == 0 && c.s.unrender() {
+		d.giveBack(c)
+	}
+}
+
+// ask has epoll watch for events alone.
+func (d *driver) ask(c *loopConn, events uint32) {
+	if c.want != events {
+		c.want = events
+		d.l.control(unix.EPOLL_CTL_MOD, c.fd, events, c.gen)
+	}
+}
+
+// lend gives a connection a buffer for its output.
+func (d *driver) lend(c *loopConn) {
+	c.out, d.spare = d.spare, nil
+	if c.out == nil {
+		c.out = d.l.e.srv.outBufs.Get().(*[]byte)
+	}
+	c.s.out = (*c.out)[:0]
+}
+
+// giveBack takes it back, but for one that a STATS of unusual length has grown.
+func (d *driver) giveBack(c *loopConn) {
+	if cap(c.s.out) <= 4*outBuf {
+		*c.out = c.s.out[:0]
+		if d.spare == nil {
+			d.spare = c.out
+		} else {
+			d.l.e.srv.outBufs.Put(c.out)
+		}
+	}
+	c.out, c.s.out = nil, nil
+}
