@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Confirming (the settling time, --settle) protects an owner whose record ZooKeeper has lost: a newcomer on the
-// same worker waits for the confirming time, and the owner has to notice the loss
-// and freeze registration before that time is over. The owner needs at most
+// Confirming protects an owner whose record ZooKeeper has lost. A newcomer on the same
+// worker waits for the confirming time (the settling time, --settle). The owner has to
+// notice the loss and freeze registration before that time is over. It needs at most
 //
-//	one heartbeat          its next report may have just been made
+//	one heartbeat          its last report may have just been made
 //	+ Answer               a server that fell silent is given up after this
 //	+ Redial               finding a server that answers
-//	+ noticeCalls calls    the rest of the round before (12: the next one is timed
-//	                       from its end), reading what is there, and writing the freeze (8)
+//	+ noticeCalls calls    the rest of the round before, as the next one is timed from
+//	                       its end, and those up to the freeze
 //
 // which add up to Notice.Bound.
-const noticeCalls = RestCalls + FreezeCalls
+const noticeCalls = restCalls + FreezeCalls
 
-// RestCalls are what a round has to do after its report, and FreezeCalls what it has
-// to do from its beginning until a freeze is written, in calls of ZooKeeper.
 const (
-	RestCalls   = 12
+	// restCalls is how many calls to ZooKeeper a round makes after its report.
+	restCalls = 12
+	// FreezeCalls is how many calls a round may make until its freeze is written.
 	FreezeCalls = 8
 )
 
