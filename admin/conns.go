@@ -8,17 +8,18 @@ import (
 	"time"
 )
 
-// maxConns is how many connections are open at once: a node's descriptors are
-// for those who ask for IDs.
+// maxConns is the most connections that may be open at once. It keeps file
+// descriptors free for clients that ask for IDs.
 const maxConns = 200
 
-// grace is how long a connection has before it may be closed for another: its
-// request may be here, and yet to be read. So at most 20,000 come in a second.
+// grace is how long a new connection is safe from being closed to make room: its
+// request may have arrived without having been read. With maxConns it limits new
+// connections to 20,000 a second.
 const grace = 10 * time.Millisecond
 
-// conns is a listener that always has room for one more connection: a probe
-// must be answered whoever else is connected. Beyond the limit it closes one
-// that nothing is being answered on.
+// conns is a listener that always accepts one more connection, so that a probe is
+// answered however many clients are connected. When there are more than most, it
+// closes a connection on which no handler is at work.
 type conns struct {
 	net.Listener
 	most int
@@ -37,10 +38,11 @@ type conn struct {
 	net.Conn
 	all  *conns
 	from netip.Prefix
-	// answering: a handler is at work. quiet is when that last ended, or else when
-	// the connection came.
-	answering bool
-	quiet     time.Time
+	// answering is set while a handler works on a request, and answered once one has.
+	answering, answered bool
+	// quiet is when the last handler ended, or when the connection was accepted if
+	// none has run.
+	quiet time.Time
 }
 
 func (l *conns) Accept() (net.Conn, error) {
@@ -93,11 +95,15 @@ func (l *conns) excess() (out *conn, wait time.Duration) {
 	return out, 0
 }
 
-// goesBefore reports whether c is closed before other: an address that has more
-// connections loses one first, and of one address the longest quiet.
+// goesBefore reports whether c is closed before other: first a connection of the
+// address that has most, then one that has had an answer, as the first request of
+// another may be waiting to be read, and then the one that has been quiet longest.
 func (c *conn) goesBefore(other *conn) bool {
 	if mine, others := c.all.of[c.from], c.all.of[other.from]; mine != others {
 		return mine > others
+	}
+	if c.answered != other.answered {
+		return c.answered
 	}
 	return c.quiet.Before(other.quiet)
 }
@@ -120,14 +126,14 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// answer marks a connection that a handler is at work on.
+// answer marks the beginning and the end of a handler's work.
 func (c *conn) answer(working bool) {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
-	c.answering, c.quiet = working, time.Now()
+	c.answering, c.answered, c.quiet = working, true, time.Now()
 }
 
-// connKey is what a request's context has its conn by.
+// connKey is the key of the conn in a request's context.
 type connKey struct{}
 
 func withConn(ctx context.Context, c net.Conn) context.Context {
