@@ -45,9 +45,9 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, linked bool) bool
 // asks. A program says nothing of the kind.
 func fromAnotherSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
-	case "same-origin", "none": // the page of this address, and whoever types it
+	case "same-origin", "none": // this server's page, or an address that was typed
 		return false
-	case "": // an old browser, or one that does not trust the network in between
+	case "": // browsers leave it out on plain HTTP that is not on loopback
 		origin := r.Header.Get("Origin")
 		from, err := url.Parse(origin)
 		return origin != "" && (err != nil || from.Host != r.Host)

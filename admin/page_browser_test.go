@@ -172,7 +172,8 @@ func TestPageInABrowser(t *testing.T) {
 		}
 	})
 
-	// What the page says of its connection is decided by ages alone.
+	// What the page says of its connection follows from how long ago the node was
+	// last heard, and the connection opened.
 	t.Run("contact", func(t *testing.T) {
 		t.Parallel()
 		p := b.Open(t, "http://"+small+"/", browser.View{Width: wide, Height: 800})
@@ -267,7 +268,7 @@ func TestPageInABrowser(t *testing.T) {
 		var first, title string
 		p.Eval(`[...document.querySelector('main').children].find(e => e.getClientRects().length).id`, &first)
 		p.Eval(`document.title`, &title)
-		// What is large and bold is what is known now.
+		// Only what is known now is large and bold.
 		var headline string
 		p.Eval(`[...document.querySelectorAll('#contact *, #first *')].filter(e => e.getClientRects().length && getComputedStyle(e).fontSize === '25.6px').map(e => e.innerText).join('|')`, &headline)
 		if headline != "Not known whether it serves IDs" {

@@ -16,9 +16,9 @@ type firstView struct {
 	Word   string // for the title of the window
 	Serves string
 	Left   string // how long
-	// Until is when the lease or the reserved bound ends that it serves by, empty if
-	// there is none. Had is how long that is, Longer what would extend it: the page
-	// says so when it has lost contact.
+	// What the page says when it has lost contact. Until is when the node's lease or
+	// its reserved bound ends, whichever it serves by; empty if neither ends. Had is
+	// how long that is from now, Longer what would extend it.
 	Until, Had, Longer string
 	Aside              string // how long it would serve without ZooKeeper, while all is well
 	Wrong              []wrongView

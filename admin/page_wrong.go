@@ -34,6 +34,10 @@ var beginning = []string{
 
 func starting(cause string) bool { return slices.Contains(beginning, cause) }
 
+func frozenView() wrongView {
+	return wrongView{"ZooKeeper has lost data, so new nodes get no worker.", "Let the missing nodes come back, or see flaked cluster thaw --help."}
+}
+
 // refusalOf returns why a worker refuses, in the order of docs/operations.md.
 func refusalOf(w node.Snapshot) wrongView {
 	const wait = "Wait. It goes on by itself."
@@ -44,7 +48,7 @@ func refusalOf(w node.Snapshot) wrongView {
 		return wrongView{"ZooKeeper does not answer" + because(w.ZooKeeper.Error) + ", and without it this node has nothing to start from.",
 			"Start ZooKeeper, or correct --zk or the network to it. Then it goes on by itself."}
 	case "registration-is-frozen":
-		return wrongView{"ZooKeeper has lost data, so new nodes get no worker.", "Let the missing nodes come back. Then see flaked cluster thaw --help."}
+		return frozenView()
 	case "waiting-for-a-forgotten-owner", "the-lease-had-run-out":
 		return wrongView{"It waits until nobody else can be using its worker.", "Wait " + upTo(w.Cluster.SettleMs) + ". It goes on by itself."}
 	case "took-a-fresh-worker-after-the-clock-went-back":
@@ -107,7 +111,7 @@ func troubleOf(trouble string, w node.Snapshot) wrongView {
 	case node.TroubleCoasting:
 		return wrongView{"This machine's clock went back by " + about(w.Clock.CoastingMs) + ". IDs go on without it.", setClock}
 	case node.TroubleFrozen:
-		return wrongView{"ZooKeeper has lost data, so new nodes get no worker.", "Let the missing nodes come back, or see flaked cluster thaw --help."}
+		return frozenView()
 	case node.TroubleZooKeeper, node.TroubleFromCache: // withoutZooKeeper
 	default:
 		return wrongView{trouble, "See degraded in docs/admin.md."}
