@@ -210,7 +210,11 @@ func (c *Coordinator) mustFreeze(found *Cluster, claim Claim) bool {
 // that knows it from its state directory and has no lease.
 func (c *Coordinator) PutBack(ctx context.Context, claim Claim) (Cluster, error) {
 	claim.Incarnation = c.mine.Incarnation
-	return c.freeze(ctx, claim)
+	cl, err := c.freeze(ctx, claim)
+	if err == nil {
+		c.keepLost(ctx, cl)
+	}
+	return cl, err
 }
 
 // frozenAfterLoss returns the cluster record that an owner writes over the one that

@@ -114,6 +114,39 @@ func TestOwnerWithStaleUsedFreezesEverything(t *testing.T) {
 	l.disjoint()
 }
 
+// Once the freeze is over, a worker whose record was lost and whose owner has not come
+// back is free: it is not kept for another lease.
+func TestLostSlotsAreFreeAfterTheFreeze(t *testing.T) {
+	for name, notices := range map[string]func(*member){
+		"noticed by an owner": func(a *member) { a.mustBeat() },
+		"put back at a start": func(a *member) {
+			a.must(func() error { _, err := a.co.PutBack(t.Context(), a.claim); return err }())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a, b := l.serving("A"), l.serving("B")
+			b.sess.Partition()
+			l.wipe()
+			notices(a)
+			until := l.cluster().FrozenUntil
+			wantErrAs[*FrozenError](t, l.node("C").register())
+			l.pass(time.Duration(until-1-l.now) * time.Millisecond)
+			b.issue()
+			wantErrAs[*FrozenError](t, l.node("C").register())
+			l.pass(time.Duration(1+l.cluster().graceMs()) * time.Millisecond)
+			d := l.node("D")
+			d.must(d.register())
+			if d.claim.Lo < until {
+				t.Errorf("%+v, frozen until %d", d.claim, until)
+			}
+			d.settle()
+			d.issue()
+			l.disjoint()
+		})
+	}
+}
+
 // An operator ended the freeze too early, and a newcomer has settled on a worker
 // whose owner comes back: the owner is fenced, though its term is higher, and
 // overwrites nothing.

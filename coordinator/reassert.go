@@ -65,5 +65,6 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 	clock = Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime}
 	c.latest, c.reading = written, clock
 	c.lookedAt(slot, written.epoch())
+	c.keepLost(ctx, cl)
 	return Beat{Claim: claim.confirmed(), H: slot.H, Settled: slot.Settled, Lost: true, Clock: clock}, nil
 }

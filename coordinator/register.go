@@ -138,7 +138,7 @@ func (c *Coordinator) tryTake(ctx context.Context, claim Claim, clock Reading, l
 			return Grant{}, 0, err
 		}
 		if slot == nil {
-			h, err := c.replaceLost(ctx, *cl, claim.Worker, now)
+			h, err := c.replaceLost(ctx, *cl, claim.Worker)
 			return Grant{H: h}, Detached, err
 		}
 		live, err := c.isLive(ctx, claim.Worker)
@@ -199,21 +199,6 @@ func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat Stat, from 
 		return nil // changed meanwhile: look again
 	}
 	return err
-}
-
-// replaceLost makes a record in place of one that ZooKeeper lost, kept for as
-// long as its owner can still live. It returns the bound.
-func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int, now int64) (int64, error) {
-	c.Logger.Warn("ZooKeeper has lost the record of a worker slot; it is kept for its owner", "worker", worker)
-	h := now + cl.LeaseMs + lossTolerance
-	if err := c.Store.EnsureRoot(ctx); err != nil {
-		return 0, err
-	}
-	_, err := c.Store.Create(ctx, slotPath(worker), Slot{H: h, Lost: true}.marshal(), Persistent)
-	if errors.Is(err, ErrExists) {
-		err = nil // its owner, or another newcomer: held either way
-	}
-	return h, err
 }
 
 // take writes a free slot as ours. ErrBadVersion or ErrNoNode when the slot or

@@ -19,6 +19,8 @@ var ofTheCore = []testedMutant{
 		"	if mine.UUID != \"\" {\n		cl, err := n.coord.PutBack", "	if false {\n		cl, err := n.coord.PutBack"}}}, "./node", "TestStatePutsItsClusterBack"},
 	{mutant{"a stop notices no loss of data", []change{{"coordinator/stop.go",
 		"finding == FoundLost && c.mustFreeze(cl, claim)", "finding == FoundLost && false"}}}, "./coordinator", "TestStopNoticesALoss"},
+	{mutant{"lost records are kept for a lease after the freeze", []change{{"coordinator/reassert.go",
+		"	c.keepLost(ctx, cl)\n", ""}}}, "./coordinator", "TestLostSlotsAreFree"},
 
 	// Each maximum on a floor or a bound loses one argument.
 	{mutant{"a bound lowered by hand goes by a clock that was behind", []change{{"coordinator/byhand.go",

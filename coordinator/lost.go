@@ -1,0 +1,75 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// A slot's record that is missing, though the cluster has used the slot, was lost by
+// ZooKeeper, and its owner may still live. A record is made in its place that keeps
+// the slot for the longest lease, in which the owner can put back its own.
+
+// lostUntil is until when a slot is kept whose record is missing now, Unix ms. It is
+// never before the end of a freeze.
+func (c *Coordinator) lostUntil(cl Cluster) int64 {
+	now := max(c.Now(), c.latest.Mtime)
+	return max(cl.FrozenUntil, now+cl.LeaseMs+lossTolerance)
+}
+
+// replaceLost makes a record in place of one that ZooKeeper lost. It returns its bound.
+func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int) (int64, error) {
+	c.Logger.Warn("ZooKeeper has lost the record of a worker slot; it is kept for its owner", "worker", worker)
+	h := c.lostUntil(cl)
+	if err := c.Store.EnsureRoot(ctx); err != nil {
+		return 0, err
+	}
+	_, err := c.Store.Create(ctx, slotPath(worker), Slot{H: h, Lost: true}.marshal(), Persistent)
+	if errors.Is(err, ErrExists) {
+		err = nil // its owner, or another newcomer: held either way
+	}
+	return h, err
+}
+
+// keepLost replaces all records that are missing, for a node that has just frozen
+// registration. Else each would be kept for a lease from when a newcomer first looks
+// at it, which is after the freeze, so that new nodes would wait twice.
+//
+// It does what it can: a newcomer replaces what is still missing.
+func (c *Coordinator) keepLost(ctx context.Context, cl Cluster) {
+	for range 3 { // owners put theirs back meanwhile
+		missing, err := c.missing(ctx, cl)
+		kept := Slot{H: c.lostUntil(cl), Lost: true}.marshal()
+		for some := range slices.Chunk(missing, growMost) {
+			ops := make([]Op, len(some))
+			for i, worker := range some {
+				ops[i] = CreateOp{slotPath(worker), kept}
+			}
+			err = errors.Join(err, c.Store.Multi(ctx, ops...))
+		}
+		if err == nil && len(missing) > 0 {
+			c.Logger.Warn("ZooKeeper has lost the records of worker slots; they are kept for their owners", "workers", len(missing))
+		}
+		if !errors.Is(err, ErrExists) {
+			return
+		}
+	}
+}
+
+// missing are the slots that the cluster has used and that have no record.
+func (c *Coordinator) missing(ctx context.Context, cl Cluster) (workers []int, err error) {
+	names, err := c.Store.Children(ctx, workersPath)
+	if err != nil {
+		return nil, err
+	}
+	there := make(map[string]bool, len(names))
+	for _, name := range names {
+		there[workersPath+"/"+name] = true
+	}
+	for worker := range cl.Used + 1 {
+		if !there[slotPath(worker)] {
+			workers = append(workers, worker)
+		}
+	}
+	return workers, nil
+}
