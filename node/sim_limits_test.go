@@ -300,6 +300,9 @@ func (s *sim) tellElsewhere() bool {
 		s.kill(a, s.chance(2))
 	}
 	a.session.Expire()
+	if cache, err := localcache.New(m.disk.Clone(), m.print); err != nil || cache.Load().Status != localcache.StatusRecord {
+		return false // its state is damaged, so that it is a new node, which may be one there
+	}
 	p := s.startIn(m, s.elsewhere)
 	if p == nil {
 		return false
