@@ -55,6 +55,28 @@ func ReadSlots(ctx context.Context, store Store, cl Cluster) ([]Entry, error) {
 	return entries, nil
 }
 
+// ReadSlot reads one slot of a cluster, as ReadSlots does all of them.
+func ReadSlot(ctx context.Context, store Store, cl Cluster, worker int) (Entry, error) {
+	e := Entry{Worker: worker, Slot: freeSlot()}
+	data, stat, err := store.Get(ctx, slotPath(worker))
+	switch {
+	case errors.Is(err, ErrNoNode):
+		if e.Absent = worker <= cl.Used; e.Absent {
+			e.Slot = parseSlot(nil)
+		}
+	case err != nil:
+		return e, err
+	default:
+		e.Slot, e.Stat = parseSlot(data), stat
+	}
+	_, _, err = store.Get(ctx, lockPath(worker))
+	e.Live = err == nil
+	if errors.Is(err, ErrNoNode) {
+		err = nil
+	}
+	return e, err
+}
+
 // liveWorkers are those whose holders have a session.
 func liveWorkers(ctx context.Context, store Store) (map[int]bool, error) {
 	names, err := store.Children(ctx, livePath)

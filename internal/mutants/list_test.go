@@ -118,7 +118,7 @@ var mutants = []mutant{
 		"n.newcomer(), rec.ZooKeeper != \"\" &&", "n.newcomer(), false &&"}}},
 	{"a state file stays after a release", []change{{"node/stop.go",
 		"n.cfg.Cache.Remove()", "error(nil)"}}},
-	{"a worker freed by hand begins below what its state held", []change{{"coordinator/byhand.go",
+	{"a worker freed by hand begins below what its state held", []change{{"coordinator/operator_release.go",
 		"max(min(s.H, heard+cl.BorrowMs+lossTolerance), notBelow)", "min(s.H, heard+cl.BorrowMs+lossTolerance)"}}},
 	{"a slot is free as soon as its bound has passed", []change{{"coordinator/decide.go",
 		"func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/12) }", "func (c Cluster) graceMs() int64 { return 0 }"}}},

@@ -1,0 +1,77 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ByHand is what people do to a cluster's records. Its methods are steps of the
+// protocol like those of nodes: whatever owners do at the same time, and
+// whatever they believe, no range is issued twice, but for LowerBound, which
+// rests on what its caller knows. Each of them returns a *ClocksError when our
+// clock cannot be relied on.
+type ByHand struct {
+	Store Store
+	// Now is our clock in Unix milliseconds.
+	Now func() int64
+	// By is written down as who did it.
+	By string
+}
+
+// ClocksError: our clock and the leader's differ by more than clocks may that
+// are to judge when a lease has ended.
+type ClocksError struct{ Ahead time.Duration }
+
+func (e *ClocksError) Error() string {
+	way := "ahead of"
+	if e.Ahead < 0 {
+		way = "behind"
+	}
+	return fmt.Sprintf("coordinator: this machine's clock is %s %s that of ZooKeeper's leader, so it cannot tell what is over: set it right, or do this on another machine", e.Ahead.Abs(), way)
+}
+
+// moment is now by two clocks that agree, ours and the leader's: the earlier and
+// the later of them.
+type moment struct{ early, late int64 }
+
+// begin reads the cluster's record and the time.
+func (h ByHand) begin(ctx context.Context) (Cluster, moment, error) {
+	cl, err := ReadCluster(ctx, h.Store)
+	if err != nil {
+		return cl, moment{}, err
+	}
+	r, err := h.leader(ctx)
+	if err != nil {
+		return cl, moment{}, err
+	}
+	if off, uncertain := r.ahead(), (r.Acked-r.Sent)/2; off-uncertain > clocksAgree || off+uncertain < -clocksAgree {
+		return cl, moment{}, &ClocksError{time.Duration(off) * time.Millisecond}
+	}
+	now := h.Now()
+	leader := r.leaderNow(now)
+	return cl, moment{min(now, leader), max(now, leader+r.Acked-r.Sent)}, nil
+}
+
+// leader reads the leader's clock off a record of this session, which is no
+// worker's lock by its name.
+func (h ByHand) leader(ctx context.Context) (Reading, error) {
+	path := livePath + "/clock-" + randomNonce()
+	sent := h.Now()
+	_, err := h.Store.Create(ctx, path, nil, Ephemeral)
+	if errors.Is(err, ErrNoNode) {
+		if err = h.Store.EnsureRoot(ctx); err == nil {
+			return h.leader(ctx)
+		}
+	}
+	acked := h.Now()
+	if err != nil {
+		return Reading{}, err
+	}
+	_, stat, err := h.Store.Get(ctx, path)
+	if err == nil {
+		err = h.Store.Delete(ctx, path, stat.Version)
+	}
+	return Reading{Sent: sent, Acked: acked, Stamp: stat.Ctime}, err
+}

@@ -1,0 +1,100 @@
+package coordinator
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFreezeByHand(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.serving("A")
+	hand := l.byHand()
+	was, is, err := hand.Freeze(t.Context(), "0-3", 0)
+	if want := l.now + millis(labW) + lossTolerance; err != nil || was.FrozenUntil != 0 || is.FrozenUntil != want || is.Open != "" || l.cluster() != is {
+		t.Fatalf("%+v, %+v, %v", was, is, err)
+	}
+	frozen := wantErrAs[*FrozenError](t, l.node("B").register())
+	if frozen.Until != is.FrozenUntil || frozen.By != "test" || !strings.Contains(frozen.Error(), "until 2023-11-15T22:13:40Z, by test: wait") || len(l.children(ticketsPath)) != 1 {
+		t.Errorf("%+v, tickets %q", frozen, l.children(ticketsPath))
+	}
+	a.mustBeat() // its own lease runs
+	a.must(a.halt())
+	a.must(a.start())
+	a.settle()
+
+	// Shorter, or of fewer, changes nothing; longer does, and so does more.
+	for _, row := range []struct {
+		workers WorkerSet
+		d       time.Duration
+		until   int64
+	}{
+		{"0-1", time.Hour, is.FrozenUntil},
+		{"0-1", 48 * time.Hour, l.now + 48*hourMs},
+	} {
+		_, is, err = hand.Freeze(t.Context(), row.workers, row.d)
+		if err != nil || is.FrozenUntil != row.until || is.Open != "" {
+			t.Errorf("%+v: %+v, %v", row, is, err)
+		}
+	}
+	// An owner that notices the loss undoes nothing of it.
+	l.remove(slotPath(0))
+	a.mustBeat()
+	if cl := l.cluster(); cl.Open != "" || cl.FrozenUntil != is.FrozenUntil {
+		t.Errorf("%+v", cl)
+	}
+	if _, err := Thaw(t.Context(), l.admin, l.cluster(), ""); err != nil {
+		t.Fatal(err)
+	}
+	l.serving("C")
+	// A freeze that is over counts for nothing.
+	_, is, err = hand.Freeze(t.Context(), "0-2", time.Minute)
+	if err != nil || is.Open != "3" {
+		t.Errorf("%+v, %v", is, err)
+	}
+	l.pass(time.Hour)
+	_, is, err = hand.Freeze(t.Context(), "0-1", time.Minute)
+	if err != nil || is.Open != "2-3" || is.FrozenUntil != l.now+millis(time.Minute) {
+		t.Errorf("%+v, %v", is, err)
+	}
+}
+
+// A freeze of some workers, and an owner with a longer lease than what is left of
+// it: the owner's is longer, and of all workers.
+func TestFreezeByHandIsKept(t *testing.T) {
+	l := newLab(t, 256)
+	a := l.serving("A")
+	if _, _, err := l.byHand().Freeze(t.Context(), "0-99", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	l.remove(slotPath(0))
+	a.mustBeat()
+	if cl := l.cluster(); cl.Open != "" || cl.FrozenUntil != l.now+millis(labW)+lossTolerance {
+		t.Errorf("%+v", cl)
+	}
+}
+
+// A thaw frees what was lost, records put in its place included, and leaves
+// the owners' alone.
+func TestThawFreesWhatWasLost(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.serving("A")
+	for w := range 3 {
+		l.remove(slotPath(w))
+	}
+	a.mustBeat() // puts its own back, and freezes
+	l.put(2, Slot{H: l.now + millis(labW), Lost: true})
+	freed, err := Thaw(t.Context(), l.admin, l.cluster(), "")
+	if err != nil || freed != 2 {
+		t.Fatalf("freed %d, %v", freed, err)
+	}
+	for w := 1; w <= 3; w++ {
+		if s := l.slot(w); l.cluster().JudgeFree(s, false, l.now, l.now) != Free {
+			t.Errorf("slot %d: %+v", w, s)
+		}
+	}
+	if s := l.slot(0); s.Node != a.claim.Node || !s.Settled {
+		t.Errorf("the owner's: %+v", s)
+	}
+	a.mustBeat()
+}

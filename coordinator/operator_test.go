@@ -1,0 +1,150 @@
+package coordinator
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+func (l *lab) byHand() ByHand {
+	return ByHand{Store: l.admin, Now: func() int64 { return l.now }, By: "test"}
+}
+
+// What has to be over is judged by the earlier of two clocks, and what is to come by
+// the later.
+func TestMomentIsOfBothClocks(t *testing.T) {
+	for _, skew := range []int64{0, 3_000, -3_000} {
+		l := newLab(t, 1)
+		hand := l.byHand()
+		hand.Now = func() int64 { return l.now + skew }
+		_, now, err := hand.begin(t.Context())
+		if want := (moment{l.now + min(0, skew), l.now + max(0, skew)}); err != nil || now != want {
+			t.Errorf("%d ms ahead of the leader: %+v, want %+v, %v", skew, now, want, err)
+		}
+	}
+}
+
+// Our own clock decides nothing while it is wrong.
+func TestByHandWithAWrongClock(t *testing.T) {
+	for name, skew := range map[string]int64{"ahead": 6000, "behind": -6000} {
+		l := newLab(t, 2)
+		a := l.serving("A")
+		a.crash()
+		l.expire()
+		h, before, frozen := l.examine(0), l.slot(0), l.cluster()
+		hand := l.byHand()
+		hand.Now = func() int64 { return l.now + skew }
+		_, err1 := hand.Examine(t.Context(), 0)
+		_, err2 := hand.TakeAway(t.Context(), h)
+		_, err3 := hand.LowerBound(t.Context(), h, 0)
+		_, _, err4 := hand.Freeze(t.Context(), "0-1", time.Hour)
+		for _, err := range []error{err1, err2, err3, err4} {
+			if wrong := wantErrAs[*ClocksError](t, err); millis(wrong.Ahead) != skew {
+				t.Errorf("%s: %v", name, wrong)
+			}
+		}
+		if s := l.slot(0); s.Nonce != before.Nonce || l.cluster() != frozen || len(l.children(livePath)) != 0 {
+			t.Errorf("%s: %+v, %+v, %q", name, s, l.cluster(), l.children(livePath))
+		}
+	}
+}
+
+func TestByHandWithoutACluster(t *testing.T) {
+	l := newLab(t, 2)
+	h := l.examine(1)
+	l.remove(clusterPath)
+	hand := l.byHand()
+	_, err1 := hand.Examine(t.Context(), 0)
+	_, err2 := hand.TakeAway(t.Context(), h)
+	_, _, err3 := hand.Freeze(t.Context(), "0-1", 0)
+	for _, err := range []error{err1, err2, err3} {
+		if !errors.Is(err, ErrNoCluster) {
+			t.Errorf("got %v", err)
+		}
+	}
+	l.cl.UUID = "another"
+	l.init(l.cl)
+	_, err := hand.TakeAway(t.Context(), h)
+	wantErrAs[*OtherClusterError](t, err)
+}
+
+const hourMs = int64(time.Hour / time.Millisecond)
+
+type openLedger struct{}
+
+func (openLedger) Save(Claim) (uint64, error) { return 1, nil }
+
+// The same by both stores: a slot that is taken from a node that runs, lowered
+// once that is gone, and taken by another with the first in its history.
+func TestByHandConformance(t *testing.T) {
+	for name, make := range map[string]func(*testing.T) world{"Mem": memWorld, "ZooKeeper": zkWorld} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := make(t)
+			clock := func() int64 { return time.Now().UnixMilli() }
+			admin := w.open(t)
+			cl, err := CreateCluster(t.Context(), admin, Cluster{UUID: "c", Layout: "test", Slots: 1, LeaseMs: 24 * hourMs})
+			if err != nil {
+				t.Fatal(err)
+			}
+			take := func(name string) (*Coordinator, Claim, error) {
+				c, err := New(Config{Store: w.open(t), Now: clock, Ledger: openLedger{}, Labels: Labels{Name: name}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.Join(cl)
+				g, err := c.Register(t.Context(), Claim{Node: "node-" + name}, time.Hour, func(Reading, []Reading) error { return nil })
+				if err != nil {
+					return c, g.Claim, err
+				}
+				if err := c.GoLive(t.Context(), g.Claim); err != nil {
+					t.Fatal(err)
+				}
+				beat, err := c.Heartbeat(t.Context(), g.Claim, Report{Lease: time.Hour, Generation: 1, State: "serving", Settle: true})
+				return c, beat.Claim, err
+			}
+			a, claim, err := take("a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			hand := ByHand{Store: admin, Now: clock, By: "test"}
+			found, err := hand.Examine(t.Context(), 0)
+			if err != nil || found.Availability != Live || found.Slot.Name != "a" {
+				t.Fatalf("%+v, %v", found, err)
+			}
+			if _, err := hand.TakeAway(t.Context(), found); err != nil {
+				t.Fatal(err)
+			}
+			if found, err = hand.Examine(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := hand.LowerBound(t.Context(), found, 0); !errors.Is(err, ErrConnected) {
+				t.Errorf("%v", err)
+			}
+			_, err = a.Heartbeat(t.Context(), claim, Report{Lease: time.Hour, Generation: 1, State: "serving"})
+			wantFenced(t, err) // and gives its lock up
+			_, _, err = take("too early")
+			wantErrAs[*FullError](t, err)
+			e, err := hand.LowerBound(t.Context(), found, 0)
+			if err != nil || e.Slot.H > clock()+lossTolerance+1000 {
+				t.Fatalf("%+v, %v", e, err)
+			}
+			if _, _, err := take("b"); err != nil {
+				t.Fatal(err)
+			}
+			now, err := ReadSlot(t.Context(), admin, cl, 0)
+			if err != nil || !now.Live || now.Slot.Name != "b" || now.Slot.Term != 3 || now.Slot.names()[0] != "a by hand" {
+				t.Errorf("%+v, %v", now, err)
+			}
+			if _, is, err := hand.Freeze(t.Context(), "0", time.Hour); err != nil || !is.Frozen(0, clock()) {
+				t.Errorf("%+v, %v", is, err)
+			}
+			found.Slot = now.Slot
+			_, err = hand.TakeAway(t.Context(), found)
+			wantErrAs[*StillFrozenError](t, err)
+			if names, err := admin.Children(t.Context(), livePath); err != nil || len(names) != 1 {
+				t.Errorf("left behind: %q, %v", names, err)
+			}
+		})
+	}
+}
