@@ -82,24 +82,23 @@ func (l *lab) forget() {
 
 // observe checks what is true at every moment.
 func (l *lab) observe() {
-	l.mem.mu.Lock()
-	defer l.mem.mu.Unlock()
-	if l.mem.zxid == l.looked {
+	latest := l.mem.Zxid()
+	if latest == l.looked {
 		return
 	}
-	l.looked = l.mem.zxid
+	l.looked = latest
 	for w := range l.cl.Slots {
 		p := slotPath(w)
-		node, ok := l.mem.tree[p]
-		if !ok || l.zxid[p] == node.stat.Mzxid {
+		data, stat, err := l.mem.Peek(p)
+		if err != nil || l.zxid[p] == stat.Mzxid {
 			continue
 		}
 		was, known := l.seen[p]
-		s := parseSlot(node.data)
+		s := parseSlot(data)
 		if known && (s.H < was.H && !(s.Released && s.Nonce == was.Nonce) || s.Term < was.Term) {
 			l.Errorf("slot %d went from %+v to %+v", w, was, s)
 		}
-		l.seen[p], l.zxid[p] = s, node.stat.Mzxid
+		l.seen[p], l.zxid[p] = s, stat.Mzxid
 	}
 }
 
@@ -596,15 +595,7 @@ func faulty(f Fault, skip, count int, match func(Call) bool) func(Call) Fault {
 // touching matches a call that has to do with a path.
 func touching(op, path string) func(Call) bool {
 	return func(c Call) bool {
-		if cmp.Or(op, c.Op) != c.Op {
-			return false
-		}
-		for _, o := range c.Ops {
-			if _, p, _ := opParts(o); p == path {
-				return true
-			}
-		}
-		return c.Path == path
+		return cmp.Or(op, c.Op) == c.Op && c.Touches(path)
 	}
 }
 

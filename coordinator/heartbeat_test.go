@@ -232,35 +232,17 @@ func TestHeartbeatNotAcknowledged(t *testing.T) {
 // that.
 func TestHeartbeatThroughALaggingServer(t *testing.T) {
 	l := newLab(t, 4)
-	early := l.node("B").sess
-	early.SessionID()
-	early.Lag()
-	if _, _, err := early.Get(t.Context(), clusterPath); err != nil {
-		t.Fatal(err)
-	}
+	early := l.mem.Snapshot()
 	a := l.serving("A")
 	l.pass(time.Second)
 	a.mustBeat()
-	a.sess.mem().lagBehind(t, a.sess, early)
+	a.sess.LagTo(early)
 	for range 2 {
 		if beat := a.mustBeat(); beat.Lost || beat.FrozenUntil != 0 || l.cluster().FrozenUntil != 0 {
 			t.Errorf("%+v", beat)
 		}
 		l.pass(time.Second)
 	}
-}
-
-func (s *MemSession) mem() *Mem { return s.m }
-
-// lagBehind has a session read what another lagging one reads.
-func (m *Mem) lagBehind(t *testing.T, s, other *MemSession) {
-	t.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if other.view == nil {
-		t.Fatal("it does not lag")
-	}
-	s.view = other.view.clone()
 }
 
 func TestFenced(t *testing.T) {

@@ -137,8 +137,8 @@ func (d *lossModel) lose() {
 		_ = d.admin.Delete(d.Context(), path, AnyVersion)
 	}
 	epoch := func() {
-		if d.mem.zxid>>32 > 0 {
-			d.mem.SetEpoch(uint32(d.mem.zxid>>32) + 1)
+		if e := d.mem.Zxid() >> 32; e > 0 {
+			d.mem.SetEpoch(uint32(e) + 1)
 		}
 	}
 	kind := d.rng.IntN(7)

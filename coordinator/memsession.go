@@ -45,6 +45,14 @@ func (c Call) Write() bool {
 	return true
 }
 
+// Touches reports whether the call or one of its operations names the path.
+func (c Call) Touches(path string) bool {
+	return c.Path == path || slices.ContainsFunc(c.Ops, func(op Op) bool {
+		_, of, _ := opParts(op)
+		return of == path
+	})
+}
+
 // Fault is what happens to a call.
 type Fault int
 

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -47,6 +48,25 @@ func (m *Mem) SetEpoch(epoch uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.zxid = int64(epoch) << 32
+}
+
+// Zxid returns the number of the last write, the leader's epoch in its high 32 bits.
+func (m *Mem) Zxid() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.zxid
+}
+
+// Peek reads a record without a session, so no fault applies and nothing changes.
+// ErrNoNode when there is none.
+func (m *Mem) Peek(path string) ([]byte, Stat, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	node, err := m.tree.check(path, AnyVersion)
+	if err != nil {
+		return nil, Stat{}, err
+	}
+	return slices.Clone(node.data), node.stat, nil
 }
 
 // Wipe loses all data and all sessions; clients come back with new ones. The

@@ -151,6 +151,44 @@ func TestMemTellsWhatWasDone(t *testing.T) {
 	}
 }
 
+func TestCallTouches(t *testing.T) {
+	multi := Call{Op: "multi", Path: "/", Ops: []Op{CheckOp{Path: "/a"}, SetOp{Path: "/b"}, CreateOp{Path: "/c"}}}
+	for path, want := range map[string]bool{"/": true, "/a": true, "/b": true, "/c": true, "/d": false} {
+		if multi.Touches(path) != want {
+			t.Errorf("%s: %v", path, !want)
+		}
+	}
+}
+
+// Peek sees what the server has, whatever befalls its clients, and is no client itself.
+func TestMemPeekNeedsNoSession(t *testing.T) {
+	m, s := newMem(t)
+	if _, err := s.Create(t.Context(), "/x", []byte("data"), Ephemeral); err != nil {
+		t.Fatal(err)
+	}
+	_, want, err := s.Get(t.Context(), "/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.SetFault(func(Call) Fault { return FailBefore })
+	before := m.Zxid()
+	data, stat, err := m.Peek("/x")
+	if err != nil || string(data) != "data" || stat != want || stat.Mzxid != before {
+		t.Errorf("%q, %+v, %v, want %+v of zxid %d", data, stat, err, want, before)
+	}
+	if m.Zxid() != before {
+		t.Errorf("zxid %d became %d", before, m.Zxid())
+	}
+	data[0] = 'X'
+	if data, _, _ := m.Peek("/x"); string(data) != "data" {
+		t.Errorf("its reader made it %q", data)
+	}
+	s.Expire()
+	if _, _, err := m.Peek("/x"); !errors.Is(err, ErrNoNode) || m.Zxid() != before+1 {
+		t.Errorf("%v, zxid %d", err, m.Zxid())
+	}
+}
+
 func TestMemHangsUntilTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s := newMem(t)

@@ -188,19 +188,13 @@ func TestFinishGivesUpInTime(t *testing.T) {
 // neither a loss of data nor a take-over.
 func TestStopThroughALaggingServer(t *testing.T) {
 	l := newLab(t, 1)
-	lag := func() *MemSession {
-		s := l.mem.Session()
-		s.SessionID()
-		s.Lag()
-		return s
-	}
-	views := []*MemSession{lag()}
+	views := []*MemSnapshot{l.mem.Snapshot()}
 	a := l.serving("A")
-	views = append(views, lag())
+	views = append(views, l.mem.Snapshot())
 	for _, view := range views {
 		l.pass(time.Second)
 		a.mustBeat()
-		a.sess.mem().lagBehind(t, a.sess, view)
+		a.sess.LagTo(view)
 		a.must(a.halt())
 		if cl := l.cluster(); cl.FrozenUntil != 0 || !l.slot(0).Stopped {
 			t.Errorf("%+v, %+v", cl, l.slot(0))
