@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Sequences of events that must not break the promise, nor freeze registration without need.
@@ -89,7 +90,7 @@ func TestStopWhoseFreezeIsNotWritten(t *testing.T) {
 	l.serve(2 * time.Minute)
 	cut.sess.Partition()
 	l.putBack(copied)
-	a.hook = faulty(FailBefore, 0, 1, touching("set", clusterPath))
+	a.hook = faulty(zkstore.FailBefore, 0, 1, touching("set", clusterPath))
 	err := a.halt()
 	if cl := l.cluster(); err != nil || !cl.AllFrozen(l.now) || !l.slot(0).Stopped {
 		t.Errorf("%+v, %v", cl, err)
@@ -169,7 +170,7 @@ func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
 	if _, err := Thaw(t.Context(), l.admin, l.cluster(), ""); err != nil {
 		t.Fatal(err)
 	}
-	b.hook = faulty(FailAfter, 0, 1, touching("set", slotPath(1)))
+	b.hook = faulty(zkstore.FailAfter, 0, 1, touching("set", slotPath(1)))
 	if _, err := b.beat(); err == nil {
 		t.Fatal("its write was acknowledged")
 	}
@@ -184,12 +185,12 @@ func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
 
 // What docs/safety.md says of how soon a loss is noticed counts these calls.
 func TestFreezeTakesFewCalls(t *testing.T) {
-	for name, lose := range map[string]func(l *lab, copied *MemSnapshot){
+	for name, lose := range map[string]func(l *lab, copied *zkstore.MemSnapshot){
 		"an older copy":       (*lab).putBack,
-		"its record":          func(l *lab, _ *MemSnapshot) { l.remove(slotPath(0)) },
-		"the cluster's":       func(l *lab, _ *MemSnapshot) { l.remove(clusterPath) },
-		"a newcomer's record": func(l *lab, _ *MemSnapshot) { l.remove(slotPath(0)); l.takeOver(0, 0, false) },
-		"a newcomer's cluster": func(l *lab, _ *MemSnapshot) {
+		"its record":          func(l *lab, _ *zkstore.MemSnapshot) { l.remove(slotPath(0)) },
+		"the cluster's":       func(l *lab, _ *zkstore.MemSnapshot) { l.remove(clusterPath) },
+		"a newcomer's record": func(l *lab, _ *zkstore.MemSnapshot) { l.remove(slotPath(0)); l.takeOver(0, 0, false) },
+		"a newcomer's cluster": func(l *lab, _ *zkstore.MemSnapshot) {
 			l.wipe()
 			l.init(Cluster{UUID: "other", Slots: 2, LeaseMs: l.cl.LeaseMs, SettleMs: l.cl.SettleMs})
 		},
@@ -202,12 +203,12 @@ func TestFreezeTakesFewCalls(t *testing.T) {
 			a.mustBeat()
 			lose(l, copied)
 			calls, frozen := 0, 0
-			a.hook = func(c Call) Fault {
+			a.hook = func(c zkstore.Call) zkstore.Fault {
 				calls++
 				if frozen == 0 && c.Write() && c.Path == clusterPath {
 					frozen = calls
 				}
-				return NoFault
+				return zkstore.NoFault
 			}
 			a.mustBeat()
 			if frozen == 0 || frozen > limits.FreezeCalls || !l.cluster().AllFrozen(l.now) {

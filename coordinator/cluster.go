@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // ErrNoCluster: there is no cluster record here, and none was asked for.
@@ -18,12 +20,12 @@ func (e *OtherClusterError) Error() string {
 }
 
 // ReadCluster reads the cluster record. ErrNoCluster when there is none.
-func ReadCluster(ctx context.Context, store Store) (Cluster, error) {
-	if err := store.Sync(ctx, clusterPath); err != nil && !errors.Is(err, ErrNoNode) {
+func ReadCluster(ctx context.Context, store zkstore.Store) (Cluster, error) {
+	if err := store.Sync(ctx, clusterPath); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		return Cluster{}, err
 	}
 	data, _, err := store.Get(ctx, clusterPath)
-	if errors.Is(err, ErrNoNode) {
+	if errors.Is(err, zkstore.ErrNoNode) {
 		return Cluster{}, ErrNoCluster
 	}
 	if err != nil {
@@ -34,7 +36,7 @@ func ReadCluster(ctx context.Context, store Store) (Cluster, error) {
 
 // CreateCluster makes the cluster record unless there is one, and returns the
 // one that is there then.
-func CreateCluster(ctx context.Context, store Store, want Cluster) (Cluster, error) {
+func CreateCluster(ctx context.Context, store zkstore.Store, want Cluster) (Cluster, error) {
 	if found, err := ReadCluster(ctx, store); !errors.Is(err, ErrNoCluster) {
 		return found, err
 	}
@@ -42,7 +44,7 @@ func CreateCluster(ctx context.Context, store Store, want Cluster) (Cluster, err
 		return Cluster{}, err
 	}
 	want.Used = -1
-	if _, err := store.Create(ctx, clusterPath, want.marshal(), Persistent); err != nil && !errors.Is(err, ErrExists) {
+	if _, err := store.Create(ctx, clusterPath, want.marshal(), zkstore.Persistent); err != nil && !errors.Is(err, zkstore.ErrExists) {
 		return Cluster{}, err
 	}
 	return ReadCluster(ctx, store)
@@ -51,17 +53,17 @@ func CreateCluster(ctx context.Context, store Store, want Cluster) (Cluster, err
 // updateCluster changes the cluster record by versioned write, again when
 // somebody else was faster. change says whether there is anything to write. It
 // returns the stat of the record as it is then.
-func updateCluster(ctx context.Context, store Store, change func(*Cluster) bool) (Stat, error) {
+func updateCluster(ctx context.Context, store zkstore.Store, change func(*Cluster) bool) (zkstore.Stat, error) {
 	for {
 		data, stat, err := store.Get(ctx, clusterPath)
 		if err != nil {
-			return Stat{}, err
+			return zkstore.Stat{}, err
 		}
 		cl, err := parseCluster(data)
 		if err != nil || !change(&cl) {
 			return stat, err
 		}
-		if stat, err = store.Set(ctx, clusterPath, cl.marshal(), stat.Version); !errors.Is(err, ErrBadVersion) {
+		if stat, err = store.Set(ctx, clusterPath, cl.marshal(), stat.Version); !errors.Is(err, zkstore.ErrBadVersion) {
 			return stat, err
 		}
 	}
@@ -75,7 +77,8 @@ const lossTolerance = 10_000
 // the cluster record again if that is gone, puts back its own if a newer one
 // has taken the place that nobody has settled in, and keeps everybody off all slots
 // for as long as an owner can still live, by the leader's clock as well. It returns
-// the record as it is then. ErrBadVersion when the newer one is settled meanwhile.
+// the record as it is then. zkstore.ErrBadVersion when the newer one is settled
+// meanwhile.
 func (c *Coordinator) freeze(ctx context.Context, claim Claim) (Cluster, error) {
 	c.remember(claim.Worker)
 	mine := c.mine
@@ -103,17 +106,17 @@ func (c *Coordinator) writeFreeze(ctx context.Context, mine Cluster, now int64) 
 		return changed
 	})
 	if fenced {
-		return Cluster{}, 0, fmt.Errorf("%w: another cluster has settled in the place of ours", ErrBadVersion)
+		return Cluster{}, 0, fmt.Errorf("%w: another cluster has settled in the place of ours", zkstore.ErrBadVersion)
 	}
-	if !errors.Is(err, ErrNoNode) {
+	if !errors.Is(err, zkstore.ErrNoNode) {
 		return next, stat.Mtime, err
 	}
 	made := frozenAfterLoss(Cluster{Used: -1}, mine, now)
-	_, err = c.Store.Create(ctx, clusterPath, made.marshal(), Persistent)
-	if errors.Is(err, ErrNoNode) {
+	_, err = c.Store.Create(ctx, clusterPath, made.marshal(), zkstore.Persistent)
+	if errors.Is(err, zkstore.ErrNoNode) {
 		err = c.Store.EnsureRoot(ctx)
 	}
-	if err != nil && !errors.Is(err, ErrExists) {
+	if err != nil && !errors.Is(err, zkstore.ErrExists) {
 		return Cluster{}, 0, err
 	}
 	return c.writeFreeze(ctx, mine, now) // ours, another owner's who was faster, or still none

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // DefaultHeartbeat is how often an owner reports to ZooKeeper.
@@ -32,7 +34,7 @@ type ClockCheck func(own Reading, peers []Reading) error
 
 // Config is what a Coordinator is made of.
 type Config struct {
-	Store Store
+	Store zkstore.Store
 	// Now is the issuing clock in Unix milliseconds.
 	Now func() int64
 	// Ledger stores claims before the writes that carry them.
@@ -91,7 +93,7 @@ type Coordinator struct {
 		h, epoch int64
 	}
 	// latest is the stat of our own last write, a ticket's or a slot's.
-	latest Stat
+	latest zkstore.Stat
 	// fenced is the slot lost to another whose live lock may still be ours, -1
 	// when there is none.
 	fenced int
@@ -154,29 +156,29 @@ func (c *Coordinator) joined(ctx context.Context) (Cluster, error) {
 }
 
 // cluster reads /cluster; nil when there is none.
-func (c *Coordinator) cluster(ctx context.Context) (*Cluster, Stat, error) {
+func (c *Coordinator) cluster(ctx context.Context) (*Cluster, zkstore.Stat, error) {
 	data, stat, err := c.Store.Get(ctx, clusterPath)
-	if errors.Is(err, ErrNoNode) {
-		return nil, Stat{}, nil
+	if errors.Is(err, zkstore.ErrNoNode) {
+		return nil, zkstore.Stat{}, nil
 	}
 	if err != nil {
-		return nil, Stat{}, err
+		return nil, zkstore.Stat{}, err
 	}
 	cl, err := parseCluster(data)
 	if err != nil {
-		return nil, Stat{}, err
+		return nil, zkstore.Stat{}, err
 	}
 	return &cl, stat, nil
 }
 
 // slot reads a worker's record; nil when there is none.
-func (c *Coordinator) slot(ctx context.Context, worker int) (*Slot, Stat, error) {
+func (c *Coordinator) slot(ctx context.Context, worker int) (*Slot, zkstore.Stat, error) {
 	data, stat, err := c.Store.Get(ctx, slotPath(worker))
-	if errors.Is(err, ErrNoNode) {
-		return nil, Stat{}, nil
+	if errors.Is(err, zkstore.ErrNoNode) {
+		return nil, zkstore.Stat{}, nil
 	}
 	if err != nil {
-		return nil, Stat{}, err
+		return nil, zkstore.Stat{}, err
 	}
 	s := parseSlot(data)
 	return &s, stat, nil
@@ -208,7 +210,7 @@ func (c *Coordinator) acknowledged(nonce string, version int32) {
 
 // wentBack tells that a slot's record is from before our last acknowledged
 // write, or in its place: versions only go up, so ZooKeeper has lost data.
-func (c *Coordinator) wentBack(claim Claim, found *Slot, stat Stat) bool {
+func (c *Coordinator) wentBack(claim Claim, found *Slot, stat zkstore.Stat) bool {
 	return found != nil && claim.Nonce == c.wrote.nonce &&
 		(stat.Version < c.wrote.version || stat.Version == c.wrote.version && !claim.carriedBy(*found))
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 func TestJudgeSlot(t *testing.T) {
@@ -455,7 +457,7 @@ func TestLeaderNow(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	ok := Config{Store: NewMem(nil).Session(), Now: func() int64 { return 0 }, Ledger: &disk{}}
+	ok := Config{Store: zkstore.NewMem(nil).Session(), Now: func() int64 { return 0 }, Ledger: &disk{}}
 	for name, spoil := range map[string]func(*Config){
 		"store": func(c *Config) { c.Store = nil }, "clock": func(c *Config) { c.Now = nil },
 		"ledger": func(c *Config) { c.Ledger = nil }, "interval": func(c *Config) { c.Interval = -1 },

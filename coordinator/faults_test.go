@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Every call of every step fails once, before or after it is applied, and the
@@ -62,7 +64,7 @@ var faultCases = []faultCase{
 	{name: "resume of a pending grant",
 		make: func(l *lab) *member {
 			a := l.node("A")
-			a.hook = faulty(FailAfter, 1, 1, touching("multi", slotPath(0))) // the first makes it
+			a.hook = faulty(zkstore.FailAfter, 1, 1, touching("multi", slotPath(0))) // the first makes it
 			if a.start() == nil || a.disk.claim.PendingNonce == "" {
 				l.Fatal("nothing is pending")
 			}
@@ -129,7 +131,7 @@ func (tc faultCase) calls(t *testing.T) int {
 	l := newLab(t, 4)
 	m := tc.make(l)
 	n := 0
-	m.hook = func(Call) Fault { n++; return NoFault }
+	m.hook = func(zkstore.Call) zkstore.Fault { n++; return zkstore.NoFault }
 	m.must(tc.step(m))
 	m.hook = nil
 	return n
@@ -162,21 +164,21 @@ func (tc faultCase) fail(t *testing.T, f *failure) {
 	l := newLab(t, 4)
 	m := tc.make(l)
 	n := 0
-	m.hook = func(c Call) Fault {
+	m.hook = func(c zkstore.Call) zkstore.Fault {
 		n++
 		switch {
 		case n == f.call+1 && f.applied:
 			f.what = c.Op + " " + c.Path
-			return FailAfter
+			return zkstore.FailAfter
 		case n == f.call+1 || n > f.call && f.lasts:
 			f.what = cmp.Or(f.what, c.Op+" "+c.Path)
-			return FailBefore
+			return zkstore.FailBefore
 		}
-		return NoFault
+		return zkstore.NoFault
 	}
 	err := tc.step(m)
 	m.hook = nil
-	if err != nil && !errors.Is(err, ErrUnreachable) {
+	if err != nil && !errors.Is(err, zkstore.ErrUnreachable) {
 		t.Error(err)
 	}
 	if f.dies && m.up {

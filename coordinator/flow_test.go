@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // What the protocol tests have in common: a cluster in memory whose clock the
@@ -16,6 +18,7 @@ import (
 // the node package gives it one: a disk that survives a crash, bounds, tenures.
 
 const (
+	labStart   = 1_700_000_000_000 // what the clock reads at first
 	labW       = 24 * time.Hour
 	labSettle  = 10 * time.Second
 	labLease   = time.Minute
@@ -24,18 +27,18 @@ const (
 
 func millis(d time.Duration) int64 { return d.Milliseconds() }
 
-// lab is one cluster in a Mem, and what has ever been seen in it.
+// lab is one cluster in a zkstore.Mem, and what has ever been seen in it.
 type lab struct {
 	testing.TB
-	mem   *Mem
-	admin *MemSession
+	mem   *zkstore.Mem
+	admin *zkstore.MemSession
 	now   int64 // the leader's clock
 	cl    Cluster
 	nodes []*member
-	gone  []*MemSession // of crashed processes
+	gone  []*zkstore.MemSession // of crashed processes
 	trace bool
 	// Copies of the data, of tests that put them back.
-	empty, copied *MemSnapshot
+	empty, copied *zkstore.MemSnapshot
 
 	seen   map[string]Slot // by path: H goes down at a release only
 	zxid   map[string]int64
@@ -44,8 +47,8 @@ type lab struct {
 
 func newLab(t testing.TB, slots int) *lab {
 	t.Helper()
-	l := &lab{TB: t, now: memNow}
-	l.mem = NewMem(func() int64 { return l.now })
+	l := &lab{TB: t, now: labStart}
+	l.mem = zkstore.NewMem(func() int64 { return l.now })
 	l.admin = l.mem.Session()
 	l.forget()
 	l.cl = Cluster{UUID: "cluster-1", Layout: "test", Slots: slots, LeaseMs: millis(labW), SettleMs: millis(labSettle)}
@@ -114,9 +117,9 @@ func (l *lab) slot(w int) Slot {
 
 func (l *lab) put(w int, s Slot) {
 	l.Helper()
-	_, err := l.admin.Set(l.Context(), slotPath(w), s.marshal(), AnyVersion)
-	if errors.Is(err, ErrNoNode) {
-		_, err = l.admin.Create(l.Context(), slotPath(w), s.marshal(), Persistent)
+	_, err := l.admin.Set(l.Context(), slotPath(w), s.marshal(), zkstore.AnyVersion)
+	if errors.Is(err, zkstore.ErrNoNode) {
+		_, err = l.admin.Create(l.Context(), slotPath(w), s.marshal(), zkstore.Persistent)
 	}
 	if err != nil {
 		l.Fatal(err)
@@ -125,7 +128,7 @@ func (l *lab) put(w int, s Slot) {
 
 func (l *lab) remove(path string) {
 	l.Helper()
-	if err := l.admin.Delete(l.Context(), path, AnyVersion); err != nil {
+	if err := l.admin.Delete(l.Context(), path, zkstore.AnyVersion); err != nil {
 		l.Fatal(err)
 	}
 	l.forget()
@@ -143,7 +146,7 @@ func (l *lab) cluster() Cluster {
 func (l *lab) children(path string) []string {
 	l.Helper()
 	names, err := l.admin.Children(l.Context(), path)
-	if err != nil && !errors.Is(err, ErrNoNode) {
+	if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		l.Fatal(err)
 	}
 	return names
@@ -152,7 +155,7 @@ func (l *lab) children(path string) []string {
 // note is for reading one history of a model.
 func (l *lab) note(who, what string, args ...any) {
 	if l.trace {
-		l.Logf("%d %s: %s", l.now-memNow, who, fmt.Sprintf(what, args...))
+		l.Logf("%d %s: %s", l.now-labStart, who, fmt.Sprintf(what, args...))
 	}
 }
 
@@ -214,7 +217,7 @@ type member struct {
 	agreed bool
 	judged Reading // the last that they did so with
 	ids    int     // identities and nonces so far
-	hook   func(Call) Fault
+	hook   func(zkstore.Call) zkstore.Fault
 	wait   time.Duration // the lease it asks for
 	past   []*tenure
 
@@ -222,7 +225,7 @@ type member struct {
 	cancel   context.CancelFunc // of the step under way
 
 	// What a crash loses.
-	sess          *MemSession
+	sess          *zkstore.MemSession
 	co            *Coordinator
 	up            bool
 	claim         Claim
@@ -245,7 +248,7 @@ func (l *lab) node(name string) *member {
 // what is in ZooKeeper.
 func (m *member) boot() {
 	m.sess = m.mem.Session()
-	m.sess.SetFault(func(c Call) Fault {
+	m.sess.SetFault(func(c zkstore.Call) zkstore.Fault {
 		m.observe()
 		if m.patience--; m.patience == 0 {
 			m.cancel()
@@ -253,7 +256,7 @@ func (m *member) boot() {
 		if m.hook != nil {
 			return m.hook(c)
 		}
-		return NoFault
+		return zkstore.NoFault
 	})
 	co, err := New(Config{
 		Store: m.sess, Now: m.clock, Ledger: m.disk, Labels: Labels{Name: m.name},
@@ -372,7 +375,7 @@ func (m *member) start() (err error) {
 		switch {
 		case err == nil:
 			return nil
-		case cached && errors.Is(err, ErrUnreachable), cached && errors.As(err, &no) && no.Lost:
+		case cached && errors.Is(err, zkstore.ErrUnreachable), cached && errors.As(err, &no) && no.Lost:
 			m.startAlone()
 			return nil
 		case !errors.As(err, &no):
@@ -578,23 +581,23 @@ func wantErrAs[E error](t testing.TB, err error) (e E) {
 }
 
 // faulty fails the calls that match, from the skip-th on, count of them.
-func faulty(f Fault, skip, count int, match func(Call) bool) func(Call) Fault {
+func faulty(f zkstore.Fault, skip, count int, match func(zkstore.Call) bool) func(zkstore.Call) zkstore.Fault {
 	n := 0
-	return func(c Call) Fault {
+	return func(c zkstore.Call) zkstore.Fault {
 		if !match(c) {
-			return NoFault
+			return zkstore.NoFault
 		}
 		n++
 		if n > skip && n <= skip+count {
 			return f
 		}
-		return NoFault
+		return zkstore.NoFault
 	}
 }
 
 // touching matches a call that has to do with a path.
-func touching(op, path string) func(Call) bool {
-	return func(c Call) bool {
+func touching(op, path string) func(zkstore.Call) bool {
+	return func(c zkstore.Call) bool {
 		return cmp.Or(op, c.Op) == c.Op && c.Touches(path)
 	}
 }

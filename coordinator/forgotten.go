@@ -1,6 +1,10 @@
 package coordinator
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/flaked/flaked/zkstore"
+)
 
 // What is made of a lease that is over by the leader's clock and not by ours:
 // ZooKeeper may have forgotten that somebody else held the slot meanwhile.
@@ -32,11 +36,11 @@ func (c *Coordinator) agreed(r Report) bool {
 // server has none (0) and shows nothing. What is found may be a later write of
 // ours, with another bound and epoch, whose answer was lost: it counts for
 // nothing until it has been looked at.
-func (c *Coordinator) since(claim Claim, found Slot, after Stat) (h int64, lost bool) {
+func (c *Coordinator) since(claim Claim, found Slot, after zkstore.Stat) (h int64, lost bool) {
 	if claim.Nonce != c.looked.nonce {
 		return runsUntil(claim, found), true
 	}
-	return c.looked.h, after.epoch() == 0 || c.looked.epoch != after.epoch()
+	return c.looked.h, after.Epoch() == 0 || c.looked.epoch != after.Epoch()
 }
 
 // lookedAt remembers an acknowledged write to our slot as the one to go by.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 func TestFrozenAfterLoss(t *testing.T) {
@@ -233,11 +235,11 @@ func TestStopNoticesALoss(t *testing.T) {
 			l.pass(20 * time.Second)
 			lose(l)
 			writes := 0
-			a.hook = func(c Call) Fault {
+			a.hook = func(c zkstore.Call) zkstore.Fault {
 				if c.Write() && c.Path == clusterPath && c.Op == "set" {
 					writes++
 				}
-				return NoFault
+				return zkstore.NoFault
 			}
 			if err := stop(a); err != nil || writes > 1 {
 				t.Errorf("%s, %s: %d writes, %v", name, how, writes, err)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Report is what a heartbeat tells ZooKeeper, and what it is to do there.
@@ -86,7 +88,7 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 		if finding != FoundOurs && !synced {
 			// The server that we asked may lag behind. Nothing is decided on that.
 			synced = true
-			if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, ErrNoNode) {
+			if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 				return Beat{Claim: claim}, err
 			}
 			continue
@@ -113,7 +115,7 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 			c.remember(cl.Used)
 			beat, err = c.report(ctx, claim.adopt(*slot), *cl, clStat, *slot, stat, r)
 		}
-		if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrExists) || errors.Is(err, ErrNoNode) || errors.Is(err, errHadRunOut) {
+		if errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrExists) || errors.Is(err, zkstore.ErrNoNode) || errors.Is(err, errHadRunOut) {
 			claim.Ticket = beat.Claim.Ticket // it may have been drawn anew
 			continue                         // changed meanwhile: what it is now decides
 		}
@@ -125,7 +127,7 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 // took our slot over fences us, also where the cluster record was lost since:
 // with a clock behind theirs we would put back a lease that has ended. But an
 // older copy of our record that somebody took and has not settled on is ours.
-func (c *Coordinator) judge(cl *Cluster, slot *Slot, stat Stat, claim Claim) (Finding, string) {
+func (c *Coordinator) judge(cl *Cluster, slot *Slot, stat zkstore.Stat, claim Claim) (Finding, string) {
 	cluster, finding := JudgeCluster(cl, c.mine.UUID, claim.Incarnation), JudgeSlot(slot, claim)
 	older := c.wentBack(claim, slot, stat)
 	if older && finding == FoundFenced && !slot.Settled {
@@ -149,7 +151,7 @@ func (c *Coordinator) judge(cl *Cluster, slot *Slot, stat Stat, claim Claim) (Fi
 }
 
 // report writes our slot again.
-func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clStat Stat, found Slot, stat Stat, r Report) (Beat, error) {
+func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clStat zkstore.Stat, found Slot, stat zkstore.Stat, r Report) (Beat, error) {
 	beat := Beat{Claim: claim}
 	if now := c.Now(); now < cl.FrozenUntil {
 		beat.FrozenUntil = cl.FrozenUntil
@@ -222,7 +224,7 @@ func (c *Coordinator) report(ctx context.Context, claim Claim, cl Cluster, clSta
 	}
 	beat.Clock = Reading{Sent: now, Acked: c.Now(), Stamp: stat.Mtime}
 	c.latest, c.reading = stat, beat.Clock
-	c.lookedAt(slot, stat.epoch())
+	c.lookedAt(slot, stat.Epoch())
 	c.rtt = max(0, beat.Clock.Acked-now)
 	return beat, nil
 }
@@ -251,21 +253,21 @@ func (c *Coordinator) settleAnew(claim Claim, at int64) { c.anew.nonce, c.anew.a
 // settle writes a slot as settled, in one step with the proof that the cluster
 // record has not changed: no freeze has come in between. The first to settle
 // in a cluster settles the cluster's record too.
-func (c *Coordinator) settle(ctx context.Context, cl Cluster, clStat Stat, worker int, slot Slot, stat Stat) (Stat, error) {
-	var first Op = CheckOp{clusterPath, clStat.Version}
+func (c *Coordinator) settle(ctx context.Context, cl Cluster, clStat zkstore.Stat, worker int, slot Slot, stat zkstore.Stat) (zkstore.Stat, error) {
+	var first zkstore.Op = zkstore.CheckOp{Path: clusterPath, Version: clStat.Version}
 	if !cl.Settled {
 		cl.Settled = true
-		first = SetOp{clusterPath, cl.marshal(), clStat.Version}
+		first = zkstore.SetOp{Path: clusterPath, Data: cl.marshal(), Version: clStat.Version}
 	}
-	if err := c.Store.Multi(ctx, first, SetOp{slotPath(worker), slot.marshal(), stat.Version}); err != nil {
-		return Stat{}, err
+	if err := c.Store.Multi(ctx, first, zkstore.SetOp{Path: slotPath(worker), Data: slot.marshal(), Version: stat.Version}); err != nil {
+		return zkstore.Stat{}, err
 	}
 	c.acknowledged(slot.Nonce, stat.Version+1)
 	return c.readBack(ctx, worker)
 }
 
 // readBack reads the stat of a slot just written, where the write gave none.
-func (c *Coordinator) readBack(ctx context.Context, worker int) (Stat, error) {
+func (c *Coordinator) readBack(ctx context.Context, worker int) (zkstore.Stat, error) {
 	_, stat, err := c.Store.Get(ctx, slotPath(worker))
 	return stat, err
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // The restart of a node that began without ZooKeeper is written, and the
 // acknowledgement is lost: what it finds next is its own write.
 func TestRestartReportIsNotFencedByItself(t *testing.T) {
-	for name, fault := range map[string]Fault{"not applied": FailBefore, "not acknowledged": FailAfter} {
+	for name, fault := range map[string]zkstore.Fault{"not applied": zkstore.FailBefore, "not acknowledged": zkstore.FailAfter} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 4)
 			a := l.serving("A")
@@ -127,12 +129,12 @@ func TestLapseAfterADoubt(t *testing.T) {
 func TestLapsedLeaseServesAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		epoch uint32
-		fault Fault
+		fault zkstore.Fault
 		wait  time.Duration
 	}{
 		"standalone":       {wait: labSettle},
-		"not acknowledged": {wait: labSettle, fault: FailAfter},
-		"not applied":      {wait: labSettle, fault: FailBefore},
+		"not acknowledged": {wait: labSettle, fault: zkstore.FailAfter},
+		"not applied":      {wait: labSettle, fault: zkstore.FailBefore},
 		"steady ensemble":  {epoch: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +147,7 @@ func TestLapsedLeaseServesAgain(t *testing.T) {
 			a := l.serving("A")
 			floor := a.t.lo
 			l.pass(time.Hour)
-			if tc.fault != NoFault {
+			if tc.fault != zkstore.NoFault {
 				a.hook = faulty(tc.fault, 0, 1, touching("set", slotPath(0)))
 				if _, err := a.beat(); err == nil {
 					t.Fatal("acknowledged")
@@ -217,7 +219,7 @@ func TestHeartbeatNotAcknowledged(t *testing.T) {
 	a := l.serving("A")
 	h := a.claim.H
 	l.pass(time.Second)
-	a.hook = faulty(FailAfter, 0, 1, touching("set", slotPath(0)))
+	a.hook = faulty(zkstore.FailAfter, 0, 1, touching("set", slotPath(0)))
 	beat, err := a.beat()
 	if err == nil || beat.H != 0 || a.claim.H != h || l.slot(0).H != h+1000 {
 		t.Errorf("%+v, %v, slot %d", beat, err, l.slot(0).H)
@@ -275,7 +277,7 @@ func TestUnreadableSlot(t *testing.T) {
 	for _, garbage := range []string{"{}", "null", "x", "", `{"node":"n","term":1}`} {
 		l := newLab(t, 1)
 		a := l.serving("A")
-		if _, err := l.admin.Set(t.Context(), slotPath(0), []byte(garbage), AnyVersion); err != nil {
+		if _, err := l.admin.Set(t.Context(), slotPath(0), []byte(garbage), zkstore.AnyVersion); err != nil {
 			t.Fatal(err)
 		}
 		l.forget()
@@ -296,7 +298,7 @@ func TestUnreadableSlot(t *testing.T) {
 func TestUnreadableCluster(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
-	if _, err := l.admin.Set(t.Context(), clusterPath, []byte("somebody else's"), AnyVersion); err != nil {
+	if _, err := l.admin.Set(t.Context(), clusterPath, []byte("somebody else's"), zkstore.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
 	l.pass(time.Second)
@@ -318,28 +320,28 @@ func TestDenied(t *testing.T) {
 	deny := &denying{Store: a.sess, path: slotPath(0)}
 	a.co.Store = deny
 	l.pass(time.Second)
-	if _, err := a.beat(); !errors.Is(err, ErrDenied) || !a.issue() {
+	if _, err := a.beat(); !errors.Is(err, zkstore.ErrDenied) || !a.issue() {
 		t.Error(err)
 	}
-	if err := a.co.Stop(t.Context(), a.claim, a.end()); !errors.Is(err, ErrDenied) {
+	if err := a.co.Stop(t.Context(), a.claim, a.end()); !errors.Is(err, zkstore.ErrDenied) {
 		t.Error(err)
 	}
 	b := l.node("B")
 	b.co.Store = &denying{Store: b.sess, path: slotPath(1)}
-	if err := b.register(); !errors.Is(err, ErrDenied) || len(l.children(ticketsPath)) != 1 {
+	if err := b.register(); !errors.Is(err, zkstore.ErrDenied) || len(l.children(ticketsPath)) != 1 {
 		t.Errorf("%v, %q", err, l.children(ticketsPath))
 	}
 }
 
 // denying refuses all that has to do with a path.
 type denying struct {
-	Store
+	zkstore.Store
 	path string
 }
 
-func (d *denying) Get(ctx context.Context, path string) ([]byte, Stat, error) {
+func (d *denying) Get(ctx context.Context, path string) ([]byte, zkstore.Stat, error) {
 	if path == d.path {
-		return nil, Stat{}, ErrDenied
+		return nil, zkstore.Stat{}, zkstore.ErrDenied
 	}
 	return d.Store.Get(ctx, path)
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // isLive tells whether a slot's holder has a session.
 func (c *Coordinator) isLive(ctx context.Context, worker int) (bool, error) {
 	_, _, err := c.Store.Get(ctx, lockPath(worker))
-	if errors.Is(err, ErrNoNode) {
+	if errors.Is(err, zkstore.ErrNoNode) {
 		return false, nil
 	}
 	return err == nil, err
@@ -29,16 +31,16 @@ func (c *Coordinator) GoLive(ctx context.Context, claim Claim) error {
 		if err == nil {
 			err = c.Store.Delete(ctx, path, stat.Version)
 		}
-		if err != nil && !errors.Is(err, ErrNoNode) {
+		if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 			return err
 		}
-		_, err = c.Store.Create(ctx, path, mustMarshal(ticket{Node: claim.Node, Labels: c.Labels}), Ephemeral)
-		if errors.Is(err, ErrNoNode) {
+		_, err = c.Store.Create(ctx, path, mustMarshal(ticket{Node: claim.Node, Labels: c.Labels}), zkstore.Ephemeral)
+		if errors.Is(err, zkstore.ErrNoNode) {
 			if err = c.Store.EnsureRoot(ctx); err == nil {
 				continue
 			}
 		}
-		if !errors.Is(err, ErrExists) {
+		if !errors.Is(err, zkstore.ErrExists) {
 			return err
 		}
 	}
@@ -72,7 +74,7 @@ func (c *Coordinator) goDark(ctx context.Context, worker int, node string) error
 	if err == nil && (stat.Owner == c.Store.SessionID() || node != "" && json.Unmarshal(data, &lock) == nil && lock.Node == node) {
 		err = c.Store.Delete(ctx, path, stat.Version)
 	}
-	if errors.Is(err, ErrNoNode) {
+	if errors.Is(err, zkstore.ErrNoNode) {
 		return nil
 	}
 	return err

@@ -3,6 +3,8 @@ package coordinator
 import (
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 func (l *lab) liveOwner(worker int) int64 {
@@ -59,7 +61,7 @@ func TestStaleLockOfAnother(t *testing.T) {
 // Who was fenced leaves no lock behind, also where ZooKeeper does not answer
 // just then: its session would keep the slot for as long as the process lives.
 func TestFencedLeavesNoLock(t *testing.T) {
-	for name, fault := range map[string]Fault{"answered": NoFault, "not answered": FailBefore} {
+	for name, fault := range map[string]zkstore.Fault{"answered": zkstore.NoFault, "not answered": zkstore.FailBefore} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 1)
 			a := l.serving("A")
@@ -88,7 +90,7 @@ func TestGoDark(t *testing.T) {
 	if err := a.co.GoDark(t.Context(), 1); err != nil || l.liveOwner(1) != b.sess.SessionID() {
 		t.Errorf("another's lock: %v", err)
 	}
-	a.hook = faulty(FailBefore, 0, 1, touching("get", lockPath(0)))
+	a.hook = faulty(zkstore.FailBefore, 0, 1, touching("get", lockPath(0)))
 	if err := a.co.GoDark(t.Context(), 0); err == nil {
 		t.Error("no error")
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // What owners and newcomers do when ZooKeeper has lost data.
@@ -55,10 +57,10 @@ func TestFencedAlthoughTheClusterRecordIsLost(t *testing.T) {
 func TestClockThatWentBackKeepsNoLease(t *testing.T) {
 	for name, tc := range map[string]struct {
 		skew time.Duration
-		lose func(l *lab, copied *MemSnapshot)
+		lose func(l *lab, copied *zkstore.MemSnapshot)
 	}{
-		"seconds, wiped":    {-15 * time.Second, func(l *lab, _ *MemSnapshot) { l.wipe() }},
-		"an hour, wiped":    {-time.Hour, func(l *lab, _ *MemSnapshot) { l.wipe() }},
+		"seconds, wiped":    {-15 * time.Second, func(l *lab, _ *zkstore.MemSnapshot) { l.wipe() }},
+		"an hour, wiped":    {-time.Hour, func(l *lab, _ *zkstore.MemSnapshot) { l.wipe() }},
 		"seconds, old data": {-15 * time.Second, (*lab).putBack},
 		"an hour, old data": {-time.Hour, (*lab).putBack},
 	} {
@@ -87,7 +89,7 @@ func TestClockThatWentBackKeepsNoLease(t *testing.T) {
 	}
 }
 
-func (l *lab) putBack(copied *MemSnapshot) {
+func (l *lab) putBack(copied *zkstore.MemSnapshot) {
 	l.mem.Restore(copied)
 	l.mem.ExpireOrphans()
 	l.forget()
@@ -179,12 +181,12 @@ func TestReassertGivesWayToAClusterSettledMeanwhile(t *testing.T) {
 	l.init(newer)
 	l.put(0, Slot{Node: "newcomer", Nonce: "n", Term: 1, H: l.now + 1})
 	was := l.slot(0)
-	a.hook = func(c Call) Fault {
+	a.hook = func(c zkstore.Call) zkstore.Fault {
 		if c.Op == "ensure root" || c.Op == "set" { // judged by now
 			newer.Settled = true
 			_, _ = l.admin.Set(t.Context(), clusterPath, newer.marshal(), 0)
 		}
-		return NoFault
+		return zkstore.NoFault
 	}
 	_, err := a.beat()
 	wantFenced(t, err)
@@ -316,7 +318,7 @@ func TestNobodyElseMakesACluster(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, _, err := l.admin.Get(t.Context(), "/"); !errors.Is(err, ErrNoNode) {
+	if _, _, err := l.admin.Get(t.Context(), "/"); !errors.Is(err, zkstore.ErrNoNode) {
 		t.Error("something was made")
 	}
 }
@@ -710,7 +712,7 @@ func (m *member) restart() {
 // loseAnswer is a heartbeat that counts without the node's knowing.
 func (m *member) loseAnswer() {
 	m.Helper()
-	m.hook = faulty(FailAfter, 0, 1, touching("set", slotPath(m.claim.Worker)))
+	m.hook = faulty(zkstore.FailAfter, 0, 1, touching("set", slotPath(m.claim.Worker)))
 	defer func() { m.hook = nil }()
 	if _, err := m.beat(); err == nil {
 		m.Fatal("acknowledged")
@@ -836,7 +838,7 @@ func TestLostAnswerHidesNoLapse(t *testing.T) {
 	b := a.succeededBy("B")
 	l.putBack(copied)
 	a.sess.Heal()
-	a.hook = faulty(FailAfter, 0, 1, touching("set", slotPath(0)))
+	a.hook = faulty(zkstore.FailAfter, 0, 1, touching("set", slotPath(0)))
 	if _, err := a.beat(); err == nil {
 		t.Fatal("acknowledged")
 	}
@@ -900,12 +902,12 @@ func TestReassertLeavesNoTicket(t *testing.T) {
 			a := l.serving("A")
 			l.wipe()
 			done := false
-			a.hook = func(c Call) Fault {
+			a.hook = func(c zkstore.Call) zkstore.Fault {
 				if !done && c.Op == "create" && c.Path == slotPath(0) {
 					done = true
 					tc.meanwhile(l)
 				}
-				return NoFault
+				return zkstore.NoFault
 			}
 			_, err := a.beat()
 			if !done {

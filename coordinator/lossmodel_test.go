@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // lossModel drives nodes whose ZooKeeper loses data. Clocks agree to a few
@@ -11,7 +13,7 @@ import (
 // that can notice: the rest is among the known limits.
 type lossModel struct {
 	*model
-	copies   []*MemSnapshot
+	copies   []*zkstore.MemSnapshot
 	witness  *member // has to report before anything else happens to it
 	clusters int
 }
@@ -78,7 +80,7 @@ func (d *lossModel) turn(m *member) {
 }
 
 // before is asked before every call of a node.
-func (d *lossModel) before(m *member) Fault {
+func (d *lossModel) before(m *member) zkstore.Fault {
 	for d.depth < 3 && d.rng.Float64() < d.races {
 		switch m := pick(d.rng, d.nodes...); d.rng.IntN(5) {
 		case 0:
@@ -90,9 +92,9 @@ func (d *lossModel) before(m *member) Fault {
 		}
 	}
 	if m != d.witness && d.rng.Float64() < d.faults {
-		return pick(d.rng, FailBefore, FailAfter)
+		return pick(d.rng, zkstore.FailBefore, zkstore.FailAfter)
 	}
-	return NoFault
+	return zkstore.NoFault
 }
 
 // event happens to a node.
@@ -134,7 +136,7 @@ func (d *lossModel) lose() {
 		return
 	}
 	remove := func(path string) {
-		_ = d.admin.Delete(d.Context(), path, AnyVersion)
+		_ = d.admin.Delete(d.Context(), path, zkstore.AnyVersion)
 	}
 	epoch := func() {
 		if e := d.mem.Zxid() >> 32; e > 0 {
@@ -239,7 +241,7 @@ func modelLoss(t *testing.T, runs int, with func(*lossModel)) {
 		d.init(d.cl)
 		for _, m := range d.nodes {
 			m.disk.cl, m.wait = d.cl, d.leases[0]
-			m.hook = func(Call) Fault { return d.before(m) }
+			m.hook = func(zkstore.Call) zkstore.Fault { return d.before(m) }
 		}
 		for _, m := range d.nodes {
 			m.skew = d.rng.Int64N(4000) - 2000

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // A slot's record that is missing, though the cluster has used the slot, was lost by
@@ -24,8 +26,8 @@ func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int) (
 	if err := c.Store.EnsureRoot(ctx); err != nil {
 		return 0, err
 	}
-	_, err := c.Store.Create(ctx, slotPath(worker), Slot{H: h, Lost: true}.marshal(), Persistent)
-	if errors.Is(err, ErrExists) {
+	_, err := c.Store.Create(ctx, slotPath(worker), Slot{H: h, Lost: true}.marshal(), zkstore.Persistent)
+	if errors.Is(err, zkstore.ErrExists) {
 		err = nil // its owner, or another newcomer: held either way
 	}
 	return h, err
@@ -41,16 +43,16 @@ func (c *Coordinator) keepLost(ctx context.Context, cl Cluster) {
 		missing, err := c.missing(ctx, cl)
 		kept := Slot{H: c.lostUntil(cl), Lost: true}.marshal()
 		for some := range slices.Chunk(missing, growMost) {
-			ops := make([]Op, len(some))
+			ops := make([]zkstore.Op, len(some))
 			for i, worker := range some {
-				ops[i] = CreateOp{slotPath(worker), kept}
+				ops[i] = zkstore.CreateOp{Path: slotPath(worker), Data: kept}
 			}
 			err = errors.Join(err, c.Store.Multi(ctx, ops...))
 		}
 		if err == nil && len(missing) > 0 {
 			c.Logger.Warn("ZooKeeper has lost the records of worker slots; they are kept for their owners", "workers", len(missing))
 		}
-		if !errors.Is(err, ErrExists) {
+		if !errors.Is(err, zkstore.ErrExists) {
 			return
 		}
 	}

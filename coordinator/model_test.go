@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 var (
@@ -43,7 +45,7 @@ func newModel(t testing.TB, seed uint64) *model {
 	d.leases = []time.Duration{labLease, labLease, 10 * time.Minute}
 	for i := range 2 + rng.IntN(3) {
 		m := d.node(string(rune('A' + i)))
-		m.hook = func(c Call) Fault { return d.before(m) }
+		m.hook = func(c zkstore.Call) zkstore.Fault { return d.before(m) }
 	}
 	return d
 }
@@ -51,9 +53,9 @@ func newModel(t testing.TB, seed uint64) *model {
 func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
 // before is asked before every call of a node.
-func (d *model) before(m *member) Fault {
+func (d *model) before(m *member) zkstore.Fault {
 	if d.calm {
-		return NoFault
+		return zkstore.NoFault
 	}
 	if d.rng.Float64() < d.races/4 {
 		d.pass(pick(d.rng, time.Minute, 11*time.Minute)) // SIGSTOP
@@ -63,9 +65,9 @@ func (d *model) before(m *member) Fault {
 		d.step()
 	}
 	if d.rng.Float64() < d.faults {
-		return pick(d.rng, FailBefore, FailAfter)
+		return pick(d.rng, zkstore.FailBefore, zkstore.FailAfter)
 	}
-	return NoFault
+	return zkstore.NoFault
 }
 
 // step is one event at a node that is not in the middle of another.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // ByHand is what people do to a cluster's records. Its methods are steps of the
@@ -13,7 +15,7 @@ import (
 // rests on what its caller knows. Each of them returns a *ClocksError when our
 // clock cannot be relied on.
 type ByHand struct {
-	Store Store
+	Store zkstore.Store
 	// Now is our clock in Unix milliseconds.
 	Now func() int64
 	// By is written down as who did it.
@@ -59,8 +61,8 @@ func (h ByHand) begin(ctx context.Context) (Cluster, moment, error) {
 func (h ByHand) leader(ctx context.Context) (Reading, error) {
 	path := livePath + "/clock-" + randomNonce()
 	sent := h.Now()
-	_, err := h.Store.Create(ctx, path, nil, Ephemeral)
-	if errors.Is(err, ErrNoNode) {
+	_, err := h.Store.Create(ctx, path, nil, zkstore.Ephemeral)
+	if errors.Is(err, zkstore.ErrNoNode) {
 		if err = h.Store.EnsureRoot(ctx); err == nil {
 			return h.leader(ctx)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Freeze keeps everybody off some workers for a time, unless they are kept for
@@ -46,7 +48,7 @@ var ErrFreezeChanged = errors.New("coordinator: the freeze of registration has c
 // to know that no owner of one of them is left. seen is the cluster's record as that
 // was decided on: ErrFreezeChanged where another freeze has come since. Thaw returns
 // how many slots it has freed.
-func Thaw(ctx context.Context, store Store, seen Cluster, workers WorkerSet) (freed int, err error) {
+func Thaw(ctx context.Context, store zkstore.Store, seen Cluster, workers WorkerSet) (freed int, err error) {
 	changed := false
 	_, err = updateCluster(ctx, store, func(cl *Cluster) bool {
 		was := *cl
@@ -62,7 +64,7 @@ func Thaw(ctx context.Context, store Store, seen Cluster, workers WorkerSet) (fr
 		return *cl != was
 	})
 	switch {
-	case errors.Is(err, ErrNoNode):
+	case errors.Is(err, zkstore.ErrNoNode):
 		return 0, ErrNoCluster
 	case err != nil:
 		return 0, err
@@ -95,17 +97,17 @@ func (c Cluster) frozenAs(seen Cluster) bool {
 
 // freeLost frees a slot whose record was lost. It reports whether there was
 // anything to do: its owner may be faster.
-func freeLost(ctx context.Context, store Store, e Entry) (bool, error) {
+func freeLost(ctx context.Context, store zkstore.Store, e Entry) (bool, error) {
 	path, err := slotPath(e.Worker), error(nil)
 	switch {
 	case e.Absent:
-		_, err = store.Create(ctx, path, freeSlot().marshal(), Persistent)
+		_, err = store.Create(ctx, path, freeSlot().marshal(), zkstore.Persistent)
 	case e.Slot.Lost:
 		_, err = store.Set(ctx, path, freeSlot().marshal(), e.Stat.Version)
 	default:
 		return false, nil
 	}
-	if errors.Is(err, ErrExists) || errors.Is(err, ErrBadVersion) {
+	if errors.Is(err, zkstore.ErrExists) || errors.Is(err, zkstore.ErrBadVersion) {
 		return false, nil
 	}
 	return err == nil, err

@@ -32,7 +32,7 @@ func TestModelByHand(t *testing.T) {
 			}
 			if !h.Live && h.Slot.Released && h.Slot.ReleasedBy != "" {
 				e, err := hand.LowerBound(d.Context(), h, 0)
-				d.note("by hand", "lowers %d to %d, %v", w, e.Slot.H-memNow, err)
+				d.note("by hand", "lowers %d to %d, %v", w, e.Slot.H-labStart, err)
 				if err != nil {
 					d.Error(err)
 				}

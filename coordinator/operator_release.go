@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // StillFrozenError: slots are kept for owners that ZooKeeper may have
@@ -81,14 +83,14 @@ func (h ByHand) TakeAway(ctx context.Context, found Holding) (Entry, error) {
 			}
 		}
 		if e.Absent {
-			_, err = h.Store.Create(ctx, slotPath(e.Worker), next.marshal(), Persistent)
+			_, err = h.Store.Create(ctx, slotPath(e.Worker), next.marshal(), zkstore.Persistent)
 		} else {
 			_, err = h.Store.Set(ctx, slotPath(e.Worker), next.marshal(), e.Stat.Version)
 		}
 		switch {
 		case err == nil:
 			return ReadSlot(ctx, h.Store, cl, e.Worker)
-		case !errors.Is(err, ErrBadVersion) && !errors.Is(err, ErrExists) && !errors.Is(err, ErrNoNode):
+		case !errors.Is(err, zkstore.ErrBadVersion) && !errors.Is(err, zkstore.ErrExists) && !errors.Is(err, zkstore.ErrNoNode):
 			return e, err
 		}
 		// A heartbeat came in between: look whether it is still the same holder's.
@@ -118,7 +120,7 @@ func (h ByHand) LowerBound(ctx context.Context, found Holding, notBelow int64) (
 		next := e.Slot
 		next.H = lowered(next, cl, now.late, notBelow)
 		stat, err := h.Store.Set(ctx, slotPath(e.Worker), next.marshal(), e.Stat.Version)
-		if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNoNode) {
+		if errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrNoNode) {
 			continue
 		}
 		if err == nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 func (l *lab) examine(worker int) Holding {
@@ -119,13 +121,13 @@ func TestTakeAwayMeanwhile(t *testing.T) {
 	a := l.serving("A")
 	h := l.examine(0)
 	beats := 0
-	l.admin.SetFault(func(c Call) Fault {
+	l.admin.SetFault(func(c zkstore.Call) zkstore.Fault {
 		if c.Op == "set" && beats < 3 {
 			beats++
 			l.pass(time.Second)
 			a.mustBeat()
 		}
-		return NoFault
+		return zkstore.NoFault
 	})
 	e, err := l.byHand().TakeAway(t.Context(), h)
 	if err != nil || beats != 3 || e.Slot.H != a.claim.H || e.Slot.H <= h.Slot.H {

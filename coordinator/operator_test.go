@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 func (l *lab) byHand() ByHand {
@@ -77,18 +79,18 @@ func (openLedger) Save(Claim) (uint64, error) { return 1, nil }
 // The same by both stores: a slot that is taken from a node that runs, lowered
 // once that is gone, and taken by another with the first in its history.
 func TestByHandConformance(t *testing.T) {
-	for name, make := range map[string]func(*testing.T) world{"Mem": memWorld, "ZooKeeper": zkWorld} {
+	for name, make := range map[string]func(*testing.T) (open func() zkstore.Store){"Mem": inMemory, "ZooKeeper": inZooKeeper} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := make(t)
+			open := make(t)
 			clock := func() int64 { return time.Now().UnixMilli() }
-			admin := w.open(t)
+			admin := open()
 			cl, err := CreateCluster(t.Context(), admin, Cluster{UUID: "c", Layout: "test", Slots: 1, LeaseMs: 24 * hourMs})
 			if err != nil {
 				t.Fatal(err)
 			}
 			take := func(name string) (*Coordinator, Claim, error) {
-				c, err := New(Config{Store: w.open(t), Now: clock, Ledger: openLedger{}, Labels: Labels{Name: name}})
+				c, err := New(Config{Store: open(), Now: clock, Ledger: openLedger{}, Labels: Labels{Name: name}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Ticket is a registration as it stands in ZooKeeper.
@@ -14,7 +16,7 @@ type Ticket struct {
 	Name string // as "n-0000000012"
 	Node string // empty on what is no ticket of ours
 	Labels
-	Stat Stat
+	Stat zkstore.Stat
 }
 
 // TicketInUseError: a worker's holder is registered by this ticket.
@@ -30,13 +32,13 @@ func (e *TicketInUseError) Error() string {
 
 // UnusedTickets are those that no slot in entries refers to: of nodes that
 // ended while they registered, or are about to. They keep nobody from anything.
-func UnusedTickets(ctx context.Context, store Store, entries []Entry) ([]Ticket, error) {
+func UnusedTickets(ctx context.Context, store zkstore.Store, entries []Entry) ([]Ticket, error) {
 	used := make(map[string]bool)
 	for _, e := range entries {
 		used[e.Slot.Ticket] = true
 	}
 	names, err := store.Children(ctx, ticketsPath)
-	if err != nil && !errors.Is(err, ErrNoNode) {
+	if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		return nil, err
 	}
 	found := make([]Ticket, len(names))
@@ -64,9 +66,9 @@ func UnusedTickets(ctx context.Context, store Store, entries []Entry) ([]Ticket,
 }
 
 // readTicket is zero for a ticket that has gone meanwhile.
-func readTicket(ctx context.Context, store Store, name string) (Ticket, error) {
+func readTicket(ctx context.Context, store zkstore.Store, name string) (Ticket, error) {
 	data, stat, err := store.Get(ctx, ticketsPath+"/"+name)
-	if errors.Is(err, ErrNoNode) {
+	if errors.Is(err, zkstore.ErrNoNode) {
 		return Ticket{}, nil
 	}
 	if err != nil {
@@ -78,9 +80,9 @@ func readTicket(ctx context.Context, store Store, name string) (Ticket, error) {
 }
 
 // ForgetTicket deletes a ticket that no slot refers to. A node that is just
-// registering by it draws another. Errors are ErrNoNode, *TicketInUseError and
-// those of the store.
-func ForgetTicket(ctx context.Context, store Store, cl Cluster, name string) error {
+// registering by it draws another. Errors are zkstore.ErrNoNode,
+// *TicketInUseError and those of the store.
+func ForgetTicket(ctx context.Context, store zkstore.Store, cl Cluster, name string) error {
 	path := ticketsPath + "/" + name
 	_, stat, err := store.Get(ctx, path)
 	if err != nil {

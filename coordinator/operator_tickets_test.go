@@ -3,18 +3,20 @@ package coordinator
 import (
 	"errors"
 	"testing"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 func TestForgetTicket(t *testing.T) {
 	l := newLab(t, 4)
 	l.serving("A")
 	b := l.node("B")
-	b.hook = faulty(FailBefore, 0, 1, touching("multi", slotPath(1)))
+	b.hook = faulty(zkstore.FailBefore, 0, 1, touching("multi", slotPath(1)))
 	if b.register() == nil {
 		t.Fatal("it was to die with a ticket drawn")
 	}
 	b.crash()
-	if _, err := l.admin.Create(t.Context(), ticketsPath+"/rubbish", []byte("{"), Persistent); err != nil {
+	if _, err := l.admin.Create(t.Context(), ticketsPath+"/rubbish", []byte("{"), zkstore.Persistent); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := ReadSlots(t.Context(), l.admin, l.cluster())
@@ -34,7 +36,7 @@ func TestForgetTicket(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := ForgetTicket(t.Context(), l.admin, l.cluster(), "rubbish"); !errors.Is(err, ErrNoNode) {
+	if err := ForgetTicket(t.Context(), l.admin, l.cluster(), "rubbish"); !errors.Is(err, zkstore.ErrNoNode) {
 		t.Errorf("%v", err)
 	}
 	if names := l.children(ticketsPath); len(names) != 1 {

@@ -3,11 +3,13 @@ package coordinator
 import (
 	"context"
 	"errors"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // reassert puts our record back after ZooKeeper lost it, above whatever term
 // is there, and keeps newcomers off.
-func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, stat Stat, r Report, why string) (Beat, error) {
+func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, stat zkstore.Stat, r Report, why string) (Beat, error) {
 	c.Logger.Error("ZooKeeper has lost data; freezing registration", "worker", claim.Worker, "found", why)
 	cl, err := c.freeze(ctx, claim) // before all else: newcomers may be about to settle
 	if err != nil {
@@ -42,12 +44,12 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 	slot.State, slot.Settled = r.State, claim.Settled
 	version := int32(0)
 	if found == nil {
-		_, err = c.Store.Create(ctx, slotPath(claim.Worker), slot.marshal(), Persistent)
-		if errors.Is(err, ErrNoNode) { // the parent is gone as well
+		_, err = c.Store.Create(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.Persistent)
+		if errors.Is(err, zkstore.ErrNoNode) { // the parent is gone as well
 			if err := c.Store.EnsureRoot(ctx); err != nil {
 				return Beat{Claim: claim}, err
 			}
-			_, err = c.Store.Create(ctx, slotPath(claim.Worker), slot.marshal(), Persistent)
+			_, err = c.Store.Create(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.Persistent)
 		}
 	} else {
 		version = stat.Version + 1
@@ -64,7 +66,7 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 	}
 	clock = Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime}
 	c.latest, c.reading = written, clock
-	c.lookedAt(slot, written.epoch())
+	c.lookedAt(slot, written.Epoch())
 	c.keepLost(ctx, cl)
 	return Beat{Claim: claim.confirmed(), H: slot.H, Settled: slot.Settled, Lost: true, Clock: clock}, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Grant is a slot written and acknowledged.
@@ -56,7 +58,7 @@ func (c *Coordinator) Register(ctx context.Context, claim Claim, lease time.Dura
 		return Grant{Claim: claim}, err
 	}
 	grant, err := c.registerWith(ctx, claim, clock, lease, check)
-	if err != nil && !errors.Is(err, ErrUnreachable) {
+	if err != nil && !errors.Is(err, zkstore.ErrUnreachable) {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
 		claim.Ticket = ""
 	}
@@ -150,7 +152,7 @@ func (c *Coordinator) tryTake(ctx context.Context, claim Claim, clock Reading, l
 		}
 		grant, err := c.take(ctx, claim, *cl, clStat, *slot, stat, now, lease)
 		grant.Clock = clock
-		if !errors.Is(err, ErrBadVersion) && !errors.Is(err, ErrNoNode) {
+		if !errors.Is(err, zkstore.ErrBadVersion) && !errors.Is(err, zkstore.ErrNoNode) {
 			return grant, Free, err
 		}
 	}
@@ -161,21 +163,21 @@ func (r Reading) leaderNow(now int64) int64 { return r.Stamp + (now - r.Acked) }
 
 // grow makes records for slots up to at least worker, free, in one step with
 // raising Used: a slot that is absent below Used has been lost, always.
-func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat Stat, worker int) error {
+func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat zkstore.Stat, worker int) error {
 	from := cl.Used + 1
 	step := cl.growBy()
 	cl.Used = min(cl.Slots, (worker/step+1)*step, from+growMost) - 1
-	ops := []Op{SetOp{clusterPath, cl.marshal(), stat.Version}}
+	ops := []zkstore.Op{zkstore.SetOp{Path: clusterPath, Data: cl.marshal(), Version: stat.Version}}
 	for w := from; w <= cl.Used; w++ {
-		ops = append(ops, CreateOp{slotPath(w), freeSlot().marshal()})
+		ops = append(ops, zkstore.CreateOp{Path: slotPath(w), Data: freeSlot().marshal()})
 	}
 	err := c.Store.Multi(ctx, ops...)
 	switch {
-	case errors.Is(err, ErrBadVersion):
+	case errors.Is(err, zkstore.ErrBadVersion):
 		return nil // another was faster: look again
-	case errors.Is(err, ErrExists):
+	case errors.Is(err, zkstore.ErrExists):
 		return c.growOver(ctx, cl, stat, from)
-	case errors.Is(err, ErrNoNode):
+	case errors.Is(err, zkstore.ErrNoNode):
 		return c.Store.EnsureRoot(ctx) // and look again
 	}
 	return err
@@ -183,27 +185,27 @@ func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat Stat, worker in
 
 // growOver raises Used where records are there already beyond it: owners have
 // put theirs back into a ZooKeeper that had lost them.
-func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat Stat, from int) error {
-	ops := []Op{SetOp{clusterPath, cl.marshal(), stat.Version}}
+func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat zkstore.Stat, from int) error {
+	ops := []zkstore.Op{zkstore.SetOp{Path: clusterPath, Data: cl.marshal(), Version: stat.Version}}
 	for w := from; w <= cl.Used; w++ {
 		slot, _, err := c.slot(ctx, w)
 		if err != nil {
 			return err
 		}
 		if slot == nil {
-			ops = append(ops, CreateOp{slotPath(w), freeSlot().marshal()})
+			ops = append(ops, zkstore.CreateOp{Path: slotPath(w), Data: freeSlot().marshal()})
 		}
 	}
 	err := c.Store.Multi(ctx, ops...)
-	if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrExists) {
+	if errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrExists) {
 		return nil // changed meanwhile: look again
 	}
 	return err
 }
 
-// take writes a free slot as ours. ErrBadVersion or ErrNoNode when the slot or
-// the cluster record changed.
-func (c *Coordinator) take(ctx context.Context, claim Claim, cl Cluster, clStat Stat, old Slot, stat Stat, now int64, lease time.Duration) (Grant, error) {
+// take writes a free slot as ours. zkstore.ErrBadVersion or zkstore.ErrNoNode when
+// the slot or the cluster record changed.
+func (c *Coordinator) take(ctx context.Context, claim Claim, cl Cluster, clStat zkstore.Stat, old Slot, stat zkstore.Stat, now int64, lease time.Duration) (Grant, error) {
 	claim.Term, claim.Nonce, claim.Settled, claim.H = old.Term, "", false, 0
 	claim.Lo = max(now, old.H)
 	claim.M = claim.Lo
@@ -214,14 +216,14 @@ func (c *Coordinator) take(ctx context.Context, claim Claim, cl Cluster, clStat 
 	slot := c.record(claim.in(cl), claim.PendingTerm, claim.PendingNonce, old, now, lease)
 	slot.State = "settling"
 	err = c.Store.Multi(ctx,
-		CheckOp{clusterPath, clStat.Version},
-		SetOp{slotPath(claim.Worker), slot.marshal(), stat.Version})
+		zkstore.CheckOp{Path: clusterPath, Version: clStat.Version},
+		zkstore.SetOp{Path: slotPath(claim.Worker), Data: slot.marshal(), Version: stat.Version})
 	if err != nil {
 		return Grant{}, err // outcome unknown: the stored claim tells at the next start
 	}
 	claim = claim.confirmed().in(cl)
 	c.acknowledged(claim.Nonce, stat.Version+1)
-	c.lookedAt(slot, c.latest.epoch()) // the ticket's: that of the slot, or one before
+	c.lookedAt(slot, c.latest.Epoch()) // the ticket's: that of the slot, or one before
 	if old.Ticket != "" && old.Ticket != claim.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 func TestRegisterOnANewCluster(t *testing.T) {
@@ -110,11 +112,11 @@ func TestFull(t *testing.T) {
 	l.expire()
 	before := l.children(ticketsPath)
 	m := l.node("M")
-	m.hook = func(c Call) Fault {
+	m.hook = func(c zkstore.Call) zkstore.Fault {
 		if c.Write() {
 			t.Errorf("%s %s", c.Op, c.Path)
 		}
-		return NoFault
+		return zkstore.NoFault
 	}
 	full := wantErrAs[*FullError](t, m.register())
 	if full.Slots != 5 || full.Live != 2 || full.Detached != 1 || full.Stopped != 1 || full.Cooled != 1 || full.NextFree != l.now+10_000 {
@@ -131,12 +133,12 @@ func TestFullAfterTheEarlyLook(t *testing.T) {
 	l.serving("A")
 	b, m := l.node("B"), l.node("M")
 	raced := false
-	m.hook = func(c Call) Fault {
+	m.hook = func(c zkstore.Call) zkstore.Fault {
 		if c.Op == "create" && !raced {
 			raced = true
 			b.must(b.register())
 		}
-		return NoFault
+		return zkstore.NoFault
 	}
 	full := wantErrAs[*FullError](t, m.register())
 	if full.Live+full.Detached != 2 || len(l.children(ticketsPath)) != 2 || m.claim.Ticket != "" {
@@ -148,14 +150,14 @@ func TestRaceForASlotIsLost(t *testing.T) {
 	l := newLab(t, 4)
 	a, b := l.node("A"), l.node("B")
 	raced := false
-	a.hook = func(c Call) Fault {
+	a.hook = func(c zkstore.Call) zkstore.Fault {
 		if c.Op == "multi" && !raced && touching("multi", slotPath(0))(c) && len(c.Ops) == 2 {
 			raced = true
 			s := l.slot(0)
 			s.Released, s.Node, s.Nonce, s.Term, s.H = false, "b", "b", 1, l.now+1000
 			l.put(0, s)
 		}
-		return NoFault
+		return zkstore.NoFault
 	}
 	a.must(a.register())
 	b.must(b.register())
@@ -296,11 +298,11 @@ func TestFrozenAltogether(t *testing.T) {
 	l.remove(slotPath(0))
 	a.mustBeat()
 	m := l.node("M")
-	m.hook = func(c Call) Fault {
+	m.hook = func(c zkstore.Call) zkstore.Fault {
 		if c.Write() {
 			t.Errorf("%s %s", c.Op, c.Path)
 		}
-		return NoFault
+		return zkstore.NoFault
 	}
 	if f := wantErrAs[*FrozenError](t, m.register()); f.Until != l.cluster().FrozenUntil {
 		t.Errorf("%+v, %+v", f, l.cluster())
@@ -330,12 +332,12 @@ func TestFreezeWhileTaking(t *testing.T) {
 			was := l.slot(lost)
 			m := l.node("M")
 			raced := false
-			m.hook = func(c Call) Fault {
+			m.hook = func(c zkstore.Call) zkstore.Fault {
 				if c.Op == "multi" && !raced {
 					raced = true
 					b.mustBeat()
 				}
-				return NoFault
+				return zkstore.NoFault
 			}
 			l.remove(lockPath(0))
 			f := wantErrAs[*FrozenError](t, m.register())
@@ -366,12 +368,12 @@ func TestFreezeWhileSettling(t *testing.T) {
 			if !atOnce {
 				freeze()
 			}
-			m.hook = func(c Call) Fault {
+			m.hook = func(c zkstore.Call) zkstore.Fault {
 				if c.Op == "multi" && !raced {
 					raced = true
 					freeze()
 				}
-				return NoFault
+				return zkstore.NoFault
 			}
 			// It gives the slot up: another, that was not in use, is free at once.
 			_, err := m.beat()
@@ -400,14 +402,14 @@ func TestRecordsVanishWhileTaking(t *testing.T) {
 			l := newLab(t, 2)
 			a := l.node("A")
 			raced := false
-			a.hook = func(c Call) Fault {
+			a.hook = func(c zkstore.Call) zkstore.Fault {
 				if c.Op == "multi" && len(c.Ops) == 2 && !raced {
 					raced = true
 					for _, p := range tc.gone {
 						l.remove(p)
 					}
 				}
-				return NoFault
+				return zkstore.NoFault
 			}
 			err := a.register()
 			var full *FullError
@@ -452,7 +454,7 @@ func TestNothingIsWrittenThatIsNotStored(t *testing.T) {
 	if _, err := a.beat(); !errors.Is(err, a.disk.err) {
 		t.Fatal(err)
 	}
-	if _, _, err := l.admin.Get(t.Context(), slotPath(0)); !errors.Is(err, ErrNoNode) {
+	if _, _, err := l.admin.Get(t.Context(), slotPath(0)); !errors.Is(err, zkstore.ErrNoNode) {
 		t.Error("a slot was put back with a nonce that is nowhere stored")
 	}
 }
@@ -464,11 +466,11 @@ func TestGrowsInSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := l.node("A")
-	a.sess.SetFault(func(c Call) Fault {
+	a.sess.SetFault(func(c zkstore.Call) zkstore.Fault {
 		if len(c.Ops) > 2000 {
 			t.Errorf("%d operations at once", len(c.Ops))
 		}
-		return NoFault
+		return zkstore.NoFault
 	})
 	g, err := a.co.Register(t.Context(), Claim{Node: "a"}, labLease, a.trust)
 	if err != nil || g.Claim.Worker != 1<<15 {
@@ -479,7 +481,7 @@ func TestGrowsInSteps(t *testing.T) {
 // A thousand nodes start at once.
 func TestThousandAtOnce(t *testing.T) {
 	const nodes = 1000
-	mem := NewMem(nil)
+	mem := zkstore.NewMem(nil)
 	setup := mem.Session()
 	cl, err := CreateCluster(t.Context(), setup, Cluster{UUID: "c", Slots: 1024, LeaseMs: millis(labW), SettleMs: 0})
 	if err != nil {
@@ -491,11 +493,11 @@ func TestThousandAtOnce(t *testing.T) {
 	for i := range nodes {
 		wg.Go(func() {
 			s := mem.Session()
-			s.SetFault(func(c Call) Fault {
+			s.SetFault(func(c zkstore.Call) zkstore.Fault {
 				if c.Write() {
 					writes.Add(1)
 				}
-				return NoFault
+				return zkstore.NoFault
 			})
 			d := &disk{saving: func(Claim) { saves.Add(1) }}
 			co, err := New(Config{Store: s, Now: func() int64 { return time.Now().UnixMilli() }, Ledger: d})

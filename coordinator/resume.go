@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Resume takes up the slot of the local record again: it is written with the
@@ -14,7 +16,7 @@ import (
 // grant's counts once it is settled.
 //
 // Errors are *NotOursError (register as a new node), *OtherClusterError,
-// ErrNoCluster, those of check and of the store. Only ErrUnreachable, and a
+// ErrNoCluster, those of check and of the store. Only zkstore.ErrUnreachable, and a
 // *NotOursError that says Lost, may be answered by starting from the local record alone.
 func (c *Coordinator) Resume(ctx context.Context, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
 	if _, _, _, err := c.resumable(ctx, claim); err != nil {
@@ -33,17 +35,17 @@ func (c *Coordinator) Resume(ctx context.Context, claim Claim, lease time.Durati
 }
 
 // resumable reads the slot of a claim that may be resumed.
-func (c *Coordinator) resumable(ctx context.Context, claim Claim) (Cluster, Slot, Stat, error) {
+func (c *Coordinator) resumable(ctx context.Context, claim Claim) (Cluster, Slot, zkstore.Stat, error) {
 	cl, err := c.joined(ctx)
 	if err != nil {
-		return Cluster{}, Slot{}, Stat{}, err
+		return Cluster{}, Slot{}, zkstore.Stat{}, err
 	}
 	found, stat, err := c.slot(ctx, claim.Worker)
 	if err == nil {
 		err = JudgeResume(found, claim)
 	}
 	if err != nil {
-		return Cluster{}, Slot{}, Stat{}, err
+		return Cluster{}, Slot{}, zkstore.Stat{}, err
 	}
 	return cl, *found, stat, nil
 }
@@ -62,7 +64,7 @@ func (c *Coordinator) resumeWith(ctx context.Context, claim Claim, clock Reading
 			return Grant{}, err
 		}
 		grant, err := c.takeUp(ctx, claim, cl, found, stat, lease)
-		if !errors.Is(err, ErrBadVersion) && !errors.Is(err, ErrNoNode) {
+		if !errors.Is(err, zkstore.ErrBadVersion) && !errors.Is(err, zkstore.ErrNoNode) {
 			grant.Clock = clock
 			return grant, err
 		}
@@ -70,7 +72,7 @@ func (c *Coordinator) resumeWith(ctx context.Context, claim Claim, clock Reading
 }
 
 // takeUp writes a slot that may be resumed.
-func (c *Coordinator) takeUp(ctx context.Context, claim Claim, cl Cluster, found Slot, stat Stat, lease time.Duration) (Grant, error) {
+func (c *Coordinator) takeUp(ctx context.Context, claim Claim, cl Cluster, found Slot, stat zkstore.Stat, lease time.Duration) (Grant, error) {
 	older := found.H < claim.H || cl.Incarnation < claim.Incarnation
 	if older && c.mustFreeze(&cl, claim) {
 		c.Logger.Error("ZooKeeper has older data than this node; freezing registration", "worker", claim.Worker)
@@ -92,7 +94,7 @@ func (c *Coordinator) takeUp(ctx context.Context, claim Claim, cl Cluster, found
 
 // renew writes a slot that is ours with the next term, unsettled: an owner
 // that this record has been hiding still gets the time to come back.
-func (c *Coordinator) renew(ctx context.Context, claim Claim, cl Cluster, found Slot, stat Stat, lease time.Duration) (Claim, Slot, Reading, error) {
+func (c *Coordinator) renew(ctx context.Context, claim Claim, cl Cluster, found Slot, stat zkstore.Stat, lease time.Duration) (Claim, Slot, Reading, error) {
 	claim, err := c.grant(claim, found.Term+1)
 	if err != nil {
 		return claim, Slot{}, Reading{}, err
@@ -106,7 +108,7 @@ func (c *Coordinator) renew(ctx context.Context, claim Claim, cl Cluster, found 
 	}
 	clock := Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime}
 	c.latest, c.reading = written, clock
-	c.lookedAt(slot, written.epoch())
+	c.lookedAt(slot, written.Epoch())
 	c.acknowledged(claim.PendingNonce, written.Version)
 	return claim.confirmed().in(cl), slot, clock, nil
 }

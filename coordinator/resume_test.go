@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // A node that is started again and finds an older record of its own knows that
@@ -46,9 +48,9 @@ func TestRefusedResumeLeavesNoTickets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a.hook = faulty(FailBefore, 0, 1000, touching("children", livePath))
+	a.hook = faulty(zkstore.FailBefore, 0, 1000, touching("children", livePath))
 	for range 5 {
-		if _, err := a.co.Resume(t.Context(), a.disk.claim, labLease, a.trust); !errors.Is(err, ErrUnreachable) {
+		if _, err := a.co.Resume(t.Context(), a.disk.claim, labLease, a.trust); !errors.Is(err, zkstore.ErrUnreachable) {
 			t.Fatal(err)
 		}
 	}
@@ -94,12 +96,12 @@ func TestGrantStandsWhenTheEvidenceCannotBeRead(t *testing.T) {
 	l.mem.SetEpoch(3)
 	l.init(l.cl)
 	a := l.node("A")
-	a.hook = func(c Call) Fault {
+	a.hook = func(c zkstore.Call) zkstore.Fault {
 		if c.Op == "children" && c.Path == ticketsPath {
-			_ = l.admin.Delete(t.Context(), a.disk.claim.Ticket, AnyVersion)
-			_ = l.admin.Delete(t.Context(), ticketsPath, AnyVersion)
+			_ = l.admin.Delete(t.Context(), a.disk.claim.Ticket, zkstore.AnyVersion)
+			_ = l.admin.Delete(t.Context(), ticketsPath, zkstore.AnyVersion)
 		}
-		return NoFault
+		return zkstore.NoFault
 	}
 	a.must(a.register())
 	if a.settleAt-l.now != millis(labSettle) {
@@ -156,15 +158,15 @@ func TestStoredBeforeWritten(t *testing.T) {
 			}
 		}
 	}
-	a.hook = func(c Call) Fault {
+	a.hook = func(c zkstore.Call) zkstore.Fault {
 		for _, o := range c.Ops {
-			if set, ok := o.(SetOp); ok && set.Path == slotPath(0) {
+			if set, ok := o.(zkstore.SetOp); ok && set.Path == slotPath(0) {
 				if s := parseSlot(set.Data); s.Nonce != a.disk.claim.Nonce && s.Nonce != a.disk.claim.PendingNonce {
 					t.Errorf("%+v is written, %+v is stored", s, a.disk.claim)
 				}
 			}
 		}
-		return NoFault
+		return zkstore.NoFault
 	}
 	a.must(a.register())
 	a.settle()
@@ -200,12 +202,12 @@ func TestResumeOverrun(t *testing.T) {
 			l.serve(time.Minute)
 			a.crash()
 			raced := false
-			a.hook = func(c Call) Fault {
+			a.hook = func(c zkstore.Call) zkstore.Fault {
 				if c.Op == "set" && c.Path == slotPath(0) && !raced {
 					raced = true
 					overrun(l)
 				}
-				return NoFault
+				return zkstore.NoFault
 			}
 			err := a.resume()
 			if name == "its own, late" {

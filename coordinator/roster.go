@@ -10,13 +10,15 @@ import (
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Entry is one slot as it stands in ZooKeeper.
 type Entry struct {
 	Worker int
 	Slot   Slot
-	Stat   Stat
+	Stat   zkstore.Stat
 	// Live: its holder has a session.
 	Live bool
 	// Absent: the record is missing though the slot has been used.
@@ -28,7 +30,7 @@ type Entry struct {
 const readAtOnce = 64
 
 // ReadSlots reads every slot that has ever been used.
-func ReadSlots(ctx context.Context, store Store, cl Cluster) ([]Entry, error) {
+func ReadSlots(ctx context.Context, store zkstore.Store, cl Cluster) ([]Entry, error) {
 	entries := make([]Entry, cl.Used+1)
 	live, err := liveWorkers(ctx, store)
 	if err != nil {
@@ -39,7 +41,7 @@ func ReadSlots(ctx context.Context, store Store, cl Cluster) ([]Entry, error) {
 	for w := range entries {
 		group.Go(func() error {
 			data, stat, err := store.Get(ctx, slotPath(w))
-			entries[w] = Entry{Worker: w, Slot: parseSlot(data), Stat: stat, Absent: errors.Is(err, ErrNoNode)}
+			entries[w] = Entry{Worker: w, Slot: parseSlot(data), Stat: stat, Absent: errors.Is(err, zkstore.ErrNoNode)}
 			if entries[w].Absent {
 				return nil
 			}
@@ -56,11 +58,11 @@ func ReadSlots(ctx context.Context, store Store, cl Cluster) ([]Entry, error) {
 }
 
 // ReadSlot reads one slot of a cluster, as ReadSlots does all of them.
-func ReadSlot(ctx context.Context, store Store, cl Cluster, worker int) (Entry, error) {
+func ReadSlot(ctx context.Context, store zkstore.Store, cl Cluster, worker int) (Entry, error) {
 	e := Entry{Worker: worker, Slot: freeSlot()}
 	data, stat, err := store.Get(ctx, slotPath(worker))
 	switch {
-	case errors.Is(err, ErrNoNode):
+	case errors.Is(err, zkstore.ErrNoNode):
 		if e.Absent = worker <= cl.Used; e.Absent {
 			e.Slot = parseSlot(nil)
 		}
@@ -71,16 +73,16 @@ func ReadSlot(ctx context.Context, store Store, cl Cluster, worker int) (Entry, 
 	}
 	_, _, err = store.Get(ctx, lockPath(worker))
 	e.Live = err == nil
-	if errors.Is(err, ErrNoNode) {
+	if errors.Is(err, zkstore.ErrNoNode) {
 		err = nil
 	}
 	return e, err
 }
 
 // liveWorkers are those whose holders have a session.
-func liveWorkers(ctx context.Context, store Store) (map[int]bool, error) {
+func liveWorkers(ctx context.Context, store zkstore.Store) (map[int]bool, error) {
 	names, err := store.Children(ctx, livePath)
-	if err != nil && !errors.Is(err, ErrNoNode) {
+	if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		return nil, err
 	}
 	live := make(map[int]bool, len(names))
@@ -116,7 +118,7 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 		}
 	}
 	var slots []Slot
-	var stats []Stat
+	var stats []zkstore.Stat
 	newest := c.latest
 	for _, w := range sample(live, samplePeers) {
 		slot, stat, err := c.slot(ctx, w)
@@ -136,16 +138,13 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	for i, s := range slots {
 		// The newest write stands for the leader's now.
 		fresh := newest.Mtime-stats[i].Mtime <= 3*max(s.HeartbeatMs, c.Interval.Milliseconds())
-		if fresh && stats[i].epoch() == newest.epoch() && (s.Process == "" || !heard[s.Process]) {
+		if fresh && stats[i].Epoch() == newest.Epoch() && (s.Process == "" || !heard[s.Process]) {
 			heard[s.Process] = true
 			readings = append(readings, Reading{Sent: s.Reported, Acked: s.Reported + s.RTTMs, Stamp: stats[i].Mtime})
 		}
 	}
 	return readings, nil
 }
-
-// epoch is the leader's epoch of a record's last write.
-func (s Stat) epoch() int64 { return s.Mzxid >> 32 }
 
 // sample is up to n of the workers, in order where that is all of them.
 func sample(live map[int]bool, n int) []int {

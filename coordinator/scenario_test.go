@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // The protocol against real ZooKeepers, where their behaviour is the point.
@@ -19,7 +20,7 @@ import (
 type server struct {
 	*testing.T
 	connect string
-	admin   *ZK
+	admin   *zkstore.ZK
 	cl      Cluster
 }
 
@@ -40,20 +41,20 @@ func (s *server) init() {
 	})
 }
 
-func (s *server) open() *ZK {
-	return newZK(s.T, ZKConfig{Connect: s.connect, SessionTimeout: time.Second, CallTimeout: 5 * time.Second})
+func (s *server) open() *zkstore.ZK {
+	return newZK(s.T, zkstore.ZKConfig{Connect: s.connect, SessionTimeout: time.Second, CallTimeout: 5 * time.Second})
 }
 
 // peer is a node: a claim, a ledger, and a coordinator in a real ZooKeeper.
 type peer struct {
 	*server
-	store *ZK
+	store *zkstore.ZK
 	co    *Coordinator
 	disk  *disk
 	claim Claim
 }
 
-func (s *server) peer(name string, store *ZK) *peer {
+func (s *server) peer(name string, store *zkstore.ZK) *peer {
 	s.Helper()
 	p := &peer{server: s, store: store, disk: &disk{}}
 	p.boot()
@@ -121,7 +122,7 @@ func (p *peer) beatAgain() (b Beat) {
 }
 
 // serving registers and settles a peer; its settling time is the test's.
-func (s *server) serving(name string, store *ZK) *peer {
+func (s *server) serving(name string, store *zkstore.ZK) *peer {
 	s.Helper()
 	p := s.peer(name, store)
 	if _, err := p.register(s.Context()); err != nil {
@@ -132,11 +133,11 @@ func (s *server) serving(name string, store *ZK) *peer {
 }
 
 // get reads a record, again while ZooKeeper cannot be reached.
-func (s *server) get(path string) (data []byte, stat Stat) {
+func (s *server) get(path string) (data []byte, stat zkstore.Stat) {
 	s.Helper()
 	eventually(s.T, 30*time.Second, func() (err error) {
 		data, stat, err = s.admin.Get(s.Context(), path)
-		if err != nil && !errors.Is(err, ErrUnreachable) {
+		if err != nil && !errors.Is(err, zkstore.ErrUnreachable) {
 			s.Fatal(err)
 		}
 		return err
@@ -169,9 +170,9 @@ func (s *server) burn(n int) {
 	group.SetLimit(64)
 	for range n {
 		group.Go(func() error {
-			name, err := s.admin.Create(ctx, ticketPrefix, nil, PersistentSequential)
+			name, err := s.admin.Create(ctx, ticketPrefix, nil, zkstore.PersistentSequential)
 			if err == nil {
-				err = s.admin.Delete(ctx, name, AnyVersion)
+				err = s.admin.Delete(ctx, name, zkstore.AnyVersion)
 			}
 			return err
 		})
@@ -272,7 +273,7 @@ func TestTicketParentMadeAgain(t *testing.T) {
 	s := newServer(t, zktest.Chroot(t, zktest.Shared(t)), 4)
 	a, b := s.serving("a", s.admin), s.serving("b", s.admin)
 	for _, path := range []string{a.claim.Ticket, b.claim.Ticket, ticketsPath} {
-		if err := s.admin.Delete(t.Context(), path, AnyVersion); err != nil {
+		if err := s.admin.Delete(t.Context(), path, zkstore.AnyVersion); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -325,7 +326,7 @@ func TestLifeOfANode(t *testing.T) {
 	if err := a.co.Stop(t.Context(), a.claim, a.disk.claim.M); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.admin.Get(t.Context(), lockPath(0)); !errors.Is(err, ErrNoNode) || !s.slot(0).Stopped {
+	if _, _, err := s.admin.Get(t.Context(), lockPath(0)); !errors.Is(err, zkstore.ErrNoNode) || !s.slot(0).Stopped {
 		t.Errorf("%v, %+v", err, s.slot(0))
 	}
 	a.boot()
@@ -393,7 +394,7 @@ func TestLeaderIsKilled(t *testing.T) {
 			if errors.As(err, &fenced) || beat.Lost || beat.FrozenUntil != 0 {
 				t.Fatalf("%+v, %v", beat, err)
 			}
-			if err != nil && !errors.Is(err, ErrUnreachable) {
+			if err != nil && !errors.Is(err, zkstore.ErrUnreachable) {
 				t.Fatal(err)
 			}
 			if err == nil && beat.H < h {
@@ -452,7 +453,7 @@ func TestDataLossUnderAnOwner(t *testing.T) {
 		}
 	}
 
-	if err := s.admin.Delete(t.Context(), slotPath(0), AnyVersion); err != nil {
+	if err := s.admin.Delete(t.Context(), slotPath(0), zkstore.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
 	kept("slot deleted", true)

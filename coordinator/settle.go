@@ -4,6 +4,8 @@ import (
 	"context"
 	"sort"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // steadyTimes is how many settling times old the evidence must be.
@@ -26,11 +28,11 @@ func (c *Coordinator) settling(ctx context.Context, cl Cluster, worker int) time
 // there it is never known.
 func (c *Coordinator) steady(ctx context.Context, cl Cluster, worker int) (bool, error) {
 	_, stat, err := c.slot(ctx, worker)
-	if err != nil || stat.epoch() == 0 {
+	if err != nil || stat.Epoch() == 0 {
 		return false, err
 	}
 	evidence := func(zxid, at int64) bool {
-		return zxid>>32 == stat.epoch() && stat.Mtime-at >= steadyTimes*cl.SettleMs
+		return zxid>>32 == stat.Epoch() && stat.Mtime-at >= steadyTimes*cl.SettleMs
 	}
 	_, clStat, err := c.cluster(ctx)
 	if err == nil && stat.Mtime-clStat.Ctime < steadyTimes*cl.SettleMs {
@@ -46,14 +48,14 @@ func (c *Coordinator) steady(ctx context.Context, cl Cluster, worker int) (bool,
 	if err != nil {
 		return false, err
 	}
-	read := func(i int) Stat {
+	read := func(i int) zkstore.Stat {
 		_, s, gerr := c.Store.Get(ctx, ticketsPath+"/"+names[i])
 		if gerr != nil {
-			return Stat{} // deleted meanwhile: as if of an older epoch
+			return zkstore.Stat{} // deleted meanwhile: as if of an older epoch
 		}
 		return s
 	}
-	i := sort.Search(len(names), func(i int) bool { return read(i).Czxid>>32 >= stat.epoch() })
+	i := sort.Search(len(names), func(i int) bool { return read(i).Czxid>>32 >= stat.Epoch() })
 	if i == len(names) {
 		return false, nil
 	}

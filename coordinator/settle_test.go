@@ -3,6 +3,8 @@ package coordinator
 import (
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // newEnsembleLab is a lab whose ZooKeeper has had its leader, of the given
@@ -91,7 +93,7 @@ func TestSettlingIsSkipped(t *testing.T) {
 // touch has the cluster's record written.
 func (l *lab) touch() {
 	l.Helper()
-	if _, err := l.admin.Set(l.Context(), clusterPath, l.cluster().marshal(), AnyVersion); err != nil {
+	if _, err := l.admin.Set(l.Context(), clusterPath, l.cluster().marshal(), zkstore.AnyVersion); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -100,7 +102,7 @@ func (l *lab) touch() {
 func (l *lab) drawn(n int) {
 	l.Helper()
 	for range n {
-		if _, err := l.admin.Create(l.Context(), ticketPrefix, []byte(`{"node":"x"}`), PersistentSequential); err != nil {
+		if _, err := l.admin.Create(l.Context(), ticketPrefix, []byte(`{"node":"x"}`), zkstore.PersistentSequential); err != nil {
 			l.Fatal(err)
 		}
 	}
@@ -134,12 +136,12 @@ func TestSettlingGivesWay(t *testing.T) {
 		t.Fatalf("D has %d", d.claim.Worker)
 	}
 	raced := false
-	d.hook = func(c Call) Fault {
+	d.hook = func(c zkstore.Call) zkstore.Fault {
 		if c.Op == "multi" && !raced {
 			raced = true
 			owner.mustBeat()
 		}
-		return NoFault
+		return zkstore.NoFault
 	}
 	_, err := d.beat()
 	wantFenced(t, err)

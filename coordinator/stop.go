@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Stop marks a slot as cleanly stopped: nothing was or will be issued at or
@@ -42,8 +44,8 @@ func (c *Coordinator) finish(ctx context.Context, claim Claim, change func(*Slot
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return err
-		case errors.Is(err, ErrBadVersion), errors.Is(err, ErrNoNode):
-		case errors.Is(err, ErrUnreachable):
+		case errors.Is(err, zkstore.ErrBadVersion), errors.Is(err, zkstore.ErrNoNode):
+		case errors.Is(err, zkstore.ErrUnreachable):
 			c.pause(ctx)
 		default:
 			return err
@@ -53,7 +55,7 @@ func (c *Coordinator) finish(ctx context.Context, claim Claim, change func(*Slot
 
 func (c *Coordinator) tryFinish(ctx context.Context, claim Claim, change func(*Slot)) error {
 	// What a lagging server says is neither the loss of data nor somebody else.
-	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, ErrNoNode) {
+	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		return err
 	}
 	cl, _, err := c.cluster(ctx)

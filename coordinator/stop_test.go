@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 func TestStop(t *testing.T) {
@@ -59,7 +61,7 @@ func TestRelease(t *testing.T) {
 // The bound goes down to the floor at most: straight after a take-over, with
 // nothing issued, it stays at what the predecessor reached.
 func TestReleaseIsNotBelowTheFloor(t *testing.T) {
-	for name, end := range map[string]int64{"nothing issued": 0, "below": -1, "its floor": memNow + 5000} {
+	for name, end := range map[string]int64{"nothing issued": 0, "below": -1, "its floor": labStart + 5000} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 1)
 			l.put(0, Slot{})
@@ -106,11 +108,11 @@ func TestFinishingWhatIsAnothers(t *testing.T) {
 				if early {
 					take()
 				}
-				a.hook = func(c Call) Fault {
+				a.hook = func(c zkstore.Call) zkstore.Fault {
 					if c.Op == "set" && b == nil {
 						take()
 					}
-					return NoFault
+					return zkstore.NoFault
 				}
 				if err := finish(a); err != nil {
 					t.Error(err)
@@ -138,7 +140,7 @@ func TestFinishingWhatIsGone(t *testing.T) {
 	if err := a.co.Release(t.Context(), a.claim, a.end()); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := l.admin.Get(t.Context(), slotPath(0)); !errors.Is(err, ErrNoNode) {
+	if _, _, err := l.admin.Get(t.Context(), slotPath(0)); !errors.Is(err, zkstore.ErrNoNode) {
 		t.Error("a slot was made by a stop")
 	}
 }
@@ -149,8 +151,8 @@ func TestReleaseNotAcknowledged(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
 	var b *member
-	lost := faulty(FailAfter, 0, 1, touching("set", slotPath(0)))
-	a.hook = func(c Call) Fault {
+	lost := faulty(zkstore.FailAfter, 0, 1, touching("set", slotPath(0)))
+	a.hook = func(c zkstore.Call) zkstore.Fault {
 		if c.Op == "get" && c.Path == slotPath(0) && b == nil && l.slot(0).Released {
 			l.remove(lockPath(0))
 			b = l.serving("B")
@@ -173,12 +175,12 @@ func TestFinishGivesUpInTime(t *testing.T) {
 		a.co.RetryAfter = 100 * time.Millisecond
 		a.sess.Partition()
 		calls := 0
-		a.sess.SetFault(func(Call) Fault { calls++; return NoFault })
+		a.sess.SetFault(func(zkstore.Call) zkstore.Fault { calls++; return zkstore.NoFault })
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		start := time.Now()
 		err := a.co.Release(ctx, a.claim, a.end())
-		if took := time.Since(start); !errors.Is(err, ErrUnreachable) || took != 3*time.Second || calls > 50 {
+		if took := time.Since(start); !errors.Is(err, zkstore.ErrUnreachable) || took != 3*time.Second || calls > 50 {
 			t.Errorf("%v after %s and %d calls", err, took, calls)
 		}
 	})
@@ -188,7 +190,7 @@ func TestFinishGivesUpInTime(t *testing.T) {
 // neither a loss of data nor a take-over.
 func TestStopThroughALaggingServer(t *testing.T) {
 	l := newLab(t, 1)
-	views := []*MemSnapshot{l.mem.Snapshot()}
+	views := []*zkstore.MemSnapshot{l.mem.Snapshot()}
 	a := l.serving("A")
 	views = append(views, l.mem.Snapshot())
 	for _, view := range views {

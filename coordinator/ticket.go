@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // ticket is what a ticket holds: the registration of one node identity. Its
@@ -25,15 +27,15 @@ func (c *Coordinator) readClock(ctx context.Context, claim *Claim) (Reading, err
 		holder, err := c.ticketHolder(ctx, claim.Ticket)
 		if err == nil && holder == claim.Node {
 			sent := c.Now()
-			var stat Stat
-			stat, err = c.Store.Set(ctx, claim.Ticket, c.ticket(*claim), AnyVersion)
+			var stat zkstore.Stat
+			stat, err = c.Store.Set(ctx, claim.Ticket, c.ticket(*claim), zkstore.AnyVersion)
 			if err == nil {
 				clock := Reading{Sent: sent, Acked: c.Now(), Stamp: stat.Mtime}
 				c.latest, c.reading = stat, clock
 				return clock, nil
 			}
 		}
-		if err != nil && !errors.Is(err, ErrNoNode) {
+		if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 			return Reading{}, err
 		}
 	}
@@ -70,21 +72,21 @@ func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, er
 		}
 	}
 	sent := c.Now()
-	name, err := c.Store.Create(ctx, ticketPrefix, c.ticket(*claim), PersistentSequential)
-	if errors.Is(err, ErrExists) {
+	name, err := c.Store.Create(ctx, ticketPrefix, c.ticket(*claim), zkstore.PersistentSequential)
+	if errors.Is(err, zkstore.ErrExists) {
 		// The counter has come to its end. Slots are what counts, so a number
 		// by chance is as good.
-		name, err = c.Store.Create(ctx, fmt.Sprintf("%s%010d", ticketPrefix, rand.Int32()), c.ticket(*claim), Persistent)
+		name, err = c.Store.Create(ctx, fmt.Sprintf("%s%010d", ticketPrefix, rand.Int32()), c.ticket(*claim), zkstore.Persistent)
 	}
 	acked := c.Now()
 	switch {
-	case errors.Is(err, ErrNoNode):
+	case errors.Is(err, zkstore.ErrNoNode):
 		// The parent is gone. The numbers begin again.
 		if err := c.Store.EnsureRoot(ctx); err != nil {
 			return Reading{}, err
 		}
 		return c.drawTicket(ctx, claim)
-	case errors.Is(err, ErrUnreachable):
+	case errors.Is(err, zkstore.ErrUnreachable):
 		c.unsure = claim.Node
 	}
 	if err != nil {
@@ -107,16 +109,16 @@ const lookBack = 1000
 // may have been made all the same, and a second one would stay for ever. "" when
 // there is none (yet: a request that is still under way leaves one behind).
 func (c *Coordinator) findTicket(ctx context.Context, node string) (string, error) {
-	if err := c.Store.Sync(ctx, ticketsPath); err != nil && !errors.Is(err, ErrNoNode) {
+	if err := c.Store.Sync(ctx, ticketsPath); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		return "", err
 	}
 	names, err := c.Store.Children(ctx, ticketsPath)
-	if err != nil && !errors.Is(err, ErrNoNode) {
+	if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		return "", err
 	}
 	for _, name := range slices.Backward(names[max(0, len(names)-lookBack):]) {
 		holder, err := c.ticketHolder(ctx, ticketsPath+"/"+name)
-		if err != nil && !errors.Is(err, ErrNoNode) {
+		if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 			return "", err
 		}
 		if holder == node {
@@ -130,7 +132,7 @@ func (c *Coordinator) findTicket(ctx context.Context, node string) (string, erro
 // caller does not learn of it. Where ZooKeeper does not answer it is found
 // again by the next.
 func (c *Coordinator) giveBackTicket(ctx context.Context, claim Claim, why error) {
-	if errors.Is(why, ErrUnreachable) {
+	if errors.Is(why, zkstore.ErrUnreachable) {
 		c.unsure = claim.Node
 		return
 	}
@@ -150,9 +152,9 @@ func (c *Coordinator) dropTicket(ctx context.Context, name, node string) {
 	defer cancel()
 	holder, err := c.ticketHolder(ctx, name)
 	if err == nil && holder == node {
-		err = c.Store.Delete(ctx, name, AnyVersion)
+		err = c.Store.Delete(ctx, name, zkstore.AnyVersion)
 	}
-	if err != nil && !errors.Is(err, ErrNoNode) {
+	if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		c.Logger.Warn("a ticket was left behind", "ticket", name, "error", err)
 	}
 }

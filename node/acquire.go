@@ -13,6 +13,7 @@ import (
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // ClockError: the clock is not one to issue by.
@@ -64,7 +65,7 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 			}
 			continue
 		}
-		if err == nil || ctx.Err() != nil || !errors.Is(err, coordinator.ErrUnreachable) {
+		if err == nil || ctx.Err() != nil || !errors.Is(err, zkstore.ErrUnreachable) {
 			return err
 		}
 		if timeout > 0 && n.mono() > deadline {
@@ -152,7 +153,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	joinCtx, cancel := context.WithTimeout(ctx, looking)
 	lost, err := n.joinCluster(joinCtx, a)
 	cancel()
-	if a.cached && (lost || errors.Is(err, coordinator.ErrUnreachable)) && n.now() < a.claim.H {
+	if a.cached && (lost || errors.Is(err, zkstore.ErrUnreachable)) && n.now() < a.claim.H {
 		return n.startFromCache(lost)
 	}
 	if err != nil {
@@ -163,7 +164,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	defer cancel()
 	if a.usable {
 		err := n.resume(ctx, a)
-		if a.cached && errors.Is(err, coordinator.ErrUnreachable) && n.now() < a.claim.H {
+		if a.cached && errors.Is(err, zkstore.ErrUnreachable) && n.now() < a.claim.H {
 			return n.startFromCache(false)
 		}
 		var notOurs *coordinator.NotOursError

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Sequences of events that must not break a promise of docs/safety.md.
@@ -26,7 +27,7 @@ func TestStateThatIsNotResumedPutsNothingBackElsewhere(t *testing.T) {
 			r := newRig(t)
 			r.cfg.ZooKeeper = "zk1:2181"
 			r.settledAndStopped()
-			r.mem = coordinator.NewMem(nil)
+			r.mem = zkstore.NewMem(nil)
 			cache, err := localcache.New(r.disk, row.print)
 			if err == nil {
 				err = row.before(cache)

@@ -13,6 +13,7 @@ import (
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Cache is the state directory, as localcache has it.
@@ -36,7 +37,7 @@ type Config struct {
 	Bootstrap bool
 	Settings  Settings
 	Labels    coordinator.Labels
-	Store     coordinator.Store
+	Store     zkstore.Store
 	// InMemory says that Store is of this process alone and loses nothing while the
 	// process lives: only then may the settling time be 0.
 	InMemory bool

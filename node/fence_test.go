@@ -12,6 +12,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // takeOver writes a slot as another holder's.
@@ -21,7 +22,7 @@ func (r *rig) takeOver(path string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if _, err := r.mem.Session().Set(context.Background(), path, other, coordinator.AnyVersion); err != nil {
+	if _, err := r.mem.Session().Set(context.Background(), path, other, zkstore.AnyVersion); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -42,11 +43,11 @@ func TestAFenceOutlivesARestart(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
 	n.until("settled", n.isSettled)
-	n.session.SetFault(func(c coordinator.Call) coordinator.Fault {
+	n.session.SetFault(func(c zkstore.Call) zkstore.Fault {
 		if c.Op == "sync" && c.Path == "/cluster" { // which registering begins with
-			return coordinator.FailBefore
+			return zkstore.FailBefore
 		}
-		return coordinator.NoFault
+		return zkstore.NoFault
 	})
 	r.takeOver("/workers/0000")
 	n.until("fenced", func() bool { return strings.Contains(n.Worker(), "worker=none") })
@@ -67,7 +68,7 @@ func TestFencedWithAClockThatWasWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.clock.step(10 * time.Second)
-	n := r.start(func(c *Config) { c.Store.(*coordinator.MemSession).Partition() }).untilReady()
+	n := r.start(func(c *Config) { c.Store.(*zkstore.MemSession).Partition() }).untilReady()
 	n.session.Heal()
 	n.until("the clock to count as wrong", func() bool { return strings.Contains(n.Worker(), "state=refusing") })
 	n.session.Partition()
@@ -113,11 +114,11 @@ func TestAnotherClusterEndsTheCache(t *testing.T) {
 		t.Fatalf("ended with %v", err)
 	}
 	alone := r.start(func(c *Config) {
-		c.Store.(*coordinator.MemSession).Partition()
+		c.Store.(*zkstore.MemSession).Partition()
 		c.StartTimeout = 300 * time.Millisecond
 	})
 	err = alone.ended()
-	if !errors.Is(err, coordinator.ErrUnreachable) {
+	if !errors.Is(err, zkstore.ErrUnreachable) {
 		t.Errorf("ended with %v", err)
 	}
 }
@@ -130,7 +131,7 @@ func TestNewcomerJoinsTheClusterThatWasPutBack(t *testing.T) {
 	replaced := false
 	n := r.start(func(c *Config) {
 		session := r.mem.Session()
-		session.SetFault(func(call coordinator.Call) coordinator.Fault {
+		session.SetFault(func(call zkstore.Call) zkstore.Fault {
 			if !replaced && call.Op == "create" && strings.HasPrefix(call.Path, "/tickets/") {
 				replaced = true
 				r.mem.Wipe()
@@ -138,7 +139,7 @@ func TestNewcomerJoinsTheClusterThatWasPutBack(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			return coordinator.NoFault
+			return zkstore.NoFault
 		})
 		c.Store = session
 	}).untilReady()

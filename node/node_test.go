@@ -14,13 +14,14 @@ import (
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // rig is a ZooKeeper in memory, a disk in memory and clocks that a test moves.
 type rig struct {
 	t     *testing.T
 	clock *testClock
-	mem   *coordinator.Mem
+	mem   *zkstore.Mem
 	disk  *localcache.MemFile
 	cfg   Config
 }
@@ -39,7 +40,7 @@ func (c *testClock) step(d time.Duration) { c.wall.Add(int64(d)) }
 func newRig(t *testing.T) *rig {
 	r := &rig{t: t, clock: &testClock{base: time.Now()}, disk: localcache.NewMemFile(nil)}
 	// The leader's clock is the machine's, unstepped.
-	r.mem = coordinator.NewMem(func() int64 { return time.Now().UnixMilli() })
+	r.mem = zkstore.NewMem(func() int64 { return time.Now().UnixMilli() })
 	none := time.Duration(0)
 	r.cfg = Config{
 		Cluster: "test", Bootstrap: true, Clock: r.clock,
@@ -62,7 +63,7 @@ func (w testWriter) Write(p []byte) (int, error) {
 type running struct {
 	*Node
 	t       *testing.T
-	session *coordinator.MemSession
+	session *zkstore.MemSession
 	cancel  context.CancelFunc
 	done    chan error
 }
@@ -195,7 +196,7 @@ func TestRestartWithoutZooKeeper(t *testing.T) {
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
-	second := r.start(func(c *Config) { c.Store.(*coordinator.MemSession).Partition() }).untilReady()
+	second := r.start(func(c *Config) { c.Store.(*zkstore.MemSession).Partition() }).untilReady()
 	after := second.next()
 	if after.Worker != before.Worker || after.Tick <= before.Tick {
 		t.Fatalf("%+v after %+v", after, before)
@@ -226,10 +227,10 @@ func TestAnUnsettledRecordDoesNotStartWithoutZooKeeper(t *testing.T) {
 	}
 	second := r.start(func(c *Config) {
 		c.Settings.Settle = &long
-		c.Store.(*coordinator.MemSession).Partition()
+		c.Store.(*zkstore.MemSession).Partition()
 		c.StartTimeout = 300 * time.Millisecond
 	})
-	if err := <-second.done; !errors.Is(err, coordinator.ErrUnreachable) {
+	if err := <-second.done; !errors.Is(err, zkstore.ErrUnreachable) {
 		t.Errorf("ended with %v", err)
 	}
 	second.done <- nil
@@ -248,7 +249,7 @@ func TestStartsThatAreRefused(t *testing.T) {
 		{"another lease", true, func(c *Config) { d := time.Hour; c.Settings.Lease = &d }, "--lease"},
 		{"a slower heartbeat, and no ZooKeeper", true, func(c *Config) {
 			c.Heartbeat = time.Minute
-			c.Store.(*coordinator.MemSession).Partition()
+			c.Store.(*zkstore.MemSession).Partition()
 		}, "a heartbeat every 1m0s is too slow"},
 		{"clock a minute back", true, func(c *Config) { c.Clock = &testClock{base: time.Now(), wall: *atomic.NewInt64(-int64(time.Minute))} }, "off by ZooKeeper's clock"},
 		{"clock an hour ahead", false, func(c *Config) { c.Clock = &testClock{base: time.Now(), wall: *atomic.NewInt64(int64(time.Hour))} }, "off by ZooKeeper's clock"},
@@ -422,7 +423,7 @@ func TestCountedRollbacks(t *testing.T) {
 		t.Run(row.back.String(), func(t *testing.T) {
 			r := newRig(t)
 			r.cfg.Settings.Layout = &l
-			r.mem = coordinator.NewMem(func() int64 { return r.clock.Wall() / 1e6 }) // its leader's is stepped with it
+			r.mem = zkstore.NewMem(func() int64 { return r.clock.Wall() / 1e6 }) // its leader's is stepped with it
 			n := r.start().untilReady()
 			beats := func(count int64) {
 				n.until("heartbeats", func() bool { return n.Snapshot().Counts.Heartbeats >= count })

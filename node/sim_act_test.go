@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // act is one thing that happens.
@@ -145,7 +145,7 @@ func (s *sim) expireSome() {
 			p.session.Expire()
 		}
 	}
-	s.sessions = slices.DeleteFunc(s.sessions, func(old *coordinator.MemSession) bool {
+	s.sessions = slices.DeleteFunc(s.sessions, func(old *zkstore.MemSession) bool {
 		gone := s.chance(8)
 		if gone {
 			old.Expire()

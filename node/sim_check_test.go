@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // What is checked. The first two are what it is all about: an ID that is given
@@ -266,16 +266,16 @@ func (s *sim) forget() {
 }
 
 // wrote is told of each write that the store has carried out.
-func (s *sim) wrote(c coordinator.Call, acked bool) {
+func (s *sim) wrote(c zkstore.Call, acked bool) {
 	switch c.Op {
 	case "set", "create":
 		s.wroteSlot(c.Path, c.Data, acked)
 	case "multi":
 		for _, op := range c.Ops {
 			switch op := op.(type) {
-			case coordinator.SetOp:
+			case zkstore.SetOp:
 				s.wroteSlot(op.Path, op.Data, acked)
-			case coordinator.CreateOp:
+			case zkstore.CreateOp:
 				s.wroteSlot(op.Path, op.Data, acked)
 			}
 		}

@@ -3,8 +3,8 @@ package node
 import (
 	"time"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Stories of crashes, and of what is on the disk then.
@@ -112,15 +112,15 @@ func (s *sim) tellGrant() bool {
 			return reached
 		}
 		kill := func() { reached = true; s.kill(p, s.chance(2)) }
-		late := func() coordinator.Fault {
+		late := func() zkstore.Fault {
 			reached = true
 			s.note("%s: a write is late", p.name)
-			return coordinator.FailLate
+			return zkstore.FailLate
 		}
-		deliver := func() coordinator.Fault { s.mem.Deliver(); return coordinator.NoFault }
+		deliver := func() zkstore.Fault { s.mem.Deliver(); return zkstore.NoFault }
 		switch t := (&trap{on: writes(-1)}); s.rng.IntN(5) {
 		case 0:
-			t.before = func() coordinator.Fault { kill(); return coordinator.NoFault }
+			t.before = func() zkstore.Fault { kill(); return zkstore.NoFault }
 			p.trap = t
 		case 1:
 			t.after = kill

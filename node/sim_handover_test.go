@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Stories of a worker that changes hands.
@@ -20,8 +20,8 @@ func (s *sim) tellBound() bool {
 	}
 	w, b := a.held(), s.other(a.machine)
 	if s.chance(2) {
-		fault := pick(s, coordinator.FailBefore, coordinator.FailAfter, coordinator.FailLate)
-		a.trap = &trap{on: writes(w), before: func() coordinator.Fault {
+		fault := pick(s, zkstore.FailBefore, zkstore.FailAfter, zkstore.FailLate)
+		a.trap = &trap{on: writes(w), before: func() zkstore.Fault {
 			s.note("%s: a heartbeat %s", a.name, faultText(fault))
 			return fault
 		}}
@@ -74,7 +74,7 @@ func (s *sim) tellLateWrite() bool {
 			return false
 		}
 	}
-	a.trap = &trap{on: writes(w), before: func() coordinator.Fault {
+	a.trap = &trap{on: writes(w), before: func() zkstore.Fault {
 		s.standStill(m, time.Hour)
 		a.session.Expire()
 		if s.wait(w, time.Second) {
@@ -82,7 +82,7 @@ func (s *sim) tellLateWrite() bool {
 		}
 		s.note("%s: goes on", a.name)
 		m.wake()
-		return coordinator.NoFault
+		return zkstore.NoFault
 	}}
 	s.keep(a)
 	if a.trap = nil; !a.dead {
@@ -115,7 +115,7 @@ func (s *sim) tellLateRelease() bool {
 	w, b, reached := a.held(), s.other(a.machine), false
 	c := s.other(a.machine, b)
 	a.n.cfg.ReleaseOnExit = !s.chance(4)
-	a.trap = &trap{on: writes(w), before: func() coordinator.Fault {
+	a.trap = &trap{on: writes(w), before: func() zkstore.Fault {
 		s.standStill(a.machine, time.Hour)
 		a.session.Expire()
 		if s.wait(w, time.Second) {
@@ -123,7 +123,7 @@ func (s *sim) tellLateRelease() bool {
 		}
 		s.note("%s: goes on", a.name)
 		a.machine.paused = 0
-		return coordinator.NoFault
+		return zkstore.NoFault
 	}}
 	s.stop(a)
 	s.queue(c, w, 3*time.Second)
@@ -241,8 +241,8 @@ func (s *sim) tellRotation() bool {
 	for range s.between(1, 3) {
 		from := a.held()
 		if s.chance(2) {
-			fault := pick(s, coordinator.FailBefore, coordinator.FailAfter, coordinator.FailLate)
-			a.trap = &trap{on: releases(from), before: func() coordinator.Fault {
+			fault := pick(s, zkstore.FailBefore, zkstore.FailAfter, zkstore.FailLate)
+			a.trap = &trap{on: releases(from), before: func() zkstore.Fault {
 				s.note("%s: the release of its old worker %s", a.name, faultText(fault))
 				return fault
 			}}
@@ -267,10 +267,10 @@ func (s *sim) tellBackAgain() bool {
 	if a == nil {
 		return false
 	}
-	from, fault := a.held(), pick(s, coordinator.FailAfter, coordinator.FailAfter, coordinator.FailLate)
-	a.trap = &trap{on: releases(from), before: func() coordinator.Fault {
+	from, fault := a.held(), pick(s, zkstore.FailAfter, zkstore.FailAfter, zkstore.FailLate)
+	a.trap = &trap{on: releases(from), before: func() zkstore.Fault {
 		s.note("%s: the release of its old worker %s, and nothing is heard of it", a.name, faultText(fault))
-		a.fails = func(c coordinator.Call) bool { return c.Op == "sync" && c.Path == "/" }
+		a.fails = func(c zkstore.Call) bool { return c.Op == "sync" && c.Path == "/" }
 		return fault
 	}}
 	for range 3 {
@@ -336,11 +336,11 @@ func (s *sim) rotates(a *process) bool {
 	return a.held() >= 0 && a.held() != from
 }
 
-func releases(w int) func(coordinator.Call) bool {
+func releases(w int) func(zkstore.Call) bool {
 	on := writes(w)
-	return func(c coordinator.Call) bool {
-		return on(c) && (bytes.Contains(c.Data, []byte(`"released":true`)) || slices.ContainsFunc(c.Ops, func(op coordinator.Op) bool {
-			set, ok := op.(coordinator.SetOp)
+	return func(c zkstore.Call) bool {
+		return on(c) && (bytes.Contains(c.Data, []byte(`"released":true`)) || slices.ContainsFunc(c.Ops, func(op zkstore.Op) bool {
+			set, ok := op.(zkstore.SetOp)
 			return ok && bytes.Contains(set.Data, []byte(`"released":true`))
 		}))
 	}

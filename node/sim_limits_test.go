@@ -9,12 +9,13 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Stories that were found by attacking the shipped program on a real ZooKeeper.
 
 // lose has ZooKeeper lose its data: wiped, or put back to an older copy.
-func (s *sim) lose(copied *coordinator.MemSnapshot) (wiped bool) {
+func (s *sim) lose(copied *zkstore.MemSnapshot) (wiped bool) {
 	wiped = copied == nil || s.chance(3)
 	if !wiped {
 		s.snapshot = copied

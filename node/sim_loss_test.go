@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Stories of a ZooKeeper that loses data. What no owner can notice cannot be
@@ -39,7 +39,7 @@ func (s *sim) tellLoss() bool {
 		s.restoreSnapshot()
 	case 4:
 		s.note("the cluster's record is lost")
-		_ = s.admin.Delete(context.Background(), "/cluster", coordinator.AnyVersion)
+		_ = s.admin.Delete(context.Background(), "/cluster", zkstore.AnyVersion)
 	}
 	s.forget()
 	return s.comeBack(witnesses)
@@ -343,7 +343,7 @@ func (s *sim) tellLostRecord() bool {
 	}
 	a.session.Expire()
 	s.note("the record of worker %d is lost", w)
-	if s.admin.Delete(context.Background(), slotPath(w), coordinator.AnyVersion) != nil {
+	if s.admin.Delete(context.Background(), slotPath(w), zkstore.AnyVersion) != nil {
 		return false
 	}
 	s.forget()

@@ -12,13 +12,14 @@ import (
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // process is a node that runs.
 type process struct {
 	*machine
 	n         *Node
-	session   *coordinator.MemSession
+	session   *zkstore.MemSession
 	attempt   attempt
 	acquiring bool
 	name      string
@@ -39,7 +40,7 @@ type process struct {
 	trap *trap
 	then func()
 	// fails, if set, is which calls to the store come to nothing.
-	fails func(coordinator.Call) bool
+	fails func(zkstore.Call) bool
 	// patience, when not 0, is how many more calls to the store a stop makes.
 	patience int
 	giveUp   context.CancelFunc
@@ -59,9 +60,9 @@ type conn struct {
 
 // trap waits for a call to the store.
 type trap struct {
-	on     func(coordinator.Call) bool
-	before func() coordinator.Fault // may be nil
-	after  func()                   // once it is carried out, before its answer; may be nil
+	on     func(zkstore.Call) bool
+	before func() zkstore.Fault // may be nil
+	after  func()               // once it is carried out, before its answer; may be nil
 }
 
 // gone unwinds the steps of a process that is no more.
@@ -71,7 +72,7 @@ type gone struct{ p *process }
 // twin.
 func (s *sim) start(m *machine) *process { return s.startIn(m, s.mem) }
 
-func (s *sim) startIn(m *machine, mem *coordinator.Mem) *process {
+func (s *sim) startIn(m *machine, mem *zkstore.Mem) *process {
 	for _, m := range m.both() {
 		m.wake() // nothing starts on a machine that is suspended
 	}
@@ -89,7 +90,7 @@ func (s *sim) startIn(m *machine, mem *coordinator.Mem) *process {
 }
 
 // startNode runs one node, in one ZooKeeper or the other.
-func (s *sim) startNode(m *machine, mem *coordinator.Mem, clock *timeguard.Issuing) *process {
+func (s *sim) startNode(m *machine, mem *zkstore.Mem, clock *timeguard.Issuing) *process {
 	if m.disk.Removed() {
 		s.newDisk(m)
 	}
@@ -105,8 +106,8 @@ func (s *sim) startNode(m *machine, mem *coordinator.Mem, clock *timeguard.Issui
 		zookeeper = "elsewhere"
 	}
 	p := &process{machine: m, name: fmt.Sprintf("%s%d", m.name, m.runs), session: mem.Session(), acquiring: true, started: s.now, extended: s.now}
-	p.session.SetFault(func(c coordinator.Call) coordinator.Fault { return s.asked(p, c) })
-	p.session.SetDone(func(c coordinator.Call, result, told error) {
+	p.session.SetFault(func(c zkstore.Call) zkstore.Fault { return s.asked(p, c) })
+	p.session.SetDone(func(c zkstore.Call, result, told error) {
 		if mem == s.elsewhere { // no record of ours
 			result = cmp.Or(result, errSim)
 		}
@@ -153,7 +154,7 @@ func (s *sim) drawHeartbeat() time.Duration {
 
 // asked is told of each call to the store before it is made, and says what
 // comes of it.
-func (s *sim) asked(p *process, c coordinator.Call) coordinator.Fault {
+func (s *sim) asked(p *process, c zkstore.Call) zkstore.Fault {
 	if s.calls++; s.calls > simCalls {
 		s.violated(wrongSim, "%s goes round in circles: %s %s", p.name, c.Op, c.Path)
 		s.kill(p, false)
@@ -166,38 +167,38 @@ func (s *sim) asked(p *process, c coordinator.Call) coordinator.Fault {
 			s.stillThere(p)
 			return fault
 		}
-		return coordinator.NoFault
+		return zkstore.NoFault
 	}
 	if p.patience--; p.patience == 0 {
 		p.giveUp()
 	}
 	s.now += int64(s.upTo(p.slow))
 	if p.fails != nil && p.fails(c) {
-		return coordinator.FailBefore
+		return zkstore.FailBefore
 	}
 	s.meanwhile(p)
 	if !s.faults || s.depth >= simDepth || !s.chance(25) {
-		return coordinator.NoFault
+		return zkstore.NoFault
 	}
-	fault := pick(s, coordinator.FailBefore, coordinator.FailAfter, coordinator.FailAfter, coordinator.FailLate)
+	fault := pick(s, zkstore.FailBefore, zkstore.FailAfter, zkstore.FailAfter, zkstore.FailLate)
 	s.note("%s: %s %s %s", p.name, c.Op, c.Path, faultText(fault))
 	return fault
 }
 
-func faultText(f coordinator.Fault) string {
+func faultText(f zkstore.Fault) string {
 	switch f {
-	case coordinator.FailBefore:
+	case zkstore.FailBefore:
 		return "is lost"
-	case coordinator.FailAfter:
+	case zkstore.FailAfter:
 		return "loses its answer"
-	case coordinator.FailLate:
+	case zkstore.FailLate:
 		return "is late"
 	}
 	return "arrives"
 }
 
 // answered is told of each call that was carried out.
-func (s *sim) answered(p *process, c coordinator.Call, result, told error) {
+func (s *sim) answered(p *process, c zkstore.Call, result, told error) {
 	if result == nil {
 		s.wrote(c, told == nil)
 	}
@@ -286,7 +287,7 @@ func (s *sim) keep(p *process) {
 			case err == nil:
 				p.acquiring = false
 				s.note("%s: %s", p.name, p.n.Worker())
-			case !errors.Is(err, coordinator.ErrUnreachable):
+			case !errors.Is(err, zkstore.ErrUnreachable):
 				s.exits(p, err)
 			}
 			return
@@ -422,14 +423,14 @@ func (s *sim) stopNode(p *process) {
 }
 
 // writes tells whether a call writes the record of a worker; -1 means any.
-func writes(w int) func(coordinator.Call) bool {
+func writes(w int) func(zkstore.Call) bool {
 	path := "/workers/"
 	if w >= 0 {
 		path = slotPath(w)
 	}
-	return func(c coordinator.Call) bool {
+	return func(c zkstore.Call) bool {
 		for _, op := range c.Ops {
-			if set, ok := op.(coordinator.SetOp); ok && strings.HasPrefix(set.Path, path) {
+			if set, ok := op.(zkstore.SetOp); ok && strings.HasPrefix(set.Path, path) {
 				return true
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // story is a sequence aimed at a safeguard. It tells whether it came to what it
@@ -286,11 +287,11 @@ func (s *sim) crowd() {
 		if err == nil {
 			_, err = s.admin.Set(ctx, slotPath(w), record, stat.Version)
 		} else {
-			_, err = s.admin.Create(ctx, slotPath(w), record, coordinator.Persistent)
+			_, err = s.admin.Create(ctx, slotPath(w), record, zkstore.Persistent)
 		}
 		lock := fmt.Sprintf("/live/%04d", w)
-		_ = s.admin.Delete(ctx, lock, coordinator.AnyVersion)
-		if _, e := s.admin.Create(ctx, lock, nil, coordinator.Ephemeral); err != nil || e != nil {
+		_ = s.admin.Delete(ctx, lock, zkstore.AnyVersion)
+		if _, e := s.admin.Create(ctx, lock, nil, zkstore.Ephemeral); err != nil || e != nil {
 			s.violated(wrongSim, "%v, %v", err, e)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // The simulation runs the real code of node, coordinator, localcache, timeguard
@@ -79,10 +80,10 @@ type sim struct {
 	checks
 	rng      *rand.Rand
 	now      int64 // true time, Unix ns
-	mem      *coordinator.Mem
-	admin    *coordinator.MemSession // of the simulation's own doings, which the checks do not see
-	operator *coordinator.MemSession
-	snapshot *coordinator.MemSnapshot
+	mem      *zkstore.Mem
+	admin    *zkstore.MemSession // of the simulation's own doings, which the checks do not see
+	operator *zkstore.MemSession
+	snapshot *zkstore.MemSnapshot
 	machines []*machine
 	depth    int
 	deadline int64 // when not 0, time stops here until it is taken away
@@ -94,12 +95,12 @@ type sim struct {
 	leader   int64 // the leader's clock minus true time, ns
 	// elsewhere is another ZooKeeper, which nobody should use; recent are copies of the
 	// data as they were lately, for clients whose server has fallen behind.
-	elsewhere *coordinator.Mem
-	recent    []*coordinator.MemSnapshot
+	elsewhere *zkstore.Mem
+	recent    []*zkstore.MemSnapshot
 	starts    int
 	calls     int
-	sessions  []*coordinator.MemSession // of processes that are no more
-	told      map[string]int            // stories, by how they ended
+	sessions  []*zkstore.MemSession // of processes that are no more
+	told      map[string]int        // stories, by how they ended
 
 	history []line
 	over    bool // nothing more can be asked of this history
@@ -186,9 +187,9 @@ func newSim(seed uint64) *sim {
 	s.checks.init(s.layout.Workers())
 	s.leader = int64(s.between(-50, 50)) * 1e6
 	clock := func() int64 { return (s.now + s.leader) / 1e6 }
-	s.mem, s.elsewhere = coordinator.NewMem(clock), coordinator.NewMem(clock)
+	s.mem, s.elsewhere = zkstore.NewMem(clock), zkstore.NewMem(clock)
 	s.admin, s.operator = s.mem.Session(), s.mem.Session()
-	s.operator.SetDone(func(c coordinator.Call, result, told error) {
+	s.operator.SetDone(func(c zkstore.Call, result, told error) {
 		if result == nil {
 			s.wrote(c, told == nil)
 		}

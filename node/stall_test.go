@@ -8,9 +8,9 @@ import (
 
 	"go.uber.org/atomic"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // stalling stalls while the first record with a lease bound is saved.
@@ -68,7 +68,7 @@ func TestClaimThatStallsIsNamed(t *testing.T) {
 // and heartbeats go on meanwhile, those too that confirm a leap of the clock.
 func TestDiskThatStallsIsNamed(t *testing.T) {
 	r := newRig(t)
-	r.mem = coordinator.NewMem(func() int64 { return r.clock.Wall() / 1e6 })
+	r.mem = zkstore.NewMem(func() int64 { return r.clock.Wall() / 1e6 })
 	var frozen atomic.Bool
 	thawed := make(chan struct{})
 	thaw := sync.OnceFunc(func() { close(thawed) })

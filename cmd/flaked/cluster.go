@@ -14,6 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
 )
 
 func clusterCommand() *cli.Command {
@@ -109,7 +110,7 @@ func clusterInit(c *cli.Context) error {
 	if want.SettleMs == 0 {
 		return usageError("--settle 0s: without a settling time an owner cannot notice in time that ZooKeeper lost data: give %s or more", limits.MinConfirm)
 	}
-	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 		found, err := coordinator.CreateCluster(ctx, store, want)
 		if err != nil {
 			return err
@@ -143,7 +144,7 @@ func clusterShow(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 		found, err := coordinator.ReadCluster(ctx, store)
 		if err != nil {
 			return err
@@ -165,7 +166,7 @@ func clusterFreeze(c *cli.Context) error {
 	if c.IsSet("for") && d < time.Second {
 		return usageError("--for %s: a second at least", d)
 	}
-	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 		cl, err := coordinator.ReadCluster(ctx, store)
 		if err != nil {
 			return err

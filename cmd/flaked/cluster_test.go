@@ -11,12 +11,13 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // openStore connects to a cluster's records for as long as the test runs.
-func openStore(t *testing.T, connect, cluster string) coordinator.Store {
+func openStore(t *testing.T, connect, cluster string) zkstore.Store {
 	t.Helper()
-	store, err := coordinator.NewZK(coordinator.ZKConfig{Connect: connect, Cluster: cluster})
+	store, err := zkstore.NewZK(zkstore.ZKConfig{Connect: connect, Cluster: cluster})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func openStore(t *testing.T, connect, cluster string) coordinator.Store {
 	return store
 }
 
-func put(t *testing.T, store coordinator.Store, path string, v any, create bool) {
+func put(t *testing.T, store zkstore.Store, path string, v any, create bool) {
 	t.Helper()
 	data, ok := v.([]byte)
 	if !ok {
@@ -42,9 +43,9 @@ func put(t *testing.T, store coordinator.Store, path string, v any, create bool)
 	}
 	var err error
 	if create {
-		_, err = store.Create(t.Context(), path, data, coordinator.Persistent)
+		_, err = store.Create(t.Context(), path, data, zkstore.Persistent)
 	} else {
-		_, err = store.Set(t.Context(), path, data, coordinator.AnyVersion)
+		_, err = store.Set(t.Context(), path, data, zkstore.AnyVersion)
 	}
 	if err != nil {
 		t.Fatal(err)

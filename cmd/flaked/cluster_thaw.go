@@ -8,10 +8,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 func clusterThaw(c *cli.Context) error {
-	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 		cl, frozen, err := byHand(store).Frozen(ctx)
 		if err != nil {
 			return err
@@ -36,7 +37,7 @@ func clusterThaw(c *cli.Context) error {
 }
 
 // confirmThaw asks, where there is a freeze to end or a lost worker to free.
-func confirmThaw(ctx context.Context, c *cli.Context, store coordinator.Store, cl coordinator.Cluster, frozen bool, workers coordinator.WorkerSet) error {
+func confirmThaw(ctx context.Context, c *cli.Context, store zkstore.Store, cl coordinator.Cluster, frozen bool, workers coordinator.WorkerSet) error {
 	entries, err := coordinator.ReadSlots(ctx, store, cl)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // foundLayout is the layout to decode by and where it was found. A wrong layout
@@ -196,7 +197,7 @@ func nodeLayout(c *cli.Context, _ bool) (found foundLayout, err error) {
 // zooKeeperLayout reads the cluster's record. If the result is not binding, it waits
 // no longer than it would for a node.
 func zooKeeperLayout(c *cli.Context, binding bool) (found foundLayout, err error) {
-	err = withStore(c, func(ctx context.Context, store coordinator.Store) error {
+	err = withStore(c, func(ctx context.Context, store zkstore.Store) error {
 		if !binding {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, c.Duration("timeout"))

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Exit codes of every command. Scripts rely on them.
@@ -66,13 +67,13 @@ func explain(ctx context.Context, err error) (int, string) {
 	switch {
 	case errors.As(err, &coded):
 		code = coded.code
-	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, coordinator.ErrUnreachable)):
+	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, zkstore.ErrUnreachable)):
 		return exitFailure, "interrupted"
-	case errors.Is(err, coordinator.ErrUnreachable):
+	case errors.Is(err, zkstore.ErrUnreachable):
 		code, advice = exitUnreachable, "check --zk (FLAKED_ZK), and that ZooKeeper serves"
 	case errors.Is(err, coordinator.ErrNoCluster):
 		advice = "check --zk and --cluster; `flaked cluster init` or `flaked serve --bootstrap` makes one"
-	case errors.Is(err, coordinator.ErrDenied):
+	case errors.Is(err, zkstore.ErrDenied):
 		advice = "give the user that the records were made with in --zk-auth-file"
 	}
 	text := plain(err.Error())

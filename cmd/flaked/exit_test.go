@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 func TestExplain(t *testing.T) {
@@ -26,10 +27,10 @@ func TestExplain(t *testing.T) {
 		{"not of a package", t.Context(), errors.New("no worker: none"), exitFailure, "no worker: none"},
 		{"usage", t.Context(), usageError("bad %d", 1), exitUsage, "bad 1"},
 		{"wrapped", t.Context(), fmt.Errorf("x: %w", exitWith(exitDegraded, "y")), exitDegraded, "x: y"},
-		{"unreachable", t.Context(), fmt.Errorf("%w: sync", coordinator.ErrUnreachable), exitUnreachable, "ZooKeeper cannot be reached: sync: check --zk (FLAKED_ZK), and that ZooKeeper serves"},
-		{"denied", t.Context(), coordinator.ErrDenied, exitFailure, "ZooKeeper denied access: give the user that the records were made with in --zk-auth-file"},
+		{"unreachable", t.Context(), fmt.Errorf("%w: sync", zkstore.ErrUnreachable), exitUnreachable, "ZooKeeper cannot be reached: sync: check --zk (FLAKED_ZK), and that ZooKeeper serves"},
+		{"denied", t.Context(), zkstore.ErrDenied, exitFailure, "ZooKeeper denied access: give the user that the records were made with in --zk-auth-file"},
 		{"no cluster", t.Context(), coordinator.ErrNoCluster, exitFailure, "no such cluster in this ZooKeeper: check --zk and --cluster; `flaked cluster init` or `flaked serve --bootstrap` makes one"},
-		{"interrupted", interrupted, coordinator.ErrUnreachable, exitFailure, "interrupted"},
+		{"interrupted", interrupted, zkstore.ErrUnreachable, exitFailure, "interrupted"},
 		{"failed while interrupted", interrupted, errors.New("disk full"), exitFailure, "disk full"},
 	} {
 		if code, text := explain(row.ctx, row.err); code != row.code || text != row.text {

@@ -10,10 +10,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/admin"
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/zkstore"
 )
 
 const (
@@ -61,7 +61,7 @@ func (o options) guardAdmin(guard *credentials.Server, log hclog.Logger) (authen
 	return authenticate, closed
 }
 
-func (o options) adminServer(nodes *node.Group, server *lineproto.Server, store coordinator.Store, guard *credentials.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
+func (o options) adminServer(nodes *node.Group, server *lineproto.Server, store zkstore.Store, guard *credentials.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
 	labels := o.node.Labels
 	authenticate, closed := o.guardAdmin(guard, log)
 	return admin.New(admin.Config{
@@ -78,7 +78,7 @@ func (o options) adminServer(nodes *node.Group, server *lineproto.Server, store 
 }
 
 // readSlots is what `flaked status` reads.
-func readSlots(ctx context.Context, store coordinator.Store, cluster string) (admin.Slots, error) {
+func readSlots(ctx context.Context, store zkstore.Store, cluster string) (admin.Slots, error) {
 	r, err := readStatus(ctx, store, cluster, nil)
 	if err != nil {
 		return admin.Slots{}, err

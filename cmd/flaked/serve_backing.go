@@ -11,13 +11,13 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // backing is what the nodes of this process keep their slots in.
 type backing struct {
-	store coordinator.Store
+	store zkstore.Store
 	// zookeeper names the ZooKeeper that store is in; "" for memory.
 	zookeeper string
 	// run keeps the store connected; nil where there is nothing to.
@@ -46,7 +46,7 @@ func (o options) open(c *cli.Context, log hclog.Logger) (*backing, error) {
 	if err != nil {
 		return nil, err
 	}
-	zk, err := coordinator.NewZK(zkCfg)
+	zk, err := zkstore.NewZK(zkCfg)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (b *backing) openCaches(dir string, workers int) error {
 }
 
 // hintReconnects tells the nodes whenever ZooKeeper has been reached again.
-func hintReconnects(ctx context.Context, zk *coordinator.ZK, nodes []chan struct{}) {
+func hintReconnects(ctx context.Context, zk *zkstore.ZK, nodes []chan struct{}) {
 	for {
 		changed := zk.Changed()
 		select {
@@ -124,7 +124,7 @@ func (o options) openDev(log hclog.Logger) (*backing, error) {
 		return nil, err
 	}
 	log.Warn("DEVELOPMENT ONLY: no ZooKeeper, no lasting state; another node, and this one after a restart, will issue the same IDs if the clock goes back")
-	mem := coordinator.NewMem(func() int64 { return time.Now().UnixMilli() })
+	mem := zkstore.NewMem(func() int64 { return time.Now().UnixMilli() })
 	b.store = mem.Session()
 	return b, nil
 }

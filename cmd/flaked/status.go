@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 func statusCommand() *cli.Command {
@@ -113,7 +114,7 @@ func status(c *cli.Context) error {
 		}
 		return showPages(c.Context, c, format, every, read)
 	}
-	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 		s := &clusterStatus{
 			store: store, nodes: nodes, access: newLineAccess(c), cache: newSeenCache(),
 			connect: c.String("zk"), cluster: c.String("cluster"),
@@ -171,7 +172,7 @@ func readNamed(c *cli.Context, nodes *asker) (readPage, error) {
 // clusterStatus reads ZooKeeper. When ZooKeeper cannot be reached it asks nodes at
 // the addresses that ZooKeeper had when it was last read.
 type clusterStatus struct {
-	store            coordinator.Store
+	store            zkstore.Store
 	nodes            *asker // nil: nobody is asked
 	access           lineAccess
 	cache            seenCache
@@ -193,7 +194,7 @@ func (s *clusterStatus) read(ctx context.Context) (statusPage, error) {
 			s.saved = time.Now()
 		}
 		return r, nil
-	case ctx.Err() != nil || s.nodes == nil || !errors.Is(err, coordinator.ErrUnreachable):
+	case ctx.Err() != nil || s.nodes == nil || !errors.Is(err, zkstore.ErrUnreachable):
 		return nil, err
 	}
 	if s.last.SavedMs == 0 {
@@ -211,7 +212,7 @@ func (s *clusterStatus) read(ctx context.Context) (statusPage, error) {
 }
 
 // readStatus reads ZooKeeper, and asks nodes unless there is nobody to do it.
-func readStatus(ctx context.Context, store coordinator.Store, name string, nodes *asker) (statusReport, error) {
+func readStatus(ctx context.Context, store zkstore.Store, name string, nodes *asker) (statusReport, error) {
 	cl, err := coordinator.ReadCluster(ctx, store)
 	if err != nil {
 		return statusReport{}, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // statusReport is what `flaked status -o json` prints. Scripts rely on it:
@@ -105,7 +106,7 @@ func assess(name string, cl coordinator.Cluster, entries []coordinator.Entry, lo
 		Workers: []workerReport{},
 		Summary: summaryReport{Slots: cl.Slots, NowMs: now},
 	}
-	var newest coordinator.Stat
+	var newest zkstore.Stat
 	for _, e := range entries {
 		if e.Stat.Mzxid > newest.Mzxid {
 			newest = e.Stat

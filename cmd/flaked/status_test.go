@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // t0 is the leader's now in these tests.
@@ -34,7 +35,7 @@ func liveEntry(worker int, age int64, change ...func(*coordinator.Entry)) coordi
 			Labels:  coordinator.Labels{Name: "api", Host: "h1", PID: 42, Address: "10.0.0.1:7609", Version: "1.2.3"},
 			Granted: 1795190000000,
 		},
-		Stat: coordinator.Stat{Mtime: t0 - age, Mzxid: 1 << 32, Version: 9},
+		Stat: zkstore.Stat{Mtime: t0 - age, Mzxid: 1 << 32, Version: 9},
 	}
 	for _, f := range change {
 		f(&e)

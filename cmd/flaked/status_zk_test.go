@@ -17,6 +17,7 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
 )
 
 type noLedger struct{}
@@ -24,7 +25,7 @@ type noLedger struct{}
 func (noLedger) Save(coordinator.Claim) (uint64, error) { return 1, nil }
 
 // register takes a worker as a node does, and reports once.
-func register(t *testing.T, store coordinator.Store, cl coordinator.Cluster, name string) (*coordinator.Coordinator, coordinator.Claim) {
+func register(t *testing.T, store zkstore.Store, cl coordinator.Cluster, name string) (*coordinator.Coordinator, coordinator.Claim) {
 	t.Helper()
 	c, err := coordinator.New(coordinator.Config{
 		Store: store, Now: func() int64 { return time.Now().UnixMilli() }, Ledger: noLedger{},
@@ -110,7 +111,7 @@ func TestStatusOfRealWorkers(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	call(t, "", "status", "-o", "wide").wants(t, exitDegraded, "node-c", "flaked: degraded: worker 2 (c) is detached, its node not connected to ZooKeeper: start it again")
-	if err := store.Delete(t.Context(), "/workers/0001", coordinator.AnyVersion); err != nil {
+	if err := store.Delete(t.Context(), "/workers/0001", zkstore.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
 	put(t, store, "/workers/0000", []byte("{"), false)
@@ -136,7 +137,7 @@ func TestStatusOfAThousand(t *testing.T) {
 	host, _ := os.Hostname()
 	now := time.Now().UnixMilli()
 	for from := 0; from < cl.Slots; from += 64 {
-		var ops []coordinator.Op
+		var ops []zkstore.Op
 		for w := from; w < from+64; w++ {
 			e := liveEntry(w, 0)
 			e.Slot.H, e.Slot.Reported, e.Slot.Host, e.Slot.Admin = now+hour, now, host, fmt.Sprintf("127.1.%d.%d:%s", w/256, w%256, port)
@@ -147,7 +148,7 @@ func TestStatusOfAThousand(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ops = append(ops, coordinator.CreateOp{Path: fmt.Sprintf("/workers/%04d", w), Data: data})
+			ops = append(ops, zkstore.CreateOp{Path: fmt.Sprintf("/workers/%04d", w), Data: data})
 		}
 		if err := store.Multi(t.Context(), ops...); err != nil {
 			t.Fatal(err)
@@ -245,7 +246,7 @@ func TestStatusWatchGoesOn(t *testing.T) {
 
 // What `cluster init` writes is what nodes read.
 func TestNewClusterIsReadable(t *testing.T) {
-	mem := coordinator.NewMem(nil).Session()
+	mem := zkstore.NewMem(nil).Session()
 	layout := worker.Twitter()
 	want, err := node.Settings{Layout: &layout}.Record("u", time.Second)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 func workersCommand() *cli.Command {
@@ -49,7 +50,7 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+			return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 				r, err := readStatus(ctx, store, c.String("cluster"), nil)
 				if err != nil {
 					return askNodes(err)
@@ -134,7 +135,7 @@ func withWorker(c *cli.Context, f func(ctx context.Context, format string, r sta
 	if err != nil {
 		return err
 	}
-	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 		cl, err := coordinator.ReadCluster(ctx, store)
 		if err != nil {
 			return askNodes(err)
@@ -153,7 +154,7 @@ func withWorker(c *cli.Context, f func(ctx context.Context, format string, r sta
 
 // askNodes adds to an error what can still be asked where ZooKeeper cannot.
 func askNodes(err error) error {
-	if errors.Is(err, coordinator.ErrUnreachable) {
+	if errors.Is(err, zkstore.ErrUnreachable) {
 		return fmt.Errorf("%w (flaked status asks the nodes then)", err)
 	}
 	return err

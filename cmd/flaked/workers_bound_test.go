@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // A node issued by a clock that was ahead while ZooKeeper could not hear it, and its
@@ -34,7 +34,7 @@ func TestLowerBoundTakesWhatTheStateHeld(t *testing.T) {
 		s.H = far + time.Hour.Milliseconds()
 		put(t, store, "/workers/0000", s, false)
 	}
-	if err := store.Delete(t.Context(), "/live/0000", coordinator.AnyVersion); err != nil { // the node has ended
+	if err := store.Delete(t.Context(), "/live/0000", zkstore.AnyVersion); err != nil { // the node has ended
 		t.Fatal(err)
 	}
 

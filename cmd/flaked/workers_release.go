@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 func workersRelease() *cli.Command {
@@ -67,7 +68,7 @@ func workersReleaseAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 		r := releaser{c: c, hand: byHand(store), lower: c.Bool("lower-bound"), stateDir: c.String("state-dir")}
 		if r.stateDir != "" && !r.lower {
 			return usageError("--state-dir goes with --lower-bound")
@@ -84,7 +85,7 @@ func workersReleaseAction(c *cli.Context) error {
 	})
 }
 
-func byHand(store coordinator.Store) coordinator.ByHand {
+func byHand(store zkstore.Store) coordinator.ByHand {
 	return coordinator.ByHand{Store: store, Now: func() int64 { return time.Now().UnixMilli() }, By: whoami()}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 func workersForget() *cli.Command {
@@ -32,7 +33,7 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return withStore(c, func(ctx context.Context, store coordinator.Store) error {
+			return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 				cl, err := coordinator.ReadCluster(ctx, store)
 				if err != nil {
 					return err
@@ -51,12 +52,12 @@ Examples:
 	}
 }
 
-func forgetTicket(ctx context.Context, c *cli.Context, store coordinator.Store, cl coordinator.Cluster, name string) error {
+func forgetTicket(ctx context.Context, c *cli.Context, store zkstore.Store, cl coordinator.Cluster, name string) error {
 	if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
 		return usageError("%q is no ticket's name; `flaked workers forget-ticket` without one lists them", name)
 	}
 	err := coordinator.ForgetTicket(ctx, store, cl, name)
-	if errors.Is(err, coordinator.ErrNoNode) {
+	if errors.Is(err, zkstore.ErrNoNode) {
 		return exitWith(exitFailure, "there is no ticket %s; `flaked workers forget-ticket` without a name lists them", name)
 	}
 	if err != nil {
@@ -76,7 +77,7 @@ type ticketReport struct {
 	MadeMs int64 `json:"made_ms"`
 }
 
-func listTickets(ctx context.Context, c *cli.Context, format string, store coordinator.Store, cl coordinator.Cluster) error {
+func listTickets(ctx context.Context, c *cli.Context, format string, store zkstore.Store, cl coordinator.Cluster) error {
 	entries, err := coordinator.ReadSlots(ctx, store, cl)
 	if err != nil {
 		return err

@@ -9,11 +9,12 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // newCluster makes a cluster in a ZooKeeper for this test, which the commands
 // find, and connects to its records.
-func newCluster(t *testing.T, flags ...string) (coordinator.Store, coordinator.Cluster) {
+func newCluster(t *testing.T, flags ...string) (zkstore.Store, coordinator.Cluster) {
 	t.Helper()
 	zk := zktest.Chroot(t, zktest.Shared(t))
 	t.Setenv("FLAKED_ZK", zk)
@@ -26,7 +27,7 @@ func newCluster(t *testing.T, flags ...string) (coordinator.Store, coordinator.C
 	return store, cl
 }
 
-func readSlot(t *testing.T, store coordinator.Store, cl coordinator.Cluster, worker int) coordinator.Slot {
+func readSlot(t *testing.T, store zkstore.Store, cl coordinator.Cluster, worker int) coordinator.Slot {
 	t.Helper()
 	e, err := coordinator.ReadSlot(t.Context(), store, cl, worker)
 	if err != nil {
@@ -93,7 +94,7 @@ func TestWorkersRelease(t *testing.T) {
 	s = readSlot(t, store, cl, claimC.Worker)
 	s.H = time.Now().Add(-6 * time.Second).UnixMilli()
 	put(t, store, "/workers/0002", s, false)
-	if err := store.Delete(t.Context(), "/live/0002", coordinator.AnyVersion); err != nil {
+	if err := store.Delete(t.Context(), "/live/0002", zkstore.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
 	call(t, "", "workers", "release", "2").wants(t, exitOK, "worker 2 is free: its lease had ended ", "")
@@ -194,7 +195,7 @@ func TestWorkersShow(t *testing.T) {
 	call(t, "", "workers", "show", "1").wants(t, exitFailure, "", "there is no worker 1")
 
 	call(t, "", "workers", "forget-ticket", "n-0000000001").wants(t, exitFailure, "", "ticket n-0000000001 is that of worker 0, which node node-b (b) holds: it goes when the worker does")
-	name, err := store.Create(t.Context(), "/tickets/n-", []byte(`{"node":"x","name":"ghost"}`), coordinator.PersistentSequential)
+	name, err := store.Create(t.Context(), "/tickets/n-", []byte(`{"node":"x","name":"ghost"}`), zkstore.PersistentSequential)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,11 +13,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // zkConfig is what zkFlags say, checked, with the files that they name read.
-func zkConfig(c *cli.Context, log hclog.Logger) (coordinator.ZKConfig, error) {
-	cfg := coordinator.ZKConfig{
+func zkConfig(c *cli.Context, log hclog.Logger) (zkstore.ZKConfig, error) {
+	cfg := zkstore.ZKConfig{
 		Connect:        c.String("zk"),
 		Cluster:        c.String("cluster"),
 		SessionTimeout: c.Duration("zk-session-timeout"),
@@ -33,7 +34,7 @@ func zkConfig(c *cli.Context, log hclog.Logger) (coordinator.ZKConfig, error) {
 	if cfg.TLS, err = clientTLS(c, "zk-tls"); err != nil {
 		return cfg, err
 	}
-	if _, err := coordinator.NewZK(cfg); err != nil { // which dials nothing
+	if _, err := zkstore.NewZK(cfg); err != nil { // which dials nothing
 		return cfg, usageError("%w", err)
 	}
 	return cfg, nil
@@ -104,12 +105,12 @@ func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
 }
 
 // withStore connects to ZooKeeper for as long as f takes.
-func withStore(c *cli.Context, f func(context.Context, coordinator.Store) error) error {
+func withStore(c *cli.Context, f func(context.Context, zkstore.Store) error) error {
 	cfg, err := zkConfig(c, nil)
 	if err != nil {
 		return err
 	}
-	store, err := coordinator.NewZK(cfg)
+	store, err := zkstore.NewZK(cfg)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 func writeFile(t *testing.T, name, text string) string {
@@ -50,7 +50,7 @@ func keyPair(t *testing.T) (cert, key string) {
 }
 
 // zkOf is what zkConfig makes of a command line.
-func zkOf(t *testing.T, args ...string) (cfg coordinator.ZKConfig, err error) {
+func zkOf(t *testing.T, args ...string) (cfg zkstore.ZKConfig, err error) {
 	t.Helper()
 	cmd := &cli.Command{Name: "try", Flags: zkFlags(""), Action: func(c *cli.Context) error {
 		cfg, err = zkConfig(c, hclog.NewNullLogger())

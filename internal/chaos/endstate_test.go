@@ -12,6 +12,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // endState is what ZooKeeper holds.
@@ -32,7 +33,7 @@ func (s endState) live() (workers []int) {
 }
 
 func (c *campaign) readState() (s endState, err error) {
-	err = c.withZooKeeper(func(ctx context.Context, zk *coordinator.ZK) error {
+	err = c.withZooKeeper(func(ctx context.Context, zk *zkstore.ZK) error {
 		if s.cluster, err = coordinator.ReadCluster(ctx, zk); err != nil {
 			return err
 		}
@@ -46,7 +47,7 @@ func (c *campaign) readState() (s endState, err error) {
 		s.tickets = map[string]string{}
 		for _, name := range names {
 			data, _, err := zk.Get(ctx, "/tickets/"+name)
-			if errors.Is(err, coordinator.ErrNoNode) {
+			if errors.Is(err, zkstore.ErrNoNode) {
 				continue
 			}
 			var t struct {

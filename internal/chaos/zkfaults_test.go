@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // zkKinds are what is done to ZooKeeper. No node may refuse for any of it. They
@@ -77,9 +78,9 @@ func zkKinds() []*kind {
 			}
 			number := numbers[x.rng.IntN(len(numbers))]
 			x.begin("worker %d, of %s", number, m.name())
-			return x.c.withZooKeeper(func(ctx context.Context, zk *coordinator.ZK) error {
-				err := zk.Delete(ctx, fmt.Sprintf("/workers/%04d", number), coordinator.AnyVersion)
-				if errors.Is(err, coordinator.ErrNoNode) {
+			return x.c.withZooKeeper(func(ctx context.Context, zk *zkstore.ZK) error {
+				err := zk.Delete(ctx, fmt.Sprintf("/workers/%04d", number), zkstore.AnyVersion)
+				if errors.Is(err, zkstore.ErrNoNode) {
 					return nil
 				}
 				return err
@@ -98,7 +99,7 @@ func (k *kind) loses() bool {
 func (c *campaign) noticed(ctx context.Context) error {
 	var last error
 	ok := within(context.WithoutCancel(ctx), 30*time.Second, func() bool {
-		last = c.withZooKeeper(func(ctx context.Context, zk *coordinator.ZK) error {
+		last = c.withZooKeeper(func(ctx context.Context, zk *zkstore.ZK) error {
 			cl, err := coordinator.ReadCluster(ctx, zk)
 			switch {
 			case err != nil:
@@ -117,8 +118,8 @@ func (c *campaign) noticed(ctx context.Context) error {
 }
 
 // withZooKeeper is a connection of the campaign's own.
-func (c *campaign) withZooKeeper(do func(context.Context, *coordinator.ZK) error) error {
-	zk, err := coordinator.NewZK(coordinator.ZKConfig{Connect: c.zk.Addr(), Cluster: "default", SessionTimeout: 2 * time.Second, CallTimeout: 10 * time.Second})
+func (c *campaign) withZooKeeper(do func(context.Context, *zkstore.ZK) error) error {
+	zk, err := zkstore.NewZK(zkstore.ZKConfig{Connect: c.zk.Addr(), Cluster: "default", SessionTimeout: 2 * time.Second, CallTimeout: 10 * time.Second})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Level is how well something is.
@@ -59,7 +60,7 @@ type Summary struct {
 // Config is what a node is to be started with.
 type Config struct {
 	// ZK is where the cluster is. Required.
-	ZK coordinator.ZKConfig
+	ZK zkstore.ZKConfig
 	// Bootstrap: the node may make the cluster.
 	Bootstrap bool
 	// Fits tells why a node of these settings cannot live in a cluster. nil means

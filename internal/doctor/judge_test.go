@@ -16,6 +16,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/zkstore"
 )
 
 const srvr = `Zookeeper version: 3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on 2022-02-25 08:49 UTC
@@ -93,16 +94,16 @@ func TestServers(t *testing.T) {
 }
 
 func TestProbes(t *testing.T) {
-	fine := coordinator.Probe{Chroot: true, Root: true, Modern: true, At: "/flaked/x", Write: time.Millisecond, Read: time.Millisecond}
-	with := func(change func(*coordinator.Probe)) coordinator.Probe {
+	fine := zkstore.Probe{Chroot: true, Root: true, Modern: true, At: "/flaked/x", Write: time.Millisecond, Read: time.Millisecond}
+	with := func(change func(*zkstore.Probe)) zkstore.Probe {
 		p := fine
 		change(&p)
 		return p
 	}
-	denied, cut := fmt.Errorf("%w: set", coordinator.ErrDenied), fmt.Errorf("%w: set", coordinator.ErrUnreachable)
+	denied, cut := fmt.Errorf("%w: set", zkstore.ErrDenied), fmt.Errorf("%w: set", zkstore.ErrUnreachable)
 	for _, tc := range []struct {
 		name   string
-		probe  coordinator.Probe
+		probe  zkstore.Probe
 		err    error
 		check  string
 		level  Level
@@ -112,18 +113,18 @@ func TestProbes(t *testing.T) {
 		{"all is well", fine, nil, "session", OK, "", true},
 		{"all is well", fine, nil, "access", OK, "made, changed and removed in /flaked/x", true},
 		{"all is well", fine, nil, "latency", OK, "a write takes 1ms, a read 1ms", true},
-		{"of an ensemble", with(func(p *coordinator.Probe) { p.Members = []string{"", "", ""} }), nil, "session", Warn, "name all of them in --zk", true},
-		{"an old one", with(func(p *coordinator.Probe) { p.Modern = false }), nil, "session", Warn, "older than ZooKeeper 3.5", true},
-		{"anybody's", with(func(p *coordinator.Probe) { p.Open = true }), nil, "access", OK, "anybody who reaches ZooKeeper", true},
-		{"no chroot", with(func(p *coordinator.Probe) { p.Chroot, p.Root, p.At = false, false, "/" }), nil, "access", OK, "the chroot is not there yet", true},
-		{"slow", with(func(p *coordinator.Probe) { p.Write = time.Second }), nil, "latency", Warn, "disks of the ZooKeeper servers", true},
-		{"no session", coordinator.Probe{}, cut, "session", Fail, "none within 3s: check --zk", false},
-		{"wrong password", coordinator.Probe{}, denied, "session", Fail, "--zk-auth-file", false},
+		{"of an ensemble", with(func(p *zkstore.Probe) { p.Members = []string{"", "", ""} }), nil, "session", Warn, "name all of them in --zk", true},
+		{"an old one", with(func(p *zkstore.Probe) { p.Modern = false }), nil, "session", Warn, "older than ZooKeeper 3.5", true},
+		{"anybody's", with(func(p *zkstore.Probe) { p.Open = true }), nil, "access", OK, "anybody who reaches ZooKeeper", true},
+		{"no chroot", with(func(p *zkstore.Probe) { p.Chroot, p.Root, p.At = false, false, "/" }), nil, "access", OK, "the chroot is not there yet", true},
+		{"slow", with(func(p *zkstore.Probe) { p.Write = time.Second }), nil, "latency", Warn, "disks of the ZooKeeper servers", true},
+		{"no session", zkstore.Probe{}, cut, "session", Fail, "none within 3s: check --zk", false},
+		{"wrong password", zkstore.Probe{}, denied, "session", Fail, "--zk-auth-file", false},
 		{"another's records", fine, denied, "access", Fail, "may not make records in /flaked/x: give the user", true},
-		{"another's parent", with(func(p *coordinator.Probe) { p.Root, p.At = false, "/flaked" }), denied, "access", Fail, "let an administrator make /flaked/x for it", false},
+		{"another's parent", with(func(p *zkstore.Probe) { p.Root, p.At = false, "/flaked" }), denied, "access", Fail, "let an administrator make /flaked/x for it", false},
 		{"lost underway", fine, cut, "access", Fail, "a majority", false},
 	} {
-		found, usable := judgeProbe("/flaked/x", Config{Timeout: 3 * time.Second, ZK: coordinator.ZKConfig{Connect: "a:1"}}, tc.probe, tc.err)
+		found, usable := judgeProbe("/flaked/x", Config{Timeout: 3 * time.Second, ZK: zkstore.ZKConfig{Connect: "a:1"}}, tc.probe, tc.err)
 		at(t, found, tc.check).wants(t, tc.name, tc.level, tc.text)
 		if usable != tc.usable {
 			t.Errorf("%s: usable is %v", tc.name, usable)
@@ -160,7 +161,7 @@ func TestCluster(t *testing.T) {
 		{"another", cl, nil, Config{Fits: yes}, mine("u2"), "cluster", Fail, "/s belongs to cluster u2, and this is u1"},
 		{"none", cl, coordinator.ErrNoCluster, Config{}, nil, "cluster", Fail, "flaked cluster init"},
 		{"none yet", cl, coordinator.ErrNoCluster, Config{Bootstrap: true}, nil, "cluster", OK, "the node makes it"},
-		{"unreadable", cl, coordinator.ErrDenied, Config{}, nil, "cluster", Fail, "--zk-auth-file"},
+		{"unreadable", cl, zkstore.ErrDenied, Config{}, nil, "cluster", Fail, "--zk-auth-file"},
 		{"other settings", cl, nil, Config{Fits: no}, nil, "cluster", Fail, "--lease 1h was asked for"},
 		{"long", cl, nil, Config{Fits: yes}, nil, "epoch", OK, "2080-07-10"},
 		{"soon", with(func(c *coordinator.Cluster) { c.Layout = strings.Replace(c.Layout, "41@", "39@", 1) }), nil, Config{Fits: yes}, nil, "epoch", Warn, "2028"},
@@ -196,8 +197,8 @@ func TestSlots(t *testing.T) {
 }
 
 func TestOffsets(t *testing.T) {
-	probe := func(ahead int64) coordinator.Probe {
-		return coordinator.Probe{Sent: 100_000 + ahead, Acked: 100_002 + ahead, Stamp: 100_001, Zxid: 1<<32 + 7}
+	probe := func(ahead int64) zkstore.Probe {
+		return zkstore.Probe{Sent: 100_000 + ahead, Acked: 100_002 + ahead, Stamp: 100_001, Zxid: 1<<32 + 7}
 	}
 	offset := func(d time.Duration) timeguard.Offset { return timeguard.Offset{Ahead: d, Error: time.Millisecond} }
 	for _, tc := range []struct {
@@ -221,7 +222,7 @@ func TestOffsets(t *testing.T) {
 	}
 
 	live := func(change func(*coordinator.Entry)) coordinator.Entry {
-		e := coordinator.Entry{Live: true, Slot: coordinator.Slot{Node: "n", Reported: 100_000, RTTMs: 2, HeartbeatMs: 1000}, Stat: coordinator.Stat{Mtime: 100_000, Mzxid: 1<<32 + 3}}
+		e := coordinator.Entry{Live: true, Slot: coordinator.Slot{Node: "n", Reported: 100_000, RTTMs: 2, HeartbeatMs: 1000}, Stat: zkstore.Stat{Mtime: 100_000, Mzxid: 1<<32 + 3}}
 		change(&e)
 		return e
 	}
@@ -265,7 +266,7 @@ func TestDirs(t *testing.T) {
 		{"of the future", stateDir{path: "/s", bad: localcache.ErrNewerFormat}, Fail, "newer"},
 		{"refused", stateDir{path: "/s", look: localcache.Examination{Refused: localcache.ErrFilesystem}}, Fail, "filesystem refused"},
 	} {
-		judgeDir(tc.dir, Config{ZK: coordinator.ZKConfig{Cluster: "c"}}).wants(t, tc.name, tc.level, tc.text)
+		judgeDir(tc.dir, Config{ZK: zkstore.ZKConfig{Cluster: "c"}}).wants(t, tc.name, tc.level, tc.text)
 	}
 	unreadable(stateDir{path: "/s", err: errSlow}).wants(t, "stalled", Fail, "/s does not answer")
 	unreadable(stateDir{path: "/s", err: fs.ErrPermission}).wants(t, "another user's", Fail, "as the user")

@@ -6,11 +6,12 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // peers are the offsets that live nodes have lately reported, of all but those
 // of this machine's own state directories.
-func peers(entries []coordinator.Entry, dirs []stateDir, p coordinator.Probe) []timeguard.Offset {
+func peers(entries []coordinator.Entry, dirs []stateDir, p zkstore.Probe) []timeguard.Offset {
 	own := map[string]bool{}
 	for _, d := range dirs {
 		own[d.record.Node] = d.belongs()
@@ -30,7 +31,7 @@ func peers(entries []coordinator.Entry, dirs []stateDir, p coordinator.Probe) []
 
 // judgeOffsets compares this machine's clock with that of ZooKeeper's leader
 // and those of the nodes that report.
-func judgeOffsets(p coordinator.Probe, peers []timeguard.Offset) []Finding {
+func judgeOffsets(p zkstore.Probe, peers []timeguard.Offset) []Finding {
 	own := timeguard.MeasureOffset(p.Sent, p.Acked, p.Stamp)
 	zookeeper := Finding{Check: "clock-zookeeper", Level: OK, Text: "this clock is " + drift(own) + " ZooKeeper's leader's"}
 	verdict := timeguard.Judge(own, peers, timeguard.SkewTolerance)

@@ -10,6 +10,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // ofRecords are the checks that need a session.
@@ -18,7 +19,7 @@ var ofRecords = []string{"session", "access", "latency", "cluster", "epoch", "sl
 // checkRecords uses ZooKeeper as a node does.
 func checkRecords(ctx context.Context, cfg Config, dirs []stateDir) (found []Finding) {
 	cfg.ZK.CallTimeout = cfg.Timeout
-	err := withStore(ctx, cfg.ZK, func(ctx context.Context, z *coordinator.ZK) error {
+	err := withStore(ctx, cfg.ZK, func(ctx context.Context, z *zkstore.ZK) error {
 		p, err := z.Probe(ctx, func() int64 { return time.Now().UnixMilli() })
 		f, usable := judgeProbe(z.Root(), cfg, p, err)
 		if found = f; !usable {
@@ -76,9 +77,9 @@ func withSkipped(found []Finding) []Finding {
 func failed(check string, err error) Finding {
 	f := Finding{Check: check, Level: Fail, Text: err.Error(), Advice: "look into ZooKeeper's log"}
 	switch {
-	case errors.Is(err, coordinator.ErrUnreachable):
+	case errors.Is(err, zkstore.ErrUnreachable):
 		f.unreachable, f.Advice = true, "check --zk, and that a majority of the servers runs"
-	case errors.Is(err, coordinator.ErrDenied):
+	case errors.Is(err, zkstore.ErrDenied):
 		f.Advice = "give the user that the records were made with in --zk-auth-file"
 	}
 	return f
@@ -91,7 +92,7 @@ const (
 
 // judgeProbe says whether the records can be used, and how fast. usable is
 // false when it is no use to go on.
-func judgeProbe(root string, cfg Config, p coordinator.Probe, err error) (found []Finding, usable bool) {
+func judgeProbe(root string, cfg Config, p zkstore.Probe, err error) (found []Finding, usable bool) {
 	if err != nil && p.At == "" {
 		f := failed("session", err)
 		if f.unreachable {
@@ -112,7 +113,7 @@ func judgeProbe(root string, cfg Config, p coordinator.Probe, err error) (found 
 	}
 	found = append(found, session)
 	switch {
-	case errors.Is(err, coordinator.ErrDenied):
+	case errors.Is(err, zkstore.ErrDenied):
 		f := failed("access", err)
 		f.Text = "this user may not make records in " + p.At
 		if p.Root {

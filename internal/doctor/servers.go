@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // server is what one ZooKeeper says of itself. mode and version are empty where
@@ -26,7 +26,7 @@ type server struct {
 
 // checkServers asks each server that --zk names.
 func checkServers(ctx context.Context, cfg Config) []Finding {
-	connect, err := coordinator.ParseConnect(cfg.ZK.Connect)
+	connect, err := zkstore.ParseConnect(cfg.ZK.Connect)
 	if err != nil {
 		return []Finding{{Check: "zookeeper", Level: Fail, Text: err.Error(), Advice: "mend --zk"}}
 	}
@@ -39,7 +39,7 @@ func checkServers(ctx context.Context, cfg Config) []Finding {
 	return judgeServers(servers)
 }
 
-func askServer(ctx context.Context, cfg coordinator.ZKConfig, addr string) server {
+func askServer(ctx context.Context, cfg zkstore.ZKConfig, addr string) server {
 	s := server{addr: addr}
 	begin := time.Now()
 	var reply string
@@ -54,9 +54,9 @@ func askServer(ctx context.Context, cfg coordinator.ZKConfig, addr string) serve
 	// is needed.
 	cfg.Connect = addr
 	begin = time.Now()
-	s.err = withStore(ctx, cfg, func(ctx context.Context, z *coordinator.ZK) error {
+	s.err = withStore(ctx, cfg, func(ctx context.Context, z *zkstore.ZK) error {
 		_, _, err := z.Get(ctx, "/cluster")
-		if errors.Is(err, coordinator.ErrNoNode) || errors.Is(err, coordinator.ErrDenied) {
+		if errors.Is(err, zkstore.ErrNoNode) || errors.Is(err, zkstore.ErrDenied) {
 			return nil
 		}
 		return err
@@ -198,8 +198,8 @@ func older(version string, major, minor int) bool {
 }
 
 // withStore connects to ZooKeeper for as long as f takes.
-func withStore(ctx context.Context, cfg coordinator.ZKConfig, f func(context.Context, *coordinator.ZK) error) error {
-	z, err := coordinator.NewZK(cfg)
+func withStore(ctx context.Context, cfg zkstore.ZKConfig, f func(context.Context, *zkstore.ZK) error) error {
+	z, err := zkstore.NewZK(cfg)
 	if err != nil {
 		return err
 	}

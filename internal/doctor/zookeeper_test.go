@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/zktest"
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/zkstore"
 )
 
 func TestMain(m *testing.M) { zktest.Main(m) }
@@ -24,7 +24,7 @@ func TestEnsemble(t *testing.T) {
 	ens := zktest.Three(t)
 	look := func(connect string, timeout time.Duration) Report {
 		return Run(t.Context(), Config{
-			ZK: coordinator.ZKConfig{Connect: connect, Cluster: "x"}, Bootstrap: true,
+			ZK: zkstore.ZKConfig{Connect: connect, Cluster: "x"}, Bootstrap: true,
 			StateDirs: []string{filepath.Join(t.TempDir(), "state")}, Timeout: timeout,
 		})
 	}
@@ -80,7 +80,7 @@ func TestServerWithoutFourLetterWords(t *testing.T) {
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	s := askServer(ctx, coordinator.ZKConfig{Cluster: "x", SessionTimeout: 6 * time.Second}, l.Addr().String())
+	s := askServer(ctx, zkstore.ZKConfig{Cluster: "x", SessionTimeout: 6 * time.Second}, l.Addr().String())
 	if s.err != nil || s.mode != "" || s.took <= 0 {
 		t.Errorf("%+v", s)
 	}

@@ -11,18 +11,19 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // records is the cluster's records in ZooKeeper, as an administrator with a
 // ZooKeeper shell sees and spoils them.
 type records struct {
 	t  testing.TB
-	zk *coordinator.ZK
+	zk *zkstore.ZK
 }
 
 func (s *site) records() *records {
 	s.t.Helper()
-	zk, err := coordinator.NewZK(coordinator.ZKConfig{
+	zk, err := zkstore.NewZK(zkstore.ZKConfig{
 		Connect: s.connect, Cluster: "default", CallTimeout: patience,
 	})
 	if err != nil {
@@ -45,19 +46,19 @@ func (r *records) must(err error) {
 }
 
 // read parses a record into v, and tells whether there is one.
-func (r *records) read(path string, v any) (coordinator.Stat, bool) {
+func (r *records) read(path string, v any) (zkstore.Stat, bool) {
 	r.t.Helper()
 	var data []byte
-	var stat coordinator.Stat
+	var stat zkstore.Stat
 	var err error
 	// Again where a test has just ended the server that was asked.
 	within(patience, func() bool {
-		if err = r.zk.Sync(r.t.Context(), "/"); err == nil || errors.Is(err, coordinator.ErrNoNode) {
+		if err = r.zk.Sync(r.t.Context(), "/"); err == nil || errors.Is(err, zkstore.ErrNoNode) {
 			data, stat, err = r.zk.Get(r.t.Context(), path)
 		}
-		return !errors.Is(err, coordinator.ErrUnreachable)
+		return !errors.Is(err, zkstore.ErrUnreachable)
 	})
-	if errors.Is(err, coordinator.ErrNoNode) {
+	if errors.Is(err, zkstore.ErrNoNode) {
 		return stat, false
 	}
 	r.must(err)
@@ -84,11 +85,11 @@ func (r *records) burn(tickets int) {
 	hands.SetLimit(64)
 	for range tickets {
 		hands.Go(func() error {
-			name, err := r.zk.Create(r.t.Context(), "/tickets/n-", nil, coordinator.PersistentSequential)
+			name, err := r.zk.Create(r.t.Context(), "/tickets/n-", nil, zkstore.PersistentSequential)
 			if err != nil {
 				return err
 			}
-			return r.zk.Delete(r.t.Context(), name, coordinator.AnyVersion)
+			return r.zk.Delete(r.t.Context(), name, zkstore.AnyVersion)
 		})
 	}
 	r.must(hands.Wait())
@@ -107,7 +108,7 @@ func (r *records) change(worker int, how func(*coordinator.Slot)) {
 	how(&s)
 	data, err := json.Marshal(s)
 	r.must(err)
-	_, err = r.zk.Set(r.t.Context(), slotPath(worker), data, coordinator.AnyVersion)
+	_, err = r.zk.Set(r.t.Context(), slotPath(worker), data, zkstore.AnyVersion)
 	r.must(err)
 }
 
@@ -126,5 +127,5 @@ func (r *records) remove(path string) {
 	for _, name := range names {
 		r.remove(strings.TrimSuffix(path, "/") + "/" + name)
 	}
-	r.must(r.zk.Delete(r.t.Context(), path, coordinator.AnyVersion))
+	r.must(r.zk.Delete(r.t.Context(), path, zkstore.AnyVersion))
 }

@@ -3,8 +3,8 @@ package e2e
 import (
 	"testing"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // Somebody deletes the parent of the tickets, under running nodes: the numbers
@@ -28,7 +28,7 @@ func TestScenario03TicketsDeletedAndRecreated(t *testing.T) {
 	}
 
 	records.remove("/tickets")
-	_, err := records.zk.Create(t.Context(), "/tickets", nil, coordinator.Persistent)
+	_, err := records.zk.Create(t.Context(), "/tickets", nil, zkstore.Persistent)
 	records.must(err)
 	join()
 	// And once more, and nobody makes it again but the newcomer.

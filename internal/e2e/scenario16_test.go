@@ -12,6 +12,7 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // reserve makes the state directory of a node that is stopped say that its
@@ -108,9 +109,9 @@ func TestScenario16ReleasedWhileWaitingForM(t *testing.T) {
 func (s *site) next(slot int) *node {
 	s.t.Helper()
 	records := s.records()
-	name, err := records.zk.Create(s.t.Context(), "/tickets/n-", nil, coordinator.PersistentSequential)
+	name, err := records.zk.Create(s.t.Context(), "/tickets/n-", nil, zkstore.PersistentSequential)
 	records.must(err)
-	records.must(records.zk.Delete(s.t.Context(), name, coordinator.AnyVersion))
+	records.must(records.zk.Delete(s.t.Context(), name, zkstore.AnyVersion))
 	number, err := strconv.Atoi(strings.TrimPrefix(name, "/tickets/n-"))
 	records.must(err)
 	records.burn((slot + 1024 - (number+1)%1024) % 1024)

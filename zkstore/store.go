@@ -1,4 +1,4 @@
-package coordinator
+package zkstore
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"github.com/flaked/flaked/internal/limits"
 )
 
-// Store is what the coordination protocol needs of ZooKeeper: a tree of
-// small records with versions, where a write can be made conditional.
+// Store is what flaked needs of ZooKeeper: a tree of small records with
+// versions, where a write can be made conditional.
 //
 // Paths are relative to the cluster's root and begin with a slash
 // ("/cluster", "/workers/0007"). Every call returns by the deadline of its
@@ -73,6 +73,9 @@ type Stat struct {
 	Owner        int64 // session of an ephemeral record, else 0
 }
 
+// Epoch returns the leader's epoch of the record's last write.
+func (s Stat) Epoch() int64 { return s.Mzxid >> 32 }
+
 // Op is one operation of a Multi. Check, Create and Set are its kinds.
 type Op interface{ op() }
 
@@ -106,6 +109,8 @@ var (
 	ErrExists = errors.New("coordinator: record exists")
 	// ErrBadVersion: the record has changed since it was read.
 	ErrBadVersion = errors.New("coordinator: record has changed")
+	// ErrNotEmpty: the record has children and cannot be deleted.
+	ErrNotEmpty = errors.New("coordinator: record has children")
 	// ErrUnreachable: no answer came in time. A write that ends so may or may
 	// not have been applied: its outcome is unknown until read back.
 	ErrUnreachable = errors.New("coordinator: ZooKeeper cannot be reached")

@@ -1,4 +1,4 @@
-package coordinator
+package zkstore
 
 import (
 	"context"
@@ -10,9 +10,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 )
-
-// ErrNotEmpty: the record has children and cannot be deleted.
-var ErrNotEmpty = errors.New("coordinator: record has children")
 
 // zkSentinels is what go-zookeeper's errors are to a caller of Store.
 var zkSentinels = []struct{ from, to error }{

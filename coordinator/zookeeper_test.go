@@ -1,0 +1,73 @@
+package coordinator
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/zkstore"
+)
+
+func TestMain(m *testing.M) { zktest.Main(m) }
+
+// newZK starts a store with the test's log, and closes it in the end.
+func newZK(t *testing.T, cfg zkstore.ZKConfig) *zkstore.ZK {
+	t.Helper()
+	cfg.Cluster = "test"
+	cfg.Logger = hclog.New(&hclog.LoggerOptions{Name: "zk", Level: hclog.Debug, Output: t.Output(), TimeFormat: "05.000"})
+	z, err := zkstore.NewZK(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- z.Run(t.Context()) }()
+	t.Cleanup(func() {
+		if err := z.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return z
+}
+
+// inMemory opens clients of one server in memory.
+func inMemory(t *testing.T) (open func() zkstore.Store) {
+	m := zkstore.NewMem(nil)
+	return func() zkstore.Store {
+		s := m.Session()
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+}
+
+// inZooKeeper opens clients of one chroot in a real ZooKeeper.
+func inZooKeeper(t *testing.T) (open func() zkstore.Store) {
+	connect := zktest.Chroot(t, zktest.Shared(t))
+	return func() zkstore.Store {
+		return newZK(t, zkstore.ZKConfig{Connect: connect, SessionTimeout: 5 * time.Second, CallTimeout: 10 * time.Second})
+	}
+}
+
+// eventually polls until f has nothing to object.
+func eventually(t *testing.T, within time.Duration, f func() error) {
+	t.Helper()
+	deadline := time.NewTimer(within)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline.C:
+			t.Fatalf("after %v still: %v", within, err)
+		case <-tick.C:
+		}
+	}
+}
