@@ -34,13 +34,18 @@ func ReadCluster(ctx context.Context, store zkstore.Store) (Cluster, error) {
 	return parseCluster(data)
 }
 
+// ensureRoot makes the parents of the cluster's records where they are missing.
+func ensureRoot(ctx context.Context, store zkstore.Store) error {
+	return store.EnsureRoot(ctx, ticketsPath, workersPath, livePath)
+}
+
 // CreateCluster makes the cluster record unless there is one, and returns the
 // one that is there then.
 func CreateCluster(ctx context.Context, store zkstore.Store, want Cluster) (Cluster, error) {
 	if found, err := ReadCluster(ctx, store); !errors.Is(err, ErrNoCluster) {
 		return found, err
 	}
-	if err := store.EnsureRoot(ctx); err != nil {
+	if err := ensureRoot(ctx, store); err != nil {
 		return Cluster{}, err
 	}
 	want.Used = -1
@@ -114,7 +119,7 @@ func (c *Coordinator) writeFreeze(ctx context.Context, mine Cluster, now int64) 
 	made := frozenAfterLoss(Cluster{Used: -1}, mine, now)
 	_, err = c.Store.Create(ctx, clusterPath, made.marshal(), zkstore.Persistent)
 	if errors.Is(err, zkstore.ErrNoNode) {
-		err = c.Store.EnsureRoot(ctx)
+		err = ensureRoot(ctx, c.Store)
 	}
 	if err != nil && !errors.Is(err, zkstore.ErrExists) {
 		return Cluster{}, 0, err

@@ -36,7 +36,7 @@ func (c *Coordinator) GoLive(ctx context.Context, claim Claim) error {
 		}
 		_, err = c.Store.Create(ctx, path, mustMarshal(ticket{Node: claim.Node, Labels: c.Labels}), zkstore.Ephemeral)
 		if errors.Is(err, zkstore.ErrNoNode) {
-			if err = c.Store.EnsureRoot(ctx); err == nil {
+			if err = ensureRoot(ctx, c.Store); err == nil {
 				continue
 			}
 		}

@@ -23,7 +23,7 @@ func (c *Coordinator) lostUntil(cl Cluster) int64 {
 func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int) (int64, error) {
 	c.Logger.Warn("ZooKeeper has lost the record of a worker slot; it is kept for its owner", "worker", worker)
 	h := c.lostUntil(cl)
-	if err := c.Store.EnsureRoot(ctx); err != nil {
+	if err := ensureRoot(ctx, c.Store); err != nil {
 		return 0, err
 	}
 	_, err := c.Store.Create(ctx, slotPath(worker), Slot{H: h, Lost: true}.marshal(), zkstore.Persistent)

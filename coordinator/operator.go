@@ -63,7 +63,7 @@ func (h ByHand) leader(ctx context.Context) (Reading, error) {
 	sent := h.Now()
 	_, err := h.Store.Create(ctx, path, nil, zkstore.Ephemeral)
 	if errors.Is(err, zkstore.ErrNoNode) {
-		if err = h.Store.EnsureRoot(ctx); err == nil {
+		if err = ensureRoot(ctx, h.Store); err == nil {
 			return h.leader(ctx)
 		}
 	}

@@ -46,7 +46,7 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 	if found == nil {
 		_, err = c.Store.Create(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.Persistent)
 		if errors.Is(err, zkstore.ErrNoNode) { // the parent is gone as well
-			if err := c.Store.EnsureRoot(ctx); err != nil {
+			if err := ensureRoot(ctx, c.Store); err != nil {
 				return Beat{Claim: claim}, err
 			}
 			_, err = c.Store.Create(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.Persistent)

@@ -178,7 +178,7 @@ func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat zkstore.Stat, w
 	case errors.Is(err, zkstore.ErrExists):
 		return c.growOver(ctx, cl, stat, from)
 	case errors.Is(err, zkstore.ErrNoNode):
-		return c.Store.EnsureRoot(ctx) // and look again
+		return ensureRoot(ctx, c.Store) // and look again
 	}
 	return err
 }

@@ -82,7 +82,7 @@ func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, er
 	switch {
 	case errors.Is(err, zkstore.ErrNoNode):
 		// The parent is gone. The numbers begin again.
-		if err := c.Store.EnsureRoot(ctx); err != nil {
+		if err := ensureRoot(ctx, c.Store); err != nil {
 			return Reading{}, err
 		}
 		return c.drawTicket(ctx, claim)

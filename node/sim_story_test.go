@@ -271,7 +271,7 @@ func (s *sim) crowd() {
 		return
 	}
 	ctx := context.Background()
-	if err := s.admin.EnsureRoot(ctx); err != nil {
+	if err := s.admin.EnsureRoot(ctx, "/tickets", "/workers", "/live"); err != nil {
 		s.violated(wrongSim, "%v", err)
 	}
 	for w := 1; w < s.layout.Workers(); w++ {

@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// parents are those of the records in the tests.
+var parents = []string{"/tickets", "/workers", "/live"}
+
 // world is one server, as the conformance tests see it.
 type world struct {
 	open   func(t *testing.T) Store    // a new client of the same cluster
@@ -47,7 +50,7 @@ func TestConformance(t *testing.T) {
 						tc.run(&checker{t, w, s})
 						return
 					}
-					if err := s.EnsureRoot(t.Context()); err != nil {
+					if err := s.EnsureRoot(t.Context(), parents...); err != nil {
 						t.Fatal(err)
 					}
 					tc.run(&checker{t, w, s})
@@ -130,13 +133,18 @@ var conformance = []struct {
 		_, err = c.Children(c.ctx(), "/")
 		c.wantErr(err, ErrNoNode)
 		c.wantErr(c.EnsureRoot(c.ctx()), nil)
+		c.wantChildren("/")
+		c.wantErr(c.EnsureRoot(c.ctx(), parents...), nil)
 		c.wantChildren("/", "live", "tickets", "workers")
 		c.create("/cluster", "x", Persistent)
-		c.wantErr(c.EnsureRoot(c.ctx()), nil) // again, harmless
+		c.wantErr(c.EnsureRoot(c.ctx(), parents...), nil) // again, harmless
 		c.wantData("/cluster", "x", 0)
 		c.wantErr(c.Delete(c.ctx(), "/live", AnyVersion), nil)
-		c.wantErr(c.EnsureRoot(c.ctx()), nil) // makes what is missing
+		c.wantErr(c.EnsureRoot(c.ctx(), parents...), nil) // makes what is missing
 		c.wantChildren("/", "cluster", "live", "tickets", "workers")
+		c.wantErr(c.EnsureRoot(c.ctx(), "/sequences", "/sequences/below"), nil)
+		c.wantChildren("/sequences", "below")
+		c.wantErr(c.EnsureRoot(c.ctx(), "/none/below"), ErrNoNode)
 	}},
 	{name: "versions begin at 0 and go up by one", run: func(c *checker) {
 		c.create("/workers/0000", "a", Persistent)
@@ -249,7 +257,7 @@ var conformance = []struct {
 		c.wantErr(c.Delete(c.ctx(), "/tickets/n-0000000000", 0), nil)
 		c.wantErr(c.Delete(c.ctx(), made, 0), nil)
 		c.wantErr(c.Delete(c.ctx(), "/tickets", AnyVersion), nil)
-		c.wantErr(c.EnsureRoot(c.ctx()), nil)
+		c.wantErr(c.EnsureRoot(c.ctx(), parents...), nil)
 		if made := c.create("/tickets/n-", "", PersistentSequential); made != "/tickets/n-0000000000" {
 			c.Errorf("made %q", made)
 		}
@@ -312,6 +320,7 @@ var conformance = []struct {
 			bad(c.Delete(c.ctx(), path, 0))
 			bad(c.Sync(c.ctx(), path))
 			bad(c.Multi(c.ctx(), CheckOp{Path: path}))
+			bad(c.EnsureRoot(c.ctx(), path))
 		}
 		_, err := c.Create(c.ctx(), "/", nil, Persistent)
 		bad(err)
@@ -467,6 +476,6 @@ var conformance = []struct {
 		_, _, err = c.Get(c.ctx(), "/x")
 		c.wantErr(err, ErrUnreachable)
 		c.wantErr(c.Sync(c.ctx(), "/x"), ErrUnreachable)
-		c.wantErr(c.EnsureRoot(c.ctx()), ErrUnreachable)
+		c.wantErr(c.EnsureRoot(c.ctx(), parents...), ErrUnreachable)
 	}},
 }

@@ -336,9 +336,12 @@ func (s *MemSession) Sync(ctx context.Context, path string) error {
 }
 
 // EnsureRoot is part of Store.
-func (s *MemSession) EnsureRoot(ctx context.Context) error {
+func (s *MemSession) EnsureRoot(ctx context.Context, paths ...string) error {
+	if err := checkRoot(paths); err != nil {
+		return err
+	}
 	return s.do(ctx, Call{Op: "ensure root", Path: "/"}, func(t memTree, x txn) error {
-		for _, p := range append([]string{"/"}, rootDirs[:]...) {
+		for _, p := range append([]string{"/"}, paths...) {
 			if _, err := t.create(x, p, nil, Persistent); err != nil && !errors.Is(err, ErrExists) {
 				return err
 			}

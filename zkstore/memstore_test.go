@@ -19,7 +19,7 @@ func newMem(t *testing.T) (*Mem, *MemSession) {
 	t.Helper()
 	m := NewMem(func() int64 { return memNow })
 	s := m.Session()
-	if err := s.EnsureRoot(t.Context()); err != nil {
+	if err := s.EnsureRoot(t.Context(), parents...); err != nil {
 		t.Fatal(err)
 	}
 	return m, s
@@ -284,7 +284,7 @@ func TestMemDataLoss(t *testing.T) {
 	if exists(t, s, "/") || s.SessionID() == old {
 		t.Error("not wiped")
 	}
-	if err := s.EnsureRoot(t.Context()); err != nil {
+	if err := s.EnsureRoot(t.Context(), parents...); err != nil {
 		t.Fatal(err)
 	}
 	_, stat, _ = s.Get(t.Context(), "/")
@@ -293,7 +293,7 @@ func TestMemDataLoss(t *testing.T) {
 	}
 	m, s = newMem(t)
 	m.Wipe()
-	if err := s.EnsureRoot(t.Context()); err != nil {
+	if err := s.EnsureRoot(t.Context(), parents...); err != nil {
 		t.Fatal(err)
 	}
 	_, stat, _ = s.Get(t.Context(), "/")

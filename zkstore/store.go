@@ -35,9 +35,9 @@ type Store interface {
 	// Sync waits until this session's server has caught up with the leader,
 	// so that the next read is not older than this call.
 	Sync(ctx context.Context, path string) error
-	// EnsureRoot creates the cluster's root and the parents of its records
-	// ("/tickets", "/workers", "/live") where they are missing, and nothing else.
-	EnsureRoot(ctx context.Context) error
+	// EnsureRoot creates the cluster's root, and then the records at paths in
+	// their order, where they are missing. All are persistent and without data.
+	EnsureRoot(ctx context.Context, paths ...string) error
 	// Hurry says how soon a lost connection or a silent server has to be replaced.
 	Hurry(limits.Notice)
 	// SessionID is the present session's id, 0 when there is none. An

@@ -5,9 +5,6 @@ import (
 	"fmt"
 )
 
-// rootDirs is what EnsureRoot makes below the root.
-var rootDirs = [...]string{"/tickets", "/workers", "/live"}
-
 // maxRequest bounds what is sent in one request: a server closes the
 // connection of whoever sends more than 1 MiB.
 const maxRequest = 1_000_000
@@ -36,6 +33,15 @@ func checkCreate(path string, data []byte, kind Kind) error {
 		return errors.New("coordinator: create /: the root is EnsureRoot's to make")
 	}
 	return errors.Join(checkCall("create", path), checkSize("create", path, len(data)))
+}
+
+func checkRoot(paths []string) error {
+	for _, path := range paths {
+		if err := checkCreate(path, nil, Persistent); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func checkOps(ops []Op) error {

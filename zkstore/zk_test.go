@@ -55,7 +55,7 @@ func every(s Store) map[string]func(ctx context.Context) error {
 		"delete":      func(ctx context.Context) error { return s.Delete(ctx, "/x", AnyVersion) },
 		"multi":       func(ctx context.Context) error { return s.Multi(ctx, CheckOp{Path: "/x", Version: AnyVersion}) },
 		"sync":        func(ctx context.Context) error { return s.Sync(ctx, "/") },
-		"ensure root": func(ctx context.Context) error { return s.EnsureRoot(ctx) },
+		"ensure root": func(ctx context.Context) error { return s.EnsureRoot(ctx, parents...) },
 	}
 }
 
@@ -86,7 +86,7 @@ func wantPrompt(t *testing.T, s Store, deadline time.Duration, own bool) {
 }
 
 func works(t *testing.T, z *ZK) func() error {
-	return func() error { return z.EnsureRoot(t.Context()) }
+	return func() error { return z.EnsureRoot(t.Context(), parents...) }
 }
 
 func testZKFrozenServer(t *testing.T) {
@@ -128,7 +128,7 @@ func testZKFrozenServer(t *testing.T) {
 func testZKEnsemble(t *testing.T) {
 	ens := zktest.Three(t)
 	z := newZK(t, ZKConfig{Connect: ens.Addr(), SessionTimeout: 8 * time.Second})
-	if err := z.EnsureRoot(t.Context()); err != nil {
+	if err := z.EnsureRoot(t.Context(), parents...); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := z.Create(t.Context(), "/live/0000", nil, Ephemeral); err != nil {
@@ -200,7 +200,7 @@ func testZKDataLoss(t *testing.T) {
 		if id := z.SessionID(); id == old || id == 0 {
 			t.Errorf("%s: session %#x before, %#x after", loss.name, old, id)
 		}
-		if err := z.EnsureRoot(t.Context()); err != nil {
+		if err := z.EnsureRoot(t.Context(), parents...); err != nil {
 			t.Fatal(err)
 		}
 		names, err := z.Children(t.Context(), "/tickets")
@@ -220,7 +220,7 @@ func testZKSilentServer(t *testing.T) {
 	silent, other := newLink(t, ens.Addrs()[0], nil), newLink(t, ens.Addrs()[0], nil)
 	other.Cut()
 	z := newZK(t, ZKConfig{Connect: silent.Addr() + "," + other.Addr(), SessionTimeout: 30 * time.Second, CallTimeout: 20 * time.Second})
-	if err := z.EnsureRoot(t.Context()); err != nil {
+	if err := z.EnsureRoot(t.Context(), parents...); err != nil {
 		t.Fatal(err)
 	}
 	old := z.SessionID()
@@ -233,7 +233,7 @@ func testZKSilentServer(t *testing.T) {
 		t.Errorf("the silent server was given up after %s: %v", took, err)
 	}
 	z.Hurry(limits.Notice{Answer: 10 * time.Second, Redial: 800 * time.Millisecond})
-	if err := z.EnsureRoot(t.Context()); err != nil {
+	if err := z.EnsureRoot(t.Context(), parents...); err != nil {
 		t.Error(err)
 	}
 	if took := time.Since(asked); took > 3*time.Second {

@@ -157,20 +157,23 @@ func (z *ZK) Sync(ctx context.Context, path string) error {
 // EnsureRoot is part of Store. It makes the chroot's parents too, all of them
 // with the ACL of every other record; to share /flaked between users, let an
 // administrator make it first.
-func (z *ZK) EnsureRoot(ctx context.Context) error {
+func (z *ZK) EnsureRoot(ctx context.Context, paths ...string) error {
+	if err := checkRoot(paths); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, z.cfg.CallTimeout)
 	defer cancel()
-	var paths []string
+	var all []string
 	for i := 1; i < len(z.root); i++ {
 		if z.root[i] == '/' {
-			paths = append(paths, z.root[:i])
+			all = append(all, z.root[:i])
 		}
 	}
-	paths = append(paths, z.root)
-	for _, dir := range rootDirs {
-		paths = append(paths, z.root+dir)
-	}
+	all = append(all, z.root)
 	for _, path := range paths {
+		all = append(all, z.root+path)
+	}
+	for _, path := range all {
 		// Look first: a create below a record of somebody else's is denied
 		// even where there is nothing to create.
 		there, err := call(ctx, z, "exists", path, func(c *zk.Conn) (bool, error) {

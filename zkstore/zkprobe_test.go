@@ -38,7 +38,7 @@ func TestProbe(t *testing.T) {
 	}
 
 	z := newZK(t, ours)
-	if err := z.EnsureRoot(t.Context()); err != nil {
+	if err := z.EnsureRoot(t.Context(), parents...); err != nil {
 		t.Fatal(err)
 	}
 	before := tree(t, z)
