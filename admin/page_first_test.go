@@ -32,7 +32,7 @@ func refuses(code, cause string, more func(*node.Snapshot)) ownView {
 // cutOff is a node whose ZooKeeper has been away for 28 s.
 func cutOff(w *node.Snapshot) {
 	w.ZooKeeper.OK, w.ZooKeeper.HeartbeatAgeMs = false, new(int64(28_000))
-	w.ZooKeeper.Error = "coordinator: ZooKeeper cannot be reached: dial tcp 127.0.0.1:2181: connect: connection refused"
+	w.ZooKeeper.Error = "zkstore: ZooKeeper cannot be reached: dial tcp 127.0.0.1:2181: connect: connection refused"
 	w.Degraded = []string{node.TroubleZooKeeper}
 }
 
@@ -267,7 +267,7 @@ func TestPageOfAStaleReading(t *testing.T) {
 	slots := cfg.Slots
 	cfg.Slots = func(ctx context.Context) (Slots, error) {
 		if readings++; readings > 1 {
-			return Slots{}, errors.New("coordinator: ZooKeeper cannot be reached")
+			return Slots{}, errors.New("zkstore: ZooKeeper cannot be reached")
 		}
 		return slots(ctx)
 	}

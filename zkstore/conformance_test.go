@@ -78,7 +78,7 @@ func (c *checker) wantErr(err, want error) {
 	if !errors.Is(err, want) || (want == nil) != (err == nil) {
 		c.Fatalf("got error %v, want %v", err, want)
 	}
-	if err != nil && !strings.HasPrefix(err.Error(), "coordinator: ") {
+	if err != nil && !strings.HasPrefix(err.Error(), "zkstore: ") {
 		c.Errorf("error %q does not say where it comes from", err)
 	}
 }

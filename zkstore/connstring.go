@@ -32,7 +32,7 @@ func (c Connect) Identity() string {
 // the chroot to none, and "/" means none as well. Names are not looked up.
 func ParseConnect(s string) (Connect, error) {
 	fail := func(err error) (Connect, error) {
-		return Connect{}, fmt.Errorf("coordinator: connect string %q: %w", s, err)
+		return Connect{}, fmt.Errorf("zkstore: connect string %q: %w", s, err)
 	}
 	list, chroot := strings.TrimSpace(s), ""
 	if strings.Contains(list, "://") {
@@ -156,14 +156,14 @@ func checkPath(path string) error {
 // checkCluster holds a cluster's name against what can be one part of a path.
 func checkCluster(name string) error {
 	if name == "" || len(name) > 64 {
-		return fmt.Errorf("coordinator: cluster name %q is not of 1 to 64 characters", name)
+		return fmt.Errorf("zkstore: cluster name %q is not of 1 to 64 characters", name)
 	}
 	for i, r := range name {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
 		case i > 0 && (r == '.' || r == '_' || r == '-'):
 		default:
-			return fmt.Errorf("coordinator: cluster name %q: letters, digits, and after the first also . _ -", name)
+			return fmt.Errorf("zkstore: cluster name %q: letters, digits, and after the first also . _ -", name)
 		}
 	}
 	return nil

@@ -58,7 +58,7 @@ func TestParseConnect(t *testing.T) {
 				if err == nil {
 					t.Fatalf("got %+v, want an error", got)
 				}
-				for _, want := range []string{"coordinator: connect string ", tc.err} {
+				for _, want := range []string{"zkstore: connect string ", tc.err} {
 					if !strings.Contains(err.Error(), want) {
 						t.Errorf("error %q lacks %q", err, want)
 					}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-var errEphemeralParent = errors.New("coordinator: ephemeral records may not have children")
+var errEphemeralParent = errors.New("zkstore: ephemeral records may not have children")
 
 // Mem is a ZooKeeper in memory, for development and for tests that need
 // faults in the right place: it starts no goroutine and reads no clock but the

@@ -104,16 +104,16 @@ func (SetOp) op()    {}
 
 var (
 	// ErrNoNode: there is no record at this path.
-	ErrNoNode = errors.New("coordinator: no such record")
+	ErrNoNode = errors.New("zkstore: no such record")
 	// ErrExists: there is a record at this path already.
-	ErrExists = errors.New("coordinator: record exists")
+	ErrExists = errors.New("zkstore: record exists")
 	// ErrBadVersion: the record has changed since it was read.
-	ErrBadVersion = errors.New("coordinator: record has changed")
+	ErrBadVersion = errors.New("zkstore: record has changed")
 	// ErrNotEmpty: the record has children and cannot be deleted.
-	ErrNotEmpty = errors.New("coordinator: record has children")
+	ErrNotEmpty = errors.New("zkstore: record has children")
 	// ErrUnreachable: no answer came in time. A write that ends so may or may
 	// not have been applied: its outcome is unknown until read back.
-	ErrUnreachable = errors.New("coordinator: ZooKeeper cannot be reached")
+	ErrUnreachable = errors.New("zkstore: ZooKeeper cannot be reached")
 	// ErrDenied: ZooKeeper refused the credentials or the record's ACL does.
-	ErrDenied = errors.New("coordinator: ZooKeeper denied access")
+	ErrDenied = errors.New("zkstore: ZooKeeper denied access")
 )

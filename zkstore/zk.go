@@ -102,7 +102,7 @@ func (z *ZK) Run(ctx context.Context) error {
 	switch {
 	case z.stop != nil:
 		z.mu.Unlock()
-		return errors.New("coordinator: ZK.Run called twice")
+		return errors.New("zkstore: ZK.Run called twice")
 	case z.closed:
 		z.mu.Unlock()
 		return nil

@@ -75,5 +75,5 @@ func mapErr(op, path string, err error) error {
 	if errors.As(err, &ne) {
 		return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, err)
 	}
-	return fmt.Errorf("coordinator: %s %s: %w", op, path, err)
+	return fmt.Errorf("zkstore: %s %s: %w", op, path, err)
 }

@@ -85,7 +85,7 @@ func explain(ctx context.Context, err error) (int, string) {
 
 // packages are the prefixes of our own errors: they say which package it was,
 // and people who call a command do not ask that.
-var packages = regexp.MustCompile(`(^|: |\n|\()(?:(?:coordinator|worker|localcache|lineproto|timeguard|node|admin|load): )+`)
+var packages = regexp.MustCompile(`(^|: |\n|\()(?:(?:coordinator|zkstore|worker|localcache|lineproto|timeguard|node|admin|load): )+`)
 
 // plain is an error's text in one line, without the packages' names.
 func plain(text string) string {

@@ -23,7 +23,7 @@ func TestExplain(t *testing.T) {
 		{"nothing", t.Context(), nil, 0, ""},
 		{"something", t.Context(), errors.New("boom"), exitFailure, "boom"},
 		{"in one line", t.Context(), errors.Join(errors.New("one"), errors.New("two\r\n")), exitFailure, "one; two"},
-		{"of a package", t.Context(), fmt.Errorf("node: taking a slot: coordinator: %w", errors.New("localcache: no")), exitFailure, "taking a slot: no"},
+		{"of a package", t.Context(), fmt.Errorf("node: taking a slot: coordinator: zkstore: %w", errors.New("localcache: no")), exitFailure, "taking a slot: no"},
 		{"not of a package", t.Context(), errors.New("no worker: none"), exitFailure, "no worker: none"},
 		{"usage", t.Context(), usageError("bad %d", 1), exitUsage, "bad 1"},
 		{"wrapped", t.Context(), fmt.Errorf("x: %w", exitWith(exitDegraded, "y")), exitDegraded, "x: y"},
