@@ -7,28 +7,29 @@ import (
 
 // Claim is a node's hold on a slot, as its local record has it.
 type Claim struct {
-	Node   string // the node's identity, a UUID
-	Ticket string
-	Worker int
+	Node   string `json:"node"` // the node's identity, a UUID
+	Ticket string `json:"ticket,omitempty"`
+	Worker int    `json:"worker"`
 	// Term and Nonce are those of the last acknowledged grant; the pending
 	// ones are of a grant being written, stored before the write that carries
 	// them, so that a lost acknowledgement is recognised as ours.
-	Term         int64
-	Nonce        string
-	PendingTerm  int64
-	PendingNonce string
+	Term         int64  `json:"term,omitempty"`
+	Nonce        string `json:"nonce,omitempty"`
+	PendingTerm  int64  `json:"pending_term,omitempty"`
+	PendingNonce string `json:"pending_nonce,omitempty"`
 	// Settled: the slot was held through its settling time. Without it H is 0.
-	Settled bool
+	Settled bool `json:"settled,omitempty"`
 	// Lo is the tenure's floor, H its lease bound, acknowledged and settled:
 	// IDs may be issued for timestamps in between. Unix milliseconds.
-	Lo, H int64
+	Lo int64 `json:"lo"`
+	H  int64 `json:"-"` // in a field of the local record, as M and Generation are
 	// Incarnation is that of the cluster when the slot was last written by us and
 	// acknowledged.
-	Incarnation int64
+	Incarnation int64 `json:"incarnation,omitempty"`
 	// M is the reserved bound and Generation the write count of the local
 	// record, as they were when it was read.
-	M          int64
-	Generation uint64
+	M          int64  `json:"-"`
+	Generation uint64 `json:"-"`
 }
 
 // carriedBy tells whether a record carries one of the claim's nonces.

@@ -37,7 +37,7 @@ func TestSetAside(t *testing.T) {
 	defer old.Close()
 
 	a, err := SetAside(dir, asideAt)
-	if err != nil || a.Loaded.Status != StatusRecord || a.Loaded.Record.Worker != sample().Worker || a.Backup != path+".reset-20261121T140305Z" {
+	if err != nil || a.Loaded.Status != StatusRecord || memoryOf(a.Loaded.Record).Worker != memoryOf(sample()).Worker || a.Backup != path+".reset-20261121T140305Z" {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	backup, err := os.ReadFile(a.Backup)
@@ -150,8 +150,7 @@ func TestReadAside(t *testing.T) {
 	if _, err := SetAside(dir, asideAt); err != nil {
 		t.Fatal(err)
 	}
-	later := sample()
-	later.Worker++
+	later := sample().with(func(m *memory) { m.Worker++ })
 	c = mustOpen(t, dir)
 	mustSave(t, c, later)
 	c.Close()
@@ -173,10 +172,10 @@ func TestReadAside(t *testing.T) {
 	if found[0].Copied || !found[2].Copied {
 		t.Errorf("copies: %+v", found)
 	}
-	if l := found[0].Loaded; l.Status != StatusRecord || l.Damaged || l.Record.Worker != sample().Worker || l.Record.M != sample().M {
+	if l := found[0].Loaded; l.Status != StatusRecord || l.Damaged || memoryOf(l.Record) != memoryOf(sample()) || l.Record.M != sample().M {
 		t.Errorf("the first: %+v", l)
 	}
-	if l := found[1].Loaded; l.Status != StatusRecord || !l.Damaged || l.Record.Worker != later.Worker || l.Record.M <= later.M {
+	if l := found[1].Loaded; l.Status != StatusRecord || !l.Damaged || memoryOf(l.Record) != memoryOf(later) || l.Record.M <= later.M {
 		t.Errorf("the damaged one: %+v", l)
 	}
 	for _, a := range found[2:] {

@@ -14,22 +14,22 @@ import (
 //	   0  "FLKD"
 //	   4  format version, uint32
 //	   8  generation, uint64
-//	  16  length of the payload, uint32
-//	  20  payload: the Record as JSON
+//	  16  length of the body, uint32
+//	  20  body: the Record as JSON
 //	   .  zeros
 //	4092  CRC-32C of bytes 0 to 4091
 //
 // The CRC is at the end and covers the zeros too, so that every byte of the
-// block takes part and a block is whole only when its last sector is. Magic,
-// version and CRC stay where they are in every later format: that is how an
-// older flaked knows a newer one's file from a damaged one.
+// block takes part and a block is whole only when its last sector is. Every
+// format has magic, version and CRC where they are here: by these a file of
+// another format is told from a damaged one.
 const (
 	magic         = "FLKD"
-	formatVersion = 1
+	formatVersion = 2
 	blockSize     = 4096
 	headerSize    = 20
 	crcAt         = blockSize - 4
-	maxPayload    = crcAt - headerSize
+	maxBody       = crcAt - headerSize
 
 	// FileSize is the size of the record file in bytes, from its making on.
 	FileSize = 2 * blockSize
@@ -38,41 +38,41 @@ const (
 var (
 	// ErrTooLarge: the record does not fit into its block. Nothing was written.
 	ErrTooLarge = errors.New("localcache: record too large")
-	// ErrNewerFormat: the file was written by a later version of flaked. It is
-	// refused, not overwritten.
-	ErrNewerFormat = errors.New("localcache: state file has a newer format")
+	// ErrOtherFormat: another version of flaked wrote the file. It is refused, not
+	// overwritten: its node may come back.
+	ErrOtherFormat = errors.New("localcache: the state file has another format")
 
 	errBlank = errors.New("blank")
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encodePayload is the part of a block that does not depend on its generation.
-func encodePayload(r Record) ([]byte, error) {
+// encodeBody is the part of a block that does not depend on its generation.
+func encodeBody(r Record) ([]byte, error) {
 	p, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("localcache: encode record: %w", err)
 	}
-	if len(p) > maxPayload {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(p), maxPayload)
+	if len(p) > maxBody {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(p), maxBody)
 	}
 	return p, nil
 }
 
-// sealBlock makes a whole block of a payload that fits.
-func sealBlock(payload []byte, generation uint64) []byte {
+// sealBlock makes a whole block of a body that fits.
+func sealBlock(body []byte, generation uint64) []byte {
 	b := make([]byte, blockSize)
 	copy(b, magic)
 	binary.LittleEndian.PutUint32(b[4:], formatVersion)
 	binary.LittleEndian.PutUint64(b[8:], generation)
-	binary.LittleEndian.PutUint32(b[16:], uint32(len(payload)))
-	copy(b[headerSize:], payload)
+	binary.LittleEndian.PutUint32(b[16:], uint32(len(body)))
+	copy(b[headerSize:], body)
 	binary.LittleEndian.PutUint32(b[crcAt:], crc32.Checksum(b[:crcAt], castagnoli))
 	return b
 }
 
 // decodeBlock returns the record of a valid block. The error is errBlank for
-// one never written, ErrNewerFormat, or says what is wrong with it.
+// one never written, ErrOtherFormat, or says what is wrong with it.
 func decodeBlock(b []byte) (Record, error) {
 	switch {
 	case len(b) != blockSize:
@@ -84,19 +84,17 @@ func decodeBlock(b []byte) (Record, error) {
 	case binary.LittleEndian.Uint32(b[crcAt:]) != crc32.Checksum(b[:crcAt], castagnoli):
 		return Record{}, errors.New("checksum does not match")
 	}
-	if v := binary.LittleEndian.Uint32(b[4:]); v > formatVersion {
-		return Record{}, fmt.Errorf("%w: %d, this flaked knows up to %d", ErrNewerFormat, v, formatVersion)
-	} else if v != formatVersion {
-		return Record{}, fmt.Errorf("unknown format %d", v)
+	if v := binary.LittleEndian.Uint32(b[4:]); v != formatVersion {
+		return Record{}, fmt.Errorf("%w: %d, and this flaked reads %d only: use the release that wrote it, or an empty state directory", ErrOtherFormat, v, formatVersion)
 	}
 	n := binary.LittleEndian.Uint32(b[16:])
-	if n > maxPayload {
-		return Record{}, fmt.Errorf("payload of %d bytes does not fit", n)
+	if n > maxBody {
+		return Record{}, fmt.Errorf("body of %d bytes does not fit", n)
 	}
 	var r Record
 	if err := json.Unmarshal(b[headerSize:headerSize+n], &r); err != nil {
-		return Record{}, fmt.Errorf("payload does not decode: %w", err)
+		return Record{}, fmt.Errorf("body does not decode: %w", err)
 	}
 	r.Generation = binary.LittleEndian.Uint64(b[8:])
-	return r.clone(), nil
+	return r, nil
 }

@@ -14,34 +14,62 @@ import (
 	"pgregory.net/rapid"
 )
 
-func sample() Record {
-	return Record{
-		ClusterName: "orders", ClusterUUID: "c-1", EpochMs: 1_577_836_800_000, Layout: "41/10/12",
-		LeaseMaxMs: 86_400_000, SettleMs: 20_000, Used: 17,
-		Node: "n-1", Ticket: "n-0000000007", Worker: 7, Term: 3, Nonce: "abc",
-		Settled: true, Lo: 1_700_000_000_000, M: 1_700_000_003_000, H: 1_700_000_060_000,
-		ServedMs: 5_000, Rotations: []int64{1_700_000_000_001},
+// memory is a caller's payload.
+type memory struct {
+	Cluster string `json:"cluster"`
+	Node    string `json:"node"`
+	Worker  int    `json:"worker"`
+	Term    int64  `json:"term"`
+	Settled bool   `json:"settled"`
+	Stopped bool   `json:"stopped"`
+	Used    int    `json:"used"`
+}
+
+// memoryOf returns what a record's payload says.
+func memoryOf(r Record) (m memory) {
+	if r.Payload == nil {
+		return m
 	}
+	if err := json.Unmarshal(r.Payload, &m); err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// with returns r with a change to its payload.
+func (r Record) with(change func(*memory)) Record {
+	m := memoryOf(r)
+	change(&m)
+	p, err := json.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	r.Payload = p
+	return r
+}
+
+func sample() Record {
+	return Record{M: 1_700_000_003_000, H: 1_700_000_060_000, ServedMs: 5_000}.with(func(m *memory) {
+		*m = memory{Cluster: "c-1", Node: "n-1", Worker: 7, Term: 3, Settled: true, Used: 17}
+	})
 }
 
 func TestBlockRoundTrip(t *testing.T) {
 	str := rapid.StringN(0, 60, 100)
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64()
+		payload, err := json.Marshal(map[string]any{"text": str.Draw(t, "text"), "numbers": rapid.SliceOfN(n, 0, 8).Draw(t, "numbers")})
+		if err != nil {
+			t.Fatal(err)
+		}
 		r := Record{
-			ClusterName: str.Draw(t, "name"), ClusterUUID: str.Draw(t, "cluster"), EpochMs: n.Draw(t, "epoch"),
-			Layout: str.Draw(t, "layout"), DatacenterID: rapid.Int().Draw(t, "dc"), LeaseMaxMs: n.Draw(t, "w"),
-			SettleMs: n.Draw(t, "settle"), Used: rapid.Int().Draw(t, "used"), Node: str.Draw(t, "node"),
-			Ticket: str.Draw(t, "ticket"), Worker: rapid.Int().Draw(t, "worker"), Term: n.Draw(t, "term"),
-			Nonce: str.Draw(t, "nonce"), PendingTerm: n.Draw(t, "pterm"), PendingNonce: str.Draw(t, "pnonce"),
-			Settled: rapid.Bool().Draw(t, "settled"), Stopped: rapid.Bool().Draw(t, "stopped"),
-			Released: rapid.Bool().Draw(t, "released"), Lo: n.Draw(t, "lo"), M: n.Draw(t, "m"), H: n.Draw(t, "h"),
-			ServedMs: n.Draw(t, "served"), Rotations: rapid.SliceOfN(n, 0, 8).Draw(t, "rotations"),
+			M: n.Draw(t, "m"), H: n.Draw(t, "h"), ServedMs: n.Draw(t, "served"),
+			Released: rapid.Bool().Draw(t, "released"), Payload: payload,
 			Generation: rapid.Uint64().Draw(t, "generation"),
 			Fingerprint: Fingerprint{str.Draw(t, "f1"), str.Draw(t, "f2"), str.Draw(t, "f3"),
 				str.Draw(t, "f4"), str.Draw(t, "f5")},
-		}.clone()
-		p, err := encodePayload(r)
+		}
+		p, err := encodeBody(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,26 +87,27 @@ func reseal(b []byte) []byte {
 }
 
 func TestDecodeBlock(t *testing.T) {
-	good := func() []byte { return sealBlock([]byte(`{"m":5,"node":"x"}`), 9) }
+	good := func() []byte { return sealBlock([]byte(`{"m":5,"payload":{"node":"x"}}`), 9) }
 	tests := []struct {
 		name string
 		b    []byte
 		want string // in the error; "" is a valid block
 	}{
 		{"valid", good(), ""},
-		{"unknown fields are tolerated", sealBlock([]byte(`{"m":5,"node":"x","later":{"a":1}}`), 9), ""},
+		{"unknown fields are tolerated", sealBlock([]byte(`{"m":5,"payload":{"node":"x"},"later":{"a":1}}`), 9), ""},
 		{"blank", make([]byte, blockSize), "blank"},
 		{"short", good()[:4000], "cut short"},
 		{"nothing", nil, "cut short"},
 		{"text", bytes.Repeat([]byte("hello\n"), 683)[:blockSize], "not a flaked record"},
 		{"crc", append(good()[:crcAt], 0, 0, 0, 0), "checksum"},
-		{"old bytes behind the payload", func() []byte { b := good(); b[2000] = 1; return b }(), "checksum"},
-		{"newer format", func() []byte { b := good(); b[4] = 2; return reseal(b) }(), "newer format"},
-		{"newer format, bad crc", func() []byte { b := good(); b[4] = 2; return b }(), "checksum"},
-		{"format 0", func() []byte { b := good(); b[4] = 0; return reseal(b) }(), "unknown format"},
+		{"old bytes behind the body", func() []byte { b := good(); b[2000] = 1; return b }(), "checksum"},
+		{"newer format", func() []byte { b := good(); b[4]++; return reseal(b) }(), "another format: 3"},
+		{"newer format, bad crc", func() []byte { b := good(); b[4]++; return b }(), "checksum"},
+		{"older format", func() []byte { b := good(); b[4]--; return reseal(b) }(), "another format: 1"},
+		{"format 0", func() []byte { b := good(); b[4] = 0; return reseal(b) }(), "another format: 0"},
 		{"length", func() []byte { b := good(); b[17] = 255; return reseal(b) }(), "does not fit"},
-		{"length, cutting the payload", func() []byte { b := good(); b[16]--; return reseal(b) }(), "does not decode"},
-		{"length, over the payload", func() []byte { b := good(); b[16]++; return reseal(b) }(), "does not decode"},
+		{"length, cutting the body", func() []byte { b := good(); b[16]--; return reseal(b) }(), "does not decode"},
+		{"length, over the body", func() []byte { b := good(); b[16]++; return reseal(b) }(), "does not decode"},
 		{"not JSON", sealBlock([]byte("m=5"), 9), "does not decode"},
 		{"wrong type", sealBlock([]byte(`{"m":"5"}`), 9), "does not decode"},
 		{"number out of range", sealBlock([]byte(`{"m":9223372036854775808}`), 9), "does not decode"},
@@ -87,7 +116,7 @@ func TestDecodeBlock(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r, err := decodeBlock(tt.b)
 			if tt.want == "" {
-				if err != nil || r.M != 5 || r.Node != "x" || r.Generation != 9 {
+				if err != nil || r.M != 5 || memoryOf(r).Node != "x" || r.Generation != 9 {
 					t.Fatalf("got %+v, %v", r, err)
 				}
 				return
@@ -100,12 +129,16 @@ func TestDecodeBlock(t *testing.T) {
 }
 
 func TestPayloadSize(t *testing.T) {
-	overhead := func() int { b, _ := json.Marshal(Record{Nonce: "x"}); return len(b) - 1 }()
-	if _, err := encodePayload(Record{Nonce: strings.Repeat("x", maxPayload-overhead)}); err != nil {
+	sized := func(n int) Record { return Record{Payload: json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`)} }
+	overhead := func() int { b, _ := json.Marshal(sized(2)); return len(b) - 2 }()
+	if _, err := encodeBody(sized(maxBody - overhead)); err != nil {
 		t.Errorf("largest: %v", err)
 	}
-	if _, err := encodePayload(Record{Nonce: strings.Repeat("x", maxPayload-overhead+1)}); !errors.Is(err, ErrTooLarge) {
+	if _, err := encodeBody(sized(maxBody - overhead + 1)); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("one more: %v", err)
+	}
+	if _, err := encodeBody(Record{Payload: json.RawMessage("x")}); err == nil {
+		t.Error("a payload that is no JSON was taken")
 	}
 }
 
@@ -124,16 +157,10 @@ func TestFollows(t *testing.T) {
 		{"H and served up", func(r *Record) { r.H += 1e9; r.ServedMs += 1e9 }, true},
 		{"H down", func(r *Record) { r.H-- }, false},
 		{"generation is ignored", func(r *Record) { r.Generation = 99 }, true},
-		{"no longer settled", func(r *Record) { r.Settled = false }, false},
-		{"stopped", func(r *Record) { r.Stopped = true }, false},
 		{"released", func(r *Record) { r.Released = true }, false},
-		{"cluster", func(r *Record) { r.ClusterUUID = "c-2" }, false},
-		{"node", func(r *Record) { r.Node = "n-2" }, false},
-		{"worker", func(r *Record) { r.Worker++ }, false},
-		{"term", func(r *Record) { r.Term++ }, false},
-		{"pending nonce", func(r *Record) { r.PendingNonce = "x" }, false},
-		{"used", func(r *Record) { r.Used++ }, false},
-		{"rotations", func(r *Record) { r.Rotations = nil }, false},
+		{"no longer settled", func(r *Record) { *r = r.with(func(m *memory) { m.Settled = false }) }, false},
+		{"used", func(r *Record) { *r = r.with(func(m *memory) { m.Used++ }) }, false},
+		{"no payload", func(r *Record) { r.Payload = nil }, false},
 		{"fingerprint", func(r *Record) { r.Fingerprint.Inode = "x" }, false},
 	}
 	for _, tt := range tests {

@@ -34,10 +34,10 @@ import (
 //     M risen by 0 to MSlack. The neighbour is then a safe stand-in by
 //     definition: its M + MSlack >= the new M, and so >= all that counted
 //     before, as within such a chain M never goes down.
-//  3. All else (another slot, a longer stride of M, M down at a stop, settled
-//     or stopped withdrawn, a release) is written to both blocks before Save
-//     returns nil, so no superseded record is left. Between the two writes the
-//     newer block is a record tried, and the older one what it was.
+//  3. All else (another payload, a longer stride of M, M down at a stop, a
+//     release) is written to both blocks before Save returns nil, so no
+//     superseded record is left. Between the two writes the newer block is a
+//     record tried, and the older one what it was.
 //
 // M down needs no rule of its own: by 3 both blocks carry the lower M when Save
 // returns, and until then either block's M is at least the lower one, which is
@@ -83,7 +83,7 @@ type Cache struct {
 }
 
 // New reads the state file. It writes nothing, and takes f over: Close closes
-// it. On an error (ErrNewerFormat, or neither block can be read) f is left to
+// it. On an error (ErrOtherFormat, or neither block can be read) f is left to
 // the caller. fp is what the file is to be known by from now on.
 func New(f File, fp Fingerprint) (*Cache, error) {
 	im, err := readImage(f)
@@ -171,7 +171,7 @@ func (c *Cache) save(r Record) (uint64, error) {
 	}
 	r = r.clone()
 	r.Fingerprint = c.fp
-	payload, err := encodePayload(r)
+	body, err := encodeBody(r)
 	if err != nil {
 		return 0, err
 	}
@@ -186,11 +186,11 @@ func (c *Cache) save(r Record) (uint64, error) {
 	if c.durable >= 0 {
 		first, both = 1-c.durable, !r.follows(c.known)
 	}
-	if err := c.write(first, payload, r); err != nil {
+	if err := c.write(first, body, r); err != nil {
 		return 0, err
 	}
 	if both {
-		if err := c.write(1-first, payload, r); err != nil {
+		if err := c.write(1-first, body, r); err != nil {
 			return 0, err
 		}
 	}
@@ -203,9 +203,9 @@ func (c *Cache) save(r Record) (uint64, error) {
 }
 
 // write makes block i durable with the next generation.
-func (c *Cache) write(i int, payload []byte, r Record) error {
+func (c *Cache) write(i int, body []byte, r Record) error {
 	c.generation++
-	if err := c.writeBlock(i, sealBlock(payload, c.generation)); err != nil {
+	if err := c.writeBlock(i, sealBlock(body, c.generation)); err != nil {
 		return err
 	}
 	r.Generation = c.generation

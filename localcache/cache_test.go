@@ -1,6 +1,8 @@
 package localcache
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"strings"
@@ -72,11 +74,11 @@ func TestEmptyThenSaved(t *testing.T) {
 			}
 		}
 	}
-	// What the caller does to its slices is no longer our business.
-	r.Rotations[0] = -1
-	c.Load().Record.Rotations[0] = -2
-	if got := c.Load().Record.Rotations[0]; got != sample().Rotations[0] {
-		t.Errorf("rotations are shared: %d", got)
+	// What the caller does to its payload is no longer our business.
+	r.Payload[0] = 'x'
+	c.Load().Record.Payload[0] = 'y'
+	if got := c.Load().Record.Payload; !bytes.Equal(got, sample().Payload) {
+		t.Errorf("the payload is shared: %s", got)
 	}
 }
 
@@ -99,13 +101,13 @@ func TestSyncsPerSave(t *testing.T) {
 	step("every second", 1, func() { r.M += 1000 })
 	step("heartbeat", 1, func() { r.M += 1000; r.H += 3000; r.ServedMs += 3000 })
 	step("long stride", 2, func() { r.M += MSlack.Milliseconds() + 1 })
-	step("stop", 2, func() { r.M -= 5000; r.Stopped = true })
-	step("another slot", 2, func() { r.Worker++ })
+	step("stop", 2, func() { r.M -= 5000; r = r.with(func(m *memory) { m.Stopped = true }) })
+	step("another slot", 2, func() { r = r.with(func(m *memory) { m.Worker++ }) })
 	c = mustNew(t, f)
 	step("first after a restart", 2, func() { r.M += 1000 })
 	step("then", 1, func() { r.M += 1000 })
 	c = mustNew(t, f)
-	step("resumed", 3, func() { r.Stopped = false })
+	step("resumed", 3, func() { r = r.with(func(m *memory) { m.Stopped = false }) })
 }
 
 func TestInvalidate(t *testing.T) {
@@ -115,7 +117,7 @@ func TestInvalidate(t *testing.T) {
 	if err := c.Invalidate(); err != nil {
 		t.Fatal(err)
 	}
-	if l := c.Load(); l.Status != StatusReleased || !l.Record.Released || l.Record.Node != "n-1" {
+	if l := c.Load(); l.Status != StatusReleased || !l.Record.Released || memoryOf(l.Record).Node != "n-1" {
 		t.Fatalf("%+v", l)
 	}
 	for i := range 2 {
@@ -165,14 +167,16 @@ func TestInvalidate(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	for i := range 2 {
-		image, _ := saved(t)
-		b := image[i*blockSize : (i+1)*blockSize]
-		b[4] = formatVersion + 1
-		reseal(b)
-		for _, im := range [][]byte{image, append(image[:len(image):len(image)], 0)} {
-			if _, err := New(NewMemFile(im), fpA); !errors.Is(err, ErrNewerFormat) {
-				t.Errorf("block %d of %d bytes newer: %v", i, len(im), err)
+	for _, version := range []byte{formatVersion - 1, formatVersion + 1} {
+		for i := range 2 {
+			image, _ := saved(t)
+			b := image[i*blockSize : (i+1)*blockSize]
+			b[4] = version
+			reseal(b)
+			for _, im := range [][]byte{image, append(image[:len(image):len(image)], 0)} {
+				if _, err := New(NewMemFile(im), fpA); !errors.Is(err, ErrOtherFormat) {
+					t.Errorf("block %d of %d bytes has format %d: %v", i, len(im), version, err)
+				}
 			}
 		}
 	}
@@ -251,7 +255,7 @@ func TestTooLargeWritesNothing(t *testing.T) {
 	f := NewMemFile(image)
 	c := mustNew(t, f)
 	r := sample()
-	r.Rotations = make([]int64, 3000)
+	r.Payload = json.RawMessage(`"` + strings.Repeat("x", blockSize) + `"`)
 	if _, err := c.Save(r); !errors.Is(err, ErrTooLarge) {
 		t.Fatal(err)
 	}

@@ -51,12 +51,12 @@ func TestTruncation(t *testing.T) {
 			t.Fatalf("%d bytes: %+v", n, l)
 		}
 		r := sample()
-		r.Node = "n-2"
+		r = r.with(func(m *memory) { m.Node = "n-2" })
 		mustSave(t, c, r)
 		if got := len(f.Disk()); got != FileSize {
 			t.Errorf("%d bytes became %d", n, got)
 		}
-		if l := reload(t, f.Disk()); l.Status != StatusRecord || l.Damaged || l.Record.Node != "n-2" {
+		if l := reload(t, f.Disk()); l.Status != StatusRecord || l.Damaged || memoryOf(l.Record).Node != "n-2" {
 			t.Errorf("%d bytes, saved: %+v", n, l)
 		}
 	}

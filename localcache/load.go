@@ -75,7 +75,7 @@ type image struct {
 }
 
 // readImage reads both blocks. A block that cannot be read is as lost as a
-// damaged one; an error is returned when that goes for both, and for a newer
+// damaged one; an error is returned when that goes for both, and for another
 // format in either of them.
 func readImage(f File) (image, error) {
 	var im image
@@ -94,7 +94,7 @@ func readImage(f File) (image, error) {
 			continue
 		}
 		b.rec, b.err = decodeBlock(b.raw[:n])
-		if errors.Is(b.err, ErrNewerFormat) {
+		if errors.Is(b.err, ErrOtherFormat) {
 			return im, b.err
 		}
 	}

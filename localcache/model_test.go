@@ -31,7 +31,8 @@ func (m *model) saved(r Record) {
 }
 
 func sameHolding(a, b Record) bool {
-	return a.ClusterUUID == b.ClusterUUID && a.Node == b.Node && a.Worker == b.Worker && a.Released == b.Released
+	x, y := memoryOf(a), memoryOf(b)
+	return x.Cluster == y.Cluster && x.Node == y.Node && x.Worker == y.Worker && a.Released == b.Released
 }
 
 // check judges what was loaded. With whole set no block was damaged, only power
@@ -57,11 +58,12 @@ func (m *model) check(l Loaded, whole bool) error {
 			continue
 		}
 		holding = true
-		settled = settled || k.Settled || !r.Settled
-		stopped = stopped || k.Stopped || !r.Stopped
-		term = term || k.Term == r.Term
+		then, now := memoryOf(k), memoryOf(r)
+		settled = settled || then.Settled || !now.Settled
+		stopped = stopped || then.Stopped || !now.Stopped
+		term = term || then.Term == now.Term
 		h = h || r.H <= k.H
-		used = used || r.Used >= k.Used
+		used = used || now.Used >= then.Used
 	}
 	switch {
 	case !holding:
@@ -130,24 +132,24 @@ func next(t *rapid.T, m *model) Record {
 		r.ServedMs += 3000
 	case "stop":
 		r.M -= stride.Draw(t, "stride")
-		r.Stopped = true
+		r = r.with(func(m *memory) { m.Stopped = true })
 	case "resume":
 		r.M = max(r.M, m.floor) + stride.Draw(t, "stride")
-		r.Stopped = false
+		r = r.with(func(m *memory) { m.Stopped = false })
 	case "unsettle":
-		r.Settled = false
+		r = r.with(func(m *memory) { m.Settled = false })
 	case "settle":
-		r.Settled = true
+		r = r.with(func(m *memory) { m.Settled = true })
 	case "term":
-		r.Term++
+		r = r.with(func(m *memory) { m.Term++ })
 	case "slot":
-		r.Worker = (r.Worker + 1) % 3
-		r.Node = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node")
+		node := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node")
+		r = r.with(func(m *memory) { m.Worker, m.Node = (m.Worker+1)%3, node })
 		r.Released = false
 	case "H down":
 		r.H -= stride.Draw(t, "stride")
 	case "used":
-		r.Used += 10
+		r = r.with(func(m *memory) { m.Used += 10 })
 	}
 	return r
 }
@@ -158,7 +160,8 @@ func TestNoFaultHurts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		f := NewMemFile(nil)
-		m := &model{rec: Record{ClusterUUID: "c", Node: "a", M: 1_000_000, H: 2_000_000}}
+		fresh := Record{M: 1_000_000, H: 2_000_000}.with(func(m *memory) { m.Cluster, m.Node = "c", "a" })
+		m := &model{rec: fresh}
 		f.Survives = func(int64) bool { return rng.IntN(2) == 0 }
 
 		// One operation of the next Save fails, the countdown says which.
@@ -205,7 +208,8 @@ func TestNoFaultHurts(t *testing.T) {
 				// A new node, lower M and all. The old record may still come back:
 				// a torn write can mend the very sector that was spoilt.
 				m.lost = true
-				m.rec = Record{ClusterUUID: "c", Node: m.rec.Node + "'", M: 1_000_000, H: 2_000_000}
+				was := memoryOf(m.rec).Node
+				m.rec = fresh.with(func(m *memory) { m.Node = was + "'" })
 				return
 			}
 			m.rec = l.Record

@@ -30,7 +30,7 @@ var (
 // Open opens the state directory, making it if need be, and locks its state
 // file against every other process until Close. It refuses what it cannot rely
 // on or would have to change behind its owner's back: ErrLocked, ErrUnsafeDir,
-// ErrUnsafeFile, ErrFilesystem, ErrNewerFormat, or an error of the system.
+// ErrUnsafeFile, ErrFilesystem, ErrOtherFormat, or an error of the system.
 //
 // A state file with lost contents is not an error: see Load.
 func Open(dir string) (*Cache, error) {

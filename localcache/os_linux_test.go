@@ -59,7 +59,7 @@ func saveOnFull(t *testing.T, mount string) {
 		mustSave(t, c, r)
 	}
 	do(t, c.Invalidate())
-	r.Node = "n-2"
+	r = r.with(func(m *memory) { m.Node = "n-2" })
 	mustSave(t, c, r)
 	do(t, c.Close())
 	if l := mustOpen(t, dir).Load(); l.Status != StatusRecord || l.Damaged || l.Record.M != r.M || l.Changed != nil {

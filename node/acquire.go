@@ -89,10 +89,13 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 // holds the slot for us. So it is never resumed: a new node is.
 func (n *Node) begin() (attempt, error) {
 	loaded := n.cfg.Cache.Load()
-	rec := loaded.Record
+	rec, err := DecodeRecord(loaded.Record)
+	if err != nil {
+		return attempt{}, err
+	}
 	var unfit error
 	if rec.ClusterName == n.cfg.Cluster { // also of a record that is not resumed
-		unfit = n.adoptCluster(rec)
+		unfit = n.adoptCluster(rec.Cluster)
 	}
 	newcomer, moved := n.newcomer(), rec.ZooKeeper != "" && rec.ZooKeeper != n.cfg.ZooKeeper && !n.cfg.ZooKeeperReplaced
 	newcomer.moved = moved
@@ -111,14 +114,14 @@ func (n *Node) begin() (attempt, error) {
 	case rec.ClusterName != n.cfg.Cluster:
 		return attempt{}, &OtherClusterError{Ours: fmt.Sprintf("%q", rec.ClusterName), Found: fmt.Sprintf("%q", n.cfg.Cluster)}
 	case len(loaded.Changed) > 0:
-		n.log.Warn("the state directory was copied or moved here: registering as a new node", "changed", loaded.Changed, "old_worker", rec.Worker)
+		n.log.Warn("the state directory was copied or moved here: registering as a new node", "changed", loaded.Changed, "old_worker", rec.Claim.Worker)
 		return newcomer, nil
 	case loaded.Damaged:
 		n.log.Warn("one half of the state file is damaged: going on from the other", "reason", loaded.Reason)
 	}
 	if loaded.Damaged {
 		n.startSlack = localcache.MSlack // by which its bound is raised
-		rec.Generation++                 // the block that is lost may have been the newer one
+		rec.Claim.Generation++           // the block that is lost may have been the newer one
 	}
 	if unfit == nil {
 		_, unfit = n.fits(n.cluster)
@@ -130,7 +133,7 @@ func (n *Node) begin() (attempt, error) {
 	if moved {
 		n.log.Warn("the state directory was last used with another ZooKeeper: this one has to have the record of its worker", "then", rec.ZooKeeper, "now", n.cfg.ZooKeeper)
 	}
-	return attempt{claim: n.claim, usable: true, cached: rec.Settled && !moved, moved: moved}, nil
+	return attempt{claim: n.claim, usable: true, cached: rec.Claim.Settled && !moved, moved: moved}, nil
 }
 
 // checkStart refuses to start when the clock has far to go to what the

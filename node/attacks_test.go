@@ -146,10 +146,18 @@ func (r *rig) lapse() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	rec := cache.Load().Record
-	rec.Incarnation, rec.H = time.Now().UnixMilli()-5_000, time.Now().UnixMilli()-1_000
-	rec.M = rec.H - 1
-	if _, err := cache.Save(rec); err != nil {
+	rec, err := DecodeRecord(cache.Load().Record)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	now := time.Now().UnixMilli()
+	rec.Claim.Incarnation, rec.Claim.H, rec.Claim.M = now-5_000, now-1_000, now-1_001
+	rec.Cluster.Incarnation = rec.Claim.Incarnation
+	kept, err := rec.Encode()
+	if err == nil {
+		_, err = cache.Save(kept)
+	}
+	if err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -186,8 +194,9 @@ func TestRotationThatFailsKeepsTheBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.keepOld(old)
-	if rec := r.loaded().Record; rec.Worker != old.Worker || rec.M < limit {
-		t.Errorf("worker %d, a bound %d ms below what may have been issued", rec.Worker, limit-rec.M)
+	rec, err := DecodeRecord(r.loaded().Record)
+	if err != nil || rec.Claim.Worker != old.Worker || rec.Claim.M < limit {
+		t.Errorf("worker %d, a bound %d ms below what may have been issued, %v", rec.Claim.Worker, limit-rec.Claim.M, err)
 	}
 }
 

@@ -91,8 +91,9 @@ func TestStopBetweenTwoWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.Node.stop(context.Background())
-	if rec := r.loaded().Record; rec.Worker != 7 || rec.Stopped || rec.M < other.Lo {
-		t.Errorf("%+v", rec)
+	rec, err := DecodeRecord(r.loaded().Record)
+	if err != nil || rec.Claim.Worker != 7 || rec.Stopped || rec.Claim.M < other.Lo {
+		t.Errorf("%+v, %v", rec, err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -72,7 +71,7 @@ func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 		n.served += elapsed
 	}
 	rec := n.record(n.claim)
-	rec.M = timeguard.NextReserved(n.m, n.now()+ahead.Milliseconds(), n.claim.H, n.window())
+	rec.Claim.M = timeguard.NextReserved(n.m, n.now()+ahead.Milliseconds(), n.claim.H, n.window())
 	n.mu.Unlock()
 
 	gen, err := n.save(rec)
@@ -91,7 +90,7 @@ func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 		return false
 	}
 	n.generation = gen
-	n.m = rec.M
+	n.m = rec.Claim.M
 	n.applyBounds()
 	if t := n.held; t != nil {
 		n.behindOnce(t.gen.Behind())
@@ -102,13 +101,17 @@ func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 // save writes the local record and notes how long that takes: every writer waits
 // for the one before it, so a stall of any of them keeps the bound from being
 // pushed. saveMu is held, mu is not.
-func (n *Node) save(rec localcache.Record) (generation uint64, err error) {
+func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
+	local, err := rec.Encode()
+	if err != nil {
+		return 0, err
+	}
 	n.mu.Lock()
 	n.saving, n.savingAt = true, n.mono()
 	n.mu.Unlock()
 	stall := time.AfterFunc(stallAfter+time.Millisecond, n.noteStall) // both loops may be waiting for the disk
 	defer stall.Stop()
-	generation, err = n.cfg.Cache.Save(rec)
+	generation, err = n.cfg.Cache.Save(local)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.saving = false

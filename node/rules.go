@@ -38,8 +38,7 @@ func (n *Node) rulesOf(cl coordinator.Cluster) (rules, error) {
 // mostAhead is how far ahead of the clock a cluster's rules may go.
 const mostAhead = timeguard.MaxReserve - timeguard.DefaultReserve
 
-// readRules reads a cluster's rules, of which records of earlier releases name
-// no more than the layout.
+// readRules reads a cluster's rules.
 func readRules(cl coordinator.Cluster) (r rules, err error) {
 	if r.layout, err = worker.ParseLayout(cl.Layout); err != nil {
 		return r, err

@@ -322,7 +322,9 @@ func (s *sim) wroteSlot(at string, data []byte, acked bool) {
 // saved is a record of which the disk has said that it is durable: its M counts,
 // and never goes down but at a stop.
 func (s *sim) saved(m *machine, r localcache.Record) {
-	if was := m.saved; was.Node == r.Node && was.Worker == r.Worker && r.M < was.M && !r.Stopped {
+	was := m.saved
+	same := text(was.Payload, "node") == text(r.Payload, "node") && number(was.Payload, "worker") == number(r.Payload, "worker")
+	if same && r.M < was.M && !has(r.Payload, "stopped") {
 		s.violated(wrongMFell, "%s: the bound on the disk goes from %d to %d", m.name, was.M, r.M)
 	}
 	m.saved = r

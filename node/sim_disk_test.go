@@ -76,7 +76,7 @@ type spiedCache struct {
 }
 
 func (c spiedCache) Save(r localcache.Record) (uint64, error) {
-	if r.Stopped { // what is given up is so from here on, whatever reaches the disk
+	if has(r.Payload, "stopped") { // what is given up is so from here on, whatever reaches the disk
 		c.m.saved.M = min(c.m.saved.M, r.M)
 	}
 	generation, err := c.Cache.Save(r)

@@ -127,7 +127,7 @@ func (s *sim) comesBack(p *process) {
 // knows tells whether a machine's state directory names a cluster.
 func (m *machine) knows(uuid string) bool {
 	cache, err := localcache.New(m.disk.Clone(), m.print)
-	return err == nil && cache.Load().Record.ClusterUUID == uuid
+	return err == nil && text(cache.Load().Record.Payload, "uuid") == uuid
 }
 
 // tellGrowth: an owner is cut off, or stopped, while the cluster grows beyond what

@@ -33,7 +33,7 @@ func (n *Node) stop(ctx context.Context) {
 	n.saveMu.Lock()
 	n.mu.Lock()
 	rec := n.record(claim)
-	rec.M, rec.Stopped = end, true
+	rec.Claim.M, rec.Stopped = end, true
 	n.mu.Unlock()
 	gen, err := n.save(rec)
 	n.saveMu.Unlock()

@@ -81,7 +81,9 @@ func resetIdentity(c *cli.Context) error {
 		if err != nil {
 			return resetRefused(stateError(was.Dir, err))
 		}
-		was = reportState(was.Dir, aside.Loaded, false)
+		if was, err = reportState(was.Dir, aside.Loaded, false); err != nil {
+			return err
+		}
 		report.Directories = append(report.Directories, resetDir{was.Dir, aside.Backup != "", aside.Backup, was.Record})
 		if format == formatJSON {
 			continue
@@ -115,7 +117,11 @@ func inspectAll(dir string) ([]stateReport, error) {
 		case locked:
 			return nil, resetRefused(fmt.Errorf("%w: a node uses %s", localcache.ErrLocked, at))
 		default:
-			found = append(found, reportState(at, loaded, false))
+			report, err := reportState(at, loaded, false)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, report)
 		}
 	}
 	if len(found) == 0 {

@@ -93,15 +93,8 @@ func TestResetIdentityOf(t *testing.T) {
 func TestResetIdentityOfSeveral(t *testing.T) {
 	dir, first := stateDir(t, exampleRecord())
 	rec := exampleRecord()
-	rec.Worker, rec.Node = 8, "n2"
-	second, err := localcache.Open(stateDirs(dir, 2)[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer second.Close()
-	if _, err := second.Save(rec); err != nil {
-		t.Fatal(err)
-	}
+	rec.Claim.Worker, rec.Claim.Node = 8, "n2"
+	second := stateIn(t, stateDirs(dir, 2)[1], rec)
 	first.Close()
 	call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitFailure, "", "worker-2: stop it first; it was not changed")
 	if l, _, err := localcache.Inspect(dir); err != nil || l.Status != localcache.StatusRecord {

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/node"
 )
 
 func stateCommand() *cli.Command {
@@ -53,7 +54,7 @@ type stateRecord struct {
 	Cluster     string `json:"cluster"`
 	ClusterUUID string `json:"cluster_uuid"`
 	Layout      string `json:"layout"`
-	Datacenter  int    `json:"datacenter"`
+	Datacenter  int64  `json:"datacenter"`
 	Node        string `json:"node"`
 	Worker      int    `json:"worker"`
 	Term        int64  `json:"term"`
@@ -80,7 +81,10 @@ func stateShow(c *cli.Context) error {
 	if err != nil {
 		return stateError(dir, err)
 	}
-	r := reportState(dir, loaded, locked)
+	r, err := reportState(dir, loaded, locked)
+	if err != nil {
+		return err
+	}
 	if format == formatJSON {
 		err = printJSON(c.App.Writer, r)
 	} else {
@@ -98,22 +102,26 @@ func stateShow(c *cli.Context) error {
 	return nil
 }
 
-func reportState(dir string, l localcache.Loaded, locked bool) stateReport {
+func reportState(dir string, l localcache.Loaded, locked bool) (stateReport, error) {
 	r := stateReport{
 		Dir: dir, Status: l.Status.String(), Locked: locked, Damaged: l.Damaged, Reason: l.Reason,
 		Changed: append([]string{}, l.Changed...),
 	}
 	if l.Status != localcache.StatusRecord && l.Status != localcache.StatusReleased {
-		return r
+		return r, nil
 	}
-	rec := l.Record
+	rec, err := node.DecodeRecord(l.Record)
+	if err != nil {
+		return r, err
+	}
+	cl, claim := rec.Cluster, rec.Claim
 	r.Record = &stateRecord{
-		Cluster: rec.ClusterName, ClusterUUID: rec.ClusterUUID, Layout: rec.Layout, Datacenter: rec.DatacenterID,
-		Node: rec.Node, Worker: rec.Worker, Term: rec.Term, Pending: rec.PendingNonce != "",
-		Settled: rec.Settled, Stopped: rec.Stopped, LoMs: rec.Lo, MMs: rec.M, HMs: rec.H,
-		ServedMs: rec.ServedMs, Generation: rec.Generation,
+		Cluster: rec.ClusterName, ClusterUUID: cl.UUID, Layout: cl.Layout, Datacenter: cl.Datacenter,
+		Node: claim.Node, Worker: claim.Worker, Term: claim.Term, Pending: claim.PendingNonce != "",
+		Settled: claim.Settled, Stopped: rec.Stopped, LoMs: claim.Lo, MMs: claim.M, HMs: claim.H,
+		ServedMs: rec.ServedMs, Generation: claim.Generation,
 	}
-	return r
+	return r, nil
 }
 
 func stateRows(r stateReport, now time.Time) [][2]string {

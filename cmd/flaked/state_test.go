@@ -9,29 +9,44 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/node"
 )
 
 // stateDir is a state directory with a record in it.
-func stateDir(t *testing.T, rec localcache.Record) (string, *localcache.Cache) {
+func stateDir(t *testing.T, rec node.LocalRecord) (string, *localcache.Cache) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "state")
+	return dir, stateIn(t, dir, rec)
+}
+
+// stateIn puts a record into a state directory.
+func stateIn(t *testing.T, dir string, rec node.LocalRecord) *localcache.Cache {
+	t.Helper()
+	kept, err := rec.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
 	cache, err := localcache.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cache.Close() })
-	if _, err := cache.Save(rec); err != nil {
+	if _, err := cache.Save(kept); err != nil {
 		t.Fatal(err)
 	}
-	return dir, cache
+	return cache
 }
 
-func exampleRecord() localcache.Record {
-	return localcache.Record{
-		ClusterName: "prod", ClusterUUID: "c1", EpochMs: 1288834974657, Layout: "time=41@1ms",
-		Node: "n1", Worker: 7, Term: 3, Nonce: "secret", Settled: true,
-		Lo: 1795196800000, M: 1795196812128, H: 1795200000000, ServedMs: 65_000,
+func exampleRecord() node.LocalRecord {
+	return node.LocalRecord{
+		ClusterName: "prod", Cluster: coordinator.Cluster{UUID: "c1", Layout: "time=41@1ms"},
+		Claim: coordinator.Claim{
+			Node: "n1", Worker: 7, Term: 3, Nonce: "secret", Settled: true,
+			Lo: 1795196800000, M: 1795196812128, H: 1795200000000,
+		},
+		ServedMs: 65_000,
 	}
 }
 
@@ -145,9 +160,16 @@ func TestStateShowOtherwise(t *testing.T) {
 
 func TestStateRowsOfAPendingGrant(t *testing.T) {
 	rec := exampleRecord()
-	rec.PendingTerm, rec.PendingNonce = 4, "x"
-	rows := stateRows(reportState("/d", localcache.Loaded{Status: localcache.StatusRecord, Record: rec}, false), time.UnixMilli(rec.Lo))
-	for _, r := range rows {
+	rec.Claim.PendingTerm, rec.Claim.PendingNonce = 4, "x"
+	kept, err := rec.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := reportState("/d", localcache.Loaded{Status: localcache.StatusRecord, Record: kept}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range stateRows(report, time.UnixMilli(rec.Claim.Lo)) {
 		if r[0] == "term" && r[1] != "3, and the next one asked for" {
 			t.Errorf("%q", r[1])
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -20,8 +20,9 @@ func TestLowerBoundTakesWhatTheStateHeld(t *testing.T) {
 	store, cl := newCluster(t)
 	_, claim := register(t, store, cl, "a")
 	far := time.Now().Add(45 * time.Minute).UnixMilli()
-	rec := localcache.Record{ClusterName: "default", ClusterUUID: cl.UUID, Node: claim.Node, Worker: claim.Worker, Term: claim.Term, Nonce: claim.Nonce, Settled: true, M: far, H: far + 1}
-	save := func(rec localcache.Record) (dir string) {
+	claim.Settled, claim.M, claim.H = true, far, far+1
+	rec := node.LocalRecord{ClusterName: "default", Cluster: cl, Claim: claim}
+	save := func(rec node.LocalRecord) (dir string) {
 		dir, cache := stateDir(t, rec)
 		cache.Close()
 		return dir
@@ -43,7 +44,7 @@ func TestLowerBoundTakesWhatTheStateHeld(t *testing.T) {
 	release(live).wants(t, exitFailure, "", "is that of worker 0 and can still be resumed: flaked reset-identity --state-dir "+live+" first; nothing was changed")
 
 	other := rec
-	other.Worker = 9
+	other.Claim.Worker = 9
 	dir := save(other)
 	call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitOK, "worker 9 of cluster default", "")
 	release(dir).wants(t, exitFailure, "", "no state of worker 0 of this cluster was set aside in "+dir+": name the directory of its node, or wait until its lease ends, ")

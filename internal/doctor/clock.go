@@ -85,10 +85,10 @@ func judgeMemory(dirs []stateDir, now int64) Finding {
 		if !d.belongs() {
 			continue
 		}
-		behind := time.Duration(d.record.M-now) * time.Millisecond
+		behind := time.Duration(d.record.Claim.M-now) * time.Millisecond
 		if behind > timeguard.MaxStartWait {
 			f.Level = Fail
-			f.Text = fmt.Sprintf("the clock is %s behind what worker %d of %s may have issued", behind.Round(time.Millisecond), d.record.Worker, d.path)
+			f.Text = fmt.Sprintf("the clock is %s behind what worker %d of %s may have issued", behind.Round(time.Millisecond), d.record.Claim.Worker, d.path)
 			f.Advice = "set the clock right; or, if it was ahead before, wait, or have it start as a new worker: flaked reset-identity"
 		}
 	}

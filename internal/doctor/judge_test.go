@@ -15,6 +15,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/zkstore"
 )
@@ -141,8 +142,8 @@ func TestCluster(t *testing.T) {
 		return c
 	}
 	mine := func(uuid string) []stateDir {
-		rec := localcache.Record{ClusterUUID: uuid}
-		return []stateDir{{path: "/s", record: rec, loaded: localcache.Loaded{Status: localcache.StatusRecord, Record: rec}}}
+		rec := node.LocalRecord{Cluster: coordinator.Cluster{UUID: uuid}}
+		return []stateDir{{path: "/s", record: rec, loaded: localcache.Loaded{Status: localcache.StatusRecord}}}
 	}
 	no := func(coordinator.Cluster) error { return errors.New("--lease 1h was asked for") }
 	yes := func(coordinator.Cluster) error { return nil }
@@ -235,16 +236,16 @@ func TestOffsets(t *testing.T) {
 		live(func(e *coordinator.Entry) { e.Slot.Reported = 0 }),
 		live(func(e *coordinator.Entry) { e.Slot.Stopped = true }),
 	}
-	own := []stateDir{{record: localcache.Record{Node: "ours"}, loaded: localcache.Loaded{Status: localcache.StatusRecord}}}
+	own := []stateDir{{record: node.LocalRecord{Claim: coordinator.Claim{Node: "ours"}}, loaded: localcache.Loaded{Status: localcache.StatusRecord}}}
 	if got := peers(entries, own, probe(0)); len(got) != 1 {
 		t.Errorf("%d of the reports count, want 1: %v", len(got), got)
 	}
 }
 
 func TestDirs(t *testing.T) {
-	rec := localcache.Record{ClusterName: "c", Worker: 7, M: 50_000}
+	rec := node.LocalRecord{ClusterName: "c", Claim: coordinator.Claim{Worker: 7, M: 50_000}}
 	holds := func(change func(*stateDir)) stateDir {
-		d := stateDir{path: "/s", record: rec, loaded: localcache.Loaded{Status: localcache.StatusRecord, Record: rec}}
+		d := stateDir{path: "/s", record: rec, loaded: localcache.Loaded{Status: localcache.StatusRecord}}
 		change(&d)
 		return d
 	}
@@ -263,7 +264,7 @@ func TestDirs(t *testing.T) {
 		{"copied", holds(func(d *stateDir) { d.loaded.Changed = []string{"inode"} }), Warn, "copied or moved"},
 		{"damaged", holds(func(d *stateDir) { d.loaded.Damaged = true }), Warn, "a copy of the record is lost"},
 		{"lost", stateDir{path: "/s", loaded: localcache.Loaded{Status: localcache.StatusCorrupt, Reason: "torn"}}, Warn, "torn"},
-		{"of the future", stateDir{path: "/s", bad: localcache.ErrNewerFormat}, Fail, "newer"},
+		{"of another release", stateDir{path: "/s", bad: localcache.ErrOtherFormat}, Fail, "another format"},
 		{"refused", stateDir{path: "/s", look: localcache.Examination{Refused: localcache.ErrFilesystem}}, Fail, "filesystem refused"},
 	} {
 		judgeDir(tc.dir, Config{ZK: zkstore.ZKConfig{Cluster: "c"}}).wants(t, tc.name, tc.level, tc.text)

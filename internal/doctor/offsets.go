@@ -14,7 +14,7 @@ import (
 func peers(entries []coordinator.Entry, dirs []stateDir, p zkstore.Probe) []timeguard.Offset {
 	own := map[string]bool{}
 	for _, d := range dirs {
-		own[d.record.Node] = d.belongs()
+		own[d.record.Claim.Node] = d.belongs()
 	}
 	var offsets []timeguard.Offset
 	for _, e := range entries {

@@ -158,9 +158,9 @@ func judgeCluster(cl coordinator.Cluster, err error, cfg Config, dirs []stateDir
 		f.Level, f.Text = Fail, err.Error()
 	}
 	for _, d := range dirs {
-		if d.belongs() && d.record.ClusterUUID != cl.UUID {
+		if d.belongs() && d.record.Cluster.UUID != cl.UUID {
 			f.Level = Fail
-			f.Text = fmt.Sprintf("%s belongs to cluster %s, and this is %s", d.path, d.record.ClusterUUID, cl.UUID)
+			f.Text = fmt.Sprintf("%s belongs to cluster %s, and this is %s", d.path, d.record.Cluster.UUID, cl.UUID)
 			f.Advice = "give this cluster a --state-dir of its own, or point --zk and --cluster at the one it belongs to"
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/node"
 )
 
 // stateDir is a state directory and what is in it.
@@ -22,7 +23,7 @@ type stateDir struct {
 	err    error // of looking
 	loaded localcache.Loaded
 	bad    error // of reading the record; nil where there is none
-	record localcache.Record
+	record node.LocalRecord
 }
 
 // belongs: it holds a node's record that would be resumed.
@@ -54,10 +55,12 @@ func examineDir(path string) stateDir {
 		return d
 	}
 	d.loaded, _, d.bad = localcache.Inspect(path)
+	if d.bad == nil {
+		d.record, d.bad = node.DecodeRecord(d.loaded.Record)
+	}
 	if errors.Is(d.bad, fs.ErrNotExist) {
 		d.bad = nil
 	}
-	d.record = d.loaded.Record
 	return d
 }
 
@@ -98,7 +101,7 @@ func judgeDir(d stateDir, cfg Config) Finding {
 	case d.look.Missing:
 		f.Text = d.path + " is not there yet: a new node makes it"
 	case d.bad != nil:
-		f.Level, f.Text, f.Advice = Fail, d.bad.Error(), "a newer release wrote it, or it is not a state directory"
+		f.Level, f.Text, f.Advice = Fail, d.bad.Error(), "another release wrote it, or it is not a state directory"
 	case d.loaded.Status == localcache.StatusCorrupt:
 		f.Level, f.Text = Warn, fmt.Sprintf("%s: the state is lost: %s", d.path, d.loaded.Reason)
 		f.Advice = "a node started here will be a new one; look after the disk"
@@ -112,7 +115,7 @@ func judgeDir(d stateDir, cfg Config) Finding {
 		f.Level, f.Text = Fail, fmt.Sprintf("%s belongs to the cluster %q, and --cluster is %q", d.path, d.record.ClusterName, cfg.ZK.Cluster)
 		f.Advice = "give each cluster a --state-dir of its own"
 	case d.belongs():
-		f.Text = fmt.Sprintf("%s holds worker %d of %s", d.path, d.record.Worker, d.record.ClusterName)
+		f.Text = fmt.Sprintf("%s holds worker %d of %s", d.path, d.record.Claim.Worker, d.record.ClusterName)
 	default:
 		f.Text = d.path + " holds nobody's state: a node started here will be a new one"
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/zktest"
 	"github.com/flaked/flaked/localcache"
+	flaked "github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
 	"github.com/flaked/flaked/zkstore"
 )
@@ -25,10 +26,17 @@ func (n *node) reserve(m int64) {
 		t.Fatal(err)
 	}
 	defer cache.Close()
-	r := cache.Load().Record
-	r.M, r.Stopped = m, false
-	r.H = max(r.H, m)
-	if _, err := cache.Save(r); err != nil {
+	r, err := flaked.DecodeRecord(cache.Load().Record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Claim.M, r.Stopped = m, false
+	r.Claim.H = max(r.Claim.H, m)
+	kept, err := r.Encode()
+	if err == nil {
+		_, err = cache.Save(kept)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }

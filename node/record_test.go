@@ -1,0 +1,112 @@
+package node
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/localcache"
+)
+
+// filled returns a value of T whose fields are all set, those added later too.
+func filled[T any](t *testing.T) (v T) {
+	t.Helper()
+	s := reflect.ValueOf(&v).Elem()
+	for i := range s.NumField() {
+		switch f := s.Field(i); f.Kind() {
+		case reflect.String:
+			f.SetString(s.Type().Field(i).Name)
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.Int, reflect.Int64:
+			f.SetInt(int64(100 + i))
+		case reflect.Uint64:
+			f.SetUint(uint64(100 + i))
+		default:
+			t.Fatalf("%s is a %s: extend this test", s.Type().Field(i).Name, f.Kind())
+		}
+	}
+	return v
+}
+
+func fullRecord(t *testing.T) LocalRecord {
+	t.Helper()
+	return LocalRecord{
+		ClusterName: "prod", ZooKeeper: "zk1:2181/flaked", Cluster: filled[coordinator.Cluster](t), Claim: filled[coordinator.Claim](t),
+		Stopped: true, ServedMs: 65_000, Rotations: []int64{1, 2, 3, 4},
+	}
+}
+
+func encode(t *testing.T, r LocalRecord) localcache.Record {
+	t.Helper()
+	kept, err := r.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kept
+}
+
+// A restart finds every field that was saved.
+func TestLocalRecordLosesNothing(t *testing.T) {
+	disk, want := localcache.NewMemFile(nil), fullRecord(t)
+	cache, err := localcache.New(disk, localcache.Fingerprint{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want.Claim.Generation, err = cache.Save(encode(t, want)); err != nil {
+		t.Fatal(err)
+	}
+	again, err := localcache.New(disk.Clone(), localcache.Fingerprint{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]*localcache.Cache{"the same": cache, "reopened": again} {
+		got, err := DecodeRecord(c.Load().Record)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v\nwant %+v", name, got, err, want)
+		}
+	}
+}
+
+// A heartbeat and an extension of the reserved bound change no byte of the payload: it
+// would cost a second sync each time.
+func TestPayloadIsTheSameBetweenHeartbeats(t *testing.T) {
+	before, after := fullRecord(t), fullRecord(t)
+	after.Claim.M += 1000
+	after.Claim.H += 3000
+	after.Claim.Generation++
+	after.ServedMs += 1000
+	if a, b := string(encode(t, before).Payload), string(encode(t, after).Payload); a != b {
+		t.Errorf("%s\n%s", a, b)
+	}
+}
+
+// What only ZooKeeper can say of a cluster is not taken from the disk.
+func TestKeptClusterIsNotFrozen(t *testing.T) {
+	found, claim := filled[coordinator.Cluster](t), filled[coordinator.Claim](t)
+	want := found
+	want.Incarnation, want.Settled, want.FrozenUntil, want.Open, want.FrozenBy = claim.Incarnation, false, 0, "", ""
+	if got := kept(found, claim); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// A state file that is whole and not one of a node is neither resumed nor overwritten.
+func TestForeignRecordIsRefused(t *testing.T) {
+	r := newRig(t)
+	cache, err := localcache.New(r.disk, localcache.Fingerprint{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cache.Save(localcache.Record{M: time.Now().UnixMilli(), Payload: json.RawMessage(`{"claim":7}`)}); err != nil {
+		t.Fatal(err)
+	}
+	was := string(r.disk.Disk())
+	err = r.start().ended()
+	if err == nil || !strings.Contains(err.Error(), "is not one of a node") || string(r.disk.Disk()) != was {
+		t.Errorf("ended with %v", err)
+	}
+}
