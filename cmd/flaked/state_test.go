@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -191,5 +196,38 @@ func TestDefaultStateDir(t *testing.T) {
 	t.Setenv("HOME", "/home/me")
 	if got := defaultStateDir(); got != "/home/me/.local/state/flaked" {
 		t.Errorf("%q", got)
+	}
+}
+
+// A state file of another format is neither read nor changed: the release that wrote
+// it may resume it.
+func TestStateOfAnotherFormat(t *testing.T) {
+	dir, cache := stateDir(t, exampleRecord())
+	cache.Close()
+	file := filepath.Join(dir, "flaked.state")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for block := range slices.Chunk(text, len(text)/2) {
+		body, sum := block[:len(block)-4], block[len(block)-4:]
+		body[4]--
+		binary.LittleEndian.PutUint32(sum, crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const says = "the state file has another format: 1, and this flaked reads 2 only: use the release that wrote it, or an empty state directory"
+	call(t, "", "state", "show", "--state-dir", dir).wants(t, exitFailure, "", says)
+	call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitFailure, "", says)
+	if _, err := boundSetAside(dir, coordinator.Holding{}, time.Now()); !errors.Is(err, localcache.ErrOtherFormat) {
+		t.Errorf("its worker is freed: %v", err)
+	}
+	if cache, err := localcache.Open(dir); !errors.Is(err, localcache.ErrOtherFormat) {
+		cache.Close()
+		t.Errorf("a node would start: %v", err)
+	}
+	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, text) {
+		t.Errorf("the file was changed: %v", err)
 	}
 }
