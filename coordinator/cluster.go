@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -75,8 +77,8 @@ func updateCluster(ctx context.Context, store zkstore.Store, change func(*Cluste
 }
 
 // lossTolerance is added to a freeze, and to the bound of a lost slot: how far
-// clocks may be apart.
-const lossTolerance = 10_000
+// clocks may be apart, in milliseconds.
+const lossTolerance = int64(limits.ClocksApart / time.Millisecond)
 
 // freeze is what an owner does that finds that ZooKeeper has lost data: it makes
 // the cluster record again if that is gone, puts back its own if a newer one

@@ -10,11 +10,12 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/zkstore"
 )
 
 // DefaultHeartbeat is how often an owner reports to ZooKeeper.
-const DefaultHeartbeat = 3 * time.Second
+const DefaultHeartbeat = limits.DefaultHeartbeat
 
 // Ledger keeps a claim on the local disk.
 type Ledger interface {

@@ -3,6 +3,8 @@ package coordinator
 import (
 	"fmt"
 	"time"
+
+	"github.com/flaked/flaked/internal/limits"
 )
 
 // Claim is a node's hold on a slot, as its local record has it.
@@ -152,12 +154,12 @@ const (
 
 // cooldown is how far ahead a released slot's bound may be for it to be taken:
 // its next holder waits for it.
-const cooldown = 10 * time.Second
+const cooldown = limits.Cooldown
 
 // graceMs is how long after its bound a slot is left to its holder, in ms. After a
 // loss of data a former holder goes by the leader's clock (see forgotten.go), which
 // may be set back, or be another leader's: by less than this it does no harm.
-func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/12) }
+func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/limits.GraceParts) }
 
 // JudgeFree decides whether a slot can be taken, by our clock and by the
 // leader's: the earlier of the two counts, so that a clock that is ahead frees

@@ -2,7 +2,9 @@ package coordinator
 
 import (
 	"errors"
+	"time"
 
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -102,7 +104,7 @@ func (c *Coordinator) doubted(claim Claim) bool {
 
 // clocksAgree is how far behind the leader's our clock may be and the leader's
 // still count as right, in milliseconds.
-const clocksAgree = 5_000
+const clocksAgree = int64(limits.ClocksAgree / time.Millisecond)
 
 // earliest is now by the earlier of our clock and the leader's, as far as that was
 // last heard: a clock that is ahead ends no freeze.

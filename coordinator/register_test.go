@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -251,7 +252,7 @@ func TestLostSlotIsFreeInTheEnd(t *testing.T) {
 		}
 		c := l.node("C")
 		wantErrAs[*FullError](t, c.register())
-		l.pass(labW + (lossTolerance+clocksAgree)*time.Millisecond)
+		l.pass(labW + limits.ClocksApart + limits.ClocksAgree)
 		h := l.slot(0).H
 		c.must(c.register())
 		c.settle()
@@ -283,7 +284,7 @@ func TestFrozen(t *testing.T) {
 	if beat := a.mustBeat(); beat.FrozenUntil != until || !a.claim.leased(a.clock()) {
 		t.Errorf("%+v", beat)
 	}
-	l.pass(labW + 2*lossTolerance*time.Millisecond)
+	l.pass(labW + 2*limits.ClocksApart)
 	a.mustBeat()
 	n := l.serving("N")
 	if n.claim.Worker != 2 {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -182,7 +183,7 @@ func TestDeadBeforeSettled(t *testing.T) {
 	a := l.node("A")
 	a.must(a.register())
 	a.crash()
-	l.pass(labLease + clocksAgree*time.Millisecond)
+	l.pass(labLease + limits.ClocksAgree)
 	b := l.serving("B")
 	if b.claim.Worker != 0 || b.claim.Term != 2 {
 		t.Errorf("%+v", b.claim)

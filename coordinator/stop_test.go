@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -102,7 +103,7 @@ func TestFinishingWhatIsAnothers(t *testing.T) {
 				var b *member
 				take := func() {
 					a.sess.Expire()
-					l.pass(labLease + clocksAgree*time.Millisecond)
+					l.pass(labLease + limits.ClocksAgree)
 					b = l.serving("B")
 				}
 				if early {

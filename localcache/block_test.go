@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/flaked/flaked/internal/limits"
 )
 
 // memory is a caller's payload.
@@ -143,7 +145,7 @@ func TestPayloadSize(t *testing.T) {
 }
 
 func TestFollows(t *testing.T) {
-	slack := MSlack.Milliseconds()
+	slack := limits.BoundSlack.Milliseconds()
 	tests := []struct {
 		name   string
 		change func(*Record)

@@ -19,7 +19,8 @@ import (
 // Invariant, at all times: each block, were it found alone, is a safe stand-in
 // for the last record for which Save returned nil, or is a record tried since
 // then. A safe stand-in is of the same holding, claims nothing that was
-// withdrawn, and its M + MSlack is at least every M that counted.
+// withdrawn, and its M + slack is at least every M that counted. The slack is
+// limits.BoundSlack.
 //
 // It holds because
 //
@@ -31,8 +32,8 @@ import (
 //     beside a valid newer one.
 //  2. Save writes one block only, leaving the old neighbour, when the new
 //     record *follows* it (Record.follows): equal but for M, H and ServedMs,
-//     M risen by 0 to MSlack. The neighbour is then a safe stand-in by
-//     definition: its M + MSlack >= the new M, and so >= all that counted
+//     M risen by 0 to the slack. The neighbour is then a safe stand-in by
+//     definition: its M + slack >= the new M, and so >= all that counted
 //     before, as within such a chain M never goes down.
 //  3. All else (another payload, a longer stride of M, M down at a stop, a
 //     release) is written to both blocks before Save returns nil, so no
@@ -43,7 +44,7 @@ import (
 // returns, and until then either block's M is at least the lower one, which is
 // all the caller still claims.
 //
-// A block found alone may be the older of a pair, hence + MSlack; that the lost
+// A block found alone may be the older of a pair, hence + slack; that the lost
 // one is all zeros is no proof that it was never written. Two valid blocks need
 // no raise: the higher generation is the last Save that returned nil or one
 // tried since.

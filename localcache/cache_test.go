@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/flaked/flaked/internal/limits"
 )
 
 var (
@@ -100,7 +102,7 @@ func TestSyncsPerSave(t *testing.T) {
 	step("first ever", 2, func() {})
 	step("every second", 1, func() { r.M += 1000 })
 	step("heartbeat", 1, func() { r.M += 1000; r.H += 3000; r.ServedMs += 3000 })
-	step("long stride", 2, func() { r.M += MSlack.Milliseconds() + 1 })
+	step("long stride", 2, func() { r.M += limits.BoundSlack.Milliseconds() + 1 })
 	step("stop", 2, func() { r.M -= 5000; r = r.with(func(m *memory) { m.Stopped = true }) })
 	step("another slot", 2, func() { r = r.with(func(m *memory) { m.Worker++ }) })
 	c = mustNew(t, f)

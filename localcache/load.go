@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/flaked/flaked/internal/limits"
 )
 
 // Status is what the file turned out to hold.
@@ -42,8 +44,8 @@ type Loaded struct {
 	// Record is zero unless Status is StatusRecord or StatusReleased.
 	Record Record
 	// Damaged: one of the two blocks is lost, and Record is the other with M
-	// raised by MSlack. It is safe to go on from, though M may now be up to
-	// MSlack and the node's window ahead of the clock; H, ServedMs and
+	// raised by limits.BoundSlack. It is safe to go on from, though M may now be that
+	// slack and the node's window ahead of the clock; H, ServedMs and
 	// Generation may be behind what they were.
 	Damaged bool
 	// Changed names the parts of the fingerprint that differ from those of the
@@ -148,7 +150,7 @@ func (im image) load(fp Fingerprint) Loaded {
 	if err := im.blocks[1-i].err; err != nil {
 		l.Damaged = true
 		l.Record.M = raise(l.Record.M)
-		l.Reason = fmt.Sprintf("block %d of the state file is lost (%v); went on from block %d with M raised by %v", 1-i, err, i, MSlack)
+		l.Reason = fmt.Sprintf("block %d of the state file is lost (%v); went on from block %d with M raised by %v", 1-i, err, i, limits.BoundSlack)
 	}
 	if l.Record.Released {
 		l.Status = StatusReleased

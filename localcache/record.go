@@ -5,13 +5,9 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
-	"time"
-)
 
-// MSlack is how far the M of one block may be ahead of the other's, and so by
-// how much the M of a block found alone is raised. The window by which a node
-// reserves time ahead must be shorter.
-const MSlack = 10 * time.Second
+	"github.com/flaked/flaked/internal/limits"
+)
 
 // Record is what the file holds: what this package decides by, and a payload that
 // it carries for its caller. Times are Unix milliseconds.
@@ -43,8 +39,8 @@ func (r Record) clone() Record {
 }
 
 // follows reports whether old may be left beside r in the other block: whether
-// old, found alone with its M raised by MSlack, is a safe stand-in for r. M may have
-// risen by MSlack at most, H may not have gone down, and ServedMs may be any. All else
+// old, found alone with its M raised by the slack, is a safe stand-in for r. M may have
+// risen by the slack at most, H may not have gone down, and ServedMs may be any. All else
 // must be equal: an old payload could claim what was withdrawn since, or miss a slot
 // that was granted. See the argument in cache.go.
 func (r Record) follows(old Record) bool {
@@ -52,9 +48,9 @@ func (r Record) follows(old Record) bool {
 		r.Released == old.Released && r.Fingerprint == old.Fingerprint && bytes.Equal(r.Payload, old.Payload)
 }
 
-// raise adds MSlack to a bound, and stops at the end of time.
+// raise adds the slack to a bound, and stops at the end of time.
 func raise(m int64) int64 {
-	slack := MSlack.Milliseconds()
+	slack := limits.BoundSlack.Milliseconds()
 	if m > math.MaxInt64-slack {
 		return math.MaxInt64
 	}

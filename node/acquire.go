@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
@@ -120,7 +121,7 @@ func (n *Node) begin() (attempt, error) {
 		n.log.Warn("one half of the state file is damaged: going on from the other", "reason", loaded.Reason)
 	}
 	if loaded.Damaged {
-		n.startSlack = localcache.MSlack // by which its bound is raised
+		n.startSlack = limits.BoundSlack // by which its bound is raised
 		rec.Claim.Generation++           // the block that is lost may have been the newer one
 	}
 	if unfit == nil {
@@ -139,7 +140,7 @@ func (n *Node) begin() (attempt, error) {
 // checkStart refuses to start when the clock has far to go to what the
 // predecessor may have used.
 func (n *Node) checkStart(floor int64) error {
-	patience := timeguard.MaxStartWait + n.startSlack
+	patience := limits.MaxStartWait + n.startSlack
 	wait := timeguard.StartWait(n.now(), floor)
 	if wait > patience {
 		return &ClockError{fmt.Sprintf("the clock is %s behind what this worker may have issued already, more than the %s that are waited for: set the clock right, or remove the state directory to start as a new worker", wait, patience)}

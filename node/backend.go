@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/lineproto"
-	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -88,7 +88,7 @@ var errStopping = &lineproto.Error{Code: lineproto.NOTREADY, Text: "stopping"}
 // than the clock does; once a second, however many ask.
 func (n *Node) behindOnce(by time.Duration) {
 	now := n.mono()
-	if last := n.kicked.Load(); by > timeguard.RotateBehind && now-last > int64(time.Second) && n.kicked.CompareAndSwap(last, now) {
+	if last := n.kicked.Load(); by > limits.RotateBehind && now-last > int64(time.Second) && n.kicked.CompareAndSwap(last, now) {
 		wake(n.kick)
 	}
 }

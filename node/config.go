@@ -84,9 +84,9 @@ func (c Config) withDefaults() (Config, error) {
 		value    *time.Duration
 		fallback time.Duration
 	}{
-		{&c.Heartbeat, coordinator.DefaultHeartbeat},
+		{&c.Heartbeat, limits.DefaultHeartbeat},
 		{&c.CallTimeout, limits.Round},
-		{&c.Reserve, timeguard.DefaultReserve},
+		{&c.Reserve, limits.DefaultReserve},
 	} {
 		if *d.value == 0 {
 			*d.value = d.fallback
@@ -95,8 +95,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Heartbeat < limits.MinHeartbeat {
 		return c, fmt.Errorf("node: a heartbeat every %s: at least %s", c.Heartbeat, limits.MinHeartbeat)
 	}
-	if c.Reserve < 100*time.Millisecond || c.Reserve >= timeguard.MaxReserve {
-		return c, fmt.Errorf("node: a reserve of %s: it takes 100ms to just below %s, which is how long a restart after a crash may have to wait", c.Reserve, timeguard.MaxReserve)
+	if c.Reserve < 100*time.Millisecond || c.Reserve >= limits.MaxReserve {
+		return c, fmt.Errorf("node: a reserve of %s: it takes 100ms to just below %s, which is how long a restart after a crash may have to wait", c.Reserve, limits.MaxReserve)
 	}
 	if c.Clock == nil {
 		c.Clock = timeguard.System()

@@ -4,7 +4,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/internal/limits"
 )
+
+// A loop that turns as seldom as its reserve allows does not count as stuck.
+func TestStuckIsLongerThanATurn(t *testing.T) {
+	if longest := (Config{Reserve: limits.MaxReserve}).extendEvery(); longest >= stuckAfter {
+		t.Errorf("it turns every %s, and is stuck after %s", longest, stuckAfter)
+	}
+}
 
 func TestLive(t *testing.T) {
 	r := newRig(t)

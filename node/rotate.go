@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/timeguard"
 )
@@ -22,7 +23,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	old, claim, layout := n.held, n.claim, n.layout
 	// One that has not been published has issued nothing: it waits for a floor.
 	due := old != nil && n.serving.Load() == old && n.storeErr == nil && !n.clockWrong &&
-		n.verdict.Verified() && !n.verdict.Wrong() && n.costs(old) > max(timeguard.RotateBehind, n.lastSettle)
+		n.verdict.Verified() && !n.verdict.Wrong() && n.costs(old) > max(limits.RotateBehind, n.lastSettle)
 	behind := time.Duration(0)
 	if due {
 		behind = n.costs(old)
@@ -64,7 +65,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 // costs is for how long a tenure refuses for a clock that went back. Where it goes
 // on by counting that, a restart would refuse. mu is held.
 func (n *Node) costs(t *tenure) time.Duration {
-	if restart := timeguard.StartWait(n.now(), n.m); n.onRollback.Counts() && restart > timeguard.MaxStartWait {
+	if restart := timeguard.StartWait(n.now(), n.m); n.onRollback.Counts() && restart > limits.MaxStartWait {
 		return restart
 	}
 	return t.gen.Behind()

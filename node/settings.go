@@ -10,13 +10,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Defaults for a cluster that a node makes.
-const (
-	defaultLease = 24 * time.Hour
-	// reconnectTime is what a settling time allows an owner to find ZooKeeper
-	// again, beside two heartbeats.
-	reconnectTime = 6 * time.Second
-)
+// defaultLease is the longest lease of a cluster that a node makes.
+const defaultLease = 24 * time.Hour
 
 // maxSlots bounds how many of a layout's workers a cluster uses. Each is a
 // record in ZooKeeper that stays, and nodes without a state directory go through
@@ -26,10 +21,6 @@ const maxSlots = 1 << 16
 
 // Slots is how many workers a cluster of this layout has.
 func Slots(l worker.Layout) int { return min(l.Workers(), maxSlots) }
-
-// defaultSettle is the settling time of a cluster whose slowest heartbeat is
-// the one given.
-func defaultSettle(heartbeat time.Duration) time.Duration { return 2*heartbeat + reconnectTime }
 
 // Settings are what the user wants of the cluster. Those that are nil are
 // taken from the cluster record, or from the defaults where a node makes one.
@@ -48,7 +39,7 @@ type Settings struct {
 // Record is the record of a new cluster with these settings: the defaults where
 // there are none, which for the settling time depend on the slowest heartbeat.
 func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Cluster, error) {
-	layout, datacenter, lease, settle := worker.Leaf(), int64(0), defaultLease, defaultSettle(heartbeat)
+	layout, datacenter, lease, settle := worker.Leaf(), int64(0), defaultLease, limits.DefaultConfirm(heartbeat)
 	if s.Layout != nil {
 		layout = *s.Layout
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -140,7 +141,7 @@ func lookAt(image []byte) (look diskLook) {
 	}
 	look.begin = look.m
 	if valid == 1 {
-		look.begin += localcache.MSlack.Milliseconds()
+		look.begin += limits.BoundSlack.Milliseconds()
 	}
 	return look
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/timeguard"
 )
@@ -26,11 +27,11 @@ func compare(own coordinator.Reading, peers []coordinator.Reading) (timeguard.Of
 // is wrong must not get into it.
 func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) error {
 	offset, voters := compare(own, peers)
-	verdict := timeguard.Judge(offset, voters, timeguard.SkewTolerance)
+	verdict := timeguard.Judge(offset, voters, limits.ClocksAgree)
 	n.noteVerdict(own, offset, verdict)
 	if verdict.Wrong() {
 		return &ClockError{fmt.Sprintf("the clock is %s off by ZooKeeper's clock and peers (%d of %d voters say so, %s is tolerated): set it right (NTP) and start again",
-			offset.Ahead.Round(time.Millisecond), verdict.Against, verdict.Voters, timeguard.SkewTolerance)}
+			offset.Ahead.Round(time.Millisecond), verdict.Against, verdict.Voters, limits.ClocksAgree)}
 	}
 	return nil
 }
@@ -61,7 +62,7 @@ func (n *Node) noteLeap(ahead time.Duration) {
 func (n *Node) noteVerdict(own coordinator.Reading, offset timeguard.Offset, v timeguard.Verdict) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if v.Worst.Beyond(timeguard.WarnSkew) && n.mayWarn() {
+	if v.Worst.Beyond(limits.WarnSkew) && n.mayWarn() {
 		n.log.Warn("clocks differ", "ahead_of_zookeeper", offset.Ahead.String(), "error", offset.Error.String(), "worst", v.Worst.Ahead.String(), "voters", v.Voters, "against", v.Against)
 	}
 	n.offset, n.verdict = offset, v
@@ -84,7 +85,7 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	offset, voters := compare(own, peers)
 	if ahead := n.clock.Ahead(); ahead > 0 {
 		wall := timeguard.Offset{Ahead: offset.Ahead + ahead, Error: offset.Error}
-		if v := timeguard.Judge(wall, voters, timeguard.SkewTolerance); v.Verified() && !v.Wrong() {
+		if v := timeguard.Judge(wall, voters, limits.ClocksAgree); v.Verified() && !v.Wrong() {
 			n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead", ahead.String())
 			if !n.diskStalls() { // the heartbeats do not wait for that
 				n.push(0, ahead) // or the clock would leap over the bound, and be refused
@@ -94,7 +95,7 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 		}
 		n.noteLeap(ahead)
 	}
-	verdict := timeguard.Judge(offset, voters, timeguard.SkewTolerance)
+	verdict := timeguard.Judge(offset, voters, limits.ClocksAgree)
 	n.noteVerdict(own, offset, verdict)
 	wrong := n.rounds.Add(verdict)
 	n.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -75,7 +76,7 @@ func (s Snapshot) degraded() []string {
 		TroubleZooKeeper: s.ZooKeeper.Error != "",
 		TroubleFromCache: s.FromCache,
 		TroubleDisk:      !s.Disk.OK,
-		TroubleOffset:    worst.Beyond(timeguard.WarnSkew),
+		TroubleOffset:    worst.Beyond(limits.WarnSkew),
 		TroubleLeap:      s.Clock.UnfollowedLeapMs > 0,
 		TroubleCoasting:  s.Clock.CoastingMs > 0,
 		TroubleFrozen:    s.FrozenUntilMs != nil,

@@ -1,17 +1,10 @@
 package timeguard
 
-import "time"
+import (
+	"time"
 
-// DefaultReserve is how far ahead of the clock the reserved bound is kept on
-// the local disk; MaxReserve is what it has to stay below, so that a restart
-// after a crash waits a few seconds at most.
-const (
-	DefaultReserve = 3 * time.Second
-	MaxReserve     = 10 * time.Second
+	"github.com/flaked/flaked/internal/limits"
 )
-
-// MinLease is the lease of a node that has just begun.
-const MinLease = time.Minute
 
 // Lease is how far ahead of the clock the lease bound is pushed: a minute and
 // twice the time this node has served, over its restarts, up to most. Young
@@ -20,7 +13,7 @@ func Lease(most, served time.Duration) time.Duration {
 	if served >= most/2 {
 		return most
 	}
-	return min(most, MinLease+2*max(0, served))
+	return min(most, limits.MinLease+2*max(0, served))
 }
 
 // NextReserved is the next reserved bound M: a window ahead of the clock, not

@@ -4,15 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/flaked/flaked/internal/limits"
 )
 
 // LeafMaxBehind is the most that is waited for when the clock went back:
 // Leaf's rule, SnowflakeIDGenImpl.get: `if (offset <= 5) wait(offset << 1)`.
 const LeafMaxBehind = 5 * time.Millisecond
-
-// RotateBehind is the rollback from which a fresh slot costs less than
-// waiting for the clock to catch up.
-const RotateBehind = 2 * time.Second
 
 // RollbackPolicy is what a node does when its clock is behind the last ID. It
 // is a worker.RollbackRule. The zero policy is Leaf's.
@@ -41,10 +39,9 @@ var rollbackKinds = [...]struct {
 }{
 	rollbackLeaf:   {name: "leaf"},
 	rollbackRefuse: {name: "refuse"},
-	rollbackWait:   {name: "wait", limit: time.Second, most: MaxStartWait},
-	// Ahead of the wall clock by more a right clock would look wrong to others.
-	rollbackCoast: {name: "coast", limit: RotateBehind, most: SkewTolerance - time.Second},
-	rollbackBits:  {name: "rollback-bits"},
+	rollbackWait:   {name: "wait", limit: time.Second, most: limits.MaxStartWait},
+	rollbackCoast:  {name: "coast", limit: limits.RotateBehind, most: limits.MaxCoast},
+	rollbackBits:   {name: "rollback-bits"},
 }
 
 // CountRollbacks is the policy of layouts that have a rollback field.
@@ -114,10 +111,6 @@ func (p RollbackPolicy) Coast() time.Duration {
 
 // Counts tells whether rollbacks are counted in the layout's rollback field.
 func (p RollbackPolicy) Counts() bool { return p.kind == rollbackBits }
-
-// MaxStartWait is the longest a starting node waits for its clock to reach the
-// bound that its predecessor may have used.
-const MaxStartWait = 10 * time.Second
 
 // StartWait is how long a node that may issue nothing before floor has to
 // wait. Both instants are in Unix milliseconds.

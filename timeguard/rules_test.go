@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/flaked/flaked/internal/limits"
 )
 
 func TestRollbackPolicies(t *testing.T) {
@@ -93,7 +95,7 @@ func TestNextReservedNeverGoesDown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		instant := rapid.Int64Range(0, 1<<45)
 		m, now, h := instant.Draw(t, "m"), instant.Draw(t, "now"), instant.Draw(t, "h")
-		window := time.Duration(rapid.Int64Range(1, int64(MaxReserve)).Draw(t, "window"))
+		window := time.Duration(rapid.Int64Range(1, int64(limits.MaxReserve)).Draw(t, "window"))
 		next := NextReserved(m, now, h, window)
 		if next < m || next > max(m, h) || next > max(m, now+window.Milliseconds()) {
 			t.Fatalf("M %d -> %d at %d below H %d", m, next, now, h)
@@ -150,7 +152,7 @@ func TestJudge(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			v := Judge(Offset{ms(r.own), ms(2)}, r.voters, SkewTolerance)
+			v := Judge(Offset{ms(r.own), ms(2)}, r.voters, limits.ClocksAgree)
 			if v.Wrong() != r.wrong || v.Against != r.against || v.Verified() != (len(r.voters) > 0) {
 				t.Errorf("%+v", v)
 			}

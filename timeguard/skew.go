@@ -2,15 +2,9 @@ package timeguard
 
 import "time"
 
-const (
-	// WarnSkew is the offset from any single voter that is worth a warning.
-	WarnSkew = 500 * time.Millisecond
-	// SkewTolerance is the offset from which a clock counts as wrong.
-	SkewTolerance = 5 * time.Second
-	// BadRounds is how many rounds in a row must find the clock wrong before a
-	// running node stops issuing.
-	BadRounds = 3
-)
+// BadRounds is how many rounds in a row must find the clock wrong before a
+// running node stops issuing.
+const BadRounds = 3
 
 // Offset is how far a clock is ahead of ZooKeeper's leader's, give or take
 // Error.

@@ -103,7 +103,7 @@ func clusterInit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	want, err := settings.Record(uuid.NewString(), coordinator.DefaultHeartbeat)
+	want, err := settings.Record(uuid.NewString(), limits.DefaultHeartbeat)
 	if err != nil {
 		return usageError("%w", err)
 	}
@@ -131,10 +131,10 @@ func clusterInit(c *cli.Context) error {
 // adviseSettle says what a short settling time asks of the nodes.
 func adviseSettle(w io.Writer, settle time.Duration) {
 	most := limits.MaxHeartbeat(settle)
-	if most < coordinator.DefaultHeartbeat {
+	if most < limits.DefaultHeartbeat {
 		fmt.Fprintf(w, "nodes of this cluster need --heartbeat %s or less: the settling time is %s\n", most, settle)
 	}
-	if settle-min(most, coordinator.DefaultHeartbeat) < limits.Comfortable {
+	if settle-min(most, limits.DefaultHeartbeat) < limits.Comfortable {
 		fmt.Fprintf(w, "for development only: with a settling time of %s, a node that stands still for half a second may notice too late that ZooKeeper lost data\n", settle)
 	}
 }

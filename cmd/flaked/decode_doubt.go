@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/internal/limits"
 )
 
 // doubt says why an ID was most likely not made at the time that it decodes to. Any
@@ -22,7 +22,7 @@ var oldest = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // mostAhead is how far the time of an ID may be ahead of this machine's clock:
 // both clocks may be off, and a node may make IDs up to its reserved bound.
-const mostAhead = 2*timeguard.SkewTolerance + timeguard.MaxReserve
+const mostAhead = limits.ClocksApart + limits.MaxReserve
 
 // doubtOf returns the doubt about an ID that decodes to a time.
 func doubtOf(made, now time.Time) doubt {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/timeguard"
@@ -51,10 +52,10 @@ func serveFlags() []cli.Flag {
 		stateDirFlag(),
 		&cli.StringFlag{Name: "name", EnvVars: env("name"), DefaultText: "the host's name", Usage: "what people shall call this node"},
 		&cli.BoolFlag{Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "make the cluster if ZooKeeper has none of this name"},
-		&cli.DurationFlag{Name: "heartbeat", EnvVars: env("heartbeat"), Value: coordinator.DefaultHeartbeat, Usage: "report to ZooKeeper every `TIME`; at most half the settling time"},
+		&cli.DurationFlag{Name: "heartbeat", EnvVars: env("heartbeat"), Value: limits.DefaultHeartbeat, Usage: "report to ZooKeeper every `TIME`; at most half the settling time"},
 		&cli.DurationFlag{Name: "lease", EnvVars: env("lease"), DefaultText: "the cluster's, 24h in a new one", Usage: "how long a node may live without ZooKeeper, and its worker is kept for it"},
 		&cli.DurationFlag{Name: "settle", EnvVars: env("settle"), DefaultText: "the cluster's, 2 heartbeats + 6s in a new one", Usage: "how long a newcomer waits for an owner that ZooKeeper has forgotten"},
-		&cli.DurationFlag{Name: "reserve", EnvVars: env("reserve"), Value: timeguard.DefaultReserve, Usage: "keep a bound this far ahead on the disk; what a restart after a crash waits at most"},
+		&cli.DurationFlag{Name: "reserve", EnvVars: env("reserve"), Value: limits.DefaultReserve, Usage: "keep a bound this far ahead on the disk; what a restart after a crash waits at most"},
 		&cli.BoolFlag{Name: "release-on-exit", EnvVars: env("release-on-exit"), Usage: "give the worker back at a clean stop: for pods whose disk does not outlive them"},
 		layoutFlag("the cluster's, leaf in a new one"),
 		&cli.Int64Flag{Name: "datacenter", EnvVars: env("datacenter"), DefaultText: "the cluster's, 0 in a new one", Usage: "the datacenter field of IDs, where the layout has one"},

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/node"
-	"github.com/flaked/flaked/timeguard"
 )
 
 // problems are what somebody should look after, a sentence for each kind: what
@@ -66,7 +66,7 @@ func problems(r statusReport, suspect time.Duration) []string {
 	if suspect > 0 {
 		out = append(out, fmt.Sprintf("the newest report is %s old by this machine's clock: either that is ahead, or no live node reports any more", brief(suspect)))
 	}
-	off := pick(func(w workerReport) bool { return w.offset != nil && w.offset.Beyond(timeguard.WarnSkew) })
+	off := pick(func(w workerReport) bool { return w.offset != nil && w.offset.Beyond(limits.WarnSkew) })
 	clock := "check its time synchronisation (chronyc tracking)"
 	if measured := len(pick(func(w workerReport) bool { return w.offset != nil })); measured > 1 && 2*len(off) > measured {
 		clock = "most of them are, so check the clock of ZooKeeper's leader first"

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/zkstore"
 )
@@ -170,7 +171,7 @@ func presentTime(entries []coordinator.Entry, local int64) (now int64, suspect t
 // heartbeats, as for a vote on clocks, and a second for a reconnect.
 func reportPatience(heartbeat int64) int64 {
 	if heartbeat <= 0 {
-		heartbeat = coordinator.DefaultHeartbeat.Milliseconds()
+		heartbeat = limits.DefaultHeartbeat.Milliseconds()
 	}
 	return 3*heartbeat + 1000
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/internal/limits"
 )
 
 // printStatus prints the table and what there is to say below it. What is
@@ -45,7 +45,7 @@ func printWorkers(w io.Writer, workers []workerReport, wide, colour bool) error 
 		t.add(statusCells(worker, wide)...)
 		row := t.rows[len(t.rows)-1]
 		row[stateColumn].colour = stateColour(worker.State)
-		if worker.offset != nil && worker.offset.Beyond(timeguard.WarnSkew) {
+		if worker.offset != nil && worker.offset.Beyond(limits.WarnSkew) {
 			row[clockColumn].colour = red
 		}
 		if worker.Says != nil && !worker.Says.Ready {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/flaked/flaked/internal/faultdisk"
 	"github.com/flaked/flaked/internal/faultnet"
-	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/internal/limits"
 )
 
 // kind is a kind of fault. Its run makes one: it injects, waits, and heals.
@@ -90,7 +90,7 @@ const (
 	atOnce  = time.Second           // what it holds is as good as before
 	resumed = reserve + time.Second // as above, but what its predecessor had reserved
 	settled = settle + 8*time.Second
-	guessed = localcache.MSlack + settled // half of its state was lost
+	guessed = limits.BoundSlack + settled // half of its state was lost
 )
 
 // needsZooKeeper tells whether a node does, to serve again.

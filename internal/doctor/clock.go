@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -69,7 +70,7 @@ func judgeKernel(k timeguard.Kernel, err error, by []string) Finding {
 		return f
 	}
 	f.Text = fmt.Sprintf("kept %s; off by %s at most and %s by estimate, says the kernel", keeper, round(k.MaxError), round(k.EstError))
-	if k.MaxError > timeguard.WarnSkew {
+	if k.MaxError > limits.WarnSkew {
 		f.Level, f.Advice = Warn, "look whether its time servers can be reached: chronyc sources"
 	}
 	if k.LeapPending {
@@ -86,7 +87,7 @@ func judgeMemory(dirs []stateDir, now int64) Finding {
 			continue
 		}
 		behind := time.Duration(d.record.Claim.M-now) * time.Millisecond
-		if behind > timeguard.MaxStartWait {
+		if behind > limits.MaxStartWait {
 			f.Level = Fail
 			f.Text = fmt.Sprintf("the clock is %s behind what worker %d of %s may have issued", behind.Round(time.Millisecond), d.record.Claim.Worker, d.path)
 			f.Advice = "set the clock right; or, if it was ahead before, wait, or have it start as a new worker: flaked reset-identity"

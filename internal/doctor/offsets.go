@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/zkstore"
 )
@@ -20,7 +21,7 @@ func peers(entries []coordinator.Entry, dirs []stateDir, p zkstore.Probe) []time
 	for _, e := range entries {
 		s := e.Slot
 		age := p.Stamp - e.Stat.Mtime
-		fresh := age <= 3*max(s.HeartbeatMs, coordinator.DefaultHeartbeat.Milliseconds())+1000
+		fresh := age <= 3*max(s.HeartbeatMs, limits.DefaultHeartbeat.Milliseconds())+1000
 		// A report under a former leader was compared with another clock.
 		if e.Live && !e.Absent && s.Reported != 0 && fresh && e.Stat.Mzxid>>32 == p.Zxid>>32 && !own[s.Node] && !s.Stopped && !s.Released {
 			offsets = append(offsets, timeguard.MeasureOffset(s.Reported, s.Reported+s.RTTMs, e.Stat.Mtime))
@@ -34,12 +35,12 @@ func peers(entries []coordinator.Entry, dirs []stateDir, p zkstore.Probe) []time
 func judgeOffsets(p zkstore.Probe, peers []timeguard.Offset) []Finding {
 	own := timeguard.MeasureOffset(p.Sent, p.Acked, p.Stamp)
 	zookeeper := Finding{Check: "clock-zookeeper", Level: OK, Text: "this clock is " + drift(own) + " ZooKeeper's leader's"}
-	verdict := timeguard.Judge(own, peers, timeguard.SkewTolerance)
+	verdict := timeguard.Judge(own, peers, limits.ClocksAgree)
 	switch {
-	case !own.Beyond(timeguard.WarnSkew):
-	case own.Beyond(timeguard.SkewTolerance) && (len(peers) == 0 || verdict.Wrong()):
+	case !own.Beyond(limits.WarnSkew):
+	case own.Beyond(limits.ClocksAgree) && (len(peers) == 0 || verdict.Wrong()):
 		zookeeper.Level, zookeeper.Advice = Fail, "set the clock right (chronyc tracking): a node refuses with this one"
-	case len(peers) > 0 && !verdict.Wrong() && !verdict.Worst.Beyond(timeguard.WarnSkew):
+	case len(peers) > 0 && !verdict.Wrong() && !verdict.Worst.Beyond(limits.WarnSkew):
 		zookeeper.Level, zookeeper.Advice = Warn, "the other nodes' clocks agree with this one: check that of ZooKeeper's leader"
 	default:
 		zookeeper.Level, zookeeper.Advice = Warn, "check its time synchronisation (chronyc tracking)"
@@ -51,7 +52,7 @@ func judgeOffsets(p zkstore.Probe, peers []timeguard.Offset) []Finding {
 		return []Finding{zookeeper, others}
 	case verdict.Wrong():
 		others.Level, others.Advice = Fail, "set the clock right (chronyc tracking): a node refuses with this one"
-	case verdict.Worst.Beyond(timeguard.WarnSkew):
+	case verdict.Worst.Beyond(limits.WarnSkew):
 		others.Level, others.Advice = Warn, "see OFFSET in flaked status for which of them is off"
 	}
 	others.Text = fmt.Sprintf("of %d other nodes, the farthest: this clock is %s its", len(peers), drift(verdict.Worst))

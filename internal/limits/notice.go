@@ -38,6 +38,17 @@ const MinSpare = 400 * time.Millisecond
 // MinHeartbeat is the shortest heartbeat interval that is taken.
 const MinHeartbeat = 10 * time.Millisecond
 
+// DefaultHeartbeat is how often an owner reports to ZooKeeper.
+const DefaultHeartbeat = 3 * time.Second
+
+// reconnectTime is what a confirming time allows an owner to find ZooKeeper again,
+// beside two heartbeats.
+const reconnectTime = 6 * time.Second
+
+// DefaultConfirm returns the confirming time of a cluster whose slowest heartbeat is
+// the one given.
+func DefaultConfirm(heartbeat time.Duration) time.Duration { return 2*heartbeat + reconnectTime }
+
 // MinConfirm is the shortest confirming time that any heartbeat fits.
 const MinConfirm = MinSpare + MinHeartbeat
 
@@ -71,10 +82,9 @@ func NoticeWithin(confirm, heartbeat time.Duration) (Notice, error) {
 	return Notice{Heartbeat: heartbeat, Answer: spare / 4, Redial: spare / 4, Call: min(spare*3/8, Round) / noticeCalls}, nil
 }
 
-// Default is for a client that does not know its cluster yet: a confirming time of
-// 12 s and a heartbeat every 3 s.
+// Default is for a client that does not know its cluster yet.
 func Default() Notice {
-	n, err := NoticeWithin(12*time.Second, 3*time.Second)
+	n, err := NoticeWithin(DefaultConfirm(DefaultHeartbeat), DefaultHeartbeat)
 	if err != nil {
 		panic(err) // a test has these values
 	}

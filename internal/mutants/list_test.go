@@ -122,7 +122,7 @@ var mutants = []mutant{
 	{"a worker freed by hand begins below what its state held", []change{{"coordinator/operator_release.go",
 		"max(min(s.H, heard+cl.BorrowMs+lossTolerance), notBelow)", "min(s.H, heard+cl.BorrowMs+lossTolerance)"}}},
 	{"a slot is free as soon as its bound has passed", []change{{"coordinator/decide.go",
-		"func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/12) }", "func (c Cluster) graceMs() int64 { return 0 }"}}},
+		"func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/limits.GraceParts) }", "func (c Cluster) graceMs() int64 { return 0 }"}}},
 	{"every ID of a run has the same value", []change{{"worker/id.go",
 		"return r.First + ID(i)*r.Step", "return r.First"}}},
 	{"a clock that went back keeps a lease that has ended", []change{{"coordinator/forgotten.go",
