@@ -188,7 +188,7 @@ func (m *metrics) collectWorker(send sender, name string, w node.Snapshot) {
 	send(m.workerInfo, 1, name, w.Name, w.Node, cl.Name, cl.UUID, cl.Layout, strconv.FormatInt(cl.Datacenter, 10))
 	send(m.workerReady, truth(w.Ready), name)
 	if !w.Ready {
-		send(m.refusing, 1, name, w.Cause)
+		send(m.refusing, 1, name, string(w.Cause))
 	}
 	for _, t := range node.Troubles() {
 		send(m.degraded, truth(slices.Contains(w.Degraded, t)), name, t)

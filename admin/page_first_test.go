@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"errors"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,7 +24,7 @@ func own(change func(*node.Snapshot)) ownView {
 	return describeOwn(w)
 }
 
-func refuses(code, cause string, more func(*node.Snapshot)) ownView {
+func refuses(code string, cause node.Cause, more func(*node.Snapshot)) ownView {
 	return own(func(w *node.Snapshot) { w.Ready, w.Code, w.Cause = false, code, cause; more(w) })
 }
 
@@ -206,18 +205,7 @@ func TestRefusedRateIsRedWithTroubleOnly(t *testing.T) {
 
 // Each refusal and trouble of the documents has words and something to do.
 func TestEveryRefusalIsExplained(t *testing.T) {
-	doc, err := os.ReadFile("../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	causes := []string{"clock-behind", "clock-wrong", "lease-over", "lost-worker", "time-field-used-up", "stopping"}
-	for _, m := range regexp.MustCompile(`\| .-NOTREADY [^|]* reason=([a-z-]+)`).FindAllStringSubmatch(string(doc), -1) {
-		causes = append(causes, m[1])
-	}
-	if len(causes) < 13 {
-		t.Fatalf("there are more causes than %q", causes)
-	}
-	for _, cause := range causes {
+	for _, cause := range node.Causes() {
 		wrong := refusalOf(refuses("NOTREADY", cause, func(*node.Snapshot) {}).Snapshot)
 		if wrong.Do == "" || strings.Contains(wrong.Do, "docs/") {
 			t.Errorf("%s: %+v", cause, wrong)

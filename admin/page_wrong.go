@@ -3,7 +3,6 @@ package admin
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/flaked/flaked/node"
@@ -15,7 +14,7 @@ func wrongWith(w ownView) (out []wrongView) {
 	if !w.Ready {
 		out = append(out, refusalOf(w.Snapshot))
 	}
-	if w.cutOff() && w.Cause != "zookeeper-unreachable" && w.Cause != "lease-over" {
+	if w.cutOff() && w.Cause != node.CauseZooKeeperUnreachable && w.Cause != node.CauseLeaseOver {
 		out = append(out, withoutZooKeeper(w))
 	}
 	for _, trouble := range w.Degraded {
@@ -26,13 +25,14 @@ func wrongWith(w ownView) (out []wrongView) {
 	return out
 }
 
-// beginning are the causes that pass by themselves after a start.
-var beginning = []string{
-	"no-worker-yet", "waiting-for-a-forgotten-owner", "the-lease-had-run-out", "clock-has-to-reach-what-the-predecessor-reserved",
-	"took-a-fresh-worker-after-the-clock-went-back",
+// starting reports whether a cause passes by itself after a start.
+func starting(cause node.Cause) bool {
+	switch cause {
+	case node.CauseNoWorkerYet, node.CauseForgottenOwner, node.CauseLeaseHadRunOut, node.CausePredecessor, node.CauseFreshWorker:
+		return true
+	}
+	return false
 }
-
-func starting(cause string) bool { return slices.Contains(beginning, cause) }
 
 func frozenView() wrongView {
 	return wrongView{"ZooKeeper has lost data, so new nodes get no worker.", "Let the missing nodes come back, or see flaked cluster thaw --help."}
@@ -42,37 +42,37 @@ func frozenView() wrongView {
 func refusalOf(w node.Snapshot) wrongView {
 	const wait = "Wait. It goes on by itself."
 	switch w.Cause {
-	case "no-worker-yet":
+	case node.CauseNoWorkerYet:
 		return wrongView{"It has just started and has no worker yet.", "Wait. If it lasts, Recent events below say what for."}
-	case "zookeeper-unreachable":
+	case node.CauseZooKeeperUnreachable:
 		return wrongView{"ZooKeeper does not answer" + because(w.ZooKeeper.Error) + ", and without it this node has nothing to start from.",
 			"Start ZooKeeper, or correct --zk or the network to it. Then it goes on by itself."}
-	case "registration-is-frozen":
+	case node.CauseRegistrationFrozen:
 		return frozenView()
-	case "waiting-for-a-forgotten-owner", "the-lease-had-run-out":
+	case node.CauseForgottenOwner, node.CauseLeaseHadRunOut:
 		return wrongView{"It waits until nobody else can be using its worker.", "Wait " + upTo(w.Cluster.SettleMs) + ". It goes on by itself."}
-	case "took-a-fresh-worker-after-the-clock-went-back":
+	case node.CauseFreshWorker:
 		return wrongView{"This machine's clock went back, so the node took another worker.", "Wait " + upTo(w.Cluster.SettleMs) + ". Then find out why the clock went back."}
-	case "clock-has-to-reach-what-the-predecessor-reserved":
+	case node.CausePredecessor:
 		return wrongView{"It waits for the clock to pass the last IDs of the process before it.", "Wait 3 s. If it lasts, this machine's clock went back: set it right."}
-	case "no-durable-bound":
+	case node.CauseNoDurableBound:
 		return wrongView{"Its state directory cannot be written" + because(w.Disk.Error) + ".", "Free space on the disk of --state-dir, or repair it. Then it goes on by itself."}
-	case "lease-borrowed":
+	case node.CauseLeaseBorrowed:
 		return wrongView{"A burst has run ahead of the clock as far as the lease goes.", "Wait. If it happens often, look why ZooKeeper does not extend the lease."}
-	case "clock-behind":
+	case node.CauseClockBehind:
 		return wrongView{"This machine's clock went back. It is behind the last ID by " + about(w.Clock.BehindMs) + ".",
 			"Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."}
-	case "clock-wrong":
+	case node.CauseClockWrong:
 		return wrongView{fmt.Sprintf("This machine's clock is wrong%s, compared with %d of %d other clocks.", amount(w.Clock.WorstMs), w.Clock.Against, w.Clock.Voters),
 			"Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."}
-	case "lease-over":
+	case node.CauseLeaseOver:
 		return wrongView{"Its lease has ended: ZooKeeper did not answer for too long" + because(w.ZooKeeper.Error) + ".",
 			"Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."}
-	case "lost-worker":
+	case node.CauseLostWorker:
 		return wrongView{"Somebody else took its worker, so it registers for another.", wait}
-	case "time-field-used-up":
+	case node.CauseTimeUsedUp:
 		return wrongView{"The layout has no time left for IDs, or this machine's clock is far ahead.", "Check the clock. If it is right, make a new cluster with another layout."}
-	case "stopping":
+	case node.CauseStopping:
 		return wrongView{"It is being stopped.", "Nothing. Clients use other nodes."}
 	}
 	return wrongView{"It refuses: -" + w.Code + " " + w.Reason, "See Refusals in docs/operations.md."}
@@ -103,7 +103,7 @@ func troubleOf(trouble string, w node.Snapshot) wrongView {
 			return wrongView{"Its state directory takes no writes" + because(w.Disk.Error) + ".", "Free space on the disk of --state-dir, or repair it, at once."}
 		}
 	case node.TroubleOffset:
-		if w.Clock.WorstMs != nil && w.Code != "CLOCK" {
+		if w.Clock.WorstMs != nil && !w.Cause.OfClock() {
 			return wrongView{fmt.Sprintf("This machine's clock is%s, compared with the worst of %d other clocks.", strings.TrimPrefix(amount(w.Clock.WorstMs), ":"), w.Clock.Voters), setClock}
 		}
 	case node.TroubleLeap:

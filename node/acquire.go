@@ -10,7 +10,6 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
@@ -60,7 +59,7 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 		}
 		if frozen := new(coordinator.FrozenError); errors.As(err, &frozen) && n.coord.Siblings != nil && ctx.Err() == nil {
 			// The others of the process may hold workers, and go on.
-			n.refuse(Starting, lineproto.NOTREADY, "starting reason=registration-is-frozen")
+			n.refuse(Starting, CauseRegistrationFrozen)
 			if err := n.pause(ctx, wait.NextBackOff()); err != nil {
 				return err
 			}
@@ -76,7 +75,7 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 			n.log.Warn("waiting for ZooKeeper: this node has nothing to start from without it", "error", err)
 			warned = true
 		}
-		n.refuse(Starting, lineproto.NOTREADY, "starting reason=zookeeper-unreachable")
+		n.refuse(Starting, CauseZooKeeperUnreachable)
 		if err := n.pause(ctx, wait.NextBackOff()); err != nil {
 			return err
 		}

@@ -71,8 +71,8 @@ func TestGroupInAFreeze(t *testing.T) {
 	old.untilReady()
 	fresh := &running{Node: g.nodes[1], t: t, done: make(chan error, 1)}
 	fresh.until("waiting for the freeze", func() bool {
-		err := fresh.Ready()
-		return err != nil && strings.Contains(err.Error(), "registration-is-frozen")
+		refused, ok := errors.AsType[*Refusal](fresh.Ready())
+		return ok && refused.Cause == CauseRegistrationFrozen
 	})
 	if _, err := g.Reserve(t.Context(), 1); err != nil {
 		t.Errorf("the other one does not serve: %v", err)

@@ -12,7 +12,6 @@ import (
 
 	"go.uber.org/atomic"
 
-	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -62,7 +61,7 @@ func (g *Group) Run(ctx context.Context) error {
 }
 
 // Reserve takes between 1 and k IDs of one tick and one worker. Its errors are
-// *lineproto.Error.
+// *Refusal.
 //
 // IDs of the group grow as those of one node do, where the worker is above segment
 // and sequence: within a tick lower workers go first, no node makes IDs of a tick
@@ -251,24 +250,21 @@ func (g *Group) Live() error {
 // Now is the clock that IDs are made by.
 func (g *Group) Now() time.Time { return g.nodes[0].Now() }
 
-// Version is the release.
-func (g *Group) Version() string { return g.nodes[0].Version() }
-
-// Decode takes an ID apart by the cluster's layout.
-func (g *Group) Decode(id worker.ID) (text string, err error) {
-	for _, n := range g.nodes { // one that is starting does not know the layout yet
-		if text, err = n.Decode(id); err == nil {
-			return text, nil
+// Layout is the cluster's; the zero Layout before it is known.
+func (g *Group) Layout() worker.Layout {
+	for _, n := range g.nodes { // one that is starting does not know it yet
+		if l := n.Layout(); l != (worker.Layout{}) {
+			return l
 		}
 	}
-	return "", err
+	return worker.Layout{}
 }
 
 // Worker is the first node in one line; of several, with the workers of all.
 func (g *Group) Worker() string {
 	text := g.nodes[0].Worker()
 	if len(g.nodes) > 1 {
-		text += " workers=" + g.numbers()
+		text += " workers=" + g.Numbers()
 	}
 	return text
 }
@@ -296,8 +292,8 @@ func (g *Group) workers() []int {
 	return workers
 }
 
-// numbers are the workers in words.
-func (g *Group) numbers() string {
+// Numbers are the workers that the nodes hold, as "3,7", or "none".
+func (g *Group) Numbers() string {
 	workers := g.workers()
 	if len(workers) == 0 {
 		return "none"
@@ -312,22 +308,4 @@ func (g *Group) Snapshots() []Snapshot {
 		all[i] = n.Snapshot()
 	}
 	return all
-}
-
-// Stats are the group's figures for STATS: the first node's, and of several how
-// the workers of all do.
-func (g *Group) Stats() []lineproto.Stat {
-	stats := g.nodes[0].Stats()
-	if len(g.nodes) == 1 {
-		return stats
-	}
-	ready := 0
-	for _, n := range g.nodes {
-		if n.Ready() == nil {
-			ready++
-		}
-	}
-	return append(stats,
-		lineproto.Stat{Name: "workers", Value: g.numbers()},
-		lineproto.Stat{Name: "workers_ready", Value: fmt.Sprint(ready)})
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
@@ -243,8 +242,7 @@ func TestGroupsIDsGrow(t *testing.T) {
 					r.clock.step(-row.back)
 				}
 				run, err := g.Reserve(context.Background(), 1000)
-				var no *lineproto.Error
-				if errors.As(err, &no) && no.Code == lineproto.CLOCK {
+				if no, ok := errors.AsType[*Refusal](err); ok && no.Cause == CauseClockBehind {
 					if refused++; refused == 1 {
 						r.clock.step(row.back)
 					}
@@ -276,7 +274,7 @@ func TestGroupGoesOnWithWhatItHas(t *testing.T) {
 		return f.Worker, err
 	}
 	lost := g.nodes[0].held
-	g.nodes[0].refuse(Refusing, lineproto.CLOCK, "for a test")
+	g.nodes[0].refuse(Refusing, CauseClockWrong)
 	for range 10 {
 		if w, err := next(); err != nil || w == int64(lost.worker) {
 			t.Fatalf("worker %d, %v", w, err)
@@ -285,13 +283,12 @@ func TestGroupGoesOnWithWhatItHas(t *testing.T) {
 	if err := g.Ready(); err != nil {
 		t.Error(err)
 	}
-	g.nodes[1].refuse(Refusing, lineproto.CLOCK, "for a test, too")
-	var e *lineproto.Error
-	if _, err := next(); !errors.As(err, &e) || e.Code != lineproto.CLOCK {
-		t.Errorf("%v", err)
-	}
-	if err := g.Ready(); err == nil || !strings.Contains(err.Error(), "for a test") {
-		t.Errorf("ready: %v", err)
+	g.nodes[1].refuse(Refusing, CauseClockWrong)
+	_, err := next()
+	for _, err := range []error{err, g.Ready()} {
+		if e, ok := errors.AsType[*Refusal](err); !ok || e.Cause != CauseClockWrong {
+			t.Errorf("%v", err)
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -100,7 +99,7 @@ func (n *Node) publish() {
 		return
 	case !n.claim.Settled || n.now() >= n.claim.H:
 		if n.phase != Settling {
-			n.refuseLocked(Settling, lineproto.NOTREADY, "settling reason=waiting-for-a-forgotten-owner")
+			n.refuseLocked(Refusal{Phase: Settling, Cause: CauseForgottenOwner})
 		}
 		n.mu.Unlock()
 		return
@@ -109,7 +108,7 @@ func (n *Node) publish() {
 		return
 	case n.now() < t.lo:
 		if n.phase != Waiting {
-			n.refuseLocked(Waiting, lineproto.NOTREADY, "waiting reason=clock-has-to-reach-what-the-predecessor-reserved")
+			n.refuseLocked(Refusal{Phase: Waiting, Cause: CausePredecessor})
 			n.log.Info("waiting for the clock to reach what the predecessor may have used", "for", ms(t.lo-n.now()).String())
 			wake(n.poke)
 		}
@@ -124,7 +123,7 @@ func (n *Node) publish() {
 	case n.held != t || n.phase == Stopping || n.serving.Load() == t || n.clockWrong || n.now() >= n.claim.H:
 		// Dropped or found wrong meanwhile, or the other loop was faster.
 	case n.diskErr != nil && t.gen.Limit() <= n.layout.CeilTick(t.lo):
-		n.refuseLocked(Refusing, lineproto.NOTREADY, "refusing reason=no-durable-bound")
+		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseNoDurableBound})
 	default:
 		n.phase = Serving
 		n.serving.Store(t)
@@ -203,7 +202,7 @@ func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
 	old := n.held
 	if old != nil && beat.Claim.Lo > old.lo {
 		if n.claim.Settled { // else it has never issued, and refuses for what it waits for
-			n.refuseLocked(Settling, lineproto.NOTREADY, "settling reason=the-lease-had-run-out")
+			n.refuseLocked(Refusal{Phase: Settling, Cause: CauseLeaseHadRunOut})
 		}
 		old.gen.Close()
 	} else {
@@ -276,7 +275,7 @@ func (n *Node) noteStore(err error) {
 // it too, so that a restart without ZooKeeper does not take it up again.
 func (n *Node) fenced(err *coordinator.FencedError) {
 	n.log.Error("fenced: issuing nothing more for this worker, registering as a new node", "worker", err.Worker, "reason", err.Reason)
-	n.refuse(Starting, lineproto.FENCED, "this node lost its worker and is registering as a new one")
+	n.refuse(Starting, CauseLostWorker)
 	n.mu.Lock()
 	if n.held != nil {
 		n.held.gen.Close()

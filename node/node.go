@@ -10,13 +10,12 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
-// Node is one flaked node. Reserve and what else lineproto.Backend asks for
-// may be called at any time, from any goroutine; Run is called once.
+// Node is one flaked node. Run is called once; everything else may be called at any
+// time, from any goroutine.
 type Node struct {
 	cfg   Config
 	log   hclog.Logger
@@ -26,7 +25,7 @@ type Node struct {
 	// serving is the tenure that IDs are made from, nil while the node refuses;
 	// refusal then says why. They are all that a GET looks at.
 	serving atomic.Pointer[tenure]
-	refusal atomic.Pointer[lineproto.Error]
+	refusal atomic.Pointer[Refusal]
 
 	kicked atomic.Int64 // when a GET last woke the keeper, monotonic ns
 
@@ -132,7 +131,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.refuse(Starting, lineproto.NOTREADY, "starting reason=no-worker-yet")
+	n.refuse(Starting, CauseNoWorkerYet)
 	return n, nil
 }
 
@@ -171,16 +170,18 @@ func (n *Node) now() int64 { return n.clock.NowMs() }
 // mono is the monotonic clock in nanoseconds: what waits are measured by.
 func (n *Node) mono() int64 { return n.cfg.Clock.Mono() }
 
-// refuse stops issuing, if it was, and gives clients the reason.
-func (n *Node) refuse(p Phase, code lineproto.Code, text string) {
+// refuse enters a phase in which the node makes no IDs, for a cause that clients
+// are told.
+func (n *Node) refuse(p Phase, cause Cause) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.refuseLocked(p, code, text)
+	n.refuseLocked(Refusal{Phase: p, Cause: cause})
 }
 
-func (n *Node) refuseLocked(p Phase, code lineproto.Code, text string) {
-	n.phase = p
-	n.refusal.Store(&lineproto.Error{Code: code, Text: text})
+// refuseLocked is refuse with the figures of a refusal. mu is held.
+func (n *Node) refuseLocked(r Refusal) {
+	n.phase = r.Phase
+	n.refusal.Store(&r)
 	n.serving.Store(nil)
 }
 

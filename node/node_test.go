@@ -11,7 +11,6 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
 	"github.com/flaked/flaked/zkstore"
@@ -148,14 +147,15 @@ func (r *running) next() worker.Fields {
 	return f
 }
 
-func (r *running) code() lineproto.Code {
+// cause is why the node makes no ID now.
+func (r *running) cause() Cause {
 	r.t.Helper()
 	_, err := r.Reserve(context.Background(), 1)
-	var e *lineproto.Error
-	if !errors.As(err, &e) {
-		r.t.Fatalf("no wire error: %v", err)
+	refused, ok := errors.AsType[*Refusal](err)
+	if !ok {
+		r.t.Fatalf("not refused: %v", err)
 	}
-	return e.Code
+	return refused.Cause
 }
 
 func TestServesAndKeepsItsWorkerOverRestarts(t *testing.T) {
@@ -165,8 +165,8 @@ func TestServesAndKeepsItsWorkerOverRestarts(t *testing.T) {
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if code := first.code(); code != lineproto.NOTREADY {
-		t.Errorf("stopped, and answers %s", code)
+	if cause := first.cause(); cause != CauseStopping {
+		t.Errorf("stopped, and refuses for %s", cause)
 	}
 	second := r.start().untilReady()
 	after := second.next()
@@ -219,8 +219,8 @@ func TestAnUnsettledRecordDoesNotStartWithoutZooKeeper(t *testing.T) {
 	long := time.Hour
 	first := r.start(func(c *Config) { c.Settings.Settle = &long })
 	first.until("settling", func() bool { return strings.Contains(first.Worker(), "state=settling") })
-	if code := first.code(); code != lineproto.NOTREADY {
-		t.Fatalf("settling, and answers %s", code)
+	if cause := first.cause(); cause != CauseForgottenOwner {
+		t.Fatalf("settling, and refuses for %s", cause)
 	}
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
@@ -331,8 +331,8 @@ func TestDiskThatFailsServesToTheBoundAndRecovers(t *testing.T) {
 	n := r.start().untilReady()
 	burning.Store(true)
 	n.until("a refusal", func() bool { return n.Ready() != nil })
-	if code := n.code(); code != lineproto.NOTREADY {
-		t.Errorf("answers %s", code)
+	if cause := n.cause(); cause != CauseNoDurableBound {
+		t.Errorf("refuses for %s", cause)
 	}
 	burning.Store(false)
 	n.untilReady()
@@ -344,8 +344,8 @@ func TestLeaseRunsOut(t *testing.T) {
 	n := r.start(func(c *Config) { c.Settings.Lease = &second }).untilReady()
 	n.session.Partition()
 	n.until("a refusal", func() bool { return n.Ready() != nil })
-	if code := n.code(); code != lineproto.FENCED {
-		t.Errorf("answers %s", code)
+	if cause := n.cause(); cause != CauseLeaseOver {
+		t.Errorf("refuses for %s", cause)
 	}
 	n.session.Heal()
 	n.untilReady()
@@ -374,8 +374,8 @@ func TestSmallRollbackIsWaitedOutAndLargeOnesRefused(t *testing.T) {
 	n.next()
 	r.clock.step(-time.Second)
 	n.until("a refusal", func() bool { return n.Ready() != nil })
-	if code := n.code(); code != lineproto.CLOCK {
-		t.Errorf("a second back: %s", code)
+	if cause := n.cause(); cause != CauseClockBehind {
+		t.Errorf("a second back: %s", cause)
 	}
 	r.clock.step(time.Second)
 	n.untilReady()

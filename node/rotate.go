@@ -7,7 +7,6 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -47,7 +46,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 		n.keepOld(claim)
 		return nil
 	}
-	n.refuse(Settling, lineproto.NOTREADY, "settling reason=took-a-fresh-worker-after-the-clock-went-back")
+	n.refuse(Settling, CauseFreshWorker)
 	old.gen.Close()
 	end := layout.Start(old.gen.End())
 	claim.Ticket = "" // the new slot's as well

@@ -7,7 +7,6 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -102,7 +101,7 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	defer n.mu.Unlock()
 	if wrong && !n.clockWrong {
 		n.log.Error("this clock is wrong by most voters: issuing nothing until it is right", "ahead_of_zookeeper", offset.Ahead.String(), "against", verdict.Against, "voters", verdict.Voters)
-		n.refuseLocked(Refusing, lineproto.CLOCK, fmt.Sprintf("this node's clock is wrong by most voters offset_ms=%d", offset.Ahead.Milliseconds()))
+		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseClockWrong, Offset: offset.Ahead})
 	}
 	if !wrong && n.clockWrong {
 		n.log.Info("the clock is right again", "ahead_of_zookeeper", offset.Ahead.String())

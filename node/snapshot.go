@@ -2,11 +2,8 @@ package node
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
-	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
@@ -22,13 +19,15 @@ type Snapshot struct {
 	Node   string `json:"node"` // its identity, a UUID; empty before there is one
 	Phase  Phase  `json:"phase"`
 	// Ready: a GET would be answered with an ID. Else Code and Reason are what
-	// it would be refused with, as "NOTREADY" and "starting reason=no-worker-yet".
+	// it would be refused with, as "NOTREADY" and "starting reason=no-worker-yet". The
+	// node leaves them empty: whoever puts it on a wire words its Refusal.
 	Ready  bool   `json:"ready"`
 	Code   string `json:"code"`
 	Reason string `json:"reason"`
-	// Cause is the reason in one of a few words, as "no-worker-yet"; empty when
-	// it is ready.
-	Cause string `json:"cause"`
+	// Cause is that of Refusal, as "no-worker-yet"; empty when the node is ready.
+	Cause Cause `json:"cause"`
+	// Refusal is nil when the node is ready, and in a Snapshot that was read from JSON.
+	Refusal *Refusal `json:"-"`
 	// Degraded is what is not as it should be while the node may well serve, in
 	// the words of Troubles; mostly empty.
 	Degraded []string `json:"degraded"`
@@ -149,9 +148,8 @@ func (n *Node) Snapshot() Snapshot {
 			Slots: n.cluster.Slots, LeaseMs: n.cluster.LeaseMs, SettleMs: n.cluster.SettleMs,
 		},
 	}
-	var refused *lineproto.Error
-	if errors.As(ready, &refused) {
-		s.Code, s.Reason = refused.Code.String(), refused.Text
+	if errors.As(ready, &s.Refusal) {
+		s.Cause = s.Refusal.Cause
 	}
 	if n.held != nil {
 		s.Worker = new(n.held.worker)
@@ -176,7 +174,7 @@ func (n *Node) Snapshot() Snapshot {
 		s.Disk.Error = "a write takes long"
 	}
 	s.Counts = n.meter.snapshot()
-	s.Cause, s.Degraded = s.cause(), s.degraded()
+	s.Degraded = s.degraded()
 	if n.layout != (worker.Layout{}) {
 		s.Cluster.OnRollback, s.Cluster.BorrowMs = n.onRollback.String(), n.borrow.Milliseconds()
 		s.Cluster.EpochEndsMs = new(n.layout.Expires().UnixMilli())
@@ -201,55 +199,4 @@ func errorText(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-// Stats are the node's figures for STATS. Those that there are none of yet are
-// left out.
-func (n *Node) Stats() []lineproto.Stat { return n.Snapshot().stats(n.cfg.Labels.Version) }
-
-func (s Snapshot) stats(version string) []lineproto.Stat {
-	var stats []lineproto.Stat
-	add := func(name string, value any) {
-		stats = append(stats, lineproto.Stat{Name: name, Value: fmt.Sprint(value)})
-	}
-	add("version", version)
-	if s.Name != "" {
-		add("name", s.Name)
-	}
-	if s.Node != "" {
-		add("node", s.Node)
-	}
-	add("cluster", s.Cluster.Name)
-	if s.Cluster.Layout != "" {
-		add("layout", s.Cluster.Layout)
-	}
-	add("state", s.Phase)
-	add("ready", s.Ready)
-	if !s.Ready {
-		add("reason", "-"+s.Code+" "+s.Reason)
-		add("cause", s.Cause)
-	}
-	if len(s.Degraded) > 0 {
-		add("degraded", strings.Join(s.Degraded, ","))
-	}
-	if s.Worker != nil {
-		add("worker", *s.Worker)
-		add("term", s.Term)
-		add("reserved_ms", *s.ReservedLeftMs)
-		add("lease_left_ms", *s.LeaseLeftMs)
-	}
-	add("settled", s.Settled)
-	add("served_seconds", s.ServedMs/1000)
-	add("zookeeper_ok", s.ZooKeeper.OK)
-	if s.ZooKeeper.HeartbeatAgeMs != nil {
-		add("heartbeat_age_ms", *s.ZooKeeper.HeartbeatAgeMs)
-		add("clock_offset_ms", int64(*s.Clock.OffsetMs))
-		add("clock_error_ms", int64(*s.Clock.ErrorMs))
-		add("clock_voters", s.Clock.Voters)
-		add("clock_against", s.Clock.Against)
-	}
-	add("clock_unfollowed_leap_ms", s.Clock.UnfollowedLeapMs)
-	add("clock_coasting_ms", s.Clock.CoastingMs)
-	add("state_directory_ok", s.Disk.OK)
-	return stats
 }

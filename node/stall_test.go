@@ -1,14 +1,13 @@
 package node
 
 import (
-	"strings"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/atomic"
 
-	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/zkstore"
 )
@@ -53,8 +52,8 @@ func TestClaimThatStallsIsNamed(t *testing.T) {
 		return n.stallSaid
 	}
 	n.until("the disk is named", func() bool {
-		err := n.Ready()
-		return err != nil && strings.Contains(err.Error(), "the state directory does not answer") && said()
+		refused, ok := errors.AsType[*Refusal](n.Ready())
+		return ok && refused.Bound == BoundStalled && said()
 	})
 	thaw()
 	if err := <-ended; err != nil {
@@ -80,21 +79,14 @@ func TestDiskThatStallsIsNamed(t *testing.T) {
 	}
 	n := r.start().untilReady()
 	defer thaw() // before the node is stopped, which waits for the disk
-	stat := func(name string) string {
-		for _, s := range n.Stats() {
-			if s.Name == name {
-				return s.Value
-			}
-		}
-		return ""
-	}
 	frozen.Store(true)
 	n.until("a refusal", func() bool { return n.Ready() != nil })
-	if code := n.code(); code != lineproto.NOTREADY {
-		t.Errorf("answers %s", code)
+	if cause := n.cause(); cause != CauseNoDurableBound {
+		t.Errorf("refuses for %s", cause)
 	}
 	n.until("the disk is named", func() bool {
-		return strings.Contains(n.Ready().Error(), "the state directory does not answer") && stat("state_directory_ok") == "false"
+		s := n.Snapshot()
+		return s.Refusal != nil && s.Refusal.Bound == BoundStalled && !s.Disk.OK
 	})
 	r.clock.step(5 * time.Second)
 	n.until("the leap is followed", func() bool { return n.clock.Ahead() == 0 && n.now() >= r.clock.Wall()/1e6 })
@@ -108,7 +100,7 @@ func TestDiskThatStallsIsNamed(t *testing.T) {
 	})
 	thaw()
 	n.untilReady()
-	if ok := stat("state_directory_ok"); ok != "true" {
-		t.Errorf("state_directory_ok is %s when the disk has answered", ok)
+	if disk := n.Snapshot().Disk; !disk.OK {
+		t.Errorf("when the disk has answered: %+v", disk)
 	}
 }

@@ -1,14 +1,10 @@
 package node
 
-import (
-	"context"
-
-	"github.com/flaked/flaked/lineproto"
-)
+import "context"
 
 // stop ends the tenure and says so, on the disk first and then in ZooKeeper.
 func (n *Node) stop(ctx context.Context) {
-	n.refuse(Stopping, lineproto.NOTREADY, "stopping")
+	n.refuse(Stopping, CauseStopping)
 	n.mu.Lock()
 	t, claim := n.held, n.claim
 	if t != nil {

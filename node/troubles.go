@@ -1,47 +1,11 @@
 package node
 
 import (
-	"regexp"
 	"time"
 
 	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/timeguard"
 )
-
-// The causes of a refusal that its text has no reason=... for.
-const (
-	causeClockWrong  = "clock-wrong"
-	causeClockBehind = "clock-behind"
-	causeLeaseOver   = "lease-over"
-	causeLostWorker  = "lost-worker"
-	causeTimeUsedUp  = "time-field-used-up"
-	causeStopping    = "stopping"
-)
-
-var reasonWord = regexp.MustCompile(`(?:^| )reason=([a-z-]+)$`)
-
-// cause is why the node refuses, in a word that does not change with numbers.
-func (s Snapshot) cause() string {
-	if s.Ready {
-		return ""
-	}
-	if m := reasonWord.FindStringSubmatch(s.Reason); m != nil {
-		return m[1]
-	}
-	switch {
-	case s.Code == "CLOCK" && s.Clock.Wrong:
-		return causeClockWrong
-	case s.Code == "CLOCK":
-		return causeClockBehind
-	case s.Code == "FENCED" && s.Worker != nil:
-		return causeLeaseOver
-	case s.Code == "FENCED":
-		return causeLostWorker
-	case s.Code == "EXHAUSTED":
-		return causeTimeUsedUp
-	}
-	return causeStopping
-}
 
 // The troubles of a node that may well serve.
 const (

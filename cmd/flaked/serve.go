@@ -16,6 +16,7 @@ import (
 
 	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/internal/nodewire"
 	"github.com/flaked/flaked/internal/systemd"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
@@ -90,12 +91,12 @@ func serve(c *cli.Context) error {
 
 // backend is the nodes as the wire serves them: their figures and the wire's own.
 type backend struct {
-	*node.Group
+	*nodewire.Backend
 	server *lineproto.Server
 }
 
 func (b *backend) Stats() []lineproto.Stat {
-	stats := b.Group.Stats()
+	stats := b.Backend.Stats()
 	b.server.Counters().Each(func(name string, n int64) {
 		stats = append(stats, lineproto.Stat{Name: name, Value: strconv.FormatInt(n, 10)})
 	})
@@ -131,7 +132,7 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 	if err != nil {
 		return usageError("%w", err)
 	}
-	front := &backend{Group: nodes}
+	front := &backend{Backend: nodewire.New(nodes, version)}
 	server, err := lineproto.New(lineproto.Config{
 		Backend: front, Authenticate: guard.Authenticate(), MaxBatch: o.maxBatch, AdminHint: o.adminHint(), Logger: log,
 		Engine: o.engine, Loops: o.loops, Spin: o.spin, Measure: adminListener != nil,
@@ -158,7 +159,7 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 	}
 	serving.Go(func() {
 		systemd.Run(outer, systemd.Config{
-			Look: func() (bool, string) { return serviceState(nodes.Snapshots()) }, Live: nodes.Live, Logger: log.Named("systemd"),
+			Look: func() (bool, string) { return serviceState(front.Snapshots()) }, Live: nodes.Live, Logger: log.Named("systemd"),
 		})
 	})
 	if guard.CanChange() {
@@ -168,7 +169,7 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 		serving.Go(func() { guard.Run(outer, hangups) })
 	}
 	if adminListener != nil {
-		a, err := o.adminServer(nodes, server, b.store, guard, events, log)
+		a, err := o.adminServer(front.Backend, server, b.store, guard, events, log)
 		if err != nil {
 			stopAll(err)
 		} else {

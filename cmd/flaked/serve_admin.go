@@ -11,8 +11,8 @@ import (
 
 	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/internal/nodewire"
 	"github.com/flaked/flaked/lineproto"
-	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -61,7 +61,7 @@ func (o options) guardAdmin(guard *credentials.Server, log hclog.Logger) (authen
 	return authenticate, closed
 }
 
-func (o options) adminServer(nodes *node.Group, server *lineproto.Server, store zkstore.Store, guard *credentials.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
+func (o options) adminServer(nodes *nodewire.Backend, server *lineproto.Server, store zkstore.Store, guard *credentials.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
 	labels := o.node.Labels
 	authenticate, closed := o.guardAdmin(guard, log)
 	return admin.New(admin.Config{

@@ -44,10 +44,10 @@ const (
 type answer struct {
 	// Ready: a GET would be answered with an ID. Else Reason is what it would
 	// be refused with, and Cause the same in a word.
-	Ready  bool   `json:"ready"`
-	Reason string `json:"reason"`
-	Cause  string `json:"cause"`
-	Phase  string `json:"phase"`
+	Ready  bool       `json:"ready"`
+	Reason string     `json:"reason"`
+	Cause  node.Cause `json:"cause"`
+	Phase  string     `json:"phase"`
 	// Degraded is what is not as it should be, in words as of /v1/status.
 	Degraded []string `json:"degraded"`
 	// LeaseLeftMs and ReservedLeftMs are how long the node may serve on without
@@ -220,7 +220,7 @@ func (w *workerReport) take(doc admin.Status) {
 
 func newAnswer(s node.Snapshot, doc admin.Status) *answer {
 	a := &answer{
-		Ready: s.Ready, Cause: clean(s.Cause), Phase: clean(string(s.Phase)), Degraded: []string{},
+		Ready: s.Ready, Cause: node.Cause(clean(string(s.Cause))), Phase: clean(string(s.Phase)), Degraded: []string{},
 		LeaseLeftMs: s.LeaseLeftMs, ReservedLeftMs: s.ReservedLeftMs, ZooKeeperOK: s.ZooKeeper.OK, IDs: doc.IDs,
 	}
 	if !s.Ready {
@@ -238,7 +238,7 @@ func (w workerReport) says() string {
 	case w.Says == nil:
 		return w.Asked
 	case !w.Says.Ready:
-		return "not ready: " + w.Says.Cause
+		return "not ready: " + string(w.Says.Cause)
 	}
 	// The rest of the report has clocks and freezes, and whose they are.
 	troubles := slices.DeleteFunc(slices.Clone(w.Says.Degraded), func(trouble string) bool {

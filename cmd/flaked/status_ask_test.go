@@ -211,7 +211,7 @@ func testAsk(t *testing.T) {
 // What nodes say themselves is what counts.
 func TestProblemsThatNodesTell(t *testing.T) {
 	says := func(a answer) func(*workerReport) { return func(w *workerReport) { w.Says = &a } }
-	refusing := func(cause string) func(*workerReport) { return says(answer{Phase: "refusing", Cause: cause}) }
+	refusing := func(cause node.Cause) func(*workerReport) { return says(answer{Phase: "refusing", Cause: cause}) }
 	for _, row := range []struct {
 		name  string
 		entry []coordinator.Entry

@@ -182,7 +182,7 @@ func statsDocument(stats map[string]string) admin.Status {
 	}
 	s := node.Snapshot{
 		Name: stats["name"], Node: stats["node"], Phase: node.Phase(stats["state"]),
-		Ready: stats["ready"] == "true", Cause: stats["cause"],
+		Ready: stats["ready"] == "true", Cause: node.Cause(stats["cause"]),
 		LeaseLeftMs: number("lease_left_ms"), ReservedLeftMs: number("reserved_ms"),
 		ZooKeeper: node.ZooKeeperSnapshot{OK: stats["zookeeper_ok"] == "true", HeartbeatAgeMs: number("heartbeat_age_ms")},
 		Clock:     node.ClockSnapshot{OffsetMs: decimals("clock_offset_ms"), ErrorMs: decimals("clock_error_ms")},

@@ -142,8 +142,8 @@ func (r nodesReport) noZooKeeper() string {
 
 // notReady returns a sentence for each cause that nodes are not ready for.
 func (r nodesReport) notReady() (out []string) {
-	byCause := make(map[string][]nodeReport)
-	var causes []string // in the order of the nodes
+	byCause := make(map[node.Cause][]nodeReport)
+	var causes []node.Cause // in the order of the nodes
 	for _, n := range r.pick(func(n nodeReport) bool { return n.Says != nil && !n.Says.Ready }) {
 		if byCause[n.Says.Cause] == nil {
 			causes = append(causes, n.Says.Cause)

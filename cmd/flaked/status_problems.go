@@ -73,7 +73,7 @@ func problems(r statusReport, suspect time.Duration) []string {
 	}
 	off = slices.DeleteFunc(off, func(w workerReport) bool { // it has been said
 		cause, refuses := w.refuses()
-		return refuses && strings.HasPrefix(cause, "clock-")
+		return refuses && cause.OfClock()
 	})
 	add(off, "has a clock more than 500 ms off that of ZooKeeper's leader", "have clocks more than 500 ms off that of ZooKeeper's leader", clock)
 	if s := r.Summary; s.Free*20 < s.Slots {
@@ -89,18 +89,18 @@ func problems(r statusReport, suspect time.Duration) []string {
 type refusal struct{ said, advice string }
 
 // advice is what to do about a refusal, by its cause as nodes call it.
-var advice = map[string]string{
-	"clock-wrong":      "check with chronyc tracking, then set its clock right; the node then serves again by itself",
-	"clock-behind":     "its clock went back: make its time synchronisation slew; the node then serves again by itself",
-	"no-durable-bound": "look at the disk of its state directory; it goes on by itself",
-	"lease-over":       "mend its way to ZooKeeper; it goes on by itself",
+var advice = map[node.Cause]string{
+	node.CauseClockWrong:     "check with chronyc tracking, then set its clock right; the node then serves again by itself",
+	node.CauseClockBehind:    "its clock went back: make its time synchronisation slew; the node then serves again by itself",
+	node.CauseNoDurableBound: "look at the disk of its state directory; it goes on by itself",
+	node.CauseLeaseOver:      "mend its way to ZooKeeper; it goes on by itself",
 }
 
 // byCause is the live workers that refuse to serve, by why: as their nodes say,
 // or for a reason that is not known here. The order is that of the workers.
 func byCause(workers []workerReport) iter.Seq2[refusal, []workerReport] {
-	var causes []string
-	found := make(map[string][]workerReport)
+	var causes []node.Cause
+	found := make(map[node.Cause][]workerReport)
 	for _, w := range workers {
 		cause, refuses := w.refuses()
 		if !refuses {
@@ -115,7 +115,7 @@ func byCause(workers []workerReport) iter.Seq2[refusal, []workerReport] {
 		for _, cause := range causes {
 			r := refusal{advice: "its READY and its log say why; usually its clock is wrong"}
 			if cause != "" {
-				r.said = " (" + cause + ")"
+				r.said = " (" + string(cause) + ")"
 				if text := advice[cause]; text != "" {
 					r.advice = text
 				} else {
@@ -131,7 +131,7 @@ func byCause(workers []workerReport) iter.Seq2[refusal, []workerReport] {
 
 // refuses tells whether a live worker's node refuses what it should serve. What
 // the node says now counts more than its last report.
-func (w workerReport) refuses() (cause string, refuses bool) {
+func (w workerReport) refuses() (cause node.Cause, refuses bool) {
 	switch {
 	case w.State != stateLive:
 		return "", false

@@ -1,0 +1,82 @@
+// Package nodewire is what stands between the nodes of a process and the line
+// protocol: it puts refusals, figures and IDs in the words that clients read.
+package nodewire
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/atomic"
+
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/worker"
+)
+
+// Backend is a lineproto.Backend of a group of nodes. Make it with New.
+type Backend struct {
+	*node.Group
+	version string
+	last    atomic.Pointer[worded]
+}
+
+// New makes the backend of nodes of a release.
+func New(nodes *node.Group, version string) *Backend {
+	return &Backend{Group: nodes, version: version}
+}
+
+// Version is the release.
+func (b *Backend) Version() string { return b.version }
+
+// Reserve takes between 1 and k IDs of one tick and one worker.
+func (b *Backend) Reserve(ctx context.Context, k int) (worker.Run, error) {
+	run, err := b.Group.Reserve(ctx, k)
+	if err != nil {
+		return worker.Run{}, b.reply(err)
+	}
+	return run, nil
+}
+
+// Ready is nil when an ID would be made. It makes none.
+func (b *Backend) Ready() error {
+	if err := b.Group.Ready(); err != nil {
+		return b.reply(err)
+	}
+	return nil
+}
+
+// Snapshots are the states of the nodes, with refusals as a client gets them.
+func (b *Backend) Snapshots() []node.Snapshot {
+	all := b.Group.Snapshots()
+	for i, s := range all {
+		if s.Refusal != nil {
+			e := reply(s.Refusal)
+			all[i].Code, all[i].Reason = e.Code.String(), e.Text
+		}
+	}
+	return all
+}
+
+// instant is RFC 3339 with milliseconds, always three digits.
+const instant = "2006-01-02T15:04:05.000Z07:00"
+
+// Decode takes an ID apart by the cluster's layout.
+func (b *Backend) Decode(id worker.ID) (string, error) {
+	layout := b.Layout()
+	if layout == (worker.Layout{}) {
+		return "", &lineproto.Error{Code: lineproto.NOTREADY, Text: "starting: the cluster's layout is not known yet"}
+	}
+	f, err := layout.Decode(id)
+	if err != nil {
+		return "", &lineproto.Error{Code: lineproto.ERR, Text: err.Error()}
+	}
+	text := fmt.Sprintf("id=%d time=%s timestamp_ms=%d datacenter=%d worker=%d sequence=%d",
+		id, layout.Time(f).Format(instant), layout.Start(f.Tick), f.Datacenter, f.Worker, f.Sequence)
+	if layout.SegmentBits > 0 {
+		text += fmt.Sprintf(" segment=%d", f.Segment)
+	}
+	if layout.RollbackBits > 0 {
+		text += fmt.Sprintf(" rollback=%d", f.Rollback)
+	}
+	return text, nil
+}

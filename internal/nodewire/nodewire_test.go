@@ -1,0 +1,166 @@
+package nodewire
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/zkstore"
+)
+
+var _ lineproto.Backend = (*Backend)(nil)
+
+// refusals are all kinds, and what a client is sent for each.
+var refusals = []struct {
+	refusal node.Refusal
+	wire    string
+}{
+	{node.Refusal{Cause: node.CauseNoWorkerYet, Phase: node.Starting}, "-NOTREADY starting reason=no-worker-yet"},
+	{node.Refusal{Cause: node.CauseZooKeeperUnreachable, Phase: node.Starting}, "-NOTREADY starting reason=zookeeper-unreachable"},
+	{node.Refusal{Cause: node.CauseRegistrationFrozen, Phase: node.Starting}, "-NOTREADY starting reason=registration-is-frozen"},
+	{node.Refusal{Cause: node.CauseForgottenOwner, Phase: node.Settling}, "-NOTREADY settling reason=waiting-for-a-forgotten-owner"},
+	{node.Refusal{Cause: node.CauseLeaseHadRunOut, Phase: node.Settling}, "-NOTREADY settling reason=the-lease-had-run-out"},
+	{node.Refusal{Cause: node.CauseFreshWorker, Phase: node.Settling}, "-NOTREADY settling reason=took-a-fresh-worker-after-the-clock-went-back"},
+	{node.Refusal{Cause: node.CausePredecessor, Phase: node.Waiting}, "-NOTREADY waiting reason=clock-has-to-reach-what-the-predecessor-reserved"},
+	{node.Refusal{Cause: node.CauseNoDurableBound, Phase: node.Refusing}, "-NOTREADY refusing reason=no-durable-bound"},
+	{node.Refusal{Cause: node.CauseNoDurableBound, Bound: node.BoundLate}, "-NOTREADY no durable bound: the process stood still, and the bound on the disk is being renewed reason=no-durable-bound"},
+	{node.Refusal{Cause: node.CauseNoDurableBound, Bound: node.BoundStalled}, "-NOTREADY no durable bound: the state directory does not answer reason=no-durable-bound"},
+	{node.Refusal{Cause: node.CauseNoDurableBound, Bound: node.BoundUnwritable}, "-NOTREADY no durable bound: the state directory cannot be written reason=no-durable-bound"},
+	{node.Refusal{Cause: node.CauseLeaseBorrowed}, "-NOTREADY all that may be borrowed of the lease is used up reason=lease-borrowed"},
+	{node.Refusal{Cause: node.CauseClockBehind, Behind: 8*time.Millisecond + 1}, "-CLOCK the clock is behind the last ID behind_ms=9 retry_after_ms=9"},
+	{node.Refusal{Cause: node.CauseClockWrong, Phase: node.Refusing, Offset: -7 * time.Second}, "-CLOCK this node's clock is wrong by most voters offset_ms=-7000"},
+	{node.Refusal{Cause: node.CauseLeaseOver}, "-FENCED the lease has run out and ZooKeeper could not be reached to extend it"},
+	{node.Refusal{Cause: node.CauseLostWorker, Phase: node.Starting}, "-FENCED this node lost its worker and is registering as a new one"},
+	{node.Refusal{Cause: node.CauseTimeUsedUp}, "-EXHAUSTED the layout's time field is used up"},
+	{node.Refusal{Cause: node.CauseStopping, Phase: node.Stopping}, "-NOTREADY stopping"},
+}
+
+// Every refusal has its words, and a document says what to do about it.
+func TestEveryRefusalIsDocumented(t *testing.T) {
+	read := func(file string) string {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	operations, admin := read("../../docs/operations.md"), read("../../docs/admin.md")
+	worded := make(map[node.Cause]bool)
+	for _, row := range refusals {
+		worded[row.refusal.Cause] = true
+		if got := reply(&row.refusal).Error(); got != row.wire {
+			t.Errorf("%+v is sent as %q, want %q", row.refusal, got, row.wire)
+		}
+		if _, reason, ok := strings.Cut(row.wire, "reason="); ok {
+			if !strings.Contains(operations, "reason="+reason+"`") {
+				t.Errorf("docs/operations.md does not say what to do about %s", row.wire)
+			}
+		} else if !strings.Contains(admin, "`"+string(row.refusal.Cause)+"`") {
+			t.Errorf("docs/admin.md says nothing of %s", row.refusal.Cause)
+		}
+	}
+	for _, cause := range node.Causes() {
+		if !worded[cause] {
+			t.Errorf("no row for %s", cause)
+		}
+	}
+	for _, trouble := range node.Troubles() {
+		if !strings.Contains(admin, "`"+trouble+"`") {
+			t.Errorf("docs/admin.md says nothing of %s", trouble)
+		}
+	}
+}
+
+// starting is the backend of nodes that have not been run, so they refuse.
+func starting(t *testing.T, nodes int) *Backend {
+	t.Helper()
+	none := time.Duration(0)
+	mem := zkstore.NewMem(func() int64 { return time.Now().UnixMilli() })
+	var all []*node.Node
+	for range nodes {
+		cache, err := localcache.New(localcache.NewMemFile(nil), localcache.Fingerprint{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := node.New(node.Config{
+			Cluster: "test", Store: mem.Session(), Cache: cache, Labels: coordinator.Labels{Name: "n"},
+			Bootstrap: true, InMemory: true, Settings: node.Settings{Settle: &none},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, n)
+	}
+	return New(node.NewGroup(all...), "1.2.3")
+}
+
+// Whatever asks gets the same words: a request for IDs, READY, STATS, the snapshots.
+func TestRefusalIsTheSameEverywhere(t *testing.T) {
+	const want = "-NOTREADY starting reason=no-worker-yet"
+	b := starting(t, 2)
+	if _, err := b.Reserve(t.Context(), 1); err == nil || err.Error() != want {
+		t.Errorf("Reserve: %v", err)
+	}
+	if err := b.Ready(); err == nil || err.Error() != want {
+		t.Errorf("Ready: %v", err)
+	}
+	for _, s := range b.Snapshots() {
+		if got := "-" + s.Code + " " + s.Reason; got != want || s.Cause != node.CauseNoWorkerYet {
+			t.Errorf("snapshot: %s, cause %s", got, s.Cause)
+		}
+	}
+	stats := make(map[string]string)
+	for _, s := range b.Stats() {
+		stats[s.Name] = s.Value
+	}
+	for name, value := range map[string]string{
+		"version": "1.2.3", "name": "n", "reason": want, "cause": "no-worker-yet", "ready": "false", "workers": "none", "workers_ready": "0",
+	} {
+		if stats[name] != value {
+			t.Errorf("STATS has %s %q, want %q", name, stats[name], value)
+		}
+	}
+	if _, err := b.Decode(1); err == nil || !strings.HasPrefix(err.Error(), "-NOTREADY starting: ") {
+		t.Errorf("Decode: %v", err)
+	}
+}
+
+// Neither an ID nor a refusal that lasts makes garbage, however many ask.
+func TestReserveAllocatesNothing(t *testing.T) {
+	b := starting(t, 1)
+	allocates := func(ready bool) float64 {
+		return testing.AllocsPerRun(1000, func() {
+			if _, err := b.Reserve(t.Context(), 1); (err == nil) != ready {
+				t.Errorf("ready: %v, but %v", ready, err)
+			}
+		})
+	}
+	if n := allocates(false); n != 0 {
+		t.Errorf("a refusal allocates %v times", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- b.Run(ctx) }()
+	for deadline := time.Now().Add(10 * time.Second); b.Ready() != nil; {
+		if time.Now().After(deadline) {
+			t.Fatal(b.Ready())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if n := allocates(true); n != 0 {
+		t.Errorf("an ID allocates %v times", n)
+	}
+	if text, err := b.Decode(1); err != nil || !strings.HasPrefix(text, "id=1 time=2010-11-04T01:42:54.657Z timestamp_ms=1288834974657 ") {
+		t.Errorf("Decode: %q, %v", text, err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

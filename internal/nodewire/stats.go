@@ -1,0 +1,77 @@
+package nodewire
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/node"
+)
+
+// Stats are the nodes' figures for STATS: the first one's, and of several how the
+// workers of all do.
+func (b *Backend) Stats() []lineproto.Stat {
+	all := b.Snapshots()
+	stats := statsOf(all[0], b.version)
+	if len(all) == 1 {
+		return stats
+	}
+	ready := 0
+	for _, s := range all {
+		if s.Ready {
+			ready++
+		}
+	}
+	return append(stats,
+		lineproto.Stat{Name: "workers", Value: b.Numbers()},
+		lineproto.Stat{Name: "workers_ready", Value: fmt.Sprint(ready)})
+}
+
+// statsOf returns the figures of one node. Those that there are none of yet are
+// left out.
+func statsOf(s node.Snapshot, version string) []lineproto.Stat {
+	var stats []lineproto.Stat
+	add := func(name string, value any) {
+		stats = append(stats, lineproto.Stat{Name: name, Value: fmt.Sprint(value)})
+	}
+	add("version", version)
+	if s.Name != "" {
+		add("name", s.Name)
+	}
+	if s.Node != "" {
+		add("node", s.Node)
+	}
+	add("cluster", s.Cluster.Name)
+	if s.Cluster.Layout != "" {
+		add("layout", s.Cluster.Layout)
+	}
+	add("state", s.Phase)
+	add("ready", s.Ready)
+	if !s.Ready {
+		add("reason", "-"+s.Code+" "+s.Reason)
+		add("cause", s.Cause)
+	}
+	if len(s.Degraded) > 0 {
+		add("degraded", strings.Join(s.Degraded, ","))
+	}
+	if s.Worker != nil {
+		add("worker", *s.Worker)
+		add("term", s.Term)
+		add("reserved_ms", *s.ReservedLeftMs)
+		add("lease_left_ms", *s.LeaseLeftMs)
+	}
+	add("settled", s.Settled)
+	add("served_seconds", s.ServedMs/1000)
+	add("zookeeper_ok", s.ZooKeeper.OK)
+	if s.ZooKeeper.HeartbeatAgeMs != nil {
+		add("heartbeat_age_ms", *s.ZooKeeper.HeartbeatAgeMs)
+		add("clock_offset_ms", int64(*s.Clock.OffsetMs))
+		add("clock_error_ms", int64(*s.Clock.ErrorMs))
+		add("clock_voters", s.Clock.Voters)
+		add("clock_against", s.Clock.Against)
+	}
+	add("clock_unfollowed_leap_ms", s.Clock.UnfollowedLeapMs)
+	add("clock_coasting_ms", s.Clock.CoastingMs)
+	add("state_directory_ok", s.Disk.OK)
+	return stats
+}
