@@ -234,7 +234,7 @@ type FrozenError struct {
 func (e *FrozenError) Error() string {
 	until := time.UnixMilli(e.Until).UTC().Format(time.RFC3339)
 	if e.By != "" {
-		return fmt.Sprintf("coordinator: registration is frozen until %s, by %s: wait, or have them say whether `flaked cluster thaw` may end it early", until, e.By)
+		return fmt.Sprintf("coordinator: registration is frozen until %s, by %s", until, e.By)
 	}
-	return fmt.Sprintf("coordinator: ZooKeeper lost data, so registration is frozen until %s, while owners of the slots come back; `flaked cluster thaw` ends it early if you know that none are left", until)
+	return fmt.Sprintf("coordinator: ZooKeeper lost data, so registration is frozen until %s, while owners of the slots come back", until)
 }

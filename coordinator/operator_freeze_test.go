@@ -15,7 +15,7 @@ func TestFreezeByHand(t *testing.T) {
 		t.Fatalf("%+v, %+v, %v", was, is, err)
 	}
 	frozen := wantErrAs[*FrozenError](t, l.node("B").register())
-	if frozen.Until != is.FrozenUntil || frozen.By != "test" || !strings.Contains(frozen.Error(), "until 2023-11-15T22:13:40Z, by test: wait") || len(l.children(ticketsPath)) != 1 {
+	if frozen.Until != is.FrozenUntil || frozen.By != "test" || !strings.Contains(frozen.Error(), "until 2023-11-15T22:13:40Z, by test") || len(l.children(ticketsPath)) != 1 {
 		t.Errorf("%+v, tickets %q", frozen, l.children(ticketsPath))
 	}
 	a.mustBeat() // its own lease runs

@@ -11,22 +11,6 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// OtherClusterError: the state directory belongs to another cluster.
-type OtherClusterError struct{ Ours, Found string }
-
-func (e *OtherClusterError) Error() string {
-	return fmt.Sprintf("node: the state directory belongs to cluster %s, and this is %s: give this cluster a --state-dir of its own, or point --zk and --cluster at the one it belongs to", e.Ours, e.Found)
-}
-
-// OtherZooKeeperError: the state directory was last used with another ZooKeeper, and
-// this one does not have the record of its worker. If both go on, the cluster is there
-// twice.
-type OtherZooKeeperError struct{ State, Given string }
-
-func (e *OtherZooKeeperError) Error() string {
-	return fmt.Sprintf("node: the state directory was last used with ZooKeeper %s, and %s does not have the record of its worker: point --zk at the first one; or, if that one is gone for good and this one has taken its place, start once with --zk-replaced", e.State, e.Given)
-}
-
 // joinCluster reads the cluster record, or makes it if that was asked for, and
 // checks it against what this node wants and belongs to. lost says that the
 // cluster this node belongs to has vanished from ZooKeeper.
@@ -145,7 +129,7 @@ func (n *Node) fits(cl coordinator.Cluster) (rules, error) {
 		return r, err
 	}
 	if r.layout.Unit > n.cfg.Reserve/3 {
-		return r, fmt.Errorf("node: with a tick of %s the bound on the disk has to be kept further ahead: --reserve %s or more", r.layout.Unit, 3*r.layout.Unit)
+		return r, &RangeError{Setting: SettingReserve, Problem: fmt.Sprintf("a reserve of %s is too short for ticks of %s", n.cfg.Reserve, r.layout.Unit), Least: 3 * r.layout.Unit}
 	}
 	return r, nil
 }
@@ -156,12 +140,12 @@ func (n *Node) checkHeartbeat(cl coordinator.Cluster) error {
 	settle := ms(cl.SettleMs)
 	if _, err := limits.NoticeWithin(settle, n.cfg.Heartbeat); err != nil && !(settle == 0 && n.cfg.InMemory) {
 		if most := limits.MaxHeartbeat(settle); most >= limits.MinHeartbeat {
-			return fmt.Errorf("node: a heartbeat every %s is too slow for a cluster that settles in %s: %w; give --heartbeat %s or less", n.cfg.Heartbeat, settle, err, most)
+			return &RangeError{Setting: SettingHeartbeat, Problem: fmt.Sprintf("a heartbeat every %s is too slow for a cluster that settles in %s: %v", n.cfg.Heartbeat, settle, err), Most: most}
 		}
-		return fmt.Errorf("node: a settling time of %s is too short for any heartbeat: %w; make the cluster with --settle %s or more", settle, err, limits.MinConfirm)
+		return &RangeError{Setting: SettingSettle, Problem: fmt.Sprintf("a settling time of %s is too short for any heartbeat: %v", settle, err), Least: limits.MinConfirm}
 	}
 	if lease := timeguard.Lease(ms(cl.LeaseMs), 0); lease < 2*n.cfg.Heartbeat {
-		return fmt.Errorf("node: a heartbeat every %s is too slow for a lease that begins with %s: give --heartbeat %s or less", n.cfg.Heartbeat, lease, lease/2)
+		return &RangeError{Setting: SettingHeartbeat, Problem: fmt.Sprintf("a heartbeat every %s is too slow for a lease that begins with %s", n.cfg.Heartbeat, lease), Most: lease / 2}
 	}
 	return nil
 }

@@ -245,8 +245,8 @@ func TestStartsThatAreRefused(t *testing.T) {
 	}{
 		{"no cluster and none asked for", false, func(c *Config) { c.Bootstrap = false }, "no such cluster"},
 		{"another cluster's state", true, func(c *Config) { c.Cluster = "other" }, `belongs to cluster "test"`},
-		{"another layout", true, func(c *Config) { l := worker.Twitter(); c.Settings.Layout = &l }, "--layout"},
-		{"another lease", true, func(c *Config) { d := time.Hour; c.Settings.Lease = &d }, "--lease"},
+		{"another layout", true, func(c *Config) { l := worker.Twitter(); c.Settings.Layout = &l }, "layout time="},
+		{"another lease", true, func(c *Config) { d := time.Hour; c.Settings.Lease = &d }, "lease 1h0m0s was asked for"},
 		{"a slower heartbeat, and no ZooKeeper", true, func(c *Config) {
 			c.Heartbeat = time.Minute
 			c.Store.(*zkstore.MemSession).Partition()

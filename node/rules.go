@@ -26,12 +26,13 @@ func (n *Node) rulesOf(cl coordinator.Cluster) (rules, error) {
 		return r, err
 	}
 	// What a restart after a crash may have to wait for.
-	if most := n.cfg.Reserve + r.borrow + r.onRollback.Coast(); most > limits.MaxReserve {
-		return r, fmt.Errorf("node: the cluster borrows %s and coasts %s ahead of the clock, and with --reserve %s a restart after a crash might wait %s: give --reserve %s or less",
-			r.borrow, r.onRollback.Coast(), n.cfg.Reserve, most, limits.MaxReserve-r.borrow-r.onRollback.Coast())
+	coast := r.onRollback.Coast()
+	if most := n.cfg.Reserve + r.borrow + coast; most > limits.MaxReserve {
+		problem := fmt.Sprintf("the cluster borrows %s and coasts %s ahead of the clock, and with a reserve of %s a restart after a crash might wait %s", r.borrow, coast, n.cfg.Reserve, most)
+		return r, &RangeError{Setting: SettingReserve, Problem: problem, Most: limits.MaxReserve - r.borrow - coast}
 	}
 	if n.cfg.SegmentStart == worker.SegmentRandom && r.layout.SegmentBits == 0 {
-		return r, fmt.Errorf("node: --segment-start random is for layouts with a segment, and %s has none: leave it out", r.layout)
+		return r, &FieldError{Setting: SettingSegmentStart, Value: "random", Field: "segment", Layout: r.layout}
 	}
 	return r, nil
 }
@@ -49,11 +50,12 @@ func readRules(cl coordinator.Cluster) (r rules, err error) {
 	r.borrow = ms(cl.BorrowMs)
 	switch {
 	case r.onRollback.Counts() && r.layout.RollbackBits == 0:
-		err = fmt.Errorf("node: --on-rollback %s needs a layout with a rollback field, as --layout leaf,time=40,rollback=1", r.onRollback)
+		err = &FieldError{Setting: SettingOnRollback, Value: r.onRollback, Field: "rollback", Layout: r.layout}
 	case r.borrow < 0 || r.borrow > 0 && r.borrow < r.layout.Unit:
-		err = fmt.Errorf("node: --borrow %s: at least a tick, which is %s", r.borrow, r.layout.Unit)
+		err = &RangeError{Setting: SettingBorrow, Problem: fmt.Sprintf("borrowing %s is less than a tick, which is %s", r.borrow, r.layout.Unit), Least: r.layout.Unit}
 	case r.borrow+r.onRollback.Coast() > limits.MaxAhead:
-		err = fmt.Errorf("node: --borrow %s and --on-rollback %s: together at most %s ahead of the clock, since a restart after a crash waits for it", r.borrow, r.onRollback, limits.MaxAhead)
+		problem := fmt.Sprintf("borrowing %s and the rollback policy %s may go together at most %s ahead of the clock, since a restart after a crash waits for it", r.borrow, r.onRollback, limits.MaxAhead)
+		err = &RangeError{Setting: SettingBorrow, Problem: problem, Most: limits.MaxAhead - r.onRollback.Coast()}
 	}
 	return r, err
 }

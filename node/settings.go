@@ -64,7 +64,7 @@ func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Clus
 	}
 	if s.Borrow != nil {
 		if *s.Borrow%time.Millisecond != 0 {
-			return cl, fmt.Errorf("node: --borrow %s: a whole number of milliseconds", *s.Borrow)
+			return cl, &RangeError{Setting: SettingBorrow, Problem: fmt.Sprintf("borrowing %s is not a whole number of milliseconds", *s.Borrow)}
 		}
 		cl.BorrowMs = s.Borrow.Milliseconds()
 	}
@@ -88,24 +88,21 @@ func newCluster(uuid string, layout worker.Layout, datacenter int64, lease, sett
 	}, nil
 }
 
-// Agree tells in what a cluster is not what was asked for.
+// Agree returns a *DiffersError for what in a cluster is not as it was asked for.
 func (s Settings) Agree(cl coordinator.Cluster) error {
-	differ := func(name string, want, have any) error {
-		return fmt.Errorf("node: --%s %v was asked for, where the cluster has %v: a cluster keeps the settings it was made with; leave the flag out, or take another --cluster", name, want, have)
-	}
 	switch {
 	case s.Layout != nil && s.Layout.String() != cl.Layout:
-		return differ("layout", s.Layout, cl.Layout)
+		return &DiffersError{SettingLayout, s.Layout, cl.Layout}
 	case s.Datacenter != nil && *s.Datacenter != cl.Datacenter:
-		return differ("datacenter", *s.Datacenter, cl.Datacenter)
+		return &DiffersError{SettingDatacenter, *s.Datacenter, cl.Datacenter}
 	case s.Lease != nil && s.Lease.Milliseconds() != cl.LeaseMs:
-		return differ("lease", *s.Lease, time.Duration(cl.LeaseMs)*time.Millisecond)
+		return &DiffersError{SettingLease, *s.Lease, ms(cl.LeaseMs)}
 	case s.Settle != nil && s.Settle.Milliseconds() != cl.SettleMs:
-		return differ("settle", *s.Settle, time.Duration(cl.SettleMs)*time.Millisecond)
+		return &DiffersError{SettingSettle, *s.Settle, ms(cl.SettleMs)}
 	case s.OnRollback != nil && s.OnRollback.String() != OnRollback(cl):
-		return differ("on-rollback", s.OnRollback, OnRollback(cl))
+		return &DiffersError{SettingOnRollback, s.OnRollback, OnRollback(cl)}
 	case s.Borrow != nil && s.Borrow.Milliseconds() != cl.BorrowMs:
-		return differ("borrow", *s.Borrow, ms(cl.BorrowMs))
+		return &DiffersError{SettingBorrow, *s.Borrow, ms(cl.BorrowMs)}
 	}
 	return nil
 }

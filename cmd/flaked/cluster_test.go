@@ -76,10 +76,11 @@ func TestClusterCommands(t *testing.T) {
 	}
 
 	for _, row := range []struct{ flags, want string }{
-		{"--on-rollback=rollback-bits", "needs a layout with a rollback field, as --layout leaf,time=40,rollback=1"},
-		{"--layout=pearflower --borrow=500ms", "--borrow 500ms: at least a tick, which is 1s"},
-		{"--on-rollback=coast=4s --borrow=4s", "together at most 7s ahead of the clock"},
-		{"--borrow=-1s", "--borrow -1s: at least a tick"},
+		{"--on-rollback=rollback-bits", "--on-rollback rollback-bits is for layouts with a rollback field, and time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657 has none: take one with it, as --layout leaf,time=40,rollback=1 (see flaked cluster init --help)"},
+		{"--layout=pearflower --borrow=500ms", "borrowing 500ms is less than a tick, which is 1s; make the cluster with --borrow 1s or more"},
+		{"--on-rollback=coast=4s --borrow=4s", "together at most 7s ahead of the clock, since a restart after a crash waits for it; make the cluster with --borrow 3s or less"},
+		{"--borrow=-1s", "borrowing -1s is less than a tick, which is 1ms; make the cluster with --borrow 1ms or more"},
+		{"--borrow=1500us", "borrowing 1.5ms is not a whole number of milliseconds; correct --borrow"},
 	} {
 		call(t, "", append([]string{"cluster", "init", "--cluster", "new"}, strings.Fields(row.flags)...)...).wants(t, exitUsage, "", row.want)
 	}

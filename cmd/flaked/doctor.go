@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/doctor"
 	"github.com/flaked/flaked/node"
 )
@@ -127,7 +128,13 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	if err != nil {
 		return cfg, err
 	}
-	cfg.Fits = node.Config{Settings: settings, Heartbeat: c.Duration("heartbeat"), Reserve: c.Duration("reserve"), SegmentStart: segment}.Fits
+	wanted := node.Config{Settings: settings, Heartbeat: c.Duration("heartbeat"), Reserve: c.Duration("reserve"), SegmentStart: segment}
+	cfg.Fits = func(cl coordinator.Cluster) error {
+		if err := wanted.Fits(cl); err != nil {
+			return errors.New(advised(err))
+		}
+		return nil
+	}
 	return cfg, nil
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -62,7 +61,7 @@ func explain(ctx context.Context, err error) (int, string) {
 	if err == nil {
 		return exitOK, ""
 	}
-	code, advice := exitFailure, ""
+	code := exitFailure
 	var coded *codedError
 	switch {
 	case errors.As(err, &coded):
@@ -70,17 +69,9 @@ func explain(ctx context.Context, err error) (int, string) {
 	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, zkstore.ErrUnreachable)):
 		return exitFailure, "interrupted"
 	case errors.Is(err, zkstore.ErrUnreachable):
-		code, advice = exitUnreachable, "check --zk (FLAKED_ZK), and that ZooKeeper serves"
-	case errors.Is(err, coordinator.ErrNoCluster):
-		advice = "check --zk and --cluster; `flaked cluster init` or `flaked serve --bootstrap` makes one"
-	case errors.Is(err, zkstore.ErrDenied):
-		advice = "give the user that the records were made with in --zk-auth-file"
+		code = exitUnreachable
 	}
-	text := plain(err.Error())
-	if advice != "" {
-		text += ": " + advice
-	}
-	return code, text
+	return code, plain(advised(err))
 }
 
 // packages are the prefixes of our own errors: they say which package it was,

@@ -8,7 +8,7 @@ import (
 )
 
 // Confirming protects an owner whose record ZooKeeper has lost. A newcomer on the same
-// worker waits for the confirming time (the settling time, --settle). The owner has to
+// worker waits for the confirming time (the settling time). The owner has to
 // notice the loss and freeze registration before that time is over. It needs at most
 //
 //	one heartbeat          its last report may have just been made
