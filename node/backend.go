@@ -48,7 +48,7 @@ func (n *Node) try(k int, waited time.Duration) (*tenure, worker.Run, worker.Pau
 	}
 }
 
-// explain says why a tenure made no ID.
+// explain returns why a tenure made no ID.
 func (n *Node) explain(t *tenure, err error) error {
 	var behind *worker.BehindError
 	switch {
@@ -67,7 +67,7 @@ func (n *Node) explain(t *tenure, err error) error {
 
 var errStopping = &Refusal{Cause: CauseStopping, Phase: Stopping}
 
-// atBound says why the clock has reached the bound of a tenure.
+// atBound returns why the clock has reached the bound of a tenure.
 func (n *Node) atBound() *Refusal {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -108,7 +108,7 @@ func (n *Node) Ready() error {
 // Now is the clock that IDs are made by.
 func (n *Node) Now() time.Time { return time.Unix(0, n.clock.Now()) }
 
-// Layout is the cluster's; the zero Layout before it is known.
+// Layout returns the cluster's layout, or the zero Layout while it is not known.
 func (n *Node) Layout() worker.Layout {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Setting is a setting of a node, or of its cluster, by name.
+// Setting names a setting of a node or of its cluster.
 type Setting string
 
 const (
@@ -22,7 +22,7 @@ const (
 	SettingSegmentStart Setting = "segment-start"
 )
 
-// DiffersError: a setting was asked for that is not the cluster's.
+// DiffersError: the cluster was made with another value of a setting.
 type DiffersError struct {
 	Setting    Setting
 	Asked, Has any
@@ -32,7 +32,7 @@ func (e *DiffersError) Error() string {
 	return fmt.Sprintf("node: %s %v was asked for, where the cluster has %v", e.Setting, e.Asked, e.Has)
 }
 
-// FieldError: a setting needs a field that the layout does not have.
+// FieldError: the layout does not have the field that a setting needs.
 type FieldError struct {
 	Setting Setting
 	Value   any
@@ -44,7 +44,7 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("node: %s %v is for layouts with a %s field, and %s has none", e.Setting, e.Value, e.Field, e.Layout)
 }
 
-// RangeError: a setting does not go with the others.
+// RangeError: a time does not go with the other settings.
 type RangeError struct {
 	Setting Setting // the one to change
 	Problem string

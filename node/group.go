@@ -250,7 +250,7 @@ func (g *Group) Live() error {
 // Now is the clock that IDs are made by.
 func (g *Group) Now() time.Time { return g.nodes[0].Now() }
 
-// Layout is the cluster's; the zero Layout before it is known.
+// Layout returns the cluster's layout, or the zero Layout while it is not known.
 func (g *Group) Layout() worker.Layout {
 	for _, n := range g.nodes { // one that is starting does not know it yet
 		if l := n.Layout(); l != (worker.Layout{}) {
@@ -292,7 +292,7 @@ func (g *Group) workers() []int {
 	return workers
 }
 
-// Numbers are the workers that the nodes hold, as "3,7", or "none".
+// Numbers returns the workers that the nodes hold, as "3,7", or "none".
 func (g *Group) Numbers() string {
 	workers := g.workers()
 	if len(workers) == 0 {

@@ -147,7 +147,7 @@ func (r *running) next() worker.Fields {
 	return f
 }
 
-// cause is why the node makes no ID now.
+// cause returns why the node makes no ID now.
 func (r *running) cause() Cause {
 	r.t.Helper()
 	_, err := r.Reserve(context.Background(), 1)

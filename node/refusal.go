@@ -10,13 +10,13 @@ const (
 	CauseNoWorkerYet          Cause = "no-worker-yet"
 	CauseZooKeeperUnreachable Cause = "zookeeper-unreachable"
 	CauseRegistrationFrozen   Cause = "registration-is-frozen"
-	// CauseForgottenOwner: ZooKeeper may have forgotten an owner of the worker, who is
-	// given the settling time to come back.
+	// CauseForgottenOwner: the node gives an owner that ZooKeeper may have forgotten the
+	// settling time to come back.
 	CauseForgottenOwner Cause = "waiting-for-a-forgotten-owner"
 	CauseLeaseHadRunOut Cause = "the-lease-had-run-out"
 	CauseFreshWorker    Cause = "took-a-fresh-worker-after-the-clock-went-back"
 	CausePredecessor    Cause = "clock-has-to-reach-what-the-predecessor-reserved"
-	// CauseNoDurableBound: the bound on the disk has been reached. Refusal.Bound says why.
+	// CauseNoDurableBound: the clock has reached the bound on the disk.
 	CauseNoDurableBound Cause = "no-durable-bound"
 	CauseLeaseBorrowed  Cause = "lease-borrowed"
 	CauseClockBehind    Cause = "clock-behind"
@@ -30,7 +30,7 @@ const (
 // OfClock reports whether the node's clock is the cause.
 func (c Cause) OfClock() bool { return c == CauseClockBehind || c == CauseClockWrong }
 
-// Causes are all of them.
+// Causes returns every cause.
 func Causes() []Cause {
 	return []Cause{
 		CauseNoWorkerYet, CauseZooKeeperUnreachable, CauseRegistrationFrozen, CauseForgottenOwner, CauseLeaseHadRunOut,
@@ -39,7 +39,7 @@ func Causes() []Cause {
 	}
 }
 
-// Bound says what keeps the bound on the disk from moving on.
+// Bound is what keeps the bound on the disk from moving on.
 type Bound string
 
 const (
@@ -48,25 +48,20 @@ const (
 	BoundUnwritable Bound = "unwritable" // the disk takes no writes
 )
 
-// Refusal is why a node makes no ID now. It is the error of Reserve and Ready. It
-// must not be changed once it is made.
+// Refusal is why a node makes no ID now: the error of Reserve and Ready. It must not
+// be changed once it is made.
 type Refusal struct {
 	Cause Cause
-	// Phase is the node's, of those refusals that a phase brings; else empty.
+	// Phase is the node's phase if that brings the refusal; else it is empty.
 	Phase Phase
-	// Bound is set for CauseNoDurableBound where the node had served.
+	// Bound is set for CauseNoDurableBound of a node that has served.
 	Bound Bound
-	// Behind is, for CauseClockBehind, how far the clock is behind the last ID, so also
-	// how long it takes until the node serves again.
+	// Behind is how far the clock is behind the last ID, for CauseClockBehind. The node
+	// serves again after this time.
 	Behind time.Duration
-	// Offset is, for CauseClockWrong, how far the clock is ahead of ZooKeeper's leader's.
+	// Offset is how far the clock is ahead of that of ZooKeeper's leader, for
+	// CauseClockWrong.
 	Offset time.Duration
 }
 
-func (r *Refusal) Error() string {
-	text := "node: refuses: " + string(r.Cause)
-	if r.Bound != "" {
-		text += " (" + string(r.Bound) + ")"
-	}
-	return text
-}
+func (r *Refusal) Error() string { return "node: refuses: " + string(r.Cause) }

@@ -13,22 +13,23 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Backend is a lineproto.Backend of a group of nodes. Make it with New.
+// Backend is the lineproto.Backend of a group of nodes. Make it with New.
 type Backend struct {
 	*node.Group
 	version string
 	last    atomic.Pointer[worded]
 }
 
-// New makes the backend of nodes of a release.
+// New returns the Backend of nodes. version is the release of flaked.
 func New(nodes *node.Group, version string) *Backend {
 	return &Backend{Group: nodes, version: version}
 }
 
-// Version is the release.
+// Version returns the release.
 func (b *Backend) Version() string { return b.version }
 
-// Reserve takes between 1 and k IDs of one tick and one worker.
+// Reserve takes between 1 and k IDs of one tick and one worker. Its errors are those
+// that a client is sent.
 func (b *Backend) Reserve(ctx context.Context, k int) (worker.Run, error) {
 	run, err := b.Group.Reserve(ctx, k)
 	if err != nil {
@@ -37,15 +38,10 @@ func (b *Backend) Reserve(ctx context.Context, k int) (worker.Run, error) {
 	return run, nil
 }
 
-// Ready is nil when an ID would be made. It makes none.
-func (b *Backend) Ready() error {
-	if err := b.Group.Ready(); err != nil {
-		return b.reply(err)
-	}
-	return nil
-}
+// Ready returns nil when an ID would be made, else what a client is sent.
+func (b *Backend) Ready() error { return b.reply(b.Group.Ready()) }
 
-// Snapshots are the states of the nodes, with refusals as a client gets them.
+// Snapshots returns the states of the nodes, with Code and Reason as a client gets them.
 func (b *Backend) Snapshots() []node.Snapshot {
 	all := b.Group.Snapshots()
 	for i, s := range all {

@@ -15,8 +15,8 @@ type worded struct {
 	reply   *lineproto.Error
 }
 
-// reply returns an error of the nodes as it is sent. A refusal that lasts is put in
-// words once.
+// reply returns an error of the nodes as it is sent, nil for none. A refusal that
+// lasts is put into words once.
 func (b *Backend) reply(err error) error {
 	refusal, ok := errors.AsType[*node.Refusal](err)
 	if !ok {
@@ -30,7 +30,7 @@ func (b *Backend) reply(err error) error {
 	return reply
 }
 
-// reply returns a refusal in the words of docs/operations.md.
+// reply returns a refusal in the wire's words, which docs/operations.md lists.
 func reply(r *node.Refusal) *lineproto.Error {
 	switch r.Cause {
 	case node.CauseClockBehind:
@@ -50,7 +50,7 @@ func reply(r *node.Refusal) *lineproto.Error {
 	return &lineproto.Error{Code: lineproto.NOTREADY, Text: doing(r) + " reason=" + string(r.Cause)}
 }
 
-// doing returns what a node does while it is not ready.
+// doing returns what a node that is not ready does, or lacks.
 func doing(r *node.Refusal) string {
 	switch {
 	case r.Cause == node.CauseLeaseBorrowed:

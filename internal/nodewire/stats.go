@@ -8,8 +8,8 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// Stats are the nodes' figures for STATS: the first one's, and of several how the
-// workers of all do.
+// Stats returns the figures for STATS: those of the first node, and of several nodes
+// how many workers they hold.
 func (b *Backend) Stats() []lineproto.Stat {
 	all := b.Snapshots()
 	stats := statsOf(all[0], b.version)
