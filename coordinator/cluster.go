@@ -26,6 +26,12 @@ func ReadCluster(ctx context.Context, store zkstore.Store) (Cluster, error) {
 	if err := store.Sync(ctx, clusterPath); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		return Cluster{}, err
 	}
+	return PeekCluster(ctx, store)
+}
+
+// PeekCluster does that as the server has it that is asked, which may lag behind the
+// others. It takes one round trip, and ReadCluster two.
+func PeekCluster(ctx context.Context, store zkstore.Store) (Cluster, error) {
 	data, _, err := store.Get(ctx, clusterPath)
 	if errors.Is(err, zkstore.ErrNoNode) {
 		return Cluster{}, ErrNoCluster

@@ -98,6 +98,7 @@ type Coordinator struct {
 	// fenced is the slot lost to another whose live lock may still be ours, -1
 	// when there is none.
 	fenced int
+	roster roster
 	// used is the highest slot known to have been granted: what a cluster
 	// record that was lost is made again with.
 	used int
@@ -156,20 +157,34 @@ func (c *Coordinator) joined(ctx context.Context) (Cluster, error) {
 	return cl, nil
 }
 
-// cluster reads /cluster; nil when there is none.
-func (c *Coordinator) cluster(ctx context.Context) (*Cluster, zkstore.Stat, error) {
-	data, stat, err := c.Store.Get(ctx, clusterPath)
-	if errors.Is(err, zkstore.ErrNoNode) {
-		return nil, zkstore.Stat{}, nil
-	}
+// view is what ZooKeeper has of the cluster and of one slot.
+type view struct {
+	cl     *Cluster // nil: there is none
+	clStat zkstore.Stat
+	slot   *Slot // nil: there is none
+	stat   zkstore.Stat
+	lock   zkstore.Record // the slot's live lock
+}
+
+// look reads it, in one round trip.
+func (c *Coordinator) look(ctx context.Context, worker int) (v view, err error) {
+	records, err := c.Store.GetAll(ctx, clusterPath, slotPath(worker), lockPath(worker))
 	if err != nil {
-		return nil, zkstore.Stat{}, err
+		return view{}, err
 	}
-	cl, err := parseCluster(data)
-	if err != nil {
-		return nil, zkstore.Stat{}, err
+	if r := records[0]; r.Found {
+		cl, err := parseCluster(r.Data)
+		if err != nil {
+			return view{}, err
+		}
+		v.cl, v.clStat = &cl, r.Stat
 	}
-	return &cl, stat, nil
+	if r := records[1]; r.Found {
+		slot := parseSlot(r.Data)
+		v.slot, v.stat = &slot, r.Stat
+	}
+	v.lock = records[2]
+	return v, nil
 }
 
 // slot reads a worker's record; nil when there is none.

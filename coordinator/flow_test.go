@@ -308,7 +308,11 @@ func (m *member) register() error {
 		m.ids++
 		claim = Claim{Node: fmt.Sprintf("%s-%d", m.name, m.ids)}
 	}
-	g, err := m.co.Register(m.ctx(), claim, m.wait, m.trust)
+	cl, err := ReadCluster(m.ctx(), m.co.Store)
+	if err != nil {
+		return err
+	}
+	g, err := m.co.Register(m.ctx(), cl, claim, m.wait, m.trust)
 	if err != nil {
 		m.claim = g.Claim
 		m.retry = m.disk.usable && m.disk.claim.Node == g.Claim.Node && m.disk.claim.PendingNonce != ""
@@ -458,6 +462,9 @@ func (m *member) beat() (Beat, error) {
 		m.judged = b.Clock
 	}
 	m.extend()
+	if b.Shown {
+		return b, nil
+	}
 	return b, m.co.GoLive(m.ctx(), m.claim)
 }
 

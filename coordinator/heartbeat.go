@@ -43,6 +43,8 @@ type Beat struct {
 	// FrozenUntil is until when registration is frozen, 0 when it is not.
 	FrozenUntil int64
 	Clock       Reading
+	// Shown: the slot's live lock is of the present session.
+	Shown bool
 }
 
 // FencedError: the slot is somebody else's now. Nothing may be issued for it.
@@ -76,15 +78,11 @@ func (c *Coordinator) Heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Beat, error) {
 	claim.Generation = r.Generation
 	for synced := false; ; {
-		cl, clStat, err := c.cluster(ctx)
+		v, err := c.look(ctx, claim.Worker)
 		if err != nil {
 			return Beat{Claim: claim}, err
 		}
-		slot, stat, err := c.slot(ctx, claim.Worker)
-		if err != nil {
-			return Beat{Claim: claim}, err
-		}
-		finding, why := c.judge(cl, slot, stat, claim)
+		finding, why := c.judge(v.cl, v.slot, v.stat, claim)
 		if finding != FoundOurs && !synced {
 			// The server that we asked may lag behind. Nothing is decided on that.
 			synced = true
@@ -96,13 +94,13 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 		var beat Beat
 		switch {
 		case finding == FoundFenced:
-			if c.wentBack(claim, slot, stat) && claim.leased(c.Now()) {
+			if c.wentBack(claim, v.slot, v.stat) && claim.leased(c.Now()) {
 				_, _ = c.freeze(ctx, claim) // for those who cannot come back in time
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			return Beat{}, &FencedError{claim.Worker, why}
 		case finding == FoundLost && c.Now() >= claim.H:
-			if c.mustFreeze(cl, claim) {
+			if c.mustFreeze(v.cl, claim) {
 				if _, err := c.freeze(ctx, claim); err != nil { // for the others
 					return Beat{Claim: claim}, err
 				}
@@ -110,10 +108,11 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			return Beat{}, &FencedError{claim.Worker, why + ", and the lease has run out"}
 		case finding == FoundLost:
-			beat, err = c.reassert(ctx, claim, slot, stat, r, why)
+			beat, err = c.reassert(ctx, claim, v.slot, v.stat, r, why)
 		default:
-			c.remember(cl.Used)
-			beat, err = c.report(ctx, claim.adopt(*slot), *cl, clStat, *slot, stat, r)
+			c.remember(v.cl.Used)
+			beat, err = c.report(ctx, claim.adopt(*v.slot), *v.cl, v.clStat, *v.slot, v.stat, r)
+			beat.Shown = v.lock.Found && v.lock.Stat.Owner == c.Store.SessionID()
 		}
 		if errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrExists) || errors.Is(err, zkstore.ErrNoNode) || errors.Is(err, errHadRunOut) {
 			claim.Ticket = beat.Claim.Ticket // it may have been drawn anew

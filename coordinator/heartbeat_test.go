@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -344,4 +345,11 @@ func (d *denying) Get(ctx context.Context, path string) ([]byte, zkstore.Stat, e
 		return nil, zkstore.Stat{}, zkstore.ErrDenied
 	}
 	return d.Store.Get(ctx, path)
+}
+
+func (d *denying) GetAll(ctx context.Context, paths ...string) ([]zkstore.Record, error) {
+	if slices.Contains(paths, d.path) {
+		return nil, zkstore.ErrDenied
+	}
+	return d.Store.GetAll(ctx, paths...)
 }

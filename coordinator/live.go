@@ -8,15 +8,6 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// isLive tells whether a slot's holder has a session.
-func (c *Coordinator) isLive(ctx context.Context, worker int) (bool, error) {
-	_, _, err := c.Store.Get(ctx, lockPath(worker))
-	if errors.Is(err, zkstore.ErrNoNode) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // GoLive makes the live lock of a slot that is ours, in the present session.
 // One that is there already is of a session before (ours, after a crash) or of
 // a holder whose lease ran out: the slot's record has decided that, the lock

@@ -67,7 +67,7 @@ func TestFencedLeavesNoLock(t *testing.T) {
 			a := l.serving("A")
 			l.put(0, Slot{Node: "b", Nonce: "b", Term: 2, H: l.now + 1000, Settled: true})
 			l.forget()
-			a.hook = faulty(fault, 0, 1, touching("", lockPath(0)))
+			a.hook = faulty(fault, 0, 1, touching("delete", lockPath(0)))
 			_, err := a.beat()
 			wantFenced(t, err)
 			a.hook = nil

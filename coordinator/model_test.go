@@ -155,7 +155,11 @@ func (d *model) rotate(m *member) {
 		return
 	}
 	old, t := m.claim, m.t
-	g, err := m.co.Register(m.ctx(), Claim{Node: old.Node, Ticket: old.Ticket}, m.wait, m.trust)
+	cl, err := ReadCluster(m.ctx(), m.co.Store)
+	if err != nil {
+		return
+	}
+	g, err := m.co.Register(m.ctx(), cl, Claim{Node: old.Node, Ticket: old.Ticket}, m.wait, m.trust)
 	if err != nil {
 		old.M = max(old.M, t.hi)
 		_, _ = m.disk.Save(old)

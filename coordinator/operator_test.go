@@ -95,7 +95,7 @@ func TestByHandConformance(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.Join(cl)
-				g, err := c.Register(t.Context(), Claim{Node: "node-" + name}, time.Hour, func(Reading, []Reading) error { return nil })
+				g, err := c.Register(t.Context(), cl, Claim{Node: "node-" + name}, time.Hour, func(Reading, []Reading) error { return nil })
 				if err != nil {
 					return c, g.Claim, err
 				}

@@ -21,16 +21,16 @@ type Grant struct {
 	Clock Reading
 }
 
-// growBy is how many slots a cluster grows by at once: a sixty-fourth of them
-// and four at least, so that a thousand nodes that start together rewrite /cluster 64 times and
-// not a thousand, and few slots that nobody has held count as lost when
-// ZooKeeper loses data.
-func (c Cluster) growBy() int { return max(4, c.Slots/64) }
+// growBy is how many slots a cluster grows by at once: half of those that it uses, a
+// sixty-fourth of all, and four at least. Each growth has all others who are taking a
+// slot begin anew, so a thousand nodes that start together must not cause many.
+func (c Cluster) growBy() int { return max(4, c.Slots/64, (c.Used+1)/2) }
 
 // growMost bounds how much one request makes.
 const growMost = 1024
 
-// Register takes a slot for a new node: it refuses early when there is none,
+// Register takes a slot for a new node. cl is the cluster's record, as the caller has
+// just read it. Register refuses early when there is none,
 // draws a ticket, has the clock checked against ZooKeeper's and the peers'
 // before it writes any slot, and looks for a slot from the ticket's number on.
 // It leaves no ticket behind when it is refused.
@@ -39,18 +39,8 @@ const growMost = 1024
 // ZooKeeper did not answer; the grant returned with an error does so for the
 // next attempt. Errors are *FullError, *FrozenError, *OtherClusterError, those
 // of check and of the store.
-func (c *Coordinator) Register(ctx context.Context, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
-	cl, err := c.joined(ctx)
-	if err == nil {
-		err = c.unlock(ctx)
-	}
-	if err != nil {
-		return Grant{Claim: claim}, err
-	}
-	if cl.AllFrozen(c.Now()) {
-		return Grant{Claim: claim}, &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
-	}
-	if err := c.refuseWhenFull(ctx, cl); err != nil {
+func (c *Coordinator) Register(ctx context.Context, cl Cluster, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
+	if err := c.mayRegister(ctx, cl); err != nil {
 		return Grant{Claim: claim}, err
 	}
 	clock, err := c.readClock(ctx, &claim)
@@ -66,6 +56,21 @@ func (c *Coordinator) Register(ctx context.Context, claim Claim, lease time.Dura
 		grant = Grant{Claim: claim}
 	}
 	return grant, err
+}
+
+// mayRegister refuses what can be refused before anything is written.
+func (c *Coordinator) mayRegister(ctx context.Context, cl Cluster) error {
+	if cl.UUID != c.mine.UUID {
+		return &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
+	}
+	c.remember(cl.Used)
+	if err := c.unlock(ctx); err != nil {
+		return err
+	}
+	if cl.AllFrozen(c.Now()) {
+		return &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
+	}
+	return c.refuseWhenFull(ctx, cl)
 }
 
 func (c *Coordinator) registerWith(ctx context.Context, claim Claim, clock Reading, lease time.Duration, check ClockCheck) (Grant, error) {
@@ -85,10 +90,7 @@ func (c *Coordinator) takeSlot(ctx context.Context, claim Claim, clock Reading, 
 	if err != nil {
 		return Grant{}, err
 	}
-	cl, err := c.joined(ctx)
-	if err != nil {
-		return Grant{}, err
-	}
+	cl := c.mine
 	full := &FullError{Slots: cl.Slots, grace: cl.graceMs()}
 	first := firstSlot(ticket, cl.Slots)
 	var frozen *FrozenError
@@ -114,10 +116,11 @@ func (c *Coordinator) takeSlot(ctx context.Context, claim Claim, clock Reading, 
 // and the grant holds its lease bound. A race lost is looked at again.
 func (c *Coordinator) tryTake(ctx context.Context, claim Claim, clock Reading, lease time.Duration) (Grant, Availability, error) {
 	for {
-		cl, clStat, err := c.cluster(ctx)
+		v, err := c.look(ctx, claim.Worker)
 		if err != nil {
 			return Grant{}, 0, err
 		}
+		cl, clStat := v.cl, v.clStat
 		if cl == nil {
 			return Grant{}, 0, ErrNoCluster
 		}
@@ -135,22 +138,14 @@ func (c *Coordinator) tryTake(ctx context.Context, claim Claim, clock Reading, l
 		if cl.Frozen(claim.Worker, min(now, clock.leaderNow(now))) {
 			return Grant{}, 0, &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 		}
-		slot, stat, err := c.slot(ctx, claim.Worker)
-		if err != nil {
-			return Grant{}, 0, err
-		}
-		if slot == nil {
+		if v.slot == nil {
 			h, err := c.replaceLost(ctx, *cl, claim.Worker)
 			return Grant{H: h}, Detached, err
 		}
-		live, err := c.isLive(ctx, claim.Worker)
-		if err != nil {
-			return Grant{}, 0, err
+		if a := cl.JudgeFree(*v.slot, v.lock.Found, now, clock.leaderNow(now)); a != Free {
+			return Grant{H: v.slot.H}, a, nil
 		}
-		if a := cl.JudgeFree(*slot, live, now, clock.leaderNow(now)); a != Free {
-			return Grant{H: slot.H}, a, nil
-		}
-		grant, err := c.take(ctx, claim, *cl, clStat, *slot, stat, now, lease)
+		grant, err := c.take(ctx, claim, *cl, clStat, *v.slot, v.stat, now, lease)
 		grant.Clock = clock
 		if !errors.Is(err, zkstore.ErrBadVersion) && !errors.Is(err, zkstore.ErrNoNode) {
 			return grant, Free, err
@@ -242,19 +237,26 @@ func (c *Coordinator) refuseWhenFull(ctx context.Context, cl Cluster) error {
 	}
 	now := c.Now()
 	full := &FullError{Slots: cl.Slots, now: now, grace: cl.graceMs()}
-	for worker := range cl.Slots {
-		slot, _, err := c.slot(ctx, worker)
+	for first := 0; first < cl.Slots; first += readAtOnce {
+		var paths []string
+		for worker := first; worker < min(first+readAtOnce, cl.Slots); worker++ {
+			paths = append(paths, slotPath(worker))
+		}
+		records, err := c.Store.GetAll(ctx, paths...)
 		if err != nil {
 			return err
 		}
-		if slot == nil {
-			return nil // lost: to be put right on the way
+		for i, r := range records {
+			if !r.Found {
+				return nil // lost: to be put right on the way
+			}
+			slot := parseSlot(r.Data)
+			a := cl.JudgeFree(slot, live[first+i], now, now)
+			if a == Free {
+				return nil
+			}
+			full.add(a, slot.H)
 		}
-		a := cl.JudgeFree(*slot, live[worker], now, now)
-		if a == Free {
-			return nil
-		}
-		full.add(a, slot.H)
 	}
 	return full
 }

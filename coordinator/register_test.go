@@ -173,7 +173,7 @@ func TestRefusedClockWritesNoSlot(t *testing.T) {
 	a := l.node("A")
 	a.skew = 10 * 365 * millis(24*time.Hour)
 	var asked Reading
-	g, err := a.co.Register(t.Context(), Claim{Node: "a"}, labLease, func(own Reading, peers []Reading) error {
+	g, err := a.co.Register(t.Context(), l.cluster(), Claim{Node: "a"}, labLease, func(own Reading, peers []Reading) error {
 		asked = own
 		return errClock
 	})
@@ -473,7 +473,7 @@ func TestGrowsInSteps(t *testing.T) {
 		}
 		return zkstore.NoFault
 	})
-	g, err := a.co.Register(t.Context(), Claim{Node: "a"}, labLease, a.trust)
+	g, err := a.co.Register(t.Context(), l.cluster(), Claim{Node: "a"}, labLease, a.trust)
 	if err != nil || g.Claim.Worker != 1<<15 {
 		t.Errorf("%+v, %v", g, err)
 	}
@@ -508,7 +508,7 @@ func TestThousandAtOnce(t *testing.T) {
 			}
 			co.Join(cl)
 			claim := Claim{Node: fmt.Sprint("node-", i)}
-			g, err := co.Register(t.Context(), claim, labLease, func(Reading, []Reading) error { return nil })
+			g, err := co.Register(t.Context(), cl, claim, labLease, func(Reading, []Reading) error { return nil })
 			if err != nil {
 				refused.Add(1)
 				t.Error(err)

@@ -48,7 +48,7 @@ func TestRefusedResumeLeavesNoTickets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a.hook = faulty(zkstore.FailBefore, 0, 1000, touching("children", livePath))
+	a.hook = faulty(zkstore.FailBefore, 0, 1000, touching("", livePath))
 	for range 5 {
 		if _, err := a.co.Resume(t.Context(), a.disk.claim, labLease, a.trust); !errors.Is(err, zkstore.ErrUnreachable) {
 			t.Fatal(err)

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math/rand/v2"
-	"slices"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
@@ -92,66 +89,4 @@ func liveWorkers(ctx context.Context, store zkstore.Store) (map[int]bool, error)
 		}
 	}
 	return live, nil
-}
-
-// samplePeers is how many live peers are asked for their clocks at a time: a
-// thousand nodes that each read a thousand records would be the load on
-// ZooKeeper, not the heartbeats.
-const samplePeers = 8
-
-// Peers reads the clocks that live peers last reported, of all but our own
-// worker (-1 when we have none) and those of our process; one of each process. A
-// peer that refuses because of its own clock has no vote.
-// Reports older than three heartbeats, as of our
-// own last write, and those stamped by another leader than it are left out.
-func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
-	live, err := liveWorkers(ctx, c.Store)
-	if err != nil {
-		return nil, err
-	}
-	delete(live, own)
-	process := ""
-	if c.Process != nil {
-		process = c.Process()
-		for _, w := range c.Siblings() {
-			delete(live, w)
-		}
-	}
-	var slots []Slot
-	var stats []zkstore.Stat
-	newest := c.latest
-	for _, w := range sample(live, samplePeers) {
-		slot, stat, err := c.slot(ctx, w)
-		if err != nil {
-			return nil, err
-		}
-		if slot == nil || slot.Reported == 0 || slot.ClockWrong {
-			continue
-		}
-		slots, stats = append(slots, *slot), append(stats, stat)
-		if stat.Mzxid > newest.Mzxid {
-			newest = stat
-		}
-	}
-	var readings []Reading
-	heard := map[string]bool{process: true}
-	for i, s := range slots {
-		// The newest write stands for the leader's now.
-		fresh := newest.Mtime-stats[i].Mtime <= 3*max(s.HeartbeatMs, c.Interval.Milliseconds())
-		if fresh && stats[i].Epoch() == newest.Epoch() && (s.Process == "" || !heard[s.Process]) {
-			heard[s.Process] = true
-			readings = append(readings, Reading{Sent: s.Reported, Acked: s.Reported + s.RTTMs, Stamp: stats[i].Mtime})
-		}
-	}
-	return readings, nil
-}
-
-// sample is up to n of the workers, in order where that is all of them.
-func sample(live map[int]bool, n int) []int {
-	workers := slices.Sorted(maps.Keys(live))
-	if len(workers) > n {
-		rand.Shuffle(len(workers), func(i, j int) { workers[i], workers[j] = workers[j], workers[i] })
-		workers = workers[:n]
-	}
-	return workers
 }

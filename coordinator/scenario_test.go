@@ -82,7 +82,11 @@ func near(own Reading, _ []Reading) error {
 }
 
 func (p *peer) register(ctx context.Context) (Grant, error) {
-	g, err := p.co.Register(ctx, p.claim, labLease, near)
+	cl, err := ReadCluster(ctx, p.co.Store)
+	if err != nil {
+		return Grant{}, err
+	}
+	g, err := p.co.Register(ctx, cl, p.claim, labLease, near)
 	p.claim = g.Claim
 	return g, err
 }

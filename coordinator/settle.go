@@ -27,19 +27,19 @@ func (c *Coordinator) settling(ctx context.Context, cl Cluster, worker int) time
 // wiped ensemble begins a new epoch; a standalone server has none (0), so
 // there it is never known.
 func (c *Coordinator) steady(ctx context.Context, cl Cluster, worker int) (bool, error) {
-	_, stat, err := c.slot(ctx, worker)
+	v, err := c.look(ctx, worker)
+	stat, clStat := v.stat, v.clStat
 	if err != nil || stat.Epoch() == 0 {
 		return false, err
 	}
 	evidence := func(zxid, at int64) bool {
 		return zxid>>32 == stat.Epoch() && stat.Mtime-at >= steadyTimes*cl.SettleMs
 	}
-	_, clStat, err := c.cluster(ctx)
-	if err == nil && stat.Mtime-clStat.Ctime < steadyTimes*cl.SettleMs {
+	if stat.Mtime-clStat.Ctime < steadyTimes*cl.SettleMs {
 		return false, nil // a new cluster, or one that has just been lost: owners may be on their way
 	}
-	if err != nil || evidence(clStat.Czxid, clStat.Ctime) || evidence(clStat.Mzxid, clStat.Mtime) {
-		return err == nil, err
+	if evidence(clStat.Czxid, clStat.Ctime) || evidence(clStat.Mzxid, clStat.Mtime) {
+		return true, nil
 	}
 	// Tickets are listed in the order of their making, so the oldest of this
 	// epoch is found by halving. Where the numbers began again the search may

@@ -58,14 +58,11 @@ func (c *Coordinator) tryFinish(ctx context.Context, claim Claim, change func(*S
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		return err
 	}
-	cl, _, err := c.cluster(ctx)
+	v, err := c.look(ctx, claim.Worker)
 	if err != nil {
 		return err
 	}
-	slot, stat, err := c.slot(ctx, claim.Worker)
-	if err != nil {
-		return err
-	}
+	cl, slot, stat := v.cl, v.slot, v.stat
 	if slot != nil && claim.carriedBy(*slot) && slot.Released {
 		return nil // by a write of ours that was not acknowledged
 	}

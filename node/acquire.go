@@ -225,7 +225,10 @@ func (n *Node) resume(ctx context.Context, a *attempt) error {
 }
 
 func (n *Node) register(ctx context.Context, a *attempt) error {
-	grant, err := n.coord.Register(ctx, a.claim, n.lease(), n.checkClock)
+	n.mu.Lock()
+	cl := n.cluster // as joinCluster has just read it
+	n.mu.Unlock()
+	grant, err := n.coord.Register(ctx, cl, a.claim, n.lease(), n.checkClock)
 	if err != nil {
 		a.claim = grant.Claim
 		n.mu.Lock()

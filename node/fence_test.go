@@ -44,7 +44,7 @@ func TestAFenceOutlivesARestart(t *testing.T) {
 	n := r.start().untilReady()
 	n.until("settled", n.isSettled)
 	n.session.SetFault(func(c zkstore.Call) zkstore.Fault {
-		if c.Op == "sync" && c.Path == "/cluster" { // which registering begins with
+		if c.Op == "create" && c.Path == "/tickets/n-" { // which registering begins with
 			return zkstore.FailBefore
 		}
 		return zkstore.NoFault

@@ -18,7 +18,7 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	n.mu.Lock()
 	mine := n.cluster
 	n.mu.Unlock()
-	cl, err := coordinator.ReadCluster(ctx, n.cfg.Store)
+	cl, err := n.readCluster(ctx, mine, a)
 	if errors.Is(err, coordinator.ErrNoCluster) {
 		if err := n.mayMakeCluster(err, mine, a); err != nil {
 			return false, err
@@ -45,6 +45,20 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 		return false, &OtherClusterError{Ours: mine.UUID, Found: cl.UUID}
 	}
 	return false, n.joinAs(cl)
+}
+
+// readCluster reads the cluster record. Where it is not as it should be, the server
+// that was asked may lag behind: then it is read again, as all servers have it.
+func (n *Node) readCluster(ctx context.Context, mine coordinator.Cluster, a *attempt) (coordinator.Cluster, error) {
+	cl, err := coordinator.PeekCluster(ctx, n.cfg.Store)
+	ours := mine.UUID == "" || coordinator.JudgeCluster(&cl, mine.UUID, a.claim.Incarnation) == coordinator.FoundOurs
+	switch {
+	case err == nil && ours && n.now() >= cl.FrozenUntil:
+		return cl, nil
+	case err != nil && !errors.Is(err, coordinator.ErrNoCluster):
+		return cl, err
+	}
+	return coordinator.ReadCluster(ctx, n.cfg.Store)
 }
 
 // mayMakeCluster refuses to make or put back the cluster's record in a ZooKeeper

@@ -166,7 +166,7 @@ func (n *Node) beat(ctx context.Context) error {
 		return nil
 	}
 	if err = n.acknowledged(beat, report); err == nil {
-		err = n.showLive(callCtx)
+		err = n.showLive(callCtx, beat.Shown)
 	}
 	if err == nil {
 		err = n.judgeClock(callCtx, beat.Clock)
@@ -244,14 +244,18 @@ func (n *Node) setClaim(claim coordinator.Claim) {
 	}
 }
 
-// showLive keeps the live lock while there is a lease to show.
-func (n *Node) showLive(ctx context.Context) error {
+// showLive keeps the live lock while there is a lease to show. shown is whether that
+// is there.
+func (n *Node) showLive(ctx context.Context, shown bool) error {
 	n.mu.Lock()
 	claim := n.claim
 	over := claim.Settled && n.now() >= claim.H
 	n.mu.Unlock()
 	if over {
 		return n.coord.GoDark(ctx, claim.Worker)
+	}
+	if shown {
+		return nil
 	}
 	return n.coord.GoLive(ctx, claim)
 }

@@ -39,8 +39,12 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	n.log.Warn("the clock went back and ZooKeeper and peers agree with it: taking a fresh worker", "behind", behind.String(), "worker", claim.Worker)
 	callCtx, cancel := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
 	defer cancel()
-	// The same identity and ticket: only the slot is another.
-	grant, err := n.coord.Register(callCtx, coordinator.Claim{Node: claim.Node, Ticket: claim.Ticket}, n.lease(), n.checkClock)
+	var grant coordinator.Grant
+	cl, err := coordinator.ReadCluster(callCtx, n.cfg.Store)
+	if err == nil {
+		// The same identity and ticket: only the slot is another.
+		grant, err = n.coord.Register(callCtx, cl, coordinator.Claim{Node: claim.Node, Ticket: claim.Ticket}, n.lease(), n.checkClock)
+	}
 	if err != nil {
 		n.log.Warn("no fresh worker could be had: waiting for the clock to catch up", "error", err)
 		n.keepOld(claim)

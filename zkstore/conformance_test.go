@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -273,6 +274,44 @@ var conformance = []struct {
 		c.wantChildren("/workers", "0001", "0002", "0010", "a", "b")
 		_, err := c.Children(c.ctx(), "/workers/none")
 		c.wantErr(err, ErrNoNode)
+	}},
+	{name: "children made and deleted change the parent's stat", run: func(c *checker) {
+		version := func() int32 {
+			c.Helper()
+			_, stat, err := c.Get(c.ctx(), "/live")
+			c.wantErr(err, nil)
+			return stat.Children
+		}
+		before := version()
+		c.create("/live/0001", "", Ephemeral)
+		made := version()
+		_, err := c.Set(c.ctx(), "/live/0001", []byte("x"), AnyVersion)
+		c.wantErr(err, nil)
+		set := version()
+		c.wantErr(c.Delete(c.ctx(), "/live/0001", AnyVersion), nil)
+		if deleted := version(); made == before || set != made || deleted == made || deleted == before {
+			c.Errorf("%d, %d with a child, %d after it was set, %d after it was deleted", before, made, set, deleted)
+		}
+	}},
+	{name: "several records are read at once", run: func(c *checker) {
+		c.create("/workers/0001", "one", Persistent)
+		c.create("/workers/0003", "three", Persistent)
+		got, err := c.GetAll(c.ctx(), "/workers/0003", "/workers/0002", "/workers/0001", "/workers/0003")
+		c.wantErr(err, nil)
+		three, one := c.wantData("/workers/0003", "three", 0), c.wantData("/workers/0001", "one", 0)
+		want := []Record{{true, []byte("three"), three}, {}, {true, []byte("one"), one}, {true, []byte("three"), three}}
+		if !reflect.DeepEqual(got, want) {
+			c.Errorf("got %+v\nwant %+v", got, want)
+		}
+		_, err = c.GetAll(c.ctx(), "/workers/0001", "workers")
+		if err == nil {
+			c.Error("a path without a slash is read")
+		}
+		none, err := c.GetAll(c.ctx())
+		c.wantErr(err, nil)
+		if len(none) != 0 {
+			c.Errorf("got %+v", none)
+		}
 	}},
 	{name: "what is not there, and what is", run: func(c *checker) {
 		c.wantNone("/none")

@@ -34,6 +34,8 @@ type Call struct {
 	Path string // "/" for multi and ensure root
 	Data []byte // of a create or set; not to be changed
 	Ops  []Op   // of a multi
+	// More: another get of the same GetAll follows. They take one round trip.
+	More bool
 }
 
 // Write tells whether the call changes anything.
@@ -238,11 +240,15 @@ func (s *MemSession) serve(c Call, apply func(memTree, txn) error) error {
 }
 
 // Get is part of Store.
-func (s *MemSession) Get(ctx context.Context, path string) (data []byte, stat Stat, err error) {
+func (s *MemSession) Get(ctx context.Context, path string) ([]byte, Stat, error) {
+	return s.get(ctx, path, false)
+}
+
+func (s *MemSession) get(ctx context.Context, path string, more bool) (data []byte, stat Stat, err error) {
 	if err := checkCall("get", path); err != nil {
 		return nil, Stat{}, err
 	}
-	err = s.do(ctx, Call{Op: "get", Path: path}, func(t memTree, _ txn) error {
+	err = s.do(ctx, Call{Op: "get", Path: path, More: more}, func(t memTree, _ txn) error {
 		node, err := t.check(path, AnyVersion)
 		if err == nil {
 			data, stat = slices.Clone(node.data), node.stat
@@ -253,6 +259,20 @@ func (s *MemSession) Get(ctx context.Context, path string) (data []byte, stat St
 		return nil, Stat{}, err
 	}
 	return data, stat, nil
+}
+
+// GetAll is part of Store. Each record is a call of its own for SetFault, so that
+// whatever happens between two reads happens here too.
+func (s *MemSession) GetAll(ctx context.Context, paths ...string) ([]Record, error) {
+	records := make([]Record, len(paths))
+	for i, path := range paths {
+		data, stat, err := s.get(ctx, path, i < len(paths)-1)
+		if err != nil && !errors.Is(err, ErrNoNode) {
+			return nil, err
+		}
+		records[i] = Record{err == nil, data, stat}
+	}
+	return records, nil
 }
 
 // Children is part of Store.

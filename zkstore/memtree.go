@@ -63,6 +63,7 @@ func (t memTree) create(x txn, p string, data []byte, kind Kind) (string, error)
 			return "", errEphemeralParent
 		}
 		parent.kids[name] = struct{}{}
+		parent.stat.Children++
 		// ZooKeeper 3.8 takes over only a higher count: it stays at the last
 		// int32, and sequential creates fail with ErrExists from then on. The
 		// negative names its manual speaks of need creates in a pipeline.
@@ -113,6 +114,7 @@ func (t memTree) remove(p string) {
 	dir, name := path.Split(p)
 	if parent, ok := t[path.Clean(dir)]; ok {
 		delete(parent.kids, name)
+		parent.stat.Children++
 	}
 }
 

@@ -16,6 +16,10 @@ import (
 type Store interface {
 	// Get reads a record. ErrNoNode when there is none.
 	Get(ctx context.Context, path string) ([]byte, Stat, error)
+	// GetAll reads several records, in the time of one round trip, and returns them
+	// in the order of paths. They are not read at one moment, nor in any order. A record
+	// that is not there is no error.
+	GetAll(ctx context.Context, paths ...string) ([]Record, error)
 	// Children lists the names below path, sorted. ErrNoNode when path is absent.
 	Children(ctx context.Context, path string) ([]string, error)
 	// Create makes a record and returns its path, which differs from the one
@@ -71,6 +75,14 @@ type Stat struct {
 	Czxid, Mzxid int64
 	Ctime, Mtime int64
 	Owner        int64 // session of an ephemeral record, else 0
+	Children     int32 // changes whenever a child is made or deleted
+}
+
+// Record is one of those that GetAll reads.
+type Record struct {
+	Found bool
+	Data  []byte
+	Stat  Stat
 }
 
 // Epoch returns the leader's epoch of the record's last write.

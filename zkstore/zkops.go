@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
 )
 
 // full is the path in ZooKeeper of one relative to the root.
@@ -36,6 +37,34 @@ func (z *ZK) Get(ctx context.Context, path string) ([]byte, Stat, error) {
 		return nil, Stat{}, err // the library fills in an empty Stat
 	}
 	return r.data, r.stat, nil
+}
+
+// GetAll is part of Store. The requests share the connection: the server has them all
+// before it has answered the first.
+func (z *ZK) GetAll(ctx context.Context, paths ...string) ([]Record, error) {
+	for _, path := range paths {
+		if err := checkCall("get", path); err != nil {
+			return nil, err
+		}
+	}
+	return call(ctx, z, "get", strings.Join(paths, " "), func(c *zk.Conn) ([]Record, error) {
+		records := make([]Record, len(paths))
+		var group errgroup.Group
+		for i, path := range paths {
+			group.Go(func() error {
+				data, stat, err := c.Get(z.full(path))
+				if errors.Is(err, zk.ErrNoNode) {
+					return nil
+				}
+				records[i] = Record{Found: err == nil, Data: data, Stat: fromZK(stat)}
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return nil, err
+		}
+		return records, nil
+	})
 }
 
 // Children is part of Store.
@@ -204,6 +233,6 @@ func fromZK(s *zk.Stat) Stat {
 		Version: s.Version,
 		Czxid:   s.Czxid, Mzxid: s.Mzxid,
 		Ctime: s.Ctime, Mtime: s.Mtime,
-		Owner: s.EphemeralOwner,
+		Owner: s.EphemeralOwner, Children: s.Cversion,
 	}
 }

@@ -37,7 +37,7 @@ func register(t *testing.T, store zkstore.Store, cl coordinator.Cluster, name st
 	c.Join(cl)
 	ctx := t.Context()
 	fine := func(coordinator.Reading, []coordinator.Reading) error { return nil }
-	grant, err := c.Register(ctx, coordinator.Claim{Node: "node-" + name}, time.Hour, fine)
+	grant, err := c.Register(ctx, cl, coordinator.Claim{Node: "node-" + name}, time.Hour, fine)
 	if err != nil {
 		t.Fatal(err)
 	}
