@@ -47,6 +47,8 @@ func refusalOf(w node.Snapshot) wrongView {
 	case node.CauseZooKeeperUnreachable:
 		return wrongView{"ZooKeeper does not answer" + because(w.ZooKeeper.Error) + ", and without it this node has nothing to start from.",
 			"Start ZooKeeper, or correct --zk or the network to it. Then it goes on by itself."}
+	case node.CauseZooKeeperSlow:
+		return wrongView{"ZooKeeper answers too slowly for this node to get a worker.", "Wait: it keeps trying. If it lasts, see what ZooKeeper is busy with."}
 	case node.CauseRegistrationFrozen:
 		return frozenView()
 	case node.CauseForgottenOwner, node.CauseLeaseHadRunOut:

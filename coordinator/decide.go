@@ -131,6 +131,8 @@ func JudgeResume(found *Slot, mine Claim) error {
 	switch {
 	case found == nil:
 		return no("ZooKeeper has no record of it")
+	case found.Released && mine.Nonce == "":
+		return no("it was never taken: the write that should have done so did not arrive")
 	case found.Released:
 		return no("it was released")
 	case !mine.carriedBy(*found):

@@ -41,13 +41,15 @@ func (n *Node) newcomer() attempt {
 const joinTime = 1500 * time.Millisecond
 
 // acquire gets a slot: the one of the state directory, or a new one. It
-// returns once the node holds a tenure, and tries again for as long as
-// ZooKeeper does not answer and is needed, up to timeout (0 is for ever).
+// returns once the node holds a tenure. Where ZooKeeper is needed it tries again until
+// nothing has been heard of it for timeout (0: for ever): one that is slow ends no start.
 func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) error {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 100*time.Millisecond, 3*time.Second
-	deadline, warned := n.mono()+int64(timeout), false
+	warned := false
+	n.heard = n.mono()
 	for {
+		began := n.mono()
 		err := n.tryAcquire(ctx, &a)
 		if replaced := new(coordinator.OtherClusterError); errors.As(err, &replaced) && !a.usable && ctx.Err() == nil {
 			// Owners have put back what ZooKeeper had lost, while we made it anew.
@@ -68,14 +70,18 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 		if err == nil || ctx.Err() != nil || !errors.Is(err, zkstore.ErrUnreachable) {
 			return err
 		}
-		if timeout > 0 && n.mono() > deadline {
+		if timeout > 0 && n.mono() > n.heard+int64(timeout) {
 			return fmt.Errorf("node: ZooKeeper is needed to start here, and did not answer within %s: %w", timeout, err)
 		}
+		cause := CauseZooKeeperUnreachable
+		if n.heard > began {
+			cause = CauseZooKeeperSlow
+		}
 		if !warned {
-			n.log.Warn("waiting for ZooKeeper: this node has nothing to start from without it", "error", err)
+			n.log.Warn("waiting for ZooKeeper: this node has nothing to start from without it", "cause", cause, "error", err)
 			warned = true
 		}
-		n.refuse(Starting, CauseZooKeeperUnreachable)
+		n.refuse(Starting, cause)
 		if err := n.pause(ctx, wait.NextBackOff()); err != nil {
 			return err
 		}
@@ -156,6 +162,9 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	joinCtx, cancel := context.WithTimeout(ctx, looking)
 	lost, err := n.joinCluster(joinCtx, a)
 	cancel()
+	if !errors.Is(err, zkstore.ErrUnreachable) {
+		n.heard = n.mono()
+	}
 	if a.cached && (lost || errors.Is(err, zkstore.ErrUnreachable)) && n.now() < a.claim.H {
 		return n.startFromCache(lost)
 	}

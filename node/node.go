@@ -27,6 +27,7 @@ type Node struct {
 	serving atomic.Pointer[tenure]
 	refusal atomic.Pointer[Refusal]
 
+	heard  int64        // when ZooKeeper last answered a start, monotonic ns; the keeper's
 	kicked atomic.Int64 // when a GET last woke the keeper, monotonic ns
 
 	// published, if set, is told that this node has begun to serve. mu is held.

@@ -236,6 +236,26 @@ func TestAnUnsettledRecordDoesNotStartWithoutZooKeeper(t *testing.T) {
 	second.done <- nil
 }
 
+// A ZooKeeper that answers, though too slowly to register, ends no start.
+func TestSlowZooKeeperEndsNoStart(t *testing.T) {
+	r := newRig(t)
+	var attempts atomic.Int64
+	began, slow := time.Now(), r.mem.Session()
+	slow.SetFault(func(c zkstore.Call) zkstore.Fault {
+		if c.Op == "create" && c.Path == "/tickets/n-" && attempts.Add(1) > 0 {
+			return zkstore.FailBefore
+		}
+		return zkstore.NoFault
+	})
+	const timeout = 100 * time.Millisecond
+	n := r.start(func(c *Config) { c.Store, c.StartTimeout = slow, timeout })
+	n.until("attempts for longer than it waits for a silent ZooKeeper", func() bool {
+		return attempts.Load() > 3 && time.Since(began) > 3*timeout && n.cause() == CauseZooKeeperSlow
+	})
+	slow.SetFault(nil)
+	n.untilReady()
+}
+
 func TestStartsThatAreRefused(t *testing.T) {
 	rows := []struct {
 		name   string

@@ -9,7 +9,9 @@ type Cause string
 const (
 	CauseNoWorkerYet          Cause = "no-worker-yet"
 	CauseZooKeeperUnreachable Cause = "zookeeper-unreachable"
-	CauseRegistrationFrozen   Cause = "registration-is-frozen"
+	// CauseZooKeeperSlow: ZooKeeper answers, too slowly to register in time.
+	CauseZooKeeperSlow      Cause = "zookeeper-slow"
+	CauseRegistrationFrozen Cause = "registration-is-frozen"
 	// CauseForgottenOwner: the node gives an owner that ZooKeeper may have forgotten the
 	// settling time to come back.
 	CauseForgottenOwner Cause = "waiting-for-a-forgotten-owner"
@@ -33,8 +35,8 @@ func (c Cause) OfClock() bool { return c == CauseClockBehind || c == CauseClockW
 // Causes returns every cause.
 func Causes() []Cause {
 	return []Cause{
-		CauseNoWorkerYet, CauseZooKeeperUnreachable, CauseRegistrationFrozen, CauseForgottenOwner, CauseLeaseHadRunOut,
-		CauseFreshWorker, CausePredecessor, CauseNoDurableBound, CauseLeaseBorrowed, CauseClockBehind, CauseClockWrong,
+		CauseNoWorkerYet, CauseZooKeeperUnreachable, CauseZooKeeperSlow, CauseRegistrationFrozen, CauseForgottenOwner,
+		CauseLeaseHadRunOut, CauseFreshWorker, CausePredecessor, CauseNoDurableBound, CauseLeaseBorrowed, CauseClockBehind, CauseClockWrong,
 		CauseLeaseOver, CauseLostWorker, CauseTimeUsedUp, CauseStopping,
 	}
 }

@@ -23,6 +23,7 @@ var refusals = []struct {
 }{
 	{node.Refusal{Cause: node.CauseNoWorkerYet, Phase: node.Starting}, "-NOTREADY starting reason=no-worker-yet"},
 	{node.Refusal{Cause: node.CauseZooKeeperUnreachable, Phase: node.Starting}, "-NOTREADY starting reason=zookeeper-unreachable"},
+	{node.Refusal{Cause: node.CauseZooKeeperSlow, Phase: node.Starting}, "-NOTREADY starting reason=zookeeper-slow"},
 	{node.Refusal{Cause: node.CauseRegistrationFrozen, Phase: node.Starting}, "-NOTREADY starting reason=registration-is-frozen"},
 	{node.Refusal{Cause: node.CauseForgottenOwner, Phase: node.Settling}, "-NOTREADY settling reason=waiting-for-a-forgotten-owner"},
 	{node.Refusal{Cause: node.CauseLeaseHadRunOut, Phase: node.Settling}, "-NOTREADY settling reason=the-lease-had-run-out"},
