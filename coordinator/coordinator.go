@@ -67,32 +67,13 @@ type Coordinator struct {
 	mine Cluster
 	// unsure is a node that may have a ticket that was not acknowledged.
 	unsure string
-	// granted are the nonces of the grants made by this process.
-	granted map[string]bool
-	// anew is the tenure whose lease had run out, and when it may settle again.
-	anew struct {
-		nonce string
-		at    int64
-	}
-	forgotten forgotten
+	// held is what this process knows of the slot that it holds, or held last.
+	held tenure
 	// reading is our clock against the leader's when that was last read; zero if it
 	// never was.
 	reading Reading
 	// rtt is how long the last heartbeat's write took, in milliseconds.
 	rtt int64
-	// wrote is the last acknowledged write to our slot: by which grant, and the
-	// version that it made.
-	wrote struct {
-		nonce   string
-		version int32
-	}
-	// looked is the last acknowledged write to our slot whose time was compared
-	// with the bound before it: by which grant, the bound that it made, and the
-	// leader's epoch.
-	looked struct {
-		nonce    string
-		h, epoch int64
-	}
 	// latest is the stat of our own last write, a ticket's or a slot's.
 	latest zkstore.Stat
 	// fenced is the slot lost to another whose live lock may still be ours, -1
@@ -124,7 +105,7 @@ func New(cfg Config) (*Coordinator, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Coordinator{Config: cfg, granted: make(map[string]bool), fenced: -1, used: -1}, nil
+	return &Coordinator{Config: cfg, fenced: -1, used: -1}, nil
 }
 
 func randomNonce() string {
@@ -215,20 +196,8 @@ func (c *Coordinator) grant(claim Claim, term int64) (Claim, error) {
 		return claim, fmt.Errorf("coordinator: storing the claim before it is written: %w", err)
 	}
 	claim.Generation = gen
-	c.granted[claim.PendingNonce] = true
+	c.held.granted = append(c.held.granted, claim.PendingNonce)
 	return claim, nil
-}
-
-// acknowledged remembers a write to our slot.
-func (c *Coordinator) acknowledged(nonce string, version int32) {
-	c.wrote.nonce, c.wrote.version = nonce, version
-}
-
-// wentBack tells that a slot's record is from before our last acknowledged
-// write, or in its place: versions only go up, so ZooKeeper has lost data.
-func (c *Coordinator) wentBack(claim Claim, found *Slot, stat zkstore.Stat) bool {
-	return found != nil && claim.Nonce == c.wrote.nonce &&
-		(stat.Version < c.wrote.version || stat.Version == c.wrote.version && !claim.carriedBy(*found))
 }
 
 // confirmed is the claim once the write that carries it is acknowledged or
@@ -248,25 +217,14 @@ func (c Claim) adopt(found Slot) Claim {
 	return c
 }
 
-// record is the slot's record as this node writes it over what is there. Its
-// lease bound is never below the one there or ours. A lease of 0 means that
-// the clock is not trusted: it is reported, and moves nothing.
-func (c *Coordinator) record(claim Claim, term int64, nonce string, old Slot, now int64, lease time.Duration) Slot {
-	s := Slot{
-		Node: claim.Node, Ticket: claim.Ticket,
-		Term: term, Nonce: nonce,
-		Incarnation: claim.Incarnation, ClockWrong: lease <= 0,
-		H: max(old.H, claim.H), Reached: old.Reached, Reported: now, RTTMs: c.rtt,
-		Generation: claim.Generation, HeartbeatMs: c.Interval.Milliseconds(),
-		Labels: c.Labels,
-	}
-	if c.Process != nil {
-		s.Process = c.Process()
-	}
-	if lease > 0 {
-		s.H = max(s.H, now+lease.Milliseconds())
-		s.Reached = max(old.Reached, now)
-	}
-	s.inherit(old, now)
-	return s
+// holds remembers a write to a slot that has made it ours, or ours again: of a pending
+// grant that is acknowledged. version is the one that it made.
+func (c *Coordinator) holds(claim Claim, version int32) {
+	c.held = tenure{Claim: claim.confirmed(), granted: c.held.granted, written: true, version: version}
+}
+
+// looked remembers that the time of that write, in an epoch, was compared with the
+// bound before it.
+func (c *Coordinator) looked(bound, epoch int64) {
+	c.held.looked, c.held.bound, c.held.epoch = true, bound, epoch
 }

@@ -287,8 +287,8 @@ func TestRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		old, claim := slots().Draw(t, "old"), claims().Draw(t, "claim")
 		now, lease := instants().Draw(t, "now"), rapid.SampledFrom([]time.Duration{0, time.Minute, labW}).Draw(t, "lease")
-		c := &Coordinator{Config: Config{Labels: Labels{Name: "n"}, Interval: time.Second}, rtt: 3}
-		s := c.record(claim, 7, "nonce", old, now, lease)
+		e := evidence{now: now, self: Slot{Labels: Labels{Name: "n"}, HeartbeatMs: 1000, RTTMs: 3}}
+		s := claim.record(e, 7, "nonce", old, lease)
 		if s.Node != "me" || s.Term != 7 || s.Nonce != "nonce" || s.Generation != claim.Generation || s.Name != "n" || s.Reported != now || s.HeartbeatMs != 1000 || s.RTTMs != 3 {
 			t.Fatalf("%+v", s)
 		}

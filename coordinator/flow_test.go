@@ -198,8 +198,8 @@ func (d *disk) reserve(c Claim, m int64) {
 	d.claim.M, d.claim.Generation = m, d.generation
 }
 
-// tenure is what one holding of one slot by one process could have issued.
-type tenure struct {
+// issuing is what one holding of one slot by one process could have issued.
+type issuing struct {
 	who    string
 	worker int
 	lo, hi int64 // lo <= ts < hi
@@ -219,7 +219,7 @@ type member struct {
 	ids    int     // identities and nonces so far
 	hook   func(zkstore.Call) zkstore.Fault
 	wait   time.Duration // the lease it asks for
-	past   []*tenure
+	past   []*issuing
 
 	patience int                // calls left until the context of a step ends
 	cancel   context.CancelFunc // of the step under way
@@ -229,7 +229,7 @@ type member struct {
 	co            *Coordinator
 	up            bool
 	claim         Claim
-	t             *tenure
+	t             *issuing
 	settled       bool
 	settleAt      int64
 	restartedFrom uint64
@@ -344,7 +344,7 @@ func (m *member) granted(g Grant) {
 
 func (m *member) hold(c Claim) {
 	m.claim = c
-	m.t = &tenure{who: m.name, worker: c.Worker, lo: c.Lo, hi: c.Lo}
+	m.t = &issuing{who: m.name, worker: c.Worker, lo: c.Lo, hi: c.Lo}
 	m.past = append(m.past, m.t)
 	m.extend()
 }
@@ -445,7 +445,7 @@ func (m *member) beat() (Beat, error) {
 	}
 	m.claim = b.Claim
 	if b.Claim.Lo > m.t.lo { // the lease had run out
-		m.t = &tenure{who: m.name, worker: b.Claim.Worker, lo: b.Claim.Lo, hi: b.Claim.Lo, issued: m.t.issued}
+		m.t = &issuing{who: m.name, worker: b.Claim.Worker, lo: b.Claim.Lo, hi: b.Claim.Lo, issued: m.t.issued}
 		m.past = append(m.past, m.t)
 	}
 	if b.Settled {
@@ -558,7 +558,7 @@ func (l *lab) serve(d time.Duration) {
 func (l *lab) disjoint() {
 	l.Helper()
 	l.observe()
-	var all []*tenure
+	var all []*issuing
 	for _, m := range l.nodes {
 		all = append(all, m.past...)
 	}

@@ -181,7 +181,7 @@ func (d *lossModel) lose() {
 // apart checks that the times in which tenures of a slot issued lie apart.
 func (d *lossModel) apart() {
 	type span struct {
-		*tenure
+		*issuing
 		cluster string
 	}
 	var all []span

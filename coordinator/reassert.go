@@ -9,7 +9,8 @@ import (
 
 // reassert puts our record back after ZooKeeper lost it, above whatever term
 // is there, and keeps newcomers off.
-func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, stat zkstore.Stat, r Report, why string) (Beat, error) {
+func (c *Coordinator) reassert(ctx context.Context, t tenure, v view, r Report, why string) (Beat, error) {
+	claim, found, stat := t.Claim, v.slot, v.stat
 	c.Logger.Error("ZooKeeper has lost data; freezing registration", "worker", claim.Worker, "found", why)
 	cl, err := c.freeze(ctx, claim) // before all else: newcomers may be about to settle
 	if err != nil {
@@ -27,7 +28,7 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 		return Beat{Claim: claim}, err
 	}
 	// By the leader's clock, too: our own may have gone back.
-	if c.doubted(claim) || c.hadRunOut(claim.H, clock.Stamp, r) {
+	if t.doubted() || c.evidence(r).hadRunOut(claim.H, clock.Stamp) {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
 		return Beat{}, &FencedError{claim.Worker, why + ", and by ZooKeeper's clock the lease has run out"}
 	}
@@ -39,8 +40,8 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	now := c.Now()
-	slot := c.record(claim.in(cl), claim.PendingTerm, claim.PendingNonce, old, now, r.Lease)
+	e := c.evidence(r)
+	slot := claim.in(cl).record(e, claim.PendingTerm, claim.PendingNonce, old, r.Lease)
 	slot.State, slot.Settled = r.State, claim.Settled
 	version := int32(0)
 	if found == nil {
@@ -59,14 +60,14 @@ func (c *Coordinator) reassert(ctx context.Context, claim Claim, found *Slot, st
 		return Beat{Claim: claim}, err
 	}
 	claim = claim.in(cl)
-	c.acknowledged(slot.Nonce, version)
+	c.holds(claim, version)
 	written, err := c.readBack(ctx, claim.Worker)
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	clock = Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime}
+	clock = Reading{Sent: e.now, Acked: c.Now(), Stamp: written.Mtime}
 	c.latest, c.reading = written, clock
-	c.lookedAt(slot, written.Epoch())
+	c.looked(slot.H, written.Epoch())
 	c.keepLost(ctx, cl)
 	return Beat{Claim: claim.confirmed(), H: slot.H, Settled: slot.Settled, Lost: true, Clock: clock}, nil
 }

@@ -145,7 +145,7 @@ func (c *Coordinator) tryTake(ctx context.Context, claim Claim, clock Reading, l
 		if a := cl.JudgeFree(*v.slot, v.lock.Found, now, clock.leaderNow(now)); a != Free {
 			return Grant{H: v.slot.H}, a, nil
 		}
-		grant, err := c.take(ctx, claim, *cl, clStat, *v.slot, v.stat, now, lease)
+		grant, err := c.take(ctx, claim, v, now, lease)
 		grant.Clock = clock
 		if !errors.Is(err, zkstore.ErrBadVersion) && !errors.Is(err, zkstore.ErrNoNode) {
 			return grant, Free, err
@@ -200,7 +200,8 @@ func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat zkstore.Sta
 
 // take writes a free slot as ours. zkstore.ErrBadVersion or zkstore.ErrNoNode when
 // the slot or the cluster record changed.
-func (c *Coordinator) take(ctx context.Context, claim Claim, cl Cluster, clStat zkstore.Stat, old Slot, stat zkstore.Stat, now int64, lease time.Duration) (Grant, error) {
+func (c *Coordinator) take(ctx context.Context, claim Claim, v view, now int64, lease time.Duration) (Grant, error) {
+	cl, old := *v.cl, *v.slot
 	claim.Term, claim.Nonce, claim.Settled, claim.H = old.Term, "", false, 0
 	claim.Lo = max(now, old.H)
 	claim.M = claim.Lo
@@ -208,17 +209,19 @@ func (c *Coordinator) take(ctx context.Context, claim Claim, cl Cluster, clStat 
 	if err != nil {
 		return Grant{}, err
 	}
-	slot := c.record(claim.in(cl), claim.PendingTerm, claim.PendingNonce, old, now, lease)
+	e := c.evidence(Report{})
+	e.now = now
+	slot := claim.in(cl).record(e, claim.PendingTerm, claim.PendingNonce, old, lease)
 	slot.State = "settling"
 	err = c.Store.Multi(ctx,
-		zkstore.CheckOp{Path: clusterPath, Version: clStat.Version},
-		zkstore.SetOp{Path: slotPath(claim.Worker), Data: slot.marshal(), Version: stat.Version})
+		zkstore.CheckOp{Path: clusterPath, Version: v.clStat.Version},
+		zkstore.SetOp{Path: slotPath(claim.Worker), Data: slot.marshal(), Version: v.stat.Version})
 	if err != nil {
 		return Grant{}, err // outcome unknown: the stored claim tells at the next start
 	}
+	c.holds(claim.in(cl), v.stat.Version+1)
+	c.looked(slot.H, c.latest.Epoch()) // the ticket's: that of the slot, or one before
 	claim = claim.confirmed().in(cl)
-	c.acknowledged(claim.Nonce, stat.Version+1)
-	c.lookedAt(slot, c.latest.Epoch()) // the ticket's: that of the slot, or one before
 	if old.Ticket != "" && old.Ticket != claim.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}

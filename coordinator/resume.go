@@ -88,7 +88,7 @@ func (c *Coordinator) takeUp(ctx context.Context, claim Claim, cl Cluster, found
 	if err != nil {
 		return Grant{}, err
 	}
-	c.raiseIfRunOut(claim, next, found, clock)
+	c.doubtIfRunOut(claim, found, clock)
 	return Grant{Claim: next, H: slot.H, Settle: c.settling(ctx, cl, claim.Worker)}, nil
 }
 
@@ -99,16 +99,24 @@ func (c *Coordinator) renew(ctx context.Context, claim Claim, cl Cluster, found 
 	if err != nil {
 		return claim, Slot{}, Reading{}, err
 	}
-	now := c.Now()
-	slot := c.record(claim.in(cl), claim.PendingTerm, claim.PendingNonce, found, now, lease)
+	e := c.evidence(Report{})
+	slot := claim.in(cl).record(e, claim.PendingTerm, claim.PendingNonce, found, lease)
 	slot.State = "settling"
 	written, err := c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)
 	if err != nil {
 		return claim, slot, Reading{}, err
 	}
-	clock := Reading{Sent: now, Acked: c.Now(), Stamp: written.Mtime}
+	clock := Reading{Sent: e.now, Acked: c.Now(), Stamp: written.Mtime}
 	c.latest, c.reading = written, clock
-	c.lookedAt(slot, written.Epoch())
-	c.acknowledged(claim.PendingNonce, written.Version)
+	c.holds(claim.in(cl), written.Version)
+	c.looked(slot.H, written.Epoch())
 	return claim.confirmed().in(cl), slot, clock, nil
+}
+
+// doubtIfRunOut is for a process that takes a slot up again: it does not know
+// what its predecessor, which had a claim, saw of ZooKeeper.
+func (c *Coordinator) doubtIfRunOut(claim Claim, found Slot, clock Reading) {
+	if c.evidence(Report{}).hadRunOut(claim.runsUntil(found), clock.Stamp) {
+		c.held.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
+	}
 }

@@ -35,18 +35,18 @@ var mutants = []mutant{
 	{"no lease bound: issuing up to M", []change{
 		{"node/reserve.go", "min(n.m, n.claim.H)", "n.m"},
 		{"timeguard/bounds.go", "return max(m, min(now+window.Milliseconds(), h))", "return max(m, now+window.Milliseconds())"}}},
-	{"H goes down with the clock", []change{{"coordinator/coordinator.go",
-		"s.H = max(s.H, now+lease.Milliseconds())", "s.H = now + lease.Milliseconds()"}}},
+	{"H goes down with the clock", []change{{"coordinator/tenure.go",
+		"s.H = max(s.H, e.now+lease.Milliseconds())", "s.H = e.now + lease.Milliseconds()"}}},
 	{"a resume's H counts before it is acknowledged", []change{{"coordinator/resume.go",
 		"	claim, err := c.grant(claim, found.Term+1)", "	claim.H, claim.Settled = max(found.H, claim.H, c.Now()+lease.Milliseconds()), true\n	claim, err := c.grant(claim, found.Term+1)"}}},
 	{"a heartbeat's H counts before it is acknowledged", []change{{"coordinator/heartbeat.go",
-		"	slot := c.record(claim.in(cl), claim.Term, claim.Nonce, found, now, r.Lease)\n",
-		"	slot := c.record(claim.in(cl), claim.Term, claim.Nonce, found, now, r.Lease)\n	if claim.Settled {\n		beat.Claim.H = slot.H\n	}\n"}}},
+		"	c.held = p.tenure\n",
+		"	c.held = p.tenure\n	if t.Settled {\n		beat.Claim.H = p.slot.H\n	}\n"}}},
 	{"a start from the cache beyond H", []change{{"node/acquire.go",
 		"errors.Is(err, zkstore.ErrUnreachable)) && n.now() < a.claim.H {", "errors.Is(err, zkstore.ErrUnreachable)) {\n		n.claim.H = max(n.claim.H, n.now()+60_000)"}}},
 	{"a lease that had run out goes on", []change{
-		{"coordinator/heartbeat.go", "lapsed := now >= found.H", "lapsed := false"},
-		{"coordinator/forgotten.go", "return stamp+ahead >= h", "return false"}}},
+		{"coordinator/tenure.go", "p.lapsed = e.now >= found.H", "p.lapsed = false"},
+		{"coordinator/doubt.go", "return stamp+ahead >= h", "return false"}}},
 
 	// Changing hands.
 	{"a take-over begins at now, whatever H was", []change{{"coordinator/register.go",
@@ -55,20 +55,20 @@ var mutants = []mutant{
 		{"coordinator/register.go", "claim.Lo = max(now, old.H)", "claim.Lo = now"},
 		{"coordinator/decide.go", "	case s.H+c.graceMs() <= now:\n		return Free\n", "	case !s.Stopped:\n		return Free\n"}}},
 	{"a take-over lowers H", []change{{"coordinator/register.go",
-		"	slot := c.record(claim.in(cl), claim.PendingTerm, claim.PendingNonce, old, now, lease)", "	slot := c.record(claim.in(cl), claim.PendingTerm, claim.PendingNonce, Slot{}, now, lease)"}}},
+		"	slot := claim.in(cl).record(e, claim.PendingTerm, claim.PendingNonce, old, lease)", "	slot := claim.in(cl).record(e, claim.PendingTerm, claim.PendingNonce, Slot{}, lease)"}}},
 	{"a take is written whatever the version", []change{{"coordinator/register.go",
-		"zkstore.SetOp{Path: slotPath(claim.Worker), Data: slot.marshal(), Version: stat.Version})", "zkstore.SetOp{Path: slotPath(claim.Worker), Data: slot.marshal(), Version: zkstore.AnyVersion})"}}},
+		"zkstore.SetOp{Path: slotPath(claim.Worker), Data: slot.marshal(), Version: v.stat.Version})", "zkstore.SetOp{Path: slotPath(claim.Worker), Data: slot.marshal(), Version: zkstore.AnyVersion})"}}},
 	{"a resume is written whatever the version", []change{{"coordinator/resume.go",
 		"c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)", "c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.AnyVersion)"}}},
 	{"a heartbeat is written whatever the version", []change{{"coordinator/heartbeat.go",
-		"written, err := c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)", "written, err := c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.AnyVersion)"}}},
+		"c.Store.Set(ctx, slotPath(worker), p.slot.marshal(), v.stat.Version)", "c.Store.Set(ctx, slotPath(worker), p.slot.marshal(), zkstore.AnyVersion)"}}},
 	{"a release is written whatever the version", []change{{"coordinator/stop.go",
 		"c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)", "c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.AnyVersion)"}}},
 	{"a record is ours by its node, not its nonce", []change{{"coordinator/decide.go",
 		"return s.Nonce != \"\" && s.Node == c.Node && (s.Nonce == c.Nonce || s.Nonce == c.PendingNonce)", "return s.Nonce != \"\" && s.Node == c.Node"}}},
 	{"a higher term does not fence", []change{
 		{"coordinator/decide.go", "	case found.Term > mine.Term:\n		return FoundFenced\n", ""},
-		{"coordinator/forgotten.go", "return stamp+ahead >= h", "return false"}}},
+		{"coordinator/doubt.go", "return stamp+ahead >= h", "return false"}}},
 	{"a stop writes an end below the floor", []change{
 		{"worker/lane.go", "		return g.floor\n	}\n	return Tick((pos-1)>>g.shift) + 1", "		return g.tick(g.clock.Now())\n	}\n	return Tick((pos-1)>>g.shift) + 1"},
 		{"coordinator/stop.go", "max(claim.Lo, end)", "end"}}},
@@ -125,7 +125,7 @@ var mutants = []mutant{
 		"func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/limits.GraceParts) }", "func (c Cluster) graceMs() int64 { return 0 }"}}},
 	{"every ID of a run has the same value", []change{{"worker/id.go",
 		"return r.First + ID(i)*r.Step", "return r.First"}}},
-	{"a clock that went back keeps a lease that has ended", []change{{"coordinator/forgotten.go",
+	{"a clock that went back keeps a lease that has ended", []change{{"coordinator/doubt.go",
 		"return stamp+ahead >= h", "return false"}}},
 
 	// Rules other than Leaf's: worlds says where they are to be seen.
@@ -139,8 +139,8 @@ var mutants = []mutant{
 		{"worker/lane.go", "			if at >= limit {\n				return Run{}, Pause{}, ErrLimit // all below it has been borrowed\n			}\n", ""}}},
 	{"a holder that was forgotten has not borrowed", []change{
 		{"coordinator/settle.go", "cl.SettleMs+cl.BorrowMs", "cl.SettleMs"},
-		{"coordinator/heartbeat.go", "now+cl.BorrowMs", "now"},
-		{"coordinator/forgotten.go", " + c.mine.BorrowMs", ""}}},
+		{"coordinator/tenure.go", "e.now+cl.BorrowMs", "e.now"},
+		{"coordinator/doubt.go", " + e.mine.BorrowMs", ""}}},
 	{"a clock coasts as far as it likes", []change{
 		{"timeguard/issuing.go", "-leap <= c.coast.Load()", "true"}}},
 }

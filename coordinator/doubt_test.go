@@ -3,7 +3,7 @@ package coordinator
 import "testing"
 
 // A claim whose lease had run out by the leader's clock begins above now and above
-// what the leader's clock read, which most agree with or not, and once only.
+// what the leader's clock read, which most agree with or not.
 func TestFloor(t *testing.T) {
 	const noticed = int64(1_000_000)
 	for name, row := range map[string]struct {
@@ -17,13 +17,9 @@ func TestFloor(t *testing.T) {
 		"the leader is far ahead, and nobody says so": {noticed + 60_000, noticed + 900, false, noticed + 60_001},
 		"it has passed what the leader read":          {noticed + 4_000, noticed + 9_000, true, noticed + 9_000},
 	} {
-		c := &Coordinator{mine: Cluster{BorrowMs: 300}}
-		c.raiseFloor(Claim{Nonce: "n"}, noticed, row.stamp)
-		if got := c.floor(row.now, row.agreed); got != row.want+300 {
+		d := doubt{raised: true, now: noticed, stamp: row.stamp}
+		if got := d.begins(evidence{now: row.now, agreed: row.agreed, mine: Cluster{BorrowMs: 300}}); got != row.want+300 {
 			t.Errorf("%s: %d, want %d", name, got-noticed, row.want+300-noticed)
-		}
-		if got := c.floor(row.now+5_000, row.agreed); got != row.want+300 {
-			t.Errorf("%s: %d later", name, got-noticed)
 		}
 	}
 }
