@@ -226,6 +226,11 @@ bench-generators: ## the generator beside those of other Go libraries, into docs
 	(cd bench/generators && CGO_ENABLED=0 GOWORK=off $(GO) test -count=1 . && CGO_ENABLED=0 GOWORK=off $(GO) build -trimpath -o ../../bin/generators .)
 	bin/generators $(if $(QUICK),-rounds 1 -duration 200ms -docs '') $(BENCHFLAGS)
 
+.PHONY: bench-nodes
+bench-nodes: build ## what nodes cost ZooKeeper, and how soon many are ready, into docs/performance.md (minutes)
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/nodes ./bench/nodes
+	bin/nodes $(BENCHFLAGS)
+
 .PHONY: bench-go
 bench-go: ## benchmarks in process of what is on the GET path. BENCH_PKG=./worker for a part
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PKG)

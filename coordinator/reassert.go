@@ -10,7 +10,7 @@ import (
 // reassert puts our record back after ZooKeeper lost it, above whatever term
 // is there, and keeps newcomers off.
 func (c *Coordinator) reassert(ctx context.Context, t tenure, v view, r Report, why string) (Beat, error) {
-	claim, found, stat := t.Claim, v.slot, v.stat
+	claim := t.Claim
 	c.Logger.Error("ZooKeeper has lost data; freezing registration", "worker", claim.Worker, "found", why)
 	cl, err := c.freeze(ctx, claim) // before all else: newcomers may be about to settle
 	if err != nil {
@@ -32,11 +32,20 @@ func (c *Coordinator) reassert(ctx context.Context, t tenure, v view, r Report, 
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
 		return Beat{}, &FencedError{claim.Worker, why + ", and by ZooKeeper's clock the lease has run out"}
 	}
-	var old Slot
-	if found != nil {
-		old = *found
+	beat, err := c.putBack(ctx, claim, cl, v, r)
+	if err == nil {
+		c.keepLost(ctx, cl)
 	}
-	claim, err = c.grant(claim, max(claim.Term, old.Term)+1)
+	return beat, err
+}
+
+// putBack writes our record over what is there, or where nothing is.
+func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v view, r Report) (Beat, error) {
+	var old Slot
+	if v.slot != nil {
+		old = *v.slot
+	}
+	claim, err := c.grant(claim, max(claim.Term, old.Term)+1)
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
@@ -44,7 +53,7 @@ func (c *Coordinator) reassert(ctx context.Context, t tenure, v view, r Report, 
 	slot := claim.in(cl).record(e, claim.PendingTerm, claim.PendingNonce, old, r.Lease)
 	slot.State, slot.Settled = r.State, claim.Settled
 	version := int32(0)
-	if found == nil {
+	if v.slot == nil {
 		_, err = c.Store.Create(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.Persistent)
 		if errors.Is(err, zkstore.ErrNoNode) { // the parent is gone as well
 			if err := ensureRoot(ctx, c.Store); err != nil {
@@ -53,8 +62,8 @@ func (c *Coordinator) reassert(ctx context.Context, t tenure, v view, r Report, 
 			_, err = c.Store.Create(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.Persistent)
 		}
 	} else {
-		version = stat.Version + 1
-		_, err = c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)
+		version = v.stat.Version + 1
+		_, err = c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), v.stat.Version)
 	}
 	if err != nil {
 		return Beat{Claim: claim}, err
@@ -65,9 +74,8 @@ func (c *Coordinator) reassert(ctx context.Context, t tenure, v view, r Report, 
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	clock = Reading{Sent: e.now, Acked: c.Now(), Stamp: written.Mtime}
+	clock := Reading{Sent: e.now, Acked: c.Now(), Stamp: written.Mtime}
 	c.latest, c.reading = written, clock
 	c.looked(slot.H, written.Epoch())
-	c.keepLost(ctx, cl)
 	return Beat{Claim: claim.confirmed(), H: slot.H, Settled: slot.Settled, Lost: true, Clock: clock}, nil
 }

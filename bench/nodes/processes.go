@@ -1,0 +1,152 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// zooKeeper is one server, by scripts/zk-dev.sh.
+type zooKeeper struct{ dir, address string }
+
+func startZooKeeper(dir string) (*zooKeeper, error) {
+	z := &zooKeeper{dir: filepath.Join(dir, "zk")}
+	cmd := exec.Command("scripts/zk-dev.sh", "start", "--port", "0", "--dir", z.dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	_, address, ok := strings.Cut(strings.TrimSpace(string(out)), "FLAKED_ZK=")
+	if err != nil || !ok {
+		return nil, fmt.Errorf("scripts/zk-dev.sh start printed %q: %w", out, err)
+	}
+	z.address = strings.Trim(address, `'"`)
+	return z, nil
+}
+
+func (z *zooKeeper) stop() error {
+	return exec.Command("scripts/zk-dev.sh", "stop", "--wipe", "--dir", z.dir).Run()
+}
+
+// counters are since ZooKeeper was started. zxid counts the writes.
+type counters struct{ received, zxid, in, out int64 }
+
+func (z *zooKeeper) counters() (c counters, err error) {
+	mntr, err := z.ask("mntr")
+	if err != nil {
+		return c, err
+	}
+	srvr, err := z.ask("srvr")
+	if err != nil {
+		return c, err
+	}
+	for name, to := range map[string]*int64{"zk_packets_received": &c.received, "zk_bytes_received_count": &c.in, "zk_response_bytes": &c.out} {
+		if *to, err = number(mntr, name, 10); err != nil {
+			return c, err
+		}
+	}
+	c.zxid, err = number(srvr, "Zxid:", 0)
+	return c, err
+}
+
+// number is the one behind a name at the beginning of a line.
+func number(text, name string, base int) (int64, error) {
+	for line := range strings.Lines(text) {
+		if fields := strings.Fields(line); len(fields) == 2 && fields[0] == name {
+			f, err := strconv.ParseFloat(fields[1], 64)
+			if base == 0 {
+				return strconv.ParseInt(fields[1], 0, 64)
+			}
+			return int64(f), err
+		}
+	}
+	return 0, fmt.Errorf("ZooKeeper does not say %s", name)
+}
+
+func (z *zooKeeper) ask(word string) (string, error) {
+	conn, err := net.DialTimeout("tcp", z.address, 5*time.Second)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.WriteString(conn, word); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(conn)
+	return string(text), err
+}
+
+// node is a flaked process that listens on a unix socket only.
+type node struct {
+	cmd    *exec.Cmd
+	socket string
+	ended  atomic.Bool
+	done   chan struct{}
+	ready  bool
+}
+
+func startNode(program, zk, dir string) (*node, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	n := &node{socket: filepath.Join(dir, "s"), done: make(chan struct{})}
+	n.cmd = exec.Command(program, "serve", "--zk", zk, "--state-dir", filepath.Join(dir, "state"), "--listen", "unix:"+n.socket,
+		"--admin", "off", "--heartbeat", heartbeat.String())
+	n.cmd.Stdout, n.cmd.Stderr = log, log
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := n.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = n.cmd.Wait()
+		n.ended.Store(true)
+		close(n.done)
+	}()
+	return n, nil
+}
+
+func (n *node) hasEnded() bool { return n.ended.Load() }
+
+// isReady asks until the node has been ready once.
+func (n *node) isReady() bool {
+	if n.ready {
+		return true
+	}
+	conn, err := net.DialTimeout("unix", n.socket, time.Second)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	if _, err := io.WriteString(conn, "READY\n"); err != nil {
+		return false
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	n.ready = err == nil && strings.HasPrefix(line, "OK")
+	return n.ready
+}
+
+func (n *node) stop() {
+	_ = n.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-n.done:
+	case <-time.After(20 * time.Second):
+		_ = n.cmd.Process.Kill()
+		<-n.done
+	}
+}
