@@ -47,7 +47,7 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 100*time.Millisecond, 3*time.Second
 	warned := false
-	n.heard = n.mono()
+	n.keeper.heard = n.mono()
 	for {
 		began := n.mono()
 		err := n.tryAcquire(ctx, &a)
@@ -70,11 +70,11 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 		if err == nil || ctx.Err() != nil || !errors.Is(err, zkstore.ErrUnreachable) {
 			return err
 		}
-		if timeout > 0 && n.mono() > n.heard+int64(timeout) {
+		if timeout > 0 && n.mono() > n.keeper.heard+int64(timeout) {
 			return fmt.Errorf("node: ZooKeeper is needed to start here, and did not answer within %s: %w", timeout, err)
 		}
 		cause := CauseZooKeeperUnreachable
-		if n.heard > began {
+		if n.keeper.heard > began {
 			cause = CauseZooKeeperSlow
 		}
 		if !warned {
@@ -106,9 +106,9 @@ func (n *Node) begin() (attempt, error) {
 	newcomer, moved := n.newcomer(), rec.ZooKeeper != "" && rec.ZooKeeper != n.cfg.ZooKeeper && !n.cfg.ZooKeeperReplaced
 	newcomer.moved = moved
 	n.mu.Lock()
-	n.zookeeper = rec.ZooKeeper
+	n.store.address = rec.ZooKeeper
 	if n.cfg.ZooKeeperReplaced {
-		n.zookeeper = n.cfg.ZooKeeper
+		n.store.address = n.cfg.ZooKeeper
 	}
 	n.mu.Unlock()
 	switch {
@@ -163,7 +163,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	lost, err := n.joinCluster(joinCtx, a)
 	cancel()
 	if !errors.Is(err, zkstore.ErrUnreachable) {
-		n.heard = n.mono()
+		n.keeper.heard = n.mono()
 	}
 	if a.cached && (lost || errors.Is(err, zkstore.ErrUnreachable)) && n.now() < a.claim.H {
 		return n.startFromCache(lost)
@@ -216,10 +216,9 @@ func (n *Node) startFromCache(lost bool) error {
 }
 
 func (n *Node) resume(ctx context.Context, a *attempt) error {
-	n.mu.Lock()
-	a.claim = n.claim // with what an earlier attempt may have left pending in it
-	a.claim.Generation, a.claim.M = n.generation, n.m
-	n.mu.Unlock()
+	s := n.peek()
+	a.claim = s.claim // with what an earlier attempt may have left pending in it
+	a.claim.Generation, a.claim.M = s.generation, s.m
 	check := func(own coordinator.Reading, peers []coordinator.Reading) error {
 		if err := n.checkClock(own, peers); err != nil {
 			return err
@@ -234,17 +233,13 @@ func (n *Node) resume(ctx context.Context, a *attempt) error {
 }
 
 func (n *Node) register(ctx context.Context, a *attempt) error {
-	n.mu.Lock()
-	cl := n.cluster // as joinCluster has just read it
-	n.mu.Unlock()
+	cl := n.peek().cluster // as joinCluster has just read it
 	grant, err := n.coord.Register(ctx, cl, a.claim, n.lease(), n.checkClock)
 	if err != nil {
 		a.claim = grant.Claim
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if n.claim.Node == a.claim.Node && n.claim.PendingNonce != "" {
+		if stored := n.peek().claim; stored.Node == a.claim.Node && stored.PendingNonce != "" {
 			// A slot may have been written: whether it was is to be seen first.
-			a.claim, a.usable = n.claim, true
+			a.claim, a.usable = stored, true
 		}
 		return err
 	}
@@ -254,10 +249,10 @@ func (n *Node) register(ctx context.Context, a *attempt) error {
 // granted takes up a slot that has been written.
 func (n *Node) granted(g coordinator.Grant, how string) error {
 	n.mu.Lock()
-	n.zookeeper = n.cfg.ZooKeeper // it has the record
+	n.store.address = n.cfg.ZooKeeper // it has the record
 	n.restartedFrom, n.settled = 0, false
-	n.settleAt, n.lastSettle = n.mono()+int64(g.Settle), g.Settle
 	n.mu.Unlock()
+	n.keeper.settleAt, n.keeper.lastSettle = n.mono()+int64(g.Settle), g.Settle
 	n.log.Info(how, "worker", g.Claim.Worker, "term", g.Claim.Term, "node", g.Claim.Node, "settling", g.Settle.String())
 	return n.hold(g.Claim)
 }
@@ -285,12 +280,11 @@ func (n *Node) hold(claim coordinator.Claim) error {
 
 // lease is how far ahead the lease bound is to be pushed now.
 func (n *Node) lease() time.Duration {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.clockWrong {
+	s := n.peek()
+	if s.skew.wrong {
 		return 0
 	}
-	return timeguard.Lease(ms(n.cluster.LeaseMs), n.served)
+	return timeguard.Lease(ms(s.cluster.LeaseMs), s.served)
 }
 
 // pause waits, for the context or for ZooKeeper to come back at most.

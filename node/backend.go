@@ -78,7 +78,7 @@ func (n *Node) atBound() *Refusal {
 		return &Refusal{Cause: CauseLeaseBorrowed}
 	case n.stalled():
 		return &Refusal{Cause: CauseNoDurableBound, Bound: BoundStalled}
-	case n.diskErr != nil:
+	case n.disk.err != nil:
 		return &Refusal{Cause: CauseNoDurableBound, Bound: BoundUnwritable}
 	}
 	return &Refusal{Cause: CauseNoDurableBound, Bound: BoundLate}
@@ -110,9 +110,7 @@ func (n *Node) Now() time.Time { return time.Unix(0, n.clock.Now()) }
 
 // Layout returns the cluster's layout, or the zero Layout while it is not known.
 func (n *Node) Layout() worker.Layout {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.layout
+	return n.peek().layout
 }
 
 // Worker is the node in one line.

@@ -15,9 +15,7 @@ import (
 // checks it against what this node wants and belongs to. lost says that the
 // cluster this node belongs to has vanished from ZooKeeper.
 func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
-	n.mu.Lock()
-	mine := n.cluster
-	n.mu.Unlock()
+	mine := n.peek().cluster
 	cl, err := n.readCluster(ctx, mine, a)
 	if errors.Is(err, coordinator.ErrNoCluster) {
 		if err := n.mayMakeCluster(err, mine, a); err != nil {
@@ -98,9 +96,7 @@ func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster, a *att
 }
 
 func (n *Node) otherZooKeeper() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return &OtherZooKeeperError{State: n.zookeeper, Given: n.cfg.ZooKeeper}
+	return &OtherZooKeeperError{State: n.peek().store.address, Given: n.cfg.ZooKeeper}
 }
 
 // unsettle has the local record not start without ZooKeeper any more: another
@@ -108,9 +104,7 @@ func (n *Node) otherZooKeeper() error {
 // It goes on naming its cluster, so that the node refuses again and does not
 // join the other one unasked; where its own is found again, it resumes.
 func (n *Node) unsettle() {
-	n.mu.Lock()
-	claim := n.claim
-	n.mu.Unlock()
+	claim := n.peek().claim
 	claim.Settled, claim.H = false, 0
 	if _, err := (ledger{n}).Save(claim); err != nil {
 		n.log.Error("the state directory cannot be written, and still names a lease that has ended", "error", err)

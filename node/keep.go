@@ -78,10 +78,8 @@ func (n *Node) idle(ctx context.Context) error {
 // untilNext is the time to the next heartbeat or to the end of settling,
 // whichever comes first.
 func (n *Node) untilNext() time.Duration {
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	next := n.cfg.Heartbeat
-	if left := time.Duration(n.settleAt - n.mono()); !n.settled && left > 0 {
+	if left := time.Duration(n.keeper.settleAt - n.mono()); !n.peek().settled && left > 0 {
 		next = min(next, left)
 	}
 	return max(next, time.Millisecond)
@@ -103,7 +101,7 @@ func (n *Node) publish() {
 		}
 		n.mu.Unlock()
 		return
-	case n.clockWrong, t.lo < n.claim.Lo: // or closed, and yet to be replaced
+	case n.skew.wrong, t.lo < n.claim.Lo: // or closed, and yet to be replaced
 		n.mu.Unlock()
 		return
 	case n.now() < t.lo:
@@ -120,9 +118,9 @@ func (n *Node) publish() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
-	case n.held != t || n.phase == Stopping || n.serving.Load() == t || n.clockWrong || n.now() >= n.claim.H:
+	case n.held != t || n.phase == Stopping || n.serving.Load() == t || n.skew.wrong || n.now() >= n.claim.H:
 		// Dropped or found wrong meanwhile, or the other loop was faster.
-	case n.diskErr != nil && t.gen.Limit() <= n.layout.CeilTick(t.lo):
+	case n.disk.err != nil && t.gen.Limit() <= n.layout.CeilTick(t.lo):
 		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseNoDurableBound})
 	default:
 		n.phase = Serving
@@ -138,15 +136,14 @@ func (n *Node) publish() {
 // that does not answer is no error for a node that has a lease.
 func (n *Node) beat(ctx context.Context) error {
 	n.turns.keep.Store(n.mono())
-	n.mu.Lock()
-	claim := n.claim
+	s := n.peek()
+	claim := s.claim
 	report := coordinator.Report{
-		Generation: n.generation, State: string(n.phase), RestartedFrom: n.restartedFrom,
-		Settle: !n.settled && n.restartedFrom == 0 && n.mono() >= n.settleAt,
-		Agreed: n.agreed,
+		Lease:      n.lease(),
+		Generation: s.generation, State: string(s.phase), RestartedFrom: s.restartedFrom,
+		Settle: !s.settled && s.restartedFrom == 0 && n.mono() >= n.keeper.settleAt,
+		Agreed: s.skew.agreed,
 	}
-	n.mu.Unlock()
-	report.Lease = n.lease()
 
 	callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
 	defer cancel()
@@ -186,16 +183,16 @@ func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
 	}
 	used := n.coord.Used()
 	n.mu.Lock()
-	if beat.FrozenUntil != 0 && n.frozen == 0 {
+	if beat.FrozenUntil != 0 && n.store.frozen == 0 {
 		n.log.Warn("registration is frozen: ZooKeeper has lost data", "until", time.UnixMilli(beat.FrozenUntil).UTC())
 	}
-	n.frozen, n.beatAt = beat.FrozenUntil, n.now()
+	n.store.frozen, n.store.beatAt = beat.FrozenUntil, n.now()
 	if r.RestartedFrom != 0 {
 		n.restartedFrom = 0
 		n.log.Info("ZooKeeper knows of the restart", "worker", beat.Claim.Worker, "term", beat.Claim.Term)
 	}
 	if beat.Wait > 0 || r.RestartedFrom != 0 {
-		n.settleAt, n.lastSettle = n.mono()+int64(beat.Wait), beat.Wait
+		n.keeper.settleAt, n.keeper.lastSettle = n.mono()+int64(beat.Wait), beat.Wait
 	}
 	// The lease had run out, and others may have had the slot since: what goes
 	// on is a new tenure, from a new floor on.
@@ -247,11 +244,8 @@ func (n *Node) setClaim(claim coordinator.Claim) {
 // showLive keeps the live lock while there is a lease to show. shown is whether that
 // is there.
 func (n *Node) showLive(ctx context.Context, shown bool) error {
-	n.mu.Lock()
-	claim := n.claim
-	over := claim.Settled && n.now() >= claim.H
-	n.mu.Unlock()
-	if over {
+	claim := n.peek().claim
+	if claim.Settled && n.now() >= claim.H {
 		return n.coord.GoDark(ctx, claim.Worker)
 	}
 	if shown {
@@ -265,14 +259,14 @@ func (n *Node) noteStore(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
-	case err != nil && n.storeErr == nil && n.now() >= n.claim.H:
+	case err != nil && n.store.err == nil && n.now() >= n.claim.H:
 		n.log.Warn("a heartbeat failed, and the lease has run out", "error", err)
-	case err != nil && n.storeErr == nil:
+	case err != nil && n.store.err == nil:
 		n.log.Warn("a heartbeat failed: serving on within the lease", "error", err, "lease_left", ms(n.claim.H-n.now()).Round(time.Second).String())
-	case err == nil && n.storeErr != nil:
+	case err == nil && n.store.err != nil:
 		n.log.Info("heartbeats reach ZooKeeper again")
 	}
-	n.storeErr = err
+	n.store.err = err
 }
 
 // fenced drops the tenure: somebody else has the slot. The local record forgets
@@ -286,7 +280,7 @@ func (n *Node) fenced(err *coordinator.FencedError) {
 		n.held = nil
 	}
 	n.served, n.rotations = 0, nil
-	n.clockWrong, n.rounds = false, timeguard.Rounds{} // the next registration asks anew
+	n.skew.wrong, n.keeper.rounds = false, timeguard.Rounds{} // the next registration asks anew
 	n.mu.Unlock()
 	n.forget()
 }

@@ -27,7 +27,6 @@ type Node struct {
 	serving atomic.Pointer[tenure]
 	refusal atomic.Pointer[Refusal]
 
-	heard  int64        // when ZooKeeper last answered a start, monotonic ns; the keeper's
 	kicked atomic.Int64 // when a GET last woke the keeper, monotonic ns
 
 	// published, if set, is told that this node has begun to serve. mu is held.
@@ -44,16 +43,27 @@ type Node struct {
 	turns  turns      // for Live
 	saveMu sync.Mutex // guards writes of the local record: the order they are made up in is the order they are written in
 
+	keeper keeper
+
 	mu sync.Mutex // guards state; never held during I/O
 	state
+}
+
+// keeper is what only the goroutine uses that runs keep.
+type keeper struct {
+	heard int64 // when ZooKeeper last answered a start, monotonic ns
+	// settleAt is when the slot may be settled, monotonic ns, and lastSettle the settling
+	// time that the last grant asked for.
+	settleAt   int64
+	lastSettle time.Duration
+	rounds     timeguard.Rounds
+	owed       []debt
 }
 
 // state is what the loops share.
 type state struct {
 	phase   Phase
 	cluster coordinator.Cluster
-	// zookeeper is where the record of our slot was last found, as Config.ZooKeeper.
-	zookeeper string
 	rules
 	// claim is the hold on our slot as the local record has it, and m the
 	// reserved bound that is durable there.
@@ -64,32 +74,49 @@ type state struct {
 	rotations  []int64       // Unix ms of fresh slots taken after a rollback
 	// held is the tenure of the claim, published in serving or not.
 	held *tenure
-	// settled: the slot's record of the present term is settled. settleAt is
-	// when it may be, in monotonic ns.
-	settled  bool
-	settleAt int64
-	// lastSettle is the settling time that the last grant asked for.
-	lastSettle time.Duration
-	rounds     timeguard.Rounds
+	// settled: the slot's record of the present term is settled.
+	settled bool
 	// restartedFrom is the generation that the node began from without
 	// ZooKeeper, until its restart is known there.
 	restartedFrom uint64
-	owed          []debt
-	clockWrong    bool // by most voters, for some rounds
 
-	diskErr  error // why the reserved bound is not being extended
-	saving   bool  // the local record is being written, since savingAt, monotonic ns
-	savingAt int64
+	disk  diskState
+	skew  skewState
+	store storeState
+}
+
+// diskState is how the state directory does.
+type diskState struct {
+	err    error // why the reserved bound is not being extended
+	saving bool  // the local record is being written, since then, monotonic ns
+	since  int64
 	// stallSaid: the log has that this takes long.
 	stallSaid bool
+}
 
-	storeErr error // why the last heartbeat came to nothing
-	beatAt   int64 // when the last one was acknowledged, Unix ms
+// skewState is how our clock compares with others.
+type skewState struct {
+	wrong    bool // by most voters, for some rounds
 	offset   timeguard.Offset
 	verdict  timeguard.Verdict
 	agreed   coordinator.Reading // of our clock, that most agreed with at last; zero: they did not
 	warnedAt int64               // when clocks that differ were last logged, monotonic ns
-	frozen   int64               // until when registration is frozen, Unix ms
+}
+
+// storeState is how ZooKeeper does.
+type storeState struct {
+	// address is where the record of our slot was last found, as Config.ZooKeeper.
+	address string
+	err     error // why the last heartbeat came to nothing
+	beatAt  int64 // when the last one was acknowledged, Unix ms
+	frozen  int64 // until when registration is frozen, Unix ms
+}
+
+// peek returns the state at this moment.
+func (n *Node) peek() state {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.state
 }
 
 // tenure is one holding of one slot by this process. A reservation keeps the
@@ -159,7 +186,7 @@ func (n *Node) Run(ctx context.Context) error {
 func (n *Node) stopTime() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.storeErr != nil {
+	if n.store.err != nil {
 		return min(n.cfg.CallTimeout, time.Second)
 	}
 	return n.cfg.CallTimeout

@@ -84,7 +84,7 @@ func (n *Node) record(c coordinator.Claim) LocalRecord {
 	m = max(m, c.Lo) // a restart begins at M: never below the floor of a claim
 	c.M = m
 	return LocalRecord{
-		ClusterName: n.cfg.Cluster, ZooKeeper: n.zookeeper, Cluster: kept(n.cluster, c), Claim: c,
+		ClusterName: n.cfg.Cluster, ZooKeeper: n.store.address, Cluster: kept(n.cluster, c), Claim: c,
 		ServedMs: n.served.Milliseconds(), Rotations: slices.Clone(n.rotations),
 	}
 }

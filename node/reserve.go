@@ -42,7 +42,7 @@ func (n *Node) untilExtend(stored bool) time.Duration {
 	defer n.mu.Unlock()
 	every := n.cfg.extendEvery()
 	switch {
-	case n.diskErr != nil:
+	case n.disk.err != nil:
 		return min(every, retryDisk)
 	case stored && n.shortOfBound() > every:
 		return 0 // storing it took long, or the clock leapt: it is due again
@@ -63,7 +63,7 @@ func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 	defer n.saveMu.Unlock()
 	n.mu.Lock()
 	t := n.held
-	if t == nil || t.node != n.claim.Node || t.worker != n.claim.Worker || !n.claim.Settled || n.clockWrong || n.phase == Stopping {
+	if t == nil || t.node != n.claim.Node || t.worker != n.claim.Worker || !n.claim.Settled || n.skew.wrong || n.phase == Stopping {
 		n.mu.Unlock()
 		return false
 	}
@@ -78,14 +78,14 @@ func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if (err != nil) != (n.diskErr != nil) {
+	if (err != nil) != (n.disk.err != nil) {
 		if err != nil {
 			n.log.Error("the state directory cannot be written: serving what is reserved, then refusing", "error", err, "left", ms(n.m-n.now()).String())
 		} else {
 			n.log.Info("the state directory can be written again")
 		}
 	}
-	n.diskErr = err
+	n.disk.err = err
 	if err != nil {
 		return false
 	}
@@ -107,17 +107,17 @@ func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 		return 0, err
 	}
 	n.mu.Lock()
-	n.saving, n.savingAt = true, n.mono()
+	n.disk.saving, n.disk.since = true, n.mono()
 	n.mu.Unlock()
 	stall := time.AfterFunc(stallAfter+time.Millisecond, n.noteStall) // both loops may be waiting for the disk
 	defer stall.Stop()
 	generation, err = n.cfg.Cache.Save(local)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.saving = false
-	if n.stallSaid {
-		n.stallSaid = false
-		n.log.Info("the state directory has answered", "after", time.Duration(n.mono()-n.savingAt).Round(time.Millisecond).String())
+	n.disk.saving = false
+	if n.disk.stallSaid {
+		n.disk.stallSaid = false
+		n.log.Info("the state directory has answered", "after", time.Duration(n.mono()-n.disk.since).Round(time.Millisecond).String())
 	}
 	return generation, err
 }
@@ -129,7 +129,7 @@ const stallAfter = time.Second
 
 // stalled: the disk neither takes the bound nor refuses it. mu is held.
 func (n *Node) stalled() bool {
-	return n.saving && time.Duration(n.mono()-n.savingAt) > stallAfter
+	return n.disk.saving && time.Duration(n.mono()-n.disk.since) > stallAfter
 }
 
 func (n *Node) diskStalls() bool {
@@ -142,8 +142,8 @@ func (n *Node) diskStalls() bool {
 func (n *Node) noteStall() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.stalled() && !n.stallSaid {
-		n.stallSaid = true
+	if n.stalled() && !n.disk.stallSaid {
+		n.disk.stallSaid = true
 		n.log.Error("the state directory does not answer: serving what is reserved, then refusing", "left", ms(n.m-n.now()).String())
 	}
 }

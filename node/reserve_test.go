@@ -49,7 +49,7 @@ func TestUntilExtend(t *testing.T) {
 			now := n.now()
 			n.m, n.claim.H = now+row.left.Milliseconds(), now+row.lease.Milliseconds()
 			if row.failed {
-				n.diskErr = errors.New("failed")
+				n.disk.err = errors.New("failed")
 			}
 			if row.floor != 0 {
 				n.phase, n.held = Waiting, &tenure{lo: now + row.floor.Milliseconds()}

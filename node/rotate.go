@@ -21,8 +21,8 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	n.mu.Lock()
 	old, claim, layout := n.held, n.claim, n.layout
 	// One that has not been published has issued nothing: it waits for a floor.
-	due := old != nil && n.serving.Load() == old && n.storeErr == nil && !n.clockWrong &&
-		n.verdict.Verified() && !n.verdict.Wrong() && n.costs(old) > max(limits.RotateBehind, n.lastSettle)
+	due := old != nil && n.serving.Load() == old && n.store.err == nil && !n.skew.wrong &&
+		n.skew.verdict.Verified() && !n.skew.verdict.Wrong() && n.costs(old) > max(limits.RotateBehind, n.keeper.lastSettle)
 	behind := time.Duration(0)
 	if due {
 		behind = n.costs(old)
@@ -54,9 +54,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	old.gen.Close()
 	end := layout.Start(old.gen.End())
 	claim.Ticket = "" // the new slot's as well
-	n.mu.Lock()
-	n.owed = append(n.owed, debt{claim, end})
-	n.mu.Unlock()
+	n.keeper.owed = append(n.keeper.owed, debt{claim, end})
 	if err := n.granted(grant, "took a fresh worker"); err != nil {
 		return err
 	}
@@ -103,10 +101,8 @@ type debt struct {
 // releaseOwed gives back slots that were left after a rollback. One that cannot
 // be is tried again at the next heartbeat.
 func (n *Node) releaseOwed(ctx context.Context) {
-	n.mu.Lock()
-	owed := n.owed
-	n.owed = nil
-	n.mu.Unlock()
+	owed := n.keeper.owed
+	n.keeper.owed = nil
 	for _, d := range owed {
 		callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
 		err := n.coord.Release(callCtx, d.claim, d.end)
@@ -115,8 +111,6 @@ func (n *Node) releaseOwed(ctx context.Context) {
 			n.log.Info("gave the old worker back", "worker", d.claim.Worker)
 			continue
 		}
-		n.mu.Lock()
-		n.owed = append(n.owed, d)
-		n.mu.Unlock()
+		n.keeper.owed = append(n.keeper.owed, d)
 	}
 }

@@ -121,7 +121,7 @@ func (s *sim) lives(p *process) {
 			s.extend(p)
 		}
 	}
-	if s.now >= p.keepAt || p.acquiring || !p.n.settled && p.Mono() >= p.n.settleAt || len(p.n.kick) > 0 {
+	if s.now >= p.keepAt || p.acquiring || !p.n.settled && p.Mono() >= p.n.keeper.settleAt || len(p.n.kick) > 0 {
 		drain(p.n.kick)
 		if !s.chance(8) {
 			s.keep(p)

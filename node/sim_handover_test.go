@@ -319,7 +319,7 @@ func (s *sim) rotates(a *process) bool {
 		return false
 	}
 	from := a.held()
-	ahead := max(2100*time.Millisecond, a.n.lastSettle+100*time.Millisecond) + s.layout.Unit + s.upTo(500*time.Millisecond)
+	ahead := max(2100*time.Millisecond, a.n.keeper.lastSettle+100*time.Millisecond) + s.layout.Unit + s.upTo(500*time.Millisecond)
 	if ahead > 4800*time.Millisecond { // its clock would be wrong by most voters
 		return false
 	}

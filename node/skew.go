@@ -42,9 +42,9 @@ const warnEvery = time.Minute
 // mayWarn tells whether that is due, and counts it. mu is held.
 func (n *Node) mayWarn() bool {
 	now := n.mono()
-	due := n.warnedAt == 0 || now-n.warnedAt > int64(warnEvery)
+	due := n.skew.warnedAt == 0 || now-n.skew.warnedAt > int64(warnEvery)
 	if due {
-		n.warnedAt = now
+		n.skew.warnedAt = now
 	}
 	return due
 }
@@ -64,9 +64,9 @@ func (n *Node) noteVerdict(own coordinator.Reading, offset timeguard.Offset, v t
 	if v.Worst.Beyond(limits.WarnSkew) && n.mayWarn() {
 		n.log.Warn("clocks differ", "ahead_of_zookeeper", offset.Ahead.String(), "error", offset.Error.String(), "worst", v.Worst.Ahead.String(), "voters", v.Voters, "against", v.Against)
 	}
-	n.offset, n.verdict = offset, v
-	if n.agreed = (coordinator.Reading{}); v.Verified() && !v.Wrong() {
-		n.agreed = own
+	n.skew.offset, n.skew.verdict = offset, v
+	if n.skew.agreed = (coordinator.Reading{}); v.Verified() && !v.Wrong() {
+		n.skew.agreed = own
 	}
 }
 
@@ -74,10 +74,7 @@ func (n *Node) noteVerdict(own coordinator.Reading, offset timeguard.Offset, v t
 // voters lost us stop issuing and the bounds; a leap of the wall clock is
 // followed once they agree with it.
 func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
-	n.mu.Lock()
-	worker := n.claim.Worker
-	n.mu.Unlock()
-	peers, err := n.coord.Peers(ctx, worker)
+	peers, err := n.coord.Peers(ctx, n.peek().claim.Worker)
 	if err != nil {
 		return err
 	}
@@ -96,16 +93,16 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	}
 	verdict := timeguard.Judge(offset, voters, limits.ClocksAgree)
 	n.noteVerdict(own, offset, verdict)
-	wrong := n.rounds.Add(verdict)
+	wrong := n.keeper.rounds.Add(verdict)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if wrong && !n.clockWrong {
+	if wrong && !n.skew.wrong {
 		n.log.Error("this clock is wrong by most voters: issuing nothing until it is right", "ahead_of_zookeeper", offset.Ahead.String(), "against", verdict.Against, "voters", verdict.Voters)
 		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseClockWrong, Offset: offset.Ahead})
 	}
-	if !wrong && n.clockWrong {
+	if !wrong && n.skew.wrong {
 		n.log.Info("the clock is right again", "ahead_of_zookeeper", offset.Ahead.String())
 	}
-	n.clockWrong = wrong
+	n.skew.wrong = wrong
 	return nil
 }

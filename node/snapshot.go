@@ -136,13 +136,13 @@ func (n *Node) Snapshot() Snapshot {
 		Name: n.cfg.Labels.Name, Term: n.claim.Term, Node: n.claim.Node, Phase: n.phase,
 		Ready: ready == nil, Settled: n.settled, FromCache: n.restartedFrom != 0, ServedMs: n.served.Milliseconds(), NowMs: now,
 		Clock: ClockSnapshot{
-			Wrong: n.clockWrong, UnfollowedLeapMs: n.clock.Ahead().Milliseconds(), CoastingMs: n.clock.Lead().Milliseconds(),
+			Wrong: n.skew.wrong, UnfollowedLeapMs: n.clock.Ahead().Milliseconds(), CoastingMs: n.clock.Lead().Milliseconds(),
 		},
 		ZooKeeper: ZooKeeperSnapshot{
-			OK: n.storeErr == nil && n.beatAt > 0, Error: errorText(n.storeErr),
+			OK: n.store.err == nil && n.store.beatAt > 0, Error: errorText(n.store.err),
 			Session: session, HeartbeatMs: n.cfg.Heartbeat.Milliseconds(),
 		},
-		Disk: DiskSnapshot{OK: n.diskErr == nil && !n.stalled(), Error: errorText(n.diskErr)},
+		Disk: DiskSnapshot{OK: n.disk.err == nil && !n.stalled(), Error: errorText(n.disk.err)},
 		Cluster: ClusterSnapshot{
 			Name: n.cfg.Cluster, UUID: n.cluster.UUID, Layout: n.cluster.Layout, Datacenter: n.cluster.Datacenter,
 			Slots: n.cluster.Slots, LeaseMs: n.cluster.LeaseMs, SettleMs: n.cluster.SettleMs,
@@ -163,12 +163,12 @@ func (n *Node) Snapshot() Snapshot {
 			s.Clock.BehindMs = max(0, n.held.gen.Behind().Milliseconds())
 		}
 	}
-	if n.frozen > now {
-		s.FrozenUntilMs = new(n.frozen)
+	if n.store.frozen > now {
+		s.FrozenUntilMs = new(n.store.frozen)
 	}
-	if n.beatAt > 0 {
-		s.ZooKeeper.HeartbeatAgeMs = new(now - n.beatAt)
-		s.Clock.set(n.offset, n.verdict)
+	if n.store.beatAt > 0 {
+		s.ZooKeeper.HeartbeatAgeMs = new(now - n.store.beatAt)
+		s.Clock.set(n.skew.offset, n.skew.verdict)
 	}
 	if n.stalled() {
 		s.Disk.Error = "a write takes long"

@@ -49,7 +49,7 @@ func TestClaimThatStallsIsNamed(t *testing.T) {
 	said := func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return n.stallSaid
+		return n.disk.stallSaid
 	}
 	n.until("the disk is named", func() bool {
 		refused, ok := errors.AsType[*Refusal](n.Ready())
@@ -91,12 +91,12 @@ func TestDiskThatStallsIsNamed(t *testing.T) {
 	r.clock.step(5 * time.Second)
 	n.until("the leap is followed", func() bool { return n.clock.Ahead() == 0 && n.now() >= r.clock.Wall()/1e6 })
 	n.mu.Lock()
-	beat := n.beatAt
+	beat := n.store.beatAt
 	n.mu.Unlock()
 	n.until("heartbeats", func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return n.beatAt > beat && n.stallSaid
+		return n.store.beatAt > beat && n.disk.stallSaid
 	})
 	thaw()
 	n.untilReady()

@@ -48,9 +48,7 @@ func (n *Node) stop(ctx context.Context) {
 // release gives the slot back. The local record is invalid, durably, before
 // anybody else can have the slot.
 func (n *Node) release(ctx context.Context, end int64) bool {
-	n.mu.Lock()
-	claim := n.claim
-	n.mu.Unlock()
+	claim := n.peek().claim
 	if err := n.cfg.Cache.Invalidate(); err != nil {
 		n.log.Error("the slot is not released: the state directory cannot be written", "error", err)
 		return false
