@@ -65,7 +65,8 @@ func (c *Coordinator) list(ctx context.Context, version int32) error {
 	return err
 }
 
-// ask reads the records of some peers, and which version the list has now.
+// ask reads the records of some peers, and which version the list has now if that
+// counts.
 func (c *Coordinator) ask(ctx context.Context, own int) (records []zkstore.Record, version int32, err error) {
 	not := []int{own}
 	if c.Siblings != nil {
@@ -76,15 +77,19 @@ func (c *Coordinator) ask(ctx context.Context, own int) (records []zkstore.Recor
 		rand.Shuffle(len(peers), func(i, j int) { peers[i], peers[j] = peers[j], peers[i] })
 		peers = peers[:samplePeers]
 	}
-	paths := []string{livePath}
+	var paths []string
 	for _, w := range peers {
 		paths = append(paths, slotPath(w))
 	}
-	records, err = c.Store.GetAll(ctx, paths...)
+	if c.roster.serves() {
+		records, err = c.Store.GetAll(ctx, paths...)
+		return records, c.roster.version, err
+	}
+	records, err = c.Store.GetAll(ctx, append(paths, livePath)...)
 	if err != nil {
 		return nil, 0, err
 	}
-	return records[1:], records[0].Stat.Children, nil
+	return records[:len(paths)], records[len(paths)].Stat.Children, nil
 }
 
 // readings are the clocks that records report.
