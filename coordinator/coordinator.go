@@ -68,7 +68,7 @@ type Coordinator struct {
 	// unsure is a node that may have a ticket that was not acknowledged.
 	unsure string
 	// held is what this process knows of the slot that it holds, or held last.
-	held tenure
+	holding holding
 	// reading is our clock against the leader's when that was last read; zero if it
 	// never was.
 	reading Reading
@@ -148,7 +148,7 @@ type view struct {
 }
 
 // look reads it, in one round trip.
-func (c *Coordinator) look(ctx context.Context, worker int) (v view, err error) {
+func (c *Coordinator) readView(ctx context.Context, worker int) (v view, err error) {
 	records, err := c.Store.GetAll(ctx, clusterPath, slotPath(worker), lockPath(worker))
 	if err != nil {
 		return view{}, err
@@ -196,7 +196,7 @@ func (c *Coordinator) grant(claim Claim, term int64) (Claim, error) {
 		return claim, fmt.Errorf("coordinator: storing the claim before it is written: %w", err)
 	}
 	claim.Generation = gen
-	c.held.granted = append(c.held.granted, claim.PendingNonce)
+	c.holding.granted = append(c.holding.granted, claim.PendingNonce)
 	return claim, nil
 }
 
@@ -217,14 +217,14 @@ func (c Claim) adopt(found Slot) Claim {
 	return c
 }
 
-// holds remembers a write to a slot that has made it ours, or ours again: of a pending
-// grant that is acknowledged. version is the one that it made.
-func (c *Coordinator) holds(claim Claim, version int32) {
-	c.held = tenure{Claim: claim.confirmed(), granted: c.held.granted, written: true, version: version}
+// setHolding begins the holding of a pending grant whose write is acknowledged. version
+// is the slot's since then.
+func (c *Coordinator) setHolding(claim Claim, version int32) {
+	c.holding = holding{Claim: claim.confirmed(), granted: c.holding.granted, written: true, version: version}
 }
 
-// looked remembers that the time of that write, in an epoch, was compared with the
-// bound before it.
-func (c *Coordinator) looked(bound, epoch int64) {
-	c.held.looked, c.held.bound, c.held.epoch = true, bound, epoch
+// setCompared remembers that the leader's time of that write was compared with the bound
+// before it. The write made bound, in an epoch of the leader.
+func (c *Coordinator) setCompared(bound, epoch int64) {
+	c.holding.compared, c.holding.comparedBound, c.holding.comparedEpoch = true, bound, epoch
 }

@@ -159,7 +159,7 @@ const (
 const cooldown = limits.Cooldown
 
 // graceMs is how long after its bound a slot is left to its holder, in ms. After a
-// loss of data a former holder goes by the leader's clock (see forgotten.go), which
+// loss of data a former holder goes by the leader's clock (see doubt.go), which
 // may be set back, or be another leader's: by less than this it does no harm.
 func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/limits.GraceParts) }
 

@@ -7,19 +7,28 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// What is made of a lease that is over by the leader's clock and not by ours:
+// doubt is about a lease that had run out by the leader's clock, and not by ours:
 // ZooKeeper may have forgotten that somebody else held the slot meanwhile.
+type doubt struct {
+	raised bool
+	// Both clocks when that was noticed, Unix ms.
+	now, stamp int64
+	// floor is where the holding begins that is settled again, 0 before that.
+	floor int64
+}
+
+// doubted reports whether there is a doubt, and the slot is not settled again.
+func (hold holding) doubted() bool { return hold.doubt.raised && hold.doubt.floor == 0 }
 
 // clocksAgree is how far behind the leader's our clock may be and the leader's
 // still count as right, in milliseconds.
 const clocksAgree = int64(limits.ClocksAgree / time.Millisecond)
 
-// hadRunOut tells whether a bound of ours had passed by the leader's clock when it
-// stamped a write of ours. Our own clock may have gone back, or be behind:
-// whoever takes a slot goes by the leader's as well, and ZooKeeper may have lost
-// that somebody had it. A leader that is off from a clock that most agree with
-// is measured by the time that has gone by on it since it was last heard of.
-func (e evidence) hadRunOut(h, stamp int64) bool {
+// hasPassed reports whether bound h had passed when the leader stamped our write. It
+// compares h with the later of two clocks: the leader's, since whoever takes a slot goes
+// by that as well, and ours as last measured against it. Exception: if the leader was
+// more than 5 s ahead and most voters agree with our clock, only ours counts.
+func (e evidence) hasPassed(h, stamp int64) bool {
 	ahead := e.reading.ahead()
 	if ahead < 0 && (!e.agreed || ahead >= -clocksAgree) {
 		ahead = 0
@@ -27,7 +36,7 @@ func (e evidence) hadRunOut(h, stamp int64) bool {
 	return stamp+ahead >= h
 }
 
-// earliest is now by the earlier of our clock and the leader's, as far as that was
+// earliest returns now by the earlier of our clock and the leader's, as far as that was
 // last heard: a clock that is ahead ends no freeze.
 func (e evidence) earliest() int64 {
 	if e.reading == (Reading{}) {
@@ -36,20 +45,19 @@ func (e evidence) earliest() int64 {
 	return min(e.now, e.reading.leaderNow(e.now))
 }
 
-// since is the bound that held until a write of ours, and whether ZooKeeper may
-// have lost others' writes since it was made. Under one leader's epoch it has
-// not: data that come back older, or not at all, begin another. A standalone
-// server has none (0) and shows nothing. What is found may be a later write of
-// ours, with another bound and epoch, whose answer was lost: it counts for
-// nothing until it has been looked at.
-func (t tenure) since(found Slot, after zkstore.Stat) (h int64, lost bool) {
-	if !t.looked {
-		return t.runsUntil(found), true
+// previousBound returns the bound that held before our write, and whether ZooKeeper may
+// have lost writes since that bound was written. Within one epoch of the leader nothing
+// is lost: data that come back older, or not at all, begin another. A standalone server
+// has no epoch (0), so it always may. A later write of ours whose answer was lost, with
+// another bound and epoch, is ignored.
+func (hold holding) previousBound(found Slot, after zkstore.Stat) (h int64, mayHaveLost bool) {
+	if !hold.compared {
+		return hold.runsUntil(found), true
 	}
-	return t.bound, after.Epoch() == 0 || t.epoch != after.Epoch()
+	return hold.comparedBound, after.Epoch() == 0 || hold.comparedEpoch != after.Epoch()
 }
 
-// runsUntil is the bound of a claim as far as its holder knew: that of the record
+// runsUntil returns the bound of a claim as far as its holder knew. That of the record
 // may be of a write that was not acknowledged, or of an older copy.
 func (c Claim) runsUntil(found Slot) int64 {
 	if c.Settled {
@@ -58,27 +66,27 @@ func (c Claim) runsUntil(found Slot) int64 {
 	return found.H
 }
 
-// begins is where a doubted tenure begins once it is settled: now, and above what a
-// holder may have issued that was forgotten, and could borrow.
-func (d doubt) begins(e evidence) int64 {
-	return max(e.now, d.reached(e.agreed)+1) + e.mine.BorrowMs
+// newFloor returns where a doubted holding begins when it is settled: at now or later, and
+// above what a forgotten holder may have issued and borrowed.
+func (d doubt) newFloor(e evidence) int64 {
+	return max(e.now, d.lastPossible(e.agreed)+1) + e.mine.BorrowMs
 }
 
-// reached is how far such a holder may have come: to what the leader's clock read when
-// the doubt was raised. If most agree with our clock, that is believed no further than
-// clocks that agree may differ.
-func (d doubt) reached(agreed bool) int64 {
+// lastPossible returns how far a forgotten holder may have come: to what the leader's
+// clock read when the doubt was raised. If most voters agree with our clock, no more than
+// 5 s beyond that are believed.
+func (d doubt) lastPossible(agreed bool) int64 {
 	if agreed {
 		return min(d.stamp, d.now+clocksAgree)
 	}
 	return d.stamp
 }
 
-// tooEarly tells whether a doubted tenure would begin long from now. By then it may
-// be the leader's clock that is found wrong, and what has been settled stays.
-func (t tenure) tooEarly(e evidence) bool {
-	return t.doubted() && t.doubt.reached(e.agreed) > e.now+cooldown.Milliseconds()
+// floorTooFarAhead reports whether a doubted holding would begin more than 10 s from now.
+// The leader's clock may prove wrong by then, and settling cannot be undone.
+func (hold holding) floorTooFarAhead(e evidence) bool {
+	return hold.doubted() && hold.doubt.lastPossible(e.agreed) > e.now+cooldown.Milliseconds()
 }
 
-// ahead is by how much the clock was ahead of the leader's, in milliseconds.
+// ahead returns by how much the clock was ahead of the leader's, in milliseconds.
 func (r Reading) ahead() int64 { return (r.Sent+r.Acked)/2 - r.Stamp }

@@ -18,7 +18,7 @@ func TestFloor(t *testing.T) {
 		"it has passed what the leader read":          {noticed + 4_000, noticed + 9_000, true, noticed + 9_000},
 	} {
 		d := doubt{raised: true, now: noticed, stamp: row.stamp}
-		if got := d.begins(evidence{now: row.now, agreed: row.agreed, mine: Cluster{BorrowMs: 300}}); got != row.want+300 {
+		if got := d.newFloor(evidence{now: row.now, agreed: row.agreed, mine: Cluster{BorrowMs: 300}}); got != row.want+300 {
 			t.Errorf("%s: %d, want %d", name, got-noticed, row.want+300-noticed)
 		}
 	}

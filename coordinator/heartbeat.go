@@ -78,12 +78,12 @@ func (c *Coordinator) Heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Beat, error) {
 	claim.Generation = r.Generation
 	for synced := false; ; {
-		v, err := c.look(ctx, claim.Worker)
+		v, err := c.readView(ctx, claim.Worker)
 		if err != nil {
 			return Beat{Claim: claim}, err
 		}
-		t := c.tenureOf(claim)
-		finding, why := t.judge(v, c.mine.UUID)
+		hold := c.holdingOf(claim)
+		finding, why := hold.judge(v, c.mine.UUID)
 		if finding != FoundOurs && !synced {
 			// The server that we asked may lag behind. Nothing is decided on that.
 			synced = true
@@ -95,24 +95,29 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 		var beat Beat
 		switch {
 		case finding == FoundFenced:
-			if t.wentBack(v.slot, v.stat) && claim.leased(c.Now()) {
-				_, _ = c.freeze(ctx, claim) // for those who cannot come back in time
+			if hold.wentBack(v.slot, v.stat) && claim.leased(c.Now()) {
+				// Other owners may be cut off. If this fails, another owner or a newcomer
+				// freezes: our own slot is lost in any case.
+				_, _ = c.freeze(ctx, claim)
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			return Beat{}, &FencedError{claim.Worker, why}
 		case finding == FoundLost && c.Now() >= claim.H:
 			if c.mustFreeze(v.cl, claim) {
-				if _, err := c.freeze(ctx, claim); err != nil { // for the others
+				if _, err := c.freeze(ctx, claim); err != nil { // other owners may be cut off
 					return Beat{Claim: claim}, err
 				}
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
+			if !claim.Settled {
+				return Beat{}, &FencedError{claim.Worker, why + ", and this node had not settled on it"}
+			}
 			return Beat{}, &FencedError{claim.Worker, why + ", and the lease has run out"}
 		case finding == FoundLost:
-			beat, err = c.reassert(ctx, t, v, r, why)
+			beat, err = c.reassert(ctx, hold, v, r, why)
 		default:
 			c.remember(v.cl.Used)
-			beat, err = c.report(ctx, c.tenureOf(claim.adopt(*v.slot)), v, r)
+			beat, err = c.report(ctx, c.holdingOf(claim.adopt(*v.slot)), v, r)
 			beat.Shown = v.lock.Found && v.lock.Stat.Owner == c.Store.SessionID() // as it is after the write
 		}
 		if errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrExists) || errors.Is(err, zkstore.ErrNoNode) || errors.Is(err, errTakeBack) {
@@ -123,36 +128,36 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 	}
 }
 
-// errTakeBack: what was just written must not stay.
+// errTakeBack: the record was written settled, and must not stay so.
 var errTakeBack = errors.New("coordinator: the lease had run out by ZooKeeper's clock")
 
 // report writes our slot again.
-func (c *Coordinator) report(ctx context.Context, t tenure, v view, r Report) (Beat, error) {
-	e := c.evidence(r)
-	beat := Beat{Claim: t.Claim}
+func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report) (Beat, error) {
+	e := c.gather(r)
+	beat := Beat{Claim: hold.Claim}
 	if e.now < v.cl.FrozenUntil {
 		beat.FrozenUntil = v.cl.FrozenUntil
 	}
-	p := t.plan(v, e, r)
+	d := hold.plan(v, e, r)
 	switch {
-	case p.fenced != "":
-		return beat, &FencedError{t.Worker, p.fenced}
-	case p.renew:
-		return c.renewed(ctx, t, v, r, beat)
+	case d.fenced != "":
+		return beat, &FencedError{hold.Worker, d.fenced}
+	case d.renew:
+		return c.writeNextTerm(ctx, hold, v, r, beat)
 	}
-	c.held = p.tenure
-	after, err := c.write(ctx, p, v, t.Worker)
+	c.holding = d.holding
+	after, err := c.write(ctx, d, v, hold.Worker)
 	if err != nil {
 		return beat, err
 	}
-	next, done, lapsed, again := p.tenure.accept(p, v, after, e)
-	c.held = next
-	if again {
+	next, done, lapsed, takeBack := d.accept(v, after, e)
+	c.holding = next
+	if takeBack {
 		return beat, errTakeBack
 	}
 	if lapsed {
-		done.Wait = c.settling(ctx, *v.cl, t.Worker)
-		c.held.notBefore = e.now + done.Wait.Milliseconds()
+		done.Wait = c.settling(ctx, *v.cl, hold.Worker)
+		c.holding.notBefore = e.now + done.Wait.Milliseconds() // less than planned, where nothing was lost
 	}
 	done.FrozenUntil = beat.FrozenUntil
 	done.Clock = Reading{Sent: e.now, Acked: c.Now(), Stamp: after.Mtime}
@@ -161,35 +166,35 @@ func (c *Coordinator) report(ctx context.Context, t tenure, v view, r Report) (B
 	return done, nil
 }
 
-// renewed makes it known that the process began without ZooKeeper: the slot is written
-// with the next term, and settles anew.
-func (c *Coordinator) renewed(ctx context.Context, t tenure, v view, r Report, beat Beat) (Beat, error) {
-	next, slot, clock, err := c.renew(ctx, t.Claim, *v.cl, *v.slot, v.stat, r.Lease)
+// writeNextTerm tells ZooKeeper that the process began without it: the slot gets the next
+// term, and settles anew.
+func (c *Coordinator) writeNextTerm(ctx context.Context, hold holding, v view, r Report, beat Beat) (Beat, error) {
+	next, slot, clock, err := c.renew(ctx, hold.Claim, *v.cl, *v.slot, v.stat, r.Lease)
 	beat.Claim = next
 	if err != nil {
 		return beat, err
 	}
-	c.doubtIfRunOut(t.Claim, *v.slot, clock)
-	beat.H, beat.Clock, beat.Wait = slot.H, clock, c.settling(ctx, *v.cl, t.Worker)
+	c.doubtIfRunOut(hold.Claim, *v.slot, clock)
+	beat.H, beat.Clock, beat.Wait = slot.H, clock, c.settling(ctx, *v.cl, hold.Worker)
 	return beat, nil
 }
 
-// write carries a plan out. The first to settle in a cluster settles the cluster's
-// record too.
-func (c *Coordinator) write(ctx context.Context, p plan, v view, worker int) (zkstore.Stat, error) {
-	if !p.settles {
-		return c.Store.Set(ctx, slotPath(worker), p.slot.marshal(), v.stat.Version)
+// write writes what was decided. A slot is settled in one step with the proof that the
+// cluster's record has not changed, so that no freeze has come in between. The first node
+// to settle in a cluster settles that record too.
+func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int) (zkstore.Stat, error) {
+	if !d.settles {
+		return c.Store.Set(ctx, slotPath(worker), d.slot.marshal(), v.stat.Version)
 	}
-	// No freeze has come in between.
 	var first zkstore.Op = zkstore.CheckOp{Path: clusterPath, Version: v.clStat.Version}
 	if cl := *v.cl; !cl.Settled {
 		cl.Settled = true
 		first = zkstore.SetOp{Path: clusterPath, Data: cl.marshal(), Version: v.clStat.Version}
 	}
-	if err := c.Store.Multi(ctx, first, zkstore.SetOp{Path: slotPath(worker), Data: p.slot.marshal(), Version: v.stat.Version}); err != nil {
+	if err := c.Store.Multi(ctx, first, zkstore.SetOp{Path: slotPath(worker), Data: d.slot.marshal(), Version: v.stat.Version}); err != nil {
 		return zkstore.Stat{}, err
 	}
-	c.held.written, c.held.version = true, v.stat.Version+1
+	c.holding.written, c.holding.version = true, v.stat.Version+1 // reading it may fail
 	return c.readBack(ctx, worker)
 }
 

@@ -110,7 +110,7 @@ func TestLapseAfterADoubt(t *testing.T) {
 	l.mem.SetEpoch(1)
 	l.init(l.cl)
 	a := l.serving("A")
-	a.co.held.doubt = doubt{raised: true, now: l.now, stamp: l.now}
+	a.co.holding.doubt = doubt{raised: true, now: l.now, stamp: l.now}
 	a.mustBeat()
 	l.pass(time.Hour)
 	started := l.now

@@ -9,8 +9,8 @@ import (
 
 // reassert puts our record back after ZooKeeper lost it, above whatever term
 // is there, and keeps newcomers off.
-func (c *Coordinator) reassert(ctx context.Context, t tenure, v view, r Report, why string) (Beat, error) {
-	claim := t.Claim
+func (c *Coordinator) reassert(ctx context.Context, hold holding, v view, r Report, why string) (Beat, error) {
+	claim := hold.Claim
 	c.Logger.Error("ZooKeeper has lost data; freezing registration", "worker", claim.Worker, "found", why)
 	cl, err := c.freeze(ctx, claim) // before all else: newcomers may be about to settle
 	if err != nil {
@@ -28,7 +28,7 @@ func (c *Coordinator) reassert(ctx context.Context, t tenure, v view, r Report, 
 		return Beat{Claim: claim}, err
 	}
 	// By the leader's clock, too: our own may have gone back.
-	if t.doubted() || c.evidence(r).hadRunOut(claim.H, clock.Stamp) {
+	if hold.doubted() || c.gather(r).hasPassed(claim.H, clock.Stamp) {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
 		return Beat{}, &FencedError{claim.Worker, why + ", and by ZooKeeper's clock the lease has run out"}
 	}
@@ -49,7 +49,7 @@ func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v vi
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	e := c.evidence(r)
+	e := c.gather(r)
 	slot := claim.in(cl).record(e, claim.PendingTerm, claim.PendingNonce, old, r.Lease)
 	slot.State, slot.Settled = r.State, claim.Settled
 	version := int32(0)
@@ -69,13 +69,13 @@ func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v vi
 		return Beat{Claim: claim}, err
 	}
 	claim = claim.in(cl)
-	c.holds(claim, version)
+	c.setHolding(claim, version)
 	written, err := c.readBack(ctx, claim.Worker)
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
 	clock := Reading{Sent: e.now, Acked: c.Now(), Stamp: written.Mtime}
 	c.latest, c.reading = written, clock
-	c.looked(slot.H, written.Epoch())
+	c.setCompared(slot.H, written.Epoch())
 	return Beat{Claim: claim.confirmed(), H: slot.H, Settled: slot.Settled, Lost: true, Clock: clock}, nil
 }

@@ -116,7 +116,7 @@ func (c *Coordinator) takeSlot(ctx context.Context, claim Claim, clock Reading, 
 // and the grant holds its lease bound. A race lost is looked at again.
 func (c *Coordinator) tryTake(ctx context.Context, claim Claim, clock Reading, lease time.Duration) (Grant, Availability, error) {
 	for {
-		v, err := c.look(ctx, claim.Worker)
+		v, err := c.readView(ctx, claim.Worker)
 		if err != nil {
 			return Grant{}, 0, err
 		}
@@ -209,7 +209,7 @@ func (c *Coordinator) take(ctx context.Context, claim Claim, v view, now int64, 
 	if err != nil {
 		return Grant{}, err
 	}
-	e := c.evidence(Report{})
+	e := c.gather(Report{})
 	e.now = now
 	slot := claim.in(cl).record(e, claim.PendingTerm, claim.PendingNonce, old, lease)
 	slot.State = "settling"
@@ -219,8 +219,8 @@ func (c *Coordinator) take(ctx context.Context, claim Claim, v view, now int64, 
 	if err != nil {
 		return Grant{}, err // outcome unknown: the stored claim tells at the next start
 	}
-	c.holds(claim.in(cl), v.stat.Version+1)
-	c.looked(slot.H, c.latest.Epoch()) // the ticket's: that of the slot, or one before
+	c.setHolding(claim.in(cl), v.stat.Version+1)
+	c.setCompared(slot.H, c.latest.Epoch()) // the ticket's: that of the slot, or one before
 	claim = claim.confirmed().in(cl)
 	if old.Ticket != "" && old.Ticket != claim.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)

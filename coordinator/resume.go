@@ -99,7 +99,7 @@ func (c *Coordinator) renew(ctx context.Context, claim Claim, cl Cluster, found 
 	if err != nil {
 		return claim, Slot{}, Reading{}, err
 	}
-	e := c.evidence(Report{})
+	e := c.gather(Report{})
 	slot := claim.in(cl).record(e, claim.PendingTerm, claim.PendingNonce, found, lease)
 	slot.State = "settling"
 	written, err := c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)
@@ -108,15 +108,15 @@ func (c *Coordinator) renew(ctx context.Context, claim Claim, cl Cluster, found 
 	}
 	clock := Reading{Sent: e.now, Acked: c.Now(), Stamp: written.Mtime}
 	c.latest, c.reading = written, clock
-	c.holds(claim.in(cl), written.Version)
-	c.looked(slot.H, written.Epoch())
+	c.setHolding(claim.in(cl), written.Version)
+	c.setCompared(slot.H, written.Epoch())
 	return claim.confirmed().in(cl), slot, clock, nil
 }
 
 // doubtIfRunOut is for a process that takes a slot up again: it does not know
 // what its predecessor, which had a claim, saw of ZooKeeper.
 func (c *Coordinator) doubtIfRunOut(claim Claim, found Slot, clock Reading) {
-	if c.evidence(Report{}).hadRunOut(claim.runsUntil(found), clock.Stamp) {
-		c.held.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
+	if c.gather(Report{}).hasPassed(claim.runsUntil(found), clock.Stamp) {
+		c.holding.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
 	}
 }

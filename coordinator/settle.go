@@ -27,7 +27,7 @@ func (c *Coordinator) settling(ctx context.Context, cl Cluster, worker int) time
 // wiped ensemble begins a new epoch; a standalone server has none (0), so
 // there it is never known.
 func (c *Coordinator) steady(ctx context.Context, cl Cluster, worker int) (bool, error) {
-	v, err := c.look(ctx, worker)
+	v, err := c.readView(ctx, worker)
 	stat, clStat := v.stat, v.clStat
 	if err != nil || stat.Epoch() == 0 {
 		return false, err

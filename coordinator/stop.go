@@ -58,7 +58,7 @@ func (c *Coordinator) tryFinish(ctx context.Context, claim Claim, change func(*S
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		return err
 	}
-	v, err := c.look(ctx, claim.Worker)
+	v, err := c.readView(ctx, claim.Worker)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (c *Coordinator) tryFinish(ctx context.Context, claim Claim, change func(*S
 	if slot != nil && claim.carriedBy(*slot) && slot.Released {
 		return nil // by a write of ours that was not acknowledged
 	}
-	if finding, why := c.tenureOf(claim).judge(v, c.mine.UUID); finding == FoundLost && c.mustFreeze(cl, claim) {
+	if finding, why := c.holdingOf(claim).judge(v, c.mine.UUID); finding == FoundLost && c.mustFreeze(cl, claim) {
 		// As a heartbeat would: nobody else may have noticed, and after our write
 		// it would not be seen any more.
 		c.Logger.Error("ZooKeeper has lost data; freezing registration", "worker", claim.Worker, "found", why)

@@ -35,17 +35,17 @@ var mutants = []mutant{
 	{"no lease bound: issuing up to M", []change{
 		{"node/reserve.go", "min(n.m, n.claim.H)", "n.m"},
 		{"timeguard/bounds.go", "return max(m, min(now+window.Milliseconds(), h))", "return max(m, now+window.Milliseconds())"}}},
-	{"H goes down with the clock", []change{{"coordinator/tenure.go",
+	{"H goes down with the clock", []change{{"coordinator/holding.go",
 		"s.H = max(s.H, e.now+lease.Milliseconds())", "s.H = e.now + lease.Milliseconds()"}}},
 	{"a resume's H counts before it is acknowledged", []change{{"coordinator/resume.go",
 		"	claim, err := c.grant(claim, found.Term+1)", "	claim.H, claim.Settled = max(found.H, claim.H, c.Now()+lease.Milliseconds()), true\n	claim, err := c.grant(claim, found.Term+1)"}}},
 	{"a heartbeat's H counts before it is acknowledged", []change{{"coordinator/heartbeat.go",
-		"	c.held = p.tenure\n",
-		"	c.held = p.tenure\n	if t.Settled {\n		beat.Claim.H = p.slot.H\n	}\n"}}},
+		"	c.holding = d.holding\n",
+		"	c.holding = d.holding\n	if hold.Settled {\n		beat.Claim.H = d.slot.H\n	}\n"}}},
 	{"a start from the cache beyond H", []change{{"node/acquire.go",
 		"errors.Is(err, zkstore.ErrUnreachable)) && n.now() < a.claim.H {", "errors.Is(err, zkstore.ErrUnreachable)) {\n		n.claim.H = max(n.claim.H, n.now()+60_000)"}}},
 	{"a lease that had run out goes on", []change{
-		{"coordinator/tenure.go", "p.lapsed = e.now >= found.H", "p.lapsed = false"},
+		{"coordinator/holding.go", "d.lapsed = e.now >= found.H", "d.lapsed = false"},
 		{"coordinator/doubt.go", "return stamp+ahead >= h", "return false"}}},
 
 	// Changing hands.
@@ -61,7 +61,7 @@ var mutants = []mutant{
 	{"a resume is written whatever the version", []change{{"coordinator/resume.go",
 		"c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)", "c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.AnyVersion)"}}},
 	{"a heartbeat is written whatever the version", []change{{"coordinator/heartbeat.go",
-		"c.Store.Set(ctx, slotPath(worker), p.slot.marshal(), v.stat.Version)", "c.Store.Set(ctx, slotPath(worker), p.slot.marshal(), zkstore.AnyVersion)"}}},
+		"c.Store.Set(ctx, slotPath(worker), d.slot.marshal(), v.stat.Version)", "c.Store.Set(ctx, slotPath(worker), d.slot.marshal(), zkstore.AnyVersion)"}}},
 	{"a release is written whatever the version", []change{{"coordinator/stop.go",
 		"c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)", "c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.AnyVersion)"}}},
 	{"a record is ours by its node, not its nonce", []change{{"coordinator/decide.go",
@@ -139,7 +139,7 @@ var mutants = []mutant{
 		{"worker/lane.go", "			if at >= limit {\n				return Run{}, Pause{}, ErrLimit // all below it has been borrowed\n			}\n", ""}}},
 	{"a holder that was forgotten has not borrowed", []change{
 		{"coordinator/settle.go", "cl.SettleMs+cl.BorrowMs", "cl.SettleMs"},
-		{"coordinator/tenure.go", "e.now+cl.BorrowMs", "e.now"},
+		{"coordinator/holding.go", "e.now+cl.BorrowMs", "e.now"},
 		{"coordinator/doubt.go", " + e.mine.BorrowMs", ""}}},
 	{"a clock coasts as far as it likes", []change{
 		{"timeguard/issuing.go", "-leap <= c.coast.Load()", "true"}}},

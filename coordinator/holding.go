@@ -1,0 +1,204 @@
+package coordinator
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/flaked/flaked/zkstore"
+)
+
+// holding is what a process knows of the slot that it holds: the claim, which outlives
+// the process, and what ends with the process. A new grant resets everything except
+// Claim and granted.
+//
+// Its methods decide. They do no I/O and change nothing.
+type holding struct {
+	Claim
+	// granted are the nonces of the grants that this process has made.
+	granted []string
+	// version is the slot's version after our last acknowledged write. Valid if written.
+	written bool
+	version int32
+	// comparedBound and comparedEpoch are of the last write whose leader time was
+	// compared with the bound before it. Valid if compared.
+	compared      bool
+	comparedBound int64
+	comparedEpoch int64
+	// notBefore is when the slot may be settled again, Unix ms. It is set when the
+	// lease had run out.
+	notBefore int64
+	doubt     doubt
+}
+
+// evidence is what a decision is made by, beside the holding and what was read.
+type evidence struct {
+	now     int64   // our clock, Unix ms
+	mine    Cluster // as this node knows it
+	reading Reading // our clock against the leader's when that was last read; zero: never
+	agreed  bool    // most voters agree with that reading
+	self    Slot    // what each of our records says of this node
+}
+
+// holdingOf returns what is known of a claim's present grant.
+func (c *Coordinator) holdingOf(claim Claim) holding {
+	hold := c.holding
+	if hold.Nonce != claim.Nonce {
+		hold = holding{granted: hold.granted}
+	}
+	hold.Claim = claim
+	return hold
+}
+
+// gather returns the evidence at this moment.
+func (c *Coordinator) gather(r Report) evidence {
+	self := Slot{RTTMs: c.rtt, HeartbeatMs: c.Interval.Milliseconds(), Labels: c.Labels}
+	if c.Process != nil {
+		self.Process = c.Process()
+	}
+	return evidence{c.Now(), c.mine, c.reading, r.Agreed != Reading{} && r.Agreed == c.reading, self}
+}
+
+// wentBack reports whether a slot's record is from before our last acknowledged
+// write, or in its place. Versions only go up, so ZooKeeper has lost data then.
+func (hold holding) wentBack(found *Slot, stat zkstore.Stat) bool {
+	return found != nil && hold.written &&
+		(stat.Version < hold.version || stat.Version == hold.version && !hold.carriedBy(*found))
+}
+
+// judge combines the findings on the cluster's record and on ours. Another holder
+// fences us even if the cluster's record is lost: our clock may be behind, so that our
+// lease has ended. Exception: on an older copy of our record, a holder that has not
+// settled does not fence.
+func (hold holding) judge(v view, uuid string) (Finding, string) {
+	cluster, finding := JudgeCluster(v.cl, uuid, hold.Incarnation), JudgeSlot(v.slot, hold.Claim)
+	older := hold.wentBack(v.slot, v.stat)
+	if older && finding == FoundFenced && !v.slot.Settled {
+		finding = FoundLost
+	}
+	switch {
+	case cluster == FoundFenced:
+		return cluster, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", v.cl.UUID, uuid)
+	case finding == FoundFenced:
+		return finding, fmt.Sprintf("node %s (%s) holds it at term %d, ours was %d", v.slot.Node, v.slot.Name, v.slot.Term, hold.Term)
+	case cluster == FoundLost:
+		return cluster, "ZooKeeper has lost the cluster record"
+	case finding == FoundLost && v.slot == nil:
+		return finding, "ZooKeeper has lost its record"
+	case finding == FoundLost:
+		return finding, fmt.Sprintf("ZooKeeper has an older record of it: node %s (%s) at term %d, ours was %d", v.slot.Node, v.slot.Name, v.slot.Term, hold.Term)
+	case older || v.slot.H < hold.H:
+		return FoundLost, "ZooKeeper has an older copy of its record"
+	}
+	return finding, ""
+}
+
+// decision is what a heartbeat does with a record that is ours.
+type decision struct {
+	// fenced is why the slot is to be given up. If it is set, nothing else counts.
+	fenced string
+	// renew: the process began without ZooKeeper's knowing. Write the next term.
+	renew bool
+	// slot is what to write. settles: that makes it settled, so the write must fail if
+	// the cluster's record has changed.
+	slot    Slot
+	settles bool
+	// lapsed: the lease had run out. The settling time begins anew.
+	lapsed bool
+	// holding is what is known from now on, even if the write fails.
+	holding holding
+}
+
+// plan decides what to write. v has a cluster and a slot, which are ours.
+func (hold holding) plan(v view, e evidence, r Report) decision {
+	cl, found := *v.cl, *v.slot
+	if r.RestartedFrom != 0 {
+		// What this process wrote itself, unacknowledged, is no later copy.
+		if found.Generation > r.RestartedFrom && !slices.Contains(hold.granted, found.Nonce) {
+			return decision{fenced: fmt.Sprintf("it was started from an old copy of its state: ZooKeeper has seen generation %d, that was %d", found.Generation, r.RestartedFrom)}
+		}
+		return decision{renew: true}
+	}
+	if !hold.Settled && cl.Frozen(hold.Worker, e.earliest()) {
+		// Kept for an owner that may come back. Waiting for a lease to end, a
+		// day perhaps, serves nobody: another slot may be free.
+		return decision{fenced: "ZooKeeper lost data and keeps the worker for the owner that it may have had"}
+	}
+	d := decision{slot: hold.in(cl).record(e, hold.Term, hold.Nonce, found, r.Lease)}
+	// accept has found that our last write must not stay settled: write it again, unsettled.
+	takeBack := found.Settled && e.now < hold.notBefore
+	d.lapsed = e.now >= found.H || takeBack
+	if d.lapsed {
+		// Now and not in accept: ZooKeeper may carry the write out although its answer is lost.
+		hold.notBefore = e.now + settlingTime(cl).Milliseconds()
+	}
+	d.settles = r.Settle && (d.lapsed || !found.Settled) && hold.maySettle(cl, e) && !hold.floorTooFarAhead(e)
+	d.slot.State, d.slot.Settled = r.State, found.Settled && !d.lapsed || d.settles
+	d.holding = hold
+	return d
+}
+
+// accept is called when the write of a decision is acknowledged. after is the record's
+// stat then, which has the leader's time. accept returns what is known now, and what the
+// heartbeat came to.
+//
+// takeBack: the lease had run out by the leader's clock, and the record was written
+// settled. It has to be written again, by another heartbeat.
+func (d decision) accept(v view, after zkstore.Stat, e evidence) (hold holding, beat Beat, lapsed, takeBack bool) {
+	cl := *v.cl
+	hold, lapsed = d.holding, d.lapsed
+	hold.written, hold.version = true, v.stat.Version+1 // another may have written since
+	if bound, mayHaveLost := hold.previousBound(*v.slot, after); cl.SettleMs > 0 && mayHaveLost && e.hasPassed(bound, after.Mtime) {
+		hold.doubt = doubt{raised: true, now: e.now, stamp: after.Mtime}
+		if !lapsed {
+			hold.notBefore = e.now + settlingTime(cl).Milliseconds()
+		}
+		if d.slot.Settled {
+			return hold, Beat{}, lapsed, true
+		}
+		lapsed = true
+	}
+	beat = Beat{Claim: hold.in(cl), H: d.slot.H, Settled: d.slot.Settled}
+	if beat.Settled && !hold.leased(e.now) {
+		// A holder that ZooKeeper lost has issued at most up to now + BorrowMs.
+		beat.Claim.Lo = max(hold.Lo, e.now+cl.BorrowMs)
+	}
+	if beat.Settled && hold.doubt.raised {
+		if hold.doubt.floor == 0 {
+			hold.doubt.floor = hold.doubt.newFloor(e)
+		}
+		beat.Claim.Lo = max(beat.Claim.Lo, hold.doubt.floor)
+	}
+	hold.compared, hold.comparedBound, hold.comparedEpoch = true, d.slot.H, after.Epoch()
+	return hold, beat, lapsed, false
+}
+
+// maySettle reports whether the slot may be settled now. While registration is frozen
+// only a holder whose settled lease still runs may settle again. One whose lease had run
+// out waits as a newcomer does: somebody else may have held the slot meanwhile, or may be
+// about to come back to a ZooKeeper that has forgotten them.
+func (hold holding) maySettle(cl Cluster, e evidence) bool {
+	if e.now < hold.notBefore {
+		return false
+	}
+	return !cl.Frozen(hold.Worker, e.earliest()) || hold.leased(e.now) && !hold.doubted()
+}
+
+// record returns the slot's record as this node writes it over the old one. Its
+// lease bound is never below the old one's or ours. A lease of 0 means that
+// the clock is not trusted: it is reported, and moves no bound.
+func (c Claim) record(e evidence, term int64, nonce string, old Slot, lease time.Duration) Slot {
+	s := e.self
+	s.Node, s.Ticket = c.Node, c.Ticket
+	s.Term, s.Nonce = term, nonce
+	s.Incarnation, s.ClockWrong = c.Incarnation, lease <= 0
+	s.H = max(old.H, c.H)
+	s.Reached, s.Reported = old.Reached, e.now
+	s.Generation = c.Generation
+	if lease > 0 {
+		s.H = max(s.H, e.now+lease.Milliseconds())
+		s.Reached = max(old.Reached, e.now)
+	}
+	s.inherit(old, e.now)
+	return s
+}
