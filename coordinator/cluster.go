@@ -86,13 +86,20 @@ func updateCluster(ctx context.Context, store zkstore.Store, change func(*Cluste
 // clocks may be apart, in milliseconds.
 const lossTolerance = int64(limits.ClocksApart / time.Millisecond)
 
-// freeze is what an owner does that finds that ZooKeeper has lost data: it makes
-// the cluster record again if that is gone, puts back its own if a newer one
-// has taken the place that nobody has settled in, and keeps everybody off all slots
-// for as long as an owner can still live, by the leader's clock as well. It returns
-// the record as it is then. zkstore.ErrBadVersion when the newer one is settled
-// meanwhile.
-func (c *Coordinator) freeze(ctx context.Context, claim Claim) (Cluster, error) {
+// freeze freezes registration after a loss of data, and returns the cluster's record.
+// found says what shows the loss.
+//
+// It recreates the record if it is missing, and replaces a newer cluster's that nobody
+// has settled in. The freeze ends when no owner can hold a lease any more, by the
+// leader's clock too. The error is zkstore.ErrBadVersion if somebody has settled in the
+// newer cluster meanwhile.
+func (c *Coordinator) freeze(ctx context.Context, claim Claim, found string) (Cluster, error) {
+	c.Logger.Error("ZooKeeper has lost data; freezing registration", "worker", claim.Worker, "found", found)
+	return c.freezeFromNow(ctx, claim)
+}
+
+// freezeFromNow is freeze for a loss that has been logged.
+func (c *Coordinator) freezeFromNow(ctx context.Context, claim Claim) (Cluster, error) {
 	c.remember(claim.Worker)
 	mine := c.mine
 	mine.Used, mine.Incarnation, mine.Settled = c.used, claim.Incarnation, claim.leased(c.Now())
@@ -153,9 +160,9 @@ func (c *Coordinator) mustFreeze(found *Cluster, claim Claim) bool {
 // that knows it from its state directory and has no lease.
 func (c *Coordinator) PutBack(ctx context.Context, claim Claim) (Cluster, error) {
 	claim.Incarnation = c.mine.Incarnation
-	cl, err := c.freeze(ctx, claim)
+	cl, err := c.freeze(ctx, claim, "ZooKeeper has lost the cluster record")
 	if err == nil {
-		c.keepLost(ctx, cl)
+		c.replaceAllLost(ctx, cl)
 	}
 	return cl, err
 }

@@ -98,13 +98,13 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 			if hold.wentBack(v.slot, v.stat) && claim.leased(c.Now()) {
 				// Other owners may be cut off. If this fails, another owner or a newcomer
 				// freezes: our own slot is lost in any case.
-				_, _ = c.freeze(ctx, claim)
+				_, _ = c.freeze(ctx, claim, why)
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			return Beat{}, &FencedError{claim.Worker, why}
 		case finding == FoundLost && c.Now() >= claim.H:
 			if c.mustFreeze(v.cl, claim) {
-				if _, err := c.freeze(ctx, claim); err != nil { // other owners may be cut off
+				if _, err := c.freeze(ctx, claim, why); err != nil { // other owners may be cut off
 					return Beat{Claim: claim}, err
 				}
 			}

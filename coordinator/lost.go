@@ -33,12 +33,12 @@ func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int) (
 	return h, err
 }
 
-// keepLost replaces all records that are missing, for a node that has just frozen
-// registration. Else each would be kept for a lease from when a newcomer first looks
-// at it, which is after the freeze, so that new nodes would wait twice.
+// replaceAllLost replaces all records that are missing, for a node that has just frozen
+// registration. Without it a newcomer would replace each when it first looks at it, which
+// is after the freeze, and new nodes would wait for another lease.
 //
-// It does what it can: a newcomer replaces what is still missing.
-func (c *Coordinator) keepLost(ctx context.Context, cl Cluster) {
+// A failure is only logged: newcomers replace what is still missing.
+func (c *Coordinator) replaceAllLost(ctx context.Context, cl Cluster) {
 	for range 3 { // owners put theirs back meanwhile
 		missing, err := c.missing(ctx, cl)
 		kept := Slot{H: c.lostUntil(cl), Lost: true}.marshal()
@@ -51,6 +51,9 @@ func (c *Coordinator) keepLost(ctx context.Context, cl Cluster) {
 		}
 		if err == nil && len(missing) > 0 {
 			c.Logger.Warn("ZooKeeper has lost the records of worker slots; they are kept for their owners", "workers", len(missing))
+		}
+		if err != nil && !errors.Is(err, zkstore.ErrExists) {
+			c.Logger.Warn("the lost records of worker slots were not replaced: new nodes may have to wait for longer", "error", err)
 		}
 		if !errors.Is(err, zkstore.ErrExists) {
 			return

@@ -20,21 +20,20 @@ type roster struct {
 	listed  bool
 	workers []int // ascending
 	version int32 // of the list, by zkstore.Stat.Children; 0 while that is not known
-	silent  bool  // most of those that were asked last have not reported lately
+	// fewReadings: fewer than half of the peers that were asked last had a reading to give.
+	fewReadings bool
 }
 
-// serves tells whether it has more peers than are asked, and most of them report. A
-// shorter list is soon read, and each peer counts.
-func (r roster) serves() bool { return len(r.workers) > samplePeers && !r.silent }
+// isEnough reports whether the list need not be read again: it has more peers than are
+// asked, and most of these have readings. A list of few peers is soon read, and each counts.
+func (r roster) isEnough() bool { return len(r.workers) > samplePeers && !r.fewReadings }
 
-// Peers reads the clocks that live peers last reported, of all but our own
-// worker (-1 when we have none) and those of our process; one of each process. A
-// peer that refuses because of its own clock has no vote.
-// Reports older than three heartbeats, as of our
-// own last write, and those stamped by another leader than it are left out.
+// Peers returns the clock readings of up to eight live peers, one per process. own is our
+// worker, -1 when we have none. Peers leaves out our process, and peers that refuse because
+// of their own clock. It skips reports that are more than three heartbeats older than the
+// newest write it knows, and reports of another epoch of the leader.
 //
-// That takes one round trip; the first time two, and three where nodes have come or
-// gone.
+// It takes one round trip; two the first time; three when the list is read again.
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	first := !c.roster.listed
 	if first {
@@ -43,7 +42,7 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 		}
 	}
 	records, version, err := c.ask(ctx, own)
-	if err == nil && !first && !c.roster.serves() && version != c.roster.version {
+	if err == nil && !first && !c.roster.isEnough() && version != c.roster.version {
 		if err = c.list(ctx, version); err == nil {
 			records, _, err = c.ask(ctx, own)
 		}
@@ -52,7 +51,7 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 		return nil, err
 	}
 	readings := c.readings(records)
-	c.roster.silent = len(readings) < len(records)/2
+	c.roster.fewReadings = len(readings) < len(records)/2
 	return readings, nil
 }
 
@@ -65,8 +64,8 @@ func (c *Coordinator) list(ctx context.Context, version int32) error {
 	return err
 }
 
-// ask reads the records of some peers, and which version the list has now if that
-// counts.
+// ask reads the records of some peers. version is that of the list now; while the list is
+// enough it is not read, and is the one known.
 func (c *Coordinator) ask(ctx context.Context, own int) (records []zkstore.Record, version int32, err error) {
 	not := []int{own}
 	if c.Siblings != nil {
@@ -81,7 +80,7 @@ func (c *Coordinator) ask(ctx context.Context, own int) (records []zkstore.Recor
 	for _, w := range peers {
 		paths = append(paths, slotPath(w))
 	}
-	if c.roster.serves() {
+	if c.roster.isEnough() {
 		records, err = c.Store.GetAll(ctx, paths...)
 		return records, c.roster.version, err
 	}

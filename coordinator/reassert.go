@@ -7,34 +7,35 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// reassert puts our record back after ZooKeeper lost it, above whatever term
-// is there, and keeps newcomers off.
+// reassert puts our record back after ZooKeeper has lost it. why says what was found.
+// First it freezes registration, as newcomers may be about to settle. The record gets a
+// higher term than the one that is there.
 func (c *Coordinator) reassert(ctx context.Context, hold holding, v view, r Report, why string) (Beat, error) {
 	claim := hold.Claim
-	c.Logger.Error("ZooKeeper has lost data; freezing registration", "worker", claim.Worker, "found", why)
-	cl, err := c.freeze(ctx, claim) // before all else: newcomers may be about to settle
+	cl, err := c.freeze(ctx, claim, why)
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	// The freeze that was found may be another's, written long ago: whether it is long
-	// enough is judged by the leader's clock now. hadRunOut goes by the reading before.
+	// Another owner may have frozen long ago. Whether that freeze is long enough is judged
+	// by the leader's clock now. hasPassed must use the reading from before the loss, so
+	// c.reading stays what it was.
 	before := c.reading
-	clock, err := c.readClock(ctx, &claim)
+	clock, err := c.touchTicket(ctx, &claim)
 	c.reading = before
 	if err == nil && cl.FrozenUntil < clock.Stamp+cl.LeaseMs {
-		cl, err = c.freeze(ctx, claim)
+		cl, err = c.freezeFromNow(ctx, claim)
 	}
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	// By the leader's clock, too: our own may have gone back.
+	// Our own clock may have gone back.
 	if hold.doubted() || c.gather(r).hasPassed(claim.H, clock.Stamp) {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
 		return Beat{}, &FencedError{claim.Worker, why + ", and by ZooKeeper's clock the lease has run out"}
 	}
 	beat, err := c.putBack(ctx, claim, cl, v, r)
 	if err == nil {
-		c.keepLost(ctx, cl)
+		c.replaceAllLost(ctx, cl)
 	}
 	return beat, err
 }
@@ -77,5 +78,5 @@ func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v vi
 	clock := Reading{Sent: e.now, Acked: c.Now(), Stamp: written.Mtime}
 	c.latest, c.reading = written, clock
 	c.setCompared(slot.H, written.Epoch())
-	return Beat{Claim: claim.confirmed(), H: slot.H, Settled: slot.Settled, Lost: true, Clock: clock}, nil
+	return Beat{Claim: claim.confirmed(), H: slot.H, Settled: slot.Settled, Lost: true, FrozenUntil: cl.FrozenUntil, Clock: clock}, nil
 }

@@ -40,10 +40,14 @@ const growMost = 1024
 // next attempt. Errors are *FullError, *FrozenError, *OtherClusterError, those
 // of check and of the store.
 func (c *Coordinator) Register(ctx context.Context, cl Cluster, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
-	if err := c.mayRegister(ctx, cl); err != nil {
+	err := c.unlock(ctx)
+	if err == nil {
+		err = c.checkRegister(ctx, cl)
+	}
+	if err != nil {
 		return Grant{Claim: claim}, err
 	}
-	clock, err := c.readClock(ctx, &claim)
+	clock, err := c.touchTicket(ctx, &claim)
 	if err != nil {
 		return Grant{Claim: claim}, err
 	}
@@ -58,15 +62,13 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, claim Claim, lea
 	return grant, err
 }
 
-// mayRegister refuses what can be refused before anything is written.
-func (c *Coordinator) mayRegister(ctx context.Context, cl Cluster) error {
+// checkRegister returns an error if registration is frozen or all slots are held. It
+// writes nothing.
+func (c *Coordinator) checkRegister(ctx context.Context, cl Cluster) error {
 	if cl.UUID != c.mine.UUID {
 		return &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
 	}
 	c.remember(cl.Used)
-	if err := c.unlock(ctx); err != nil {
-		return err
-	}
 	if cl.AllFrozen(c.Now()) {
 		return &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 	}
@@ -112,8 +114,8 @@ func (c *Coordinator) takeSlot(ctx context.Context, claim Claim, clock Reading, 
 	return Grant{}, full
 }
 
-// tryTake takes one slot if it is free. Where it is not, it says what it is,
-// and the grant holds its lease bound. A race lost is looked at again.
+// tryTake takes one slot if it is free. If it is not, Availability says why, and the
+// grant's H is that of whoever holds it. When another is faster it tries again.
 func (c *Coordinator) tryTake(ctx context.Context, claim Claim, clock Reading, lease time.Duration) (Grant, Availability, error) {
 	for {
 		v, err := c.readView(ctx, claim.Worker)

@@ -23,7 +23,7 @@ func (c *Coordinator) Resume(ctx context.Context, claim Claim, lease time.Durati
 		return Grant{}, err
 	}
 	ticket := claim.Ticket
-	clock, err := c.readClock(ctx, &claim)
+	clock, err := c.touchTicket(ctx, &claim)
 	if err != nil {
 		return Grant{}, err
 	}
@@ -75,8 +75,7 @@ func (c *Coordinator) resumeWith(ctx context.Context, claim Claim, clock Reading
 func (c *Coordinator) takeUp(ctx context.Context, claim Claim, cl Cluster, found Slot, stat zkstore.Stat, lease time.Duration) (Grant, error) {
 	older := found.H < claim.H || cl.Incarnation < claim.Incarnation
 	if older && c.mustFreeze(&cl, claim) {
-		c.Logger.Error("ZooKeeper has older data than this node; freezing registration", "worker", claim.Worker)
-		frozen, err := c.freeze(ctx, claim)
+		frozen, err := c.freeze(ctx, claim, "ZooKeeper has older data than this node")
 		if err != nil {
 			return Grant{}, err
 		}

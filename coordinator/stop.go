@@ -69,8 +69,7 @@ func (c *Coordinator) tryFinish(ctx context.Context, claim Claim, change func(*S
 	if finding, why := c.holdingOf(claim).judge(v, c.mine.UUID); finding == FoundLost && c.mustFreeze(cl, claim) {
 		// As a heartbeat would: nobody else may have noticed, and after our write
 		// it would not be seen any more.
-		c.Logger.Error("ZooKeeper has lost data; freezing registration", "worker", claim.Worker, "found", why)
-		if _, err := c.freeze(ctx, claim); err != nil {
+		if _, err := c.freeze(ctx, claim, why); err != nil {
 			return err
 		}
 	}

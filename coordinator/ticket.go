@@ -19,10 +19,10 @@ type ticket struct {
 	Labels
 }
 
-// readClock reads the leader's clock off a write to the claim's ticket, which
-// is drawn if there is none: the one write that a node may make before its
-// clock has been checked.
-func (c *Coordinator) readClock(ctx context.Context, claim *Claim) (Reading, error) {
+// touchTicket writes the claim's ticket, or draws one if it has none, and reads the
+// leader's clock off that write: the only one that a node may make before its clock has
+// been checked. It sets claim.Ticket, c.latest and c.reading.
+func (c *Coordinator) touchTicket(ctx context.Context, claim *Claim) (Reading, error) {
 	if claim.Ticket != "" {
 		holder, err := c.ticketHolder(ctx, claim.Ticket)
 		if err == nil && holder == claim.Node {
@@ -68,7 +68,7 @@ func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, er
 		c.unsure = ""
 		if name != "" {
 			claim.Ticket = name
-			return c.readClock(ctx, claim)
+			return c.touchTicket(ctx, claim)
 		}
 	}
 	sent := c.Now()

@@ -41,8 +41,9 @@ func (n *Node) newcomer() attempt {
 const joinTime = 1500 * time.Millisecond
 
 // acquire gets a slot: the one of the state directory, or a new one. It
-// returns once the node holds a tenure. Where ZooKeeper is needed it tries again until
-// nothing has been heard of it for timeout (0: for ever): one that is slow ends no start.
+// returns once the node holds a tenure. Where ZooKeeper is needed it tries again, and
+// gives up when it could not read the cluster's record for timeout (0: never). Failures of
+// later calls do not count: a ZooKeeper that is slow ends no start.
 func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) error {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 100*time.Millisecond, 3*time.Second
@@ -156,7 +157,7 @@ func (n *Node) checkStart(floor int64) error {
 func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	n.turns.keep.Store(n.mono())
 	looking := n.cfg.CallTimeout
-	if a.cached {
+	if a.cached && n.now() < a.claim.H {
 		looking = min(looking, joinTime)
 	}
 	joinCtx, cancel := context.WithTimeout(ctx, looking)

@@ -49,7 +49,7 @@ type Node struct {
 	state
 }
 
-// keeper is what only the goroutine uses that runs keep.
+// keeper is used by one goroutine only, the one that runs keep.
 type keeper struct {
 	heard int64 // when ZooKeeper last answered a start, monotonic ns
 	// settleAt is when the slot may be settled, monotonic ns, and lastSettle the settling
@@ -65,8 +65,10 @@ type state struct {
 	phase   Phase
 	cluster coordinator.Cluster
 	rules
-	// claim is the hold on our slot as the local record has it, and m the
-	// reserved bound that is durable there.
+	// claim is our hold on the slot, in memory: it may be newer than the local record.
+	// m is the reserved bound and generation the write count that are durable there;
+	// claim.M and claim.Generation are only what Resume and Stop are told. Only the
+	// goroutine of keep writes claim, cluster and rules, so it may read them without mu.
 	claim      coordinator.Claim
 	m          int64
 	generation uint64
@@ -74,7 +76,9 @@ type state struct {
 	rotations  []int64       // Unix ms of fresh slots taken after a rollback
 	// held is the tenure of the claim, published in serving or not.
 	held *tenure
-	// settled: the slot's record of the present term is settled.
+	// settled: ZooKeeper's record of the present term is settled. False after a start,
+	// until the first heartbeat that settles it. claim.Settled stays true over a restart:
+	// the node serves below the old bound meanwhile.
 	settled bool
 	// restartedFrom is the generation that the node began from without
 	// ZooKeeper, until its restart is known there.
@@ -134,10 +138,10 @@ type Phase string
 
 const (
 	Starting Phase = "starting" // no slot yet
-	Settling Phase = "settling" // has a slot, gives a forgotten owner time
+	Settling Phase = "settling" // has a slot that is not settled: a forgotten owner gets time to come back
 	Waiting  Phase = "waiting"  // until the clock reaches what the predecessor may have used
 	Serving  Phase = "serving"
-	Refusing Phase = "refusing" // has a slot and a clock that is wrong
+	Refusing Phase = "refusing" // has a slot and must not use it: its clock is wrong, or the disk takes no writes
 	Stopping Phase = "stopping"
 )
 

@@ -20,7 +20,7 @@ var ofTheCore = []testedMutant{
 	{mutant{"a stop notices no loss of data", []change{{"coordinator/stop.go",
 		"finding == FoundLost && c.mustFreeze(cl, claim)", "finding == FoundLost && false"}}}, "./coordinator", "TestStopNoticesALoss"},
 	{mutant{"lost records are kept for a lease after the freeze", []change{{"coordinator/reassert.go",
-		"	c.keepLost(ctx, cl)\n", ""}}}, "./coordinator", "TestLostSlotsAreFree"},
+		"	c.replaceAllLost(ctx, cl)\n", ""}}}, "./coordinator", "TestLostSlotsAreFree"},
 
 	// Each maximum on a floor or a bound loses one argument.
 	{mutant{"a bound lowered by hand goes by a clock that was behind", []change{{"coordinator/operator_release.go",
@@ -153,8 +153,8 @@ var ofTheCore = []testedMutant{
 		"		return claim.Settled\n",
 		"		return true\n"}}}, "./coordinator", "TestUnsettledNewcomerPutsNoClusterBack"},
 	{mutant{"a stop hides a loss of data", []change{{"coordinator/stop.go",
-		"		if _, err := c.freeze(ctx, claim); err != nil {\n			return err\n",
-		"		if _, err := c.freeze(ctx, claim); err != nil {\n			_ = err\n"}}}, "./coordinator", "TestStopWhoseFreezeIsNotWritten"},
+		"		if _, err := c.freeze(ctx, claim, why); err != nil {\n			return err\n",
+		"		if _, err := c.freeze(ctx, claim, why); err != nil {\n			_ = err\n"}}}, "./coordinator", "TestStopWhoseFreezeIsNotWritten"},
 	{mutant{"a late restart freezes again", []change{{"coordinator/resume.go",
 		"if older && c.mustFreeze(&cl, claim) {",
 		"if older {"}}}, "./coordinator", "TestLateResumeFreezesNobody"},
