@@ -175,14 +175,46 @@ func (n *Node) beat(ctx context.Context) error {
 	return nil
 }
 
-// acknowledged takes over what a heartbeat came to. The first that settled the
-// slot is stored before it counts.
+// acknowledged applies the result of a heartbeat. The first time that the slot is settled
+// the claim is on the disk before its new lease bound is used. A raised floor means that
+// the lease had run out: a new tenure begins.
 func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
+	first := n.noteBeat(beat, r)
+	claim := beat.Claim
+	lapsed := n.closeIfLapsed(claim)
+	if lapsed != nil {
+		claim.Lo = max(claim.Lo, n.layout.Start(lapsed.gen.End()))
+	}
+	if beat.Settled {
+		claim.Settled, claim.H = true, beat.H
+	}
+	if first {
+		if _, err := (ledger{n}).Save(claim); err != nil {
+			n.mu.Lock()
+			n.settled = false // again at the next heartbeat
+			n.mu.Unlock()
+			return err
+		}
+	}
+	n.setClaim(claim)
+	if lapsed == nil {
+		return nil
+	}
+	return n.hold(claim)
+}
+
+// noteBeat takes over what a heartbeat says of ZooKeeper. It reports whether the slot is
+// settled now, and was not before.
+func (n *Node) noteBeat(beat coordinator.Beat, r coordinator.Report) (first bool) {
 	if beat.Lost {
 		n.log.Warn("put back what ZooKeeper had lost", "worker", beat.Claim.Worker, "term", beat.Claim.Term)
 	}
+	if beat.Wait > 0 || r.RestartedFrom != 0 {
+		n.keeper.settleAt, n.keeper.lastSettle = n.mono()+int64(beat.Wait), beat.Wait
+	}
 	used := n.coord.Used()
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	if beat.FrozenUntil != 0 && n.store.frozen == 0 {
 		n.log.Warn("registration is frozen: ZooKeeper has lost data", "until", time.UnixMilli(beat.FrozenUntil).UTC())
 	}
@@ -191,43 +223,26 @@ func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
 		n.restartedFrom = 0
 		n.log.Info("ZooKeeper knows of the restart", "worker", beat.Claim.Worker, "term", beat.Claim.Term)
 	}
-	if beat.Wait > 0 || r.RestartedFrom != 0 {
-		n.keeper.settleAt, n.keeper.lastSettle = n.mono()+int64(beat.Wait), beat.Wait
-	}
-	// The lease had run out, and others may have had the slot since: what goes
-	// on is a new tenure, from a new floor on.
-	old := n.held
-	if old != nil && beat.Claim.Lo > old.lo {
-		if n.claim.Settled { // else it has never issued, and refuses for what it waits for
-			n.refuseLocked(Refusal{Phase: Settling, Cause: CauseLeaseHadRunOut})
-		}
-		old.gen.Close()
-	} else {
-		old = nil
-	}
-	first := beat.Settled && !n.settled
+	first = beat.Settled && !n.settled
 	n.settled = beat.Settled
 	n.cluster.Used = used
-	n.mu.Unlock()
-	if old != nil {
-		beat.Claim.Lo = max(beat.Claim.Lo, n.layout.Start(old.gen.End()))
-	}
-	if beat.Settled {
-		beat.Claim.Settled, beat.Claim.H = true, beat.H
-	}
-	if first {
-		if _, err := (ledger{n}).Save(beat.Claim); err != nil {
-			n.mu.Lock()
-			n.settled = false // again at the next heartbeat
-			n.mu.Unlock()
-			return err
-		}
-	}
-	n.setClaim(beat.Claim)
-	if old == nil {
+	return first
+}
+
+// closeIfLapsed ends the tenure if the claim has a higher floor: the lease had run out, and
+// others may have had the slot since. It returns the tenure that it has closed.
+func (n *Node) closeIfLapsed(claim coordinator.Claim) *tenure {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	old := n.held
+	if old == nil || claim.Lo <= old.lo {
 		return nil
 	}
-	return n.hold(beat.Claim)
+	if n.claim.Settled { // else it has never issued, and refuses for what it waits for
+		n.refuseLocked(Refusal{Phase: Settling, Cause: CauseLeaseHadRunOut})
+	}
+	old.gen.Close()
+	return old
 }
 
 // setClaim takes over a claim in memory; the next extension stores it.

@@ -168,6 +168,6 @@ var ofTheCore = []testedMutant{
 		"changed = !was.frozenAs(seen); changed",
 		"changed = false; changed"}}}, "./coordinator", "TestThaw"},
 	{mutant{"a lease that had run out goes on below what was issued", []change{{"node/keep.go",
-		"		beat.Claim.Lo = max(beat.Claim.Lo, n.layout.Start(old.gen.End()))\n",
+		"		claim.Lo = max(claim.Lo, n.layout.Start(lapsed.gen.End()))\n",
 		""}}}, "./node", "TestNewFloorIsAboveWhatWasIssued"},
 }
