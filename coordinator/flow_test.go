@@ -98,7 +98,8 @@ func (l *lab) observe() {
 		}
 		was, known := l.seen[p]
 		s := parseSlot(data)
-		if known && (s.H < was.H && !(s.Released && s.Nonce == was.Nonce) || s.Term < was.Term) {
+		// One that was made in place of a lost record says nothing of its owner's bound.
+		if known && !was.Lost && (s.H < was.H && !(s.Released && s.Nonce == was.Nonce) || s.Term < was.Term) {
 			l.Errorf("slot %d went from %+v to %+v", w, was, s)
 		}
 		l.seen[p], l.zxid[p] = s, stat.Mzxid

@@ -149,6 +149,55 @@ func TestLostSlotsAreFreeAfterTheFreeze(t *testing.T) {
 	}
 }
 
+// An owner that puts its record back has the lease that it asks for, and not one as long
+// as its slot was kept for it. The leader's clock is an hour ahead when the loss is
+// noticed: else the owner would live an hour longer than the next freeze lasts.
+func TestOwnerInheritsNoBoundOfALostRecord(t *testing.T) {
+	l := newLab(t, 2)
+	l.wipe()
+	l.mem.SetEpoch(2)
+	l.init(l.cl)
+	a, b := l.serving("A"), l.serving("B")
+	leader := func(ahead time.Duration) { // the nodes' clocks stay right, and most agree with them
+		l.pass(ahead)
+		for _, m := range l.nodes {
+			m.skew, m.agreed = m.skew-millis(ahead), true
+		}
+	}
+	leader(time.Hour)
+	l.serve(9 * time.Second)
+	l.wipe()
+	b.mustBeat()
+	if s := l.slot(a.claim.Worker); !s.Lost {
+		t.Fatalf("nobody has replaced A's record: %+v", s)
+	}
+	if beat := a.mustBeat(); !beat.Lost || beat.H > a.clock()+millis(a.wait) {
+		t.Errorf("its lease is of %s, it asked for %s", time.Duration(beat.H-a.clock())*time.Millisecond, a.wait)
+	}
+	l.mem.SetEpoch(5)
+	leader(-time.Hour)
+	l.forget()
+	l.serve(9 * time.Second)
+	a.sess.Partition()
+	a.sess.Expire()
+	l.wipe()
+	b.mustBeat()
+	l.now = l.cluster().FrozenUntil + l.cluster().graceMs()
+	n := l.node("newcomer")
+	n.must(n.register())
+	n.settle()
+	for range 10 {
+		a.extend()
+		n.extend()
+		if a.issue() {
+			t.Error("A issues, though the freeze is over")
+		}
+		n.issue()
+		l.pass(time.Second)
+	}
+	l.disjoint()
+}
+
 // An operator ended the freeze too early, and a newcomer has settled on a worker
 // whose owner comes back: the owner is fenced, though its term is higher, and
 // overwrites nothing.

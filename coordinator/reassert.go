@@ -43,7 +43,7 @@ func (c *Coordinator) reassert(ctx context.Context, hold holding, v view, r Repo
 // putBack writes our record over what is there, or where nothing is.
 func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v view, r Report) (Beat, error) {
 	var old Slot
-	if v.slot != nil {
+	if v.slot != nil && !v.slot.Lost { // one that keeps our place says nothing of our lease
 		old = *v.slot
 	}
 	claim, err := c.grant(claim, max(claim.Term, old.Term)+1)

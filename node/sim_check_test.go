@@ -295,7 +295,8 @@ func (s *sim) wroteSlot(at string, data []byte, acked bool) {
 		settled:    has(data, "settled"), released: has(data, "released"), stopped: has(data, "stopped"),
 	}
 	was := w.record
-	if w.known && (r.h < was.h && !(r.released && r.nonce == was.nonce) || r.term < was.term) {
+	// A record of nobody was made in place of a lost one, and says nothing of its owner's bound.
+	if w.known && was.node != "" && (r.h < was.h && !(r.released && r.nonce == was.nonce) || r.term < was.term) {
 		s.violated(wrongHFell, "the record of worker %d goes from %+v to %+v", n, was, r)
 	}
 	if w.known && was.released && r.node == was.node && r.term > was.term {

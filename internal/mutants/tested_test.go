@@ -21,6 +21,8 @@ var ofTheCore = []testedMutant{
 		"finding == FoundLost && c.mustFreeze(cl, claim)", "finding == FoundLost && false"}}}, "./coordinator", "TestStopNoticesALoss"},
 	{mutant{"lost records are kept for a lease after the freeze", []change{{"coordinator/reassert.go",
 		"	c.replaceAllLost(ctx, cl)\n", ""}}}, "./coordinator", "TestLostSlotsAreFree"},
+	{mutant{"an owner inherits the bound of a lost record", []change{{"coordinator/reassert.go",
+		"v.slot != nil && !v.slot.Lost {", "v.slot != nil {"}}}, "./coordinator", "TestOwnerInheritsNoBound"},
 
 	// Each maximum on a floor or a bound loses one argument.
 	{mutant{"a bound lowered by hand goes by a clock that was behind", []change{{"coordinator/operator_release.go",
