@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -107,17 +108,22 @@ type standing struct {
 	ahead         *Node
 	place         int
 	latest        worker.Tick
+	first         worker.Tick // the lowest floor of those that have made none
 	now, furthest worker.Tick // the clock's tick, and the last that may be borrowed
 }
 
-func (g *Group) standing(nodes []*Node) (s standing) {
+func (g *Group) standing(nodes []*Node) standing {
+	s := standing{first: math.MaxInt64}
 	for i, n := range nodes {
 		t := n.serving.Load()
 		if t == nil {
 			s.refused = cmp.Or[error](s.refused, n.refusal.Load())
 			continue
 		}
-		if last, made := t.gen.Last(); made && (s.ahead == nil || last >= s.latest) {
+		switch last, made := t.gen.Last(); {
+		case !made:
+			s.first = min(s.first, last+1)
+		case s.ahead == nil || last >= s.latest:
 			s.ahead, s.latest, s.place = n, last, i
 		}
 		s.now, s.furthest = t.gen.Now()
@@ -129,6 +135,14 @@ func (g *Group) standing(nodes []*Node) (s standing) {
 // wentBack tells whether the clock is behind the last ID. Then the group does what
 // the worker does that made this ID.
 func (s standing) wentBack() bool { return s.ahead != nil && s.latest > s.furthest }
+
+// begins is the first tick to ask for.
+func (s standing) begins() worker.Tick {
+	if s.ahead == nil {
+		return max(s.now, s.first)
+	}
+	return max(s.now, s.latest)
+}
 
 // round asks the nodes in order for IDs of one tick. Where none has any it says
 // what is to be waited for; nothing when they are to be asked again at once.
@@ -149,8 +163,8 @@ func (g *Group) round(k int, waited time.Duration) (worker.Run, wait, error) {
 		}
 		return run, wait{t.gen, pause}, nil
 	}
-	tick := max(s.now, s.latest)
-	for ; tick <= min(s.furthest, max(s.now, s.latest)+1); tick++ {
+	tick := s.begins()
+	for last := min(s.furthest, tick+1); tick <= last; tick++ {
 		for i, n := range nodes {
 			if tick == s.latest && i < s.place {
 				continue // it was not serving when a higher one made IDs of this tick
@@ -179,7 +193,11 @@ func (g *Group) none(nodes []*Node, now, tick worker.Tick) (worker.Run, wait, er
 		}
 		err := t.gen.Ready()
 		if err == nil {
-			return worker.Run{}, wait{t.gen, t.gen.Until(tick)}, nil
+			pause := t.gen.Until(tick)
+			if pause.For <= 0 {
+				pause.For = time.Millisecond // the clock is there: what is missing is a bound
+			}
+			return worker.Run{}, wait{t.gen, pause}, nil
 		}
 		refused = cmp.Or(refused, n.explain(t, err))
 	}

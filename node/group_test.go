@@ -141,6 +141,24 @@ func TestGroupIsNotReadyAfterARollback(t *testing.T) {
 	}
 }
 
+// A group that has made no ID yet, and whose clock goes back by less than it may borrow,
+// goes on at its floors: nobody notices such a rollback.
+func TestGroupBelowItsFloors(t *testing.T) {
+	r := newRig(t)
+	borrow := 3 * time.Second
+	r.cfg.Settings.Borrow, r.cfg.Reserve = &borrow, 5*time.Second
+	g, _ := r.group(2)
+	untilAll(t, g)
+	r.clock.step(-2 * time.Second)
+	for began := g.Now(); g.Now().After(began.Add(-time.Second)); { // the step is seen at the next look
+		runtime.Gosched()
+	}
+	run, pause, err := g.round(1, 0)
+	if err != nil || run.Len == 0 || g.Ready() != nil {
+		t.Errorf("%d IDs, a pause of %s, %v; ready: %v", run.Len, pause.pause.For, err, g.Ready())
+	}
+}
+
 // A burst takes more than one worker's ceiling, each ID once, those of a worker
 // in order; and of one worker alone while that has some.
 func TestGroupMakesIDsOfAll(t *testing.T) {
