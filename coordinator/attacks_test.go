@@ -1,7 +1,9 @@
 package coordinator
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -217,5 +219,156 @@ func TestFreezeTakesFewCalls(t *testing.T) {
 				t.Errorf("frozen after %d calls, want 1 to %d: %+v", frozen, limits.FreezeCalls, l.cluster())
 			}
 		})
+	}
+}
+
+// backwards reads several records in the opposite order, as a real ZooKeeper may get the
+// requests. between is told of each.
+type backwards struct {
+	zkstore.Store
+	between func(path string)
+}
+
+func (b backwards) GetAll(ctx context.Context, paths ...string) ([]zkstore.Record, error) {
+	records := make([]zkstore.Record, len(paths))
+	for i, path := range slices.Backward(paths) {
+		data, stat, err := b.Get(ctx, path)
+		if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+			return nil, err
+		}
+		records[i] = zkstore.Record{Found: err == nil, Data: data, Stat: stat}
+		b.between(path)
+	}
+	return records, nil
+}
+
+// The slot is read before the cluster's record, and another node makes the slots in
+// between: a newcomer does not take that for a loss of data.
+func TestSlotReadBeforeTheClusterGrew(t *testing.T) {
+	l := newLab(t, 1)
+	b, other := l.node("B"), l.node("other")
+	grown := false
+	b.co.Store = backwards{b.sess, func(path string) {
+		if path != slotPath(0) || grown {
+			return
+		}
+		grown = true
+		v, err := other.co.readView(t.Context(), 0)
+		if err == nil {
+			err = other.co.grow(t.Context(), *v.cl, v.clStat, 0)
+		}
+		other.must(err)
+	}}
+	b.must(b.register())
+	if s := l.slot(0); !grown || s.Lost || s.Node != b.claim.Node {
+		t.Errorf("grown %t: %+v", grown, s)
+	}
+}
+
+// A process of more workers than there are peers to ask hears of those that come later.
+func TestProcessOfManyWorkersHearsOthers(t *testing.T) {
+	l := newLab(t, 64)
+	ours := make([]int, samplePeers+1)
+	a := l.serving("A")
+	for i := range ours {
+		ours[i] = a.claim.Worker
+		if i > 0 {
+			ours[i] = l.serving("A").claim.Worker
+		}
+	}
+	a.co.Process, a.co.Siblings = func() string { return "A" }, func() []int { return ours }
+	hears := func() int {
+		t.Helper()
+		a.mustBeat()
+		got, err := a.co.Peers(t.Context(), a.claim.Worker)
+		a.must(err)
+		return len(got)
+	}
+	if n := hears(); n != 0 {
+		t.Fatalf("hears %d of its own", n)
+	}
+	b := l.serving("B")
+	b.mustBeat()
+	if n := hears(); n != 1 {
+		t.Errorf("hears %d of 1", n)
+	}
+}
+
+// Nodes that have stopped have no vote: their last write is later than their last report,
+// which would be for a clock that is behind.
+func TestStoppedNodesHaveNoVote(t *testing.T) {
+	l := newLab(t, 64)
+	for range 20 {
+		l.serving("N")
+	}
+	for _, m := range l.nodes {
+		m.mustBeat()
+	}
+	heard := func() (readings []Reading) {
+		t.Helper()
+		a := l.nodes[0]
+		a.mustBeat()
+		readings, err := a.co.Peers(t.Context(), a.claim.Worker)
+		a.must(err)
+		return readings
+	}
+	if n := len(heard()); n != samplePeers {
+		t.Fatalf("hears %d", n)
+	}
+	l.pass(2 * DefaultHeartbeat)
+	for _, m := range l.nodes[3:] {
+		m.must(m.halt())
+	}
+	for range 5 {
+		for _, r := range heard() {
+			if r.ahead() < 0 {
+				t.Fatalf("a stopped node votes: %+v", r)
+			}
+		}
+		l.nodes[1].mustBeat()
+		l.nodes[2].mustBeat()
+	}
+	if n := len(heard()); n != 2 {
+		t.Errorf("hears %d of the two that are left", n)
+	}
+}
+
+// After ZooKeeper has lost its data the list of live workers may have changed as often as
+// before. It is another list all the same.
+func TestLiveListMadeAgain(t *testing.T) {
+	l := newLab(t, 8)
+	a, b := l.serving("A"), l.serving("B")
+	peers := func() int {
+		t.Helper()
+		a.mustBeat()
+		got, err := a.co.Peers(t.Context(), a.claim.Worker)
+		a.must(err)
+		return len(got)
+	}
+	for range 2 {
+		b.mustBeat()
+		if n := peers(); n != 1 {
+			t.Fatalf("hears %d of 1", n)
+		}
+	}
+	l.wipe()
+	b.sess.Partition()
+	l.pass(time.Second)
+	a.mustBeat()
+	c := l.node("C")
+	if _, err := Thaw(t.Context(), l.admin, l.cluster(), ""); err != nil {
+		t.Fatal(err)
+	}
+	c.must(c.register())
+	c.settle()
+	c.mustBeat()
+	_, list, err := l.admin.Get(t.Context(), livePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.co.roster.version.changes = list.Children
+	c.mustBeat()
+	if n := peers(); n != 1 {
+		t.Errorf("hears %d of 1, with %+v", n, a.co.roster)
 	}
 }

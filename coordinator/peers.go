@@ -18,45 +18,53 @@ const samplePeers = 8
 // long as the cluster has nodes, so a node does not read it at every heartbeat.
 type roster struct {
 	listed  bool
-	workers []int // ascending
-	version int32 // of the list, by zkstore.Stat.Children; 0 while that is not known
+	workers []int       // ascending
+	version listVersion // zero while it is not known
 	// fewReadings: fewer than half of the peers that were asked last had a reading to give.
 	fewReadings bool
 }
 
-// isEnough reports whether the list need not be read again: it has more peers than are
-// asked, and most of these have readings. A list of few peers is soon read, and each counts.
-func (r roster) isEnough() bool { return len(r.workers) > samplePeers && !r.fewReadings }
+// listVersion is that of the list of live workers: it changes when a worker is added to
+// it or removed, and when the list is made anew.
+type listVersion struct {
+	made    int64 // its Czxid
+	changes int32 // its Stat.Children
+}
 
 // Peers returns the clock readings of up to eight live peers, one per process. own is our
 // worker, -1 when we have none. Peers leaves out our process, and peers that refuse because
 // of their own clock. It skips reports that are more than three heartbeats older than the
 // newest write it knows, and reports of another epoch of the leader.
 //
-// It takes one round trip; two the first time; three when the list is read again.
+// It takes one round trip; two the first time; three when the list is read again: if it
+// has changed, and there are no more than eight peers or few of them have readings. A list
+// of few peers is soon read, and each of them counts.
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	first := !c.roster.listed
 	if first {
-		if err := c.list(ctx, 0); err != nil {
+		if err := c.list(ctx, listVersion{}); err != nil {
 			return nil, err
 		}
 	}
-	records, version, err := c.ask(ctx, own)
-	if err == nil && !first && !c.roster.isEnough() && version != c.roster.version {
+	peers := c.known(own)
+	enough := len(peers) > samplePeers && !c.roster.fewReadings
+	records, version, err := c.ask(ctx, peers)
+	if err == nil && !first && !enough && version != c.roster.version {
 		if err = c.list(ctx, version); err == nil {
-			records, _, err = c.ask(ctx, own)
+			peers = c.known(own)
+			records, _, err = c.ask(ctx, peers)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	readings := c.readings(records)
-	c.roster.fewReadings = len(readings) < len(records)/2
+	c.roster.fewReadings = 2*len(readings) < len(records)
 	return readings, nil
 }
 
 // list lists who is live. version is that of the list as it was before.
-func (c *Coordinator) list(ctx context.Context, version int32) error {
+func (c *Coordinator) list(ctx context.Context, version listVersion) error {
 	live, err := liveWorkers(ctx, c.Store)
 	if err == nil {
 		c.roster = roster{listed: true, workers: slices.Sorted(maps.Keys(live)), version: version}
@@ -64,31 +72,31 @@ func (c *Coordinator) list(ctx context.Context, version int32) error {
 	return err
 }
 
-// ask reads the records of some peers. version is that of the list now; while the list is
-// enough it is not read, and is the one known.
-func (c *Coordinator) ask(ctx context.Context, own int) (records []zkstore.Record, version int32, err error) {
-	not := []int{own}
+// known are the workers on the list that are not of our process.
+func (c *Coordinator) known(own int) []int {
+	ours := []int{own}
 	if c.Siblings != nil {
-		not = append(not, c.Siblings()...)
+		ours = append(ours, c.Siblings()...)
 	}
-	peers := slices.DeleteFunc(slices.Clone(c.roster.workers), func(w int) bool { return slices.Contains(not, w) })
+	return slices.DeleteFunc(slices.Clone(c.roster.workers), func(w int) bool { return slices.Contains(ours, w) })
+}
+
+// ask reads the records of up to samplePeers peers, and which version the list has now.
+func (c *Coordinator) ask(ctx context.Context, peers []int) ([]zkstore.Record, listVersion, error) {
 	if len(peers) > samplePeers {
 		rand.Shuffle(len(peers), func(i, j int) { peers[i], peers[j] = peers[j], peers[i] })
 		peers = peers[:samplePeers]
 	}
-	var paths []string
-	for _, w := range peers {
-		paths = append(paths, slotPath(w))
+	paths := make([]string, len(peers), len(peers)+1)
+	for i, w := range peers {
+		paths[i] = slotPath(w)
 	}
-	if c.roster.isEnough() {
-		records, err = c.Store.GetAll(ctx, paths...)
-		return records, c.roster.version, err
-	}
-	records, err = c.Store.GetAll(ctx, append(paths, livePath)...)
+	records, err := c.Store.GetAll(ctx, append(paths, livePath)...)
 	if err != nil {
-		return nil, 0, err
+		return nil, listVersion{}, err
 	}
-	return records[:len(paths)], records[len(paths)].Stat.Children, nil
+	list := records[len(peers)].Stat
+	return records[:len(peers)], listVersion{list.Czxid, list.Children}, nil
 }
 
 // readings are the clocks that records report.
@@ -101,7 +109,8 @@ func (c *Coordinator) readings(records []zkstore.Record) (readings []Reading) {
 			continue
 		}
 		s := parseSlot(r.Data)
-		if s.Reported == 0 || s.ClockWrong {
+		// The last write of a holder that has stopped is later than its last report.
+		if s.Reported == 0 || s.ClockWrong || s.Stopped || s.Released {
 			continue
 		}
 		slots, stats = append(slots, s), append(stats, r.Stat)

@@ -72,7 +72,18 @@ func (c *Coordinator) checkRegister(ctx context.Context, cl Cluster) error {
 	if cl.AllFrozen(c.Now()) {
 		return &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 	}
-	return c.refuseWhenFull(ctx, cl)
+	full, err := c.isFull(ctx, cl)
+	if err != nil || full == nil {
+		return err
+	}
+	// The server that we asked may lag behind.
+	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+		return err
+	}
+	if full, err = c.isFull(ctx, cl); err != nil || full == nil {
+		return err
+	}
+	return full
 }
 
 func (c *Coordinator) registerWith(ctx context.Context, claim Claim, clock Reading, lease time.Duration, check ClockCheck) (Grant, error) {
@@ -141,6 +152,14 @@ func (c *Coordinator) tryTake(ctx context.Context, claim Claim, clock Reading, l
 			return Grant{}, 0, &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 		}
 		if v.slot == nil {
+			// It may have been read before the cluster's record, and made in between.
+			slot, _, err := c.slot(ctx, claim.Worker)
+			if err != nil {
+				return Grant{}, 0, err
+			}
+			if slot != nil {
+				continue
+			}
 			h, err := c.replaceLost(ctx, *cl, claim.Worker)
 			return Grant{H: h}, Detached, err
 		}
@@ -230,15 +249,15 @@ func (c *Coordinator) take(ctx context.Context, claim Claim, v view, now int64, 
 	return Grant{Claim: claim, H: slot.H, Settle: c.settling(ctx, cl, claim.Worker)}, nil
 }
 
-// refuseWhenFull looks for a slot that is free before a ticket is drawn, once
-// all of them have been used.
-func (c *Coordinator) refuseWhenFull(ctx context.Context, cl Cluster) error {
+// isFull says why no slot is free, by the server that is asked; nil where one is. It
+// looks only once all of them have been used.
+func (c *Coordinator) isFull(ctx context.Context, cl Cluster) (*FullError, error) {
 	if cl.Used+1 < cl.Slots {
-		return nil
+		return nil, nil
 	}
 	live, err := liveWorkers(ctx, c.Store)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	now := c.Now()
 	full := &FullError{Slots: cl.Slots, now: now, grace: cl.graceMs()}
@@ -249,19 +268,19 @@ func (c *Coordinator) refuseWhenFull(ctx context.Context, cl Cluster) error {
 		}
 		records, err := c.Store.GetAll(ctx, paths...)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i, r := range records {
 			if !r.Found {
-				return nil // lost: to be put right on the way
+				return nil, nil // lost: to be put right on the way
 			}
 			slot := parseSlot(r.Data)
 			a := cl.JudgeFree(slot, live[first+i], now, now)
 			if a == Free {
-				return nil
+				return nil, nil
 			}
 			full.add(a, slot.H)
 		}
 	}
-	return full
+	return full, nil
 }

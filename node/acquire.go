@@ -163,9 +163,6 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	joinCtx, cancel := context.WithTimeout(ctx, looking)
 	lost, err := n.joinCluster(joinCtx, a)
 	cancel()
-	if !errors.Is(err, zkstore.ErrUnreachable) {
-		n.keeper.heard = n.mono()
-	}
 	if a.cached && (lost || errors.Is(err, zkstore.ErrUnreachable)) && n.now() < a.claim.H {
 		return n.startFromCache(lost)
 	}

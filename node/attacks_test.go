@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/atomic"
+
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/worker"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -221,4 +224,72 @@ func TestNewFloorIsAboveWhatWasIssued(t *testing.T) {
 	if n.held == old || n.held.lo < end {
 		t.Errorf("it goes on from %d ms before the end of what was issued", end-n.held.lo)
 	}
+}
+
+// The server that a start asks first lags behind a loss of data. The node starts from its
+// directory all the same, and puts its cluster back.
+func TestLaggingServerEndsNoStart(t *testing.T) {
+	for name, then := range map[string]func(*rig){
+		"wiped": func(*rig) {},
+		"another cluster in its place, not settled": func(r *rig) {
+			cl, err := Settings{}.Record("other", 3*time.Second)
+			if err == nil {
+				_, err = coordinator.CreateCluster(t.Context(), r.mem.Session(), cl)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.settledAndStopped()
+			past := r.mem.Snapshot()
+			r.mem.Wipe()
+			then(r)
+			n := r.start(func(c *Config) { c.Store.(*zkstore.MemSession).LagTo(past) }).untilReady()
+			n.until("settled", n.isSettled)
+		})
+	}
+}
+
+// By the server that is asked first, which lags behind, all workers are held.
+func TestLaggingServerSaysThatAllAreHeld(t *testing.T) {
+	r := newRig(t)
+	two := worker.Layout{Epoch: 1_700_000_000_000, Unit: time.Millisecond, TimeBits: 41, WorkerBits: 1, SequenceBits: 12}
+	r.cfg.Settings.Layout, r.cfg.ReleaseOnExit = &two, true
+	another := func(change ...func(*Config)) *running {
+		r.disk = localcache.NewMemFile(nil)
+		n := r.start(change...).untilReady()
+		n.until("settled", n.isSettled)
+		return n
+	}
+	another()
+	b := another()
+	past := r.mem.Snapshot()
+	if err := b.stop(); err != nil {
+		t.Fatal(err)
+	}
+	another(func(c *Config) { c.Store.(*zkstore.MemSession).LagTo(past) })
+}
+
+// The calls that make a cluster take longer than one attempt has. ZooKeeper answers each,
+// so the start is not given up.
+func TestSlowZooKeeperEndsNoBootstrap(t *testing.T) {
+	r := newRig(t)
+	slow, began := r.mem.Session(), time.Now()
+	var attempts atomic.Int64
+	slow.SetFault(func(c zkstore.Call) zkstore.Fault {
+		if c.Op == "create" && c.Path == "/cluster" && attempts.Add(1) > 0 {
+			return zkstore.FailBefore
+		}
+		return zkstore.NoFault
+	})
+	const timeout = 100 * time.Millisecond
+	n := r.start(func(c *Config) { c.Store, c.StartTimeout = slow, timeout })
+	n.until("attempts for longer than it waits for a silent ZooKeeper", func() bool {
+		return attempts.Load() > 3 && time.Since(began) > 3*timeout
+	})
+	slow.SetFault(nil)
+	n.untilReady()
 }

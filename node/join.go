@@ -9,6 +9,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // joinCluster reads the cluster record, or makes it if that was asked for, and
@@ -17,6 +18,9 @@ import (
 func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
 	mine := n.peek().cluster
 	cl, err := n.readCluster(ctx, mine, a)
+	if !errors.Is(err, zkstore.ErrUnreachable) {
+		n.keeper.heard = n.mono()
+	}
 	if errors.Is(err, coordinator.ErrNoCluster) {
 		if err := n.mayMakeCluster(err, mine, a); err != nil {
 			return false, err
@@ -45,16 +49,18 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	return false, n.joinAs(cl)
 }
 
-// readCluster reads the cluster record. Where it is not as it should be, the server
-// that was asked may lag behind: then it is read again, as all servers have it.
+// readCluster reads the cluster record. A newcomer takes the word of the server that it
+// asks, which may lag behind: what it writes next is checked by all. Only where that would
+// keep it from registering is the record read as all servers have it.
 func (n *Node) readCluster(ctx context.Context, mine coordinator.Cluster, a *attempt) (coordinator.Cluster, error) {
-	cl, err := coordinator.PeekCluster(ctx, n.cfg.Store)
-	ours := mine.UUID == "" || coordinator.JudgeCluster(&cl, mine.UUID, a.claim.Incarnation) == coordinator.FoundOurs
-	switch {
-	case err == nil && ours && n.now() >= cl.FrozenUntil:
-		return cl, nil
-	case err != nil && !errors.Is(err, coordinator.ErrNoCluster):
-		return cl, err
+	if !a.usable {
+		cl, err := coordinator.PeekCluster(ctx, n.cfg.Store)
+		if err == nil && (mine.UUID == "" || mine.UUID == cl.UUID) && n.now() >= cl.FrozenUntil {
+			return cl, nil
+		}
+		if err != nil && !errors.Is(err, coordinator.ErrNoCluster) {
+			return cl, err
+		}
 	}
 	return coordinator.ReadCluster(ctx, n.cfg.Store)
 }
