@@ -337,7 +337,9 @@ func TestStoppedNodesHaveNoVote(t *testing.T) {
 // before. It is another list all the same.
 func TestLiveListMadeAgain(t *testing.T) {
 	l := newLab(t, 8)
-	a, b := l.serving("A"), l.serving("B")
+	a, b, c := l.serving("A"), l.serving("B"), l.serving("C")
+	c.must(c.halt())
+	b.mustBeat()
 	peers := func() int {
 		t.Helper()
 		a.mustBeat()
@@ -355,12 +357,7 @@ func TestLiveListMadeAgain(t *testing.T) {
 	b.sess.Partition()
 	l.pass(time.Second)
 	a.mustBeat()
-	c := l.node("C")
-	if _, err := Thaw(t.Context(), l.admin, l.cluster(), ""); err != nil {
-		t.Fatal(err)
-	}
-	c.must(c.register())
-	c.settle()
+	c.must(c.start())
 	c.mustBeat()
 	_, list, err := l.admin.Get(t.Context(), livePath)
 	if err != nil {
