@@ -62,11 +62,11 @@ func (c *Coordinator) tryFinish(ctx context.Context, claim Claim, change func(*S
 	if err != nil {
 		return err
 	}
-	cl, slot, stat := v.cl, v.slot, v.stat
+	slot := v.slot
 	if slot != nil && claim.carriedBy(*slot) && slot.Released {
 		return nil // by a write of ours that was not acknowledged
 	}
-	if finding, why := c.holdingOf(claim).judge(v, c.mine.UUID); finding == FoundLost && c.mustFreeze(cl, claim) {
+	if finding, why := c.holdingOf(claim).judge(v, c.mine.UUID); finding == FoundLost && c.mustFreeze(v.cl, claim) {
 		// As a heartbeat would: nobody else may have noticed, and after our write
 		// it would not be seen any more.
 		if _, err := c.freeze(ctx, claim, why); err != nil {
@@ -77,7 +77,7 @@ func (c *Coordinator) tryFinish(ctx context.Context, claim Claim, change func(*S
 		return nil // another's by now: nothing of ours to finish
 	}
 	change(slot)
-	_, err = c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)
+	_, err = c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), v.stat.Version)
 	return err
 }
 

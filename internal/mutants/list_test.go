@@ -63,7 +63,7 @@ var mutants = []mutant{
 	{"a heartbeat is written whatever the version", []change{{"coordinator/heartbeat.go",
 		"c.Store.Set(ctx, slotPath(worker), d.slot.marshal(), v.stat.Version)", "c.Store.Set(ctx, slotPath(worker), d.slot.marshal(), zkstore.AnyVersion)"}}},
 	{"a release is written whatever the version", []change{{"coordinator/stop.go",
-		"c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)", "c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.AnyVersion)"}}},
+		"c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), v.stat.Version)", "c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.AnyVersion)"}}},
 	{"a record is ours by its node, not its nonce", []change{{"coordinator/decide.go",
 		"return s.Nonce != \"\" && s.Node == c.Node && (s.Nonce == c.Nonce || s.Nonce == c.PendingNonce)", "return s.Nonce != \"\" && s.Node == c.Node"}}},
 	{"a higher term does not fence", []change{

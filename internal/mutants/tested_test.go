@@ -18,7 +18,7 @@ var ofTheCore = []testedMutant{
 	{mutant{"a node without a lease makes a new cluster", []change{{"node/join.go",
 		"	if mine.UUID != \"\" {\n		cl, err := n.coord.PutBack", "	if false {\n		cl, err := n.coord.PutBack"}}}, "./node", "TestStatePutsItsClusterBack"},
 	{mutant{"a stop notices no loss of data", []change{{"coordinator/stop.go",
-		"finding == FoundLost && c.mustFreeze(cl, claim)", "finding == FoundLost && false"}}}, "./coordinator", "TestStopNoticesALoss"},
+		"finding == FoundLost && c.mustFreeze(v.cl, claim)", "finding == FoundLost && false"}}}, "./coordinator", "TestStopNoticesALoss"},
 	{mutant{"lost records are kept for a lease after the freeze", []change{{"coordinator/reassert.go",
 		"	c.replaceAllLost(ctx, cl)\n", ""}}}, "./coordinator", "TestLostSlotsAreFree"},
 	{mutant{"an owner inherits the bound of a lost record", []change{{"coordinator/reassert.go",
