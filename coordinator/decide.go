@@ -173,9 +173,9 @@ func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability
 		return Live
 	case s.Term < 0:
 		return Detached // unreadable: nobody knows until when
-	case s.Released && s.H <= now+cooldown.Milliseconds():
+	case s.givenUp() && s.H <= now+cooldown.Milliseconds():
 		return Free
-	case s.Released:
+	case s.givenUp():
 		return Cooling
 	case s.H+c.graceMs() <= now:
 		return Free
@@ -184,6 +184,10 @@ func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability
 	}
 	return Detached
 }
+
+// givenUp reports whether a slot was released, and nobody can be using it. Where it was
+// taken from its holder that may still run, by a clock that is behind.
+func (s Slot) givenUp() bool { return s.Released && (s.ReleasedBy == "" || s.Lowered) }
 
 // FullError: every slot is held.
 type FullError struct {

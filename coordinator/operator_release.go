@@ -118,7 +118,7 @@ func (h ByHand) LowerBound(ctx context.Context, found Holding, notBelow int64) (
 			return e, fmt.Errorf("coordinator: worker %d was not taken away by hand", e.Worker)
 		}
 		next := e.Slot
-		next.H = lowered(next, cl, now.late, notBelow)
+		next.H, next.Lowered = lowered(next, cl, now.late, notBelow), true
 		stat, err := h.Store.Set(ctx, slotPath(e.Worker), next.marshal(), e.Stat.Version)
 		if errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrNoNode) {
 			continue

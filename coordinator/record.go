@@ -123,13 +123,16 @@ type Slot struct {
 	Process string `json:"process,omitempty"`
 	Labels
 
+	// ReleasedBy is who took the slot from its holder by hand. Lowered: they knew that
+	// the holder does not run, and have lowered H.
+	ReleasedBy string `json:"released_by,omitempty"`
+	Lowered    bool   `json:"lowered,omitempty"`
+
 	// For people, and nothing is decided by it: the first term of the holder
-	// and when it was granted, 0 where that is not known; who released the slot
-	// by hand; and the holders before.
-	FromTerm   int64   `json:"from_term,omitempty"`
-	Granted    int64   `json:"granted,omitempty"`
-	ReleasedBy string  `json:"released_by,omitempty"`
-	History    History `json:"history,omitzero"`
+	// and when it was granted, 0 where that is not known; and the holders before.
+	FromTerm int64   `json:"from_term,omitempty"`
+	Granted  int64   `json:"granted,omitempty"`
+	History  History `json:"history,omitzero"`
 	// AheadMs is how far the clock of a holder whom the slot was taken from was
 	// ahead of the leader's when it was last heard of.
 	AheadMs int64 `json:"ahead_ms,omitempty"`

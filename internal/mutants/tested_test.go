@@ -23,6 +23,8 @@ var ofTheCore = []testedMutant{
 		"	c.replaceAllLost(ctx, cl)\n", ""}}}, "./coordinator", "TestLostSlotsAreFree"},
 	{mutant{"an owner inherits the bound of a lost record", []change{{"coordinator/reassert.go",
 		"v.slot != nil && !v.slot.Lost {", "v.slot != nil {"}}}, "./coordinator", "TestOwnerInheritsNoBound"},
+	{mutant{"a worker freed by hand is free before its bound", []change{{"coordinator/decide.go",
+		"return s.Released && (s.ReleasedBy == \"\" || s.Lowered)", "return s.Released"}}}, "./coordinator", "TestTakeAway"},
 
 	// Each maximum on a floor or a bound loses one argument.
 	{mutant{"a bound lowered by hand goes by a clock that was behind", []change{{"coordinator/operator_release.go",
