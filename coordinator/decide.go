@@ -175,10 +175,10 @@ func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability
 		return Detached // unreadable: nobody knows until when
 	case s.givenUp() && s.H <= now+cooldown.Milliseconds():
 		return Free
-	case s.givenUp():
-		return Cooling
-	case s.H+c.graceMs() <= now:
+	case !s.givenUp() && s.H+c.graceMs() <= now:
 		return Free
+	case s.Released:
+		return Cooling
 	case s.Stopped:
 		return Stopped
 	}

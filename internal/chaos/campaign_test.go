@@ -53,8 +53,10 @@ const (
 // that registration can be frozen, and some.
 func healthyWithin() time.Duration { return frozenFor() + 20*time.Second }
 
-// frozenFor is how long registration is frozen after a loss of data.
-func frozenFor() time.Duration { return *lease + 10*time.Second }
+// frozenFor is how long registration is frozen after a loss of data. An owner that was cut
+// off meanwhile, for 20 s at most by its own fault and some more by ZooKeeper's, freezes for
+// as long from when it comes back.
+func frozenFor() time.Duration { return *lease + 10*time.Second + 30*time.Second }
 
 type campaign struct {
 	*timeline
