@@ -53,7 +53,7 @@ var mutants = []mutant{
 		"claim.Lo = max(now, old.H)", "claim.Lo = now"}}},
 	{"a take-over does not wait for H, and begins at now", []change{
 		{"coordinator/register.go", "claim.Lo = max(now, old.H)", "claim.Lo = now"},
-		{"coordinator/decide.go", "	case s.H+c.graceMs() <= now:\n		return Free\n", "	case !s.Stopped:\n		return Free\n"}}},
+		{"coordinator/decide.go", "	case !s.givenUp() && s.H+c.graceMs() <= now:\n		return Free\n", "	case !s.givenUp() && !s.Stopped:\n		return Free\n"}}},
 	{"a take-over lowers H", []change{{"coordinator/register.go",
 		"	slot := claim.in(cl).record(e, claim.PendingTerm, claim.PendingNonce, old, lease)", "	slot := claim.in(cl).record(e, claim.PendingTerm, claim.PendingNonce, Slot{}, lease)"}}},
 	{"a take is written whatever the version", []change{{"coordinator/register.go",
