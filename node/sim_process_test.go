@@ -143,10 +143,10 @@ func (s *sim) startNode(m *machine, mem *zkstore.Mem, clock *timeguard.Issuing) 
 	return m.proc
 }
 
-// drawHeartbeat is the world's, and now and then one that is too slow for an owner to
-// notice a loss of data within the settling time: such a node has to be refused.
+// drawHeartbeat returns the heartbeat of a new process: the world's, or one that is too
+// slow for its settling time.
 func (s *sim) drawHeartbeat() time.Duration {
-	if s.chance(40) {
+	if s.chance(s.slowHeartbeat) {
 		return s.settle
 	}
 	return s.heartbeat

@@ -42,6 +42,9 @@ type world struct {
 	bootstrap bool
 	// twins: the first two machines are one, whose process is a group of two nodes.
 	twins bool
+	// slowHeartbeat: one process in so many has a heartbeat that is too slow for an owner
+	// to notice a loss of data within the settling time. Such a node has to be refused.
+	slowHeartbeat int
 }
 
 // mayLead is how far beyond the clock IDs may be.
@@ -62,6 +65,7 @@ func (s *sim) drawWorld() {
 	}
 	w.crowded = w.layout.WorkerBits < 4 && !s.chance(3)
 	w.bootstrap, w.twins = !s.chance(4), s.chance(6)
+	w.slowHeartbeat = 40
 	if s.chance(30) { // the layout's time runs out in this history, in a minute to an hour
 		w.layout.TimeBits = 16
 		left := time.Minute + s.upTo(time.Hour)

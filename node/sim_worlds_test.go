@@ -35,6 +35,7 @@ var otherWorlds = []otherWorld{
 	{"three rollback bits", rollbackBits(3)},
 	{"borrow", borrow(3 * time.Second)},
 	{"borrow and coast", both(borrow(3*time.Second), policy("coast=3s"))},
+	{"slow heartbeats", func(w *world) { w.slowHeartbeat = 4 }},
 	{"borrow and a rollback bit", both(borrow(3*time.Second), rollbackBits(1))},
 }
 

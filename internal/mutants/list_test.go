@@ -153,4 +153,5 @@ var worlds = map[string]string{
 	"what is borrowed is not bounded by M and H":                   "borrow",
 	"a holder that was forgotten has not borrowed":                 "borrow",
 	"a clock coasts as far as it likes":                            "coast",
+	"a heartbeat too slow for the settling time":                   "slow heartbeats",
 }
