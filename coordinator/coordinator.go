@@ -217,6 +217,13 @@ func (c Claim) adopt(found Slot) Claim {
 	return c
 }
 
+// setReading remembers our last write, which began when our clock read sent and has just
+// been acknowledged, and returns our clock against the leader's by it.
+func (c *Coordinator) setReading(sent int64, written zkstore.Stat) Reading {
+	c.latest, c.reading = written, Reading{Sent: sent, Acked: c.Now(), Stamp: written.Mtime}
+	return c.reading
+}
+
 // setHolding begins the holding of a pending grant whose write is acknowledged. version
 // is the slot's since then.
 func (c *Coordinator) setHolding(claim Claim, version int32) {

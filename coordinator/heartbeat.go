@@ -160,8 +160,7 @@ func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report
 		c.holding.notBefore = e.now + done.Wait.Milliseconds() // less than planned, where nothing was lost
 	}
 	done.FrozenUntil = beat.FrozenUntil
-	done.Clock = Reading{Sent: e.now, Acked: c.Now(), Stamp: after.Mtime}
-	c.latest, c.reading = after, done.Clock
+	done.Clock = c.setReading(e.now, after)
 	c.rtt = max(0, done.Clock.Acked-e.now)
 	return done, nil
 }
@@ -174,7 +173,6 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, hold holding, v view, r
 	if err != nil {
 		return beat, err
 	}
-	c.doubtIfRunOut(hold.Claim, *v.slot, clock)
 	beat.H, beat.Clock, beat.Wait = slot.H, clock, c.settling(ctx, *v.cl, hold.Worker)
 	return beat, nil
 }

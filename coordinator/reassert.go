@@ -75,8 +75,7 @@ func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v vi
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	clock := Reading{Sent: e.now, Acked: c.Now(), Stamp: written.Mtime}
-	c.latest, c.reading = written, clock
+	clock := c.setReading(e.now, written)
 	c.setCompared(slot.H, written.Epoch())
 	return Beat{Claim: claim.confirmed(), H: slot.H, Settled: slot.Settled, Lost: true, FrozenUntil: cl.FrozenUntil, Clock: clock}, nil
 }

@@ -203,16 +203,16 @@ func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat zkstore.Stat, w
 // put theirs back into a ZooKeeper that had lost them.
 func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat zkstore.Stat, from int) error {
 	ops := []zkstore.Op{zkstore.SetOp{Path: clusterPath, Data: cl.marshal(), Version: stat.Version}}
-	for w := from; w <= cl.Used; w++ {
-		slot, _, err := c.slot(ctx, w)
-		if err != nil {
-			return err
-		}
-		if slot == nil {
+	err := eachSlot(ctx, c.Store, from, cl.Used+1, func(w int, r zkstore.Record) bool {
+		if !r.Found {
 			ops = append(ops, zkstore.CreateOp{Path: slotPath(w), Data: freeSlot().marshal()})
 		}
+		return true
+	})
+	if err != nil {
+		return err
 	}
-	err := c.Store.Multi(ctx, ops...)
+	err = c.Store.Multi(ctx, ops...)
 	if errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrExists) {
 		return nil // changed meanwhile: look again
 	}
@@ -259,28 +259,21 @@ func (c *Coordinator) isFull(ctx context.Context, cl Cluster) (*FullError, error
 	if err != nil {
 		return nil, err
 	}
-	now := c.Now()
+	now, free := c.Now(), false
 	full := &FullError{Slots: cl.Slots, now: now, grace: cl.graceMs()}
-	for first := 0; first < cl.Slots; first += readAtOnce {
-		var paths []string
-		for worker := first; worker < min(first+readAtOnce, cl.Slots); worker++ {
-			paths = append(paths, slotPath(worker))
+	err = eachSlot(ctx, c.Store, 0, cl.Slots, func(worker int, r zkstore.Record) bool {
+		if !r.Found {
+			free = true // lost: to be put right on the way
+			return false
 		}
-		records, err := c.Store.GetAll(ctx, paths...)
-		if err != nil {
-			return nil, err
-		}
-		for i, r := range records {
-			if !r.Found {
-				return nil, nil // lost: to be put right on the way
-			}
-			slot := parseSlot(r.Data)
-			a := cl.JudgeFree(slot, live[first+i], now, now)
-			if a == Free {
-				return nil, nil
-			}
-			full.add(a, slot.H)
-		}
+		slot := parseSlot(r.Data)
+		a := cl.JudgeFree(slot, live[worker], now, now)
+		free = a == Free
+		full.add(a, slot.H)
+		return !free
+	})
+	if err != nil || free {
+		return nil, err
 	}
 	return full, nil
 }

@@ -83,11 +83,10 @@ func (c *Coordinator) takeUp(ctx context.Context, claim Claim, cl Cluster, found
 	}
 	claim = claim.adopt(found)
 	claim.Lo = max(claim.Lo, claim.M)
-	next, slot, clock, err := c.renew(ctx, claim, cl, found, stat, lease)
+	next, slot, _, err := c.renew(ctx, claim, cl, found, stat, lease)
 	if err != nil {
 		return Grant{}, err
 	}
-	c.doubtIfRunOut(claim, found, clock)
 	return Grant{Claim: next, H: slot.H, Settle: c.settling(ctx, cl, claim.Worker)}, nil
 }
 
@@ -105,17 +104,12 @@ func (c *Coordinator) renew(ctx context.Context, claim Claim, cl Cluster, found 
 	if err != nil {
 		return claim, slot, Reading{}, err
 	}
-	clock := Reading{Sent: e.now, Acked: c.Now(), Stamp: written.Mtime}
-	c.latest, c.reading = written, clock
+	clock := c.setReading(e.now, written)
 	c.setHolding(claim.in(cl), written.Version)
 	c.setCompared(slot.H, written.Epoch())
-	return claim.confirmed().in(cl), slot, clock, nil
-}
-
-// doubtIfRunOut is for a process that takes a slot up again: it does not know
-// what its predecessor, which had a claim, saw of ZooKeeper.
-func (c *Coordinator) doubtIfRunOut(claim Claim, found Slot, clock Reading) {
+	// This process does not know what its predecessor saw of ZooKeeper.
 	if c.gather(Report{}).hasPassed(claim.runsUntil(found), clock.Stamp) {
 		c.holding.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
 	}
+	return claim.confirmed().in(cl), slot, clock, nil
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -22,34 +20,43 @@ type Entry struct {
 	Absent bool
 }
 
-// readAtOnce is how many reads are under way at a time: they share one
-// connection, so what this saves is round trips.
+// readAtOnce is how many records are read in one round trip.
 const readAtOnce = 64
+
+// eachSlot reads the records of the slots from from up to but not including to, and hands
+// them to do, in order, until do returns false.
+func eachSlot(ctx context.Context, store zkstore.Store, from, to int, do func(worker int, r zkstore.Record) (more bool)) error {
+	for ; from < to; from += readAtOnce {
+		var paths []string
+		for worker := from; worker < min(from+readAtOnce, to); worker++ {
+			paths = append(paths, slotPath(worker))
+		}
+		records, err := store.GetAll(ctx, paths...)
+		if err != nil {
+			return err
+		}
+		for i, r := range records {
+			if !do(from+i, r) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
 
 // ReadSlots reads every slot that has ever been used.
 func ReadSlots(ctx context.Context, store zkstore.Store, cl Cluster) ([]Entry, error) {
-	entries := make([]Entry, cl.Used+1)
 	live, err := liveWorkers(ctx, store)
 	if err != nil {
 		return nil, err
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(readAtOnce)
-	for w := range entries {
-		group.Go(func() error {
-			data, stat, err := store.Get(ctx, slotPath(w))
-			entries[w] = Entry{Worker: w, Slot: parseSlot(data), Stat: stat, Absent: errors.Is(err, zkstore.ErrNoNode)}
-			if entries[w].Absent {
-				return nil
-			}
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	entries := make([]Entry, 0, cl.Used+1)
+	err = eachSlot(ctx, store, 0, cl.Used+1, func(w int, r zkstore.Record) bool {
+		entries = append(entries, Entry{Worker: w, Slot: parseSlot(r.Data), Stat: r.Stat, Live: live[w], Absent: !r.Found})
+		return true
+	})
+	if err != nil {
 		return nil, fmt.Errorf("coordinator: reading the worker slots: %w", err)
-	}
-	for w := range entries {
-		entries[w].Live = live[w]
 	}
 	return entries, nil
 }

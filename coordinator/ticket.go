@@ -30,9 +30,7 @@ func (c *Coordinator) touchTicket(ctx context.Context, claim *Claim) (Reading, e
 			var stat zkstore.Stat
 			stat, err = c.Store.Set(ctx, claim.Ticket, c.ticket(*claim), zkstore.AnyVersion)
 			if err == nil {
-				clock := Reading{Sent: sent, Acked: c.Now(), Stamp: stat.Mtime}
-				c.latest, c.reading = stat, clock
-				return clock, nil
+				return c.setReading(sent, stat), nil
 			}
 		}
 		if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
