@@ -52,37 +52,32 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 	for {
 		began := n.mono()
 		err := n.tryAcquire(ctx, &a)
-		if replaced := new(coordinator.OtherClusterError); errors.As(err, &replaced) && !a.usable && ctx.Err() == nil {
+		var replaced *coordinator.OtherClusterError
+		var frozen *coordinator.FrozenError
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case errors.As(err, &replaced) && !a.usable:
 			// Owners have put back what ZooKeeper had lost, while we made it anew.
 			n.log.Warn("the cluster was replaced while this node registered: joining the one that is there", "error", err)
-			if err := n.pause(ctx, wait.NextBackOff()); err != nil {
-				return err
-			}
-			continue
-		}
-		if frozen := new(coordinator.FrozenError); errors.As(err, &frozen) && n.coord.Siblings != nil && ctx.Err() == nil {
+		case errors.As(err, &frozen) && n.coord.Siblings != nil:
 			// The others of the process may hold workers, and go on.
 			n.refuse(Starting, CauseRegistrationFrozen)
-			if err := n.pause(ctx, wait.NextBackOff()); err != nil {
-				return err
-			}
-			continue
-		}
-		if err == nil || ctx.Err() != nil || !errors.Is(err, zkstore.ErrUnreachable) {
+		case !errors.Is(err, zkstore.ErrUnreachable):
 			return err
-		}
-		if timeout > 0 && n.mono() > n.keeper.heard+int64(timeout) {
+		case timeout > 0 && n.mono() > n.keeper.heard+int64(timeout):
 			return fmt.Errorf("node: ZooKeeper is needed to start here, and did not answer within %s: %w", timeout, err)
+		default:
+			cause := CauseZooKeeperUnreachable
+			if n.keeper.heard > began {
+				cause = CauseZooKeeperSlow
+			}
+			if !warned {
+				n.log.Warn("waiting for ZooKeeper: this node has nothing to start from without it", "cause", cause, "error", err)
+				warned = true
+			}
+			n.refuse(Starting, cause)
 		}
-		cause := CauseZooKeeperUnreachable
-		if n.keeper.heard > began {
-			cause = CauseZooKeeperSlow
-		}
-		if !warned {
-			n.log.Warn("waiting for ZooKeeper: this node has nothing to start from without it", "cause", cause, "error", err)
-			warned = true
-		}
-		n.refuse(Starting, cause)
 		if err := n.pause(ctx, wait.NextBackOff()); err != nil {
 			return err
 		}
