@@ -1,5 +1,5 @@
-// Package nodewire is what stands between the nodes of a process and the line
-// protocol: it puts refusals, figures and IDs in the words that clients read.
+// Package nodewire implements lineproto.Backend for the nodes of a process. It puts their
+// refusals, figures and IDs into the words that clients read.
 package nodewire
 
 import (
@@ -33,20 +33,20 @@ func (b *Backend) Version() string { return b.version }
 func (b *Backend) Reserve(ctx context.Context, k int) (worker.Run, error) {
 	run, err := b.Group.Reserve(ctx, k)
 	if err != nil {
-		return worker.Run{}, b.reply(err)
+		return worker.Run{}, b.sent(err)
 	}
 	return run, nil
 }
 
 // Ready returns nil when an ID would be made, else what a client is sent.
-func (b *Backend) Ready() error { return b.reply(b.Group.Ready()) }
+func (b *Backend) Ready() error { return b.sent(b.Group.Ready()) }
 
 // Snapshots returns the states of the nodes, with Code and Reason as a client gets them.
 func (b *Backend) Snapshots() []node.Snapshot {
 	all := b.Group.Snapshots()
 	for i, s := range all {
 		if s.Refusal != nil {
-			e := reply(s.Refusal)
+			e := word(s.Refusal)
 			all[i].Code, all[i].Reason = e.Code.String(), e.Text
 		}
 	}

@@ -55,7 +55,7 @@ func TestEveryRefusalIsDocumented(t *testing.T) {
 	worded := make(map[node.Cause]bool)
 	for _, row := range refusals {
 		worded[row.refusal.Cause] = true
-		if got := reply(&row.refusal).Error(); got != row.wire {
+		if got := word(&row.refusal).Error(); got != row.wire {
 			t.Errorf("%+v is sent as %q, want %q", row.refusal, got, row.wire)
 		}
 		if _, reason, ok := strings.Cut(row.wire, "reason="); ok {

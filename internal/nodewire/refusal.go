@@ -15,9 +15,10 @@ type worded struct {
 	reply   *lineproto.Error
 }
 
-// reply returns an error of the nodes as it is sent, nil for none. A refusal that
-// lasts is put into words once.
-func (b *Backend) reply(err error) error {
+// sent returns an error of the nodes as it is sent, nil for none. The words of the last
+// refusal are kept, so that one which lasts is put into words once. Refusals that a node
+// makes anew for each request (of a clock that is behind, or at a bound) are not.
+func (b *Backend) sent(err error) error {
 	refusal, ok := errors.AsType[*node.Refusal](err)
 	if !ok {
 		return err
@@ -25,13 +26,13 @@ func (b *Backend) reply(err error) error {
 	if last := b.last.Load(); last != nil && last.refusal == refusal {
 		return last.reply
 	}
-	reply := reply(refusal)
+	reply := word(refusal)
 	b.last.Store(&worded{refusal, reply})
 	return reply
 }
 
-// reply returns a refusal in the wire's words, which docs/operations.md lists.
-func reply(r *node.Refusal) *lineproto.Error {
+// word returns a refusal in the wire's words, which docs/operations.md lists.
+func word(r *node.Refusal) *lineproto.Error {
 	switch r.Cause {
 	case node.CauseClockBehind:
 		ms := ceilMs(r.Behind)
@@ -47,11 +48,11 @@ func reply(r *node.Refusal) *lineproto.Error {
 	case node.CauseStopping:
 		return &lineproto.Error{Code: lineproto.NOTREADY, Text: "stopping"}
 	}
-	return &lineproto.Error{Code: lineproto.NOTREADY, Text: doing(r) + " reason=" + string(r.Cause)}
+	return &lineproto.Error{Code: lineproto.NOTREADY, Text: phrase(r) + " reason=" + string(r.Cause)}
 }
 
-// doing returns what a node that is not ready does, or lacks.
-func doing(r *node.Refusal) string {
+// phrase returns what a node that is not ready does, or lacks.
+func phrase(r *node.Refusal) string {
 	switch {
 	case r.Cause == node.CauseLeaseBorrowed:
 		return "all that may be borrowed of the lease is used up"
