@@ -12,9 +12,9 @@ import (
 // descriptors free for clients that ask for IDs.
 const maxConns = 200
 
-// grace is how long a new connection is safe from being closed to make room: its
-// request may have arrived without having been read. With maxConns it limits new
-// connections to 20,000 a second.
+// grace is how long a new connection is not closed to make room for another. Its request
+// may have arrived already, and must be read first. With maxConns, grace limits the
+// listener to 20,000 new connections a second.
 const grace = 10 * time.Millisecond
 
 // conns is a listener that always accepts one more connection, so that a probe is
@@ -40,8 +40,8 @@ type conn struct {
 	from netip.Prefix
 	// answering is set while a handler works on a request, and answered once one has.
 	answering, answered bool
-	// quiet is when the last handler ended, or when the connection was accepted if
-	// none has run.
+	// quiet is when the last handler ended. Before any has run, it is when the connection
+	// was accepted.
 	quiet time.Time
 }
 

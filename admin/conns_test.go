@@ -64,7 +64,7 @@ func (d *dialled) closed(wait time.Duration) bool {
 
 const livez = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-// A probe is answered however many clients are connected, whatever these do.
+// A probe is answered, however many clients are connected and whatever they do.
 func TestProbesAreAnsweredUnderAttack(t *testing.T) {
 	for _, row := range []struct{ name, sends string }{
 		{"silent connections", ""},

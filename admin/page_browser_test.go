@@ -172,8 +172,8 @@ func TestPageInABrowser(t *testing.T) {
 		}
 	})
 
-	// What the page says of its connection follows from how long ago the node was
-	// last heard, and the connection opened.
+	// Two times decide what the page says of its connection: when it last heard from the
+	// node, and when the connection was opened.
 	t.Run("contact", func(t *testing.T) {
 		t.Parallel()
 		p := b.Open(t, "http://"+small+"/", browser.View{Width: wide, Height: 800})

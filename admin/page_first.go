@@ -16,14 +16,14 @@ type firstView struct {
 	Word   string // for the title of the window
 	Serves string
 	Left   string // how long
-	// What the page says when it has lost contact. Until is when the node's lease or
-	// its reserved bound ends, whichever it serves by; empty if neither ends. Had is
-	// how long that is from now, Longer what would extend it.
+	// These three are shown when the page has lost contact. Until is when the node must
+	// stop serving: at the end of its lease, or of its reserved bound. It is empty if
+	// neither ends. Had is the time left until then. Longer says what would extend it.
 	Until, Had, Longer string
 	Aside              string // how long it would serve without ZooKeeper, while all is well
 	Wrong              []wrongView
-	// Cluster is what is wrong elsewhere, a sentence each, as of ReadAt where that
-	// is not now.
+	// Cluster is what is wrong with the rest of the cluster, one sentence for each problem.
+	// ReadAt is when it was read from ZooKeeper, empty unless that reading is old.
 	Cluster []string
 	ReadAt  string
 }

@@ -192,7 +192,7 @@ func describeOwn(w node.Snapshot) ownView {
 	}
 	if w.Clock.OffsetMs != nil {
 		v.Clock = clockWords(*w.Clock.OffsetMs, *w.Clock.ErrorMs)
-		if v.BeatLate { // which is when it was compared
+		if v.BeatLate { // clocks are compared at a heartbeat, so this one is as old
 			v.Clock += ", " + v.Beat
 		}
 	}

@@ -136,7 +136,7 @@ func because(err string) string {
 	return ""
 }
 
-// amount is how far a clock is off, as ": 59m59s slow".
+// amount returns how far a clock is off in words, like ": 59m59s slow"; "" if not known.
 func amount(ms *float64) string {
 	if ms == nil {
 		return ""

@@ -8,17 +8,20 @@ import (
 )
 
 const (
-	// maxAnswers is how many requests besides probes are worked on at once, which
-	// leaves time for probes on two cores. Others wait for answersWait.
+	// maxAnswers is how many requests are answered at once, probes not counted. It is low,
+	// so that a node with two cores has time for probes. Further requests wait for up to
+	// answersWait.
 	maxAnswers  = 4
 	answersWait = time.Second
-	// maxWaits is how many requests at once may wait for something themselves.
+	// maxWaits is how many requests may wait at once for something slow, such as
+	// ZooKeeper.
 	maxWaits = 8
-	// maxStreams is how many pages are kept current at once.
+	// maxStreams is how many status pages get live updates at once.
 	maxStreams = 16
 )
 
-// places is how many may do something at once, and half of that for one address.
+// places limits how many requests do one thing at the same time. One address may have
+// half of the places.
 type places struct {
 	// wait is how long one waits for a place; 0: not at all.
 	wait time.Duration
