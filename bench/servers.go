@@ -3,11 +3,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/flaked/flaked/bench/local"
 )
 
 // process is a server that runs.
@@ -33,6 +33,14 @@ func (p *process) at(network string) (string, bool) {
 		return "unix:" + p.unix, p.unix != ""
 	}
 	return p.tcp, p.tcp != ""
+}
+
+// address is where it listens on a network, as net.Dial wants it.
+func (p *process) address(network string) string {
+	if network == "unix" {
+		return p.unix
+	}
+	return p.tcp
 }
 
 // stop ends the process, and waits for that.
@@ -78,17 +86,12 @@ func (f *farm) findPeers() error {
 		}
 	}
 	f.lib = f.peers["lib"]
-	out, err = command("scripts/zk-dev.sh", "start", "--port", "0", "--dir", filepath.Join(f.dir, "zk")).Output()
-	if err != nil {
-		return fmt.Errorf("scripts/zk-dev.sh start: %w", err)
-	}
-	_, address, ok := strings.Cut(strings.TrimSpace(string(out)), "FLAKED_ZK=")
-	if !ok {
-		return fmt.Errorf("scripts/zk-dev.sh start printed %q", out)
-	}
-	f.zk = strings.Trim(address, `'"`)
-	return nil
+	f.zk, err = local.StartZooKeeper(f.zkDir())
+	return err
 }
+
+// zkDir is where its ZooKeeper keeps its data.
+func (f *farm) zkDir() string { return filepath.Join(f.dir, "zk") }
 
 // command is a program that says on our stderr what it has to say.
 func command(name string, args ...string) *exec.Cmd {
@@ -102,7 +105,7 @@ func (f *farm) close() {
 		p.stop()
 	}
 	if f.zk != "" {
-		_ = command("scripts/zk-dev.sh", "stop", "--wipe", "--dir", filepath.Join(f.dir, "zk")).Run()
+		_ = local.StopZooKeeper(f.zkDir())
 	}
 	_ = os.RemoveAll(f.dir)
 }
@@ -179,7 +182,7 @@ func (f *farm) start(ctx context.Context, c Contender, network string) (*process
 		return nil, fmt.Errorf("%s: %w", c, err)
 	}
 	if c == memcached { // incr counts up what is there
-		if _, err := askOnce(p, network, "set x 0 0 1\r\n0\r\n"); err != nil {
+		if _, err := local.AskLine(network, p.address(network), "set x 0 0 1\r\n0\r\n"); err != nil {
 			return nil, err
 		}
 	}
@@ -240,7 +243,7 @@ func (f *farm) await(ctx context.Context, p *process, ready bool) error {
 		err := dialable(p, network)
 		if err == nil && ready {
 			var reply string
-			if reply, err = askOnce(p, network, "READY\n"); err == nil && !strings.HasPrefix(reply, "OK") {
+			if reply, err = local.AskLine(network, p.address(network), "READY\n"); err == nil && !strings.HasPrefix(reply, "OK") {
 				err = errors.New(strings.TrimSpace(reply))
 			}
 		}
@@ -264,11 +267,7 @@ func alive(pid int) bool {
 }
 
 func dial(p *process, network string) (net.Conn, error) {
-	address := p.tcp
-	if network == "unix" {
-		address = p.unix
-	}
-	return net.DialTimeout(network, address, 5*time.Second)
+	return net.DialTimeout(network, p.address(network), 5*time.Second)
 }
 
 func dialable(p *process, network string) error {
@@ -277,20 +276,6 @@ func dialable(p *process, network string) error {
 		err = c.Close()
 	}
 	return err
-}
-
-// askOnce sends a request on a connection of its own and returns a line.
-func askOnce(p *process, network, request string) (string, error) {
-	c, err := dial(p, network)
-	if err != nil {
-		return "", err
-	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
-	if _, err := io.WriteString(c, request); err != nil {
-		return "", err
-	}
-	return bufio.NewReader(c).ReadString('\n')
 }
 
 func freePort() (int, error) {

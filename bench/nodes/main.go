@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/flaked/flaked/bench/local"
 	"github.com/flaked/flaked/internal/figures"
 )
 
@@ -103,12 +104,13 @@ func measure(ctx context.Context, program string, n int, o options) (m measured,
 		return m, err
 	}
 	defer os.RemoveAll(dir)
-	zk, err := startZooKeeper(dir)
+	zkDir := filepath.Join(dir, "zk")
+	zk, err := local.StartZooKeeper(zkDir)
 	if err != nil {
 		return m, err
 	}
-	defer func() { err = errors.Join(err, zk.stop()) }()
-	init := exec.CommandContext(ctx, program, "cluster", "init", "--zk", zk.address)
+	defer func() { err = errors.Join(err, local.StopZooKeeper(zkDir)) }()
+	init := exec.CommandContext(ctx, program, "cluster", "init", "--zk", zk)
 	if out, err := init.CombinedOutput(); err != nil {
 		return m, fmt.Errorf("flaked cluster init: %w: %s", err, out)
 	}
@@ -120,15 +122,16 @@ func measure(ctx context.Context, program string, n int, o options) (m measured,
 		}
 	}()
 	for i := range n {
-		node, err := startNode(program, zk.address, filepath.Join(dir, fmt.Sprint("n", i)))
+		node, err := startNode(program, zk, filepath.Join(dir, fmt.Sprint("n", i)))
 		if err != nil {
 			return m, err
 		}
 		nodes = append(nodes, node)
 	}
-	for time.Since(began) < o.patient && ctx.Err() == nil {
-		waiting := 0
-		m.ended = 0
+	waiting := n
+	for waiting > 0 && time.Since(began) < o.patient && ctx.Err() == nil {
+		time.Sleep(100 * time.Millisecond)
+		waiting, m.ended = 0, 0
 		for _, n := range nodes {
 			switch {
 			case n.hasEnded():
@@ -137,18 +140,14 @@ func measure(ctx context.Context, program string, n int, o options) (m measured,
 				waiting++
 			}
 		}
-		if waiting == 0 {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
 	}
-	if m.ended == 0 {
+	if waiting == 0 && m.ended == 0 {
 		m.ready = time.Since(began)
 	}
 	if err := pass(ctx, 2*heartbeat); err != nil { // the last of them have settled in
 		return m, err
 	}
-	before, err := zk.counters()
+	before, err := countersOf(zk)
 	if err != nil {
 		return m, err
 	}
@@ -156,7 +155,7 @@ func measure(ctx context.Context, program string, n int, o options) (m measured,
 	if err := pass(ctx, o.watch); err != nil {
 		return m, err
 	}
-	after, err := zk.counters()
+	after, err := countersOf(zk)
 	if err != nil {
 		return m, err
 	}

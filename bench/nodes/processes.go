@@ -3,10 +3,7 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,37 +12,19 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/flaked/flaked/bench/local"
 )
-
-// zooKeeper is one server, by scripts/zk-dev.sh.
-type zooKeeper struct{ dir, address string }
-
-func startZooKeeper(dir string) (*zooKeeper, error) {
-	z := &zooKeeper{dir: filepath.Join(dir, "zk")}
-	cmd := exec.Command("scripts/zk-dev.sh", "start", "--port", "0", "--dir", z.dir)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	_, address, ok := strings.Cut(strings.TrimSpace(string(out)), "FLAKED_ZK=")
-	if err != nil || !ok {
-		return nil, fmt.Errorf("scripts/zk-dev.sh start printed %q: %w", out, err)
-	}
-	z.address = strings.Trim(address, `'"`)
-	return z, nil
-}
-
-func (z *zooKeeper) stop() error {
-	return exec.Command("scripts/zk-dev.sh", "stop", "--wipe", "--dir", z.dir).Run()
-}
 
 // counters are since ZooKeeper was started. zxid counts the writes.
 type counters struct{ received, zxid, in, out int64 }
 
-func (z *zooKeeper) counters() (c counters, err error) {
-	mntr, err := z.ask("mntr")
+func countersOf(zk string) (c counters, err error) {
+	mntr, err := local.AskAll("tcp", zk, "mntr")
 	if err != nil {
 		return c, err
 	}
-	srvr, err := z.ask("srvr")
+	srvr, err := local.AskAll("tcp", zk, "srvr")
 	if err != nil {
 		return c, err
 	}
@@ -70,20 +49,6 @@ func number(text, name string, base int) (int64, error) {
 		}
 	}
 	return 0, fmt.Errorf("ZooKeeper does not say %s", name)
-}
-
-func (z *zooKeeper) ask(word string) (string, error) {
-	conn, err := net.DialTimeout("tcp", z.address, 5*time.Second)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err := io.WriteString(conn, word); err != nil {
-		return "", err
-	}
-	text, err := io.ReadAll(conn)
-	return string(text), err
 }
 
 // node is a flaked process that listens on a unix socket only.
@@ -127,16 +92,7 @@ func (n *node) isReady() bool {
 	if n.ready {
 		return true
 	}
-	conn, err := net.DialTimeout("unix", n.socket, time.Second)
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Second))
-	if _, err := io.WriteString(conn, "READY\n"); err != nil {
-		return false
-	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
+	line, err := local.AskLine("unix", n.socket, "READY\n")
 	n.ready = err == nil && strings.HasPrefix(line, "OK")
 	return n.ready
 }

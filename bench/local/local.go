@@ -1,0 +1,72 @@
+// Package local runs what the benchmarks need on this machine: a ZooKeeper, and questions
+// to servers.
+package local
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// StartZooKeeper starts a ZooKeeper with its data in dir, by scripts/zk-dev.sh below the
+// working directory, and returns its address.
+func StartZooKeeper(dir string) (address string, err error) {
+	cmd := exec.Command("scripts/zk-dev.sh", "start", "--port", "0", "--dir", dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("scripts/zk-dev.sh start: %w", err)
+	}
+	_, address, ok := strings.Cut(strings.TrimSpace(string(out)), "FLAKED_ZK=")
+	if !ok {
+		return "", fmt.Errorf("scripts/zk-dev.sh start printed %q", out)
+	}
+	return strings.Trim(address, `'"`), nil
+}
+
+// StopZooKeeper ends that ZooKeeper and deletes its data.
+func StopZooKeeper(dir string) error {
+	return exec.Command("scripts/zk-dev.sh", "stop", "--wipe", "--dir", dir).Run()
+}
+
+// askTime is what a question may take, once to connect and once to be answered.
+const askTime = 5 * time.Second
+
+// AskLine sends a request on a connection of its own and returns the first line of the
+// reply.
+func AskLine(network, address, request string) (string, error) {
+	var line string
+	err := ask(network, address, request, func(nc net.Conn) (err error) {
+		line, err = bufio.NewReader(nc).ReadString('\n')
+		return err
+	})
+	return line, err
+}
+
+// AskAll does that and returns all that the server sends before it closes.
+func AskAll(network, address, request string) (string, error) {
+	var text []byte
+	err := ask(network, address, request, func(nc net.Conn) (err error) {
+		text, err = io.ReadAll(nc)
+		return err
+	})
+	return string(text), err
+}
+
+func ask(network, address, request string, read func(net.Conn) error) error {
+	nc, err := net.DialTimeout(network, address, askTime)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	_ = nc.SetDeadline(time.Now().Add(askTime))
+	if _, err := io.WriteString(nc, request); err != nil {
+		return err
+	}
+	return read(nc)
+}
