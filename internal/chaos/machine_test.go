@@ -220,19 +220,22 @@ func (m *machine) ask(request string) (string, error) {
 	return "", err
 }
 
-// serves: it would answer a GET. freshLease: and ZooKeeper has heard of it
-// lately. connected: and its clock has caught up with the machine's.
+// serves tells whether the node would answer a GET.
 func (m *machine) serves() bool {
 	answer, err := m.ask("READY")
 	return err == nil && answer == "OK"
 }
 
+// freshLease tells whether it serves, and has most of its lease left.
 func (m *machine) freshLease() bool {
 	return m.figure("lease_left_ms") > (*lease-*lease/4).Milliseconds() && m.serves()
 }
 
+// connected tells whether it has a fresh lease, ZooKeeper has answered a heartbeat of this
+// process, and its clock has caught up with the machine's. The lease alone says too little:
+// a process that starts from an old state has what is left of the old one.
 func (m *machine) connected() bool {
-	return m.freshLease() && m.figure("clock_unfollowed_leap_ms") == 0 && (m.flags.workers == 1 || m.figure("workers_ready") == int64(m.flags.workers))
+	return m.freshLease() && m.figure("heartbeat_age_ms") >= 0 && m.figure("clock_unfollowed_leap_ms") == 0 && (m.flags.workers == 1 || m.figure("workers_ready") == int64(m.flags.workers))
 }
 
 // figure is one of STATS, -1 if there is none.
