@@ -187,17 +187,20 @@ func (c *Coordinator) remember(used int) { c.used = max(c.used, used) }
 // Used is the highest slot known to have been granted.
 func (c *Coordinator) Used() int { return c.used }
 
-// grant makes a claim the next one of a slot, pending: it is stored before the
-// write that carries it.
-func (c *Coordinator) grant(claim Claim, term int64) (Claim, error) {
-	claim.PendingTerm, claim.PendingNonce = term, c.Nonce()
+// nextGrant makes the next grant of a slot, with a new term and nonce, and saves it as
+// pending before anything is written to ZooKeeper. It returns the claim and the record to
+// write in place of old. That record is not settled.
+func (c *Coordinator) nextGrant(claim Claim, cl Cluster, old Slot, lease time.Duration) (Claim, Slot, error) {
+	claim.PendingTerm, claim.PendingNonce = max(claim.Term, old.Term)+1, c.Nonce()
 	gen, err := c.Ledger.Save(claim)
 	if err != nil {
-		return claim, fmt.Errorf("coordinator: storing the claim before it is written: %w", err)
+		return claim, Slot{}, fmt.Errorf("coordinator: storing the claim before it is written: %w", err)
 	}
 	claim.Generation = gen
 	c.holding.granted = append(c.holding.granted, claim.PendingNonce)
-	return claim, nil
+	slot := claim.in(cl).record(c.gather(Report{}), claim.PendingTerm, claim.PendingNonce, old, lease)
+	slot.State = "settling"
+	return claim, slot, nil
 }
 
 // confirmed is the claim once the write that carries it is acknowledged or
@@ -224,10 +227,11 @@ func (c *Coordinator) setReading(sent int64, written zkstore.Stat) Reading {
 	return c.reading
 }
 
-// setHolding begins the holding of a pending grant whose write is acknowledged. version
-// is the slot's since then.
-func (c *Coordinator) setHolding(claim Claim, version int32) {
-	c.holding = holding{Claim: claim.confirmed(), granted: c.holding.granted, written: true, version: version}
+// setHolding begins the holding of a pending grant whose write is acknowledged, and
+// returns its claim. version is the slot's since then.
+func (c *Coordinator) setHolding(claim Claim, cl Cluster, version int32) Claim {
+	c.holding = holding{Claim: claim.confirmed().in(cl), granted: c.holding.granted, written: true, version: version}
+	return c.holding.Claim
 }
 
 // setCompared remembers that the leader's time of that write was compared with the bound

@@ -143,7 +143,9 @@ func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report
 	case d.fenced != "":
 		return beat, &FencedError{hold.Worker, d.fenced}
 	case d.renew:
-		return c.writeNextTerm(ctx, hold, v, r, beat)
+		// ZooKeeper does not know yet that the process began without it.
+		g, err := c.writeNextTerm(ctx, hold.Claim, *v.cl, *v.slot, v.stat, r.Lease)
+		return Beat{Claim: g.Claim, H: g.H, Clock: g.Clock, Wait: g.Settle, FrozenUntil: beat.FrozenUntil}, err
 	}
 	c.holding = d.holding
 	after, err := c.write(ctx, d, v, hold.Worker)
@@ -163,18 +165,6 @@ func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report
 	done.Clock = c.setReading(e.now, after)
 	c.rtt = max(0, done.Clock.Acked-e.now)
 	return done, nil
-}
-
-// writeNextTerm tells ZooKeeper that the process began without it: the slot gets the next
-// term, and settles anew.
-func (c *Coordinator) writeNextTerm(ctx context.Context, hold holding, v view, r Report, beat Beat) (Beat, error) {
-	next, slot, clock, err := c.renew(ctx, hold.Claim, *v.cl, *v.slot, v.stat, r.Lease)
-	beat.Claim = next
-	if err != nil {
-		return beat, err
-	}
-	beat.H, beat.Clock, beat.Wait = slot.H, clock, c.settling(ctx, *v.cl, hold.Worker)
-	return beat, nil
 }
 
 // write writes what was decided. A slot is settled in one step with the proof that the

@@ -2,11 +2,9 @@ package coordinator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-
-	"golang.org/x/sync/errgroup"
+	"path"
 
 	"github.com/flaked/flaked/zkstore"
 )
@@ -41,42 +39,24 @@ func UnusedTickets(ctx context.Context, store zkstore.Store, entries []Entry) ([
 	if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		return nil, err
 	}
-	found := make([]Ticket, len(names))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(readAtOnce)
-	for i, name := range names {
+	var paths []string
+	for _, name := range names {
 		if path := ticketsPath + "/" + name; !used[path] {
-			group.Go(func() error {
-				var err error
-				found[i], err = readTicket(ctx, store, name)
-				return err
-			})
+			paths = append(paths, path)
 		}
-	}
-	if err := group.Wait(); err != nil {
-		return nil, fmt.Errorf("coordinator: reading the tickets: %w", err)
 	}
 	var unused []Ticket
-	for _, t := range found {
-		if t.Name != "" {
-			unused = append(unused, t)
+	err = eachRecord(ctx, store, paths, func(i int, r zkstore.Record) bool {
+		if r.Found {
+			t := parseTicket(r.Data)
+			unused = append(unused, Ticket{Name: path.Base(paths[i]), Node: t.Node, Labels: t.Labels, Stat: r.Stat})
 		}
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("coordinator: reading the tickets: %w", err)
 	}
 	return unused, nil
-}
-
-// readTicket is zero for a ticket that has gone meanwhile.
-func readTicket(ctx context.Context, store zkstore.Store, name string) (Ticket, error) {
-	data, stat, err := store.Get(ctx, ticketsPath+"/"+name)
-	if errors.Is(err, zkstore.ErrNoNode) {
-		return Ticket{}, nil
-	}
-	if err != nil {
-		return Ticket{}, err
-	}
-	var t ticket
-	_ = json.Unmarshal(data, &t) // nobody's, if it is not one of ours
-	return Ticket{Name: name, Node: t.Node, Labels: t.Labels, Stat: stat}, nil
 }
 
 // ForgetTicket deletes a ticket that no slot refers to. A node that is just

@@ -46,12 +46,10 @@ func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v vi
 	if v.slot != nil && !v.slot.Lost { // one that keeps our place says nothing of our lease
 		old = *v.slot
 	}
-	claim, err := c.grant(claim, max(claim.Term, old.Term)+1)
+	claim, slot, err := c.nextGrant(claim, cl, old, r.Lease)
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	e := c.gather(r)
-	slot := claim.in(cl).record(e, claim.PendingTerm, claim.PendingNonce, old, r.Lease)
 	slot.State, slot.Settled = r.State, claim.Settled
 	version := int32(0)
 	if v.slot == nil {
@@ -69,13 +67,12 @@ func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v vi
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	claim = claim.in(cl)
-	c.setHolding(claim, version)
+	held := c.setHolding(claim, cl, version)
 	written, err := c.readBack(ctx, claim.Worker)
 	if err != nil {
-		return Beat{Claim: claim}, err
+		return Beat{Claim: claim.in(cl)}, err
 	}
-	clock := c.setReading(e.now, written)
+	clock := c.setReading(slot.Reported, written)
 	c.setCompared(slot.H, written.Epoch())
-	return Beat{Claim: claim.confirmed(), H: slot.H, Settled: slot.Settled, Lost: true, FrozenUntil: cl.FrozenUntil, Clock: clock}, nil
+	return Beat{Claim: held, H: slot.H, Settled: slot.Settled, Lost: true, FrozenUntil: cl.FrozenUntil, Clock: clock}, nil
 }

@@ -94,11 +94,11 @@ func (c *Coordinator) registerWith(ctx context.Context, claim Claim, clock Readi
 	if err := check(clock, peers); err != nil {
 		return Grant{}, err
 	}
-	return c.takeSlot(ctx, claim, clock, lease)
+	return c.acquireFree(ctx, claim, clock, lease)
 }
 
-// takeSlot looks for a free slot from the claim's ticket on and takes it.
-func (c *Coordinator) takeSlot(ctx context.Context, claim Claim, clock Reading, lease time.Duration) (Grant, error) {
+// acquireFree looks for a free slot from the claim's ticket on and takes it.
+func (c *Coordinator) acquireFree(ctx context.Context, claim Claim, clock Reading, lease time.Duration) (Grant, error) {
 	ticket, err := ticketNumber(claim.Ticket)
 	if err != nil {
 		return Grant{}, err
@@ -109,7 +109,7 @@ func (c *Coordinator) takeSlot(ctx context.Context, claim Claim, clock Reading, 
 	var frozen *FrozenError
 	for k := range cl.Slots {
 		claim.Worker = (first + k) % cl.Slots
-		grant, a, err := c.tryTake(ctx, claim, clock, lease)
+		grant, a, err := c.acquireIfFree(ctx, claim, clock, lease)
 		switch {
 		case errors.As(err, &frozen):
 		case err != nil || a == Free:
@@ -125,9 +125,9 @@ func (c *Coordinator) takeSlot(ctx context.Context, claim Claim, clock Reading, 
 	return Grant{}, full
 }
 
-// tryTake takes one slot if it is free. If it is not, Availability says why, and the
+// acquireIfFree takes one slot if it is free. If it is not, Availability says why, and the
 // grant's H is that of whoever holds it. When another is faster it tries again.
-func (c *Coordinator) tryTake(ctx context.Context, claim Claim, clock Reading, lease time.Duration) (Grant, Availability, error) {
+func (c *Coordinator) acquireIfFree(ctx context.Context, claim Claim, clock Reading, lease time.Duration) (Grant, Availability, error) {
 	for {
 		v, err := c.readView(ctx, claim.Worker)
 		if err != nil {
@@ -166,7 +166,7 @@ func (c *Coordinator) tryTake(ctx context.Context, claim Claim, clock Reading, l
 		if a := cl.JudgeFree(*v.slot, v.lock.Found, now, clock.leaderNow(now)); a != Free {
 			return Grant{H: v.slot.H}, a, nil
 		}
-		grant, err := c.take(ctx, claim, v, now, lease)
+		grant, err := c.writeAcquired(ctx, claim, v, now, lease)
 		grant.Clock = clock
 		if !errors.Is(err, zkstore.ErrBadVersion) && !errors.Is(err, zkstore.ErrNoNode) {
 			return grant, Free, err
@@ -203,9 +203,9 @@ func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat zkstore.Stat, w
 // put theirs back into a ZooKeeper that had lost them.
 func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat zkstore.Stat, from int) error {
 	ops := []zkstore.Op{zkstore.SetOp{Path: clusterPath, Data: cl.marshal(), Version: stat.Version}}
-	err := eachSlot(ctx, c.Store, from, cl.Used+1, func(w int, r zkstore.Record) bool {
+	err := eachRecord(ctx, c.Store, slotPaths(from, cl.Used), func(i int, r zkstore.Record) bool {
 		if !r.Found {
-			ops = append(ops, zkstore.CreateOp{Path: slotPath(w), Data: freeSlot().marshal()})
+			ops = append(ops, zkstore.CreateOp{Path: slotPath(from + i), Data: freeSlot().marshal()})
 		}
 		return true
 	})
@@ -219,30 +219,25 @@ func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat zkstore.Sta
 	return err
 }
 
-// take writes a free slot as ours. zkstore.ErrBadVersion or zkstore.ErrNoNode when
+// writeAcquired writes a free slot as ours. zkstore.ErrBadVersion or zkstore.ErrNoNode when
 // the slot or the cluster record changed.
-func (c *Coordinator) take(ctx context.Context, claim Claim, v view, now int64, lease time.Duration) (Grant, error) {
+func (c *Coordinator) writeAcquired(ctx context.Context, claim Claim, v view, now int64, lease time.Duration) (Grant, error) {
 	cl, old := *v.cl, *v.slot
 	claim.Term, claim.Nonce, claim.Settled, claim.H = old.Term, "", false, 0
 	claim.Lo = max(now, old.H)
 	claim.M = claim.Lo
-	claim, err := c.grant(claim, old.Term+1)
+	claim, slot, err := c.nextGrant(claim, cl, old, lease)
 	if err != nil {
 		return Grant{}, err
 	}
-	e := c.gather(Report{})
-	e.now = now
-	slot := claim.in(cl).record(e, claim.PendingTerm, claim.PendingNonce, old, lease)
-	slot.State = "settling"
 	err = c.Store.Multi(ctx,
 		zkstore.CheckOp{Path: clusterPath, Version: v.clStat.Version},
 		zkstore.SetOp{Path: slotPath(claim.Worker), Data: slot.marshal(), Version: v.stat.Version})
 	if err != nil {
 		return Grant{}, err // outcome unknown: the stored claim tells at the next start
 	}
-	c.setHolding(claim.in(cl), v.stat.Version+1)
+	claim = c.setHolding(claim, cl, v.stat.Version+1)
 	c.setCompared(slot.H, c.latest.Epoch()) // the ticket's: that of the slot, or one before
-	claim = claim.confirmed().in(cl)
 	if old.Ticket != "" && old.Ticket != claim.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}
@@ -261,7 +256,7 @@ func (c *Coordinator) isFull(ctx context.Context, cl Cluster) (*FullError, error
 	}
 	now, free := c.Now(), false
 	full := &FullError{Slots: cl.Slots, now: now, grace: cl.graceMs()}
-	err = eachSlot(ctx, c.Store, 0, cl.Slots, func(worker int, r zkstore.Record) bool {
+	err = eachRecord(ctx, c.Store, slotPaths(0, cl.Slots-1), func(worker int, r zkstore.Record) bool {
 		if !r.Found {
 			free = true // lost: to be put right on the way
 			return false

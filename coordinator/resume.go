@@ -63,7 +63,7 @@ func (c *Coordinator) resumeWith(ctx context.Context, claim Claim, clock Reading
 		if err != nil {
 			return Grant{}, err
 		}
-		grant, err := c.takeUp(ctx, claim, cl, found, stat, lease)
+		grant, err := c.writeResumed(ctx, claim, cl, found, stat, lease)
 		if !errors.Is(err, zkstore.ErrBadVersion) && !errors.Is(err, zkstore.ErrNoNode) {
 			grant.Clock = clock
 			return grant, err
@@ -71,8 +71,8 @@ func (c *Coordinator) resumeWith(ctx context.Context, claim Claim, clock Reading
 	}
 }
 
-// takeUp writes a slot that may be resumed.
-func (c *Coordinator) takeUp(ctx context.Context, claim Claim, cl Cluster, found Slot, stat zkstore.Stat, lease time.Duration) (Grant, error) {
+// writeResumed writes a slot that may be resumed.
+func (c *Coordinator) writeResumed(ctx context.Context, claim Claim, cl Cluster, found Slot, stat zkstore.Stat, lease time.Duration) (Grant, error) {
 	older := found.H < claim.H || cl.Incarnation < claim.Incarnation
 	if older && c.mustFreeze(&cl, claim) {
 		frozen, err := c.freeze(ctx, claim, "ZooKeeper has older data than this node")
@@ -83,33 +83,28 @@ func (c *Coordinator) takeUp(ctx context.Context, claim Claim, cl Cluster, found
 	}
 	claim = claim.adopt(found)
 	claim.Lo = max(claim.Lo, claim.M)
-	next, slot, _, err := c.renew(ctx, claim, cl, found, stat, lease)
-	if err != nil {
-		return Grant{}, err
-	}
-	return Grant{Claim: next, H: slot.H, Settle: c.settling(ctx, cl, claim.Worker)}, nil
+	return c.writeNextTerm(ctx, claim, cl, found, stat, lease)
 }
 
-// renew writes a slot that is ours with the next term, unsettled: an owner
-// that this record has been hiding still gets the time to come back.
-func (c *Coordinator) renew(ctx context.Context, claim Claim, cl Cluster, found Slot, stat zkstore.Stat, lease time.Duration) (Claim, Slot, Reading, error) {
-	claim, err := c.grant(claim, found.Term+1)
+// writeNextTerm writes a slot that is ours with the next term. The record is not settled:
+// an owner that this record has been hiding still gets the time to come back. With an
+// error it returns the claim as it was saved.
+func (c *Coordinator) writeNextTerm(ctx context.Context, claim Claim, cl Cluster, found Slot, stat zkstore.Stat, lease time.Duration) (Grant, error) {
+	claim, slot, err := c.nextGrant(claim, cl, found, lease)
 	if err != nil {
-		return claim, Slot{}, Reading{}, err
+		return Grant{Claim: claim}, err
 	}
-	e := c.gather(Report{})
-	slot := claim.in(cl).record(e, claim.PendingTerm, claim.PendingNonce, found, lease)
-	slot.State = "settling"
 	written, err := c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)
 	if err != nil {
-		return claim, slot, Reading{}, err
+		return Grant{Claim: claim}, err
 	}
-	clock := c.setReading(e.now, written)
-	c.setHolding(claim.in(cl), written.Version)
+	ranUntil := claim.runsUntil(found)
+	clock := c.setReading(slot.Reported, written)
+	claim = c.setHolding(claim, cl, written.Version)
 	c.setCompared(slot.H, written.Epoch())
 	// This process does not know what its predecessor saw of ZooKeeper.
-	if c.gather(Report{}).hasPassed(claim.runsUntil(found), clock.Stamp) {
+	if c.gather(Report{}).hasPassed(ranUntil, clock.Stamp) {
 		c.holding.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
 	}
-	return claim.confirmed().in(cl), slot, clock, nil
+	return Grant{Claim: claim, H: slot.H, Settle: c.settling(ctx, cl, claim.Worker), Clock: clock}, nil
 }

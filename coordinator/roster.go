@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/flaked/flaked/zkstore"
@@ -23,25 +24,32 @@ type Entry struct {
 // readAtOnce is how many records are read in one round trip.
 const readAtOnce = 64
 
-// eachSlot reads the records of the slots from from up to but not including to, and hands
-// them to do, in order, until do returns false.
-func eachSlot(ctx context.Context, store zkstore.Store, from, to int, do func(worker int, r zkstore.Record) (more bool)) error {
-	for ; from < to; from += readAtOnce {
-		var paths []string
-		for worker := from; worker < min(from+readAtOnce, to); worker++ {
-			paths = append(paths, slotPath(worker))
-		}
-		records, err := store.GetAll(ctx, paths...)
+// eachRecord reads the records at the paths and passes them to do, in order, until do
+// returns false. i is the index of the record's path.
+func eachRecord(ctx context.Context, store zkstore.Store, paths []string, do func(i int, r zkstore.Record) (more bool)) error {
+	i := 0
+	for some := range slices.Chunk(paths, readAtOnce) {
+		records, err := store.GetAll(ctx, some...)
 		if err != nil {
 			return err
 		}
-		for i, r := range records {
-			if !do(from+i, r) {
+		for _, r := range records {
+			if !do(i, r) {
 				return nil
 			}
+			i++
 		}
 	}
 	return nil
+}
+
+// slotPaths returns the paths of the slots from first to last.
+func slotPaths(first, last int) []string {
+	var paths []string
+	for worker := first; worker <= last; worker++ {
+		paths = append(paths, slotPath(worker))
+	}
+	return paths
 }
 
 // ReadSlots reads every slot that has ever been used.
@@ -51,7 +59,7 @@ func ReadSlots(ctx context.Context, store zkstore.Store, cl Cluster) ([]Entry, e
 		return nil, err
 	}
 	entries := make([]Entry, 0, cl.Used+1)
-	err = eachSlot(ctx, store, 0, cl.Used+1, func(w int, r zkstore.Record) bool {
+	err = eachRecord(ctx, store, slotPaths(0, cl.Used), func(w int, r zkstore.Record) bool {
 		entries = append(entries, Entry{Worker: w, Slot: parseSlot(r.Data), Stat: r.Stat, Live: live[w], Absent: !r.Found})
 		return true
 	})

@@ -44,6 +44,12 @@ func (c *Coordinator) ticket(claim Claim) []byte {
 	return mustMarshal(ticket{Node: claim.Node, Labels: c.Labels})
 }
 
+// parseTicket returns a ticket's contents, zero if it is not one of ours.
+func parseTicket(data []byte) (t ticket) {
+	_ = json.Unmarshal(data, &t)
+	return t
+}
+
 // ticketHolder is the node that a ticket registers. Where the parent was made
 // again the numbers began again, so a ticket that we know by name may be
 // another's by now.
@@ -52,9 +58,7 @@ func (c *Coordinator) ticketHolder(ctx context.Context, name string) (string, er
 	if err != nil {
 		return "", err
 	}
-	var t ticket
-	_ = json.Unmarshal(data, &t) // nobody's, if it is not one of ours
-	return t.Node, nil
+	return parseTicket(data).Node, nil
 }
 
 func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, error) {
