@@ -10,18 +10,19 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// ErrNoCluster: there is no cluster record here, and none was asked for.
+// ErrNoCluster: this ZooKeeper has no cluster record.
 var ErrNoCluster = errors.New("coordinator: no such cluster in this ZooKeeper")
 
-// OtherClusterError: the cluster record is not the one that the local record,
-// or this tenure, belongs to.
+// OtherClusterError: the cluster record is not that of the cluster that this node belongs
+// to.
 type OtherClusterError struct{ Found, Ours string }
 
 func (e *OtherClusterError) Error() string {
 	return fmt.Sprintf("coordinator: this ZooKeeper holds cluster %s, and this node belongs to %s", e.Found, e.Ours)
 }
 
-// ReadCluster reads the cluster record. ErrNoCluster when there is none.
+// ReadCluster reads the cluster record after a sync. It returns ErrNoCluster if there is
+// none.
 func ReadCluster(ctx context.Context, store zkstore.Store) (Cluster, error) {
 	if err := store.Sync(ctx, clusterPath); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		return Cluster{}, err
@@ -29,8 +30,8 @@ func ReadCluster(ctx context.Context, store zkstore.Store) (Cluster, error) {
 	return PeekCluster(ctx, store)
 }
 
-// PeekCluster does that as the server has it that is asked, which may lag behind the
-// others. It takes one round trip, and ReadCluster two.
+// PeekCluster reads the cluster record without a sync. The server may lag behind. It takes
+// one round trip, ReadCluster takes two.
 func PeekCluster(ctx context.Context, store zkstore.Store) (Cluster, error) {
 	data, _, err := store.Get(ctx, clusterPath)
 	if errors.Is(err, zkstore.ErrNoNode) {
@@ -42,13 +43,13 @@ func PeekCluster(ctx context.Context, store zkstore.Store) (Cluster, error) {
 	return parseCluster(data)
 }
 
-// ensureRoot makes the parents of the cluster's records where they are missing.
+// ensureRoot creates the parents of the cluster's records if they are missing.
 func ensureRoot(ctx context.Context, store zkstore.Store) error {
 	return store.EnsureRoot(ctx, ticketsPath, workersPath, livePath)
 }
 
-// CreateCluster makes the cluster record unless there is one, and returns the
-// one that is there then.
+// CreateCluster creates the cluster record if there is none, and returns the record that
+// ZooKeeper has then.
 func CreateCluster(ctx context.Context, store zkstore.Store, want Cluster) (Cluster, error) {
 	if found, err := ReadCluster(ctx, store); !errors.Is(err, ErrNoCluster) {
 		return found, err
@@ -63,8 +64,8 @@ func CreateCluster(ctx context.Context, store zkstore.Store, want Cluster) (Clus
 	return ReadCluster(ctx, store)
 }
 
-// updateCluster changes the cluster record by versioned write, again when
-// somebody else was faster. change says whether there is anything to write. It
+// updateCluster changes the cluster record by a versioned write, and tries again if another
+// write was faster. change returns false if there is nothing to write. updateCluster
 // returns the stat of the record as it is then.
 func updateCluster(ctx context.Context, store zkstore.Store, change func(*Cluster) bool) (zkstore.Stat, error) {
 	for {
@@ -82,23 +83,23 @@ func updateCluster(ctx context.Context, store zkstore.Store, change func(*Cluste
 	}
 }
 
-// lossTolerance is added to a freeze, and to the bound of a lost slot: how far
-// clocks may be apart, in milliseconds.
+// lossTolerance is how far clocks may be apart, in milliseconds. It is added to the end of a
+// freeze and to the lease bound of a lost slot.
 const lossTolerance = int64(limits.ClocksApart / time.Millisecond)
 
 // freeze freezes registration after a loss of data, and returns the cluster's record.
 // found says what shows the loss.
 //
-// It recreates the record if it is missing, and replaces a newer cluster's that nobody
-// has settled in. The freeze ends when no owner can hold a lease any more, by the
-// leader's clock too. The error is zkstore.ErrBadVersion if somebody has settled in the
-// newer cluster meanwhile.
+// It recreates the record if it is missing. It replaces the record of a newer cluster if no
+// node has settled there. The freeze ends when no owner can hold a lease any more, also by
+// the leader's clock. The error is zkstore.ErrBadVersion if a node has settled in the newer
+// cluster meanwhile.
 func (c *Coordinator) freeze(ctx context.Context, claim Claim, found string) (Cluster, error) {
 	c.Logger.Error("ZooKeeper has lost data; freezing registration", "worker", claim.Worker, "found", found)
 	return c.freezeFromNow(ctx, claim)
 }
 
-// freezeFromNow is freeze for a loss that has been logged.
+// freezeFromNow does the same as freeze, without the log message.
 func (c *Coordinator) freezeFromNow(ctx context.Context, claim Claim) (Cluster, error) {
 	c.remember(claim.Worker)
 	mine := c.mine
@@ -112,8 +113,9 @@ func (c *Coordinator) freezeFromNow(ctx context.Context, claim Claim) (Cluster, 
 	}
 }
 
-// writeFreeze has the cluster record be frozen, as of now. stamp is when the leader
-// wrote that record: long ago, if another owner's freeze was long enough.
+// writeFreeze writes the freeze, as of now, into the cluster record. It writes nothing if the
+// record has a freeze that is long enough. stamp is the leader's time of the last write of
+// the record.
 func (c *Coordinator) writeFreeze(ctx context.Context, mine Cluster, now int64) (next Cluster, stamp int64, err error) {
 	fenced := false
 	stat, err := updateCluster(ctx, c.Store, func(cl *Cluster) bool {
@@ -139,13 +141,13 @@ func (c *Coordinator) writeFreeze(ctx context.Context, mine Cluster, now int64) 
 	if err != nil && !errors.Is(err, zkstore.ErrExists) {
 		return Cluster{}, 0, err
 	}
-	return c.writeFreeze(ctx, mine, now) // ours, another owner's who was faster, or still none
+	return c.writeFreeze(ctx, mine, now) // read what is there now
 }
 
-// mustFreeze tells whether an owner that finds data lost has to freeze registration:
-// while its lease runs, and else if it is the first to notice, so that the cluster is
-// in no later incarnation. A claim that has never settled does not put its cluster in
-// the place of another, or of none.
+// mustFreeze reports whether an owner that has noticed a loss of data must freeze
+// registration. It must while its lease runs. Otherwise it must if it is the first to
+// notice, so that the cluster has no later incarnation. A claim that never settled does not
+// recreate its cluster, nor put it in the place of another.
 func (c *Coordinator) mustFreeze(found *Cluster, claim Claim) bool {
 	switch {
 	case claim.leased(c.Now()):
@@ -156,8 +158,8 @@ func (c *Coordinator) mustFreeze(found *Cluster, claim Claim) bool {
 	return found.Incarnation <= claim.Incarnation
 }
 
-// PutBack makes the cluster record again that ZooKeeper has lost, frozen, for a node
-// that knows it from its state directory and has no lease.
+// PutBack recreates, frozen, the cluster record that ZooKeeper has lost. It is for a node
+// that knows the cluster from its state directory and has no lease.
 func (c *Coordinator) PutBack(ctx context.Context, claim Claim) (Cluster, error) {
 	claim.Incarnation = c.mine.Incarnation
 	cl, err := c.freeze(ctx, claim, "ZooKeeper has lost the cluster record")
@@ -167,14 +169,14 @@ func (c *Coordinator) PutBack(ctx context.Context, claim Claim) (Cluster, error)
 	return cl, err
 }
 
-// frozenAfterLoss returns the cluster record that an owner writes over the one that
-// it found when it noticed a loss of data. mine is the cluster as the owner knows it.
+// frozenAfterLoss returns the cluster record that an owner writes after a loss of data. found
+// is the record in ZooKeeper, mine the cluster as the owner knows it.
 //
-// All slots are frozen, those that the owner knows nothing of as well: it may have
-// been cut off while the cluster grew. A later incarnation whose freeze still runs
-// is of an owner that noticed before us: what an operator has opened since stays
-// open. That freeze may end before ours must, since a freeze comes back with older
-// data, too. Owners who notice the same loss within lossTolerance write once.
+// All slots are frozen, because the cluster may have grown while the owner was cut off. If
+// found has a later incarnation and its freeze still runs, another owner noticed the loss
+// before us. Then slots that an operator has opened since stay open, and the freeze is only
+// made longer if it would end too early. It may, because older data can bring back an older
+// freeze. Owners that notice the same loss within lossTolerance write only once.
 func frozenAfterLoss(found, mine Cluster, now int64) Cluster {
 	next := mine
 	next.Settled = mine.Settled || found.UUID == mine.UUID && found.Settled

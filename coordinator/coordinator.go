@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// DefaultHeartbeat is how often an owner reports to ZooKeeper.
+// DefaultHeartbeat is the time from one report of an owner to the next.
 const DefaultHeartbeat = limits.DefaultHeartbeat
 
 // Ledger keeps a claim on the local disk.
@@ -29,27 +29,28 @@ type Ledger interface {
 // with Stamp. Unix milliseconds.
 type Reading struct{ Sent, Acked, Stamp int64 }
 
-// ClockCheck says whether this node's clock may be used, given its own reading
-// and those of peers under the same leader. An error refuses it.
+// ClockCheck returns an error if this node's clock must not be used. own is its reading,
+// peers are the readings of other nodes under the same leader.
 type ClockCheck func(own Reading, peers []Reading) error
 
-// Config is what a Coordinator is made of.
+// Config has the dependencies and settings of a Coordinator. Store, Now and Ledger are
+// required.
 type Config struct {
 	Store zkstore.Store
 	// Now is the issuing clock in Unix milliseconds.
 	Now func() int64
-	// Ledger stores claims before the writes that carry them.
+	// Ledger saves a claim before the write that carries it.
 	Ledger Ledger
 	// Labels are shown to people.
 	Labels Labels
-	// Process is the same for nodes that share a process, and so a clock: they
-	// have one vote together. Siblings are the slots that they hold. nil: this
-	// one shares with none.
+	// Process returns the same text for all nodes of one process. They share a clock, so
+	// they have one vote together. Siblings returns the slots that they hold. nil: no
+	// other node is in the process.
 	Process  func() string
 	Siblings func() []int
-	// Interval is how often the node will report; 0 means DefaultHeartbeat.
+	// Interval is the time from one report to the next; 0 means DefaultHeartbeat.
 	Interval time.Duration
-	// Nonce makes the fresh number of each grant; nil means 64 random bits.
+	// Nonce returns a new nonce for each grant; nil means 64 random bits.
 	Nonce func() string
 	// RetryAfter is the pause after a call that was not answered; 0 means
 	// 100 ms, negative none.
@@ -58,34 +59,34 @@ type Config struct {
 	Logger hclog.Logger
 }
 
-// Coordinator is one node's side of the protocol. Its methods are steps: each
-// returns by its context's deadline and starts nothing. One goroutine at a
-// time may use it.
+// Coordinator is one node's side of the protocol. Each method returns by its context's
+// deadline and leaves no goroutine behind. Only one goroutine at a time may use it.
 type Coordinator struct {
 	Config
 	// mine is the cluster this node belongs to, set by Join.
 	mine Cluster
-	// unsure is a node that may have a ticket that was not acknowledged.
+	// unsure is the node that may have a ticket although its creation was not
+	// acknowledged. Empty: none.
 	unsure string
-	// held is what this process knows of the slot that it holds, or held last.
+	// holding is what this process knows of the slot that it holds, or held last.
 	holding holding
-	// reading is our clock against the leader's when that was last read; zero if it
-	// never was.
+	// reading is the last comparison of our clock with the leader's; zero if there was
+	// none.
 	reading Reading
-	// rtt is how long the last heartbeat's write took, in milliseconds.
+	// rtt is the duration of the last heartbeat's write, in milliseconds.
 	rtt int64
 	// latest is the stat of our own last write, a ticket's or a slot's.
 	latest zkstore.Stat
-	// fenced is the slot lost to another whose live lock may still be ours, -1
-	// when there is none.
+	// fenced is a slot that another node has, while its live lock may still be ours. -1:
+	// none.
 	fenced int
 	roster roster
-	// used is the highest slot known to have been granted: what a cluster
-	// record that was lost is made again with.
+	// used is the highest slot known to have been granted. An owner that recreates a lost
+	// cluster record writes it there.
 	used int
 }
 
-// New validates the configuration.
+// New returns a Coordinator, or an error if cfg lacks a required field. It does no I/O.
 func New(cfg Config) (*Coordinator, error) {
 	if cfg.Store == nil || cfg.Now == nil || cfg.Ledger == nil {
 		return nil, errors.New("coordinator: a store, a clock and a ledger are required")
@@ -114,9 +115,8 @@ func randomNonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Join says which cluster this node belongs to: what is found in its place is
-// judged against it, and it is what an owner makes again when ZooKeeper has
-// lost it.
+// Join sets the cluster that this node belongs to. The node compares what it finds in
+// ZooKeeper with cl, and recreates cl if ZooKeeper has lost it.
 func (c *Coordinator) Join(cl Cluster) {
 	if cl.UUID != c.mine.UUID {
 		c.used = -1
@@ -125,7 +125,7 @@ func (c *Coordinator) Join(cl Cluster) {
 	c.remember(cl.Used)
 }
 
-// joined reads the cluster record and insists that it is ours.
+// joined reads the cluster record. It returns *OtherClusterError if that is not ours.
 func (c *Coordinator) joined(ctx context.Context) (Cluster, error) {
 	cl, err := ReadCluster(ctx, c.Store)
 	if err != nil {
@@ -138,16 +138,16 @@ func (c *Coordinator) joined(ctx context.Context) (Cluster, error) {
 	return cl, nil
 }
 
-// view is what ZooKeeper has of the cluster and of one slot.
+// view is the state of the cluster and of one slot in ZooKeeper.
 type view struct {
-	cl     *Cluster // nil: there is none
+	cl     *Cluster // nil: no record
 	clStat zkstore.Stat
-	slot   *Slot // nil: there is none
+	slot   *Slot // nil: no record
 	stat   zkstore.Stat
 	lock   zkstore.Record // the slot's live lock
 }
 
-// look reads it, in one round trip.
+// readView reads the view of a worker in one round trip.
 func (c *Coordinator) readView(ctx context.Context, worker int) (v view, err error) {
 	records, err := c.Store.GetAll(ctx, clusterPath, slotPath(worker), lockPath(worker))
 	if err != nil {
@@ -168,7 +168,7 @@ func (c *Coordinator) readView(ctx context.Context, worker int) (v view, err err
 	return v, nil
 }
 
-// slot reads a worker's record; nil when there is none.
+// slot reads a worker's record. It returns nil if there is no record.
 func (c *Coordinator) slot(ctx context.Context, worker int) (*Slot, zkstore.Stat, error) {
 	data, stat, err := c.Store.Get(ctx, slotPath(worker))
 	if errors.Is(err, zkstore.ErrNoNode) {
@@ -181,10 +181,10 @@ func (c *Coordinator) slot(ctx context.Context, worker int) (*Slot, zkstore.Stat
 	return &s, stat, nil
 }
 
-// remember keeps the highest slot seen, in case /cluster is lost.
+// remember raises the highest slot known to have been granted.
 func (c *Coordinator) remember(used int) { c.used = max(c.used, used) }
 
-// Used is the highest slot known to have been granted.
+// Used returns the highest slot known to have been granted, -1 for none.
 func (c *Coordinator) Used() int { return c.used }
 
 // nextGrant makes the next grant of a slot, with a new term and nonce, and saves it as
@@ -203,16 +203,16 @@ func (c *Coordinator) nextGrant(claim Claim, cl Cluster, old Slot, lease time.Du
 	return claim, slot, nil
 }
 
-// confirmed is the claim once the write that carries it is acknowledged or
-// found.
+// confirmed returns the claim after the write of its pending grant was acknowledged, or
+// found in ZooKeeper.
 func (c Claim) confirmed() Claim {
 	c.Term, c.Nonce = c.PendingTerm, c.PendingNonce
 	c.PendingTerm, c.PendingNonce = 0, ""
 	return c
 }
 
-// adopt takes a claim for what a record that carries it says: a pending grant
-// whose acknowledgement was lost has been made.
+// adopt returns the claim as the record found in ZooKeeper shows it. If the record carries
+// the pending nonce, that grant was written although its acknowledgement was lost.
 func (c Claim) adopt(found Slot) Claim {
 	if c.PendingNonce != "" && found.Nonce == c.PendingNonce {
 		return c.confirmed()
@@ -220,8 +220,9 @@ func (c Claim) adopt(found Slot) Claim {
 	return c
 }
 
-// setReading remembers our last write, which began when our clock read sent and has just
-// been acknowledged, and returns our clock against the leader's by it.
+// setReading stores the stat of our last write and the comparison of clocks that it gives,
+// and returns that comparison. The write began when our clock read sent, and has just been
+// acknowledged.
 func (c *Coordinator) setReading(sent int64, written zkstore.Stat) Reading {
 	c.latest, c.reading = written, Reading{Sent: sent, Acked: c.Now(), Stamp: written.Mtime}
 	return c.reading
@@ -234,8 +235,9 @@ func (c *Coordinator) setHolding(claim Claim, cl Cluster, version int32) Claim {
 	return c.holding.Claim
 }
 
-// setCompared remembers that the leader's time of that write was compared with the bound
-// before it. The write made bound, in an epoch of the leader.
+// setCompared stores that the leader's time of our last write was compared with the lease
+// bound before that write. bound is the lease bound that the write set, epoch the leader's
+// epoch of the write.
 func (c *Coordinator) setCompared(bound, epoch int64) {
 	c.holding.compared, c.holding.comparedBound, c.holding.comparedEpoch = true, bound, epoch
 }

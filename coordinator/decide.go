@@ -7,70 +7,68 @@ import (
 	"github.com/flaked/flaked/internal/limits"
 )
 
-// Claim is a node's hold on a slot, as its local record has it.
+// Claim is what a node's local record says of the slot that it holds.
 type Claim struct {
 	Node   string `json:"node"` // the node's identity, a UUID
 	Ticket string `json:"ticket,omitempty"`
 	Worker int    `json:"worker"`
-	// Term and Nonce are those of the last acknowledged grant; the pending
-	// ones are of a grant being written, stored before the write that carries
-	// them, so that a lost acknowledgement is recognised as ours.
+	// Term and Nonce are of the last acknowledged grant. The pending ones are of a grant
+	// that is being written. They are saved before that write, so that the node recognises
+	// the record as its own if the acknowledgement is lost.
 	Term         int64  `json:"term,omitempty"`
 	Nonce        string `json:"nonce,omitempty"`
 	PendingTerm  int64  `json:"pending_term,omitempty"`
 	PendingNonce string `json:"pending_nonce,omitempty"`
-	// Settled: the slot was held through its settling time. Without it H is 0.
+	// Settled: the node has held the slot through its settling time. If not, H is 0.
 	Settled bool `json:"settled,omitempty"`
-	// Lo is the tenure's floor, H its lease bound, acknowledged and settled:
-	// IDs may be issued for timestamps in between. Unix milliseconds.
+	// Lo is the floor of this holding, H its acknowledged and settled lease bound. IDs may
+	// have timestamps from Lo to H - 1. Unix milliseconds.
 	Lo int64 `json:"lo"`
-	H  int64 `json:"-"` // in a field of the local record, as M and Generation are
-	// Incarnation is that of the cluster when the slot was last written by us and
-	// acknowledged.
+	H  int64 `json:"-"` // the local record has H, M and Generation in fields of its own
+	// Incarnation is the cluster's incarnation at our last acknowledged write of the slot.
 	Incarnation int64 `json:"incarnation,omitempty"`
-	// M is the reserved bound and Generation the write count of the local
-	// record, as they were when it was read.
+	// M is the reserved bound and Generation the write count of the local record, as they
+	// were when it was read.
 	M          int64  `json:"-"`
 	Generation uint64 `json:"-"`
 }
 
-// carriedBy tells whether a record carries one of the claim's nonces.
+// carriedBy reports whether a record carries one of the claim's nonces.
 func (c Claim) carriedBy(s Slot) bool {
 	return s.Nonce != "" && s.Node == c.Node && (s.Nonce == c.Nonce || s.Nonce == c.PendingNonce)
 }
 
-// in is the claim once a write under a cluster's record is acknowledged. Before that
-// its incarnation must not grow: a record that another holder settled meanwhile
-// would pass for an older copy.
+// in returns the claim after an acknowledged write in a cluster of that incarnation. The
+// claim's incarnation must not grow before the acknowledgement: else a record that another
+// holder has settled meanwhile would pass for an older copy.
 func (c Claim) in(cl Cluster) Claim {
 	c.Incarnation = cl.Incarnation
 	return c
 }
 
-// Finding is what a record in the place of ours means.
+// Finding is the meaning, for an owner, of the record that it finds.
 type Finding int
 
 const (
 	// FoundOurs: the record is ours. Go on.
 	FoundOurs Finding = iota
-	// FoundFenced: somebody took over. Stop issuing.
+	// FoundFenced: another node has taken over. Stop issuing.
 	FoundFenced
-	// FoundLost: ZooKeeper lost our record. Write it again while the lease
-	// lasts.
+	// FoundLost: ZooKeeper lost our record. Write it again while the lease runs.
 	FoundLost
 )
 
 func (f Finding) String() string { return [...]string{"ours", "fenced", "lost"}[f] }
 
-// JudgeSlot decides what an owner makes of its slot. found is nil where there
-// is no record.
+// JudgeSlot returns the meaning of a slot's record for an owner. found is nil if there is
+// no record.
 //
-// Records are ordered by incarnation, then by term. A record of an earlier
-// incarnation or a lower term can only be an older copy. A settled record of a later
-// incarnation fences, whatever its term: its holder waited for the owner that it was
-// kept for, and has issued IDs. An unsettled one of a later incarnation, or of an
-// equal term, is of a newcomer that did not know of us and has still to settle. In
-// the same incarnation a higher term fences, settled or not.
+// Records are ordered by incarnation, then by term. A record of an earlier incarnation or a
+// lower term is an older copy. A settled record of a later incarnation fences, whatever its
+// term: its holder has waited for the owner, and has issued IDs since. An unsettled record
+// of a later incarnation, or of an equal term, belongs to a new node that did not know of
+// the owner and has not settled yet: it counts as a loss. In the same incarnation a higher
+// term fences, settled or not.
 func JudgeSlot(found *Slot, mine Claim) Finding {
 	switch {
 	case found == nil:
@@ -78,7 +76,7 @@ func JudgeSlot(found *Slot, mine Claim) Finding {
 	case mine.carriedBy(*found):
 		return FoundOurs
 	case found.ReleasedBy != "" && found.Node == mine.Node && found.Term > mine.Term:
-		return FoundFenced // by hand, whatever incarnation our last write was to name
+		return FoundFenced // by an operator, whatever the incarnation
 	case found.Incarnation > mine.Incarnation && found.Settled:
 		return FoundFenced
 	case found.Incarnation != mine.Incarnation:
@@ -91,9 +89,9 @@ func JudgeSlot(found *Slot, mine Claim) Finding {
 	return FoundLost
 }
 
-// JudgeCluster decides the same of the cluster record, for an owner of the cluster
-// uuid that knows of an incarnation. A newer cluster gives way to owners of the one
-// before only while nobody has settled in it.
+// JudgeCluster returns the meaning of the cluster's record for an owner of the cluster uuid
+// that knows an incarnation of it. A newer cluster in its place gives way to that owner
+// while no node has settled in it.
 func JudgeCluster(found *Cluster, uuid string, incarnation int64) Finding {
 	switch {
 	case found == nil:
@@ -108,13 +106,13 @@ func JudgeCluster(found *Cluster, uuid string, incarnation int64) Finding {
 	return FoundLost
 }
 
-// NotOursError: the local record's slot is not, or not provably, still this
-// node's. It has to register as a new one.
+// NotOursError: this node cannot prove that it still holds the slot of its local record. It
+// must register as a new node.
 type NotOursError struct {
 	Worker int
 	Reason string
-	// Lost: ZooKeeper has lost the record of it, by JudgeSlot. An owner whose
-	// settled lease is still running may put it back.
+	// Lost: ZooKeeper has lost the slot's record, by JudgeSlot. An owner whose settled lease
+	// still runs may put it back.
 	Lost bool
 }
 
@@ -122,8 +120,8 @@ func (e *NotOursError) Error() string {
 	return fmt.Sprintf("coordinator: worker %d is no longer this node's: %s", e.Worker, e.Reason)
 }
 
-// JudgeResume decides whether a starting node still holds the slot of its
-// local record: nil if it does.
+// JudgeResume returns nil if a starting node still holds the slot of its local record, else
+// a *NotOursError.
 func JudgeResume(found *Slot, mine Claim) error {
 	no := func(format string, a ...any) error {
 		return &NotOursError{mine.Worker, fmt.Sprintf(format, a...), JudgeSlot(found, mine) == FoundLost}
@@ -143,36 +141,35 @@ func JudgeResume(found *Slot, mine Claim) error {
 	return nil
 }
 
-// Availability is whether a slot can be taken.
+// Availability says whether a slot can be taken, and if not, why.
 type Availability int
 
 const (
 	Free     Availability = iota
-	Cooling               // released, but its bound is still ahead
+	Cooling               // released, but its lease bound is too far ahead
 	Live                  // its holder is connected
-	Stopped               // its holder stopped and keeps it until its bound
-	Detached              // its holder is not connected and keeps it until its bound
+	Stopped               // its holder has stopped, and keeps it until the lease bound
+	Detached              // its holder is not connected, and keeps it until the lease bound
 )
 
-// cooldown is how far ahead a released slot's bound may be for it to be taken:
-// its next holder waits for it.
+// cooldown is how far ahead the lease bound of a released slot may be when it is taken. Its
+// next holder waits for that bound.
 const cooldown = limits.Cooldown
 
-// graceMs is how long after its bound a slot is left to its holder, in ms. After a
-// loss of data a former holder goes by the leader's clock (see doubt.go), which
-// may be set back, or be another leader's: by less than this it does no harm.
+// graceMs returns how long a slot stays with its holder after the lease bound, in ms. After
+// a loss of data an earlier holder goes by the leader's clock (see doubt.go). That clock may
+// be set back, or another leader's clock may be behind: less than this does no harm.
 func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/limits.GraceParts) }
 
-// JudgeFree decides whether a slot can be taken, by our clock and by the
-// leader's: the earlier of the two counts, so that a clock that is ahead frees
-// nothing.
+// JudgeFree returns whether a slot can be taken. now is our clock, leaderNow the leader's,
+// Unix ms. The earlier one counts, so that a clock that is ahead frees no slot.
 func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability {
 	now = min(now, leaderNow)
 	switch {
 	case live:
 		return Live
 	case s.Term < 0:
-		return Detached // unreadable: nobody knows until when
+		return Detached // unreadable: its lease bound is not known
 	case s.givenUp() && s.H <= now+cooldown.Milliseconds():
 		return Free
 	case !s.givenUp() && s.H+c.graceMs() <= now:
@@ -185,16 +182,16 @@ func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability
 	return Detached
 }
 
-// givenUp reports whether a slot was released, and nobody can be using it. Where it was
-// taken from its holder that may still run, by a clock that is behind.
+// givenUp reports whether a slot was released and its last holder uses it no more. After
+// ByHand.TakeAway the holder may still run, by a clock that is behind.
 func (s Slot) givenUp() bool { return s.Released && (s.ReleasedBy == "" || s.Lowered) }
 
 // FullError: every slot is held.
 type FullError struct {
 	Slots                           int
 	Live, Detached, Stopped, Cooled int
-	// NextFree is when the next slot's bound passes, in Unix milliseconds; 0
-	// when all holders are live.
+	// NextFree is when the next slot becomes free, Unix milliseconds; 0 if all holders are
+	// live.
 	NextFree int64
 	now      int64
 	grace    int64 // Cluster.graceMs
@@ -230,8 +227,8 @@ func (e *FullError) add(a Availability, h int64) {
 	}
 }
 
-// FrozenError: ZooKeeper lost data and the slots are kept for owners that may hold
-// them; or somebody has frozen them by hand, who is named then.
+// FrozenError: registration is frozen until Until, Unix ms. Either ZooKeeper lost data, and
+// the slots are kept for their owners, or the operator By has frozen it.
 type FrozenError struct {
 	Until int64
 	By    string

@@ -1,6 +1,6 @@
-// Package coordinator keeps a node's worker slot in ZooKeeper: the ticket by
-// which it registers, the slot with its lease bound, the live lock, the
-// heartbeats that report its clock, and what to do when ZooKeeper has lost
-// data. What operators do to these records is in operator*.go. The records are
-// in a zkstore.Store, and nothing of it is ever on the path of a GET.
+// Package coordinator keeps a node's worker slot in ZooKeeper. A slot is the record of one
+// worker. The package has the ticket that a node registers by, the slot with its lease
+// bound, the live lock, the heartbeats that report the node's clock, and the recovery
+// after ZooKeeper has lost data. The commands of operators are in operator*.go. All
+// records are in a zkstore.Store. A GET never calls this package.
 package coordinator

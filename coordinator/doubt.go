@@ -7,27 +7,27 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// doubt is about a lease that had run out by the leader's clock, and not by ours:
-// ZooKeeper may have forgotten that somebody else held the slot meanwhile.
+// doubt is raised if the lease had run out by the leader's clock, but not by ours. Another
+// node may have held the slot meanwhile, and ZooKeeper may have lost that.
 type doubt struct {
 	raised bool
 	// Both clocks when that was noticed, Unix ms.
 	now, stamp int64
-	// floor is where the holding begins that is settled again, 0 before that.
+	// floor is where the slot begins after it is settled again, Unix ms; 0 before that.
 	floor int64
 }
 
-// doubted reports whether there is a doubt, and the slot is not settled again.
+// doubted reports whether a doubt was raised and the slot has not been settled since.
 func (hold holding) doubted() bool { return hold.doubt.raised && hold.doubt.floor == 0 }
 
-// clocksAgree is how far behind the leader's our clock may be and the leader's
-// still count as right, in milliseconds.
+// clocksAgree is how far the leader's clock may be ahead of ours and still count as right,
+// in milliseconds.
 const clocksAgree = int64(limits.ClocksAgree / time.Millisecond)
 
-// hasPassed reports whether bound h had passed when the leader stamped our write. It
-// compares h with the later of two clocks: the leader's, since whoever takes a slot goes
-// by that as well, and ours as last measured against it. Exception: if the leader was
-// more than 5 s ahead and most voters agree with our clock, only ours counts.
+// hasPassed reports whether bound h had passed when the leader stamped our write with stamp.
+// It compares h with the later of two clocks: the leader's, because a node that takes a slot
+// goes by it as well, and ours as last compared with it. Exception: if the leader was more
+// than 5 s ahead and most voters agree with our clock, only ours counts.
 func (e evidence) hasPassed(h, stamp int64) bool {
 	ahead := e.reading.ahead()
 	if ahead < 0 && (!e.agreed || ahead >= -clocksAgree) {
@@ -36,8 +36,8 @@ func (e evidence) hasPassed(h, stamp int64) bool {
 	return stamp+ahead >= h
 }
 
-// earliest returns now by the earlier of our clock and the leader's, as far as that was
-// last heard: a clock that is ahead ends no freeze.
+// earliest returns now by the earlier of our clock and the leader's, as last compared. So a
+// clock that is ahead ends no freeze.
 func (e evidence) earliest() int64 {
 	if e.reading == (Reading{}) {
 		return e.now
@@ -45,11 +45,10 @@ func (e evidence) earliest() int64 {
 	return min(e.now, e.reading.leaderNow(e.now))
 }
 
-// previousBound returns the bound that held before our write, and whether ZooKeeper may
-// have lost writes since that bound was written. Within one epoch of the leader nothing
-// is lost: data that come back older, or not at all, begin another. A standalone server
-// has no epoch (0), so it always may. A later write of ours whose answer was lost, with
-// another bound and epoch, is ignored.
+// previousBound returns the lease bound before our write, and whether ZooKeeper may have lost
+// writes since that bound was written. It may not if both writes are of one leader epoch,
+// because older data begin another epoch. A standalone server has no epochs (0), so there it
+// always may. A later write of ours whose answer was lost is ignored.
 func (hold holding) previousBound(found Slot, after zkstore.Stat) (h int64, mayHaveLost bool) {
 	if !hold.compared {
 		return hold.runsUntil(found), true
@@ -57,8 +56,8 @@ func (hold holding) previousBound(found Slot, after zkstore.Stat) (h int64, mayH
 	return hold.comparedBound, after.Epoch() == 0 || hold.comparedEpoch != after.Epoch()
 }
 
-// runsUntil returns the bound of a claim as far as its holder knew. That of the record
-// may be of a write that was not acknowledged, or of an older copy.
+// runsUntil returns the lease bound that the holder of the claim knew. The record's own may
+// be of an unacknowledged write, or of an older copy.
 func (c Claim) runsUntil(found Slot) int64 {
 	if c.Settled {
 		return c.H
@@ -66,15 +65,15 @@ func (c Claim) runsUntil(found Slot) int64 {
 	return found.H
 }
 
-// newFloor returns where a doubted holding begins when it is settled: at now or later, and
-// above what a forgotten holder may have issued and borrowed.
+// newFloor returns the floor of a doubted holding when it is settled. It is not before now,
+// and above all that a lost holder may have issued and borrowed.
 func (d doubt) newFloor(e evidence) int64 {
 	return max(e.now, d.lastPossible(e.agreed)+1) + e.mine.BorrowMs
 }
 
-// lastPossible returns how far a forgotten holder may have come: to what the leader's
-// clock read when the doubt was raised. If most voters agree with our clock, no more than
-// 5 s beyond that are believed.
+// lastPossible returns the latest time that a lost holder may have reached: the leader's time
+// when the doubt was raised. If most voters agree with our clock, at most 5 s of the
+// leader's lead are believed.
 func (d doubt) lastPossible(agreed bool) int64 {
 	if agreed {
 		return min(d.stamp, d.now+clocksAgree)

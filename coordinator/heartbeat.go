@@ -9,45 +9,44 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Report is what a heartbeat tells ZooKeeper, and what it is to do there.
+// Report has what a heartbeat writes to ZooKeeper.
 type Report struct {
-	// Lease is how far ahead to push the lease bound. 0 leaves it where it is:
-	// the clock is not trusted.
+	// Lease is the distance from now to the new lease bound. 0: the clock is not trusted,
+	// and the bound stays.
 	Lease time.Duration
-	// Generation is that of the local record.
+	// Generation is the write count of the local record.
 	Generation uint64
 	// State is shown to people.
 	State string
-	// RestartedFrom is the generation of the local record that the node began
-	// from alone, without ZooKeeper: its term has still to grow. 0 otherwise.
+	// RestartedFrom is the generation of the local record that the node started from
+	// without ZooKeeper. Its term in ZooKeeper must grow first. 0: no such start.
 	RestartedFrom uint64
 	// Settle: the settling time has passed.
 	Settle bool
-	// Agreed is the last reading of our clock that most of ZooKeeper's leader and
-	// the peers agreed with; zero if none.
+	// Agreed is the last comparison in which most voters (the leader and the peers) agreed
+	// with our clock; zero if none.
 	Agreed Reading
 }
 
-// Beat is what a heartbeat came to.
+// Beat is the result of a heartbeat.
 type Beat struct {
 	Claim Claim
 	// H is the acknowledged lease bound. It counts when Settled.
 	H       int64
 	Settled bool
-	// Wait is the settling time that begins now: a restart from the local
-	// record was made known, or the lease had run out.
+	// Wait is the settling time that begins now, 0 if none does. It begins after a restart
+	// from the local record, and after the lease had run out.
 	Wait time.Duration
-	// Lost: ZooKeeper had lost our record or the cluster's, and it was put
-	// back.
+	// Lost: ZooKeeper had lost our record or the cluster's, and the node has put it back.
 	Lost bool
-	// FrozenUntil is until when registration is frozen, 0 when it is not.
+	// FrozenUntil is the end of the freeze of registration, Unix ms; 0: not frozen.
 	FrozenUntil int64
 	Clock       Reading
-	// Shown: the slot's live lock is of the present session.
+	// Shown: the slot's live lock belongs to the present session.
 	Shown bool
 }
 
-// FencedError: the slot is somebody else's now. Nothing may be issued for it.
+// FencedError: this node has lost the slot and must issue no more IDs for it.
 type FencedError struct {
 	Worker int
 	Reason string
@@ -57,20 +56,20 @@ func (e *FencedError) Error() string {
 	return fmt.Sprintf("coordinator: worker %d was lost: %s", e.Worker, e.Reason)
 }
 
-// Heartbeat reports to ZooKeeper and extends the lease, by versioned write.
-// What is found decides: our record is written again; a higher term fences;
-// a record that ZooKeeper lost is put back for as long as our bound is ahead.
+// Heartbeat reports to ZooKeeper and extends the lease, by a versioned write. It reads the
+// slot first. If the record is ours, Heartbeat writes it again. If the record has a higher
+// term, the node is fenced. If ZooKeeper lost the record, Heartbeat puts it back while the
+// lease bound is ahead.
 //
-// Errors are *FencedError, after which the claim is void (somebody has taken
-// the slot, or a freeze keeps a holder from settling that never has), and those of the
-// store, after which nothing is known to have changed: the claim stays, with
-// the grant that may have been made pending in it.
+// After a *FencedError the claim is void: another node has the slot, or a freeze keeps it
+// from a holder that never settled. After an error of the store the claim stays. A grant
+// that may have been written is pending in it.
 func (c *Coordinator) Heartbeat(ctx context.Context, claim Claim, r Report) (Beat, error) {
 	beat, err := c.heartbeat(ctx, claim, r)
 	var fenced *FencedError
 	if errors.As(err, &fenced) {
 		c.fenced = claim.Worker
-		_ = c.unlock(ctx) // again when the next slot is looked for
+		_ = c.unlock(ctx) // if it fails: Register tries again
 	}
 	return beat, err
 }
@@ -85,7 +84,7 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 		hold := c.holdingOf(claim)
 		finding, why := hold.judge(v, c.mine.UUID)
 		if finding != FoundOurs && !synced {
-			// The server that we asked may lag behind. Nothing is decided on that.
+			// The server may lag behind. Decide only after a sync.
 			synced = true
 			if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 				return Beat{Claim: claim}, err
@@ -96,15 +95,15 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 		switch {
 		case finding == FoundFenced:
 			if hold.wentBack(v.slot, v.stat) && claim.leased(c.Now()) {
-				// Other owners may be cut off. If this fails, another owner or a newcomer
-				// freezes: our own slot is lost in any case.
+				// Owners that are cut off need the freeze. If it fails, another owner
+				// freezes. Our own slot is lost in any case.
 				_, _ = c.freeze(ctx, claim, why)
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			return Beat{}, &FencedError{claim.Worker, why}
 		case finding == FoundLost && c.Now() >= claim.H:
 			if c.mustFreeze(v.cl, claim) {
-				if _, err := c.freeze(ctx, claim, why); err != nil { // other owners may be cut off
+				if _, err := c.freeze(ctx, claim, why); err != nil { // owners may be cut off
 					return Beat{Claim: claim}, err
 				}
 			}
@@ -121,17 +120,17 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 			beat.Shown = v.lock.Found && v.lock.Stat.Owner == c.Store.SessionID() // as it is after the write
 		}
 		if errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrExists) || errors.Is(err, zkstore.ErrNoNode) || errors.Is(err, errTakeBack) {
-			claim.Ticket = beat.Claim.Ticket // it may have been drawn anew
-			continue                         // changed meanwhile: what it is now decides
+			claim.Ticket = beat.Claim.Ticket // there may be a new one
+			continue                         // the record has changed: read it again
 		}
 		return beat, err
 	}
 }
 
-// errTakeBack: the record was written settled, and must not stay so.
+// errTakeBack: the record was written settled, and must be written again, unsettled.
 var errTakeBack = errors.New("coordinator: the lease had run out by ZooKeeper's clock")
 
-// report writes our slot again.
+// report writes our slot again: it plans, writes, and accepts the acknowledgement.
 func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report) (Beat, error) {
 	e := c.gather(r)
 	beat := Beat{Claim: hold.Claim}
@@ -167,9 +166,9 @@ func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report
 	return done, nil
 }
 
-// write writes what was decided. A slot is settled in one step with the proof that the
-// cluster's record has not changed, so that no freeze has come in between. The first node
-// to settle in a cluster settles that record too.
+// write writes the record that d has. If that settles the slot, the same transaction
+// checks that the cluster's record has not changed, so that no freeze came in between. The
+// first node that settles in a cluster marks the cluster's record as settled.
 func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int) (zkstore.Stat, error) {
 	if !d.settles {
 		return c.Store.Set(ctx, slotPath(worker), d.slot.marshal(), v.stat.Version)
@@ -182,15 +181,16 @@ func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int)
 	if err := c.Store.Multi(ctx, first, zkstore.SetOp{Path: slotPath(worker), Data: d.slot.marshal(), Version: v.stat.Version}); err != nil {
 		return zkstore.Stat{}, err
 	}
-	c.holding.written, c.holding.version = true, v.stat.Version+1 // reading it may fail
+	c.holding.written, c.holding.version = true, v.stat.Version+1 // now: readBack may fail
 	return c.readBack(ctx, worker)
 }
 
-// leased tells whether a settled lease is still running. While it does nobody
-// can have taken the slot: it takes a bound that has passed.
+// leased reports whether the claim's settled lease still runs at now, Unix ms. While it
+// runs no other node can take the slot.
 func (c Claim) leased(now int64) bool { return c.Settled && now < c.H }
 
-// readBack reads the stat of a slot just written, where the write gave none.
+// readBack reads the stat of a slot that we have just written in a transaction, which
+// returns no stat.
 func (c *Coordinator) readBack(ctx context.Context, worker int) (zkstore.Stat, error) {
 	_, stat, err := c.Store.Get(ctx, slotPath(worker))
 	return stat, err

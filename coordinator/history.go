@@ -6,42 +6,41 @@ import (
 	"slices"
 )
 
-// maxHistory is how many former holders a slot remembers: each heartbeat
-// writes them again.
+// maxHistory is the number of former holders in a slot's record. It is small, because each
+// heartbeat writes them again.
 const maxHistory = 4
 
-// maxHistoryText bounds what a name may take there, in bytes.
+// maxHistoryText is the longest name there, in bytes.
 const maxHistoryText = 64
 
-// Former is a holder that a slot had before the present one. It is for people:
-// nothing is decided by it.
+// Former is an earlier holder of a slot. It is for people: nothing is decided by it.
 type Former struct {
 	Node string `json:"node"`
 	Name string `json:"name,omitempty"`
-	Host string `json:"host,omitempty"` // where it is not the name
-	// Term is the first one it held the slot by; Granted when, by its own
-	// clock, 0 where that is not known. Unix milliseconds.
+	Host string `json:"host,omitempty"` // empty if it equals the name
+	// Term is the first term of this holder. Granted is when it began, by its own clock,
+	// Unix milliseconds; 0: not known.
 	Term    int64 `json:"term,omitempty"`
 	Granted int64 `json:"granted,omitempty"`
-	// Ended is one of EndedReleased and the like; By who did it by hand.
+	// Ended is one of the Ended constants. By is the operator who ended it.
 	Ended string `json:"ended"`
 	By    string `json:"by,omitempty"`
 }
 
-// How a holder came to be a former one.
+// How the holding of a former holder ended.
 const (
 	EndedReleased = "released" // it gave the slot back
 	EndedByHand   = "by hand"  // an operator took the slot from it
-	EndedStopped  = "stopped"  // it stopped cleanly, and did not come back while its lease ran
-	EndedVanished = "vanished" // it was not heard of any more until its lease had ended
-	EndedGaveWay  = "gave way" // an owner that ZooKeeper had forgotten came back
+	EndedStopped  = "stopped"  // it stopped cleanly, and did not come back before its lease ended
+	EndedVanished = "vanished" // it sent no heartbeat until its lease had ended
+	EndedGaveWay  = "gave way" // an owner that ZooKeeper had lost came back
 )
 
-// History is the former holders of a slot, the oldest first; what is left over
-// is zero. (An array, so that records can be compared.)
+// History has the former holders of a slot, the oldest first. Unused entries are zero. It is
+// an array, so that records can be compared with ==.
 type History [maxHistory]Former
 
-// List is the holders there are.
+// List returns the former holders, without unused entries.
 func (h History) List() []Former {
 	n := slices.Index(h[:], Former{})
 	if n < 0 {
@@ -52,11 +51,11 @@ func (h History) List() []Former {
 
 func (h History) String() string { return fmt.Sprintf("%+v", h.List()) }
 
-// MarshalJSON writes those there are.
+// MarshalJSON writes the former holders as a list.
 func (h History) MarshalJSON() ([]byte, error) { return json.Marshal(h.List()) }
 
-// UnmarshalJSON takes what cannot be read for no history: a record is not to
-// be lost for it.
+// UnmarshalJSON reads a list of former holders. It takes a list that it cannot read for an
+// empty one, so that the record itself stays readable.
 func (h *History) UnmarshalJSON(b []byte) error {
 	*h = History{}
 	var list []Former
@@ -70,7 +69,7 @@ func (h *History) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// with is the history with one more, the oldest left out where there is no room.
+// with returns the history with one more entry. If there is no room it drops the oldest.
 func (h History) with(f Former) History {
 	list := h.List()
 	if len(list) == len(h) {
@@ -82,8 +81,8 @@ func (h History) with(f Former) History {
 	return out
 }
 
-// inherit carries a slot's history over from the record that this one, of a
-// moment by its holder's clock, takes the place of.
+// inherit copies the history of old, the record that s replaces, into s. now is the clock of
+// the holder of s, Unix ms.
 func (s *Slot) inherit(old Slot, now int64) {
 	if old.Node == s.Node && !old.Released {
 		s.FromTerm, s.Granted, s.History = old.FromTerm, old.Granted, old.History
@@ -91,15 +90,15 @@ func (s *Slot) inherit(old Slot, now int64) {
 	}
 	s.FromTerm, s.Granted, s.History = s.Term, now, old.History
 	if old.H == 0 && !old.Released {
-		s.Granted = 0 // its own record, put back: nobody has written down since when
+		s.Granted = 0 // our record, put back: its begin is not known
 	}
 	if old.Term > 0 {
 		s.History = old.History.with(old.former(now))
 	}
 }
 
-// former is what a slot remembers of its holder when it has another, at a
-// moment by that one's clock.
+// former returns the holder of s as an entry of the history. now is the clock of the next
+// holder, Unix ms.
 func (s Slot) former(now int64) Former {
 	f := Former{Node: s.Node, Name: clip(s.Name), Host: clip(s.Host), Term: s.FromTerm, Granted: s.Granted, Ended: s.ended(now), By: clip(s.ReleasedBy)}
 	if f.Host == f.Name {
@@ -115,20 +114,20 @@ func (s Slot) ended(now int64) string {
 	case s.Released:
 		return EndedReleased
 	case s.H > now:
-		return EndedGaveWay // nobody else may write over a lease that runs
+		return EndedGaveWay // only a returning owner may write over a lease that runs
 	case s.Stopped:
 		return EndedStopped
 	}
 	return EndedVanished
 }
 
-// clip cuts a text between letters.
+// clip returns at most maxHistoryText bytes of s, and cuts no character in two.
 func clip(s string) string {
 	if len(s) <= maxHistoryText {
 		return s
 	}
 	end := maxHistoryText
-	for end > 0 && s[end]&0xC0 == 0x80 { // within a letter of several bytes
+	for end > 0 && s[end]&0xC0 == 0x80 { // within a character of several bytes
 		end--
 	}
 	return s[:end]

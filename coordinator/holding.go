@@ -8,9 +8,9 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// holding is what a process knows of the slot that it holds: the claim, which outlives
-// the process, and what ends with the process. A new grant resets everything except
-// Claim and granted.
+// holding is all that a process knows of the slot that it holds: the claim, which is also on
+// disk, and facts that are lost with the process. A new grant resets everything except Claim
+// and granted.
 //
 // Its methods decide. They do no I/O and change nothing.
 type holding struct {
@@ -31,16 +31,17 @@ type holding struct {
 	doubt     doubt
 }
 
-// evidence is what a decision is made by, beside the holding and what was read.
+// evidence has the inputs of a decision, besides the holding and what was read.
 type evidence struct {
 	now     int64   // our clock, Unix ms
 	mine    Cluster // as this node knows it
 	reading Reading // our clock against the leader's when that was last read; zero: never
 	agreed  bool    // most voters agree with that reading
-	self    Slot    // what each of our records says of this node
+	self    Slot    // the fields about this node that each of our records has
 }
 
-// holdingOf returns what is known of a claim's present grant.
+// holdingOf returns the holding of a claim. If the process knows another grant, all but
+// granted is empty.
 func (c *Coordinator) holdingOf(claim Claim) holding {
 	hold := c.holding
 	if hold.Nonce != claim.Nonce {
@@ -50,7 +51,7 @@ func (c *Coordinator) holdingOf(claim Claim) holding {
 	return hold
 }
 
-// gather returns the evidence at this moment.
+// gather returns the present evidence.
 func (c *Coordinator) gather(r Report) evidence {
 	self := Slot{RTTMs: c.rtt, HeartbeatMs: c.Interval.Milliseconds(), Labels: c.Labels}
 	if c.Process != nil {
@@ -59,8 +60,8 @@ func (c *Coordinator) gather(r Report) evidence {
 	return evidence{c.Now(), c.mine, c.reading, r.Agreed != Reading{} && r.Agreed == c.reading, self}
 }
 
-// wentBack reports whether a slot's record is from before our last acknowledged
-// write, or in its place. Versions only go up, so ZooKeeper has lost data then.
+// wentBack reports whether ZooKeeper has lost our last acknowledged write of the slot. It has
+// if the record has a lower version, or the same version from another writer.
 func (hold holding) wentBack(found *Slot, stat zkstore.Stat) bool {
 	return found != nil && hold.written &&
 		(stat.Version < hold.version || stat.Version == hold.version && !hold.carriedBy(*found))
@@ -93,43 +94,43 @@ func (hold holding) judge(v view, uuid string) (Finding, string) {
 	return finding, ""
 }
 
-// decision is what a heartbeat does with a record that is ours.
+// decision says what a heartbeat does with a record that is ours.
 type decision struct {
-	// fenced is why the slot is to be given up. If it is set, nothing else counts.
+	// fenced is why the node must give the slot up. If it is set, nothing else counts.
 	fenced string
-	// renew: the process began without ZooKeeper's knowing. Write the next term.
+	// renew: the process started without ZooKeeper. Write the next term.
 	renew bool
-	// slot is what to write. settles: that makes it settled, so the write must fail if
+	// slot is the record to write. settles: the write makes it settled, so it must fail if
 	// the cluster's record has changed.
 	slot    Slot
 	settles bool
-	// lapsed: the lease had run out. The settling time begins anew.
+	// lapsed: the lease had run out, so the settling time begins anew.
 	lapsed bool
-	// holding is what is known from now on, even if the write fails.
+	// holding is the holding from now on, even if the write fails.
 	holding holding
 }
 
-// plan decides what to write. v has a cluster and a slot, which are ours.
+// plan decides what to write. v has a cluster and a slot, and both are ours.
 func (hold holding) plan(v view, e evidence, r Report) decision {
 	cl, found := *v.cl, *v.slot
 	if r.RestartedFrom != 0 {
-		// What this process wrote itself, unacknowledged, is no later copy.
+		// A record that this process wrote without an acknowledgement proves no later copy.
 		if found.Generation > r.RestartedFrom && !slices.Contains(hold.granted, found.Nonce) {
 			return decision{fenced: fmt.Sprintf("it was started from an old copy of its state: ZooKeeper has seen generation %d, that was %d", found.Generation, r.RestartedFrom)}
 		}
 		return decision{renew: true}
 	}
 	if !hold.Settled && cl.Frozen(hold.Worker, e.earliest()) {
-		// Kept for an owner that may come back. Waiting for a lease to end, a
-		// day perhaps, serves nobody: another slot may be free.
+		// The slot is kept for an owner that may come back. Give it up rather than wait for
+		// a lease of perhaps a day: another slot may be free.
 		return decision{fenced: "ZooKeeper lost data and keeps the worker for the owner that it may have had"}
 	}
 	d := decision{slot: hold.in(cl).record(e, hold.Term, hold.Nonce, found, r.Lease)}
-	// accept has found that our last write must not stay settled: write it again, unsettled.
+	// accept found that our last write must not stay settled: write it again, unsettled.
 	takeBack := found.Settled && e.now < hold.notBefore
 	d.lapsed = e.now >= found.H || takeBack
 	if d.lapsed {
-		// Now and not in accept: ZooKeeper may carry the write out although its answer is lost.
+		// Set it here, not in accept: the write may arrive although its answer is lost.
 		hold.notBefore = e.now + settlingTime(cl).Milliseconds()
 	}
 	d.settles = r.Settle && (d.lapsed || !found.Settled) && hold.maySettle(cl, e) && !hold.floorTooFarAhead(e)
@@ -138,16 +139,15 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 	return d
 }
 
-// accept is called when the write of a decision is acknowledged. after is the record's
-// stat then, which has the leader's time. accept returns what is known now, and what the
-// heartbeat came to.
+// accept returns the holding and the result of the heartbeat after the write was
+// acknowledged. after is the record's stat since then, with the leader's time.
 //
 // takeBack: the lease had run out by the leader's clock, and the record was written
 // settled. It has to be written again, by another heartbeat.
 func (d decision) accept(v view, after zkstore.Stat, e evidence) (hold holding, beat Beat, lapsed, takeBack bool) {
 	cl := *v.cl
 	hold, lapsed = d.holding, d.lapsed
-	hold.written, hold.version = true, v.stat.Version+1 // another may have written since
+	hold.written, hold.version = true, v.stat.Version+1 // after may be of a later write
 	if bound, mayHaveLost := hold.previousBound(*v.slot, after); cl.SettleMs > 0 && mayHaveLost && e.hasPassed(bound, after.Mtime) {
 		hold.doubt = doubt{raised: true, now: e.now, stamp: after.Mtime}
 		if !lapsed {

@@ -8,10 +8,9 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// GoLive makes the live lock of a slot that is ours, in the present session.
-// One that is there already is of a session before (ours, after a crash) or of
-// a holder whose lease ran out: the slot's record has decided that, the lock
-// decides nothing.
+// GoLive creates the live lock of our slot in the present session. It replaces the lock of
+// another session: of an earlier one of ours, or of a holder whose lease has run out. The
+// slot's record decides who holds the slot, the lock decides nothing.
 func (c *Coordinator) GoLive(ctx context.Context, claim Claim) error {
 	path := lockPath(claim.Worker)
 	for {
@@ -37,8 +36,8 @@ func (c *Coordinator) GoLive(ctx context.Context, claim Claim) error {
 	}
 }
 
-// unlock deletes the live lock of a slot that we were fenced from: our session
-// would keep the slot from everybody, us included, for as long as it lasts.
+// unlock deletes the live lock of a slot that we were fenced from. While the lock exists
+// no node can take the slot, not even this one.
 func (c *Coordinator) unlock(ctx context.Context) error {
 	if c.fenced < 0 {
 		return nil
@@ -50,14 +49,14 @@ func (c *Coordinator) unlock(ctx context.Context) error {
 	return err
 }
 
-// GoDark deletes the live lock if it is of the present session: the slot may
-// be taken once its bound has passed.
+// GoDark deletes the live lock if it belongs to the present session. After that another
+// node may take the slot once its lease bound has passed.
 func (c *Coordinator) GoDark(ctx context.Context, worker int) error {
 	return c.goDark(ctx, worker, "")
 }
 
-// goDark deletes the live lock of the present session, or of a session before
-// of the node named: one that was killed leaves its lock behind for a while.
+// goDark deletes the live lock if it belongs to the present session, or to an earlier one
+// of the given node: a killed process leaves its lock until its session expires.
 func (c *Coordinator) goDark(ctx context.Context, worker int, node string) error {
 	path := lockPath(worker)
 	data, stat, err := c.Store.Get(ctx, path)

@@ -8,18 +8,18 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// A slot's record that is missing, though the cluster has used the slot, was lost by
-// ZooKeeper, and its owner may still live. A record is made in its place that keeps
-// the slot for the longest lease, in which the owner can put back its own.
+// If the record of a used slot is missing, ZooKeeper has lost it, and its owner may still
+// run. A node that notices it creates a Lost record. That keeps the slot for the longest
+// lease, during which the owner can put its own record back.
 
-// lostUntil is until when a slot is kept whose record is missing now, Unix ms. It is
-// never before the end of a freeze.
+// lostUntil returns the bound of a Lost record that is created now, Unix ms. It is not
+// before the end of a freeze.
 func (c *Coordinator) lostUntil(cl Cluster) int64 {
 	now := max(c.Now(), c.latest.Mtime)
 	return max(cl.FrozenUntil, now+cl.LeaseMs+lossTolerance)
 }
 
-// replaceLost makes a record in place of one that ZooKeeper lost. It returns its bound.
+// replaceLost creates a Lost record for a worker and returns its bound.
 func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int) (int64, error) {
 	c.Logger.Warn("ZooKeeper has lost the record of a worker slot; it is kept for its owner", "worker", worker)
 	h := c.lostUntil(cl)
@@ -28,18 +28,18 @@ func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int) (
 	}
 	_, err := c.Store.Create(ctx, slotPath(worker), Slot{H: h, Lost: true}.marshal(), zkstore.Persistent)
 	if errors.Is(err, zkstore.ErrExists) {
-		err = nil // its owner, or another newcomer: held either way
+		err = nil // by its owner or another new node: the slot is held either way
 	}
 	return h, err
 }
 
-// replaceAllLost replaces all records that are missing, for a node that has just frozen
-// registration. Without it a newcomer would replace each when it first looks at it, which
-// is after the freeze, and new nodes would wait for another lease.
+// replaceAllLost creates a Lost record for each missing slot. A node calls it after it has
+// frozen registration. Otherwise new nodes would create these records only after the
+// freeze, and then wait for another lease.
 //
-// A failure is only logged: newcomers replace what is still missing.
+// A failure is only logged, because new nodes replace what is still missing.
 func (c *Coordinator) replaceAllLost(ctx context.Context, cl Cluster) {
-	for range 3 { // owners put theirs back meanwhile
+	for range 3 { // owners may put their records back meanwhile
 		missing, err := c.missing(ctx, cl)
 		kept := Slot{H: c.lostUntil(cl), Lost: true}.marshal()
 		for some := range slices.Chunk(missing, growMost) {
@@ -61,7 +61,7 @@ func (c *Coordinator) replaceAllLost(ctx context.Context, cl Cluster) {
 	}
 }
 
-// missing are the slots that the cluster has used and that have no record.
+// missing returns the slots up to Used that have no record.
 func (c *Coordinator) missing(ctx context.Context, cl Cluster) (workers []int, err error) {
 	names, err := c.Store.Children(ctx, workersPath)
 	if err != nil {

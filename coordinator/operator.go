@@ -9,21 +9,20 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// ByHand is what people do to a cluster's records. Its methods are steps of the
-// protocol like those of nodes: whatever owners do at the same time, and
-// whatever they believe, no range is issued twice, but for LowerBound, which
-// rests on what its caller knows. Each of them returns a *ClocksError when our
-// clock cannot be relied on.
+// ByHand has the commands of an operator on a cluster's records. Its methods follow the same
+// protocol as nodes: whatever owners do at the same time, no ID is issued twice. The one
+// exception is LowerBound, which relies on what its caller knows. Each method returns a
+// *ClocksError if the clock of this machine cannot be trusted.
 type ByHand struct {
 	Store zkstore.Store
 	// Now is our clock in Unix milliseconds.
 	Now func() int64
-	// By is written down as who did it.
+	// By is the operator's name, for the records.
 	By string
 }
 
-// ClocksError: our clock and the leader's differ by more than clocks may that
-// are to judge when a lease has ended.
+// ClocksError: our clock differs by more than limits.ClocksAgree from the leader's. So it
+// cannot tell whether a lease has ended.
 type ClocksError struct{ Ahead time.Duration }
 
 func (e *ClocksError) Error() string {
@@ -34,8 +33,8 @@ func (e *ClocksError) Error() string {
 	return fmt.Sprintf("coordinator: this machine's clock is %s %s that of ZooKeeper's leader, so it cannot tell what is over: set it right, or do this on another machine", e.Ahead.Abs(), way)
 }
 
-// moment is now by two clocks that agree, ours and the leader's: the earlier and
-// the later of them.
+// moment is the present time by two clocks that agree, ours and the leader's: the earlier
+// and the later of them, Unix ms.
 type moment struct{ early, late int64 }
 
 // begin reads the cluster's record and the time.
@@ -56,8 +55,8 @@ func (h ByHand) begin(ctx context.Context) (Cluster, moment, error) {
 	return cl, moment{min(now, leader), max(now, leader+r.Acked-r.Sent)}, nil
 }
 
-// leader reads the leader's clock off a record of this session, which is no
-// worker's lock by its name.
+// leader compares our clock with the leader's by creating an ephemeral record. Its name is
+// not that of a worker's lock.
 func (h ByHand) leader(ctx context.Context) (Reading, error) {
 	path := livePath + "/clock-" + randomNonce()
 	sent := h.Now()

@@ -8,10 +8,9 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Freeze keeps everybody off some workers for a time, unless they are kept for
-// longer already. A time of 0 is the longest lease and lossTolerance: for so long an
-// owner may live that ZooKeeper has forgotten. Freeze returns the cluster as it was
-// and as it is.
+// Freeze freezes registration on some workers for d. It shortens no freeze. A d of 0 means
+// the longest lease plus lossTolerance: an owner that ZooKeeper has lost may serve for so
+// long. Freeze returns the cluster's record before and after.
 func (h ByHand) Freeze(ctx context.Context, workers WorkerSet, d time.Duration) (before, after Cluster, err error) {
 	before, now, err := h.begin(ctx)
 	if err != nil {
@@ -33,21 +32,20 @@ func (h ByHand) Freeze(ctx context.Context, workers WorkerSet, d time.Duration) 
 	return before, after, err
 }
 
-// Frozen reads the cluster's record, and tells whether its freeze has not yet ended by
-// either clock.
+// Frozen returns the cluster's record, and reports whether its freeze still runs by our
+// clock or by the leader's.
 func (h ByHand) Frozen(ctx context.Context) (Cluster, bool, error) {
 	cl, now, err := h.begin(ctx)
 	return cl, now.early < cl.FrozenUntil, err
 }
 
-// ErrFreezeChanged: the cluster's freeze is not the one that was looked at.
+// ErrFreezeChanged: the cluster's freeze has changed since the caller read it.
 var ErrFreezeChanged = errors.New("coordinator: the freeze of registration has changed meanwhile: look at it again; nothing was changed")
 
-// Thaw ends a freeze of registration early for some workers, or for all of them if
-// workers is empty, and frees those of them whose records were lost. The caller has
-// to know that no owner of one of them is left. seen is the cluster's record as that
-// was decided on: ErrFreezeChanged where another freeze has come since. Thaw returns
-// how many slots it has freed.
+// Thaw ends a freeze of registration early for some workers, or for all if workers is empty.
+// It frees those of them whose records were lost, and returns their number. The caller must
+// know that none of these workers has an owner left. seen is the cluster's record that the
+// caller has read. If another freeze has come since, Thaw returns ErrFreezeChanged.
 func Thaw(ctx context.Context, store zkstore.Store, seen Cluster, workers WorkerSet) (freed int, err error) {
 	changed := false
 	_, err = updateCluster(ctx, store, func(cl *Cluster) bool {
@@ -90,13 +88,13 @@ func Thaw(ctx context.Context, store zkstore.Store, seen Cluster, workers Worker
 	return freed, nil
 }
 
-// frozenAs tells whether a record has the same freeze as another.
+// frozenAs reports whether two records have the same freeze.
 func (c Cluster) frozenAs(seen Cluster) bool {
 	return c.UUID == seen.UUID && c.Incarnation == seen.Incarnation && c.FrozenUntil == seen.FrozenUntil && c.Open == seen.Open
 }
 
-// freeLost frees a slot whose record was lost. It reports whether there was
-// anything to do: its owner may be faster.
+// freeLost frees a slot whose record was lost. It returns false if there was nothing to do,
+// or if the owner was faster.
 func freeLost(ctx context.Context, store zkstore.Store, e Entry) (bool, error) {
 	path, err := slotPath(e.Worker), error(nil)
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// StillFrozenError: slots are kept for owners that ZooKeeper may have
-// forgotten, so nothing can be built on what it says of them.
+// StillFrozenError: registration is frozen until Until, Unix ms, so ZooKeeper's record of the
+// slot may be older than its owner's.
 type StillFrozenError struct {
 	Worker int
 	Until  int64
@@ -21,7 +21,7 @@ func (e *StillFrozenError) Error() string {
 		time.UnixMilli(e.Until).UTC().Format(time.RFC3339), e.Worker)
 }
 
-// ChangedError: a slot is not as it was when it was looked at.
+// ChangedError: the slot has changed since Examine read it.
 type ChangedError struct {
 	Worker int
 	Slot   Slot
@@ -31,20 +31,20 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("coordinator: worker %d has changed meanwhile: node %s (%s) has it at term %d; nothing was changed", e.Worker, e.Slot.Node, e.Slot.Name, e.Slot.Term)
 }
 
-// ErrConnected: the node that a slot was taken from has a session, so it runs.
+// ErrConnected: the node that the slot was taken from has a session, so it runs.
 var ErrConnected = errors.New("coordinator: its node is connected to ZooKeeper, so it runs")
 
-// ErrNotHeld: nobody holds the slot that is to be taken away.
+// ErrNotHeld: no node holds the slot.
 var ErrNotHeld = errors.New("coordinator: nobody holds it")
 
-// Holding is a slot as it was found by somebody who is about to release it.
+// Holding is a slot as Examine read it.
 type Holding struct {
 	Entry
 	Cluster      Cluster
 	Availability Availability
 }
 
-// Examine looks at a slot, by our clock and the leader's.
+// Examine reads a slot, and judges by our clock and the leader's whether it is free.
 func (h ByHand) Examine(ctx context.Context, worker int) (Holding, error) {
 	cl, now, err := h.begin(ctx)
 	if err != nil {
@@ -54,15 +54,14 @@ func (h ByHand) Examine(ctx context.Context, worker int) (Holding, error) {
 	return Holding{e, cl, cl.JudgeFree(e.Slot, e.Live, now.early, now.late)}, err
 }
 
-// TakeAway releases a slot that its holder has not given back. The bound stays
-// where it is: whoever takes the slot begins there, so that nothing is issued
-// twice though the holder may be running, cut off or not. A higher term and
-// another nonce fence it as soon as it looks. The record is left unsettled, as a
-// newcomer's is: an owner whom ZooKeeper had forgotten still puts back its own.
+// TakeAway releases a slot that its holder has not given back. The lease bound stays, and the
+// next holder begins there, so no ID is issued twice even if the holder runs. A higher term
+// and a new nonce fence the holder at its next heartbeat. The record is unsettled, so that
+// an owner that ZooKeeper had lost can still put its own back.
 //
-// A record that is gone or cannot be read is replaced by one that is kept for
-// the longest lease. Errors are ErrNotHeld, *StillFrozenError, *ChangedError when
-// the slot is not what found says any more, and those of the store.
+// TakeAway replaces a record that is missing or cannot be read by a Lost record, which keeps
+// the slot for the longest lease. Errors are ErrNotHeld, *StillFrozenError, *ChangedError if
+// the slot is not as found any more, and those of the store.
 func (h ByHand) TakeAway(ctx context.Context, found Holding) (Entry, error) {
 	for {
 		e, cl, now, err := h.again(ctx, found)
@@ -93,17 +92,18 @@ func (h ByHand) TakeAway(ctx context.Context, found Holding) (Entry, error) {
 		case !errors.Is(err, zkstore.ErrBadVersion) && !errors.Is(err, zkstore.ErrExists) && !errors.Is(err, zkstore.ErrNoNode):
 			return e, err
 		}
-		// A heartbeat came in between: look whether it is still the same holder's.
+		// A heartbeat came in between: read again whether the holder is the same.
 	}
 }
 
-// LowerBound has a slot that was taken away begin now, and not where its holder
-// may issue to by its lease: a clock's error above what is now, by our clock and
-// the leader's, and what was heard of the holder's. It never goes below notBelow, the
-// bound of the holder's state directory in Unix milliseconds; 0 if that is lost. The
-// caller knows that the node does not run, and will not be started with its state:
-// else it and the next holder may issue the same IDs. So they may where the state is
-// lost and the node issued by a clock that was ahead while ZooKeeper could not hear it.
+// LowerBound lowers the lease bound of a slot that was taken away, so that its next holder
+// need not wait for the whole lease. The new bound is above everything that ZooKeeper knows
+// of the holder's clock, plus limits.ClocksApart. It is never below notBelow, the bound in
+// the holder's state directory, Unix ms; 0 if that directory is lost.
+//
+// The caller must know that the node does not run, and will not be started with its state.
+// Otherwise it and the next holder may issue the same IDs. They may as well if the state is
+// lost, and the node issued by a clock that was ahead while it could not reach ZooKeeper.
 //
 // Errors are those of TakeAway and ErrConnected.
 func (h ByHand) LowerBound(ctx context.Context, found Holding, notBelow int64) (Entry, error) {
@@ -130,17 +130,16 @@ func (h ByHand) LowerBound(ctx context.Context, found Holding, notBelow int64) (
 	}
 }
 
-// lowered is the bound that LowerBound gives a slot, in Unix milliseconds. What its
-// holder has issued ends before what was heard of it, a clock's error and what it may
-// have borrowed on top: before now by its clock, which may have been ahead of ours
-// (AheadMs), before what it reported or had reached, and before where it stopped,
-// which it may say without another report.
+// lowered returns the new bound for LowerBound, Unix ms. The holder has issued no ID at or
+// after that bound. It is the latest of four times, plus BorrowMs and lossTolerance: now by
+// the holder's clock, which may have been ahead (AheadMs); the last time that it reported;
+// the latest that it had reached; and the time at which it stopped.
 func lowered(s Slot, cl Cluster, now, notBelow int64) int64 {
 	heard := max(now+s.AheadMs, s.StoppedM, s.Reached, s.Reported)
 	return max(min(s.H, heard+cl.BorrowMs+lossTolerance), notBelow)
 }
 
-// again reads a slot that has to be as it was found, in a cluster that is not
+// again reads a slot once more. It returns an error if the slot is not as found, or is
 // frozen.
 func (h ByHand) again(ctx context.Context, found Holding) (Entry, Cluster, moment, error) {
 	cl, now, err := h.begin(ctx)
@@ -154,7 +153,7 @@ func (h ByHand) again(ctx context.Context, found Holding) (Entry, Cluster, momen
 	}
 	e, err := ReadSlot(ctx, h.Store, cl, found.Worker)
 	changed := e.Absent != found.Absent || e.Slot.Term != found.Slot.Term || e.Slot.Nonce != found.Slot.Nonce
-	// One whose lease was over may have come back: that is another question.
+	// A holder whose lease had ended may have come back. The operator must decide again.
 	back := found.Availability == Free && cl.JudgeFree(e.Slot, e.Live, now.early, now.late) != Free
 	if err == nil && (changed || back) {
 		err = &ChangedError{found.Worker, e.Slot}

@@ -9,15 +9,15 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Ticket is a registration as it stands in ZooKeeper.
+// Ticket is a ticket as it is in ZooKeeper.
 type Ticket struct {
-	Name string // as "n-0000000012"
-	Node string // empty on what is no ticket of ours
+	Name string // like "n-0000000012"
+	Node string // empty if the znode is not a ticket of flaked
 	Labels
 	Stat zkstore.Stat
 }
 
-// TicketInUseError: a worker's holder is registered by this ticket.
+// TicketInUseError: the holder of a worker registered by this ticket.
 type TicketInUseError struct {
 	Name   string
 	Worker int
@@ -28,8 +28,8 @@ func (e *TicketInUseError) Error() string {
 	return fmt.Sprintf("coordinator: ticket %s is that of worker %d, which node %s (%s) holds: it goes when the worker does", e.Name, e.Worker, e.Holder.Node, e.Holder.Name)
 }
 
-// UnusedTickets are those that no slot in entries refers to: of nodes that
-// ended while they registered, or are about to. They keep nobody from anything.
+// UnusedTickets returns the tickets that no slot in entries refers to. They are of nodes that
+// ended while they registered, or that are registering now. An unused ticket does no harm.
 func UnusedTickets(ctx context.Context, store zkstore.Store, entries []Entry) ([]Ticket, error) {
 	used := make(map[string]bool)
 	for _, e := range entries {
@@ -59,9 +59,8 @@ func UnusedTickets(ctx context.Context, store zkstore.Store, entries []Entry) ([
 	return unused, nil
 }
 
-// ForgetTicket deletes a ticket that no slot refers to. A node that is just
-// registering by it draws another. Errors are zkstore.ErrNoNode,
-// *TicketInUseError and those of the store.
+// ForgetTicket deletes a ticket that no slot refers to. A node that is registering by it
+// creates another. Errors are zkstore.ErrNoNode, *TicketInUseError and those of the store.
 func ForgetTicket(ctx context.Context, store zkstore.Store, cl Cluster, name string) error {
 	path := ticketsPath + "/" + name
 	_, stat, err := store.Get(ctx, path)

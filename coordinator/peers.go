@@ -9,26 +9,25 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// samplePeers is how many live peers are asked for their clocks at a time: a
-// thousand nodes that each read a thousand records would be the load on
-// ZooKeeper, not the heartbeats.
+// samplePeers is the most peers whose clocks are read at once. If a thousand nodes each
+// read a thousand records, that would load ZooKeeper more than their heartbeats do.
 const samplePeers = 8
 
-// roster are the workers that were live when they were last listed. The list is as
-// long as the cluster has nodes, so a node does not read it at every heartbeat.
+// roster has the workers that were live when they were last listed. The list has an entry
+// for each node of the cluster, so a node does not read it at every heartbeat.
 type roster struct {
 	listed  bool
 	workers []int       // ascending
-	version listVersion // zero while it is not known
-	// fewReadings: fewer than half of the peers that were asked last had a reading to give.
+	version listVersion // zero: not known
+	// fewReadings: fewer than half of the records read last had a reading.
 	fewReadings bool
 }
 
-// listVersion is that of the list of live workers: it changes when a worker is added to
-// it or removed, and when the list is made anew.
+// listVersion identifies a state of the list of live workers. It changes when a worker is
+// added or removed, and when the list is created anew.
 type listVersion struct {
-	made    int64 // its Czxid
-	changes int32 // its Stat.Children
+	made    int64 // Czxid of the list's parent
+	changes int32 // Stat.Children of the list's parent
 }
 
 // Peers returns the clock readings of up to eight live peers, one per process. own is our
@@ -36,9 +35,9 @@ type listVersion struct {
 // of their own clock. It skips reports that are more than three heartbeats older than the
 // newest write it knows, and reports of another epoch of the leader.
 //
-// It takes one round trip; two the first time; three when the list is read again: if it
-// has changed, and there are no more than eight peers or few of them have readings. A list
-// of few peers is soon read, and each of them counts.
+// Peers takes one round trip, two the first time, and three if it reads the list again. It
+// does that if the list has changed, and there are at most eight peers or few of them have
+// readings. With few peers the list is short, and each reading counts.
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	first := !c.roster.listed
 	if first {
@@ -63,7 +62,7 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	return readings, nil
 }
 
-// list lists who is live. version is that of the list as it was before.
+// list reads the list of live workers. version is the list's version before that.
 func (c *Coordinator) list(ctx context.Context, version listVersion) error {
 	live, err := liveWorkers(ctx, c.Store)
 	if err == nil {
@@ -72,7 +71,7 @@ func (c *Coordinator) list(ctx context.Context, version listVersion) error {
 	return err
 }
 
-// known are the workers on the list that are not of our process.
+// known returns the workers on the list that our process does not hold.
 func (c *Coordinator) known(own int) []int {
 	ours := []int{own}
 	if c.Siblings != nil {
@@ -81,7 +80,8 @@ func (c *Coordinator) known(own int) []int {
 	return slices.DeleteFunc(slices.Clone(c.roster.workers), func(w int) bool { return slices.Contains(ours, w) })
 }
 
-// ask reads the records of up to samplePeers peers, and which version the list has now.
+// ask reads the records of up to samplePeers random peers, and the present version of the
+// list.
 func (c *Coordinator) ask(ctx context.Context, peers []int) ([]zkstore.Record, listVersion, error) {
 	if len(peers) > samplePeers {
 		rand.Shuffle(len(peers), func(i, j int) { peers[i], peers[j] = peers[j], peers[i] })
@@ -99,9 +99,9 @@ func (c *Coordinator) ask(ctx context.Context, peers []int) ([]zkstore.Record, l
 	return records[:len(peers)], listVersion{list.Czxid, list.Children}, nil
 }
 
-// readings are the clocks that records report.
+// readings returns the clock readings that count among the records, as Peers says.
 func (c *Coordinator) readings(records []zkstore.Record) (readings []Reading) {
-	newest := c.latest // the newest write stands for the leader's now
+	newest := c.latest // the newest known write gives the leader's present time
 	var slots []Slot
 	var stats []zkstore.Stat
 	for _, r := range records {
@@ -109,7 +109,7 @@ func (c *Coordinator) readings(records []zkstore.Record) (readings []Reading) {
 			continue
 		}
 		s := parseSlot(r.Data)
-		// The last write of a holder that has stopped is later than its last report.
+		// A stopped holder wrote its record later than it read its clock.
 		if s.Reported == 0 || s.ClockWrong || s.Stopped || s.Released {
 			continue
 		}

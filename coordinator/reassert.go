@@ -7,18 +7,17 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// reassert puts our record back after ZooKeeper has lost it. why says what was found.
-// First it freezes registration, as newcomers may be about to settle. The record gets a
-// higher term than the one that is there.
+// reassert puts our record back after ZooKeeper has lost it. First it freezes
+// registration, because new nodes may be about to settle. Our record gets a higher term than
+// the one in ZooKeeper. why says how the loss was noticed, for the log.
 func (c *Coordinator) reassert(ctx context.Context, hold holding, v view, r Report, why string) (Beat, error) {
 	claim := hold.Claim
 	cl, err := c.freeze(ctx, claim, why)
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	// Another owner may have frozen long ago. Whether that freeze is long enough is judged
-	// by the leader's clock now. hasPassed must use the reading from before the loss, so
-	// c.reading stays what it was.
+	// Another owner may have frozen long ago. The leader's clock tells whether that freeze
+	// is long enough. hasPassed needs the reading from before the loss: restore it.
 	before := c.reading
 	clock, err := c.touchTicket(ctx, &claim)
 	c.reading = before
@@ -28,7 +27,7 @@ func (c *Coordinator) reassert(ctx context.Context, hold holding, v view, r Repo
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	// Our own clock may have gone back.
+	// By our own clock the lease still runs, but that clock may have gone back.
 	if hold.doubted() || c.gather(r).hasPassed(claim.H, clock.Stamp) {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
 		return Beat{}, &FencedError{claim.Worker, why + ", and by ZooKeeper's clock the lease has run out"}
@@ -40,10 +39,10 @@ func (c *Coordinator) reassert(ctx context.Context, hold holding, v view, r Repo
 	return beat, err
 }
 
-// putBack writes our record over what is there, or where nothing is.
+// putBack creates our record, or writes it over the record found.
 func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v view, r Report) (Beat, error) {
 	var old Slot
-	if v.slot != nil && !v.slot.Lost { // one that keeps our place says nothing of our lease
+	if v.slot != nil && !v.slot.Lost { // a Lost record's bound is no lease of ours
 		old = *v.slot
 	}
 	claim, slot, err := c.nextGrant(claim, cl, old, r.Lease)
@@ -54,7 +53,7 @@ func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v vi
 	version := int32(0)
 	if v.slot == nil {
 		_, err = c.Store.Create(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.Persistent)
-		if errors.Is(err, zkstore.ErrNoNode) { // the parent is gone as well
+		if errors.Is(err, zkstore.ErrNoNode) { // the parent is lost as well
 			if err := ensureRoot(ctx, c.Store); err != nil {
 				return Beat{Claim: claim}, err
 			}

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// The records below the cluster's root. Instants are Unix milliseconds.
+// The paths of the records below the cluster's root. Times in records are Unix
+// milliseconds.
 const (
 	clusterPath = "/cluster"
 	ticketsPath = "/tickets"
@@ -21,124 +22,121 @@ const (
 func slotPath(worker int) string { return fmt.Sprintf("%s/%04d", workersPath, worker) }
 func lockPath(worker int) string { return fmt.Sprintf("%s/%04d", livePath, worker) }
 
-// Cluster is what all nodes of a cluster share, at /cluster. It is made once;
-// after that only Used, Settled, Incarnation and the freeze change.
+// Cluster is the record that all nodes of a cluster share, at /cluster. After it was
+// created, only Used, Settled, Incarnation and the freeze change.
 type Cluster struct {
 	UUID string `json:"uuid"`
-	// Layout is the split of an ID's bits, epoch included, in the canonical
-	// form of worker.Layout.
+	// Layout is the layout of an ID, with its epoch, in the canonical form of
+	// worker.Layout.
 	Layout string `json:"layout"`
-	// Slots is how many workers the layout has.
+	// Slots is the number of workers of the layout.
 	Slots      int   `json:"slots"`
 	Datacenter int64 `json:"datacenter"`
-	// LeaseMs is W, the longest lease: how long a settled node may live
-	// without ZooKeeper, and how long its slot is kept when it vanishes.
+	// LeaseMs is the longest lease (W). A settled node may serve for so long without
+	// ZooKeeper, and its slot is kept for so long after it vanished.
 	LeaseMs int64 `json:"lease_ms"`
-	// SettleMs is how long a new holder waits for an owner that ZooKeeper may
-	// have forgotten.
+	// SettleMs is the time that a new holder of a slot waits for an owner that ZooKeeper
+	// may have lost.
 	SettleMs int64 `json:"settle_ms"`
-	// OnRollback is what a node does whose clock goes back, in the canonical
-	// form of timeguard.RollbackPolicy; empty is Leaf's rule.
+	// OnRollback is the rollback policy of all nodes, in the canonical form of
+	// timeguard.RollbackPolicy. Empty: Leaf's rule.
 	OnRollback string `json:"on_rollback,omitempty"`
-	// BorrowMs is how far ahead of the clock a burst may make IDs.
+	// BorrowMs is how far ahead of the clock a burst may issue IDs.
 	BorrowMs int64 `json:"borrow_ms,omitempty"`
-	// Used is the highest slot that has ever had a record, -1 at first. Slots
-	// up to it that have none were lost, and are not free.
+	// Used is the highest slot that has ever had a record, -1 at first. If a slot up to
+	// Used has no record, ZooKeeper has lost it, and the slot is not free.
 	Used int `json:"used"`
-	// Settled: a node has settled under this record. Until then it gives way
-	// to owners of the cluster that was here before.
+	// Settled: a node has settled under this record. Until then the record gives way to
+	// owners of the cluster that was here before.
 	Settled bool `json:"settled"`
-	// Incarnation grows each time an owner notices that ZooKeeper lost data: it is
-	// when that was, Unix ms, or one more than the last. 0 at first. It orders the
-	// records of slots, whose terms begin again at 1 in a slot that was lost.
+	// Incarnation grows each time an owner notices that ZooKeeper lost data. It is the time
+	// of that, Unix ms, or the last one + 1 if that is more. 0 at first. It orders the
+	// records of slots, because the terms of a lost slot begin again at 1.
 	Incarnation int64 `json:"incarnation,omitempty"`
-	// Until FrozenUntil no slot is handed out or settled on, but those of Open:
-	// ZooKeeper has lost data.
+	// Until FrozenUntil no slot is granted or settled, except those in Open.
 	FrozenUntil int64     `json:"frozen_until,omitempty"`
 	Open        WorkerSet `json:"open,omitempty"`
-	// FrozenBy is the operator who froze it; empty where an owner did that found
-	// data lost.
+	// FrozenBy is the operator who froze registration. Empty: an owner did, because
+	// ZooKeeper had lost data.
 	FrozenBy string `json:"frozen_by,omitempty"`
 }
 
-// Frozen reports whether registration on a slot is frozen at a moment.
+// Frozen reports whether a worker's slot is frozen at now, Unix ms.
 func (c Cluster) Frozen(worker int, now int64) bool {
 	return now < c.FrozenUntil && !c.Open.Has(worker)
 }
 
-// AllFrozen reports whether that goes for every slot.
+// AllFrozen reports whether all slots are frozen at now, Unix ms.
 func (c Cluster) AllFrozen(now int64) bool { return now < c.FrozenUntil && c.Open == "" }
 
-// Labels say who a node is to people. They are never identity: names and
-// addresses move and collide.
+// Labels describe a node to people. Nothing is decided by them, because names and addresses
+// move and collide.
 type Labels struct {
 	Name    string `json:"name,omitempty"`
 	Host    string `json:"host,omitempty"`
 	PID     int    `json:"pid,omitempty"`
-	Address string `json:"address,omitempty"` // where it serves, comma-separated
-	Admin   string `json:"admin,omitempty"`   // where its admin HTTP is
+	Address string `json:"address,omitempty"` // of its listeners, comma-separated
+	Admin   string `json:"admin,omitempty"`   // of its admin HTTP server
 	Version string `json:"version,omitempty"`
 }
 
 // Slot is one worker slot's record, at /workers/NNNN. It is never deleted.
 type Slot struct {
-	// Node is the holder's identity, a UUID; empty on a slot never held.
+	// Node is the holder's identity, a UUID; empty if the slot was never held.
 	Node   string `json:"node,omitempty"`
 	Ticket string `json:"ticket,omitempty"`
-	// Term grows by one at every change of hands and every start of the
-	// holder; Nonce is a fresh random number for each.
+	// Term grows by one with every new holder and every start of the holder. Nonce is a new
+	// random number for each term.
 	Term  int64  `json:"term"`
 	Nonce string `json:"nonce,omitempty"`
-	// H is the lease bound: no ID of this slot up to this term has a timestamp
-	// at or after it.
+	// H is the lease bound: IDs of this slot up to this term have timestamps below H.
 	H       int64 `json:"h"`
 	Settled bool  `json:"settled"`
-	// Stopped: the holder stopped cleanly, having issued nothing at or after
-	// StoppedM.
+	// Stopped: the holder has stopped cleanly, and issued no ID at or after StoppedM.
 	Stopped  bool  `json:"stopped,omitempty"`
 	StoppedM int64 `json:"stopped_m,omitempty"`
 	// Released: the holder gave the slot back.
 	Released bool `json:"released,omitempty"`
 	// Incarnation is that of the cluster when the holder last wrote here.
 	Incarnation int64 `json:"incarnation,omitempty"`
-	// Lost marks a record made in place of one that ZooKeeper lost.
+	// Lost marks a record that replaces one that ZooKeeper lost.
 	Lost bool `json:"lost,omitempty"`
 
-	// Reached is the latest that the holder's issuing clock has reported while
-	// it was trusted, for who lowers H by hand. Reported is what it read at the
-	// last write, for the peers to compare theirs with.
+	// Reached is the latest time that the holder's issuing clock reported while it was
+	// trusted. An operator who lowers H needs it. Reported is the time on that clock when
+	// the record was written. Peers compare their clocks with it.
 	Reached  int64 `json:"reached,omitempty"`
 	Reported int64 `json:"reported,omitempty"`
-	// Generation is that of the holder's local record then.
+	// Generation is the write count of the holder's local record at that time.
 	Generation  uint64 `json:"generation,omitempty"`
 	HeartbeatMs int64  `json:"heartbeat_ms,omitempty"`
-	// RTTMs is how long the write before this one took: the error of Reported
-	// against the Mtime of the record.
+	// RTTMs is the duration of the write before this one. It bounds the uncertainty of
+	// Reported against the record's Mtime.
 	RTTMs int64  `json:"rtt_ms,omitempty"`
 	State string `json:"state,omitempty"`
-	// ClockWrong: the holder does not trust its clock, and neither should peers.
+	// ClockWrong: the holder does not trust its clock, so peers must not compare with it.
 	ClockWrong bool `json:"clock_wrong,omitempty"`
-	// Process is the same in the records of nodes that share a process: their
-	// clock is one.
+	// Process is the same text in the records of all nodes of a process, which share a
+	// clock.
 	Process string `json:"process,omitempty"`
 	Labels
 
-	// ReleasedBy is who took the slot from its holder by hand. Lowered: they knew that
-	// the holder does not run, and have lowered H.
+	// ReleasedBy is the operator who took the slot from its holder. Lowered: the operator
+	// knew that the holder does not run, and has lowered H.
 	ReleasedBy string `json:"released_by,omitempty"`
 	Lowered    bool   `json:"lowered,omitempty"`
 
-	// For people, and nothing is decided by it: the first term of the holder
-	// and when it was granted, 0 where that is not known; and the holders before.
+	// For people: the first term of the holder, when it was granted (0: not known), and
+	// the earlier holders. Nothing is decided by these.
 	FromTerm int64   `json:"from_term,omitempty"`
 	Granted  int64   `json:"granted,omitempty"`
 	History  History `json:"history,omitzero"`
-	// AheadMs is how far the clock of a holder whom the slot was taken from was
-	// ahead of the leader's when it was last heard of.
+	// AheadMs is how far the last holder's clock was ahead of the leader's at its last
+	// report. ByHand.TakeAway sets it.
 	AheadMs int64 `json:"ahead_ms,omitempty"`
 }
 
-// freeSlot is a slot that nobody has held.
+// freeSlot returns the record of a slot that was never held.
 func freeSlot() Slot { return Slot{Released: true} }
 
 func (c Cluster) marshal() []byte { return mustMarshal(c) }
@@ -160,10 +158,9 @@ func parseCluster(b []byte) (Cluster, error) {
 	return c, nil
 }
 
-// parseSlot reads a slot. One that cannot be read has Term -1: it says nothing
-// of its holder, so nobody may take it, and its owner puts it right. The same
-// goes for one that leaves out what every record says, as {} and null do: it
-// must not pass for a slot whose bound has passed.
+// parseSlot parses a slot's record. A record that cannot be parsed, or lacks a field that
+// every record has, gets Term -1. Nobody may take such a slot, and its owner writes it
+// again. Without that rule {} would pass for a slot whose lease bound has passed.
 func parseSlot(b []byte) Slot {
 	var s Slot
 	err := json.Unmarshal(b, &s)
@@ -175,8 +172,8 @@ func parseSlot(b []byte) Slot {
 	return s
 }
 
-// ticketNumber is the number ZooKeeper gave a ticket, from the right: ten
-// digits, or a minus sign and nine or ten: what %010d makes of an int32.
+// ticketNumber returns the number that ZooKeeper appended to a ticket's name with %010d: ten
+// digits, or a minus sign and nine or ten digits.
 func ticketNumber(name string) (int64, error) {
 	name = path.Base(name)
 	digits := len(name)
@@ -194,7 +191,8 @@ func ticketNumber(name string) (int64, error) {
 	return strconv.ParseInt(s, 10, 64)
 }
 
-// firstSlot is where a ticket begins to look: its number modulo the slots.
+// firstSlot returns the first slot that the holder of a ticket tries: the ticket's number
+// modulo the number of slots.
 func firstSlot(ticket int64, slots int) int {
 	return int(((ticket % int64(slots)) + int64(slots)) % int64(slots))
 }

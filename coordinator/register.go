@@ -8,37 +8,37 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Grant is a slot written and acknowledged.
+// Grant is a slot whose record was written for this node and acknowledged.
 type Grant struct {
 	Claim Claim
-	// H is the acknowledged lease bound. It counts once the grant is settled;
-	// until then the claim's own does.
+	// H is the acknowledged lease bound, Unix ms. It counts once the grant is settled.
+	// Until then the claim's H counts.
 	H int64
-	// Settle is how long to wait before the heartbeat that settles it; 0 when
-	// ZooKeeper is known to have lost nothing.
+	// Settle is the wait before the heartbeat that settles the slot. 0: ZooKeeper has
+	// proved that it has lost nothing.
 	Settle time.Duration
 	// Clock is our clock against the leader's.
 	Clock Reading
 }
 
-// growBy is how many slots a cluster grows by at once: half of those that it uses, a
-// sixty-fourth of all, and four at least. Each growth has all others who are taking a
-// slot begin anew, so a thousand nodes that start together must not cause many.
+// growBy returns the number of slots that a cluster grows by at once: half of the slots
+// that it uses, or 1/64 of all slots if that is more, but at least four. After each growth
+// all other nodes that are taking a slot have to try again. So a thousand nodes that start
+// together must not cause many growths.
 func (c Cluster) growBy() int { return max(4, c.Slots/64, (c.Used+1)/2) }
 
-// growMost bounds how much one request makes.
+// growMost is the most records that one request creates.
 const growMost = 1024
 
-// Register takes a slot for a new node. cl is the cluster's record, as the caller has
-// just read it. Register refuses early when there is none,
-// draws a ticket, has the clock checked against ZooKeeper's and the peers'
-// before it writes any slot, and looks for a slot from the ticket's number on.
-// It leaves no ticket behind when it is refused.
+// Register acquires a slot for a new node. cl is the cluster's record, as the caller has
+// just read it. Register creates a ticket, calls check with the clocks of the leader and of
+// the peers, and then tries the slots in order, starting at the ticket's number. It writes
+// no slot before check has passed.
 //
-// The claim names the node, and a ticket if it has one from an attempt that
-// ZooKeeper did not answer; the grant returned with an error does so for the
-// next attempt. Errors are *FullError, *FrozenError, *OtherClusterError, those
-// of check and of the store.
+// claim has the node, and the ticket of an earlier attempt that ZooKeeper did not answer.
+// The grant that comes with an error has the same for the next attempt. After any other
+// error Register deletes its ticket. Errors are *FullError, *FrozenError,
+// *OtherClusterError, those of check and those of the store.
 func (c *Coordinator) Register(ctx context.Context, cl Cluster, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
 	err := c.unlock(ctx)
 	if err == nil {
@@ -62,8 +62,8 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, claim Claim, lea
 	return grant, err
 }
 
-// checkRegister returns an error if registration is frozen or all slots are held. It
-// writes nothing.
+// checkRegister returns an error if registration is frozen or no slot is free. It writes
+// nothing.
 func (c *Coordinator) checkRegister(ctx context.Context, cl Cluster) error {
 	if cl.UUID != c.mine.UUID {
 		return &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
@@ -97,7 +97,7 @@ func (c *Coordinator) registerWith(ctx context.Context, claim Claim, clock Readi
 	return c.acquireFree(ctx, claim, clock, lease)
 }
 
-// acquireFree looks for a free slot from the claim's ticket on and takes it.
+// acquireFree acquires the first free slot, starting at the number of the claim's ticket.
 func (c *Coordinator) acquireFree(ctx context.Context, claim Claim, clock Reading, lease time.Duration) (Grant, error) {
 	ticket, err := ticketNumber(claim.Ticket)
 	if err != nil {
@@ -125,8 +125,9 @@ func (c *Coordinator) acquireFree(ctx context.Context, claim Claim, clock Readin
 	return Grant{}, full
 }
 
-// acquireIfFree takes one slot if it is free. If it is not, Availability says why, and the
-// grant's H is that of whoever holds it. When another is faster it tries again.
+// acquireIfFree acquires the claim's slot if it is free. If not, it returns why, and a
+// grant with the lease bound of the present holder. It tries again if another node changed
+// a record meanwhile.
 func (c *Coordinator) acquireIfFree(ctx context.Context, claim Claim, clock Reading, lease time.Duration) (Grant, Availability, error) {
 	for {
 		v, err := c.readView(ctx, claim.Worker)
@@ -152,7 +153,7 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, claim Claim, clock Read
 			return Grant{}, 0, &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 		}
 		if v.slot == nil {
-			// It may have been read before the cluster's record, and made in between.
+			// The slot may have been created after it was read: read it again.
 			slot, _, err := c.slot(ctx, claim.Worker)
 			if err != nil {
 				return Grant{}, 0, err
@@ -174,11 +175,12 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, claim Claim, clock Read
 	}
 }
 
-// leaderNow is the earliest the leader's clock can be when ours reads now.
+// leaderNow returns the earliest time that the leader's clock can have when ours reads now,
+// Unix ms.
 func (r Reading) leaderNow(now int64) int64 { return r.Stamp + (now - r.Acked) }
 
-// grow makes records for slots up to at least worker, free, in one step with
-// raising Used: a slot that is absent below Used has been lost, always.
+// grow creates free slots, at least up to worker. The same transaction raises Used, so that
+// a missing slot up to Used was always lost.
 func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat zkstore.Stat, worker int) error {
 	from := cl.Used + 1
 	step := cl.growBy()
@@ -190,17 +192,17 @@ func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat zkstore.Stat, w
 	err := c.Store.Multi(ctx, ops...)
 	switch {
 	case errors.Is(err, zkstore.ErrBadVersion):
-		return nil // another was faster: look again
+		return nil // another node was faster: the caller reads again
 	case errors.Is(err, zkstore.ErrExists):
 		return c.growOver(ctx, cl, stat, from)
 	case errors.Is(err, zkstore.ErrNoNode):
-		return ensureRoot(ctx, c.Store) // and look again
+		return ensureRoot(ctx, c.Store) // then the caller reads again
 	}
 	return err
 }
 
-// growOver raises Used where records are there already beyond it: owners have
-// put theirs back into a ZooKeeper that had lost them.
+// growOver raises Used where some records above it exist already: owners have put them
+// back into a ZooKeeper that had lost them.
 func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat zkstore.Stat, from int) error {
 	ops := []zkstore.Op{zkstore.SetOp{Path: clusterPath, Data: cl.marshal(), Version: stat.Version}}
 	err := eachRecord(ctx, c.Store, slotPaths(from, cl.Used), func(i int, r zkstore.Record) bool {
@@ -214,13 +216,13 @@ func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat zkstore.Sta
 	}
 	err = c.Store.Multi(ctx, ops...)
 	if errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrExists) {
-		return nil // changed meanwhile: look again
+		return nil // changed meanwhile: the caller reads again
 	}
 	return err
 }
 
-// writeAcquired writes a free slot as ours. zkstore.ErrBadVersion or zkstore.ErrNoNode when
-// the slot or the cluster record changed.
+// writeAcquired writes a free slot as ours. The error is zkstore.ErrBadVersion or
+// zkstore.ErrNoNode if the slot or the cluster's record has changed.
 func (c *Coordinator) writeAcquired(ctx context.Context, claim Claim, v view, now int64, lease time.Duration) (Grant, error) {
 	cl, old := *v.cl, *v.slot
 	claim.Term, claim.Nonce, claim.Settled, claim.H = old.Term, "", false, 0
@@ -234,18 +236,18 @@ func (c *Coordinator) writeAcquired(ctx context.Context, claim Claim, v view, no
 		zkstore.CheckOp{Path: clusterPath, Version: v.clStat.Version},
 		zkstore.SetOp{Path: slotPath(claim.Worker), Data: slot.marshal(), Version: v.stat.Version})
 	if err != nil {
-		return Grant{}, err // outcome unknown: the stored claim tells at the next start
+		return Grant{}, err // the outcome may be unknown: the next start reads the saved claim
 	}
 	claim = c.setHolding(claim, cl, v.stat.Version+1)
-	c.setCompared(slot.H, c.latest.Epoch()) // the ticket's: that of the slot, or one before
+	c.setCompared(slot.H, c.latest.Epoch()) // the ticket's epoch: the slot's, or an earlier one
 	if old.Ticket != "" && old.Ticket != claim.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}
 	return Grant{Claim: claim, H: slot.H, Settle: c.settling(ctx, cl, claim.Worker)}, nil
 }
 
-// isFull says why no slot is free, by the server that is asked; nil where one is. It
-// looks only once all of them have been used.
+// isFull returns an error with the reasons why no slot is free, or nil if one is free. The
+// server may lag behind. isFull reads the slots only if all of them have been used.
 func (c *Coordinator) isFull(ctx context.Context, cl Cluster) (*FullError, error) {
 	if cl.Used+1 < cl.Slots {
 		return nil, nil
@@ -258,7 +260,7 @@ func (c *Coordinator) isFull(ctx context.Context, cl Cluster) (*FullError, error
 	full := &FullError{Slots: cl.Slots, now: now, grace: cl.graceMs()}
 	err = eachRecord(ctx, c.Store, slotPaths(0, cl.Slots-1), func(worker int, r zkstore.Record) bool {
 		if !r.Found {
-			free = true // lost: to be put right on the way
+			free = true // lost: acquireIfFree replaces it
 			return false
 		}
 		slot := parseSlot(r.Data)

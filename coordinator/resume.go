@@ -8,16 +8,16 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Resume takes up the slot of the local record again: it is written with the
-// next term and a new nonce, after the clock has been checked.
+// Resume renews the slot of the local record. It calls check with the clocks of the leader
+// and of the peers, then writes the slot with the next term and a new nonce.
 //
-// The claim's floor becomes what the predecessor may have reached. Its bound
-// stays that of the local record, below which the node may issue at once; the
-// grant's counts once it is settled.
+// The returned claim's floor is at least the reserved bound, which the earlier process may
+// have reached. Its lease bound is that of the local record: below it the node may issue at
+// once. The grant's H counts once the slot is settled.
 //
-// Errors are *NotOursError (register as a new node), *OtherClusterError,
-// ErrNoCluster, those of check and of the store. Only zkstore.ErrUnreachable, and a
-// *NotOursError that says Lost, may be answered by starting from the local record alone.
+// Errors are *NotOursError (register as a new node), *OtherClusterError, ErrNoCluster,
+// those of check and those of the store. The node may start from the local record alone
+// only after zkstore.ErrUnreachable or a *NotOursError with Lost.
 func (c *Coordinator) Resume(ctx context.Context, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
 	if _, _, _, err := c.resumable(ctx, claim); err != nil {
 		return Grant{}, err
@@ -34,7 +34,7 @@ func (c *Coordinator) Resume(ctx context.Context, claim Claim, lease time.Durati
 	return grant, err
 }
 
-// resumable reads the slot of a claim that may be resumed.
+// resumable reads the slot of the claim. It returns an error if the claim does not hold it.
 func (c *Coordinator) resumable(ctx context.Context, claim Claim) (Cluster, Slot, zkstore.Stat, error) {
 	cl, err := c.joined(ctx)
 	if err != nil {
@@ -71,7 +71,8 @@ func (c *Coordinator) resumeWith(ctx context.Context, claim Claim, clock Reading
 	}
 }
 
-// writeResumed writes a slot that may be resumed.
+// writeResumed writes a slot that resumable returned. If ZooKeeper has older data than the
+// claim, it freezes registration first.
 func (c *Coordinator) writeResumed(ctx context.Context, claim Claim, cl Cluster, found Slot, stat zkstore.Stat, lease time.Duration) (Grant, error) {
 	older := found.H < claim.H || cl.Incarnation < claim.Incarnation
 	if older && c.mustFreeze(&cl, claim) {
@@ -86,9 +87,9 @@ func (c *Coordinator) writeResumed(ctx context.Context, claim Claim, cl Cluster,
 	return c.writeNextTerm(ctx, claim, cl, found, stat, lease)
 }
 
-// writeNextTerm writes a slot that is ours with the next term. The record is not settled:
-// an owner that this record has been hiding still gets the time to come back. With an
-// error it returns the claim as it was saved.
+// writeNextTerm writes our slot with the next term. The record is not settled, so that an
+// owner that ZooKeeper has lost has time to come back. With an error the grant has the
+// claim as it was saved.
 func (c *Coordinator) writeNextTerm(ctx context.Context, claim Claim, cl Cluster, found Slot, stat zkstore.Stat, lease time.Duration) (Grant, error) {
 	claim, slot, err := c.nextGrant(claim, cl, found, lease)
 	if err != nil {
@@ -102,7 +103,7 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, claim Claim, cl Cluster
 	clock := c.setReading(slot.Reported, written)
 	claim = c.setHolding(claim, cl, written.Version)
 	c.setCompared(slot.H, written.Epoch())
-	// This process does not know what its predecessor saw of ZooKeeper.
+	// This process does not know what the earlier process saw of ZooKeeper.
 	if c.gather(Report{}).hasPassed(ranUntil, clock.Stamp) {
 		c.holding.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
 	}

@@ -21,7 +21,7 @@ type Entry struct {
 	Absent bool
 }
 
-// readAtOnce is how many records are read in one round trip.
+// readAtOnce is the most records that are read in one round trip.
 const readAtOnce = 64
 
 // eachRecord reads the records at the paths and passes them to do, in order, until do
@@ -91,7 +91,7 @@ func ReadSlot(ctx context.Context, store zkstore.Store, cl Cluster, worker int) 
 	return e, err
 }
 
-// liveWorkers are those whose holders have a session.
+// liveWorkers returns the workers that have a live lock.
 func liveWorkers(ctx context.Context, store zkstore.Store) (map[int]bool, error) {
 	names, err := store.Children(ctx, livePath)
 	if err != nil && !errors.Is(err, zkstore.ErrNoNode) {

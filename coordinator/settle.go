@@ -8,13 +8,12 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// steadyTimes is how many settling times old the evidence must be.
+// steadyTimes is the least age of the evidence for steady, in settling times.
 const steadyTimes = 10
 
-// settling is how long a new holder of a slot has to wait, counted from its
-// write: the time that an owner whom ZooKeeper has forgotten gets to come
-// back. 0 when ZooKeeper is known to have lost nothing lately; what cannot be
-// read is not known.
+// settling returns the time that a new holder of a slot must wait after its write. In this
+// time an owner that ZooKeeper has lost can come back. It is 0 if the records prove that
+// ZooKeeper has lost nothing lately. If they cannot be read, nothing is proved.
 func (c *Coordinator) settling(ctx context.Context, cl Cluster, worker int) time.Duration {
 	if steady, err := c.steady(ctx, cl, worker); err == nil && steady {
 		return 0
@@ -22,10 +21,9 @@ func (c *Coordinator) settling(ctx context.Context, cl Cluster, worker int) time
 	return settlingTime(cl)
 }
 
-// steady tells that a record is there that was written under the same leader's
-// epoch as the slot, and is much older than a settling time. A restored or
-// wiped ensemble begins a new epoch; a standalone server has none (0), so
-// there it is never known.
+// steady reports whether ZooKeeper has a record that was written in the same leader epoch
+// as the slot, at least steadyTimes settling times earlier. A restored or wiped ensemble
+// begins a new epoch. A standalone server has no epochs (0), so steady is always false.
 func (c *Coordinator) steady(ctx context.Context, cl Cluster, worker int) (bool, error) {
 	v, err := c.readView(ctx, worker)
 	stat, clStat := v.stat, v.clStat
@@ -36,14 +34,14 @@ func (c *Coordinator) steady(ctx context.Context, cl Cluster, worker int) (bool,
 		return zxid>>32 == stat.Epoch() && stat.Mtime-at >= steadyTimes*cl.SettleMs
 	}
 	if stat.Mtime-clStat.Ctime < steadyTimes*cl.SettleMs {
-		return false, nil // a new cluster, or one that has just been lost: owners may be on their way
+		return false, nil // a new cluster, or one that was just put back: owners may follow
 	}
 	if evidence(clStat.Czxid, clStat.Ctime) || evidence(clStat.Mzxid, clStat.Mtime) {
 		return true, nil
 	}
-	// Tickets are listed in the order of their making, so the oldest of this
-	// epoch is found by halving. Where the numbers began again the search may
-	// miss it, which costs a wait and nothing else.
+	// Tickets are listed in the order of their creation, so a binary search finds the
+	// oldest of this epoch. Where the numbers began again it may miss that one, which only
+	// costs a wait.
 	names, err := c.Store.Children(ctx, ticketsPath)
 	if err != nil {
 		return false, err
@@ -51,7 +49,7 @@ func (c *Coordinator) steady(ctx context.Context, cl Cluster, worker int) (bool,
 	read := func(i int) zkstore.Stat {
 		_, s, gerr := c.Store.Get(ctx, ticketsPath+"/"+names[i])
 		if gerr != nil {
-			return zkstore.Stat{} // deleted meanwhile: as if of an older epoch
+			return zkstore.Stat{} // deleted meanwhile: counts as an older epoch
 		}
 		return s
 	}
@@ -63,10 +61,11 @@ func (c *Coordinator) steady(ctx context.Context, cl Cluster, worker int) (bool,
 	return evidence(s.Czxid, s.Ctime), nil
 }
 
+// settlingTime returns the cluster's settling time plus BorrowMs.
 func settlingTime(cl Cluster) time.Duration {
 	if cl.SettleMs == 0 {
 		return 0
 	}
-	// An owner that is forgotten and gone has issued until then, and borrowed.
+	// An owner that ZooKeeper lost may have issued up to BorrowMs ahead of its clock.
 	return time.Duration(cl.SettleMs+cl.BorrowMs) * time.Millisecond
 }

@@ -8,10 +8,9 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Stop marks a slot as cleanly stopped: nothing was or will be issued at or
-// after m by this tenure. The slot stays its holder's until its bound, and a
-// restart takes it up without waiting. The local record must say the same
-// already, durably.
+// Stop marks a slot as cleanly stopped: this holding issues no ID at or after m, Unix ms.
+// The node keeps the slot until the lease bound, and a restart resumes it without waiting.
+// The local record must already have the same, durably.
 func (c *Coordinator) Stop(ctx context.Context, claim Claim, m int64) error {
 	err := c.finish(ctx, claim, func(s *Slot) {
 		s.Stopped, s.StoppedM, s.State = true, m, "stopped"
@@ -21,10 +20,10 @@ func (c *Coordinator) Stop(ctx context.Context, claim Claim, m int64) error {
 	return errors.Join(err, c.goDark(ctx, claim.Worker, claim.Node))
 }
 
-// Release gives a slot back: anybody may take it, from end on, at once. The
-// local record must have been invalidated durably before. end is the first
-// timestamp that this tenure has not reached; the bound becomes that, or the
-// tenure's floor if it is higher. But for ByHand.LowerBound it goes down nowhere else.
+// Release gives a slot back: any node may take it at once, and issue from end on. The local
+// record must have been made invalid before, durably. end is the first timestamp that this
+// holding has not reached, Unix ms. The lease bound becomes end, or the floor if that is
+// higher. Only Release and ByHand.LowerBound lower a lease bound.
 func (c *Coordinator) Release(ctx context.Context, claim Claim, end int64) error {
 	err := c.finish(ctx, claim, func(s *Slot) {
 		s.Released, s.H, s.State, s.Ticket = true, max(claim.Lo, end), "released", ""
@@ -35,9 +34,8 @@ func (c *Coordinator) Release(ctx context.Context, claim Claim, end int64) error
 	return errors.Join(err, c.goDark(ctx, claim.Worker, claim.Node))
 }
 
-// finish changes our slot's record by versioned write for as long as it is
-// ours. A write that was not acknowledged is looked at again, until the
-// context ends.
+// finish changes our slot's record by a versioned write, if it is still ours. If a write is
+// not acknowledged, finish reads the record and tries again until ctx ends.
 func (c *Coordinator) finish(ctx context.Context, claim Claim, change func(*Slot)) error {
 	for {
 		err := c.tryFinish(ctx, claim, change)
@@ -54,7 +52,7 @@ func (c *Coordinator) finish(ctx context.Context, claim Claim, change func(*Slot
 }
 
 func (c *Coordinator) tryFinish(ctx context.Context, claim Claim, change func(*Slot)) error {
-	// What a lagging server says is neither the loss of data nor somebody else.
+	// The server may lag behind: an old record must not look like a loss of data.
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		return err
 	}
@@ -64,25 +62,23 @@ func (c *Coordinator) tryFinish(ctx context.Context, claim Claim, change func(*S
 	}
 	slot := v.slot
 	if slot != nil && claim.carriedBy(*slot) && slot.Released {
-		return nil // by a write of ours that was not acknowledged
+		return nil // our earlier write arrived without an acknowledgement
 	}
 	if finding, why := c.holdingOf(claim).judge(v, c.mine.UUID); finding == FoundLost && c.mustFreeze(v.cl, claim) {
-		// As a heartbeat would: nobody else may have noticed, and after our write
-		// it would not be seen any more.
+		// As a heartbeat does. Nobody else may have noticed the loss, and our write hides it.
 		if _, err := c.freeze(ctx, claim, why); err != nil {
 			return err
 		}
 	}
 	if slot == nil || !claim.carriedBy(*slot) {
-		return nil // another's by now: nothing of ours to finish
+		return nil // another node has the slot
 	}
 	change(slot)
 	_, err = c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), v.stat.Version)
 	return err
 }
 
-// pause keeps those who try again from doing nothing else where a store fails
-// at once.
+// pause waits for RetryAfter, or until ctx ends.
 func (c *Coordinator) pause(ctx context.Context) {
 	timer := time.NewTimer(c.RetryAfter)
 	defer timer.Stop()

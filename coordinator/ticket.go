@@ -12,16 +12,16 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// ticket is what a ticket holds: the registration of one node identity. Its
-// name carries the number that ZooKeeper gave it, its times are the leader's.
+// ticket is the contents of a ticket, the persistent-sequential znode that registers a
+// node. ZooKeeper puts its number into its name and the leader's time into its stat.
 type ticket struct {
 	Node string `json:"node"`
 	Labels
 }
 
-// touchTicket writes the claim's ticket, or draws one if it has none, and reads the
-// leader's clock off that write: the only one that a node may make before its clock has
-// been checked. It sets claim.Ticket, c.latest and c.reading.
+// touchTicket writes the claim's ticket, or creates one, and compares our clock with the
+// leader's time of that write. A node may make no other write before its clock has been
+// checked. touchTicket sets claim.Ticket, c.latest and c.reading.
 func (c *Coordinator) touchTicket(ctx context.Context, claim *Claim) (Reading, error) {
 	if claim.Ticket != "" {
 		holder, err := c.ticketHolder(ctx, claim.Ticket)
@@ -50,9 +50,8 @@ func parseTicket(data []byte) (t ticket) {
 	return t
 }
 
-// ticketHolder is the node that a ticket registers. Where the parent was made
-// again the numbers began again, so a ticket that we know by name may be
-// another's by now.
+// ticketHolder returns the node that a ticket registers. If ZooKeeper lost the tickets,
+// their numbers began again, so a ticket of ours may have the name of another node's.
 func (c *Coordinator) ticketHolder(ctx context.Context, name string) (string, error) {
 	data, _, err := c.Store.Get(ctx, name)
 	if err != nil {
@@ -61,6 +60,7 @@ func (c *Coordinator) ticketHolder(ctx context.Context, name string) (string, er
 	return parseTicket(data).Node, nil
 }
 
+// drawTicket creates a ticket, or finds the one whose creation was not acknowledged.
 func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, error) {
 	if c.unsure == claim.Node {
 		name, err := c.findTicket(ctx, claim.Node)
@@ -76,14 +76,14 @@ func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, er
 	sent := c.Now()
 	name, err := c.Store.Create(ctx, ticketPrefix, c.ticket(*claim), zkstore.PersistentSequential)
 	if errors.Is(err, zkstore.ErrExists) {
-		// The counter has come to its end. Slots are what counts, so a number
-		// by chance is as good.
+		// ZooKeeper's counter has reached its end. The number only decides where the search
+		// for a slot starts, so a random one does as well.
 		name, err = c.Store.Create(ctx, fmt.Sprintf("%s%010d", ticketPrefix, rand.Int32()), c.ticket(*claim), zkstore.Persistent)
 	}
 	acked := c.Now()
 	switch {
 	case errors.Is(err, zkstore.ErrNoNode):
-		// The parent is gone. The numbers begin again.
+		// The parent is missing. The numbers begin again.
 		if err := ensureRoot(ctx, c.Store); err != nil {
 			return Reading{}, err
 		}
@@ -104,12 +104,12 @@ func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, er
 	return clock, nil
 }
 
-// lookBack is how many of the newest tickets are searched for one of ours.
+// lookBack is the number of newest tickets that findTicket reads.
 const lookBack = 1000
 
-// findTicket looks for a node's ticket whose making was not acknowledged: it
-// may have been made all the same, and a second one would stay for ever. "" when
-// there is none (yet: a request that is still under way leaves one behind).
+// findTicket returns the path of a node's ticket whose creation was not acknowledged, or ""
+// if it finds none. A second ticket would never be deleted. A request that is still under
+// way may create one after findTicket has looked.
 func (c *Coordinator) findTicket(ctx context.Context, node string) (string, error) {
 	if err := c.Store.Sync(ctx, ticketsPath); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		return "", err
@@ -130,9 +130,8 @@ func (c *Coordinator) findTicket(ctx context.Context, node string) (string, erro
 	return "", nil
 }
 
-// giveBackTicket is for one that was drawn in an attempt that failed, whose
-// caller does not learn of it. Where ZooKeeper does not answer it is found
-// again by the next.
+// giveBackTicket deletes a ticket that was created in an attempt that failed with why. If
+// ZooKeeper does not answer, the next attempt finds it.
 func (c *Coordinator) giveBackTicket(ctx context.Context, claim Claim, why error) {
 	if errors.Is(why, zkstore.ErrUnreachable) {
 		c.unsure = claim.Node
@@ -141,11 +140,11 @@ func (c *Coordinator) giveBackTicket(ctx context.Context, claim Claim, why error
 	c.dropTicket(ctx, claim.Ticket, claim.Node)
 }
 
-// cleanupTime is what a clean-up may take after our own time is up.
+// cleanupTime is the time limit of a clean-up. It counts also if ctx has ended.
 const cleanupTime = 2 * time.Second
 
-// dropTicket deletes a node's ticket that registers it no more. One that stays
-// is a few bytes of clutter, so a failure is only logged.
+// dropTicket deletes a node's ticket. A ticket that stays wastes a few bytes only, so a
+// failure is only logged.
 func (c *Coordinator) dropTicket(ctx context.Context, name, node string) {
 	if name == "" {
 		return

@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// WorkerSet is a set of workers as text, in one form only: "0-15,900-1023", ranges
-// ascending and apart; "" is the empty set. So two sets are equal if they are
-// equal as strings, and a set can stand in a record.
+// WorkerSet is a set of workers as text, like "0-15,900-1023". The ranges ascend and do not
+// touch, so equal sets are equal strings. "" is the empty set.
 type WorkerSet string
 
 // span is the workers from first to last.
 type span struct{ first, last int }
 
-// ParseWorkerSet reads a list of workers and ranges of them, in any order, of a
-// cluster with so many slots.
+// ParseWorkerSet parses a comma-separated list of workers and ranges, in any order. It
+// returns an error for a worker at or above slots.
 func ParseWorkerSet(text string, slots int) (WorkerSet, error) {
 	var spans []span
 	for part := range strings.SplitSeq(text, ",") {
@@ -32,7 +31,7 @@ func ParseWorkerSet(text string, slots int) (WorkerSet, error) {
 	return format(spans), nil
 }
 
-// AllWorkers returns the set of all workers of a cluster with so many slots.
+// AllWorkers returns the set of the workers 0 to slots - 1.
 func AllWorkers(slots int) WorkerSet { return format([]span{{0, slots - 1}}) }
 
 func parseSpan(text string) (span, error) {
@@ -48,8 +47,8 @@ func parseSpan(text string) (span, error) {
 	return span{int(first), int(last)}, nil
 }
 
-// spans returns the ranges. A text that no set has is the empty set: nothing is
-// open by mistake.
+// spans returns the ranges of the set. An invalid text counts as the empty set, so that no
+// worker is open by mistake.
 func (s WorkerSet) spans() (spans []span) {
 	if s == "" {
 		return nil
@@ -92,7 +91,7 @@ func (s WorkerSet) Minus(other WorkerSet) WorkerSet {
 	return format(left)
 }
 
-// format writes ranges in the one form, joining those that touch or overlap.
+// format returns the ranges as a WorkerSet. It joins ranges that touch or overlap.
 func format(spans []span) WorkerSet {
 	slices.SortFunc(spans, func(a, b span) int { return a.first - b.first })
 	var joined []span
