@@ -11,22 +11,23 @@ import (
 )
 
 const (
-	// Waits between tries to accept while there are no descriptors left.
+	// After a transient error of Accept, such as no free descriptor, the wait before
+	// the next try doubles from acceptBackoffMin to acceptBackoffMax.
 	acceptBackoffMin = 5 * time.Millisecond
 	acceptBackoffMax = time.Second
 
-	// maxRefusing bounds the connections over the limit that are being told
-	// so; beyond it they are closed without a word.
+	// maxRefusing bounds, for each listener, the connections over MaxConns that are
+	// being told BUSY. Further ones are closed without a reply.
 	maxRefusing = 256
 )
 
-// keepAlive finds peers that vanished without a word within two minutes. Go's
-// own default, a probe every 15 seconds, is much for connections that are idle
-// by design.
+// keepAlive detects a peer that vanished within two minutes. Go's default, a probe
+// every 15 seconds, is too often for connections that are idle by design.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 15 * time.Second, Count: 4}
 
-// accept starts connections until ctx is done or l fails. calls is the context
-// for Backend calls.
+// accept starts connections until l fails or is closed, and returns that error. If ctx
+// is done while accept waits for another try, it returns the error of ctx. calls is the
+// context of Backend calls.
 func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Logger) error {
 	var (
 		backoff time.Duration
@@ -92,7 +93,8 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 	}
 }
 
-// refuse tells a connection over the limit so, without making accept wait.
+// refuse answers a connection over MaxConns with BUSY and closes it. accept does not
+// wait for that.
 func (e *engine) refuse(nc net.Conn) {
 	if e.refusing.Inc() > maxRefusing {
 		e.refusing.Dec()
@@ -110,8 +112,8 @@ func (e *engine) refuse(nc net.Conn) {
 	})
 }
 
-// isTransient reports whether accepting failed for what may pass: no
-// descriptors, no memory, a client that gave up in the queue.
+// isTransient reports whether an error of Accept may pass: no descriptor, no memory, or
+// a client that disconnected in the queue.
 func isTransient(err error) bool {
 	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
 		if errors.Is(err, e) {
@@ -121,7 +123,7 @@ func isTransient(err error) bool {
 	return false
 }
 
-// sleep waits for d, or returns false as soon as ctx is done.
+// sleep waits for d and returns true. It returns false as soon as ctx is done.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -9,8 +9,8 @@ import (
 
 const busyLine = "-BUSY too many connections limit=2\r"
 
-// TestConnectionLimit: one more is told BUSY and closed; those that do not
-// take notice keep nobody from being served.
+// TestConnectionLimit: a connection over MaxConns is told BUSY and closed. Refused
+// clients that keep their side open keep nobody from being served.
 func TestConnectionLimit(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		r := w.serve(t, Config{MaxConns: 2})
@@ -32,7 +32,7 @@ func TestConnectionLimit(t *testing.T) {
 		a.send("QUIT\n")
 		a.wantEOF()
 		a.Close()
-		for { // the server has the place free a moment after its close is seen
+		for { // a client sees the close before the place is free
 			c := r.dial(t)
 			c.send("PING\n")
 			if line := c.line(); line == "PONG" {
@@ -45,13 +45,13 @@ func TestConnectionLimit(t *testing.T) {
 	})
 }
 
-// TestRefusingIsBounded: so many that are told and stay are remembered; more
-// are closed without a word, and accepting goes on.
+// TestRefusingIsBounded: the server answers up to maxRefusing connections over the
+// limit with BUSY. It closes the others without a reply, and goes on accepting.
 func TestRefusingIsBounded(t *testing.T) {
 	l := newPipeListener()
 	serveOn(t, newTestServer(t, Config{MaxConns: 1}), l)
 	kept := l.dial()
-	conns := make([]net.Conn, maxRefusing+10) // none reads: a pipe's write waits
+	conns := make([]net.Conn, maxRefusing+10) // no client reads: writes block
 	for i := range conns {
 		conns[i] = l.dial()
 	}
@@ -68,7 +68,7 @@ func TestRefusingIsBounded(t *testing.T) {
 	ask(t, kept, "PING\n", "PONG\n")
 }
 
-// TestListenersShareTheLimit: MaxConns is the server's.
+// TestListenersShareTheLimit: MaxConns holds for all listeners together.
 func TestListenersShareTheLimit(t *testing.T) {
 	s := newTestServer(t, Config{MaxConns: 2})
 	l1, l2 := newPipeListener(), newPipeListener()

@@ -2,8 +2,9 @@ package lineproto
 
 import "context"
 
-// maxWrong is how many wrong tokens a connection may bring: a client that has
-// an old one and a new one gets in, one that guesses has to connect anew.
+// maxWrong is the number of wrong tokens that closes a connection. A client that tries
+// an old token and then the new one gets in. A client that guesses must reconnect after
+// three.
 const maxWrong = 3
 
 var (
@@ -12,11 +13,11 @@ var (
 	errLastWrong = &Error{NOAUTH, "wrong token, and the last try on this connection"}
 )
 
-// locked reports whether the client has yet to authenticate.
+// locked reports whether the client must still authenticate.
 func (s *session) locked() bool { return !s.authed && s.srv.cfg.Authenticate != nil }
 
-// auth checks a token, whatever the request it came in. A wrong one takes
-// nothing from a connection that has brought a good one, but counts.
+// auth checks the token of an AUTH or a HELLO. A wrong token takes nothing from a
+// connection that has sent a valid one, but counts towards maxWrong.
 func (s *session) auth(token []byte) *Error {
 	switch check := s.srv.cfg.Authenticate; {
 	case check == nil:

@@ -16,7 +16,8 @@ const (
 
 func isGood(token []byte) bool { return bytes.Equal(token, []byte("good")) }
 
-// TestAuth: nothing is to be had of a node that asks for a token without one.
+// TestAuth: a node that asks for a token answers requests without one with NOAUTH and
+// takes no IDs for them.
 func TestAuth(t *testing.T) {
 	for _, tc := range []struct {
 		name, in, out string
@@ -68,8 +69,8 @@ func TestAuth(t *testing.T) {
 	}
 }
 
-// FuzzAuth: whatever is sent, no ID is taken without a good token, and a
-// connection has three guesses.
+// FuzzAuth: no input takes an ID without a valid token, and a connection has three
+// guesses.
 func FuzzAuth(f *testing.F) {
 	for _, tc := range allTranscripts() {
 		f.Add([]byte(tc.in))

@@ -11,9 +11,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// BenchmarkLoopback is a closed loop over real sockets: conns clients, each of
-// which sends pipeline GETs and reads all replies. Clients share the cores with
-// the server, so ns/op is of both; the clients allocate nothing. An op is one GET.
+// BenchmarkLoopback measures requests over real sockets. Each of conns clients sends
+// pipeline GETs, and sends again when it has read all replies. Clients and server share
+// the cores, so ns/op includes both. The clients allocate nothing. An op is one GET.
 func BenchmarkLoopback(b *testing.B) {
 	for _, bc := range []struct {
 		engine          Engine
@@ -24,7 +24,7 @@ func BenchmarkLoopback(b *testing.B) {
 	} {
 		w := wire{"tcp", bc.engine}
 		b.Run(fmt.Sprintf("%s/conns=%d/pipeline=%d", w, bc.conns, bc.pipeline), func(b *testing.B) {
-			// IDs of 19 digits, as they are in use.
+			// IDs have 19 digits, as in production.
 			backend := &fakeBackend{}
 			backend.last.Store(1_234_567_890_123_000_000)
 			r := w.serve(b, Config{Backend: backend, Logger: hclog.NewNullLogger()})
@@ -59,8 +59,8 @@ func BenchmarkLoopback(b *testing.B) {
 	}
 }
 
-// BenchmarkAnswer is the server's work without the sockets: from bytes read to
-// bytes to be written.
+// BenchmarkAnswer measures the server's work without sockets: from the bytes read to
+// the bytes to be written.
 func BenchmarkAnswer(b *testing.B) {
 	for _, bc := range []struct {
 		name, request string

@@ -14,29 +14,32 @@ type command struct {
 	name string // upper case
 	args string // as HELP shows them
 	help string
-	// text makes what follows the verb one argument, blanks and all.
+	// text makes everything behind the verb of a plain request one argument, blanks
+	// included.
 	text bool
-	// resp makes it a command of RESP alone: set-up that Redis clients send.
+	// resp makes it a command of RESP alone. Redis clients send such commands to set up
+	// a connection.
 	resp     bool
 	min, max int // number of arguments
-	// open is for those who have not authenticated yet.
+	// open allows the command to clients that have not authenticated yet.
 	open bool
-	// inRESP replaces the row in RESP, where it means something else. Both are
-	// counted under this row. nil: the framing makes no difference.
+	// inRESP replaces the row in RESP if the command means something else there.
+	// Requests of both are counted under this row. nil means one row for both framings.
 	inRESP *command
-	// run appends the reply to s.out, or begins an order, or returns an error and
-	// does neither.
+	// run appends the reply to s.out, or begins an order, or returns an error and does
+	// neither.
 	run func(s *session, ctx context.Context, args [][]byte) *Error
 }
 
-// anyNumber of arguments: the framing's own limit and MaxBatch hold.
+// anyNumber is a max that no request reaches: the framing and MaxBatch have lower
+// limits.
 const anyNumber = 1 << 20
 
-// getIndex is GET's row, which a stretch of bare GETs is counted under.
+// getIndex is the index of GET's row. Stretches of bare GETs are counted under it.
 const getIndex = 0
 
-// commandTable is the table in HELP's order. A function, as HELP is a row of
-// what it prints.
+// commandTable returns the command table in the order of HELP. maxBatch is for the help
+// texts.
 func commandTable(maxBatch int) []command {
 	return []command{
 		getIndex: {name: "GET", args: "[n | tag]", max: 1, run: (*session).get,
@@ -77,8 +80,8 @@ func commandTable(maxBatch int) []command {
 	}
 }
 
-// helpLines returns the table as HELP prints it in a framing, without the END
-// and without what no person types.
+// helpLines returns the lines of HELP in a framing, without the END. Commands of RESP
+// alone are left out, because no person types them.
 func helpLines(table []command, resp bool) []string {
 	var rows []*command
 	wide := 0
@@ -95,7 +98,7 @@ func helpLines(table []command, resp bool) []string {
 	return lines
 }
 
-// in returns the row that a request of a framing gets.
+// in returns the row that answers the command in a framing.
 func (c *command) in(resp bool) *command {
 	if resp && c.inRESP != nil {
 		return c.inRESP
@@ -126,8 +129,8 @@ func (s *session) get(_ context.Context, args [][]byte) *Error {
 	return nil
 }
 
-// getKey is GET in RESP. Its argument is a key to every Redis client, and the
-// clients expect one value for it: a number there must not ask for a batch.
+// getKey executes GET in RESP. Redis clients take its argument for a key and expect one
+// value for it: a number there must not ask for a batch.
 func (s *session) getKey(_ context.Context, args [][]byte) *Error {
 	switch {
 	case len(args) <= 1:
@@ -153,7 +156,7 @@ func (s *session) mget(ctx context.Context, keys [][]byte) *Error {
 	return s.mgetKeys(ctx, keys)
 }
 
-// mgetKeys is MGET in RESP, where any string is a key.
+// mgetKeys executes MGET in RESP, where any string is a key.
 func (s *session) mgetKeys(_ context.Context, keys [][]byte) *Error {
 	if len(keys) > s.srv.cfg.MaxBatch {
 		return &Error{ERR, fmt.Sprintf("MGET takes 1 to %d keys", s.srv.cfg.MaxBatch)}
@@ -187,7 +190,7 @@ func (s *session) worker(context.Context, [][]byte) *Error {
 }
 
 func (s *session) stats(context.Context, [][]byte) *Error {
-	s.fold() // so that a connection sees what it has done itself
+	s.fold() // counts this connection's too
 	s.out = s.fr.stats(s.out, s.srv.cfg.Backend.Stats())
 	return nil
 }
@@ -231,7 +234,7 @@ func (s *session) quit(context.Context, [][]byte) *Error {
 
 func errUsage(c *command) *Error { return &Error{ERR, "usage: " + c.usage()} }
 
-// errUnknown names the command, shortened and escaped, as it may be anything.
+// errUnknown names the command, shortened and escaped, because it may hold any bytes.
 func errUnknown(verb []byte) *Error {
 	if len(verb) > 32 {
 		verb = verb[:32]

@@ -19,64 +19,66 @@ const (
 	DefaultDrainTimeout     = 5 * time.Second
 )
 
-// maxMaxBatch bounds the reservations one GET n can hold: 24 MB if a Backend
-// hands out single IDs, and a quarter of a second's IDs of the default layout.
+// maxMaxBatch bounds the memory for the reservations of one GET n: 24 MB if a Backend
+// reserves single IDs. It is a quarter of the IDs that the default layout makes in a
+// second.
 const maxMaxBatch = 1_000_000
 
-// minTimeout is a floor for what is certainly a mistake (a bare number taken
-// for seconds is nanoseconds) and for the resolution of the sweep.
+// minTimeout is the shortest timeout that is accepted. A shorter one is a mistake: a
+// bare number meant as seconds is nanoseconds. The sweeper could not keep to it either.
 const minTimeout = 10 * time.Millisecond
 
-// Config is what New needs. The zero value of every field but Backend is usable.
+// Config configures a Server. The zero value of every field but Backend is usable.
 type Config struct {
-	// Backend answers the requests. It must be given.
+	// Backend answers the requests. It is required.
 	Backend Backend
-	// Authenticate tells whether a token is a good one, in a time that does not
-	// depend on what is wrong with it. It is called from many goroutines at
-	// once. nil means that no token is asked for, and AUTH is answered with OK
-	// whatever it brings. A connection that has brought a good one stays good.
+	// Authenticate reports whether a token is valid, in a time that does not depend on
+	// the error in it. It must be safe for concurrent use. A connection that has sent a
+	// valid token stays authenticated. nil means that clients need no token, and AUTH
+	// with any token is answered with OK.
 	Authenticate func(token []byte) bool
-	// MaxConns is how many connections are open at once over all listeners, at
-	// least 1; one more is told BUSY and closed. 0 means 10,000. The process
-	// needs 256 descriptors beyond it for connections that are being refused.
+	// MaxConns is how many connections may be open at once over all listeners, at least
+	// 1. Further ones are told BUSY and closed. 0 means 10,000. For connections that
+	// are being refused, the process needs up to 256 descriptors more for each
+	// listener.
 	MaxConns int
-	// MaxBatch is the most IDs of one request: the greatest n of GET n, or of
-	// GET key COUNT n in RESP, and the most keys of an MGET. 1 to 1,000,000. 0
-	// means 10,000.
+	// MaxBatch is the most IDs of one request, 1 to 1,000,000. It bounds n of GET n, or
+	// of GET key COUNT n in RESP, and the keys of an MGET. 0 means 10,000.
 	MaxBatch int
-	// IdleTimeout closes a connection that was sent no reply for so long.
-	// 0 means 10 minutes; there is no "never".
+	// IdleTimeout closes a connection that has not been sent a reply for this long. 0
+	// means 10 minutes. It cannot be switched off.
 	IdleTimeout time.Duration
-	// FirstByteTimeout closes a connection that has sent nothing for so long
-	// after it was made, if more than half of MaxConns were open then. It must
-	// not exceed IdleTimeout. 0 means 5 seconds, or IdleTimeout if that is less.
+	// FirstByteTimeout closes a connection that has sent nothing for this long after it
+	// was accepted, if more than half of MaxConns were open then. It also bounds every
+	// TLS handshake. It must not exceed IdleTimeout. 0 means 5 seconds, or IdleTimeout
+	// if that is less.
 	FirstByteTimeout time.Duration
-	// AuthTimeout closes a connection that has brought no good token for so long
-	// after it was made, where Authenticate asks for one: FirstByteTimeout if
-	// that is less and more than half of MaxConns were open then. It must not
-	// exceed IdleTimeout. 0 means 30 seconds, or IdleTimeout if that is less.
+	// AuthTimeout closes a connection that has sent no valid token this long after it
+	// was accepted, if Authenticate is set. If more than half of MaxConns were open
+	// then, the lesser of AuthTimeout and FirstByteTimeout applies. It must not exceed
+	// IdleTimeout. 0 means 30 seconds, or IdleTimeout if that is less.
 	AuthTimeout time.Duration
 	// WriteTimeout closes a connection whose client takes longer than this to
 	// read 16 KiB of replies. 0 means 5 seconds.
 	WriteTimeout time.Duration
-	// DrainTimeout bounds the end of Serve: connections that have not been
-	// answered by then are cut. 0 means 5 seconds.
+	// DrainTimeout bounds the end of Serve: connections that have not been answered
+	// when it has passed are cut. 0 means 5 seconds.
 	DrainTimeout time.Duration
-	// Engine is how connections are served. 0 (Auto) means event loops on
-	// Linux, and goroutines elsewhere and for connections that are not plain
-	// TCP or unix sockets.
+	// Engine selects how connections are served. 0 (Auto) means event loops on Linux.
+	// Goroutines serve connections elsewhere, and connections that are not plain TCP or
+	// unix sockets.
 	Engine Engine
 	// Loops is how many event loops each listener has, 1 to 64. 0 means 1.
 	Loops int
-	// Spin is how long a loop with nothing to do looks for requests before it
-	// sleeps, at most 1 ms: some 30 microseconds less latency for a core that
-	// is always busy. 0 means not at all.
+	// Spin is how long an idle loop polls for requests before it sleeps, at most 1 ms.
+	// It saves some 30 microseconds of latency and keeps a core busy. 0 means no
+	// polling.
 	Spin time.Duration
-	// Measure keeps count of how long requests take: Counters.Durations. It
-	// costs reading a clock now and then; see measureEvery.
+	// Measure turns on Counters.Durations: how long requests take. It costs reading a
+	// clock now and then (measureEvery).
 	Measure bool
-	// AdminHint is a sentence for the answer to an HTTP request: "the HTTP
-	// admin port is 127.0.0.1:7610". Empty means that no port is named.
+	// AdminHint is a sentence for the answer to an HTTP request: "the HTTP admin port
+	// is 127.0.0.1:7610". Empty means that the answer names no port.
 	AdminHint string
 	// Logger gets a line for each change of state, none for each request. nil
 	// means that nothing is logged.
@@ -87,9 +89,10 @@ type Config struct {
 type Engine uint8
 
 const (
-	Auto       Engine = iota
-	EventLoops        // an error where there are none
-	Goroutines        // one for each connection
+	Auto Engine = iota
+	// With EventLoops, Serve fails on systems that have none.
+	EventLoops
+	Goroutines // one for each connection
 )
 
 // Limits of Config.
@@ -98,7 +101,7 @@ const (
 	MaxSpin  = time.Millisecond
 )
 
-// withDefaults fills in what is zero and checks the rest.
+// withDefaults replaces zero fields by their defaults and checks the others.
 func (c Config) withDefaults() (Config, error) {
 	if c.Backend == nil {
 		return c, errors.New("lineproto: Config.Backend is nil")

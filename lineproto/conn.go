@@ -11,28 +11,31 @@ import (
 	"go.uber.org/atomic"
 )
 
-// Buffers. Small holds the longest unfinished line with room to read on, and
-// the usual batch; big serves what is left of a batch that was longer.
+// Sizes of buffers, in bytes. A small buffer holds the longest unfinished line with
+// room to read on, and most batches. A big one is for the rest of a longer batch. An
+// output buffer has room for one flush.
 const (
 	smallBuf = 1 << 10
 	bigBuf   = 16 << 10
 	outBuf   = outBound + 8<<10
 )
 
-// conn is one connection and the goroutine that reads, answers and writes.
+// conn is one connection that a goroutine of its own reads, answers and writes.
 type conn struct {
 	e  *engine
 	nc net.Conn
 	s  session
 
-	// due is the tick at which the sweeper interrupts what is under way.
+	// due is the tick at which the sweeper interrupts a read or write that is under
+	// way.
 	due   atomic.Int64
-	until int64 // due, for as long as the client has yet to authenticate
+	until int64 // the greatest due before the client has authenticated
 	late  bool  // draining had begun before the last read
 
-	began int64 // when the last read returned, as of elapsed
+	// began is when the last read returned, in ns of Server.elapsed.
+	began int64
 	place place[chan struct{}]
-	turn  bool // it has the turn
+	turn  bool // has the turn
 
 	in    []byte // small[:] or big[:]
 	r, w  int    // in[r:w] is read and not consumed
@@ -46,15 +49,15 @@ func newConn(e *engine, nc net.Conn) *conn {
 	return c
 }
 
-// begin gives the client so many ticks for its first request, and for a token
-// where one is asked for.
+// begin sets the deadline of the client's first request, and of its token if it needs
+// one: this many ticks from now.
 func (c *conn) begin(ticks int64) {
 	c.until = c.e.tick.Load() + ticks
 	c.due.Store(c.until)
 }
 
-// extend gives the client so many ticks from now on, for whatever it does. One
-// that has yet to authenticate gets no more than it had.
+// extend moves the deadline to this many ticks from now. Before the client has
+// authenticated, the deadline never exceeds until.
 func (c *conn) extend(ticks int64) {
 	due := c.e.tick.Load() + ticks
 	if c.s.locked() {
@@ -63,8 +66,8 @@ func (c *conn) extend(ticks int64) {
 	c.due.Store(due)
 }
 
-// serve is a connection's life. Deadlines are the sweeper's business but for
-// the one store before and after a write.
+// serve reads, answers and writes until the connection ends. The sweeper enforces
+// deadlines: a write costs two stores of due and no timer.
 func (c *conn) serve(ctx context.Context) {
 	defer c.s.end()
 	defer c.putBig()
@@ -92,7 +95,7 @@ func (c *conn) serve(ctx context.Context) {
 	}
 }
 
-// ended deals with a connection whose reading failed.
+// ended ends a connection whose read failed.
 func (c *conn) ended(err error) {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return // the client is gone
@@ -102,17 +105,17 @@ func (c *conn) ended(err error) {
 	case !c.e.draining.Load():
 		c.e.srv.counters.idle.Inc()
 	case c.late:
-		// It has been active within drainGrace and may have sent more by now.
+		// The client was active within drainGrace and may have sent more by now.
 		c.linger()
 	default:
-		// One that was idle all that time has most likely not, and is not waited
-		// for any longer: but what is there already is read, as a close that
-		// leaves it resets the connection.
+		// A client that was idle during drainGrace has most likely sent nothing, and
+		// linger would delay the end. Input that has arrived must still be read: a
+		// close with unread input resets the connection.
 		c.lingerOn(c.nc, time.Now().Add(drainGrace))
 	}
 }
 
-// answer executes what has been read and writes the replies. It reports
+// answer executes the requests that have been read and writes the replies. It reports
 // whether the connection goes on.
 func (c *conn) answer(ctx context.Context, eof bool) bool {
 	st := needFlush
@@ -142,8 +145,8 @@ func (c *conn) answer(ctx context.Context, eof bool) bool {
 func (c *conn) atOnce() int { return c.e.srv.relay.atOnce(c.e.srv.cfg.Backend.Waits()) }
 
 // await waits for the turn and returns how many IDs may be taken in it. It returns
-// false if the client is gone or the server ends. The connection has no output
-// buffer meanwhile.
+// false if the client is gone or the server cuts its connections. The connection has no
+// output buffer while it waits.
 func (c *conn) await(ctx context.Context) (may int, ok bool) {
 	o, relay := &c.s.order, &c.e.srv.relay
 	may, err := relay.take(ctx, &c.place, o.lacks(), c.s.rank())
@@ -161,8 +164,8 @@ func (c *conn) await(ctx context.Context) (may int, ok bool) {
 	return may, true
 }
 
-// step answers up to one flush of output, and passes the turn if it has it. It
-// reports whether the connection goes on.
+// step answers up to one flush of output, and passes the turn on if the connection has
+// it. It reports whether the connection goes on.
 func (c *conn) step(ctx context.Context, eof bool, may int) (st status, ok bool) {
 	out := c.e.srv.outBufs.Get().(*[]byte)
 	c.s.out = (*out)[:0]
@@ -173,9 +176,9 @@ func (c *conn) step(ctx context.Context, eof bool, may int) (st status, ok bool)
 		c.e.srv.relay.pass(c.s.took)
 	}
 	if st == failed || !c.flush() {
-		return st, false // the buffer goes with the connection
+		return st, false // the buffer is not reused
 	}
-	// A STATS of unusual length is not kept.
+	// A buffer that a long STATS has grown is not kept.
 	if cap(c.s.out) <= 4*outBuf {
 		*out = c.s.out
 		c.e.srv.outBufs.Put(out)
@@ -184,7 +187,7 @@ func (c *conn) step(ctx context.Context, eof bool, may int) (st status, ok bool)
 	return st, true
 }
 
-// flush writes the output and empties it.
+// flush writes the output and empties it. It returns false if the write failed.
 func (c *conn) flush() bool {
 	if len(c.s.out) == 0 {
 		return true
@@ -204,11 +207,11 @@ func (c *conn) flush() bool {
 	return err == nil
 }
 
-// fill reads once, behind what is left of the input. It goes to a big buffer
-// only while the last read left none of the present one free, so a connection
-// that waits holds a small one.
+// fill reads once, behind the input that is left. It uses a big buffer only after a
+// read that filled the current one, so a connection that waits mostly holds a small
+// one.
 func (c *conn) fill() (int, error) {
-	rest := c.in[c.r:c.w] // shorter than small: a line's limit sees to that
+	rest := c.in[c.r:c.w] // shorter than small, as MaxLine is
 	switch full := c.w == len(c.in); {
 	case full && c.big == nil:
 		c.big = c.e.srv.bigBufs.Get().(*[bigBuf]byte)
@@ -234,27 +237,28 @@ func (c *conn) putBig() {
 	}
 }
 
-// linger ends a connection from this side and reads on, discarding, until the
-// client closes or a second has passed. To close a socket that has unread
-// input makes the kernel reset it, and a reset overtakes the last replies.
+// linger closes the sending side and discards input until the client closes or a second
+// (lingerTime) has passed. A close of a socket with unread input makes the kernel reset
+// the connection, and a reset overtakes the last replies.
 func (c *conn) linger() {
 	c.lingerOn(c.nc, noDeadline)
 }
 
-// lingerOn is linger, by deadline if no byte comes before that.
+// lingerOn does what linger does, on nc. It stops at deadline if no byte has come by
+// then.
 func (c *conn) lingerOn(nc net.Conn, deadline time.Time) {
 	half, ok := nc.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
 	c.due.Store(c.e.tick.Load() + c.e.linger)
-	nc.SetReadDeadline(deadline) // in the place of draining's
+	nc.SetReadDeadline(deadline) // replaces drain's deadline
 	for {
 		if _, err := nc.Read(c.small[:]); err != nil {
 			return
 		}
 		if deadline != noDeadline {
-			// Once: from here on the deadline is the sweeper's.
+			// The client is still sending: only the sweeper ends the wait now.
 			deadline = noDeadline
 			nc.SetReadDeadline(deadline)
 		}

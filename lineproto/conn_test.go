@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestPipelining: 10,000 requests at once, answered in order.
+// TestPipelining: 10,000 pipelined requests are answered in order.
 func TestPipelining(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		for _, tc := range []struct {
@@ -39,7 +39,7 @@ func TestPipelining(t *testing.T) {
 	})
 }
 
-// TestMixedPipelining: long and short replies keep their order over buffers.
+// TestMixedPipelining: long and short replies keep their order across buffers.
 func TestMixedPipelining(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		r := w.serve(t, Config{Backend: &fakeBackend{maxRun: 4096}})
@@ -90,8 +90,8 @@ func TestHalfClose(t *testing.T) {
 	})
 }
 
-// TestLastWords: what the server says before it closes arrives although the
-// client goes on sending: it is not reset.
+// TestLastWords: the last replies arrive although the client goes on sending. The
+// server must not reset the connection.
 func TestLastWords(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		for in, out := range map[string]string{
@@ -114,8 +114,8 @@ func TestLastWords(t *testing.T) {
 	})
 }
 
-// TestSlowReader: a client that asks and does not read is cut off, and holds
-// up nobody else.
+// TestSlowReader: a client that asks and does not read is disconnected, and delays no
+// other client.
 func TestSlowReader(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		r := w.serve(t, Config{WriteTimeout: 100 * time.Millisecond})
@@ -136,7 +136,7 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// TestClientGone: the server outlives clients that vanish in the midst.
+// TestClientGone: a server goes on after clients have vanished within a request.
 func TestClientGone(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		r := w.serve(t, Config{})
@@ -154,8 +154,8 @@ func TestClientGone(t *testing.T) {
 	})
 }
 
-// TestAllocations: requests that are the common path allocate nothing, from
-// the bytes that were read to the bytes that are written.
+// TestAllocations: common requests allocate nothing, from the bytes read to the bytes
+// to be written.
 func TestAllocations(t *testing.T) {
 	s := newTestServer(t, Config{Backend: &fakeBackend{maxRun: 4096}})
 	for _, request := range []string{
@@ -178,7 +178,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// discardConn takes all that is written.
+// discardConn discards everything that is written to it.
 type discardConn struct{ net.Conn }
 
 func (discardConn) Write(b []byte) (int, error) { return len(b), nil }

@@ -6,7 +6,8 @@ import (
 	"go.uber.org/atomic"
 )
 
-// result of a request, as it is counted: resultOK, or an error's code plus one.
+// result is the outcome of a request, as it is counted: resultOK, or an error's Code
+// plus one.
 type result uint8
 
 const (
@@ -16,27 +17,33 @@ const (
 
 func resultOf(e *Error) result { return 1 + result(e.Code.known()) }
 
-// counters are a server's, over all of its listeners since New.
+// counters are the counts of a server since New, over all of its listeners.
 type counters struct {
 	open, total, refused, idle, slow, badTLS atomic.Int64
 
-	ids       atomic.Int64
-	sizes     [numSizes]atomic.Int64 // answered requests for IDs, by how many
+	ids atomic.Int64
+	// sizes counts answered requests by the number of IDs in the reply: sizeBucket.
+	sizes     [numSizes]atomic.Int64
 	durations durations
-	requests  [][numResults]atomic.Int64 // by row of the command table, then bad ones
+	// requests counts by row of the command table and result. The last row is for input
+	// that is no command.
+	requests [][numResults]atomic.Int64
 }
 
-// tally is what a session has counted and not yet added to the server's
-// counters. It holds one kind of request, which is how traffic comes; so a
-// pipelined batch of GETs costs two atomic additions and an idle connection
-// no table of its own.
+// tally holds the counts of a session that the server's counters do not have yet. It
+// holds one kind of request at a time, as clients mostly repeat themselves. So a
+// pipelined batch of GETs costs three atomic additions, and an idle connection needs no
+// table.
 type tally struct {
 	ids, requests int64
 	index         int
 	result        result
-	size          int   // bucket of what was asked for
-	sized         int64 // how often
-	untimed       int64 // requests since the last that took measured
+	// size is the bucket (sizeBucket) of the IDs asked for. sized counts the requests
+	// in it.
+	size  int
+	sized int64
+	// untimed counts the requests whose duration has not been measured yet.
+	untimed int64
 }
 
 func (t *tally) add(s *session, index int, r result, n int64) {
@@ -58,8 +65,8 @@ func (t *tally) issued(s *session, n int, requests int64) {
 	t.ids += int64(n) * requests
 }
 
-// fold adds what the session has counted to the server's counters. The engine
-// calls it whenever it flushes.
+// fold adds the counts of the session to the server's counters. The engine calls it
+// whenever it flushes.
 func (s *session) fold() {
 	t, c := &s.counts, &s.srv.counters
 	if t.requests > 0 {
@@ -73,37 +80,42 @@ func (s *session) fold() {
 	}
 }
 
-// Counters are what a server has done since New. Connections in the midst of
-// a batch add theirs when they flush it.
+// Counters are the counts of a server since New. A connection adds its own when it
+// flushes its output.
 type Counters struct {
-	// ConnsOpen is how many connections are being served now; ConnsTotal how
-	// many ever were, not counting ConnsRefused, those over MaxConns.
+	// ConnsOpen is the number of connections that are being served, and ConnsTotal the
+	// number of all that ever were. ConnsRefused counts connections over MaxConns,
+	// which ConnsOpen and ConnsTotal leave out.
 	ConnsOpen, ConnsTotal, ConnsRefused int64
-	// ConnsIdle were closed by IdleTimeout or FirstByteTimeout, ConnsSlow
-	// because their client did not read its replies (WriteTimeout).
+	// ConnsIdle counts connections that IdleTimeout, FirstByteTimeout or AuthTimeout
+	// closed. ConnsSlow counts those that WriteTimeout closed, because their client did
+	// not read.
 	ConnsIdle, ConnsSlow int64
-	// ConnsBadTLS were closed as their TLS handshake failed.
+	// ConnsBadTLS counts connections that were closed because of a failed TLS
+	// handshake. Handshakes that took too long are in ConnsIdle.
 	ConnsBadTLS int64
-	// IDs is how many IDs were given in answers, read by the client or not.
+	// IDs is the number of IDs in replies, whether or not the client has read them.
 	IDs int64
-	// Sizes are answered requests for IDs by how many they were answered with.
-	// Its Sum is IDs.
+	// Sizes counts answered requests for IDs by the number of IDs in the reply. Its Sum
+	// is IDs.
 	Sizes Histogram
-	// Durations are in seconds; empty without Config.Measure.
+	// Durations counts requests by how long they took, in seconds. It counts nothing
+	// without Config.Measure.
 	Durations Histogram
-	// Requests has a row for each command's "OK", zero or not, and for each
-	// error that there was, in the order of HELP.
+	// Requests has a row for each command's "OK", even if it is zero, and for each
+	// error that has occurred. The rows are in the order of the command table.
 	Requests []RequestCount
 }
 
-// RequestCount is how many requests of a command came to a result.
+// RequestCount is the number of requests of a command that had one result.
 type RequestCount struct {
-	Command string // "GET"; "other" for what is no command
+	Command string // "GET"; "other" for non-commands
 	Result  string // "OK" or the error's code
 	N       int64
 }
 
-// Counters returns a snapshot; its numbers are read one after the other.
+// Counters returns the current counts. They are read one after the other, so requests
+// that are answered meanwhile may be in some of them only.
 func (s *Server) Counters() Counters {
 	c := &s.counters
 	out := Counters{
@@ -131,8 +143,8 @@ func (s *Server) Counters() Counters {
 	return out
 }
 
-// Each calls f with the counters one by one, named as in STATS: conns_open,
-// ids, requests_get_ok.
+// Each calls f with the counts one by one, named as in STATS: conns_open, ids,
+// requests_get_ok. It leaves out the histograms.
 func (c Counters) Each(f func(name string, n int64)) {
 	f("conns_open", c.ConnsOpen)
 	f("conns_total", c.ConnsTotal)

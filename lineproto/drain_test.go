@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestDrainIdle: idle connections end at once, unfinished lines unanswered.
+// TestDrainIdle: idle connections end at once, and unfinished lines are not answered.
 func TestDrainIdle(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		r := w.serve(t, Config{DrainTimeout: 20 * time.Second})
@@ -39,8 +39,8 @@ func TestDrainIdle(t *testing.T) {
 	})
 }
 
-// blocking is a fakeBackend whose first Reserve waits to be released or for
-// its context.
+// blocking returns a fakeBackend whose Reserve waits until release is closed or its
+// context is done. reached gets a value when a Reserve has begun.
 func blocking() (b *fakeBackend, reached, release chan struct{}) {
 	reached, release = make(chan struct{}, 1), make(chan struct{})
 	b = &fakeBackend{reserve: func(ctx context.Context, _ int) error {
@@ -58,8 +58,8 @@ func blocking() (b *fakeBackend, reached, release chan struct{}) {
 	return b, reached, release
 }
 
-// TestDrainAnswers: what has been received is answered, in the midst of which
-// the server is told to end.
+// TestDrainAnswers: requests that a server has received are answered, although it is
+// told to end meanwhile.
 func TestDrainAnswers(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		b, reached, release := blocking()
@@ -67,7 +67,7 @@ func TestDrainAnswers(t *testing.T) {
 		c, idle := r.dial(t), r.dial(t)
 		idle.send("PING\n")
 		idle.want("PONG")
-		const n = 250 // one read's worth
+		const n = 250 // fits one read
 		c.send(strings.Repeat("GET\n", n))
 		<-reached
 		r.cancel()
@@ -77,7 +77,7 @@ func TestDrainAnswers(t *testing.T) {
 			c.want(strconv.Itoa(1000 + i))
 		}
 		c.wantEOF()
-		c.Close() // or it is waited for, up to lingerTime
+		c.Close() // else Serve waits for it
 		if err := r.stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -112,10 +112,10 @@ func TestDrainTimeout(t *testing.T) {
 	})
 }
 
-// TestDrainUnderLoad: every client that keeps asking sees whole replies in
-// order and then an orderly end, never a reset that takes replies with it. One
-// that this machine keeps from asking for as long as drainGrace is idle, and
-// may find the connection gone when it goes on.
+// TestDrainUnderLoad: every client that keeps asking gets whole batches and then an
+// orderly end, never a reset that takes replies with it. A client that this machine
+// stops for as long as drainGrace counts as idle. It may find its connection gone when
+// it goes on.
 func TestDrainUnderLoad(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		r := w.serve(t, Config{})
@@ -166,7 +166,8 @@ func TestDrainUnderLoad(t *testing.T) {
 	})
 }
 
-// TestListenerClosed: Serve says so, after its connections have ended.
+// TestListenerClosed: when its listener is closed, Serve returns an error after its
+// connections have ended.
 func TestListenerClosed(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		l := w.listen(t)

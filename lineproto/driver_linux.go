@@ -10,21 +10,22 @@ import (
 	"github.com/flaked/flaked/internal/rawsocket"
 )
 
-// maxEvents is how many connections a loop hears of at once.
+// maxEvents is the most events that a loop receives from epoll at once.
 const maxEvents = 128
 
-// driver is a goroutine that runs a loop, and its buffers: a connection has
-// none of its own while there is nothing left over.
+// driver is a goroutine that runs a loop, and the buffers of that goroutine. A
+// connection has a buffer of its own only while input or output is left over.
 type driver struct {
 	l     *loop
 	in    []byte
 	spare *[]byte // for output
-	woke  int64   // when it last was told of events, as of elapsed
-	// worked is the work of the last turn, in units of roundOfWork.
+	// woke is when epoll last returned events, in ns of Server.elapsed.
+	woke int64
+	// worked is the work of the last turn, in the units of roundOfWork.
 	worked int
 
-	// Requests of this round that have been answered and not measured, and of
-	// how many connections.
+	// unmeasured counts the requests that were answered in this round and not measured.
+	// answered counts the connections of this round that had requests answered.
 	unmeasured, answered int64
 	times                times
 	events               []unix.EpollEvent
@@ -34,12 +35,12 @@ func newDriver(l *loop) *driver {
 	return &driver{l: l, in: make([]byte, smallBuf+bigBuf), events: make([]unix.EpollEvent, maxEvents)}
 }
 
-// run serves the loop until draining has ended its last connection, or until a
-// call has kept this driver so long that another has the loop.
+// run serves the loop until draining has ended its last connection. It returns earlier
+// if a call took so long that another driver has the loop.
 func (d *driver) run(ctx context.Context) {
 	l := d.l
 	defer d.measure()
-	d.open(l.collect()) // a driver that lost the loop may have heard of mail and not seen it
+	d.open(l.collect()) // the last driver may have seen the event and left the mail
 	for l.stage == serving || l.open > 0 {
 		d.measure()
 		n := d.wait()
@@ -51,7 +52,8 @@ func (d *driver) run(ctx context.Context) {
 				d.open(l.collect())
 				continue
 			}
-			// One that an earlier event has closed may have left its number.
+			// An earlier event of this round may have closed the connection, and
+			// another one may have its descriptor.
 			if c := l.conns[ev.Fd]; c != nil && c.gen == ev.Pad && !d.ready(ctx, c, ev.Events) {
 				return
 			}
@@ -72,8 +74,9 @@ const (
 	bytesOfWork = 16
 )
 
-// giveTurns gives turns to connections in the queue: for a round of work, or until a
-// tick has run out and the next turn would wait. It returns false if the loop is lost.
+// giveTurns gives turns to connections in the queue. It stops after a round of work, or
+// when a tick has run out and the next turn would wait. It returns false if this driver
+// has lost the loop.
 func (d *driver) giveTurns(ctx context.Context) bool {
 	l := d.l
 	l.taken = 0
@@ -96,8 +99,9 @@ func (d *driver) giveTurns(ctx context.Context) bool {
 	return true
 }
 
-// wait returns how many events there are. It asks before it waits: under load
-// there mostly is one, and a call that may wait costs the scheduler's attention.
+// wait returns the number of events in d.events. It polls before it blocks: under load
+// there mostly is an event, and a call that may block makes Go's scheduler do work. It
+// does not block while connections wait for their turn or a sweep is unfinished.
 func (d *driver) wait() int {
 	l := d.l
 	n := rawsocket.Poll(l.epfd, d.events)
@@ -115,7 +119,7 @@ func (d *driver) wait() int {
 	return rawsocket.Wait(l.epfd, d.events, -1)
 }
 
-// open deals with mail.
+// open executes what the mail asks for.
 func (d *driver) open(m mail) {
 	l := d.l
 	for _, c := range m.arrived {
@@ -165,7 +169,7 @@ func (d *driver) register(c *loopConn) bool {
 	return true
 }
 
-// returned goes on with a connection that was away.
+// returned goes on with a connection whose call took so long that it was away.
 func (d *driver) returned(c *loopConn) {
 	c.state = connReading
 	if c == d.l.held {

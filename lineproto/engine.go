@@ -10,35 +10,36 @@ import (
 	"go.uber.org/atomic"
 )
 
-// engine serves the connections of one listener: by event loops where it has
-// some and they can, else by a goroutine for each.
+// engine serves the connections of one listener. Event loops serve those that they can,
+// if the engine has loops. Each other connection has a goroutine.
 type engine struct {
 	srv   *Server
 	loops loops
 
 	// draining is set before connections are told to end.
 	draining atomic.Bool
-	// tick counts the sweeper's rounds: the clock that connections keep their
-	// deadlines by, read for the price of a load.
+	// tick counts the rounds of the sweeper. Connections keep their deadlines in ticks,
+	// because reading the tick is one atomic load.
 	tick  atomic.Int64
 	every time.Duration // between ticks
-	// How many ticks a connection has for what it does.
+	// Time limits of connections, in ticks.
 	idle, firstByte, auth, write, linger int64
 
 	refusing atomic.Int64 // connections being told BUSY
 
-	wg    sync.WaitGroup // a connection's goroutine each, and the loops' drivers
+	wg    sync.WaitGroup // goroutines of connections, drivers of loops
 	mu    sync.Mutex     // guards conns
 	conns map[*conn]struct{}
 }
 
-// lingerTime is how long a connection that the server ends is read on, so
-// that the client gets to see the last reply.
+// lingerTime is how long the server goes on reading from a connection that it ends, so
+// that the client receives the last reply.
 const lingerTime = time.Second
 
 func newEngine(s *Server) *engine {
 	c := &s.cfg
-	// A tenth of the shortest timeout, so that none is late by more than a fifth.
+	// A tenth of the shortest timeout in Config, so that none of them is late by more
+	// than a fifth. It is at most half of lingerTime.
 	every := min(c.IdleTimeout, c.FirstByteTimeout, c.AuthTimeout, c.WriteTimeout, lingerTime*5) / 10
 	e := &engine{srv: s, every: every, conns: make(map[*conn]struct{})}
 	e.idle, e.firstByte = e.ticks(c.IdleTimeout), e.ticks(c.FirstByteTimeout)
@@ -46,13 +47,14 @@ func newEngine(s *Server) *engine {
 	return e
 }
 
-// ticks is the least number of ticks that certainly last d, wherever between
-// two ticks it begins: sweep sees to it that none is shorter than every.
+// ticks returns the least number of ticks that last at least d, wherever between two
+// ticks d begins. sweep makes no tick shorter than every.
 func (e *engine) ticks(d time.Duration) int64 {
 	return int64((d+e.every-1)/e.every) + 1
 }
 
-// start runs f for a new connection in its own goroutine.
+// start runs f for a new connection in a goroutine, and closes the connection when f
+// returns. The client has due ticks for its first request.
 func (e *engine) start(nc net.Conn, due int64, f func(c *conn)) {
 	c := newConn(e, nc)
 	c.begin(due)
@@ -68,7 +70,8 @@ func (e *engine) start(nc net.Conn, due int64, f func(c *conn)) {
 	})
 }
 
-// each calls f, which must not wait, with every connection.
+// each calls f with every connection that has a goroutine. f must not block, as mu is
+// held.
 func (e *engine) each(f func(c *conn)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -77,14 +80,13 @@ func (e *engine) each(f func(c *conn)) {
 	}
 }
 
-// longAgo as a deadline interrupts reads or writes that are under way,
-// noDeadline takes it back.
+// A deadline of longAgo interrupts reads and writes that are under way. noDeadline
+// removes it.
 var longAgo, noDeadline = time.Unix(1, 0), time.Time{}
 
-// sweep interrupts connections that are past their due time, until stop. One
-// timer in place of one for each connection, set anew for each request: and as
-// it is ticks that count, a process that was stopped for a while does not come
-// back to find all of its connections overdue.
+// sweep interrupts connections that are past their due tick, until stop is closed. One
+// timer serves all connections, so no request sets one. Deadlines count ticks, so a
+// process that was stopped for a while does not find all of its connections overdue.
 func (e *engine) sweep(stop <-chan struct{}) {
 	t := time.NewTimer(e.every)
 	defer t.Stop()
@@ -95,7 +97,7 @@ func (e *engine) sweep(stop <-chan struct{}) {
 		case <-t.C:
 		}
 		now := e.tick.Inc()
-		// After the count: a ticker would make up for a late tick by a short one.
+		// A ticker would follow a late tick with a short one.
 		t.Reset(e.every)
 		e.loops.sweep()
 		e.each(func(c *conn) {
@@ -106,8 +108,9 @@ func (e *engine) sweep(stop <-chan struct{}) {
 	}
 }
 
-// drain ends all connections; there are no new ones. It returns how many had
-// to be cut, after calling cancel, which ends the Backend calls.
+// drain ends all connections and returns how many of them it had to cut. accept must
+// have returned before. Before drain cuts connections it calls cancel, which ends
+// Backend calls.
 func (e *engine) drain(cancel context.CancelFunc) (cut int) {
 	ended := make(chan struct{})
 	go func() { e.wg.Wait(); close(ended) }()
@@ -137,21 +140,23 @@ func (e *engine) drain(cancel context.CancelFunc) (cut int) {
 	return cut + e.loops.cut()
 }
 
-// stage is how far draining has come, for the loops.
+// stage is the progress of draining, as loops know it.
 type stage uint8
 
 const (
 	serving  stage = iota
-	draining       // a loop ends with its last connection
-	ending         // connections are ended when they have been answered
-	cutting        // and at once
+	draining       // loops end with their last connection
+	ending         // connections end once they are answered
+	// Connections end at once.
+	cutting
 )
 
-// failed is a status of consume below: nothing is to be sent.
+// failed is a status that the consume below adds: the connection must be closed and
+// nothing sent.
 const failed = finished + 1
 
-// consume is the session's, but that a panic in it ends no more than the
-// connection.
+// consume calls the session's consume. A panic in it ends the connection and nothing
+// else.
 func (e *engine) consume(ctx context.Context, s *session, in []byte, eof bool, may int) (used int, st status) {
 	defer func() {
 		if p := recover(); p != nil {

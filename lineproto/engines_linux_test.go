@@ -1,4 +1,4 @@
 package lineproto
 
-// engines are those there are on this system.
+// engines are the engines that this system has.
 var engines = []Engine{EventLoops, Goroutines}

@@ -2,25 +2,29 @@ package lineproto
 
 import "errors"
 
-// Code is the class of an error, the first word of its reply; it tells a
-// client what to do next.
+// Code is the class of an error and the first word of its reply. It tells a client what
+// to do next.
 type Code uint8
 
 const (
-	// ERR is a bad request: unknown command, bad count, line too long. Mend it.
+	// ERR means a bad request: unknown command, bad count, line too long. Correct the
+	// request.
 	ERR Code = iota
-	// NOAUTH means authenticate first, or the token was wrong.
+	// NOAUTH means that the client has not authenticated, or that its token was wrong.
 	NOAUTH
-	// NOTREADY means starting, stopping, or without a durable bound: try another node.
+	// NOTREADY means that the node is starting, stopping, or without a durable bound:
+	// try another node.
 	NOTREADY
-	// CLOCK means the clock went back beyond what the rule waits for: try
-	// another node, or this one after retry_after_ms.
+	// CLOCK means that the clock went back further than a node waits for: try another
+	// node, or this one after retry_after_ms.
 	CLOCK
-	// FENCED means this node lost its worker or its lease ran out: try another node.
+	// FENCED means that this node lost its worker or that its lease expired: try
+	// another node.
 	FENCED
-	// EXHAUSTED means the layout's time field is used up: a person has to act.
+	// EXHAUSTED means that the layout's time field is used up: an operator must act.
 	EXHAUSTED
-	// BUSY is a connection or request limit: back off, or try another node.
+	// BUSY means that a limit of connections or requests is reached: back off, or try
+	// another node.
 	BUSY
 
 	numCodes = iota
@@ -28,8 +32,8 @@ const (
 
 var codeNames = [numCodes]string{"ERR", "NOAUTH", "NOTREADY", "CLOCK", "FENCED", "EXHAUSTED", "BUSY"}
 
-// String is the code as it is sent, without the dash. A value that is none of
-// the constants counts as ERR.
+// String returns the code as it is sent, without the dash. For a value that is none of
+// the constants it returns "ERR".
 func (c Code) String() string { return codeNames[c.known()] }
 
 func (c Code) known() Code {
@@ -39,14 +43,14 @@ func (c Code) known() Code {
 	return c
 }
 
-// Error is an error reply: one line, "-CODE text". Text may carry numbers as
-// key=value; line breaks in it are sent as blanks.
+// Error is an error reply: one line, "-CODE text". Text may carry numbers as key=value.
+// Line breaks in it are sent as blanks.
 type Error struct {
 	Code Code
 	Text string
 }
 
-// Error is the reply without its line ending.
+// Error returns the reply without its line ending.
 func (e *Error) Error() string {
 	if e.Text == "" {
 		return "-" + e.Code.String()
@@ -54,9 +58,9 @@ func (e *Error) Error() string {
 	return "-" + e.Code.String() + " " + e.Text
 }
 
-// asError turns what a Backend returned into a reply. An error without a code
-// is NOTREADY: a client then asks another node, which is right for whatever
-// went wrong inside this one.
+// asError turns an error of a Backend into a reply. An error without a code becomes
+// NOTREADY: a client then asks another node, which is right for every failure inside
+// this one.
 func asError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

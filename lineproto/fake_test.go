@@ -21,20 +21,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeBackend counts IDs up from 1000. Hooks are set before it is used.
+// fakeBackend makes IDs from 1000 on. Its hooks must be set before it is used.
 type fakeBackend struct {
-	last atomic.Int64 // of the IDs given, 0 for none
-	// maxRun bounds a Reserve, 0 for no bound; gap is left out between two.
+	last atomic.Int64 // the last ID, 0 for none
+	// maxRun is the most IDs of one Reserve, 0 for any number. gap is how many IDs are
+	// left out between two.
 	maxRun int
 	gap    int64
 	step   worker.ID // 0 means 1
-	// reserve, if set, is called before each Reserve and its error returned.
+	// Each Reserve first calls reserve, if it is set, and returns its error.
 	reserve func(ctx context.Context, n int) error
 	ready   error
 	stats   []Stat
 	ceiling int64
 	waits   atomic.Int64
-	mu      sync.Mutex // makes Reserve one step
+	mu      sync.Mutex // makes Reserve atomic
 }
 
 var _ Backend = (*fakeBackend)(nil)
@@ -92,7 +93,7 @@ func (w logWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// newTestServer makes a server of cfg, with a fakeBackend where it has none.
+// newTestServer makes a server of cfg, with a fakeBackend if cfg has no Backend.
 func newTestServer(t testing.TB, cfg Config) *Server {
 	t.Helper()
 	if cfg.Backend == nil {
@@ -108,7 +109,7 @@ func newTestServer(t testing.TB, cfg Config) *Server {
 	return s
 }
 
-// wire is a way to reach a server, and an engine that serves it there.
+// wire is a kind of socket, and an engine that serves it.
 type wire struct {
 	network string
 	engine  Engine
@@ -118,7 +119,7 @@ func (w wire) String() string {
 	return w.network + "/" + map[Engine]string{Auto: "auto", EventLoops: "loops", Goroutines: "goroutines"}[w.engine]
 }
 
-// wires runs a test over each: what can be seen from outside is the same.
+// wires runs a test over each wire. Clients must see no difference between them.
 func wires(t *testing.T, test func(t *testing.T, w wire)) {
 	for _, network := range []string{"tcp", "unix"} {
 		for _, engine := range engines {
@@ -128,7 +129,7 @@ func wires(t *testing.T, test func(t *testing.T, w wire)) {
 	}
 }
 
-// running is a Serve under way.
+// running is a server on which Serve runs.
 type running struct {
 	*Server
 	network string
@@ -160,7 +161,7 @@ func serveOn(t testing.TB, s *Server, l net.Listener) *running {
 	return r
 }
 
-// listen listens on a loopback port or a socket that goes with the test.
+// listen listens on a loopback port, or on a unix socket that is removed with the test.
 func (w wire) listen(t testing.TB) net.Listener {
 	t.Helper()
 	addr := "127.0.0.1:0"
@@ -181,15 +182,15 @@ func (w wire) serve(t testing.TB, cfg Config) *running {
 	return serveOn(t, newTestServer(t, cfg), w.listen(t))
 }
 
-// client is a connection whose reads and writes fail the test, and a bound on
-// how long they may take.
+// client is a connection whose failed reads and writes fail the test. They fail 30 s
+// after the dial at the latest.
 type client struct {
 	stream
 	t testing.TB
 	r *bufio.Reader
 }
 
-// stream is what TCP and unix sockets have in common.
+// stream holds the methods that TCP and unix connections have in common.
 type stream interface {
 	net.Conn
 	CloseWrite() error
@@ -230,7 +231,8 @@ func (c *client) want(line string) {
 	}
 }
 
-// wantEOF fails unless the server closes in an orderly way with nothing more sent.
+// wantEOF fails the test unless the server closes in an orderly way and sends nothing
+// more.
 func (c *client) wantEOF() {
 	c.t.Helper()
 	if b, err := io.ReadAll(c.r); err != nil || len(b) > 0 {
@@ -238,14 +240,13 @@ func (c *client) wantEOF() {
 	}
 }
 
-// talk runs a whole conversation through a session, given the input in the
-// pieces of parts, and then EOF. It returns the output and whether the session
-// ended itself.
+// talk runs a whole conversation through a session: the input in the pieces of parts,
+// then EOF. It returns the output and whether the session ended itself.
 func talk(s *Server, parts ...string) (out string, closed bool) {
 	return talkInTurns(s, maxSlice, parts...)
 }
 
-// talkInTurns is talk, with so many IDs in each turn.
+// talkInTurns does what talk does, with may IDs in each turn.
 func talkInTurns(s *Server, may int, parts ...string) (out string, closed bool) {
 	ss := &session{srv: s}
 	var all, in []byte
@@ -272,7 +273,7 @@ func talkInTurns(s *Server, may int, parts ...string) (out string, closed bool) 
 	return string(all), st == finished
 }
 
-// badBackend hands out runs of n IDs, whatever was asked for.
+// badBackend returns runs of n IDs, however many were asked for.
 type badBackend struct {
 	fakeBackend
 	n int
@@ -282,7 +283,7 @@ func (b *badBackend) Reserve(context.Context, int) (worker.Run, error) {
 	return worker.Run{First: 1, Step: 1, Len: b.n}, nil
 }
 
-// until waits for a condition, and fails the test if it never comes about.
+// until waits for a condition, and fails the test after 30 s.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	never := time.After(30 * time.Second)

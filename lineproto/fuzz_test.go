@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzParser: however the input is cut into reads the answer is the same, the
-// server takes no more IDs than it answers, and every byte of input is done
-// with by the end.
+// FuzzParser: the answer does not depend on how the input is cut into reads. It ends
+// with a whole line, and has exactly the IDs that the server has taken.
 func FuzzParser(f *testing.F) {
 	for _, tc := range allTranscripts() {
 		f.Add([]byte(tc.in), uint16(len(tc.in)/2))
@@ -36,8 +35,8 @@ func FuzzParser(f *testing.F) {
 	})
 }
 
-// FuzzArrays: as FuzzParser, with arrays put together from what the fuzzer
-// says, so that most are well formed and some are long.
+// FuzzArrays: the same for arrays. They are made from the fuzzer's input so that most
+// are well formed and some are long.
 func FuzzArrays(f *testing.F) {
 	f.Add("GET|GET a|GET 3|PING x|HELLO 3|MGET a b", uint16(40), uint16(3))
 	f.Add("GET|*x|GET", uint16(9), uint16(1))

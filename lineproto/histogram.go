@@ -7,15 +7,16 @@ import (
 	"go.uber.org/atomic"
 )
 
-// Histogram is how values are spread. N[i] of them are above Bounds[i-1] and
-// not above Bounds[i]; N has one more, for those above all bounds.
+// Histogram counts values. N[i] is the number of values above Bounds[i-1] and not above
+// Bounds[i]. N has one element more than Bounds, for values above all bounds. Sum is
+// the sum of the values.
 type Histogram struct {
 	Bounds []float64
 	N      []int64
 	Sum    float64
 }
 
-// Count is how many values there are.
+// Count returns the number of values.
 func (h Histogram) Count() (n int64) {
 	for _, k := range h.N {
 		n += k
@@ -24,18 +25,18 @@ func (h Histogram) Count() (n int64) {
 }
 
 const (
-	// Durations: up to 1 us, 2 us, 4 us and so on to 2^21 us, and above.
+	// Buckets of durations: up to 1 us, 2 us, 4 us and so on to 2^21 us, and above.
 	numDurations = 23
-	// Sizes: 1, up to 4, up to 16 and so on to 4^10, and above.
+	// Buckets of sizes: 1, up to 4, up to 16 and so on to 4^10, and above.
 	numSizes = 12
 )
 
-// durationBucket is for durations in ns.
+// durationBucket returns the bucket of a duration in ns.
 func durationBucket(ns int64) int {
 	return min(bits.Len64(uint64(max(0, ns-1))/uint64(time.Microsecond)), numDurations-1)
 }
 
-// sizeBucket is for counts of 1 and more.
+// sizeBucket returns the bucket of a number of IDs, at least 1.
 func sizeBucket(n int) int { return min((bits.Len(uint(n-1))+1)/2, numSizes-1) }
 
 func histogram(n []atomic.Int64, bound func(i int) float64, sum float64) Histogram {
@@ -49,10 +50,11 @@ func histogram(n []atomic.Int64, bound func(i int) float64, sum float64) Histogr
 	return h
 }
 
-// durations are how long requests took: from when the last byte of one was
-// noticed to when the kernel had the reply, or of a long one the beginning. Those
-// that came together count with the same time, and in a loop one connection's
-// time stands for those of a few others that were answered just before.
+// durations counts requests by how long they took. A duration begins when the engine
+// has noticed the request's last byte. It ends when the kernel has accepted the reply,
+// or the beginning of a long one. Requests that arrive together share one measured
+// duration. In a loop, the duration of one connection also stands for a few that were
+// answered just before.
 type durations struct {
 	n   [numDurations]atomic.Int64
 	sum atomic.Int64 // ns
@@ -67,8 +69,8 @@ func (d *durations) histogram() Histogram {
 	return histogram(d.n[:], func(i int) float64 { return float64(int64(1)<<i) / 1e6 }, float64(d.sum.Load())/1e9)
 }
 
-// times is what a loop has measured and not yet added to the server's
-// durations: mostly all of a wakeup's are in one bucket.
+// times holds durations that a loop has measured and the server's durations do not have
+// yet. It holds one bucket at a time: those of a wakeup mostly share one.
 type times struct {
 	bucket int
 	n, sum int64
@@ -91,5 +93,5 @@ func (t *times) fold(d *durations) {
 	}
 }
 
-// elapsed is a monotonic clock in ns, for durations.
+// elapsed returns the ns since New, by a monotonic clock. It is for durations.
 func (s *Server) elapsed() int64 { return int64(time.Since(s.began)) }

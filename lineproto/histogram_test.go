@@ -53,8 +53,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// Every request is measured once, over both engines, and none when nobody wants
-// to know.
+// Either engine measures every request once, and none without Config.Measure.
 func TestDurations(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		for _, measure := range []bool{true, false} {

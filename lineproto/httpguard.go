@@ -7,10 +7,10 @@ import (
 
 var httpMethods = [...]string{"POST", "PUT", "HEAD", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "PRI"}
 
-// isHTTP reports whether a line that is not a good request looks like HTTP: a
-// browser, a health check or a scrape that was given the wrong port, or a
-// browser that somebody's page made to post here. It is asked about refused
-// lines only, so no good request is ever taken for HTTP.
+// isHTTP reports whether a line that was refused looks like HTTP. It may come from a
+// browser, a health check or a scraper with the wrong port. A web page may also make
+// browsers post here. Valid requests are never passed to isHTTP, so none is taken for
+// HTTP.
 func isHTTP(line []byte) bool {
 	verb, rest := cutWord(line)
 	if equalFold(verb, "GET") && bytes.HasPrefix(rest, []byte("/")) || equalFold(verb, "HOST:") {
@@ -25,8 +25,8 @@ func isHTTP(line []byte) bool {
 	return bytes.HasPrefix(rest[i+1:], []byte("HTTP/"))
 }
 
-// appendHTTP appends the answer to an HTTP request, which the connection is
-// closed after.
+// appendHTTP appends the answer to an HTTP request. The caller must close the
+// connection after it.
 func appendHTTP(out []byte, hint string) []byte {
 	body := "This port speaks flaked's line protocol, not HTTP: send GET and a line feed, read an ID.\n"
 	if hint != "" {
@@ -38,7 +38,8 @@ func appendHTTP(out []byte, hint string) []byte {
 	return append(out, body...)
 }
 
-// equalFold compares ASCII without case; want is upper case where it is a letter.
+// equalFold reports whether two ASCII strings are equal, ignoring case. Letters of want
+// must be upper case.
 func equalFold(got []byte, want string) bool {
 	if len(got) != len(want) {
 		return false

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// unfinished is the most of a request that a connection can have gathered.
+// unfinished is a request that is not whole. A session takes up to maxHeld bytes for
+// it, the most there are.
 var unfinished = "*2\r\n$4\r\nECHO\r\n$60000\r\n" + strings.Repeat("x", 59_000)
 
-// TestGathered: unfinished requests of many connections are bounded together,
-// whoever is refused is told so, and room that is left is there for others.
+// TestGathered: unfinished requests of all connections share a bound. A connection
+// beyond it gets BUSY, and memory that is given back is free for others.
 func TestGathered(t *testing.T) {
 	s := newTestServer(t, Config{})
 	send := func() (ss *session, held bool) {
@@ -51,7 +52,7 @@ func TestGathered(t *testing.T) {
 	}
 }
 
-// TestGatheredIsGivenBack whichever way a connection ends.
+// TestGatheredIsGivenBack: the memory is given back however a connection ends.
 func TestGatheredIsGivenBack(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		r := w.serve(t, Config{IdleTimeout: 100 * time.Millisecond})
@@ -75,8 +76,8 @@ func TestGatheredIsGivenBack(t *testing.T) {
 	})
 }
 
-// TestAuthTimeout: a client without a token does not keep its place, whatever
-// it says; one that has brought it does.
+// TestAuthTimeout: a client without a valid token is closed, whatever it sends. A
+// client that has sent one stays.
 func TestAuthTimeout(t *testing.T) {
 	const limit = 200 * time.Millisecond
 	wires(t, func(t *testing.T, w wire) {
@@ -101,7 +102,7 @@ func TestAuthTimeout(t *testing.T) {
 		}
 		good.send("GET\n")
 		good.want("1000")
-		// Its time may be up in the midst of a reply, which is no fault of its reading.
+		// The timeout may end a write. The client then counts as slow.
 		if c := r.Counters(); c.ConnsIdle+c.ConnsSlow != 1 || c.ConnsOpen != 1 {
 			t.Fatalf("%+v", c)
 		}

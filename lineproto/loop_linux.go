@@ -12,45 +12,48 @@ import (
 	"github.com/flaked/flaked/internal/rawsocket"
 )
 
-// loop serves many connections from one goroutine: epoll says which have sent
-// something, and each of those gets one recv and one send. That is half as
-// much again as goroutines of their own get out of a core.
+// loop serves many connections from one goroutine. epoll reports which connections have
+// sent something, and each of them gets one recv and one send. A core answers 1.5 times
+// as many requests as with a goroutine for each connection.
 //
-// The goroutine is the loop's driver. What is neither atomic nor guarded by mu
-// is the driver's alone. A Backend call that takes long keeps its driver, and
-// the loop is given another: see watch.
+// That goroutine is the loop's driver. Fields that are neither atomic nor guarded by mu
+// belong to the driver. A Backend call that takes long blocks its driver, and the loop
+// gets another one: see watch.
 type loop struct {
 	e      *engine
 	epfd   int
 	wakefd int // an eventfd: there is mail
 
 	conns []*loopConn      // by descriptor
-	open  int              // how many, those that are away too
+	open  int              // open connections, those away too
 	gen   int32            // of the connection adopted last
-	queue turns[*loopConn] // of those that have more to do than one turn
-	held  *loopConn        // is away with a large order: the others wait for it
-	taken int              // IDs that requests got when they were read, in this round
-	swept int              // descriptors that the present sweep has looked at
-	stage stage            // of draining
-	cut   int              // connections that draining has cut
+	queue turns[*loopConn] // connections with more work than a turn
+	// held is a connection that is away with a large order. Other large orders wait for
+	// it.
+	held *loopConn
+	// taken is how many IDs requests have got in this round when they were read.
+	taken int
+	swept int   // descriptors that the sweep has looked at
+	stage stage // of draining
+	cut   int   // connections that draining has cut
 
-	// turn is odd while the driver is in a call that may take long, for the
-	// sake of current. Who counts it up from there has the loop: the driver, or
-	// if that is late the watcher.
+	// turn is odd while the driver is in a call for current that may take long. The
+	// goroutine whose compare-and-swap then increments turn owns the loop. It is the
+	// driver, or the watcher if the driver is late.
 	turn    atomic.Uint64
 	current *loopConn
 
-	away atomic.Int64 // connections that have kept a driver
-	load atomic.Int64 // connections, with those in the mail
+	away atomic.Int64 // connections in state connAway
+	load atomic.Int64 // connections, those in mail too
 
-	rung atomic.Bool // wakefd was written to since the mail was collected
+	rung atomic.Bool // wakefd was written to since the last collect
 	mu   sync.Mutex  // guards mail
 	mail mail
 }
 
-// mail is what others want of a loop.
+// mail holds what other goroutines ask of a loop.
 type mail struct {
-	arrived []*loopConn // new ones, and those that were away
+	arrived []*loopConn // new, or back from being away
 	sweep   bool
 	stage   stage
 }
@@ -67,7 +70,7 @@ func newLoop(e *engine) (*loop, error) {
 		return nil, err
 	}
 	l := &loop{e: e, epfd: epfd, wakefd: wakefd}
-	// By its edges: it need not be read.
+	// Edge-triggered, so wakefd need not be read.
 	if err := l.control(unix.EPOLL_CTL_ADD, wakefd, unix.EPOLLIN|unix.EPOLLET, 0); err != nil {
 		l.close()
 		return nil, err
@@ -95,7 +98,7 @@ func (l *loop) post(add func(m *mail)) {
 }
 
 func (l *loop) collect() mail {
-	l.rung.Store(false) // before looking: what comes after rings again
+	l.rung.Store(false) // first: later mail wakes the driver again
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := l.mail
@@ -103,7 +106,8 @@ func (l *loop) collect() mail {
 	return m
 }
 
-// loops are an engine's event loops; none is a working value.
+// loops are the event loops of an engine. The zero value has none and takes no
+// connection.
 type loops struct {
 	all []*loop
 
@@ -112,7 +116,7 @@ type loops struct {
 	rouse  chan struct{}
 }
 
-// open makes n loops.
+// open makes n loops. If it returns an error, it has made none.
 func (ls *loops) open(e *engine, n int) error {
 	for range n {
 		l, err := newLoop(e)
@@ -126,8 +130,8 @@ func (ls *loops) open(e *engine, n int) error {
 	return nil
 }
 
-// close is for when nothing posts mail any more: another file may get the
-// descriptor's number.
+// close closes the descriptors of the loops. Nothing may post mail afterwards: another
+// file may get the number of wakefd.
 func (ls *loops) close() {
 	for _, l := range ls.all {
 		l.close()
@@ -135,23 +139,24 @@ func (ls *loops) close() {
 	ls.all = nil
 }
 
-// run starts the drivers, which calls is the context of Backend calls for.
-// They end by drain.
+// run starts a driver for each loop. calls is the context of their Backend calls. The
+// drivers end after drain.
 func (ls *loops) run(calls context.Context, wg *sync.WaitGroup) {
 	for _, l := range ls.all {
 		wg.Go(func() { newDriver(l).run(calls) })
 	}
 }
 
-// take gives a connection to the loop with the fewest, if a loop can serve it:
-// TLS is not for them.
+// take gives a connection to the loop with the fewest connections. It returns false if
+// no loop can serve the connection, for instance because it speaks TLS. due is the
+// number of ticks for its first request. refused means that it is over MaxConns.
 func (ls *loops) take(nc net.Conn, due int64, refused bool) bool {
 	if len(ls.all) == 0 || !rawsocket.Is(nc) {
 		return false
 	}
 	fd, err := rawsocket.Detach(nc)
 	if err != nil {
-		return false // no descriptor left, say: a goroutine needs no second one
+		return false // perhaps no descriptor: a goroutine needs no second one
 	}
 	best := ls.all[0]
 	for _, l := range ls.all[1:] {
@@ -179,7 +184,7 @@ func (ls *loops) drain(s stage) {
 	}
 }
 
-// cut is how many connections draining has cut, once the drivers have ended.
+// cut returns how many connections draining has cut. The drivers must have ended.
 func (ls *loops) cut() (n int) {
 	for _, l := range ls.all {
 		n += l.cut
@@ -188,18 +193,19 @@ func (ls *loops) cut() (n int) {
 }
 
 const (
-	// A driver that is in the same call at two looks of the watcher has lost
-	// its loop. The rollback rule's 5 ms and what is left of a millisecond that
-	// has run out are for everybody on the loop to wait for alike.
+	// lookEvery is the time between two looks of the watcher. A driver that is in the
+	// same call at two looks loses its loop. Shorter waits hold up all connections of
+	// the loop: the 5 ms of the rollback rule, and the rest of a tick of a millisecond.
 	lookEvery = 6 * time.Millisecond
-	// While calls do take long every other connection would wait for its turn
-	// to be found waiting.
+	// lookOften is the time between two looks while a connection is away. Calls then
+	// take long, and each would hold up the others for lookEvery.
 	lookOften = time.Millisecond
-	// After so many looks without any call the watcher sleeps.
+	// The watcher sleeps after more than looksIdle looks without any call.
 	looksIdle = 20
 )
 
-// watch gives loops whose driver is kept by a Backend new drivers, until stop.
+// watch gives a new driver to each loop whose driver is blocked by a Backend call,
+// until stop is closed.
 func (ls *loops) watch(stop <-chan struct{}, calls context.Context, wg *sync.WaitGroup) {
 	if len(ls.all) == 0 {
 		return
@@ -230,7 +236,7 @@ func (ls *loops) watch(stop <-chan struct{}, calls context.Context, wg *sync.Wai
 		}
 		if idle > looksIdle {
 			ls.asleep.Store(true)
-			// A call that began before asleep was set did not rouse.
+			// A call that began before asleep was set did not wake the watcher.
 			if ls.quiet(seen) {
 				select {
 				case <-stop:
@@ -256,9 +262,8 @@ func (ls *loops) quiet(seen []uint64) bool {
 }
 
 // serves returns the first rank that gets no turns. Where ticks are long, the
-// connection that waits for one is away. While it has a large order, the others with
-// large orders get no turns: of several that are away, the first to wake would take
-// the whole tick.
+// connection that waits for one is away. If it has a large order, other large orders
+// get no turns. Of several that are away, the first to wake would take the whole tick.
 func (l *loop) serves() rank {
 	if l.held != nil {
 		return large
@@ -266,16 +271,18 @@ func (l *loop) serves() rank {
 	return numRanks
 }
 
-// begun is called at the beginning of each call, after turn was made odd.
+// begun wakes the watcher if it sleeps. The driver must call it at the beginning of
+// each call, after it has made turn odd.
 func (ls *loops) begun() {
 	if ls.asleep.Load() && ls.asleep.Swap(false) {
 		ls.rouse <- struct{}{}
 	}
 }
 
-// relieve takes the loop from the driver that has been in a call since turn.
+// relieve takes the loop from a driver that is still in the call that turn stands for,
+// and starts another driver.
 func (l *loop) relieve(turn uint64, calls context.Context, wg *sync.WaitGroup) {
-	wg.Add(1) // before the driver can end: somebody waits for none to be left
+	wg.Add(1) // before the driver can end: drain waits for wg to be zero
 	if !l.turn.CompareAndSwap(turn, turn+1) {
 		wg.Done()
 		return

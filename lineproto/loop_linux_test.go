@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newTestLoop is a loop with one connection and nobody who drives it, and the
-// client's end.
+// newTestLoop returns a loop with one connection, and the client's end of that. No
+// goroutine runs the loop: tests call its driver.
 func newTestLoop(t testing.TB, cfg Config) (d *driver, c *loopConn, client int) {
 	e := newEngine(newTestServer(t, cfg))
 	if err := e.loops.open(e, 1); err != nil {
@@ -20,7 +20,7 @@ func newTestLoop(t testing.TB, cfg Config) (d *driver, c *loopConn, client int) 
 	return d, c, client
 }
 
-// connect adds a connection to a loop.
+// connect adds a connection to a loop and returns it with the client's end.
 func (d *driver) connect(t testing.TB) (c *loopConn, client int) {
 	t.Helper()
 	e := d.l.e
@@ -41,7 +41,7 @@ func (d *driver) connect(t testing.TB) (c *loopConn, client int) {
 	return c, fds[1]
 }
 
-// sent has a client send something, and tells the loop of EPOLLIN and of events.
+// sent sends something as the client, and reports EPOLLIN and events to the loop.
 func (d *driver) sent(t testing.TB, c *loopConn, client int, in string, events uint32) {
 	t.Helper()
 	if _, err := unix.Write(client, []byte(in)); err != nil {
@@ -52,7 +52,7 @@ func (d *driver) sent(t testing.TB, c *loopConn, client int, in string, events u
 	}
 }
 
-// TestLoopAllocations: as TestAllocations, from recv to send.
+// TestLoopAllocations: common requests allocate nothing, from recv to send.
 func TestLoopAllocations(t *testing.T) {
 	for _, request := range []string{
 		"GET\n", "GET\r\n", "GET 100\n", "GET order\n", "PING\n", strings.Repeat("GET\n", 100), "*1\r\n$3\r\nGET\r\n",
@@ -77,8 +77,8 @@ func TestLoopAllocations(t *testing.T) {
 	}
 }
 
-// TestLoopTurns: a connection with more to do than a flush of output waits for
-// its next turn, keeps no more than that, and its buffers go when it is done.
+// TestLoopTurns: a connection with more to do than one flush waits for its next turn. A
+// turn writes one flush, and a connection that is done has no buffers.
 func TestLoopTurns(t *testing.T) {
 	d, c, client := newTestLoop(t, Config{Backend: &fakeBackend{maxRun: 4096}})
 	if _, err := unix.Write(client, []byte("GET 10000\nPING\nPI")); err != nil {
@@ -117,7 +117,7 @@ func TestLoopTurns(t *testing.T) {
 	}
 }
 
-// TestLoopSlowReader: output that is not read stops the reading of input, and
+// TestLoopSlowReader: a loop does not read from a client that does not read. Its output
 // goes on where it stopped.
 func TestLoopSlowReader(t *testing.T) {
 	d, c, client := newTestLoop(t, Config{Backend: &fakeBackend{maxRun: 4096}})
@@ -160,10 +160,10 @@ func TestLoopSlowReader(t *testing.T) {
 	}
 }
 
-// TestLoopKeepsNoText: for IDs that a client does not read the node holds no more
-// than their numbers, wherever the client stops reading.
+// TestLoopKeepsNoText: for IDs that a client does not read, the server holds numbers
+// instead of text. The client gets all IDs, wherever it stops reading.
 func TestLoopKeepsNoText(t *testing.T) {
-	const first = 1_234_567_890_123_000_000 // long, so that they fill the kernel's buffers
+	const first = 1_234_567_890_123_000_000 // 19 digits, to fill the kernel's buffers
 	b := &fakeBackend{maxRun: 100, gap: 1}
 	b.last.Store(first - 2)
 	d, c, client := newTestLoop(t, Config{Backend: b, MaxBatch: 30_000})
@@ -230,8 +230,8 @@ func TestLoopRounds(t *testing.T) {
 	}
 }
 
-// TestLoopAtOnce: while IDs are scarce, requests for many wait behind others, and
-// those for a few do not.
+// TestLoopAtOnce: while IDs are scarce, requests for many IDs wait behind others, and
+// requests for a few do not.
 func TestLoopAtOnce(t *testing.T) {
 	d, c, client := newTestLoop(t, Config{})
 	d.sent(t, c, client, "GET 10000\n", 0)
@@ -279,8 +279,8 @@ func TestLoopWatchesWaitingConnections(t *testing.T) {
 	}
 }
 
-// TestLoopHalfClosed: a client that has stopped sending before it is read waits
-// behind the others with a large order, and with no other.
+// TestLoopHalfClosed: a client that stops sending before it is read waits behind all
+// others with a large order. With a small one it waits like them.
 func TestLoopHalfClosed(t *testing.T) {
 	d, c, client := newTestLoop(t, Config{})
 	d.sent(t, c, client, "GET 10000\n", unix.EPOLLRDHUP)
@@ -295,7 +295,7 @@ func TestLoopHalfClosed(t *testing.T) {
 	}
 }
 
-// TestLoopGoesOnReading: a connection that has waited is read again.
+// TestLoopGoesOnReading: a connection that has waited for turns is read again.
 func TestLoopGoesOnReading(t *testing.T) {
 	d, c, client := newTestLoop(t, Config{})
 	d.sent(t, c, client, "GET 2000\n", 0)
@@ -316,7 +316,7 @@ func TestLoopGoesOnReading(t *testing.T) {
 	}
 }
 
-// TestLoopDropsLostConnections: a connection that is gone is not read.
+// TestLoopDropsLostConnections: a lost connection is closed without being read.
 func TestLoopDropsLostConnections(t *testing.T) {
 	b := &fakeBackend{}
 	for _, events := range []uint32{unix.EPOLLHUP, unix.EPOLLERR} {
@@ -327,8 +327,8 @@ func TestLoopDropsLostConnections(t *testing.T) {
 	}
 }
 
-// TestLoopSweepsInParts: a thousand connections that are overdue at once are not
-// closed at once.
+// TestLoopSweepsInParts: of many connections that are overdue, each call of sweep
+// closes only closedInARound.
 func TestLoopSweepsInParts(t *testing.T) {
 	d, _, _ := newTestLoop(t, Config{})
 	const conns = 3*closedInARound + 2
@@ -343,7 +343,7 @@ func TestLoopSweepsInParts(t *testing.T) {
 	d.open(mail{sweep: true})
 	for left := conns; left > 0; {
 		left = max(left-closedInARound, 0)
-		if d.wait(); d.l.open < left { // waits for ever if it takes the sweep for done
+		if d.wait(); d.l.open < left { // blocks if the sweep counts as finished
 			t.Fatal("closed without a sweep")
 		}
 		if d.sweep(); d.l.open != left {

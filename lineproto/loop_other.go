@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// loops are event loops, of which there are none on this system.
+// loops has no event loops on this system.
 type loops struct{}
 
 func (*loops) open(*engine, int) error {

@@ -1,26 +1,31 @@
 package lineproto
 
-// loopConn is a connection of a loop. While it is away it is the goroutine's
-// that keeps it, but for state.
+// loopConn is a connection of a loop. While it is away, it belongs to the goroutine
+// that is in its call. The loop then uses only its state and its due tick.
 type loopConn struct {
 	l       *loop
 	fd      int
-	gen     int32 // tells it from others that had its descriptor
+	gen     int32 // differs from earlier users of fd
 	state   connState
-	refused bool   // over MaxConns: told BUSY and closed
-	large   bool   // has a turn for a large order
-	spoken  bool   // something has been received
-	late    bool   // and after draining had begun
-	eof     bool   // nothing more will be
-	want    uint32 // what epoll is asked for
-	began   int64  // when the last of its requests was noticed, as of elapsed
-	due     int64  // the tick at which it is closed
-	until   int64  // due, for as long as the client has yet to authenticate
+	refused bool // over MaxConns: told BUSY and closed
+	// large is set while the connection has its turn for a large order.
+	large bool
+	// spoken is set when something has been received. late is set if draining had begun
+	// before the last read. eof is set when the client has sent its last byte.
+	spoken bool
+	late   bool
+	eof    bool
+	want   uint32 // events epoll looks for
+	// began is when its last input was noticed, in ns of Server.elapsed.
+	began int64
+	due   int64 // the tick at which it is closed
+	until int64 // the greatest due before the client has authenticated
 
-	rest  []byte // received and not done with
-	st    status // what the session wants when its output has been sent
-	out   *[]byte
-	sent  int // bytes of s.out
+	rest []byte // received and not consumed
+	st   status // what the session wants when its output has been sent
+	out  *[]byte
+	// sent counts the bytes of s.out that have been sent.
+	sent  int
 	place place[*loopConn]
 	s     session
 }
@@ -29,10 +34,11 @@ type connState uint8
 
 const (
 	connReading   connState = iota
-	connMore                // in the queue, for there is more to do
+	connMore                // in the queue, with more to do
 	connWriting             // waiting for the client to read
-	connLingering           // ended; reads on so that the client sees the last reply
-	connAway                // with a goroutine of its own
+	connLingering           // reads on until the client has seen the end
+	// The Backend call of a connAway takes so long that the loop has another driver.
+	connAway
 	connClosed
 )
 
@@ -43,7 +49,7 @@ func newLoopConn(l *loop, fd int, due int64, refused bool) *loopConn {
 	return c
 }
 
-// extend is conn.extend.
+// extend does what conn.extend does.
 func (c *loopConn) extend(ticks int64) {
 	c.due = c.l.e.tick.Load() + ticks
 	if c.s.locked() {

@@ -8,7 +8,7 @@ import (
 
 // How the connections of a loop end.
 
-// linger ends a connection from this side, as conn.linger does.
+// linger closes the sending side and discards input, as conn.linger does.
 func (d *driver) linger(c *loopConn) {
 	if unix.Shutdown(c.fd, unix.SHUT_WR) != nil {
 		d.close(c)
@@ -19,7 +19,7 @@ func (d *driver) linger(c *loopConn) {
 	c.due = d.l.e.tick.Load() + d.l.e.linger
 }
 
-// close ends a connection, which may wait for its turn.
+// close closes a connection in any state but connAway, and takes it out of the queue.
 func (d *driver) close(c *loopConn) {
 	l := d.l
 	c.s.end()
@@ -44,7 +44,7 @@ func (d *driver) close(c *loopConn) {
 // connection with replies that its client has not read takes 40 us to close.
 const closedInARound = 8
 
-// sweep closes connections that are past their due time, beginning with descriptor
+// sweep closes connections that are past their due tick, beginning with descriptor
 // l.swept. The next call goes on where this one stops.
 func (d *driver) sweep() {
 	l := d.l
@@ -68,7 +68,7 @@ func (d *driver) sweep() {
 	}
 }
 
-// drain ends connections as far as the stage goes.
+// drain ends connections as the stage demands.
 func (d *driver) drain() {
 	if d.l.stage < ending {
 		return
@@ -82,11 +82,11 @@ func (d *driver) drain() {
 				d.close(c)
 			}
 		case c.state == connReading && rawsocket.Pending(c.fd):
-			// What has come meanwhile is read, answered, and then the end. To close
-			// instead would reset the connection.
+			// The input that has arrived is read and answered before the end. A close
+			// would reset the connection.
 		case c.state == connReading && c.late:
-			// It has been active within drainGrace and may have sent more by now.
-			// One that was idle all that time has not, and is not waited for.
+			// The client was active within drainGrace and may have sent more by now. A
+			// client that was idle all that time has not, and is closed below.
 			d.linger(c)
 		case c.state == connReading, c.state == connLingering:
 			d.close(c)

@@ -9,22 +9,22 @@ import (
 	"github.com/flaked/flaked/internal/rawsocket"
 )
 
-// What epoll is asked for. It tells of EPOLLHUP and EPOLLERR unasked.
+// Events that epoll watches for. It reports EPOLLHUP and EPOLLERR in any case.
 const (
 	awaitInput = unix.EPOLLIN | unix.EPOLLRDHUP
-	awaitEnd   = unix.EPOLLRDHUP // of the client's sending, while its input waits
-	awaitLoss  = 0               // of the connection, when that is all that can come
+	awaitEnd   = unix.EPOLLRDHUP // end of input, which is not read meanwhile
+	awaitLoss  = 0               // only the loss of the connection remains
 	lost       = unix.EPOLLHUP | unix.EPOLLERR
 )
 
-// ready does what epoll says can be done. It returns false if this driver has
-// lost the loop over it.
+// ready handles the events of a connection. It returns false if this driver has lost
+// the loop meanwhile.
 func (d *driver) ready(ctx context.Context, c *loopConn, events uint32) bool {
 	halfClosed := events&unix.EPOLLRDHUP != 0
 	switch c.state {
 	case connReading:
 		if events&lost != 0 {
-			d.close(c) // nobody is there to be answered
+			d.close(c) // the client is gone
 			return true
 		}
 		c.s.halfClosed = halfClosed
@@ -42,8 +42,9 @@ func (d *driver) ready(ctx context.Context, c *loopConn, events uint32) bool {
 	return true
 }
 
-// watch deals with an event of a connection that waits for its turn. It asks for no
-// event twice: epoll reports input, and the end of input, until it is read.
+// watch handles an event of a connection that waits for its turn. It stops watching for
+// an event that has been reported: epoll reports input, and the end of input, until it
+// is read.
 func (d *driver) watch(c *loopConn, events uint32) {
 	switch {
 	case events&lost != 0:
@@ -56,9 +57,9 @@ func (d *driver) watch(c *loopConn, events uint32) {
 	}
 }
 
-// read reads once and answers.
+// read reads once and answers. It returns false if this driver has lost the loop.
 func (d *driver) read(ctx context.Context, c *loopConn) bool {
-	k := copy(d.in, c.rest) // shorter than smallBuf: the limit of a line sees to that
+	k := copy(d.in, c.rest) // shorter than smallBuf, as MaxLine is
 	n, e := rawsocket.Recv(c.fd, d.in[k:])
 	switch {
 	case e == syscall.EAGAIN:
@@ -83,9 +84,8 @@ func (d *driver) read(ctx context.Context, c *loopConn) bool {
 	return true
 }
 
-// answer executes what has been received, up to one flush of output and as many
-// IDs as it may take: after that it is the others' turn. It returns false if the
-// loop is lost.
+// answer executes the requests in in, up to one flush of output and up to may IDs. Then
+// other connections have their turn. It returns false if this driver has lost the loop.
 func (d *driver) answer(ctx context.Context, c *loopConn, in []byte, may int) bool {
 	d.lend(c)
 	l := d.l
@@ -96,7 +96,7 @@ func (d *driver) answer(ctx context.Context, c *loopConn, in []byte, may int) bo
 	used, st := l.e.consume(ctx, &c.s, in, c.eof, may)
 	left := in[used:]
 	if !l.turn.CompareAndSwap(turn, turn+1) {
-		// Others drive the loop now. in is this driver's: nobody else's to come.
+		// Another driver has the loop. in is this driver's, which ends: c may keep it.
 		c.rest, c.st = left, st
 		l.post(func(m *mail) { m.arrived = append(m.arrived, c) })
 		return false
@@ -107,7 +107,7 @@ func (d *driver) answer(ctx context.Context, c *loopConn, in []byte, may int) bo
 	return true
 }
 
-// deliver sends the output of a step that left so much of the input.
+// deliver sends the output of a step, which has left the input left unconsumed.
 func (d *driver) deliver(c *loopConn, left []byte, st status) {
 	c.st = st
 	switch {
@@ -117,7 +117,7 @@ func (d *driver) deliver(c *loopConn, left []byte, st status) {
 	case len(left) == 0:
 		c.rest = nil
 	case st == needInput:
-		c.rest = append([]byte(nil), left...) // and not the array of a long read
+		c.rest = append([]byte(nil), left...) // not the array of a long read
 	case len(c.rest) == 0 || &left[len(left)-1] != &c.rest[len(c.rest)-1]:
 		c.rest = append([]byte(nil), left...)
 	default:
@@ -129,8 +129,8 @@ func (d *driver) deliver(c *loopConn, left []byte, st status) {
 	d.took(c)
 }
 
-// flush sends what can be sent. One flush, of 16 KiB or little more, is what
-// a client has WriteTimeout to read.
+// flush sends as much output as the socket accepts. A client has WriteTimeout to read
+// one flush, which is 16 KiB or little more.
 func (d *driver) flush(c *loopConn) {
 	e := d.l.e
 	if c.sent < len(c.s.out) {
@@ -170,8 +170,9 @@ func (d *driver) flush(c *loopConn) {
 	}
 }
 
-// blocked has a connection wait until the client reads. It holds no text of IDs that
-// are still to be sent.
+// blocked makes a connection wait until its client reads. If the flush holds only IDs
+// of a long reply and none of it has been sent, their text is dropped and rendered
+// again later.
 func (d *driver) blocked(c *loopConn) {
 	if c.state == connWriting {
 		return
@@ -184,7 +185,7 @@ func (d *driver) blocked(c *loopConn) {
 	}
 }
 
-// ask has epoll watch for events alone.
+// ask makes epoll watch for these events only.
 func (d *driver) ask(c *loopConn, events uint32) {
 	if c.want != events {
 		c.want = events
@@ -201,7 +202,8 @@ func (d *driver) lend(c *loopConn) {
 	c.s.out = (*c.out)[:0]
 }
 
-// giveBack takes it back, but for one that a STATS of unusual length has grown.
+// giveBack takes back the output buffer of a connection. A buffer that a long STATS has
+// grown is dropped.
 func (d *driver) giveBack(c *loopConn) {
 	if cap(c.s.out) <= 4*outBuf {
 		*c.out = c.s.out[:0]

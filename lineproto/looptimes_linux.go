@@ -1,10 +1,10 @@
 package lineproto
 
-// measureEvery: the time of one connection in so many stands for the others.
-// Reading a clock costs a hundredth of answering a request.
+// measureEvery is how many connections share one measured duration. Reading a clock
+// costs a hundredth of answering a request.
 const measureEvery = 4
 
-// took measures what has just been answered.
+// took measures the requests of a connection that have just been answered.
 func (d *driver) took(c *loopConn) {
 	srv := d.l.e.srv
 	n := c.s.counts.untimed
@@ -23,7 +23,7 @@ func (d *driver) took(c *loopConn) {
 	}
 }
 
-// measure ends a round of measuring.
+// measure ends a round of measuring and adds its durations to the server's.
 func (d *driver) measure() {
 	srv := d.l.e.srv
 	if d.unmeasured > 0 {

@@ -10,9 +10,10 @@ import (
 // order is a request for IDs that has not been answered yet: a GET n or MGET, or
 // a stretch of GETs.
 type order struct {
-	n, got int // IDs asked for, and reserved so far. n is 0 where there is no order
+	n, got int // IDs asked for, and reserved so far. n is 0 without an order
 	index  int // the command's row
-	many   bool
+	// many is set when the reply is a list of IDs, even of one.
+	many bool
 	// each marks n requests for one ID, which are answered as IDs come. Any other
 	// order is answered when all of its IDs are reserved.
 	each bool
@@ -22,7 +23,7 @@ type order struct {
 	accepted bool
 }
 
-// rest is the IDs of a reply that are not in out yet: those of runs, without the
+// rest holds the IDs of a reply that are not in out yet: those of runs, without the
 // first done IDs of runs[0].
 type rest struct {
 	runs []worker.Run
@@ -34,23 +35,23 @@ func (o *order) lacks() int { return o.n - o.got }
 // rank returns the line that the session waits in.
 func (s *session) rank() rank { return rankOf(s.order.lacks(), s.halfClosed) }
 
-// begin begins an order. An order for more than s.may IDs gets none yet: it waits
-// for its turn.
+// begin begins an order. An order for more than s.may IDs gets none yet and waits for
+// its turn.
 func (s *session) begin(o order) {
 	if s.order = o; o.n > s.may {
 		s.wait()
 	}
 }
 
-// wait ends the turn, with an order that waits for the next one.
+// wait ends the turn. The order waits for the next one.
 func (s *session) wait() {
 	s.order.waits = true
 	s.may = 0
 }
 
-// fill makes one reservation for the order and reports whether the order is done.
-// If it is not, the tick has run out or the slice is used up, and the rest waits
-// for the next turn: no turn waits for more than one tick.
+// fill makes one reservation for the order and reports whether the order is done. If it
+// is not, the tick has run out or the slice is used up. The rest of the order waits for
+// the next turn, so no turn waits for more than one tick.
 func (s *session) fill(ctx context.Context) (done bool) {
 	if s.may == 0 {
 		return false
@@ -72,8 +73,8 @@ func (s *session) fill(ctx context.Context) (done bool) {
 	return true
 }
 
-// accept adds an order that has waited to the backlog, or returns why it is
-// refused.
+// accept adds an order that has waited to the backlog, or returns the reason for
+// refusing it.
 func (s *session) accept() *Error {
 	o := &s.order
 	if !o.waits || o.accepted {
@@ -139,7 +140,7 @@ func (s *session) finish() {
 	o := s.order
 	s.order = order{}
 	if o.each {
-		return // it has been answered
+		return // answered already
 	}
 	s.counts.issued(s, o.n, 1)
 	s.counts.add(s, o.index, resultOK, 1)
@@ -150,8 +151,8 @@ func (s *session) finish() {
 }
 
 // fail answers an order with an error. IDs that were reserved for the order are lost,
-// which does no harm. The error answers all remaining requests of a stretch: to try
-// each of them might wait for each.
+// which does no harm. The error answers all remaining requests of a stretch, because
+// each new try might wait.
 func (s *session) fail(e *Error) {
 	o := s.order
 	s.drop()
@@ -174,7 +175,8 @@ func (s *session) drop() {
 	s.runs = s.runs[:0]
 }
 
-// render appends IDs that are left of a reply to out until that is full.
+// render appends remaining IDs of a reply to out, until all are in it or it holds
+// outBound bytes.
 func (s *session) render() {
 	for len(s.left.runs) > 0 && len(s.out) < outBound {
 		r := s.left.runs[0]
@@ -191,8 +193,8 @@ func (s *session) render() {
 	}
 }
 
-// unrender takes back what render appended to an empty out, and reports whether out
-// is empty again. For IDs that a client does not read the node holds no text.
+// unrender takes back the IDs that render appended to an empty out, and reports whether
+// out is empty again. The server then holds no text of IDs that a client does not read.
 func (s *session) unrender() bool {
 	if s.before.runs == nil {
 		return false

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/atomic"
 )
 
-// asked is a session that has been sent something.
+// asked is a session with its input.
 type asked struct {
 	*session
 	t  *testing.T
@@ -22,7 +22,7 @@ func asking(t *testing.T, s *Server, in string) *asked {
 	return &asked{&session{srv: s}, t, []byte(in)}
 }
 
-// turn gives the session a turn of so many IDs, and returns its output.
+// turn gives the session a turn of may IDs, and returns its output.
 func (a *asked) turn(may int) string {
 	a.t.Helper()
 	used, st := a.consume(a.t.Context(), a.in, false, may)
@@ -44,7 +44,7 @@ func (a *asked) all() (out string) {
 	}
 }
 
-// A GET n that waits says nothing until it has all of its IDs.
+// A GET n that waits gets no answer until it has all of its IDs.
 func TestBatchIsAnsweredWhole(t *testing.T) {
 	a := asking(t, newTestServer(t, Config{}), "PING\nGET 100\nPING b\n")
 	if out := a.turn(tinyOrder); out != "PONG\n" || a.took > 0 {
@@ -62,7 +62,7 @@ func TestBatchIsAnsweredWhole(t *testing.T) {
 }
 
 // If the node begins to refuse IDs during a GET n, the reply is the error alone, in
-// whichever turn that happens, and the GET n leaves the backlog.
+// whichever turn that happens. The GET n leaves the backlog.
 func TestRefusalReplacesTheWholeReply(t *testing.T) {
 	for refuseAt := range 4 {
 		calls := 0
@@ -115,7 +115,7 @@ func TestBacklogIsBounded(t *testing.T) {
 	if s.backlog.Load() != 0 {
 		t.Fatalf("backlog %d is left", s.backlog.Load())
 	}
-	// More than a second's is accepted where nobody else waits.
+	// A request for more than a second's IDs is accepted if no other client waits.
 	if out := asking(t, s, "GET 10000\n").all(); strings.Count(out, "\n") != 10_000 {
 		t.Fatalf("%.100q", out)
 	}

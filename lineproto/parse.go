@@ -9,18 +9,18 @@ import (
 // and any telnet negotiation in it.
 const MaxLine = 512
 
-// maxTag is the longest tag or key.
+// maxTag is the most bytes of a tag.
 const maxTag = 64
 
-// verdict is what looking for a line came to.
+// verdict is the result of looking for a line.
 type verdict uint8
 
 const (
 	lineMore    verdict = iota // the line is not finished
 	lineOK                     // a line
-	lineArray                  // no line but a RESP array
+	lineArray                  // a RESP array, no line
 	lineTooLong                // more than MaxLine bytes
-	lineNUL                    // a NUL byte: not a text protocol's client
+	lineNUL                    // a NUL byte, which text never holds
 )
 
 // plain finds lines in the input of one connection.
@@ -30,10 +30,10 @@ type plain struct {
 	crlf    bool // how the last line ended
 }
 
-// line takes the next line off in. It returns the line without its ending and
-// how many bytes of in are done with, which may be some when there is no line.
-// The next call gets in from there on, with or without more behind it. Bytes
-// of in are moved to close the gap that telnet negotiation leaves.
+// line takes the next line off in. It returns the line without its ending, and how many
+// bytes of in are consumed, which may be some even without a line. The next call must
+// get in from there on, with or without more input behind it. line moves bytes within
+// in, to close the gaps that telnet negotiation leaves.
 func (p *plain) line(in []byte, eof bool) (line []byte, used int, v verdict) {
 	i := p.scanned
 	for i < len(in) {
@@ -41,7 +41,8 @@ func (p *plain) line(in []byte, eof bool) (line []byte, used int, v verdict) {
 		switch {
 		case p.tel != telNone || c == telIAC:
 			n := p.tel.skip(in[i:])
-			// What precedes moves up, as it is short; what follows may be long.
+			// The part before the gap moves, as it is short. The part behind may be
+			// long.
 			copy(in[n:], in[:i])
 			in, used = in[n:], used+n
 			continue
@@ -74,13 +75,13 @@ func cutCR(b []byte) (line []byte, cr bool) {
 	return b, false
 }
 
-// maxBare bounds a stretch of bare GETs, and so the output of one step: 256
-// are enough to make the cost of a reservation vanish.
+// maxBare bounds a stretch of bare GETs, and so the output of one step. With 256 IDs
+// the cost of a reservation is negligible.
 const maxBare = 256
 
-// bareGETs counts the requests "GET" with nothing else on the line that in
-// begins with, all with the same ending, and returns their bytes. It exists
-// for speed alone: line and the command table do the same one by one.
+// bareGETs counts the lines at the beginning of in that are "GET" and nothing else, all
+// with the same ending, at most maxBare. It returns their number and their bytes. It
+// exists for speed alone: line and the command table answer the same lines one by one.
 func (p *plain) bareGETs(in []byte) (count, used int) {
 	const letters = 0x202020 // lower case
 	const get = 'g' | 'e'<<8 | 't'<<16
@@ -132,8 +133,8 @@ func isBlank(c byte) bool  { return c == ' ' || c == '\t' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// number reads a count or an ID, 1 to 2^63-1. Digits only: "+5", "007", "1e3"
-// and "1.5" are refused rather than guessed at, so one number has one spelling.
+// number parses a count or an ID, 1 to 2^63-1. Only digits are accepted: "+5", "007",
+// "1e3" and "1.5" are refused, so that one number has one spelling.
 func number(b []byte) (n int64, ok bool) {
 	if len(b) == 0 || b[0] == '0' {
 		return 0, false
@@ -154,8 +155,8 @@ func isTag(b []byte) bool {
 	if len(b) == 0 || len(b) > maxTag || !isLetter(b[0]) {
 		return false
 	}
-	// What may follow, a bit for each character: comparing with them one by one
-	// is most of what a pipelined GET with a tag would cost.
+	// The characters that may follow, one bit for each. Comparing with them one by one
+	// would be most of the cost of a pipelined GET with a tag.
 	const (
 		digits  = 1<<10 - 1
 		letters = 1<<26 - 1

@@ -61,7 +61,7 @@ func TestIsTag(t *testing.T) {
 	}
 }
 
-// TestTagBytes: of all bytes, those that a tag may hold.
+// TestTagBytes checks for each byte whether a tag may begin with it or hold it.
 func TestTagBytes(t *testing.T) {
 	const first = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	for c := range 256 {
@@ -106,7 +106,7 @@ func TestBareGETs(t *testing.T) {
 	}
 }
 
-// TestIDs: counting decimals up gives what formatting them would.
+// TestIDs: counting decimals up gives the same bytes as formatting each.
 func TestIDs(t *testing.T) {
 	check := func(t interface{ Fatalf(string, ...any) }, r worker.Run, end string) {
 		var want []byte

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerState reports what is known of a client without reading: it has stopped
-// sending, or its connection is gone.
+// peerState reports whether a client has stopped sending, and whether its connection is
+// gone, without reading. For a connection that is not a socket it reports neither.
 func peerState(nc net.Conn) (halfClosed, gone bool) {
 	c, ok := socket(nc).(syscall.Conn)
 	if !ok {

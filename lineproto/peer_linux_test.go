@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// peerState tells clients that are there from those that have stopped sending and
-// those that are gone, with input unread.
+// peerState tells connected clients, half-closed ones and lost ones apart while their
+// input is unread.
 func TestPeerState(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		addr := "127.0.0.1:0"

@@ -4,6 +4,6 @@ package lineproto
 
 import "net"
 
-// peerState knows nothing here: a client that is gone is noticed when it is
-// answered.
+// peerState returns false and false on this system. The server notices that a client is
+// gone when it answers.
 func peerState(net.Conn) (halfClosed, gone bool) { return false, false }

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// pipeListener accepts what tests hand it: errors and one end of net.Pipe.
-// Good in a synctest bubble, where real sockets are not.
+// pipeListener is a listener that accepts what tests pass to it: errors, and ends of
+// net.Pipe. It works in a synctest bubble, and real sockets do not.
 type pipeListener struct {
 	next   chan any // net.Conn or error
 	closed chan struct{}

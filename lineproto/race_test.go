@@ -2,6 +2,6 @@
 
 package lineproto
 
-// raceEnabled: under the race detector sync.Pool drops items at random, so
-// allocations are not counted.
+// raceEnabled reports whether the race detector is on. It makes sync.Pool drop items at
+// random, so allocations are not counted.
 const raceEnabled = true

@@ -9,16 +9,16 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// relay hands the turn on among goroutines. While IDs are scarce, one goroutine at a
-// time reserves some. Else Go's scheduler would decide who gets the IDs of a tick that
-// begins, and it prefers the goroutines that have just had some.
+// relay passes the turn among goroutines. While IDs are scarce, one goroutine at a time
+// reserves some. Without the relay, Go's scheduler would decide who gets the IDs of a
+// new tick. It prefers goroutines that have just had some.
 type relay struct {
 	mu    sync.Mutex // guards turns and taken
 	turns turns[chan struct{}]
-	taken bool // somebody has the turn
+	taken bool // the turn is taken
 
-	waits atomic.Int64 // the Backend's Waits at the last look
-	// less is by how many IDs fewer than maxSlice a request may take without a turn.
+	waits atomic.Int64 // Backend.Waits when last read
+	// less is how many fewer IDs than maxSlice a request may take without a turn.
 	less atomic.Int64
 }
 
@@ -40,8 +40,8 @@ func (r *relay) waited(waits int64) {
 	r.limit()
 }
 
-// limit sets less, after turns or taken have changed. While IDs are scarce and
-// somebody has the turn, no request may overtake those that wait. mu is held.
+// limit sets less, after turns or taken have changed. While IDs are scarce and a
+// goroutine has the turn, no request may overtake those that wait. mu is held.
 func (r *relay) limit() {
 	less := 0
 	switch {
@@ -53,9 +53,9 @@ func (r *relay) limit() {
 	r.less.Store(int64(less))
 }
 
-// take waits for the turn of p, which lacks so many IDs, and returns how many of them
-// may be taken in it. The caller must call pass, unless there is an error. The error
-// is the context's.
+// take waits in line k for the turn of p and returns how many IDs p may take in the
+// turn. lacks is how many IDs p lacks. If take returns an error, it is that of ctx.
+// Otherwise the caller must call pass.
 func (r *relay) take(ctx context.Context, p *place[chan struct{}], lacks int, k rank) (may int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +94,7 @@ func (r *relay) leave(p *place[chan struct{}]) {
 	r.handOn()
 }
 
-// pass ends a turn in which so many IDs were reserved.
+// pass ends a turn in which took IDs were reserved, and hands the turn on.
 func (r *relay) pass(took int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,19 +102,19 @@ func (r *relay) pass(took int) {
 	r.handOn()
 }
 
-// handOn gives the turn to the next that waits. mu is held.
+// handOn gives the turn to the next waiter. mu is held.
 func (r *relay) handOn() {
 	p, ok := r.turns.next(numRanks)
 	r.taken = ok
 	r.limit()
 	if ok {
-		p.owner <- struct{}{} // does not block: p waits, so it has received all before
+		p.owner <- struct{}{} // does not block: p waits, so its channel is empty
 	}
 }
 
-// Reserve takes between 1 and n IDs of the Backend for a caller that is not a
-// connection of this server. It takes turns with the connections, and returns BUSY if
-// ctx ends before its turn.
+// Reserve reserves between 1 and n IDs of the Backend for a caller that is not a
+// connection of this server. It waits for its turn among the connections that have
+// goroutines. It returns an *Error with BUSY if ctx ends before its turn.
 func (s *Server) Reserve(ctx context.Context, n int) (worker.Run, error) {
 	var p place[chan struct{}]
 	may, err := s.relay.take(ctx, &p, n, rankOf(n, false))

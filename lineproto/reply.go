@@ -7,30 +7,30 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// framing renders replies, appending them to out. Its values have no state: a
-// request selects the one that answers it.
+// framing renders replies. Each method appends one reply, or a part of one, to out.
+// Implementations have no state: each request selects the framing of its reply.
 type framing interface {
-	// status is a fixed word: OK, PONG.
+	// status appends a fixed word: OK, PONG.
 	status(out []byte, s string) []byte
-	// text is one value that is text.
+	// text appends one value that is text.
 	text(out []byte, s string) []byte
-	// pair is two numbers.
+	// pair appends two numbers.
 	pair(out []byte, a, b int64) []byte
-	// list is a table that a person reads line by line.
+	// list appends a table that a person reads line by line.
 	list(out []byte, lines []string) []byte
-	// stats is a table of names and values.
+	// stats appends a table of names and values.
 	stats(out []byte, stats []Stat) []byte
-	// bye is the answer to QUIT.
+	// bye appends the reply to QUIT.
 	bye(out []byte) []byte
-	// fail is an error.
+	// fail appends an error.
 	fail(out []byte, e *Error) []byte
-	// beginIDs opens a reply of n IDs, which ids then fills.
+	// beginIDs opens a reply of n IDs. Calls of ids append the IDs.
 	beginIDs(out []byte, n int) []byte
-	// ids is the IDs of a run, each as the reply to a bare GET is.
+	// ids appends the IDs of a run, each in the form of a reply to a bare GET.
 	ids(out []byte, r worker.Run) []byte
 }
 
-// lines is plain framing; its value is the line ending.
+// lines is plain framing. Its value is the line ending.
 type lines string
 
 var (
@@ -76,7 +76,8 @@ func (l lines) beginIDs(out []byte, _ int) []byte { return out }
 
 func (l lines) ids(out []byte, r worker.Run) []byte { return appendRun(out, r, string(l)) }
 
-// oneLine keeps what a Backend or a client says from breaking out of its line.
+// oneLine replaces line breaks by blanks, so that text of a Backend or a client stays
+// in its line.
 func oneLine(s string) string {
 	if !strings.ContainsAny(s, "\r\n") {
 		return s

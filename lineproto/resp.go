@@ -5,49 +5,52 @@ import (
 	"fmt"
 )
 
-// Limits of a request in RESP. The arguments count the verb.
+// Limits of a request in RESP: MaxArray bytes, and MaxArgs strings, the verb included.
 const (
 	MaxArray = 64 << 10
 	MaxArgs  = 1024
 )
 
-// maxKept is how much of an unfinished array stays in the engine's buffer,
-// which is to be read into again. More is moved to memory of the session's own.
+// maxKept is the most bytes of an unfinished array that stay in the engine's buffer,
+// because the engine reads into it again. A longer array moves to memory of the
+// session.
 const maxKept = MaxLine
 
-// maxHeld is the most bytes of an array that it takes to answer or refuse it:
-// those allowed, and the header of a string that is beyond them.
+// maxHeld is the most bytes of an array that are needed to answer or refuse it:
+// MaxArray, and the header of a string beyond it.
 const maxHeld = MaxArray + len("$\r\n") + maxHeader
 
-// maxGathered bounds the memory that unfinished arrays of all connections have
-// together: a thousand of the greatest length. MaxConns of them would have ten
-// times that.
+// maxGathered bounds the memory for unfinished arrays of all connections together. It
+// is enough for a thousand arrays of the greatest length. The default MaxConns would
+// allow ten times as many.
 const maxGathered = 64 << 20
 
-// array takes requests off the input that are RESP arrays of bulk strings. It
-// goes on where it had to stop, so that a request that comes byte by byte
-// costs no more to read than one that comes whole.
+// array takes requests off the input that are RESP arrays of bulk strings. It resumes
+// where the input ended, so a request that arrives byte by byte costs no more than one
+// that arrives whole.
 type array struct {
 	at   int    // bytes of the unfinished request that have been looked at
 	left int    // arguments that follow them
 	held []byte // the unfinished request, when it is longer than maxKept
 
-	// locked is set while the client has yet to authenticate: until then it
-	// gets no memory, which MaxConns of them could use up.
+	// locked is set until the client has authenticated. Without authentication a client
+	// gets no memory, because MaxConns of them could use it up.
 	locked bool
 }
 
-// unfinished reports whether in, empty or not, goes on with a request.
+// unfinished reports whether held has the beginning of a request, which the next input
+// continues.
 func (a *array) unfinished() bool { return a.held != nil }
 
-// next takes a request off in, which begins with '*' unless unfinished, and
-// appends its arguments to args. They are part of in or of a. It returns how
-// many bytes of in are done with. Without an error and ok there is no whole
-// request yet. After an error the input cannot be trusted.
+// next takes a request off in and appends its arguments to args. in must begin with
+// '*', unless the request is unfinished. The arguments are parts of in or of the memory
+// that was held. used is how many bytes of in are consumed. If the request is not
+// whole, ok is false and there is no error. After an error the rest of the input must
+// not be parsed.
 func (a *array) next(in []byte, args [][]byte) (all [][]byte, used int, ok bool, e *Error) {
 	had := len(a.held)
 	if had > 0 {
-		// No request needs more, and what is behind it is not kept.
+		// No request needs more than maxHeld. Input behind the request is not consumed.
 		a.hold(in[:min(len(in), maxHeld-had)])
 		in = a.held
 	}
@@ -75,9 +78,9 @@ func (a *array) hold(in []byte) {
 	a.held = append(a.held, in...)
 }
 
-// parse looks at in from a.at on; in begins with the request. It does not
-// keep args of a request that is not whole, but goes through that once more
-// when it is: memory for an unfinished one is its bytes alone.
+// parse parses in, which begins with the request, from a.at on. It keeps no args of an
+// unfinished request, and parses the request once more when it is whole. So an
+// unfinished request needs memory for its bytes only.
 func (a *array) parse(in []byte, args [][]byte) (all [][]byte, end int, ok bool, e *Error) {
 	resumed := a.at > 0
 	if !resumed {
@@ -122,15 +125,16 @@ var (
 	errLongArray = &Error{ERR, fmt.Sprintf("request longer than %d bytes", MaxArray)}
 )
 
-// protocolError begins as Redis' does, which some clients look for.
+// protocolError returns an error that begins like Redis's. Some clients look for these
+// words.
 func protocolError(what string) *Error { return &Error{ERR, "Protocol error: " + what} }
 
-// maxHeader is the most digits of a length: more than any that is allowed has.
+// maxHeader is the most digits of a length. No length that is allowed has so many.
 const maxHeader = 8
 
-// header reads the line that in begins with: kind and a length. used is 0 when
-// it is not whole. Null and negative lengths are refused, as a request has no
-// use for them, and so are signs and leading zeros.
+// header parses the line that in begins with: kind and a length. used is the number of
+// bytes of the line, 0 if it is not whole. Negative lengths, which stand for null, are
+// refused because requests do not need them. Signs and leading zeros are refused too.
 func header(in []byte, kind byte) (n, used int, e *Error) {
 	if len(in) == 0 {
 		return 0, 0, nil
@@ -159,8 +163,9 @@ func header(in []byte, kind byte) (n, used int, e *Error) {
 	return 0, 0, nil
 }
 
-// gets counts the requests that in begins with that are GET, alone or with a
-// key, and returns their bytes. It exists for speed alone, as bareGETs does.
+// gets counts the requests at the beginning of in that are GET, alone or with a key of
+// at most 99 bytes. It returns their number, at most maxBare, and their bytes. It
+// exists for speed alone, as bareGETs does.
 func (a *array) gets(in []byte) (count, used int) {
 	const (
 		one  = '*' | '1'<<8 | '\r'<<16 | '\n'<<24 | '$'<<32 | '3'<<40 | '\r'<<48 | '\n'<<56
@@ -191,8 +196,9 @@ func (a *array) gets(in []byte) (count, used int) {
 	return count, used
 }
 
-// keyLen returns the bytes of the argument that in begins with, its header and
-// ending included, or 0 if it is not whole or longer than 99 bytes.
+// keyLen returns how many bytes the argument at the beginning of in has, with its
+// header and ending. It returns 0 if the argument is not whole or has more than 99
+// bytes.
 func keyLen(in []byte) int {
 	if len(in) < 6 || in[0] != '$' { // $0\r\n\r\n
 		return 0

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// What Redis clients send before they ask for anything: rows of the command
-// table that there are in RESP only. They answer so that a client goes on, and
-// refuse what would change how the conversation goes.
+// Commands of RESP alone, which Redis clients send to set up a connection. The replies
+// let a client go on. Options that would change how the connection works are refused.
 
-// identity is what a Redis client says of itself and is told about itself.
+// identity holds the protocol version, the number and the name of a connection, as
+// HELLO and CLIENT show them.
 type identity struct {
-	proto resp // 0 before HELLO, which is 2
+	proto resp // 0 before HELLO means 2
 	id    int64
 	name  string
 }
@@ -24,7 +24,8 @@ func (i *identity) framing() framing {
 	return resp2
 }
 
-// clientID numbers connections that ask, in the order in which they do.
+// clientID returns the number of this connection. Connections get numbers from 1 on, in
+// the order in which they ask.
 func (s *session) clientID() int64 {
 	if s.who.id == 0 {
 		s.who.id = s.srv.clients.Inc()
@@ -32,7 +33,7 @@ func (s *session) clientID() int64 {
 	return s.who.id
 }
 
-// hello does all that it is asked for, or nothing.
+// hello does everything that it is asked for, or nothing.
 func (s *session) hello(_ context.Context, args [][]byte) *Error {
 	who := s.who
 	var token []byte
@@ -84,7 +85,7 @@ func (s *session) hello(_ context.Context, args [][]byte) *Error {
 	return nil
 }
 
-// maxClientName is as much of a name as a connection keeps.
+// maxClientName is the most bytes of a client's name.
 const maxClientName = 64
 
 var errClientName = &Error{ERR, fmt.Sprintf("a client's name is at most %d visible ASCII characters, without blanks", maxClientName)}
@@ -103,7 +104,7 @@ func (s *session) client(_ context.Context, args [][]byte) *Error {
 	is := func(sub string, more int) bool { return len(args) == 1+more && equalFold(args[0], sub) }
 	switch {
 	case is("SETINFO", 2), is("NO-EVICT", 1), is("NO-TOUCH", 1):
-		// Nothing here depends on it.
+		// Accepted without any effect.
 	case is("REPLY", 1) && equalFold(args[1], "ON"):
 	case is("SETNAME", 1):
 		if !isClientName(args[1]) {
@@ -120,7 +121,7 @@ func (s *session) client(_ context.Context, args [][]byte) *Error {
 		s.out = appendHeader(s.out, ':', int(s.clientID()))
 		return nil
 	case is("INFO", 0), is("LIST", 0):
-		// Of the others a connection is told nothing.
+		// A connection sees only itself, in LIST too.
 		s.out = r.list(s.out, []string{fmt.Sprintf("id=%d name=%s resp=%d", s.clientID(), s.who.name, r)})
 		return nil
 	default:
@@ -130,8 +131,8 @@ func (s *session) client(_ context.Context, args [][]byte) *Error {
 	return nil
 }
 
-// command says that nothing is known of any command: clients then send keys
-// and arguments as they are.
+// command answers that no command is known. Clients then send keys and arguments as
+// they are.
 func (s *session) command(_ context.Context, args [][]byte) *Error {
 	r := s.fr.(resp)
 	switch {
@@ -168,7 +169,8 @@ func (s *session) echo(_ context.Context, args [][]byte) *Error {
 	return nil
 }
 
-// info is what STATS and WORKER say, in the sections that tools ask Redis for.
+// info executes INFO. It shows the contents of STATS and WORKER in the sections that
+// tools ask Redis for.
 func (s *session) info(_ context.Context, args [][]byte) *Error {
 	wants := func(section string) bool {
 		for _, a := range args {

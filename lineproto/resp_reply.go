@@ -6,8 +6,9 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// resp is RESP's framing; its value is the version, 2 or 3. They differ in
-// maps and nulls, which Redis' own commands reply with and ours do not.
+// resp is the framing of RESP. Its value is the version, 2 or 3. The versions differ in
+// maps and nulls, which only replies to commands of Redis hold: HELLO, CLIENT, COMMAND,
+// CONFIG.
 type resp uint8
 
 var (
@@ -27,7 +28,8 @@ func (resp) pair(out []byte, a, b int64) []byte {
 	return appendBulkInt(appendBulkInt(out, a), b)
 }
 
-// list is one string. Its lines end as those of Redis' INFO do, which clients split.
+// list appends one string. Its lines end in CRLF as those of Redis's INFO, which
+// clients split.
 func (resp) list(out []byte, lines []string) []byte {
 	n := 0
 	for _, s := range lines {
@@ -55,7 +57,7 @@ func (resp) beginIDs(out []byte, n int) []byte { return appendHeader(out, '*', n
 
 func (resp) ids(out []byte, r worker.Run) []byte { return appendBulkRun(out, r) }
 
-// null is the reply that says there is nothing.
+// null appends the null of the version.
 func (r resp) null(out []byte) []byte {
 	if r == 3 {
 		return append(out, "_\r\n"...)
@@ -63,7 +65,7 @@ func (r resp) null(out []byte) []byte {
 	return append(out, "$-1\r\n"...)
 }
 
-// beginMap opens a reply of n names and values: an array of both in RESP2.
+// beginMap opens a reply of n names and values. In RESP2 it is an array of 2n strings.
 func (r resp) beginMap(out []byte, n int) []byte {
 	if r == 3 {
 		return appendHeader(out, '%', n)
@@ -71,7 +73,8 @@ func (r resp) beginMap(out []byte, n int) []byte {
 	return appendHeader(out, '*', 2*n)
 }
 
-// appendHeader appends a kind of value and its length, or an integer.
+// appendHeader appends the header of a value: its kind and its length n. An integer is
+// a header alone, of kind ':'.
 func appendHeader(out []byte, kind byte, n int) []byte {
 	return append(strconv.AppendInt(append(out, kind), int64(n), 10), "\r\n"...)
 }

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// idArray is the reply to a batch of n.
+// idArray returns the reply to a batch of n IDs.
 func idArray(first, n int) string {
 	ids := make([]string, n)
 	for i := range ids {
@@ -30,8 +30,8 @@ func pieces(s string, size int) (parts []string) {
 	return append(parts, s)
 }
 
-// TestLongArrays: requests of all lengths up to the limits, however they come,
-// with others before and behind.
+// TestLongArrays: requests of all lengths up to the limits are answered alike, wherever
+// the input is cut and whatever requests are before and behind.
 func TestLongArrays(t *testing.T) {
 	const most = MaxArray - len("*2\r\n$4\r\nPING\r\n$65509\r\n\r\n")
 	x := func(n int) string { return strings.Repeat("x", n) }
@@ -54,7 +54,7 @@ func TestLongArrays(t *testing.T) {
 		{"malformed far in", "*2\r\n$4\r\nPING\r\n$40000\r\n" + x(40000) + "\r\r", "-ERR Protocol error: a string longer than announced\r\n", true},
 		{"many", strings.Repeat(request("PING", x(700))+request("PING", x(3)), 40), strings.Repeat(bulk(x(700))+bulk(x(3)), 40), false},
 	}
-	// The limit falls into the next string's header, wherever that is cut.
+	// The limit falls into the header of the next string, at each of its bytes.
 	for n := MaxArray - 14; n <= MaxArray; n++ {
 		first := request("PING", x(n-len(request("PING", x(60000)))+60000))
 		first = "*3" + first[2:]
@@ -92,8 +92,8 @@ func TestLongArrays(t *testing.T) {
 	}
 }
 
-// TestArrayInDrips: what a request costs does not depend on how it comes, and
-// no more of it is kept than was sent.
+// TestArrayInDrips: a request that comes byte by byte is parsed on from where it
+// stopped, and only the bytes that were sent are kept.
 func TestArrayInDrips(t *testing.T) {
 	s := &session{srv: newTestServer(t, Config{})}
 	in := request(append([]string{"MGET"}, slices.Repeat([]string{strings.Repeat("k", 50)}, MaxArgs-1)...)...)
@@ -124,8 +124,7 @@ func TestArrayInDrips(t *testing.T) {
 	}
 }
 
-// TestNothingIsKept: a connection that sent a long request and is idle holds
-// nothing of it.
+// TestNothingIsKept: an idle connection keeps no memory of a long request.
 func TestNothingIsKept(t *testing.T) {
 	s := &session{srv: newTestServer(t, Config{})}
 	in := []byte(request("PING", strings.Repeat("x", 40000)))
@@ -146,8 +145,8 @@ func TestNothingIsKept(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// TestFramingsAgree: what a command does does not depend on the framing, and
-// neither does an error's text. The exceptions are keys: see inRESP.
+// TestFramingsAgree: commands do the same and errors have the same text in both
+// framings. Keys are the exceptions: see inRESP.
 func TestFramingsAgree(t *testing.T) {
 	word := rapid.OneOf(
 		rapid.SampledFrom([]string{"GET", "get", "MGET", "DECODE", "TIME", "WORKER", "READY", "VERSION", "PING", "FOO", "0", "5", "300", "10001", "007", "13", "a", "key:1", "a/b", "-", "x\xff"}),
@@ -157,7 +156,9 @@ func TestFramingsAgree(t *testing.T) {
 		for _, words := range rapid.SliceOfN(rapid.SliceOfN(word, 1, 5), 1, 20).Draw(t, "requests") {
 			if strings.EqualFold(words[0], "PING") && len(words) > 2 || strings.ContainsRune(words[0], 0xff) ||
 				isHTTP([]byte(strings.Join(words, " "))) || strings.Contains(strings.Join(words, ""), "\xff") {
-				continue // one argument in the one and many in the other; HTTP; telnet
+				// PING takes one argument in plain framing and many in RESP. HTTP and
+				// telnet are in plain framing only.
+				continue
 			}
 			if !meansTheSame(words) {
 				continue
@@ -181,8 +182,8 @@ func TestFramingsAgree(t *testing.T) {
 	})
 }
 
-// meansTheSame reports whether a request, or its inRESP, is answered alike in
-// both framings: not those of a usage, nor where a string is no tag and a good key.
+// meansTheSame reports whether a request, or its inRESP, has the same answer in both
+// framings. Usages differ, and so do strings that are keys and not tags.
 func meansTheSame(words []string) bool {
 	isGET := strings.EqualFold(words[0], "GET")
 	switch args := words[1:]; {
@@ -195,7 +196,7 @@ func meansTheSame(words []string) bool {
 	}
 }
 
-// inRESP returns a request as RESP has it: a count of GET follows a key there.
+// inRESP returns the form of a request in RESP. A count of GET follows a key there.
 func inRESP(words []string) []string {
 	if len(words) == 2 && strings.EqualFold(words[0], "GET") && !isLetter(words[1][0]) {
 		return []string{words[0], "key", "COUNT", words[1]}
@@ -203,7 +204,7 @@ func inRESP(words []string) []string {
 	return words
 }
 
-// flatten is a RESP reply's text as plain framing has it, TIME in two lines.
+// flatten returns the text of a RESP reply in plain framing, TIME in two lines.
 func flatten(out string) string {
 	var b strings.Builder
 	for len(out) > 0 {
@@ -264,7 +265,7 @@ func TestGETArrays(t *testing.T) {
 	}
 }
 
-// TestArraysShareReservations: a pipelined batch of GETs is one call.
+// TestArraysShareReservations: a pipelined batch of GETs takes one reservation.
 func TestArraysShareReservations(t *testing.T) {
 	calls := 0
 	b := &fakeBackend{reserve: func(context.Context, int) error { calls++; return nil }}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// request is an array as Redis clients send it.
+// request returns an array as Redis clients send it.
 func request(args ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(args))
@@ -17,7 +17,7 @@ func request(args ...string) string {
 
 func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 
-// bulks is an array of strings.
+// bulks returns an array of strings.
 func bulks(values ...string) string { return request(values...) }
 
 var (
@@ -42,7 +42,7 @@ const (
 
 var hello3 = "%7" + strings.Replace(hello2[3:], ":2", ":3", 1)
 
-// respTranscripts are run as transcripts are.
+// respTranscripts are transcripts in RESP.
 var respTranscripts = []transcript{
 	{"get", getArray, bulk1000, false},
 	{"get twice", getArray + getArray, bulk1000 + bulk("1001"), false},
@@ -55,8 +55,9 @@ var respTranscripts = []transcript{
 	{"count of any key", request("GET", "", "COUNT", "1") + request("GET", "COUNT", "COUNT", "2") + request("GET", "5", "COUNT", "1"), bulks("1000") + bulks("1001", "1002") + bulks("1003"), false},
 	{"mget", request("MGET", "a", "b", "c") + request("mget", "a"), bulks("1000", "1001", "1002") + bulks("1003"), false},
 	{"mget of any keys", request("MGET", "5", "", "a b\r\n", "5", x512[:65]), bulks("1000", "1001", "1002", "1003", "1004"), false},
-	// What phpredis 5.3.7 sends for $r->get(42), $r->ping(), $r->mGet([1, 2]) and
-	// $r->get('after'). One reply for each, of the kind that it waits for.
+	// The requests that phpredis 5.3.7 sends for
+	// $r->get(42), $r->ping(), $r->mGet([1, 2]) and $r->get('after').
+	// Each must get one reply of the kind that phpredis waits for.
 	{"keys that are numbers", "*2\r\n$3\r\nGET\r\n$2\r\n42\r\n*1\r\n$4\r\nPING\r\n*3\r\n$4\r\nMGET\r\n$1\r\n1\r\n$1\r\n2\r\n*2\r\n$3\r\nGET\r\n$5\r\nafter\r\n",
 		bulk1000 + "+PONG\r\n" + bulks("1001", "1002") + bulk("1003"), false},
 	{"keys of all sorts", request("GET", "0") + request("GET", "007") + request("GET", "-1") + request("GET", "1.5") + request("GET", "10001") + request("GET", "") + request("GET", "a/b") + request("GET", "a b\r\n\x00\xff") + request("GET", x512) + request("GET", "/"),

@@ -16,20 +16,20 @@ import (
 type Server struct {
 	cfg   Config
 	table []command
-	// help and helpRESP are what HELP prints in the two framings.
+	// help and helpRESP are the lines of HELP in the two framings.
 	help, helpRESP []string
 
 	errTag, errCount, errLong, errGathered *Error
 
 	began    time.Time
 	counters counters
-	clients  atomic.Int64 // the last connection's number that was asked for
+	clients  atomic.Int64 // the greatest clientID so far
 	gathered atomic.Int64 // bytes of memory that hold unfinished requests
 	backlog  atomic.Int64 // IDs that accepted orders lack
-	relay    relay        // of connections that have a goroutine
+	relay    relay        // turns of connections with goroutines
 
-	// Buffers of connections that are in the midst of a batch, *[bigBuf]byte
-	// and *[]byte: an idle connection holds neither.
+	// Buffers of connections that are being answered: *[bigBuf]byte for input and
+	// *[]byte for output. An idle connection holds neither.
 	bigBufs, outBufs sync.Pool
 }
 
@@ -56,8 +56,8 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// lookup finds a verb's row in the command table, len(s.table) if there is none
-// in this framing.
+// lookup returns the index of a verb's row in the command table, or len(s.table) if the
+// framing has no such command.
 func (s *Server) lookup(verb []byte, resp bool) int {
 	for i := range s.table {
 		if equalFold(verb, s.table[i].name) && (resp || !s.table[i].resp) {
@@ -67,18 +67,19 @@ func (s *Server) lookup(verb []byte, resp bool) int {
 	return len(s.table)
 }
 
-// Serve answers the connections that l accepts, until ctx is done or l fails
-// or is closed. It closes l and returns when all of its connections have
-// ended: nil if ctx was done, else what Accept said. It may be called for
-// several listeners at once; MaxConns counts their connections together.
+// Serve answers the connections that l accepts, until ctx is done or l fails or is
+// closed. It closes l and returns when all of its connections have ended. It returns
+// nil if ctx was done, else the error of Accept. It also returns an error if
+// Config.Engine is EventLoops and there are none. Serve may be called for several
+// listeners at once. MaxConns counts their connections together.
 //
-// Done means draining. For 10 ms (drainGrace) connections are served as before,
-// so that what had reached this machine by then is answered. Then each is
-// closed after the replies to what has been read from it, idle ones at once; a
-// client in the midst of asking has a second (lingerTime) to see the end. What
-// remains after DrainTimeout, because a Backend does not answer or a client
-// does not read, is cut: the context that Backend calls were given, which does
-// not end with ctx, is cancelled then and the sockets are closed.
+// At the end Serve drains. For 10 ms (drainGrace) connections are served as before, so
+// that requests that have reached this machine are answered. Then each connection is
+// closed once the requests that were read from it are answered, and idle ones at once.
+// A client that was active has a second (lingerTime) to see the end. Connections may
+// remain after DrainTimeout, because a Backend does not answer or a client does not
+// read. Serve cuts them: it closes their sockets and cancels the context of Backend
+// calls, which does not end with ctx.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	log := s.cfg.Logger.With("addr", l.Addr().String())
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -122,12 +123,13 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// openLoops makes the engine's event loops, if there are to be any.
+// openLoops makes the event loops of an engine, unless its connections need goroutines.
+// It returns an error only if the Config demands event loops.
 func (s *Server) openLoops(e *engine, l net.Listener, log hclog.Logger) error {
 	switch l.(type) {
 	case *net.TCPListener, *net.UnixListener:
 	default:
-		return nil // of TLS, say
+		return nil // not for TLS
 	}
 	if s.cfg.Engine == Goroutines {
 		return nil
@@ -143,13 +145,13 @@ func (s *Server) openLoops(e *engine, l net.Listener, log hclog.Logger) error {
 	return nil
 }
 
-// busy is what a connection over the limit is told: with CRLF, which a client
-// of either framing understands.
+// busy appends the reply to a connection over MaxConns. It ends in CRLF, which clients
+// of both framings understand.
 func (s *Server) busy(out []byte) []byte {
 	return linesCRLF.fail(out, &Error{BUSY, fmt.Sprintf("too many connections limit=%d", s.cfg.MaxConns)})
 }
 
-// drainGrace is how long connections are served on when draining begins. The
-// requests that the kernel holds get an answer in it, where a close would
-// throw them away and, with them unread, the replies on their way out too.
+// drainGrace is how long connections are served as before when draining begins.
+// Requests that the kernel holds are answered in this time. A close would throw them
+// away and, because they are unread, the replies under way too.
 const drainGrace = 10 * time.Millisecond

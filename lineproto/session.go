@@ -6,14 +6,14 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// outBound is how much output is gathered before it is flushed. One step may
-// go beyond it by one reply or one stretch of bare GETs; a long GET n does not.
+// outBound is how many bytes of output are gathered before a flush. One step may exceed
+// it by one reply or one stretch of bare GETs. A long GET n does not exceed it.
 const outBound = 16 << 10
 
-// idLine is the most bytes of an ID as a reply: $19, 19 digits, two line endings.
+// idLine is the most bytes of an ID in a reply: $19 and 19 digits, each with a CRLF.
 const idLine = 5 + 19 + 2
 
-// status is what a session wants of its engine.
+// status is what the engine must do after consume.
 type status uint8
 
 const (
@@ -22,47 +22,47 @@ const (
 	finished                // flush, then close
 )
 
-// session is one connection's conversation without its socket: bytes in, bytes
-// out. An engine calls consume with what it has read and sends out.
+// session is one connection's conversation without its socket. An engine calls consume
+// with the input that it has read, and sends out.
 type session struct {
 	srv     *Server
 	in      plain
 	arr     array
 	who     identity
 	fr      framing // of the request being answered
-	out     []byte  // replies to be sent; the engine empties it
+	out     []byte  // replies that the engine must send
 	closing bool
 	args    [][]byte
 
-	authed bool  // has brought a good token
-	wrong  uint8 // tokens that it has brought before
+	authed bool  // has sent a valid token
+	wrong  uint8 // wrong tokens that it has sent
 
-	// The order under way, and how many IDs it may take before its turn is over.
+	// order is the order under way. may is how many IDs it may take in this turn.
 	order order
 	may   int
 	// The outcome of the turn: how many IDs it took, whether the tick has run out,
 	// and whether a reservation has waited for a tick.
 	took           int
 	ranOut, waited bool
-	// halfClosed is set when the client has stopped sending. It may be gone.
+	// halfClosed is set when the client has stopped sending. The client may be gone.
 	halfClosed bool
 
-	// Runs that were reserved for the order or for the reply under way, of which
-	// left are taken as there is room in out. Runs rather than text, as 10,000 IDs
-	// are a few runs but 200 KB of text.
+	// runs were reserved for the order or for the reply under way. left are the IDs of
+	// the reply that are not in out yet. They are kept as runs, because 10,000 IDs are
+	// a few runs but 200 KB of text.
 	runs []worker.Run
 	left rest
-	// before is left as it was when out was empty. It is empty when out holds
-	// anything but IDs that were left then.
+	// before is the value that left had when out was empty. It is zero when out holds
+	// anything but IDs of that left.
 	before rest
 
 	counts   tally
-	gathered int64 // what the server's gathered has of this session
+	gathered int64 // its share of Server.gathered
 }
 
-// consume executes the requests that in holds, in order. It returns how many
-// bytes of in it is done with, which next time are not to be there. eof says
-// that nothing follows in. It stops at outBound: it never waits for the client. It
+// consume executes the requests in in, in order. used is how many bytes of in are
+// consumed: the next call must get in without them. eof means that nothing follows in.
+// consume stops when out holds outBound bytes, so it never waits for the client. It
 // takes up to may IDs, and stops at an order that needs more.
 func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (used int, st status) {
 	s.may, s.took, s.ranOut, s.waited = may, 0, false, false
@@ -104,7 +104,7 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 			s.mirror()
 			s.line(ctx, line)
 		case lineArray:
-			// It is next.
+			// The next round of the loop takes it.
 		case lineNUL:
 			s.mirror()
 			s.refuse(&Error{ERR, "NUL byte in a request"}, nil)
@@ -164,15 +164,15 @@ func (s *session) executed(index int, e *Error) {
 	}
 }
 
-// stretch begins an order for so many bare GETs.
+// stretch begins an order for count bare GETs.
 func (s *session) stretch(count int) {
 	if s.begin(order{n: count, index: getIndex, each: true}); s.locked() {
 		s.fail(errNoAuth)
 	}
 }
 
-// array answers a RESP request, or a stretch of GETs, if in holds one. It
-// returns how many bytes of in are done with, and whether it takes more.
+// array answers a RESP request, or a stretch of GETs, if in holds one. used is how many
+// bytes of in are consumed. more means that the request needs more input.
 func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
 	s.fr = s.who.framing()
 	if count, n := s.arr.gets(in); count > 0 {
@@ -195,14 +195,15 @@ func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
 		s.executed(index, s.exec(ctx, index, verb, args[1:]))
 	}
 	if held {
-		s.args = nil // it refers to what was held
+		s.args = nil // do not keep held alive
 	}
 	s.trim()
 	return used, !ok && e == nil
 }
 
-// gather accounts for the memory of an unfinished request, and reports whether
-// all sessions' together is within bounds.
+// gather sets the memory that this session's unfinished request takes to n bytes. If
+// all sessions together then exceed maxGathered, it drops the request and returns
+// false.
 func (s *session) gather(n int64) bool {
 	if n == s.gathered {
 		return true
@@ -217,23 +218,24 @@ func (s *session) gather(n int64) bool {
 	return false
 }
 
-// end is for when the connection has ended.
+// end gives back what the session holds of the server. The engine calls it when the
+// connection has ended.
 func (s *session) end() {
 	s.drop()
 	s.fold()
 	s.gather(0)
 }
 
-// trim lets go of the arguments: those of a large MGET are not kept by an idle
-// connection.
+// trim drops a long list of arguments, so that an idle connection does not keep that of
+// a large MGET.
 func (s *session) trim() {
 	if cap(s.args) > 16 {
 		s.args = nil
 	}
 }
 
-// exec runs a request of any framing. index is lookup's; the reply is appended
-// unless there is an error.
+// exec executes a request of either framing. index is the result of lookup. Unless exec
+// returns an error, it has appended the reply or begun an order.
 func (s *session) exec(ctx context.Context, index int, verb []byte, args [][]byte) *Error {
 	if index == len(s.srv.table) {
 		return errUnknown(verb)
@@ -254,8 +256,8 @@ func (s *session) inRESP() bool {
 	return ok
 }
 
-// refuse answers what is no request at all, in HTTP if that is what it was,
-// and ends the session: what follows cannot be trusted to begin a request.
+// refuse answers malformed input, in HTTP if line looks like it, and ends the session:
+// the input that follows may begin within a request.
 func (s *session) refuse(e *Error, line []byte) {
 	if isHTTP(line) {
 		s.out = appendHTTP(s.out, s.srv.cfg.AdminHint)

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// TestBatch: a count that needs many reservations, of all shapes, is n lines.
+// TestBatch: a GET n is answered with n lines, however many reservations it takes and
+// whatever their shapes.
 func TestBatch(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -45,7 +46,8 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestAllOrNothing: an error after part of a batch leaves only the error.
+// TestAllOrNothing: if a reservation fails after part of a batch, the reply is the
+// error alone.
 func TestAllOrNothing(t *testing.T) {
 	calls := 0
 	b := &fakeBackend{maxRun: 10, reserve: func(context.Context, int) error {
@@ -64,7 +66,8 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestStretchError: GETs in a stretch get IDs until an error, and it from there on.
+// TestStretchError: GETs in a stretch get IDs until a reservation fails. The others get
+// the error.
 func TestStretchError(t *testing.T) {
 	calls := 0
 	b := &fakeBackend{maxRun: 2, reserve: func(context.Context, int) error {
@@ -110,7 +113,7 @@ func TestErrorReplies(t *testing.T) {
 	}
 }
 
-// TestMultilineBackend: nothing a Backend says breaks out of its line.
+// TestMultilineBackend: text of a Backend stays in its line.
 func TestMultilineBackend(t *testing.T) {
 	b := &fakeBackend{stats: []Stat{{"a\nb", "c\r\nd"}}}
 	if out, _ := talk(newTestServer(t, Config{Backend: b}), "STATS\n"); out != "a b c  d\nEND\n" {
@@ -118,7 +121,7 @@ func TestMultilineBackend(t *testing.T) {
 	}
 }
 
-// TestOutputIsBounded: whatever is asked for, a step holds little more than outBound.
+// TestOutputIsBounded: no request makes a step write much more than outBound.
 func TestOutputIsBounded(t *testing.T) {
 	const most = outBound + 256*(idLine)
 	s := newTestServer(t, Config{MaxBatch: 100_000})
@@ -212,8 +215,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestStatsSeesItself: what a connection did before STATS is counted when the
-// Backend asks.
+// TestStatsSeesItself: STATS counts the earlier requests of its connection.
 func TestStatsSeesItself(t *testing.T) {
 	var s *Server
 	b := &statsBackend{f: func() []Stat { return []Stat{{"ids", fmt.Sprint(s.Counters().IDs)}} }}
@@ -230,7 +232,8 @@ type statsBackend struct {
 
 func (b *statsBackend) Stats() []Stat { return b.f() }
 
-// TestBadRun: a Backend's mistake is an error, not a wrong number of IDs.
+// TestBadRun: a run of a wrong length is answered with an error, never with a wrong
+// number of IDs.
 func TestBadRun(t *testing.T) {
 	for _, n := range []int{-1, 0, 3} {
 		s := newTestServer(t, Config{Backend: &badBackend{n: n}})

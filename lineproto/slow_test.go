@@ -10,7 +10,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// slowBackend makes so many IDs in a millisecond and no more, as a worker does.
+// slowBackend makes perTick IDs in a millisecond and no more, as a worker does.
 type slowBackend struct {
 	fakeBackend
 	perTick int
@@ -18,7 +18,8 @@ type slowBackend struct {
 
 	ticks sync.Mutex // guards until and left
 	until time.Time  // the end of the present tick
-	left  int        // of it
+	// left is how many IDs of the tick are left.
+	left int
 }
 
 func (b *slowBackend) Reserve(ctx context.Context, n int) (worker.Run, error) {
@@ -37,7 +38,8 @@ func (b *slowBackend) Reserve(ctx context.Context, n int) (worker.Run, error) {
 	}
 }
 
-// take takes up to n of the present tick's IDs, or returns how long it lasts.
+// take takes up to n of the present tick's IDs. It returns how many, and how long the
+// tick still lasts.
 func (b *slowBackend) take(n int) (wait time.Duration, k int) {
 	b.ticks.Lock()
 	defer b.ticks.Unlock()

@@ -1,7 +1,7 @@
 package lineproto
 
-// Telnet's bytes (RFC 854). A telnet client may negotiate at any time, and
-// does on Ctrl-C; none of it concerns the protocol.
+// Telnet's bytes (RFC 854). A telnet client may negotiate at any time, and does on
+// Ctrl-C. The negotiation does not concern the protocol.
 const (
 	telSE   = 240
 	telSB   = 250
@@ -10,10 +10,10 @@ const (
 	telIAC  = 255
 )
 
-// telnet skips negotiation: IAC and a command, IAC WILL..DONT and an option,
-// IAC SB ... IAC SE. An escaped data byte, IAC IAC, goes too: no request holds
-// the byte 255. The value is where a sequence stands that the input broke off,
-// so that it may be split over reads and be of any length without being kept.
+// telnet skips negotiation: IAC and a command, IAC WILL..DONT and an option, IAC SB ...
+// IAC SE. It also skips an escaped data byte, IAC IAC, because no request holds the
+// byte 255. Its value is the position within a sequence at the end of the input. So a
+// sequence may be split over reads and have any length without being kept.
 type telnet uint8
 
 const (
@@ -24,9 +24,9 @@ const (
 	telSubIAC                // within it, after IAC
 )
 
-// skip returns how many bytes at the front of in belong to the sequence that
-// is under way, or that in[0], an IAC, begins. All of in does when t is not
-// telNone afterwards.
+// skip returns how many bytes at the front of in belong to the sequence that is under
+// way, or that begins with in[0], an IAC. If t is not telNone afterwards, the sequence
+// continues behind in.
 func (t *telnet) skip(in []byte) int {
 	for i, c := range in {
 		switch *t {

@@ -12,9 +12,10 @@ import (
 	"time"
 )
 
-// The timers, in synctest's time over net.Pipe.
+// Tests of timeouts, in synctest's time over net.Pipe.
 
-// closedAfter waits for the server to close nc and returns how long it took.
+// closedAfter waits for the server to close nc without a reply and returns how long it
+// took.
 func closedAfter(t *testing.T, nc net.Conn) time.Duration {
 	t.Helper()
 	start := time.Now()

@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// TLS makes of a listener one whose connections speak TLS. The handshake is
-// done where a connection is served, so a client that is slow at it keeps
-// nobody waiting, and has FirstByteTimeout for it.
+// TLS returns a listener whose connections speak TLS over those of l. The goroutine of
+// a connection does its handshake, so a slow client keeps nobody waiting. A client has
+// FirstByteTimeout for the handshake.
 func TLS(l net.Listener, config *tls.Config) net.Listener { return tlsListener{l, config} }
 
 type tlsListener struct {
@@ -27,12 +27,12 @@ func (l tlsListener) Accept() (net.Conn, error) {
 	return tls.Server(&hello{Conn: nc}, l.config), nil
 }
 
-// errNotTLS is a first byte that no TLS client sends.
+// errNotTLS means that the first byte is one that no TLS client sends.
 var errNotTLS = errors.New("this client does not speak TLS")
 
-// hello is the socket under a TLS connection. It looks at the first byte, to
-// tell a client that speaks plainly what it should do: TLS itself would wait
-// for a header of five, which GET and a line feed are not.
+// hello is the socket under a TLS connection. It checks the first byte, so that a
+// client without TLS gets an error that it can read. crypto/tls would wait for a header
+// of five bytes, and GET with a line feed has four.
 type hello struct {
 	net.Conn
 	seen bool
@@ -50,7 +50,8 @@ func (h *hello) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// socket is what is under a connection, which is itself unless it speaks TLS.
+// socket returns the connection under a TLS connection. It returns any other connection
+// itself.
 func socket(nc net.Conn) net.Conn {
 	if t, ok := nc.(*tls.Conn); ok {
 		if h, ok := t.NetConn().(*hello); ok {
@@ -61,8 +62,9 @@ func socket(nc net.Conn) net.Conn {
 	return nc
 }
 
-// handshake begins a TLS connection, and reports whether that went well. then
-// is how many ticks the client has afterwards for its first request.
+// handshake does the handshake of a TLS connection, and reports whether the connection
+// can be served. then is the number of ticks that the client has for its first request
+// after the handshake.
 func (c *conn) handshake(ctx context.Context, then int64) bool {
 	t, ok := c.nc.(*tls.Conn)
 	if !ok {
@@ -79,7 +81,7 @@ func (c *conn) handshake(ctx context.Context, then int64) bool {
 		if !c.e.draining.Load() {
 			c.e.srv.counters.idle.Inc()
 		}
-	case !errors.Is(err, io.EOF): // which is a probe that only connects
+	case !errors.Is(err, io.EOF): // EOF: a probe that only connects
 		c.e.srv.counters.badTLS.Inc()
 		c.e.srv.cfg.Logger.Debug("no TLS with a client", "peer", c.nc.RemoteAddr().String(), "error", err)
 	}
@@ -92,7 +94,8 @@ func (c *conn) handshake(ctx context.Context, then int64) bool {
 	return false
 }
 
-// parting tells a TLS client that nothing follows, as a close tells others.
+// parting tells a TLS client that nothing follows. Other clients learn that from the
+// close.
 func (c *conn) parting() {
 	if t, ok := c.nc.(*tls.Conn); ok {
 		t.CloseWrite()

@@ -36,7 +36,7 @@ func dialTLS(t *testing.T, addr string, config *tls.Config) *tls.Conn {
 	return nc
 }
 
-// TestTranscriptsTLS: what is said is the same.
+// TestTranscriptsTLS: over TLS clients get the same replies.
 func TestTranscriptsTLS(t *testing.T) {
 	for _, tc := range transcripts {
 		t.Run(tc.name, func(t *testing.T) {
@@ -55,7 +55,8 @@ func TestTranscriptsTLS(t *testing.T) {
 	}
 }
 
-// TestTLSBatch: replies longer than a record, and pipelining.
+// TestTLSBatch: pipelined requests and replies longer than a TLS record are answered
+// whole.
 func TestTLSBatch(t *testing.T) {
 	r, config := serveTLS(t, Config{})
 	nc := dialTLS(t, r.addr, config)
@@ -68,7 +69,8 @@ func TestTLSBatch(t *testing.T) {
 	}
 }
 
-// TestPlainClientOfTLS is told what to do, and costs nobody anything.
+// TestPlainClientOfTLS: a client without TLS is told to use it, and other clients are
+// served.
 func TestPlainClientOfTLS(t *testing.T) {
 	r, config := serveTLS(t, Config{})
 	for _, in := range []string{"GET\n", "G", "*1\r\n$3\r\nGET\r\n", "\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"} {
@@ -85,8 +87,8 @@ func TestPlainClientOfTLS(t *testing.T) {
 	}
 }
 
-// TestTLSHandshakeTimeout: a client that does not finish its handshake holds
-// up nobody, and holds a place for FirstByteTimeout, not IdleTimeout.
+// TestTLSHandshakeTimeout: a client that does not finish its handshake delays nobody.
+// It keeps its place for FirstByteTimeout, not IdleTimeout.
 func TestTLSHandshakeTimeout(t *testing.T) {
 	r, config := serveTLS(t, Config{FirstByteTimeout: 200 * time.Millisecond, MaxConns: 20})
 	var slow []*client
@@ -107,7 +109,7 @@ func TestTLSHandshakeTimeout(t *testing.T) {
 	ask(t, nc, "GET\n", "1001\n") // one that has spoken has IdleTimeout
 }
 
-// TestTLSBusy: one over the limit is told so in the words it understands.
+// TestTLSBusy: a connection over MaxConns is told so over TLS.
 func TestTLSBusy(t *testing.T) {
 	r, config := serveTLS(t, Config{MaxConns: 1})
 	nc := dialTLS(t, r.addr, config)
@@ -119,8 +121,8 @@ func TestTLSBusy(t *testing.T) {
 	ask(t, nc, "GET\n", "1001\n")
 }
 
-// TestTLSDrain: what has been asked is answered, the end is said, and a client
-// in the midst of its handshake or one that reads nothing delays it little.
+// TestTLSDrain: received requests are answered and connections end in an orderly way. A
+// client within its handshake or one that does not read delays the end only a little.
 func TestTLSDrain(t *testing.T) {
 	b, reached, release := blocking()
 	r, config := serveTLS(t, Config{Backend: b, DrainTimeout: time.Second})

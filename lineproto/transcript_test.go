@@ -17,14 +17,15 @@ const (
 
 var x512 = strings.Repeat("x", 512)
 
-// transcript is a whole conversation: what a client sends before it closes its
-// side, and all that it gets.
+// transcript is a whole conversation: the input that a client sends before it closes
+// its side, and all output.
 type transcript struct {
 	name, in, out string
 	closed        bool // by the server, before the end of input
 }
 
-// allTranscripts are those of both framings, RESP's named so.
+// allTranscripts returns the transcripts of both framings. Names of those in RESP begin
+// with it.
 func allTranscripts() []transcript {
 	all := slices.Clone(transcripts)
 	for _, tc := range respTranscripts {
@@ -159,7 +160,8 @@ func bytewise(s string) []string {
 	return parts
 }
 
-// TestTranscriptsTCP runs them through the engine: its buffers, reads and ends.
+// TestTranscriptsTCP runs the transcripts through each engine: its buffers, reads and
+// ends.
 func TestTranscriptsTCP(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		for _, tc := range allTranscripts() {

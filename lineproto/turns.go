@@ -1,10 +1,10 @@
 package lineproto
 
-// This file decides how connections share the IDs that can be made. Requests for a
-// few IDs are answered when they are read. While IDs are scarce, connections that
-// ask for more wait in a queue. A connection takes a slice of IDs in its turn, and
-// then waits again behind the others. So one that asks for 10,000 IDs, or asks a
-// thousand times, gets no more IDs in a round than its neighbours.
+// This file decides how connections share the IDs that can be made. Requests for a few
+// IDs are answered when they are read. While IDs are scarce, connections that ask for
+// more wait in a queue. A connection takes a slice of IDs in its turn, and then waits
+// again behind the others. So a connection that asks for 10,000 IDs, or asks a thousand
+// times, gets no more IDs in a round than its neighbours.
 //
 // The decisions do no I/O, hold no lock and read no clock.
 
@@ -12,8 +12,8 @@ const (
 	// tinyOrder is the most IDs of a request that is answered when it is read, even
 	// while others wait.
 	tinyOrder = 16
-	// smallOrder is the most IDs of a request that one turn answers and that is never
-	// refused: all connections together may wait for so many each.
+	// smallOrder is the most IDs of a request that one turn answers. Such a request is
+	// never refused: all connections may wait for that many at the same time.
 	smallOrder = maxBare
 	// roundOfIDs is how many IDs the waiters share in a round while IDs are scarce. The
 	// usual layout makes so many in a millisecond. A turn of fewer than minSlice IDs
@@ -28,12 +28,12 @@ const (
 	passedBy = 7
 )
 
-// rank is the line that a connection waits in. The turns of the first line come
-// first.
+// rank is the line that a connection waits in. Lower ranks get their turns first, but
+// no line waits for ever: see passedBy.
 type rank uint8
 
 const (
-	// tiny is for requests for a few IDs, where they have to wait at all.
+	// tiny is for requests for a few IDs, if they have to wait at all.
 	tiny rank = iota
 	// small is for requests that one turn answers, and for work other than IDs.
 	small
@@ -46,8 +46,8 @@ const (
 	numRanks = iota
 )
 
-// rankOf returns the rank of a connection that lacks so many IDs, 0 if it has other
-// work.
+// rankOf returns the rank of a connection that lacks so many IDs. lacks is 0 if the
+// connection has other work.
 func rankOf(lacks int, halfClosed bool) rank {
 	switch {
 	case 0 < lacks && lacks <= tinyOrder:
@@ -60,8 +60,8 @@ func rankOf(lacks int, halfClosed bool) rank {
 	return large
 }
 
-// slice returns how many IDs a connection may take in its turn. It lacks so many, 0
-// if it has other work, and so many connections wait, itself included.
+// slice returns how many IDs a connection may take in its turn. lacks is how many it
+// lacks, 0 if it has other work. waiting counts the connections that wait, with itself.
 func slice(lacks, waiting int, scarce bool) int {
 	switch {
 	case lacks > 0 && lacks <= smallOrder:
@@ -72,8 +72,8 @@ func slice(lacks, waiting int, scarce bool) int {
 	return min(max(roundOfIDs/waiting, minSlice), maxSlice)
 }
 
-// atOnce returns how many IDs a connection may take when its request is read; for
-// more it has to wait for its turn. taken is how many IDs others have had in this
+// atOnce returns how many IDs a connection may take when its request is read. For more
+// it has to wait for its turn. taken is how many IDs other connections have had in this
 // way since turns were last given.
 func atOnce(waiting, taken int, scarce bool) int {
 	if scarce && (waiting > 0 || taken >= roundOfIDs) {
@@ -82,9 +82,9 @@ func atOnce(waiting, taken int, scarce bool) int {
 	return maxSlice
 }
 
-// admits reports whether a request for n IDs is accepted while clients wait for
-// backlog IDs. ceiling is how many IDs are made in a second, 0 for any number. A
-// client that has stopped sending may be gone: those have half of the room.
+// admits reports whether a request for n IDs is accepted while clients wait for backlog
+// IDs. ceiling is how many IDs are made in a second, 0 for any number. Clients that
+// have stopped sending may be gone, so their requests may fill only half of it.
 func admits(backlog, n, ceiling int64, halfClosed bool) bool {
 	if halfClosed {
 		ceiling /= 2
@@ -95,7 +95,7 @@ func admits(backlog, n, ceiling int64, halfClosed bool) bool {
 // turns is the queue of the waiters. W is the type of a waiter.
 type turns[W any] struct {
 	lines  [numRanks]line[W]
-	passed [numRanks]int // turns of lines before a line while it waited
+	passed [numRanks]int // turns of earlier lines while it waited
 	// scarce is set when a reservation has waited for a tick. It is cleared when
 	// nobody waits for a turn, and after plenty IDs without such a wait.
 	scarce bool
@@ -116,7 +116,7 @@ type line[W any] struct {
 	length      int
 }
 
-// waiting returns how many wait, of those before a rank.
+// waiting returns how many places wait in the lines before a rank.
 func (t *turns[W]) waiting(before rank) (n int) {
 	for i := range t.lines[:before] {
 		n += t.lines[i].length
@@ -148,8 +148,9 @@ func (t *turns[W]) part(p *place[W]) {
 	}
 }
 
-// next takes out the place whose turn it is, of the lines before a rank: the first of
-// the first line that is not empty, or of one that was passed by for long enough.
+// next takes out the place whose turn it is, from the lines before a rank. It is the
+// first of the first line that is not empty, or of a line that was passed by for long
+// enough.
 func (t *turns[W]) next(before rank) (p *place[W], ok bool) {
 	chosen := -1
 	for i := range t.lines[:before] {

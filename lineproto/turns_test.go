@@ -211,13 +211,13 @@ func TestScarcityEndsWhenNobodyWaits(t *testing.T) {
 // played is the result of one connection's order.
 type played struct {
 	got int
-	// When it had all that it lacked: how many IDs had been made, and the most that
-	// any other connection had had.
+	// made is how many IDs had been made when this connection had all of its own. most
+	// is the most IDs that any connection had then.
 	made, most int
 }
 
-// play gives turns to connections that lack IDs of a generator with a ceiling,
-// until the last few of them have all.
+// play gives turns to connections that lack IDs, until last of them have all of theirs.
+// The generator makes roundOfIDs in a tick.
 func play(lacks []int, last int) []played {
 	q := turns[int]{scarce: true}
 	all := make([]played, len(lacks))

@@ -6,9 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxUnsent is how much of what a client does not read the kernel keeps for
-// it. By itself it keeps up to four megabytes, for each of 10,000 connections.
-// What is on its way to the client is not limited, so a long line is still full.
+// maxUnsent bounds the bytes that the kernel keeps for a client that does not read. By
+// default the kernel keeps up to four megabytes for each connection. Bytes on their way
+// to the client are not limited, so a connection over a long distance is not slowed
+// down.
 const maxUnsent = 64 << 10
 
 func limitUnsent(t *net.TCPConn) {

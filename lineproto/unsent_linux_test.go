@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// TestUnreadRepliesAreBounded: for a client that does not read, little is made
-// and kept, by the kernel too.
+// TestUnreadRepliesAreBounded: for a client that does not read, the server makes few
+// IDs, because neither it nor the kernel keeps much output.
 func TestUnreadRepliesAreBounded(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
-		// IDs of 19 digits, as they are in use: 20 bytes a line.
+		// IDs have 19 digits, as in production: 20 bytes a line.
 		b := &fakeBackend{maxRun: 4096}
 		b.last.Store(1_234_567_890_123_000_000)
 		r := w.serve(t, Config{Backend: b, WriteTimeout: 100 * time.Millisecond})

@@ -16,8 +16,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// TestBackendKeepsWaiting: a connection whose Backend call takes its time keeps
-// nobody else waiting, and is answered in the end; its input stays in order.
+// TestBackendKeepsWaiting: a connection whose Backend call takes long delays no other.
+// It is answered in the end, in the order of its input.
 func TestBackendKeepsWaiting(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		b, reached, release := blocking()
@@ -56,7 +56,7 @@ func TestBackendKeepsWaiting(t *testing.T) {
 	})
 }
 
-// TestBackendStuckAtTheEnd: what a Backend has kept is cut with the rest.
+// TestBackendStuckAtTheEnd: connections whose Backend call does not return are cut too.
 func TestBackendStuckAtTheEnd(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		b, reached, _ := blocking()
@@ -67,7 +67,7 @@ func TestBackendStuckAtTheEnd(t *testing.T) {
 		<-reached
 		c := r.dial(t)
 		c.send("PING\n")
-		c.want("PONG") // the loop has been taken from those
+		c.want("PONG") // the loop has a new driver now
 		if err := r.stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ type panicking struct{ fakeBackend }
 
 func (*panicking) Decode(worker.ID) (string, error) { panic("decode") }
 
-// TestPanic: it ends the connection and nothing else.
+// TestPanic: a panic ends its connection and nothing else.
 func TestPanic(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		r := w.serve(t, Config{Backend: &panicking{}})
@@ -100,7 +100,8 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// TestTimeouts: over real sockets none comes too early, and each comes.
+// TestTimeouts: over real sockets every timeout closes its connection, and none too
+// early.
 func TestTimeouts(t *testing.T) {
 	const idle = 200 * time.Millisecond
 	wires(t, func(t *testing.T, w wire) {
@@ -144,8 +145,8 @@ func TestTimeouts(t *testing.T) {
 	})
 }
 
-// TestFairness: a client that asks for a great many IDs at once, and reads
-// them, holds up nobody: between two flushes of its output it is the others' turn.
+// TestFairness: a client that asks for very many IDs at once, and reads them, delays
+// nobody. Other clients have their turns between two flushes of its output.
 func TestFairness(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		r := w.serve(t, Config{MaxBatch: maxMaxBatch, Backend: &fakeBackend{maxRun: 4096}})
@@ -169,8 +170,8 @@ func TestFairness(t *testing.T) {
 	})
 }
 
-// TestStress: clients of every manner at once. Each sees its own replies whole
-// and in order; what they leave behind is nothing.
+// TestStress: many clients behave in all ways at once. Each gets its own replies whole
+// and in order, and no connection or descriptor is left at the end.
 func TestStress(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		before := descriptors(t)
@@ -200,7 +201,8 @@ func TestStress(t *testing.T) {
 	})
 }
 
-// stressOnce is the life of one client, which the seed decides.
+// stressOnce runs one client, which does what rnd decides. It returns an error for
+// wrong replies.
 func stressOnce(r *running, rnd *rand.Rand) error {
 	nc, err := net.Dial(r.network, r.addr)
 	if err != nil {
@@ -210,7 +212,8 @@ func stressOnce(r *running, rnd *rand.Rand) error {
 	defer func() { nc.Close(); <-written }()
 	nc.SetDeadline(time.Now().Add(time.Minute))
 
-	// Requests, and how many lines each is answered with: a mark, or IDs.
+	// in holds the requests. marks has a letter for each line of the replies: i for an
+	// ID, p for PING's text.
 	var in, marks strings.Builder
 	for i := range 1 + rnd.IntN(300) {
 		switch n := rnd.IntN(12); {
@@ -244,7 +247,7 @@ func stressOnce(r *running, rnd *rand.Rand) error {
 		}
 	}()
 	want := marks.String()
-	if ends == 3 { // vanishes in the midst
+	if ends == 3 { // the client vanishes
 		io.CopyN(io.Discard, nc, int64(len(want)))
 		return nil
 	}
@@ -281,7 +284,8 @@ func stressOnce(r *running, rnd *rand.Rand) error {
 	return nil
 }
 
-// descriptors is how many this process has open, 0 where that cannot be seen.
+// descriptors returns how many descriptors this process has open, 0 if it cannot see
+// them.
 func descriptors(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -291,8 +295,8 @@ func descriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// TestStuckForAWhile: calls that take long now and then, over a loop that
-// changes its driver each time.
+// TestStuckForAWhile: replies stay whole and in order while Backend calls take long now
+// and then. Each long call gives its loop another driver.
 func TestStuckForAWhile(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		b := &fakeBackend{maxRun: 50, reserve: func(ctx context.Context, n int) error {
