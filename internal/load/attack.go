@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Attack is what greedy clients do to a node: they ask for more IDs than one
-// worker makes, and some of them never take the answer. A retry storm of honest
-// clients looks the same.
+// Attack is the behaviour of greedy clients: they ask for more IDs than one worker
+// makes, and some of them never read the replies. A retry storm of honest clients looks
+// the same.
 type Attack struct {
 	// Name completes "beside clients that ...".
 	Name  string
@@ -28,7 +28,7 @@ type dialFunc func(ctx context.Context) (net.Conn, error)
 // greedy is the request that all attacks repeat: 10 bytes that ask for 200 KB.
 const greedy = "GET 10000\n"
 
-// burst is how long the connections of a burst take to ask, all together.
+// burst is the time over which askOnce spreads its requests.
 const burst = 500 * time.Millisecond
 
 // Attacks returns all attacks.
@@ -42,8 +42,8 @@ func Attacks() []Attack {
 	}
 }
 
-// Run attacks until ctx ends. Its error says why the attack could not begin: a
-// connection that the node closes is part of an attack.
+// Run attacks until ctx ends, and then returns nil. It returns an error if it cannot
+// open its connections. Connections that the node closes are part of an attack.
 func (a Attack) Run(ctx context.Context, dial func(ctx context.Context) (net.Conn, error)) error {
 	err := a.run(ctx, a, dial)
 	if ctx.Err() != nil {
@@ -123,7 +123,8 @@ func askAgain(ctx context.Context, a Attack, dial dialFunc) error {
 	})
 }
 
-// readReply reads a reply of 10,000 lines, or an error's line.
+// readReply reads a reply of 10,000 lines, or an error line. busy is true for an error
+// line.
 func readReply(c net.Conn, in []byte) (busy bool, err error) {
 	for lines := 0; lines < 10_000; {
 		n, err := c.Read(in)
@@ -149,7 +150,8 @@ func pipeline(ctx context.Context, a Attack, dial dialFunc) error {
 	})
 }
 
-// each runs f on every connection at once, and on a new one when f returns.
+// each runs f on all connections concurrently. When f returns, it opens another
+// connection and runs f on that, until ctx ends.
 func (a Attack) each(ctx context.Context, dial dialFunc, f func(net.Conn)) error {
 	conns, _, err := a.openAll(ctx, dial)
 	if err != nil {
@@ -170,7 +172,7 @@ func (a Attack) each(ctx context.Context, dial dialFunc, f func(net.Conn)) error
 	return nil
 }
 
-// redial opens a connection, however often it takes. It returns nil when ctx ends.
+// redial tries to open a connection until it succeeds. It returns nil when ctx ends.
 func redial(ctx context.Context, dial dialFunc) net.Conn {
 	for sleep(ctx, redialAfter) {
 		if c, err := dial(ctx); err == nil {
@@ -199,7 +201,7 @@ func askAndReset(ctx context.Context, _ Attack, dial dialFunc) error {
 	return nil
 }
 
-// pace has something happen at fixed times, however long each takes.
+// pace schedules events at fixed times, however long each event takes.
 type pace struct {
 	next  time.Time
 	every time.Duration
@@ -207,10 +209,11 @@ type pace struct {
 
 func newPace(every time.Duration) *pace { return &pace{time.Now(), every} }
 
-// wait returns when the next is due, or false as soon as ctx ends.
+// wait returns true when the next event is due, and false as soon as ctx ends.
 func (p *pace) wait(ctx context.Context) bool {
 	p.next = p.next.Add(p.every)
-	// Timers are late by up to a millisecond: those that are due by then go together.
+	// Timers are late by up to a millisecond: events that are due within one happen
+	// together.
 	if d := time.Until(p.next); d > time.Millisecond {
 		return sleep(ctx, d)
 	}

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// Every attack asks on as many connections as it says, as often as it says, and
-// ends when it is told to.
+// Every attack opens its connections, sends requests and ends when its context ends.
 func TestAttacks(t *testing.T) {
 	for _, a := range Attacks() {
 		a.Conns = min(a.Conns, 5)
@@ -45,7 +44,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// An attack that cannot begin says why.
+// An attack without a node returns an error.
 func TestAttackWithoutANode(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -6,58 +6,58 @@ import (
 	"sync"
 )
 
-// A page is a bit each for pageIDs neighbouring IDs.
+// A page has a bit for each of pageIDs consecutive IDs.
 const (
 	pageBits  = 12
 	pageIDs   = 1 << pageBits
 	pageWords = pageIDs / 64
-	// maxPages bounds the memory: 128 MiB, and the table of them. In the default
-	// layout a worker fills at most a page a millisecond.
+	// maxPages bounds the memory: 128 MiB, and the table of pages. In the default
+	// layout a worker fills at most one page in a millisecond.
 	maxPages = 1 << 18
 	slabSize = 1 << 10 // pages
 )
 
-// CheckResult is what came of looking at IDs.
+// CheckResult is the result of checking IDs.
 type CheckResult struct {
 	IDs int64
-	// Duplicates are IDs that had been received before, on any connection.
+	// Duplicates counts IDs that had been received before, on any connection.
 	Duplicates int64
-	// Backwards are IDs not above the one before on their connection, which are
-	// not among the duplicates.
+	// Backwards counts IDs that are not above the previous ID of their connection.
+	// Duplicates are not among them.
 	Backwards int64
-	// Unchecked are IDs of which it is not known whether they were received
-	// before: so much older than others that the memory for those is used up.
+	// Unchecked counts IDs that may have been received before. They are so much lower
+	// than others that the checker has forgotten their pages.
 	Unchecked int64
 	Examples  []string // the first few violations
 }
 
-// OK tells whether all was right.
+// OK reports whether no ID was a duplicate and none went backwards.
 func (r *CheckResult) OK() bool { return r.Duplicates == 0 && r.Backwards == 0 }
 
 const maxExamples = 5
 
-// stretch is IDs that follow on each other, received on one connection.
+// stretch is a row of consecutive IDs that one connection received.
 type stretch struct {
 	first int64
 	n     int32
 	conn  int32
-	// after is the connection's ID before this one; 0: none.
+	// after is the ID that the connection received before first, 0 for none.
 	after int64
 }
 
-// checker looks for IDs that come twice. It remembers each in a bit, and forgets
-// the pages that it made first when there are too many.
+// checker finds IDs that are received twice. It keeps a bit for each ID. When it has
+// max pages, it forgets the one that it made first.
 type checker struct {
 	mu     sync.Mutex // guards all below: the loops of several threads share it
 	pages  map[int64]int32
 	slabs  [][]uint64
-	ring   []int64 // the keys of pages by number, made in this order
+	ring   []int64 // keys of the pages, by number
 	max    int
 	oldest int
-	// forgotten is the highest key that was thrown out; nothing up to it is known
-	// unless its page is there.
+	// forgotten is the highest key of a forgotten page. Of IDs with this key or a lower
+	// one nothing is known, unless their page exists.
 	forgotten int64
-	cachedKey int64 // the page used last; IDs come in crowds
+	cachedKey int64 // key of the page used last
 	cached    []uint64
 	result    CheckResult
 }
@@ -66,7 +66,8 @@ func newChecker(max int) *checker {
 	return &checker{pages: map[int64]int32{}, max: max, forgotten: -1, cachedKey: -1}
 }
 
-// add takes what was received, in the order of each connection.
+// add checks received IDs. The stretches of each connection must be in the order in
+// which it received them.
 func (k *checker) add(stretches []stretch) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -80,7 +81,7 @@ func (k *checker) add(stretches []stretch) {
 	}
 }
 
-// mark sets the bits of a stretch, and counts those that were set.
+// mark sets the bits of a stretch, and returns how many of them were set already.
 func (k *checker) mark(s stretch) (duplicates int64) {
 	for id, left := s.first, int64(s.n); left > 0; {
 		bit := id & (pageIDs - 1)
@@ -104,7 +105,7 @@ func (k *checker) mark(s stretch) (duplicates int64) {
 	return duplicates
 }
 
-// page is where the IDs of a key are remembered, nil where that is over.
+// page returns the page of a key, or nil if it may be a forgotten one.
 func (k *checker) page(key int64) []uint64 {
 	if key == k.cachedKey {
 		return k.cached
@@ -158,10 +159,10 @@ func (k *checker) violations() int64 {
 
 // sequence joins a connection's IDs to stretches.
 type sequence struct {
-	last int64 // the ID received last; 0: none
+	last int64 // the last ID received, 0: none
 }
 
-// next takes a connection's next ID.
+// next adds a connection's next ID to out: to the last stretch, or as a new one.
 func (q *sequence) next(id int64, conn int32, out []stretch) []stretch {
 	if n := len(out); n > 0 && id == q.last+1 && out[n-1].conn == conn && out[n-1].n < math.MaxInt32 && q.last != 0 {
 		out[n-1].n++

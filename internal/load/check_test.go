@@ -7,8 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// received makes stretches of what came in on connections: pairs of a connection
-// and an ID.
+// received passes IDs to a checker: pairs of a connection and an ID.
 func received(k *checker, pairs ...int64) {
 	sequences := map[int64]*sequence{}
 	var out []stretch
@@ -67,7 +66,7 @@ func TestCheckerNamesTheConnection(t *testing.T) {
 	}
 }
 
-// What no longer fits is forgotten, and said to be.
+// The checker forgets pages that no longer fit, and counts their IDs as unchecked.
 func TestCheckerForgets(t *testing.T) {
 	k := newChecker(2)
 	page := func(n int64) int64 { return n << pageBits }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Framing is how requests and replies look.
+// Framing is the format of requests and replies.
 type Framing string
 
 // The framings.
@@ -27,50 +27,60 @@ const (
 	MaxThreads  = 64
 )
 
-// Config is the load to make.
+// Config describes a load.
 type Config struct {
-	// Network and Address are as of net.Dial.
+	// Network and Address are those of net.Dial.
 	Network, Address string
-	// Dial opens a connection that is ready for requests, where more than
-	// connecting is needed: a handshake, a password. nil: net.Dial. What is
-	// neither a TCP nor a unix connection is served by goroutines.
+	// Dial opens a connection that is ready for requests. It is for servers that need a
+	// handshake or a password. nil means net.Dial. If a connection is neither a plain
+	// TCP nor a unix one, goroutines serve all of them.
 	Dial func(ctx context.Context) (net.Conn, error)
 
-	Conns    int // 0: 1
-	Pipeline int // requests sent in one go before their replies are waited for. 0: 1
-	Batch    int // IDs a request: GET n, in RESP GET id COUNT n. 0: 1, a plain GET
-	Threads  int // event loops. 0: 1
+	// Conns is the number of connections. 0 means 1.
+	Conns int
+	// Pipeline is how many requests a connection may have under way. A closed loop sends
+	// that many at once and then waits for all replies. 0 means 1.
+	Pipeline int
+	// Batch is the number of IDs of a request: GET n, or GET id COUNT n in RESP. 0 and 1
+	// mean a plain GET.
+	Batch int
+	// Threads is the number of event loops, at most Conns. 0 means 1.
+	Threads int
 
-	Framing Framing // "": Plain
-	// Command is sent instead of GET, to measure other servers. Each request is
-	// one reply, of any kind; there are no IDs to check. "": GET.
+	// Framing is Plain if it is empty.
+	Framing Framing
+	// Command is sent instead of GET, to measure other servers. Each request gets one
+	// reply, of any kind. Check has no effect then. Empty means GET.
 	Command string
-	// Check has IDs looked at: no ID twice, increasing on each connection.
+	// Check turns on the check of IDs: no ID twice, increasing on each connection.
 	Check bool
 
-	// Rate is how many requests are due in a second, over all connections. 0: as
-	// many as are answered.
+	// Rate is how many requests are due in a second, over all connections (open loop).
+	// 0 means a closed loop: a connection sends again when it has all replies.
 	Rate float64
-	// Warmup is how long the load runs before it is measured. 0: not at all.
+	// Warmup is how long the load runs before it is measured. 0 means that it is
+	// measured from the start.
 	Warmup time.Duration
-	// Duration is how long it is measured. It has no default.
+	// Duration is how long the load is measured. It is required.
 	Duration time.Duration
-	// Timeout is how long a reply is waited for. 0: 5 s.
+	// Timeout is how long a connection waits for replies without getting any. 0 means
+	// five seconds.
 	Timeout time.Duration
-	// Spin is how long an event loop polls before it sleeps: the generator's own
-	// waking up then is in no latency, and its core is busy. 0: it sleeps at once.
+	// Spin is how long an event loop polls before it sleeps. The time that the
+	// generator needs to wake up is then in no latency, and its core is busy. 0 means
+	// no polling.
 	Spin time.Duration
 
-	// PID is a process on this machine, the server's, whose processor time and
-	// memory are read. 0: none.
+	// PID is the server's process on this machine, whose CPU time and memory are read.
+	// 0 means none.
 	PID int
-	// OnProgress is told how far it is, four times a second. nil: nobody is.
+	// OnProgress is called with the progress four times a second, unless it is nil.
 	OnProgress func(Progress)
 
 	goroutines bool // for tests: no event loop
 }
 
-// Progress is how far a run is.
+// Progress holds the counts of a run so far.
 type Progress struct {
 	Elapsed, Total time.Duration // without the warm-up
 	WarmingUp      bool
@@ -78,7 +88,8 @@ type Progress struct {
 	Replies, IDs, Errors, Violations int64
 }
 
-// complete fills in defaults, and tells what is wrong.
+// complete replaces zero fields by their defaults, and returns an error for fields that
+// are out of range.
 func (c Config) complete() (Config, error) {
 	for _, d := range []struct {
 		field *int
@@ -134,18 +145,19 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// request is the bytes of one request.
+// request returns the bytes of one request.
 func (c Config) request() []byte {
 	words := []string{"GET"}
 	switch {
-	case c.Batch > 1 && c.Framing == RESP: // where GET's first argument is a key
+	case c.Batch > 1 && c.Framing == RESP: // here GET's first argument is a key
 		words = append(words, "id", "COUNT", fmt.Sprint(c.Batch))
 	case c.Batch > 1:
 		words = append(words, fmt.Sprint(c.Batch))
 	}
 	ending := "\n"
 	if c.Command != "" {
-		// Other servers' documents end lines in both, and some take nothing else.
+		// The documents of other servers end lines in CRLF, and some servers accept
+		// nothing else.
 		words, ending = strings.Fields(c.Command), "\r\n"
 	}
 	if c.Framing != RESP {

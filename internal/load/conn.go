@@ -8,20 +8,20 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// run is what all parts of a load share.
+// run holds the state that all parts of a load share.
 type run struct {
 	cfg     Config
 	request []byte
-	// block is the request over and over: the bytes to send are a stretch of it.
+	// block is the request, repeated. The bytes to send are always a part of it.
 	block   []byte
 	checker *checker
-	// All moments are ns since base, by the monotonic clock.
+	// All times are in ns since base, by the monotonic clock.
 	base  time.Time
 	from  int64        // when measuring begins
-	until atomic.Int64 // and ends; brought forward by an interruption
-	grace atomic.Int64 // how long replies are waited for after that
+	until atomic.Int64 // when it ends; an interruption sets it
+	grace atomic.Int64 // how long to wait for replies after it
 
-	// The watcher's, until it has ended.
+	// Only the watcher may use these until it has ended.
 	interrupted bool
 	use         use
 }
@@ -30,22 +30,23 @@ func (r *run) now() int64 { return int64(time.Since(r.base)) }
 
 func (r *run) measured(t int64) bool { return t >= r.from && t < r.until.Load() }
 
-// lane is a share of the connections, and what they measure. An event loop has
-// one to itself; goroutines lock it.
+// lane is a share of the connections, with their measurements. An event loop has a lane
+// to itself. Goroutines share lanes and lock them.
 type lane struct {
 	*run
 	mu    sync.Mutex
 	conns []*conn
-	// interval is between requests of this lane in an open loop, ns; offset is
-	// where in the first one it begins, so that lanes take turns.
+	// interval is the time between requests of this lane in an open loop, in ns. offset
+	// is a fraction of interval: an event loop begins so much later, so that lanes take
+	// turns.
 	interval, offset float64
 
 	tally      taken
-	good       int64 // replies while it was measured
+	good       int64 // good replies while measured
 	unanswered int64
 	latency    *hdrhistogram.Histogram
 
-	// For whoever watches.
+	// For the watcher.
 	seenReplies, seenGood, seenErrors atomic.Int64
 }
 
@@ -54,17 +55,17 @@ type conn struct {
 	lane  *lane
 	index int // in the lane
 	parse parser
-	// rest is the beginning of a reply whose end has not come yet.
+	// rest is the beginning of a reply that is not whole yet.
 	rest []byte
 
-	flight int // requests on the way
-	// since is when there was last progress: requests sent, or replies read. In a
-	// closed loop all that is on the way was sent at sentAt.
+	flight int // requests under way
+	// since is the time of the last progress: requests sent, or replies read. In a
+	// closed loop all requests under way were sent at sentAt.
 	since, sentAt int64
-	// sent and answered number an open loop's requests.
+	// sent and answered count the requests of an open loop.
 	sent, answered int64
-	// debt is how many bytes have still to be written, from offset phase of the
-	// request on.
+	// debt is how many bytes must still be written. The first is at offset phase of the
+	// request.
 	debt, phase int
 }
 
@@ -75,8 +76,8 @@ func newConn(l *lane, index int, number int32) *conn {
 	return c
 }
 
-// open is a new connection in the place of one that is lost. Requests that are
-// due go on being so.
+// open resets the state for a new connection in the place of a lost one. Requests of an
+// open loop stay due.
 func (c *conn) open() {
 	cfg := &c.lane.cfg
 	c.parse = parser{
@@ -86,20 +87,20 @@ func (c *conn) open() {
 	c.rest, c.debt, c.phase, c.flight = c.rest[:0], 0, 0, 0
 }
 
-// due is when request k of this connection has to be sent, in an open loop. The
-// connections of a lane take turns.
+// due returns when request k of this connection must be sent in an open loop, in ns
+// since base. The connections of a lane take turns.
 func (c *conn) due(k int64) int64 {
 	l := c.lane
 	return int64(l.offset + float64(k*int64(len(l.conns))+int64(c.index))*l.interval)
 }
 
-// pump adds what has to be sent now to the debt.
+// pump adds the requests that must be sent now to the debt.
 func (c *conn) pump(now int64) {
 	l := c.lane
 	until := l.until.Load()
 	n := 0
 	if l.cfg.Rate > 0 {
-		// What was due before the end is sent after it, too.
+		// Requests that were due before the end are sent after it, too.
 		for room := l.cfg.Pipeline - c.flight; n < room; n++ {
 			if due := c.due(c.sent + int64(n)); due > now || due >= until {
 				break
@@ -120,19 +121,20 @@ func (c *conn) pump(now int64) {
 	c.debt += n * len(l.request)
 }
 
-// chunk is the next bytes to write.
+// chunk returns the next bytes to write.
 func (c *conn) chunk() []byte {
 	block := c.lane.block[c.phase:]
 	return block[:min(c.debt, len(block))]
 }
 
-// wrote is that n bytes of it were.
+// wrote records that n bytes of the chunk were written.
 func (c *conn) wrote(n int) {
 	c.debt -= n
 	c.phase = (c.phase + n) % len(c.lane.request)
 }
 
-// received takes what was read, after rest.
+// received handles input: b begins with rest, and the bytes that were read follow. It
+// returns errReply if b holds bytes that are no reply.
 func (c *conn) received(b []byte, now int64) error {
 	l := c.lane
 	l.tally.replies, l.tally.good = 0, 0
@@ -140,7 +142,8 @@ func (c *conn) received(b []byte, now int64) error {
 	c.rest = append(c.rest[:0], b[used:]...)
 	n := l.tally.replies
 	if unasked := n - c.flight; unasked > 0 {
-		// A server that is full says so before anything is asked.
+		// A server that is full sends an error before any request. A good reply without
+		// a request is an error.
 		if n = c.flight; unasked > l.tally.replies-l.tally.good {
 			err = errReply
 		}
@@ -169,7 +172,7 @@ func (l *lane) flush() {
 	}
 }
 
-// settle takes n requests off the way, and the time they took.
+// settle removes n requests from those under way and records their latencies.
 func (c *conn) settle(n int, now int64) {
 	l := c.lane
 	c.flight -= n
@@ -187,8 +190,8 @@ func (c *conn) settle(n int, now int64) {
 	}
 }
 
-// lost is that the connection is, and why. What was on the way will not be
-// answered: it counts with the time that was waited.
+// lost records that the connection is lost, under the code of an error. Requests under
+// way will not be answered. They count with the time that they have waited.
 func (c *conn) lost(code string, now int64) {
 	n := max(c.flight, 1)
 	c.lane.tally.errors[code] += int64(n)
@@ -196,12 +199,12 @@ func (c *conn) lost(code string, now int64) {
 	c.settle(c.flight, now)
 }
 
-// owes tells whether replies are still to come, or requests to be sent.
+// owes reports whether replies are still to come, or requests to be sent.
 func (c *conn) owes() bool {
 	return c.flight > 0 || c.unsent() > 0
 }
 
-// unsent is how many requests are due before the end and not sent.
+// unsent returns how many requests are due before the end and not sent.
 func (c *conn) unsent() int64 {
 	l := c.lane
 	if l.cfg.Rate == 0 {
@@ -209,27 +212,27 @@ func (c *conn) unsent() int64 {
 	}
 	until := l.until.Load()
 	n := int64(max(float64(until-c.due(c.sent))/(l.interval*float64(len(l.conns))), 0))
-	for c.due(c.sent+n) < until { // by as many as the division was rounded
+	for c.due(c.sent+n) < until { // the division was rounded down
 		n++
 	}
 	return n
 }
 
-// late tells whether replies have been waited for too long.
+// late reports whether the connection has waited too long for replies.
 func (c *conn) late(now int64) bool {
 	return c.flight > 0 && now-c.since > int64(c.lane.cfg.Timeout)
 }
 
-// abandon is the end: what was due and not answered counts with the time that
-// was waited.
+// abandon ends a connection with the run. Requests that were due and not answered count
+// with the time that they have waited.
 func (c *conn) abandon(now int64) {
 	l := c.lane
 	l.unanswered += int64(c.flight)
 	unsent := c.unsent()
 	l.unanswered += unsent
 	c.settle(c.flight, now)
-	// At a rate far above what a server can do these are millions: one stands for
-	// its neighbours.
+	// At a rate far above the server's there are millions of these: one stands for its
+	// neighbours.
 	step := max(unsent/10_000, 1)
 	for k := int64(0); k < unsent; k += step {
 		if due := c.due(c.sent + k); l.measured(due) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ownCPU is the processor time of this process.
+// ownCPU returns the CPU time of this process, 0 if it is not known.
 func ownCPU() time.Duration {
 	var ru syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &ru); err != nil {

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// redialAfter is how long a lost connection stays so.
+// redialAfter is the wait before a lost connection is opened again.
 const redialAfter = 100 * time.Millisecond
 
-// client serves one connection with two goroutines: one reads, one writes.
+// client serves one connection with two goroutines: a reader and a writer.
 type client struct {
 	conn *conn
 	net  net.Conn
-	// news has the writer look again: replies have come, or the end has.
+	// news makes the writer look again, because replies have come or the run has ended.
 	news chan struct{}
 }
 
@@ -50,7 +50,7 @@ func (k *client) serve(ctx context.Context) {
 	}
 }
 
-// redial opens the connection again. It gives up when the run is over.
+// redial opens the connection again. It returns false when the run is over.
 func (k *client) redial(ctx context.Context) bool {
 	l := k.conn.lane
 	for {
@@ -85,10 +85,12 @@ func (k *client) redial(ctx context.Context) bool {
 	}
 }
 
-// over tells whether nothing is to be sent any more.
+// over reports whether the time of the run is over: only requests that are due already
+// may be sent.
 func (r *run) over() bool { return r.now() >= r.until.Load() }
 
-// session writes until the run is over, "", or the connection is lost.
+// session serves the connection until the run is over, and then returns "". If the
+// connection is lost, it returns the code of the error.
 func (k *client) session() (code string) {
 	broken := make(chan error, 1)
 	go k.read(broken)
@@ -100,8 +102,7 @@ func (k *client) session() (code string) {
 	return code
 }
 
-// write sends what is due. It tells whether it has heard from the reader that
-// that has ended.
+// write sends the requests that are due. ended reports whether the reader has ended.
 func (k *client) write(broken <-chan error) (code string, ended bool) {
 	c, l := k.conn, k.conn.lane
 	const look = 50 * time.Millisecond // for timeouts
@@ -124,7 +125,7 @@ func (k *client) write(broken <-chan error) (code string, ended bool) {
 		case late:
 			return codeTimeout, false
 		case len(chunk) > 0:
-			// Somebody who reads nothing would have it wait for ever.
+			// A server that reads nothing would block the write for ever.
 			_ = k.net.SetWriteDeadline(time.Now().Add(l.cfg.Timeout))
 			n, err := k.net.Write(chunk)
 			l.mu.Lock()
@@ -145,12 +146,12 @@ func (k *client) write(broken <-chan error) (code string, ended bool) {
 	}
 }
 
-// read takes replies until there are no more.
+// read handles replies until reading fails, and sends the error to broken.
 func (k *client) read(broken chan<- error) {
 	c, l := k.conn, k.conn.lane
 	buf := make([]byte, 16<<10)
 	for {
-		if len(buf)-len(c.rest) < 8<<10 { // rest is changed here alone
+		if len(buf)-len(c.rest) < 8<<10 { // only read changes rest
 			buf = make([]byte, 2*len(buf))
 		}
 		had := copy(buf, c.rest)
@@ -171,7 +172,7 @@ func (k *client) read(broken chan<- error) {
 	}
 }
 
-// codeOf is what a connection was lost to.
+// codeOf returns the code for the error that a connection was lost to.
 func codeOf(err error) string {
 	switch {
 	case errors.Is(err, io.EOF):
@@ -184,7 +185,7 @@ func codeOf(err error) string {
 	return codeBroken
 }
 
-// clients are loops of one connection each.
+// clients returns a loop for each connection.
 func clients(lanes []*lane, conns []net.Conn) []loop {
 	loops := make([]loop, len(conns))
 	for i, n := range conns {

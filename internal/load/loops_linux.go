@@ -13,8 +13,8 @@ import (
 	"github.com/flaked/flaked/internal/rawsocket"
 )
 
-// loops takes the sockets over, a loop a lane. A connection that is more than a
-// socket is served by goroutines, and so are then all of them.
+// loops returns an event loop for each lane, which takes over the lane's sockets. If
+// any connection is not a plain socket, goroutines serve all of them.
 func (r *run) loops(lanes []*lane, conns []net.Conn) ([]loop, error) {
 	for _, c := range conns {
 		if !rawsocket.Is(c) || r.cfg.goroutines {
@@ -50,13 +50,13 @@ type poller struct {
 	lane  *lane
 	epoll int
 	event int   // an eventfd that wakes it
-	fds   []int // by index of the connection; -1: lost
-	// wants is which connections wait until they may write again.
+	fds   []int // by index of the connection, -1: lost
+	// wants marks connections that wait until they can write again.
 	wants  []bool
 	events []unix.EpollEvent
 	buf    []byte
 	turn   int64 // the lane's next request of an open loop
-	looked int64 // when timeouts were looked for
+	looked int64 // when look last checked
 	ctx    context.Context
 	dials  sync.WaitGroup
 
@@ -64,7 +64,7 @@ type poller struct {
 	inbox []redialed
 }
 
-// redialed is a lost connection opened again, or an attempt that failed.
+// redialed is the result of redial: a new connection, or an error.
 type redialed struct {
 	index int
 	conn  net.Conn
@@ -98,7 +98,8 @@ func (p *poller) control(op, fd, index int, events uint32) error {
 	return unix.EpollCtl(p.epoll, op, fd, &unix.EpollEvent{Events: events, Fd: int32(index)})
 }
 
-// adopt takes the socket out of the runtime's hands into this loop's.
+// adopt moves the socket of c from Go's poller to this loop. If it fails, it has closed
+// the socket.
 func (p *poller) adopt(index int, c net.Conn) error {
 	fd, err := rawsocket.Detach(c)
 	if err != nil {
@@ -126,7 +127,7 @@ func (p *poller) close() {
 	}
 }
 
-// lost closes a connection, and has it opened again in a while.
+// lost closes a connection, and begins to open it again unless the run is over.
 func (p *poller) lost(index int, err error, now int64) {
 	code := codeOf(err)
 	if errors.Is(err, errLate) {
@@ -142,7 +143,8 @@ func (p *poller) lost(index int, err error, now int64) {
 	}
 }
 
-// redial has a connection opened while the loop goes on.
+// redial opens a connection in a goroutine, after redialAfter. The loop goes on
+// meanwhile.
 func (p *poller) redial(index int) {
 	p.dials.Go(func() {
 		pause := time.NewTimer(redialAfter)
@@ -160,7 +162,7 @@ func (p *poller) redial(index int) {
 	})
 }
 
-// reopen takes in what redial has come to.
+// reopen handles the results of redial.
 func (p *poller) reopen() {
 	var count [8]byte
 	_, _ = unix.Read(p.event, count[:])

@@ -8,26 +8,26 @@ import (
 	"strconv"
 )
 
-// parser takes the replies of one connection apart, as they come.
+// parser parses the replies of one connection as they arrive.
 type parser struct {
 	resp    bool
 	batch   int
 	command bool // replies are of any kind
 	check   bool
 	conn    int32
-	// got is how much of a reply has been read: lines of a batch.
+	// got is how many lines of a batch have been read.
 	got int
-	// left is how many RESP values the reply read now still has; array is
-	// whether they are IDs of a batch.
+	// left is how many RESP values the current reply still lacks. array is set if they
+	// are the IDs of a batch.
 	left  int
 	array bool
 	seq   sequence
 }
 
-// taken is what was found in a read.
+// taken holds the replies that were found in a read.
 type taken struct {
 	replies, good int
-	stretches     []stretch // added to
+	stretches     []stretch // appended
 	errors        map[string]int64
 }
 
@@ -38,13 +38,13 @@ func (t *taken) reply(good bool) {
 	}
 }
 
-// errReply is bytes that are no reply. Nothing after them can be made sense of.
+// errReply means that bytes are no reply. The input behind them cannot be parsed.
 var errReply = errors.New("load: that is no reply")
 
-// maxValue is the longest text of a reply to another command.
+// maxValue is the most bytes of a RESP string, and of a line without an end.
 const maxValue = 1 << 20
 
-// take reads whole lines or values, and returns how many bytes they were.
+// take parses the whole lines or values of b. It returns how many bytes they have.
 func (p *parser) take(b []byte, t *taken) (int, error) {
 	if p.resp {
 		return p.takeRESP(b, t)
@@ -62,8 +62,8 @@ func (p *parser) take(b []byte, t *taken) (int, error) {
 
 var newline = []byte{'\n'}
 
-// unsuspicious tells whether there can be no error among the lines: they need
-// not be looked at one by one.
+// unsuspicious reports whether no line of b can be an error. Such lines are counted
+// without being parsed.
 func (p *parser) unsuspicious(b []byte) bool {
 	if len(b) == 0 || b[0] < '0' || b[0] > '9' || bytes.IndexByte(b, '-') >= 0 {
 		return false
@@ -96,7 +96,7 @@ func (p *parser) takeLines(b []byte, t *taken) (used int, err error) {
 	return used, nil
 }
 
-// line is an ID in a line.
+// line handles an ID in a line.
 func (p *parser) line(id int64, t *taken) {
 	p.id(id, t)
 	if p.got++; p.got == p.batch {
@@ -111,7 +111,8 @@ func (p *parser) id(id int64, t *taken) {
 	}
 }
 
-// oddLine is any line that is no ID of the usual length.
+// oddLine handles every line that is no ID of 19 digits, and every line of another
+// server.
 func (p *parser) oddLine(line []byte, t *taken) error {
 	if p.command {
 		code := foreignError(line)
@@ -121,7 +122,7 @@ func (p *parser) oddLine(line []byte, t *taken) error {
 		t.reply(code == "")
 		return nil
 	}
-	if len(line) > 1 && line[0] == '-' && p.got == 0 { // an error replaces all of a reply
+	if len(line) > 1 && line[0] == '-' && p.got == 0 { // an error replaces the reply
 		t.errors[errorCode(line)]++
 		t.reply(false)
 		return nil
@@ -134,7 +135,7 @@ func (p *parser) oddLine(line []byte, t *taken) error {
 	return nil
 }
 
-// errorCode is the first word of an error reply, without the dash.
+// errorCode returns the first word of an error reply, without the dash.
 func errorCode(line []byte) string {
 	word, _, _ := bytes.Cut(line[1:], []byte{' '})
 	if len(word) == 0 || len(word) > 32 {
@@ -143,8 +144,8 @@ func errorCode(line []byte) string {
 	return string(word)
 }
 
-// foreignError is the code of an error in a line of another server's, as
-// memcached and we write them; "" of anything else.
+// foreignError returns the code of a line that is an error of another server, in
+// memcached's form or in flaked's. It returns "" for any other line.
 func foreignError(line []byte) string {
 	word, _, _ := bytes.Cut(line, []byte{' '})
 	switch string(word) {
@@ -179,7 +180,7 @@ func (p *parser) takeRESP(b []byte, t *taken) (used int, err error) {
 		if err != nil {
 			return used, err
 		}
-		if n == 0 { // not all of it is there
+		if n == 0 { // not whole
 			break
 		}
 		used += n
@@ -195,8 +196,8 @@ func (p *parser) ended(t *taken) {
 	}
 }
 
-// value takes the value that begins with a line of n bytes, or the head of an
-// array, and returns how long it is; 0: not all of it is there.
+// value parses the value whose first line has n bytes, or the head of an array. It
+// returns the number of its bytes, 0 if it is not whole.
 func (p *parser) value(b []byte, n int, t *taken) (int, error) {
 	head := b[1 : n-2]
 	switch b[0] {
@@ -255,7 +256,7 @@ func (p *parser) elements(kind byte, head []byte, t *taken) error {
 	return nil
 }
 
-// number reads decimal digits that fit into 63 bits.
+// number parses decimal digits that fit into 63 bits.
 func number(b []byte) (int64, bool) {
 	if len(b) == 0 || len(b) > 19 || b[0] == '+' || b[0] == '-' {
 		return 0, false
@@ -264,8 +265,8 @@ func number(b []byte) (int64, bool) {
 	return n, err == nil
 }
 
-// nineteen reads the nineteen digits that nearly all IDs have, eight at a time:
-// this is most of what a reply costs.
+// nineteen parses the 19 digits that nearly all IDs have, eight at a time, because
+// parsing is most of the cost of a reply.
 func nineteen(b []byte) (int64, bool) {
 	b = b[:19]
 	high, low := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
@@ -287,7 +288,7 @@ func eightDigits(v uint64) bool {
 	return v&high == 0x3030303030303030 && (v+six)&high == 0x3030303030303030
 }
 
-// eight joins digits to pairs, pairs to fours, and those to a number.
+// eight joins digits to pairs, pairs to fours, and the fours to a number.
 func eight(v uint64) uint64 {
 	v &= 0x0F0F0F0F0F0F0F0F
 	v = v*10 + v>>8

@@ -24,8 +24,8 @@ func bulks(ids ...string) string {
 	return b.String()
 }
 
-// takeAll feeds a parser the input in two parts, as connections do, and returns
-// what it made of it.
+// takeAll passes the input to a parser in two parts, as connections do, and returns the
+// replies that the parser found.
 func takeAll(p parser, input string, cut int) (taken, error) {
 	t := taken{errors: map[string]int64{}}
 	rest := ""
@@ -181,7 +181,7 @@ func BenchmarkTakeLines(b *testing.B) {
 	}
 }
 
-// However bytes come, and whatever they are, they mean the same.
+// A parser finds the same replies, or an error, wherever the input is cut.
 func TestRepliesInPieces(t *testing.T) {
 	pieces := rapid.SampledFrom([]string{
 		anID + "\n", "7\r\n", "-ERR x\n", "-BUSY\r\n", bulks(anID), bulks("7"), "*2\r\n", "*-1\r\n", "$-1\r\n", ":5\r\n", "+OK\r\n", "%1\r\n",

@@ -6,32 +6,33 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Result is what a run has measured.
+// Result holds the measurements of a run.
 type Result struct {
-	// Elapsed is how long it was measured: Duration, or less where it was
-	// interrupted.
+	// Elapsed is the measured time: Duration, or less if the run was interrupted.
 	Elapsed     time.Duration
 	Interrupted bool
-	// Requests, and the IDs in them, were answered well while it was measured.
+	// Requests counts the requests that were answered without an error in the measured
+	// time. IDs counts the IDs in their replies.
 	Requests, IDs int64
-	// Latency holds ns, of all requests that were due while it was measured. Those
-	// that were never answered are in it with the time that was waited for them.
+	// Latency holds the latencies, in ns, of all requests that were due in the measured
+	// time. Requests that were never answered are in it with the time that they waited.
 	Latency *hdrhistogram.Histogram
-	// Errors by code: those of replies in capitals, our own in small letters. From
-	// the first connection on.
+	// Errors counts errors by code, from the start of the run. Codes of replies are in
+	// capitals, codes of the generator in small letters.
 	Errors map[string]int64
-	// Unanswered is how many requests were due before the end and not answered
-	// within the timeout after it.
+	// Unanswered is how many requests were due before the end and got no reply within
+	// the timeout after it.
 	Unanswered int64
-	// Check is what came of looking at IDs, of the whole run. nil: not looked at.
+	// Check is the result of checking all IDs of the run. It is nil without
+	// Config.Check.
 	Check *CheckResult
-	// ClientCPU is the processor time of this process while it was measured.
+	// ClientCPU is the CPU time of this process in the measured time.
 	ClientCPU time.Duration
-	// Server is what was read of Config.PID. nil: nothing.
+	// Server is what Config.PID used. It is nil if that could not be read.
 	Server *ServerUse
 }
 
-// ServerUse is what a server took of its machine while it was measured.
+// ServerUse is what a server used of its machine in the measured time.
 type ServerUse struct {
 	CPU      time.Duration
 	Resident int64 // bytes, at the end
@@ -46,7 +47,7 @@ const (
 	codeConnect  = "connect"  // a lost connection could not be opened again
 )
 
-// ErrorCount is all errors.
+// ErrorCount returns the number of all errors.
 func (r *Result) ErrorCount() int64 {
 	var n int64
 	for _, c := range r.Errors {
@@ -55,7 +56,7 @@ func (r *Result) ErrorCount() int64 {
 	return n
 }
 
-// PerSecond is a count of the measured time as a rate.
+// PerSecond returns n divided by the measured time in seconds.
 func (r *Result) PerSecond(n int64) float64 {
 	if r.Elapsed <= 0 {
 		return 0
@@ -63,7 +64,7 @@ func (r *Result) PerSecond(n int64) float64 {
 	return float64(n) / r.Elapsed.Seconds()
 }
 
-// Histograms hold from 1 ns up to an hour, to three digits.
+// newHistogram returns a histogram of 1 ns to an hour, with three significant digits.
 func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, int64(time.Hour), 3)
 }

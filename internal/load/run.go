@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// ErrConnect is that the connections to begin with could not be opened.
+// ErrConnect means that the first connections could not be opened.
 var ErrConnect = errors.New("load: cannot connect")
 
-// Run makes the load, until the duration is over or the context ends: then what
-// has been measured is returned all the same. The error is about the
-// configuration, or about opening the first connections.
+// Run makes the load until the duration is over or ctx ends, and returns the
+// measurements in both cases. It returns an error if the configuration is wrong, or if
+// the first connections or the event loops cannot be opened.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -33,8 +33,8 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	return r.result(lanes), nil
 }
 
-// dialAll opens the connections, one after the other: all at once would run over
-// the queues of servers.
+// dialAll opens the connections one after the other. All at once would overflow the
+// queues of servers.
 func dialAll(ctx context.Context, cfg Config) ([]net.Conn, error) {
 	conns := make([]net.Conn, 0, cfg.Conns)
 	for range cfg.Conns {
@@ -75,7 +75,7 @@ func newRun(cfg Config) *run {
 	return r
 }
 
-// lanes deals the connections out to the threads.
+// lanes distributes the connections over the threads.
 func (r *run) lanes(conns []net.Conn) []*lane {
 	lanes := make([]*lane, r.cfg.Threads)
 	for i := range lanes {
@@ -93,7 +93,7 @@ func (r *run) lanes(conns []net.Conn) []*lane {
 	return lanes
 }
 
-// engine runs the lanes, and whatever looks at them meanwhile.
+// engine runs the lanes and the watcher.
 func (r *run) engine(ctx context.Context, lanes []*lane, conns []net.Conn) error {
 	loops, err := r.loops(lanes, conns)
 	if err != nil {
@@ -102,7 +102,7 @@ func (r *run) engine(ctx context.Context, lanes []*lane, conns []net.Conn) error
 		}
 		return err
 	}
-	// The clock starts when all is set up.
+	// The clock starts when everything is set up.
 	r.base = time.Now()
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -123,11 +123,12 @@ type loop interface {
 	wake()
 }
 
-// drainInterrupted is how long replies are waited for after an interruption.
+// drainInterrupted is how long loops wait for replies after an interruption, or Timeout
+// if that is less.
 const drainInterrupted = time.Second
 
-// watch ends the run when ctx does, tells of progress and reads what processes
-// have used.
+// watch ends the run when ctx ends, reports progress, and reads what the processes have
+// used.
 func (r *run) watch(ctx, inner context.Context, lanes []*lane, loops []loop) {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
@@ -139,7 +140,7 @@ func (r *run) watch(ctx, inner context.Context, lanes []*lane, loops []loop) {
 	for {
 		select {
 		case <-inner.Done():
-			r.use.end(r) // where the timer came too late
+			r.use.end(r) // if the timer was late
 			return
 		case <-interrupted:
 			interrupted = nil
@@ -179,7 +180,7 @@ func (r *run) progress(lanes []*lane) Progress {
 	return p
 }
 
-// result adds the lanes up, when all has ended.
+// result adds up the lanes. The loops and the watcher must have ended.
 func (r *run) result(lanes []*lane) *Result {
 	latency := newHistogram()
 	res := &Result{

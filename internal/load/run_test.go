@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server is a fake node. answer writes the reply to a request; false closes the
-// connection.
+// server is a fake node. answer writes the reply to a request. If it returns false, the
+// server closes the connection.
 type server struct {
 	net.Listener
 	last  atomic.Int64 // the ID issued last
@@ -69,7 +69,7 @@ func serve(t *testing.T, network string, answer answer) *server {
 	return s
 }
 
-// talk reads lines; of a RESP array of one word that word is the line.
+// talk answers lines. A RESP array of one word counts as the line of that word.
 func (s *server) talk(c net.Conn, number int64, answer answer) {
 	defer c.Close()
 	r, w := bufio.NewReader(c), bufio.NewWriter(c)
@@ -114,7 +114,7 @@ func says(text string) answer {
 	}
 }
 
-// engines runs a test on both of them.
+// engines runs a test with event loops and with goroutines.
 func engines(t *testing.T, test func(t *testing.T, cfg Config)) {
 	for _, name := range []string{"loops", "goroutines"} {
 		t.Run(name, func(t *testing.T) { test(t, Config{goroutines: name == "goroutines", Check: true}) })
@@ -140,8 +140,8 @@ func measure(t *testing.T, s *server, cfg Config) *Result {
 	return r
 }
 
-// patiently tries for longer and longer: on a busy machine nothing may happen in
-// a tenth of a second.
+// patiently tries up to three times, each time with a longer Duration: on a busy
+// machine nothing may happen in a tenth of a second.
 func patiently(t *testing.T, cfg Config, try func(cfg Config) (bad string)) {
 	t.Helper()
 	if cfg.Duration == 0 {
@@ -204,7 +204,7 @@ func wellMeasured(s *server, cfg Config, r *Result) string {
 	return ""
 }
 
-// Everything that can be wrong with a server is seen.
+// The result shows every fault of a server.
 func TestBadServers(t *testing.T) {
 	every := func(n int64, bad answer) answer {
 		var count atomic.Int64
@@ -273,8 +273,8 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
-// A server that stops for a while in an open loop is late for everything that was
-// due meanwhile, not only for the one request that it sat on.
+// In an open loop, a stall of the server delays every request that was due meanwhile,
+// not only the one being answered.
 func TestStallIsInThePercentiles(t *testing.T) {
 	const stall, rate = 400 * time.Millisecond, 500
 	engines(t, func(t *testing.T, cfg Config) {
@@ -293,8 +293,8 @@ func TestStallIsInThePercentiles(t *testing.T) {
 				})
 				cfg.Rate, cfg.Duration = row.rate, time.Second
 				r := measure(t, s, cfg)
-				// 200 of 500 requests were due during the stall: half of those waited for
-				// more than half of it.
+				// 200 of 500 requests were due during the stall. Half of those waited
+				// for more than half of it.
 				if p75 := time.Duration(r.Latency.ValueAtQuantile(75)); p75 > stall/4 != row.seen {
 					t.Errorf("p75 is %s", p75)
 				}
@@ -309,7 +309,7 @@ func TestStallIsInThePercentiles(t *testing.T) {
 	})
 }
 
-// What a server cannot keep up with is counted, and is in the latencies.
+// Requests that a server cannot keep up with are counted, and are in the latencies.
 func TestOverload(t *testing.T) {
 	slow := func(s *server, conn int64, line string, w *bufio.Writer) bool {
 		<-time.After(10 * time.Millisecond)
@@ -346,7 +346,7 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
-// A server that is stopped and started again is found again.
+// A connection that the server closes is opened again.
 func TestConnectsAgain(t *testing.T) {
 	engines(t, func(t *testing.T, cfg Config) {
 		cfg.Conns, cfg.Duration = 2, 400*time.Millisecond
@@ -363,7 +363,7 @@ func TestConnectsAgain(t *testing.T) {
 	})
 }
 
-// A server that is full says so at once, and closes.
+// A full server answers with an error at once, and closes.
 func TestFullServer(t *testing.T) {
 	engines(t, func(t *testing.T, cfg Config) {
 		cfg.Rate, cfg.Duration, cfg.Timeout = 10, 250*time.Millisecond, 100*time.Millisecond
@@ -408,7 +408,7 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
-// wrapped is no socket, as a TLS connection is none.
+// wrapped is not a plain socket, like a TLS connection.
 type wrapped struct{ net.Conn }
 
 func TestDial(t *testing.T) {

@@ -46,8 +46,8 @@ func (p *poller) serve(ctx context.Context) {
 	}
 }
 
-// done tells whether the end has come and all is answered, or waited for long
-// enough.
+// done reports whether the time of the run is over and all requests are answered, or
+// the grace has passed as well.
 func (p *poller) done() bool {
 	l := p.lane
 	now, until := l.now(), l.until.Load()
@@ -65,8 +65,8 @@ func (p *poller) done() bool {
 	return true
 }
 
-// sendDue sends what is due in an open loop, and returns when it is to be called
-// again.
+// sendDue sends the requests that are due in an open loop. It returns when it must be
+// called again, in ns since base.
 func (p *poller) sendDue() int64 {
 	l := p.lane
 	if l.cfg.Rate == 0 {
@@ -88,11 +88,11 @@ func (p *poller) sendDue() int64 {
 	}
 }
 
-// lookEvery is how often timeouts are looked for.
+// lookEvery is the time between two looks for timeouts.
 const lookEvery = 20 * time.Millisecond
 
-// wait returns how many events there are. It sleeps for no longer than until
-// next, or until there is something else to look after.
+// wait returns the number of events. It blocks no longer than until next, the next look
+// for timeouts, or the end of the run.
 func (p *poller) wait(next int64) int {
 	n := rawsocket.Poll(p.epoll, p.events)
 	if n > 0 {
@@ -109,7 +109,7 @@ func (p *poller) wait(next int64) int {
 	if until := l.until.Load(); now < until {
 		wake = min(wake, until)
 	}
-	// The kernel counts in milliseconds and is late by a little: the last one is
+	// The kernel counts in milliseconds and is a little late: the last millisecond is
 	// spent polling.
 	ms := (wake - now) / int64(time.Millisecond)
 	if next > wake {
@@ -128,7 +128,7 @@ func (p *poller) handle(e *unix.EpollEvent) {
 	}
 	index := int(e.Fd)
 	if p.fds[index] < 0 {
-		return // lost by an event before this one
+		return // an earlier event has lost it
 	}
 	if e.Events&^uint32(unix.EPOLLOUT) != 0 && !p.receive(index) {
 		return
@@ -136,7 +136,8 @@ func (p *poller) handle(e *unix.EpollEvent) {
 	p.send(index, p.lane.now())
 }
 
-// receive reads once; it is called again if there is more.
+// receive reads once. It is called again if there is more. It returns false if the
+// connection is lost.
 func (p *poller) receive(index int) bool {
 	c := p.lane.conns[index]
 	if len(p.buf)-len(c.rest) < 128<<10 {
@@ -162,7 +163,7 @@ func (p *poller) receive(index int) bool {
 	return true
 }
 
-// send writes what is due and goes.
+// send writes the requests that are due, as far as the socket accepts them.
 func (p *poller) send(index int, now int64) {
 	c, fd := p.lane.conns[index], p.fds[index]
 	if fd < 0 {
@@ -191,7 +192,7 @@ func (p *poller) send(index int, now int64) {
 	}
 }
 
-// look finds connections that have waited for too long.
+// look drops connections that have waited too long for replies.
 func (p *poller) look() {
 	now := p.lane.now()
 	since := now - p.looked
@@ -200,7 +201,7 @@ func (p *poller) look() {
 	}
 	p.looked = now
 	if since > int64(lookEvery+p.lane.cfg.Timeout/2) {
-		return // this process was stopped: replies may be there that it has not read
+		return // this process was stopped: replies may have come meanwhile
 	}
 	for i, c := range p.lane.conns {
 		if p.fds[i] >= 0 && c.late(now) {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// use is what the generator and the server took while it was measured. Read by
-// the watcher alone.
+// use is what the generator and the server used in the measured time. Only the watcher
+// may use it until it has ended.
 type use struct {
-	at             int64 // when it was read; 0: not yet
+	at             int64 // begin's time, 0: not yet
 	client         time.Duration
 	serverCPU      time.Duration
 	serverReadable bool
@@ -23,8 +23,8 @@ func (u *use) begin(r *run) {
 	u.serverCPU, u.serverReadable = processCPU(r.cfg.PID)
 }
 
-// end makes differences of the readings, for exactly the time that was measured:
-// timers are late on a busy core.
+// end computes what was used since begin, scaled to exactly the measured time: timers
+// are late on a busy core.
 func (u *use) end(r *run) {
 	if u.at == 0 {
 		return
@@ -38,8 +38,8 @@ func (u *use) end(r *run) {
 	u.at = 0
 }
 
-// processCPU is the processor time of all threads of a process, as Linux tells it
-// in hundredths of a second.
+// processCPU returns the CPU time of all threads of a process. Linux reports it in
+// hundredths of a second.
 func processCPU(pid int) (time.Duration, bool) {
 	if pid <= 0 {
 		return 0, false
@@ -48,7 +48,7 @@ func processCPU(pid int) (time.Duration, bool) {
 	if err != nil {
 		return 0, false
 	}
-	// The name, in parentheses, may hold anything.
+	// The name, in parentheses, may contain blanks and parentheses.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
 		return 0, false
@@ -58,7 +58,7 @@ func processCPU(pid int) (time.Duration, bool) {
 	return time.Duration(user+system) * (time.Second / 100), err1 == nil && err2 == nil
 }
 
-// resident is the resident memory of a process in bytes, 0 where it is not known.
+// resident returns the resident memory of a process in bytes, 0 if it is not known.
 func resident(pid int) int64 {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
