@@ -50,7 +50,7 @@ func TestRedisCLI(t *testing.T) {
 		want(cli("", "-n", "0", "PING"), "PONG")
 		want(cli("GET order COUNT 0\nPING\nQUIT\n"), "ERR a count is .*\n+PONG(\nOK)?")
 	}
-	// Loads are sent as they are (--pipe), and their end is an ECHO.
+	// --pipe sends its input as it is, and an ECHO at the end.
 	got := run(t, func(ctx context.Context) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, path, "-h", host, "-p", port, "--pipe")
 		cmd.Stdin = strings.NewReader(strings.Repeat("*1\r\n$3\r\nGET\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", 5000))
@@ -66,7 +66,7 @@ func TestRedisBenchmark(t *testing.T) {
 	host, port := serve(t)
 	for _, bc := range []struct {
 		args string
-		ids  int // at least: it finishes what is under way
+		ids  int // at least: it ends what is under way
 	}{
 		{"-t get -n 20000", 20_000},
 		{"-t get -n 50000 -P 100 -r 1000000", 50_000},
@@ -80,14 +80,15 @@ func TestRedisBenchmark(t *testing.T) {
 		out := run(t, func(ctx context.Context) *exec.Cmd {
 			return exec.CommandContext(ctx, path, append([]string{"-h", host, "-p", port, "-c", "10", "--csv"}, strings.Fields(bc.args)...)...)
 		})
-		// It shows no replies but errors, so the node has to say what they were.
+		// redis-benchmark shows errors and no other replies: the node knows how many
+		// IDs there were.
 		if got := issued(t, host, port) - before; got < bc.ids || strings.Contains(out, "rror") {
 			t.Errorf("redis-benchmark %s: %d IDs, want %d\n%s", bc.args, got, bc.ids, out)
 		}
 	}
 }
 
-// issued is how many IDs the node says it has answered with.
+// issued returns how many IDs the node has answered with, by its STATS.
 func issued(t *testing.T, host, port string) int {
 	t.Helper()
 	c, err := net.Dial("tcp", net.JoinHostPort(host, port))

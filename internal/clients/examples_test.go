@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The programs of examples, each given a node that nobody is at, and one that
-// answers.
+// The programs of examples, each with two addresses: one where no node listens, and one
+// of a node.
 
 func TestPythonExample(t *testing.T) {
 	t.Parallel()
@@ -20,8 +20,8 @@ func TestPythonExample(t *testing.T) {
 	testExample(t, python, "../../examples/python/ids.py")
 }
 
-// withRedisPy is a Python that has redis-py: Debian's package is for Debian's
-// Python, and another one may be before it on PATH.
+// withRedisPy returns a Python that has redis-py. Debian's package is for Debian's
+// Python, and another Python may be before it on PATH.
 func withRedisPy() (python string, err error) {
 	for _, name := range []string{"python3", "/usr/bin/python3"} {
 		path, missing := exec.LookPath(name)
@@ -44,7 +44,7 @@ func TestJavaScriptExample(t *testing.T) {
 		_, err = os.Stat(modules)
 	}
 	require(t, "JavaScript clients", err)
-	// Where npm would have installed them, in a copy of the example.
+	// In a copy of the example, where npm would have installed them.
 	dir := t.TempDir()
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)

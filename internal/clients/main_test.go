@@ -18,7 +18,7 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// patience bounds every wait.
+// patience is the longest that a test waits for anything.
 const patience = 60 * time.Second
 
 func TestMain(m *testing.M) {
@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built is the binary, made once. Package-level state, because its life is
-// that of the test binary.
+// built is the binary, which all tests share. It is package-level state, because the
+// binary lives as long as the tests.
 var built struct {
 	once sync.Once
 	dir  string
@@ -55,8 +55,8 @@ func binary(t *testing.T) string {
 	return filepath.Join(built.dir, "flaked")
 }
 
-// require skips the test where err says that a client is missing, or fails it where
-// that was asked for.
+// require skips the test if err says that a client is missing. With
+// FLAKED_TEST_CLIENTS=require it fails the test instead.
 func require(t *testing.T, client string, err error) {
 	t.Helper()
 	switch mode := os.Getenv("FLAKED_TEST_CLIENTS"); {
@@ -77,7 +77,7 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// serve starts a node on a ZooKeeper and returns where it serves, once it does.
+// serve starts a node on a ZooKeeper, waits until it serves, and returns its address.
 func serve(t *testing.T) (host, port string) {
 	t.Helper()
 	zk := zktest.Chroot(t, zktest.Shared(t))
@@ -116,7 +116,8 @@ func serve(t *testing.T) (host, port string) {
 	return "", ""
 }
 
-// environ is our environment without what flaked would take for its flags.
+// environ returns our environment without FLAKED_ variables, which flaked would take
+// for its flags.
 func environ() (env []string) {
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "FLAKED_") {
@@ -126,7 +127,8 @@ func environ() (env []string) {
 	return env
 }
 
-// listening finds the port that the kernel chose in a log.
+// listening returns the address in the node's log, with the port that the kernel chose.
+// It returns "" if there is none yet.
 func listening(path string) (addr string) {
 	text, _ := os.ReadFile(path)
 	for line := range bytes.Lines(text) {

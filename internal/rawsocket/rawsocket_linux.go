@@ -1,6 +1,6 @@
-// Package rawsocket holds the system calls of event loops over sockets that Go's
-// own poller does not watch. None of them waits, so they are raw: the scheduler
-// has nothing to hear of, and to tell it costs more than some of the calls.
+// Package rawsocket holds the system calls of event loops over sockets that Go's own
+// poller does not watch. All but Wait return at once, so they are raw. Telling Go's
+// scheduler of them would cost more than some of the calls.
 package rawsocket
 
 import (
@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Is tells whether a connection is a socket and no more: TCP or unix, not TLS.
+// Is reports whether c is a plain TCP or unix socket: not TLS, for instance.
 func Is(c net.Conn) bool {
 	switch c.(type) {
 	case *net.TCPConn, *net.UnixConn:
@@ -20,9 +20,9 @@ func Is(c net.Conn) bool {
 	return false
 }
 
-// Detach moves the descriptor of a connection, which Is a socket, out of Go's
-// poller, which would wake a thread for whatever a loop is about to read. The
-// connection is closed if it succeeds.
+// Detach takes the socket of c out of Go's poller, which would wake a thread for input
+// that a loop is about to read. It returns a descriptor of the socket, which the caller
+// must close, and closes c. Is(c) must be true. If Detach fails, c stays open.
 func Detach(c net.Conn) (fd int, err error) {
 	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {
@@ -42,7 +42,8 @@ func Detach(c net.Conn) (fd int, err error) {
 	return fd, nil
 }
 
-// Recv reads what is there into b, which is not empty. EAGAIN: nothing is.
+// Recv reads the input that has arrived into b, which must not be empty. It returns 0
+// at the end of input, and EAGAIN if there is no input. It does not block.
 func Recv(fd int, b []byte) (int, syscall.Errno) {
 	for {
 		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
@@ -52,14 +53,15 @@ func Recv(fd int, b []byte) (int, syscall.Errno) {
 	}
 }
 
-// Pending tells whether there is something to be read, the end included.
+// Pending reports whether Recv would return input, the end of input, or an error.
 func Pending(fd int) bool {
 	var b [1]byte
 	_, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 1, unix.MSG_DONTWAIT|unix.MSG_PEEK, 0, 0)
 	return e != syscall.EAGAIN
 }
 
-// Send writes what there is room for of b, which is not empty. EAGAIN: none is.
+// Send writes as much of b, which must not be empty, as the socket accepts. It returns
+// EAGAIN if the socket accepts nothing. It does not block.
 func Send(fd int, b []byte) (int, syscall.Errno) {
 	for {
 		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
@@ -69,7 +71,8 @@ func Send(fd int, b []byte) (int, syscall.Errno) {
 	}
 }
 
-// Poll asks for what is ready and does not wait for it.
+// Poll stores the events that are ready and returns their number, 0 after an error. It
+// does not block.
 func Poll(epfd int, events []unix.EpollEvent) int {
 	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
 	if e != 0 {
@@ -78,8 +81,8 @@ func Poll(epfd int, events []unix.EpollEvent) int {
 	return int(n)
 }
 
-// Wait waits for up to ms milliseconds, -1 for ever, until something is ready, or
-// for a signal.
+// Wait blocks until events are ready, stores them and returns their number. It returns
+// 0 after ms milliseconds, a signal or an error. With ms -1 there is no time limit.
 func Wait(epfd int, events []unix.EpollEvent, ms int) int {
 	n, err := unix.EpollWait(epfd, events, ms)
 	if err != nil {

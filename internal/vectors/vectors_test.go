@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// vector is that of foreign's main.go.
+// vector is the vector of foreign/main.go.
 type vector struct {
 	By       string `json:"by"`
 	Layout   string `json:"layout"`
@@ -38,8 +38,9 @@ func parse(t *testing.T, data []byte) (all []vector) {
 	}
 }
 
-// check takes each ID apart here, and makes it here of what its library says
-// that it is made of. It returns how many of each library there were.
+// check decodes each ID with flaked, and encodes the fields that the library gave for
+// it. Both must agree with the vector. It returns the number of vectors of each
+// library.
 func check(t *testing.T, all []vector) map[string]int {
 	t.Helper()
 	of := map[string]int{}
@@ -60,7 +61,7 @@ func check(t *testing.T, all []vector) map[string]int {
 	return of
 }
 
-// atLeast is how many vectors of each library there have to be.
+// atLeast is the least number of vectors of each library.
 var atLeast = map[string]int{
 	"bwmarrin": 100, "bwmarrin, 8 and 14 bits": 100,
 	"sonyflake": 300, "sonyflake v2": 50, "sonyflake v2, own bits": 50,
@@ -86,7 +87,8 @@ func TestVectors(t *testing.T) {
 	enough(t, check(t, parse(t, data)))
 }
 
-// The libraries themselves, both ways.
+// The libraries decode IDs of flaked to the same fields, and flaked those of the
+// libraries.
 func TestLibraries(t *testing.T) {
 	path := foreign(t)
 	enough(t, check(t, parse(t, command(t, nil, path, "make"))))
@@ -134,8 +136,8 @@ func TestLibraries(t *testing.T) {
 	}
 }
 
-// foreign builds the program, or skips the test, as the tests with other
-// people's clients do.
+// foreign builds the program foreign and returns its path. Without the libraries it
+// skips the test, or fails it if FLAKED_TEST_CLIENTS=require is set.
 func foreign(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "foreign")

@@ -1,6 +1,6 @@
-// Command goredis asks the node at the address it is given for IDs, as a
-// program that uses go-redis would, and prints them one a line. It is a module
-// of its own, so that flaked does not depend on go-redis.
+// Command goredis asks the node at the given address for IDs, as a program with
+// go-redis would, and prints them one a line. It is a module of its own, so that flaked
+// does not depend on go-redis.
 package main
 
 import (
@@ -68,7 +68,7 @@ func talk(ctx context.Context, addr string, protocol int) error {
 		fmt.Println(r.(*redis.StringCmd).Val())
 	}
 
-	// An error in the midst of a pipeline is that request's alone.
+	// An error within a pipeline concerns only its own request.
 	replies, err = c.Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.Get(ctx, "before")
 		p.Do(ctx, "GET", "order", "COUNT", 0)
@@ -82,7 +82,7 @@ func talk(ctx context.Context, addr string, protocol int) error {
 	fmt.Println(replies[0].(*redis.StringCmd).Val())
 	fmt.Println(replies[2].(*redis.StringCmd).Val())
 
-	// More at once than there are connections in the pool.
+	// More requests at once than the pool has connections.
 	var wg sync.WaitGroup
 	all := make(chan string, 32*50)
 	for range 32 {

@@ -1,8 +1,8 @@
-// Command foreign makes IDs with other people's libraries, and takes IDs apart
-// with them: for the tests of internal/vectors.
+// Command foreign makes and decodes IDs with the libraries of other generators, for the
+// tests of internal/vectors.
 //
-//	foreign make          one vector a line, in JSON
-//	foreign read <lines   of each line's library and ID, the vector
+//	foreign make          print the vectors of IDs, one a line, in JSON
+//	foreign read <lines   print the vector for the library and ID of each line
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	sonyflakev2 "github.com/sony/sonyflake/v2"
 )
 
-// vector is an ID and what its library says that it is made of.
+// vector is an ID and the fields that its library decodes it to.
 type vector struct {
 	By       string `json:"by"`
 	Layout   string `json:"layout"` // as flaked writes it
@@ -31,7 +31,7 @@ type vector struct {
 // library is one configuration of a library.
 type library struct {
 	name, layout string
-	// make calls yield with IDs, and read takes one apart.
+	// make calls yield with IDs. read decodes one, without by, layout and id.
 	make func(yield func(int64)) error
 	read func(id int64) (vector, error)
 }
@@ -94,7 +94,8 @@ func write(enc *json.Encoder, l library, id int64) error {
 	return enc.Encode(v)
 }
 
-// moments are when composed IDs are made: the start, its next ticks, and years on.
+// moments returns the times of composed IDs: the start, two ticks soon after it, and
+// years later.
 func moments(start time.Time) []time.Time {
 	return []time.Time{start, start.Add(10 * time.Millisecond), start.Add(25 * time.Millisecond), start.AddDate(12, 2, 20).Add(12345678 * time.Millisecond)}
 }
@@ -142,8 +143,8 @@ func all() []library {
 	}
 }
 
-// bwmarrin keeps its bits in package variables, so only one width is in use at
-// a time.
+// bwmarrin returns a library for one width of its fields. The library keeps its widths
+// in package variables, so make and read set them before each use.
 func bwmarrin(name, layout string, node, step uint8) library {
 	set := func(number int64) (*snowflake.Node, error) {
 		snowflake.NodeBits, snowflake.StepBits = node, step
