@@ -55,7 +55,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// A name that has come to mean this machine is another site's.
+// DNS rebinding: requests whose Host is not a name of this machine are refused, because
+// another site can point its name at 127.0.0.1.
 func TestAccessByName(t *testing.T) {
 	addr, _ := start(t, Config{Loopback: true, Workers: leafCluster})
 	for host, code := range map[string]int{
@@ -77,8 +78,8 @@ func TestAccessByName(t *testing.T) {
 	}
 }
 
-// Another site's page gets nothing but that a browser opens the page of this
-// address, and probes and metrics, which are for everybody.
+// Another site's page may link to the status page, and may request probes and metrics.
+// Every other request from it is refused.
 func TestAnotherSitesPage(t *testing.T) {
 	const ids = "/v1/ids /api/snowflake/get/x"
 	const others = "/page/live /page/decode/5 /v1/status /v1/workers /v1/decode/5 /decodeSnowflakeId /debug/pprof/"
@@ -109,7 +110,7 @@ func TestAnotherSitesPage(t *testing.T) {
 			made := 0
 			reserve := cfg.Reserve
 			cfg.Reserve = func(ctx context.Context, n int) (worker.Run, error) { made++; return reserve(ctx, n) }
-			// With a token too: a browser that was told a password sends it along.
+			// A browser that has stored a password sends it with such requests too.
 			cfg.Authenticate = func([]byte) bool { return true }
 			addr, _ := start(t, cfg)
 			for path := range strings.FieldsSeq(row.paths) {
@@ -138,7 +139,7 @@ func TestAnotherSitesPage(t *testing.T) {
 	}
 }
 
-// Nobody gets profiles who has not asked for them.
+// Without Config.Pprof there are no profiles.
 func TestPprofIsOff(t *testing.T) {
 	addr, _ := start(t, Config{})
 	if code, _, _ := do(t, "GET", "http://"+addr+"/debug/pprof/"); code != 404 {

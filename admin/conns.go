@@ -26,14 +26,14 @@ type conns struct {
 
 	mu   sync.Mutex // guards what follows, and the fields of each conn in open
 	open map[*conn]struct{}
-	of   map[netip.Prefix]int // how many are open, by where they come from
+	of   map[netip.Prefix]int // open connections, by origin
 }
 
 func newConns(l net.Listener, most int) *conns {
 	return &conns{Listener: l, most: most, open: map[*conn]struct{}{}, of: map[netip.Prefix]int{}}
 }
 
-// conn is one of them.
+// conn is a connection that conns accepted.
 type conn struct {
 	net.Conn
 	all  *conns
@@ -72,8 +72,9 @@ func (l *conns) admit(c *conn) {
 	l.of[c.from]++
 }
 
-// excess takes out and returns the connection that has to go, if there are too
-// many; or else says how long it has yet to be waited for.
+// excess removes and returns the connection to close if more than most are open. A
+// connection is not closed within grace. Until one can be closed, excess returns nil and
+// the time to wait before the next call. It returns nil and 0 if there are not too many.
 func (l *conns) excess() (out *conn, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,9 +96,9 @@ func (l *conns) excess() (out *conn, wait time.Duration) {
 	return out, 0
 }
 
-// goesBefore reports whether c is closed before other: first a connection of the
-// address that has most, then one that has had an answer, as the first request of
-// another may be waiting to be read, and then the one that has been quiet longest.
+// goesBefore reports whether c is closed before other. The order is: connections of the
+// address that has most, connections that have had an answer, longest quiet. The first
+// request of a connection without an answer may not have been read yet.
 func (c *conn) goesBefore(other *conn) bool {
 	if mine, others := c.all.of[c.from], c.all.of[other.from]; mine != others {
 		return mine > others
@@ -108,7 +109,7 @@ func (c *conn) goesBefore(other *conn) bool {
 	return c.quiet.Before(other.quiet)
 }
 
-// forget is called with mu held. It does nothing the second time.
+// forget removes c from the counts. The caller holds mu. A second call does nothing.
 func (l *conns) forget(c *conn) {
 	if _, open := l.open[c]; !open {
 		return
@@ -143,8 +144,9 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 // connOf returns the conn of a request's context.
 func connOf(ctx context.Context) *conn { return ctx.Value(connKey{}).(*conn) }
 
-// origin returns what counts as one address: of IPv6 the network, whose
-// addresses one machine may have all of. What is no IP address has one origin together.
+// origin returns the prefix that counts as one address: an IPv4 address, or the /64
+// network of an IPv6 address, because one machine may use all addresses of a /64. All
+// connections that are not TCP share the zero prefix.
 func origin(addr net.Addr) netip.Prefix {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {

@@ -15,14 +15,15 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// dialled is a connection that a test speaks on by itself.
+// dialled is a connection on which a test writes HTTP itself.
 type dialled struct {
 	t *testing.T
 	net.Conn
 	replies *bufio.Reader
 }
 
-// from dials from one of the addresses of this machine.
+// from dials from one of the loopback addresses of this machine. It skips the test if the
+// address cannot be used.
 func from(t *testing.T, addr, address string) *dialled {
 	t.Helper()
 	dialer := net.Dialer{Timeout: 10 * time.Second, LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
@@ -43,7 +44,7 @@ func (d *dialled) say(text string) *dialled {
 	return d
 }
 
-// ask sends a request, and reads the head of the answer.
+// ask sends a request, and returns the answer with its body unread.
 func (d *dialled) ask(request string) *http.Response {
 	d.t.Helper()
 	d.say(request)
@@ -54,7 +55,7 @@ func (d *dialled) ask(request string) *http.Response {
 	return res
 }
 
-// closed reports whether the other side has closed, after waiting for it.
+// closed reports whether the server closes the connection within wait.
 func (d *dialled) closed(wait time.Duration) bool {
 	_ = d.SetReadDeadline(time.Now().Add(wait))
 	_, err := io.Copy(io.Discard, d.replies)
@@ -64,7 +65,7 @@ func (d *dialled) closed(wait time.Duration) bool {
 
 const livez = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-// A probe is answered, however many clients are connected and whatever they do.
+// Probes are answered while many clients hold connections open in various ways.
 func TestProbesAreAnsweredUnderAttack(t *testing.T) {
 	for _, row := range []struct{ name, sends string }{
 		{"silent connections", ""},
@@ -134,8 +135,8 @@ func TestBusyConnectionsStay(t *testing.T) {
 	}
 }
 
-// Beyond the limits requests wait and are then refused, but for probes; another
-// address has places of its own.
+// Requests beyond the limits wait, and are then refused. Probes are not limited. Each
+// address may have half of the places.
 func TestTooManyRequests(t *testing.T) {
 	inside, release := make(chan struct{}), make(chan struct{})
 	addr, _ := start(t, Config{Reserve: func(context.Context, int) (worker.Run, error) {
@@ -161,7 +162,7 @@ func TestTooManyRequests(t *testing.T) {
 	if res := from(t, addr, "127.0.0.3").ask(ids); res.StatusCode != 429 {
 		t.Errorf("from a third address: %s", res.Status)
 	}
-	for _, path := range []string{"/livez", "/readyz", "/v1/workers"} { // the last has places of its own
+	for _, path := range []string{"/livez", "/readyz", "/v1/workers"} { // /v1/workers has its own places
 		if res := from(t, addr, "127.0.0.1").ask("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n"); res.StatusCode != 200 {
 			t.Errorf("%s: %s", path, res.Status)
 		}
@@ -230,9 +231,9 @@ func TestGoesBefore(t *testing.T) {
 		idle := add("10.0.0.2")
 		wants(nil, 0)
 		last := add("10.0.0.3")
-		wants(nil, grace-4*time.Millisecond) // what was sent on it may be unread
+		wants(nil, grace-4*time.Millisecond) // its request may be unread
 		time.Sleep(grace)
-		wants(idle, 0) // that of the address with two, which is not being answered
+		wants(idle, 0) // its address has two, and busy is being answered
 		wants(nil, 0)
 		l.most = 2
 		wants(lone, 0) // the longest quiet
@@ -257,7 +258,8 @@ func TestGoesBefore(t *testing.T) {
 	})
 }
 
-// Many that come at once do not close one whose request is there and not read.
+// A burst of new connections does not close a connection whose request has arrived but has
+// not been read.
 func TestBurst(t *testing.T) {
 	addr, _ := start(t, Config{})
 	var bursts sync.WaitGroup
@@ -276,7 +278,7 @@ func TestBurst(t *testing.T) {
 		began := time.Now()
 		res, err := client.Get("http://" + addr + "/livez")
 		if err != nil && time.Since(began) > 10*time.Millisecond {
-			continue // it is not safe for longer, and its request may be as late as that
+			continue // the request came after grace, which no longer protects it
 		}
 		if err != nil || res.StatusCode != 200 {
 			t.Fatal(res, err)

@@ -1,4 +1,4 @@
-// Package admin is what a node says over HTTP: whether it lives and whether it
-// can serve, and what it knows of itself. It listens beside the line protocol,
-// never on the same port.
+// Package admin serves HTTP for a node: liveness and readiness probes, metrics, status
+// documents, a status page, and IDs in JSON. It listens on a port of its own, never on
+// the port of the line protocol.
 package admin

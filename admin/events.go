@@ -10,7 +10,7 @@ import (
 
 // Event is a line of the node's log.
 type Event struct {
-	// ID grows by one with each.
+	// ID is 1 for the first event, and one more for each further event.
 	ID        int64  `json:"id"`
 	AtMs      int64  `json:"at_ms"` // Unix milliseconds
 	Level     string `json:"level"` // info, warn or error
@@ -20,12 +20,11 @@ type Event struct {
 	Fields [][2]string `json:"fields"`
 }
 
-// keptEvents is how many events are remembered.
+// keptEvents is how many events Events keeps.
 const keptEvents = 200
 
-// Events remembers what was logged last, of level Info and up, for people who
-// look at the node and not into its log. It is a sink of an
-// hclog.InterceptLogger. Make it with NewEvents.
+// Events keeps the latest 200 log lines of level info and above. The status page shows
+// them. Register it as a sink of an hclog.InterceptLogger. Make it with NewEvents.
 type Events struct {
 	now func() time.Time
 
@@ -37,8 +36,8 @@ type Events struct {
 
 var _ hclog.SinkAdapter = (*Events)(nil)
 
-// NewEvents begins to remember. now is the time that events get; nil means
-// time.Now.
+// NewEvents returns an empty Events. Each event gets the time that now returns. A nil now
+// means time.Now.
 func NewEvents(now func() time.Time) *Events {
 	if now == nil {
 		now = time.Now
@@ -46,7 +45,7 @@ func NewEvents(now func() time.Time) *Events {
 	return &Events{now: now, changed: make(chan struct{})}
 }
 
-// Accept is hclog's.
+// Accept implements hclog.SinkAdapter. It ignores levels below info.
 func (e *Events) Accept(name string, level hclog.Level, msg string, args ...any) {
 	if level < hclog.Info {
 		return
@@ -67,14 +66,14 @@ func (e *Events) Accept(name string, level hclog.Level, msg string, args ...any)
 	e.changed = make(chan struct{})
 }
 
-// Last is up to n of the latest events, oldest first.
+// Last returns a copy of up to n of the latest events, oldest first.
 func (e *Events) Last(n int) []Event {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return append([]Event{}, e.last[max(0, len(e.last)-n):]...)
 }
 
-// Changed is closed at the next event.
+// Changed returns a channel that is closed at the next event.
 func (e *Events) Changed() <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()

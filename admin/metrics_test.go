@@ -106,7 +106,7 @@ flaked_cluster_reads_total{result="failed"} 0
 	}
 }
 
-// Several workers, some of them without a number yet, are told apart.
+// Several workers have different labels, also those without a number.
 func TestMetricsOfSeveralWorkers(t *testing.T) {
 	addr, _ := start(t, Config{Workers: func() []node.Snapshot {
 		a, b := serving(), serving()

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// What a look at a cluster of 1,024 costs the node, and how much is sent.
+// BenchmarkPage measures one rendering of the page for a cluster of 1,024 workers, and its
+// size in bytes.
 func BenchmarkPage(b *testing.B) {
 	cfg := picture(1024, 1024)
 	s, err := New(whole(cfg))

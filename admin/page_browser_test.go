@@ -28,7 +28,7 @@ var screenshots = flag.String("screenshots", "", "a directory for pictures of th
 // hostile is a name that somebody wrote to ZooKeeper.
 const hostile = `<script>document.title='taken'</script><img src=x onerror="document.title='taken'">"'`
 
-// picture is a process and a cluster with something of everything.
+// picture returns a process and a cluster with workers in every state.
 func picture(total, held int) Config {
 	began := time.Now()
 	events := NewEvents(nil)
@@ -90,7 +90,7 @@ func picture(total, held int) Config {
 	}
 }
 
-// busy is what a node has done that is asked now more, now less.
+// busy returns the counters of a node after d, under a load that rises and falls.
 func busy(d time.Duration) lineproto.Counters {
 	n := 40_000 * int64(1e6+60*d.Seconds()+1500*math.Sin(d.Minutes()))
 	return lineproto.Counters{
@@ -99,7 +99,7 @@ func busy(d time.Duration) lineproto.Counters {
 	}
 }
 
-// keep writes a picture, for people who want to look.
+// keep saves a screenshot in the directory of the flag -screenshots, if that is set.
 func keep(t *testing.T, p *browser.Tab, name string) {
 	t.Helper()
 	if *screenshots != "" {
@@ -107,7 +107,7 @@ func keep(t *testing.T, p *browser.Tab, name string) {
 	}
 }
 
-// aged serves as if it had done so for a while.
+// aged starts a server whose charts have a history of ten minutes.
 func aged(t *testing.T, cfg Config) (addr string) {
 	t.Helper()
 	s, err := New(whole(cfg))
@@ -172,8 +172,8 @@ func TestPageInABrowser(t *testing.T) {
 		}
 	})
 
-	// Two times decide what the page says of its connection: when it last heard from the
-	// node, and when the connection was opened.
+	// The state of the connection depends mainly on two times: the last update, and the last
+	// try to connect.
 	t.Run("contact", func(t *testing.T) {
 		t.Parallel()
 		p := b.Open(t, "http://"+small+"/", browser.View{Width: wide, Height: 800})
@@ -229,8 +229,8 @@ func TestPageInABrowser(t *testing.T) {
 		}
 	})
 
-	// A browser's clock that is set back, or that stood still while the machine
-	// slept, makes nothing look younger.
+	// Ages stay right when one of the browser's clocks is set back, or stops while the
+	// machine sleeps.
 	t.Run("its clock", func(t *testing.T) {
 		t.Parallel()
 		p := b.Open(t, "http://"+small+"/", browser.View{Width: wide, Height: 800})
@@ -256,7 +256,7 @@ func TestPageInABrowser(t *testing.T) {
 		}
 	})
 
-	// A node that ends, and comes back at its address: the banner goes first.
+	// The node ends, and comes back at its address. Meanwhile the banner is at the top.
 	t.Run("lost and found", func(t *testing.T) {
 		t.Parallel()
 		addr, stop := start(t, picture(32, 20))
@@ -284,7 +284,7 @@ func TestPageInABrowser(t *testing.T) {
 		if first != "contact" || title != "no contact: ids-3 · flaked" {
 			t.Errorf("first is %s, the title %s", first, title)
 		}
-		p.Until(`parseInt(document.querySelector('#lost').textContent.match(/\d+/)) >= 5`) // it counts
+		p.Until(`parseInt(document.querySelector('#lost').textContent.match(/\d+/)) >= 5`) // goes up
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
@@ -297,7 +297,7 @@ func TestPageInABrowser(t *testing.T) {
 		p.Until(`document.querySelector('#link[data-state=connected]') && document.querySelector('#contact').hidden`)
 	})
 
-	// One that answers, and keeps no more pages current, says so.
+	// A node that answers, but updates no more pages, says so.
 	t.Run("refused", func(t *testing.T) {
 		t.Parallel()
 		addr, _ := start(t, picture(4, 2))
@@ -308,8 +308,8 @@ func TestPageInABrowser(t *testing.T) {
 		p.Until(`document.querySelector('#link[data-state=refused]') && document.querySelector('#do').textContent.includes('Close other pages of it')`)
 	})
 
-	// Another site's page, and one of another port of this machine, gets no ID
-	// made, whichever way it has the browser ask.
+	// A page of another site, or of another port of this machine, cannot make the node
+	// issue IDs, whichever kind of request it uses.
 	t.Run("another site", func(t *testing.T) {
 		t.Parallel()
 		cfg := whole(picture(4, 2))
@@ -340,7 +340,7 @@ func TestPageInABrowser(t *testing.T) {
 		if n := made.Load(); n != 0 {
 			t.Errorf("IDs were made %d times", n)
 		}
-		// The node's own page may, and a link leads to it.
+		// The node's own page can, and a link from the other page opens it.
 		p.Eval(fmt.Sprintf(`location.href = 'http://%s/'`, addr), nil)
 		p.Until(`document.querySelector('#link[data-state=connected]')`)
 		p.Eval(`fetch('/v1/ids').then(r => r.ok)`, nil)
@@ -349,7 +349,7 @@ func TestPageInABrowser(t *testing.T) {
 		}
 	})
 
-	// Several workers, one that refuses, and whatever is wrong: at any width.
+	// The page fits every width while it shows several workers, a refusal and problems.
 	t.Run("trouble", func(t *testing.T) {
 		t.Parallel()
 		cfg := full()
@@ -381,8 +381,7 @@ func TestPageInABrowser(t *testing.T) {
 		keep(t, p, "trouble")
 	})
 
-	// All that there is to do can be done by keys, and what is current does not
-	// take the focus away.
+	// Everything can be done with the keyboard, and updates do not move the focus.
 	t.Run("keyboard", func(t *testing.T) {
 		t.Parallel()
 		p := b.Open(t, "http://"+small+"/", browser.View{Width: wide, Height: 800})
@@ -420,7 +419,7 @@ func TestPageInABrowser(t *testing.T) {
 		focus("Tab", 0, "id")
 	})
 
-	// A password that the browser was given once is good for all that it loads.
+	// The browser sends the password of the page's address with every further request.
 	t.Run("with a token", func(t *testing.T) {
 		t.Parallel()
 		cfg := picture(32, 20)
@@ -433,7 +432,7 @@ func TestPageInABrowser(t *testing.T) {
 		p.Until(`document.querySelectorAll('#decoded .bits li').length === 4`)
 	})
 
-	// The same page, loaded over and over.
+	// Without scripts the browser shows the same page, and reloads it.
 	t.Run("without scripts", func(t *testing.T) {
 		t.Parallel()
 		p := b.Open(t, "http://"+small+query, browser.View{Width: narrow, Height: 800, NoScript: true})
@@ -450,8 +449,8 @@ func TestPageInABrowser(t *testing.T) {
 	})
 }
 
-// unreadable finds text whose contrast is below 4.5:1, or 3:1 where it is
-// large, and controls without a name.
+// unreadable returns text whose contrast is below 4.5:1, or below 3:1 if it is large, and
+// controls without a name.
 const unreadable = `(() => {
   const light = c => c.map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
   const rgb = s => s.match(/[\d.]+/g).map(Number);

@@ -9,42 +9,43 @@ import (
 	"time"
 )
 
-// A chart is 600 wide and 100 high, whatever it becomes on a screen: lines are
-// given in that, and words stand beside it in HTML.
+// A chart is drawn 600 units wide and 100 high, and the browser stretches it. Text would be
+// stretched with it, so labels are HTML beside the chart.
 const (
 	chartWidth  = 600.0
 	chartHeight = 100.0
 )
 
-// chartView is clocks over the last minutes.
+// chartView is the chart of clock offsets over the last ten minutes.
 type chartView struct {
-	// Grid are levels, from the top; Ticks the words for some of them.
+	// Grid are the y positions of the grid lines, from the top. Ticks are their labels,
+	// some of them empty.
 	Grid  []float64
 	Ticks []string
-	// Limits are where an offset is worth a warning.
+	// Limits are the y positions of the offsets that deserve a warning, offMs and -offMs.
 	Limits []float64
-	// Lines are the workers whose clocks are off by most, Others how many have
-	// none. Bands lie between the smallest and the largest offset of those, in
-	// pieces where something is missing.
+	// Lines are the workers with the largest offsets, at most maxLines. Others is how many
+	// measured workers have no line. Bands are polygons between the smallest and the
+	// largest offset of those others. A gap in the data starts a new polygon.
 	Lines  []lineView
 	Bands  []string
 	Others int
-	// Words is the chart for those who do not see it.
+	// Words describes the chart for readers who cannot see it.
 	Words string
 }
 
 type lineView struct {
 	Class  string
 	Slot   *slotView
-	Points []string // each a piece without a gap
+	Points []string // one for each gapless piece
 	worst  float64
 }
 
-// maxLines are as many as can be told apart.
+// maxLines is how many lines a reader can tell apart.
 const maxLines = 8
 
-// offsetSteps are the marks of the clocks' scale, each a step above the one
-// before: a millisecond and an hour are seen on one chart.
+// offsetSteps are the marks of the logarithmic scale of offsets, at equal distances. One
+// chart can show both a millisecond and an hour.
 var offsetSteps = []struct {
 	ms   float64
 	word string
@@ -53,8 +54,8 @@ var offsetSteps = []struct {
 	{600_000, "10min"}, {3_600_000, "1h"}, {86_400_000, "1d"}, {31_536_000_000, "1y"}, {3_153_600_000_000, "100y"},
 }
 
-// offsetLevel is how many steps above 0 an offset is, between steps by its
-// logarithm.
+// offsetLevel returns the position of an offset on the scale, in steps of offsetSteps.
+// Between two steps it interpolates the logarithm. It is negative for negative offsets.
 func offsetLevel(ms float64) float64 {
 	abs := math.Abs(ms)
 	at := slices.IndexFunc(offsetSteps, func(s struct {
@@ -66,7 +67,7 @@ func offsetLevel(ms float64) float64 {
 	switch at {
 	case 0:
 		return 0
-	case 1: // below a millisecond it is linear: 0 has no logarithm
+	case 1: // linear below a millisecond, as 0 has no logarithm
 		return math.Copysign(abs, ms)
 	case -1:
 		return math.Copysign(float64(len(offsetSteps)-1), ms)
@@ -75,7 +76,7 @@ func offsetLevel(ms float64) float64 {
 	return math.Copysign(float64(at-1)+math.Log(abs/low)/math.Log(high/low), ms)
 }
 
-// clockChart draws the offsets of the last minutes.
+// clockChart draws the offsets of the last ten minutes before now.
 func clockChart(past []clocks, slots []slotView, now time.Time) chartView {
 	worst := make([]float64, maxTraced)
 	for w := range worst {
@@ -83,7 +84,7 @@ func clockChart(past []clocks, slots []slotView, now time.Time) chartView {
 	}
 	for _, c := range past {
 		for w, ms := range c.ms {
-			if abs := math.Abs(float64(ms)); abs > worst[w] { // NaN is not
+			if abs := math.Abs(float64(ms)); abs > worst[w] { // never NaN
 				worst[w] = abs
 			}
 		}
@@ -100,12 +101,12 @@ func clockChart(past []clocks, slots []slotView, now time.Time) chartView {
 	slices.SortStableFunc(v.Lines, func(a, b lineView) int { return cmp.Compare(b.worst, a.worst) })
 	v.Others = max(0, len(v.Lines)-maxLines)
 	v.Lines = v.Lines[:min(len(v.Lines), maxLines)]
-	// By number: a line keeps its colour while it is shown.
+	// Sorted by number, the lines keep their colours while the order of offsets changes.
 	slices.SortFunc(v.Lines, func(a, b lineView) int { return cmp.Compare(a.Slot.Worker, b.Slot.Worker) })
 
-	steps := max(3, int(math.Ceil(offsetLevel(top)))) // 100 ms at least
+	steps := max(3, int(math.Ceil(offsetLevel(top)))) // at least 100 ms
 	if steps > 3 {
-		steps += steps % 2 // every other one has a word
+		steps += steps % 2 // even steps have labels
 	}
 	y := func(ms float64) float64 {
 		return chartHeight / 2 * (1 - offsetLevel(ms)/float64(steps))
@@ -147,6 +148,7 @@ func clockChart(past []clocks, slots []slotView, now time.Time) chartView {
 	return v
 }
 
+// at returns the offset of worker w, and whether it is known.
 func at(ms []float32, w int) (float64, bool) {
 	if w >= len(ms) || ms[w] != ms[w] {
 		return 0, false
@@ -154,7 +156,8 @@ func at(ms []float32, w int) (float64, bool) {
 	return float64(ms[w]), true
 }
 
-// pieces are the points of a line, in pieces where something is missing.
+// pieces returns the points of a line as SVG coordinates. A gap in the data starts a new
+// piece.
 func pieces(past []clocks, x func(time.Time) float64, y func(float64) float64, of func([]float32) (float64, bool)) []string {
 	var out []string
 	var b strings.Builder
@@ -170,7 +173,8 @@ func pieces(past []clocks, x func(time.Time) float64, y func(float64) float64, o
 			flush()
 			continue
 		}
-		if b.Len() == 0 { // a point alone is seen, too
+		// A second point makes a single one visible.
+		if b.Len() == 0 {
 			fmt.Fprintf(&b, "%.1f,%.1f", x(c.at)-1, y(ms))
 		}
 		fmt.Fprintf(&b, " %.1f,%.1f", x(c.at), y(ms))
@@ -179,8 +183,8 @@ func pieces(past []clocks, x func(time.Time) float64, y func(float64) float64, o
 	return out
 }
 
-// bands go along the largest offsets and back along the smallest, of all but
-// those that are drawn by themselves.
+// bands returns polygons around the offsets of all workers that are not drawn. Each goes
+// right along the largest offsets and back along the smallest ones.
 func bands(past []clocks, drawn map[int]bool, x func(time.Time) float64, y func(float64) float64) (out []string) {
 	var there, back []string
 	flush := func() {
@@ -223,7 +227,7 @@ func chartWords(v chartView) string {
 	return "Clock offsets over ten minutes. Now: " + strings.Join(of, "; ") + "."
 }
 
-// loadView is what this node does, now and over the last minutes.
+// loadView is the load of this node, now and over the last ten minutes.
 type loadView struct {
 	Known                bool
 	Requests, IDs, Fails string // a second
@@ -231,12 +235,12 @@ type loadView struct {
 	Rate, Slow           sparkView
 }
 
-// sparkView is a line without a scale but its largest value.
+// sparkView is a line without a scale. Only its largest value, Most, is shown as text.
 type sparkView struct {
 	Points, Most string
 }
 
-// nowSamples is over how many samples "now" is: 4 s.
+// nowSamples is the number of sample intervals that count as "now": 4 s.
 const nowSamples = 2
 
 func describeLoad(samples []sample, now time.Time) loadView {
@@ -279,7 +283,7 @@ func largest(values []float64) float64 {
 	return most
 }
 
-// rate is a number a second for people.
+// rate formats a number per second.
 func rate(v float64) string {
 	if v > 0 && v < 10 {
 		return fmt.Sprintf("%.1f", v)
@@ -287,6 +291,7 @@ func rate(v float64) string {
 	return number(fmt.Sprintf("%.0f", v))
 }
 
+// between returns the number of requests in each bucket of durations from a to b.
 func between(a, b sample) []int64 {
 	out := slices.Clone(b.durations)
 	for i := range out {
@@ -297,8 +302,9 @@ func between(a, b sample) []int64 {
 	return out
 }
 
-// quantileMs is the end of the bucket that a quantile is in; 0 where there was
-// nothing, and the last end for what is above all.
+// quantileMs returns the upper end, in ms, of the bucket that contains quantile q. It
+// returns 0 if all buckets are empty, and the last end if the quantile is above all ends.
+// ends are in seconds.
 func quantileMs(n []int64, ends []float64, q float64) float64 {
 	total := int64(0)
 	for _, k := range n {

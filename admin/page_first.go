@@ -8,27 +8,28 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// firstView is the first screen, in its order: whether this node serves, for how
-// long without help, what is wrong, and what to do. Only Left and Aside change
-// from second to second: the rest is read aloud when it changes.
+// firstView is the first screen, in this order: whether this node serves, for how long
+// without help, what is wrong, and what to do. Screen readers announce a change of Serves,
+// Wrong, Cluster or ReadAt, so those must not change every second.
 type firstView struct {
 	Tone   string // good, warn or bad
 	Word   string // for the title of the window
 	Serves string
 	Left   string // how long
-	// These three are shown when the page has lost contact. Until is when the node must
-	// stop serving: at the end of its lease, or of its reserved bound. It is empty if
-	// neither ends. Had is the time left until then. Longer says what would extend it.
+	// Until, Had and Longer are shown when the page has lost contact with the node. Until is
+	// when the node must stop serving: at the end of its lease, or of its reserved bound. It
+	// is empty if there is no limit. Had is the time left until then. Longer says what would
+	// extend that time.
 	Until, Had, Longer string
-	Aside              string // how long it would serve without ZooKeeper, while all is well
+	Aside              string // for how long it could serve without ZooKeeper
 	Wrong              []wrongView
-	// Cluster is what is wrong with the rest of the cluster, one sentence for each problem.
-	// ReadAt is when it was read from ZooKeeper, empty unless that reading is old.
+	// Cluster has the problems of the rest of the cluster, one sentence for each. ReadAt is
+	// when the cluster was read from ZooKeeper. It is empty unless that reading is old.
 	Cluster []string
 	ReadAt  string
 }
 
-// Well reports whether nothing is wrong that this node knows of.
+// Well reports whether this node knows of no problem.
 func (f firstView) Well() bool { return len(f.Wrong)+len(f.Cluster) == 0 }
 
 // Then returns Serves in the past tense.
@@ -37,8 +38,8 @@ func (f firstView) Then() string { return strings.Replace(f.Serves, "Serves", "S
 // wrongView is one thing that is wrong with this node.
 type wrongView struct{ What, Do string }
 
-// firstOf decides what the first screen says. It is called when v's Own, Ready and
-// those of its fields are set that say how old the reading of the cluster is.
+// firstOf decides what the first screen says. It reads v.Own, v.Ready, v.Dev, v.Stale and
+// v.ReadAt, which must be set.
 func firstOf(v view, c seen, slots []slotView) firstView {
 	f := firstView{Tone: "good", Word: "serves", Serves: "Serves IDs", Wrong: wrongOf(v), Cluster: clusterWrong(v, c, slots)}
 	if v.Stale {
@@ -73,8 +74,8 @@ func firstOf(v view, c seen, slots []slotView) firstView {
 	return f
 }
 
-// firstRefusing returns the worker that the refusal of all is told by: one that
-// does not just start, if there is any.
+// firstRefusing returns the worker whose refusal the first screen shows. It prefers a
+// worker that is not just starting. It returns nil if no worker refuses.
 func firstRefusing(own []ownView) *ownView {
 	var found *ownView
 	for i, w := range own {
@@ -85,9 +86,11 @@ func firstRefusing(own []ownView) *ownView {
 	return found
 }
 
-// shortest returns for how long every worker that serves can go on without what it
-// lacks, until when, and what would make it longer; limited if it does lack
-// something. Otherwise it is for how long they could without ZooKeeper.
+// shortest returns for how long all serving workers can go on, in ms, and when that ends.
+// A worker is limited by its lease while it lacks ZooKeeper, and by its reserved bound
+// while it lacks its disk. longer says what would extend the time. If no worker lacks
+// anything, limited is false and left is the time they would have without ZooKeeper. ends
+// is empty if there is no limit.
 func shortest(own []ownView) (left int64, ends, longer string, limited bool) {
 	take := func(ms *int64, w node.Snapshot, extends string) {
 		if ms != nil && (ends == "" || *ms < left) {
@@ -116,8 +119,8 @@ func (w ownView) cutOff() bool {
 	return w.BeatLate || w.FromCache || slices.Contains(w.Degraded, node.TroubleZooKeeper)
 }
 
-// wrongOf returns what is wrong with this node, and what to do; what is the same
-// for several workers once.
+// wrongOf returns the problems of this node, and what to do about each. A problem that
+// several workers share is listed once.
 func wrongOf(v view) (out []wrongView) {
 	whose := map[wrongView][]string{}
 	var order []wrongView
@@ -144,8 +147,8 @@ func wrongOf(v view) (out []wrongView) {
 	return out
 }
 
-// clusterWrong returns what is wrong elsewhere. That the cluster cannot be read
-// need not be said where this node has lost ZooKeeper itself.
+// clusterWrong returns the problems of the rest of the cluster. An unreadable cluster is one,
+// unless this node has lost ZooKeeper: wrongOf then reports the cause.
 func clusterWrong(v view, c seen, slots []slotView) (out []string) {
 	if v.Stale && !slices.ContainsFunc(v.Own, ownView.cutOff) {
 		out = append(out, "ZooKeeper has not been read since "+v.ReadAt+" UTC: look whether it is slow or down.")
@@ -159,7 +162,7 @@ func clusterWrong(v view, c seen, slots []slotView) (out []string) {
 	}
 	var late []string
 	for _, w := range slots {
-		if w.Late && *w.ReportAgeMs <= 3*w.HeartbeatMs+1000 { // later on it is among c.Problems
+		if w.Late && *w.ReportAgeMs <= 3*w.HeartbeatMs+1000 { // later c.Problems has it
 			late = append(late, strconv.Itoa(w.Worker))
 		}
 	}
@@ -169,7 +172,7 @@ func clusterWrong(v view, c seen, slots []slotView) (out []string) {
 	return out
 }
 
-// who names some of this process's workers in front of a sentence.
+// who returns the beginning of a sentence, which names some of this process's workers.
 func who(labels []string) string {
 	if labels[0] == "none" {
 		return "One worker of this node: "
@@ -177,12 +180,13 @@ func who(labels []string) string {
 	return "Worker " + few(labels) + ": "
 }
 
-// said reports whether a sentence on the cluster repeats what is said of a worker
-// of this process, which knows it better.
+// said reports whether a problem of the cluster is about w while wrongOf reports problems of
+// w. This process knows more about w than the cluster's record does.
 func said(w ownView, problem string) bool {
 	return w.Worker != nil && len(wrongWith(w)) > 0 && strings.HasPrefix(problem, "worker "+label(w.Snapshot)+" (")
 }
 
+// few returns the first five numbers, and how many more there are.
 func few(numbers []string) string {
 	if len(numbers) > 5 {
 		return strings.Join(numbers[:5], ", ") + " and " + strconv.Itoa(len(numbers)-5) + " more"

@@ -12,10 +12,10 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// at0 is the moment of the snapshots here: 10:32:05 UTC.
+// at0 is the time of the snapshots in this file, 10:32:05 UTC, in Unix milliseconds.
 var at0 = time.Date(2026, 11, 22, 10, 32, 5, 0, time.UTC).UnixMilli()
 
-// own is a worker of this process with which all is well, but for what change does.
+// own returns a worker of this process that has no problem except those that change adds.
 func own(change func(*node.Snapshot)) ownView {
 	w := serving()
 	w.NowMs, w.LeaseLeftMs, w.LeaseEndsMs = at0, new(int64(903_000)), new(at0+903_000)
@@ -28,14 +28,15 @@ func refuses(code string, cause node.Cause, more func(*node.Snapshot)) ownView {
 	return own(func(w *node.Snapshot) { w.Ready, w.Code, w.Cause = false, code, cause; more(w) })
 }
 
-// cutOff is a node whose ZooKeeper has been away for 28 s.
+// cutOff makes a worker one that ZooKeeper has not answered for 28 s.
 func cutOff(w *node.Snapshot) {
 	w.ZooKeeper.OK, w.ZooKeeper.HeartbeatAgeMs = false, new(int64(28_000))
 	w.ZooKeeper.Error = "zkstore: ZooKeeper cannot be reached: dial tcp 127.0.0.1:2181: connect: connection refused"
 	w.Degraded = []string{node.TroubleZooKeeper}
 }
 
-// The first screen: does this node serve, for how long, what is wrong, what to do.
+// The first screen says whether this node serves, for how long, what is wrong, and what to
+// do.
 func TestFirstOf(t *testing.T) {
 	well := func(*node.Snapshot) {}
 	noWorker := func(w *node.Snapshot) {
@@ -114,7 +115,7 @@ func TestFirstOf(t *testing.T) {
 	}
 }
 
-// When the page loses contact it says what was, and how long that may last.
+// Without contact, the page shows the last known state and until when it may hold.
 func TestFirstScreenKeepsWhatIsNeededWithoutContact(t *testing.T) {
 	noDisk := func(w *node.Snapshot) { w.Disk.OK = false }
 	for _, row := range []struct {
@@ -138,7 +139,7 @@ func TestFirstScreenKeepsWhatIsNeededWithoutContact(t *testing.T) {
 	}
 }
 
-// A node that refuses shows no time left, but for a lease that is over.
+// A node that refuses shows no time left, except that a lease is over.
 func TestNoTimeIsLeftWhileItRefuses(t *testing.T) {
 	over := func(w *node.Snapshot) { w.LeaseLeftMs = new(int64(-5)) }
 	for _, row := range []struct {
@@ -160,7 +161,7 @@ func TestNoTimeIsLeftWhileItRefuses(t *testing.T) {
 	}
 }
 
-// This process knows of its own worker what ZooKeeper has not heard yet.
+// For a worker of this process the map shows the process's state, not ZooKeeper's older one.
 func TestOwnCellIsOfTheNodesOwnState(t *testing.T) {
 	clockWrong := func(w *node.Snapshot) { w.Clock.Wrong = true }
 	for _, row := range []struct {
@@ -203,7 +204,7 @@ func TestRefusedRateIsRedWithTroubleOnly(t *testing.T) {
 	}
 }
 
-// Each refusal and trouble of the documents has words and something to do.
+// Each cause of a refusal and each trouble has a text of its own, with something to do.
 func TestEveryRefusalIsExplained(t *testing.T) {
 	for _, cause := range node.Causes() {
 		wrong := refusalOf(refuses("NOTREADY", cause, func(*node.Snapshot) {}).Snapshot)
@@ -222,7 +223,7 @@ func TestEveryRefusalIsExplained(t *testing.T) {
 	}
 }
 
-// Nothing looks fresher than it is: what was read a while ago has aged since.
+// Ages grow and times left shrink by the time since the reading.
 func TestReadingsAge(t *testing.T) {
 	w := Slot{Worker: 2, State: "live", HeartbeatMs: 3000, ReportAgeMs: new(int64(927)), LeaseLeftMs: new(int64(60_000)), OffsetMs: new(1.0)}
 	for _, row := range []struct {
@@ -231,7 +232,7 @@ func TestReadingsAge(t *testing.T) {
 		report, lease int64
 	}{
 		{0, false, 927, 60_000},
-		{3900 * time.Millisecond, false, 4827, 56_100}, // nobody is late because nobody looked
+		{3900 * time.Millisecond, false, 4827, 56_100}, // not late: it was not read since
 		{41 * time.Second, true, 41_927, 19_000},
 	} {
 		v := describeSlot(w, nil, row.ago, row.stale)
@@ -248,7 +249,7 @@ func TestReadingsAge(t *testing.T) {
 	}
 }
 
-// A ZooKeeper that fails after one reading: the page says of when everything is.
+// ZooKeeper fails after one reading. The page then says how old each part is.
 func TestPageOfAStaleReading(t *testing.T) {
 	readings := 0
 	cfg := picture(32, 20)

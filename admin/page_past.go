@@ -14,24 +14,24 @@ import (
 const (
 	// pastKept is how far the page's charts go back.
 	pastKept = 10 * time.Minute
-	// sampleEvery is how often the node's own counters are noted.
+	// sampleEvery is the time between two samples of the node's counters.
 	sampleEvery = 2 * time.Second
-	// offsetEvery is how close together clocks are noted: readings in between
-	// count as one, by whatever was furthest off.
+	// offsetEvery is the shortest time between two records of clock offsets. Readings in
+	// between are merged: the largest offset of each worker is kept.
 	offsetEvery = 5 * time.Second
-	// maxTraced is how many workers have their clocks noted: what is kept stays
-	// below 2 MB whatever the layout.
+	// maxTraced limits whose clock offsets are kept: those of workers below it. It keeps
+	// the memory below 2 MB with every layout.
 	maxTraced = 4096
 )
 
-// past is what the last minutes were like.
+// past is the history that the page's charts show, pastKept long.
 type past struct {
 	mu      sync.Mutex // guards what follows
 	samples []sample   // oldest first
 	clocks  []clocks   // oldest first
 }
 
-// sample is the counters at a moment.
+// sample is the node's counters at one moment.
 type sample struct {
 	at         time.Time
 	ok, failed int64
@@ -40,13 +40,14 @@ type sample struct {
 	bucketEnds []float64
 }
 
-// clocks are the offsets of one moment by worker, in ms; NaN where nothing is
-// known. None at all: ZooKeeper could not be read.
+// clocks are the clock offsets at one moment, in ms. ms[w] is that of worker w, NaN if it is
+// not known. A nil ms means that ZooKeeper could not be read.
 type clocks struct {
 	at time.Time
 	ms []float32
 }
 
+// note adds a sample. more is the number of IDs handed out over HTTP.
 func (p *past) note(at time.Time, c lineproto.Counters, more int64) {
 	s := sample{at: at, ids: c.IDs + more, durations: c.Durations.N, bucketEnds: c.Durations.Bounds}
 	for _, r := range c.Requests {
@@ -65,7 +66,8 @@ func (p *past) note(at time.Time, c lineproto.Counters, more int64) {
 	p.samples = append(slices.Delete(p.samples, 0, first), s)
 }
 
-// noteClocks remembers a reading of the slots; ok is whether it was one.
+// noteClocks adds the clock offsets of a reading of the slots. ok is false if the reading
+// failed.
 func (p *past) noteClocks(at time.Time, found Slots, ok bool) {
 	now := clocks{at: at}
 	if ok {
@@ -102,8 +104,8 @@ func (p *past) noteClocks(at time.Time, found Slots, ok bool) {
 	p.clocks = append(p.clocks, now)
 }
 
-// furthest is the larger offset of each worker. It leaves a as it is: charts
-// are drawn of it.
+// furthest returns the larger offset of each worker, by absolute value. It does not change
+// a, which a chart may be reading.
 func furthest(a, b []float32) []float32 {
 	if len(b) > len(a) {
 		a, b = b, a
@@ -123,19 +125,19 @@ func (p *past) all() ([]sample, []clocks) {
 	return slices.Clone(p.samples), slices.Clone(p.clocks)
 }
 
-// idleReads is what all nodes of a cluster together ask of ZooKeeper a second
-// for pages that nobody looks at yet, so that they have a past; and idleMost
-// how seldom that is worth it.
+// While no page is open, the slots are still read, so that a page opened later can show the
+// past. idleReads is how many records a second all nodes of a cluster together read for
+// that. If one node would then read less often than every idleMost, it does not read.
 const (
 	idleReads = 50
 	idleMost  = time.Minute
 )
 
-// remember notes what happens until the context ends.
+// remember samples the counters and calls slots.idle until ctx ends.
 func (s *Server) remember(ctx context.Context) {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
-	// A cluster whose nodes start together does not read it together.
+	// The random delay spreads the readings of nodes that start at the same time.
 	first := time.Now().Add(slotsEvery + time.Duration(rand.Int64N(int64(slotsEvery))))
 	for {
 		now := time.Now()

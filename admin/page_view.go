@@ -9,17 +9,19 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// view is what the page's parts are made of: what is known at one moment.
+// view is the data of the page's common parts at one moment.
 type view struct {
-	Status  Status
-	Ready   bool
-	Reason  string
-	Dev     bool
-	First   firstView
-	ReadAt  string // the slots, and how long ago; empty: never
+	Status Status
+	Ready  bool
+	Reason string
+	Dev    bool
+	First  firstView
+	// ReadAt is when the slots were last read, and ReadAgo how long ago. Both are empty if
+	// they never were. Stale means that they should have been read again since.
+	ReadAt  string
 	ReadAgo string
 	Stale   bool
-	// StoreError is why ZooKeeper does not answer, as the library says it.
+	// StoreError is the error that ZooKeeper's library returned, empty if there is none.
 	StoreError string
 	Own        []ownView
 	Load       loadView
@@ -30,36 +32,38 @@ type view struct {
 	Events     []Event // newest first
 }
 
-// ownView is one of this process's workers.
+// ownView is a worker of this process.
 type ownView struct {
 	node.Snapshot
 	Beat     string
 	BeatLate bool
 	Clock    string
 	ClockOff bool
-	// LeaseShown and BoundShown are nil while the worker refuses: time left would
-	// contradict that. A lease that is over is shown.
+	// LeaseShown and BoundShown are the time left, in ms. They are nil while the worker
+	// refuses, because a time left would contradict the refusal. A lease that has expired
+	// is shown all the same.
 	LeaseShown, BoundShown *int64
 }
 
-// slotView is a worker of the cluster for people.
+// slotView is a worker of the cluster as the page shows it.
 type slotView struct {
 	Slot
 	Own      bool
 	Off      bool // its clock
 	Late     bool // it has missed a heartbeat
 	Refusing bool
-	Was      bool   // so at the last reading, and not known now
+	Was      bool   // from a stale reading
 	Clock    string // "1.2ms ± 0.5ms fast"; empty if not known
 	Means    string // its state in words
 }
 
-// Trouble tells that somebody should look at it.
+// Trouble reports whether an operator should look at the worker.
 func (v slotView) Trouble() bool {
 	return v.State == "detached" || v.State == "lost" || v.Off || v.Late || v.Refusing
 }
 
-// Marks are the words for what is not well, in the order of the legend.
+// Marks returns words for a worker of this process and for problems, separated by commas,
+// in the order of the legend.
 func (v slotView) Marks() string {
 	var marks []string
 	for _, m := range []struct {
@@ -73,12 +77,11 @@ func (v slotView) Marks() string {
 	return strings.Join(marks, ", ")
 }
 
-// mapView is a cell for each worker, in rows of any length.
+// mapView is the map of workers, one cell for each.
 type mapView struct {
 	Cells []cellView
-	Large bool // few of them: there is room for numbers
-	// Beyond is how many workers have no cell as nobody ever held them, and Rest
-	// how many have none on a small screen.
+	Large bool // at most largeMap cells, with numbers
+	// Beyond is how many workers have no cell. Rest is how many have none on a small screen.
 	Beyond, Rest int
 	Legend       []legendView
 	Total        int
@@ -87,7 +90,7 @@ type mapView struct {
 	Stale        bool
 }
 
-// same tells that it would look alike.
+// same reports whether both maps would be rendered alike.
 func (m mapView) same(other mapView) bool {
 	return slices.Equal(m.Cells, other.Cells) && slices.Equal(m.Legend, other.Legend) && m.Total == other.Total && m.Known == other.Known && m.Stale == other.Stale
 }
@@ -95,10 +98,10 @@ func (m mapView) same(other mapView) bool {
 type cellView struct {
 	Number int
 	State  string
-	Name   string // empty for one that nobody ever held
+	Name   string // empty if the worker was never held
 	Class  string
 	Marks  string
-	Held   bool // by somebody at some time: there is something to say
+	Held   bool // at some time, so there is a record to show
 }
 
 type legendView struct {
@@ -106,7 +109,7 @@ type legendView struct {
 	N            int
 }
 
-// states are those of `flaked status`, in its order.
+// states are the states of `flaked status`, in the same order.
 var states = []struct{ name, means string }{
 	{"live", "its node is connected to ZooKeeper"},
 	{"detached", "its node is not, and may still serve until its lease ends"},
@@ -117,21 +120,23 @@ var states = []struct{ name, means string }{
 }
 
 const (
-	// largeMap is up to how many cells show their numbers, and mapCells up to
-	// how many workers those are shown that nobody ever held.
+	// largeMap is the most workers whose cells have room for numbers. A small screen hides
+	// the cells from largeMap on that follow the last worker that was ever held.
 	largeMap = 128
+	// mapCells limits the map: workers below it have cells, and of the others the first
+	// mapCells that were ever held.
 	mapCells = 2048
-	// shownNodes is how many workers the table has.
+	// shownNodes is the most rows of the table of workers.
 	shownNodes = 32
-	// offMs is how far off a clock is worth saying, as in `flaked status`.
+	// offMs is the clock offset that deserves a warning. `flaked status` uses the same.
 	offMs = 500
-	// overdueMs is how late a heartbeat may be.
+	// overdueMs is how late a heartbeat may be before it counts as overdue.
 	overdueMs = 500
-	// staleAfter is how old a reading may be of slots that are being watched.
+	// staleAfter is how old a reading of the slots may be while a page is open.
 	staleAfter = 4 * time.Second
 )
 
-// look gathers it all. It waits for nobody.
+// look returns the data of the common parts. It does no I/O and does not wait.
 func (s *Server) look(now time.Time) view {
 	c, _ := s.slots.get()
 	samples, past := s.pages.past.all()
@@ -160,7 +165,8 @@ func (s *Server) look(now time.Time) view {
 	return v
 }
 
-// storeError returns the error of a heartbeat, or else that of reading the cluster.
+// storeError returns the error of a heartbeat, or else err, which is that of reading the
+// cluster.
 func storeError(own []ownView, err error) string {
 	for _, w := range own {
 		if w.ZooKeeper.Error != "" {
@@ -192,11 +198,11 @@ func describeOwn(w node.Snapshot) ownView {
 	}
 	if w.Clock.OffsetMs != nil {
 		v.Clock = clockWords(*w.Clock.OffsetMs, *w.Clock.ErrorMs)
-		if v.BeatLate { // clocks are compared at a heartbeat, so this one is as old
+		if v.BeatLate { // the offset is as old, as heartbeats measure it
 			v.Clock += ", " + v.Beat
 		}
 	}
-	// That it differs from another node's alone is not to be held against it.
+	// Clock.WorstMs is left out: it may be the clock of one other node that is wrong.
 	v.ClockOff = w.Clock.Wrong || w.Clock.BehindMs > 0 || w.Clock.UnfollowedLeapMs > 0 ||
 		w.Clock.OffsetMs != nil && math.Abs(*w.Clock.OffsetMs)-*w.Clock.ErrorMs > offMs
 	if w.Ready || w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 {
@@ -208,9 +214,10 @@ func describeOwn(w node.Snapshot) ownView {
 	return v
 }
 
-// describeSlot shows a slot that was read some time ago: ages are those of now.
-// stale: it should have been read again. Whether a worker of this process refuses
-// is known from the process itself, before ZooKeeper has it.
+// describeSlot returns the view of a slot that was read ago before now. It converts ages
+// and times left to the present. stale means that the slot should have been read again
+// since. For a worker of this process, own says whether it refuses: ZooKeeper gets that
+// only with the next heartbeat.
 func describeSlot(w Slot, own map[int]ownView, ago time.Duration, stale bool) slotView {
 	self, isOwn := own[w.Worker]
 	v := slotView{Slot: w, Own: isOwn, Was: stale}
@@ -227,7 +234,8 @@ func describeSlot(w Slot, own map[int]ownView, ago time.Duration, stale bool) sl
 		if isOwn {
 			v.Refusing, v.Off = !self.Ready, v.Off || self.ClockOff
 		}
-		// By its age when it was read: a node is not late because nobody looks.
+		// ReportAgeMs is the age at the reading. The time since then does not count: the
+		// node may have reported, and only this process has not read it.
 		v.Late = !stale && w.ReportAgeMs != nil && w.HeartbeatMs > 0 && *w.ReportAgeMs > w.HeartbeatMs+overdueMs
 	}
 	if w.ReportAgeMs != nil {
@@ -287,8 +295,9 @@ func describeCell(w slotView) cellView {
 	return cell
 }
 
-// mostInteresting are those with troubles first, then this process's own, then
-// those that are held.
+// mostInteresting returns at most shownNodes workers that are not free, and how many more
+// there are. Workers with problems come first, then those of this process, then live ones,
+// then stopped ones.
 func mostInteresting(slots []slotView) (shown []slotView, more int) {
 	rank := func(w slotView) int {
 		switch {
@@ -319,7 +328,7 @@ func mostInteresting(slots []slotView) (shown []slotView, more int) {
 	return shown, more - len(shown)
 }
 
-// detailView is one worker, as asked for.
+// detailView is the worker that a reader asked for.
 type detailView struct {
 	Asked  string
 	Valid  bool
@@ -327,6 +336,7 @@ type detailView struct {
 	Number int
 	Total  int
 	Slot   slotView
-	// ReadAt and ReadAgo say when it was read where that is not now.
+	// ReadAt is when the slot was read, and ReadAgo how long ago. Both are empty unless the
+	// reading is stale.
 	ReadAt, ReadAgo string
 }

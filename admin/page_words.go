@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// decodedView is an ID taken apart.
+// decodedView is a decoded ID as the page shows it.
 type decodedView struct {
 	Asked, Error string
 	decoded
@@ -24,7 +24,7 @@ type bitsView struct {
 
 func (v decodedView) When() string { return v.Time }
 
-// bitsOf is the sign and then the layout's fields, from the top.
+// bitsOf returns the sign bit and the layout's fields, from the most significant bit.
 func bitsOf(d decoded) []bitsView {
 	bits := []bitsView{{part{"sign", 1, 63, 0}, "0", "always 0"}}
 	for _, p := range d.Parts {
@@ -44,7 +44,7 @@ func bitsOf(d decoded) []bitsView {
 	return bits
 }
 
-// brief is a length of time in ms for people, as in `flaked status`.
+// brief formats a duration in ms as `flaked status` does: "5ms", "1.2s", "2h5m", "3d4h".
 func brief(ms int64) string {
 	sign := ""
 	if ms < 0 {
@@ -66,8 +66,8 @@ func brief(ms int64) string {
 	return fmt.Sprintf("%s%dd%dh", sign, s/86400, s/3600%24)
 }
 
-// clockWords returns an offset for people: fast or slow where that is certain,
-// else a sign.
+// clockWords formats a clock offset and its uncertainty, both in ms: "1.2ms ± 0.5ms fast".
+// An offset within the uncertainty gets a sign instead of fast or slow.
 func clockWords(ms, uncertain float64) string {
 	sign, way := "", ""
 	switch {
@@ -90,13 +90,13 @@ func offsetLength(ms float64) string {
 	return fmt.Sprintf("%gms", math.Round(ms*10)/10)
 }
 
-// wrapAfterCommas returns a text as HTML that a narrow screen breaks after commas
-// and not within words.
+// wrapAfterCommas returns text as HTML with an optional line break after each comma, so
+// that a narrow screen does not break it within words.
 func wrapAfterCommas(text string) template.HTML {
 	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(text), ",", ",<wbr>"))
 }
 
-// number is a count for people: 1,234,567.
+// number inserts commas into digits: "1,234,567".
 func number(digits string) string {
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]

@@ -8,8 +8,7 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// wrongWith returns what is wrong with one worker of this process, the refusal
-// first.
+// wrongWith returns the problems of one worker of this process, the refusal first.
 func wrongWith(w ownView) (out []wrongView) {
 	if !w.Ready {
 		out = append(out, refusalOf(w.Snapshot))
@@ -25,7 +24,7 @@ func wrongWith(w ownView) (out []wrongView) {
 	return out
 }
 
-// starting reports whether a cause passes by itself after a start.
+// starting reports whether a cause is normal after a start and passes by itself.
 func starting(cause node.Cause) bool {
 	switch cause {
 	case node.CauseNoWorkerYet, node.CauseForgottenOwner, node.CauseLeaseHadRunOut, node.CausePredecessor, node.CauseFreshWorker:
@@ -38,7 +37,8 @@ func frozenView() wrongView {
 	return wrongView{"ZooKeeper has lost data, so new nodes get no worker.", "Let the missing nodes come back, or see flaked cluster thaw --help."}
 }
 
-// refusalOf returns why a worker refuses, in the order of docs/operations.md.
+// refusalOf returns why a worker refuses, and what to do. The causes are in the order of
+// docs/operations.md.
 func refusalOf(w node.Snapshot) wrongView {
 	const wait = "Wait. It goes on by itself."
 	switch w.Cause {
@@ -95,8 +95,8 @@ func withoutZooKeeper(w ownView) wrongView {
 	return wrong
 }
 
-// troubleOf is a word of Snapshot.Degraded as people are told of it; empty where
-// something else says so.
+// troubleOf returns the problem that a word of Snapshot.Degraded stands for. It returns an
+// empty one if another text of the page already covers it.
 func troubleOf(trouble string, w node.Snapshot) wrongView {
 	const setClock = "Check the time synchronisation of this machine (chronyc tracking)."
 	switch trouble {
@@ -114,15 +114,17 @@ func troubleOf(trouble string, w node.Snapshot) wrongView {
 		return wrongView{"This machine's clock went back by " + about(w.Clock.CoastingMs) + ". IDs go on without it.", setClock}
 	case node.TroubleFrozen:
 		return frozenView()
-	case node.TroubleZooKeeper, node.TroubleFromCache: // withoutZooKeeper
+	// withoutZooKeeper covers these two.
+	case node.TroubleZooKeeper, node.TroubleFromCache:
 	default:
 		return wrongView{trouble, "See degraded in docs/admin.md."}
 	}
 	return wrongView{}
 }
 
-// because is an error for people who read no Go: a few words that tell one kind
-// from another. The whole is below and in the log.
+// because returns an error in a few words, like " (connection refused)", for readers who do
+// not know Go. It returns "" for an error that it does not know. The page shows the whole
+// error further below, and the log has it.
 func because(err string) string {
 	for _, known := range []struct{ part, words string }{
 		{"connection refused", "connection refused"}, {"no route to host", "no route to host"}, {"network is unreachable", "network unreachable"},
@@ -136,7 +138,7 @@ func because(err string) string {
 	return ""
 }
 
-// amount returns how far a clock is off in words, like ": 59m59s slow"; "" if not known.
+// amount formats a clock offset in ms, like ": 59m59s slow". It returns "" for nil.
 func amount(ms *float64) string {
 	if ms == nil {
 		return ""
@@ -148,7 +150,7 @@ func amount(ms *float64) string {
 	return ": " + offsetLength(math.Abs(*ms)) + way
 }
 
-// about is a length that hardly changes while one looks.
+// about formats a duration in ms, rounded to seconds, so that the text changes seldom.
 func about(ms int64) string {
 	if ms >= 1000 {
 		ms = (ms + 500) / 1000 * 1000
@@ -156,6 +158,7 @@ func about(ms int64) string {
 	return brief(ms)
 }
 
+// upTo formats a longest wait in ms. 0 means that it is not known yet.
 func upTo(ms int64) string {
 	if ms == 0 {
 		return "a little"

@@ -23,9 +23,9 @@ const (
 // places limits how many requests do one thing at the same time. One address may have
 // half of the places.
 type places struct {
-	// wait is how long one waits for a place; 0: not at all.
+	// wait is how long take waits for a place. 0 means that it does not wait.
 	wait time.Duration
-	all  chan struct{} // its capacity is how many there are
+	all  chan struct{} // capacity: the number of places
 
 	mu sync.Mutex // guards by
 	by map[netip.Prefix]*share
@@ -34,7 +34,7 @@ type places struct {
 // share is the places of one address.
 type share struct {
 	places chan struct{}
-	users  int // who have a place or wait for one; places.mu guards it
+	users  int // with or waiting for a place; places.mu guards it
 }
 
 func newPlaces(most int, wait time.Duration) *places {
@@ -44,7 +44,8 @@ func newPlaces(most int, wait time.Duration) *places {
 // limits returns how many places there are, and how many for one address.
 func (p *places) limits() (all, one int) { return cap(p.all), cap(p.all) / 2 }
 
-// take takes a place until leave is called. leave is nil if there was none in time.
+// take takes a place, which the caller gives back by calling leave. leave is nil if no
+// place became free in time.
 func (p *places) take(ctx context.Context, from netip.Prefix) (leave func()) {
 	ctx, cancel := context.WithTimeout(ctx, p.wait)
 	defer cancel()
@@ -65,7 +66,7 @@ func (p *places) take(ctx context.Context, from netip.Prefix) (leave func()) {
 	}
 }
 
-// enter takes room, if there is any or will be before the context ends.
+// enter sends on room, and reports whether it could before the context ended.
 func enter(ctx context.Context, room chan struct{}) bool {
 	select {
 	case room <- struct{}{}:
@@ -80,7 +81,8 @@ func enter(ctx context.Context, room chan struct{}) bool {
 	}
 }
 
-// join returns the share of an address, which stays until all who joined it have parted.
+// join returns the share of an address. The share exists until part has been called once
+// for each join.
 func (p *places) join(from netip.Prefix) *share {
 	p.mu.Lock()
 	defer p.mu.Unlock()

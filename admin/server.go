@@ -21,57 +21,57 @@ import (
 // Config is what New needs. Ready, Workers, Counters, Reserve and Slots are
 // required.
 type Config struct {
-	// Ready is nil when GET would be answered with an ID, else the reason why
-	// not. It is called from many goroutines at once and must not block.
+	// Ready returns nil when GET would be answered with an ID, and otherwise the reason.
+	// It is called from many goroutines at once and must not block.
 	Ready func() error
-	// Live is nil while the process does its work, else the reason why it is to
-	// be killed and started again. It must not depend on ZooKeeper: a restart
-	// mends nothing there, and all nodes would be restarted at once. nil means
-	// that a process that answers is alive.
+	// Live returns nil while the process works, and otherwise the reason to kill and
+	// restart it. It must not depend on ZooKeeper: a restart cannot fix ZooKeeper, and all
+	// nodes would be restarted at once. A nil Live means that a process that answers lives.
 	Live func() error
-	// Workers are the states of this process's workers. It is called as Ready is.
+	// Workers returns the states of this process's workers. It is called from many
+	// goroutines at once and must not block.
 	Workers func() []node.Snapshot
-	// Counters are what the line protocol has done.
+	// Counters returns the counters of the line protocol.
 	Counters func() lineproto.Counters
-	// Reserve takes between 1 and n IDs, as lineproto.Backend's does.
+	// Reserve takes between 1 and n IDs, like lineproto.Backend.Reserve.
 	Reserve func(ctx context.Context, n int) (worker.Run, error)
-	// MaxBatch is the most IDs of one request; 0 means 10,000.
+	// MaxBatch is the most IDs of one request. 0 means 10,000.
 	MaxBatch int
-	// Slots reads the cluster's workers from ZooKeeper. It is called by one
-	// goroutine, every 15 s at most.
+	// Slots reads the cluster's workers from ZooKeeper. Each call of Serve has one
+	// goroutine that calls Slots: at most once a second while a status page is open, and
+	// at most every 15 s otherwise, or every 5 s after a failure.
 	Slots func(context.Context) (Slots, error)
-	// Authenticate tells whether a token is a good one, and is asked for
-	// everything but probes and metrics. nil means that no token is needed.
+	// Authenticate reports whether a token is valid. It is called for every request but
+	// those for probes, metrics and the style, script and icon of the page. A nil
+	// Authenticate means that no token is needed.
 	Authenticate func(token []byte) bool
-	// Closed, where no token is asked for, is why nothing but probes and metrics
-	// is answered. Empty: it is.
+	// Closed is the text that refuses the requests for which Authenticate would be
+	// called. It applies only if Authenticate is nil. Empty means that they are answered.
 	Closed string
-	// Loopback, where no token is asked for either, answers only what is asked for
-	// by a name of this machine: localhost, 127.0.0.1.
+	// Loopback refuses requests whose Host is not localhost, a loopback address or empty.
+	// It applies to the same requests as Closed, and only if Authenticate is nil.
 	Loopback bool
-	// Pprof serves profiles of the process.
+	// Pprof serves profiles of the process at /debug/pprof/.
 	Pprof bool
-	// Events are shown in the status document; nil means that there are none.
+	// Events are shown in the status document and on the page. nil means no events.
 	Events *Events
-	// About is what the process says of itself. An empty Version means that no
-	// Server header is sent.
+	// About describes the process. An empty Version means that no Server header is sent.
 	About About
-	// Logger gets a line when serving begins and ends, and for what goes wrong
-	// in net/http; none for each request. nil means that nothing is logged.
+	// Logger gets a line when serving begins and ends, and one at debug level for each
+	// error of net/http. Requests are not logged. nil means that nothing is logged.
 	Logger hclog.Logger
 }
 
-// A request is small and its reply not large: whatever takes longer than these
-// is broken or means harm. What streams sets a write deadline of its own. Nobody
-// needs an idle connection: to connect again takes less than a millisecond.
+// Requests and replies are small, so a client that exceeds these limits is broken or
+// hostile. Streams set write deadlines of their own. Idle connections are closed early,
+// because a new one takes less than a millisecond.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
 	writeTimeout      = 10 * time.Second
 	idleTimeout       = 5 * time.Second
 	maxHeaderBytes    = 16 << 10
-	// drainTimeout is how long requests that are being answered may take when
-	// the server ends.
+	// drainTimeout is how long running requests may still take when the server ends.
 	drainTimeout = 2 * time.Second
 )
 
@@ -111,16 +111,16 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// httpLog is for what goes wrong with one request: anybody can have that happen
-// as often as they like.
+// httpLog returns a logger for errors of single requests. It logs at debug level, because
+// any client can cause such errors as often as it likes.
 func (s *Server) httpLog() *log.Logger {
 	return log.New(s.log.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}), "", 0)
 }
 
-// Serve answers requests on l until ctx is done, then lets those that are
-// being answered finish for two seconds and cuts the rest. It closes l, and
-// returns nil after an end that was asked for. It may be called once for each
-// of several listeners.
+// Serve answers requests on l until ctx is done. It then lets running requests finish for
+// two seconds, cuts the rest, and closes l. It returns nil if ctx ended it, and an error if
+// l failed. It may be called once for each of several listeners: each call then reads the
+// slots and samples the counters for itself.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
 		Handler:           s.handler(),
@@ -129,7 +129,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		// What streams ends when the server does.
+		// A stream ends when the server does.
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: withConn,
 		ErrorLog:    s.httpLog(),
@@ -145,7 +145,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	go func() { served <- srv.Serve(newConns(l, maxConns)) }()
 	select {
 	case err := <-served:
-		_ = srv.Close() // the listener broke: nobody is to wait for its connections
+		_ = srv.Close() // the listener failed: do not wait for its connections
 		return fmt.Errorf("admin: %w", err)
 	case <-ctx.Done():
 	}

@@ -16,7 +16,7 @@ func TestWorkers(t *testing.T) {
 	addr, _ := start(t, Config{Slots: func(context.Context) (Slots, error) {
 		return Slots{Doc: map[string]int{"slots": 4}}, err
 	}})
-	for range 2 { // it is read, and remembered
+	for range 2 { // the second is from memory
 		if code, _, body := do(t, "GET", "http://"+addr+"/v1/workers"); code != 200 || body != "{\"slots\":4}\n" {
 			t.Errorf("%d %s", code, body)
 		}
@@ -29,8 +29,8 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// A reading is not overdue to who has just begun to look, however old it is; and
-// is, of a ZooKeeper that does not answer meanwhile.
+// When a page is opened, the last reading is not overdue, however old it is. It becomes
+// overdue if ZooKeeper does not answer while the page is open.
 func TestSlotsAreOverdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var silent atomic.Bool
@@ -68,8 +68,7 @@ func TestSlotsAreOverdue(t *testing.T) {
 	})
 }
 
-// ZooKeeper is read when somebody wants to know, and not more often than that
-// or than every 15 s, or than all nodes together may.
+// The slots are read only on request, at most every 15 s, and less often in a large cluster.
 func TestSlotsAreReadSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads, size := 0, 3
@@ -98,7 +97,7 @@ func TestSlotsAreReadSeldom(t *testing.T) {
 		look(0, 1)
 		look(14*time.Second, 1)
 		look(2*time.Second, 2)
-		time.Sleep(time.Hour) // nobody looks
+		time.Sleep(time.Hour) // no requests
 		size = 1000
 		look(0, 3)
 		look(199*time.Second, 3)
@@ -116,7 +115,7 @@ func TestSlotsAreReadSeldom(t *testing.T) {
 	})
 }
 
-// A ZooKeeper that does not answer keeps nobody waiting who asks about this node.
+// Requests about this node are answered while ZooKeeper does not answer.
 func TestScrapesDoNotWait(t *testing.T) {
 	asked := make(chan struct{})
 	addr, stop := start(t, Config{Slots: func(ctx context.Context) (Slots, error) {
@@ -133,5 +132,5 @@ func TestScrapesDoNotWait(t *testing.T) {
 			t.Errorf("%s: %d", path, code)
 		}
 	}
-	stop() // does not wait for it, either
+	stop() // does not wait for ZooKeeper
 }

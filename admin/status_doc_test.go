@@ -36,7 +36,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 			if name == "" {
 				t.Errorf("%s.%s has no name in JSON", typ, f.Name)
 			}
-			// Alone, as a field of another, or with fields of its own.
+			// The name stands alone, behind a dot, or in front of one.
 			if !regexp.MustCompile("[`.]" + name + "[`.]").MatchString(doc) {
 				t.Errorf("docs/admin.md says nothing of %s (%s.%s)", name, typ, f.Name)
 			}

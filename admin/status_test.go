@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is printed to testdata")
 
-// full is a process with something in every field.
+// full returns a process with a value in every field of the status document.
 func full() Config {
 	events := NewEvents(func() time.Time { return time.UnixMilli(1790000000000) })
 	events.Accept("flaked.node", hclog.Warn, "clocks differ", "worst", "612ms")
@@ -66,8 +66,8 @@ func full() Config {
 	}
 }
 
-// Scripts read this document: what is in the file stays as it is, and gets
-// company (go test ./admin -update writes it anew).
+// Scripts read this document, so its fields must not change. Fields may be added:
+// go test ./admin -update writes the file again.
 func TestStatus(t *testing.T) {
 	addr, _ := start(t, full())
 	code, header, body := do(t, "GET", "http://"+addr+"/v1/status")
@@ -98,7 +98,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A process that has just started has no worker; lists are lists all the same.
+// Lists of a process that has just started are empty lists in JSON, not null.
 func TestStatusOfNothing(t *testing.T) {
 	addr, _ := start(t, Config{Workers: func() []node.Snapshot { return nil }})
 	_, _, body := do(t, "GET", "http://"+addr+"/v1/status")
