@@ -7,34 +7,36 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// What may become of a call. Whoever changes it from pending first has it: the
-// lane that delivers, or the caller that no longer waits.
+// The states of a call. The lane that answers sets delivered, the caller that stops waiting
+// sets abandoned. Only the first of the two can change the state from pending.
 const (
 	pending int32 = iota
 	delivered
 	abandoned
 )
 
-// call is a caller's demand, or one of the stock's.
+// call is a caller's request for IDs, or a request for IDs for the stock.
 type call struct {
 	want     int
 	deadline time.Time
 	state    atomic.Int32
-	// ids and err are the lane's until it has delivered.
+	// ids and err are written by the lane until the call is delivered, then only read.
 	ids []worker.ID // of length want
 	one [1]worker.ID
 	err error
-	// last is why no node has answered yet. Guarded by Client.mu.
+	// last is the error of the last node that was asked, nil before one was. Guarded by
+	// Client.mu.
 	last error
-	done chan struct{} // of one element, for delivery
-	// stock is where the IDs go that no caller waits for; asked is when.
+	done chan struct{} // capacity 1, for delivery
+	// stock gets the IDs of a call that no caller waits for. It is nil for other calls.
 	stock *stock
+	// asked is when the call was last given to a lane.
 	asked time.Time
 }
 
 func newCall() *call { return &call{done: make(chan struct{}, 1)} }
 
-// reset makes a call that was delivered one of now.
+// reset makes a new call of one that was delivered, or that is fresh from newCall.
 func (k *call) reset(want int, deadline time.Time) {
 	k.want, k.deadline, k.err, k.last = want, deadline, nil, nil
 	k.state.Store(pending)
@@ -43,8 +45,8 @@ func (k *call) reset(want int, deadline time.Time) {
 	}
 }
 
-// deliver ends a call, with as many IDs as it wants or an error. IDs of a call
-// that was abandoned are burnt.
+// deliver ends a call with as many IDs as it wants, or with an error. The IDs of an
+// abandoned call are lost.
 func (k *call) deliver(ids []worker.ID, err error) {
 	if k.stock != nil {
 		k.stock.filled(ids, k.asked)

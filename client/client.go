@@ -10,47 +10,50 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Client asks nodes for IDs. Make it with New; it is for as many goroutines as
-// like to use it.
+// Client gets IDs from nodes. Make it with New. Any number of goroutines may use it at once.
 type Client struct {
 	cfg    Config
 	access credentials.Client
 	calls  sync.Pool // of *call
-	stock  *stock    // nil: nothing is asked for ahead
+	stock  *stock    // nil without Config.Prefetch
 
-	// start runs f in a goroutine that Close waits for. f's context ends when
-	// Close begins, which quit does.
+	// start runs f in a goroutine that Close waits for. Close calls quit, which ends f's
+	// context.
 	start func(f func(ctx context.Context))
 	quit  context.CancelFunc
 	wg    sync.WaitGroup
 
-	mu    sync.Mutex // guards what follows, and what types here say it guards
+	// mu guards the fields below, and fields of other types whose comments say so.
+	mu    sync.Mutex
 	nodes []*node
-	turn  int // of the nodes, with Spread
+	turn  int // next node, with Spread
 	queue []*call
-	news  []func() // to be logged, the first is being
+	// news has functions that each write a log line. The first one is running.
+	news  []func()
 	lanes int
 	idle  []*lane // those that wait to be woken
-	// settling is how many hand out IDs, and will look at the queue next.
+	// settling is how many lanes are handing out IDs. Each looks at the queue next, so a
+	// new call need not wake another lane.
 	settling int
 	stats    Stats
 	closed   bool
 }
 
-// Stats are what a client has done since New.
+// Stats counts the work of a client since New.
 type Stats struct {
-	// Calls are those of Next and Take that were not answered from what had been
-	// asked for ahead.
+	// Calls counts calls of Next and Take. It leaves out those that were answered with a
+	// prefetched ID.
 	Calls int64
-	// Requests are those that nodes were asked, or would have been had they been
-	// there. Failed is how often that failed, and another node was asked or the
-	// same one again.
+	// Requests counts requests to nodes, also those to nodes that could not be reached.
+	// Failed counts failed exchanges with a node. A Take of several requests is one
+	// exchange.
 	Requests, Failed int64
-	// IDs are those that nodes answered with.
+	// IDs counts the IDs that nodes answered with.
 	IDs int64
 }
 
-// New checks cfg. It does no I/O: nodes that are down are no error here.
+// New returns a Client, or an error if cfg is invalid. It does no I/O, so nodes that are
+// down cause no error.
 func New(cfg Config) (*Client, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -74,10 +77,10 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Next is one new ID. It goes on trying until ctx is done, or Config.Patience
-// has passed where ctx has no deadline. It returns sooner when waiting is in
-// vain: when the node says that the request is wrong, and when no node may be
-// asked again before then. Errors are ErrUnavailable, ErrClosed, ctx's or a
+// Next returns one new ID. It retries until ctx is done, or until Config.Patience has passed
+// if ctx has no deadline. It fails earlier if a node calls the request wrong (-ERR), if all
+// nodes refuse for a reason that needs an operator, or if no node may be asked again before
+// the deadline. The error is or wraps ErrUnavailable, ErrClosed, the error of ctx or a
 // *ReplyError.
 func (c *Client) Next(ctx context.Context) (worker.ID, error) {
 	if err := ctx.Err(); err != nil {
@@ -96,8 +99,8 @@ func (c *Client) Next(ctx context.Context) (worker.ID, error) {
 	return id, nil
 }
 
-// TryNext is an ID that was asked for ahead, if one is there (Config.Prefetch).
-// It does not wait. Where there is none, Next gets one.
+// TryNext returns a prefetched ID (Config.Prefetch) without waiting. It returns false if there
+// is none. Call Next then, which waits for a node.
 func (c *Client) TryNext() (worker.ID, bool) {
 	id, ok, more := c.ahead()
 	if !ok && more > 0 {
@@ -106,8 +109,8 @@ func (c *Client) TryNext() (worker.ID, bool) {
 	return id, ok
 }
 
-// ahead takes an ID out of the stock. Where there is none, more are to be asked
-// for, if they are not 0.
+// ahead takes an ID out of the stock. If ok is false and more is not 0, the caller must
+// submit a request for that many more IDs for the stock.
 func (c *Client) ahead() (id worker.ID, ok bool, more int) {
 	if c.stock == nil {
 		return 0, false, 0
@@ -118,9 +121,9 @@ func (c *Client) ahead() (id worker.ID, ok bool, more int) {
 	return id, ok, more
 }
 
-// Take is n new IDs, 1 to 1,000,000, or an error and none. Those of one node
-// grow; more than Config.MaxBatch are asked for in several requests, but of one
-// node. It ends as Next does.
+// Take returns n new IDs, or an error and no IDs. n is 1 to 1,000,000. All IDs come from one
+// node, in increasing order while the node keeps its worker. More than Config.MaxBatch IDs
+// take several requests. Take retries and fails as Next does.
 func (c *Client) Take(ctx context.Context, n int) ([]worker.ID, error) {
 	if n < 1 || n > MaxTake {
 		return nil, fmt.Errorf("client: Take of %d: it is for 1 to %d", n, MaxTake)
@@ -138,8 +141,8 @@ func (c *Client) Take(ctx context.Context, n int) ([]worker.ID, error) {
 	return k.ids, nil
 }
 
-// do has a call for n IDs answered, and asks for more IDs for the stock in the
-// same breath, so that they come in order.
+// do submits a call for n IDs, and waits for its answer. If more is not 0, it submits a call
+// for the stock together with it, so that the IDs of the stock come after those of the call.
 func (c *Client) do(ctx context.Context, n, more int) (*call, error) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -158,12 +161,12 @@ func (c *Client) do(ctx context.Context, n, more int) (*call, error) {
 		defer c.mu.Unlock()
 		return nil, &unavailable{ctx.Err(), k.last}
 	}
-	<-k.done // it came in the same moment
+	<-k.done // the answer came first
 	return k, k.err
 }
 
-// submit puts a call into the queue, if there is one, and one for more IDs for
-// the stock, if they are not 0, and sees to it that a lane takes them.
+// submit puts calls into the queue and wakes a lane: k, unless it is nil, and a call for
+// more IDs for the stock, unless more is 0.
 func (c *Client) submit(k *call, more int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,15 +188,16 @@ func (c *Client) submit(k *call, more int) {
 	}
 }
 
-// Stats is a snapshot.
+// Stats returns the counts at this moment.
 func (c *Client) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stats
 }
 
-// Close ends the client's connections and goroutines, and calls that wait with
-// ErrClosed. What was asked for ahead is thrown away. It may be called again.
+// Close ends the client's connections and goroutines, and fails waiting calls with
+// ErrClosed. Prefetched IDs are discarded. It does not wait for Config.Logger. It may be
+// called more than once.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// nodes are fake ones whose IDs do not meet.
+// nodes starts n fake nodes. The IDs of node i begin after i << 40.
 func nodes(t *testing.T, n int) (servers []*clienttest.Server, addrs []string) {
 	t.Helper()
 	for i := range n {
@@ -32,7 +32,7 @@ func nodes(t *testing.T, n int) (servers []*clienttest.Server, addrs []string) {
 	return servers, addrs
 }
 
-// open makes a client that the test's end closes.
+// open makes a client that is closed when the test ends.
 func open(t *testing.T, cfg Config) *Client {
 	t.Helper()
 	c, err := New(cfg)
@@ -43,7 +43,7 @@ func open(t *testing.T, cfg Config) *Client {
 	return c
 }
 
-// by is a context for one call.
+// by returns a context for one call, with a deadline after d.
 func by(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
@@ -52,7 +52,7 @@ func by(t *testing.T, d time.Duration) context.Context {
 
 const long = 30 * time.Second
 
-// until waits for a condition, and fails the test if it never comes about.
+// until blocks until ok returns true, and fails the test after long.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	never := time.After(long)
@@ -67,7 +67,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// of is the node that made an ID.
+// of returns the index of the node that made an ID.
 func of(id worker.ID) int { return int(id >> 40) }
 
 func TestNextAndTake(t *testing.T) {
@@ -103,7 +103,7 @@ func TestNextAndTake(t *testing.T) {
 	}
 }
 
-// A hundred who call at once, again and again.
+// A hundred goroutines call Next at the same time, repeatedly.
 func TestCallsAreCoalesced(t *testing.T) {
 	servers, addrs := nodes(t, 1)
 	servers[0].Delay(time.Millisecond)
@@ -188,7 +188,7 @@ func TestBadRequestIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// TestClockIsLeftAlone for as long as it says, and asked again then.
+// A node that answers CLOCK is not asked for as long as it says, and is asked again then.
 func TestClockIsLeftAlone(t *testing.T) {
 	servers, addrs := nodes(t, 2)
 	c := open(t, Config{Addrs: addrs})
@@ -208,7 +208,8 @@ func TestClockIsLeftAlone(t *testing.T) {
 		t.Errorf("it was asked again after %v", took)
 	}
 
-	// Alone, too; and a call that could not be answered in time fails at once.
+	// Without another node the same holds. A call that cannot be answered before its
+	// deadline fails at once.
 	alone2 := open(t, Config{Addrs: addrs[:1]})
 	servers[0].RefuseNext(1, "CLOCK", "retry_after_ms=3600000")
 	began = time.Now()
@@ -222,7 +223,7 @@ func TestClockIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Whatever is cut, wherever: a retry is answered, and nothing comes twice.
+// A reply is cut after any number of bytes. The retry is answered, and no ID comes twice.
 func TestCutReplies(t *testing.T) {
 	for n := range 12 {
 		servers, addrs := nodes(t, 2)
@@ -269,7 +270,7 @@ func TestReconnects(t *testing.T) {
 		if err := <-waiting; err != nil {
 			t.Fatal(err)
 		}
-		// Started anew unnoticed: no call is the worse for it.
+		// The node restarts while the client is idle. The next call does not fail.
 		servers[0].Stop()
 		servers[0].Start()
 	}
@@ -283,7 +284,7 @@ func TestSilentNode(t *testing.T) {
 	servers, addrs := nodes(t, 2)
 	servers[0].Delay(time.Hour)
 	c := open(t, Config{Addrs: addrs})
-	// Its deadline is before Timeout: there has to be time left for the other.
+	// The deadline is shorter than Timeout. The silent node must not use all of it.
 	if id, err := c.Next(by(t, 400*time.Millisecond)); err != nil || of(id) != 1 {
 		t.Errorf("%d, %v", id, err)
 	}
@@ -308,8 +309,8 @@ func TestSilentNode(t *testing.T) {
 	}
 }
 
-// Calls in a hurry do not have a node taken for dead that is but slow, as a busy
-// machine is for a moment.
+// Calls with short deadlines do not make a node count as failed that is only slow, like a
+// busy machine.
 func TestHurriedCallsAndSlowNodes(t *testing.T) {
 	for n := range 3 {
 		servers, addrs := nodes(t, n+1)
@@ -416,7 +417,7 @@ func TestPrefetch(t *testing.T) {
 	if n := servers[0].Requests(); n > 200 {
 		t.Errorf("%d requests for 1,000 IDs", n)
 	}
-	// What is there is handed out whatever has become of the nodes.
+	// IDs in the stock are handed out while the nodes are down.
 	c2 := open(t, Config{Addrs: addrs, Prefetch: 100, MaxAge: time.Hour})
 	if _, err := c2.Next(by(t, long)); err != nil {
 		t.Fatal(err)
@@ -435,15 +436,14 @@ func TestPrefetch(t *testing.T) {
 	if _, err := c2.Next(by(t, 50*time.Millisecond)); !errors.Is(err, ErrUnavailable) {
 		t.Error(err)
 	}
-	// And it asks on when they are back.
+	// When the node is back, the client asks it again.
 	servers[0].Start()
 	if _, err := c2.Next(by(t, long)); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestUnderFaults: two nodes, one of them in trouble all the time. No call
-// fails, and no ID comes twice.
+// Two nodes take turns at failing. No call fails, and no ID comes twice.
 func TestUnderFaults(t *testing.T) {
 	servers, addrs := nodes(t, 2)
 	for _, prefetch := range []int{0, 50} {
@@ -505,7 +505,7 @@ func TestUnderFaults(t *testing.T) {
 	}
 }
 
-// Callers who go away in the midst of it leave IDs behind, and nothing else.
+// Callers that stop waiting cause gaps in the IDs, but no errors and no duplicates.
 func TestImpatientCallers(t *testing.T) {
 	servers, addrs := nodes(t, 1)
 	servers[0].Delay(time.Millisecond)

@@ -28,50 +28,51 @@ const (
 	MaxTake     = 1_000_000
 )
 
-// Config is what New needs. The zero Config is for a node on this machine,
-// where nodes listen by default.
+// Config configures New. The zero Config uses the node at DefaultAddr.
 type Config struct {
-	// Addrs are nodes of one cluster: host:port, host alone (port 7609) or
-	// unix:/path. The first is asked as long as it answers, then the next, and
-	// the first again once it does: put a sidecar first and the others behind.
-	// Empty means DefaultAddr.
+	// Addrs are nodes of one cluster: host:port, host alone (port 7609) or unix:/path.
+	// The first one is asked as long as it answers, then the next, and the first again
+	// once it answers. Put a sidecar first. Empty means DefaultAddr.
 	Addrs []string
-	// Spread asks the nodes in turn, rather than the first that answers. IDs of
-	// one node grow from call to call, those of several only as their clocks agree.
+	// Spread asks the nodes in turn, instead of the first that answers. IDs of one node
+	// increase from call to call. IDs of several nodes are ordered only as far as their
+	// clocks agree.
 	Spread bool
-	// TLS is for TCP; unix sockets are always plain. nil means plain TCP. An
-	// empty ServerName means the host of the address.
+	// TLS is used for TCP. Unix sockets are always plain. nil means plain TCP. An empty
+	// ServerName means the host of the address.
 	TLS *tls.Config
-	// Token is brought to every node. Empty means none.
+	// Token is sent to every node. Empty means none.
 	Token string
 
-	// Conns is how many connections there are to a node at most, 1 to 64: so many
-	// requests are on the way at once. 0 means 2: one, and another for when a long
-	// Take has the first.
+	// Conns is the most connections to one node, 1 to 64, and so the most requests at the
+	// same time. A probe of a failed node uses one more for a moment. 0 means 2: a second
+	// connection serves short calls while a long Take uses the first.
 	Conns int
-	// Timeout is how long one node is given to answer before the next is asked:
-	// half of the time that a call has left, if that is less, but at least 25 ms.
-	// 0 means 1 second.
+	// Timeout is how long one node has to answer before the next is asked. While another
+	// node is healthy, a node has at most half of the time that a call has left. If there
+	// are other nodes, but none is healthy, it has at most all of that time. It always has
+	// 25 ms, or Timeout if that is less. 0 means 1 second. At least 1 ms.
 	Timeout time.Duration
-	// Patience bounds a call whose context has no deadline. 0 means 5 seconds.
+	// Patience is the time limit of a call whose context has no deadline. 0 means
+	// 5 seconds. At least 1 ms.
 	Patience time.Duration
-	// MaxBatch is how many IDs one request asks for at most, 1 to 10,000. It must
-	// not exceed --max-batch of the nodes. 0 means 1,000.
+	// MaxBatch is the most IDs of one request, 1 to 10,000. It must not exceed --max-batch
+	// of the nodes. 0 means 1,000.
 	MaxBatch int
 
-	// Prefetch is how many IDs are asked for ahead, so that Next need not wait:
-	// up to 100,000. 0 means none. See the package's documentation for what it costs.
+	// Prefetch is how many IDs are requested in advance, so that Next need not wait: up to
+	// 100,000. 0 means none. The package documentation says what prefetching costs.
 	Prefetch int
-	// MaxAge is how long an ID that was asked for ahead may be kept before it is
-	// thrown away. 0 means 1 second.
+	// MaxAge is how long a prefetched ID may be kept before it is discarded, from the
+	// moment when it was requested. 0 means 1 second. At least 1 ms.
 	MaxAge time.Duration
 
-	// Logger gets a line when a node goes out of use or comes back, none for an
-	// ID. nil means that nothing is logged.
+	// Logger gets a line when a node is put out of use and when it is used again, and none
+	// for single IDs. nil means that nothing is logged.
 	Logger *slog.Logger
 }
 
-// withDefaults fills in what is zero and checks the rest.
+// withDefaults replaces zero values by defaults, and checks all others.
 func (c Config) withDefaults() (Config, error) {
 	if len(c.Addrs) == 0 {
 		c.Addrs = []string{DefaultAddr}
@@ -106,7 +107,7 @@ func (c Config) withDefaults() (Config, error) {
 		if *t.value == 0 {
 			*t.value = t.def
 		}
-		// A bare number taken for seconds is nanoseconds.
+		// A value below 1 ms is most likely a bare number meant as seconds.
 		if *t.value < time.Millisecond {
 			return c, fmt.Errorf("client: Config.%s is %v, must be at least 1ms", t.name, *t.value)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// maxLine is longer than any line that a node answers with.
+// maxLine is longer than any line of a node's answers.
 const maxLine = 4 << 10
 
 // conn is one connection to a node, used by one goroutine.
@@ -27,17 +27,19 @@ type conn struct {
 	in   *bufio.Reader
 	out  []byte
 	used time.Time
-	// stop keeps the end of the client from closing it; where that came first,
-	// cut is closed when it is done.
+	// stop cancels the function that closes the connection when the client is closed. It
+	// returns false if that function has started, which closes cut when it ends.
 	stop func() bool
 	cut  chan struct{}
-	// broken: replies to come cannot be told from those asked for next.
+	// broken means that replies may still come, which would be taken for replies to the
+	// next request. The connection must be closed.
 	broken bool
-	// silent: not a byte of the last reply came.
+	// silent means that not one byte came in reply to the last requests.
 	silent bool
 }
 
-// dial connects, and brings the token. ctx cuts the connection when it ends.
+// dial connects and authenticates before deadline. The end of ctx closes the connection,
+// also later.
 func (c *Client) dial(ctx context.Context, n *node, deadline time.Time) (*conn, error) {
 	bounded, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -61,12 +63,12 @@ func (c *conn) close() {
 	_ = c.nc.Close()
 }
 
-// window is how many requests are sent before their replies are read: a client
-// that only writes is cut off when the buffers between are full.
+// window is the most requests that are sent before their replies are read. A node
+// disconnects a client that writes without reading once the buffers are full.
 const window = 64
 
-// get asks for want IDs, in requests for at most batch each, and adds them to
-// ids. All or none are good. Each window of requests may take as long as share.
+// get appends want IDs to ids, in requests for at most batch IDs each. After an error none
+// of the IDs may be used. Each window of requests may take as long as share.
 func (c *conn) get(ids []worker.ID, want, batch int, share time.Duration) ([]worker.ID, error) {
 	for left := want; left > 0; {
 		n := min(left, window*batch)
@@ -99,7 +101,7 @@ func (c *conn) get(ids []worker.ID, want, batch int, share time.Duration) ([]wor
 	return ids, nil
 }
 
-// ready asks whether a GET would be answered.
+// ready returns nil if the node would answer a GET with an ID, and otherwise its error.
 func (c *conn) ready(deadline time.Time) error {
 	c.out = append(c.out[:0], "READY\n"...)
 	if err := c.send(deadline); err != nil {
@@ -135,7 +137,8 @@ func (c *conn) line() ([]byte, error) {
 	return bytes.TrimSuffix(line[:len(line)-1], []byte{'\r'}), nil
 }
 
-// refusal is a line that is no ID. whole tells that no reply comes after it.
+// refusal returns the error for a line that is not an ID. whole means that no other reply
+// is expected after the line, so that the connection can be used again.
 func (c *conn) refusal(line []byte, whole bool) error {
 	if len(line) < 2 || line[0] != '-' {
 		return fmt.Errorf("%s: %.60q: %w", c.addr, line, errReply)
@@ -154,12 +157,12 @@ func (c *conn) lost(err error) error {
 	return fmt.Errorf("%s: %w", c.addr, err)
 }
 
-// number reads an ID, as nodes write it.
+// number parses an ID as nodes write it: 1 to 2^63-1, decimal, without leading zeros.
 func number(line []byte) (worker.ID, bool) {
 	if len(line) == 0 || len(line) > 19 || line[0] == '0' {
 		return 0, false
 	}
-	var n uint64 // of 19 digits at most: it does not overflow
+	var n uint64 // 19 digits cannot overflow it
 	for _, b := range line {
 		if b < '0' || b > '9' {
 			return 0, false

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// minShare is the least time that a node is given to answer, however near a
-// call's deadline is: less would take busy nodes for dead ones.
+// minShare is the least time that a node has to answer, however close the deadline of a call
+// is. With less, a busy node would count as failed.
 const minShare = 25 * time.Millisecond
 
-// engage has one more lane look at the queue.
+// engage wakes an idle lane. If there is none, it starts a lane, unless there are
+// Config.Conns lanes already. The caller holds mu.
 func (c *Client) engage() {
 	switch last := len(c.idle) - 1; {
 	case last >= 0:
@@ -25,8 +26,9 @@ func (c *Client) engage() {
 	}
 }
 
-// assign gives a lane a job. Where there is none it is among the idle ones when
-// assign returns, and has to come again after wait, if that is not 0.
+// assign gives lane l a job and returns true. If there is no job, l is in c.idle when assign
+// returns, unless the client is closed. If wait is not 0, l must call assign again after
+// wait, because calls are queued.
 func (c *Client) assign(l *lane) (ready bool, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +36,7 @@ func (c *Client) assign(l *lane) (ready bool, wait time.Duration) {
 		l.settling = false
 		c.settling--
 	}
-	if i := slices.Index(c.idle, l); i >= 0 { // it came by itself
+	if i := slices.Index(c.idle, l); i >= 0 { // its timer woke it
 		c.idle = slices.Delete(c.idle, i, i+1)
 	}
 	if c.closed {
@@ -63,11 +65,10 @@ func (c *Client) assign(l *lane) (ready bool, wait time.Duration) {
 	return false, wait
 }
 
-// pick is the node to ask, and whether there are others to ask after it, which do
-// well. nil:
-// none may be asked before until. One that failed is asked only when there is
-// no other: it is probed by itself, at no caller's cost. One that was but slow
-// comes before those that have to be left alone.
+// pick returns the node to ask, and whether another node is healthy. If no node may be asked
+// now, n is nil and until is when one may be. Healthy nodes come first, then slow ones, then
+// failed ones. While one node is healthy, failed ones get no calls: probe tests them instead,
+// so that no call waits for them. A slow node may be asked at any time.
 func (c *Client) pick(now time.Time) (n *node, others bool, until time.Time) {
 	for i := range c.nodes {
 		if o := c.nodes[(c.turn+i)%len(c.nodes)]; n == nil || o.before(n) {
@@ -84,7 +85,8 @@ func (c *Client) pick(now time.Time) (n *node, others bool, until time.Time) {
 	return n, others, now
 }
 
-// fill makes a job of the calls at the head of the queue.
+// fill makes a job of the calls at the head of the queue, as many as fit into one request.
+// It drops abandoned calls, and fails those whose deadline has passed after a first try.
 func (c *Client) fill(j *job, n *node, others bool, now time.Time) {
 	j.node, j.calls, j.want = n, j.calls[:0], 0
 	j.share = c.cfg.Timeout
@@ -108,7 +110,7 @@ func (c *Client) fill(j *job, n *node, others bool, now time.Time) {
 		k.asked = now
 		switch left := k.deadline.Sub(now); {
 		case others:
-			// So that there is time for one of them, should this one be silent.
+			// If this node stays silent, there is time left to ask another one.
 			j.share = min(j.share, left/2)
 		case len(c.nodes) > 1:
 			j.share = min(j.share, left)
@@ -121,7 +123,9 @@ func (c *Client) fill(j *job, n *node, others bool, now time.Time) {
 	}
 }
 
-// giveUp ends the calls that wait in vain, as no node may be asked before until.
+// giveUp fails the calls for which waiting is useless. No node may be asked before until, so
+// it fails calls of the stock and calls whose deadline is not after until. It fails all calls
+// if every node needs an operator.
 func (c *Client) giveUp(until time.Time) {
 	lastingly := true
 	var last error
@@ -146,7 +150,7 @@ func (c *Client) giveUp(until time.Time) {
 	})
 }
 
-// settle hands out what a node answered, or sees what is to be done without.
+// settle ends a lane's job. It delivers the IDs to the job's calls, or handles the error.
 func (c *Client) settle(l *lane, err error) {
 	j, ids := &l.job, l.ids
 	if err != nil {
@@ -162,12 +166,13 @@ func (c *Client) settle(l *lane, err error) {
 	for _, k := range j.calls {
 		mine := ids[:k.want]
 		ids = ids[k.want:]
-		k.deliver(mine, nil) // and is its caller's from now on
+		k.deliver(mine, nil) // k belongs to its caller now
 	}
 	c.tell(news)
 }
 
-// unsettle puts calls back that a node has not answered, or fails them.
+// unsettle handles the error of a job: it puts the calls back into the queue, or fails them.
+// It returns what to log, or nil.
 func (c *Client) unsettle(j *job, err error) (news func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,7 +181,7 @@ func (c *Client) unsettle(j *job, err error) (news func()) {
 		err = ErrClosed
 	}
 	if code(err) == "ERR" && len(j.calls) > 1 {
-		// It may take no requests as large as several calls together.
+		// Each call may be right, and only the request for all of them too large for the node.
 		j.node.most = max(1, j.want/2)
 		c.queue = slices.Insert(c.queue, 0, j.calls...)
 		return nil
@@ -190,14 +195,15 @@ func (c *Client) unsettle(j *job, err error) (news func()) {
 	for _, k := range j.calls {
 		k.last = err
 	}
-	// They have waited for longest.
+	// These calls have waited longest, so they go to the head of the queue.
 	c.queue = slices.Insert(c.queue, 0, j.calls...)
 	return c.outOfUse(j.node, err, j.share < c.cfg.Timeout)
 }
 
-// outOfUse benches a node, and returns what is to be told of it. A request that
-// was on the way when another one failed says nothing new. hurried tells that
-// the node had less than Timeout to answer.
+// outOfUse makes a node unhealthy after err, and returns what to log, or nil. hurried means
+// that the node had less than Config.Timeout to answer. A timeout then makes it slow, not
+// failed. outOfUse ignores further errors until the node may be asked again, because their
+// requests were under way when the first one failed. Only a slow node may still fail.
 func (c *Client) outOfUse(n *node, err error, hurried bool) (news func()) {
 	now := time.Now()
 	if n.until.After(now) && (!n.slow || hurried && errors.Is(err, os.ErrDeadlineExceeded)) {
@@ -214,18 +220,19 @@ func (c *Client) outOfUse(n *node, err error, hurried bool) (news func()) {
 	}
 }
 
+// inUse makes a node healthy, and returns what to log, or nil.
 func (c *Client) inUse(n *node) (news func()) {
 	if !n.restore() {
 		return nil
 	}
-	for _, l := range c.idle { // they may have waited for that
+	for _, l := range c.idle { // they may wait for a node
 		l.rouse()
 	}
 	return func() { c.cfg.Logger.Info("flaked: a node is in use again", "addr", n.addr) }
 }
 
-// tell logs news, in order and beside all else: a logger might ask for an ID, or
-// stand still.
+// tell logs news in order, in a goroutine of its own, because a logger may call Next or
+// block. It drops news while maxNews lines wait.
 func (c *Client) tell(news func()) {
 	if news == nil {
 		return
@@ -240,10 +247,10 @@ func (c *Client) tell(news func()) {
 	}
 }
 
-// maxNews is how many lines wait for a logger that stands still.
+// maxNews is how many lines may wait for a logger that blocks.
 const maxNews = 100
 
-// report logs what there is to be told, and ends.
+// report writes the waiting log lines, and returns when there are none.
 func (c *Client) report() {
 	for {
 		c.mu.Lock()
@@ -260,8 +267,7 @@ func (c *Client) report() {
 	}
 }
 
-// probe sees whether nodes that failed do well again, where others do the work
-// meanwhile.
+// probe starts to ask failed nodes whether they are ready, if another node is healthy.
 func (c *Client) probe(now time.Time) {
 	if !slices.ContainsFunc(c.nodes, (*node).healthy) {
 		return
@@ -278,6 +284,7 @@ func (c *Client) probe(now time.Time) {
 	}
 }
 
+// probed ends a probe, which found err. It returns what to log, or nil.
 func (c *Client) probed(n *node, err error) (news func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -291,7 +298,7 @@ func (c *Client) probed(n *node, err error) (news func()) {
 	return c.outOfUse(n, err, false)
 }
 
-// ready asks a node whether it would answer.
+// ready asks a node whether it would answer a GET, on a connection of its own.
 func (c *Client) ready(ctx context.Context, n *node) error {
 	deadline := time.Now().Add(c.cfg.Timeout)
 	conn, err := c.dial(ctx, n, deadline)

@@ -5,46 +5,43 @@
 //	defer ids.Close()
 //	id, err := ids.Next(ctx)
 //
-// One Client is for the whole of a program. Calls that come while another one's
-// request is on the way go into the next request together, so that a hundred
-// goroutines that call Next cost a few requests and not a hundred.
+// A program needs only one Client. Calls that arrive while a request is under way share the
+// next request. A hundred goroutines that call Next need a few requests, not a hundred.
 //
 // # Failure
 //
-// A node that cannot be reached, that is silent for longer than Config.Timeout
-// or that answers with an error is left alone for a while, from 20 ms to 1 s and
-// at random within half of that, and its calls go to the next node. One whose
-// clock went back says for how long, and is left alone so long, but 5 s at most:
-// it may have taken another worker by then. While others do the work a node is
-// probed before it is asked again. A request that is wrong (-ERR) is not tried
-// again, and neither is one that every node refuses for what a person has to mend
-// (-NOAUTH, -EXHAUSTED).
+// A node fails if it cannot be reached, does not answer within Config.Timeout or answers
+// with an error. Its calls go to the next node, and it is not asked for a while: 20 ms after
+// the first failure, doubling up to 1 s, at random within ±50 %. A node whose clock went back
+// says how long to wait. The client waits that long, but 5 s at most, because the node may
+// take another worker before then. While other nodes answer, a failed node is probed before
+// it gets calls again. A wrong request (-ERR) is not retried. Calls also fail at once if all
+// nodes refuse for reasons that need an operator (-NOAUTH, -EXHAUSTED).
 //
-// A call ends with its context, so give it a deadline: half of the time that is
-// left goes to a node that is silent before the next one is asked. It fails at
-// once where no node may be asked again before the deadline, so that a program
-// whose nodes are down is not slow in addition.
+// A call ends with its context, so give the context a deadline. While other nodes are
+// healthy, a silent node gets at most half of the time left before the next one is asked. A
+// call fails at once if no node may be asked again before its deadline. A program whose nodes
+// are down therefore does not wait for them.
 //
-// IDs of a reply that is lost or cut short are not handed out: to ask again
-// leaves a gap, and never makes a duplicate.
+// IDs of a reply that is lost or cut short are not handed out. Asking again leaves a gap in
+// the IDs, and never makes a duplicate.
 //
 // # Order
 //
-// While one node is asked and keeps its worker, an ID is greater than all that
-// the node answered with before it was asked for, by whichever connection. Between
-// nodes, so after a failover and with Config.Spread, IDs are ordered as the nodes'
-// clocks agree, within milliseconds mostly.
+// While the same node answers and keeps its worker, an ID is greater than every ID that the
+// node returned before the request, on any connection. IDs of different nodes are ordered
+// only as far as the nodes' clocks agree, usually within milliseconds. This applies after a
+// failover and with Config.Spread.
 //
-// # Asking ahead
+// # Prefetching
 //
-// With Config.Prefetch Next takes an ID that is there already, in well under a
-// microsecond. Such an ID was made up to Config.MaxAge before it is handed out,
-// and its timestamp says so: do not read from it when something happened more
-// precisely than that, and do not compare it with IDs that others got meanwhile.
-// IDs that grow too old are thrown away, and so are those that are left at the
-// end. A program that makes no calls asks for none.
+// With Config.Prefetch, Next returns an ID that was requested earlier, in well under a
+// microsecond. Its timestamp may be up to Config.MaxAge before the call of Next. It does not
+// say more precisely when something happened. Do not compare such an ID with IDs that others
+// got meanwhile. IDs older than MaxAge are discarded, and so are those that are left when
+// the client is closed. A program that makes no calls prefetches nothing.
 //
 // # Tests
 //
-// Package clienttest has a node for tests of programs that use this package.
+// Package clienttest provides a node for tests of programs that use this package.
 package client

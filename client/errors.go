@@ -9,24 +9,25 @@ import (
 )
 
 var (
-	// ErrClosed is returned by calls that Close interrupted or that came after it.
+	// ErrClosed is returned by calls that Close interrupted, and by calls after Close.
 	ErrClosed = errors.New("client: closed")
-	// ErrUnavailable is that no node answered with IDs in time. The error that
-	// wraps it wraps the last node's answer too, a *ReplyError or what the network
-	// said, and the context's error if that ended the call.
+	// ErrUnavailable means that no node answered with IDs in time. It is always wrapped,
+	// together with the error of the last node: a *ReplyError or an error of the network.
+	// If the context ended the call, its error is wrapped too.
 	ErrUnavailable = errors.New("client: no node answered with an ID")
 )
 
-// errReply is bytes that are no reply of a flaked node.
+// errReply means that the bytes received are not a reply of a flaked node.
 var errReply = errors.New("that is no answer of a flaked node")
 
-// ReplyError is an error reply of a node, as the protocol has them.
+// ReplyError is an error reply of a node, -CODE text in the line protocol.
 type ReplyError struct {
+	// Addr is the node's address as in Config.Addrs.
 	Addr string
-	// Code is ERR, NOAUTH, NOTREADY, CLOCK, FENCED, EXHAUSTED, BUSY, or one that a
-	// newer node has.
+	// Code is ERR, NOAUTH, NOTREADY, CLOCK, FENCED, EXHAUSTED or BUSY. A newer node may
+	// have other codes.
 	Code string
-	// Text is for people, but for the key=value in it.
+	// Text is for people, except for its key=value fields.
 	Text string
 }
 
@@ -34,7 +35,8 @@ func (e *ReplyError) Error() string {
 	return fmt.Sprintf("%s answered -%s %s", e.Addr, e.Code, e.Text)
 }
 
-// RetryAfter is how long the node asks to be left alone, 0 if it does not say.
+// RetryAfter returns how long the node asks not to be asked, at most 1 hour. It returns 0 if
+// the node does not say.
 func (e *ReplyError) RetryAfter() time.Duration {
 	for field := range strings.FieldsSeq(e.Text) {
 		if text, ok := strings.CutPrefix(field, "retry_after_ms="); ok {
@@ -46,13 +48,13 @@ func (e *ReplyError) RetryAfter() time.Duration {
 	return 0
 }
 
-// replyError takes an error line apart.
+// replyError parses an error line.
 func replyError(addr, line string) *ReplyError {
 	code, text, _ := strings.Cut(strings.TrimPrefix(line, "-"), " ")
 	return &ReplyError{addr, code, text}
 }
 
-// code is that of a node's reply, "" for any other error.
+// code returns the code of a *ReplyError, and "" for any other error.
 func code(err error) string {
 	var reply *ReplyError
 	if errors.As(err, &reply) {
@@ -61,7 +63,8 @@ func code(err error) string {
 	return ""
 }
 
-// unavailable is ErrUnavailable with its reasons, either of which may be nil.
+// unavailable is ErrUnavailable with its reasons: the context's error and the last node's
+// error. Either may be nil.
 type unavailable struct{ ended, last error }
 
 func (e *unavailable) Error() string {

@@ -11,7 +11,7 @@ import (
 )
 
 func Example() {
-	node := clienttest.NewServer() // a real one: unix:/run/flaked/flaked.sock, say
+	node := clienttest.NewServer() // in production: unix:/run/flaked/flaked.sock
 	defer node.Close()
 
 	ids, err := client.New(client.Config{Addrs: []string{node.Addr}})
@@ -32,7 +32,7 @@ func Example() {
 	// [2 3 4] <nil>
 }
 
-// With several nodes the first that answers is asked.
+// With several nodes, the client asks the first one that answers.
 func Example_failover() {
 	first, second := clienttest.NewServer(), clienttest.NewServer()
 	defer first.Close()
@@ -48,14 +48,15 @@ func Example_failover() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	fmt.Println(ids.Next(ctx))
-	first.Stop() // as kill -9
+	// Stop acts like kill -9.
+	first.Stop()
 	fmt.Println(ids.Next(ctx))
 	// Output:
 	// 1 <nil>
 	// 1001 <nil>
 }
 
-// What an error says about why there is no ID.
+// An error contains the last node's answer.
 func ExampleReplyError() {
 	node := clienttest.NewServer()
 	defer node.Close()

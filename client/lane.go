@@ -11,24 +11,23 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// maxIdle is when a connection is no longer trusted. Nodes close idle ones
-// after 10 minutes by default, and a firewall may forget them sooner.
+// maxIdle is how long a connection may be idle and still be used. Nodes close idle
+// connections after 10 minutes by default, and a firewall may drop them sooner.
 const maxIdle = 4 * time.Minute
 
-// keepIDs is how much room for IDs a lane keeps from one request to the next.
+// keepIDs is the largest buffer of IDs that a lane keeps for its next job.
 const keepIDs = 1 << 16
 
-// lane is a goroutine that asks nodes, one request at a time, and its
-// connections. What calls come while it waits for a reply go into its next
-// request together: that is how they are coalesced.
+// lane is a goroutine that asks nodes, one job at a time, and its connections. Calls that
+// arrive while all lanes wait for replies share the next request.
 type lane struct {
 	c      *Client
-	roused chan struct{} // of one element
+	roused chan struct{} // capacity 1
 	conns  map[*node]*conn
-	making map[*node]chan connected // of one element
+	making map[*node]chan connected // capacity 1
 	ids    []worker.ID              // of the last reply
 	job    job
-	// settling is that Client.settling counts it. Guarded by Client.mu.
+	// settling means that Client.settling counts the lane. Guarded by Client.mu.
 	settling bool
 }
 
@@ -37,7 +36,7 @@ type connected struct {
 	err  error
 }
 
-// job is calls to be answered with one reply of a node.
+// job is the calls that one exchange with a node must answer, within share.
 type job struct {
 	node  *node
 	calls []*call
@@ -49,7 +48,7 @@ func newLane(c *Client) *lane {
 	return &lane{c: c, roused: make(chan struct{}, 1), conns: make(map[*node]*conn), making: make(map[*node]chan connected)}
 }
 
-// rouse tells a lane that there is something to look at.
+// rouse wakes a lane, so that it calls assign again.
 func (l *lane) rouse() {
 	select {
 	case l.roused <- struct{}{}:
@@ -72,14 +71,15 @@ func (l *lane) run(ctx context.Context) {
 		err := l.ask()
 		l.c.settle(l, err)
 		if len(l.job.calls) > 1 {
-			// Those who were answered may well ask again: let them, and ask for all.
+			// Callers that were answered often call again at once. Yielding lets them do
+			// so before the next request, which then serves all of them.
 			runtime.Gosched()
 		}
 	}
 }
 
-// next waits until there are calls and a node that may be asked, and makes them
-// the lane's job. It returns false when the client is closed.
+// next blocks until the lane has a job: queued calls, and a node that may be asked. It
+// returns false when the client is closed.
 func (l *lane) next(ctx context.Context) bool {
 	for {
 		ready, wait := l.c.assign(l)
@@ -99,7 +99,7 @@ func (l *lane) next(ctx context.Context) bool {
 	}
 }
 
-// ask has the lane's job answered by its node, into l.ids.
+// ask exchanges the lane's job with its node. The IDs are in l.ids then.
 func (l *lane) ask() error {
 	n := l.job.node
 	if conn := l.conns[n]; conn != nil {
@@ -109,8 +109,8 @@ func (l *lane) ask() error {
 			if err == nil || !conn.silent || errors.Is(err, os.ErrDeadlineExceeded) {
 				return err
 			}
-			// It was closed before it answered anything, most likely as it had been
-			// idle, or as the node was started anew.
+			// The node closed the connection before it answered, most likely because the
+			// connection was idle or the node restarted. A new one may work.
 		} else {
 			conn.close()
 		}
@@ -122,9 +122,9 @@ func (l *lane) ask() error {
 	return l.exchange(conn)
 }
 
-// connect makes a connection, or waits on for one that took longer than the
-// last job had time for: where calls are in a greater hurry than a handshake
-// takes, there would else never be one.
+// connect returns a new connection to n, or an error after the job's share of time. The
+// attempt then continues, and the next job for n waits for its result. Otherwise calls with
+// less time than a handshake takes would never get a connection.
 func (l *lane) connect(n *node) (*conn, error) {
 	made := l.making[n]
 	if made == nil {
@@ -146,7 +146,8 @@ func (l *lane) connect(n *node) (*conn, error) {
 	}
 }
 
-// exchange asks on a connection, and keeps it if that can be used on.
+// exchange requests the job's IDs on a connection, and keeps the connection unless it is
+// broken.
 func (l *lane) exchange(conn *conn) (err error) {
 	if cap(l.ids) > keepIDs {
 		l.ids = nil

@@ -17,7 +17,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// A logger that asks for an ID itself, or takes its time, holds nobody up.
+// A logger that calls Next itself does not block the client.
 func TestALoggerThatAsksForAnID(t *testing.T) {
 	servers, addrs := nodes(t, 1)
 	var c *Client
@@ -47,8 +47,8 @@ func (w writer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A node that takes fewer at once than MaxBatch has its calls joined into smaller
-// requests. What one caller wants is its own.
+// Calls to a node that allows fewer IDs per request than MaxBatch share smaller requests.
+// A single Take that is too large for the node fails.
 func TestANodeOfSmallBatches(t *testing.T) {
 	var next atomic.Int64
 	small := func(nc net.Conn) {

@@ -10,30 +10,33 @@ import (
 )
 
 const (
-	// How long a node that failed is left alone, the first time and at most.
+	// benchFirst is how long a node is not asked after its first failure. The time doubles
+	// with each further failure, up to benchMost, and varies at random by ±50 %.
 	benchFirst = 20 * time.Millisecond
 	benchMost  = time.Second
-	// benchLong is for what a person has to mend. It is also the most that a node
-	// can ask for: one whose clock went back by an hour says so, and may have
-	// taken another worker a second later.
+	// benchLong is the time after an error that needs an operator. It also limits the time
+	// that a node can ask for: a node whose clock went back by an hour asks for an hour, but
+	// may take another worker a second later.
 	benchLong = 5 * time.Second
 )
 
-// node is one address and how it does. All but the address is guarded by
-// Client.mu.
+// node is one address and its state. All fields but addr, network and address are guarded
+// by Client.mu.
 type node struct {
 	addr             string // as it was given
 	network, address string
 
-	// until is when it may be asked again, the zero Time while it does well.
+	// until is when the node may be asked again. The zero Time means that it is healthy.
 	until   time.Time
 	backoff *backoff.ExponentialBackOff
-	last    error // why it was benched
-	// slow is that it was benched as it did not answer in the time that a hurried
-	// call had left, which may be no fault of its own.
-	slow    bool
-	most    int  // that it takes of several calls together, 0 where that is not known to be less than MaxBatch
-	probing bool // somebody looks whether it does well again
+	last    error // of the last failure
+	// slow means that the node is unhealthy because it did not answer a call that had less
+	// than Config.Timeout left. The node may be well.
+	slow bool
+	// most is how many IDs of several calls together the node takes in one request. 0 means
+	// Config.MaxBatch.
+	most    int
+	probing bool // a probe is under way
 }
 
 func newNode(addr string) (*node, error) {
@@ -48,8 +51,8 @@ func newNode(addr string) (*node, error) {
 
 func (n *node) healthy() bool { return n.until.IsZero() }
 
-// before tells whether it is rather to be asked than o, which comes before it in
-// the order of the addresses.
+// before reports whether n should be asked instead of o, which is earlier in the order of
+// the addresses.
 func (n *node) before(o *node) bool {
 	if a, b := n.class(), o.class(); a != b {
 		return a < b
@@ -57,6 +60,7 @@ func (n *node) before(o *node) bool {
 	return n.until.Before(o.until)
 }
 
+// class returns 0 for a healthy node, 1 for a slow one and 2 for one that failed.
 func (n *node) class() int {
 	switch {
 	case n.healthy():
@@ -67,7 +71,7 @@ func (n *node) class() int {
 	return 2
 }
 
-// bench takes the node out of use for a while, by what went wrong.
+// bench makes the node unhealthy, and returns for how long it must not be asked after err.
 func (n *node) bench(err error, now time.Time) (d time.Duration) {
 	d = n.backoff.NextBackOff()
 	var reply *ReplyError
@@ -81,7 +85,7 @@ func (n *node) bench(err error, now time.Time) (d time.Duration) {
 	return d
 }
 
-// restore puts it into use, and tells whether it was out of it.
+// restore makes the node healthy, and reports whether it was unhealthy before.
 func (n *node) restore() bool {
 	was := !n.healthy()
 	n.until, n.last, n.slow = time.Time{}, nil, false
@@ -89,7 +93,7 @@ func (n *node) restore() bool {
 	return was
 }
 
-// lasting tells whether a person has to do something about it.
+// lasting reports whether err persists until an operator acts.
 func lasting(err error) bool {
 	switch code(err) {
 	case "NOAUTH", "EXHAUSTED":

@@ -7,26 +7,28 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// stock is IDs that were asked for ahead.
+// stock holds prefetched IDs.
 type stock struct {
 	size   int
 	maxAge time.Duration
 
 	mu sync.Mutex // guards what follows
-	// parcels are in the order they came in; each is of one request.
+	// parcels are in the order of their arrival. Each is the answer to one call. have is the
+	// number of IDs in all parcels.
 	parcels []parcel
 	have    int
 	filling bool // a call for more is on the way
 	closed  bool
 }
 
+// parcel has IDs, whose age counts from asked.
 type parcel struct {
 	ids   []worker.ID
 	asked time.Time
 }
 
-// take is one ID that is young enough, if there is one, and how many more
-// should be asked for, if not 0. Who is told has to ask.
+// take returns one ID that is at most maxAge old. ok is false if there is none. If more is
+// not 0, the caller must submit a call for that many IDs, whose end calls filled.
 func (s *stock) take(now time.Time) (id worker.ID, ok bool, more int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +55,7 @@ func (s *stock) take(now time.Time) (id worker.ID, ok bool, more int) {
 	return id, ok, more
 }
 
-// filled is the end of a call for more, in vain if there are no ids.
+// filled ends a call for more IDs. Without ids the call has failed.
 func (s *stock) filled(ids []worker.ID, asked time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +69,7 @@ func (s *stock) filled(ids []worker.ID, asked time.Time) {
 	}
 }
 
-// close throws everything away, and what is still to come.
+// close discards all IDs, and makes filled discard those that come later.
 func (s *stock) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

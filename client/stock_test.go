@@ -20,7 +20,7 @@ func TestStock(t *testing.T) {
 	}
 	fill := func(ms int, ids ...worker.ID) { s.filled(ids, at(ms)) }
 
-	take(0, 0, 4) // empty, and who takes is told to ask, once
+	take(0, 0, 4) // empty: the first caller must ask for more
 	take(0, 0, 0)
 	fill(0, 1, 2, 3, 4)
 	take(10, 1, 0)
@@ -29,7 +29,7 @@ func TestStock(t *testing.T) {
 	fill(10, 5, 6)
 	take(100, 4, 2)
 	take(101, 5, 0)
-	fill(101) // in vain
+	fill(101) // failed
 	take(102, 6, 4)
 	fill(102, 7, 8, 9, 10)
 	take(110, 7, 0)
@@ -43,7 +43,7 @@ func TestStock(t *testing.T) {
 	take(400, 0, 0)
 }
 
-// The parcel of a refill is not the lane's buffer, which it writes again.
+// filled copies the IDs, because the lane reuses its buffer.
 func TestStockKeepsItsOwn(t *testing.T) {
 	s := &stock{size: 2, maxAge: time.Hour}
 	ids := []worker.ID{1, 2}

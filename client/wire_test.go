@@ -15,7 +15,7 @@ import (
 	"github.com/flaked/flaked/internal/certtest"
 )
 
-// serve hands connections to f, until the test ends.
+// serve calls f for each connection, until the test ends. It returns the address.
 func serve(t *testing.T, l net.Listener, f func(net.Conn)) string {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -47,7 +47,7 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-// What is no reply gives no ID, and another node is asked.
+// Bytes that are not a valid reply give no ID, and another node is asked.
 func TestNoReplies(t *testing.T) {
 	_, addrs := nodes(t, 2)
 	for name, reply := range map[string]string{
@@ -81,7 +81,7 @@ func TestNoReplies(t *testing.T) {
 	}
 }
 
-// A reply too many is not taken for that to the next request.
+// A surplus reply is not taken for the reply to the next request.
 func TestReplyTooMany(t *testing.T) {
 	addr := serve(t, listen(t), func(nc net.Conn) {
 		in := bufio.NewReader(nc)
@@ -100,8 +100,8 @@ func TestReplyTooMany(t *testing.T) {
 	}
 }
 
-// A long Take is answered however little fits between the two, and may take
-// longer than Timeout as long as something comes.
+// A Take of many requests does not deadlock on full buffers. It may take longer than
+// Timeout, which applies to each window of requests.
 func TestLongTake(t *testing.T) {
 	servers, addrs := nodes(t, 1)
 	servers[0].Delay(time.Millisecond)
@@ -121,10 +121,10 @@ func TestLongTake(t *testing.T) {
 	unique(t, ids)
 }
 
-// TLS on TCP, and none on a unix socket beside it.
+// Config.TLS is used on TCP, and not on unix sockets.
 func TestTLS(t *testing.T) {
 	servers, addrs := nodes(t, 1)
-	// What comes on l goes to the node.
+	// through forwards connections of l to the node.
 	through := func(l net.Listener) string {
 		return serve(t, l, func(nc net.Conn) {
 			node, err := net.Dial("tcp", addrs[0])
@@ -165,7 +165,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A handshake that takes longer than calls have time for comes to its end.
+// A handshake goes on after the call that needed it has failed, and serves a later call.
 func TestSlowToConnect(t *testing.T) {
 	slow := func(nc net.Conn) {
 		in := bufio.NewReader(nc)

@@ -1,6 +1,6 @@
-// Package clienttest has a node for tests of programs that use package client:
-// the line protocol as a real node speaks it, on a loopback port, with IDs from 1
-// on. It can be told to refuse, to be slow, to cut connections and to go away.
+// Package clienttest provides a fake node for tests of programs that use package client. It
+// speaks the line protocol like a real node, on a loopback port, with IDs from 1 on. It can
+// refuse, be slow, cut connections, stop and start again.
 package clienttest
 
 import (
@@ -16,11 +16,10 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Server is a node without a cluster. All of its methods may be called at any
-// time, by any goroutine.
+// Server is a node without a cluster. Its methods may be called at any time by any goroutine.
 type Server struct {
-	// Addr is where it listens, for client.Config.Addrs. It stays the same over
-	// Stop and Start.
+	// Addr is the address of the node, for client.Config.Addrs. Stop and Start do not
+	// change it.
 	Addr string
 
 	token string
@@ -28,19 +27,20 @@ type Server struct {
 	mu      sync.Mutex // guards what follows
 	last    worker.ID
 	refusal *lineproto.Error
-	refuses int // how many times more; -1: until told otherwise
+	refuses int // how many more requests to refuse; -1: all
 	delay   time.Duration
-	cutAt   int // bytes of a reply after which its connection is cut, -1 for none
+	cutAt   int // bytes of replies on a connection before it is cut; -1: no cut
 	proto   *lineproto.Server
 	before  lineproto.Counters // of earlier Starts
 	stop    func()
 }
 
-// NewServer starts one on a free port of the loopback interface. It panics
-// where that cannot be had. Close has to be called.
+// NewServer starts a node on a free port of the loopback interface. It panics if it cannot
+// listen. Close must be called.
 func NewServer() *Server { return NewServerWithToken("") }
 
-// NewServerWithToken starts one that asks for a token, unless that is empty.
+// NewServerWithToken starts a node that requires a token, unless token is empty. Otherwise it
+// is like NewServer.
 func NewServerWithToken(token string) *Server {
 	s := &Server{token: token, cutAt: -1, Addr: "127.0.0.1:0"}
 	s.Start()
@@ -54,11 +54,11 @@ func (s *Server) SetLast(last worker.ID) {
 	s.last = last
 }
 
-// Refuse has requests for IDs answered with an error, -CODE text, until Serve is
-// called. The codes are those of the protocol: NOTREADY, CLOCK, FENCED and so on.
+// Refuse makes requests for IDs fail with the error -CODE text, until Serve is called. code
+// must be one of the protocol, like NOTREADY, CLOCK or FENCED. Otherwise Refuse panics.
 func (s *Server) Refuse(code, text string) { s.refuse(code, text, -1) }
 
-// RefuseNext does so for the next n requests.
+// RefuseNext is like Refuse, but only for the next n requests for IDs.
 func (s *Server) RefuseNext(n int, code, text string) { s.refuse(code, text, n) }
 
 func (s *Server) refuse(code, text string, n int) {
@@ -71,32 +71,32 @@ func (s *Server) refuse(code, text string, n int) {
 	s.refusal, s.refuses = e, n
 }
 
-// Delay has every request for IDs take d longer.
+// Delay makes every request for IDs take d longer, until Serve is called.
 func (s *Server) Delay(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.delay = d
 }
 
-// CutReplies has connections cut when n more bytes of replies have been sent on
-// them, until Serve is called. Connections that are open count from now on.
+// CutReplies makes the node cut each connection after n more bytes of replies, until Serve is
+// called.
 func (s *Server) CutReplies(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cutAt = n
 }
 
-// Serve ends what Refuse, Delay and CutReplies began.
+// Serve cancels Refuse, RefuseNext, Delay and CutReplies.
 func (s *Server) Serve() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuses, s.delay, s.cutAt = 0, 0, -1
 }
 
-// IDs is how many IDs it has answered with, read by their client or not.
+// IDs returns how many IDs the node has answered with, whether clients read them or not.
 func (s *Server) IDs() int64 { return s.counters().IDs }
 
-// Requests is how many requests there were for IDs: GET and GET n.
+// Requests returns how many requests for IDs there were: GET and GET n, refused ones too.
 func (s *Server) Requests() int64 {
 	var n int64
 	for _, r := range s.counters().Requests {
@@ -107,10 +107,10 @@ func (s *Server) Requests() int64 {
 	return n
 }
 
-// Conns is how many connections there have been.
+// Conns returns how many connections there have been.
 func (s *Server) Conns() int64 { return s.counters().ConnsTotal }
 
-// counters are those of this start and of those before it.
+// counters returns the sums over all starts of the node.
 func (s *Server) counters() lineproto.Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func sum(a, b lineproto.Counters) lineproto.Counters {
 	return b
 }
 
-// Start lets it listen again after Stop.
+// Start makes the node listen again after Stop. It does nothing if the node is running.
 func (s *Server) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Server) Start() {
 	}
 }
 
-// Stop is as kill -9: its connections are cut, and new ones refused.
+// Stop acts like kill -9: connections are reset, and new ones refused.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	stop := s.stop
@@ -179,10 +179,10 @@ func (s *Server) Stop() {
 	s.proto = nil
 }
 
-// Close ends it. It may be called again.
+// Close stops the node. It may be called more than once.
 func (s *Server) Close() { s.Stop() }
 
-// backend is what lineproto sees of a Server.
+// backend is the lineproto.Backend of a Server.
 type backend Server
 
 var _ lineproto.Backend = (*backend)(nil)
@@ -208,7 +208,8 @@ func (b *backend) Reserve(ctx context.Context, n int) (worker.Run, error) {
 	return worker.Run{First: first, Step: 1, Len: n}, nil
 }
 
-// refused is the error that a request gets. b.mu is held.
+// refused returns the error for a request, or nil. If counts is set, the request is one of
+// those that RefuseNext counts. The caller holds b.mu.
 func (b *backend) refused(counts bool) error {
 	if b.refuses == 0 {
 		return nil
@@ -271,7 +272,8 @@ func (l *listener) closeAll() {
 	}
 }
 
-// cut closes a connection as the end of its process does, or worse: with a reset.
+// cut closes a connection with a reset, as happens when its process is killed while data is
+// unread.
 func cut(nc net.Conn) {
 	if t, ok := nc.(*net.TCPConn); ok {
 		_ = t.SetLinger(0)

@@ -16,7 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ask sends a line and reads all that comes until a line that is the last.
+// ask sends request and QUIT on a new connection, and returns all replies with blanks in
+// place of line breaks. It returns "refused" if it cannot connect.
 func ask(t *testing.T, addr, request string) string {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)

@@ -14,8 +14,8 @@ import (
 	"github.com/flaked/flaked/client/httpid"
 )
 
-// newIDs is a client of a node for examples; a real one has an address that
-// stays, as unix:/run/flaked/flaked.sock.
+// newIDs returns a client of a fake node. A real node has a fixed address, like
+// unix:/run/flaked/flaked.sock.
 func newIDs() (ids *client.Client, closes func()) {
 	node := clienttest.NewServer()
 	node.SetLast(2123840319823806550)
@@ -30,7 +30,7 @@ func Example() {
 	ids, closes := newIDs()
 	defer closes()
 
-	// Every line that is logged with the request's context has its ID.
+	// Every line that is logged with the request's context has the request's ID.
 	log := slog.New(httpid.LogHandler(withoutTime(), ""))
 	mux := http.NewServeMux()
 	mux.HandleFunc("/orders", func(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +51,7 @@ func Example() {
 	// 2123840319823806551
 }
 
-// With hclog, which takes no context, a handler makes itself a logger.
+// hclog takes no context, so the handler makes a logger with the ID.
 func Example_hclog() {
 	ids, closes := newIDs()
 	defer closes()
@@ -71,7 +71,7 @@ func Example_hclog() {
 	// [INFO]  shop: order taken: request_id=2123840319823806551 items=3
 }
 
-// Behind a proxy that gives requests an ID, that one is kept.
+// Behind a proxy that gives requests an ID, keep the proxy's ID.
 func ExampleConfig_trust() {
 	ids, closes := newIDs()
 	defer closes()

@@ -1,12 +1,12 @@
-// Package httpid gives every request of a net/http server an ID: in its context,
-// in the response's header and in the lines of its log, so that what one request
-// caused can be found in the logs of all programs that it went through.
+// Package httpid gives every request of a net/http server an ID. The ID is in the request's
+// context and header, in the response's header and in its log lines. With it, all that one
+// request caused can be found in the logs of all programs that handled it.
 //
 //	identify, err := httpid.New(httpid.Config{IDs: ids}) // ids is a *client.Client
 //	...
 //	http.ListenAndServe(addr, identify(mux))
 //
-// A request is served whether flaked answers or not: see Config.Fallback.
+// By default a request is served even if flaked does not answer: see Config.Fallback.
 package httpid
 
 import (
@@ -28,57 +28,58 @@ const (
 	DefaultTimeout = 50 * time.Millisecond
 )
 
-// maxIncoming is how long an ID that comes with a request may be.
+// maxIncoming is the most bytes of an ID that comes with a request.
 const maxIncoming = 128
 
-// Source is where IDs come from: a *client.Client.
+// Source returns new IDs. A *client.Client is one. If the Source has the method TryNext of
+// client.Client, TryNext is called first.
 type Source interface {
 	Next(ctx context.Context) (worker.ID, error)
 }
 
-// Config is what New needs.
+// Config configures New.
 type Config struct {
-	// IDs is where new IDs come from. It must be given.
+	// IDs returns new IDs. It is required.
 	IDs Source
 	// Header is the name of the header. Empty means X-Request-Id.
 	Header string
 	// Encoding is how IDs are written. The zero Encoding is decimal.
 	Encoding worker.Encoding
-	// Trust tells whether an ID that comes with a request is taken over: Always, or
-	// for those who come by a proxy of one's own. nil means never: whoever sends
-	// a request could else have it logged under another's ID.
+	// Trust reports whether to keep the ID that a request brings in its header. Use Always,
+	// or a function that recognises your own proxy. nil means never. A client could
+	// otherwise have its request logged with the ID of another request.
 	Trust func(*http.Request) bool
-	// Valid tells whether such an ID is fit to be. nil means Valid.
+	// Valid reports whether an ID that a request brings may be kept. nil means the function
+	// Valid.
 	Valid func(id string) bool
-	// Timeout is how long a request waits for its ID. 0 means 50 ms.
+	// Timeout is how long a request waits for its ID, at least 1 ms. 0 means 50 ms.
 	Timeout time.Duration
-	// Fallback is the ID of a request for which there is none, as err says; ""
-	// leaves it without. nil means Random.
+	// Fallback returns the ID of a request for which IDs returned err. "" means that the
+	// request gets no ID. nil means Random.
 	Fallback func(r *http.Request, err error) string
-	// Required answers such requests with 503, and does not ask Fallback.
+	// Required means that such a request is answered with 503, without a call of Fallback.
 	Required bool
-	// OnError is told of every request for which there was no ID, to count them,
-	// say. nil means nobody is.
+	// OnError is called for every request for which IDs returned an error, for example to
+	// count them. nil means no call.
 	OnError func(r *http.Request, err error)
 }
 
-// Always is for Config.Trust.
+// Always returns true. Use it as Config.Trust if all requests come from a trusted proxy.
 func Always(*http.Request) bool { return true }
 
-// Random is for Config.Fallback: 32 random hexadecimal digits, which nobody
-// takes for an ID of a cluster.
+// Random returns 32 random hexadecimal digits, which cannot be mistaken for an ID of a
+// cluster. Use it as Config.Fallback.
 func Random(*http.Request, error) string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // it does not fail
+	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-// None is for Config.Fallback: no ID.
+// None returns "", which means no ID. Use it as Config.Fallback.
 func None(*http.Request, error) string { return "" }
 
-// Valid is what an ID that comes from outside has to be: 1 to 128 letters and
-// digits of ASCII and - _ . : / + = @. So it can be no more than an ID wherever
-// it is written to.
+// Valid reports whether id has 1 to 128 characters, all of them ASCII letters, ASCII digits
+// or one of - _ . : / + = @. Such an ID cannot forge a log line, a header or JSON.
 func Valid(id string) bool {
 	if len(id) == 0 || len(id) > maxIncoming {
 		return false
@@ -94,9 +95,9 @@ func Valid(id string) bool {
 	return true
 }
 
-// New makes a middleware, for any number of handlers. The request that a handler
-// sees has the ID in its header too, in place of what came: a reverse proxy
-// passes it on.
+// New returns a middleware for any number of handlers. The request that a handler gets has
+// the ID in its header too, in place of what the client sent, so that a reverse proxy passes
+// it on. New returns an error if cfg is invalid.
 func New(cfg Config) (func(http.Handler) http.Handler, error) {
 	if cfg.IDs == nil {
 		return nil, errors.New("httpid: Config.IDs is nil")
@@ -147,7 +148,7 @@ func (c *Config) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 	next.ServeHTTP(w, r.WithContext(NewContext(r.Context(), id)))
 }
 
-// id is the one that came with the request, or a new one.
+// id returns the ID that came with the request if it is trusted and valid, or else a new one.
 func (c *Config) id(r *http.Request) (string, error) {
 	if c.Trust != nil {
 		if came := r.Header[c.Header]; len(came) == 1 && c.Valid(came[0]) && c.Trust(r) {
@@ -155,7 +156,7 @@ func (c *Config) id(r *http.Request) (string, error) {
 		}
 	}
 	if ahead, ok := c.IDs.(interface{ TryNext() (worker.ID, bool) }); ok {
-		// Without a timer, which costs several times as much.
+		// TryNext needs no context with a timer, which costs several times as much.
 		if id, ok := ahead.TryNext(); ok {
 			return c.Encoding.Encode(id), nil
 		}
@@ -169,7 +170,7 @@ func (c *Config) id(r *http.Request) (string, error) {
 	return c.Encoding.Encode(id), nil
 }
 
-// isToken tells whether a name may be that of a header.
+// isToken reports whether name can be the name of a header. It catches common mistakes only.
 func isToken(name string) bool {
 	for _, c := range []byte(name) {
 		if c <= ' ' || c >= 0x7f || c == ':' || c == '"' || c == ',' || c == ';' || c == '(' || c == ')' || c == '/' {
@@ -181,12 +182,12 @@ func isToken(name string) bool {
 
 type contextKey struct{}
 
-// NewContext is ctx with a request's ID: for work that no request began.
+// NewContext returns ctx with an ID, for work that did not begin with a request.
 func NewContext(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, contextKey{}, id)
 }
 
-// FromContext is the ID of the request that ctx belongs to, "" if it has none.
+// FromContext returns the ID of the request that ctx belongs to, or "" if it has none.
 func FromContext(ctx context.Context) string {
 	id, _ := ctx.Value(contextKey{}).(string)
 	return id

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// source answers with 42, or with an error.
+// source returns 42, or err, or blocks until the context ends if hangs is set.
 type source struct {
 	err   error
 	hangs bool
@@ -133,8 +133,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestWhenNodesAreDown: over a real client, no request fails, or waits for what
-// will not come.
+// With a real client and no node, requests are served without an ID of the cluster, and do
+// not wait for one.
 func TestWhenNodesAreDown(t *testing.T) {
 	node := clienttest.NewServer()
 	defer node.Close()
@@ -156,7 +156,7 @@ func TestWhenNodesAreDown(t *testing.T) {
 	if id := get(); id != "1" {
 		t.Errorf("%q", id)
 	}
-	node.Refuse("CLOCK", "retry_after_ms=3600000") // as good as down, and says so
+	node.Refuse("CLOCK", "retry_after_ms=3600000") // no IDs for an hour
 	began := time.Now()
 	for range 3 {
 		if id := get(); len(id) != 32 {
@@ -197,7 +197,7 @@ func TestLogHandler(t *testing.T) {
 	}
 }
 
-// It is a handler as handlers have to be.
+// The handler obeys the rules that slog.Handler states.
 func TestLogHandlerConforms(t *testing.T) {
 	var buf bytes.Buffer
 	slogtest.Run(t, func(*testing.T) slog.Handler {

@@ -6,13 +6,12 @@ import (
 	"slices"
 )
 
-// DefaultKey is the name that LogHandler writes IDs under.
+// DefaultKey is the attribute under which LogHandler writes IDs by default.
 const DefaultKey = "request_id"
 
-// LogHandler adds the ID of the request to the lines that are logged with its
-// context (slog.InfoContext and the like), under key, or request_id if that is
-// empty. It is outside of all groups, so that it is found in the same place in
-// every line.
+// LogHandler returns a handler that adds the request's ID to lines logged with the request's
+// context, as by slog.InfoContext. The attribute is named key, or request_id if key is empty.
+// It is outside of all groups, so that it has the same name in every line.
 func LogHandler(h slog.Handler, key string) slog.Handler {
 	if key == "" {
 		key = DefaultKey
@@ -23,8 +22,8 @@ func LogHandler(h slog.Handler, key string) slog.Handler {
 type logHandler struct {
 	slog.Handler // with all groups and attributes
 	key          string
-	// root is as it was before the first group, and rest what came since: an ID
-	// has to go in between.
+	// root is the handler before the first group. rest are the groups and attributes added
+	// since. The ID is added between the two, so that it is outside of all groups.
 	root slog.Handler
 	rest []func(slog.Handler) slog.Handler
 }

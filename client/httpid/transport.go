@@ -5,17 +5,17 @@ import (
 	"net/http"
 )
 
-// Transport sends the ID of the request that is being served along with those
-// that it causes: for http.Client.Transport. The other side has to trust it.
+// Transport adds the ID of the request that is being served to the requests that it causes.
+// Use it as http.Client.Transport. The other server must trust the ID: see Config.Trust.
 type Transport struct {
-	// Base sends them. nil means http.DefaultTransport.
+	// Base sends the requests. nil means http.DefaultTransport.
 	Base http.RoundTripper
 	// Header is the name of the header. Empty means X-Request-Id.
 	Header string
 }
 
-// RoundTrip adds the ID of the request's context, if it has one and the header
-// has not been set.
+// RoundTrip adds the ID of the request's context to the header, unless the context has none
+// or the header is already set.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base := t.Base
 	if base == nil {

@@ -1,7 +1,7 @@
-// shards keeps orders in several SQLite databases, by customer, with keys that
-// are unique over all of them: a database's own counter would give the same key
-// in each. It writes orders, looks for the newest ones of all, and then spreads
-// them over another number of databases, which no two rows object to.
+// shards keeps orders in several SQLite databases, by customer, with keys that are unique
+// over all databases. The databases' own counters would give the same keys in each. It writes
+// orders, finds the newest orders of all databases, and then copies all orders to another
+// number of databases. No keys collide there.
 package main
 
 import (
@@ -59,7 +59,7 @@ func run(ctx context.Context, out io.Writer, node, dir string) error {
 
 	began := time.Now()
 	for round := range 10 {
-		// The keys of a batch are one request.
+		// All keys of a batch come with one request.
 		keys, err := ids.Take(ctx, 100)
 		if err != nil {
 			return err
@@ -78,7 +78,7 @@ func run(ctx context.Context, out io.Writer, node, dir string) error {
 	for _, o := range newest {
 		fmt.Fprintf(out, "%s of %s, %d cents\n", o.ID, o.Customer, o.Cents)
 	}
-	// A key has its time in it: no column is needed to look for it.
+	// A key contains its time, so a search by time needs no further column.
 	first, err := since(worker.Leaf(), began)
 	if err != nil {
 		return err
@@ -126,12 +126,12 @@ func open(ctx context.Context, dir, name string, n int) (s shards, err error) {
 			return s, err
 		}
 		s = append(s, db)
-		// This is an example: it can begin again.
+		// An example may lose its data in a crash.
 		if _, err := db.ExecContext(ctx, `PRAGMA synchronous = OFF`); err != nil {
 			return s, err
 		}
-		// An INTEGER PRIMARY KEY is SQLite's row number: rows lie in the order of
-		// their keys, so that those of new orders go to the end.
+		// An INTEGER PRIMARY KEY is SQLite's row ID. SQLite stores rows in the order of
+		// these keys, so new orders are appended.
 		if _, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, customer TEXT NOT NULL, cents INTEGER NOT NULL)`); err != nil {
 			return s, err
 		}
@@ -145,7 +145,7 @@ func (s shards) close() {
 	}
 }
 
-// of is the database of a customer, whose orders are all in the same one.
+// of returns the database that has all orders of a customer.
 func (s shards) of(customer string) *sql.DB {
 	h := fnv.New32a()
 	_, _ = io.WriteString(h, customer)
@@ -157,7 +157,7 @@ func (s shards) put(ctx context.Context, o order) error {
 	return err
 }
 
-// newest is the last n orders over all databases, the newest first.
+// newest returns the last n orders of all databases, the newest first.
 func (s shards) newest(ctx context.Context, n int) ([]order, error) {
 	all, err := s.query(ctx, `SELECT id, customer, cents FROM orders ORDER BY id DESC LIMIT ?`, n)
 	if err != nil {
@@ -167,12 +167,12 @@ func (s shards) newest(ctx context.Context, n int) ([]order, error) {
 	return all[:min(n, len(all))], nil
 }
 
-// from is the orders whose keys are first and above, by key.
+// from returns the orders whose keys are first or greater, sorted by key.
 func (s shards) from(ctx context.Context, first worker.ID) ([]order, error) {
 	return s.query(ctx, `SELECT id, customer, cents FROM orders WHERE id >= ?`, first)
 }
 
-// query asks all databases, and puts the answers in the order of their keys.
+// query asks all databases, and returns their orders sorted by key.
 func (s shards) query(ctx context.Context, query string, args ...any) ([]order, error) {
 	var all []order
 	for _, db := range s {
@@ -195,7 +195,7 @@ func (s shards) query(ctx context.Context, query string, args ...any) ([]order, 
 	return all, nil
 }
 
-// since is the lowest ID that can have been made at a moment or later.
+// since returns the lowest ID that can have been made at time t or later.
 func since(l worker.Layout, t time.Time) (worker.ID, error) {
 	return l.Encode(worker.Fields{Tick: l.FloorTick(t.UnixMilli())})
 }

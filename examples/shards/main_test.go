@@ -12,7 +12,7 @@ import (
 	"github.com/flaked/flaked/client"
 )
 
-// TestRun runs the example against a node as it is shipped.
+// TestRun runs the example against a node of the flaked binary.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	binary, node := filepath.Join(dir, "flaked"), "unix:"+filepath.Join(dir, "s")

@@ -1,6 +1,6 @@
-// webapp is a small service that takes orders: their keys, and the IDs of its
-// requests, are flaked's. It is meant to run beside a node of its own, a sidecar,
-// that it reaches over a unix socket; ./run.sh starts both.
+// webapp is a small service that takes orders. The keys of orders and the IDs of requests
+// come from flaked. It is meant to run beside a node of its own, a sidecar, which it reaches
+// over a unix socket. ./run.sh starts both.
 package main
 
 import (
@@ -67,7 +67,8 @@ func run(ctx context.Context, log *slog.Logger, listen string, nodes []string) e
 	return <-stopped
 }
 
-// order is one; its ID goes to browsers, which read it as a string.
+// order is an order. Its ID is a string in JSON, because JavaScript's numbers cannot hold
+// 64 bits.
 type order struct {
 	ID   worker.ID `json:"id"`
 	Item string    `json:"item"`
@@ -87,7 +88,7 @@ func newApp(ids *client.Client, log *slog.Logger) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", a.take)
 	mux.HandleFunc("GET /orders/{id}", a.show)
-	// A request without an ID of flaked's is served all the same, with a random one.
+	// Requests are served even if flaked does not answer. They get a random ID then.
 	identify, err := httpid.New(httpid.Config{IDs: ids})
 	if err != nil {
 		return nil, err
@@ -95,7 +96,8 @@ func newApp(ids *client.Client, log *slog.Logger) (http.Handler, error) {
 	return identify(mux), nil
 }
 
-// take makes an order. It has to have a key of flaked's: no other would be unique.
+// take stores an order. Without an ID from flaked it refuses the order, because no other key
+// would be unique.
 func (a *app) take(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()
@@ -133,5 +135,5 @@ func (a *app) show(w http.ResponseWriter, r *http.Request) {
 func reply(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // whoever asked is gone otherwise
+	_ = json.NewEncoder(w).Encode(v) // on an error the client has gone
 }
