@@ -1,5 +1,5 @@
-// Package browser is a real browser for tests: Debian's headless Chromium,
-// spoken to in its own protocol over a pair of pipes.
+// Package browser runs a real browser for tests: headless Chromium. It controls the browser
+// with the Chrome DevTools Protocol over a pair of pipes.
 package browser
 
 import (
@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// patience bounds every wait.
+// patience is how long every wait may take.
 const patience = 40 * time.Second
 
-// names are what a browser may be called.
+// names are the commands that may be a Chromium, in the order in which Start tries them.
 var names = []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"}
 
-// Browser is one process. It ends with the test.
+// Browser is a running browser. It ends with the test.
 type Browser struct {
-	in  *os.File // what it is told
+	in  *os.File // for commands
 	cmd *exec.Cmd
 
 	mu      sync.Mutex // guards what follows
@@ -34,7 +34,7 @@ type Browser struct {
 	ended   error
 }
 
-// message is a line of the protocol, either way.
+// message is a command, an answer or an event of the protocol.
 type message struct {
 	ID      int             `json:"id,omitempty"`
 	Session string          `json:"sessionId,omitempty"`
@@ -51,8 +51,8 @@ type reply struct {
 	err    error
 }
 
-// Start starts one, or skips the test where there is none: under
-// FLAKED_TEST_TOOLS=require it fails.
+// Start starts a browser. If none is installed it skips the test, or fails it under
+// FLAKED_TEST_TOOLS=require.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	var path string
@@ -83,7 +83,7 @@ func Start(t testing.TB) *Browser {
 	b.cmd = exec.Command(path, "--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 		"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-extensions",
 		"--no-proxy-server", "--hide-scrollbars", "--user-data-dir="+home, "about:blank")
-	// Files 3 and 4 are where --remote-debugging-pipe looks.
+	// --remote-debugging-pipe uses the file descriptors 3 and 4.
 	b.cmd.ExtraFiles = []*os.File{theirIn, theirOut}
 	b.cmd.Stdout, b.cmd.Stderr = &log, &log
 	b.cmd.Env = append(os.Environ(), "HOME="+home, "LC_ALL=C.UTF-8", "TZ=UTC")
@@ -108,7 +108,7 @@ func Start(t testing.TB) *Browser {
 	return b
 }
 
-// hear takes what the browser says until it ends.
+// hear reads answers and events until the browser ends, and then fails the waiting calls.
 func (b *Browser) hear(out *os.File) {
 	lines := bufio.NewReaderSize(out, 1<<20)
 	for {
@@ -146,7 +146,8 @@ func (b *Browser) hear(out *os.File) {
 	}
 }
 
-// call asks for something and waits for the answer.
+// call sends a command and decodes the answer into result, unless result is nil. session is
+// that of a tab, or "" for the browser.
 func (b *Browser) call(session, method string, params any, result any) error {
 	answer := make(chan reply, 1)
 	b.mu.Lock()
@@ -179,7 +180,7 @@ func (b *Browser) call(session, method string, params any, result any) error {
 	}
 }
 
-// View is how a page is looked at.
+// View is the size of the window in CSS pixels, and the settings of the browser.
 type View struct {
 	Width, Height int
 	Dark          bool
@@ -191,11 +192,11 @@ type Tab struct {
 	t       testing.TB
 	b       *Browser
 	session string
-	// said is what was logged on the console and what went wrong; b.mu guards it.
+	// said has messages of the console, exceptions and dialogues. b.mu guards it.
 	said []string
 }
 
-// note is called with b.mu held.
+// note adds an event to said if it is one of these. The caller holds b.mu.
 func (p *Tab) note(method string, params json.RawMessage) {
 	switch method {
 	case "Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled", "Page.javascriptDialogOpening":
@@ -203,7 +204,7 @@ func (p *Tab) note(method string, params json.RawMessage) {
 	}
 }
 
-// Open loads a page, for a test that may be one of several on one browser.
+// Open loads a page in a new tab. t may be a subtest: several may share one browser.
 func (b *Browser) Open(t testing.TB, url string, v View) *Tab {
 	t.Helper()
 	p := &Tab{t: t, b: b}
@@ -241,7 +242,7 @@ func (p *Tab) call(method string, params, result any) error {
 	return p.b.call(p.session, method, params, result)
 }
 
-// Look changes how the page is looked at.
+// Look changes the size and the colour scheme. It ignores View.NoScript.
 func (p *Tab) Look(v View) {
 	p.t.Helper()
 	p.must(p.call("Emulation.setDeviceMetricsOverride", map[string]any{
@@ -256,7 +257,7 @@ func (p *Tab) Look(v View) {
 	}, nil))
 }
 
-// Go loads another page.
+// Go starts to load a page, and fails the test if that is not possible.
 func (p *Tab) Go(url string) {
 	p.t.Helper()
 	var gone struct {
@@ -268,8 +269,8 @@ func (p *Tab) Go(url string) {
 	}
 }
 
-// Eval is what an expression of JavaScript comes to, put into value, which may
-// be nil.
+// Eval evaluates an expression of JavaScript, waits if the result is a promise, and stores
+// the result in value, unless value is nil. It fails the test on an exception.
 func (p *Tab) Eval(expression string, value any) {
 	p.t.Helper()
 	p.must(p.eval(expression, value))
@@ -299,14 +300,16 @@ func (p *Tab) eval(expression string, value any) error {
 	return json.Unmarshal(r.Result.Value, value)
 }
 
-// Text is the text of the first element that a selector finds, as it is seen.
+// Text returns the visible text of the first element that matches selector, or "" if there is
+// none.
 func (p *Tab) Text(selector string) (text string) {
 	p.t.Helper()
 	p.Eval(fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector), &text)
 	return text
 }
 
-// Until waits for an expression to be true, and tells how long that took.
+// Until blocks until an expression is true, and returns how long that took. It fails the test
+// after 40 s.
 func (p *Tab) Until(expression string) time.Duration {
 	p.t.Helper()
 	began := time.Now()
@@ -314,7 +317,7 @@ func (p *Tab) Until(expression string) time.Duration {
 	defer tick.Stop()
 	for range tick.C {
 		var ok bool
-		err := p.eval("!!("+expression+")", &ok) // while a page loads it may fail
+		err := p.eval("!!("+expression+")", &ok) // may fail while a page loads
 		if err == nil && ok {
 			break
 		}
@@ -326,23 +329,23 @@ func (p *Tab) Until(expression string) time.Duration {
 	return time.Since(began)
 }
 
-// Said is what the page has logged and what went wrong in it.
+// Said returns the page's console messages, exceptions and dialogues.
 func (p *Tab) Said() []string {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
 	return append([]string{}, p.said...)
 }
 
-// Type types text where the focus is.
+// Type types text into the element that has the focus.
 func (p *Tab) Type(text string) {
 	p.t.Helper()
 	p.must(p.call("Input.insertText", map[string]any{"text": text}, nil))
 }
 
-// keyCodes are what keys without text are called by Windows.
+// keyCodes are the Windows virtual key codes of the keys that Press knows.
 var keyCodes = map[string]int{"Backspace": 8, "Tab": 9, "Enter": 13, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 
-// Press presses a key, as "Tab" or "ArrowRight".
+// Press presses and releases a key, like "Tab" or "ArrowRight".
 func (p *Tab) Press(key string) {
 	p.t.Helper()
 	event := map[string]any{"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": keyCodes[key]}
@@ -355,10 +358,10 @@ func (p *Tab) Press(key string) {
 	p.must(p.call("Input.dispatchKeyEvent", event, nil))
 }
 
-// Screenshot writes a picture of the whole page to a file.
+// Screenshot writes a PNG of the whole page to a file.
 func (p *Tab) Screenshot(file string) { p.t.Helper(); p.capture(file, true) }
 
-// FirstScreen writes a picture of what is seen without scrolling to a file.
+// FirstScreen writes a PNG of the page's first screen to a file.
 func (p *Tab) FirstScreen(file string) { p.t.Helper(); p.capture(file, false) }
 
 func (p *Tab) capture(file string, whole bool) {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// group is for a browser, which is many processes.
+// group puts a browser, which consists of many processes, into a process group of its own.
 func group() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// end ends all of them.
+// end kills all processes of the group.
 func end(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

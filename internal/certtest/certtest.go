@@ -17,16 +17,16 @@ import (
 	"time"
 )
 
-// CA is an authority that nobody trusts unless told to.
+// CA is a certificate authority for one test.
 type CA struct {
 	t    testing.TB
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	// PEM is its certificate.
+	// PEM is the authority's certificate.
 	PEM []byte
 }
 
-// NewCA makes one.
+// NewCA makes an authority with the given common name. Its certificate is valid for a day.
 func NewCA(t testing.TB, name string) *CA {
 	t.Helper()
 	ca := &CA{t: t, key: newKey(t)}
@@ -40,7 +40,7 @@ func NewCA(t testing.TB, name string) *CA {
 	return ca
 }
 
-// Pool trusts the authority and nobody else.
+// Pool returns a pool that has only this authority.
 func (ca *CA) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(ca.cert)
@@ -50,8 +50,8 @@ func (ca *CA) Pool() *x509.CertPool {
 // Pair is a certificate and its key, in PEM.
 type Pair struct{ Cert, Key []byte }
 
-// Pair signs a certificate for localhost, 127.0.0.1 and ::1, good for servers
-// and clients until a time.
+// Pair returns a new certificate for localhost, 127.0.0.1 and ::1, and its key. The
+// certificate is for servers and clients. It is valid for 48 hours, which end at until.
 func (ca *CA) Pair(name string, until time.Time) Pair {
 	ca.t.Helper()
 	key := newKey(ca.t)
@@ -72,7 +72,7 @@ func (ca *CA) Pair(name string, until time.Time) Pair {
 	}
 }
 
-// TLS is the pair as a server or client uses it.
+// TLS returns the pair in the form that tls.Config takes.
 func (p Pair) TLS(t testing.TB) tls.Certificate {
 	t.Helper()
 	c, err := tls.X509KeyPair(p.Cert, p.Key)
@@ -82,8 +82,8 @@ func (p Pair) TLS(t testing.TB) tls.Certificate {
 	return c
 }
 
-// Write puts a text into a file that its owner alone can read, in place of
-// what was there, at once; and returns the file's name.
+// Write replaces a file atomically by one with text, and returns the file's path. Only the
+// owner can read the file.
 func Write(t testing.TB, dir, name string, text []byte) string {
 	t.Helper()
 	path := filepath.Join(dir, name)

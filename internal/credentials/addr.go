@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// DefaultPort is where a node listens unless told otherwise.
+// DefaultPort is the port of the line protocol where none is given.
 const DefaultPort = "7609"
 
-// SplitAddr reads an address: host:port, a host alone (port 7609), :port on
-// this machine, or unix:/path. It looks nothing up.
+// SplitAddr parses an address: host:port, a host alone (port 7609), :port on this machine, or
+// unix:/path. It does not look up host names.
 func SplitAddr(addr string) (network, address string, err error) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		if !strings.HasPrefix(path, "/") {

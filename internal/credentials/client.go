@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// Client is how to get at a node. Its zero value is for nodes that ask for
-// nothing.
+// Client connects to a node. The zero Client is for nodes without TLS and tokens.
 type Client struct {
-	// TLS is for TCP; unix sockets are always plain. nil means plain TCP. An
-	// empty ServerName means the host that is dialled.
+	// TLS is used for TCP. Unix sockets are always plain. nil means plain TCP. An empty
+	// ServerName means the host that is dialled.
 	TLS *tls.Config
-	// Token is brought to the node. Empty means none.
+	// Token is sent to the node. Empty means none.
 	Token string
 }
 
-// RefusedError is what a node answered to a token, an error reply of the line
-// protocol without its line ending.
+// RefusedError is a node's answer to a token other than OK. Reply is normally an error reply
+// of the line protocol, and has no line ending.
 type RefusedError struct{ Reply string }
 
 func (e *RefusedError) Error() string { return "the node answered " + e.Reply }
 
-// Dial connects, and returns when requests may be sent. ctx bounds that, and
-// not the connection's life.
+// Dial returns a connection on which requests may be sent: it has connected, completed the
+// TLS handshake and sent the token. The end of ctx stops Dial, but does not close a
+// connection that Dial has returned.
 func (c Client) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	nc, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c Client) Dial(ctx context.Context, network, address string) (net.Conn, er
 	return nc, nil
 }
 
-// maxReply is longer than any answer to a token.
+// maxReply is the most bytes that are read of the answer to a token, longer than any answer.
 const maxReply = 512
 
 func (c Client) auth(ctx context.Context, nc net.Conn) error {
@@ -64,7 +64,7 @@ func (c Client) auth(ctx context.Context, nc net.Conn) error {
 	if _, err := io.WriteString(nc, "AUTH "+c.Token+"\n"); err != nil {
 		return err
 	}
-	// Byte by byte: what comes behind the line is the caller's.
+	// Reading byte by byte leaves what follows the line for the caller.
 	var reply []byte
 	for b := make([]byte, 1); len(reply) < maxReply; reply = append(reply, b[0]) {
 		if _, err := io.ReadFull(nc, b); err != nil {

@@ -62,7 +62,7 @@ func TestTokensAreCompared(t *testing.T) {
 	}
 }
 
-// logs are lines that a logger has written.
+// logs collects what a logger writes.
 type logs struct {
 	mu  sync.Mutex // guards buf
 	buf bytes.Buffer
@@ -86,7 +86,7 @@ func (l *logs) logger() hclog.Logger {
 
 func (l *logs) count(what string) int { return strings.Count(l.String(), what) }
 
-// TestTokensChange, with what is wrong leaving what was right in use.
+// TestTokensChange also checks that a wrong file leaves the old tokens in use.
 func TestTokensChange(t *testing.T) {
 	dir, log := t.TempDir(), &logs{}
 	file := certtest.Write(t, dir, "tokens", []byte(secret+"-1\n"))
@@ -108,7 +108,7 @@ func TestTokensChange(t *testing.T) {
 	wants("at first", "1")
 	certtest.Write(t, dir, "tokens", []byte(secret+"-1\n"+secret+"-2\n"))
 	wants("both", "1", "2")
-	// In place, with the same length and the same times.
+	// The file is overwritten in place. Its length and modification time stay the same.
 	fi, err := os.Stat(file)
 	if err != nil {
 		t.Fatal(err)
@@ -181,8 +181,8 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// serve answers every connection with a line, by s's certificate, until the
-// test ends.
+// serve answers every connection with a line, under s's TLS configuration, until the test
+// ends.
 func serve(t *testing.T, s *Server) string {
 	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", s.TLS())
@@ -206,7 +206,7 @@ func serve(t *testing.T, s *Server) string {
 	return l.Addr().String()
 }
 
-// shown is the name in the certificate of a server that answers.
+// shown connects, and returns the name in the server's certificate.
 func shown(addr string, config *tls.Config) (string, error) {
 	nc, err := tls.Dial("tcp", addr, config)
 	if err != nil {
@@ -220,8 +220,8 @@ func shown(addr string, config *tls.Config) (string, error) {
 	return nc.ConnectionState().PeerCertificates[0].Subject.CommonName, nil
 }
 
-// TestCertificatesChange: a new pair is used, a broken one is not, and clients
-// are held against the authorities of the moment.
+// A new pair of certificate and key is used, a broken one is not. Clients are checked against
+// the authorities that were last read.
 func TestCertificatesChange(t *testing.T) {
 	dir, log := t.TempDir(), &logs{}
 	servers, old, fresh := certtest.NewCA(t, "servers"), certtest.NewCA(t, "old"), certtest.NewCA(t, "fresh")
@@ -242,7 +242,8 @@ func TestCertificatesChange(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); s.Run(ctx, hup) }()
 	defer func() { cancel(); <-done }()
-	reload := func() { hup <- syscall.SIGHUP; hup <- syscall.SIGHUP } // the second is taken when the first is done
+	// The second signal is received only when the first has been handled.
+	reload := func() { hup <- syscall.SIGHUP; hup <- syscall.SIGHUP }
 
 	addr := serve(t, s)
 	client := func(ca *certtest.CA, until time.Time) *tls.Config {
@@ -301,11 +302,11 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
-// TestValidity: a certificate's end is announced, and said again each day.
+// The end of a certificate is announced in the log, and again every day.
 func TestValidity(t *testing.T) {
 	dir, log := t.TempDir(), &logs{}
 	end := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	pair := certtest.NewCA(t, "ca").Pair("one", end) // lives for 48 h
+	pair := certtest.NewCA(t, "ca").Pair("one", end) // valid for 48 h
 	now := end.Add(-49 * time.Hour)
 	s, err := Load(Config{
 		Cert: certtest.Write(t, dir, "cert", pair.Cert), Key: certtest.Write(t, dir, "key", pair.Key),
@@ -351,7 +352,7 @@ func TestOpenFilesAreWarnedOf(t *testing.T) {
 	}
 }
 
-// TestPipe: what can be read once only is not waited for a second time.
+// A pipe can be read only once, so refresh does not read it again.
 func TestPipe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(file, 0o600); err != nil {
@@ -408,7 +409,7 @@ func TestClientBringsItsToken(t *testing.T) {
 			nc.Close()
 		}
 	}
-	// A node that does not answer is not waited for.
+	// Dial returns at the deadline if the node does not answer.
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := c.Dial(ctx, "tcp", l.Addr().String()); !errors.Is(err, os.ErrDeadlineExceeded) {

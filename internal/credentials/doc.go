@@ -1,4 +1,4 @@
-// Package credentials is what a node and those who ask it show each other:
-// certificates and tokens, from files that may be replaced while they are in
-// use. No token and no key is ever part of an error or a line of the log.
+// Package credentials has the certificates and tokens of nodes and their clients. A node
+// reads them from files that may be replaced while it runs. Errors and log lines never
+// contain a token or a key.
 package credentials

@@ -12,27 +12,28 @@ import (
 	"go.uber.org/atomic"
 )
 
-// Config is what a node asks of its clients, and shows them.
+// Config names the credentials of a node, and those that it requires of its clients.
 type Config struct {
-	// Cert and Key name PEM files with the node's certificate, intermediate
-	// ones behind it, and its key. Empty means no TLS.
+	// Cert and Key name PEM files with the node's certificate, followed by intermediate
+	// certificates, and its key. Empty means no TLS.
 	Cert, Key string
-	// ClientCA names a PEM file with the authorities of clients' certificates,
-	// which then every client must have. Empty means that none are asked for.
+	// ClientCA names a PEM file with certificate authorities. Every client must then have a
+	// certificate of one of them. Empty means that clients need no certificate. It is
+	// ignored without Cert.
 	ClientCA string
-	// TokenFile names a file with tokens, one a line. Empty means Token.
+	// TokenFile names a file with tokens, one per line. Empty means Token.
 	TokenFile string
-	// Token is tokens, one a line. Empty means that none are asked for.
+	// Token is tokens, one per line. Empty means that clients need no token.
 	Token string
-	// Every is how often files are looked at. 0 means each second.
+	// Every is the time between two readings of the files. 0 means one second.
 	Every time.Duration
-	// Now is the clock that certificates are held against. nil means time.Now.
+	// Now returns the time that certificates are compared with. nil means time.Now.
 	Now func() time.Time
-	// Logger gets a line for each change, and for what is not well. nil means none.
+	// Logger gets a line for each change and each problem. nil means that nothing is logged.
 	Logger hclog.Logger
 }
 
-// Server is what was read. Make it with Load, and keep it up to date with Run.
+// Server has the credentials that were read. Make it with Load. Run keeps it up to date.
 type Server struct {
 	cfg     Config
 	sources []*source
@@ -41,11 +42,13 @@ type Server struct {
 	tls    atomic.Pointer[tls.Config]
 	leaf   atomic.Pointer[x509.Certificate]
 
-	said   validity // of the certificate, last
+	// said is the certificate's validity at the last check. saidAt is when a warning about
+	// it was last logged.
+	said   validity
 	saidAt time.Time
 }
 
-// Load reads everything once.
+// Load reads all files once. It returns an error if one of them cannot be used.
 func Load(cfg Config) (*Server, error) {
 	if cfg.Every == 0 {
 		cfg.Every = time.Second
@@ -83,7 +86,8 @@ func Load(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// TLS is the configuration for listeners, nil without a certificate.
+// TLS returns the configuration for listeners, or nil without a certificate. Each new
+// connection uses the files as they were last read.
 func (s *Server) TLS() *tls.Config {
 	if s.cfg.Cert == "" {
 		return nil
@@ -93,13 +97,15 @@ func (s *Server) TLS() *tls.Config {
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			return s.tls.Load(), nil
 		},
-		// Connections last. A ticket would let in, without a look at its
-		// certificate, a client of an authority that has been taken out.
+		// With a session ticket a client could connect without another check of its
+		// certificate, after its authority has been removed. Tickets would save little,
+		// because connections last long.
 		SessionTicketsDisabled: true,
 	}
 }
 
-// Authenticate tells whether a token is good. It is nil where none are asked for.
+// Authenticate returns a function that reports whether a token is valid. It returns nil if
+// clients need no token.
 func (s *Server) Authenticate() func(token []byte) bool {
 	if s.cfg.TokenFile == "" && s.cfg.Token == "" {
 		return nil
@@ -107,11 +113,12 @@ func (s *Server) Authenticate() func(token []byte) bool {
 	return s.tokens.good
 }
 
-// CanChange tells whether there are files to look at.
+// CanChange reports whether credentials come from files.
 func (s *Server) CanChange() bool { return len(s.sources) > 0 }
 
-// Run looks at the files now and then, and when it is told to, until ctx is
-// done. What cannot be used is logged, and what there was stays in use.
+// Run reads the files every Config.Every, and at each signal on now, until ctx is done. It
+// logs contents that cannot be used. The old contents then stay in use. Run returns at once
+// if there are no files.
 func (s *Server) Run(ctx context.Context, now <-chan os.Signal) {
 	if !s.CanChange() {
 		return
@@ -131,7 +138,7 @@ func (s *Server) Run(ctx context.Context, now <-chan os.Signal) {
 	}
 }
 
-// refresh looks at the files. asked has it say what it has said before.
+// refresh reads the files. With asked it logs errors again that have been logged before.
 func (s *Server) refresh(asked bool) {
 	for _, source := range s.sources {
 		changed, isNews, err := source.refresh()
@@ -188,7 +195,7 @@ func (s *Server) warnOpen(what, file string) {
 	}
 }
 
-// validity is what a certificate is at a moment.
+// validity says in words whether a certificate is valid at a moment, "" if it is.
 type validity string
 
 const (
@@ -200,8 +207,9 @@ const (
 	soonAtMax          = 14 * 24 * time.Hour
 )
 
-// validityOf is endsSoon for the last tenth of a certificate's life, and for
-// two weeks at most: one that lives for a day is renewed without hurry.
+// validityOf returns the validity of a certificate. It is endsSoon in the last tenth of the
+// certificate's life, and in its last two weeks at most. A certificate that is valid for a
+// day is thus reported only 2.4 hours before its end.
 func validityOf(c *x509.Certificate, now time.Time) validity {
 	switch soon := min(c.NotAfter.Sub(c.NotBefore)/10, soonAtMax); {
 	case now.Before(c.NotBefore):
@@ -214,7 +222,8 @@ func validityOf(c *x509.Certificate, now time.Time) validity {
 	return valid
 }
 
-// checkValidity warns of a certificate that clients will refuse, or soon will.
+// checkValidity logs a warning if clients refuse the certificate or soon will. It repeats the
+// warning every 24 hours.
 func (s *Server) checkValidity() {
 	leaf := s.leaf.Load()
 	if leaf == nil {

@@ -8,24 +8,25 @@ import (
 	"os"
 )
 
-// maxFile is far more than certificates or tokens take.
+// maxFile is the largest file in bytes, far more than certificates or tokens need.
 const maxFile = 1 << 20
 
-// source is something that is made of the contents of files. To see whether
-// they changed they are read: times of files are too coarse to tell of a file
-// that was written while it was read, and these are small.
+// source is files whose contents are used together, like a certificate and its key. The
+// files are small, so refresh reads them and compares the contents. Modification times are
+// too coarse to show that a file was written while it was read.
 type source struct {
 	files []string
-	// use makes it, or returns an error and leaves what there was.
+	// use puts the contents into use. If it returns an error, the old contents stay in use.
 	use func(texts [][]byte) error
 
-	seen   [sha256.Size]byte // of what is in use
-	failed string            // the last error, if there was one since
+	seen   [sha256.Size]byte // of texts in use
+	failed string            // the last error; empty after a success
 }
 
-// refresh reads the files and uses them if they are not those that are in use.
-// An error is returned until it is mended: isNews tells whether it is another
-// than the last time.
+// refresh reads the files, and uses them if their contents differ from those in use. changed
+// reports whether it did. It returns an error at each call until the files are right. isNews
+// reports whether the outcome is news: an error that differs from the last one, or the first
+// success after an error.
 func (s *source) refresh() (changed, isNews bool, err error) {
 	changed, err = s.tryRefresh()
 	if err == nil {
@@ -61,9 +62,10 @@ func (s *source) tryRefresh() (changed bool, err error) {
 	return true, nil
 }
 
-// errOnce is of a pipe, whose content is there once only.
+// errOnce means that a file, like a pipe, can be read only once.
 var errOnce = errors.New("no file to read again")
 
+// read returns the contents of a file. again means that the file has been read before.
 func read(file string, again bool) ([]byte, error) {
 	fi, err := os.Stat(file)
 	if err != nil {
@@ -84,8 +86,8 @@ func read(file string, again bool) ([]byte, error) {
 	return text, err
 }
 
-// isOpen tells whether everybody on the machine may read a file. A pipe's
-// bits say nothing.
+// isOpen reports whether others than the file's owner and group have access to a file. It
+// returns false for pipes, whose permissions mean nothing.
 func isOpen(file string) bool {
 	fi, err := os.Stat(file)
 	return err == nil && fi.Mode().IsRegular() && fi.Mode().Perm()&0o007 != 0

@@ -9,15 +9,16 @@ import (
 	"go.uber.org/atomic"
 )
 
-// maxToken is the longest token: with a user before it, it still fits a
-// request of the line protocol.
+// maxToken is the length of the longest token. A request of the line protocol has room for
+// it and a user name.
 const maxToken = 256
 
 // ShortToken is the length below which a token may be guessed.
 const ShortToken = 16
 
-// ParseTokens reads tokens, one a line. Empty lines and those that begin with
-// # are left out. where is for errors, which do not show what is there.
+// ParseTokens returns the tokens in text, one per line. It skips empty lines and lines that
+// begin with #. Errors begin with where, and do not show the text. Text without a token is an
+// error.
 func ParseTokens(where string, text []byte) ([]string, error) {
 	var tokens []string
 	for i, line := range bytes.Split(text, []byte("\n")) {
@@ -38,7 +39,7 @@ func ParseTokens(where string, text []byte) ([]string, error) {
 	return tokens, nil
 }
 
-// tokens are those that are good now.
+// tokens holds the hashes of the valid tokens.
 type tokens struct {
 	sums atomic.Pointer[[][sha256.Size]byte]
 }
@@ -51,8 +52,9 @@ func (t *tokens) set(good []string) {
 	t.sums.Store(&sums)
 }
 
-// good takes the same time for all tokens of a length: sums are compared, as
-// to compare the tokens would tell their length, and all of them are.
+// good reports whether token is valid. It takes the same time for all tokens of one length,
+// so that the time reveals nothing: it compares hashes of equal length, and always all of
+// them.
 func (t *tokens) good(token []byte) bool {
 	sum, found := sha256.Sum256(token), 0
 	for _, want := range *t.sums.Load() {

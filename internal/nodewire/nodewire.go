@@ -1,5 +1,5 @@
-// Package nodewire implements lineproto.Backend for the nodes of a process. It puts their
-// refusals, figures and IDs into the words that clients read.
+// Package nodewire implements lineproto.Backend for the nodes of a process. It writes the
+// text of refusals, of STATS and of DECODE.
 package nodewire
 
 import (
@@ -17,7 +17,8 @@ import (
 type Backend struct {
 	*node.Group
 	version string
-	last    atomic.Pointer[worded]
+	// last is the last refusal that was sent.
+	last atomic.Pointer[worded]
 }
 
 // New returns the Backend of nodes. version is the release of flaked.
@@ -28,8 +29,8 @@ func New(nodes *node.Group, version string) *Backend {
 // Version returns the release.
 func (b *Backend) Version() string { return b.version }
 
-// Reserve takes between 1 and k IDs of one tick and one worker. Its errors are those
-// that a client is sent.
+// Reserve takes between 1 and k IDs of one tick and one worker. A refusal is returned as the
+// *lineproto.Error that the client gets.
 func (b *Backend) Reserve(ctx context.Context, k int) (worker.Run, error) {
 	run, err := b.Group.Reserve(ctx, k)
 	if err != nil {
@@ -38,7 +39,8 @@ func (b *Backend) Reserve(ctx context.Context, k int) (worker.Run, error) {
 	return run, nil
 }
 
-// Ready returns nil when an ID would be made, else what a client is sent.
+// Ready returns nil when a GET would be answered with an ID, and otherwise the error that the
+// client would get.
 func (b *Backend) Ready() error { return b.sent(b.Group.Ready()) }
 
 // Snapshots returns the states of the nodes, with Code and Reason as a client gets them.
@@ -53,10 +55,11 @@ func (b *Backend) Snapshots() []node.Snapshot {
 	return all
 }
 
-// instant is RFC 3339 with milliseconds, always three digits.
+// instant is RFC 3339, always with three digits of milliseconds.
 const instant = "2006-01-02T15:04:05.000Z07:00"
 
-// Decode takes an ID apart by the cluster's layout.
+// Decode returns the line that DECODE answers with. It returns a *lineproto.Error with ERR if
+// the layout cannot have made the ID, and with NOTREADY while the layout is not known.
 func (b *Backend) Decode(id worker.ID) (string, error) {
 	layout := b.Layout()
 	if layout == (worker.Layout{}) {

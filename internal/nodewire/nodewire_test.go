@@ -16,7 +16,7 @@ import (
 
 var _ lineproto.Backend = (*Backend)(nil)
 
-// refusals are all kinds, and what a client is sent for each.
+// refusals has every kind of refusal, and the reply that a client gets for it.
 var refusals = []struct {
 	refusal node.Refusal
 	wire    string
@@ -42,7 +42,7 @@ var refusals = []struct {
 	{node.Refusal{Cause: node.CauseStopping, Phase: node.Stopping}, "-NOTREADY stopping"},
 }
 
-// Every refusal has its words, and a document says what to do about it.
+// Every refusal has a reply, and docs/operations.md or docs/admin.md explains it.
 func TestEveryRefusalIsDocumented(t *testing.T) {
 	read := func(file string) string {
 		b, err := os.ReadFile(file)
@@ -78,7 +78,7 @@ func TestEveryRefusalIsDocumented(t *testing.T) {
 	}
 }
 
-// starting is the backend of nodes that have not been run, so they refuse.
+// starting returns the backend of nodes that refuse, because Run has not been called.
 func starting(t *testing.T, nodes int) *Backend {
 	t.Helper()
 	none := time.Duration(0)
@@ -101,7 +101,7 @@ func starting(t *testing.T, nodes int) *Backend {
 	return New(node.NewGroup(all...), "1.2.3")
 }
 
-// Whatever asks gets the same words: a request for IDs, READY, STATS, the snapshots.
+// A refusal has the same text in reply to GET and READY, in STATS and in snapshots.
 func TestRefusalIsTheSameEverywhere(t *testing.T) {
 	const want = "-NOTREADY starting reason=no-worker-yet"
 	b := starting(t, 2)
@@ -132,7 +132,7 @@ func TestRefusalIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// Neither an ID nor a refusal that lasts makes garbage, however many ask.
+// Neither an ID nor a lasting refusal allocates memory.
 func TestReserveAllocatesNothing(t *testing.T) {
 	b := starting(t, 1)
 	allocates := func(ready bool) float64 {

@@ -9,15 +9,15 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// worded is a refusal and the reply that it is sent as.
+// worded is a refusal and the reply that a client gets for it.
 type worded struct {
 	refusal *node.Refusal
 	reply   *lineproto.Error
 }
 
-// sent returns an error of the nodes as it is sent, nil for none. The words of the last
-// refusal are kept, so that one which lasts is put into words once. Refusals that a node
-// makes anew for each request (of a clock that is behind, or at a bound) are not.
+// sent returns the reply for a refusal, and any other error unchanged. It keeps the reply for
+// the last refusal, so that a lasting refusal is formatted once. A node makes a new refusal
+// for each request if its clock is behind or it is at a bound. Those are formatted each time.
 func (b *Backend) sent(err error) error {
 	refusal, ok := errors.AsType[*node.Refusal](err)
 	if !ok {
@@ -31,7 +31,7 @@ func (b *Backend) sent(err error) error {
 	return reply
 }
 
-// word returns a refusal in the wire's words, which docs/operations.md lists.
+// word returns the reply for a refusal. docs/operations.md lists the texts.
 func word(r *node.Refusal) *lineproto.Error {
 	switch r.Cause {
 	case node.CauseClockBehind:
@@ -51,7 +51,7 @@ func word(r *node.Refusal) *lineproto.Error {
 	return &lineproto.Error{Code: lineproto.NOTREADY, Text: phrase(r) + " reason=" + string(r.Cause)}
 }
 
-// phrase returns what a node that is not ready does, or lacks.
+// phrase returns the text of a NOTREADY reply before " reason=".
 func phrase(r *node.Refusal) string {
 	switch {
 	case r.Cause == node.CauseLeaseBorrowed:
@@ -66,4 +66,5 @@ func phrase(r *node.Refusal) string {
 	return string(r.Phase)
 }
 
+// ceilMs returns d in milliseconds, rounded up.
 func ceilMs(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }

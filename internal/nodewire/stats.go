@@ -8,8 +8,8 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// Stats returns the figures for STATS: those of the first node. Of several nodes it adds
-// the workers that they hold, and how many of them are ready.
+// Stats returns the rows of STATS for the first node. If there are several nodes, it adds the
+// workers that they hold and how many of the nodes are ready.
 func (b *Backend) Stats() []lineproto.Stat {
 	all := b.Snapshots()
 	stats := statsOf(all[0], b.version)
@@ -27,7 +27,7 @@ func (b *Backend) Stats() []lineproto.Stat {
 		lineproto.Stat{Name: "workers_ready", Value: fmt.Sprint(ready)})
 }
 
-// statsOf returns the figures of one node, without those that are not known yet.
+// statsOf returns the rows for one node. It leaves out values that are not known yet.
 func statsOf(s node.Snapshot, version string) []lineproto.Stat {
 	var stats []lineproto.Stat
 	add := func(name string, value any) {

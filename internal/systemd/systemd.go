@@ -1,6 +1,7 @@
-// Package systemd tells the service manager that started this process how it
-// is doing: that it has started, what it does, that it is not stuck, that it
-// stops. Where no service manager asked for that, it does nothing.
+// Package systemd reports the state of this process to the service manager that started
+// it: that the service is ready, a one-line status, a watchdog message while the process
+// is not stuck, and that the service stops. It does nothing without NOTIFY_SOCKET in the
+// environment, because then no service manager listens.
 package systemd
 
 import (
@@ -13,32 +14,35 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Config is what to tell, and when.
+// Config is the configuration of Run.
 type Config struct {
-	// Look says whether the service does its work, and in a line what it does.
-	// Required. It is called often.
+	// Look reports whether the service does its work, and returns a one-line status.
+	// Required. Run calls it at every interval.
 	Look func() (ready bool, status string)
-	// Live is nil while the process is not stuck. Required. While it is, no
-	// more signs of life are sent, and the service manager starts it again.
+	// Live returns nil, or the reason why the process is stuck. Required. While the
+	// process is stuck Run sends no watchdog messages, so that the service manager
+	// restarts it.
 	Live func() error
-	// Logger gets a line when the process is stuck. Required.
+	// Logger gets a line when the process gets stuck. Required.
 	Logger hclog.Logger
-	// Every is how often to look. 0 means 1 s.
+	// Every is the interval between two calls of Look. 0 means 1 s. With a watchdog it is
+	// a quarter of the watchdog's time at most.
 	Every time.Duration
 
-	// notify sends a message, and tells whether there is anybody to send it to;
-	// watchdog is how often signs of life are expected, 0 for never. Others for
-	// tests.
+	// notify sends a message and reports whether a service manager listens. watchdog
+	// returns the longest time between two watchdog messages, or 0 without a watchdog.
+	// Tests replace both.
 	notify   func(message string) (bool, error)
 	watchdog func() (time.Duration, error)
 }
 
-// moreTime is what a service that is still starting asks for at each look.
+// moreTime is the extension of the start timeout that a service asks for at each look
+// until it is first ready.
 const moreTime = 30 * time.Second
 
-// Run tells until the context ends; then, that the service stops. It returns at
-// once where nobody listens. A service is started when it is first ready: what
-// is told to wait for it finds it at work.
+// Run reports the state of the service until the context ends, and then reports that it
+// stops. Run returns at once if no service manager listens. It reports READY=1 only when
+// Look first returns true, so that units ordered after the service find it at work.
 func Run(ctx context.Context, cfg Config) {
 	if cfg.notify == nil {
 		cfg.notify = func(message string) (bool, error) { return daemon.SdNotify(false, message) }
@@ -74,12 +78,13 @@ func Run(ctx context.Context, cfg Config) {
 type teller struct {
 	cfg      Config
 	watchdog bool
-	ready    bool   // has been told
-	status   string // that was told last
-	stuck    bool   // the log has it
+	ready    bool   // READY=1 sent
+	status   string // the last one sent
+	stuck    bool   // and logged
 }
 
-// tell looks and sends what is news, and is false where nobody listens.
+// tell sends the changes since the last call, and a watchdog message unless the process is
+// stuck. It returns false if no service manager listens.
 func (t *teller) tell() bool {
 	ready, status := t.cfg.Look()
 	stuck := t.cfg.Live()
@@ -105,7 +110,7 @@ func (t *teller) tell() bool {
 	}
 	listening, err := t.cfg.notify(strings.Join(lines, "\n"))
 	if err != nil {
-		// The service manager may be starting again itself: all is told anew.
+		// The service manager may be restarting. The next call sends these changes again.
 		t.cfg.Logger.Debug("the service manager cannot be told", "error", err)
 		return true
 	}

@@ -14,7 +14,9 @@ import (
 
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex // guards what follows: a bubble's clock orders nothing for the race detector
+		// mu guards the variables below. The clock of a synctest bubble does not order
+		// memory accesses for the race detector.
+		var mu sync.Mutex
 		ready, status, stuck := false, "starting", error(nil)
 		var told []string
 		var failing error
@@ -37,7 +39,7 @@ func TestRun(t *testing.T) {
 				watchdog: func() (time.Duration, error) { return 4 * time.Second, nil },
 			})
 		}()
-		// next is what is told until and at the next look.
+		// next checks the messages sent since the call before.
 		next := func(what string, want ...string) {
 			t.Helper()
 			synctest.Wait()
@@ -81,7 +83,7 @@ func TestRun(t *testing.T) {
 
 func TestRunWithNobodyToTell(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
-	t.Setenv("WATCHDOG_USEC", "nonsense") // is no reason to end
+	t.Setenv("WATCHDOG_USEC", "nonsense") // Run only logs this
 	Run(t.Context(), Config{
 		Look: func() (bool, string) { return true, "serving" }, Live: func() error { return nil },
 		Logger: hclog.NewNullLogger(),

@@ -10,8 +10,8 @@ import (
 
 const units = "../../deploy/systemd"
 
-// The unit that is shipped is one that systemd understands, with the binary in
-// its place, and leaves the service little that it does not need.
+// systemd accepts the shipped unit, which starts the binary in /usr/local/bin and gives the
+// service few rights that it does not need.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")
@@ -37,8 +37,8 @@ func TestUnit(t *testing.T) {
 	if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), binary, self)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// An exposure of 1.4 of 10 is what it comes to by systemd 252: a network
-	// service that runs in the host's own tree. Later ones count a little else.
+	// systemd 252 rates the unit's exposure at 1.4 of 10: the service uses the network and
+	// the host's file tree. Other versions count a little differently. The limit is 2.0.
 	for _, args := range [][]string{{"verify", "--man=no", unit}, {"security", "--offline=true", "--no-pager", "--threshold=20", unit}} {
 		out, err := exec.Command(analyze, args...).CombinedOutput()
 		if err != nil || args[0] == "verify" && len(out) > 0 {
