@@ -12,11 +12,12 @@ import (
 	"github.com/flaked/flaked/internal/credentials"
 )
 
-// tokenEnv holds tokens. It is no flag's variable: arguments can be read by
-// everybody on the machine.
+// tokenEnv names the environment variable that holds tokens. No flag takes a token itself, as
+// everybody on the machine can read arguments.
 const tokenEnv = "FLAKED_TOKEN"
 
-// tokenSource is where tokens come from, as a file or as they are.
+// tokenSource returns the path in --token-file and the text in FLAKED_TOKEN. It returns an
+// error if both are given.
 func tokenSource(c *cli.Context) (file, inline string, err error) {
 	file, inline = c.String("token-file"), os.Getenv(tokenEnv)
 	if file != "" && inline != "" {
@@ -25,7 +26,7 @@ func tokenSource(c *cli.Context) (file, inline string, err error) {
 	return file, inline, nil
 }
 
-// nodeAccess is what accessFlags say, for every command that asks a node.
+// nodeAccess returns the token and the TLS settings that accessFlags give.
 func nodeAccess(c *cli.Context) (access credentials.Client, err error) {
 	if access.Token, err = nodeToken(c); err != nil {
 		return access, err
@@ -34,8 +35,7 @@ func nodeAccess(c *cli.Context) (access credentials.Client, err error) {
 	return access, err
 }
 
-// nodeToken returns the token to bring to a node, the first of several; empty for
-// none.
+// nodeToken returns the token to send to a node: the first of several, or "" for none.
 func nodeToken(c *cli.Context) (string, error) {
 	where, text, err := tokenSource(c)
 	if err != nil {
@@ -60,7 +60,7 @@ func nodeToken(c *cli.Context) (string, error) {
 	return tokens[0], nil
 }
 
-// guardConfig is what guardFlags say of certificates and tokens.
+// guardConfig returns the certificates and tokens that guardFlags give.
 func guardConfig(c *cli.Context) (credentials.Config, error) {
 	cfg := credentials.Config{Cert: c.String("tls-cert"), Key: c.String("tls-key"), ClientCA: c.String("tls-client-ca")}
 	var err error
@@ -76,8 +76,7 @@ func guardConfig(c *cli.Context) (credentials.Config, error) {
 	return cfg, nil
 }
 
-// tlsAdvice is what to do about a connection that could not be secured, and
-// whether that is what is wrong with it.
+// tlsAdvice returns what to do about err, and whether err is a failure to secure a connection.
 func tlsAdvice(err error) (advice string, ok bool) {
 	var (
 		unknown x509.UnknownAuthorityError
@@ -100,8 +99,8 @@ func tlsAdvice(err error) (advice string, ok bool) {
 	return "", false
 }
 
-// accessAdvice is what to do about a node that lets nobody in, after a colon;
-// empty where it is something else.
+// accessAdvice returns what to do about a node that refuses clients without a token or without
+// TLS. It begins with a colon, and is "" for any other reply.
 func accessAdvice(reply *replyError) string {
 	switch {
 	case reply.code() == "NOAUTH":

@@ -16,7 +16,7 @@ import (
 
 const testToken = "0123456789abcdef"
 
-// withToken answers as a node that asks for testToken does.
+// withToken answers as a node that requires testToken.
 func withToken(line string) string {
 	if token, ok := strings.CutPrefix(line, "AUTH "); ok {
 		if token == testToken {
@@ -51,7 +51,7 @@ func TestGetBringsAToken(t *testing.T) {
 	}
 }
 
-// fakeTLSNode answers GETs by TLS, and returns its address.
+// fakeTLSNode starts a node that answers GETs over TLS, and returns its address.
 func fakeTLSNode(t *testing.T, config *tls.Config) string {
 	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", config)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// checkAdvertised is of --advertise: an address or a name, which others can dial.
+// checkAdvertised returns a usage error for a host that other machines cannot dial. "" is valid.
 func checkAdvertised(host string) error {
 	if ip, err := netip.ParseAddr(host); err == nil && !ip.IsUnspecified() {
 		return nil
@@ -17,8 +17,8 @@ func checkAdvertised(host string) error {
 	return nil
 }
 
-// advertised is how others find what listens on addr: where that is on all
-// addresses, at host.
+// advertised returns the address at which other machines find a listener on addr. If addr is on
+// all interfaces, host replaces its host part.
 func advertised(addr, host string) string {
 	on, port, err := net.SplitHostPort(addr)
 	if host == "" || err != nil || strings.HasPrefix(addr, "unix:") {

@@ -10,15 +10,15 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// advised returns an error's text with what to do about it, by flags and commands.
-// The packages below know neither.
+// advised returns an error's text, followed by advice that names flags and commands. The
+// packages below know neither flags nor commands.
 func advised(err error) string {
 	lead, advice, known := advise(err)
 	return strings.Replace(err.Error(), known.Error(), lead+plain(known.Error())+advice, 1)
 }
 
-// advise returns advice for known, which is an error in err, or err itself. The lead
-// makes a flag of the setting that known's text begins with.
+// advise returns advice for known, which is an error in err, or err itself. lead is "--" if
+// known's text begins with a setting's name, which is also a flag's name.
 func advise(err error) (lead, advice string, known error) {
 	if e, ok := errors.AsType[*node.DiffersError](err); ok {
 		return "--", ": a cluster keeps the settings it was made with; leave the flag out, or take another --cluster", e

@@ -13,8 +13,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Packages know no flags: what to do about their errors is said here, wherever in
-// another error one of them is.
+// Packages name no flags. advised adds advice to their errors, even if another error wraps them.
 func TestAdvised(t *testing.T) {
 	borrow := 500 * time.Microsecond
 	_, tooLittle := node.Settings{Borrow: &borrow}.Record("u", time.Second)

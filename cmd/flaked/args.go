@@ -9,13 +9,12 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// watchDefault is the interval of a --watch that is given none.
+// watchDefault is the interval of a --watch without a value.
 const watchDefault = "2s"
 
-// arrange makes of a command line as people type it one that the library
-// reads: it stops at the first argument that is no flag, so that in
-// `flaked decode 123 -o json` the format would be an ID. `flaked help get`
-// becomes `flaked get --help`, and a --watch without an interval gets one.
+// arrange reorders a command line for the library, which stops at the first argument that is
+// not a flag. In `flaked decode 123 -o json` it would take -o for an ID. `flaked help get`
+// becomes `flaked get --help`, and a --watch without a value gets the default.
 func arrange(commands []*cli.Command, args []string) []string {
 	if len(args) == 0 {
 		return []string{"flaked"}
@@ -42,7 +41,8 @@ func arrange(commands []*cli.Command, args []string) []string {
 	}
 	flags, positional, help := split(cmd, rest)
 	if help {
-		return append(out, "--help") // the library takes arguments beside it for topics
+		// Beside --help, the library takes an argument for a help topic.
+		return append(out, "--help")
 	}
 	out = append(out, flags...)
 	if len(positional) > 0 {
@@ -60,11 +60,11 @@ func find(commands []*cli.Command, name string) *cli.Command {
 	return nil
 }
 
-// number begins an argument that is a number and no flag: -5 is for the
-// command to refuse, who knows what was expected.
+// number matches the beginning of a negative number. -5 is an argument, not a flag, so that the
+// command can refuse it and say what it expects.
 var number = regexp.MustCompile(`^-[0-9]`)
 
-// split takes a command's flags, each with its value, and the arguments apart.
+// split separates a command's flags, each with its value, from its arguments.
 func split(cmd *cli.Command, args []string) (flags, positional []string, help bool) {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -90,7 +90,7 @@ func split(cmd *cli.Command, args []string) (flags, positional []string, help bo
 			flags = append(flags, arg+"="+interval)
 		case i+1 < len(args):
 			flags, i = append(flags, arg, args[i+1]), i+1
-		default: // its value is missing: nothing may stand where it belongs
+		default: // no value: an argument must not take its place
 			return append(flags, arg), nil, help
 		}
 	}
@@ -108,7 +108,8 @@ func takesValue(cmd *cli.Command, name string) bool {
 	return false
 }
 
-// parseInterval reads 2s, 500ms, or 2 for seconds.
+// parseInterval returns s as a duration's text: 2s, 500ms, or 2 for seconds. It returns
+// false if s is no duration.
 func parseInterval(s string) (string, bool) {
 	if _, err := strconv.ParseUint(s, 10, 16); err == nil {
 		return s + "s", true

@@ -16,15 +16,15 @@ import (
 	"github.com/flaked/flaked/internal/credentials"
 )
 
-// defaultAddr is where a node listens unless told otherwise.
+// defaultAddr is the default of --listen and of --addr.
 const defaultAddr = "127.0.0.1:" + defaultPort
 
 const defaultPort = credentials.DefaultPort
 
-// maxReply is longer than any line that a node answers with.
+// maxReply is longer than any line of a node's reply.
 const maxReply = 4 << 10
 
-// splitAddr takes an address apart; see credentials.SplitAddr.
+// splitAddr splits an address as credentials.SplitAddr does.
 func splitAddr(addr string) (network, address string, err error) { return credentials.SplitAddr(addr) }
 
 // replyError is an error reply of a node: -CODE text.
@@ -32,14 +32,14 @@ type replyError struct{ addr, line string }
 
 func (e *replyError) Error() string { return fmt.Sprintf("%s answered %s", e.addr, e.line) }
 
-// code is the reply's first word without the dash.
+// code returns the reply's first word without the dash.
 func (e *replyError) code() string {
 	code, _, _ := strings.Cut(strings.TrimPrefix(e.line, "-"), " ")
 	return code
 }
 
-// ask sends one request to the node that the flags name and reads a reply of n
-// lines; its errors are those of askAt.
+// ask sends one request to the node that the flags name and returns the n lines of its reply.
+// Its errors are those of askAt.
 func ask(c *cli.Context, request string, n int) ([]string, error) {
 	access, err := nodeAccess(c)
 	if err != nil {
@@ -50,9 +50,8 @@ func ask(c *cli.Context, request string, n int) ([]string, error) {
 	})
 }
 
-// askAt sends one request to a node and reads the reply. The error is a
-// *replyError where the node answers with one, and has exitUnreachable where it
-// does not answer.
+// askAt sends one request to a node and returns the lines of its reply. An error reply becomes
+// a *replyError. If the node does not answer, the error has the code exitUnreachable.
 func askAt(ctx context.Context, access credentials.Client, addr string, timeout time.Duration, request string, read readReply) ([]string, error) {
 	network, address, err := splitAddr(addr)
 	if err != nil {
@@ -78,8 +77,8 @@ func askAt(ctx context.Context, access credentials.Client, addr string, timeout 
 	return lines, nil
 }
 
-// readReply reads the lines of one reply, or the one line of an error. It
-// returns a line at least where there is no error.
+// readReply reads the lines of one reply, or the one line of an error reply. It returns at
+// least one line unless it returns an error.
 type readReply func(*bufio.Reader) ([]string, error)
 
 func exchange(ctx context.Context, access credentials.Client, network, address, request string, read readReply) ([]string, error) {
@@ -99,7 +98,7 @@ func exchange(ctx context.Context, access credentials.Client, network, address, 
 // mostStats is more lines than any node's STATS has.
 const mostStats = 4096
 
-// askStats returns what STATS says at an address, by name.
+// askStats returns the values of a node's reply to STATS, by name.
 func askStats(ctx context.Context, access credentials.Client, addr string, timeout time.Duration) (map[string]string, error) {
 	lines, err := askAt(ctx, access, addr, timeout, "STATS", func(r *bufio.Reader) ([]string, error) {
 		return readUntil(r, "END", mostStats)
@@ -118,11 +117,11 @@ func askStats(ctx context.Context, access credentials.Client, addr string, timeo
 	return stats, nil
 }
 
-// readLines reads n lines, or one if that is an error.
+// readLines reads n lines, or one line if that is an error reply.
 func readLines(r *bufio.Reader, n int) ([]string, error) { return readUntil(r, "", n) }
 
-// readUntil reads lines up to one that says last, or n of them, or one if that
-// is an error.
+// readUntil reads lines up to one that equals last, but at most n. It reads one line if
+// that is an error reply.
 func readUntil(r *bufio.Reader, last string, n int) ([]string, error) {
 	var lines []string
 	for len(lines) < n {
@@ -141,17 +140,18 @@ func readUntil(r *bufio.Reader, last string, n int) ([]string, error) {
 	return lines, nil
 }
 
-// silentError is a node that did not answer.
+// silentError means that a node did not answer.
 type silentError struct {
 	addr, why string
-	late      bool // it may yet have answered
+	// late means that the time ran out, so the node may still have answered.
+	late bool
 }
 
 func (e *silentError) Error() string {
 	return fmt.Sprintf("no answer from a node at %s: %s", e.addr, e.why)
 }
 
-// unanswered says why a node did not answer, and what to do.
+// unanswered returns the error for a node that did not answer: the reason, and what to do.
 func unanswered(addr string, timeout time.Duration, err error) error {
 	why, advice := err.Error(), "check --addr (FLAKED_ADDR)"
 	if tls, ok := tlsAdvice(err); ok {

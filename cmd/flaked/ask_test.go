@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// fakeNode answers each line with what reply makes of it, on one connection
-// after the other. A reply of "" closes the connection, "hang" is none.
+// fakeNode returns the address of a node that answers each line with reply, on one connection
+// at a time. For a reply of "" it closes the connection, and for "hang" it sends nothing.
 func fakeNode(t *testing.T, network, address string, reply func(line string) string) string {
 	t.Helper()
 	l, err := net.Listen(network, address)
@@ -124,8 +124,8 @@ func TestGetUnreachable(t *testing.T) {
 	call(t, "", "get", "--addr", addr).wants(t, exitUnreachable, "",
 		"flaked: no answer from a node at "+addr+": nobody listens there: start a node with `flaked serve`, or name another with --addr (FLAKED_ADDR)\n")
 	call(t, "", "get", "--addr", "unix:/nonexistent/sock").wants(t, exitUnreachable, "", "nobody listens there")
-	// An empty label: every resolver refuses that, and no name server is asked,
-	// which might be slow and leave the lookup behind.
+	// Every resolver refuses an empty label at once. A name server might be slow, and the
+	// lookup would outlive the test.
 	call(t, "", "get", "--addr", "no-such-host..invalid:1").wants(t, exitUnreachable, "", "check --addr (FLAKED_ADDR)")
 }
 

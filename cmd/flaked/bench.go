@@ -148,7 +148,7 @@ func benchConfig(c *cli.Context) (load.Config, error) {
 
 func within(n, most int) bool { return n >= 1 && n <= most }
 
-// benchFailed is why there is nothing to print.
+// benchFailed returns the error of a run that has no result.
 func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 	var refused *credentials.RefusedError
 	switch {
@@ -165,8 +165,8 @@ func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 	return usageError("%w", err)
 }
 
-// progressLine tells how far a run is: a line that is written over on a
-// terminal, and one every few seconds elsewhere.
+// progressLine shows the progress of a run. On a terminal it overwrites one line. Elsewhere it
+// prints a line every few seconds.
 type progressLine struct {
 	out      io.Writer
 	terminal bool
@@ -175,7 +175,7 @@ type progressLine struct {
 	replies  int64     // until then
 }
 
-const progressEvery = 5 * time.Second // where it cannot be written over
+const progressEvery = 5 * time.Second // if not on a terminal
 
 func newProgressLine(out io.Writer) *progressLine {
 	p := &progressLine{out: out, at: time.Now()}
@@ -200,7 +200,7 @@ func (p *progressLine) show(s load.Progress) {
 	fmt.Fprintln(p.out, text)
 }
 
-// end takes the line away.
+// end clears the line on a terminal.
 func (p *progressLine) end() {
 	if p.shown {
 		fmt.Fprint(p.out, "\r\x1b[K")
@@ -222,7 +222,7 @@ func progressText(s load.Progress, rate float64) string {
 	return text
 }
 
-// grouped is a number with its thousands apart.
+// grouped formats n with commas between the thousands.
 func grouped(n int64) string {
 	s := fmt.Sprint(n)
 	var b strings.Builder

@@ -14,8 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/load"
 )
 
-// benchReport is what -o json prints. Fields are added and never changed: scripts
-// rely on them.
+// benchReport is the JSON of -o json. Scripts rely on it: fields may be added, but not changed.
 type benchReport struct {
 	Addr     string  `json:"addr"`
 	Protocol string  `json:"protocol"`
@@ -27,7 +26,7 @@ type benchReport struct {
 	Rate     float64 `json:"rate"` // 0: closed loop
 	Warmup   float64 `json:"warmup_seconds"`
 	Seconds  float64 `json:"seconds"`
-	// Interrupted runs are shorter than they were to be.
+	// Interrupted is true if the run was stopped before its end.
 	Interrupted bool         `json:"interrupted"`
 	Requests    int64        `json:"requests"`
 	PerSecond   float64      `json:"requests_per_second"`
@@ -36,7 +35,7 @@ type benchReport struct {
 	Latency     benchLatency `json:"latency_us"`
 	Errors      benchErrors  `json:"errors"`
 	Unanswered  int64        `json:"unanswered"`
-	Check       *benchCheck  `json:"check"` // null: not looked at
+	Check       *benchCheck  `json:"check"` // null: not checked
 	ClientCPU   float64      `json:"client_cpu_seconds"`
 	Server      *benchServer `json:"server"` // null: no --pid
 }
@@ -113,10 +112,10 @@ func latencyOf(h *hdrhistogram.Histogram) benchLatency {
 	}
 }
 
-// rounded is to three digits after the point: there is no more in it.
+// rounded rounds v to three decimals. The measurements are no more precise.
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// print writes the table.
+// print writes the report as a table, followed by examples of wrong IDs.
 func (r *benchReport) print(w io.Writer) error {
 	loop := "closed loop"
 	if r.Rate > 0 {
@@ -176,7 +175,7 @@ func (r *benchReport) latencyText() string {
 	return fmt.Sprintf("p50 %s, p90 %s, p99 %s, p99.9 %s, max %s", micros(l.P50), micros(l.P90), micros(l.P99), micros(l.P999), micros(l.Max))
 }
 
-// micros is a latency to three digits.
+// micros formats a latency in microseconds with three significant digits and a unit.
 func micros(us float64) string {
 	switch {
 	case us < 1000:
@@ -213,8 +212,8 @@ func (r *benchReport) checkText() string {
 	return text
 }
 
-// nearlyAll is how much of its cores a generator may use before it, and not the
-// node, is what was measured.
+// nearlyAll is the share of its threads' time that a generator may use. Above it, the result
+// may be the generator's limit and not the node's.
 const nearlyAll = 0.95
 
 func (r *benchReport) clientText() string {
@@ -229,7 +228,7 @@ func (r *benchReport) clientText() string {
 	return text
 }
 
-// verdict is what the exit code tells.
+// verdict returns the error that sets the exit code, nil for exitOK.
 func (r *benchReport) verdict() error {
 	var wrong []string
 	if k := r.Check; k != nil && k.Duplicates+k.Backwards > 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/flaked/flaked/internal/load"
 )
 
-// counting answers GET and GET n with IDs that go on.
+// counting returns a function that answers GET and GET n with increasing IDs.
 func counting() func(string) string {
 	next := 2071483623882690560
 	return func(line string) string {
@@ -59,7 +59,7 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends it early, with what there is.
+// Ctrl-C ends a run early, with the results so far.
 func TestBenchInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

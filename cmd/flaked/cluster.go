@@ -128,7 +128,7 @@ func clusterInit(c *cli.Context) error {
 	})
 }
 
-// adviseSettle says what a short settling time asks of the nodes.
+// adviseSettle prints what a short settle time requires of the nodes.
 func adviseSettle(w io.Writer, settle time.Duration) {
 	most := limits.MaxHeartbeat(settle)
 	if most < limits.DefaultHeartbeat {
@@ -191,7 +191,7 @@ func clusterFreeze(c *cli.Context) error {
 	})
 }
 
-// workersFlag is what --workers says; "" where it is not given.
+// workersFlag returns the workers that --workers names, "" if the flag is not given.
 func workersFlag(c *cli.Context, cl coordinator.Cluster) (coordinator.WorkerSet, error) {
 	if !c.IsSet("workers") {
 		return "", nil
@@ -215,8 +215,8 @@ func froze(w io.Writer, r clusterReport, changed bool, asked time.Duration) {
 	}
 }
 
-// clusterReport is a cluster in the JSON of `cluster show` and of `status`.
-// Instants are Unix milliseconds.
+// clusterReport is a cluster in the JSON of `cluster show` and of `status`. Times
+// are Unix milliseconds.
 type clusterReport struct {
 	Name       string `json:"name"`
 	UUID       string `json:"uuid"`
@@ -227,17 +227,18 @@ type clusterReport struct {
 	SettleMs   int64  `json:"settle_ms"`
 	OnRollback string `json:"on_rollback"`
 	BorrowMs   int64  `json:"borrow_ms"`
-	// Settled: a node has served in it.
+	// Settled is true once a node has served in the cluster.
 	Settled bool `json:"settled"`
-	// Frozen: no worker is handed out until FrozenUntilMs, which is 0 when there is no
-	// freeze, but those of FrozenOpen, as "900-1023"; mostly empty.
+	// Frozen is true if no new node gets a worker until FrozenUntilMs, except the workers of
+	// FrozenOpen, such as "900-1023". Without a freeze they are 0 and "".
 	Frozen        bool   `json:"frozen"`
 	FrozenUntilMs int64  `json:"frozen_until_ms"`
 	FrozenOpen    string `json:"frozen_open"`
-	// FrozenBy is who froze it by hand; empty where ZooKeeper lost data.
+	// FrozenBy names the operator who froze registration. It is "" if the reason is
+	// that ZooKeeper lost data.
 	FrozenBy string `json:"frozen_by"`
-	// IDsEndMs is when the time field of the layout runs over; 0 for a layout
-	// that this release cannot read.
+	// IDsEndMs is the time at which the layout's time field runs out, 0 for a layout that this
+	// release cannot parse.
 	IDsEndMs int64 `json:"ids_end_ms"`
 }
 
@@ -255,7 +256,7 @@ func describeCluster(name string, cl coordinator.Cluster, now time.Time) cluster
 	return r
 }
 
-// frozenWorkers says which workers are frozen.
+// frozenWorkers words which workers are frozen.
 func (r clusterReport) frozenWorkers() string {
 	if r.FrozenOpen != "" {
 		return "all workers but " + clean(r.FrozenOpen)
@@ -263,7 +264,7 @@ func (r clusterReport) frozenWorkers() string {
 	return "all workers"
 }
 
-// frozenWhy says why registration is frozen.
+// frozenWhy words the reason for a freeze.
 func (r clusterReport) frozenWhy() string {
 	if r.FrozenBy != "" {
 		return "by " + clean(r.FrozenBy)

@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// openStore connects to a cluster's records for as long as the test runs.
+// openStore connects to a cluster's records until the test ends.
 func openStore(t *testing.T, connect, cluster string) zkstore.Store {
 	t.Helper()
 	store, err := zkstore.NewZK(zkstore.ZKConfig{Connect: connect, Cluster: cluster})
@@ -134,7 +134,7 @@ func TestClusterCommands(t *testing.T) {
 	call(t, "", "status").wants(t, exitFailure, "", "is not a cluster record of flaked")
 }
 
-// A cluster made by one user is none of another's business.
+// Only the user who made a cluster may read its record.
 func TestClusterDenied(t *testing.T) {
 	zk := zktest.Chroot(t, zktest.Shared(t))
 	auth := writeFile(t, "auth", "me:secret\n")
@@ -165,7 +165,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// discardUntil reads until a text has come n times.
+// discardUntil reads until text has come n times, and returns all that it has read.
 func discardUntil(r io.Reader, text string, n int) (string, error) {
 	var all strings.Builder
 	buf := make([]byte, 4096)

@@ -36,7 +36,7 @@ func clusterThaw(c *cli.Context) error {
 	})
 }
 
-// confirmThaw asks, where there is a freeze to end or a lost worker to free.
+// confirmThaw asks for confirmation if there is a freeze to end or a lost worker to free.
 func confirmThaw(ctx context.Context, c *cli.Context, store zkstore.Store, cl coordinator.Cluster, frozen bool, workers coordinator.WorkerSet) error {
 	entries, err := coordinator.ReadSlots(ctx, store, cl)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// loadConfig sets from the file that --config names what is given neither on
-// the command line nor in the environment. The file's keys are flags' names,
-// of any command: one file serves all of them, and each takes its own. A key
-// that is no command's is an error, so that a typing error is not a default.
+// loadConfig reads the file that --config names. The file sets the flags that neither the
+// command line nor the environment gives. Its keys are the names of the flags of all commands,
+// so that one file serves every command. A key that no command has is an error, so that a
+// misspelt key is noticed.
 func loadConfig(c *cli.Context) error {
 	file := c.String("config")
 	if file == "" {
@@ -49,7 +49,7 @@ func applyConfig(c *cli.Context, text []byte) error {
 			return fmt.Errorf("%s: %w", at, err)
 		}
 		if f := flagNamed(c.Command.Flags, s.key.Value); f == nil || commandLineOnly(f) || c.IsSet(s.key.Value) {
-			continue // another command's, or given with more weight
+			continue // another command's, or given elsewhere
 		}
 		for _, v := range values {
 			if err := c.Set(s.key.Value, v); err != nil {
@@ -61,8 +61,8 @@ func applyConfig(c *cli.Context, text []byte) error {
 	return nil
 }
 
-// fileSet begins the names of App.Metadata that say which flags the file set:
-// the library knows that a flag is set and not by what.
+// fileSet is the prefix of keys of App.Metadata that record the flags that the file set. The
+// library records that a flag is set, but not by what.
 const fileSet = "set by the file: "
 
 // setByFile reports whether the value of a flag is the settings file's.
@@ -70,7 +70,7 @@ func setByFile(c *cli.Context, flag string) bool { return c.App.Metadata[fileSet
 
 type setting struct{ key, value *yaml.Node }
 
-// parseConfig reads a YAML document: one mapping, or nothing.
+// parseConfig returns the settings in a YAML document, which is one mapping or empty.
 func parseConfig(text []byte) ([]setting, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc yaml.Node
@@ -105,7 +105,7 @@ func parseConfig(text []byte) ([]setting, error) {
 	return settings, nil
 }
 
-// allFlags are the flags of all commands that a file may set.
+// allFlags returns the flags of all commands that a file may set, by name.
 func allFlags(commands []*cli.Command) map[string]cli.Flag {
 	all := map[string]cli.Flag{}
 	for _, cmd := range commands {
@@ -122,8 +122,8 @@ func allFlags(commands []*cli.Command) map[string]cli.Flag {
 }
 
 // commandLineOnly reports whether a flag is taken neither from a file nor from the
-// environment: confirming one call must not confirm all of them, and --addr of
-// status must not keep every call from ZooKeeper.
+// environment. A confirmation of one call must not confirm all calls. --addr of status must
+// not keep every call from ZooKeeper.
 func commandLineOnly(f cli.Flag) bool {
 	doc, ok := f.(cli.DocGenerationFlag)
 	switch f.Names()[0] {
@@ -149,8 +149,8 @@ func notAKey(all map[string]cli.Flag, key string) string {
 	return "there is no such setting: the keys are the names of flags, without dashes in front"
 }
 
-// configValues checks a value against the type of its flag, and is what to set
-// the flag to, one after the other.
+// configValues returns the values to set a flag to, one after the other. It returns an error if
+// v is not of the flag's type.
 func configValues(f cli.Flag, v *yaml.Node) ([]string, error) {
 	if slice, ok := f.(cli.DocGenerationSliceFlag); ok && slice.IsSliceFlag() {
 		return listValues(v)

@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// settings are what a command with a flag of every type sees.
+// settings are the values of the flags that parse defines, one of each type.
 type settings struct {
 	Text   string
 	Yes    bool
@@ -25,8 +25,8 @@ func defaults() settings {
 	return settings{Text: "default", Number: 1, Time: time.Second, List: []string{"default"}}
 }
 
-// parse runs a command with a flag of every type and returns what it sees, or
-// the line that is said instead. The other command has flags of its own.
+// parse runs a command with a flag of every type. It returns the values that the command sees,
+// or the text of a usage error. Another command has flags of its own.
 func parse(t *testing.T, args ...string) (got settings, failed string) {
 	t.Helper()
 	cmd := &cli.Command{
@@ -74,8 +74,8 @@ func configFile(t *testing.T, text string) string {
 	return file
 }
 
-// Flags go before the environment, that before the file, that before defaults:
-// for every type, in every combination.
+// Flags go before the environment, the environment before the file, and the file before
+// defaults: for every type, in every combination.
 func TestConfigPrecedence(t *testing.T) {
 	sources := []struct {
 		name string
@@ -120,7 +120,7 @@ func TestConfigPrecedence(t *testing.T) {
 	}
 }
 
-// Each setting is looked for by itself, and under the short name as well.
+// Each setting is looked up by itself. A flag may have its short name.
 func TestConfigMixed(t *testing.T) {
 	t.Setenv("FLAKED_CONFIG", configFile(t, "# a comment\ntext: file\nnumber: 2\ntime: \"2s\"\nlist: one\n"))
 	t.Setenv("FLAKED_NUMBER", "3")
@@ -185,7 +185,7 @@ func TestConfigFile(t *testing.T) {
 	}
 }
 
-// A file for `serve` does for the other commands as well.
+// A settings file for `serve` serves the other commands as well.
 func TestOneFileForAllCommands(t *testing.T) {
 	file := configFile(t, "zk: 127.0.0.1:1\ncluster: prod\nlisten: [127.0.0.1:7609]\nlayout: twitter\naddr: 127.0.0.1:1\n")
 	call(t, "", "decode", "--config", file, "2123840256405929993").wants(t, exitOK, ", from settings file\n", "")

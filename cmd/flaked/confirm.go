@@ -12,15 +12,15 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// confirmFlag is what confirm reads. It is for the command line alone: words
-// that stand in a file or an environment are read by nobody.
+// confirmFlag returns --confirm, which confirm reads. It is for the command line only, as
+// nobody would read the words in a file or in the environment.
 func confirmFlag() cli.Flag {
 	return &cli.StringFlag{Name: "confirm", Usage: "`WORDS` that would be asked for on a terminal; without them it is said what they are. On the command line alone"}
 }
 
-// confirm has somebody say in so many words what they are about to do: on a
-// terminal by typing them, else by --confirm. The words name what is concerned,
-// so that they fit nothing else.
+// confirm returns nil if the operator has confirmed what is about to be done: by typing words
+// on a terminal, or by giving them in --confirm. The words name what the command is about to
+// change, so that they confirm nothing else.
 func confirm(c *cli.Context, risk, words string) error {
 	if given := c.String("confirm"); given == words {
 		return nil
@@ -41,7 +41,7 @@ func confirm(c *cli.Context, risk, words string) error {
 	return nil
 }
 
-// question asks on the terminal and returns a line without blanks around it.
+// question asks on the terminal and returns the line that is typed, trimmed.
 func question(c *cli.Context, in io.Reader, text string) (string, error) {
 	fmt.Fprint(c.App.ErrWriter, text)
 	type reply struct {
@@ -64,7 +64,7 @@ func question(c *cli.Context, in io.Reader, text string) (string, error) {
 	}
 }
 
-// whoami is what is written down beside what was done by hand.
+// whoami returns USER@HOST, which records keep beside what an operator did.
 func whoami() string {
 	name := "somebody"
 	if u, err := user.Current(); err == nil {

@@ -47,8 +47,8 @@ Examples:
 	}
 }
 
-// decodedID is what -o json prints of an ID. The ID is a string: as a number it
-// would lose its low bits in JavaScript, and in jq.
+// decodedID is the JSON of one ID. The ID is a string: as a number it would lose its low bits
+// in JavaScript, and in jq.
 type decodedID struct {
 	ID          string `json:"id"`
 	Time        string `json:"time"` // RFC 3339 with milliseconds, UTC
@@ -56,14 +56,14 @@ type decodedID struct {
 	Datacenter  int64  `json:"datacenter"`
 	Worker      int64  `json:"worker"`
 	Sequence    int64  `json:"sequence"`
-	// Segment and Rollback are left out where the layout has none.
+	// Segment and Rollback are nil if the layout has no such field.
 	Segment  *int64 `json:"segment,omitempty"`
 	Rollback *int64 `json:"rollback,omitempty"`
-	// Layout is the layout that all this was decoded by, and LayoutFrom where it
-	// was found; see foundLayout.
+	// Layout is the layout that the ID was decoded by. LayoutFrom says where it was
+	// found: see foundLayout.
 	Layout     string `json:"layout"`
 	LayoutFrom string `json:"layout_from"`
-	// Warning says why the time is doubtful; see doubt. Left out where it is not.
+	// Warning says why the time is doubtful. It is "" if the time is not.
 	Warning doubt `json:"warning,omitempty"`
 }
 
@@ -118,7 +118,7 @@ func decode(c *cli.Context) error {
 			return show(id)
 		}
 		bad++
-		if err := out.Flush(); err != nil { // so that errors stand where they belong
+		if err := out.Flush(); err != nil { // so that errors appear in order
 			return err
 		}
 		_, err = fmt.Fprintln(c.App.ErrWriter, "flaked: "+plain(err.Error()))
@@ -130,8 +130,8 @@ func decode(c *cli.Context) error {
 	return decoded(c, layout, odd, total, bad, "decoded")
 }
 
-// decoded returns the error that a command ends with after it took IDs apart. IDs
-// that could not be decoded decide over doubtful ones. All of it is printed.
+// decoded returns the error that a command ends with after it decoded IDs. IDs that could not
+// be decoded count more than doubtful times or an assumed layout. All warnings are printed.
 func decoded(c *cli.Context, layout foundLayout, odd oddTimes, total, bad int, what string) error {
 	var warnings []string
 	degraded := false
@@ -156,8 +156,8 @@ func decoded(c *cli.Context, layout foundLayout, odd oddTimes, total, bad int, w
 	return nil
 }
 
-// showTable prints rows as they come, so that it can stand in a pipe: widths
-// are those of the longest there can be. A doubt is printed behind its row.
+// showTable returns a function that prints one row at once, so that it works in a pipe. Columns
+// are therefore as wide as their longest possible value. A doubt follows its row.
 func showTable(out io.Writer, layout foundLayout) func(decodedID) error {
 	const row = "%-19s  %-24s  %13v  %10v  %6v  %8v%s\n"
 	begun := false
@@ -184,8 +184,8 @@ func showTable(out io.Writer, layout foundLayout) func(decodedID) error {
 	}
 }
 
-// eachID calls f with each argument, or without any with each line that is not
-// blank of standard input.
+// eachID calls f with each argument. Without arguments it calls f with each line of standard
+// input that is not blank.
 func eachID(c *cli.Context, f func(string) error) error {
 	for _, arg := range c.Args().Slice() {
 		if err := f(strings.TrimSpace(arg)); err != nil {

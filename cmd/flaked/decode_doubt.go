@@ -7,9 +7,8 @@ import (
 	"github.com/flaked/flaked/internal/limits"
 )
 
-// doubt says why an ID was most likely not made at the time that it decodes to. Any
-// layout's fields can be taken from any number, so a wrong layout shows only by this.
-// The empty doubt is none.
+// doubt is the reason why an ID was most likely not made at the time that it decodes to. Every
+// layout decodes every number, so a wrong layout shows only by doubtful times. "" means no doubt.
 type doubt string
 
 const (
@@ -17,14 +16,14 @@ const (
 	inTheFuture  doubt = "in the future"
 )
 
-// oldest is the earliest time that is not doubted: flaked is younger.
+// oldest is the earliest time that is not doubted. flaked is younger than that.
 var oldest = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// mostAhead is how far the time of an ID may be ahead of this machine's clock:
-// both clocks may be off, and a node may make IDs up to its reserved bound.
+// mostAhead bounds how far an ID's time may be ahead of this machine's clock. Both clocks may
+// be off, and a node may make IDs up to its reserved bound.
 const mostAhead = limits.ClocksApart + limits.MaxReserve
 
-// doubtOf returns the doubt about an ID that decodes to a time.
+// doubtOf returns the doubt about an ID that decodes to the time made.
 func doubtOf(made, now time.Time) doubt {
 	switch {
 	case made.Before(oldest):

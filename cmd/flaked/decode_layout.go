@@ -22,9 +22,9 @@ type foundLayout struct {
 	// from is --layout, FLAKED_LAYOUT, "settings file", "node ADDRESS, cluster
 	// NAME", "ZooKeeper SERVERS, cluster NAME" or "assumed".
 	from string
-	// named: --layout is on the command line.
+	// named means that --layout is on the command line.
 	named bool
-	// assumed is why the layout is no more than an assumption; empty otherwise.
+	// assumed is the reason why the layout had to be assumed, "" if it was found.
 	assumed string
 }
 
@@ -60,7 +60,7 @@ const layoutHelp = `The layout is that of --layout, of the node at --addr, or of
 ` + "`flaked get`" + ` would ask (FLAKED_ADDR, else 127.0.0.1:7609); else that of the cluster at
 FLAKED_ZK; else it is assumed to be the default one, leaf.`
 
-// layoutSourceFlags say where to get the layout; see findLayout.
+// layoutSourceFlags returns the flags that tell findLayout where to get the layout.
 func layoutSourceFlags() []cli.Flag {
 	flags := []cli.Flag{layoutFlag("see above"), addrFlag(), timeoutFlag(2 * time.Second)}
 	return append(append(flags, accessFlags()...), zkFlags("")...)
@@ -128,7 +128,7 @@ func (h layoutHints) sources() (order []layoutSource, binding bool, err error) {
 	return []layoutSource{fromNode}, false, nil
 }
 
-// findLayout returns the layout to decode by, as layoutHelp has it.
+// findLayout returns the layout to decode by, from the sources that layoutHelp lists.
 func findLayout(c *cli.Context) (foundLayout, error) {
 	order, binding, err := layoutHints{
 		layout: originOf(c, "layout"), addr: originOf(c, "addr"), zk: originOf(c, "zk"), cluster: originOf(c, "cluster"),

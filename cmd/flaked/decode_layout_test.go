@@ -61,10 +61,10 @@ func TestDoubtOf(t *testing.T) {
 
 const sonyflakes = "time=39@10ms,sequence=8,datacenter=0,worker=16,epoch=1409529600000,order=written"
 
-// aSonyflake is worker 7's, of 2026-11-20; as an ID of leaf it is one of 2015.
+// aSonyflake was made by worker 7 on 2026-11-20. Decoded by leaf, it is from 2015.
 const aSonyflake = "646934817669971975"
 
-// statsOf answers STATS as a node of a layout does.
+// statsOf returns a function that answers STATS as a node with this layout.
 func statsOf(layout string) func(string) string {
 	return func(line string) string {
 		if line != "STATS" {
@@ -85,11 +85,11 @@ func TestDecodeByTheLayoutOfANode(t *testing.T) {
 	call(t, "", "layout", "explain", "--addr", addr, aSonyflake).wants(t, exitOK, "ID "+aSonyflake+", layout sonyflake: "+sonyflakes+", from node "+addr, "")
 	call(t, "", "layout", "show", "--addr", addr).wants(t, exitOK, "layout from       node "+addr+", cluster orders\n", "")
 
-	// As `flaked get` would ask, whatever is at ZooKeeper.
+	// decode asks the same node as `flaked get`, whatever FLAKED_ZK says.
 	t.Setenv("FLAKED_ADDR", addr)
 	t.Setenv("FLAKED_ZK", nobody)
 	call(t, "", "decode", "-o", "json", aSonyflake).wants(t, exitOK, from, "")
-	// What stands on the command line goes before all settings.
+	// The command line goes before all settings.
 	call(t, "", "decode", "-o", "json", "--layout", "leaf", "2123840256405929993").wants(t, exitOK, `"layout_from":"--layout"`, "")
 	t.Setenv("FLAKED_LAYOUT", recent)
 	call(t, "", "decode", "-o", "json", "5").wants(t, exitOK, `"layout_from":"FLAKED_LAYOUT"}`, "")
@@ -118,7 +118,7 @@ func TestDecodeAsksANodeInVain(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			addr := fakeNode(t, "tcp", "127.0.0.1:0", row.reply)
 			call(t, "", "decode", "--addr", addr, "--timeout", "200ms", "5").wants(t, row.code, "", row.reason)
-			// Where nobody asked for that node in particular, there is an assumption.
+			// If nobody asked for that node in particular, the layout is assumed.
 			t.Setenv("FLAKED_ADDR", addr)
 			r := call(t, "", "decode", "--timeout", "200ms", "2123840256405929993")
 			r.wants(t, exitDegraded, "epoch=1288834974657, assumed\nID ", "flaked: the default layout is assumed, give --layout, --addr or --zk: ")
@@ -129,7 +129,7 @@ func TestDecodeAsksANodeInVain(t *testing.T) {
 	}
 }
 
-// This is what the command was trusted for, and what it did.
+// Users trust the decoded times, so decode must warn when it assumes a layout.
 func TestDecodeDoesNotGuessInSilence(t *testing.T) {
 	t.Setenv("FLAKED_ADDR", nobody)
 	r := call(t, "", "decode", "-o", "json", aSonyflake)

@@ -43,7 +43,7 @@ func TestDecode(t *testing.T) {
 		{"beyond the time field", "", "decode --layout time=40@1ms,worker=10,sequence=12 9223372036854775807", exitFailure, "", "is not an ID of this layout"},
 		{"bad ones among good ones", "1\nx\n2\n-3\n", "decode -o json --layout RECENT", exitFailure, `{"id":"2"`, "flaked: \"x\" is not an ID"},
 
-		// Old IDs of a layout that is named are what --layout is for.
+		// --layout exists to decode old IDs, so a time before 2020 is not an error.
 		{"old, by a layout that is named", "", "decode --layout twitter 563583455628754944", 0, "       5       0         0  before 2020\n", "flaked: the time, 2015-02-06T06:22:21.353Z, is before 2020: most likely another layout made the ID. Check --layout, --addr or --zk\n"},
 		{"old, in JSON", "", "decode -o json --layout twitter 563583455628754944", 0, `"layout_from":"--layout","warning":"before 2020"}` + "\n", "is before 2020"},
 		{"future, by a layout that is named", "", "decode -o json --layout sonyflake 2123840256405929993", exitDegraded, `"warning":"in the future"`, "is in the future"},
@@ -57,7 +57,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// The whole of it: scripts read this.
+// Scripts read the whole line.
 func TestDecodeJSONGolden(t *testing.T) {
 	r := call(t, "", "decode", "2071452936696786986", "-o", "json", "--layout", "leaf")
 	const want = `{"id":"2071452936696786986","time":"2026-06-29T04:37:20.500Z","timestamp_ms":1782707840500,"datacenter":0,"worker":7,"sequence":42,` +

@@ -9,8 +9,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// describe is the command line as man pages, shells and docs/cli.md are told
-// of it.
+// describe describes the command line for man pages, shell completion and docs/cli.md.
 func describe(app *cli.App) clidoc.Command {
 	d := clidoc.Command{
 		Name: app.Name, Summary: app.Usage, Synopsis: "flaked COMMAND [flags]",
@@ -54,7 +53,7 @@ func describeFlags(flags []cli.Flag) []clidoc.Flag {
 	return out
 }
 
-// describeFlag is false for a flag that is not shown.
+// describeFlag returns false for a hidden flag.
 func describeFlag(f cli.Flag) (clidoc.Flag, bool) {
 	doc, ok := f.(cli.DocGenerationFlag)
 	if v, can := f.(cli.VisibleFlag); !ok || can && !v.IsVisible() {
@@ -85,8 +84,8 @@ func describeFlag(f cli.Flag) (clidoc.Flag, bool) {
 	return d, true
 }
 
-// choices are what flags of these names take, for shells to offer. The flag's
-// text names each of them; one whose text does not takes something else.
+// choices are the values of flags by their names, for completion. Flags of several commands
+// share a name, so a flag offers only the values that its text names.
 var choices = map[string][]string{
 	"output":         {formatTable, formatWide, formatJSON},
 	"log-level":      {"trace", "debug", "info", "warn", "error", "off"},
@@ -111,7 +110,7 @@ func flagChoices(f clidoc.Flag) (out []string) {
 	return out
 }
 
-// argumentWords are what the first argument of a command can be.
+// argumentWords are the values that the first argument of a command can have.
 var argumentWords = map[string][]string{
 	"flaked completion":  shells,
 	"flaked layout show": layoutNames(),

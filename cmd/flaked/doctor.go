@@ -57,7 +57,7 @@ Examples:
 	}
 }
 
-// doctorFlags are those of serve that say what a node needs.
+// doctorFlags returns doctor's own flags and those flags of serve that decide what a node needs.
 func doctorFlags() []cli.Flag {
 	flags := []cli.Flag{outputFlag(), &cli.DurationFlag{Name: "timeout", Usage: "how long to wait for anything", Value: 3 * time.Second, EnvVars: env("timeout")}}
 	for _, f := range serveFlags() {
@@ -151,7 +151,7 @@ func printFindings(w io.Writer, r doctor.Report) error {
 	return t.print(w, colours(w))
 }
 
-// verdict is the exit code, and on standard error how many lines to look for.
+// verdict returns the error that sets the exit code. Its text counts failures and warnings.
 func verdict(s doctor.Summary) error {
 	var parts []string
 	for _, p := range []struct {

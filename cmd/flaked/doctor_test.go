@@ -16,7 +16,7 @@ import (
 	"github.com/flaked/flaked/localcache"
 )
 
-// consult calls doctor for a node with ports of its own.
+// consult calls doctor for a node with free ports.
 func consult(t *testing.T, args ...string) (doctor.Report, result) {
 	t.Helper()
 	r := call(t, "", append([]string{"doctor", "-o", "json", "--timeout", "20s", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)...)
@@ -27,7 +27,7 @@ func consult(t *testing.T, args ...string) (doctor.Report, result) {
 	return report, r
 }
 
-// finding is the first of a check. Where the level is left open, it is not Fail:
+// finding checks the first finding of a check. An empty level allows any level but Fail, as
 // machines that run tests are slow at times.
 func finding(t *testing.T, r doctor.Report, check string, level doctor.Level, text string) {
 	t.Helper()
@@ -39,8 +39,8 @@ func finding(t *testing.T, r doctor.Report, check string, level doctor.Level, te
 	}
 }
 
-// exitCodeOf is what a report ends with: machines that run tests have clocks
-// that nobody keeps, and that is warned of.
+// exitCodeOf returns the exit code for a summary. Often it is not exitOK: doctor warns of a
+// clock that nobody synchronises, which machines that run tests have.
 func exitCodeOf(s doctor.Summary) int {
 	switch {
 	case s.Unreachable:
@@ -117,8 +117,8 @@ func TestDoctorWithZooKeeper(t *testing.T) {
 	}
 }
 
-// Without a ZooKeeper it says so, and does not wait for one: here is one that
-// refuses, and one that takes connections and says nothing.
+// Without ZooKeeper doctor says so, and does not wait for one. One of these two servers refuses
+// connections. The other accepts them and stays silent.
 func TestDoctorWithoutZooKeeper(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -147,7 +147,7 @@ func TestDoctorWithoutZooKeeper(t *testing.T) {
 		t.Errorf("it made the state directory: %v", err)
 	}
 
-	// A failure of this machine's own counts for more.
+	// A failure of this machine counts for more than ZooKeeper's.
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestDoctorUsage(t *testing.T) {
 	}
 }
 
-// Each check that there is has a line in the help.
+// The help has a line for every check.
 func TestDoctorHelpNamesAllChecks(t *testing.T) {
 	sources, err := filepath.Glob("../../internal/doctor/*.go")
 	if err != nil || len(sources) < 5 {

@@ -12,8 +12,7 @@ import (
 	"github.com/flaked/flaked/internal/doccheck"
 )
 
-// Every command line of flaked in a document is one that it understands.
-// internal/e2e runs what can be run.
+// flaked must accept every command line in the documents. internal/e2e runs those that can be run.
 func TestCommandLinesOfDocuments(t *testing.T) {
 	const root = "../.."
 	docs, err := doccheck.Files(root)
@@ -43,7 +42,7 @@ func TestCommandLinesOfDocuments(t *testing.T) {
 	}
 }
 
-// helpExamples are the examples in help texts, which are indented by two.
+// helpExamples returns the examples in help texts, which are indented by two.
 func helpExamples(t *testing.T, root, doc string) (out []doccheck.Command) {
 	text, err := os.ReadFile(root + "/" + doc)
 	if err != nil {
@@ -58,10 +57,10 @@ func helpExamples(t *testing.T, root, doc string) (out []doccheck.Command) {
 	return out
 }
 
-// placeholders are what documents write where people put their own.
+// placeholders maps the placeholders in documents to values.
 var placeholders = map[string]string{"N": "5", "ID": "5", "PID": "5", "$!": "5", "$(pidof flaked)": "5", "COMMAND": "get"}
 
-// understand parses a command line as the program does, and does nothing.
+// understand parses a command line as the program does, without running it.
 func understand(args []string) error {
 	line := []string{"flaked"}
 	for _, arg := range args {

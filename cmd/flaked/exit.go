@@ -14,18 +14,17 @@ import (
 
 // Exit codes of every command. Scripts rely on them.
 const (
-	// exitOK: done, or all is well.
+	// exitOK means that the command has done its work, or that all is well.
 	exitOK = 0
-	// exitFailure: it was tried and did not work, or the answer is no: a node
-	// that is not ready, an ID that is none, a cluster that is not there.
+	// exitFailure means that the command failed, or that the answer is no: a node that is not
+	// ready, an invalid ID, a cluster that does not exist.
 	exitFailure = 1
-	// exitUsage: the command line, the environment or the configuration file is
+	// exitUsage means that the command line, the environment or the configuration file is
 	// wrong. Nothing was done.
 	exitUsage = 2
-	// exitUnreachable: ZooKeeper, or the node asked, does not answer.
+	// exitUnreachable means that ZooKeeper, or the node asked, does not answer.
 	exitUnreachable = 3
-	// exitDegraded: it works, and something needs looking after. What was asked
-	// for has been printed.
+	// exitDegraded means that something needs attention. The output is complete.
 	exitDegraded = 4
 )
 
@@ -38,15 +37,15 @@ type codedError struct {
 func (e *codedError) Error() string { return e.err.Error() }
 func (e *codedError) Unwrap() error { return e.err }
 
-// exitWith is an error that ends the process with this code.
+// exitWith returns an error that ends the process with this code.
 func exitWith(code int, format string, a ...any) error {
 	return &codedError{code, fmt.Errorf(format, a...)}
 }
 
-// usageError is an error in how the command was called.
+// usageError returns an error for a command that was called wrongly.
 func usageError(format string, a ...any) error { return exitWith(exitUsage, format, a...) }
 
-// withHelp has a usage error point to the help of the command.
+// withHelp adds a pointer to the command's help to a usage error.
 func withHelp(c *cli.Context, err error) error {
 	var coded *codedError
 	if !errors.As(err, &coded) || coded.code != exitUsage {
@@ -55,8 +54,8 @@ func withHelp(c *cli.Context, err error) error {
 	return usageError("%w (see %s --help)", err, c.Command.HelpName)
 }
 
-// explain turns what a command returned into an exit code and a line for
-// people. No line for no error.
+// explain returns the exit code and the line to print for the error that a command returned.
+// The line is "" if err is nil.
 func explain(ctx context.Context, err error) (int, string) {
 	if err == nil {
 		return exitOK, ""
@@ -74,11 +73,11 @@ func explain(ctx context.Context, err error) (int, string) {
 	return code, plain(advised(err))
 }
 
-// packages are the prefixes of our own errors: they say which package it was,
-// and people who call a command do not ask that.
+// packages matches the prefixes that flaked's packages put before their errors. Users of a
+// command do not know these packages.
 var packages = regexp.MustCompile(`(^|: |\n|\()(?:(?:coordinator|zkstore|worker|localcache|lineproto|timeguard|node|admin|load): )+`)
 
-// plain is an error's text in one line, without the packages' names.
+// plain returns an error's text in one line, without the prefixes of packages.
 func plain(text string) string {
 	text = packages.ReplaceAllString(text, "$1")
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")

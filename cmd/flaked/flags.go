@@ -9,9 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// envName is the environment variable that a flag is also read from. One that
-// is set and empty is none, and has no name: compose files pass on what is not
-// set in that way.
+// envName returns the environment variable that a flag is also read from. It returns "" if the
+// variable is set but empty, as a compose file passes on an unset variable as an empty one.
 //
 // No flag may be called --port, --service-host or --service-port: Kubernetes
 // sets FLAKED_PORT and the like in every pod beside a service named flaked.
@@ -25,12 +24,11 @@ func envName(flag string) string {
 
 func env(flag string) []string { return []string{envName(flag)} }
 
-// localZK is where commands that only look find ZooKeeper if they are not told:
-// where `make run` has it. Those that change something have to be told.
+// localZK is the default of --zk for commands that change nothing: the address that `make run`
+// uses. Commands that change something have no default.
 const localZK = "127.0.0.1:2181"
 
-// zkFlags say where the cluster is and how to get at it; see zkConfig. Without
-// a fallback --zk has to be given.
+// zkFlags returns the flags that zkConfig reads. Without a fallback, --zk is required.
 func zkFlags(fallback string) []cli.Flag {
 	const category = "ZooKeeper"
 	return []cli.Flag{
@@ -46,7 +44,7 @@ func zkFlags(fallback string) []cli.Flag {
 	}
 }
 
-// clusterFlags are what a cluster is made with; see clusterSettings.
+// clusterFlags returns the flags that clusterSettings reads.
 func clusterFlags() []cli.Flag {
 	return []cli.Flag{
 		layoutFlag("leaf"),
@@ -57,23 +55,22 @@ func clusterFlags() []cli.Flag {
 	}
 }
 
-// onRollbackFlag is what nodes do whose clock goes back; see
-// timeguard.ParseRollbackPolicy.
+// onRollbackFlag returns --on-rollback, which timeguard.ParseRollbackPolicy parses.
 func onRollbackFlag(fallback string) cli.Flag {
 	return &cli.StringFlag{Name: "on-rollback", Usage: "what to do when the clock goes back: `leaf` (up to 5ms wait, else refuse), refuse, wait[=TIME], coast[=TIME] (go on, up to so far ahead), rollback-bits (count it in the layout's rollback field)", DefaultText: fallback, EnvVars: env("on-rollback")}
 }
 
-// borrowFlag is how far ahead of the clock a burst may make IDs.
+// borrowFlag returns --borrow: how far ahead of the clock a burst may make IDs.
 func borrowFlag(fallback string) cli.Flag {
 	return &cli.DurationFlag{Name: "borrow", Usage: "let a burst use the numbers of so much time to come; a restart after a crash waits so much longer", DefaultText: fallback, EnvVars: env("borrow")}
 }
 
-// layoutFlag is the split of an ID's bits; see worker.ParseLayout.
+// layoutFlag returns --layout, which worker.ParseLayout parses.
 func layoutFlag(fallback string) cli.Flag {
 	return &cli.StringFlag{Name: "layout", Usage: "how an ID's bits are shared out: a `NAME` (leaf, twitter, sonyflake, js53, ...), fields from the top, as time=41@1ms,worker=10,sequence=12,epoch=2020-01-01, or both, as leaf,epoch=2020-01-01; see flaked layout", DefaultText: fallback, EnvVars: env("layout")}
 }
 
-// logFlags are for commands that log; see newLogger.
+// logFlags returns the flags that newLogger reads.
 func logFlags() []cli.Flag {
 	const category = "log"
 	return []cli.Flag{
@@ -82,7 +79,7 @@ func logFlags() []cli.Flag {
 	}
 }
 
-// outputFlag is -o; see outputFormat.
+// outputFlag returns -o, which outputFormat reads.
 func outputFlag() cli.Flag {
 	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT`: table, wide or json", Value: formatTable, EnvVars: env("output")}
 }
@@ -93,8 +90,7 @@ const (
 	formatJSON  = "json"
 )
 
-// outputFormat is what -o asks for. Commands with nothing more to show take
-// wide for table.
+// outputFormat returns the value of -o. Commands that have no wide table treat wide as table.
 func outputFormat(c *cli.Context) (string, error) {
 	switch f := c.String("output"); f {
 	case formatTable, formatWide, formatJSON:
@@ -104,22 +100,21 @@ func outputFormat(c *cli.Context) (string, error) {
 	}
 }
 
-// addrFlag is the node to ask; see splitAddr.
+// addrFlag returns --addr, which splitAddr parses.
 func addrFlag() cli.Flag {
 	return &cli.StringFlag{Name: "addr", Usage: "the node to ask, `HOST:PORT` or unix:/PATH", Value: defaultAddr, EnvVars: env("addr")}
 }
 
 const security = "security" // a category of flags
 
-// accessFlags are for commands that ask a node, whatever it asks of them; see
-// nodeAccess.
+// accessFlags returns the flags of every command that asks a node: see nodeAccess.
 func accessFlags() []cli.Flag {
 	return append([]cli.Flag{
 		tokenFileFlag("`FILE` with a token for the node; the first of several (the token itself: FLAKED_TOKEN)"),
 	}, nodeTLSFlags()...)
 }
 
-// nodeTLSFlags are how to speak TLS to a node; see clientTLS.
+// nodeTLSFlags returns the flags for TLS to a node: see clientTLS.
 func nodeTLSFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "tls", Usage: "connect by TLS, but to unix sockets; any of the flags below implies it", DisableDefaultText: true, EnvVars: env("tls"), Category: security},
@@ -130,7 +125,7 @@ func nodeTLSFlags() []cli.Flag {
 	}
 }
 
-// guardFlags are for nodes; see guardConfig.
+// guardFlags returns the flags that protect a node: see guardConfig.
 func guardFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "allow-open", EnvVars: env("allow-open"), Usage: "allow --listen addresses that other machines can reach without a token and TLS", Category: security},
@@ -151,17 +146,16 @@ func timeoutFlag(d time.Duration) cli.Flag {
 	return &cli.DurationFlag{Name: "timeout", Usage: "how long to wait for all of the answer", Value: d, EnvVars: env("timeout")}
 }
 
-// stateDirFlag is where a node keeps what it remembers of itself.
 func stateDirFlag() cli.Flag {
 	return &cli.StringFlag{Name: "state-dir", Usage: "the node's state `DIRECTORY`, on a local disk", Value: defaultStateDir(), DefaultText: "/var/lib/flaked for root, ~/.local/state/flaked for others", EnvVars: env("state-dir")}
 }
 
-// defaultStateDir is empty where there is no home to put it into.
+// defaultStateDir returns "" if there is no home directory.
 func defaultStateDir() string {
 	if os.Geteuid() == 0 {
 		return "/var/lib/flaked"
 	}
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) { // others are to be ignored, says the specification
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) { // the specification says to ignore relative paths
 		return filepath.Join(dir, "flaked")
 	}
 	home, err := os.UserHomeDir()

@@ -57,7 +57,7 @@ Examples:
 	}
 }
 
-// maxGen bounds what a slip of the finger makes.
+// maxGen is the highest COUNT. A higher one is most likely a typing error.
 const maxGen = 1_000_000_000
 
 func gen(c *cli.Context) error {
@@ -100,7 +100,7 @@ func genCount(c *cli.Context) (int, error) {
 	return count, nil
 }
 
-// genSource makes one after the other of what was asked for.
+// genSource returns a function that returns one new ID or UUID at each call, as text.
 func genSource(c *cli.Context) (func(context.Context) (string, error), error) {
 	format, err := worker.ParseEncoding(c.String("format"))
 	if err != nil {
@@ -177,7 +177,8 @@ func orDefault(s, fallback string) string {
 	return s
 }
 
-// parseAt is parseMoment, and Unix milliseconds: a number that is no year.
+// parseAt parses Unix milliseconds, and all that parseMoment parses. A number of up to
+// four digits is a year.
 func parseAt(text string) (time.Time, error) {
 	var ms int64
 	if _, err := fmt.Sscanf(text, "%d", &ms); err == nil && fmt.Sprint(ms) == text && len(text) > 4 {
@@ -190,7 +191,7 @@ func parseAt(text string) (time.Time, error) {
 	return t, err
 }
 
-// setClock stands still, and is moved on by whoever waits for a tick.
+// setClock stands still until sleep advances it, so that every run makes the same IDs.
 type setClock struct{ ns int64 }
 
 func (c *setClock) Now() int64 { return c.ns }

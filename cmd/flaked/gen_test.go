@@ -54,8 +54,8 @@ func TestGen(t *testing.T) {
 	}
 }
 
-// More than a tick holds: the moments go on, without a wait, and the same at
-// every run.
+// If a tick has too few IDs, gen takes the next ticks without waiting, and prints
+// the same at every run.
 func TestGenGoesOn(t *testing.T) {
 	for _, start := range []string{"zero", "random", "carry-on"} {
 		args := []string{"gen", "10000", "--at", "2026-01-01", "--worker", "7", "--sequence-start", start}
@@ -117,7 +117,7 @@ func TestGenUUIDs(t *testing.T) {
 	}
 }
 
-// It is said where it is read.
+// The warning must be in the help.
 func TestGenSaysThatItAsksNobody(t *testing.T) {
 	help := call(t, "", "gen", "--help").stdout
 	for _, want := range []string{"COORDINATES WITH NOBODY", "`flaked get` asks a node"} {

@@ -25,8 +25,7 @@ const referenceIntro = `What ` + "`flaked COMMAND --help`" + ` prints, for all c
 ` + configurationText + ` The exit codes are in
 [operations.md](operations.md#exit-codes).`
 
-// generated are the files in the repository that are made of the command line,
-// by their paths; a test compares them.
+// generated returns the repository's files that are made from the command line, by their paths.
 func generated(app *cli.App) map[string]string {
 	files := map[string]string{
 		"docs/cli.md":                    clidoc.Markdown(describe(app), referenceIntro),
@@ -42,13 +41,12 @@ func generated(app *cli.App) map[string]string {
 
 const root = "../.."
 
-// What is made of the command line is current in the repository: with -update
-// it is written.
+// The generated files in the repository are current. With -update the test writes them.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	files := generated(newApp(nil, nil, nil))
 	if *update {
 		for _, dir := range []string{"deploy/completions", "deploy/man"} {
-			if err := os.RemoveAll(filepath.Join(root, dir)); err != nil { // pages of commands that are no more
+			if err := os.RemoveAll(filepath.Join(root, dir)); err != nil { // pages of removed commands
 				t.Fatal(err)
 			}
 		}
@@ -72,8 +70,8 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 	}
 }
 
-// The help of every command and the text of every flag are in the reference;
-// that it is current is for the other test.
+// docs/cli.md has every command and the text of every flag. TestGeneratedFilesAreCurrent checks
+// that the file is current.
 func TestEveryCommandAndFlagIsDocumented(t *testing.T) {
 	reference := readFile(t, "docs/cli.md")
 	var visit func(path string, cmd *cli.Command)
@@ -113,7 +111,7 @@ func TestEveryCommandAndFlagIsDocumented(t *testing.T) {
 func TestEveryErrorCodeIsDocumented(t *testing.T) {
 	protocol, operations := readFile(t, "docs/protocol.md"), readFile(t, "docs/operations.md")
 	seen := map[string]bool{}
-	for c := lineproto.Code(0); !seen[c.String()]; c++ { // one that is none counts as the first
+	for c := lineproto.Code(0); !seen[c.String()]; c++ { // unknown codes are named as the first
 		seen[c.String()] = true
 		if !strings.Contains(protocol, "\n| `-"+c.String()+"` |") {
 			t.Errorf("docs/protocol.md has no line for -%s in its table of errors", c)
@@ -146,7 +144,7 @@ func TestEveryExitCodeIsDocumented(t *testing.T) {
 	}
 }
 
-// exitConstants are the constants of exit.go called exit..., by their values.
+// exitConstants returns the values of the constants of exit.go called exit..., by their names.
 func exitConstants(t *testing.T) map[string]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "exit.go", nil, 0)
@@ -165,8 +163,8 @@ func exitConstants(t *testing.T) map[string]string {
 	return codes
 }
 
-// A shell offers a flag's words only where its text has them; words that no
-// flag has are of a flag that is no more.
+// A shell offers only the words of choices that a flag's text names. A word that no flag offers
+// belonged to a flag that was removed.
 func TestChoicesAreOfFlags(t *testing.T) {
 	offered := map[string]bool{}
 	var visit func(c clidoc.Command)

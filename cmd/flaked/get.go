@@ -62,7 +62,8 @@ func get(c *cli.Context) error {
 	return err
 }
 
-// meaning is what to make of an error reply, after a colon.
+// meaning returns what an error reply means and what to do, after a colon. It returns "" for a
+// code that needs no explanation.
 func meaning(code string) string {
 	switch code {
 	case "NOTREADY":

@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// appText is what the program is, for its help and its man page.
+// appText introduces the program in its help and its man page.
 const appText = `A node takes a worker number from ZooKeeper and makes IDs of it by itself: 63 bits
 of time, worker and sequence that sort by the time of their making. Ask on TCP
 port 7609 in plain lines, from any language, telnet or netcat.
@@ -20,14 +20,14 @@ Begin with:
   flaked serve --zk HOST:2181 --bootstrap   a node, and the cluster if there is none
   flaked get 3                              three IDs from the node on this machine`
 
-// configurationText is how flags are given otherwise.
+// configurationText describes the environment variables and the settings file.
 const configurationText = `Every flag --foo-bar can also be given as FLAKED_FOO_BAR in the environment, or as
 foo-bar: VALUE in a YAML file named by --config or FLAKED_CONFIG; one file serves all
 commands. What is on the command line goes first, then the environment, then the file.
 Secrets come from files (--token-file, --zk-auth-file) or the environment (FLAKED_TOKEN,
 FLAKED_ZK_AUTH) alone.`
 
-// exitTexts are the exit codes, for help and man pages.
+// exitTexts are the exit codes for help and man pages.
 var exitTexts = []struct {
 	code int
 	text string
@@ -47,7 +47,7 @@ func exitCodesText() string {
 	return b.String()
 }
 
-// appHelp is what `flaked --help` prints: a template of the library's.
+// appHelp returns the library's template for `flaked --help`.
 func appHelp() string {
 	about, begin, _ := strings.Cut(appText, "\n\nBegin with:\n\n")
 	return "flaked - {{.Usage}}\n\n" + about + "\n\nBEGIN WITH\n" + indented(begin) + `
@@ -72,8 +72,8 @@ const (
 	helpTextWidth = 62
 )
 
-// commandHelp is what `flaked COMMAND --help` prints. The library's own is a
-// line for each flag, as long as it takes.
+// commandHelp returns what `flaked COMMAND --help` prints. The library's own help has one line
+// for each flag, however long.
 func commandHelp(path string, cmd *cli.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s - %s\n\n", path, cmd.Usage)
@@ -102,7 +102,7 @@ func commandHelp(path string, cmd *cli.Command) string {
 	return b.String()
 }
 
-// synopsis is how a command is called.
+// synopsis returns a command's usage line.
 func synopsis(path string, cmd *cli.Command) string {
 	switch {
 	case cmd.UsageText != "":
@@ -113,7 +113,7 @@ func synopsis(path string, cmd *cli.Command) string {
 	return path + " [flags]"
 }
 
-// categories are those of the flags, none first.
+// categories returns the categories of flags in order of appearance, but "" first.
 func categories(flags []cli.Flag) []string {
 	var out []string
 	for _, f := range flags {
@@ -134,7 +134,7 @@ func categoryOf(f cli.Flag) string {
 
 var placeholder = regexp.MustCompile("`([^`]*)`")
 
-// flagHelp is a flag's name, then its text wrapped beside or below it.
+// flagHelp returns a flag's name with its text wrapped beside or below it, "" for a hidden flag.
 func flagHelp(f cli.Flag) string {
 	d, ok := describeFlag(f)
 	if !ok {
@@ -160,7 +160,7 @@ func flagHelp(f cli.Flag) string {
 	return "   " + left + strings.Join(lines, "\n   "+strings.Repeat(" ", helpFlagWidth)) + "\n"
 }
 
-// valueOf is a flag's placeholder where its text names none.
+// valueOf returns the placeholder for a flag whose text names none.
 func valueOf(f cli.Flag) string {
 	switch f.(type) {
 	case *cli.DurationFlag:
@@ -171,7 +171,7 @@ func valueOf(f cli.Flag) string {
 	return "VALUE"
 }
 
-// wrap breaks a text between words.
+// wrap breaks a text between words into lines of at most width bytes, if each word fits.
 func wrap(text string, width int) []string {
 	lines := []string{""}
 	for word := range strings.FieldsSeq(text) {

@@ -32,7 +32,7 @@ None of these commands needs a node. docs/layouts.md has more.`,
 	}
 }
 
-// layoutOf reads a layout that was given as an argument or a flag, called what.
+// layoutOf parses a layout. Its error begins with what: the name of the flag or argument.
 func layoutOf(what, text string) (worker.Layout, error) {
 	l, err := worker.ParseLayout(text)
 	if err != nil {
@@ -41,7 +41,7 @@ func layoutOf(what, text string) (worker.Layout, error) {
 	return l, nil
 }
 
-// layoutName is a layout's name, if it has one, and its fields.
+// layoutName returns a layout's fields, after its name if it has one.
 func layoutName(l worker.Layout) string {
 	if name := worker.PresetName(l); name != "" {
 		return name + ": " + l.String()
@@ -49,7 +49,7 @@ func layoutName(l worker.Layout) string {
 	return l.String()
 }
 
-// usableNow tells why no ID can be made by a layout at a moment.
+// usableNow returns the reason why a layout cannot make IDs at now, nil if it can.
 func usableNow(l worker.Layout, now time.Time) error {
 	const advice = "give it an epoch of its own, as in %s,epoch=%s"
 	name := worker.PresetName(l)
@@ -67,11 +67,11 @@ func usableNow(l worker.Layout, now time.Time) error {
 	return nil
 }
 
-// exactInDoubles is the largest number up to which a double, JavaScript's only
-// kind of number, has all integers.
+// exactInDoubles is the largest number up to which a double represents every integer.
+// JavaScript's numbers are doubles.
 const exactInDoubles = 1<<53 - 1
 
-// capacity is what a layout can hold.
+// capacity says how many IDs and workers a layout has, and which time it covers.
 type capacity struct {
 	IDsPerTick   int64   `json:"ids_per_tick"`
 	IDsPerSecond float64 `json:"ids_per_second"` // of one worker
@@ -90,7 +90,7 @@ func capacityOf(l worker.Layout) capacity {
 	}
 }
 
-// day is a moment as its date; ends of layouts beyond the calendar are far.
+// day returns the date of a time in Unix milliseconds, or words from the year 9999 on.
 func day(ms int64) string {
 	t := time.UnixMilli(ms).UTC()
 	if t.Year() >= 9999 {
@@ -99,7 +99,8 @@ func day(ms int64) string {
 	return t.Format(time.DateOnly)
 }
 
-// startOf is when a tick begins, if the layout has it within the calendar.
+// startOf returns when a tick begins, in Unix milliseconds, or false for a tick
+// outside the layout's time.
 func startOf(l worker.Layout, tick int64) (ms int64, ok bool) {
 	if tick < 0 || tick >= int64(l.FloorTick(l.Expires().UnixMilli())) {
 		return 0, false
@@ -107,7 +108,7 @@ func startOf(l worker.Layout, tick int64) (ms int64, ok bool) {
 	return l.Start(worker.Tick(tick)), true
 }
 
-// perSecond is a rate; those below one a second are told in full.
+// perSecond formats a rate. A fraction below 100 keeps three significant digits.
 func perSecond(rate float64) string {
 	if rate < 100 && rate != math.Trunc(rate) {
 		return strconv.FormatFloat(rate, 'g', 3, 64)
@@ -115,7 +116,7 @@ func perSecond(rate float64) string {
 	return grouped(int64(rate))
 }
 
-// years is a long time, in years.
+// years formats a duration in years.
 func years(d time.Duration) string {
 	return fmt.Sprintf("%.1f years", d.Hours()/24/365.2425)
 }

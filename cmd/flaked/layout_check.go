@@ -40,28 +40,27 @@ Examples:
 	}
 }
 
-// Where new IDs would lie, from now on, against the numbers of the old ones.
+// How new IDs compare with old IDs, from now on.
 const (
-	standAbove  = "above"  // all of them
-	standWithin = "within" // they can be the same numbers
+	standAbove  = "above"  // all old IDs
+	standWithin = "within" // they can equal old IDs
 	standBelow  = "below"  // at first
 )
 
-// changeReport is what changing a layout would do.
+// changeReport describes a change from one layout to another.
 type changeReport struct {
 	From string `json:"from"`
-	// Stand is above, within or below: where new IDs lie against the old ones.
+	// Stand is above, within or below.
 	Stand string `json:"stand"`
-	// WithinMs is from when on new IDs can be numbers that the old layout gave
-	// out, AboveMs from when on they are above all of these; 0 for never. Both are
-	// now at the earliest.
+	// WithinMs is the time from which a new ID can equal an old one. AboveMs is the time from
+	// which every new ID is above all old ones. Both are now or later, and 0 means never.
 	WithinMs int64 `json:"within_ms"`
 	AboveMs  int64 `json:"above_ms"`
-	// SameMs is when the old layout made the numbers that new IDs begin with,
-	// where Stand is within.
+	// If Stand is within, SameMs is the time at which the old layout made the numbers
+	// that new IDs begin with.
 	SameMs int64 `json:"same_ms"`
-	// EpochMs is the latest epoch with which new IDs would be above all old ones
-	// at once, a midnight; -1 where none would do.
+	// EpochMs is the latest epoch with which new IDs would be above all old ones at once. It is
+	// a midnight UTC, or -1 if there is none.
 	EpochMs int64    `json:"epoch_ms"`
 	Before  capacity `json:"before"`
 }
@@ -70,22 +69,22 @@ type changeReport struct {
 type checkReport struct {
 	layoutReport
 	Change *changeReport `json:"change,omitempty"`
-	// Warnings are what to know before it is used.
+	// Warnings say what to know before the layout is used.
 	Warnings []string `json:"warnings"`
 }
 
-// changeOf compares the numbers that the old layout has given out since a
-// moment until now with those that the new one makes from now on.
+// changeOf compares the numbers that old has made between since and now with those that
+// next makes from now on.
 func changeOf(old, next worker.Layout, since, now time.Time) changeReport {
 	r := changeReport{From: old.String(), Before: capacityOf(old)}
 	nowMs := now.UnixMilli()
 	oldShift, newShift := old.Parts()[0].Shift, next.Parts()[0].Shift
-	// The numbers of the old IDs are from low up to high. The tick of now is in use.
+	// Old IDs are from low to high. The whole tick of now counts as used.
 	tickOf := func(t time.Time) int64 {
 		return int64(min(max(0, old.FloorTick(t.UnixMilli())), old.MaxTick()))
 	}
 	low, high := tickOf(since)<<oldShift, (tickOf(now)+1)<<oldShift-1
-	// at is when the new layout's IDs are all from a number on.
+	// at returns the time from which all IDs of next are number or higher, 0 for never.
 	at := func(number int64) (ms int64) {
 		tick := number >> newShift
 		if tick<<newShift < number {
@@ -106,7 +105,7 @@ func changeOf(old, next worker.Layout, since, now time.Time) changeReport {
 	case first+1<<newShift > low:
 		r.Stand, r.WithinMs = standWithin, nowMs
 		r.SameMs = old.Start(worker.Tick(max(first, low) >> oldShift))
-		// The next tick of a layout with the same bits of time: no ID of it has been.
+		// Only the current tick overlaps, as with equal time bits. No ID of the next tick exists.
 		if tick := max(old.Unit, next.Unit); r.AboveMs > 0 && r.AboveMs-nowMs <= tick.Milliseconds() {
 			r.Stand, r.WithinMs, r.SameMs = standAbove, 0, 0
 		}
@@ -116,9 +115,8 @@ func changeOf(old, next worker.Layout, since, now time.Time) changeReport {
 	return r
 }
 
-// epochAbove is the latest midnight from which the layout's ticks would be far
-// enough by now for IDs above a number; -1 where there is none, or where its time
-// would be used up before a year is over.
+// epochAbove returns the latest midnight UTC which as epoch would put new IDs above number. It
+// returns -1 if there is none, or if the layout would then last for less than a year.
 func epochAbove(l worker.Layout, number, nowMs int64) int64 {
 	const dayMs = 24 * 60 * 60 * 1000
 	ticks := number>>l.Parts()[0].Shift + 1
@@ -232,7 +230,7 @@ func warnings(n int) string {
 	return fmt.Sprintf("%d warnings", n)
 }
 
-// layoutInUse is the one to change from: nil where none is named.
+// layoutInUse returns the layout to change from, nil if no flag names one.
 func layoutInUse(c *cli.Context) (*worker.Layout, error) {
 	if text := c.String("from"); text != "" {
 		l, err := layoutOf("--from", text)
@@ -280,8 +278,7 @@ func showCheck(w io.Writer, l worker.Layout, r checkReport, now time.Time) error
 	return nil
 }
 
-// parseMoment reads a moment as people write it: a year, a date, or a date and
-// time with a zone.
+// parseMoment parses a year, a date, or a date and time with a zone. Without a zone, UTC is meant.
 func parseMoment(text string) (time.Time, error) {
 	for _, form := range []string{time.RFC3339, time.DateOnly, "2006"} {
 		if t, err := time.Parse(form, text); err == nil {

@@ -40,7 +40,7 @@ Examples:
 	}
 }
 
-// need is what a layout has to do.
+// need says what a layout must be able to do.
 type need struct {
 	rate    float64 // IDs a second of one worker
 	workers int
@@ -94,8 +94,8 @@ func layoutChoose(c *cli.Context) error {
 	return showChoices(c.App.Writer, choices)
 }
 
-// choose lists the layouts that do, the best first: leaf, which is most
-// people's, or else the one made for it, then the others with a name.
+// choose returns the layouts that meet n, the best first: leaf, which suits most users, then
+// one designed for n, then the others with a name.
 func choose(n need, now time.Time) []choice {
 	var all []worker.Layout
 	own, ok := design(n, now)
@@ -114,7 +114,7 @@ func choose(n need, now time.Time) []choice {
 	return choices
 }
 
-// width is how many bits the IDs of a layout have.
+// width returns the number of bits in a layout's IDs.
 func width(l worker.Layout) uint8 {
 	top := l.Parts()[0]
 	return top.Shift + top.Bits
@@ -125,8 +125,8 @@ func (n need) met(l worker.Layout, now time.Time) bool {
 		capacityOf(l).IDsPerSecond >= n.rate && !l.Expires().Before(n.until)
 }
 
-// design makes a layout with the finest tick that leaves bits enough. Those that
-// are left over make it last longer, then rates and workers larger.
+// design returns a layout with the finest tick for which there are enough bits. Spare bits go
+// to time, sequence and worker in turn.
 func design(n need, now time.Time) (worker.Layout, bool) {
 	epoch := now.UTC().Truncate(24 * time.Hour)
 	for _, tick := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second} {
@@ -143,7 +143,7 @@ func design(n need, now time.Time) (worker.Layout, bool) {
 			more = false
 			for _, grow := range []struct {
 				bits *uint8
-				up   uint8 // as far as it is worth while
+				up   uint8 // more is not worth while
 			}{{&l.TimeBits, 42}, {&l.SequenceBits, 16}, {&l.WorkerBits, 12}} {
 				if *grow.bits < grow.up && width(l) < n.bits {
 					*grow.bits++
@@ -156,7 +156,7 @@ func design(n need, now time.Time) (worker.Layout, bool) {
 	return worker.Layout{}, false
 }
 
-// bitsFor is how many bits it takes to tell so many things apart.
+// bitsFor returns the number of bits that distinguish so many things.
 func bitsFor(things float64) uint8 {
 	if things >= 1<<62 {
 		return 63

@@ -42,7 +42,7 @@ Examples:
 type explainedID struct {
 	decodedID
 	Bits []bitsReport `json:"bits"` // from the top
-	// First and Last are the lowest and the highest ID of its tick.
+	// First and Last are the lowest and the highest ID of the ID's tick.
 	First string `json:"first"`
 	Last  string `json:"last"`
 }
@@ -105,7 +105,7 @@ func layoutExplain(c *cli.Context) error {
 
 func showJSON(w io.Writer, id explainedID) error { return json.NewEncoder(w).Encode(id) }
 
-// showExplained prints IDs with a blank line between them.
+// showExplained returns a function that prints IDs with a blank line between them.
 func showExplained(found foundLayout) func(io.Writer, explainedID) error {
 	l, between := found.layout, ""
 	return func(w io.Writer, id explainedID) error {

@@ -33,29 +33,29 @@ Examples:
 	}
 }
 
-// fieldReport is one field of a layout, from the top.
+// fieldReport is one field of a layout.
 type fieldReport struct {
 	Name   string `json:"name"`
 	Bits   uint8  `json:"bits"`
-	High   uint8  `json:"high"` // its top bit; 0 is the lowest of an ID
+	High   uint8  `json:"high"` // top bit, with 0 as an ID's lowest
 	Low    uint8  `json:"low"`
-	Values int64  `json:"values"` // how many it has
+	Values int64  `json:"values"` // how many
 }
 
 // layoutReport is the JSON of `layout show`.
 type layoutReport struct {
 	Layout string `json:"layout"`
-	// From is where it was found; see foundLayout.
+	// From says where the layout was found: see foundLayout.
 	From   string        `json:"layout_from,omitempty"`
 	Name   string        `json:"name,omitempty"`
 	TickMs int64         `json:"tick_ms"`
 	Fields []fieldReport `json:"fields"`
 	capacity
-	// Step is how far IDs of one tick are apart.
+	// Step is the difference between consecutive IDs of one worker in a tick.
 	Step int64 `json:"step"`
-	// JavaScriptUntilMs is up to when IDs are exact as numbers in JavaScript.
+	// JavaScriptUntilMs is the time until which IDs are exact as numbers in JavaScript.
 	JavaScriptUntilMs int64 `json:"javascript_until_ms"`
-	// Usable is "" where IDs can be made now, else why not.
+	// Unusable is the reason why no ID can be made now, "" if IDs can be made.
 	Unusable string `json:"unusable,omitempty"`
 }
 
@@ -67,7 +67,7 @@ func describeLayout(l worker.Layout, now time.Time) layoutReport {
 			r.Step = 1 << p.Shift
 		}
 	}
-	// The first tick with an ID that is too large.
+	// Exact until the first tick that has a larger ID.
 	r.JavaScriptUntilMs = r.EndsMs
 	if ms, ok := startOf(l, int64(exactInDoubles+1)>>r.Fields[0].Low); ok {
 		r.JavaScriptUntilMs = ms
@@ -101,8 +101,8 @@ func layoutShow(c *cli.Context) error {
 	return err
 }
 
-// layoutArgument is the layout given as the only argument, or else the one to
-// decode by.
+// layoutArgument returns the layout that is given as the only argument, or else the one
+// that findLayout finds.
 func layoutArgument(c *cli.Context) (foundLayout, error) {
 	switch c.NArg() {
 	case 0:
@@ -119,8 +119,8 @@ var letters = map[worker.Field]string{
 	worker.FieldTime: "t", worker.FieldRollback: "r", worker.FieldSegment: "g", worker.FieldDatacenter: "d", worker.FieldWorker: "w", worker.FieldSequence: "s",
 }
 
-// picture is the 64 bits, fields apart, as bits says them. Those above the time
-// field, the sign bit first, are unused.
+// picture returns an ID's 64 bits, with the text that bits returns for each field. Blanks
+// separate the fields. The sign bit and the other bits above the time field are unused.
 func picture(l worker.Layout, bits func(worker.Part) string) string {
 	parts := l.Parts()
 	groups := []string{"0"}

@@ -16,7 +16,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// someDay is when the tests below look at layouts.
+// someDay is the time at which these tests look at layouts.
 var someDay = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func mustLayout(t testing.TB, text string) worker.Layout {
@@ -191,7 +191,7 @@ func TestLayoutShowJSON(t *testing.T) {
 	}
 }
 
-// anyUsable draws a layout that IDs can be made by on some day.
+// anyUsable draws a layout that can make IDs on someDay.
 func anyUsable(t *rapid.T, name string) worker.Layout {
 	return rapid.Custom(func(t *rapid.T) worker.Layout {
 		l := worker.Layout{
@@ -206,7 +206,7 @@ func anyUsable(t *rapid.T, name string) worker.Layout {
 	}).Filter(func(l worker.Layout) bool { return l.Validate() == nil && usableNow(l, someDay) == nil }).Draw(t, name)
 }
 
-// What changeOf says of the numbers of two layouts holds for the IDs they make.
+// The IDs that two layouts make compare as changeOf says.
 func TestChangeOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		old, next := anyUsable(t, "old"), anyUsable(t, "next")
@@ -220,7 +220,7 @@ func TestChangeOf(t *testing.T) {
 		since := rapid.Int64Range(old.Epoch, now).Draw(t, "since")
 		r := changeOf(old, next, time.UnixMilli(since), someDay)
 
-		// Any ID of each, and the next one's when it is said to be above.
+		// id draws an ID that layout l makes at the time ms.
 		id := func(name string, l worker.Layout, ms int64) worker.ID {
 			f := worker.Fields{
 				Tick:       min(l.FloorTick(ms), l.MaxTick()),
@@ -240,7 +240,7 @@ func TestChangeOf(t *testing.T) {
 			if r.AboveMs > end {
 				t.Fatalf("above at %d, ends at %d", r.AboveMs, end)
 			}
-			// The tick that is under way when AboveMs is now may have begun before.
+			// If AboveMs is now, the current tick may have begun before it.
 			from := r.AboveMs
 			if from == now {
 				from += max(old.Unit, next.Unit).Milliseconds()
@@ -259,7 +259,7 @@ func TestChangeOf(t *testing.T) {
 			if r.WithinMs == 0 {
 				until = end
 			}
-			// The tick that reaches them may begin a little sooner than it is wholly within.
+			// In the last tick before WithinMs, new IDs may already reach the old ones.
 			until -= next.Unit.Milliseconds()
 			if until >= now {
 				if is := id("below", next, rapid.Int64Range(now, until).Draw(t, "before")); is > was {
@@ -280,7 +280,7 @@ func TestChangeOf(t *testing.T) {
 	})
 }
 
-// What is chosen does what was asked for.
+// Every layout that is chosen does what was asked for.
 func TestChoose(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := need{
@@ -299,7 +299,7 @@ func TestChoose(t *testing.T) {
 				t.Fatalf("%s has %d, %v", l, id, err)
 			}
 		}
-		// A tick of 10 ms, a bit more of time than it takes, and there is one.
+		// With ticks of 10 ms, no more than this many bits are needed.
 		years := n.until.Sub(someDay).Hours()/24/365 + 1
 		bits := math.Ceil(math.Log2(years*365.25*24*3600*100)) + math.Ceil(math.Log2(float64(n.workers))) + math.Ceil(math.Log2(max(1, n.rate/100))) + 2
 		if len(choices) == 0 && bits <= float64(n.bits) && n.workers <= 1<<16 && n.rate < 1<<30 {
@@ -308,7 +308,7 @@ func TestChoose(t *testing.T) {
 	})
 }
 
-// What docs/layouts.md says of the presets, and writes as a layout, is so.
+// docs/layouts.md is right about the presets, and every layout in it can be parsed.
 func TestLayoutsDocument(t *testing.T) {
 	data, err := os.ReadFile("../../docs/layouts.md")
 	if err != nil {
@@ -342,7 +342,7 @@ func TestLayoutsDocument(t *testing.T) {
 	}
 }
 
-// The layout of a cluster is read from ZooKeeper.
+// The layout commands read a cluster's layout from ZooKeeper.
 func TestLayoutOfACluster(t *testing.T) {
 	zk := zktest.Chroot(t, zktest.Shared(t))
 	call(t, "", "cluster", "init", "--zk", zk, "--layout", "sonyflake").wants(t, exitOK, "workers        65536\n", "")

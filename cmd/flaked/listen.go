@@ -12,8 +12,8 @@ import (
 	"github.com/flaked/flaked/lineproto"
 )
 
-// listen opens all addresses before anything else is begun: a port in use is
-// said at once.
+// listen opens all addresses before anything else starts. A port in use is
+// therefore reported at once.
 func (o options) listen(guard *credentials.Server, log hclog.Logger) ([]net.Listener, error) {
 	var listeners []net.Listener
 	tcp := false
@@ -79,7 +79,7 @@ func closeAll(listeners []net.Listener) {
 func listenError(flag, address string, err error) error {
 	var coded *codedError
 	if errors.As(err, &coded) {
-		return err // which names the flag
+		return err // err names the flag
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%s %s: the address is taken; another flaked may be running (`flaked healthcheck` tells), or choose another address", flag, address)

@@ -9,8 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// newLogger makes the logger that logFlags ask for, on w: text on a terminal
-// and JSON elsewhere, unless told otherwise.
+// newLogger returns the logger that logFlags ask for, with w as its output. By default it
+// writes text to a terminal and JSON elsewhere.
 func newLogger(c *cli.Context, w io.Writer) (hclog.InterceptLogger, error) {
 	level := hclog.LevelFromString(c.String("log-level"))
 	if level == hclog.NoLevel {
@@ -37,8 +37,8 @@ func isTerminal(w io.Writer) bool {
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// colours tells whether to use them: on a terminal that can, and of nobody who
-// has said no (https://no-color.org).
+// colours reports whether to use colours: on a terminal that has them, unless NO_COLOR is set
+// (https://no-color.org).
 func colours(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

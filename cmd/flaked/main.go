@@ -1,6 +1,5 @@
-// Command flaked is a node that hands out snowflake IDs, and what it takes to
-// look after a cluster of them. This package is the command line and nothing
-// else: flags, tables, exit codes.
+// Command flaked runs a node that issues snowflake IDs, and administers a cluster of nodes.
+// This package is the command line and nothing else: flags, tables, exit codes.
 package main
 
 import (
@@ -21,15 +20,14 @@ var version = "dev"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks for a clean end. One that comes later is not ours
-	// any more, and ends the process at once. Not the one that comes with it:
-	// timeout(1), for one, sends it to the process and then to its group.
+	// The first signal asks for a clean end. A second later stop restores the default, so that
+	// another signal ends the process at once. The delay ignores a signal sent twice:
+	// timeout(1) signals the process and then its group.
 	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, stop) })
 	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is main without the process: args begin with the program's name, and the
-// result is the exit code.
+// run does the work of main and returns the exit code. args begin with the program's name.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	app := newApp(stdin, stdout, stderr)
 	err := app.RunContext(ctx, arrange(app.Commands, args))
@@ -53,7 +51,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Reader:    stdin,
 		Writer:    stdout,
 		ErrWriter: stderr,
-		// run prints errors and knows their codes; the library would exit.
+		// The library would exit at an error. run prints errors and returns their codes.
 		ExitErrHandler:  func(*cli.Context, error) {},
 		OnUsageError:    onUsageError,
 		HideVersion:     true,
@@ -66,7 +64,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 	return app
 }
 
-// finish gives a command what all of them have.
+// finish sets what all commands have in common, for cmd and the commands below it.
 func finish(cmd *cli.Command, parent string) {
 	path := parent + " " + cmd.Name
 	cmd.OnUsageError = onUsageError
@@ -79,7 +77,7 @@ func finish(cmd *cli.Command, parent string) {
 	} else {
 		finishLeaf(cmd)
 	}
-	// Text and no template: nothing in it is to be taken for one.
+	// The library takes this text for a template, so anything that looks like one is escaped.
 	cmd.CustomHelpTemplate = strings.ReplaceAll(commandHelp(path, cmd), "{{", `{{"{{"}}`)
 }
 

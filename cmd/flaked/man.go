@@ -45,13 +45,13 @@ func man(c *cli.Context) error {
 	return err
 }
 
-// manSections stand in every man page.
+// manSections are part of every man page.
 var manSections = []clidoc.Section{
 	{Title: "Configuration", Text: configurationText},
 	{Title: "Exit status", Text: exitCodesText()},
 }
 
-// manPages are the pages of all commands, by the name of the file.
+// manPages returns the man pages of all commands by their file names.
 func manPages(app *cli.App) map[string]string {
 	program := describe(app)
 	pages := map[string]string{}
@@ -62,7 +62,7 @@ func manPages(app *cli.App) map[string]string {
 	return pages
 }
 
-// writeFiles writes files below a directory, and makes the directories.
+// writeFiles writes files below dir, and makes missing directories.
 func writeFiles(dir string, files map[string]string) error {
 	for name, text := range files {
 		path := filepath.Join(dir, name)

@@ -25,8 +25,8 @@ const (
 	faint  = "2"
 )
 
-// clean makes text from ZooKeeper or from a file fit to be shown: whoever may
-// write there is not to write to the terminal.
+// clean replaces unprintable characters in text from ZooKeeper or a file. Otherwise, anybody
+// who can write there could send control codes to the terminal.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -36,7 +36,7 @@ func clean(s string) string {
 	}, s)
 }
 
-// orDash is what an empty cell shows.
+// orDash returns s, or "-" for an empty cell.
 func orDash(s string) string {
 	if s == "" {
 		return "-"
@@ -44,7 +44,7 @@ func orDash(s string) string {
 	return s
 }
 
-// brief is a duration in two units at most: 1.2s, 45s, 12m5s, 23h59m, 5d3h.
+// brief formats a duration in at most two units: 1.2s, 45s, 12m5s, 23h59m, 5d3h.
 func brief(d time.Duration) string {
 	sign := ""
 	if d < 0 {
@@ -66,7 +66,7 @@ func brief(d time.Duration) string {
 	return fmt.Sprintf("%s%dd%dh", sign, s/86400, s/3600%24)
 }
 
-// instant is a moment in Unix milliseconds, and how far from now it is.
+// instant formats a time in Unix milliseconds with its distance from now. 0 becomes "-".
 func instant(ms int64, now time.Time) string {
 	if ms == 0 {
 		return "-"

@@ -42,18 +42,18 @@ Examples:
 	}
 }
 
-// resetReport is what `flaked reset-identity -o json` prints.
+// resetReport is the JSON of `flaked reset-identity`.
 type resetReport struct {
-	// Directories are --state-dir and, of a node with several workers, those in
-	// it that have state.
+	// Directories are --state-dir and, for a node with several workers, the directories
+	// in it that have state.
 	Directories []resetDir `json:"directories"`
 }
 
-// resetDir is one of them. The record is as of `flaked state show`, null where
-// there was none to trust.
+// resetDir is one state directory. Record is as in `flaked state show`, null if no
+// record could be trusted.
 type resetDir struct {
 	Dir string `json:"dir"`
-	// Reset: there was something that could have been resumed, or was damaged.
+	// Reset is true if a node could have resumed the state, or if the state was damaged.
 	Reset  bool         `json:"reset"`
 	Backup string       `json:"backup"`
 	Record *stateRecord `json:"record"`
@@ -100,8 +100,8 @@ func resetIdentity(c *cli.Context) error {
 	return nil
 }
 
-// inspectAll looks at a state directory and those in it of a node with several
-// workers, none of which may be in use.
+// inspectAll inspects a state directory and the directories of a node's other workers in it. It
+// returns an error if a node uses any of them.
 func inspectAll(dir string) ([]stateReport, error) {
 	var found []stateReport
 	var none error
@@ -137,7 +137,7 @@ func resetRefused(err error) error {
 	return err
 }
 
-// confirmReset asks, unless it is told not to or there is nothing to lose.
+// confirmReset asks for confirmation unless --yes is given or nothing would be lost.
 func confirmReset(c *cli.Context, found []stateReport) error {
 	var lost []string
 	for _, was := range found {
@@ -192,7 +192,7 @@ func resetLines(dir string, was stateReport, backup string, now time.Time) []str
 		r.Worker, orDash(clean(r.Cluster)), dir))
 }
 
-// givenStateDir is what --state-dir says.
+// givenStateDir returns --state-dir as an absolute path.
 func givenStateDir(c *cli.Context) (string, error) {
 	dir := c.String("state-dir")
 	if dir == "" {
@@ -201,7 +201,7 @@ func givenStateDir(c *cli.Context) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// stateError says what to do about a state directory that cannot be read.
+// stateError adds what to do to the error of reading a state directory.
 func stateError(dir string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -13,7 +13,7 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// TestMain begins with an environment that sets no flags.
+// TestMain removes the environment variables that set flags.
 func TestMain(m *testing.M) {
 	for _, e := range os.Environ() {
 		name, _, _ := strings.Cut(e, "=")
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 	}
-	os.Setenv("XDG_CACHE_HOME", "/dev/null") // nothing is remembered, but where a test says so
+	os.Setenv("XDG_CACHE_HOME", "/dev/null") // no cache, unless a test sets one
 	zktest.Main(m)
 }
 
@@ -34,7 +34,7 @@ type result struct {
 	stdout, stderr string
 }
 
-// call runs a command line, without the program's name, to its end.
+// call runs a command line to its end. args do not include the program's name.
 func call(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
 	return callCtx(t, t.Context(), stdin, args...)
@@ -51,8 +51,8 @@ func callCtx(t *testing.T, ctx context.Context, stdin string, args ...string) re
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// wants checks an exit code, and texts in the outputs: "" means that there is
-// to be nothing.
+// wants checks the exit code and the texts that the outputs must contain. "" means that the
+// output must be empty.
 func (r result) wants(t *testing.T, code int, stdout, stderr string) {
 	t.Helper()
 	if r.code != code {
@@ -151,7 +151,7 @@ func TestBadEnvironment(t *testing.T) {
 	call(t, "", "status", "--zk", "h").wants(t, exitUsage, "", `environment variable FLAKED_ZK_SESSION_TIMEOUT: "soon" is not a duration`)
 }
 
-// An empty variable is one that is not set.
+// An empty variable counts as not set.
 func TestEmptyEnvironment(t *testing.T) {
 	t.Setenv("FLAKED_ZK", "")
 	t.Setenv("FLAKED_CLUSTER", "")
@@ -182,7 +182,8 @@ func walk(commands []*cli.Command, path string, f func(path string, c *cli.Comma
 	}
 }
 
-// What every command and every flag is to have.
+// Every command has a description and an example. Every flag has a description and an
+// environment variable.
 func TestEveryCommand(t *testing.T) {
 	app := newApp(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
 	walk(app.Commands, "flaked", func(path string, c *cli.Command) {

@@ -89,7 +89,7 @@ func serve(c *cli.Context) error {
 	return runNode(c.Context, opts, backing, guard, listeners, adminListener, events, log)
 }
 
-// backend is the nodes as the wire serves them: their figures and the wire's own.
+// backend serves the nodes. Its Stats add the server's counters to those of the nodes.
 type backend struct {
 	*nodewire.Backend
 	server *lineproto.Server
@@ -103,7 +103,7 @@ func (b *backend) Stats() []lineproto.Stat {
 	return stats
 }
 
-// newNodes makes the nodes, one for each worker.
+// newNodes returns the nodes, one for each worker.
 func (o options) newNodes(b *backing, log hclog.Logger) (*node.Group, error) {
 	var nodes []*node.Node
 	clock := timeguard.NewIssuing(timeguard.System())
@@ -124,9 +124,8 @@ func (o options) newNodes(b *backing, log hclog.Logger) (*node.Group, error) {
 	return node.NewGroup(nodes...), nil
 }
 
-// runNode serves until the context ends or something fails, and then ends in
-// order: the connections, which still need the node; the node, which still
-// needs ZooKeeper; the connection to it.
+// runNode serves until the context ends or something fails. It then ends the connections, which
+// need the node, then the node, which needs ZooKeeper, then the connection to ZooKeeper.
 func runNode(ctx context.Context, o options, b *backing, guard *credentials.Server, listeners []net.Listener, adminListener net.Listener, events *admin.Events, log hclog.Logger) error {
 	nodes, err := o.newNodes(b, log)
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// defaultAdmin is where a node's HTTP is unless it is told otherwise.
+	// defaultAdmin is the default of --admin.
 	defaultAdmin = "127.0.0.1:7610"
 	adminOff     = "off"
 )
 
-// listenAdmin opens the admin port, and sets options' to where it is. One that
-// was not asked for may be taken: the second node of a machine goes on without.
+// listenAdmin opens the admin port and stores its address in o. It returns nil if the default
+// port is taken: another node on this machine may have it, and this one goes on without.
 func (o *options) listenAdmin(log hclog.Logger) (net.Listener, error) {
 	if o.admin == "" {
 		return nil, nil
@@ -45,9 +45,9 @@ func (o *options) listenAdmin(log hclog.Logger) (net.Listener, error) {
 	return l, nil
 }
 
-// guardAdmin says what everybody may have at the admin port who can reach it:
-// IDs, and what is known of the cluster, are not for other machines unless that
-// is meant so. A probe comes from elsewhere and brings nothing.
+// guardAdmin returns the check of tokens at the admin port, nil for none. If closed is not "", the
+// port answers only probes and metrics, and closed says why. Other machines must not get IDs or the
+// cluster's state unless the operator allows it. Probes come from other machines without a token.
 func (o options) guardAdmin(guard *credentials.Server, log hclog.Logger) (authenticate func([]byte) bool, closed string) {
 	authenticate = guard.Authenticate()
 	switch {
@@ -77,7 +77,7 @@ func (o options) adminServer(nodes *nodewire.Backend, server *lineproto.Server, 
 	})
 }
 
-// readSlots is what `flaked status` reads.
+// readSlots reads from ZooKeeper what `flaked status` shows, without asking nodes.
 func readSlots(ctx context.Context, store zkstore.Store, cluster string) (admin.Slots, error) {
 	r, err := readStatus(ctx, store, cluster, nil)
 	if err != nil {
@@ -93,7 +93,7 @@ func readSlots(ctx context.Context, store zkstore.Store, cluster string) (admin.
 	}, nil
 }
 
-// pageSlots are workers as the status page has them.
+// pageSlots converts workers for the status page.
 func pageSlots(workers []workerReport) []admin.Slot {
 	slots := make([]admin.Slot, len(workers))
 	for i, w := range workers {

@@ -11,7 +11,7 @@ import (
 	"github.com/flaked/flaked/internal/credentials"
 )
 
-// An admin port that was asked for is needed, another is not.
+// A node needs the admin port that was asked for, but goes on without the default one.
 func TestListenAdmin(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// backing is what the nodes of this process keep their slots in.
+// backing has the store and the state directories of this process's nodes.
 type backing struct {
 	store zkstore.Store
-	// zookeeper names the ZooKeeper that store is in; "" for memory.
+	// zookeeper identifies the ZooKeeper that store is in, "" for memory.
 	zookeeper string
-	// run keeps the store connected; nil where there is nothing to.
+	// run keeps the store connected. It is nil for memory.
 	run func(context.Context) error
-	// reconnected and caches are one for each node.
+	// reconnected and caches have one element for each node.
 	reconnected []chan struct{}
 	caches      []*localcache.Cache
 	cleanup     func()
@@ -37,7 +37,7 @@ func (b *backing) close() {
 	}
 }
 
-// open opens the state directory and the store of the records.
+// open opens the state directories and the store.
 func (o options) open(c *cli.Context, log hclog.Logger) (*backing, error) {
 	if o.dev {
 		return o.openDev(log)
@@ -69,8 +69,8 @@ func (o options) open(c *cli.Context, log hclog.Logger) (*backing, error) {
 	return b, nil
 }
 
-// stateDirs are those of so many nodes: the first's is dir itself, so that one
-// worker stays when there come to be more, or fewer.
+// stateDirs returns the state directories of so many nodes. The first is dir itself, so that
+// the first worker stays when the number of workers changes.
 func stateDirs(dir string, workers int) []string {
 	dirs := []string{dir}
 	for i := 2; i <= workers; i++ {
@@ -92,7 +92,7 @@ func (b *backing) openCaches(dir string, workers int) error {
 	return nil
 }
 
-// hintReconnects tells the nodes whenever ZooKeeper has been reached again.
+// hintReconnects tells the nodes whenever the connection to ZooKeeper is back.
 func hintReconnects(ctx context.Context, zk *zkstore.ZK, nodes []chan struct{}) {
 	for {
 		changed := zk.Changed()
@@ -113,7 +113,7 @@ func hintReconnects(ctx context.Context, zk *zkstore.ZK, nodes []chan struct{}) 
 	}
 }
 
-// openDev is a node without ZooKeeper, whose memory ends with it.
+// openDev opens a store in memory and state directories that close removes.
 func (o options) openDev(log hclog.Logger) (*backing, error) {
 	dir, err := os.MkdirTemp("", "flaked-dev-")
 	if err != nil {

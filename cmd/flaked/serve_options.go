@@ -25,7 +25,7 @@ type options struct {
 	guard     credentials.Config
 	unix      unixOptions
 	admin     string
-	// adminAsked: the admin address was not taken for want of another.
+	// adminAsked means that --admin was given, so its address is not the default.
 	adminAsked bool
 	adminPprof bool
 	advertise  string
@@ -33,14 +33,14 @@ type options struct {
 	dev        bool
 	maxBatch   int
 	engine     lineproto.Engine
-	workers    int // how many nodes there are to be
+	workers    int // number of nodes
 	loops      int
 	spin       time.Duration
 	node       node.Config
 }
 
-// maxWorkers is more than a machine has use for: each costs an fdatasync a second
-// and a heartbeat.
+// maxWorkers is more than a machine has use for. Each worker costs an fdatasync a
+// second and a heartbeat.
 const maxWorkers = 64
 
 func serveFlags() []cli.Flag {
@@ -149,13 +149,12 @@ func serveOptions(c *cli.Context) (options, error) {
 	}
 	if o.dev {
 		none := time.Duration(0)
-		o.node.Settings.Settle, o.node.InMemory = &none, true // there is nobody to wait for
+		o.node.Settings.Settle, o.node.InMemory = &none, true // no other node to wait for
 	}
 	return o, nil
 }
 
-// clusterSettings are the settings of the cluster that were asked for; nil
-// where they were not.
+// clusterSettings returns the cluster settings that flags give, nil for each that no flag gives.
 func clusterSettings(c *cli.Context) (node.Settings, error) {
 	var s node.Settings
 	if c.IsSet("layout") {

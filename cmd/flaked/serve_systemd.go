@@ -9,8 +9,8 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// serviceState is what `systemctl status` shows of a process with these
-// workers, and whether any of them serves.
+// serviceState reports whether any of these workers serves, and returns the text
+// for `systemctl status`.
 func serviceState(workers []node.Snapshot) (ready bool, text string) {
 	var serving, idle []string
 	var lease *int64
@@ -53,7 +53,7 @@ func workerName(w node.Snapshot) string {
 	return strconv.Itoa(*w.Worker)
 }
 
-// coarse is a duration that does not change every second.
+// coarse formats a duration so that the text does not change every second.
 func coarse(d time.Duration) string {
 	if d < 10*time.Minute {
 		return brief(d.Truncate(10 * time.Second))

@@ -34,18 +34,18 @@ Examples:
 	}
 }
 
-// stateReport is what -o json prints. Instants are Unix milliseconds; record is
-// null where there is none to trust.
+// stateReport is the JSON of `flaked state show`. Times are Unix milliseconds. Record is null
+// if no record can be trusted.
 type stateReport struct {
 	Dir    string `json:"dir"`
 	Status string `json:"status"` // record, released, empty or corrupt
-	// Locked: a running node uses the directory, as far as can be seen from here.
+	// Locked is true if a running node uses the directory, as far as can be seen from here.
 	Locked bool `json:"locked"`
-	// Damaged: one of the record's two copies is lost; Reason says how.
+	// Damaged is true if one of the record's two copies is lost. Reason says how.
 	Damaged bool   `json:"damaged"`
 	Reason  string `json:"reason"`
-	// Changed are the parts of the fingerprint that differ: the file was copied
-	// or moved. Empty on the file that was written.
+	// Changed are the parts of the fingerprint that differ because the file was copied or
+	// moved. It is empty for the original file.
 	Changed []string     `json:"fingerprint_changed"`
 	Record  *stateRecord `json:"record"`
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// stateDir is a state directory with a record in it.
+// stateDir returns a new state directory with a record in it, and its open cache.
 func stateDir(t *testing.T, rec node.LocalRecord) (string, *localcache.Cache) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "state")
 	return dir, stateIn(t, dir, rec)
 }
 
-// stateIn puts a record into a state directory.
+// stateIn puts a record into a state directory, and returns its open cache.
 func stateIn(t *testing.T, dir string, rec node.LocalRecord) *localcache.Cache {
 	t.Helper()
 	kept, err := rec.Encode()

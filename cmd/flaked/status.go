@@ -72,7 +72,7 @@ Examples:
 	}
 }
 
-// statusPage is what status prints: what ZooKeeper has, or what nodes say.
+// statusPage is one output of status: the records in ZooKeeper, or what nodes say.
 type statusPage interface {
 	print(w io.Writer, wide, colour bool) error
 	// verdict returns the error that the command ends with after printing, nil if all
@@ -80,7 +80,7 @@ type statusPage interface {
 	verdict() error
 }
 
-// readPage returns what to print now.
+// readPage returns the page to print now.
 type readPage func(context.Context) (statusPage, error)
 
 func (r statusReport) print(w io.Writer, wide, colour bool) error {
@@ -123,7 +123,7 @@ func status(c *cli.Context) error {
 	})
 }
 
-// showPages prints what is read, once or again and again.
+// showPages prints a page, once or every so often.
 func showPages(ctx context.Context, c *cli.Context, format string, every time.Duration, read readPage) error {
 	if every > 0 {
 		return watchStatus(ctx, c, format, every, read)
@@ -181,7 +181,7 @@ type clusterStatus struct {
 	saved            time.Time // when last was written to the cache
 }
 
-// saveEvery is how often --watch saves where the nodes are.
+// saveEvery is the least time between two writes of the nodes' addresses to the cache.
 const saveEvery = 30 * time.Second
 
 func (s *clusterStatus) read(ctx context.Context) (statusPage, error) {
@@ -211,7 +211,7 @@ func (s *clusterStatus) read(ctx context.Context) (statusPage, error) {
 	return assessNodes(unreadReport{s.connect, plain(err.Error())}, cachedAddresses(s.last, now), found, now), nil
 }
 
-// readStatus reads ZooKeeper, and asks nodes unless there is nobody to do it.
+// readStatus reads ZooKeeper. It also asks the nodes, unless nodes is nil.
 func readStatus(ctx context.Context, store zkstore.Store, name string, nodes *asker) (statusReport, error) {
 	cl, err := coordinator.ReadCluster(ctx, store)
 	if err != nil {
@@ -230,9 +230,8 @@ func readStatus(ctx context.Context, store zkstore.Store, name string, nodes *as
 	return r, nil
 }
 
-// watchStatus prints until the context ends, which is how it is meant to end.
-// What cannot be read the first time is an error; later on it is shown, and
-// tried again.
+// watchStatus prints pages until the context ends, and then returns nil. If the first page cannot
+// be read, it returns the error. Later errors are printed, and the next read is a new try.
 func watchStatus(ctx context.Context, c *cli.Context, format string, every time.Duration, read readPage) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -255,7 +254,7 @@ func watchStatus(ctx context.Context, c *cli.Context, format string, every time.
 	}
 }
 
-// redraw prints one round: in place on a terminal, else one below the other.
+// redraw prints one page: in place on a terminal, else below the page before.
 func redraw(c *cli.Context, format string, first bool, page statusPage, failed error) error {
 	out := c.App.Writer
 	switch {
@@ -287,9 +286,9 @@ func redraw(c *cli.Context, format string, first bool, page statusPage, failed e
 	return err
 }
 
-// drawScreen writes a text over what is on a terminal of so many rows: line by
-// line, so that nothing flickers. What has no room is left out above the last
-// lines, which say how things are; long lines are cut off by the terminal.
+// drawScreen writes text over a terminal of so many rows: line by line, so that nothing
+// flickers. If there are too many lines, it leaves some out above the last ones, which have the
+// summary. The terminal cuts off long lines.
 func drawScreen(out io.Writer, text string, rows int) error {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if over := len(lines) - (rows - 1); rows > 0 && over > 0 {
@@ -305,7 +304,7 @@ func drawScreen(out io.Writer, text string, rows int) error {
 	return err
 }
 
-// height is how many rows a terminal has, 0 where that cannot be told.
+// height returns a terminal's number of rows, 0 if unknown, and whether w is a terminal.
 func height(w io.Writer) (rows int, terminal bool) {
 	f, ok := w.(*os.File)
 	if !ok || !isTerminal(w) {

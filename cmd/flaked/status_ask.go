@@ -22,44 +22,43 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// Nodes are asked all at once, and those that have not answered in time are
-// left out: status is not to wait for them.
+// Nodes are asked concurrently. status does not wait for those that are slower than askTime.
 const (
 	askTime  = 800 * time.Millisecond
 	askMost  = 128 // at a time
 	askBytes = 1 << 20
 )
 
-// What came of asking a node, in workerReport.Asked.
+// The results of asking a node, in workerReport.Asked.
 const (
 	askedNot      = ""
 	askedAnswered = "answered"
 	askedSilent   = "no answer"
 	askedLate     = "out of time"
-	askedOther    = "another node" // is what answers at its address
-	askedDenied   = "not let in"   // without a token
+	askedOther    = "another node" // answers at its address
+	askedDenied   = "not let in"   // no valid token
 )
 
-// answer is what a node says of one of its workers, out of /v1/status.
+// answer is what a node reports on one of its workers, from /v1/status.
 type answer struct {
-	// Ready: a GET would be answered with an ID. Else Reason is what it would
-	// be refused with, and Cause the same in a word.
+	// Ready means that a GET would be answered with an ID. Otherwise Reason is the text of the
+	// refusal, and Cause is the reason in one word.
 	Ready  bool       `json:"ready"`
 	Reason string     `json:"reason"`
 	Cause  node.Cause `json:"cause"`
 	Phase  string     `json:"phase"`
-	// Degraded is what is not as it should be, in words as of /v1/status.
+	// Degraded lists what is wrong with the worker, in the words of /v1/status.
 	Degraded []string `json:"degraded"`
-	// LeaseLeftMs and ReservedLeftMs are how long the node may serve on without
-	// ZooKeeper and without its disk.
+	// LeaseLeftMs and ReservedLeftMs say how long the worker can still serve without ZooKeeper
+	// and without its disk.
 	LeaseLeftMs    *int64 `json:"lease_left_ms"`
 	ReservedLeftMs *int64 `json:"reserved_left_ms"`
-	// ZooKeeperOK: its last heartbeat was acknowledged.
+	// ZooKeeperOK means that the last heartbeat was acknowledged.
 	ZooKeeperOK bool  `json:"zookeeper_ok"`
 	IDs         int64 `json:"ids"`
 }
 
-// askFlags are for commands that ask nodes; see nodeAsker.
+// askFlags returns the flags that nodeAsker reads.
 func askFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "no-ask", Usage: "read ZooKeeper only, and ask no node", DisableDefaultText: true, EnvVars: env("no-ask")},
@@ -67,18 +66,17 @@ func askFlags() []cli.Flag {
 	}
 }
 
-// asker asks nodes for what they know of themselves.
+// asker asks nodes for their own state.
 type asker struct {
 	host string // this machine's name
-	// token is brought to nodes on this machine, and to others only if it is
-	// meant for them: it crosses the network in the clear, to wherever
-	// ZooKeeper's records say.
+	// token is sent to nodes on this machine, and with everywhere also to others. It crosses
+	// the network in the clear, to any address that a record in ZooKeeper names.
 	token      string
 	everywhere bool
 	client     *http.Client
 }
 
-// nodeAsker is what the flags say, nil where that is to ask nobody.
+// nodeAsker returns the asker that the flags describe, nil for --no-ask.
 func nodeAsker(c *cli.Context) (*asker, error) {
 	if c.Bool("no-ask") {
 		return nil, nil
@@ -100,11 +98,11 @@ func newAsker() *asker {
 	}}
 }
 
-// where a node's HTTP can be reached from here, "" if it cannot.
+// where returns the address of a worker's HTTP from here, "" if it cannot be reached.
 func (a *asker) where(w workerReport) string { return a.reach(w.Admin, w.Host) }
 
-// reach returns where an address of a node on a machine can be dialled from here,
-// "" if it cannot. What is on loopback is another machine's unless the node is on
+// reach returns where to dial addr from here, "" if that is impossible. addr is an address of a
+// node on machine. A loopback address can be dialled only if machine is this one.
 // this one.
 func (a *asker) reach(addr, machine string) string {
 	host, port, err := net.SplitHostPort(addr)
@@ -129,7 +127,8 @@ func (a *asker) reach(addr, machine string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// ask joins what nodes say to the workers of a report: of those that may run.
+// ask adds what the nodes themselves say to the workers of a report. It asks the nodes of
+// workers that are live or detached.
 func (a *asker) ask(ctx context.Context, workers []workerReport) {
 	byAddress := make(map[string][]*workerReport)
 	for i := range workers {
@@ -206,8 +205,8 @@ func (a *asker) get(ctx context.Context, at string) (string, admin.Status) {
 	return askedAnswered, doc
 }
 
-// take takes from a node's answer what it says of a worker. Whoever answers at
-// the address may be another node by now, or have another worker.
+// take copies a node's own answer on this worker. Another node may answer at the address by
+// now, or the node may hold another worker.
 func (w *workerReport) take(doc admin.Status) {
 	for _, s := range doc.Workers {
 		if s.Node == w.Node && s.Worker != nil && *s.Worker == w.Worker {
@@ -232,7 +231,7 @@ func newAnswer(s node.Snapshot, doc admin.Status) *answer {
 	return a
 }
 
-// says is what a node says of itself in a word or two.
+// says returns a node's own state in a few words.
 func (w workerReport) says() string {
 	switch {
 	case w.Says == nil:
@@ -240,7 +239,7 @@ func (w workerReport) says() string {
 	case !w.Says.Ready:
 		return "not ready: " + string(w.Says.Cause)
 	}
-	// The rest of the report has clocks and freezes, and whose they are.
+	// Other parts of the report cover clock offsets and freezes.
 	troubles := slices.DeleteFunc(slices.Clone(w.Says.Degraded), func(trouble string) bool {
 		return trouble == node.TroubleOffset || trouble == node.TroubleFrozen
 	})
@@ -250,7 +249,7 @@ func (w workerReport) says() string {
 	return "ready"
 }
 
-// asked is a line on who was asked, for people.
+// askedLine returns a line on the nodes that were asked, "" for none.
 func askedLine(workers []workerReport) string {
 	var answered, silent, late, denied, other, unreachable int
 	for _, w := range workers {

@@ -49,7 +49,7 @@ func TestWhereNodesAreAsked(t *testing.T) {
 	}
 }
 
-// saying is what a node answers that has these workers.
+// saying returns a handler that answers as a node with these workers.
 func saying(workers ...node.Snapshot) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v1/status" {
@@ -68,8 +68,8 @@ func snapshot(worker int, change func(*node.Snapshot)) node.Snapshot {
 	return s
 }
 
-// memNet is a network of HTTP servers in memory. With it in a bubble of synctest,
-// no answer is late because the machine is slow, and no name is looked up.
+// memNet is a network of HTTP servers in memory. In a bubble of synctest, no answer is late
+// because the machine is slow, and no name is looked up.
 type memNet struct {
 	servers map[string]memListener
 	mu      sync.Mutex // guards what follows
@@ -88,7 +88,7 @@ func (n *memNet) serve(t *testing.T, h http.HandlerFunc) string {
 	return at
 }
 
-// dial takes a millisecond, and refuses where there is no server.
+// dial takes a millisecond, and refuses an address without a server.
 func (n *memNet) dial(ctx context.Context, _, at string) (net.Conn, error) {
 	n.mu.Lock()
 	n.dialing++
@@ -128,7 +128,7 @@ func (l memListener) Accept() (net.Conn, error) {
 func (l memListener) Close() error   { close(l.closed); return nil }
 func (l memListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestAsk runs in a bubble, which also fails it for a goroutine that it leaves.
+// TestAsk runs in a bubble, which also fails the test if it leaves a goroutine.
 func TestAsk(t *testing.T) { synctest.Test(t, testAsk) }
 
 func testAsk(t *testing.T) {
@@ -208,7 +208,7 @@ func testAsk(t *testing.T) {
 	}
 }
 
-// What nodes say themselves is what counts.
+// A node's own answer counts more than its record.
 func TestProblemsThatNodesTell(t *testing.T) {
 	says := func(a answer) func(*workerReport) { return func(w *workerReport) { w.Says = &a } }
 	refusing := func(cause node.Cause) func(*workerReport) { return says(answer{Phase: "refusing", Cause: cause}) }
@@ -242,8 +242,7 @@ func TestProblemsThatNodesTell(t *testing.T) {
 	}
 }
 
-// Whatever a node may say is not well with it, status has a problem for, or has
-// it from elsewhere.
+// Every trouble that a node may report is a problem of status, unless status has it from elsewhere.
 func TestEveryTroubleIsAProblem(t *testing.T) {
 	elsewhere := map[string]string{
 		node.TroubleZooKeeper: "a report that is missing, or a node that is detached",
@@ -260,7 +259,7 @@ func TestEveryTroubleIsAProblem(t *testing.T) {
 	}
 }
 
-// A screen shows the head of the table and all that is below it.
+// A screen that is too small loses rows of the table first.
 func TestDrawScreen(t *testing.T) {
 	const text = "HEAD\nw0\nw1\nw2\nw3\n\nfoot 1\nfoot 2\n"
 	for _, row := range []struct {

@@ -25,7 +25,7 @@ type lastSeen struct {
 	Nodes []seenWorker `json:"nodes"`
 }
 
-// seenWorker is what ZooKeeper had of a worker whose node may run.
+// seenWorker has what ZooKeeper recorded of a worker whose node may run or be started again.
 type seenWorker struct {
 	Worker  int    `json:"worker"`
 	Name    string `json:"name"`
@@ -131,8 +131,8 @@ func encodeSeen(last lastSeen) (text []byte, ok bool) {
 	}
 }
 
-// prune removes the oldest files beyond maxSeenFiles. Those of a process that was
-// killed while it wrote are among them in time.
+// prune removes the oldest files beyond maxSeenFiles. A temporary file that a killed process
+// left behind grows old and is removed, too.
 func (s seenCache) prune() {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil || len(entries) <= maxSeenFiles {

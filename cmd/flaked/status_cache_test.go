@@ -32,7 +32,7 @@ func TestSeenCache(t *testing.T) {
 	if got, ok := s.load("zk1:2181", "orders"); !ok || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %+v, not %+v", ok, got, want)
 	}
-	// Neither of another ZooKeeper, nor of another cluster.
+	// Nothing is loaded for another ZooKeeper or another cluster.
 	for _, key := range [][2]string{{"zk1:2181", ""}, {"zk3:2181", "orders"}, {"", "zk1:2181\norders"}} {
 		if got, ok := s.load(key[0], key[1]); ok {
 			t.Errorf("%q: %+v", key, got)
@@ -79,7 +79,7 @@ func TestSeenCacheIsBounded(t *testing.T) {
 	}
 }
 
-// What cannot be written or read is as if it were not there.
+// A file that cannot be written or read counts as missing.
 func TestSeenCacheThatCannotBeUsed(t *testing.T) {
 	last := lastSeen{"zk", "orders", 1, 0, seenNodes(1)}
 	file := writeFile(t, "file", "")
@@ -113,7 +113,7 @@ func TestSeenCacheThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// Nodes that run are remembered, and those that may be started again.
+// The cache keeps nodes that run, and nodes that may be started again.
 func TestSeenIn(t *testing.T) {
 	r := judged("orders", exampleCluster(), []coordinator.Entry{
 		liveEntry(0, 0), liveEntry(1, 0, dead), liveEntry(2, 0, stopped), liveEntry(3, 0, released), liveEntry(4, 0, dead, expired), {Worker: 5, Absent: true},

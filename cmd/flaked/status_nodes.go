@@ -90,7 +90,7 @@ func (a *asker) reachLine(addresses, host string) string {
 // lineAccess says how to dial addresses for clients.
 type lineAccess struct {
 	tls *tls.Config // nil: plain TCP
-	// err is why they cannot be dialled: TLS flags that cannot be used.
+	// err is the error of the TLS flags. With an error, no address can be dialled.
 	err error
 }
 
@@ -99,9 +99,8 @@ func newLineAccess(c *cli.Context) lineAccess {
 	return lineAccess{config, err}
 }
 
-// askTargets asks all targets at once, and returns a report for each, in order.
-// Nodes of another cluster than the named one do not count as answers; an empty
-// name stands for all clusters.
+// askTargets asks all targets at once, and returns a report for each, in order. If cluster is
+// not "", an answer from a node of another cluster does not count.
 func (a *asker) askTargets(ctx context.Context, access lineAccess, cluster string, targets []target) []nodeReport {
 	bounded, cancel := context.WithTimeout(ctx, nodesTime)
 	defer cancel()
@@ -130,8 +129,8 @@ func (a *asker) askTargets(ctx context.Context, access lineAccess, cluster strin
 	return reports
 }
 
-// lineToken returns the token to bring to an address for clients. An address on the
-// command line gets it; for the others the rule of asker.token holds.
+// lineToken returns the token to send to an address for clients. An address on the command line
+// gets it. For other addresses the rule of asker.token applies.
 func (a *asker) lineToken(t target) string {
 	if t.named || a.everywhere || strings.HasPrefix(t.addr, "unix:") || isLoopback(t.addr) {
 		return a.token
@@ -196,7 +195,7 @@ func statsDocument(stats map[string]string) admin.Status {
 		doc.IDs = *ids
 	}
 	ready := number("workers_ready")
-	if ready != nil && *ready > 0 { // the one that STATS tells of may not be among them
+	if ready != nil && *ready > 0 { // STATS may describe one that is not ready
 		s.Ready, s.Code, s.Reason, s.Cause = true, "", "", ""
 	}
 	for i, text := range strings.Split(cmp.Or(stats["workers"], stats["worker"]), ",") {
@@ -212,9 +211,9 @@ func statsDocument(stats map[string]string) admin.Status {
 	return doc
 }
 
-// nodeReport is what a node says, or why there is no answer.
+// nodeReport is a node's report on itself, or the reason why there is none.
 type nodeReport struct {
-	Address string `json:"address"` // where it was asked; empty: nowhere
+	Address string `json:"address"` // where it was asked, "" if nowhere
 	// Asked is as in workerReport, or "another cluster", or "no address". Why has the
 	// details for people if there is no answer.
 	Asked string `json:"asked"`
@@ -227,7 +226,7 @@ type nodeReport struct {
 	Workers      []int   `json:"workers"`
 	WorkersReady int     `json:"workers_ready"`
 	Says         *answer `json:"says"` // for several workers: see spokesman
-	// HeartbeatAgeMs is how long ago ZooKeeper acknowledged its last heartbeat.
+	// HeartbeatAgeMs is the time since ZooKeeper acknowledged the node's last heartbeat.
 	HeartbeatAgeMs *int64   `json:"heartbeat_age_ms"`
 	ClockOffsetMs  *float64 `json:"clock_offset_ms"` // at that time
 	ClockErrorMs   *float64 `json:"clock_error_ms"`
@@ -265,9 +264,8 @@ func newNodeReport(t target, outcome, why string, doc admin.Status, at time.Time
 	return r
 }
 
-// spokesman returns the worker whose state stands for the whole process: a ready one
-// if there is any, since any ready worker answers a GET, and of the ready ones the
-// one with most troubles.
+// spokesman returns the worker whose state stands for the whole process. A ready worker goes
+// first, as any ready worker answers a GET. Of the ready ones it is the one with most troubles.
 func spokesman(workers []node.Snapshot) node.Snapshot {
 	best := workers[0]
 	for _, s := range workers[1:] {
@@ -297,7 +295,7 @@ func (r nodeReport) until(now time.Time) nodeReport {
 	return r
 }
 
-// says returns what a node says of itself in a word or two.
+// says returns the node's own state in a few words.
 func (r nodeReport) says() string {
 	text := workerReport{Says: r.Says, Asked: r.Asked}.says()
 	if r.partly() {

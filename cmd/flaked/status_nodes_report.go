@@ -12,10 +12,10 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// nodesReport is what `flaked status -o json` prints when ZooKeeper was not read:
-// what nodes say themselves. Scripts rely on it: fields are added, not changed.
+// nodesReport is the JSON of `flaked status` if ZooKeeper was not read: what nodes say
+// themselves. Scripts rely on it: fields may be added, but not changed.
 type nodesReport struct {
-	// Source is "nodes"; that of a statusReport is "zookeeper".
+	// Source is "nodes". In a statusReport it is "zookeeper".
 	Source    string        `json:"source"`
 	ZooKeeper unreadReport  `json:"zookeeper"`
 	Addresses addressReport `json:"addresses"`
@@ -30,13 +30,13 @@ type unreadReport struct {
 	Error   string `json:"error"`
 }
 
-// addressReport is where the addresses come from.
+// addressReport says where the addresses come from.
 type addressReport struct {
 	// From is "--addr", or "cache": the addresses that ZooKeeper had when it was last
 	// read.
 	From string `json:"from"`
-	// SavedMs is when ZooKeeper was read, AgeMs how long ago that was. Both are null
-	// for --addr. AgeMs is null also if this machine's clock has gone back since.
+	// SavedMs is when ZooKeeper was read, and AgeMs is the time since then. Both are null for
+	// --addr. AgeMs is also null if this machine's clock has gone back since.
 	SavedMs *int64 `json:"saved_ms"`
 	AgeMs   *int64 `json:"age_ms"`
 	// Left is the number of nodes that the cache had no room for.
@@ -47,8 +47,8 @@ type nodesSummary struct {
 	Nodes    int `json:"nodes"`
 	Answered int `json:"answered"`
 	Ready    int `json:"ready"`
-	// ShortestLeaseMs is how long all ready nodes may serve on without ZooKeeper; null
-	// if no node is ready.
+	// ShortestLeaseMs is the time for which all ready nodes may go on without ZooKeeper. It is
+	// null if no node is ready.
 	ShortestLeaseMs *int64   `json:"shortest_lease_ms"`
 	NowMs           int64    `json:"now_ms"` // ages and leases are counted from here
 	Degraded        bool     `json:"degraded"`
@@ -72,7 +72,7 @@ func cachedAddresses(last lastSeen, now time.Time) addressReport {
 	return a
 }
 
-// assessNodes returns the report of what nodes say.
+// assessNodes returns the report of what nodes say, with ages and leases as of now.
 func assessNodes(zk unreadReport, addresses addressReport, nodes []nodeReport, now time.Time) nodesReport {
 	r := nodesReport{Source: sourceNodes, ZooKeeper: zk, Addresses: addresses, Nodes: make([]nodeReport, len(nodes))}
 	s := &r.Summary
@@ -97,7 +97,7 @@ func assessNodes(zk unreadReport, addresses addressReport, nodes []nodeReport, n
 	return r
 }
 
-// nodesProblems returns what somebody should look after, one sentence for each kind.
+// nodesProblems returns the problems that need attention, in one sentence for each kind.
 func nodesProblems(r nodesReport) []string {
 	out := []string{}
 	if r.ZooKeeper.Error != "" {
@@ -140,7 +140,7 @@ func (r nodesReport) noZooKeeper() string {
 	return "ZooKeeper cannot be reached: start it again before the leases end"
 }
 
-// notReady returns a sentence for each cause that nodes are not ready for.
+// notReady returns a sentence for each cause for which nodes are not ready.
 func (r nodesReport) notReady() (out []string) {
 	byCause := make(map[node.Cause][]nodeReport)
 	var causes []node.Cause // in the order of the nodes
@@ -169,7 +169,6 @@ var nodeTroubles = slices.Concat(troubles, []trouble{
 	{node.TroubleFrozen, "knows that registration is frozen", "let the other nodes come back, or see flaked cluster thaw --help"},
 })
 
-// whyNot returns why a node has not answered.
 func whyNot(n nodeReport) string {
 	return cmp.Or(n.Why, n.Asked)
 }
@@ -200,7 +199,7 @@ func (r nodesReport) verdict() error {
 	return nil
 }
 
-// print prints the table and what there is to say below it.
+// print prints the table and the lines below it.
 func (r nodesReport) print(w io.Writer, wide, colour bool) error {
 	t := textTable{}
 	header := []string{"WORKER", "NAME", "ADDRESS", "SAYS", "HEARTBEAT", "LEASE", "VERSION"}

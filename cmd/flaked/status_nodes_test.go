@@ -55,8 +55,8 @@ func TestSeenTargets(t *testing.T) {
 	}
 }
 
-// statsLines is what STATS answers, of a node with these values in place of the
-// usual ones.
+// statsLines returns a node's reply to STATS. Each value replaces the line of its name, and a
+// name alone removes the line.
 func statsLines(values ...string) string {
 	lines := "version 1.2.3\nname ids-1\nnode n1\ncluster default\nlayout x\nstate serving\nready true\nworker 7\nterm 2\nreserved_ms 2500\n" +
 		"lease_left_ms 60000\nzookeeper_ok true\nheartbeat_age_ms 400\nclock_offset_ms -3\nclock_error_ms 2\nids 42\n"
@@ -78,7 +78,7 @@ func statsLines(values ...string) string {
 
 func answering(values ...string) func(string) string { return says(statsLines(values...)) }
 
-// parsed is the report of a node that answers so.
+// parsed returns the report of a node with these values in STATS.
 func parsed(values ...string) nodeReport {
 	stats := map[string]string{}
 	for line := range strings.Lines(statsLines(values...)) {
@@ -182,18 +182,18 @@ func TestAskTargets(t *testing.T) {
 	if r := reports[1]; joinNumbers(r.Workers) != "0,1" || r.WorkersReady != 2 {
 		t.Errorf("%+v", r)
 	}
-	// A cluster that was not asked for is as good as any.
+	// If no cluster was named, an answer of any cluster counts.
 	if r := a.askTargets(t.Context(), lineAccess{}, "", targets[2:3])[0]; r.Asked != askedAnswered {
 		t.Errorf("%+v", r)
 	}
-	// Flags that cannot be used are said where they would have been.
+	// Unusable TLS flags fail only the targets that need them.
 	if r := a.askTargets(t.Context(), lineAccess{err: errors.New("--tls-ca: no")}, "", targets[:2]); r[0].Why != "--tls-ca: no" || r[1].Asked != askedAnswered {
 		t.Errorf("%+v", r)
 	}
 }
 
-// A token goes where it is meant for: it crosses the network in the clear, to
-// wherever the cache says.
+// The token crosses the network in the clear, to any address in the cache. Only targets that
+// it is meant for get it.
 func TestWhoGetsTheToken(t *testing.T) {
 	for _, row := range []struct {
 		name       string
@@ -215,7 +215,7 @@ func TestWhoGetsTheToken(t *testing.T) {
 	}
 }
 
-// cannotRead is a ZooKeeper that cannot be reached.
+// cannotRead is the report for a ZooKeeper that cannot be reached.
 var cannotRead = unreadReport{"zk1:2181", "ZooKeeper cannot be reached: refused"}
 
 func silentNode(state string) nodeReport {
@@ -257,7 +257,7 @@ func TestNodesProblems(t *testing.T) {
 	}
 }
 
-// Whatever a node may say is not well with it is a problem.
+// Every trouble that a node may report is a problem.
 func TestEveryTroubleOfANodeIsAProblem(t *testing.T) {
 	for _, word := range node.Troubles() {
 		r := assessNodes(unreadReport{}, addressReport{}, []nodeReport{parsed("degraded " + word)}, time.UnixMilli(t0))
@@ -267,7 +267,7 @@ func TestEveryTroubleOfANodeIsAProblem(t *testing.T) {
 	}
 }
 
-// What counts with time is as far as it must be when it is shown.
+// Ages and leases are as of the time at which they are shown.
 func TestNodesAreShownAsOldAsTheyAre(t *testing.T) {
 	r := assessNodes(unreadReport{}, addressReport{}, []nodeReport{parsed()}, time.UnixMilli(t0+1500))
 	n := r.Nodes[0]
@@ -351,8 +351,8 @@ func TestNodesFieldsAreDocumented(t *testing.T) {
 	}
 }
 
-// remembering has status find where nodes were so long ago, of cluster default at
-// a ZooKeeper that cannot be reached.
+// remembering writes a cache for status: the addresses of cluster default, which were read long
+// ago from a ZooKeeper that cannot be reached.
 func remembering(t *testing.T, age time.Duration, addrs ...string) {
 	t.Helper()
 	host, _ := os.Hostname()
@@ -385,7 +385,7 @@ func TestStatusWithoutZooKeeper(t *testing.T) {
 		t.Errorf("%d, %v, %+v", r.code, err, doc)
 	}
 
-	// Of another cluster there, nobody is asked; and nobody where nobody is to be.
+	// status asks no node about another cluster, and none with --no-ask.
 	status("--cluster", "other").wants(t, exitUnreachable, "", "no addresses of nodes are known from before")
 	status("--no-ask").wants(t, exitUnreachable, "", "check --zk (FLAKED_ZK)")
 	call(t, "", "workers", "list", "--zk", nobody, "--zk-session-timeout", "500ms").wants(t, exitUnreachable, "", "(flaked status asks the nodes then)")
@@ -396,7 +396,7 @@ func TestStatusWithoutZooKeeper(t *testing.T) {
 
 func TestStatusOfAddresses(t *testing.T) {
 	one, two := fakeNode(t, "tcp", "127.0.0.1:0", answering()), fakeNode(t, "tcp", "127.0.0.1:0", answering("cluster other", "name ids-2"))
-	t.Setenv("FLAKED_ZK", nobody) // is not looked at
+	t.Setenv("FLAKED_ZK", nobody) // ignored
 	t.Setenv("FLAKED_CLUSTER", "prod")
 	r := call(t, "", "status", "--addr", one, "--addr", two, "--addr", one)
 	r.wants(t, exitOK, "2 of 2 nodes answered, 2 of them ready, at ", "")
@@ -415,7 +415,7 @@ func TestStatusOfAddresses(t *testing.T) {
 	} {
 		call(t, "", append([]string{"status"}, strings.Fields(args)...)...).wants(t, exitUsage, "", want)
 	}
-	// What the other commands ask is not meant.
+	// status ignores an address that is set for the other commands.
 	t.Setenv("FLAKED_ADDR", one)
 	file := configFile(t, "addr: "+one+"\n")
 	call(t, "", "status", "--config", file, "--zk-session-timeout", "500ms").wants(t, exitUnreachable, "", "ZooKeeper cannot be reached")

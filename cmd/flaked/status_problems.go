@@ -12,8 +12,8 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// problems are what somebody should look after, a sentence for each kind: what
-// is wrong, and what to do.
+// problems returns the problems that need attention, one sentence for each kind: what is wrong,
+// and what to do. suspect is the doubt about this machine's clock: see presentTime.
 func problems(r statusReport, suspect time.Duration) []string {
 	var out []string
 	add := func(found []workerReport, one, many, advice string) {
@@ -71,7 +71,7 @@ func problems(r statusReport, suspect time.Duration) []string {
 	if measured := len(pick(func(w workerReport) bool { return w.offset != nil })); measured > 1 && 2*len(off) > measured {
 		clock = "most of them are, so check the clock of ZooKeeper's leader first"
 	}
-	off = slices.DeleteFunc(off, func(w workerReport) bool { // it has been said
+	off = slices.DeleteFunc(off, func(w workerReport) bool { // reported above
 		cause, refuses := w.refuses()
 		return refuses && cause.OfClock()
 	})
@@ -85,10 +85,10 @@ func problems(r statusReport, suspect time.Duration) []string {
 	return out
 }
 
-// refusal is why nodes refuse, and what to do about it.
+// refusal words the reason why nodes refuse, and says what to do.
 type refusal struct{ said, advice string }
 
-// advice is what to do about a refusal, by its cause as nodes call it.
+// advice says what to do about a refusal, by its cause.
 var advice = map[node.Cause]string{
 	node.CauseClockWrong:     "check with chronyc tracking, then set its clock right; the node then serves again by itself",
 	node.CauseClockBehind:    "its clock went back: make its time synchronisation slew; the node then serves again by itself",
@@ -96,8 +96,8 @@ var advice = map[node.Cause]string{
 	node.CauseLeaseOver:      "mend its way to ZooKeeper; it goes on by itself",
 }
 
-// byCause is the live workers that refuse to serve, by why: as their nodes say,
-// or for a reason that is not known here. The order is that of the workers.
+// byCause yields the live workers that refuse to serve, grouped by their nodes' cause, or by ""
+// for an unknown cause. The groups are in the order of the workers.
 func byCause(workers []workerReport) iter.Seq2[refusal, []workerReport] {
 	var causes []node.Cause
 	found := make(map[node.Cause][]workerReport)
@@ -129,8 +129,8 @@ func byCause(workers []workerReport) iter.Seq2[refusal, []workerReport] {
 	}
 }
 
-// refuses tells whether a live worker's node refuses what it should serve. What
-// the node says now counts more than its last report.
+// refuses reports whether a live worker's node refuses to serve, with the cause if it is known.
+// The node's own answer counts more than its last report to ZooKeeper.
 func (w workerReport) refuses() (cause node.Cause, refuses bool) {
 	switch {
 	case w.State != stateLive:
@@ -144,8 +144,7 @@ func (w workerReport) refuses() (cause node.Cause, refuses bool) {
 // trouble is a word of node.Troubles, what it means, and what to do.
 type trouble struct{ word, text, advice string }
 
-// troubles are those that only the nodes themselves know of, in the words of
-// /v1/status.
+// troubles are those that only the nodes know of, in the words of /v1/status.
 var troubles = []trouble{
 	{node.TroubleDisk, "cannot write to the state directory", "look at its disk: what is reserved lasts for seconds"},
 	{node.TroubleLeap, "has a machine's clock that leapt ahead, which nobody confirms", "check with chronyc tracking, then set it right"},
@@ -153,7 +152,7 @@ var troubles = []trouble{
 	{node.TroubleFromCache, "runs from the state directory alone", "look for what is between it and ZooKeeper"},
 }
 
-// whom names workers, a few of them if they are many.
+// whom names one worker, or counts several and lists at most five of them.
 func whom(workers []workerReport) string {
 	if len(workers) == 1 {
 		if name := workers[0].Name; name != "" {

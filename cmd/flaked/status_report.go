@@ -9,14 +9,13 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// statusReport is what `flaked status -o json` prints. Scripts rely on it:
-// fields are added, not changed. Instants are Unix milliseconds; what is not
-// known is null.
+// statusReport is the JSON of `flaked status`. Scripts rely on it: fields may be added, but not
+// changed. Times are Unix milliseconds. An unknown value is null.
 type statusReport struct {
-	// Source is "zookeeper"; that of a nodesReport is "nodes".
+	// Source is "zookeeper". In a nodesReport it is "nodes".
 	Source  string         `json:"source"`
 	Cluster clusterReport  `json:"cluster"`
-	Workers []workerReport `json:"workers"` // by number; those that were ever held
+	Workers []workerReport `json:"workers"` // those ever held, by number
 	Summary summaryReport  `json:"summary"`
 }
 
@@ -25,20 +24,20 @@ type workerReport struct {
 	Name    string `json:"name"`
 	Address string `json:"address"` // several are separated by commas
 	State   string `json:"state"`   // live, detached, stopped, cooling, lost or free
-	// Phase is what the node last said that it does: starting, settling,
-	// waiting, serving, refusing, stopping, stopped, released.
+	// Phase is what the node last reported to be doing: starting, settling, waiting, serving,
+	// refusing, stopping, stopped, released.
 	Phase string `json:"phase"`
 	Term  int64  `json:"term"`
-	// ClockOffsetMs is how far the node's clock is ahead of ZooKeeper's
-	// leader's, give or take ClockErrorMs. Of live workers with a fresh report.
+	// ClockOffsetMs is how far the node's clock is ahead of that of ZooKeeper's leader, with
+	// the uncertainty ClockErrorMs. Only live workers with a fresh report have them.
 	ClockOffsetMs *float64 `json:"clock_offset_ms"`
 	ClockErrorMs  *float64 `json:"clock_error_ms"`
-	// LeaseLeftMs is how long the worker stays its holder's; negative when a
-	// lease has run out. Null where nobody holds one.
+	// LeaseLeftMs is the time until the lease bound, negative after it. It is null for a free
+	// worker and for a record that cannot be read.
 	LeaseLeftMs *int64 `json:"lease_left_ms"`
-	// LeaseEndsMs is when: its lease bound H.
+	// LeaseEndsMs is the lease bound (H).
 	LeaseEndsMs *int64 `json:"lease_ends_ms"`
-	// ReportAgeMs is how long ago the node last wrote its record.
+	// ReportAgeMs is the time since the node last wrote its record.
 	ReportAgeMs *int64 `json:"report_age_ms"`
 	Version     string `json:"version"`
 	Node        string `json:"node"` // its identity, a UUID
@@ -46,26 +45,26 @@ type workerReport struct {
 	PID         int    `json:"pid"`
 	Settled     bool   `json:"settled"`
 	HeartbeatMs int64  `json:"heartbeat_ms"`
-	// Admin is where the node answers over HTTP; empty for nowhere.
+	// Admin is the address of the node's HTTP, "" for none.
 	Admin string `json:"admin"`
-	// GrantedMs is since when the node holds the worker, over restarts; null
-	// where that was not written down.
+	// GrantedMs is when the node acquired the worker, whatever restarts followed. It is null if
+	// that was not recorded.
 	GrantedMs *int64 `json:"granted_ms"`
-	// ReleasedBy is who took the worker from its node by hand.
+	// ReleasedBy names the operator who took the worker from its node.
 	ReleasedBy string `json:"released_by"`
-	// Asked is what came of asking the node itself: "answered", "no answer",
-	// "out of time", "another node", "not let in", or "" where it was not tried.
+	// Asked is the result of asking the node itself: "answered", "no answer", "out of time",
+	// "another node", "not let in", or "" if it was not asked.
 	Asked string `json:"asked"`
-	// Says is the answer; null if there is none.
+	// Says is the node's answer, null if there is none.
 	Says *answer `json:"says"`
 
 	offset *timeguard.Offset
 }
 
 type summaryReport struct {
-	// Slots is how many workers the layout has: Slots = Live + Detached +
-	// Stopped + Cooling + Lost + Free. Held is the first three; Used have been
-	// held at some time.
+	// Slots is the number of workers that the layout has: Slots = Live + Detached +
+	// Stopped + Cooling + Lost + Free. Held is the sum of the first three. Used counts the
+	// workers that were ever held.
 	Slots    int `json:"slots"`
 	Used     int `json:"used"`
 	Held     int `json:"held"`
@@ -75,14 +74,14 @@ type summaryReport struct {
 	Cooling  int `json:"cooling"`
 	Lost     int `json:"lost"`
 	Free     int `json:"free"`
-	// Asked: nodes were asked for what they say themselves.
+	// Asked is true if nodes were asked for their own state.
 	Asked bool `json:"asked"`
-	// ShortestLeaseMs is how long all live nodes may serve on without ZooKeeper,
-	// but those that refuse to; null where there are none.
+	// ShortestLeaseMs is the time for which all live nodes that do not refuse may go on without
+	// ZooKeeper. It is null if there are none.
 	ShortestLeaseMs *int64 `json:"shortest_lease_ms"`
-	// NowMs is the moment that ages and leases are counted from.
+	// NowMs is the time from which ages and leases are counted.
 	NowMs int64 `json:"now_ms"`
-	// Degraded: the exit code is 4. Problems say why, a sentence each.
+	// Degraded means that the exit code is 4. Problems say why, in one sentence each.
 	Degraded bool     `json:"degraded"`
 	Problems []string `json:"problems"`
 }
@@ -96,9 +95,9 @@ const (
 	stateFree     = "free"
 )
 
-// assess makes a report of the records as they were read at a moment by this
-// machine's clock; suspect is how far that may be wrong. It is still to be
-// judged.
+// assess returns a report of the records, which were read at the time local by this machine's
+// clock. suspect is the doubt about that clock: see presentTime. The caller must call judge
+// to complete the report.
 func assess(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) (r statusReport, suspect time.Duration) {
 	now, suspect := presentTime(entries, local.UnixMilli())
 	r = statusReport{
@@ -128,7 +127,7 @@ func assess(name string, cl coordinator.Cluster, entries []coordinator.Entry, lo
 	return r, suspect
 }
 
-// judge says what somebody should look after, once all that there is is known.
+// judge completes a report with the shortest lease and the problems, after nodes were asked.
 func (r *statusReport) judge(suspect time.Duration) {
 	shortest := &r.Summary.ShortestLeaseMs
 	for _, w := range r.Workers {
@@ -143,11 +142,11 @@ func (r *statusReport) judge(suspect time.Duration) {
 	r.Summary.Degraded = len(r.Summary.Problems) > 0
 }
 
-// presentTime is the moment that ages and leases are counted from: by this
-// machine's clock, held against the leader's stamps. It is never before the
-// newest of them. While a node is live the newest is never much older than its
-// heartbeats, so a clock that is far ahead is not believed either: then, or
-// because that node has stopped reporting, the difference is returned as well.
+// presentTime returns the time from which ages and leases are counted. It is this machine's
+// clock, but never before the newest of the leader's timestamps. While a node is live, the
+// newest timestamp is no older than reportPatience allows. If it is older by this clock, the
+// clock is ahead or the node has stopped reporting. presentTime then returns the timestamp, and
+// the difference as suspect.
 func presentTime(entries []coordinator.Entry, local int64) (now int64, suspect time.Duration) {
 	var newest, patience int64
 	live := false
@@ -167,8 +166,9 @@ func presentTime(entries []coordinator.Entry, local int64) (now int64, suspect t
 	return local, 0
 }
 
-// reportPatience is how old the report of a live worker may be, in ms: three
-// heartbeats, as for a vote on clocks, and a second for a reconnect.
+// reportPatience returns how old the report of a live worker may be, in milliseconds: three
+// heartbeats, as for a vote on clocks, and a second for a reconnect. A heartbeat of 0
+// stands for the default.
 func reportPatience(heartbeat int64) int64 {
 	if heartbeat <= 0 {
 		heartbeat = limits.DefaultHeartbeat.Milliseconds()
@@ -180,7 +180,7 @@ func stateOf(cl coordinator.Cluster, e coordinator.Entry, now int64) string {
 	availability := cl.JudgeFree(e.Slot, e.Live, now, now)
 	switch {
 	case e.Absent || e.Slot.Term < 0:
-		return stateLost // a record that cannot be read says as little as none
+		return stateLost // an unreadable record says as little as none
 	case e.Slot.Lost && availability != coordinator.Free && !e.Live:
 		return stateLost
 	}
@@ -221,7 +221,7 @@ func describeWorker(e coordinator.Entry, state string, now, epoch int64) workerR
 	}
 	age := max(0, now-e.Stat.Mtime)
 	w.ReportAgeMs = &age
-	// A report under a former leader was compared with another clock.
+	// A report from before a change of leader was compared with another clock.
 	if state == stateLive && age <= reportPatience(s.HeartbeatMs) && e.Stat.Mzxid>>32 == epoch && !s.Stopped && !s.Released {
 		offset := timeguard.MeasureOffset(s.Reported, s.Reported+s.RTTMs, e.Stat.Mtime)
 		ahead, uncertain := inMs(offset.Ahead), inMs(offset.Error)

@@ -11,8 +11,7 @@ import (
 	"github.com/flaked/flaked/internal/limits"
 )
 
-// printStatus prints the table and what there is to say below it. What is
-// wrong follows on standard error.
+// printStatus prints the table and the lines below it. Problems follow on standard error.
 func printStatus(w io.Writer, r statusReport, wide, colour bool) error {
 	shown := r.Workers
 	if !wide {
@@ -34,7 +33,7 @@ func printStatus(w io.Writer, r statusReport, wide, colour bool) error {
 	return nil
 }
 
-// printWorkers prints the table, if there is anything in it.
+// printWorkers prints the table, unless there are no workers.
 func printWorkers(w io.Writer, workers []workerReport, wide, colour bool) error {
 	if len(workers) == 0 {
 		return nil
@@ -97,7 +96,7 @@ func stateColour(state string) string {
 	return faint
 }
 
-// span is a duration cell.
+// span formats a duration cell, "" for nil.
 func span(ms *int64) string {
 	if ms == nil {
 		return ""
@@ -105,8 +104,8 @@ func span(ms *int64) string {
 	return brief(millis(*ms))
 }
 
-// offsetCell is how far a clock is off, give or take, and which way if that can
-// be told.
+// offsetCell formats a clock offset and its uncertainty. It adds fast or slow if the offset is
+// larger than the uncertainty.
 func offsetCell(w workerReport) string {
 	if w.ClockOffsetMs == nil {
 		return ""
@@ -128,7 +127,7 @@ func offsetCell(w workerReport) string {
 	return sign + offset(math.Abs(ahead)) + " +/- " + offset(uncertain) + way
 }
 
-// offset is a length of time in ms up to ten seconds.
+// offset formats milliseconds. From ten seconds on, it uses longer units.
 func offset(ms float64) string {
 	if ms >= 10_000 {
 		return brief(millis(int64(ms)))
@@ -167,7 +166,7 @@ func statusFooter(r statusReport, hidden int) []string {
 	return lines
 }
 
-// shortest is how long the first of the live nodes may serve on.
+// shortest returns how long all live nodes may go on, and whose lease ends first.
 func shortest(r statusReport) string {
 	first := slices.IndexFunc(r.Workers, func(w workerReport) bool {
 		return w.State == stateLive && w.LeaseLeftMs == r.Summary.ShortestLeaseMs
@@ -175,7 +174,7 @@ func shortest(r statusReport) string {
 	return brief(millis(max(0, *r.Summary.ShortestLeaseMs))) + " at least, " + whom(r.Workers[first:first+1]) + " ends first"
 }
 
-// clocksLine names the clock that is furthest off.
+// clocksLine returns a line on the clock that is furthest off, "" if no clock was compared.
 func clocksLine(r statusReport) string {
 	compared, worst := 0, workerReport{}
 	for _, w := range r.Workers {

@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// t0 is the leader's now in these tests.
+// t0 is the leader's time in these tests, in Unix milliseconds.
 const t0 = int64(1795196809000)
 
 const hour = int64(time.Hour / time.Millisecond)
@@ -26,7 +26,7 @@ func exampleCluster() coordinator.Cluster {
 	}
 }
 
-// liveEntry is a healthy worker whose record was written age ms ago.
+// liveEntry returns a healthy worker whose record was written age ms ago.
 func liveEntry(worker int, age int64, change ...func(*coordinator.Entry)) coordinator.Entry {
 	e := coordinator.Entry{
 		Worker: worker, Live: true,
@@ -50,7 +50,7 @@ func released(e *coordinator.Entry) {
 	e.Live, e.Slot.Released, e.Slot.State = false, true, "released"
 }
 
-// judged is a report as `flaked status --no-ask` has it.
+// judged returns the report of `flaked status --no-ask`.
 func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) statusReport {
 	r, suspect := assess(name, cl, entries, local)
 	r.judge(suspect)
@@ -178,7 +178,7 @@ func TestPresentTime(t *testing.T) {
 	}
 }
 
-// An offset is shown where it means something.
+// An offset is shown only for live workers with a fresh report under the present leader.
 func TestOffsets(t *testing.T) {
 	other := func(e *coordinator.Entry) { e.Stat.Mzxid = 2 << 32 }
 	for _, row := range []struct {
@@ -280,7 +280,7 @@ func TestOffsetCell(t *testing.T) {
 	}
 }
 
-// The shape that scripts rely on, whole.
+// Scripts rely on the whole document.
 func TestStatusJSONGolden(t *testing.T) {
 	var b bytes.Buffer
 	r := judged("prod", exampleCluster(), []coordinator.Entry{liveEntry(7, 1200), liveEntry(10, 5*hour, released, expired, func(e *coordinator.Entry) {
@@ -400,7 +400,7 @@ const statusGolden = `{
 }
 `
 
-// Each field that scripts may rely on is explained.
+// Every field that scripts may rely on is documented.
 func TestStatusFieldsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
 	if err != nil {

@@ -24,7 +24,7 @@ type noLedger struct{}
 
 func (noLedger) Save(coordinator.Claim) (uint64, error) { return 1, nil }
 
-// register takes a worker as a node does, and reports once.
+// register acquires a worker as a node does, and sends one heartbeat.
 func register(t *testing.T, store zkstore.Store, cl coordinator.Cluster, name string) (*coordinator.Coordinator, coordinator.Claim) {
 	t.Helper()
 	c, err := coordinator.New(coordinator.Config{
@@ -61,7 +61,7 @@ func statusJSON(t *testing.T, wantCode int) statusReport {
 	return report
 }
 
-// The life of workers as the real protocol writes it.
+// status shows the states of workers as the real protocol writes them.
 func TestStatusOfRealWorkers(t *testing.T) {
 	zk := zktest.Chroot(t, zktest.Shared(t))
 	t.Setenv("FLAKED_ZK", zk)
@@ -121,8 +121,8 @@ func TestStatusOfRealWorkers(t *testing.T) {
 	}
 }
 
-// All workers of the default layout, each with a full history and a node that
-// does not answer: read in well under a second, and asked for less than one.
+// All workers of the default layout have a full history and a node that does not answer. status
+// reads them in well under a second, and asks for less than one.
 func TestStatusOfAThousand(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("has one address on loopback")
@@ -214,7 +214,7 @@ func TestStatusWatch(t *testing.T) {
 	}
 }
 
-// What goes wrong later on is shown, and tried again.
+// A later error is shown, and the next read is a new try.
 func TestStatusWatchGoesOn(t *testing.T) {
 	ens := zktest.Single(t)
 	zk := zktest.Chroot(t, ens)
@@ -244,7 +244,7 @@ func TestStatusWatchGoesOn(t *testing.T) {
 	}
 }
 
-// What `cluster init` writes is what nodes read.
+// Nodes can read the record that `cluster init` writes.
 func TestNewClusterIsReadable(t *testing.T) {
 	mem := zkstore.NewMem(nil).Session()
 	layout := worker.Twitter()

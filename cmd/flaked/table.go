@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// cell is one field of a table. The colour is left out where it is not wanted.
+// cell is one field of a table. colour is an ANSI code, "" for none.
 type cell struct{ text, colour string }
 
-// textTable is columns, two blanks apart, and nothing around them.
+// textTable is a table with columns two blanks apart and without borders.
 type textTable struct {
 	rows [][]cell
-	// right are the columns that are aligned to the right, by number.
+	// right has the numbers of the columns that are aligned to the right.
 	right map[int]bool
 }
 
@@ -24,7 +24,7 @@ func (t *textTable) add(texts ...string) {
 	t.rows = append(t.rows, row)
 }
 
-// print writes the table. A letter is taken to be one column wide.
+// print writes the table. It takes every character for one column wide.
 func (t *textTable) print(w io.Writer, colour bool) error {
 	var widths []int
 	for _, row := range t.rows {

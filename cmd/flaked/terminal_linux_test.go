@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is a pseudo-terminal: what is written to other is typed, and what is
-// read from it was shown.
+// terminal is a pseudo-terminal. Text that is written to other is typed, and text that is read
+// from other was shown.
 type terminal struct {
 	t            *testing.T
 	screen, keys *os.File // one file, for a command to use
@@ -45,7 +45,7 @@ func newTerminal(t *testing.T, rows uint16) *terminal {
 	return &terminal{t, screen, screen, other}
 }
 
-// until reads what is shown until a text has come n times.
+// until reads from the screen until text has come n times, and returns all that it has read.
 func (m *terminal) until(text string, n int) string {
 	m.t.Helper()
 	got, err := discardUntil(m.other, text, n)
@@ -55,14 +55,14 @@ func (m *terminal) until(text string, n int) string {
 	return got
 }
 
-// runs a command on the terminal until its end; its exit code comes later.
+// runs runs a command on the terminal. The channel yields its exit code at the end.
 func (m *terminal) runs(ctx context.Context, args ...string) <-chan int {
 	code := make(chan int, 1)
 	go func() { code <- run(ctx, append([]string{"flaked"}, args...), m.keys, m.screen, m.screen) }()
 	return code
 }
 
-// On a terminal --watch stays in its place, and in its bounds.
+// On a terminal --watch redraws in place and stays within the screen.
 func TestWatchOnATerminal(t *testing.T) {
 	store, cl := newCluster(t)
 	for i := range 9 {
@@ -100,7 +100,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	}
 }
 
-// What is typed has to be the words.
+// Only the exact words confirm.
 func TestConfirmedOnATerminal(t *testing.T) {
 	store, cl := newCluster(t)
 	register(t, store, cl, "a")
@@ -110,7 +110,7 @@ func TestConfirmedOnATerminal(t *testing.T) {
 	}{
 		{"yes\n", "that was not \"release worker 0 of a\"; nothing was changed", exitFailure},
 		{"\n", "nothing was changed", exitFailure},
-		{"\x04", "nothing was changed", exitFailure}, // the end of what is typed
+		{"\x04", "nothing was changed", exitFailure}, // Ctrl-D
 		{"release worker 0 of a\n", "worker 0 was taken from a", exitOK},
 	} {
 		m := newTerminal(t, 24)

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unixOptions are who may connect to a unix socket.
+// unixOptions say who may connect to a unix socket.
 type unixOptions struct {
 	mode fs.FileMode
-	gid  int // -1 for the one that the system gives it
+	gid  int // -1 for the system's choice
 }
 
 const defaultUnixMode = "0660"
@@ -34,7 +34,7 @@ func parseUnixOptions(mode, group string) (unixOptions, error) {
 	if group == "" {
 		return o, nil
 	}
-	// A group by that name goes before a number, as with chgrp.
+	// The name of a group goes before a number, as with chgrp.
 	id := group
 	if g, err := user.LookupGroup(group); err == nil {
 		id = g.Gid
@@ -45,13 +45,12 @@ func parseUnixOptions(mode, group string) (unixOptions, error) {
 	return o, nil
 }
 
-// listenUnix listens on a unix socket. A node that was killed leaves its socket
-// in the file system, where nobody answers and nobody else can listen: it is
-// replaced.
+// listenUnix listens on a unix socket. A node that was killed leaves its socket in the file
+// system, where nobody answers and nobody else can listen. listenUnix replaces that socket.
 func listenUnix(path string, o unixOptions) (net.Listener, error) {
-	// Of two nodes that find an abandoned socket, the slower would remove that
-	// of the faster. The directory is a lock that leaves nothing behind; who may
-	// not open it may not bind in it either.
+	// Of two nodes that find an abandoned socket, the slower would remove the new socket of the
+	// faster. A lock on the directory prevents that, and leaves nothing behind. A directory
+	// that this user cannot open stays unlocked.
 	if dir, err := os.Open(filepath.Dir(path)); err == nil {
 		defer dir.Close()
 		if err := lock(dir); err != nil {
@@ -72,8 +71,8 @@ func listenUnix(path string, o unixOptions) (net.Listener, error) {
 	return l, nil
 }
 
-// lock waits for no longer than another node may need. A file system that has
-// no locks goes without.
+// lock waits no longer than another node may need. On a file system without locks
+// it returns nil at once.
 func lock(dir *os.File) error {
 	const patience, every = 2 * time.Second, 10 * time.Millisecond
 	for waited := time.Duration(0); ; waited += every {
@@ -88,15 +87,14 @@ func lock(dir *os.File) error {
 	}
 }
 
-// bindClosed makes a socket that nobody may connect to yet. The umask is the
-// process's own, and this is called before there is anything else in it that
-// makes files.
+// bindClosed makes a socket that nobody may connect to yet. The umask is that of the whole
+// process, so bindClosed must run before anything else in it creates files.
 func bindClosed(path string) (net.Listener, error) {
 	defer unix.Umask(unix.Umask(0o777))
 	return net.Listen("unix", path)
 }
 
-// apply lets in whom the options name: the group first, as the mode is for it.
+// apply lets in the users that o names. It sets the group first, as the mode applies to it.
 func (o unixOptions) apply(path string) error {
 	if o.gid >= 0 {
 		if err := os.Lchown(path, -1, o.gid); errors.Is(err, fs.ErrPermission) {
@@ -111,8 +109,8 @@ func (o unixOptions) apply(path string) error {
 	return nil
 }
 
-// isAbandoned tells whether there is a socket that nobody listens on. Anything
-// else by that name is left alone.
+// isAbandoned reports whether path is a socket that nobody listens on. Any other
+// file there is left alone.
 func isAbandoned(path string) bool {
 	if fi, err := os.Lstat(path); err != nil || fi.Mode().Type() != fs.ModeSocket {
 		return false

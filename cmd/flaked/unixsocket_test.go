@@ -71,7 +71,7 @@ func TestUnixSocketOfAGroup(t *testing.T) {
 	}
 }
 
-// Nobody gets in before the group and the mode are what was asked for.
+// Nobody can connect before the group and the mode are set.
 func TestUnixSocketIsBornClosed(t *testing.T) {
 	path := socketPath(t)
 	before := syscall.Umask(0o022)
@@ -160,7 +160,7 @@ func TestUnixSocketOfAKilledNodeIsReplaced(t *testing.T) {
 	}
 	conn.Close()
 
-	// That of one that runs is not.
+	// The socket of a running node is not replaced.
 	if _, err := listenUnix(path, closedToOthers); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("on a socket in use: %v", err)
 	}

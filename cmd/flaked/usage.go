@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// What package flag says, and package cli of the environment.
+// The errors of package flag, and that of package cli for environment variables.
 var (
 	unknownFlag  = regexp.MustCompile(`^flag provided but not defined: -+(.+)$`)
 	missingValue = regexp.MustCompile(`^flag needs an argument: -+(.+)$`)
@@ -15,8 +15,7 @@ var (
 	badEnv       = regexp.MustCompile(`^could not parse (".*") as (\S+) value from environment variable "(\w+)" for flag`)
 )
 
-// onUsageError says what is wrong with a command line in our words, with the
-// flags as people write them.
+// onUsageError rewords an error of the library, with flags as people write them.
 func onUsageError(c *cli.Context, err error, _ bool) error {
 	return withHelp(c, inOurWords(c, err.Error()))
 }
@@ -77,13 +76,13 @@ func flagNamed(flags []cli.Flag, name string) cli.Flag {
 	return nil
 }
 
-// kinds are the library's names of types, and what we call them.
+// kinds maps the library's names of types to ours.
 var kinds = map[string]string{
 	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint": "a whole number", "float64": "a number",
 	"duration": "a duration such as 500ms, 10s or 24h", "string": "a text",
 }
 
-// wanted is what a flag's value has to be.
+// wanted returns the kind of value that a flag takes.
 func wanted(f cli.Flag) string {
 	switch f.(type) {
 	case *cli.BoolFlag:
@@ -98,7 +97,8 @@ func wanted(f cli.Flag) string {
 	return "what it takes"
 }
 
-// editDistance is how many letters differ: added, left out or changed.
+// editDistance returns how many bytes must be added, left out or changed to get from a to
+// b. Case does not count.
 func editDistance(a, b string) int {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	row := make([]int, len(b)+1)

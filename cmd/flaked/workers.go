@@ -66,7 +66,7 @@ Examples:
 	}
 }
 
-// workersReport is what `flaked workers list -o json` prints.
+// workersReport is the JSON of `flaked workers list`.
 type workersReport struct {
 	Cluster clusterReport  `json:"cluster"`
 	Workers []workerReport `json:"workers"`
@@ -125,7 +125,7 @@ Examples:
 	}
 }
 
-// withWorker reads the worker that the first argument names.
+// withWorker reads the worker that the first argument names, and calls f with it.
 func withWorker(c *cli.Context, f func(ctx context.Context, format string, r statusReport, e coordinator.Entry) error) error {
 	format, err := outputFormat(c)
 	if err != nil {
@@ -152,7 +152,7 @@ func withWorker(c *cli.Context, f func(ctx context.Context, format string, r sta
 	})
 }
 
-// askNodes adds to an error what can still be asked where ZooKeeper cannot.
+// askNodes adds a hint to an error if ZooKeeper cannot be reached: nodes can still be asked.
 func askNodes(err error) error {
 	if errors.Is(err, zkstore.ErrUnreachable) {
 		return fmt.Errorf("%w (flaked status asks the nodes then)", err)
@@ -178,7 +178,7 @@ func inLayout(worker int, cl coordinator.Cluster) error {
 	return nil
 }
 
-// oneWorker is the report of a worker, also of one that nobody has held.
+// oneWorker returns the report of a worker, even if nobody has held it.
 func oneWorker(r statusReport, e coordinator.Entry) workerReport {
 	if len(r.Workers) == 1 {
 		return r.Workers[0]
@@ -227,7 +227,7 @@ func workerRows(w workerReport, s coordinator.Slot, now int64) [][2]string {
 	return rows
 }
 
-// whatToDo is what status would say of this worker alone.
+// whatToDo returns the advice of status for this worker.
 func whatToDo(w workerReport) string {
 	r := statusReport{Workers: []workerReport{w}}
 	var all []string
@@ -238,7 +238,7 @@ func whatToDo(w workerReport) string {
 	return orDash(strings.Join(all, "; "))
 }
 
-// saysAtLength is what a node says of itself.
+// saysAtLength returns the node's own state in a sentence.
 func saysAtLength(w workerReport) string {
 	switch {
 	case w.Says == nil:
@@ -257,7 +257,7 @@ func decimal(v int64) string {
 	return strconv.FormatInt(v, 10)
 }
 
-// stateMeaning is what the state of a worker comes to, for people.
+// stateMeaning explains the state of a worker. The text begins with a colon, and is "" for live.
 func stateMeaning(w workerReport, s coordinator.Slot, at time.Time) string {
 	switch {
 	case w.State == stateFree:

@@ -11,9 +11,9 @@ import (
 )
 
 // boundSetAside returns the highest reserved bound, in Unix milliseconds, that a state
-// directory held for a worker before flaked reset-identity set its state aside. It
-// refuses where that is not known for sure: the state could still be resumed, it was
-// damaged, or the directory had none of this worker.
+// directory held for a worker before flaked reset-identity set its state aside. It returns an
+// error if that bound is not certain: the state can still be resumed, it was damaged or copied,
+// or the directory had none of this worker.
 func boundSetAside(dir string, found coordinator.Holding, now time.Time) (int64, error) {
 	wait := instant(found.Slot.H, now)
 	bound, any := int64(0), false

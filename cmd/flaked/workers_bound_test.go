@@ -13,9 +13,9 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// A node issued by a clock that was ahead while ZooKeeper could not hear it, and its
-// state was reset. Where its worker is freed by --lower-bound the next holder begins
-// above what the state held, or the command refuses.
+// A node issued IDs while its clock was ahead and ZooKeeper could not be reached. Then its
+// state was reset. If --lower-bound frees its worker, the next holder must begin above the
+// bound in that state. If the bound is not certain, the command refuses.
 func TestLowerBoundTakesWhatTheStateHeld(t *testing.T) {
 	store, cl := newCluster(t)
 	_, claim := register(t, store, cl, "a")
@@ -31,7 +31,7 @@ func TestLowerBoundTakesWhatTheStateHeld(t *testing.T) {
 	release := func(dir string) result {
 		return call(t, "", "workers", "release", "0", "--lower-bound", "--state-dir", dir, "--confirm", words)
 	}
-	if s := readSlot(t, store, cl, 0); s.H <= far { // so that lowering is what is asked for
+	if s := readSlot(t, store, cl, 0); s.H <= far { // so that there is a bound to lower
 		s.H = far + time.Hour.Milliseconds()
 		put(t, store, "/workers/0000", s, false)
 	}

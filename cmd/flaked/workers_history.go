@@ -59,11 +59,12 @@ type holderReport struct {
 	Node string `json:"node"`
 	Name string `json:"name"`
 	Host string `json:"host"`
-	// FromTerm is the first term it held the worker by, GrantedMs when that
-	// was; null where it is not known.
+	// FromTerm is the first term of this holder, and GrantedMs is when it was granted.
+	// Each is null if unknown.
 	FromTerm  *int64 `json:"from_term"`
 	GrantedMs *int64 `json:"granted_ms"`
-	// Ended is null for the holder whose record it is; By who ended it by hand.
+	// Ended says how the holder lost the worker, null if it has not. By names the operator who
+	// took the worker, if one did.
 	Ended *string `json:"ended"`
 	By    string  `json:"by"`
 }
@@ -86,7 +87,7 @@ func former(s coordinator.Slot) []holderReport {
 	return out
 }
 
-// present is the holder whose record it is, though it may have given it back.
+// present returns the holder in the record, even if it has given the worker back.
 func present(s coordinator.Slot) []holderReport {
 	if s.Term <= 0 {
 		return nil

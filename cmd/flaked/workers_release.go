@@ -49,12 +49,12 @@ Examples:
 	}
 }
 
-// releaseReport is what `flaked workers release -o json` prints.
+// releaseReport is the JSON of `flaked workers release`.
 type releaseReport struct {
 	Worker int `json:"worker"`
-	// Changed: it was released by this call; else there was nothing to do.
+	// Changed is true if this call released the worker.
 	Changed bool `json:"changed"`
-	// FreeMs is from when on anybody may take it, Unix milliseconds.
+	// FreeMs is the time from which anybody may take the worker, in Unix milliseconds.
 	FreeMs int64  `json:"free_ms"`
 	Text   string `json:"text"`
 }
@@ -104,7 +104,7 @@ type releaser struct {
 	c     *cli.Context
 	hand  coordinator.ByHand
 	lower bool
-	// stateDir is where the node's state was set aside; empty if that is lost.
+	// stateDir has the node's state that was set aside. It is "" if that state is gone.
 	stateDir string
 }
 
@@ -139,7 +139,7 @@ func (r releaser) release(ctx context.Context, worker int) (releaseReport, error
 	return r.takeAway(ctx, found, holderName(s), now)
 }
 
-// holderName is what the words of a confirmation call a node.
+// holderName returns the name that a confirmation must give a node.
 func holderName(s coordinator.Slot) string {
 	if name := clean(s.Name); name != "" {
 		return name
@@ -147,7 +147,7 @@ func holderName(s coordinator.Slot) string {
 	return clean(s.Node)
 }
 
-// replace is for a record that cannot be read.
+// replace replaces a record that cannot be read.
 func (r releaser) replace(ctx context.Context, found coordinator.Holding) (releaseReport, error) {
 	err := confirm(r.c, fmt.Sprintf("the record of worker %d is gone or cannot be read: an owner that runs puts its own back by itself; else the worker will be kept for the longest lease, %s, and then be free",
 		found.Worker, millis(found.Cluster.LeaseMs)), fmt.Sprintf("replace the record of worker %d", found.Worker))
@@ -200,7 +200,7 @@ func (r releaser) takeAway(ctx context.Context, found coordinator.Holding, name 
 	return report, nil
 }
 
-// ask has it confirmed, where that is called for.
+// ask asks for confirmation, unless the worker is free.
 func (r releaser) ask(found coordinator.Holding, name string, now time.Time) error {
 	s, is := found.Slot, map[coordinator.Availability]string{
 		coordinator.Live:     "is connected to ZooKeeper and runs",

@@ -73,7 +73,7 @@ type ticketReport struct {
 	Node   string `json:"node"`
 	Name   string `json:"name"`
 	Host   string `json:"host"`
-	// MadeMs is when, by ZooKeeper's leader.
+	// MadeMs is when ZooKeeper created the ticket, by the leader's clock.
 	MadeMs int64 `json:"made_ms"`
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// newCluster makes a cluster in a ZooKeeper for this test, which the commands
-// find, and connects to its records.
+// newCluster makes a cluster in ZooKeeper for this test, and points the commands to it. It
+// returns a connection to the cluster's records.
 func newCluster(t *testing.T, flags ...string) (zkstore.Store, coordinator.Cluster) {
 	t.Helper()
 	zk := zktest.Chroot(t, zktest.Shared(t))
@@ -47,7 +47,7 @@ func TestWorkersRelease(t *testing.T) {
 		call(t, "", append([]string{"workers", "release"}, strings.Fields(args)...)...).wants(t, exitUsage, "", "number")
 	}
 
-	// From a node that runs: by its words, and no others.
+	// Only the exact words take a worker from a running node.
 	was := readSlot(t, store, cl, 0)
 	call(t, "", "workers", "release", "0").wants(t, exitUsage, "", "a, which holds worker 0, is connected to ZooKeeper and runs; it will have to take another worker, and this one will be free when the lease ends, ")
 	call(t, "", "workers", "release", "0").wants(t, exitUsage, "", "No ID is issued twice by that. Nothing was changed; if it is what you want, add --confirm 'release worker 0 of a'")
@@ -71,7 +71,7 @@ func TestWorkersRelease(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 
-	// Free at once, by whoever knows that the node is gone.
+	// An operator who confirms that the node is gone frees the worker at once.
 	const gone = "a of worker 0 is gone for good"
 	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitUsage, "", "may be running, cut off; its lease ends ")
 	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitUsage, "", "IDs will be issued twice. Nothing was changed; if it is what you want, add --confirm '"+gone+"'")
@@ -82,7 +82,7 @@ func TestWorkersRelease(t *testing.T) {
 	}
 	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitOK, "worker 0 is free already; nothing was changed", "")
 
-	// One that stopped: both in one.
+	// For a stopped node, one call releases the worker and lowers its bound.
 	if err := b.Stop(t.Context(), claimB, time.Now().UnixMilli()); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestWorkersRelease(t *testing.T) {
 	call(t, "", "workers", "release", "2").wants(t, exitOK, "worker 2 is free: its lease had ended ", "")
 	call(t, "", "workers", "release", "2").wants(t, exitOK, "worker 2 is free already; nothing was changed\n", "")
 
-	// What cannot be read.
+	// A record that cannot be read is replaced.
 	put(t, store, "/workers/0003", []byte("{"), false)
 	call(t, "", "workers", "release", "3").wants(t, exitUsage, "", "add --confirm 'replace the record of worker 3'")
 	call(t, "", "workers", "release", "3", "--confirm", "replace the record of worker 3").wants(t, exitOK, "worker 3 is kept for its owner until ", "")
@@ -150,7 +150,7 @@ func TestWorkersShow(t *testing.T) {
 	tickets := call(t, "", "workers", "forget-ticket")
 	tickets.wants(t, exitOK, "each ticket is a worker's: there is nothing to forget\n", "")
 
-	// The next ticket that leads to worker 0 again: hand it over as the protocol does.
+	// With one slot, the next ticket leads to worker 0 again, and b acquires it.
 	s := readSlot(t, store, cl, 0)
 	s.Released, s.H = true, time.Now().UnixMilli()-1
 	put(t, store, "/workers/0000", s, false)
@@ -216,7 +216,7 @@ func TestWorkersOfNobody(t *testing.T) {
 	call(t, "", "workers", "list").wants(t, exitOK, "", "")
 }
 
-// What confirms one call is taken neither from the environment nor from a file.
+// Neither the environment nor a file may confirm a call.
 func TestConfirmIsForOneCall(t *testing.T) {
 	store, cl := newCluster(t)
 	register(t, store, cl, "a")

@@ -16,7 +16,8 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// zkConfig is what zkFlags say, checked, with the files that they name read.
+// zkConfig returns the configuration that zkFlags give. It checks the flags and reads the
+// files that they name.
 func zkConfig(c *cli.Context, log hclog.Logger) (zkstore.ZKConfig, error) {
 	cfg := zkstore.ZKConfig{
 		Connect:        c.String("zk"),
@@ -34,14 +35,14 @@ func zkConfig(c *cli.Context, log hclog.Logger) (zkstore.ZKConfig, error) {
 	if cfg.TLS, err = clientTLS(c, "zk-tls"); err != nil {
 		return cfg, err
 	}
-	if _, err := zkstore.NewZK(cfg); err != nil { // which dials nothing
+	if _, err := zkstore.NewZK(cfg); err != nil { // NewZK dials nothing
 		return cfg, usageError("%w", err)
 	}
 	return cfg, nil
 }
 
-// zkAuth is the user and password, from a file or the environment: arguments
-// can be read by everybody on the machine.
+// zkAuth returns user:password from a file or the environment, "" for none. No flag takes it,
+// as everybody on the machine can read arguments.
 func zkAuth(c *cli.Context) (string, error) {
 	inline, file := os.Getenv("FLAKED_ZK_AUTH"), c.String("zk-auth-file")
 	if file == "" {
@@ -61,7 +62,8 @@ func zkAuth(c *cli.Context) (string, error) {
 	return auth, checkAuth(file, auth)
 }
 
-// checkAuth says where the error is, and not what is there.
+// checkAuth returns an error unless auth is "" or user:password. The error says where auth is
+// from and does not quote it.
 func checkAuth(where, auth string) error {
 	user, password, ok := strings.Cut(auth, ":")
 	if auth != "" && (!ok || user == "" || password == "" || strings.ContainsAny(auth, "\r\n")) {
@@ -70,7 +72,7 @@ func checkAuth(where, auth string) error {
 	return nil
 }
 
-// clientTLS is what the flags say that begin with prefix; nil for plain TCP.
+// clientTLS returns what the flags with this prefix say, nil for plain TCP.
 func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
 	ca, cert, key, name := c.String(prefix+"-ca"), c.String(prefix+"-cert"), c.String(prefix+"-key"), c.String(prefix+"-server-name")
 	wanted := ca+cert+key+name != ""
@@ -104,7 +106,7 @@ func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
 	return config, nil
 }
 
-// withStore connects to ZooKeeper for as long as f takes.
+// withStore calls f with a connection to ZooKeeper, and closes the connection when f returns.
 func withStore(c *cli.Context, f func(context.Context, zkstore.Store) error) error {
 	cfg, err := zkConfig(c, nil)
 	if err != nil {
@@ -115,7 +117,7 @@ func withStore(c *cli.Context, f func(context.Context, zkstore.Store) error) err
 		return err
 	}
 	ended := make(chan error, 1)
-	// Not of c's context: an interrupted command still takes leave of ZooKeeper.
+	// Run must not end with c's context, so that an interrupted command still closes its session.
 	go func() { ended <- store.Run(context.WithoutCancel(c.Context)) }()
 	err = f(c.Context, store)
 	closed := store.Close()

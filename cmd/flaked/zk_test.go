@@ -29,7 +29,7 @@ func writeFile(t *testing.T, name, text string) string {
 	return file
 }
 
-// keyPair makes a certificate of its own and its key, as PEM files.
+// keyPair writes a self-signed certificate and its key to PEM files.
 func keyPair(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -49,7 +49,7 @@ func keyPair(t *testing.T) (cert, key string) {
 		writeFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})))
 }
 
-// zkOf is what zkConfig makes of a command line.
+// zkOf returns the configuration that zkConfig makes of a command line.
 func zkOf(t *testing.T, args ...string) (cfg zkstore.ZKConfig, err error) {
 	t.Helper()
 	cmd := &cli.Command{Name: "try", Flags: zkFlags(""), Action: func(c *cli.Context) error {
