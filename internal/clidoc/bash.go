@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Bash is a completion script for bash 4 and later. It starts no process.
+// Bash returns a completion script for bash 4 and later. The script runs no program.
 func Bash(program Command) string {
 	var paths, words strings.Builder
 	var values strings.Builder

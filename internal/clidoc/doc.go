@@ -1,25 +1,23 @@
-// Package clidoc makes of a description of a command line what people and
-// shells read of it: man pages, completion for bash, zsh and fish, a reference
-// in Markdown. It knows no command of its own.
+// Package clidoc turns a description of a command line into man pages, completion scripts for
+// bash, zsh and fish, and a reference in Markdown. It knows no command of its own.
 package clidoc
 
 import "strings"
 
 // Command is a program or one of its commands.
 type Command struct {
-	// Name is its last word: serve, init.
+	// Name is the last word of the command: serve, init.
 	Name string
-	// Summary is one line: print new IDs.
+	// Summary is one line without a full stop: print new IDs.
 	Summary string
-	// Synopsis is how it is called: flaked get [flags] [N].
+	// Synopsis is the usage line: flaked get [flags] [N].
 	Synopsis string
-	// Text describes it, wrapped. Lines that begin with two blanks are examples
-	// or tables, and stay as they are. A line alone that ends with a colon
-	// is a heading of them.
+	// Text is the description, wrapped. Lines that begin with two spaces are examples or tables
+	// and are not refilled. A line before these that ends with a colon is their heading.
 	Text string
-	// Help is what --help prints.
+	// Help is the output of --help.
 	Help string
-	// Words are what its first argument can be; nil when that is anything.
+	// Words are the possible values of the first argument. nil means any value.
 	Words    []string
 	Flags    []Flag
 	Commands []Command
@@ -27,34 +25,34 @@ type Command struct {
 
 // Flag is one of a command's flags.
 type Flag struct {
-	// Names are without dashes, the long one first.
+	// Names are without dashes, with the long name first.
 	Names []string
-	// Value is what stands for its value in texts; "" when it takes none.
+	// Value is the placeholder of the value in texts, such as FILE. "" means no value.
 	Value string
-	// Text is one line, Default its default for people.
+	// Text is one line. Default is the default as texts show it, "" to show none.
 	Text, Default string
-	// Category is a heading; "" for a command's own.
+	// Category is the heading that lists the flag. "" means the command's own flags.
 	Category string
-	// Kind and Choices are what a shell offers for the value.
+	// Kind and Choices decide which values a shell offers. Kind counts only if Choices is empty.
 	Kind    Kind
 	Choices []string
-	// Repeatable: it may be given more than once.
+	// Repeatable flags may be given more than once.
 	Repeatable bool
 }
 
-// Kind is what a flag's value is, for a shell.
+// Kind is the kind of value of a flag, for completion in a shell.
 type Kind int
 
 const (
-	// Any value: nothing can be offered but Choices.
+	// Any is the zero value: a shell offers Choices and nothing else.
 	Any Kind = iota
-	// File is a path.
+	// File is the path of a file.
 	File
-	// Directory is a path of one.
+	// Directory is the path of a directory.
 	Directory
 )
 
-// dashed is a flag's name as people write it.
+// dashed returns name with the dashes that belong before it: -o, --output.
 func dashed(name string) string {
 	if len(name) == 1 {
 		return "-" + name
@@ -62,8 +60,8 @@ func dashed(name string) string {
 	return "--" + name
 }
 
-// walk calls f with a command and all below it, each with its words without
-// the program's name: "", "serve", "cluster init".
+// walk calls f for c and then for every command below it. path holds the command's words
+// without the program's name: "", "serve", "cluster init".
 func walk(c Command, path string, f func(path string, c Command)) {
 	f(path, c)
 	for _, sub := range c.Commands {

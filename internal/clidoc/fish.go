@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Fish is a completion script for fish. It starts no process.
+// Fish returns a completion script for fish. The script runs no program.
 func Fish(program Command) string {
 	name := program.Name
 	var paths, b strings.Builder

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Section is one that all man pages of a program share.
+// Section is a section that all man pages of a program share.
 type Section struct {
 	Title, Text string
 }
 
-// Man is the man page of a program's command, by its words: "" is the program,
-// "serve" one of its commands. Commands below it are sections of the page.
+// Man returns the man page of one of program's commands: "serve", or "" for the program itself.
+// Commands below that one become sections of the page. ok is false if there is no such command.
 func Man(program Command, command string, common []Section) (page string, ok bool) {
 	c, ok := program, command == ""
 	if i := slices.IndexFunc(program.Commands, func(s Command) bool { return s.Name == command }); i >= 0 {
@@ -43,7 +43,7 @@ func Man(program Command, command string, common []Section) (page string, ok boo
 	return b.String(), true
 }
 
-// ManName is the name of the page of a command: flaked, flaked-serve.
+// ManName returns the name of a command's man page: flaked, flaked-serve.
 func ManName(program Command, command string) string {
 	if command == "" {
 		return program.Name
@@ -64,7 +64,7 @@ func synopses(b *strings.Builder, c Command) {
 	}
 }
 
-// manCommands is the list in the program's own page.
+// manCommands writes the list of all commands, for the program's own page.
 func manCommands(b *strings.Builder, program Command) {
 	b.WriteString(".SH COMMANDS\n")
 	walk(program, "", func(path string, c Command) {
@@ -74,7 +74,7 @@ func manCommands(b *strings.Builder, program Command) {
 	})
 }
 
-// manSections are the options, and what is below a command.
+// manSections writes the options of c, and a section for each command below c.
 func manSections(b *strings.Builder, parent string, c Command) {
 	options(b, ".SH", c)
 	for _, sub := range c.Commands {
@@ -116,7 +116,7 @@ func options(b *strings.Builder, macro string, c Command) {
 	}
 }
 
-// withDefault is the flag's text with its default behind it.
+// withDefault returns the flag's text followed by its default, if any.
 func (f Flag) withDefault() string {
 	if f.Default == "" {
 		return f.Text
@@ -124,7 +124,7 @@ func (f Flag) withDefault() string {
 	return f.Text + " (default: " + f.Default + ")"
 }
 
-// categories are those of the flags, none first.
+// categories returns the categories of flags in order of appearance, but "" first.
 func categories(flags []Flag) []string {
 	var out []string
 	for _, f := range flags {
@@ -146,8 +146,8 @@ func seeAlso(b *strings.Builder, program Command, command string) {
 	fmt.Fprintf(b, ".SH \"SEE ALSO\"\n%s\n", strings.Join(pages, ",\n"))
 }
 
-// prose is text as Command.Text has it: paragraphs that are filled, and lines
-// that are not.
+// prose writes text in the form that Command.Text describes. roff refills paragraphs and leaves
+// indented lines as they are.
 func prose(b *strings.Builder, text string) {
 	verbatim, blank, begun := false, false, false
 	for line := range strings.Lines(strings.Trim(text, "\n")) {
@@ -174,7 +174,7 @@ func prose(b *strings.Builder, text string) {
 	}
 }
 
-// roff is a text without anything that roff would read as its own.
+// roff returns s with everything escaped that roff would interpret.
 func roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(s)
 	if strings.HasPrefix(s, ".") {
@@ -183,5 +183,5 @@ func roff(s string) string {
 	return s
 }
 
-// roffQuoted is an argument of a macro.
+// roffQuoted returns s as a quoted argument of a roff macro.
 func roffQuoted(s string) string { return `"` + strings.ReplaceAll(roff(s), `"`, `\(dq`) + `"` }

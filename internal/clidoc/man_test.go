@@ -38,7 +38,7 @@ func TestMan(t *testing.T) {
 	}
 }
 
-// checkRoff has groff read a page.
+// checkRoff fails the test if groff warns about page.
 func checkRoff(t *testing.T, page string) {
 	t.Helper()
 	groff, err := exec.LookPath("groff")

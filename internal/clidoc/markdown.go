@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Markdown is a reference of the program: the help of every command.
+// Markdown returns a reference of the program: intro, a list of the commands, and their help.
 func Markdown(program Command, intro string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Commands of %s\n\n%s\n\n", program.Name, strings.TrimSpace(intro))

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// prog has one of each thing that a shell can be told of.
+// prog returns a program with one of each thing that a completion script can offer.
 func prog() Command {
 	return Command{
 		Name: "prog", Summary: "does things", Synopsis: "prog COMMAND",
@@ -42,8 +42,7 @@ func prog() Command {
 	}
 }
 
-// completions are lines as they are typed, up to the tab, and what a shell
-// offers then.
+// completions are lines typed up to the tab key, with the words that a shell must then offer.
 var completions = []struct {
 	name, line string
 	want       []string
@@ -65,7 +64,7 @@ var completions = []struct {
 	{"nothing", "prog wrong", nil},
 }
 
-// place is a directory with the script in it and files to complete.
+// place returns a new directory with the script and with files to complete.
 func place(t *testing.T, script string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -80,10 +79,10 @@ func place(t *testing.T, script string) string {
 	return dir
 }
 
-// The scripts read lines that end where the tab is pressed, and print what
-// is offered for each, in one line.
+// The scripts read lines that end where tab is pressed. For each line they print one line with
+// the words that the shell offers.
 const (
-	// As readline does it: words are broken at = too.
+	// Splits words at = too, as readline does.
 	typedInBash = `
 source ./script
 compopt() { :; } # is for readline alone
@@ -95,9 +94,9 @@ while IFS= read -r line; do
   echo "${COMPREPLY[*]}"
 done`
 
-	// Functions of completion can only be called by the line editor, which needs
-	// a terminal. It is asked before it reads its first line, and what it is
-	// offered goes into files.
+	// Only the line editor may call completion functions, and it needs a terminal.
+	// zle-line-init runs before the editor reads its first line. The offered words go into the
+	// file answers.
 	typedInZsh = `
 cat >lines
 zmodload zsh/zpty
@@ -167,8 +166,8 @@ func TestShells(t *testing.T) {
 	}
 }
 
-// What is shipped is read by the shells without complaints: each text in it is
-// somewhere between quotes.
+// Each help text is quoted somewhere in the shipped scripts. A shell that reads a script
+// without complaint proves that the quoting is right.
 func TestShippedScripts(t *testing.T) {
 	t.Parallel()
 	reference, err := os.ReadFile("../../docs/cli.md")
@@ -195,8 +194,8 @@ func TestShippedScripts(t *testing.T) {
 	}
 }
 
-// offered is what a shell offers for each line that ends where the tab is
-// pressed, sorted.
+// offered returns the words that a shell offers for each line, sorted. Tab is pressed at the
+// end of each line.
 func offered(t *testing.T, shell, typed string, args []string, script string, lines []string) [][]string {
 	t.Helper()
 	path, err := exec.LookPath(shell)
@@ -224,8 +223,8 @@ func offered(t *testing.T, shell, typed string, args []string, script string, li
 	return all
 }
 
-// require skips a test that lacks a program, or ends it where
-// FLAKED_TEST_TOOLS=require says so.
+// require skips the test if err says that a program is missing. With FLAKED_TEST_TOOLS=require
+// it fails the test instead.
 func require(t *testing.T, name string, err error) {
 	t.Helper()
 	if err == nil {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestChineseReadme: the README in Chinese says what the other one does, as far
-// as that can be told without reading either: the same commands, files, flags
-// and links, as many sections and rows of tables, and no figure of its own.
+// README.md and README.zh-CN.md must have the same commands, code blocks, flags and links, and
+// as many sections, table rows and list items. Every figure of the Chinese one must be in the
+// English one. The comparison needs no translation.
 func TestChineseReadme(t *testing.T) {
 	const root = "../.."
 	read := func(name string) string {
@@ -71,7 +71,7 @@ func TestChineseReadme(t *testing.T) {
 	}
 }
 
-// without are those of a that are not among b.
+// without returns the strings of a that b lacks, each once.
 func without(a, b []string) (out []string) {
 	for _, s := range a {
 		if !slices.Contains(b, s) && !slices.Contains(out, s) {

@@ -1,5 +1,6 @@
-// Package doccheck finds the commands in the documents, for tests that run
-// them (internal/e2e), parse them (cmd/flaked) and compare documents.
+// Package doccheck finds the commands in the documents. internal/e2e runs these commands
+// and cmd/flaked parses them. The tests of this package compare documents with each
+// other and with the code.
 package doccheck
 
 import (
@@ -13,46 +14,50 @@ import (
 
 // Command is one command line of a document.
 type Command struct {
-	Doc    string // relative to the root of the repository, as README.md
-	Line   int    // where it begins, from 1
-	Text   string // of all its lines, without a prompt and a comment at the end
-	Output string // what the document shows of its output, if that follows
-	Inline bool   // it stands between backquotes in a sentence
+	// Doc is the document's path relative to the root of the repository: README.md.
+	Doc  string
+	Line int // first line, from 1
+	// Text has all lines of the command, without a prompt and without a comment at the end.
+	Text string
+	// Output is the output that the document shows for the command. It is "" if none follows.
+	Output string
+	// Inline commands stand between backquotes in a sentence.
+	Inline bool
 }
 
 func (c Command) String() string { return fmt.Sprintf("%s:%d: %s", c.Doc, c.Line, c.Text) }
 
-// Program is the first word of the command, without its path.
+// Program returns the base name of the command's first word.
 func (c Command) Program() string {
 	word, _, _ := strings.Cut(c.Text, " ")
 	return filepath.Base(word)
 }
 
-// programs begin a command. A block that begins with any other word in lower
-// case has to be in prose.
+// programs are the programs that documents call. In a block of shell code, Parse returns an
+// error for a first line that looks like a command and starts with neither a program nor prose.
 var programs = []string{
 	"apt", "apt-get", "chmod", "chown", "cd", "curl", "docker", "dpkg", "echo", "editor", "eval", "export", "flaked", "for", "git", "go",
 	"helm", "install", "journalctl", "kill", "kubectl", "make", "mkdir", "nc", "node", "npm", "openssl", "printf", "python3", "redis-cli", "rm",
 	"run", "runuser", "sha256sum", "sudo", "systemctl", "systemd-sysusers", "taskset", "telnet", "until", "zk-dev.sh", "zkCli.sh",
 }
 
-// prose begins blocks that are neither commands nor their output though they
-// look like it: rules, grammars, lines of a report.
+// prose lists the beginnings of blocks that look like commands but are something else: rules,
+// grammars, lines of a report.
 var prose = []string{
 	"lo <= timestamp",         // safety.md: a rule
-	"request  =", "verb     ", // protocol.md: the grammar
+	"request  =", "verb     ", // protocol.md: grammar
 	"ok    zookeeper", // operations.md: what doctor prints
 }
 
 var (
-	// Lower case, as all programs are, and no colon or comma as in YAML and Go.
+	// Names of programs in lower case. A colon or comma after the first word means YAML or Go.
 	looksLikeCommand = regexp.MustCompile(`^(\./)?[a-z][a-z0-9_./-]*(\s|$)`)
 	comment          = regexp.MustCompile(`(^|\s+)#\s.*$`)
 	loopEnd          = regexp.MustCompile(`[\n ]done( |$)`)
 	inline           = regexp.MustCompile("`+([^`]+)`+")
 )
 
-// Files are the documents of the repository at root, by their paths in it.
+// Files returns the paths of the repository's documents, relative to root and sorted.
 func Files(root string) ([]string, error) {
 	var files []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*.md", "examples/*/*.md", "deploy/*.md", "deploy/*/*.md"} {
@@ -72,7 +77,7 @@ func Files(root string) ([]string, error) {
 	return files, nil
 }
 
-// Read finds the commands of a document in its order.
+// Read returns the commands of a document, in the document's order.
 func Read(root, doc string) ([]Command, error) {
 	text, err := os.ReadFile(filepath.Join(root, doc))
 	if err != nil {
@@ -81,7 +86,8 @@ func Read(root, doc string) ([]Command, error) {
 	return Parse(doc, string(text))
 }
 
-// Parse does so in a text.
+// Parse does the same for a text. The commands carry doc as their document. A code block that
+// begins with an unknown program is an error.
 func Parse(doc, text string) ([]Command, error) {
 	var commands []Command
 	for _, b := range blocks(text) {
@@ -98,7 +104,7 @@ func Parse(doc, text string) ([]Command, error) {
 	return commands, nil
 }
 
-// Blocks are the blocks of code of a text, for those that are files.
+// Blocks returns the code blocks of text, whatever their language. Each ends with a newline.
 func Blocks(text string) []string {
 	var out []string
 	for _, b := range blocks(text) {
@@ -109,17 +115,19 @@ func Blocks(text string) []string {
 	return out
 }
 
-// block is code, or what stands between code.
+// block is a run of lines that are all code, or all text between code.
 type block struct {
-	code  bool
-	lang  string // of a fence
-	start int    // its first line, from 1
+	code bool
+	// lang is the language of a fence, "sh" if the fence names none, and "" for an indented block.
+	lang  string
+	start int // first line, from 1
 	lines []string
 }
 
-// blocks knows as much of Markdown as the documents use: fences, and
-// paragraphs that are indented by four and more, in lists by what the list is
-// indented and four.
+// blocks splits text into code and text between code. It knows as much of Markdown as the
+// documents use: fences, and lines that are indented by four spaces or more. An indented line
+// is code if it follows a blank line or code. Text that continues a list item must therefore be
+// indented by fewer than four spaces.
 func blocks(text string) []block {
 	var out []block
 	lines := strings.Split(text, "\n")
@@ -198,7 +206,7 @@ func (b block) commands(doc string) ([]Command, error) {
 		return b.transcript(doc), nil
 	}
 	var out []Command
-	output := false // what follows is what the last command prints
+	output := false // lines belong to the last command's output
 	for i := 0; i < len(b.lines); i++ {
 		line := b.lines[i]
 		if i == 0 || b.lines[i-1] == "" {
@@ -208,7 +216,7 @@ func (b block) commands(doc string) ([]Command, error) {
 				return nil, fmt.Errorf("%s:%d: is %q a command, or not? Add its program or its beginning to internal/doccheck", doc, b.start+i, head)
 			}
 			if i == 0 && !known {
-				return nil, nil // a file, a transcript of something else
+				return nil, nil // a file, or another transcript
 			}
 			output = !known
 		}
@@ -229,7 +237,7 @@ func (b block) commands(doc string) ([]Command, error) {
 	return out, nil
 }
 
-// head is the line that tells what follows: the first that is no comment.
+// head returns the first line from line i on that is not a comment, or "".
 func (b block) head(i int) string {
 	for _, line := range b.lines[i:] {
 		if !strings.HasPrefix(line, "#") {
@@ -239,12 +247,12 @@ func (b block) head(i int) string {
 	return ""
 }
 
-// unfinished is the beginning of a loop.
+// unfinished reports whether text begins a for loop and does not end it.
 func unfinished(text string) bool {
 	return strings.HasPrefix(text, "for ") && !loopEnd.MatchString(text)
 }
 
-// transcript is a block with prompts: lines without are output.
+// transcript returns the commands of a block with prompts. Lines without a prompt are output.
 func (b block) transcript(doc string) []Command {
 	var out []Command
 	for i, line := range b.lines {
@@ -257,8 +265,8 @@ func (b block) transcript(doc string) []Command {
 	return out
 }
 
-// spans are commands between backquotes, which may go over the end of a line
-// but not of a paragraph.
+// spans returns the commands between backquotes. A command may go on in the next line, but not in
+// the next paragraph. It must run flaked, make, or a file in scripts or examples, with an argument.
 func spans(doc string, b block) []Command {
 	var out []Command
 	line := b.start

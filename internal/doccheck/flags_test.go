@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A flag that a sentence names by itself (`--listen`) is one that some command
-// has. docs/cli.md is made of the command line, which cmd/flaked's tests see to.
+// Every flag that a document names between backquotes must be in docs/cli.md. The tests of
+// cmd/flaked check that docs/cli.md matches the commands.
 func TestFlagsInSentences(t *testing.T) {
 	const root = "../.."
 	reference, err := os.ReadFile(filepath.Join(root, "docs/cli.md"))
@@ -35,7 +35,8 @@ func TestFlagsInSentences(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
-			stem := strings.HasSuffix(m[1], "-") // of several: `--zk-tls-...`
+			// A name that ends with a dash stands for several flags: `--zk-tls-...`.
+			stem := strings.HasSuffix(m[1], "-")
 			if n++; !flags[m[1]] && !(stem && strings.Contains(string(reference), " "+m[1])) {
 				t.Errorf("%s: no command has the flag %s", doc, m[1])
 			}

@@ -16,12 +16,11 @@ var (
 	notSlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// slug is what GitHub makes of a heading for addresses.
+// slug returns the anchor that GitHub gives to a heading.
 func slug(heading string) string {
 	return strings.ReplaceAll(notSlug.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
-// Links between documents lead to files and headings that are there.
 func TestLinks(t *testing.T) {
 	const root = "../.."
 	docs, err := Files(root)

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// keywords stand before a command in a loop.
+// keywords may precede a command in a loop or condition.
 var keywords = []string{"do", "until", "while", "if", "then", "!"}
 
-// wrappers run the command that their arguments end with.
+// wrappers run the command that ends their arguments.
 var wrappers = []string{"nohup", "runuser", "sudo", "taskset", "time", "timeout"}
 
-// Calls are the arguments, without the program's name, of every call of a
-// program in a command line: pipes, lists and wrappers are looked into.
+// Calls returns the arguments of each call of program in the command line, without the
+// program's name. It finds calls in pipes, in lists and after wrappers.
 func (c Command) Calls(program string) [][]string {
 	var out [][]string
 	for _, words := range simple(c.Text) {
@@ -30,16 +30,16 @@ func (c Command) Calls(program string) [][]string {
 	return out
 }
 
-// simple splits a command line into simple commands, and those into words:
-// enough of a shell for documents. What is substituted stays one word as it is
-// written; redirections and assignments are left out.
+// simple splits a command line into simple commands, and each of these into words. It knows as
+// much of a shell as the documents use. A substitution stays one word, as written. Redirections
+// and assignments before a command are dropped.
 func simple(line string) [][]string {
 	var (
 		out   [][]string
 		words []string
 		word  strings.Builder
 		open  bool // a word has begun
-		skip  bool // the next word is where output goes
+		skip  bool // next word: a redirection target
 	)
 	end := func() {
 		if open && !skip && !(len(words) == 0 && strings.Contains(word.String(), "=")) {
@@ -81,7 +81,7 @@ func simple(line string) [][]string {
 		case c == ' ' || c == '\t':
 			end()
 		case c == '>' || c == '<':
-			if strings.Trim(word.String(), "0123456789") == "" { // the number of a descriptor
+			if strings.Trim(word.String(), "0123456789") == "" { // a descriptor's number
 				word.Reset()
 				open = false
 			}

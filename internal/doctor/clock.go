@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// checkClock looks at this machine's clock by itself.
+// checkClock judges this machine's clock without comparing it with another machine's.
 func checkClock(ctx context.Context, dirs []stateDir) []Finding {
 	kernel, err := timeguard.KernelClock()
 	return []Finding{
@@ -24,11 +24,11 @@ func checkClock(ctx context.Context, dirs []stateDir) []Finding {
 	}
 }
 
-// programs that discipline a clock, by the names of their processes, which the
-// kernel cuts at 15 letters.
+// programs are the process names of programs that discipline a clock. The kernel cuts process
+// names at 15 characters.
 var programs = []string{"chronyd", "ntpd", "ntpsec", "systemd-timesyn", "openntpd", "ptp4l", "phc2sys", "timemaster"}
 
-// timekeepers are those that run, as far as can be seen from here.
+// timekeepers returns the members of programs that run and are visible below proc, sorted.
 func timekeepers(proc string) []string {
 	var found []string
 	files, _ := filepath.Glob(proc + "/[0-9]*/comm")
@@ -43,7 +43,8 @@ func timekeepers(proc string) []string {
 	return found
 }
 
-// judgeKernel says whether something keeps the clock right, and how right.
+// judgeKernel judges whether something keeps the clock synchronised, and the maximum error that
+// the kernel states. by names the running programs that keep the time.
 func judgeKernel(k timeguard.Kernel, err error, by []string) Finding {
 	f := Finding{Check: "clock-kernel", Level: OK}
 	keeper := "by something that cannot be seen from here"
@@ -79,7 +80,8 @@ func judgeKernel(k timeguard.Kernel, err error, by []string) Finding {
 	return f
 }
 
-// judgeMemory compares the clock with how far a node here has reserved time.
+// judgeMemory fails if the clock is further behind a local reserved bound (M) than a starting
+// node waits. now is in Unix milliseconds.
 func judgeMemory(dirs []stateDir, now int64) Finding {
 	f := Finding{Check: "clock-state", Level: OK, Text: "the clock is not behind what a node here may have issued"}
 	for _, d := range dirs {
@@ -96,11 +98,11 @@ func judgeMemory(dirs []stateDir, now int64) Finding {
 	return f
 }
 
-// watched is how long the clock is watched for a step.
+// watched is the time for which doctor watches the clock for a step.
 const watched = 200 * time.Millisecond
 
-// watchClock is by how much the clock stepped meanwhile, against one that
-// cannot: positive when it leapt ahead.
+// watchClock returns the step of the wall clock within the watched time, by the monotonic
+// clock. It is positive if the wall clock leapt ahead.
 func watchClock(ctx context.Context) time.Duration {
 	begin := time.Now()
 	select {
@@ -112,8 +114,8 @@ func watchClock(ctx context.Context) time.Duration {
 	return end.Round(0).Sub(begin.Round(0)) - end.Sub(begin)
 }
 
-// A clock that is slewed at the most the kernel does, 500 ppm, or by chronyd
-// ten times as fast in need, is far below this meanwhile.
+// step is the least change that counts as a step. Slewing stays below it: within 200 ms, 500
+// ppm make 0.1 ms, and chronyd's default maximum of 83,333 ppm makes 17 ms.
 const step = 50 * time.Millisecond
 
 func judgeStep(by time.Duration) Finding {

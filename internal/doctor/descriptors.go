@@ -2,13 +2,13 @@ package doctor
 
 import "fmt"
 
-// enoughDescriptors are for 10,000 connections and what a node needs itself.
+// enoughDescriptors suffice for 10,000 connections and the node's own files.
 const enoughDescriptors = 10_300
 
-// checkDescriptors looks at the limit of the node that runs, and at that of
-// this process where none does.
+// checkDescriptors judges the limit on open files of each node that runs on dirs. If it cannot
+// read any, it judges the limit of this process.
 func checkDescriptors(dirs []stateDir) (found []Finding) {
-	seen := map[int]bool{0: true} // 0 is nobody, or cannot be seen
+	seen := map[int]bool{0: true} // 0: no process, or not visible
 	for _, d := range dirs {
 		if pid := d.look.LockedBy; !seen[pid] {
 			seen[pid] = true

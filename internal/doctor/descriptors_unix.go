@@ -11,14 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownDescriptors is the hard limit: Go programs raise the soft one to it.
+// ownDescriptors returns the hard limit of this process, as Go programs raise the soft
+// limit to the hard one.
 func ownDescriptors() (uint64, bool) {
 	var limit unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
 	return uint64(limit.Max), err == nil
 }
 
-// descriptorsOf is the limit of another process, from /proc.
+// descriptorsOf returns the hard limit of process pid, from /proc.
 func descriptorsOf(pid int) (uint64, bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/flaked/flaked/localcache"
 )
 
-// A disk that fills up, cannot be written and stalls.
 func TestDisk(t *testing.T) {
 	t.Parallel()
 	disk := faultdisk.New(t)

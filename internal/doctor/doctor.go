@@ -1,7 +1,6 @@
-// Package doctor looks at what a node needs before it needs it: ZooKeeper, the
-// cluster's record, the state directory, the clock, descriptors and ports. It
-// changes nothing but for one ephemeral record in ZooKeeper and a file without
-// a name, which are gone when it ends.
+// Package doctor checks what a node needs before the node starts: ZooKeeper, the cluster's record,
+// the state directory, the clock, descriptors and ports. It leaves nothing behind: it writes one
+// ephemeral record to ZooKeeper and one file without a name, and both are gone when it ends.
 package doctor
 
 import (
@@ -15,11 +14,11 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Level is how well something is.
+// Level is the result of a check.
 type Level string
 
-// The levels, from well on. Skip is what could not be looked at, for a reason
-// that is a failure of its own.
+// The levels. Skip means that the check was not made: the text names the failed check that
+// prevents it, or another reason.
 const (
 	OK   Level = "ok"
 	Skip Level = "skip"
@@ -27,58 +26,61 @@ const (
 	Fail Level = "fail"
 )
 
-// Finding is one line of the report. Scripts rely on its JSON: fields and
-// checks are added, not changed.
+// Finding is one line of the report. Scripts rely on its JSON: fields and checks may be
+// added, but not changed.
 type Finding struct {
 	Check string `json:"check"`
 	Level Level  `json:"level"`
 	Text  string `json:"text"`
-	// Advice is what to do; empty where there is nothing to.
+	// Advice says what to do. It is empty if nothing has to be done.
 	Advice string `json:"advice"`
 
-	unreachable bool // ZooKeeper is: the failure is not of this machine
+	// unreachable means that ZooKeeper was not reached, so the failure is not this machine's.
+	unreachable bool
 }
 
-// Report is all that was found, in the order of the checks.
+// Report has all findings, in the order of the checks.
 type Report struct {
 	Findings []Finding `json:"findings"`
 	Summary  Summary   `json:"summary"`
 }
 
-// Summary counts findings by their levels. Level is the worst.
+// Summary counts findings by level. Level is the worst level, with Skip counting as OK.
 type Summary struct {
 	Level Level `json:"level"`
 	OK    int   `json:"ok"`
 	Warn  int   `json:"warn"`
 	Fail  int   `json:"fail"`
 	Skip  int   `json:"skip"`
-	// Unreachable: all that failed is that ZooKeeper was not reached.
+	// Unreachable is true if something failed, and only because ZooKeeper was not reached.
 	Unreachable bool  `json:"unreachable"`
 	TookMs      int64 `json:"took_ms"`
 }
 
-// Config is what a node is to be started with.
+// Config describes the node that is to be started.
 type Config struct {
-	// ZK is where the cluster is. Required.
+	// ZK is ZooKeeper's address and the cluster's name. Required.
 	ZK zkstore.ZKConfig
-	// Bootstrap: the node may make the cluster.
+	// Bootstrap allows the node to make the cluster.
 	Bootstrap bool
-	// Fits tells why a node of these settings cannot live in a cluster. nil means
-	// that it can in any.
+	// Fits returns the reason why a node with these settings does not fit a cluster, or nil if
+	// it does. A nil Fits accepts every cluster.
 	Fits func(coordinator.Cluster) error
-	// StateDirs are its state directories, one for each worker. Required.
+	// StateDirs are the node's state directories, one for each worker. Required.
 	StateDirs []string
-	// ReleaseOnExit: it is not meant to come back with its worker.
+	// ReleaseOnExit means that the node gives its worker back when it stops, so
+	// its state need not last.
 	ReleaseOnExit bool
-	// Listen are the addresses that it serves, as "tcp" or "unix" and an address;
-	// Admin that of its HTTP, empty for none.
+	// Listen are the addresses that the node serves, each as "tcp" or "unix" and an address.
+	// Admin is the TCP address of its HTTP server, "" for none.
 	Listen [][2]string
 	Admin  string
-	// Timeout bounds each kind of check; they are done at once. 0 means 3 s.
+	// Timeout bounds the examination of the state directories, and then each group of checks.
+	// The groups run concurrently. 0 means 3 s.
 	Timeout time.Duration
 }
 
-// Run does all checks, at once where they do not need each other.
+// Run does all checks. Checks that do not need each other run concurrently.
 func Run(ctx context.Context, cfg Config) Report {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 3 * time.Second
@@ -139,8 +141,8 @@ func summarise(findings []Finding) Summary {
 
 var errSlow = errors.New("no answer in time")
 
-// bounded calls f, and leaves it alone when it takes too long: a disk that has
-// stalled cannot be interrupted.
+// bounded returns f's result, or errSlow once ctx has ended. The goroutine that runs f is then
+// left behind: a call to a disk that has stalled cannot be interrupted.
 func bounded[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		val T

@@ -27,7 +27,7 @@ Mode: follower
 Node count: 5
 `
 
-// at is the line of a check among findings.
+// at returns the first finding of a check.
 func at(t *testing.T, found []Finding, check string) Finding {
 	t.Helper()
 	i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == check })
@@ -37,8 +37,8 @@ func at(t *testing.T, found []Finding, check string) Finding {
 	return found[i]
 }
 
-// wants checks one finding: its level and a part of its text and advice, which
-// is there where something is wrong, and only there.
+// wants checks a finding's level and a part of its text and advice. Only warnings and
+// failures must have advice.
 func (f Finding) wants(t *testing.T, name string, level Level, text string) {
 	t.Helper()
 	if f.Level != level || !strings.Contains(f.Text+": "+f.Advice, text) {

@@ -10,8 +10,8 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// peers are the offsets that live nodes have lately reported, of all but those
-// of this machine's own state directories.
+// peers returns the offsets of live nodes by their recent reports. It leaves out the nodes
+// whose state directories are in dirs.
 func peers(entries []coordinator.Entry, dirs []stateDir, p zkstore.Probe) []timeguard.Offset {
 	own := map[string]bool{}
 	for _, d := range dirs {
@@ -22,7 +22,7 @@ func peers(entries []coordinator.Entry, dirs []stateDir, p zkstore.Probe) []time
 		s := e.Slot
 		age := p.Stamp - e.Stat.Mtime
 		fresh := age <= 3*max(s.HeartbeatMs, limits.DefaultHeartbeat.Milliseconds())+1000
-		// A report under a former leader was compared with another clock.
+		// A report from before a change of leader was compared with another clock.
 		if e.Live && !e.Absent && s.Reported != 0 && fresh && e.Stat.Mzxid>>32 == p.Zxid>>32 && !own[s.Node] && !s.Stopped && !s.Released {
 			offsets = append(offsets, timeguard.MeasureOffset(s.Reported, s.Reported+s.RTTMs, e.Stat.Mtime))
 		}
@@ -30,8 +30,7 @@ func peers(entries []coordinator.Entry, dirs []stateDir, p zkstore.Probe) []time
 	return offsets
 }
 
-// judgeOffsets compares this machine's clock with that of ZooKeeper's leader
-// and those of the nodes that report.
+// judgeOffsets compares this machine's clock with that of ZooKeeper's leader and with peers.
 func judgeOffsets(p zkstore.Probe, peers []timeguard.Offset) []Finding {
 	own := timeguard.MeasureOffset(p.Sent, p.Acked, p.Stamp)
 	zookeeper := Finding{Check: "clock-zookeeper", Level: OK, Text: "this clock is " + drift(own) + " ZooKeeper's leader's"}
@@ -59,7 +58,7 @@ func judgeOffsets(p zkstore.Probe, peers []timeguard.Offset) []Finding {
 	return []Finding{zookeeper, others}
 }
 
-// drift is an offset in words: 3ms +/- 1ms fast of.
+// drift words an offset as "3ms (give or take 1ms) fast of".
 func drift(o timeguard.Offset) string {
 	word := "fast of"
 	if o.Ahead < 0 {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// checkPorts looks whether a node could listen, or does.
+// checkPorts judges for each address whether a node could listen there, or does.
 func checkPorts(ctx context.Context, cfg Config, dirs []stateDir) []Finding {
 	running := false
 	for _, d := range dirs {
@@ -76,8 +76,8 @@ func judgePort(flag, address string, err error, running bool) Finding {
 	return f
 }
 
-// tryListen is nil where a node could listen. A socket that nobody answers on
-// any more would be replaced.
+// tryListen returns nil if a node could listen on address. That includes a Unix socket that
+// refuses connections, which a node replaces.
 func tryListen(network, address string) error {
 	if network == "tcp" {
 		l, err := net.Listen("tcp", address)
@@ -98,7 +98,7 @@ func tryListen(network, address string) error {
 	}
 	conn, err := net.Dial("unix", address)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return writable(filepath.Dir(address)) // left behind
+		return writable(filepath.Dir(address)) // dead socket
 	}
 	if err != nil {
 		return err
@@ -131,8 +131,8 @@ func exchange(ctx context.Context, network, address, question string) (string, e
 	}
 }
 
-// recognise names a flaked by what it answers: its version, that it speaks TLS
-// or wants a token, or its HTTP header. "" is somebody else.
+// recognise returns the name of the flaked that sent reply, or "". A flaked is known by its
+// version, its refusal of a client without TLS or without a token, or its HTTP header.
 func recognise(reply string) string {
 	for line := range strings.Lines(reply) {
 		line = strings.TrimSpace(line)

@@ -25,8 +25,8 @@ func TestPorts(t *testing.T) {
 					return
 				}
 				_, _ = conn.Write([]byte(reply))
-				// Until the other side has read it: closing with something unread
-				// would reset the connection.
+				// Wait for the other side to close: closing first would reset the connection if
+				// it holds unread bytes.
 				buf := make([]byte, 64)
 				for err == nil {
 					_, err = conn.Read(buf)

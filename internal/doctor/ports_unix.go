@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writable is nil where this user can make files.
+// writable returns nil if this user can create files in dir.
 func writable(dir string) error {
 	return os.NewSyscallError("access "+dir, unix.Access(dir, unix.W_OK|unix.X_OK))
 }

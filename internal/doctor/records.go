@@ -13,10 +13,10 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// ofRecords are the checks that need a session.
+// ofRecords are the names of the checks that need a session.
 var ofRecords = []string{"session", "access", "latency", "cluster", "epoch", "slots", "clock-zookeeper", "clock-peers"}
 
-// checkRecords uses ZooKeeper as a node does.
+// checkRecords uses ZooKeeper as a node does. It returns a finding for each of ofRecords.
 func checkRecords(ctx context.Context, cfg Config, dirs []stateDir) (found []Finding) {
 	cfg.ZK.CallTimeout = cfg.Timeout
 	err := withStore(ctx, cfg.ZK, func(ctx context.Context, z *zkstore.ZK) error {
@@ -30,7 +30,7 @@ func checkRecords(ctx context.Context, cfg Config, dirs []stateDir) (found []Fin
 		var others []timeguard.Offset
 		if err == nil {
 			now := p.Stamp
-			if now == 0 { // it may read and not write
+			if now == 0 { // it may read but not write
 				now = time.Now().UnixMilli()
 			}
 			entries, err := coordinator.ReadSlots(ctx, z, cl)
@@ -52,7 +52,7 @@ func checkRecords(ctx context.Context, cfg Config, dirs []stateDir) (found []Fin
 	return withSkipped(found)
 }
 
-// withSkipped has a line for each check that was not come to.
+// withSkipped returns found, with a Skip for each of ofRecords that was not reached.
 func withSkipped(found []Finding) []Finding {
 	done := map[string]bool{}
 	why := ""
@@ -90,8 +90,8 @@ const (
 	asUsual   = "a node makes it with the cluster"
 )
 
-// judgeProbe says whether the records can be used, and how fast. usable is
-// false when it is no use to go on.
+// judgeProbe judges the session, access and latency. usable reports whether the cluster's
+// records may be readable, so that the checks of these can go on.
 func judgeProbe(root string, cfg Config, p zkstore.Probe, err error) (found []Finding, usable bool) {
 	if err != nil && p.At == "" {
 		f := failed("session", err)
@@ -138,8 +138,8 @@ func judgeProbe(root string, cfg Config, p zkstore.Probe, err error) (found []Fi
 	return append(found, access, latency), true
 }
 
-// judgeCluster compares the record with what the node is to be started with,
-// and with what it remembers.
+// judgeCluster compares the cluster's record with the node's settings and with
+// its state directories.
 func judgeCluster(cl coordinator.Cluster, err error, cfg Config, dirs []stateDir, now time.Time) []Finding {
 	f := Finding{Check: "cluster", Level: OK}
 	switch {
@@ -177,7 +177,7 @@ func judgeCluster(cl coordinator.Cluster, err error, cfg Config, dirs []stateDir
 
 const year = 365 * 24 * time.Hour
 
-// judgeEpoch says how long the layout's time lasts.
+// judgeEpoch judges how long the layout's timestamps last.
 func judgeEpoch(cl coordinator.Cluster, now time.Time) Finding {
 	layout, err := worker.ParseLayout(cl.Layout)
 	if err != nil {
@@ -195,7 +195,7 @@ func judgeEpoch(cl coordinator.Cluster, now time.Time) Finding {
 	return f
 }
 
-// judgeSlots counts the workers that are left.
+// judgeSlots judges how many workers are free. now is in Unix milliseconds.
 func judgeSlots(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Finding {
 	var held, cooling, lost int
 	for _, e := range entries {

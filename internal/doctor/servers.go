@@ -16,15 +16,15 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// server is what one ZooKeeper says of itself. mode and version are empty where
-// it does not tell.
+// server is the state of one ZooKeeper server as it describes itself. mode and version are
+// empty if it does not disclose them.
 type server struct {
 	addr, mode, version string
 	took                time.Duration
 	err                 error
 }
 
-// checkServers asks each server that --zk names.
+// checkServers asks every server that --zk names.
 func checkServers(ctx context.Context, cfg Config) []Finding {
 	connect, err := zkstore.ParseConnect(cfg.ZK.Connect)
 	if err != nil {
@@ -50,8 +50,8 @@ func askServer(ctx context.Context, cfg zkstore.ZKConfig, addr string) server {
 	if s.mode, s.version, s.err = parseServer(reply); !errors.Is(s.err, errNotTold) {
 		return s
 	}
-	// The words are switched off: a session of this server's own says as much as
-	// is needed.
+	// The server has disabled four-letter words. A session with this server alone
+	// shows that it serves.
 	cfg.Connect = addr
 	begin = time.Now()
 	s.err = withStore(ctx, cfg, func(ctx context.Context, z *zkstore.ZK) error {
@@ -70,7 +70,7 @@ var (
 	errNotServing = errors.New("it runs and serves nobody, as it has no quorum")
 )
 
-// parseServer reads what a server answers to srvr.
+// parseServer parses a server's answer to srvr.
 func parseServer(reply string) (mode, version string, err error) {
 	if strings.Contains(reply, "not currently serving requests") {
 		return "", "", errNotServing
@@ -92,8 +92,8 @@ func parseServer(reply string) (mode, version string, err error) {
 	return mode, version, nil
 }
 
-// fourLetterWord sends one and reads all of the answer, which is empty where
-// the server does not want to.
+// fourLetterWord sends word and returns the answer. The answer is empty if the server closes
+// the connection without one.
 func fourLetterWord(ctx context.Context, config *tls.Config, addr, word string) (string, error) {
 	conn, err := dial(ctx, config, addr)
 	if err != nil {
@@ -131,8 +131,8 @@ func dial(ctx context.Context, config *tls.Config, addr string) (net.Conn, error
 
 const slowServer = 100 * time.Millisecond
 
-// judgeServers is a line for each. One that is missing is a failure where there
-// is no other.
+// judgeServers returns a line for each server. A server that does not serve is a failure if no
+// other does, else a warning.
 func judgeServers(servers []server) []Finding {
 	up, old := 0, ""
 	for _, s := range servers {
@@ -174,7 +174,8 @@ func judgeServers(servers []server) []Finding {
 	return found
 }
 
-// reason is an error of the network without what stands in the line already.
+// reason returns a network error's text without the operation and the address, which
+// the line already has.
 func reason(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -187,8 +188,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// older tells whether a version is before major.minor; one that cannot be read
-// is not.
+// older reports whether version is older than major.minor. It returns false for a version
+// that it cannot parse.
 func older(version string, major, minor int) bool {
 	a, rest, _ := strings.Cut(version, ".")
 	b, _, _ := strings.Cut(rest, ".")
@@ -197,7 +198,7 @@ func older(version string, major, minor int) bool {
 	return err1 == nil && err2 == nil && (x < major || x == major && y < minor)
 }
 
-// withStore connects to ZooKeeper for as long as f takes.
+// withStore calls f with a connection to ZooKeeper, and closes the connection when f returns.
 func withStore(ctx context.Context, cfg zkstore.ZKConfig, f func(context.Context, *zkstore.ZK) error) error {
 	z, err := zkstore.NewZK(cfg)
 	if err != nil {
@@ -211,7 +212,7 @@ func withStore(ctx context.Context, cfg zkstore.ZKConfig, f func(context.Context
 	return err
 }
 
-// round is a short time for people.
+// round rounds d for display: to the millisecond, and finer below 10 ms.
 func round(d time.Duration) time.Duration {
 	switch {
 	case d < time.Millisecond:

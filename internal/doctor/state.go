@@ -16,17 +16,18 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// stateDir is a state directory and what is in it.
+// stateDir is a state directory and its content.
 type stateDir struct {
 	path   string
 	look   localcache.Examination
-	err    error // of looking
+	err    error // of look
 	loaded localcache.Loaded
-	bad    error // of reading the record; nil where there is none
+	// bad is the error of reading the record, nil if there is no record.
+	bad    error
 	record node.LocalRecord
 }
 
-// belongs: it holds a node's record that would be resumed.
+// belongs reports whether the directory holds a record that a node started here would resume.
 func (d stateDir) belongs() bool {
 	return d.bad == nil && d.loaded.Status == localcache.StatusRecord && len(d.loaded.Changed) == 0
 }
@@ -88,7 +89,7 @@ func unreadable(d stateDir) Finding {
 	return f
 }
 
-// judgeDir says whether a node can use the directory, and what it would be.
+// judgeDir judges whether a node can use the directory, and which worker the node would resume.
 func judgeDir(d stateDir, cfg Config) Finding {
 	f := Finding{Check: "state-dir", Level: OK}
 	switch {
@@ -139,8 +140,8 @@ func userName(uid int) string {
 	return id
 }
 
-// judgeFilesystem says whether what is written survives what it should. Those
-// where a sync may lie or two machines share a lock are refused by the node.
+// judgeFilesystem judges whether the state lasts as long as it must. localcache itself refuses
+// filesystems where a sync may lie or where two machines share a lock.
 func judgeFilesystem(path string, x localcache.Examination, releases bool) Finding {
 	f := Finding{Check: "filesystem", Level: OK, Text: fmt.Sprintf("%s is on %s", path, x.Filesystem)}
 	ends := map[string]string{"tmpfs": "in memory: the state ends with the machine", "ramfs": "in memory: the state ends with the machine", "overlay": "most likely a container's own: the state ends with it"}[x.Filesystem]
@@ -158,7 +159,7 @@ func judgeFilesystem(path string, x localcache.Examination, releases bool) Findi
 	return f
 }
 
-// Room that a state directory should have: the file is 8 KiB, and made once.
+// The free space that a state directory should have. The record's file takes 8 KiB, once.
 const (
 	leastBytes  = 1 << 20
 	scarceBytes = 100 << 20
@@ -193,11 +194,11 @@ func bytes(n uint64) string {
 
 const (
 	syncs = 10
-	// A bound is written each second, three ahead; a write that takes longer
-	// than a second is taken for a disk that has stalled.
+	// A node pushes its reserved bound every second, 3 s ahead by default. A write that takes
+	// longer than a second counts as a stalled disk.
 	slowSync    = 100 * time.Millisecond
 	stalledSync = time.Second
-	// No disk, however fast, takes a write and a sync in less.
+	// No real disk writes and syncs in less.
 	falseSync = 4 * time.Microsecond
 )
 

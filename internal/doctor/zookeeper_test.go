@@ -18,7 +18,6 @@ import (
 
 func TestMain(m *testing.M) { zktest.Main(m) }
 
-// An ensemble as it is, with a server down, and without a quorum.
 func TestEnsemble(t *testing.T) {
 	t.Parallel()
 	ens := zktest.Three(t)
@@ -46,12 +45,12 @@ func TestEnsemble(t *testing.T) {
 	ens.Kill((follower + 1) % 3)
 	r = look(all, time.Second)
 	at(t, r.Findings, "session").wants(t, "two of three are down", Fail, "that a majority of the servers runs")
-	if !r.Summary.Unreachable { // the last may not have noticed yet, and answer
+	if !r.Summary.Unreachable { // the last server may not know yet, and answer
 		t.Errorf("two of three are down: %+v", r.Findings)
 	}
 }
 
-// serving is how many servers do, fast or slow.
+// serving counts the servers that answer, quickly or slowly.
 func serving(r Report) (n int) {
 	for _, f := range r.Findings {
 		if f.Check == "zookeeper" && strings.Contains(f.Text, "version 3.") {
@@ -61,7 +60,7 @@ func serving(r Report) (n int) {
 	return n
 }
 
-// Servers are mostly set up not to answer four-letter words: a session does.
+// Most servers are configured without four-letter words, so doctor opens a session instead.
 func TestServerWithoutFourLetterWords(t *testing.T) {
 	ens := zktest.Shared(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,7 +85,7 @@ func TestServerWithoutFourLetterWords(t *testing.T) {
 	}
 }
 
-// wordless passes a connection on, unless it begins with srvr.
+// wordless refuses srvr and forwards every other connection to target.
 func wordless(conn net.Conn, target string) {
 	defer conn.Close()
 	first := make([]byte, 4)

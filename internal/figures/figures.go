@@ -1,5 +1,5 @@
-// Package figures is what both benchmarks write their results down with: `make
-// bench` and `make bench-generators`.
+// Package figures formats the results of the benchmarks under bench (`make bench`, `make
+// bench-generators`, `make bench-nodes`) and describes the machine that they ran on.
 package figures
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Median is false when there are no values. It sorts them.
+// Median returns the median of values, or false if values is empty. It sorts values in place.
 func Median(values []float64) (float64, bool) {
 	if len(values) == 0 {
 		return 0, false
@@ -19,7 +19,7 @@ func Median(values []float64) (float64, bool) {
 	return (values[(n-1)/2] + values[n/2]) / 2, true
 }
 
-// Thousands is a number with its thousands apart.
+// Thousands formats v as a whole number with commas: 4,096,000. v must not be negative.
 func Thousands(v float64) string {
 	s := fmt.Sprintf("%.0f", v)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -28,10 +28,10 @@ func Thousands(v float64) string {
 	return s
 }
 
-// Table is one in Markdown. The first row is its head.
+// Table builds a Markdown table. Its first row is the header.
 type Table struct{ rows [][]string }
 
-// Row adds one.
+// Row appends a row.
 func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
 
 func (t *Table) String() string {
@@ -45,8 +45,8 @@ func (t *Table) String() string {
 	return b.String()
 }
 
-// Between replaces what stands between the markers of that name in a file:
-// <!-- name:begin --> and <!-- name:end -->.
+// Between replaces the text in the file at path between the markers <!-- name:begin --> and
+// <!-- name:end -->. It returns an error if the markers are missing or out of order.
 func Between(path, name, text string) error {
 	begin, end := "<!-- "+name+":begin -->", "<!-- "+name+":end -->"
 	old, err := os.ReadFile(path)

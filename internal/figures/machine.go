@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Machine is what it was measured on.
+// Machine describes the machine that a benchmark ran on.
 type Machine struct {
 	CPU, Kernel, System, Go string
 	Cores                   int
 }
 
-// ThisMachine asks Linux.
+// ThisMachine reads /proc and /etc/os-release. CPU and System are "unknown" where they are missing.
 func ThisMachine() Machine {
 	return Machine{
 		CPU: after("/proc/cpuinfo", "model name", ":"), Cores: runtime.NumCPU(), Go: strings.TrimPrefix(runtime.Version(), "go"),
@@ -25,7 +25,7 @@ func (m Machine) String() string {
 	return fmt.Sprintf("%s, %d cores, %s, Linux %s, Go %s", m.CPU, m.Cores, m.System, m.Kernel, m.Go)
 }
 
-// after is what follows a name in a file of names and values.
+// after returns the value of the first line of the file whose key is name, or "unknown".
 func after(path, name, separator string) string {
 	text, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(text)) {
@@ -36,7 +36,7 @@ func after(path, name, separator string) string {
 	return "unknown"
 }
 
-// kernel is Linux' version in two numbers: what follows names somebody's build.
+// kernel returns Linux's version as major.minor. The rest of a release names somebody's build.
 func kernel() string {
 	text, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	major, rest, _ := strings.Cut(string(text), ".")
