@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// parents are those of the records in the tests.
+// parents are the parent records that the tests use.
 var parents = []string{"/tickets", "/workers", "/live"}
 
-// world is one server, as the conformance tests see it.
+// world is one server under test.
 type world struct {
 	open   func(t *testing.T) Store    // a new client of the same cluster
-	expire func(t *testing.T, s Store) // ends the session without its client's doing; it gets a new one
+	expire func(t *testing.T, s Store) // ends the session in the server. The client opens a new one
 }
 
 func memWorld(t *testing.T) world {
@@ -32,8 +32,8 @@ func memWorld(t *testing.T) world {
 	}
 }
 
-// TestConformance holds both stores against the same table, so that what is
-// tested or simulated with Mem is true of ZooKeeper.
+// TestConformance runs the same table against both stores, so that tests and simulations
+// with Mem hold for ZooKeeper.
 func TestConformance(t *testing.T) {
 	for _, store := range []struct {
 		name string
@@ -61,7 +61,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// checker is the vocabulary of the table.
+// checker has the helpers of the table.
 type checker struct {
 	*testing.T
 	world
@@ -171,7 +171,7 @@ var conformance = []struct {
 		c.wantErr(c.Delete(c.ctx(), "/workers/0000", 2), ErrBadVersion)
 		c.wantErr(c.Delete(c.ctx(), "/workers/0000", 3), nil)
 		c.create("/workers/0000", "e", Persistent)
-		c.wantData("/workers/0000", "e", 0) // which is why slots are never deleted
+		c.wantData("/workers/0000", "e", 0) // so slots must never be deleted
 	}},
 	{name: "stat fields", run: func(c *checker) {
 		before := time.Now().UnixMilli()
@@ -237,7 +237,7 @@ var conformance = []struct {
 		_, err := c.Create(c.ctx(), "/tickets/other", nil, Persistent) // fails: does not count
 		c.wantErr(err, ErrExists)
 		seq("n-0000000005")
-		c.wantErr(c.Delete(c.ctx(), "/tickets/n-0000000005", AnyVersion), nil) // does not count, up or down
+		c.wantErr(c.Delete(c.ctx(), "/tickets/n-0000000005", AnyVersion), nil) // does not change the count
 		c.wantErr(c.Delete(c.ctx(), "/tickets/n-0000000000", AnyVersion), nil)
 		seq("n-0000000006")
 		c.create("/tickets/e", "", Ephemeral) // counts
@@ -330,7 +330,7 @@ var conformance = []struct {
 		}
 		c.wantData("/x", "first", 0)
 		c.create("/x/y", "", Persistent)
-		c.wantErr(c.Delete(c.ctx(), "/x", 7), ErrBadVersion) // the version is looked at first
+		c.wantErr(c.Delete(c.ctx(), "/x", 7), ErrBadVersion) // the version is checked first
 		c.wantErr(c.Delete(c.ctx(), "/x", AnyVersion), ErrNotEmpty)
 		c.wantErr(c.Delete(c.ctx(), "/x/y", 0), nil)
 		c.wantErr(c.Delete(c.ctx(), "/x", 0), nil)
@@ -375,7 +375,7 @@ var conformance = []struct {
 		c.wantErr(c.Multi(c.ctx(),
 			CheckOp{Path: "/a", Version: 0},
 			SetOp{Path: "/a", Data: []byte("1"), Version: 0},
-			CheckOp{Path: "/a", Version: 1}, // sees what came before it
+			CheckOp{Path: "/a", Version: 1}, // sees the set before it
 			CreateOp{Path: "/b", Data: []byte("b")},
 			CreateOp{Path: "/b/c", Data: []byte("c")},
 			SetOp{Path: "/b", Data: []byte("b1"), Version: 0},
@@ -437,7 +437,7 @@ var conformance = []struct {
 		other.create("/live/0001", "", Ephemeral)
 		_, err = other.Create(c.ctx(), "/live/0000", nil, Ephemeral)
 		c.wantErr(err, ErrExists)
-		_, err = other.Set(c.ctx(), "/live/0000", []byte("y"), 0) // nothing but a matter of manners
+		_, err = other.Set(c.ctx(), "/live/0000", []byte("y"), 0) // any session may write to it
 		c.wantErr(err, nil)
 		if got := c.wantData("/live/0000", "y", 1); got.Owner != stat.Owner {
 			c.Errorf("a write made it %#x's", got.Owner)
@@ -455,7 +455,7 @@ var conformance = []struct {
 		c.wantErr(c.Sync(c.ctx(), "/live"), nil)
 		c.wantChildren("/live")
 		c.wantChildren("/workers", "0000")
-		owner.create("/live/0000", "", Ephemeral) // by itself with a new session
+		owner.create("/live/0000", "", Ephemeral) // opens a new session
 		stat := owner.wantData("/live/0000", "", 0)
 		if id := owner.SessionID(); id == old || id == 0 || stat.Owner != id {
 			c.Errorf("session %#x before, %#x after, owner %#x", old, id, stat.Owner)

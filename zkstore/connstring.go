@@ -13,17 +13,18 @@ import (
 
 const defaultPort = 2181
 
-// Connect is a parsed connect string: where the ZooKeeper servers are, and
-// below which of their records everything of ours lives.
+// Connect is a parsed connect string: the ZooKeeper servers, and the record below which
+// flaked keeps all its records.
 type Connect struct {
 	Hosts  []string // "host:port" each, IPv6 addresses in brackets
 	Chroot string   // "" or "/a/b"
 }
 
-// String is the connect string in its full form.
+// String returns the connect string with the port of every host.
 func (c Connect) String() string { return strings.Join(c.Hosts, ",") + c.Chroot }
 
-// Identity names the ZooKeeper in one form, whatever order its servers are given in.
+// Identity returns the hosts, sorted, and the chroot. It does not depend on the order of
+// the hosts in the connect string.
 func (c Connect) Identity() string {
 	return strings.Join(slices.Sorted(slices.Values(c.Hosts)), ",") + c.Chroot
 }
@@ -45,7 +46,8 @@ func ParseConnect(s string) (Connect, error) {
 		chroot = ""
 	}
 	if chroot != "" {
-		// A comma there is legal in ZooKeeper but always a chroot given per host.
+		// ZooKeeper allows a comma in a path. In a connect string it means a chroot for
+		// each host.
 		if strings.Contains(chroot, ",") {
 			return fail(errors.New("the chroot goes once, after the last host"))
 		}
@@ -125,8 +127,8 @@ func parseHost(s string) (string, error) {
 	return net.JoinHostPort(host, strconv.Itoa(n)), nil
 }
 
-// checkPath holds a path against ZooKeeper's own rules, so that what it would
-// refuse is refused before anything is sent, and by every Store alike.
+// checkPath returns an error if path breaks ZooKeeper's own rules. Every Store refuses such
+// a path in the same way, before it sends anything.
 func checkPath(path string) error {
 	if path == "/" {
 		return nil
@@ -153,7 +155,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// checkCluster holds a cluster's name against what can be one part of a path.
+// checkCluster returns an error unless name can be one part of a path.
 func checkCluster(name string) error {
 	if name == "" || len(name) > 64 {
 		return fmt.Errorf("zkstore: cluster name %q is not of 1 to 64 characters", name)

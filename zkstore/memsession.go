@@ -10,9 +10,9 @@ import (
 	"github.com/flaked/flaked/internal/limits"
 )
 
-// MemSession is one client of a Mem. Like a real one it comes back with a new
-// session by itself after its old one has ended. A client that is dropped
-// without Close leaves its ephemeral records until Expire.
+// MemSession is one client of a Mem. Like a real client, it opens a new session by itself
+// after its old one has ended. A client that is dropped without Close leaves its ephemeral
+// records until Expire.
 type MemSession struct {
 	m *Mem
 
@@ -22,23 +22,24 @@ type MemSession struct {
 	partitioned bool
 	fault       func(Call) Fault
 	done        func(c Call, result, told error)
-	view        memTree // what reads see while the client lags; nil for the present
+	view        memTree // the old tree that reads see; nil means the present one
 	notice      limits.Notice
 }
 
 var _ Store = (*MemSession)(nil)
 
-// Call is a call that is about to be made.
+// Call describes one call to a store, for SetFault and SetDone.
 type Call struct {
 	Op   string // get, children, create, set, delete, multi, sync, ensure root
 	Path string // "/" for multi and ensure root
-	Data []byte // of a create or set; not to be changed
+	Data []byte // of a create or set; do not modify it
 	Ops  []Op   // of a multi
-	// More: another get of the same GetAll follows. They take one round trip.
+	// More is set if another get of the same GetAll follows. All gets of a GetAll take one
+	// round trip together.
 	More bool
 }
 
-// Write tells whether the call changes anything.
+// Write reports whether the call is a write: neither a get nor a children nor a sync.
 func (c Call) Write() bool {
 	switch c.Op {
 	case "get", "children", "sync":
@@ -55,21 +56,24 @@ func (c Call) Touches(path string) bool {
 	})
 }
 
-// Fault is what happens to a call.
+// Fault is a failure that SetFault injects into a call.
 type Fault int
 
 const (
 	// NoFault lets the call through.
 	NoFault Fault = iota
-	// FailBefore loses the request: ErrUnreachable, not applied.
+	// FailBefore loses the request: the server does not apply it, and the caller gets
+	// ErrUnreachable.
 	FailBefore
-	// FailAfter loses the acknowledgement: applied, and ErrUnreachable.
+	// FailAfter loses the acknowledgement: the server applies the call, and the caller gets
+	// ErrUnreachable.
 	FailAfter
-	// FailLate gives up on a request that is still under way: ErrUnreachable,
-	// and a write is applied at Deliver, if its session still lives then.
+	// FailLate delays the request, and the caller gets ErrUnreachable at once. Deliver
+	// applies a delayed write if its session is still alive then. A delayed read has no
+	// effect.
 	FailLate
-	// Hang is a frozen server: not applied, and ErrUnreachable when the
-	// context is done and not before.
+	// Hang simulates a frozen server: the call is not applied. The caller gets
+	// ErrUnreachable when its context is done, and not before.
 	Hang
 )
 
@@ -78,17 +82,18 @@ var (
 	errPartitioned = errors.New("partitioned")
 )
 
-// SetFault has every call ask f what is to happen to it. f may use the Mem
-// and its sessions. nil ends it.
+// SetFault makes every call ask f which fault to inject. f may use the Mem and its
+// sessions. A nil f injects no faults.
 func (s *MemSession) SetFault(f func(Call) Fault) {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
 	s.fault = f
 }
 
-// SetDone has f told of every call that the server has dealt with, before the
-// client goes on: what came of it, and what the client is told, which differs
-// where the answer is lost. f may use the Mem and its sessions. nil ends it.
+// SetDone makes f observe every call that the server has carried out. result is the outcome
+// on the server, and told is the error that the client gets. The two differ if the answer
+// is lost. f runs before the call returns, or in Deliver for a delayed write. f may use the
+// Mem and its sessions. A nil f ends the observation.
 func (s *MemSession) SetDone(f func(c Call, result, told error)) {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
@@ -110,24 +115,25 @@ func (s *MemSession) Heal() {
 	s.partitioned = false
 }
 
-// Expire ends the session in the server: its ephemeral records go, and the
-// next use of the client begins a new one.
+// Expire ends the session in the server and removes its ephemeral records. The client opens
+// a new session at its next use.
 func (s *MemSession) Expire() {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
 	s.m.expire(s.id)
 }
 
-// Lag puts the client on a server that has fallen behind: it reads what there
-// is now until its next Sync or write.
+// Lag simulates a server that falls behind from now on: the client reads the present state
+// until its next Sync, write or session.
 func (s *MemSession) Lag() {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
 	s.view = s.m.tree.clone()
 }
 
-// LagTo puts the client on a server that has fallen behind to an earlier state,
-// perhaps behind what this client has seen itself, until its next Sync or write.
+// LagTo simulates a server that has fallen behind: the client reads an earlier state until
+// its next Sync, write or session. That state may be older than what the client has read
+// already.
 func (s *MemSession) LagTo(past *MemSnapshot) {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
@@ -142,7 +148,7 @@ func (s *MemSession) Hurry(n limits.Notice) {
 	s.notice = n
 }
 
-// Notice is what Hurry was last told; zero if it was not.
+// Notice returns the value that Hurry last got, or zero if Hurry was never called.
 func (s *MemSession) Notice() limits.Notice {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
@@ -160,7 +166,7 @@ func (s *MemSession) SessionID() int64 {
 	return s.id
 }
 
-// connect begins a session if there is none. Called under m.mu.
+// connect opens a session if there is none. Called under m.mu.
 func (s *MemSession) connect() {
 	if s.m.live[s.id] {
 		return
@@ -171,7 +177,7 @@ func (s *MemSession) connect() {
 	s.m.live[s.id] = true
 }
 
-// do runs apply, unless something is to go wrong.
+// do runs apply, unless a fault, a partition or Close prevents it.
 func (s *MemSession) do(ctx context.Context, c Call, apply func(t memTree, x txn) error) error {
 	unreachable := func(why error) error {
 		return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, c.Op, c.Path, why)
@@ -224,7 +230,7 @@ func (s *MemSession) do(ctx context.Context, c Call, apply func(t memTree, x txn
 	return told
 }
 
-// serve is what the server does with a call. Called under m.mu.
+// serve carries out a call in the server. Called under m.mu.
 func (s *MemSession) serve(c Call, apply func(memTree, txn) error) error {
 	if c.Write() {
 		s.m.zxid++ // a failed write takes one as well
@@ -261,8 +267,8 @@ func (s *MemSession) get(ctx context.Context, path string, more bool) (data []by
 	return data, stat, nil
 }
 
-// GetAll is part of Store. Each record is a call of its own for SetFault, so that
-// whatever happens between two reads happens here too.
+// GetAll is part of Store. SetFault sees each record as a separate call, so that a test can
+// change the data between two reads.
 func (s *MemSession) GetAll(ctx context.Context, paths ...string) ([]Record, error) {
 	records := make([]Record, len(paths))
 	for i, path := range paths {
@@ -375,7 +381,7 @@ func (s *MemSession) Close() error {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
 	if !s.closed && !s.partitioned {
-		s.m.expire(s.id) // a partitioned client cannot say goodbye
+		s.m.expire(s.id) // a partition keeps the session alive
 	}
 	s.closed = true
 	return nil

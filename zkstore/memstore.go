@@ -9,9 +9,9 @@ import (
 
 var errEphemeralParent = errors.New("zkstore: ephemeral records may not have children")
 
-// Mem is a ZooKeeper in memory, for development and for tests that need
-// faults in the right place: it starts no goroutine and reads no clock but the
-// one it is given. Its clients are sessions; see MemSession for the faults.
+// Mem is a ZooKeeper in memory, for development and for tests that inject faults. It starts
+// no goroutine, and the only clock it reads is the one that NewMem got. Session returns its
+// clients. MemSession describes the faults.
 type Mem struct {
 	clock func() int64
 
@@ -23,7 +23,8 @@ type Mem struct {
 	late        []lateCall
 }
 
-// lateCall is a write that is still under way when its client has given it up.
+// lateCall is a write that its client has given up on and that the server has not applied
+// yet. Deliver applies it.
 type lateCall struct {
 	from    *MemSession
 	session int64
@@ -31,8 +32,8 @@ type lateCall struct {
 	apply   func(memTree, txn) error
 }
 
-// NewMem makes an empty server, standalone: its leader epoch is 0. The clock
-// gives Unix milliseconds; nil means the real one.
+// NewMem returns an empty standalone server, whose leader epoch is 0. The clock returns
+// Unix milliseconds. A nil clock means the machine's own.
 func NewMem(clock func() int64) *Mem {
 	if clock == nil {
 		clock = func() int64 { return time.Now().UnixMilli() }
@@ -40,25 +41,25 @@ func NewMem(clock func() int64) *Mem {
 	return &Mem{clock: clock, tree: make(memTree), live: make(map[int64]bool), lastSession: 1 << 56}
 }
 
-// Session makes a client. It has no session of the server's until it is used.
+// Session returns a new client. The client opens its session at its first use.
 func (m *Mem) Session() *MemSession { return &MemSession{m: m} }
 
-// SetEpoch is the election of a leader: zxids go on from this epoch's first.
+// SetEpoch simulates the election of a leader: the next zxids are the first of this epoch.
 func (m *Mem) SetEpoch(epoch uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.zxid = int64(epoch) << 32
 }
 
-// Zxid returns the number of the last write, the leader's epoch in its high 32 bits.
+// Zxid returns the zxid of the last write. Its high 32 bits are the leader's epoch.
 func (m *Mem) Zxid() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.zxid
 }
 
-// Peek reads a record without a session, so no fault applies and nothing changes.
-// ErrNoNode when there is none.
+// Peek reads a record without a session, so no fault applies and nothing changes. It
+// returns ErrNoNode if the record does not exist.
 func (m *Mem) Peek(path string) ([]byte, Stat, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,8 +70,9 @@ func (m *Mem) Peek(path string) ([]byte, Stat, error) {
 	return slices.Clone(node.data), node.stat, nil
 }
 
-// Wipe loses all data and all sessions; clients come back with new ones. The
-// zxids start again, from epoch 1 if this has been an ensemble, else from 0.
+// Wipe drops all data and all sessions. Clients open new sessions at their next use. Zxids
+// start again in epoch 1 if the server has had an epoch above 0, as in an ensemble, and
+// otherwise in epoch 0.
 func (m *Mem) Wipe() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,10 +94,11 @@ func (m *Mem) Snapshot() *MemSnapshot {
 	return &MemSnapshot{m.tree.clone(), m.zxid}
 }
 
-// Restore puts an old copy in the place of the data, zxids included: they are
-// issued again, as by a standalone server. An ensemble elects a leader then:
-// SetEpoch. All sessions are lost, but the ephemeral records in the copy stay
-// until ExpireOrphans, as they do in ZooKeeper for one session timeout.
+// Restore replaces the data with a snapshot. Zxids continue from the snapshot, so the
+// server issues some of them again, as a standalone server does. An ensemble elects a
+// leader after a restore: call SetEpoch to simulate that. All sessions are lost. The
+// ephemeral records of the snapshot stay until ExpireOrphans, as ZooKeeper keeps them for
+// one session timeout.
 func (m *Mem) Restore(s *MemSnapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,7 +106,7 @@ func (m *Mem) Restore(s *MemSnapshot) {
 	clear(m.live)
 }
 
-// ExpireOrphans removes the ephemeral records that belong to no session.
+// ExpireOrphans removes the ephemeral records whose session has ended.
 func (m *Mem) ExpireOrphans() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,8 +114,8 @@ func (m *Mem) ExpireOrphans() {
 	m.tree.removeEphemerals(func(owner int64) bool { return !m.live[owner] })
 }
 
-// Deliver carries out the writes that were under way, in their order, those of
-// sessions that have ended excepted: a server turns them down.
+// Deliver applies the writes that FailLate has delayed, in their order. It drops a write
+// whose session has ended, as a server does.
 func (m *Mem) Deliver() {
 	m.mu.Lock()
 	late := m.late
@@ -132,7 +135,8 @@ func (m *Mem) Deliver() {
 	}
 }
 
-// SetCreateCount sets what the next sequential record below path is numbered.
+// SetCreateCount sets the number of the next sequential record below path. It returns
+// ErrNoNode if path does not exist.
 func (m *Mem) SetCreateCount(path string, n int32) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// memNow is a Mem's clock in these tests.
+// memNow is the time of every Mem in these tests, in Unix milliseconds.
 const memNow = 1_700_000_000_000
 
 func newMem(t *testing.T) (*Mem, *MemSession) {
@@ -94,8 +94,7 @@ func TestMemFaults(t *testing.T) {
 	}
 }
 
-// A request that is under way when its client gives up arrives all the same,
-// unless its session has ended.
+// A write that its client has given up on is still applied, unless its session has ended.
 func TestMemLateWrites(t *testing.T) {
 	m, s := newMem(t)
 	other := m.Session()
@@ -160,7 +159,7 @@ func TestCallTouches(t *testing.T) {
 	}
 }
 
-// Peek sees what the server has, whatever befalls its clients, and is no client itself.
+// Peek reads the server's data whatever faults its clients have, and opens no session.
 func TestMemPeekNeedsNoSession(t *testing.T) {
 	m, s := newMem(t)
 	if _, err := s.Create(t.Context(), "/x", []byte("data"), Ephemeral); err != nil {
@@ -335,7 +334,7 @@ func TestMemSequenceEnds(t *testing.T) {
 			t.Errorf("made %s, want %s", made, want)
 		}
 	}
-	for range 2 { // seen with ZooKeeper 3.8.0, whose snapshot had been doctored to this count
+	for range 2 { // observed with ZooKeeper 3.8.0 and a snapshot edited to this count
 		if made, err := s.Create(t.Context(), "/tickets/n-", nil, PersistentSequential); !errors.Is(err, ErrExists) {
 			t.Errorf("made %s, %v", made, err)
 		}

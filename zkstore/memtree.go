@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// memTree is ZooKeeper's tree with its rules, below the cluster's root "/".
-// The order of the checks is that of ZooKeeper 3.8.
+// memTree is the tree of records with ZooKeeper's rules. Its "/" is the cluster's root. The
+// checks run in the same order as in ZooKeeper 3.8.
 type memTree map[string]*memNode
 
 type memNode struct {
@@ -33,7 +33,7 @@ func (t memTree) clone() memTree {
 	return c
 }
 
-// txn is what all operations of one write have in common.
+// txn holds the values that all operations of one write share.
 type txn struct{ zxid, now, session int64 }
 
 func (t memTree) create(x txn, p string, data []byte, kind Kind) (string, error) {
@@ -64,9 +64,9 @@ func (t memTree) create(x txn, p string, data []byte, kind Kind) (string, error)
 		}
 		parent.kids[name] = struct{}{}
 		parent.stat.Children++
-		// ZooKeeper 3.8 takes over only a higher count: it stays at the last
-		// int32, and sequential creates fail with ErrExists from then on. The
-		// negative names its manual speaks of need creates in a pipeline.
+		// ZooKeeper 3.8 only ever raises the count, so it stops at the largest int32. From
+		// then on sequential creates fail with ErrExists. ZooKeeper's manual mentions
+		// negative numbers, but only pipelined creates reach them.
 		if parent.created < math.MaxInt32 {
 			parent.created++
 		}
@@ -127,9 +127,10 @@ func (t memTree) removeEphemerals(gone func(owner int64) bool) {
 	}
 }
 
-// multi applies all or none; failed is the index of the first that cannot be.
+// multi applies all operations or none. failed is the index of the first operation that
+// cannot be applied, -1 if there is none.
 func (t memTree) multi(x txn, ops []Op) (failed int, err error) {
-	before := make(map[string]*memNode) // nil for what was not there
+	before := make(map[string]*memNode) // nil for a missing record
 	keep := func(p string) {
 		if _, ok := before[p]; ok {
 			return

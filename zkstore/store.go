@@ -7,31 +7,33 @@ import (
 	"github.com/flaked/flaked/internal/limits"
 )
 
-// Store is what flaked needs of ZooKeeper: a tree of small records with
-// versions, where a write can be made conditional.
+// Store is a tree of small versioned records, the part of ZooKeeper that flaked needs. A
+// write can be conditional on a version.
 //
 // Paths are relative to the cluster's root and begin with a slash
 // ("/cluster", "/workers/0007"). Every call returns by the deadline of its
 // context, whatever the server does.
 type Store interface {
-	// Get reads a record. ErrNoNode when there is none.
+	// Get reads a record. It returns ErrNoNode if the record does not exist.
 	Get(ctx context.Context, path string) ([]byte, Stat, error)
-	// GetAll reads several records, in the time of one round trip, and returns them
-	// in the order of paths. They are not read at one moment, nor in any order. A record
-	// that is not there is no error.
+	// GetAll reads several records in about one round trip, and returns them in the order
+	// of paths. The reads are not atomic and happen in no particular order. A missing
+	// record is not an error: its Found is false.
 	GetAll(ctx context.Context, paths ...string) ([]Record, error)
-	// Children lists the names below path, sorted. ErrNoNode when path is absent.
+	// Children lists the names of the records directly below path, sorted. It returns
+	// ErrNoNode if path does not exist.
 	Children(ctx context.Context, path string) ([]string, error)
-	// Create makes a record and returns its path, which differs from the one
-	// asked for when kind is PersistentSequential. ErrExists when it is there
-	// already, ErrNoNode when the parent is missing.
+	// Create creates a record and returns its path. The path differs from the given one
+	// only if kind is PersistentSequential. Create returns ErrExists if the record exists
+	// already, and ErrNoNode if the parent does not exist.
 	Create(ctx context.Context, path string, data []byte, kind Kind) (string, error)
-	// Set overwrites a record if its version is the one given; AnyVersion
-	// matches all. ErrBadVersion when it is another, ErrNoNode when the record
-	// is gone.
+	// Set overwrites a record if it has the given version, and returns its new Stat.
+	// AnyVersion matches every version. Set returns ErrBadVersion if the version differs,
+	// and ErrNoNode if the record does not exist.
 	Set(ctx context.Context, path string, data []byte, version int32) (Stat, error)
-	// Delete removes a record if its version is the one given; AnyVersion
-	// matches all. ErrNoNode when it is gone already.
+	// Delete removes a record if it has the given version. AnyVersion matches every
+	// version. Delete returns ErrBadVersion if the version differs, ErrNotEmpty if the
+	// record has children, and ErrNoNode if the record does not exist.
 	Delete(ctx context.Context, path string, version int32) error
 	// Multi applies all operations or none. The error is that of the first
 	// operation that could not be applied.
@@ -39,37 +41,37 @@ type Store interface {
 	// Sync waits until this session's server has caught up with the leader,
 	// so that the next read is not older than this call.
 	Sync(ctx context.Context, path string) error
-	// EnsureRoot creates the cluster's root, and then the records at paths in
-	// their order, where they are missing. All are persistent and without data.
+	// EnsureRoot creates the cluster's root and then the records at paths, in their order.
+	// It skips records that exist. The new records are persistent and hold no data.
 	EnsureRoot(ctx context.Context, paths ...string) error
-	// Hurry says how soon a lost connection or a silent server has to be replaced.
+	// Hurry sets how soon the store must replace a lost connection or a silent server.
 	Hurry(limits.Notice)
-	// SessionID is the present session's id, 0 when there is none. An
-	// ephemeral record whose Stat.Owner differs belongs to another session.
+	// SessionID returns the id of the present session, 0 if there is none. An ephemeral
+	// record whose Stat.Owner differs belongs to another session.
 	SessionID() int64
-	// Close ends the session and waits for what it started.
+	// Close ends the session and waits until the store's goroutines have ended.
 	Close() error
 }
 
-// Kind is how long a record lives and how it is named.
+// Kind says how long a record lives, and whether its name gets a sequence number.
 type Kind int
 
 const (
-	// Persistent records stay until they are deleted.
+	// Persistent records stay until a client deletes them.
 	Persistent Kind = iota
-	// PersistentSequential records also get the parent's create count, ten
-	// digits, appended to their names.
+	// PersistentSequential records are persistent. ZooKeeper appends the parent's create
+	// count to their names, in ten digits.
 	PersistentSequential
-	// Ephemeral records go when the session that made them does.
+	// Ephemeral records are deleted when the session that created them ends.
 	Ephemeral
 )
 
 // AnyVersion makes a Set or Delete unconditional.
 const AnyVersion int32 = -1
 
-// Stat is what ZooKeeper keeps about a record. Times are Unix milliseconds by
-// the clock of the ensemble's leader; the high 32 bits of a zxid are the
-// leader's epoch, 0 on a standalone server.
+// Stat is the metadata that ZooKeeper keeps about a record. Times are Unix milliseconds by
+// the clock of the ensemble's leader. The high 32 bits of a zxid are the leader's epoch,
+// which is 0 on a server that was always standalone.
 type Stat struct {
 	Version      int32
 	Czxid, Mzxid int64
@@ -78,7 +80,7 @@ type Stat struct {
 	Children     int32 // changes whenever a child is made or deleted
 }
 
-// Record is one of those that GetAll reads.
+// Record is one result of GetAll.
 type Record struct {
 	Found bool
 	Data  []byte
@@ -88,22 +90,23 @@ type Record struct {
 // Epoch returns the leader's epoch of the record's last write.
 func (s Stat) Epoch() int64 { return s.Mzxid >> 32 }
 
-// Op is one operation of a Multi. Check, Create and Set are its kinds.
+// Op is one operation of a Multi: a CheckOp, a CreateOp or a SetOp.
 type Op interface{ op() }
 
-// CheckOp holds if the record's version is the one given.
+// CheckOp fails the Multi unless the record has the given version. AnyVersion matches every
+// version of a record that exists.
 type CheckOp struct {
 	Path    string
 	Version int32
 }
 
-// CreateOp makes a persistent record.
+// CreateOp creates a persistent record.
 type CreateOp struct {
 	Path string
 	Data []byte
 }
 
-// SetOp overwrites a record of the given version.
+// SetOp overwrites a record if it has the given version. AnyVersion matches every version.
 type SetOp struct {
 	Path    string
 	Data    []byte
@@ -123,9 +126,9 @@ var (
 	ErrBadVersion = errors.New("zkstore: record has changed")
 	// ErrNotEmpty: the record has children and cannot be deleted.
 	ErrNotEmpty = errors.New("zkstore: record has children")
-	// ErrUnreachable: no answer came in time. A write that ends so may or may
-	// not have been applied: its outcome is unknown until read back.
+	// ErrUnreachable: no answer came in time. The outcome of a write that fails so is
+	// unknown: a server may have applied it, or may still apply it a moment later.
 	ErrUnreachable = errors.New("zkstore: ZooKeeper cannot be reached")
-	// ErrDenied: ZooKeeper refused the credentials or the record's ACL does.
+	// ErrDenied: ZooKeeper refused the credentials, or the record's ACL forbids the call.
 	ErrDenied = errors.New("zkstore: ZooKeeper denied access")
 )

@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// maxRequest bounds what is sent in one request: a server closes the
-// connection of whoever sends more than 1 MiB.
+// maxRequest bounds the payload of one request, in bytes. A server closes the connection
+// when a request is larger than 1 MiB.
 const maxRequest = 1_000_000
 
-// The checks that every Store makes before anything else.
+// Every Store makes these checks before it sends anything.
 
 func checkCall(op, path string) error {
 	if err := checkPath(path); err != nil {

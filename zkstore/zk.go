@@ -13,14 +13,15 @@ import (
 	"github.com/flaked/flaked/internal/limits"
 )
 
-// ZK is the Store in a real ZooKeeper.
+// ZK is a Store in a real ZooKeeper.
 //
-// Run keeps the connection. Calls wait for it until their deadline, also before
-// Run has begun. Each connection has a session of its own: the ephemeral records of
-// the one before end with its timeout, and are their makers' to make again.
+// Run keeps the connection. Calls wait for a connection until their deadline, even before
+// Run has begun. Each connection has its own session. After a reconnect, ZooKeeper deletes
+// the ephemeral records of the old session when that session's timeout is over. Their
+// owners must create them again.
 //
-// A call ends with its connection, so a write that ended in ErrUnreachable has been
-// sent by then or never is. A server may still apply it a moment later.
+// A call never outlives its connection: no request is sent again on the next one. A server
+// may still apply a write a moment after the write has returned ErrUnreachable.
 type ZK struct {
 	cfg     ZKConfig
 	connect Connect
@@ -28,7 +29,7 @@ type ZK struct {
 	acl     []zk.ACL
 	notice  atomic.Pointer[limits.Notice]
 	done    chan struct{}  // closed when Run has returned
-	ending  sync.WaitGroup // clients that are being ended
+	ending  sync.WaitGroup // clients that are ending
 
 	mu      sync.Mutex // guards what follows
 	stop    context.CancelFunc
@@ -61,10 +62,11 @@ func NewZK(cfg ZKConfig) (*ZK, error) {
 	return z, nil
 }
 
-// Root is the path of the cluster's records in ZooKeeper.
+// Root returns the path of the cluster's records in ZooKeeper.
 func (z *ZK) Root() string { return z.root }
 
-// Identity names this ZooKeeper and the chroot in it, in one form.
+// Identity returns the servers, sorted, and the chroot. It does not depend on the order of
+// the servers in the connect string.
 func (z *ZK) Identity() string { return z.connect.Identity() }
 
 // SessionID is part of Store.
@@ -77,12 +79,13 @@ func (z *ZK) SessionID() int64 {
 	return z.client.session()
 }
 
-// Connected reports whether there is a session that calls can use now. A server
-// that falls silent is noticed when a call waits for it.
+// Connected reports whether there is a session that calls can use now. A server that has
+// fallen silent still counts as connected until go-zookeeper's read deadline passes, or
+// until a call waits for its answer and ZK finds another server.
 func (z *ZK) Connected() bool { return z.SessionID() != 0 }
 
-// Changed returns a channel that is closed when the connection is next lost
-// or made.
+// Changed returns a channel that is closed at the next change: the connection is made or
+// lost, the credentials are refused, or the ZK is closed.
 func (z *ZK) Changed() <-chan struct{} {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -92,9 +95,9 @@ func (z *ZK) Changed() <-chan struct{} {
 // Hurry is part of Store.
 func (z *ZK) Hurry(n limits.Notice) { z.notice.Store(&n) }
 
-// Run keeps the connection until ctx is done or Close is called, then ends the
-// session. It returns when all it started has ended; an error means that
-// something has not within some seconds. Run can be called once.
+// Run keeps the connection until ctx is done or Close is called, and then ends the session.
+// It returns when its goroutines have ended. It returns an error if a client has not ended
+// within closeBound, or if Run is called twice.
 func (z *ZK) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -119,11 +122,12 @@ func (z *ZK) Run(ctx context.Context) error {
 	return z.endErr
 }
 
-// shortLived is the life below which a connection counts as a failed attempt: a
-// server that accepts and hangs up is not dialled again without a pause.
+// shortLived is the least time that a connection must last to be replaced without a pause.
+// The pause prevents a tight loop of dialling when a server accepts connections and hangs
+// up.
 const shortLived = time.Second
 
-// supervise makes one connection after the other.
+// supervise makes one connection after the other until ctx is done.
 func (z *ZK) supervise(ctx context.Context) {
 	hosts := newHosts(z.connect.Hosts)
 	for ctx.Err() == nil {
@@ -144,8 +148,8 @@ func (z *ZK) supervise(ctx context.Context) {
 	}
 }
 
-// serve lets calls use a client until its connection ends, or ctx does, or another
-// server was faster than this one: that one's client is the result then.
+// serve lets calls use a client until its connection ends, ctx is done, or another server
+// answers faster. In the last case it returns the other server's client, otherwise nil.
 func (z *ZK) serve(ctx context.Context, c *zkClient, hosts *zkHosts) *zkClient {
 	if err := z.authenticate(ctx, c); err != nil {
 		_ = c.socket.fail(err)
@@ -167,8 +171,9 @@ func (z *ZK) serve(ctx context.Context, c *zkClient, hosts *zkHosts) *zkClient {
 	}
 }
 
-// outrun looks for another server while this one is silent. It returns nil as soon
-// as this one says something: a slow server is better than none.
+// outrun looks for another server while the present one is silent, and returns its client.
+// It returns nil as soon as the present server sends anything, because a slow server is
+// better than none. It also returns nil when ctx is done.
 func (z *ZK) outrun(ctx context.Context, c *zkClient, hosts *zkHosts) *zkClient {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -181,7 +186,7 @@ func (z *ZK) outrun(ctx context.Context, c *zkClient, hosts *zkHosts) *zkClient 
 		select {
 		case next := <-found:
 			return next
-		case <-c.socket.gone: // there is nothing to lose any more
+		case <-c.socket.gone: // nothing left to fall back on
 			return <-found
 		case <-look.C:
 			if c.socket.quietSince(asked) < time.Since(asked) {
@@ -196,7 +201,7 @@ func (z *ZK) outrun(ctx context.Context, c *zkClient, hosts *zkHosts) *zkClient 
 	}
 }
 
-// authenticate says who we are, where that is configured.
+// authenticate sends the credentials to the server, if DigestAuth is configured.
 func (z *ZK) authenticate(ctx context.Context, c *zkClient) error {
 	if z.cfg.DigestAuth == "" {
 		return nil
@@ -213,7 +218,7 @@ func (z *ZK) authenticate(ctx context.Context, c *zkClient) error {
 	}
 }
 
-// use makes a client the one that calls go to.
+// use makes c the client that serves calls.
 func (z *ZK) use(c *zkClient) {
 	z.mu.Lock()
 	again := z.before
@@ -228,7 +233,7 @@ func (z *ZK) use(c *zkClient) {
 	}
 }
 
-// lose takes a client away from calls, and ends it.
+// lose stops calls from using c, and ends c.
 func (z *ZK) lose(c *zkClient, closing bool) {
 	why := c.socket.failure()
 	z.mu.Lock()
@@ -248,7 +253,7 @@ func (z *ZK) lose(c *zkClient, closing bool) {
 	z.retire(c)
 }
 
-// failed remembers why there is no connection.
+// failed records why there is no connection.
 func (z *ZK) failed(why error) {
 	if why == nil {
 		return
@@ -274,14 +279,14 @@ func (z *ZK) clearFailure() {
 	z.why = nil
 }
 
-// tell wakes those who wait for a change. z.mu is held.
+// tell wakes the goroutines that wait for a change. The caller holds z.mu.
 func (z *ZK) tell() {
 	close(z.changed)
 	z.changed = make(chan struct{})
 }
 
-// retire ends a client that calls do not use any more, in the background: a server
-// that is silent must not hold up the next connection.
+// retire ends an unused client in the background, because a silent server must not delay
+// the next connection.
 func (z *ZK) retire(c *zkClient) {
 	z.ending.Go(func() {
 		if err := c.close(); err != nil {
@@ -293,8 +298,8 @@ func (z *ZK) retire(c *zkClient) {
 	})
 }
 
-// Close ends the session and makes Run return, then waits for it. Calls fail
-// from then on.
+// Close ends the session, makes Run return and waits for it. From then on calls fail with
+// ErrUnreachable.
 func (z *ZK) Close() error {
 	z.mu.Lock()
 	stop := z.stop

@@ -16,9 +16,9 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// TestZK runs against real servers, two tests at a time: they mostly wait.
+// TestZK runs its parts in parallel, because they mostly wait for servers.
 func TestZK(t *testing.T) {
-	noLeaks(t) // of all of them, which end before this test's cleanup
+	noLeaks(t) // the parts end before this test's cleanup
 	for _, tc := range []struct {
 		name string
 		run  func(t *testing.T)
@@ -45,7 +45,7 @@ func TestZK(t *testing.T) {
 	}
 }
 
-// every makes each of Store's calls once.
+// every returns one function for each call of Store.
 func every(s Store) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"get":         func(ctx context.Context) error { _, _, err := s.Get(ctx, "/x"); return err },
@@ -59,10 +59,11 @@ func every(s Store) map[string]func(ctx context.Context) error {
 	}
 }
 
-// wantPrompt checks that all calls fail as unreachable by their deadline.
+// wantPrompt checks that every call fails with ErrUnreachable by deadline. The deadline is
+// that of the context if own is set, and otherwise the store's CallTimeout.
 func wantPrompt(t *testing.T, s Store, deadline time.Duration, own bool) {
 	t.Helper()
-	const slack = 700 * time.Millisecond // a loaded machine's, with -race
+	const slack = 700 * time.Millisecond // for a loaded machine, -race
 	var wg sync.WaitGroup
 	for name, f := range every(s) {
 		wg.Go(func() {
@@ -155,11 +156,12 @@ func testZKEnsemble(t *testing.T) {
 		t.Errorf("zxid %#x after the election, %#x before", after.Mzxid, before.Mzxid)
 	}
 
-	// One of three is dead, another frozen: without a quorum nothing works.
+	// The killed server is back and another one is frozen. Two of three are a quorum, so
+	// every client must connect, even if it tries the frozen server first.
 	ens.Start(leader)
 	ens.WaitServing(t)
 	ens.Freeze((ens.Leader(t) + 1) % 3)
-	for i := range 4 { // whichever is tried first
+	for i := range 4 {
 		other := newZK(t, ZKConfig{Connect: ens.Addr(), SessionTimeout: 3 * time.Second, CallTimeout: 5 * time.Second})
 		if err := other.Sync(t.Context(), "/"); err != nil {
 			t.Errorf("client %d, with one of three frozen: %v", i, err)
@@ -178,7 +180,7 @@ func testZKDataLoss(t *testing.T) {
 	copied := ens.Snapshot(t)
 	eventually(t, 10*time.Second, works(t, z))
 
-	for range 5 { // the client has seen more than a wiped server will have
+	for range 5 { // moves the client beyond the zxid of a wiped server
 		if _, err := z.Create(t.Context(), "/tickets/n-", nil, PersistentSequential); err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +188,7 @@ func testZKDataLoss(t *testing.T) {
 	for _, loss := range []struct {
 		name string
 		do   func()
-		root error // of looking for the root thereafter
+		root error // of reading the root afterwards
 	}{
 		{"restored", func() { ens.Restore(t, copied) }, nil},
 		{"wiped", func() { ens.Wipe(t) }, ErrNoNode},
@@ -213,8 +215,8 @@ func testZKDataLoss(t *testing.T) {
 	}
 }
 
-// A server that falls silent is given up after Notice.Answer, and another found
-// within Notice.Redial, whatever the session timeout is.
+// The client gives up a silent server after Notice.Answer, and finds another one within
+// Notice.Redial, whatever the session timeout is.
 func testZKSilentServer(t *testing.T) {
 	ens := zktest.Shared(t)
 	silent, other := newLink(t, ens.Addrs()[0], nil), newLink(t, ens.Addrs()[0], nil)
@@ -244,8 +246,8 @@ func testZKSilentServer(t *testing.T) {
 	}
 }
 
-// A server that starts accepts connections before it answers: the next attempt does
-// not wait for the end of the one before.
+// A server that is starting accepts connections before it answers. The client makes the
+// next attempt without waiting for the one before to end.
 func testZKStartingServer(t *testing.T) {
 	var conns atomic.Int32
 	addr := fakeServer(t, func(c conn) {
@@ -265,8 +267,8 @@ func testZKStartingServer(t *testing.T) {
 	})
 }
 
-// A slow server is not a silent one: while it says anything, a call has its whole
-// time.
+// A slow server is not a silent one: while it sends anything, a call keeps its full
+// deadline.
 func testZKSlowServer(t *testing.T) {
 	answer := func(xid, code int32) []byte {
 		head := binary.BigEndian.AppendUint32([]byte{0, 0, 0, 16}, uint32(xid))
@@ -331,7 +333,7 @@ func testZKLife(t *testing.T) {
 	}
 	wantPrompt(t, z, 0, false)
 
-	// Close wakes those who wait for a connection.
+	// Close wakes calls that wait for a connection.
 	link := newLink(t, zktest.Shared(t).Addrs()[0], nil)
 	link.Cut()
 	z = newZK(t, ZKConfig{Connect: link.Addr(), CallTimeout: time.Minute})
@@ -345,8 +347,8 @@ func testZKLife(t *testing.T) {
 	}
 }
 
-// TestZKUnderFire has many callers while the connection comes and goes, for
-// the race detector and the leak check.
+// testZKUnderFire runs many callers while the connection comes and goes, for the race
+// detector and the leak check.
 func testZKUnderFire(t *testing.T) {
 	connect, err := ParseConnect(zktest.Chroot(t, zktest.Shared(t)))
 	if err != nil {

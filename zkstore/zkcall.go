@@ -10,9 +10,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// call runs f, which takes as long as it takes, and returns by the deadline of
-// ctx or after CallTimeout. An f that was left behind ends when its client
-// loses the connection, at the latest with the client, which waits for it.
+// call runs f, which may block for any time, and returns by the deadline of ctx or after
+// CallTimeout. If f is still running then, it goes on in the background and ends when its
+// client loses the connection. zkClient.close waits for it.
 func call[T any](ctx context.Context, z *ZK, op, path string, f func(*zk.Conn) (T, error)) (T, error) {
 	var none T
 	ctx, cancel := context.WithTimeout(ctx, z.cfg.CallTimeout)
@@ -25,7 +25,7 @@ func call[T any](ctx context.Context, z *ZK, op, path string, f func(*zk.Conn) (
 		val T
 		err error
 	}
-	done := make(chan result, 1) // room for a result that nobody waits for
+	done := make(chan result, 1) // buffered: the caller may have left
 	go func() {
 		defer c.calls.Done()
 		val, err := f(c.conn)
@@ -42,9 +42,9 @@ func call[T any](ctx context.Context, z *ZK, op, path string, f func(*zk.Conn) (
 			return none, z.unreachable(op, path, ctx.Err())
 		case <-silent.C:
 			if quiet := c.socket.quietSince(asked); quiet < answer {
-				silent.Reset(answer - quiet) // slow, but there
+				silent.Reset(answer - quiet) // it is only slow
 			} else {
-				c.isSilent() // which ends the call if another server is faster
+				c.isSilent() // ends the call if another server is faster
 				silent.Reset(answer)
 			}
 		}
@@ -55,7 +55,7 @@ var errSilent = errors.New("the server has not answered, and another one has")
 
 var errClosed = errors.New("the store is closed")
 
-// acquire waits for a client with a session. The caller owes calls.Done.
+// acquire waits for a client with a session. The caller must call calls.Done on it.
 func (z *ZK) acquire(ctx context.Context) (*zkClient, error) {
 	for {
 		z.mu.Lock()
@@ -80,7 +80,8 @@ func (z *ZK) acquire(ctx context.Context) (*zkClient, error) {
 	}
 }
 
-// unreachable says which call got no answer, and what is known about why.
+// unreachable returns the error of a call that got no answer, with the reason if it is
+// known.
 func (z *ZK) unreachable(op, path string, err error) error {
 	if errors.Is(err, ErrDenied) {
 		return fmt.Errorf("%w (for %s %s)", err, op, path)
@@ -94,7 +95,7 @@ func (z *ZK) unreachable(op, path string, err error) error {
 	return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, err)
 }
 
-// user is the part of DigestAuth that may be shown.
+// user returns the user name in DigestAuth. The rest is secret.
 func (z *ZK) user() string {
 	user, _, _ := strings.Cut(z.cfg.DigestAuth, ":")
 	return user

@@ -11,43 +11,43 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// ZKConfig is where a cluster's records are and how to get at them.
+// ZKConfig says where a cluster's records are and how to connect to them.
 type ZKConfig struct {
 	// Connect is "host:port,host:port/chroot", see ParseConnect. Required.
 	Connect string
 
-	// Cluster names the cluster; its records are at <chroot>/flaked/<Cluster>.
-	// Letters, digits, and after the first also . _ -, at most 64. Required.
+	// Cluster names the cluster. Its records are at <chroot>/flaked/<Cluster>. The name has
+	// 1 to 64 characters: letters, digits, and after the first also . _ -. Required.
 	Cluster string
 
-	// SessionTimeout is asked of ZooKeeper, which limits it to 2 to 20 of its
-	// ticks. A client that has had no connection for as long is given up for a
-	// new one. 0 means 6 s; at least 500 ms.
+	// SessionTimeout is requested from ZooKeeper, which limits it to between 2 and 20 of
+	// its ticks. After a connection is lost, ZooKeeper keeps its ephemeral records for this
+	// long. From 500 ms to 1 h. 0 means 6 s.
 	SessionTimeout time.Duration
 
-	// CallTimeout bounds a call whose context has no earlier deadline. It
-	// includes the wait for a connection. 0 means half of SessionTimeout.
+	// CallTimeout bounds a call, including its wait for a connection, unless the context
+	// has an earlier deadline. 0 means half of SessionTimeout.
 	CallTimeout time.Duration
 
-	// DigestAuth is "user:password". "" means not to authenticate, and records
-	// that anybody may change; otherwise only this user may do anything with
-	// the records made here.
+	// DigestAuth is "user:password". "" means no authentication, and records that anybody
+	// may change. Otherwise only this user may use the records created here, but see
+	// WorldReadable.
 	DigestAuth string
 
-	// WorldReadable lets others read the records made here. Without DigestAuth
-	// it means nothing.
+	// WorldReadable lets others read the records created here. It has no effect without
+	// DigestAuth.
 	WorldReadable bool
 
 	// TLS secures the connections. nil means plain TCP. An empty ServerName
 	// means the name of the host that is dialled.
 	TLS *tls.Config
 
-	// Logger gets one line per change of state, and the library's at debug.
-	// nil means none.
+	// Logger gets one line per change of state, and go-zookeeper's own log at debug level.
+	// nil means no log.
 	Logger hclog.Logger
 }
 
-// withDefaults checks the configuration and fills in what was left out.
+// withDefaults checks the configuration and fills in the defaults.
 func (cfg ZKConfig) withDefaults() (ZKConfig, Connect, error) {
 	connect, err := ParseConnect(cfg.Connect)
 	if err != nil {
@@ -69,7 +69,8 @@ func (cfg ZKConfig) withDefaults() (ZKConfig, Connect, error) {
 		return cfg, connect, fmt.Errorf("zkstore: call timeout %v is negative", cfg.CallTimeout)
 	}
 	if user, password, ok := strings.Cut(cfg.DigestAuth, ":"); cfg.DigestAuth != "" && (!ok || user == "" || password == "") {
-		return cfg, connect, errors.New("zkstore: digest authentication is not of the form user:password") // and not shown
+		// The error must not contain the value, which may be a password.
+		return cfg, connect, errors.New("zkstore: digest authentication is not of the form user:password")
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
@@ -77,12 +78,13 @@ func (cfg ZKConfig) withDefaults() (ZKConfig, Connect, error) {
 	return cfg, connect, nil
 }
 
-// acl is for every record made here.
+// acl returns the ACL of every record created here.
 func (cfg *ZKConfig) acl() []zk.ACL {
 	if cfg.DigestAuth == "" {
 		return zk.WorldACL(zk.PermAll)
 	}
-	// "auth" and not our own hash: the server may be set to another than SHA-1.
+	// Use "auth" rather than a hash made here, because the server may be configured for a
+	// digest other than SHA-1.
 	acl := zk.AuthACL(zk.PermAll)
 	if cfg.WorldReadable {
 		acl = append(acl, zk.WorldACL(zk.PermRead)...)

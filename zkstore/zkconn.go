@@ -11,11 +11,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// zkClient is one go-zookeeper client on one connection, and what it takes to end
-// it. The library would reconnect by itself: it then waits for a second between
-// rounds, sends what was queued before, and is turned away for ever by a ZooKeeper
-// whose data are older than what it has seen. So a client ends with its connection
-// here, and with it all that was asked through it. The next one has a new session.
+// zkClient is one go-zookeeper client on one connection, with the state needed to end it.
+//
+// The library could reconnect by itself, but then it pauses for a second between rounds and
+// sends requests that were queued before. A ZooKeeper whose data are older than the client
+// has seen refuses the client for ever. So a zkClient and all its calls end with its
+// connection. The next connection has a new client and a new session.
 type zkClient struct {
 	conn   *zk.Conn
 	socket *wireConn
@@ -25,12 +26,12 @@ type zkClient struct {
 	calls  sync.WaitGroup // calls running inside the library; Add under ZK.mu
 }
 
-// closeBound is how long ending a client may take. The library's Close takes
-// up to 3 s when the server is silent.
+// closeBound bounds the time that ending a client may take. The library's Close takes up to
+// 3 s when the server is silent.
 const closeBound = 5 * time.Second
 
-// newZKClient starts a client on an open connection. It has a session, and gone is
-// still open, once the server has greeted it.
+// newZKClient starts a client on an open connection. The client has a session from the
+// server's greeting until socket.gone is closed.
 func newZKClient(cfg *ZKConfig, socket *wireConn, label string) (*zkClient, error) {
 	c := &zkClient{socket: socket, ended: make(chan struct{}), wake: make(chan struct{}, 1), silent: make(chan struct{}, 1)}
 	conn, events, err := zk.Connect([]string{label}, cfg.SessionTimeout,
@@ -45,7 +46,7 @@ func newZKClient(cfg *ZKConfig, socket *wireConn, label string) (*zkClient, erro
 	}
 	c.conn = conn
 	go func() {
-		for range events { // the callback has told of them
+		for range events { // the callback handled them
 		}
 		close(c.ended)
 	}()
@@ -62,7 +63,8 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// dialOnce hands the connection to the library, and none after it.
+// dialOnce returns a dialer that hands the connection to the library once. Every later dial
+// fails.
 func (c *zkClient) dialOnce() zk.Dialer {
 	used := false
 	return func(string, string, time.Duration) (net.Conn, error) {
@@ -74,8 +76,9 @@ func (c *zkClient) dialOnce() zk.Dialer {
 	}
 }
 
-// oneHost is a zk.HostProvider of one connection. After the first Next it makes
-// the library fail what is queued and wait, which is when it notices Close.
+// oneHost is a zk.HostProvider for one connection. From the second time on, Next returns
+// true. The library then fails its queued requests and pauses, and during the pause it
+// notices Close.
 type oneHost struct {
 	label string
 	used  bool
@@ -90,8 +93,8 @@ func (h *oneHost) Next() (string, bool) {
 	return h.label, again
 }
 
-// session is the id of the session, 0 before the greeting and after the connection
-// was lost.
+// session returns the id of the session, 0 before the greeting and after the connection is
+// lost.
 func (c *zkClient) session() int64 {
 	if c.lost() || c.conn.State() != zk.StateHasSession {
 		return 0
@@ -108,8 +111,8 @@ func (c *zkClient) lost() bool {
 	}
 }
 
-// close ends the session, where there is one, and returns when the library's
-// goroutines and the calls inside it have ended, or closeBound is over. No
+// close ends the session, if there is one. It returns nil when the library's goroutines and
+// the calls inside it have ended, and an error if that takes longer than closeBound. No
 // call may be added meanwhile.
 func (c *zkClient) close() error {
 	timer := time.NewTimer(closeBound)
@@ -133,7 +136,8 @@ func (c *zkClient) close() error {
 	}
 }
 
-// debugLogger takes go-zookeeper's log, which has a line for every dial.
+// debugLogger logs go-zookeeper's messages at debug level, because the library logs every
+// dial.
 type debugLogger struct{ log hclog.Logger }
 
 func (l debugLogger) Printf(format string, args ...any) {

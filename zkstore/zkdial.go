@@ -11,23 +11,22 @@ import (
 // dialTimeout bounds one attempt at one address: TCP, TLS and the greeting.
 const dialTimeout = 5 * time.Second
 
-// attempt is what came of dialling one address.
+// attempt is the result of dialling one address.
 type attempt struct {
 	client *zkClient
 	target zkTarget
 	err    error
 }
 
-// findServer looks for a server that gives a session, until it has found one or ctx
-// is done: then it returns nil. It goes round all addresses and never waits for one
-// attempt to end before it makes the next: an address that swallows packets, or a
-// server that accepts and says nothing as it starts, holds nobody up. A slow link has
-// dialTimeout all the same. The first session wins.
+// findServer dials all addresses, round by round, and returns the first client that gets a
+// session. It returns nil when ctx is done. It starts an attempt without waiting for the
+// one before to end, so a silent address or a server that is still starting delays nothing.
+// On a slow link each attempt still has dialTimeout.
 func (z *ZK) findServer(ctx context.Context, hosts *zkHosts) *zkClient {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &search{came: make(chan attempt)}
-	// Counted from here on until discard is done: an attempt that retires its client
-	// must not be the first to count when Run may wait.
+	// This Add covers the whole search until discard is done. If an attempt that retires
+	// its client made the first Add, that Add could race with the Wait in Run.
 	z.ending.Add(1)
 	defer func() {
 		cancel()
@@ -53,14 +52,14 @@ func (z *ZK) findServer(ctx context.Context, hosts *zkHosts) *zkClient {
 	return nil
 }
 
-// search is attempts that are under way, and where they report.
+// search counts the attempts that are running, and has the channel for their results.
 type search struct {
 	came    chan attempt
 	running int
 }
 
-// await waits for an attempt that succeeds, no longer than wait, and where hasty only
-// until one has failed.
+// await waits up to wait for an attempt that succeeds. If hasty is set, it also gives up
+// when one has failed. It reports whether an attempt succeeded.
 func (z *ZK) await(ctx context.Context, s *search, wait time.Duration, hasty bool) (attempt, bool) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -83,7 +82,8 @@ func (z *ZK) await(ctx context.Context, s *search, wait time.Duration, hasty boo
 	}
 }
 
-// discard ends what attempts still come to.
+// discard waits for the attempts that are still running, and retires the clients that they
+// return.
 func (z *ZK) discard(s *search) {
 	defer z.ending.Done()
 	for range s.running {

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestCloseWhileAServerIsSilent closes many clients while each waits for a server's
-// greeting. It leaves the judgement to the race detector: Run waits for clients that
-// attempts end, and these must not begin to count while it does.
+// TestCloseWhileAServerIsSilent closes many clients while each of them waits for a server's
+// greeting. The race detector decides the result: while Run waits on its WaitGroup, no
+// attempt may make the first Add.
 func TestCloseWhileAServerIsSilent(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup

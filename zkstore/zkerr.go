@@ -11,7 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// zkSentinels is what go-zookeeper's errors are to a caller of Store.
+// zkSentinels maps go-zookeeper's errors to those of Store.
 var zkSentinels = []struct{ from, to error }{
 	{zk.ErrNoNode, ErrNoNode},
 	{zk.ErrNodeExists, ErrExists},
@@ -19,7 +19,7 @@ var zkSentinels = []struct{ from, to error }{
 	{zk.ErrNotEmpty, ErrNotEmpty},
 	{zk.ErrNoAuth, ErrDenied},
 	{zk.ErrAuthFailed, ErrDenied},
-	{zk.ErrInvalidACL, ErrDenied}, // of "auth" without an accepted identity
+	{zk.ErrInvalidACL, ErrDenied}, // "auth" without an accepted identity
 	{zk.ErrConnectionClosed, ErrUnreachable},
 	{zk.ErrNoServer, ErrUnreachable},
 	{zk.ErrSessionExpired, ErrUnreachable},
@@ -34,9 +34,9 @@ var zkSentinels = []struct{ from, to error }{
 	{context.Canceled, ErrUnreachable},
 }
 
-// zkCodes names the server's error codes that go-zookeeper does not know and
-// passes on as a text with a number. After most of them a write may have
-// happened or may yet.
+// zkCodes maps the server's error codes that go-zookeeper does not know. The library passes
+// them on as a text with a number. After most of them, a write may have been applied or may
+// still be applied.
 var zkCodes = map[int]struct {
 	to   error
 	text string
@@ -50,8 +50,8 @@ var zkCodes = map[int]struct {
 	-127: {ErrUnreachable, "throttled by the server"},
 }
 
-// mapErr turns an error of go-zookeeper's into one of Store's. What it does
-// not know goes through as it is, never as something a caller acts upon.
+// mapErr turns an error of go-zookeeper into one of Store. It wraps an unknown error
+// without any sentinel, so that no caller acts on it.
 func mapErr(op, path string, err error) error {
 	if err == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 
 func TestMapErr(t *testing.T) {
 	all := []error{ErrNoNode, ErrExists, ErrBadVersion, ErrNotEmpty, ErrDenied, ErrUnreachable}
-	for _, tc := range []struct{ in, want error }{ // nil: as it is
+	for _, tc := range []struct{ in, want error }{ // nil: wrapped
 		{zk.ErrNoNode, ErrNoNode},
 		{zk.ErrNodeExists, ErrExists},
 		{zk.ErrBadVersion, ErrBadVersion},

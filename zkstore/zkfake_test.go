@@ -17,7 +17,7 @@ func readFrame(conn net.Conn) error {
 	return err
 }
 
-// greet is what a ZooKeeper answers to a client first.
+// greet returns the first answer of a ZooKeeper to a client. timeout is in milliseconds.
 func greet(session uint64, timeout uint32) []byte {
 	be := binary.BigEndian
 	body := be.AppendUint32(nil, 0)
@@ -29,7 +29,7 @@ func greet(session uint64, timeout uint32) []byte {
 	return append(be.AppendUint32(nil, uint32(len(body))), body...)
 }
 
-// fakeServer answers every connection by what serve does with it.
+// fakeServer runs serve on every connection, and returns the server's address.
 func fakeServer(t *testing.T, serve func(c conn)) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,5 +68,5 @@ func fakeServer(t *testing.T, serve func(c conn)) string {
 
 type conn = net.Conn
 
-// swallow reads what comes and never answers.
+// swallow reads everything and never answers.
 func swallow(c conn) { _, _ = io.Copy(io.Discard, c) }

@@ -23,7 +23,7 @@ func noLeaks(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 }
 
-// newZK starts a store with the test's log, and closes it in the end.
+// newZK starts a store with the test's log, and closes it when the test ends.
 func newZK(t *testing.T, cfg ZKConfig) *ZK {
 	t.Helper()
 	if cfg.Cluster == "" {
@@ -47,7 +47,7 @@ func newZK(t *testing.T, cfg ZKConfig) *ZK {
 	return z
 }
 
-// newLink stands between a client and a ZooKeeper; config is nil for plain TCP.
+// newLink returns a link between a client and a ZooKeeper. A nil config means plain TCP.
 func newLink(t *testing.T, target string, config *tls.Config) *faultnet.Link {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -62,7 +62,7 @@ func newLink(t *testing.T, target string, config *tls.Config) *faultnet.Link {
 	return l
 }
 
-// endSession has the server close a client's session, as one that has expired.
+// endSession makes the server close a client's session as if it had expired.
 func endSession(t *testing.T, l *faultnet.Link) {
 	t.Helper()
 	if err := l.ExpireSession(); err != nil {
@@ -70,7 +70,7 @@ func endSession(t *testing.T, l *faultnet.Link) {
 	}
 }
 
-// eventually polls until f has nothing to object.
+// eventually polls until f returns nil. It fails the test if that takes longer than within.
 func eventually(t *testing.T, within time.Duration, f func() error) {
 	t.Helper()
 	deadline := time.NewTimer(within)
@@ -90,8 +90,8 @@ func eventually(t *testing.T, within time.Duration, f func() error) {
 	}
 }
 
-// zkWorld is a chroot of its own in a shared ZooKeeper, each client behind a
-// link of its own.
+// zkWorld returns a world with its own chroot in a shared ZooKeeper. Each client has its
+// own link.
 func zkWorld(t *testing.T) world {
 	connect, err := ParseConnect(zktest.Chroot(t, zktest.Shared(t)))
 	if err != nil {

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// zkHosts tells which addresses to dial, round by round. All names are resolved
-// again for each round, since the addresses of pods change. The order is random. A
-// name that does not resolve keeps its last address, or is passed over.
+// zkHosts returns the addresses to dial, round by round. It resolves all names again for
+// each round, because the addresses of pods change. The order is random. If a name does not
+// resolve, its last addresses are used. Without a last address, its target holds the error.
 type zkHosts struct {
 	names  []string // "host:port"
 	lookup func(ctx context.Context, host string) ([]string, error)
-	known  map[string][]string // the last answer per name, for when there is none
-	lost   zkTarget            // the last that there was a connection to
+	known  map[string][]string // last answer per name, used if a lookup fails
+	lost   zkTarget            // address of the last connection
 }
 
-// zkTarget is one address of a name: two names may share an address, and TLS must
-// check the name that was meant.
+// zkTarget is one address of a name. Two names may share an address, and TLS must check the
+// configured name, so a target holds both.
 type zkTarget struct {
 	name string // "host:port" as configured
 	addr string // "ip:port"; "" when the name did not resolve
@@ -39,8 +39,8 @@ func (t zkTarget) label() string {
 	return t.name + "(" + t.addr + ")"
 }
 
-// round returns the addresses to try, in order: the one that has just been lost
-// comes last. Looking them up takes no longer than timeout.
+// round returns the addresses to try. Their order is random, but the address of the last
+// connection comes last. The lookups take no longer than timeout.
 func (h *zkHosts) round(ctx context.Context, timeout time.Duration) []zkTarget {
 	found := h.resolve(ctx, timeout)
 	rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// testHosts looks names up in a table, which the test may change; "" is none.
+// testHosts resolves names by a table, which the test may change. "" means no such host.
 func testHosts(names []string, table map[string]string) *zkHosts {
 	h := newHosts(names)
 	h.lookup = func(_ context.Context, host string) ([]string, error) {
@@ -50,7 +50,7 @@ func TestHostsAreResolvedForEachRound(t *testing.T) {
 
 	table["a"], table["b"], table["c"] = "10.0.0.9", "", "10.0.0.3" // moved, gone, come
 	second := h.round(t.Context(), time.Second)
-	wantSet(t, labels(second), "a:1(10.0.0.9:1)", "b:2([::1]:2)", "c:3(10.0.0.3:3)") // the old address of b may do
+	wantSet(t, labels(second), "a:1(10.0.0.9:1)", "b:2([::1]:2)", "c:3(10.0.0.3:3)") // b keeps its old address
 }
 
 func TestHostsTryTheLostAddressLast(t *testing.T) {

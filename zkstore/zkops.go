@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// full is the path in ZooKeeper of one relative to the root.
+// full returns the path in ZooKeeper of a path that is relative to the root.
 func (z *ZK) full(path string) string {
 	if path == "/" {
 		return z.root
@@ -39,8 +39,8 @@ func (z *ZK) Get(ctx context.Context, path string) ([]byte, Stat, error) {
 	return r.data, r.stat, nil
 }
 
-// GetAll is part of Store. The requests share the connection: the server has them all
-// before it has answered the first.
+// GetAll is part of Store. It sends all requests on one connection without waiting for
+// answers in between.
 func (z *ZK) GetAll(ctx context.Context, paths ...string) ([]Record, error) {
 	for _, path := range paths {
 		if err := checkCall("get", path); err != nil {
@@ -155,8 +155,8 @@ func (z *ZK) Multi(ctx context.Context, ops ...Op) error {
 		err    error
 	}
 	r, err := call(ctx, z, "multi", z.root, func(c *zk.Conn) (multiResult, error) {
-		// The error is the first per-operation one, if there is any: the
-		// server puts 0 before it and "runtime inconsistency" after it.
+		// The failed operation is the first that has an error. The server reports success
+		// for the operations before it, and "runtime inconsistency" for those after it.
 		results, err := c.Multi(reqs...)
 		if err != nil && len(results) == len(reqs) {
 			for i, res := range results {
@@ -183,9 +183,9 @@ func (z *ZK) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// EnsureRoot is part of Store. It makes the chroot's parents too, all of them
-// with the ACL of every other record; to share /flaked between users, let an
-// administrator make it first.
+// EnsureRoot is part of Store. It also creates the chroot and its parents, with the ACL of
+// every other record. If several users share /flaked, an administrator must create it
+// first.
 func (z *ZK) EnsureRoot(ctx context.Context, paths ...string) error {
 	if err := checkRoot(paths); err != nil {
 		return err
@@ -203,8 +203,8 @@ func (z *ZK) EnsureRoot(ctx context.Context, paths ...string) error {
 		all = append(all, z.root+path)
 	}
 	for _, path := range all {
-		// Look first: a create below a record of somebody else's is denied
-		// even where there is nothing to create.
+		// Look first: ZooKeeper denies a create below another user's record even if the new
+		// record exists already.
 		there, err := call(ctx, z, "exists", path, func(c *zk.Conn) (bool, error) {
 			there, _, err := c.Exists(path)
 			return there, err

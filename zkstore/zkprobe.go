@@ -11,33 +11,34 @@ import (
 	"github.com/google/uuid"
 )
 
-// Probe is what an attempt to use ZooKeeper found, step by step: an error ends
-// it, and what comes after is zero.
+// Probe is the result of ZK.Probe, which fills it in step by step. After an error the
+// remaining fields are zero.
 type Probe struct {
-	// Chroot and Root: these records exist, of the connect string and of the
-	// cluster.
+	// Chroot and Root report whether the connect string's chroot and the cluster's root
+	// exist.
 	Chroot, Root bool
-	// Open: anybody may change the nearest record that exists, in which it was
-	// tried.
+	// Open reports whether anybody may change the record at At.
 	Open bool
-	// At is that record's path.
+	// At is the path of the nearest record that exists: the cluster's root or one above it.
 	At string
-	// Write and Read are how long the calls took, the median of a few.
+	// Write and Read are the median durations of three writes and of three reads.
 	Write, Read time.Duration
-	// Sent, Acked and Stamp are of one write: when it began and was
-	// acknowledged by our clock, and the leader's stamp on it. Zxid is its number.
+	// Sent and Acked are the times by our clock when one write began and was acknowledged.
+	// Stamp is the leader's timestamp of that write. All three are Unix milliseconds. Zxid
+	// is the write's zxid.
 	Sent, Acked, Stamp int64
 	Zxid               int64
-	// Members are the client addresses of the ensemble as it knows itself, "" for
-	// those that are not told; nil on a standalone server. Modern tells whether
-	// it can be asked: ZooKeeper 3.5.
+	// Members are the client addresses of the servers, by the ensemble's own configuration.
+	// An address is "" if the configuration omits it. Members is nil on a standalone
+	// server. Modern reports whether the server has that configuration, as ZooKeeper has
+	// since 3.5.
 	Members []string
 	Modern  bool
 }
 
-// Probe makes an ephemeral record in the cluster's root, or the nearest record
-// above it that exists, changes it and removes it: nothing that flaked reads
-// is there. clock is in Unix milliseconds.
+// Probe creates, changes and removes an ephemeral record in the cluster's root, or in the
+// nearest record above the root that exists. flaked reads no such record. clock returns
+// Unix milliseconds.
 func (z *ZK) Probe(ctx context.Context, clock func() int64) (p Probe, err error) {
 	if err := z.findRoot(ctx, &p); err != nil {
 		return p, err
@@ -47,7 +48,8 @@ func (z *ZK) Probe(ctx context.Context, clock func() int64) (p Probe, err error)
 		acl, _, err := c.GetACL(p.At)
 		return acl, err
 	})
-	// Who may not see it may still not be anybody.
+	// A denied read of the ACL does not end the probe. Open stays false, and the writes
+	// below show what is allowed.
 	if err != nil && !errors.Is(err, ErrDenied) {
 		return p, err
 	}
@@ -57,7 +59,8 @@ func (z *ZK) Probe(ctx context.Context, clock func() int64) (p Probe, err error)
 	return p, z.tryWrites(ctx, &p, clock)
 }
 
-// findRoot looks which of the records down to the cluster's root are there.
+// findRoot finds the nearest record at or above the cluster's root that exists, and sets
+// At, Root and Chroot.
 func (z *ZK) findRoot(ctx context.Context, p *Probe) error {
 	exists := func(at string) (bool, error) {
 		return call(ctx, z, "exists", at, func(c *zk.Conn) (bool, error) {
@@ -79,7 +82,8 @@ func (z *ZK) findRoot(ctx context.Context, p *Probe) error {
 	}
 }
 
-// members reads the ensemble's own configuration, as far as it tells.
+// members reads the client addresses from the ensemble's own configuration. modern reports
+// whether the configuration exists, even if it may not be read.
 func (z *ZK) members(ctx context.Context) (members []string, modern bool) {
 	const at = "/zookeeper/config" // since 3.5
 	data, err := call(ctx, z, "get", at, func(c *zk.Conn) ([]byte, error) {
@@ -96,8 +100,8 @@ func (z *ZK) members(ctx context.Context) (members []string, modern bool) {
 	return members, err == nil || errors.Is(err, ErrDenied)
 }
 
-// tryWrites writes three times to a record that ends with the session, if not
-// before, and reads it as often.
+// tryWrites creates, sets and deletes an ephemeral record, and reads p.At after each of
+// these writes. It times all six calls.
 func (z *ZK) tryWrites(ctx context.Context, p *Probe, clock func() int64) error {
 	at := path.Join(p.At, "flaked-doctor-"+uuid.NewString())
 	var writes, reads []time.Duration

@@ -58,8 +58,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// tree is what is in the cluster's root, and how often anything was made or
-// removed in each of its parts: doctor leaves the tickets alone.
+// tree returns the names in the cluster's root. It fails the test if anything was created
+// or deleted below one of them, because doctor must not touch the tickets.
 func tree(t *testing.T, z *ZK) []string {
 	t.Helper()
 	names, err := z.Children(t.Context(), "/")

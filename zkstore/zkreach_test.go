@@ -172,14 +172,15 @@ func testZKDigest(t *testing.T) {
 		t.Errorf("a write by others: %v", err)
 	}
 
-	// Whoever she is has to be said again: in the same session, and in a new one.
+	// The client must authenticate again on every new connection: after a cut, and after
+	// its session has ended.
 	set := func() error { _, err := alice.Set(t.Context(), "/x", nil, AnyVersion); return err }
 	lost := alice.Changed()
 	link.Cut()
 	<-lost
 	link.Heal()
 	eventually(t, 15*time.Second, set)
-	// Behind a link of its own: all others come back through the old one.
+	// The next client has its own link, because all others reconnect through the old one.
 	link = newLink(t, connect.Hosts[0], nil)
 	last := as("closed", "alice:secret:with:colons", false)
 	eventually(t, 10*time.Second, works(t, last))

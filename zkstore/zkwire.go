@@ -20,22 +20,23 @@ const (
 	maxGreeting = 256
 )
 
-// wireConn stands between go-zookeeper and the socket, for what the library
-// does when the other side is not a ZooKeeper, or a frozen one:
-//   - it waits ten times two thirds of a session for the greeting's length and
-//     without any limit for its rest: here it all has to come by a deadline;
-//   - it allocates whatever that length says, and "HTTP" is 1.2 GB;
-//   - a session timeout of 0 in the greeting, or a reply shorter than its own
-//     header, panics in its goroutines, which ends the process.
+// wireConn wraps the socket that go-zookeeper uses. It guards the library against a server
+// that is frozen or is not a ZooKeeper:
+//   - The library waits for the length of the greeting for ten times two thirds of a session
+//     timeout, and for the rest without any limit. Here the greeting has one deadline.
+//   - The library allocates as many bytes as that length says, and "HTTP" means 1.2 GB.
+//   - A session timeout of 0 in the greeting, or a reply shorter than its own header, makes
+//     the library's goroutines panic, which ends the process.
 //
-// It also tells when the server was last heard, why the connection ended, and that
-// it did. Read is called by one goroutine at a time, all else by any.
+// wireConn also records when the server was last heard and why the connection ended. Only
+// one goroutine at a time may call Read and SetReadDeadline. Any goroutine may call the
+// other methods.
 type wireConn struct {
 	net.Conn
-	by       time.Time     // when the greeting has to be there
-	gone     chan struct{} // closed when the connection is
+	by       time.Time     // deadline of the greeting
+	gone     chan struct{} // closed with the connection
 	greeted  bool
-	pending  []byte // of the greeting, checked and not yet handed on
+	pending  []byte // bytes of the greeting that Read still owes
 	header   [4]byte
 	got      int // bytes of header seen
 	bodyLeft int // bytes of the present reply still to come
@@ -86,7 +87,7 @@ func (w *wireConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// quietSince is how long nothing has been read, counted from asked at the earliest.
+// quietSince returns the time since the last read, or since asked if that is later.
 func (w *wireConn) quietSince(asked time.Time) time.Duration {
 	if heard := w.heard.Load(); heard.After(asked) {
 		return time.Since(heard)
@@ -94,7 +95,7 @@ func (w *wireConn) quietSince(asked time.Time) time.Duration {
 	return time.Since(asked)
 }
 
-// fail ends the connection and keeps the first reason.
+// fail ends the connection, keeps the first reason and returns err.
 func (w *wireConn) fail(err error) error {
 	w.mu.Lock()
 	if w.why == nil && !w.closed {
@@ -105,7 +106,8 @@ func (w *wireConn) fail(err error) error {
 	return err
 }
 
-// failure is why the connection ended by itself; nil if it did not.
+// failure returns why the connection ended. It returns nil while the connection is open,
+// and if Close ended it.
 func (w *wireConn) failure() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +126,7 @@ func (w *wireConn) Close() error {
 	return w.Conn.Close()
 }
 
-// SetReadDeadline leaves the greeting's deadline alone.
+// SetReadDeadline has no effect before the greeting, which has its own deadline.
 func (w *wireConn) SetReadDeadline(t time.Time) error {
 	if !w.greeted {
 		return nil
@@ -160,7 +162,7 @@ func greetingError(err error) error {
 	var alert tls.AlertError
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		// A server that hangs up on what it has not read resets the connection.
+		// A server that hangs up with unread data resets the connection.
 		return errors.New("connection closed without a ZooKeeper's greeting " +
 			"(not serving, too many connections, or not a ZooKeeper)")
 	case errors.As(err, &alert):
@@ -169,7 +171,8 @@ func greetingError(err error) error {
 	return fmt.Errorf("no ZooKeeper's greeting: %w", err)
 }
 
-// checkFrames follows the replies' boundaries through what has been read.
+// checkFrames tracks the boundaries of the replies in the bytes that were read. It returns
+// an error if a reply is shorter than 16 bytes or longer than maxReply.
 func (w *wireConn) checkFrames(p []byte) error {
 	for len(p) > 0 {
 		if w.bodyLeft > 0 {

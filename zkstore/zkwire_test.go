@@ -15,8 +15,9 @@ func reply(n int) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(n)), make([]byte, n)...)
 }
 
-// through sends what a server says in two writes, split at one byte, and
-// returns what the client reads and the error that ends it.
+// through sends the bytes of said to a client in two writes, the first of split bytes. It
+// returns the bytes that the client reads, the error that ends its reading, and the failure
+// of the connection.
 func through(t *testing.T, said []byte, split int) ([]byte, error, error) {
 	t.Helper()
 	client, server := net.Pipe()
