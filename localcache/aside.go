@@ -16,28 +16,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Aside is a record that was set aside.
+// Aside is a state that SetAside has taken out of use.
 type Aside struct {
-	// Loaded is what the directory held. Backup is empty where that was nothing
-	// that a node would have gone on from.
+	// Loaded is the content of the state file. Backup is the path of its copy. Backup is ""
+	// if the state was empty or released, because no node would have resumed it.
 	Loaded Loaded
 	Backup string
-	// Copied: the file was a copy of another node's, or had been moved. What it held
-	// may be older than what that node holds.
+	// Copied reports whether the state file was a copy of another node's file, or had been
+	// moved. Its content may then be older than that node's state.
 	Copied bool
 }
 
-// asideMost bounds what is copied of a file that is no state file of ours.
+// asideMost bounds how many bytes of the file are copied, because the file may be any file.
 const asideMost = 1 << 20
 
-// SetAside ends for good what a state directory holds: a node started there is a
-// new one. A copy of the state file is left beside it, for people: behind a line
-// of text, so that it is no state file by whatever name. Then the file itself is
-// made to say that it was given up, durably, and deleted: one that comes in its
-// place is another file, and no copy of an older one passes for it.
+// SetAside takes the state in dir out of use for good: a node that starts there afterwards
+// is a new one. SetAside first leaves a copy of the state file in dir, for people. The copy
+// begins with a line of text, so it is not a valid state file under any name. Then SetAside
+// marks the state file as released, durably, and deletes it. A file that takes its place
+// later has another fingerprint, so a copy of an older state is not resumed.
 //
-// The error is fs.ErrNotExist where there is no state file, and otherwise as that
-// of Open. Where copying fails nothing has been changed.
+// SetAside changes nothing if the state is empty or released, or if copying fails. The
+// error is fs.ErrNotExist if there is no state file, and otherwise as for Open.
 func SetAside(dir string, now time.Time) (Aside, error) {
 	dir = filepath.Clean(dir)
 	d, err := openDir(dir)
@@ -73,12 +73,12 @@ func SetAside(dir string, now time.Time) (Aside, error) {
 	return a, remove(d, f)
 }
 
-// asidePrefix begins the names of the copies that SetAside leaves.
+// asidePrefix is the beginning of the names of the copies that SetAside leaves.
 const asidePrefix = stateName + ".reset-"
 
-// ReadAside reads the copies that SetAside has left in a state directory, in the
-// order of their names, which is that of their making. One that cannot be read has
-// StatusCorrupt. The error is fs.ErrNotExist where there is no directory.
+// ReadAside reads the copies that SetAside has left in a state directory, sorted by name.
+// The names contain the time of the copy. A copy whose content is not valid has
+// StatusCorrupt. The error is fs.ErrNotExist if the directory does not exist.
 func ReadAside(dir string) ([]Aside, error) {
 	names, err := filepath.Glob(filepath.Join(filepath.Clean(dir), asidePrefix+"*"))
 	if err == nil && names == nil {
@@ -99,7 +99,7 @@ func ReadAside(dir string) ([]Aside, error) {
 	return found, nil
 }
 
-// readCopy reads one of them: a line of text, and behind it what the state file was.
+// readCopy reads one copy: a line of text, followed by the bytes of the state file.
 func readCopy(name string) (Aside, error) {
 	f, err := openat(unix.AT_FDCWD, name, name, unix.O_RDONLY)
 	if err != nil {
@@ -149,7 +149,7 @@ func backUp(d, f *os.File, copied bool, now time.Time) (path string, err error) 
 	}
 }
 
-// The line of text that a copy begins with says what the file was.
+// Each copy begins with one of these texts. readCopy sets Copied by them.
 const (
 	textOfOriginal = "flaked: a state file"
 	textOfCopy     = "flaked: a copy of another node's state file"

@@ -61,7 +61,7 @@ func TestSetAside(t *testing.T) {
 		t.Errorf("again: %v", err)
 	}
 
-	// Neither the copy nor what it was is resumed in the old place.
+	// Neither the copy nor the original bytes are resumed in the old place.
 	for name, text := range map[string][]byte{"the copy": backup, "what it was": was} {
 		do(t, os.WriteFile(path, text, 0o600))
 		c := mustOpen(t, dir)
@@ -72,7 +72,7 @@ func TestSetAside(t *testing.T) {
 		do(t, os.Rename(path, link))
 	}
 
-	// Nothing to go on from: nothing is done.
+	// SetAside does nothing to an empty or released state.
 	c = mustOpen(t, dir)
 	c.Close()
 	a, err = SetAside(dir, asideAt)
@@ -89,7 +89,7 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
-// A copy does not take another's place, and what cannot be read is set aside too.
+// A new copy does not replace an older one, and an unreadable file is set aside too.
 func TestSetAsideOfRubbish(t *testing.T) {
 	for name, text := range map[string]string{"short": "x", "long": strings.Repeat("x", 3<<20), "one of ours, spoilt": strings.Repeat("\xff", FileSize)} {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestSetAsideOfRubbish(t *testing.T) {
 	}
 }
 
-// Where no copy can be made nothing is lost.
+// If SetAside cannot make a copy, it leaves the state as it is.
 func TestSetAsideWithoutACopy(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	c := mustOpen(t, dir)

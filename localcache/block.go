@@ -19,10 +19,9 @@ import (
 //	   .  zeros
 //	4092  CRC-32C of bytes 0 to 4091
 //
-// The CRC is at the end and covers the zeros too, so that every byte of the
-// block takes part and a block is whole only when its last sector is. Every
-// format has magic, version and CRC where they are here: by these a file of
-// another format is told from a damaged one.
+// The CRC is at the end and covers the zeros too. So it covers every byte of the block, and
+// does not match before the last sector is written. Every format must keep magic, version
+// and CRC at these offsets. They distinguish a file of another format from a damaged one.
 const (
 	magic         = "FLKD"
 	formatVersion = 2
@@ -31,15 +30,15 @@ const (
 	crcAt         = blockSize - 4
 	maxBody       = crcAt - headerSize
 
-	// FileSize is the size of the record file in bytes, from its making on.
+	// FileSize is the fixed size of the state file in bytes.
 	FileSize = 2 * blockSize
 )
 
 var (
 	// ErrTooLarge: the record does not fit into its block. Nothing was written.
 	ErrTooLarge = errors.New("localcache: record too large")
-	// ErrOtherFormat: another version of flaked wrote the file. It is refused, not
-	// overwritten: its node may come back.
+	// ErrOtherFormat: another version of flaked wrote the file. Open refuses the file and
+	// does not overwrite it, because its node may come back.
 	ErrOtherFormat = errors.New("localcache: the state file has another format")
 
 	errBlank = errors.New("blank")
@@ -47,7 +46,8 @@ var (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encodeBody is the part of a block that does not depend on its generation.
+// encodeBody returns the body of r's block, which does not depend on the generation. It
+// returns ErrTooLarge if the body does not fit into a block.
 func encodeBody(r Record) ([]byte, error) {
 	p, err := json.Marshal(r)
 	if err != nil {
@@ -59,7 +59,7 @@ func encodeBody(r Record) ([]byte, error) {
 	return p, nil
 }
 
-// sealBlock makes a whole block of a body that fits.
+// sealBlock returns the block for a body of at most maxBody bytes.
 func sealBlock(body []byte, generation uint64) []byte {
 	b := make([]byte, blockSize)
 	copy(b, magic)
@@ -71,8 +71,8 @@ func sealBlock(body []byte, generation uint64) []byte {
 	return b
 }
 
-// decodeBlock returns the record of a valid block. The error is errBlank for
-// one never written, ErrOtherFormat, or says what is wrong with it.
+// decodeBlock returns the record of a valid block. The error is errBlank if the block is
+// all zeros, ErrOtherFormat, or a description of the damage.
 func decodeBlock(b []byte) (Record, error) {
 	switch {
 	case len(b) != blockSize:

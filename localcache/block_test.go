@@ -16,7 +16,7 @@ import (
 	"github.com/flaked/flaked/internal/limits"
 )
 
-// memory is a caller's payload.
+// memory is a payload such as a caller stores.
 type memory struct {
 	Cluster string `json:"cluster"`
 	Node    string `json:"node"`
@@ -27,7 +27,7 @@ type memory struct {
 	Used    int    `json:"used"`
 }
 
-// memoryOf returns what a record's payload says.
+// memoryOf returns the decoded payload of a record.
 func memoryOf(r Record) (m memory) {
 	if r.Payload == nil {
 		return m
@@ -82,7 +82,7 @@ func TestBlockRoundTrip(t *testing.T) {
 	})
 }
 
-// reseal gives a doctored block a CRC that holds.
+// reseal gives a modified block a valid CRC.
 func reseal(b []byte) []byte {
 	binary.LittleEndian.PutUint32(b[crcAt:], crc32.Checksum(b[:crcAt], castagnoli))
 	return b

@@ -7,85 +7,84 @@ import (
 	"sync/atomic"
 )
 
-// Why one fault costs nothing.
+// Why no single fault loses the record.
 //
-// The faults are: a power cut or kill at any moment, which leaves the block
-// being written old, new or torn; a write or sync that fails, after which the
-// block may be any of these too; and damage to one block at any time, be it
-// flipped bits, garbage or zeros. An M counts once the Save that carried it
-// returned nil. A caller may lower M (a clean stop), and gives up what is at or
-// above the new one when it calls Save, not when Save returns.
+// The faults are these. A power cut or a kill at any moment leaves the block being written
+// old, new or torn. A write or sync that fails leaves its block in any of these states,
+// too. One block may be damaged at any time: flipped bits, garbage or zeros.
 //
-// Invariant, at all times: each block, were it found alone, is a safe stand-in
-// for the last record for which Save returned nil, or is a record tried since
-// then. A safe stand-in is of the same holding, claims nothing that was
-// withdrawn, and its M + slack is at least every M that counted. The slack is
-// limits.BoundSlack.
+// The reserved bound M of a record counts once the Save of that record has returned nil. A
+// caller may lower M at a clean stop. It has then given up all timestamps at or above the
+// new M when it calls Save, not when Save returns.
 //
-// It holds because
+// A holding is one node's hold on one slot. A record is a safe stand-in for another one if
+// it is of the same holding, claims nothing that was withdrawn, and its M plus the slack is
+// at least every M that has counted and was not given up. The slack is limits.BoundSlack.
 //
-//  1. where there is a record at all, a block is overwritten only while the
-//     other is known to be durable, that is, written and synced without error
-//     by this process. What is torn or in doubt is therefore always the same
-//     block, and its neighbour is the record of the last Save that returned nil
-//     or of a later one. At a power cut that neighbour is found, alone or
-//     beside a valid newer one.
-//  2. Save writes one block only, leaving the old neighbour, when the new
-//     record *follows* it (Record.follows): equal but for M, H and ServedMs,
-//     M risen by 0 to the slack. The neighbour is then a safe stand-in by
-//     definition: its M + slack >= the new M, and so >= all that counted
-//     before, as within such a chain M never goes down.
-//  3. All else (another payload, a longer stride of M, M down at a stop, a
-//     release) is written to both blocks before Save returns nil, so no
-//     superseded record is left. Between the two writes the newer block is a
-//     record tried, and the older one what it was.
+// Invariant, at all times: each block, if it is found alone, is a safe stand-in for the
+// last record for which Save returned nil, or is a record that a later Save has tried.
 //
-// M down needs no rule of its own: by 3 both blocks carry the lower M when Save
-// returns, and until then either block's M is at least the lower one, which is
-// all the caller still claims.
+// The invariant holds for these reasons:
 //
-// A block found alone may be the older of a pair, hence + slack; that the lost
-// one is all zeros is no proof that it was never written. Two valid blocks need
-// no raise: the higher generation is the last Save that returned nil or one
-// tried since.
+//  1. If the file holds a record, Save overwrites a block only while the other block is known
+//     to be durable: this process has written and synced it without error. So the block that
+//     may be torn or in doubt is always the same one. Its neighbour holds the record of the
+//     last Save that returned nil, or of a later one. After a power cut that neighbour is
+//     found, alone or beside a valid newer block.
+//  2. Save writes one block only, and leaves its neighbour as it is, when the new record
+//     *follows* the neighbour's (Record.follows): only M, H and ServedMs differ, H has not
+//     fallen, and M has risen by 0 to the slack. The neighbour is then a safe stand-in. Its
+//     M + slack is at least the new M, and so at least every M that counted before, because
+//     M never falls within a chain of such Saves.
+//  3. In all other cases (another payload, M up by more than the slack, M down at a stop, H
+//     down, a release) Save writes both blocks before it returns nil, so that no superseded
+//     record is left. Between the two writes the newer block holds a record that was tried,
+//     and the older block is unchanged.
 //
-// After a restart nothing is known to be durable: a sync that failed leaves its
-// block readable from the page cache, and a later sync then returns nil without
-// having written it. So the first Save writes the block it believes in once
-// more, byte for byte, before it touches the other. Torn, equal bytes are the
-// same bytes; and if the disk held something else, the other block still is
-// the one that was durable.
+// A lower M needs no rule of its own. By 3 both blocks have the lower M when Save returns.
+// Until then the M of either block is at least the lower M, and the caller no longer claims
+// any timestamp above that.
+//
+// A block that is found alone may be the older one of the pair, so load adds the slack to
+// its M. Zeros in the lost block do not prove that it was never written. Two valid blocks
+// need no slack: the higher generation is the last Save that returned nil, or one tried
+// since.
+//
+// After a restart no block is known to be durable. A failed sync leaves its block readable
+// from the page cache, and a later sync then returns nil without having written it. So the
+// first Save writes the block that it goes on from once more, byte for byte, before it
+// overwrites the other block. If that write is torn, the bytes are still the same. If the
+// disk held other bytes there, then the other block is the durable one, and it is intact.
 
 // ErrClosed: the Cache was closed.
 var ErrClosed = errors.New("localcache: closed")
 
-// Cache is an open state file. It may be used by several goroutines: Save,
-// Invalidate and Close wait for each other, and so for a disk that stalls; Load
-// waits for nothing.
+// Cache is an open state file. It is safe for concurrent use. Save, Invalidate, Remove and
+// Close wait for each other, and therefore for a disk that stalls. Load never waits.
 type Cache struct {
 	loaded atomic.Pointer[Loaded]
 
-	// mu serialises the writers and guards what follows. It is held while the
-	// disk works, hence Load does not take it.
+	// mu serialises the writers and guards the fields below. A writer holds mu while the
+	// disk works, so Load must not take it.
 	mu     sync.Mutex
 	f      File
 	fp     Fingerprint
 	closed bool
 	usable bool // the file has its size, and is blank or holds a record
-	// durable is the block never to be overwritten next, -1 while there is none;
-	// known is its record.
+	// durable is the index of the block that the next write must not touch, -1 while there
+	// is none. known is its record.
 	durable int
 	known   Record
-	// unproven is the durable block as it was read, until this process has
-	// written it itself; nil after that.
+	// unproven holds the bytes of the durable block as they were read. It is nil once this
+	// process has written that block.
 	unproven []byte
-	// generation is that of the last write tried.
+	// generation is the generation of the last write that was tried.
 	generation uint64
 }
 
-// New reads the state file. It writes nothing, and takes f over: Close closes
-// it. On an error (ErrOtherFormat, or neither block can be read) f is left to
-// the caller. fp is what the file is to be known by from now on.
+// New reads the state file and writes nothing. The Cache owns f, and Close closes it. If
+// New returns an error (ErrOtherFormat, or the file cannot be read), f stays with the
+// caller. fp is the present fingerprint of the file, and Save stores it with each record.
 func New(f File, fp Fingerprint) (*Cache, error) {
 	im, err := readImage(f)
 	if err != nil {
@@ -102,32 +101,32 @@ func New(f File, fp Fingerprint) (*Cache, error) {
 	return c, nil
 }
 
-// Load returns what New found, or the last record saved since. It does no I/O.
+// Load returns the record that New found, or the last one saved since. It does no I/O.
 //
-// What was found may be the work of a Save or Invalidate that never returned:
-// it is what to go on from, but only a Save of our own makes it durable. After
-// StatusReleased, Invalidate again before the slot is given away.
+// The record that New found may come from a Save or Invalidate that never returned. The
+// caller goes on from it, but only a Save of this Cache makes it durable. After
+// StatusReleased, call Invalidate again before giving the slot away.
 func (c *Cache) Load() Loaded { return c.loaded.Load().clone() }
 
-// Save makes r durable and returns its generation. Only when the error is nil
-// may anything be built on r; otherwise a restart may find r or what was there
-// before, and Save may be tried again, with r or another record.
+// Save makes r durable and returns its generation. The caller may rely on r only if the
+// error is nil. After an error a restart may find r or the record before it. The caller may
+// then call Save again, with r or with another record.
 //
-// With a lower M than before, the caller must have given up all timestamps from
-// that M on before it calls.
+// Before a Save with a lower M, the caller must have given up all timestamps at or above
+// the new M.
 //
-// The usual call writes 4 KiB in place and syncs once; a change of more than M,
-// H and ServedMs costs two syncs, the first Save one more. A full disk does not
-// matter where files are overwritten in place (ext4, XFS, tmpfs; not btrfs, ZFS).
+// The usual Save writes 4 KiB in place and syncs once. Unless r follows the record before
+// it (see Record.follows), Save syncs twice. The first Save after a restart syncs once
+// more. Save works on a full disk where files are overwritten in place (ext4, XFS, tmpfs,
+// but not btrfs or ZFS).
 func (c *Cache) Save(r Record) (generation uint64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.save(r)
 }
 
-// Invalidate makes both blocks say Released, so that not even damage to one of
-// them brings the old holding back. When it returns nil the slot may be given
-// away; on an error it must not be.
+// Invalidate marks both blocks as Released, so that not even damage to one of them brings
+// the old holding back. The caller may give the slot away only if Invalidate returns nil.
 func (c *Cache) Invalidate() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,12 +136,13 @@ func (c *Cache) Invalidate() error {
 	return err
 }
 
-// TellsMachines reports whether a clone of the file on another machine would be
-// noticed.
+// TellsMachines reports whether the fingerprint identifies the machine, so that a clone of
+// the file on another machine is noticed.
 func (c *Cache) TellsMachines() bool { return c.fp.TellsMachines() }
 
-// Remove deletes the file, after Invalidate: a copy of it that is written back into
-// the directory later is another file, and is not resumed.
+// Remove deletes the file. Call it after Invalidate. A copy of the file that is written
+// back into the directory later is another file, and is not resumed. Remove returns
+// ErrUnsafeFile if another file has taken the file's place.
 func (c *Cache) Remove() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +152,7 @@ func (c *Cache) Remove() error {
 	return c.f.Remove()
 }
 
-// Close gives the file up and with it the lock. It does not write.
+// Close closes the file, which releases the lock. It writes nothing.
 func (c *Cache) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +214,7 @@ func (c *Cache) write(i int, body []byte, r Record) error {
 	return nil
 }
 
-// prove turns the block that was read into one that is known to be durable.
+// prove writes the block that was read once more, so that it is known to be durable.
 func (c *Cache) prove() error {
 	if c.unproven == nil {
 		return nil
@@ -236,10 +236,9 @@ func (c *Cache) writeBlock(i int, b []byte) error {
 	return nil
 }
 
-// restore makes a corrupt file a blank one of the right size. It is not enough
-// to write over it: a torn write can mend the very sector that was spoilt, and
-// a record that had been given up for lost would then stand beside the new one
-// with a generation that nobody knew of.
+// restore turns a corrupt file into a blank file of the right size. Writing a record over
+// the damage is not enough. A torn write can repair the damaged sector by chance. Then the
+// old record, which counted as lost, stands beside the new one with an unknown generation.
 func (c *Cache) restore() error {
 	if c.usable {
 		return nil

@@ -76,7 +76,7 @@ func TestEmptyThenSaved(t *testing.T) {
 			}
 		}
 	}
-	// What the caller does to its payload is no longer our business.
+	// Later changes that a caller makes to a payload must not reach the Cache.
 	r.Payload[0] = 'x'
 	c.Load().Record.Payload[0] = 'y'
 	if got := c.Load().Record.Payload; !bytes.Equal(got, sample().Payload) {
@@ -134,7 +134,7 @@ func TestInvalidate(t *testing.T) {
 		t.Errorf("saved after release: %+v", l)
 	}
 
-	// Cut in half, it is finished by the next one.
+	// If an Invalidate is cut short, the next one completes it.
 	f = NewMemFile(image)
 	n := 0
 	f.FailWrites = func(int64, int) (int, error) {

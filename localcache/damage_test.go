@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEveryBitFlip: no flipped bit yields a record that was not saved, nor an M
-// below the one that counts.
+// TestEveryBitFlip flips every bit in turn. No flip may yield a record that was not saved,
+// or an M below the last one saved.
 func TestEveryBitFlip(t *testing.T) {
 	image, want := saved(t)
 	older := want
@@ -100,7 +100,7 @@ func TestBlocksLost(t *testing.T) {
 			if l.Status == StatusRecord && l.Record.M < want.M {
 				t.Errorf("M %d below %d", l.Record.M, want.M)
 			}
-			// Whatever it was, it is whole again after a Save.
+			// After a Save both blocks are valid, whatever was lost before.
 			r := sample()
 			r.M = 200_000
 			mustSave(t, c, r)
@@ -111,8 +111,9 @@ func TestBlocksLost(t *testing.T) {
 	}
 }
 
-// TestFirstSaveThenZeros is why a blank block does not excuse its neighbour:
-// the first write ever may be half of a Save that failed, and stay.
+// TestFirstSaveThenZeros shows why a blank block counts as lost. The first Save fails after
+// block 0, and the next one writes only block 1. If block 1 then turns into zeros, the M in
+// block 0 is too low without the slack.
 func TestFirstSaveThenZeros(t *testing.T) {
 	f := NewMemFile(nil)
 	n := 0

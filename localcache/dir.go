@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeDir makes the state directory if there is nothing of that name.
+// makeDir creates the state directory, durably, if nothing exists under that name.
 func makeDir(dir string) error {
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return nil // openDir says what is wrong with it
+		return nil // openDir checks it
 	}
 	parent := filepath.Dir(dir)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
@@ -37,8 +37,8 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// openDir opens the state directory if it is fit to be one. What is checked is
-// what was opened, not what has the name a moment later.
+// openDir opens the state directory and checks that it is safe to use. It checks the
+// directory that it has opened, because the name may lead elsewhere a moment later.
 func openDir(dir string) (*os.File, error) {
 	fi, err := os.Lstat(dir)
 	switch {
@@ -74,7 +74,8 @@ func checkDir(d *os.File) error {
 	return checkFilesystem(d)
 }
 
-// openState opens the state file in d. With flag O_RDWR it is made if missing.
+// openState opens the state file in d. With O_RDWR it creates a missing file, and made
+// reports whether it did.
 func openState(d *os.File, dir string, flag int) (f *os.File, made bool, err error) {
 	path := filepath.Join(dir, stateName)
 	fd := int(d.Fd())
@@ -94,8 +95,8 @@ func openState(d *os.File, dir string, flag int) (f *os.File, made bool, err err
 	return f, made, nil
 }
 
-// checkState looks at the open state file. A bind mount can put it on another
-// filesystem than its directory.
+// checkState checks the type, links, owner and filesystem of the open state file. A bind
+// mount can put the file on another filesystem than its directory.
 func checkState(f *os.File) (unix.Stat_t, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
@@ -113,8 +114,8 @@ func checkState(f *os.File) (unix.Stat_t, error) {
 	return st, checkFilesystem(f)
 }
 
-// openat never follows a link, waits for no FIFO's other end, and is not
-// inherited.
+// openat never follows a symbolic link and never blocks on a FIFO. Child processes do not
+// inherit the file.
 func openat(at int, rel, name string, flag int) (*os.File, error) {
 	flag |= unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
 	var fd int
@@ -128,7 +129,7 @@ func openat(at int, rel, name string, flag int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// filesystemError explains a refusal.
+// filesystemError returns the ErrFilesystem error for path on the filesystem called name.
 func filesystemError(path, name string) error {
 	return fmt.Errorf("%w: %s is on %s, where two machines may both be given the lock and a synced write may still be lost: use a directory on a local disk", ErrFilesystem, path, name)
 }

@@ -1,9 +1,7 @@
-// Package localcache is the state directory of a node: one small record file,
-// locked against a second process, that survives power cuts, torn writes, full
-// disks and damage without ever giving a wrong answer. It decides nothing about
-// slots or clocks; it keeps what was decided, and what it cannot vouch for it
-// does not return.
+// Package localcache keeps a node's state directory: one small record file, locked against
+// a second process. After a power cut, a torn write, a full disk or damage, it returns a
+// record that is safe to go on from, or none. It makes no decisions about slots or clocks.
 //
-// The file holds the record twice, in two blocks of 4 KiB (see block.go for
-// their bytes and cache.go for why no single fault can hurt).
+// The file holds the record twice, in two blocks of 4 KiB. block.go describes their bytes,
+// and cache.go says why no single fault loses the record.
 package localcache

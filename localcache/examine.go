@@ -13,26 +13,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Examination is what can be told of a state directory without using it.
+// Examination describes a state directory that was looked at without using it.
 type Examination struct {
-	// Missing: there is none yet; the rest is of Place, the nearest directory
-	// above it that exists.
+	// Missing reports whether the directory does not exist yet. The other fields then
+	// describe Place, the nearest directory above it that exists. Otherwise Place is the
+	// directory itself.
 	Missing bool
 	Place   string
-	// Refused is why Open would refuse it; nil if it would not. Owner is the
-	// user that it belongs to.
+	// Refused is the error with which Open would refuse the directory, nil if there is
+	// none. The state file itself is not checked. Owner is the user id of the directory's
+	// owner.
 	Refused error
 	Owner   int
-	// Filesystem is what it is on: ext4, tmpfs.
+	// Filesystem is the name of the directory's filesystem, such as ext4 or tmpfs.
 	Filesystem string
-	// TellsMachines: a clone on another machine would be noticed.
+	// TellsMachines reports whether a clone on another machine would be noticed.
 	TellsMachines bool
-	// Of the filesystem, for a user who is not root. Inodes are 0 where they are
-	// not counted.
+	// FreeBytes is the space that users other than root may use. FreeInodes and Inodes are
+	// 0 if the filesystem does not count inodes.
 	FreeBytes, Bytes   uint64
 	FreeInodes, Inodes uint64
-	// Locked: a running node uses it, the process LockedBy, which is 0 when that
-	// cannot be seen.
+	// Locked reports whether a running node uses the directory. LockedBy is its process id,
+	// 0 if that is not visible.
 	Locked   bool
 	LockedBy int
 }
@@ -89,8 +91,8 @@ func Examine(dir string) (x Examination, err error) {
 	return x, nil
 }
 
-// TrySync writes a block to a file without a name in dir and syncs it, as the
-// record is written, n times, and returns how long each took.
+// TrySync writes a block to an unnamed file in dir and syncs it, n times, in the same way
+// as a record is written. It returns the duration of each write with its sync.
 func TrySync(dir string, n int) ([]time.Duration, error) {
 	f, err := nameless(dir)
 	if err != nil {
@@ -113,12 +115,12 @@ func TrySync(dir string, n int) ([]time.Duration, error) {
 	return took, nil
 }
 
-// nameless makes a file that ends with its descriptor.
+// nameless returns a file in dir that disappears when it is closed.
 func nameless(dir string) (*os.File, error) {
 	if f, err := unnamedFile(dir); err == nil {
 		return f, nil
 	}
-	f, err := os.CreateTemp(dir, ".doctor-*") // on filesystems that have none without a name
+	f, err := os.CreateTemp(dir, ".doctor-*") // where there is no O_TMPFILE
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,9 @@ package localcache
 
 import "strings"
 
-// The filesystems that are refused, by the magic number of statfs(2). On these
-// a lock may be granted to two hosts or to nobody's knowledge, or a sync may
-// return before the data is safe, and there is no telling from here.
+// refusedMagics maps the magic numbers of refused filesystems, by statfs(2), to their
+// names. On these filesystems two hosts may both get the lock, or a sync may return before
+// the data are durable. The node cannot detect either.
 var refusedMagics = map[uint32]string{
 	0x6969:     "NFS",
 	0x517b:     "SMB",
@@ -15,13 +15,14 @@ var refusedMagics = map[uint32]string{
 	0x00c36400: "Ceph",
 }
 
-// refusedMagic names the filesystem if its magic number is one of those refused.
+// refusedMagic reports whether the filesystem with this magic number is refused, and
+// returns its name.
 func refusedMagic(magic uint32) (name string, refused bool) {
 	name, refused = refusedMagics[magic]
 	return name, refused
 }
 
-// refusedName does the same where filesystems go by name (macOS).
+// refusedName does the same for systems that identify a filesystem by a name (macOS).
 func refusedName(fstype string) (name string, refused bool) {
 	for _, n := range []string{"nfs", "smb", "cifs", "afp", "webdav", "fuse", "9p", "ceph"} {
 		if strings.Contains(strings.ToLower(fstype), n) {

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 )
 
-// The parts of a Fingerprint, as Loaded.Changed names them.
+// These are the names of the parts of a Fingerprint in Loaded.Changed.
 const (
 	PartMachineID   = "machine-id"
 	PartProductUUID = "product UUID"
@@ -14,28 +14,29 @@ const (
 	PartBirthTime   = "birth time"
 )
 
-// Fingerprint tells a state file from its copies: on another machine, on a
-// cloned disk, or beside the original. Each part is a short hash (machine-id is
-// not to be shown around), or empty where it cannot be read.
+// Fingerprint distinguishes a state file from its copies on another machine, on a cloned
+// disk, or beside the original. Each part is a short hash, because machine-id is
+// confidential. A part is "" if it cannot be read.
 type Fingerprint struct {
-	// MachineID is of /etc/machine-id.
+	// MachineID is the hash of /etc/machine-id.
 	MachineID string `json:"machine_id,omitempty"`
-	// ProductUUID is of the DMI product UUID, which mostly root alone may read.
+	// ProductUUID is the hash of the DMI product UUID, which mostly only root may read. On
+	// macOS it is the hash of kern.uuid.
 	ProductUUID string `json:"product_uuid,omitempty"`
-	// Filesystem is of the id of the filesystem the file is on (f_fsid).
+	// Filesystem is the hash of the id of the file's filesystem (f_fsid).
 	Filesystem string `json:"filesystem,omitempty"`
-	// Inode is of the number of the file's inode.
+	// Inode is the hash of the number of the file's inode.
 	Inode string `json:"inode,omitempty"`
-	// BirthTime is of when that inode was made.
+	// BirthTime is the hash of the time when the inode was created.
 	BirthTime string `json:"birth_time,omitempty"`
 }
 
-// TellsMachines reports whether fp says which machine the file is on. If not, a clone
-// of the file's volume passes for the original.
+// TellsMachines reports whether fp identifies the machine. If it does not, a clone of the
+// file's volume looks like the original.
 func (fp Fingerprint) TellsMachines() bool { return fp.MachineID != "" || fp.ProductUUID != "" }
 
-// Changed names the parts in which fp differs from then. Two unreadable parts
-// are equal; one that has become readable or unreadable differs.
+// Changed returns the names of the parts in which fp differs from then. Two unreadable
+// parts are equal. A part that has become readable or unreadable differs.
 func (fp Fingerprint) Changed(then Fingerprint) []string {
 	var parts []string
 	for _, p := range []struct{ name, now, then string }{
@@ -52,7 +53,7 @@ func (fp Fingerprint) Changed(then Fingerprint) []string {
 	return parts
 }
 
-// shortHash is 16 hex digits, different for equal values of different parts.
+// shortHash returns 16 hex digits. Equal values of different parts have different hashes.
 func shortHash(part, value string) string {
 	sum := sha256.Sum256([]byte("flaked " + part + "\x00" + value))
 	return hex.EncodeToString(sum[:8])

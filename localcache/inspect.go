@@ -12,12 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inspect reads a state directory without locking or changing it, also beside
-// the node that uses it. locked tells whether one does, as far as can be seen
-// from here: not from outside its container, and not on macOS.
+// Inspect reads a state directory without locking or changing it, even while a node uses
+// it. locked reports whether a node does. locked is false if that node runs in a container
+// that is not visible from here, and always false on macOS.
 //
-// The error is fs.ErrNotExist where nothing has been written yet, and otherwise
-// as that of Open.
+// The error is fs.ErrNotExist if nothing has been written yet, and otherwise as for Open.
 func Inspect(dir string) (l Loaded, locked bool, err error) {
 	dir = filepath.Clean(dir)
 	d, err := openat(unix.AT_FDCWD, dir, dir, unix.O_RDONLY|unix.O_DIRECTORY)
@@ -48,16 +47,17 @@ func Inspect(dir string) (l Loaded, locked bool, err error) {
 		return l, false, err
 	}
 	if !ours(f) {
-		// Who may read the product UUID is no property of the file.
+		// The file belongs to another user, who may be allowed to read the product UUID
+		// while this user is not, or the reverse. A difference in that part means nothing.
 		l.Changed = slices.DeleteFunc(l.Changed, func(p string) bool { return p == PartProductUUID })
 	}
 	_, locked = lockHolder(f)
 	return l, locked, nil
 }
 
-// inspect reads once more if a block looks torn: a writer may have been at it.
-// It writes one block at a time, so that the two reads cannot both be spoilt
-// but by two writes.
+// inspect reads the file a second time if a block looks torn, because a node may be writing
+// it. The node writes one block at a time, so only two separate writes can spoil both
+// reads.
 func inspect(f File, fp Fingerprint) (Loaded, error) {
 	im, err := readImage(f)
 	if err != nil {

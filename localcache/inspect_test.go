@@ -41,7 +41,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// tornOnce shows a half-written block on the first read of it.
+// tornOnce returns a half-written block 0 at the first read of it.
 type tornOnce struct {
 	*MemFile
 	torn *bool

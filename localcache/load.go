@@ -8,19 +8,19 @@ import (
 	"github.com/flaked/flaked/internal/limits"
 )
 
-// Status is what the file turned out to hold.
+// Status is the kind of content that the state file holds.
 type Status int
 
 const (
-	// StatusEmpty: never written. No record.
+	// StatusEmpty: the file was never written. There is no record.
 	StatusEmpty Status = iota
 	// StatusRecord: there is a record.
 	StatusRecord
-	// StatusReleased: the holding was given up on purpose. The record is for
-	// display; it must not be resumed.
+	// StatusReleased: the holding was given up on purpose. The record is only for display
+	// and must not be resumed.
 	StatusReleased
-	// StatusCorrupt: there was something, and nothing of it can be trusted.
-	// No record, as if there had never been one: never a guess.
+	// StatusCorrupt: the file has content, but none of it can be trusted. There is no
+	// record, and the package does not guess one.
 	StatusCorrupt
 )
 
@@ -38,32 +38,31 @@ func (s Status) String() string {
 	return fmt.Sprintf("Status(%d)", int(s))
 }
 
-// Loaded is what the state file says.
+// Loaded is the content of the state file.
 type Loaded struct {
 	Status Status
 	// Record is zero unless Status is StatusRecord or StatusReleased.
 	Record Record
-	// Damaged: one of the two blocks is lost, and Record is the other with M
-	// raised by limits.BoundSlack. It is safe to go on from, though M may now be that
-	// slack and the node's window ahead of the clock; H, ServedMs and
-	// Generation may be behind what they were.
+	// Damaged reports whether one of the two blocks is lost. Record is then the other
+	// block's, with M raised by limits.BoundSlack. A node may go on from that record. Its M
+	// may lie ahead of the clock by the slack plus the node's reserve. Its H, ServedMs and
+	// Generation may be older than those that were lost.
 	Damaged bool
-	// Changed names the parts of the fingerprint that differ from those of the
-	// record (PartMachineID ...). Empty: it is the file that was written.
+	// Changed names the parts of the file's fingerprint that differ from the record's
+	// (PartMachineID ...). It is empty if this is the file that the record was written to.
 	Changed []string
-	// Reason says in words why Damaged or StatusCorrupt.
+	// Reason explains Damaged or StatusCorrupt in words. Otherwise it is "".
 	Reason string
 }
 
-// clone shares nothing with l.
+// clone returns a copy that shares no memory with l.
 func (l Loaded) clone() Loaded {
 	l.Record = l.Record.clone()
 	l.Changed = append([]string(nil), l.Changed...)
 	return l
 }
 
-// block is one half of the file as it was read: raw, and its record or why
-// there is none.
+// block is one half of the file as it was read: its bytes, and its record or an error.
 type block struct {
 	raw []byte
 	rec Record
@@ -76,9 +75,9 @@ type image struct {
 	blocks [2]block
 }
 
-// readImage reads both blocks. A block that cannot be read is as lost as a
-// damaged one; an error is returned when that goes for both, and for another
-// format in either of them.
+// readImage reads both blocks. A block that cannot be read counts as damaged. readImage
+// returns an error if neither block can be read, and ErrOtherFormat if either has another
+// format.
 func readImage(f File) (image, error) {
 	var im image
 	var err error
@@ -106,7 +105,7 @@ func readImage(f File) (image, error) {
 	return im, nil
 }
 
-// generation is the highest that can be seen.
+// generation returns the highest generation of the valid blocks, 0 if there is none.
 func (im image) generation() uint64 {
 	var g uint64
 	for _, b := range im.blocks {
@@ -117,14 +116,16 @@ func (im image) generation() uint64 {
 	return g
 }
 
-// best is the index of the block to believe, or -1 and why there is none.
+// best returns the index of the block to go on from, or -1 and the reason why there is
+// none.
 func (im image) best() (int, string) {
 	a, b := im.blocks[0], im.blocks[1]
 	switch {
 	case im.size != FileSize:
 		return -1, fmt.Sprintf("the state file has %d bytes, not %d", im.size, FileSize)
 	case a.err == nil && b.err == nil && a.rec.Generation == b.rec.Generation:
-		// We never write one generation twice: the file was put together.
+		// A Cache never gives two blocks the same generation, so somebody assembled this
+		// file.
 		return -1, fmt.Sprintf("both blocks of the state file say generation %d", a.rec.Generation)
 	case a.err == nil && (b.err != nil || a.rec.Generation > b.rec.Generation):
 		return 0, ""
@@ -134,7 +135,8 @@ func (im image) best() (int, string) {
 	return -1, fmt.Sprintf("state file: block 0 is bad: %v; block 1 is bad: %v", a.err, b.err)
 }
 
-// load judges the image from a file with the given fingerprint.
+// load returns the content of the image, which was read from a file with the fingerprint
+// fp.
 func (im image) load(fp Fingerprint) Loaded {
 	i, reason := im.best()
 	if i < 0 {
@@ -145,8 +147,8 @@ func (im image) load(fp Fingerprint) Loaded {
 		return Loaded{Status: StatusCorrupt, Reason: reason}
 	}
 	l := Loaded{Status: StatusRecord, Record: im.blocks[i].rec.clone()}
-	// A blank partner counts as a lost one: a zeroed block looks like one never
-	// written, and only a first Save cut in half ever leaves the latter.
+	// A blank neighbour counts as lost. A zeroed block looks like one that was never
+	// written, and only a first Save that was cut short leaves a block unwritten.
 	if err := im.blocks[1-i].err; err != nil {
 		l.Damaged = true
 		l.Record.M = raise(l.Record.M)

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// lockHolder tells from /proc, without touching the lock, whether f is locked
-// and by which process. It is for people to read: the kernel does not list
-// locks of processes in a container that we cannot see into.
+// lockHolder reads from /proc whether f is locked and by which process. pid is 0 if the
+// process is not visible. lockHolder does not touch the lock. Its result is only for
+// display, because the kernel does not list locks of processes in a container that is not
+// visible from here.
 func lockHolder(f *os.File) (pid int, held bool) {
 	fdinfo, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", f.Fd()))
 	if err != nil {
@@ -30,8 +31,9 @@ func lockHolder(f *os.File) (pid int, held bool) {
 	return findLock(string(locks), file)
 }
 
-// lockedFile is how /proc/locks calls the file described by fdinfo. Not by
-// stat's device and inode, which are others on btrfs and overlayfs.
+// lockedFile returns the name that /proc/locks uses for the file described by fdinfo, "" if
+// the name is unknown. stat cannot give that name, because its device and inode differ on
+// btrfs and overlayfs.
 func lockedFile(fdinfo, mountinfo string) string {
 	var mount, inode string
 	for line := range strings.Lines(fdinfo) {

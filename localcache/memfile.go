@@ -10,29 +10,29 @@ import (
 
 var _ File = (*MemFile)(nil)
 
-// MemFile is a File in memory that behaves like a disk behind a page cache:
-// what is written can be read at once, and is durable only after a sync. The
-// hooks make it fail. Set them before the file is in use; they are called
-// without a lock held, so a hook may block, as a disk that stalls does.
+// MemFile is a File in memory that behaves like a disk behind a page cache: written data
+// can be read at once, and are durable only after a sync. The hooks inject faults. Set them
+// before the file is in use. FailWrites and FailSyncs are called without a lock held, so
+// they may block, as on a disk that stalls. Survives and Landed are called with the lock
+// held and must not use the file.
 //
-// Close closes nothing but counts: the same MemFile can be given to New again,
-// as a file that a second process opens.
+// Close only counts its calls. The same MemFile can be given to New again, as a file that a
+// second process opens.
 type MemFile struct {
-	// FailWrites, if set, is asked before every write. With an error the write
+	// FailWrites, if set, is called before every write. If it returns an error, the write
 	// fails after its first n bytes.
 	FailWrites func(off int64, size int) (n int, err error)
-	// FailSyncs, if set, is asked before every sync. With an error what was
-	// unsynced reaches the disk as Survives says, stays readable, and is not
-	// tried again by a later sync: as Linux does it.
+	// FailSyncs, if set, is called before every sync. If it returns an error, the sync
+	// fails: of the unsynced data, only the units that Survives selects reach the disk. As
+	// on Linux, the data stay readable, and a later sync does not try to write them again.
 	FailSyncs func() error
-	// Survives is asked for each Unit of an unsynced write, by its offset in
-	// the file, whether it reached the disk, at a crash or a failed sync. Nil:
-	// nothing did.
+	// Survives reports whether the unit of an unsynced write at offset off reached the disk
+	// before a crash or a failed sync. nil means that no unit did.
 	Survives func(off int64) bool
-	// Unit is what the disk writes as a whole, in bytes; 0 means 512.
+	// Unit is the number of bytes that the disk writes as a whole. 0 means 512.
 	Unit int64
-	// Landed, if set, is told what is durable after that has changed. It must not
-	// keep or change it, and, other than the hooks above, not use the file.
+	// Landed, if set, gets the durable bytes whenever they may have changed. It must not
+	// keep or modify them.
 	Landed func(disk []byte)
 	// Full makes every write that grows the file fail with ENOSPC.
 	Full bool
@@ -46,14 +46,14 @@ type MemFile struct {
 	removed bool
 }
 
-// memWrite is an unsynced write, or with nil data a change of size.
+// memWrite is an unsynced write. If data is nil, it is a change of the file's size to off.
 type memWrite struct {
 	off  int64
 	data []byte
 }
 
-// NewMemFile holds image, durably. Nil is a state file as Open makes it: blank,
-// of FileSize bytes.
+// NewMemFile returns a file that holds image, durably. A nil image means a blank state file
+// of FileSize bytes, as Open creates it.
 func NewMemFile(image []byte) *MemFile {
 	if image == nil {
 		image = make([]byte, FileSize)
@@ -61,14 +61,14 @@ func NewMemFile(image []byte) *MemFile {
 	return &MemFile{cache: slices.Clone(image), disk: slices.Clone(image)}
 }
 
-// Disk returns a copy of what is durable.
+// Disk returns a copy of the durable bytes.
 func (f *MemFile) Disk() []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.disk)
 }
 
-// Remove deletes the file: what comes in its place has another inode.
+// Remove implements File. It only records that it was called, see Removed.
 func (f *MemFile) Remove() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,14 +83,15 @@ func (f *MemFile) Removed() bool {
 	return f.removed
 }
 
-// Closed is how often Close was called.
+// Closed returns the number of calls of Close.
 func (f *MemFile) Closed() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.closed
 }
 
-// Crash is a power cut: of what is unsynced, what Survives says is left.
+// Crash simulates a power cut: of the unsynced data, only the units that Survives selects
+// are left.
 func (f *MemFile) Crash() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,7 +99,7 @@ func (f *MemFile) Crash() {
 	f.cache = append(f.cache[:0], f.disk...)
 }
 
-// Damage overwrites what is on the disk, and what a reader sees of it.
+// Damage overwrites bytes at offset off, on the disk and in the page cache.
 func (f *MemFile) Damage(off int64, b []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,8 +108,8 @@ func (f *MemFile) Damage(off int64, b []byte) {
 	f.landed()
 }
 
-// Clone is a second file with the same contents, unsynced writes included, and
-// without hooks.
+// Clone returns a second file with the same contents, unsynced writes included, and without
+// hooks.
 func (f *MemFile) Clone() *MemFile {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -192,7 +193,8 @@ func (f *MemFile) Close() error {
 	return nil
 }
 
-// land moves those units of the unsynced writes to the disk that survive.
+// land moves the units that survive from the unsynced writes to the disk, and drops the
+// others.
 func (f *MemFile) land(survives func(off int64) bool) {
 	unit := f.Unit
 	if unit == 0 {
@@ -223,7 +225,7 @@ func (f *MemFile) landed() {
 	}
 }
 
-// put copies p to b[off:], growing b where it must.
+// put copies p to b[off:], grows b if necessary, and returns it.
 func put(b []byte, off int64, p []byte) []byte {
 	if end := off + int64(len(p)); end > int64(len(b)) {
 		b = resize(b, end)
@@ -232,7 +234,7 @@ func put(b []byte, off int64, p []byte) []byte {
 	return b
 }
 
-// resize cuts b, or fills it up with zeros.
+// resize returns a copy of b with the given size, cut or filled up with zeros.
 func resize(b []byte, size int64) []byte {
 	out := make([]byte, size)
 	copy(out, b)

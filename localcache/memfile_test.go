@@ -24,7 +24,7 @@ func TestMemFile(t *testing.T) {
 		t.Errorf("synced: %v", err)
 	}
 
-	// What is durable is told whenever it may have changed.
+	// Landed gets the durable bytes whenever they may have changed.
 	var landed []byte
 	f.Landed = func(disk []byte) { landed = append(landed, disk[0]) }
 	f.WriteAt([]byte("1"), 0)
@@ -38,7 +38,7 @@ func TestMemFile(t *testing.T) {
 		t.Errorf("landed %q", landed)
 	}
 
-	// A failed sync is not made up for by the next one.
+	// The next sync does not make up for a failed one.
 	h := NewMemFile(nil)
 	h.FailSyncs = func() error { return errIO }
 	h.WriteAt([]byte("lost"), 0)

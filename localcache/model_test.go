@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is what a caller of a Cache may rely on.
+// model tracks what a caller of a Cache may rely on.
 type model struct {
 	acked *Record  // of the last Save that returned nil
 	tried []Record // since then
@@ -17,7 +17,7 @@ type model struct {
 	lost  bool     // the file was found corrupt, and nothing was saved since
 }
 
-// save is what the caller claims from the moment it calls Save.
+// save records what the caller claims from the moment when it calls Save.
 func (m *model) save(r Record) {
 	m.tried = append(m.tried, r)
 	if m.acked != nil && sameHolding(r, *m.acked) {
@@ -35,8 +35,8 @@ func sameHolding(a, b Record) bool {
 	return x.Cluster == y.Cluster && x.Node == y.Node && x.Worker == y.Worker && a.Released == b.Released
 }
 
-// check judges what was loaded. With whole set no block was damaged, only power
-// and writes failed: then a record must be found.
+// check returns an error if l breaks a promise of the Cache. If whole is set, no block was
+// damaged and only power and writes failed, so a saved record must be found.
 func (m *model) check(l Loaded, whole bool) error {
 	if l.Status == StatusEmpty || l.Status == StatusCorrupt {
 		if whole && m.acked != nil && !m.lost {
@@ -75,7 +75,7 @@ func (m *model) check(l Loaded, whole bool) error {
 	return nil
 }
 
-// damage spoils one block in one of the ways disks have.
+// damage spoils one block: with zeros, one flipped bit, or random bytes.
 func damage(rng *rand.Rand, image []byte) {
 	b := image[rng.IntN(2)*blockSize:][:blockSize]
 	switch rng.IntN(3) {
@@ -90,7 +90,7 @@ func damage(rng *rand.Rand, image []byte) {
 	}
 }
 
-// checkAll tries power cuts right now, each with and without damage to a block.
+// checkAll simulates power cuts at this moment, each with and without damage to a block.
 func (m *model) checkAll(t *rapid.T, rng *rand.Rand, f *MemFile) {
 	for i := range 12 {
 		g := f.Clone()
@@ -119,7 +119,7 @@ func load(t *rapid.T, image []byte) Loaded {
 	return c.Load()
 }
 
-// next is a record that a caller may save after rec.
+// next returns a record that a caller may save after m.rec.
 func next(t *rapid.T, m *model) Record {
 	r := m.rec
 	stride := rapid.Int64Range(0, 25_000)
@@ -154,8 +154,8 @@ func next(t *rapid.T, m *model) Record {
 	return r
 }
 
-// TestNoFaultHurts runs a caller over a disk whose writes, syncs and power fail,
-// and whose blocks rot, and after every step pulls the plug and spoils a block.
+// TestNoFaultHurts runs a caller on a disk whose writes, syncs and power fail, and whose
+// blocks are damaged. After every step it simulates power cuts with and without damage.
 func TestNoFaultHurts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -164,7 +164,8 @@ func TestNoFaultHurts(t *testing.T) {
 		m := &model{rec: fresh}
 		f.Survives = func(int64) bool { return rng.IntN(2) == 0 }
 
-		// One operation of the next Save fails, the countdown says which.
+		// countdown selects the operation of the next Save that fails. If power is set, all
+		// later operations fail as well.
 		countdown, power := -1, false
 		fails := func() bool {
 			countdown--
@@ -180,7 +181,7 @@ func TestNoFaultHurts(t *testing.T) {
 			return 0, nil
 		}
 		failSyncs := func() error {
-			// At the moment of every sync, too: with the write unsynced.
+			// Check at every sync as well, while the write is still unsynced.
 			m.checkAll(t, rng, f)
 			if fails() {
 				return errIO
@@ -197,7 +198,7 @@ func TestNoFaultHurts(t *testing.T) {
 			return c
 		}
 		c := open()
-		// restart goes on from what is found, as a node would.
+		// restart goes on from the record that is found, as a node would.
 		restart := func(whole bool) {
 			c = open()
 			l := c.Load()
@@ -205,8 +206,8 @@ func TestNoFaultHurts(t *testing.T) {
 				t.Fatalf("restart: %v", err)
 			}
 			if l.Status == StatusCorrupt || l.Status == StatusEmpty {
-				// A new node, lower M and all. The old record may still come back:
-				// a torn write can mend the very sector that was spoilt.
+				// The caller goes on as a new node, with a lower M. The old record may
+				// still come back, because a torn write can repair the damaged sector.
 				m.lost = true
 				was := memoryOf(m.rec).Node
 				m.rec = fresh.with(func(m *memory) { m.Node = was + "'" })

@@ -17,20 +17,20 @@ const stateName = "flaked.state"
 var (
 	// ErrLocked: another process has the state directory open.
 	ErrLocked = errors.New("localcache: state directory is in use")
-	// ErrUnsafeDir: the state directory is a symbolic link, not a directory, not
-	// ours, or open to others.
+	// ErrUnsafeDir: the state directory is a symbolic link, is not a directory, belongs to
+	// another user, or is open to other users.
 	ErrUnsafeDir = errors.New("localcache: state directory refused")
-	// ErrUnsafeFile: the state file is not a regular file of ours with one name,
-	// or was replaced while it was opened.
+	// ErrUnsafeFile: the state file is not a regular file, belongs to another user, has
+	// several names, or was replaced while it was open.
 	ErrUnsafeFile = errors.New("localcache: state file refused")
-	// ErrFilesystem: locks or syncs cannot be relied on there.
+	// ErrFilesystem: locks or syncs are not reliable on the filesystem.
 	ErrFilesystem = errors.New("localcache: filesystem refused")
 )
 
-// Open opens the state directory, making it if need be, and locks its state
-// file against every other process until Close. It refuses what it cannot rely
-// on or would have to change behind its owner's back: ErrLocked, ErrUnsafeDir,
-// ErrUnsafeFile, ErrFilesystem, ErrOtherFormat, or an error of the system.
+// Open opens the state directory, creates it if it does not exist, and locks its state file
+// against every other process until Close. Open returns ErrLocked, ErrUnsafeDir,
+// ErrUnsafeFile, ErrFilesystem, ErrOtherFormat or an error of the system. It does not
+// change the owner or the mode of a directory that it refuses.
 //
 // A state file with lost contents is not an error: see Load.
 func Open(dir string) (*Cache, error) {
@@ -67,7 +67,7 @@ func openLocked(d, f *os.File, made bool) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The lock is worth something only on the file that others will find.
+	// The lock is only useful on the file that other processes find under this name.
 	var named unix.Stat_t
 	if err := unix.Lstat(f.Name(), &named); err != nil {
 		return nil, fmt.Errorf("localcache: stat %s: %w", f.Name(), err)
@@ -77,12 +77,14 @@ func openLocked(d, f *os.File, made bool) (*Cache, error) {
 	}
 	if made && st.Size == 0 {
 		if err := preallocate(osFile{f}); err != nil {
-			// No room: leave no stump that would look like a truncated file.
+			// There is no room. Remove the file, because it would look like a truncated
+			// one.
 			unix.Unlinkat(int(d.Fd()), stateName, 0)
 			return nil, err
 		}
 	}
-	// Also for a file found: whoever made it may have died before this.
+	// Sync even if the file was there: the process that created it may have died before it
+	// synced the directory.
 	if err := d.Sync(); err != nil {
 		return nil, fmt.Errorf("localcache: sync the state directory: %w", err)
 	}
@@ -93,7 +95,8 @@ func openLocked(d, f *os.File, made bool) (*Cache, error) {
 	return New(osFile{f}, fp)
 }
 
-// lock takes the lock that says the state file is in use.
+// lock locks the state file and does not wait. It returns ErrLocked if another process has
+// the lock.
 func lock(f *os.File, dir string) error {
 	err := retry(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) })
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -109,7 +112,7 @@ func lock(f *os.File, dir string) error {
 	return nil
 }
 
-// osFile is the File of an operating system.
+// osFile implements File with a file of the operating system.
 type osFile struct{ *os.File }
 
 func (f osFile) Datasync() error { return datasync(f.File) }
@@ -132,7 +135,8 @@ func (f osFile) Remove() error {
 	return remove(d, f.File)
 }
 
-// remove deletes the state file f in d, durably.
+// remove deletes the state file f in d, durably. It returns ErrUnsafeFile if the name
+// belongs to another file by now.
 func remove(d, f *os.File) error {
 	var opened, named unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &opened); err != nil {

@@ -16,8 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childDir makes the test binary a second flaked: it opens the directory, says
-// what came of it, and keeps it open until its stdin is closed.
+// childDir is the environment variable that turns the test binary into a second flaked.
+// That process opens the directory, prints the result, and keeps the directory open until
+// its stdin is closed.
 const childDir = "LOCALCACHE_TEST_OPEN"
 
 func TestMain(m *testing.M) {
@@ -237,8 +238,7 @@ func TestRefusedFilesystems(t *testing.T) {
 	}
 }
 
-// BenchmarkSave is one tick of a serving node on the disk of the temporary
-// directory.
+// BenchmarkSave measures the renewal of M on the disk of the temporary directory.
 func BenchmarkSave(b *testing.B) {
 	c := mustOpen(b, filepath.Join(b.TempDir(), "state"))
 	r := sample()

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// datasync: os.File.Sync is F_FULLFSYNC here. fsync(2) would leave the data in
-// the disk's own cache.
+// datasync uses os.File.Sync, which is F_FULLFSYNC on macOS. fsync(2) would leave the data
+// in the disk's own cache.
 func datasync(f *os.File) error { return f.Sync() }
 
 func checkFilesystem(f *os.File) error {
@@ -23,8 +23,8 @@ func checkFilesystem(f *os.File) error {
 	return nil
 }
 
-// readFingerprint reads what tells f from a copy of it. What the system will
-// not say stays empty; an error is only returned for f itself.
+// readFingerprint returns the fingerprint of f. A part that the system does not reveal
+// stays empty. An error means that the metadata of f itself could not be read.
 func readFingerprint(f *os.File) (Fingerprint, error) {
 	var fp Fingerprint
 	if id, err := unix.Sysctl("kern.uuid"); err == nil && id != "" {
@@ -46,5 +46,5 @@ func readFingerprint(f *os.File) (Fingerprint, error) {
 	return fp, nil
 }
 
-// lockHolder cannot tell here.
+// lockHolder returns false, because macOS does not show who holds a lock.
 func lockHolder(*os.File) (pid int, held bool) { return 0, false }

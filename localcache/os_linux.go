@@ -25,8 +25,8 @@ func checkFilesystem(f *os.File) error {
 	return nil
 }
 
-// readFingerprint reads what tells f from a copy of it. What the system will
-// not say stays empty; an error is only returned for f itself.
+// readFingerprint returns the fingerprint of f. A part that the system does not reveal
+// stays empty. An error means that the metadata of f itself could not be read.
 func readFingerprint(f *os.File) (Fingerprint, error) {
 	fp := Fingerprint{
 		MachineID:   fileHash(PartMachineID, "/etc/machine-id"),
@@ -52,11 +52,12 @@ func readFingerprint(f *os.File) (Fingerprint, error) {
 	return fp, nil
 }
 
-// fileHash is the hash of a small file's text, empty where there is none yet.
+// fileHash returns the hash of a small file's text, "" if the file cannot be read or has no
+// value yet.
 func fileHash(part, path string) string {
 	b, err := os.ReadFile(path)
 	text := strings.TrimSpace(string(b))
-	// systemd's word for a machine-id that the first boot will set.
+	// systemd writes "uninitialized" until the first boot sets the machine-id.
 	if err != nil || text == "" || text == "uninitialized" {
 		return ""
 	}
