@@ -1,7 +1,8 @@
-// Package timeguard decides how far a node may trust its clocks: the issuing
-// clock that does not follow an unconfirmed leap, Leaf's rollback rule, the
-// bounds that fence a tenure's timestamps, and the verdict on skew against
-// ZooKeeper's clock and the peers'. It reads clocks and does no other I/O.
+// Package timeguard decides how far a node may trust its clocks. Issuing is the clock that
+// IDs are made by, and does not follow an unconfirmed leap. RollbackPolicy says what to do
+// when the clock goes back. Lease and NextReserved set the bounds of a tenure's timestamps.
+// Judge compares a clock with those of ZooKeeper's leader and of the peers. The package
+// reads clocks and does no other I/O.
 //
 // Instants are Unix milliseconds in an int64 unless a name says nanoseconds.
 package timeguard

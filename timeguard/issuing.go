@@ -8,33 +8,32 @@ import (
 )
 
 const (
-	// LeapTolerance is how far the wall clock may get ahead of the monotonic
-	// one between two looks before it is no longer followed.
+	// LeapTolerance bounds how far the wall clock may get ahead of the monotonic clock
+	// between two samples. Beyond that the issuing clock does not follow it.
 	LeapTolerance = time.Second
 
-	// sampleEvery is how long the issuing clock goes by the monotonic clock
-	// alone. Reading that one costs half of reading both, and a step of the
-	// wall clock is noticed a quarter of a millisecond late at most.
+	// sampleEvery is how long the issuing clock uses the monotonic clock alone, between two
+	// samples. Reading only that clock costs half of reading both. A step of the wall clock
+	// is noticed 250 microseconds late at most.
 	sampleEvery = 250 * time.Microsecond
 
-	// A sample is two readings of the monotonic clock around one of the wall
-	// clock. One that was interrupted in between would shift the clock by the
-	// time it was off the CPU, so it is taken again, a few times.
+	// A sample reads the wall clock between two readings of the monotonic clock. If the
+	// process loses the CPU in between, the sample would shift the issuing clock by that
+	// time. So a sample wider than sampleWidth is taken again, sampleTries times in all.
 	sampleWidth = 10 * time.Microsecond
 	sampleTries = 4
 )
 
-// Issuing is the clock that timestamps come from. It follows the wall clock,
-// backwards too (what to do then is the RollbackRule's), but not a leap ahead
-// of more than LeapTolerance: one ID made a year ahead would refuse service
-// for a year. Until Confirm says that the leap is right, the issuing clock
-// goes on by the monotonic clock. Time spent in suspend is no leap.
+// Issuing is the clock that timestamps come from. It follows the wall clock, also when that
+// goes back: the RollbackPolicy says what a request does then. It does not follow a leap
+// ahead of more than LeapTolerance. One ID made a year ahead would stop the node for a
+// year. Until Confirm accepts the leap, the issuing clock follows the monotonic clock. Time
+// spent in suspend is not a leap.
 //
-// A wall clock that goes back by no more than what SetCoast allows is not
-// followed back either: the issuing clock goes on, a tenth slower than time,
-// until the wall clock has come up to it.
+// SetCoast lets the issuing clock go on when the wall clock goes back. It then goes a tenth
+// slower than time, until the wall clock has caught up.
 //
-// It is safe for concurrent use; Now costs one reading of the monotonic clock.
+// Issuing is safe for concurrent use. Now costs one reading of the monotonic clock.
 type Issuing struct {
 	clock   Clock
 	offset  atomic.Int64 // issuing minus monotonic, ns
@@ -47,7 +46,7 @@ type Issuing struct {
 	suspend int64      // Boot minus Mono when they were last compared, ns
 }
 
-// NewIssuing starts from what the wall clock says.
+// NewIssuing returns an issuing clock that starts at the time of the wall clock.
 func NewIssuing(clock Clock) *Issuing {
 	c := &Issuing{clock: clock, suspend: clock.Boot() - clock.Mono()}
 	mono, wall, _ := c.read()
@@ -56,7 +55,7 @@ func NewIssuing(clock Clock) *Issuing {
 	return c
 }
 
-// Now is the issuing clock in Unix nanoseconds.
+// Now returns the time of the issuing clock in Unix nanoseconds.
 func (c *Issuing) Now() int64 {
 	mono := c.clock.Mono()
 	if mono-c.sampled.Load() >= int64(sampleEvery) {
@@ -66,33 +65,34 @@ func (c *Issuing) Now() int64 {
 	return mono + c.offset.Load()
 }
 
-// NowMs is the issuing clock in Unix milliseconds.
+// NowMs returns the time of the issuing clock in Unix milliseconds.
 func (c *Issuing) NowMs() int64 { return c.Now() / int64(time.Millisecond) }
 
-// Ahead is how far the wall clock has leapt ahead of the issuing clock without
-// being followed; 0 when it is followed.
+// Ahead returns the leap that the issuing clock does not follow: how far the wall clock is
+// ahead of it. It returns 0 if there is no such leap.
 func (c *Issuing) Ahead() time.Duration {
 	c.Now()
 	return time.Duration(c.ahead.Load())
 }
 
-// coastSlower is by what part of the time that passes a clock that coasts goes
-// slower: fast enough to be done with a second in ten. That is taken off at each
-// sample, 25 us at once on a clock that is busy.
+// coastSlower sets the rate of a clock that coasts. It loses 1/coastSlower of the time that
+// passes, so it makes up for one second in ten. Each sample takes its part off, about 25 us
+// at once while the clock is read all the time.
 const coastSlower = 10
 
-// SetCoast says by how much the issuing clock may be ahead of a wall clock that
-// went back; 0, as it begins, is not at all.
+// SetCoast sets how far the issuing clock may be ahead of a wall clock that went back. 0,
+// the value of a new clock, means that it goes back with the wall clock.
 func (c *Issuing) SetCoast(limit time.Duration) { c.coast.Store(int64(limit)) }
 
-// Lead is how far the issuing clock is ahead of a wall clock that went back.
+// Lead returns how far the issuing clock is ahead of a wall clock that went back, 0 if it
+// is not.
 func (c *Issuing) Lead() time.Duration {
 	c.Now()
 	return time.Duration(c.lead.Load())
 }
 
-// Confirm follows a leap after all. It does nothing unless the wall clock is
-// still ahead by what was confirmed, give or take LeapTolerance.
+// Confirm makes the issuing clock follow a leap of the given size. It does nothing unless
+// the wall clock is still ahead by that size, give or take LeapTolerance.
 func (c *Issuing) Confirm(ahead time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,8 +104,8 @@ func (c *Issuing) Confirm(ahead time.Duration) {
 	}
 }
 
-// sample compares the clocks. Whoever finds another at it goes on with what
-// there is.
+// sample compares the clocks and corrects the offset. It returns at once if another
+// goroutine is doing so, and the caller goes on with the present offset.
 func (c *Issuing) sample() {
 	if !c.mu.TryLock() {
 		return
@@ -123,8 +123,8 @@ func (c *Issuing) sample() {
 		return
 	}
 	c.ahead.Store(0)
-	// Within the width of the sample the two agree: moving the clock for less
-	// than what was measured would only make it jitter.
+	// A difference within the width of the sample is noise. Correcting it would only make
+	// the clock jitter.
 	switch {
 	case leap < -width && -leap <= c.coast.Load():
 		slower := min(-leap, (mono-c.sampled.Load())/coastSlower)
@@ -135,18 +135,19 @@ func (c *Issuing) sample() {
 	}
 }
 
-// followSuspend moves the clock on by what a leap has of time spent in suspend, and
-// returns that: such time has passed, whatever else the wall clock did. mu is held.
+// followSuspend moves the issuing clock forward by the part of a leap that was spent in
+// suspend, and returns that part in nanoseconds. That time has really passed, whatever else
+// the wall clock did. The caller holds mu.
 func (c *Issuing) followSuspend(leap int64) int64 {
 	suspend := c.clock.Boot() - c.clock.Mono()
-	slept := min(suspend-c.suspend, leap) // what was less than a leap has been followed before
+	slept := min(suspend-c.suspend, leap) // shorter suspends have been followed already
 	c.suspend = suspend
 	c.offset.Add(slept)
 	return slept
 }
 
-// read takes a sample. The monotonic time is the later of the two around the
-// wall clock's, so that the issuing clock errs to the past.
+// read takes a sample. mono is the later of the two monotonic readings, so that the issuing
+// clock errs towards the past. width is the time between the two, in nanoseconds.
 func (c *Issuing) read() (mono, wall, width int64) {
 	width = 1<<63 - 1
 	for range sampleTries {

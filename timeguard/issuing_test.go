@@ -8,14 +8,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fakeClock is three clocks that a test moves.
+// fakeClock is three clocks that the test moves.
 type fakeClock struct{ wall, mono, boot int64 }
 
 func (c *fakeClock) Wall() int64 { return c.wall }
 func (c *fakeClock) Mono() int64 { return c.mono }
 func (c *fakeClock) Boot() int64 { return c.boot }
 
-// pass lets time go by on all of them.
+// pass lets time pass on all three clocks.
 func (c *fakeClock) pass(d time.Duration) {
 	c.wall += int64(d)
 	c.mono += int64(d)
@@ -67,8 +67,8 @@ func TestIssuingFollows(t *testing.T) {
 	}
 }
 
-// Suspends too short for a leap are followed with the wall clock, and do not count
-// again in the next long one.
+// The issuing clock follows short suspends with the wall clock, because they are no leaps.
+// It must not count them again in the next long suspend.
 func TestIssuingFollowsASuspendOnce(t *testing.T) {
 	clock := newFake()
 	c := NewIssuing(clock)
@@ -91,7 +91,7 @@ func TestIssuingConfirm(t *testing.T) {
 	if c.Ahead() != time.Hour {
 		t.Fatalf("ahead %s", c.Ahead())
 	}
-	c.Confirm(2 * time.Hour) // of another leap: no
+	c.Confirm(2 * time.Hour) // not the same leap
 	if c.Now() == clock.wall {
 		t.Fatal("followed a leap that nobody confirmed")
 	}
@@ -120,9 +120,8 @@ func TestIssuingForgetsALeapThatWentBack(t *testing.T) {
 	}
 }
 
-// However the wall clock is stepped, the issuing clock is never ahead of it by
-// more than what a step back within the sampling interval leaves, and gets
-// ahead of monotonic time by at most the tolerance a sample.
+// However the wall clock steps, the issuing clock is ahead of it only until the next
+// sample. In each sample it gets ahead of monotonic time by the tolerance at most.
 func TestIssuingNeverLeaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clock := newFake()
@@ -144,8 +143,8 @@ func TestIssuingNeverLeaps(t *testing.T) {
 	})
 }
 
-// A clock that may coast does not go back with the wall clock, goes slower
-// until that has come up to it, and then follows it again.
+// A clock that may coast does not go back with the wall clock. It goes slower until the
+// wall clock has caught up, and then follows it again.
 func TestIssuingCoasts(t *testing.T) {
 	clock := newFake()
 	c := NewIssuing(clock)
@@ -175,12 +174,12 @@ func TestIssuingCoastsToItsLimit(t *testing.T) {
 	if lead := c.Lead(); lead > 700*time.Millisecond || lead < 699*time.Millisecond {
 		t.Fatalf("lead %s", lead)
 	}
-	clock.step(-700 * time.Millisecond) // together more than it may
+	clock.step(-700 * time.Millisecond) // in sum beyond the limit
 	clock.pass(time.Millisecond)
 	if got := c.Now(); got != clock.wall || c.Lead() != 0 {
 		t.Errorf("off by %s, lead %s: it is to go back with the wall clock", time.Duration(got-clock.wall), c.Lead())
 	}
-	// What is put right ahead is no leap.
+	// A correction after a step back is not a leap.
 	clock.step(-time.Second)
 	clock.pass(time.Millisecond)
 	clock.step(time.Second)
@@ -190,8 +189,8 @@ func TestIssuingCoastsToItsLimit(t *testing.T) {
 	}
 }
 
-// However the wall clock is stepped, a clock that coasts is never ahead of it by
-// more than it may be, and never goes back but with a step beyond that.
+// However the wall clock steps, a clock that coasts is never ahead of it by more than the
+// limit. It goes back only after a step beyond the limit, and then to the wall clock.
 func TestIssuingCoastsWithinBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clock := newFake()
@@ -218,7 +217,8 @@ func TestIssuingCoastsWithinBounds(t *testing.T) {
 	})
 }
 
-// An interrupted sample must not shift the clock.
+// interruptedClock passes time between the readings of a sample, as if the process lost the
+// CPU. Such a sample must not shift the issuing clock.
 type interruptedClock struct {
 	fakeClock
 	interrupts int

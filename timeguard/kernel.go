@@ -2,13 +2,14 @@ package timeguard
 
 import "time"
 
-// Kernel is what the kernel knows of its own clock.
+// Kernel is the state of the kernel's clock, as the kernel reports it.
 type Kernel struct {
-	// Synchronised: something disciplines it and says so. chronyd says so only
-	// with rtcsync in its configuration.
+	// Synchronised reports whether a daemon disciplines the clock and has told the kernel
+	// so. chronyd does that only with rtcsync in its configuration.
 	Synchronised bool
-	// MaxError and EstError are how far off it is at most, and by estimate.
+	// MaxError is the kernel's bound on the error of the clock, EstError its estimate.
 	MaxError, EstError time.Duration
-	// LeapPending: a leap second is to be inserted or deleted at midnight UTC.
+	// LeapPending reports whether a leap second will be inserted or deleted at midnight
+	// UTC.
 	LeapPending bool
 }

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of <sys/timex.h>: bits of status, and the state of a clock that is not
-// synchronised.
+// From <sys/timex.h>: bits of status, and the state of a clock that is not synchronised.
 const (
 	staUnsync = 0x40
 	staIns    = 0x10
@@ -16,7 +15,7 @@ const (
 	timeError = 5
 )
 
-// KernelClock asks the kernel, and changes nothing.
+// KernelClock reads the state of the kernel's clock, and changes nothing.
 func KernelClock() (Kernel, error) {
 	var tx unix.Timex
 	state, err := unix.Adjtimex(&tx)

@@ -4,5 +4,5 @@ package timeguard
 
 import "errors"
 
-// KernelClock is for Linux.
+// KernelClock returns errors.ErrUnsupported. It works on Linux only.
 func KernelClock() (Kernel, error) { return Kernel{}, errors.ErrUnsupported }

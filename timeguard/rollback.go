@@ -8,16 +8,16 @@ import (
 	"github.com/flaked/flaked/internal/limits"
 )
 
-// LeafMaxBehind is the most that is waited for when the clock went back:
-// Leaf's rule, SnowflakeIDGenImpl.get: `if (offset <= 5) wait(offset << 1)`.
+// LeafMaxBehind is the largest rollback of the clock that Leaf's rule waits for. The rule
+// is in SnowflakeIDGenImpl.get: `if (offset <= 5) wait(offset << 1)`.
 const LeafMaxBehind = 5 * time.Millisecond
 
-// RollbackPolicy is what a node does when its clock is behind the last ID. It
-// is a worker.RollbackRule. The zero policy is Leaf's.
+// RollbackPolicy says what a node does when its clock is behind the last ID. It implements
+// worker.RollbackRule. The zero policy is Leaf's.
 type RollbackPolicy struct {
 	kind rollbackKind
-	// limit is the longest wait, or how far the issuing clock may be ahead of
-	// the wall clock; 0 for the others.
+	// limit is the longest wait under wait, or the largest lead of the issuing clock over
+	// the wall clock under coast. It is 0 for the other policies.
 	limit time.Duration
 }
 
@@ -31,10 +31,11 @@ const (
 	rollbackBits
 )
 
-// rollbackKinds are the policies as they are written.
+// rollbackKinds has the name and the limits of each policy.
 var rollbackKinds = [...]struct {
 	name string
-	// limit is what there is by default, most the highest; 0: it has none.
+	// limit is the default limit, and most is the highest. Both are 0 for a policy without
+	// a limit.
 	limit, most time.Duration
 }{
 	rollbackLeaf:   {name: "leaf"},
@@ -44,15 +45,15 @@ var rollbackKinds = [...]struct {
 	rollbackBits:   {name: "rollback-bits"},
 }
 
-// CountRollbacks is the policy of layouts that have a rollback field.
+// CountRollbacks is the policy of layouts with a rollback field.
 var CountRollbacks = RollbackPolicy{kind: rollbackBits}
 
-// lookAgain is after how long a request that waits for a clock looks again: it
-// may have been put right, or another worker taken.
+// lookAgain is the longest time that a request waits for a clock before it looks again. By
+// then the clock may have been corrected, or the node may have another worker.
 const lookAgain = 50 * time.Millisecond
 
-// ParseRollbackPolicy reads leaf, refuse, wait, coast or rollback-bits; wait and
-// coast with a limit of their own if they are to, as wait=500ms.
+// ParseRollbackPolicy reads leaf, refuse, wait, coast or rollback-bits. wait and coast may
+// have a limit, as in wait=500ms: 1ms to 10s for wait, 1ms to 4s for coast.
 func ParseRollbackPolicy(s string) (RollbackPolicy, error) {
 	name, limit, limited := strings.Cut(s, "=")
 	for kind, k := range rollbackKinds {
@@ -75,7 +76,8 @@ func ParseRollbackPolicy(s string) (RollbackPolicy, error) {
 	return RollbackPolicy{}, fmt.Errorf("timeguard: %q is no policy: leaf, refuse, wait[=TIME], coast[=TIME] or rollback-bits", s)
 }
 
-// String is the policy as ParseRollbackPolicy reads it, always in full.
+// String returns the policy in the form that ParseRollbackPolicy reads, always with its
+// limit.
 func (p RollbackPolicy) String() string {
 	k := rollbackKinds[p.kind]
 	if k.most == 0 {
@@ -84,12 +86,13 @@ func (p RollbackPolicy) String() string {
 	return k.name + "=" + p.limit.String()
 }
 
-// Wait is how long a request waits for a clock that is behind by so much, if it
-// does, having waited for so long already.
+// Wait returns how long a request pauses before it looks at the clock again. behind is how
+// far the clock is behind the last ID, and waited is how long the request has paused so
+// far. Wait returns false if the request must be refused.
 //
-// Leaf's rule is: up to 5 ms wait twice that and look again, once; more, refuse.
-// It is also that of a clock that coasts or a count that has come round, where
-// these come to their ends.
+// Leaf's rule waits once: if the clock is behind by up to 5 ms, it waits twice that. The
+// rule also holds under coast and rollback-bits, once a rollback is more than they can
+// cover.
 func (p RollbackPolicy) Wait(behind, waited time.Duration) (time.Duration, bool) {
 	switch p.kind {
 	case rollbackRefuse:
@@ -100,8 +103,8 @@ func (p RollbackPolicy) Wait(behind, waited time.Duration) (time.Duration, bool)
 	return 2 * behind, waited == 0 && behind <= LeafMaxBehind
 }
 
-// Coast is how far the issuing clock may be ahead of a wall clock that went
-// back; 0: it goes back with it.
+// Coast returns how far the issuing clock may be ahead of a wall clock that went back. 0
+// means that it goes back with the wall clock.
 func (p RollbackPolicy) Coast() time.Duration {
 	if p.kind != rollbackCoast {
 		return 0
@@ -109,11 +112,11 @@ func (p RollbackPolicy) Coast() time.Duration {
 	return p.limit
 }
 
-// Counts tells whether rollbacks are counted in the layout's rollback field.
+// Counts reports whether rollbacks are counted in the layout's rollback field.
 func (p RollbackPolicy) Counts() bool { return p.kind == rollbackBits }
 
-// StartWait is how long a node that may issue nothing before floor has to
-// wait. Both instants are in Unix milliseconds.
+// StartWait returns how long a node must wait if the time is now and it may issue nothing
+// before floor. Both instants are Unix milliseconds.
 func StartWait(now, floor int64) time.Duration {
 	return time.Duration(max(0, floor-now)) * time.Millisecond
 }

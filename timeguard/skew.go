@@ -2,21 +2,22 @@ package timeguard
 
 import "time"
 
-// BadRounds is how many rounds in a row must find the clock wrong before a
+// BadRounds is the number of rounds in a row that must find the clock wrong before a
 // running node stops issuing.
 const BadRounds = 3
 
-// Offset is how far a clock is ahead of ZooKeeper's leader's, give or take
-// Error.
+// Offset says how far a clock is ahead of the clock of ZooKeeper's leader: by Ahead, give
+// or take Error. Ahead is negative for a clock that is behind.
 type Offset struct {
 	Ahead time.Duration
 	Error time.Duration
 }
 
-// MeasureOffset is the offset of a clock that read sent when a write began and
-// acked when it was acknowledged, where the leader stamped the write with
-// stamp: the leader's clock read that at some moment in between. All are Unix
-// milliseconds; the stamp's millisecond counts into the error.
+// MeasureOffset returns the offset of a clock, measured by one write. The clock showed sent
+// when the write began, and acked when the write was acknowledged. At some moment in
+// between, the leader's clock showed stamp, the timestamp of the write. All three are Unix
+// milliseconds. Error is half the duration of the write, plus 1 ms because stamp is in
+// whole milliseconds.
 func MeasureOffset(sent, acked, stamp int64) Offset {
 	half := time.Duration(max(0, acked-sent)) * time.Millisecond / 2
 	return Offset{
@@ -25,19 +26,19 @@ func MeasureOffset(sent, acked, stamp int64) Offset {
 	}
 }
 
-// Sub is the offset of a against b.
+// Sub returns the offset of a against b. The errors add up.
 func (a Offset) Sub(b Offset) Offset {
 	return Offset{Ahead: a.Ahead - b.Ahead, Error: a.Error + b.Error}
 }
 
-// Beyond tells whether the clocks surely differ by more than d.
+// Beyond reports whether the clocks certainly differ by more than d, whatever the error.
 func (a Offset) Beyond(d time.Duration) bool { return a.Ahead.Abs()-a.Error > d }
 
-// Verdict is what the voters say of a clock.
+// Verdict is the result of comparing a clock with those of the voters.
 type Verdict struct {
 	Voters  int
 	Against int // voters from whom it differs by more than the tolerance
-	// Worst is the largest offset from a voter.
+	// Worst is the offset from the voter that differs most.
 	Worst Offset
 }
 
@@ -57,18 +58,19 @@ func Judge(own Offset, voters []Offset, tolerance time.Duration) Verdict {
 	return v
 }
 
-// Verified: there was somebody to compare with.
+// Verified reports whether there was a voter to compare with.
 func (v Verdict) Verified() bool { return v.Voters > 0 }
 
-// Wrong: more than half of the voters say that it is. A node errs on the side
-// of going on.
+// Wrong reports whether the clock differs from those of more than half of the voters. In a
+// tie the node goes on.
 func (v Verdict) Wrong() bool { return 2*v.Against > v.Voters }
 
 // Rounds counts the rounds in a row that found the clock wrong. The zero value
 // is ready.
 type Rounds struct{ bad int }
 
-// Add takes a round's verdict and tells whether the clock is to be refused.
+// Add counts a round's verdict and reports whether the node must refuse its clock. A round
+// without voters does not change the count.
 func (r *Rounds) Add(v Verdict) bool {
 	if v.Wrong() {
 		r.bad++

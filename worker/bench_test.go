@@ -18,7 +18,8 @@ func wide() worker.Layout {
 	return l
 }
 
-// benchGenerator is as a node has it: on the issuing clock, with Leaf's rule.
+// benchGenerator returns a generator as a node has it, with the issuing clock and Leaf's
+// rule.
 func benchGenerator(b *testing.B, l worker.Layout) *worker.Generator {
 	b.Helper()
 	g, err := worker.NewGenerator(worker.GeneratorConfig{
@@ -53,7 +54,7 @@ func BenchmarkNextParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkReserve64 is what a pipelined read costs: ns/op is for one ID.
+// BenchmarkReserve64 measures the cost of a pipelined read. ns/op is for one ID.
 func BenchmarkReserve64(b *testing.B) {
 	g, ctx := benchGenerator(b, wide()), context.Background()
 	for n := 0; n < b.N; {
@@ -65,14 +66,14 @@ func BenchmarkReserve64(b *testing.B) {
 	}
 }
 
-// Those below run at the ceiling of the default layout and tell what part
-// of 4,096 IDs a millisecond they reach, and the CPU time an ID costs.
+// The benchmarks below run at the ceiling of the default layout. They report the share of
+// 4,096 IDs a millisecond that they reach, and the CPU time for one ID.
 func BenchmarkCeiling(b *testing.B) {
 	g, ctx := benchGenerator(b, worker.Leaf()), context.Background()
 	atCeiling(b, func() error { _, err := g.Next(ctx); return err })
 }
 
-// BenchmarkCeilingReserve64 is what waiting alone costs: of 4,096 IDs, 64 calls.
+// BenchmarkCeilingReserve64 measures the cost of waiting alone: 64 calls make 4,096 IDs.
 func BenchmarkCeilingReserve64(b *testing.B) {
 	g, ctx := benchGenerator(b, worker.Leaf()), context.Background()
 	left := 0
@@ -89,8 +90,8 @@ func BenchmarkCeilingReserve64(b *testing.B) {
 	})
 }
 
-// BenchmarkCeilingSpinning is the same with the wait that most generators in
-// the field have: reading the clock until it moves.
+// BenchmarkCeilingSpinning measures the way in which most other generators wait: they read
+// the clock until it moves.
 func BenchmarkCeilingSpinning(b *testing.B) {
 	g := benchGenerator(b, worker.Leaf())
 	atCeiling(b, func() error {

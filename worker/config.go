@@ -7,61 +7,60 @@ import (
 	"time"
 )
 
-// Clock gives the present moment in Unix nanoseconds. It may step back: what
-// to do then is the RollbackRule's.
+// Clock returns the present time in Unix nanoseconds. It may step back. A RollbackRule
+// decides what a request does then.
 type Clock interface {
 	Now() int64
 }
 
-// RollbackRule says what a request does when the clock is behind the last ID
-// by so much, after having waited for that so long already: wait that long and
-// look again, or refuse.
+// RollbackRule decides what a request does when the clock is behind the last ID. behind is
+// how far, and waited is how long the request has waited so far. If ok is true, the request
+// waits for pause and looks again. Otherwise it is refused.
 type RollbackRule interface {
 	Wait(behind, waited time.Duration) (pause time.Duration, ok bool)
 }
 
-// SequenceStart is where the sequence begins in a tick that follows a tick
-// with numbers to spare. After a tick that ran out it is always 0, so that
-// nothing is lost at the ceiling.
+// SequenceStart says where the sequence begins in a tick if the tick before had numbers
+// left. After a tick that was used up it is always 0, so that no numbers are lost at the
+// ceiling.
 type SequenceStart int
 
 const (
-	// StartRandom begins below 100, as Leaf does: at less than one ID a tick
-	// they would otherwise all end in the same bits, and shards chosen by
-	// modulo would all be the same one. Layouts with fewer than 800 numbers in
-	// a tick begin in the lowest eighth.
+	// StartRandom begins at a random number below 100, as Leaf does. At less than one ID a
+	// tick, all IDs would otherwise end in the same bits, and sharding by modulo would
+	// always choose the same shard. Layouts with fewer than 800 numbers in a tick begin in
+	// the lowest eighth.
 	StartRandom SequenceStart = iota
 	// StartZero begins at 0, as Twitter's Snowflake does.
 	StartZero
-	// StartCarryOn goes on from where the last tick ended, back at 0 once past
-	// the middle, so that a tick always has half of its numbers.
+	// StartCarryOn continues where the last tick ended. If that is past the middle it
+	// begins at 0 again, so that a tick always has half of its numbers.
 	StartCarryOn
 )
 
-// SegmentStart is the segment that a tick begins in, where the layout has one;
-// after a tick that ran out it is always the first.
+// SegmentStart says in which segment a tick begins, if the layout has segments. After a
+// tick that was used up it is always the first.
 type SegmentStart int
 
 const (
-	// SegmentZero begins in the first.
+	// SegmentZero begins in the first segment.
 	SegmentZero SegmentStart = iota
-	// SegmentRandom begins in any, as PearFlower does: of two machines that use
-	// one number by mistake few IDs are the same. A tick has the fewer numbers
-	// the later it begins.
+	// SegmentRandom begins in a random segment, as PearFlower does. If two machines use one
+	// worker by mistake, few of their IDs are then equal. The higher the first segment, the
+	// fewer numbers a tick has.
 	SegmentRandom
 )
 
 var (
-	// ErrClosed: the tenure this generator belongs to has been dropped.
+	// ErrClosed: the generator was closed, because its tenure has ended.
 	ErrClosed = errors.New("worker: this tenure has ended")
-	// ErrLimit: the clock, or what was borrowed, has reached the bound up to
-	// which IDs may be made.
+	// ErrLimit: the clock, or the borrowing ahead of it, has reached the generator's limit.
 	ErrLimit = errors.New("worker: the clock has reached the bound of this tenure")
 	// ErrTimeExhausted: the layout's time field is used up.
 	ErrTimeExhausted = errors.New("worker: the layout's time field is used up")
 )
 
-// BehindError: the clock is behind the last ID by more than is waited for.
+// BehindError: the clock is behind the last ID, and the RollbackRule refuses to wait.
 type BehindError struct {
 	Behind time.Duration
 }
@@ -70,45 +69,44 @@ func (e *BehindError) Error() string {
 	return fmt.Sprintf("worker: the clock is %s behind the last ID", e.Behind)
 }
 
-// Pause is what has to pass before a reservation can succeed.
+// Pause says what a request must wait for before a reservation can succeed.
 type Pause struct {
 	For time.Duration
-	// Rollback: the clock went back a little. How often that is waited for is
-	// the RollbackRule's; a tick that has run out is waited for as often as it
-	// takes.
+	// Rollback is set if the request waits for a clock that went back. The RollbackRule
+	// limits such waits. Waits for the next tick are not limited.
 	Rollback bool
-	// Tick is the one that is waited for.
+	// Tick is the tick that the request waits for.
 	Tick Tick
 }
 
-// GeneratorConfig is what a Generator is made of. Layout, Clock and Rollback
-// are required; the zero value of the rest is as each says.
+// GeneratorConfig configures a Generator. Layout, Clock and Rollback are required.
 type GeneratorConfig struct {
 	Layout     Layout
 	Datacenter int64
 	Worker     int64
-	// Floor: no ID has an earlier tick. 0 is the layout's epoch.
+	// Floor is the first tick that IDs may have. 0 is the layout's epoch.
 	Floor Tick
 	Clock Clock
 	// Rollback is asked when the clock is behind the last ID.
 	Rollback RollbackRule
-	// CountRollbacks: where that says to refuse, IDs go on with the next value
-	// of the layout's rollback field, if none of that value's is ahead of the
-	// clock.
+	// CountRollbacks makes the generator go on with another value of the layout's rollback
+	// field when Rollback refuses. It takes the next value whose IDs are all before the
+	// clock's tick. Without such a value it refuses.
 	CountRollbacks bool
-	// Borrow is how far ahead of the clock IDs may be made once the present
-	// tick has run out, always below the limit. 0 is not at all.
+	// Borrow is how far ahead of the clock IDs may be made once the present tick is used
+	// up. IDs are always below the limit. 0 means no borrowing, any other value must be at
+	// least a tick.
 	Borrow time.Duration
-	// SequenceStart is StartRandom by default, SegmentStart SegmentZero.
+	// Zero means StartRandom and SegmentZero.
 	SequenceStart SequenceStart
 	SegmentStart  SegmentStart
 	// Rand returns a number in [0, n). nil means math/rand/v2.
 	Rand func(n uint32) uint32
-	// Counts are of what reservations had to wait for. Several generators may
-	// share them. nil: they are not counted.
+	// Counts counts waits and refusals. Several generators may share it. nil means that
+	// they are not counted.
 	Counts *Counts
-	// Sleep waits for d, at least until the context ends; it should be exact to
-	// some 100 microseconds. nil means the system's.
+	// Sleep waits for d. If the context ends first, it may return the context's error at
+	// once. It should be exact to some 100 microseconds. nil means a sleep of the system.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 

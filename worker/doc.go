@@ -1,4 +1,3 @@
-// Package worker is what an ID is and how it is made: the layout of its bits
-// and the generator that counts them up. It does no I/O and knows nothing of
-// ZooKeeper.
+// Package worker defines the IDs and makes them: the layout of an ID's bits, the text forms
+// of an ID, and the generator. It does no I/O and knows nothing of ZooKeeper.
 package worker

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Encoding is a way to write an ID. All but Decimal have one width and digits
-// in the order of ASCII, so that texts of one encoding sort as the IDs do: as
-// keys in a store that knows only bytes, say.
+// Encoding is a text form of IDs. All encodings but Decimal have a fixed width, and digits
+// in ASCII order. Their texts sort as the IDs do, for example as keys in a store that
+// compares bytes.
 type Encoding uint8
 
 const (
-	Decimal Encoding = iota // what nodes answer with
+	Decimal Encoding = iota // nodes answer in it
 	Hex                     // 16 digits, lower case
 	Base32                  // 13 digits, Crockford's: upper case without I, L, O, U
 	Base36                  // 13 digits, lower case
@@ -21,13 +21,13 @@ const (
 	Base62                  // 11 digits
 )
 
-// alphabet is the digits of an encoding, and how many of them the last ID has.
+// alphabet has the name and the digits of an encoding, and how many digits a text has.
 type alphabet struct {
 	name   string
 	digits string
-	width  int // 0: as many as it takes
-	// fold makes one character of those that stand for the same digit. nil: each
-	// stands for itself.
+	width  int // 0: not fixed
+	// fold replaces a character by the digit that it stands for. nil means that each
+	// character stands for itself.
 	fold func(byte) byte
 }
 
@@ -40,7 +40,7 @@ var alphabets = [...]alphabet{
 	Base62:  {name: "base62", digits: "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", width: 11},
 }
 
-// Encodings are all there are, Decimal first.
+// Encodings returns all encodings, Decimal first.
 func Encodings() []Encoding { return []Encoding{Decimal, Hex, Base32, Base36, Base58, Base62} }
 
 // ParseEncoding finds an encoding by its name: decimal, hex, base32, base36,
@@ -53,14 +53,14 @@ func ParseEncoding(name string) (Encoding, error) {
 	return Encoding(i), nil
 }
 
-// String is the encoding's name.
+// String returns the encoding's name.
 func (e Encoding) String() string { return alphabets[e].name }
 
-// Encode writes an ID. Negative numbers, which are no IDs, are written in
-// decimal whatever the encoding is; Decode refuses them.
+// Encode returns the text of an ID. Negative numbers are not IDs: Encode writes them in
+// decimal whatever the encoding is, and Decode refuses them.
 func (e Encoding) Encode(id ID) string { return string(e.Append(nil, id)) }
 
-// Append adds the ID's text to b.
+// Append appends the text of an ID to b.
 func (e Encoding) Append(b []byte, id ID) []byte {
 	a := &alphabets[e]
 	if a.width == 0 || id < 0 {
@@ -74,10 +74,10 @@ func (e Encoding) Append(b []byte, id ID) []byte {
 	return b
 }
 
-// Decode reads an ID: digits of the encoding alone, as many as Encode writes.
-// Zeros that lead may be missing, so that numbers written elsewhere can be
-// read; there may be none too many. Hex, Base32 and Base36 may be in upper and
-// lower case, and Base32 reads O as 0, I and L as 1, as Crockford says.
+// Decode reads an ID from digits of the encoding, at most as many as Encode writes. Leading
+// zeros may be missing, because numbers written elsewhere have none. In Decimal leading
+// zeros are not allowed. Hex, Base32 and Base36 may be in upper or lower case. Base32 reads
+// O as 0, and I and L as 1, as Crockford's does. Numbers above 2^63-1 are refused.
 func (e Encoding) Decode(text string) (ID, error) {
 	a := &alphabets[e]
 	width := a.width
@@ -105,7 +105,7 @@ func (e Encoding) Decode(text string) (ID, error) {
 	return ID(id), nil
 }
 
-// digit is what a character stands for, -1 for none.
+// digit returns the value of a character, -1 if it is not a digit.
 func (a *alphabet) digit(c byte) int {
 	if a.fold != nil {
 		c = a.fold(c)
@@ -132,5 +132,5 @@ func crockford(c byte) byte {
 	return c
 }
 
-// quoted is a text for a message, which may be anything and of any length.
+// quoted quotes a text of any content for a message, cut after 40 characters.
 func quoted(text string) string { return fmt.Sprintf("%.40q", text) }

@@ -8,29 +8,28 @@ import (
 	"go.uber.org/atomic"
 )
 
-// Generator makes the IDs of one tenure of one worker slot. It makes none
-// until Extend has raised its limit. Any number of goroutines may use it.
+// Generator makes the IDs of one tenure of one worker. It makes none until Extend has
+// raised its limit. It is safe for concurrent use.
 //
-// Where rollbacks are counted it has a lane for each value of the rollback
-// field, and uses one at a time. A lane that is taken up again begins above all
-// that was made in it before: IDs of one value never meet, however often the
-// count has come round, and those of two values differ by it.
+// If rollbacks are counted, the generator uses one value of the layout's rollback field at
+// a time, in a lane. A new lane begins above all IDs that were made with its value before.
+// So IDs with one value never repeat, however often the generator comes back to that value,
+// and IDs with different values differ in the field.
 type Generator struct {
 	cfg  GeneratorConfig
 	lane atomic.Pointer[lane]
 	gate gate
 
-	mu sync.Mutex // guards the rest, and that lane is replaced
-	// free is for each value of the rollback field the first tick of which no
-	// ID has been made with it, but for the present lane's; nil where rollbacks
-	// are not counted.
+	mu sync.Mutex // guards the rest, and replacing lane
+	// free[v] is the first unused tick of value v of the rollback field. The entry of the
+	// active value is not used. free is nil if rollbacks are not counted.
 	free      []Tick
 	closed    bool
 	rollbacks int64
 }
 
-// NewGenerator validates the configuration. The generator's limit is its
-// floor: Extend it to begin.
+// NewGenerator validates the configuration. The limit of a new generator is its floor, so
+// it makes no IDs before Extend.
 func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -55,10 +54,10 @@ func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 	return g, nil
 }
 
-// Try reserves between 1 and n consecutive IDs of one tick, the present one or,
-// when it has run out, one that is borrowed, without ever blocking. When it
-// can't but could a little later, the Pause says when; waited tells it how long
-// a rollback has been waited for already.
+// Try reserves between 1 and n consecutive IDs of one tick: the present one, or a borrowed
+// one if the present one is used up. Try never blocks. If a reservation is only possible
+// later, the Run is empty and the Pause says when. waited is how long the request has
+// waited for a rollback already.
 //
 // Errors are ErrClosed, ErrLimit, ErrTimeExhausted and *BehindError.
 func (g *Generator) Try(n int, waited time.Duration) (Run, Pause, error) {
@@ -77,36 +76,41 @@ func (g *Generator) Try(n int, waited time.Duration) (Run, Pause, error) {
 	}
 }
 
-// TryAt reserves between 1 and n consecutive IDs of one tick and of no other. ok is
-// false when there are none, or the clock is past it. For who makes IDs of several
-// generators in one order: by one reading of Now, as a clock that is set back by a
-// microsecond must not have some of them be before a tick and others in it.
+// TryAt reserves between 1 and n consecutive IDs of the given tick. ok is false if the tick
+// has none left, if the clock is past it, if it is not below the limit, or if the generator
+// is closed. TryAt does not check that the tick may be borrowed.
+//
+// TryAt is for a caller that makes IDs of several generators in one order. The caller takes
+// the tick from one call of Now. If each generator read the clock, a step back by a
+// microsecond could put some of them into the tick before.
 func (g *Generator) TryAt(n int, tick Tick) (run Run, ok bool) {
 	return g.lane.Load().tryAt(n, tick)
 }
 
-// Now is the tick that the clock is in, and the furthest that may be borrowed.
+// Now returns the tick that the clock is in, and the furthest tick that may be borrowed.
 func (g *Generator) Now() (tick, furthest Tick) {
 	l := g.lane.Load()
 	tick = l.tick(g.cfg.Clock.Now())
 	return tick, tick + l.borrow
 }
 
-// Last is the tick of the last ID. ok is false when none has been made, or none
-// since a rollback was counted.
+// Last returns the tick of the last ID. ok is false if no ID was made, or none since a
+// rollback was counted.
 func (g *Generator) Last() (tick Tick, ok bool) {
 	l := g.lane.Load()
 	pos := l.pos.Load() &^ closedBit
 	return l.last(pos), pos != int64(l.floor)<<l.shift
 }
 
-// Until is what has to pass before a tick may be made IDs of.
+// Until returns the Pause until IDs of the tick may be made, borrowed ones included. For is
+// 0 or less if that is the case now.
 func (g *Generator) Until(tick Tick) Pause {
 	l := g.lane.Load()
 	return Pause{For: time.Duration(l.startOf(tick-l.borrow) - g.cfg.Clock.Now()), Tick: tick}
 }
 
-// follow tells whether what a lane refused is to be tried again, in another.
+// follow reports whether Try must try again, because another lane has replaced from or can
+// replace it.
 func (g *Generator) follow(from *lane, err error) bool {
 	if g.free == nil {
 		return false
@@ -117,13 +121,14 @@ func (g *Generator) follow(from *lane, err error) bool {
 	if err != ErrClosed {
 		return false
 	}
-	g.mu.Lock() // for whoever is about to replace it
+	g.mu.Lock() // waits for a rewind to finish
 	defer g.mu.Unlock()
 	return !g.closed
 }
 
-// rewind goes over from a lane that the clock is behind to the next whose IDs
-// are all before the clock. It tells whether there is one.
+// rewind replaces the lane from, which the clock is behind, by a lane of the next value
+// whose IDs are all before the clock. It returns false if there is no such value, and true
+// if another goroutine has replaced the lane already.
 func (g *Generator) rewind(from *lane) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,7 +136,7 @@ func (g *Generator) rewind(from *lane) bool {
 		return false
 	}
 	if g.lane.Load() != from {
-		return true // somebody else has
+		return true // replaced already
 	}
 	value, ok := g.next(from)
 	if !ok {
@@ -146,8 +151,8 @@ func (g *Generator) rewind(from *lane) bool {
 	return true
 }
 
-// next is the value of the rollback field that comes after a lane's and has no
-// ID ahead of the clock. mu is held.
+// next returns the next value of the rollback field after from's whose IDs are all before
+// the clock's tick. The caller holds mu.
 func (g *Generator) next(from *lane) (value int, ok bool) {
 	tick := from.tick(g.cfg.Clock.Now())
 	for i := 1; i < len(g.free); i++ {
@@ -159,8 +164,8 @@ func (g *Generator) next(from *lane) (value int, ok bool) {
 	return 0, false
 }
 
-// Extend raises the limit: IDs may be made for ticks below it. The limit never
-// goes down; a lower one changes nothing.
+// Extend raises the limit: IDs may be made for ticks below it. A limit that is not above
+// the present one changes nothing.
 func (g *Generator) Extend(limit Tick) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -170,11 +175,11 @@ func (g *Generator) Extend(limit Tick) {
 // Ceiling returns how many IDs can be made in a second, as Layout.Ceiling does.
 func (g *Generator) Ceiling() int64 { return g.cfg.Layout.Ceiling() }
 
-// Limit is the first tick for which no ID may be made.
+// Limit returns the first tick for which no ID may be made.
 func (g *Generator) Limit() Tick { return Tick(g.lane.Load().limit.Load()) }
 
-// Close ends the tenure: no reservation succeeds once it returns. It is
-// idempotent.
+// Close ends the tenure: no reservation succeeds once Close has returned. It may be called
+// more than once.
 func (g *Generator) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -182,8 +187,8 @@ func (g *Generator) Close() {
 	g.lane.Load().close()
 }
 
-// End is the first tick that no reservation so far reaches: the last reserved
-// one + 1, or the floor when there is none. After Close it is final.
+// End returns the first tick above all reservations so far: the tick of the last one + 1,
+// or the floor if there is none. After Close it is final.
 func (g *Generator) End() Tick {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -194,9 +199,9 @@ func (g *Generator) End() Tick {
 	return end
 }
 
-// Behind is how far the clock is behind the last ID, or behind what it may be
-// ahead by where ticks may be borrowed; 0 or less when it is not, or when that
-// would only be counted.
+// Behind returns how far the clock is behind the last ID, less the time that may be
+// borrowed. It returns 0 or less if the clock is not behind, and 0 if the generator would
+// count the rollback.
 func (g *Generator) Behind() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -210,15 +215,15 @@ func (g *Generator) Behind() time.Duration {
 	return behind
 }
 
-// Rollbacks is how many rollbacks have been counted.
+// Rollbacks returns how many rollbacks the generator has counted.
 func (g *Generator) Rollbacks() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.rollbacks
 }
 
-// Ready is nil when Try would make an ID now or a few milliseconds later, else
-// the error that it would return. It makes none.
+// Ready returns nil if Try would make an ID now or return a Pause, and otherwise the error
+// that Try would return. It makes no ID.
 func (g *Generator) Ready() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// manualClock is moved by the test; sleeping on it moves it too.
+// manualClock is a clock that the test moves. Sleeping on it moves it too.
 type manualClock struct{ ns atomic.Int64 }
 
 func (c *manualClock) Now() int64           { return c.ns.Load() }
@@ -26,7 +26,7 @@ type systemClock struct{}
 
 func (systemClock) Now() int64 { return time.Now().UnixNano() }
 
-// leafRule stands in for timeguard's.
+// leafRule is the same as the zero RollbackPolicy of timeguard.
 type leafRule struct{}
 
 func (leafRule) Wait(behind, waited time.Duration) (time.Duration, bool) {
@@ -213,7 +213,7 @@ func TestRollback(t *testing.T) {
 			if !errors.As(err, &behind) || behind.Behind != r.behind {
 				t.Fatalf("%d, %v; want behind by %s", id, err, r.behind)
 			}
-			c.step(r.behind) // and heals by itself
+			c.step(r.behind) // the clock recovers
 			if id := mustNext(t, g); id <= before {
 				t.Fatalf("%d after %d", id, before)
 			}
@@ -221,8 +221,8 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// overtaken is a clock that lets another get ahead between being read and what
-// was read being used.
+// overtaken is a clock with which another goroutine can make an ID after the clock was read
+// and before the reading is used.
 type overtaken struct {
 	*manualClock
 	other func() // nil: nobody
@@ -270,7 +270,7 @@ func TestWhatAnotherHasMadeMeanwhileIsNoRollback(t *testing.T) {
 	}
 }
 
-// A clock that stays back after the wait is refused: the rule waits once.
+// Leaf's rule waits once. If the clock is still behind then, the request is refused.
 func TestRollbackIsWaitedForOnce(t *testing.T) {
 	sleeps := 0
 	g, c := newManual(t, func(cfg *GeneratorConfig) {
@@ -456,8 +456,8 @@ func TestWaitersAtTheCeilingShareOneSleep(t *testing.T) {
 	c.step(time.Millisecond)
 	close(wake)
 	wg.Wait()
-	// Those that found the gate shut shared the first sleep; only one that
-	// came after it opened, and before the clock was seen, may sleep again.
+	// The goroutines that came during the first sleep shared it. Only one that came after
+	// that sleep, with the old reading of the clock, may sleep again.
 	if n := sleeps.Load(); n > 20 {
 		t.Errorf("%d sleeps", n)
 	}
@@ -479,8 +479,8 @@ func TestContextEndsALongWait(t *testing.T) {
 	}
 }
 
-// Whatever the clock does, no ID is made twice, positions of one value of the
-// rollback field only grow, and all stay in the issue rule.
+// Whatever the clock does, no ID is made twice, the IDs with one rollback value only grow,
+// and all IDs obey the issue rule.
 func TestIssueRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := anyLayout(t)

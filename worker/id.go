@@ -2,23 +2,22 @@ package worker
 
 import "strconv"
 
-// ID is one snowflake identifier: a positive 64-bit integer whose fields a
-// Layout takes apart. IDs of one cluster sort by the time of their making.
+// ID is one snowflake identifier: a 64-bit integer that is never negative. A Layout decodes
+// its fields. IDs of one cluster sort by the time when they were made.
 //
-// Programs should carry an ID as a string where the other side may read
-// numbers as doubles: JavaScript loses the low bits above 2^53.
+// Programs should carry an ID as a string if the other side may read numbers as doubles:
+// JavaScript loses the low bits above 2^53.
 type ID int64
 
-// String is the ID in decimal.
+// String returns the ID in decimal.
 func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// Run is a reservation: Len IDs of one tick with consecutive sequences, from
-// First upwards.
-// The zero Run holds none.
+// Run is a reservation: Len IDs of one tick with consecutive sequence numbers, from First
+// upwards. The zero Run holds no IDs.
 type Run struct {
 	First ID
-	// Step is the distance between neighbours: 1 where the sequence is the
-	// lowest field of the layout, more where there are others below it.
+	// Step is the distance between neighbours: 1 if the sequence is the lowest field of the
+	// layout, more if other fields are below it.
 	Step ID
 	Len  int
 }

@@ -6,16 +6,15 @@ import (
 	"go.uber.org/atomic"
 )
 
-// lane makes the IDs of a tenure that have one value of the rollback field: all
-// of them where the layout has none. Any number of goroutines may use it.
+// lane makes the IDs of a tenure that have one value of the rollback field, or all its IDs
+// if the layout has no such field. It is safe for concurrent use.
 //
-// All state is one number, the next free position: the tick, and below it the
-// segment and the sequence, wherever these stand in an ID. A reservation moves
-// it forward by compare-and-swap and is what it skipped over, so no two hold
-// the same position, positions only grow, and a tick that has run out carries
-// into the next by itself. The top bit says that the lane is over: once it is
-// set no reservation can succeed, and whoever set it knows the last position
-// there will ever be.
+// All state is one number, the next free position: the tick, and below it the segment and
+// the sequence, wherever these fields are in an ID. A reservation moves the position
+// forward past the numbers it takes, by compare-and-swap. So no two reservations have the
+// same position, positions only grow, and a tick that is used up carries into the next one.
+// The top bit closes the lane: once it is set no reservation can succeed, and the position
+// is final.
 type lane struct {
 	// Read-only once made.
 	epochNs  int64
@@ -23,11 +22,11 @@ type lane struct {
 	shift    uint8 // segment and sequence bits: those of a position below its tick
 	idShift  uint8 // all bits of an ID below its tick
 	seqMask  int64 // a position's segment and sequence
-	runMask  int64 // its sequence: no run reaches over the end of a segment
+	runMask  int64 // its sequence; no run crosses the end of a segment
 	seqShift uint8 // where the sequence is in an ID
 	step     ID    // between neighbours
 	segment  uint8 // bits of the segment
-	segShift uint8 // how much further up than in a position it is in an ID
+	segShift uint8 // shift of the segment from a position to an ID
 	maxTick  Tick
 	borrow   Tick // how far positions may be ahead of the clock
 	identity int64
@@ -41,15 +40,14 @@ type lane struct {
 	randN    uint32
 
 	limit atomic.Int64 // first tick that may not be used; only grows
-	_     [64]byte     // position is written by every reservation: a cache line of its own
+	_     [64]byte     // pos has its own cache line: each reservation writes it
 	pos   atomic.Int64
 	_     [64]byte
 }
 
 const closedBit = int64(-1) << 63
 
-// newLane makes a lane of a configuration that has been checked. Its limit is
-// its floor.
+// newLane returns a lane for a validated configuration. Its limit is its floor.
 func newLane(cfg *GeneratorConfig, value int, floor Tick) *lane {
 	l := cfg.Layout
 	identity, err := l.Encode(Fields{Datacenter: cfg.Datacenter, Worker: cfg.Worker, Rollback: int64(value)})
@@ -73,10 +71,10 @@ func newLane(cfg *GeneratorConfig, value int, floor Tick) *lane {
 	return g
 }
 
-// try is Generator.Try within the lane.
+// try is Generator.Try for one lane.
 func (g *lane) try(n int, waited time.Duration) (Run, Pause, error) {
-	// The clock is read before the position, so that this is moved on right
-	// after it was looked at, and goroutines seldom meet in between.
+	// Read the clock before the position. Then little time passes between loading the
+	// position and moving it, and goroutines seldom collide.
 	now := g.clock.Now()
 	for {
 		pos := g.pos.Load()
@@ -97,8 +95,9 @@ func (g *lane) try(n int, waited time.Duration) (Run, Pause, error) {
 			first = int64(tick)<<g.shift | g.firstSequence(pos)
 		} else if tick < at {
 			if at > tick+g.borrow {
-				// A position that another goroutine has moved on meanwhile is not to be
-				// taken for a clock that went back: now the clock is read after it.
+				// Another goroutine may have moved the position on since the clock was
+				// read. Read the clock again, so that this does not look like a clock that
+				// went back.
 				if now = g.clock.Now(); at <= g.tick(now)+g.borrow {
 					continue
 				}
@@ -115,7 +114,7 @@ func (g *lane) try(n int, waited time.Duration) (Run, Pause, error) {
 	}
 }
 
-// tryAt is Generator.TryAt within the lane.
+// tryAt is Generator.TryAt for one lane.
 func (g *lane) tryAt(n int, tick Tick) (Run, bool) {
 	for {
 		pos := g.pos.Load()
@@ -147,11 +146,11 @@ func (g *lane) take(pos, first int64, n int) (Run, bool) {
 	return Run{First: ID(id), Step: g.step, Len: int(take)}, true
 }
 
-// tick is the one that a moment falls into, in Unix nanoseconds.
+// tick returns the tick of a moment in Unix nanoseconds.
 func (g *lane) tick(now int64) Tick { return Tick(floorDiv(now-g.epochNs, g.unitNs)) }
 
-// tickNear is tick, of a moment that is most likely within a tick that is known:
-// a division costs 6 ns of the 50 that an ID does.
+// tickNear returns the same as tick, without its division if the moment is in the tick
+// likely. The division costs 6 of the 50 ns that an ID takes.
 func (g *lane) tickNear(now int64, likely Tick) Tick {
 	if in := now - g.startOf(likely); 0 <= in && in < g.unitNs {
 		return likely
@@ -159,9 +158,10 @@ func (g *lane) tickNear(now int64, likely Tick) Tick {
 	return g.tick(now)
 }
 
-// early is what to do when the clock, with what may be borrowed, has not reached
-// the tick of the next free position: the tick before it has run out, or the
-// clock is behind.
+// early decides what to do when the clock, plus the time that may be borrowed, has not
+// reached the tick of the next free position. If the clock is behind the last ID, the
+// RollbackRule decides. Otherwise the tick before is used up, and early returns the Pause
+// until the next one.
 func (g *lane) early(now, pos int64, waited time.Duration) (Pause, error) {
 	if behind := g.behind(now, pos); behind > 0 {
 		if pause, ok := g.rollback.Wait(behind, waited); ok {
@@ -173,13 +173,13 @@ func (g *lane) early(now, pos int64, waited time.Duration) (Pause, error) {
 	return Pause{For: time.Duration(g.startOf(next-g.borrow) - now), Tick: next}, nil
 }
 
-// behind is how far the clock, with what may be borrowed, is behind the last ID.
+// behind returns how far the clock, plus the time that may be borrowed, is behind the last
+// ID. It returns 0 or less if the clock is not behind.
 func (g *lane) behind(now, pos int64) time.Duration {
 	return time.Duration(g.startOf(g.last(pos)-g.borrow) - now)
 }
 
-// last is the tick of the last ID before a position, one before the floor where
-// there is none.
+// last returns the tick of the last ID before a position, or floor - 1 if there is none.
 func (g *lane) last(pos int64) Tick {
 	if pos == int64(g.floor)<<g.shift {
 		return g.floor - 1
@@ -187,14 +187,14 @@ func (g *lane) last(pos int64) Tick {
 	return Tick((pos - 1) >> g.shift)
 }
 
-// startOf is when a tick begins, in Unix nanoseconds.
+// startOf returns when a tick begins, in Unix nanoseconds.
 func (g *lane) startOf(t Tick) int64 { return g.epochNs + int64(t)*g.unitNs }
 
-// firstSequence is where a tick begins that follows the position: its segment
-// and sequence.
+// firstSequence returns the segment and the sequence with which a new tick begins after
+// pos.
 func (g *lane) firstSequence(pos int64) int64 {
 	if pos == int64(g.floor)<<g.shift {
-		// Nothing made yet: as after a tick with numbers to spare.
+		// No ID was made yet. Begin as after a tick that had numbers left.
 	} else if pos&g.seqMask == 0 {
 		return 0 // the last tick ran out
 	}
@@ -204,8 +204,8 @@ func (g *lane) firstSequence(pos int64) int64 {
 	return g.sequence(pos&g.seqMask, g.seqMask)
 }
 
-// sequence is where the sequence begins that ended before next the last time,
-// of numbers up to most.
+// sequence returns where the sequence begins in a new tick. next is where it stopped in the
+// tick before, and most is its highest value.
 func (g *lane) sequence(next, most int64) int64 {
 	switch g.start {
 	case StartRandom:
@@ -239,8 +239,8 @@ func (g *lane) close() {
 	}
 }
 
-// end is the first tick that no reservation so far reaches: the last reserved
-// one + 1, or the floor when there is none. After close it is final.
+// end returns the first tick above all reservations so far: the tick of the last one + 1,
+// or the floor if there is none. After close it is final.
 func (g *lane) end() Tick {
 	pos := g.pos.Load() &^ closedBit
 	if pos == int64(g.floor)<<g.shift {
@@ -249,8 +249,8 @@ func (g *lane) end() Tick {
 	return Tick((pos-1)>>g.shift) + 1
 }
 
-// ready is nil when try would make an ID now or a few milliseconds later, else
-// the error that it would return.
+// ready returns nil if try would make an ID now or return a Pause, and otherwise the error
+// that try would return.
 func (g *lane) ready() error {
 	pos := g.pos.Load()
 	now := g.clock.Now()

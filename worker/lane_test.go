@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// In a tick that begins in any segment no other number is made than in one that
-// begins in the first, and after one that ran out all are.
+// A tick that begins in a random segment has only the numbers from there on. The tick after
+// one that was used up begins in the first segment and has all its numbers.
 func TestASegmentAtRandom(t *testing.T) {
 	l, err := ParseLayout("time=31@1s,segment=3,worker=10,sequence=4")
 	if err != nil {
@@ -66,7 +66,7 @@ func TestBorrowing(t *testing.T) {
 	if n := burst(); n != 4096 {
 		t.Fatalf("%d IDs in the next tick", n)
 	}
-	// A rollback is what goes beyond what is borrowed.
+	// Only the part beyond the borrowed time is a rollback.
 	c.step(-3 * time.Millisecond)
 	if b := g.Behind(); b != 3*time.Millisecond {
 		t.Errorf("behind by %s", b)
@@ -81,7 +81,7 @@ func TestBorrowing(t *testing.T) {
 	}
 }
 
-// What is borrowed stays below the limit; nothing waits for a limit.
+// Borrowed ticks are below the limit, and Try does not wait for the limit to rise.
 func TestBorrowingStopsAtTheLimit(t *testing.T) {
 	c := &manualClock{}
 	c.ns.Store(time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC).UnixNano())
@@ -135,13 +135,13 @@ func TestRollbacksAreCounted(t *testing.T) {
 	if g.Rollbacks() != 3 {
 		t.Errorf("%d rollbacks counted", g.Rollbacks())
 	}
-	// The fourth finds all values used for later times.
+	// At the fourth rollback all values have been used after the clock's time.
 	c.step(-time.Second)
 	var behind *BehindError
 	if _, err := g.Next(context.Background()); !errors.As(err, &behind) || !errors.As(g.Ready(), &behind) {
 		t.Fatalf("%v; want a refusal: every value is used ahead of the clock", err)
 	}
-	// At its beginning the first value's were made at +4 s, the last one's at +1 s.
+	// The first value was used 4 s after this time, and the last value 1 s after it.
 	c.step(2 * time.Second)
 	if f := decode(mustNext(t, g)); f.Rollback != 3 {
 		t.Fatalf("%+v", f)
@@ -154,8 +154,8 @@ func TestRollbacksAreCounted(t *testing.T) {
 	}
 }
 
-// Who was about to make an ID when another found the clock behind makes none of
-// the old count any more: where that begins again is known by then.
+// A goroutine may still hold a lane that another one has replaced. It must make no ID in
+// that lane, because the tick where the lane's value may begin again is fixed already.
 func TestALaneThatWasLeftIsOver(t *testing.T) {
 	l, err := ParseLayout("time=41,worker=8,rollback=2,sequence=12")
 	if err != nil {
@@ -172,8 +172,8 @@ func TestALaneThatWasLeftIsOver(t *testing.T) {
 	}
 }
 
-// Goroutines that find the clock behind together go on together, none of their
-// IDs twice, and Close ends it for all.
+// Goroutines that find the clock behind at the same time go on without making an ID twice.
+// Close ends the tenure for all of them.
 func TestRollbacksAreCountedForEverybody(t *testing.T) {
 	l, err := ParseLayout("time=40@10ms,worker=4,rollback=3,sequence=16")
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 // at the epoch.
 type Tick int64
 
-// Layout divides the 63 usable bits of an ID into fields: the time at the top,
-// the others in the order that Order says. The sign bit stays zero.
+// Layout divides the 63 usable bits of an ID into fields: the time at the top, and the
+// others in the order of Order. The sign bit stays zero.
 //
-// All nodes of a cluster must use one layout: two layouts give the same number
-// for different moments.
+// All nodes of a cluster must use one layout, because two layouts give the same number for
+// different moments.
 type Layout struct {
 	// Epoch is the moment of tick 0, in Unix milliseconds.
 	Epoch int64
@@ -26,17 +26,17 @@ type Layout struct {
 	DatacenterBits uint8
 	WorkerBits     uint8
 	SequenceBits   uint8
-	// SegmentBits are bits that the sequence carries into when it has run out,
-	// in a place of their own: PearFlower has them above the worker. 0, as in
-	// most layouts: there are none.
+	// SegmentBits is the width of the segment field. The sequence carries into the segment
+	// when it is used up. The segment has its own place in the ID: PearFlower has it above
+	// the worker. 0 means no segment, as in most layouts.
 	SegmentBits uint8
-	// RollbackBits hold a count of the times that a worker's clock went back:
-	// IDs made in a time that it goes through again differ by it. 0, as in most
-	// layouts, to 3.
+	// RollbackBits is the width of the rollback field, 0 to 3. The field changes when a
+	// worker's clock goes back, so that IDs made again for the same time differ. 0 means no
+	// such field, as in most layouts.
 	RollbackBits uint8
 
-	// Order is that of the fields below the time, from the top. The zero Order
-	// is rollback, segment, datacenter, worker, sequence.
+	// Order is the order of the fields below the time, from the top. The zero Order means
+	// rollback, segment, datacenter, worker, sequence.
 	Order Order
 }
 
@@ -44,20 +44,21 @@ type Layout struct {
 // which Leaf kept.
 const twitterEpoch = 1288834974657
 
-// Fields are an ID taken apart.
+// Fields are the decoded fields of an ID.
 type Fields struct {
 	Tick       Tick
 	Datacenter int64
 	Worker     int64
 	Sequence   int64
-	// Segment is how often the sequence has carried; 0 in layouts without it.
+	// Segment is the segment that the sequence has carried into. It is 0 in layouts without
+	// segments.
 	Segment int64
-	// Rollback counts how often the worker's clock went back, and begins again
-	// at 0; 0 in layouts without it.
+	// Rollback changes when the worker's clock goes back, and begins again at 0 after its
+	// highest value. It is 0 in layouts without a rollback field.
 	Rollback int64
 }
 
-// ErrLayout is what every error about a layout that cannot work wraps.
+// ErrLayout is wrapped by every error about an invalid layout.
 var ErrLayout = errors.New("worker: bad layout")
 
 const (
@@ -70,8 +71,9 @@ const (
 	unixNanosPerMs = int64(time.Millisecond)
 )
 
-// Validate tells whether the layout can work: fields that fit into 63 bits,
-// a unit of whole milliseconds, an epoch between 1970 and 2200.
+// Validate returns an error that wraps ErrLayout if the layout is invalid. The fields must
+// fit into 63 bits and each have a valid width and place. Unit must be whole milliseconds,
+// an hour at most. Epoch must be between 1970 and 2200.
 func (l Layout) Validate() error {
 	bad := func(format string, a ...any) error {
 		return fmt.Errorf("%w: %s", ErrLayout, fmt.Sprintf(format, a...))
@@ -104,43 +106,42 @@ func (l Layout) Validate() error {
 	return nil
 }
 
-// Workers is how many worker slots the layout has.
+// Workers returns the number of workers of the layout.
 func (l Layout) Workers() int { return 1 << l.WorkerBits }
 
-// Datacenters is how many datacenter ids the layout has; 1 without that field.
+// Datacenters returns the number of datacenters of the layout, 1 without that field.
 func (l Layout) Datacenters() int { return 1 << l.DatacenterBits }
 
-// Sequences is how many IDs one worker can make in one tick, in all segments.
+// Sequences returns how many IDs one worker can make in one tick, in all segments.
 func (l Layout) Sequences() int64 { return 1 << (l.SegmentBits + l.SequenceBits) }
 
-// Ceiling returns how many IDs one worker can make in a second, or in one tick where
-// a tick is longer.
+// Ceiling returns how many IDs one worker can make in a second, or in one tick if a tick is
+// longer. It counts whole ticks only.
 func (l Layout) Ceiling() int64 { return l.Sequences() * max(1, int64(time.Second/l.Unit)) }
 
-// MaxTick is the last tick the time field can hold.
+// MaxTick returns the last tick that the time field can hold.
 func (l Layout) MaxTick() Tick { return 1<<l.TimeBits - 1 }
 
 func (l Layout) unitMs() int64 { return int64(l.Unit / time.Millisecond) }
 
-// TickAt is the tick a moment falls into, rounded down. ns is in Unix
-// nanoseconds; before the epoch the tick is negative.
+// TickAt returns the tick of a moment in Unix nanoseconds. It is negative before the epoch.
 func (l Layout) TickAt(ns int64) Tick {
 	return Tick(floorDiv(ns-l.Epoch*unixNanosPerMs, int64(l.Unit)))
 }
 
-// FloorTick is the tick a moment in Unix milliseconds falls into. An upper
-// bound (nothing at or after it) is rounded with it.
+// FloorTick returns the tick of a moment in Unix milliseconds. Use it to round an upper
+// bound, with no ID at or after it.
 func (l Layout) FloorTick(ms int64) Tick { return Tick(floorDiv(ms-l.Epoch, l.unitMs())) }
 
-// CeilTick is the first tick that begins at or after a moment in Unix
-// milliseconds. A lower bound (nothing before it) is rounded with it.
+// CeilTick returns the first tick that begins at or after a moment in Unix milliseconds.
+// Use it to round a lower bound, with no ID before it.
 func (l Layout) CeilTick(ms int64) Tick { return -Tick(floorDiv(l.Epoch-ms, l.unitMs())) }
 
-// Start is the moment a tick begins, in Unix milliseconds.
+// Start returns the moment when a tick begins, in Unix milliseconds.
 func (l Layout) Start(t Tick) int64 { return l.Epoch + int64(t)*l.unitMs() }
 
-// Expires is the moment the time field runs over: no ID can be made from then
-// on. It is capped at the end of the year 9999 where the field reaches beyond.
+// Expires returns the moment when the time field overflows. No ID can be made from then on.
+// It returns the end of the year 9999 if the field reaches beyond that.
 func (l Layout) Expires() time.Time {
 	end := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 	ticks := int64(l.MaxTick()) + 1
@@ -150,8 +151,8 @@ func (l Layout) Expires() time.Time {
 	return time.UnixMilli(l.Start(Tick(ticks))).UTC()
 }
 
-// Encode makes an ID of its fields. Every field must fit: none may overflow
-// into its neighbour.
+// Encode returns the ID of the given fields. It returns an error if a field does not fit
+// into its bits, and never lets it overflow into a neighbour.
 func (l Layout) Encode(f Fields) (ID, error) {
 	check := func(name string, v int64, bits uint8) error {
 		if v < 0 || v > 1<<bits-1 {
@@ -172,8 +173,8 @@ func (l Layout) Encode(f Fields) (ID, error) {
 	return ID(id), nil
 }
 
-// Decode takes an ID apart. It fails for numbers that are no ID of this
-// layout: negative ones, and those with bits above the time field.
+// Decode returns the fields of an ID. It returns an error for a number that is not an ID of
+// this layout: if it is negative, or has bits above the time field.
 func (l Layout) Decode(id ID) (Fields, error) {
 	if id < 0 {
 		return Fields{}, fmt.Errorf("worker: %d is not an ID: IDs are positive", id)
@@ -193,7 +194,7 @@ func (l Layout) Decode(id ID) (Fields, error) {
 	return f, nil
 }
 
-// Time is the moment an ID's tick began.
+// Time returns the moment when an ID's tick began.
 func (l Layout) Time(f Fields) time.Time { return time.UnixMilli(l.Start(f.Tick)).UTC() }
 
 func (l Layout) timeShift() uint8 {

@@ -2,11 +2,11 @@ package worker
 
 import "fmt"
 
-// Field is one of the parts that an ID is made of.
+// Field is one of the fields of an ID.
 type Field uint8
 
-// The fields. FieldTime is always the top one: IDs sort by the time of their
-// making.
+// These are the fields. FieldTime is always at the top, so that IDs sort by the time when
+// they were made.
 const (
 	FieldTime Field = iota
 	FieldRollback
@@ -16,20 +16,20 @@ const (
 	FieldSequence
 )
 
-// String is the field's name in a layout.
+// String returns the field's name in a layout.
 func (f Field) String() string {
 	return [...]string{"time", "rollback", "segment", "datacenter", "worker", "sequence"}[f]
 }
 
-// get is the value of one field.
+// get returns the value of one field.
 func (f Fields) get(field Field) int64 {
 	return [...]int64{int64(f.Tick), f.Rollback, f.Segment, f.Datacenter, f.Worker, f.Sequence}[field]
 }
 
-// Order is the fields below the time, from the top.
+// Order lists the fields below the time, from the top.
 type Order [5]Field
 
-// usual is what the zero Order stands for.
+// usual is the order that the zero Order stands for.
 var usual = Order{FieldRollback, FieldSegment, FieldDatacenter, FieldWorker, FieldSequence}
 
 func (o Order) valid() bool {
@@ -53,12 +53,12 @@ func (l Layout) order() Order {
 	return l.Order
 }
 
-// Bits is the width of a field.
+// Bits returns the width of a field.
 func (l Layout) Bits(f Field) uint8 {
 	return [...]uint8{l.TimeBits, l.RollbackBits, l.SegmentBits, l.DatacenterBits, l.WorkerBits, l.SequenceBits}[f]
 }
 
-// shift is how many bits are below a field.
+// shift returns the number of bits below a field.
 func (l Layout) shift(f Field) uint8 {
 	if f == FieldTime {
 		return l.timeShift()
@@ -70,15 +70,15 @@ func (l Layout) shift(f Field) uint8 {
 	return below
 }
 
-// Part is one field in its place.
+// Part is one field and its place in an ID.
 type Part struct {
 	Field Field
 	Bits  uint8
-	// Shift is how many bits are below it.
+	// Shift is the number of bits below the field.
 	Shift uint8
 }
 
-// Parts are the fields that have bits, from the top.
+// Parts returns the fields that have bits, from the top.
 func (l Layout) Parts() []Part {
 	parts := []Part{{FieldTime, l.TimeBits, l.timeShift()}}
 	for _, f := range l.order() {
@@ -89,9 +89,8 @@ func (l Layout) Parts() []Part {
 	return parts
 }
 
-// normal is the layout with its fields in an order that there is only one of:
-// fields without bits have no place, and get one by rule. Layouts that make the
-// same IDs are equal then.
+// normal returns the layout with a canonical order. A field without bits has no place in an
+// ID, so normal places it by rule. Then layouts that make the same IDs are equal.
 func (l Layout) normal() Layout {
 	if !l.Order.valid() {
 		return l
@@ -122,13 +121,13 @@ func (l Layout) normal() Layout {
 	return l
 }
 
-// always tells whether a field is named where it has no bits: those that nearly
-// every layout has are.
+// always reports whether the text of the layout names the field. It names rollback and
+// segment only if they have bits, and the others always.
 func (l Layout) always(f Field) bool {
 	return f != FieldRollback && f != FieldSegment || l.Bits(f) > 0
 }
 
-// widths are the fields and their bits, for messages.
+// widths returns the fields and their bits as text, for messages.
 func (l Layout) widths() string {
 	s := fmt.Sprintf("time=%d", l.TimeBits)
 	for _, f := range l.order() {

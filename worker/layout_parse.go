@@ -16,10 +16,10 @@ import (
 // or a preset's name with fields to change, as in "leaf,epoch=2026-01-01". The
 // epoch is in Unix milliseconds or a date.
 //
-// Fields stand in the ID in the order they are written in, the first on top.
-// Those left out are as wide as in the default layout, where only time, worker
-// and sequence have bits, and in its order. After a preset's name the order is
-// the preset's. The time is the top field wherever it is written.
+// Fields have the order in which they are written, the first at the top. The time is the
+// top field wherever it is written. A field that is left out has its width and place in the
+// default layout, where only time, worker and sequence have bits. After a preset's name the
+// order is the preset's, unless order=written is given. Errors wrap ErrLayout.
 func ParseLayout(s string) (Layout, error) {
 	s = strings.TrimSpace(s)
 	l, fields, named := Leaf(), strings.Split(s, ","), false
@@ -54,9 +54,10 @@ func ParseLayout(s string) (Layout, error) {
 	return l.normal(), nil
 }
 
-// orderOf is the order of all fields when some were written. Of the others,
-// those that have bits by default stand where the default layout has them; a
-// worker that is left out does not change places with the sequence.
+// orderOf returns the order of all fields if only some were written. The others get the
+// place that they have in the default layout: worker and sequence at the end, with the
+// worker before the sequence. datacenter goes directly before the worker, and rollback and
+// segment go to the top.
 func orderOf(written []Field) Order {
 	order := slices.Clone(written)
 	insert := func(f, before Field) {
@@ -70,7 +71,7 @@ func orderOf(written []Field) Order {
 		order = slices.Insert(order, i, f)
 	}
 	insert(FieldWorker, FieldSequence)
-	insert(FieldSequence, FieldTime) // which is never there: at the end
+	insert(FieldSequence, FieldTime) // order has no time: at the end
 	insert(FieldDatacenter, FieldWorker)
 	for _, f := range []Field{FieldSegment, FieldRollback} {
 		if !slices.Contains(order, f) {
@@ -140,15 +141,16 @@ func parseEpoch(s string) (int64, error) {
 	return 0, fmt.Errorf("an epoch is Unix milliseconds (%d) or a date (2020-01-01, 2020-01-01T00:00:00Z)", twitterEpoch)
 }
 
-// orderWritten ends the string of a layout whose fields are not in the usual
-// order. It changes nothing here. Releases that knew one order only refuse it,
-// and do not read the fields as if they were in that.
+// orderWritten is the value of "order" with which the string of a layout ends if its fields
+// are not in the usual order. ParseLayout needs it only after a preset's name. Releases
+// that know only the usual order refuse such a string, instead of reading the fields in
+// that order.
 const orderWritten = "written"
 
-// String is the layout as ParseLayout reads it, always in full, so that two
-// layouts are equal when their strings are. Of a layout without rollback or
-// segment, in the usual order, it is what it has been since the first release: it is kept
-// in cluster records and state files, and compared with them.
+// String returns the layout in the form that ParseLayout reads, always in full. Two layouts
+// are equal exactly if their strings are. Cluster records and state files hold the string
+// and are compared with it. So the string of a layout in the usual order, without rollback
+// and segment, must stay as it was in the first release.
 func (l Layout) String() string {
 	l = l.normal()
 	var b strings.Builder

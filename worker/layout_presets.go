@@ -2,16 +2,16 @@ package worker
 
 import "time"
 
-// Preset is a layout that has a name.
+// Preset is a layout with a name.
 type Preset struct {
 	Name   string
 	Layout Layout
-	// About is where it comes from, or what it is for, in a few words.
+	// About says in a few words where the layout is from, or what it is for.
 	About string
 }
 
-// The epochs of others, in Unix milliseconds. Those of the Java ones are
-// midnights of their authors' time zone, UTC+8.
+// Epochs of other generators, in Unix milliseconds. Those of the Java generators are
+// midnights in the time zone of their authors, UTC+8.
 const (
 	sonyflakeEpoch    = 1409529600000 // 2014-09-01
 	sonyflakeV2Epoch  = 1735689600000 // 2025-01-01
@@ -21,22 +21,22 @@ const (
 	js53Epoch         = 1735689600000 // 2025-01-01
 )
 
-// Leaf is the default layout, Meituan Leaf's: 41 bits of milliseconds, 10 of
+// Leaf returns the default layout, that of Meituan Leaf: 41 bits of milliseconds, 10 of
 // worker, 12 of sequence.
 func Leaf() Layout {
 	return Layout{Epoch: twitterEpoch, Unit: time.Millisecond, TimeBits: 41, WorkerBits: 10, SequenceBits: 12}
 }
 
-// Twitter is the same split with the worker's ten bits shared between five of
-// datacenter and five of worker, as Twitter's 2010 server had them.
+// Twitter returns the layout of Twitter's server of 2010. It is Leaf's, with the ten bits
+// of the worker divided into five of datacenter and five of worker.
 func Twitter() Layout {
 	l := Leaf()
 	l.DatacenterBits, l.WorkerBits = 5, 5
 	return l
 }
 
-// Sonyflake is sony/sonyflake's: ticks of 10 ms, and the sequence above the
-// machine.
+// Sonyflake returns the layout of sony/sonyflake v1: ticks of 10 ms, and the sequence above
+// the worker.
 func Sonyflake() Layout {
 	return Layout{
 		Epoch: sonyflakeEpoch, Unit: 10 * time.Millisecond, TimeBits: 39, SequenceBits: 8, WorkerBits: 16,
@@ -44,7 +44,7 @@ func Sonyflake() Layout {
 	}
 }
 
-// Presets are the layouts that have names, the default first.
+// Presets returns the layouts that have names, the default first.
 func Presets() []Preset {
 	with := func(l Layout, change func(*Layout)) Layout { change(&l); return l }
 	return []Preset{
@@ -67,7 +67,7 @@ func Presets() []Preset {
 	}
 }
 
-// PresetName is the name of a layout that has one, else "".
+// PresetName returns the name of the preset that is equal to the layout, or "".
 func PresetName(l Layout) string {
 	l = l.normal()
 	for _, p := range Presets() {

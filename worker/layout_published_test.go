@@ -6,9 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// published are generators that are not in Go: the expressions by which they
-// make an ID, as their authors published them. t is since the epoch, in their
-// ticks.
+// published has the expressions by which generators that are not in Go make an ID, as their
+// authors published them. t is the number of their ticks since the epoch.
 var published = []struct {
 	name, layout string
 	id           func(t, datacenter, worker, segment, sequence int64) int64
@@ -60,7 +59,7 @@ func TestPublishedFormulas(t *testing.T) {
 	}
 }
 
-// When the fields of time begin and end, as the authors say it.
+// The time fields begin and end when their authors say.
 func TestEpochsAndEnds(t *testing.T) {
 	for _, row := range []struct{ layout, from, to string }{
 		{"leaf", "2010-11-04T01:42:54.657Z", "2080-07-10T17:30:30.209Z"},

@@ -70,8 +70,8 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 	})
 }
 
-// Layouts are equal when their strings are, and exactly then: clusters and
-// state files compare the strings.
+// Layouts are equal exactly if their strings are, because clusters and state files compare
+// the strings.
 func TestLayoutStringsTellLayoutsApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := anyLayout(t)
@@ -89,7 +89,8 @@ func TestLayoutStringsTellLayoutsApart(t *testing.T) {
 			Segment:  rapid.Int64Range(0, 1<<l.SegmentBits-1).Draw(t, "segment"),
 			Rollback: rapid.Int64Range(0, 1<<l.RollbackBits-1).Draw(t, "rollback"),
 		}
-		// A sequence of ones beside a worker of zeroes: no two orders give the same number.
+		// With all ones in the sequence and all zeroes in the worker, no two orders give
+		// the same number.
 		f.Sequence = 1<<l.SequenceBits - 1
 		a, err := l.Encode(f)
 		b, err2 := other.Encode(f)
@@ -105,7 +106,7 @@ func TestLayoutStringsTellLayoutsApart(t *testing.T) {
 	})
 }
 
-// Whatever is in a cluster's record, it is a layout or an error.
+// Any text in a cluster's record is a valid layout or gives an error.
 func TestParseLayoutOfAnything(t *testing.T) {
 	fields := rapid.StringMatching(`(leaf|sonyflake|pearflower|time=[0-9]{1,2})(,(rollback|segment|datacenter|worker|sequence|epoch|order)=([0-9]{1,2}|written|2026-01-01)){0,6}`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -144,7 +145,7 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// Every ID of js53 is a number in JavaScript, exactly.
+// A number in JavaScript holds every ID of js53 exactly.
 func TestJS53HoldsInADouble(t *testing.T) {
 	l, err := ParseLayout("js53")
 	if err != nil {
@@ -183,9 +184,9 @@ func TestDecodeKnownIDs(t *testing.T) {
 		{"twitter", Twitter(), 440322224407314432, "2014-03-03T03:06:13.747Z", 1, 0, 0},
 		{"leaf, same bits", Leaf(), 440322224407314432, "2014-03-03T03:06:13.747Z", 0, 32, 0},
 		{"first of all", Leaf(), 0, "2010-11-04T01:42:54.657Z", 0, 0, 0},
-		// Three IDs that articles on Snowflake print as an example, without saying
-		// whose they are. By Twitter's layout they are of one machine within half
-		// a minute, the first of their milliseconds.
+		// Articles on Snowflake print these three IDs as an example, without saying where
+		// they are from. By Twitter's layout one machine made them within half a minute,
+		// each as the first ID of its millisecond.
 		{"article, 1 of 3", Twitter(), 563583455628754944, "2015-02-06T06:22:21.353Z", 5, 0, 0},
 		{"article, 2 of 3", Twitter(), 563583466173235200, "2015-02-06T06:22:23.867Z", 5, 0, 0},
 		{"article, 3 of 3", Twitter(), 563583552944996352, "2015-02-06T06:22:44.555Z", 5, 0, 0},

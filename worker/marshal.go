@@ -9,16 +9,16 @@ import (
 // ParseID reads an ID in decimal, as String writes it.
 func ParseID(text string) (ID, error) { return Decimal.Decode(text) }
 
-// MarshalJSON is the ID in decimal as a JSON string: JavaScript, and whatever
-// else reads numbers as doubles, would round a number.
+// MarshalJSON returns the ID in decimal as a JSON string. JavaScript, and other programs
+// that read numbers as doubles, would round a number.
 func (id ID) MarshalJSON() ([]byte, error) {
 	b := make([]byte, 1, 21)
 	b[0] = '"'
 	return append(Decimal.Append(b, id), '"'), nil
 }
 
-// UnmarshalJSON takes a string or a number, of digits alone. Null leaves the
-// ID as it is.
+// UnmarshalJSON reads an ID from a JSON string or number that has only decimal digits. null
+// leaves the ID as it is.
 func (id *ID) UnmarshalJSON(b []byte) error {
 	text := string(b)
 	if text == "null" {
@@ -30,7 +30,7 @@ func (id *ID) UnmarshalJSON(b []byte) error {
 	return id.set(text)
 }
 
-// MarshalText is the ID in decimal.
+// MarshalText returns the ID in decimal.
 func (id ID) MarshalText() ([]byte, error) { return Decimal.Append(nil, id), nil }
 
 // UnmarshalText reads an ID in decimal.
@@ -45,12 +45,12 @@ func (id *ID) set(text string) error {
 	return nil
 }
 
-// Value is the ID as a database takes it: an integer, for a column of 64 bits
-// (BIGINT, or INTEGER in SQLite).
+// Value returns the ID as an integer for a database column of 64 bits (BIGINT, or INTEGER
+// in SQLite).
 func (id ID) Value() (driver.Value, error) { return int64(id), nil }
 
-// Scan reads a column: an integer, or a text of decimal digits. For one that
-// may be NULL take sql.Null[worker.ID].
+// Scan reads a column: an integer, or a text of decimal digits. Use sql.Null[worker.ID] for
+// a column that may be NULL.
 func (id *ID) Scan(src any) error {
 	switch v := src.(type) {
 	case int64:

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exactSleep sleeps on a timer of the kernel that Go's poller watches. A Go
-// timer rounds what it waits up to the next millisecond of epoll_wait, which
-// at a tick of one millisecond loses every other tick; and who sleeps in the
-// kernel, unseen by the scheduler, has the runtime's monitor look 50 times a
-// millisecond whether he is back, which costs more than the sleep itself.
+// exactSleep sleeps on a timer of the kernel that Go's poller watches. A Go timer rounds
+// its time up to the next millisecond of epoll_wait, which loses every other tick if a tick
+// is one millisecond. A sleep in a system call, unknown to the scheduler, is no better: the
+// runtime's monitor checks the thread 50 times a millisecond, which costs more than the
+// sleep.
 type exactSleep struct {
-	mu    sync.Mutex // held while somebody sleeps on the timer
+	mu    sync.Mutex // held during a sleep on the timer
 	timer *os.File   // nil before the first sleep; closed by the garbage collector
 	raw   syscall.RawConn
 }
@@ -31,8 +31,7 @@ func (s *exactSleep) sleep(d time.Duration) {
 			return
 		}
 	}
-	// Somebody is on the timer, or there is none to be had: late by some 100
-	// microseconds.
+	// The timer is in use or not available. This sleep wakes some 100 microseconds late.
 	ts := unix.NsecToTimespec(int64(d))
 	for unix.Nanosleep(&ts, &ts) == unix.EINTR {
 	}
@@ -51,7 +50,7 @@ func (s *exactSleep) onTimer(d time.Duration) bool {
 		}
 		s.timer, s.raw = timer, raw
 	}
-	// Neither call waits: they are raw, as in internal/rawsocket.
+	// Neither system call blocks, so both are raw, as in internal/rawsocket.
 	set := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
 	var armed, failed bool
 	err := s.raw.Read(func(fd uintptr) bool {

@@ -8,13 +8,13 @@ import (
 	"go.uber.org/atomic"
 )
 
-// Counts are what reservations have had to wait for, and were refused for. A
-// reservation that waits more than once counts each time.
+// Counts counts the waits and refusals of reservations. A reservation that waits more than
+// once counts each time.
 type Counts struct {
-	// TickWaits were for the next tick: all numbers of the present one were gone.
+	// TickWaits counts waits for the next tick, because the present one was used up.
 	TickWaits atomic.Int64
-	// RollbackWaits were for a clock that had gone back a little,
-	// RollbackRefusals because of one that had gone back further.
+	// RollbackWaits counts waits for a clock that went back. RollbackRefusals counts
+	// refusals because of such a clock.
 	RollbackWaits, RollbackRefusals atomic.Int64
 }
 
@@ -24,10 +24,9 @@ func (g *Generator) Next(ctx context.Context) (ID, error) {
 	return run.First, err
 }
 
-// Reserve takes between 1 and n consecutive IDs of one tick. It waits, holding
-// nothing that others need, for the next tick when the present one has run
-// out, and for a clock that went back as the rule says. Errors are those of Try
-// and the context's.
+// Reserve reserves between 1 and n consecutive IDs of one tick. If the present tick is used
+// up it waits for the next one. If the clock went back it waits as the RollbackRule says.
+// While it waits it blocks no other request. Errors are those of Try and of the context.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	waited := time.Duration(0)
 	for {
@@ -44,8 +43,8 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	}
 }
 
-// Wait waits out a Pause of this generator's Try, holding nothing that others
-// need. Its errors are the context's.
+// Wait waits for a Pause that Try has returned, and counts the wait. It blocks no other
+// request. Its errors are those of the context.
 func (g *Generator) Wait(ctx context.Context, p Pause) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -58,8 +57,8 @@ func (g *Generator) Wait(ctx context.Context, p Pause) error {
 	return g.gate.wait(ctx, p.Tick, func() error { return g.cfg.Sleep(ctx, p.For) })
 }
 
-// gate lets one goroutine sleep until a tick for all who wait for it: a
-// hundred connections at the ceiling cost one timer, not a hundred threads.
+// gate lets one goroutine sleep for all that wait for the same tick: a hundred connections
+// at the ceiling cost one timer, not a hundred threads.
 type gate struct {
 	mu sync.Mutex // guards tick and open
 	// open is closed when the sleeper wakes; nil when nobody sleeps.
@@ -67,7 +66,7 @@ type gate struct {
 	tick Tick
 }
 
-// wait returns when tick may have begun; the caller looks again in any case.
+// wait returns when tick may have begun. The caller must look at the clock again.
 func (w *gate) wait(ctx context.Context, tick Tick, sleep func() error) error {
 	w.mu.Lock()
 	if w.open != nil && w.tick == tick {
@@ -80,8 +79,8 @@ func (w *gate) wait(ctx context.Context, tick Tick, sleep func() error) error {
 			return ctx.Err()
 		}
 	}
-	// Whoever waits for another tick than the present sleeper (the clock
-	// stepped) sleeps for itself and leaves the gate alone.
+	// If the present sleeper waits for another tick, because the clock stepped, this
+	// goroutine sleeps for itself and leaves the gate alone.
 	lead := w.open == nil
 	if lead {
 		w.open, w.tick = make(chan struct{}), tick
@@ -97,11 +96,11 @@ func (w *gate) wait(ctx context.Context, tick Tick, sleep func() error) error {
 	return err
 }
 
-// exactBelow is what is left to the exact sleep at the end of a wait: above
-// it a timer does, which a context can cut short.
+// exactBelow is the part at the end of a wait for which exactSleep is used. Before it a Go
+// timer runs, which a context can interrupt.
 const exactBelow = 2 * time.Millisecond
 
-// systemSleep is what sleeps for one generator.
+// systemSleep returns the default Sleep for one generator.
 func systemSleep() func(ctx context.Context, d time.Duration) error {
 	var exact exactSleep
 	return func(ctx context.Context, d time.Duration) error {

@@ -8,41 +8,41 @@ import (
 )
 
 // Confirming protects an owner whose record ZooKeeper has lost. A newcomer on the same
-// worker waits for the confirming time (the settling time). The owner has to
-// notice the loss and freeze registration before that time is over. It needs at most
+// worker waits for the confirming time (the settling time). The owner has to notice the
+// loss and freeze registration before that time is over. It needs at most
 //
 //	one heartbeat          its last report may have just been made
-//	+ Answer               a server that fell silent is given up after this
+//	+ Answer               after this the client looks for another server
 //	+ Redial               finding a server that answers
-//	+ noticeCalls calls    the rest of the round before, as the next one is timed from
-//	                       its end, and those up to the freeze
+//	+ noticeCalls calls    the rest of the round before, because the next one is timed
+//	                       from its end, and the calls up to the freeze
 //
-// which add up to Notice.Bound.
+// Notice.Bound returns the sum.
 const noticeCalls = restCalls + FreezeCalls
 
 const (
-	// restCalls is how many calls to ZooKeeper a round makes after its report.
+	// restCalls is the number of calls to ZooKeeper that a round makes after its report.
 	restCalls = 12
-	// FreezeCalls is how many calls a round may make until its freeze is written.
+	// FreezeCalls is the largest number of calls that a round makes until its freeze is
+	// written.
 	FreezeCalls = 8
 )
 
 // Round bounds a round of calls, whatever the confirming time.
 const Round = 5 * time.Second
 
-// MinSpare is the shortest time that a confirming time must leave beside one
-// heartbeat. A tenth of a second for a server to answer is the least that works
-// on one machine.
+// MinSpare is the shortest time that a confirming time must leave beside one heartbeat. A
+// server then has 100 ms to answer, which is the least that works on one machine.
 const MinSpare = 400 * time.Millisecond
 
-// MinHeartbeat is the shortest heartbeat interval that is taken.
+// MinHeartbeat is the shortest heartbeat interval that flaked accepts.
 const MinHeartbeat = 10 * time.Millisecond
 
 // DefaultHeartbeat is how often an owner reports to ZooKeeper.
 const DefaultHeartbeat = 3 * time.Second
 
-// reconnectTime is what a confirming time allows an owner to find ZooKeeper again,
-// beside two heartbeats.
+// reconnectTime is the time that the default confirming time leaves an owner to find
+// ZooKeeper again, beside two heartbeats.
 const reconnectTime = 6 * time.Second
 
 // DefaultConfirm returns the confirming time of a cluster whose slowest heartbeat is
@@ -56,24 +56,24 @@ const MinConfirm = MinSpare + MinHeartbeat
 // second can keep an owner from noticing a loss in time.
 const Comfortable = 3 * time.Second
 
-// Notice is how soon an owner that can reach ZooKeeper notices that it has lost
-// data. The session timeout is no part of it.
+// Notice says how soon an owner that can reach ZooKeeper notices that ZooKeeper has lost
+// data. It does not depend on the session timeout.
 type Notice struct {
 	Heartbeat time.Duration
-	// Answer is how long a server may leave a call unanswered and send nothing
-	// else either before the client gives the connection up.
+	// Answer is how long a server may send nothing while a call waits for it. After that
+	// the client looks for another server.
 	Answer time.Duration
 	// Redial bounds finding a server after a connection was lost: the pause
 	// between two rounds, looking names up, and one attempt for each address.
 	Redial time.Duration
-	// Call is how long one call may take for all of them to fit.
+	// Call is how long each call may take for all of them to fit.
 	Call time.Duration
 }
 
-// NoticeWithin shares the confirming time out. Of what a heartbeat leaves of it a
-// quarter goes to Answer, a quarter to Redial, three eighths to the calls, and an
-// eighth is for stalls of the process. It returns a *TooShortError when there is
-// too little to share.
+// NoticeWithin divides the confirming time. Of the time that one heartbeat leaves, a
+// quarter goes to Answer, a quarter to Redial, and three eighths to the calls, Round at
+// most. The last eighth is for stalls of the process. NoticeWithin returns a *TooShortError
+// if one heartbeat leaves less than MinSpare, or less than another heartbeat.
 func NoticeWithin(confirm, heartbeat time.Duration) (Notice, error) {
 	spare := confirm - heartbeat
 	if spare < MinSpare || spare < heartbeat {
@@ -82,7 +82,7 @@ func NoticeWithin(confirm, heartbeat time.Duration) (Notice, error) {
 	return Notice{Heartbeat: heartbeat, Answer: spare / 4, Redial: spare / 4, Call: min(spare*3/8, Round) / noticeCalls}, nil
 }
 
-// Default is for a client that does not know its cluster yet.
+// Default returns the Notice for a client that does not know its cluster yet.
 func Default() Notice {
 	n, err := NoticeWithin(DefaultConfirm(DefaultHeartbeat), DefaultHeartbeat)
 	if err != nil {
@@ -91,12 +91,12 @@ func Default() Notice {
 	return n
 }
 
-// Bound is the longest that noticing takes, the calls included.
+// Bound returns the longest time that noticing takes, calls included.
 func (n Notice) Bound() time.Duration {
 	return n.Heartbeat + n.Answer + n.Redial + noticeCalls*n.Call
 }
 
-// Pause, Lookup and Dial share Redial out: the pause between two rounds, the time
+// Pause, Lookup and Dial return the parts of Redial: the pause between two rounds, the time
 // for looking names up, and the time for one attempt at each address.
 func (n Notice) Pause() time.Duration  { return min(n.Redial/4, time.Second) }
 func (n Notice) Lookup() time.Duration { return n.Redial / 4 }
