@@ -16,20 +16,23 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// ClockError: the clock is not one to issue by.
+// ClockError says why this machine's clock must not be used for IDs: it is wrong, or too far
+// behind what may have been issued already.
 type ClockError struct{ Reason string }
 
 func (e *ClockError) Error() string { return "node: " + e.Reason }
 
-// attempt is what a node knows while it tries to get a slot.
+// attempt is what a node knows while it tries to acquire a slot.
 type attempt struct {
-	// claim is to be resumed when usable, else it names who registers.
+	// claim is resumed if usable. Otherwise it has the identity of the node that registers,
+	// and the ticket of an earlier attempt if there was one.
 	claim  coordinator.Claim
 	usable bool
-	// cached: the claim is settled, so it may also start without ZooKeeper.
+	// cached: the claim is settled, so the node may also start without ZooKeeper while the
+	// lease runs.
 	cached bool
-	// moved: the claim was last held in another ZooKeeper. It may be resumed where
-	// its record is, and nothing is put back.
+	// moved: the state directory was last used with another ZooKeeper. The claim may be
+	// resumed only if this ZooKeeper has its record, and nothing is put back here.
 	moved bool
 }
 
@@ -37,13 +40,13 @@ func (n *Node) newcomer() attempt {
 	return attempt{claim: coordinator.Claim{Node: n.cfg.Identity()}}
 }
 
-// joinTime is how long a node that can start without ZooKeeper looks for it.
+// joinTime bounds how long a node that can start without ZooKeeper tries to reach it.
 const joinTime = 1500 * time.Millisecond
 
-// acquire gets a slot: the one of the state directory, or a new one. It
-// returns once the node holds a tenure. Where ZooKeeper is needed it tries again, and
-// gives up when it could not read the cluster's record for timeout (0: never). Failures of
-// later calls do not count: a ZooKeeper that is slow ends no start.
+// acquire acquires a slot: the slot of the state directory, or a new one. It returns nil once
+// the node holds a tenure. If ZooKeeper is needed and does not answer, acquire retries, and
+// gives up when it could not read the cluster record for timeout (0: never). Failures of
+// later calls do not count: a slow ZooKeeper must not end a start.
 func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) error {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 100*time.Millisecond, 3*time.Second
@@ -58,10 +61,10 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 		case err == nil || ctx.Err() != nil:
 			return err
 		case errors.As(err, &replaced) && !a.usable:
-			// Owners have put back what ZooKeeper had lost, while we made it anew.
+			// Owners have put their cluster back while this node created a new one.
 			n.log.Warn("the cluster was replaced while this node registered: joining the one that is there", "error", err)
 		case errors.As(err, &frozen) && n.coord.Siblings != nil:
-			// The others of the process may hold workers, and go on.
+			// The other nodes of the process may hold workers, and must go on.
 			n.refuse(Starting, CauseRegistrationFrozen)
 		case !errors.Is(err, zkstore.ErrUnreachable):
 			return err
@@ -84,11 +87,11 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 	}
 }
 
-// begin is the first attempt: from what the state directory says.
+// begin returns the first attempt, made from the local record in the state directory.
 //
-// A record that does not match this machine and file is a copy, or has been
-// moved; its original may be started, from its cache even while ZooKeeper
-// holds the slot for us. So it is never resumed: a new node is.
+// A record that does not match this machine and file was copied or moved. The original may
+// be started as well, even without ZooKeeper, while this node holds the slot. So such a
+// record is never resumed, and the node registers as a new one.
 func (n *Node) begin() (attempt, error) {
 	loaded := n.cfg.Cache.Load()
 	rec, err := DecodeRecord(loaded.Record)
@@ -96,7 +99,7 @@ func (n *Node) begin() (attempt, error) {
 		return attempt{}, err
 	}
 	var unfit error
-	if rec.ClusterName == n.cfg.Cluster { // also of a record that is not resumed
+	if rec.ClusterName == n.cfg.Cluster { // even if the record is not resumed
 		unfit = n.adoptCluster(rec.Cluster)
 	}
 	newcomer, moved := n.newcomer(), rec.ZooKeeper != "" && rec.ZooKeeper != n.cfg.ZooKeeper && !n.cfg.ZooKeeperReplaced
@@ -122,7 +125,7 @@ func (n *Node) begin() (attempt, error) {
 		n.log.Warn("one half of the state file is damaged: going on from the other", "reason", loaded.Reason)
 	}
 	if loaded.Damaged {
-		n.startSlack = limits.BoundSlack // by which its bound is raised
+		n.startSlack = limits.BoundSlack // its M was raised by this
 		rec.Claim.Generation++           // the block that is lost may have been the newer one
 	}
 	if unfit == nil {
@@ -138,8 +141,8 @@ func (n *Node) begin() (attempt, error) {
 	return attempt{claim: n.claim, usable: true, cached: rec.Claim.Settled && !moved, moved: moved}, nil
 }
 
-// checkStart refuses to start when the clock has far to go to what the
-// predecessor may have used.
+// checkStart returns a *ClockError if the clock is behind floor (Unix ms) by more than a start
+// waits for. A predecessor may have issued everything below floor.
 func (n *Node) checkStart(floor int64) error {
 	patience := limits.MaxStartWait + n.startSlack
 	wait := timeguard.StartWait(n.now(), floor)
@@ -164,7 +167,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	if err != nil {
 		return err
 	}
-	// Looking through a thousand slots of a slow ensemble takes a while.
+	// Looking through a thousand slots of a slow ensemble takes long.
 	ctx, cancel = context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
 	defer cancel()
 	if a.usable {
@@ -186,7 +189,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		a.usable = false
 		if a.claim.Nonce != "" {
 			n.forget()
-			*a = attempt{claim: n.newcomer().claim, moved: a.moved} // it had been granted: that identity is over
+			*a = attempt{claim: n.newcomer().claim, moved: a.moved} // the old identity held a slot and is over
 			n.mu.Lock()
 			n.served, n.rotations = 0, nil
 			n.mu.Unlock()
@@ -195,11 +198,12 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	return n.register(ctx, a)
 }
 
-// startFromCache begins without ZooKeeper, or although it has lost us.
+// startFromCache starts from the local record alone: ZooKeeper does not answer, or it has lost
+// the record of this node or its cluster (lost).
 func (n *Node) startFromCache(lost bool) error {
 	n.mu.Lock()
 	n.restartedFrom, n.settled = n.generation, false
-	claim := n.claim // with what an attempt to resume may have left pending in it
+	claim := n.claim // an attempt to resume may have left a grant pending
 	m := n.m
 	n.mu.Unlock()
 	n.log.Warn("starting from the state directory alone: the clock is unverified", "worker", claim.Worker, "term", claim.Term,
@@ -210,7 +214,7 @@ func (n *Node) startFromCache(lost bool) error {
 
 func (n *Node) resume(ctx context.Context, a *attempt) error {
 	s := n.peek()
-	a.claim = s.claim // with what an earlier attempt may have left pending in it
+	a.claim = s.claim // an earlier attempt may have left a grant pending
 	a.claim.Generation, a.claim.M = s.generation, s.m
 	check := func(own coordinator.Reading, peers []coordinator.Reading) error {
 		if err := n.checkClock(own, peers); err != nil {
@@ -231,7 +235,7 @@ func (n *Node) register(ctx context.Context, a *attempt) error {
 	if err != nil {
 		a.claim = grant.Claim
 		if stored := n.peek().claim; stored.Node == a.claim.Node && stored.PendingNonce != "" {
-			// A slot may have been written: whether it was is to be seen first.
+			// The slot may have been written all the same. The next attempt resumes it if so.
 			a.claim, a.usable = stored, true
 		}
 		return err
@@ -239,7 +243,7 @@ func (n *Node) register(ctx context.Context, a *attempt) error {
 	return n.granted(grant, "registered")
 }
 
-// granted takes up a slot that has been written.
+// granted begins to hold a slot whose write was acknowledged. how is the log message.
 func (n *Node) granted(g coordinator.Grant, how string) error {
 	n.mu.Lock()
 	n.store.address = n.cfg.ZooKeeper // it has the record
@@ -250,7 +254,8 @@ func (n *Node) granted(g coordinator.Grant, how string) error {
 	return n.hold(g.Claim)
 }
 
-// hold makes the tenure of a claim. It is published once it may issue.
+// hold creates the tenure of a claim. The tenure issues nothing until publish has put it into
+// serving.
 func (n *Node) hold(claim coordinator.Claim) error {
 	if err := n.checkStart(claim.Lo); err != nil {
 		return err
@@ -271,7 +276,8 @@ func (n *Node) hold(claim coordinator.Claim) error {
 	return nil
 }
 
-// lease is how far ahead the lease bound is to be pushed now.
+// lease returns how far ahead of the clock the next write pushes the lease bound. It is 0 while
+// the clock counts as wrong: the bound stays where it is.
 func (n *Node) lease() time.Duration {
 	s := n.peek()
 	if s.skew.wrong {
@@ -280,7 +286,8 @@ func (n *Node) lease() time.Duration {
 	return timeguard.Lease(ms(s.cluster.LeaseMs), s.served)
 }
 
-// pause waits, for the context or for ZooKeeper to come back at most.
+// pause waits for d, or until ZooKeeper is reached again. If the context ends first, pause
+// returns its error.
 func (n *Node) pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

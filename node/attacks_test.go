@@ -14,10 +14,11 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Sequences of events that must not break a promise of docs/safety.md.
+// Each of these tests plays a sequence of events that must not break a promise of
+// docs/safety.md.
 
-// A state that is not resumed, as it was copied or given up, names its cluster. In
-// another ZooKeeper, which is empty, that cluster is not put back.
+// A state directory that was copied, or invalidated by a fence, still names its cluster. The
+// node must not put that cluster back in another ZooKeeper, which is empty.
 func TestStateThatIsNotResumedPutsNothingBackElsewhere(t *testing.T) {
 	for name, row := range map[string]struct {
 		print  localcache.Fingerprint
@@ -51,8 +52,8 @@ func TestStateThatIsNotResumedPutsNothingBackElsewhere(t *testing.T) {
 	}
 }
 
-// One of a process's workers is new, and registration is frozen: the other one, which
-// has a lease, serves, and the new one waits.
+// A process has two nodes: one holds a lease, one is new. Registration is frozen. The first
+// node must serve, and the new node must wait until the freeze ends.
 func TestGroupInAFreeze(t *testing.T) {
 	r := newRig(t)
 	r.settledAndStopped()
@@ -90,8 +91,9 @@ func TestGroupInAFreeze(t *testing.T) {
 	untilAll(t, g)
 }
 
-// A node that never settled loses the cluster that it made in the place of another,
-// restarts and makes it again: the owner of the other one is not ended by that.
+// ZooKeeper is wiped while the owner of a cluster is cut off. A blank node creates a second
+// cluster, has not settled in it when ZooKeeper is wiped again, and restarts. That must not end
+// the owner, which puts its own cluster back.
 func TestClusterThatNeverSettledEndsNobody(t *testing.T) {
 	r := newRig(t)
 	settle := time.Second
@@ -122,7 +124,7 @@ func TestClusterThatNeverSettledEndsNobody(t *testing.T) {
 	}
 }
 
-// ended waits for a node to end, and returns its error.
+// ended waits for a node to end and returns its error. It fails the test after 10 s.
 func (n *running) ended() error {
 	n.t.Helper()
 	select {
@@ -141,8 +143,8 @@ func (n *running) clusterUUID() string {
 	return n.cluster.UUID
 }
 
-// lapse has the record on the disk be of a node that lived through a loss of data, and
-// was stopped for longer than its lease.
+// lapse rewrites the record on the disk, as if its node had noticed a loss of data and had then
+// been stopped for longer than its lease.
 func (r *rig) lapse() {
 	r.t.Helper()
 	cache, err := localcache.New(r.disk, localcache.Fingerprint{})
@@ -165,8 +167,9 @@ func (r *rig) lapse() {
 	}
 }
 
-// A node that lived through a loss and was stopped beyond its lease comes back with a
-// heartbeat too slow for its cluster, whose record is an older copy.
+// A node has noticed a loss of data and was stopped for longer than its lease. ZooKeeper has
+// an older copy of the cluster record, and the node restarts with a heartbeat that is too slow.
+// It must end because of the heartbeat.
 func TestHeartbeatIsCheckedBeforeAnythingElse(t *testing.T) {
 	r := newRig(t)
 	settle := time.Second
@@ -180,9 +183,9 @@ func TestHeartbeatIsCheckedBeforeAnythingElse(t *testing.T) {
 	}
 }
 
-// A fresh worker was asked for, stored and not had: the record is of the old one
-// again, with a bound above all that it may have issued, and not the one that it had
-// when it was taken.
+// A node has stored a claim on a fresh worker and does not get that worker. The local record
+// must name the old worker again. Its reserved bound must be above all that the node may have
+// issued: the bound in the old claim may be too low.
 func TestRotationThatFailsKeepsTheBound(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
@@ -203,13 +206,13 @@ func TestRotationThatFailsKeepsTheBound(t *testing.T) {
 	}
 }
 
-// A lease that had run out goes on from a new floor, which its holder's clock gave when
-// it had gone back: never below what the tenure before has issued.
+// A lease that had run out is settled again. The clock has gone back meanwhile, so the new
+// floor is below what was issued. The new tenure must begin above what the old one has issued.
 func TestNewFloorIsAboveWhatWasIssued(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
 	lo := n.serving.Load().lo + 1
-	for n.layout.Start(n.serving.Load().gen.End()) <= lo { // for as long as its first tick lasts
+	for n.layout.Start(n.serving.Load().gen.End()) <= lo { // until IDs are beyond lo
 		n.next()
 	}
 	n.stop()
@@ -226,8 +229,8 @@ func TestNewFloorIsAboveWhatWasIssued(t *testing.T) {
 	}
 }
 
-// The server that a start asks first lags behind a loss of data. The node starts from its
-// directory all the same, and puts its cluster back.
+// The server that a starting node asks first lags behind a loss of data. The node must still
+// start from its state directory, and put its cluster back.
 func TestLaggingServerEndsNoStart(t *testing.T) {
 	for name, then := range map[string]func(*rig){
 		"wiped": func(*rig) {},
@@ -253,7 +256,8 @@ func TestLaggingServerEndsNoStart(t *testing.T) {
 	}
 }
 
-// By the server that is asked first, which lags behind, all workers are held.
+// The server that a newcomer asks first lags behind, and says that all workers are held. One
+// worker has been released since, and the newcomer must get it.
 func TestLaggingServerSaysThatAllAreHeld(t *testing.T) {
 	r := newRig(t)
 	two := worker.Layout{Epoch: 1_700_000_000_000, Unit: time.Millisecond, TimeBits: 41, WorkerBits: 1, SequenceBits: 12}
@@ -273,8 +277,8 @@ func TestLaggingServerSaysThatAllAreHeld(t *testing.T) {
 	another(func(c *Config) { c.Store.(*zkstore.MemSession).LagTo(past) })
 }
 
-// The calls that make a cluster take longer than one attempt has. ZooKeeper answers each,
-// so the start is not given up.
+// The write that creates the cluster record is lost again and again, while ZooKeeper answers
+// all other calls. The start must not be given up after StartTimeout.
 func TestSlowZooKeeperEndsNoBootstrap(t *testing.T) {
 	r := newRig(t)
 	slow, began := r.mem.Session(), time.Now()

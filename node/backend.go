@@ -11,7 +11,9 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Reserve takes between 1 and k IDs of one tick. Its errors are *Refusal.
+// Reserve takes between 1 and k IDs of one tick. It waits for the next tick if the present one
+// has no IDs left. It waits for a clock that went back if the cluster's rollback policy says
+// so. Its errors are *Refusal. If the context ends, the cause is CauseStopping.
 func (n *Node) Reserve(ctx context.Context, k int) (worker.Run, error) {
 	for {
 		t := n.serving.Load()
@@ -23,15 +25,16 @@ func (n *Node) Reserve(ctx context.Context, k int) (worker.Run, error) {
 		case err == nil:
 			return run, nil
 		case err == worker.ErrClosed && n.serving.Load() != t:
-			// Another has taken its place while this request waited.
+			// Another tenure has replaced t while this request waited.
 		default:
 			return worker.Run{}, n.explain(t, err)
 		}
 	}
 }
 
-// try is Reserve that does not wait: where a little would do, it says how long, and
-// what the wait is for.
+// try is Reserve without waiting. If a wait would help, it returns a Pause, and no ID. waited
+// is how long the request has waited for a rollback so far. try also returns the tenure that
+// it asked.
 func (n *Node) try(k int, waited time.Duration) (*tenure, worker.Run, worker.Pause, error) {
 	for {
 		t := n.serving.Load()
@@ -48,7 +51,7 @@ func (n *Node) try(k int, waited time.Duration) (*tenure, worker.Run, worker.Pau
 	}
 }
 
-// explain returns why a tenure made no ID.
+// explain returns the refusal for an error of a tenure's generator.
 func (n *Node) explain(t *tenure, err error) error {
 	var behind *worker.BehindError
 	switch {
@@ -60,14 +63,15 @@ func (n *Node) explain(t *tenure, err error) error {
 	case errors.Is(err, worker.ErrLimit):
 		return n.atBound()
 	case errors.Is(err, worker.ErrClosed):
-		return n.refusal.Load() // dropped since we looked
+		return n.refusal.Load() // dropped meanwhile
 	}
 	return errStopping
 }
 
 var errStopping = &Refusal{Cause: CauseStopping, Phase: Stopping}
 
-// atBound returns why the clock has reached the bound of a tenure.
+// atBound returns the refusal of a clock that has reached the tenure's bound: it says why the
+// bound has not moved on.
 func (n *Node) atBound() *Refusal {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -84,8 +88,9 @@ func (n *Node) atBound() *Refusal {
 	return &Refusal{Cause: CauseNoDurableBound, Bound: BoundLate}
 }
 
-// behindOnce has the keeper look at a rollback that a fresh slot may end sooner
-// than the clock does; once a second, however many ask.
+// behindOnce wakes keep if the clock is behind by more than limits.RotateBehind: with a fresh
+// slot the node may serve sooner than with the old one. It wakes keep at most once a second,
+// however many requests come.
 func (n *Node) behindOnce(by time.Duration) {
 	now := n.mono()
 	if last := n.kicked.Load(); by > limits.RotateBehind && now-last > int64(time.Second) && n.kicked.CompareAndSwap(last, now) {
@@ -93,7 +98,8 @@ func (n *Node) behindOnce(by time.Duration) {
 	}
 }
 
-// Ready is nil when an ID would be made. It makes none.
+// Ready returns nil if a request would get an ID, now or after a short wait. Otherwise it
+// returns the *Refusal. It makes no ID.
 func (n *Node) Ready() error {
 	t := n.serving.Load()
 	if t == nil {
@@ -105,7 +111,7 @@ func (n *Node) Ready() error {
 	return nil
 }
 
-// Now is the clock that IDs are made by.
+// Now returns the time of the clock that IDs are made by.
 func (n *Node) Now() time.Time { return time.Unix(0, n.clock.Now()) }
 
 // Layout returns the cluster's layout, or the zero Layout while it is not known.
@@ -113,7 +119,8 @@ func (n *Node) Layout() worker.Layout {
 	return n.peek().layout
 }
 
-// Worker is the node in one line.
+// Worker describes the node in one line of name=value pairs: worker ("none" if it has none),
+// term, node identity, name and phase.
 func (n *Node) Worker() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Cache is the state directory, as localcache has it.
+// Cache is the state directory. *localcache.Cache implements it.
 type Cache interface {
 	Load() localcache.Loaded
 	Save(localcache.Record) (generation uint64, err error)
@@ -24,55 +24,58 @@ type Cache interface {
 	Remove() error
 }
 
-// Config is what a Node is made of. Cluster, Store and Cache are required.
+// Config configures a Node. Cluster, Store and Cache are required.
 type Config struct {
 	// Cluster is the cluster's name, for messages and the state directory.
 	Cluster string
-	// ZooKeeper names the ZooKeeper that Store is in, and ZooKeeperReplaced says that
-	// it has taken the place of the one that the state directory was used with: else
-	// nothing is put back there. "" for a store in memory.
+	// ZooKeeper names the ZooKeeper that Store reaches: servers and chroot. It is empty for
+	// a store in memory. If the state directory was last used with another ZooKeeper, the
+	// node puts nothing back in this one, and resumes only if its record is there.
+	// ZooKeeperReplaced lifts that: this ZooKeeper has taken the place of the other.
 	ZooKeeper         string
 	ZooKeeperReplaced bool
-	// Bootstrap allows the node to make the cluster record if there is none.
+	// Bootstrap allows the node to create the cluster record if there is none.
 	Bootstrap bool
-	Settings  Settings
-	Labels    coordinator.Labels
-	Store     zkstore.Store
-	// InMemory says that Store is of this process alone and loses nothing while the
-	// process lives: only then may the settling time be 0.
+	// Settings are those that the cluster must have. The zero value accepts any cluster.
+	Settings Settings
+	// Labels are shown to people. They may be empty.
+	Labels coordinator.Labels
+	Store  zkstore.Store
+	// InMemory says that only this process uses Store, and that Store loses nothing while
+	// the process runs. Only then may the settling time be 0.
 	InMemory bool
-	// Reconnected, if given, is a hint that ZooKeeper has just been reached
-	// again: the node reports at once.
+	// Reconnected, if not nil, receives a value when ZooKeeper is reached again. The node
+	// then reports at once.
 	Reconnected <-chan struct{}
 	Cache       Cache
-	// Clock is the machine's clocks; nil means the system's.
+	// Clock reads the machine's clocks. nil means timeguard.System.
 	Clock timeguard.Clock
-	// Issuing is the clock that IDs are made by, the same for all nodes of a
-	// process; nil means one of this node's own, of Clock.
+	// Issuing is the clock that IDs are made by. All nodes of a process must have the same.
+	// nil means a new one that follows Clock.
 	Issuing *timeguard.Issuing
-	// Heartbeat is how often the node reports; 0 means 3 s.
+	// Heartbeat is the time between two reports to ZooKeeper, 10 ms or more. 0 means 3 s.
 	Heartbeat time.Duration
-	// CallTimeout bounds one exchange with ZooKeeper; 0 means 5 s.
+	// CallTimeout bounds one round of calls to ZooKeeper. 0 means 5 s.
 	CallTimeout time.Duration
-	// StartTimeout is how long a node that needs ZooKeeper to start waits for
-	// it; 0 means for ever.
+	// StartTimeout is how long a start that needs ZooKeeper waits for a ZooKeeper that does
+	// not answer. 0 means for ever.
 	StartTimeout time.Duration
-	// Reserve is how far ahead the bound on the local disk is kept, below 10 s;
-	// 0 means 3 s.
+	// Reserve is how far ahead of the clock the reserved bound on the local disk is kept,
+	// from 100 ms to below 10 s. 0 means 3 s. The time that the cluster may borrow is added.
 	Reserve time.Duration
-	// ReleaseOnExit gives the slot back at a clean stop, for nodes whose state
-	// directory does not outlive them.
+	// ReleaseOnExit releases the slot at a clean stop. It is for nodes whose state directory
+	// does not outlive them.
 	ReleaseOnExit bool
-	// SequenceStart is where the sequence begins in a tick.
+	// SequenceStart is where the sequence begins in a tick. 0 means worker.StartRandom.
 	SequenceStart worker.SequenceStart
-	// SegmentStart is the segment that a tick begins in.
+	// SegmentStart is the segment that a tick begins in. 0 means worker.SegmentZero.
 	SegmentStart worker.SegmentStart
-	// Rand returns a number in [0, n), for a random SequenceStart or SegmentStart; nil
-	// means math/rand/v2.
+	// Rand returns a number in [0, n), for a random SequenceStart or SegmentStart. nil means
+	// math/rand/v2.
 	Rand func(n uint32) uint32
-	// Identity makes a node's identity; nil means a random UUID.
+	// Identity returns a new identity for a node. nil means a random UUID.
 	Identity func() string
-	// Logger may be nil.
+	// Logger may be nil, which logs nothing.
 	Logger hclog.Logger
 }
 
@@ -113,6 +116,6 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// extendEvery is how often the reserved bound is extended: three times within
-// its window.
+// extendEvery returns the time between two extensions of the reserved bound: a third of
+// Reserve.
 func (c Config) extendEvery() time.Duration { return c.Reserve / 3 }

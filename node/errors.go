@@ -22,7 +22,8 @@ const (
 	SettingSegmentStart Setting = "segment-start"
 )
 
-// DiffersError: the cluster was made with another value of a setting.
+// DiffersError says that the cluster has another value of a setting (Has) than this node asks
+// for (Asked).
 type DiffersError struct {
 	Setting    Setting
 	Asked, Has any
@@ -32,7 +33,8 @@ func (e *DiffersError) Error() string {
 	return fmt.Sprintf("node: %s %v was asked for, where the cluster has %v", e.Setting, e.Asked, e.Has)
 }
 
-// FieldError: the layout does not have the field that a setting needs.
+// FieldError says that the layout does not have the field that a setting needs. Value is the
+// value of the setting.
 type FieldError struct {
 	Setting Setting
 	Value   any
@@ -44,26 +46,27 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("node: %s %v is for layouts with a %s field, and %s has none", e.Setting, e.Value, e.Field, e.Layout)
 }
 
-// RangeError: a time does not go with the other settings.
+// RangeError says that a duration does not fit the other settings.
 type RangeError struct {
 	Setting Setting // the one to change
 	Problem string
-	// Least and Most are what it may be; 0 where there is no such bound.
+	// Least and Most bound the setting. 0 means that there is no such bound.
 	Least, Most time.Duration
 }
 
 func (e *RangeError) Error() string { return "node: " + e.Problem }
 
-// OtherClusterError: the state directory belongs to another cluster.
+// OtherClusterError says that the state directory belongs to another cluster (Ours) than the
+// one that the node was started in (Found). Both are names in quotes, or both are UUIDs.
 type OtherClusterError struct{ Ours, Found string }
 
 func (e *OtherClusterError) Error() string {
 	return fmt.Sprintf("node: the state directory belongs to cluster %s, and this is %s", e.Ours, e.Found)
 }
 
-// OtherZooKeeperError: the state directory was last used with another ZooKeeper, and
-// this one does not have the record of its worker. If both go on, the cluster is there
-// twice.
+// OtherZooKeeperError says that the state directory was last used with another ZooKeeper
+// (State), and that this one (Given) does not have the record of its worker. If the node went
+// on here, there could be two copies of the cluster.
 type OtherZooKeeperError struct{ State, Given string }
 
 func (e *OtherZooKeeperError) Error() string {

@@ -15,7 +15,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// takeOver writes a slot as another holder's.
+// takeOver overwrites the slot at path with the record of another holder.
 func (r *rig) takeOver(path string) {
 	r.t.Helper()
 	other, err := json.Marshal(coordinator.Slot{Node: "other", Term: 9, Nonce: "o", Settled: true, H: time.Now().Add(time.Hour).UnixMilli()})
@@ -27,7 +27,7 @@ func (r *rig) takeOver(path string) {
 	}
 }
 
-// loaded is what a start on the rig's disk would find.
+// loaded returns what a start on the rig's disk would find.
 func (r *rig) loaded() localcache.Loaded {
 	r.t.Helper()
 	cache, err := localcache.New(r.disk.Clone(), localcache.Fingerprint{})
@@ -37,14 +37,14 @@ func (r *rig) loaded() localcache.Loaded {
 	return cache.Load()
 }
 
-// A node that was fenced and dies before it has another slot does not take the
-// lost one up again from its cache.
+// A fenced node ends before it has another slot. The next start must not resume the lost slot
+// from the state directory.
 func TestAFenceOutlivesARestart(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
 	n.until("settled", n.isSettled)
 	n.session.SetFault(func(c zkstore.Call) zkstore.Fault {
-		if c.Op == "create" && c.Path == "/tickets/n-" { // which registering begins with
+		if c.Op == "create" && c.Path == "/tickets/n-" { // registering begins with it
 			return zkstore.FailBefore
 		}
 		return zkstore.NoFault
@@ -58,8 +58,8 @@ func TestAFenceOutlivesARestart(t *testing.T) {
 	}
 }
 
-// The verdict on a clock ends with the tenure that it was about: it must not
-// make the next registration write leases of no length.
+// A node is fenced while its clock counts as wrong, and the clock is right again by then. The
+// old verdict must not make the next registration write leases of no length.
 func TestFencedWithAClockThatWasWrong(t *testing.T) {
 	r := newRig(t)
 	first := r.start().untilReady()
@@ -79,7 +79,8 @@ func TestFencedWithAClockThatWasWrong(t *testing.T) {
 	n.untilReady()
 }
 
-// A stop in the midst of a change of workers says nothing of either.
+// A node stops while it changes workers. The local record must stay that of the new worker,
+// without Stopped.
 func TestStopBetweenTwoWorkers(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
@@ -97,8 +98,8 @@ func TestStopBetweenTwoWorkers(t *testing.T) {
 	}
 }
 
-// A node that has seen another cluster settled in the place of its own refuses,
-// and does not serve from its cache when ZooKeeper is gone the next time.
+// A node finds another cluster settled in the place of its own, and refuses to start. After
+// that it must not start without ZooKeeper either.
 func TestAnotherClusterEndsTheCache(t *testing.T) {
 	r := newRig(t)
 	r.settledAndStopped()
@@ -124,8 +125,8 @@ func TestAnotherClusterEndsTheCache(t *testing.T) {
 	}
 }
 
-// Owners put their cluster back over one that a newcomer has just made: it joins
-// theirs, as it would have if it had come a moment later.
+// Owners put their cluster back over one that a newcomer has just created. The newcomer must
+// join theirs, as it would have done a moment later.
 func TestNewcomerJoinsTheClusterThatWasPutBack(t *testing.T) {
 	r := newRig(t)
 	theirs := coordinator.Cluster{UUID: "theirs", Layout: worker.Leaf().String(), Slots: 8, LeaseMs: 60_000, Settled: true}
@@ -151,8 +152,9 @@ func TestNewcomerJoinsTheClusterThatWasPutBack(t *testing.T) {
 	}
 }
 
-// A state directory shows that a cluster was there whose other nodes may still live:
-// a node that was told to make a cluster puts that one back, and keeps newcomers off.
+// A node may create a cluster, and its state directory names one that ZooKeeper has lost. Other
+// nodes of that cluster may still hold leases. So the node must put that cluster back, with
+// registration frozen.
 func TestStatePutsItsClusterBack(t *testing.T) {
 	r := newRig(t)
 	n := r.settledAndStopped()

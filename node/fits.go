@@ -2,9 +2,8 @@ package node
 
 import "github.com/flaked/flaked/coordinator"
 
-// Fits tells why a node of these settings cannot live in a cluster. All of the
-// configuration that it looks at is Settings, Heartbeat, Reserve and
-// SegmentStart.
+// Fits returns why a node of this configuration cannot join a cluster, nil if it can. It reads
+// only Settings, Heartbeat, Reserve, SegmentStart and InMemory, and fills in no defaults.
 func (cfg Config) Fits(cl coordinator.Cluster) error {
 	_, err := (&Node{cfg: cfg}).fits(cl)
 	return err

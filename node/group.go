@@ -16,19 +16,20 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Group is the nodes of one process, each of which holds a worker of its own, by
-// a state directory of its own. Together they make more IDs than the ceiling of
-// one. What keeps IDs apart is between the nodes, wherever they run; a group only
-// hands out what they make.
+// Group is the nodes of one process. Each node has its own state directory and holds its own
+// worker. Together they can make more IDs than the ceiling of one worker. A group only hands
+// out the IDs of its nodes. The workers and bounds of the nodes keep the IDs unique, as they
+// do for nodes in separate processes.
 type Group struct {
 	nodes []*Node
-	// order is that of the workers' numbers: IDs come from the lowest that has some
-	// left in its tick, so those of a tick grow.
+	// order is the nodes by ascending worker. IDs come from the lowest worker that has some
+	// left in the tick, so that the IDs of a tick grow.
 	order atomic.Pointer[[]*Node]
-	mu    sync.Mutex // guards sorting: the last to begin is in the order
+	// mu serialises sort: the order that is stored last must be the newest.
+	mu sync.Mutex
 }
 
-// NewGroup makes a group of one node or more.
+// NewGroup returns a group of one node or more. The nodes must not be running yet.
 func NewGroup(nodes ...*Node) *Group {
 	g := &Group{nodes: nodes}
 	for _, n := range nodes {
@@ -41,8 +42,8 @@ func NewGroup(nodes ...*Node) *Group {
 	return g
 }
 
-// Run runs the nodes until the context ends, or until one of them can't go on:
-// then all stop. Its error is that one's.
+// Run runs the nodes until the context ends or one node ends with an error. Then all nodes
+// stop. Run returns the first such error, and nil if the context was cancelled.
 func (g *Group) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -61,13 +62,13 @@ func (g *Group) Run(ctx context.Context) error {
 	return nil
 }
 
-// Reserve takes between 1 and k IDs of one tick and one worker. Its errors are
-// *Refusal.
+// Reserve takes between 1 and k IDs of one tick and one worker. It may wait, as Node.Reserve
+// does. Its errors are *Refusal.
 //
-// IDs of the group grow as those of one node do, where the worker is above segment
-// and sequence: within a tick lower workers go first, no node makes IDs of a tick
-// before one that any has made IDs of, and what a rollback rule says of the one
-// that is furthest ahead goes for all.
+// If the layout has the worker above the segment and the sequence, the IDs of a group grow as
+// those of one node do. Within a tick lower workers go first. No node makes an ID of an
+// earlier tick than the latest tick that any node has used. If the clock is behind that
+// latest tick, the node that used it decides whether the group waits or refuses.
 func (g *Group) Reserve(ctx context.Context, k int) (worker.Run, error) {
 	if len(g.nodes) == 1 {
 		return g.nodes[0].Reserve(ctx, k)
@@ -92,24 +93,31 @@ func (g *Group) Reserve(ctx context.Context, k int) (worker.Run, error) {
 	}
 }
 
-// wait is what a generator has to wait for.
+// wait is a pause that a generator needs before it can make an ID. A nil gen means that there
+// is nothing to wait for.
 type wait struct {
 	gen   *worker.Generator
 	pause worker.Pause
 }
 
-// standing is how far the workers that serve have come.
+// standing is how far the nodes that serve have come.
 type standing struct {
-	serves  bool  // one does
-	refused error // why not, where one does not
-	// ahead is the highest worker that has made IDs of the latest tick, and place where
-	// it is in the order. One that has made none holds nobody up, however far ahead its
-	// floor is.
-	ahead         *Node
-	place         int
-	latest        worker.Tick
-	first         worker.Tick // the lowest floor of those that have made none
-	now, furthest worker.Tick // the clock's tick, and the last that may be borrowed
+	// serves: at least one node serves.
+	serves bool
+	// refused is why the first node in the order that does not serve refuses, nil if all
+	// nodes serve.
+	refused error
+	// latest is the latest tick that a node has made IDs of. ahead is that node, with the
+	// highest worker if there are several, and place is its index in the order. A node that
+	// has made no ID does not count: its floor may be far ahead, and must not hold up others.
+	ahead  *Node
+	place  int
+	latest worker.Tick
+	// first is the lowest floor of the nodes that have made no ID, math.MaxInt64 if there
+	// are none.
+	first worker.Tick
+	// now is the tick of the clock. furthest is the last tick that may be borrowed.
+	now, furthest worker.Tick
 }
 
 func (g *Group) standing(nodes []*Node) standing {
@@ -132,11 +140,11 @@ func (g *Group) standing(nodes []*Node) standing {
 	return s
 }
 
-// wentBack tells whether the clock is behind the last ID. Then the group does what
-// the worker does that made this ID.
+// wentBack reports whether the clock is behind the last ID, by more than may be borrowed.
+// The node that made this ID then decides for the group.
 func (s standing) wentBack() bool { return s.ahead != nil && s.latest > s.furthest }
 
-// begins is the first tick to ask for.
+// begins returns the first tick to ask for.
 func (s standing) begins() worker.Tick {
 	if s.ahead == nil {
 		return max(s.now, s.first)
@@ -144,8 +152,9 @@ func (s standing) begins() worker.Tick {
 	return max(s.now, s.latest)
 }
 
-// round asks the nodes in order for IDs of one tick. Where none has any it says
-// what is to be waited for; nothing when they are to be asked again at once.
+// round asks the nodes in order for up to k IDs of one tick. If no node has any, round
+// returns what to wait for. A wait without a generator means: ask again at once. waited is
+// how long the request has waited for a rollback so far.
 func (g *Group) round(k int, waited time.Duration) (worker.Run, wait, error) {
 	nodes := *g.order.Load()
 	s := g.standing(nodes)
@@ -158,7 +167,7 @@ func (g *Group) round(k int, waited time.Duration) (worker.Run, wait, error) {
 		case err != nil || run.Len > 0 && t.counts:
 			return run, wait{}, err
 		case run.Len > 0:
-			// The clock has just come back: lower workers go first. These are burnt.
+			// The clock has just caught up, and lower workers must go first. Discard these IDs.
 			return worker.Run{}, wait{}, nil
 		}
 		return run, wait{t.gen, pause}, nil
@@ -167,7 +176,7 @@ func (g *Group) round(k int, waited time.Duration) (worker.Run, wait, error) {
 	for last := min(s.furthest, tick+1); tick <= last; tick++ {
 		for i, n := range nodes {
 			if tick == s.latest && i < s.place {
-				continue // it was not serving when a higher one made IDs of this tick
+				continue // its IDs would be lower than some made already
 			}
 			if t := n.serving.Load(); t != nil {
 				if run, ok := t.gen.TryAt(k, tick); ok {
@@ -179,7 +188,8 @@ func (g *Group) round(k int, waited time.Duration) (worker.Run, wait, error) {
 	return g.none(nodes, s.now, tick)
 }
 
-// none is for when no node has IDs of the ticks before one that were looked at.
+// none returns what to wait for, or the error if all nodes refuse. round calls it when no
+// node had IDs of any tick below the one given. now is the tick of the clock in that round.
 func (g *Group) none(nodes []*Node, now, tick worker.Tick) (worker.Run, wait, error) {
 	var refused error
 	for _, n := range nodes {
@@ -195,7 +205,7 @@ func (g *Group) none(nodes []*Node, now, tick worker.Tick) (worker.Run, wait, er
 		if err == nil {
 			pause := t.gen.Until(tick)
 			if pause.For <= 0 {
-				pause.For = time.Millisecond // the clock is there: what is missing is a bound
+				pause.For = time.Millisecond // the tick has begun: a bound is missing
 			}
 			return worker.Run{}, wait{t.gen, pause}, nil
 		}
@@ -204,7 +214,7 @@ func (g *Group) none(nodes []*Node, now, tick worker.Tick) (worker.Run, wait, er
 	return worker.Run{}, wait{}, refused
 }
 
-// sort puts the nodes in order: whenever one begins to serve.
+// sort stores the order of the nodes. It must be called whenever a node begins to serve.
 func (g *Group) sort() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -212,15 +222,15 @@ func (g *Group) sort() {
 		if t := n.serving.Load(); t != nil {
 			return t.worker
 		}
-		return -1 // whichever it gets
+		return -1 // not serving
 	}
 	sorted := slices.Clone(g.nodes)
 	slices.SortStableFunc(sorted, func(a, b *Node) int { return cmp.Compare(number(a), number(b)) })
 	g.order.Store(&sorted)
 }
 
-// Ceiling returns how many IDs the nodes that serve can make in a second, or in one
-// tick where a tick is longer; 0 while none serves.
+// Ceiling returns how many IDs the nodes that serve can make in a second, or in one tick if a
+// tick is longer. It is 0 while no node serves.
 func (g *Group) Ceiling() (sum int64) {
 	for _, n := range g.nodes {
 		if t := n.serving.Load(); t != nil {
@@ -238,7 +248,8 @@ func (g *Group) Waits() (sum int64) {
 	return sum
 }
 
-// Ready is nil when an ID would be made, by any of the nodes. It makes none.
+// Ready returns nil if a request would get an ID from any of the nodes, now or after a short
+// wait. Otherwise it returns the *Refusal. It makes no ID.
 func (g *Group) Ready() (err error) {
 	if s := g.standing(*g.order.Load()); s.wentBack() && len(g.nodes) > 1 {
 		return s.ahead.Ready()
@@ -255,7 +266,7 @@ func (g *Group) Ready() (err error) {
 	return err
 }
 
-// Live is nil while all nodes do their work.
+// Live returns nil while all nodes are live, otherwise the error of one that is not.
 func (g *Group) Live() error {
 	for _, n := range g.nodes {
 		if err := n.Live(); err != nil {
@@ -265,12 +276,12 @@ func (g *Group) Live() error {
 	return nil
 }
 
-// Now is the clock that IDs are made by.
+// Now returns the time of the clock that IDs are made by.
 func (g *Group) Now() time.Time { return g.nodes[0].Now() }
 
 // Layout returns the cluster's layout, or the zero Layout while it is not known.
 func (g *Group) Layout() worker.Layout {
-	for _, n := range g.nodes { // one that is starting does not know it yet
+	for _, n := range g.nodes { // a starting node does not know it yet
 		if l := n.Layout(); l != (worker.Layout{}) {
 			return l
 		}
@@ -278,7 +289,8 @@ func (g *Group) Layout() worker.Layout {
 	return worker.Layout{}
 }
 
-// Worker is the first node in one line; of several, with the workers of all.
+// Worker describes the first node in one line. In a group of several nodes the line also has
+// the workers of all nodes.
 func (g *Group) Worker() string {
 	text := g.nodes[0].Worker()
 	if len(g.nodes) > 1 {
@@ -287,8 +299,8 @@ func (g *Group) Worker() string {
 	return text
 }
 
-// process is what the records of the nodes have in common: the identity of the
-// first, which outlives a restart.
+// process returns the identity of the first node. The records of all nodes carry it, to show
+// that they share a process. It outlives a restart.
 func (g *Group) process() string {
 	first := g.nodes[0]
 	first.mu.Lock()
@@ -296,7 +308,7 @@ func (g *Group) process() string {
 	return first.claim.Node
 }
 
-// workers are those that the nodes hold, ascending.
+// workers returns the workers that the nodes hold, ascending.
 func (g *Group) workers() []int {
 	var workers []int
 	for _, n := range g.nodes {
@@ -319,7 +331,7 @@ func (g *Group) Numbers() string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(workers), " ", ","), "[]")
 }
 
-// Snapshots are the states of the nodes at this moment.
+// Snapshots returns a Snapshot of each node, in the order of NewGroup's arguments.
 func (g *Group) Snapshots() []Snapshot {
 	all := make([]Snapshot, len(g.nodes))
 	for i, n := range g.nodes {

@@ -15,7 +15,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// group makes so many nodes, each on a disk of its own, and runs them together.
+// group creates count nodes, each on its own disk, and runs them as a Group.
 func (r *rig) group(count int, change ...func(*Config)) (*Group, chan error) {
 	r.t.Helper()
 	var nodes []*Node
@@ -54,8 +54,8 @@ func untilAll(t *testing.T, g *Group) {
 	}
 }
 
-// A worker that begins to serve within a tick of which a higher one has made IDs makes
-// none of that tick: they would be lower.
+// A node begins to serve within a tick of which a higher worker has made IDs. It must make no
+// ID of that tick: it would be lower than those.
 func TestGroupWhenALowerWorkerBegins(t *testing.T) {
 	r := newRig(t)
 	g, _ := r.group(2)
@@ -79,8 +79,8 @@ func TestGroupWhenALowerWorkerBegins(t *testing.T) {
 	}
 }
 
-// A worker that has made no ID yet and may make none for a while, since its floor is
-// ahead of the clock, holds the others up neither in front of them nor behind.
+// A node has made no ID, and its floor is far ahead of the clock. It must not hold up the other
+// node, whether its worker is the lower or the higher one.
 func TestGroupWhileAFloorIsAhead(t *testing.T) {
 	r := newRig(t)
 	g, _ := r.group(2)
@@ -98,7 +98,7 @@ func TestGroupWhileAFloorIsAhead(t *testing.T) {
 	}
 }
 
-// floorIn has a node begin anew with a floor so far ahead of its clock.
+// floorIn gives a node a new tenure with a floor that is ahead of its clock by the time given.
 func (n *Node) floorIn(t *testing.T, ahead time.Duration) {
 	t.Helper()
 	tenure := *n.serving.Load()
@@ -114,8 +114,8 @@ func (n *Node) floorIn(t *testing.T, ahead time.Duration) {
 	n.serving.Store(&tenure)
 }
 
-// A group is not ready while it refuses: after a rollback it does, although some of
-// its workers have made no ID that the clock is behind.
+// After a rollback a group refuses, even if one of its nodes has made no ID that the clock is
+// behind. It must not be ready while it refuses.
 func TestGroupIsNotReadyAfterARollback(t *testing.T) {
 	r := newRig(t)
 	g, _ := r.group(2)
@@ -141,8 +141,8 @@ func TestGroupIsNotReadyAfterARollback(t *testing.T) {
 	}
 }
 
-// A group that has made no ID yet, and whose clock goes back by less than it may borrow,
-// goes on at its floors: nobody notices such a rollback.
+// A group has made no ID yet, and its clock goes back by less than it may borrow. It must make
+// IDs from its floors on, without a wait or a refusal.
 func TestGroupBelowItsFloors(t *testing.T) {
 	r := newRig(t)
 	borrow := 3 * time.Second
@@ -150,7 +150,7 @@ func TestGroupBelowItsFloors(t *testing.T) {
 	g, _ := r.group(2)
 	untilAll(t, g)
 	r.clock.step(-2 * time.Second)
-	for began := g.Now(); g.Now().After(began.Add(-time.Second)); { // the step is seen at the next look
+	for began := g.Now(); g.Now().After(began.Add(-time.Second)); { // seen at the next sample
 		runtime.Gosched()
 	}
 	run, pause, err := g.round(1, 0)
@@ -159,8 +159,8 @@ func TestGroupBelowItsFloors(t *testing.T) {
 	}
 }
 
-// A burst takes more than one worker's ceiling, each ID once, those of a worker
-// in order; and of one worker alone while that has some.
+// A burst gets more IDs than the ceiling of one worker: each ID once, and those of a worker in
+// order. At a low rate all IDs are of the lowest worker.
 func TestGroupMakesIDsOfAll(t *testing.T) {
 	r := newRig(t)
 	r.cfg.SequenceStart = worker.StartZero
@@ -189,7 +189,7 @@ func TestGroupMakesIDsOfAll(t *testing.T) {
 	if n := len(slices.Compact(slices.Clone(ids))); n != len(ids) || len(last) != 3 {
 		t.Errorf("%d IDs of %d workers, %d different", len(ids), len(last), n)
 	}
-	// At a low rate they are all of the lowest.
+	// A low rate, after a step ahead to a tick without IDs.
 	before := g.Now()
 	r.clock.step(50 * time.Millisecond)
 	for g.Now().Sub(before) < 40*time.Millisecond { // a step is seen at the next sample
@@ -212,7 +212,7 @@ func TestGroupMakesIDsOfAll(t *testing.T) {
 	}
 }
 
-// While IDs are scarce, a group counts that reservations wait.
+// A group counts the waits of reservations for a tick.
 func TestGroupWaits(t *testing.T) {
 	g, _ := newRig(t).group(2)
 	if g.Waits() != 0 {
@@ -226,8 +226,8 @@ func TestGroupWaits(t *testing.T) {
 	}
 }
 
-// What one caller is given grows, at the ceiling of all workers, while ticks are
-// borrowed, and when the clock goes back, which is refused as one node would.
+// The IDs that one caller gets grow: at the ceiling of all workers, while ticks are borrowed,
+// and when the clock goes back. A group refuses a rollback as a single node does.
 func TestGroupsIDsGrow(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -243,7 +243,7 @@ func TestGroupsIDsGrow(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := newRig(t)
-			r.cfg.Reserve = 5 * time.Second // a machine that stalls is not what this is about
+			r.cfg.Reserve = 5 * time.Second // a stall of the machine must not fail this
 			l := worker.Leaf()
 			if row.layout != "" {
 				var err error
@@ -310,8 +310,7 @@ func TestGroupGoesOnWithWhatItHas(t *testing.T) {
 	}
 }
 
-// There is one worker for three nodes: the process can't be what it was asked to
-// be, and says so.
+// There are two workers for three nodes. The group must end, and say that all slots are held.
 func TestGroupEndsWhenOneCannotStart(t *testing.T) {
 	l := worker.Leaf()
 	l.WorkerBits = 1

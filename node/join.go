@@ -12,9 +12,9 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// joinCluster reads the cluster record, or makes it if that was asked for, and
-// checks it against what this node wants and belongs to. lost says that the
-// cluster this node belongs to has vanished from ZooKeeper.
+// joinCluster reads the cluster record, or creates it if Config.Bootstrap allows that. It
+// checks the record against this node's settings and against the cluster of its state
+// directory. lost reports that ZooKeeper has lost the cluster of a claim that is cached.
 func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
 	mine := n.peek().cluster
 	cl, err := n.readCluster(ctx, mine, a)
@@ -49,9 +49,9 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	return false, n.joinAs(cl)
 }
 
-// readCluster reads the cluster record. A newcomer takes the word of the server that it
-// asks, which may lag behind: what it writes next is checked by all. Only where that would
-// keep it from registering is the record read as all servers have it.
+// readCluster reads the cluster record. For a newcomer, the record of a server that lags
+// behind will do: the write of a slot fails if the record has changed. Only if that record
+// would keep the newcomer from registering is it read again after a sync.
 func (n *Node) readCluster(ctx context.Context, mine coordinator.Cluster, a *attempt) (coordinator.Cluster, error) {
 	if !a.usable {
 		cl, err := coordinator.PeekCluster(ctx, n.cfg.Store)
@@ -65,8 +65,8 @@ func (n *Node) readCluster(ctx context.Context, mine coordinator.Cluster, a *att
 	return coordinator.ReadCluster(ctx, n.cfg.Store)
 }
 
-// mayMakeCluster refuses to make or put back the cluster's record in a ZooKeeper
-// that has none. why is what the caller found.
+// mayMakeCluster returns nil if this node may create the cluster record, or put it back, in a
+// ZooKeeper that has none. why is the error of the read that did not find it.
 func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) error {
 	switch {
 	case a.moved:
@@ -79,9 +79,9 @@ func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) e
 	return nil
 }
 
-// makeCluster makes the cluster record of a ZooKeeper that has none. A state directory
-// that names a cluster shows that there was one, whose nodes may still live by their
-// leases: it is put back, and registration is frozen until none of them can.
+// makeCluster creates the cluster record in a ZooKeeper that has none. If the state directory
+// names a cluster, ZooKeeper has lost that cluster, and its nodes may still hold leases. Then
+// makeCluster puts it back, with registration frozen until all those leases have ended.
 func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster, a *attempt) (coordinator.Cluster, error) {
 	if mine.UUID != "" {
 		cl, err := n.coord.PutBack(ctx, a.claim)
@@ -105,10 +105,10 @@ func (n *Node) otherZooKeeper() error {
 	return &OtherZooKeeperError{State: n.peek().store.address, Given: n.cfg.ZooKeeper}
 }
 
-// unsettle has the local record not start without ZooKeeper any more: another
-// cluster has settled in the place of its own, which ends the leases of that.
-// It goes on naming its cluster, so that the node refuses again and does not
-// join the other one unasked; where its own is found again, it resumes.
+// unsettle changes the local record so that the node no longer starts without ZooKeeper.
+// Another cluster has settled in the place of the node's own, which ends the leases of its
+// own. The record still names its own cluster. So the next start refuses too, and does not
+// join the other cluster unasked. If the node finds its own cluster again, it resumes.
 func (n *Node) unsettle() {
 	claim := n.peek().claim
 	claim.Settled, claim.H = false, 0
@@ -117,7 +117,7 @@ func (n *Node) unsettle() {
 	}
 }
 
-// joinAs takes a cluster as this node's if it can live by its settings.
+// joinAs makes a cluster this node's own, or returns why the node's settings do not fit it.
 func (n *Node) joinAs(cl coordinator.Cluster) error {
 	r, err := n.fits(cl)
 	if err != nil {
@@ -130,7 +130,7 @@ func (n *Node) joinAs(cl coordinator.Cluster) error {
 	return nil
 }
 
-// fits tells why this node cannot live by a cluster's settings.
+// fits returns the rules of a cluster, or why this node's settings do not fit the cluster.
 func (n *Node) fits(cl coordinator.Cluster) (rules, error) {
 	if err := n.cfg.Settings.Agree(cl); err != nil {
 		return rules{}, err
@@ -148,8 +148,9 @@ func (n *Node) fits(cl coordinator.Cluster) (rules, error) {
 	return r, nil
 }
 
-// checkHeartbeat refuses a heartbeat that is too slow for an owner to notice a loss
-// of ZooKeeper's data within the settling time, or to renew its lease.
+// checkHeartbeat returns a *RangeError if the heartbeat is too slow for a cluster. An owner
+// must notice a loss of ZooKeeper's data within the settling time, and must report twice within
+// the shortest lease. A settling time of 0 is allowed for a store in memory.
 func (n *Node) checkHeartbeat(cl coordinator.Cluster) error {
 	settle := ms(cl.SettleMs)
 	if _, err := limits.NoticeWithin(settle, n.cfg.Heartbeat); err != nil && !(settle == 0 && n.cfg.InMemory) {

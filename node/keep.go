@@ -10,9 +10,9 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// keep gets a slot and keeps it: it reports to ZooKeeper every heartbeat, when
-// ZooKeeper has come back, and when the settling time is over. A node that is
-// fenced registers as a new one.
+// keep acquires a slot and holds it until the context or an error ends the node. It reports to
+// ZooKeeper every heartbeat, when ZooKeeper is reached again, and when the settling time is
+// over. A node that is fenced registers as a new one.
 func (n *Node) keep(ctx context.Context) error {
 	a, err := n.begin()
 	if err != nil {
@@ -28,7 +28,7 @@ func (n *Node) keep(ctx context.Context) error {
 			n.fenced(fenced)
 			again := time.Duration(n.mono()-fencedAt) < fencesApart
 			if fencedAt = n.mono(); again {
-				// Whatever is wrong here must not use up slot after slot.
+				// A fault that persists must not use up one slot after another.
 				if err := n.pause(ctx, fencesApart); err != nil {
 					return err
 				}
@@ -47,10 +47,12 @@ func (n *Node) keep(ctx context.Context) error {
 	}
 }
 
-// fencesApart is how often a node may lose its slot and take another.
+// fencesApart is how long a node waits before it registers, if it was fenced twice within this
+// time.
 const fencesApart = 30 * time.Second
 
-// step is one round: publish what may issue, report, look at the clock.
+// step runs one round: it lets the tenure issue if it may, reports, releases old slots, and
+// looks whether the clock went back.
 func (n *Node) step(ctx context.Context) error {
 	n.publish()
 	if err := n.beat(ctx); err != nil {
@@ -61,7 +63,7 @@ func (n *Node) step(ctx context.Context) error {
 	return n.rotateIfBehind(ctx)
 }
 
-// idle waits until there is something to do.
+// idle waits until the next round is due. If the context ends first, idle returns its error.
 func (n *Node) idle(ctx context.Context) error {
 	timer := time.NewTimer(n.untilNext())
 	defer timer.Stop()
@@ -75,8 +77,8 @@ func (n *Node) idle(ctx context.Context) error {
 	return nil
 }
 
-// untilNext is the time to the next heartbeat or to the end of settling,
-// whichever comes first.
+// untilNext returns the time to the next heartbeat or to the end of settling, whichever comes
+// first, but 1 ms or more.
 func (n *Node) untilNext() time.Duration {
 	next := n.cfg.Heartbeat
 	if left := time.Duration(n.keeper.settleAt - n.mono()); !n.peek().settled && left > 0 {
@@ -85,9 +87,9 @@ func (n *Node) untilNext() time.Duration {
 	return max(next, time.Millisecond)
 }
 
-// publish lets the held tenure issue if it may: it has a settled lease, the
-// clock has reached its floor and is not wrong, and a bound is durable. A lease
-// that ran out while the node was away counts again once it is settled anew.
+// publish lets the held tenure issue if all conditions hold. The lease is settled and runs. The
+// clock is not wrong and has reached the floor. A reserved bound is durable. A lease that ran
+// out while the node was disconnected counts again once it is settled again.
 func (n *Node) publish() {
 	n.mu.Lock()
 	t := n.held
@@ -101,7 +103,7 @@ func (n *Node) publish() {
 		}
 		n.mu.Unlock()
 		return
-	case n.skew.wrong, t.lo < n.claim.Lo: // or closed, and yet to be replaced
+	case n.skew.wrong, t.lo < n.claim.Lo: // or lapsed, to be replaced by hold
 		n.mu.Unlock()
 		return
 	case n.now() < t.lo:
@@ -119,7 +121,7 @@ func (n *Node) publish() {
 	defer n.mu.Unlock()
 	switch {
 	case n.held != t || n.phase == Stopping || n.serving.Load() == t || n.skew.wrong || n.now() >= n.claim.H:
-		// Dropped or found wrong meanwhile, or the other loop was faster.
+		// Dropped, stopped or found wrong meanwhile, or the other loop has published it.
 	case n.disk.err != nil && t.gen.Limit() <= n.layout.CeilTick(t.lo):
 		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseNoDurableBound})
 	default:
@@ -132,8 +134,8 @@ func (n *Node) publish() {
 	}
 }
 
-// beat reports once. Its error is *FencedError or the context's: a ZooKeeper
-// that does not answer is no error for a node that has a lease.
+// beat sends one heartbeat. It returns a *coordinator.FencedError, the context's error, or
+// nil. A failure to reach ZooKeeper is only noted: the node serves on within its lease.
 func (n *Node) beat(ctx context.Context) error {
 	n.turns.keep.Store(n.mono())
 	s := n.peek()
@@ -175,9 +177,9 @@ func (n *Node) beat(ctx context.Context) error {
 	return nil
 }
 
-// acknowledged applies the result of a heartbeat. The first time that the slot is settled
-// the claim is on the disk before its new lease bound is used. A raised floor means that
-// the lease had run out: a new tenure begins.
+// acknowledged applies the result of a heartbeat. When the slot has just been settled, the
+// claim is saved to the disk before its new lease bound is used. A higher floor means that the
+// lease had run out: a new tenure begins there, above all that the old one has issued.
 func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
 	first := n.noteBeat(beat, r)
 	claim := beat.Claim
@@ -191,7 +193,7 @@ func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
 	if first {
 		if _, err := (ledger{n}).Save(claim); err != nil {
 			n.mu.Lock()
-			n.settled = false // again at the next heartbeat
+			n.settled = false // retry at the next heartbeat
 			n.mu.Unlock()
 			return err
 		}
@@ -203,8 +205,8 @@ func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
 	return n.hold(claim)
 }
 
-// noteBeat takes over what a heartbeat says of ZooKeeper. It reports whether the slot is
-// settled now, and was not before.
+// noteBeat records what a heartbeat found in ZooKeeper. first reports whether the slot is
+// settled now and was not before.
 func (n *Node) noteBeat(beat coordinator.Beat, r coordinator.Report) (first bool) {
 	if beat.Lost {
 		n.log.Warn("put back what ZooKeeper had lost", "worker", beat.Claim.Worker, "term", beat.Claim.Term)
@@ -229,8 +231,9 @@ func (n *Node) noteBeat(beat coordinator.Beat, r coordinator.Report) (first bool
 	return first
 }
 
-// closeIfLapsed ends the tenure if the claim has a higher floor: the lease had run out, and
-// others may have had the slot since. It returns the tenure that it has closed.
+// closeIfLapsed closes the held tenure if the claim has a higher floor: the lease had run out,
+// and another node may have held the slot since. It returns the tenure that it has closed, or
+// nil.
 func (n *Node) closeIfLapsed(claim coordinator.Claim) *tenure {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -238,26 +241,26 @@ func (n *Node) closeIfLapsed(claim coordinator.Claim) *tenure {
 	if old == nil || claim.Lo <= old.lo {
 		return nil
 	}
-	if n.claim.Settled { // else it has never issued, and refuses for what it waits for
+	if n.claim.Settled { // else the tenure never issued, and its refusal stays
 		n.refuseLocked(Refusal{Phase: Settling, Cause: CauseLeaseHadRunOut})
 	}
 	old.gen.Close()
 	return old
 }
 
-// setClaim takes over a claim in memory; the next extension stores it.
+// setClaim replaces the claim in memory. The next extension of the reserved bound stores it.
 func (n *Node) setClaim(claim coordinator.Claim) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.claim = claim
 	n.applyBounds()
 	if n.shortOfBound() > n.cfg.extendEvery() {
-		wake(n.poke) // the reserved bound had come to the lease's end, and that has moved on
+		wake(n.poke) // the lease bound held the reserved bound back, and has moved on
 	}
 }
 
-// showLive keeps the live lock while there is a lease to show. shown is whether that
-// is there.
+// showLive creates the live lock of the slot if it is missing (not shown). Once a settled lease
+// has ended, showLive deletes the lock instead.
 func (n *Node) showLive(ctx context.Context, shown bool) error {
 	claim := n.peek().claim
 	if claim.Settled && n.now() >= claim.H {
@@ -269,7 +272,8 @@ func (n *Node) showLive(ctx context.Context, shown bool) error {
 	return n.coord.GoLive(ctx, claim)
 }
 
-// noteStore logs changes between reaching ZooKeeper and not.
+// noteStore records the result of a round. It logs when rounds begin to fail, and when they
+// succeed again.
 func (n *Node) noteStore(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -284,8 +288,8 @@ func (n *Node) noteStore(err error) {
 	n.store.err = err
 }
 
-// fenced drops the tenure: somebody else has the slot. The local record forgets
-// it too, so that a restart without ZooKeeper does not take it up again.
+// fenced drops the tenure of a slot that this node has lost. It invalidates the local record
+// too, so that a restart without ZooKeeper does not resume the slot.
 func (n *Node) fenced(err *coordinator.FencedError) {
 	n.log.Error("fenced: issuing nothing more for this worker, registering as a new node", "worker", err.Worker, "reason", err.Reason)
 	n.refuse(Starting, CauseLostWorker)
@@ -295,13 +299,13 @@ func (n *Node) fenced(err *coordinator.FencedError) {
 		n.held = nil
 	}
 	n.served, n.rotations = 0, nil
-	n.skew.wrong, n.keeper.rounds = false, timeguard.Rounds{} // the next registration asks anew
+	n.skew.wrong, n.keeper.rounds = false, timeguard.Rounds{} // registering checks the clock
 	n.mu.Unlock()
 	n.forget()
 }
 
-// forget makes the local record invalid. A node that cannot write it goes on:
-// it would come to the same end at the next start that reaches ZooKeeper.
+// forget invalidates the local record. If the disk takes no writes, the node goes on all the
+// same: the next start that reaches ZooKeeper finds that the slot is lost.
 func (n *Node) forget() {
 	n.saveMu.Lock()
 	defer n.saveMu.Unlock()

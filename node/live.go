@@ -7,20 +7,19 @@ import (
 	"go.uber.org/atomic"
 )
 
-// turns are when the loops of a node last turned, monotonic ns; 0 before they
-// have begun.
+// turns is when each loop of a node last turned, monotonic ns. 0: the loop has not begun.
 type turns struct{ extend, keep atomic.Int64 }
 
-// stuckAfter is how long the loop that keeps the bound may take for a turn. It
-// turns each second, and waits for nobody but the disk.
+// stuckAfter is the longest time that extendLoop may take for a turn. It turns every third of
+// Config.Reserve, and waits for nothing but the disk.
 const stuckAfter = 10 * time.Second
 
-// Live is nil while the node's loops turn, else why the process is to be
-// started again. It asks nothing of ZooKeeper, and a disk that stalls is not to
-// be mended so: what waits for one is live.
+// Live returns nil while the node's loops turn. An error names the loop that is stuck: the
+// process must be restarted then. Live makes no call to ZooKeeper. Restarting cannot fix a
+// stalled disk, so a node that waits for a write is live.
 func (n *Node) Live() error {
 	if !n.saveMu.TryLock() {
-		return nil // something is being written
+		return nil // a write is under way
 	}
 	n.saveMu.Unlock()
 	now := n.mono()
@@ -30,7 +29,7 @@ func (n *Node) Live() error {
 		limit time.Duration
 	}{
 		{"keeps its bound on the disk", n.turns.extend.Load(), stuckAfter},
-		// All its calls are bounded; looking through many slots takes some.
+		// Each call has a deadline, but looking through many slots takes many calls.
 		{"reports to ZooKeeper", n.turns.keep.Load(), time.Minute + n.cfg.Heartbeat + 12*n.cfg.CallTimeout},
 	} {
 		if since := time.Duration(now - loop.last); loop.last != 0 && since > loop.limit {

@@ -8,7 +8,8 @@ import (
 	"github.com/flaked/flaked/internal/limits"
 )
 
-// A loop that turns as seldom as its reserve allows does not count as stuck.
+// extendLoop turns least often with the longest reserve. Even then it must not count as stuck
+// between two turns.
 func TestStuckIsLongerThanATurn(t *testing.T) {
 	if longest := (Config{Reserve: limits.MaxReserve}).extendEvery(); longest >= stuckAfter {
 		t.Errorf("it turns every %s, and is stuck after %s", longest, stuckAfter)
@@ -27,8 +28,9 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
-		name         string
-		extend, keep time.Duration // ago; 0 is now
+		name string
+		// extend and keep are how long ago each loop turned.
+		extend, keep time.Duration
 		writing      bool
 		want         string // "" is live
 	}{

@@ -9,32 +9,34 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// CountsSnapshot is what a node has done since the process started.
+// CountsSnapshot counts what a node has done since the process started.
 type CountsSnapshot struct {
-	// Heartbeats were acknowledged or failed; all together took HeartbeatsTookMs.
+	// Heartbeats were acknowledged, and HeartbeatsFailed failed. Both together have taken
+	// HeartbeatsTookMs milliseconds.
 	Heartbeats       int64   `json:"heartbeats"`
 	HeartbeatsFailed int64   `json:"heartbeats_failed"`
 	HeartbeatsTookMs float64 `json:"heartbeats_took_ms"`
-	// DiskWrites of the state file, made or failed.
+	// DiskWrites records were saved to the state file, and DiskWritesFailed could not be
+	// saved. Both together have taken DiskWritesTookMs milliseconds.
 	DiskWrites       int64   `json:"disk_writes"`
 	DiskWritesFailed int64   `json:"disk_writes_failed"`
 	DiskWritesTookMs float64 `json:"disk_writes_took_ms"`
-	// TickWaits are reservations that waited for the next tick, as all numbers
-	// of the present one were gone; RollbackWaits those that waited for a clock
-	// that had gone back a little, RollbackRefusals those that were refused for
-	// one that had gone back further.
+	// TickWaits counts waits for the next tick, because the present one had no IDs left.
+	// RollbackWaits counts waits for a clock that had gone back a little. A request that
+	// waits more than once counts each time. RollbackRefusals counts requests that were
+	// refused because the clock had gone back further.
 	TickWaits        int64 `json:"tick_waits"`
 	RollbackWaits    int64 `json:"rollback_waits"`
 	RollbackRefusals int64 `json:"rollback_refusals"`
 }
 
-// meter counts them. The zero value is ready.
+// meter collects the figures of a CountsSnapshot. The zero value is ready.
 type meter struct {
 	heartbeats, disk timer
 	worker           worker.Counts
 }
 
-// timer counts attempts at something and what they took.
+// timer counts attempts that succeeded or failed, and adds up the time that they took.
 type timer struct{ ok, failed, ns atomic.Int64 }
 
 func (t *timer) add(took int64, err error) {
@@ -56,7 +58,7 @@ func (m *meter) snapshot() CountsSnapshot {
 	}
 }
 
-// meteredCache is a Cache whose writes are counted.
+// meteredCache is a Cache that counts and times calls of Save.
 type meteredCache struct {
 	Cache
 	mono  func() int64

@@ -14,74 +14,83 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Node is one flaked node. Run is called once; everything else may be called at any
-// time, from any goroutine.
+// Node is one flaked node. Call Run once. All other methods may be called at any time, from
+// any goroutine.
 type Node struct {
 	cfg   Config
 	log   hclog.Logger
 	clock *timeguard.Issuing
 	coord *coordinator.Coordinator
 
-	// serving is the tenure that IDs are made from, nil while the node refuses;
-	// refusal then says why. They are all that a GET looks at.
+	// serving is the tenure that IDs are made from. It is nil while the node refuses, and
+	// refusal then says why. To make an ID, a GET reads only serving.
 	serving atomic.Pointer[tenure]
 	refusal atomic.Pointer[Refusal]
 
-	kicked atomic.Int64 // when a GET last woke the keeper, monotonic ns
+	kicked atomic.Int64 // when a rollback last woke keep, monotonic ns
 
-	// published, if set, is told that this node has begun to serve. mu is held.
+	// published, if not nil, is called when this node begins to serve. mu is held then.
 	published func()
 
-	// startSlack is added to how long a start waits for its clock.
+	// startSlack lengthens the wait for the clock that checkStart allows. It is 0, or
+	// limits.BoundSlack if one copy of the local record was damaged: localcache has then
+	// raised the reserved bound by as much.
 	startSlack time.Duration
 
-	kick chan struct{} // capacity 1: the keeper is to look at once
-	poke chan struct{} // capacity 1: the extend loop is
+	kick chan struct{} // capacity 1: wakes keep
+	poke chan struct{} // capacity 1: wakes extendLoop
 
 	meter meter
 
-	turns  turns      // for Live
-	saveMu sync.Mutex // guards writes of the local record: the order they are made up in is the order they are written in
+	turns turns // for Live
+	// saveMu is held from building a local record until the record is written. Otherwise an
+	// older record could overwrite a newer one.
+	saveMu sync.Mutex
 
 	keeper keeper
 
-	mu sync.Mutex // guards state; never held during I/O
+	mu sync.Mutex // guards state, never held during I/O
 	state
 }
 
-// keeper is used by one goroutine only, the one that runs keep.
+// keeper is the state of the goroutine that runs keep. No other goroutine uses it.
 type keeper struct {
-	heard int64 // when ZooKeeper last answered a start, monotonic ns
-	// settleAt is when the slot may be settled, monotonic ns, and lastSettle the settling
-	// time that the last grant asked for.
+	// heard is when ZooKeeper last answered joinCluster, monotonic ns. acquire sets it to
+	// the time of its call first.
+	heard int64
+	// settleAt is the earliest moment at which the slot may be settled, monotonic ns.
+	// lastSettle is the settling time from which settleAt was computed. 0 means no wait.
 	settleAt   int64
 	lastSettle time.Duration
 	rounds     timeguard.Rounds
 	owed       []debt
 }
 
-// state is what the loops share.
+// state is shared by the two loops and by callers.
 type state struct {
 	phase   Phase
 	cluster coordinator.Cluster
 	rules
-	// claim is our hold on the slot, in memory: it may be newer than the local record.
-	// m is the reserved bound and generation the write count that are durable there;
-	// claim.M and claim.Generation are only what Resume and Stop are told. Only the
-	// goroutine of keep writes claim, cluster and rules, so it may read them without mu.
+	// claim is this node's hold on the slot, in memory. It may be newer than the local
+	// record on the disk. m is the reserved bound (Unix ms) and generation the write count
+	// of the local record that is durable. claim.M and claim.Generation may be out of date:
+	// set them from m and generation before a call that uses them. Only the goroutine of
+	// keep writes claim, cluster and rules, so that goroutine may read them without mu.
 	claim      coordinator.Claim
 	m          int64
 	generation uint64
-	served     time.Duration // serving, over restarts
-	rotations  []int64       // Unix ms of fresh slots taken after a rollback
-	// held is the tenure of the claim, published in serving or not.
+	// served is how long the node has served, over all its restarts.
+	served time.Duration
+	// rotations are the times when fresh slots were taken after a rollback, Unix ms.
+	rotations []int64
+	// held is the tenure of the claim, whether or not serving has it. nil: no tenure.
 	held *tenure
-	// settled: ZooKeeper's record of the present term is settled. False after a start,
-	// until the first heartbeat that settles it. claim.Settled stays true over a restart:
-	// the node serves below the old bound meanwhile.
+	// settled: ZooKeeper's record of the present term is settled. It is false from a start
+	// until a heartbeat settles the record. claim.Settled stays true over a restart: until
+	// the record is settled again, the node serves below the old lease bound.
 	settled bool
-	// restartedFrom is the generation that the node began from without
-	// ZooKeeper, until its restart is known there.
+	// restartedFrom is the generation of the local record that the node has started from
+	// alone, until ZooKeeper knows of that restart. Otherwise it is 0.
 	restartedFrom uint64
 
 	disk  diskState
@@ -89,66 +98,78 @@ type state struct {
 	store storeState
 }
 
-// diskState is how the state directory does.
+// diskState is the condition of the state directory.
 type diskState struct {
-	err    error // why the reserved bound is not being extended
-	saving bool  // the local record is being written, since then, monotonic ns
+	// err is why the last extension of the reserved bound failed, nil if it did not.
+	err error
+	// saving: the local record is being written. since is when that write began, monotonic ns.
+	saving bool
 	since  int64
-	// stallSaid: the log has that this takes long.
+	// stallSaid: the log has a line that this write stalls.
 	stallSaid bool
 }
 
-// skewState is how our clock compares with others.
+// skewState is how this node's clock compares with other clocks.
 type skewState struct {
-	wrong    bool // by most voters, for some rounds
-	offset   timeguard.Offset
-	verdict  timeguard.Verdict
-	agreed   coordinator.Reading // of our clock, that most agreed with at last; zero: they did not
-	warnedAt int64               // when clocks that differ were last logged, monotonic ns
+	// wrong: most voters have found the clock wrong timeguard.BadRounds times in a row.
+	wrong bool
+	// offset and verdict are of the last comparison.
+	offset  timeguard.Offset
+	verdict timeguard.Verdict
+	// agreed is the reading of this clock in the last comparison, if there were voters and
+	// most did not find the clock wrong. Otherwise it is zero.
+	agreed coordinator.Reading
+	// warnedAt is when a clock difference or a leap was last logged, monotonic ns. 0: never.
+	warnedAt int64
 }
 
-// storeState is how ZooKeeper does.
+// storeState is how reporting to ZooKeeper goes.
 type storeState struct {
-	// address is where the record of our slot was last found, as Config.ZooKeeper.
+	// address names the ZooKeeper where the record of this node's slot was last found, in
+	// the form of Config.ZooKeeper.
 	address string
-	err     error // why the last heartbeat came to nothing
-	beatAt  int64 // when the last one was acknowledged, Unix ms
-	frozen  int64 // until when registration is frozen, Unix ms
+	// err is why the last round of calls failed. It is nil if that round succeeded, and
+	// before the first round.
+	err error
+	// beatAt is when the last heartbeat was acknowledged, Unix ms. 0: none yet.
+	beatAt int64
+	// frozen is when the freeze of registration ends, Unix ms. 0: not frozen.
+	frozen int64
 }
 
-// peek returns the state at this moment.
+// peek returns a copy of the state at this moment.
 func (n *Node) peek() state {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.state
 }
 
-// tenure is one holding of one slot by this process. A reservation keeps the
-// one that it was made in.
+// tenure is one holding of one slot by this process. A request may still be using a tenure
+// after another has replaced it, so a tenure that has ended must have its generator closed.
 type tenure struct {
 	node   string
 	worker int
 	lo     int64 // floor, Unix ms
 	gen    *worker.Generator
-	counts bool // rollbacks, in its IDs
+	counts bool // IDs count rollbacks
 }
 
 // Phase is what a node is doing.
 type Phase string
 
 const (
-	Starting Phase = "starting" // no slot yet
-	Settling Phase = "settling" // has a slot that is not settled: a forgotten owner gets time to come back
-	Waiting  Phase = "waiting"  // until the clock reaches what the predecessor may have used
+	Starting Phase = "starting" // has no slot
+	Settling Phase = "settling" // has an unsettled slot: an owner that ZooKeeper lost may come back
+	Waiting  Phase = "waiting"  // has a slot whose floor is ahead of the clock
 	Serving  Phase = "serving"
 	Refusing Phase = "refusing" // has a slot and must not use it: its clock is wrong, or the disk takes no writes
 	Stopping Phase = "stopping"
 )
 
-// Phases are all of them.
+// Phases returns every phase.
 func Phases() []Phase { return []Phase{Starting, Settling, Waiting, Serving, Refusing, Stopping} }
 
-// New validates the configuration. It does no I/O.
+// New returns a node, or an error if the configuration is not valid. It does no I/O.
 func New(cfg Config) (*Node, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -167,8 +188,10 @@ func New(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// Run takes a slot and keeps it until the context ends; then it stops cleanly,
-// which takes a few seconds at most. It returns nil after a clean stop.
+// Run acquires a slot and holds it until the context ends. Then it stops: it records the end
+// on the disk, and reports it to ZooKeeper for up to Config.CallTimeout. Run returns nil if
+// the context was cancelled. A stop that could not be recorded is logged. Any other error
+// has ended the node.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var disk sync.WaitGroup
@@ -185,8 +208,8 @@ func (n *Node) Run(ctx context.Context) error {
 	return err
 }
 
-// stopTime is what telling ZooKeeper of a stop may take: not much when it did
-// not answer the last heartbeat either.
+// stopTime returns how long a stop may take to report to ZooKeeper: Config.CallTimeout, but
+// at most a second if the last round of calls failed.
 func (n *Node) stopTime() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -196,28 +219,27 @@ func (n *Node) stopTime() time.Duration {
 	return n.cfg.CallTimeout
 }
 
-// now is the issuing clock in Unix milliseconds.
+// now returns the issuing clock in Unix milliseconds.
 func (n *Node) now() int64 { return n.clock.NowMs() }
 
-// mono is the monotonic clock in nanoseconds: what waits are measured by.
+// mono returns the monotonic clock in nanoseconds. Waits are measured by it.
 func (n *Node) mono() int64 { return n.cfg.Clock.Mono() }
 
-// refuse enters a phase in which the node makes no IDs, for a cause that clients
-// are told.
+// refuse enters a phase in which the node makes no IDs. Clients are told the cause.
 func (n *Node) refuse(p Phase, cause Cause) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.refuseLocked(Refusal{Phase: p, Cause: cause})
 }
 
-// refuseLocked is refuse with the figures of a refusal. mu is held.
+// refuseLocked is refuse for a complete Refusal. mu is held.
 func (n *Node) refuseLocked(r Refusal) {
 	n.phase = r.Phase
 	n.refusal.Store(&r)
 	n.serving.Store(nil)
 }
 
-// wake has a loop look at once.
+// wake makes a loop begin its next round at once. It never blocks.
 func wake(loop chan<- struct{}) {
 	select {
 	case loop <- struct{}{}:

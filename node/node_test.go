@@ -16,7 +16,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// rig is a ZooKeeper in memory, a disk in memory and clocks that a test moves.
+// rig is a ZooKeeper in memory, a disk in memory and a clock that a test can step.
 type rig struct {
 	t     *testing.T
 	clock *testClock
@@ -25,7 +25,7 @@ type rig struct {
 	cfg   Config
 }
 
-// testClock is the machine's clocks with a wall clock that can be stepped.
+// testClock reads the machine's clocks. Its wall clock can be stepped.
 type testClock struct {
 	base time.Time
 	wall atomic.Int64 // how far the wall clock has been stepped, ns
@@ -67,7 +67,7 @@ type running struct {
 	done    chan error
 }
 
-// start runs a node on the rig's disk, or on another if one is given.
+// start runs a node on the rig's disk, unless change gives it another.
 func (r *rig) start(change ...func(*Config)) *running {
 	r.t.Helper()
 	cache, err := localcache.New(r.disk, localcache.Fingerprint{})
@@ -110,7 +110,7 @@ func (r *rig) settledAndStopped() *running {
 	return n
 }
 
-// until waits for a condition.
+// until waits for a condition. It fails the test after 10 s, or if the node ends first.
 func (r *running) until(what string, ok func() bool) {
 	r.t.Helper()
 	deadline := time.After(10 * time.Second)
@@ -236,7 +236,7 @@ func TestAnUnsettledRecordDoesNotStartWithoutZooKeeper(t *testing.T) {
 	second.done <- nil
 }
 
-// A ZooKeeper that answers, though too slowly to register, ends no start.
+// ZooKeeper answers, but too slowly for the node to register. That must not end the start.
 func TestSlowZooKeeperEndsNoStart(t *testing.T) {
 	r := newRig(t)
 	var attempts atomic.Int64
@@ -295,7 +295,7 @@ func TestFencedNodeRegistersAsANewOne(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
 	before := n.next()
-	// Somebody takes the slot over, as after a lease that ran out.
+	// Another node takes the slot over, as if the lease had run out.
 	session := r.mem.Session()
 	data, stat, err := session.Get(context.Background(), "/workers/0000")
 	if err != nil {
@@ -401,8 +401,8 @@ func TestSmallRollbackIsWaitedOutAndLargeOnesRefused(t *testing.T) {
 	n.untilReady()
 }
 
-// A rollback too long to wait for, that ZooKeeper agrees with, costs a fresh
-// worker.
+// After a rollback that is too long to wait for, and that ZooKeeper agrees with, the node takes
+// a fresh worker.
 func TestLargeRollbackTakesAFreshWorker(t *testing.T) {
 	r := newRig(t)
 	r.clock.step(4 * time.Second) // within what is tolerated
@@ -430,9 +430,8 @@ func TestForwardLeapIsNotFollowedUnconfirmed(t *testing.T) {
 	n.untilReady()
 }
 
-// Where rollbacks are counted, a small one that nobody has asked in costs no
-// worker, and a large one is gone on with by another: with the old one a restart
-// would refuse.
+// Where rollbacks are counted, a node keeps its worker after a small rollback. After a large
+// one it takes another worker: with the old worker a restart would refuse.
 func TestCountedRollbacks(t *testing.T) {
 	l := worker.Leaf()
 	l.TimeBits, l.RollbackBits = 40, 1
@@ -443,12 +442,12 @@ func TestCountedRollbacks(t *testing.T) {
 		t.Run(row.back.String(), func(t *testing.T) {
 			r := newRig(t)
 			r.cfg.Settings.Layout = &l
-			r.mem = zkstore.NewMem(func() int64 { return r.clock.Wall() / 1e6 }) // its leader's is stepped with it
+			r.mem = zkstore.NewMem(func() int64 { return r.clock.Wall() / 1e6 }) // the leader's clock steps too
 			n := r.start().untilReady()
 			beats := func(count int64) {
 				n.until("heartbeats", func() bool { return n.Snapshot().Counts.Heartbeats >= count })
 			}
-			for range 30 { // half a minute goes by; bounds may be late for it
+			for range 30 { // half a minute, faster than bounds may follow
 				r.clock.step(900 * time.Millisecond)
 				beats(n.Snapshot().Counts.Heartbeats + 1)
 				_, _ = n.Reserve(t.Context(), 1)

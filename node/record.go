@@ -10,26 +10,28 @@ import (
 	"github.com/flaked/flaked/localcache"
 )
 
-// LocalRecord is what a node keeps of itself in its state directory.
+// LocalRecord is the record that a node keeps in its state directory.
 type LocalRecord struct {
-	// ClusterName is the label that the cluster goes by. Its identity is Cluster.UUID.
+	// ClusterName is the cluster's name, as in Config.Cluster. The cluster's identity is
+	// Cluster.UUID.
 	ClusterName string `json:"cluster_name"`
-	// ZooKeeper is where the cluster's records are: servers and chroot.
+	// ZooKeeper names the ZooKeeper with the cluster's records: servers and chroot. It is
+	// empty for a store in memory.
 	ZooKeeper string              `json:"zookeeper,omitempty"`
 	Cluster   coordinator.Cluster `json:"cluster"`
 	Claim     coordinator.Claim   `json:"claim"`
-	// Stopped: the last run ended cleanly and Claim.M is exact, not ahead.
+	// Stopped: the last run ended cleanly, and Claim.M is the exact end of what it issued.
 	Stopped bool `json:"stopped,omitempty"`
-	// ServedMs is how long this node has served, over restarts, ms. It sets the
-	// length of its leases.
+	// ServedMs is how long this node has served, over all its restarts, in milliseconds. It
+	// sets the length of its leases.
 	ServedMs int64 `json:"-"`
-	// Rotations are the times at which fresh slots were taken after the clock went
-	// back, Unix ms. There are maxRotations at most, so that the record stays small.
+	// Rotations are the times when fresh slots were taken after the clock went back, Unix ms.
+	// There are maxRotations at most, so that the record stays small.
 	Rotations []int64 `json:"rotations,omitempty"`
 }
 
-// Encode returns the record as the state directory keeps it. What changes with every
-// heartbeat is beside the payload, as localcache wants it.
+// Encode returns the record in the form that localcache stores. M, H and ServedMs change at
+// nearly every save. They stand beside the payload, as a changed payload costs a second sync.
 func (r LocalRecord) Encode() (localcache.Record, error) {
 	payload, err := json.Marshal(r)
 	if err != nil {
@@ -38,8 +40,8 @@ func (r LocalRecord) Encode() (localcache.Record, error) {
 	return localcache.Record{M: r.Claim.M, H: r.Claim.H, ServedMs: r.ServedMs, Payload: payload}, nil
 }
 
-// DecodeRecord returns the local record that a state directory keeps, the zero one
-// where it keeps none.
+// DecodeRecord is the inverse of Encode. It returns a zero LocalRecord for a zero record, and
+// an error if the payload is not that of a node.
 func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 	if kept.Payload != nil {
 		err = json.Unmarshal(kept.Payload, &r)
@@ -51,13 +53,14 @@ func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 	return r, nil
 }
 
-// ledger stores claims on the local disk for the coordinator.
+// ledger saves claims to the local disk for the coordinator.
 type ledger struct{ n *Node }
 
 var _ coordinator.Ledger = ledger{}
 
-// Save makes a claim the node's own once it is durable. A claim on another slot
-// brings its own reserved bound; on the same one the bound stays what it is.
+// Save writes a claim to the disk, makes it the node's claim once it is durable, and returns
+// the generation of the record. A claim on another slot brings its own reserved bound. For the
+// same slot the bound stays. Either is raised to the claim's floor if it is below.
 func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
 	n := l.n
 	n.saveMu.Lock()
@@ -75,13 +78,13 @@ func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
 	return gen, nil
 }
 
-// record returns the local record of a claim, not stopped. mu is held.
+// record returns the local record of a claim, without Stopped. mu is held.
 func (n *Node) record(c coordinator.Claim) LocalRecord {
 	m := n.m
 	if c.Node != n.claim.Node || c.Worker != n.claim.Worker {
 		m = c.M
 	}
-	m = max(m, c.Lo) // a restart begins at M: never below the floor of a claim
+	m = max(m, c.Lo) // a restart begins at M: never below a claim's floor
 	c.M = m
 	return LocalRecord{
 		ClusterName: n.cfg.Cluster, ZooKeeper: n.store.address, Cluster: kept(n.cluster, c), Claim: c,
@@ -89,16 +92,17 @@ func (n *Node) record(c coordinator.Claim) LocalRecord {
 	}
 }
 
-// kept returns what a node keeps of its cluster's record: its settings, and the
-// incarnation that the claim was last acknowledged in. Only ZooKeeper can say whether
-// the cluster is settled and whether it is frozen.
+// kept returns the part of the cluster record that a node keeps: the settings, and the
+// incarnation in which the claim was last acknowledged. It leaves out Settled and the freeze,
+// which only ZooKeeper can know.
 func kept(cl coordinator.Cluster, c coordinator.Claim) coordinator.Cluster {
 	cl.Incarnation, cl.Settled = c.Incarnation, false
 	cl.FrozenUntil, cl.Open, cl.FrozenBy = 0, "", ""
 	return cl
 }
 
-// adoptCluster makes the cluster of a local record the node's.
+// adoptCluster makes the cluster of a local record the node's own, if the record names one. It
+// returns an error if this node cannot make IDs by the cluster's rules.
 func (n *Node) adoptCluster(cl coordinator.Cluster) error {
 	if cl.UUID == "" {
 		return nil
@@ -111,7 +115,7 @@ func (n *Node) adoptCluster(cl coordinator.Cluster) error {
 	return nil
 }
 
-// adopt makes the claim of a local record the node's.
+// adopt makes the claim of a local record the node's own.
 func (n *Node) adopt(rec LocalRecord) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,7 +123,7 @@ func (n *Node) adopt(rec LocalRecord) {
 	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations
 }
 
-// join makes a cluster the node's.
+// join makes a cluster the node's own, with the rules given.
 func (n *Node) join(cl coordinator.Cluster, r rules) {
 	n.coord.Join(cl)
 	cl.Used = n.coord.Used()

@@ -71,8 +71,8 @@ func TestLocalRecordLosesNothing(t *testing.T) {
 	}
 }
 
-// A heartbeat and an extension of the reserved bound change no byte of the payload: it
-// would cost a second sync each time.
+// A heartbeat and an extension of the reserved bound must not change the payload: a changed
+// payload costs a second sync.
 func TestPayloadIsTheSameBetweenHeartbeats(t *testing.T) {
 	before, after := fullRecord(t), fullRecord(t)
 	after.Claim.M += 1000
@@ -84,7 +84,7 @@ func TestPayloadIsTheSameBetweenHeartbeats(t *testing.T) {
 	}
 }
 
-// What only ZooKeeper can say of a cluster is not taken from the disk.
+// The local record keeps neither Settled nor the freeze: only ZooKeeper can know them.
 func TestKeptClusterIsNotFrozen(t *testing.T) {
 	found, claim := filled[coordinator.Cluster](t), filled[coordinator.Claim](t)
 	want := found
@@ -94,7 +94,8 @@ func TestKeptClusterIsNotFrozen(t *testing.T) {
 	}
 }
 
-// A state file that is whole and not one of a node is neither resumed nor overwritten.
+// A state file is intact, but its record is not that of a node. The start must end, and must
+// not overwrite the file.
 func TestForeignRecordIsRefused(t *testing.T) {
 	r := newRig(t)
 	cache, err := localcache.New(r.disk, localcache.Fingerprint{})

@@ -7,9 +7,9 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// extendLoop keeps the reserved bound ahead of the clock, on the local disk,
-// until the context ends. It also publishes a tenure that waits for its floor:
-// the keeper may be waiting for ZooKeeper then.
+// extendLoop keeps the reserved bound on the local disk ahead of the clock until the context
+// ends. It also publishes a tenure that waits for its floor, since keep may be waiting for
+// ZooKeeper at that moment.
 func (n *Node) extendLoop(ctx context.Context) {
 	timer := time.NewTimer(n.cfg.extendEvery())
 	defer timer.Stop()
@@ -24,19 +24,19 @@ func (n *Node) extendLoop(ctx context.Context) {
 		now := n.mono()
 		n.turns.extend.Store(now)
 		stored := n.extend(time.Duration(now - last))
-		n.turns.extend.Store(n.mono()) // it may have taken long
+		n.turns.extend.Store(n.mono()) // a write may take long
 		last = now
 		n.publish()
 		timer.Reset(n.untilExtend(stored))
 	}
 }
 
-// retryDisk is how soon a disk that failed is tried again: each try less is so
-// much sooner served again.
+// retryDisk is the pause before a failed write to the disk is retried. It is short because the
+// node may be refusing until the write succeeds.
 const retryDisk = 100 * time.Millisecond
 
-// untilExtend is the time to the next extension, after one that was stored or
-// was not.
+// untilExtend returns the time to the next extension. stored reports whether the last one was
+// written to the disk.
 func (n *Node) untilExtend(stored bool) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -45,19 +45,19 @@ func (n *Node) untilExtend(stored bool) time.Duration {
 	case n.disk.err != nil:
 		return min(every, retryDisk)
 	case stored && n.shortOfBound() > every:
-		return 0 // storing it took long, or the clock leapt: it is due again
+		return 0 // storing it took long, or the clock leapt: extend again
 	case n.phase == Waiting && n.held != nil:
 		return min(every, max(ms(n.held.lo-n.now()), time.Millisecond))
 	}
 	return every
 }
 
-// extend raises the reserved bound M, makes it durable, and only then lets the
-// generator use it. elapsed is added to the time served. It tells whether a
-// bound was stored.
+// extend raises the reserved bound (M), makes it durable, and only then lets the generator use
+// it. If the node serves, elapsed is added to the time served. extend reports whether a bound
+// was stored.
 func (n *Node) extend(elapsed time.Duration) (stored bool) { return n.push(elapsed, 0) }
 
-// push is extend for a clock that is about to be so much further on.
+// push is extend for a clock that is about to go forward by ahead.
 func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 	n.saveMu.Lock()
 	defer n.saveMu.Unlock()
@@ -98,9 +98,9 @@ func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 	return true
 }
 
-// save writes the local record and notes how long that takes: every writer waits
-// for the one before it, so a stall of any of them keeps the bound from being
-// pushed. saveMu is held, mu is not.
+// save writes the local record and returns its generation. It notes since when the write is
+// under way: writers wait for each other, so a stall of any of them keeps the reserved bound
+// from moving. saveMu is held, mu is not.
 func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 	local, err := rec.Encode()
 	if err != nil {
@@ -122,12 +122,13 @@ func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 	return generation, err
 }
 
-// stallAfter is how long a write of the bound takes when it is the disk that is
-// to blame for a bound that runs out, and no longer the process, which may have
-// been stopped and has just come to write.
+// stallAfter is how long a write must be under way before the disk is blamed for a bound that
+// ran out. Until then the process may be to blame: it may have been stopped, and may have only
+// just begun the write.
 const stallAfter = time.Second
 
-// stalled: the disk neither takes the bound nor refuses it. mu is held.
+// stalled reports whether a write to the state directory has been under way for more than
+// stallAfter. mu is held.
 func (n *Node) stalled() bool {
 	return n.disk.saving && time.Duration(n.mono()-n.disk.since) > stallAfter
 }
@@ -138,7 +139,7 @@ func (n *Node) diskStalls() bool {
 	return n.stalled()
 }
 
-// noteStall logs a stalled disk, once.
+// noteStall logs that the disk stalls, once for each write.
 func (n *Node) noteStall() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -148,20 +149,20 @@ func (n *Node) noteStall() {
 	}
 }
 
-// applyBounds lets the generator use what both bounds allow: whole ticks below
-// the lower of them. mu is held.
+// applyBounds lets the generator use the whole ticks below both the reserved bound and the
+// lease bound. mu is held.
 func (n *Node) applyBounds() {
 	if n.held != nil {
 		n.held.gen.Extend(n.layout.FloorTick(min(n.m, n.claim.H)))
 	}
 }
 
-// window is how far ahead of the clock the reserved bound is kept: beyond what
-// may be borrowed. mu is held.
+// window returns how far ahead of the clock the reserved bound is kept: by Config.Reserve
+// beyond what may be borrowed. mu is held.
 func (n *Node) window() time.Duration { return n.cfg.Reserve + n.borrow }
 
-// shortOfBound is by how much the reserved bound is short of what it could be.
-// mu is held.
+// shortOfBound returns how much higher the reserved bound could be now, by the clock and the
+// lease bound. It is negative if the clock went back. mu is held.
 func (n *Node) shortOfBound() time.Duration {
 	return ms(min(n.now()+n.window().Milliseconds(), n.claim.H) - n.m)
 }

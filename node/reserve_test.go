@@ -8,17 +8,17 @@ import (
 	"github.com/flaked/flaked/localcache"
 )
 
-// When the bound is pushed again. What a campaign found: after a disk that had
-// stalled, and after a leap of the clock, a node refused until the next round.
+// untilExtend decides when the reserved bound is extended next. A campaign found nodes that
+// refused until the next round, after a disk had stalled and after a leap of the clock.
 func TestUntilExtend(t *testing.T) {
 	const reserve = 3 * time.Second
 	for _, row := range []struct {
 		name   string
 		stored bool
-		left   time.Duration // of the bound
-		lease  time.Duration // left of it
+		left   time.Duration // to the bound
+		lease  time.Duration // to its end
 		failed bool
-		floor  time.Duration // that is waited for, 0 for none
+		floor  time.Duration // to the floor, 0: not waiting
 		want   time.Duration
 	}{
 		{"in time", true, reserve, time.Minute, false, 0, time.Second},
@@ -61,35 +61,36 @@ func TestUntilExtend(t *testing.T) {
 	}
 }
 
-// still are clocks that stand.
+// still is a timeguard.Clock that stands still.
 type still struct{}
 
 func (still) Wall() int64 { return 1_800_000_000_000_000_000 }
 func (still) Mono() int64 { return 1 }
 func (still) Boot() int64 { return 1 }
 
-// A clock that was behind is set right, by more than the bound is ahead, and
-// ZooKeeper confirms it: nobody is refused for it.
+// A clock that was behind is set right, by more than the reserved bound is ahead of it.
+// ZooKeeper confirms the leap. No request must be refused because of it.
 func TestConfirmedLeapCostsNothing(t *testing.T) {
 	r := newRig(t)
 	r.clock.step(-4 * time.Second)
 	n := r.start().untilReady()
 	before := n.next().Tick
 	r.clock.step(4 * time.Second)
-	for deadline := time.Now().Add(10 * time.Second); n.next().Tick < before+3900; { // fails when it is refused
+	for deadline := time.Now().Add(10 * time.Second); n.next().Tick < before+3900; { // next fails on refusal
 		if time.Now().After(deadline) {
 			t.Fatal("the leap is not followed")
 		}
 	}
 }
 
-// A lease that has nearly ended keeps the reserved bound below its end. Once a
-// heartbeat has moved that on, the bound follows at once: what a campaign found
-// after a SIGSTOP of 59 s was a node that refused until the next round.
+// A lease that has nearly ended keeps the reserved bound below the lease bound. Once a
+// heartbeat has moved the lease bound on, the reserved bound must follow at once. A campaign
+// found a node that refused until the next round after a SIGSTOP of 59 s.
 func TestReservedBoundFollowsTheLease(t *testing.T) {
 	for _, row := range []struct {
-		name         string
-		bound, lease time.Duration // left
+		name string
+		// bound and lease are the time left until the reserved bound and the lease bound.
+		bound, lease time.Duration
 		want         bool
 	}{
 		{"the lease had nearly ended", 600 * time.Millisecond, time.Minute, true},

@@ -10,17 +10,17 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// maxRotations is how many fresh slots a node takes within a lease (W).
+// maxRotations bounds how many fresh slots a node takes within the longest lease.
 const maxRotations = 4
 
-// rotateIfBehind takes a fresh slot when the clock went back so far that
-// waiting for it would cost more (the settling time of a slot, if there was one
-// last time), and ZooKeeper and the peers agree with the new time. The old slot
-// is given back where its IDs ended.
+// rotateIfBehind takes a fresh slot if a clock that went back would make the node refuse for
+// longer than limits.RotateBehind and the last settling time. ZooKeeper and most peers must
+// agree with the new time. The old slot is released at the end of what was issued for it. If no
+// fresh slot can be acquired, the node waits for its clock.
 func (n *Node) rotateIfBehind(ctx context.Context) error {
 	n.mu.Lock()
 	old, claim, layout := n.held, n.claim, n.layout
-	// One that has not been published has issued nothing: it waits for a floor.
+	// A tenure that was not published has issued nothing. It waits for its floor.
 	due := old != nil && n.serving.Load() == old && n.store.err == nil && !n.skew.wrong &&
 		n.skew.verdict.Verified() && !n.skew.verdict.Wrong() && n.costs(old) > max(limits.RotateBehind, n.keeper.lastSettle)
 	behind := time.Duration(0)
@@ -42,7 +42,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	var grant coordinator.Grant
 	cl, err := coordinator.ReadCluster(callCtx, n.cfg.Store)
 	if err == nil {
-		// The same identity and ticket: only the slot is another.
+		// The identity and the ticket stay. Only the slot changes.
 		grant, err = n.coord.Register(callCtx, cl, coordinator.Claim{Node: claim.Node, Ticket: claim.Ticket}, n.lease(), n.checkClock)
 	}
 	if err != nil {
@@ -53,7 +53,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	n.refuse(Settling, CauseFreshWorker)
 	old.gen.Close()
 	end := layout.Start(old.gen.End())
-	claim.Ticket = "" // the new slot's as well
+	claim.Ticket = "" // the new slot keeps it
 	n.keeper.owed = append(n.keeper.owed, debt{claim, end})
 	if err := n.granted(grant, "took a fresh worker"); err != nil {
 		return err
@@ -63,8 +63,9 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// costs is for how long a tenure refuses for a clock that went back. Where it goes
-// on by counting that, a restart would refuse. mu is held.
+// costs returns how long a tenure refuses because the clock went back. If rollbacks are
+// counted, the tenure may go on while a restart would refuse to wait for the reserved bound.
+// Then costs returns the wait for that bound. mu is held.
 func (n *Node) costs(t *tenure) time.Duration {
 	if restart := timeguard.StartWait(n.now(), n.m); n.onRollback.Counts() && restart > limits.MaxStartWait {
 		return restart
@@ -72,12 +73,12 @@ func (n *Node) costs(t *tenure) time.Duration {
 	return t.gen.Behind()
 }
 
-// keepOld makes the local record say again what it said before an attempt at
-// another slot, with the bound that our generator has. Where it cannot be
-// written, the next extension puts it right.
+// keepOld restores the claim on the old slot after a failed attempt at another slot, in memory
+// and in the local record. The reserved bound becomes the limit of the tenure's generator. If
+// the record cannot be written, the next extension writes it.
 func (n *Node) keepOld(claim coordinator.Claim) {
 	n.mu.Lock()
-	n.rotations = n.rotations[:max(0, len(n.rotations)-1)] // no slot was had
+	n.rotations = n.rotations[:max(0, len(n.rotations)-1)] // none was taken
 	changed := n.claim.Worker != claim.Worker || n.claim.Node != claim.Node
 	if changed {
 		claim.M = n.layout.Start(n.held.gen.Limit())
@@ -92,14 +93,14 @@ func (n *Node) keepOld(claim coordinator.Claim) {
 	}
 }
 
-// debt is a slot that is to be given back, at the end of what was issued for it.
+// debt is a slot that must still be released. end is the end of what was issued for it, Unix ms.
 type debt struct {
 	claim coordinator.Claim
 	end   int64
 }
 
-// releaseOwed gives back slots that were left after a rollback. One that cannot
-// be is tried again at the next heartbeat.
+// releaseOwed releases the slots that were left after rollbacks. It retries those that fail at
+// the next heartbeat.
 func (n *Node) releaseOwed(ctx context.Context) {
 	owed := n.keeper.owed
 	n.keeper.owed = nil

@@ -10,22 +10,21 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// rules are those of a cluster's settings that IDs are made by.
+// rules are the cluster settings that decide how IDs are made.
 type rules struct {
 	layout     worker.Layout
 	onRollback timeguard.RollbackPolicy
-	// borrow is how far ahead of the clock a burst may make IDs.
+	// borrow is how far ahead of the clock a burst may make IDs. 0: not at all.
 	borrow time.Duration
 }
 
-// rulesOf reads a cluster's rules, and checks that this node can make IDs by
-// them.
+// rulesOf returns a cluster's rules, or why this node cannot make IDs by them.
 func (n *Node) rulesOf(cl coordinator.Cluster) (rules, error) {
 	r, err := readRules(cl)
 	if err != nil {
 		return r, err
 	}
-	// What a restart after a crash may have to wait for.
+	// A restart after a crash may have to wait for all three together.
 	coast := r.onRollback.Coast()
 	if most := n.cfg.Reserve + r.borrow + coast; most > limits.MaxReserve {
 		problem := fmt.Sprintf("the cluster borrows %s and coasts %s ahead of the clock, and with a reserve of %s a restart after a crash might wait %s", r.borrow, coast, n.cfg.Reserve, most)
@@ -37,7 +36,7 @@ func (n *Node) rulesOf(cl coordinator.Cluster) (rules, error) {
 	return r, nil
 }
 
-// readRules reads a cluster's rules.
+// readRules parses a cluster's rules, and checks that they fit each other.
 func readRules(cl coordinator.Cluster) (r rules, err error) {
 	if r.layout, err = worker.ParseLayout(cl.Layout); err != nil {
 		return r, err

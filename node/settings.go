@@ -10,34 +10,41 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// defaultLease is the longest lease of a cluster that a node makes.
+// defaultLease is the longest lease of a new cluster if Settings.Lease is nil.
 const defaultLease = 24 * time.Hour
 
-// maxSlots bounds how many of a layout's workers a cluster uses. Each is a
-// record in ZooKeeper that stays, and nodes without a state directory go through
-// all of them before one is used again: 65,536 are some 30 MB of ZooKeeper's
-// memory, the four million of uid-generator would be two gigabytes.
+// maxSlots bounds how many of a layout's workers a cluster uses. Each worker is a record that
+// stays in ZooKeeper, and nodes without a state directory use every worker before one is used
+// again. 65,536 records take about 30 MB of ZooKeeper's memory. The four million workers of
+// uid-generator would take two gigabytes.
 const maxSlots = 1 << 16
 
-// Slots is how many workers a cluster of this layout has.
+// Slots returns how many workers a cluster of this layout has: all of the layout's, but at most
+// 65,536.
 func Slots(l worker.Layout) int { return min(l.Workers(), maxSlots) }
 
-// Settings are what the user wants of the cluster. Those that are nil are
-// taken from the cluster record, or from the defaults where a node makes one.
+// Settings are the cluster settings that the user asks for. A nil field accepts the value of
+// the cluster record. If a node creates that record, nil means the default.
 type Settings struct {
-	Layout     *worker.Layout
+	// Layout is by default worker.Leaf.
+	Layout *worker.Layout
+	// Datacenter is by default 0.
 	Datacenter *int64
-	// Lease is W, the longest lease; Settle the settling time.
+	// Lease is the longest lease, 1 s or more, by default 24 h. Settle is the settling time,
+	// limits.MinConfirm to 1 h, by default limits.DefaultConfirm. It may be 0 for a store in
+	// memory.
 	Lease, Settle *time.Duration
-	// OnRollback is what a node does whose clock goes back: where a node makes
-	// the cluster and its layout has a rollback field, that is used by default.
+	// OnRollback is the policy for a clock that goes back. The default is to count rollbacks
+	// if the layout has a rollback field, otherwise Leaf's rule.
 	OnRollback *timeguard.RollbackPolicy
-	// Borrow is how far ahead of the clock a burst may make IDs.
+	// Borrow is how far ahead of the clock a burst may make IDs, in whole milliseconds. The
+	// default is 0.
 	Borrow *time.Duration
 }
 
-// Record is the record of a new cluster with these settings: the defaults where
-// there are none, which for the settling time depend on the slowest heartbeat.
+// Record returns the record of a new cluster with these settings, and the defaults for those
+// that are nil. heartbeat is that of the slowest node: the default settling time depends on
+// it. Record returns an error for settings that are out of range or do not fit each other.
 func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Cluster, error) {
 	layout, datacenter, lease, settle := worker.Leaf(), int64(0), defaultLease, limits.DefaultConfirm(heartbeat)
 	if s.Layout != nil {
@@ -88,7 +95,8 @@ func newCluster(uuid string, layout worker.Layout, datacenter int64, lease, sett
 	}, nil
 }
 
-// Agree returns a *DiffersError for what in a cluster is not as it was asked for.
+// Agree returns a *DiffersError for the first setting of a cluster that is not as asked for, or
+// nil.
 func (s Settings) Agree(cl coordinator.Cluster) error {
 	switch {
 	case s.Layout != nil && s.Layout.String() != cl.Layout:
@@ -107,7 +115,8 @@ func (s Settings) Agree(cl coordinator.Cluster) error {
 	return nil
 }
 
-// OnRollback is a cluster's rollback policy as it is written.
+// OnRollback returns a cluster's rollback policy in the form that
+// timeguard.ParseRollbackPolicy reads.
 func OnRollback(cl coordinator.Cluster) string {
 	if cl.OnRollback == "" {
 		return timeguard.RollbackPolicy{}.String()

@@ -7,7 +7,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// act is one thing that happens.
+// act makes one random event happen.
 func (s *sim) act() {
 	m := s.any()
 	p := m.proc
@@ -66,12 +66,12 @@ func (s *sim) heal(p *process) {
 	s.note("%s: reaches ZooKeeper", p.name)
 	p.cut = false
 	p.session.Heal()
-	if s.epoch > 0 && len(s.recent) > 0 && s.chance(4) { // a server that has fallen behind what this client has seen
+	if s.epoch > 0 && len(s.recent) > 0 && s.chance(4) { // the server lags behind what this client has seen
 		p.session.LagTo(pick(s, s.recent...))
 	}
 }
 
-// remember keeps a copy of the data for that, a few seconds old at most.
+// remember copies the data for servers that lag behind. It keeps the last three copies.
 func (s *sim) remember() {
 	if s.recent = append(s.recent, s.mem.Snapshot()); len(s.recent) > 3 {
 		s.recent = s.recent[1:]
@@ -85,8 +85,8 @@ func (s *sim) standStill(m *machine, d time.Duration) {
 	}
 }
 
-// live lets time go by, in steps of about the length given. Whoever runs goes
-// on living: now and then a second or a heartbeat is missed.
+// live lets time pass for d, in steps of about the length given. Processes do what is due, and
+// now and then miss an extension or a heartbeat.
 func (s *sim) live(d, step time.Duration) {
 	end := s.now + int64(d)
 	if s.deadline != 0 {
@@ -110,7 +110,7 @@ func (s *sim) live(d, step time.Duration) {
 	}
 }
 
-// lives does what is due in a process, and asks it for an ID.
+// lives runs the loops of a process that are due, and asks it for a few IDs.
 func (s *sim) lives(p *process) {
 	if s.now < p.paused {
 		return
@@ -137,8 +137,8 @@ func drain(c chan struct{}) {
 	}
 }
 
-// expireSome ends the sessions of processes that are no more, cut off or stand
-// still, in time.
+// expireSome ends, sooner or later, the sessions of processes that have ended, are cut off or
+// stand still.
 func (s *sim) expireSome() {
 	for _, m := range s.machines {
 		if p := m.proc; p != nil && (p.cut || s.now < m.paused) && s.chance(8) {
@@ -154,7 +154,8 @@ func (s *sim) expireSome() {
 	})
 }
 
-// disaster is what happens to a machine's clock and disk, and to ZooKeeper.
+// disaster makes something happen to a machine's clock or disk, or to ZooKeeper. It may also
+// end such a fault, or run a command of an operator.
 func (s *sim) disaster(m *machine) {
 	switch s.rng.IntN(20) {
 	case 0:
@@ -171,7 +172,7 @@ func (s *sim) disaster(m *machine) {
 		if s.chance(3) {
 			s.step(m, time.Duration(s.between(1, 90))*time.Minute)
 		}
-	case 5, 6, 7: // somebody sets it right
+	case 5, 6, 7: // the clock is set right
 		s.step(m, -time.Duration(m.skew))
 	case 8:
 		if m.proc == nil {
@@ -207,7 +208,7 @@ func (s *sim) disaster(m *machine) {
 	}
 }
 
-// leaderSteps moves the clock of ZooKeeper's leader, as when another is elected.
+// leaderSteps moves the clock of ZooKeeper's leader, as when another leader is elected.
 func (s *sim) leaderSteps() {
 	to := int64(s.between(-2000, 2000)) * 1e6
 	s.note("the leader's clock steps by %s", time.Duration(to-s.leader))
@@ -221,8 +222,8 @@ func (s *sim) ail(m *machine, t trouble) {
 	}
 }
 
-// copyDisk gives a machine on which nothing runs a copy of another's disk,
-// running or not.
+// copyDisk gives m a copy of another machine's disk, if no process runs on m. The other machine
+// may be running.
 func (s *sim) copyDisk(m, from *machine) {
 	if m.proc == nil && from != m {
 		s.note("%s: gets a copy of %s's disk", m.name, from.name)
@@ -230,7 +231,7 @@ func (s *sim) copyDisk(m, from *machine) {
 	}
 }
 
-// run plays a history and returns what it violated.
+// run plays a history of so many actions. It returns what the history violated, or "".
 func (s *sim) run(actions int) string {
 	for range actions {
 		if s.chance(12) {

@@ -12,10 +12,9 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// What is checked. The first two are what it is all about: an ID that is given
-// twice, and holders of a worker whose IDs lie among each other's. The rest are
-// the rules that keep it from coming to that; they read what is on the disks
-// and in the store, not what a node believes.
+// The kinds of violations. The first two break the promise itself: an ID is issued twice, or
+// the ID ranges of two tenures of a worker overlap. The others break the rules that protect the
+// promise. Their checks read the disks and the store, and not what a node believes.
 const (
 	wrongTwice    = "twice"    // an ID given twice
 	wrongOverlap  = "overlap"  // ranges of IDs of two tenures of a worker overlap
@@ -27,46 +26,47 @@ const (
 	wrongClock    = "clock"    // an ID's time is not the clock's
 	wrongMFell    = "M fell"
 	wrongHFell    = "H fell"
-	wrongTaken    = "taken" // a record that another has settled on, and whose lease runs, is overwritten
+	wrongTaken    = "taken" // another node's settled record is overwritten while its lease runs
 	wrongSim      = "simulation"
 )
 
-// checks is what is known of a history.
+// checks is what the checks know of a history.
 type checks struct {
 	idsOnly bool // judge by the IDs alone
-	// forgiven: an operator has broken the promise, and only the records count.
+	// forgiven: an operator has broken the promise. Only wrongTaken and wrongSim count now.
 	forgiven bool
 	kind     string // of what was violated
 	wrong    string
 
-	used    map[worker.ID]*use // by an ID's tick and worker
+	used    map[worker.ID]*use // by IDs of sequence 0
 	workers []workerChecks
 	acked   map[holding]int64 // the settled, acknowledged lease bound
 	ids     int
 	ahead   int  // runs of IDs ahead of the wall clock
-	rolled  int  // and of those that count a rollback
+	rolled  int  // runs of IDs that count a rollback
 	lossy   bool // the store has lost data
 	// How far clocks have ever been off, ns.
 	lowest, highest int64
 }
 
-// use is which sequence numbers of a tick a worker has issued.
+// use is the set of sequence numbers that a worker has issued in one tick and segment. who is
+// the first tenure that did so.
 type use struct {
 	sequences uint64
 	who       *issued
 }
 
-// holding is a node's hold on a worker.
+// holding names a node and a worker that it holds.
 type holding struct {
 	node   string
 	worker int
 }
 
-// workerChecks is what is known of a worker slot.
+// workerChecks is what the checks know of a worker.
 type workerChecks struct {
 	tenures []*issued
 	latest  *issued    // which issued the latest tick
-	record  slotRecord // in the store; not known after a loss of data
+	record  slotRecord // in the store, not known after a loss of data
 	known   bool
 	held    bool // by anybody, ever
 }
@@ -77,7 +77,7 @@ type issued struct {
 	p        *process
 	min, max worker.Tick
 	last     [8]worker.ID // by the rollback field's value
-	end      worker.Tick  // what it had reserved when it last issued, exclusive
+	end      worker.Tick  // end of what it had reserved when it last issued
 }
 
 // slotRecord is a slot's record in the store, read without the code under test.
@@ -101,7 +101,7 @@ func (s *sim) violated(kind, format string, a ...any) {
 	s.note("VIOLATION: %s", s.wrong)
 }
 
-// check judges a run of IDs that a connection is given.
+// check judges a run of IDs that a connection gets.
 func (s *sim) check(p *process, c *conn, run worker.Run) {
 	s.ids += run.Len
 	f, err := s.layout.Decode(run.First)
@@ -144,7 +144,7 @@ func (w *workerChecks) of(t *tenure) *issued {
 }
 
 func (s *sim) checkTwice(mine *issued, run worker.Run, f worker.Fields) {
-	// The first ID of the tick, or of its segment, wherever the sequence stands.
+	// The key is the ID with sequence 0, wherever in an ID the sequence stands.
 	of := f
 	of.Sequence = 0
 	tick, err := s.layout.Encode(of)
@@ -156,7 +156,7 @@ func (s *sim) checkTwice(mine *issued, run worker.Run, f worker.Fields) {
 		u = &use{who: mine}
 		s.used[tick] = u
 	}
-	// Each ID by itself: all of one tick and worker, in order, none of them twice.
+	// All IDs must be of one tick and worker, in ascending order, and none issued before.
 	for i := range run.Len {
 		id := run.At(i)
 		l, err := s.layout.Decode(id)
@@ -173,9 +173,9 @@ func (s *sim) checkTwice(mine *issued, run worker.Run, f worker.Fields) {
 	}
 }
 
-// checkOrder: what one node issues for a worker grows, over connections and
-// tenures, but for rollbacks that are counted; and over holders as far as clocks
-// agree.
+// checkOrder checks that IDs grow: on a connection and within a tenure, for each value of the
+// rollback field, and over the tenures of a worker. For tenures of different nodes, that is
+// checked only as far as their clocks agree.
 func (s *sim) checkOrder(mine *issued, c *conn, run worker.Run, w *workerChecks, f worker.Fields) {
 	tick := f.Tick
 	if last, err := s.layout.Decode(c.last); err == nil && last.Worker == f.Worker && last.Rollback == f.Rollback && run.First <= c.last {
@@ -199,8 +199,9 @@ func (s *sim) checkOrder(mine *issued, c *conn, run worker.Run, w *workerChecks,
 	}
 }
 
-// checkBounds is the issue rule, lo <= ts < min(M, H), of whole ticks, with M
-// as it is durable on the disk and H as it is acknowledged in the store.
+// checkBounds checks the issue rule for whole ticks: floor <= timestamp < min(reserved bound,
+// lease bound). The reserved bound is the durable one, read from the disk. The lease bound is
+// the one that the store has acknowledged.
 func (s *sim) checkBounds(mine *issued, tick worker.Tick) {
 	p, t := mine.p, mine.t
 	start, end := s.layout.Start(tick), s.layout.Start(tick+1)
@@ -216,13 +217,13 @@ func (s *sim) checkBounds(mine *issued, tick worker.Tick) {
 		if start < d.lo {
 			s.violated(wrongFloor, "%s issues for %d ms of worker %d, where its floor is %d", p.name, start, t.worker, d.lo)
 		}
-		// Not what has landed and was not acknowledged: it does not count.
+		// A bound that has reached the disk without an acknowledgement does not count.
 		mine.end = max(mine.end, s.layout.FloorTick(min(d.m, p.machine.saved.M, h)))
 	}
 }
 
-// checkApart: tenures of a worker lie apart, and whoever follows begins above
-// what its predecessor could still have issued, had nobody known its end.
+// checkApart checks that the tenures of a worker do not overlap. A tenure must also begin above
+// all that an earlier tenure had reserved, unless the end of the earlier one is known.
 func (s *sim) checkApart(mine *issued, w *workerChecks, tick worker.Tick) {
 	for _, r := range w.tenures {
 		switch {
@@ -235,12 +236,14 @@ func (s *sim) checkApart(mine *issued, w *workerChecks, tick worker.Tick) {
 	}
 }
 
-// closed tells whether a tenure ended in a way that its end is known.
+// closed reports whether the end of a tenure is known, because it was closed before its process
+// was killed. It is also true if a loss of data has made the reservation void.
 func (r *issued) closed() bool {
 	return r.end == 0 || r.p.stopping || !r.p.killed && (r.p.dead || r.p.n.held != r.t)
 }
 
-// killed takes down what a process that was killed has left open.
+// killed is called before a process is killed. The reservations of its tenures that are closed
+// by then no longer count.
 func (s *sim) killed(p *process) {
 	for i := range s.workers {
 		for _, r := range s.workers[i].tenures {
@@ -251,8 +254,8 @@ func (s *sim) killed(p *process) {
 	}
 }
 
-// forget is called when the store has lost data: what it says may be older, and
-// nobody knows of what dead processes had reserved.
+// forget is called when the store has lost data. Its records may be older now, and nothing is
+// known any more of what dead processes had reserved.
 func (s *sim) forget() {
 	s.lossy, s.recent = true, nil
 	s.crowd()
@@ -265,7 +268,8 @@ func (s *sim) forget() {
 	}
 }
 
-// wrote is told of each write that the store has carried out.
+// wrote is called for each write that the store has carried out. acked reports whether the
+// client got the answer.
 func (s *sim) wrote(c zkstore.Call, acked bool) {
 	switch c.Op {
 	case "set", "create":
@@ -295,14 +299,14 @@ func (s *sim) wroteSlot(at string, data []byte, acked bool) {
 		settled:    has(data, "settled"), released: has(data, "released"), stopped: has(data, "stopped"),
 	}
 	was := w.record
-	// A record of nobody was made in place of a lost one, and says nothing of its owner's bound.
+	// A record without a node replaces a lost one. It says nothing of the owner's bound.
 	if w.known && was.node != "" && (r.h < was.h && !(r.released && r.nonce == was.nonce) || r.term < was.term) {
 		s.violated(wrongHFell, "the record of worker %d goes from %+v to %+v", n, was, r)
 	}
 	if w.known && was.released && r.node == was.node && r.term > was.term {
-		delete(s.acked, holding{r.node, n}) // its holder takes it once more
+		delete(s.acked, holding{r.node, n}) // its holder takes it again
 	}
-	// Clocks may be 10 s apart, and one that has gone back further is refused.
+	// Clocks in use may be 10 s apart. A clock that is further off is refused.
 	if w.known && was.settled && !was.released && r.node != was.node && was.h > s.now/1e6+10_000 {
 		s.violated(wrongTaken, "the record of worker %d goes from %+v to %+v", n, was, r)
 	}
@@ -320,8 +324,8 @@ func (s *sim) wroteSlot(at string, data []byte, acked bool) {
 	}
 }
 
-// saved is a record of which the disk has said that it is durable: its M counts,
-// and never goes down but at a stop.
+// saved is called when a record has been saved, which makes its reserved bound (M) count. That
+// bound must never go down, except at a stop.
 func (s *sim) saved(m *machine, r localcache.Record) {
 	was := m.saved
 	same := text(was.Payload, "node") == text(r.Payload, "node") && number(was.Payload, "worker") == number(r.Payload, "worker")

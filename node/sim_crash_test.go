@@ -7,12 +7,11 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Stories of crashes, and of what is on the disk then.
+// Stories about crashes, and about what they leave on the disk.
 
-// tellCrash: a node issues up to the very end of what it has reserved, with a
-// disk that takes no more, stalls in the middle of a write, or a clock that went
-// back; then comes kill -9 or a power cut, the clock goes back, and it starts
-// again, with ZooKeeper or from its cache.
+// tellCrash: a node issues up to its reserved bound, while its disk fails or stalls, or after
+// its clock went back. Then it ends by kill -9 or a power cut. A byte of its disk may rot, and
+// its clock may go back. It restarts, with ZooKeeper or from its state directory alone.
 func (s *sim) tellCrash() bool {
 	a := s.owner()
 	if a == nil {
@@ -64,7 +63,7 @@ func (s *sim) tellCrash() bool {
 	}
 	s.ail(m, noTrouble)
 	switch s.rng.IntN(4) {
-	case 0: // of the newer block
+	case 0: // in the newer block
 		s.rot(m, int64(m.durable.block*localcache.FileSize/2+s.between(0, localcache.FileSize/2-1)))
 	case 1:
 		s.rot(m, int64(s.between(0, localcache.FileSize-1)))
@@ -84,9 +83,9 @@ func (s *sim) tellCrash() bool {
 	return p != nil
 }
 
-// tellGrant: a process ends between storing a claim and the write that carries
-// it, between that and its answer, or with the write on its way, and starts
-// again with the clock a little back.
+// tellGrant: a process saves a claim. It ends before the write that carries the claim, before
+// the answer to that write, or while the write is on its way. It restarts, perhaps with its
+// clock a little back.
 func (s *sim) tellGrant() bool {
 	m := s.any()
 	if s.chance(2) {
@@ -150,7 +149,8 @@ func (s *sim) tellGrant() bool {
 	return reached
 }
 
-// tellCopy: a machine gets a copy of an owner's disk, and starts by it.
+// tellCopy: a machine gets a copy of an owner's disk, and a node starts there. The original
+// runs on, or restarts later.
 func (s *sim) tellCopy() bool {
 	a := s.owner()
 	if a == nil {
@@ -170,8 +170,8 @@ func (s *sim) tellCopy() bool {
 	return true
 }
 
-// tellOldFile: an old copy is put back into the state file itself while the
-// clock goes back. ZooKeeper, which can be asked, has seen a newer one.
+// tellOldFile: an old copy is put back into the same state file, and the clock goes back.
+// ZooKeeper can be reached and has seen a newer generation of the file.
 func (s *sim) tellOldFile() bool {
 	a := s.owner()
 	if a == nil {
@@ -188,7 +188,7 @@ func (s *sim) tellOldFile() bool {
 	if r := s.workers[w].record; a.dead || r.node != a.n.claim.Node || r.generation <= generation+1 {
 		return false
 	}
-	for range s.between(1, 10) { // what it reports does not reach that far
+	for range s.between(1, 10) { // the last report is from before that
 		s.now += int64(s.upTo(100 * time.Millisecond))
 		s.extend(a)
 		s.burst(a)

@@ -13,18 +13,18 @@ import (
 	"github.com/flaked/flaked/localcache"
 )
 
-// trouble is what is the matter with a disk.
+// trouble is what is wrong with a disk.
 type trouble int
 
 const (
 	noTrouble trouble = iota
-	diskFull          // and overwriting takes room as well, as on btrfs
+	diskFull          // overwriting needs space as well, as on btrfs
 	diskReadOnly
 )
 
 var errSim = errors.New("simulated I/O error")
 
-// newDisk gives a machine a file of its own: another inode than any before.
+// newDisk gives a machine a new and blank state file, with an inode that no other file has had.
 func (s *sim) newDisk(m *machine) { s.giveDisk(m, localcache.NewMemFile(nil), s.newInode()) }
 
 func (s *sim) newInode() localcache.Fingerprint {
@@ -36,7 +36,7 @@ func (s *sim) newInode() localcache.Fingerprint {
 func (s *sim) giveDisk(m *machine, disk *localcache.MemFile, print localcache.Fingerprint) {
 	m.disk, m.print = disk, print
 	disk.Unit = pick[int64](s, 512, 4096)
-	disk.Full = s.chance(4) // which must not matter to a file that does not grow
+	disk.Full = s.chance(4) // must not matter: the file does not grow
 	disk.Survives = s.survivors()
 	disk.FailWrites = func(_ int64, size int) (int, error) {
 		switch m.trouble {
@@ -70,14 +70,14 @@ func (s *sim) giveDisk(m *machine, disk *localcache.MemFile, print localcache.Fi
 	m.durable, m.saved = lookAt(disk.Disk()), localcache.Record{}
 }
 
-// spiedCache tells what was saved.
+// spiedCache is a state directory that tells the checks what was saved.
 type spiedCache struct {
 	*localcache.Cache
 	m *machine
 }
 
 func (c spiedCache) Save(r localcache.Record) (uint64, error) {
-	if has(r.Payload, "stopped") { // what is given up is so from here on, whatever reaches the disk
+	if has(r.Payload, "stopped") { // a lower M counts at once, whatever reaches the disk
 		c.m.saved.M = min(c.m.saved.M, r.M)
 	}
 	generation, err := c.Cache.Save(r)
@@ -87,7 +87,8 @@ func (c spiedCache) Save(r localcache.Record) (uint64, error) {
 	return generation, err
 }
 
-// survivors is what reaches the disk of what was not synced: mostly some of it.
+// survivors returns a function that reports whether an unsynced write at an offset reaches the
+// disk. Of most writes some parts do.
 func (s *sim) survivors() func(int64) bool {
 	all := s.chance(2)
 	return func(off int64) bool {
@@ -98,22 +99,21 @@ func (s *sim) survivors() func(int64) bool {
 	}
 }
 
-// rot spoils a byte of the disk.
+// rot damages the byte of the disk at an offset.
 func (s *sim) rot(m *machine, off int64) {
 	s.note("%s: a byte of the disk rots at %d", m.name, off)
 	old := m.disk.Disk()[off]
 	m.disk.Damage(off, []byte{old ^ byte(s.between(1, 255))})
 }
 
-// diskLook is what a restart would find, read here without the code that is
-// tested: the issue rule has to hold for what is on the disk, whatever a node
-// believes.
+// diskLook is what a restart would find on a disk. It is read without the code under test: the
+// issue rule must hold for what is on the disk, whatever a node believes.
 type diskLook struct {
 	found             bool
 	node              string
 	worker            int
 	lo, m             int64 // Unix ms
-	begin             int64 // m, raised where one block is lost
+	begin             int64 // m, raised if one block is lost
 	stopped, released bool
 	generation        uint64
 	block             int // the newest
@@ -146,7 +146,7 @@ func lookAt(image []byte) (look diskLook) {
 	return look
 }
 
-// The simplest reading of JSON that does: of a value by its name.
+// The functions below read JSON just well enough for these records: a value by its name.
 
 func value(json []byte, name string) []byte {
 	var key [24]byte

@@ -9,13 +9,13 @@ import (
 	"github.com/flaked/flaked/localcache"
 )
 
-// What operators do to a cluster, as the documents say that it may be done.
+// Commands of operators, used as the documents allow.
 
 func (s *sim) hand() coordinator.ByHand {
 	return coordinator.ByHand{Store: s.operator, Now: func() int64 { return s.now / 1e6 }, By: "op"}
 }
 
-// operate is one command of an operator, whose clock is right.
+// operate runs one random command of an operator, whose clock is right.
 func (s *sim) operate() {
 	hand, ctx := s.hand(), context.Background()
 	w := s.rng.IntN(s.layout.Workers())
@@ -39,7 +39,7 @@ func (s *sim) operate() {
 	}
 }
 
-// openUnused thaws workers that nobody has ever held.
+// openUnused thaws the workers that no node has ever held.
 func (s *sim) openUnused() {
 	var unused coordinator.WorkerSet
 	for w := range s.workers {
@@ -62,8 +62,9 @@ func (s *sim) thaw(workers coordinator.WorkerSet) (freed int, err error) {
 	return coordinator.Thaw(context.Background(), s.operator, seen, workers)
 }
 
-// resetAndLower resets the identity of a node that does not run, and frees its worker
-// at once, above what its state directory held. It tells whether that was done.
+// resetAndLower resets the identity of a node that does not run, and lowers the lease bound of
+// its worker. The bound does not go below the reserved bound of the state directory.
+// resetAndLower reports whether that was done.
 func (s *sim) resetAndLower(m *machine) bool {
 	if m.proc != nil {
 		return false
@@ -74,14 +75,15 @@ func (s *sim) resetAndLower(m *machine) bool {
 		return false
 	}
 	if l := cache.Load(); l.Status != localcache.StatusRecord || l.Damaged || len(l.Changed) > 0 {
-		return false // refused: it is not known how far the node came
+		return false // refused: nobody knows how far the node came
 	}
 	s.note("%s: reset-identity, of worker %d", m.name, d.worker)
 	s.newDisk(m)
 	return s.lower(d)
 }
 
-// lower frees a worker for which a state directory has been set aside.
+// lower releases the worker of a state directory that was set aside, and lowers its lease
+// bound. It reports whether that was done.
 func (s *sim) lower(aside diskLook) bool {
 	hand, ctx := s.hand(), context.Background()
 	found, err := hand.Examine(ctx, aside.worker)

@@ -8,11 +8,11 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Stories of a worker that changes hands.
+// Stories about a worker that passes to another node.
 
-// tellBound: an owner is cut off, its last heartbeat perhaps on the way, and
-// issues up to the end of its lease by a clock that may be off; others wait for
-// its worker and take it as soon as they may.
+// tellBound: an owner is cut off, perhaps with its last heartbeat on the way. It issues up to
+// its lease bound, by a clock that may be off. Other nodes wait for its worker, and take it as
+// soon as they may.
 func (s *sim) tellBound() bool {
 	a := s.owner()
 	if a == nil {
@@ -50,9 +50,9 @@ func (s *sim) tellBound() bool {
 	return got != nil
 }
 
-// tellLateWrite: a process stands still between reading a record and writing
-// it, at a heartbeat, at its start or when it takes the worker, until somebody
-// else has that. Then its write goes out.
+// tellLateWrite: a process has read a record and stands still before it writes the record. It
+// is at a heartbeat, at its start, or takes the worker as a newcomer. Another node takes the
+// worker meanwhile. Then the late write goes out.
 func (s *sim) tellLateWrite() bool {
 	a := s.owner()
 	if a == nil {
@@ -92,7 +92,8 @@ func (s *sim) tellLateWrite() bool {
 	return reached
 }
 
-// takes has a machine take a worker and serve, and perhaps be cut off.
+// takes makes a node on machine m take worker w and serve, and perhaps cuts it off then. It
+// reports whether the node has served.
 func (s *sim) takes(m *machine, w int) bool {
 	p := s.queue(m, w, 12*time.Second)
 	if p == nil || !s.serves(p, s.settle+5*time.Second) {
@@ -106,7 +107,8 @@ func (s *sim) takes(m *machine, w int) bool {
 	return true
 }
 
-// tellLateRelease: the same for a process that gives its worker back, or stops.
+// tellLateRelease: a process that stops stands still before it writes its record as released or
+// stopped. Another node takes the worker meanwhile. Then the late write goes out.
 func (s *sim) tellLateRelease() bool {
 	a := s.owner()
 	if a == nil {
@@ -131,9 +133,9 @@ func (s *sim) tellLateRelease() bool {
 	return reached
 }
 
-// tellHandover: an owner whose clock is ahead gives its worker back, and others
-// take it at once, may give it back before they have issued anything, or be
-// killed. The first may come back, and has to find that it holds nothing.
+// tellHandover: an owner whose clock is ahead releases its worker, and others take it at once.
+// They may release it before they have issued anything, or be killed. The first owner may
+// restart, and must find that it holds nothing.
 func (s *sim) tellHandover() bool {
 	a := s.owner()
 	if a == nil {
@@ -186,9 +188,9 @@ func (s *sim) tellHandover() bool {
 	return reached
 }
 
-// tellChain: an owner's clock goes back after it has issued, its lease is
-// reported once more, and it is lost with its disk. Who takes its worker then
-// begins above all that it has issued, and so does the next.
+// tellChain: an owner's clock goes back after it has issued. The owner reports once more, and is
+// lost with its disk. The next holder must begin above all that the owner has issued, and so
+// must the holder after that.
 func (s *sim) tellChain() bool {
 	a := s.owner()
 	if a == nil {
@@ -230,8 +232,8 @@ func (s *sim) tellChain() bool {
 	return reached
 }
 
-// tellRotation: a node takes a fresh worker when its clock goes back. The old
-// one's release may be late, or its answer lost, and somebody takes it.
+// tellRotation: a node takes a fresh worker after its clock went back. The release of the old
+// worker may be late, or its answer may be lost. Another node may take the old worker.
 func (s *sim) tellRotation() bool {
 	a := s.roomFor()
 	if a == nil {
@@ -259,9 +261,9 @@ func (s *sim) tellRotation() bool {
 	return reached
 }
 
-// tellBackAgain: a node that took a fresh worker does not learn for a while that
-// the old one was released, and takes that again meanwhile. What it still has to
-// do for the tenure before is not for the new one.
+// tellBackAgain: a node takes a fresh worker, and does not learn for a while that its old
+// worker was released. Meanwhile it takes the old worker again. The release that is still
+// pending is of the earlier tenure, and must not apply to the new one.
 func (s *sim) tellBackAgain() bool {
 	a := s.roomFor()
 	if a == nil {
@@ -278,7 +280,7 @@ func (s *sim) tellBackAgain() bool {
 			return false
 		}
 		s.mem.Deliver()
-		a.session.Expire() // which takes its live lock there along
+		a.session.Expire() // so that its live lock there goes
 		if a.held() == from {
 			break
 		}
@@ -296,7 +298,8 @@ func (s *sim) tellBackAgain() bool {
 	return true
 }
 
-// roomFor is an owner that has fresh workers to take.
+// roomFor returns an owner, after most others have released their workers, so that the owner
+// can take fresh ones. It returns nil if there is no owner.
 func (s *sim) roomFor() *process {
 	a := s.owner()
 	if a == nil {
@@ -311,9 +314,8 @@ func (s *sim) roomFor() *process {
 	return a
 }
 
-// rotates has the clock of an owner go ahead, the owner issue by it, and the
-// clock go back by more than it waits for. It tells whether that made it take a
-// fresh worker.
+// rotates moves the clock of an owner ahead, lets it issue by that clock, and sets the clock
+// back by more than a node waits for. It reports whether the owner took a fresh worker.
 func (s *sim) rotates(a *process) bool {
 	if a.dead || !s.serves(a, s.settle+5*time.Second) {
 		return false
@@ -336,6 +338,7 @@ func (s *sim) rotates(a *process) bool {
 	return a.held() >= 0 && a.held() != from
 }
 
+// releases returns a function that reports whether a call writes worker w as released.
 func releases(w int) func(zkstore.Call) bool {
 	on := writes(w)
 	return func(c zkstore.Call) bool {

@@ -12,9 +12,10 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Stories that were found by attacking the shipped program on a real ZooKeeper.
+// Stories that were found by attacking the shipped binary on a real ZooKeeper.
 
-// lose has ZooKeeper lose its data: wiped, or put back to an older copy.
+// lose makes ZooKeeper lose its data: it is wiped, or restored to the older copy given. lose
+// reports whether ZooKeeper was wiped.
 func (s *sim) lose(copied *zkstore.MemSnapshot) (wiped bool) {
 	wiped = copied == nil || s.chance(3)
 	if !wiped {
@@ -31,7 +32,8 @@ func (s *sim) lose(copied *zkstore.MemSnapshot) (wiped bool) {
 	return wiped
 }
 
-// incarnation is how often an owner has noticed a loss, as the cluster's record says.
+// incarnation returns the incarnation in the cluster record, which is higher each time that an
+// owner has noticed a loss. It returns 0 if there is no record.
 func (s *sim) incarnation() int64 {
 	cl, err := coordinator.ReadCluster(context.Background(), s.admin)
 	if err != nil {
@@ -40,10 +42,10 @@ func (s *sim) incarnation() int64 {
 	return cl.Incarnation
 }
 
-// tellNoticed: ZooKeeper loses its data while owners are connected. They come back by
-// themselves: when their next heartbeat is due, the silent server has been given up
-// and another one found, each as late as they have asked of their client. Newcomers
-// take what looks free at once.
+// tellNoticed: ZooKeeper loses its data while owners are connected. The owners come back by
+// themselves: their next heartbeat is due, and their clients have given up the silent server
+// and found another. Each of these takes at most as long as the owner has asked of its client.
+// Newcomers take at once what looks free.
 func (s *sim) tellNoticed() bool {
 	s.mend()
 	if s.owner() == nil {
@@ -71,7 +73,7 @@ func (s *sim) tellNoticed() bool {
 	for _, p := range owners {
 		n := p.session.Notice()
 		late := n.Heartbeat + n.Answer + n.Redial
-		if n == (limits.Notice{}) { // it has not said how soon
+		if n == (limits.Notice{}) { // Hurry was not called
 			late = 30 * time.Second
 		}
 		if !s.chance(3) {
@@ -90,7 +92,7 @@ func (s *sim) tellNoticed() bool {
 	slices.SortFunc(owners, func(a, b *process) int { return cmp.Compare(back[a], back[b]) })
 	before := s.incarnation()
 	for _, p := range owners {
-		// Nothing that comes in between may make it later.
+		// No other event may delay the owner's return.
 		for s.deadline = max(s.now, back[p]); s.now < s.deadline && !s.done(); s.fine() {
 			for _, p := range owners {
 				s.burst(p)
@@ -105,11 +107,11 @@ func (s *sim) tellNoticed() bool {
 	return true
 }
 
-// comesBack has an owner reach ZooKeeper and report, with nothing in between but
-// the time that its calls take.
+// comesBack lets an owner reach ZooKeeper and report. No other event happens meanwhile, but the
+// owner's calls take time.
 func (s *sim) comesBack(p *process) {
 	for _, m := range p.machine.both() {
-		m.wake() // who stands still cannot notice: that is a limit
+		m.wake() // a process that stands still cannot notice
 	}
 	if !p.dead {
 		s.heal(p)
@@ -124,16 +126,15 @@ func (s *sim) comesBack(p *process) {
 	p.slow = 0
 }
 
-// knows tells whether a machine's state directory names a cluster.
+// knows reports whether a machine's state directory names the cluster uuid.
 func (m *machine) knows(uuid string) bool {
 	cache, err := localcache.New(m.disk.Clone(), m.print)
 	return err == nil && text(cache.Load().Record.Payload, "uuid") == uuid
 }
 
-// tellGrowth: an owner is cut off, or stopped, while the cluster grows beyond what
-// it knows; the one who has the highest worker is cut off or stopped as well when
-// ZooKeeper loses its data, and the first is the only one to notice. Newcomers look
-// at the worker that it does not know of.
+// tellGrowth: an owner is cut off, or stopped, while the cluster grows beyond the workers that
+// the owner knows. The holder of a new worker is cut off too when ZooKeeper loses its data, so
+// the first owner is the only one to notice. A newcomer then tries the new worker.
 func (s *sim) tellGrowth() bool {
 	a := s.owner()
 	if a == nil || a.twin != nil || s.crowded {
@@ -204,9 +205,10 @@ func (s *sim) tellGrowth() bool {
 	return true
 }
 
-// tellThawedTooEarly: an operator ends a freeze though the owner of a worker has only
-// stopped. A newcomer settles on it. No promise is left for IDs, but the owner may not
-// overwrite what the newcomer has settled on, as its term is of an earlier incarnation.
+// tellThawedTooEarly: an operator ends a freeze although the owner of a worker has only stopped.
+// A newcomer settles on that worker. The promise for IDs is broken then. Still the owner must
+// not overwrite the record that the newcomer has settled on: the owner's own term is of an
+// earlier incarnation.
 func (s *sim) tellThawedTooEarly() bool {
 	s.mend()
 	b := s.owner()
@@ -214,7 +216,7 @@ func (s *sim) tellThawedTooEarly() bool {
 		return false
 	}
 	w, m := b.held(), b.machine
-	for range s.between(0, 3) { // which makes its term higher
+	for range s.between(0, 3) { // each makes its term higher
 		s.kill(b, false)
 		b.session.Expire()
 		if b = s.restart(m, false); b == nil || !s.serves(b, 15*time.Second) || b.held() != w {
@@ -264,7 +266,7 @@ func (s *sim) tellThawedTooEarly() bool {
 	return true
 }
 
-// witness is an owner on another machine than this one.
+// witness returns an owner on another machine than this one, nil if there is none.
 func (s *sim) witness(than *machine) *process {
 	for _, p := range s.owners() {
 		if p.machine != than && p.machine.twin != than {
@@ -274,8 +276,8 @@ func (s *sim) witness(than *machine) *process {
 	return nil
 }
 
-// tellElsewhere: a node is started with its state, but in another ZooKeeper, which is
-// empty or has another cluster. Its worker is taken over in the first one.
+// tellElsewhere: a node is started with its state directory, but with another ZooKeeper, which
+// is empty or has another cluster. In the first ZooKeeper another node takes its worker.
 func (s *sim) tellElsewhere() bool {
 	a := s.owner()
 	if a == nil || a.twin != nil {
@@ -302,14 +304,14 @@ func (s *sim) tellElsewhere() bool {
 	}
 	a.session.Expire()
 	if cache, err := localcache.New(m.disk.Clone(), m.print); err != nil || cache.Load().Status != localcache.StatusRecord {
-		return false // its state is damaged, so that it is a new node, which may be one there
+		return false // its state is damaged: as a new node it may register there
 	}
 	p := s.startIn(m, s.elsewhere)
 	if p == nil {
 		return false
 	}
 	if s.chance(2) {
-		s.cutOff(p) // there is nobody to say that it is wrong
+		s.cutOff(p) // no server can tell it that it is wrong
 	}
 	if !s.wait(w, time.Second) {
 		return false
@@ -320,15 +322,15 @@ func (s *sim) tellElsewhere() bool {
 	}
 	s.watch(s.settle + 4*time.Second)
 	if m.proc != nil && m.proc == p {
-		s.kill(p, false) // the rest of the history is about the first one
+		s.kill(p, false) // the history goes on in the first ZooKeeper
 		s.newDisk(m)
 	}
 	return true
 }
 
-// tellReleasedCopy: a copy of the state file is made; its node stops and gives its
-// worker back, and another takes it; then the copy is written back in place, and the
-// node starts while it cannot reach ZooKeeper.
+// tellReleasedCopy: a state file is copied. Its node stops and releases its worker, and another
+// node takes the worker. Then the copy is written back in place, and a node starts from it
+// while it cannot reach ZooKeeper.
 func (s *sim) tellReleasedCopy() bool {
 	a := s.owner()
 	if a == nil || a.twin != nil {
@@ -349,7 +351,7 @@ func (s *sim) tellReleasedCopy() bool {
 	s.note("%s: a copy of its state file is written back, the file was deleted %t", m.name, removed)
 	print := m.print
 	if removed {
-		print = s.newInode() // nothing is there to be written into
+		print = s.newInode() // the old file is not there
 	}
 	s.giveDisk(m, old, print)
 	s.restart(m, true)
@@ -361,9 +363,9 @@ func (s *sim) tellReleasedCopy() bool {
 	return true
 }
 
-// tellPoisoned: a node restarts from its directory, without ZooKeeper and by a clock
-// that is ahead, issues and is killed. The clock is set right. An operator resets the
-// node's identity and frees its worker, and somebody takes that.
+// tellPoisoned: a node restarts from its state directory alone, with a clock that is ahead,
+// issues, and is killed. The clock is set right. An operator resets the node's identity and
+// lowers the lease bound of its worker, and another node takes the worker.
 func (s *sim) tellPoisoned() bool {
 	a := s.owner()
 	if a == nil || a.twin != nil {

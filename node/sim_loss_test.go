@@ -8,13 +8,13 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Stories of a ZooKeeper that loses data. What no owner can notice cannot be
-// made good, so some settled owner with time left on its lease gets to ZooKeeper
-// before anybody settles, or nobody was left.
+// Stories about a ZooKeeper that loses data. If no owner notices a loss, the promise does not
+// hold. So in these stories a settled owner whose lease runs reaches ZooKeeper before any
+// newcomer settles, or no owner is left.
 
-// tellLoss: ZooKeeper is wiped or gets old data back, newcomers take what looks
-// free, and the owners come back just in time: what settling is for. Owners may
-// start anew meanwhile, and so may newcomers.
+// tellLoss: ZooKeeper is wiped, is restored to old data, or loses the cluster record. Newcomers
+// take what looks free, and the owners come back just in time, as the settling time allows.
+// Owners and newcomers may restart meanwhile.
 func (s *sim) tellLoss() bool {
 	s.mend()
 	if s.owner() == nil {
@@ -57,12 +57,11 @@ func (s *sim) restoreSnapshot() {
 	}
 }
 
-// comeBack has newcomers try to get the owners' workers until these are back,
-// just before anybody can settle; or until one of them is, and the others are
-// still cut off.
+// comeBack lets newcomers try to take the owners' workers. Just before a newcomer can settle,
+// all owners come back, or only one does and the others stay cut off for longer.
 func (s *sim) comeBack(witnesses []*process) bool {
 	before := s.incarnation()
-	// Some come back well before anybody can settle, some at the last moment.
+	// They come back well before a newcomer can settle, or at the last moment.
 	s.deadline = s.now + int64(s.settle) - int64(s.upTo(s.settle*3/4)) - 20e6
 	var on []*machine
 	for _, p := range witnesses {
@@ -100,7 +99,7 @@ func (s *sim) comeBack(witnesses []*process) bool {
 				s.keep(p)
 			}
 		}
-		if m := pick(s, on...); s.chance(20) && m.proc != nil && len(on) > 0 { // so does a witness
+		if m := pick(s, on...); s.chance(20) && m.proc != nil && len(on) > 0 { // an owner does
 			s.kill(m.proc, s.chance(3))
 			s.restart(m, true)
 		}
@@ -115,10 +114,9 @@ func (s *sim) comeBack(witnesses []*process) bool {
 	return true
 }
 
-// noticed has the owners on these machines report, with nothing in between; in
-// some histories all of them, in others the first that can; away are the rest.
-// The history is over where none could: the cluster's incarnation is what it was
-// before.
+// noticed lets the owners on these machines report, with no other event in between: all of
+// them, or only until one has noticed the loss. away are the owners that did not report. If
+// none has noticed, so that the incarnation is still the one before, the history is over.
 func (s *sim) noticed(on []*machine, before int64) (away []*process) {
 	some, noticed := s.chance(2), false
 	for _, i := range s.rng.Perm(len(on)) {
@@ -134,7 +132,7 @@ func (s *sim) noticed(on []*machine, before int64) (away []*process) {
 		}
 		s.heal(p)
 		s.quietly(func() {
-			for range 3 { // one that has just started has to look around first
+			for range 3 { // an owner that has just started needs several
 				if !p.dead {
 					s.keep(p)
 				}
@@ -149,9 +147,8 @@ func (s *sim) noticed(on []*machine, before int64) (away []*process) {
 	return away
 }
 
-// tellEqualTerm: the old data are from before an owner took its worker, so that
-// a newcomer takes it with the same term, and has not settled when the owner is
-// back.
+// tellEqualTerm: ZooKeeper is restored to data from before an owner took its worker. A newcomer
+// takes the worker with the same term, and has not settled when the owner is back.
 func (s *sim) tellEqualTerm() bool {
 	s.mend()
 	a, w := s.taken()
@@ -163,8 +160,8 @@ func (s *sim) tellEqualTerm() bool {
 	return s.comeBack(append([]*process{a}, slices.DeleteFunc(s.owners(), func(p *process) bool { return p == a || p.held() == w })...))
 }
 
-// taken has a worker given back, ZooKeeper's data copied, and the worker taken
-// by another, who settles.
+// taken makes an owner release its worker, copies ZooKeeper's data, and makes another node take
+// the worker and settle. It returns that node's process and the worker, or nil.
 func (s *sim) taken() (*process, int) {
 	a := s.owner()
 	if a == nil {
@@ -184,25 +181,25 @@ func (s *sim) taken() (*process, int) {
 		return nil, 0
 	}
 	s.watch(s.upTo(2 * time.Second))
-	// Had there been a holder in between, the newcomer's term would be lower than
-	// this one's, and a lower term is an older copy: this is where the promise
-	// ends, when nobody notices.
+	// With another holder in between, a newcomer's term after the loss would be lower than
+	// this node's. A record of a lower term counts as an older copy, and the promise does not
+	// hold if nobody notices the loss.
 	if b.dead || b.held() != w || b.n.claim.Term != given.term+1 || b.n.serving.Load() == nil || !b.n.claim.Settled || b.cut || s.snapshot == nil {
 		return nil, 0
 	}
 	return b, w
 }
 
-// tellAllGone: everybody is gone when the old data come back, and a newcomer
-// settles on a worker before its owner starts again, with time left on its
-// lease. It has to see that it has lost it.
+// tellAllGone: no process runs when ZooKeeper is restored to old data. A newcomer settles on a
+// worker before the worker's owner restarts, whose lease still runs. The owner must notice that
+// it has lost the worker.
 func (s *sim) tellAllGone() bool {
 	s.mend()
 	b, w := s.taken()
 	if b == nil {
 		return false
 	}
-	// Clocks have to agree: nothing else will tell a newcomer how far IDs went.
+	// Clocks must agree: a newcomer cannot know otherwise how far IDs went.
 	ahead := func() time.Duration {
 		if s.workers[w].latest == nil {
 			return 0
@@ -228,7 +225,7 @@ func (s *sim) tellAllGone() bool {
 	s.forget()
 	s.mem.ExpireOrphans()
 	if s.incarnation() < before {
-		s.over = true // nothing of an earlier incarnation fences, and nobody has noticed
+		s.over = true // no record of an earlier incarnation fences the owner
 		return false
 	}
 	var c *process
@@ -242,8 +239,8 @@ func (s *sim) tellAllGone() bool {
 	return true
 }
 
-// backToStore starts a machine's process where only ZooKeeper can tell it that
-// its record is not to be used. The history is over if it does not get there.
+// backToStore starts a node on a machine. Its local record must not be used, and only ZooKeeper
+// can tell the node so. If the node does not reach ZooKeeper, the history is over.
 func (s *sim) backToStore(m *machine) {
 	node := m.durable.node
 	s.quietly(func() {
@@ -256,8 +253,8 @@ func (s *sim) backToStore(m *machine) {
 	}
 }
 
-// heardOf is an owner, and its worker, whose clock is right by the leader's when it
-// is last heard of: a leap ahead is only followed after it has been confirmed.
+// heardOf returns an owner and its worker, after the owner has reported with a clock that is
+// right by the leader's. It returns nil if there is no such owner.
 func (s *sim) heardOf() (a *process, w int) {
 	s.mend()
 	if a = s.owner(); a == nil {
@@ -273,9 +270,9 @@ func (s *sim) heardOf() (a *process, w int) {
 	return a, w
 }
 
-// tellForgotten: the old data are from before an owner that was cut off lost
-// its worker to another. The former owner is the first to come back, by a clock
-// that may be behind, and finds its own record or none.
+// tellForgotten: an owner is cut off and loses its worker to another node. Then ZooKeeper is
+// wiped, or restored to data from before that. The former owner is the first to come back, by a
+// clock that may be behind, and finds its own record or none.
 func (s *sim) tellForgotten() bool {
 	a, w := s.heardOf()
 	if a == nil {
@@ -308,7 +305,7 @@ func (s *sim) tellForgotten() bool {
 	before := s.incarnation()
 	s.deadline = s.now + int64(s.settle) - 20e6
 	s.cutOff(b)
-	if s.chance(2) { // as far as it does no harm
+	if s.chance(2) { // by less than the grace
 		back := s.upTo(min(4*time.Second, s.lease/12))
 		s.note("the leader's clock goes back by %s", back)
 		s.leader -= int64(back)
@@ -329,8 +326,8 @@ func (s *sim) tellForgotten() bool {
 	return true
 }
 
-// tellLostRecord: the record of one worker is lost while its owner is cut off
-// or stopped, and nobody notices. A newcomer sees that it was there.
+// tellLostRecord: the record of one worker is lost while its owner is cut off or was killed, and
+// no owner notices. A newcomer must see that a record was there.
 func (s *sim) tellLostRecord() bool {
 	a := s.owner()
 	if a == nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// process is a node that runs.
+// process is a node that was started. The two nodes of a group are two of these, and other links
+// them.
 type process struct {
 	*machine
 	n         *Node
@@ -24,29 +25,34 @@ type process struct {
 	acquiring bool
 	name      string
 	dead      bool
-	keeping   bool // the keeper is on the stack: it is one goroutine
-	saving    bool // a write of the disk is
+	// keeping, saving, extending: a step of keep, a write to the disk or a step of extendLoop
+	// is on the stack. Each of them is never on the stack twice.
+	keeping   bool
+	saving    bool
 	extending bool
 	stopping  bool
-	killed    bool // it had no say in its end
+	killed    bool // ended from outside
 	started   int64
 	ended     int64
-	cut       bool // off ZooKeeper
-	// extendAt and keepAt are when the loops are due, true time in ns.
+	cut       bool // disconnected
+	// extendAt and keepAt are when the loops are due. extended is when extendLoop last ran.
+	// All are true time in ns.
 	extendAt, keepAt, extended int64
-	// conns are what clients of its connections know.
+	// conns are the connections of two clients.
 	conns [2]conn
-	// trap, if set, is what happens at a call to the store; then after it.
+	// trap, if not nil, waits for a call to the store. then, if not nil, is called after the
+	// call that the trap has caught.
 	trap *trap
 	then func()
-	// fails, if set, is which calls to the store come to nothing.
+	// fails, if not nil, reports whether a call to the store is lost.
 	fails func(zkstore.Call) bool
-	// patience, when not 0, is how many more calls to the store a stop makes.
+	// patience, if not 0, is how many more calls to the store a stop makes before giveUp.
 	patience int
 	giveUp   context.CancelFunc
-	// slow, when not 0, is how long a call to the store may take.
+	// slow is the longest time that a call to the store takes.
 	slow time.Duration
-	// other is the other node of this process, and group the two; nil for one alone.
+	// other is the other node of this process, and group has both. They are nil for a node
+	// that is alone.
 	other *process
 	group *Group
 }
@@ -58,18 +64,18 @@ type conn struct {
 	last worker.ID
 }
 
-// trap waits for a call to the store.
+// trap waits for a call to the store that on selects.
 type trap struct {
 	on     func(zkstore.Call) bool
 	before func() zkstore.Fault // may be nil
-	after  func()               // once it is carried out, before its answer; may be nil
+	after  func()               // after the call and before its answer, may be nil
 }
 
-// gone unwinds the steps of a process that is no more.
+// gone is the panic value that unwinds the steps of a process that has ended.
 type gone struct{ p *process }
 
-// start runs a process on a machine that has none, and a second node of it on its
-// twin.
+// start runs a process on a machine that has none. If the machine has a twin without a process,
+// the second node of the same process runs there. start returns nil if the node has ended.
 func (s *sim) start(m *machine) *process { return s.startIn(m, s.mem) }
 
 func (s *sim) startIn(m *machine, mem *zkstore.Mem) *process {
@@ -89,7 +95,7 @@ func (s *sim) startIn(m *machine, mem *zkstore.Mem) *process {
 	return m.proc
 }
 
-// startNode runs one node, in one ZooKeeper or the other.
+// startNode runs one node, which uses the ZooKeeper given. It returns nil if the node has ended.
 func (s *sim) startNode(m *machine, mem *zkstore.Mem, clock *timeguard.Issuing) *process {
 	if m.disk.Removed() {
 		s.newDisk(m)
@@ -108,7 +114,7 @@ func (s *sim) startNode(m *machine, mem *zkstore.Mem, clock *timeguard.Issuing) 
 	p := &process{machine: m, name: fmt.Sprintf("%s%d", m.name, m.runs), session: mem.Session(), acquiring: true, started: s.now, extended: s.now}
 	p.session.SetFault(func(c zkstore.Call) zkstore.Fault { return s.asked(p, c) })
 	p.session.SetDone(func(c zkstore.Call, result, told error) {
-		if mem == s.elsewhere { // no record of ours
+		if mem == s.elsewhere { // not checked
 			result = cmp.Or(result, errSim)
 		}
 		s.answered(p, c, result, told)
@@ -116,8 +122,8 @@ func (s *sim) startNode(m *machine, mem *zkstore.Mem, clock *timeguard.Issuing) 
 	p.n, err = New(Config{
 		Cluster: "sim", Bootstrap: s.bootstrap, ZooKeeper: zookeeper, Store: p.session, Cache: spiedCache{cache, m}, Clock: m, Issuing: clock,
 		Settings: s.settings(),
-		// Which of two timers fires first at one instant is not said, so no two
-		// processes have the same.
+		// The order in which two timers fire at the same instant is not defined. So no two
+		// processes have the same timeout.
 		CallTimeout: 5*time.Second + time.Duration(s.starts)*time.Microsecond,
 		Heartbeat:   s.drawHeartbeat(), Reserve: s.reserve, Labels: coordinator.Labels{Name: p.name},
 		ReleaseOnExit: s.chance(4), SequenceStart: pick(s, worker.StartZero, worker.StartRandom, worker.StartCarryOn), SegmentStart: s.segmentStart,
@@ -128,8 +134,8 @@ func (s *sim) startNode(m *machine, mem *zkstore.Mem, clock *timeguard.Issuing) 
 		s.violated(wrongSim, "%s: %v", p.name, err)
 		return nil
 	}
-	// Of the bubble's time, so that who tries again comes to an end; and not a
-	// divisor of any time limit, for the same reason.
+	// RetryAfter is time of the synctest bubble, so that retries come to an end. It divides no
+	// timeout, so that no two timers fire at the same instant.
 	p.n.coord.RetryAfter = 997 * time.Millisecond
 	p.n.coord.Nonce = func() string { return fmt.Sprint(s.rng.Int64()) }
 	m.proc = p
@@ -143,8 +149,8 @@ func (s *sim) startNode(m *machine, mem *zkstore.Mem, clock *timeguard.Issuing) 
 	return m.proc
 }
 
-// drawHeartbeat returns the heartbeat of a new process: the world's, or one that is too
-// slow for its settling time.
+// drawHeartbeat returns the heartbeat of a new process: that of the world, or one that is too
+// slow for the settling time.
 func (s *sim) drawHeartbeat() time.Duration {
 	if s.chance(s.slowHeartbeat) {
 		return s.settle
@@ -152,8 +158,8 @@ func (s *sim) drawHeartbeat() time.Duration {
 	return s.heartbeat
 }
 
-// asked is told of each call to the store before it is made, and says what
-// comes of it.
+// asked is called before each call to the store. Other events may happen in it. It returns what
+// becomes of the call.
 func (s *sim) asked(p *process, c zkstore.Call) zkstore.Fault {
 	if s.calls++; s.calls > simCalls {
 		s.violated(wrongSim, "%s goes round in circles: %s %s", p.name, c.Op, c.Path)
@@ -197,7 +203,7 @@ func faultText(f zkstore.Fault) string {
 	return "arrives"
 }
 
-// answered is told of each call that was carried out.
+// answered is called after each call that the store has handled.
 func (s *sim) answered(p *process, c zkstore.Call, result, told error) {
 	if result == nil {
 		s.wrote(c, told == nil)
@@ -209,7 +215,7 @@ func (s *sim) answered(p *process, c zkstore.Call, result, told error) {
 	}
 }
 
-// meanwhile lets others act while a process is inside a call.
+// meanwhile lets other events happen while a process is inside a call.
 func (s *sim) meanwhile(p *process) {
 	often := 8
 	if s.calm {
@@ -231,7 +237,7 @@ func (s *sim) stillThere(p *process) {
 	}
 }
 
-// within runs a step of a process, which may end in it.
+// within runs a step of a process. The process may end during the step.
 func (s *sim) within(p *process, busy *bool, f func()) {
 	if p.dead || *busy {
 		return
@@ -250,7 +256,7 @@ func (s *sim) within(p *process, busy *bool, f func()) {
 	f()
 }
 
-// exits is the end of a process by itself.
+// exits ends a process whose node has returned an error.
 func (s *sim) exits(p *process, err error) {
 	s.note("%s: exits: %v", p.name, err)
 	_ = p.session.Close()
@@ -267,7 +273,7 @@ func (s *sim) ends(p *process) {
 	p.machine.proc = nil
 }
 
-// held is the worker that a process holds, -1 for none.
+// held returns the worker that a process holds, -1 for none.
 func (p *process) held() int {
 	if p.dead || p.acquiring || p.n.held == nil {
 		return -1
@@ -275,10 +281,10 @@ func (p *process) held() int {
 	return p.n.held.worker
 }
 
-// keep is one round of the keeper.
+// keep runs one round of the node's keep, or one attempt to acquire a slot.
 func (s *sim) keep(p *process) {
 	if p.saving || s.now < p.paused {
-		return // the lock that both loops take is held
+		return // saveMu is held, or nothing runs
 	}
 	p.keepAt = s.now + int64(s.heartbeat/2) + int64(s.upTo(s.heartbeat))
 	s.within(p, &p.keeping, func() {
@@ -308,10 +314,10 @@ func (s *sim) keep(p *process) {
 	})
 }
 
-// extend is one round of the extend loop.
+// extend runs one round of extendLoop.
 func (s *sim) extend(p *process) {
 	if p.saving || s.now < p.paused {
-		return // likewise
+		return
 	}
 	p.extendAt = s.now + int64(s.reserve/6) + int64(s.upTo(s.reserve/3))
 	s.within(p, &p.extending, func() {
@@ -322,8 +328,8 @@ func (s *sim) extend(p *process) {
 	})
 }
 
-// get asks a process for IDs, on one of its connections. A request may have
-// been held up since it found the tenure that it is to be answered from.
+// get asks a process for IDs on one of its connections. The request may use a tenure that has
+// been replaced meanwhile, as a real one does that was delayed after it had loaded serving.
 func (s *sim) get(p *process, count int) {
 	if p.dead || s.now < p.paused {
 		return
@@ -353,7 +359,7 @@ func (s *sim) get(p *process, count int) {
 	}
 }
 
-// getOfGroup asks a group for IDs, which are of one of its nodes.
+// getOfGroup asks a group for IDs, and finds the node that made them.
 func (s *sim) getOfGroup(p *process, count int, waited time.Duration) {
 	run, _, err := p.group.round(count, waited)
 	if err != nil || run.Len == 0 {
@@ -364,7 +370,7 @@ func (s *sim) getOfGroup(p *process, count int, waited time.Duration) {
 		if t == nil {
 			continue
 		}
-		// Both may have had the worker, one after the other.
+		// Both nodes may have held the worker, one after the other.
 		last, _ := t.gen.Last()
 		if f, err := s.layout.Decode(run.First); err != nil || int(f.Worker) == t.worker && f.Tick == last {
 			s.check(p, &conn{t: t}, run)
@@ -374,7 +380,8 @@ func (s *sim) getOfGroup(p *process, count int, waited time.Duration) {
 	s.violated(wrongTwice, "a group gives %d, which is of none of its nodes", run.First)
 }
 
-// kill is kill -9, or with the power cut off a crash of the machine.
+// kill ends a process, with both nodes of a group, as kill -9 does. With power, the machine
+// crashes: its disk may lose what was not synced.
 func (s *sim) kill(p *process, power bool) {
 	s.note("%s: killed, power cut %t", p.name, power)
 	for _, p := range []*process{p, p.other} {
@@ -391,11 +398,11 @@ func (s *sim) kill(p *process, power bool) {
 	}
 }
 
-// stop is a clean stop, of both nodes of a group.
+// stop stops a process cleanly, with both nodes of a group.
 func (s *sim) stop(p *process) {
 	s.stopNode(p)
 	if q := p.other; p.dead && q != nil && !q.dead {
-		if s.stopNode(q); !q.dead { // it is in the middle of something
+		if s.stopNode(q); !q.dead { // a step of it is on the stack
 			s.kill(q, false)
 		}
 	}
@@ -422,7 +429,8 @@ func (s *sim) stopNode(p *process) {
 	})
 }
 
-// writes tells whether a call writes the record of a worker; -1 means any.
+// writes returns a function that reports whether a call writes the record of worker w. A w of
+// -1 means any worker.
 func writes(w int) func(zkstore.Call) bool {
 	path := "/workers/"
 	if w >= 0 {

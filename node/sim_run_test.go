@@ -26,15 +26,15 @@ var (
 	simProgress = flag.Duration("sim.progress", 0, "how often to tell how far it is; 0: never")
 )
 
-// simActions is the length of a history. It is part of what a seed means.
+// simActions is how many actions a history has. A change of it changes the history of each seed.
 const simActions = 60
 
-// play plays one history. Contexts and timers of the code under test run in a
-// bubble whose time stands still while anything runs: nothing in a history
-// depends on how fast the machine is.
+// play plays the history of a seed. Contexts and timers of the code under test use the time of a
+// synctest bubble, which stands still while anything runs. So no history depends on the speed
+// of the machine.
 func play(t *testing.T, seed uint64) *sim { return playAs(t, seed, named(t, *simWorld)) }
 
-// playAs plays one in a world that was changed.
+// playAs plays the history of a seed in a world that change has modified.
 func playAs(t *testing.T, seed uint64, change func(*world)) *sim {
 	var s *sim
 	synctest.Test(t, func(*testing.T) {
@@ -61,7 +61,7 @@ func (s *sim) text() string {
 	return b.String()
 }
 
-// tail is the end of a history.
+// tail returns the last 60 lines of a history.
 func tail(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	if len(lines) <= 60 {
@@ -78,8 +78,8 @@ func replay(seed uint64) string {
 	return text
 }
 
-// TestSimulation plays histories. The first of them, by number, that violates
-// anything fails it, whichever was played first.
+// TestSimulation plays histories. If several violate a rule, it reports the one with the lowest
+// seed, whichever was played first.
 func TestSimulation(t *testing.T) {
 	if *simSeed != 0 {
 		s := play(t, *simSeed)
@@ -92,11 +92,11 @@ func TestSimulation(t *testing.T) {
 	count := *simCount
 	if count == 0 {
 		count = 600
-		if underRace { // there is one goroutine: the detector only costs time
+		if underRace { // one goroutine: the detector only costs time
 			count = 40
 		}
 	}
-	// Histories are garbage when they are over: there is little to be kept.
+	// Nearly all memory is garbage once its history is over: collect it less often.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	total := playAll(t, named(t, *simWorld), *simFirst, uint64(count))
 	if total.failed != nil {
@@ -121,7 +121,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// total is what came of histories.
+// total adds up the results of histories.
 type total struct {
 	mu        sync.Mutex // guards the rest
 	began     time.Time
@@ -153,8 +153,8 @@ func (t *total) add(seed uint64, s *sim) {
 	}
 }
 
-// playAll plays histories on all processors, until one fails and all before it
-// have been played.
+// playAll plays count histories from the seed first on, on all processors. Once a history has
+// failed, playAll plays only those of lower seeds.
 func playAll(t *testing.T, change func(*world), first, count uint64) *total {
 	all := &total{began: time.Now(), told: make(map[string]int)}
 	var next, failed atomic.Uint64
@@ -183,7 +183,7 @@ func playAll(t *testing.T, change func(*world), first, count uint64) *total {
 	return all
 }
 
-// report tells now and then how far it is.
+// report prints the progress at an interval, until stop is called. An interval of 0 means never.
 func (t *total) report(every time.Duration) (stop func()) {
 	if every <= 0 {
 		return func() {}
@@ -207,8 +207,8 @@ func (t *total) report(every time.Duration) (stop func()) {
 	return func() { close(done); <-ended }
 }
 
-// TestSimulationRepeats: a seed is a history, to the letter, whatever is played
-// before it or beside it.
+// TestSimulationRepeats plays seeds alone and then beside each other. The same seed must give
+// the same history, to the letter.
 func TestSimulationRepeats(t *testing.T) {
 	const seeds = 16
 	var alone [seeds]*sim

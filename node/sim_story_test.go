@@ -11,21 +11,21 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// story is a sequence aimed at a safeguard. It tells whether it came to what it
-// is about: much can come in between.
+// story is a scripted sequence of events, aimed at one safeguard. Functions named tell... play
+// one. play reports whether the sequence came to its point: other events may prevent that.
 type story struct {
 	name string
 	play func(*sim) bool
-	in   rare // the rarer worlds have it more often
+	in   rare // what it needs of a world
 }
 
-// rare is what a story needs that few worlds have.
+// rare is a property that a story needs and few worlds have.
 type rare int
 
 const (
 	anyWorld rare = iota
-	roomy         // more than one worker is to be had
-	wide          // and more workers than are made at once
+	roomy         // several workers can be had
+	wide          // and more than are created at once
 )
 
 var stories = []story{
@@ -79,7 +79,8 @@ func (s *sim) tell() {
 	s.note("story ends, reached %t", reached)
 }
 
-// likes is which stories a world has more often than others.
+// likes returns what the next story must need of the world, at the least. A world that few
+// stories fit plays those more often.
 func (s *sim) likes() rare {
 	switch {
 	case s.layout.WorkerBits == 4 && s.chance(4):
@@ -90,7 +91,7 @@ func (s *sim) likes() rare {
 	return anyWorld
 }
 
-// mend puts everything right.
+// mend ends all faults: of disks, connections and clocks, and of machines that stand still.
 func (s *sim) mend() {
 	for _, m := range s.machines {
 		s.ail(m, noTrouble)
@@ -104,8 +105,8 @@ func (s *sim) mend() {
 	}
 }
 
-// owners are the processes that serve by a settled lease which is not about to
-// end.
+// owners returns the processes that are connected and serve, by a settled lease of which more
+// than a quarter of the longest lease is left.
 func (s *sim) owners() (owners []*process) {
 	for _, m := range s.machines {
 		if p := m.proc; p != nil && !p.acquiring && !p.keeping && !p.extending && !p.saving && s.now >= m.paused && !p.cut &&
@@ -116,7 +117,8 @@ func (s *sim) owners() (owners []*process) {
 	return owners
 }
 
-// owner is one of them, waited for if need be.
+// owner returns one of the owners, and waits for one if there is none. It returns nil if none
+// comes.
 func (s *sim) owner() *process {
 	for i := range 40 {
 		if o := s.owners(); len(o) > 0 {
@@ -128,7 +130,7 @@ func (s *sim) owner() *process {
 		if i == 10 {
 			s.mend()
 		}
-		if i == 20 { // nobody who is still there has it, perhaps
+		if i == 20 { // perhaps a dead process still holds it
 			s.wait(0, 0)
 		}
 		if m := s.any(); m.proc == nil {
@@ -142,7 +144,7 @@ func (s *sim) owner() *process {
 	return nil
 }
 
-// other is a machine on which nothing runs, with a blank disk.
+// other clears and returns a machine that is none of those given.
 func (s *sim) other(than ...*machine) *machine {
 	var free []*machine
 	for _, m := range s.machines {
@@ -155,8 +157,8 @@ func (s *sim) other(than ...*machine) *machine {
 	return m
 }
 
-// clear ends what runs on a machine and gives it a blank disk, and a clock
-// that is about right.
+// clear kills the process on a machine, if there is one, and gives the machine a blank disk. It
+// sets the machine's clock right if that is off by more than 200 ms.
 func (s *sim) clear(m *machine) {
 	if p := m.proc; p != nil {
 		s.kill(p, false)
@@ -170,8 +172,8 @@ func (s *sim) clear(m *machine) {
 	}
 }
 
-// wait lets time go by until shortly before a worker's bound passes, if that
-// is not too far.
+// wait lets time pass until the lease bound of worker w is only before away. It returns false if
+// the bound is not known, is more than 15 minutes away, or the history has ended.
 func (s *sim) wait(w int, before time.Duration) bool {
 	left := time.Duration(s.workers[w].record.h)*time.Millisecond - time.Duration(s.now) - before
 	if !s.workers[w].known || left > 15*time.Minute {
@@ -183,19 +185,21 @@ func (s *sim) wait(w int, before time.Duration) bool {
 	return !s.done()
 }
 
-// fine lets a moment go by.
+// fine lets up to 0.4 s pass in one small step.
 func (s *sim) fine() {
 	d := time.Millisecond + s.upTo(400*time.Millisecond)
 	s.live(d, d)
 }
 
+// watch lets d pass in small steps.
 func (s *sim) watch(d time.Duration) {
 	for end := s.now + int64(d); s.now < end && !s.done(); {
 		s.fine()
 	}
 }
 
-// queue has a machine try to get a worker until it does, for as long as d.
+// queue starts newcomers on a machine until one holds worker w. It returns that process, or nil
+// if none holds it after d.
 func (s *sim) queue(m *machine, w int, d time.Duration) *process {
 	for end := s.now + int64(d); s.now < end && !s.done(); s.fine() {
 		if m.proc == nil {
@@ -215,15 +219,15 @@ func (s *sim) queue(m *machine, w int, d time.Duration) *process {
 	return nil
 }
 
-// aim has the next newcomer look at a worker first. The numbers go up, as they
-// do in ZooKeeper: a ticket that is there already would be drawn by chance, and
-// not by ours.
+// aim sets the number of the next ticket, so that the next newcomer tries worker w first. The
+// numbers only go up, as in ZooKeeper. If a ticket of that number existed, the code under test
+// would draw a random number, which the seed does not decide.
 func (s *sim) aim(w int) {
 	s.aimed++
 	_ = s.mem.SetCreateCount("/tickets", int32(s.aimed*4096+w))
 }
 
-// serves waits until a process serves.
+// serves waits for up to d until a process serves. It reports whether the process does.
 func (s *sim) serves(p *process, d time.Duration) bool {
 	for end := s.now + int64(d); s.now < end && !s.done(); s.fine() {
 		if p.dead || p.acquiring {
@@ -236,14 +240,14 @@ func (s *sim) serves(p *process, d time.Duration) bool {
 	return false
 }
 
-// burst asks for all that can be had.
+// burst asks a process for all IDs that it can make now.
 func (s *sim) burst(p *process) {
 	for range 20 + 2*int(s.borrow/s.layout.Unit) {
 		s.get(p, 1<<s.layout.SequenceBits)
 	}
 }
 
-// quietly has f done with nothing in between, and no call failing.
+// quietly calls f with no other event in between, and with no random failure of a call.
 func (s *sim) quietly(f func()) {
 	depth := s.depth
 	s.depth = simDepth
@@ -251,7 +255,8 @@ func (s *sim) quietly(f func()) {
 	s.depth = depth
 }
 
-// restart starts a machine's process again, without ZooKeeper if so wished.
+// restart returns the process of a machine. If none runs, it starts one, disconnected from
+// ZooKeeper if cut.
 func (s *sim) restart(m *machine, cut bool) *process {
 	if m.proc != nil {
 		return m.proc
@@ -263,9 +268,9 @@ func (s *sim) restart(m *machine, cut bool) *process {
 	return p
 }
 
-// crowd leaves one slot to be had: somebody far away holds the others, and comes
-// back at once when ZooKeeper has lost data. Its leases are of no use to it, but
-// its live lock keeps others off.
+// crowd leaves only worker 0 free in a crowded world. A remote node holds all others, and puts
+// its records back at once when ZooKeeper has lost data. The lease bounds of those workers have
+// passed, but their live locks keep other nodes off.
 func (s *sim) crowd() {
 	if !s.crowded {
 		return
@@ -279,7 +284,7 @@ func (s *sim) crowd() {
 		data, stat, err := s.admin.Get(ctx, slotPath(w))
 		if err == nil && text(data, "node") != far.Node {
 			if has(data, "settled") && !has(data, "released") {
-				continue // it comes too late
+				continue // already taken
 			}
 			far.Term = number(data, "term") + 1
 		}

@@ -14,44 +14,44 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// The simulation runs the real code of node, coordinator, localcache, timeguard
-// and worker in one goroutine: the keeper's and the extend loop's steps are
-// called as a seeded scheduler likes, over a ZooKeeper, disks and clocks in
-// memory. What would run at the same time in other processes, or in another
-// goroutine of the same one, runs inside the calls to the store and the disk:
-// there, at each of them, anything else may happen, the end of the process that
-// makes the call included. The same seed gives the same history.
+// The simulation runs the real code of node, coordinator, localcache, timeguard and worker in
+// one goroutine, with a ZooKeeper, disks and clocks in memory. A seeded scheduler calls the
+// rounds of keep and of extendLoop. Everything that would run at the same time, in another
+// process or in another goroutine, runs inside the calls to the store and the disk. At each of
+// those calls any other event may happen, even the end of the calling process. The same seed
+// gives the same history.
 //
-// Chance alone seldom finds the sequences that a safeguard is there for. So
-// part of each history are stories (sim_story_test.go): sequences aimed at one,
-// with random details and with the usual chaos in between.
+// Random events seldom form the sequence that a safeguard is there for. So each history also
+// plays stories (sim_story_test.go): scripted sequences of events, each aimed at one safeguard,
+// with random details and with some other events in between.
 
-// world is what differs from history to history, and stays in one.
+// world is the configuration of a history: it differs between histories, and stays the same
+// within one.
 type world struct {
 	layout                            worker.Layout
 	lease, settle, heartbeat, reserve time.Duration
-	// crowded: there is one slot to be had, all others are somebody's far away.
-	// Whoever wants one waits for the same.
+	// crowded: a remote node holds all slots but one, so all newcomers want the same slot.
 	crowded bool
-	// The rest is Leaf's rule, no borrowing and the first segment, but in
-	// sim_worlds_test.go.
+	// onRollback, borrow and segmentStart are zero (Leaf's rule, no borrowing, the first
+	// segment), except in the worlds of sim_worlds_test.go.
 	onRollback   timeguard.RollbackPolicy
 	borrow       time.Duration
 	segmentStart worker.SegmentStart
-	// bootstrap: nodes make the cluster; else somebody has made it before.
+	// bootstrap: nodes create the cluster. Otherwise it exists before they start.
 	bootstrap bool
 	// twins: the first two machines are one, whose process is a group of two nodes.
 	twins bool
-	// slowHeartbeat: one process in so many has a heartbeat that is too slow for an owner
-	// to notice a loss of data within the settling time. Such a node has to be refused.
+	// slowHeartbeat: one process in so many has a heartbeat that is too slow for an owner to
+	// notice a loss of data within the settling time. Such a node must be refused.
 	slowHeartbeat int
 }
 
-// mayLead is how far beyond the clock IDs may be.
+// mayLead returns how far ahead of the wall clock IDs may be.
 func (w *world) mayLead() time.Duration { return w.borrow + w.onRollback.Coast() }
 
-// drawWorld: coarse ticks of which few are aligned to anything show rounding
-// faults, short leases let slots change hands, long ones are the rule.
+// drawWorld draws the configuration of the history. Coarse ticks that are seldom aligned to
+// anything reveal rounding faults. Short leases let slots change hands, and long ones are
+// what real clusters have.
 func (s *sim) drawWorld() {
 	w := &s.world
 	w.heartbeat = pick(s, time.Second/2, time.Second, 2*time.Second)
@@ -66,7 +66,7 @@ func (s *sim) drawWorld() {
 	w.crowded = w.layout.WorkerBits < 4 && !s.chance(3)
 	w.bootstrap, w.twins = !s.chance(4), s.chance(6)
 	w.slowHeartbeat = 40
-	if s.chance(30) { // the layout's time runs out in this history, in a minute to an hour
+	if s.chance(30) { // the layout's time field runs out in this history
 		w.layout.TimeBits = 16
 		left := time.Minute + s.upTo(time.Hour)
 		w.layout.Epoch = (s.now + int64(left) - int64(w.layout.Unit)<<w.layout.TimeBits) / 1e6
@@ -74,8 +74,8 @@ func (s *sim) drawWorld() {
 }
 
 const (
-	simDepth = 2       // how deep what happens inside calls may nest
-	simCalls = 200_000 // to the store, in a history: far more than there are
+	simDepth = 2       // how deep events inside calls may nest
+	simCalls = 200_000 // calls to the store: more are an endless loop
 )
 
 // sim is one history.
@@ -85,32 +85,32 @@ type sim struct {
 	rng      *rand.Rand
 	now      int64 // true time, Unix ns
 	mem      *zkstore.Mem
-	admin    *zkstore.MemSession // of the simulation's own doings, which the checks do not see
+	admin    *zkstore.MemSession // of the simulation itself: no check sees its writes
 	operator *zkstore.MemSession
 	snapshot *zkstore.MemSnapshot
 	machines []*machine
 	depth    int
-	deadline int64 // when not 0, time stops here until it is taken away
-	faults   bool  // calls may fail by themselves
-	calm     bool  // a story is told: little comes in between
+	deadline int64 // if not 0, time does not pass beyond it
+	faults   bool  // calls may fail at random
+	calm     bool  // in a story: other events are rare
 	epoch    uint32
 	inode    int
 	aimed    int
 	leader   int64 // the leader's clock minus true time, ns
-	// elsewhere is another ZooKeeper, which nobody should use; recent are copies of the
-	// data as they were lately, for clients whose server has fallen behind.
+	// elsewhere is a second ZooKeeper, which no node of the cluster should use. recent are
+	// copies of the data from some time ago, for clients whose server lags behind.
 	elsewhere *zkstore.Mem
 	recent    []*zkstore.MemSnapshot
 	starts    int
 	calls     int
-	sessions  []*zkstore.MemSession // of processes that are no more
-	told      map[string]int        // stories, by how they ended
+	sessions  []*zkstore.MemSession // of processes that have ended
+	told      map[string]int        // stories reached, by name
 
 	history []line
-	over    bool // nothing more can be asked of this history
+	over    bool // the rest of it cannot be judged
 }
 
-// line is one line of the history, put together when it is read.
+// line is one line of the history. It is formatted only when it is read.
 type line struct {
 	now    int64
 	depth  int
@@ -122,49 +122,49 @@ func (l line) String() string {
 	return fmt.Sprintf("%11.4fs %s%s", float64(l.now%1e15)/1e9, strings.Repeat("  ", l.depth), fmt.Sprintf(l.format, l.args...))
 }
 
-// machine is a disk and a clock, and a process on them when one runs.
+// machine is a disk, a clock, and the process that runs on them, nil if none does.
 type machine struct {
 	s       *sim
 	name    string
 	skew    int64 // wall clock minus true time, ns
-	lowest  int64 // that the skew has ever been
+	lowest  int64 // the lowest skew so far
 	disk    *localcache.MemFile
 	print   localcache.Fingerprint
 	durable diskLook
-	saved   localcache.Record // the last that counts
+	saved   localcache.Record // last durable one
 	trouble trouble
-	// stall, if set, is what happens during the next sync.
+	// stall, if not nil, is called during the next sync.
 	stall func()
 	proc  *process
 	runs  int
-	// paused is until when the machine stands still (SIGSTOP, a stalled host, suspend),
-	// true time in ns: only clocks run on.
+	// paused is until when the machine stands still (SIGSTOP, a stalled host, suspend), true
+	// time in ns. Only its clocks run until then.
 	paused int64
-	// slept is how long it has been suspended before sleepFrom, and since then it is or
-	// was until sleepUntil, true time in ns.
+	// slept is how long the machine was suspended before sleepFrom, ns. The latest suspend
+	// lasts from sleepFrom to sleepUntil, true time in ns.
 	slept, sleepFrom, sleepUntil int64
-	twin                         *machine // of one process with this one; nil for none
+	twin                         *machine // shares this one's process, nil for none
 }
 
-// machine is the clocks of its processes.
+// Wall, Boot and Mono make a machine the timeguard.Clock of its processes.
 func (m *machine) Wall() int64 { return m.s.now + m.skew }
 func (m *machine) Boot() int64 { return m.s.now }
 func (m *machine) Mono() int64 {
 	return m.s.now - m.slept - max(0, min(m.s.now, m.sleepUntil)-m.sleepFrom)
 }
 
-// sleep suspends a machine: its monotonic clock stands still as well.
+// sleep suspends a machine for d: its monotonic clock stands still as well.
 func (s *sim) sleep(m *machine, d time.Duration) {
 	s.note("%s: suspended for %s", m.name, d)
 	for _, m := range m.both() {
 		m.slept = s.now - m.Mono()
 		m.sleepFrom, m.sleepUntil = s.now, s.now+int64(d)
-		m.paused = m.sleepUntil + 1e6 // by then the issuing clock has looked
+		m.paused = m.sleepUntil + 1e6 // the issuing clock samples by then
 	}
 }
 
-// wake ends a stand-still early. A moment goes by, so that the issuing clock, which
-// looks at the others that often by the monotonic one, sees a suspend.
+// wake ends a standstill early. After a suspend it lets 1 ms pass on all clocks. Otherwise the
+// issuing clock, which samples by the monotonic clock, would not notice the suspend.
 func (m *machine) wake() {
 	m.paused = 0
 	if m.s.now < m.sleepUntil {
@@ -173,7 +173,8 @@ func (m *machine) wake() {
 	}
 }
 
-// both are a machine and its twin, which have one clock and stand still together.
+// both returns a machine and its twin, if it has one. They share a clock, and stand still
+// together.
 func (m *machine) both() []*machine {
 	if m.twin == nil {
 		return []*machine{m}
@@ -221,7 +222,7 @@ func newSim(seed uint64) *sim {
 	return s
 }
 
-// found makes the cluster, in a world where no node does.
+// found creates the cluster in a world where nodes do not.
 func (s *sim) found() {
 	if s.bootstrap {
 		return
@@ -256,15 +257,15 @@ func (s *sim) elect() {
 	s.mem.SetEpoch(s.epoch)
 }
 
-// step moves a machine's wall clock. A moment goes by, so that the issuing
-// clock, which looks at it that often, sees it.
+// step moves a machine's wall clock by d. It lets 1 ms pass, so that the issuing clock takes a
+// sample and notices the step.
 func (s *sim) step(m *machine, d time.Duration) {
 	s.note("%s: clock steps by %s", m.name, d)
 	s.setSkew(m, m.skew+int64(d))
 	s.now += 1e6
 }
 
-// drift moves it ahead in steps that are followed.
+// drift moves a machine's wall clock ahead by d, in steps that the issuing clock follows.
 func (s *sim) drift(m *machine, d time.Duration) {
 	s.note("%s: clock gains %s", m.name, d)
 	for d > 0 {

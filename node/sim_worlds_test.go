@@ -9,9 +9,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// otherWorlds are what else a cluster may be made with. The histories are the
-// same in them: what keeps IDs apart does not depend on where in an ID it is
-// written, nor on what is done when a clock goes back.
+// otherWorlds are worlds of clusters with other settings. They play the same kinds of events.
+// The promise depends neither on the order of the fields in an ID, nor on the rollback policy.
 var otherWorlds = []otherWorld{
 	{"the worker lowest", func(w *world) {
 		w.layout.Order = worker.Order{worker.FieldRollback, worker.FieldSegment, worker.FieldSequence, worker.FieldDatacenter, worker.FieldWorker}
@@ -62,7 +61,8 @@ func borrow(d time.Duration) func(*world) {
 
 func both(a, b func(*world)) func(*world) { return func(w *world) { a(w); b(w) } }
 
-// stories are those of every world, and in some one more.
+// stories returns the stories of this world: those of every world, and one more if rollbacks are
+// counted or IDs are borrowed. That one is in the list three times, to be drawn more often.
 func (s *sim) stories() []story {
 	if s.onRollback.Counts() {
 		often := story{"clock that goes back often", (*sim).tellRollbacks, anyWorld}
@@ -75,9 +75,9 @@ func (s *sim) stories() []story {
 	return stories
 }
 
-// tellForgottenBorrower: an owner that was cut off lost its worker to another,
-// which has borrowed all it may and is gone when an older copy of the data is put
-// back. Nobody can say that there was another.
+// tellForgottenBorrower: an owner is cut off and loses its worker to another node. That node
+// borrows all it may, and is gone when ZooKeeper is restored to an older copy of the data. No
+// record shows then that the node ever held the worker.
 func (s *sim) tellForgottenBorrower() bool {
 	a, w := s.heardOf()
 	if a == nil {
@@ -105,7 +105,7 @@ func (s *sim) tellForgottenBorrower() bool {
 			s.kill(b, false)
 		}
 	})
-	s.newDisk(b.machine) // or it could come back: a limit, documented
+	s.newDisk(b.machine) // its return would be a documented limit
 	s.snapshot = copied
 	s.restoreSnapshot()
 	s.forget()
@@ -122,8 +122,8 @@ func (s *sim) tellForgottenBorrower() bool {
 	return true
 }
 
-// tellRollbacks: a clock goes back and comes forward until the count of that has
-// come round, through times that one value or the other has been used in.
+// tellRollbacks: a clock goes back and forward so often that the rollback field has no value
+// left and begins again. It passes through times in which its values have been used before.
 func (s *sim) tellRollbacks() bool {
 	a := s.owner()
 	if a == nil {
@@ -156,7 +156,7 @@ func (s *sim) tellRollbacks() bool {
 	return s.rolled > rolled
 }
 
-// named is the change that -sim.world asks for.
+// named returns the change of the world of that name, or one that changes nothing for "".
 func named(t *testing.T, name string) func(*world) {
 	if name == "" {
 		return func(*world) {}

@@ -10,20 +10,21 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// compare judges our clock by the leader's and the peers'.
+// compare returns how far this node's clock is ahead of the leader's, and the same for each
+// voter. The first voter is the leader itself.
 func compare(own coordinator.Reading, peers []coordinator.Reading) (timeguard.Offset, []timeguard.Offset) {
 	measure := func(r coordinator.Reading) timeguard.Offset {
 		return timeguard.MeasureOffset(r.Sent, r.Acked, r.Stamp)
 	}
-	voters := []timeguard.Offset{{}} // the leader, which all are measured against
+	voters := []timeguard.Offset{{}} // the leader: offsets are from its clock
 	for _, p := range peers {
 		voters = append(voters, measure(p))
 	}
 	return measure(own), voters
 }
 
-// checkClock is asked before a slot is written: a clock that most voters say
-// is wrong must not get into it.
+// checkClock returns a *ClockError if most voters find this clock wrong. The coordinator calls
+// it before it writes a slot, so that the times of a wrong clock do not get into the record.
 func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) error {
 	offset, voters := compare(own, peers)
 	verdict := timeguard.Judge(offset, voters, limits.ClocksAgree)
@@ -35,11 +36,12 @@ func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) 
 	return nil
 }
 
-// warnEvery is how often it is logged that clocks differ: each round asks other
-// peers, and one clock that is off is in some of them.
+// warnEvery is the least time between two warnings about clocks. Each round asks other peers,
+// so one clock that is off would otherwise cause a warning in many rounds.
 const warnEvery = time.Minute
 
-// mayWarn tells whether that is due, and counts it. mu is held.
+// mayWarn reports whether a warning about clocks is due. If so, the next one is not due before
+// warnEvery has passed. mu is held.
 func (n *Node) mayWarn() bool {
 	now := n.mono()
 	due := n.skew.warnedAt == 0 || now-n.skew.warnedAt > int64(warnEvery)
@@ -49,7 +51,7 @@ func (n *Node) mayWarn() bool {
 	return due
 }
 
-// noteLeap logs a leap that is not followed.
+// noteLeap logs a leap of the wall clock that the issuing clock does not follow.
 func (n *Node) noteLeap(ahead time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,9 +72,10 @@ func (n *Node) noteVerdict(own coordinator.Reading, offset timeguard.Offset, v t
 	}
 }
 
-// judgeClock is asked at every heartbeat. Three rounds in a row that most
-// voters lost us stop issuing and the bounds; a leap of the wall clock is
-// followed once they agree with it.
+// judgeClock compares this clock with the voters' after each heartbeat. If most voters find it
+// wrong three times in a row, the node stops issuing and extends no bound until they no longer
+// do. A leap of the wall clock is followed once most voters agree with it. The error is that
+// of reading the peers' clocks.
 func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	peers, err := n.coord.Peers(ctx, n.peek().claim.Worker)
 	if err != nil {
@@ -83,8 +86,8 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 		wall := timeguard.Offset{Ahead: offset.Ahead + ahead, Error: offset.Error}
 		if v := timeguard.Judge(wall, voters, limits.ClocksAgree); v.Verified() && !v.Wrong() {
 			n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead", ahead.String())
-			if !n.diskStalls() { // the heartbeats do not wait for that
-				n.push(0, ahead) // or the clock would leap over the bound, and be refused
+			if !n.diskStalls() { // heartbeats must not wait for it
+				n.push(0, ahead) // else the clock would leap beyond the bound
 			}
 			n.clock.Confirm(ahead)
 			return nil // measured before the leap: the next round counts

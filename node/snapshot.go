@@ -8,46 +8,46 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Snapshot is all that a node knows of its own holding of one worker, at one
-// moment. It is what STATS, /v1/status and /metrics say, in JSON too: scripts
-// rely on that, so fields are added and not changed. Instants are Unix
-// milliseconds by the clock that IDs are made by; what is not known is null.
+// Snapshot is what a node knows about itself and its worker at one moment. STATS, /v1/status
+// and /metrics report it. Scripts rely on its JSON: fields may be added, and must not be
+// changed. Instants are Unix milliseconds by the clock that IDs are made by. A value that is
+// not known is null.
 type Snapshot struct {
 	Name   string `json:"name"`
 	Worker *int   `json:"worker"` // null before there is one
 	Term   int64  `json:"term"`
-	Node   string `json:"node"` // its identity, a UUID; empty before there is one
+	Node   string `json:"node"` // its identity, a UUID, empty before there is one
 	Phase  Phase  `json:"phase"`
-	// Ready: a GET would be answered with an ID. Else Code and Reason are what
-	// it would be refused with, as "NOTREADY" and "starting reason=no-worker-yet". The
-	// node leaves them empty: whoever puts it on a wire words its Refusal.
+	// Ready: a GET would be answered with an ID. Otherwise Code and Reason are the words of
+	// the refusal, such as "NOTREADY" and "starting reason=no-worker-yet". Node.Snapshot
+	// leaves both empty. The packages that know the wire fill them in from Refusal.
 	Ready  bool   `json:"ready"`
 	Code   string `json:"code"`
 	Reason string `json:"reason"`
-	// Cause is that of Refusal, as "no-worker-yet"; empty when the node is ready.
+	// Cause is the Cause of Refusal, such as "no-worker-yet". It is empty when the node is ready.
 	Cause Cause `json:"cause"`
 	// Refusal is nil when the node is ready, and in a Snapshot that was read from JSON.
 	Refusal *Refusal `json:"-"`
-	// Degraded is what is not as it should be while the node may well serve, in
-	// the words of Troubles; mostly empty.
+	// Degraded lists what is wrong, in the words of Troubles, although the node may serve. It
+	// is empty if nothing is wrong.
 	Degraded []string `json:"degraded"`
 	// Settled: ZooKeeper's record of this term has been confirmed.
 	Settled bool `json:"settled"`
-	// ServedMs is how long the node has served, over restarts: the lease grows
-	// with it.
+	// ServedMs is how long the node has served, over all its restarts. The lease grows with it.
 	ServedMs int64 `json:"served_ms"`
-	// FromCache: it started from its state directory alone, and ZooKeeper does
-	// not know of that yet.
+	// FromCache: the node started from its state directory alone, and ZooKeeper does not know
+	// of the restart yet.
 	FromCache bool `json:"from_cache"`
-	// LeaseLeftMs is how long the node may serve on without ZooKeeper, negative
-	// when that is over; LeaseEndsMs when it is. Null without a worker.
+	// LeaseLeftMs is how long the node may serve without ZooKeeper. It is negative once the
+	// lease has ended. LeaseEndsMs is when the lease ends. Both are null without a worker.
 	LeaseLeftMs *int64 `json:"lease_left_ms"`
 	LeaseEndsMs *int64 `json:"lease_ends_ms"`
-	// ReservedLeftMs is how long it may serve on without its disk.
+	// ReservedLeftMs is how long the node may serve without its disk. It is negative once the
+	// clock is past the reserved bound, and null without a worker.
 	ReservedLeftMs *int64 `json:"reserved_left_ms"`
-	// FrozenUntilMs is until when registration is frozen; null if it is not.
+	// FrozenUntilMs is when the freeze of registration ends, null if there is none.
 	FrozenUntilMs *int64 `json:"frozen_until_ms"`
-	// NowMs is the moment of all this.
+	// NowMs is the moment of the Snapshot.
 	NowMs int64 `json:"now_ms"`
 
 	Clock     ClockSnapshot     `json:"clock"`
@@ -59,57 +59,59 @@ type Snapshot struct {
 	Cluster ClusterSnapshot `json:"-"`
 }
 
-// ClockSnapshot is how the node's clock compares. Offsets are null before the
-// first heartbeat; positive ones say that this clock is fast.
+// ClockSnapshot compares the node's clock with others. Offsets are null before the first
+// heartbeat. A positive offset means that this clock is ahead.
 type ClockSnapshot struct {
-	// OffsetMs is against ZooKeeper's leader, give or take ErrorMs.
+	// OffsetMs is the offset from ZooKeeper's leader, give or take ErrorMs.
 	OffsetMs *float64 `json:"offset_ms"`
 	ErrorMs  *float64 `json:"error_ms"`
-	// WorstMs is the largest against any voter, the leader or a peer, give or
-	// take WorstErrorMs.
+	// WorstMs is the largest offset from any voter (the leader or a peer), give or take
+	// WorstErrorMs.
 	WorstMs      *float64 `json:"worst_ms"`
 	WorstErrorMs *float64 `json:"worst_error_ms"`
-	// Voters were asked last time; from Against of them it differs by more than 5 s.
+	// Voters is how many clocks were compared last. This clock differs from Against of them
+	// by more than 5 s.
 	Voters  int `json:"voters"`
 	Against int `json:"against"`
-	// Wrong by most voters for some rounds: the node refuses.
+	// Wrong: most voters have found the clock wrong three times in a row, so the node refuses.
 	Wrong bool `json:"wrong"`
-	// UnfollowedLeapMs is how far the machine's clock has leapt ahead of the one
-	// that IDs are made by, while nobody confirms it.
+	// UnfollowedLeapMs is how far the machine's clock has leapt ahead of the clock that IDs
+	// are made by, 0 once the leap is followed.
 	UnfollowedLeapMs int64 `json:"unfollowed_leap_ms"`
-	// BehindMs is how far the clock is behind the last ID: it went back.
+	// BehindMs is how far the clock is behind the last ID because it went back, else 0.
 	BehindMs int64 `json:"behind_ms"`
-	// CoastingMs is how far the clock that IDs are made by is ahead of the
-	// machine's, which went back: the policy is to coast.
+	// CoastingMs is how far the clock that IDs are made by is ahead of the machine's clock,
+	// which went back. It is 0 unless the rollback policy is to coast.
 	CoastingMs int64 `json:"coasting_ms"`
 	// BorrowedMs is how far the last ID is ahead of the clock.
 	BorrowedMs int64 `json:"borrowed_ms"`
-	// Rollbacks have been counted in IDs of this tenure.
+	// Rollbacks is how many rollbacks were counted in the IDs of this tenure.
 	Rollbacks int64 `json:"rollbacks"`
 }
 
 // ZooKeeperSnapshot is how reporting to ZooKeeper goes.
 type ZooKeeperSnapshot struct {
-	// OK: the last heartbeat was acknowledged. Else Error says why not; it is
-	// empty before the first.
+	// OK: the last heartbeat succeeded. Otherwise Error says why it failed, or is empty
+	// before the first heartbeat.
 	OK    bool   `json:"ok"`
 	Error string `json:"error"`
-	// Session: there is one at this moment.
+	// Session: the node has a ZooKeeper session now.
 	Session bool `json:"session"`
-	// HeartbeatAgeMs is how long ago the last one was acknowledged, null if none
-	// was; HeartbeatMs how often there is one.
+	// HeartbeatAgeMs is the time since a heartbeat was last acknowledged, null if none was.
+	// HeartbeatMs is the time between two heartbeats.
 	HeartbeatAgeMs *int64 `json:"heartbeat_age_ms"`
 	HeartbeatMs    int64  `json:"heartbeat_ms"`
 }
 
-// DiskSnapshot is how writing to the state directory goes.
+// DiskSnapshot is how writing to the state directory goes. OK is false if the last write failed
+// or a write stalls, and Error says which.
 type DiskSnapshot struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error"`
 }
 
-// ClusterSnapshot is the cluster as the node knows it. All but Name is zero
-// until the first contact, with ZooKeeper or a state directory.
+// ClusterSnapshot is the cluster as the node knows it. All fields but Name are zero until the
+// node has read a cluster record, in ZooKeeper or in its state directory.
 type ClusterSnapshot struct {
 	Name       string `json:"name"`
 	UUID       string `json:"uuid"`
@@ -120,12 +122,11 @@ type ClusterSnapshot struct {
 	SettleMs   int64  `json:"settle_ms"`
 	OnRollback string `json:"on_rollback"`
 	BorrowMs   int64  `json:"borrow_ms"`
-	// EpochEndsMs is when the layout's time field has run out; null while the
-	// layout is not known.
+	// EpochEndsMs is when the layout's time field runs out, null while the layout is not known.
 	EpochEndsMs *int64 `json:"epoch_ends_ms"`
 }
 
-// Snapshot is the state at this moment. It never waits for ZooKeeper or the disk.
+// Snapshot returns the state at this moment. It never waits for ZooKeeper or the disk.
 func (n *Node) Snapshot() Snapshot {
 	ready := n.Ready()
 	session := n.cfg.Store.SessionID() != 0
@@ -185,7 +186,7 @@ func (n *Node) Snapshot() Snapshot {
 func (c *ClockSnapshot) set(own timeguard.Offset, v timeguard.Verdict) {
 	worst := v.Worst
 	if worst.Ahead == 0 {
-		worst = own // against the leader, as good as any
+		worst = own // none differs: take the leader's
 	}
 	c.OffsetMs, c.ErrorMs = floatMs(own.Ahead), floatMs(own.Error)
 	c.WorstMs, c.WorstErrorMs = floatMs(worst.Ahead), floatMs(worst.Error)

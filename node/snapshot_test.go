@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// What one node says of itself agrees with itself, wherever it says it.
+// A Snapshot agrees with the state of its node: at the start, while the node serves, after a
+// rollback, and without ZooKeeper.
 func TestSnapshot(t *testing.T) {
 	r := newRig(t)
 	n := r.start(func(c *Config) { c.Reserve = 2 * time.Second })

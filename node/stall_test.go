@@ -12,7 +12,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// stalling stalls while the first record with a lease bound is saved.
+// stalling is a Cache that calls stall before it saves a record with the lease bound given.
 type stalling struct {
 	Cache
 	bound int64
@@ -26,11 +26,11 @@ func (c stalling) Save(rec localcache.Record) (uint64, error) {
 	return c.Cache.Save(rec)
 }
 
-// TestClaimThatStallsIsNamed has the disk stall under the save of a claim, so that
-// the loop that pushes the bound cannot even begin to.
+// The disk stalls while a claim is saved, so that extendLoop cannot even begin its write. The
+// refusal and the log must still name the disk.
 func TestClaimThatStallsIsNamed(t *testing.T) {
 	r := newRig(t)
-	const bound = 1 << 60 // no other's
+	const bound = 1 << 60 // unique
 	began, thawed := make(chan struct{}), make(chan struct{})
 	stall := sync.OnceFunc(func() { close(began); <-thawed })
 	n := r.start(func(cfg *Config) { cfg.Cache = stalling{cfg.Cache, bound, stall} }).untilReady()
@@ -63,8 +63,8 @@ func TestClaimThatStallsIsNamed(t *testing.T) {
 	n.untilReady()
 }
 
-// A disk that neither takes the bound nor refuses it is named as what is wrong,
-// and heartbeats go on meanwhile, those too that confirm a leap of the clock.
+// A write of the reserved bound neither succeeds nor fails. The refusal must name the disk, and
+// heartbeats must go on meanwhile, also one that confirms a leap of the clock.
 func TestDiskThatStallsIsNamed(t *testing.T) {
 	r := newRig(t)
 	r.mem = zkstore.NewMem(func() int64 { return r.clock.Wall() / 1e6 })

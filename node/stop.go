@@ -2,7 +2,7 @@ package node
 
 import "context"
 
-// stop ends the tenure and says so, on the disk first and then in ZooKeeper.
+// stop ends the tenure. It records the end on the disk first, and then in ZooKeeper.
 func (n *Node) stop(ctx context.Context) {
 	n.refuse(Stopping, CauseStopping)
 	n.mu.Lock()
@@ -15,13 +15,13 @@ func (n *Node) stop(ctx context.Context) {
 		return
 	}
 	if t.node != claim.Node || t.worker != claim.Worker {
-		// An attempt at another slot broke off: the record is of that one, and
-		// says all there is to say about it.
+		// An attempt to take another slot was interrupted. The local record is about that
+		// slot, and needs no change.
 		n.log.Warn("stopped in the midst of a change of workers: the old one frees when its lease ends", "worker", t.worker)
 		return
 	}
-	// Nothing was issued at or after end, and nothing will be. It is never
-	// below the floor, so never below what a predecessor reserved.
+	// Nothing was issued at or after end, and nothing will be. end is never below the floor,
+	// so it is never below what a predecessor reserved.
 	end := n.layout.Start(t.gen.End())
 	if n.cfg.ReleaseOnExit && n.release(ctx, end) {
 		return
@@ -45,16 +45,18 @@ func (n *Node) stop(ctx context.Context) {
 	n.log.Info("stopped; the worker stays this node's", "worker", t.worker, "term", claim.Term)
 }
 
-// release gives the slot back. The local record is invalid, durably, before
-// anybody else can have the slot.
+// release releases the slot. It first makes the local record invalid, durably, because another
+// node may take the slot at once after that. It returns false if the record could not be made
+// invalid: the slot is not released then.
 func (n *Node) release(ctx context.Context, end int64) bool {
 	claim := n.peek().claim
 	if err := n.cfg.Cache.Invalidate(); err != nil {
 		n.log.Error("the slot is not released: the state directory cannot be written", "error", err)
 		return false
 	}
-	// The bound in ZooKeeper goes down now, and a copy of this file would not know: if
-	// one is written back in place, it must be another file.
+	// Release lowers the lease bound in ZooKeeper, and an older copy of the state file has the
+	// higher one. Delete the file: a copy that is written back is then another file, which is
+	// not resumed.
 	if err := n.cfg.Cache.Remove(); err != nil {
 		n.log.Warn("the state file could not be deleted: do not write an older copy of it back in place", "error", err)
 	}

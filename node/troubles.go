@@ -7,26 +7,28 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// The troubles of a node that may well serve.
+// The troubles that Snapshot.Degraded may list. A node may serve in spite of them.
 const (
-	// TroubleZooKeeper: the last heartbeat failed. The lease lasts for a while.
+	// TroubleZooKeeper: the last heartbeat failed. The node serves within its lease.
 	TroubleZooKeeper = "zookeeper"
-	// TroubleFromCache: it started from the state directory alone, so nobody
-	// has confirmed its clock.
+	// TroubleFromCache: the node started from its state directory alone, so its clock has not
+	// been compared with others yet.
 	TroubleFromCache = "from-cache"
-	// TroubleDisk: the state directory takes no writes.
+	// TroubleDisk: the state directory takes no writes, or a write stalls.
 	TroubleDisk = "state-directory"
-	// TroubleOffset: the clock is more than 500 ms off that of a voter.
+	// TroubleOffset: the clock differs from a voter's by more than 500 ms.
 	TroubleOffset = "clock-offset"
-	// TroubleLeap: the machine's clock has leapt ahead, and nobody confirms it.
+	// TroubleLeap: the machine's clock has leapt ahead, and the leap is not confirmed.
 	TroubleLeap = "clock-leap"
-	// TroubleCoasting: the machine's clock went back, and IDs go on without it.
+	// TroubleCoasting: the machine's clock went back, and the clock that IDs are made by
+	// coasts ahead of it.
 	TroubleCoasting = "clock-coasting"
-	// TroubleFrozen: ZooKeeper has lost data, and new nodes get no worker.
+	// TroubleFrozen: registration is frozen, so new nodes get no worker. ZooKeeper has lost
+	// data, or an operator froze registration.
 	TroubleFrozen = "frozen"
 )
 
-// Troubles are the words that Snapshot.Degraded may hold, in its order.
+// Troubles returns the words that Snapshot.Degraded may hold, in its order.
 func Troubles() []string {
 	return []string{TroubleZooKeeper, TroubleFromCache, TroubleDisk, TroubleOffset, TroubleLeap, TroubleCoasting, TroubleFrozen}
 }
@@ -45,7 +47,7 @@ func (s Snapshot) degraded() []string {
 		TroubleCoasting:  s.Clock.CoastingMs > 0,
 		TroubleFrozen:    s.FrozenUntilMs != nil,
 	}
-	found := []string{} // a list in JSON, too
+	found := []string{} // not null in JSON
 	for _, t := range Troubles() {
 		if has[t] {
 			found = append(found, t)
