@@ -11,10 +11,12 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Sequences of events that must not break the promise, nor freeze registration without need.
+// The tests in this file play sequences of events that must not lead to duplicate IDs, nor
+// freeze registration without need.
 
-// A node that was stopped over a loss of data comes back days later: others have
-// noticed, and the freeze is over.
+// A node is down while ZooKeeper loses data. When it starts again, another owner has noticed
+// the loss, and the freeze is over. The node must serve, and must not freeze registration
+// again.
 func TestLateResumeFreezesNobody(t *testing.T) {
 	l := newLab(t, 8)
 	a, n := l.serving("A"), l.serving("N")
@@ -48,8 +50,9 @@ func TestLateResumeFreezesNobody(t *testing.T) {
 	l.disjoint()
 }
 
-// A newcomer that has not settled loses the cluster that was made in the place of
-// another: it does not put it back over that of an owner who returns.
+// A new cluster was created in the place of a lost one, and is lost in turn. Its only node
+// has not settled and must not recreate it, because an owner of the first cluster may come
+// back.
 func TestUnsettledNewcomerPutsNoClusterBack(t *testing.T) {
 	for name, ends := range map[string]func(*member) error{
 		"heartbeat": func(n *member) error { _, _ = n.beat(); return nil },
@@ -82,8 +85,8 @@ func TestUnsettledNewcomerPutsNoClusterBack(t *testing.T) {
 	}
 }
 
-// A stop that finds an older copy says so and tries again where it could not freeze
-// registration: its own mark would hide the loss.
+// A clean stop finds an older copy of its record, and the write of the freeze fails once.
+// Stop must try again before it marks the slot as stopped, because that write hides the loss.
 func TestStopWhoseFreezeIsNotWritten(t *testing.T) {
 	l := newLab(t, 2)
 	a, cut := l.serving("A"), l.serving("B")
@@ -99,8 +102,9 @@ func TestStopWhoseFreezeIsNotWritten(t *testing.T) {
 	}
 }
 
-// An owner whose lease is over, and whose clock is far behind the leader's, freezes
-// for as long as the lease of another that is cut off.
+// The lease of an owner has ended, and its clock is 30 s behind the leader's. The owner freezes
+// registration after a loss. The freeze must not end before the lease of another owner, which
+// is cut off.
 func TestFreezeByALapsedSlowClock(t *testing.T) {
 	for name, ends := range map[string]func(*member){
 		"heartbeat": func(a *member) {
@@ -136,8 +140,9 @@ func TestFreezeByALapsedSlowClock(t *testing.T) {
 	}
 }
 
-// A freeze came back with older data, and ends before leases do. By the clock of the
-// owner who finds it, which is behind, it does not; by the leader's it does.
+// An owner finds a freeze that came back with older data. The owner's clock is 30 s behind the
+// leader's. The freeze outlasts all leases by the owner's clock, but not by the leader's. So
+// the owner must make it longer.
 func TestFreezeThatIsTooShortByTheLeadersClock(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
@@ -160,8 +165,8 @@ func TestFreezeThatIsTooShortByTheLeadersClock(t *testing.T) {
 	}
 }
 
-// Whoever a worker was taken from by hand is fenced, also if it does not know that
-// its last write, which named another incarnation, has come through.
+// An operator takes a slot from its holder. The holder is fenced even if the record has a later
+// incarnation than its claim. That happens if its last write was applied but not acknowledged.
 func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
 	l := newLab(t, 4)
 	a, b := l.serving("A"), l.serving("B")
@@ -185,7 +190,8 @@ func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
 	}
 }
 
-// What docs/safety.md says of how soon a loss is noticed counts these calls.
+// An owner that finds a loss writes the freeze within limits.FreezeCalls calls. docs/safety.md
+// relies on that number.
 func TestFreezeTakesFewCalls(t *testing.T) {
 	for name, lose := range map[string]func(l *lab, copied *zkstore.MemSnapshot){
 		"an older copy":       (*lab).putBack,
@@ -222,8 +228,8 @@ func TestFreezeTakesFewCalls(t *testing.T) {
 	}
 }
 
-// backwards reads several records in the opposite order, as a real ZooKeeper may get the
-// requests. between is told of each.
+// backwards is a Store whose GetAll reads the records in reverse order, as a real ZooKeeper
+// may. It calls between with the path of each record after reading it.
 type backwards struct {
 	zkstore.Store
 	between func(path string)
@@ -242,8 +248,8 @@ func (b backwards) GetAll(ctx context.Context, paths ...string) ([]zkstore.Recor
 	return records, nil
 }
 
-// The slot is read before the cluster's record, and another node makes the slots in
-// between: a newcomer does not take that for a loss of data.
+// A new node reads a slot before it reads the cluster's record. Between these reads another
+// node creates the slot. The new node must not take the missing slot for a loss of data.
 func TestSlotReadBeforeTheClusterGrew(t *testing.T) {
 	l := newLab(t, 1)
 	b, other := l.node("B"), l.node("other")
@@ -265,7 +271,8 @@ func TestSlotReadBeforeTheClusterGrew(t *testing.T) {
 	}
 }
 
-// A process of more workers than there are peers to ask hears of those that come later.
+// A process holds more than samplePeers workers. Peers must still find a node of another
+// process that starts later.
 func TestProcessOfManyWorkersHearsOthers(t *testing.T) {
 	l := newLab(t, 64)
 	ours := make([]int, samplePeers+1)
@@ -294,8 +301,8 @@ func TestProcessOfManyWorkersHearsOthers(t *testing.T) {
 	}
 }
 
-// Nodes that have stopped have no vote: their last write is later than their last report,
-// which would be for a clock that is behind.
+// Stopped nodes have no vote. A stopped node wrote its record later than it read its clock,
+// so the clock would look as if it were behind.
 func TestStoppedNodesHaveNoVote(t *testing.T) {
 	l := newLab(t, 64)
 	for range 20 {
@@ -333,8 +340,8 @@ func TestStoppedNodesHaveNoVote(t *testing.T) {
 	}
 }
 
-// After ZooKeeper has lost its data the list of live workers may have changed as often as
-// before. It is another list all the same.
+// After a loss of data, the new list of live workers may have the same change count as the
+// lost one. Peers must still read it again.
 func TestLiveListMadeAgain(t *testing.T) {
 	l := newLab(t, 8)
 	a, b, c := l.serving("A"), l.serving("B"), l.serving("C")

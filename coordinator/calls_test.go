@@ -8,10 +8,12 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// trips are what a node asks of ZooKeeper.
+// trips has the number of a node's round trips to ZooKeeper, and how many of them are writes
+// and lists of children.
 type trips struct{ all, writes, lists int }
 
-// count counts the round trips of a node from now on. The reads of one GetAll are one.
+// count counts the node's round trips from now on. All reads of one GetAll are one round trip.
+// count replaces the node's hook.
 func (m *member) count() *trips {
 	n := new(trips)
 	m.hook = func(c zkstore.Call) zkstore.Fault {
@@ -29,8 +31,8 @@ func (m *member) count() *trips {
 	return n
 }
 
-// What a node asks of ZooKeeper does not grow with the number of nodes, and a
-// heartbeat lists nobody while none comes or goes.
+// The number of round trips of a node does not grow with the number of nodes. A heartbeat
+// does not list the live workers while no node comes or goes.
 func TestRoundTrips(t *testing.T) {
 	for _, nodes := range []int{1, 3, 9, 40} {
 		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
@@ -41,9 +43,9 @@ func TestRoundTrips(t *testing.T) {
 			a := l.node("A")
 			n, used := a.count(), l.cluster().Used
 			a.must(a.register())
-			most := 8 + 1 // the lab reads the cluster's record as all servers have it
+			most := 8 + 1 // the lab's ReadCluster makes a sync first
 			if l.cluster().Used > used {
-				most += 2 // slots had to be made
+				most += 2 // slots were created
 			}
 			if n.all > most {
 				t.Errorf("%d round trips to register, want %d at most", n.all, most)
@@ -63,7 +65,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// beatAndCompare is a heartbeat as a node makes it.
+// beatAndCompare sends a heartbeat and then reads the peers' clocks, as a node does.
 func (m *member) beatAndCompare() {
 	m.Helper()
 	m.mustBeat()

@@ -88,7 +88,7 @@ func TestJudgeResume(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		found *Slot
-		says  string // "" for ours
+		says  string // "" for nil
 		lost  bool
 	}{
 		"ours":                 {found: &ours},
@@ -126,9 +126,10 @@ func TestJudgeFree(t *testing.T) {
 	const now, grace = 1_000_000, 5_000
 	cl := Cluster{LeaseMs: millis(labW)}
 	for name, tc := range map[string]struct {
-		slot   Slot
-		live   bool
-		leader int64 // ahead of ours
+		slot Slot
+		live bool
+		// leader is how far the leader's clock is ahead of ours, in milliseconds.
+		leader int64
 		want   Availability
 	}{
 		"never held":                        {slot: freeSlot(), want: Free},
@@ -153,7 +154,7 @@ func TestJudgeFree(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
 		}
 	}
-	// Where leases are short, so is what is left to the holder beyond one.
+	// With a longest lease of 12 s, a slot stays with its holder for 1 s after the bound.
 	short := Cluster{LeaseMs: 12_000}
 	if got := short.JudgeFree(Slot{Term: 1, H: now - 1000}, false, now, now); got != Free {
 		t.Errorf("a lease of 12 s that ended a second ago: %d", got)
@@ -221,7 +222,7 @@ func TestTicketNumber(t *testing.T) {
 	}
 }
 
-// Whatever int32 ZooKeeper appends by %010d comes back.
+// ticketNumber returns every int32 that ZooKeeper can append to a name with %010d.
 func TestTicketNumberProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int32().Draw(t, "n")
@@ -282,7 +283,8 @@ func claims() *rapid.Generator[Claim] {
 	})
 }
 
-// What an owner writes carries its claim, and lowers neither bound.
+// The record that an owner writes carries the owner's claim. It lowers neither the lease bound
+// (H) nor Reached.
 func TestRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		old, claim := slots().Draw(t, "old"), claims().Draw(t, "claim")
@@ -307,9 +309,9 @@ func TestRecord(t *testing.T) {
 	})
 }
 
-// Only a record with a nonce of ours is ours. Of another's, in the same incarnation, a
-// higher term always fences and a lower one never does. Of a later incarnation what
-// has settled fences, and of an earlier one nothing does.
+// A record is ours only if it has our node and one of our nonces. In the same incarnation,
+// another record always fences if its term is higher, and never if its term is lower. A record
+// of a later incarnation fences if it is settled. A record of an earlier one never fences.
 func TestJudgeSlotProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		found, mine := slots().Draw(t, "found"), claims().Draw(t, "mine")
@@ -339,8 +341,9 @@ func TestJudgeSlotProperties(t *testing.T) {
 	})
 }
 
-// Nothing that is held, or may be, is free before its bound has passed by both
-// clocks; and no clock frees what the other does not.
+// A slot that is not live is free if and only if it can be read and its lease bound has passed
+// by both clocks. A released slot is free up to 10 s before the bound, any other slot only after
+// the grace time.
 func TestJudgeFreeProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := slots().Draw(t, "slot")
@@ -412,7 +415,8 @@ func TestParseSlot(t *testing.T) {
 	}
 }
 
-// Whatever is in a slot, nobody takes it unless its bound is said and past.
+// Whatever data a slot has, no node may take it without a lease bound, unless it was never
+// held. A record that can be read stays the same when it is written and read again.
 func FuzzParseSlot(f *testing.F) {
 	f.Add([]byte(`{"node":"n","nonce":"x","term":1,"h":5}`))
 	f.Add([]byte(`{"released":true}`))
@@ -452,7 +456,7 @@ func TestLabelsAreNoIdentity(t *testing.T) {
 func TestLeaderNow(t *testing.T) {
 	r := Reading{Sent: 1000, Acked: 1200, Stamp: 5050}
 	if got := r.leaderNow(1500); got != 5350 {
-		t.Errorf("%d", got) // stamped at 1200 at the latest, so 300 ms ago at least
+		t.Errorf("%d", got) // stamped at 1200 at the latest, so at least 300 ms ago
 	}
 }
 

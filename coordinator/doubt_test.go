@@ -2,8 +2,9 @@ package coordinator
 
 import "testing"
 
-// A claim whose lease had run out by the leader's clock begins above now and above
-// what the leader's clock read, which most agree with or not.
+// If a lease had run out by the leader's clock, the holding goes on no earlier than now, and
+// above the leader's time when that was noticed. If most voters agree with our clock, at most
+// 5 s of the leader's lead are believed. BorrowMs is added.
 func TestFloor(t *testing.T) {
 	const noticed = int64(1_000_000)
 	for name, row := range map[string]struct {

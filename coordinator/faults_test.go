@@ -11,14 +11,16 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Every call of every step fails once, before or after it is applied, and the
-// node goes on as a node does, in the same process or in the next one.
+// In TestEveryFault each call of each step fails, before or after the server applies it. In
+// some runs all later calls of the step fail, too. Then the node goes on, in the same process or
+// in a new one.
 
 type faultCase struct {
 	name string
-	make func(l *lab) *member // up to the step
+	// make returns a node that is ready for the step.
+	make func(l *lab) *member
 	step func(m *member) error
-	// over tells that the step ends the tenure: the node is down then.
+	// over: the step ends the holding, so the node is down after it.
 	over bool
 }
 
@@ -64,7 +66,8 @@ var faultCases = []faultCase{
 	{name: "resume of a pending grant",
 		make: func(l *lab) *member {
 			a := l.node("A")
-			a.hook = faulty(zkstore.FailAfter, 1, 1, touching("multi", slotPath(0))) // the first makes it
+			// The first multi creates the slot, the second acquires it.
+			a.hook = faulty(zkstore.FailAfter, 1, 1, touching("multi", slotPath(0)))
 			if a.start() == nil || a.disk.claim.PendingNonce == "" {
 				l.Fatal("nothing is pending")
 			}
@@ -126,7 +129,7 @@ func beatOnly(m *member) error {
 	return err
 }
 
-// calls counts a step's calls.
+// calls returns the number of calls to the store that the step makes.
 func (tc faultCase) calls(t *testing.T) int {
 	l := newLab(t, 4)
 	m := tc.make(l)
@@ -153,7 +156,9 @@ func TestEveryFault(t *testing.T) {
 	}
 }
 
-// failure is of one call, or of all from there on until the step is over.
+// failure says how a step fails. call is the index of the failing call, and what names it.
+// applied: the server has applied that call. lasts: all later calls of the step fail, before they
+// are applied. dies: the process is killed after the step.
 type failure struct {
 	call                 int
 	what                 string
@@ -191,7 +196,8 @@ func (tc faultCase) fail(t *testing.T, f *failure) {
 	l.disjoint()
 }
 
-// goOn is the node's life after the fault, until it serves.
+// goOn lets the node go on after the fault until it issues an ID. It returns an error if that
+// takes more than ten heartbeats.
 func (m *member) goOn(over bool) error {
 	m.pass(time.Second)
 	m.expire()
@@ -212,9 +218,9 @@ func (m *member) goOn(over bool) error {
 	return errors.New("serves nothing")
 }
 
-// accounts checks that the node has one slot and one ticket, and nothing else
-// is left of it. A process that dies may leave a ticket that it had not yet
-// stored; a release that failed leaves its slot until the bound.
+// accounts checks that the node has one slot and at most one ticket. If its process ended
+// (dies), that process may have left tickets that it had not saved. If its stop or release
+// failed (kept), a second slot may stay until its lease bound.
 func (m *member) accounts(dies, kept bool) {
 	m.Helper()
 	var mine []string

@@ -13,12 +13,12 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// What the protocol tests have in common: a cluster in memory whose clock the
-// test moves, and nodes with just enough of a life around a Coordinator, as
-// the node package gives it one: a disk that survives a crash, bounds, tenures.
+// The protocol tests share the lab in this file. A lab is a cluster in memory, and the test
+// moves its clock. A member is a node of it. Around its Coordinator it has the least of what the
+// node package has: a disk that survives a crash, bounds and holdings.
 
 const (
-	labStart   = 1_700_000_000_000 // what the clock reads at first
+	labStart   = 1_700_000_000_000 // the clock's start, Unix ms
 	labW       = 24 * time.Hour
 	labSettle  = 10 * time.Second
 	labLease   = time.Minute
@@ -27,7 +27,8 @@ const (
 
 func millis(d time.Duration) int64 { return d.Milliseconds() }
 
-// lab is one cluster in a zkstore.Mem, and what has ever been seen in it.
+// lab is a cluster in a zkstore.Mem, with its nodes and with the slot records that observe has
+// seen. Times are Unix milliseconds.
 type lab struct {
 	testing.TB
 	mem   *zkstore.Mem
@@ -37,12 +38,12 @@ type lab struct {
 	nodes []*member
 	gone  []*zkstore.MemSession // of crashed processes
 	trace bool
-	// Copies of the data, of tests that put them back.
+	// Copies of the data, which a test puts back.
 	empty, copied *zkstore.MemSnapshot
 
-	seen   map[string]Slot // by path: H goes down at a release only
+	seen   map[string]Slot // by path: the record seen last
 	zxid   map[string]int64
-	looked int64 // the server's zxid when we last did
+	looked int64 // the zxid at the last observe
 }
 
 func newLab(t testing.TB, slots int) *lab {
@@ -64,11 +65,11 @@ func (l *lab) init(cl Cluster) {
 	}
 }
 
-// settleIn makes the cluster anew with another settling time.
+// settleIn recreates the cluster's record with a settling time of d.
 func (l *lab) settleIn(d time.Duration) { l.anew(func(cl *Cluster) { cl.SettleMs = millis(d) }) }
 
-// leases makes the cluster anew with another longest lease. A slot is left to its holder
-// for a twelfth of it beyond its bound, 5 s at most.
+// leases recreates the cluster's record with a longest lease of d. A slot stays with its
+// holder for the grace time after the lease bound: a twelfth of d, at most 5 s.
 func (l *lab) leases(d time.Duration) { l.anew(func(cl *Cluster) { cl.LeaseMs = millis(d) }) }
 
 func (l *lab) anew(change func(*Cluster)) {
@@ -78,12 +79,14 @@ func (l *lab) anew(change func(*Cluster)) {
 	l.init(l.cl)
 }
 
-// forget is called when the server has lost data: bounds may be lower now.
+// forget clears what observe has seen. A test calls it after the server has lost data, because
+// bounds may be lower then.
 func (l *lab) forget() {
 	l.seen, l.zxid, l.looked = make(map[string]Slot), make(map[string]int64), -1
 }
 
-// observe checks what is true at every moment.
+// observe fails the test if the term of a slot has gone down since it last looked, or if a
+// lease bound has gone down and its holder has not released the slot.
 func (l *lab) observe() {
 	latest := l.mem.Zxid()
 	if latest == l.looked {
@@ -98,7 +101,7 @@ func (l *lab) observe() {
 		}
 		was, known := l.seen[p]
 		s := parseSlot(data)
-		// One that was made in place of a lost record says nothing of its owner's bound.
+		// A Lost record does not have the owner's bound, so the next bound may be lower.
 		if known && !was.Lost && (s.H < was.H && !(s.Released && s.Nonce == was.Nonce) || s.Term < was.Term) {
 			l.Errorf("slot %d went from %+v to %+v", w, was, s)
 		}
@@ -106,7 +109,7 @@ func (l *lab) observe() {
 	}
 }
 
-// slot reads a slot as it is; it fails the test where there is none.
+// slot reads a slot's record. It fails the test if there is none.
 func (l *lab) slot(w int) Slot {
 	l.Helper()
 	data, _, err := l.admin.Get(l.Context(), slotPath(w))
@@ -153,7 +156,7 @@ func (l *lab) children(path string) []string {
 	return names
 }
 
-// note is for reading one history of a model.
+// note logs what happens in a history, if the test runs a single history of a model.
 func (l *lab) note(who, what string, args ...any) {
 	if l.trace {
 		l.Logf("%d %s: %s", l.now-labStart, who, fmt.Sprintf(what, args...))
@@ -169,12 +172,14 @@ type disk struct {
 	generation uint64
 	usable     bool // there is a record, not invalidated
 	saves      int
-	err        error       // of every Save
-	saving     func(Claim) // asked before
+	// If err is not nil, every Save returns it.
+	err error
+	// saving is called at the start of every Save.
+	saving func(Claim)
 }
 
-// Save is part of Ledger. A claim on another slot brings its own reserved
-// bound; on the same one the bound stays what it is.
+// Save is part of Ledger. If the disk has a usable claim of the same node on the same slot, its
+// reserved bound stays. Otherwise the new claim brings its own.
 func (d *disk) Save(c Claim) (uint64, error) {
 	if d.saving != nil {
 		d.saving(c)
@@ -192,20 +197,21 @@ func (d *disk) Save(c Claim) (uint64, error) {
 	return d.generation, nil
 }
 
-// reserve makes a reserved bound durable, with the claim that it is for.
+// reserve saves a claim with the reserved bound m, Unix ms.
 func (d *disk) reserve(c Claim, m int64) {
 	d.generation++
 	d.claim = c
 	d.claim.M, d.claim.Generation = m, d.generation
 }
 
-// issuing is what one holding of one slot by one process could have issued.
+// issuing has the range of timestamps in which a holding of a slot may issue IDs, and the
+// lowest and the highest timestamp that it has issued. Unix milliseconds.
 type issuing struct {
 	who    string
 	worker int
 	lo, hi int64 // lo <= ts < hi
-	first  int64 // timestamp issued, 0 for none
-	issued int64 // the highest timestamp issued, 0 for none
+	first  int64 // lowest issued, 0 for none
+	issued int64 // highest issued, 0 for none
 }
 
 // member is a node.
@@ -213,10 +219,11 @@ type member struct {
 	*lab
 	name string
 	disk *disk
+	// skew is how far the node's clock is ahead of the leader's, in milliseconds.
 	skew int64
-	// agreed: most of the leader and the peers agree with that clock.
+	// agreed: most voters, the leader and the peers, agree with the node's clock.
 	agreed bool
-	judged Reading // the last that they did so with
+	judged Reading // for Report.Agreed
 	ids    int     // identities and nonces so far
 	hook   func(zkstore.Call) zkstore.Fault
 	wait   time.Duration // the lease it asks for
@@ -225,7 +232,7 @@ type member struct {
 	patience int                // calls left until the context of a step ends
 	cancel   context.CancelFunc // of the step under way
 
-	// What a crash loses.
+	// A crash loses the fields below.
 	sess          *zkstore.MemSession
 	co            *Coordinator
 	up            bool
@@ -245,8 +252,8 @@ func (l *lab) node(name string) *member {
 	return m
 }
 
-// boot is a new process on the same disk. Join is by what the disk says, or by
-// what is in ZooKeeper.
+// boot starts a new process on the same disk. The process belongs to the cluster that the disk
+// names.
 func (m *member) boot() {
 	m.sess = m.mem.Session()
 	m.sess.SetFault(func(c zkstore.Call) zkstore.Fault {
@@ -272,7 +279,8 @@ func (m *member) boot() {
 	m.co, m.claim, m.t, m.restartedFrom, m.settled = co, Claim{}, nil, 0, false
 }
 
-// ctx is for one step: it ends after as many calls as no step needs.
+// ctx returns a context for one step. The context ends after 500 calls to the store, which are
+// more than any step needs.
 func (m *member) ctx() context.Context {
 	if m.cancel != nil {
 		m.cancel()
@@ -285,7 +293,8 @@ func (m *member) ctx() context.Context {
 
 func (m *member) clock() int64 { return m.now + m.skew }
 
-// crash is kill -9: the session and its locks live on until they expire.
+// crash simulates kill -9 and boots the next process. The old session and its live lock stay
+// until expire.
 func (m *member) crash() {
 	m.up, m.t = false, nil
 	m.gone = append(m.gone, m.sess)
@@ -302,7 +311,7 @@ func (l *lab) expire() {
 
 func (m *member) trust(Reading, []Reading) error { return nil }
 
-// register gets a slot as a new node does, and goes live.
+// register acquires a slot as a new node does. It does not create the live lock yet.
 func (m *member) register() error {
 	claim := m.claim
 	if claim.Node == "" {
@@ -350,7 +359,7 @@ func (m *member) hold(c Claim) {
 	m.extend()
 }
 
-// startAlone is a start from the disk, without ZooKeeper.
+// startAlone starts the node from its disk, without ZooKeeper.
 func (m *member) startAlone() {
 	m.note(m.name, "starts alone with %+v", m.disk.claim)
 	m.up, m.restartedFrom, m.settled = true, m.disk.generation, false
@@ -359,7 +368,8 @@ func (m *member) startAlone() {
 	m.hold(c)
 }
 
-// start does what a node does that begins. It may stay down.
+// start starts the node: it resumes, starts from its disk alone, or registers. If start returns
+// an error, the node stays down.
 func (m *member) start() (err error) {
 	defer func() { m.note(m.name, "start: %v", err) }()
 	cl, err := ReadCluster(m.ctx(), m.sess)
@@ -388,13 +398,13 @@ func (m *member) start() (err error) {
 		}
 		m.disk.usable, m.claim = false, Claim{}
 		if claim.Nonce == "" {
-			m.claim = claim // never granted: the same node tries again
+			m.claim = claim // never granted: keep its identity
 		}
 	}
 	return m.register()
 }
 
-// extend reserves, which is what the generator may then use.
+// extend raises the reserved bound on the disk, and then the range of the holding.
 func (m *member) extend() {
 	c := &m.claim
 	if m.up && c.Settled {
@@ -403,7 +413,8 @@ func (m *member) extend() {
 	}
 }
 
-// issue makes an ID if the rule allows it.
+// issue issues an ID at the node's present time if the range of its holding allows that, and
+// reports whether it did.
 func (m *member) issue() bool {
 	ts := m.clock()
 	if !m.up || !m.claim.Settled || ts < m.t.lo || ts >= m.t.hi || ts <= m.t.issued {
@@ -424,7 +435,8 @@ func (m *member) report() Report {
 	}
 }
 
-// beat is one heartbeat, and what a node makes of it.
+// beat sends a heartbeat and applies its result to the node. It also creates the live lock if
+// there is none of this session.
 func (m *member) beat() (Beat, error) {
 	r := m.report()
 	b, err := m.co.Heartbeat(m.ctx(), m.claim, r)
@@ -469,10 +481,10 @@ func (m *member) beat() (Beat, error) {
 	return b, m.co.GoLive(m.ctx(), m.claim)
 }
 
-// end is the first timestamp that the tenure has not reached.
+// end returns the first timestamp that the holding has not reached, Unix ms.
 func (m *member) end() int64 { return max(m.t.lo, m.t.issued+1) }
 
-// halt is a clean stop that keeps the slot.
+// halt stops the node cleanly. The node keeps the slot.
 func (m *member) halt() error {
 	m.t.hi = m.end()
 	m.disk.reserve(m.claim, m.t.hi)
@@ -483,7 +495,7 @@ func (m *member) halt() error {
 	return err
 }
 
-// leave is a stop that gives the slot back.
+// leave stops the node and releases the slot.
 func (m *member) leave() error {
 	m.t.hi = m.end()
 	m.disk.usable = false
@@ -494,7 +506,7 @@ func (m *member) leave() error {
 	return err
 }
 
-// The steps that must work.
+// The helpers below fail the test if a step fails.
 
 func (m *member) must(err error) {
 	m.Helper()
@@ -519,8 +531,8 @@ func (l *lab) serving(name string) *member {
 	return m
 }
 
-// succeededBy cuts a node off until its lease is over, by the leader's clock and
-// that of another, which takes its slot.
+// succeededBy cuts the node off until its lease bound and the grace time have passed by the
+// leader's clock. Then it returns a new node, which serves on the slot.
 func (m *member) succeededBy(name string) *member {
 	m.Helper()
 	m.sess.Partition()
@@ -541,7 +553,7 @@ func (m *member) settle() {
 	}
 }
 
-// serve lets everybody report and issue for a while.
+// serve lets all running nodes send heartbeats and issue IDs for the time d.
 func (l *lab) serve(d time.Duration) {
 	l.Helper()
 	for end := l.now + millis(d); l.now < end; {
@@ -555,7 +567,7 @@ func (l *lab) serve(d time.Duration) {
 	}
 }
 
-// disjoint checks that no timestamp of a slot was within two tenures' bounds.
+// disjoint checks that the ranges of two holdings of the same slot do not overlap.
 func (l *lab) disjoint() {
 	l.Helper()
 	l.observe()
@@ -588,7 +600,8 @@ func wantErrAs[E error](t testing.TB, err error) (e E) {
 	return e
 }
 
-// faulty fails the calls that match, from the skip-th on, count of them.
+// faulty returns a hook for calls that match. It lets the first skip of them through and makes
+// the next count of them fail with f.
 func faulty(f zkstore.Fault, skip, count int, match func(zkstore.Call) bool) func(zkstore.Call) zkstore.Fault {
 	n := 0
 	return func(c zkstore.Call) zkstore.Fault {
@@ -603,7 +616,8 @@ func faulty(f zkstore.Fault, skip, count int, match func(zkstore.Call) bool) fun
 	}
 }
 
-// touching matches a call that has to do with a path.
+// touching matches calls of the kind op that name the path, or any kind if op is empty. A multi
+// names the paths of all its operations.
 func touching(op, path string) func(zkstore.Call) bool {
 	return func(c zkstore.Call) bool {
 		return cmp.Or(op, c.Op) == c.Op && c.Touches(path)

@@ -40,7 +40,7 @@ func TestFrozenAfterLoss(t *testing.T) {
 	if got := frozenAfterLoss(Cluster{Used: -1}, ahead, now); got.Incarnation != now+8 {
 		t.Errorf("incarnation %d by a clock that is behind", got.Incarnation)
 	}
-	// By a node without a lease: settled as it was found.
+	// A node without a lease writes Settled only if it finds our cluster's record, settled.
 	unsettled := mine
 	unsettled.Settled = false
 	for name, row := range map[string]struct {
@@ -57,9 +57,9 @@ func TestFrozenAfterLoss(t *testing.T) {
 	}
 }
 
-// Whatever is found: no incarnation is used twice, no slot is open that was not
-// opened since the loss was noticed, and no freeze is shorter than a lease or than
-// the one that was there.
+// For every record found: the new incarnation is later than the owner's. A slot is open only if
+// it was opened after the loss was noticed. The freeze lasts for at least a lease, and does not
+// end earlier than the one found.
 func TestFrozenAfterLossProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		small := func(name string) int64 { return rapid.Int64Range(0, 60).Draw(t, name) }
@@ -83,15 +83,16 @@ func TestFrozenAfterLossProperties(t *testing.T) {
 		case got.Open != "" && !noticed:
 			t.Fatalf("%q is open", got.Open)
 		}
-		// The same owner again, and another one that notices the same loss.
+		// A second write for the same loss, lossTolerance later, changes nothing unless the
+		// freeze has become too short.
 		if again := frozenAfterLoss(got, mine, now+lossTolerance); again != got && !(again.FrozenUntil > got.FrozenUntil && got.FrozenUntil < now+lossTolerance+mine.LeaseMs) {
 			t.Fatalf("%+v became %+v", got, again)
 		}
 	})
 }
 
-// An owner that was cut off while the cluster grew notices the loss: it knows nothing
-// of the workers above, and none of them is given to anybody.
+// An owner was cut off while the cluster grew, and then notices a loss of data. It does not
+// know of the new slots, but its freeze must cover them.
 func TestOwnerWithStaleUsedFreezesEverything(t *testing.T) {
 	l := newLab(t, 64)
 	a := l.serving("A")
@@ -116,8 +117,8 @@ func TestOwnerWithStaleUsedFreezesEverything(t *testing.T) {
 	l.disjoint()
 }
 
-// Once the freeze is over, a worker whose record was lost and whose owner has not come
-// back is free: it is not kept for another lease.
+// The owner of a lost record does not come back. Its slot is free when the freeze and the grace
+// time are over. It must not be kept for another lease.
 func TestLostSlotsAreFreeAfterTheFreeze(t *testing.T) {
 	for name, notices := range map[string]func(*member){
 		"noticed by an owner": func(a *member) { a.mustBeat() },
@@ -149,9 +150,9 @@ func TestLostSlotsAreFreeAfterTheFreeze(t *testing.T) {
 	}
 }
 
-// An owner that puts its record back has the lease that it asks for, and not one as long
-// as its slot was kept for it. The leader's clock is an hour ahead when the loss is
-// noticed: else the owner would live an hour longer than the next freeze lasts.
+// An owner that puts its record back gets the lease that it asks for, not the bound of the Lost
+// record that it replaces. Here the leader's clock is an hour ahead at the first loss, and so is
+// that bound. With it the owner could issue after the freeze of the second loss has ended.
 func TestOwnerInheritsNoBoundOfALostRecord(t *testing.T) {
 	l := newLab(t, 2)
 	l.wipe()
@@ -198,9 +199,8 @@ func TestOwnerInheritsNoBoundOfALostRecord(t *testing.T) {
 	l.disjoint()
 }
 
-// An operator ended the freeze too early, and a newcomer has settled on a worker
-// whose owner comes back: the owner is fenced, though its term is higher, and
-// overwrites nothing.
+// An operator ends a freeze too early, and a new node settles on a slot whose owner then comes
+// back. The owner is fenced although its term is higher, and overwrites nothing.
 func TestOwnerOfAnEarlierIncarnationIsFencedByTheNext(t *testing.T) {
 	l := newLab(t, 2)
 	a, b := l.serving("A"), l.serving("B")
@@ -232,7 +232,8 @@ func TestOwnerOfAnEarlierIncarnationIsFencedByTheNext(t *testing.T) {
 	}
 }
 
-// A freeze ends by the later of two clocks: one that is ahead ends none.
+// A freeze ends when the node's clock and the leader's have both passed its end. A clock that
+// is ahead ends no freeze.
 func TestClockAheadEndsNoFreeze(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
@@ -246,7 +247,7 @@ func TestClockAheadEndsNoFreeze(t *testing.T) {
 	wantErrAs[*FrozenError](t, m.register())
 }
 
-// A node that refuses because of its own clock has no vote on others'.
+// A node that does not trust its own clock has no vote on the clocks of others.
 func TestClockThatIsKnownToBeWrongHasNoVote(t *testing.T) {
 	l := newLab(t, 4)
 	a, b := l.serving("A"), l.serving("B")
@@ -270,8 +271,9 @@ func TestClockThatIsKnownToBeWrongHasNoVote(t *testing.T) {
 	}
 }
 
-// A clean stop that finds its record gone, or the cluster's, freezes, from now on:
-// it may be long since it last heard the leader's clock. One write is enough.
+// A stop or release that finds its record missing, or the cluster's, freezes registration. The
+// freeze counts from now, although the node last read the leader's clock 20 s ago. One set of
+// the cluster's record is enough.
 func TestStopNoticesALoss(t *testing.T) {
 	for name, lose := range map[string]func(l *lab){
 		"its record":  func(l *lab) { l.remove(slotPath(0)) },

@@ -10,8 +10,8 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// The restart of a node that began without ZooKeeper is written, and the
-// acknowledgement is lost: what it finds next is its own write.
+// A node that started without ZooKeeper reports its restart, and the write is not acknowledged.
+// It may find its own write at the next heartbeat, and must not be fenced by it.
 func TestRestartReportIsNotFencedByItself(t *testing.T) {
 	for name, fault := range map[string]zkstore.Fault{"not applied": zkstore.FailBefore, "not acknowledged": zkstore.FailAfter} {
 		t.Run(name, func(t *testing.T) {
@@ -37,8 +37,8 @@ func TestRestartReportIsNotFencedByItself(t *testing.T) {
 	}
 }
 
-// An old copy of the state that is started alone is fenced also where it knows
-// the nonce as one that was pending.
+// A node starts without ZooKeeper from an old copy of another node's state. It is fenced even if
+// the record has the nonce that is pending in the copy.
 func TestRestartFromAnOldCopyIsFenced(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.node("A")
@@ -63,9 +63,10 @@ func TestRestartFromAnOldCopyIsFenced(t *testing.T) {
 	wantFenced(t, err)
 }
 
-// An owner or a newcomer whose lease has run out finds its own record. Another
-// may have had the slot since, and ZooKeeper may have been put back to a copy
-// from before: only after another settling time is it known that nobody did.
+// The lease of an owner, or of a new node, has run out, and the node finds its own record.
+// Another node may have held the slot since, and ZooKeeper may have been put back to an older
+// copy that does not show it. So the first node must wait for another settling time. Here the
+// other node comes back and fences the first.
 func TestLapsedLeaseSettlesAnew(t *testing.T) {
 	for name, first := range map[string]func(l *lab) *member{
 		"owner": func(l *lab) *member { return l.serving("A") },
@@ -102,8 +103,8 @@ func TestLapsedLeaseSettlesAnew(t *testing.T) {
 	}
 }
 
-// A lease that was doubted once runs out later, with nothing lost: what goes on begins
-// above now, and not at the floor of that time.
+// A doubt about a lease is over. Later the lease runs out while nothing is lost. The holding
+// goes on no earlier than at that time, not at the floor of the doubt.
 func TestLapseAfterADoubt(t *testing.T) {
 	l := newLab(t, 1)
 	l.wipe()
@@ -125,8 +126,9 @@ func TestLapseAfterADoubt(t *testing.T) {
 	}
 }
 
-// The same where nobody came in between: it serves again after the settling
-// time, also when the write that began that was not acknowledged.
+// A lease has run out, and no other node has taken the slot. The owner serves again after the
+// settling time, which is 0 in a steady ensemble. It does so even if the write that began the
+// wait was not acknowledged.
 func TestLapsedLeaseServesAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		epoch uint32
@@ -188,7 +190,7 @@ func TestHeartbeat(t *testing.T) {
 	if beat.Clock != (Reading{Sent: l.now, Acked: l.now, Stamp: l.now}) {
 		t.Errorf("%+v", beat.Clock)
 	}
-	// H is by the max rule: not below what the slot says, nor our own record.
+	// The lease bound does not go below that of the slot or of our claim.
 	l.pass(time.Second)
 	a.wait = time.Second
 	if beat := a.mustBeat(); beat.H != s.H {
@@ -200,7 +202,7 @@ func TestHeartbeat(t *testing.T) {
 	}
 }
 
-// A clock that is not trusted is reported, and moves nothing.
+// If the clock is not trusted, a heartbeat reports its time but moves no bound.
 func TestHeartbeatWithoutLease(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
@@ -213,8 +215,8 @@ func TestHeartbeatWithoutLease(t *testing.T) {
 	}
 }
 
-// A write that was not acknowledged raises nothing of ours. The next heartbeat
-// finds and adopts it.
+// A write that was not acknowledged does not raise the node's lease bound. The next heartbeat
+// finds the write in ZooKeeper and goes on from it.
 func TestHeartbeatNotAcknowledged(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
@@ -231,8 +233,8 @@ func TestHeartbeatNotAcknowledged(t *testing.T) {
 	}
 }
 
-// A follower that lags shows an older copy, or nothing. Nothing is decided on
-// that.
+// A server that lags behind does not have the node's record yet. A heartbeat must not take that
+// for a loss of data.
 func TestHeartbeatThroughALaggingServer(t *testing.T) {
 	l := newLab(t, 4)
 	early := l.mem.Snapshot()
@@ -273,7 +275,7 @@ func TestFenced(t *testing.T) {
 	}
 }
 
-// A record that cannot be read is put right by its owner, and by nobody else.
+// The owner of a slot replaces a record that cannot be read. No other node takes the slot.
 func TestUnreadableSlot(t *testing.T) {
 	for _, garbage := range []string{"{}", "null", "x", "", `{"node":"n","term":1}`} {
 		l := newLab(t, 1)
@@ -294,8 +296,8 @@ func TestUnreadableSlot(t *testing.T) {
 	}
 }
 
-// /cluster that cannot be read stops nobody before the lease ends, and is
-// overwritten by nobody.
+// If /cluster cannot be read, owners go on issuing until their leases end, and no node
+// registers. No node overwrites /cluster.
 func TestUnreadableCluster(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
@@ -314,7 +316,8 @@ func TestUnreadableCluster(t *testing.T) {
 	}
 }
 
-// ZooKeeper denies access in the middle: an error, and nothing half done.
+// ZooKeeper denies access to a slot. Heartbeat, Stop and Register return the error, and
+// Register leaves no ticket.
 func TestDenied(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
@@ -334,7 +337,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// denying refuses all that has to do with a path.
+// denying is a Store that denies reads of one path.
 type denying struct {
 	zkstore.Store
 	path string

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// names are the former holders of a slot by name, and how they ended.
+// names returns the name of each former holder of a slot, and how its holding ended.
 func (s Slot) names() (names []string) {
 	for _, f := range s.History.List() {
 		names = append(names, f.Name+" "+f.Ended)
@@ -16,7 +16,7 @@ func (s Slot) names() (names []string) {
 	return names
 }
 
-// A slot remembers who had it, through every way there is to lose it.
+// A slot's record lists the former holders and how each holding ended.
 func TestHistory(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -66,7 +66,8 @@ func TestHistory(t *testing.T) {
 	l.disjoint()
 }
 
-// Whoever takes the place of an owner that ZooKeeper has forgotten gives way.
+// A new node takes the slot of an owner that ZooKeeper has lost. When the owner comes back, the
+// history says that the new node gave way. A record that is put back after a loss has no history.
 func TestHistoryOfAnOwnerWhoComesBack(t *testing.T) {
 	l := newLab(t, 1)
 	empty := l.mem.Snapshot()
@@ -89,8 +90,8 @@ func TestHistoryOfAnOwnerWhoComesBack(t *testing.T) {
 	}
 }
 
-// A record must not be lost for a history that cannot be read, nor grow for
-// names that are long.
+// A history that cannot be read must not make the whole record unreadable. Long names must not
+// make the record grow.
 func TestHistoryIsBounded(t *testing.T) {
 	const held = `{"node":"n","nonce":"x","term":1,"h":5,"history":`
 	for _, history := range []string{`"x"`, `7`, `{}`, `[1,2]`, `[{"node":3}]`, `null`, `[]`} {

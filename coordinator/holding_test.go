@@ -10,8 +10,8 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// The heartbeat of a worker whose record is ours, at a second of a clock that agrees
-// with the leader's. Leases are of a minute, and the settling time is 10 s.
+// The heartbeat that planned returns has these values. The record is ours, and our clock reads
+// planNow and agrees with the leader's. planNow is Unix milliseconds, planSettle milliseconds.
 const (
 	planNow    = int64(1_000_000)
 	planLease  = time.Minute
@@ -32,12 +32,12 @@ func TestPlan(t *testing.T) {
 	frozen := func(v view) { v.cl.FrozenUntil = planNow + 1 }
 	for name, row := range map[string]struct {
 		change func(t *holding, v view, e *evidence, r *Report)
-		// What is wanted: to be fenced for this reason, or to renew, or what is written.
+		// The wanted decision: to be fenced for this reason, to renew, or what to write.
 		fenced                   string
 		renew                    bool
 		settled, settles, lapsed bool
 		h                        int64 // after planNow
-		notBefore                int64 // after planNow; 0: not
+		notBefore                int64 // after planNow; 0: any
 	}{
 		"well": {settled: true, h: 60_000},
 		"a clock that is not trusted moves nothing": {change: func(_ *holding, _ view, _ *evidence, r *Report) { r.Lease = 0 }, settled: true, h: 40_000},
@@ -173,9 +173,9 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// Whatever is found: what is written carries the claim and lowers no bound, a floor
-// never goes down, nothing settles while its worker is frozen for it, and what settles
-// goes with the proof that no freeze has come.
+// For every record found: the record written carries the claim and lowers no bound. A floor
+// never goes down. While its slot is frozen, a holder settles only if its lease runs. A write
+// that settles also checks that no freeze has come in between.
 func TestPlanProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		small := func(name string) int64 { return rapid.Int64Range(-20, 60).Draw(t, name) * 1000 }

@@ -12,7 +12,8 @@ func (l *lab) liveOwner(worker int) int64 {
 	return stat.Owner
 }
 
-// The lock that kill -9 leaves behind is ours by proof: no failure, no new slot.
+// kill -9 leaves the node's live lock behind. The node's next process keeps the slot and
+// replaces that lock.
 func TestOwnLockLingers(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
@@ -29,8 +30,9 @@ func TestOwnLockLingers(t *testing.T) {
 	}
 }
 
-// A former owner's session lives on after its lease has run out. Its lock keeps
-// newcomers off; who has taken the slot all the same replaces it.
+// The session of a former owner outlives its lease. Its live lock keeps new nodes off the slot.
+// A node that holds the slot replaces the lock of the former owner, which must then leave the
+// new lock alone.
 func TestStaleLockOfAnother(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -43,7 +45,7 @@ func TestStaleLockOfAnother(t *testing.T) {
 	a.sess.Expire()
 	b.must(b.register())
 	a.sess.Heal()
-	if err := a.co.GoLive(t.Context(), a.claim); err != nil { // before it knows
+	if err := a.co.GoLive(t.Context(), a.claim); err != nil { // not fenced yet
 		t.Fatal(err)
 	}
 	b.settle()
@@ -58,8 +60,8 @@ func TestStaleLockOfAnother(t *testing.T) {
 	l.disjoint()
 }
 
-// Who was fenced leaves no lock behind, also where ZooKeeper does not answer
-// just then: its session would keep the slot for as long as the process lives.
+// A fenced node deletes its live lock, even if ZooKeeper does not answer at first. Otherwise
+// the lock would keep all nodes off the slot for as long as the process runs.
 func TestFencedLeavesNoLock(t *testing.T) {
 	for name, fault := range map[string]zkstore.Fault{"answered": zkstore.NoFault, "not answered": zkstore.FailBefore} {
 		t.Run(name, func(t *testing.T) {
@@ -148,11 +150,11 @@ func TestPeers(t *testing.T) {
 	a.mustBeat()
 	peers(700, -300)
 	l.pass(time.Millisecond)
-	a.mustBeat() // by our own write theirs are old now, all of them
+	a.mustBeat() // now our write shows that theirs are too old
 	peers()
 	b.mustBeat()
 	peers(700)
-	l.mem.SetEpoch(3) // another leader, whose clock is another
+	l.mem.SetEpoch(3) // another leader, with another clock
 	a.mustBeat()
 	peers()
 	c.mustBeat()
@@ -170,7 +172,8 @@ func TestPeers(t *testing.T) {
 	peers()
 }
 
-// Nodes of one process have one clock, and one vote; none on each other.
+// The nodes of a process share a clock. They have one vote together, and no vote on each
+// other's clock.
 func TestPeersOfAProcess(t *testing.T) {
 	for _, row := range []struct {
 		name      string
@@ -198,7 +201,7 @@ func TestPeersOfAProcess(t *testing.T) {
 	}
 }
 
-// However many workers a process holds, it hears the others.
+// A process that holds 20 workers still reads the clock of another process.
 func TestPeersOfAProcessOfMany(t *testing.T) {
 	l := newLab(t, 64)
 	for range 20 {
@@ -230,8 +233,8 @@ func TestPeersOfMany(t *testing.T) {
 	}
 }
 
-// A node that was killed, started again and stopped before its first heartbeat
-// finds the lock of its session before in its way, and takes it along.
+// A node was killed, started again, and stopped before its first heartbeat. The stop must also
+// delete the live lock that the killed process left.
 func TestStopTakesTheLockOfAKilledSessionAlong(t *testing.T) {
 	for name, end := range map[string]func(*member) error{"stop": (*member).halt, "release": (*member).leave} {
 		t.Run(name, func(t *testing.T) {

@@ -11,15 +11,15 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// What owners and newcomers do when ZooKeeper has lost data.
+// The tests in this file show how owners and new nodes behave when ZooKeeper has lost data.
 
-// wipe loses everything, as a standalone server that was set up anew.
+// wipe deletes all data and sessions, as if the server were a new one.
 func (l *lab) wipe() {
 	l.mem.Wipe()
 	l.forget()
 }
 
-// takeOver writes another's record into a slot, with a term above the one there.
+// takeOver writes a record of another node into a slot, with the given term, and returns it.
 func (l *lab) takeOver(worker int, term int64, settled bool) Slot {
 	l.Helper()
 	s := Slot{Node: "other", Term: term, Nonce: "others", H: l.now + millis(labLease), Settled: settled}
@@ -27,8 +27,8 @@ func (l *lab) takeOver(worker int, term int64, settled bool) Slot {
 	return s
 }
 
-// A slot that was taken over is fenced also when /cluster is missing then: our
-// clock may be behind that of those who saw our lease run out.
+// Another node has taken over a slot. The former owner is fenced even if /cluster is missing.
+// Its lease may have run out by other clocks although it runs by its own.
 func TestFencedAlthoughTheClusterRecordIsLost(t *testing.T) {
 	for name, after := range map[string]func(l *lab){
 		"cluster missing":     func(l *lab) {},
@@ -51,9 +51,9 @@ func TestFencedAlthoughTheClusterRecordIsLost(t *testing.T) {
 	}
 }
 
-// An owner that was cut off until others took its slot, and whose clock went back
-// so far that it does not know, does not go on as if nothing had been when these
-// are forgotten: the leader's clock counts as well.
+// An owner is cut off until another node takes its slot. The owner's clock goes back, so that
+// its lease still runs by that clock. Then ZooKeeper loses the other node's record. The owner
+// must not go on, because its lease has run out by the leader's clock.
 func TestClockThatWentBackKeepsNoLease(t *testing.T) {
 	for name, tc := range map[string]struct {
 		skew time.Duration
@@ -95,8 +95,8 @@ func (l *lab) putBack(copied *zkstore.MemSnapshot) {
 	l.forget()
 }
 
-// A leader whose clock is off by more than a lease is no reason to stop: it was
-// so before.
+// The leader's clock has always been off by more than a lease, and most voters agree with the
+// nodes. After a loss of data the nodes go on serving.
 func TestLeaderWithAWrongClock(t *testing.T) {
 	for _, skew := range []time.Duration{-2 * time.Minute, 2 * time.Minute} {
 		l := newLab(t, 2)
@@ -119,15 +119,15 @@ func TestLeaderWithAWrongClock(t *testing.T) {
 	}
 }
 
-// A clock that has been behind the leader's for a while, and that most do not
-// agree with: its lease is over when it is by the leader's, since whoever takes a
-// slot goes by that.
+// An owner's clock has been behind the leader's for a while, and most voters do not agree with
+// it. The owner's lease ends by the leader's clock, because a node that takes the slot goes by
+// the leader's clock as well.
 func TestBehindTheLeader(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
 	a.skew = -millis(15 * time.Second)
 	l.pass(20 * time.Second)
-	a.mustBeat() // behind, as it says itself
+	a.mustBeat() // reading: 15 s behind
 	b := a.succeededBy("B")
 	l.wipe()
 	a.sess.Heal()
@@ -140,8 +140,8 @@ func TestBehindTheLeader(t *testing.T) {
 	l.disjoint()
 }
 
-// A copy of the data that is put back during a freeze brings a freeze with it
-// that ends before the leases do that were made since.
+// During a freeze ZooKeeper is put back to a copy. The freeze in the copy ends before the leases
+// that were renewed since. The owner that notices the loss must make the freeze longer.
 func TestFreezeOutlastsTheLeasesOfASecondLoss(t *testing.T) {
 	l := newLab(t, 4)
 	a, b := l.serving("A"), l.serving("B")
@@ -162,7 +162,7 @@ func TestFreezeOutlastsTheLeasesOfASecondLoss(t *testing.T) {
 		t.Errorf("frozen until %d, first until %d, B has a lease until %d", until, first, b.claim.H)
 	}
 
-	// Owners that notice the same loss a little later leave it at that.
+	// An owner that notices the same loss a second later does not write /cluster again.
 	_, before, err := l.admin.Get(t.Context(), clusterPath)
 	b.sess.Heal()
 	l.pass(time.Second)
@@ -172,7 +172,8 @@ func TestFreezeOutlastsTheLeasesOfASecondLoss(t *testing.T) {
 	}
 }
 
-// The cluster that took our place is settled by another while we put ours back.
+// Another cluster has taken the place of ours, and a node settles in it while our owner puts
+// ours back. The owner is fenced and overwrites nothing.
 func TestReassertGivesWayToAClusterSettledMeanwhile(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
@@ -182,7 +183,7 @@ func TestReassertGivesWayToAClusterSettledMeanwhile(t *testing.T) {
 	l.put(0, Slot{Node: "newcomer", Nonce: "n", Term: 1, H: l.now + 1})
 	was := l.slot(0)
 	a.hook = func(c zkstore.Call) zkstore.Fault {
-		if c.Op == "ensure root" || c.Op == "set" { // judged by now
+		if c.Op == "ensure root" || c.Op == "set" { // after judge
 			newer.Settled = true
 			_, _ = l.admin.Set(t.Context(), clusterPath, newer.marshal(), 0)
 		}
@@ -195,7 +196,7 @@ func TestReassertGivesWayToAClusterSettledMeanwhile(t *testing.T) {
 	}
 }
 
-// Somebody deleted all slots, and the directory with them.
+// All slots and their parent are deleted, and in one case /cluster. The owners put them back.
 func TestOwnersComeBackIntoAnEmptyTree(t *testing.T) {
 	for _, gone := range [][]string{{slotPath(0), slotPath(1), workersPath}, {slotPath(0), slotPath(1), workersPath, clusterPath}} {
 		l := newLab(t, 2)
@@ -219,8 +220,8 @@ func TestOwnersComeBackIntoAnEmptyTree(t *testing.T) {
 	}
 }
 
-// Owners put their records back, nobody else gets their slots, and they go on
-// issuing all the while.
+// After a loss of data, owners put their records back and go on issuing. No other node gets
+// their slots.
 func TestOwnersReassert(t *testing.T) {
 	for name, lose := range map[string]func(l *lab){
 		"wiped": (*lab).wipe,
@@ -259,7 +260,7 @@ func TestOwnersReassert(t *testing.T) {
 			for _, m := range []*member{a, b} {
 				beat := m.mustBeat()
 				s := l.slot(m.claim.Worker)
-				lost := name != "cluster deleted" || m == a // B finds it put back
+				lost := name != "cluster deleted" || m == a // A has put it back
 				if beat.Lost != lost && name != "another, not settled" || !m.issue() || s.Nonce != m.claim.Nonce || s.H < was[m].H || !s.Settled {
 					t.Errorf("%s: %+v, slot %+v", m.name, beat, s)
 				}
@@ -281,7 +282,8 @@ func TestOwnersReassert(t *testing.T) {
 	}
 }
 
-// A settled cluster in the place of ours: we are fenced, and write nothing.
+// Another cluster has taken the place of ours, and a node has settled in it. Our owner is
+// fenced and writes nothing.
 func TestSettledClusterFencesTheOldOwners(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
@@ -303,7 +305,7 @@ func TestSettledClusterFencesTheOldOwners(t *testing.T) {
 	}
 }
 
-// Nobody who has not held a worker makes /cluster unasked.
+// Resume, Register and Thaw create nothing if /cluster is missing.
 func TestNobodyElseMakesACluster(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
@@ -323,8 +325,8 @@ func TestNobodyElseMakesACluster(t *testing.T) {
 	}
 }
 
-// An owner whose lease has run out keeps newcomers off for the others, but only if it
-// is the first to find that data were lost.
+// An owner whose lease has run out freezes registration for the sake of other owners, but only
+// if it is the first to notice the loss.
 func TestLapsedOwnerFreezesOnce(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -350,8 +352,8 @@ func TestLapsedOwnerFreezesOnce(t *testing.T) {
 	}
 }
 
-// One owner is cut off, another notices: what the first had is kept, for as
-// long as it may live on it.
+// One owner is cut off while another notices a loss of data. The slot of the first is kept for
+// as long as its lease may run.
 func TestCutOffOwnerIsProtected(t *testing.T) {
 	l := newLab(t, 2)
 	empty := l.mem.Snapshot()
@@ -366,7 +368,8 @@ func TestCutOffOwnerIsProtected(t *testing.T) {
 	a.mustBeat()
 	c := l.node("C")
 	for range 100 {
-		for range 15 { // of A's, once a minute
+		// A sends 15 heartbeats, one every 59 s.
+		for range 15 {
 			l.pass(labLease - time.Second)
 			a.mustBeat()
 		}
@@ -386,7 +389,7 @@ func TestCutOffOwnerIsProtected(t *testing.T) {
 	l.disjoint()
 }
 
-// A node that is started again while its slot is lost begins from its cache.
+// A node starts again while ZooKeeper has lost its slot. It starts from its disk alone.
 func TestStartedAgainWhileLost(t *testing.T) {
 	for name, lose := range map[string]func(l *lab){
 		"wiped":        (*lab).wipe,
@@ -435,11 +438,11 @@ func TestThaw(t *testing.T) {
 	l.disjoint()
 }
 
-// A newcomer takes an older copy of our record, whose lease had run out, before
-// we have looked: its term is above ours then, and its bound may be.
+// ZooKeeper is put back to an older copy, in which our lease has run out. A new node takes our
+// slot before our next heartbeat. So its term is above ours, and its lease bound may be.
 func TestOlderCopyTakenByANewcomer(t *testing.T) {
 	for name, tc := range map[string]struct {
-		lease   time.Duration // the newcomer's
+		lease   time.Duration // the new node's
 		settles bool
 	}{
 		"bound below ours":  {lease: time.Second},
@@ -480,11 +483,12 @@ func TestOlderCopyTakenByANewcomer(t *testing.T) {
 	}
 }
 
-// Without a newcomer the version alone tells, also when the bound has not moved.
+// An older copy has the same lease bound as the owner's last record. The owner notices the loss
+// by the record's version.
 func TestOlderCopyByItsVersion(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
-	a.wait = time.Second // below what it has: the bound stays
+	a.wait = time.Second // so short that the bound stays
 	copied := l.mem.Snapshot()
 	l.pass(time.Second)
 	a.mustBeat()
@@ -499,8 +503,8 @@ func TestOlderCopyByItsVersion(t *testing.T) {
 	}
 }
 
-// The owners are restarted one by one as soon as an old copy is put back: what
-// the first finds as it stops must not be hidden by what it writes.
+// ZooKeeper is put back to an older copy, and an owner stops before its next heartbeat. It must
+// freeze registration first, because its own write hides the loss from other nodes.
 func TestStopOnAnOlderCopyFreezes(t *testing.T) {
 	for name, finish := range map[string]func(*member) error{"stop": (*member).halt, "release": (*member).leave} {
 		t.Run(name, func(t *testing.T) {
@@ -524,7 +528,8 @@ func TestStopOnAnOlderCopyFreezes(t *testing.T) {
 	}
 }
 
-// The same, where the other history has as many writes as ours had.
+// ZooKeeper is put back to before our node came, and a new node writes our slot as often as we
+// had. So the record has the same version. We notice the loss all the same.
 func TestOlderCopyOfTheSameVersion(t *testing.T) {
 	l := newLab(t, 1)
 	empty := l.mem.Snapshot()
@@ -547,8 +552,9 @@ func TestOlderCopyOfTheSameVersion(t *testing.T) {
 	l.disjoint()
 }
 
-// What most said of our clock before it was set back says nothing of it now: its
-// lease goes by the leader's clock, though by the time that has gone by it runs.
+// Most voters agreed with a node's clock, and then that clock was set back an hour. The earlier
+// agreement does not count any more. The lease has ended by the leader's clock, though it still
+// runs by the node's.
 func TestVerdictOnAnEarlierReading(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.node("A")
@@ -557,7 +563,7 @@ func TestVerdictOnAnEarlierReading(t *testing.T) {
 	a.settle()
 	l.pass(time.Second)
 	a.mustBeat()
-	a.agreed = false // nobody has been asked since
+	a.agreed = false // no vote since then
 	a.skew = -millis(time.Hour)
 	a.mustBeat()
 	a.sess.Partition()
@@ -574,9 +580,9 @@ func TestVerdictOnAnEarlierReading(t *testing.T) {
 	l.disjoint()
 }
 
-// Somebody had our slot after our lease was over, by the leader's clock, and has
-// gone; ZooKeeper is put back to before that. By our own clock, which is behind,
-// the lease still runs: we begin above what they may have issued.
+// A's lease has ended by the leader's clock, and B has taken the slot. Then B is killed, and
+// ZooKeeper is put back to a copy from before B. By A's own clock, which is behind, A's lease
+// still runs. A must go on above all that B may have issued.
 func TestForgottenHolderAndAClockThatIsBehind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		skew   time.Duration
@@ -593,7 +599,7 @@ func TestForgottenHolderAndAClockThatIsBehind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newEnsembleLab(t, 1, tc.epoch)
 			l.settleIn(time.Second)
-			l.leases(12 * time.Second) // the clocks are further apart than what is left beyond a bound
+			l.leases(12 * time.Second) // so the grace time is 1 s, less than the clocks differ
 			l.pass(time.Minute)
 			a := l.serving("A")
 			copied := l.mem.Snapshot()
@@ -626,12 +632,13 @@ func TestForgottenHolderAndAClockThatIsBehind(t *testing.T) {
 	}
 }
 
-// The same, where A's lease had run out once before, shortly: by its clock, which
-// went back since, it still waits to be settled after that.
+// As in TestForgottenHolderAndAClockThatIsBehind, but A's lease has run out once before, and A
+// has settled again. Then A's clock goes back, so that by this clock the earlier settling time is
+// not over.
 func TestForgottenHolderAfterALapse(t *testing.T) {
 	l := newEnsembleLab(t, 1, 1)
 	l.settleIn(time.Second)
-	l.leases(12 * time.Second) // the clocks are further apart than what is left beyond a bound
+	l.leases(12 * time.Second) // so the grace time is 1 s, less than the clocks differ
 	a := l.serving("A")
 	a.wait = 1500 * time.Millisecond
 	l.pass(labLease)
@@ -663,12 +670,13 @@ func TestForgottenHolderAfterALapse(t *testing.T) {
 	}
 }
 
-// That holder is there, and notices, but cannot store the claim that would put
-// its record back: the freeze is all that it can do, and has to be enough.
+// As in TestForgottenHolderAndAClockThatIsBehind, but B still runs and notices the loss. It
+// cannot save the claim that would put its record back. B's freeze alone must keep A from
+// settling.
 func TestForgottenHolderWhoseDiskFails(t *testing.T) {
 	l := newLab(t, 1)
 	l.settleIn(time.Second)
-	l.leases(12 * time.Second) // the clocks are further apart than what is left beyond a bound
+	l.leases(12 * time.Second) // so the grace time is 1 s, less than the clocks differ
 	a := l.serving("A")
 	copied := l.mem.Snapshot()
 	a.skew, a.agreed = -millis(4*time.Second), true
@@ -709,7 +717,7 @@ func (m *member) restart() {
 	m.must(m.start())
 }
 
-// loseAnswer is a heartbeat that counts without the node's knowing.
+// loseAnswer sends a heartbeat whose write is applied but not acknowledged.
 func (m *member) loseAnswer() {
 	m.Helper()
 	m.hook = faulty(zkstore.FailAfter, 0, 1, touching("set", slotPath(m.claim.Worker)))
@@ -719,9 +727,9 @@ func (m *member) loseAnswer() {
 	}
 }
 
-// The same, where the first write that shows it is not acknowledged, or is that
-// of a process which does not know what its predecessor saw: what is found next
-// is of the new epoch, with a bound that is ahead.
+// As in TestForgottenHolderAndAClockThatIsBehind, but A's first write after the loss is not
+// acknowledged, or A is restarted. A then finds a record of the new leader epoch with a bound
+// that is ahead. That record does not show that the lease had ended.
 func TestForgottenHolderAndAWriteBefore(t *testing.T) {
 	for name, again := range map[string][]func(a *member){
 		"answer lost":               {(*member).loseAnswer},
@@ -742,7 +750,7 @@ func TestForgottenHolderAndAWriteBefore(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, epoch %d", name, epoch), func(t *testing.T) {
 				l := newEnsembleLab(t, 1, epoch)
 				l.settleIn(time.Second)
-				l.leases(12 * time.Second) // the clocks are further apart than what is left beyond a bound
+				l.leases(12 * time.Second) // so the grace time is 1 s, less than the clocks differ
 				l.pass(time.Minute)
 				a := l.serving("A")
 				copied := l.mem.Snapshot()
@@ -772,8 +780,8 @@ func TestForgottenHolderAndAWriteBefore(t *testing.T) {
 	}
 }
 
-// A leader's clock that is an hour ahead for a while, and then half a minute, with
-// nobody to say that it is wrong, costs what it lasts and not an hour.
+// The leader's clock is an hour ahead, and then half a minute, and no peer shows that it is
+// wrong. When it is right again, the owner serves at the present time, not an hour later.
 func TestLeaderThatIsAheadForAWhile(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -804,8 +812,8 @@ func TestLeaderThatIsAheadForAWhile(t *testing.T) {
 	}
 }
 
-// A leader that leaps ahead is no reason to doubt a lease where the epoch shows
-// that nothing was lost.
+// The leader's clock leaps an hour ahead. If the leader epoch is the same as before, nothing
+// was lost, and the node stays settled. If there is another epoch, the lease is doubted.
 func TestLeaderThatLeaps(t *testing.T) {
 	for _, tc := range []struct {
 		epoch   uint32 // after the leap, 1 before
@@ -828,8 +836,8 @@ func TestLeaderThatLeaps(t *testing.T) {
 	}
 }
 
-// The write that shows by its stamp that the lease had run out is not
-// acknowledged: what is found next is the bound that it wrote.
+// The leader's time of a write shows that the lease had run out, but the write is not
+// acknowledged. The bound found next is that of the write. The node must still settle again.
 func TestLostAnswerHidesNoLapse(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -853,8 +861,8 @@ func TestLostAnswerHidesNoLapse(t *testing.T) {
 	l.disjoint()
 }
 
-// Without a settling time there is nothing to begin anew: a leap of the leader's
-// clock beyond the lease must not have a heartbeat go round for ever.
+// The cluster has no settling time. If the leader's clock leaps ahead by more than the lease, a
+// heartbeat must not repeat its write for ever.
 func TestLeapWithoutSettling(t *testing.T) {
 	l := newLab(t, 1)
 	l.settleIn(0)
@@ -866,7 +874,8 @@ func TestLeapWithoutSettling(t *testing.T) {
 	}
 }
 
-// A freeze lasts by the leader's clock, whichever clock is behind.
+// A freeze lasts for at least the longest lease by the leader's clock, whichever clock is
+// behind.
 func TestFreezeByASlowClock(t *testing.T) {
 	for _, skew := range []time.Duration{-30 * time.Second, 4 * time.Second} {
 		l := newLab(t, 2)
@@ -887,8 +896,8 @@ func TestFreezeByASlowClock(t *testing.T) {
 	}
 }
 
-// A ticket that is drawn to put a record back is in the record that comes of it,
-// or is given back.
+// A node creates a ticket to put its record back. The ticket is in the new record, or it is
+// deleted if the node is fenced.
 func TestReassertLeavesNoTicket(t *testing.T) {
 	for name, tc := range map[string]struct {
 		meanwhile func(l *lab)

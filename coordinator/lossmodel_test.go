@@ -8,13 +8,13 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// lossModel drives nodes whose ZooKeeper loses data. Clocks agree to a few
-// seconds, nodes report in time, and whenever data are lost there is an owner
-// that can notice: the rest is among the known limits.
+// lossModel drives nodes while ZooKeeper loses data. Clocks differ by at most 4 s, nodes send
+// their heartbeats in time, and each loss has an owner that can notice it. Without such an owner
+// the promise does not hold (Limits in docs/safety.md).
 type lossModel struct {
 	*model
 	copies   []*zkstore.MemSnapshot
-	witness  *member // has to report before anything else happens to it
+	witness  *member // must report before anything else happens to it
 	clusters int
 }
 
@@ -28,7 +28,7 @@ func (d *lossModel) owner() *member {
 	return nil
 }
 
-// alone runs a step of a node that is not in the middle of another.
+// alone runs a step of a node, unless the node is in the middle of another step.
 func (d *lossModel) alone(m *member, step func()) {
 	if d.busy[m] {
 		return
@@ -39,7 +39,7 @@ func (d *lossModel) alone(m *member, step func()) {
 	step()
 }
 
-// round is a heartbeat of everybody, in any order, with events in between.
+// round gives each node a turn, in random order, with random events in between.
 func (d *lossModel) round() {
 	if d.rng.IntN(6) == 0 {
 		d.copies = append(d.copies, d.mem.Snapshot())
@@ -79,7 +79,8 @@ func (d *lossModel) turn(m *member) {
 	}
 }
 
-// before is asked before every call of a node.
+// before runs before every call of m to ZooKeeper, and returns the fault of the call. Other
+// nodes may act first, or ZooKeeper may lose data.
 func (d *lossModel) before(m *member) zkstore.Fault {
 	for d.depth < 3 && d.rng.Float64() < d.races {
 		switch m := pick(d.rng, d.nodes...); d.rng.IntN(5) {
@@ -97,7 +98,7 @@ func (d *lossModel) before(m *member) zkstore.Fault {
 	return zkstore.NoFault
 }
 
-// event happens to a node.
+// event makes a random event happen to a node, but not to the witness.
 func (d *lossModel) event(m *member) {
 	if m == d.witness {
 		return
@@ -127,7 +128,8 @@ func (d *lossModel) event(m *member) {
 	}
 }
 
-// lose is what befalls ZooKeeper.
+// lose makes ZooKeeper lose data in a random way, if there is an owner that can notice it. That
+// owner becomes the witness. While there is a witness, lose does nothing.
 func (d *lossModel) lose() {
 	if d.witness != nil {
 		return
@@ -169,7 +171,8 @@ func (d *lossModel) lose() {
 			remove(workersPath)
 		}
 	}
-	if d.rng.IntN(3) == 0 { // somebody thinks that it helps
+	// An operator may create another cluster, in the belief that it helps.
+	if d.rng.IntN(3) == 0 {
 		d.clusters++
 		cl := d.cl
 		cl.UUID = fmt.Sprintf("cluster-x%d", d.clusters)
@@ -178,7 +181,7 @@ func (d *lossModel) lose() {
 	d.forget()
 }
 
-// apart checks that the times in which tenures of a slot issued lie apart.
+// apart checks that the times in which two holdings of a slot issued IDs do not overlap.
 func (d *lossModel) apart() {
 	type span struct {
 		*issuing
@@ -201,13 +204,14 @@ func (d *lossModel) apart() {
 	}
 }
 
-// TestModelLoss: ZooKeeper loses data under owners that can reach it.
+// TestModelLoss plays random histories in which ZooKeeper loses data, and an owner can reach
+// it.
 func TestModelLoss(t *testing.T) {
 	modelLoss(t, 2000, func(*lossModel) {})
 }
 
-// TestModelLossByHand: and people take slots away meanwhile, which nobody has
-// told them of.
+// TestModelLossByHand plays the same histories with operators who take slots away and do not
+// know of the loss.
 func TestModelLossByHand(t *testing.T) {
 	taken := 0
 	modelLoss(t, 500, func(d *lossModel) {

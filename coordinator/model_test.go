@@ -15,26 +15,26 @@ var (
 	modelRuns  = flag.Int("model.runs", 0, "how many histories of each model to run; 0 means a few thousand")
 )
 
-// model drives nodes of one cluster through random events. Wherever a node
-// calls ZooKeeper, another may do something first, or the call may fail.
+// model drives the nodes of a cluster through random events. Before each call of a node to
+// ZooKeeper, other nodes may act, and the call may fail.
 type model struct {
 	*lab
 	rng   *rand.Rand
 	calm  bool // nothing goes wrong any more
 	busy  map[*member]bool
 	depth int
-	// What may happen.
+	// The events that may happen, and how likely they are.
 	faults float64 // of a call
-	races  float64 // somebody else comes first
+	races  float64 // another node acts first
 	skews  []int64
 	leases []time.Duration
-	hands  func() // what people do, nil for nothing
+	hands  func() // an operator's step, or nil
 }
 
 func newModel(t testing.TB, seed uint64) *model {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	d := &model{lab: newLab(t, 1+rng.IntN(3)), rng: rng, busy: make(map[*member]bool), faults: 0.03, races: 0.05}
-	d.cl.UUID, d.cl.LeaseMs = "cluster-2", millis(10*time.Minute) // a lease that histories see the end of
+	d.cl.UUID, d.cl.LeaseMs = "cluster-2", millis(10*time.Minute) // histories see the end of a lease
 	d.mem.Wipe()
 	if rng.IntN(2) == 0 {
 		d.mem.SetEpoch(1 + rng.Uint32N(3)) // else standalone: settling is never skipped
@@ -52,7 +52,7 @@ func newModel(t testing.TB, seed uint64) *model {
 
 func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
-// before is asked before every call of a node.
+// before runs before every call of m to ZooKeeper, and returns the fault of the call.
 func (d *model) before(m *member) zkstore.Fault {
 	if d.calm {
 		return zkstore.NoFault
@@ -70,7 +70,8 @@ func (d *model) before(m *member) zkstore.Fault {
 	return zkstore.NoFault
 }
 
-// step is one event at a node that is not in the middle of another.
+// step makes one event happen: to a random node that is not in the middle of another step, or
+// by an operator.
 func (d *model) step() {
 	if d.hands != nil && d.rng.IntN(6) == 0 {
 		d.hands()
@@ -129,7 +130,7 @@ func (d *model) stepUp(m *member) {
 	}
 }
 
-// trouble is what happens to a node from outside.
+// trouble changes a node's connection, session or clock from outside.
 func (d *model) trouble(m *member) {
 	switch d.rng.IntN(7) {
 	case 0:
@@ -149,7 +150,7 @@ func (d *model) trouble(m *member) {
 	}
 }
 
-// rotate takes a fresh slot and gives the old one back, or keeps it.
+// rotate acquires a new slot and releases the old one. If it gets none, it keeps the old one.
 func (d *model) rotate(m *member) {
 	if !m.claim.Settled {
 		return
@@ -185,8 +186,8 @@ func (d *model) run(events int) {
 	}
 }
 
-// ends checks that nothing is held for ever: when all nodes are gone and their
-// time is over, a new one gets a slot.
+// ends checks that no slot is held for ever: when all nodes are gone and all bounds have
+// passed, a new node acquires a slot.
 func (d *model) ends() {
 	d.calm = true
 	for _, m := range d.nodes {
@@ -230,9 +231,9 @@ func runModel(t *testing.T, runs int, history func(t testing.TB, seed uint64)) {
 	}
 }
 
-// TestModel: while ZooKeeper keeps its data, nothing that happens to nodes,
-// their connections and their clocks makes two tenures' ranges overlap, or a
-// slot's bound go down but by a release.
+// TestModel plays random histories in which ZooKeeper keeps its data. Whatever happens to nodes,
+// their connections and their clocks, the ranges of two holdings of a slot do not overlap. A
+// lease bound goes down only at a release.
 func TestModel(t *testing.T) {
 	issued, tenures := 0, 0
 	runModel(t, 3000, func(t testing.TB, seed uint64) {

@@ -23,7 +23,8 @@ func TestFreezeByHand(t *testing.T) {
 	a.must(a.start())
 	a.settle()
 
-	// Shorter, or of fewer, changes nothing; longer does, and so does more.
+	// A freeze of fewer workers opens none of the others. A longer one moves the end, a shorter
+	// one does not.
 	for _, row := range []struct {
 		workers WorkerSet
 		d       time.Duration
@@ -37,7 +38,7 @@ func TestFreezeByHand(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", row, is, err)
 		}
 	}
-	// An owner that notices the loss undoes nothing of it.
+	// An owner that notices a loss neither shortens the operator's freeze nor opens a worker.
 	l.remove(slotPath(0))
 	a.mustBeat()
 	if cl := l.cluster(); cl.Open != "" || cl.FrozenUntil != is.FrozenUntil {
@@ -47,7 +48,7 @@ func TestFreezeByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.serving("C")
-	// A freeze that is over counts for nothing.
+	// A freeze that has ended does not count for the next one.
 	_, is, err = hand.Freeze(t.Context(), "0-2", time.Minute)
 	if err != nil || is.Open != "3" {
 		t.Errorf("%+v, %v", is, err)
@@ -59,8 +60,8 @@ func TestFreezeByHand(t *testing.T) {
 	}
 }
 
-// A freeze of some workers, and an owner with a longer lease than what is left of
-// it: the owner's is longer, and of all workers.
+// An operator has frozen some workers for an hour, and then an owner notices a loss. The owner's
+// freeze is longer and covers all workers.
 func TestFreezeByHandIsKept(t *testing.T) {
 	l := newLab(t, 256)
 	a := l.serving("A")
@@ -74,8 +75,8 @@ func TestFreezeByHandIsKept(t *testing.T) {
 	}
 }
 
-// A thaw frees what was lost, records put in its place included, and leaves
-// the owners' alone.
+// Thaw frees slots whose record is missing, or is a Lost record. It leaves the records of
+// owners alone.
 func TestThawFreesWhatWasLost(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")

@@ -2,8 +2,8 @@ package coordinator
 
 import "testing"
 
-// TestModelByHand: people who take slots away at any moment, and lower bounds of
-// nodes that are no more, make nothing overlap.
+// TestModelByHand plays random histories in which operators take slots away at any moment, and
+// lower the lease bounds of nodes that are gone. The ranges of two holdings do not overlap.
 func TestModelByHand(t *testing.T) {
 	taken, lowered := 0, 0
 	runModel(t, 1000, func(t testing.TB, seed uint64) {
@@ -50,8 +50,9 @@ func TestModelByHand(t *testing.T) {
 	}
 }
 
-// goneFrom ends those who may hold a slot, with their disks, for good: what
-// somebody has to know who lowers a bound. Not in the middle of a step of theirs.
+// goneFrom kills all nodes that may hold a slot, and wipes their disks. An operator who lowers a
+// bound must know that they are gone. If one of them is in the middle of a step, goneFrom does
+// nothing and returns false.
 func (d *model) goneFrom(worker int) bool {
 	var holders []*member
 	for _, m := range d.nodes {

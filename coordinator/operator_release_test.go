@@ -18,7 +18,7 @@ func (l *lab) examine(worker int) Holding {
 	return h
 }
 
-// takeAway has somebody take a slot from its holder.
+// takeAway takes a slot from its holder, as an operator does.
 func (l *lab) takeAway(worker int) Entry {
 	l.Helper()
 	e, err := l.byHand().TakeAway(l.Context(), l.examine(worker))
@@ -29,12 +29,13 @@ func (l *lab) takeAway(worker int) Entry {
 	return e
 }
 
-// Whatever its holder does at the time, the next one begins where it ends.
+// An operator takes a slot from its holder. Whatever the holder does, the next holder begins at
+// or above the holder's lease bound.
 func TestTakeAway(t *testing.T) {
 	for name, row := range map[string]struct {
 		before func(a *member)
 		was    Availability
-		after  func(a *member) // to the holder, from then on
+		after  func(a *member) // the holder's steps after it
 	}{
 		"connected": {func(*member) {}, Live, func(a *member) {
 			_, err := a.beat()
@@ -97,7 +98,7 @@ func TestTakeAway(t *testing.T) {
 			row.after(a)
 			a.up = false
 			a.sess.Expire()
-			// Its holder may run by a clock that is behind.
+			// The holder may run by a clock that is behind. It keeps the slot for the grace time.
 			if free := s.H + l.cluster().graceMs(); l.now < free {
 				l.now = free - 1
 				wantErrAs[*FullError](t, l.node("too early").register())
@@ -114,7 +115,8 @@ func TestTakeAway(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// A heartbeat that comes in between makes no difference; another holder does.
+// A heartbeat of the holder between Examine and TakeAway makes no difference. If the term has
+// changed, TakeAway refuses.
 func TestTakeAwayMeanwhile(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -139,8 +141,8 @@ func TestTakeAwayMeanwhile(t *testing.T) {
 	}
 }
 
-// Whose lease was over when it was looked at, and who has come back since, is not
-// taken from: that would be another question.
+// The holder's lease had ended when the operator examined the slot, and the holder has come
+// back since. TakeAway must refuse, because the operator decided by the earlier state.
 func TestTakeAwayOfOneWhoCameBack(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -155,7 +157,7 @@ func TestTakeAwayOfOneWhoCameBack(t *testing.T) {
 	wantErrAs[*ChangedError](t, err)
 }
 
-// A restart in between is a change of hands.
+// If the holder restarts between Examine and TakeAway, TakeAway refuses.
 func TestTakeAwayAfterARestart(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -167,7 +169,8 @@ func TestTakeAwayAfterARestart(t *testing.T) {
 	a.mustBeat()
 }
 
-// What ZooKeeper says may be out of date while it is frozen.
+// While a slot is frozen, its record in ZooKeeper may be out of date. So TakeAway and LowerBound
+// refuse.
 func TestTakeAwayInAFreeze(t *testing.T) {
 	l := newLab(t, 4)
 	a, b := l.serving("A"), l.serving("B")
@@ -186,8 +189,8 @@ func TestTakeAwayInAFreeze(t *testing.T) {
 	a.mustBeat()
 }
 
-// An owner that ZooKeeper had forgotten comes back to a slot that was taken
-// away: it is still its own.
+// An operator takes a slot away when ZooKeeper has an older copy of its record. The owner comes
+// back, and the slot is still its own.
 func TestTakeAwayOfAnOlderCopy(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -211,7 +214,8 @@ func TestTakeAwayOfAnOlderCopy(t *testing.T) {
 	l.disjoint()
 }
 
-// What cannot be read is kept for as long as its owner can live.
+// TakeAway replaces a record that is missing or cannot be read by a Lost record, which keeps
+// the slot for as long as its owner's lease can run.
 func TestTakeAwayOfALostRecord(t *testing.T) {
 	for name, spoil := range map[string]func(l *lab){
 		"absent":     func(l *lab) { l.remove(slotPath(0)) },
@@ -235,7 +239,7 @@ func TestTakeAwayOfALostRecord(t *testing.T) {
 	}
 }
 
-// A bound that is lowered is where the next holder begins, at once.
+// After LowerBound, a new holder acquires the slot without waiting for the old lease bound.
 func TestLowerBound(t *testing.T) {
 	ahead := int64(millis(time.Minute))
 	for name, row := range map[string]struct {
@@ -294,8 +298,8 @@ func TestLowerBound(t *testing.T) {
 	}
 }
 
-// Each thing that is known of the holder counts where it is the highest: the next one
-// begins a clock's error and what may be borrowed above it.
+// The new bound is the latest time that the holder may have reached, plus lossTolerance and
+// BorrowMs. It is not above the old bound, unless the state directory's bound is.
 func TestLowered(t *testing.T) {
 	const now, far = int64(1_000_000), int64(9_000_000)
 	cl := Cluster{BorrowMs: 300}
@@ -320,8 +324,8 @@ func TestLowered(t *testing.T) {
 	}
 }
 
-// The holder issued by a clock that was ahead while ZooKeeper could not hear it. What
-// its state directory held is where the next holder begins at the earliest.
+// The holder may have issued by a clock that was ahead while it could not reach ZooKeeper. So
+// LowerBound does not go below the bound in the holder's state directory.
 func TestLowerBoundStaysAboveTheStateDirectory(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -335,7 +339,7 @@ func TestLowerBoundStaysAboveTheStateDirectory(t *testing.T) {
 	if err != nil || e.Slot.H != issued {
 		t.Errorf("H is %d ms beyond what may have been issued, %v", e.Slot.H-issued, err)
 	}
-	// ZooKeeper may have an older copy, with a lower bound.
+	// ZooKeeper may have an older copy of the record, with a bound below that.
 	far := e.Slot.H + 99_000
 	if e, err = l.byHand().LowerBound(t.Context(), l.examine(0), far); err != nil || e.Slot.H != far {
 		t.Errorf("H is %d ms beyond what was issued, %v", e.Slot.H-far, err)

@@ -12,8 +12,8 @@ func (l *lab) byHand() ByHand {
 	return ByHand{Store: l.admin, Now: func() int64 { return l.now }, By: "test"}
 }
 
-// What has to be over is judged by the earlier of two clocks, and what is to come by
-// the later.
+// moment has the earlier and the later of our clock and the leader's. The earlier one decides
+// whether a time has passed, and new bounds count from the later one.
 func TestMomentIsOfBothClocks(t *testing.T) {
 	for _, skew := range []int64{0, 3_000, -3_000} {
 		l := newLab(t, 1)
@@ -26,7 +26,7 @@ func TestMomentIsOfBothClocks(t *testing.T) {
 	}
 }
 
-// Our own clock decides nothing while it is wrong.
+// No command changes anything while our clock differs by more than 5 s from the leader's.
 func TestByHandWithAWrongClock(t *testing.T) {
 	for name, skew := range map[string]int64{"ahead": 6000, "behind": -6000} {
 		l := newLab(t, 2)
@@ -76,8 +76,9 @@ type openLedger struct{}
 
 func (openLedger) Save(Claim) (uint64, error) { return 1, nil }
 
-// The same by both stores: a slot that is taken from a node that runs, lowered
-// once that is gone, and taken by another with the first in its history.
+// Both stores behave alike when an operator takes a slot from a running node, and lowers the
+// bound when the node is gone. Another node then acquires the slot, and the first node is in the
+// slot's history.
 func TestByHandConformance(t *testing.T) {
 	for name, make := range map[string]func(*testing.T) (open func() zkstore.Store){"Mem": inMemory, "ZooKeeper": inZooKeeper} {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +125,7 @@ func TestByHandConformance(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			_, err = a.Heartbeat(t.Context(), claim, Report{Lease: time.Hour, Generation: 1, State: "serving"})
-			wantFenced(t, err) // and gives its lock up
+			wantFenced(t, err) // and deletes its lock
 			_, _, err = take("too early")
 			wantErrAs[*FullError](t, err)
 			e, err := hand.LowerBound(t.Context(), found, 0)

@@ -2,5 +2,5 @@
 
 package coordinator
 
-// raceDetector tells that everything takes ten times as long.
+// raceDetector is true with the race detector, which makes tests about ten times slower.
 const raceDetector = false

@@ -39,7 +39,8 @@ func TestRegisterOnANewCluster(t *testing.T) {
 	}
 }
 
-// The ticket's number is where the search begins; slots are what counts.
+// A ticket's number only decides where the search for a slot begins. Any number leads to a free
+// slot.
 func TestTicketsBurnt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		count int32
@@ -128,7 +129,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// The last free slot goes to somebody else after the early look.
+// Another node takes the last free slot after Register has checked that there is one.
 func TestFullAfterTheEarlyLook(t *testing.T) {
 	l := newLab(t, 2)
 	l.serving("A")
@@ -167,7 +168,7 @@ func TestRaceForASlotIsLost(t *testing.T) {
 	}
 }
 
-// A clock that is refused has written nothing but a ticket, which is gone.
+// If a node's clock is refused, the node has written only a ticket, and has deleted it again.
 func TestRefusedClockWritesNoSlot(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.node("A")
@@ -185,7 +186,7 @@ func TestRefusedClockWritesNoSlot(t *testing.T) {
 	}
 }
 
-// A clock ahead of the leader's frees nothing, one behind does not either.
+// A slot is free only if its lease bound has passed by the node's clock and by the leader's.
 func TestBothClocksFreeASlot(t *testing.T) {
 	for name, tc := range map[string]struct {
 		skew, wait time.Duration
@@ -232,14 +233,15 @@ func TestLostSlotIsKeptForItsOwner(t *testing.T) {
 	if b.claim.Worker != 1 || !s.Lost || s.Term != 0 || s.H < l.now+millis(labW) || full.Live+full.Detached != 2 {
 		t.Errorf("B has %d, slot %+v, %v", b.claim.Worker, s, full)
 	}
-	a.must(func() error { _, err := a.beat(); return err }()) // the tombstone gives way
+	a.must(func() error { _, err := a.beat(); return err }()) // A overwrites the record
 	if s := l.slot(0); s.Node != a.claim.Node || s.Lost {
 		t.Errorf("slot %+v", s)
 	}
 	l.disjoint()
 }
 
-// Where nobody comes for it, it is free after that.
+// If the owner of a lost slot does not come back, the slot is free when the bound of the Lost
+// record and the grace time have passed.
 func TestLostSlotIsFreeInTheEnd(t *testing.T) {
 	for _, path := range [][]string{{slotPath(0)}, {slotPath(0), slotPath(1), workersPath}} {
 		l := newLab(t, 2)
@@ -263,8 +265,8 @@ func TestLostSlotIsFreeInTheEnd(t *testing.T) {
 	}
 }
 
-// Frozen: no slot is handed out, one that was never used neither, but for those that
-// an operator opens.
+// During a freeze no node gets a slot, not even one that was never used, unless an operator
+// opens it.
 func TestFrozen(t *testing.T) {
 	l := newLab(t, 100)
 	a := l.serving("A")
@@ -292,7 +294,7 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// Frozen on all slots: refused before a ticket is drawn. A thaw ends it.
+// If all slots are frozen, Register refuses before it writes anything. A thaw ends the freeze.
 func TestFrozenAltogether(t *testing.T) {
 	l := newLab(t, 3)
 	a := l.serving("A")
@@ -317,8 +319,8 @@ func TestFrozenAltogether(t *testing.T) {
 	m.settle()
 }
 
-// The freeze comes while a slot is being taken, by its owner or by another's: it
-// is not taken. It comes after: it does not settle.
+// An owner freezes registration while a new node acquires a slot, the owner's or another one.
+// The new node does not get it.
 func TestFreezeWhileTaking(t *testing.T) {
 	for name, slots := range map[string]int{"its owner": 1, "another slot's": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -353,6 +355,8 @@ func TestFreezeWhileTaking(t *testing.T) {
 	}
 }
 
+// An owner freezes registration after a new node has acquired a slot. The new node does not
+// settle on it.
 func TestFreezeWhileSettling(t *testing.T) {
 	for name, atOnce := range map[string]bool{"before the heartbeat": false, "within it": true} {
 		t.Run(name, func(t *testing.T) {
@@ -376,7 +380,7 @@ func TestFreezeWhileSettling(t *testing.T) {
 				}
 				return zkstore.NoFault
 			}
-			// It gives the slot up: another, that was not in use, is free at once.
+			// M gives the slot up, rather than wait until the freeze ends.
 			_, err := m.beat()
 			wantFenced(t, err)
 			if m.issue() || l.slot(1).Settled {
@@ -387,7 +391,7 @@ func TestFreezeWhileSettling(t *testing.T) {
 	}
 }
 
-// The slot, the cluster, or everything goes while a slot is being taken.
+// Records disappear while a node acquires a slot. If Register fails, it leaves no ticket.
 func TestRecordsVanishWhileTaking(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gone []string
@@ -424,7 +428,7 @@ func TestRecordsVanishWhileTaking(t *testing.T) {
 	}
 }
 
-// A ledger that cannot be written: nothing is written to ZooKeeper either.
+// If a node cannot save a claim, it does not write its slot to ZooKeeper.
 func TestNothingIsWrittenThatIsNotStored(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.node("A")
@@ -460,7 +464,7 @@ func TestNothingIsWrittenThatIsNotStored(t *testing.T) {
 	}
 }
 
-// A layout of many slots grows in requests that a server takes.
+// A cluster of many slots grows in requests that are small enough for a server.
 func TestGrowsInSteps(t *testing.T) {
 	l := newLab(t, 1<<16)
 	if err := l.mem.SetCreateCount(ticketsPath, 1<<15); err != nil {
@@ -479,7 +483,8 @@ func TestGrowsInSteps(t *testing.T) {
 	}
 }
 
-// A thousand nodes start at once.
+// A thousand nodes start at once. Each gets its own worker. They make at most
+// 30 writes per node.
 func TestThousandAtOnce(t *testing.T) {
 	const nodes = 1000
 	mem := zkstore.NewMem(nil)
@@ -532,7 +537,7 @@ func TestThousandAtOnce(t *testing.T) {
 	}
 }
 
-// What a claim had on another slot does not come along to the new one.
+// Register resets what a claim says of another slot.
 func TestRegisterBeginsAnew(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.node("A")
@@ -545,7 +550,7 @@ func TestRegisterBeginsAnew(t *testing.T) {
 	if c.Node != "a" || c.Worker != 0 || c.Term != 1 || c.Nonce != "A/1" || c.PendingNonce != "" || c.Settled || c.Lo != l.now || c.H != 0 || c.M != l.now || c.Generation != 1 {
 		t.Errorf("%+v", c)
 	}
-	for i, want := range []string{"A/2", "A/3"} { // a fresh number for each start
+	for i, want := range []string{"A/2", "A/3"} { // a new nonce for each start
 		a.crash()
 		a.must(a.resume())
 		if a.claim.Nonce != want || a.claim.Term != int64(2+i) {
@@ -554,7 +559,7 @@ func TestRegisterBeginsAnew(t *testing.T) {
 	}
 }
 
-// /cluster was made anew over slots that are there: they stay what they are.
+// /cluster was recreated while slots exist. When the cluster grows, it keeps their records.
 func TestGrowsOverRecordsThatAreThere(t *testing.T) {
 	l := newLab(t, 12)
 	a := l.serving("A")

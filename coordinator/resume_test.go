@@ -8,8 +8,8 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// A node that is started again and finds an older record of its own knows that
-// ZooKeeper lost data, perhaps as the only one.
+// A node that starts again finds an older copy of its record. It freezes registration, because
+// it may be the only one that notices the loss.
 func TestResumeFreezesOnAnOlderCopy(t *testing.T) {
 	for name, away := range map[string]time.Duration{"lease runs": time.Second, "lease ran out": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +36,8 @@ func TestResumeFreezesOnAnOlderCopy(t *testing.T) {
 	}
 }
 
-// A node whose clock is refused tries again and again. Its ticket is gone.
+// A node whose ticket is gone tries to resume again and again. Its clock is refused, or ZooKeeper
+// does not answer. At most one ticket is left.
 func TestRefusedResumeLeavesNoTickets(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
@@ -64,8 +65,8 @@ func TestRefusedResumeLeavesNoTickets(t *testing.T) {
 	}
 }
 
-// The ticket that a node knows by name is another's, since the numbers began
-// again. It leaves that alone.
+// ZooKeeper has lost the tickets, and their numbers began again. So the ticket that a node knows
+// by name belongs to another node, and must be left alone.
 func TestTicketOfAnotherIsLeftAlone(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
@@ -88,8 +89,8 @@ func TestTicketOfAnotherIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A slot's directory of tickets is gone when the settling time is looked for:
-// the grant stands, with the whole of it.
+// The tickets cannot be listed when Register looks for proof that nothing was lost. The grant
+// stands, and the node waits for the whole settling time.
 func TestGrantStandsWhenTheEvidenceCannotBeRead(t *testing.T) {
 	l := newLab(t, 4)
 	l.wipe()
@@ -110,8 +111,8 @@ func TestGrantStandsWhenTheEvidenceCannotBeRead(t *testing.T) {
 	a.settle()
 }
 
-// A tenure that waited for its floor when it was killed had reserved nothing
-// beyond it: the floor is what the next one begins from.
+// A process was killed while it waited for its floor, so its reserved bound is below the floor.
+// The next process must not begin below that floor.
 func TestResumeKeepsTheFloor(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
@@ -124,8 +125,8 @@ func TestResumeKeepsTheFloor(t *testing.T) {
 	}
 }
 
-// An old copy of the state, from before its slot was given back: the new holder
-// has a lower bound than the copy, and that is no loss of data.
+// A node starts from an old copy of its state, from before it released its slot. The next
+// holder's lease bound is lower than that of the copy, which is not a loss of data.
 func TestOldCopyOfAReleasedSlot(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -145,7 +146,8 @@ func TestOldCopyOfAReleasedSlot(t *testing.T) {
 	l.disjoint()
 }
 
-// A claim is durable before the write that carries it, whatever it is for.
+// A node saves a claim before the write that carries it: when it registers, resumes, reports a
+// restart, and puts its record back.
 func TestStoredBeforeWritten(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.node("A")
@@ -185,12 +187,12 @@ func TestStoredBeforeWritten(t *testing.T) {
 	}
 }
 
-// The record changes, or goes, between the look and the write.
+// The slot's record changes or disappears between the read and the write of Resume.
 func TestResumeOverrun(t *testing.T) {
 	for name, overrun := range map[string]func(l *lab){
 		"taken over": func(l *lab) { l.takeOver(0, 5, false) },
 		"gone":       func(l *lab) { l.remove(slotPath(0)) },
-		"its own, late": func(l *lab) { // a heartbeat of the process before
+		"its own, late": func(l *lab) { // the earlier process's heartbeat
 			s := l.slot(0)
 			s.H++
 			l.put(0, s)

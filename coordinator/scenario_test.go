@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// The protocol against real ZooKeepers, where their behaviour is the point.
+// The tests in this file depend on how a real ZooKeeper behaves, and run against one.
 
 // server is one chroot of a real ZooKeeper, with a cluster in it.
 type server struct {
@@ -115,7 +115,7 @@ func (p *peer) mustBeat() Beat {
 	return b
 }
 
-// beatAgain tries until ZooKeeper answers.
+// beatAgain repeats a heartbeat until ZooKeeper answers. It fails the test after 30 s.
 func (p *peer) beatAgain() (b Beat) {
 	p.Helper()
 	eventually(p.T, 30*time.Second, func() (err error) {
@@ -125,7 +125,7 @@ func (p *peer) beatAgain() (b Beat) {
 	return b
 }
 
-// serving registers and settles a peer; its settling time is the test's.
+// serving registers and settles a peer. The peer does not wait for the settling time.
 func (s *server) serving(name string, store *zkstore.ZK) *peer {
 	s.Helper()
 	p := s.peer(name, store)
@@ -136,7 +136,7 @@ func (s *server) serving(name string, store *zkstore.ZK) *peer {
 	return p
 }
 
-// get reads a record, again while ZooKeeper cannot be reached.
+// get reads a record. While ZooKeeper cannot be reached, it tries again, for at most 30 s.
 func (s *server) get(path string) (data []byte, stat zkstore.Stat) {
 	s.Helper()
 	eventually(s.T, 30*time.Second, func() (err error) {
@@ -167,7 +167,7 @@ func (s *server) tickets() int {
 	return len(names)
 }
 
-// burn draws tickets and throws them away.
+// burn creates n tickets and deletes them.
 func (s *server) burn(n int) {
 	s.Helper()
 	group, ctx := errgroup.WithContext(s.Context())
@@ -186,7 +186,7 @@ func (s *server) burn(n int) {
 	}
 }
 
-// Scenario 1.
+// Fifty nodes start at once. They get the first fifty workers, one each.
 func TestFiftyAtOnce(t *testing.T) {
 	s := newServer(t, zktest.Chroot(t, zktest.Shared(t)), 1024)
 	const n = 50
@@ -228,7 +228,8 @@ func TestFiftyAtOnce(t *testing.T) {
 	}
 }
 
-// Scenarios 2 and 3, with all the slots that Leaf's layout has.
+// After 1100 used tickets, 1024 nodes take all slots of Leaf's layout. The next node is refused
+// and leaves no ticket. A released slot goes to a new node.
 func TestThousandSlots(t *testing.T) {
 	s := newServer(t, zktest.Chroot(t, zktest.Shared(t)), 1024)
 	s.burn(1100)
@@ -272,7 +273,8 @@ func TestThousandSlots(t *testing.T) {
 	}
 }
 
-// Scenario 3: the parent of the tickets is made again.
+// The parent of the tickets is deleted and created again, so ticket numbers begin again. No
+// worker is held twice.
 func TestTicketParentMadeAgain(t *testing.T) {
 	s := newServer(t, zktest.Chroot(t, zktest.Shared(t)), 4)
 	a, b := s.serving("a", s.admin), s.serving("b", s.admin)
@@ -310,7 +312,7 @@ func TestLifeOfANode(t *testing.T) {
 		t.Errorf("%+v, %v", stat, err)
 	}
 
-	// kill -9, with the lock lingering.
+	// The process was killed, and its live lock is still there.
 	a.store = s.open()
 	a.boot()
 	g, err := a.co.Resume(t.Context(), a.disk.claim, labLease, near)
@@ -353,15 +355,15 @@ func TestLifeOfANode(t *testing.T) {
 	}
 }
 
-// The leader is killed under heartbeats: none is fenced, nothing is taken for
-// lost, bounds do not go down, and settling is skipped only where the same
+// ZooKeeper's leader is killed while nodes send heartbeats. No node is fenced or takes its
+// record for lost, and no lease bound goes down. A node skips the settling time only if the same
 // leader has led for long enough.
 func TestLeaderIsKilled(t *testing.T) {
 	ens := zktest.Three(t)
 	s := newServer(t, ens.Addr(), 64)
 	a, b := s.serving("a", s.open()), s.serving("b", s.open())
-	// steady resumes p until settling is skipped. The record at path is the oldest
-	// that the present leader has made.
+	// steady resumes p again and again until p skips the settling time. The record at path is
+	// the oldest that the present leader has written.
 	steady := func(p *peer, path string) {
 		t.Helper()
 		_, since := s.get(path)
@@ -422,7 +424,8 @@ func TestLeaderIsKilled(t *testing.T) {
 	steady(b, c.claim.Ticket)
 }
 
-// Scenario 10, with a running owner: wiped, restored, one slot deleted.
+// A running owner puts its record back after its slot was deleted, after ZooKeeper was restored
+// from a copy, and after it was wiped.
 func TestDataLossUnderAnOwner(t *testing.T) {
 	ens := zktest.Single(t)
 	s := newServer(t, ens.Addr(), 2)

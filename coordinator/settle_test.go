@@ -8,8 +8,8 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// newEnsembleLab is a lab whose ZooKeeper has had its leader, of the given
-// epoch, for as long as it has the cluster.
+// newEnsembleLab returns a lab whose ZooKeeper has been in the given leader epoch since its
+// cluster was created. Epoch 0 means a standalone server.
 func newEnsembleLab(t *testing.T, slots int, epoch uint32) *lab {
 	l := newLab(t, slots)
 	l.wipe()
@@ -18,8 +18,8 @@ func newEnsembleLab(t *testing.T, slots int, epoch uint32) *lab {
 	return l
 }
 
-// Settling may be skipped where a record is there that is of the same leader's
-// epoch and much older: nothing has been lost since.
+// The settling time is skipped if ZooKeeper has a much older record of the same leader epoch,
+// because it has lost nothing since.
 func TestSettlingIsSkipped(t *testing.T) {
 	steady := steadyTimes * labSettle
 	for name, tc := range map[string]struct {
@@ -33,7 +33,7 @@ func TestSettlingIsSkipped(t *testing.T) {
 		"old enough":         {1, func(l *lab) { l.pass(steady) }, 0},
 		"another leader now": {1, func(l *lab) { l.pass(steady); l.mem.SetEpoch(2) }, labSettle},
 		"another, and /cluster written": {1, func(l *lab) {
-			x := l.serving("X") // else it is written again to grow
+			x := l.serving("X") // so that A does not grow /cluster
 			x.must(x.leave())
 			l.mem.SetEpoch(2)
 			l.touch()
@@ -91,7 +91,7 @@ func TestSettlingIsSkipped(t *testing.T) {
 	}
 }
 
-// touch has the cluster's record written.
+// touch writes the cluster's record again, unchanged.
 func (l *lab) touch() {
 	l.Helper()
 	if _, err := l.admin.Set(l.Context(), clusterPath, l.cluster().marshal(), zkstore.AnyVersion); err != nil {
@@ -99,7 +99,7 @@ func (l *lab) touch() {
 	}
 }
 
-// drawn has others' tickets drawn.
+// drawn creates n tickets of other nodes.
 func (l *lab) drawn(n int) {
 	l.Helper()
 	for range n {
@@ -109,8 +109,8 @@ func (l *lab) drawn(n int) {
 	}
 }
 
-// The settling itself is a versioned write with our nonce: somebody who came
-// back in time is not overrun.
+// The write that settles a slot is versioned. If the owner has come back in time, the new node
+// is fenced and does not overwrite the owner's record.
 func TestSettlingGivesWay(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
@@ -152,8 +152,8 @@ func TestSettlingGivesWay(t *testing.T) {
 	l.disjoint()
 }
 
-// A process that dies before it has settled begins again, and may not start
-// without ZooKeeper.
+// A process dies before it has settled. The node must not start without ZooKeeper, and waits
+// for the whole settling time again.
 func TestUnsettledRestart(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.node("A")
@@ -177,7 +177,8 @@ func TestUnsettledRestart(t *testing.T) {
 	l.disjoint()
 }
 
-// One that dies for good holds its slot for the short lease of the young.
+// A node that dies before it has settled keeps its slot only for its short first lease and the
+// grace time.
 func TestDeadBeforeSettled(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.node("A")
@@ -191,5 +192,5 @@ func TestDeadBeforeSettled(t *testing.T) {
 	if n := len(l.children(ticketsPath)); n != 1 {
 		t.Errorf("%d tickets", n)
 	}
-	wantErrAs[*FullError](t, a.start()) // it is another's now, and there is no other
+	wantErrAs[*FullError](t, a.start()) // B has the only slot now
 }

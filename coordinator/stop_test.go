@@ -59,8 +59,8 @@ func TestRelease(t *testing.T) {
 	l.disjoint()
 }
 
-// The bound goes down to the floor at most: straight after a take-over, with
-// nothing issued, it stays at what the predecessor reached.
+// Release does not lower the lease bound below the floor. If a node has issued nothing since it
+// acquired the slot, the bound stays at the earlier holder's.
 func TestReleaseIsNotBelowTheFloor(t *testing.T) {
 	for name, end := range map[string]int64{"nothing issued": 0, "below": -1, "its floor": labStart + 5000} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestReleaseIsNotBelowTheFloor(t *testing.T) {
 	}
 }
 
-// Somebody else has the slot by now: there is nothing of ours to finish.
+// If another node has the slot, or takes it meanwhile, Stop and Release write nothing.
 func TestFinishingWhatIsAnothers(t *testing.T) {
 	for name, finish := range map[string]func(m *member) error{
 		"stop":    func(m *member) error { return m.co.Stop(m.Context(), m.claim, m.end()) },
@@ -146,8 +146,8 @@ func TestFinishingWhatIsGone(t *testing.T) {
 	}
 }
 
-// A release that was not acknowledged is looked at again: the slot may be
-// somebody else's by then.
+// A release was applied but not acknowledged, so Release reads the slot again. If another node
+// has the slot by then, Release leaves its record alone.
 func TestReleaseNotAcknowledged(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -168,7 +168,7 @@ func TestReleaseNotAcknowledged(t *testing.T) {
 	l.disjoint()
 }
 
-// It ends with its context, and does not spin until then.
+// Release returns when its context ends, and pauses between its attempts until then.
 func TestFinishGivesUpInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, 1)
@@ -187,8 +187,8 @@ func TestFinishGivesUpInTime(t *testing.T) {
 	})
 }
 
-// A lagging server shows an older copy, or that of a holder before. That is
-// neither a loss of data nor a take-over.
+// A lagging server shows no record of the slot, or an older copy. Stop must not take that for a
+// loss of data or for a take-over.
 func TestStopThroughALaggingServer(t *testing.T) {
 	l := newLab(t, 1)
 	views := []*zkstore.MemSnapshot{l.mem.Snapshot()}

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { zktest.Main(m) }
 
-// newZK starts a store with the test's log, and closes it in the end.
+// newZK starts a store that logs to the test. The store is closed when the test ends.
 func newZK(t *testing.T, cfg zkstore.ZKConfig) *zkstore.ZK {
 	t.Helper()
 	cfg.Cluster = "test"
@@ -34,7 +34,7 @@ func newZK(t *testing.T, cfg zkstore.ZKConfig) *zkstore.ZK {
 	return z
 }
 
-// inMemory opens clients of one server in memory.
+// inMemory returns a function that opens clients of one server in memory.
 func inMemory(t *testing.T) (open func() zkstore.Store) {
 	m := zkstore.NewMem(nil)
 	return func() zkstore.Store {
@@ -44,7 +44,7 @@ func inMemory(t *testing.T) (open func() zkstore.Store) {
 	}
 }
 
-// inZooKeeper opens clients of one chroot in a real ZooKeeper.
+// inZooKeeper returns a function that opens clients of one chroot in a real ZooKeeper.
 func inZooKeeper(t *testing.T) (open func() zkstore.Store) {
 	connect := zktest.Chroot(t, zktest.Shared(t))
 	return func() zkstore.Store {
@@ -52,7 +52,7 @@ func inZooKeeper(t *testing.T) (open func() zkstore.Store) {
 	}
 }
 
-// eventually polls until f has nothing to object.
+// eventually calls f every 20 ms until it returns nil. After the time within, the test fails.
 func eventually(t *testing.T, within time.Duration, f func() error) {
 	t.Helper()
 	deadline := time.NewTimer(within)
