@@ -13,7 +13,8 @@ import (
 
 var servingHTTP = regexp.MustCompile(`admin: serving HTTP: address=\S+:(\d+)`)
 
-// httpGet is the status and body of a request, with a token if there is one.
+// httpGet returns the status and the body of a GET request. It sends the token unless that is
+// empty.
 func httpGet(t testing.TB, url, token string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequest("GET", url, nil)
@@ -36,14 +37,14 @@ func httpGet(t testing.TB, url, token string) (int, string) {
 	return res.StatusCode, string(body)
 }
 
-// What the binary's flags let whom have over HTTP.
+// Each row gives the access to the admin port that the flags of the binary allow.
 func TestAdminAccess(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		env    []string
 		args   []string
 		token  string
-		others int // status of what is not a probe
+		others int // status of paths that are not probes
 	}{
 		{"loopback", nil, []string{"--admin", "127.0.0.1:0"}, "", 200},
 		{"open to probes", nil, []string{"--admin", "0.0.0.0:0"}, "", 403},
@@ -69,7 +70,7 @@ func TestAdminAccess(t *testing.T) {
 	}
 }
 
-// httpAt is where a running process serves HTTP.
+// httpAt waits until the process serves HTTP and returns the URL of its admin port.
 func httpAt(t testing.TB, p *process) (url string) {
 	t.Helper()
 	eventually(t, "it serves HTTP", func() bool {
@@ -81,7 +82,8 @@ func httpAt(t testing.TB, p *process) (url string) {
 	return url
 }
 
-// A node that is cut off says so over HTTP, at once, and says what it last knew.
+// A node that is cut off from ZooKeeper still answers over HTTP within two seconds. It reports the
+// loss, along with the records that it read last.
 func TestAdminWithoutZooKeeper(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))

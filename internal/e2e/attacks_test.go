@@ -10,10 +10,12 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// Six attacks by which an earlier version answered IDs twice, V1 to V6 of
-// docs/faults.md. Each test's history is judged when it ends.
+// These tests replay attacks V1 to V6, by which an earlier version issued IDs twice. The section
+// "What was found" of docs/faults.md describes most of them, without these labels. The history of
+// each test is checked at its end.
 
-// made makes the site's cluster, so that no node has to.
+// made creates the site's cluster with `flaked cluster init`, and removes --bootstrap from the
+// flags of the nodes.
 func (s *site) made(flags ...string) *site {
 	s.t.Helper()
 	s.flags = without(s.flags, "--bootstrap")
@@ -21,8 +23,8 @@ func (s *site) made(flags ...string) *site {
 	return s
 }
 
-// V1: ZooKeeper's data are put back to a copy that does not know the owner. It
-// notices before a newcomer on its worker may issue, however long its session is.
+// V1: ZooKeeper's data are restored from a copy without the owner's record. The owner notices
+// before a newcomer may issue on its worker, whatever its session timeout is.
 func TestOwnerNoticesALossWhateverItsSessionTimeoutIs(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -55,7 +57,7 @@ func TestOwnerNoticesALossWhateverItsSessionTimeoutIs(t *testing.T) {
 	}
 }
 
-// V1: values for which an owner could notice too late are refused, with the reason.
+// V1: settings with which an owner could notice a loss too late are refused, with the reason.
 func TestHeartbeatTooSlowToNoticeIsRefused(t *testing.T) {
 	t.Parallel()
 	connect := zktest.Chroot(t, zktest.Shared(t))
@@ -74,8 +76,8 @@ func TestHeartbeatTooSlowToNoticeIsRefused(t *testing.T) {
 	}
 }
 
-// V2: an owner that was cut off while the cluster grew is the only one to notice that
-// ZooKeeper lost its data. A worker that it does not know of is not given out.
+// V2: only an owner that was cut off while the cluster grew notices that ZooKeeper lost its data.
+// A worker that this owner does not know of is not given to a newcomer.
 func TestGrowthUnknownToTheOwnerThatNotices(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
@@ -85,7 +87,7 @@ func TestGrowthUnknownToTheOwnerThatNotices(t *testing.T) {
 	a.start().ready()
 	records := s.records()
 	wayA.Cut()
-	records.burn(16) // as many came and went
+	records.burn(16) // like 16 nodes that came and went
 	b.start().ready()
 	if w := b.worker(); w < 16 {
 		t.Fatalf("b is worker %d", w)
@@ -107,8 +109,8 @@ func TestGrowthUnknownToTheOwnerThatNotices(t *testing.T) {
 	a.get(100)
 }
 
-// V2, the documented recovery: everything was stopped, and ZooKeeper is empty. An old
-// node that stopped before the cluster grew puts the cluster back.
+// V2, the documented recovery: all nodes are stopped and ZooKeeper is empty. A node that stopped
+// before the cluster grew puts the cluster back.
 func TestRecoveryByANodeFromBeforeTheGrowth(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
@@ -141,8 +143,8 @@ func TestRecoveryByANodeFromBeforeTheGrowth(t *testing.T) {
 	}
 }
 
-// V2: the old node's lease has ended. It puts the cluster back all the same, and
-// waits for the end of the freeze like everybody who has no lease.
+// V2: a node whose lease has ended puts the cluster back too. Like every node without a lease, it
+// gets no worker before the end of the freeze.
 func TestRecoveryByANodeWithoutALease(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
@@ -162,9 +164,9 @@ func TestRecoveryByANodeWithoutALease(t *testing.T) {
 	}
 }
 
-// V3: a node issued by a clock that was ahead, from its directory alone, and was
-// killed. Its state is reset, and its worker freed at once: whoever takes it begins
-// above all that was issued.
+// V3: a node started from its directory alone, issued IDs by a clock that was ahead, and was
+// killed. Its identity is reset and its worker is released at once. The next holder begins above
+// all issued IDs.
 func TestResetIdentityAfterAClockThatWasAhead(t *testing.T) {
 	t.Parallel()
 	ownclock.Require(t)
@@ -196,15 +198,15 @@ func TestResetIdentityAfterAClockThatWasAhead(t *testing.T) {
 	if h := records.slot(id.worker).H; h <= last {
 		t.Errorf("the next holder begins %d ms below what was issued", last-h)
 	}
-	// The next holder waits until its clock is there, more than it would at a start.
+	// No clock has reached that floor yet, so a new node does not get the worker.
 	next := s.node()
 	next.start().fails(1, `all 2 worker slots are held .*cooling`)
 	other.get(10)
 }
 
-// V4: a copy of the state is made, the node gives its worker back, and another takes
-// it. The copy is written back in place, and ZooKeeper cannot be asked: the node has
-// nothing to start from.
+// V4: a copy of the state is made, the node releases its worker, and another node acquires the
+// worker. Then the copy is written back in place while ZooKeeper is unreachable. The node does
+// not resume from the copy.
 func TestCopyWrittenBackAfterARelease(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", twoWorkers).made("--settle", "800ms", "--layout", twoWorkers)
@@ -240,9 +242,9 @@ func TestCopyWrittenBackAfterARelease(t *testing.T) {
 	other.get(10)
 }
 
-// V5 is a limit: nothing on a machine tells a volume from its clone, where machine-id
-// and filesystem ids are cloned as well. What holds is that ZooKeeper, if it can be
-// asked, knows that the clone is older than what the original has reported.
+// V5 is a limit: if machine-id and filesystem IDs are cloned too, a machine cannot distinguish a
+// volume from its clone. If ZooKeeper is reachable, its record shows that the clone is older than
+// what the original has reported, and the clone does not resume.
 func TestCloneThatZooKeeperKnowsToBeOld(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t))).made("--settle", "800ms")
@@ -258,7 +260,8 @@ func TestCloneThatZooKeeperKnowsToBeOld(t *testing.T) {
 	a.until("the original has reported a later state", func() bool { return records.slot(id.worker).Generation > of+2 })
 	load.flawless()
 	a.kill()
-	if err := os.WriteFile(a.stateFile(), cloned, 0o600); err != nil { // the same inode: a clone for all that flaked sees
+	// The inode stays the same, so that the fingerprint does not differ.
+	if err := os.WriteFile(a.stateFile(), cloned, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	a.start().ready().get(100)
@@ -267,8 +270,8 @@ func TestCloneThatZooKeeperKnowsToBeOld(t *testing.T) {
 	}
 }
 
-// V6: a node with its state is pointed at another chroot, and told to make clusters.
-// It makes none there, and does not put its own back, but for the explicit word.
+// V6: a node with a state directory is started with another chroot and with --bootstrap. It does
+// not create a cluster there. It puts its own cluster back only with --zk-replaced.
 func TestStateInAnotherZooKeeper(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -286,7 +289,8 @@ func TestStateInAnotherZooKeeper(t *testing.T) {
 			t.Fatalf("it made %+v", c)
 		}
 	}
-	// One that ZooKeeper cannot tell does not start from its directory either.
+	// While the other ZooKeeper is unreachable, the node does not start from its directory
+	// alone either.
 	way := newNetwork(t, zktest.Shared(t).Addr())
 	way.Cut()
 	_, chroot, _ := cutChroot(elsewhere)
@@ -297,14 +301,14 @@ func TestStateInAnotherZooKeeper(t *testing.T) {
 		return err != nil && err.Error() == "-NOTREADY starting reason=zookeeper-unreachable"
 	})
 	a.kill()
-	// Where its record is it goes on, by whatever name.
+	// With the first ZooKeeper, which has its record, the node resumes.
 	a.connect = first
 	a.start().ready().get(100)
 	if now := a.identity(); now.worker != id.worker || now.uuid != id.uuid {
 		t.Errorf("%+v, was %+v", now, id)
 	}
 	a.stop()
-	// The other one has taken the place of the first: said once, in so many words.
+	// --zk-replaced says that the other ZooKeeper has replaced the first. It is needed once.
 	a.connect = elsewhere
 	a.flags = append(a.flags, "--zk-replaced")
 	a.start().ready().get(100)

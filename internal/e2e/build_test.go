@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// build is one way to build the binary, and what came of it: once per test
-// binary, by the first test that asks.
+// build is one way to build the binary, and the result. The first test that calls binary builds
+// it, once per test process.
 type build struct {
 	name string
 	cgo  string
@@ -22,11 +22,11 @@ type build struct {
 	err  error
 }
 
-// Package-level state, because its life is that of the test binary.
+// These are package-level because they live as long as the test process.
 var (
-	// shipped is as `make build` builds it.
+	// shipped is built like `make build` does.
 	shipped = &build{name: "flaked", cgo: "0", args: []string{"-trimpath", "-ldflags", "-X main.version=" + testVersion}}
-	// raced reports data races, if the tests themselves do: see checkLog.
+	// raced has the race detector. checkLog finds its reports in the logs.
 	raced = &build{name: "flaked-race", cgo: "1", args: []string{"-race", "-ldflags", "-X main.version=" + testVersion}}
 
 	buildDir struct {
@@ -38,7 +38,8 @@ var (
 
 const testVersion = "v0.0.0-e2e"
 
-// forLoad is the build for tests that put nodes under load.
+// forLoad returns the build for tests that put nodes under load: raced if the tests run with the
+// race detector, otherwise shipped.
 func forLoad() *build {
 	if raceDetector {
 		return raced
@@ -58,7 +59,7 @@ func (b *build) binary(t testing.TB) string {
 func (b *build) make() (string, error) {
 	buildDir.once.Do(func() {
 		if buildDir.path, buildDir.err = os.MkdirTemp("", "flaked-e2e-"); buildDir.err == nil {
-			buildDir.err = os.Chmod(buildDir.path, 0o755) // a test runs it as another user
+			buildDir.err = os.Chmod(buildDir.path, 0o755) // one test runs as another user
 		}
 	})
 	if buildDir.err != nil {

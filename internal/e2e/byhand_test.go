@@ -10,13 +10,14 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// command calls the shipped binary with the site's ZooKeeper.
+// command runs a command of the shipped binary with the site's ZooKeeper.
 func (s *site) command(args ...string) result {
 	s.t.Helper()
 	return execute(s.t, s.build.binary(s.t), append(args, "--zk", s.connect)...)
 }
 
-// wants fails the test unless a command ended with a code and said a text.
+// wants fails the test unless the command ended with the exit code and its output contains the
+// text.
 func (r result) wants(t testing.TB, code int, text string) {
 	t.Helper()
 	if r.code != code || !strings.Contains(r.stdout+r.stderr, text) {
@@ -24,8 +25,9 @@ func (r result) wants(t testing.TB, code int, text string) {
 	}
 }
 
-// A worker that is taken from a node that serves: cut off, the node goes on below
-// its lease; back, it takes another worker. Nothing is issued twice.
+// An operator releases the worker of a node that is cut off and still serves. The node serves on
+// until its lease ends. Once it reaches ZooKeeper again, it acquires another worker. No ID is
+// issued twice.
 func TestWorkerTakenByHand(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -44,7 +46,7 @@ func TestWorkerTakenByHand(t *testing.T) {
 	number := fmt.Sprint(was.worker)
 	s.command("workers", "release", number).wants(t, 2, "is not connected to ZooKeeper and may be running, cut off")
 	s.command("workers", "release", number, "--confirm", "release worker "+number+" of "+n.name).wants(t, 0, "worker "+number+" was taken from "+n.name)
-	load.progress() // its lease runs
+	load.progress() // its lease has not ended
 	network.Heal()
 	n.until("another worker", func() bool {
 		id, err := n.tryIdentity()
@@ -64,7 +66,8 @@ func TestWorkerTakenByHand(t *testing.T) {
 	s.command("workers", "history", number).wants(t, 0, "by hand, by ")
 }
 
-// All workers are held, and the nodes of some are gone: what an operator has.
+// All workers are held and some of their nodes are gone. An operator can release the workers and
+// freeze registration.
 func TestWorkersFreedByHand(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", twoWorkers, "--admin", "127.0.0.1:0")
@@ -83,7 +86,7 @@ func TestWorkersFreedByHand(t *testing.T) {
 		s.command("workers", "release", number, "--lower-bound", "--confirm", n.name+" of worker "+number+" is gone for good").wants(t, 0, "worker "+number+" is free; its next holder begins at ")
 	}
 
-	// What nodes say themselves is in status.
+	// status includes the nodes' own answers.
 	var report struct {
 		Workers []struct {
 			Asked string `json:"asked"`
@@ -102,8 +105,8 @@ func TestWorkersFreedByHand(t *testing.T) {
 		}
 	}
 
-	// The machine of b is gone for good, and the state of a is poisoned: it is to
-	// start as a new node.
+	// The machine of b is gone for good. The identity of a is reset, so that it starts as a
+	// new node.
 	b.kill()
 	c := s.started()
 	c.fails(1, `all 2 worker slots are held`)
@@ -124,16 +127,16 @@ func TestWorkersFreedByHand(t *testing.T) {
 	free(b, wasB.worker)
 	a.start()
 	c.start()
-	for _, n := range []*node{a, c} { // in 10 s: clocks may differ by so much
+	for _, n := range []*node{a, c} { // the floor is 10 s ahead: clocks may differ
 		n.ready().get(50)
 		if id := n.identity(); id.uuid == wasA.uuid || id.uuid == wasB.uuid || id.term != 3 {
 			t.Errorf("%s is %+v", n.name, id)
 		}
 	}
-	// If b was not gone: it is refused its number.
+	// If b comes back nevertheless, it does not get its old worker.
 	b.start().fails(1, `all 2 worker slots are held`)
 
-	// In a freeze those who hold workers go on and come back, and nobody else comes.
+	// In a freeze, nodes with a worker serve on and resume, and new nodes are refused.
 	c.stop()
 	s.command("cluster", "freeze", "--for", "1h").wants(t, 0, "nobody gets a worker until ")
 	a.get(50)

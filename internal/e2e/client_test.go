@@ -15,7 +15,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// refusal is an answer that begins with a minus sign.
+// refusal is a reply that begins with a minus sign.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
@@ -28,8 +28,7 @@ type client struct {
 	last worker.ID
 }
 
-// callTimeout bounds one question on the wire: a node that is up answers in
-// less than a millisecond.
+// callTimeout limits one request. A running node answers in less than a millisecond.
 const callTimeout = 10 * time.Second
 
 func (n *node) dial() (*client, error) {
@@ -46,7 +45,7 @@ func (n *node) dial() (*client, error) {
 
 func (c *client) close() { _ = c.conn.Close() }
 
-// ask sends one line and returns the first line of the answer, or the refusal.
+// ask sends one line and returns the first line of the reply. A refusal is returned as an error.
 func (c *client) ask(request string) (string, error) {
 	if err := c.conn.SetDeadline(time.Now().Add(callTimeout)); err != nil {
 		return "", err
@@ -72,8 +71,8 @@ func (c *client) line() (string, error) {
 	return strings.TrimSuffix(line, "\n"), nil
 }
 
-// get asks for k IDs and records them. They must be above all that this
-// connection has been given.
+// get asks for k IDs and records them. It fails the test unless they are above all earlier IDs of
+// this connection.
 func (c *client) get(k int) ([]worker.ID, error) {
 	ids := make([]worker.ID, 0, k)
 	asked := c.node.site.ids.now()
@@ -96,7 +95,7 @@ func (c *client) get(k int) ([]worker.ID, error) {
 		}
 		line, err = c.line()
 	}
-	// Those of a reply that was cut short have been handed out as well.
+	// The IDs of an incomplete reply are recorded too, because the node has issued them.
 	c.node.site.ids.record(asked, c.node.site.ids.now(), ids...)
 	for _, id := range ids {
 		if id <= c.last {
@@ -107,8 +106,8 @@ func (c *client) get(k int) ([]worker.ID, error) {
 	return ids, err
 }
 
-// load is clients that ask a node for IDs until they are told to stop. They
-// ask again where they were refused, and connect again where they were cut off.
+// load is a group of clients that ask a node for IDs until end is called. They continue after
+// refusals, and connect again when a connection breaks.
 type load struct {
 	node *node
 	stop chan struct{}
@@ -118,15 +117,15 @@ type load struct {
 	tally tally
 }
 
-// tally is what came of a load.
+// tally is the result of a load.
 type tally struct {
 	answered int
-	failed   []string // refusals, cut connections, and answers that are none
+	failed   []string // refusals, broken connections and invalid replies
 }
 
-// clients starts a load. Each asks every other millisecond, now and then for
-// many at once: enough to meet every moment of what happens to the node, and
-// it leaves the machine's two cores some room.
+// clients starts a load. Each client asks every two milliseconds, and every tenth time for 20 IDs.
+// That is often enough to notice a short interruption, and leaves time for other processes on two
+// cores.
 func (n *node) clients(count int) *load {
 	l := &load{node: n, stop: make(chan struct{})}
 	for i := range count {
@@ -179,14 +178,14 @@ func (l *load) run(i int) {
 	}
 }
 
-// answers is how many IDs there have been so far.
+// answers returns the number of IDs so far.
 func (l *load) answers() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.tally.answered
 }
 
-// end stops the clients and returns what came of it.
+// end stops the clients and returns the result.
 func (l *load) end() tally {
 	select {
 	case <-l.stop:
@@ -197,8 +196,7 @@ func (l *load) end() tally {
 	return l.tally
 }
 
-// flawless ends the load and fails the test if a single question of it was not
-// answered with IDs.
+// flawless ends the load and fails the test unless every request was answered with IDs.
 func (l *load) flawless() {
 	t := l.node.site.t
 	t.Helper()
@@ -212,13 +210,12 @@ func (l *load) flawless() {
 	t.Logf("%s: %d IDs", l.node.name, tally.answered)
 }
 
-// progress waits until the load has been given more IDs.
+// progress waits until the load has received more than 20 further IDs.
 func (l *load) progress() {
 	l.node.site.t.Helper()
 	before := l.answers()
 	eventually(l.node.site.t, l.node.name+" hands out more IDs", func() bool { return l.answers() > before+20 })
 }
 
-// isReset tells whether the other side threw a connection away, rather than
-// ending it.
+// isReset reports whether the other side reset the connection instead of closing it.
 func isReset(err error) bool { return errors.Is(err, syscall.ECONNRESET) }

@@ -16,8 +16,9 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// refused checks how a command ended that could not do what it was asked to:
-// with this code, soon, and with one line for people that says why.
+// refused fails the test unless a command was refused in the right way. It must end within 10 s,
+// with the exit code, without output on stdout and without a crash. The last line of its stderr
+// must match message.
 func refused(t *testing.T, r result, code int, message string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
@@ -36,7 +37,7 @@ func refused(t *testing.T, r result, code int, message string) {
 	}
 }
 
-// What is wrong with the command line alone is said before anything is done.
+// An invalid command line is refused before anything is done.
 func TestBadCommandLines(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
@@ -81,7 +82,7 @@ func TestBadCommandLines(t *testing.T) {
 	}
 }
 
-// There is no ZooKeeper where the node was told, or something else is.
+// There is no ZooKeeper at the address of --zk, or a server of another kind.
 func TestWrongZooKeeper(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.NotFoundHandler())
@@ -112,7 +113,7 @@ func TestWrongZooKeeper(t *testing.T) {
 	}
 }
 
-// What only ZooKeeper or the machine can tell.
+// These starts are refused because of the cluster's settings or because of the machine.
 func TestRefusedStarts(t *testing.T) {
 	t.Parallel()
 	connect := zktest.Chroot(t, zktest.Shared(t))
@@ -143,7 +144,7 @@ func TestRefusedStarts(t *testing.T) {
 	for _, row := range []struct {
 		name, message string
 		args          []string
-		code          int // 2: wrong whatever the cluster is
+		code          int // 2 if the flag is wrong for every cluster
 	}{
 		{"no cluster of this name", `no such cluster .*"other".*flaked cluster init.*--bootstrap`, []string{"--cluster", "other"}, 1},
 		{"another layout", `--layout .* was asked for, .*the cluster has`, []string{"--layout", "twitter"}, 1},
@@ -174,7 +175,7 @@ func TestRefusedStarts(t *testing.T) {
 	n.get(1)
 }
 
-// Settings that cannot work make no cluster that somebody has to get rid of.
+// With invalid settings --bootstrap creates no cluster, which an operator would have to remove.
 func TestBootstrapWithBadSettingsMakesNoCluster(t *testing.T) {
 	t.Parallel()
 	connect := zktest.Chroot(t, zktest.Shared(t))
@@ -226,18 +227,17 @@ func TestStateDirectoryThatCannotBeWritten(t *testing.T) {
 		return
 	}
 	refused(t, run(filepath.Join(dir, "below")), 1, `--state-dir .*: .*permission denied`)
-	// Another user's, and open to that one's eyes.
+	// A directory of another user that is readable.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, run(dir), 1, `belongs to user 0 and this is user 65534: flaked must own it`)
 }
 
-// A socket in the file system outlives a node that is killed, and is in
-// nobody's way.
+// The file of a Unix socket stays when a node is killed. The next start replaces it.
 func TestUnixSocketOverKill(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "e2e") // short: a socket's address has 100 bytes
+	dir, err := os.MkdirTemp("", "e2e") // short: socket paths have about 100 bytes
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// setCreateCount changes a znode's create count, which its sequential children
-// are numbered by, in a copy of a ZooKeeper's data: two thousand million
-// creates take a while.
+// setCreateCount changes the create count of a znode in a copy of ZooKeeper's data. ZooKeeper
+// numbers the znode's sequential children by that count. Creating 2^31 children instead would
+// take too long.
 func setCreateCount(t *testing.T, dir, path string, count int32) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "snapshot.*"))
@@ -26,8 +26,8 @@ func setCreateCount(t *testing.T, dir, path string, count int32) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A znode is its path, its data, its ACL's number, czxid, mzxid, ctime,
-		// mtime, version, and then the create count.
+		// A znode consists of its path, its data, the number of its ACL, czxid, mzxid,
+		// ctime, mtime, version, and the create count.
 		name := append(binary.BigEndian.AppendUint32(nil, uint32(len(path))), path...)
 		at := bytes.Index(b, name)
 		if at < 0 {
@@ -53,8 +53,8 @@ func setCreateCount(t *testing.T, dir, path string, count int32) {
 	}
 }
 
-// seals are the offsets of a snapshot's checksums: each is of all that comes
-// before it, and is followed by the path "/".
+// seals returns the offsets of a snapshot's checksums. Each checksum covers everything before it
+// and is followed by the path "/".
 func seals(b []byte) (offsets []int) {
 	end := []byte{0, 0, 0, 1, '/'}
 	sum := adler32.New()
@@ -72,8 +72,8 @@ func seals(b []byte) (offsets []int) {
 	return offsets
 }
 
-// The ticket numbers end at 2^31-1: from then on ZooKeeper gives the last one
-// again and again, which is taken. Nodes go on, and newcomers still come.
+// Ticket numbers end at 2^31-1. From then on ZooKeeper assigns the last number again and again,
+// and it is taken. Existing nodes continue to serve, and new nodes still register.
 func TestScenario03TicketNumbersEnd(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
@@ -82,7 +82,7 @@ func TestScenario03TicketNumbersEnd(t *testing.T) {
 	before := owner.identity()
 	owner.get(100)
 	owner.stop()
-	zk.Snapshot(t) // for the restart: it writes all there is into one file
+	zk.Snapshot(t) // its restart writes all data into one file
 	copied := zk.Snapshot(t)
 	setCreateCount(t, filepath.Join(copied, "zk0"), "/flaked/default/tickets", 1<<31-3)
 	zk.Restore(t, copied)

@@ -9,10 +9,11 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// The state file is two blocks, each with its generation at byte 8.
+// stateBlock is the size of each of the two blocks of the state file. Each has its generation at
+// byte 8.
 const stateBlock = 4096
 
-// blocks are the offsets of the block that was written last, and of the other.
+// blocks returns the offset of the block that was written last, and that of the other block.
 func blocks(b []byte) (newer, older int) {
 	if binary.LittleEndian.Uint64(b[8:]) > binary.LittleEndian.Uint64(b[stateBlock+8:]) {
 		return 0, stateBlock
@@ -24,11 +25,11 @@ type outcome int
 
 const (
 	another outcome = iota // registers as a new node
-	same                   // goes on as who it was
-	either                 // both are safe, and which it is depends on what ZooKeeper had heard
+	same                   // resumes its worker
+	either                 // both are safe; it depends on what was reported to ZooKeeper
 )
 
-// damages are what can happen to a state file.
+// damages lists kinds of damage to a state file and their outcomes.
 var damages = []struct {
 	name   string
 	damage func([]byte) []byte
@@ -75,11 +76,11 @@ func flipNewer(at int) func([]byte) []byte {
 	return func(b []byte) []byte { newer, _ := blocks(b); b[newer+at] ^= 0x80; return b }
 }
 
-// Damage to the state file costs a node ten seconds or its worker, and never
-// an ID that was handed out before.
+// After damage to its state file a node waits for ten seconds or loses its worker. It never
+// issues an ID a second time.
 func TestScenario11DamagedState(t *testing.T) {
 	t.Parallel()
-	// All at once: those with one block left wait for ten seconds.
+	// All nodes run at the same time, because those with one block left wait for ten seconds.
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "500ms", "--settle", "1s")
 	nodes := s.startedTogether(len(damages))
 	before := make([]identity, len(nodes))

@@ -11,7 +11,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// decoded is a line of `flaked decode -o json`, as far as it is looked at here.
+// decoded has the fields of `flaked decode -o json` that the test uses.
 type decoded struct {
 	TimestampMs int64  `json:"timestamp_ms"`
 	Worker      int    `json:"worker"`
@@ -20,15 +20,15 @@ type decoded struct {
 	Warning     string `json:"warning"`
 }
 
-// On a cluster that does not have the default layout, `flaked get` and then
-// `flaked decode` printed 2015 and worker 208, with exit code 0.
+// In an earlier version, `flaked decode` always assumed the default layout. For an ID of a
+// cluster with another layout it printed the year 2015 and worker 208, with exit code 0.
 func TestDecodeKnowsTheClustersLayout(t *testing.T) {
 	t.Parallel()
 	ens := zktest.Single(t)
 	s := newSite(t, zktest.Chroot(t, ens))
 	s.ids.layout = worker.Sonyflake()
 	s.started("--layout", "sonyflake").ready()
-	n := s.started("--layout", "sonyflake").ready() // of a worker other than 0
+	n := s.started("--layout", "sonyflake").ready() // a worker other than 0
 	_, addr, _ := n.address()
 	began := s.ids.now()
 	r := execute(t, shipped.binary(t), "get", "--addr", addr)
@@ -67,14 +67,14 @@ func TestDecodeKnowsTheClustersLayout(t *testing.T) {
 		}
 	}
 
-	// Nothing that could say it: it is said that nothing does.
+	// If no source for the layout is available, decode says that it assumes the default.
 	d, r := decode([]string{"FLAKED_ADDR=127.0.0.1:1"})
 	if r.code != 4 || d.LayoutFrom != "assumed" || d.Warning != "before 2020" || !strings.Contains(r.stderr, "the default layout is assumed, give --layout, --addr or --zk: no answer from a node at 127.0.0.1:1") {
 		t.Errorf("exit %d, %+v\n%s", r.code, d, r.stderr)
 	}
 	refused(t, execute(t, shipped.binary(t), "decode", "--addr", "127.0.0.1:1", id), 3, "no answer from a node at 127.0.0.1:1: nobody listens there")
 
-	// A node knows the layout without ZooKeeper, after a restart too.
+	// A node knows the layout without ZooKeeper, even after a restart.
 	n.kill()
 	ens.Kill(0)
 	n.start().ready()

@@ -1,12 +1,11 @@
-// Package e2e tests the binary that is shipped, as its users run it: real
-// processes, real sockets, real state directories, real ZooKeepers. What a
-// test of one package can show is shown there; here are the scenarios of the
-// uniqueness contract that take a process, a disk and an ensemble to happen.
+// Package e2e tests the shipped binary as its users run it, with real processes, sockets, state
+// directories and ZooKeeper servers. It has the scenarios of the uniqueness contract that need a
+// process, a disk or an ensemble. Everything else is tested in its own package.
 //
-// Every ID that a test is answered goes into a history, and at the test's end
-// the history is judged: no ID twice, whoever handed it out, and no ID below
-// one that the same worker had handed out before it was asked for.
+// Every ID that a test receives goes into a history, and the history is checked at the end of
+// the test. No ID may occur twice. No ID of a worker may be below one that a client had received
+// from that worker before asking for it.
 //
-// Like everything on zktest, the tests run with FLAKED_TEST_ZK=require and are
-// skipped without it.
+// Like all tests that use zktest, they run with FLAKED_TEST_ZK=require and are skipped without
+// it.
 package e2e

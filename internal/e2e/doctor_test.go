@@ -11,8 +11,8 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// doctor sees a clock that is off as the nodes and ZooKeeper see it, and whether
-// it is behind what a node here has issued.
+// flaked doctor reports a clock that differs from those of ZooKeeper and of the nodes. It also
+// reports a clock that is behind the IDs that a node of this machine has issued.
 func TestDoctorSeesAClockThatIsOff(t *testing.T) {
 	t.Parallel()
 	ownclock.Require(t)
@@ -26,7 +26,7 @@ func TestDoctorSeesAClockThatIsOff(t *testing.T) {
 		zookeeper, peers, here string
 		code                   int
 	}{
-		{0, "ok", "ok", "ok", -1}, // 0 or 4, as the machine's own clock is kept or not
+		{0, "ok", "ok", "ok", -1}, // 4 if no service synchronises the machine's clock
 		{9 * time.Second, "fail", "fail", "ok", 1},
 		{-30 * time.Second, "fail", "fail", "fail", 1},
 		{3 * time.Second, "warn", "warn", "ok", 4},

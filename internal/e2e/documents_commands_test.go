@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// notRun are commands of documents, whole or all of a program, that
-// TestDocuments does not run, and why. Those of flaked among them are parsed
-// all the same, by cmd/flaked's tests.
+// notRun lists the commands that TestDocuments does not run, with the reason. A key is a whole
+// command, or a program followed by " *". The tests of cmd/flaked parse commands of flaked all
+// the same.
 var notRun = map[string]string{
 	"docker *":    "there is no engine; internal/composecheck reads the files, internal/release runs the image's entry point",
 	"kubectl *":   "there is no cluster",
@@ -29,18 +29,18 @@ var notRun = map[string]string{
 	"flaked COMMAND --help": "no command's name",
 }
 
-// how a command is run, and what has to come of it. The zero value: beside a
-// node, and with exit code 0.
+// how says how a command is run and which result is expected. The zero value runs it beside a
+// node and expects exit code 0.
 type how struct {
 	alone   bool                // needs no node
-	stays   bool                // a node that is asked by what follows
-	codes   []int               // the exit codes that will do, 0 if there are none
-	prints  string              // a pattern
-	shown   func(string) string // what of the output has to be as in the document
-	answers func(string) string // what of a transcript is output
-	stdin   func(string) string // what of a transcript is typed
-	first   func(w *docWorld)   // what is done before
-	env     []string            // of a node
+	stays   bool                // is the node for the commands that follow
+	codes   []int               // allowed exit codes; nil for 0
+	prints  string              // pattern that the output matches
+	shown   func(string) string // the part of the output that equals the document's
+	answers func(string) string // the part of a transcript that is output
+	stdin   func(string) string // the part of a transcript that is input
+	first   func(w *docWorld)   // is called before the command
+	env     []string            // environment of the command
 }
 
 func (h how) input(transcript string) string {
@@ -50,13 +50,13 @@ func (h how) input(transcript string) string {
 	return h.stdin(transcript)
 }
 
-// alone are those of flaked's commands that ask nobody.
+// alone lists the commands of flaked that need no node.
 var alone = []string{"flaked gen", "flaked layout", "flaked version", "flaked completion", "flaked man"}
 
 const oneID = `(?m)^\d{19}$`
 
 var howRun = map[string]how{
-	// In sentences of several documents.
+	// These are in sentences of several documents.
 	`flaked doctor`:          {codes: []int{0, 1, 4}},
 	`flaked state show`:      {codes: []int{0, 1}},
 	`flaked workers release`: {codes: []int{2}, prints: "one worker's number is expected"},
@@ -90,7 +90,7 @@ var howRun = map[string]how{
 	// docs/development.md
 	`bin/flaked serve --zk 127.0.0.1:2181 --heartbeat 200ms --listen 127.0.0.1:7611 --state-dir /tmp/second --name second`: {first: (*docWorld).asked},
 
-	// docs/getting-started.md. Its nodes are its own; they end with the test.
+	// docs/getting-started.md. It starts its own nodes, which end with the test.
 	`export FLAKED_CLUSTER=walk`:          {alone: true},
 	`bin/flaked cluster init --settle 2s`: {alone: true},
 	"for n in 1 2 3; do\n  bin/flaked serve --heartbeat 1s --name ids-$n --listen 127.0.0.1:771$n --admin 127.0.0.1:781$n \\\n    --state-dir /tmp/walk/ids-$n >/tmp/walk/ids-$n.log 2>&1 &\n  echo $! >/tmp/walk/ids-$n.pid\ndone": {alone: true},
@@ -177,12 +177,12 @@ var howRun = map[string]how{
 	"for port in 7609 7619; do\n  id=$(printf 'GET\\n' | nc -N -w 1 127.0.0.1 $port)\n  case $id in [0-9]*) echo \"$id\"; break ;; esac\ndone": {prints: oneID},
 }
 
-// asRedis is what redis-cli shows on a terminal only.
+// asRedis matches what redis-cli prints on a terminal only.
 var asRedis = regexp.MustCompile(`(?m)"|^\d\) |^\(error\) `)
 
-// special is what a single document has in places of its own.
+// special has the settings for single documents.
 var special = map[string]struct {
-	name         string // the node's; vm if there is none
+	name         string // the node's name; "" for vm
 	env, replace []string
 }{
 	"docs/getting-started.md": {env: []string{"FLAKED_SETTLE=2s"}},
@@ -199,27 +199,27 @@ var (
 	blanks = regexp.MustCompile(`\s+`)
 )
 
-// exact is all of an output but how much white space there is.
+// exact returns the output with each run of white space replaced by a blank.
 func exact(out string) string { return blanks.ReplaceAllString(out, " ") }
 
-// shape is an output without its numbers.
+// shape returns the output with numbers and UUIDs replaced, and white space as by exact.
 func shape(out string) string {
 	return exact(digits.ReplaceAllString(uuids.ReplaceAllString(out, "UUID"), "0"))
 }
 
-// head is the line of titles of a table.
+// head returns the first line of the output, which has the titles of a table.
 func head(out string) string {
 	line, _, _ := strings.Cut(out, "\n")
 	return exact(line)
 }
 
-// answers are the lines of a transcript that were not typed.
+// answers returns the lines of a transcript that were not typed.
 func answers(transcript string) string {
 	transcript = typed.ReplaceAllString(transcript, "")
 	return strings.TrimSuffix(strings.TrimSpace(transcript), "Connection closed by foreign host.")
 }
 
-// typedLines are those that were.
+// typedLines returns the lines of a transcript that were typed.
 func typedLines(transcript string) string {
 	var lines strings.Builder
 	for _, m := range typed.FindAllStringSubmatch(transcript, -1) {

@@ -23,9 +23,9 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// TestDocuments runs the commands of the documents, in their order, against a
-// node and a ZooKeeper that stand where the documents say that they do. A
-// command that is neither run nor listed in notRun fails it.
+// TestDocuments runs the commands of the documents, in their order. It replaces the addresses and
+// paths in a command by those of a node and a ZooKeeper of its own. It fails for a command that is
+// neither run nor listed in notRun.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	const root = "../.."
@@ -40,7 +40,8 @@ func TestDocuments(t *testing.T) {
 	used := map[string]bool{}
 	for _, doc := range docs {
 		switch doc {
-		case "docs/cli.md", "CHANGELOG.md", "README.zh-CN.md": // help texts; what was; the README's commands again
+		// These have help texts, old commands, and the commands of the README again.
+		case "docs/cli.md", "CHANGELOG.md", "README.zh-CN.md":
 			continue
 		}
 		commands, err := doccheck.Read(root, doc)
@@ -59,7 +60,7 @@ func TestDocuments(t *testing.T) {
 				}
 			case key != "":
 				used[key] = true
-			case c.Inline && used[c.Text]: // once is enough of what stands in a sentence
+			case c.Inline && used[c.Text]: // run once only
 			default:
 				run = append(run, c)
 				used[c.Text] = true
@@ -69,7 +70,8 @@ func TestDocuments(t *testing.T) {
 			t.Run(doc, func(t *testing.T) {
 				t.Parallel()
 				w := newDocWorld(t, doc)
-				// What stands in sentences first: blocks change the world.
+				// Commands within sentences run first, because blocks change
+				// the state.
 				slices.SortStableFunc(run, func(a, b doccheck.Command) int { return sentencesFirst(a) - sentencesFirst(b) })
 				for _, c := range run {
 					w.run(c)
@@ -96,7 +98,7 @@ func sentencesFirst(c doccheck.Command) int {
 	return 1
 }
 
-// unlisted returns the key of notRun that a command goes by, if any.
+// unlisted returns the key of notRun that matches the command, or "".
 func unlisted(c doccheck.Command) string {
 	for _, key := range []string{c.Text, c.Program() + " *"} {
 		if notRun[key] != "" {
@@ -106,7 +108,7 @@ func unlisted(c doccheck.Command) string {
 	return ""
 }
 
-// checkMake looks whether the targets and the variables are there.
+// checkMake fails the test unless the Makefile has the targets and the variables of the command.
 func checkMake(t *testing.T, makefile string, c doccheck.Command) {
 	for _, call := range c.Calls("make") {
 		for _, word := range call {
@@ -122,8 +124,9 @@ func checkMake(t *testing.T, makefile string, c doccheck.Command) {
 	}
 }
 
-// docWorld is a machine as a document sees it: a directory for its paths, a
-// ZooKeeper, and a node that is started when it is first asked.
+// docWorld is the environment for the commands of one document. It has a directory for the
+// document's paths, a ZooKeeper, and a node. The node is started before the first command that
+// needs it.
 type docWorld struct {
 	t       *testing.T
 	doc     string
@@ -138,7 +141,7 @@ type docWorld struct {
 }
 
 func newDocWorld(t *testing.T, doc string) *docWorld {
-	dir, err := os.MkdirTemp("", "docs") // short: a socket's path may not be long
+	dir, err := os.MkdirTemp("", "docs") // short, because socket paths are limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +181,7 @@ func newDocWorld(t *testing.T, doc string) *docWorld {
 	return w
 }
 
-// readmeConfig is the configuration file that the README shows.
+// readmeConfig returns the configuration file that the README shows.
 func readmeConfig(t *testing.T, root string) string {
 	text, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
@@ -193,15 +196,15 @@ func readmeConfig(t *testing.T, root string) string {
 	return ""
 }
 
-// givenPorts are those that freePorts has given out. Package-level, as they are
-// the machine's.
+// givenPorts has the ports that freePorts has returned. It is package-level, because ports belong
+// to the machine.
 var givenPorts struct {
 	sync.Mutex
 	first map[int]bool
 }
 
-// freePorts is the first of ten that nobody listens on, below those that the
-// kernel gives to outgoing connections. No two calls return the same.
+// freePorts returns the first of ten consecutive ports on which no process listens. They are below
+// the ports that the kernel uses for outgoing connections. Each call returns other ports.
 func freePorts(t testing.TB) int {
 	givenPorts.Lock()
 	defer givenPorts.Unlock()
@@ -234,21 +237,21 @@ func (w *docWorld) write(name, text string) {
 	}
 }
 
-// killWithin ends what commands have left running in a directory.
+// killWithin kills the processes whose working directory is dir, which commands have left running.
 func killWithin(dir string) {
-	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // no /proc, nothing to be found
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // finds none without /proc
 	for _, link := range links {
 		if cwd, err := os.Readlink(link); err != nil || cwd != dir {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
 		}
 	}
 }
 
-// environment stands for the defaults that the documents count on, and has
-// clusters settle soon.
+// environment returns the variables that replace the defaults of the documents by the addresses
+// and paths of this test, and shorten the times of a cluster.
 func (w *docWorld) environment() []string {
 	return append([]string{
 		"PATH=" + w.dir + "/bin:" + os.Getenv("PATH"), "HOME=" + w.dir + "/home",
@@ -259,7 +262,7 @@ func (w *docWorld) environment() []string {
 	}, special[w.doc].env...)
 }
 
-// asked has the node there that commands ask.
+// asked starts the node that commands ask, unless it runs.
 func (w *docWorld) asked() {
 	if w.node != nil {
 		return
@@ -272,7 +275,7 @@ func (w *docWorld) asked() {
 		" --admin 127.0.0.1:"+strconv.Itoa(w.admin)+" --state-dir "+w.dir+"/asked", nil)
 }
 
-// serve starts a command that is a node, and returns when it is ready.
+// serve starts a command that runs a node, and waits until the node serves.
 func (w *docWorld) serve(command string, env []string) *process {
 	w.t.Helper()
 	name := fmt.Sprintf("node %d of %s", w.nodes, w.doc)
@@ -288,14 +291,14 @@ func (w *docWorld) serve(command string, env []string) *process {
 	return p
 }
 
-// halt stops the node.
+// halt stops the node and waits until it has ended.
 func (w *docWorld) halt() {
 	w.node.signal(syscall.SIGTERM)
 	w.node.exit()
 	w.node = nil
 }
 
-// run runs a command, and checks what came of it.
+// run runs a command and checks its result.
 func (w *docWorld) run(c doccheck.Command) {
 	w.t.Helper()
 	how, known := howRun[c.Text]
@@ -369,7 +372,8 @@ func (w *docWorld) run(c doccheck.Command) {
 	}
 }
 
-// shell runs a command as somebody does who types it.
+// shell runs a command in bash, after the document's exports. It returns stdout and stderr in one
+// string, and the exit code.
 func (w *docWorld) shell(text, stdin string, env ...string) (out string, code int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -390,7 +394,7 @@ func (w *docWorld) shell(text, stdin string, env ...string) (out string, code in
 
 var typed = regexp.MustCompile(`(?m)^(?:[0-9.]+:\d+> )?((?:GET|MGET|DECODE|WORKER|READY|QUIT)\b.*)\n`)
 
-// telnet types what a transcript does, and returns the answers.
+// telnet sends the requests of a transcript to the node and returns the replies.
 func (w *docWorld) telnet(transcript string) string {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(w.port))

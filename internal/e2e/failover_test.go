@@ -6,19 +6,20 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// heartbeats waits until a node's reports reach ZooKeeper, or no longer do.
+// heartbeats waits until the node's heartbeats reach ZooKeeper, or until they fail if reach is
+// false.
 func (n *node) heartbeats(reach bool) {
 	n.site.t.Helper()
 	want := map[bool]string{true: "true", false: "false"}[reach]
 	n.until("zookeeper_ok "+want, func() bool { return n.stat("zookeeper_ok") == want })
 }
 
-// The leader dies, the next one freezes, and at last nobody is left: not one
-// GET fails, and when ZooKeeper is back the nodes are who they were.
+// The leader is killed, the next leader is frozen, and finally all servers are frozen. No GET
+// fails, and once ZooKeeper is back the nodes have the same identities.
 func TestFailoverUnderLoad(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Three(t)
-	// The usual reserve: no question may fail, on a busy machine either.
+	// The default reserve is used, because no request may fail even on a busy machine.
 	s := newSite(t, zk.Addr(), "--reserve", "3s")
 	s.build = forLoad()
 	nodes := s.startedTogether(3)
@@ -53,7 +54,7 @@ func TestFailoverUnderLoad(t *testing.T) {
 	zk.Thaw(frozen)
 	zk.WaitServing(t)
 
-	// Frozen one and all: they accept, and never answer.
+	// Frozen servers accept connections and never answer.
 	for i := range 3 {
 		zk.Freeze(i)
 	}

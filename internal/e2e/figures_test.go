@@ -10,12 +10,11 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// The figures that the project promises, measured on the shipped binary while
-// nothing else of this package runs. They are logged; the limits are several
-// times what is promised, because a machine that builds and tests is busy.
+// The tests in this file measure the figures that the project promises, on the shipped binary.
+// They run while no other test of this package does, and log the figures. Their limits are several
+// times the promised figures, because a machine that builds and tests is busy.
 
-// firstID is the time from the start of a process to the first ID on a client's
-// hand.
+// firstID starts the node and returns the time until a client has received its first ID.
 func (n *node) firstID() time.Duration {
 	t := n.site.t
 	t.Helper()
@@ -41,7 +40,7 @@ func (n *node) firstID() time.Duration {
 	}
 }
 
-// bySocket has a node serve on a socket whose address is known beforehand.
+// bySocket makes the node listen on a Unix socket, whose address is known before it starts.
 func bySocket(t *testing.T, n *node) *node {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "e2e")
@@ -63,7 +62,7 @@ func report(t *testing.T, what string, runs []time.Duration, limit time.Duration
 	}
 }
 
-// Not parallel: a busy machine would be measured.
+// This test is not parallel, because other tests would slow down what it measures.
 func TestFigures(t *testing.T) {
 	const runs = 7
 	t.Run("resume after a clean stop, one ZooKeeper", func(t *testing.T) {
@@ -73,7 +72,7 @@ func TestFigures(t *testing.T) {
 	t.Run("fresh development cluster", func(t *testing.T) {
 		var times []time.Duration
 		for range runs {
-			// As `make run` starts it.
+			// `make run` uses these times.
 			s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "200ms", "--settle", "800ms")
 			n := bySocket(t, s.node())
 			times = append(times, n.firstID())
@@ -89,8 +88,8 @@ func TestFigures(t *testing.T) {
 		s := newSite(t, zk.Addr(), "--heartbeat", "50ms", "--settle", "450ms")
 		first := s.started().ready()
 		first.get(1)
-		// An ensemble is settled whose leader has been there for ten settling
-		// times.
+		// A newcomer skips the settling time once the cluster's record is ten settling
+		// times old and of the same leader epoch.
 		records := s.records()
 		eventually(t, "the cluster's record is old enough", func() bool {
 			stat, ok := records.read("/cluster", nil)

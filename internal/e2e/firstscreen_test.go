@@ -16,8 +16,8 @@ import (
 
 var screenshots = flag.String("screenshots", "", "a directory for pictures of the status page")
 
-// firstScreen insists that somebody who opens the page reads at once what a test
-// says, in this order, on a desktop and on a phone, in light and in dark.
+// firstScreen fails the test unless the visible part of the page has text that matches the
+// patterns, in this order. It checks a desktop and a phone, with light and with dark colours.
 func firstScreen(t *testing.T, p *browser.Tab, name string, order ...string) {
 	t.Helper()
 	const inView = `[...document.querySelectorAll('#contact p, #serves p, #left p, #wrong h2, #wrong h3, #wrong p')]
@@ -41,11 +41,11 @@ func firstScreen(t *testing.T, p *browser.Tab, name string, order ...string) {
 
 const aTime = `\d\d:\d\d:\d\d`
 
-// lostContact is how the page of a node begins that is not heard any more.
+// lostContact matches the beginning of the page after it has lost contact with its node.
 const lostContact = "^Not known whether it serves IDs\nLost contact with this node \\d+\u00a0s ago. This page shows its state at " + aTime
 
-// servesOnly waits until the first screen has a text and the page's rates are of
-// IDs, without the refusals of the start or of a machine that stalls.
+// servesOnly waits until the first screen has the text and the page shows a rate of IDs and no
+// rate of refusals. Refusals may remain from the start, or come from a machine that stalls.
 func servesOnly(n *node, p *browser.Tab, first string) {
 	n.site.t.Helper()
 	n.until("the page shows IDs and no refusals", func() bool {
@@ -57,8 +57,8 @@ func servesOnly(n *node, p *browser.Tab, first string) {
 	})
 }
 
-// The page answers what is asked at night: does it serve, for how long, what is
-// wrong, what to do. What it does not know any more it does not show as if it did.
+// The first screen says whether the node serves, for how long, what is wrong and what to do. It
+// does not show old readings as if they were current.
 func TestFirstScreen(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t)
@@ -78,7 +78,7 @@ func TestFirstScreen(t *testing.T) {
 	servesOnly(looked, p, "Nothing is wrong")
 	firstScreen(t, p, "healthy", "^Serves IDs", "No time limit", `Without ZooKeeper it would serve \S+ more`, "Nothing is wrong")
 
-	// No report is shown as younger than the last reading of it can be.
+	// The page must not show a report as younger than its last reading.
 	cut := time.Now()
 	link.BlackHole()
 	p.Until("document.querySelector('#serves .warn') && " + says("#nodes", "ZooKeeper has not been read since") +
@@ -97,7 +97,7 @@ func TestFirstScreen(t *testing.T) {
 	link.Heal()
 	p.Until(says("#first", "Nothing is wrong") + " && !document.querySelector('.cells.was, .as-of')")
 
-	// One that stands still says nothing, and its connections stay.
+	// A suspended node sends nothing, and its connections stay open.
 	looked.proc.freeze()
 	took := p.Until("document.querySelector('#link[data-state=lost]')")
 	t.Logf("that the node stands still is seen after %v", took.Round(10*time.Millisecond))

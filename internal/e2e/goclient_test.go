@@ -15,7 +15,7 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// goClient makes a client of package client, for nodes in order of preference.
+// goClient returns a client of package client for the nodes, in order of preference.
 func (s *site) goClient(cfg goclient.Config, nodes ...*node) *goclient.Client {
 	s.t.Helper()
 	for _, n := range nodes {
@@ -29,17 +29,17 @@ func (s *site) goClient(cfg goclient.Config, nodes ...*node) *goclient.Client {
 	return c
 }
 
-// goLoad is calls of Next until it is ended, none of which may fail.
+// goLoad calls Next until end is called. None of the calls may fail.
 type goLoad struct {
 	site    *site
 	stop    chan struct{}
 	wg      sync.WaitGroup
-	workers sync.Map // of the workers whose IDs came, *atomic.Int64: how many
-	worst   atomic.Int64
+	workers sync.Map     // number of IDs (*atomic.Int64) by worker (int64)
+	worst   atomic.Int64 // the longest call, ns
 }
 
-// calls starts a load. ahead tells that the client asks for IDs ahead, so that
-// their order says nothing.
+// calls starts a load. ahead says that the client prefetches IDs. Their order is not checked then,
+// because they may have been issued before the call.
 func (s *site) calls(c *goclient.Client, callers int, deadline time.Duration, ahead bool) *goLoad {
 	l := &goLoad{site: s, stop: make(chan struct{})}
 	for range callers {
@@ -93,16 +93,15 @@ func (l *goLoad) of(worker int) int64 {
 	return n.(*atomic.Int64).Load()
 }
 
-// isFrom waits until the load is given IDs of a node.
+// isFrom waits until the load has received more than 100 further IDs of the node's worker.
 func (l *goLoad) isFrom(n *node, worker int) {
 	l.site.t.Helper()
 	before := l.of(worker)
 	eventually(l.site.t, n.name+" hands out IDs", func() bool { return l.of(worker) > before+100 })
 }
 
-// TestGoClientFailover: one of two nodes is killed under load, comes back, and
-// the other one is killed; at last one freezes. No call is lost, and no ID comes
-// twice.
+// One of two nodes is killed under load and comes back, and then the other one is killed. Finally
+// one node is suspended. No call fails, and no ID is issued twice.
 func TestGoClientFailover(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -128,7 +127,7 @@ func TestGoClientFailover(t *testing.T) {
 	a.kill()
 	each(b, wb)
 	a.start().ready()
-	each(a, wa) // it is preferred
+	each(a, wa) // the client prefers a
 	b.kill()
 	each(a, wa)
 	b.start().ready()
@@ -136,7 +135,7 @@ func TestGoClientFailover(t *testing.T) {
 	each(b, wb)
 	a.start().ready()
 	each(a, wa)
-	a.proc.freeze() // it accepts, and never answers
+	a.proc.freeze() // a accepts and never answers
 	each(b, wb)
 	a.proc.thaw()
 	each(a, wa)
@@ -146,8 +145,8 @@ func TestGoClientFailover(t *testing.T) {
 	}
 }
 
-// figuresOfGoClient is what an ID costs a handler of net/http, and what a
-// hundred callers cost the node.
+// figuresOfGoClient measures the time of Next in a handler of net/http, and the number of requests
+// that a hundred callers cause at the node.
 func (s *site) figuresOfGoClient() {
 	t := s.t.(*testing.T)
 	n := bySocket(t, s.node()).start().ready()

@@ -16,7 +16,7 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// peakMemory is the most resident memory that the process has had, in bytes.
+// peakMemory returns the highest resident memory that the process has had, in bytes.
 func (p *process) peakMemory(t *testing.T) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
@@ -33,8 +33,8 @@ func (p *process) peakMemory(t *testing.T) int64 {
 	return 0
 }
 
-// fitting is an attack on no more connections than this process, and the node, may
-// have.
+// fitting returns the attack with no more connections than this process and the node may open. It
+// skips the test if they may open too few.
 func fitting(t *testing.T, a loadgen.Attack) loadgen.Attack {
 	t.Helper()
 	var limit unix.Rlimit
@@ -49,12 +49,12 @@ func fitting(t *testing.T, a loadgen.Attack) loadgen.Attack {
 	return a
 }
 
-// 8,000 clients ask for 10,000 IDs each, which a worker makes in twenty seconds.
-// Clients that ask for one ID must not wait for them. `make bench` measures how long
-// they wait. The bounds here are for a busy machine: a node that answers requests in
-// the order of arrival makes them wait for 10 s and more.
+// 8,000 clients ask for 10,000 IDs each, which takes a worker twenty seconds. Clients that ask for
+// one ID must not wait for them. `make bench` measures their waiting time. The limits here allow
+// for a busy machine. A node that answers requests in the order of arrival makes them wait for
+// 10 s and more.
 //
-// Not parallel: a busy machine would be measured.
+// This test is not parallel, because other tests would slow down what it measures.
 func TestGreedyClientsHoldUpNobody(t *testing.T) {
 	const longest, mostMemory = 3 * time.Second, 150 << 20
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")

@@ -10,17 +10,17 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// answer is one ID that a client was given, and when it asked and was answered.
+// answer is one ID that a client received, with the times of its request and of the reply.
 type answer struct {
 	id         worker.ID
 	asked, got time.Duration // since the history began, by the monotonic clock
 }
 
-// history is every ID that the nodes of one test have handed out.
+// history holds every ID that the nodes of one test have issued to its clients.
 type history struct {
 	began time.Time
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	layout  worker.Layout
 	answers []answer
 }
@@ -44,9 +44,9 @@ func (h *history) len() int {
 	return len(h.answers)
 }
 
-// check judges the history: no ID twice, and none below one of the same worker
-// that had been answered before it was asked for, whichever process made it, but
-// where the layout counts rollbacks.
+// check fails the test if an ID occurs twice. It also fails if an ID is below an earlier one of
+// its worker, even from another process. Earlier means that a client had received that ID before
+// the request for this one. If the layout has a rollback field, the order is not checked.
 func (h *history) check(t testing.TB) {
 	t.Helper()
 	h.mu.Lock()
@@ -59,10 +59,10 @@ func (h *history) check(t testing.TB) {
 		}
 	}
 	if h.layout.RollbackBits > 0 {
-		return // a clock that goes back takes the IDs with it
+		return // IDs go back along with the clock
 	}
-	// Asked in order of asking, each against the highest that had been
-	// answered by then: linear, over any number of connections and nodes.
+	// In the order of asking, compare each answer with the highest ID of its worker that had
+	// been received by then. This is linear for any number of connections and nodes.
 	byAsked := slices.SortedFunc(slices.Values(h.answers), func(a, b answer) int { return cmp.Compare(a.asked, b.asked) })
 	byGot := slices.SortedFunc(slices.Values(h.answers), func(a, b answer) int { return cmp.Compare(a.got, b.got) })
 	highest, next := map[int64]answer{}, 0
@@ -95,7 +95,7 @@ func (h *history) describe(id worker.ID) string {
 	return id.String() + " (worker " + worker.ID(f.Worker).String() + ", " + h.layout.Time(f).Format("15:04:05.000") + ", sequence " + worker.ID(f.Sequence).String() + ")"
 }
 
-// The judge must see what it is there for.
+// check must find the violation in each row that has one.
 func TestHistoryJudges(t *testing.T) {
 	id := func(tick worker.Tick, w, seq int64) worker.ID {
 		id, err := worker.Leaf().Encode(worker.Fields{Tick: tick, Worker: w, Sequence: seq})
@@ -129,7 +129,7 @@ func TestHistoryJudges(t *testing.T) {
 	}
 }
 
-// verdict keeps what would have failed a test.
+// verdict records whether a check reported an error, instead of failing the test.
 type verdict struct {
 	testing.TB
 	wrong bool

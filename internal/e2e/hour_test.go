@@ -10,9 +10,8 @@ import (
 	"github.com/flaked/flaked/localcache"
 )
 
-// hasServed makes the state directory of a node that is stopped say that it has
-// served for so long: what it takes to earn a long lease, and more than a test
-// has the time for.
+// hasServed sets the time that a stopped node has served, in its state directory. A long lease
+// requires a long time, which a test cannot wait for.
 func (n *node) hasServed(d time.Duration) {
 	t := n.site.t
 	t.Helper()
@@ -28,7 +27,7 @@ func (n *node) hasServed(d time.Duration) {
 	}
 }
 
-// figures are the numbers in STATS, milliseconds for the most part.
+// figures returns the numbers in STATS by name. Most are milliseconds.
 func (c *client) figures() (map[string]int64, error) {
 	figures := map[string]int64{}
 	line, err := c.ask("STATS")
@@ -41,7 +40,7 @@ func (c *client) figures() (map[string]int64, error) {
 	return figures, err
 }
 
-// figure is one of them.
+// figure returns a figure of STATS that is in milliseconds.
 func (n *node) figure(name string) time.Duration {
 	n.site.t.Helper()
 	c, err := n.dial()
@@ -56,9 +55,9 @@ func (n *node) figure(name string) time.Duration {
 	return millis(figures[name])
 }
 
-// lives has time pass for a node, two seconds at a time, and asks it for IDs
-// after each. No question may fail. The node gets what it takes to put a bound
-// on the disk that has come due: what we leave out is the waiting in between.
+// lives lets time d pass for a node in steps of two seconds, and asks for IDs after each step.
+// No request may fail. Before each step it waits until the node has extended its reserved bound
+// on the disk. So only the idle time in between is skipped.
 func (n *node) lives(clock *ownclock.Clock, d time.Duration) {
 	t := n.site.t
 	t.Helper()
@@ -71,7 +70,7 @@ func (n *node) lives(clock *ownclock.Clock, d time.Duration) {
 		defer c.close()
 		clients = append(clients, c)
 	}
-	look := time.NewTicker(time.Millisecond) // a thousand bounds are waited for
+	look := time.NewTicker(time.Millisecond) // short: there are a thousand waits
 	defer look.Stop()
 	const step = 2 * time.Second
 	late := time.Now().Add(patience)
@@ -94,19 +93,18 @@ func (n *node) lives(clock *ownclock.Clock, d time.Duration) {
 	}
 }
 
-// All of ZooKeeper is gone for an hour, and no question fails. When it is back,
-// the node is who it was.
+// All ZooKeeper servers are down for an hour, and no request fails. When they are back, the
+// node has the same identity.
 //
-// The hour passes on all of the machine's clocks and not on the wall clock
-// alone: the node pushes its bound on the disk by the monotonic one. It lives
-// through all that an hour holds, 1,200 heartbeats that fail and a thousand
-// writes to the disk; only the time in between is left out. A lease that long is
-// for nodes that have served for half an hour: forty minutes are put into its
-// record between two runs, and the lease it earns by that itself.
+// The hour passes on all clocks of the machine, because the node extends its reserved bound by the
+// monotonic clock. The node makes everything that an hour holds: 1,200 heartbeats that fail, and a
+// thousand writes to the disk. Only the time in between is skipped. A node needs half an hour of
+// service for a lease of that length. So the test writes forty minutes of service into the node's
+// record between two runs. The node then extends its lease by itself.
 func TestHourWithoutZooKeeper(t *testing.T) {
 	t.Parallel()
-	// ZooKeeper's machines are others: no time can be passed for a JVM (see
-	// ownclock), but it is not there to see it.
+	// ZooKeeper has a clock of its own, because Pass does not work for a JVM (see
+	// ownclock). It is down while the hour passes.
 	var machine, theirs ownclock.Clock
 	zk, s := asShipped(t, &theirs)
 	n := s.node("--reserve", "9s", "--zk-session-timeout", "1s").on(&machine).start().ready()
@@ -126,7 +124,7 @@ func TestHourWithoutZooKeeper(t *testing.T) {
 	n.made(n.get(1)[0], machine.Offset())
 	n.goesBy(machine.Offset())
 	t.Logf("without ZooKeeper for %s, in %s; %s of the lease left", machine.Offset(), time.Since(began), n.figure("lease_left_ms"))
-	// The usual way from here on: it is as busy as the machine is.
+	// From here on time passes at its normal speed.
 	load := n.clients(2)
 	if n.stat("zookeeper_ok") != "false" {
 		t.Error("it says that it reaches ZooKeeper")

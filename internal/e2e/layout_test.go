@@ -8,15 +8,14 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// A cluster with sonyflake's layout, where the machine is below the sequence and
-// there are 65,536 workers: IDs of one tick are 65,536 apart, and a node that
-// comes back without being told reads the layout from its state and ZooKeeper.
+// In sonyflake's layout the worker is below the sequence and has 16 bits, so IDs of one tick are
+// 65,536 apart. A node without --layout takes the layout from its state and from ZooKeeper.
 func TestSonyflakesLayout(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	s.ids.layout = worker.Sonyflake()
 	a := s.started("--layout", "sonyflake").ready()
-	b := s.started().ready() // takes the cluster's
+	b := s.started().ready() // takes the cluster's layout
 	if a.worker() == b.worker() {
 		t.Fatalf("both are worker %d", a.worker())
 	}
@@ -48,8 +47,8 @@ func TestSonyflakesLayout(t *testing.T) {
 	other.fails(1, `--layout time=39@10ms,datacenter=0,worker=16,sequence=8,.* was asked for, where the cluster has time=39@10ms,sequence=8`)
 }
 
-// uid-generator's four million workers are more than ZooKeeper is asked to keep,
-// and its own epoch is over.
+// uid-generator's layout has four million workers, of which a cluster uses 65,536. Its own
+// epoch is used up, so a cluster must give another one.
 func TestUIDGeneratorsLayout(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))

@@ -15,8 +15,8 @@ func run(m *testing.M) int {
 		besiege(at)
 		return 0
 	}
-	// These tests wait for other processes most of their time. A default: what
-	// the command line says comes later and counts.
+	// These tests mostly wait for other processes, so more of them run at a time than there
+	// are cores. The value is a default: the command line is parsed later and overrides it.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}

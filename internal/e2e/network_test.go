@@ -16,8 +16,8 @@ func newNetwork(t testing.TB, target string) *faultnet.Link {
 	return l
 }
 
-// network is what a node that does not run yet will reach its ZooKeeper by, of
-// which there is one.
+// network inserts a link between the node and its ZooKeeper, which must be a single server, and
+// returns the link. The node uses it from its next start on.
 func (n *node) network() *faultnet.Link {
 	n.site.t.Helper()
 	server, chroot, _ := cutChroot(n.connect)

@@ -17,8 +17,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// site is a cluster under test: where its ZooKeeper is, what its nodes are
-// started with, and the IDs that they have handed out.
+// site is a cluster under test: the address of its ZooKeeper, the flags of its nodes, and the
+// IDs that the nodes have issued.
 type site struct {
 	t       testing.TB
 	connect string
@@ -26,10 +26,11 @@ type site struct {
 	flags   []string
 	ids     *history
 	nodes   int
-	admin   *records // nil until it is needed
+	admin   *records // nil until records is called
 }
 
-// newSite makes one of quick nodes. When the test ends, the history is judged.
+// newSite returns a site whose nodes have short times. At the end of the test it checks the
+// history.
 func newSite(t testing.TB, connect string, flags ...string) *site {
 	t.Helper()
 	s := &site{
@@ -43,7 +44,7 @@ func newSite(t testing.TB, connect string, flags ...string) *site {
 	return s
 }
 
-// without returns the flags less one that takes no value.
+// without returns the flags without one flag, which must take no value.
 func without(flags []string, flag string) []string {
 	var rest []string
 	for _, f := range flags {
@@ -60,13 +61,13 @@ type node struct {
 	name    string
 	dir     string
 	connect string
-	flags   []string // the site's, then the node's own
+	flags   []string // the site's flags, then the node's own
 	listen  string
-	clock   *ownclock.Clock // nil: the machine's
+	clock   *ownclock.Clock // nil for the machine's clock
 	proc    *process
 }
 
-// node makes one that has never run.
+// node returns a node that has never run.
 func (s *site) node(flags ...string) *node {
 	name := fmt.Sprintf("n%d", s.nodes)
 	s.nodes++
@@ -76,7 +77,7 @@ func (s *site) node(flags ...string) *node {
 	}
 }
 
-// on puts a node that does not run on a clock.
+// on makes the node's later processes run on a clock of their own.
 func (n *node) on(clock *ownclock.Clock) *node {
 	n.site.t.Helper()
 	ownclock.Require(n.site.t)
@@ -89,7 +90,7 @@ func (s *site) started(flags ...string) *node {
 	return s.node(flags...).start()
 }
 
-// startedTogether starts nodes and then waits for all of them.
+// startedTogether starts several nodes at once and waits until all are ready.
 func (s *site) startedTogether(count int) []*node {
 	s.t.Helper()
 	nodes := make([]*node, count)
@@ -115,8 +116,8 @@ func (n *node) start() *node {
 
 var listening = regexp.MustCompile(`lineproto: .*addr=(\S+:\d+)`)
 
-// address is where the running process serves, from its log where the kernel
-// chose the port.
+// address returns the address that the running process serves on. If the kernel chose the port,
+// address takes it from the log, and fails until the log has it.
 func (n *node) address() (network, addr string, err error) {
 	if path, ok := strings.CutPrefix(n.listen, "unix:"); ok {
 		return "unix", path, nil
@@ -131,7 +132,7 @@ func (n *node) address() (network, addr string, err error) {
 	return "tcp", m[1], nil
 }
 
-// ask asks the node one question on a connection of its own.
+// ask sends one request on a new connection and returns the first line of the reply.
 func (n *node) ask(request string) (string, error) {
 	c, err := n.dial()
 	if err != nil {
@@ -141,7 +142,7 @@ func (n *node) ask(request string) (string, error) {
 	return c.ask(request)
 }
 
-// until waits for a condition, and fails when the process ends meanwhile.
+// until waits for a condition, and fails the test if the process ends first.
 func (n *node) until(what string, ok func() bool) {
 	n.site.t.Helper()
 	done := within(patience, func() bool { return !n.proc.running() || ok() })
@@ -165,7 +166,7 @@ func (n *node) ready() *node {
 	return n
 }
 
-// identity is the answer to WORKER.
+// identity is the reply to WORKER.
 type identity struct {
 	worker int // -1 for none
 	term   int
@@ -203,13 +204,14 @@ func (n *node) identity() identity {
 
 func (n *node) worker() int { n.site.t.Helper(); return n.identity().worker }
 
-// state waits until the node says that it is in a state.
+// state waits until the node reports the state.
 func (n *node) state(want string) {
 	n.site.t.Helper()
 	n.until("state="+want, func() bool { id, err := n.tryIdentity(); return err == nil && id.state == want })
 }
 
-// get is k IDs, which must be had, of the worker that the node says it is.
+// get returns k IDs. It fails the test unless the node issues them, and unless the first one is
+// of the worker that the node reports.
 func (n *node) get(k int) []worker.ID {
 	n.site.t.Helper()
 	c, err := n.dial()
@@ -227,7 +229,7 @@ func (n *node) get(k int) []worker.ID {
 	return ids
 }
 
-// refuses fails the test unless a GET is refused with a code.
+// refuses fails the test unless the node refuses a GET with the error code.
 func (n *node) refuses(code string) {
 	n.site.t.Helper()
 	c, err := n.dial()
@@ -241,7 +243,8 @@ func (n *node) refuses(code string) {
 	}
 }
 
-// stats is one figure of STATS.
+// stat returns a figure of STATS, or "" if STATS does not have it. After an error it returns the
+// text of the error.
 func (n *node) stat(name string) string {
 	c, err := n.dial()
 	if err != nil {
@@ -259,10 +262,10 @@ func (n *node) stat(name string) string {
 	return ""
 }
 
-// kill is kill -9.
+// kill ends the process by SIGKILL and waits until it has ended.
 func (n *node) kill() { n.proc.kill() }
 
-// stop is SIGTERM; the node must end well.
+// stop ends the process by SIGTERM. It fails the test unless the exit code is 0.
 func (n *node) stop() {
 	n.site.t.Helper()
 	n.proc.signal(syscall.SIGTERM)
@@ -271,7 +274,8 @@ func (n *node) stop() {
 	}
 }
 
-// fails waits for the process to end, which must be with a code and a message.
+// fails waits until the process ends. It fails the test unless the exit code is code and the log
+// matches the regular expression message.
 func (n *node) fails(code int, message string) {
 	n.site.t.Helper()
 	got := n.proc.exit()
@@ -280,8 +284,7 @@ func (n *node) fails(code int, message string) {
 	}
 }
 
-// stateReport is what `flaked state show -o json` prints, as far as it is
-// looked at here.
+// stateReport has the fields of `flaked state show -o json` that the tests use.
 type stateReport struct {
 	Status  string   `json:"status"`
 	Damaged bool     `json:"damaged"`
@@ -298,9 +301,8 @@ type stateReport struct {
 	} `json:"record"`
 }
 
-// stored is what the state directory says, as the command shows it.
-// hasNoState insists that the node has left nothing that could be resumed, nor a file
-// that an older copy could be written back into.
+// hasNoState fails the test if the state file exists. A node could resume from it, or an older
+// copy could be written back into the same file.
 func (n *node) hasNoState() {
 	n.site.t.Helper()
 	if _, err := os.Stat(n.stateFile()); !errors.Is(err, fs.ErrNotExist) {
@@ -308,13 +310,14 @@ func (n *node) hasNoState() {
 	}
 }
 
+// stored returns the content of the state directory, as `flaked state show` reports it.
 func (n *node) stored() (report stateReport) {
 	n.site.t.Helper()
 	n.stateShow(&report)
 	return report
 }
 
-// writes is how often the record in the state directory has been written.
+// writes returns the generation of the record in the state directory, which counts its writes.
 func (n *node) writes() uint64 {
 	n.site.t.Helper()
 	var report struct {
@@ -334,8 +337,7 @@ func (n *node) stateShow(report any) {
 	}
 }
 
-// statusReport is what `flaked status -o json` prints, as far as it is looked
-// at here.
+// statusReport has the fields of `flaked status -o json` that the tests use.
 type statusReport struct {
 	Workers []struct {
 		Worker int    `json:"worker"`

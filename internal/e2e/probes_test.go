@@ -16,13 +16,14 @@ import (
 	"time"
 )
 
-// siege is what somebody does to the admin port, on each of so many connections
-// over and over: it sends, and reads what comes until the connection ends.
+// siege is an attack on the admin port. On each of count connections it sends requests again and
+// again, and reads the replies until the connection ends.
 type siege struct {
 	name  string
 	count int
 	sends string
-	// keeps: nothing follows until the node ends the connection.
+	// With keeps, the connection sends once, reads nothing, and stays open until the node
+	// closes it.
 	keeps bool
 }
 
@@ -42,12 +43,14 @@ var sieges = []siege{
 	{"metrics", 200, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", false},
 }
 
-// siegeEnv has this test's binary be the attacker, which is a process of its own
-// so that it takes no time from the probes: "3 127.0.0.1:7610" is the fourth siege.
+// siegeEnv is the environment variable that makes the test binary run an attack. The attack is
+// a process of its own, so that it does not slow down the probes. The value has the index of
+// the siege and the address, such as "3 127.0.0.1:7610".
 const siegeEnv = "E2E_SIEGE"
 
-// begin starts the attacker, behind all others for a processor, as if it were on
-// another machine. All of it comes from one address.
+// begin starts the attacking process with the lowest priority, as if it were on another
+// machine. It returns once every connection has been made. All connections come from one
+// address.
 func begin(t *testing.T, number int, addr string) (end func()) {
 	t.Helper()
 	cmd := exec.Command("nice", "-n", "19", os.Args[0])
@@ -70,8 +73,8 @@ func begin(t *testing.T, number int, addr string) (end func()) {
 	return sync.OnceFunc(func() { in.Close(); _ = cmd.Wait() })
 }
 
-// besiege attacks until its standard input ends. It says when every connection
-// has been made once.
+// besiege attacks until its standard input ends. It prints a line once every connection has been
+// made.
 func besiege(at string) {
 	number, addr, _ := strings.Cut(at, " ")
 	n, _ := strconv.Atoi(number)
@@ -81,7 +84,7 @@ func besiege(at string) {
 		connected.Add(1)
 		first := sync.OnceFunc(connected.Done)
 		running.Go(func() {
-			pace := time.NewTicker(time.Second) // whoever was cut off comes again
+			pace := time.NewTicker(time.Second) // connect again after a second
 			defer pace.Stop()
 			for {
 				s.once(addr, first, stop)
@@ -100,7 +103,7 @@ func besiege(at string) {
 	running.Wait()
 }
 
-// once does it on one connection, until either side ends it.
+// once attacks on one connection, until either side closes it.
 func (s siege) once(addr string, connected func(), stop <-chan struct{}) {
 	c, err := net.Dial("tcp", addr)
 	connected()
@@ -139,8 +142,8 @@ func (s siege) once(addr string, connected func(), stop <-chan struct{}) {
 	}
 }
 
-// stopped is closed when a connection whose answers nobody reads was closed by
-// the other side, or the test stops.
+// stopped returns a channel that is closed when the other side has closed the connection, or when
+// stop is closed. It finds out by writing, because nothing reads from the connection.
 func stopped(c net.Conn, stop <-chan struct{}) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -161,7 +164,7 @@ func stopped(c net.Conn, stop <-chan struct{}) <-chan struct{} {
 	return done
 }
 
-// probe asks for /livez as a kubelet does, on a connection of its own.
+// probe requests /livez on a new connection, like a kubelet.
 func probe(addr string) error {
 	c, err := net.DialTimeout("tcp", addr, 5*time.Second)
 	if err != nil {
@@ -183,7 +186,7 @@ func probe(addr string) error {
 	return nil
 }
 
-// probes asks so many times, one every 5 ms.
+// probes makes count probes, one every 5 ms, and returns their sorted latencies.
 func probes(t *testing.T, addr string, count int) latencies {
 	t.Helper()
 	took := make(latencies, 0, count)
@@ -201,10 +204,10 @@ func probes(t *testing.T, addr string, count int) latencies {
 	return took
 }
 
-// Whatever is done to the admin port from the address that the probes come from
-// too, each is answered, and soon; and the node stays small.
+// During attacks on the admin port from the address of the probes, each probe is answered soon,
+// and the node's memory stays small.
 //
-// Not parallel: a busy machine would be measured.
+// This test is not parallel, because other tests would slow down what it measures.
 func TestProbesUnderSiege(t *testing.T) {
 	n := launch(t, "n", nil, forLoad().binary(t), "serve", "--dev", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-format", "text")
 	var addr string
@@ -224,11 +227,11 @@ func TestProbesUnderSiege(t *testing.T) {
 		took, rss := probes(t, addr, count), residentKiB(n.cmd.Process.Pid)
 		end()
 		fmt.Fprintf(&report, "\n%-36s %4d   %s, resident %d MiB", s.name, s.count, took, rss>>10)
-		// It is more than is promised, as others use this machine.
+		// The limits are higher than what is promised, because the machine may be busy.
 		if !raceDetector && (took.at(0.5) > 50*time.Millisecond || took.at(1) > 4*time.Second) {
 			t.Errorf("%s: probes have waited %s", s.name, took)
 		}
-		if rss > 150<<10 && !raceDetector { // which takes several times as much
+		if rss > 150<<10 && !raceDetector { // the detector needs far more
 			t.Errorf("%s: the node takes %d KiB", s.name, rss)
 		}
 	}

@@ -15,12 +15,12 @@ import (
 	"github.com/flaked/flaked/internal/ownclock"
 )
 
-// patience bounds every wait for something that should happen soon. A second
-// is usual; a loaded CI machine with two cores is not.
+// patience limits every wait for an event that should happen soon. Most take a second. The limit
+// allows for a loaded CI machine with two cores.
 const patience = 40 * time.Second
 
-// within polls until ok, and tells whether it was in time. A ticker, and never
-// a bare sleep: a test waits for a fact, as long as that takes and no longer.
+// within polls ok every 10 ms and reports whether it returned true within the limit. Tests use
+// it instead of a fixed sleep, so that they wait no longer than necessary.
 func within(limit time.Duration, ok func() bool) bool {
 	if ok() {
 		return true
@@ -48,18 +48,18 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// process is one run of the binary. It ends with the test.
+// process is one run of the binary. The end of the test kills it.
 type process struct {
 	t       testing.TB
 	name    string
 	cmd     *exec.Cmd
 	logFile string
-	done    chan struct{} // closed when it has ended
-	err     error         // what Wait said; to be read after done
+	done    chan struct{} // closed when the process has ended
+	err     error         // from Wait; read it after done only
 }
 
-// cleanEnv is our environment without what flaked would take for its flags. No
-// node gets the admin port that one of `make run` may want.
+// cleanEnv returns the environment without the variables that set flags of flaked. It switches
+// the admin port off, because a node of `make run` may use the default one.
 func cleanEnv() []string {
 	env := []string{"FLAKED_ADMIN=off"}
 	for _, v := range os.Environ() {
@@ -70,14 +70,14 @@ func cleanEnv() []string {
 	return env
 }
 
-// launch starts the binary, on a clock of its own if there is one. Its log is
-// shown if the test fails.
+// launch starts the binary, on the given clock unless that is nil. If the test fails, the end of
+// the log is shown.
 func launch(t testing.TB, name string, clock *ownclock.Clock, binary string, args ...string) *process {
 	t.Helper()
 	return launchEnv(t, nil, name, clock, binary, args...)
 }
 
-// launchEnv does so with variables added to the environment.
+// launchEnv is launch with variables added to the environment.
 func launchEnv(t testing.TB, env []string, name string, clock *ownclock.Clock, binary string, args ...string) *process {
 	t.Helper()
 	p := &process{
@@ -88,7 +88,7 @@ func launchEnv(t testing.TB, env []string, name string, clock *ownclock.Clock, b
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close() // the child has its own
+	defer log.Close() // the child has its own descriptor
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.Env = append(cleanEnv(), env...)
 	p.cmd.SysProcAttr = dieWithUs()
@@ -128,7 +128,7 @@ func lastLines(text string, n int) string {
 
 var crashed = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|WARNING: DATA RACE)`)
 
-// checkLog fails the test for what no process of ours may ever say.
+// checkLog fails the test if the log has a panic, a fatal error or a data race.
 func (p *process) checkLog() {
 	if found := crashed.FindString(p.log()); found != "" {
 		p.t.Errorf("%s: %s\n%s", p.name, found, lastLines(p.log(), 200))
@@ -144,9 +144,9 @@ func (p *process) running() bool {
 	}
 }
 
-// kill is kill -9, and returns when the process is gone.
+// kill ends the process by SIGKILL and waits until it has ended.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may be gone already
+	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.done
 }
 
@@ -157,8 +157,8 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// exit waits for the process to end by itself, and returns its exit code; -1
-// when a signal ended it.
+// exit waits until the process ends by itself, and returns its exit code, or -1 if a signal
+// ended it.
 func (p *process) exit() int {
 	p.t.Helper()
 	select {
@@ -169,7 +169,7 @@ func (p *process) exit() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// freeze is SIGSTOP: when it returns, no thread of the process runs.
+// freeze sends SIGSTOP and waits until all threads of the process are stopped.
 func (p *process) freeze() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
@@ -178,20 +178,20 @@ func (p *process) freeze() {
 
 func (p *process) thaw() { p.t.Helper(); p.signal(syscall.SIGCONT) }
 
-// result is what came of a command.
+// result is the result of a command.
 type result struct {
 	code           int
 	stdout, stderr string
 	took           time.Duration
 }
 
-// execute runs the binary to its end.
+// execute runs the binary until it ends.
 func execute(t testing.TB, binary string, args ...string) result {
 	t.Helper()
 	return executeCmd(t, exec.Command(binary, args...))
 }
 
-// executeEnv does so with variables added to the environment.
+// executeEnv is execute with variables added to the environment.
 func executeEnv(t testing.TB, env []string, binary string, args ...string) result {
 	t.Helper()
 	cmd := exec.Command(binary, args...)
@@ -199,8 +199,8 @@ func executeEnv(t testing.TB, env []string, binary string, args ...string) resul
 	return executeCmd(t, cmd)
 }
 
-// executeCmd runs a command. Its Env is what it has beside cleanEnv. Where that names no
-// cache directory status remembers nothing.
+// executeCmd runs a command. Its Env is added to cleanEnv. Unless Env names a cache directory,
+// `flaked status` remembers nothing.
 func executeCmd(t testing.TB, cmd *exec.Cmd) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -214,7 +214,7 @@ func executeCmd(t testing.TB, cmd *exec.Cmd) result {
 		t.Fatal(err)
 	}
 	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-	_ = cmd.Wait() // the code says it
+	_ = cmd.Wait() // see the exit code
 	if !late.Stop() {
 		t.Errorf("%q has not ended within %s\n%s", cmd.Args, patience, stderr.String())
 	}

@@ -2,5 +2,5 @@
 
 package e2e
 
-// raceDetector tells that the tests run with the race detector.
+// raceDetector is true if the tests run with the race detector.
 const raceDetector = true

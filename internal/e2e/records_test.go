@@ -14,8 +14,8 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// records is the cluster's records in ZooKeeper, as an administrator with a
-// ZooKeeper shell sees and spoils them.
+// records reads and changes the cluster's records in ZooKeeper, like an administrator with a
+// ZooKeeper shell.
 type records struct {
 	t  testing.TB
 	zk *zkstore.ZK
@@ -32,7 +32,7 @@ func (s *site) records() *records {
 	done := make(chan error, 1)
 	go func() { done <- zk.Run(context.Background()) }()
 	s.t.Cleanup(func() {
-		_ = zk.Close() // it may be the test that ended ZooKeeper
+		_ = zk.Close() // fails if the test has ended ZooKeeper
 		<-done
 	})
 	return &records{s.t, zk}
@@ -45,13 +45,13 @@ func (r *records) must(err error) {
 	}
 }
 
-// read parses a record into v, and tells whether there is one.
+// read parses the record into v unless v is nil, and reports whether the record exists.
 func (r *records) read(path string, v any) (zkstore.Stat, bool) {
 	r.t.Helper()
 	var data []byte
 	var stat zkstore.Stat
 	var err error
-	// Again where a test has just ended the server that was asked.
+	// Repeat this if the test has just ended the server.
 	within(patience, func() bool {
 		if err = r.zk.Sync(r.t.Context(), "/"); err == nil || errors.Is(err, zkstore.ErrNoNode) {
 			data, stat, err = r.zk.Get(r.t.Context(), path)
@@ -71,14 +71,14 @@ func (r *records) read(path string, v any) (zkstore.Stat, bool) {
 func slotPath(worker int) string { return fmt.Sprintf("/workers/%04d", worker) }
 func livePath(worker int) string { return fmt.Sprintf("/live/%04d", worker) }
 
-// slot is a worker's record. That of one that is absent is zero.
+// slot returns a worker's record, or the zero Slot if there is none.
 func (r *records) slot(worker int) (s coordinator.Slot) {
 	r.t.Helper()
 	r.read(slotPath(worker), &s)
 	return s
 }
 
-// burn draws tickets and throws them away.
+// burn creates tickets and deletes them, as if nodes had come and gone.
 func (r *records) burn(tickets int) {
 	r.t.Helper()
 	var hands errgroup.Group
@@ -101,7 +101,7 @@ func (r *records) cluster() (c coordinator.Cluster, ok bool) {
 	return c, ok
 }
 
-// change rewrites a slot whatever is in it.
+// change rewrites a slot, whatever its version is.
 func (r *records) change(worker int, how func(*coordinator.Slot)) {
 	r.t.Helper()
 	s := r.slot(worker)
@@ -119,7 +119,7 @@ func (r *records) tickets() []string {
 	return names
 }
 
-// remove deletes a record and what is below it.
+// remove deletes a record and all records below it.
 func (r *records) remove(path string) {
 	r.t.Helper()
 	names, err := r.zk.Children(r.t.Context(), path)

@@ -10,8 +10,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// What a node of each rollback policy does when its clock goes back by half a
-// second: how long a client goes without an ID, and whether it is told so.
+// The clock of a node goes back by half a second. Each row gives a rollback policy, whether the
+// node refuses, and how long a client gets no ID.
 func TestRollbackPolicies(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Shared(t)
@@ -19,7 +19,7 @@ func TestRollbackPolicies(t *testing.T) {
 		name    string
 		flags   []string
 		refuses bool
-		// How long the client goes without, as far as the policy says.
+		// Limits on the time without an ID.
 		longest, shortest time.Duration
 	}{
 		{"leaf", nil, true, time.Hour, 400 * time.Millisecond},
@@ -42,7 +42,7 @@ func TestRollbackPolicies(t *testing.T) {
 			}
 			clock := new(ownclock.Clock)
 			n := s.node().on(clock).start().ready()
-			// Back within what this tenure has served: what lies before is another's.
+			// The clock must not go back below the floor of this tenure.
 			first := n.time()
 			n.until("a second of service", func() bool { return n.time().Sub(first) > time.Second })
 			n.get(1)
@@ -60,8 +60,8 @@ func TestRollbackPolicies(t *testing.T) {
 	}
 }
 
-// over asks for IDs for so long, one at a time, and returns the last, how often it
-// was refused, and the longest that it went without one.
+// over asks for single IDs for time d. It returns the last ID, the number of refusals and the
+// longest time without an ID.
 func (n *node) over(d time.Duration) (last worker.ID, refused int, gap time.Duration) {
 	t := n.site.t
 	t.Helper()
@@ -71,7 +71,7 @@ func (n *node) over(d time.Duration) (last worker.ID, refused int, gap time.Dura
 	}
 	defer c.close()
 	for began, got := time.Now(), time.Now(); time.Since(began) < d; {
-		c.last = 0 // where rollbacks are counted a connection's IDs go back too
+		c.last = 0 // with a rollback field the IDs of a connection may go down
 		ids, err := c.get(1)
 		gap = max(gap, time.Since(got))
 		var no refusal
@@ -87,8 +87,8 @@ func (n *node) over(d time.Duration) (last worker.ID, refused int, gap time.Dura
 	return last, refused, gap
 }
 
-// A burst of a node that borrows gets far more at once than a tick has, a crash
-// loses none of the order, and its restart waits for what was borrowed.
+// A burst at a node that borrows gets far more IDs at once than a tick has. After a crash the node
+// waits for the borrowed time to pass, and the order is kept.
 func TestBurstsBorrow(t *testing.T) {
 	t.Parallel()
 	const layout = "leaf,worker=16,sequence=6" // 64 IDs a millisecond

@@ -8,8 +8,8 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// gaveBack waits until a worker that a node left is given back, at the end of
-// its IDs and not before.
+// gaveBack waits until the worker that the node held before is released. It fails the test unless
+// the bound in the record is the millisecond after last, the timestamp of its last ID.
 func (n *node) gaveBack(worker int, last int64) {
 	n.site.t.Helper()
 	records := n.site.records()
@@ -19,8 +19,7 @@ func (n *node) gaveBack(worker int, last int64) {
 	}
 }
 
-// newest is when a worker made the last of its IDs, of those that were
-// answered, in Unix milliseconds.
+// newest returns the highest timestamp of a worker's IDs in the history, Unix ms.
 func (h *history) newest(worker int) (at int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -32,10 +31,9 @@ func (h *history) newest(worker int) (at int64) {
 	return at
 }
 
-// asShipped makes a cluster of nodes with all defaults, on an ensemble on one
-// clock. It is a day old: its record is what shows a node that ZooKeeper
-// has lost nothing, and that it need not settle. In one that is younger than ten settling
-// times a node settles for twelve seconds.
+// asShipped creates a cluster with the default settings, on an ensemble whose servers share one
+// clock. The cluster's record is a day old, so that nodes skip the settling time. In a cluster
+// that is younger than ten settling times, a node settles for twelve seconds.
 func asShipped(t *testing.T, clock *ownclock.Clock) (*zktest.Ensemble, *site) {
 	t.Helper()
 	zk := zktest.ThreeOn(t, [3]*ownclock.Clock{clock, clock, clock})
@@ -49,10 +47,9 @@ func asShipped(t *testing.T, clock *ownclock.Clock) (*zktest.Ensemble, *site) {
 	return zk, s
 }
 
-// All clocks of a site go back by an hour, ZooKeeper's too: nodes as they are
-// shipped, all defaults, take fresh workers and serve on. It is promised to cost
-// less than three seconds of refusals, and costs some tenths of one where the
-// cluster is older than what its clock goes back by.
+// All clocks of a site go back by an hour, including ZooKeeper's. Nodes with the default settings
+// acquire new workers and continue to serve. They may refuse for up to three seconds. They refuse
+// for some tenths of a second if the cluster is older than the step.
 func TestRotationAfterAnHourBack(t *testing.T) {
 	t.Parallel()
 	var clock ownclock.Clock // of all machines: they have one source of time
@@ -90,8 +87,9 @@ func TestRotationAfterAnHourBack(t *testing.T) {
 	}
 }
 
-// Four times within a lease, over restarts. Then the node waits: it must not use
-// up the workers of a cluster whose clocks go to and fro.
+// A node acquires a new worker after a step back at most four times within a lease, counted
+// across restarts. After that it waits. Otherwise clocks that jump back and forth would use up
+// the workers of a cluster.
 func TestRotationFourTimesAtMost(t *testing.T) {
 	t.Parallel()
 	var clock ownclock.Clock

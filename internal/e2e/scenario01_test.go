@@ -6,12 +6,11 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// Fifty nodes that start at once, in a ZooKeeper that knows nothing of them
-// yet: each makes the cluster if it is first, and none gets the worker of
-// another.
+// Fifty nodes start at once with an empty ZooKeeper. The first one creates the cluster, and each
+// gets a worker of its own.
 func TestScenario01FiftyNodesStartAtOnce(t *testing.T) {
 	t.Parallel()
-	// 12 MiB and 15 ms of CPU each: two seconds for all of them on two cores.
+	// Each start takes 12 MiB and 15 ms of CPU: all of them take two seconds on two cores.
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "500ms", "--settle", "1s")
 	const count = 50
 	holder := map[int]string{}

@@ -7,11 +7,11 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// eightWorkers is a layout that a test can fill.
+// eightWorkers is a layout whose workers a test can use up.
 const eightWorkers = "time=41@1ms,worker=3,sequence=12,epoch=1288834974657"
 
-// With all slots held a newcomer is refused, says so, and leaves nothing
-// behind; a slot that was given back goes to the next one.
+// While all workers are held, a new node is refused with the reason and leaves no records
+// behind. A worker that was released goes to the next node.
 func TestScenario02AllSlotsHeldAndRecycled(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", eightWorkers)
@@ -31,7 +31,7 @@ func TestScenario02AllSlotsHeldAndRecycled(t *testing.T) {
 
 	late := s.started()
 	late.fails(1, `all 8 worker slots are held \(8 live, 0 detached, 0 stopped, 0 cooling\)`)
-	// One that has stopped keeps its slot, as has one that was killed.
+	// A node that was stopped keeps its worker.
 	keeper.stop()
 	late.start().fails(1, `7 live, 0 detached, 1 stopped, 0 cooling\): the next one frees in \d`)
 	if n := len(records.tickets()); n != 8 {
@@ -57,19 +57,18 @@ func TestScenario02AllSlotsHeldAndRecycled(t *testing.T) {
 	late.get(50)
 	leaver.hasNoState()
 	leaver.start().fails(1, `all 8 worker slots are held`)
-	// The one that had stopped finds its own.
+	// The stopped node resumes its worker.
 	keeper.start().ready().get(50)
 }
 
-// Ticket numbers grow for ever, worker numbers do not.
+// Ticket numbers only increase. Worker numbers wrap around.
 func TestScenario02ElevenHundredTicketsBurnt(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	first := s.started().ready()
 	records := s.records()
 	records.burn(1100)
-	// The next ticket is 1101: slot 77. A thousand more lead round to slot 0,
-	// which is held.
+	// The next ticket, 1101, leads to worker 77. Ticket 2048 leads to worker 0, which is held.
 	second := s.started().ready()
 	if w := second.worker(); w != 1101%1024 {
 		t.Errorf("worker %d of ticket 1101, want %d", w, 1101%1024)

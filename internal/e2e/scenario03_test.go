@@ -7,8 +7,8 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Somebody deletes the parent of the tickets, under running nodes: the numbers
-// begin at 0 again, and lead newcomers to slots that are held.
+// The parent znode of the tickets is deleted while nodes run. Ticket numbers begin at 0 again, and
+// lead new nodes to workers that are held.
 func TestScenario03TicketsDeletedAndRecreated(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -31,11 +31,11 @@ func TestScenario03TicketsDeletedAndRecreated(t *testing.T) {
 	_, err := records.zk.Create(t.Context(), "/tickets", nil, zkstore.Persistent)
 	records.must(err)
 	join()
-	// And once more, and nobody makes it again but the newcomer.
+	// This time only the new node creates it again.
 	records.remove("/tickets")
 	join()
 
-	// Those whose tickets are gone restart as who they were.
+	// Nodes whose tickets are gone resume their workers.
 	for _, crash := range []bool{false, true} {
 		n := nodes[0]
 		before := n.identity()

@@ -9,19 +9,19 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// opinion is what ZooKeeper's clock says of a node's that went back.
+// opinion is the state of ZooKeeper's clock after a node's clock went back.
 type opinion string
 
 const (
 	differs opinion = "it differs"        // the node's clock is wrong
-	agrees  opinion = "it went back too"  // nobody can tell
-	silent  opinion = "ZooKeeper is down" // nobody is there to ask
+	agrees  opinion = "it went back too"  // no clock shows the step
+	silent  opinion = "ZooKeeper is down" // there is no clock to compare with
 )
 
-// kill -9, and a restart with the clock back: a little is waited out, more
-// ends the start, whatever ZooKeeper's clock says and whether it is there, as
-// often as it is tried. With the clock right again the node is who it was, above all that
-// it had reserved.
+// A node is killed and restarted with its clock set back. If the clock is up to 10 s behind, the
+// node waits. Otherwise every start is refused, whatever ZooKeeper's clock shows and even if
+// ZooKeeper is down. Once the clock is right again, the node resumes its worker above its reserved
+// bound.
 func TestScenario04RestartWithTheClockBack(t *testing.T) {
 	t.Parallel()
 	for _, say := range []opinion{differs, agrees, silent} {
@@ -48,7 +48,7 @@ func TestScenario04RestartWithTheClockBack(t *testing.T) {
 				if say == differs {
 					why = wrongAtStart
 				}
-				for range 2 { // as a supervisor does
+				for range 2 { // like a supervisor that restarts it
 					switch {
 					case waits:
 						n.start().firstAfter(m)
@@ -79,9 +79,9 @@ func TestScenario04RestartWithTheClockBack(t *testing.T) {
 	}
 }
 
-// A step of -4 s, some ticks of the loop that pushes M, which must not take it
-// back; kill -9; the restart waits for it. Without ZooKeeper: with it the node
-// takes a fresh worker.
+// The clock goes back by 4 s while the node runs, and the loop that extends the reserved bound
+// must not lower it. After kill -9 the restart waits until the clock has reached the bound.
+// ZooKeeper is down, because otherwise the node would acquire a new worker.
 func TestScenario04StepBackATickKillRestart(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
@@ -109,8 +109,8 @@ func TestScenario04StepBackATickKillRestart(t *testing.T) {
 	}
 }
 
-// The same at any moment, with ZooKeeper there: the node is on its way to a
-// fresh worker, or there.
+// The clock goes back and the node is killed at a random moment, with ZooKeeper up. The node is
+// then acquiring a new worker or has acquired it.
 func TestScenario04StepBackKillAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))

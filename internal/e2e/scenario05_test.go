@@ -6,8 +6,8 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// kill -9, and ZooKeeper is gone at the restart: the state directory alone
-// will do, and the node rejoins when ZooKeeper is back.
+// A node is killed and restarted while ZooKeeper is down. It starts from its state directory
+// alone, and reports to ZooKeeper when that is back.
 func TestScenario05RestartWithoutZooKeeper(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
@@ -15,7 +15,7 @@ func TestScenario05RestartWithoutZooKeeper(t *testing.T) {
 	n := s.started().ready()
 	before := n.identity()
 	n.get(1000)
-	// Whoever serves may start alone from then on.
+	// A node that has settled may start from its directory alone.
 	if r := n.stored().Record; !r.Settled {
 		t.Fatalf("a node that serves has stored %+v", r)
 	}
@@ -27,11 +27,11 @@ func TestScenario05RestartWithoutZooKeeper(t *testing.T) {
 		t.Errorf("%+v without ZooKeeper, %+v before", alone, before)
 	}
 	n.get(1000)
-	// Again, as a supervisor does.
+	// Restart it again, like a supervisor does.
 	n.kill()
 	n.start().ready().get(1000)
 
-	// One that has nothing to start from waits, and says what for.
+	// A node without state waits for ZooKeeper and says so.
 	newcomer := s.started()
 	newcomer.until("a refusal that names ZooKeeper", func() bool {
 		_, err := newcomer.ask("GET")
@@ -39,7 +39,7 @@ func TestScenario05RestartWithoutZooKeeper(t *testing.T) {
 	})
 
 	n.stop()
-	n.flags = append(n.flags, "--reserve", "3s") // no question may fail, on a busy machine either
+	n.flags = append(n.flags, "--reserve", "3s") // the machine may be busy
 	n.start().ready()
 	load := n.clients(2)
 	zk.Start(0)
@@ -60,8 +60,8 @@ func TestScenario05RestartWithoutZooKeeper(t *testing.T) {
 	})
 }
 
-// A node that never lived through its settling time has proved nothing: it
-// does not start without ZooKeeper.
+// A node that has not settled does not start without ZooKeeper, because nothing shows that its
+// worker is its own.
 func TestScenario05AnUnsettledNodeDoesNotStartAlone(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)

@@ -8,10 +8,10 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// A node that could start from its cache, and whose clock ZooKeeper finds
-// wrong, is refused and stays refused: nothing falls through to the cache. It
-// is the leader's clock that is shifted here, on its way to the node, which
-// comes to the same and takes no privileges.
+// A node could start from its state directory, and its clock is wrong compared with
+// ZooKeeper's. Each start is refused and does not fall back on the state directory. The test
+// shifts the leader's timestamps on their way to the node, which has the same effect as a wrong
+// clock of the node.
 func TestScenario06CachedStartRefusedByTheClockCheckStaysRefused(t *testing.T) {
 	t.Parallel()
 	ens := zktest.Single(t)
@@ -34,7 +34,7 @@ func TestScenario06CachedStartRefusedByTheClockCheckStaysRefused(t *testing.T) {
 	n.get(1000)
 }
 
-// A newcomer with a wrong clock is refused before it has touched a slot.
+// A new node with a wrong clock is refused before it writes a slot.
 func TestScenario06NewcomerWithAWrongClockLeavesNothing(t *testing.T) {
 	t.Parallel()
 	network := newNetwork(t, zktest.Shared(t).Addr())
@@ -50,9 +50,9 @@ func TestScenario06NewcomerWithAWrongClockLeavesNothing(t *testing.T) {
 	if tickets := records.tickets(); len(tickets) != 0 {
 		t.Errorf("it left its ticket behind: %q", tickets)
 	}
-	// Ten years ahead would keep the slot for ten years.
+	// A bound ten years ahead would keep the slot for ten years.
 	n.start().ready()
-	if w := n.worker(); w != 1 { // of the second ticket
+	if w := n.worker(); w != 1 { // from the second ticket
 		t.Errorf("worker %d", w)
 	}
 	if slot := records.slot(0); slot.Term != 0 || slot.H != 0 {
@@ -60,7 +60,7 @@ func TestScenario06NewcomerWithAWrongClockLeavesNothing(t *testing.T) {
 	}
 }
 
-// The same with the node's own clock set wrong, and not the leader's.
+// The two cases above, with the node's own clock set wrong.
 func TestScenario06WithTheClockItselfWrong(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -78,8 +78,8 @@ func TestScenario06WithTheClockItselfWrong(t *testing.T) {
 		}
 	}
 
-	// A newcomer leaves nothing behind: a slot bound by a clock a year ahead would
-	// be held for a year.
+	// A new node leaves no records behind. A slot with a bound by a clock that is a year ahead
+	// would be held for a year.
 	newcomer := s.node().on(&clock)
 	for _, off := range []time.Duration{year, -year, time.Hour, -time.Hour} {
 		clock.Set(off)

@@ -7,8 +7,8 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// After kill -9 the live lock lingers for a session timeout. It is the node's
-// own, by proof: the restart goes on at once.
+// After kill -9 the node's live lock stays until its session expires. The restarted node
+// recognises the lock as its own and serves at once.
 func TestScenario07OwnLiveLockLingers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--zk-session-timeout", "10s")
@@ -30,7 +30,7 @@ func TestScenario07OwnLiveLockLingers(t *testing.T) {
 		if after.worker != before.worker || after.uuid != before.uuid || after.term != before.term+1 {
 			t.Errorf("%+v after %+v", after, before)
 		}
-		// It waits for M, half a second, and for nothing else.
+		// The node waits for its reserved bound, half a second, and for nothing else.
 		if took > 5*time.Second {
 			t.Errorf("ready after %s: did it wait for the old session?", took)
 		}

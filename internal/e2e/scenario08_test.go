@@ -9,21 +9,21 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// What a node answers whose bound on the disk has run out: whyever, and because
-// it was stopped.
+// These match the refusals of a node whose reserved bound has run out: for any reason, and because
+// the process was suspended.
 const (
 	noBound    = `-NOTREADY no durable bound: .* reason=no-durable-bound`
 	stoodStill = `-NOTREADY no durable bound: the process stood still, and the bound on the disk is being renewed reason=no-durable-bound`
 )
 
-// session is ZooKeeper's session that a worker's live lock is of; 0 for none.
+// session returns the ZooKeeper session of a worker's live lock, or 0 if there is no lock.
 func (r *records) session(worker int) int64 {
 	r.t.Helper()
 	lock, _ := r.read(livePath(worker), nil)
 	return lock.Owner
 }
 
-// live waits until the node's live lock is of another session, and returns that.
+// live waits until the node's live lock is of a session other than but, and returns that session.
 func (n *node) live(r *records, but int64) (session int64) {
 	n.site.t.Helper()
 	n.until("live by a new session", func() bool {
@@ -33,8 +33,8 @@ func (n *node) live(r *records, but int64) (session int64) {
 	return session
 }
 
-// failedOnlyBy fails the test for a question that was not answered with IDs for
-// any other reason than these.
+// failedOnlyBy ends the load. It fails the test if a request failed for a reason that does not
+// match the regular expression.
 func (l *load) failedOnlyBy(like string) {
 	l.node.site.t.Helper()
 	allowed := regexp.MustCompile("^(" + like + ")$")
@@ -46,8 +46,8 @@ func (l *load) failedOnlyBy(like string) {
 	}
 }
 
-// ZooKeeper ends the session of a node that is connected and well: it gets
-// another, and nobody who asks it notices.
+// ZooKeeper ends the session of a connected node. The node gets another session, and no client
+// notices.
 func TestScenario08SessionExpires(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
@@ -72,9 +72,8 @@ func TestScenario08SessionExpires(t *testing.T) {
 	}
 }
 
-// Whatever becomes of the way to ZooKeeper, for longer than a session lasts:
-// within the lease not one GET fails, and the node has the worker that it had
-// when it is connected again, which it sees to by itself.
+// A node's link to ZooKeeper fails in various ways, for longer than a session lasts and shorter
+// than the lease. No GET fails. The node connects again by itself and still has its worker.
 func TestScenario08CutOffBeyondTheSession(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]func(*faultnet.Link){
@@ -117,8 +116,8 @@ func TestScenario08CutOffBeyondTheSession(t *testing.T) {
 	}
 }
 
-// A node that is itself stopped, beyond its session: who has asked meanwhile is
-// answered when it goes on, with IDs or with the only reason not to.
+// A node is suspended until its session has expired. When it continues, clients that have asked
+// meanwhile get IDs or the refusal noBound.
 func TestScenario08StoppedBeyondItsSession(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -141,8 +140,8 @@ func TestScenario08StoppedBeyondItsSession(t *testing.T) {
 	}
 }
 
-// ZooKeeper accepts and never answers: nothing waits for it beyond a deadline,
-// neither who serves, nor who stops or starts, nor a command.
+// ZooKeeper accepts connections and never answers. Nodes that serve, stop or start do not wait for
+// it beyond a deadline, and neither do commands.
 func TestScenario08ZooKeeperFrozen(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)

@@ -11,8 +11,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// twoWorkers is a layout in which somebody who wants a worker has to take the
-// one that there is.
+// twoWorkers is a layout with two workers, so that a new node must acquire the only free one.
 const twoWorkers = "time=41@1ms,worker=1,sequence=12,epoch=1288834974657"
 
 func parsedLayout(t *testing.T, text string) worker.Layout {
@@ -24,15 +23,15 @@ func parsedLayout(t *testing.T, text string) worker.Layout {
 	return layout
 }
 
-// What an owner answers that is cut off, and then finds its worker taken.
+// These match the refusals of an owner that is cut off, and of one whose worker was taken over.
 const (
 	leaseOver = `-FENCED the lease has run out and ZooKeeper could not be reached to extend it`
 	taken     = `-FENCED this node lost its worker and is registering as a new one`
 	beginning = `-NOTREADY (starting|settling) .*`
 )
 
-// span is when the first and the last are of, in Unix milliseconds, of a
-// worker's IDs in a part of the history.
+// span returns the lowest and the highest timestamp, Unix ms, of a worker's IDs in the part
+// [from, to) of the history.
 func (h *history) span(w, from, to int) (first, last int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,14 +46,14 @@ func (h *history) span(w, from, to int) (first, last int64) {
 	return first, last
 }
 
-// couple is two nodes that hold all the workers there are.
+// couple is a cluster of two nodes that hold all its workers.
 type couple struct {
 	*site
 	records *records
-	old     *node          // the one that is cut off
-	network *faultnet.Link // its way to ZooKeeper
-	before  identity       // who it was
-	other   *node          // gives its worker back when it stops
+	old     *node          // the node that is cut off
+	network *faultnet.Link // old's link to ZooKeeper
+	before  identity       // old's identity before
+	other   *node          // releases its worker when it stops
 }
 
 func newCouple(t *testing.T) *couple {
@@ -69,9 +68,9 @@ func newCouple(t *testing.T) *couple {
 	return c
 }
 
-// takenOver has a newcomer take the worker of the old owner, who is away. It is
-// refused until that one's lease has ended, and what it hands out is of later
-// times than all that the old one has handed out.
+// takenOver starts a new node until it acquires the worker of the old owner, which is cut off. The
+// new node must be refused until the old owner's lease has ended. Its timestamps must be above the
+// lease bound and those of the old owner below it.
 func (c *couple) takenOver() (late *node) {
 	c.t.Helper()
 	late = c.node()
@@ -110,7 +109,7 @@ func (c *couple) takenOver() (late *node) {
 	return late
 }
 
-// returns waits until the old owner serves again, as somebody else.
+// returns waits until the old owner serves again with a new identity.
 func (c *couple) returns() {
 	c.t.Helper()
 	c.old.ready().get(100)
@@ -126,8 +125,8 @@ func (n *node) leaseOver() {
 	n.refuses("-FENCED")
 }
 
-// loseAnAnswer cuts the old owner off at a moment when ZooKeeper has a later
-// bound than it knows of.
+// loseAnAnswer cuts the old owner off while ZooKeeper has a later lease bound than the owner knows
+// of.
 func (c *couple) loseAnAnswer() {
 	c.t.Helper()
 	c.network.Delay(100*time.Millisecond, 0)
@@ -137,10 +136,9 @@ func (c *couple) loseAnAnswer() {
 	c.network.DropReplies()
 }
 
-// The owner of a worker is cut off, and when its lease has ended somebody else
-// takes the worker over. Neither knows of the other, and their IDs are of
-// different times: the old owner has stopped by itself. It finds itself a new
-// worker when it can.
+// The owner of a worker is cut off, and another node takes the worker over once the lease has
+// ended. The two do not know of each other. Their timestamps do not overlap, because the old
+// owner stops by itself. It acquires a new worker when it can.
 func TestScenario09TakenOverAfterTheLease(t *testing.T) {
 	t.Parallel()
 	heal := func(c *couple) { c.network.Delay(0, 0); c.network.Heal() }
@@ -152,7 +150,7 @@ func TestScenario09TakenOverAfterTheLease(t *testing.T) {
 		{"cut", func(c *couple) { c.network.Cut() }, heal, false},
 		{"black hole", func(c *couple) { c.network.BlackHole() }, heal, false},
 		{"answer lost", (*couple).loseAnAnswer, heal, false},
-		// It wakes up in the belief that it has just looked at the clock.
+		// When it continues, the process may hold a reading of the clock from before.
 		{"stopped", func(c *couple) { c.old.proc.freeze() }, func(c *couple) { c.old.proc.thaw() }, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -167,7 +165,7 @@ func TestScenario09TakenOverAfterTheLease(t *testing.T) {
 			if !row.stopped {
 				c.old.leaseOver()
 			}
-			c.other.stop() // or there would be no worker for the old owner
+			c.other.stop() // leaves a worker for the old owner
 			row.back(c)
 			c.returns()
 			load.progress()
@@ -175,7 +173,7 @@ func TestScenario09TakenOverAfterTheLease(t *testing.T) {
 			lateLoad.flawless()
 			failures := leaseOver + "|" + taken + "|" + beginning
 			if row.stopped {
-				failures += "|.* i/o timeout" // of a client, as a rule there is none
+				failures += "|.* i/o timeout" // a client's; rare
 			}
 			load.failedOnlyBy(failures)
 			if log := c.old.proc.log(); !strings.Contains(log, "fenced: issuing nothing more for this worker") {
@@ -185,8 +183,8 @@ func TestScenario09TakenOverAfterTheLease(t *testing.T) {
 	}
 }
 
-// The same owner, killed and started again from a directory that says that the
-// worker is its own, when that is not so any more and nobody can tell it.
+// The owner is killed, its worker is taken over, and it is started again. Its state directory
+// still says that it holds the worker, and ZooKeeper is unreachable.
 func TestScenario09KilledAndTakenOver(t *testing.T) {
 	t.Parallel()
 	c := newCouple(t)

@@ -8,30 +8,30 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// owners are nodes that hold their slots while ZooKeeper loses what it knew,
-// each in a condition of its own.
+// owners are nodes that hold workers while ZooKeeper loses its data. Each is in a different
+// condition.
 type owners struct {
 	site      *site
-	connected *node          // sees the loss
-	cutoff    *node          // serves on, and cannot reach ZooKeeper
-	frozen    *node          // SIGSTOP
-	stopped   *node          // SIGTERM, and started again after the loss
-	killed    *node          // kill -9, likewise
-	younger   *node          // nil, or one that a snapshot does not know
-	network   *faultnet.Link // of cutoff
+	connected *node          // notices the loss
+	cutoff    *node          // serves and cannot reach ZooKeeper
+	frozen    *node          // suspended by SIGSTOP
+	stopped   *node          // stopped by SIGTERM, and restarted after the loss
+	killed    *node          // killed, and restarted after the loss
+	younger   *node          // nil, or a node that the snapshot does not have
+	network   *faultnet.Link // the link of cutoff
 	before    map[*node]identity
 	loads     []*load
 }
 
-// settleTime has to cover what a settling time is for on a busy machine: a
-// heartbeat, and the time that an owner takes to reach a ZooKeeper that has come back.
+// settleTime is long enough for a busy machine. Within it an owner must make a heartbeat and
+// reconnect to a ZooKeeper that has come back.
 const settleTime = 4 * time.Second
 
-// newOwners starts five nodes on a cluster that was made by hand: none of them
-// was told to make one.
+// newOwners creates a cluster with `flaked cluster init` and starts five nodes without
+// --bootstrap.
 func newOwners(t *testing.T, connect, direct string, cutVia string) *owners {
 	t.Helper()
-	// The usual reserve: no question may fail, on a busy machine either.
+	// The default reserve is used, because no request may fail even on a busy machine.
 	s := newSite(t, connect, "--settle", settleTime.String(), "--reserve", "3s")
 	s.flags = without(s.flags, "--bootstrap")
 	if r := execute(t, s.build.binary(t), "cluster", "init", "--zk", direct, "--settle", settleTime.String()); r.code != 0 {
@@ -68,15 +68,15 @@ func (o *owners) all() []*node {
 	return nodes
 }
 
-// scatter brings each into its condition. Those that are not frozen must not
-// fail to answer a single question from now on.
+// scatter brings each node into its condition. From now on, connected and cutoff must answer every
+// request.
 func (o *owners) scatter() {
 	o.loads = append(o.loads, o.connected.clients(2))
 	o.lookAway()
 }
 
-// scatterBlind leaves nobody to see what happens: the connected one is frozen
-// too.
+// scatterBlind is scatter, except that connected is suspended too, so that no node notices the
+// loss.
 func (o *owners) scatterBlind() {
 	o.connected.proc.freeze()
 	o.lookAway()
@@ -90,8 +90,8 @@ func (o *owners) lookAway() {
 	o.killed.kill()
 }
 
-// gather brings all back and insists that nothing has come between them and
-// their slots, and that newcomers got none.
+// gather brings all nodes back. It fails the test unless each has kept its worker, and unless each
+// newcomer was refused.
 func (o *owners) gather(newcomers ...*node) {
 	t := o.site.t
 	t.Helper()
@@ -123,8 +123,8 @@ func (o *owners) gather(newcomers ...*node) {
 	}
 }
 
-// refrozen waits until an owner has noticed: the cluster is there, the old
-// one, and its slots are nobody else's for as long as an owner can live.
+// refrozen waits until an owner has noticed the loss. The old cluster's record is back, and
+// registration is frozen for at least 23 hours.
 func (o *owners) refrozen(uuid string) {
 	t := o.site.t
 	t.Helper()
@@ -155,16 +155,15 @@ func TestScenario10SingleWiped(t *testing.T) {
 	o.gather(o.site.started())
 }
 
-// An ensemble is restored from a snapshot that is older than some of the nodes:
-// it knows nothing of them, and has older records of the others. Then it is
-// wiped.
+// An ensemble is restored from a snapshot that does not have one of the nodes, and has older
+// records of the others. Then the ensemble is wiped.
 func TestScenario10EnsembleRestoredAndWiped(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Three(t)
 	o := newOwners(t, zk.Addr(), zk.Addr(), zk.Addrs()[1])
 	uuid := o.cluster()
 	snapshot := zk.Snapshot(t)
-	// Restarted, as its record in the snapshot is then of an older term.
+	// After this restart the node's record in the snapshot has an older term.
 	before := o.before[o.connected]
 	o.connected.stop()
 	o.connected.start().ready()
@@ -188,9 +187,9 @@ func TestScenario10EnsembleRestoredAndWiped(t *testing.T) {
 	o.gather()
 }
 
-// Everybody looks away while an ensemble is restored and a newcomer registers:
-// it may take the slot of an owner that the snapshot does not know, and has
-// given it back before it issues.
+// No owner can notice while ZooKeeper is restored and a new node registers. The new node acquires
+// the worker of an owner that the snapshot does not have. It gives the worker up before it issues,
+// because the owner comes back within the settling time.
 func TestScenario10NewcomerFasterThanTheOwners(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
@@ -213,8 +212,8 @@ func TestScenario10NewcomerFasterThanTheOwners(t *testing.T) {
 	o.gather(newcomer)
 }
 
-// A wiped ZooKeeper in which somebody makes a new cluster before the owners
-// are back: it gives way to the old one.
+// In a wiped ZooKeeper a new node creates a new cluster before the owners are back. The owners
+// replace it by the old cluster.
 func TestScenario10NewClusterGivesWay(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
@@ -235,7 +234,7 @@ func TestScenario10NewClusterGivesWay(t *testing.T) {
 	}
 }
 
-// Slots are deleted one by one, the cluster's record stays.
+// All slots are deleted, and the cluster's record stays.
 func TestScenario10SlotsDeleted(t *testing.T) {
 	t.Parallel()
 	connect := zktest.Chroot(t, zktest.Shared(t))
@@ -250,8 +249,8 @@ func TestScenario10SlotsDeleted(t *testing.T) {
 	o.gather(o.site.started())
 }
 
-// Nobody has noticed that a slot is gone whose owner is stopped: newcomers that
-// would be glad of it leave it alone, and it is there when the owner returns.
+// The slot of a stopped node is deleted, and no owner notices. New nodes do not acquire the
+// worker, although it is the only one left, and its owner resumes it.
 func TestScenario10SlotOfAStoppedNodeDeleted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", "time=41@1ms,worker=1,sequence=12,epoch=1288834974657")
@@ -273,7 +272,7 @@ func TestScenario10SlotOfAStoppedNodeDeleted(t *testing.T) {
 	absent.until("the slot is its own again", func() bool { return records.slot(before.worker).Node == before.uuid })
 }
 
-// Nobody who was not told to makes a cluster in an empty ZooKeeper.
+// A node without --bootstrap creates no cluster in an empty ZooKeeper.
 func TestScenario10NoClusterUnasked(t *testing.T) {
 	t.Parallel()
 	connect := zktest.Chroot(t, zktest.Shared(t))
@@ -294,7 +293,7 @@ func TestScenario10NoClusterUnasked(t *testing.T) {
 	if _, there := records.read("/", nil); there {
 		t.Error("a node that was refused has left something behind")
 	}
-	// Told to, its owner puts the old one back.
+	// With --bootstrap, an owner puts the old cluster back.
 	owner.start().ready()
 	if now := owner.identity(); now.worker != before.worker || now.uuid != before.uuid {
 		t.Errorf("%+v after the loss, %+v before", now, before)
@@ -311,9 +310,9 @@ func TestScenario10NoClusterUnasked(t *testing.T) {
 	newcomer.start().fails(1, `registration is frozen until`)
 }
 
-// An operator opens workers that were never used. An owner that comes back later,
-// and had not heard of the loss, leaves them open, and the newcomer on one of them
-// alone.
+// During a freeze an operator opens workers that were never used. An owner that comes back
+// later and had not noticed the loss leaves them open. The new node on one of them keeps its
+// worker.
 func TestScenario10LateOwnerLeavesOpenedWorkersAlone(t *testing.T) {
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--settle", "3s")
 	nodes := s.startedTogether(2)

@@ -11,7 +11,7 @@ import (
 
 func (n *node) stateFile() string { return filepath.Join(n.dir, "flaked.state") }
 
-// copied is another node, on a copy of this one's state directory.
+// copied returns a new node with a copy of this node's state directory.
 func (n *node) copied() *node {
 	t := n.site.t
 	t.Helper()
@@ -25,7 +25,7 @@ func (n *node) copied() *node {
 	return twin
 }
 
-// A copy is a new node, whatever its original does meanwhile.
+// A copied state directory is never resumed, whether the original runs, is stopped or was killed.
 func TestScenario11StateDirectoryCopied(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -53,7 +53,7 @@ func TestScenario11StateDirectoryCopied(t *testing.T) {
 	check(n.copied())
 	n.start().ready().get(100)
 	n.stop()
-	// Moved on one filesystem it is the same file, and the same node.
+	// A directory that is renamed has the same file, so the node resumes.
 	moved := filepath.Join(filepath.Dir(n.dir), "elsewhere")
 	if err := os.Rename(n.dir, moved); err != nil {
 		t.Fatal(err)
@@ -65,8 +65,8 @@ func TestScenario11StateDirectoryCopied(t *testing.T) {
 	n.get(100)
 }
 
-// An old copy of the state is put back into the very file: ZooKeeper knows
-// that it is old, by the term, or by the generation where the term is the same.
+// An old copy of the state is written back into the same file. ZooKeeper's record shows that it is
+// old: by the term, or by the generation if the terms are equal.
 func TestScenario11OldStatePutBack(t *testing.T) {
 	t.Parallel()
 	ens := zktest.Shared(t)
@@ -122,7 +122,7 @@ func TestScenario11TwoProcessesOnOneDirectory(t *testing.T) {
 	load.progress()
 	load.flawless()
 	n.kill()
-	// The lock goes with its holder.
+	// The lock ends with the process that holds it.
 	second.start().ready().get(100)
 	n.start().fails(1, `in use: another flaked`)
 }
@@ -136,7 +136,7 @@ func TestScenario11AnotherClustersState(t *testing.T) {
 	n.stop()
 	stored := n.stored()
 
-	// By another name; then by the same name, in another place.
+	// First a cluster with another name, then one of the same name in another chroot.
 	n.flags = append(n.flags, "--cluster", "other")
 	n.start().fails(1, `the state directory belongs to cluster "default", and this is "other": give this cluster a --state-dir of its own`)
 	n.flags = n.flags[:len(n.flags)-2]
@@ -147,8 +147,8 @@ func TestScenario11AnotherClustersState(t *testing.T) {
 	n.start().fails(1, `the state directory belongs to cluster [0-9a-f-]{36}, .*give this cluster a --state-dir of its own`)
 	n.connect = s.connect
 
-	// Another cluster that has settled ends the lease: no start without ZooKeeper
-	// from here on. Who the node is, and its bound, stay.
+	// A settled cluster of another UUID ends the lease in the state, so that the node does not
+	// start without ZooKeeper any more. Its identity and its reserved bound stay.
 	want := *stored.Record
 	want.Settled, want.HMs, want.Stopped = false, 0, false
 	if now := n.stored(); *now.Record != want {

@@ -10,14 +10,14 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// What a node answers whose bound on the disk has run out: when writing fails,
-// and when it takes for ever.
+// These match the refusals of a node whose reserved bound has run out: because writes fail, and
+// because a write does not return.
 const (
 	noDisk   = `-NOTREADY no durable bound: the state directory cannot be written reason=no-durable-bound`
 	noAnswer = `-NOTREADY no durable bound: the state directory does not answer reason=no-durable-bound`
 )
 
-// diskOfItsOwn is a node that serves, on a disk of its own.
+// diskOfItsOwn returns a node that serves and the disk with its state directory.
 func (s *site) diskOfItsOwn() (*node, *faultdisk.Disk) {
 	s.t.Helper()
 	disk := faultdisk.New(s.t)
@@ -26,8 +26,8 @@ func (s *site) diskOfItsOwn() (*node, *faultdisk.Disk) {
 	return n.start().ready(), disk
 }
 
-// A disk on which nothing can be made or grow any more: a node that has its
-// place serves on, and starts again; one that has none says so.
+// On a full disk no file can be created or grow. A node with a state file continues to serve
+// and can restart. A new node fails with an error that says so.
 func TestScenario12DiskFull(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
@@ -55,8 +55,8 @@ func TestScenario12DiskFull(t *testing.T) {
 	}
 }
 
-// A disk that fails every write: the node serves to its bound, refuses, and
-// goes on by itself.
+// A disk fails every write. The node serves to its reserved bound, refuses, and serves again by
+// itself once the disk is writable.
 func TestScenario12DiskReadOnly(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -77,8 +77,8 @@ func TestScenario12DiskReadOnly(t *testing.T) {
 		t.Errorf("%+v, was %+v", now, before)
 	}
 
-	// A stop that cannot be stored is as good as a crash. Nobody has a file open
-	// now, as after a restart of the machine: the disk is what is called read-only.
+	// A stop that cannot be stored has the same effect as a crash. No file is open after
+	// it, so that ReadOnly mounts the disk read-only, and the start fails with that error.
 	disk.ReadOnly()
 	n.refusesLike(noDisk)
 	n.stop()
@@ -92,8 +92,8 @@ func TestScenario12DiskReadOnly(t *testing.T) {
 	}
 }
 
-// A disk on which a sync takes ten seconds: the node serves to its bound,
-// refuses, says why, and goes on when the sync is through.
+// A sync of the disk takes ten seconds. The node serves to its reserved bound, refuses with the
+// reason, and serves again when the sync has returned.
 func TestScenario12DiskStalls(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -122,7 +122,7 @@ func TestScenario12DiskStalls(t *testing.T) {
 	}
 }
 
-// servedTo checks that no ID of a worker is of its bound on the disk or after.
+// servedTo fails the test if a worker's ID has a timestamp at or above bound, its reserved bound.
 func (s *site) servedTo(worker int, bound int64) {
 	s.t.Helper()
 	_, last := s.ids.span(worker, 0, s.ids.len())
@@ -132,8 +132,8 @@ func (s *site) servedTo(worker int, bound int64) {
 	s.t.Logf("the last ID is %d ms before the bound on the disk", bound-last)
 }
 
-// kill -9 while the disk stalls, and SIGTERM: whatever becomes of the write that
-// is under way, the next start is above all that was handed out.
+// A node is ended by SIGKILL or SIGTERM while its disk stalls. Whether or not the pending write
+// completes, the next start begins above all issued IDs.
 func TestScenario12EndedWhileTheDiskStalls(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -147,7 +147,7 @@ func TestScenario12EndedWhileTheDiskStalls(t *testing.T) {
 		n.refusesLike(noAnswer)
 		s.servedTo(before.worker, bound)
 		n.proc.signal(end)
-		disk.Thaw() // what waits for the disk cannot be killed
+		disk.Thaw() // a process that waits for the disk does not end
 		code := n.proc.exit()
 		load.end()
 		n.start()

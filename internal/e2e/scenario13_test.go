@@ -11,17 +11,17 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// stepped is a node whose clock alone is stepped: ZooKeeper's is true.
+// stepped returns a node with a clock of its own. ZooKeeper's clock shows true time.
 func stepped(t *testing.T) (*node, *ownclock.Clock) {
 	t.Helper()
-	// The usual reserve: no question may fail, on a busy machine either.
+	// The default reserve is used, because no request may fail even on a busy machine.
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
 	clock := new(ownclock.Clock)
 	return s.node().on(clock).start().ready(), clock
 }
 
-// killedOff kills the node on a clock that is wrong, restarts it, and has it go
-// on with the clock right again.
+// killedOff kills the node while its clock is wrong and calls restart. Then it sets the clock
+// right and checks that the node resumes above its reserved bound.
 func (n *node) killedOff(clock *ownclock.Clock, restart func()) {
 	t := n.site.t
 	t.Helper()
@@ -41,7 +41,7 @@ func (n *node) killedOff(clock *ownclock.Clock, restart func()) {
 	}
 }
 
-// Leaf's rule: waited out, and no question fails.
+// By Leaf's rule the node waits until the clock has caught up. No request fails.
 func TestScenario13ThreeMillisecondsBack(t *testing.T) {
 	t.Parallel()
 	n, clock := stepped(t)
@@ -56,8 +56,8 @@ func TestScenario13ThreeMillisecondsBack(t *testing.T) {
 	n.killedOff(clock, func() { n.start().ready().get(100) })
 }
 
-// Refused at once, by how much it is, and served again when the clock has
-// caught up.
+// The node refuses at once and says how far its clock is behind. It serves again when the clock
+// has caught up.
 func TestScenario13FiftyMillisecondsBack(t *testing.T) {
 	t.Parallel()
 	n, clock := stepped(t)
@@ -68,7 +68,7 @@ func TestScenario13FiftyMillisecondsBack(t *testing.T) {
 		clock.Step(-50 * time.Millisecond)
 		watch.serves()
 	}
-	// A watch that does not get to ask within 50 ms sees nothing of it.
+	// On a busy machine the watch may not ask within the 50 ms of a step.
 	for try := 0; watch.refusals() == 0 && try < 20; try++ {
 		clock.Step(-50 * time.Millisecond)
 		watch.serves()
@@ -76,7 +76,7 @@ func TestScenario13FiftyMillisecondsBack(t *testing.T) {
 	if watch.refusals() == 0 {
 		t.Error("nothing was refused")
 	}
-	clock.Set(0) // ahead, by less than what is a leap
+	clock.Set(0) // a step ahead that is shorter than a leap
 	watch.serves()
 	n.goesBy(0)
 	watch.ends(behindLastID)
@@ -92,9 +92,9 @@ func TestScenario13FiftyMillisecondsBack(t *testing.T) {
 	n.killedOff(clock, func() { n.start().ready().get(100) })
 }
 
-// An hour back, and ZooKeeper does not agree: refused at once, by how much;
-// after three rounds the node knows that its clock is wrong, and pushes no bound
-// any more. It goes on by itself.
+// The node's clock goes back by an hour and ZooKeeper's does not. The node refuses at once.
+// After three heartbeats it reports a wrong clock and extends no bound any more. It serves
+// again by itself once the clock is right.
 func TestScenario13AnHourBack(t *testing.T) {
 	t.Parallel()
 	n, clock := stepped(t)
@@ -126,8 +126,8 @@ func TestScenario13AnHourBack(t *testing.T) {
 	n.killedOff(clock, func() { n.startIsRefused(wrongAtStart) })
 }
 
-// Ahead, and ZooKeeper does not agree: not followed. No question fails, and no
-// ID is of another time than ZooKeeper's.
+// The node's clock leaps ahead and ZooKeeper's does not. The node does not follow the leap. No
+// request fails, and all timestamps agree with ZooKeeper's clock.
 func TestScenario13LeapsAhead(t *testing.T) {
 	t.Parallel()
 	for _, leap := range []time.Duration{time.Hour, year} {
@@ -158,14 +158,16 @@ func TestScenario13LeapsAhead(t *testing.T) {
 			clock.Step(leap)
 			load.progress()
 			load.flawless()
-			// Whoever starts believes the wall clock, and asks ZooKeeper about it.
+			// A process that starts takes the wall clock's time, and compares it with
+			// ZooKeeper's clock.
 			n.killedOff(clock, func() { n.startIsRefused(wrongAtStart) })
 		})
 	}
 }
 
-// Ahead and back, and ZooKeeper's clock does the same: both are followed. What
-// was bound a year ahead is left behind by taking a fresh worker.
+// The node's clock leaps ahead and back together with ZooKeeper's clock. The node follows both
+// leaps. Its worker's bounds are then a year ahead, so after the leap back it acquires a new
+// worker.
 func TestScenario13LeapsThatZooKeeperConfirms(t *testing.T) {
 	t.Parallel()
 	for _, leap := range []time.Duration{time.Hour, year} {
@@ -191,8 +193,9 @@ func TestScenario13LeapsThatZooKeeperConfirms(t *testing.T) {
 			if after := n.identity(); after.worker == before.worker || after.uuid != before.uuid {
 				t.Errorf("%+v after %+v, whose IDs are %s ahead", after, before, leap)
 			}
-			watch.ends(behindLastID, // until the fresh worker
-				// Its bounds lie behind, and are pushed by the clock that they are in.
+			watch.ends(behindLastID, // before it has the new worker
+				// After a leap the bounds may be behind the clock until they
+				// are extended.
 				stoodStill, noAnswer,
 				`-FENCED the lease has run out and ZooKeeper could not be reached to extend it`,
 				`-NOTREADY settling reason=(waiting-for-a-forgotten-owner|the-lease-had-run-out|took-a-fresh-worker-after-the-clock-went-back)`)

@@ -9,24 +9,24 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// five are nodes of which the last is on a clock of its own.
+// five returns five nodes. Four are started. The fifth has a clock of its own and is not started.
 func five(t *testing.T, connect string) (four []*node, fifth *node, clock *ownclock.Clock) {
 	t.Helper()
-	// The usual reserve: no question may fail, on a busy machine either.
+	// The default reserve is used, because no request may fail even on a busy machine.
 	s := newSite(t, connect, "--reserve", "3s")
 	clock = new(ownclock.Clock)
 	return s.startedTogether(4), s.node().on(clock), clock
 }
 
-// voters waits until a node compares its clock with ZooKeeper's and this many
-// others.
+// voters waits until the node compares its clock with those of ZooKeeper's leader and of so many
+// peers.
 func (n *node) voters(peers int) {
 	n.site.t.Helper()
 	n.until("it compares with all of the others", func() bool { return n.stat("clock_voters") == strconv.Itoa(peers+1) })
 }
 
-// One of five clocks is off by an hour, when its node starts and while it runs:
-// that one refuses, and not one question to the four fails.
+// One of five clocks is off by an hour, when its node starts and while it runs. Only that node
+// refuses, and no request to the four others fails.
 func TestScenario14OneOfFiveClocksIsOff(t *testing.T) {
 	t.Parallel()
 	four, fifth, clock := five(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -48,7 +48,8 @@ func TestScenario14OneOfFiveClocksIsOff(t *testing.T) {
 	fifth.start().ready().voters(4)
 	before := fifth.identity()
 
-	// Back: refused at once, and after three rounds as wrong.
+	// After a step back the node refuses at once, and reports a wrong clock after three
+	// heartbeats.
 	watch := fifth.watch()
 	watch.serves()
 	clock.Set(-time.Hour)
@@ -59,7 +60,7 @@ func TestScenario14OneOfFiveClocksIsOff(t *testing.T) {
 	watch.serves()
 	watch.ends(behindLastID, wrongClock)
 
-	// Ahead: not followed, so right.
+	// The node does not follow a leap ahead, so its time stays right.
 	watch = fifth.watch()
 	watch.serves()
 	clock.Set(time.Hour)
@@ -72,7 +73,7 @@ func TestScenario14OneOfFiveClocksIsOff(t *testing.T) {
 		t.Errorf("%+v after %+v", after, before)
 	}
 
-	// A restart on it is refused, as often as it is tried, and nobody minds.
+	// Each restart with a wrong clock is refused, without an effect on the other nodes.
 	fifth.kill()
 	m := fifth.stored().Record.MMs
 	for _, off := range []time.Duration{time.Hour, -time.Hour} {
@@ -89,10 +90,10 @@ func TestScenario14OneOfFiveClocksIsOff(t *testing.T) {
 	}
 }
 
-// A clock that runs ahead little by little is followed, until three rounds of
-// most others find it wrong. Then the node refuses, and pushes no bound. Back
-// among the others it goes on: by a fresh worker, where its IDs are ahead by more
-// than that takes.
+// A node follows a clock that runs ahead in small steps. After three heartbeats in which most
+// other clocks disagree, it refuses and extends no bound. Once its clock is right it serves
+// again. If waiting for its clock would take longer than a new worker does, it acquires a new
+// worker.
 func TestScenario14AClockThatRunsAway(t *testing.T) {
 	t.Parallel()
 	four, fifth, clock := five(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -136,16 +137,16 @@ func TestScenario14AClockThatRunsAway(t *testing.T) {
 	}
 }
 
-// It is ZooKeeper's clock that is off, by an hour either way: one against four,
-// so no node minds, and no question fails. Whoever starts asks the four too. (On
-// three servers: one alone has no epochs, and cannot show that it lost nothing while
-// its clock leapt over the short leases that new nodes have.)
+// ZooKeeper's clock is off by an hour in either direction. The nodes outvote it, so no request
+// fails. A node that starts compares its clock with the other nodes too. (The test needs three
+// servers. A single server has no epochs, so it cannot show that it lost nothing while its
+// clock leapt over the short leases of new nodes.)
 func TestScenario14ZooKeepersClockIsOff(t *testing.T) {
 	t.Parallel()
 	var theirs ownclock.Clock
 	zk := zktest.ThreeOn(t, [3]*ownclock.Clock{&theirs, &theirs, &theirs})
-	// A report votes for three heartbeats. On a machine that is so busy that the
-	// four's are older, ZooKeeper would be left alone to say what time it is.
+	// A report counts for three heartbeats. With short heartbeats on a busy machine the
+	// reports of the four could be older, and only ZooKeeper's wrong clock would count.
 	s := newSite(t, zk.Addr(), "--reserve", "3s", "--heartbeat", "500ms", "--settle", "1s")
 	nodes := s.startedTogether(5)
 	var loads []*load

@@ -15,8 +15,9 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// descriptors lets a running process have so many more than it has. The limit is
-// on their numbers, and there are gaps.
+// descriptors sets the limit of a running process so that it can open more further descriptors,
+// where more is a count. RLIMIT_NOFILE is a limit on descriptor numbers, so unused numbers
+// below it count too.
 func (p *process) descriptors(t *testing.T, more uint64) {
 	t.Helper()
 	pid := p.cmd.Process.Pid
@@ -34,7 +35,7 @@ func (p *process) descriptors(t *testing.T, more uint64) {
 	}
 }
 
-// cpu is the processor time that a process has used.
+// cpu returns the processor time that the process has used.
 func (p *process) cpu(t *testing.T) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
@@ -43,7 +44,7 @@ func (p *process) cpu(t *testing.T) time.Duration {
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	var ticks time.Duration
-	for _, field := range strings.Fields(rest)[11:13] { // of user and system
+	for _, field := range strings.Fields(rest)[11:13] { // user and system time
 		n, err := strconv.Atoi(field)
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +54,8 @@ func (p *process) cpu(t *testing.T) time.Duration {
 	return ticks * time.Second / 100 // USER_HZ
 }
 
-// stat is one figure of STATS, asked over a connection that there is already.
+// stat returns a figure of STATS. It uses the client's connection, because a new one may not be
+// accepted.
 func (c *client) stat(name string) (value string) {
 	line, err := c.ask("STATS")
 	for ; err == nil && line != "END"; line, err = c.line() {
@@ -67,9 +69,9 @@ func (c *client) stat(name string) (value string) {
 	return value
 }
 
-// No descriptor is left for another connection: those that there are go on as
-// ever, accepting waits and does not spin, and goes on when there are some
-// again. ZooKeeper's connection, lost meanwhile, is no exception.
+// The node has no descriptor left for another connection. Existing connections are served. The
+// node retries accepting without busy looping, and accepts again when descriptors are free. It
+// also reconnects to ZooKeeper then, if that connection was lost meanwhile.
 func TestScenario15OutOfDescriptors(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
@@ -91,14 +93,14 @@ func TestScenario15OutOfDescriptors(t *testing.T) {
 		}
 		return conns
 	}
-	served := open() // the watcher's is accepted by now
+	served := open() // includes the watcher's connection
 	const complaint = "cannot accept connections, trying on"
 
 	const left = 3
 	n.proc.descriptors(t, left)
 	crowd := make([]*client, 20)
 	for i := range crowd {
-		// The kernel accepts for the node, and keeps what is sent.
+		// The kernel completes the connection and buffers the data until the node accepts.
 		if crowd[i], err = n.dial(); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +111,8 @@ func TestScenario15OutOfDescriptors(t *testing.T) {
 	}
 	eventually(t, complaint, func() bool { return strings.Contains(n.proc.log(), complaint) })
 	load.progress()
-	// ZooKeeper's connection ends, if it has not on a slow machine, and the queue takes what it leaves.
+	// Cut ends the connection to ZooKeeper, unless it has ended on a slow machine. A queued
+	// connection takes its descriptor.
 	network.Cut()
 	eventually(t, "one more of the queue is served", func() bool { return open() > served+left })
 	network.Heal()
@@ -127,7 +130,7 @@ func TestScenario15OutOfDescriptors(t *testing.T) {
 		t.Errorf("it has complained %d times", times)
 	}
 
-	// Those who are served leave, and the others' turn comes.
+	// Each served connection closes, so that the next one in the queue is accepted.
 	for _, c := range crowd {
 		_ = c.conn.SetReadDeadline(time.Now().Add(patience))
 		if answer, err := c.line(); answer != "here" {

@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// latencies are how long a good client waited for each of its answers, sorted.
+// latencies are the sorted latencies of a client's requests.
 type latencies []time.Duration
 
 func (l latencies) at(quantile float64) time.Duration { return l[int(quantile*float64(len(l)-1))] }
@@ -24,8 +24,8 @@ func (l latencies) String() string {
 	return "median " + ms(l.at(0.5)) + ", 99% " + ms(l.at(0.99)) + ", max " + ms(l.at(1)) + " ms"
 }
 
-// good asks for one ID every millisecond, on one connection, and each has to
-// be answered.
+// good asks for one ID every millisecond on one connection, and returns the latencies. Every
+// request must be answered.
 func (n *node) good(questions int) latencies {
 	t := n.site.t
 	t.Helper()
@@ -49,17 +49,17 @@ func (n *node) good(questions int) latencies {
 	return took
 }
 
-// nuisance is a bad client. It goes on until stop is closed, or what it does is
-// done, and then its connections stay as they are.
+// nuisance is a kind of bad client, of which count run. do runs on each connection until it is
+// done or stop is closed. Its connection stays open unless do closes it.
 type nuisance struct {
 	name  string
 	count int
 	do    func(c *net.TCPConn, stop <-chan struct{})
-	// again connects anew 10 ms after do has returned.
+	// With again, the client opens a new connection up to 10 ms after do has returned.
 	again bool
 }
 
-// flood asks for more than fits and reads none of it, until it is cut off.
+// flood sends requests without reading the replies, until the node closes the connection.
 func flood(c *net.TCPConn, _ <-chan struct{}) {
 	_ = c.SetReadBuffer(4096)
 	for {
@@ -70,8 +70,8 @@ func flood(c *net.TCPConn, _ <-chan struct{}) {
 }
 
 var nuisances = []nuisance{
-	// One, as what it does ask for, some megabytes until all buffers are full, is
-	// a load like any other.
+	// There is only one, because the IDs that it asks for until all buffers are full are some
+	// megabytes of ordinary load.
 	{name: "never reads", count: 1, do: flood},
 	{name: "half a line", count: 200, do: func(c *net.TCPConn, _ <-chan struct{}) {
 		_, _ = io.WriteString(c, "GE")
@@ -110,8 +110,8 @@ var nuisances = []nuisance{
 	}},
 }
 
-// begin starts the clients, and returns when each has connected. end has them
-// stop, and closes what they have left open.
+// begin starts the clients and returns when each has connected. end stops them and closes their
+// connections.
 func (b nuisance) begin(n *node) (end func()) {
 	t := n.site.t
 	t.Helper()
@@ -164,10 +164,10 @@ func (b nuisance) begin(n *node) (end func()) {
 	})
 }
 
-// One bad client costs the others nothing: what a good one waits for an answer,
-// without and with them.
+// Bad clients do not delay others. The test compares the latencies of a good client without and
+// with each kind of bad client.
 //
-// Not parallel: a busy machine would be measured.
+// This test is not parallel, because other tests would slow down what it measures.
 func TestScenario15BadClientsCostTheOthersNothing(t *testing.T) {
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
 	s.build = forLoad()
@@ -181,17 +181,18 @@ func TestScenario15BadClientsCostTheOthersNothing(t *testing.T) {
 		t.Cleanup(end)
 		with := n.good(questions)
 		fmt.Fprintf(&report, "\n%-30s %4d   without: %-45s with: %s", b.name, b.count, without, with)
-		// A client that held the others up would do so until a timeout of 5 s.
+		// A client that delayed others would do so until a timeout of 5 s.
 		if with.at(0.5) > 5*without.at(0.5)+5*time.Millisecond || with.at(1) > 4*time.Second {
 			t.Errorf("%s: a good client has waited %s with %d of them, and %s without", b.name, with, b.count, without)
 		}
 		end()
-		n.until("nothing is left of "+b.name, func() bool { return n.stat("conns_open") == "1" }) // the one that asks
+		// The remaining connection is that of stat.
+		n.until("nothing is left of "+b.name, func() bool { return n.stat("conns_open") == "1" })
 	}
 	t.Log(report.String())
 }
 
-// A client that does not read is cut off, and what was held for it is free.
+// The node closes the connection of a client that does not read, and frees its memory.
 func TestScenario15SlowReaderIsCutOff(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
@@ -201,5 +202,6 @@ func TestScenario15SlowReaderIsCutOff(t *testing.T) {
 	n.until("all are cut off", func() bool { return n.stat("conns_slow_closed") == "5" })
 	load.progress()
 	load.flawless()
-	n.until("no connection is left", func() bool { return n.stat("conns_open") == "1" }) // the one that asks
+	// The remaining connection is that of stat.
+	n.until("no connection is left", func() bool { return n.stat("conns_open") == "1" })
 }

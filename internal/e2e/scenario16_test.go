@@ -16,8 +16,8 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// reserve makes the state directory of a node that is stopped say that its
-// predecessor reserved up to m: as kill -9 and a clock that went back leave it.
+// reserve sets the reserved bound of a stopped node to m, in its state directory. This is the
+// state after kill -9 and a clock that went back.
 func (n *node) reserve(m int64) {
 	t := n.site.t
 	t.Helper()
@@ -41,7 +41,8 @@ func (n *node) reserve(m int64) {
 	}
 }
 
-// settled starts a node, lets it settle, and stops it.
+// settled starts a node, waits until it serves, and stops it. It returns the node and its
+// identity.
 func (s *site) settled(flags ...string) (*node, identity) {
 	n := s.started(flags...).ready()
 	n.get(10)
@@ -50,7 +51,8 @@ func (s *site) settled(flags ...string) (*node, identity) {
 	return n, id
 }
 
-// firstAfter gets IDs and insists that none is of a moment before the bound.
+// firstAfter waits until the node is ready, and fails the test if an ID has a timestamp below
+// bound.
 func (n *node) firstAfter(bound int64) {
 	n.site.t.Helper()
 	for _, id := range n.ready().get(100) {
@@ -65,14 +67,14 @@ func (n *node) firstAfter(bound int64) {
 	}
 }
 
-// The end comes while a node waits for the clock to reach what its predecessor
-// reserved: the bound is still there afterwards.
+// A node is stopped or killed while it waits until the clock has reached the reserved bound of its
+// predecessor. The bound is not lowered.
 func TestScenario16StoppedWhileWaitingForM(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	records := s.records()
 	n, id := s.settled()
-	bound := time.Now().Add(8 * time.Second).UnixMilli() // more than 10 s are refused
+	bound := time.Now().Add(8 * time.Second).UnixMilli() // above 10 s the start is refused
 	n.reserve(bound)
 	for _, end := range []func(){n.stop, n.kill, n.stop} {
 		n.start().state("waiting")
@@ -92,7 +94,8 @@ func TestScenario16StoppedWhileWaitingForM(t *testing.T) {
 	}
 }
 
-// The same of a node that gives its slot back: the next holder begins above.
+// A node releases its worker while it waits for that bound. The next holder begins above the
+// bound.
 func TestScenario16ReleasedWhileWaitingForM(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--release-on-exit")
@@ -113,7 +116,8 @@ func TestScenario16ReleasedWhileWaitingForM(t *testing.T) {
 	s.next(id.worker).firstAfter(bound)
 }
 
-// next starts a newcomer whose ticket leads to a slot.
+// next starts a new node whose ticket leads to the slot, and waits until it has acquired that
+// worker.
 func (s *site) next(slot int) *node {
 	s.t.Helper()
 	records := s.records()
@@ -131,8 +135,8 @@ func (s *site) next(slot int) *node {
 	return n
 }
 
-// A slot is taken over whose former holder was a few seconds ahead, and the
-// new one stops before it has done anything with it.
+// A node acquires a slot whose lease bound is some seconds ahead, and stops before it issues an
+// ID. The bound is not lowered.
 func TestScenario16StoppedStraightAfterATakeOver(t *testing.T) {
 	t.Parallel()
 	for _, release := range []bool{false, true} {
@@ -149,7 +153,7 @@ func TestScenario16StoppedStraightAfterATakeOver(t *testing.T) {
 			first.get(10)
 			slot := first.worker()
 			first.stop()
-			bound := time.Now().Add(9 * time.Second).UnixMilli() // from 10 s on it would be cooling
+			bound := time.Now().Add(9 * time.Second).UnixMilli() // from 10 s on, not free
 			records.change(slot, func(s *coordinator.Slot) { s.H = bound })
 
 			n := s.next(slot)
@@ -177,7 +181,7 @@ func TestScenario16StoppedStraightAfterATakeOver(t *testing.T) {
 	}
 }
 
-// Starts and stops with nothing issued in between: the bounds only rise.
+// A node starts and stops without issuing IDs in between. Its bounds never go down.
 func TestScenario16StoppedWithNothingIssued(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -199,7 +203,7 @@ func TestScenario16StoppedWithNothingIssued(t *testing.T) {
 	n.start().firstAfter(last)
 }
 
-// The end comes at any moment of a start, in either way.
+// A node is stopped or killed at a random moment of its start. It keeps its worker.
 func TestScenario16EndedAtAnyMomentOfAStart(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "100ms")

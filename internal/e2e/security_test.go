@@ -22,9 +22,9 @@ import (
 	"github.com/flaked/flaked/internal/certtest"
 )
 
-// Who is let in has nothing to do with ZooKeeper: these nodes have none.
+// These tests are about access. They do not need ZooKeeper, so their nodes run with --dev.
 
-// guarded starts such a node, and returns when it says where it serves.
+// guarded starts a development node, waits until it serves, and returns its address.
 func guarded(t testing.TB, env []string, args ...string) (p *process, addr string) {
 	t.Helper()
 	args = append([]string{"serve", "--dev", "--log-format", "text", "--log-level", "trace"}, args...)
@@ -45,7 +45,7 @@ func guarded(t testing.TB, env []string, args ...string) (p *process, addr strin
 	return p, addr
 }
 
-// wire is a connection whose failures fail the test.
+// wire is a connection to a node. An error on it fails the test.
 type wire struct {
 	t testing.TB
 	net.Conn
@@ -89,7 +89,7 @@ func (w *wire) wants(request, pattern string) {
 
 const anID = `[1-9][0-9]*`
 
-// pki is authorities and files of a node that speaks TLS.
+// pki holds two authorities, for servers and for clients, and the files of a node with TLS.
 type pki struct {
 	t                  testing.TB
 	dir                string
@@ -107,7 +107,7 @@ func newPKI(t testing.TB) *pki {
 
 func (p *pki) file(name string) string { return filepath.Join(p.dir, name) }
 
-// serve puts another certificate into the node's files.
+// serve writes a new certificate and key into the node's files.
 func (p *pki) serve(name string) {
 	pair := p.servers.Pair(name, time.Now().Add(40*time.Hour))
 	certtest.Write(p.t, p.dir, "node.pem", pair.Cert)
@@ -122,14 +122,14 @@ func (p *pki) client() *tls.Config {
 	return &tls.Config{RootCAs: p.servers.Pool(), ServerName: "localhost"}
 }
 
-// withPair is files of a client's certificate.
+// withPair writes a client's certificate and key, and returns the paths of the files.
 func (p *pki) withPair(ca *certtest.CA, name string, until time.Time) (cert, key string) {
 	pair := ca.Pair(name, until)
 	return certtest.Write(p.t, p.dir, name+".pem", pair.Cert), certtest.Write(p.t, p.dir, name+".key", pair.Key)
 }
 
-// openssl is a TLS client that none of us wrote. It sends a request and a line
-// QUIT, and returns what it got.
+// openssl runs `openssl s_client`, as a TLS client that is not our own. It sends the request and
+// returns everything that it receives. The request must end with QUIT.
 func openssl(t *testing.T, addr, request string, args ...string) (string, error) {
 	t.Helper()
 	path, err := exec.LookPath("openssl")
@@ -139,8 +139,8 @@ func openssl(t *testing.T, addr, request string, args ...string) (string, error)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, append([]string{"s_client", "-connect", addr, "-quiet", "-verify_return_error", "-no_ign_eof"}, args...)...)
-	// s_client would leave at the end of its input, before the answer is there.
-	// The server's close ends it.
+	// s_client exits at the end of its input, possibly before the reply has arrived. So its
+	// input stays open, and it exits when the server closes the connection.
 	in, hold, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestTLSByOpenSSL(t *testing.T) {
 	foreign, foreignKey := p.withPair(certtest.NewCA(t, "strangers"), "stranger", soon)
 	late, lateKey := p.withPair(p.customers, "late", time.Now().Add(-time.Minute))
 	trust := []string{"-CAfile", p.file("servers.pem"), "-verify_hostname", "localhost"}
-	weak := []string{"-cipher", "DEFAULT:@SECLEVEL=0"} // or it is openssl that refuses
+	weak := []string{"-cipher", "DEFAULT:@SECLEVEL=0"} // otherwise openssl itself refuses
 	for _, row := range []struct {
 		name, addr string
 		args       []string
@@ -198,7 +198,7 @@ func TestTLSByOpenSSL(t *testing.T) {
 			}
 		})
 	}
-	// Our own client, by the same files.
+	// The project's own client uses the same files.
 	flaked := func(addr string, args ...string) result {
 		return execute(t, shipped.binary(t), append([]string{"get", "--addr", addr, "--tls-ca", p.file("servers.pem")}, args...)...)
 	}
@@ -210,8 +210,8 @@ func TestTLSByOpenSSL(t *testing.T) {
 	refused(t, execute(t, shipped.binary(t), "get", "--addr", open), 1, `this port speaks TLS: give --tls`)
 }
 
-// A client that does not finish its handshake is in nobody's way, and a node
-// that is stopped says goodbye.
+// Clients that do not finish their TLS handshake do not delay others. A node that is stopped
+// closes its TLS connections properly.
 func TestTLSHandshakesThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	p := newPKI(t)
@@ -237,8 +237,8 @@ func TestTLSHandshakesThatDoNotEnd(t *testing.T) {
 	}
 }
 
-// Certificates are replaced, well and badly, while clients ask and come and
-// go: none of them notices.
+// Valid and broken certificates replace the node's certificate under load, while clients
+// connect and disconnect. No client notices.
 func TestCertificatesAreReplacedUnderLoad(t *testing.T) {
 	t.Parallel()
 	p := newPKI(t)
@@ -330,8 +330,8 @@ func TestCertificatesAreReplacedUnderLoad(t *testing.T) {
 	t.Logf("%d answers", answered)
 }
 
-// A token is replaced as it is meant to be: the new one is added, clients
-// change over, the old one is taken out. None of them is seen anywhere.
+// A token is rotated: the new one is added, clients use it, and the old one is removed. No
+// token appears in the log.
 func TestTokensAreRotated(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []string{"auto", "goroutines"} {
@@ -367,7 +367,7 @@ func rotateTokens(t *testing.T, engine string) {
 	certtest.Write(t, dir, "tokens", []byte(second+"\n"))
 	node.signal(syscall.SIGHUP)
 	eventually(t, "the first token is out", func() bool { return !in(first) })
-	old.wants("GET", anID) // who is in stays in
+	old.wants("GET", anID) // authenticated connections stay so
 	if !in(second) {
 		t.Error("the second is not good")
 	}
@@ -380,7 +380,7 @@ func rotateTokens(t *testing.T, engine string) {
 		t.Errorf("after the third: %q, %v", rest, err)
 	}
 
-	// By the commands of our own, and a Redis client's words.
+	// Also with flaked's own commands, and with a Redis client's requests.
 	get := func(args ...string) result {
 		return execute(t, shipped.binary(t), append([]string{"get", "--addr", addr}, args...)...)
 	}
@@ -401,8 +401,8 @@ func rotateTokens(t *testing.T, engine string) {
 	}
 }
 
-// The token of a container: from the environment, for the node and for its
-// health check, and on no command line.
+// In a container the token comes from the environment, for the node and for its health check.
+// It appears on no command line.
 func TestTokenOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	env := []string{"FLAKED_TOKEN=env-7c1d2f6b9e8a4035"}
@@ -422,7 +422,7 @@ func TestTokenOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// A Redis client with a rediss:// URL: TLS, then AUTH in an array.
+// A Redis client with a rediss:// URL uses TLS and sends AUTH as an array.
 func TestTokenOverTLS(t *testing.T) {
 	t.Parallel()
 	p := newPKI(t)
@@ -436,7 +436,8 @@ func TestTokenOverTLS(t *testing.T) {
 	}
 }
 
-// Where other machines come in, a node wants to know that it is meant so.
+// A node that other machines can reach must have a token, TLS or --allow-open. It warns where
+// these leave a gap.
 func TestOpenAddresses(t *testing.T) {
 	t.Parallel()
 	p := newPKI(t)
@@ -445,7 +446,7 @@ func TestOpenAddresses(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		args    []string
-		warning string // a part of it
+		warning string // part of the warning
 	}{
 		{"allowed", []string{"--allow-open"}, ""},
 		{"a token", []string{"--token-file", token}, "tokens cross the network in the clear"},
@@ -464,7 +465,7 @@ func TestOpenAddresses(t *testing.T) {
 	}
 }
 
-// What is wrong with a certificate is said when a node starts with it.
+// A node that starts with an expired certificate or a readable key logs a warning.
 func TestExpiredCertificateIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	p := newPKI(t)
@@ -483,7 +484,7 @@ func TestExpiredCertificateIsWarnedOf(t *testing.T) {
 
 func TestUnixSocketIsForWhomItIsMeant(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "e2e") // short: a socket's address has 100 bytes
+	dir, err := os.MkdirTemp("", "e2e") // short: socket paths have about 100 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -509,7 +510,8 @@ func TestUnixSocketIsForWhomItIsMeant(t *testing.T) {
 	if st := fi.Sys().(*syscall.Stat_t); int(st.Gid) != gid || fi.Mode() != fs.ModeSocket|0o660 {
 		t.Errorf("group %d, mode %v", st.Gid, fi.Mode())
 	}
-	wireTo(t, "unix", path, nil).wants("GET", anID) // plain, beside an address of TLS
+	// The socket speaks no TLS, unlike the TCP address.
+	wireTo(t, "unix", path, nil).wants("GET", anID)
 	if os.Geteuid() == 0 {
 		for name, row := range map[string]struct {
 			cred syscall.Credential
@@ -527,7 +529,7 @@ func TestUnixSocketIsForWhomItIsMeant(t *testing.T) {
 		}
 	}
 
-	// Neither a node that runs nor anything else is pushed aside.
+	// A node does not replace the socket of a running node, another file or a link.
 	again := func(path string) result {
 		return execute(t, shipped.binary(t), "serve", "--dev", "--listen", "unix:"+path)
 	}

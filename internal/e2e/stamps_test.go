@@ -8,9 +8,8 @@ import (
 	"github.com/flaked/flaked/internal/faultnet"
 )
 
-// lie makes the stamps that ZooKeeper's leader puts on records later than they
-// are, over connections made from now on: which for the node is the same as
-// having a wrong clock itself.
+// lie adds ahead to the ctime and mtime of records in ZooKeeper's replies, on connections made
+// from now on. To the node this looks as if its own clock were behind.
 func lie(network *faultnet.Link, ahead time.Duration) {
 	network.Rewrite(func() (requests, replies faultnet.Rewriter) {
 		x := &exchange{ahead: ahead.Milliseconds(), asked: map[int32]int32{}}
@@ -18,8 +17,9 @@ func lie(network *faultnet.Link, ahead time.Duration) {
 	})
 }
 
-// messages shows each of ZooKeeper's messages, which come behind their length,
-// before it goes on. The first one each way is the greeting, and has no header.
+// messages returns a Rewriter that calls look with each complete message, which look may change.
+// A message of ZooKeeper's protocol is preceded by its length. The first one in each direction
+// opens the session and has no header, so look is not called for it.
 func messages(look func([]byte)) faultnet.Rewriter {
 	var kept []byte
 	greeted := false
@@ -41,13 +41,12 @@ func messages(look func([]byte)) faultnet.Rewriter {
 	}
 }
 
-// exchange is a connection's conversation in ZooKeeper's protocol, as far as
-// it takes to find the stamps in it.
+// exchange follows the requests of a connection, in order to find the timestamps in the replies.
 type exchange struct {
 	ahead int64 // ms
 
 	mu    sync.Mutex
-	asked map[int32]int32 // which operation a request number is
+	asked map[int32]int32 // operation by request number
 }
 
 const (
@@ -64,9 +63,9 @@ func (x *exchange) request(m []byte) {
 	x.asked[int32(binary.BigEndian.Uint32(m))] = int32(binary.BigEndian.Uint32(m[4:]))
 }
 
-// reply shifts ctime and mtime in the answers that carry a record's stat.
+// reply shifts ctime and mtime in the replies to getData and setData.
 func (x *exchange) reply(m []byte) {
-	const header = 4 + 8 + 4 // number, zxid, error
+	const header = 4 + 8 + 4 // request number, zxid, error
 	if len(m) <= header || x.ahead == 0 {
 		return
 	}
@@ -84,7 +83,7 @@ func (x *exchange) reply(m []byte) {
 	default:
 		return
 	}
-	for _, at := range []int{16, 24} { // behind czxid and mzxid
+	for _, at := range []int{16, 24} { // after czxid and mzxid
 		stamp := binary.BigEndian.Uint64(stat[at:])
 		binary.BigEndian.PutUint64(stat[at:], stamp+uint64(x.ahead))
 	}

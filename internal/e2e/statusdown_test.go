@@ -14,8 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// nodesReport is what `flaked status -o json` prints without ZooKeeper, as far as
-// it is looked at here.
+// nodesReport has the fields of `flaked status -o json` without ZooKeeper that the tests use.
 type nodesReport struct {
 	Source    string `json:"source"`
 	ZooKeeper struct {
@@ -49,8 +48,8 @@ type nodesReport struct {
 	} `json:"summary"`
 }
 
-// ZooKeeper is down, which is when status is needed most: it says what the nodes
-// say, where they were last seen, and how old that is.
+// While ZooKeeper is down, `flaked status` asks the nodes at their last known addresses. It
+// reports their answers and the age of the addresses.
 func TestStatusWithZooKeeperDown(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
@@ -69,7 +68,7 @@ func TestStatusWithZooKeeperDown(t *testing.T) {
 		}
 		return r, got.code
 	}
-	// Asked at an address for clients, at the admin address, and on a socket.
+	// status asks these at an address for clients, at an admin address, and on a Unix socket.
 	line, page, many := s.node(), s.node("--admin", "127.0.0.1:0"), s.node("--workers", "3")
 	line.listen = fmt.Sprintf("127.0.0.1:%d", freePorts(t))
 	many.listen = "unix:" + filepath.Join(t.TempDir(), "s")
@@ -112,7 +111,7 @@ func TestStatusWithZooKeeperDown(t *testing.T) {
 	if total != 5 {
 		t.Errorf("%d workers of 5 in %+v", total, r.Nodes)
 	}
-	// A restart from the state directory is seen, and one that is gone is in parentheses.
+	// A node that does not answer is in parentheses.
 	page.kill()
 	text := status()
 	for _, want := range []string{
@@ -129,12 +128,12 @@ func TestStatusWithZooKeeperDown(t *testing.T) {
 	if text.code != 4 || !strings.Contains(text.stderr, "flaked: degraded: ZooKeeper cannot be reached: start it again before the leases end; node "+page.name+" at ") {
 		t.Errorf("exit %d\n%s", text.code, text.stderr)
 	}
-	// What is saved is not older, nor younger, than it was.
+	// A report without ZooKeeper must not make the saved addresses look younger.
 	if r, _ := report(); *r.Addresses.AgeMs < time.Since(down).Milliseconds() {
 		t.Errorf("addresses of %d ms ago, %s after ZooKeeper went down", *r.Addresses.AgeMs, time.Since(down))
 	}
 
-	// By addresses alone, and a directory that nothing was saved in.
+	// With --addr only, and without saved addresses.
 	_, addr, _ := line.address()
 	other := func(args ...string) result {
 		t.Helper()
@@ -145,7 +144,7 @@ func TestStatusWithZooKeeperDown(t *testing.T) {
 	}
 	refused(t, other("--zk", s.connect), 3, "no addresses of nodes are known from before; flaked status --addr HOST:PORT asks nodes without ZooKeeper")
 
-	// It is watched while ZooKeeper comes back.
+	// status --watch runs while ZooKeeper comes back.
 	watch := launchEnv(t, env, "status --watch", nil, shipped.binary(t), "status", "--zk", s.connect, "--zk-session-timeout", "1s", "--watch", "200ms")
 	eventually(t, "the watch shows nodes", func() bool { return strings.Contains(watch.log(), "2 of 3 nodes answered") })
 	zk.Start(0)
@@ -163,7 +162,7 @@ func TestStatusWithZooKeeperDown(t *testing.T) {
 		t.Errorf("exit %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 
-	// Nobody answers any more.
+	// No node answers any more.
 	zk.Kill(0)
 	line.kill()
 	many.kill()
@@ -172,7 +171,7 @@ func TestStatusWithZooKeeperDown(t *testing.T) {
 	}
 }
 
-// Nodes that ask for TLS and a token are asked as by flaked get.
+// For nodes that require TLS and a token, status takes the same flags as `flaked get`.
 func TestStatusOfGuardedNodes(t *testing.T) {
 	t.Parallel()
 	p := newPKI(t)

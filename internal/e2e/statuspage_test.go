@@ -11,8 +11,8 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// page is where the node's status page is; it was started with an admin port
-// of the kernel's choice.
+// page returns the URL of the node's status page. The node must have been started with
+// --admin 127.0.0.1:0.
 func (n *node) page() string {
 	n.site.t.Helper()
 	var at string
@@ -25,11 +25,12 @@ func (n *node) page() string {
 	return at
 }
 
-// soonEnough is how soon the page has to show what is wrong.
+// soonEnough is the time within which the page must show a problem.
 const soonEnough = 5 * time.Second
 
-// soon has something happen that a page has to show. A machine that is busy
-// with other tests gets three tries.
+// soon calls happen and fails the test unless the page then shows the problem within
+// soonEnough. shows and shownNoMore are conditions on the page. Because the machine may be
+// busy, soon makes up to three tries, with undo in between.
 func soon(t *testing.T, p *browser.Tab, what string, happen func(), shows string, undo func(), shownNoMore string) {
 	t.Helper()
 	for try := 1; ; try++ {
@@ -52,8 +53,8 @@ func says(part, text string) string {
 	return fmt.Sprintf("document.querySelector(%q).innerText.includes(%q)", part, text)
 }
 
-// A killed node, a stepped clock and a ZooKeeper that is cut off are on the page
-// of another node within five seconds.
+// The page of a node shows a killed node, another node's stepped clock, and the loss of its own
+// link to ZooKeeper within five seconds.
 func TestStatusPage(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t)
@@ -87,7 +88,7 @@ func TestStatusPage(t *testing.T) {
 	p.Type(id)
 	p.Until(says("#decoded", fmt.Sprintf("worker %d", looked.worker())) + " && " + says("#decoded", time.Now().UTC().Format(time.DateOnly)))
 
-	// It is no reason to stop later, and says when it is cut off itself.
+	// An open page does not delay the stop of its node, and shows that it has lost contact.
 	link.Heal()
 	began := time.Now()
 	looked.stop()
@@ -96,7 +97,7 @@ func TestStatusPage(t *testing.T) {
 	}
 	p.Until("document.querySelector('#link[data-state=lost]')")
 	for _, said := range p.Said() {
-		if !strings.Contains(said, "net::ERR_") { // while nobody answers
+		if !strings.Contains(said, "net::ERR_") { // expected after the stop
 			t.Errorf("the page says %s", said)
 		}
 	}

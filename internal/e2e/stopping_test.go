@@ -15,8 +15,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// kill -9 under load, again and again: what was acknowledged stays unique, and
-// no restart is below what the run before it handed out.
+// A node is killed several times under load. All acknowledged IDs are unique, and each restart
+// issues IDs above those of the run before.
 func TestKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -36,8 +36,9 @@ func TestKilledUnderLoad(t *testing.T) {
 	}
 }
 
-// pipeline asks without end and without waiting, as a busy client of Redis
-// does, and checks what comes back: whole lines that are IDs, then an end.
+// pipeline sends requests without waiting for replies, like a busy Redis client. It fails the
+// test unless it receives complete lines with increasing IDs, and then the end of the
+// connection.
 func (n *node) pipeline(wg *sync.WaitGroup) {
 	t := n.site.t
 	c, err := n.dial()
@@ -51,7 +52,7 @@ func (n *node) pipeline(wg *sync.WaitGroup) {
 		defer pace.Stop()
 		for range pace.C {
 			if _, err := io.WriteString(c.conn, request); err != nil {
-				return // it has ended; the reader judges how
+				return // the reader checks how the connection ended
 			}
 		}
 	})
@@ -59,7 +60,7 @@ func (n *node) pipeline(wg *sync.WaitGroup) {
 		defer c.close()
 		in := bufio.NewReader(c.conn)
 		for {
-			asked := time.Duration(0) // before all: of its order only this connection knows
+			asked := time.Duration(0) // unknown: no order check against earlier IDs
 			line, err := in.ReadString('\n')
 			if err == io.EOF && line == "" {
 				return
@@ -82,8 +83,8 @@ func (n *node) pipeline(wg *sync.WaitGroup) {
 	})
 }
 
-// SIGTERM under load: what was asked is answered or the connection ends, in
-// order and between two lines; the process ends soon and says that all is well.
+// A node is stopped by SIGTERM under load. Each request is answered, or its connection ends
+// between two lines. The process ends soon, with exit code 0.
 func TestTerminatedUnderLoad(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
@@ -108,7 +109,8 @@ func TestTerminatedUnderLoad(t *testing.T) {
 		took := time.Since(began)
 		streams.Wait()
 		for _, failure := range load.end().failed {
-			// Cut off between two questions, or none there any more to ask.
+			// A connection may end between two requests, and a later one may be
+			// refused by the kernel or with -NOTREADY.
 			if strings.Contains(failure, errPartial.Error()) || strings.HasPrefix(failure, "-") && !strings.HasPrefix(failure, "-NOTREADY ") {
 				t.Errorf("a client saw %s", failure)
 			}
@@ -130,8 +132,7 @@ func TestTerminatedUnderLoad(t *testing.T) {
 	}
 }
 
-// ZooKeeper does not answer when a node is told to stop: it stops all the
-// same, and the second signal does not wait.
+// A node stops although ZooKeeper does not answer. A second signal ends it at once.
 func TestTerminatedWithoutZooKeeper(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
@@ -153,7 +154,7 @@ func TestTerminatedWithoutZooKeeper(t *testing.T) {
 	n.start().ready().get(100)
 	n.proc.signal(syscall.SIGTERM)
 	n.until("it says that it stops", func() bool { return strings.Contains(n.proc.log(), "another signal ends it at once") })
-	// Two in the same second may be one request to stop: timeout(1) sends it to
+	// Two signals within a second count as one, because timeout(1) sends its signal both to
 	// the process and to its group.
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
@@ -176,8 +177,8 @@ func TestTerminatedWithoutZooKeeper(t *testing.T) {
 	n.get(100)
 }
 
-// timeout(1), and supervisors that signal a whole group after the process: two
-// signals, one request. It is a clean stop.
+// timeout(1) and some supervisors signal the process and then its group. Several signals at
+// once are one clean stop.
 func TestTerminatedTwiceAtOnceIsOneStop(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))

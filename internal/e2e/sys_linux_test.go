@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// dieWithUs has the kernel kill the child when we die, however we die.
+// dieWithUs makes the kernel kill the child when this process ends in any way.
 func dieWithUs() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// suspended: every thread of the process obeys a SIGSTOP.
+// suspended reports whether every thread of the process is stopped.
 func suspended(pid int) bool {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task"
 	tasks, err := os.ReadDir(dir)
@@ -29,7 +29,7 @@ func suspended(pid int) bool {
 	return true
 }
 
-// residentKiB is the resident memory of a process, 0 where it is not known.
+// residentKiB returns the resident memory of a process in KiB, or 0 if it is unknown.
 func residentKiB(pid int) int {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {

@@ -4,7 +4,7 @@ package e2e
 
 import "syscall"
 
-// Elsewhere the package compiles, and does without.
+// Other systems have no such functions. These let the package compile there.
 
 func dieWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/faultdisk"
 )
 
-// manager stands for a service manager: it takes notes of what it is told.
+// manager takes the place of systemd and records the lines that it is sent.
 type manager struct {
 	path string
 
@@ -24,7 +24,7 @@ type manager struct {
 
 func newManager(t *testing.T) *manager {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "flaked-notify-") // a socket's path has to be short
+	dir, err := os.MkdirTemp("", "flaked-notify-") // socket paths must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func (m *manager) env() []string {
 	return []string{"NOTIFY_SOCKET=" + m.path, "WATCHDOG_USEC=400000"}
 }
 
-// status is what was told last of what it does.
+// status returns the last STATUS that was sent, or "".
 func (m *manager) status() (last string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,7 +71,7 @@ func (m *manager) status() (last string) {
 	return last
 }
 
-// times is how often a line was told that matches.
+// times returns the number of lines that match the regular expression.
 func (m *manager) times(pattern string) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,8 +90,7 @@ func (m *manager) all() []string {
 	return slices.Clone(m.told)
 }
 
-// A node tells systemd when it serves, what it does, that it is not stuck, and
-// that it stops.
+// A node tells systemd when it serves, what its status is, that it is alive, and that it stops.
 func TestSystemdIsToldOfANode(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)
@@ -110,8 +109,8 @@ func TestSystemdIsToldOfANode(t *testing.T) {
 	}
 }
 
-// One that waits for ZooKeeper has not started, says so, asks for time, and is
-// not stuck.
+// A node that waits for ZooKeeper is not ready, reports that as its status, asks for more time,
+// and feeds the watchdog.
 func TestSystemdIsToldOfANodeWithoutZooKeeper(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)
@@ -131,7 +130,8 @@ func TestSystemdIsToldOfANodeWithoutZooKeeper(t *testing.T) {
 	eventually(t, "it stops", func() bool { return m.times("STOPPING=1") == 1 })
 }
 
-// A disk that stalls has the node refuse, and is no reason to start it again.
+// A node whose disk stalls refuses and still feeds the watchdog, so that systemd does not
+// restart it.
 func TestSystemdIsToldOfADiskThatStalls(t *testing.T) {
 	t.Parallel()
 	disk := faultdisk.New(t)

@@ -14,19 +14,19 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// watch is a client that asks a node for one ID every millisecond and keeps
-// what it was refused with, and how long it went without.
+// watch is a client that asks a node for one ID every millisecond. It records the refusals and the
+// longest time without an ID.
 type watch struct {
 	node *node
-	stop func() // idempotent, and returns when it has ended
+	stop func() // idempotent; waits until the watch has ended
 	done chan struct{}
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	answered int
 	refused  []string
-	broken   []error       // connections that failed: none may, of a process that lives
-	gap      time.Duration // the longest from one answer to the next
-	last     time.Time     // when the last one came
+	broken   []error       // connections that failed; none may while the process runs
+	gap      time.Duration // longest time from one ID to the next
+	last     time.Time     // when the last ID was received
 }
 
 func (n *node) watch() *watch {
@@ -60,8 +60,8 @@ func (w *watch) run(stop <-chan struct{}) {
 			return
 		case <-pace.C:
 		}
-		// IDs of one connection grow as long as they are of one worker: a node that
-		// took another may have lower ones.
+		// IDs of one connection increase only within a worker. A node that has acquired
+		// another worker may issue lower ones.
 		c.last = 0
 		ids, err := c.get(1)
 		w.note(ids, err)
@@ -100,7 +100,7 @@ func (w *watch) refusals() int {
 	return len(w.refused)
 }
 
-// serves waits until the node answers the watch with IDs again.
+// serves waits until the watch has received more than five further IDs.
 func (w *watch) serves() {
 	w.node.site.t.Helper()
 	count := func() int { w.mu.Lock(); defer w.mu.Unlock(); return w.answered }
@@ -108,8 +108,8 @@ func (w *watch) serves() {
 	w.node.until("IDs for the watch", func() bool { return count() > before+5 })
 }
 
-// ends ends the watch, and fails the test for a refusal that is like none of
-// these, and for connections that failed.
+// ends ends the watch. It fails the test if a connection failed, or if a refusal matches none
+// of the regular expressions.
 func (w *watch) ends(like ...string) {
 	t := w.node.site.t
 	t.Helper()
@@ -131,17 +131,17 @@ func (w *watch) ends(like ...string) {
 
 var numbers = regexp.MustCompile(`-?\d+`)
 
-// What a node says when it refuses for its clock, as docs/protocol.md has it.
+// These match the refusals because of the clock, as docs/protocol.md documents them.
 const (
 	behindLastID = `-CLOCK the clock is behind the last ID behind_ms=\d+ retry_after_ms=\d+`
 	wrongClock   = `-CLOCK this node's clock is wrong by most voters offset_ms=-?\d+`
-	// How a start ends that is refused for it.
+	// These match the error of a start that is refused because of the clock.
 	wrongAtStart = `the clock is \S+ off by ZooKeeper's clock and peers \(\d of \d voters say so, 5s is tolerated\): set it right`
 	farFromM     = `the clock is \S+ behind what this worker may have issued already, more than the 10s that are waited for: set the clock right`
 )
 
-// refusesLike waits until the node refuses a GET, and a READY, with what is like this,
-// and returns the numbers in it.
+// refusesLike waits until the node refuses both GET and READY with a text that matches the regular
+// expression. It returns the numbers in the refusal of GET.
 func (n *node) refusesLike(like string) []string {
 	n.site.t.Helper()
 	whole := regexp.MustCompile("^(" + like + ")$")
@@ -159,11 +159,11 @@ func (n *node) refusesLike(like string) []string {
 	return numbers.FindAllString(get.Error(), -1)
 }
 
-// startIsRefused starts the node, which has to end by what ZooKeeper and the
-// peers say of its clock: with a message like this, no ID, and its state and its
-// slot as they were. A ZooKeeper that takes too long to answer, because the
-// machine is busy, lets a node start without it, which is another scenario:
-// then it is tried again.
+// startIsRefused starts the node, which must refuse to start because its clock is wrong
+// compared with ZooKeeper and the peers. The node must exit with 1 and a message that matches,
+// issue no ID, and leave its state and its slot unchanged. On a busy machine ZooKeeper may
+// answer so late that the node starts from its directory alone. startIsRefused tries again
+// then, up to ten times.
 func (n *node) startIsRefused(message string) {
 	t := n.site.t
 	t.Helper()
@@ -174,7 +174,7 @@ func (n *node) startIsRefused(message string) {
 	for range 10 {
 		var slot coordinator.Slot
 		var before stateReport
-		if _, err := os.Stat(n.dir); err == nil { // else it has never run
+		if _, err := os.Stat(n.dir); err == nil { // it has run before
 			before = n.stored()
 		}
 		if before.Record != nil {
@@ -200,7 +200,7 @@ func (n *node) startIsRefused(message string) {
 		if before.Record == nil || after.Record == nil || *after.Record != *before.Record {
 			t.Errorf("%s: the refusal has changed the state from %+v to %+v", n.name, before.Record, after.Record)
 		} else if now := records.slot(before.Record.Worker); now.Term != slot.Term || now.Nonce != slot.Nonce ||
-			millis(now.H-slot.H).Abs() > 2*time.Second { // the last heartbeat of a process that was killed may come late
+			millis(now.H-slot.H).Abs() > 2*time.Second { // a killed process's last heartbeat may come late
 			t.Errorf("%s: the refusal has changed the slot from %+v to %+v", n.name, slot, now)
 		}
 		return
@@ -210,8 +210,8 @@ func (n *node) startIsRefused(message string) {
 
 func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// report waits until the nodes have reported to ZooKeeper a few times from now
-// on: more often than it takes three rounds to find a clock wrong.
+// report waits until each node has made five more heartbeats. A node needs three to find that
+// its clock is wrong.
 func (s *site) report(nodes ...*node) {
 	s.t.Helper()
 	records := s.records()
@@ -226,7 +226,7 @@ func (s *site) report(nodes ...*node) {
 	}
 }
 
-// time is the clock that the node makes IDs by.
+// time returns the time of the clock by which the node makes IDs.
 func (n *node) time() time.Time {
 	n.site.t.Helper()
 	line, err := n.ask("TIME")
@@ -240,7 +240,7 @@ func (n *node) time() time.Time {
 	return time.Unix(s, us*1000)
 }
 
-// goesBy waits until the node makes IDs by a clock that is so far off.
+// goesBy waits until the clock by which the node makes IDs has the offset, within 20 ms.
 func (n *node) goesBy(offset time.Duration) {
 	n.site.t.Helper()
 	n.until("it goes by a clock "+offset.String()+" off", func() bool {
@@ -251,7 +251,7 @@ func (n *node) goesBy(offset time.Duration) {
 	})
 }
 
-// made checks that an ID's time is by a clock that is so far off, now.
+// made fails the test unless the ID's timestamp is within 5 s of the current time plus offset.
 func (n *node) made(id worker.ID, offset time.Duration) {
 	n.site.t.Helper()
 	f, err := n.site.ids.layout.Decode(id)
@@ -263,7 +263,7 @@ func (n *node) made(id worker.ID, offset time.Duration) {
 	}
 }
 
-// The watch must see what it is there for.
+// ends must find the violation in each row that has one.
 func TestWatchSees(t *testing.T) {
 	for _, row := range []struct {
 		name    string

@@ -17,24 +17,24 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// coldBuild bounds what examples/webapp/run.sh compiles before it starts anything.
-// With an empty Go cache and other builds beside it, compiling takes minutes. A
-// service has patience to start, counted from the end of the build. The bound is
-// below the 10 minutes of `make test`, so that the test itself says what is late.
+// coldBuild limits the time in which examples/webapp/run.sh builds its programs. With an empty
+// Go cache and other builds at the same time, the build takes minutes. The limit is below the
+// 10 minutes of `make test`, so that this test itself reports a build that is too slow. The
+// start of the service has the limit patience, counted from the end of the build.
 const coldBuild = 8 * time.Minute
 
-// TestWebappExample runs examples/webapp as its script does: a node and a web
-// service, two processes with a unix socket between them.
+// TestWebappExample runs the script of examples/webapp. The script starts a node and a web
+// service, which uses the node through a Unix socket.
 func TestWebappExample(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "webapp") // short: a socket's path may not be long
+	dir, err := os.MkdirTemp("", "webapp") // short, because socket paths are limited
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	env := []string{"FLAKED_ZK=" + zktest.Chroot(t, zktest.Shared(t)), "WEBAPP_DIR=" + dir}
 	p := launchEnv(t, env, "run.sh", nil, "../../examples/webapp/run.sh", "127.0.0.1:0")
-	end := func() { // and with it both of its processes
+	end := func() { // ends the script and both of its processes
 		if p.running() {
 			p.signal(syscall.SIGTERM)
 			if code := p.exit(); code != 0 {
@@ -44,7 +44,7 @@ func TestWebappExample(t *testing.T) {
 	}
 	t.Cleanup(end)
 
-	nodeLog := filepath.Join(dir, "flaked.log") // the script opens it when it has built
+	nodeLog := filepath.Join(dir, "flaked.log") // created after the build
 	built := within(coldBuild, func() bool {
 		_, err := os.Stat(nodeLog)
 		return err == nil || !p.running()
@@ -91,7 +91,7 @@ func TestWebappExample(t *testing.T) {
 		return resp.StatusCode, resp.Header.Get("X-Request-Id"), o
 	}
 
-	// Before the node is ready requests are served, and orders are not.
+	// Before the node is ready, the service answers requests but takes no orders.
 	take := func() (int, string, order) {
 		t.Helper()
 		return read(web.PostForm(base+"/orders", url.Values{"item": {"book"}}))

@@ -10,12 +10,13 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-// A process that holds four workers: each has its slot and its directory, a
-// burst is of more than one of them and in order, kill -9 and restarts keep them.
+// A process holds four workers, each with a slot and a state directory of its own. The IDs of a
+// burst come from several workers and increase. After kill -9 and after a clean stop it resumes
+// all four.
 func TestSeveralWorkers(t *testing.T) {
 	t.Parallel()
-	// A reserve of 3 s, as by default: the bursts keep the machine busy, and a node
-	// that stood still for most of its reserve refuses.
+	// The default reserve of 3 s is used. The bursts keep the machine busy, and a node that is
+	// suspended for most of its reserve refuses.
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--workers", "4", "--reserve", "3s")
 	n := s.started()
 	all := func(n *node) (workers []int) {
