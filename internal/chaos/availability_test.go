@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// window is a stretch of time.
+// window is a time interval.
 type window struct{ from, to int64 }
 
-// excuses are when a node may refuse: from a fault of its own that stops it
-// until it serves again. Longer for a lease that has ended.
+// excuses returns the windows in which a node may refuse, in order and without overlap. A window
+// lasts from a fault of the node that stops it until the node serves again. With forLease it
+// lasts until the node has a lease again. end is the end of a window whose fault never ended.
 func excuses(faults []*fault, node int, end int64, forLease bool) (all []window) {
-	const grace = int64(50 * time.Millisecond) // the fault was made a little before it was noted, or after
+	const grace = int64(50 * time.Millisecond) // between making a fault and recording it
 	for _, f := range faults {
 		if f.node != node || f.impaired == 0 {
 			continue
@@ -29,7 +30,7 @@ func excuses(faults []*fault, node int, end int64, forLease bool) (all []window)
 		all = append(all, window{f.impaired - grace, to + grace})
 	}
 	slices.SortFunc(all, func(a, b window) int { return cmp.Compare(a.from, b.from) })
-	// Those that touch are one.
+	// Join windows that touch or overlap.
 	joined := all[:0]
 	for _, w := range all {
 		if n := len(joined); n > 0 && w.from <= joined[n-1].to {
@@ -41,12 +42,13 @@ func excuses(faults []*fault, node int, end int64, forLease bool) (all []window)
 	return joined
 }
 
-// underWay is how long before a fault a question may have been asked that ended
-// in it, on a machine that was never late.
+// underWay is the longest time between a request and a fault that hits it, on a machine that was
+// never late.
 const underWay = 200 * time.Millisecond
 
-// excused: the first question was under way when the node was allowed to refuse,
-// and not for long, and the last was asked before that ended.
+// excused reports whether one of the windows covers all requests of the miss. The first request
+// may have been sent up to underWay, and the lateness of the machine, before the window. The
+// last one must have been sent before the end of the window.
 func excused(windows []window, m miss, late func(from, to int64) time.Duration) bool {
 	return slices.ContainsFunc(windows, func(w window) bool {
 		return w.from <= m.given && m.last <= w.to &&
@@ -54,19 +56,19 @@ func excused(windows []window, m miss, late func(from, to int64) time.Duration) 
 	})
 }
 
-// lapsed: what a node answers that has lost its lease, or its worker with it.
+// lapsed reports whether the refusal is one of a node whose lease has ended.
 func (m miss) lapsed() bool {
 	return strings.HasPrefix(m.text, "-FENCED ") || strings.HasPrefix(m.text, "-NOTREADY s") // starting, settling
 }
 
-// stoodStill: the node refused because it had not been running, or its disk had
-// not answered, and the machine that all of it runs on was late by about what that
-// takes: a bound is reserve - 1 s ahead and more.
+// stoodStill reports whether the node refused because its process or its disk stood still, while
+// the campaign's machine was late too. The reserved bound is at least reserve - 1 s ahead. So the
+// machine must have been late by more than half of reserve in the time before the refusal.
 func (m miss) stoodStill(late func(from, to int64) time.Duration) bool {
 	return strings.HasPrefix(m.text, "-NOTREADY no durable bound: ") && late(m.first-int64(reserve), m.last) > reserve/2
 }
 
-// availability finds questions that should have been answered.
+// availability records a finding for each miss that has no excuse.
 func (c *campaign) availability() {
 	tracks := c.tracks()
 	for _, l := range c.loads {
@@ -84,13 +86,16 @@ func (c *campaign) availability() {
 	}
 }
 
-// outvoted tells whether most of those that a node heard may have had wrong
-// clocks: it believes them. There is ZooKeeper's leader, which is right, and each
-// other node of which nothing is amiss, which is heard and right; of those with
-// a fault of their own the wrong may be heard and the right silent. So it takes
-// two wrong ones where all others have faults, and three where one has none.
+// outvoted reports whether most of the voters that a node heard may have had wrong clocks. The
+// node then believes that its own clock is wrong.
+//
+// Voters are ZooKeeper's leader, whose clock is right, and the other nodes. A node without a
+// fault votes, and its clock is right. For nodes with a fault outvoted assumes the worst case:
+// the node hears those with a wrong clock and does not hear the others. So the node may be
+// outvoted by two wrong clocks if all other nodes have faults, and by three if one has none.
 func (c *campaign) outvoted(tracks [][]showing, node int, from, to int64) bool {
-	const fresh = int64(6 * slowest) // a report votes for three, and three rounds count
+	// A report counts for three heartbeats, and a node refuses after three rounds.
+	const fresh = int64(6 * slowest)
 	right, wrong := 1, 0
 	for other, t := range tracks {
 		if other == node {
@@ -107,23 +112,23 @@ func (c *campaign) outvoted(tracks [][]showing, node int, from, to int64) bool {
 	return wrong > right
 }
 
-// amiss tells whether a node had a fault in a stretch of time, or ZooKeeper had.
+// amiss reports whether the node or ZooKeeper had a fault at any time between from and to.
 func (c *campaign) amiss(node int, from, to int64) bool {
 	return c.away(from, to) || slices.ContainsFunc(c.faults, func(f *fault) bool {
 		return f.node == node && f.injected <= to && (f.well == 0 || f.well >= from)
 	})
 }
 
-// outage is what a fault cost.
+// outage is the effect of a fault on the clients of a node.
 type outage struct {
 	answered, missed int
-	gap              time.Duration // the longest without an answer
-	worst            time.Duration // the latest answer
+	gap              time.Duration // the longest time without an answer
+	worst            time.Duration // the longest latency of an answer
 	recovery         time.Duration // from the end of the fault to the first answer
 }
 
-// cost sums up what the clients of a node met from the injection of a fault
-// until it was over.
+// cost returns the effect of a fault on the clients of a node, from the beginning of the fault
+// until the node served again.
 func cost(bins []bin, f *fault) (o outage) {
 	from, to := int(f.injected/binWidth), int(max(f.served, f.healed)/binWidth)+1
 	run := 0
@@ -233,7 +238,7 @@ func TestOutvoted(t *testing.T) {
 	} {
 		c := &campaign{timeline: &timeline{}}
 		c.faults = row.faults
-		tracks := [][]showing{track(back)} // its own does not count
+		tracks := [][]showing{track(back)} // node 0, whose own clock does not vote
 		for _, clocks := range row.clocks {
 			tracks = append(tracks, track(clocks))
 		}

@@ -33,55 +33,56 @@ var (
 	report   = flag.String("chaos.report", "", "keep the report and the logs in this `directory`")
 	only     = flag.String("chaos.only", "", "only the kinds of faults whose names hold one of these, `a,b`")
 	lease    = flag.Duration("chaos.lease", time.Minute, "the nodes' leases")
-	// The rules of the cluster: with others than the usual no question has to be
-	// answered, and all that is answered has to be right.
+	// These three are settings of the cluster. If one is not the default, the campaign
+	// checks the IDs and does not check that each request is answered.
 	layoutName = flag.String("chaos.layout", "", "the cluster's `layout`")
 	onRollback = flag.String("chaos.on-rollback", "", "the cluster's rollback `policy`")
 	borrow     = flag.Duration("chaos.borrow", 0, "how far a burst may borrow")
 	binary     = flag.String("chaos.binary", "", "try this `flaked`, and not one built now")
 )
 
-// The nodes' times, short so that much happens.
+// These are times of the nodes. They are short, so that a run has many events.
 const (
 	nodes   = 5
-	slowest = time.Second // heartbeats: half of settle
+	slowest = time.Second // longest heartbeat: settle/2
 	settle  = 2 * time.Second
 	reserve = 3 * time.Second
 )
 
-// healthyWithin is how soon after any fault all nodes must be well: the longest
-// that registration can be frozen, and some.
+// healthyWithin returns the time after any fault within which all nodes must be well:
+// frozenFor and 20 s more.
 func healthyWithin() time.Duration { return frozenFor() + 20*time.Second }
 
-// frozenFor is how long registration is frozen after a loss of data. An owner that was cut
-// off meanwhile, for 20 s at most by its own fault and some more by ZooKeeper's, freezes for
-// as long from when it comes back.
+// frozenFor returns the longest time for which registration can be frozen after a loss of data.
+// A freeze lasts for the lease and 10 s. An owner that was cut off notices the loss later, and
+// freezes registration from then on. A cut lasts up to 20 s, and somewhat longer if ZooKeeper
+// has a fault as well, so 30 s are added.
 func frozenFor() time.Duration { return *lease + 10*time.Second + 30*time.Second }
 
 type campaign struct {
 	*timeline
 	t        *testing.T
 	layout   worker.Layout
-	flat     judge.Flat // how its IDs are judged
+	flat     judge.Flat // converts IDs for the judge
 	dir      string
 	binary   string
 	zk       *zktest.Ensemble
-	copied   string // of ZooKeeper's data
+	copied   string // a copy of ZooKeeper's data
 	copiedAt int64
 	machines []*machine
 	loads    []*clients
 	conns    atomic.Uint32
-	over     chan struct{} // closed when the run is
+	over     chan struct{} // closed at the end of the run
 
-	ended int64 // when the clients were told to stop
+	ended int64 // when the nodes were told to stop
 	pace  pace
-	// watched is where a disk is that no faults are made on.
+	// watched is a directory on a disk without faults.
 	watched string
-	held    map[int]bool // the workers at the end, and whether they were given back then
-	state   endState     // and what was left in ZooKeeper
+	held    map[int]bool // by worker held at the end: it is released at the stop
+	state   endState     // ZooKeeper's records after the stop
 
-	// calm is held for writing while ZooKeeper loses data: no fault of a node
-	// begins then.
+	// calm is held for writing while ZooKeeper loses data. A node's fault begins only after
+	// its goroutine has held calm for reading.
 	calm      sync.RWMutex
 	trueStart time.Time
 }
@@ -111,7 +112,7 @@ func TestCampaign(t *testing.T) {
 	}
 }
 
-// rule reads the cluster's rules.
+// rule sets the layout from the flags.
 func (c *campaign) rule() {
 	c.layout = worker.Leaf()
 	if *layoutName != "" {
@@ -123,7 +124,8 @@ func (c *campaign) rule() {
 	c.flat = judge.Flatten(c.layout)
 }
 
-// otherRules are flags of a node for rules that are not the usual.
+// otherRules returns a node's flags for the settings of the cluster that are not the default,
+// or nil if all are.
 func otherRules() (flags []string) {
 	for name, value := range map[string]string{"--layout": *layoutName, "--on-rollback": *onRollback} {
 		if value != "" {
@@ -136,13 +138,14 @@ func otherRules() (flags []string) {
 	return flags
 }
 
-// mayLead is how far ahead of the clock IDs may be by the rules.
+// mayLead returns how far timestamps may be ahead of the clock under the cluster's settings: the
+// borrowed time of a burst plus the coasting limit of the rollback policy.
 func mayLead() time.Duration {
-	p, _ := timeguard.ParseRollbackPolicy(*onRollback) // the zero one where there is none
+	p, _ := timeguard.ParseRollbackPolicy(*onRollback) // an error means Coast() == 0
 	return *borrow + p.Coast()
 }
 
-// build makes the binary that is shipped.
+// build builds flaked like a release, and returns its path.
 func build(t *testing.T, dir string) string {
 	path := filepath.Join(dir, "flaked")
 	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/flaked/flaked/cmd/flaked")
@@ -153,10 +156,11 @@ func build(t *testing.T, dir string) string {
 	return path
 }
 
-// prepare makes the machines, and starts the nodes and their clients.
+// prepare creates the machines, and starts the nodes and their clients.
 func (c *campaign) prepare() {
 	rng := rand.New(rand.NewPCG(*seed, 0))
-	subnet := fmt.Sprintf("127.%d.%d.", 1+rand.IntN(250), rand.IntN(250)) // ours alone, and no client's port
+	// A subnet of the run's own: no client's ephemeral port can occupy the nodes' port.
+	subnet := fmt.Sprintf("127.%d.%d.", 1+rand.IntN(250), rand.IntN(250))
 	c.watched = c.dir
 	if os.Geteuid() == 0 {
 		c.watched = faultdisk.New(c.t).Dir()
@@ -209,7 +213,8 @@ func (c *campaign) prepare() {
 	c.copied = c.zk.Snapshot(c.t)
 }
 
-// play makes faults until the time is up, and waits until all is well.
+// play makes faults for the duration of the run, waits until all nodes are well, and stops
+// them.
 func (c *campaign) play() {
 	ctx, cancel := context.WithTimeout(c.t.Context(), *duration)
 	defer cancel()
@@ -255,7 +260,7 @@ func (c *campaign) play() {
 	watch.Wait()
 }
 
-// deck deals kinds of faults: all of them before any comes again.
+// deck draws kinds of faults in random order. Each kind comes once before any comes again.
 type deck struct {
 	rng   *rand.Rand
 	kinds []*kind
@@ -272,7 +277,8 @@ func (d *deck) deal() *kind {
 	return k
 }
 
-// chosen are the kinds that were asked for and can be had.
+// chosen returns the kinds that -chaos.only selects. It leaves out faults of disks if the
+// machines have no disks of their own.
 func (c *campaign) chosen(kinds []*kind) []*kind {
 	return slices.DeleteFunc(kinds, func(k *kind) bool {
 		wanted := slices.ContainsFunc(strings.Split(*only, ","), func(part string) bool { return strings.Contains(k.name, part) })
@@ -280,13 +286,14 @@ func (c *campaign) chosen(kinds []*kind) []*kind {
 	})
 }
 
-// fits tells whether there is time left for a fault.
+// fits reports whether the remaining time suffices for a fault of the kind.
 func fits(ctx context.Context, k *kind) bool {
 	end, _ := ctx.Deadline()
 	return time.Until(end) > k.least
 }
 
-// lane makes one fault after the other on a machine.
+// lane makes one fault after the other on a machine until ctx ends. After each fault it waits
+// until the node is well.
 func (c *campaign) lane(ctx context.Context, m *machine) {
 	rng := rand.New(rand.NewPCG(*seed, uint64(m.id)+1))
 	d := &deck{rng: rng, kinds: c.chosen(nodeKinds(m.flags.release))}
@@ -319,8 +326,9 @@ func (c *campaign) lane(ctx context.Context, m *machine) {
 	}
 }
 
-// serving notes when a node began to answer again, once it has done so for a
-// while: it may not have looked at its clock or its disk yet.
+// serving returns a function that reports whether the node has served for the last 300 ms. It
+// stores in since when the node began to serve. The 300 ms are needed because a node may serve
+// for a moment before it notices that its clock or its disk is bad.
 func (c *campaign) serving(m *machine, since *int64) func() bool {
 	var from int64
 	return func() bool {
@@ -346,7 +354,8 @@ func (c *campaign) done(x *attack, err error) {
 	}
 }
 
-// zkLane makes faults of ZooKeeper, on the test's goroutine.
+// zkLane makes one fault of ZooKeeper after the other until ctx ends. It must run on the test's
+// goroutine, because zktest may end the test.
 func (c *campaign) zkLane(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(*seed, 100))
 	d := &deck{rng: rng, kinds: c.chosen(zkKinds())}
@@ -370,7 +379,7 @@ func (c *campaign) zkLane(ctx context.Context) {
 		if x.fault != nil {
 			c.set(&x.fault.served)
 		}
-		// Leases have to be long again before the next outage.
+		// All leases must be fresh before the next fault.
 		var short []string
 		ok := within(ctx, healthyWithin(), func() bool {
 			short = nil
@@ -390,19 +399,21 @@ func (c *campaign) zkLane(ctx context.Context) {
 	}
 }
 
-// hasToServe: the node has no fault at the moment for which it may refuse.
+// hasToServe reports whether the node has no fault now for which it may refuse, at once or when
+// its bound has run down.
 func (c *campaign) hasToServe(node int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
 	return !slices.ContainsFunc(c.faults, func(f *fault) bool {
-		// One whose bound runs down may as soon as that has, and not for others.
+		// For a fault with a bound, impaired is the time at which the bound ends. A
+		// node with such a fault is left out before that time too.
 		return f.node == node && f.well == 0 && (f.impaired != 0 && f.impaired <= now || f.bound != 0)
 	})
 }
 
-// away tells whether ZooKeeper had a fault in a stretch of time, or nodes may
-// still have been on their way back from one.
+// away reports whether ZooKeeper had a fault at any time between from and to. A fault of
+// ZooKeeper lasts until the nodes have fresh leases again.
 func (c *campaign) away(from, to int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -411,8 +422,8 @@ func (c *campaign) away(from, to int64) bool {
 	})
 }
 
-// nobodyHeldUp: no node waits for a worker that an earlier loss of data has kept from
-// it. One loss after the other would freeze registration for ever.
+// nobodyHeldUp reports whether no node waits for a worker because an earlier loss of data has
+// frozen registration. Without this wait, repeated losses could freeze registration for ever.
 func (c *campaign) nobodyHeldUp() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -427,7 +438,7 @@ func (c *campaign) nobodyHeldUp() bool {
 	})
 }
 
-// frozen tells whether registration was, at any moment in a stretch of time.
+// frozen reports whether registration may have been frozen at any time between from and to.
 func (c *campaign) frozen(from, to int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -436,7 +447,7 @@ func (c *campaign) frozen(from, to int64) bool {
 	})
 }
 
-// isWell: no fault is being made on the machine, or recovered from.
+// isWell reports whether the machine has no fault and has recovered from all earlier ones.
 func (c *campaign) isWell(m *machine) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -448,7 +459,7 @@ func (c *campaign) isWell(m *machine) bool {
 	return true
 }
 
-// witnessed: two owners at least are well, and will notice.
+// witnessed reports whether at least two nodes are well, so that they notice a loss of data.
 func (c *campaign) witnessed() bool {
 	well := 0
 	for _, m := range c.machines {
@@ -459,7 +470,8 @@ func (c *campaign) witnessed() bool {
 	return well >= 2
 }
 
-// workersOf asks on a connection of its own: the machine's is its lane's.
+// workersOf returns the workers of the node. It uses a connection of its own, because
+// machine.probe belongs to the goroutine that runs lane.
 func (c *campaign) workersOf(m *machine) ([]int, error) {
 	other := &machine{c: c, listen: m.listen}
 	defer other.hangUp()
@@ -478,10 +490,10 @@ func (m *machine) hangUp() {
 	}
 }
 
-// trueMs is a moment of the run in true time, Unix ms.
+// trueMs converts a time of the run to true time, Unix ms.
 func (c *campaign) trueMs(at int64) int64 { return c.trueStart.Add(time.Duration(at)).UnixMilli() }
 
-// conclude judges the run and writes what came of it.
+// conclude checks the run and writes the report. Its error concerns files.
 func (c *campaign) conclude() error {
 	var files []string
 	for _, l := range c.loads {
@@ -511,7 +523,7 @@ func (c *campaign) conclude() error {
 	return c.keep(verdict, text)
 }
 
-// tracks are what the nodes' issuing clocks showed.
+// tracks returns, by node, the offsets that its issuing clock may have had over time.
 func (c *campaign) tracks() (all [][]showing) {
 	for _, m := range c.machines {
 		all = append(all, track(m.clocks))

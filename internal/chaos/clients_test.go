@@ -17,46 +17,45 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// clientTimeout is after how long a client gives up a request, and a
-// connection with it.
+// clientTimeout is the time after which a client gives up a request and closes the connection.
 const clientTimeout = 2 * time.Second
 
-// binWidth is how finely what clients met is kept, ns.
+// binWidth is the width of a bin, in ns.
 const binWidth = int64(10 * time.Millisecond)
 
-// bin is what the clients of one node met in one stretch of time.
+// bin counts the requests of one node's clients that ended in one interval of binWidth.
 type bin struct {
 	answered, refused, failed uint32
-	worst                     int64     // of the answers, ns
-	latency                   [16]uint8 // of those that no tick is too small for, by class
+	worst                     int64     // longest latency of an answer, ns
+	latency                   [16]uint8 // answers by class, without requests for 10,000 IDs
 }
 
-// miss is a stretch of questions of one client that were not answered with
-// IDs, all for the same reason.
+// miss is a sequence of requests of one client that were not answered with IDs, all for the
+// same reason.
 type miss struct {
 	node        int
-	first, last int64 // when the first and the last were asked
-	given       int64 // when the first was given up, or refused
+	first, last int64 // when the first and the last were sent
+	given       int64 // when the first was given up or refused
 	count       int
 	why         string
-	text        string // of the first refusal
+	text        string // the first refusal
 }
 
-// clients are those of one node.
+// clients are the clients of one node, and their results.
 type clients struct {
 	m     *machine
 	wg    sync.WaitGroup
 	files []string
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	bins   []bin
 	misses []miss
 	ids    int64
 }
 
-// load starts the clients of a node: two that ask for one ID a thousand times a
-// second, now and then for fifty in a pipeline, and one that asks for many. The
-// last one takes all that a tick has, sometimes.
+// load starts the three clients of a node. Two ask for one ID about a thousand times a second,
+// and send a pipeline of fifty requests every hundredth time. The third asks for 500 IDs a
+// hundred times a second, and every fiftieth time for 10,000, which is more than a tick has.
 func (m *machine) load(dir string) (*clients, error) {
 	l := &clients{m: m}
 	for i, pace := range []time.Duration{time.Millisecond, 1100 * time.Microsecond, 10 * time.Millisecond} {
@@ -72,7 +71,7 @@ func (m *machine) load(dir string) (*clients, error) {
 	return l, nil
 }
 
-// client is one connection after the other.
+// client sends requests on one connection, and opens another one when the connection breaks.
 type client struct {
 	load   *clients
 	rec    *judge.Recorder
@@ -111,12 +110,12 @@ func (c *client) run(pace time.Duration) {
 		}
 		c.ask(request, ids)
 		if c.conn == nil {
-			pass(c.load.m.c.t.Context(), 5*time.Millisecond) // as a client library backs off
+			pass(c.load.m.c.t.Context(), 5*time.Millisecond) // back off before dialling
 		}
 	}
 }
 
-// ask asks, and notes what came of it.
+// ask sends a request and records the result. want is the number of IDs that it asks for.
 func (c *client) ask(request string, want int) {
 	now := c.load.m.c.now
 	asked := now()
@@ -135,7 +134,7 @@ func (c *client) ask(request string, want int) {
 		if line[0] == '-' {
 			refused = string(line[:len(line)-1])
 			if want > 1 && !strings.Contains(request[:len(request)-1], "\n") {
-				break // one line instead of all
+				break // one refusal for the whole batch
 			}
 			continue
 		}
@@ -147,7 +146,7 @@ func (c *client) ask(request string, want int) {
 		c.ids = append(c.ids, c.load.m.c.flat.ID(worker.ID(id)))
 	}
 	got := now()
-	// Those of a reply that was cut off have been given as well.
+	// The IDs of an incomplete reply are recorded too, because the node has issued them.
 	c.rec.Record(c.load.m.c.flat, uint16(c.load.m.id), c.number, asked, got, c.ids)
 	if err != nil {
 		c.hangUp()
@@ -174,10 +173,10 @@ func (c *client) hangUp() {
 	}
 }
 
-// digits differ between refusals for the same reason.
+// digits matches numbers, which differ between refusals with the same reason.
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// note counts what a question came to.
+// note counts the result of a request, and adds a request without IDs to the current miss.
 func (c *client) note(want int, asked, got int64, refused string, err error) {
 	l := c.load
 	l.mu.Lock()
@@ -222,7 +221,7 @@ func (c *client) note(want int, asked, got int64, refused string, err error) {
 	c.miss.count++
 }
 
-// handIn hands in the last stretch.
+// handIn adds the client's current miss to the results of the node.
 func (c *client) handIn() {
 	c.load.mu.Lock()
 	defer c.load.mu.Unlock()

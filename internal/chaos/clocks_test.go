@@ -9,29 +9,29 @@ import (
 )
 
 const (
-	// slackMs is how late a step may be noticed, on a machine with more to do than
-	// it can; and how much earlier than it was asked for an ID may lie else.
+	// A node on an overloaded machine may notice a step of its clock slackMs late. Without a
+	// step, a timestamp may precede the request by up to earlyMs.
 	slackMs, earlyMs = 150, 25
-	// leapMs: Leaf's rule lets an ID be 5 ms ahead of a clock that went back; and
-	// the rounding of ours.
+	// A timestamp may be up to leapMs ahead of a clock that went back: 5 ms by Leaf's rule,
+	// and 1 ms for rounding.
 	leapMs = 6
-	// follows is how far ahead a clock may step at once without being doubted;
-	// and how far it may be off and still be confirmed by most others.
+	// A node follows a clock that steps ahead by up to follows at once. A longer leap must
+	// be confirmed by most others, who accept an offset of up to agreed.
 	follows, agreed = time.Second, 5 * time.Second
 )
 
-// showing is between which errors the clock that a node issues by lies, from a
-// moment on.
+// showing bounds the offset of a node's issuing clock from a time on.
 type showing struct {
 	from      int64
 	low, high time.Duration
 }
 
-// track follows the issuing clock through what was done to a machine's. It
-// follows at once, but for a leap: then it may lag behind until that is
-// confirmed, which nobody does for one that is wrong. It is never ahead of the
-// clock. A process starts with what the clock shows, and one that is well has
-// caught up with it.
+// track derives the bounds of the issuing clock from the changes of a machine's clock.
+//
+// The issuing clock follows the machine's clock at once, except after a leap ahead. After a
+// leap it may stay behind until the leap is confirmed. A leap to an offset above agreed is never
+// confirmed. The issuing clock is never ahead of the machine's clock. It is equal at the start
+// of a process, and when the node is well.
 func track(clocks []clockAt) []showing {
 	var all []showing
 	for _, c := range clocks {
@@ -50,8 +50,9 @@ func track(clocks []clockAt) []showing {
 	return all
 }
 
-// shown is between which errors it was in a stretch of time; a step that has
-// just been may not have been noticed yet.
+// shown returns the lowest and the highest offset that the issuing clock may have had between
+// from and to. It includes the offset of slackMs earlier, because the node may not have noticed
+// a later step yet.
 func shown(all []showing, from, to int64) (low, high time.Duration) {
 	first := sort.Search(len(all), func(i int) bool { return all[i].from > from-slackMs*1e6 }) - 1
 	s := all[max(0, first)]
@@ -62,8 +63,8 @@ func shown(all []showing, from, to int64) (low, high time.Duration) {
 	return low, high
 }
 
-// steps are when IDs of a machine may go back: its clock did, by more than it
-// waits for, and it may have taken another worker.
+// steps returns the spans in which a machine's IDs may go down. Its clock went back by more than
+// the node waits for, so that the node may have acquired another worker.
 func steps(m *machine) (spans []judge.Span) {
 	for i := 1; i < len(m.clocks); i++ {
 		if back := m.clocks[i-1].offset - m.clocks[i].offset; back > 5*time.Millisecond {

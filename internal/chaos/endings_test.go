@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// exit is an end of a process.
+// exit is the end of a process.
 type exit struct {
 	node   int
 	at     int64
-	offset time.Duration  // of the machine's clock, when it began
-	sent   syscall.Signal // what it was to end by; 0: by nothing
+	offset time.Duration  // of the machine's clock at the start of the process
+	sent   syscall.Signal // the signal that was sent to end it; 0 for none
 	status syscall.WaitStatus
-	said   string // its last words
+	said   string // the last line of its log
 }
 
 func (e exit) String() string {
@@ -31,7 +31,8 @@ func (e exit) String() string {
 	return fmt.Sprintf("%s: %s", how, e.said)
 }
 
-// asTold: the process ended as the signal has it.
+// asTold reports whether the process ended because of the signal that it was sent, and in the
+// way in which it must.
 func (e exit) asTold() bool {
 	switch e.sent {
 	case syscall.SIGKILL:
@@ -42,7 +43,7 @@ func (e exit) asTold() bool {
 	return false
 }
 
-// exited notes an end.
+// exited records the end of a process.
 func (l *timeline) exited(e exit) {
 	if !e.asTold() {
 		l.note(nodeName(e.node), "%s", e)
@@ -52,8 +53,8 @@ func (l *timeline) exited(e exit) {
 	l.exits = append(l.exits, e)
 }
 
-// documented tells whether a node may refuse to start for what it said: the
-// exit code and what had been done to it must fit.
+// documented reports whether the documentation has this end of a process. The last line of the
+// log, the exit code and the faults at that time must match.
 func (c *campaign) documented(e exit, tracks [][]showing) bool {
 	if !e.status.Exited() {
 		return false
@@ -77,7 +78,8 @@ func (c *campaign) documented(e exit, tracks [][]showing) bool {
 	return false
 }
 
-// endings finds processes that ended as they must not.
+// endings records a finding for each process whose end is neither asTold nor documented, and for
+// each panic in a log.
 func (c *campaign) endings() error {
 	tracks := c.tracks()
 	for _, e := range c.exits {
@@ -105,7 +107,7 @@ func (c *campaign) endings() error {
 	return nil
 }
 
-// crashed: the line is the Go runtime's last word.
+// crashed reports whether a line of a log is about a panic, a fatal error or a data race.
 func crashed(line string) bool {
 	return strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.HasPrefix(line, "[signal SIG") ||
 		strings.Contains(line, "DATA RACE") || strings.Contains(line, "panic serving") || strings.Contains(line, "runtime error:")

@@ -15,14 +15,14 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// endState is what ZooKeeper holds.
+// endState holds the records in ZooKeeper.
 type endState struct {
 	cluster coordinator.Cluster
 	slots   []coordinator.Entry
-	tickets map[string]string // the node of each
+	tickets map[string]string // node by path of the ticket
 }
 
-// live are the workers that somebody shows to be serving with.
+// live returns the workers with a live lock.
 func (s endState) live() (workers []int) {
 	for _, e := range s.slots {
 		if e.Live {
@@ -66,8 +66,8 @@ func (c *campaign) readState() (s endState, err error) {
 	return s, err
 }
 
-// shows waits until just these workers are shown to be served with: a lock of a
-// process that was killed goes with its session.
+// shows waits up to 15 s until exactly these workers have live locks, and returns the records.
+// The wait is needed because the lock of a killed process stays until its session expires.
 func (c *campaign) shows(workers []int) (s endState) {
 	var err error
 	slices.Sort(workers)
@@ -81,10 +81,10 @@ func (c *campaign) shows(workers []int) (s endState) {
 	return s
 }
 
-// wrongWith is what is wrong with the records after all nodes have stopped. held
-// are the workers that they had, true those that they gave back when they stopped;
-// highest are the highest IDs of each. lossy: ZooKeeper has lost data in the run,
-// after which records of those who have gone are whatever they were.
+// wrongWith returns findings about the records after all nodes have stopped. held has the
+// workers that the nodes held, with true for those that were released at the stop. highest has
+// the highest ID of each worker. lossy says that ZooKeeper lost data during the run. The records
+// of nodes that stopped earlier are then not checked, because they may be old.
 func (s endState) wrongWith(held map[int]bool, highest map[int64]worker.ID, layout worker.Layout, lossy bool) (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, "ZooKeeper: "+fmt.Sprintf(format, args...)) }
 	beyond := func(w int, bound int64) bool {
@@ -92,8 +92,8 @@ func (s endState) wrongWith(held map[int]bool, highest map[int64]worker.ID, layo
 		f, err := layout.Decode(id)
 		return issued && (err != nil || layout.Time(f).UnixMilli() >= bound)
 	}
-	holders := map[string]int{} // by node, of slots that were not given back
-	nodes := map[string]bool{}  // those that stopped now
+	holders := map[string]int{} // by node: number of slots not released
+	nodes := map[string]bool{}  // nodes that held a worker at the end
 	for _, e := range s.slots {
 		released, own := held[e.Worker]
 		switch {
@@ -151,7 +151,7 @@ func (s endState) wrongWith(held map[int]bool, highest map[int64]worker.ID, layo
 	return wrong
 }
 
-// lossy: ZooKeeper has lost data in the run.
+// lossy reports whether ZooKeeper lost data during the run.
 func (c *campaign) lossy() bool {
 	return slices.ContainsFunc(c.faults, func(f *fault) bool { return f.kind.loses() })
 }
@@ -166,8 +166,9 @@ func TestEndState(t *testing.T) {
 		return id
 	}
 	epoch := layout.Time(worker.Fields{}).UnixMilli()
-	// 0 and 1 have stopped, 2 is of a node that has gone, 3 was given back by 0 some
-	// time ago, and 4 now.
+	// Workers 0 and 1 belong to nodes that stopped at the end. Worker 2 belongs to a node
+	// that stopped earlier. Worker 3 was released earlier by the node of worker 0, and
+	// worker 4 at the end.
 	healthy := func() (endState, map[int64]worker.ID) {
 		stopped := func(node string) coordinator.Slot {
 			return coordinator.Slot{Node: node, Term: 1, H: epoch + 100, Stopped: true, StoppedM: epoch + 50, State: "stopped"}

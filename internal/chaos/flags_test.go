@@ -10,25 +10,26 @@ import (
 	"time"
 )
 
-// flags are those of a machine's node that differ between the machines, and between
-// the starts of one. What is safe must not depend on them.
+// flags are the node's flags that differ between the machines, and between the starts of one
+// machine. Safety must not depend on them.
 type flags struct {
-	workers int  // how many it holds
-	release bool // it gives them back when it stops cleanly
+	workers int  // the number of workers that the node holds
+	release bool // the node releases its workers when it stops cleanly
 
-	mu    sync.Mutex // guards what follows
-	rng   *rand.Rand // of the starts
-	first bool       // the first start of all makes the cluster
+	mu    sync.Mutex // guards the fields below
+	rng   *rand.Rand // for the flags of each start
+	first bool       // the next start is the run's first one, which creates the cluster
 }
 
-// drawFlags draws what stays the same for all starts of a machine.
+// drawFlags draws the flags that stay the same for all starts of a machine.
 func drawFlags(machine int) *flags {
 	rng := rand.New(rand.NewPCG(*seed, 200+uint64(machine)))
 	return &flags{workers: 1 + rng.IntN(5)/3, release: rng.IntN(5) < 2, rng: rng, first: machine == 0}
 }
 
-// forStart draws the flags of one start. A heartbeat of slowest is the longest that a
-// settling time of settle takes. The servers grant sessions of 10 s at most.
+// forStart returns the flags of one start, drawn at random. With a settling time of settle, a
+// node accepts a heartbeat interval of at most slowest. The servers grant sessions of at most
+// 10 s.
 func (f *flags) forStart() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,7 +62,8 @@ func (f *flags) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// stateFile is that of the machine's first worker; stateFiles are those of all.
+// stateFile returns the path of the state file of the machine's first worker. stateFiles
+// returns those of all its workers.
 func (m *machine) stateFile() string { return m.stateFiles()[0] }
 
 func (m *machine) stateFiles() []string {
@@ -72,7 +74,8 @@ func (m *machine) stateFiles() []string {
 	return files
 }
 
-// damage does something to the state file of one of the machine's workers or of all.
+// damage calls do for the state file of one of the machine's workers or of all, at random. For
+// one of several it sets fault.partial.
 func (x *attack) damage(do func(file string) error) error {
 	files := x.m.stateFiles()
 	if one := x.rng.IntN(len(files) + 1); one < len(files) && len(files) > 1 {
@@ -88,8 +91,8 @@ func (x *attack) damage(do func(file string) error) error {
 	return nil
 }
 
-// leavesNothing is what is wrong with a machine that has given its workers back: with
-// --release-on-exit nothing may stay from which they could be used again.
+// leavesNothing returns a finding for each state file that is left after a stop with
+// --release-on-exit. A node could use a released worker again from such a file.
 func (m *machine) leavesNothing() (wrong []string) {
 	for _, file := range m.stateFiles() {
 		if _, err := os.Stat(file); m.flags.release && !os.IsNotExist(err) {

@@ -22,8 +22,8 @@ import (
 	"github.com/flaked/flaked/internal/ownclock"
 )
 
-// machine is a node's: a clock, a network, a disk, and the process on it, which
-// a supervisor starts again when it ends by itself.
+// machine is the machine of one node: a clock, links, a disk and the process. A process that
+// ends by itself is started again after a second.
 type machine struct {
 	c      *campaign
 	id     int
@@ -32,32 +32,33 @@ type machine struct {
 	disk   *faultdisk.Disk
 	links  []*faultnet.Link
 	clock  ownclock.Clock
-	base   time.Duration // the clock's error when nothing is done to it
+	base   time.Duration // the clock's offset without a fault
 	flags  *flags
 	log    *os.File
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields from process to clocks
 	process *exec.Cmd
-	ended   chan struct{}  // closed when process has
-	wanted  bool           // it is to run
-	sent    syscall.Signal // what is to end the process; 0: nothing is
+	ended   chan struct{}  // closed when process has ended
+	wanted  bool           // start the process again when it ends
+	sent    syscall.Signal // sent to end the process; 0: none
 	clocks  []clockAt
 
-	probe     net.Conn // the lane's own connection
+	probe     net.Conn // only for the goroutine that runs lane
 	probeIn   *bufio.Reader
 	supervise sync.WaitGroup
 }
 
-// clockAt is a moment at which the machine's clock, or who looks at it, changed.
+// clockAt records a change: of the machine's clock, of the process that reads it, or of what is
+// known about the process's issuing clock.
 type clockAt struct {
 	at     int64
 	offset time.Duration
-	exact  bool // the issuing clock shows it: a process began with it, or has caught up
+	exact  bool // the issuing clock has this offset: a process began, or it caught up
 }
 
 func (m *machine) name() string { return nodeName(m.id) }
 
-// step sets the clock's error.
+// set makes the machine's clock show true time plus offset.
 func (m *machine) set(offset time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,7 +66,7 @@ func (m *machine) set(offset time.Duration) {
 	m.clock.Set(offset)
 }
 
-// caughtUp says that the node's issuing clock shows what the machine's does.
+// caughtUp records that the node's issuing clock shows the same as the machine's clock.
 func (m *machine) caughtUp() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,7 +75,8 @@ func (m *machine) caughtUp() {
 
 func (m *machine) step(by time.Duration) { m.set(m.clock.Offset() + by) }
 
-// args are the node's, short in all times so that much happens.
+// args returns the arguments of one start of the node. Its times are short, so that a run has
+// many events.
 func (m *machine) args(listen string) []string {
 	var zk []string
 	for _, l := range m.links {
@@ -87,7 +89,7 @@ func (m *machine) args(listen string) []string {
 	}, append(m.flags.forStart(), otherRules()...)...)
 }
 
-// start starts the process, and keeps it going until stop.
+// start starts the process, and starts it again whenever it ends, until stop is called.
 func (m *machine) start() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,7 +97,7 @@ func (m *machine) start() {
 	m.launch()
 }
 
-// launch is with mu held.
+// launch starts the process once. The caller holds mu.
 func (m *machine) launch() {
 	args := m.args(m.listen)
 	cmd := exec.Command(m.c.binary, args...)
@@ -112,7 +114,7 @@ func (m *machine) launch() {
 	ended := make(chan struct{})
 	m.process, m.ended, m.sent = cmd, ended, 0
 	m.supervise.Go(func() {
-		_ = cmd.Wait() // its code is looked at in the end
+		_ = cmd.Wait() // endings checks the exit code
 		m.mu.Lock()
 		e := exit{
 			node: m.id, at: m.c.now(), offset: began, sent: m.sent,
@@ -140,7 +142,8 @@ func (m *machine) launch() {
 	})
 }
 
-// stop ends the process by a signal, and returns when it is gone.
+// stop ends the process by a signal and waits for the end. After 30 s it reports a violation
+// and kills the process.
 func (m *machine) stop(sig syscall.Signal) {
 	m.mu.Lock()
 	m.wanted, m.sent = false, sig
@@ -161,7 +164,7 @@ func (m *machine) stop(sig syscall.Signal) {
 	}
 }
 
-// signal is for a process that goes on.
+// signal sends a signal that does not end the process.
 func (m *machine) signal(sig syscall.Signal) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -176,7 +179,7 @@ func (m *machine) pid() int {
 	return m.process.Process.Pid
 }
 
-// lastLog is the process's last words.
+// lastLog returns the last line of the log.
 func (m *machine) lastLog() string {
 	info, err := m.log.Stat()
 	if err != nil {
@@ -194,7 +197,8 @@ func (m *machine) eachLink(do func(*faultnet.Link)) {
 	}
 }
 
-// ask asks on the lane's own connection, which stays.
+// ask sends a request on the machine's probe connection and returns the reply. It keeps the
+// connection open for the next request.
 func (m *machine) ask(request string) (string, error) {
 	if m.probe == nil {
 		conn, err := net.DialTimeout("tcp", m.listen, time.Second)
@@ -220,25 +224,26 @@ func (m *machine) ask(request string) (string, error) {
 	return "", err
 }
 
-// serves tells whether the node would answer a GET.
+// serves reports whether the node would answer a GET with an ID.
 func (m *machine) serves() bool {
 	answer, err := m.ask("READY")
 	return err == nil && answer == "OK"
 }
 
-// freshLease tells whether it serves, and has most of its lease left.
+// freshLease reports whether the node serves and has more than three quarters of its lease left.
 func (m *machine) freshLease() bool {
 	return m.figure("lease_left_ms") > (*lease-*lease/4).Milliseconds() && m.serves()
 }
 
-// connected tells whether it has a fresh lease, ZooKeeper has answered a heartbeat of this
-// process, and its clock has caught up with the machine's. The lease alone says too little:
-// a process that starts from an old state has what is left of the old one.
+// connected reports whether the node has a fresh lease and all its workers are ready. It also
+// requires that ZooKeeper has acknowledged a heartbeat of this process, and that the issuing
+// clock has caught up with the machine's clock. A fresh lease does not suffice, because a
+// process that starts from an old state still has the rest of the old lease.
 func (m *machine) connected() bool {
 	return m.freshLease() && m.figure("heartbeat_age_ms") >= 0 && m.figure("clock_unfollowed_leap_ms") == 0 && (m.flags.workers == 1 || m.figure("workers_ready") == int64(m.flags.workers))
 }
 
-// figure is one of STATS, -1 if there is none.
+// figure returns a figure of STATS, or -1 if STATS does not have it or fails.
 func (m *machine) figure(name string) int64 {
 	stats, err := m.ask("STATS")
 	if err != nil {
@@ -256,8 +261,9 @@ func (m *machine) figure(name string) int64 {
 	return n
 }
 
-// until is the moment that a bound which STATS has the rest of lasts to, if
-// nothing pushes it any more: now, if it is not known.
+// until returns the time at which a bound of the node ends if it is not extended any more.
+// figure names the field of STATS with the rest of the bound in ms. If the field is missing,
+// until returns now.
 func (m *machine) until(figure string) int64 {
 	now := m.c.now()
 	return now + max(0, m.figure(figure))*int64(time.Millisecond)
@@ -265,7 +271,7 @@ func (m *machine) until(figure string) int64 {
 
 var workerNumbers = regexp.MustCompile(`^worker=(\d+) (?:.* workers=([\d,]+)$)?`)
 
-// workers are the numbers that the node holds.
+// workers returns the workers that the node holds.
 func (m *machine) workers() (numbers []int, err error) {
 	line, err := m.ask("WORKER")
 	if err != nil {
@@ -285,7 +291,8 @@ func (m *machine) workers() (numbers []int, err error) {
 	return numbers, nil
 }
 
-// within polls until ok.
+// within polls ok every 5 ms and returns true once ok does. It returns false after the limit or
+// when ctx ends.
 func within(ctx context.Context, limit time.Duration, ok func() bool) bool {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -303,7 +310,8 @@ func within(ctx context.Context, limit time.Duration, ok func() bool) bool {
 	return true
 }
 
-// pass lets time go by. That is what a fault takes; nothing is waited for.
+// pass blocks for d or until ctx ends. It is for the duration of faults and for pauses, not for
+// waiting until something has happened.
 func pass(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -19,42 +19,42 @@ import (
 	"github.com/flaked/flaked/internal/limits"
 )
 
-// kind is a kind of fault. Its run makes one: it injects, waits, and heals.
-// An error is one of the campaign's own means.
+// kind is a kind of fault.
 type kind struct {
 	name string
-	// serves: the node has to go on answering with IDs all the while. atFirst: it
-	// has to at first; run says from when on it need not.
+	// With serves, the node must answer with IDs during the whole fault. With atFirst, it
+	// must do so until run calls mayRefuse, or until the bound of bounded has ended.
 	serves, atFirst bool
-	// untilWell: a node that serves again may have to stop once more, until it is
-	// connected as well, since its lease has ended: what was done to it comes out
-	// by ZooKeeper. fromDisk: so may one that started from its directory while
-	// ZooKeeper was away.
+	// With untilWell, a node that serves again may refuse once more until it is connected.
+	// ZooKeeper may tell it only then that its lease has ended. With fromDisk this applies
+	// only if ZooKeeper was away, so that the node started from its state directory alone.
 	untilWell, fromDisk bool
-	// back is how soon after the fault it serves again, with nothing else amiss;
-	// 0 is healthyWithin. registers: it needs a worker for that, which a freeze
-	// of registration may keep from it.
+	// back is the time after the end of the fault within which the node must serve again, if
+	// there is no other fault. 0 means healthyWithin. With registers, the node needs a new
+	// worker for that, and must wait while registration is frozen.
 	back      time.Duration
 	registers bool
-	// anew: it always becomes a new node. elects: ZooKeeper gets a new leader, or
-	// its old one again by another election.
+	// With anew, the node always becomes a new node. With elects, ZooKeeper elects a leader,
+	// which may be the old one.
 	anew, elects bool
-	// least is the shortest it takes.
+	// least is the shortest duration of the fault.
 	least time.Duration
-	run   func(x *attack) error
+	// run makes a fault: it injects the fault, waits and ends it. Its error means that the
+	// campaign could not make the fault.
+	run func(x *attack) error
 }
 
-// attack is one fault in the making.
+// attack is one fault while run makes it.
 type attack struct {
-	ctx   context.Context // ends with the time for faults: then heal
+	ctx   context.Context // when it ends, run must end the fault
 	rng   *rand.Rand
 	kind  *kind
-	m     *machine // nil: ZooKeeper
+	m     *machine // nil for ZooKeeper
 	c     *campaign
-	fault *fault
+	fault *fault // nil before begin
 }
 
-// begin injects.
+// begin records the beginning of the fault. run calls it just before it injects the fault.
 func (x *attack) begin(format string, args ...any) {
 	node := -1
 	if x.m != nil {
@@ -63,14 +63,15 @@ func (x *attack) begin(format string, args ...any) {
 	x.fault = x.c.open(x.kind, node, fmt.Sprintf(format, args...))
 }
 
-// hold lets the fault last.
+// hold blocks for d, or until the time for faults is over.
 func (x *attack) hold(d time.Duration) { pass(x.ctx, d) }
 
-// mayRefuse says that the node may from now on, and until it serves again.
+// mayRefuse records that the node may refuse from now on, until it serves again.
 func (x *attack) mayRefuse() { x.c.set(&x.fault.impaired) }
 
-// bounded says that nothing pushes a bound any more, for as long as it takes:
-// the node must serve for what it has left of it, and not beyond.
+// bounded blocks while a fault keeps the node from extending a bound, for the time lasts.
+// The bound is at most bound ahead of the clock, and it ends at the time until. The node must
+// serve before until, and must not issue timestamps above the bound.
 func (x *attack) bounded(bound time.Duration, until int64, lasts time.Duration) {
 	x.c.mu.Lock()
 	x.fault.bound, x.fault.stopped, x.fault.impaired = bound, x.c.now(), until
@@ -79,25 +80,27 @@ func (x *attack) bounded(bound time.Duration, until int64, lasts time.Duration) 
 	x.c.set(&x.fault.released)
 }
 
-// between draws a time, short ones as often as those ten times as long.
+// between draws a duration from low to high. Its logarithm is uniformly distributed, so that
+// short and long durations are drawn equally often.
 func (x *attack) between(low, high time.Duration) time.Duration {
 	d := float64(low) * math.Pow(float64(high)/float64(low), x.rng.Float64())
 	return time.Duration(d).Round(time.Millisecond)
 }
 
-// How soon a node is to serve again, where it has all that it needs.
+// These are the times within which a node must serve again, if ZooKeeper and a worker are
+// available.
 const (
-	atOnce  = time.Second           // what it holds is as good as before
-	resumed = reserve + time.Second // as above, but what its predecessor had reserved
-	settled = settle + 8*time.Second
+	atOnce  = time.Second                 // its worker and its bounds are still valid
+	resumed = reserve + time.Second       // it waits for the end of the reserved bound
+	settled = settle + 8*time.Second      // it registers or settles
 	guessed = limits.BoundSlack + settled // half of its state was lost
 )
 
-// needsZooKeeper tells whether a node does, to serve again.
+// needsZooKeeper reports whether a node needs ZooKeeper to serve again after the fault.
 func (k *kind) needsZooKeeper() bool { return k.back >= settled && (!k.fromDisk || k.registers) }
 
-// nodeKinds are what is done to one machine. release: its workers are given back when
-// it stops cleanly.
+// nodeKinds returns the kinds of faults of one machine. release says that the node releases its
+// workers when it stops cleanly.
 func nodeKinds(release bool) []*kind {
 	links := func(name string, least, most time.Duration, cut func(*faultnet.Link)) *kind {
 		return &kind{name: name, serves: true, back: atOnce, least: least, run: func(x *attack) error {
@@ -150,7 +153,7 @@ func nodeKinds(release bool) []*kind {
 			d := x.between(time.Millisecond, 5*time.Millisecond)
 			x.begin("by %s", d)
 			x.m.step(-d)
-			return nil // it is slewed back with the next set
+			return nil // the next fault of the clock sets it right
 		}},
 		{name: "clock back, up to 2 s", back: atOnce, least: time.Second, run: func(x *attack) error {
 			d := x.between(6*time.Millisecond, 2*time.Second)
@@ -185,13 +188,13 @@ func nodeKinds(release bool) []*kind {
 			x.m.set(x.m.base)
 			return nil
 		}},
-		// A clock that ran ahead and is set right: ZooKeeper agrees with the
-		// new time, so the node takes a fresh slot.
+		// The clock runs ahead by less than a leap each time, and is then set right at
+		// once. ZooKeeper agrees with the new time, so the node acquires a new worker.
 		{name: "clock ahead by degrees, then right at once", atFirst: true, back: settled, registers: true, least: 4 * time.Second, run: func(x *attack) error {
 			x.begin("by 3.6 s")
 			for i := range 4 {
 				if i == 1 {
-					x.mayRefuse() // the bound on the disk is two seconds ahead, or three
+					x.mayRefuse() // the reserved bound is 2 s to 3 s ahead
 				}
 				x.m.step(900 * time.Millisecond)
 				x.hold(300 * time.Millisecond)
@@ -292,7 +295,7 @@ func nodeKinds(release bool) []*kind {
 			x.begin("from %s", from.name())
 			data, err := os.ReadFile(from.stateFile())
 			if err != nil {
-				data = nil // the other's is just gone: an empty file then
+				data = nil // the other file was just removed: use an empty one
 			}
 			x.m.stop(syscall.SIGKILL)
 			defer x.m.start()
@@ -303,7 +306,7 @@ func nodeKinds(release bool) []*kind {
 				return os.WriteFile(file, data, 0o600)
 			})
 		}},
-		// Into the same file, so that its inode says nothing.
+		// The old copy is written into the same file, so that its inode does not change.
 		{name: "an old copy of the state put back", atFirst: true, untilWell: true, back: settled, registers: true, run: func(x *attack) error {
 			x.begin("")
 			old := map[string][]byte{}
@@ -325,7 +328,7 @@ func nodeKinds(release bool) []*kind {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), 20*time.Second)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, x.c.binary, x.m.args("unix:"+x.m.log.Name()+".sock")...)
-			said, _ := cmd.CombinedOutput() // the code says it
+			said, _ := cmd.CombinedOutput() // see the exit code
 			if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(string(said), "in use") {
 				x.c.violated(x.m.name(), "a second process on the state directory ended with %d: %s", code, said)
 			}
@@ -368,7 +371,8 @@ func nodeKinds(release bool) []*kind {
 	}
 }
 
-// spoil damages a file: shortens it, or writes noise over a byte or a block.
+// spoil damages a file at the offset at. how selects the damage: 0 truncates the file there,
+// 1 overwrites a byte with noise, 2 a block of 512 bytes.
 func spoil(path string, at int64, how int, rng *rand.Rand) error {
 	if how == 0 {
 		return os.Truncate(path, at)

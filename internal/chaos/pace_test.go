@@ -11,12 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pace is how late the machine that all of it runs on was: a timer tells, and a
-// disk like the nodes', on which no faults are made. What is to happen in time is
-// allowed as much more.
+// pace records how late the campaign's machine was, by a timer and by a disk without faults.
+// Time limits of the checks are extended by that lateness.
 type pace struct {
-	hist histogram
-	late []lateness // beyond what is usual
+	hist histogram  // of the timer's lateness
+	late []lateness // longer than usual
 }
 
 type lateness struct {
@@ -29,7 +28,7 @@ const (
 	usual     = 5 * time.Millisecond
 )
 
-// watch keeps the pace until the run is over.
+// watch records the lateness of a timer until the run is over.
 func (c *campaign) watch() {
 	tick := time.NewTicker(paceEvery)
 	defer tick.Stop()
@@ -51,10 +50,12 @@ func (c *campaign) watch() {
 	}
 }
 
-// syncs is how long storing a bound usually takes at most.
+// syncs is the longest usual time for a write and a sync of the disk. It is also the interval
+// between them.
 const syncs = 100 * time.Millisecond
 
-// watchDisk stores a block again and again, as nodes do, until the run is over.
+// watchDisk writes and syncs a block again and again, like a node, until the run is over. It
+// records each time that exceeds syncs.
 func (c *campaign) watchDisk(path string) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -89,8 +90,7 @@ func (c *campaign) watchDisk(path string) {
 	}
 }
 
-// late is by how much the timer and the disk were late in a stretch of time, in
-// all.
+// late returns the sum of the timer's and the disk's lateness between from and to.
 func (c *campaign) late(from, to int64) (sum time.Duration) {
 	for _, l := range c.pace.late {
 		if l.at >= from && l.at-int64(l.by) <= to {
@@ -100,8 +100,8 @@ func (c *campaign) late(from, to int64) (sum time.Duration) {
 	return sum
 }
 
-// histogram counts durations; each class reaches to twice what the one before
-// does, the first to finest.
+// histogram counts durations by class. The first class ends at finest, and each further one at
+// twice the end of the class before. The last class has no end.
 type histogram [16]uint64
 
 const finest = 125 * time.Microsecond
@@ -117,7 +117,8 @@ func (h *histogram) count() (n uint64) {
 	return n
 }
 
-// quantile is the end of the class that it lies in.
+// quantile returns the end of the class with the q-quantile, 0 <= q < 1. It returns finest for
+// an empty histogram.
 func (h *histogram) quantile(q float64) time.Duration {
 	left := uint64(q * float64(h.count()))
 	for i, n := range h {
@@ -129,8 +130,8 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return finest
 }
 
-// latency sums up the answers of all nodes in the time that they had no fault of
-// their own, whatever others and ZooKeeper had.
+// latency returns the latencies of the answers of all nodes while they had no fault of their
+// own. Other nodes and ZooKeeper may have had faults then.
 func (c *campaign) latency() (h histogram) {
 	for _, l := range c.loads {
 		faults := slices.DeleteFunc(slices.Clone(c.faults), func(f *fault) bool { return f.node != l.m.id })
@@ -147,16 +148,17 @@ func (c *campaign) latency() (h histogram) {
 	return h
 }
 
-// slowest is the bound on the 99.9th percentile of them. It is ten times and more
-// of what it is on two cores, and lets a machine that is late be late.
+// slowest returns the limit on the 99.9th percentile of latency: 100 ms plus eight times the
+// timer's lateness (99.9th percentile). 100 ms is more than ten times the usual latency on two
+// cores.
 func (c *campaign) slowest() time.Duration {
 	return 100*time.Millisecond + 8*c.pace.hist.quantile(.999)
 }
 
-// latencies holds them against it, and says what they were.
+// latencies compares the latency with its limit and returns a summary.
 func (c *campaign) latencies() string {
 	h, most := c.latency(), c.slowest()
-	// With other rules clients may ask for more than a tick has, and wait for it.
+	// With other layouts and policies, requests may be larger than a tick and wait.
 	if p := h.quantile(.999); h.count() > 0 && p > most && otherRules() == nil {
 		c.wrong = append(c.wrong, fmt.Sprintf("answers: the 99.9th percentile is %s where nothing was amiss, at most %s are right", p, most))
 	}
@@ -164,22 +166,23 @@ func (c *campaign) latencies() string {
 		h.count(), h.quantile(.5), h.quantile(.99), h.quantile(.999), most, h.quantile(.9999), c.pace.hist.quantile(.999))
 }
 
-// margin is what a node may take longer than it should on a machine that was
-// never late: processes start, and the campaign looks.
+// margin extends the time limits on a machine that was never late. It covers the start of the
+// process and the intervals at which the campaign polls.
 const margin = 2 * time.Second
 
 const (
-	// wellWithin is how soon a node that serves is connected as well, with nothing
-	// else amiss.
+	// wellWithin is the time within which a node that serves must be connected, if there is
+	// no other fault.
 	wellWithin = 20 * time.Second
-	// looksFor is what a start from the directory spends on a ZooKeeper that is
-	// away, or that goes away while it is asked.
+	// looksFor is the time that a start from the state directory spends waiting for a
+	// ZooKeeper that is away or that disconnects meanwhile.
 	looksFor = 1500*time.Millisecond + 5*time.Second
 )
 
-// recoveries finds nodes that took too long to serve again, and says of how many
-// that was asked: not where they needed a ZooKeeper that was away, or a worker
-// while registration was frozen, nor where most clocks were wrong.
+// recoveries records a finding for each node that took too long to serve again, and returns a
+// summary. It leaves out a fault if the node then needed ZooKeeper while it was away, or a new
+// worker while registration was frozen. It also leaves out a fault if most clocks may have been
+// wrong.
 func (c *campaign) recoveries() string {
 	tracks, all, held := c.tracks(), 0, 0
 	for _, f := range c.faults {
@@ -211,15 +214,16 @@ func (c *campaign) recoveries() string {
 	return fmt.Sprintf("%d of %d faults of nodes held against how soon their kind has to be over; for the others ZooKeeper was away, registration frozen, or most clocks wrong", held, all)
 }
 
-// unsettled finds newcomers that served before they may have settled: ZooKeeper
-// has to have proved first that it has lost nothing, which takes records of its
-// leader's epoch that are ten settling times old.
+// unsettled records a finding for each newcomer that served before the end of the settling time.
+// A newcomer may skip the settling time only if ZooKeeper proves that it has lost nothing. The
+// proof is a record of the current leader's epoch that is at least ten settling times old.
+// unsettled tolerates an epoch of nine settling times.
 func (c *campaign) unsettled() {
 	for _, f := range c.faults {
 		if !f.kind.anew || f.partial || f.served == 0 {
 			continue
 		}
-		epoch := int64(0) // the run began with one
+		epoch := int64(0) // the first epoch began with the run
 		for _, z := range c.faults {
 			if z.node < 0 && z.kind.elects && z.injected <= f.injected {
 				epoch = max(epoch, z.injected)

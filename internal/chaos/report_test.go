@@ -19,7 +19,7 @@ import (
 	"github.com/flaked/flaked/internal/judge"
 )
 
-// moment is a time of the run for people.
+// moment formats a time of the run as minutes and seconds, "mm:ss.000".
 func moment(at int64) string {
 	d := time.Duration(at)
 	return fmt.Sprintf("%02d:%06.3f", int(d.Minutes()), math.Mod(d.Seconds(), 60))
@@ -39,13 +39,13 @@ func (m miss) String() string {
 	return fmt.Sprintf("%d questions from %s to %s were not answered with IDs: %s", m.count, moment(m.first), moment(m.last), cmp.Or(m.text, m.why))
 }
 
-// line is a row of the table: what a kind of fault cost.
+// line is a row of the table: the effect of one kind of fault.
 type line struct {
 	Kind           string
 	Times          int
 	Serves         bool
 	Answered       int
-	Missed         int // of nodes that did not have to serve; others fail the run
+	Missed         int // requests without IDs; the run fails if the node had to serve
 	Gaps, Recovers []time.Duration
 }
 
@@ -62,7 +62,7 @@ func quantile(d []time.Duration, q float64) time.Duration {
 	return d[int(q*float64(len(d)-1))]
 }
 
-// table sums up by kind, ZooKeeper's first.
+// table returns one line for each kind of fault, sorted by name.
 func (c *campaign) table() (lines []line) {
 	index := map[string]int{}
 	for _, f := range c.faults {
@@ -83,7 +83,7 @@ func (c *campaign) table() (lines []line) {
 		l.Times++
 		if f.node < 0 {
 			l.Recovers = append(l.Recovers, time.Duration(f.well-f.healed))
-			for _, load := range c.loads { // those with no fault of their own meanwhile
+			for _, load := range c.loads { // without nodes that had a fault meanwhile
 				if !c.hadOwn(load.m.id, f) {
 					l.add(cost(load.bins, f))
 				}
@@ -98,15 +98,14 @@ func (c *campaign) table() (lines []line) {
 	return lines
 }
 
-// hadOwn tells whether a node had a fault of its own that may stop it, during
-// one of ZooKeeper's.
+// hadOwn reports whether a node had a fault that may stop it during a fault of ZooKeeper.
 func (c *campaign) hadOwn(node int, of *fault) bool {
 	return slices.ContainsFunc(c.faults, func(f *fault) bool {
 		return f.node == node && f.impaired != 0 && f.injected <= of.well && (f.served == 0 || f.served >= of.injected)
 	})
 }
 
-// text is the report for people.
+// text returns the report as text.
 func (c *campaign) text(v *judge.Verdict, figures string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "flaked fault campaign: seed %d, %s, %d faults, %s\n\n", *seed, short(time.Duration(c.ended)), len(c.faults), v)
@@ -126,7 +125,7 @@ func (c *campaign) text(v *judge.Verdict, figures string) string {
 	return b.String()
 }
 
-// rows are the table in words, with its head.
+// rows returns the table as text, with its head.
 func (c *campaign) rows() [][]string {
 	rows := [][]string{{"fault", "times", "must serve", "answered", "not answered", "longest without an ID: median", "worst", "back after it: median", "worst"}}
 	for _, l := range c.table() {
@@ -140,8 +139,8 @@ func (c *campaign) rows() [][]string {
 	return rows
 }
 
-// markdown is what docs/faults.md has of a run: its column of the first table,
-// and the second.
+// markdown returns two tables in the form of docs/faults.md: a column with the results of the
+// run, and the effects of the faults.
 func (c *campaign) markdown(v *judge.Verdict) string {
 	var b strings.Builder
 	count := func(checks ...judge.Check) string {
@@ -176,7 +175,7 @@ func (c *campaign) markdown(v *judge.Verdict) string {
 	return b.String()
 }
 
-// thousands sets a number apart by commas.
+// thousands formats a number with commas between groups of three digits.
 func thousands(n int64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -185,8 +184,8 @@ func thousands(n int64) string {
 	return s
 }
 
-// keep writes what a run leaves: the reports, the nodes' logs, and where
-// something was wrong with them, the answers.
+// keep writes the reports and the nodes' logs to the directory of -chaos.report. If the judge
+// found violations, it also copies the recorded answers.
 func (c *campaign) keep(v *judge.Verdict, text string) error {
 	if err := os.MkdirAll(*report, 0o755); err != nil {
 		return err
@@ -246,7 +245,7 @@ var page string
 
 var pageTemplate = template.Must(template.New("report").Parse(page))
 
-// plot is one node's strip: what its clients met over time.
+// plot is the part of the chart for one node: its answers and its faults over time.
 type plot struct {
 	Name    string
 	Y       int
@@ -257,7 +256,7 @@ type plot struct {
 
 type column struct {
 	X      int
-	H      int // of the share that was answered
+	H      int // height of the part that was answered
 	Served bool
 	Colour string
 }
@@ -275,7 +274,7 @@ const (
 	unreachable = "#c23030"
 )
 
-// html draws the page.
+// html writes the report as a page with a chart.
 func (c *campaign) html(w io.Writer, text string) error {
 	end := max(c.ended, 1)
 	x := func(at int64) int { return int(at * plotWidth / end) }
@@ -297,12 +296,12 @@ func (c *campaign) html(w io.Writer, text string) error {
 				b := l.bins[k]
 				sum.answered, sum.refused, sum.failed, sum.worst = sum.answered+b.answered, sum.refused+b.refused, sum.failed+b.failed, max(sum.worst, b.worst)
 			}
-			if sum.worst > 0 { // 0.1 ms at the bottom to 10 s at the top
+			if sum.worst > 0 { // log scale: 0.1 ms at the bottom, 10 s at the top
 				y := float64(stripHeight) * (1 - min(1, max(0, math.Log10(float64(sum.worst)/1e5)/5)))
 				fmt.Fprintf(&points, "%d,%.1f ", col, y)
 			}
 			all := sum.answered + sum.refused + sum.failed
-			if all == 0 { // somebody waits for an answer, or is about to ask
+			if all == 0 { // no request ended: one may be waiting for its answer
 				if n := len(p.Columns); n > 0 && p.Columns[n-1].Colour == unreachable && p.Columns[n-1].H == 0 {
 					p.Columns = append(p.Columns, column{X: col, Colour: unreachable})
 				}

@@ -8,27 +8,29 @@ import (
 
 // event is a line of the timeline.
 type event struct {
-	at   int64 // ns since the start of the run, as all moments here
+	at   int64 // ns since the start of the run, like all times here
 	who  string
 	text string
 }
 
-// fault is one that was made.
+// fault is a fault that the campaign made.
 type fault struct {
 	kind   *kind
 	node   int // -1: ZooKeeper
 	detail string
-	// injected, healed, and when the node answered with IDs again and was
-	// connected again. 0: not yet.
+	// The fault began at injected, and the campaign ended it at healed. The node answered
+	// with IDs again from served on, and was connected again at well. 0 means not yet. For
+	// a fault of ZooKeeper, well is the time at which the nodes had fresh leases again.
 	injected, healed, served, well int64
-	// impaired is from when on the node may refuse; 0 where it must not. Until
-	// leased it may once more, for a lease that has ended.
+	// The node may refuse from impaired until served. If impaired is 0, the node must not
+	// refuse. If its lease has ended, it may refuse again until leased.
 	impaired, leased int64
-	// The node must not issue beyond a bound that it cannot push any more:
-	// bound after stopped, until released. Only of some kinds.
+	// Some kinds keep the node from extending a bound. From stopped until released the node
+	// must not issue timestamps later than stopped + bound. 0 for other kinds.
 	bound             time.Duration
 	stopped, released int64
-	// partial: it hit one of several workers, and the others may have gone on.
+	// partial is set if the fault affected one of several workers. The node may have
+	// continued to serve with the others.
 	partial bool
 }
 
@@ -41,15 +43,15 @@ func (f *fault) target() string {
 
 func nodeName(i int) string { return fmt.Sprintf("node %d", i) }
 
-// timeline is what happened.
+// timeline records the events of a run.
 type timeline struct {
 	began time.Time
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	events []event
 	faults []*fault
 	exits  []exit
-	wrong  []string // what must not have happened, other than to IDs
+	wrong  []string // findings; conclude adds those of the judge
 }
 
 func (l *timeline) now() int64 { return time.Since(l.began).Nanoseconds() }
@@ -61,7 +63,7 @@ func (l *timeline) note(who, format string, args ...any) {
 	l.events = append(l.events, event{at, who, fmt.Sprintf(format, args...)})
 }
 
-// violated notes what fails the run.
+// violated records a finding, which fails the run.
 func (l *timeline) violated(who, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	l.note(who, "WRONG: %s", text)
@@ -70,7 +72,7 @@ func (l *timeline) violated(who, format string, args ...any) {
 	l.wrong = append(l.wrong, who+": "+text)
 }
 
-// open begins a fault.
+// open records the beginning of a fault.
 func (l *timeline) open(k *kind, node int, detail string) *fault {
 	f := &fault{kind: k, node: node, detail: detail, injected: l.now()}
 	if !k.serves && !k.atFirst {
@@ -83,7 +85,7 @@ func (l *timeline) open(k *kind, node int, detail string) *fault {
 	return f
 }
 
-// set notes that it is so now.
+// set stores the current time in what, one of the times of a fault.
 func (l *timeline) set(what *int64) {
 	at := l.now()
 	l.mu.Lock()

@@ -11,11 +11,11 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// zkKinds are what is done to ZooKeeper. No node may refuse for any of it. They
-// run on the test's goroutine, since zktest may end the test.
+// zkKinds returns the kinds of faults of ZooKeeper. No node may refuse because of any of them.
+// Their run must be called on the test's goroutine, because zktest may end the test.
 func zkKinds() []*kind {
 	all := []int{0, 1, 2}
-	// outage takes some servers away for a while and brings them back.
+	// outage is a kind that takes some servers away for up to most and brings them back.
 	outage := func(name string, most time.Duration, elects bool, away, back func(*campaign, int), which func(*campaign) []int) *kind {
 		return &kind{name: name, serves: true, elects: elects, least: time.Second, run: func(x *attack) error {
 			d, servers := x.between(time.Second, most), which(x.c)
@@ -74,7 +74,7 @@ func zkKinds() []*kind {
 			m := x.c.machines[x.rng.IntN(len(x.c.machines))]
 			numbers, err := x.c.workersOf(m)
 			if err != nil {
-				return nil // it has none just now
+				return nil // the node has no worker at present
 			}
 			number := numbers[x.rng.IntN(len(numbers))]
 			x.begin("worker %d, of %s", number, m.name())
@@ -89,13 +89,14 @@ func zkKinds() []*kind {
 	}
 }
 
-// loses tells whether a kind makes ZooKeeper forget: while it does, nothing
-// else may begin, since data loss that no live owner can notice is a limit.
+// loses reports whether the kind makes ZooKeeper lose data. No fault of a node may begin during
+// such a fault, because flaked guarantees nothing if no live owner can notice a loss.
 func (k *kind) loses() bool {
 	return k.name == "wiped" || strings.HasPrefix(k.name, "old data") || k.name == "a slot deleted"
 }
 
-// noticed waits until an owner has put the cluster's record back.
+// noticed waits until ZooKeeper has a cluster record with a freeze, which shows that an owner
+// has noticed the loss. After 30 s without one it records a finding. It always returns nil.
 func (c *campaign) noticed(ctx context.Context) error {
 	var last error
 	ok := within(context.WithoutCancel(ctx), 30*time.Second, func() bool {
@@ -117,7 +118,8 @@ func (c *campaign) noticed(ctx context.Context) error {
 	return nil
 }
 
-// withZooKeeper is a connection of the campaign's own.
+// withZooKeeper calls do with a connection of its own to ZooKeeper. All of it must end within
+// 10 s.
 func (c *campaign) withZooKeeper(do func(context.Context, *zkstore.ZK) error) error {
 	zk, err := zkstore.NewZK(zkstore.ZKConfig{Connect: c.zk.Addr(), Cluster: "default", SessionTimeout: 2 * time.Second, CallTimeout: 10 * time.Second})
 	if err != nil {

@@ -14,25 +14,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk is a mounted filesystem. Its methods may be called by several
-// goroutines, those that are not the test's included: what fails is an error of
-// the test, and does not end it.
+// Disk is a mounted filesystem. Its methods may be called by any goroutine, also by one that
+// does not run the test. A method that fails reports it with Errorf and returns.
 type Disk struct {
 	t     testing.TB
-	base  string // holds the two below
-	dir   string // where it is mounted
-	image string // the file that it is in
+	base  string // the directory of the two below
+	dir   string // the mount point
+	image string // the file with the filesystem
 
-	mu        sync.Mutex // guards what follows, and makes one fault at a time
+	mu        sync.Mutex // guards the fields below; held while a fault begins or ends
 	frozen    bool
-	remounted bool // read-only
-	immutable bool // the image is
+	remounted bool // mounted read-only
+	immutable bool // the image is immutable
 }
 
-// size is 8 MiB: a state directory is two blocks.
+// size is the size of the filesystem, 8 MiB. A node's state takes two blocks.
 const size = 8 << 20
 
-// New makes a disk that lives until the test ends, or skips the test.
+// New returns a disk that exists until the test ends. It skips the test if no disk can be made.
 func New(t testing.TB) *Disk {
 	t.Helper()
 	base, err := os.MkdirTemp("/var/tmp", "faultdisk-")
@@ -50,8 +49,8 @@ func New(t testing.TB) *Disk {
 		d.ReadWrite()
 		release()
 	})
-	// Not in a cleanup: those of processes that wait for the disk may come
-	// first, and wait for the processes.
+	// The context ends before any cleanup runs. In a cleanup Thaw could be too late: another
+	// cleanup may run first and wait for a process that waits for the disk.
 	context.AfterFunc(t.Context(), d.Thaw)
 	if err := d.make(); err != nil {
 		t.Skipf("faultdisk: there is no disk to be had here: %v", err)
@@ -59,7 +58,7 @@ func New(t testing.TB) *Disk {
 	return d
 }
 
-// make makes the filesystem, mounts it, and sees that it can be made to fail.
+// make creates the filesystem, mounts it, and checks that its writes can be made to fail.
 func (d *Disk) make() error {
 	if os.Geteuid() != 0 {
 		return errors.New("only root may mount one")
@@ -75,8 +74,9 @@ func (d *Disk) make() error {
 	if err := image.Truncate(size); err != nil {
 		return err
 	}
-	// No journal: see the package comment, and it is a third of the space. Nothing
-	// kept for root, nothing left to be done in the background.
+	// There is no journal, for the reason in the package comment, and because a journal
+	// would take a third of the space. No blocks are reserved for root, and the kernel has
+	// no tables to initialise in the background.
 	if err := command("mkfs.ext4", "-q", "-F", "-b", "4096", "-m", "0", "-N", "256",
 		"-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=0,nodiscard", d.image); err != nil {
 		return err
@@ -87,8 +87,8 @@ func (d *Disk) make() error {
 	return d.probe()
 }
 
-// probe sees that an immutable image fails writes: some filesystems that it may
-// be on know the flag, and write on where a file is open.
+// probe returns an error unless writes fail while the image is immutable. Some filesystems
+// accept the flag for the image and still write to it while it is open.
 func (d *Disk) probe() error {
 	f, err := os.Create(filepath.Join(d.dir, "probe"))
 	if err != nil {
@@ -116,14 +116,14 @@ func (d *Disk) probe() error {
 	return nil
 }
 
-// Dir is where the disk is mounted: a directory of mode 0700.
+// Dir returns the mount point.
 func (d *Disk) Dir() string { return d.dir }
 
-// filler is the file that Fill makes.
+// filler returns the path of the file that Fill creates.
 func (d *Disk) filler() string { return filepath.Join(d.dir, "filler") }
 
-// Fill leaves no block for others: what would grow fails with ENOSPC. Blocks
-// that a file has already are written as ever.
+// Fill takes all free blocks. A write that needs a new block then fails with ENOSPC. Writes to
+// blocks that a file has already still succeed.
 func (d *Disk) Fill() { d.t.Helper(); d.one("fill", d.fill) }
 
 func (d *Disk) fill() error {
@@ -132,9 +132,9 @@ func (d *Disk) fill() error {
 		return err
 	}
 	defer f.Close()
-	// Allocated, not written: what is written reserves more than it comes to take,
-	// and gives that back when the kernel likes. Down to a byte, as the last blocks
-	// may be fewer than are asked for.
+	// The blocks are allocated and not written. Delayed allocation reserves more blocks for
+	// written data than the data needs, and frees the rest later. The size halves down to a
+	// byte, because fewer blocks may be left than one call asks for.
 	for n, at := int64(64<<10), int64(0); n > 0; {
 		if err = unix.Fallocate(int(f.Fd()), 0, at, n); err != nil {
 			n /= 2
@@ -148,19 +148,20 @@ func (d *Disk) fill() error {
 	return nil
 }
 
-// Free ends what Fill began.
+// Free ends the fault of Fill.
 func (d *Disk) Free() {
 	d.t.Helper()
 	d.one("free", func() error { return os.Remove(d.filler()) })
 }
 
-// ReadOnly makes every write fail, or its sync. Where nothing is open for
-// writing that is EROFS, on opening; else EIO.
+// ReadOnly makes every write, or the sync after it, fail. If no file is open for writing, the
+// filesystem becomes read-only, and opening a file for writing fails with EROFS. Otherwise
+// syncs fail with EIO.
 func (d *Disk) ReadOnly() { d.t.Helper(); d.one("make read-only", d.readOnly) }
 
 func (d *Disk) readOnly() error {
-	// What is dirty now would be lost, and is not what this is about. An error is
-	// of what has been lost before.
+	// Data that is dirty now would be lost, and only later writes should fail. An error of
+	// this sync concerns data that an earlier fault lost.
 	_ = command("sync", "--file-system", d.dir)
 	err := d.remount(unix.MS_RDONLY)
 	switch {
@@ -173,8 +174,8 @@ func (d *Disk) readOnly() error {
 	return err
 }
 
-// ReadWrite ends what ReadOnly began. The first sync afterwards may fail once
-// more, for what the kernel failed to write before.
+// ReadWrite ends the fault of ReadOnly. The next sync may still fail once, because the kernel
+// reports data there that it could not write during the fault.
 func (d *Disk) ReadWrite() { d.t.Helper(); d.one("make writable", d.readWrite) }
 
 func (d *Disk) readWrite() error {
@@ -194,16 +195,16 @@ func (d *Disk) remount(flags uintptr) error {
 	return unix.Mount("", d.dir, "", unix.MS_REMOUNT|unix.MS_NOATIME|flags, "")
 }
 
-// Freeze stalls whatever writes or syncs, until Thaw or the test's end. The
-// other faults have to wait: they would stall as well.
+// Freeze stalls all writes and syncs until Thaw or the end of the test. Each method for another
+// fault fails while the disk is frozen, because it would stall as well.
 func (d *Disk) Freeze() {
 	d.t.Helper()
 	d.one("freeze", func() error {
 		if err := d.t.Context().Err(); err != nil {
-			return err // nobody would thaw it: see New
+			return err // nothing would thaw it: see New
 		}
-		// A freeze syncs first, and is refused for what an earlier fault has
-		// lost: an error that is told once.
+		// A freeze syncs first. The sync fails if an earlier fault lost data, and the
+		// kernel reports each loss once, so the freeze is tried again.
 		var err error
 		for range 3 {
 			if err = command("fsfreeze", "--freeze", d.dir); err == nil {
@@ -215,7 +216,7 @@ func (d *Disk) Freeze() {
 	})
 }
 
-// Thaw ends what Freeze began, if it did.
+// Thaw ends the fault of Freeze. It does nothing if the disk is not frozen.
 func (d *Disk) Thaw() {
 	d.t.Helper()
 	d.mu.Lock()
@@ -229,7 +230,8 @@ func (d *Disk) Thaw() {
 	}
 }
 
-// one makes one fault at a time.
+// one calls do, unless the disk is frozen, and reports its error to the test. The lock ensures
+// that one fault begins or ends at a time.
 func (d *Disk) one(what string, do func() error) {
 	d.t.Helper()
 	d.mu.Lock()
@@ -245,7 +247,7 @@ func (d *Disk) one(what string, do func() error) {
 
 var errFrozen = errors.New("the disk is frozen")
 
-// command runs one, and makes what it says the error.
+// command runs a command. Its error includes the command's output.
 func command(name string, args ...string) error {
 	said, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// eventually polls: what is waited for here takes milliseconds.
+// eventually polls ok every 5 ms until it returns true, and fails the test after 20 s.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -26,8 +26,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// opened is a file on the disk with two blocks, open for writing as a node has
-// its state file.
+// opened returns a file of two blocks on the disk, open for writing like a node's state file.
 func opened(t *testing.T, d *Disk) *os.File {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(d.Dir(), "state"), os.O_RDWR|os.O_CREATE, 0o600)
@@ -41,7 +40,7 @@ func opened(t *testing.T, d *Disk) *os.File {
 	return f
 }
 
-// save overwrites in place, durably.
+// save overwrites the file's two blocks in place and syncs them.
 func save(f *os.File) error {
 	if _, err := f.WriteAt(make([]byte, 8192), 0); err != nil {
 		return err
@@ -127,8 +126,8 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// A test that ends with a process waiting for the frozen disk: the process's
-// own cleanup comes first, and waits for it.
+// The test ends while a process waits for the frozen disk. The cleanup that ends the process
+// runs before the disk's own cleanup and waits for the process.
 func TestFrozenAtTheEnd(t *testing.T) {
 	t.Parallel()
 	var d *Disk
@@ -158,7 +157,7 @@ func mounted(t *testing.T, dir string) bool {
 	return strings.Contains(string(mounts), " "+dir+" ")
 }
 
-// waits: one of our threads cannot be killed.
+// waits reports whether a thread of this process is in state D, where it cannot be killed.
 func waits() bool {
 	threads, _ := filepath.Glob("/proc/self/task/*/stat")
 	for _, stat := range threads {
@@ -169,11 +168,12 @@ func waits() bool {
 	return false
 }
 
-// helper is set where this binary is run to be killed.
+// helper is the environment variable that makes TestGuard the process to be killed. Its value is
+// the fault to make: "frozen" or "read-only".
 const helper = "FAULTDISK_TEST_HELPER"
 
-// kill -9 of all that is on our side of it leaves nothing behind either, neither
-// on a frozen disk nor on one that fails.
+// After kill -9 of the process that made the disk, the guard removes the disk, whether it is
+// frozen or read-only.
 func TestGuard(t *testing.T) {
 	if os.Getenv(helper) != "" {
 		d := New(t)
@@ -192,7 +192,7 @@ func TestGuard(t *testing.T) {
 	for _, how := range []string{"frozen", "read-only"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			New(t) // to be skipped where the helper would be
+			New(t) // skips the test where the helper would be skipped
 			cmd := exec.Command(os.Args[0], "-test.run=^TestGuard$", "-test.timeout=1m", "-test.v")
 			cmd.Env = append(os.Environ(), helper+"="+how)
 			out, err := cmd.StdoutPipe()
@@ -224,8 +224,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// The kernel owes the error of what was lost to whoever syncs next: the freeze
-// does.
+// The kernel reports lost data to the next sync, which is the sync of the freeze here. Freeze
+// must succeed nevertheless.
 func TestFreezeAfterReadOnly(t *testing.T) {
 	t.Parallel()
 	d := New(t)

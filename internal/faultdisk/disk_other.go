@@ -4,7 +4,7 @@ package faultdisk
 
 import "testing"
 
-// Disk is a disk that there is on Linux only.
+// Disk has no function here: faultdisk works on Linux only.
 type Disk struct{}
 
 // New skips the test.

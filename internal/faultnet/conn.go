@@ -15,15 +15,17 @@ type conn struct {
 	client  net.Conn
 	rewrite [2]Rewriter // nil for none
 
-	// over is done when either side has been closed from here: by a fault, by
-	// an error, or because both streams have ended.
+	// over is done once this package has closed the connection: because of a fault or an
+	// error, or because both streams have ended.
 	over context.Context
 	end  context.CancelFunc
 
 	mu     sync.Mutex // guards target until connect has returned
 	target net.Conn
 
-	greeting []byte // what there is of the target's; of the goroutine that reads it
+	// greeting is the beginning of ZooKeeper's first message, up to greetingSize bytes.
+	// Only the goroutine that reads from the target uses the field.
+	greeting []byte
 }
 
 func newConn(l *Link, client net.Conn) *conn {
@@ -32,14 +34,15 @@ func newConn(l *Link, client net.Conn) *conn {
 	return c
 }
 
-// connect dials the target, as soon as the link lets it.
+// connect waits until the link lets it dial, and dials the target. It returns false if the
+// connection is over or the target refuses.
 func (c *conn) connect() bool {
 	if !c.await(func(s state) bool { return !s.holdDials }) {
 		return false
 	}
 	target, err := new(net.Dialer).DialContext(c.over, "tcp", c.link.target)
 	if err != nil {
-		// Refused is what the client is told, once there is a way to tell it.
+		// The client gets a reset, once the link lets that direction pass.
 		if c.await(func(s state) bool { return !s.holdToward[toClient] }) {
 			c.reset()
 		}
@@ -55,8 +58,8 @@ func (c *conn) connect() bool {
 	return true
 }
 
-// await waits for a state of the link. It returns false when the connection is
-// over.
+// await blocks until ok returns true for the state of the link. It returns false if the
+// connection is over first.
 func (c *conn) await(ok func(state) bool) bool {
 	for {
 		s, changed := c.link.look()
@@ -73,8 +76,8 @@ func (c *conn) await(ok func(state) bool) bool {
 	}
 }
 
-// close ends both sides, with what is not yet delivered. The kernel makes it a
-// reset where something has not been read.
+// close closes both sides, and undelivered data is lost. The kernel sends a reset on a side
+// whose received data was not read.
 func (c *conn) close() {
 	c.end()
 	_ = c.client.Close()
@@ -85,7 +88,7 @@ func (c *conn) close() {
 	}
 }
 
-// reset ends both sides with an RST.
+// reset closes both sides with an RST. Undelivered data is lost.
 func (c *conn) reset() {
 	c.end()
 	abort(c.client)
@@ -96,7 +99,8 @@ func (c *conn) reset() {
 	}
 }
 
-// abort closes a connection with an RST, and past TLS, which would say goodbye.
+// abort closes a connection with an RST. Under TLS it closes the TCP connection directly,
+// because the TLS connection would send a closing alert first.
 func abort(c net.Conn) {
 	if secured, ok := c.(interface{ NetConn() net.Conn }); ok {
 		c = secured.NetConn()
@@ -107,23 +111,23 @@ func abort(c net.Conn) {
 	_ = c.Close()
 }
 
-// chunk is what one read came to.
+// chunk is the data of one read, or the error that ended the stream.
 type chunk struct {
 	data []byte
-	err  error // the stream's end
-	due  time.Time
+	err  error     // io.EOF at the end of the stream
+	due  time.Time // not delivered before; zero for no delay
 }
 
-// In flight are inFlight chunks of maxChunk bytes at most, each way; beyond it
-// nothing is read, and the kernel's buffers fill.
+// Each direction holds up to inFlight chunks of up to maxChunk bytes. A link with full buffers
+// stops reading, so that the kernel's buffers fill and the sender blocks.
 const (
 	inFlight = 64
 	maxChunk = 16 << 10
 )
 
-// pump carries one direction until its end, which it passes on, or until the
-// connection is over. Reading and writing are apart, so that a delay is a
-// delay, and not a limit on how much goes through.
+// pump carries one direction until its stream ends or the connection is over. It passes the
+// end of the stream on. One goroutine reads and another one writes, so that a delay does not
+// limit the throughput.
 func (c *conn) pump(d direction, to, from net.Conn) {
 	flight := make(chan chunk, inFlight)
 	var reader sync.WaitGroup
@@ -142,7 +146,7 @@ func (c *conn) pump(d direction, to, from net.Conn) {
 		if next.err == nil {
 			_, next.err = to.Write(next.data)
 		} else if next.err == io.EOF {
-			// The other direction goes on: an end is an end of one stream.
+			// Close one direction only: the other one continues.
 			half, ok := to.(interface{ CloseWrite() error })
 			if ok && half.CloseWrite() == nil {
 				return
@@ -166,7 +170,7 @@ func (c *conn) read(flight chan<- chunk, d direction, from net.Conn) {
 		if c.rewrite[d] != nil {
 			data = c.rewrite[d](data)
 		}
-		// What came with an error came before it.
+		// Data that Read returns along with an error precedes the error.
 		for _, next := range []chunk{{data: data}, {err: err}} {
 			if len(next.data) == 0 && next.err == nil {
 				continue
@@ -184,8 +188,8 @@ func (c *conn) read(flight chan<- chunk, d direction, from net.Conn) {
 	}
 }
 
-// until waits for a moment; at once if that is zero. It returns false when the
-// connection is over.
+// until blocks until due, or not at all if due is zero. It returns false if the connection is
+// over first.
 func (c *conn) until(due time.Time) bool {
 	if due.IsZero() {
 		return true

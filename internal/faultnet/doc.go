@@ -1,26 +1,25 @@
-// Package faultnet is the network between one node and one ZooKeeper: a TCP
-// link that breaks on demand.
+// Package faultnet provides a TCP link that breaks on demand, between one node and one
+// ZooKeeper server.
 //
 //	link, err := faultnet.New(zookeeper)
-//	...                     // the node is given link.Addr()
+//	...                     // the node connects to link.Addr()
 //	link.BlackHole()        // packets are lost from now on
 //	...
 //	link.Heal()             // they are sent again, and arrive
 //
-// A link is in one state at a time, carrying at first; each method but Delay
-// puts it into another. Delay comes on top of any.
+// A link is in one state at a time. It begins in the carrying state, and each fault method
+// replaces the state. Delay and Rewrite apply in every state.
 //
-// # What a black hole is
+// # Black holes
 //
-// TCP repeats what gets lost, so a network that comes back delivers what was
-// sent meanwhile: late, in order, and with no byte missing. The link therefore
-// holds what it cannot deliver, the ends of streams and resets included, and
-// has it arrive at the next Heal, or at whatever else lets that direction pass.
-// A sender sees what it would see of a real black hole: its writes succeed
-// until the buffers on the way are full, and block then. Only Cut, Reset and
-// Close lose what is held.
+// TCP retransmits lost packets. When a network comes back, it delivers everything that was
+// sent meanwhile: late, in order, and complete. A link therefore holds everything that it
+// cannot deliver, including ends of streams and resets. It delivers them at the next Heal, or
+// when another method lets that direction pass. The sender sees the same as with a real black
+// hole: its writes succeed until the buffers on the way are full, and then block. Only Cut,
+// Reset and Close lose the held data.
 //
-// Two things are not as in a real one. A connect succeeds, as the kernel
-// accepts for a listener whatever becomes of the connection; and keepalive
-// probes are answered, by the link's end of the connection.
+// A link differs from a real black hole in two ways. A connect succeeds, because the kernel
+// accepts connections on behalf of the link's listener. Keepalive probes are answered by the
+// link's end of the connection.
 package faultnet

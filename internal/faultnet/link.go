@@ -8,36 +8,36 @@ import (
 	"time"
 )
 
-// Link carries connections to a target, and breaks. Its methods may be called
-// by several goroutines, and count when they return for all that is sent from
-// then on.
+// Link carries connections to a target, and breaks on demand. Its methods may be called by
+// several goroutines. When a method returns, its effect applies to everything sent from then
+// on.
 type Link struct {
 	target string
 	ln     net.Listener
 	wg     sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	state    state
-	changed  chan struct{} // closed, and replaced, at every change of the state
+	changed  chan struct{} // closed and replaced when state changes
 	delay    time.Duration
 	jitter   time.Duration
 	conns    map[*conn]struct{}
-	greeting []byte // see ExpireSession
+	greeting []byte // of the last session; see ExpireSession
 	rewrite  func() (requests, replies Rewriter)
 }
 
-// Rewriter is given what has come one way, in pieces as they came, and returns
-// what is to go on. It may keep something back for the next time.
+// Rewriter receives the data of one direction, in the pieces in which it arrived, and returns
+// the data that the link passes on. A Rewriter may hold data back until a later call.
 type Rewriter func([]byte) []byte
 
-// state is what a link does. The zero state carries.
+// state is the fault that a link has. The zero state carries.
 type state struct {
-	hangUp     bool // on new connections
-	holdDials  bool // new connections wait, and the target is not dialled
-	holdToward [2]bool
+	hangUp     bool    // close new connections at once
+	holdDials  bool    // accept new connections, and do not dial the target
+	holdToward [2]bool // by direction: hold the data
 }
 
-// direction is which way bytes go.
+// direction is one of the two directions of a connection.
 type direction int
 
 const (
@@ -45,8 +45,8 @@ const (
 	toClient
 )
 
-// New listens on a loopback port of its own and carries what connects there to
-// the target, "host:port".
+// New listens on a free loopback port and carries connections from there to target, which has
+// the form "host:port".
 func New(target string) (*Link, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -55,70 +55,68 @@ func New(target string) (*Link, error) {
 	return Serve(ln, target), nil
 }
 
-// Serve is New on a listener of the caller's, of TCP or of TLS over it. Close
-// closes it.
+// Serve is New on a given listener, of TCP or of TLS over TCP. Close closes the listener.
 func Serve(ln net.Listener, target string) *Link {
 	l := &Link{target: target, ln: ln, changed: make(chan struct{}), conns: map[*conn]struct{}{}}
 	l.wg.Go(l.accept)
 	return l
 }
 
-// Addr is where the link listens.
+// Addr returns the address on which the link listens, "host:port".
 func (l *Link) Addr() string { return l.ln.Addr().String() }
 
-// Close ends everything and waits for it.
+// Close closes the listener and all connections, and waits until its goroutines have ended.
 func (l *Link) Close() {
 	_ = l.ln.Close()
 	l.Cut()
 	l.wg.Wait()
 }
 
-// Heal carries again. Connections that were held up go on, with what was held
-// first; those that HalfOpen kept from the target are carried to it now.
+// Heal ends the fault. Connections continue, and data that was held is delivered first.
+// Connections that HalfOpen kept from the target are now carried to it.
 func (l *Link) Heal() { l.become(state{}) }
 
-// Cut ends all connections and hangs up on new ones.
+// Cut closes all connections, and closes new ones at once.
 func (l *Link) Cut() { l.become(state{hangUp: true}, (*conn).close) }
 
-// Reset resets all connections there are, on both sides, and carries new ones.
+// Reset resets both sides of all present connections. New connections are carried.
 func (l *Link) Reset() { l.become(state{}, (*conn).reset) }
 
-// BlackHole lets nothing pass either way, on old connections and new ones, and
-// nobody is told. New connections do reach the target.
+// BlackHole holds the data of both directions, on old and new connections. Neither side is
+// notified. New connections still reach the target.
 func (l *Link) BlackHole() { l.become(state{holdToward: [2]bool{true, true}}) }
 
-// HalfOpen is BlackHole, and the target does not hear of new connections: they
-// are accepted, and that is all.
+// HalfOpen is BlackHole, except that new connections do not reach the target either. The link
+// accepts them and does nothing more.
 func (l *Link) HalfOpen() {
 	l.become(state{holdDials: true, holdToward: [2]bool{true, true}})
 }
 
-// DropRequests lets nothing pass to the target: what the client asks is not
-// done before the link heals, and it is left waiting.
+// DropRequests holds the data toward the target. The target executes no request of the client
+// before the link heals, and the client waits.
 func (l *Link) DropRequests() { l.become(state{holdToward: [2]bool{toTarget: true}}) }
 
-// DropReplies lets nothing pass to the client: what it asks is done, and it
-// does not hear of it. Heal delivers the replies late, Reset loses them.
+// DropReplies holds the data toward the client. The target executes the client's requests, and
+// the client receives no reply. Heal delivers the replies late, Reset loses them.
 func (l *Link) DropReplies() { l.become(state{holdToward: [2]bool{toClient: true}}) }
 
-// Delay has whatever arrives from now on, either way, wait for d and up to
-// jitter more, and keeps the order. 0 is none. It goes on until it is changed,
-// Heal included.
+// Delay delays data that arrives from now on, in both directions, by d plus a random time up to
+// jitter. The order is kept. Delay(0, 0) ends the delay. Heal does not.
 func (l *Link) Delay(d, jitter time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.delay, l.jitter = d, jitter
 }
 
-// Rewrite has what passes over connections made from now on go through a pair
-// of functions, which make returns for each connection; nil ends that.
+// Rewrite passes the data of connections made from now on through a pair of functions. make
+// returns a pair for each connection. Rewrite(nil) leaves later connections unchanged.
 func (l *Link) Rewrite(make func() (requests, replies Rewriter)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rewrite = make
 }
 
-// become changes the state, and does something to all connections of before.
+// become changes the state, and calls do for each present connection.
 func (l *Link) become(s state, do ...func(*conn)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,14 +130,15 @@ func (l *Link) become(s state, do ...func(*conn)) {
 	}
 }
 
-// look is the state, and what tells when it changes.
+// look returns the state, and a channel that is closed when the state changes.
 func (l *Link) look() (state, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state, l.changed
 }
 
-// due is when a chunk that arrives now is to go on.
+// due returns the time before which a chunk that arrives now must not be delivered: now plus
+// the delay, or zero if there is no delay.
 func (l *Link) due() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,8 +148,8 @@ func (l *Link) due() time.Time {
 	return time.Now().Add(l.delay + rand.N(l.jitter+1))
 }
 
-// acceptAgain is the pause after a failed accept: without descriptors a link
-// that gave up would look like a cut for ever.
+// acceptAgain is the pause after a failed accept. Accept fails while the process has no free
+// descriptor. If the link gave up then, it would look like a link that was cut for good.
 const acceptAgain = 10 * time.Millisecond
 
 func (l *Link) accept() {
@@ -167,7 +166,7 @@ func (l *Link) accept() {
 	}
 }
 
-// carry is a connection's life.
+// carry serves a connection of a client until it is over.
 func (l *Link) carry(client net.Conn) {
 	c := newConn(l, client)
 	defer c.close()
@@ -184,7 +183,7 @@ func (l *Link) carry(client net.Conn) {
 	both.Wait()
 }
 
-// keep takes a connection in, unless the link is cut.
+// keep adds a connection to the link. It returns false if the link is cut.
 func (l *Link) keep(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

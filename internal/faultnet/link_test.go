@@ -14,10 +14,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience bounds waits for what should happen at once.
+// patience limits waits for events that should happen at once.
 const patience = 20 * time.Second
 
-// quiet is how long nothing has to come for nothing to be coming.
+// quiet is the time after which the tests conclude that nothing is on its way.
 const quiet = 50 * time.Millisecond
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -55,7 +55,7 @@ func (e *ends) dial() *peer {
 	return e.peer("client", c)
 }
 
-// accept is the target's end of the next connection.
+// accept returns the target's end of the next connection.
 func (e *ends) accept() *peer {
 	e.t.Helper()
 	_ = e.target.(*net.TCPListener).SetDeadline(time.Now().Add(patience))
@@ -66,7 +66,7 @@ func (e *ends) accept() *peer {
 	return e.peer("target", c)
 }
 
-// hears tells whether the target hears of a connection.
+// hears reports whether a connection reaches the target within the quiet time.
 func (e *ends) hears() bool {
 	_ = e.target.(*net.TCPListener).SetDeadline(time.Now().Add(quiet))
 	c, err := e.target.Accept()
@@ -76,7 +76,7 @@ func (e *ends) hears() bool {
 	return err == nil
 }
 
-// connected is both ends of a connection over which something has passed.
+// connected returns both ends of a new connection, after each end has received data.
 func (e *ends) connected() (client, target *peer) {
 	e.t.Helper()
 	client = e.dial()
@@ -88,7 +88,7 @@ func (e *ends) connected() (client, target *peer) {
 	return client, target
 }
 
-// peer is one end.
+// peer is one end of a connection.
 type peer struct {
 	t    *testing.T
 	name string
@@ -125,7 +125,8 @@ func (p *peer) hearsNothing() {
 	}
 }
 
-// ends waits for the connection's end, which must be an error, nil for EOF.
+// ends waits for the end of the connection. It fails the test unless the end comes without
+// further data and with the error want, where nil stands for EOF.
 func (p *peer) ends(want error) {
 	p.t.Helper()
 	_ = p.SetReadDeadline(time.Now().Add(patience))
@@ -145,7 +146,7 @@ func TestCarries(t *testing.T) {
 		echoed <- errors.Join(err, target.Conn.(*net.TCPConn).CloseWrite())
 	}()
 	go func() {
-		_, _ = client.Write(sent) // what is missing will be missed
+		_, _ = client.Write(sent) // the comparison below finds any loss
 		_ = client.Conn.(*net.TCPConn).CloseWrite()
 	}()
 	_ = client.SetReadDeadline(time.Now().Add(patience))
@@ -158,15 +159,15 @@ func TestCarries(t *testing.T) {
 	}
 }
 
-// What each state lets through, on connections of before and of after, and
-// that Heal delivers the rest.
+// Each fault lets the directions of its row pass, on old and new connections, and Heal delivers
+// the rest.
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name              string
 		broken            func(*Link)
-		requests, replies bool // pass
-		dials             bool
+		requests, replies bool // they pass
+		dials             bool // new connections reach the target
 	}{
 		{"black hole", (*Link).BlackHole, false, false, true},
 		{"half open", (*Link).HalfOpen, false, false, false},
@@ -215,7 +216,7 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// The end of a stream is held as its bytes are, and comes after them.
+// A link holds the end of a stream like its data, and delivers it after the data.
 func TestHoldsEnds(t *testing.T) {
 	t.Parallel()
 	e := newEnds(t)
@@ -234,7 +235,7 @@ func TestHoldsEnds(t *testing.T) {
 	deserted.ends(syscall.ECONNRESET)
 }
 
-// One end of two is no end: the other stream goes on.
+// After one stream has ended, the stream in the other direction continues.
 func TestHalfClosed(t *testing.T) {
 	t.Parallel()
 	e := newEnds(t)
@@ -275,15 +276,17 @@ func TestReset(t *testing.T) {
 	e.connected()
 }
 
-// A target that is not there is told as a reset, and in a black hole not at all.
+// If the target does not listen, the link resets the client. In a black hole the client
+// receives the reset only after Heal.
 func TestTargetGone(t *testing.T) {
 	t.Parallel()
 	e := newEnds(t)
 	e.target.Close()
+	// The reset may arrive before Dial returns.
 	c, err := net.Dial("tcp", e.link.Addr())
 	if err == nil {
 		e.peer("client", c).ends(syscall.ECONNRESET)
-	} else if !errors.Is(err, syscall.ECONNRESET) { // at once
+	} else if !errors.Is(err, syscall.ECONNRESET) {
 		t.Error(err)
 	}
 	e.link.BlackHole()
@@ -293,7 +296,7 @@ func TestTargetGone(t *testing.T) {
 	client.ends(syscall.ECONNRESET)
 }
 
-// A delay delays each chunk, and keeps them in order.
+// A delay applies to each chunk and keeps the order of chunks.
 func TestDelay(t *testing.T) {
 	t.Parallel()
 	e := newEnds(t)
@@ -319,8 +322,8 @@ func TestDelay(t *testing.T) {
 	target.hears("ping")
 }
 
-// Each connection has a pair of rewriters of its own, each way one, and they may
-// keep something back.
+// Each connection has its own pair of rewriters, one for each direction, and a rewriter may
+// hold data back.
 func TestRewrite(t *testing.T) {
 	t.Parallel()
 	e := newEnds(t)
@@ -351,7 +354,7 @@ func TestRewrite(t *testing.T) {
 	e.connected()
 }
 
-// Close ends what is held up in any way, writes that nobody reads included.
+// Close ends connections in any state of the link, including those with a blocked write.
 func TestClosesInAnyState(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]func(*Link){
@@ -372,7 +375,8 @@ func TestClosesInAnyState(t *testing.T) {
 					}
 				}
 			}()
-			// Some megabytes fit into what lies between; then it is stuck, or soon is.
+			// The buffers between the ends take some megabytes, and then the write
+			// blocks.
 			select {
 			case <-stuck:
 				t.Error("a write failed")

@@ -9,15 +9,17 @@ import (
 	"time"
 )
 
-// What a ZooKeeper says first: length, version, session timeout, session, and
-// a password with its length.
+// These are the size and the offsets of ZooKeeper's first message, in bytes. It holds the
+// length, the version, the session timeout, the session ID, the length of the password and the
+// password.
 const (
 	greetingSize = 40
 	timeoutAt    = 8
 	sessionAt    = 12
 )
 
-// noteGreeting keeps the password of the session that has been greeted last.
+// noteGreeting collects the target's first message, and stores it in the link for
+// ExpireSession once it is complete.
 func (c *conn) noteGreeting(came []byte) {
 	missing := greetingSize - len(c.greeting)
 	if missing == 0 {
@@ -25,17 +27,18 @@ func (c *conn) noteGreeting(came []byte) {
 	}
 	c.greeting = append(c.greeting, came[:min(missing, len(came))]...)
 	if len(c.greeting) < greetingSize || binary.BigEndian.Uint64(c.greeting[sessionAt:]) == 0 {
-		return // not all of it, or the news that the session has expired
+		return // incomplete, or session 0: the session has expired
 	}
 	c.link.mu.Lock()
 	defer c.link.mu.Unlock()
 	c.link.greeting = c.greeting
 }
 
-// ExpireSession has the target, a ZooKeeper, end the session that came about
-// through this link last, as it does with one that has expired: with the
-// password in the greeting anybody may take the session over and close it. It
-// does not go through the link, whatever state that is in.
+// ExpireSession makes the target, a ZooKeeper server, end the last session that was created
+// through this link, as if the session had expired. For that it takes the session over with
+// the password in the server's first message, and closes it. ExpireSession connects to the
+// target directly, so it works in any state of the link. It fails if the link has carried no
+// session.
 func (l *Link) ExpireSession() error {
 	l.mu.Lock()
 	g := l.greeting
@@ -51,7 +54,7 @@ func (l *Link) ExpireSession() error {
 	if err := server.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		return err
 	}
-	connect := make([]byte, 12, greetingSize) // version, and the last zxid seen: both 0
+	connect := make([]byte, 12, greetingSize) // version and last zxid seen: both 0
 	connect = append(connect, g[timeoutAt:sessionAt]...)
 	connect = append(connect, g[sessionAt:]...)
 	if err := exchange(server, connect); err != nil {
@@ -64,7 +67,8 @@ func (l *Link) ExpireSession() error {
 	return nil
 }
 
-// exchange sends one message and reads another, each behind its length.
+// exchange sends one message and reads and discards one reply. Both are preceded by their
+// length.
 func exchange(server net.Conn, message []byte) error {
 	if _, err := server.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)); err != nil {
 		return err

@@ -12,16 +12,16 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Answer is a stretch of one reply: the IDs First, First+1 ... First+Len-1.
+// Answer holds consecutive IDs of one reply: First, First+1 ... First+Len-1.
 type Answer struct {
 	First      worker.ID
 	Len        uint16 // 1 or more
-	Node       uint16 // who answered
-	Conn       uint32 // on which connection; a number is used once in a run
-	Asked, Got int64  // when the request was sent, and its reply read
+	Node       uint16 // the node that answered
+	Conn       uint32 // the connection; each number is used once in a run
+	Asked, Got int64  // when the client sent the request and read the reply
 }
 
-// Last is the highest ID of the stretch.
+// Last returns the highest ID of the answer. Len must not be 0.
 func (a Answer) Last() worker.ID { return a.First + worker.ID(a.Len) - 1 }
 
 const answerSize = 32
@@ -43,7 +43,7 @@ func parseAnswer(b []byte) Answer {
 	}
 }
 
-// Recorder writes what one client is given to a file. It is for one goroutine.
+// Recorder writes the IDs that one client receives to a file. It is for one goroutine.
 type Recorder struct {
 	file *os.File
 	out  *bufio.Writer
@@ -51,7 +51,7 @@ type Recorder struct {
 	err  error
 }
 
-// NewRecorder makes the file, which must not be there yet.
+// NewRecorder creates the file. It fails if the file exists.
 func NewRecorder(path string) (*Recorder, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -60,10 +60,10 @@ func NewRecorder(path string) (*Recorder, error) {
 	return &Recorder{file: f, out: bufio.NewWriterSize(f, 1<<16)}, nil
 }
 
-// Record takes the IDs of one reply, in the order they came in, as flat makes them. A
-// stretch ends where the sequence field begins again: the last ID of a worker's tick
-// and the first of the next worker's are consecutive numbers, and a node may hold both
-// workers.
+// Record writes the IDs of one reply, in the order in which they were received. The IDs must
+// be in flat's layout. An Answer ends where the sequence field wraps to 0, because the next
+// number may belong to another worker. The last ID of a worker's tick and the first ID of the
+// next worker are consecutive numbers, and one node may hold both workers.
 func (r *Recorder) Record(flat Flat, node uint16, conn uint32, asked, got int64, ids []worker.ID) {
 	for len(ids) > 0 {
 		n := 1
@@ -82,17 +82,17 @@ func (r *Recorder) write(a Answer) {
 	}
 }
 
-// Close completes the file, and returns what went wrong with any part of it.
+// Close flushes and closes the file. It returns every error since NewRecorder, joined.
 func (r *Recorder) Close() error {
 	return errors.Join(r.err, r.out.Flush(), r.file.Close())
 }
 
-// reader reads a file of answers.
+// reader reads a file of answers. head is valid while err is nil.
 type reader struct {
 	file *os.File
 	in   *bufio.Reader
 	head Answer
-	err  error // why there is no head; io.EOF at the end
+	err  error // io.EOF at the end of the file
 }
 
 func open(path string) (*reader, error) {
@@ -105,7 +105,7 @@ func open(path string) (*reader, error) {
 	return r, nil
 }
 
-// next moves the head on.
+// next reads the next answer into head, or sets err.
 func (r *reader) next() {
 	var b [answerSize]byte
 	if _, r.err = io.ReadFull(r.in, b[:]); r.err == nil {

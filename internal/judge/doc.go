@@ -1,12 +1,16 @@
-// Package judge records what clients of flaked were given, and tells whether
-// it was right: no ID twice, in order on a connection, in order in real time on
-// a worker and on a node, with timestamps that the clocks of that moment allow,
-// and nothing where a node had to refuse.
+// Package judge records the IDs that clients of flaked received, and checks them against
+// these rules:
 //
-// It is made for hundreds of millions of IDs in bounded memory. IDs of one reply
-// that follow on each other are one record of 32 bytes; each client writes a file
-// of its own, in the order of its replies; uniqueness is an external sort, and
-// order is one pass over the files, merged.
+//   - No ID was issued twice.
+//   - IDs increase on each connection.
+//   - IDs increase in real time on each worker and on each node.
+//   - Timestamps agree with what the node's clock showed at that moment.
+//   - A node issued nothing while it had to refuse.
 //
-// All moments are ns since the start of the run by one monotonic clock.
+// It handles hundreds of millions of IDs in bounded memory. Consecutive IDs of one reply are
+// one record of 32 bytes. Each client writes a file of its own, in the order of its replies.
+// Uniqueness is checked by an external sort, order by one pass over the merged files.
+//
+// All times are nanoseconds since the start of the run by one monotonic clock, unless a
+// comment says Unix ms.
 package judge

@@ -2,23 +2,26 @@ package judge
 
 import "github.com/flaked/flaked/worker"
 
-// Flat puts the fields of IDs into the one order in which those of a reply
-// follow on each other, whatever their layout: time, segment, datacenter, worker,
-// sequence. A worker that has counted a rollback stands for another: its IDs
-// before and after are no more in order than those of two.
+// Flat converts IDs of any layout to one field order: time, segment, datacenter, worker,
+// sequence. In that order the IDs of one reply are consecutive numbers.
+//
+// The rollback field becomes the upper part of the worker field. A worker that has counted a
+// rollback therefore appears as another worker, because its IDs before and after the rollback
+// have no common order.
 type Flat struct{ from, to worker.Layout }
 
-// Flatten is how IDs of a layout are put so.
+// Flatten returns the Flat that converts IDs of layout l.
 func Flatten(l worker.Layout) Flat {
 	to := l
 	to.Order, to.RollbackBits, to.WorkerBits = worker.Order{}, 0, l.WorkerBits+l.RollbackBits
 	return Flat{l, to}
 }
 
-// Layout is that of the IDs that ID makes.
+// Layout returns the layout of the IDs that ID returns.
 func (f Flat) Layout() worker.Layout { return f.to }
 
-// ID puts one. What is no ID of the layout becomes -1, which is none of any.
+// ID converts one ID. An ID that is invalid in its layout becomes -1, which is invalid in
+// every layout. If the layout is flat already, ID returns id unchanged and unchecked.
 func (f Flat) ID(id worker.ID) worker.ID {
 	if f.from == f.to {
 		return id
@@ -35,10 +38,12 @@ func (f Flat) ID(id worker.ID) worker.ID {
 	return id
 }
 
-// begins reports whether a flat ID is the first of a worker's tick or segment.
+// begins reports whether a converted ID is the first of its worker's tick or segment: its
+// sequence field is 0.
 func (f Flat) begins(id worker.ID) bool { return id&(1<<f.to.SequenceBits-1) == 0 }
 
-// Workers are the highest IDs by worker, whatever rollbacks it has counted.
+// Workers merges the entries of highest that differ only in the rollback count of the worker,
+// and keeps the highest ID of each worker.
 func (f Flat) Workers(highest map[int64]worker.ID) map[int64]worker.ID {
 	all := map[int64]worker.ID{}
 	for w, id := range highest {

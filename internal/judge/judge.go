@@ -9,12 +9,13 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// chunk is how many answers are sorted in memory at a time: 32 MiB.
+// chunk is the number of answers sorted in memory at a time: 32 MiB.
 const chunk = 1 << 20
 
-// Judge reads the files of recorders, each in the order of its client's
-// requests, and tells what is wrong with them. It needs as much room again in
-// the directory for temporary files. The error is about files, not about IDs.
+// Judge reads the files that recorders wrote and returns what violates the rules. Each file
+// must be in the order of its client's requests. Judge needs as much free space in os.TempDir
+// as the files take. Its error concerns reading and writing files. Violations are in the
+// Verdict.
 func Judge(paths []string, rules Rules) (*Verdict, error) {
 	v := &Verdict{Workers: map[int64]int64{}, Highest: map[int64]worker.ID{}, Violations: map[Check]int64{}}
 	if err := v.inOrder(paths, rules); err != nil {
@@ -23,8 +24,8 @@ func Judge(paths []string, rules Rules) (*Verdict, error) {
 	return v, v.unique(paths, rules)
 }
 
-// unique sorts all stretches by their first ID: those that share one overlap
-// with a neighbour.
+// unique sorts all answers by their first ID. An answer holds an ID a second time if it begins
+// at or below the highest ID so far.
 func (v *Verdict) unique(paths []string, rules Rules) (err error) {
 	dir, err := os.MkdirTemp("", "flaked-judge-")
 	if err != nil {
@@ -39,7 +40,7 @@ func (v *Verdict) unique(paths []string, rules Rules) (err error) {
 	if err != nil {
 		return err
 	}
-	highest := Answer{Len: 1} // the one that reaches up furthest so far; IDs begin at 1
+	highest := Answer{Len: 1} // the answer with the highest ID so far; IDs begin at 1
 	for a := range m.all() {
 		if a.First <= highest.Last() {
 			v.found(Unique, "%s; and %s", rules.describe(highest), rules.describe(a))
@@ -51,8 +52,9 @@ func (v *Verdict) unique(paths []string, rules Rules) (err error) {
 	return m.close()
 }
 
-// inOrder goes through the answers in the order of asking, beside the same in
-// the order of answering: each is held against what had been answered by then.
+// inOrder checks the order and the timestamps. It reads the answers in the order of Asked, and
+// beside them the same answers in the order of Got. So each answer is compared with those that
+// clients had received before it was asked for.
 func (v *Verdict) inOrder(paths []string, rules Rules) error {
 	asked, err := newMerge(paths, byAsked)
 	if err != nil {
@@ -67,8 +69,8 @@ func (v *Verdict) inOrder(paths []string, rules Rules) error {
 		worker int64
 	}
 	conns := map[uint32]latest{}
-	workers := map[int64]Answer{} // the highest answered so far
-	nodes := map[uint16]Answer{}  // likewise, in the era of the latest
+	workers := map[int64]Answer{} // the highest one received so far
+	nodes := map[uint16]Answer{}  // likewise, within the latest era
 	for a := range asked.all() {
 		v.Answers++
 		v.IDs += int64(a.Len)
@@ -97,8 +99,8 @@ func (v *Verdict) inOrder(paths []string, rules Rules) error {
 		if before := nodes[a.Node]; era >= 0 && era == rules.era(before) && a.First <= before.last() {
 			v.found(Node, "%s; after %s", rules.describe(a), rules.describe(before))
 		}
-		// A node whose clock went back may take another worker; those of one are
-		// in order whatever happens.
+		// A node whose clock went back may acquire another worker, whose IDs are
+		// lower. The IDs of one worker must increase in any case.
 		if before, ok := conns[a.Conn]; ok && a.First <= before.Last() &&
 			(before.worker == first.Worker || era >= 0 && era == rules.era(before.Answer)) {
 			v.found(Connection, "%s; after %s", rules.describe(a), rules.describe(before.Answer))
@@ -109,7 +111,8 @@ func (v *Verdict) inOrder(paths []string, rules Rules) error {
 	return errors.Join(asked.close(), answered.close())
 }
 
-// times judges the timestamps of an answer, Unix ms.
+// times checks the timestamps of an answer's first and last ID, in Unix ms, against
+// Rules.Times and Rules.Forbidden.
 func (v *Verdict) times(a Answer, first, last int64, rules Rules) {
 	low, high := int64(math.MinInt64), int64(math.MaxInt64)
 	if rules.Times != nil {
@@ -125,8 +128,8 @@ func (v *Verdict) times(a Answer, first, last int64, rules Rules) {
 	}
 }
 
-// era counts the stretches without order that had begun when an answer was
-// asked for: only answers of one era are in order. Within one it is -1.
+// era returns the number of the node's Unordered spans that ended before the answer was asked
+// for, or -1 if it was asked for within one. Order is checked among answers of one era only.
 func (r Rules) era(a Answer) int {
 	era := 0
 	for _, s := range r.Unordered {
@@ -140,7 +143,7 @@ func (r Rules) era(a Answer) int {
 	return era
 }
 
-// last is Last, 0 of no answer.
+// last returns Last, or 0 for the zero Answer.
 func (a Answer) last() worker.ID {
 	if a.Len == 0 {
 		return 0
@@ -148,7 +151,7 @@ func (a Answer) last() worker.ID {
 	return a.Last()
 }
 
-// String is the verdict in a line.
+// String returns the verdict in one line.
 func (v *Verdict) String() string {
 	if v.OK() {
 		return fmt.Sprintf("%d IDs of %d workers: no violation", v.IDs, len(v.Workers))

@@ -14,7 +14,7 @@ import (
 
 var leaf = worker.Leaf()
 
-// epoch is the layout's first moment, Unix ms.
+// epoch is the time of the layout's tick 0, in Unix ms.
 var epoch = leaf.Time(worker.Fields{}).UnixMilli()
 
 func id(t testing.TB, tick worker.Tick, w, seq int64) worker.ID {
@@ -26,7 +26,7 @@ func id(t testing.TB, tick worker.Tick, w, seq int64) worker.ID {
 	return id
 }
 
-// recorded writes each client's answers to a file.
+// recorded writes each client's answers to a file, and returns the paths of the files.
 func recorded(t testing.TB, clients ...[]Answer) (paths []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,7 +51,7 @@ func recorded(t testing.TB, clients ...[]Answer) (paths []string) {
 	return paths
 }
 
-// The judge must see what it is there for, and nothing else.
+// Each row must lead to the violations of want and to no others.
 func TestJudge(t *testing.T) {
 	at := func(tick worker.Tick, w, seq int64) worker.ID { return id(t, tick, w, seq) }
 	for _, row := range []struct {
@@ -129,7 +129,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A file's sort in small chunks, with one duplicate planted anywhere in it.
+// The answers are sorted in chunks of 64, with one duplicate ID at a random place.
 func TestSortedFindsTheOneDuplicate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for range 50 {
@@ -168,7 +168,7 @@ func TestSortedFindsTheOneDuplicate(t *testing.T) {
 	}
 }
 
-// A file that was cut off in the middle of a record is an error, not a pass.
+// A file that ends in the middle of a record must be an error. It must not pass.
 func TestJudgeRefusesDamagedFiles(t *testing.T) {
 	paths := recorded(t, []Answer{{id(t, 9, 1, 0), 5, 0, 1, 0, 1}})
 	if err := os.Truncate(paths[0], answerSize-1); err != nil {

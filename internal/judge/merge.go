@@ -10,17 +10,17 @@ import (
 	"strconv"
 )
 
-// less orders answers.
+// less reports whether a sorts before b.
 type less func(a, b Answer) bool
 
 func byFirst(a, b Answer) bool { return a.First < b.First }
 func byAsked(a, b Answer) bool { return a.Asked < b.Asked }
 func byGot(a, b Answer) bool   { return a.Got < b.Got }
 
-// merge reads files that are each in an order as one.
+// merge reads several files, each sorted by less, as one sorted sequence.
 type merge struct {
 	less    less
-	readers []*reader // a heap; none is at its end
+	readers []*reader // a heap; every reader has a head
 	err     error
 }
 
@@ -39,7 +39,8 @@ func newMerge(paths []string, order less) (*merge, error) {
 	return m, nil
 }
 
-// ended closes a reader that has no more.
+// ended reports whether the reader has no head, at the end of its file or after an error. It
+// closes such a reader and adds its error to m.err.
 func (m *merge) ended(r *reader) bool {
 	if r.err == nil {
 		return false
@@ -51,7 +52,7 @@ func (m *merge) ended(r *reader) bool {
 	return true
 }
 
-// peek is the answer that next would return.
+// peek returns the answer that next would return, and false at the end.
 func (m *merge) peek() (Answer, bool) {
 	if len(m.readers) == 0 {
 		return Answer{}, false
@@ -98,8 +99,8 @@ func (m *merge) Pop() any {
 	return last
 }
 
-// sorted writes all answers of the files to files in dir that are each in an
-// order, for a merge of them. It holds chunk answers at a time.
+// sorted copies all answers of the files to new files in dir. Each new file is sorted by order,
+// so that merge can read them. At most chunk answers are in memory at a time.
 func sorted(paths []string, dir string, order less, chunk int) (files []string, err error) {
 	held := make([]Answer, 0, chunk)
 	spill := func() error {

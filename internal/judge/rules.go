@@ -7,23 +7,23 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Rules are what answers are judged by. Uniqueness, and order on connections
-// and workers, need none.
+// Rules are the inputs of the checks. Uniqueness, and order on connections and workers, need
+// only the Layout.
 type Rules struct {
 	Layout worker.Layout
-	// Times returns between which times, Unix ms, the timestamps of an answer
-	// must lie: what the node's clock may have shown between Asked and Got.
-	// nil: any.
+	// Times returns the lowest and the highest timestamp that an answer may have, both
+	// inclusive, in Unix ms. They follow from what the node's clock may have shown between
+	// Asked and Got. nil allows any timestamp.
 	Times func(a Answer) (low, high int64)
-	// Unordered are the stretches in which a node's IDs may go back, because its
-	// clock did and it took another worker. Those of one worker may not.
+	// Unordered are the spans in which a node's IDs may go down, because its clock went
+	// back and the node acquired another worker. The IDs of one worker must not go down.
 	Unordered []Span
-	// Forbidden are the stretches in which a node must not answer with certain
-	// timestamps.
+	// Forbidden are the spans in which a node must not issue certain timestamps.
 	Forbidden []Forbidden
 }
 
-// Span is what was asked of a node from From on, and before To.
+// Span selects the answers of a node with From <= Asked < To, both in ns since the start of
+// the run.
 type Span struct {
 	Node     uint16
 	From, To int64
@@ -33,20 +33,21 @@ func (s Span) holds(a Answer) bool {
 	return a.Node == s.Node && s.From <= a.Asked && a.Asked < s.To
 }
 
-// Forbidden says that within the span no timestamp is From or above.
+// Forbidden says that no answer within the span may have a timestamp at or above From. That
+// From is in Unix ms. Span.From is in ns since the start of the run.
 type Forbidden struct {
 	Span
 	From int64 // Unix ms
 	Why  string
 }
 
-// Finding is something that was wrong.
+// Finding is one violation of a rule.
 type Finding struct {
 	Check Check
 	Text  string
 }
 
-// Check is what was looked at.
+// Check names a check, as reports print it.
 type Check string
 
 // The checks.
@@ -59,20 +60,20 @@ const (
 	Refusals   Check = "nothing where it must refuse"
 )
 
-// Checks are all of them, in the order of a report.
+// Checks are all checks, in the order of a report.
 var Checks = []Check{Unique, Connection, Worker, Node, Times, Refusals}
 
-// Verdict is what came of judging.
+// Verdict is the result of Judge.
 type Verdict struct {
 	IDs, Answers int64
-	Workers      map[int64]int64     // IDs by worker
-	Highest      map[int64]worker.ID // likewise
+	Workers      map[int64]int64     // number of IDs by worker
+	Highest      map[int64]worker.ID // highest ID by worker
 	Violations   map[Check]int64
-	// Findings are the first few violations of each check.
+	// Findings are the first findingsPerCheck violations of each check.
 	Findings []Finding
 }
 
-// OK tells whether all was right.
+// OK reports whether there is no violation.
 func (v *Verdict) OK() bool { return len(v.Violations) == 0 }
 
 const findingsPerCheck = 5
@@ -83,7 +84,7 @@ func (v *Verdict) found(c Check, format string, args ...any) {
 	}
 }
 
-// describe is an answer in words.
+// describe returns the answer as text for a finding.
 func (r Rules) describe(a Answer) string {
 	s := a.First.String()
 	if a.Len > 1 {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// inTheField are the mutants that the campaign has to catch as well, with the
-// faults that bring them out.
+// inTheField lists the mutants that the fault campaign must catch too. Each row has the faults
+// that reveal the mutant, the finding that must be reported, and the nodes' longest lease.
 var inTheField = []struct{ mutant, faults, finding, lease string }{
 	{"no wait when a tick has run out", "a second process", "no ID twice", "1m"},
 	{"a resume begins at now", "kill -9, clock back", "real-time order on a worker", "1m"},
@@ -21,7 +21,7 @@ var inTheField = []struct{ mutant, faults, finding, lease string }{
 	{"no settling", "state lost,leader killed", "a newcomer has to settle", "1m"},
 }
 
-// TestCampaignCatchesMutants is `make chaos-mutants`.
+// TestCampaignCatchesMutants runs as `make chaos-mutants`.
 func TestCampaignCatchesMutants(t *testing.T) {
 	if os.Getenv("FLAKED_MUTANTS") == "" {
 		t.Skip("takes minutes: run `make chaos-mutants`")

@@ -1,13 +1,13 @@
 package mutants
 
-// mutant is the code with one safeguard removed. Where a safeguard is doubled,
-// all that stands for it is.
+// mutant describes the code with one safeguard removed. If several places of the code form one
+// safeguard, the mutant removes all of them.
 type mutant struct {
 	name    string
 	changes []change
 }
 
-// change puts new in the place of old, which stands in the file once.
+// change replaces old by new. old must occur in the file exactly once.
 type change struct{ file, old, new string }
 
 // mutants are roughly in the order of the rules in docs/safety.md.
@@ -79,12 +79,13 @@ var mutants = []mutant{
 		{"node/stop.go", "n.cfg.Cache.Remove()", "error(nil)"}}},
 
 	// Ticks.
-	// Rounding one of them the wrong way gives no ID twice, so neither is here
-	// alone. A tenure issues ticks below FloorTick(b) where b = min(M, H), and
-	// whoever follows has lo >= b. Floors rounded down: FloorTick(lo) >=
-	// FloorTick(b), above all that was issued. Bounds rounded up: ticks below
-	// CeilTick(b) <= CeilTick(lo). Only both together overlap, in the tick that b
-	// is in. (The checks of the issue rule, which are of whole ticks, see either.)
+	// A tenure issues ticks below FloorTick(b), where b is the lesser of the reserved bound
+	// and the lease bound. The next holder's floor lo is at least b. Rounding only one of
+	// the two the wrong way leads to no duplicate ID, so the list has no mutant for it:
+	//   - Floors rounded down: FloorTick(lo) >= FloorTick(b), above all issued ticks.
+	//   - Bounds rounded up: the issued ticks are below CeilTick(b) <= CeilTick(lo).
+	// With both, the two holders overlap in the tick of b. (The simulation's checks of
+	// single ticks find either one.)
 	{"floors are rounded down, M and H up", []change{
 		{"node/acquire.go", "Floor: n.layout.CeilTick(claim.Lo)", "Floor: n.layout.FloorTick(claim.Lo)"},
 		{"node/reserve.go", "n.layout.FloorTick(min(n.m, n.claim.H))", "n.layout.CeilTick(min(n.m, n.claim.H))"}}},
@@ -128,7 +129,7 @@ var mutants = []mutant{
 	{"a clock that went back keeps a lease that has ended", []change{{"coordinator/doubt.go",
 		"return stamp+ahead >= h", "return false"}}},
 
-	// Rules other than Leaf's: worlds says where they are to be seen.
+	// Rollback policies other than Leaf's. worlds names the world that reveals each mutant.
 	{"a count of rollbacks that has come round begins at the clock", []change{
 		{"worker/generator.go", "g.free[value] <= tick", "g.free[value] <= tick || true"},
 		{"worker/generator.go", "newLane(&g.cfg, value, g.free[value])", "newLane(&g.cfg, value, min(from.tick(g.cfg.Clock.Now()), g.free[value]))"}}},
@@ -145,8 +146,8 @@ var mutants = []mutant{
 		{"timeguard/issuing.go", "-leap <= c.coast.Load()", "true"}}},
 }
 
-// worlds are the other worlds of the simulation that a mutant is caught in, if it
-// is not in the plain one.
+// worlds names the world of the simulation that catches a mutant, by the mutant's name. The
+// other mutants are caught in the plain world.
 var worlds = map[string]string{
 	"a count of rollbacks that has come round begins at the clock": "one rollback bit",
 	"a stop writes the end of the last lane":                       "three rollback bits",

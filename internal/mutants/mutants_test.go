@@ -1,6 +1,6 @@
-// Package mutants takes safeguards out, one at a time, and sees to it that the
-// simulation notices. A checker that cannot see a planted fault is worth
-// nothing. It runs by `make mutants`.
+// Package mutants removes safeguards from the code, one at a time, and checks that the
+// simulation notices. A checker that does not find a planted fault proves nothing. The package
+// runs as `make mutants`.
 package mutants
 
 import (
@@ -21,13 +21,14 @@ var (
 	only  = flag.String("mutant", "", "regular expression of the mutants to run")
 )
 
-// seed finds what the simulation prints of the first history that went wrong.
+// seed matches the simulation's output about the first history with a violation: its number and
+// the violated check.
 var seed = regexp.MustCompile(`seed (\d+): ([^:]*): `)
 
-// TestMutantsAreCaught prints a table: in which history a mutant was caught and
-// by what, and in which one by nothing but the IDs, one given twice or those of
-// two holders among each other's. A mutant that only a rule sees has not been
-// seen to do harm.
+// TestMutantsAreCaught prints a table of the mutants. Each row has the history that caught the
+// mutant and the check. Its last column has the history that caught the mutant by IDs alone:
+// by a duplicate ID, or by overlapping ranges of two holders. Without such a history, nothing
+// shows that the mutant does harm.
 func TestMutantsAreCaught(t *testing.T) {
 	root, wanted := asked(t)
 	ran, caught, byIDs := 0, 0, 0
@@ -76,7 +77,7 @@ func TestMutantsAreCaughtByTheirTests(t *testing.T) {
 			binary := filepath.Join(t.TempDir(), "unit.test")
 			m.compile(t, root, "test", "-c", "-vet=off", "-o", binary, m.pkg)
 			args := []string{"-test.run", m.tests, "-test.timeout", "30s"}
-			if m.pkg != "./node" { // which has no property tests, and so not their flag
+			if m.pkg != "./node" { // node has no property tests to define the flag
 				args = append(args, "-rapid.nofailfile")
 			}
 			cmd := exec.Command(binary, args...)
@@ -90,8 +91,8 @@ func TestMutantsAreCaughtByTheirTests(t *testing.T) {
 	}
 }
 
-// asked is where the code is, and which mutants to run. It skips the test unless
-// it was asked for.
+// asked returns the root of the code and the pattern of the mutants to run. It skips the test
+// unless FLAKED_MUTANTS is set.
 func asked(t *testing.T) (root string, wanted *regexp.Regexp) {
 	t.Helper()
 	if os.Getenv("FLAKED_MUTANTS") == "" {
@@ -107,7 +108,8 @@ func asked(t *testing.T) (root string, wanted *regexp.Regexp) {
 	return root, wanted
 }
 
-// changed is the code of the files that the mutant changes, by their paths.
+// changed returns the mutant's code of each file that the mutant changes, by path. It fails the
+// test if a quoted piece of code does not occur exactly once.
 func (m mutant) changed(t *testing.T, root string) map[string]string {
 	t.Helper()
 	code := make(map[string]string)
@@ -128,7 +130,8 @@ func (m mutant) changed(t *testing.T, root string) map[string]string {
 	return code
 }
 
-// TestMutantsFollowTheCode is the part of `make mutants` that takes no time.
+// TestMutantsFollowTheCode checks that each mutant still applies to the code. Unlike the tests
+// above it takes no time, so it always runs.
 func TestMutantsFollowTheCode(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) { m.changed(t, "../..") })
@@ -163,8 +166,8 @@ func (m mutant) compile(t *testing.T, root, command string, args ...string) {
 	}
 }
 
-// play plays histories of a mutant until one goes wrong, and returns its number
-// and what was violated; dashes for none.
+// play runs histories of a mutant until one has a violation. It returns the number of that
+// history and the violated check, or "-" for both.
 func play(t *testing.T, binary string, args ...string) (history, check string) {
 	out, err := exec.Command(binary, append([]string{"-test.run=^TestSimulation$", "-sim.count=" + *seeds}, args...)...).CombinedOutput()
 	found := seed.FindSubmatch(out)
@@ -172,7 +175,8 @@ func play(t *testing.T, binary string, args ...string) (history, check string) {
 	case found != nil:
 		return string(found[1]), string(found[2])
 	case err != nil:
-		// A story that no history comes to any more is no finding.
+		// The simulation also fails if the mutant keeps every history from reaching a
+		// story's situation. That is not a violation.
 		if strings.Contains(string(out), "no history came to") {
 			return "-", "-"
 		}

@@ -1,14 +1,14 @@
 package mutants
 
-// testedMutant is a mutant that tests of one package have to catch: those that a
-// regular expression selects.
+// testedMutant is a mutant that tests of one package must catch. tests is a regular expression
+// that selects them.
 type testedMutant struct {
 	mutant
 	pkg, tests string
 }
 
-// ofTheCore are mutants that an operator causes, or that histories drawn at random
-// reach too rarely.
+// ofTheCore lists mutants of operator commands, and mutants that random histories reveal too
+// rarely.
 var ofTheCore = []testedMutant{
 	{mutant{"a clock that is ahead ends a freeze", []change{
 		{"coordinator/register.go", "cl.Frozen(claim.Worker, min(now, clock.leaderNow(now)))", "cl.Frozen(claim.Worker, now)"},
@@ -26,7 +26,7 @@ var ofTheCore = []testedMutant{
 	{mutant{"a worker freed by hand is free before its bound", []change{{"coordinator/decide.go",
 		"return s.Released && (s.ReleasedBy == \"\" || s.Lowered)", "return s.Released"}}}, "./coordinator", "TestTakeAway"},
 
-	// Each maximum on a floor or a bound loses one argument.
+	// Each mutant below drops one argument of a maximum that forms a floor or a bound.
 	{mutant{"a bound lowered by hand goes by a clock that was behind", []change{{"coordinator/operator_release.go",
 		"max(0, next.Reported-e.Stat.Mtime)",
 		"next.Reported-e.Stat.Mtime"}}}, "./coordinator", "TestLowerBound"},

@@ -1,7 +1,7 @@
 package mutants
 
-// ofTheWire are mutants of lineproto without one of the safeguards that keep greedy
-// clients from holding others up, with the tests that have to notice.
+// ofTheWire lists mutants of lineproto, with the tests that must catch them. Each mutant lacks
+// one of the safeguards that keep greedy clients from delaying others.
 var ofTheWire = []testedMutant{
 	{mutant{"a turn takes all that an order lacks", []change{{"lineproto/turns.go",
 		"return min(max(roundOfIDs/waiting, minSlice), maxSlice)", "return max(lacks, maxSlice)"}}},

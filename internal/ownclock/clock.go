@@ -9,39 +9,39 @@ import (
 	"time"
 )
 
-// Clock is the wall clock of a machine: of all programs that are started on
-// it, one after another or together. The zero value shows true time. It must
-// not be copied, and may be used from any goroutine.
+// Clock is the wall clock of a machine. All programs that are started on it share it, also
+// those that run one after another. The zero value shows true time. A Clock must not be copied,
+// and may be used by any goroutine.
 type Clock struct {
-	mu     sync.Mutex // guards what follows
-	offset time.Duration
-	passed time.Duration // of the offset, what all clocks are ahead by
-	page   *page         // nil until a program is started; it repeats them
+	mu     sync.Mutex    // guards the fields below
+	offset time.Duration // wall clock minus true time
+	passed time.Duration // the part of offset that applies to all clocks
+	page   *page         // a copy of both for programs; nil before Start
 }
 
-// Offset is how far the wall clock is ahead of true time.
+// Offset returns the wall clock minus true time.
 func (c *Clock) Offset() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.offset
 }
 
-// Set puts the clock that far ahead of true time, behind it if negative. When
-// it returns, programs that run read the new time.
+// Set makes the wall clock show true time plus offset. When Set returns, running programs read
+// the new time.
 func (c *Clock) Set(offset time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.set(offset)
 }
 
-// Step moves the clock, back if by is negative.
+// Step moves the wall clock by the given duration, back if it is negative.
 func (c *Clock) Step(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.set(c.offset + by)
 }
 
-// set is called with mu held.
+// set is Set for a caller that holds mu.
 func (c *Clock) set(offset time.Duration) {
 	c.offset = offset
 	if c.page != nil {
@@ -49,13 +49,14 @@ func (c *Clock) set(offset time.Duration) {
 	}
 }
 
-// Pass has time go by: all clocks of the programs go ahead by d at once, those
-// that count intervals too, which no Set brings back. A busy Go program lives
-// through it as through d, as its timers go off. What a thread waits for in the
-// kernel takes as long as ever, so a program that sleeps notices when it wakes.
+// Pass lets time d pass at once: it moves all clocks of the programs ahead by d. That includes
+// CLOCK_MONOTONIC and CLOCK_BOOTTIME, and Set does not move these two back. The timers of a busy
+// Go program go off as if d had passed. A wait in the kernel still takes its full time, so a
+// program that sleeps notices only when it wakes.
 //
-// It is for Go programs. A JVM, and C's pthread_cond_timedwait, tell the kernel
-// an instant to wait until, which by the true clock is that much later.
+// Pass is for Go programs only. A JVM, and C's pthread_cond_timedwait, give the kernel an
+// absolute time to wait until. The kernel compares it with the true clock, and so the wait takes
+// d longer.
 func (c *Clock) Pass(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,11 +64,11 @@ func (c *Clock) Pass(d time.Duration) {
 	c.set(c.offset + d)
 }
 
-// Start starts the program as cmd.Start does, with the same errors, on this
-// clock. What it returns from is a child as any other: Wait, signals and the
-// parent death signal work as ever, and that one still means the death of the
-// thread that called Start. It fails where Supported does, and for programs
-// that are not 64-bit.
+// Start starts the program on this clock. It does what cmd.Start does, and returns the same
+// errors. The program is an ordinary child: Wait, signals and the parent death signal work as
+// usual. (The kernel sends the parent death signal when the thread that called Start ends.)
+// Start fails where Supported returns an error, for programs that are not 64-bit, and if
+// cmd.SysProcAttr.Ptrace is set.
 func (c *Clock) Start(cmd *exec.Cmd) error {
 	p, err := c.shared()
 	if err != nil {
@@ -76,7 +77,7 @@ func (c *Clock) Start(cmd *exec.Cmd) error {
 	return start(cmd, p)
 }
 
-// shared returns the page of the offsets, made at the first call.
+// shared returns the page with the offsets. The first call creates it.
 func (c *Clock) shared() (*page, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,9 +93,9 @@ func (c *Clock) shared() (*page, error) {
 	return c.page, nil
 }
 
-// Supported is nil where programs can be run on a Clock, else it says why not:
-// the system is not Linux on x86-64, or tracing a child is forbidden. It has
-// tried.
+// Supported returns nil if programs can run on a Clock here. Its error gives the reason if not:
+// the system is not Linux on x86-64, or tracing a child is forbidden. It tries this by starting
+// the running executable, which it kills before the first instruction.
 func Supported() error {
 	exe, err := os.Executable()
 	if err != nil {
@@ -108,9 +109,9 @@ func Supported() error {
 	return try(exec.Command(exe), p)
 }
 
-// Require skips a test that needs a Clock where there is none. In CI, and where
-// `make test` asks for everything, it fails the test if the system is one that
-// could: a suite that is green because nothing ran is worse than a red one.
+// Require skips the test if Supported returns an error. In CI and under `make test` it fails the
+// test instead, if the system is Linux on x86-64. Otherwise a suite could pass because its tests
+// did not run.
 func Require(t testing.TB) {
 	t.Helper()
 	err := Supported()

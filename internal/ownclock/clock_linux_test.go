@@ -30,7 +30,7 @@ func TestStepsWhileItRuns(t *testing.T) {
 		-3 * time.Millisecond, -50 * time.Millisecond, -time.Hour, time.Hour, year, -20 * year, 100 * year, 0,
 	} {
 		c.Set(offset)
-		for range 20 { // the nanoseconds carry in some, and in others not
+		for range 20 { // the nanoseconds carry in some of these only
 			p.shows(offset)
 		}
 	}
@@ -42,7 +42,7 @@ func TestStepsWhileItRuns(t *testing.T) {
 	}
 }
 
-// Time that passes is in all clocks, and stays in those that no Set can reach.
+// Pass moves all clocks, and Set does not take it back in the clocks that count intervals.
 func TestPass(t *testing.T) {
 	t.Parallel()
 	Require(t)
@@ -60,7 +60,7 @@ func TestPass(t *testing.T) {
 	p.hasPassed(23*time.Hour, 24*time.Hour)
 	run(t, &c, helper(t, "answer-readings")).shows(23 * time.Hour)
 
-	// A Go program that has something to do notices at once.
+	// A busy Go program notices at once.
 	timers := run(t, &c, helper(t, "wait-busily", "1h"))
 	if got := timers.line(); got != "waiting" {
 		t.Fatalf("it says %q", got)
@@ -73,8 +73,8 @@ func TestPass(t *testing.T) {
 	t.Logf("a timer of an hour went off after %s", time.Since(began))
 }
 
-// Those that run on one clock share it, also one after another; another clock
-// is another.
+// Programs on one clock share it, also if they run one after another. Two clocks are
+// independent.
 func TestTwoMachines(t *testing.T) {
 	t.Parallel()
 	Require(t)
@@ -89,7 +89,7 @@ func TestTwoMachines(t *testing.T) {
 
 	first.cmd.Process.Kill()
 	first.cmd.Wait()
-	a.Step(time.Hour) // while nobody runs
+	a.Step(time.Hour) // while no program runs
 	second, third := run(t, &a, helper(t, "answer-readings")), run(t, &a, helper(t, "answer-readings"))
 	second.shows(2 * time.Hour)
 	a.Set(0)
@@ -98,8 +98,8 @@ func TestTwoMachines(t *testing.T) {
 	other.shows(-time.Minute)
 }
 
-// A C program, and a child it forks, go by the clock through all three
-// functions; one that it executes sees true time, as the package says.
+// A C program, and a child that it forks, read the clock through gettimeofday and time. A
+// program that it executes sees true time, as the package comment says.
 func TestChildren(t *testing.T) {
 	t.Parallel()
 	Require(t)
@@ -128,7 +128,7 @@ func TestChildren(t *testing.T) {
 			}
 			var got int64
 			p.scan(&got)
-			const tick = 200 * time.Millisecond // time has the second of the kernel's last one
+			const tick = 200 * time.Millisecond // time reads the kernel's last tick
 			if low, high := before.Add(offset-tick).Unix(), time.Now().Add(offset).Unix(); got < low || got > high {
 				t.Errorf("%s at %s says %d, want %d to %d", who, offset, got, low, high)
 			}
@@ -155,8 +155,8 @@ func TestStoppedAndContinued(t *testing.T) {
 	}
 }
 
-// Many threads, and the collector's signals between any two instructions: no
-// reading is off, also of those that a step comes into.
+// No reading is wrong, with many threads, with the garbage collector's signals between any two
+// instructions, and with steps of the clock during a reading.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	Require(t)
@@ -183,8 +183,8 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// kill -9 at any moment, a reading included, ends it as it ends any child, and
-// costs us nothing that stays.
+// kill -9 ends the program like any other child, at any moment and also during a reading. It
+// leaves no goroutine and no open file in this process.
 func TestKilled(t *testing.T) {
 	Require(t)
 	var c Clock
@@ -197,7 +197,7 @@ func TestKilled(t *testing.T) {
 	}
 	goroutines, files := 0, 0
 	for round := range 20 {
-		if round == 1 { // the clock has its file, and the runtime its poller
+		if round == 1 { // by now the clock's file and the runtime's poller are open
 			goroutines, files = runtime.NumGoroutine(), open()
 		}
 		c.Step(-time.Hour)
@@ -219,7 +219,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// What the command was told to do it does, and nothing of ours is left in it.
+// The program gets the settings of its command, and neither a tracer nor a file of this package
+// is left in it.
 func TestIsAChildAsAnyOther(t *testing.T) {
 	t.Parallel()
 	Require(t)
@@ -258,7 +259,7 @@ func TestIsAChildAsAnyOther(t *testing.T) {
 	}
 }
 
-// The parent death signal is the program's, set before Start traced it.
+// The parent death signal works for a program that Start traced.
 func TestDiesWithItsParent(t *testing.T) {
 	t.Parallel()
 	Require(t)
@@ -295,7 +296,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// What a reading costs, in a program on no clock and in one on its own.
+// The benchmark measures a reading in a program without a Clock and in one with a Clock.
 func BenchmarkReading(b *testing.B) {
 	Require(b)
 	for _, what := range []string{"wall", "mono"} {

@@ -2,8 +2,8 @@ package ownclock
 
 import "encoding/binary"
 
-// assemble returns the code page for a program that has the offsets and the
-// vDSO's functions at these addresses.
+// assemble returns the content of the code page: three addresses, and machineCode, which uses
+// them. The addresses are those of the offsets and of two vDSO functions in the program.
 func assemble(offsets, clockGettime, gettimeofday uint64) []byte {
 	var page []byte
 	for _, addr := range []uint64{offsets, clockGettime, gettimeofday} {
@@ -12,13 +12,14 @@ func assemble(offsets, clockGettime, gettimeofday uint64) []byte {
 	return append(page, machineCode...)
 }
 
-// entryPoints are where the page has the functions that take the place of the
-// vDSO's.
+// entryPoints are the offsets, within the code page, of the functions that replace those of the
+// vDSO.
 var entryPoints = map[string]uint64{"clock_gettime": 0x18, "gettimeofday": 0x83, "time": 0xb3}
 
-// machineCode follows the three addresses, each of eight bytes: 0x00 is
-// the offsets', 0x08 clock_gettime, 0x10 gettimeofday. It keeps to the C
-// calling convention, the stack's alignment before a call included.
+// machineCode follows three addresses of eight bytes each: at 0x00 that of the offsets, at 0x08
+// clock_gettime, at 0x10 gettimeofday. The first of the offsets applies to the wall clock alone,
+// the second to all clocks. The code obeys the C calling convention, including the alignment of
+// the stack before a call. The comments give the offset of each instruction in the page.
 var machineCode = []byte{
 	// clock_gettime(rdi: clock, rsi: timespec)
 	0x57,                   // 18: push rdi
@@ -42,7 +43,7 @@ var machineCode = []byte{
 	0x73, 0x03, // 50: jnc 55
 	0x48, 0x03, 0x02, // 52: add rax, [rdx]: of the wall clock
 	0xb9, 0x00, 0xca, 0x9a, 0x3b, // 55: mov ecx, 1000000000
-	// Add rax, of which rcx make a second, to [rsi]. It may be negative.
+	// Add rax to the time at [rsi]. rax counts units of 1/rcx s and may be negative.
 	0x48, 0x99, // 5a: cqo
 	0x48, 0xf7, 0xf9, // 5c: idiv rcx
 	0x48, 0x03, 0x06, // 5f: add rax, [rsi]

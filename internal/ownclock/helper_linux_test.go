@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The tests' program is the test binary itself, told by an argument what to do.
+// The tests run their own binary as the program. Its first argument selects the helper.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		if do, ok := helpers[os.Args[1]]; ok {
@@ -37,8 +37,8 @@ var helpers = map[string]func(args []string){
 	"start-another":   startAnother,
 }
 
-// helper is a command that runs the test binary as one of the helpers. It dies
-// with the test.
+// helper returns a command that runs the test binary as one of the helpers. The kernel kills the
+// program when the test binary ends.
 func helper(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
@@ -51,10 +51,10 @@ func helper(t testing.TB, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// reading is what a program sees, in nanoseconds.
+// reading holds one reading of each clock, in nanoseconds.
 type reading struct {
 	wall, micro int64 // time.Now, gettimeofday
-	mono        int64 // the monotonic clock, since it was first read
+	mono        int64 // the monotonic clock, since the program's start
 	call        int64 // CLOCK_MONOTONIC, by a system call
 }
 
@@ -78,7 +78,7 @@ func must(err error) {
 	}
 }
 
-// answerReadings reads the clocks for each line that it is sent.
+// answerReadings prints a reading for each line of its input.
 func answerReadings([]string) {
 	began := time.Now()
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
@@ -86,10 +86,10 @@ func answerReadings([]string) {
 	}
 }
 
-// readBusily reads the clocks on many goroutines, with the garbage collector
-// at work and its signals coming in, until its input ends. It tells how many
-// readings there were, and the most that one was off from each of the offsets
-// in its arguments, which are those that its clock is stepped between.
+// readBusily reads the clocks in eight goroutines until its input ends. Meanwhile it keeps the
+// garbage collector busy, so that signals interrupt the readings. Its arguments are the offsets
+// between which the test steps the clock. readBusily prints the number of readings and the
+// largest error in ns: the distance of a reading from the nearest offset.
 func readBusily(args []string) {
 	var offsets []time.Duration
 	for _, a := range args {
@@ -101,7 +101,7 @@ func readBusily(args []string) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	readings, worst := 0, time.Duration(0)
-	base := time.Now() // at the first of the offsets
+	base := time.Now() // with the first offset
 	for range 8 {
 		wg.Go(func() {
 			n, most := 0, time.Duration(0)
@@ -117,13 +117,13 @@ func readBusily(args []string) {
 				before := time.Since(base)
 				now := time.Now()
 				after := time.Since(base)
-				// How far the wall clock has moved against the monotonic one.
+				// The wall clock has moved by this against the monotonic clock.
 				moved := now.Round(0).Sub(base.Round(0)) - now.Sub(base)
 				off := time.Duration(1<<63 - 1)
 				for _, o := range offsets {
 					off = min(off, (moved - (o - offsets[0])).Abs())
 				}
-				most = max(most, off-(after-before)) // it may have been interrupted in between
+				most = max(most, off-(after-before)) // an interruption is no error
 				n++
 			}
 		})
@@ -147,7 +147,7 @@ func readBusily(args []string) {
 	fmt.Println(readings, int64(worst))
 }
 
-// readOften reads a clock as often as it is told, and tells how long it took.
+// readOften reads a clock args[0] times and prints the time that this took, in ns.
 func readOften(args []string) {
 	n, err := strconv.Atoi(args[0])
 	must(err)
@@ -165,7 +165,7 @@ func readOften(args []string) {
 	fmt.Println(int64(time.Since(began)))
 }
 
-// waitBusily waits for a timer while it has something else to do.
+// waitBusily waits for a timer of duration args[0] in a busy loop.
 func waitBusily(args []string) {
 	d, err := time.ParseDuration(args[0])
 	must(err)
@@ -182,8 +182,8 @@ func waitBusily(args []string) {
 	}
 }
 
-// startAnother starts a program that does not end, on a clock of its own, tells
-// its number, and does not end either.
+// startAnother starts a program on a clock of its own, prints its process ID, and waits for it.
+// The program runs for longer than any test.
 func startAnother([]string) {
 	cmd := exec.Command("sleep", "1000")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -192,18 +192,19 @@ func startAnother([]string) {
 	must(cmd.Wait())
 }
 
-// program is a helper that runs.
+// program is a running command.
 type program struct {
 	t   testing.TB
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 
-	// The last reading of its monotonic clock, and between which of ours it was.
+	// mono is the last reading of the program's monotonic clock. before and after are the
+	// test's own readings around it.
 	before, mono, after int64
 }
 
-// run starts a command on a clock, or on none.
+// run starts a command on a clock, or without one if c is nil.
 func run(t testing.TB, c *Clock, cmd *exec.Cmd) *program {
 	t.Helper()
 	in, err := cmd.StdinPipe()
@@ -229,7 +230,7 @@ func run(t testing.TB, c *Clock, cmd *exec.Cmd) *program {
 	return p
 }
 
-// line returns what the program says next, without its end.
+// line returns the next line of the program's output, without the line end.
 func (p *program) line() string {
 	p.t.Helper()
 	line, err := p.out.ReadString('\n')
@@ -239,7 +240,7 @@ func (p *program) line() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// read has the program read its clocks.
+// read makes the program read its clocks, and returns the reading.
 func (p *program) read() (r reading) {
 	p.t.Helper()
 	if _, err := io.WriteString(p.in, "\n"); err != nil {
@@ -249,7 +250,7 @@ func (p *program) read() (r reading) {
 	return r
 }
 
-// scan takes the next line apart.
+// scan parses the next line of the program's output.
 func (p *program) scan(to ...any) {
 	p.t.Helper()
 	line := p.line()
@@ -258,14 +259,15 @@ func (p *program) scan(to ...any) {
 	}
 }
 
-// shows checks that the program's clocks are what a clock says: the wall clock
-// that far off, and the monotonic one going on since the last time.
+// shows checks that the program's wall clock is off by offset, and that its monotonic clock has
+// advanced as much as the test's own since the last check.
 func (p *program) shows(offset time.Duration) {
 	p.t.Helper()
 	p.hasPassed(offset, 0)
 }
 
-// hasPassed checks that besides so much time has passed since the last time.
+// hasPassed is shows, except that Pass has moved the monotonic clock by passed since the last
+// check.
 func (p *program) hasPassed(offset, passed time.Duration) {
 	p.t.Helper()
 	before := read(origin)
@@ -287,10 +289,10 @@ func (p *program) hasPassed(offset, passed time.Duration) {
 	p.before, p.mono, p.after = before.mono, got.mono, after.mono
 }
 
-// origin is what the test's own readings of the monotonic clock count from.
+// origin is the zero of the test's own readings of the monotonic clock.
 var origin = time.Now()
 
-// state is the state letter of a process, 0 when it is gone.
+// state returns the state letter of a process, or 0 if there is no such process.
 func state(pid int) byte {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	_, rest, ok := strings.Cut(string(stat), ") ")

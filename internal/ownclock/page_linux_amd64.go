@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// page is memory that this process writes and programs read: two offsets in
-// nanoseconds, of eight bytes each. The wall clock is ahead by their sum, other
-// clocks by the second: time that passes is one store, and no reading finds
-// the clocks apart.
+// page is memory that this process writes and programs read. It holds two offsets of eight bytes
+// each, in nanoseconds. The wall clock is ahead by their sum, the other clocks by the second
+// offset. So Pass changes the second offset only, with one store, and no program can see it
+// applied to one clock and not to another.
 type page struct {
 	file *os.File
 	mem  []byte
@@ -39,14 +39,14 @@ func newPage() (*page, error) {
 	return &page{file, mem}, nil
 }
 
-// set is atomic for each of them: a program never reads half of an offset.
+// set stores each offset atomically, so that a program never reads a half-written offset.
 func (p *page) set(wall, all time.Duration) {
 	atomic.StoreInt64((*int64)(unsafe.Pointer(&p.mem[0])), int64(wall))
 	atomic.StoreInt64((*int64)(unsafe.Pointer(&p.mem[8])), int64(all))
 }
 
-// close gives up our mapping; programs keep theirs.
+// close closes the file and removes the mapping in this process. Programs keep their mappings.
 func (p *page) close() {
 	p.file.Close()
-	_ = unix.Munmap(p.mem) // of what Mmap returned
+	_ = unix.Munmap(p.mem) // cannot fail for memory from Mmap
 }

@@ -10,22 +10,22 @@ import (
 	"syscall"
 )
 
-// start starts the program on the clock of a page.
+// start starts the program with the offsets of the page.
 func start(cmd *exec.Cmd, p *page) error {
 	return launch(cmd, p, tracee.detach)
 }
 
-// try goes through the same, and ends the program before its first instruction.
+// try does the same as start, and kills the program before its first instruction.
 func try(cmd *exec.Cmd, p *page) error {
 	return launch(cmd, p, func(t tracee) error {
 		cmd.Process.Kill()
-		cmd.Wait() // says that it was killed
+		cmd.Wait() // the error says that it was killed
 		return nil
 	})
 }
 
-// launch starts the program, stopped at its exec, gives it the clock, and hands
-// it over. Whatever fails after the start ends it.
+// launch starts the program so that it stops at its exec, gives it the clock, and calls
+// handOver. If a step after the start fails, launch kills the program.
 func launch(cmd *exec.Cmd, p *page, handOver func(tracee) error) error {
 	// Only the thread that started the program may trace it.
 	runtime.LockOSThread()
@@ -45,15 +45,15 @@ func launch(cmd *exec.Cmd, p *page, handOver func(tracee) error) error {
 	}
 	if err != nil {
 		cmd.Process.Kill()
-		cmd.Wait() // says that it was killed
+		cmd.Wait() // the error says that it was killed
 		return fmt.Errorf("ownclock: %s: %w", cmd.Path, err)
 	}
 	return nil
 }
 
-// startStopped starts the program so that it stops at its exec, with a file
-// more than it was to have: the descriptor that it is by there. cmd is as
-// before when it returns.
+// startStopped starts the program so that it stops at its exec. The program inherits file in
+// addition to its other files. startStopped returns the number of that descriptor in the
+// program, and leaves cmd.SysProcAttr and cmd.ExtraFiles unchanged.
 func startStopped(cmd *exec.Cmd, file *os.File) (fd int, err error) {
 	attr, files := cmd.SysProcAttr, cmd.ExtraFiles
 	defer func() { cmd.SysProcAttr, cmd.ExtraFiles = attr, files }()
@@ -68,6 +68,6 @@ func startStopped(cmd *exec.Cmd, file *os.File) (fd int, err error) {
 	traced.Ptrace = true
 	cmd.SysProcAttr = traced
 	cmd.ExtraFiles = append(slices.Clip(files), file)
-	const firstExtra = 3 // says exec.Cmd
+	const firstExtra = 3 // see exec.Cmd
 	return firstExtra + len(files), cmd.Start()
 }

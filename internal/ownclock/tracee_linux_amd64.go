@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tracee is a child of this thread that is stopped and traced by it.
+// tracee is a child process that this thread has stopped and traces.
 type tracee struct{ pid int }
 
-// awaitStop returns when the tracee has stopped on a trap: at its exec, or
-// after a single step.
+// awaitStop blocks until the tracee has stopped on a trap: at its exec, or after a single step.
+// It returns an error if the tracee ended, or stopped for another signal.
 func (t tracee) awaitStop() error {
 	var status unix.WaitStatus
 	for {
@@ -32,8 +32,8 @@ func (t tracee) awaitStop() error {
 	return nil
 }
 
-// call has the tracee make a system call, by the syscall instruction at an
-// address, and returns what it returned.
+// call makes the tracee execute a system call and returns the result. instruction is the address
+// of a syscall instruction in the tracee. call restores the registers.
 func (t tracee) call(instruction uint64, number uintptr, args ...uint64) (uint64, error) {
 	var saved unix.PtraceRegs
 	if err := unix.PtraceGetRegs(t.pid, &saved); err != nil {
@@ -41,7 +41,7 @@ func (t tracee) call(instruction uint64, number uintptr, args ...uint64) (uint64
 	}
 	regs := saved
 	regs.Rip, regs.Rax = instruction, uint64(number)
-	regs.Orig_rax = ^uint64(0) // not within a call: the kernel is not to restart one
+	regs.Orig_rax = ^uint64(0) // the kernel must not restart a system call
 	for i, to := range []*uint64{&regs.Rdi, &regs.Rsi, &regs.Rdx, &regs.R10, &regs.R8, &regs.R9} {
 		if i < len(args) {
 			*to = args[i]
@@ -74,8 +74,8 @@ func (t tracee) ReadAt(b []byte, addr int64) (int, error) {
 	return unix.PtracePeekData(t.pid, uintptr(addr), b)
 }
 
-// write changes the tracee's memory, read-only or not; of what it shares with
-// others it gets a copy.
+// write changes the tracee's memory, even where it is read-only. A page that the tracee shares
+// with other processes is copied for the tracee first.
 func (t tracee) write(addr uint64, b []byte) error {
 	if _, err := unix.PtracePokeData(t.pid, uintptr(addr), b); err != nil {
 		return fmt.Errorf("writing to its memory: %w", err)
@@ -83,7 +83,7 @@ func (t tracee) write(addr uint64, b []byte) error {
 	return nil
 }
 
-// detach lets the tracee run, as anybody's child.
+// detach ends the tracing and lets the tracee run.
 func (t tracee) detach() error {
 	if err := unix.PtraceDetach(t.pid); err != nil {
 		return fmt.Errorf("detaching: %w", err)

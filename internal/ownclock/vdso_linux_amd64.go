@@ -12,23 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// vdso is what we have to know of a tracee's: where it is, where it can make a
-// system call, and its functions.
+// vdso describes the vDSO of a tracee. All addresses are those in the tracee.
 type vdso struct {
-	base        uint64 // what the addresses in it are relative to
-	instruction uint64 // an address with a syscall instruction
-	functions   map[string]function
+	base        uint64              // added to the addresses in the ELF image
+	instruction uint64              // the address of a syscall instruction
+	functions   map[string]function // by the name of their symbol
 }
 
-// function is one that a symbol of the vDSO stands for.
+// function is a function of the vDSO.
 type function struct {
 	addr  uint64
 	entry uint64 // the address of the symbol's value
 }
 
-// giveClock has the tracee, stopped at its exec, read the wall clock through
-// code of ours, with the offsets that are in a file open there. It closes the
-// file there.
+// giveClock makes the tracee, stopped at its exec, read its clocks through our machine code. fd
+// is the descriptor, in the tracee, of the file with the offsets. giveClock maps the file into
+// the tracee and closes fd there.
 func (t tracee) giveClock(fd int) error {
 	v, err := t.vdso()
 	if err != nil {
@@ -68,14 +67,14 @@ func (t tracee) giveClock(fd int) error {
 	return nil
 }
 
-// vdso finds the tracee's vDSO.
+// vdso finds the tracee's vDSO and reads its symbols.
 func (t tracee) vdso() (*vdso, error) {
 	const sysinfoEhdr = 33 // AT_SYSINFO_EHDR
 	head, err := t.auxiliary(sysinfoEhdr)
 	if err != nil {
 		return nil, err
 	}
-	const most = 1 << 20 // how far the reader may go; it goes to the end of the headers
+	const most = 1 << 20 // limit for the reader, which stops after the headers
 	image := io.NewSectionReader(t, int64(head), most)
 	file, err := elf.NewFile(image)
 	if err != nil {
@@ -95,7 +94,7 @@ func (t tracee) vdso() (*vdso, error) {
 	if err != nil || table == nil || text == nil {
 		return nil, fmt.Errorf("its vDSO has no symbols: %w", err)
 	}
-	const valueAt = 8 // in an entry, behind its name, type and section
+	const valueAt = 8 // in a symbol, after its name, type and section
 	for i, s := range symbols {
 		entry := v.base + table.Addr + uint64(i+1)*elf.Sym64Size // DynamicSymbols leaves out the first
 		v.functions[s.Name] = function{addr: v.base + s.Value, entry: entry + valueAt}
@@ -104,8 +103,8 @@ func (t tracee) vdso() (*vdso, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its vDSO: %w", err)
 	}
-	// Every vDSO has one, for clocks that it cannot read itself. (Two bytes of a
-	// longer instruction would do as well.)
+	// Every vDSO has a syscall instruction, for clocks that it cannot read itself. (The same
+	// two bytes within a longer instruction serve as well.)
 	at := bytes.Index(code, []byte{0x0f, 0x05})
 	if at < 0 {
 		return nil, errors.New("its vDSO makes no system calls")
@@ -114,7 +113,7 @@ func (t tracee) vdso() (*vdso, error) {
 	return v, nil
 }
 
-// auxiliary is a value that the kernel gave the tracee at its exec.
+// auxiliary returns the value that the kernel gave the tracee under the tag at its exec.
 func (t tracee) auxiliary(tag uint64) (uint64, error) {
 	pairs, err := os.ReadFile(fmt.Sprintf("/proc/%d/auxv", t.pid))
 	if err != nil {
