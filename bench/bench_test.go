@@ -16,13 +16,14 @@ import (
 	"github.com/flaked/flaked/internal/load"
 )
 
-// measured is a result in which a contender's throughput is that many times the
-// floor's in every case, and its latencies are as many times less.
+// measured returns results in which fold multiplies a contender's throughput in every case,
+// and divides its latencies and its CPU time for a request. A contender that is not in fold
+// has the factor 1.
 func measured(rounds int, fold map[Contender]float64) *Results {
 	r := &Results{Rounds: rounds, Seconds: 2, When: time.Unix(1_800_000_000, 0).UTC(), Versions: map[string]string{"flaked": "1.2.3"}}
 	for _, c := range cases() {
 		for round := range rounds {
-			weather := 1 + float64(round) // the machine is another one in each round
+			weather := 1 + float64(round) // the machine is faster in each round
 			for _, who := range c.Who {
 				f, ok := fold[who]
 				if !ok {
@@ -161,7 +162,7 @@ func TestGreedy(t *testing.T) {
 	}
 }
 
-// A run of the attacks alone leaves the other figures as they are.
+// A run of only the greedy attacks leaves the report and the other tables as they are.
 func TestWritesWhatWasMeasured(t *testing.T) {
 	dir := t.TempDir()
 	o := options{docs: filepath.Join(dir, "docs.md"), report: filepath.Join(dir, "report.md"), plot: filepath.Join(dir, "plot.svg")}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Contender is a server, and how it is asked. Their names stand in the tables.
+// Contender is a server together with the way it is asked. Its text stands in the tables.
 type Contender string
 
 // The contenders.
@@ -22,7 +22,7 @@ const (
 	flakedWide       Contender = "flaked, 20 bits of sequence"
 	flakedSpin       Contender = "flaked --spin 20us"
 	flakedGoroutines Contender = "flaked --engine goroutines"
-	// With -before.
+	// These run the program of -before.
 	flakedBefore     Contender = "flaked, before"
 	flakedWideBefore Contender = "flaked, 20 bits of sequence, before"
 	redis            Contender = "Redis INCR"
@@ -30,7 +30,7 @@ const (
 	memcached        Contender = "memcached incr"
 )
 
-// ask is how the generator asks a contender.
+// ask returns the generator's flags for a contender.
 func (c Contender) ask() []string {
 	switch c {
 	case flakedRESP:
@@ -45,7 +45,7 @@ func (c Contender) ask() []string {
 	return nil
 }
 
-// Case is one load, and who has to bear it.
+// Case is one load, and the contenders that it is measured with.
 type Case struct {
 	Name     string
 	Network  string // tcp or unix
@@ -53,10 +53,11 @@ type Case struct {
 	Pipeline int
 	Batch    int
 	Rate     int
-	Duration time.Duration // 0: that of the command line
+	Duration time.Duration // 0: that of -duration
 	Timeout  time.Duration // 0: the generator's
 	Who      []Contender
-	// Check has the IDs looked at: what is measured then is not only the server.
+	// Check makes the generator check the IDs. That slows the generator down, so the
+	// figures are then not the server's alone.
 	Check bool
 }
 
@@ -80,7 +81,7 @@ var (
 	networks    = []string{"tcp", "unix"}
 )
 
-// Names of the cases beside the grid.
+// Names of the cases that are not in the grid of networks, connections and pipelines.
 const (
 	openLoop  = "50,000 a second"
 	batchCase = "GET 1000"
@@ -91,7 +92,7 @@ func gridName(network string, conns, pipeline int) string {
 	return fmt.Sprintf("%s c%d p%d", network, conns, pipeline)
 }
 
-// cases are all that is measured over connections that ask.
+// cases returns all cases but the idle connections, the hostile clients and the greedy ones.
 func cases() []Case {
 	var all []Case
 	for _, pipeline := range pipelines {
@@ -124,8 +125,8 @@ func cases() []Case {
 	)
 }
 
-// chosen are the cases that -only names, and of their contenders those that -who
-// does, with another flaked where -before names one.
+// chosen returns the cases that -only selects, with the contenders that -who selects. If
+// -before names another flaked, chosen adds it beside this one.
 func (o options) chosen() []Case {
 	var out []Case
 	for _, c := range cases() {
@@ -143,7 +144,7 @@ func (o options) chosen() []Case {
 	return out
 }
 
-// before is the contender that -before adds beside one.
+// before returns the contender that -before adds beside c, and whether there is one.
 func (c Contender) before() (Contender, bool) {
 	switch c {
 	case flaked:
@@ -154,7 +155,8 @@ func (c Contender) before() (Contender, bool) {
 	return "", false
 }
 
-// matches reports whether a name holds one of the texts that separator is between.
+// matches reports whether name contains one of the texts in only, which are joined by
+// separator. If only is empty, every name matches.
 func matches(only, separator, name string) bool {
 	if only == "" {
 		return true

@@ -15,8 +15,8 @@ import (
 	"github.com/flaked/flaked/internal/load"
 )
 
-// Greedy is one measurement of other clients' waiting time, beside clients that ask
-// for more IDs than a worker makes.
+// Greedy is one measurement of other clients' waiting time while greedy clients ask for more
+// IDs than a worker makes.
 type Greedy struct {
 	Attack string
 	Who    Contender
@@ -26,37 +26,36 @@ type Greedy struct {
 	Peak int64
 }
 
-// The bounds beside each of the attacks: other clients' p99 and longest wait, and the
-// node's memory.
+// Limits during each attack: other clients' p99, their longest wait, and the node's memory.
 const (
 	greedyP99  = 20 * time.Millisecond
 	greedyMax  = 100 * time.Millisecond
 	greedyPeak = 150 << 20
 )
 
-// greedyNice is the attackers' nice value. They share a core with the measured
-// clients, which otherwise would measure how long they wait for that core.
+// greedyNice is the attackers' nice value. The attackers share a core with the measured
+// clients. At equal priority the clients would measure their wait for that core.
 const greedyNice = 5
 
 // greedyCase is the name of these measurements for -only.
 const greedyCase = "greedy"
 
-// noAttack is the baseline: the waiting that the machine itself causes.
+// noAttack is the baseline: the waits that the machine itself causes.
 var noAttack = load.Attack{Name: "do nothing"}
 
 func greedyAttacks() []load.Attack { return append([]load.Attack{noAttack}, load.Attacks()...) }
 
-// others are the clients that are measured beside an attack: each request is due
-// at its time, whether those before it were answered or not. They are patient, so
-// that a long wait is measured and not cut short. They are few, as a generator that
-// never sleeps would wait for the attackers on its core.
+// others is the load of the clients that are measured during an attack. Each request is due
+// at its time, whether earlier requests were answered or not. The long timeout lets long
+// waits end, so that they are measured. The rate is low, because a generator that never
+// sleeps would wait for the attackers on its core.
 var others = Case{
 	Name: greedyCase, Network: "tcp", Conns: 20, Pipeline: 1, Batch: 1, Rate: 250,
 	Duration: 8 * time.Second, Timeout: 30 * time.Second,
 }
 
-// measureGreedy starts a node for each measurement, so that its memory is that
-// attack's.
+// measureGreedy starts a node for each measurement, so that the node's peak memory is caused
+// by that attack.
 func (r *Results) measureGreedy(ctx context.Context, f *farm) error {
 	who := []Contender{flaked, flakedGoroutines}
 	if f.o.before != "" {
@@ -108,7 +107,8 @@ func doGreedy(ctx context.Context, a load.Attack, address string) error {
 	})
 }
 
-// findGreedy returns the attack of internal/load that has this name.
+// findGreedy returns the attack of internal/load that has this name, and whether there is
+// one.
 func findGreedy(name Attack) (load.Attack, bool) {
 	all := load.Attacks()
 	i := slices.IndexFunc(all, func(a load.Attack) bool { return a.Name == string(name) })
@@ -118,7 +118,7 @@ func findGreedy(name Attack) (load.Attack, bool) {
 	return all[i], true
 }
 
-// besides are the measurements of a contender beside an attack.
+// besides returns the measurements of a contender during an attack.
 func (r *Results) besides(attack string, who Contender) (all []Greedy) {
 	for _, g := range r.Greedy {
 		if g.Attack == attack && g.Who == who {
@@ -128,8 +128,9 @@ func (r *Results) besides(attack string, who Contender) (all []Greedy) {
 	return all
 }
 
-// greedyWorst is the median over the rounds of the others' p99, and the worst that
-// any of them waited and of the node's memory.
+// greedyWorst returns the median over the rounds of the others' p99, and the largest value of
+// all rounds of their longest wait and of the node's memory in bytes. ok is false if there
+// is no measurement.
 func (r *Results) greedyWorst(attack string, who Contender) (p99, longest time.Duration, most int64, ok bool) {
 	var p99s []float64
 	for _, g := range r.besides(attack, who) {
@@ -166,7 +167,7 @@ func (r *Results) greedyTable() string {
 	return b.String()
 }
 
-// greedyVerdicts compares the waits and the memory with their bounds.
+// greedyVerdicts compares the waits and the memory with their limits.
 func (r *Results) greedyVerdicts() []Verdict {
 	var out []Verdict
 	for _, a := range load.Attacks() {

@@ -16,7 +16,7 @@ import (
 	"github.com/flaked/flaked/internal/figures"
 )
 
-// Attack is what a bad client does.
+// Attack is the behaviour of a bad client. Its text completes "a client that ...".
 type Attack string
 
 // The attacks.
@@ -29,24 +29,25 @@ const (
 
 var attacks = []Attack{neverReads, drips, garbage, churns}
 
-// Hostile is 50 good connections with and without a bad client beside them.
+// Hostile is one measurement of 50 good connections, without and with a bad client.
 type Hostile struct {
 	Attack Attack
 	Round  int
-	// Share is the part of its core that the attack takes of the server, alone.
+	// Share is the CPU time that the attack alone costs the server, as a share of a core.
 	Share         float64
 	Without, With Bench
 }
 
-// measureHostile has the attackers on the generator's core, and behind it: what it
-// does not need is theirs.
+// measureHostile runs the attackers on the generator's core with the lowest priority, so
+// that they only get the time that the generator does not need.
 func (r *Results) measureHostile(ctx context.Context, f *farm) error {
 	p, err := f.start(ctx, flaked, "tcp")
 	if err != nil {
 		return err
 	}
 	defer f.stop(p)
-	// An attack comes in waves: who is cut off comes back.
+	// Measure longer, because an attack comes in waves: a client that the server has
+	// disconnected connects again.
 	f.o.duration *= 3
 	defer func() { f.o.duration /= 3 }()
 	for round := range f.o.rounds {
@@ -107,8 +108,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// attack runs this program as the bad client, with a nice value. The function it
-// returns ends that, and returns an error if the attack had ended by itself.
+// attack starts this program as the bad client, with a nice value. The returned function
+// ends the attack. It returns an error if the attack had ended by itself.
 func (f *farm) attack(a Attack, address string, nice int) (stop func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -134,7 +135,7 @@ func (f *farm) attack(a Attack, address string, nice int) (stop func() error, er
 	}, nil
 }
 
-// doAttack goes on until it is killed, a greedy attack until ctx ends.
+// doAttack attacks until this process is killed. A greedy attack also ends when ctx ends.
 func doAttack(ctx context.Context, a Attack, address string) error {
 	if g, ok := findGreedy(a); ok {
 		return doGreedy(ctx, g, address)
@@ -181,7 +182,7 @@ func doAttack(ctx context.Context, a Attack, address string) error {
 				}
 				bad(c)
 				if t, ok := c.(*net.TCPConn); ok {
-					_ = t.SetLinger(0) // leaves no port behind
+					_ = t.SetLinger(0) // no port in TIME_WAIT
 				}
 				_ = c.Close()
 			}
@@ -191,7 +192,7 @@ func doAttack(ctx context.Context, a Attack, address string) error {
 	return nil
 }
 
-// flood writes until the server has had enough.
+// flood writes until a write fails, because the server has closed the connection.
 func flood(c net.Conn, next func() []byte) {
 	for {
 		if _, err := c.Write(next()); err != nil {
@@ -200,8 +201,9 @@ func flood(c net.Conn, next func() []byte) {
 	}
 }
 
-// hostile is the median loss of good requests and growth of their p99 beside an
-// attack, and the server's time that it takes alone.
+// hostile returns medians over the rounds of an attack. loss is the share of good requests
+// that the attack prevents, growth the factor by which their p99 grows, and share the
+// server's CPU time for the attack alone. ok is false if there is no measurement.
 func (r *Results) hostile(a Attack) (loss, growth, share float64, ok bool) {
 	var losses, growths, shares []float64
 	for _, h := range r.Hostile {

@@ -17,7 +17,7 @@ import (
 	"github.com/flaked/flaked/internal/figures"
 )
 
-// options are the command line.
+// options holds the command line's flags.
 type options struct {
 	rounds       int
 	duration     time.Duration
@@ -78,7 +78,8 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// write writes what was measured. A run of the attacks alone leaves the rest as it is.
+// write writes the report, the plot and the tables of the cases that were measured. A run
+// without any of cases() leaves their report, plot and tables as they are.
 func (r *Results) write(o options) error {
 	files := []struct{ path, text string }{{o.report, r.report()}, {o.plot, r.plot()}}
 	blocks := []struct {
@@ -112,7 +113,7 @@ func (r *Results) write(o options) error {
 	return nil
 }
 
-// obtain measures, or reads what was measured.
+// obtain measures and writes the raw results, or reads those of an earlier run (-from).
 func obtain(ctx context.Context, o options) (*Results, error) {
 	if o.from != "" {
 		text, err := os.ReadFile(o.from)

@@ -23,8 +23,8 @@ import (
 	"github.com/flaked/flaked/internal/figures"
 )
 
-// measureAll is the whole run. What was measured until an error is returned
-// with it.
+// measureAll makes all measurements that the options select. If one fails for good, it
+// returns the measurements made before it together with the error.
 func measureAll(ctx context.Context, o options) (*Results, error) {
 	f, err := newFarm(o)
 	if f != nil {
@@ -60,8 +60,8 @@ func measureAll(ctx context.Context, o options) (*Results, error) {
 	return r, nil
 }
 
-// measureNetwork runs the servers of one network beside each other: those that
-// are not asked sleep.
+// measureNetwork measures all cases on one network. All servers run at the same time: those
+// that get no requests sleep.
 func (r *Results) measureNetwork(ctx context.Context, f *farm, network string) error {
 	var todo []Case
 	servers := map[Contender]*process{}
@@ -87,8 +87,7 @@ func (r *Results) measureNetwork(ctx context.Context, f *farm, network string) e
 	}
 	for i, c := range todo {
 		for round := range f.o.rounds {
-			// Each round begins with another, so that none is always the one after the
-			// same neighbour.
+			// Each round begins with another contender, so that none is always the first.
 			for j := range c.Who {
 				who := c.Who[(j+round)%len(c.Who)]
 				if p := servers[program(who)]; p != nil {
@@ -103,7 +102,7 @@ func (r *Results) measureNetwork(ctx context.Context, f *farm, network string) e
 	return nil
 }
 
-// measure is one run of the generator.
+// measure runs the generator once.
 func (r *Results) measure(ctx context.Context, f *farm, c Case, who Contender, round int, p *process) error {
 	b, err := f.generate(ctx, c, who, p)
 	if err != nil {
@@ -118,7 +117,8 @@ func (r *Results) measure(ctx context.Context, f *farm, c Case, who Contender, r
 	return nil
 }
 
-// skip notes what failed, and has the rest of a long run go on.
+// skip notes in Missing why a measurement failed, so that a long run goes on without it. It
+// returns an error only if ctx has ended.
 func (r *Results) skip(ctx context.Context, who Contender, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -144,29 +144,30 @@ func (f *farm) generate(ctx context.Context, c Case, who Contender, p *process) 
 	out, err := cmd.Output()
 	var failed *exec.ExitError
 	var b Bench
-	// With errors there is a report all the same.
+	// The generator also prints a report if requests failed.
 	if err != nil && (!errors.As(err, &failed) || len(out) == 0) {
 		return b, fmt.Errorf("%w: %s", err, said.String())
 	}
 	return b, json.Unmarshal(out, &b)
 }
 
-// stop ends one server before the end.
+// stop ends a server before the farm closes.
 func (f *farm) stop(p *process) {
 	p.stop()
 	f.running = slices.DeleteFunc(f.running, func(q *process) bool { return q == p })
 }
 
-// canSpin tells whether this flaked has the flag.
+// canSpin reports whether the flaked in -bin has the flag --spin.
 func (f *farm) canSpin() bool {
 	out, _ := exec.Command(filepath.Join(f.o.bin, "flaked"), "serve", "--help").Output()
 	return strings.Contains(string(out), "--spin")
 }
 
-// idleConns is how many connections sleep at a server whose memory is measured.
+// idleConns is the number of idle connections to a server whose memory is measured.
 const idleConns = 10_000
 
-// measureIdle opens connections to a fresh server, and then asks once on each.
+// measureIdle measures the memory of a fresh server: before it has connections, with
+// idleConns of them, and after one request on each.
 func (r *Results) measureIdle(ctx context.Context, f *farm, who Contender) error {
 	p, err := f.start(ctx, who, "tcp")
 	if err != nil {
@@ -187,7 +188,7 @@ func (r *Results) measureIdle(ctx context.Context, f *farm, who Contender) error
 		}
 		conns = append(conns, c)
 	}
-	// What was accepted last answers, so everything before it was accepted as well.
+	// Connections are accepted in order. Once the last one answers, all are accepted.
 	requests := map[Contender]string{redis: "*2\r\n$4\r\nINCR\r\n$1\r\nx\r\n", memcached: "incr x 1\r\n"}
 	request, ok := requests[who]
 	if !ok {
@@ -217,13 +218,14 @@ func (r *Results) measureIdle(ctx context.Context, f *farm, who Contender) error
 	return nil
 }
 
-// resident is the resident memory of a process in bytes.
+// resident returns the resident memory of a process in bytes.
 func resident(pid int) int64 { return statusBytes(pid, "VmRSS:") }
 
-// peak is the most resident memory that a process has had, in bytes.
+// peak returns the most resident memory that a process has had, in bytes.
 func peak(pid int) int64 { return statusBytes(pid, "VmHWM:") }
 
-// statusBytes is a field of /proc/PID/status that is in kB.
+// statusBytes returns a field of /proc/PID/status in bytes, or 0 if there is none. The
+// kernel prints the field in kB.
 func statusBytes(pid int, field string) int64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(status)) {
@@ -244,7 +246,7 @@ func userName() string {
 	return "nobody"
 }
 
-// versions are those of what is measured.
+// versions returns the versions of flaked, Redis, memcached and the flaked of -before.
 func (f *farm) versions() map[string]string {
 	v := map[string]string{}
 	for name, args := range map[string][]string{
@@ -271,7 +273,7 @@ func (f *farm) versions() map[string]string {
 	return v
 }
 
-// cpu is the processor time of a process.
+// cpu returns the CPU time of a process, user and system, in steps of 10 ms.
 func cpu(pid int) time.Duration {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))

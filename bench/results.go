@@ -8,7 +8,7 @@ import (
 	"github.com/flaked/flaked/internal/figures"
 )
 
-// Results are all that was measured. The file of raw results is this in JSON.
+// Results holds all measurements. The file of raw results has them in JSON.
 type Results struct {
 	When     time.Time
 	Machine  figures.Machine
@@ -19,11 +19,11 @@ type Results struct {
 	Idle     []Idle
 	Hostile  []Hostile
 	Greedy   []Greedy
-	// Missing is what could not be measured, and why.
+	// Missing maps contenders that could not be measured to the reasons.
 	Missing map[Contender]string
 }
 
-// Run is one measurement: what `flaked bench -o json` printed.
+// Run is one run of `flaked bench -o json`.
 type Run struct {
 	Case  string
 	Who   Contender
@@ -31,7 +31,7 @@ type Run struct {
 	Bench Bench
 }
 
-// Bench is what is used of `flaked bench -o json`.
+// Bench holds the fields of the output of `flaked bench -o json` that are used here.
 type Bench struct {
 	Seconds           float64 `json:"seconds"`
 	RequestsPerSecond float64 `json:"requests_per_second"`
@@ -60,14 +60,15 @@ type Bench struct {
 	} `json:"server"`
 }
 
-// Idle is the resident memory of a server, in bytes.
+// Idle holds the resident memory of a server, in bytes: Before it had connections, when all
+// Conns were Connected, and when it had Served one request on each.
 type Idle struct {
 	Who                       Contender
 	Conns                     int
 	Before, Connected, Served int64
 }
 
-// Metric is a figure of a measurement.
+// Metric returns one figure of a measurement.
 type Metric func(b Bench) float64
 
 func throughput(b Bench) float64 { return b.RequestsPerSecond }
@@ -76,7 +77,7 @@ func p99(b Bench) float64        { return b.Latency.P99 }
 func p999(b Bench) float64       { return b.Latency.P999 }
 func perMillion(b Bench) float64 { return b.Server.PerMillion }
 
-// busy is the server's part of a core.
+// busy returns the server's CPU time as a share of one core, from 0 to 1.
 func busy(b Bench) float64 {
 	if b.Seconds == 0 {
 		return 0
@@ -91,7 +92,7 @@ func clientBusy(b Bench) float64 {
 	return b.ClientCPU / b.Seconds
 }
 
-// runs are the measurements of a case, by round.
+// runs returns a contender's measurements in a case, by round.
 func (r *Results) runs(name string, who Contender) map[int]Bench {
 	out := map[int]Bench{}
 	for _, run := range r.Runs {
@@ -102,7 +103,8 @@ func (r *Results) runs(name string, who Contender) map[int]Bench {
 	return out
 }
 
-// median is that of a metric over the rounds; false: it was not measured.
+// median returns the median of a metric over the rounds. It returns false if there is no
+// measurement.
 func (r *Results) median(name string, who Contender, m Metric) (float64, bool) {
 	var values []float64
 	for _, b := range r.runs(name, who) {
@@ -111,8 +113,8 @@ func (r *Results) median(name string, who Contender, m Metric) (float64, bool) {
 	return figures.Median(values)
 }
 
-// ratio is the median over the rounds of one contender's figure to another's of
-// the same round.
+// ratio returns the median over the rounds of who's figure divided by to's figure of the
+// same round. It returns false if there is no such round.
 func (r *Results) ratio(name string, who, to Contender, m Metric) (float64, bool) {
 	var values []float64
 	others := r.runs(name, to)

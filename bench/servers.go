@@ -21,13 +21,14 @@ import (
 type process struct {
 	cmd  *exec.Cmd
 	log  string
-	tcp  string // host:port, empty: none
-	unix string // a path, likewise
+	tcp  string // host:port, or empty
+	unix string // path, or empty
 }
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// at is where it listens on a network, as the generator wants it.
+// at returns the server's address on a network for the generator's --addr, and whether the
+// server listens on that network.
 func (p *process) at(network string) (string, bool) {
 	if network == "unix" {
 		return "unix:" + p.unix, p.unix != ""
@@ -35,7 +36,7 @@ func (p *process) at(network string) (string, bool) {
 	return p.tcp, p.tcp != ""
 }
 
-// address is where it listens on a network, as net.Dial wants it.
+// address returns the server's address on a network for net.Dial.
 func (p *process) address(network string) string {
 	if network == "unix" {
 		return p.unix
@@ -43,7 +44,7 @@ func (p *process) address(network string) string {
 	return p.tcp
 }
 
-// stop ends the process, and waits for that.
+// stop ends the process by SIGTERM, or by SIGKILL after 10 s, and waits for its end.
 func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	killer := time.AfterFunc(10*time.Second, func() { _ = p.cmd.Process.Kill() })
@@ -51,7 +52,7 @@ func (p *process) stop() {
 	_ = p.cmd.Wait()
 }
 
-// farm starts servers, each on the servers' core and in a directory of its own.
+// farm starts servers on the servers' core, and keeps their files in one directory.
 type farm struct {
 	o       options
 	dir     string
@@ -68,7 +69,7 @@ func newFarm(o options) (*farm, error) {
 		return nil, err
 	}
 	f := &farm{o: o, dir: dir, peers: map[string]string{}}
-	if o.only == greedyCase { // needs no more than the node
+	if o.only == greedyCase { // needs only the node
 		return f, nil
 	}
 	return f, f.findPeers()
@@ -90,10 +91,10 @@ func (f *farm) findPeers() error {
 	return err
 }
 
-// zkDir is where its ZooKeeper keeps its data.
+// zkDir returns the data directory of the farm's ZooKeeper.
 func (f *farm) zkDir() string { return filepath.Join(f.dir, "zk") }
 
-// command is a program that says on our stderr what it has to say.
+// command returns a command that writes to this process's stderr.
 func command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Stderr = os.Stderr
@@ -110,7 +111,8 @@ func (f *farm) close() {
 	_ = os.RemoveAll(f.dir)
 }
 
-// programs are the servers that contenders are: some are one, asked in two ways.
+// program returns the contender whose server a contender uses. Some contenders ask one
+// server in two ways.
 func program(c Contender) Contender {
 	switch c {
 	case flakedRESP:
@@ -121,8 +123,8 @@ func program(c Contender) Contender {
 	return c
 }
 
-// start runs a contender's server for a network; those that can listen on both
-// do.
+// start starts a contender's server, which listens at least on network. A server that can
+// listen on both networks does.
 func (f *farm) start(ctx context.Context, c Contender, network string) (*process, error) {
 	port, err := freePort()
 	if err != nil {
@@ -181,7 +183,7 @@ func (f *farm) start(ctx context.Context, c Contender, network string) (*process
 	if err := f.launch(ctx, p, args); err != nil {
 		return nil, fmt.Errorf("%s: %w", c, err)
 	}
-	if c == memcached { // incr counts up what is there
+	if c == memcached { // incr needs an existing key
 		if _, err := local.AskLine(network, p.address(network), "set x 0 0 1\r\n0\r\n"); err != nil {
 			return nil, err
 		}
@@ -209,7 +211,7 @@ func (f *farm) launch(ctx context.Context, p *process, args []string) error {
 	return f.await(ctx, p, len(args) > 1 && args[1] == "serve")
 }
 
-// flaked is the path of a contender that is a flaked.
+// flaked returns the path of the program of a contender that is a flaked.
 func (f *farm) flaked(c Contender) string {
 	switch c {
 	case flakedBefore, flakedWideBefore:
@@ -218,7 +220,7 @@ func (f *farm) flaked(c Contender) string {
 	return filepath.Join(f.o.bin, "flaked")
 }
 
-// startDev starts a node without ZooKeeper.
+// startDev starts a node without ZooKeeper, on TCP only.
 func (f *farm) startDev(ctx context.Context, c Contender) (*process, error) {
 	port, err := freePort()
 	if err != nil {
@@ -232,7 +234,8 @@ func (f *farm) startDev(ctx context.Context, c Contender) (*process, error) {
 	return p, f.launch(ctx, p, args)
 }
 
-// await waits until a server answers; a node has to be ready, too.
+// await waits up to 30 s until a server accepts connections. If ready is set, it waits until
+// the server, a node, is ready.
 func (f *farm) await(ctx context.Context, p *process, ready bool) error {
 	deadline := time.Now().Add(30 * time.Second)
 	for ctx.Err() == nil {
@@ -259,7 +262,7 @@ func (f *farm) await(ctx context.Context, p *process, ready bool) error {
 	return ctx.Err()
 }
 
-// alive tells whether a process runs, and is not merely waited for.
+// alive reports whether a process exists and is not a zombie.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, ok := strings.Cut(string(stat), ") ")

@@ -12,10 +12,11 @@ import (
 	"github.com/flaked/flaked/internal/figures"
 )
 
-// sources are all contenders, in the order of tables.
+// sources lists the contenders in the order of the tables. floorC1000, which only the cases
+// of GET 1000 have, and flakedGoroutines, which only greedyTable has, are not in it.
 var sources = []Contender{floorC, floorGo, flaked, flakedRESP, flakedWide, memcached, redis, redisLine, flakedSpin, flakedBefore, flakedWideBefore}
 
-// tables are what docs/performance.md has of it.
+// tables returns the tables for docs/performance.md.
 func (r *Results) tables(plot string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", r.about())
@@ -33,7 +34,7 @@ func (r *Results) tables(plot string) string {
 	return b.String()
 }
 
-// about is what has to be known to read the tables.
+// about returns the paragraph that explains the tables.
 func (r *Results) about() string {
 	rounds := fmt.Sprintf("medians of %d rounds", r.Rounds)
 	if r.Rounds < 5 {
@@ -47,7 +48,7 @@ func (r *Results) about() string {
 		r.Versions["flaked"], r.Versions["Redis"], r.Versions["memcached"])
 }
 
-// present are the contenders with a figure in one of the cases.
+// present returns the contenders that were measured in at least one of the cases.
 func (r *Results) present(names ...string) []Contender {
 	var out []Contender
 	for _, who := range sources {
@@ -80,7 +81,7 @@ func (r *Results) throughputs(network string, conns int) *figures.Table {
 	return t
 }
 
-// rate is a throughput, marked where the layout bounds it.
+// rate returns a median throughput, with a * if it has reached the layout's ceiling.
 func (r *Results) rate(name string, who Contender) string {
 	v, ok := r.median(name, who, throughput)
 	if !ok {
@@ -100,7 +101,7 @@ func (r *Results) ofFloor(name string, who Contender) string {
 	return ""
 }
 
-// figure is a median in a form.
+// figure returns the median of a metric in a format, or "" if there is no measurement.
 func (r *Results) figure(name string, who Contender, m Metric, format string) string {
 	if v, ok := r.median(name, who, m); ok {
 		return fmt.Sprintf(format, v)
@@ -120,7 +121,7 @@ func (r *Results) latencies(network string) *figures.Table {
 	return t
 }
 
-// line is all figures of a contender in a case.
+// line returns the table cells of a contender in a case.
 func (r *Results) line(name string, who Contender) []string {
 	share, _ := r.median(name, who, busy)
 	return []string{
@@ -171,7 +172,7 @@ func (r *Results) idleTable() *figures.Table {
 
 func bare(bytes int64) string { return strings.TrimSuffix(mib(bytes), " MiB") }
 
-// report is bench/REPORT.md: what was wanted, and every figure.
+// report returns the text of bench/REPORT.md: all targets and all figures.
 func (r *Results) report() string {
 	var b strings.Builder
 	count := map[Reached]int{}

@@ -10,15 +10,16 @@ import (
 	"github.com/flaked/flaked/internal/figures"
 )
 
-// ceiling is what one worker of the default layout can make in a second.
+// ceiling is the most IDs that one worker of the default layout can make in a second.
 const ceiling = 4_096_000
 
-// atCeiling is what counts as having reached it.
+// atCeiling is the share of the ceiling that counts as having reached the ceiling.
 const atCeiling = 0.99
 
-// What other ID servers reached of the C floor, with 50 connections and no
-// pipelining, in a run of their own on a machine of this kind: they are not measured
-// here.
+// field holds the throughput of other ID servers as a share of the C floor's, with 50
+// connections and no pipelining. flaked's share must be atLeastFold times as large. The
+// shares come from a separate run on a machine of this kind. This program does not measure
+// them.
 var field = []struct {
 	name        string
 	ofFloor     float64
@@ -27,16 +28,16 @@ var field = []struct {
 	{"noeqd", 0.58, 1.25}, {"gosnowflake", 0.49, 1.6}, {"Leaf over HTTP, on one core", 0.15, 4},
 }
 
-// Verdict is something that was wanted, and what was found.
+// Verdict is a target, the figure that was measured, and the outcome.
 type Verdict struct {
 	Wanted, Found string
 	Reached       Reached
 }
 
-// Reached is how it went.
+// Reached is the outcome of a verdict.
 type Reached string
 
-// How it can go.
+// The outcomes.
 const (
 	yes        Reached = "yes"
 	no         Reached = "NO"
@@ -50,7 +51,7 @@ func reached(ok bool) Reached {
 	return no
 }
 
-// judge collects verdicts; a figure that is missing makes one unmeasured.
+// judge makes verdicts. A verdict is unmeasured if one of its figures is missing.
 type judge struct {
 	r       *Results
 	missing bool
@@ -68,7 +69,8 @@ func (j *judge) ratio(name string, who, to Contender, m Metric) float64 {
 	return v
 }
 
-// verdict ends one; what was missing since the last is its own.
+// verdict returns a verdict. It is unmeasured if median or ratio found no figure since the
+// previous call of verdict.
 func (j *judge) verdict(wanted string, ok bool, format string, args ...any) Verdict {
 	missing := j.missing
 	j.missing = false
@@ -78,7 +80,7 @@ func (j *judge) verdict(wanted string, ok bool, format string, args ...any) Verd
 	return Verdict{wanted, fmt.Sprintf(format, args...), reached(ok)}
 }
 
-// verdicts holds what was measured against what it must show.
+// verdicts compares all figures with their targets.
 func (r *Results) verdicts() []Verdict {
 	j := &judge{r: r}
 	var out []Verdict
@@ -176,7 +178,8 @@ func (r *Results) idleVerdict() Verdict {
 	return Verdict{wanted, mib(i.Served), reached(i.Served < most)}
 }
 
-// checkVerdict is of the IDs in runs that were slowed down by looking at them.
+// checkVerdict judges the IDs of the runs in which the generator checked them, and the
+// failed requests of all runs of flaked.
 func (r *Results) checkVerdict() Verdict {
 	wanted := "of the IDs handed out, none twice and none out of order on its connection"
 	var ids, wrong, failed int64

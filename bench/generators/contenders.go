@@ -18,15 +18,13 @@ import (
 	"github.com/yitter/idgenerator-go/idgen"
 )
 
-// Draw takes n consecutive IDs, beginning with first. Any number of goroutines
-// may call it.
+// Draw returns the first of n consecutive IDs, and n. Any number of goroutines may call it.
 type Draw func() (first int64, n int)
 
 // source is a generator that has been started.
 type source struct {
 	draw Draw
-	// epoch and shift say when an ID was made: the milliseconds since 1970 are
-	// id>>shift + epoch.
+	// The time of an ID, in milliseconds since 1970, is id>>shift + epoch.
 	epoch int64
 	shift uint8
 	stop  func() // nil: nothing to end
@@ -37,16 +35,16 @@ func (s source) madeAt(id int64) int64 { return id>>s.shift + s.epoch }
 // Contender is a way of getting IDs. Its name stands in the tables.
 type Contender struct {
 	Name string
-	// Differs is what is not as in 41 bits of milliseconds, 10 of the worker,
-	// 12 of the sequence.
+	// Differs says how the contender differs from a layout of 41 bits of milliseconds, 10
+	// of worker and 12 of sequence. Empty: it does not.
 	Differs string
 	start   func() (source, error)
 }
 
-// ours tells flaked's own.
+// ours reports whether the contender is flaked.
 func (c Contender) ours() bool { return strings.HasPrefix(c.Name, "flaked") }
 
-// The epoch of all whose epoch can be chosen: Twitter's.
+// epoch is Twitter's epoch. Contenders whose epoch can be chosen have it.
 const epoch = 1288834974657
 
 const (
@@ -55,7 +53,7 @@ const (
 	flakedBorrow  = "flaked, `Next`, `--borrow 100ms`"
 )
 
-// bound have 12 bits of sequence, or as near as they can.
+// bound returns contenders with 12 bits of sequence, or as near as they can be set.
 func bound() []Contender {
 	leaf := worker.Leaf()
 	return []Contender{
@@ -81,9 +79,9 @@ func bound() []Contender {
 	}
 }
 
-// free are the same with so many bits of sequence that no ceiling is met. What
-// has constants for its bits is not among them; influxdb has, and knows no
-// ceiling: it takes the milliseconds to come.
+// free returns the same contenders with 21 bits of sequence, so that none reaches a ceiling.
+// Contenders with constant bits are left out. influxdb has constant bits, too, but no
+// ceiling: it goes on with the next milliseconds.
 func free() []Contender {
 	wide := worker.Leaf()
 	wide.WorkerBits, wide.SequenceBits = 1, 21
@@ -98,7 +96,8 @@ func free() []Contender {
 	}
 }
 
-// generator is as a node has it: on the issuing clock, with Leaf's rule.
+// generator returns a generator as a node has it: on the issuing clock, with the default
+// rollback policy.
 func generator(l worker.Layout, borrow time.Duration) (*worker.Generator, error) {
 	g, err := worker.NewGenerator(worker.GeneratorConfig{
 		Layout: l, Worker: 1, Borrow: borrow, Clock: timeguard.NewIssuing(timeguard.System()), Rollback: timeguard.RollbackPolicy{},
@@ -142,7 +141,7 @@ func borrowing(name string, l worker.Layout, n int, borrow time.Duration) Conten
 
 func bwmarrinOf(node, step uint8) Contender {
 	return Contender{"bwmarrin", "", func() (source, error) {
-		// Package variables, of which a node keeps a copy.
+		// NewNode copies these package variables.
 		bwmarrin.Epoch, bwmarrin.NodeBits, bwmarrin.StepBits = epoch, node, step
 		n, err := bwmarrin.NewNode(1)
 		if err != nil {
@@ -180,7 +179,7 @@ func yitterOf(name string, method uint16, node, sequence byte) Contender {
 	return Contender{name, differs, func() (s source, err error) {
 		defer func() {
 			if r := recover(); r != nil {
-				err = fmt.Errorf("yitter: %v", r) // how it says that options are wrong
+				err = fmt.Errorf("yitter: %v", r) // it panics on wrong options
 			}
 		}()
 		g := idgen.NewDefaultIdGenerator(&idgen.IdGeneratorOptions{

@@ -34,7 +34,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// Every contender makes IDs, of now, and stops when it is told.
+// Every contender makes IDs of the current time, and stops.
 func TestContenders(t *testing.T) {
 	b := make(buffers, 1<<20)
 	for _, c := range append(append(bound(), free()...), advance()...) {
@@ -60,7 +60,7 @@ func TestContenders(t *testing.T) {
 	}
 }
 
-// The ring loses none and gives none twice, beyond its size and by several.
+// The ring gives no ID twice to several goroutines that take more IDs than it holds.
 func TestRing(t *testing.T) {
 	l := worker.Leaf()
 	l.WorkerBits, l.SequenceBits = 2, 20
@@ -75,7 +75,9 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// measured is a result in which all take as long, but those that it names.
+// measured returns results in which each measurement takes 1 s, of CPU and of wall time. For
+// contenders in cpu it takes the time in seconds given there. influxdb runs ahead of the
+// clock.
 func measured(cpu map[string]float64) *Results {
 	r := &Results{Rounds: 5, Seconds: 1}
 	for round := range 5 {

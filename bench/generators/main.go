@@ -16,7 +16,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// options are the command line.
+// options holds the command line's flags.
 type options struct {
 	rounds   int
 	duration time.Duration
@@ -54,7 +54,7 @@ func run(o options) error {
 	return figures.Between(o.docs, "generators", text)
 }
 
-// obtain measures, or reads what was measured.
+// obtain measures and writes the raw results, or reads those of an earlier run (-from).
 func obtain(o options) (*Results, error) {
 	if o.from != "" {
 		text, err := os.ReadFile(o.from)
@@ -87,13 +87,13 @@ const (
 	burstCase   = "advance, 65,536 at once"
 )
 
-// How many goroutines draw at once.
+// The numbers of goroutines that draw at once.
 var (
 	ceilingGoroutines = []int{1, 2, 8}
 	freeGoroutines    = []int{1, 2}
 )
 
-// pacedRate is the load under which latency and age are looked at.
+// pacedRate is the load, in IDs a second, at which latency and age are measured.
 const pacedRate = 50_000
 
 func measureAll(o options) (*Results, error) {
@@ -118,7 +118,7 @@ func measureAll(o options) (*Results, error) {
 			}
 			for _, n := range c.goroutines {
 				for i := range c.who {
-					// Each round begins with another, so that none always follows the same.
+					// Each round begins with another contender, so that none is always the first.
 					who := c.who[(i+round)%len(c.who)]
 					if err := r.with(who, c.name, round, func(s source) Sample { return b.flatOut(s, n, c.d) }); err != nil {
 						return nil, err
@@ -141,7 +141,7 @@ func measureAll(o options) (*Results, error) {
 	return r, nil
 }
 
-// advance are plain reservation and what was made in advance.
+// advance returns plain generators and one with IDs made in advance.
 func advance() []Contender {
 	return []Contender{
 		ours(flakedNext, worker.Leaf(), 1),
@@ -150,8 +150,8 @@ func advance() []Contender {
 	}
 }
 
-// oneByOne are those that a load is measured with in which one ID is asked for
-// at a time. Borrowing is what answers a burst without IDs made in advance.
+// oneByOne returns the contenders for loads that ask for one ID at a time. One of them
+// borrows, so that it answers a burst without IDs made in advance.
 func oneByOne() []Contender {
 	return []Contender{
 		ours(flakedNext, worker.Leaf(), 1),
@@ -160,7 +160,7 @@ func oneByOne() []Contender {
 	}
 }
 
-// with measures a contender that has just been started.
+// with starts a contender, measures it and stops it.
 func (r *Results) with(who Contender, name string, round int, measure func(source) Sample) error {
 	s, err := who.start()
 	if err != nil {
@@ -169,8 +169,8 @@ func (r *Results) with(who Contender, name string, round int, measure func(sourc
 	if s.stop != nil {
 		defer s.stop()
 	}
-	// Whoever buffers has filled its buffer; whoever ran ahead in the round before
-	// is no longer ahead.
+	// A contender with a buffer fills it in this pause. One that ran ahead of the clock in
+	// the round before is no longer ahead.
 	time.Sleep(50 * time.Millisecond)
 	m := measure(s)
 	m.Case, m.Who, m.Round = name, who.Name, round
@@ -180,7 +180,7 @@ func (r *Results) with(who Contender, name string, round int, measure func(sourc
 	return nil
 }
 
-// versions are those of the modules that this program was built of.
+// versions returns the versions of the modules in this program, by module path.
 func versions() map[string]string {
 	v := map[string]string{}
 	info, _ := debug.ReadBuildInfo()

@@ -27,22 +27,22 @@ type Sample struct {
 	Calls    int64
 	CPU      float64 // seconds, user and system
 	Mallocs  int64
-	AheadMs  int64 // how far ahead of the clock IDs were stamped
-	PauseMs  int64 // the longest that a goroutine had to wait
-	Twice    int64 // IDs that had been given away before
-	Backward int64 // IDs below the one that the same goroutine got before
-	// Of a paced load, in nanoseconds.
+	AheadMs  int64 // the largest lead of IDs over the clock
+	PauseMs  int64 // the longest wait of a goroutine
+	Twice    int64 // IDs that were given before
+	Backward int64 // calls with a lower ID than the goroutine's last
+	// Latency and age of IDs under a paced load, in nanoseconds.
 	P50, P99, AgeP50, AgeP99 float64
 }
 
-// span is what one call gave away.
+// span is the IDs that one call returned: n of them from first.
 type span struct{ first, n int64 }
 
-// buffers hold what was given away. They are made, and touched, once: a page
-// fault in the middle of a measurement would be counted as the library's.
+// buffers holds the IDs of all calls of a measurement. newBuffers allocates and touches the
+// memory once: a page fault during a measurement would count as time of the library.
 type buffers []span
 
-// spans are as many as the fastest gives away in a measurement.
+// spans is enough for the calls of the fastest contender in a measurement.
 const spans = 24 << 20
 
 func newBuffers() buffers {
@@ -53,12 +53,12 @@ func newBuffers() buffers {
 	return b
 }
 
-// lookEvery is how many calls of a goroutine go without a look at the clock:
-// its price is not to be that of the calls.
+// lookEvery is the number of calls between two readings of the clock. They are rare, so that
+// the readings do not count as time of the calls.
 const lookEvery = 256
 
-// flatOut has goroutines draw as fast as they can, until the time is up or one
-// of them has no room left.
+// flatOut makes goroutines draw as fast as they can, until d has passed or one of them has
+// no room left in its part of the buffers.
 func (b buffers) flatOut(s source, goroutines int, d time.Duration) Sample {
 	var (
 		stop  atomic.Bool
@@ -110,8 +110,8 @@ func (b buffers) flatOut(s source, goroutines int, d time.Duration) Sample {
 	return out
 }
 
-// wrong counts the IDs that were given away twice, and those below the one
-// that their goroutine had before. It sorts what it is given.
+// wrong counts the IDs that were given twice, and the calls whose first ID is below that of
+// the goroutine's previous call. It sorts the spans in given.
 func wrong(given [][]span) (twice, backward int64) {
 	byFirst := func(a, b span) int {
 		switch {
@@ -132,7 +132,7 @@ func wrong(given [][]span) (twice, backward int64) {
 			slices.SortFunc(g, byFirst)
 		}
 	}
-	// A merge of all goroutines' IDs: below next all that there were have been seen.
+	// Merge the spans of all goroutines in ascending order. All IDs seen are below next.
 	at := make([]int, len(given))
 	next := int64(math.MinInt64)
 	for {
@@ -154,8 +154,8 @@ func wrong(given [][]span) (twice, backward int64) {
 	}
 }
 
-// paced has one goroutine draw at a rate, and times each call: how long it
-// took, and how old the ID was.
+// paced makes one goroutine draw at a rate for the time d. It measures the duration of each
+// call, and the age of each ID.
 func paced(s source, rate int, d time.Duration) Sample {
 	n := int(d.Seconds() * float64(rate))
 	took, age := make([]float64, n), make([]float64, n)
@@ -177,8 +177,8 @@ func paced(s source, rate int, d time.Duration) Sample {
 	return out
 }
 
-// burst is how long n IDs at once take: the median of five times, with rests in
-// which a buffer is filled, and the clock catches up with what was borrowed.
+// burst measures the time for n IDs at once: the median of five bursts. In the pauses
+// between them a buffer can be filled, and the clock catches up with borrowed time.
 func burst(s source, n int) Sample {
 	var took []float64
 	for range 5 {

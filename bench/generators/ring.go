@@ -10,17 +10,17 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// ring holds IDs that were made in advance, as the RingBuffer of
-// uid-generator's CachedUidGenerator does: a goroutine fills it whenever it is
-// half empty, and to take one is to move a cursor. It was written to measure
-// what that brings.
+// ring holds IDs that were made in advance, as the RingBuffer of uid-generator's
+// CachedUidGenerator does. A goroutine, the filler, fills the ring whenever it is half
+// empty. Taking an ID only moves a cursor. The ring exists to measure this design.
 type ring struct {
 	slots  []slot
-	filled padded // how many were ever put
-	taken  padded // how many were ever taken
+	filled padded // all IDs ever put
+	taken  padded // all IDs ever taken
 	wake   chan struct{}
-	// filling spares takers waking a filler that is awake. One that just goes to
-	// sleep misses a taker, and is woken by the next.
+	// filling is true while the filler is awake, so that takers need not wake it. A taker
+	// that reads true just before the filler goes to sleep does not wake it. The next
+	// taker does.
 	filling atomic.Bool
 
 	mu   sync.Mutex // guards done, and the wait for more
@@ -33,16 +33,15 @@ type padded struct {
 	_ [56]byte
 }
 
-// slot has a cache line to itself, so that neighbours taken by two cores do not
-// share one.
+// slot fills a cache line, so that two cores that take neighbouring slots do not share one.
 type slot struct {
 	id   atomic.Int64
 	full atomic.Bool
 	_    [48]byte
 }
 
-// ringSize is uid-generator's at its default boostPower: eight times what a
-// tick has.
+// ringSize is the size in uid-generator with its default boostPower of 3: eight times the
+// 8,192 IDs of one of its ticks.
 const ringSize = 8 << 13
 
 func startRing(g *worker.Generator) (*ring, func()) {
@@ -90,7 +89,7 @@ func (r *ring) put(run worker.Run) {
 	at := r.filled.Load()
 	for i := range run.Len {
 		s := &r.slots[(at+int64(i))%ringSize]
-		for s.full.Load() { // whoever took it has not read it yet
+		for s.full.Load() { // its taker has not read it yet
 		}
 		s.id.Store(int64(run.First) + int64(i)*int64(run.Step))
 		s.full.Store(true)
@@ -101,7 +100,8 @@ func (r *ring) put(run worker.Run) {
 	r.more.Broadcast()
 }
 
-// take waits when there is none. It is false after the end.
+// take returns an ID, and waits while the ring is empty. It returns false if the filler has
+// ended.
 func (r *ring) take() (int64, bool) {
 	for {
 		at, filled := r.taken.Load(), r.filled.Load()
@@ -141,7 +141,7 @@ func (r *ring) wait() bool {
 	return !r.done
 }
 
-// inAdvance takes from a ring.
+// inAdvance returns a contender that takes IDs from a ring.
 func inAdvance(l worker.Layout) Contender {
 	return Contender{"made in advance, ring of 65,536", "", func() (source, error) {
 		g, err := generator(l, 0)

@@ -10,7 +10,7 @@ import (
 	"github.com/flaked/flaked/internal/figures"
 )
 
-// Results are all that was measured. The file of raw results is this in JSON.
+// Results holds all measurements. The file of raw results has them in JSON.
 type Results struct {
 	When     time.Time
 	Machine  figures.Machine
@@ -20,7 +20,7 @@ type Results struct {
 	Samples  []Sample
 }
 
-// Metric is a figure of a measurement.
+// Metric returns one figure of a measurement.
 type Metric func(s Sample) float64
 
 func rate(s Sample) float64      { return float64(s.IDs) / s.Seconds }
@@ -29,7 +29,7 @@ func perCallNs(s Sample) float64 { return s.Seconds * 1e9 / float64(s.Calls) }
 func aheadMs(s Sample) float64   { return float64(s.AheadMs) }
 func perIDNs(s Sample) float64   { return s.Seconds * 1e9 / float64(s.IDs) }
 
-// runs are the measurements of a case, by round.
+// runs returns a contender's measurements in a case, by round.
 func (r *Results) runs(name, who string, goroutines int) map[int]Sample {
 	out := map[int]Sample{}
 	for _, s := range r.Samples {
@@ -40,7 +40,8 @@ func (r *Results) runs(name, who string, goroutines int) map[int]Sample {
 	return out
 }
 
-// median is that of a metric over the rounds; false: it was not measured.
+// median returns the median of a metric over the rounds. It returns false if there is no
+// measurement.
 func (r *Results) median(name, who string, goroutines int, m Metric) (float64, bool) {
 	var values []float64
 	for _, s := range r.runs(name, who, goroutines) {
@@ -49,8 +50,8 @@ func (r *Results) median(name, who string, goroutines int, m Metric) (float64, b
 	return figures.Median(values)
 }
 
-// ratio is the median over the rounds of one contender's figure to another's of
-// the same round.
+// ratio returns the median over the rounds of who's figure divided by to's figure of the
+// same round. It returns false if there is no such round.
 func (r *Results) ratio(name, who, to string, goroutines int, m Metric) (float64, bool) {
 	var values []float64
 	others := r.runs(name, to, goroutines)
@@ -62,7 +63,7 @@ func (r *Results) ratio(name, who, to string, goroutines int, m Metric) (float64
 	return figures.Median(values)
 }
 
-// figure is a median in a form.
+// figure returns the median of a metric as form writes it, or "" if there is no measurement.
 func (r *Results) figure(name, who string, goroutines int, m Metric, form func(float64) string) string {
 	if v, ok := r.median(name, who, goroutines, m); ok {
 		return form(v)
@@ -74,7 +75,7 @@ func as(format string) func(float64) string {
 	return func(v float64) string { return fmt.Sprintf(format, v) }
 }
 
-// most is the largest value of a metric in any round of a case.
+// most returns the largest value of a metric in any round of a case.
 func (r *Results) most(name, who string, m Metric) float64 {
 	v := 0.0
 	for _, s := range r.Samples {
@@ -85,7 +86,7 @@ func (r *Results) most(name, who string, m Metric) float64 {
 	return v
 }
 
-// tables are what docs/performance.md has of it.
+// tables returns the tables for docs/performance.md.
 func (r *Results) tables() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", r.about())
@@ -96,7 +97,7 @@ func (r *Results) tables() string {
 	return b.String()
 }
 
-// about is what has to be known to read the tables.
+// about returns the paragraph that explains the tables.
 func (r *Results) about() string {
 	rounds := fmt.Sprintf("medians of %d rounds", r.Rounds)
 	if r.Rounds < 5 {
@@ -106,14 +107,14 @@ func (r *Results) about() string {
 		"All IDs were kept and checked, but for those at 50,000 a second and of the bursts, which were timed only.", r.When.Format(time.DateOnly), rounds, time.Duration(r.Seconds*float64(time.Second)), r.Machine, r.modules())
 }
 
-// modules are what was measured, and of which version.
+// modules returns the names and versions of the libraries that were measured.
 func (r *Results) modules() string {
 	var out []string
 	for _, m := range []struct{ name, path string }{
 		{"bwmarrin", "github.com/bwmarrin/snowflake"}, {"sonyflake", "github.com/sony/sonyflake/v2"}, {"yitter", "github.com/yitter/idgenerator-go"},
 		{"godruoyi", "github.com/godruoyi/go-snowflake"}, {"GUAIK", "github.com/GUAIK-ORG/go-snowflake"}, {"influxdb", "github.com/influxdata/influxdb"},
 	} {
-		version, _, _ := strings.Cut(r.Versions[m.path], "-") // of a pseudo-version, what is legible
+		version, _, _ := strings.Cut(r.Versions[m.path], "-") // drops a pseudo-version's hash
 		out = append(out, fmt.Sprintf("%s %s (`%s`)", m.name, version, m.path))
 	}
 	return strings.Join(out, ", ")
@@ -139,7 +140,7 @@ func (r *Results) ceilings() *figures.Table {
 	return t
 }
 
-// wrong is how many IDs a contender gave away twice, in all cases.
+// wrong returns how many of a contender's IDs were given twice, in all cases, or "none".
 func (r *Results) wrong(who string) string {
 	var twice, ids int64
 	for _, s := range r.Samples {
@@ -160,7 +161,7 @@ func goroutines(n int) string {
 	return fmt.Sprintf("%d goroutines", n)
 }
 
-// differences is what stands below the table: how layouts are not the same.
+// differences returns the text below the table, which says how layouts differ.
 func (r *Results) differences() string {
 	var b strings.Builder
 	b.WriteString("How far ahead is the most of any round, the longest wait that of one goroutine. Layouts are 41 bits of milliseconds, 10 of the worker, 12 of the sequence, but:\n\n")

@@ -8,7 +8,7 @@ import (
 	"github.com/flaked/flaked/internal/figures"
 )
 
-// others are the contenders of a case that are not ours.
+// others returns the names of the contenders that are not flaked.
 func others(all []Contender) []string {
 	var out []string
 	for _, c := range all {
@@ -19,13 +19,14 @@ func others(all []Contender) []string {
 	return out
 }
 
-// aheadAllowance is by how much the stamp of an ID may be ahead of the clock of
-// who looks at it, before its maker is said to run ahead.
+// aheadAllowance is a lead over the clock. A contender whose IDs have a time further ahead
+// counts as running ahead of the clock.
 const aheadAllowance = 10 // ms
 
-// nearest is the one of others that our figure is largest in relation to, and
-// that ratio: below 1, ours is less than all of theirs. Those that run ahead of
-// the clock are others only where ahead says so: they do not wait.
+// nearest divides the figure of us by those of all other contenders. It returns the largest
+// ratio, and the contender that it belongs to. A ratio below 1 means that us has the lowest
+// figure. Contenders that run ahead of the clock, and so do not wait, count only if ahead is
+// set.
 func (r *Results) nearest(name, us string, all []Contender, goroutines int, m Metric, ahead bool) (who string, ratio float64) {
 	for _, o := range others(all) {
 		if !ahead && r.most(name, o, aheadMs) > aheadAllowance {
@@ -38,7 +39,7 @@ func (r *Results) nearest(name, us string, all []Contender, goroutines int, m Me
 	return who, ratio
 }
 
-// verdictTable holds what was measured against what it must show.
+// verdictTable returns the table that compares the figures with their targets.
 func (r *Results) verdictTable() *figures.Table {
 	t := &figures.Table{}
 	t.Row("must show", "measured", "reached")

@@ -1,5 +1,5 @@
-// Package local runs what the benchmarks need on this machine: a ZooKeeper, and questions
-// to servers.
+// Package local starts a ZooKeeper on this machine and sends requests to servers, for the
+// benchmarks.
 package local
 
 import (
@@ -29,12 +29,12 @@ func StartZooKeeper(dir string) (address string, err error) {
 	return strings.Trim(address, `'"`), nil
 }
 
-// StopZooKeeper ends that ZooKeeper and deletes its data.
+// StopZooKeeper ends the ZooKeeper in dir and deletes its data.
 func StopZooKeeper(dir string) error {
 	return exec.Command("scripts/zk-dev.sh", "stop", "--wipe", "--dir", dir).Run()
 }
 
-// askTime is what a question may take, once to connect and once to be answered.
+// askTime is the timeout of a connection attempt, and again of a request and its reply.
 const askTime = 5 * time.Second
 
 // AskLine sends a request on a connection of its own and returns the first line of the
@@ -48,7 +48,8 @@ func AskLine(network, address, request string) (string, error) {
 	return line, err
 }
 
-// AskAll does that and returns all that the server sends before it closes.
+// AskAll sends a request on a connection of its own and returns all that the server sends
+// before it closes the connection.
 func AskAll(network, address, request string) (string, error) {
 	var text []byte
 	err := ask(network, address, request, func(nc net.Conn) (err error) {

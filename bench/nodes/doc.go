@@ -1,4 +1,4 @@
-// Nodes measures what flaked nodes cost ZooKeeper, and how soon many that start at
-// once are ready. It starts a ZooKeeper and real processes, and takes the figures from
-// ZooKeeper's own counters (mntr).
+// Command nodes measures the load of flaked nodes on ZooKeeper, and the time until many
+// nodes that start at once are ready. It starts a ZooKeeper and real nodes, and takes the
+// load from ZooKeeper's own counters (mntr and srvr).
 package main

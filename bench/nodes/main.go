@@ -20,7 +20,7 @@ import (
 	"github.com/flaked/flaked/internal/figures"
 )
 
-// options are the command line.
+// options holds the command line's flags.
 type options struct {
 	counts  []int
 	flaked  string
@@ -80,11 +80,11 @@ func run(ctx context.Context, o options) error {
 	return figures.Between(o.docs, "nodes", text.String())
 }
 
-// measured is what so many nodes did.
+// measured holds the figures of one number of nodes.
 type measured struct {
-	ready time.Duration // until all were; 0: not all
+	ready time.Duration // until all were. 0: not all
 	ended int           // processes that ended by themselves
-	// Per node and heartbeat.
+	// ZooKeeper's load for each node and heartbeat. in and out are bytes.
 	requests, writes, in, out float64
 }
 
@@ -144,7 +144,8 @@ func measure(ctx context.Context, program string, n int, o options) (m measured,
 	if waiting == 0 && m.ended == 0 {
 		m.ready = time.Since(began)
 	}
-	if err := pass(ctx, 2*heartbeat); err != nil { // the last of them have settled in
+	// Leave out the first heartbeats of the nodes that were ready last.
+	if err := pass(ctx, 2*heartbeat); err != nil {
 		return m, err
 	}
 	before, err := countersOf(zk)

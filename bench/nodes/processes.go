@@ -16,7 +16,8 @@ import (
 	"github.com/flaked/flaked/bench/local"
 )
 
-// counters are since ZooKeeper was started. zxid counts the writes.
+// counters holds ZooKeeper's counters since its start: requests received, bytes received
+// (in) and bytes sent (out). zxid counts the writes.
 type counters struct{ received, zxid, in, out int64 }
 
 func countersOf(zk string) (c counters, err error) {
@@ -37,7 +38,8 @@ func countersOf(zk string) (c counters, err error) {
 	return c, err
 }
 
-// number is the one behind a name at the beginning of a line.
+// number returns the number after name on a line of these two words. With base 0 it takes a
+// prefix as 0x. With any other base it takes a decimal number and drops a fraction.
 func number(text, name string, base int) (int64, error) {
 	for line := range strings.Lines(text) {
 		if fields := strings.Fields(line); len(fields) == 2 && fields[0] == name {
@@ -51,7 +53,7 @@ func number(text, name string, base int) (int64, error) {
 	return 0, fmt.Errorf("ZooKeeper does not say %s", name)
 }
 
-// node is a flaked process that listens on a unix socket only.
+// node is a flaked process that listens only on a unix socket.
 type node struct {
 	cmd    *exec.Cmd
 	socket string
@@ -87,7 +89,7 @@ func startNode(program, zk, dir string) (*node, error) {
 
 func (n *node) hasEnded() bool { return n.ended.Load() }
 
-// isReady asks until the node has been ready once.
+// isReady reports whether the node has ever been ready. It asks the node until it is.
 func (n *node) isReady() bool {
 	if n.ready {
 		return true

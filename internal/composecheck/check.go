@@ -17,7 +17,7 @@ var serveFlags = []string{
 	"--name", "--admin", "--heartbeat", "--lease", "--settle",
 }
 
-// Check returns what is wrong with a compose file, all of it, or nil.
+// Check returns all mistakes in a compose file, joined, or nil.
 func Check(data []byte) error {
 	f, err := parse(data)
 	if err != nil {
@@ -42,7 +42,7 @@ var loneDollar = regexp.MustCompile(`(?:^|[^$])(?:\$\$)*\$(?:[^$]|$)`)
 
 type checker struct {
 	file      *file
-	hostPorts map[string]string // published address: service
+	hostPorts map[string]string // published port: service
 	used      map[string]bool   // named volumes that are mounted
 	ids       map[string]string // ZOO_MY_ID: service
 	errs      []error
@@ -112,7 +112,8 @@ func (c *checker) health(name string, h *healthcheck) {
 	c.duration(name, "healthcheck: start_period", h.StartPeriod)
 }
 
-// mounts takes the short syntax, source:target[:mode], with named volumes.
+// mounts checks volumes in the short syntax, source:target[:mode]. It takes only named
+// volumes.
 func (c *checker) mounts(name string, volumes []string) {
 	for _, v := range volumes {
 		source, target, ok := strings.Cut(v, ":")
@@ -123,7 +124,7 @@ func (c *checker) mounts(name string, volumes []string) {
 		if _, ok := c.file.Volumes[source]; !ok {
 			c.fail(name, "volume %s is not declared", source)
 		}
-		// Two nodes in one state directory, or two servers in one data directory.
+		// Two nodes must not share a state directory, nor two servers a data directory.
 		if c.used[source] {
 			c.fail(name, "volume %s is mounted elsewhere too", source)
 		}
@@ -131,8 +132,8 @@ func (c *checker) mounts(name string, volumes []string) {
 	}
 }
 
-// ports takes address:host:container only, because without an address a port
-// is published to the world.
+// ports checks published ports. It takes only address:host:container, because Compose
+// publishes a port without an address on all interfaces.
 func (c *checker) ports(name string, ports []string) {
 	for _, p := range ports {
 		parts := strings.Split(p, ":")
@@ -155,7 +156,8 @@ func (c *checker) ports(name string, ports []string) {
 	}
 }
 
-// zookeeper checks that the server is one of those it was told about.
+// zookeeper checks that the server's ZOO_MY_ID is unique, that its ZOO_SERVERS includes
+// the server itself, and that every member of ZOO_SERVERS is a service.
 func (c *checker) zookeeper(name string, env map[string]string) {
 	id := env["ZOO_MY_ID"]
 	if other, taken := c.ids[id]; taken {
@@ -174,7 +176,9 @@ func (c *checker) zookeeper(name string, env map[string]string) {
 	}
 }
 
-// flaked checks the command line as far as it can be without its parser.
+// flaked checks the command line, the environment and the host name of a node. Of the
+// flags it checks the names and the value of --zk, because only cmd/flaked can parse the
+// other values.
 func (c *checker) flaked(name string, s service) {
 	if s.Command[0] != "serve" {
 		c.fail(name, "command: %q is not serve", s.Command[0])

@@ -21,8 +21,8 @@ func TestComposeFile(t *testing.T) {
 	}
 }
 
-// Each mistake is made in the real file, so that the checks are known to reach
-// what they are for.
+// Each row makes one mistake in the real file. So the test also proves that the checks
+// reach the parts of the file that they are for.
 func TestMistakesAreFound(t *testing.T) {
 	data := composeFile(t)
 	for name, row := range map[string]struct{ old, new, want string }{

@@ -1,8 +1,8 @@
-// Package composecheck checks docker-compose.yml and the Dockerfile without a
-// Docker engine: that the former parses with no key unknown to the Compose
-// Specification (as far as we use it), and its parts refer to each other rightly;
-// that BuildKit's parser takes the latter, and that what it builds runs in an
-// empty root. It says nothing about whether the containers find each other.
+// Package composecheck checks docker-compose.yml and the Dockerfile without a Docker
+// engine. Check parses docker-compose.yml, refuses keys that it does not know, and finds
+// references to names that do not exist. CheckImage checks the Dockerfile as BuildKit's
+// parser reads it. The tests also run the built program in an empty root directory. No
+// check proves that the containers find each other.
 package composecheck
 
 import (
@@ -12,16 +12,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// file is the part of the Compose Specification that we use. A key that is
-// missing here fails to parse: add it after looking it up in the
-// specification, never to silence a typo.
+// file is the part of the Compose Specification that docker-compose.yml uses. A file with
+// any other key fails to parse. Look a key up in the specification before you add it here.
 type file struct {
 	Name     string             `yaml:"name"`
 	Services map[string]service `yaml:"services"`
 	Volumes  map[string]*volume `yaml:"volumes"`
 
-	// Ours: the anchors that services merge. Their contents are checked where
-	// they are merged.
+	// Extensions with the anchors that services merge. Check looks at their contents in
+	// the services.
 	ZooKeeper            yaml.Node `yaml:"x-zookeeper"`
 	ZooKeeperEnvironment yaml.Node `yaml:"x-zookeeper-environment"`
 	Flaked               yaml.Node `yaml:"x-flaked"`
@@ -58,7 +57,7 @@ type healthcheck struct {
 	StartPeriod string   `yaml:"start_period"`
 }
 
-// volume has no settings of ours: its defaults do.
+// volume has no fields, because every volume has the default settings.
 type volume struct{}
 
 func parse(data []byte) (*file, error) {

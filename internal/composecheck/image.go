@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Image is what a Dockerfile says, as internal/composecheck/dockerfile prints it.
+// Image is a parsed Dockerfile, as internal/composecheck/dockerfile prints it.
 type Image struct {
 	Error    string   `json:"error"`
 	Warnings []string `json:"warnings"`
 	Stages   []Stage  `json:"stages"`
 }
 
-// Stage is one FROM of it, and what follows.
+// Stage is one FROM of a Dockerfile and the instructions after it.
 type Stage struct {
 	Name     string    `json:"name"`
 	Base     string    `json:"base"`
@@ -32,14 +32,14 @@ type Command struct {
 	Owner string   `json:"owner"`
 }
 
-// program is where the image has it.
+// program is the path of flaked in the image.
 const program = "/usr/local/bin/flaked"
 
-// serviceUser is a user and group in numbers: there are no names in the image, and
-// Kubernetes' runAsNonRoot believes numbers only.
+// serviceUser matches a user and a group other than root, in numbers. The image has no
+// file of user names, and Kubernetes' runAsNonRoot accepts only numbers.
 var serviceUser = regexp.MustCompile(`^[1-9][0-9]*:[1-9][0-9]*$`)
 
-// CheckImage returns what is wrong with the Dockerfile, all of it, or nil.
+// CheckImage returns all mistakes in the Dockerfile, joined, or nil.
 func CheckImage(i Image) error {
 	if i.Error != "" {
 		return errors.New(i.Error)
@@ -49,7 +49,7 @@ func CheckImage(i Image) error {
 	for _, w := range i.Warnings {
 		fail("BuildKit warns: %s", w)
 	}
-	var built []string // by the stages before
+	var built []string // names of earlier stages
 	for n, s := range i.Stages {
 		for _, c := range s.Commands {
 			if c.From != "" && !slices.Contains(built, c.From) {
@@ -71,7 +71,7 @@ func CheckImage(i Image) error {
 	is := map[string]Command{}
 	for _, c := range last.Commands {
 		is[c.Name] = c
-		// All that runs in it runs without a shell.
+		// The last stage begins from scratch, so it has no shell.
 		if c.Shell || c.Name == "RUN" {
 			fail("%s %q: there is no shell in the image", c.Name, c.Args)
 		}

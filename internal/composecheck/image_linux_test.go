@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// runImage does what an engine would: runs the build's commands, copies what
-// they made to an empty root, and runs the entry point there as the user.
+// runImage builds and runs the image as a Docker engine would. It runs the commands of the
+// first stage with an empty directory in place of /image, and gives the files to the
+// image's user. It then runs the entry point as that user, with that directory as root.
 func runImage(t *testing.T, i Image) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may change the root of a process")
@@ -31,7 +32,7 @@ func runImage(t *testing.T, i Image) {
 			t.Fatalf("%s: %v\n%s", line, err, out)
 		}
 	}
-	const uid = 65532 // CheckImage has seen that it is this USER's
+	const uid = 65532 // must be the Dockerfile's USER
 	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err

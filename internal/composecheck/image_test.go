@@ -12,7 +12,7 @@ import (
 
 const dockerfilePath = "../../Dockerfile"
 
-// readImages has BuildKit's parser read Dockerfiles, all in one go.
+// readImages parses Dockerfiles by BuildKit's parser, all in one process.
 func readImages(t *testing.T, texts []string) []Image {
 	t.Helper()
 	dir := t.TempDir()
@@ -22,7 +22,7 @@ func readImages(t *testing.T, texts []string) []Image {
 	build.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
 	mode := os.Getenv("FLAKED_TEST_CLIENTS")
 	if mode == "" {
-		build.Env = append(build.Env, "GOPROXY=off") // a test that was not asked for fetches nothing
+		build.Env = append(build.Env, "GOPROXY=off") // only an explicit request may download
 	}
 	if out, err := build.CombinedOutput(); err != nil {
 		if mode == "require" {
@@ -59,7 +59,7 @@ func TestDockerfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Each mistake is made in the real file.
+	// Each row makes one mistake in the real file.
 	mistakes := []struct{ name, old, new, want string }{
 		{"an instruction misspelt", "\nUSER ", "\nUSERS ", "unknown instruction"},
 		{"a flag misspelt", "--chown=", "--chwon=", "unknown flag"},

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// image is what containers of flaked run, in these files.
+	// image is the image of flaked's containers in deploy/kubernetes.
 	image = "flaked"
-	// tokens is the Secret that whoever applies the files makes.
+	// tokens is the Secret that users create before they apply the files.
 	tokens = "flaked-tokens"
-	// endTime is how long a node may take to end in good order, in seconds.
+	// endTime is the longest time that a node takes for a clean stop, in seconds.
 	endTime = 15
-	// podIP stands for a pod's address, as in the files.
+	// podIP is the field path of a pod's address. It also stands for the address itself.
 	podIP = "status.podIP"
 )
 
-// Check returns what is wrong with the kustomization in dir, all of it, or nil.
+// Check returns all mistakes in the kustomization in dir, joined, or nil.
 func Check(fsys fs.FS, dir string) error {
 	objects, err := load(fsys, dir)
 	if err != nil {
@@ -73,12 +73,12 @@ func labels(nodes map[string]yaml.Node) map[string]string {
 func matchLabels(nodes map[string]yaml.Node) map[string]string {
 	n := nodes["matchLabels"]
 	out := map[string]string{}
-	_ = n.Decode(&out) // what is no such map selects nothing, which is found
+	_ = n.Decode(&out) // selects reports the empty map of a failed Decode
 	return out
 }
 
-// selects checks that there are pods with these labels, and that they have the
-// ports by name.
+// selects checks that some pods have all labels of want, and that those pods have every
+// port. The function name returns the name by which a port refers to the pods' port.
 func (c *checker) selects(want map[string]string, ports []port, name func(port) string) {
 	found := false
 	for _, o := range c.objects {
@@ -108,7 +108,8 @@ func contains(have, want map[string]string) bool {
 
 func (p pod) all() []container { return slices.Concat(p.InitContainers, p.Containers) }
 
-// port is the number of a port by its name.
+// port returns the number of the container's port with that name, and whether there is
+// such a port.
 func (one container) port(name string) (int, bool) {
 	for _, p := range one.Ports {
 		if p.Name == name && name != "" {
@@ -166,14 +167,14 @@ func (c *checker) workload(o object) {
 		if v.Secret != nil && v.Secret.SecretName != tokens {
 			c.fail("a Secret %q that docs/deployment.md does not have made", v.Secret.SecretName)
 		}
-		// A file of 0440 is root's: a group is needed to read it.
+		// A Secret's file belongs to root. flaked can read it only as a member of fsGroup.
 		if v.Secret != nil && (v.Secret.DefaultMode&0o007 != 0 || v.Secret.DefaultMode&0o040 == 0 || p.SecurityContext.FSGroup == nil) {
 			c.fail("the tokens of mode %04o cannot be read, or by all", v.Secret.DefaultMode)
 		}
 	}
 }
 
-// environment is that of a container, with what comes of the ConfigMaps.
+// environment returns a container's environment, including the data of its ConfigMaps.
 func (c *checker) environment(one container) map[string]string {
 	env := map[string]string{}
 	for _, from := range one.EnvFrom {
@@ -195,7 +196,8 @@ func (c *checker) environment(one container) map[string]string {
 	return env
 }
 
-// flag is the value of a flag in the form --name=value, or as the environment has it.
+// flag returns the value of a flag from an argument --name=value, else from the
+// container's environment, else "".
 func (c *checker) flag(one container, name string) string {
 	for _, arg := range one.Args {
 		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
@@ -205,7 +207,8 @@ func (c *checker) flag(one container, name string) string {
 	return c.environment(one)["FLAKED_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))]
 }
 
-// flaked checks what a container of flaked is given, by what flaked does.
+// flaked checks a container of flaked against the way flaked behaves: its arguments, its
+// environment, its volumes and its probes.
 func (c *checker) flaked(o object, one container) {
 	p := o.Spec.Template.Spec
 	if c.flag(one, "zk") == "" || c.flag(one, "cluster") == "" {
@@ -263,8 +266,8 @@ func (c *checker) flaked(o object, one container) {
 	}
 }
 
-// state checks the state directory. A volume's root is not flaked's own, so it
-// has to be a directory in it, which flaked makes.
+// state checks the state directory. It must be a directory inside a volume, which flaked
+// creates itself. flaked refuses the root of a volume, because flaked does not own it.
 func (c *checker) state(o object, one container) {
 	dir := c.flag(one, "state-dir")
 	on := one.mountOf(dir)
@@ -289,7 +292,7 @@ func (c *checker) state(o object, one container) {
 	}
 }
 
-// mountOf is the mount that a file is on.
+// mountOf returns the mount that holds a file, or the zero mount if none does.
 func (one container) mountOf(file string) (on mount) {
 	for _, m := range one.VolumeMounts {
 		if (file == m.MountPath || strings.HasPrefix(file, m.MountPath+"/")) && len(m.MountPath) > len(on.MountPath) {
@@ -299,8 +302,8 @@ func (one container) mountOf(file string) (on mount) {
 	return on
 }
 
-// probes checks that they ask where the kubelet gets an answer, and that a node
-// is restarted only for what a restart mends.
+// probes checks that the kubelet can reach the port of each probe, and that only /livez
+// restarts a node: a restart does not fix the reasons for which /readyz fails.
 func (c *checker) probes(one container) {
 	host, number, _ := strings.Cut(c.flag(one, "admin"), ":")
 	if host != "0.0.0.0" {
@@ -320,7 +323,8 @@ func (c *checker) probes(one container) {
 	if one.LivenessProbe == nil {
 		c.fail("%s: no livenessProbe", one.Name)
 	}
-	// A new node waits for the settling time, 12 s, and after a crash for 3 s.
+	// A new node settles for 12 s, and a node that crashed waits for up to 3 s. 300 s are
+	// ample for both.
 	if p := one.StartupProbe; p != nil && p.PeriodSeconds*p.FailureThreshold < 300 {
 		c.fail("%s: the startupProbe ends it after %d s", one.Name, p.PeriodSeconds*p.FailureThreshold)
 	}

@@ -20,7 +20,7 @@ func TestWhatIsShipped(t *testing.T) {
 	}
 }
 
-// Each mistake is made in the real files.
+// Each row makes one mistake in the real files.
 func TestMistakesAreFound(t *testing.T) {
 	for name, row := range map[string]struct{ file, old, new, want string }{
 		"a service of nobody":         {"shared/service.yaml", "  selector:\n    app.kubernetes.io/name: flaked", "  selector:\n    app.kubernetes.io/name: flake", "selects no pods"},

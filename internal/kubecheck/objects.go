@@ -1,8 +1,8 @@
-// Package kubecheck checks deploy/kubernetes without a cluster: that its parts
-// refer to each other rightly, that they fit how flaked behaves, and, in its tests,
-// that the program as it is shipped takes what the containers are given and does
-// with their volumes, users and probes what is expected of it. What the API server
-// would say is asked of its own code in the module apiserver.
+// Package kubecheck checks deploy/kubernetes without a cluster. Check reports
+// references to names that do not exist, and settings that do not fit how flaked
+// behaves. The tests also run flaked as the containers would run it: with their
+// arguments, volumes and users, and against their probes. The module apiserver checks
+// the same files with the API server's own code.
 package kubecheck
 
 import (
@@ -16,8 +16,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// object is what is looked at of an object of Kubernetes. Whether there is such a
-// field is for the module apiserver to say.
+// object holds the fields of a Kubernetes object that the checks read. Other fields are
+// ignored: the module apiserver reports the fields that Kubernetes does not know.
 type object struct {
 	Kind     string            `yaml:"kind"`
 	Metadata metadata          `yaml:"metadata"`
@@ -30,13 +30,13 @@ type metadata struct {
 	Labels map[string]string `yaml:"labels"`
 }
 
-// spec is of all kinds in one.
+// spec holds the fields of the specs of all kinds.
 type spec struct {
 	Template             *template  `yaml:"template"`
 	VolumeClaimTemplates []template `yaml:"volumeClaimTemplates"`
 	ServiceName          string     `yaml:"serviceName"`
 
-	// Of a Service it is labels, of others matchLabels.
+	// A Service has labels here. Other kinds have a map matchLabels of labels.
 	Selector    map[string]yaml.Node `yaml:"selector"`
 	PodSelector selector             `yaml:"podSelector"`
 	Ports       []port               `yaml:"ports"`
@@ -147,15 +147,16 @@ type port struct {
 	TargetPort string `yaml:"targetPort"`
 }
 
-// kustomization is what is used of kustomize here: files and other directories.
-// What it does beyond that would not be seen by these checks.
+// kustomization holds the fields of kustomize that deploy/kubernetes may use. load
+// refuses other fields, because the checks would not see their effect.
 type kustomization struct {
 	APIVersion string   `yaml:"apiVersion"`
 	Kind       string   `yaml:"kind"`
 	Resources  []string `yaml:"resources"`
 }
 
-// load returns the objects of the kustomization in dir.
+// load returns the objects of the kustomization in dir, including those of the
+// directories that it names.
 func load(fsys fs.FS, dir string) ([]object, error) {
 	data, err := fs.ReadFile(fsys, path.Join(dir, "kustomization.yaml"))
 	if err != nil {

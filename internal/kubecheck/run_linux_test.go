@@ -25,10 +25,10 @@ func TestMain(m *testing.M) { zktest.Main(m) }
 
 const token = "a-token-of-the-test"
 
-// a podRun does for the pod of a kustomization what a kubelet would: it makes the
-// volumes, with the owners and modes that they have there, and starts containers
-// as their users, in a root that is not theirs. What differs is where ZooKeeper
-// is, the numbers of ports, and how soon the cluster settles.
+// podRun runs the pod of a kustomization as a kubelet would. It creates the volumes with
+// the owners and modes that a kubelet gives them. It starts containers as their users,
+// under a root directory that belongs to another user. Only the address of ZooKeeper, the
+// port numbers, the settling time and the heartbeat differ from the files.
 type podRun struct {
 	t       *testing.T
 	checker checker
@@ -75,7 +75,7 @@ func newPodRun(t *testing.T, bins, dir, kind string) *podRun {
 		path := filepath.Join(p.root, p.mountPath(v.Name))
 		switch {
 		case v.Secret != nil:
-			// Files of a Secret are links, so that all change at once.
+			// A kubelet makes a Secret's files links, so that all files change at once.
 			must(t, os.Mkdir(filepath.Join(path, "..1"), 0o755))
 			file := filepath.Join(path, "..1/tokens")
 			must(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
@@ -120,7 +120,7 @@ func (p *podRun) mountPath(volume string) string {
 	return ""
 }
 
-// own is the kubelet's change of a volume's owners for fsGroup
+// own changes the owners and modes of a volume's files as the kubelet does for fsGroup
 // (pkg/volume/volume_linux.go).
 func (p *podRun) own(volume string) {
 	group := p.pod.SecurityContext.FSGroup
@@ -146,7 +146,8 @@ func (p *podRun) own(volume string) {
 	}))
 }
 
-// command is a container's, or another one of flaked's as by kubectl exec.
+// command returns the command that runs container one of the pod in. env is added to the
+// container's environment.
 func (p *podRun) command(in pod, one container, env ...string) *exec.Cmd {
 	all := p.checker.environment(one)
 	all["FLAKED_ZK"] = p.zk
@@ -181,7 +182,8 @@ func (p *podRun) command(in pod, one container, env ...string) *exec.Cmd {
 	}
 }
 
-// exec runs another command of flaked, as the user and with the environment of one.
+// exec runs a command of flaked in container one, as kubectl exec would: as its user and
+// with its environment. It returns stdout and stderr together.
 func (p *podRun) exec(one container, args ...string) (string, error) {
 	one.Image, one.Args = image, args
 	out, err := p.command(p.pod, one).CombinedOutput()
@@ -199,7 +201,7 @@ func (p *podRun) start() {
 	p.t.Cleanup(func() { _ = p.cmd.Process.Kill() })
 }
 
-// probe asks as the kubelet does.
+// probe sends the request of a probe and returns the HTTP status, or 0 without an answer.
 func (p *podRun) probe(probe *probe) int {
 	resp, err := http.Get("http://127.0.0.1:" + p.admin + probe.HTTPGet.Path)
 	if err != nil {
@@ -209,7 +211,7 @@ func (p *podRun) probe(probe *probe) int {
 	return resp.StatusCode
 }
 
-// await waits until a probe is content.
+// await waits up to 30 s until a probe gets status 200.
 func (p *podRun) await(probe *probe) {
 	p.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); p.probe(probe) != http.StatusOK; time.Sleep(20 * time.Millisecond) {
@@ -239,7 +241,8 @@ func (p *podRun) stop() {
 	}
 }
 
-// workers is who holds what, in the words of `flaked workers list`.
+// workers returns the number, state and term of each worker that `flaked workers list`
+// prints: "0 live 2, 1 stopped 1".
 func (p *podRun) workers() string {
 	p.t.Helper()
 	out, err := p.exec(p.flaked, "workers", "list", "-o", "json")
@@ -270,7 +273,7 @@ func (p *podRun) get(one container) error {
 	return nil
 }
 
-// order starts the service beside a sidecar, and orders something.
+// order starts the service beside a sidecar and sends it an order, which needs an ID.
 func (p *podRun) order(app container) {
 	p.t.Helper()
 	var log bytes.Buffer
@@ -343,7 +346,7 @@ func TestPodsRun(t *testing.T) {
 			t.Errorf("IDs for all who reach the admin port: %d", got)
 		}
 
-		// The container is killed, the pod stays: back as who it was.
+		// A node whose container was killed keeps its worker, because the pod stays.
 		must(t, p.cmd.Process.Kill())
 		<-p.ended
 		p.start()
@@ -393,8 +396,8 @@ func TestPodsRun(t *testing.T) {
 	t.Run("stateful", func(t *testing.T) {
 		t.Parallel()
 		p := newPodRun(t, bins, "stateful", "StatefulSet")
-		// A new filesystem is root's. The kubelet changes that once: afterwards the
-		// volume's root is as it should be, and OnRootMismatch leaves it.
+		// The root of a new filesystem belongs to root. The kubelet changes its owner once.
+		// Afterwards OnRootMismatch finds the right owner and changes nothing.
 		volume := filepath.Join(p.root, p.mountPath("state"))
 		p.own(volume)
 		p.start()
@@ -413,7 +416,8 @@ func TestPodsRun(t *testing.T) {
 		}
 		p.stop()
 
-		// Why it is not to be changed at every start.
+		// fsGroupChangePolicy Always would call own at every start: flaked then refuses the
+		// state directory.
 		p.own(volume)
 		p.start()
 		if err := <-p.ended; err == nil || !strings.Contains(p.log.String(), "open to other users") {

@@ -23,7 +23,7 @@ const (
 	runbookFile   = "../../docs/operations.md"
 )
 
-// What is exported is as Prometheus' conventions have it.
+// The metrics of a node follow Prometheus' conventions.
 func TestExposition(t *testing.T) {
 	t.Parallel()
 	s := scrape(t)
@@ -38,8 +38,8 @@ func TestExposition(t *testing.T) {
 	}
 }
 
-// docs/metrics.md has what is exported. (The other way round is admin's test:
-// not everything is there at every moment.)
+// docs/metrics.md names every exported metric and label. A test of package admin checks
+// the reverse, because a running node does not export every metric at every moment.
 func TestExportedIsDocumented(t *testing.T) {
 	t.Parallel()
 	doc := read(t, "../../docs/metrics.md")
@@ -65,7 +65,8 @@ var (
 	matcher  = regexp.MustCompile(`([a-z_]+)(=~|!~|!=|=)"([^"]*)"`)
 )
 
-// check fails the test for what an expression asks for and no node exports.
+// check fails the test for each metric, label and label value that the expression expr asks
+// for and no node exports.
 func (e exported) check(t *testing.T, where, expr string) {
 	t.Helper()
 	found := selector.FindAllStringSubmatch(expr, -1)
@@ -84,7 +85,7 @@ func (e exported) check(t *testing.T, where, expr string) {
 			if !ok {
 				t.Errorf("%s: %s has no label %s", where, m[1], name)
 			}
-			// A cause is there only while somebody refuses for it.
+			// A node exports a cause only while it refuses for that cause.
 			if (op == "=" || op == "!=") && len(values) > 0 && name != "cause" && !values[value] {
 				t.Errorf("%s: %s is never exported with %s=%q", where, m[1], name, value)
 			}
@@ -126,7 +127,7 @@ func rules(t *testing.T) []rule {
 	return all
 }
 
-// Each alert asks for what there is, and says where to read on.
+// Each alert asks for metrics that exist, and links its entry in the runbook.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	e, runbook := export(t), read(t, runbookFile)
@@ -182,7 +183,7 @@ func TestRulesAreTested(t *testing.T) {
 	promtool(t, "test", "rules", ruleTestsFile)
 }
 
-// The dashboard's queries can be read, and ask for what there is.
+// The dashboard's queries can be parsed, and ask for metrics that exist.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	type target struct{ Expr, RefID string }
@@ -244,8 +245,8 @@ func TestDashboard(t *testing.T) {
 	promtool(t, "check", "rules", "--lint=none", file)
 }
 
-// promtool runs it, and skips the test where it is missing, or fails it where
-// FLAKED_TEST_TOOLS=require says so.
+// promtool runs promtool. If promtool is missing, it skips the test, or fails it if
+// FLAKED_TEST_TOOLS is "require".
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
 	path, err := exec.LookPath("promtool")

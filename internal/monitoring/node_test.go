@@ -18,22 +18,22 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// patience bounds every wait for what takes a second.
+// patience bounds every wait. Each usually takes a second.
 const patience = 40 * time.Second
 
-// scrapes are what two nodes export: one with which all is well, and one that
-// has never reached a ZooKeeper.
+// scrapes holds the metrics of two nodes: a healthy one, and one that has never reached a
+// ZooKeeper.
 type scrapes struct {
 	well, lost []byte
 }
 
-// Package-level state, because its life is that of the test binary.
+// scraped is package-level state, because all tests of the binary share the metrics.
 var scraped struct {
 	once sync.Once
 	scrapes
 }
 
-// scrape starts the nodes, for the first test that asks.
+// scrape returns the metrics of the two nodes. The first call starts the nodes.
 func scrape(t *testing.T) scrapes {
 	t.Helper()
 	scraped.once.Do(func() {
@@ -50,7 +50,8 @@ func scrape(t *testing.T) scrapes {
 		within(t, "the other knows why not", func() bool {
 			return strings.Contains(string(fetch(t, lost+"/metrics")), "zookeeper-unreachable")
 		})
-		fetch(t, well+"/v1/workers") // which reads them
+		// The node exports metrics of the cluster's workers once somebody has read them.
+		fetch(t, well+"/v1/workers")
 		scraped.well, scraped.lost = fetch(t, well+"/metrics"), fetch(t, lost+"/metrics")
 	})
 	if scraped.lost == nil {
@@ -59,8 +60,8 @@ func scrape(t *testing.T) scrapes {
 	return scraped.scrapes
 }
 
-// serve starts a node for as long as the test takes, and returns where its
-// admin port is.
+// serve starts a node that runs until the test ends. It returns the URL of the node's
+// admin port, without a slash at the end.
 func serve(t *testing.T, binary string, args ...string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "log")
@@ -68,7 +69,7 @@ func serve(t *testing.T, binary string, args ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close() // the child has its own
+	defer log.Close() // the child has a copy
 	cmd := exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-format", "text"}, args...)...)
 	cmd.Stderr = log
 	for _, v := range os.Environ() {
@@ -132,8 +133,8 @@ func fetch(t *testing.T, url string) []byte {
 	return body
 }
 
-// exported is all that both nodes export: the labels of each series by its
-// name, and the values that they have.
+// exported holds the names, labels and label values that the two nodes export: e[metric]
+// has a key for each label, and e[metric][label] a key for each value.
 type exported map[string]map[string]map[string]bool
 
 func export(t *testing.T) exported {
@@ -166,7 +167,7 @@ func export(t *testing.T) exported {
 
 func (e exported) add(name string, family *dto.MetricFamily, bucket bool) {
 	if e[name] == nil {
-		// What Prometheus itself adds.
+		// Prometheus itself adds these labels.
 		e[name] = map[string]map[string]bool{"job": {}, "instance": {}}
 	}
 	for _, m := range family.GetMetric() {

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// writeArchive writes files (by their paths in it) into one directory, sorted,
-// of root, and of that time.
+// writeArchive writes a tar.gz archive to the path to. files maps the path of each file,
+// below dir in the archive, to a file on disk. The same contents give the same bytes:
+// entries are sorted, belong to root and have the time when.
 func writeArchive(to, dir string, files map[string]string, when time.Time) error {
 	var b bytes.Buffer
 	err := compress(&b, func(w io.Writer) error {

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// debian makes a package of a stage that holds the program. nfpm takes the
-// files of deploy/debian/nfpm.yaml from there.
+// debian makes a Debian package. The directory stage must hold the program. nfpm takes the
+// files that deploy/debian/nfpm.yaml names from stage.
 func debian(ctx context.Context, o options, stage, arch string) error {
 	if err := stageDebian(stage); err != nil {
 		return err
@@ -37,7 +37,7 @@ func debian(ctx context.Context, o options, stage, arch string) error {
 	return nil
 }
 
-// stageDebian puts beside the program what the package has beside it.
+// stageDebian puts the other files of the package into stage.
 func stageDebian(stage string) error {
 	for to, from := range map[string]string{
 		"copyright": "LICENSE", "flaked.sysusers": "deploy/systemd/flaked.sysusers", "flaked.yaml": "deploy/debian/flaked.yaml",
@@ -83,8 +83,8 @@ func stageDebian(stage string) error {
 	return nil
 }
 
-// packagedUnit is the unit with the program where a package has it, and without
-// the advice to those who install it by hand.
+// packagedUnit returns the unit for the package. It starts /usr/bin/flaked, and its head
+// does not explain an installation by hand.
 func packagedUnit(unit []byte) ([]byte, error) {
 	_, rest, ok := bytes.Cut(unit, []byte("\n[Unit]\n"))
 	if !ok || bytes.Count(rest, []byte("/usr/local/bin/flaked")) != 1 {
@@ -110,13 +110,15 @@ func copyAll(to, from string) error {
 }
 
 var (
-	// What `git describe --tags --always --dirty` says of a commit after a tag.
+	// tagged matches the output of `git describe --tags --always --dirty` for a commit
+	// that has a tag before it, without -dirty.
 	tagged = regexp.MustCompile(`^v?([0-9]+(?:\.[0-9]+)+)(?:-([A-Za-z][0-9A-Za-z.]*))?(?:-([0-9]+)-g([0-9a-f]+))?$`)
 	unfit  = regexp.MustCompile(`[^A-Za-z0-9.+~]`)
 )
 
-// debianVersion orders as dpkg does: before a version its candidates, after it
-// the commits since, and below all what has no tag.
+// debianVersion returns the package's version for a version from git describe. dpkg sorts
+// release candidates before their version, later commits after it, and versions without a
+// tag before all others.
 func debianVersion(version string) string {
 	clean, dirty := strings.CutSuffix(version, "-dirty")
 	m := tagged.FindStringSubmatch(clean)

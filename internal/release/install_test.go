@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestInstall installs a package that has been made, FLAKED_TEST_DEB, of the
-// version FLAKED_TEST_DEB_VERSION: `make release-check`.
+// TestInstall installs the package FLAKED_TEST_DEB, which must have the version
+// FLAKED_TEST_DEB_VERSION. `make release-check` sets both.
 func TestInstall(t *testing.T) {
 	deb, version := os.Getenv("FLAKED_TEST_DEB"), os.Getenv("FLAKED_TEST_DEB_VERSION")
 	if deb == "" {

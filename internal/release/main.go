@@ -1,9 +1,9 @@
-// Command release makes what a release consists of: an archive for each
-// platform, Debian packages, and SHA256SUMS. `make release` runs it.
+// Command release makes the files of a release: an archive for each platform, Debian
+// packages, and SHA256SUMS. `make release` runs it.
 //
-// The same commit and the same version of Go give the same bytes, wherever the
-// tree lies and whoever builds: nothing of the machine, of its paths or of the
-// present moment is in them. `make release-check` shows that.
+// The same commit and the same version of Go give the same bytes on every machine. The
+// files contain nothing of the machine, its paths or the present time. `make release-check`
+// proves this.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// options are the command line.
+// options holds the command line's flags.
 type options struct {
 	version   string
 	epoch     int64
@@ -72,7 +72,7 @@ func run(ctx context.Context, o options) error {
 	return checksums(o.out)
 }
 
-// one makes all there is for a platform.
+// one makes the archive of a platform, and on Linux its Debian package.
 func one(ctx context.Context, o options, goos, arch string) error {
 	stage, err := os.MkdirTemp("", "flaked-release-")
 	if err != nil {
@@ -81,7 +81,7 @@ func one(ctx context.Context, o options, goos, arch string) error {
 	defer os.RemoveAll(stage)
 	program := filepath.Join(stage, "flaked")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+o.version, "-o", program, "./cmd/flaked")
-	// GOAMD64 and the like of whoever builds are not to be in it.
+	// The program must not depend on GOAMD64 and the like in this environment.
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch, "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off")
 	if o.cache != "" {
 		build.Env = append(build.Env, "GOCACHE="+o.cache)
@@ -106,7 +106,7 @@ func one(ctx context.Context, o options, goos, arch string) error {
 	return nil
 }
 
-// contents are the files of an archive, with their paths in it.
+// contents returns the files of an archive: the path in the archive, then the path on disk.
 func contents(goos, program string) (map[string]string, error) {
 	files := map[string]string{"flaked": program}
 	patterns := map[string]string{".": "{LICENSE,README.md,CHANGELOG.md}", "completions": "deploy/completions/*", "man": "deploy/man/*"}
@@ -132,7 +132,8 @@ func contents(goos, program string) (map[string]string, error) {
 	return files, nil
 }
 
-// alternatives of {a,b}, which path/filepath does not know.
+// alternatives returns a and b for the pattern {a,b}, which path/filepath does not know,
+// and any other pattern as it is.
 func alternatives(pattern string) []string {
 	if inner, ok := strings.CutPrefix(pattern, "{"); ok {
 		return strings.Split(strings.TrimSuffix(inner, "}"), ",")
@@ -163,7 +164,8 @@ func checksums(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644)
 }
 
-// compress gives the same bytes for the same: no name and no time in its head.
+// compress writes gzip data. The same contents give the same bytes, because the header has
+// no name and no time.
 func compress(w io.Writer, write func(io.Writer) error) error {
 	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 	if err != nil {

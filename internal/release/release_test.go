@@ -72,7 +72,8 @@ func TestArchive(t *testing.T) {
 		return data
 	}
 	first := write("1.tar.gz")
-	// Other times, other modes, another name: the same archive.
+	// Files with other times and modes, and an archive with another name, give the same
+	// bytes.
 	later := time.Now().Add(time.Hour)
 	for _, path := range files {
 		if err := errors.Join(os.Chtimes(path, later, later), os.Chmod(path, 0o640)); err != nil {
@@ -130,8 +131,8 @@ func TestStageDebian(t *testing.T) {
 	if err := stageDebian(stage); err != nil {
 		t.Fatal(err)
 	}
-	// All that the package takes is there: nfpm would say so, but takes minutes to
-	// get the first time.
+	// Every file that the package takes must exist. nfpm would report a missing one too, but
+	// takes minutes to download and build the first time.
 	config, err := os.ReadFile("deploy/debian/nfpm.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Chroot creates a node of its own for the test and returns the connect string
-// that ends in it: "127.0.0.1:21810/TestRegister-1a2b3c4d".
+// Chroot creates a znode for the test and returns the connect string that ends
+// in the znode's path: "127.0.0.1:21810/TestRegister-1a2b3c4d".
 func Chroot(t testing.TB, ens *Ensemble) string {
 	t.Helper()
 	path := "/" + pathName(t.Name()) + "-" + randomHex()
@@ -22,8 +22,9 @@ func Chroot(t testing.TB, ens *Ensemble) string {
 	return ens.Addr() + path
 }
 
-// pathName makes one path element of a test's name, which has slashes for
-// subtests and may hold anything.
+// pathName returns a test's name as one path element. A test's name has slashes
+// for subtests and may hold any character. All but letters and digits of ASCII
+// become hyphens.
 func pathName(test string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -47,11 +48,13 @@ func create(addrs []string, path string) error {
 	}
 	defer func() {
 		conn.Close()
-		for range events { // Close does not wait for its loop; its end closes the channel
+		// Close does not wait for the client's loop. The loop closes the channel when
+		// it ends.
+		for range events {
 		}
 	}()
 
-	// No call of this client takes a context.
+	// The client's calls take no context, so the timeout needs a goroutine.
 	done := make(chan error, 1)
 	go func() {
 		_, err := conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
@@ -67,7 +70,8 @@ func create(addrs []string, path string) error {
 	}
 }
 
-// discard keeps the client quiet. Not t.Log: it may speak after the test.
+// discard drops the client's log messages. They cannot go to t.Log, which panics
+// after the test has ended: the client may log as late as that.
 type discard struct{}
 
 func (discard) Printf(string, ...any) {}

@@ -7,7 +7,7 @@ import (
 	"github.com/flaked/flaked/internal/ownclock"
 )
 
-// stamped checks that what is written now is stamped by a clock that far off.
+// stamped checks that ZooKeeper stamps a write with true time plus offset.
 func stamped(t *testing.T, ens *Ensemble, offset time.Duration) {
 	t.Helper()
 	conn := connect(t, ens.Addrs())
@@ -38,7 +38,7 @@ func TestServerOnAClock(t *testing.T) {
 	stamped(t, ens, -time.Minute)
 }
 
-// The leader's clock stamps, whichever server is asked.
+// The leader's clock stamps a write, whichever server the client writes through.
 func TestEnsembleOnClocks(t *testing.T) {
 	t.Parallel()
 	var clocks [3]*ownclock.Clock

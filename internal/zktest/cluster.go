@@ -11,18 +11,19 @@ import (
 	"github.com/flaked/flaked/internal/ownclock"
 )
 
-// serveTimeout bounds every wait for servers. Half a second is usual; a loaded
-// CI machine with two cores is not.
+// serveTimeout bounds every wait for servers. Half a second is usual, but a loaded
+// CI machine with two cores takes far longer.
 const serveTimeout = 60 * time.Second
 
-// cluster is a set of servers, whoever looks at it: an Ensemble adds the test.
+// cluster is a set of servers. It belongs to no test: each Ensemble is a cluster and
+// a test that uses it.
 type cluster struct {
 	mu      sync.Mutex // guards the servers' processes: cmd and frozen
 	servers []*server
 }
 
-// launch starts n servers in dir, on these clocks if there are any, and waits
-// until they serve.
+// launch starts n servers in dir and waits until they serve. Without clocks the
+// servers go by the machine's clock, else server i goes by clocks[i].
 func launch(prog program, dir string, n int, clocks ...*ownclock.Clock) (_ *cluster, err error) {
 	c := &cluster{}
 	defer func() {
@@ -59,7 +60,7 @@ func launch(prog program, dir string, n int, clocks ...*ownclock.Clock) (_ *clus
 	return c, c.await()
 }
 
-// startAll starts what does not run.
+// startAll starts the servers that do not run.
 func (c *cluster) startAll() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +74,7 @@ func (c *cluster) startAll() error {
 	return nil
 }
 
-// killAll kills what runs.
+// killAll kills the servers that run.
 func (c *cluster) killAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +97,7 @@ func (c *cluster) close() {
 	}
 }
 
-// reachable are the servers that run and are not frozen.
+// reachable returns the servers that run and are not frozen.
 func (c *cluster) reachable() []*server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +110,7 @@ func (c *cluster) reachable() []*server {
 	return up
 }
 
-// ended returns a server whose process is over without our doing.
+// ended returns a server whose process has ended by itself, or nil.
 func (c *cluster) ended() *server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,9 +122,10 @@ func (c *cluster) ended() *server {
 	return nil
 }
 
-// await waits until all servers that run serve, together. Mode lines alone do
-// not say that: for a moment after the leader's death its followers still say
-// they follow. So exactly one of them must lead.
+// await blocks until all servers that run and are not frozen serve as one ensemble.
+// It requires exactly one leader: for a moment after a leader's death its followers
+// still report that they follow. It fails at once if there is no quorum or if a
+// server has ended by itself, and otherwise after serveTimeout.
 func (c *cluster) await() error {
 	up := c.reachable()
 	if 2*len(up) <= len(c.servers) {
@@ -167,7 +169,7 @@ func (c *cluster) await() error {
 	return nil
 }
 
-// tail is the end of every server's log.
+// tail returns the last lines of every server's log.
 func (c *cluster) tail() string {
 	var b strings.Builder
 	for _, s := range c.servers {

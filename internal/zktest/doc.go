@@ -1,9 +1,10 @@
 // Package zktest runs real ZooKeeper servers for tests: one, or an ensemble of
-// three, on loopback and on ports of their own, with the faults that flaked
-// has to survive: kill, stop, freeze, wipe, restore of an older copy.
+// three. They listen on loopback, on ports of their own. A test can cause the
+// faults that flaked has to survive: kill, stop, freeze, wipe, and restore of an
+// older copy.
 //
-// A server is up in half a second and takes 60 MB, so nothing needs to be
-// mocked where ZooKeeper's behaviour is the point:
+// A server starts in half a second and takes 60 MB. So a test that depends on
+// ZooKeeper's behaviour does not need a mock:
 //
 //	func TestTakeover(t *testing.T) {
 //		zk := zktest.Three(t)
@@ -12,8 +13,8 @@
 //		zk.WaitServing(t)
 //	}
 //
-// Tests that do no harm to the server share one per test binary, and keep
-// apart by a chroot:
+// Tests that do no harm to the server share one server per test binary. Each
+// test uses a chroot of its own:
 //
 //	func TestMain(m *testing.M) { zktest.Main(m) }
 //
@@ -23,22 +24,25 @@
 //	}
 //
 // SingleOn and ThreeOn give servers wall clocks of their own, which a test can
-// step: what ZooKeeper stamps records with is what flaked compares clocks by.
+// step. ZooKeeper stamps records with the time of such a clock, and flaked
+// compares clocks by these stamps.
 //
 // # When the tests run
 //
-// With FLAKED_TEST_ZK=require, as `make test` sets it, and then a missing
-// ZooKeeper or Java fails the test: a suite that is green because nothing ran
-// is worse than a red one. Without it they are skipped, and say so.
+// Tests with ZooKeeper run when FLAKED_TEST_ZK is "require", as `make test`
+// sets it. A missing ZooKeeper or Java then fails the test: a suite that passes
+// because nothing ran is worse than one that fails. Without FLAKED_TEST_ZK the
+// tests are skipped, and say so.
 //
 // The jars and Java are those that scripts/zk-dev.sh found or installed
-// (FLAKED_ZK_CLASSPATH and FLAKED_ZK_JAVA), else Debian's.
+// (FLAKED_ZK_CLASSPATH and FLAKED_ZK_JAVA). If those variables are not set,
+// Debian's are used.
 //
 // # What to know
 //
-// Servers are numbered from 0. They speak with tickTime=500: sessions last
-// from 1 s to 10 s, whatever a client asks for. They do not fsync; a write
-// survives the kill of a server, which leaves the kernel's page cache alone,
-// and no test pulls the machine's plug. The package leaves no goroutines behind
-// a call, so leak checks see only the code under test.
+// Servers are numbered from 0. They run with tickTime=500: sessions last from
+// 1 s to 10 s, whatever a client asks for. Servers do not fsync. A write still
+// survives the kill of a server, because the kernel keeps its page cache. Only a
+// power failure would lose the write. No goroutine outlives a call of this
+// package, so leak checks see only the code under test.
 package zktest

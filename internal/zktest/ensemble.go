@@ -9,19 +9,19 @@ import (
 	"testing"
 )
 
-// Ensemble is one server or three, as a test sees them. Its methods may be
-// called from several goroutines, those that take a testing.TB only from the
-// test's own: they may end the test.
+// Ensemble is one server or three, for the use of a test. Any goroutine may call
+// its methods, except those that take a testing.TB. Those may end the test, so only
+// the test's own goroutine may call them.
 type Ensemble struct {
 	tb      testing.TB
 	cluster *cluster
-	shared  bool // others use it too: hands off
+	shared  bool // other tests use it too
 }
 
-// Addr is the connect string: host:port of all servers, joined by commas.
+// Addr returns the connect string: host:port of all servers, joined by commas.
 func (e *Ensemble) Addr() string { return strings.Join(e.Addrs(), ",") }
 
-// Addrs are the servers' client addresses, host:port. They stay the same over
+// Addrs returns the servers' client addresses, host:port. They stay the same over
 // kills and restarts.
 func (e *Ensemble) Addrs() []string {
 	var addrs []string
@@ -37,19 +37,20 @@ func (e *Ensemble) Kill(i int) { e.tb.Helper(); e.each(i, (*server).kill) }
 // Stop ends server i by SIGTERM and returns when it is down.
 func (e *Ensemble) Stop(i int) { e.tb.Helper(); e.each(i, (*server).stop) }
 
-// Start starts server i again, on its old ports and data. It does not wait
-// (there may be no quorum yet): WaitServing does.
+// Start starts server i again, on its old ports and data. It does not wait until
+// the server serves, because there may be no quorum yet. WaitServing waits.
 func (e *Ensemble) Start(i int) { e.tb.Helper(); e.each(i, (*server).start) }
 
-// Freeze stops server i by SIGSTOP: it keeps its connections, accepts new ones
-// (the kernel does), and never answers. No thread of it runs after the return.
+// Freeze stops server i by SIGSTOP. The server keeps its connections and never
+// answers. The kernel still accepts new connections for it. No thread of the server
+// runs after Freeze has returned.
 func (e *Ensemble) Freeze(i int) { e.tb.Helper(); e.each(i, (*server).freeze) }
 
 // Thaw lets a frozen server i run on.
 func (e *Ensemble) Thaw(i int) { e.tb.Helper(); e.each(i, (*server).thaw) }
 
-// each does what to server i. An error marks the test as failed and lets it go
-// on, because that may be done from any goroutine.
+// each calls what with server i. An error marks the test as failed and does not end
+// it, because only the test's own goroutine may end a test.
 func (e *Ensemble) each(i int, what func(*server) error) {
 	e.tb.Helper()
 	if err := e.mine(); err != nil {
@@ -74,8 +75,8 @@ func (e *Ensemble) mine() error {
 	return nil
 }
 
-// WaitServing returns when all servers that run, and are not frozen, serve
-// with a leader among them. Without a quorum of them it fails at once.
+// WaitServing blocks until all servers that run and are not frozen serve, with a
+// leader among them. If they have no quorum, it fails the test at once.
 func (e *Ensemble) WaitServing(t testing.TB) {
 	t.Helper()
 	if err := e.cluster.await(); err != nil {
@@ -83,8 +84,8 @@ func (e *Ensemble) WaitServing(t testing.TB) {
 	}
 }
 
-// Leader returns the number of the server that leads, once one does. A single
-// server leads itself.
+// Leader blocks until a server leads, and returns the number of that server. A
+// single server counts as the leader.
 func (e *Ensemble) Leader(t testing.TB) int {
 	t.Helper()
 	leader := -1
@@ -103,18 +104,18 @@ func (e *Ensemble) Leader(t testing.TB) int {
 	return leader
 }
 
-// Wipe kills all servers, deletes their data and starts them again: the disaster
-// in which ZooKeeper forgets everything. It returns when they serve. A client
-// that was connected before never comes back by itself (it has seen a later
-// transaction than the servers know of), and chroots are gone.
+// Wipe kills all servers, deletes their data and starts them again, as after the
+// loss of all disks. It returns when the servers serve. Chroots are gone. A client
+// that was connected before never reconnects by itself: it has seen a later
+// transaction than the servers know of.
 func (e *Ensemble) Wipe(t testing.TB) {
 	t.Helper()
 	e.replaceData(t, func(s *server) error { return os.RemoveAll(s.versionDir()) })
 }
 
 // Snapshot copies all servers' data, as a backup would, and returns the copy's
-// directory, which lasts as long as the test. The servers are killed for it and
-// started again; it returns when they serve.
+// directory, which lasts as long as the test. It kills the servers, starts them
+// again and returns when they serve.
 func (e *Ensemble) Snapshot(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -124,12 +125,12 @@ func (e *Ensemble) Snapshot(t testing.TB) string {
 	return dir
 }
 
-// Restore puts back what Snapshot copied, from this ensemble or another of the
-// same size: the disaster in which ZooKeeper remembers an older time. All
-// servers are killed for it and started again; it returns when they serve.
+// Restore puts back a copy that Snapshot made of this ensemble, or of another of
+// the same size, as after a restore from an old backup. It kills the servers, starts
+// them again and returns when they serve.
 func (e *Ensemble) Restore(t testing.TB, snapshot string) {
 	t.Helper()
-	// Before anything is touched.
+	// Check the whole snapshot before any server is killed.
 	for _, s := range e.cluster.servers {
 		if _, err := os.Stat(backup(snapshot, s)); err != nil {
 			t.Fatalf("zktest: no snapshot of %d servers: %v", len(e.cluster.servers), err)
@@ -145,8 +146,8 @@ func (e *Ensemble) Restore(t testing.TB, snapshot string) {
 
 func backup(dir string, s *server) string { return filepath.Join(dir, fmt.Sprintf("zk%d", s.id-1)) }
 
-// replaceData kills all servers, does what to each one's data, starts all and
-// waits until they serve.
+// replaceData kills all servers, calls what with each of them, starts all and waits
+// until they serve.
 func (e *Ensemble) replaceData(t testing.TB, what func(*server) error) {
 	t.Helper()
 	if err := e.mine(); err != nil {

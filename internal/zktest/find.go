@@ -10,14 +10,15 @@ import (
 	"testing"
 )
 
-// program is what runs a server: the Java binary and ZooKeeper's classpath.
+// program holds the path of the Java binary and ZooKeeper's classpath.
 type program struct {
 	java      string
 	classpath string
 }
 
-// require returns the program, skips the test where ZooKeeper was not asked
-// for, and fails it where it was asked for and is missing.
+// require returns the program that runs a server. It skips the test if
+// FLAKED_TEST_ZK is not set. It fails the test if FLAKED_TEST_ZK is "require" and
+// ZooKeeper or Java is missing.
 func require(t testing.TB) program {
 	t.Helper()
 	switch mode := os.Getenv("FLAKED_TEST_ZK"); mode {
@@ -34,10 +35,13 @@ func require(t testing.TB) program {
 	return prog
 }
 
-// debianJars is enough: the manifest of zookeeper.jar names the rest.
+// debianJars are the jars that the classpath must name. The manifest of
+// zookeeper.jar names the others.
 var debianJars = []string{"/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar"}
 
-// find looks where scripts/zk-dev.sh said, then where Debian puts things.
+// find returns the program that FLAKED_ZK_JAVA and FLAKED_ZK_CLASSPATH name. If one
+// of them is not set, find looks for Java in JAVA_HOME, in PATH and where Debian
+// installs it, and for the jars where Debian installs them.
 func find(getenv func(string) string) (program, error) {
 	prog := program{java: getenv("FLAKED_ZK_JAVA"), classpath: getenv("FLAKED_ZK_CLASSPATH")}
 	if prog.classpath == "" {

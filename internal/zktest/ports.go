@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// port is a TCP port on loopback, ours until it is released.
+// port is a TCP port on loopback, reserved for this process until release.
 type port struct {
 	number  int
 	release func()
 }
 
-// takePort finds a free one. Not by binding port 0: what the kernel gives is
-// from the range it also uses for outgoing connections, and would be gone when
-// a killed server wants it back.
+// takePort reserves a free port. It does not bind port 0, because the kernel would
+// choose from the range that it also uses for outgoing connections. An outgoing
+// connection could then take the port of a killed server before its restart.
 func takePort() (*port, error) {
-	const low, high = 15000, 30000 // below that range (32768 on Linux)
+	const low, high = 15000, 30000 // Linux's range begins at 32768
 	for range 200 {
 		n := low + rand.IntN(high-low)
 		release, err := claim(n)
@@ -36,8 +36,8 @@ func takePort() (*port, error) {
 	return nil, errors.New("found no free port")
 }
 
-// Port returns a port on loopback for something that a test starts, until the test is
-// over. No two tests have the same, and no outgoing connection takes it.
+// Port returns a loopback port for a server that the test starts. Until the test ends, no
+// other test gets this port, and no outgoing connection takes it.
 func Port(t testing.TB) int {
 	t.Helper()
 	p, err := takePort()

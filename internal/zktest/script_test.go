@@ -67,7 +67,8 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// A port that somebody else has is named, and left alone.
+// start fails if a server that the script did not start has the port, and leaves that
+// server alone.
 func TestScriptPortTaken(t *testing.T) {
 	t.Parallel()
 	ens := Single(t)

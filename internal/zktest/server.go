@@ -16,14 +16,14 @@ import (
 	"github.com/flaked/flaked/internal/ownclock"
 )
 
-// server is one ZooKeeper process: its directory and ports, which it keeps for
-// life, and the process, which comes and goes. Its cluster's mutex guards it.
+// server is one ZooKeeper server. Its directory, ports and clock never change. Its
+// process can be ended and started again. The cluster's mutex guards cmd and frozen.
 type server struct {
 	prog   program
 	id     int // from 1, as ZooKeeper counts
 	dir    string
 	client *port
-	quorum *port // nil when standalone, like election
+	quorum *port // nil when standalone, like elect
 	elect  *port
 	clock  *ownclock.Clock // nil: the machine's
 
@@ -36,7 +36,8 @@ func (s *server) dataDir() string { return filepath.Join(s.dir, "data") }
 func (s *server) logFile() string { return filepath.Join(s.dir, "log") }
 func (s *server) config() string  { return filepath.Join(s.dir, "zoo.cfg") }
 
-// versionDir is where ZooKeeper keeps all that a wipe loses and a backup holds.
+// versionDir returns the directory of ZooKeeper's snapshots and transaction logs.
+// Wipe deletes it, Snapshot and Restore copy it.
 func (s *server) versionDir() string { return filepath.Join(s.dataDir(), "version-2") }
 
 // configure writes zoo.cfg and myid.
@@ -47,7 +48,7 @@ func (s *server) configure(all []*server) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "tickTime=500\ndataDir=%s\n", s.dataDir())
 	fmt.Fprintf(&b, "clientPort=%d\nclientPortAddress=127.0.0.1\n", s.client.number)
-	// The limit is per address, and a test of a hundred nodes has only one.
+	// No limit: all nodes of a test connect from one address.
 	fmt.Fprintf(&b, "maxClientCnxns=0\n")
 	fmt.Fprintf(&b, "admin.enableServer=false\n4lw.commands.whitelist=*\n")
 	if len(all) > 1 {
@@ -62,7 +63,7 @@ func (s *server) configure(all []*server) error {
 	return os.WriteFile(s.config(), b.Bytes(), 0o600)
 }
 
-// start starts the process; it does not wait for it to serve.
+// start starts the process. It does not wait until the server serves.
 func (s *server) start() error {
 	if s.cmd != nil {
 		return fmt.Errorf("server %d runs already", s.id-1)
@@ -74,13 +75,13 @@ func (s *server) start() error {
 	defer log.Close() // the child has its own
 	cmd := exec.Command(s.prog.java,
 		"-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"-XX:-UsePerfData", // no file in /tmp for each kill -9
+		"-XX:-UsePerfData", // else kill -9 leaves a /tmp file
 		"-Dzookeeper.jmx.log4j.disable=true",
 		"-Dzookeeper.forceSync=no",    // see the package comment
 		"-Dzookeeper.preAllocSize=64", // KiB; 64 MiB are slow to copy in Snapshot
 		"-Dorg.slf4j.simpleLogger.showDateTime=true",
 		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
-		// A line for each `srvr` of ours says nothing.
+		// At level info ZooKeeper logs a line for each `srvr` that mode sends.
 		"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn",
 		"-cp", s.prog.classpath,
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", s.config())
@@ -98,7 +99,7 @@ func (s *server) start() error {
 	return nil
 }
 
-// kill ends the process as a power cut would, frozen or not, and waits for it.
+// kill ends the process by SIGKILL, frozen or not, and waits until it has ended.
 func (s *server) kill() error {
 	if s.cmd == nil {
 		return fmt.Errorf("server %d does not run", s.id-1)
@@ -108,13 +109,13 @@ func (s *server) kill() error {
 	return nil
 }
 
-// stop asks the process to end, and kills it if it takes longer than that
-// should.
+// stop ends the process by SIGTERM, and by SIGKILL if that takes longer than 10 s.
 func (s *server) stop() error {
 	if s.cmd == nil {
 		return fmt.Errorf("server %d does not run", s.id-1)
 	}
 	s.cmd.Process.Signal(syscall.SIGTERM)
+	// A frozen process handles SIGTERM only after SIGCONT.
 	s.cmd.Process.Signal(syscall.SIGCONT)
 	if !poll(10*time.Second, func() bool { return exited(s.cmd.Process.Pid) }) {
 		s.cmd.Process.Kill()
@@ -137,8 +138,8 @@ func (s *server) freeze() error {
 		return err
 	}
 	s.frozen = true
-	// The signal is on its way to each thread: nothing that happens after we
-	// return may still be answered.
+	// The threads stop a little later than the signal was sent. Once freeze has
+	// returned, no thread may answer a request.
 	if !poll(10*time.Second, func() bool { return suspended(s.cmd.Process.Pid) }) {
 		return fmt.Errorf("server %d does not stop on SIGSTOP", s.id-1)
 	}
@@ -153,18 +154,18 @@ func (s *server) thaw() error {
 	return s.cmd.Process.Signal(syscall.SIGCONT)
 }
 
-// mode is what the server says of itself: standalone, leader or follower, or
-// nothing while it does not serve. It asks `srvr`; `ruok` is answered long
-// before that, and means nothing.
+// mode returns "standalone", "leader" or "follower", or "" while the server does not
+// serve. It asks `srvr`, because a server answers `ruok` long before it serves.
 func (s *server) mode() string { return parseMode(s.ask("srvr")) }
 
-// answersItself: what answers on our port is this server, and not another that
-// took the port first while ours is about to fail.
+// answersItself reports whether this server answers on its port. Another server may
+// have taken the port first, and this one is then about to fail.
 func (s *server) answersItself() bool {
 	return strings.Contains(s.ask("conf"), "dataDir="+s.dataDir()+"/")
 }
 
-// ask returns the answer to a four-letter word, or nothing.
+// ask returns the answer to a four-letter word, or "" if the server does not answer
+// within a second.
 func (s *server) ask(word string) string {
 	conn, err := net.DialTimeout("tcp", s.addr(), time.Second)
 	if err != nil {
@@ -191,7 +192,7 @@ func parseMode(srvr string) string {
 	return ""
 }
 
-// tail is the end of the server's log, for a test that failed.
+// tail returns the last 15 lines of the server's log, for a test that failed.
 func (s *server) tail() string {
 	log, err := os.ReadFile(s.logFile())
 	if err != nil {
@@ -201,8 +202,8 @@ func (s *server) tail() string {
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }
 
-// poll asks until ok, or until the time is over. A ticker, and never a bare
-// sleep: a test waits for a fact, as long as that takes and no longer.
+// poll calls ok every 20 ms and reports whether it returned true within limit. Tests
+// poll for a fact and do not sleep, so that they wait no longer than necessary.
 func poll(limit time.Duration, ok func() bool) bool {
 	if ok() {
 		return true

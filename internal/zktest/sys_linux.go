@@ -8,20 +8,21 @@ import (
 	"syscall"
 )
 
-// dieWithUs has the kernel kill the child when we die, however we die: a test
-// timeout, a panic, kill -9. (Strictly, when the thread that started it dies.
-// Go keeps its threads, except those whose goroutine ends while locked to one.)
+// dieWithUs returns attributes by which the kernel kills the child when this
+// process dies, even by a test timeout, a panic or kill -9. Strictly, the child
+// dies with the thread that started it. Go keeps its threads, except those whose
+// goroutine ends while locked to the thread.
 func dieWithUs() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// exited: the process is over and waits to be reaped, or is reaped.
+// exited reports whether the process has ended, reaped or not.
 func exited(pid int) bool {
 	state := processState(pid)
 	return state == 0 || state == 'Z' || state == 'X'
 }
 
-// suspended: every thread of the process obeys a SIGSTOP.
+// suspended reports whether SIGSTOP has stopped every thread of the process.
 func suspended(pid int) bool {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
@@ -37,8 +38,9 @@ func suspended(pid int) bool {
 
 func processState(pid int) byte { return stateIn(fmt.Sprintf("/proc/%d/stat", pid)) }
 
-// stateIn reads the state letter of a stat file: the field after the name,
-// which stands in parentheses and may hold some itself. 0: no such process.
+// stateIn returns the state letter of a stat file, or 0 if the process does not
+// exist. The letter follows the process name, which stands in parentheses and may
+// itself contain parentheses.
 func stateIn(file string) byte {
 	stat, err := os.ReadFile(file)
 	if err != nil {
@@ -50,9 +52,9 @@ func stateIn(file string) byte {
 	return 0
 }
 
-// claim keeps other test binaries off a port that may have no listener now,
-// because its server is killed, by an abstract socket: it lives in the network
-// namespace, as ports do, and goes when we go.
+// claim reserves a port against other test binaries, since the port has no
+// listener while its server is dead. The claim is an abstract socket: the socket
+// lives in the network namespace, as ports do, and ends with this process.
 func claim(port int) (release func(), err error) {
 	l, err := net.Listen("unix", fmt.Sprintf("@flaked-zktest-port-%d", port))
 	if err != nil {

@@ -4,8 +4,8 @@ package zktest
 
 import "syscall"
 
-// Elsewhere the package compiles, and does without: servers may outlive a
-// killed test binary, and ports are claimed by nothing but their listeners.
+// On systems other than Linux the package works with less protection. Servers may
+// outlive a killed test binary, and only a listener reserves a port.
 
 func dieWithUs() *syscall.SysProcAttr { return nil }
 

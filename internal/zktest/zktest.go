@@ -22,16 +22,16 @@ func Three(t testing.TB) *Ensemble {
 	return start(t, 3)
 }
 
-// SingleOn is Single with the server on a wall clock of its own, by which it
-// stamps what is written. The clock is the server's over kills and restarts;
-// others may be on it too, as on one machine.
+// SingleOn is Single with a wall clock of the test's own. The server stamps
+// records by this clock, and keeps it over kills and restarts. Other programs
+// may share the clock, as if they ran on one machine.
 func SingleOn(t testing.TB, clock *ownclock.Clock) *Ensemble {
 	t.Helper()
 	return start(t, 1, clock)
 }
 
-// ThreeOn is Three with a wall clock for each server. It is the leader's that
-// counts.
+// ThreeOn is Three with a wall clock for each server. The leader's clock stamps
+// the records.
 func ThreeOn(t testing.TB, clocks [3]*ownclock.Clock) *Ensemble {
 	t.Helper()
 	return start(t, 3, clocks[:]...)
@@ -43,8 +43,8 @@ func start(t testing.TB, n int, clocks ...*ownclock.Clock) *Ensemble {
 	if len(clocks) > 0 {
 		ownclock.Require(t)
 	}
-	// Before the cleanup below is registered, so that it runs after it: the
-	// directory goes when nobody writes into it any more.
+	// Cleanups run in reverse order. TempDir comes before the cleanup below, so
+	// that the directory is removed when no server writes into it any more.
 	dir := t.TempDir()
 	c, err := launch(prog, dir, n, clocks...)
 	if err != nil {
@@ -59,19 +59,19 @@ func start(t testing.TB, n int, clocks ...*ownclock.Clock) *Ensemble {
 	return &Ensemble{tb: t, cluster: c}
 }
 
-// shared is the server of this test binary. Package-level state, because its
-// life is that of the binary: there is nothing shorter to hang it on.
+// shared is the server that the tests of this binary share. It is package-level
+// state, because the server must outlive each single test.
 var shared struct {
 	mu      sync.Mutex
-	running bool // Run is on the stack, so somebody will end the server
+	running bool // Run is active, and will end the server
 	dir     string
 	cluster *cluster
-	err     error // what came of the first start; there is no second
+	err     error // of the first start, which is not repeated
 }
 
-// Shared returns a single server that all tests of this binary share, started
-// by the first that asks. Tests keep apart by Chroot, and leave the server as
-// it is: the methods that break things fail the test. It needs Main, or Run.
+// Shared returns a single server that all tests of this binary share. The first
+// call starts the server. Each test uses a Chroot of its own and must not break
+// the server: Kill, Wipe and the like fail the test. Shared needs Main, or Run.
 func Shared(t testing.TB) *Ensemble {
 	t.Helper()
 	prog := require(t)
@@ -106,7 +106,8 @@ func Main(m interface{ Run() int }) {
 	os.Exit(Run(m))
 }
 
-// Run is Main without the exit, for a TestMain that has more to do.
+// Run is Main without the exit, for a TestMain that has more to do. It returns
+// the exit code.
 func Run(m interface{ Run() int }) int {
 	shared.mu.Lock()
 	shared.running = true

@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { Main(m) }
 
-// connect returns a client that is closed with the test. It connects anew at
-// each call: after a wipe or a restore, an old client never comes back.
+// connect returns a new client, which is closed when the test ends. After a wipe or a
+// restore a test needs a new client, because an old one never reconnects.
 func connect(t *testing.T, addrs []string) *zk.Conn {
 	t.Helper()
 	conn, events, err := zk.Connect(addrs, time.Second, zk.WithLogger(discard{}))
@@ -32,8 +32,8 @@ func connect(t *testing.T, addrs []string) *zk.Conn {
 	return conn
 }
 
-// set writes value, creating the node if need be. It tries again while the
-// ensemble elects a leader.
+// set writes value, and creates the znode if it does not exist. It retries for 20 s,
+// because the ensemble may be electing a leader.
 func set(t *testing.T, conn *zk.Conn, path, value string) {
 	t.Helper()
 	var err error
@@ -49,14 +49,14 @@ func set(t *testing.T, conn *zk.Conn, path, value string) {
 	}
 }
 
-// get reads a node's value, or "absent". It tries again while there is no connection:
-// a busy machine may be slower than the session's second.
+// get returns a znode's value, or "absent". It retries for 20 s while there is no
+// connection: a busy machine may take longer than the session timeout of 1 s.
 func get(t *testing.T, conn *zk.Conn, path string) string {
 	t.Helper()
 	var value []byte
 	var err error
 	ok := poll(20*time.Second, func() bool {
-		// A follower may lag behind what was written through another.
+		// A follower may lag behind a write that another server has answered.
 		if _, err = conn.Sync(path); err == nil || errors.Is(err, zk.ErrNoNode) {
 			value, _, err = conn.Get(path)
 		}
@@ -137,8 +137,8 @@ func TestThree(t *testing.T) {
 	want(t, connect(t, ens.Addrs()), "/a", "absent")
 }
 
-// A frozen server accepts and does not answer. That it is the leader makes no
-// difference to the others once they have noticed.
+// A frozen server accepts connections and does not answer. If it was the leader, the
+// other two elect a new one.
 func TestFreeze(t *testing.T) {
 	t.Parallel()
 	ens := Three(t)
@@ -165,7 +165,7 @@ func TestFreeze(t *testing.T) {
 	ens.Thaw(frozen)
 	ens.WaitServing(t)
 
-	// Faults may follow one another.
+	// A frozen server can be stopped and killed.
 	ens.Freeze(frozen)
 	ens.Stop(frozen)
 	ens.Start(frozen)
@@ -190,7 +190,7 @@ func TestShared(t *testing.T) {
 	want(t, conn, "/"+pathB, "")
 }
 
-// Servers that others use are not to be broken.
+// A test must not break a server that other tests share.
 func TestSharedIsNotBroken(t *testing.T) {
 	rec := &recorder{TB: t}
 	ens := Shared(t)
@@ -225,7 +225,7 @@ func TestMisuseIsReported(t *testing.T) {
 	ens.WaitServing(t)
 }
 
-// recorder counts what a test would have failed by.
+// recorder counts the errors reported to it, so that they do not fail the test.
 type recorder struct {
 	testing.TB
 	errors int
@@ -248,7 +248,7 @@ func TestNoQuorumFailsAtOnce(t *testing.T) {
 	}
 }
 
-// A server that ends by itself is reported with its log, not waited for.
+// await reports a server that ends by itself, with its log, and does not wait for it.
 func TestEndedServerIsReported(t *testing.T) {
 	t.Parallel()
 	ens := Single(t)
@@ -263,7 +263,7 @@ func TestEndedServerIsReported(t *testing.T) {
 	}
 }
 
-// Another ZooKeeper on the port is not taken for ours.
+// await does not take another ZooKeeper on the port for its own.
 func TestAnswerOfAnotherIsNotOurs(t *testing.T) {
 	t.Parallel()
 	ours, other := Single(t), Single(t)
@@ -279,7 +279,7 @@ func TestAnswerOfAnotherIsNotOurs(t *testing.T) {
 }
 
 func TestNoGoroutinesLeft(t *testing.T) {
-	// Those of the shared server's tests, if any, are not ours to judge.
+	// Ignore goroutines that earlier tests, of the shared server, left.
 	before := goleak.IgnoreCurrent()
 	ens := Single(t)
 	Chroot(t, ens)
@@ -293,8 +293,8 @@ func TestNoGoroutinesLeft(t *testing.T) {
 
 const helperEnv = "FLAKED_ZKTEST_HELPER"
 
-// TestHelper is no test: TestDieWithTheTestBinary runs it in a process of its
-// own, to kill that.
+// TestHelper is not a test. TestDieWithTheTestBinary runs it in a process of its own,
+// and kills that process.
 func TestHelper(t *testing.T) {
 	if os.Getenv(helperEnv) == "" {
 		t.Skip("runs only within TestDieWithTheTestBinary")
@@ -311,7 +311,7 @@ func TestDieWithTheTestBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(exe, "-test.run=^TestHelper$", "-test.v")
-	// What it leaves behind goes with us.
+	// The helper's files are in a directory of this test, which is removed at the end.
 	cmd.Env = append(os.Environ(), helperEnv+"=1", "TMPDIR="+t.TempDir())
 	out, err := cmd.StdoutPipe()
 	if err != nil {

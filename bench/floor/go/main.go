@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command floor answers every line with the same 20 bytes, from one epoll loop
-// in Go: what a server in Go can reach that does nothing. It is the
-// counterpart of epoll.c.
+// Command floor answers every line with the same 20 bytes, from one epoll loop, and does
+// nothing else. It shows the best that a server in Go can reach. epoll.c is its counterpart
+// in C.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	os.Exit(1)
 }
 
-// serve returns only with an error.
+// serve listens on where and serves. It returns only with an error.
 func serve(where string) error {
 	listener, err := listen(where)
 	if err != nil {
@@ -47,8 +47,8 @@ func serve(where string) error {
 	events := make([]unix.EpollEvent, 512)
 	in, out := make([]byte, 64<<10), bytes.Repeat([]byte(line), maxLines)
 	for {
-		// Not to tell the scheduler of a call that returns at once is worth a
-		// twentieth.
+		// poll makes a raw system call, which Go's scheduler does not notice. That saves
+		// 5 % if the call returns at once.
 		n := poll(loop, events)
 		if n == 0 {
 			if n, err = unix.EpollWait(loop, events, -1); err != nil {
@@ -66,7 +66,8 @@ func serve(where string) error {
 	}
 }
 
-// listen returns a socket that the runtime's own loop does not look at.
+// listen returns a listening socket that Go's network poller does not watch: a duplicate of
+// the socket from net.Listen.
 func listen(where string) (int, error) {
 	network, address := "tcp", where
 	if path, ok := strings.CutPrefix(where, "unix:"); ok {
@@ -111,14 +112,15 @@ func accept(loop, listener int) {
 		if err != nil {
 			return
 		}
-		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) // a unix socket has none
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) // unix sockets refuse it
 		if watch(loop, fd) != nil {
 			_ = unix.Close(fd)
 		}
 	}
 }
 
-// answer reads once. A client that does not read is cut off: a floor holds no
+// answer reads once and answers all lines that it got. It returns false if the connection
+// must be closed. A client that does not read is disconnected, because the floor buffers no
 // output.
 func answer(fd int, in, out []byte) bool {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&in[0])), uintptr(len(in)), 0, 0, 0)

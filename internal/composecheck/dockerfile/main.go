@@ -1,6 +1,6 @@
-// Command dockerfile reads Dockerfiles as BuildKit does, with its own parser,
-// and prints what is in them: for the tests of internal/composecheck. It is a
-// module of its own, so that flaked does not depend on BuildKit.
+// Command dockerfile parses Dockerfiles by BuildKit's own parser and prints their
+// contents, for the tests of internal/composecheck. It is a module of its own, so that
+// flaked does not depend on BuildKit.
 //
 //	dockerfile FILE...    one JSON document a file
 package main
@@ -18,9 +18,9 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
 )
 
-// image is what a Dockerfile says. The test has the same.
+// image is a parsed Dockerfile. composecheck.Image has the same fields.
 type image struct {
-	Error    string   `json:"error,omitempty"` // why BuildKit does not take it
+	Error    string   `json:"error,omitempty"` // why BuildKit refuses it
 	Warnings []string `json:"warnings,omitempty"`
 	Stages   []stage  `json:"stages,omitempty"`
 }
@@ -33,8 +33,8 @@ type stage struct {
 
 type command struct {
 	Name string `json:"name"`
-	// Args are those of the exec form, or the one line of the shell form; of COPY
-	// the sources and the destination, of ENV and ARG name=value.
+	// Args holds the arguments of the exec form, or the one line of the shell form. COPY
+	// has its sources and its destination here. ENV and ARG have name=value.
 	Args  []string `json:"args"`
 	Shell bool     `json:"shell,omitempty"`
 	From  string   `json:"from,omitempty"`

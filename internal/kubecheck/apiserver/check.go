@@ -34,8 +34,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// check builds the kustomization in dir. It returns how many objects there are,
-// and all that is wrong with them.
+// check builds the kustomization in dir. It returns the number of objects and all
+// mistakes in them, joined.
 func check(fs filesys.FileSystem, dir string) (int, error) {
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, dir)
 	if err != nil {
@@ -48,7 +48,7 @@ func check(fs filesys.FileSystem, dir string) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		// In the form that the API server works on, with its defaults.
+		// Decode returns the form that the API server validates, with defaults filled in.
 		obj, err := runtime.Decode(strict, text)
 		if err == nil {
 			err = validate(obj)
@@ -76,7 +76,7 @@ func validate(obj runtime.Object) error {
 		found = corevalidation.ValidateConfigMap(obj)
 	case *core.Service:
 		if obj.Spec.ClusterIP != "" {
-			obj.Spec.ClusterIPs = []string{obj.Spec.ClusterIP} // as the API server does before it looks
+			obj.Spec.ClusterIPs = []string{obj.Spec.ClusterIP} // the API server does so first
 		}
 		found = corevalidation.ValidateServiceCreate(obj)
 	case *apps.Deployment:
@@ -86,7 +86,7 @@ func validate(obj runtime.Object) error {
 		pods = &obj.Spec.Template
 		found = appsvalidation.ValidateStatefulSet(obj, podutil.GetValidationOptionsFromPodTemplate(pods, nil))
 	case *batch.Job:
-		// The API server gives a Job its selector when it takes it.
+		// The API server sets a Job's selector when it accepts the Job.
 		unique := map[string]string{batch.ControllerUidLabel: "1", batch.LegacyControllerUidLabel: "1", batch.JobNameLabel: obj.Name, batch.LegacyJobNameLabel: obj.Name}
 		obj.UID = "1"
 		obj.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{batch.ControllerUidLabel: "1"}}

@@ -12,7 +12,7 @@ import (
 
 const dir = "../../../deploy/kubernetes"
 
-// kustomizations are the directories of dir, and how many objects there are.
+// kustomizations maps each directory in dir to the number of its objects.
 var kustomizations = map[string]int{"config": 1, "cluster-init": 2, "sidecar": 2, "shared": 5, "stateful": 6}
 
 func TestWhatIsShipped(t *testing.T) {
@@ -31,7 +31,7 @@ func TestWhatIsShipped(t *testing.T) {
 	}
 }
 
-// Each mistake is made in the real files, in memory.
+// Each row makes one mistake in a copy of the real files in memory.
 func TestMistakesAreFound(t *testing.T) {
 	for name, row := range map[string]struct{ file, old, new, want string }{
 		"a field misspelt":           {"sidecar/app.yaml", "restartPolicy: Always", "restartpolicy: Always", `unknown field "spec.template.spec.initContainers[0].restartpolicy"`},
@@ -77,7 +77,8 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// inMemory is a copy of the shipped files below a directory, each as change has it.
+// inMemory returns a file system with a copy of the shipped files below to. Each file has
+// the text that change returns for it.
 func inMemory(t *testing.T, to string, change func(file, text string) string) filesys.FileSystem {
 	t.Helper()
 	fs := filesys.MakeFsInMemory()
@@ -101,7 +102,8 @@ func inMemory(t *testing.T, to string, change func(file, text string) string) fi
 	return fs
 }
 
-// The kustomization that docs/deployment.md shows changes what it says it does.
+// The kustomization in docs/deployment.md sets the image, ZooKeeper's addresses and the
+// cluster.
 func TestTheOneInTheDocument(t *testing.T) {
 	document, err := os.ReadFile("../../../docs/deployment.md")
 	if err != nil {

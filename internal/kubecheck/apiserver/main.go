@@ -1,8 +1,8 @@
-// Command apiserver says of the kustomizations in deploy/kubernetes what
-// Kubernetes would: it builds them by kustomize's own code, decodes what comes of
-// that strictly, and has it looked at by the API server's validation, its warnings
-// and the restricted level of Pod Security. It is a module of its own, so that
-// flaked does not depend on Kubernetes. `make kubernetes` runs it and its tests.
+// Command apiserver checks the kustomizations in deploy/kubernetes with Kubernetes' own
+// code. It builds them by kustomize, decodes the result strictly, and runs the API
+// server's validation, its warnings and the restricted level of Pod Security. It is a
+// module of its own, so that flaked does not depend on Kubernetes. `make kubernetes` runs
+// it and its tests.
 //
 //	apiserver DIR...
 package main
