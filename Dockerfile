@@ -3,15 +3,15 @@
 #   docker build --build-arg VERSION=$(git describe --tags --always) -t flaked .
 #   docker run --rm -p 127.0.0.1:7609:7609 flaked serve --dev --listen 0.0.0.0:7609 --allow-open
 #
-# There is no shell in it, no libc and no list of authorities: ZooKeeper by TLS
-# takes --zk-tls-ca. docs/deployment.md has what a node needs beside it.
+# The image has no shell, no libc and no list of certificate authorities: TLS to ZooKeeper
+# needs --zk-tls-ca. docs/deployment.md says what else a node needs.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-# The state directory is part of the image, and so is that of a unix socket, so
-# that a volume mounted there begins with their owner. --dev has its state in /tmp.
+# The image contains the directories of the state and of unix sockets, so that a new volume
+# mounted on one of them gets its owner. --dev keeps its state in /tmp.
 RUN mkdir -p /image/usr/local/bin /image/var/lib/flaked /image/run/flaked /image/tmp
 ARG TARGETOS
 ARG TARGETARCH

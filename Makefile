@@ -1,14 +1,14 @@
-# `make` lists what there is. Needs Go, bash and git; whatever else a target
-# needs, it gets or names.
+# `make` lists the targets. It needs Go, bash and git. A target that needs another program
+# installs it, or names it in its error message.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-# One shell for a whole recipe: variables and traps live from line to line.
+# One shell runs a whole recipe, so that its lines share variables and traps.
 .ONESHELL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-# Go is often installed where PATH does not lead.
+# Go is often installed outside of PATH.
 GO := $(or $(shell command -v go),/usr/local/go/bin/go)
 export PATH := $(dir $(GO)):$(PATH)
 
@@ -17,7 +17,7 @@ PKG ?= ./...
 BENCH_PKG ?= ./worker/... ./timeguard/... ./localcache/... ./lineproto/...
 NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 PLATFORMS ?= linux/amd64,linux/arm64,darwin/arm64,darwin/amd64
-# The time that what is released is of: the commit's.
+# The time of all files in a release: the time of the commit.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 RELEASE = $(GO) run ./internal/release -version '$(VERSION)' -epoch $(SOURCE_DATE_EPOCH) -platforms '$(PLATFORMS)' -nfpm $(NFPM)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -27,7 +27,7 @@ FOR ?= 30m
 SEED ?= 0
 ONLY ?=
 REPORT ?= bin/chaos
-# Empty: tests with other people's programs are left out where these are missing.
+# If one of these is empty, tests skip the clients or tools that are missing.
 FLAKED_TEST_CLIENTS ?= require
 FLAKED_TEST_TOOLS ?= require
 SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/peers.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/release/testdata/install.sh
@@ -50,7 +50,7 @@ generate: ## what is made of the command line: docs/cli.md, deploy/man, deploy/c
 release: ## archives, Debian packages and SHA256SUMS, in dist/. PLATFORMS=linux/amd64 for some
 	$(RELEASE)
 
-# The second time in a tree elsewhere, with nothing of the first in the cache.
+# The second build uses another tree and an empty build cache.
 .PHONY: release-check
 release-check: ## build a release twice: the same bytes; install the package in a copy of this machine (minutes)
 	@elsewhere=$$(mktemp -d)
@@ -82,20 +82,20 @@ define RUN_HELP
 endef
 export RUN_HELP
 
-# The node's state lies beside ZooKeeper's data, so that wiping one wipes both:
-# neither is worth anything without the other.
+# The node's state lies beside ZooKeeper's data, so that `stop --wipe` removes both. Neither
+# is of use without the other.
 .PHONY: run
 run: build ## one node on a local ZooKeeper; Ctrl-C stops it. ARGS='--flag ...' adds flags
 	@zk=$$(scripts/zk-dev.sh start)
 	eval "$$zk"
 	state=$$(scripts/zk-dev.sh dir)/state
 	printf '%s\n' "$$RUN_HELP"
-	# exec: nothing stands between Ctrl-C and flaked. (ZooKeeper does not hear it,
-	# it has a session of its own.)
+	# exec, so that Ctrl-C reaches flaked directly. ZooKeeper does not get it, because it
+	# runs in a session of its own.
 	exec bin/flaked serve --zk "$$FLAKED_ZK" --bootstrap \
 	  --heartbeat 200ms --settle 800ms --state-dir "$$state" $(ARGS)
 
-# What tests need that are to skip nothing: ZooKeeper, clients and tools.
+# Gets ZooKeeper, clients and tools, so that tests skip nothing.
 define TEST_NEEDS
 zk=$$(scripts/zk-dev.sh install)
 eval "$$zk"
@@ -121,17 +121,18 @@ test: ## everything, with the race detector, against a real ZooKeeper. PKG=./wor
 	fi
 	$(TEST_NEEDS)
 	set -x
-	# -count=1: the end-to-end tests build the binary, of which the cache knows nothing.
+	# -count=1, because the end-to-end tests build the binary and the test cache does not
+	# see its changes.
 	$(GO) test -race -vet=off -count=1 -timeout 10m $(TESTFLAGS) $(PKG)
-	# A history of the simulation is one goroutine: the race detector only costs time.
+	# A history of the simulation runs in one goroutine, so the race detector would only
+	# cost time.
 	if [[ $(PKG) == ./... ]]; then
 	  $(GO) test -vet=off -count=1 -timeout 10m ./node -run '^TestSimulation$$' -sim.count=3000
 	fi
 
-# A pod with one CPU has GOMAXPROCS=1, and so have the nodes that tests start. Only
-# tests run like that: Go still compiles and tests two packages at a time. No
-# package is left out: on two cores it takes 4 to 5 minutes, of which internal/e2e
-# 2 to 3, and that one runs the shipped binary.
+# A pod with one CPU has GOMAXPROCS=1. The tests and the nodes that they start get the same.
+# The go command itself still uses all cores. No package is left out: on two cores all take
+# 4 to 5 minutes. internal/e2e, which runs the shipped binary, takes 2 to 3 of them.
 .PHONY: test-one-cpu
 test-one-cpu: ## everything with GOMAXPROCS=1, as in a pod with one CPU, without the race detector. PKG=./worker for a part
 	@$(TEST_NEEDS)
@@ -142,7 +143,7 @@ test-one-cpu: ## everything with GOMAXPROCS=1, as in a pod with one CPU, without
 test-fast: ## what needs no ZooKeeper, without the race detector
 	env -u FLAKED_TEST_ZK -u FLAKED_TEST_CLIENTS -u FLAKED_TEST_TOOLS $(GO) test -vet=off $(TESTFLAGS) $(PKG)
 
-# A module of its own, so that those who import flaked do not get SQLite.
+# A module of its own, so that programs that import flaked do not get SQLite.
 .PHONY: examples
 examples: ## the examples that the other targets do not build (a minute the first time)
 	@cd examples/shards
@@ -151,7 +152,7 @@ examples: ## the examples that the other targets do not build (a minute the firs
 	$(GO) vet .
 	$(GO) test -count=1 -timeout 5m .
 
-# A module of its own: Kubernetes' code comes with the first run (minutes).
+# A module of its own. The first run downloads Kubernetes' code (minutes).
 .PHONY: kubernetes
 kubernetes: ## deploy/kubernetes, as kustomize and the API server see it
 	@cd internal/kubecheck/apiserver
@@ -165,7 +166,7 @@ kubernetes: ## deploy/kubernetes, as kustomize and the API server see it
 mutants: ## take safeguards out, one at a time: the simulation has to notice (minutes)
 	FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/mutants -run MutantsAreCaught
 
-# From a first history that is another each time: those before it have been played.
+# By default FIRST is the current time, so that each run plays other histories.
 .PHONY: chaos-sim
 chaos-sim: ## histories of the simulation until one goes wrong. N=100000 FIRST=n
 	@mkdir -p bin
@@ -218,7 +219,7 @@ bench: build ## beside Redis, memcached and the floors, into docs/performance.md
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/bench ./bench
 	bin/bench $(if $(QUICK),-rounds 1 -duration 1s -docs '' -report bin/bench-report.md -plot bin/bench.svg) $(BENCHFLAGS)
 
-# A module of its own: its libraries come with the first run (30 MB).
+# A module of its own. The first run downloads its libraries (30 MB).
 .PHONY: bench-generators
 bench-generators: ## the generator beside those of other Go libraries, into docs/performance.md. QUICK=1: a look
 	@mkdir -p bin
@@ -255,7 +256,7 @@ lint: ## gofmt, go vet, staticcheck, shellcheck
 	set -x
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
-	# What lies in a module of its own, if its libraries have been fetched.
+	# Modules of their own are checked only if their libraries have been downloaded.
 	for module in bench/generators internal/vectors/foreign internal/clients/goredis internal/composecheck/dockerfile internal/kubecheck/apiserver; do
 	  if (cd $$module && GOPROXY=off GOWORK=off $(GO) list -deps . >/dev/null 2>&1); then
 	    (cd $$module && GOWORK=off $(GO) vet ./...)

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 #
-# peers.sh finds redis-server and memcached to be measured beside: installed ones,
-# else Debian's packages, unpacked under the cache. Nothing is installed and
-# no service started. It prints a line `NAME PATH` each, and `lib DIRECTORY` for
-# their libraries.
+# peers.sh finds redis-server and memcached for the benchmarks. If they are not installed, it
+# unpacks Debian's packages in the cache directory. It installs nothing and starts no
+# service. It prints a line `NAME PATH` for each, and `lib DIRECTORY` for their libraries.
 set -euo pipefail
 
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/flaked/peers
@@ -11,7 +10,7 @@ readonly LIBRARIES=(libatomic1 libevent-2.1-7 libjemalloc2 liblzf1 libsasl2-2 li
 
 die() { printf 'bench/peers.sh: %s\n' "$*" >&2; exit 1; }
 
-# unpack fetches the packages that are not there yet.
+# unpack downloads both programs, with the libraries that are not installed.
 unpack() {
   command -v apt-get >/dev/null || die "no redis-server or memcached, and no apt-get to fetch them with: install both"
   mkdir -p "$cache"
@@ -44,7 +43,7 @@ for name in redis-server memcached; do
   path=$(find_one "$name") || die "there is still no $name"
   printf '%s %s\n' "$name" "$path"
 done
-# Plain file names in a directory of the architecture's.
+# The directory of unpacked libraries depends on the architecture.
 for dir in "$cache"/root/usr/lib/*-linux-gnu; do
   [[ -d $dir ]] && printf 'lib %s\n' "$dir"
 done

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 #
-# get-clients.sh fetches the Redis clients that internal/clients tests flaked
-# with, the generators that internal/vectors compares it with, and BuildKit's
-# parser for internal/composecheck. `get-clients.sh --help` says how. What is there
-# is left as it is, so running it again costs nothing. It speaks on stderr.
+# get-clients.sh installs the Redis clients that internal/clients needs, the generators
+# that internal/vectors compares flaked with, and BuildKit's parser for
+# internal/composecheck. `get-clients.sh --help` says how. It leaves installed programs
+# alone, so a second run costs nothing. Its messages go to stderr.
 set -euo pipefail
 
 usage() {
@@ -43,12 +43,12 @@ esac
 clients=$(cd "$(dirname "$0")/../internal/clients" && pwd)
 dockerfile=$(cd "$(dirname "$0")/../internal/composecheck/dockerfile" && pwd)
 vectors=$(cd "$(dirname "$0")/../internal/vectors" && pwd)
-# What npm ci installed, to know whether that is still what the lock file says.
+# A copy of the lock file that npm ci last installed. If the two differ, npm ci runs again.
 installed=$clients/node/node_modules/.flaked-lock.json
 
 have() { command -v "$1" >/dev/null; }
 
-# quietly runs a command that talks a lot, and shows its end only if it fails.
+# quietly runs a command and hides its output. It shows the last lines if the command fails.
 quietly() {
   local log status=0
   log=$(mktemp)
@@ -62,7 +62,7 @@ packages=() missing=()
 { have redis-cli && have redis-benchmark; } || packages+=(redis-tools)
 have node || packages+=(nodejs)
 have npm || packages+=(npm)
-# Debian's package is for Debian's Python, which may not be the first on PATH.
+# Debian's package serves Debian's Python, which may not be the first on PATH.
 { python3 -c 'import redis' || /usr/bin/python3 -c 'import redis'; } 2>/dev/null || packages+=(python3-redis)
 have php || packages+=(php-cli)
 php -r 'exit(extension_loaded("redis") ? 0 : 1);' 2>/dev/null || packages+=(php-redis)
@@ -83,7 +83,7 @@ if ((${#packages[@]} > 0)); then
   fi
   say "installing ${packages[*]} with apt-get ..."
   export DEBIAN_FRONTEND=noninteractive
-  # Lists that cannot be refreshed may still do.
+  # The old package lists may suffice if they cannot be refreshed.
   quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed; trying with the lists there are'
   quietly apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${packages[@]}" ||
     die "apt-get could not install ${packages[*]}"

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 #
-# get-tools.sh fetches the programs that flaked's files for others are checked
-# with: shells, groff, systemd-analyze, promtool, nc. `get-tools.sh --help` says which. What
-# is there is left as it is, so running it again costs nothing. It speaks on
-# stderr.
+# get-tools.sh installs the programs that check flaked's files for other programs: shells,
+# groff, systemd-analyze, promtool, nc and more. `get-tools.sh --help` lists all. It leaves
+# installed programs alone, so a second run costs nothing. Its messages go to stderr.
 set -euo pipefail
 
 usage() {
@@ -41,7 +40,7 @@ esac
 
 have() { command -v "$1" >/dev/null; }
 
-# quietly runs a command that talks a lot, and shows its end only if it fails.
+# quietly runs a command and hides its output. It shows the last lines if the command fails.
 quietly() {
   local log status=0
   log=$(mktemp)
@@ -52,7 +51,7 @@ quietly() {
 }
 
 packages=()
-# needs PROGRAM PACKAGE
+# needs PROGRAM PACKAGE adds PACKAGE to packages if PROGRAM is missing.
 needs() { have "$1" || packages+=("$2"); }
 needs zsh zsh
 needs fish fish
@@ -63,7 +62,7 @@ needs curl curl
 needs openssl openssl
 have chromium || needs chromium-headless-shell chromium-headless-shell
 
-# Where tests look for it that is not on PATH.
+# Tests look for promtool here if it is not on PATH.
 promtool=${XDG_CACHE_HOME:-$HOME/.cache}/flaked/bin/promtool
 missing=()
 have promtool || [[ -x $promtool ]] || missing+=(promtool)
@@ -74,8 +73,8 @@ if [[ $check == yes ]]; then
   exit 1
 fi
 
-# get_promtool unpacks it; that takes no root, but lists of packages that root
-# has fetched.
+# get_promtool unpacks promtool. It does not need root, but package lists that root has
+# downloaded.
 get_promtool() {
   local dir
   if ! have apt-get || ! have dpkg-deb; then
@@ -89,7 +88,7 @@ get_promtool() {
   dpkg-deb --fsys-tarfile "$dir"/prometheus_*.deb | tar -x -C "$dir" ./usr/bin/promtool
   mkdir -p "${promtool%/*}"
   mv "$dir/usr/bin/promtool" "$promtool.$$"
-  mv "$promtool.$$" "$promtool" # whole, or not there
+  mv "$promtool.$$" "$promtool" # atomic
   rm -rf "$dir"
 }
 ((${#missing[@]} == 0)) || get_promtool
@@ -100,7 +99,7 @@ if ((EUID != 0)) || ! have apt-get; then
 fi
 say "installing ${packages[*]} with apt-get ..."
 export DEBIAN_FRONTEND=noninteractive
-# Lists that cannot be refreshed may still do.
+# The old package lists may suffice if they cannot be refreshed.
 quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed; trying with the lists there are'
 quietly apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${packages[@]}" ||
   die "apt-get could not install ${packages[*]}"

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 #
 # zk-dev.sh runs a real ZooKeeper on loopback, for development and for tests.
-# `zk-dev.sh --help` says how. It needs Linux, bash and Java; what is missing
-# it installs, or unpacks without root.
+# `zk-dev.sh --help` says how. It needs Linux and bash. If ZooKeeper or Java is missing, it
+# installs them as root, or unpacks them without root.
 #
-# stdout carries results only (the export line, a path, a table), so that
-# eval "$(scripts/zk-dev.sh start)" works. Everything said to a person goes to
-# stderr.
+# stdout carries only results (the export line, a path, a table), so that
+# eval "$(scripts/zk-dev.sh start)" works. Messages for people go to stderr.
 set -euo pipefail
 
 usage() {
@@ -70,7 +69,7 @@ opt_nodes='' opt_port='' opt_dir='' wipe=no follow=no
 
 parse() {
   while (($#)); do
-    # --name=value is --name value.
+    # Split --name=value into --name value.
     if [[ $1 == --*=* ]]; then
       set -- "${1%%=*}" "${1#*=}" "${@:2}"
     fi
@@ -100,7 +99,7 @@ parse() {
     *) misuse "unknown command '$command'" ;;
   esac
   [[ $opt_nodes =~ ^(|1|3)$ ]] || misuse "--nodes is 1 or 3, not '$opt_nodes'"
-  # 0 is the one number that may have few digits; a leading zero is octal to bash.
+  # No leading zeros: bash would read such a number as octal.
   [[ $opt_port =~ ^(|0|[1-9][0-9]{0,4})$ ]] || misuse "--port is a number, not '$opt_port'"
   if [[ $command != start && -n $opt_nodes$opt_port ]]; then
     misuse "--nodes and --port belong to start: $command goes by the directory"
@@ -113,16 +112,16 @@ parse() {
   esac
 
   dir=${opt_dir:-${TMPDIR:-/tmp}/flaked-zk-$UID}
-  # The default lies where everybody may write: follow nobody's link from there.
+  # Everybody may write to the parent of the default directory, so refuse a link there.
   [[ -n $opt_dir || ! -L $dir ]] || die "$dir is a link; choose another directory with --dir"
-  # Canonical: the path is what proves that a process is ours.
+  # pid_of recognises our processes by this path, so it must be canonical.
   dir=$(realpath -m -- "$dir")
   cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/flaked/zookeeper
 }
 
 # ------------------------------------------------- finding ZooKeeper and Java
 
-# What zookeeper.jar needs to serve; its manifest names more, none of it needed.
+# The jars that a server needs. The manifest of zookeeper.jar names more.
 readonly PACKAGES=(libzookeeper-java libdropwizard-metrics-java libsnappy-java libslf4j-java)
 readonly JARS=(zookeeper zookeeper-jute metrics-core snappy-java slf4j-api slf4j-simple)
 
@@ -130,7 +129,7 @@ classpath='' java=''
 
 from() { [[ -z $FLAKED_ZK_FROM || $FLAKED_ZK_FROM == "$1" ]]; }
 
-# quietly runs a command that talks a lot, and shows its end only if it fails.
+# quietly runs a command and hides its output. It shows the last lines if the command fails.
 quietly() {
   local log status=0
   log=$(mktemp)
@@ -161,7 +160,7 @@ apt_install() {
   [[ -n $java ]] || missing+=(default-jre-headless)
   say "installing ${missing[*]} with apt-get ..."
   export DEBIAN_FRONTEND=noninteractive
-  # Lists that cannot be refreshed may still do.
+  # The old package lists may suffice if they cannot be refreshed.
   quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed; trying with the lists there are'
   quietly apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${missing[@]}"
 }
@@ -173,8 +172,8 @@ look_unpacked() {
   if [[ -z $java ]]; then java=$(java_in "$cache/jre"); fi
 }
 
-# java_in prints the java of a JRE package unpacked under $1, or nothing. There
-# may be two paths to it: one through a link with another version scheme.
+# java_in prints the path of java in a JRE package unpacked under $1, or nothing. A link may
+# give java a second path, so java_in prints only the first.
 java_in() {
   local j
   for j in "$1"/usr/lib/jvm/*/bin/java; do
@@ -182,8 +181,8 @@ java_in() {
   done
 }
 
-# private_apt prints apt options that keep package lists of our own, for users
-# on a machine where root never ran `apt-get update`, or long ago.
+# private_apt prints apt options for package lists of the user's own. They are needed where
+# root never ran `apt-get update`, or only long ago.
 private_apt() {
   printf '%s\n' -o "Dir::State::Lists=$cache/apt/lists" -o "Dir::Cache=$cache/apt/cache"
 }
@@ -195,7 +194,7 @@ fetch() {
   for lists in system private; do
     run=quietly
     if [[ $lists == system ]]; then
-      run=silently # its errors matter to nobody: there is a second try
+      run=silently # the second try shows its errors
     else
       mapfile -t options < <(private_apt)
       mkdir -p "$cache"/apt/{lists/partial,cache/archives/partial}
@@ -204,7 +203,7 @@ fetch() {
     packages=()
     for package; do
       if [[ $package == default-jre-headless ]]; then
-        # A package of links; what we want is what it depends on.
+        # The package holds only links. The program is in a package that it depends on.
         package=$(apt-cache "${options[@]}" depends default-jre-headless 2>/dev/null |
           awk '$1 == "Depends:" && $2 ~ /^openjdk-[0-9]+-jre-headless$/ { print $2; exit }') || true
         [[ -n $package ]] || continue 2
@@ -232,22 +231,22 @@ unpack_jars() {
     cp -L "$tmp/zk/usr/share/java/$j.jar" "$tmp/jars/" || return 1
   done
   rm -rf "$cache/jars"
-  mv -T "$tmp/jars" "$cache/jars" # all or nothing: look_unpacked tests for one file only
+  mv -T "$tmp/jars" "$cache/jars" # atomic: look_unpacked tests for only one file
 }
 
 unpack_jre() {
   local tmp=$1 link target
   say "unpacking a Java runtime under $cache ..."
   fetch "$tmp/jre" default-jre-headless || return 1
-  # The package links to its configuration as /etc/java-...: point those links
-  # at the unpacked files.
+  # The package links to its configuration as /etc/java-...: make those links point to the
+  # unpacked files.
   while IFS= read -r -d '' link; do
     target=$(readlink "$link")
     if [[ $target == /* && -e $tmp/jre$target ]]; then
       ln -srfn "$tmp/jre$target" "$link"
     fi
   done < <(find "$tmp/jre" -type l -print0)
-  # The class archive that installing would have made: Java starts faster.
+  # Make the class archive that an installation would have made. Java starts faster with it.
   quietly "$(java_in "$tmp/jre")" -Xshare:dump || return 1
   rm -rf "$cache/jre"
   mv -T "$tmp/jre" "$cache/jre"
@@ -257,7 +256,7 @@ unpack() (
   mkdir -p "$cache" || exit 1
   exec 8>"$cache/lock"
   flock 8
-  look_unpacked # another may have done it while we waited
+  look_unpacked # another process may have unpacked it by now
   tmp=$(mktemp -d "$cache/tmp.XXXXXX")
   trap 'rm -rf "$tmp" "$cache/apt"' EXIT
   [[ -n $classpath ]] || unpack_jars "$tmp" || exit 1
@@ -314,9 +313,8 @@ node_ports() {
   fi
 }
 
-# listening: does anything listen on the port, on whatever address? Read from
-# the kernel, because connecting would be noticed, and not be answered by a
-# stopped process.
+# listening succeeds if a process listens on port $1, on any address. It reads the kernel's
+# tables: a server would notice a connection, and a stopped process would not answer one.
 listening() {
   local hex
   printf -v hex '%04X' "$1"
@@ -325,7 +323,7 @@ listening() {
     awk -v port=":$hex" '$4 == "0A" && substr($2, length($2) - 4) == port { found = 1 } END { exit !found }'
 }
 
-# ask prints node $1's answer to a four-letter word, if there is one.
+# ask prints node $1's answer to the four-letter word $2, or nothing.
 ask() {
   local p
   p=$(client_port "$1")
@@ -336,16 +334,16 @@ ask() {
   ) 2>/dev/null || true
 }
 
-# mode prints standalone, leader or follower, or nothing while node $1 does not
-# serve. Never by `ruok`: that is answered long before.
+# mode prints standalone, leader or follower, or nothing while node $1 does not serve. It
+# does not ask `ruok`, which a server answers long before it serves.
 mode() { ask "$1" srvr | sed -n 's/^Mode: //p'; }
 
-# answers_itself: what answers on node $1's port is that node, and not another
-# ZooKeeper that took the port first while ours is about to fail.
+# answers_itself succeeds if node $1 itself answers on its port. Another ZooKeeper may have
+# taken the port first, and node $1 is then about to fail.
 answers_itself() { [[ $(ask "$1" conf) == *"dataDir=$(node_dir "$1")/data/"* ]]; }
 
-# pid_of prints the pid of node $1 if, and only if, that process is ours: it
-# was started with this very configuration file. Pids are reused.
+# pid_of prints the pid of node $1, and fails if the node does not run. Pids are reused, so
+# it checks that the process was started with the node's configuration file.
 pid_of() {
   local node pid
   node=$(node_dir "$1")
@@ -356,7 +354,8 @@ pid_of() {
   echo "$pid"
 }
 
-# known sets nodes and port to what this directory was last started with.
+# known sets nodes and port to the values of the last start in this directory. It fails if
+# there was none.
 known() {
   local i cfg
   nodes=0 port=''
@@ -377,8 +376,8 @@ running() {
   echo "$count"
 }
 
-# lock keeps two of us out of one directory. Another may have removed the file
-# (--wipe) between our opening and locking it: then ours locks nothing.
+# lock ensures that only one zk-dev.sh works in the directory. `stop --wipe` may remove the
+# lock file after we opened it and before we lock it: then lock starts again.
 lock() {
   (umask 077 && mkdir -p -- "$dir")
   [[ -O $dir ]] || die "$dir is not yours; choose another with --dir"
@@ -404,7 +403,7 @@ pick_port() {
   die 'found no free ports'
 }
 
-# check_ports dies if a port of a node that is to be started is taken.
+# check_ports dies if another process has a port of a node that does not run yet.
 check_ports() {
   local i p who
   for ((i = 1; i <= nodes; i++)); do
@@ -428,11 +427,11 @@ configure() {
     mkdir -p "$node/data"
     {
       echo "# written by zk-dev.sh at each start"
-      echo "tickTime=500" # sessions as short as 1 s
+      echo "tickTime=500" # allows sessions of 1 s
       echo "dataDir=$node/data"
       echo "clientPort=$(client_port "$i")"
       echo "clientPortAddress=127.0.0.1"
-      echo "maxClientCnxns=0" # per address, and all of us come from one
+      echo "maxClientCnxns=0" # no limit: all clients have one address
       echo "admin.enableServer=false"
       echo "4lw.commands.whitelist=*"
       if ((nodes > 1)); then
@@ -444,7 +443,7 @@ configure() {
         done
       fi
     } >"$node/zoo.cfg.new"
-    # At once: `status` reads it without the lock.
+    # Replace the file atomically, because `status` reads it without the lock.
     mv "$node/zoo.cfg.new" "$node/zoo.cfg"
     if ((nodes > 1)); then echo "$i" >"$node/data/myid"; fi
   done
@@ -452,15 +451,15 @@ configure() {
 
 container() { printf 'flaked-zk%s-%d' "${dir//[^[:alnum:]]/-}" "$1"; }
 
-# launch starts node $1 in a session of its own: Ctrl-C in this terminal, and
-# its closing, are not meant for it.
+# launch starts node $1 in a session of its own, so that neither Ctrl-C nor the end of this
+# terminal stops it.
 launch() {
   local node run
   node=$(node_dir "$1")
   if [[ $use_docker == yes ]]; then
-    # In the foreground, so that pid, log and signals are as with Java: the
-    # client passes SIGTERM on. The data directory keeps its path and owner.
-    # Host networking, because an ensemble must reach itself by 127.0.0.1.
+    # Docker runs in the foreground, so that pid, log and signals work as with Java: the
+    # client passes SIGTERM on. The data directory keeps its path and owner. The servers of
+    # an ensemble must reach each other on 127.0.0.1, so they use the host's network.
     run=(docker run --rm --name "$(container "$1")" --network host
       --user "$(id -u):$(id -g)" --volume "$node:$node"
       --env ZK_SERVER_HEAP=64 --env JMXDISABLE=true --env ZOO_LOG_DIR=/tmp
@@ -470,18 +469,18 @@ launch() {
       -Dzookeeper.jmx.log4j.disable=true
       -Dorg.slf4j.simpleLogger.showDateTime=true
       '-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS'
-      # A line for each `srvr` of ours says nothing.
+      # At level info ZooKeeper logs a line for each `srvr` that mode sends.
       -Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn
       -cp "$classpath" org.apache.zookeeper.server.quorum.QuorumPeerMain "$node/zoo.cfg")
   fi
   if [[ -e $node/log ]]; then mv "$node/log" "$node/log.old"; fi
-  # 9 is the lock: it must not live on in the server.
+  # Close file descriptor 9, the lock: the server must not inherit it.
   (cd "$node" && exec setsid "${run[@]}") </dev/null >"$node/log" 2>&1 9>&- &
   echo $! >"$node/pid"
 }
 
-# await waits until every node serves. On failure it prints the end of the logs
-# of those that do not, and fails.
+# await waits until every node serves. It fails after READY_SECONDS or if a node has ended,
+# and leaves the reason and the ends of the logs in failure.
 await() {
   local i m deadline=$((SECONDS + READY_SECONDS)) waiting
   while :; do
@@ -492,8 +491,7 @@ await() {
     done
     ((${#waiting[@]} > 0)) || return 0
     for i in "${waiting[@]}"; do
-      # Between fork and exec the process does not look like ours yet, so only
-      # one that is gone altogether has failed.
+      # Do not use pid_of: between fork and exec it does not recognise the process yet.
       if ! kill -0 "$(<"$(node_dir "$i")/pid")" 2>/dev/null; then
         explain "node $i ended before it served" "$i"
         return 1
@@ -509,10 +507,10 @@ await() {
 
 failure=''
 
-# explain keeps the reason and the logs' ends in failure: where it is tried
-# again with other ports, nobody needs to read them.
+# explain REASON NODE... puts the reason and the ends of the nodes' logs into failure. It
+# does not print them, because cmd_start may try again with other ports.
 explain() {
-  local i log # without the stack traces' frames
+  local i log # printed without stack frames
   failure="$1"
   shift
   for i; do
@@ -529,7 +527,7 @@ addresses() {
 
 announce() {
   say "$1 (data and logs: $dir)"
-  # On a terminal the line below sets nothing by itself.
+  # On a terminal the export line is only printed, so it sets nothing.
   if [[ -t 1 ]]; then say "to set it in your shell: eval \"\$($0 start${opt_dir:+ --dir $opt_dir})\""; fi
   echo "export FLAKED_ZK=$(addresses)"
 }
@@ -585,7 +583,7 @@ cmd_start() {
     done
     if await; then break; fi
     end "${started[@]}"
-    # Somebody else was faster on a port that was free a moment ago.
+    # Another process took a port that was free a moment ago.
     if [[ $opt_port == 0 && $failure == *'Address already in use'* ]] && ((try < 5)); then continue; fi
     die "$failure"
   done
@@ -594,12 +592,12 @@ cmd_start() {
 
 # ------------------------------------------------------------- stop and others
 
-# end ends the given nodes: politely, then not.
+# end NODE... ends nodes by SIGTERM, and by SIGKILL after STOP_SECONDS.
 end() {
   local i pid deadline=$((SECONDS + STOP_SECONDS))
   for i; do
     if pid=$(pid_of "$i"); then
-      # CONT, because somebody may have stopped it to see what happens.
+      # SIGCONT, because a process that SIGSTOP has stopped does not handle SIGTERM.
       { kill -TERM "$pid" && kill -CONT "$pid"; } 2>/dev/null || true
     fi
   done
@@ -607,7 +605,7 @@ end() {
     until gone "$i" || ((SECONDS >= deadline)); do sleep 0.02; done
     if pid=$(pid_of "$i"); then
       say "node $i (pid $pid) does not end: killing it"
-      # Of Docker the pid is only the client; the container needs telling too.
+      # With Docker the pid is only that of the client: remove the container too.
       if is_docker "$i" "$pid"; then docker rm -f "$(container "$i")" >/dev/null 2>&1 || true; fi
       kill -KILL "$pid" 2>/dev/null || true
       until gone "$i"; do sleep 0.02; done
@@ -627,7 +625,7 @@ cmd_stop() {
     return
   fi
   lock
-  # All there may be, whatever state the configuration is in.
+  # End all nodes that may run, even if the configuration is incomplete.
   nodes=$MAX_NODES
   count=$(running)
   end 1 2 3
@@ -635,8 +633,8 @@ cmd_stop() {
     say "stopped $count node(s); the data stays in $dir (stop --wipe removes it)"
     return
   fi
-  # By name, and the directory only if nothing else is in it: --dir may be
-  # anything, a home directory included.
+  # --dir may be any directory, even a home directory. So remove only known names, and the
+  # directory itself only if it is empty.
   for ((i = 1; i <= MAX_NODES; i++)); do rm -rf "$(node_dir "$i")"; done
   rm -rf "$dir/state"
   rm -f "$dir/lock"

@@ -1,14 +1,14 @@
-// Keeps the page current: the server sends its parts as HTML when they change.
-// Without this file the page is loaded again every few seconds instead.
+// This script keeps the page current: the server sends the page's parts as HTML when they
+// change. Without scripts, the browser reloads the whole page every 5 s instead.
 'use strict';
 
 const $ = id => document.getElementById(id);
 const name = document.title;
 let stream, timer;
 
-// clock counts milliseconds and never goes back. One of the browser's clocks
-// stands still while the machine sleeps, the other may be set: whichever went
-// further counts, so that nothing looks younger than it is.
+// clock returns milliseconds since the page was loaded, and never goes back. performance.now
+// may stop while the machine sleeps, and Date.now may be set. The larger step of the two
+// counts, so that no age is understated.
 const clock = (() => {
   let passed = 0, wall = Date.now(), steady = performance.now();
   return () => {
@@ -19,17 +19,18 @@ const clock = (() => {
   };
 })();
 
-// What is known of the connection. The node sends something every 1.25 s.
+// seen is the state of the connection. The node sends an update every 1.25 s.
 const seen = {
-  heard: 0, at: Date.now(), // the node, by clock and by the time of day
-  opened: 0, // when it was last tried
+  // time of the last update, by clock and by the time of day
+  heard: 0, at: Date.now(),
+  opened: 0, // time of the last try
   failed: false, // since then
-  refused: false, // the node answers, and sends nothing
+  refused: false, // the node answers, without updates
   hidden: false,
 };
 
-// contact decides what the page says of its connection: connected, connecting,
-// refused, lost or asleep, and for how long in seconds it has heard nothing.
+// contact returns the state of the connection (connected, connecting, refused, lost or
+// asleep) and the seconds since the last update, at least 1.
 function contact(now, s) {
   const silent = now - s.heard, trying = now - s.opened < 2000 && !s.failed;
   let state = 'connected';
@@ -41,16 +42,16 @@ function contact(now, s) {
   return {state, silent: Math.max(1, Math.round(silent / 1000))};
 }
 
-// lasting returns seconds for people, in a piece that no line break divides.
+// lasting formats seconds, with no-break spaces.
 function lasting(s) {
   if (s < 60) return s + '\u00a0s';
   if (s < 3600) return Math.floor(s / 60) + '\u00a0min\u00a0' + s % 60 + '\u00a0s';
   return Math.floor(s / 3600) + '\u00a0h\u00a0' + Math.floor(s / 60) % 60 + '\u00a0min';
 }
 
-// lostWords returns what stands under the headline while the node is not heard:
-// what happened, what follows from what was heard last, and what to do. until,
-// had and longer are empty for a node that had no limit or refused.
+// lostWords returns the text below the headline while no updates come: what happened
+// (lost), what the node does if it still runs (meanwhile), and what the reader can do
+// (todo). until, had and longer are empty for a node that had no time limit or refused.
 function lostWords(state, silent, then, {until, had, longer} = {}) {
   const words = {
     lost: [`Lost contact with this node ${lasting(silent)} ago.`,
@@ -68,8 +69,8 @@ const pills = {
   refused: 'page not updated', lost: 'page not connected',
 };
 
-// tell shows what contact decides. The banner comes before all else, and what
-// stands below it is marked as past.
+// tell shows the state that contact returns. While updates are missing, it shows a banner
+// at the top and marks everything below as past.
 function tell() {
   const {state, silent} = contact(clock(), seen);
   const past = state === 'refused' || state === 'lost' || state === 'connecting' && silent > 4;
@@ -88,10 +89,11 @@ function tell() {
 }
 
 function text(id, words) {
-  if ($(id).textContent !== words) $(id).textContent = words; // it may be read aloud
+  // A screen reader may announce every write, so equal text is not written again.
+  if ($(id).textContent !== words) $(id).textContent = words;
 }
 
-// put replaces a part, and leaves the focus where it was.
+// put replaces a part of the page, and keeps the focus and the scroll position of events.
 function put(id, html) {
   const part = $(id);
   if (!part) return;
@@ -127,7 +129,8 @@ function open() {
   };
   stream.onerror = async () => {
     seen.failed = true;
-    if (stream === mine && mine.readyState === EventSource.CLOSED) { // else it tries by itself
+    // In any other state the EventSource reconnects by itself.
+    if (stream === mine && mine.readyState === EventSource.CLOSED) {
       clearTimeout(timer);
       timer = setTimeout(open, 2000);
       seen.refused = await answers();
@@ -137,7 +140,7 @@ function open() {
   tell();
 }
 
-// answers reports whether the node says anything at all.
+// answers reports whether the node answers HTTP requests at all.
 async function answers() {
   try {
     await fetch(location.origin + '/livez', {signal: AbortSignal.timeout(2000)});
@@ -151,8 +154,9 @@ document.addEventListener('visibilitychange', open);
 addEventListener('pagehide', () => stream?.close());
 addEventListener('pageshow', event => { if (event.persisted) open(); });
 
-// What is asked for stands in the address, so that it can be sent to others.
-// (By a part of it: the whole may begin with a password, which no script gets.)
+// ask keeps the query in the page's address, so that a reader can send the link to others.
+// It passes the query alone. An address may begin with a password, which browsers hide from
+// scripts, and they refuse to replace the address by one without it.
 function ask(key, value) {
   const query = new URLSearchParams(location.search);
   if (value) query.set(key, value);
@@ -195,7 +199,7 @@ async function decode() {
 $('apart').addEventListener('submit', event => { event.preventDefault(); decode(); });
 $('id').addEventListener('input', decode);
 
-// The map is one stop for the tab key; arrows move on it.
+// The map is one stop for the tab key. Arrow keys move within it.
 let at = '';
 function cells() { return [...document.querySelectorAll('a.cell')]; }
 function rove() {

@@ -1,10 +1,10 @@
-/* What the kernel allows: a line of 20 bytes for every line that comes, from one
- * thread and one epoll loop. It reads nothing of a request but its ends, takes no
- * number and holds nothing for a connection.
+/* The floor answers every line with the same line of 20 bytes, from one thread and one
+ * epoll loop. It only looks for the ends of lines, makes no IDs and keeps nothing for a
+ * connection. So it shows the most that the kernel allows.
  *
  *     cc -O2 -o floor epoll.c && ./floor 127.0.0.1:7700
  *     ./floor unix:/tmp/floor.sock
- *     ./floor 127.0.0.1:7700 1000      a thousand lines for each, as of GET 1000
+ *     ./floor 127.0.0.1:7700 1000      answers with 1,000 lines, as for GET 1000
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -59,7 +59,8 @@ static int listen_on(const char *where) {
 	return fd;
 }
 
-/* A client that does not read is cut off: a floor holds no output. */
+/* answer reads once and answers all lines that it got. It returns -1 if the connection must
+ * be closed. A client that does not read is disconnected: the floor buffers no output. */
 static int answer(int fd) {
 	ssize_t n = recv(fd, in, sizeof in, 0);
 	if (n <= 0) return n < 0 && errno == EAGAIN ? 0 : -1;

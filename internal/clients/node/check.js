@@ -1,4 +1,4 @@
-// What both programs ask, and print: IDs, one a line.
+// The checks of both programs. IDs are printed one a line.
 
 export function strings(what, value, n) {
   const ids = n === undefined ? [value] : value

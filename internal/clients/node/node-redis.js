@@ -12,7 +12,7 @@ for (const RESP of [2, 3]) {
   strings('GET order COUNT 100', await c.sendCommand(['GET', 'order', 'COUNT', '100']), 100)
   strings('GET 42', await c.get('42'))
   strings('MGET', await c.mGet(['a', 'b', 'c']), 3)
-  // One tick's commands are one pipeline.
+  // node-redis sends the commands of one tick of the event loop as one pipeline.
   strings('pipeline', await Promise.all(Array.from({ length: 1000 }, () => c.get('order'))), 1000)
   const before = c.get('order')
   const bad = fails('COUNT 0', c.sendCommand(['GET', 'order', 'COUNT', '0']), 'ERR a count is 1 to ')

@@ -29,7 +29,8 @@ $r = new Redis();
 $r->connect($argv[1], (int) $argv[2], 10.0);
 
 [$id] = strings('GET order', $r->get('order'));
-// A number is a key as any other: one reply, and the next one is the next request's.
+// A number is a key like any other: it gets one reply. The PING shows that no reply is
+// left over.
 strings('GET 42', $r->get('42'));
 same('PING after GET 42', $r->ping('still in step'), 'still in step');
 strings('GET 0', $r->get('0'));

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 #
-# install.sh installs a package of flaked, runs it, and takes it away again, in
-# a copy of this machine that vanishes with the script: its root is an overlay,
-# in a namespace of its own. Run it as root, within
+# install.sh installs a package of flaked, runs flaked, and removes the package. It works in
+# a temporary copy of this machine: an overlay of the root directory, in a mount namespace
+# that ends with the script. Run it as root:
 #
 #   unshare --mount --pid --fork --kill-child install.sh flaked.deb VERSION
 set -euo pipefail
@@ -18,7 +18,7 @@ mount -t overlay -o "lowerdir=/,upperdir=$copy/upper,workdir=$copy/work" overlay
 mount -t proc proc "$copy/root/proc"
 mount --bind /dev "$copy/root/dev"
 cp "$deb" "$copy/root/tmp/flaked.deb"
-# The mount goes with the namespace, its directory does not.
+# The end of the namespace would remove the mount, but not its directory.
 trap 'umount -l "$copy" && rmdir "$copy"' EXIT
 
 chroot "$copy/root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive bash -s "$version" <<'IN_THE_COPY'
@@ -33,7 +33,7 @@ dpkg -i flaked.deb || fail 'dpkg -i'
 getent passwd flaked || fail 'there is no user flaked'
 [[ $(flaked version | head -n 1) == "flaked $version" ]] || fail "another version: $(flaked version)"
 [[ -z $(dpkg -V flaked) ]] || fail "not what the package has: $(dpkg -V flaked)"
-# Read by the manual's reader, and by systemd.
+# man finds the manual page, and systemd accepts the unit.
 ! command -v man >/dev/null || man -w flaked-serve || fail 'no manual'
 if command -v systemd-analyze >/dev/null; then
   systemd-analyze verify flaked.service || fail 'the unit'
