@@ -91,8 +91,11 @@ func (c *conn) open() {
 // since base. The connections of a lane take turns.
 func (c *conn) due(k int64) int64 {
 	l := c.lane
-	return int64(l.offset + float64(k*int64(len(l.conns))+int64(c.index))*l.interval)
+	return l.due(k*int64(len(l.conns)) + int64(c.index))
 }
+
+// due returns when request k of this lane must be sent in an open loop, in ns since base.
+func (l *lane) due(k int64) int64 { return int64((l.offset + float64(k)) * l.interval) }
 
 // pump adds the requests that must be sent now to the debt.
 func (c *conn) pump(now int64) {

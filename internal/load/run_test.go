@@ -527,3 +527,21 @@ func TestBadConfig(t *testing.T) {
 		}
 	}
 }
+
+// In an open loop the requests of all lanes are evenly spread. The due times of a request
+// and of its latency must be the same, or the latencies of a later lane are too high.
+func TestLanesTakeTurns(t *testing.T) {
+	r := &run{cfg: Config{Threads: 2, Rate: 1000}}
+	lanes := r.lanes(make([]net.Conn, 4))
+	for turn := range int64(8) { // 1,000 requests a second: one each millisecond
+		l := lanes[turn%2]
+		k := turn / 2
+		want := turn * int64(time.Millisecond)
+		if got := l.due(k); got != want {
+			t.Errorf("request %d is due after %d ns, want %d", turn, got, want)
+		}
+		if got := l.conns[k%2].due(k / 2); got != want {
+			t.Errorf("request %d of its connection is due after %d ns, want %d", turn, got, want)
+		}
+	}
+}

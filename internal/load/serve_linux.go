@@ -75,7 +75,7 @@ func (p *poller) sendDue() int64 {
 	n, until := int64(len(l.conns)), l.until.Load()
 	now := l.now()
 	for {
-		due := int64((l.offset + float64(p.turn)) * l.interval)
+		due := l.due(p.turn)
 		if due >= until {
 			return math.MaxInt64
 		}
