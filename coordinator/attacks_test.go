@@ -17,7 +17,7 @@ import (
 // A node is down while ZooKeeper loses data. When it starts again, another owner has noticed
 // the loss, and the freeze is over. The node must serve, and must not freeze registration
 // again.
-func TestLateResumeFreezesNobody(t *testing.T) {
+func TestResumeAfterTheFreezeDoesNotFreezeAgain(t *testing.T) {
 	l := newLab(t, 8)
 	a, n := l.serving("A"), l.serving("N")
 	n.wait = time.Second
@@ -53,7 +53,7 @@ func TestLateResumeFreezesNobody(t *testing.T) {
 // A new cluster was created in the place of a lost one, and is lost in turn. Its only node
 // has not settled and must not recreate it, because an owner of the first cluster may come
 // back.
-func TestUnsettledNewcomerPutsNoClusterBack(t *testing.T) {
+func TestUnconfirmedNodeDoesNotRecreateTheCluster(t *testing.T) {
 	for name, ends := range map[string]func(*member) error{
 		"heartbeat": func(n *member) error { _, _ = n.beat(); return nil },
 		"stop":      (*member).halt,
@@ -87,7 +87,7 @@ func TestUnsettledNewcomerPutsNoClusterBack(t *testing.T) {
 
 // A clean stop finds an older copy of its record, and the write of the freeze fails once.
 // Stop must try again before it marks the slot as stopped, because that write hides the loss.
-func TestStopWhoseFreezeIsNotWritten(t *testing.T) {
+func TestStopRetriesAFreezeThatFailed(t *testing.T) {
 	l := newLab(t, 2)
 	a, cut := l.serving("A"), l.serving("B")
 	copied := l.mem.Snapshot()
@@ -105,7 +105,7 @@ func TestStopWhoseFreezeIsNotWritten(t *testing.T) {
 // The lease of an owner has ended, and its clock is 30 s behind the leader's. The owner freezes
 // registration after a loss. The freeze must not end before the lease of another owner, which
 // is cut off.
-func TestFreezeByALapsedSlowClock(t *testing.T) {
+func TestFreezeByASlowClockCoversOtherLeases(t *testing.T) {
 	for name, ends := range map[string]func(*member){
 		"heartbeat": func(a *member) {
 			_, err := a.beat()
@@ -273,7 +273,7 @@ func TestSlotReadBeforeTheClusterGrew(t *testing.T) {
 
 // A process holds more than samplePeers workers. Peers must still find a node of another
 // process that starts later.
-func TestProcessOfManyWorkersHearsOthers(t *testing.T) {
+func TestPeersFindsNodesOfOtherProcesses(t *testing.T) {
 	l := newLab(t, 64)
 	ours := make([]int, samplePeers+1)
 	a := l.serving("A")
@@ -342,7 +342,7 @@ func TestStoppedNodesHaveNoVote(t *testing.T) {
 
 // After a loss of data, the new list of live workers may have the same change count as the
 // lost one. Peers must still read it again.
-func TestLiveListMadeAgain(t *testing.T) {
+func TestRecreatedLiveListIsReadAgain(t *testing.T) {
 	l := newLab(t, 8)
 	a, b, c := l.serving("A"), l.serving("B"), l.serving("C")
 	c.must(c.halt())

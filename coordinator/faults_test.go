@@ -11,7 +11,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// In TestEveryFault each call of each step fails, before or after the server applies it. In
+// In TestNodeRecoversFromEveryFailedCall each call of each step fails, before or after the server applies it. In
 // some runs all later calls of the step fail, too. Then the node goes on, in the same process or
 // in a new one.
 
@@ -140,7 +140,7 @@ func (tc faultCase) calls(t *testing.T) int {
 	return n
 }
 
-func TestEveryFault(t *testing.T) {
+func TestNodeRecoversFromEveryFailedCall(t *testing.T) {
 	for _, tc := range faultCases {
 		t.Run(tc.name, func(t *testing.T) {
 			n := tc.calls(t)

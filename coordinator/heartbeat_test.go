@@ -105,7 +105,7 @@ func TestLapsedLeaseSettlesAnew(t *testing.T) {
 
 // A doubt about a lease is over. Later the lease runs out while nothing is lost. The holding
 // goes on no earlier than at that time, not at the floor of the doubt.
-func TestLapseAfterADoubt(t *testing.T) {
+func TestLapseAfterADoubtRaisesTheFloor(t *testing.T) {
 	l := newLab(t, 1)
 	l.wipe()
 	l.mem.SetEpoch(1)

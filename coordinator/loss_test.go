@@ -122,7 +122,7 @@ func TestLeaderWithAWrongClock(t *testing.T) {
 // An owner's clock has been behind the leader's for a while, and most voters do not agree with
 // it. The owner's lease ends by the leader's clock, because a node that takes the slot goes by
 // the leader's clock as well.
-func TestBehindTheLeader(t *testing.T) {
+func TestLeaseExpiresByTheLeadersClock(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
 	a.skew = -millis(15 * time.Second)
@@ -555,7 +555,7 @@ func TestOlderCopyOfTheSameVersion(t *testing.T) {
 // Most voters agreed with a node's clock, and then that clock was set back an hour. The earlier
 // agreement does not count any more. The lease has ended by the leader's clock, though it still
 // runs by the node's.
-func TestVerdictOnAnEarlierReading(t *testing.T) {
+func TestEarlierAgreementDoesNotExtendALease(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.node("A")
 	a.agreed = true
@@ -583,7 +583,7 @@ func TestVerdictOnAnEarlierReading(t *testing.T) {
 // A's lease has ended by the leader's clock, and B has taken the slot. Then B is killed, and
 // ZooKeeper is put back to a copy from before B. By A's own clock, which is behind, A's lease
 // still runs. A must go on above all that B may have issued.
-func TestForgottenHolderAndAClockThatIsBehind(t *testing.T) {
+func TestSlowClockGoesOnAboveALostHolder(t *testing.T) {
 	for name, tc := range map[string]struct {
 		skew   time.Duration
 		agreed bool
@@ -632,7 +632,7 @@ func TestForgottenHolderAndAClockThatIsBehind(t *testing.T) {
 	}
 }
 
-// As in TestForgottenHolderAndAClockThatIsBehind, but A's lease has run out once before, and A
+// As in TestSlowClockGoesOnAboveALostHolder, but A's lease has run out once before, and A
 // has settled again. Then A's clock goes back, so that by this clock the earlier settling time is
 // not over.
 func TestForgottenHolderAfterALapse(t *testing.T) {
@@ -670,7 +670,7 @@ func TestForgottenHolderAfterALapse(t *testing.T) {
 	}
 }
 
-// As in TestForgottenHolderAndAClockThatIsBehind, but B still runs and notices the loss. It
+// As in TestSlowClockGoesOnAboveALostHolder, but B still runs and notices the loss. It
 // cannot save the claim that would put its record back. B's freeze alone must keep A from
 // settling.
 func TestForgottenHolderWhoseDiskFails(t *testing.T) {
@@ -727,7 +727,7 @@ func (m *member) loseAnswer() {
 	}
 }
 
-// As in TestForgottenHolderAndAClockThatIsBehind, but A's first write after the loss is not
+// As in TestSlowClockGoesOnAboveALostHolder, but A's first write after the loss is not
 // acknowledged, or A is restarted. A then finds a record of the new leader epoch with a bound
 // that is ahead. That record does not show that the lease had ended.
 func TestForgottenHolderAndAWriteBefore(t *testing.T) {
@@ -814,7 +814,7 @@ func TestLeaderThatIsAheadForAWhile(t *testing.T) {
 
 // The leader's clock leaps an hour ahead. If the leader epoch is the same as before, nothing
 // was lost, and the node stays settled. If there is another epoch, the lease is doubted.
-func TestLeaderThatLeaps(t *testing.T) {
+func TestLeaderLeapRaisesNoDoubtInOneEpoch(t *testing.T) {
 	for _, tc := range []struct {
 		epoch   uint32 // after the leap, 1 before
 		settled bool
@@ -838,7 +838,7 @@ func TestLeaderThatLeaps(t *testing.T) {
 
 // The leader's time of a write shows that the lease had run out, but the write is not
 // acknowledged. The bound found next is that of the write. The node must still settle again.
-func TestLostAnswerHidesNoLapse(t *testing.T) {
+func TestLapseIsNoticedAfterALostAnswer(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
 	copied := l.mem.Snapshot()
@@ -863,7 +863,7 @@ func TestLostAnswerHidesNoLapse(t *testing.T) {
 
 // The cluster has no settling time. If the leader's clock leaps ahead by more than the lease, a
 // heartbeat must not repeat its write for ever.
-func TestLeapWithoutSettling(t *testing.T) {
+func TestLeaderLeapDoesNotLoopAHeartbeat(t *testing.T) {
 	l := newLab(t, 1)
 	l.settleIn(0)
 	a := l.serving("A")

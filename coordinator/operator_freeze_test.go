@@ -62,7 +62,7 @@ func TestFreezeByHand(t *testing.T) {
 
 // An operator has frozen some workers for an hour, and then an owner notices a loss. The owner's
 // freeze is longer and covers all workers.
-func TestFreezeByHandIsKept(t *testing.T) {
+func TestOwnerFreezeExtendsAnOperatorsFreeze(t *testing.T) {
 	l := newLab(t, 256)
 	a := l.serving("A")
 	if _, _, err := l.byHand().Freeze(t.Context(), "0-99", time.Hour); err != nil {

@@ -41,7 +41,7 @@ func TestRegisterOnANewCluster(t *testing.T) {
 
 // A ticket's number only decides where the search for a slot begins. Any number leads to a free
 // slot.
-func TestTicketsBurnt(t *testing.T) {
+func TestAnyTicketNumberFindsAFreeSlot(t *testing.T) {
 	for name, tc := range map[string]struct {
 		count int32
 		want  []int

@@ -187,7 +187,7 @@ func (s *server) burn(n int) {
 }
 
 // Fifty nodes start at once. They get the first fifty workers, one each.
-func TestFiftyAtOnce(t *testing.T) {
+func TestFiftyNodesGetFiftyWorkers(t *testing.T) {
 	s := newServer(t, zktest.Chroot(t, zktest.Shared(t)), 1024)
 	const n = 50
 	var peers []*peer
@@ -298,7 +298,7 @@ func TestTicketParentMadeAgain(t *testing.T) {
 	}
 }
 
-func TestLifeOfANode(t *testing.T) {
+func TestNodeRestartsStopsAndReleases(t *testing.T) {
 	s := newServer(t, zktest.Chroot(t, zktest.Shared(t)), 4)
 	store := s.open()
 	a := s.serving("a", store)
@@ -358,7 +358,7 @@ func TestLifeOfANode(t *testing.T) {
 // ZooKeeper's leader is killed while nodes send heartbeats. No node is fenced or takes its
 // record for lost, and no lease bound goes down. A node skips the settling time only if the same
 // leader has led for long enough.
-func TestLeaderIsKilled(t *testing.T) {
+func TestLeaderElectionFencesNoNode(t *testing.T) {
 	ens := zktest.Three(t)
 	s := newServer(t, ens.Addr(), 64)
 	a, b := s.serving("a", s.open()), s.serving("b", s.open())
@@ -426,7 +426,7 @@ func TestLeaderIsKilled(t *testing.T) {
 
 // A running owner puts its record back after its slot was deleted, after ZooKeeper was restored
 // from a copy, and after it was wiped.
-func TestDataLossUnderAnOwner(t *testing.T) {
+func TestRunningOwnerPutsItsRecordBack(t *testing.T) {
 	ens := zktest.Single(t)
 	s := newServer(t, ens.Addr(), 2)
 	owner, other := s.serving("owner", s.open()), s.serving("other", s.open())

@@ -111,7 +111,7 @@ func (l *lab) drawn(n int) {
 
 // The write that settles a slot is versioned. If the owner has come back in time, the new node
 // is fenced and does not overwrite the owner's record.
-func TestSettlingGivesWay(t *testing.T) {
+func TestReturningOwnerFencesANodeThatConfirms(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
 	copied := l.mem.Snapshot()
@@ -179,7 +179,7 @@ func TestUnsettledRestart(t *testing.T) {
 
 // A node that dies before it has settled keeps its slot only for its short first lease and the
 // grace time.
-func TestDeadBeforeSettled(t *testing.T) {
+func TestUnconfirmedSlotIsFreeAfterItsShortLease(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.node("A")
 	a.must(a.register())

@@ -91,7 +91,7 @@ func TestReleaseIsNotBelowTheFloor(t *testing.T) {
 }
 
 // If another node has the slot, or takes it meanwhile, Stop and Release write nothing.
-func TestFinishingWhatIsAnothers(t *testing.T) {
+func TestStopLeavesAnotherNodesSlotAlone(t *testing.T) {
 	for name, finish := range map[string]func(m *member) error{
 		"stop":    func(m *member) error { return m.co.Stop(m.Context(), m.claim, m.end()) },
 		"release": func(m *member) error { return m.co.Release(m.Context(), m.claim, m.end()) },
@@ -131,7 +131,7 @@ func TestFinishingWhatIsAnothers(t *testing.T) {
 	}
 }
 
-func TestFinishingWhatIsGone(t *testing.T) {
+func TestStopCreatesNoSlot(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
 	l.remove(slotPath(0))

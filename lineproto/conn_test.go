@@ -90,9 +90,9 @@ func TestHalfClose(t *testing.T) {
 	})
 }
 
-// TestLastWords: the last replies arrive although the client goes on sending. The
+// TestLastReplyArrivesBeforeClose: the last replies arrive although the client goes on sending. The
 // server must not reset the connection.
-func TestLastWords(t *testing.T) {
+func TestLastReplyArrivesBeforeClose(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		for in, out := range map[string]string{
 			"QUIT\n":                  "1000\n",
@@ -114,9 +114,9 @@ func TestLastWords(t *testing.T) {
 	})
 }
 
-// TestSlowReader: a client that asks and does not read is disconnected, and delays no
+// TestSlowReaderIsDisconnected: a client that asks and does not read is disconnected, and delays no
 // other client.
-func TestSlowReader(t *testing.T) {
+func TestSlowReaderIsDisconnected(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		r := w.serve(t, Config{WriteTimeout: 100 * time.Millisecond})
 		slow, other := r.dial(t), r.dial(t)
@@ -136,8 +136,8 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// TestClientGone: a server goes on after clients have vanished within a request.
-func TestClientGone(t *testing.T) {
+// TestVanishedClientsDoNotHarmTheServer: a server goes on after clients have vanished within a request.
+func TestVanishedClientsDoNotHarmTheServer(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		r := w.serve(t, Config{})
 		for range 20 {

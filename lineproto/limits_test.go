@@ -11,9 +11,9 @@ import (
 // it, the most there are.
 var unfinished = "*2\r\n$4\r\nECHO\r\n$60000\r\n" + strings.Repeat("x", 59_000)
 
-// TestGathered: unfinished requests of all connections share a bound. A connection
+// TestUnfinishedRequestsShareAMemoryLimit: unfinished requests of all connections share a bound. A connection
 // beyond it gets BUSY, and memory that is given back is free for others.
-func TestGathered(t *testing.T) {
+func TestUnfinishedRequestsShareAMemoryLimit(t *testing.T) {
 	s := newTestServer(t, Config{})
 	send := func() (ss *session, held bool) {
 		ss = &session{srv: s}
@@ -52,8 +52,8 @@ func TestGathered(t *testing.T) {
 	}
 }
 
-// TestGatheredIsGivenBack: the memory is given back however a connection ends.
-func TestGatheredIsGivenBack(t *testing.T) {
+// TestUnfinishedRequestMemoryIsReleased: the memory is given back however a connection ends.
+func TestUnfinishedRequestMemoryIsReleased(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		r := w.serve(t, Config{IdleTimeout: 100 * time.Millisecond})
 		for _, rest := range []string{"", strings.Repeat("x", 1000) + "\r\n", strings.Repeat("x", 1000) + "??"} {

@@ -200,9 +200,9 @@ func TestLoopKeepsNoText(t *testing.T) {
 	}
 }
 
-// TestLoopRounds: between two polls for events a loop does one round of work, and
+// TestLoopPollsAfterOneRoundOfWork: between two polls for events a loop does one round of work, and
 // waits for one tick at most.
-func TestLoopRounds(t *testing.T) {
+func TestLoopPollsAfterOneRoundOfWork(t *testing.T) {
 	for _, row := range []struct {
 		name     string
 		maxRun   int
@@ -230,9 +230,9 @@ func TestLoopRounds(t *testing.T) {
 	}
 }
 
-// TestLoopAtOnce: while IDs are scarce, requests for many IDs wait behind others, and
+// TestScarceIDsDelayLargeRequestsOnly: while IDs are scarce, requests for many IDs wait behind others, and
 // requests for a few do not.
-func TestLoopAtOnce(t *testing.T) {
+func TestScarceIDsDelayLargeRequestsOnly(t *testing.T) {
 	d, c, client := newTestLoop(t, Config{})
 	d.sent(t, c, client, "GET 10000\n", 0)
 	out := make([]byte, 64<<10)
@@ -279,9 +279,9 @@ func TestLoopWatchesWaitingConnections(t *testing.T) {
 	}
 }
 
-// TestLoopHalfClosed: a client that stops sending before it is read waits behind all
+// TestHalfClosedClientWaitsBehindOthers: a client that stops sending before it is read waits behind all
 // others with a large order. With a small one it waits like them.
-func TestLoopHalfClosed(t *testing.T) {
+func TestHalfClosedClientWaitsBehindOthers(t *testing.T) {
 	d, c, client := newTestLoop(t, Config{})
 	d.sent(t, c, client, "GET 10000\n", unix.EPOLLRDHUP)
 	if c.place.in != &d.l.queue.lines[leaving] {
@@ -295,8 +295,8 @@ func TestLoopHalfClosed(t *testing.T) {
 	}
 }
 
-// TestLoopGoesOnReading: a connection that has waited for turns is read again.
-func TestLoopGoesOnReading(t *testing.T) {
+// TestLoopReadsAgainAfterTurns: a connection that has waited for turns is read again.
+func TestLoopReadsAgainAfterTurns(t *testing.T) {
 	d, c, client := newTestLoop(t, Config{})
 	d.sent(t, c, client, "GET 2000\n", 0)
 	d.sent(t, c, client, "PING\n", 0)

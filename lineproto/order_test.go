@@ -158,7 +158,7 @@ func TestHalfClosedClientsGetHalfOfTheBacklog(t *testing.T) {
 }
 
 // A stretch of GETs is answered as IDs come.
-func TestStretchInTurns(t *testing.T) {
+func TestPipelinedGETsAreAnsweredInTurns(t *testing.T) {
 	a := asking(t, newTestServer(t, Config{}), strings.Repeat("GET\r\n", 100)+"PING\n")
 	got := a.turn(tinyOrder)
 	for range 4 {
@@ -170,7 +170,7 @@ func TestStretchInTurns(t *testing.T) {
 }
 
 // An order leaves the backlog however its connection ends.
-func TestBacklogIsGivenBack(t *testing.T) {
+func TestOrderLeavesTheBacklogWithItsConnection(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		b := &slowBackend{perTick: 64}
 		r := w.serve(t, Config{Backend: b, MaxBatch: 1_000_000})

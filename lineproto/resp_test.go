@@ -92,9 +92,9 @@ func TestLongArrays(t *testing.T) {
 	}
 }
 
-// TestArrayInDrips: a request that comes byte by byte is parsed on from where it
+// TestArrayByteByByteIsParsedOnce: a request that comes byte by byte is parsed on from where it
 // stopped, and only the bytes that were sent are kept.
-func TestArrayInDrips(t *testing.T) {
+func TestArrayByteByByteIsParsedOnce(t *testing.T) {
 	s := &session{srv: newTestServer(t, Config{})}
 	in := request(append([]string{"MGET"}, slices.Repeat([]string{strings.Repeat("k", 50)}, MaxArgs-1)...)...)
 	in = in[:len(in)-2] // never whole
@@ -124,8 +124,8 @@ func TestArrayInDrips(t *testing.T) {
 	}
 }
 
-// TestNothingIsKept: an idle connection keeps no memory of a long request.
-func TestNothingIsKept(t *testing.T) {
+// TestIdleConnectionKeepsNoRequest: an idle connection keeps no memory of a long request.
+func TestIdleConnectionKeepsNoRequest(t *testing.T) {
 	s := &session{srv: newTestServer(t, Config{})}
 	in := []byte(request("PING", strings.Repeat("x", 40000)))
 	s.consume(t.Context(), in[:len(in)-2], false, maxSlice)

@@ -66,9 +66,9 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestStretchError: GETs in a stretch get IDs until a reservation fails. The others get
+// TestGETsAfterAFailedReservationGetTheError: GETs in a stretch get IDs until a reservation fails. The others get
 // the error.
-func TestStretchError(t *testing.T) {
+func TestGETsAfterAFailedReservationGetTheError(t *testing.T) {
 	calls := 0
 	b := &fakeBackend{maxRun: 2, reserve: func(context.Context, int) error {
 		if calls++; calls == 2 {
@@ -215,8 +215,8 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestStatsSeesItself: STATS counts the earlier requests of its connection.
-func TestStatsSeesItself(t *testing.T) {
+// TestStatsCountsItsOwnConnection: STATS counts the earlier requests of its connection.
+func TestStatsCountsItsOwnConnection(t *testing.T) {
 	var s *Server
 	b := &statsBackend{f: func() []Stat { return []Stat{{"ids", fmt.Sprint(s.Counters().IDs)}} }}
 	s = newTestServer(t, Config{Backend: b})
@@ -232,9 +232,9 @@ type statsBackend struct {
 
 func (b *statsBackend) Stats() []Stat { return b.f() }
 
-// TestBadRun: a run of a wrong length is answered with an error, never with a wrong
+// TestWrongRunLengthIsAnError: a run of a wrong length is answered with an error, never with a wrong
 // number of IDs.
-func TestBadRun(t *testing.T) {
+func TestWrongRunLengthIsAnError(t *testing.T) {
 	for _, n := range []int{-1, 0, 3} {
 		s := newTestServer(t, Config{Backend: &badBackend{n: n}})
 		want := fmt.Sprintf("-NOTREADY reserved %d of 2 IDs\n", n)

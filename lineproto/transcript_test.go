@@ -160,9 +160,9 @@ func bytewise(s string) []string {
 	return parts
 }
 
-// TestTranscriptsTCP runs the transcripts through each engine: its buffers, reads and
+// TestTranscriptsOverSockets runs the transcripts through each engine: its buffers, reads and
 // ends.
-func TestTranscriptsTCP(t *testing.T) {
+func TestTranscriptsOverSockets(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		for _, tc := range allTranscripts() {
 			t.Run(tc.name, func(t *testing.T) {

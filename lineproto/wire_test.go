@@ -16,9 +16,9 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// TestBackendKeepsWaiting: a connection whose Backend call takes long delays no other.
+// TestLongBackendCallDelaysNoOtherConnection: a connection whose Backend call takes long delays no other.
 // It is answered in the end, in the order of its input.
-func TestBackendKeepsWaiting(t *testing.T) {
+func TestLongBackendCallDelaysNoOtherConnection(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		b, reached, release := blocking()
 		r := w.serve(t, Config{Backend: b})
@@ -56,8 +56,8 @@ func TestBackendKeepsWaiting(t *testing.T) {
 	})
 }
 
-// TestBackendStuckAtTheEnd: connections whose Backend call does not return are cut too.
-func TestBackendStuckAtTheEnd(t *testing.T) {
+// TestDrainCutsStuckBackendCalls: connections whose Backend call does not return are cut too.
+func TestDrainCutsStuckBackendCalls(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		b, reached, _ := blocking()
 		r := w.serve(t, Config{Backend: b, DrainTimeout: 50 * time.Millisecond})
@@ -82,8 +82,8 @@ type panicking struct{ fakeBackend }
 
 func (*panicking) Decode(worker.ID) (string, error) { panic("decode") }
 
-// TestPanic: a panic ends its connection and nothing else.
-func TestPanic(t *testing.T) {
+// TestPanicEndsOnlyItsConnection: a panic ends its connection and nothing else.
+func TestPanicEndsOnlyItsConnection(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		r := w.serve(t, Config{Backend: &panicking{}})
 		other := r.dial(t)
@@ -145,9 +145,9 @@ func TestTimeouts(t *testing.T) {
 	})
 }
 
-// TestFairness: a client that asks for very many IDs at once, and reads them, delays
+// TestLargeRequestDelaysNoOtherClient: a client that asks for very many IDs at once, and reads them, delays
 // nobody. Other clients have their turns between two flushes of its output.
-func TestFairness(t *testing.T) {
+func TestLargeRequestDelaysNoOtherClient(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		r := w.serve(t, Config{MaxBatch: maxMaxBatch, Backend: &fakeBackend{maxRun: 4096}})
 		greedy, other := r.dial(t), r.dial(t)
@@ -295,9 +295,9 @@ func descriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// TestStuckForAWhile: replies stay whole and in order while Backend calls take long now
+// TestRepliesStayInOrderWhenDriversChange: replies stay whole and in order while Backend calls take long now
 // and then. Each long call gives its loop another driver.
-func TestStuckForAWhile(t *testing.T) {
+func TestRepliesStayInOrderWhenDriversChange(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		b := &fakeBackend{maxRun: 50, reserve: func(ctx context.Context, n int) error {
 			if rand.IntN(50) == 0 {

@@ -16,7 +16,7 @@ import (
 
 var asideAt = time.Date(2026, 11, 21, 14, 3, 5, 0, time.UTC)
 
-func TestSetAside(t *testing.T) {
+func TestRetiredStateIsNeverResumed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	c := mustOpen(t, dir)
 	mustSave(t, c, sample())
@@ -90,7 +90,7 @@ func TestSetAside(t *testing.T) {
 }
 
 // A new copy does not replace an older one, and an unreadable file is set aside too.
-func TestSetAsideOfRubbish(t *testing.T) {
+func TestCorruptStateIsBackedUpToo(t *testing.T) {
 	for name, text := range map[string]string{"short": "x", "long": strings.Repeat("x", 3<<20), "one of ours, spoilt": strings.Repeat("\xff", FileSize)} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")
@@ -116,7 +116,7 @@ func TestSetAsideOfRubbish(t *testing.T) {
 }
 
 // If SetAside cannot make a copy, it leaves the state as it is.
-func TestSetAsideWithoutACopy(t *testing.T) {
+func TestStateStaysIfTheBackupFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	c := mustOpen(t, dir)
 	mustSave(t, c, sample())
@@ -186,7 +186,7 @@ func TestReadAside(t *testing.T) {
 }
 
 // A copy that is written back after Remove is another file, and is not resumed.
-func TestRemove(t *testing.T) {
+func TestCopyWrittenBackAfterRemoveIsNotResumed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	c := mustOpen(t, dir)
 	mustSave(t, c, sample())

@@ -168,7 +168,7 @@ func TestInvalidate(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRefusesOtherFormats(t *testing.T) {
 	for _, version := range []byte{formatVersion - 1, formatVersion + 1} {
 		for i := range 2 {
 			image, _ := saved(t)
@@ -212,7 +212,7 @@ func TestUnreadableBlock(t *testing.T) {
 	}
 }
 
-func TestChanged(t *testing.T) {
+func TestLoadNamesChangedFingerprintParts(t *testing.T) {
 	image, _ := saved(t)
 	fp := fpA
 	fp.Inode, fp.ProductUUID, fp.BirthTime = "j", "p", ""

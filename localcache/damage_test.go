@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestEveryBitFlip flips every bit in turn. No flip may yield a record that was not saved,
+// TestBitFlipNeverLowersTheBound flips every bit in turn. No flip may yield a record that was not saved,
 // or an M below the last one saved.
-func TestEveryBitFlip(t *testing.T) {
+func TestBitFlipNeverLowersTheBound(t *testing.T) {
 	image, want := saved(t)
 	older := want
 	older.M, older.Generation = 100_000, want.Generation-1
@@ -62,7 +62,7 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
-func TestBlocksLost(t *testing.T) {
+func TestOneLostBlockRaisesTheBound(t *testing.T) {
 	image, want := saved(t)
 	blank := make([]byte, blockSize)
 	junk := bytes.Repeat([]byte{0xa5}, blockSize)
@@ -111,10 +111,10 @@ func TestBlocksLost(t *testing.T) {
 	}
 }
 
-// TestFirstSaveThenZeros shows why a blank block counts as lost. The first Save fails after
+// TestZeroedBlockCountsAsLost shows why a blank block counts as lost. The first Save fails after
 // block 0, and the next one writes only block 1. If block 1 then turns into zeros, the M in
 // block 0 is too low without the slack.
-func TestFirstSaveThenZeros(t *testing.T) {
+func TestZeroedBlockCountsAsLost(t *testing.T) {
 	f := NewMemFile(nil)
 	n := 0
 	f.FailWrites = func(int64, int) (int, error) {

@@ -154,9 +154,9 @@ func next(t *rapid.T, m *model) Record {
 	return r
 }
 
-// TestNoFaultHurts runs a caller on a disk whose writes, syncs and power fail, and whose
+// TestNoSingleFaultLosesTheRecord runs a caller on a disk whose writes, syncs and power fail, and whose
 // blocks are damaged. After every step it simulates power cuts with and without damage.
-func TestNoFaultHurts(t *testing.T) {
+func TestNoSingleFaultLosesTheRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		f := NewMemFile(nil)

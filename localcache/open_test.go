@@ -147,7 +147,7 @@ func TestEmptyStateFile(t *testing.T) {
 	}
 }
 
-func TestLocked(t *testing.T) {
+func TestSecondProcessIsRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	c := mustOpen(t, dir)
 	_, err := Open(dir)

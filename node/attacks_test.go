@@ -19,7 +19,7 @@ import (
 
 // A state directory that was copied, or invalidated by a fence, still names its cluster. The
 // node must not put that cluster back in another ZooKeeper, which is empty.
-func TestStateThatIsNotResumedPutsNothingBackElsewhere(t *testing.T) {
+func TestUnusableStateRestoresNoClusterInAnotherZooKeeper(t *testing.T) {
 	for name, row := range map[string]struct {
 		print  localcache.Fingerprint
 		before func(*localcache.Cache) error
@@ -54,7 +54,7 @@ func TestStateThatIsNotResumedPutsNothingBackElsewhere(t *testing.T) {
 
 // A process has two nodes: one holds a lease, one is new. Registration is frozen. The first
 // node must serve, and the new node must wait until the freeze ends.
-func TestGroupInAFreeze(t *testing.T) {
+func TestFrozenNewcomerDoesNotStopItsGroup(t *testing.T) {
 	r := newRig(t)
 	r.settledAndStopped()
 	hand := coordinator.ByHand{Store: r.mem.Session(), Now: func() int64 { return time.Now().UnixMilli() }, By: "op"}
@@ -94,7 +94,7 @@ func TestGroupInAFreeze(t *testing.T) {
 // ZooKeeper is wiped while the owner of a cluster is cut off. A blank node creates a second
 // cluster, has not settled in it when ZooKeeper is wiped again, and restarts. That must not end
 // the owner, which puts its own cluster back.
-func TestClusterThatNeverSettledEndsNobody(t *testing.T) {
+func TestUnconfirmedClusterDoesNotEndAnOwner(t *testing.T) {
 	r := newRig(t)
 	settle := time.Second
 	r.cfg.Settings.Settle = &settle
@@ -186,7 +186,7 @@ func TestHeartbeatIsCheckedBeforeAnythingElse(t *testing.T) {
 // A node has stored a claim on a fresh worker and does not get that worker. The local record
 // must name the old worker again. Its reserved bound must be above all that the node may have
 // issued: the bound in the old claim may be too low.
-func TestRotationThatFailsKeepsTheBound(t *testing.T) {
+func TestFailedWorkerChangeKeepsTheReservedBound(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
 	n.stop()
@@ -208,7 +208,7 @@ func TestRotationThatFailsKeepsTheBound(t *testing.T) {
 
 // A lease that had run out is settled again. The clock has gone back meanwhile, so the new
 // floor is below what was issued. The new tenure must begin above what the old one has issued.
-func TestNewFloorIsAboveWhatWasIssued(t *testing.T) {
+func TestReconfirmedTenureBeginsAboveIssuedIDs(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
 	lo := n.serving.Load().lo + 1
@@ -231,7 +231,7 @@ func TestNewFloorIsAboveWhatWasIssued(t *testing.T) {
 
 // The server that a starting node asks first lags behind a loss of data. The node must still
 // start from its state directory, and put its cluster back.
-func TestLaggingServerEndsNoStart(t *testing.T) {
+func TestStartSurvivesALaggingServer(t *testing.T) {
 	for name, then := range map[string]func(*rig){
 		"wiped": func(*rig) {},
 		"another cluster in its place, not settled": func(r *rig) {
@@ -258,7 +258,7 @@ func TestLaggingServerEndsNoStart(t *testing.T) {
 
 // The server that a newcomer asks first lags behind, and says that all workers are held. One
 // worker has been released since, and the newcomer must get it.
-func TestLaggingServerSaysThatAllAreHeld(t *testing.T) {
+func TestNewcomerSyncsBeforeReportingFull(t *testing.T) {
 	r := newRig(t)
 	two := worker.Layout{Epoch: 1_700_000_000_000, Unit: time.Millisecond, TimeBits: 41, WorkerBits: 1, SequenceBits: 12}
 	r.cfg.Settings.Layout, r.cfg.ReleaseOnExit = &two, true
@@ -279,7 +279,7 @@ func TestLaggingServerSaysThatAllAreHeld(t *testing.T) {
 
 // The write that creates the cluster record is lost again and again, while ZooKeeper answers
 // all other calls. The start must not be given up after StartTimeout.
-func TestSlowZooKeeperEndsNoBootstrap(t *testing.T) {
+func TestLostCreateOfTheClusterDoesNotEndTheStart(t *testing.T) {
 	r := newRig(t)
 	slow, began := r.mem.Session(), time.Now()
 	var attempts atomic.Int64

@@ -39,7 +39,7 @@ func (r *rig) loaded() localcache.Loaded {
 
 // A fenced node ends before it has another slot. The next start must not resume the lost slot
 // from the state directory.
-func TestAFenceOutlivesARestart(t *testing.T) {
+func TestFencedSlotIsNotResumedAfterRestart(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
 	n.until("settled", n.isSettled)
@@ -60,7 +60,7 @@ func TestAFenceOutlivesARestart(t *testing.T) {
 
 // A node is fenced while its clock counts as wrong, and the clock is right again by then. The
 // old verdict must not make the next registration write leases of no length.
-func TestFencedWithAClockThatWasWrong(t *testing.T) {
+func TestFenceClearsTheClockVerdict(t *testing.T) {
 	r := newRig(t)
 	first := r.start().untilReady()
 	first.until("settled", first.isSettled)
@@ -81,7 +81,7 @@ func TestFencedWithAClockThatWasWrong(t *testing.T) {
 
 // A node stops while it changes workers. The local record must stay that of the new worker,
 // without Stopped.
-func TestStopBetweenTwoWorkers(t *testing.T) {
+func TestStopDuringWorkerChangeKeepsTheNewRecord(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
 	n.stop()
@@ -100,7 +100,7 @@ func TestStopBetweenTwoWorkers(t *testing.T) {
 
 // A node finds another cluster settled in the place of its own, and refuses to start. After
 // that it must not start without ZooKeeper either.
-func TestAnotherClusterEndsTheCache(t *testing.T) {
+func TestAnotherConfirmedClusterDisablesOfflineStart(t *testing.T) {
 	r := newRig(t)
 	r.settledAndStopped()
 	own := r.disk
@@ -127,7 +127,7 @@ func TestAnotherClusterEndsTheCache(t *testing.T) {
 
 // Owners put their cluster back over one that a newcomer has just created. The newcomer must
 // join theirs, as it would have done a moment later.
-func TestNewcomerJoinsTheClusterThatWasPutBack(t *testing.T) {
+func TestNewcomerJoinsARestoredCluster(t *testing.T) {
 	r := newRig(t)
 	theirs := coordinator.Cluster{UUID: "theirs", Layout: worker.Leaf().String(), Slots: 8, LeaseMs: 60_000, Settled: true}
 	replaced := false
@@ -155,7 +155,7 @@ func TestNewcomerJoinsTheClusterThatWasPutBack(t *testing.T) {
 // A node may create a cluster, and its state directory names one that ZooKeeper has lost. Other
 // nodes of that cluster may still hold leases. So the node must put that cluster back, with
 // registration frozen.
-func TestStatePutsItsClusterBack(t *testing.T) {
+func TestBootstrapRestoresTheLostClusterFrozen(t *testing.T) {
 	r := newRig(t)
 	n := r.settledAndStopped()
 	uuid := n.clusterUUID()

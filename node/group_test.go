@@ -56,7 +56,7 @@ func untilAll(t *testing.T, g *Group) {
 
 // A node begins to serve within a tick of which a higher worker has made IDs. It must make no
 // ID of that tick: it would be lower than those.
-func TestGroupWhenALowerWorkerBegins(t *testing.T) {
+func TestLowerWorkerSkipsATickThatAHigherOneUsed(t *testing.T) {
 	r := newRig(t)
 	g, _ := r.group(2)
 	untilAll(t, g)
@@ -81,7 +81,7 @@ func TestGroupWhenALowerWorkerBegins(t *testing.T) {
 
 // A node has made no ID, and its floor is far ahead of the clock. It must not hold up the other
 // node, whether its worker is the lower or the higher one.
-func TestGroupWhileAFloorIsAhead(t *testing.T) {
+func TestFloorAheadDoesNotBlockTheGroup(t *testing.T) {
 	r := newRig(t)
 	g, _ := r.group(2)
 	untilAll(t, g)
@@ -143,7 +143,7 @@ func TestGroupIsNotReadyAfterARollback(t *testing.T) {
 
 // A group has made no ID yet, and its clock goes back by less than it may borrow. It must make
 // IDs from its floors on, without a wait or a refusal.
-func TestGroupBelowItsFloors(t *testing.T) {
+func TestGroupIssuesAtItsFloorsAfterASmallRollback(t *testing.T) {
 	r := newRig(t)
 	borrow := 3 * time.Second
 	r.cfg.Settings.Borrow, r.cfg.Reserve = &borrow, 5*time.Second
@@ -161,7 +161,7 @@ func TestGroupBelowItsFloors(t *testing.T) {
 
 // A burst gets more IDs than the ceiling of one worker: each ID once, and those of a worker in
 // order. At a low rate all IDs are of the lowest worker.
-func TestGroupMakesIDsOfAll(t *testing.T) {
+func TestGroupExceedsTheCeilingOfOneWorker(t *testing.T) {
 	r := newRig(t)
 	r.cfg.SequenceStart = worker.StartZero
 	g, _ := r.group(3)
@@ -213,7 +213,7 @@ func TestGroupMakesIDsOfAll(t *testing.T) {
 }
 
 // A group counts the waits of reservations for a tick.
-func TestGroupWaits(t *testing.T) {
+func TestGroupCountsTickWaits(t *testing.T) {
 	g, _ := newRig(t).group(2)
 	if g.Waits() != 0 {
 		t.Errorf("%d waits before any reservation", g.Waits())
@@ -228,7 +228,7 @@ func TestGroupWaits(t *testing.T) {
 
 // The IDs that one caller gets grow: at the ceiling of all workers, while ticks are borrowed,
 // and when the clock goes back. A group refuses a rollback as a single node does.
-func TestGroupsIDsGrow(t *testing.T) {
+func TestGroupIDsAscend(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		layout string
@@ -283,7 +283,7 @@ func TestGroupsIDsGrow(t *testing.T) {
 	}
 }
 
-func TestGroupGoesOnWithWhatItHas(t *testing.T) {
+func TestGroupServesWhileOneNodeRefuses(t *testing.T) {
 	g, _ := newRig(t).group(2)
 	untilAll(t, g)
 	next := func() (int64, error) {

@@ -10,13 +10,13 @@ import (
 
 // extendLoop turns least often with the longest reserve. Even then it must not count as stuck
 // between two turns.
-func TestStuckIsLongerThanATurn(t *testing.T) {
+func TestLongestReserveIsNotStuck(t *testing.T) {
 	if longest := (Config{Reserve: limits.MaxReserve}).extendEvery(); longest >= stuckAfter {
 		t.Errorf("it turns every %s, and is stuck after %s", longest, stuckAfter)
 	}
 }
 
-func TestLive(t *testing.T) {
+func TestLiveReportsAStuckLoop(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
 	extend, keep := n.turns.extend.Load(), n.turns.keep.Load()

@@ -237,7 +237,7 @@ func TestAnUnsettledRecordDoesNotStartWithoutZooKeeper(t *testing.T) {
 }
 
 // ZooKeeper answers, but too slowly for the node to register. That must not end the start.
-func TestSlowZooKeeperEndsNoStart(t *testing.T) {
+func TestSlowZooKeeperDoesNotEndTheStart(t *testing.T) {
 	r := newRig(t)
 	var attempts atomic.Int64
 	began, slow := time.Now(), r.mem.Session()
@@ -358,7 +358,7 @@ func TestDiskThatFailsServesToTheBoundAndRecovers(t *testing.T) {
 	n.untilReady()
 }
 
-func TestLeaseRunsOut(t *testing.T) {
+func TestNodeRefusesAfterLeaseExpiryAndRecovers(t *testing.T) {
 	r := newRig(t)
 	second := time.Second
 	n := r.start(func(c *Config) { c.Settings.Lease = &second }).untilReady()
@@ -371,7 +371,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	n.untilReady()
 }
 
-func TestReleaseOnExit(t *testing.T) {
+func TestReleasedWorkerIsReusedAboveItsEnd(t *testing.T) {
 	r := newRig(t)
 	first := r.start(func(c *Config) { c.ReleaseOnExit = true }).untilReady()
 	before := first.next()
@@ -432,7 +432,7 @@ func TestForwardLeapIsNotFollowedUnconfirmed(t *testing.T) {
 
 // Where rollbacks are counted, a node keeps its worker after a small rollback. After a large
 // one it takes another worker: with the old worker a restart would refuse.
-func TestCountedRollbacks(t *testing.T) {
+func TestLargeCountedRollbackTakesANewWorker(t *testing.T) {
 	l := worker.Leaf()
 	l.TimeBits, l.RollbackBits = 40, 1
 	for _, row := range []struct {

@@ -85,7 +85,7 @@ func TestPayloadIsTheSameBetweenHeartbeats(t *testing.T) {
 }
 
 // The local record keeps neither Settled nor the freeze: only ZooKeeper can know them.
-func TestKeptClusterIsNotFrozen(t *testing.T) {
+func TestLocalRecordOmitsFreezeAndConfirmation(t *testing.T) {
 	found, claim := filled[coordinator.Cluster](t), filled[coordinator.Claim](t)
 	want := found
 	want.Incarnation, want.Settled, want.FrozenUntil, want.Open, want.FrozenBy = claim.Incarnation, false, 0, "", ""

@@ -10,7 +10,7 @@ import (
 
 // untilExtend decides when the reserved bound is extended next. A campaign found nodes that
 // refused until the next round, after a disk had stalled and after a leap of the clock.
-func TestUntilExtend(t *testing.T) {
+func TestNextExtensionIsDueInTime(t *testing.T) {
 	const reserve = 3 * time.Second
 	for _, row := range []struct {
 		name   string
@@ -70,7 +70,7 @@ func (still) Boot() int64 { return 1 }
 
 // A clock that was behind is set right, by more than the reserved bound is ahead of it.
 // ZooKeeper confirms the leap. No request must be refused because of it.
-func TestConfirmedLeapCostsNothing(t *testing.T) {
+func TestConfirmedLeapRefusesNoRequest(t *testing.T) {
 	r := newRig(t)
 	r.clock.step(-4 * time.Second)
 	n := r.start().untilReady()

@@ -207,9 +207,9 @@ func (t *total) report(every time.Duration) (stop func()) {
 	return func() { close(done); <-ended }
 }
 
-// TestSimulationRepeats plays seeds alone and then beside each other. The same seed must give
+// TestSameSeedGivesTheSameHistory plays seeds alone and then beside each other. The same seed must give
 // the same history, to the letter.
-func TestSimulationRepeats(t *testing.T) {
+func TestSameSeedGivesTheSameHistory(t *testing.T) {
 	const seeds = 16
 	var alone [seeds]*sim
 	for i := range alone {

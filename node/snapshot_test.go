@@ -8,7 +8,7 @@ import (
 
 // A Snapshot agrees with the state of its node: at the start, while the node serves, after a
 // rollback, and without ZooKeeper.
-func TestSnapshot(t *testing.T) {
+func TestSnapshotIsConsistent(t *testing.T) {
 	r := newRig(t)
 	n := r.start(func(c *Config) { c.Reserve = 2 * time.Second })
 	first := n.Snapshot()

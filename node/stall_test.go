@@ -28,7 +28,7 @@ func (c stalling) Save(rec localcache.Record) (uint64, error) {
 
 // The disk stalls while a claim is saved, so that extendLoop cannot even begin its write. The
 // refusal and the log must still name the disk.
-func TestClaimThatStallsIsNamed(t *testing.T) {
+func TestStalledClaimWriteIsReported(t *testing.T) {
 	r := newRig(t)
 	const bound = 1 << 60 // unique
 	began, thawed := make(chan struct{}), make(chan struct{})
@@ -65,7 +65,7 @@ func TestClaimThatStallsIsNamed(t *testing.T) {
 
 // A write of the reserved bound neither succeeds nor fails. The refusal must name the disk, and
 // heartbeats must go on meanwhile, also one that confirms a leap of the clock.
-func TestDiskThatStallsIsNamed(t *testing.T) {
+func TestStalledDiskIsReportedAndHeartbeatsContinue(t *testing.T) {
 	r := newRig(t)
 	r.mem = zkstore.NewMem(func() int64 { return r.clock.Wall() / 1e6 })
 	var frozen atomic.Bool

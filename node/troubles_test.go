@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestDegraded(t *testing.T) {
+func TestDegradedListsTroubles(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		change func(*Snapshot)

@@ -28,7 +28,7 @@ func newFake() *fakeClock {
 	return &fakeClock{wall: 1_800_000_000_000_000_000, mono: 12345, boot: 99999}
 }
 
-func TestIssuingFollows(t *testing.T) {
+func TestIssuingFollowsStepsButNotLeaps(t *testing.T) {
 	rows := []struct {
 		name    string
 		step    time.Duration
@@ -105,7 +105,7 @@ func TestIssuingConfirm(t *testing.T) {
 	}
 }
 
-func TestIssuingForgetsALeapThatWentBack(t *testing.T) {
+func TestLeapThatGoesBackIsDropped(t *testing.T) {
 	clock := newFake()
 	c := NewIssuing(clock)
 	clock.step(time.Hour)

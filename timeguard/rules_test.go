@@ -124,7 +124,7 @@ func TestMeasureOffset(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestClockIsWrongOnlyByMajority(t *testing.T) {
 	leader := Offset{}
 	at := func(ahead ...int64) (o []Offset) {
 		o = append(o, leader)
@@ -160,7 +160,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestRounds(t *testing.T) {
+func TestThreeWrongRoundsInARowRefuse(t *testing.T) {
 	good, bad, nobody := Verdict{Voters: 3}, Verdict{Voters: 3, Against: 2}, Verdict{}
 	var r Rounds
 	for i, row := range []struct {

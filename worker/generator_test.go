@@ -73,7 +73,7 @@ func TestNextCarriesItsFields(t *testing.T) {
 	}
 }
 
-func TestATickThatRunsOutIsWaitedFor(t *testing.T) {
+func TestGeneratorWaitsForTheNextTick(t *testing.T) {
 	g, c := newManual(t, func(cfg *GeneratorConfig) {
 		cfg.SequenceStart = StartRandom
 		cfg.Rand = func(n uint32) uint32 { return n - 1 }
@@ -237,7 +237,7 @@ func (c *overtaken) Now() int64 {
 	return now
 }
 
-func TestWhatAnotherHasMadeMeanwhileIsNoRollback(t *testing.T) {
+func TestConcurrentReservationIsNotARollback(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		pass time.Duration
@@ -271,7 +271,7 @@ func TestWhatAnotherHasMadeMeanwhileIsNoRollback(t *testing.T) {
 }
 
 // Leaf's rule waits once. If the clock is still behind then, the request is refused.
-func TestRollbackIsWaitedForOnce(t *testing.T) {
+func TestLeafRuleWaitsOnce(t *testing.T) {
 	sleeps := 0
 	g, c := newManual(t, func(cfg *GeneratorConfig) {
 		cfg.Sleep = func(context.Context, time.Duration) error { sleeps++; return nil }
@@ -284,7 +284,7 @@ func TestRollbackIsWaitedForOnce(t *testing.T) {
 	}
 }
 
-func TestLimitAndFloor(t *testing.T) {
+func TestIDsStayBetweenFloorAndLimit(t *testing.T) {
 	_, c := newManual(t, nil)
 	now := Leaf().TickAt(c.Now())
 	bounded, err := NewGenerator(GeneratorConfig{Layout: Leaf(), Clock: c, Rollback: leafRule{}, Floor: now + 10, Sleep: c.sleep})
@@ -347,7 +347,7 @@ func TestClose(t *testing.T) {
 }
 
 // After Close has returned no reservation succeeds, and none reaches End.
-func TestCloseIsFinalForEverybody(t *testing.T) {
+func TestNoIDAfterClose(t *testing.T) {
 	g, err := NewGenerator(GeneratorConfig{Layout: Leaf(), Clock: systemClock{}, Rollback: leafRule{}})
 	if err != nil {
 		t.Fatal(err)
@@ -481,7 +481,7 @@ func TestContextEndsALongWait(t *testing.T) {
 
 // Whatever the clock does, no ID is made twice, the IDs with one rollback value only grow,
 // and all IDs obey the issue rule.
-func TestIssueRule(t *testing.T) {
+func TestIDsAreUniqueAndObeyTheIssueRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := anyLayout(t)
 		l.SequenceBits, l.SegmentBits = min(l.SequenceBits, 6), min(l.SegmentBits, 2)

@@ -11,7 +11,7 @@ import (
 
 // A tick that begins in a random segment has only the numbers from there on. The tick after
 // one that was used up begins in the first segment and has all its numbers.
-func TestASegmentAtRandom(t *testing.T) {
+func TestRandomSegmentStartKeepsTheRestOfTheTick(t *testing.T) {
 	l, err := ParseLayout("time=31@1s,segment=3,worker=10,sequence=4")
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestRollbacksAreCounted(t *testing.T) {
 
 // A goroutine may still hold a lane that another one has replaced. It must make no ID in
 // that lane, because the tick where the lane's value may begin again is fixed already.
-func TestALaneThatWasLeftIsOver(t *testing.T) {
+func TestReplacedSeriesIsClosed(t *testing.T) {
 	l, err := ParseLayout("time=41,worker=8,rollback=2,sequence=12")
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestALaneThatWasLeftIsOver(t *testing.T) {
 
 // Goroutines that find the clock behind at the same time go on without making an ID twice.
 // Close ends the tenure for all of them.
-func TestRollbacksAreCountedForEverybody(t *testing.T) {
+func TestConcurrentRollbacksMakeNoIDTwice(t *testing.T) {
 	l, err := ParseLayout("time=40@10ms,worker=4,rollback=3,sequence=16")
 	if err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 
 // Layouts are equal exactly if their strings are, because clusters and state files compare
 // the strings.
-func TestLayoutStringsTellLayoutsApart(t *testing.T) {
+func TestEqualLayoutsHaveEqualStrings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := anyLayout(t)
 		again, err := ParseLayout(l.String())
@@ -146,7 +146,7 @@ func TestPresets(t *testing.T) {
 }
 
 // A number in JavaScript holds every ID of js53 exactly.
-func TestJS53HoldsInADouble(t *testing.T) {
+func TestJS53IDsFitInADouble(t *testing.T) {
 	l, err := ParseLayout("js53")
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestJS53HoldsInADouble(t *testing.T) {
 	}
 }
 
-func TestOrderThatIsNone(t *testing.T) {
+func TestInvalidOrderIsRefused(t *testing.T) {
 	for _, o := range []Order{
 		{FieldWorker, FieldWorker, FieldSequence, FieldSegment, FieldRollback},
 		{FieldTime, FieldDatacenter, FieldWorker, FieldSequence, FieldSegment},

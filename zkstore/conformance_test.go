@@ -32,9 +32,9 @@ func memWorld(t *testing.T) world {
 	}
 }
 
-// TestConformance runs the same table against both stores, so that tests and simulations
+// TestMemAndZooKeeperBehaveAlike runs the same table against both stores, so that tests and simulations
 // with Mem hold for ZooKeeper.
-func TestConformance(t *testing.T) {
+func TestMemAndZooKeeperBehaveAlike(t *testing.T) {
 	for _, store := range []struct {
 		name string
 		make func(t *testing.T) world

@@ -43,7 +43,7 @@ func exists(t *testing.T, s Store, path string) bool {
 	return err == nil
 }
 
-func TestMemFaults(t *testing.T) {
+func TestInjectedFaultsDecideWhetherACallIsApplied(t *testing.T) {
 	for _, tc := range []struct {
 		fault   Fault
 		err     error
@@ -95,7 +95,7 @@ func TestMemFaults(t *testing.T) {
 }
 
 // A write that its client has given up on is still applied, unless its session has ended.
-func TestMemLateWrites(t *testing.T) {
+func TestDelayedWriteAppliesUnlessItsSessionEnded(t *testing.T) {
 	m, s := newMem(t)
 	other := m.Session()
 	late := func(path string) {
@@ -128,7 +128,7 @@ func TestMemLateWrites(t *testing.T) {
 	}
 }
 
-func TestMemTellsWhatWasDone(t *testing.T) {
+func TestObserverSeesEveryAppliedCall(t *testing.T) {
 	m, s := newMem(t)
 	var got []string
 	s.SetDone(func(c Call, result, told error) {
@@ -240,7 +240,7 @@ func TestMemPartitionAndExpiry(t *testing.T) {
 	}
 }
 
-func TestMemDataLoss(t *testing.T) {
+func TestRestoreAndWipeLoseSessionsAndReuseZxids(t *testing.T) {
 	m, s := newMem(t)
 	mustCreate(t, s, "/live/0000", Ephemeral)
 	mustCreate(t, s, "/tickets/n-", PersistentSequential)
@@ -301,7 +301,7 @@ func TestMemDataLoss(t *testing.T) {
 	}
 }
 
-func TestMemLag(t *testing.T) {
+func TestLaggingClientCatchesUpAtSyncWriteOrNewSession(t *testing.T) {
 	m, s := newMem(t)
 	other := m.Session()
 	for _, catchUp := range []struct {
@@ -324,7 +324,7 @@ func TestMemLag(t *testing.T) {
 	}
 }
 
-func TestMemSequenceEnds(t *testing.T) {
+func TestSequentialCreatesFailAfterTheLastInt32(t *testing.T) {
 	m, s := newMem(t)
 	if err := m.SetCreateCount("/tickets", math.MaxInt32-1); err != nil {
 		t.Fatal(err)

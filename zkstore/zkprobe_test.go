@@ -12,7 +12,7 @@ import (
 	"github.com/flaked/flaked/internal/zktest"
 )
 
-func TestProbe(t *testing.T) {
+func TestProbeReportsAccessAndLeavesNothingBehind(t *testing.T) {
 	ens := zktest.Shared(t)
 	at := zktest.Chroot(t, ens)
 	connect, err := ParseConnect(at)

@@ -32,7 +32,7 @@ func through(t *testing.T, said []byte, split int) ([]byte, error, error) {
 	return got, err, w.failure()
 }
 
-func TestWire(t *testing.T) {
+func TestInvalidGreetingOrReplyEndsTheConnection(t *testing.T) {
 	hello := greet(7, 4000)
 	old := append(append([]byte{}, hello[:3]...), append([]byte{minGreeting}, hello[4:len(hello)-1]...)...) // ZooKeeper 3.3
 	expired := greet(0, 0)
@@ -112,7 +112,7 @@ func TestClosedConnectionHasNoFailure(t *testing.T) {
 	}
 }
 
-func TestQuietSince(t *testing.T) {
+func TestSilenceCountsFromTheLastReadOrTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
 		defer server.Close()

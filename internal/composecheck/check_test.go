@@ -15,7 +15,7 @@ func composeFile(t *testing.T) string {
 	return string(data)
 }
 
-func TestComposeFile(t *testing.T) {
+func TestShippedComposeFilePasses(t *testing.T) {
 	if err := Check([]byte(composeFile(t))); err != nil {
 		t.Error(err)
 	}
@@ -64,7 +64,7 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-func TestDollars(t *testing.T) {
+func TestLoneDollarIsFound(t *testing.T) {
 	for text, lone := range map[string]bool{
 		"$": true, "a$b": true, "${X}": true, "$$$": true, "$$$X": true,
 		"": false, "$$": false, "a$$b": false, "$$$$": false,

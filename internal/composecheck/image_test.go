@@ -53,7 +53,7 @@ func readImages(t *testing.T, texts []string) []Image {
 	return images
 }
 
-func TestDockerfile(t *testing.T) {
+func TestDockerfilePassesAndMistakesAreFound(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(dockerfilePath)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // README.md and README.zh-CN.md must have the same commands, code blocks, flags and links, and
 // as many sections, table rows and list items. Every figure of the Chinese one must be in the
 // English one. The comparison needs no translation.
-func TestChineseReadme(t *testing.T) {
+func TestReadmesHaveTheSameFacts(t *testing.T) {
 	const root = "../.."
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join(root, name))

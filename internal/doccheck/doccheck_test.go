@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestWhatMayBeACommandHasToBeKnown(t *testing.T) {
+func TestUnknownCommandIsAnError(t *testing.T) {
 	if got, err := Parse("x.md", "\n    frobnicate -rf /\n"); err == nil {
 		t.Errorf("%+v", got)
 	}

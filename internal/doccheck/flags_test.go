@@ -10,7 +10,7 @@ import (
 
 // Every flag that a document names between backquotes must be in docs/cli.md. The tests of
 // cmd/flaked check that docs/cli.md matches the commands.
-func TestFlagsInSentences(t *testing.T) {
+func TestEveryNamedFlagExists(t *testing.T) {
 	const root = "../.."
 	reference, err := os.ReadFile(filepath.Join(root, "docs/cli.md"))
 	if err != nil {

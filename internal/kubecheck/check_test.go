@@ -12,7 +12,7 @@ const shippedDir = "../../deploy/kubernetes"
 
 var kustomizations = []string{"config", "cluster-init", "sidecar", "shared", "stateful"}
 
-func TestWhatIsShipped(t *testing.T) {
+func TestShippedFilesPass(t *testing.T) {
 	for _, dir := range kustomizations {
 		if err := Check(os.DirFS(shippedDir), dir); err != nil {
 			t.Errorf("%s:\n%v", dir, err)

@@ -6,7 +6,7 @@ import (
 )
 
 // Each relation is one that docs/safety.md or a comment states in words.
-func TestRelations(t *testing.T) {
+func TestLimitsKeepTheirRelations(t *testing.T) {
 	confirm := DefaultConfirm(DefaultHeartbeat)
 	for _, r := range []struct {
 		why      string

@@ -45,7 +45,7 @@ func TestAttacks(t *testing.T) {
 }
 
 // An attack without a node returns an error.
-func TestAttackWithoutANode(t *testing.T) {
+func TestAttackFailsWithoutANode(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func TestCheckerNamesTheConnection(t *testing.T) {
 }
 
 // The checker forgets pages that no longer fit, and counts their IDs as unchecked.
-func TestCheckerForgets(t *testing.T) {
+func TestForgottenPagesCountAsUnchecked(t *testing.T) {
 	k := newChecker(2)
 	page := func(n int64) int64 { return n << pageBits }
 	received(k, 1, page(1), 1, page(2), 1, page(3), 2, page(2)+5, 3, page(1), 4, page(3))

@@ -100,7 +100,7 @@ func sum(errors map[string]int64) int64 {
 	return (&Result{Errors: errors}).ErrorCount()
 }
 
-func TestNoReplies(t *testing.T) {
+func TestMalformedRepliesAreErrors(t *testing.T) {
 	plain, resp := parser{batch: 1, check: true}, parser{resp: true, batch: 1, check: true}
 	for _, row := range []struct {
 		name   string

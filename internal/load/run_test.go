@@ -275,7 +275,7 @@ func TestBadServers(t *testing.T) {
 
 // In an open loop, a stall of the server delays every request that was due meanwhile,
 // not only the one being answered.
-func TestStallIsInThePercentiles(t *testing.T) {
+func TestStallDelaysEveryDueRequest(t *testing.T) {
 	const stall, rate = 400 * time.Millisecond, 500
 	engines(t, func(t *testing.T, cfg Config) {
 		for _, row := range []struct {
@@ -347,7 +347,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 // A connection that the server closes is opened again.
-func TestConnectsAgain(t *testing.T) {
+func TestClosedConnectionIsReopened(t *testing.T) {
 	engines(t, func(t *testing.T, cfg Config) {
 		cfg.Conns, cfg.Duration = 2, 400*time.Millisecond
 		patiently(t, cfg, func(cfg Config) string {
@@ -364,7 +364,7 @@ func TestConnectsAgain(t *testing.T) {
 }
 
 // A full server answers with an error at once, and closes.
-func TestFullServer(t *testing.T) {
+func TestErrorBeforeAnyRequestIsCounted(t *testing.T) {
 	engines(t, func(t *testing.T, cfg Config) {
 		cfg.Rate, cfg.Duration, cfg.Timeout = 10, 250*time.Millisecond, 100*time.Millisecond
 		patiently(t, cfg, func(cfg Config) string {
@@ -396,7 +396,7 @@ func TestFullServer(t *testing.T) {
 	})
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestRunFailsWithoutAServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

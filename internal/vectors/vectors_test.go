@@ -79,7 +79,7 @@ func enough(t *testing.T, got map[string]int) {
 	}
 }
 
-func TestVectors(t *testing.T) {
+func TestStoredIDsDecodeAlike(t *testing.T) {
 	data, err := os.ReadFile("vectors.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestVectors(t *testing.T) {
 
 // The libraries decode IDs of flaked to the same fields, and flaked those of the
 // libraries.
-func TestLibraries(t *testing.T) {
+func TestLibrariesDecodeAlike(t *testing.T) {
 	path := foreign(t)
 	enough(t, check(t, parse(t, command(t, nil, path, "make"))))
 

@@ -23,7 +23,7 @@ func stamped(t *testing.T, ens *Ensemble, offset time.Duration) {
 	}
 }
 
-func TestServerOnAClock(t *testing.T) {
+func TestServerStampsByItsClock(t *testing.T) {
 	t.Parallel()
 	var clock ownclock.Clock
 	clock.Set(time.Hour)
@@ -39,7 +39,7 @@ func TestServerOnAClock(t *testing.T) {
 }
 
 // The leader's clock stamps a write, whichever server the client writes through.
-func TestEnsembleOnClocks(t *testing.T) {
+func TestLeadersClockStampsRecords(t *testing.T) {
 	t.Parallel()
 	var clocks [3]*ownclock.Clock
 	for i := range clocks {

@@ -16,7 +16,7 @@ func TestParseMode(t *testing.T) {
 	}
 }
 
-func TestFindObeysTheEnvironment(t *testing.T) {
+func TestFindUsesTheEnvironment(t *testing.T) {
 	env := map[string]string{"FLAKED_ZK_JAVA": "/a/java", "FLAKED_ZK_CLASSPATH": "/b/*"}
 	got, err := find(func(name string) string { return env[name] })
 	if want := (program{java: "/a/java", classpath: "/b/*"}); err != nil || got != want {

@@ -29,7 +29,7 @@ func script(t *testing.T, args ...string) (stdout string, status int) {
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
-func TestScript(t *testing.T) {
+func TestZkDevScriptKeepsDataOverRestart(t *testing.T) {
 	t.Parallel()
 	require(t)
 	dir := filepath.Join(t.TempDir(), "zk")
@@ -69,7 +69,7 @@ func TestScript(t *testing.T) {
 
 // start fails if a server that the script did not start has the port, and leaves that
 // server alone.
-func TestScriptPortTaken(t *testing.T) {
+func TestZkDevScriptRefusesAPortInUse(t *testing.T) {
 	t.Parallel()
 	ens := Single(t)
 	dir := filepath.Join(t.TempDir(), "zk")
@@ -80,7 +80,7 @@ func TestScriptPortTaken(t *testing.T) {
 	ens.WaitServing(t)
 }
 
-func TestScriptArguments(t *testing.T) {
+func TestZkDevScriptRejectsBadArguments(t *testing.T) {
 	for _, args := range []string{
 		"", "frob", "start stop", "start --nodes 2", "start --nodes", "start --port=", "start --port 08",
 		"start --frob", "start --wipe", "stop --nodes 1", "stop -f", "status --port 1",

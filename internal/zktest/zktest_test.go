@@ -78,7 +78,7 @@ func want(t *testing.T, conn *zk.Conn, path, value string) {
 	}
 }
 
-func TestSingle(t *testing.T) {
+func TestSingleSurvivesRestartsAndRestores(t *testing.T) {
 	t.Parallel()
 	ens := Single(t)
 	if got := ens.Leader(t); got != 0 {
@@ -106,7 +106,7 @@ func TestSingle(t *testing.T) {
 	want(t, connect(t, ens.Addrs()), "/a", "absent")
 }
 
-func TestThree(t *testing.T) {
+func TestThreeElectsANewLeader(t *testing.T) {
 	t.Parallel()
 	ens := Three(t)
 	if n := len(strings.Split(ens.Addr(), ",")); n != 3 {
@@ -139,7 +139,7 @@ func TestThree(t *testing.T) {
 
 // A frozen server accepts connections and does not answer. If it was the leader, the
 // other two elect a new one.
-func TestFreeze(t *testing.T) {
+func TestFrozenServerAcceptsButDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	ens := Three(t)
 	frozen := ens.Leader(t)
@@ -175,14 +175,14 @@ func TestFreeze(t *testing.T) {
 	ens.Wipe(t)
 }
 
-func TestShared(t *testing.T) {
+func TestChrootsOfTheSharedServerDiffer(t *testing.T) {
 	a, b := Chroot(t, Shared(t)), Chroot(t, Shared(t))
 	addrA, pathA, _ := strings.Cut(a, "/")
 	addrB, pathB, _ := strings.Cut(b, "/")
 	if addrA != addrB || addrA != Shared(t).Addr() {
 		t.Errorf("%s and %s are not the shared server", addrA, addrB)
 	}
-	if pathA == pathB || !strings.HasPrefix(pathA, "TestShared-") {
+	if pathA == pathB || !strings.HasPrefix(pathA, "TestChrootsOfTheSharedServerDiffer-") {
 		t.Errorf("the chroots are %q and %q", pathA, pathB)
 	}
 	conn := connect(t, []string{addrA})
@@ -191,7 +191,7 @@ func TestShared(t *testing.T) {
 }
 
 // A test must not break a server that other tests share.
-func TestSharedIsNotBroken(t *testing.T) {
+func TestKillOfTheSharedServerFails(t *testing.T) {
 	rec := &recorder{TB: t}
 	ens := Shared(t)
 	ens.tb = rec
@@ -264,7 +264,7 @@ func TestEndedServerIsReported(t *testing.T) {
 }
 
 // await does not take another ZooKeeper on the port for its own.
-func TestAnswerOfAnotherIsNotOurs(t *testing.T) {
+func TestAwaitRejectsAnotherServerOnThePort(t *testing.T) {
 	t.Parallel()
 	ours, other := Single(t), Single(t)
 	ours.Kill(0)
@@ -293,17 +293,17 @@ func TestNoGoroutinesLeft(t *testing.T) {
 
 const helperEnv = "FLAKED_ZKTEST_HELPER"
 
-// TestHelper is not a test. TestDieWithTheTestBinary runs it in a process of its own,
+// TestHelper is not a test. TestServersDieWithTheTestBinary runs it in a process of its own,
 // and kills that process.
 func TestHelper(t *testing.T) {
 	if os.Getenv(helperEnv) == "" {
-		t.Skip("runs only within TestDieWithTheTestBinary")
+		t.Skip("runs only within TestServersDieWithTheTestBinary")
 	}
 	os.Stdout.WriteString("addr " + Single(t).Addr() + "\n")
 	select {}
 }
 
-func TestDieWithTheTestBinary(t *testing.T) {
+func TestServersDieWithTheTestBinary(t *testing.T) {
 	t.Parallel()
 	require(t)
 	exe, err := os.Executable()

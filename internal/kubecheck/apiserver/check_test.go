@@ -15,7 +15,7 @@ const dir = "../../../deploy/kubernetes"
 // kustomizations maps each directory in dir to the number of its objects.
 var kustomizations = map[string]int{"config": 1, "cluster-init": 2, "sidecar": 2, "shared": 5, "stateful": 6}
 
-func TestWhatIsShipped(t *testing.T) {
+func TestShippedFilesPass(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func inMemory(t *testing.T, to string, change func(file, text string) string) fi
 
 // The kustomization in docs/deployment.md sets the image, ZooKeeper's addresses and the
 // cluster.
-func TestTheOneInTheDocument(t *testing.T) {
+func TestKustomizationInTheDocumentWorks(t *testing.T) {
 	document, err := os.ReadFile("../../../docs/deployment.md")
 	if err != nil {
 		t.Fatal(err)
