@@ -77,7 +77,7 @@ func (c *campaign) availability() {
 		for _, m := range l.misses {
 			switch {
 			case excused(windows, m, c.late), m.lapsed() && excused(longer, m, c.late), m.stoodStill(c.late):
-			case strings.HasPrefix(m.text, "-CLOCK this node's clock is wrong by most voters") &&
+			case strings.HasPrefix(m.text, "-CLOCK most voters say that this node's clock is wrong") &&
 				c.outvoted(tracks, m.node, m.first, m.first) && c.outvoted(tracks, m.node, m.last, m.last):
 			default:
 				c.wrong = append(c.wrong, nodeName(m.node)+": had to serve, and "+m.String())
@@ -148,7 +148,7 @@ func cost(bins []bin, f *fault) (o outage) {
 	return o
 }
 
-func TestExcuses(t *testing.T) {
+func TestExcusesCoverOnlyOwnFaults(t *testing.T) {
 	s := int64(time.Second)
 	faults := []*fault{
 		{node: 1, impaired: 10 * s, served: 12 * s}, {node: 1, impaired: 12 * s, served: 14 * s},
@@ -196,7 +196,7 @@ func TestExcuses(t *testing.T) {
 	}
 }
 
-func TestStoodStill(t *testing.T) {
+func TestSuspendedRefusalNeedsLateMachine(t *testing.T) {
 	const refusal = "-NOTREADY no durable bound: the process stood still, and so on"
 	for _, row := range []struct {
 		text string
@@ -211,7 +211,7 @@ func TestStoodStill(t *testing.T) {
 	}
 }
 
-func TestOutvoted(t *testing.T) {
+func TestOutvotedNeedsMostClocksWrong(t *testing.T) {
 	s := int64(time.Second)
 	const year = 365 * 24 * time.Hour
 	right := []clockAt{{at: 0}}
@@ -250,7 +250,7 @@ func TestOutvoted(t *testing.T) {
 	}
 }
 
-func TestCost(t *testing.T) {
+func TestCostCountsAFault(t *testing.T) {
 	bins := make([]bin, 100)
 	for i := range bins {
 		bins[i] = bin{answered: 2, worst: int64(i)}

@@ -75,7 +75,7 @@ func steps(m *machine) (spans []judge.Span) {
 	return spans
 }
 
-func TestTrack(t *testing.T) {
+func TestTrackBoundsIssuingClock(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	s := int64(time.Second)
 	clocks := []clockAt{

@@ -237,7 +237,7 @@ func (c *campaign) unsettled() {
 	}
 }
 
-func TestUnsettled(t *testing.T) {
+func TestNewcomerBeforeConfirmTimeIsFound(t *testing.T) {
 	s := int64(time.Second)
 	newcomer, election := &kind{name: "state lost", anew: true}, &kind{elects: true}
 	for _, row := range []struct {

@@ -78,7 +78,7 @@ func TestHeartbeatTooSlowToNoticeIsRefused(t *testing.T) {
 
 // V2: only an owner that was cut off while the cluster grew notices that ZooKeeper lost its data.
 // A worker that this owner does not know of is not given to a newcomer.
-func TestGrowthUnknownToTheOwnerThatNotices(t *testing.T) {
+func TestFreezeCoversWorkersTheOwnerDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
 	s := newSite(t, zk.Addr(), "--settle", "2s", "--reserve", "3s").made("--settle", "2s")
@@ -245,7 +245,7 @@ func TestCopyWrittenBackAfterARelease(t *testing.T) {
 // V5 is a limit: if machine-id and filesystem IDs are cloned too, a machine cannot distinguish a
 // volume from its clone. If ZooKeeper is reachable, its record shows that the clone is older than
 // what the original has reported, and the clone does not resume.
-func TestCloneThatZooKeeperKnowsToBeOld(t *testing.T) {
+func TestOldCloneIsNotResumedWithZooKeeper(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t))).made("--settle", "800ms")
 	a := s.started().ready()

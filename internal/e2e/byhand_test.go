@@ -28,7 +28,7 @@ func (r result) wants(t testing.TB, code int, text string) {
 // An operator releases the worker of a node that is cut off and still serves. The node serves on
 // until its lease ends. Once it reaches ZooKeeper again, it acquires another worker. No ID is
 // issued twice.
-func TestWorkerTakenByHand(t *testing.T) {
+func TestForcedReleaseIssuesNoDuplicates(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	s.build = forLoad()
@@ -68,7 +68,7 @@ func TestWorkerTakenByHand(t *testing.T) {
 
 // All workers are held and some of their nodes are gone. An operator can release the workers and
 // freeze registration.
-func TestWorkersFreedByHand(t *testing.T) {
+func TestOperatorReleasesWorkersOfLostNodes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", twoWorkers, "--admin", "127.0.0.1:0")
 	var err error

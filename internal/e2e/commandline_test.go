@@ -235,7 +235,7 @@ func TestStateDirectoryThatCannotBeWritten(t *testing.T) {
 }
 
 // The file of a Unix socket stays when a node is killed. The next start replaces it.
-func TestUnixSocketOverKill(t *testing.T) {
+func TestUnixSocketIsReusedAfterKill(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "e2e") // short: socket paths have about 100 bytes
 	if err != nil {

@@ -74,7 +74,7 @@ func seals(b []byte) (offsets []int) {
 
 // Ticket numbers end at 2^31-1. From then on ZooKeeper assigns the last number again and again,
 // and it is taken. Existing nodes continue to serve, and new nodes still register.
-func TestScenario03TicketNumbersEnd(t *testing.T) {
+func TestNodesRegisterAfterTheLastTicketNumber(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
 	s := newSite(t, zk.Addr())

@@ -78,7 +78,7 @@ func flipNewer(at int) func([]byte) []byte {
 
 // After damage to its state file a node waits for ten seconds or loses its worker. It never
 // issues an ID a second time.
-func TestScenario11DamagedState(t *testing.T) {
+func TestDamagedStateIssuesNoDuplicates(t *testing.T) {
 	t.Parallel()
 	// All nodes run at the same time, because those with one block left wait for ten seconds.
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "500ms", "--settle", "1s")

@@ -42,7 +42,7 @@ func firstScreen(t *testing.T, p *browser.Tab, name string, order ...string) {
 const aTime = `\d\d:\d\d:\d\d`
 
 // lostContact matches the beginning of the page after it has lost contact with its node.
-const lostContact = "^Not known whether it serves IDs\nLost contact with this node \\d+\u00a0s ago. This page shows its state at " + aTime
+const lostContact = "^State unknown\nLost contact with this node \\d+\u00a0s ago. This page shows the node's state at " + aTime
 
 // servesOnly waits until the first screen has the text and the page shows a rate of IDs and no
 // rate of refusals. Refusals may remain from the start, or come from a machine that stalls.
@@ -74,9 +74,9 @@ func TestFirstScreen(t *testing.T) {
 		n.ready()
 	}
 	p := b.Open(t, looked.page(), browser.View{Width: 1280, Height: 800})
-	p.Until("document.querySelectorAll('a.cell.live').length === 3 && " + says("#link", "page connected") + " && " + says("#first", "Nothing is wrong"))
-	servesOnly(looked, p, "Nothing is wrong")
-	firstScreen(t, p, "healthy", "^Serves IDs", "No time limit", `Without ZooKeeper it would serve \S+ more`, "Nothing is wrong")
+	p.Until("document.querySelectorAll('a.cell.live').length === 3 && " + says("#link", "page connected") + " && " + says("#first", "Healthy"))
+	servesOnly(looked, p, "Healthy")
+	firstScreen(t, p, "healthy", "^Serving IDs", "No time limit", `If ZooKeeper fails now, this node serves for another \S+\.`, "Healthy")
 
 	// The page must not show a report as younger than its last reading.
 	cut := time.Now()
@@ -84,7 +84,7 @@ func TestFirstScreen(t *testing.T) {
 	p.Until("document.querySelector('#serves .warn') && " + says("#nodes", "ZooKeeper has not been read since") +
 		" && document.querySelector('.cells.was')")
 	servesOnly(looked, p, "ZooKeeper has not answered this node")
-	firstScreen(t, p, "zookeeper-down", "^Serves IDs", `\S+ left: without help it stops at `+aTime+" UTC", "What is wrong",
+	firstScreen(t, p, "zookeeper-down", "^Serving IDs", `\S+ left: the node stops serving at `+aTime+" UTC unless it reaches ZooKeeper", "What is wrong",
 		"ZooKeeper has not answered this node since "+aTime+" UTC", "What to do: Restore ZooKeeper, or the network to it, before "+aTime)
 	var table string
 	p.Eval("document.querySelector('#nodes').innerText", &table)
@@ -95,22 +95,22 @@ func TestFirstScreen(t *testing.T) {
 		t.Errorf("%v after the cut a report is shown as of %s:\n%s", time.Since(cut), young, table)
 	}
 	link.Heal()
-	p.Until(says("#first", "Nothing is wrong") + " && !document.querySelector('.cells.was, .as-of')")
+	p.Until(says("#first", "Healthy") + " && !document.querySelector('.cells.was, .as-of')")
 
 	// A suspended node sends nothing, and its connections stay open.
 	looked.proc.freeze()
 	took := p.Until("document.querySelector('#link[data-state=lost]')")
 	t.Logf("that the node stands still is seen after %v", took.Round(10*time.Millisecond))
 	firstScreen(t, p, "suspended", lostContact,
-		"If it still runs, it serves until "+aTime+` UTC at least, and longer if it reaches ZooKeeper. It had \S+ left when it was last heard.`, "What to do: Look", "Served IDs")
+		"If the node still runs, it serves at least until "+aTime+` UTC, and longer if it reaches ZooKeeper. It had \S+ left at the last update.`, "What to do: Check", "Was serving IDs")
 	looked.proc.thaw()
 	p.Until("document.querySelector('#link[data-state=connected]') && document.querySelector('#contact').hidden")
 
 	p2 := b.Open(t, stepped.page(), browser.View{Width: 1280, Height: 800})
-	p2.Until(says("#first", "Nothing is wrong"))
+	p2.Until(says("#first", "Healthy"))
 	clock.Set(-time.Hour)
 	p2.Until("document.querySelector('#serves .bad') && " + says("#wrong", "clock"))
-	firstScreen(t, p2, "clock-stepped", "^Serves no IDs", "No time left", "What is wrong", "This machine's clock (went back|is wrong)", "What to do: Check with chronyc tracking, then set the clock right")
+	firstScreen(t, p2, "clock-stepped", "^Not serving IDs", "No time left", "What is wrong", "This machine's clock (went back|is wrong)", "What to do: Check with chronyc tracking, then set the clock right")
 	p2.Until(`document.querySelector('a.cell.own.off')`)
 	for _, column := range []string{"Lease left", "Bound left"} {
 		if left := p2.Text(fmt.Sprintf("#node td[data-is='%s']", column)); left != "–" {
@@ -126,7 +126,7 @@ func TestFirstScreen(t *testing.T) {
 	p.Until(says("#wrong", "refuses to serve"))
 	looked.kill()
 	p.Until("document.querySelector('#link[data-state=lost]')")
-	firstScreen(t, p, "killed", lostContact, "What to do: Look whether its process runs", "Served IDs", "Wrong in the cluster, as last seen")
+	firstScreen(t, p, "killed", lostContact, "What to do: Check whether the process runs", "Was serving IDs", "Wrong in the cluster, as last seen")
 	if text := p.Text("#first"); strings.Contains(text, "What is wrong") {
 		t.Errorf("another node's fault stands as this one's:\n%s", text)
 	}
@@ -150,6 +150,6 @@ func TestFirstScreenOfADevelopmentNode(t *testing.T) {
 		return at != "" && strings.Contains(n.log(), "node: serving: ")
 	})
 	p := b.Open(t, at, browser.View{Width: 1280, Height: 800})
-	p.Until("document.querySelector('#link[data-state=connected]') && " + says("#serves", "Serves IDs"))
-	firstScreen(t, p, "dev", "^Serves IDs", "No time limit", "What is wrong", "This is a development node", "What to do: Do not keep its IDs")
+	p.Until("document.querySelector('#link[data-state=connected]') && " + says("#serves", "Serving IDs"))
+	firstScreen(t, p, "dev", "^Serving IDs", "No time limit", "What is wrong", "This is a development node", "What to do: Do not keep its IDs")
 }

@@ -55,7 +55,7 @@ func fitting(t *testing.T, a loadgen.Attack) loadgen.Attack {
 // 10 s and more.
 //
 // This test is not parallel, because other tests would slow down what it measures.
-func TestGreedyClientsHoldUpNobody(t *testing.T) {
+func TestLargeRequestsDoNotDelaySmallOnes(t *testing.T) {
 	const longest, mostMemory = 3 * time.Second, 150 << 20
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
 	for _, a := range loadgen.Attacks()[:2] {

@@ -96,7 +96,7 @@ func (h *history) describe(id worker.ID) string {
 }
 
 // check must find the violation in each row that has one.
-func TestHistoryJudges(t *testing.T) {
+func TestHistoryFindsViolations(t *testing.T) {
 	id := func(tick worker.Tick, w, seq int64) worker.ID {
 		id, err := worker.Leaf().Encode(worker.Fields{Tick: tick, Worker: w, Sequence: seq})
 		if err != nil {

@@ -208,7 +208,7 @@ func probes(t *testing.T, addr string, count int) latencies {
 // and the node's memory stays small.
 //
 // This test is not parallel, because other tests would slow down what it measures.
-func TestProbesUnderSiege(t *testing.T) {
+func TestProbesAreAnsweredDuringAttacks(t *testing.T) {
 	n := launch(t, "n", nil, forLoad().binary(t), "serve", "--dev", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-format", "text")
 	var addr string
 	eventually(t, "it serves", func() bool {

@@ -89,7 +89,7 @@ func (n *node) over(d time.Duration) (last worker.ID, refused int, gap time.Dura
 
 // A burst at a node that borrows gets far more IDs at once than a tick has. After a crash the node
 // waits for the borrowed time to pass, and the order is kept.
-func TestBurstsBorrow(t *testing.T) {
+func TestBorrowedTimeIsWaitedOutAfterACrash(t *testing.T) {
 	t.Parallel()
 	const layout = "leaf,worker=16,sequence=6" // 64 IDs a millisecond
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "1s", "--borrow", "2s", "--max-batch", "100000", "--layout", layout)

@@ -90,7 +90,7 @@ func TestRotationAfterAnHourBack(t *testing.T) {
 // A node acquires a new worker after a step back at most four times within a lease, counted
 // across restarts. After that it waits. Otherwise clocks that jump back and forth would use up
 // the workers of a cluster.
-func TestRotationFourTimesAtMost(t *testing.T) {
+func TestNewWorkerAfterStepBackAtMostFourTimes(t *testing.T) {
 	t.Parallel()
 	var clock ownclock.Clock
 	zk := zktest.SingleOn(t, &clock)

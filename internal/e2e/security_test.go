@@ -403,7 +403,7 @@ func rotateTokens(t *testing.T, engine string) {
 
 // In a container the token comes from the environment, for the node and for its health check.
 // It appears on no command line.
-func TestTokenOfTheEnvironment(t *testing.T) {
+func TestTokenFromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	env := []string{"FLAKED_TOKEN=env-7c1d2f6b9e8a4035"}
 	node, addr := guarded(t, env, "--listen", "127.0.0.1:0")
@@ -438,7 +438,7 @@ func TestTokenOverTLS(t *testing.T) {
 
 // A node that other machines can reach must have a token, TLS or --allow-open. It warns where
 // these leave a gap.
-func TestOpenAddresses(t *testing.T) {
+func TestOpenAddressWarnings(t *testing.T) {
 	t.Parallel()
 	p := newPKI(t)
 	token := certtest.Write(t, p.dir, "token", []byte("open-93e5d1a7c0b24f68\n"))
@@ -482,7 +482,7 @@ func TestExpiredCertificateIsWarnedOf(t *testing.T) {
 	}
 }
 
-func TestUnixSocketIsForWhomItIsMeant(t *testing.T) {
+func TestUnixSocketPermissions(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "e2e") // short: socket paths have about 100 bytes
 	if err != nil {

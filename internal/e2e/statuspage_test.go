@@ -69,7 +69,7 @@ func TestStatusPage(t *testing.T) {
 		n.ready()
 	}
 	p := b.Open(t, looked.page(), browser.View{Width: 1280, Height: 900})
-	p.Until("document.querySelectorAll('a.cell.live').length === 3 && " + says("#first", "Nothing is wrong"))
+	p.Until("document.querySelectorAll('a.cell.live').length === 3 && " + says("#first", "Healthy"))
 	dead, wrong := fmt.Sprintf("#w%d", killed.worker()), fmt.Sprintf("#w%d", stepped.worker())
 	is := func(cell, class string) string { return fmt.Sprintf("document.querySelector(%q)", cell+class) }
 

@@ -134,7 +134,7 @@ var numbers = regexp.MustCompile(`-?\d+`)
 // These match the refusals because of the clock, as docs/protocol.md documents them.
 const (
 	behindLastID = `-CLOCK the clock is behind the last ID behind_ms=\d+ retry_after_ms=\d+`
-	wrongClock   = `-CLOCK this node's clock is wrong by most voters offset_ms=-?\d+`
+	wrongClock   = `-CLOCK most voters say that this node's clock is wrong offset_ms=-?\d+`
 	// These match the error of a start that is refused because of the clock.
 	wrongAtStart = `the clock is \S+ off by ZooKeeper's clock and peers \(\d of \d voters say so, 5s is tolerated\): set it right`
 	farFromM     = `the clock is \S+ behind what this worker may have issued already, more than the 10s that are waited for: set the clock right`
@@ -264,7 +264,7 @@ func (n *node) made(id worker.ID, offset time.Duration) {
 }
 
 // ends must find the violation in each row that has one.
-func TestWatchSees(t *testing.T) {
+func TestWatchFindsUnexpectedRefusals(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		refused []string
@@ -275,7 +275,7 @@ func TestWatchSees(t *testing.T) {
 		{"nothing", nil, nil, nil, false},
 		{"a refusal where none is right", []string{"-CLOCK x"}, nil, nil, true},
 		{"the right one", []string{"-CLOCK the clock is behind the last ID behind_ms=3 retry_after_ms=3"}, nil, []string{wrongClock, behindLastID}, false},
-		{"another", []string{"-CLOCK this node's clock is wrong by most voters offset_ms=-3", "-FENCED x"}, nil, []string{wrongClock}, true},
+		{"another", []string{"-CLOCK most voters say that this node's clock is wrong offset_ms=-3", "-FENCED x"}, nil, []string{wrongClock}, true},
 		{"a connection", nil, []error{errPartial}, nil, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -128,7 +128,7 @@ func TestFreeze(t *testing.T) {
 
 // The test ends while a process waits for the frozen disk. The cleanup that ends the process
 // runs before the disk's own cleanup and waits for the process.
-func TestFrozenAtTheEnd(t *testing.T) {
+func TestFrozenDiskIsThawedBeforeCleanups(t *testing.T) {
 	t.Parallel()
 	var d *Disk
 	t.Run("within", func(t *testing.T) {
@@ -168,13 +168,13 @@ func waits() bool {
 	return false
 }
 
-// helper is the environment variable that makes TestGuard the process to be killed. Its value is
+// helper is the environment variable that makes TestGuardRemovesDiskAfterKill the process to be killed. Its value is
 // the fault to make: "frozen" or "read-only".
 const helper = "FAULTDISK_TEST_HELPER"
 
 // After kill -9 of the process that made the disk, the guard removes the disk, whether it is
 // frozen or read-only.
-func TestGuard(t *testing.T) {
+func TestGuardRemovesDiskAfterKill(t *testing.T) {
 	if os.Getenv(helper) != "" {
 		d := New(t)
 		f := opened(t, d)
@@ -193,7 +193,7 @@ func TestGuard(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			New(t) // skips the test where the helper would be skipped
-			cmd := exec.Command(os.Args[0], "-test.run=^TestGuard$", "-test.timeout=1m", "-test.v")
+			cmd := exec.Command(os.Args[0], "-test.run=^TestGuardRemovesDiskAfterKill$", "-test.timeout=1m", "-test.v")
 			cmd.Env = append(os.Environ(), helper+"="+how)
 			out, err := cmd.StdoutPipe()
 			if err != nil {

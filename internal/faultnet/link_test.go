@@ -161,7 +161,7 @@ func TestCarries(t *testing.T) {
 
 // Each fault lets the directions of its row pass, on old and new connections, and Heal delivers
 // the rest.
-func TestHolds(t *testing.T) {
+func TestFaultsHoldAndHealDelivers(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name              string
@@ -217,7 +217,7 @@ func TestHolds(t *testing.T) {
 }
 
 // A link holds the end of a stream like its data, and delivers it after the data.
-func TestHoldsEnds(t *testing.T) {
+func TestEndsAreHeldLikeData(t *testing.T) {
 	t.Parallel()
 	e := newEnds(t)
 	polite, left := e.connected()
@@ -278,7 +278,7 @@ func TestReset(t *testing.T) {
 
 // If the target does not listen, the link resets the client. In a black hole the client
 // receives the reset only after Heal.
-func TestTargetGone(t *testing.T) {
+func TestUnreachableTargetResets(t *testing.T) {
 	t.Parallel()
 	e := newEnds(t)
 	e.target.Close()

@@ -6,7 +6,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-func TestFlat(t *testing.T) {
+func TestFlatKeepsOrder(t *testing.T) {
 	for _, text := range []string{"leaf", "sonyflake", "pearflower", "time=40,worker=8,rollback=2,sequence=10", "time=40,sequence=10,rollback=1,worker=8,datacenter=2"} {
 		l, err := worker.ParseLayout(text)
 		if err != nil {

@@ -52,7 +52,7 @@ func recorded(t testing.TB, clients ...[]Answer) (paths []string) {
 }
 
 // Each row must lead to the violations of want and to no others.
-func TestJudge(t *testing.T) {
+func TestJudgeFindsEachViolation(t *testing.T) {
 	at := func(tick worker.Tick, w, seq int64) worker.ID { return id(t, tick, w, seq) }
 	for _, row := range []struct {
 		name    string

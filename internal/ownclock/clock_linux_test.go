@@ -75,7 +75,7 @@ func TestPass(t *testing.T) {
 
 // Programs on one clock share it, also if they run one after another. Two clocks are
 // independent.
-func TestTwoMachines(t *testing.T) {
+func TestClocksAreIndependent(t *testing.T) {
 	t.Parallel()
 	Require(t)
 	var a, b Clock
@@ -100,7 +100,7 @@ func TestTwoMachines(t *testing.T) {
 
 // A C program, and a child that it forks, read the clock through gettimeofday and time. A
 // program that it executes sees true time, as the package comment says.
-func TestChildren(t *testing.T) {
+func TestForksShareTheClock(t *testing.T) {
 	t.Parallel()
 	Require(t)
 	bash, err := exec.LookPath("bash")
@@ -157,7 +157,7 @@ func TestStoppedAndContinued(t *testing.T) {
 
 // No reading is wrong, with many threads, with the garbage collector's signals between any two
 // instructions, and with steps of the clock during a reading.
-func TestBusy(t *testing.T) {
+func TestNoReadingIsWrongUnderLoad(t *testing.T) {
 	t.Parallel()
 	Require(t)
 	var c Clock
@@ -185,7 +185,7 @@ func TestBusy(t *testing.T) {
 
 // kill -9 ends the program like any other child, at any moment and also during a reading. It
 // leaves no goroutine and no open file in this process.
-func TestKilled(t *testing.T) {
+func TestKillLeavesNothing(t *testing.T) {
 	Require(t)
 	var c Clock
 	open := func() int {
@@ -221,7 +221,7 @@ func TestKilled(t *testing.T) {
 
 // The program gets the settings of its command, and neither a tracer nor a file of this package
 // is left in it.
-func TestIsAChildAsAnyOther(t *testing.T) {
+func TestStartKeepsCommandSettings(t *testing.T) {
 	t.Parallel()
 	Require(t)
 	file := filepath.Join(t.TempDir(), "extra")
@@ -272,7 +272,7 @@ func TestDiesWithItsParent(t *testing.T) {
 	eventually(t, "the program has died with its parent", func() bool { s := state(pid); return s == 0 || s == 'Z' })
 }
 
-func TestErrors(t *testing.T) {
+func TestStartErrors(t *testing.T) {
 	t.Parallel()
 	Require(t)
 	var c Clock

@@ -28,7 +28,7 @@ func (s *site) diskOfItsOwn() (*node, *faultdisk.Disk) {
 
 // On a full disk no file can be created or grow. A node with a state file continues to serve
 // and can restart. A new node fails with an error that says so.
-func TestScenario12DiskFull(t *testing.T) {
+func TestFullDiskKeepsServing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
 	n, disk := s.diskOfItsOwn()
@@ -57,7 +57,7 @@ func TestScenario12DiskFull(t *testing.T) {
 
 // A disk fails every write. The node serves to its reserved bound, refuses, and serves again by
 // itself once the disk is writable.
-func TestScenario12DiskReadOnly(t *testing.T) {
+func TestFailingDiskRefusesBeyondTheBound(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	n, disk := s.diskOfItsOwn()
@@ -94,7 +94,7 @@ func TestScenario12DiskReadOnly(t *testing.T) {
 
 // A sync of the disk takes ten seconds. The node serves to its reserved bound, refuses with the
 // reason, and serves again when the sync has returned.
-func TestScenario12DiskStalls(t *testing.T) {
+func TestStalledDiskRefusesBeyondTheBound(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	n, disk := s.diskOfItsOwn()
@@ -134,7 +134,7 @@ func (s *site) servedTo(worker int, bound int64) {
 
 // A node is ended by SIGKILL or SIGTERM while its disk stalls. Whether or not the pending write
 // completes, the next start begins above all issued IDs.
-func TestScenario12EndedWhileTheDiskStalls(t *testing.T) {
+func TestEndDuringAStallIssuesNoDuplicates(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	n, disk := s.diskOfItsOwn()

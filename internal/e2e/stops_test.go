@@ -69,7 +69,7 @@ func (n *node) firstAfter(bound int64) {
 
 // A node is stopped or killed while it waits until the clock has reached the reserved bound of its
 // predecessor. The bound is not lowered.
-func TestScenario16StoppedWhileWaitingForM(t *testing.T) {
+func TestStopWhileWaitingKeepsTheBound(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	records := s.records()
@@ -96,7 +96,7 @@ func TestScenario16StoppedWhileWaitingForM(t *testing.T) {
 
 // A node releases its worker while it waits for that bound. The next holder begins above the
 // bound.
-func TestScenario16ReleasedWhileWaitingForM(t *testing.T) {
+func TestReleaseWhileWaitingKeepsTheBound(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--release-on-exit")
 	records := s.records()
@@ -137,7 +137,7 @@ func (s *site) next(slot int) *node {
 
 // A node acquires a slot whose lease bound is some seconds ahead, and stops before it issues an
 // ID. The bound is not lowered.
-func TestScenario16StoppedStraightAfterATakeOver(t *testing.T) {
+func TestStopAfterTakeOverKeepsTheBound(t *testing.T) {
 	t.Parallel()
 	for _, release := range []bool{false, true} {
 		name := "kept"
@@ -182,7 +182,7 @@ func TestScenario16StoppedStraightAfterATakeOver(t *testing.T) {
 }
 
 // A node starts and stops without issuing IDs in between. Its bounds never go down.
-func TestScenario16StoppedWithNothingIssued(t *testing.T) {
+func TestBoundsNeverFallOverEmptyRuns(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	n, id := s.settled()
@@ -204,7 +204,7 @@ func TestScenario16StoppedWithNothingIssued(t *testing.T) {
 }
 
 // A node is stopped or killed at a random moment of its start. It keeps its worker.
-func TestScenario16EndedAtAnyMomentOfAStart(t *testing.T) {
+func TestStopDuringAStartKeepsTheWorker(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "100ms")
 	n, id := s.settled()

@@ -8,7 +8,7 @@ import (
 
 // A node is killed and restarted while ZooKeeper is down. It starts from its state directory
 // alone, and reports to ZooKeeper when that is back.
-func TestScenario05RestartWithoutZooKeeper(t *testing.T) {
+func TestRestartServesWithoutZooKeeper(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
 	s := newSite(t, zk.Addr())
@@ -62,7 +62,7 @@ func TestScenario05RestartWithoutZooKeeper(t *testing.T) {
 
 // A node that has not settled does not start without ZooKeeper, because nothing shows that its
 // worker is its own.
-func TestScenario05AnUnsettledNodeDoesNotStartAlone(t *testing.T) {
+func TestUnconfirmedNodeNeedsZooKeeper(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
 	s := newSite(t, zk.Addr(), "--settle", "30m", "--start-timeout", "1s")

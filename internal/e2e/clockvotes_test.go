@@ -27,7 +27,7 @@ func (n *node) voters(peers int) {
 
 // One of five clocks is off by an hour, when its node starts and while it runs. Only that node
 // refuses, and no request to the four others fails.
-func TestScenario14OneOfFiveClocksIsOff(t *testing.T) {
+func TestOnlyTheNodeWithTheWrongClockRefuses(t *testing.T) {
 	t.Parallel()
 	four, fifth, clock := five(t, zktest.Chroot(t, zktest.Shared(t)))
 	records := fifth.site.records()
@@ -94,7 +94,7 @@ func TestScenario14OneOfFiveClocksIsOff(t *testing.T) {
 // other clocks disagree, it refuses and extends no bound. Once its clock is right it serves
 // again. If waiting for its clock would take longer than a new worker does, it acquires a new
 // worker.
-func TestScenario14AClockThatRunsAway(t *testing.T) {
+func TestDriftingClockIsOutvoted(t *testing.T) {
 	t.Parallel()
 	four, fifth, clock := five(t, zktest.Chroot(t, zktest.Shared(t)))
 	records := fifth.site.records()
@@ -141,7 +141,7 @@ func TestScenario14AClockThatRunsAway(t *testing.T) {
 // fails. A node that starts compares its clock with the other nodes too. (The test needs three
 // servers. A single server has no epochs, so it cannot show that it lost nothing while its
 // clock leapt over the short leases of new nodes.)
-func TestScenario14ZooKeepersClockIsOff(t *testing.T) {
+func TestZooKeepersWrongClockIsOutvoted(t *testing.T) {
 	t.Parallel()
 	var theirs ownclock.Clock
 	zk := zktest.ThreeOn(t, [3]*ownclock.Clock{&theirs, &theirs, &theirs})

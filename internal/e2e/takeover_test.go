@@ -25,7 +25,7 @@ func parsedLayout(t *testing.T, text string) worker.Layout {
 
 // These match the refusals of an owner that is cut off, and of one whose worker was taken over.
 const (
-	leaseOver = `-FENCED the lease has run out and ZooKeeper could not be reached to extend it`
+	leaseOver = `-FENCED the lease has expired: ZooKeeper could not be reached to renew it`
 	taken     = `-FENCED this node lost its worker and is registering as a new one`
 	beginning = `-NOTREADY (starting|settling) .*`
 )
@@ -139,7 +139,7 @@ func (c *couple) loseAnAnswer() {
 // The owner of a worker is cut off, and another node takes the worker over once the lease has
 // ended. The two do not know of each other. Their timestamps do not overlap, because the old
 // owner stops by itself. It acquires a new worker when it can.
-func TestScenario09TakenOverAfterTheLease(t *testing.T) {
+func TestLeaseExpiryFencesTheOldHolder(t *testing.T) {
 	t.Parallel()
 	heal := func(c *couple) { c.network.Delay(0, 0); c.network.Heal() }
 	for _, row := range []struct {
@@ -185,7 +185,7 @@ func TestScenario09TakenOverAfterTheLease(t *testing.T) {
 
 // The owner is killed, its worker is taken over, and it is started again. Its state directory
 // still says that it holds the worker, and ZooKeeper is unreachable.
-func TestScenario09KilledAndTakenOver(t *testing.T) {
+func TestKilledHolderDoesNotResumeATakenWorker(t *testing.T) {
 	t.Parallel()
 	c := newCouple(t)
 	c.old.get(1000)

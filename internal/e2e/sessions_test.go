@@ -13,7 +13,7 @@ import (
 // the process was suspended.
 const (
 	noBound    = `-NOTREADY no durable bound: .* reason=no-durable-bound`
-	stoodStill = `-NOTREADY no durable bound: the process stood still, and the bound on the disk is being renewed reason=no-durable-bound`
+	stoodStill = `-NOTREADY no durable bound: the process stood still, and is writing a new reserved bound reason=no-durable-bound`
 )
 
 // session returns the ZooKeeper session of a worker's live lock, or 0 if there is no lock.
@@ -48,7 +48,7 @@ func (l *load) failedOnlyBy(like string) {
 
 // ZooKeeper ends the session of a connected node. The node gets another session, and no client
 // notices.
-func TestScenario08SessionExpires(t *testing.T) {
+func TestSessionExpiryLosesNoRequest(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
 	records := s.records()
@@ -74,7 +74,7 @@ func TestScenario08SessionExpires(t *testing.T) {
 
 // A node's link to ZooKeeper fails in various ways, for longer than a session lasts and shorter
 // than the lease. No GET fails. The node connects again by itself and still has its worker.
-func TestScenario08CutOffBeyondTheSession(t *testing.T) {
+func TestDisconnectionWithinTheLeaseLosesNoRequest(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]func(*faultnet.Link){
 		"cut":              (*faultnet.Link).Cut,
@@ -118,7 +118,7 @@ func TestScenario08CutOffBeyondTheSession(t *testing.T) {
 
 // A node is suspended until its session has expired. When it continues, clients that have asked
 // meanwhile get IDs or the refusal noBound.
-func TestScenario08StoppedBeyondItsSession(t *testing.T) {
+func TestSuspendedNodeResumesItsWorker(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	records := s.records()
@@ -142,7 +142,7 @@ func TestScenario08StoppedBeyondItsSession(t *testing.T) {
 
 // ZooKeeper accepts connections and never answers. Nodes that serve, stop or start do not wait for
 // it beyond a deadline, and neither do commands.
-func TestScenario08ZooKeeperFrozen(t *testing.T) {
+func TestFrozenZooKeeperBlocksNothing(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
 	s := newSite(t, zk.Addr(), "--reserve", "3s")

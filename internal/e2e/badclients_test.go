@@ -168,7 +168,7 @@ func (b nuisance) begin(n *node) (end func()) {
 // with each kind of bad client.
 //
 // This test is not parallel, because other tests would slow down what it measures.
-func TestScenario15BadClientsCostTheOthersNothing(t *testing.T) {
+func TestBadClientsDoNotDelayOthers(t *testing.T) {
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
 	s.build = forLoad()
 	n := s.started().ready()
@@ -193,7 +193,7 @@ func TestScenario15BadClientsCostTheOthersNothing(t *testing.T) {
 }
 
 // The node closes the connection of a client that does not read, and frees its memory.
-func TestScenario15SlowReaderIsCutOff(t *testing.T) {
+func TestSlowReaderIsDisconnected(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
 	n := s.started().ready()

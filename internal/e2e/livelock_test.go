@@ -9,7 +9,7 @@ import (
 
 // After kill -9 the node's live lock stays until its session expires. The restarted node
 // recognises the lock as its own and serves at once.
-func TestScenario07OwnLiveLockLingers(t *testing.T) {
+func TestRestartDoesNotWaitForItsOldSession(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--zk-session-timeout", "10s")
 	records := s.records()

@@ -144,7 +144,7 @@ func (o *owners) cluster() string {
 	return c.UUID
 }
 
-func TestScenario10SingleWiped(t *testing.T) {
+func TestOwnersKeepWorkersAfterAWipe(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
 	o := newOwners(t, zk.Addr(), zk.Addr(), zk.Addr())
@@ -157,7 +157,7 @@ func TestScenario10SingleWiped(t *testing.T) {
 
 // An ensemble is restored from a snapshot that does not have one of the nodes, and has older
 // records of the others. Then the ensemble is wiped.
-func TestScenario10EnsembleRestoredAndWiped(t *testing.T) {
+func TestOwnersKeepWorkersAfterARestore(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Three(t)
 	o := newOwners(t, zk.Addr(), zk.Addr(), zk.Addrs()[1])
@@ -190,7 +190,7 @@ func TestScenario10EnsembleRestoredAndWiped(t *testing.T) {
 // No owner can notice while ZooKeeper is restored and a new node registers. The new node acquires
 // the worker of an owner that the snapshot does not have. It gives the worker up before it issues,
 // because the owner comes back within the settling time.
-func TestScenario10NewcomerFasterThanTheOwners(t *testing.T) {
+func TestNewNodeGivesUpALostOwnersWorker(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
 	o := newOwners(t, zk.Addr(), zk.Addr(), zk.Addr())
@@ -214,7 +214,7 @@ func TestScenario10NewcomerFasterThanTheOwners(t *testing.T) {
 
 // In a wiped ZooKeeper a new node creates a new cluster before the owners are back. The owners
 // replace it by the old cluster.
-func TestScenario10NewClusterGivesWay(t *testing.T) {
+func TestOldClusterReplacesANewOne(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
 	o := newOwners(t, zk.Addr(), zk.Addr(), zk.Addr())
@@ -235,7 +235,7 @@ func TestScenario10NewClusterGivesWay(t *testing.T) {
 }
 
 // All slots are deleted, and the cluster's record stays.
-func TestScenario10SlotsDeleted(t *testing.T) {
+func TestOwnersKeepWorkersAfterSlotsAreDeleted(t *testing.T) {
 	t.Parallel()
 	connect := zktest.Chroot(t, zktest.Shared(t))
 	o := newOwners(t, connect, connect, zktest.Shared(t).Addr())
@@ -251,7 +251,7 @@ func TestScenario10SlotsDeleted(t *testing.T) {
 
 // The slot of a stopped node is deleted, and no owner notices. New nodes do not acquire the
 // worker, although it is the only one left, and its owner resumes it.
-func TestScenario10SlotOfAStoppedNodeDeleted(t *testing.T) {
+func TestDeletedSlotOfAStoppedNodeIsNotReused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", "time=41@1ms,worker=1,sequence=12,epoch=1288834974657")
 	nodes := s.startedTogether(2)
@@ -273,7 +273,7 @@ func TestScenario10SlotOfAStoppedNodeDeleted(t *testing.T) {
 }
 
 // A node without --bootstrap creates no cluster in an empty ZooKeeper.
-func TestScenario10NoClusterUnasked(t *testing.T) {
+func TestNodeWithoutBootstrapCreatesNoCluster(t *testing.T) {
 	t.Parallel()
 	connect := zktest.Chroot(t, zktest.Shared(t))
 	s := newSite(t, connect)
@@ -313,7 +313,7 @@ func TestScenario10NoClusterUnasked(t *testing.T) {
 // During a freeze an operator opens workers that were never used. An owner that comes back
 // later and had not noticed the loss leaves them open. The new node on one of them keeps its
 // worker.
-func TestScenario10LateOwnerLeavesOpenedWorkersAlone(t *testing.T) {
+func TestLateOwnerKeepsOpenedWorkersOpen(t *testing.T) {
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--settle", "3s")
 	nodes := s.startedTogether(2)
 	records := s.records()

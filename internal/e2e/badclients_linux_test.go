@@ -72,7 +72,7 @@ func (c *client) stat(name string) (value string) {
 // The node has no descriptor left for another connection. Existing connections are served. The
 // node retries accepting without busy looping, and accepts again when descriptors are free. It
 // also reconnects to ZooKeeper then, if that connection was lost meanwhile.
-func TestScenario15OutOfDescriptors(t *testing.T) {
+func TestAcceptResumesWhenDescriptorsAreFree(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "3s")
 	n := s.node()

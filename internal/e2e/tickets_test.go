@@ -9,7 +9,7 @@ import (
 
 // The parent znode of the tickets is deleted while nodes run. Ticket numbers begin at 0 again, and
 // lead new nodes to workers that are held.
-func TestScenario03TicketsDeletedAndRecreated(t *testing.T) {
+func TestDeletedTicketsGiveNoWorkerTwice(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	nodes := s.startedTogether(3)

@@ -8,7 +8,7 @@ import (
 
 // Fifty nodes start at once with an empty ZooKeeper. The first one creates the cluster, and each
 // gets a worker of its own.
-func TestScenario01FiftyNodesStartAtOnce(t *testing.T) {
+func TestFiftyNodesGetFiftyWorkers(t *testing.T) {
 	t.Parallel()
 	// Each start takes 12 MiB and 15 ms of CPU: all of them take two seconds on two cores.
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "500ms", "--settle", "1s")

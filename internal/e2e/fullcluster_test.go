@@ -12,7 +12,7 @@ const eightWorkers = "time=41@1ms,worker=3,sequence=12,epoch=1288834974657"
 
 // While all workers are held, a new node is refused with the reason and leaves no records
 // behind. A worker that was released goes to the next node.
-func TestScenario02AllSlotsHeldAndRecycled(t *testing.T) {
+func TestFullClusterRefusesAndReusesReleasedWorkers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", eightWorkers)
 	layout, err := worker.ParseLayout(eightWorkers)
@@ -62,7 +62,7 @@ func TestScenario02AllSlotsHeldAndRecycled(t *testing.T) {
 }
 
 // Ticket numbers only increase. Worker numbers wrap around.
-func TestScenario02ElevenHundredTicketsBurnt(t *testing.T) {
+func TestWorkersWrapAroundPastHeldOnes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	first := s.started().ready()

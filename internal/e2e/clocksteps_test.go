@@ -42,7 +42,7 @@ func (n *node) killedOff(clock *ownclock.Clock, restart func()) {
 }
 
 // By Leaf's rule the node waits until the clock has caught up. No request fails.
-func TestScenario13ThreeMillisecondsBack(t *testing.T) {
+func TestSmallStepBackIsWaitedOut(t *testing.T) {
 	t.Parallel()
 	n, clock := stepped(t)
 	load := n.clients(2)
@@ -58,7 +58,7 @@ func TestScenario13ThreeMillisecondsBack(t *testing.T) {
 
 // The node refuses at once and says how far its clock is behind. It serves again when the clock
 // has caught up.
-func TestScenario13FiftyMillisecondsBack(t *testing.T) {
+func TestStepBackRefusesUntilCaughtUp(t *testing.T) {
 	t.Parallel()
 	n, clock := stepped(t)
 	before := n.identity()
@@ -95,7 +95,7 @@ func TestScenario13FiftyMillisecondsBack(t *testing.T) {
 // The node's clock goes back by an hour and ZooKeeper's does not. The node refuses at once.
 // After three heartbeats it reports a wrong clock and extends no bound any more. It serves
 // again by itself once the clock is right.
-func TestScenario13AnHourBack(t *testing.T) {
+func TestHourBackRefusesUntilCorrected(t *testing.T) {
 	t.Parallel()
 	n, clock := stepped(t)
 	records := n.site.records()
@@ -128,7 +128,7 @@ func TestScenario13AnHourBack(t *testing.T) {
 
 // The node's clock leaps ahead and ZooKeeper's does not. The node does not follow the leap. No
 // request fails, and all timestamps agree with ZooKeeper's clock.
-func TestScenario13LeapsAhead(t *testing.T) {
+func TestUnconfirmedLeapIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	for _, leap := range []time.Duration{time.Hour, year} {
 		t.Run(leap.String(), func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestScenario13LeapsAhead(t *testing.T) {
 // The node's clock leaps ahead and back together with ZooKeeper's clock. The node follows both
 // leaps. Its worker's bounds are then a year ahead, so after the leap back it acquires a new
 // worker.
-func TestScenario13LeapsThatZooKeeperConfirms(t *testing.T) {
+func TestConfirmedLeapIsFollowed(t *testing.T) {
 	t.Parallel()
 	for _, leap := range []time.Duration{time.Hour, year} {
 		t.Run(leap.String(), func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestScenario13LeapsThatZooKeeperConfirms(t *testing.T) {
 				// After a leap the bounds may be behind the clock until they
 				// are extended.
 				stoodStill, noAnswer,
-				`-FENCED the lease has run out and ZooKeeper could not be reached to extend it`,
+				`-FENCED the lease has expired: ZooKeeper could not be reached to renew it`,
 				`-NOTREADY settling reason=(waiting-for-a-forgotten-owner|the-lease-had-run-out|took-a-fresh-worker-after-the-clock-went-back)`)
 		})
 	}

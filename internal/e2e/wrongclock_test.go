@@ -12,7 +12,7 @@ import (
 // ZooKeeper's. Each start is refused and does not fall back on the state directory. The test
 // shifts the leader's timestamps on their way to the node, which has the same effect as a wrong
 // clock of the node.
-func TestScenario06CachedStartRefusedByTheClockCheckStaysRefused(t *testing.T) {
+func TestWrongLeaderTimeRefusesEveryStart(t *testing.T) {
 	t.Parallel()
 	ens := zktest.Single(t)
 	network := newNetwork(t, ens.Addr())
@@ -35,7 +35,7 @@ func TestScenario06CachedStartRefusedByTheClockCheckStaysRefused(t *testing.T) {
 }
 
 // A new node with a wrong clock is refused before it writes a slot.
-func TestScenario06NewcomerWithAWrongClockLeavesNothing(t *testing.T) {
+func TestNewNodeWithWrongClockWritesNoSlot(t *testing.T) {
 	t.Parallel()
 	network := newNetwork(t, zktest.Shared(t).Addr())
 	chroot := zktest.Chroot(t, zktest.Shared(t))[len(zktest.Shared(t).Addr()):]
@@ -61,7 +61,7 @@ func TestScenario06NewcomerWithAWrongClockLeavesNothing(t *testing.T) {
 }
 
 // The two cases above, with the node's own clock set wrong.
-func TestScenario06WithTheClockItselfWrong(t *testing.T) {
+func TestWrongNodeClockRefusesEveryStart(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	records := s.records()

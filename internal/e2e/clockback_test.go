@@ -22,7 +22,7 @@ const (
 // node waits. Otherwise every start is refused, whatever ZooKeeper's clock shows and even if
 // ZooKeeper is down. Once the clock is right again, the node resumes its worker above its reserved
 // bound.
-func TestScenario04RestartWithTheClockBack(t *testing.T) {
+func TestRestartWithClockBackWaitsOrRefuses(t *testing.T) {
 	t.Parallel()
 	for _, say := range []opinion{differs, agrees, silent} {
 		t.Run(string(say), func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestScenario04RestartWithTheClockBack(t *testing.T) {
 // The clock goes back by 4 s while the node runs, and the loop that extends the reserved bound
 // must not lower it. After kill -9 the restart waits until the clock has reached the bound.
 // ZooKeeper is down, because otherwise the node would acquire a new worker.
-func TestScenario04StepBackATickKillRestart(t *testing.T) {
+func TestStepBackDoesNotLowerTheReservedBound(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
 	s := newSite(t, zk.Addr())
@@ -111,7 +111,7 @@ func TestScenario04StepBackATickKillRestart(t *testing.T) {
 
 // The clock goes back and the node is killed at a random moment, with ZooKeeper up. The node is
 // then acquiring a new worker or has acquired it.
-func TestScenario04StepBackKillAtAnyMoment(t *testing.T) {
+func TestKillAfterStepBackIssuesNoDuplicates(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	var clock ownclock.Clock

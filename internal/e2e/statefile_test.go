@@ -26,7 +26,7 @@ func (n *node) copied() *node {
 }
 
 // A copied state directory is never resumed, whether the original runs, is stopped or was killed.
-func TestScenario11StateDirectoryCopied(t *testing.T) {
+func TestCopiedStateIsNotResumed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	n := s.started().ready()
@@ -67,7 +67,7 @@ func TestScenario11StateDirectoryCopied(t *testing.T) {
 
 // An old copy of the state is written back into the same file. ZooKeeper's record shows that it is
 // old: by the term, or by the generation if the terms are equal.
-func TestScenario11OldStatePutBack(t *testing.T) {
+func TestOldStateIsNotResumed(t *testing.T) {
 	t.Parallel()
 	ens := zktest.Shared(t)
 	network := newNetwork(t, ens.Addr())
@@ -109,7 +109,7 @@ func TestScenario11OldStatePutBack(t *testing.T) {
 	}
 }
 
-func TestScenario11TwoProcessesOnOneDirectory(t *testing.T) {
+func TestSecondProcessIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	n := s.started().ready()
@@ -127,7 +127,7 @@ func TestScenario11TwoProcessesOnOneDirectory(t *testing.T) {
 	n.start().fails(1, `in use: another flaked`)
 }
 
-func TestScenario11AnotherClustersState(t *testing.T) {
+func TestStateOfAnotherClusterIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	n := s.started().ready()
