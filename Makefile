@@ -237,7 +237,7 @@ bench-go: ## benchmarks in process of what is on the GET path. BENCH_PKG=./worke
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PKG)
 
 .PHONY: lint
-lint: ## gofmt, go vet, staticcheck, shellcheck
+lint: ## gofmt, go vet, staticcheck, shellcheck, and the English of comments and messages
 	@unformatted=$$(gofmt -l .)
 	if [[ -n $$unformatted ]]; then
 	  printf 'not formatted (gofmt -w):\n%s\n' "$$unformatted" >&2
@@ -254,6 +254,7 @@ lint: ## gofmt, go vet, staticcheck, shellcheck
 	  echo 'shellcheck is not installed: the scripts are not checked' >&2
 	fi
 	set -x
+	$(GO) run ./internal/english
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	# Modules of their own are checked only if their libraries have been downloaded.

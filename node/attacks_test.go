@@ -256,8 +256,8 @@ func TestStartSurvivesALaggingServer(t *testing.T) {
 	}
 }
 
-// The server that a newcomer asks first lags behind, and says that all workers are held. One
-// worker has been released since, and the newcomer must get it.
+// The server that a new node asks first lags behind, and says that all workers are held. One
+// worker has been released since, and the new node must get it.
 func TestNewcomerSyncsBeforeReportingFull(t *testing.T) {
 	r := newRig(t)
 	two := worker.Layout{Epoch: 1_700_000_000_000, Unit: time.Millisecond, TimeBits: 41, WorkerBits: 1, SequenceBits: 12}

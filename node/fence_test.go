@@ -125,7 +125,7 @@ func TestAnotherConfirmedClusterDisablesOfflineStart(t *testing.T) {
 	}
 }
 
-// Owners put their cluster back over one that a newcomer has just created. The newcomer must
+// Owners put their cluster back over one that a new node has just created. The new node must
 // join theirs, as it would have done a moment later.
 func TestNewcomerJoinsARestoredCluster(t *testing.T) {
 	r := newRig(t)

@@ -331,7 +331,7 @@ func TestServesThroughTheLossOfZooKeepersData(t *testing.T) {
 		t.Errorf("%+v after %+v", f, before)
 	}
 	r.disk = localcache.NewMemFile(nil)
-	late := r.start() // a newcomer gets no worker
+	late := r.start() // a new node gets no worker
 	err := <-late.done
 	late.done <- err
 	if !errors.As(err, new(*coordinator.FrozenError)) {

@@ -51,7 +51,7 @@ func (s *sim) tellBound() bool {
 }
 
 // tellLateWrite: a process has read a record and stands still before it writes the record. It
-// is at a heartbeat, at its start, or takes the worker as a newcomer. Another node takes the
+// is at a heartbeat, at its start, or takes the worker as a new node. Another node takes the
 // worker meanwhile. Then the late write goes out.
 func (s *sim) tellLateWrite() bool {
 	a := s.owner()
@@ -66,7 +66,7 @@ func (s *sim) tellLateWrite() bool {
 		if a = s.start(m); a == nil {
 			return false
 		}
-	case 1: // as a newcomer
+	case 1: // as a new node
 		s.clear(m)
 		s.wait(w, 0)
 		s.aim(w)

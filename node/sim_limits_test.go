@@ -134,7 +134,7 @@ func (m *machine) knows(uuid string) bool {
 
 // tellGrowth: an owner is cut off, or stopped, while the cluster grows beyond the workers that
 // the owner knows. The holder of a new worker is cut off too when ZooKeeper loses its data, so
-// the first owner is the only one to notice. A newcomer then tries the new worker.
+// the first owner is the only one to notice. A new node then tries the new worker.
 func (s *sim) tellGrowth() bool {
 	a := s.owner()
 	if a == nil || a.twin != nil || s.crowded {
@@ -206,8 +206,8 @@ func (s *sim) tellGrowth() bool {
 }
 
 // tellThawedTooEarly: an operator ends a freeze although the owner of a worker has only stopped.
-// A newcomer settles on that worker. The promise for IDs is broken then. Still the owner must
-// not overwrite the record that the newcomer has settled on: the owner's own term is of an
+// A new node settles on that worker. The promise for IDs is broken then. Still the owner must
+// not overwrite the record that the new node has settled on: the owner's own term is of an
 // earlier incarnation.
 func (s *sim) tellThawedTooEarly() bool {
 	s.mend()

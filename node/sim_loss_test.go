@@ -10,11 +10,11 @@ import (
 
 // Stories about a ZooKeeper that loses data. If no owner notices a loss, the promise does not
 // hold. So in these stories a settled owner whose lease runs reaches ZooKeeper before any
-// newcomer settles, or no owner is left.
+// new node settles, or no owner is left.
 
 // tellLoss: ZooKeeper is wiped, is restored to old data, or loses the cluster record. Newcomers
 // take what looks free, and the owners come back just in time, as the settling time allows.
-// Owners and newcomers may restart meanwhile.
+// Owners and new nodes may restart meanwhile.
 func (s *sim) tellLoss() bool {
 	s.mend()
 	if s.owner() == nil {
@@ -57,11 +57,11 @@ func (s *sim) restoreSnapshot() {
 	}
 }
 
-// comeBack lets newcomers try to take the owners' workers. Just before a newcomer can settle,
+// comeBack lets new nodes try to take the owners' workers. Just before a new node can settle,
 // all owners come back, or only one does and the others stay cut off for longer.
 func (s *sim) comeBack(witnesses []*process) bool {
 	before := s.incarnation()
-	// They come back well before a newcomer can settle, or at the last moment.
+	// They come back well before a new node can settle, or at the last moment.
 	s.deadline = s.now + int64(s.settle) - int64(s.upTo(s.settle*3/4)) - 20e6
 	var on []*machine
 	for _, p := range witnesses {
@@ -147,7 +147,7 @@ func (s *sim) noticed(on []*machine, before int64) (away []*process) {
 	return away
 }
 
-// tellEqualTerm: ZooKeeper is restored to data from before an owner took its worker. A newcomer
+// tellEqualTerm: ZooKeeper is restored to data from before an owner took its worker. A new node
 // takes the worker with the same term, and has not settled when the owner is back.
 func (s *sim) tellEqualTerm() bool {
 	s.mend()
@@ -181,7 +181,7 @@ func (s *sim) taken() (*process, int) {
 		return nil, 0
 	}
 	s.watch(s.upTo(2 * time.Second))
-	// With another holder in between, a newcomer's term after the loss would be lower than
+	// With another holder in between, a new node's term after the loss would be lower than
 	// this node's. A record of a lower term counts as an older copy, and the promise does not
 	// hold if nobody notices the loss.
 	if b.dead || b.held() != w || b.n.claim.Term != given.term+1 || b.n.serving.Load() == nil || !b.n.claim.Settled || b.cut || s.snapshot == nil {
@@ -190,7 +190,7 @@ func (s *sim) taken() (*process, int) {
 	return b, w
 }
 
-// tellAllGone: no process runs when ZooKeeper is restored to old data. A newcomer settles on a
+// tellAllGone: no process runs when ZooKeeper is restored to old data. A new node settles on a
 // worker before the worker's owner restarts, whose lease still runs. The owner must notice that
 // it has lost the worker.
 func (s *sim) tellAllGone() bool {
@@ -199,7 +199,7 @@ func (s *sim) tellAllGone() bool {
 	if b == nil {
 		return false
 	}
-	// Clocks must agree: a newcomer cannot know otherwise how far IDs went.
+	// Clocks must agree: a new node cannot know otherwise how far IDs went.
 	ahead := func() time.Duration {
 		if s.workers[w].latest == nil {
 			return 0
@@ -327,7 +327,7 @@ func (s *sim) tellForgotten() bool {
 }
 
 // tellLostRecord: the record of one worker is lost while its owner is cut off or was killed, and
-// no owner notices. A newcomer must see that a record was there.
+// no owner notices. A new node must see that a record was there.
 func (s *sim) tellLostRecord() bool {
 	a := s.owner()
 	if a == nil {

@@ -198,7 +198,7 @@ func (s *sim) watch(d time.Duration) {
 	}
 }
 
-// queue starts newcomers on a machine until one holds worker w. It returns that process, or nil
+// queue starts new nodes on a machine until one holds worker w. It returns that process, or nil
 // if none holds it after d.
 func (s *sim) queue(m *machine, w int, d time.Duration) *process {
 	for end := s.now + int64(d); s.now < end && !s.done(); s.fine() {
@@ -219,7 +219,7 @@ func (s *sim) queue(m *machine, w int, d time.Duration) *process {
 	return nil
 }
 
-// aim sets the number of the next ticket, so that the next newcomer tries worker w first. The
+// aim sets the number of the next ticket, so that the next new node tries worker w first. The
 // numbers only go up, as in ZooKeeper. If a ticket of that number existed, the code under test
 // would draw a random number, which the seed does not decide.
 func (s *sim) aim(w int) {

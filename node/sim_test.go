@@ -30,7 +30,7 @@ import (
 type world struct {
 	layout                            worker.Layout
 	lease, settle, heartbeat, reserve time.Duration
-	// crowded: a remote node holds all slots but one, so all newcomers want the same slot.
+	// crowded: a remote node holds all slots but one, so all new nodes want the same slot.
 	crowded bool
 	// onRollback, borrow and segmentStart are zero (Leaf's rule, no borrowing, the first
 	// segment), except in the worlds of sim_worlds_test.go.

@@ -214,8 +214,8 @@ func (c *campaign) recoveries() string {
 	return fmt.Sprintf("%d of %d faults of nodes held against how soon their kind has to be over; for the others ZooKeeper was away, registration frozen, or most clocks wrong", held, all)
 }
 
-// unsettled records a finding for each newcomer that served before the end of the settling time.
-// A newcomer may skip the settling time only if ZooKeeper proves that it has lost nothing. The
+// unsettled records a finding for each new node that served before the end of the settling time.
+// A new node may skip the settling time only if ZooKeeper proves that it has lost nothing. The
 // proof is a record of the current leader's epoch that is at least ten settling times old.
 // unsettled tolerates an epoch of nine settling times.
 func (c *campaign) unsettled() {

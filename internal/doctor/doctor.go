@@ -57,7 +57,7 @@ type Summary struct {
 	TookMs      int64 `json:"took_ms"`
 }
 
-// Config describes the node that is to be started.
+// Config describes the node that will be started.
 type Config struct {
 	// ZK is ZooKeeper's address and the cluster's name. Required.
 	ZK zkstore.ZKConfig

@@ -24,7 +24,7 @@ func (s *site) made(flags ...string) *site {
 }
 
 // V1: ZooKeeper's data are restored from a copy without the owner's record. The owner notices
-// before a newcomer may issue on its worker, whatever its session timeout is.
+// before a new node may issue on its worker, whatever its session timeout is.
 func TestOwnerNoticesALossWhateverItsSessionTimeoutIs(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -77,7 +77,7 @@ func TestHeartbeatTooSlowToNoticeIsRefused(t *testing.T) {
 }
 
 // V2: only an owner that was cut off while the cluster grew notices that ZooKeeper lost its data.
-// A worker that this owner does not know of is not given to a newcomer.
+// A worker that this owner does not know of is not given to a new node.
 func TestFreezeCoversWorkersTheOwnerDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)

@@ -91,7 +91,7 @@ func (o *owners) lookAway() {
 }
 
 // gather brings all nodes back. It fails the test unless each has kept its worker, and unless each
-// newcomer was refused.
+// new node was refused.
 func (o *owners) gather(newcomers ...*node) {
 	t := o.site.t
 	t.Helper()

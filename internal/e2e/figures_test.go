@@ -88,7 +88,7 @@ func TestFigures(t *testing.T) {
 		s := newSite(t, zk.Addr(), "--heartbeat", "50ms", "--settle", "450ms")
 		first := s.started().ready()
 		first.get(1)
-		// A newcomer skips the settling time once the cluster's record is ten settling
+		// A new node skips the settling time once the cluster's record is ten settling
 		// times old and of the same leader epoch.
 		records := s.records()
 		eventually(t, "the cluster's record is old enough", func() bool {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Confirming protects an owner whose record ZooKeeper has lost. A newcomer on the same
+// Confirming protects an owner whose record ZooKeeper has lost. A new node on the same
 // worker waits for the confirming time (the settling time). The owner has to notice the
 // loss and freeze registration before that time is over. It needs at most
 //

@@ -84,7 +84,7 @@ func stageDebian(stage string) error {
 }
 
 // packagedUnit returns the unit for the package. It starts /usr/bin/flaked, and its head
-// does not explain an installation by hand.
+// does not explain a manual installation.
 func packagedUnit(unit []byte) ([]byte, error) {
 	_, rest, ok := bytes.Cut(unit, []byte("\n[Unit]\n"))
 	if !ok || bytes.Count(rest, []byte("/usr/local/bin/flaked")) != 1 {
