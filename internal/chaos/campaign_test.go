@@ -54,10 +54,10 @@ const (
 func healthyWithin() time.Duration { return frozenFor() + 20*time.Second }
 
 // frozenFor returns the longest time for which registration can be frozen after a loss of data.
-// A freeze lasts for the lease and 10 s. An owner that was cut off notices the loss later, and
-// freezes registration from then on. A cut lasts up to 20 s, and somewhat longer if ZooKeeper
-// has a fault as well, so 30 s are added.
-func frozenFor() time.Duration { return *lease + 10*time.Second + 30*time.Second }
+// A freeze lasts for the lease and 10 s. An owner that was cut off can notice the loss while its
+// lease runs, and freezes registration from then on. After the freeze a lost slot stays with its
+// holder for 5 s more. 5 s are added for ZooKeeper's leader, whose clock may be ahead.
+func frozenFor() time.Duration { return 2*(*lease) + 20*time.Second }
 
 type campaign struct {
 	*timeline

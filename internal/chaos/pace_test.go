@@ -293,7 +293,7 @@ func TestRecoveries(t *testing.T) {
 		{"ZooKeeper is away, and long looked for", fault{kind: quick, injected: 90 * s, healed: 91 * s, served: 110 * s, well: 111 * s}, 0, 1},
 		{"registration is frozen", fault{kind: newcomer, injected: 110 * s, healed: 111 * s, served: 150 * s, well: 151 * s}, 0, 0},
 		{"which it needs not", fault{kind: quick, injected: 110 * s, healed: 111 * s, served: 150 * s, well: 151 * s}, 0, 1},
-		{"frozen no more", fault{kind: newcomer, injected: 210 * s, healed: 211 * s, served: 230 * s, well: 231 * s}, 0, 1},
+		{"frozen no more", fault{kind: newcomer, injected: 310 * s, healed: 311 * s, served: 330 * s, well: 331 * s}, 0, 1},
 	} {
 		c := &campaign{timeline: &timeline{}}
 		c.faults = []*fault{lost, &row.fault}
