@@ -11,14 +11,14 @@ import (
 )
 
 // ErrNoCluster: this ZooKeeper has no cluster record.
-var ErrNoCluster = errors.New("coordinator: no such cluster in this ZooKeeper")
+var ErrNoCluster = errors.New("cluster not found in this ZooKeeper")
 
 // OtherClusterError: the cluster record is not that of the cluster that this node belongs
 // to.
 type OtherClusterError struct{ Found, Ours string }
 
 func (e *OtherClusterError) Error() string {
-	return fmt.Sprintf("coordinator: this ZooKeeper holds cluster %s, and this node belongs to %s", e.Found, e.Ours)
+	return fmt.Sprintf("this ZooKeeper holds cluster %s, but this node belongs to cluster %s", e.Found, e.Ours)
 }
 
 // ReadCluster reads the cluster record after a sync. It returns ErrNoCluster if there is
@@ -128,7 +128,7 @@ func (c *Coordinator) writeFreeze(ctx context.Context, mine Cluster, now int64) 
 		return changed
 	})
 	if fenced {
-		return Cluster{}, 0, fmt.Errorf("%w: another cluster has settled in the place of ours", zkstore.ErrBadVersion)
+		return Cluster{}, 0, fmt.Errorf("%w: another cluster has replaced this node's and settled", zkstore.ErrBadVersion)
 	}
 	if !errors.Is(err, zkstore.ErrNoNode) {
 		return next, stat.Mtime, err

@@ -89,10 +89,10 @@ type Coordinator struct {
 // New returns a Coordinator, or an error if cfg lacks a required field. It does no I/O.
 func New(cfg Config) (*Coordinator, error) {
 	if cfg.Store == nil || cfg.Now == nil || cfg.Ledger == nil {
-		return nil, errors.New("coordinator: a store, a clock and a ledger are required")
+		return nil, errors.New("a store, a clock and a ledger are required")
 	}
 	if cfg.Interval < 0 {
-		return nil, fmt.Errorf("coordinator: a heartbeat every %s", cfg.Interval)
+		return nil, fmt.Errorf("the heartbeat interval %s must not be negative", cfg.Interval)
 	}
 	if cfg.Interval == 0 {
 		cfg.Interval = DefaultHeartbeat
@@ -194,7 +194,7 @@ func (c *Coordinator) nextGrant(claim Claim, cl Cluster, old Slot, lease time.Du
 	claim.PendingTerm, claim.PendingNonce = max(claim.Term, old.Term)+1, c.Nonce()
 	gen, err := c.Ledger.Save(claim)
 	if err != nil {
-		return claim, Slot{}, fmt.Errorf("coordinator: storing the claim before it is written: %w", err)
+		return claim, Slot{}, fmt.Errorf("saving the claim before writing it to ZooKeeper: %w", err)
 	}
 	claim.Generation = gen
 	c.holding.granted = append(c.holding.granted, claim.PendingNonce)

@@ -117,7 +117,7 @@ type NotOursError struct {
 }
 
 func (e *NotOursError) Error() string {
-	return fmt.Sprintf("coordinator: worker %d is no longer this node's: %s", e.Worker, e.Reason)
+	return fmt.Sprintf("this node no longer holds worker %d: %s", e.Worker, e.Reason)
 }
 
 // JudgeResume returns nil if a starting node still holds the slot of its local record, else
@@ -128,15 +128,15 @@ func JudgeResume(found *Slot, mine Claim) error {
 	}
 	switch {
 	case found == nil:
-		return no("ZooKeeper has no record of it")
+		return no("ZooKeeper has no record of the worker")
 	case found.Released && mine.Nonce == "":
-		return no("it was never taken: the write that should have done so did not arrive")
+		return no("this node never acquired the worker: its write did not reach ZooKeeper")
 	case found.Released:
-		return no("it was released")
+		return no("the worker was released")
 	case !mine.carriedBy(*found):
-		return no("it is held by node %s (%s) at term %d, ours was %d", found.Node, found.Name, found.Term, mine.Term)
+		return no("node %s (%s) holds the worker at term %d, ours was %d", found.Node, found.Name, found.Term, mine.Term)
 	case found.Generation > mine.Generation:
-		return no("the state file is an old copy: ZooKeeper has seen its generation %d, this is %d", found.Generation, mine.Generation)
+		return no("the state file is an old copy: ZooKeeper has seen generation %d, the file has generation %d", found.Generation, mine.Generation)
 	}
 	return nil
 }
@@ -198,11 +198,11 @@ type FullError struct {
 }
 
 func (e *FullError) Error() string {
-	next := "all are in use; a layout with more worker bits, or fewer nodes, is needed"
+	next := "No lease is about to expire. Use a layout with more worker bits, or run fewer nodes"
 	if e.NextFree > 0 {
-		next = fmt.Sprintf("the next one frees in %s", (time.Duration(e.NextFree-e.now) * time.Millisecond).Round(time.Second))
+		next = fmt.Sprintf("The next one is free in %s", (time.Duration(e.NextFree-e.now) * time.Millisecond).Round(time.Second))
 	}
-	return fmt.Sprintf("coordinator: all %d worker slots are held (%d live, %d detached, %d stopped, %d cooling): %s",
+	return fmt.Sprintf("all %d workers are held (%d live, %d detached, %d stopped, %d cooling). %s",
 		e.Slots, e.Live, e.Detached, e.Stopped, e.Cooled, next)
 }
 
@@ -237,7 +237,7 @@ type FrozenError struct {
 func (e *FrozenError) Error() string {
 	until := time.UnixMilli(e.Until).UTC().Format(time.RFC3339)
 	if e.By != "" {
-		return fmt.Sprintf("coordinator: registration is frozen until %s, by %s", until, e.By)
+		return fmt.Sprintf("registration is frozen until %s by operator %s", until, e.By)
 	}
-	return fmt.Sprintf("coordinator: ZooKeeper lost data, so registration is frozen until %s, while owners of the slots come back", until)
+	return fmt.Sprintf("registration is frozen until %s because ZooKeeper lost data: earlier holders of workers may come back", until)
 }

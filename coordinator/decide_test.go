@@ -100,13 +100,13 @@ func TestJudgeResume(t *testing.T) {
 		"absent":               {nil, "no record", true},
 		"released":             {with(func(s *Slot) { s.Released = true }), "released", false},
 		"released, another's":  {with(func(s *Slot) { s.Released, s.Nonce, s.Term = true, "x", 9 }), "released", false},
-		"taken over":           {with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 6 }), "held by node other", false},
-		"our node, new nonce":  {with(func(s *Slot) { s.Nonce, s.Term = "x", 6 }), "held by node me", false},
-		"an older copy":        {with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 4 }), "held by node other", true},
-		"kept for its owner":   {&Slot{H: 5, Lost: true}, "held", true},
-		"unreadable":           {&Slot{Term: -1}, "held", true},
-		"equal term, settled":  {with(func(s *Slot) { s.Node, s.Nonce = "other", "x" }), "held", false},
-		"equal, not yet setld": {with(func(s *Slot) { s.Node, s.Nonce, s.Settled = "other", "x", false }), "held", true},
+		"taken over":           {with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 6 }), "node other () holds the worker", false},
+		"our node, new nonce":  {with(func(s *Slot) { s.Nonce, s.Term = "x", 6 }), "node me () holds the worker", false},
+		"an older copy":        {with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 4 }), "node other () holds the worker", true},
+		"kept for its owner":   {&Slot{H: 5, Lost: true}, "holds the worker", true},
+		"unreadable":           {&Slot{Term: -1}, "holds the worker", true},
+		"equal term, settled":  {with(func(s *Slot) { s.Node, s.Nonce = "other", "x" }), "holds the worker", false},
+		"equal, not yet setld": {with(func(s *Slot) { s.Node, s.Nonce, s.Settled = "other", "x", false }), "holds the worker", true},
 	} {
 		err := JudgeResume(tc.found, mine)
 		if tc.says == "" {
@@ -168,18 +168,18 @@ func TestFullError(t *testing.T) {
 		says string
 	}{
 		"all live": {add: func(e *FullError) { e.add(Live, 500) },
-			says: "(1 live, 0 detached, 0 stopped, 0 cooling): all are in use"},
+			says: "(1 live, 0 detached, 0 stopped, 0 cooling). No lease is about to expire. Use a layout with more worker bits, or run fewer nodes"},
 		"the earliest counts": {add: func(e *FullError) { e.add(Detached, 70_000); e.add(Stopped, 60_000); e.add(Live, 1) },
-			next: 60_000, says: "(1 live, 1 detached, 1 stopped, 0 cooling): the next one frees in 1m0s"},
+			next: 60_000, says: "(1 live, 1 detached, 1 stopped, 0 cooling). The next one is free in 1m0s"},
 		"cooling frees before its bound": {add: func(e *FullError) { e.add(Cooling, 40_000); e.add(Detached, 31_000) },
-			next: 30_000, says: "the next one frees in 30s"},
+			next: 30_000, says: "The next one is free in 30s"},
 		"a holder keeps it a little longer": {add: func(e *FullError) {
 			e.grace = 5000
 			e.add(Detached, 60_000)
 			e.add(Cooling, 80_000)
 			e.add(Detached, 0)
-		}, next: 65_000, says: "frees in 1m5s"},
-		"unreadable never frees": {add: func(e *FullError) { e.add(Detached, 0) }, says: "all are in use"},
+		}, next: 65_000, says: "is free in 1m5s"},
+		"unreadable never frees": {add: func(e *FullError) { e.add(Detached, 0) }, says: "No lease is about to expire"},
 	} {
 		e := FullError{Slots: 3}
 		tc.add(&e)
@@ -391,7 +391,7 @@ func TestParseSlot(t *testing.T) {
 		"released":           {Node: "n", Nonce: "x", Term: 4, H: 5, Released: true},
 		"with everything": {Node: "n", Ticket: "t", Nonce: "x", Term: 4, H: 5, Settled: true, Stopped: true, StoppedM: 4, Reached: 3, Reported: 2,
 			Generation: math.MaxUint64, HeartbeatMs: 1, RTTMs: 1, State: "serving", Labels: Labels{Name: "a", Host: "b", PID: 3, Address: "c", Version: "d", Admin: "e"},
-			FromTerm: 2, Granted: 1, ReleasedBy: "me", AheadMs: 1, History: History{{Node: "m", Ended: EndedByHand, By: "me"}}},
+			FromTerm: 2, Granted: 1, ReleasedBy: "me", AheadMs: 1, History: History{{Node: "m", Ended: EndedTaken, By: "me"}}},
 	} {
 		if got := parseSlot(s.marshal()); got != s {
 			t.Errorf("%s: %+v became %+v", name, s, got)

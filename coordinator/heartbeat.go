@@ -39,8 +39,10 @@ type Beat struct {
 	Wait time.Duration
 	// Lost: ZooKeeper had lost our record or the cluster's, and the node has put it back.
 	Lost bool
-	// FrozenUntil is the end of the freeze of registration, Unix ms; 0: not frozen.
+	// FrozenUntil is the end of the freeze of registration, Unix ms; 0: not frozen. FrozenBy
+	// is the operator who froze it. Empty: a node did, because ZooKeeper had lost data.
 	FrozenUntil int64
+	FrozenBy    string
 	Clock       Reading
 	// Shown: the slot's live lock belongs to the present session.
 	Shown bool
@@ -53,7 +55,7 @@ type FencedError struct {
 }
 
 func (e *FencedError) Error() string {
-	return fmt.Sprintf("coordinator: worker %d was lost: %s", e.Worker, e.Reason)
+	return fmt.Sprintf("this node lost worker %d: %s", e.Worker, e.Reason)
 }
 
 // Heartbeat reports to ZooKeeper and extends the lease, by a versioned write. It reads the
@@ -109,9 +111,9 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			if !claim.Settled {
-				return Beat{}, &FencedError{claim.Worker, why + ", and this node had not settled on it"}
+				return Beat{}, &FencedError{claim.Worker, why + ", and this node had not settled on the worker"}
 			}
-			return Beat{}, &FencedError{claim.Worker, why + ", and the lease has run out"}
+			return Beat{}, &FencedError{claim.Worker, why + ", and the lease has expired"}
 		case finding == FoundLost:
 			beat, err = c.reassert(ctx, hold, v, r, why)
 		default:
@@ -128,14 +130,14 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 }
 
 // errTakeBack: the record was written settled, and must be written again, unsettled.
-var errTakeBack = errors.New("coordinator: the lease had run out by ZooKeeper's clock")
+var errTakeBack = errors.New("the lease had expired by ZooKeeper's clock")
 
 // report writes our slot again: it plans, writes, and accepts the acknowledgement.
 func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report) (Beat, error) {
 	e := c.gather(r)
 	beat := Beat{Claim: hold.Claim}
 	if e.now < v.cl.FrozenUntil {
-		beat.FrozenUntil = v.cl.FrozenUntil
+		beat.FrozenUntil, beat.FrozenBy = v.cl.FrozenUntil, v.cl.FrozenBy
 	}
 	d := hold.plan(v, e, r)
 	switch {
@@ -144,7 +146,7 @@ func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report
 	case d.renew:
 		// ZooKeeper does not know yet that the process began without it.
 		g, err := c.writeNextTerm(ctx, hold.Claim, *v.cl, *v.slot, v.stat, r.Lease)
-		return Beat{Claim: g.Claim, H: g.H, Clock: g.Clock, Wait: g.Settle, FrozenUntil: beat.FrozenUntil}, err
+		return Beat{Claim: g.Claim, H: g.H, Clock: g.Clock, Wait: g.Settle, FrozenUntil: beat.FrozenUntil, FrozenBy: beat.FrozenBy}, err
 	}
 	c.holding = d.holding
 	after, err := c.write(ctx, d, v, hold.Worker)
@@ -160,7 +162,7 @@ func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report
 		done.Wait = c.settling(ctx, *v.cl, hold.Worker)
 		c.holding.notBefore = e.now + done.Wait.Milliseconds() // less than planned, where nothing was lost
 	}
-	done.FrozenUntil = beat.FrozenUntil
+	done.FrozenUntil, done.FrozenBy = beat.FrozenUntil, beat.FrozenBy
 	done.Clock = c.setReading(e.now, after)
 	c.rtt = max(0, done.Clock.Acked-e.now)
 	return done, nil

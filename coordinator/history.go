@@ -30,7 +30,7 @@ type Former struct {
 // How the holding of a former holder ended.
 const (
 	EndedReleased = "released" // it gave the slot back
-	EndedByHand   = "by hand"  // an operator took the slot from it
+	EndedTaken    = "taken"    // an operator took the slot from it
 	EndedStopped  = "stopped"  // it stopped cleanly, and did not come back before its lease ended
 	EndedVanished = "vanished" // it sent no heartbeat until its lease had ended
 	EndedGaveWay  = "gave way" // an owner that ZooKeeper had lost came back
@@ -110,7 +110,7 @@ func (s Slot) former(now int64) Former {
 func (s Slot) ended(now int64) string {
 	switch {
 	case s.ReleasedBy != "":
-		return EndedByHand
+		return EndedTaken
 	case s.Released:
 		return EndedReleased
 	case s.H > now:

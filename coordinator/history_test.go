@@ -52,7 +52,7 @@ func TestHistory(t *testing.T) {
 	l.pass(labLease + 6*time.Second)
 	e := l.serving("E")
 	e.mustBeat()
-	if got, want := l.slot(0).names(), []string{"A released", "B stopped", "C vanished", "D by hand"}; !reflect.DeepEqual(got, want) {
+	if got, want := l.slot(0).names(), []string{"A released", "B stopped", "C vanished", "D taken"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if by := l.slot(0).History[3].By; by != "test" {
@@ -60,7 +60,7 @@ func TestHistory(t *testing.T) {
 	}
 	e.must(e.leave())
 	l.serving("F")
-	if got, want := l.slot(0).names(), []string{"B stopped", "C vanished", "D by hand", "E released"}; !reflect.DeepEqual(got, want) {
+	if got, want := l.slot(0).names(), []string{"B stopped", "C vanished", "D taken", "E released"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	l.disjoint()

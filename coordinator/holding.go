@@ -81,15 +81,15 @@ func (hold holding) judge(v view, uuid string) (Finding, string) {
 	case cluster == FoundFenced:
 		return cluster, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", v.cl.UUID, uuid)
 	case finding == FoundFenced:
-		return finding, fmt.Sprintf("node %s (%s) holds it at term %d, ours was %d", v.slot.Node, v.slot.Name, v.slot.Term, hold.Term)
+		return finding, fmt.Sprintf("node %s (%s) holds the worker at term %d, ours was %d", v.slot.Node, v.slot.Name, v.slot.Term, hold.Term)
 	case cluster == FoundLost:
 		return cluster, "ZooKeeper has lost the cluster record"
 	case finding == FoundLost && v.slot == nil:
-		return finding, "ZooKeeper has lost its record"
+		return finding, "ZooKeeper has lost the worker's record"
 	case finding == FoundLost:
-		return finding, fmt.Sprintf("ZooKeeper has an older record of it: node %s (%s) at term %d, ours was %d", v.slot.Node, v.slot.Name, v.slot.Term, hold.Term)
+		return finding, fmt.Sprintf("ZooKeeper has an older record of the worker: node %s (%s) at term %d, ours was %d", v.slot.Node, v.slot.Name, v.slot.Term, hold.Term)
 	case older || v.slot.H < hold.H:
-		return FoundLost, "ZooKeeper has an older copy of its record"
+		return FoundLost, "ZooKeeper has an older copy of the worker's record"
 	}
 	return finding, ""
 }
@@ -116,14 +116,14 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 	if r.RestartedFrom != 0 {
 		// A record that this process wrote without an acknowledgement proves no later copy.
 		if found.Generation > r.RestartedFrom && !slices.Contains(hold.granted, found.Nonce) {
-			return decision{fenced: fmt.Sprintf("it was started from an old copy of its state: ZooKeeper has seen generation %d, that was %d", found.Generation, r.RestartedFrom)}
+			return decision{fenced: fmt.Sprintf("this node was started from an old copy of its state: ZooKeeper has seen generation %d, the copy has generation %d", found.Generation, r.RestartedFrom)}
 		}
 		return decision{renew: true}
 	}
 	if !hold.Settled && cl.Frozen(hold.Worker, e.earliest()) {
 		// The slot is kept for an owner that may come back. Give it up rather than wait for
 		// a lease of perhaps a day: another slot may be free.
-		return decision{fenced: "ZooKeeper lost data and keeps the worker for the owner that it may have had"}
+		return decision{fenced: "registration is frozen, which keeps the worker for an earlier holder"}
 	}
 	d := decision{slot: hold.in(cl).record(e, hold.Term, hold.Nonce, found, r.Lease)}
 	// accept found that our last write must not stay settled: write it again, unsettled.
@@ -175,7 +175,7 @@ func (d decision) accept(v view, after zkstore.Stat, e evidence) (hold holding, 
 
 // maySettle reports whether the slot may be settled now. While registration is frozen
 // only a holder whose settled lease still runs may settle again. One whose lease had run
-// out waits as a newcomer does: somebody else may have held the slot meanwhile, or may be
+// out waits as a new node does: somebody else may have held the slot meanwhile, or may be
 // about to come back to a ZooKeeper that has forgotten them.
 func (hold holding) maySettle(cl Cluster, e evidence) bool {
 	if e.now < hold.notBefore {

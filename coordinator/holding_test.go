@@ -48,12 +48,12 @@ func TestPlan(t *testing.T) {
 			r.RestartedFrom, v.slot.Generation, t.granted = 4, 5, []string{"m", "n"}
 		}, renew: true},
 		"a newcomer in a freeze": {change: func(t *holding, v view, _ *evidence, _ *Report) { frozen(v); t.Settled, v.slot.Settled = false, false },
-			fenced: "keeps the worker for the owner"},
+			fenced: "registration is frozen, which keeps the worker for an earlier holder"},
 		"a newcomer in a freeze, by the leader's clock": {change: func(t *holding, v view, e *evidence, _ *Report) {
 			v.cl.FrozenUntil = planNow - 1
 			e.reading.Stamp -= 2_000
 			t.Settled, v.slot.Settled = false, false
-		}, fenced: "keeps the worker for the owner"},
+		}, fenced: "registration is frozen, which keeps the worker for an earlier holder"},
 		"a newcomer on a worker that was opened": {change: func(t *holding, v view, _ *evidence, _ *Report) {
 			frozen(v)
 			v.cl.Open = "3"

@@ -21,7 +21,7 @@ func (c *Coordinator) lostUntil(cl Cluster) int64 {
 
 // replaceLost creates a Lost record for a worker and returns its bound.
 func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int) (int64, error) {
-	c.Logger.Warn("ZooKeeper has lost the record of a worker slot; it is kept for its owner", "worker", worker)
+	c.Logger.Warn("ZooKeeper has lost the record of a worker, which stays reserved for its holder", "worker", worker)
 	h := c.lostUntil(cl)
 	if err := ensureRoot(ctx, c.Store); err != nil {
 		return 0, err
@@ -50,10 +50,10 @@ func (c *Coordinator) replaceAllLost(ctx context.Context, cl Cluster) {
 			err = errors.Join(err, c.Store.Multi(ctx, ops...))
 		}
 		if err == nil && len(missing) > 0 {
-			c.Logger.Warn("ZooKeeper has lost the records of worker slots; they are kept for their owners", "workers", len(missing))
+			c.Logger.Warn("ZooKeeper has lost the records of workers, which stay reserved for their holders", "workers", len(missing))
 		}
 		if err != nil && !errors.Is(err, zkstore.ErrExists) {
-			c.Logger.Warn("the lost records of worker slots were not replaced: new nodes may have to wait for longer", "error", err)
+			c.Logger.Warn("could not replace the lost records of workers, new nodes may wait longer", "error", err)
 		}
 		if !errors.Is(err, zkstore.ErrExists) {
 			return

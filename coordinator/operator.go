@@ -30,7 +30,7 @@ func (e *ClocksError) Error() string {
 	if e.Ahead < 0 {
 		way = "behind"
 	}
-	return fmt.Sprintf("coordinator: this machine's clock is %s %s that of ZooKeeper's leader, so it cannot tell what is over: set it right, or do this on another machine", e.Ahead.Abs(), way)
+	return fmt.Sprintf("this machine's clock is %s %s that of ZooKeeper's leader, so it cannot tell whether a lease has expired. Set the clock right, or run this on another machine", e.Ahead.Abs(), way)
 }
 
 // moment is the present time by two clocks that agree, ours and the leader's: the earlier

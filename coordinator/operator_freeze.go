@@ -40,7 +40,7 @@ func (h ByHand) Frozen(ctx context.Context) (Cluster, bool, error) {
 }
 
 // ErrFreezeChanged: the cluster's freeze has changed since the caller read it.
-var ErrFreezeChanged = errors.New("coordinator: the freeze of registration has changed meanwhile: look at it again; nothing was changed")
+var ErrFreezeChanged = errors.New("the freeze of registration has changed meanwhile, so nothing was done. Look at the freeze again")
 
 // Thaw ends a freeze of registration early for some workers, or for all if workers is empty.
 // It frees those of them whose records were lost, and returns their number. The caller must

@@ -15,10 +15,12 @@ func TestFreezeByHand(t *testing.T) {
 		t.Fatalf("%+v, %+v, %v", was, is, err)
 	}
 	frozen := wantErrAs[*FrozenError](t, l.node("B").register())
-	if frozen.Until != is.FrozenUntil || frozen.By != "test" || !strings.Contains(frozen.Error(), "until 2023-11-15T22:13:40Z, by test") || len(l.children(ticketsPath)) != 1 {
+	if frozen.Until != is.FrozenUntil || frozen.By != "test" || !strings.Contains(frozen.Error(), "until 2023-11-15T22:13:40Z by operator test") || len(l.children(ticketsPath)) != 1 {
 		t.Errorf("%+v, tickets %q", frozen, l.children(ticketsPath))
 	}
-	a.mustBeat() // its own lease runs
+	if beat := a.mustBeat(); beat.FrozenUntil != is.FrozenUntil || beat.FrozenBy != "test" { // its own lease runs
+		t.Errorf("%+v", beat)
+	}
 	a.must(a.halt())
 	a.must(a.start())
 	a.settle()
@@ -40,7 +42,9 @@ func TestFreezeByHand(t *testing.T) {
 	}
 	// An owner that notices a loss neither shortens the operator's freeze nor opens a worker.
 	l.remove(slotPath(0))
-	a.mustBeat()
+	if beat := a.mustBeat(); beat.FrozenUntil != is.FrozenUntil || beat.FrozenBy != "" {
+		t.Errorf("%+v", beat)
+	}
 	if cl := l.cluster(); cl.Open != "" || cl.FrozenUntil != is.FrozenUntil {
 		t.Errorf("%+v", cl)
 	}

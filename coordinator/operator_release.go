@@ -17,7 +17,7 @@ type StillFrozenError struct {
 }
 
 func (e *StillFrozenError) Error() string {
-	return fmt.Sprintf("coordinator: registration is frozen until %s, and ZooKeeper may not know the last of worker %d: let its owner come back, or wait",
+	return fmt.Sprintf("registration is frozen until %s, so ZooKeeper's record of worker %d may be out of date. Let its holder come back, or wait",
 		time.UnixMilli(e.Until).UTC().Format(time.RFC3339), e.Worker)
 }
 
@@ -28,14 +28,14 @@ type ChangedError struct {
 }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("coordinator: worker %d has changed meanwhile: node %s (%s) has it at term %d; nothing was changed", e.Worker, e.Slot.Node, e.Slot.Name, e.Slot.Term)
+	return fmt.Sprintf("worker %d has changed meanwhile, so nothing was done: node %s (%s) holds it at term %d", e.Worker, e.Slot.Node, e.Slot.Name, e.Slot.Term)
 }
 
 // ErrConnected: the node that the slot was taken from has a session, so it runs.
-var ErrConnected = errors.New("coordinator: its node is connected to ZooKeeper, so it runs")
+var ErrConnected = errors.New("the worker's node is connected to ZooKeeper, so it runs")
 
 // ErrNotHeld: no node holds the slot.
-var ErrNotHeld = errors.New("coordinator: nobody holds it")
+var ErrNotHeld = errors.New("no node holds the worker")
 
 // Holding is a slot as Examine read it.
 type Holding struct {
@@ -115,7 +115,7 @@ func (h ByHand) LowerBound(ctx context.Context, found Holding, notBelow int64) (
 		case e.Live:
 			return e, ErrConnected
 		case !e.Slot.Released || e.Slot.ReleasedBy == "":
-			return e, fmt.Errorf("coordinator: worker %d was not taken away by hand", e.Worker)
+			return e, fmt.Errorf("no operator has released worker %d", e.Worker)
 		}
 		next := e.Slot
 		next.H, next.Lowered = lowered(next, cl, now.late, notBelow), true

@@ -25,7 +25,7 @@ type TicketInUseError struct {
 }
 
 func (e *TicketInUseError) Error() string {
-	return fmt.Sprintf("coordinator: ticket %s is that of worker %d, which node %s (%s) holds: it goes when the worker does", e.Name, e.Worker, e.Holder.Node, e.Holder.Name)
+	return fmt.Sprintf("ticket %s belongs to worker %d, which node %s (%s) holds. It is deleted when the node gives up the worker", e.Name, e.Worker, e.Holder.Node, e.Holder.Name)
 }
 
 // UnusedTickets returns the tickets that no slot in entries refers to. They are of nodes that
@@ -54,7 +54,7 @@ func UnusedTickets(ctx context.Context, store zkstore.Store, entries []Entry) ([
 		return true
 	})
 	if err != nil {
-		return nil, fmt.Errorf("coordinator: reading the tickets: %w", err)
+		return nil, fmt.Errorf("reading the tickets: %w", err)
 	}
 	return unused, nil
 }

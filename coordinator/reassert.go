@@ -16,8 +16,8 @@ func (c *Coordinator) reassert(ctx context.Context, hold holding, v view, r Repo
 	if err != nil {
 		return Beat{Claim: claim}, err
 	}
-	// Another owner may have frozen long ago. The leader's clock tells whether that freeze
-	// is long enough. hasPassed needs the reading from before the loss: restore it.
+	// Another owner may have frozen long ago. By the leader's clock now, check whether that
+	// freeze is long enough. hasPassed needs the reading from before the loss: restore it.
 	before := c.reading
 	clock, err := c.touchTicket(ctx, &claim)
 	c.reading = before
@@ -30,7 +30,7 @@ func (c *Coordinator) reassert(ctx context.Context, hold holding, v view, r Repo
 	// By our own clock the lease still runs, but that clock may have gone back.
 	if hold.doubted() || c.gather(r).hasPassed(claim.H, clock.Stamp) {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
-		return Beat{}, &FencedError{claim.Worker, why + ", and by ZooKeeper's clock the lease has run out"}
+		return Beat{}, &FencedError{claim.Worker, why + ", and by ZooKeeper's clock the lease has expired"}
 	}
 	beat, err := c.putBack(ctx, claim, cl, v, r)
 	if err == nil {
@@ -73,5 +73,5 @@ func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v vi
 	}
 	clock := c.setReading(slot.Reported, written)
 	c.setCompared(slot.H, written.Epoch())
-	return Beat{Claim: held, H: slot.H, Settled: slot.Settled, Lost: true, FrozenUntil: cl.FrozenUntil, Clock: clock}, nil
+	return Beat{Claim: held, H: slot.H, Settled: slot.Settled, Lost: true, FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: clock}, nil
 }

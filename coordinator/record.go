@@ -153,7 +153,7 @@ func mustMarshal(v any) []byte {
 func parseCluster(b []byte) (Cluster, error) {
 	var c Cluster
 	if err := json.Unmarshal(b, &c); err != nil || c.UUID == "" || c.Slots < 1 {
-		return Cluster{}, fmt.Errorf("coordinator: %s is not a cluster record of flaked: %.80q", clusterPath, b)
+		return Cluster{}, fmt.Errorf("%s is not a cluster record of flaked: %.80q", clusterPath, b)
 	}
 	return c, nil
 }
@@ -183,7 +183,7 @@ func ticketNumber(name string) (int64, error) {
 	s := name[digits:]
 	negative := strings.HasSuffix(name[:digits], "--")
 	if digits == 0 || len(s) != 10 && !(negative && len(s) == 9) {
-		return 0, fmt.Errorf("coordinator: %q is not a ticket", name)
+		return 0, fmt.Errorf("%q is not a ticket", name)
 	}
 	if negative {
 		s = "-" + s

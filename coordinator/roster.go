@@ -64,7 +64,7 @@ func ReadSlots(ctx context.Context, store zkstore.Store, cl Cluster) ([]Entry, e
 		return true
 	})
 	if err != nil {
-		return nil, fmt.Errorf("coordinator: reading the worker slots: %w", err)
+		return nil, fmt.Errorf("reading the workers: %w", err)
 	}
 	return entries, nil
 }

@@ -21,10 +21,10 @@ func ParseWorkerSet(text string, slots int) (WorkerSet, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		s, err := parseSpan(strings.TrimSpace(part))
 		if err != nil {
-			return "", fmt.Errorf("coordinator: workers %q: %w", text, err)
+			return "", fmt.Errorf("workers %q: %w", text, err)
 		}
 		if s.last >= slots {
-			return "", fmt.Errorf("coordinator: workers %q: the layout has workers 0 to %d", text, slots-1)
+			return "", fmt.Errorf("workers %q: the layout has workers 0 to %d", text, slots-1)
 		}
 		spans = append(spans, s)
 	}

@@ -51,7 +51,7 @@ func SetAside(dir string, now time.Time) (Aside, error) {
 		return Aside{}, fmt.Errorf("%w: %s is a symbolic link", ErrUnsafeFile, path)
 	}
 	if err != nil {
-		return Aside{}, fmt.Errorf("localcache: open the state file: %w", err)
+		return Aside{}, fmt.Errorf("open the state file: %w", err)
 	}
 	c, err := openLocked(d, f, false)
 	if err != nil {
@@ -85,7 +85,7 @@ func ReadAside(dir string) ([]Aside, error) {
 		_, err = os.Stat(dir)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("localcache: look for states that were set aside: %w", err)
+		return nil, fmt.Errorf("list the backups of the state file: %w", err)
 	}
 	slices.Sort(names)
 	var found []Aside
@@ -103,12 +103,12 @@ func ReadAside(dir string) ([]Aside, error) {
 func readCopy(name string) (Aside, error) {
 	f, err := openat(unix.AT_FDCWD, name, name, unix.O_RDONLY)
 	if err != nil {
-		return Aside{}, fmt.Errorf("localcache: open a state that was set aside: %w", err)
+		return Aside{}, fmt.Errorf("open the backup of a state file: %w", err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, 2*asideMost))
 	if err != nil {
-		return Aside{}, fmt.Errorf("localcache: read a state that was set aside: %w", err)
+		return Aside{}, fmt.Errorf("read the backup of a state file: %w", err)
 	}
 	line, image, _ := bytes.Cut(text, []byte("\n"))
 	a := Aside{Backup: name, Copied: !bytes.HasPrefix(line, []byte(textOfOriginal))}
@@ -135,15 +135,15 @@ func backUp(d, f *os.File, copied bool, now time.Time) (path string, err error) 
 			continue
 		}
 		if err != nil {
-			return "", fmt.Errorf("localcache: keep a copy of the state file: %w", err)
+			return "", fmt.Errorf("back up the state file: %w", err)
 		}
 		if err := copyTo(to, f, copied, stamp); err != nil {
 			to.Close()
 			unix.Unlinkat(int(d.Fd()), name, 0)
-			return "", fmt.Errorf("localcache: keep a copy of the state file in %s: %w", path, err)
+			return "", fmt.Errorf("back up the state file to %s: %w", path, err)
 		}
 		if err := d.Sync(); err != nil {
-			return "", fmt.Errorf("localcache: sync the state directory: %w", err)
+			return "", fmt.Errorf("sync the state directory: %w", err)
 		}
 		return path, nil
 	}
@@ -160,7 +160,7 @@ func copyTo(to, from *os.File, copied bool, stamp string) error {
 	if copied {
 		what = textOfCopy
 	}
-	if _, err := fmt.Fprintf(to, "%s that was set aside on %s, as it was; never to be resumed\n", what, stamp); err != nil {
+	if _, err := fmt.Fprintf(to, "%s, backed up on %s. It must not be resumed\n", what, stamp); err != nil {
 		return err
 	}
 	if _, err := io.Copy(to, io.NewSectionReader(from, 0, asideMost)); err != nil {

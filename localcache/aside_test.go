@@ -41,7 +41,7 @@ func TestRetiredStateIsNeverResumed(t *testing.T) {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	backup, err := os.ReadFile(a.Backup)
-	if err != nil || !bytes.HasSuffix(backup, was) || !strings.HasPrefix(string(backup), "flaked: a state file that was set aside on 20261121T140305Z") {
+	if err != nil || !bytes.HasSuffix(backup, was) || !strings.HasPrefix(string(backup), "flaked: a state file, backed up on 20261121T140305Z. It must not be resumed\n") {
 		t.Errorf("%d bytes of %d, %v", len(backup), len(was), err)
 	}
 	if fi, err := os.Stat(a.Backup); err != nil || fi.Mode() != 0o600 {

@@ -36,10 +36,10 @@ const (
 
 var (
 	// ErrTooLarge: the record does not fit into its block. Nothing was written.
-	ErrTooLarge = errors.New("localcache: record too large")
+	ErrTooLarge = errors.New("record too large")
 	// ErrOtherFormat: another version of flaked wrote the file. Open refuses the file and
 	// does not overwrite it, because its node may come back.
-	ErrOtherFormat = errors.New("localcache: the state file has another format")
+	ErrOtherFormat = errors.New("the state file has another format")
 
 	errBlank = errors.New("blank")
 )
@@ -51,7 +51,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func encodeBody(r Record) ([]byte, error) {
 	p, err := json.Marshal(r)
 	if err != nil {
-		return nil, fmt.Errorf("localcache: encode record: %w", err)
+		return nil, fmt.Errorf("encode record: %w", err)
 	}
 	if len(p) > maxBody {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(p), maxBody)
@@ -76,7 +76,7 @@ func sealBlock(body []byte, generation uint64) []byte {
 func decodeBlock(b []byte) (Record, error) {
 	switch {
 	case len(b) != blockSize:
-		return Record{}, fmt.Errorf("cut short to %d bytes", len(b))
+		return Record{}, fmt.Errorf("truncated to %d bytes", len(b))
 	case bytes.Count(b, []byte{0}) == blockSize:
 		return Record{}, errBlank
 	case string(b[:4]) != magic:
@@ -85,11 +85,11 @@ func decodeBlock(b []byte) (Record, error) {
 		return Record{}, errors.New("checksum does not match")
 	}
 	if v := binary.LittleEndian.Uint32(b[4:]); v != formatVersion {
-		return Record{}, fmt.Errorf("%w: %d, and this flaked reads %d only: use the release that wrote it, or an empty state directory", ErrOtherFormat, v, formatVersion)
+		return Record{}, fmt.Errorf("%w: %d, but this flaked reads only format %d. Use the release that wrote the file, or an empty state directory", ErrOtherFormat, v, formatVersion)
 	}
 	n := binary.LittleEndian.Uint32(b[16:])
 	if n > maxBody {
-		return Record{}, fmt.Errorf("body of %d bytes does not fit", n)
+		return Record{}, fmt.Errorf("length of %d bytes does not fit into a block", n)
 	}
 	var r Record
 	if err := json.Unmarshal(b[headerSize:headerSize+n], &r); err != nil {

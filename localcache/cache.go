@@ -57,7 +57,7 @@ import (
 // disk held other bytes there, then the other block is the durable one, and it is intact.
 
 // ErrClosed: the Cache was closed.
-var ErrClosed = errors.New("localcache: closed")
+var ErrClosed = errors.New("closed")
 
 // Cache is an open state file. It is safe for concurrent use. Save, Invalidate, Remove and
 // Close wait for each other, and therefore for a disk that stalls. Load never waits.
@@ -161,7 +161,7 @@ func (c *Cache) Close() error {
 	}
 	c.closed = true
 	if err := c.f.Close(); err != nil {
-		return fmt.Errorf("localcache: close the state file: %w", err)
+		return fmt.Errorf("close the state file: %w", err)
 	}
 	return nil
 }
@@ -228,10 +228,10 @@ func (c *Cache) prove() error {
 
 func (c *Cache) writeBlock(i int, b []byte) error {
 	if _, err := c.f.WriteAt(b, int64(i)*blockSize); err != nil {
-		return fmt.Errorf("localcache: write block %d: %w", i, err)
+		return fmt.Errorf("write block %d: %w", i, err)
 	}
 	if err := c.f.Datasync(); err != nil {
-		return fmt.Errorf("localcache: sync block %d: %w", i, err)
+		return fmt.Errorf("sync block %d: %w", i, err)
 	}
 	return nil
 }
@@ -244,7 +244,7 @@ func (c *Cache) restore() error {
 		return nil
 	}
 	if err := c.f.Truncate(FileSize); err != nil {
-		return fmt.Errorf("localcache: restore the size of the state file: %w", err)
+		return fmt.Errorf("restore the size of the state file: %w", err)
 	}
 	if err := preallocate(c.f); err != nil {
 		return err

@@ -19,20 +19,20 @@ func makeDir(dir string) error {
 	}
 	parent := filepath.Dir(dir)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return fmt.Errorf("localcache: make the state directory: %w", err)
+		return fmt.Errorf("create the state directory: %w", err)
 	}
 	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
 		return nil // another process was faster
 	} else if err != nil {
-		return fmt.Errorf("localcache: make the state directory: %w", err)
+		return fmt.Errorf("create the state directory: %w", err)
 	}
 	p, err := os.Open(parent)
 	if err != nil {
-		return fmt.Errorf("localcache: make the state directory durable: %w", err)
+		return fmt.Errorf("sync the parent of the state directory: %w", err)
 	}
 	defer p.Close()
 	if err := p.Sync(); err != nil {
-		return fmt.Errorf("localcache: make the state directory durable: %w", err)
+		return fmt.Errorf("sync the parent of the state directory: %w", err)
 	}
 	return nil
 }
@@ -43,15 +43,15 @@ func openDir(dir string) (*os.File, error) {
 	fi, err := os.Lstat(dir)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("localcache: state directory: %w", err)
+		return nil, fmt.Errorf("state directory: %w", err)
 	case fi.Mode()&fs.ModeSymlink != 0:
-		return nil, fmt.Errorf("%w: %s is a symbolic link: give the path it leads to", ErrUnsafeDir, dir)
+		return nil, fmt.Errorf("%w: %s is a symbolic link. Use its target path instead", ErrUnsafeDir, dir)
 	case !fi.IsDir():
 		return nil, fmt.Errorf("%w: %s is not a directory", ErrUnsafeDir, dir)
 	}
 	d, err := openat(unix.AT_FDCWD, dir, dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return nil, fmt.Errorf("localcache: open the state directory: %w", err)
+		return nil, fmt.Errorf("open the state directory: %w", err)
 	}
 	if err := checkDir(d); err != nil {
 		d.Close()
@@ -63,13 +63,13 @@ func openDir(dir string) (*os.File, error) {
 func checkDir(d *os.File) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(d.Fd()), &st); err != nil {
-		return fmt.Errorf("localcache: stat %s: %w", d.Name(), err)
+		return fmt.Errorf("stat %s: %w", d.Name(), err)
 	}
 	if uid := uint32(os.Geteuid()); st.Uid != uid {
-		return fmt.Errorf("%w: %s belongs to user %d and this is user %d: flaked must own it", ErrUnsafeDir, d.Name(), st.Uid, uid)
+		return fmt.Errorf("%w: %s belongs to user %d, but flaked runs as user %d. Change the owner, or run flaked as that user", ErrUnsafeDir, d.Name(), st.Uid, uid)
 	}
 	if perm := uint32(st.Mode) & 0o777; perm&0o077 != 0 {
-		return fmt.Errorf("%w: %s is open to other users (mode %04o): chmod 700 %s", ErrUnsafeDir, d.Name(), perm, d.Name())
+		return fmt.Errorf("%w: %s is open to other users (mode %04o). Run chmod 700 %s", ErrUnsafeDir, d.Name(), perm, d.Name())
 	}
 	return checkFilesystem(d)
 }
@@ -90,7 +90,7 @@ func openState(d *os.File, dir string, flag int) (f *os.File, made bool, err err
 		return nil, false, fmt.Errorf("%w: %s is a symbolic link", ErrUnsafeFile, path)
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("localcache: open the state file: %w", err)
+		return nil, false, fmt.Errorf("open the state file: %w", err)
 	}
 	return f, made, nil
 }
@@ -100,16 +100,16 @@ func openState(d *os.File, dir string, flag int) (f *os.File, made bool, err err
 func checkState(f *os.File) (unix.Stat_t, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return st, fmt.Errorf("localcache: stat %s: %w", f.Name(), err)
+		return st, fmt.Errorf("stat %s: %w", f.Name(), err)
 	}
 	if uint32(st.Mode)&unix.S_IFMT != unix.S_IFREG {
 		return st, fmt.Errorf("%w: %s is not a regular file", ErrUnsafeFile, f.Name())
 	}
 	if st.Nlink != 1 {
-		return st, fmt.Errorf("%w: %s has %d names (hard links): it must have one", ErrUnsafeFile, f.Name(), st.Nlink)
+		return st, fmt.Errorf("%w: %s has %d hard links. It must have only one", ErrUnsafeFile, f.Name(), st.Nlink)
 	}
 	if uid := uint32(os.Geteuid()); st.Uid != uid {
-		return st, fmt.Errorf("%w: %s belongs to user %d and this is user %d", ErrUnsafeFile, f.Name(), st.Uid, uid)
+		return st, fmt.Errorf("%w: %s belongs to user %d, but flaked runs as user %d. Change the owner, or run flaked as that user", ErrUnsafeFile, f.Name(), st.Uid, uid)
 	}
 	return st, checkFilesystem(f)
 }
@@ -131,13 +131,13 @@ func openat(at int, rel, name string, flag int) (*os.File, error) {
 
 // filesystemError returns the ErrFilesystem error for path on the filesystem called name.
 func filesystemError(path, name string) error {
-	return fmt.Errorf("%w: %s is on %s, where two machines may both be given the lock and a synced write may still be lost: use a directory on a local disk", ErrFilesystem, path, name)
+	return fmt.Errorf("%w: %s is on %s, which may give two machines the same lock and may lose synced writes. Use a directory on a local disk", ErrFilesystem, path, name)
 }
 
 func statfs(f *os.File) (unix.Statfs_t, error) {
 	var st unix.Statfs_t
 	if err := retry(func() error { return unix.Fstatfs(int(f.Fd()), &st) }); err != nil {
-		return st, fmt.Errorf("localcache: statfs %s: %w", f.Name(), err)
+		return st, fmt.Errorf("statfs %s: %w", f.Name(), err)
 	}
 	return st, nil
 }

@@ -48,13 +48,13 @@ func Examine(dir string) (x Examination, err error) {
 			break
 		}
 		if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(x.Place) == x.Place {
-			return x, fmt.Errorf("localcache: %w", err)
+			return x, err
 		}
 		x.Missing, x.Place = true, filepath.Dir(x.Place)
 	}
 	d, err := os.Open(x.Place)
 	if err != nil {
-		return x, fmt.Errorf("localcache: %w", err)
+		return x, err
 	}
 	defer d.Close()
 	if x.Missing {
@@ -66,7 +66,7 @@ func Examine(dir string) (x Examination, err error) {
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(int(d.Fd()), &st); err != nil {
-		return x, fmt.Errorf("localcache: stat %s: %w", x.Place, err)
+		return x, fmt.Errorf("stat %s: %w", x.Place, err)
 	}
 	x.Owner = int(st.Uid)
 	fp, err := readFingerprint(d)
@@ -96,7 +96,7 @@ func Examine(dir string) (x Examination, err error) {
 func TrySync(dir string, n int) ([]time.Duration, error) {
 	f, err := nameless(dir)
 	if err != nil {
-		return nil, fmt.Errorf("localcache: %w", err)
+		return nil, err
 	}
 	defer f.Close()
 	block := make([]byte, blockSize)
@@ -105,10 +105,10 @@ func TrySync(dir string, n int) ([]time.Duration, error) {
 		block[0] = byte(i)
 		begin := time.Now()
 		if _, err := f.WriteAt(block, 0); err != nil {
-			return took, fmt.Errorf("localcache: %w", err)
+			return took, err
 		}
 		if err := datasync(f); err != nil {
-			return took, fmt.Errorf("localcache: %s: %w", dir, err)
+			return took, fmt.Errorf("%s: %w", dir, err)
 		}
 		took = append(took, time.Since(begin))
 	}

@@ -23,10 +23,10 @@ type File interface {
 // before the first Save.
 func preallocate(f File) error {
 	if _, err := f.WriteAt(make([]byte, FileSize), 0); err != nil {
-		return fmt.Errorf("localcache: preallocate the state file: %w", err)
+		return fmt.Errorf("preallocate the state file: %w", err)
 	}
 	if err := f.Sync(); err != nil {
-		return fmt.Errorf("localcache: sync the state file: %w", err)
+		return fmt.Errorf("sync the state file: %w", err)
 	}
 	return nil
 }

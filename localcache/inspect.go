@@ -24,7 +24,7 @@ func Inspect(dir string) (l Loaded, locked bool, err error) {
 		return l, false, fmt.Errorf("%w: %w", ErrUnsafeDir, err)
 	}
 	if err != nil {
-		return l, false, fmt.Errorf("localcache: open the state directory: %w", err)
+		return l, false, fmt.Errorf("open the state directory: %w", err)
 	}
 	defer d.Close()
 	f, _, err := openState(d, dir, unix.O_RDONLY)
@@ -34,7 +34,7 @@ func Inspect(dir string) (l Loaded, locked bool, err error) {
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
-		return l, false, fmt.Errorf("localcache: %w", err)
+		return l, false, err
 	}
 	if !st.Mode().IsRegular() {
 		return l, false, fmt.Errorf("%w: %s is not a regular file", ErrUnsafeFile, f.Name())

@@ -82,7 +82,7 @@ func readImage(f File) (image, error) {
 	var im image
 	var err error
 	if im.size, err = f.Size(); err != nil {
-		return im, fmt.Errorf("localcache: size of the state file: %w", err)
+		return im, fmt.Errorf("size of the state file: %w", err)
 	}
 	unreadable := 0
 	for i := range im.blocks {
@@ -100,7 +100,7 @@ func readImage(f File) (image, error) {
 		}
 	}
 	if unreadable == 2 {
-		return im, fmt.Errorf("localcache: read the state file: %w", im.blocks[0].err)
+		return im, fmt.Errorf("read the state file: %w", im.blocks[0].err)
 	}
 	return im, nil
 }
@@ -126,13 +126,13 @@ func (im image) best() (int, string) {
 	case a.err == nil && b.err == nil && a.rec.Generation == b.rec.Generation:
 		// A Cache never gives two blocks the same generation, so somebody assembled this
 		// file.
-		return -1, fmt.Sprintf("both blocks of the state file say generation %d", a.rec.Generation)
+		return -1, fmt.Sprintf("both blocks of the state file have generation %d", a.rec.Generation)
 	case a.err == nil && (b.err != nil || a.rec.Generation > b.rec.Generation):
 		return 0, ""
 	case b.err == nil:
 		return 1, ""
 	}
-	return -1, fmt.Sprintf("state file: block 0 is bad: %v; block 1 is bad: %v", a.err, b.err)
+	return -1, fmt.Sprintf("both blocks of the state file are bad. Block 0: %v. Block 1: %v", a.err, b.err)
 }
 
 // load returns the content of the image, which was read from a file with the fingerprint
@@ -152,7 +152,7 @@ func (im image) load(fp Fingerprint) Loaded {
 	if err := im.blocks[1-i].err; err != nil {
 		l.Damaged = true
 		l.Record.M = raise(l.Record.M)
-		l.Reason = fmt.Sprintf("block %d of the state file is lost (%v); went on from block %d with M raised by %v", 1-i, err, i, limits.BoundSlack)
+		l.Reason = fmt.Sprintf("block %d of the state file is lost (%v). Continued from block %d with the reserved bound raised by %v", 1-i, err, i, limits.BoundSlack)
 	}
 	if l.Record.Released {
 		l.Status = StatusReleased

@@ -16,15 +16,15 @@ const stateName = "flaked.state"
 
 var (
 	// ErrLocked: another process has the state directory open.
-	ErrLocked = errors.New("localcache: state directory is in use")
+	ErrLocked = errors.New("state directory is in use")
 	// ErrUnsafeDir: the state directory is a symbolic link, is not a directory, belongs to
 	// another user, or is open to other users.
-	ErrUnsafeDir = errors.New("localcache: state directory refused")
+	ErrUnsafeDir = errors.New("state directory refused")
 	// ErrUnsafeFile: the state file is not a regular file, belongs to another user, has
 	// several names, or was replaced while it was open.
-	ErrUnsafeFile = errors.New("localcache: state file refused")
+	ErrUnsafeFile = errors.New("state file refused")
 	// ErrFilesystem: locks or syncs are not reliable on the filesystem.
-	ErrFilesystem = errors.New("localcache: filesystem refused")
+	ErrFilesystem = errors.New("filesystem refused")
 )
 
 // Open opens the state directory, creates it if it does not exist, and locks its state file
@@ -70,7 +70,7 @@ func openLocked(d, f *os.File, made bool) (*Cache, error) {
 	// The lock is only useful on the file that other processes find under this name.
 	var named unix.Stat_t
 	if err := unix.Lstat(f.Name(), &named); err != nil {
-		return nil, fmt.Errorf("localcache: stat %s: %w", f.Name(), err)
+		return nil, fmt.Errorf("stat %s: %w", f.Name(), err)
 	}
 	if named.Dev != st.Dev || named.Ino != st.Ino {
 		return nil, fmt.Errorf("%w: %s was replaced while it was opened", ErrUnsafeFile, f.Name())
@@ -86,7 +86,7 @@ func openLocked(d, f *os.File, made bool) (*Cache, error) {
 	// Sync even if the file was there: the process that created it may have died before it
 	// synced the directory.
 	if err := d.Sync(); err != nil {
-		return nil, fmt.Errorf("localcache: sync the state directory: %w", err)
+		return nil, fmt.Errorf("sync the state directory: %w", err)
 	}
 	fp, err := readFingerprint(f)
 	if err != nil {
@@ -104,10 +104,10 @@ func lock(f *os.File, dir string) error {
 		if pid, _ := lockHolder(f); pid != 0 {
 			by = fmt.Sprintf("another flaked (process %d)", pid)
 		}
-		return fmt.Errorf("%w: %s uses %s; every node needs a state directory of its own", ErrLocked, by, dir)
+		return fmt.Errorf("%w: %s uses %s, but each node needs its own state directory", ErrLocked, by, dir)
 	}
 	if err != nil {
-		return fmt.Errorf("localcache: lock %s: %w", f.Name(), err)
+		return fmt.Errorf("lock %s: %w", f.Name(), err)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (f osFile) Size() (int64, error) {
 func (f osFile) Remove() error {
 	d, err := os.Open(filepath.Dir(f.Name()))
 	if err != nil {
-		return fmt.Errorf("localcache: delete the state file: %w", err)
+		return fmt.Errorf("delete the state file: %w", err)
 	}
 	defer d.Close()
 	return remove(d, f.File)
@@ -140,7 +140,7 @@ func (f osFile) Remove() error {
 func remove(d, f *os.File) error {
 	var opened, named unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &opened); err != nil {
-		return fmt.Errorf("localcache: stat %s: %w", f.Name(), err)
+		return fmt.Errorf("stat %s: %w", f.Name(), err)
 	}
 	err := unix.Fstatat(int(d.Fd()), stateName, &named, unix.AT_SYMLINK_NOFOLLOW)
 	if err == nil && (named.Dev != opened.Dev || named.Ino != opened.Ino) {
@@ -150,10 +150,10 @@ func remove(d, f *os.File) error {
 		err = unix.Unlinkat(int(d.Fd()), stateName, 0)
 	}
 	if err != nil {
-		return fmt.Errorf("localcache: delete %s: %w", f.Name(), err)
+		return fmt.Errorf("delete %s: %w", f.Name(), err)
 	}
 	if err := d.Sync(); err != nil {
-		return fmt.Errorf("localcache: sync the state directory: %w", err)
+		return fmt.Errorf("sync the state directory: %w", err)
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func TestOpenRefusesDirectories(t *testing.T) {
 		{"state has two names", func(t *testing.T, dir string) {
 			f := filepath.Join(dir, stateName)
 			do(t, os.Mkdir(dir, 0o700), os.WriteFile(f, nil, 0o600), os.Link(f, dir+"-other"))
-		}, ErrUnsafeFile, "2 names"},
+		}, ErrUnsafeFile, "2 hard links"},
 		{"state is a pipe", func(t *testing.T, dir string) {
 			do(t, os.Mkdir(dir, 0o700), unix.Mkfifo(filepath.Join(dir, stateName), 0o600))
 		}, ErrUnsafeFile, "not a regular file"},
@@ -122,9 +122,6 @@ func TestOpenRefusesDirectories(t *testing.T) {
 			}
 			if tt.want != nil && !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%v", err)
-			}
-			if !strings.HasPrefix(err.Error(), "localcache: ") {
-				t.Errorf("no prefix: %v", err)
 			}
 		})
 	}

@@ -39,7 +39,7 @@ func readFingerprint(f *os.File) (Fingerprint, error) {
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return fp, fmt.Errorf("localcache: stat %s: %w", f.Name(), err)
+		return fp, fmt.Errorf("stat %s: %w", f.Name(), err)
 	}
 	fp.Inode = shortHash(PartInode, strconv.FormatUint(st.Ino, 10))
 	fp.BirthTime = shortHash(PartBirthTime, fmt.Sprintf("%d.%09d", st.Btim.Sec, st.Btim.Nsec))

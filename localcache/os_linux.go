@@ -41,7 +41,7 @@ func readFingerprint(f *os.File) (Fingerprint, error) {
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return fp, fmt.Errorf("localcache: stat %s: %w", f.Name(), err)
+		return fp, fmt.Errorf("stat %s: %w", f.Name(), err)
 	}
 	fp.Inode = shortHash(PartInode, strconv.FormatUint(uint64(st.Ino), 10))
 	var stx unix.Statx_t

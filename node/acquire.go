@@ -20,7 +20,7 @@ import (
 // behind what may have been issued already.
 type ClockError struct{ Reason string }
 
-func (e *ClockError) Error() string { return "node: " + e.Reason }
+func (e *ClockError) Error() string { return e.Reason }
 
 // attempt is what a node knows while it tries to acquire a slot.
 type attempt struct {
@@ -62,21 +62,21 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 			return err
 		case errors.As(err, &replaced) && !a.usable:
 			// Owners have put their cluster back while this node created a new one.
-			n.log.Warn("the cluster was replaced while this node registered: joining the one that is there", "error", err)
+			n.log.Warn("another cluster record replaced this node's while it registered, joining that cluster", "error", err)
 		case errors.As(err, &frozen) && n.coord.Siblings != nil:
 			// The other nodes of the process may hold workers, and must go on.
 			n.refuse(Starting, CauseRegistrationFrozen)
 		case !errors.Is(err, zkstore.ErrUnreachable):
 			return err
 		case timeout > 0 && n.mono() > n.keeper.heard+int64(timeout):
-			return fmt.Errorf("node: ZooKeeper is needed to start here, and did not answer within %s: %w", timeout, err)
+			return fmt.Errorf("ZooKeeper did not answer within %s, and this node cannot start without it: %w", timeout, err)
 		default:
 			cause := CauseZooKeeperUnreachable
 			if n.keeper.heard > began {
 				cause = CauseZooKeeperSlow
 			}
 			if !warned {
-				n.log.Warn("waiting for ZooKeeper: this node has nothing to start from without it", "cause", cause, "error", err)
+				n.log.Warn("waiting for ZooKeeper: the state directory has no valid lease to start from", "cause", cause, "error", err)
 				warned = true
 			}
 			n.refuse(Starting, cause)
@@ -112,17 +112,17 @@ func (n *Node) begin() (attempt, error) {
 	n.mu.Unlock()
 	switch {
 	case loaded.Status == localcache.StatusCorrupt:
-		n.log.Warn("the state file is damaged and not used: registering as a new node", "reason", loaded.Reason)
+		n.log.Warn("ignored the damaged state file, registering as a new node", "reason", loaded.Reason)
 		return newcomer, nil
 	case loaded.Status != localcache.StatusRecord:
 		return newcomer, nil
 	case rec.ClusterName != n.cfg.Cluster:
 		return attempt{}, &OtherClusterError{Ours: fmt.Sprintf("%q", rec.ClusterName), Found: fmt.Sprintf("%q", n.cfg.Cluster)}
 	case len(loaded.Changed) > 0:
-		n.log.Warn("the state directory was copied or moved here: registering as a new node", "changed", loaded.Changed, "old_worker", rec.Claim.Worker)
+		n.log.Warn("the state directory was copied or moved here, registering as a new node", "changed", loaded.Changed, "old_worker", rec.Claim.Worker)
 		return newcomer, nil
 	case loaded.Damaged:
-		n.log.Warn("one half of the state file is damaged: going on from the other", "reason", loaded.Reason)
+		n.log.Warn("one copy in the state file is damaged, continuing from the other", "reason", loaded.Reason)
 	}
 	if loaded.Damaged {
 		n.startSlack = limits.BoundSlack // its M was raised by this
@@ -136,7 +136,7 @@ func (n *Node) begin() (attempt, error) {
 	}
 	n.adopt(rec)
 	if moved {
-		n.log.Warn("the state directory was last used with another ZooKeeper: this one has to have the record of its worker", "then", rec.ZooKeeper, "now", n.cfg.ZooKeeper)
+		n.log.Warn("the state directory was last used with another ZooKeeper, resuming only if this one has the worker's record", "last_zookeeper", rec.ZooKeeper, "zookeeper", n.cfg.ZooKeeper)
 	}
 	return attempt{claim: n.claim, usable: true, cached: rec.Claim.Settled && !moved, moved: moved}, nil
 }
@@ -147,7 +147,7 @@ func (n *Node) checkStart(floor int64) error {
 	patience := limits.MaxStartWait + n.startSlack
 	wait := timeguard.StartWait(n.now(), floor)
 	if wait > patience {
-		return &ClockError{fmt.Sprintf("the clock is %s behind what this worker may have issued already, more than the %s that are waited for: set the clock right, or remove the state directory to start as a new worker", wait, patience)}
+		return &ClockError{fmt.Sprintf("the clock is %s behind what this worker may have issued. A start waits %s at most. Set the clock right, or remove the state directory to start with a new worker", wait, patience)}
 	}
 	return nil
 }
@@ -206,8 +206,8 @@ func (n *Node) startFromCache(lost bool) error {
 	claim := n.claim // an attempt to resume may have left a grant pending
 	m := n.m
 	n.mu.Unlock()
-	n.log.Warn("starting from the state directory alone: the clock is unverified", "worker", claim.Worker, "term", claim.Term,
-		"lease_left", ms(claim.H-n.now()).Round(time.Second).String(), "zookeeper_lost_us", lost)
+	n.log.Warn("starting from the state directory alone, the clock is unverified", "worker", claim.Worker, "term", claim.Term,
+		"lease_left_s", ms(claim.H-n.now()).Round(time.Second).Seconds(), "record_missing", lost)
 	claim.Lo = m
 	return n.hold(claim)
 }
@@ -250,7 +250,7 @@ func (n *Node) granted(g coordinator.Grant, how string) error {
 	n.restartedFrom, n.settled = 0, false
 	n.mu.Unlock()
 	n.keeper.settleAt, n.keeper.lastSettle = n.mono()+int64(g.Settle), g.Settle
-	n.log.Info(how, "worker", g.Claim.Worker, "term", g.Claim.Term, "node", g.Claim.Node, "settling", g.Settle.String())
+	n.log.Info(how, "worker", g.Claim.Worker, "term", g.Claim.Term, "node", g.Claim.Node, "settling_time_s", g.Settle.Seconds())
 	return n.hold(g.Claim)
 }
 

@@ -178,7 +178,7 @@ func TestHeartbeatIsCheckedBeforeAnythingElse(t *testing.T) {
 	r.lapse()
 	n := r.start(func(c *Config) { c.Heartbeat = 20 * time.Second })
 	err := n.ended()
-	if err == nil || !strings.Contains(err.Error(), "too slow") {
+	if err == nil || !strings.Contains(err.Error(), "the heartbeat interval 20s is too long for the settling time 1s: ") {
 		t.Errorf("ended with %v", err)
 	}
 }

@@ -81,7 +81,7 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Store == nil || c.Cache == nil || c.Cluster == "" {
-		return c, errors.New("node: a cluster's name, a store and a state directory are required")
+		return c, errors.New("a cluster's name, a store and a state directory are required")
 	}
 	for _, d := range []struct {
 		value    *time.Duration
@@ -96,10 +96,10 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	if c.Heartbeat < limits.MinHeartbeat {
-		return c, fmt.Errorf("node: a heartbeat every %s: at least %s", c.Heartbeat, limits.MinHeartbeat)
+		return c, fmt.Errorf("the heartbeat interval %s is too short. Use %s or more", c.Heartbeat, limits.MinHeartbeat)
 	}
 	if c.Reserve < 100*time.Millisecond || c.Reserve >= limits.MaxReserve {
-		return c, fmt.Errorf("node: a reserve of %s: it takes 100ms to just below %s, which is how long a restart after a crash may have to wait", c.Reserve, limits.MaxReserve)
+		return c, fmt.Errorf("the reserve %s is out of range. Use 100ms to just below %s: a restart after a crash may wait that long", c.Reserve, limits.MaxReserve)
 	}
 	if c.Clock == nil {
 		c.Clock = timeguard.System()

@@ -30,7 +30,7 @@ type DiffersError struct {
 }
 
 func (e *DiffersError) Error() string {
-	return fmt.Sprintf("node: %s %v was asked for, where the cluster has %v", e.Setting, e.Asked, e.Has)
+	return fmt.Sprintf("%s %v differs from the cluster's %v", e.Setting, e.Asked, e.Has)
 }
 
 // FieldError says that the layout does not have the field that a setting needs. Value is the
@@ -43,7 +43,7 @@ type FieldError struct {
 }
 
 func (e *FieldError) Error() string {
-	return fmt.Sprintf("node: %s %v is for layouts with a %s field, and %s has none", e.Setting, e.Value, e.Field, e.Layout)
+	return fmt.Sprintf("%s %v needs a layout with a %s field, but %s has none", e.Setting, e.Value, e.Field, e.Layout)
 }
 
 // RangeError says that a duration does not fit the other settings.
@@ -54,14 +54,14 @@ type RangeError struct {
 	Least, Most time.Duration
 }
 
-func (e *RangeError) Error() string { return "node: " + e.Problem }
+func (e *RangeError) Error() string { return e.Problem }
 
 // OtherClusterError says that the state directory belongs to another cluster (Ours) than the
 // one that the node was started in (Found). Both are names in quotes, or both are UUIDs.
 type OtherClusterError struct{ Ours, Found string }
 
 func (e *OtherClusterError) Error() string {
-	return fmt.Sprintf("node: the state directory belongs to cluster %s, and this is %s", e.Ours, e.Found)
+	return fmt.Sprintf("the state directory belongs to cluster %s, but the node was started in cluster %s", e.Ours, e.Found)
 }
 
 // OtherZooKeeperError says that the state directory was last used with another ZooKeeper
@@ -70,5 +70,5 @@ func (e *OtherClusterError) Error() string {
 type OtherZooKeeperError struct{ State, Given string }
 
 func (e *OtherZooKeeperError) Error() string {
-	return fmt.Sprintf("node: the state directory was last used with ZooKeeper %s, and %s does not have the record of its worker", e.State, e.Given)
+	return fmt.Sprintf("the state directory was last used with ZooKeeper %s, but ZooKeeper %s has no record of its worker", e.State, e.Given)
 }

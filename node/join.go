@@ -49,9 +49,9 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	return false, n.joinAs(cl)
 }
 
-// readCluster reads the cluster record. For a newcomer, the record of a server that lags
+// readCluster reads the cluster record. For a new node, the record of a server that lags
 // behind will do: the write of a slot fails if the record has changed. Only if that record
-// would keep the newcomer from registering is it read again after a sync.
+// would keep the new node from registering is it read again after a sync.
 func (n *Node) readCluster(ctx context.Context, mine coordinator.Cluster, a *attempt) (coordinator.Cluster, error) {
 	if !a.usable {
 		cl, err := coordinator.PeekCluster(ctx, n.cfg.Store)
@@ -72,7 +72,7 @@ func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) e
 	case a.moved:
 		return n.otherZooKeeper()
 	case !n.cfg.Bootstrap:
-		return fmt.Errorf("%w by the name %q", why, n.cfg.Cluster)
+		return fmt.Errorf("%w (name %q)", why, n.cfg.Cluster)
 	case mine.UUID != "":
 		return n.cfg.Settings.Agree(mine)
 	}
@@ -86,7 +86,7 @@ func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster, a *att
 	if mine.UUID != "" {
 		cl, err := n.coord.PutBack(ctx, a.claim)
 		if err == nil {
-			n.log.Error("ZooKeeper has lost this cluster: it was put back, and registration is frozen for as long as one of its nodes may live",
+			n.log.Error("restored the cluster record that ZooKeeper lost and froze registration until all leases have expired",
 				"cluster", cl.UUID, "until", time.UnixMilli(cl.FrozenUntil).UTC())
 		}
 		return cl, err
@@ -113,7 +113,7 @@ func (n *Node) unsettle() {
 	claim := n.peek().claim
 	claim.Settled, claim.H = false, 0
 	if _, err := (ledger{n}).Save(claim); err != nil {
-		n.log.Error("the state directory cannot be written, and still names a lease that has ended", "error", err)
+		n.log.Error("could not write the state directory, which still has a lease that is no longer valid", "error", err)
 	}
 }
 
@@ -143,7 +143,7 @@ func (n *Node) fits(cl coordinator.Cluster) (rules, error) {
 		return r, err
 	}
 	if r.layout.Unit > n.cfg.Reserve/3 {
-		return r, &RangeError{Setting: SettingReserve, Problem: fmt.Sprintf("a reserve of %s is too short for ticks of %s", n.cfg.Reserve, r.layout.Unit), Least: 3 * r.layout.Unit}
+		return r, &RangeError{Setting: SettingReserve, Problem: fmt.Sprintf("the reserve %s is too short for ticks of %s: it must be three ticks or more", n.cfg.Reserve, r.layout.Unit), Least: 3 * r.layout.Unit}
 	}
 	return r, nil
 }
@@ -155,12 +155,12 @@ func (n *Node) checkHeartbeat(cl coordinator.Cluster) error {
 	settle := ms(cl.SettleMs)
 	if _, err := limits.NoticeWithin(settle, n.cfg.Heartbeat); err != nil && !(settle == 0 && n.cfg.InMemory) {
 		if most := limits.MaxHeartbeat(settle); most >= limits.MinHeartbeat {
-			return &RangeError{Setting: SettingHeartbeat, Problem: fmt.Sprintf("a heartbeat every %s is too slow for a cluster that settles in %s: %v", n.cfg.Heartbeat, settle, err), Most: most}
+			return &RangeError{Setting: SettingHeartbeat, Problem: fmt.Sprintf("the heartbeat interval %s is too long for the settling time %s: %v", n.cfg.Heartbeat, settle, err), Most: most}
 		}
-		return &RangeError{Setting: SettingSettle, Problem: fmt.Sprintf("a settling time of %s is too short for any heartbeat: %v", settle, err), Least: limits.MinConfirm}
+		return &RangeError{Setting: SettingSettle, Problem: fmt.Sprintf("the settling time %s is too short for any heartbeat interval: %v", settle, err), Least: limits.MinConfirm}
 	}
 	if lease := timeguard.Lease(ms(cl.LeaseMs), 0); lease < 2*n.cfg.Heartbeat {
-		return &RangeError{Setting: SettingHeartbeat, Problem: fmt.Sprintf("a heartbeat every %s is too slow for a lease that begins with %s", n.cfg.Heartbeat, lease), Most: lease / 2}
+		return &RangeError{Setting: SettingHeartbeat, Problem: fmt.Sprintf("the heartbeat interval %s is too long: a node starts with a lease of %s, which must cover two heartbeats", n.cfg.Heartbeat, lease), Most: lease / 2}
 	}
 	return nil
 }

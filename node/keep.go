@@ -109,7 +109,7 @@ func (n *Node) publish() {
 	case n.now() < t.lo:
 		if n.phase != Waiting {
 			n.refuseLocked(Refusal{Phase: Waiting, Cause: CausePredecessor})
-			n.log.Info("waiting for the clock to reach what the predecessor may have used", "for", ms(t.lo-n.now()).String())
+			n.log.Info("waiting for the clock to reach the floor", "wait_ms", t.lo-n.now())
 			wake(n.poke)
 		}
 		n.mu.Unlock()
@@ -130,7 +130,7 @@ func (n *Node) publish() {
 		if n.published != nil {
 			n.published()
 		}
-		n.log.Info("serving", "worker", t.worker, "term", n.claim.Term, "lease_left", ms(n.claim.H-n.now()).Round(time.Second).String())
+		n.log.Info("serving", "worker", t.worker, "term", n.claim.Term, "lease_left_s", ms(n.claim.H-n.now()).Round(time.Second).Seconds())
 	}
 }
 
@@ -209,7 +209,7 @@ func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
 // settled now and was not before.
 func (n *Node) noteBeat(beat coordinator.Beat, r coordinator.Report) (first bool) {
 	if beat.Lost {
-		n.log.Warn("put back what ZooKeeper had lost", "worker", beat.Claim.Worker, "term", beat.Claim.Term)
+		n.log.Warn("restored the record that ZooKeeper lost", "worker", beat.Claim.Worker, "term", beat.Claim.Term)
 	}
 	if beat.Wait > 0 || r.RestartedFrom != 0 {
 		n.keeper.settleAt, n.keeper.lastSettle = n.mono()+int64(beat.Wait), beat.Wait
@@ -218,12 +218,16 @@ func (n *Node) noteBeat(beat coordinator.Beat, r coordinator.Report) (first bool
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if beat.FrozenUntil != 0 && n.store.frozen == 0 {
-		n.log.Warn("registration is frozen: ZooKeeper has lost data", "until", time.UnixMilli(beat.FrozenUntil).UTC())
+		reason := "ZooKeeper lost data"
+		if beat.FrozenBy != "" {
+			reason = "operator " + beat.FrozenBy + " froze it"
+		}
+		n.log.Warn("registration is frozen", "reason", reason, "until", time.UnixMilli(beat.FrozenUntil).UTC())
 	}
 	n.store.frozen, n.store.beatAt = beat.FrozenUntil, n.now()
 	if r.RestartedFrom != 0 {
 		n.restartedFrom = 0
-		n.log.Info("ZooKeeper knows of the restart", "worker", beat.Claim.Worker, "term", beat.Claim.Term)
+		n.log.Info("reported the restart to ZooKeeper", "worker", beat.Claim.Worker, "term", beat.Claim.Term)
 	}
 	first = beat.Settled && !n.settled
 	n.settled = beat.Settled
@@ -279,11 +283,11 @@ func (n *Node) noteStore(err error) {
 	defer n.mu.Unlock()
 	switch {
 	case err != nil && n.store.err == nil && n.now() >= n.claim.H:
-		n.log.Warn("a heartbeat failed, and the lease has run out", "error", err)
+		n.log.Warn("heartbeat failed and the lease has expired", "error", err)
 	case err != nil && n.store.err == nil:
-		n.log.Warn("a heartbeat failed: serving on within the lease", "error", err, "lease_left", ms(n.claim.H-n.now()).Round(time.Second).String())
+		n.log.Warn("heartbeat failed, serving until the lease expires", "error", err, "lease_left_s", ms(n.claim.H-n.now()).Round(time.Second).Seconds())
 	case err == nil && n.store.err != nil:
-		n.log.Info("heartbeats reach ZooKeeper again")
+		n.log.Info("heartbeats succeed again")
 	}
 	n.store.err = err
 }
@@ -291,7 +295,7 @@ func (n *Node) noteStore(err error) {
 // fenced drops the tenure of a slot that this node has lost. It invalidates the local record
 // too, so that a restart without ZooKeeper does not resume the slot.
 func (n *Node) fenced(err *coordinator.FencedError) {
-	n.log.Error("fenced: issuing nothing more for this worker, registering as a new node", "worker", err.Worker, "reason", err.Reason)
+	n.log.Error("fenced: stopped issuing IDs for this worker, registering as a new node", "worker", err.Worker, "reason", err.Reason)
 	n.refuse(Starting, CauseLostWorker)
 	n.mu.Lock()
 	if n.held != nil {
@@ -310,6 +314,6 @@ func (n *Node) forget() {
 	n.saveMu.Lock()
 	defer n.saveMu.Unlock()
 	if err := n.cfg.Cache.Invalidate(); err != nil {
-		n.log.Error("the state directory still names a worker that was lost", "error", err)
+		n.log.Error("could not invalidate the state file, which still names a worker that this node has lost", "error", err)
 	}
 }

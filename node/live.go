@@ -28,12 +28,12 @@ func (n *Node) Live() error {
 		last  int64
 		limit time.Duration
 	}{
-		{"keeps its bound on the disk", n.turns.extend.Load(), stuckAfter},
+		{"extends the reserved bound", n.turns.extend.Load(), stuckAfter},
 		// Each call has a deadline, but looking through many slots takes many calls.
-		{"reports to ZooKeeper", n.turns.keep.Load(), time.Minute + n.cfg.Heartbeat + 12*n.cfg.CallTimeout},
+		{"sends heartbeats", n.turns.keep.Load(), time.Minute + n.cfg.Heartbeat + 12*n.cfg.CallTimeout},
 	} {
 		if since := time.Duration(now - loop.last); loop.last != 0 && since > loop.limit {
-			return fmt.Errorf("node: the loop that %s has not turned for %s", loop.what, since.Round(time.Second))
+			return fmt.Errorf("the loop that %s has been stuck for %s", loop.what, since.Round(time.Second))
 		}
 	}
 	return nil

@@ -36,8 +36,8 @@ func TestLiveReportsAStuckLoop(t *testing.T) {
 	}{
 		{"turning", 0, 0, false, ""},
 		{"a bit late", 5 * time.Second, 30 * time.Second, false, ""},
-		{"the bound is left alone", time.Minute, 0, false, "bound on the disk has not turned for 1m0s"},
-		{"nothing is reported", 0, time.Hour, false, "reports to ZooKeeper has not turned for 1h0m0s"},
+		{"the bound is left alone", time.Minute, 0, false, "the loop that extends the reserved bound has been stuck for 1m0s"},
+		{"nothing is reported", 0, time.Hour, false, "the loop that sends heartbeats has been stuck for 1h0m0s"},
 		{"the disk is waited for", time.Hour, time.Hour, true, ""},
 	} {
 		n.turns.extend.Store(n.mono() - int64(tc.extend))

@@ -256,6 +256,24 @@ func TestSlowZooKeeperDoesNotEndTheStart(t *testing.T) {
 	n.untilReady()
 }
 
+// The log says who froze registration, or that ZooKeeper lost data.
+func TestFreezeIsLoggedWithItsReason(t *testing.T) {
+	for by, want := range map[string]string{
+		"":   `registration is frozen: reason="ZooKeeper lost data" until=`,
+		"me": `registration is frozen: reason="operator me froze it" until=`,
+	} {
+		var log strings.Builder
+		n := newRig(t).start(func(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: &log}) }).untilReady()
+		if err := n.stop(); err != nil {
+			t.Fatal(err)
+		}
+		n.noteBeat(coordinator.Beat{FrozenUntil: 5, FrozenBy: by}, coordinator.Report{})
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("by %q: no %q in\n%s", by, want, log.String())
+		}
+	}
+}
+
 func TestStartsThatAreRefused(t *testing.T) {
 	rows := []struct {
 		name   string
@@ -263,16 +281,16 @@ func TestStartsThatAreRefused(t *testing.T) {
 		change func(*Config)
 		wrong  string
 	}{
-		{"no cluster and none asked for", false, func(c *Config) { c.Bootstrap = false }, "no such cluster"},
+		{"no cluster and none asked for", false, func(c *Config) { c.Bootstrap = false }, "cluster not found"},
 		{"another cluster's state", true, func(c *Config) { c.Cluster = "other" }, `belongs to cluster "test"`},
 		{"another layout", true, func(c *Config) { l := worker.Twitter(); c.Settings.Layout = &l }, "layout time="},
-		{"another lease", true, func(c *Config) { d := time.Hour; c.Settings.Lease = &d }, "lease 1h0m0s was asked for"},
+		{"another lease", true, func(c *Config) { d := time.Hour; c.Settings.Lease = &d }, "lease 1h0m0s differs from the cluster's "},
 		{"a slower heartbeat, and no ZooKeeper", true, func(c *Config) {
 			c.Heartbeat = time.Minute
 			c.Store.(*zkstore.MemSession).Partition()
-		}, "a heartbeat every 1m0s is too slow"},
-		{"clock a minute back", true, func(c *Config) { c.Clock = &testClock{base: time.Now(), wall: *atomic.NewInt64(-int64(time.Minute))} }, "off by ZooKeeper's clock"},
-		{"clock an hour ahead", false, func(c *Config) { c.Clock = &testClock{base: time.Now(), wall: *atomic.NewInt64(int64(time.Hour))} }, "off by ZooKeeper's clock"},
+		}, "the heartbeat interval 1m0s is too long: "},
+		{"clock a minute back", true, func(c *Config) { c.Clock = &testClock{base: time.Now(), wall: *atomic.NewInt64(-int64(time.Minute))} }, "from ZooKeeper and peers ("},
+		{"clock an hour ahead", false, func(c *Config) { c.Clock = &testClock{base: time.Now(), wall: *atomic.NewInt64(int64(time.Hour))} }, "from ZooKeeper and peers ("},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

@@ -35,19 +35,19 @@ type LocalRecord struct {
 func (r LocalRecord) Encode() (localcache.Record, error) {
 	payload, err := json.Marshal(r)
 	if err != nil {
-		return localcache.Record{}, fmt.Errorf("node: encode the local record: %w", err)
+		return localcache.Record{}, fmt.Errorf("encode the local record: %w", err)
 	}
 	return localcache.Record{M: r.Claim.M, H: r.Claim.H, ServedMs: r.ServedMs, Payload: payload}, nil
 }
 
-// DecodeRecord is the inverse of Encode. It returns a zero LocalRecord for a zero record, and
+// DecodeRecord reverses Encode. It returns a zero LocalRecord for a zero record, and
 // an error if the payload is not that of a node.
 func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 	if kept.Payload != nil {
 		err = json.Unmarshal(kept.Payload, &r)
 	}
 	if err != nil {
-		return LocalRecord{}, fmt.Errorf("node: the record in the state directory is not one of a node: %w", err)
+		return LocalRecord{}, fmt.Errorf("the state file does not contain a node's record: %w. Use the release that wrote it, or an empty state directory", err)
 	}
 	r.Claim.M, r.Claim.H, r.Claim.Generation, r.ServedMs = kept.M, kept.H, kept.Generation, kept.ServedMs
 	return r, nil

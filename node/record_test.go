@@ -107,7 +107,7 @@ func TestForeignRecordIsRefused(t *testing.T) {
 	}
 	was := string(r.disk.Disk())
 	err = r.start().ended()
-	if err == nil || !strings.Contains(err.Error(), "is not one of a node") || string(r.disk.Disk()) != was {
+	if err == nil || !strings.Contains(err.Error(), "does not contain a node's record") || string(r.disk.Disk()) != was {
 		t.Errorf("ended with %v", err)
 	}
 }

@@ -66,4 +66,4 @@ type Refusal struct {
 	Offset time.Duration
 }
 
-func (r *Refusal) Error() string { return "node: refuses: " + string(r.Cause) }
+func (r *Refusal) Error() string { return "refuses: " + string(r.Cause) }

@@ -80,7 +80,7 @@ func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 	defer n.mu.Unlock()
 	if (err != nil) != (n.disk.err != nil) {
 		if err != nil {
-			n.log.Error("the state directory cannot be written: serving what is reserved, then refusing", "error", err, "left", ms(n.m-n.now()).String())
+			n.log.Error("could not write the state directory, serving until the reserved bound", "error", err, "reserved_left_ms", n.m-n.now())
 		} else {
 			n.log.Info("the state directory can be written again")
 		}
@@ -117,7 +117,7 @@ func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 	n.disk.saving = false
 	if n.disk.stallSaid {
 		n.disk.stallSaid = false
-		n.log.Info("the state directory has answered", "after", time.Duration(n.mono()-n.disk.since).Round(time.Millisecond).String())
+		n.log.Info("the stalled write to the state directory ended", "took_ms", time.Duration(n.mono()-n.disk.since).Milliseconds())
 	}
 	return generation, err
 }
@@ -145,7 +145,7 @@ func (n *Node) noteStall() {
 	defer n.mu.Unlock()
 	if n.stalled() && !n.disk.stallSaid {
 		n.disk.stallSaid = true
-		n.log.Error("the state directory does not answer: serving what is reserved, then refusing", "left", ms(n.m-n.now()).String())
+		n.log.Error("a write to the state directory stalls, serving until the reserved bound", "reserved_left_ms", n.m-n.now())
 	}
 }
 

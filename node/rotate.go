@@ -36,7 +36,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	if !due {
 		return nil
 	}
-	n.log.Warn("the clock went back and ZooKeeper and peers agree with it: taking a fresh worker", "behind", behind.String(), "worker", claim.Worker)
+	n.log.Warn("the clock went back and ZooKeeper and peers confirm it, acquiring a new worker", "behind_ms", behind.Milliseconds(), "worker", claim.Worker)
 	callCtx, cancel := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
 	defer cancel()
 	var grant coordinator.Grant
@@ -46,7 +46,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 		grant, err = n.coord.Register(callCtx, cl, coordinator.Claim{Node: claim.Node, Ticket: claim.Ticket}, n.lease(), n.checkClock)
 	}
 	if err != nil {
-		n.log.Warn("no fresh worker could be had: waiting for the clock to catch up", "error", err)
+		n.log.Warn("could not acquire a new worker, waiting for the clock to catch up", "error", err)
 		n.keepOld(claim)
 		return nil
 	}
@@ -55,7 +55,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	end := layout.Start(old.gen.End())
 	claim.Ticket = "" // the new slot keeps it
 	n.keeper.owed = append(n.keeper.owed, debt{claim, end})
-	if err := n.granted(grant, "took a fresh worker"); err != nil {
+	if err := n.granted(grant, "acquired a new worker"); err != nil {
 		return err
 	}
 	n.releaseOwed(ctx)
@@ -89,7 +89,7 @@ func (n *Node) keepOld(claim coordinator.Claim) {
 		return
 	}
 	if _, err := (ledger{n}).Save(claim); err != nil {
-		n.log.Warn("the local record names a worker that was not had, until it can be written", "error", err)
+		n.log.Warn("could not write the state file, which names a worker that this node never acquired, retrying", "error", err)
 	}
 }
 
@@ -109,7 +109,7 @@ func (n *Node) releaseOwed(ctx context.Context) {
 		err := n.coord.Release(callCtx, d.claim, d.end)
 		cancel()
 		if err == nil {
-			n.log.Info("gave the old worker back", "worker", d.claim.Worker)
+			n.log.Info("released the old worker", "worker", d.claim.Worker)
 			continue
 		}
 		n.keeper.owed = append(n.keeper.owed, d)

@@ -27,7 +27,7 @@ func (n *Node) rulesOf(cl coordinator.Cluster) (rules, error) {
 	// A restart after a crash may have to wait for all three together.
 	coast := r.onRollback.Coast()
 	if most := n.cfg.Reserve + r.borrow + coast; most > limits.MaxReserve {
-		problem := fmt.Sprintf("the cluster borrows %s and coasts %s ahead of the clock, and with a reserve of %s a restart after a crash might wait %s", r.borrow, coast, n.cfg.Reserve, most)
+		problem := fmt.Sprintf("the cluster borrows %s and coasts %s ahead of the clock, so with the reserve %s a restart after a crash may wait %s", r.borrow, coast, n.cfg.Reserve, most)
 		return r, &RangeError{Setting: SettingReserve, Problem: problem, Most: limits.MaxReserve - r.borrow - coast}
 	}
 	if n.cfg.SegmentStart == worker.SegmentRandom && r.layout.SegmentBits == 0 {
@@ -51,9 +51,9 @@ func readRules(cl coordinator.Cluster) (r rules, err error) {
 	case r.onRollback.Counts() && r.layout.RollbackBits == 0:
 		err = &FieldError{Setting: SettingOnRollback, Value: r.onRollback, Field: "rollback", Layout: r.layout}
 	case r.borrow < 0 || r.borrow > 0 && r.borrow < r.layout.Unit:
-		err = &RangeError{Setting: SettingBorrow, Problem: fmt.Sprintf("borrowing %s is less than a tick, which is %s", r.borrow, r.layout.Unit), Least: r.layout.Unit}
+		err = &RangeError{Setting: SettingBorrow, Problem: fmt.Sprintf("borrow %s must be 0 or at least one tick (%s)", r.borrow, r.layout.Unit), Least: r.layout.Unit}
 	case r.borrow+r.onRollback.Coast() > limits.MaxAhead:
-		problem := fmt.Sprintf("borrowing %s and the rollback policy %s may go together at most %s ahead of the clock, since a restart after a crash waits for it", r.borrow, r.onRollback, limits.MaxAhead)
+		problem := fmt.Sprintf("borrow %s and the rollback policy %s may put IDs more than %s ahead of the clock, and a restart after a crash waits that long", r.borrow, r.onRollback, limits.MaxAhead)
 		err = &RangeError{Setting: SettingBorrow, Problem: problem, Most: limits.MaxAhead - r.onRollback.Coast()}
 	}
 	return r, err

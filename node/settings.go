@@ -71,7 +71,7 @@ func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Clus
 	}
 	if s.Borrow != nil {
 		if *s.Borrow%time.Millisecond != 0 {
-			return cl, &RangeError{Setting: SettingBorrow, Problem: fmt.Sprintf("borrowing %s is not a whole number of milliseconds", *s.Borrow)}
+			return cl, &RangeError{Setting: SettingBorrow, Problem: fmt.Sprintf("borrow %s must be a whole number of milliseconds", *s.Borrow)}
 		}
 		cl.BorrowMs = s.Borrow.Milliseconds()
 	}
@@ -84,10 +84,10 @@ func newCluster(uuid string, layout worker.Layout, datacenter int64, lease, sett
 		return coordinator.Cluster{}, err
 	}
 	if lease < time.Second {
-		return coordinator.Cluster{}, fmt.Errorf("node: a lease of %s: at least 1s", lease)
+		return coordinator.Cluster{}, fmt.Errorf("the lease %s is too short. Use 1s or more", lease)
 	}
 	if settle != 0 && settle < limits.MinConfirm || settle > time.Hour {
-		return coordinator.Cluster{}, fmt.Errorf("node: a settling time of %s: it must be %s to 1h", settle, limits.MinConfirm)
+		return coordinator.Cluster{}, fmt.Errorf("the settling time %s is out of range. Use %s to 1h", settle, limits.MinConfirm)
 	}
 	return coordinator.Cluster{
 		UUID: uuid, Layout: layout.String(), Slots: Slots(layout), Datacenter: datacenter,

@@ -30,7 +30,7 @@ func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) 
 	verdict := timeguard.Judge(offset, voters, limits.ClocksAgree)
 	n.noteVerdict(own, offset, verdict)
 	if verdict.Wrong() {
-		return &ClockError{fmt.Sprintf("the clock is %s off by ZooKeeper's clock and peers (%d of %d voters say so, %s is tolerated): set it right (NTP) and start again",
+		return &ClockError{fmt.Sprintf("the clock differs by %s from ZooKeeper and peers (%d of %d voters say so, %s is allowed). Set it right (NTP) and start again",
 			offset.Ahead.Round(time.Millisecond), verdict.Against, verdict.Voters, limits.ClocksAgree)}
 	}
 	return nil
@@ -56,7 +56,7 @@ func (n *Node) noteLeap(ahead time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.mayWarn() {
-		n.log.Warn("the wall clock has leapt ahead and nobody confirms it: going on by the monotonic clock", "ahead", ahead.String())
+		n.log.Warn("the wall clock leapt ahead without confirmation, continuing by the monotonic clock", "ahead_ms", ahead.Milliseconds())
 	}
 }
 
@@ -64,7 +64,7 @@ func (n *Node) noteVerdict(own coordinator.Reading, offset timeguard.Offset, v t
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if v.Worst.Beyond(limits.WarnSkew) && n.mayWarn() {
-		n.log.Warn("clocks differ", "ahead_of_zookeeper", offset.Ahead.String(), "error", offset.Error.String(), "worst", v.Worst.Ahead.String(), "voters", v.Voters, "against", v.Against)
+		n.log.Warn("clock offset is large", "ahead_of_zookeeper_ms", offset.Ahead.Milliseconds(), "uncertainty_ms", offset.Error.Milliseconds(), "worst_offset_ms", v.Worst.Ahead.Milliseconds(), "voters", v.Voters, "against", v.Against)
 	}
 	n.skew.offset, n.skew.verdict = offset, v
 	if n.skew.agreed = (coordinator.Reading{}); v.Verified() && !v.Wrong() {
@@ -85,7 +85,7 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	if ahead := n.clock.Ahead(); ahead > 0 {
 		wall := timeguard.Offset{Ahead: offset.Ahead + ahead, Error: offset.Error}
 		if v := timeguard.Judge(wall, voters, limits.ClocksAgree); v.Verified() && !v.Wrong() {
-			n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead", ahead.String())
+			n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead_ms", ahead.Milliseconds())
 			if !n.diskStalls() { // heartbeats must not wait for it
 				n.push(0, ahead) // else the clock would leap beyond the bound
 			}
@@ -100,11 +100,11 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if wrong && !n.skew.wrong {
-		n.log.Error("this clock is wrong by most voters: issuing nothing until it is right", "ahead_of_zookeeper", offset.Ahead.String(), "against", verdict.Against, "voters", verdict.Voters)
+		n.log.Error("most voters found this clock wrong, stopped issuing IDs until it is right", "ahead_of_zookeeper_ms", offset.Ahead.Milliseconds(), "against", verdict.Against, "voters", verdict.Voters)
 		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseClockWrong, Offset: offset.Ahead})
 	}
 	if !wrong && n.skew.wrong {
-		n.log.Info("the clock is right again", "ahead_of_zookeeper", offset.Ahead.String())
+		n.log.Info("the clock is right again", "ahead_of_zookeeper_ms", offset.Ahead.Milliseconds())
 	}
 	n.skew.wrong = wrong
 	return nil

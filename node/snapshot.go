@@ -172,7 +172,7 @@ func (n *Node) Snapshot() Snapshot {
 		s.Clock.set(n.skew.offset, n.skew.verdict)
 	}
 	if n.stalled() {
-		s.Disk.Error = "a write takes long"
+		s.Disk.Error = "a write has been under way for more than 1s"
 	}
 	s.Counts = n.meter.snapshot()
 	s.Degraded = s.degraded()

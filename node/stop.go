@@ -17,7 +17,7 @@ func (n *Node) stop(ctx context.Context) {
 	if t.node != claim.Node || t.worker != claim.Worker {
 		// An attempt to take another slot was interrupted. The local record is about that
 		// slot, and needs no change.
-		n.log.Warn("stopped in the midst of a change of workers: the old one frees when its lease ends", "worker", t.worker)
+		n.log.Warn("stopped during a change of workers, the old worker is free after its lease expires", "worker", t.worker)
 		return
 	}
 	// Nothing was issued at or after end, and nothing will be. end is never below the floor,
@@ -34,15 +34,15 @@ func (n *Node) stop(ctx context.Context) {
 	gen, err := n.save(rec)
 	n.saveMu.Unlock()
 	if err != nil {
-		n.log.Error("the stop could not be stored: the next start may wait a few seconds", "error", err)
+		n.log.Error("could not record the stop on disk, the next start may wait a few seconds", "error", err)
 		return
 	}
 	claim.Generation = gen
 	if err := n.coord.Stop(ctx, claim, end); err != nil {
-		n.log.Warn("ZooKeeper was not told of the stop: the slot shows as detached until its lease ends", "error", err)
+		n.log.Warn("could not report the stop to ZooKeeper, the worker shows as detached until its lease expires", "error", err)
 		return
 	}
-	n.log.Info("stopped; the worker stays this node's", "worker", t.worker, "term", claim.Term)
+	n.log.Info("stopped, this node keeps the worker until its lease expires", "worker", t.worker, "term", claim.Term)
 }
 
 // release releases the slot. It first makes the local record invalid, durably, because another
@@ -51,19 +51,19 @@ func (n *Node) stop(ctx context.Context) {
 func (n *Node) release(ctx context.Context, end int64) bool {
 	claim := n.peek().claim
 	if err := n.cfg.Cache.Invalidate(); err != nil {
-		n.log.Error("the slot is not released: the state directory cannot be written", "error", err)
+		n.log.Error("could not release the worker: the state directory is not writable", "error", err)
 		return false
 	}
 	// Release lowers the lease bound in ZooKeeper, and an older copy of the state file has the
 	// higher one. Delete the file: a copy that is written back is then another file, which is
 	// not resumed.
 	if err := n.cfg.Cache.Remove(); err != nil {
-		n.log.Warn("the state file could not be deleted: do not write an older copy of it back in place", "error", err)
+		n.log.Warn("could not delete the state file: do not write an older copy of it back in place", "error", err)
 	}
 	if err := n.coord.Release(ctx, claim, end); err != nil {
-		n.log.Warn("the slot was not released: it frees when its lease ends", "worker", claim.Worker, "error", err)
+		n.log.Warn("could not release the worker, it is free after its lease expires", "worker", claim.Worker, "error", err)
 		return true
 	}
-	n.log.Info("stopped; the worker is released", "worker", claim.Worker, "term", claim.Term)
+	n.log.Info("stopped, released the worker", "worker", claim.Worker, "term", claim.Term)
 	return true
 }

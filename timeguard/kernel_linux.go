@@ -20,7 +20,7 @@ func KernelClock() (Kernel, error) {
 	var tx unix.Timex
 	state, err := unix.Adjtimex(&tx)
 	if err != nil {
-		return Kernel{}, fmt.Errorf("timeguard: adjtimex: %w", err)
+		return Kernel{}, fmt.Errorf("adjtimex: %w", err)
 	}
 	return Kernel{
 		Synchronised: state != timeError && tx.Status&staUnsync == 0,

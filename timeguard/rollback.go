@@ -67,13 +67,13 @@ func ParseRollbackPolicy(s string) (RollbackPolicy, error) {
 		var err error
 		if p.limit, err = time.ParseDuration(limit); err != nil || k.most == 0 || p.limit < time.Millisecond || p.limit > k.most {
 			if k.most == 0 {
-				return RollbackPolicy{}, fmt.Errorf("timeguard: %s takes no limit", name)
+				return RollbackPolicy{}, fmt.Errorf("%s takes no limit", name)
 			}
-			return RollbackPolicy{}, fmt.Errorf("timeguard: %s=%s: a time from 1ms to %s", name, limit, k.most)
+			return RollbackPolicy{}, fmt.Errorf("%s=%s: the limit must be between 1ms and %s", name, limit, k.most)
 		}
 		return p, nil
 	}
-	return RollbackPolicy{}, fmt.Errorf("timeguard: %q is no policy: leaf, refuse, wait[=TIME], coast[=TIME] or rollback-bits", s)
+	return RollbackPolicy{}, fmt.Errorf("unknown policy %q. Use leaf, refuse, wait[=TIME], coast[=TIME] or rollback-bits", s)
 }
 
 // String returns the policy in the form that ParseRollbackPolicy reads, always with its

@@ -53,11 +53,11 @@ const (
 
 var (
 	// ErrClosed: the generator was closed, because its tenure has ended.
-	ErrClosed = errors.New("worker: this tenure has ended")
+	ErrClosed = errors.New("this tenure has ended")
 	// ErrLimit: the clock, or the borrowing ahead of it, has reached the generator's limit.
-	ErrLimit = errors.New("worker: the clock has reached the bound of this tenure")
+	ErrLimit = errors.New("the clock has reached the bound of this tenure")
 	// ErrTimeExhausted: the layout's time field is used up.
-	ErrTimeExhausted = errors.New("worker: the layout's time field is used up")
+	ErrTimeExhausted = errors.New("the layout's time field is used up")
 )
 
 // BehindError: the clock is behind the last ID, and the RollbackRule refuses to wait.
@@ -66,7 +66,7 @@ type BehindError struct {
 }
 
 func (e *BehindError) Error() string {
-	return fmt.Sprintf("worker: the clock is %s behind the last ID", e.Behind)
+	return fmt.Sprintf("the clock is %s behind the last ID", e.Behind)
 }
 
 // Pause says what a request must wait for before a reservation can succeed.
@@ -118,15 +118,15 @@ func (cfg GeneratorConfig) validate() error {
 	}
 	switch {
 	case cfg.Clock == nil || cfg.Rollback == nil:
-		return errors.New("worker: a generator needs a clock and a rollback rule")
+		return errors.New("a generator needs a clock and a rollback rule")
 	case cfg.Floor < 0 || cfg.Floor > l.MaxTick():
-		return fmt.Errorf("worker: floor %d is outside the layout's time field (0 to %d)", cfg.Floor, l.MaxTick())
+		return fmt.Errorf("floor %d is outside the layout's time field (0 to %d)", cfg.Floor, l.MaxTick())
 	case cfg.CountRollbacks && l.RollbackBits == 0:
-		return errors.New("worker: the layout has no rollback field to count rollbacks in")
+		return errors.New("counting rollbacks needs a rollback field in the layout")
 	case cfg.SegmentStart == SegmentRandom && l.SegmentBits == 0:
-		return errors.New("worker: the layout has no segment to begin in at random")
+		return errors.New("a random start segment needs a segment field in the layout")
 	case cfg.Borrow < 0 || cfg.Borrow > 0 && cfg.Borrow < l.Unit:
-		return fmt.Errorf("worker: borrowing %s: less than a tick of %s", cfg.Borrow, l.Unit)
+		return fmt.Errorf("borrow %s must be 0 or at least one tick (%s)", cfg.Borrow, l.Unit)
 	}
 	_, err := l.Encode(Fields{Datacenter: cfg.Datacenter, Worker: cfg.Worker})
 	return err

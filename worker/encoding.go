@@ -48,7 +48,7 @@ func Encodings() []Encoding { return []Encoding{Decimal, Hex, Base32, Base36, Ba
 func ParseEncoding(name string) (Encoding, error) {
 	i := slices.IndexFunc(alphabets[:], func(a alphabet) bool { return a.name == name })
 	if i < 0 {
-		return 0, fmt.Errorf("worker: no encoding is called %q", name)
+		return 0, fmt.Errorf("unknown encoding %q", name)
 	}
 	return Encoding(i), nil
 }
@@ -84,21 +84,21 @@ func (e Encoding) Decode(text string) (ID, error) {
 	if width == 0 {
 		width = 19
 		if len(text) > 1 && text[0] == '0' {
-			return 0, fmt.Errorf("worker: %s is no ID in decimal: it begins with a zero", quoted(text))
+			return 0, fmt.Errorf("%s is not an ID in decimal: it must not begin with a zero", quoted(text))
 		}
 	}
 	if len(text) == 0 || len(text) > width {
-		return 0, fmt.Errorf("worker: %s is no ID in %s: that has 1 to %d digits", quoted(text), e, width)
+		return 0, fmt.Errorf("%s is not an ID in %s: it must have 1 to %d digits", quoted(text), e, width)
 	}
 	var id uint64
 	base := uint64(len(a.digits))
 	for i := range len(text) {
 		d := a.digit(text[i])
 		if d < 0 {
-			return 0, fmt.Errorf("worker: %s is no ID in %s: %q is none of its digits", quoted(text), e, text[i])
+			return 0, fmt.Errorf("%s is not an ID in %s: %q is not a valid digit", quoted(text), e, text[i])
 		}
 		if id > (1<<63-1-uint64(d))/base {
-			return 0, fmt.Errorf("worker: %s is no ID in %s: it is above 2^63-1", quoted(text), e)
+			return 0, fmt.Errorf("%s is not an ID in %s: it is above 2^63-1", quoted(text), e)
 		}
 		id = id*base + uint64(d)
 	}

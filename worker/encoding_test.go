@@ -72,7 +72,7 @@ func TestDecode(t *testing.T) {
 		{"base36 in upper case", Base36, "1Y2P0IJ32E8E7", lastID, ""},
 		{"Crockford's lower case", Base32, "7zzzzzzzzzzzz", lastID, ""},
 		{"Crockford's likenesses", Base32, "oO1iIlL", 0b1_00001_00001_00001_00001, ""},
-		{"leading zero", Decimal, "01", 0, "begins with a zero"},
+		{"leading zero", Decimal, "01", 0, "must not begin with a zero"},
 		{"too great by one", Decimal, "9223372036854775808", 0, "above 2^63-1"},
 		{"too great", Decimal, "9999999999999999999", 0, "above 2^63-1"},
 		{"too great, hex", Hex, "8000000000000000", 0, "above 2^63-1"},
@@ -82,12 +82,12 @@ func TestDecode(t *testing.T) {
 		{"too great, base62", Base62, "AzL8n0Y58m8", 0, "above 2^63-1"},
 		{"too long", Base62, "000000000001", 0, "1 to 11 digits"},
 		{"empty", Base32, "", 0, "1 to 13 digits"},
-		{"negative", Decimal, "-1", 0, "'-' is none of its digits"},
-		{"plus", Decimal, "+1", 0, "'+' is none of its digits"},
-		{"Crockford has no U", Base32, "U", 0, "'U' is none of its digits"},
-		{"Bitcoin's has no nought", Base58, "10", 0, "'0' is none of its digits"},
-		{"not ASCII", Base36, "é", 0, "is none of its digits"},
-		{"long and strange", Hex, strings.Repeat("\x00", 100), 0, "has 1 to 16 digits"},
+		{"negative", Decimal, "-1", 0, "'-' is not a valid digit"},
+		{"plus", Decimal, "+1", 0, "'+' is not a valid digit"},
+		{"Crockford has no U", Base32, "U", 0, "'U' is not a valid digit"},
+		{"Bitcoin's has no nought", Base58, "10", 0, "'0' is not a valid digit"},
+		{"not ASCII", Base36, "é", 0, "is not a valid digit"},
+		{"long and strange", Hex, strings.Repeat("\x00", 100), 0, "must have 1 to 16 digits"},
 	} {
 		got, err := row.encoding.Decode(row.text)
 		if got != row.want || (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) {
@@ -149,8 +149,8 @@ func TestSQL(t *testing.T) {
 		{uint64(42), 42, ""},
 		{uint64(1 << 63), 0, "63 bits"},
 		{"42", 42, ""},
-		{int64(-1), 0, "positive"},
-		{"4 2", 0, "none of its digits"},
+		{int64(-1), 0, "must not be negative"},
+		{"4 2", 0, "not a valid digit"},
 		{nil, 0, "sql.Null"},
 		{4.2, 0, "float64"},
 	} {

@@ -59,7 +59,7 @@ type Fields struct {
 }
 
 // ErrLayout is wrapped by every error about an invalid layout.
-var ErrLayout = errors.New("worker: bad layout")
+var ErrLayout = errors.New("bad layout")
 
 const (
 	usableBits     = 63
@@ -81,27 +81,27 @@ func (l Layout) Validate() error {
 	sum := int(l.TimeBits) + int(l.RollbackBits) + int(l.SegmentBits) + int(l.DatacenterBits) + int(l.WorkerBits) + int(l.SequenceBits)
 	switch {
 	case l.TimeBits < 1:
-		return bad("the time field needs at least one bit")
+		return bad("the time field must have at least one bit")
 	case l.WorkerBits < 1 || l.WorkerBits > maxWorkerBits:
-		return bad("worker=%d: the worker field takes 1 to %d bits", l.WorkerBits, maxWorkerBits)
+		return bad("worker=%d: the worker field must have 1 to %d bits", l.WorkerBits, maxWorkerBits)
 	case l.RollbackBits > maxRollback:
-		return bad("rollback=%d: the rollback field takes at most %d bits", l.RollbackBits, maxRollback)
+		return bad("rollback=%d: the rollback field must have at most %d bits", l.RollbackBits, maxRollback)
 	case l.SequenceBits > maxSequence:
-		return bad("sequence=%d: the sequence field takes at most %d bits", l.SequenceBits, maxSequence)
+		return bad("sequence=%d: the sequence field must have at most %d bits", l.SequenceBits, maxSequence)
 	case int(l.SegmentBits)+int(l.SequenceBits) > maxSequence:
-		return bad("segment=%d sequence=%d: the two take at most %d bits", l.SegmentBits, l.SequenceBits, maxSequence)
+		return bad("segment=%d sequence=%d: together they must have at most %d bits", l.SegmentBits, l.SequenceBits, maxSequence)
 	case sum > usableBits:
-		return bad("%s add up to %d bits; an ID has %d, the sign bit stays zero", l.widths(), sum, usableBits)
+		return bad("%s add up to %d bits, but an ID has %d because the sign bit stays zero", l.widths(), sum, usableBits)
 	case !l.Order.valid():
-		return bad("the order of the fields names one of them twice")
+		return bad("the order of the fields names a field twice or is invalid")
 	case l.SegmentBits > 0 && l.shift(FieldSegment) < l.shift(FieldSequence):
-		return bad("the segment has to be above the sequence, which carries into it: IDs of a node would not grow")
+		return bad("the segment field must be above the sequence field, which carries into it, so that the IDs of a node grow")
 	case l.Unit < time.Millisecond || l.Unit%time.Millisecond != 0:
-		return bad("a tick of %s: it must be a whole number of milliseconds", l.Unit)
+		return bad("the tick %s must be a whole number of milliseconds", l.Unit)
 	case l.Unit > time.Hour:
-		return bad("a tick of %s: an hour is the longest", l.Unit)
+		return bad("the tick %s must be an hour at most", l.Unit)
 	case l.Epoch < earliestEpoch || l.Epoch > latestEpoch:
-		return bad("epoch=%d is not a Unix time in milliseconds between 1970 and 2200", l.Epoch)
+		return bad("epoch=%d must be a Unix time in milliseconds between 1970 and 2200", l.Epoch)
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (l Layout) Expires() time.Time {
 func (l Layout) Encode(f Fields) (ID, error) {
 	check := func(name string, v int64, bits uint8) error {
 		if v < 0 || v > 1<<bits-1 {
-			return fmt.Errorf("worker: %s %d does not fit into %d bits (0 to %d)", name, v, bits, int64(1)<<bits-1)
+			return fmt.Errorf("%s %d does not fit into %d bits (0 to %d)", name, v, bits, int64(1)<<bits-1)
 		}
 		return nil
 	}
@@ -177,7 +177,7 @@ func (l Layout) Encode(f Fields) (ID, error) {
 // this layout: if it is negative, or has bits above the time field.
 func (l Layout) Decode(id ID) (Fields, error) {
 	if id < 0 {
-		return Fields{}, fmt.Errorf("worker: %d is not an ID: IDs are positive", id)
+		return Fields{}, fmt.Errorf("%d is not an ID: an ID must not be negative", id)
 	}
 	value := func(field Field) int64 { return int64(id) >> l.shift(field) & (1<<l.Bits(field) - 1) }
 	f := Fields{
@@ -189,7 +189,7 @@ func (l Layout) Decode(id ID) (Fields, error) {
 		Rollback:   value(FieldRollback),
 	}
 	if f.Tick > l.MaxTick() {
-		return Fields{}, fmt.Errorf("worker: %d is not an ID of this layout: it has bits above the %d-bit time field", id, l.TimeBits)
+		return Fields{}, fmt.Errorf("%d is not an ID of this layout: it has bits above the %d-bit time field", id, l.TimeBits)
 	}
 	return f, nil
 }

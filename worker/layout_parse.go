@@ -26,7 +26,7 @@ func ParseLayout(s string) (Layout, error) {
 	if first := strings.TrimSpace(fields[0]); !strings.Contains(first, "=") {
 		i := slices.IndexFunc(Presets(), func(p Preset) bool { return strings.EqualFold(p.Name, first) })
 		if i < 0 {
-			return Layout{}, fmt.Errorf("%w: %q is not a preset (%s) nor fields such as time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=%d", ErrLayout, first, presetNames(), twitterEpoch)
+			return Layout{}, fmt.Errorf("%w: %q is not a preset (%s). Use a preset, or fields such as time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=%d", ErrLayout, first, presetNames(), twitterEpoch)
 		}
 		l, fields, named = Presets()[i].Layout, fields[1:], true
 	}
@@ -95,7 +95,7 @@ func (l *Layout) setField(name, value string) (err error) {
 		bits, unit, timed := strings.Cut(value, "@")
 		if timed {
 			if l.Unit, err = time.ParseDuration(unit); err != nil {
-				return fmt.Errorf("a tick is written as 1ms, 10ms, 1s")
+				return fmt.Errorf("the tick must be a duration such as 1ms, 10ms or 1s")
 			}
 		}
 		l.TimeBits, err = parseBits(bits)
@@ -113,10 +113,10 @@ func (l *Layout) setField(name, value string) (err error) {
 		l.Epoch, err = parseEpoch(value)
 	case "order":
 		if value != orderWritten {
-			err = fmt.Errorf("it is %q: fields stand in the order they are written in", orderWritten)
+			err = fmt.Errorf("it must be %q: fields have the order in which they are written", orderWritten)
 		}
 	default:
-		err = fmt.Errorf("unknown field; the fields are time, rollback, segment, datacenter, worker, sequence, epoch")
+		err = fmt.Errorf("unknown field. Use time, rollback, segment, datacenter, worker, sequence or epoch")
 	}
 	return err
 }
@@ -124,7 +124,7 @@ func (l *Layout) setField(name, value string) (err error) {
 func parseBits(s string) (uint8, error) {
 	n, err := strconv.ParseUint(s, 10, 8)
 	if err != nil || n > usableBits {
-		return 0, fmt.Errorf("a number of bits from 0 to %d is wanted", usableBits)
+		return 0, fmt.Errorf("the width must be 0 to %d bits", usableBits)
 	}
 	return uint8(n), nil
 }
@@ -138,7 +138,7 @@ func parseEpoch(s string) (int64, error) {
 			return t.UnixMilli(), nil
 		}
 	}
-	return 0, fmt.Errorf("an epoch is Unix milliseconds (%d) or a date (2020-01-01, 2020-01-01T00:00:00Z)", twitterEpoch)
+	return 0, fmt.Errorf("the epoch must be Unix milliseconds (such as %d) or a date (2020-01-01, 2020-01-01T00:00:00Z)", twitterEpoch)
 }
 
 // orderWritten is the value of "order" with which the string of a layout ends if its fields

@@ -55,13 +55,13 @@ func (id *ID) Scan(src any) error {
 	switch v := src.(type) {
 	case int64:
 		if v < 0 {
-			return fmt.Errorf("worker: %d is not an ID: IDs are positive", v)
+			return fmt.Errorf("%d is not an ID: an ID must not be negative", v)
 		}
 		*id = ID(v)
 		return nil
 	case uint64: // BIGINT UNSIGNED
 		if v > math.MaxInt64 {
-			return fmt.Errorf("worker: %d is not an ID: IDs have 63 bits", v)
+			return fmt.Errorf("%d is not an ID: an ID has 63 bits", v)
 		}
 		*id = ID(v)
 		return nil
@@ -70,7 +70,7 @@ func (id *ID) Scan(src any) error {
 	case string:
 		return id.set(v)
 	case nil:
-		return fmt.Errorf("worker: NULL is not an ID: scan into sql.Null[worker.ID]")
+		return fmt.Errorf("NULL is not an ID. Scan into sql.Null[worker.ID]")
 	}
-	return fmt.Errorf("worker: a %T is not an ID: the column is to be an integer of 64 bits, or text", src)
+	return fmt.Errorf("a %T is not an ID. The column must be a 64-bit integer or text", src)
 }

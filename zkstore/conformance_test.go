@@ -79,9 +79,6 @@ func (c *checker) wantErr(err, want error) {
 	if !errors.Is(err, want) || (want == nil) != (err == nil) {
 		c.Fatalf("got error %v, want %v", err, want)
 	}
-	if err != nil && !strings.HasPrefix(err.Error(), "zkstore: ") {
-		c.Errorf("error %q does not say where it comes from", err)
-	}
 }
 
 func (c *checker) create(path, data string, kind Kind) string {

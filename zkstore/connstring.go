@@ -33,11 +33,11 @@ func (c Connect) Identity() string {
 // the chroot to none, and "/" means none as well. Names are not looked up.
 func ParseConnect(s string) (Connect, error) {
 	fail := func(err error) (Connect, error) {
-		return Connect{}, fmt.Errorf("zkstore: connect string %q: %w", s, err)
+		return Connect{}, fmt.Errorf("connect string %q: %w", s, err)
 	}
 	list, chroot := strings.TrimSpace(s), ""
 	if strings.Contains(list, "://") {
-		return fail(errors.New("no scheme is expected, only host:port,host:port/chroot"))
+		return fail(errors.New("remove the scheme: write host:port,host:port/chroot"))
 	}
 	if i := strings.IndexByte(list, '/'); i >= 0 {
 		list, chroot = list[:i], list[i:]
@@ -49,7 +49,7 @@ func ParseConnect(s string) (Connect, error) {
 		// ZooKeeper allows a comma in a path. In a connect string it means a chroot for
 		// each host.
 		if strings.Contains(chroot, ",") {
-			return fail(errors.New("the chroot goes once, after the last host"))
+			return fail(errors.New("write the chroot only once, after the last host"))
 		}
 		if err := checkPath(chroot); err != nil {
 			return fail(fmt.Errorf("chroot: %w", err))
@@ -85,11 +85,11 @@ func parseHost(s string) (string, error) {
 		}
 		host = s[1:end]
 		if ip, err := netip.ParseAddr(host); err != nil || !ip.Is6() {
-			return "", fmt.Errorf("host %q: not an IPv6 address in the brackets", s)
+			return "", fmt.Errorf("host %q: the brackets must contain an IPv6 address", s)
 		}
 		rest := s[end+1:]
 		if rest != "" && rest[0] != ':' {
-			return "", fmt.Errorf("host %q: %q after the bracket", s, rest)
+			return "", fmt.Errorf("host %q: unexpected %q after the bracket", s, rest)
 		}
 		if rest != "" {
 			port = rest[1:]
@@ -98,7 +98,7 @@ func parseHost(s string) (string, error) {
 			}
 		}
 	case strings.Count(s, ":") > 1:
-		return "", fmt.Errorf("host %q: an IPv6 address goes in brackets, as [::1]:2181", s)
+		return "", fmt.Errorf("host %q: write an IPv6 address in brackets, such as [::1]:2181", s)
 	default:
 		var colon bool
 		host, port, colon = strings.Cut(s, ":")
@@ -120,7 +120,7 @@ func parseHost(s string) (string, error) {
 	if port != "" {
 		u, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || u == 0 {
-			return "", fmt.Errorf("host %q: port %q is not between 1 and 65535", s, port)
+			return "", fmt.Errorf("host %q: port %q must be between 1 and 65535", s, port)
 		}
 		n = int(u)
 	}
@@ -134,21 +134,21 @@ func checkPath(path string) error {
 		return nil
 	}
 	if path == "" || path[0] != '/' {
-		return fmt.Errorf("path %q does not begin with a slash", path)
+		return fmt.Errorf("path %q must begin with a slash", path)
 	}
 	if !utf8.ValidString(path) {
-		return fmt.Errorf("path %q is not UTF-8", path)
+		return fmt.Errorf("path %q must be valid UTF-8", path)
 	}
 	for part := range strings.SplitSeq(path[1:], "/") {
 		switch part {
 		case "":
-			return fmt.Errorf("path %q has an empty part or ends in a slash", path)
+			return fmt.Errorf("path %q must not have an empty part or end in a slash", path)
 		case ".", "..":
-			return fmt.Errorf("path %q has a relative part", path)
+			return fmt.Errorf("path %q must not have . or .. as a part", path)
 		}
 		for _, r := range part {
 			if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xe000 && r <= 0xf8ff || r >= 0xfff0 {
-				return fmt.Errorf("path %q holds %U, which ZooKeeper does not take", path, r)
+				return fmt.Errorf("path %q contains %U, which ZooKeeper does not allow", path, r)
 			}
 		}
 	}
@@ -158,14 +158,14 @@ func checkPath(path string) error {
 // checkCluster returns an error unless name can be one part of a path.
 func checkCluster(name string) error {
 	if name == "" || len(name) > 64 {
-		return fmt.Errorf("zkstore: cluster name %q is not of 1 to 64 characters", name)
+		return fmt.Errorf("cluster name %q must have 1 to 64 characters", name)
 	}
 	for i, r := range name {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
 		case i > 0 && (r == '.' || r == '_' || r == '-'):
 		default:
-			return fmt.Errorf("zkstore: cluster name %q: letters, digits, and after the first also . _ -", name)
+			return fmt.Errorf("cluster name %q must contain only letters, digits and, after the first character, . _ -", name)
 		}
 	}
 	return nil

@@ -29,26 +29,26 @@ func TestParseConnect(t *testing.T) {
 		{"empty entry", "a,,b", nil, "", "empty host"},
 		{"trailing comma", "a,", nil, "", "empty host"},
 		{"trailing comma before chroot", "a,/x", nil, "", "empty host"},
-		{"scheme", "zk://a:2181/x", nil, "", "no scheme"},
+		{"scheme", "zk://a:2181/x", nil, "", "remove the scheme"},
 		{"bare IPv6", "::1", nil, "", "brackets"},
 		{"bracket open", "[::1", nil, "", "not closed"},
-		{"no address in brackets", "[zk1]:2181", nil, "", "not an IPv6"},
-		{"IPv4 in brackets", "[127.0.0.1]:2181", nil, "", "not an IPv6"},
+		{"no address in brackets", "[zk1]:2181", nil, "", "must contain an IPv6"},
+		{"IPv4 in brackets", "[127.0.0.1]:2181", nil, "", "must contain an IPv6"},
 		{"text after bracket", "[::1]2181", nil, "", "after the bracket"},
 		{"bracket and empty port", "[::1]:", nil, "", "port missing"},
 		{"empty port", "a:", nil, "", "port missing"},
 		{"empty name", ":2181", nil, "", "name missing"},
-		{"port zero", "a:0", nil, "", "not between"},
-		{"port too large", "a:65536", nil, "", "not between"},
-		{"port negative", "a:-1", nil, "", "not between"},
-		{"port a word", "a:zk", nil, "", "not between"},
+		{"port zero", "a:0", nil, "", "must be between"},
+		{"port too large", "a:65536", nil, "", "must be between"},
+		{"port negative", "a:-1", nil, "", "must be between"},
+		{"port a word", "a:zk", nil, "", "must be between"},
 		{"space inside", "a b:1", nil, "", "unexpected ' '"},
 		{"semicolons", "a;b", nil, "", "unexpected ';'"},
-		{"chroot ends in a slash", "a/x/", nil, "", "ends in a slash"},
-		{"chroot doubles a slash", "a//x", nil, "", "empty part"},
-		{"chroot goes up", "a/x/../y", nil, "", "relative part"},
+		{"chroot ends in a slash", "a/x/", nil, "", "end in a slash"},
+		{"chroot doubles a slash", "a//x", nil, "", "must not have an empty part"},
+		{"chroot goes up", "a/x/../y", nil, "", "must not have . or .. as a part"},
 		{"chroot with a control character", "a/x\x01", nil, "", "U+0001"},
-		{"chroot not UTF-8", "a/\xff", nil, "", "not UTF-8"},
+		{"chroot not UTF-8", "a/\xff", nil, "", "must be valid UTF-8"},
 		{"chroot per host", "a/x,b/x", nil, "", "after the last host"},
 		{"reserved chroot", "a/zookeeper/x", nil, "", "reserved"},
 	} {
@@ -58,7 +58,7 @@ func TestParseConnect(t *testing.T) {
 				if err == nil {
 					t.Fatalf("got %+v, want an error", got)
 				}
-				for _, want := range []string{"zkstore: connect string ", tc.err} {
+				for _, want := range []string{"connect string ", tc.err} {
 					if !strings.Contains(err.Error(), want) {
 						t.Errorf("error %q lacks %q", err, want)
 					}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-var errEphemeralParent = errors.New("zkstore: ephemeral records may not have children")
+var errEphemeralParent = errors.New("ephemeral records may not have children")
 
 // Mem is a ZooKeeper in memory, for development and for tests that inject faults. It starts
 // no goroutine, and the only clock it reads is the one that NewMem got. Session returns its

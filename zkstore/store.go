@@ -119,16 +119,16 @@ func (SetOp) op()    {}
 
 var (
 	// ErrNoNode: there is no record at this path.
-	ErrNoNode = errors.New("zkstore: no such record")
+	ErrNoNode = errors.New("no such record")
 	// ErrExists: there is a record at this path already.
-	ErrExists = errors.New("zkstore: record exists")
+	ErrExists = errors.New("record exists")
 	// ErrBadVersion: the record has changed since it was read.
-	ErrBadVersion = errors.New("zkstore: record has changed")
+	ErrBadVersion = errors.New("record has changed")
 	// ErrNotEmpty: the record has children and cannot be deleted.
-	ErrNotEmpty = errors.New("zkstore: record has children")
+	ErrNotEmpty = errors.New("record has children")
 	// ErrUnreachable: no answer came in time. The outcome of a write that fails so is
 	// unknown: a server may have applied it, or may still apply it a moment later.
-	ErrUnreachable = errors.New("zkstore: ZooKeeper cannot be reached")
+	ErrUnreachable = errors.New("ZooKeeper cannot be reached")
 	// ErrDenied: ZooKeeper refused the credentials, or the record's ACL forbids the call.
-	ErrDenied = errors.New("zkstore: ZooKeeper denied access")
+	ErrDenied = errors.New("ZooKeeper denied access")
 )

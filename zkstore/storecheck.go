@@ -13,24 +13,24 @@ const maxRequest = 1_000_000
 
 func checkCall(op, path string) error {
 	if err := checkPath(path); err != nil {
-		return fmt.Errorf("zkstore: %s: %w", op, err)
+		return fmt.Errorf("%s: %w", op, err)
 	}
 	return nil
 }
 
 func checkSize(op, path string, n int) error {
 	if n > maxRequest {
-		return fmt.Errorf("zkstore: %s %s: %d bytes are more than ZooKeeper takes", op, path, n)
+		return fmt.Errorf("%s %s: %d bytes exceed the limit of %d", op, path, n, maxRequest)
 	}
 	return nil
 }
 
 func checkCreate(path string, data []byte, kind Kind) error {
 	if kind < Persistent || kind > Ephemeral {
-		return fmt.Errorf("zkstore: create %s: no such kind of record: %d", path, kind)
+		return fmt.Errorf("create %s: invalid kind of record %d", path, kind)
 	}
 	if path == "/" {
-		return errors.New("zkstore: create /: the root is EnsureRoot's to make")
+		return errors.New("create /: only EnsureRoot can create the root")
 	}
 	return errors.Join(checkCall("create", path), checkSize("create", path, len(data)))
 }
@@ -49,7 +49,7 @@ func checkOps(ops []Op) error {
 	for _, op := range ops {
 		_, path, n := opParts(op)
 		if path == "" {
-			return fmt.Errorf("zkstore: multi: unknown operation or empty path: %T", op)
+			return fmt.Errorf("multi: unknown operation or empty path: %T", op)
 		}
 		if err := checkCall("multi", path); err != nil {
 			return err

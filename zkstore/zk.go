@@ -105,7 +105,7 @@ func (z *ZK) Run(ctx context.Context) error {
 	switch {
 	case z.stop != nil:
 		z.mu.Unlock()
-		return errors.New("zkstore: ZK.Run called twice")
+		return errors.New("ZK.Run called twice")
 	case z.closed:
 		z.mu.Unlock()
 		return nil
@@ -227,7 +227,7 @@ func (z *ZK) use(c *zkClient) {
 	z.mu.Unlock()
 	id := fmt.Sprintf("%#x", uint64(c.conn.SessionID()))
 	if again {
-		z.cfg.Logger.Info("connected to ZooKeeper again", "session", id)
+		z.cfg.Logger.Info("reconnected to ZooKeeper", "session", id)
 	} else {
 		z.cfg.Logger.Info("connected to ZooKeeper", "servers", z.connect.String(), "session", id)
 	}
@@ -293,7 +293,7 @@ func (z *ZK) retire(c *zkClient) {
 			z.mu.Lock()
 			z.endErr = err
 			z.mu.Unlock()
-			z.cfg.Logger.Warn("a ZooKeeper client lingers", "error", err)
+			z.cfg.Logger.Warn("ZooKeeper client did not end in time", "error", err)
 		}
 	})
 }

@@ -51,7 +51,7 @@ func call[T any](ctx context.Context, z *ZK, op, path string, f func(*zk.Conn) (
 	}
 }
 
-var errSilent = errors.New("the server has not answered, and another one has")
+var errSilent = errors.New("the server did not answer, so the client moved to another one")
 
 var errClosed = errors.New("the store is closed")
 

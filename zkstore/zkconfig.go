@@ -60,17 +60,17 @@ func (cfg ZKConfig) withDefaults() (ZKConfig, Connect, error) {
 		cfg.SessionTimeout = 6 * time.Second
 	}
 	if cfg.SessionTimeout < 500*time.Millisecond || cfg.SessionTimeout > time.Hour {
-		return cfg, connect, fmt.Errorf("zkstore: session timeout %v is not between 500ms and 1h", cfg.SessionTimeout)
+		return cfg, connect, fmt.Errorf("session timeout %v must be between 500ms and 1h", cfg.SessionTimeout)
 	}
 	if cfg.CallTimeout == 0 {
 		cfg.CallTimeout = cfg.SessionTimeout / 2
 	}
 	if cfg.CallTimeout < 0 {
-		return cfg, connect, fmt.Errorf("zkstore: call timeout %v is negative", cfg.CallTimeout)
+		return cfg, connect, fmt.Errorf("call timeout %v must not be negative", cfg.CallTimeout)
 	}
 	if user, password, ok := strings.Cut(cfg.DigestAuth, ":"); cfg.DigestAuth != "" && (!ok || user == "" || password == "") {
 		// The error must not contain the value, which may be a password.
-		return cfg, connect, errors.New("zkstore: digest authentication is not of the form user:password")
+		return cfg, connect, errors.New("digest authentication must have the form user:password")
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()

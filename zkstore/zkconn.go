@@ -42,7 +42,7 @@ func newZKClient(cfg *ZKConfig, socket *wireConn, label string) (*zkClient, erro
 		zk.WithMaxBufferSize(maxReply))
 	if err != nil {
 		_ = socket.Close()
-		return nil, fmt.Errorf("zkstore: start ZooKeeper client: %w", err)
+		return nil, fmt.Errorf("start ZooKeeper client: %w", err)
 	}
 	c.conn = conn
 	go func() {
@@ -132,7 +132,7 @@ func (c *zkClient) close() error {
 	case <-quiet:
 		return nil
 	case <-timer.C:
-		return errors.New("zkstore: the ZooKeeper client has not ended within " + closeBound.String())
+		return errors.New("the ZooKeeper client did not end within " + closeBound.String())
 	}
 }
 

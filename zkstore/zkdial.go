@@ -101,7 +101,7 @@ func (z *ZK) try(ctx context.Context, to zkTarget) attempt {
 	if err != nil {
 		return attempt{target: to, err: err}
 	}
-	z.failed(fmt.Errorf("%s: no ZooKeeper's greeting so far", to.label()))
+	z.failed(fmt.Errorf("%s: no ZooKeeper greeting yet", to.label()))
 	c, err := newZKClient(&z.cfg, socket, to.label())
 	if err != nil {
 		return attempt{target: to, err: err}

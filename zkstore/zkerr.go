@@ -46,7 +46,7 @@ var zkCodes = map[int]struct {
 	-7:   {ErrUnreachable, "timed out in the server"},
 	-12:  {ErrUnreachable, "unknown session"},
 	-122: {ErrUnreachable, "timed out in the server"},
-	-124: {ErrDenied, "the server demands another way to authenticate (SASL?), which is not supported"},
+	-124: {ErrDenied, "the server requires an authentication that is not supported (SASL?)"},
 	-127: {ErrUnreachable, "throttled by the server"},
 }
 
@@ -75,5 +75,5 @@ func mapErr(op, path string, err error) error {
 	if errors.As(err, &ne) {
 		return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, err)
 	}
-	return fmt.Errorf("zkstore: %s %s: %w", op, path, err)
+	return fmt.Errorf("%s %s: %w", op, path, err)
 }

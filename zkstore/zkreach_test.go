@@ -43,11 +43,11 @@ func testZKNobodyThere(t *testing.T) {
 			t.Cleanup(s.Close)
 			return s.Listener.Addr().String()
 		}, ""},
-		{"hangs up", func(t *testing.T) string { return fakeServer(t, func(conn) {}) }, "without a ZooKeeper's greeting"},
-		{"stays silent", func(t *testing.T) string { return fakeServer(t, swallow) }, "no ZooKeeper's greeting"},
+		{"hangs up", func(t *testing.T) string { return fakeServer(t, func(conn) {}) }, "without a ZooKeeper greeting"},
+		{"stays silent", func(t *testing.T) string { return fakeServer(t, swallow) }, "no ZooKeeper greeting"},
 		{"stops in the greeting", func(t *testing.T) string {
 			return fakeServer(t, func(c conn) { _, _ = c.Write(hello[:20]); swallow(c) })
-		}, "no ZooKeeper's greeting"},
+		}, "no ZooKeeper greeting"},
 		{"greeting of 4 GB", func(t *testing.T) string {
 			return fakeServer(t, func(c conn) { _, _ = c.Write([]byte("\xff\xff\xff\xff")); swallow(c) })
 		}, "not a ZooKeeper"},

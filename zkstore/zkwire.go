@@ -163,12 +163,12 @@ func greetingError(err error) error {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		// A server that hangs up with unread data resets the connection.
-		return errors.New("connection closed without a ZooKeeper's greeting " +
+		return errors.New("connection closed without a ZooKeeper greeting " +
 			"(not serving, too many connections, or not a ZooKeeper)")
 	case errors.As(err, &alert):
 		return fmt.Errorf("TLS: %w", err)
 	}
-	return fmt.Errorf("no ZooKeeper's greeting: %w", err)
+	return fmt.Errorf("no ZooKeeper greeting: %w", err)
 }
 
 // checkFrames tracks the boundaries of the replies in the bytes that were read. It returns
@@ -187,7 +187,7 @@ func (w *wireConn) checkFrames(p []byte) error {
 		if w.got == len(w.header) {
 			size := binary.BigEndian.Uint32(w.header[:])
 			if size < 16 || size > maxReply {
-				return fmt.Errorf("ZooKeeper sent a reply of %d bytes, not of 16 to %d", size, maxReply)
+				return fmt.Errorf("ZooKeeper sent a reply of %d bytes, but valid replies have 16 to %d", size, maxReply)
 			}
 			w.bodyLeft, w.got = int(size), 0
 		}
