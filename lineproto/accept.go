@@ -42,7 +42,7 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 				return err
 			}
 			if backoff == 0 {
-				log.Warn("cannot accept connections, trying on", "error", err)
+				log.Warn("failed to accept a connection, retrying", "error", err)
 			}
 			backoff = min(max(2*backoff, acceptBackoffMin), acceptBackoffMax)
 			if !sleep(ctx, backoff) {
@@ -64,13 +64,13 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 			c.open.Dec()
 			c.refused.Inc()
 			if refused++; refused == 1 {
-				log.Warn("refusing connections", "limit", limit)
+				log.Warn("refusing connections", "max_conns", limit)
 			}
 			e.refuse(nc)
 			continue
 		}
 		if refused > 0 {
-			log.Info("room for connections again", "refused", refused)
+			log.Info("accepting connections below the limit again", "refused_conns", refused)
 			refused = 0
 		}
 		c.total.Inc()

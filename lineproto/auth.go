@@ -8,9 +8,9 @@ import "context"
 const maxWrong = 3
 
 var (
-	errNoAuth    = &Error{NOAUTH, "authenticate first, with AUTH and a token"}
+	errNoAuth    = &Error{NOAUTH, "not authenticated. Send AUTH [user] token"}
 	errWrong     = &Error{NOAUTH, "wrong token"}
-	errLastWrong = &Error{NOAUTH, "wrong token, and the last try on this connection"}
+	errLastWrong = &Error{NOAUTH, "wrong token, connection closed. Reconnect to try again"}
 )
 
 // locked reports whether the client must still authenticate.

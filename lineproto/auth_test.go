@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	noAuth     = "-NOAUTH authenticate first, with AUTH and a token\n"
+	noAuth     = "-NOAUTH not authenticated. Send AUTH [user] token\n"
 	wrong      = "-NOAUTH wrong token\n"
-	noAuthCRLF = "-NOAUTH authenticate first, with AUTH and a token\r\n"
+	noAuthCRLF = "-NOAUTH not authenticated. Send AUTH [user] token\r\n"
 	wrongCRLF  = "-NOAUTH wrong token\r\n"
-	lastWrong  = "-NOAUTH wrong token, and the last try on this connection\n"
+	lastWrong  = "-NOAUTH wrong token, connection closed. Reconnect to try again\n"
 )
 
 func isGood(token []byte) bool { return bytes.Equal(token, []byte("good")) }
@@ -48,7 +48,7 @@ func TestAuth(t *testing.T) {
 		{"RESP three wrong", request("HELLO", "3", "AUTH", "default", "a") + "AUTH b\r\n" + request("AUTH", "c") + getArray, wrongCRLF + wrongCRLF + strings.TrimSuffix(lastWrong, "\n") + "\r\n", true},
 		{"RESP long", request("MGET", x512, x512) + request("AUTH", "good"), noAuthCRLF, true},
 		{"RESP long after", request("AUTH", "good") + request("PING", x512+x512), "+OK\r\n" + bulk(x512+x512), false},
-		{"NUL", "\x00", "-ERR NUL byte in a request\n", true},
+		{"NUL", "\x00", "-ERR request contains a NUL byte\n", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, parts := range [][]string{{tc.in}, bytewise(tc.in)} {

@@ -43,13 +43,13 @@ const getIndex = 0
 func commandTable(maxBatch int) []command {
 	return []command{
 		getIndex: {name: "GET", args: "[n | tag]", max: 1, run: (*session).get,
-			help: fmt.Sprintf("one ID; n IDs, 1 to %d, or one error; a tag is a label", maxBatch),
+			help: fmt.Sprintf("one ID, or n IDs (1 to %d). A tag is ignored", maxBatch),
 			inRESP: &command{name: "GET", args: "[key [COUNT n]]", max: 3, run: (*session).getKey,
-				help: fmt.Sprintf("one ID, whatever the key; n IDs, 1 to %d, or one error", maxBatch)}},
+				help: fmt.Sprintf("one ID for any key, or n IDs (1 to %d)", maxBatch)}},
 		{name: "MGET", args: "tag ...", min: 1, max: anyNumber, run: (*session).mget,
 			help: "one ID for each tag, or one error",
 			inRESP: &command{name: "MGET", args: "key ...", min: 1, max: anyNumber, run: (*session).mgetKeys,
-				help: "one ID for each key, whatever the keys, or one error"}},
+				help: "one ID for each key, or one error"}},
 		{name: "DECODE", args: "id", min: 1, max: 1, run: (*session).decode,
 			help: "an ID's time, datacenter, worker and sequence"},
 		{name: "TIME", run: (*session).time,
@@ -57,7 +57,7 @@ func commandTable(maxBatch int) []command {
 		{name: "WORKER", run: (*session).worker,
 			help: "this node's worker number, term, node and state"},
 		{name: "STATS", run: (*session).stats,
-			help: "counters, a name and a value a line, then END"},
+			help: "counters: a name and a value on each line, then END"},
 		{name: "READY", run: (*session).ready,
 			help: "OK if GET would be answered, else the reason"},
 		{name: "PING", args: "[text]", max: 1, text: true, run: (*session).ping,
@@ -168,7 +168,7 @@ func (s *session) mgetKeys(_ context.Context, keys [][]byte) *Error {
 func (s *session) decode(_ context.Context, args [][]byte) *Error {
 	id, ok := number(args[0])
 	if !ok {
-		return &Error{ERR, "an id is 1 to 9223372036854775807, in digits only"}
+		return &Error{ERR, "an ID must be 1 to 9223372036854775807, digits only"}
 	}
 	text, err := s.srv.cfg.Backend.Decode(worker.ID(id))
 	if err != nil {

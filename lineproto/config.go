@@ -104,7 +104,7 @@ const (
 // withDefaults replaces zero fields by their defaults and checks the others.
 func (c Config) withDefaults() (Config, error) {
 	if c.Backend == nil {
-		return c, errors.New("lineproto: Config.Backend is nil")
+		return c, errors.New("Config.Backend is required")
 	}
 	if c.MaxConns == 0 {
 		c.MaxConns = DefaultMaxConns
@@ -113,22 +113,22 @@ func (c Config) withDefaults() (Config, error) {
 		c.MaxBatch = DefaultMaxBatch
 	}
 	if c.MaxConns < 0 {
-		return c, fmt.Errorf("lineproto: Config.MaxConns is %d, must be at least 1", c.MaxConns)
+		return c, fmt.Errorf("Config.MaxConns is %d, must be at least 1", c.MaxConns)
 	}
 	if c.MaxBatch < 0 || c.MaxBatch > maxMaxBatch {
-		return c, fmt.Errorf("lineproto: Config.MaxBatch is %d, must be 1 to %d", c.MaxBatch, maxMaxBatch)
+		return c, fmt.Errorf("Config.MaxBatch is %d, must be 1 to %d", c.MaxBatch, maxMaxBatch)
 	}
 	if c.Loops == 0 {
 		c.Loops = 1
 	}
 	if c.Engine > Goroutines {
-		return c, fmt.Errorf("lineproto: Config.Engine is %d, there is none such", c.Engine)
+		return c, fmt.Errorf("Config.Engine is %d, must be 0 to 2", c.Engine)
 	}
 	if c.Loops < 0 || c.Loops > MaxLoops {
-		return c, fmt.Errorf("lineproto: Config.Loops is %d, must be 1 to %d", c.Loops, MaxLoops)
+		return c, fmt.Errorf("Config.Loops is %d, must be 1 to %d", c.Loops, MaxLoops)
 	}
 	if c.Spin < 0 || c.Spin > MaxSpin {
-		return c, fmt.Errorf("lineproto: Config.Spin is %v, must be 0 to %v", c.Spin, MaxSpin)
+		return c, fmt.Errorf("Config.Spin is %v, must be 0 to %v", c.Spin, MaxSpin)
 	}
 	if c.IdleTimeout == 0 {
 		c.IdleTimeout = DefaultIdleTimeout
@@ -153,14 +153,14 @@ func (c Config) withDefaults() (Config, error) {
 		{"AuthTimeout", c.AuthTimeout}, {"WriteTimeout", c.WriteTimeout}, {"DrainTimeout", c.DrainTimeout},
 	} {
 		if t.d < minTimeout {
-			return c, fmt.Errorf("lineproto: Config.%s is %v, must be at least %v", t.name, t.d, minTimeout)
+			return c, fmt.Errorf("time limit Config.%s is %v, must be at least %v", t.name, t.d, minTimeout)
 		}
 	}
 	if c.FirstByteTimeout > c.IdleTimeout {
-		return c, fmt.Errorf("lineproto: Config.FirstByteTimeout (%v) exceeds IdleTimeout (%v)", c.FirstByteTimeout, c.IdleTimeout)
+		return c, fmt.Errorf("Config.FirstByteTimeout is %v, must not exceed IdleTimeout (%v)", c.FirstByteTimeout, c.IdleTimeout)
 	}
 	if c.AuthTimeout > c.IdleTimeout {
-		return c, fmt.Errorf("lineproto: Config.AuthTimeout (%v) exceeds IdleTimeout (%v)", c.AuthTimeout, c.IdleTimeout)
+		return c, fmt.Errorf("Config.AuthTimeout is %v, must not exceed IdleTimeout (%v)", c.AuthTimeout, c.IdleTimeout)
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

@@ -96,7 +96,7 @@ func TestLastReplyArrivesBeforeClose(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		for in, out := range map[string]string{
 			"QUIT\n":                  "1000\n",
-			"\x00":                    "1000\n-ERR NUL byte in a request\n",
+			"\x00":                    "1000\n-ERR request contains a NUL byte\n",
 			strings.Repeat("x", 2000): "1000\n" + tooLong,
 			"POST / HTTP/1.1\r\n\r\n": "1000\n" + http400,
 			"*1\r\n$x\r\n":            "1000\n" + badBulk,

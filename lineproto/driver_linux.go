@@ -162,7 +162,7 @@ func (d *driver) adopt(c *loopConn) {
 func (d *driver) register(c *loopConn) bool {
 	c.want = awaitInput
 	if err := d.l.control(unix.EPOLL_CTL_ADD, c.fd, c.want, c.gen); err != nil {
-		d.l.e.srv.cfg.Logger.Warn("cannot watch a connection", "error", os.NewSyscallError("epoll_ctl", err))
+		d.l.e.srv.cfg.Logger.Warn("failed to add a connection to epoll", "error", os.NewSyscallError("epoll_ctl", err))
 		d.close(c)
 		return false
 	}

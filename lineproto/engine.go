@@ -160,7 +160,7 @@ const failed = finished + 1
 func (e *engine) consume(ctx context.Context, s *session, in []byte, eof bool, may int) (used int, st status) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.srv.cfg.Logger.Error("a request panicked, its connection is closed", "panic", p, "stack", string(debug.Stack()))
+			e.srv.cfg.Logger.Error("request panicked, closing its connection", "panic", p, "stack", string(debug.Stack()))
 			used, st = len(in), failed
 		}
 	}()

@@ -24,7 +24,7 @@ func TestUnfinishedRequestsShareAMemoryLimit(t *testing.T) {
 	for {
 		ss, held := send()
 		if !held {
-			if want := "-BUSY too many long requests are unfinished limit_bytes=67108864\r\n"; string(ss.out) != want || ss.arr.held != nil {
+			if want := "-BUSY unfinished requests use too much memory. Retry later. limit_bytes=67108864\r\n"; string(ss.out) != want || ss.arr.held != nil {
 				t.Fatalf("got %q, want %q", ss.out, want)
 			}
 			break

@@ -13,7 +13,7 @@ import (
 type loops struct{}
 
 func (*loops) open(*engine, int) error {
-	return errors.New("event loops need Linux")
+	return errors.New("event loops are available on Linux only. Use Auto or Goroutines")
 }
 
 func (*loops) run(context.Context, *sync.WaitGroup)                    {}

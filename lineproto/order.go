@@ -83,7 +83,7 @@ func (s *session) accept() *Error {
 	lacks, ceiling := int64(o.lacks()), s.srv.cfg.Backend.Ceiling()
 	if backlog := s.srv.backlog.Add(lacks) - lacks; !admits(backlog, lacks, ceiling, s.halfClosed) {
 		s.srv.backlog.Sub(lacks)
-		return &Error{BUSY, fmt.Sprintf("too many IDs are waited for limit_ids=%d", ceiling)}
+		return &Error{BUSY, fmt.Sprintf("clients are waiting for too many IDs. Retry later. limit_ids=%d", ceiling)}
 	}
 	o.accepted = true
 	return nil
@@ -128,7 +128,7 @@ func (s *session) reserve(ctx context.Context, n int) (worker.Run, *Error) {
 		return r, asError(err)
 	}
 	if r.Len < 1 || r.Len > n {
-		return r, &Error{NOTREADY, fmt.Sprintf("reserved %d of %d IDs", r.Len, n)}
+		return r, &Error{NOTREADY, fmt.Sprintf("internal error: the node reserved %d of %d IDs. Try another node", r.Len, n)}
 	}
 	s.ranOut = r.Len < n
 	s.waited = s.waited || b.Waits() != waits

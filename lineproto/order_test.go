@@ -97,7 +97,7 @@ func TestBacklogIsBounded(t *testing.T) {
 		}
 	}
 	first.turn(minSlice)
-	const busy = "-BUSY too many IDs are waited for limit_ids=4000\n"
+	const busy = "-BUSY clients are waiting for too many IDs. Retry later. limit_ids=4000\n"
 	if out := second.turn(minSlice); out != busy+"1064\n"+ids(1065, 9) {
 		t.Fatalf("%q, want to be refused, and to go on", out)
 	}
@@ -208,7 +208,7 @@ func TestBusyOverTheWire(t *testing.T) {
 		refused := 0
 		for _, c := range all {
 			switch line := c.line(); {
-			case strings.HasPrefix(line, "-BUSY too many IDs are waited for limit_ids=10000"):
+			case strings.HasPrefix(line, "-BUSY clients are waiting for too many IDs. Retry later. limit_ids=10000"):
 				refused++
 			case line[0] == '-':
 				t.Fatalf("%q", line)

@@ -119,7 +119,7 @@ func (s *Server) Reserve(ctx context.Context, n int) (worker.Run, error) {
 	var p place[chan struct{}]
 	may, err := s.relay.take(ctx, &p, n, rankOf(n, false))
 	if err != nil {
-		return worker.Run{}, &Error{BUSY, "too many IDs are waited for"}
+		return worker.Run{}, &Error{BUSY, "clients are waiting for too many IDs. Retry later"}
 	}
 	var run worker.Run
 	defer func() { s.relay.pass(run.Len) }() // even after a panic, which net/http survives

@@ -44,7 +44,7 @@ func (s *session) hello(_ context.Context, args [][]byte) *Error {
 		case "3":
 			who.proto = 3
 		default:
-			return &Error{ERR, "HELLO knows protocol versions 2 and 3"}
+			return &Error{ERR, "HELLO supports protocol versions 2 and 3"}
 		}
 		args = args[1:]
 	}
@@ -125,7 +125,7 @@ func (s *session) client(_ context.Context, args [][]byte) *Error {
 		s.out = r.list(s.out, []string{fmt.Sprintf("id=%d name=%s resp=%d", s.clientID(), s.who.name, r)})
 		return nil
 	default:
-		return &Error{ERR, "CLIENT takes SETINFO, SETNAME, GETNAME, ID, INFO, LIST, NO-EVICT, NO-TOUCH and REPLY ON here"}
+		return &Error{ERR, "CLIENT supports SETINFO, SETNAME, GETNAME, ID, INFO, LIST, NO-EVICT, NO-TOUCH and REPLY ON"}
 	}
 	s.out = r.status(s.out, "OK")
 	return nil
@@ -143,14 +143,14 @@ func (s *session) command(_ context.Context, args [][]byte) *Error {
 	case equalFold(args[0], "COUNT"):
 		s.out = appendHeader(s.out, ':', 0)
 	default:
-		return &Error{ERR, "COMMAND takes COUNT, DOCS, INFO and LIST here"}
+		return &Error{ERR, "COMMAND supports COUNT, DOCS, INFO and LIST"}
 	}
 	return nil
 }
 
 func (s *session) config(_ context.Context, args [][]byte) *Error {
 	if len(args) < 2 || !equalFold(args[0], "GET") {
-		return &Error{ERR, "CONFIG takes GET here, and has nothing to show"}
+		return &Error{ERR, "CONFIG supports only GET, which returns nothing"}
 	}
 	s.out = s.fr.(resp).beginMap(s.out, 0)
 	return nil
@@ -158,7 +158,7 @@ func (s *session) config(_ context.Context, args [][]byte) *Error {
 
 func (s *session) selectDB(_ context.Context, args [][]byte) *Error {
 	if string(args[0]) != "0" {
-		return &Error{ERR, "there is one database, 0"}
+		return &Error{ERR, "SELECT supports only database 0"}
 	}
 	s.out = s.fr.status(s.out, "OK")
 	return nil

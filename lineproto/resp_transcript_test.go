@@ -34,7 +34,7 @@ const (
 	respUsageGET = "-ERR usage: GET [key [COUNT n]]\r\n"
 	badName      = "-ERR a client's name is at most 64 visible ASCII characters, without blanks\r\n"
 	badHELLO     = "-ERR usage: HELLO [2 | 3 [AUTH user token] [SETNAME name]]\r\n"
-	badCLIENT    = "-ERR CLIENT takes SETINFO, SETNAME, GETNAME, ID, INFO, LIST, NO-EVICT, NO-TOUCH and REPLY ON here\r\n"
+	badCLIENT    = "-ERR CLIENT supports SETINFO, SETNAME, GETNAME, ID, INFO, LIST, NO-EVICT, NO-TOUCH and REPLY ON\r\n"
 
 	hello2 = "*14\r\n$6\r\nserver\r\n$6\r\nflaked\r\n$7\r\nversion\r\n$5\r\n1.2.3\r\n$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:1\r\n" +
 		"$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n"
@@ -125,7 +125,7 @@ var respTranscripts = []transcript{
 	{"hello 3 changes no reply of ours", request("HELLO", "3") + request("GET") + request("GET", "a", "COUNT", "2") + request("TIME") + request("STATS") + "PING\n",
 		hello3 + bulk1000 + bulks("1001", "1002") + bulks("1700000000", "123") + bulk("ids:1\r\nworker:7\r\n") + "PONG\n", false},
 	{"hello with a name", request("HELLO", "3", "SETNAME", "me") + request("CLIENT", "GETNAME"), hello3 + bulk("me"), false},
-	{"hello 4", request("HELLO", "4") + request("HELLO", "3x") + request("HELLO"), strings.Repeat("-ERR HELLO knows protocol versions 2 and 3\r\n", 2) + hello2, false},
+	{"hello 4", request("HELLO", "4") + request("HELLO", "3x") + request("HELLO"), strings.Repeat("-ERR HELLO supports protocol versions 2 and 3\r\n", 2) + hello2, false},
 	{"hello refused changes nothing", request("HELLO", "3", "SETNAME") + request("HELLO", "3", "SETNAME", "a b") + request("HELLO", "3", "FOO") + request("HELLO"),
 		badHELLO + badName + badHELLO + hello2, false},
 	{"client", request("CLIENT", "SETINFO", "LIB-NAME", "x") + request("client", "setname", "n") + request("CLIENT", "ID") + request("CLIENT", "NO-EVICT", "on") + request("CLIENT", "REPLY", "ON"),
@@ -136,10 +136,10 @@ var respTranscripts = []transcript{
 		strings.Repeat(badCLIENT, 5), false},
 	{"client names", request("CLIENT", "SETNAME", "a\n") + request("CLIENT", "SETNAME", x512[:65]) + request("CLIENT", "SETNAME", x512[:64]), badName + badName + "+OK\r\n", false},
 	{"command", request("COMMAND") + request("COMMAND", "DOCS") + request("COMMAND", "COUNT") + request("COMMAND", "INFO", "get"), "*0\r\n*0\r\n:0\r\n*0\r\n", false},
-	{"command 3", request("HELLO", "3") + request("COMMAND", "DOCS") + request("COMMAND", "GETKEYS", "GET", "a"), hello3 + "%0\r\n-ERR COMMAND takes COUNT, DOCS, INFO and LIST here\r\n", false},
+	{"command 3", request("HELLO", "3") + request("COMMAND", "DOCS") + request("COMMAND", "GETKEYS", "GET", "a"), hello3 + "%0\r\n-ERR COMMAND supports COUNT, DOCS, INFO and LIST\r\n", false},
 	{"config", request("CONFIG", "GET", "save") + request("CONFIG", "SET", "a", "b") + request("HELLO", "3") + request("CONFIG", "GET", "*"),
-		"*0\r\n-ERR CONFIG takes GET here, and has nothing to show\r\n" + hello3 + "%0\r\n", false},
-	{"select", request("SELECT", "0") + request("SELECT", "1"), "+OK\r\n-ERR there is one database, 0\r\n", false},
+		"*0\r\n-ERR CONFIG supports only GET, which returns nothing\r\n" + hello3 + "%0\r\n", false},
+	{"select", request("SELECT", "0") + request("SELECT", "1"), "+OK\r\n-ERR SELECT supports only database 0\r\n", false},
 	{"echo", request("ECHO", "a\nb"), bulk("a\nb"), false},
 	{"info", request("INFO"), bulk("# Server\r\nflaked_version:1.2.3\r\nworker:7\r\nstate:serving\r\n\r\n# Stats\r\nids:1\r\nworker:7\r\n"), false},
 	{"info by section", request("INFO", "server") + request("INFO", "stats") + request("INFO", "keyspace"),

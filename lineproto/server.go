@@ -43,11 +43,11 @@ func New(cfg Config) (*Server, error) {
 		cfg:      cfg,
 		began:    time.Now(),
 		table:    commandTable(cfg.MaxBatch),
-		errTag:   &Error{ERR, fmt.Sprintf("a tag is a letter, then letters, digits and _ . : -, at most %d bytes", maxTag)},
-		errCount: &Error{ERR, fmt.Sprintf("a count is 1 to %d, in digits only", cfg.MaxBatch)},
+		errTag:   &Error{ERR, fmt.Sprintf("a tag must be a letter, then letters, digits and _ . : -, at most %d bytes", maxTag)},
+		errCount: &Error{ERR, fmt.Sprintf("a count must be 1 to %d, digits only", cfg.MaxBatch)},
 		errLong:  &Error{ERR, fmt.Sprintf("line longer than %d bytes", MaxLine)},
 
-		errGathered: &Error{BUSY, fmt.Sprintf("too many long requests are unfinished limit_bytes=%d", maxGathered)},
+		errGathered: &Error{BUSY, fmt.Sprintf("unfinished requests use too much memory. Retry later. limit_bytes=%d", maxGathered)},
 	}
 	s.help, s.helpRESP = helpLines(s.table, false), helpLines(s.table, true)
 	s.counters.requests = make([][numResults]atomic.Int64, len(s.table)+1)
@@ -116,9 +116,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	close(stopSweep)
 	<-swept
 	<-watched
-	log.Info("closed", "cut_conns", cut)
+	log.Info("stopped listening", "cut_conns", cut)
 	if err != nil {
-		return fmt.Errorf("lineproto: accept on %v: %w", l.Addr(), err)
+		return fmt.Errorf("accept on %v: %w", l.Addr(), err)
 	}
 	return nil
 }
@@ -138,9 +138,9 @@ func (s *Server) openLoops(e *engine, l net.Listener, log hclog.Logger) error {
 	switch {
 	case err == nil:
 	case s.cfg.Engine == EventLoops:
-		return fmt.Errorf("lineproto: %w", err)
+		return err
 	case runtime.GOOS == "linux":
-		log.Warn("no event loop, connections get goroutines", "error", err)
+		log.Warn("failed to create event loops, serving with goroutines", "error", err)
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 			// The next round of the loop takes it.
 		case lineNUL:
 			s.mirror()
-			s.refuse(&Error{ERR, "NUL byte in a request"}, nil)
+			s.refuse(&Error{ERR, "request contains a NUL byte"}, nil)
 		case lineTooLong:
 			s.mirror()
 			s.refuse(s.srv.errLong, line)

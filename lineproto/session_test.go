@@ -171,7 +171,7 @@ func TestHelp(t *testing.T) {
 				t.Errorf("%s, %s: got %q", row.framing, c.name, got[i])
 			}
 		}
-		if !strings.HasPrefix(got[0], row.first) || !strings.Contains(got[0], "1 to 500,") {
+		if !strings.HasPrefix(got[0], row.first) || !strings.Contains(got[0], "(1 to 500)") {
 			t.Errorf("%s: got %q", row.framing, got[0])
 		}
 	}
@@ -237,7 +237,7 @@ func (b *statsBackend) Stats() []Stat { return b.f() }
 func TestWrongRunLengthIsAnError(t *testing.T) {
 	for _, n := range []int{-1, 0, 3} {
 		s := newTestServer(t, Config{Backend: &badBackend{n: n}})
-		want := fmt.Sprintf("-NOTREADY reserved %d of 2 IDs\n", n)
+		want := fmt.Sprintf("-NOTREADY internal error: the node reserved %d of 2 IDs. Try another node\n", n)
 		if out, _ := talk(s, "GET 2\n"); out != want {
 			t.Errorf("got %q, want %q", out, want)
 		}

@@ -158,7 +158,7 @@ func TestAcceptFails(t *testing.T) {
 		nc := l.dial()
 		ask(t, nc, "GET\n", "1000\n")
 		l.next <- syscall.EINVAL
-		if err := <-done; !errors.Is(err, syscall.EINVAL) || !strings.HasPrefix(err.Error(), "lineproto: accept on pipe: ") {
+		if err := <-done; !errors.Is(err, syscall.EINVAL) || !strings.HasPrefix(err.Error(), "accept on pipe: ") {
 			t.Fatalf("got %v", err)
 		}
 		if _, err := nc.Read(make([]byte, 1)); err != io.EOF {

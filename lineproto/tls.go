@@ -83,11 +83,11 @@ func (c *conn) handshake(ctx context.Context, then int64) bool {
 		}
 	case !errors.Is(err, io.EOF): // EOF: a probe that only connects
 		c.e.srv.counters.badTLS.Inc()
-		c.e.srv.cfg.Logger.Debug("no TLS with a client", "peer", c.nc.RemoteAddr().String(), "error", err)
+		c.e.srv.cfg.Logger.Debug("TLS handshake failed", "peer", c.nc.RemoteAddr().String(), "error", err)
 	}
 	if errors.Is(err, errNotTLS) {
 		plainly := socket(c.nc)
-		if _, err := plainly.Write(linesCRLF.fail(nil, &Error{ERR, "this port speaks TLS"})); err == nil {
+		if _, err := plainly.Write(linesCRLF.fail(nil, &Error{ERR, "this port requires TLS. Connect with TLS"})); err == nil {
 			c.lingerOn(plainly, noDeadline)
 		}
 	}

@@ -76,7 +76,7 @@ func TestPlainClientOfTLS(t *testing.T) {
 	for _, in := range []string{"GET\n", "G", "*1\r\n$3\r\nGET\r\n", "\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"} {
 		c := r.dial(t)
 		c.send(in)
-		c.want("-ERR this port speaks TLS\r")
+		c.want("-ERR this port requires TLS. Connect with TLS\r")
 		c.wantEOF()
 	}
 	r.dial(t).Close() // a probe

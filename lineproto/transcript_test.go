@@ -9,9 +9,9 @@ import (
 
 const (
 	usageGET = "-ERR usage: GET [n | tag]\n"
-	badCount = "-ERR a count is 1 to 10000, in digits only\n"
-	badTag   = "-ERR a tag is a letter, then letters, digits and _ . : -, at most 64 bytes\n"
-	badID    = "-ERR an id is 1 to 9223372036854775807, in digits only\n"
+	badCount = "-ERR a count must be 1 to 10000, digits only\n"
+	badTag   = "-ERR a tag must be a letter, then letters, digits and _ . : -, at most 64 bytes\n"
+	badID    = "-ERR an ID must be 1 to 9223372036854775807, digits only\n"
 	tooLong  = "-ERR line longer than 512 bytes\n"
 )
 
@@ -86,8 +86,8 @@ var transcripts = []transcript{
 	{"line too long crlf", "PING " + x512[:508] + "\r\n", tooLong, true},
 	{"line too long by a CR", "PING " + x512[:507] + "\r\r\n", tooLong, true},
 	{"line too long, no end", x512 + "x", tooLong, true},
-	{"NUL", "GET\nGE\x00T\nGET\n", "1000\n-ERR NUL byte in a request\n", true},
-	{"TLS hello", "\x16\x03\x01\x00\xa5\x01", "-ERR NUL byte in a request\n", true},
+	{"NUL", "GET\nGE\x00T\nGET\n", "1000\n-ERR request contains a NUL byte\n", true},
+	{"TLS hello", "\x16\x03\x01\x00\xa5\x01", "-ERR request contains a NUL byte\n", true},
 
 	{"http get", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", http400, true},
 	{"http get old", "GET /\r\n", http400, true},

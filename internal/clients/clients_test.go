@@ -36,7 +36,7 @@ func TestRedisCLI(t *testing.T) {
 		ids(t, cli("", "GET")+cli("", "GET", "order", "COUNT", "5")+cli("", "MGET", "a", "b")+cli("", "GET", "order"), 9)
 		ids(t, cli(strings.Repeat("GET\nget order\nGET 3\nGET order COUNT 2\n", 20)), 100)
 		want(cli("", "--no-raw", "GET"), `"\d{10,19}"`)
-		want(cli("", "--no-raw", "GET", "order", "COUNT", "0"), `\(error\) ERR a count is 1 to 10000, in digits only`)
+		want(cli("", "--no-raw", "GET", "order", "COUNT", "0"), `\(error\) ERR a count must be 1 to 10000, digits only`)
 		want(cli("", "--no-raw", "GET", "5"), `"\d+"`)
 		want(cli("", "--no-raw", "MGET", "1", "2"), `1\) "\d+"\n2\) "\d+"`)
 		want(cli("", "--no-raw", "GET", "order", "count", "2"), `1\) "\d+"\n2\) "\d+"`)
@@ -48,7 +48,7 @@ func TestRedisCLI(t *testing.T) {
 		want(cli("", "INFO", "server"), `# Server\r?\n(?s:.*)state:serving`)
 		want(cli("", "STATS"), `(?s:.*)ids:\d+(?s:.*)`)
 		want(cli("", "-n", "0", "PING"), "PONG")
-		want(cli("GET order COUNT 0\nPING\nQUIT\n"), "ERR a count is .*\n+PONG(\nOK)?")
+		want(cli("GET order COUNT 0\nPING\nQUIT\n"), "ERR a count must be .*\n+PONG(\nOK)?")
 	}
 	// --pipe sends its input as it is, and an ECHO at the end.
 	got := run(t, func(ctx context.Context) *exec.Cmd {

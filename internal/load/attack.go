@@ -192,7 +192,7 @@ func askAndReset(ctx context.Context, _ Attack, dial dialFunc) error {
 		}
 		t, ok := c.(*net.TCPConn)
 		if !ok {
-			return errors.New("load: only a TCP connection can be reset")
+			return errors.New("only a TCP connection can be reset")
 		}
 		_, _ = io.WriteString(t, greedy)
 		_ = t.SetLinger(0) // Close resets

@@ -76,7 +76,7 @@ func (k *checker) add(stretches []stretch) {
 		duplicates := k.mark(s)
 		if s.after > 0 && s.first <= s.after && duplicates == 0 {
 			k.result.Backwards++
-			k.example("%d after %d on connection %d", s.first, s.after, s.conn)
+			k.example("%d received after %d on connection %d", s.first, s.after, s.conn)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func (k *checker) mark(s stretch) (duplicates int64) {
 				at, mask := (bit+i)/64, uint64(1)<<((bit+i)%64)
 				if page[at]&mask != 0 {
 					duplicates++
-					k.example("%d twice; the second time on connection %d", id+i, s.conn)
+					k.example("%d received again on connection %d", id+i, s.conn)
 				}
 				page[at] |= mask
 			}

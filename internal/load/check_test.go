@@ -61,7 +61,7 @@ func TestChecker(t *testing.T) {
 func TestCheckerNamesTheConnection(t *testing.T) {
 	k := newChecker(maxPages)
 	received(k, 1, 7, 2, 7)
-	if got := strings.Join(k.result.Examples, "; "); got != "7 twice; the second time on connection 2" {
+	if got := strings.Join(k.result.Examples, "; "); got != "7 received again on connection 2" {
 		t.Error(got)
 	}
 }

@@ -110,30 +110,30 @@ func (c Config) complete() (Config, error) {
 		name     string
 		value, m int
 	}{
-		{"connections", c.Conns, MaxConns}, {"a pipeline", c.Pipeline, MaxPipeline},
-		{"IDs a request", c.Batch, MaxBatch}, {"threads", c.Threads, MaxThreads},
+		{"connections", c.Conns, MaxConns}, {"pipeline", c.Pipeline, MaxPipeline},
+		{"IDs per request", c.Batch, MaxBatch}, {"threads", c.Threads, MaxThreads},
 	} {
 		if l.value < 1 || l.value > l.m {
-			return c, fmt.Errorf("load: %d is no number of %s: 1 to %d", l.value, l.name, l.m)
+			return c, fmt.Errorf("%s must be 1 to %d, got %d", l.name, l.m, l.value)
 		}
 	}
 	switch {
 	case c.Framing != Plain && c.Framing != RESP && c.Framing != Inline:
-		return c, fmt.Errorf("load: %q is not plain, resp or inline", c.Framing)
+		return c, fmt.Errorf("%q is not plain, resp or inline", c.Framing)
 	case c.Duration <= 0:
-		return c, fmt.Errorf("load: a duration of %s", c.Duration)
+		return c, fmt.Errorf("duration must be positive, got %s", c.Duration)
 	case c.Warmup < 0 || c.Timeout < 0 || c.Spin < 0:
-		return c, errors.New("load: a time below zero")
+		return c, errors.New("warm-up, timeout and spin must not be negative")
 	case !(c.Rate >= 0 && c.Rate <= 1e9): // NaN too
-		return c, fmt.Errorf("load: a rate of %v a second", c.Rate)
+		return c, fmt.Errorf("rate must be 0 to 1e9 a second, got %v", c.Rate)
 	case strings.ContainsAny(c.Command, "\r\n\x00"):
-		return c, errors.New("load: a command is one line")
+		return c, errors.New("command must be one line")
 	case c.Command != "" && strings.TrimSpace(c.Command) == "":
-		return c, errors.New("load: a command of blanks")
+		return c, errors.New("command must not be blank")
 	case c.Command != "" && c.Batch > 1:
-		return c, errors.New("load: a batch is of GET, not of another command")
+		return c, errors.New("batch needs GET and cannot be used with a command")
 	case c.Command == "" && c.Framing == Inline:
-		return c, errors.New("load: inline is for a command: a node answers lines in lines")
+		return c, errors.New("inline needs a command")
 	}
 	if c.Command != "" {
 		c.Check = false

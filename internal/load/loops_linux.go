@@ -89,7 +89,7 @@ func newPoller(l *lane) (*poller, error) {
 	}
 	if err != nil {
 		p.close()
-		return nil, fmt.Errorf("load: an event loop: %w", err)
+		return nil, fmt.Errorf("cannot create an event loop: %w", err)
 	}
 	return p, nil
 }
@@ -104,7 +104,7 @@ func (p *poller) adopt(index int, c net.Conn) error {
 	fd, err := rawsocket.Detach(c)
 	if err != nil {
 		_ = c.Close()
-		return fmt.Errorf("load: taking a connection over: %w", err)
+		return fmt.Errorf("cannot take over a connection: %w", err)
 	}
 	if err := p.control(unix.EPOLL_CTL_ADD, fd, index, unix.EPOLLIN); err != nil {
 		_ = unix.Close(fd)

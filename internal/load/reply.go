@@ -39,7 +39,7 @@ func (t *taken) reply(good bool) {
 }
 
 // errReply means that bytes are no reply. The input behind them cannot be parsed.
-var errReply = errors.New("load: that is no reply")
+var errReply = errors.New("received bytes that are not a reply")
 
 // maxValue is the most bytes of a RESP string, and of a line without an end.
 const maxValue = 1 << 20

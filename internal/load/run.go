@@ -11,7 +11,7 @@ import (
 )
 
 // ErrConnect means that the first connections could not be opened.
-var ErrConnect = errors.New("load: cannot connect")
+var ErrConnect = errors.New("cannot connect")
 
 // Run makes the load until the duration is over or ctx ends, and returns the
 // measurements in both cases. It returns an error if the configuration is wrong, or if

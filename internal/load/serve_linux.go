@@ -210,4 +210,4 @@ func (p *poller) look() {
 	}
 }
 
-var errLate = errors.New("load: no reply in time")
+var errLate = errors.New("no reply within the timeout")

@@ -76,7 +76,7 @@ func talk(ctx context.Context, addr string, protocol int) error {
 		return nil
 	})
 	var refused redis.Error
-	if !errors.As(err, &refused) || !strings.HasPrefix(refused.Error(), "ERR a count is 1 to ") {
+	if !errors.As(err, &refused) || !strings.HasPrefix(refused.Error(), "ERR a count must be 1 to ") {
 		return fmt.Errorf("COUNT 0: %w", err)
 	}
 	fmt.Println(replies[0].(*redis.StringCmd).Val())

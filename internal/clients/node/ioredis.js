@@ -19,7 +19,7 @@ for (const enableAutoPipelining of [false, true]) {
   for (const [e] of replies) if (e) throw e
   strings('pipeline', replies.map(([, id]) => id), 1000)
 
-  await fails('COUNT 0', c.call('GET', 'order', 'COUNT', '0'), 'ERR a count is 1 to ')
+  await fails('COUNT 0', c.call('GET', 'order', 'COUNT', '0'), 'ERR a count must be 1 to ')
   const [id] = strings('after', await c.get('order'))
   same('PING', await c.ping(), 'PONG')
   same('ECHO', await c.echo('a b'), 'a b')

@@ -15,7 +15,7 @@ for (const RESP of [2, 3]) {
   // node-redis sends the commands of one tick of the event loop as one pipeline.
   strings('pipeline', await Promise.all(Array.from({ length: 1000 }, () => c.get('order'))), 1000)
   const before = c.get('order')
-  const bad = fails('COUNT 0', c.sendCommand(['GET', 'order', 'COUNT', '0']), 'ERR a count is 1 to ')
+  const bad = fails('COUNT 0', c.sendCommand(['GET', 'order', 'COUNT', '0']), 'ERR a count must be 1 to ')
   const [id] = strings('before', await before)
   await bad
   same('PING', await c.ping(), 'PONG')

@@ -49,7 +49,7 @@ strings('MGET with a prefix', $r->mGet(['a', 'b']), 2);
 $r->setOption(Redis::OPT_PREFIX, '');
 
 same('COUNT 0', $r->rawCommand('GET', 'order', 'COUNT', '0'), false);
-same('COUNT 0 says', substr((string) $r->getLastError(), 0, 21), 'ERR a count is 1 to 1');
+same('COUNT 0 says', substr((string) $r->getLastError(), 0, 26), 'ERR a count must be 1 to 1');
 strings('after an error', $r->get('order'));
 same('SELECT', $r->select(0), true);
 same('CLIENT SETNAME', $r->client('setname', 'e2e'), true);

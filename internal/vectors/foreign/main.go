@@ -45,7 +45,7 @@ func main() {
 
 func run(args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 1 || args[0] != "make" && args[0] != "read" {
-		return errors.New("usage: foreign make, or foreign read")
+		return errors.New("usage: foreign make | read")
 	}
 	libraries := map[string]library{}
 	enc := json.NewEncoder(out)
@@ -77,7 +77,7 @@ func run(args []string, in io.Reader, out io.Writer) error {
 		}
 		l, ok := libraries[asked.By]
 		if !ok {
-			return fmt.Errorf("no library %q", asked.By)
+			return fmt.Errorf("unknown library %q", asked.By)
 		}
 		if err := write(enc, l, asked.ID); err != nil {
 			return err
