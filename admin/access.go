@@ -8,30 +8,31 @@ import (
 	"strings"
 )
 
-// admit reports whether a request may have what is not for everybody, and
-// answers it if it may not. linked: another site's page may lead a browser there.
+// admit reports whether a request may use a route that is not open to everybody. If it
+// may not, admit answers the request. If linked is set, a browser may open the route from
+// a link on another site's page.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, linked bool) bool {
 	switch {
 	case fromAnotherSite(r) && !(linked && opensPage(r)):
-		// The other site's page could not read the answer, but it would use up IDs.
+		// The other site's page could not read the answer, but its requests would use up IDs.
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = io.WriteString(w, "another site's page asks for this: open it in a tab of its own, or ask with a program\n")
+		_, _ = io.WriteString(w, "request from another site's page refused. Enter this address in a tab of its own, or use a program.\n")
 		return false
 	case s.cfg.Authenticate != nil:
 		if s.cfg.Authenticate([]byte(token(r))) {
 			return true
 		}
-		// A browser asks for what it knows how to: a password.
-		w.Header().Add("WWW-Authenticate", `Basic realm="flaked: any user, a token for password", charset="UTF-8"`)
+		// A browser cannot ask its user for a bearer token, only for a password.
+		w.Header().Add("WWW-Authenticate", `Basic realm="flaked: any user name, a token as password", charset="UTF-8"`)
 		w.Header().Add("WWW-Authenticate", `Bearer realm="flaked"`)
 		w.WriteHeader(http.StatusUnauthorized)
-		_, _ = io.WriteString(w, "this takes one of the node's tokens: as Authorization: Bearer TOKEN, or as a password\n")
+		_, _ = io.WriteString(w, "token missing or wrong. Send one of the node's tokens as Authorization: Bearer TOKEN, or as the password.\n")
 		return false
 	case s.cfg.Loopback && !loopbackHost(r.Host):
-		// A page of another site whose name has come to mean this machine would
-		// have its reader's browser ask here.
+		// DNS rebinding: another site can point its name at 127.0.0.1. Its page would then
+		// count as this origin in the browser.
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = io.WriteString(w, "this is for this machine alone: ask for it as localhost or 127.0.0.1, or give the node tokens (--token-file FILE)\n")
+		_, _ = io.WriteString(w, "only this machine may use this address, by a loopback name. Use localhost or 127.0.0.1, or start the node with --token-file FILE.\n")
 		return false
 	case s.cfg.Closed != "":
 		w.WriteHeader(http.StatusForbidden)
@@ -41,8 +42,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, linked bool) bool
 	return true
 }
 
-// fromAnotherSite reports whether a browser says that a page of another origin
-// asks. A program says nothing of the kind.
+// fromAnotherSite reports whether a browser sends the request for a page of another
+// origin. Programs send neither of these headers, so they always pass.
 func fromAnotherSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none": // this server's page, or an address that was typed
@@ -55,12 +56,12 @@ func fromAnotherSite(r *http.Request) bool {
 	return true
 }
 
-// opensPage reports whether a browser asks in order to show the answer in a tab.
+// opensPage reports whether a browser would show the answer in a tab.
 func opensPage(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
-// loopbackHost tells whether a request is for this machine by name.
+// loopbackHost reports whether a Host header is empty, localhost or a loopback address.
 func loopbackHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -70,7 +71,7 @@ func loopbackHost(host string) bool {
 	return host == "" || strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// token is what a request brings; empty if nothing.
+// token returns the bearer token or the password of a request, or "" if it has neither.
 func token(r *http.Request) string {
 	if _, password, ok := r.BasicAuth(); ok {
 		return password

@@ -9,7 +9,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-func TestAccess(t *testing.T) {
+func TestTokenIsRequiredExceptForProbesAndMetrics(t *testing.T) {
 	knows := func(token []byte) bool { return string(token) == "secret" }
 	bearer := func(r *http.Request) { r.Header.Set("Authorization", "bearer secret") }
 	browser := func(r *http.Request) { r.SetBasicAuth("anybody", "secret") }
@@ -57,7 +57,7 @@ func TestAccess(t *testing.T) {
 
 // DNS rebinding: requests whose Host is not a name of this machine are refused, because
 // another site can point its name at 127.0.0.1.
-func TestAccessByName(t *testing.T) {
+func TestForeignHostNameIsRefusedOnLoopback(t *testing.T) {
 	addr, _ := start(t, Config{Loopback: true, Workers: leafCluster})
 	for host, code := range map[string]int{
 		addr: 200, "localhost:7610": 200, "LocalHost": 200, "[::1]:7610": 200, "127.0.0.2": 200,
@@ -80,7 +80,7 @@ func TestAccessByName(t *testing.T) {
 
 // Another site's page may link to the status page, and may request probes and metrics.
 // Every other request from it is refused.
-func TestAnotherSitesPage(t *testing.T) {
+func TestRequestsFromOtherSitesAreRefused(t *testing.T) {
 	const ids = "/v1/ids /api/snowflake/get/x"
 	const others = "/page/live /page/decode/5 /v1/status /v1/workers /v1/decode/5 /decodeSnowflakeId /debug/pprof/"
 	for _, row := range []struct {
@@ -140,7 +140,7 @@ func TestAnotherSitesPage(t *testing.T) {
 }
 
 // Without Config.Pprof there are no profiles.
-func TestPprofIsOff(t *testing.T) {
+func TestPprofIsOffByDefault(t *testing.T) {
 	addr, _ := start(t, Config{})
 	if code, _, _ := do(t, "GET", "http://"+addr+"/debug/pprof/"); code != 404 {
 		t.Errorf("%d, want 404", code)

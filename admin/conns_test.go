@@ -137,7 +137,7 @@ func TestBusyConnectionsStay(t *testing.T) {
 
 // Requests beyond the limits wait, and are then refused. Probes are not limited. Each
 // address may have half of the places.
-func TestTooManyRequests(t *testing.T) {
+func TestRequestsOverTheLimitGetBusy(t *testing.T) {
 	inside, release := make(chan struct{}), make(chan struct{})
 	addr, _ := start(t, Config{Reserve: func(context.Context, int) (worker.Run, error) {
 		inside <- struct{}{}
@@ -211,7 +211,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	})
 }
 
-func TestGoesBefore(t *testing.T) {
+func TestExcessConnectionsCloseInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newConns(nil, 3)
 		add := func(address string) *conn {
@@ -260,7 +260,7 @@ func TestGoesBefore(t *testing.T) {
 
 // A burst of new connections does not close a connection whose request has arrived but has
 // not been read.
-func TestBurst(t *testing.T) {
+func TestBurstKeepsConnectionsWithUnreadRequests(t *testing.T) {
 	addr, _ := start(t, Config{})
 	var bursts sync.WaitGroup
 	defer bursts.Wait()

@@ -23,7 +23,7 @@ func TestEvents(t *testing.T) {
 		t.Error("a line for debugging is an event")
 	default:
 	}
-	node.With("worker", 7).Warn("a heartbeat failed", "error", errors.New("cut off"))
+	node.With("worker", 7).Warn("heartbeat failed", "error", errors.New("cut off"))
 	select {
 	case <-changed:
 	default:
@@ -31,7 +31,7 @@ func TestEvents(t *testing.T) {
 	}
 	log.Info("serving")
 	want := []Event{
-		{1, 1234, "warn", "flaked.node", "a heartbeat failed", [][2]string{{"worker", "7"}, {"error", "cut off"}}},
+		{1, 1234, "warn", "flaked.node", "heartbeat failed", [][2]string{{"worker", "7"}, {"error", "cut off"}}},
 		{2, 1234, "info", "flaked", "serving", [][2]string{}},
 	}
 	if got := events.Last(10); !reflect.DeepEqual(got, want) {
@@ -42,7 +42,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-func TestEventsForgetTheOldest(t *testing.T) {
+func TestEventsDropTheOldest(t *testing.T) {
 	events := NewEvents(nil)
 	for i := range keptEvents + 3 {
 		events.Accept("flaked", hclog.Info, fmt.Sprint(i))

@@ -12,21 +12,23 @@ import (
 	"github.com/flaked/flaked/lineproto"
 )
 
-// route is a path that is served. Each kind of them has a file of its own.
+// route is a path that is served. Each kind of route has a file of its own.
 type route struct {
-	// path is exact, or a beginning when it ends with a slash and a name in
-	// braces, as "/v1/decode/{id}"; r.PathValue has the rest then.
+	// path is matched exactly. A path that ends with a name in braces, like
+	// "/v1/decode/{id}", matches every path with that prefix and at least one character
+	// more. r.PathValue(name) then returns the rest.
 	path, about string
-	// open: for those who bring no token, too.
+	// open means that everybody may use the route: admit is not called.
 	open bool
-	// free: takes none of the places for requests, as it is done at once or has
-	// places of its own.
+	// free means that a request takes no place: it is answered at once, or its handler
+	// has places of its own.
 	free bool
-	// waits: mostly waits for something, so it takes a place for those that do.
+	// waits means that a request mostly waits, for example for ZooKeeper. It then takes
+	// one of the places for such requests, so that the others are left for fast ones.
 	waits bool
-	// linked: another site's page may lead a browser here.
+	// linked means that a browser may open the route from a link on another site's page.
 	linked bool
-	// methods are those that serve answers; none: GET and HEAD.
+	// methods are the methods that serve answers. nil means GET and HEAD.
 	methods []string
 	serve   http.HandlerFunc
 }
@@ -35,7 +37,7 @@ func (s *Server) routes() []route {
 	return slices.Concat(s.probeRoutes(), s.metricsRoutes(), s.statusRoutes(), s.workersRoutes(), s.idRoutes(), s.leafRoutes(), s.pprofRoutes(), s.pageRoutes())
 }
 
-// matches tells whether a request is for this route, and takes the path apart.
+// matches reports whether a request is for this route. If so, it sets the path value.
 func (rt route) matches(r *http.Request) bool {
 	prefix, name, ok := strings.Cut(rt.path, "{")
 	if !ok {
@@ -49,10 +51,10 @@ func (rt route) matches(r *http.Request) bool {
 	return true
 }
 
-// handler routes by path as it is: http.ServeMux would redirect what it takes
-// for an unclean one.
+// handler returns a handler that compares paths unchanged. http.ServeMux would redirect a
+// path that it considers unclean.
 func (s *Server) handler() http.Handler {
-	const maxBody = 64 << 10 // far more than any request brings
+	const maxBody = 64 << 10 // far more than any request needs
 	routes := s.routes()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -70,7 +72,7 @@ func (s *Server) handler() http.Handler {
 		w = counted
 		if at < 0 {
 			w.WriteHeader(http.StatusNotFound)
-			fmt.Fprintf(w, "no such path here; there are:\n")
+			fmt.Fprintf(w, "path not found. Paths:\n")
 			for _, rt := range routes {
 				fmt.Fprintf(w, "%s\t%s\n", rt.path, rt.about)
 			}
@@ -85,7 +87,7 @@ func (s *Server) handler() http.Handler {
 		if !slices.Contains(methods, r.Method) {
 			h.Set("Allow", strings.Join(methods, ", "))
 			w.WriteHeader(http.StatusMethodNotAllowed)
-			_, _ = io.WriteString(w, "only "+strings.Join(methods, " and ")+"\n")
+			_, _ = io.WriteString(w, "method not allowed. Use "+strings.Join(methods, " or ")+".\n")
 			return
 		}
 		if rt.open || s.admit(w, r, rt.linked) {
@@ -94,8 +96,8 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
-// serve has a route answer, once there is a place for that. A connection that
-// waits for one is as good as idle.
+// serve calls the handler of a route once a place is free, or answers BUSY. A connection
+// that waits for a place counts as idle, so it may be closed to make room for another.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 	c := connOf(r.Context())
 	if !rt.free {
@@ -106,7 +108,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 		leave := places.take(r.Context(), c.from)
 		if leave == nil {
 			all, one := places.limits()
-			writeError(w, &lineproto.Error{Code: lineproto.BUSY, Text: fmt.Sprintf("too many requests at once limit=%d limit_of_one_address=%d", all, one)})
+			writeError(w, &lineproto.Error{Code: lineproto.BUSY, Text: fmt.Sprintf("too many simultaneous requests. Retry. limit=%d limit_of_one_address=%d", all, one)})
 			return
 		}
 		defer leave()
@@ -116,7 +118,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 	rt.serve(w, r)
 }
 
-// countedWriter remembers the status.
+// countedWriter keeps the status of a response, for the metrics.
 type countedWriter struct {
 	http.ResponseWriter
 	status atomic.Int64
@@ -134,5 +136,5 @@ func (w *countedWriter) code() int {
 	return http.StatusOK
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap lets http.ResponseController reach the wrapped writer.
 func (w *countedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -13,18 +13,18 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// reserveTimeout bounds how long a request for IDs waits for them.
+// reserveTimeout is how long a request for IDs may wait for them.
 const reserveTimeout = 5 * time.Second
 
 func (s *Server) idRoutes() []route {
 	return []route{
-		// Not by HEAD: it would use up IDs and show none.
-		{path: "/v1/ids", about: "an ID, or ?n=10 of them, in JSON as strings", methods: []string{http.MethodGet, http.MethodPost}, serve: s.ids},
-		{path: "/v1/decode/{id}", about: "an ID taken apart, in JSON", serve: s.decode},
+		// HEAD is not answered: it would use up IDs and show none.
+		{path: "/v1/ids", about: "an ID, or 10 with ?n=10, as strings in JSON", methods: []string{http.MethodGet, http.MethodPost}, serve: s.ids},
+		{path: "/v1/decode/{id}", about: "decode an ID, in JSON", serve: s.decode},
 	}
 }
 
-// problem is the document that stands for an error.
+// problem is the JSON document of an error.
 type problem struct {
 	Error problemText `json:"error"`
 }
@@ -39,7 +39,7 @@ func (s *Server) ids(w http.ResponseWriter, r *http.Request) {
 	if given := r.URL.Query().Get("n"); given != "" {
 		var err error
 		if n, err = strconv.Atoi(given); err != nil || n < 1 || n > s.cfg.MaxBatch {
-			writeError(w, &lineproto.Error{Code: lineproto.ERR, Text: fmt.Sprintf("n is 1 to %d", s.cfg.MaxBatch)})
+			writeError(w, &lineproto.Error{Code: lineproto.ERR, Text: fmt.Sprintf("n must be 1 to %d", s.cfg.MaxBatch)})
 			return
 		}
 	}
@@ -53,7 +53,7 @@ func (s *Server) ids(w http.ResponseWriter, r *http.Request) {
 	}{ids})
 }
 
-// make makes n IDs or none.
+// make returns n IDs, or an error and no IDs. IDs reserved before an error are lost.
 func (s *Server) make(ctx context.Context, n int) ([]worker.ID, error) {
 	ctx, cancel := context.WithTimeout(ctx, reserveTimeout)
 	defer cancel()
@@ -71,8 +71,8 @@ func (s *Server) make(ctx context.Context, n int) ([]worker.ID, error) {
 	return ids, nil
 }
 
-// writeError answers with an error of the line protocol: its code says whether
-// to try again, and where.
+// writeError answers with an error of the line protocol. The code says whether to retry,
+// and where. Any other error is answered as NOTREADY.
 func writeError(w http.ResponseWriter, err error) {
 	e := &lineproto.Error{Code: lineproto.NOTREADY, Text: err.Error()}
 	errors.As(err, &e)
@@ -82,8 +82,8 @@ func writeError(w http.ResponseWriter, err error) {
 	writeJSON(w, httpStatus(e.Code), problem{problemText{e.Code.String(), oneLine(e.Text)}})
 }
 
-// httpStatus is the status for an error's code: 4xx is the caller's to mend,
-// 503 passes or is better elsewhere, 500 waits for a person.
+// httpStatus returns the HTTP status for an error's code. With 4xx the client must act.
+// 503 passes by itself, or another node can answer. 500 needs an operator.
 func httpStatus(c lineproto.Code) int {
 	switch c {
 	case lineproto.ERR:
@@ -98,7 +98,7 @@ func httpStatus(c lineproto.Code) int {
 	return http.StatusServiceUnavailable
 }
 
-// retryAfter is in seconds; 0: no use.
+// retryAfter returns after how many seconds a retry makes sense, or 0 if it makes none.
 func retryAfter(e *lineproto.Error) int {
 	switch e.Code {
 	case lineproto.NOTREADY, lineproto.FENCED, lineproto.BUSY:
@@ -115,8 +115,8 @@ func retryAfter(e *lineproto.Error) int {
 	return 0
 }
 
-// decoded is an ID taken apart. Parts are its bits from the top, after the
-// sign's.
+// decoded is the JSON document of a decoded ID. Parts are the bit fields from the most
+// significant one, without the sign bit.
 type decoded struct {
 	ID          worker.ID `json:"id"`
 	Time        string    `json:"time"`
@@ -148,7 +148,7 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request) {
 func (s *Server) decodeID(text string) (decoded, error) {
 	id, err := worker.Decimal.Decode(text)
 	if err != nil {
-		return decoded{}, &lineproto.Error{Code: lineproto.ERR, Text: "an id is 1 to 9223372036854775807, in digits only"}
+		return decoded{}, &lineproto.Error{Code: lineproto.ERR, Text: "an ID must be a decimal number from 1 to 9223372036854775807"}
 	}
 	layout, err := s.layout()
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *Server) decodeID(text string) (decoded, error) {
 	return d, nil
 }
 
-// layout is the cluster's, as soon as the node knows it.
+// layout returns the cluster's layout, or a NOTREADY error while the node does not know it.
 func (s *Server) layout() (worker.Layout, error) {
 	for _, w := range s.cfg.Workers() {
 		if w.Cluster.Layout != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// counting makes IDs from first on, three at a time at most.
+// counting returns a Reserve that makes IDs from first on, at most three per call.
 func counting(first worker.ID) func(context.Context, int) (worker.Run, error) {
 	return func(_ context.Context, n int) (worker.Run, error) {
 		run := worker.Run{First: first, Step: 1, Len: min(n, 3)}
@@ -39,9 +39,9 @@ func TestIDs(t *testing.T) {
 		{"one", "GET", "", counting(2123840319823806551), 200, "", `{"ids":["2123840319823806551"]}`},
 		{"by POST", "POST", "", counting(5), 200, "", `{"ids":["5"]}`},
 		{"some", "GET", "?n=4", counting(7), 200, "", `{"ids":["7","8","9","10"]}`},
-		{"none", "GET", "?n=0", counting(7), 400, "", `{"error":{"code":"ERR","text":"n is 1 to 100"}}`},
-		{"too many", "GET", "?n=101", counting(7), 400, "", `{"error":{"code":"ERR","text":"n is 1 to 100"}}`},
-		{"no number", "GET", "?n=x", counting(7), 400, "", `{"error":{"code":"ERR","text":"n is 1 to 100"}}`},
+		{"none", "GET", "?n=0", counting(7), 400, "", `{"error":{"code":"ERR","text":"n must be 1 to 100"}}`},
+		{"too many", "GET", "?n=101", counting(7), 400, "", `{"error":{"code":"ERR","text":"n must be 1 to 100"}}`},
+		{"no number", "GET", "?n=x", counting(7), 400, "", `{"error":{"code":"ERR","text":"n must be 1 to 100"}}`},
 		{"HEAD would burn one", "HEAD", "", counting(7), 405, "", ""},
 		{"not ready", "GET", "", refusing(lineproto.NOTREADY, "starting"), 503, "1", `{"error":{"code":"NOTREADY","text":"starting"}}`},
 		{"a clock behind", "GET", "", refusing(lineproto.CLOCK, "behind_ms=2500 retry_after_ms=2500"), 503, "3", `{"error":{"code":"CLOCK","text":"behind_ms=2500 retry_after_ms=2500"}}`},
@@ -61,13 +61,14 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// A cluster of Leaf's layout, and the ID that a comment in its server's source
-// shows taken apart.
+// leafCluster returns the worker of a cluster with Leaf's layout.
 func leafCluster() []node.Snapshot {
 	return []node.Snapshot{{Cluster: node.ClusterSnapshot{Layout: worker.Leaf().String()}}}
 }
 
-const leafID = "1169786042799259000" // 1567733700834, worker 39, sequence 3448
+// leafID is the ID that a comment in the source of Leaf's server decodes: timestamp
+// 1567733700834, worker 39, sequence 3448.
+const leafID = "1169786042799259000"
 
 func TestDecode(t *testing.T) {
 	for _, row := range []struct {
@@ -79,10 +80,10 @@ func TestDecode(t *testing.T) {
 		{"an ID", leafID, leafCluster(), 200, `{"id":"1169786042799259000","time":"2019-09-06T01:35:00.834Z","timestamp_ms":1567733700834,` +
 			`"datacenter":0,"worker":39,"sequence":3448,"segment":0,"layout":"` + worker.Leaf().String() + `","parts":[` +
 			`{"field":"time","bits":41,"shift":22,"value":278898726177},{"field":"worker","bits":10,"shift":12,"value":39},{"field":"sequence","bits":12,"shift":0,"value":3448}]}`},
-		{"no ID", "x", leafCluster(), 400, `{"error":{"code":"ERR","text":"an id is 1 to 9223372036854775807, in digits only"}}`},
+		{"no ID", "x", leafCluster(), 400, `{"error":{"code":"ERR","text":"an ID must be a decimal number from 1 to 9223372036854775807"}}`},
 		{"too early", leafID, nil, 503, `{"error":{"code":"NOTREADY","text":"starting: the cluster's layout is not known yet"}}`},
 		{"not of this layout", "9223372036854775807", []node.Snapshot{{Cluster: node.ClusterSnapshot{Layout: mustLayout(t, "time=39@10ms,worker=10,sequence=12,epoch=2020-01-01").String()}}},
-			400, `{"error":{"code":"ERR","text":"worker: 9223372036854775807 is not an ID of this layout: it has bits above the 39-bit time field"}}`},
+			400, `{"error":{"code":"ERR","text":"9223372036854775807 is not an ID of this layout: it has bits above the 39-bit time field"}}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			addr, _ := start(t, Config{Workers: func() []node.Snapshot { return row.workers }})
@@ -111,10 +112,10 @@ func TestLeaf(t *testing.T) {
 	}{
 		{"an ID, no line ending", "GET", "/api/snowflake/get/order", 200, "text/plain; charset=utf-8", leafID},
 		{"any method", "POST", "/api/snowflake/get/a%20b", 200, "text/plain; charset=utf-8", "1169786042799259001"},
-		{"no key", "GET", "/api/snowflake/get/", 404, "text/plain; charset=utf-8", "no such path here"},
+		{"no key", "GET", "/api/snowflake/get/", 404, "text/plain; charset=utf-8", "path not found. Paths:"},
 		{"taken apart", "GET", "/decodeSnowflakeId?snowflakeId=" + leafID, 200, "application/json",
 			`{"sequenceId":"3448","timestamp":"1567733700834(2019-09-06 01:35:00.834)","workerId":"39"}`},
-		{"no ID", "GET", "/decodeSnowflakeId?snowflakeId=x", 200, "application/json", `{"errorMsg":"an id is 1 to `},
+		{"no ID", "GET", "/decodeSnowflakeId?snowflakeId=x", 200, "application/json", `{"errorMsg":"an ID must be a decimal number from 1 to `},
 		{"no parameter", "GET", "/decodeSnowflakeId", 400, "application/json", `{"error":`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -127,8 +128,8 @@ func TestLeaf(t *testing.T) {
 	}
 }
 
-// Leaf's server answers what it cannot do with 500 and Spring's document.
-func TestLeafRefused(t *testing.T) {
+// A refusal is answered like an exception in Leaf's server: 500 and Spring's document.
+func TestLeafRefusalIsSpringsErrorDocument(t *testing.T) {
 	addr, _ := start(t, Config{Reserve: refusing(lineproto.CLOCK, "the clock is behind")})
 	code, _, body := do(t, "GET", "http://"+addr+"/api/snowflake/get/order")
 	var doc struct {

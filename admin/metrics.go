@@ -17,16 +17,14 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// metric is one family of flaked's metrics. They are made when they are
-// scraped, of the same state as everything else; nothing is counted for them
-// alone.
+// metric is one family of metrics. Its values are read from the node's state at each scrape.
 type metric struct {
 	name string
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 }
 
-// metrics is a collector of them, in the order of docs/metrics.md.
+// metrics is a prometheus.Collector. Its families are in the order of docs/metrics.md.
 type metrics struct {
 	s   *Server
 	all []*metric
@@ -54,65 +52,65 @@ func newMetrics(s *Server) *metrics {
 	}
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 
-	m.build = add(gauge, "build_info", "1; the release of flaked is a label.", "version")
-	m.ready = add(gauge, "ready", "1 when a GET would be answered with an ID.")
+	m.build = add(gauge, "build_info", "1. The label is the release of flaked.", "version")
+	m.ready = add(gauge, "ready", "1 while a GET would be answered with an ID.")
 
-	m.requests = add(counter, "requests_total", "Requests of the line protocol, by command and by OK or an error's code.", "command", "result")
-	m.durations = add(0, "request_duration_seconds", "Time from noticing a request of the line protocol to having handed its reply to the kernel.")
-	m.sizes = add(0, "request_ids", "How many IDs a request of the line protocol was answered with.")
-	m.ids = add(counter, "ids_total", "IDs handed out, by the line protocol or by HTTP.", "via")
-	m.httpRequests = add(counter, "http_requests_total", "Requests of the admin port, by path and status.", "path", "code")
-	m.connsOpen = add(gauge, "connections_open", "Connections of the line protocol that are open.")
-	m.connsAccepted = add(counter, "connections_accepted_total", "Connections of the line protocol that were served.")
-	m.connsRefused = add(counter, "connections_refused_total", "Connections of the line protocol that were over the limit.")
-	m.connsClosed = add(counter, "connections_closed_total", "Connections of the line protocol that the node gave up on: idle, slow to read, or without a TLS handshake.", "reason")
+	m.requests = add(counter, "requests_total", "Requests of the line protocol, by command and result: OK or an error's code.", "command", "result")
+	m.durations = add(0, "request_duration_seconds", "Time from receiving a request of the line protocol to passing its reply to the kernel.")
+	m.sizes = add(0, "request_ids", "Number of IDs in each reply of the line protocol to a request for IDs.")
+	m.ids = add(counter, "ids_total", "IDs sent to clients, over the line protocol (line) or HTTP (http).", "via")
+	m.httpRequests = add(counter, "http_requests_total", "HTTP requests on the admin port, by path and status code.", "path", "code")
+	m.connsOpen = add(gauge, "connections_open", "Open connections of the line protocol.")
+	m.connsAccepted = add(counter, "connections_accepted_total", "Connections of the line protocol that the node has accepted and served.")
+	m.connsRefused = add(counter, "connections_refused_total", "Connections of the line protocol that the node refused because they exceeded the limit.")
+	m.connsClosed = add(counter, "connections_closed_total", "Connections of the line protocol that the node closed: idle, slow to read (slow), or without a TLS handshake (tls).", "reason")
 
-	m.workerInfo = add(gauge, "worker_info", "1; who holds which worker of which cluster.", "worker", "name", "node", "cluster", "cluster_uuid", "layout", "datacenter")
-	m.workerReady = add(gauge, "worker_ready", "1 when IDs would be made for this worker.", "worker")
-	m.refusing = add(gauge, "worker_refusing", "1 while a worker refuses, for a cause.", "worker", "cause")
-	m.degraded = add(gauge, "worker_degraded", "1 for what is not as it should be while the worker may well serve.", "worker", "trouble")
-	m.phase = add(gauge, "worker_phase", "1 for the phase that a worker is in.", "worker", "phase")
-	m.settled = add(gauge, "worker_settled", "1 when ZooKeeper's record has been confirmed since the start.", "worker")
-	m.term = add(gauge, "worker_term", "The term of the worker's record.", "worker")
-	m.capacity = add(gauge, "worker_capacity_ids_per_second", "How many IDs the layout lets a worker make.", "worker")
-	m.lease = add(gauge, "lease_left_seconds", "How long the worker can serve without ZooKeeper; below 0 not any more.", "worker")
-	m.reserve = add(gauge, "reserve_left_seconds", "How long the worker can serve without its state directory; below 0 not any more.", "worker")
-	m.offset = add(gauge, "clock_offset_seconds", "How far the clock is ahead: of ZooKeeper's leader (leader), or of the voter that differs most (worst).", "worker", "source")
-	m.offsetError = add(gauge, "clock_offset_error_seconds", "The offset is right give or take this.", "worker", "source")
-	m.voters = add(gauge, "clock_voters", "Clocks that this one was compared with at the last heartbeat.", "worker")
-	m.against = add(gauge, "clock_voters_against", "Those of them that differ by more than 5 s.", "worker")
-	m.leap = add(gauge, "clock_unfollowed_leap_seconds", "How far the machine's clock has leapt ahead of the one that IDs are made by.", "worker")
+	m.workerInfo = add(gauge, "worker_info", "1. The labels name the worker, its holder and its cluster.", "worker", "name", "node", "cluster", "cluster_uuid", "layout", "datacenter")
+	m.workerReady = add(gauge, "worker_ready", "1 while the node can issue IDs with this worker.", "worker")
+	m.refusing = add(gauge, "worker_refusing", "1 while the worker refuses, by cause.", "worker", "cause")
+	m.degraded = add(gauge, "worker_degraded", "1 while this trouble exists, else 0. The worker may still serve.", "worker", "trouble")
+	m.phase = add(gauge, "worker_phase", "1 for the worker's current phase, 0 for each other phase.", "worker", "phase")
+	m.settled = add(gauge, "worker_settled", "1 if the worker's record in ZooKeeper has been confirmed since the node's last start.", "worker")
+	m.term = add(gauge, "worker_term", "Term of the worker's record.", "worker")
+	m.capacity = add(gauge, "worker_capacity_ids_per_second", "Most IDs that the worker can make in a second, by the layout.", "worker")
+	m.lease = add(gauge, "lease_left_seconds", "Lease left: how long the worker can serve without ZooKeeper. Negative: expired.", "worker")
+	m.reserve = add(gauge, "reserve_left_seconds", "Time left to the reserved bound: how long the worker can serve without its state directory. Negative: passed.", "worker")
+	m.offset = add(gauge, "clock_offset_seconds", "Clock offset from ZooKeeper's leader (leader) or from the voter that differs most (worst). Positive: ahead.", "worker", "source")
+	m.offsetError = add(gauge, "clock_offset_error_seconds", "Uncertainty of the clock offset.", "worker", "source")
+	m.voters = add(gauge, "clock_voters", "Clocks that this clock was compared with at the last heartbeat.", "worker")
+	m.against = add(gauge, "clock_voters_against", "Clocks that differed from this clock by more than 5 s at the last heartbeat.", "worker")
+	m.leap = add(gauge, "clock_unfollowed_leap_seconds", "How far the machine's clock has leapt ahead of the clock that IDs are made from.", "worker")
 	m.behind = add(gauge, "clock_behind_seconds", "How far the clock is behind the last ID.", "worker")
-	m.coasting = add(gauge, "clock_coasting_seconds", "How far the clock that IDs are made by is ahead of the machine's, which went back.", "worker")
-	m.borrowed = add(gauge, "clock_borrowed_seconds", "How far the last ID is ahead of the clock, where the cluster borrows.", "worker")
-	m.rollbacks = add(gauge, "clock_rollbacks", "Rollbacks that are counted in the IDs of this tenure, where the layout has bits for that.", "worker")
-	m.session = add(gauge, "zookeeper_session", "1 while there is a session with ZooKeeper.", "worker")
-	m.heartbeatAge = add(gauge, "heartbeat_age_seconds", "How long ago ZooKeeper acknowledged the last heartbeat.", "worker")
-	m.heartbeatEvery = add(gauge, "heartbeat_interval_seconds", "How often there is to be a heartbeat.", "worker")
+	m.coasting = add(gauge, "clock_coasting_seconds", "How far the clock that IDs are made from is ahead of the machine's clock, which went back.", "worker")
+	m.borrowed = add(gauge, "clock_borrowed_seconds", "How far the last ID is ahead of the clock, in a cluster that borrows.", "worker")
+	m.rollbacks = add(gauge, "clock_rollbacks", "Rollbacks counted in the IDs of this tenure, if the layout has a rollback field.", "worker")
+	m.session = add(gauge, "zookeeper_session", "1 while the node has a session with ZooKeeper.", "worker")
+	m.heartbeatAge = add(gauge, "heartbeat_age_seconds", "Time since ZooKeeper acknowledged the last heartbeat.", "worker")
+	m.heartbeatEvery = add(gauge, "heartbeat_interval_seconds", "Interval between heartbeats.", "worker")
 
-	m.heartbeats = add(counter, "heartbeats_total", "Heartbeats to ZooKeeper, ok or failed.", "result")
-	m.heartbeatTook = add(0, "heartbeat_duration_seconds", "How long heartbeats took, those that failed too.")
-	m.writes = add(counter, "state_writes_total", "Writes of the state directory, ok or failed.", "result")
-	m.writeTook = add(0, "state_write_duration_seconds", "How long writes of the state directory took until they were durable, those that failed too.")
-	m.tickWaits = add(counter, "sequence_waits_total", "Reservations that waited for the next tick, as all numbers of the present one were gone.")
-	m.rollbackWaits = add(counter, "rollback_waits_total", "Reservations that waited for a clock that had gone back a little.")
-	m.rollbackRefusals = add(counter, "rollback_refusals_total", "Reservations that were refused as the clock had gone back further.")
-	m.epochExpiry = add(gauge, "epoch_expiry_timestamp_seconds", "When the layout's time field has run out.", "cluster")
+	m.heartbeats = add(counter, "heartbeats_total", "Heartbeats to ZooKeeper, by result: ok or failed.", "result")
+	m.heartbeatTook = add(0, "heartbeat_duration_seconds", "Duration of heartbeats, failed ones included.")
+	m.writes = add(counter, "state_writes_total", "Writes to the state directory, by result: ok or failed.", "result")
+	m.writeTook = add(0, "state_write_duration_seconds", "Time until writes to the state directory were durable, failed ones included.")
+	m.tickWaits = add(counter, "sequence_waits_total", "Reservations that waited for the next tick because the current one was used up.")
+	m.rollbackWaits = add(counter, "rollback_waits_total", "Reservations that waited because the clock had gone back a little.")
+	m.rollbackRefusals = add(counter, "rollback_refusals_total", "Reservations that were refused because the clock had gone back further than the node waits for.")
+	m.epochExpiry = add(gauge, "epoch_expiry_timestamp_seconds", "Time at which the layout's time field is used up.", "cluster")
 
-	m.slotsByState = add(gauge, "cluster_slots", "The cluster's workers by state, as of the last reading of ZooKeeper.", "cluster", "state")
-	m.slotsRead = add(gauge, "cluster_read_timestamp_seconds", "When that was.")
-	m.slotsReads = add(counter, "cluster_reads_total", "Readings of the cluster's workers, ok or failed.", "result")
+	m.slotsByState = add(gauge, "cluster_slots", "The cluster's workers by state, at the last successful reading of ZooKeeper.", "cluster", "state")
+	m.slotsRead = add(gauge, "cluster_read_timestamp_seconds", "Time of the last successful reading of the cluster's workers.")
+	m.slotsReads = add(counter, "cluster_reads_total", "Readings of the cluster's workers, by result: ok or failed.", "result")
 	return m
 }
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (m *metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, f := range m.all {
 		out <- f.desc
 	}
 }
 
-// Collect is prometheus.Collector's. It waits for nobody.
+// Collect implements prometheus.Collector. It does no I/O and does not wait for ZooKeeper.
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	send := func(f *metric, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(f.desc, f.kind, v, labels...)
@@ -161,7 +159,8 @@ func (m *metrics) collectWorkers(out chan<- prometheus.Metric, send sender) {
 	for i, w := range workers {
 		name := label(w)
 		if w.Worker == nil && i > 0 {
-			name += "-" + strconv.Itoa(i) // several may have none
+			// Several workers may have no number yet, and labels must be unique.
+			name += "-" + strconv.Itoa(i)
 		}
 		m.collectWorker(send, name, w)
 		c := w.Counts
@@ -226,7 +225,7 @@ func (m *metrics) collectWorker(send sender, name string, w node.Snapshot) {
 	send(m.heartbeatEvery, seconds(float64(w.ZooKeeper.HeartbeatMs)), name)
 }
 
-// label is a worker's number for people.
+// label returns a worker's number, or "none" before there is one.
 func label(w node.Snapshot) string {
 	if w.Worker == nil {
 		return "none"
@@ -258,13 +257,14 @@ func (s *Server) metricsRoutes() []route {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newMetrics(s), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: s.httpLog()})
-	return []route{{path: "/metrics", about: "for Prometheus", open: true, serve: func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Del("Content-Type") // is negotiated
+	return []route{{path: "/metrics", about: "metrics for Prometheus", open: true, serve: func(w http.ResponseWriter, r *http.Request) {
+		// promhttp negotiates the type.
+		w.Header().Del("Content-Type")
 		handler.ServeHTTP(w, r)
 	}}}
 }
 
-// httpRequests counts the admin port's own requests.
+// httpRequests counts the requests of the admin port, by path and status.
 type httpRequests struct {
 	mu sync.Mutex // guards n
 	n  map[pathCode]int64

@@ -20,8 +20,8 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// page is what people look at: HTML that says what there is without a script,
-// and parts of it over again for one that keeps it current.
+// page is the status page: HTML that is complete without a script, and updates of its parts
+// for the script that keeps it current.
 type page struct {
 	past    *past
 	streams *places
@@ -30,44 +30,46 @@ type page struct {
 	last shared
 }
 
-// shared are the parts that everybody sees alike.
+// shared is the last rendering of the parts that are the same for all readers.
 type shared struct {
 	at    time.Time
 	parts map[string]string
-	cells mapView // that the map was made of: of a large cluster it is work
+	// cells is what the map was rendered from. The map of a large cluster is expensive to
+	// render, so it is rendered again only after a change.
+	cells mapView
 }
 
-// shownAlike is how long a rendering serves for whoever else looks.
+// shownAlike is how long a rendering is reused for all readers.
 const shownAlike = 500 * time.Millisecond
 
-// contentPolicy lets nothing run but the page's own files, whatever a label in
-// ZooKeeper says.
+// contentPolicy lets a browser run nothing but the page's own files. Labels in ZooKeeper,
+// which anybody may have written, are part of the page.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
 	"span": brief, "number": func(n any) string { return number(fmt.Sprint(n)) }, "over": func(ms int64) bool { return ms <= 0 }, "clock": clockWords, "utc": utc, "day": day, "label": label, "commas": wrapAfterCommas,
 }).ParseFS(pageFiles, "page/*.html"))
 
-// common are the parts in shared, by the name of their template and of the
-// element that they stand in.
+// common are the names of the parts in shared. Each is the name of a template and the id of
+// the element that contains it.
 var common = []string{"serves", "left", "wrong", "node", "held", "map", "clocks", "nodes", "events"}
 
 func (s *Server) pageRoutes() []route {
 	get := []string{http.MethodGet}
 	return []route{
-		{path: "/", about: "a page to look at: this node, the cluster, the clocks", linked: true, serve: s.page},
-		{path: "/page.css", about: "what it looks like", open: true, serve: pageFile("page.css", "text/css")},
-		{path: "/page.js", about: "what keeps it current", open: true, serve: pageFile("page.js", "text/javascript")},
-		{path: "/page.svg", about: "its icon", open: true, serve: pageFile("page.svg", "image/svg+xml")},
-		{path: "/page/live", about: "its parts as they change, as server-sent events", methods: get, free: true, serve: s.live},
-		{path: "/page/decode/{id}", about: "an ID taken apart, as the page shows it", serve: s.pageDecode},
+		{path: "/", about: "status page: this node, the cluster, the clocks", linked: true, serve: s.page},
+		{path: "/page.css", about: "style of the page", open: true, serve: pageFile("page.css", "text/css")},
+		{path: "/page.js", about: "script of the page", open: true, serve: pageFile("page.js", "text/javascript")},
+		{path: "/page.svg", about: "icon of the page", open: true, serve: pageFile("page.svg", "image/svg+xml")},
+		{path: "/page/live", about: "changed parts of the page, as server-sent events", methods: get, free: true, serve: s.live},
+		{path: "/page/decode/{id}", about: "decode an ID, as the page shows it", serve: s.pageDecode},
 	}
 }
 
 func pageFile(name, kind string) http.HandlerFunc {
 	content, err := pageFiles.ReadFile("page/" + name)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // embedded
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind+"; charset=utf-8")
@@ -75,13 +77,13 @@ func pageFile(name, kind string) http.HandlerFunc {
 	}
 }
 
-// wholePage is the common parts, and those that one reader has asked for.
+// wholePage has the common parts, and those that one reader asked for.
 type wholePage struct {
 	Name, Cluster, Version string
 	Dev                    bool
 	Parts                  map[string]template.HTML
 	Detail                 template.HTML
-	Worker, ID             string // as asked for
+	Worker, ID             string // as typed
 	Decoded                template.HTML
 }
 
@@ -110,8 +112,8 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, render("page", doc))
 }
 
-// firstSlots waits a moment for the first reading, as whoever has no script
-// would have to load the page again.
+// firstSlots waits up to one second for the first reading of the slots. Without it, a
+// reader without a script would have to load the page again.
 func (s *Server) firstSlots(ctx context.Context) {
 	c, changed := s.slots.get()
 	if !c.at.IsZero() || c.err != nil {
@@ -126,7 +128,7 @@ func (s *Server) firstSlots(ctx context.Context) {
 	}
 }
 
-// commonParts are rendered anew unless that has just been done.
+// commonParts returns the HTML of the common parts, at most shownAlike old.
 func (s *Server) commonParts() map[string]string {
 	p := &s.pages
 	p.mu.Lock()
@@ -146,7 +148,8 @@ func (s *Server) commonParts() map[string]string {
 	return maps.Clone(p.last.parts)
 }
 
-// detail is what there is to say of one worker, by its number as it was typed.
+// detail returns the HTML for one worker, whose number is as the reader typed it. It
+// returns "" for an empty number.
 func (s *Server) detail(number string) string {
 	if number == "" {
 		return ""
@@ -192,12 +195,12 @@ func (s *Server) decodedPart(id string) string {
 	return render("decoded", view)
 }
 
-// render executes a template of ours on a view of ours. What goes wrong there
-// is a mistake that tests find.
+// render executes a template of the page. An error is a bug in the template, which tests
+// find, so it is only shown.
 func render(name string, view any) string {
 	var b bytes.Buffer
 	if err := pageTemplates.ExecuteTemplate(&b, name, view); err != nil {
-		return template.HTMLEscapeString("this part cannot be shown: " + err.Error())
+		return template.HTMLEscapeString("cannot render this part: " + err.Error())
 	}
 	return b.String()
 }

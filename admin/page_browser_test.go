@@ -32,8 +32,8 @@ const hostile = `<script>document.title='taken'</script><img src=x onerror="docu
 func picture(total, held int) Config {
 	began := time.Now()
 	events := NewEvents(nil)
-	events.Accept("flaked.node", hclog.Info, "serving", "worker", 3, "term", 7, "lease_left", "24h0m0s")
-	events.Accept("flaked.node", hclog.Warn, "clocks differ", "worst", "1h0m0s", "against", 1)
+	events.Accept("flaked.node", hclog.Info, "serving", "worker", 3, "term", 7, "lease_left_s", 86400)
+	events.Accept("flaked.node", hclog.Warn, "clock offset is large", "worst_offset_ms", 3600000, "against", 1)
 	events.Accept(hostile, hclog.Error, hostile, hostile, hostile)
 	name := func(w int) string {
 		if w == 4 {
@@ -59,7 +59,7 @@ func picture(total, held int) Config {
 		},
 		Counters: func() lineproto.Counters { return busy(time.Since(began)) },
 		Slots: func(context.Context) (Slots, error) {
-			s := Slots{Total: total, Used: held, Live: held, ByState: map[string]int{}, Problems: []string{"worker 1 (ids-1) is detached, its node not connected to ZooKeeper: start it again"}}
+			s := Slots{Total: total, Used: held, Live: held, ByState: map[string]int{}, Problems: []string{"worker 1 (ids-1) is detached: its node is not connected to ZooKeeper. Start the node again, or restore its connection to ZooKeeper."}}
 			phase := time.Since(began).Seconds()
 			for w := range held {
 				one := Slot{
@@ -210,16 +210,16 @@ func TestPageInABrowser(t *testing.T) {
 				t.Errorf("%d: %s, want %s", seconds, got, want)
 			}
 		}
-		const heard = ` This page shows its state at 10:32:05.`
+		const heard = ` This page shows the node's state at 10:32:05.`
 		for _, row := range []struct{ state, known, want string }{
 			{"lost", `{until: '10:47:08 UTC', had: '15m3s', longer: 'it reaches ZooKeeper'}`, "Lost contact with this node 12\u00a0s ago." + heard +
-				"|If it still runs, it serves until 10:47:08 UTC at least, and longer if it reaches ZooKeeper. It had 15m3s left when it was last heard." +
-				"|Look whether its process runs, and whether the network reaches it."},
-			{"lost", `{until: '', had: '', longer: ''}`, "Lost contact with this node 12\u00a0s ago." + heard + "||Look whether its process runs, and whether the network reaches it."},
-			{"lost", `undefined`, "Lost contact with this node 12\u00a0s ago." + heard + "||Look whether its process runs, and whether the network reaches it."},
-			{"refused", `{until: '10:47:08 UTC'}`, "This page gets no news of this node for 12\u00a0s." + heard +
-				"|The node answers, but does not keep this page current.|Close other pages of it, and load this one again."},
-			{"connecting", `{until: '10:47:08 UTC'}`, "Connecting. Last heard of this node 12\u00a0s ago." + heard + "||"},
+				"|If the node still runs, it serves at least until 10:47:08 UTC, and longer if it reaches ZooKeeper. It had 15m3s left at the last update." +
+				"|Check whether the process runs and whether the network reaches it."},
+			{"lost", `{until: '', had: '', longer: ''}`, "Lost contact with this node 12\u00a0s ago." + heard + "||Check whether the process runs and whether the network reaches it."},
+			{"lost", `undefined`, "Lost contact with this node 12\u00a0s ago." + heard + "||Check whether the process runs and whether the network reaches it."},
+			{"refused", `{until: '10:47:08 UTC'}`, "No updates from this node for 12\u00a0s." + heard +
+				"|The node answers, but does not update this page.|Close other status pages of this node, then reload this one."},
+			{"connecting", `{until: '10:47:08 UTC'}`, "Connecting. The last update from this node came 12\u00a0s ago." + heard + "||"},
 		} {
 			var got string
 			p.Eval(fmt.Sprintf(`(w => [w.lost, w.meanwhile, w.todo].join('|'))(lostWords(%q, 12, '10:32:05', %s))`, row.state, row.known), &got)
@@ -263,7 +263,7 @@ func TestPageInABrowser(t *testing.T) {
 		p := b.Open(t, "http://"+addr+"/", browser.View{Width: 390, Height: 844})
 		p.Until(`document.querySelector('#link[data-state=connected]') && document.querySelector('#contact').hidden`)
 		stop()
-		p.Until(`/^Lost contact with this node \d+\u00a0s ago\. This page shows its state at \d\d:\d\d:\d\d\.$/.test(document.querySelector('#lost').textContent)`)
+		p.Until(`/^Lost contact with this node \d+\u00a0s ago\. This page shows the node's state at \d\d:\d\d:\d\d\.$/.test(document.querySelector('#lost').textContent)`)
 		readable(t, p)
 		var first, title string
 		p.Eval(`[...document.querySelector('main').children].find(e => e.getClientRects().length).id`, &first)
@@ -271,13 +271,13 @@ func TestPageInABrowser(t *testing.T) {
 		// Only what is known now is large and bold.
 		var headline string
 		p.Eval(`[...document.querySelectorAll('#contact *, #first *')].filter(e => e.getClientRects().length && getComputedStyle(e).fontSize === '25.6px').map(e => e.innerText).join('|')`, &headline)
-		if headline != "Not known whether it serves IDs" {
+		if headline != "State unknown" {
 			t.Errorf("in the large size: %q", headline)
 		}
 		var bold []string
 		p.Eval(`[...document.querySelectorAll('#first *')].filter(e => e.getClientRects().length && getComputedStyle(e).fontWeight > 400).map(e => e.innerText)`, &bold)
 		past := p.Text("#first")
-		if len(bold) > 0 || !strings.Contains(past, "Served IDs") || strings.Contains(past, "Serves IDs") ||
+		if len(bold) > 0 || !strings.Contains(past, "Was serving IDs") || strings.Contains(past, "Serving IDs") ||
 			!strings.Contains(past, "Wrong in the cluster, as last seen") || strings.Contains(past, "What is wrong") {
 			t.Errorf("%q are bold in what was before:\n%s", bold, past)
 		}
@@ -305,7 +305,7 @@ func TestPageInABrowser(t *testing.T) {
 			follow(t, "http://"+addr+"/page/live")
 		}
 		p := b.Open(t, "http://"+addr+"/", browser.View{Width: wide, Height: 800})
-		p.Until(`document.querySelector('#link[data-state=refused]') && document.querySelector('#do').textContent.includes('Close other pages of it')`)
+		p.Until(`document.querySelector('#link[data-state=refused]') && document.querySelector('#do').textContent.includes('Close other status pages of this node')`)
 	})
 
 	// A page of another site, or of another port of this machine, cannot make the node
@@ -373,7 +373,7 @@ func TestPageInABrowser(t *testing.T) {
 		}
 		readable(t, p)
 		text := p.Text("#first")
-		for _, want := range []string{"Serves no IDs", "No time left", "clock went back. It is behind the last ID by 9ms", "Worker 7, 9: This machine's clock leapt 4.0s ahead"} {
+		for _, want := range []string{"Not serving IDs", "No time left", "clock went back. It is behind the last ID by 9ms", "Workers 7, 9: This machine's clock leapt 4.0s ahead"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("no %q in %s", want, text)
 			}
@@ -438,7 +438,7 @@ func TestPageInABrowser(t *testing.T) {
 		p := b.Open(t, "http://"+small+query, browser.View{Width: narrow, Height: 800, NoScript: true})
 		p.Until(`document.readyState === 'complete' && document.querySelector('#h-nodes')`)
 		text := p.Text("body")
-		for _, want := range []string{"Serves IDs", "worker 1 (ids-1) is detached", "1h0m ± 0.5ms slow", "loaded again every 5 s", "number 35 of its tick", "Worker 4", "clocks differ"} {
+		for _, want := range []string{"Serving IDs", "worker 1 (ids-1) is detached", "1h0m ± 0.5ms slow", "reloads every 5 s", "number 35 of its tick", "Worker 4", "clock offset is large"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("no %q in\n%s", want, text)
 			}

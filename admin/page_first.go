@@ -33,7 +33,7 @@ type firstView struct {
 func (f firstView) Well() bool { return len(f.Wrong)+len(f.Cluster) == 0 }
 
 // Then returns Serves in the past tense.
-func (f firstView) Then() string { return strings.Replace(f.Serves, "Serves", "Served", 1) }
+func (f firstView) Then() string { return "Was " + strings.ToLower(f.Serves[:1]) + f.Serves[1:] }
 
 // wrongView is one thing that is wrong with this node.
 type wrongView struct{ What, Do string }
@@ -41,19 +41,19 @@ type wrongView struct{ What, Do string }
 // firstOf decides what the first screen says. It reads v.Own, v.Ready, v.Dev, v.Stale and
 // v.ReadAt, which must be set.
 func firstOf(v view, c seen, slots []slotView) firstView {
-	f := firstView{Tone: "good", Word: "serves", Serves: "Serves IDs", Wrong: wrongOf(v), Cluster: clusterWrong(v, c, slots)}
+	f := firstView{Tone: "good", Word: "serving", Serves: "Serving IDs", Wrong: wrongOf(v), Cluster: clusterWrong(v, c, slots)}
 	if v.Stale {
 		f.ReadAt = v.ReadAt
 	}
 	if !f.Well() {
-		f.Tone, f.Word = "warn", "serves, but look"
+		f.Tone, f.Word = "warn", "serving, with problems"
 	}
 	switch {
 	case !v.Ready:
-		f.Tone, f.Word, f.Serves = "bad", "refuses", "Serves no IDs"
+		f.Tone, f.Word, f.Serves = "bad", "not serving", "Not serving IDs"
 		f.Left = "No time left: clients get no IDs from this node"
 		if first := firstRefusing(v.Own); first != nil && starting(first.Cause) {
-			f.Tone, f.Word, f.Serves, f.Left = "warn", "starting", "Serves no IDs yet", "It begins by itself, in some seconds if nothing is wrong"
+			f.Tone, f.Word, f.Serves, f.Left = "warn", "starting", "Starting", "The node starts serving by itself, normally within seconds"
 		}
 		return f
 	case v.Dev:
@@ -67,9 +67,9 @@ func firstOf(v view, c seen, slots []slotView) firstView {
 	}
 	switch {
 	case limited:
-		f.Left = brief(left) + " left: without help it stops at " + ends
+		f.Left = brief(left) + " left: the node stops serving at " + ends + " unless " + longer
 	case ends != "":
-		f.Aside = "Without ZooKeeper it would serve " + brief(left) + " more."
+		f.Aside = "If ZooKeeper fails now, this node serves for another " + brief(left) + "."
 	}
 	return f
 }
@@ -103,7 +103,7 @@ func shortest(own []ownView) (left int64, ends, longer string, limited bool) {
 		}
 		if w.Ready && !w.Disk.OK {
 			limited = true
-			take(w.ReservedLeftMs, w.Snapshot, "its state directory takes writes again")
+			take(w.ReservedLeftMs, w.Snapshot, "it can write its state directory again")
 		}
 	}
 	for _, w := range own {
@@ -141,7 +141,7 @@ func wrongOf(v view) (out []wrongView) {
 	if v.Dev {
 		out = append(out, wrongView{
 			"This is a development node (--dev): it has no ZooKeeper. It saves nothing to disk. Any other development node would issue the same IDs.",
-			"Do not keep its IDs. For IDs that are unique start it with --zk.",
+			"Do not keep its IDs. For unique IDs, start the node with --zk.",
 		})
 	}
 	return out
@@ -151,9 +151,9 @@ func wrongOf(v view) (out []wrongView) {
 // unless this node has lost ZooKeeper: wrongOf then reports the cause.
 func clusterWrong(v view, c seen, slots []slotView) (out []string) {
 	if v.Stale && !slices.ContainsFunc(v.Own, ownView.cutOff) {
-		out = append(out, "ZooKeeper has not been read since "+v.ReadAt+" UTC: look whether it is slow or down.")
+		out = append(out, "Last reading of ZooKeeper: "+v.ReadAt+" UTC. Check whether ZooKeeper is slow or down.")
 	} else if c.err != nil && v.ReadAt == "" && !slices.ContainsFunc(v.Own, ownView.cutOff) {
-		out = append(out, "The cluster cannot be read from ZooKeeper: look whether ZooKeeper is down.")
+		out = append(out, "Reading the cluster from ZooKeeper failed. Check whether ZooKeeper is down.")
 	}
 	for _, problem := range c.Problems {
 		if !slices.ContainsFunc(v.Own, func(w ownView) bool { return said(w, problem) }) {
@@ -167,7 +167,7 @@ func clusterWrong(v view, c seen, slots []slotView) (out []string) {
 		}
 	}
 	if len(late) > 0 {
-		out = append(out, "a heartbeat is overdue of worker "+few(late)+": wait some seconds")
+		out = append(out, workersNamed("worker", late)+": heartbeat overdue. Wait a few seconds.")
 	}
 	return out
 }
@@ -177,7 +177,15 @@ func who(labels []string) string {
 	if labels[0] == "none" {
 		return "One worker of this node: "
 	}
-	return "Worker " + few(labels) + ": "
+	return workersNamed("Worker", labels) + ": "
+}
+
+// workersNamed returns the word and the numbers, like "worker 5" or "workers 5, 6".
+func workersNamed(word string, numbers []string) string {
+	if len(numbers) > 1 {
+		word += "s"
+	}
+	return word + " " + few(numbers)
 }
 
 // said reports whether a problem of the cluster is about w while wrongOf reports problems of

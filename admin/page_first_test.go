@@ -31,13 +31,13 @@ func refuses(code string, cause node.Cause, more func(*node.Snapshot)) ownView {
 // cutOff makes a worker one that ZooKeeper has not answered for 28 s.
 func cutOff(w *node.Snapshot) {
 	w.ZooKeeper.OK, w.ZooKeeper.HeartbeatAgeMs = false, new(int64(28_000))
-	w.ZooKeeper.Error = "zkstore: ZooKeeper cannot be reached: dial tcp 127.0.0.1:2181: connect: connection refused"
+	w.ZooKeeper.Error = "ZooKeeper cannot be reached: dial tcp 127.0.0.1:2181: connect: connection refused"
 	w.Degraded = []string{node.TroubleZooKeeper}
 }
 
 // The first screen says whether this node serves, for how long, what is wrong, and what to
 // do.
-func TestFirstOf(t *testing.T) {
+func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 	well := func(*node.Snapshot) {}
 	noWorker := func(w *node.Snapshot) {
 		w.Worker, w.LeaseLeftMs, w.LeaseEndsMs, w.ReservedLeftMs = nil, nil, nil, nil
@@ -50,50 +50,50 @@ func TestFirstOf(t *testing.T) {
 		want  string // tone, serves, left; aside; what: do; ...
 	}{
 		{name: "well", v: view{Own: []ownView{own(well)}},
-			want: "good|Serves IDs|No time limit|Without ZooKeeper it would serve 15m3s more."},
+			want: "good|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s."},
 		{name: "ZooKeeper is down", v: view{Own: []ownView{own(cutOff)}, Stale: true, ReadAt: "10:31:36"},
 			c: seen{err: errors.New("connection refused"), Slots: Slots{Problems: []string{"worker 2 (b) is detached: start it"}}},
-			want: "warn|Serves IDs|15m3s left: without help it stops at 10:47:08 UTC||" +
+			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
 				"ZooKeeper has not answered this node since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help.|" +
 				"10:31:36: worker 2 (b) is detached: start it"},
 		{name: "a heartbeat is late", v: view{Own: []ownView{own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })}},
-			want: "warn|Serves IDs|15m3s left: without help it stops at 10:47:08 UTC||" +
+			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
 				"ZooKeeper has not answered this node since 10:32:01 UTC.>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help."},
 		{name: "only the cluster cannot be read", v: view{Own: []ownView{own(well)}, Stale: true, ReadAt: "10:31:36"}, c: seen{err: errors.New("slow")},
-			want: "warn|Serves IDs|No time limit|Without ZooKeeper it would serve 15m3s more.|10:31:36: ZooKeeper has not been read since 10:31:36 UTC: look whether it is slow or down."},
+			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|10:31:36: Last reading of ZooKeeper: 10:31:36 UTC. Check whether ZooKeeper is slow or down."},
 		{name: "the disk is full", v: view{Own: []ownView{own(func(w *node.Snapshot) {
 			w.Disk, w.Degraded = node.DiskSnapshot{Error: "write: no space left on device"}, []string{node.TroubleDisk}
 		})}},
-			want: "warn|Serves IDs|2.5s left: without help it stops at 10:32:07 UTC||" +
-				"Its state directory takes no writes (no space left).>Free space on the disk of --state-dir, or repair it, at once."},
+			want: "warn|Serving IDs|2.5s left: the node stops serving at 10:32:07 UTC unless it can write its state directory again||" +
+				"The node cannot write its state directory (no space left).>Free space on the disk of --state-dir or repair the disk, at once."},
 		{name: "the lease is over", v: view{Own: []ownView{refuses("FENCED", "lease-over", func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })}},
-			want: "bad|Serves no IDs|No time left: clients get no IDs from this node||" +
-				"Its lease has ended: ZooKeeper did not answer for too long (connection refused).>Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."},
+			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
+				"The lease has expired: ZooKeeper did not answer for too long (connection refused).>Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."},
 		{name: "the clock is wrong", v: view{Own: []ownView{refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) {
 			w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4, []string{node.TroubleOffset}
 		})}}, c: seen{Slots: Slots{Problems: []string{"worker 7 (a) refuses to serve", "worker 71 (b) refuses to serve"}}},
-			want: "bad|Serves no IDs|No time left: clients get no IDs from this node||" +
+			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"This machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it.|" +
 				"worker 71 (b) refuses to serve"},
 		{name: "the clock went back", v: view{Own: []ownView{refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })}},
-			want: "bad|Serves no IDs|No time left: clients get no IDs from this node||" +
+			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"This machine's clock went back. It is behind the last ID by 1m1s.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."},
 		{name: "it has just started", v: view{Own: []ownView{refuses("NOTREADY", "no-worker-yet", noWorker)}},
-			want: "warn|Serves no IDs yet|It begins by itself, in some seconds if nothing is wrong||" +
-				"It has just started and has no worker yet.>Wait. If it lasts, Recent events below say what for."},
+			want: "warn|Starting|The node starts serving by itself, normally within seconds||" +
+				"Starting: no worker acquired yet.>Wait. If this lasts, see Recent events below."},
 		{name: "it cannot start", v: view{Own: []ownView{refuses("NOTREADY", "zookeeper-unreachable", func(w *node.Snapshot) { noWorker(w); cutOff(w) })}},
-			want: "bad|Serves no IDs|No time left: clients get no IDs from this node||" +
-				"ZooKeeper does not answer (connection refused), and without it this node has nothing to start from.>Start ZooKeeper, or correct --zk or the network to it. Then it goes on by itself."},
+			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
+				"ZooKeeper does not answer (connection refused), and this node cannot start without it.>Start ZooKeeper, or correct --zk or the network to ZooKeeper. The node then starts by itself."},
 		{name: "one of two workers", v: view{Ready: true, Own: []ownView{own(well), refuses("FENCED", "lost-worker", func(w *node.Snapshot) { w.Worker = new(9) })}},
-			want: "warn|Serves IDs|No time limit|Without ZooKeeper it would serve 15m3s more.|Worker 9: Somebody else took its worker, so it registers for another.>Wait. It goes on by itself."},
+			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|Worker 9: Another node acquired this node's worker, so this node is acquiring a new one.>Wait. The node recovers by itself."},
 		{name: "both of two workers", v: view{Own: []ownView{own(cutOff), own(func(w *node.Snapshot) { cutOff(w); w.Worker, w.LeaseLeftMs = new(9), new(int64(60_000)) })}},
-			want: "warn|Serves IDs|1m0s left: without help it stops at 10:33:05 UTC||" +
+			want: "warn|Serving IDs|1m0s left: the node stops serving at 10:33:05 UTC unless it reaches ZooKeeper||" +
 				"ZooKeeper has not answered this node since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help."},
 		{name: "another node is late", v: view{Own: []ownView{own(well)}}, slots: []slotView{{Slot: Slot{Worker: 5, ReportAgeMs: new(int64(4000)), HeartbeatMs: 3000}, Late: true}},
-			want: "warn|Serves IDs|No time limit|Without ZooKeeper it would serve 15m3s more.|a heartbeat is overdue of worker 5: wait some seconds"},
+			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|worker 5: heartbeat overdue. Wait a few seconds."},
 		{name: "a development node", v: view{Dev: true, Own: []ownView{own(well)}},
-			want: "warn|Serves IDs|No time limit||This is a development node (--dev): it has no ZooKeeper. It saves nothing to disk. Any other development node would issue the same IDs.>" +
-				"Do not keep its IDs. For IDs that are unique start it with --zk."},
+			want: "warn|Serving IDs|No time limit||This is a development node (--dev): it has no ZooKeeper. It saves nothing to disk. Any other development node would issue the same IDs.>" +
+				"Do not keep its IDs. For unique IDs, start the node with --zk."},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			row.v.Ready = slices.ContainsFunc(row.v.Own, func(w ownView) bool { return w.Ready })
@@ -116,7 +116,7 @@ func TestFirstOf(t *testing.T) {
 }
 
 // Without contact, the page shows the last known state and until when it may hold.
-func TestFirstScreenKeepsWhatIsNeededWithoutContact(t *testing.T) {
+func TestFirstScreenShowsLastStateAfterContactIsLost(t *testing.T) {
 	noDisk := func(w *node.Snapshot) { w.Disk.OK = false }
 	for _, row := range []struct {
 		name string
@@ -124,13 +124,13 @@ func TestFirstScreenKeepsWhatIsNeededWithoutContact(t *testing.T) {
 		dev  bool
 		want string // then, until, had, longer
 	}{
-		{"well", own(func(*node.Snapshot) {}), false, "Served IDs|10:47:08 UTC|15m3s|it reaches ZooKeeper"},
-		{"ZooKeeper is down", own(cutOff), false, "Served IDs|10:47:08 UTC|15m3s|it reaches ZooKeeper"},
-		{"the disk is full", own(noDisk), false, "Served IDs|10:32:07 UTC|2.5s|its state directory takes writes again"},
-		{"both", own(func(w *node.Snapshot) { cutOff(w); noDisk(w) }), false, "Served IDs|10:32:07 UTC|2.5s|its state directory takes writes again"},
-		{"it refuses", refuses("CLOCK", "clock-wrong", func(*node.Snapshot) {}), false, "Served no IDs|||"},
-		{"it starts", refuses("NOTREADY", "no-worker-yet", func(*node.Snapshot) {}), false, "Served no IDs yet|||"},
-		{"a development node", own(func(*node.Snapshot) {}), true, "Served IDs|||"},
+		{"well", own(func(*node.Snapshot) {}), false, "Was serving IDs|10:47:08 UTC|15m3s|it reaches ZooKeeper"},
+		{"ZooKeeper is down", own(cutOff), false, "Was serving IDs|10:47:08 UTC|15m3s|it reaches ZooKeeper"},
+		{"the disk is full", own(noDisk), false, "Was serving IDs|10:32:07 UTC|2.5s|it can write its state directory again"},
+		{"both", own(func(w *node.Snapshot) { cutOff(w); noDisk(w) }), false, "Was serving IDs|10:32:07 UTC|2.5s|it can write its state directory again"},
+		{"it refuses", refuses("CLOCK", "clock-wrong", func(*node.Snapshot) {}), false, "Was not serving IDs|||"},
+		{"it starts", refuses("NOTREADY", "no-worker-yet", func(*node.Snapshot) {}), false, "Was starting|||"},
+		{"a development node", own(func(*node.Snapshot) {}), true, "Was serving IDs|||"},
 	} {
 		f := firstOf(view{Own: []ownView{row.own}, Ready: row.own.Ready, Dev: row.dev}, seen{}, nil)
 		if got := strings.Join([]string{f.Then(), f.Until, f.Had, f.Longer}, "|"); got != row.want {
@@ -149,7 +149,7 @@ func TestNoTimeIsLeftWhileItRefuses(t *testing.T) {
 	}{
 		{"it serves", own(func(*node.Snapshot) {}), "15m3s", "2.5s"},
 		{"it refuses", refuses("CLOCK", "clock-wrong", func(*node.Snapshot) {}), "–", "–"},
-		{"its lease is over", refuses("FENCED", "lease-over", over), "over", "–"},
+		{"its lease is over", refuses("FENCED", "lease-over", over), "expired", "–"},
 	} {
 		html := render("node", view{Own: []ownView{row.own}})
 		for column, want := range map[string]string{"Lease left": row.lease, "Bound left": row.bound} {
@@ -162,7 +162,7 @@ func TestNoTimeIsLeftWhileItRefuses(t *testing.T) {
 }
 
 // For a worker of this process the map shows the process's state, not ZooKeeper's older one.
-func TestOwnCellIsOfTheNodesOwnState(t *testing.T) {
+func TestMapShowsOwnStateBeforeZooKeeper(t *testing.T) {
 	clockWrong := func(w *node.Snapshot) { w.Clock.Wrong = true }
 	for _, row := range []struct {
 		name, phase string
@@ -185,7 +185,7 @@ func TestOwnCellIsOfTheNodesOwnState(t *testing.T) {
 }
 
 // The rate of refusals is red only where the page says that something is wrong.
-func TestRefusedRateIsRedWithTroubleOnly(t *testing.T) {
+func TestRefusalRateIsRedOnlyWithAProblem(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		own     ownView
@@ -198,7 +198,7 @@ func TestRefusedRateIsRedWithTroubleOnly(t *testing.T) {
 		v.First = firstOf(v, seen{}, nil)
 		banner, figures := render("wrong", v), render("node", v)
 		red := strings.Contains(figures, `<b class="bad">62/s refused</b>`)
-		if nothing := strings.Contains(banner, "Nothing is wrong"); nothing != row.nothing || red == nothing || !strings.Contains(figures, "62/s refused") {
+		if nothing := strings.Contains(banner, "Healthy."); nothing != row.nothing || red == nothing || !strings.Contains(figures, "62/s refused") {
 			t.Errorf("%s: nothing is wrong %v, red %v", row.name, nothing, red)
 		}
 	}
@@ -224,7 +224,7 @@ func TestEveryRefusalIsExplained(t *testing.T) {
 }
 
 // Ages grow and times left shrink by the time since the reading.
-func TestReadingsAge(t *testing.T) {
+func TestAgesGrowSinceTheReading(t *testing.T) {
 	w := Slot{Worker: 2, State: "live", HeartbeatMs: 3000, ReportAgeMs: new(int64(927)), LeaseLeftMs: new(int64(60_000)), OffsetMs: new(1.0)}
 	for _, row := range []struct {
 		ago           time.Duration
@@ -250,13 +250,13 @@ func TestReadingsAge(t *testing.T) {
 }
 
 // ZooKeeper fails after one reading. The page then says how old each part is.
-func TestPageOfAStaleReading(t *testing.T) {
+func TestPageMarksStaleReading(t *testing.T) {
 	readings := 0
 	cfg := picture(32, 20)
 	slots := cfg.Slots
 	cfg.Slots = func(ctx context.Context) (Slots, error) {
 		if readings++; readings > 1 {
-			return Slots{}, errors.New("zkstore: ZooKeeper cannot be reached")
+			return Slots{}, errors.New("ZooKeeper cannot be reached")
 		}
 		return slots(ctx)
 	}
@@ -267,7 +267,7 @@ func TestPageOfAStaleReading(t *testing.T) {
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		body := page()
-		if n := strings.Count(body, "ZooKeeper has not been read since"); n == 4 { // above all, the map, the worker, the table
+		if n := strings.Count(body, "ZooKeeper has not been read since"); n == 3 && strings.Contains(body, "Last reading of ZooKeeper: ") { // the map, the worker, the table; above all
 			for _, now := range []string{"</i> live</td>", "</i> live:", "ids-0: live"} {
 				if was := strings.Replace(now, "live", "was live", 1); strings.Contains(body, now) || !strings.Contains(body, was) {
 					t.Errorf("want %q and no %q in\n%s", was, now, body)

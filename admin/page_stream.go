@@ -9,33 +9,33 @@ import (
 )
 
 const (
-	// liveEvery is how often a page is looked over when nothing happens: a little
-	// less often than the slots are read, which does happen.
+	// liveEvery is the time between two updates when nothing happens. It is a little longer
+	// than watchedEvery: a reading of the slots triggers an update by itself.
 	liveEvery = 1250 * time.Millisecond
-	// liveWrite is how long a reader may take over what it is sent, after which
-	// it is given up on: it will come again.
+	// liveWrite is how long a browser may take to accept an update. A slower one is
+	// disconnected, and reconnects by itself.
 	liveWrite = 5 * time.Second
 )
 
-// live sends the parts of a page as they change, as server-sent events, until
-// the reader goes or is too slow, or the server ends.
+// live sends the changed parts of a page as server-sent events. It returns when the browser
+// disconnects or is too slow, or when the server ends.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	leave := s.pages.streams.take(r.Context(), connOf(r.Context()).from)
 	if leave == nil {
 		all, one := s.pages.streams.limits()
 		w.Header().Set("Retry-After", "5")
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintf(w, "this node keeps %d pages current at once, %d from one address: close one\n", all, one)
+		fmt.Fprintf(w, "too many status pages open: the limits are %d per node and %d per address. Close one.\n", all, one)
 		return
 	}
 	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // for nginx
+	w.Header().Set("X-Accel-Buffering", "no") // nginx
 	conn := http.NewResponseController(w)
-	// This takes longer than a request may. A deadline of reading would count as
-	// a reader who has gone.
+	// A stream lasts longer than readTimeout. net/http would take an expired read deadline
+	// for a client that has disconnected.
 	if err := conn.SetReadDeadline(time.Time{}); err != nil {
-		s.log.Debug("a page cannot be kept current", "error", err)
+		s.log.Debug("streaming page updates failed", "error", err)
 		return
 	}
 	send := func(event string) bool {
@@ -70,7 +70,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 		if err != nil || !send("data: "+string(data)+"\n\n") {
 			return
 		}
-		// What happens is shown soon, and not more often than anybody can read.
+		// Events are shown soon, but no more often than a person can read them.
 		if !pause(r, shownAlike) {
 			return
 		}
@@ -85,7 +85,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pause tells whether the reader is still there afterwards.
+// pause waits for d, and reports whether the browser is still connected afterwards.
 func pause(r *http.Request, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

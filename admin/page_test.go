@@ -25,11 +25,11 @@ var (
 	ofOthers = regexp.MustCompile(`(?i)<script>|<img|<[^>]* (on[a-z]+|style)=`)
 )
 
-// foreign is markup that the page has none of by itself.
+// foreign returns markup that the page's templates do not contain: scripts, images, event
+// handlers and style attributes.
 func foreign(page string) string { return ofOthers.FindString(quoted.ReplaceAllString(page, `""`)) }
 
-// What is on the page comes without a script, and nothing of what others wrote
-// is markup.
+// The page is complete without a script, and text that others wrote is escaped.
 func TestPageWithoutScript(t *testing.T) {
 	addr, _ := start(t, picture(32, 20))
 	code, header, body := do(t, "GET", "http://"+addr+"/?worker=4&id=2123840322550104099")
@@ -40,20 +40,20 @@ func TestPageWithoutScript(t *testing.T) {
 		t.Errorf("%s", found)
 	}
 	for _, want := range []string{
-		`<noscript><meta http-equiv="refresh" content="5"></noscript>`, "cluster orders", "Serves IDs", "worker 1 (ids-1) is detached", "heartbeat is overdue of worker 5",
+		`<noscript><meta http-equiv="refresh" content="5"></noscript>`, "cluster orders", "Serving IDs", "worker 1 (ids-1) is detached", "worker 5: heartbeat overdue. Wait a few seconds.",
 		"23h53m", "2.7s", "812ms ago", `id="w19"`, "<b>14</b>", "Worker 4</h3>", "&lt;script&gt;", "1h0m ± 0.5ms slow", "10.0.0.7:7609",
-		"2026-11-20T18:06:06.598Z", "number 35 of its tick", "clocks differ", "good until 2080-07-10",
+		"2026-11-20T18:06:06.598Z", "number 35 of its tick", "clock offset is large", "IDs end on 2080-07-10",
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if strings.Contains(body, "cannot be shown") {
+	if strings.Contains(body, "cannot render") {
 		t.Error(body)
 	}
 }
 
-func TestPageOfLittle(t *testing.T) {
+func TestPageRendersWithMissingData(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"nothing is known": {},
 		"all is wrong":     full(),
@@ -74,7 +74,7 @@ func TestPageOfLittle(t *testing.T) {
 			addr, _ := start(t, cfg)
 			for _, path := range []string{"/", "/?worker=7&id=x", "/?worker=x&id=99999999999999999999", "/?worker=-1"} {
 				code, _, body := do(t, "GET", "http://"+addr+path)
-				if code != 200 || strings.Contains(body, "cannot be shown") || !strings.Contains(body, "</html>") {
+				if code != 200 || strings.Contains(body, "cannot render") || !strings.Contains(body, "</html>") {
 					t.Errorf("%s: %d %s", path, code, body)
 				}
 				if len(body) > 400_000 {
@@ -85,7 +85,7 @@ func TestPageOfLittle(t *testing.T) {
 	}
 }
 
-// parts reads one event of a stream.
+// parts reads one event of a stream, and returns the HTML of its parts by name.
 func parts(t *testing.T, r *bufio.Reader) map[string]string {
 	t.Helper()
 	for {
@@ -116,7 +116,7 @@ func follow(t *testing.T, url string) *bufio.Reader {
 	return bufio.NewReader(res.Body)
 }
 
-func TestLive(t *testing.T) {
+func TestStreamSendsOnlyChangedParts(t *testing.T) {
 	cfg := picture(32, 20)
 	addr, stop := start(t, cfg)
 	stream := follow(t, "http://"+addr+"/page/live?worker=4")
@@ -143,13 +143,13 @@ func TestLive(t *testing.T) {
 	}
 }
 
-func TestLiveIsForAFew(t *testing.T) {
+func TestStreamsAreLimited(t *testing.T) {
 	addr, _ := start(t, picture(4, 2))
 	for range maxStreams / 2 {
 		follow(t, "http://"+addr+"/page/live")
 	}
 	code, header, body := do(t, "GET", "http://"+addr+"/page/live")
-	if code != 503 || header.Get("Retry-After") == "" || !strings.Contains(body, "16 pages current at once, 8 from one address") {
+	if code != 503 || header.Get("Retry-After") == "" || !strings.Contains(body, "the limits are 16 per node and 8 per address") {
 		t.Errorf("%d %v %s", code, header, body)
 	}
 	for _, path := range []string{"/", "/v1/status"} {
@@ -166,8 +166,7 @@ func TestLiveIsForAFew(t *testing.T) {
 	}
 }
 
-// pipes is a listener of connections without a kernel, so that time can be
-// made up.
+// pipes is a listener of in-memory connections. Sockets do not work in a synctest bubble.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -184,9 +183,9 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { close(p.closed); return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// A stream outlives what a request may take, and a reader who does not read is
-// given up on.
-func TestLiveIsLongAndNotForTheSlow(t *testing.T) {
+// A stream lasts longer than the timeouts of requests. A client that does not read is
+// disconnected.
+func TestStreamOutlivesTimeoutsAndDropsSlowReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := New(whole(picture(4, 2)))
 		if err != nil {
@@ -225,9 +224,9 @@ func TestLiveIsLongAndNotForTheSlow(t *testing.T) {
 	})
 }
 
-// Slots that somebody looks at are read often; of those that nobody looks at
-// as often as a small cluster can bear.
-func TestSlotsThatAreWatched(t *testing.T) {
+// While a page is open, the slots are read often. While none is, they are read seldom, and
+// in a large cluster not at all.
+func TestOpenPageIsReadOften(t *testing.T) {
 	for _, row := range []struct {
 		name       string
 		used, live int
@@ -278,8 +277,8 @@ func TestSlotsThatAreWatched(t *testing.T) {
 	}
 }
 
-// The past is ten minutes, and what was worst in it is kept.
-func TestPast(t *testing.T) {
+// The history is ten minutes long, and keeps the largest offset of merged readings.
+func TestHistoryKeepsTenMinutesAndLargestOffsets(t *testing.T) {
 	var p past
 	began := time.Unix(0, 0)
 	slots := func(ms float64) Slots {

@@ -112,11 +112,11 @@ type legendView struct {
 // states are the states of `flaked status`, in the same order.
 var states = []struct{ name, means string }{
 	{"live", "its node is connected to ZooKeeper"},
-	{"detached", "its node is not, and may still serve until its lease ends"},
-	{"stopped", "its node stopped cleanly, and may come back until its lease ends"},
-	{"cooling", "it was given back, and is free once its lease has ended"},
-	{"lost", "ZooKeeper lost its record"},
-	{"free", "anybody may take it"},
+	{"detached", "its node is disconnected from ZooKeeper, and may serve until its lease expires"},
+	{"stopped", "its node stopped cleanly, and may come back until its lease expires"},
+	{"cooling", "released, and free when its lease has expired"},
+	{"lost", "ZooKeeper has lost its record"},
+	{"free", "any node may acquire it"},
 }
 
 const (
@@ -340,3 +340,6 @@ type detailView struct {
 	// reading is stale.
 	ReadAt, ReadAgo string
 }
+
+// Last returns the largest worker that the layout has.
+func (v detailView) Last() int { return v.Total - 1 }

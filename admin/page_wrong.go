@@ -34,33 +34,33 @@ func starting(cause node.Cause) bool {
 }
 
 func frozenView() wrongView {
-	return wrongView{"ZooKeeper has lost data, so new nodes get no worker.", "Let the missing nodes come back, or see flaked cluster thaw --help."}
+	return wrongView{"ZooKeeper has lost data, so new nodes get no worker.", "Start the missing nodes again, or see flaked cluster thaw --help."}
 }
 
 // refusalOf returns why a worker refuses, and what to do. The causes are in the order of
 // docs/operations.md.
 func refusalOf(w node.Snapshot) wrongView {
-	const wait = "Wait. It goes on by itself."
+	const wait = "Wait. The node recovers by itself."
 	switch w.Cause {
 	case node.CauseNoWorkerYet:
-		return wrongView{"It has just started and has no worker yet.", "Wait. If it lasts, Recent events below say what for."}
+		return wrongView{"Starting: no worker acquired yet.", "Wait. If this lasts, see Recent events below."}
 	case node.CauseZooKeeperUnreachable:
-		return wrongView{"ZooKeeper does not answer" + because(w.ZooKeeper.Error) + ", and without it this node has nothing to start from.",
-			"Start ZooKeeper, or correct --zk or the network to it. Then it goes on by itself."}
+		return wrongView{"ZooKeeper does not answer" + because(w.ZooKeeper.Error) + ", and this node cannot start without it.",
+			"Start ZooKeeper, or correct --zk or the network to ZooKeeper. The node then starts by itself."}
 	case node.CauseZooKeeperSlow:
-		return wrongView{"ZooKeeper answers too slowly for this node to get a worker.", "Wait: it keeps trying. If it lasts, see what ZooKeeper is busy with."}
+		return wrongView{"ZooKeeper answers too slowly for this node to acquire a worker.", "Wait: the node keeps trying. If this lasts, find out what slows ZooKeeper down."}
 	case node.CauseRegistrationFrozen:
 		return frozenView()
 	case node.CauseForgottenOwner, node.CauseLeaseHadRunOut:
-		return wrongView{"It waits until nobody else can be using its worker.", "Wait " + upTo(w.Cluster.SettleMs) + ". It goes on by itself."}
+		return wrongView{"Confirming that no other node uses this node's worker.", "Wait " + upTo(w.Cluster.SettleMs) + ". The node then serves by itself."}
 	case node.CauseFreshWorker:
-		return wrongView{"This machine's clock went back, so the node took another worker.", "Wait " + upTo(w.Cluster.SettleMs) + ". Then find out why the clock went back."}
+		return wrongView{"This machine's clock went back, so the node acquired another worker.", "Wait " + upTo(w.Cluster.SettleMs) + ". Then find out why the clock went back."}
 	case node.CausePredecessor:
-		return wrongView{"It waits for the clock to pass the last IDs of the process before it.", "Wait 3 s. If it lasts, this machine's clock went back: set it right."}
+		return wrongView{"Waiting until the clock passes the previous process's reserved bound.", "Wait 3 s. If this lasts, this machine's clock went back. Set the clock right."}
 	case node.CauseNoDurableBound:
-		return wrongView{"Its state directory cannot be written" + because(w.Disk.Error) + ".", "Free space on the disk of --state-dir, or repair it. Then it goes on by itself."}
+		return wrongView{"The node cannot write its state directory" + because(w.Disk.Error) + ".", "Free space on the disk of --state-dir, or repair the disk. The node then serves again by itself."}
 	case node.CauseLeaseBorrowed:
-		return wrongView{"A burst has run ahead of the clock as far as the lease goes.", "Wait. If it happens often, look why ZooKeeper does not extend the lease."}
+		return wrongView{"A burst borrowed all time up to the end of the lease.", "Wait. If this happens often, check whether heartbeats renew the lease."}
 	case node.CauseClockBehind:
 		return wrongView{"This machine's clock went back. It is behind the last ID by " + about(w.Clock.BehindMs) + ".",
 			"Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."}
@@ -68,21 +68,21 @@ func refusalOf(w node.Snapshot) wrongView {
 		return wrongView{fmt.Sprintf("This machine's clock is wrong%s, compared with %d of %d other clocks.", amount(w.Clock.WorstMs), w.Clock.Against, w.Clock.Voters),
 			"Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."}
 	case node.CauseLeaseOver:
-		return wrongView{"Its lease has ended: ZooKeeper did not answer for too long" + because(w.ZooKeeper.Error) + ".",
+		return wrongView{"The lease has expired: ZooKeeper did not answer for too long" + because(w.ZooKeeper.Error) + ".",
 			"Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."}
 	case node.CauseLostWorker:
-		return wrongView{"Somebody else took its worker, so it registers for another.", wait}
+		return wrongView{"Another node acquired this node's worker, so this node is acquiring a new one.", wait}
 	case node.CauseTimeUsedUp:
-		return wrongView{"The layout has no time left for IDs, or this machine's clock is far ahead.", "Check the clock. If it is right, make a new cluster with another layout."}
+		return wrongView{"The layout's time field is used up, or this machine's clock is far ahead.", "Check the clock. If it is right, make a new cluster with another layout."}
 	case node.CauseStopping:
-		return wrongView{"It is being stopped.", "Nothing. Clients use other nodes."}
+		return wrongView{"The node is stopping.", "No action needed. Clients use other nodes."}
 	}
-	return wrongView{"It refuses: -" + w.Code + " " + w.Reason, "See Refusals in docs/operations.md."}
+	return wrongView{"The node refuses: -" + w.Code + " " + w.Reason, "See Refusals in docs/operations.md."}
 }
 
 func withoutZooKeeper(w ownView) wrongView {
 	if w.FromCache && !w.BeatLate && w.ZooKeeper.Error == "" {
-		return wrongView{"It serves from its state directory alone: ZooKeeper does not know yet that it has started.", "Look whether ZooKeeper answers. If it does, this passes within seconds."}
+		return wrongView{"The node started from its state directory. ZooKeeper has no record of this start yet.", "Check whether ZooKeeper answers. If it does, this passes within seconds."}
 	}
 	since := ""
 	if age := w.ZooKeeper.HeartbeatAgeMs; age != nil {
@@ -102,16 +102,16 @@ func troubleOf(trouble string, w node.Snapshot) wrongView {
 	switch trouble {
 	case node.TroubleDisk:
 		if w.Ready {
-			return wrongView{"Its state directory takes no writes" + because(w.Disk.Error) + ".", "Free space on the disk of --state-dir, or repair it, at once."}
+			return wrongView{"The node cannot write its state directory" + because(w.Disk.Error) + ".", "Free space on the disk of --state-dir or repair the disk, at once."}
 		}
 	case node.TroubleOffset:
 		if w.Clock.WorstMs != nil && !w.Cause.OfClock() {
 			return wrongView{fmt.Sprintf("This machine's clock is%s, compared with the worst of %d other clocks.", strings.TrimPrefix(amount(w.Clock.WorstMs), ":"), w.Clock.Voters), setClock}
 		}
 	case node.TroubleLeap:
-		return wrongView{"This machine's clock leapt " + about(w.Clock.UnfollowedLeapMs) + " ahead. No other clock confirms it, and IDs do not follow.", setClock}
+		return wrongView{"This machine's clock leapt " + about(w.Clock.UnfollowedLeapMs) + " ahead. No other clock confirms the leap, and IDs do not follow it.", setClock}
 	case node.TroubleCoasting:
-		return wrongView{"This machine's clock went back by " + about(w.Clock.CoastingMs) + ". IDs go on without it.", setClock}
+		return wrongView{"This machine's clock went back by " + about(w.Clock.CoastingMs) + ". The node coasts: IDs continue from the monotonic clock.", setClock}
 	case node.TroubleFrozen:
 		return frozenView()
 	// withoutZooKeeper covers these two.
@@ -129,7 +129,7 @@ func because(err string) string {
 	for _, known := range []struct{ part, words string }{
 		{"connection refused", "connection refused"}, {"no route to host", "no route to host"}, {"network is unreachable", "network unreachable"},
 		{"no such host", "host name not found"}, {"no space left", "no space left"}, {"read-only", "read-only"}, {"permission denied", "permission denied"},
-		{"takes long", "a write takes long"}, {"input/output", "input/output error"},
+		{"under way", "slow write"}, {"input/output", "input/output error"},
 	} {
 		if strings.Contains(err, known.part) {
 			return " (" + known.words + ")"

@@ -12,8 +12,8 @@ import (
 
 func (s *Server) probeRoutes() []route {
 	return []route{
-		{path: "/livez", about: "200 while the process does its work; for a liveness probe", open: true, free: true, serve: s.livez},
-		{path: "/readyz", about: "200 when GET is answered with an ID, else 503 and the reason; for a readiness probe; ?verbose: all that there is to it", open: true, free: true, serve: s.readyz},
+		{path: "/livez", about: "liveness probe: 200 while the process works", open: true, free: true, serve: s.livez},
+		{path: "/readyz", about: "readiness probe: 200 while a GET is answered with an ID, else 503 and the reason. ?verbose lists all checks", open: true, free: true, serve: s.readyz},
 	}
 }
 
@@ -28,9 +28,8 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	verdict(w, err, "")
 }
 
-// verdict answers with an error that is nil when all is well, else the reason,
-// below whatever there is to say of it. A HEAD request gets the status without
-// it: net/http drops the body.
+// verdict answers 200 and "ok" if err is nil, and 503 and the error otherwise. The text
+// above comes first. For a HEAD request net/http drops the body.
 func verdict(w http.ResponseWriter, err error, above string) {
 	answer := "ok"
 	if err != nil {
@@ -40,8 +39,8 @@ func verdict(w http.ResponseWriter, err error, above string) {
 	_, _ = io.WriteString(w, above+answer+"\n")
 }
 
-// checks is a line for each thing that serving depends on: [+] is well, [-] is
-// why the node refuses, [!] is not well and no reason to.
+// checks returns one line for each thing that serving depends on. [+] means good, [-] that
+// the node refuses because of it, [!] that it is bad but the node does not refuse for it.
 func checks(workers []node.Snapshot) string {
 	var b strings.Builder
 	for _, s := range workers {
@@ -68,7 +67,7 @@ func checks(workers []node.Snapshot) string {
 		}
 		if s.Worker != nil {
 			line(mark(*s.LeaseLeftMs > 0, "-"), "lease", "%s left", span(*s.LeaseLeftMs))
-			line(mark(*s.ReservedLeftMs > 0, "-"), "bound on the disk", "%s left", span(*s.ReservedLeftMs))
+			line(mark(*s.ReservedLeftMs > 0, "-"), "reserved bound", "%s left", span(*s.ReservedLeftMs))
 		}
 		if s.Disk.OK {
 			line("+", "state directory", "ok")
@@ -78,11 +77,11 @@ func checks(workers []node.Snapshot) string {
 		c := s.Clock
 		switch {
 		case c.Wrong:
-			line("-", "clock", "%s off, by %d of %d voters", signed(*c.OffsetMs), c.Against, c.Voters)
+			line("-", "clock", "wrong according to %d of %d voters: offset %s", c.Against, c.Voters, signed(*c.OffsetMs))
 		case c.BehindMs > 0:
 			line("-", "clock", "%s behind the last ID", span(c.BehindMs))
 		case c.UnfollowedLeapMs > 0:
-			line("!", "clock", "has leapt %s ahead, which nobody confirms", span(c.UnfollowedLeapMs))
+			line("!", "clock", "leapt %s ahead, not confirmed by any other clock", span(c.UnfollowedLeapMs))
 		case c.OffsetMs == nil:
 			line("+", "clock", "not compared yet")
 		default:
@@ -109,7 +108,7 @@ func span(ms int64) string { return (time.Duration(ms) * time.Millisecond).Strin
 
 func signed(ms float64) string { return fmt.Sprintf("%+.1fms", ms) }
 
-// oneLine keeps a reason to one line, which is what a log of probes shows.
+// oneLine replaces line breaks by spaces: a log of probes shows one line of a reason.
 func oneLine(s string) string {
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
 }

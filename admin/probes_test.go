@@ -7,7 +7,7 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// serving is a worker with which all is well.
+// serving returns a worker that serves and has no problem.
 func serving() node.Snapshot {
 	return node.Snapshot{
 		Worker: new(7), Phase: node.Serving, Ready: true, Settled: true,
@@ -24,7 +24,7 @@ func TestReadyzVerbose(t *testing.T) {
 	const (
 		worker = "[+] worker: 7, serving\n"
 		lease  = "[+] lease: 24h0m0s left\n"
-		bound  = "[+] bound on the disk: 2.5s left\n"
+		bound  = "[+] reserved bound: 2.5s left\n"
 		dir    = "[+] state directory: ok\n"
 		clock  = "[+] clock: -1.5ms +- 2ms against ZooKeeper's leader, +3.2ms against the worst of 5 voters\n"
 		zk     = "[+] zookeeper: last heartbeat 812ms ago\n"
@@ -47,7 +47,7 @@ func TestReadyzVerbose(t *testing.T) {
 		{"the clock is wrong", func(s *node.Snapshot) {
 			s.Ready, s.Phase, s.Code, s.Reason, s.Clock.Wrong, s.Clock.Against = false, node.Refusing, "CLOCK", "it is wrong", true, 4
 		}, errors.New("-CLOCK it is wrong"),
-			"[-] worker: 7, refusing: -CLOCK it is wrong\n" + lease + bound + dir + "[-] clock: -1.5ms off, by 4 of 5 voters\n" + zk + "-CLOCK it is wrong\n"},
+			"[-] worker: 7, refusing: -CLOCK it is wrong\n" + lease + bound + dir + "[-] clock: wrong according to 4 of 5 voters: offset -1.5ms\n" + zk + "-CLOCK it is wrong\n"},
 		{"a lease that is over", func(s *node.Snapshot) {
 			s.LeaseLeftMs = new(int64(-2000))
 		}, errors.New("-FENCED over"), worker + "[-] lease: -2s left\n" + bound + dir + clock + zk + "-FENCED over\n"},
@@ -56,7 +56,7 @@ func TestReadyzVerbose(t *testing.T) {
 		{"a full disk, and serving", func(s *node.Snapshot) { s.Disk = node.DiskSnapshot{Error: "no space left"} }, nil,
 			worker + lease + bound + "[!] state directory: no space left\n" + clock + zk + "ok\n"},
 		{"a leap", func(s *node.Snapshot) { s.Clock.UnfollowedLeapMs = 4000 }, nil,
-			worker + lease + bound + dir + "[!] clock: has leapt 4s ahead, which nobody confirms\n" + zk + "ok\n"},
+			worker + lease + bound + dir + "[!] clock: leapt 4s ahead, not confirmed by any other clock\n" + zk + "ok\n"},
 		{"an offset", func(s *node.Snapshot) { s.Degraded = []string{node.TroubleOffset} }, nil,
 			worker + lease + bound + dir + "[!]" + clock[3:] + zk + "ok\n"},
 	} {

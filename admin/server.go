@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log"
 	"net"
 	"net/http"
@@ -91,7 +90,7 @@ type Server struct {
 // New validates the configuration. It does no I/O.
 func New(cfg Config) (*Server, error) {
 	if cfg.Ready == nil || cfg.Workers == nil || cfg.Counters == nil || cfg.Reserve == nil || cfg.Slots == nil {
-		return nil, errors.New("admin: Config.Ready, Workers, Counters, Reserve or Slots is nil")
+		return nil, errors.New("Config.Ready, Workers, Counters, Reserve or Slots is nil")
 	}
 	if cfg.MaxBatch == 0 {
 		cfg.MaxBatch = lineproto.DefaultMaxBatch
@@ -146,7 +145,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	select {
 	case err := <-served:
 		_ = srv.Close() // the listener failed: do not wait for its connections
-		return fmt.Errorf("admin: %w", err)
+		return err
 	case <-ctx.Done():
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// whole fills in what a test does not look at.
+// whole fills in the required fields that a test leaves out.
 func whole(cfg Config) Config {
 	if cfg.Ready == nil {
 		cfg.Ready = func() error { return nil }
@@ -42,7 +42,8 @@ func whole(cfg Config) Config {
 	return cfg
 }
 
-// start serves until the test ends, and checks the end.
+// start runs a server until stop is called or the test ends. It fails the test if Serve
+// returns an error or does not return.
 func start(t *testing.T, cfg Config) (addr string, stop func()) {
 	t.Helper()
 	cfg = whole(cfg)
@@ -126,11 +127,11 @@ func TestEndpoints(t *testing.T) {
 		{"ready, by HEAD", "HEAD", "/readyz", nil, nil, 200, ""},
 		{"not ready, by HEAD", "HEAD", "/readyz", ready, nil, 503, ""},
 		{"a query is ignored", "GET", "/readyz?x", nil, nil, 200, "ok\n"},
-		{"by POST", "POST", "/readyz", nil, nil, 405, "only GET and HEAD\n"},
-		{"by DELETE", "DELETE", "/livez", nil, nil, 405, "only GET and HEAD\n"},
-		{"elsewhere", "GET", "/else", nil, nil, 404, "no such path here; there are:\n/livez\t"},
-		{"below", "GET", "/livez/", nil, nil, 404, "no such path"},
-		{"unclean", "GET", "//livez", nil, nil, 404, "no such path"},
+		{"by POST", "POST", "/readyz", nil, nil, 405, "method not allowed. Use GET or HEAD.\n"},
+		{"by DELETE", "DELETE", "/livez", nil, nil, 405, "method not allowed. Use GET or HEAD.\n"},
+		{"elsewhere", "GET", "/else", nil, nil, 404, "path not found. Paths:\n/livez\t"},
+		{"below", "GET", "/livez/", nil, nil, 404, "path not found"},
+		{"unclean", "GET", "//livez", nil, nil, 404, "path not found"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			addr, _ := start(t, Config{
@@ -166,8 +167,8 @@ func TestReadyIsAskedEachTime(t *testing.T) {
 	}
 }
 
-// An end that is asked for waits for nobody who is merely connected.
-func TestEndsUnderIdleConnections(t *testing.T) {
+// Serve does not wait for idle connections when it ends.
+func TestServeEndsDespiteIdleConnections(t *testing.T) {
 	addr, stop := start(t, Config{Ready: func() error { return nil }})
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -189,8 +190,8 @@ func TestEndsUnderIdleConnections(t *testing.T) {
 	}
 }
 
-// A request that is being answered is answered; one that takes too long is cut.
-func TestEndsUnderABusyRequest(t *testing.T) {
+// Serve lets a running request finish when it ends.
+func TestServeFinishesRunningRequest(t *testing.T) {
 	inside, release := make(chan struct{}), make(chan struct{})
 	addr, stop := start(t, Config{Ready: func() error {
 		close(inside)

@@ -7,24 +7,25 @@ import (
 	"time"
 )
 
-// Slots are a cluster's workers as they stand in ZooKeeper.
+// Slots are a cluster's workers, as read from ZooKeeper at one moment.
 type Slots struct {
-	// Doc is the document at /v1/workers.
+	// Doc is the JSON document that /v1/workers answers with.
 	Doc any
-	// ByState is how many there are in each state.
+	// ByState is the number of workers in each state.
 	ByState map[string]int
-	// Used is how many records were read, Live how many nodes may be reading them.
+	// Used is the number of records that were read. Live is the number of live workers:
+	// each may belong to another node that reads the same records.
 	Used, Live int
-	// Total is how many workers there can be, Workers those that were ever held,
-	// by number.
+	// Total is the number of workers that the layout has. Workers are those that were ever
+	// held, sorted by number.
 	Total   int
 	Workers []Slot
-	// Problems are what somebody should look after, a sentence each.
+	// Problems need an operator. Each is one sentence.
 	Problems []string
 }
 
-// Slot is a worker as it stands in ZooKeeper, as `flaked status` shows it. What
-// is not known is nil.
+// Slot is one worker's record in ZooKeeper, with the values that `flaked status` shows.
+// Values that are not known are nil.
 type Slot struct {
 	Worker                    int
 	Name, Node, Host, Address string
@@ -40,39 +41,42 @@ type Slot struct {
 }
 
 const (
-	// slotsEvery is how often the slots are read at most, and readsPerSecond
-	// what all nodes of a cluster together may ask of ZooKeeper for it: with a
-	// thousand nodes and a thousand slots each reads every 200 s.
+	// slotsEvery is the shortest time between two readings of the slots while no page is
+	// open. readsPerSecond is how many records all nodes of a cluster together may read
+	// from ZooKeeper for it. With 1,000 nodes and 1,000 slots, each node reads every 200 s.
 	slotsEvery     = 15 * time.Second
 	readsPerSecond = 5000
-	// watchedEvery is how often the slots are read while somebody looks at a
-	// page of them, at most watchedReads records a second; watchedFor is how
-	// long a look lasts.
+	// watchedEvery is the time between two readings while a page is open. It grows with
+	// the cluster, so that a node reads at most watchedReads records a second. A page
+	// counts as open for watchedFor after each call of watch.
 	watchedEvery = time.Second
 	watchedReads = 500
 	watchedFor   = 10 * time.Second
-	// slotsTimeout bounds one reading.
+	// slotsTimeout is how long one reading may take.
 	slotsTimeout = 10 * time.Second
-	// slotsWait is how long a request waits for one.
+	// slotsWait is how long a request waits for a reading.
 	slotsWait = 5 * time.Second
 )
 
-// slots reads the slots in the background, when somebody wants them, and
-// remembers them: what is asked of this process must not depend on ZooKeeper.
+// slots reads the slots in the background, when a request wants them, and keeps the last
+// reading. Requests are answered from it, so that they do not depend on ZooKeeper.
 type slots struct {
 	read func(context.Context) (Slots, error)
 	now  func() time.Time
 	want chan struct{} // capacity 1
-	// noted is told of each reading, and of those that failed.
+	// noted is called after each try to read. ok is false if the try failed.
 	noted func(at time.Time, found Slots, ok bool)
 
-	mu      sync.Mutex // guards what follows
-	last    Slots
-	at      time.Time // when last was read; zero: never
+	mu   sync.Mutex // guards what follows
+	last Slots
+	at   time.Time // when last was read; zero: never
+	// tried is when the last try ended. A page counts as open until watched, and was opened
+	// at since.
 	tried   time.Time
-	watched time.Time // until when somebody looks
-	since   time.Time // when that began
-	err     error     // of the last try
+	watched time.Time
+	since   time.Time
+	err     error // of the last try
+	// ok and failed count tries.
 	ok      int64
 	failed  int64
 	changed chan struct{} // closed after the next try
@@ -82,8 +86,8 @@ func newSlots(read func(context.Context) (Slots, error)) *slots {
 	return &slots{read: read, now: time.Now, want: make(chan struct{}, 1), noted: func(time.Time, Slots, bool) {}, changed: make(chan struct{})}
 }
 
-// run reads when it is wanted to, and by itself while somebody looks, until the
-// context ends.
+// run reads the slots when a request wants them, and regularly while a page is open. It
+// returns when ctx ends.
 func (c *slots) run(ctx context.Context) {
 	for {
 		var again <-chan time.Time
@@ -117,31 +121,32 @@ func (c *slots) run(ctx context.Context) {
 	}
 }
 
+// due reports whether the last reading is too old.
 func (c *slots) due() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.tried.IsZero() || c.now().Sub(c.tried) >= c.every()
 }
 
-// next is how long it is until the next reading of slots that are watched.
+// next returns the time until the next reading, and whether a page is open.
 func (c *slots) next() (left time.Duration, watched bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.every() - c.now().Sub(c.tried), c.now().Before(c.watched)
 }
 
-// every is how long a reading stands. mu is held.
+// every returns the time between two readings. The caller holds mu.
 func (c *slots) every() time.Duration {
 	if c.now().Before(c.watched) {
 		return max(watchedEvery, time.Duration(c.last.Used)*time.Second/watchedReads)
 	}
 	if c.err != nil {
-		return slotsEvery / 3 // few of these get as far as the slots
+		return slotsEvery / 3 // a failed try reads few records
 	}
 	return max(slotsEvery, time.Duration(c.last.Used)*time.Duration(c.last.Live)*time.Second/readsPerSecond)
 }
 
-// watch has the slots read often for a while.
+// watch makes the slots be read often for the next watchedFor.
 func (c *slots) watch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,8 +156,8 @@ func (c *slots) watch() {
 	c.watched = c.now().Add(watchedFor)
 }
 
-// overdue tells whether a reading is, of slots that are watched. Before somebody
-// looked there was none to be made.
+// overdue reports whether the last reading is older than an open page should show. Time
+// before the page was opened does not count, because the slots were not read then.
 func (c *slots) overdue() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,7 +168,8 @@ func (c *slots) overdue() bool {
 	return c.now().Sub(from) > max(staleAfter, 2*c.every())
 }
 
-// idle has the slots read now and then in clusters that are small enough.
+// idle makes the slots be read from time to time while no page is open, so that a page
+// opened later can show the past. In a large cluster it does nothing.
 func (c *slots) idle() {
 	c.mu.Lock()
 	every := max(slotsEvery, time.Duration(c.last.Used)*time.Duration(c.last.Live)*time.Second/idleReads)
@@ -174,7 +180,7 @@ func (c *slots) idle() {
 	}
 }
 
-// seen is what there is of the last readings.
+// seen is the last reading, with the error of the last try and the numbers of tries.
 type seen struct {
 	Slots
 	at         time.Time
@@ -182,7 +188,8 @@ type seen struct {
 	ok, failed int64
 }
 
-// get is the last reading, and has the next one made if that is due.
+// get returns the last reading without waiting, and starts the next one if it is due.
+// changed is closed after the next try.
 func (c *slots) get() (s seen, changed <-chan struct{}) {
 	if c.due() {
 		select {
@@ -195,7 +202,8 @@ func (c *slots) get() (s seen, changed <-chan struct{}) {
 	return seen{c.last, c.at, c.err, c.ok, c.failed}, c.changed
 }
 
-// wait is get, but that it waits for a reading that is due.
+// wait returns the last reading. If the next one is due, wait first waits up to slotsWait
+// for it.
 func (c *slots) wait(ctx context.Context) seen {
 	ctx, cancel := context.WithTimeout(ctx, slotsWait)
 	defer cancel()
@@ -210,19 +218,20 @@ func (c *slots) wait(ctx context.Context) seen {
 	return s
 }
 
-// Slots are the cluster's workers as of the last reading, and when that was;
-// zero if there was none. It never waits. err is that of the last try.
+// Slots returns the last reading of the cluster's workers without waiting. at is when they
+// were read, or zero if they never were. err is the error of the last try. If it is not nil,
+// found and at are those of an earlier reading.
 func (s *Server) Slots() (found Slots, at time.Time, err error) {
 	c, _ := s.slots.get()
 	return c.Slots, c.at, c.err
 }
 
 func (s *Server) workersRoutes() []route {
-	return []route{{path: "/v1/workers", about: "the cluster's workers, as `flaked status -o json` has them", waits: true, serve: s.workers}}
+	return []route{{path: "/v1/workers", about: "the cluster's workers, as `flaked status -o json` prints them", waits: true, serve: s.workers}}
 }
 
-// stale is the answer when ZooKeeper cannot be read: what it last said, if
-// anything.
+// stale is the JSON document of an error in reading ZooKeeper. Last is the last reading, or
+// null if there is none.
 type stale struct {
 	problem
 	Last any `json:"last"`

@@ -31,7 +31,7 @@ func TestWorkers(t *testing.T) {
 
 // When a page is opened, the last reading is not overdue, however old it is. It becomes
 // overdue if ZooKeeper does not answer while the page is open.
-func TestSlotsAreOverdue(t *testing.T) {
+func TestReadingIsOverdueOnlyWhilePageIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var silent atomic.Bool
 		c := newSlots(func(ctx context.Context) (Slots, error) {
@@ -69,7 +69,7 @@ func TestSlotsAreOverdue(t *testing.T) {
 }
 
 // The slots are read only on request, at most every 15 s, and less often in a large cluster.
-func TestSlotsAreReadSeldom(t *testing.T) {
+func TestSlotReadsAreRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads, size := 0, 3
 		var fail error

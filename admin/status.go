@@ -8,44 +8,48 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// Status is the document at /v1/status: what this process knows of itself,
-// without asking anybody. Fields are added to it and not changed. Instants are
-// Unix milliseconds; what is not known is null.
+// Status is the JSON document at /v1/status: the state of this process, known without
+// asking ZooKeeper or another node. Fields may be added to it but are not changed.
+// Timestamps are Unix milliseconds. Values that are not known are null.
 type Status struct {
 	Version string `json:"version"`
 	Name    string `json:"name"`
 	Host    string `json:"host"`
 	PID     int    `json:"pid"`
-	// Listen is where IDs are served, Admin where this document is.
+	// Listen are the addresses that serve IDs. Admin is the address that serves this
+	// document.
 	Listen []string `json:"listen"`
 	Admin  string   `json:"admin"`
-	// NowMs is by the clock that IDs are made by, StartedMs by the machine's.
+	// NowMs is the time of the clock that IDs are made from. StartedMs is from the
+	// machine's clock.
 	NowMs     int64 `json:"now_ms"`
 	StartedMs int64 `json:"started_ms"`
 
 	Cluster node.ClusterSnapshot `json:"cluster"`
-	// Ready: a GET would be answered with an ID. Else Reason is the error that
-	// it would get, as "-NOTREADY starting reason=no-worker-yet".
+	// Ready means that a GET would be answered with an ID. Otherwise Reason is the error
+	// that a GET would get, like "-NOTREADY starting reason=no-worker-yet".
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason"`
-	// Workers are this process's, mostly one.
+	// Workers are the workers of this process, usually one.
 	Workers []node.Snapshot `json:"workers"`
 
 	Connections Connections `json:"connections"`
-	// IDs have been handed out since the start.
+	// IDs is the number of IDs handed out since the start, over the line protocol and HTTP.
 	IDs int64 `json:"ids"`
-	// Requests are by command and result since the start: each command's "OK",
-	// zero or not, and errors that there were.
+	// Requests are the numbers of requests of the line protocol since the start, by command
+	// and result. Each command has a row for "OK", zero or not, and one for each error that
+	// occurred.
 	Requests []Requests `json:"requests"`
-	// Durations are how long those took, in milliseconds, and Sizes how many IDs
-	// they were answered with, since the start.
+	// Durations is how long requests of the line protocol took, in milliseconds. Sizes is
+	// how many IDs a request was answered with. Both are since the start.
 	Durations Histogram `json:"durations"`
 	Sizes     Histogram `json:"sizes"`
-	// Events are what was logged last, oldest first.
+	// Events are the last 50 log lines, oldest first.
 	Events []Event `json:"events"`
 }
 
-// Connections are those that ask for IDs, since the start but for Open.
+// Connections are the numbers of connections of the line protocol. Open is for this
+// moment. All others are since the start.
 type Connections struct {
 	Open       int64 `json:"open"`
 	Total      int64 `json:"total"`
@@ -55,28 +59,30 @@ type Connections struct {
 	BadTLS     int64 `json:"bad_tls"`
 }
 
-// Requests is how many of a command came to a result: "OK" or an error's code.
+// Requests is the number of requests of one command with one result.
 type Requests struct {
-	Command string `json:"command"` // "GET"; "other" for what is no command
-	Result  string `json:"result"`
-	N       int64  `json:"n"`
+	// Command is like "GET". It is "other" for requests that are not a command.
+	Command string `json:"command"`
+	// Result is "OK" or an error's code.
+	Result string `json:"result"`
+	N      int64  `json:"n"`
 }
 
-// Histogram is how values are spread.
+// Histogram is a distribution of Count values, whose sum is Sum.
 type Histogram struct {
 	Count   int64    `json:"count"`
 	Sum     float64  `json:"sum"`
 	Buckets []Bucket `json:"buckets"`
 }
 
-// Bucket is N values up to LE and above the bucket before. LE is null for those
-// above all others.
+// Bucket is the number of values that are at most LE and above the LE of the bucket
+// before. LE is null in the last bucket, which has no upper limit.
 type Bucket struct {
 	LE *float64 `json:"le"`
 	N  int64    `json:"n"`
 }
 
-// describe makes one of the line protocol's, with values in another unit.
+// describe converts a histogram of the line protocol. Values are multiplied by unit.
 func describe(h lineproto.Histogram, unit float64) Histogram {
 	out := Histogram{Count: h.Count(), Sum: h.Sum * unit, Buckets: []Bucket{}}
 	for i, n := range h.N {
@@ -89,7 +95,7 @@ func describe(h lineproto.Histogram, unit float64) Histogram {
 	return out
 }
 
-// About is what a process says of itself that does not change.
+// About is the part of a process's description that does not change while it runs.
 type About struct {
 	Version string
 	Name    string
@@ -98,16 +104,16 @@ type About struct {
 	Listen  []string
 	Admin   string
 	Cluster string // its name
-	// Dev: there is no ZooKeeper, and nothing is kept.
+	// Dev means a development node: it has no ZooKeeper and saves nothing to disk.
 	Dev bool
 	// StartedMs is Unix milliseconds.
 	StartedMs int64
 }
 
-// shownEvents is how many events are in the status document.
+// shownEvents is how many events the status document has.
 const shownEvents = 50
 
-// Status is what this process knows of itself at this moment.
+// Status returns the state of this process at this moment.
 func (s *Server) Status() Status {
 	a := s.cfg.About
 	doc := Status{
@@ -147,13 +153,13 @@ func (doc *Status) count(c lineproto.Counters) {
 
 func (s *Server) statusRoutes() []route {
 	return []route{{
-		path: "/v1/status", about: "what this node knows of itself, in JSON",
+		path: "/v1/status", about: "state of this node, in JSON",
 		serve: func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.Status()) },
 	}}
 }
 
-// writeJSON answers with a document. That it could not be sent is its reader's
-// business alone.
+// writeJSON answers with a JSON document. It ignores write errors: the client has gone, and
+// nobody else needs to know.
 func writeJSON(w http.ResponseWriter, code int, doc any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write what is printed to testdata")
 // full returns a process with a value in every field of the status document.
 func full() Config {
 	events := NewEvents(func() time.Time { return time.UnixMilli(1790000000000) })
-	events.Accept("flaked.node", hclog.Warn, "clocks differ", "worst", "612ms")
+	events.Accept("flaked.node", hclog.Warn, "clock offset is large", "worst_offset_ms", 612)
 	return Config{
 		Slots: func(context.Context) (Slots, error) {
 			return Slots{Doc: map[string]int{"slots": 1024}, ByState: map[string]int{"live": 3, "free": 1021}, Used: 3, Live: 3}, nil
@@ -99,7 +99,7 @@ func TestStatus(t *testing.T) {
 }
 
 // Lists of a process that has just started are empty lists in JSON, not null.
-func TestStatusOfNothing(t *testing.T) {
+func TestEmptyListsAreNotNullInStatus(t *testing.T) {
 	addr, _ := start(t, Config{Workers: func() []node.Snapshot { return nil }})
 	_, _, body := do(t, "GET", "http://"+addr+"/v1/status")
 	var doc map[string]any

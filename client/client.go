@@ -126,7 +126,7 @@ func (c *Client) ahead() (id worker.ID, ok bool, more int) {
 // take several requests. Take retries and fails as Next does.
 func (c *Client) Take(ctx context.Context, n int) ([]worker.ID, error) {
 	if n < 1 || n > MaxTake {
-		return nil, fmt.Errorf("client: Take of %d: it is for 1 to %d", n, MaxTake)
+		return nil, fmt.Errorf("client: Take(%d): n must be 1 to %d", n, MaxTake)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -170,9 +170,9 @@ func TestFailoverByCode(t *testing.T) {
 	}
 }
 
-func TestBadRequestIsNotTriedAgain(t *testing.T) {
+func TestBadRequestIsNotRetried(t *testing.T) {
 	servers, addrs := nodes(t, 2)
-	servers[0].Refuse("ERR", "a count is 1 to 7")
+	servers[0].Refuse("ERR", "a count must be 1 to 7, digits only")
 	c := open(t, Config{Addrs: addrs})
 	_, err := c.Next(by(t, long))
 	var reply *ReplyError
@@ -189,7 +189,7 @@ func TestBadRequestIsNotTriedAgain(t *testing.T) {
 }
 
 // A node that answers CLOCK is not asked for as long as it says, and is asked again then.
-func TestClockIsLeftAlone(t *testing.T) {
+func TestClientWaitsAsLongAsClockRefusalSays(t *testing.T) {
 	servers, addrs := nodes(t, 2)
 	c := open(t, Config{Addrs: addrs})
 	const alone = 300 * time.Millisecond
@@ -224,7 +224,7 @@ func TestClockIsLeftAlone(t *testing.T) {
 }
 
 // A reply is cut after any number of bytes. The retry is answered, and no ID comes twice.
-func TestCutReplies(t *testing.T) {
+func TestCutReplyIsRetriedWithoutDuplicates(t *testing.T) {
 	for n := range 12 {
 		servers, addrs := nodes(t, 2)
 		servers[0].SetLast(1000) // IDs of four digits
@@ -280,7 +280,7 @@ func TestReconnects(t *testing.T) {
 	}
 }
 
-func TestSilentNode(t *testing.T) {
+func TestSilentNodeFailsOverBeforeTheDeadline(t *testing.T) {
 	servers, addrs := nodes(t, 2)
 	servers[0].Delay(time.Hour)
 	c := open(t, Config{Addrs: addrs})
@@ -311,7 +311,7 @@ func TestSilentNode(t *testing.T) {
 
 // Calls with short deadlines do not make a node count as failed that is only slow, like a
 // busy machine.
-func TestHurriedCallsAndSlowNodes(t *testing.T) {
+func TestShortDeadlinesDoNotFailASlowNode(t *testing.T) {
 	for n := range 3 {
 		servers, addrs := nodes(t, n+1)
 		c := open(t, Config{Addrs: addrs})
@@ -336,7 +336,7 @@ func TestPatienceWithoutDeadline(t *testing.T) {
 	servers, addrs := nodes(t, 1)
 	servers[0].Stop()
 	c := open(t, Config{Addrs: addrs, Patience: 50 * time.Millisecond})
-	if _, err := c.Next(t.Context()); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "refused") {
+	if _, err := c.Next(t.Context()); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "connection refused by "+addrs[0]) {
 		t.Errorf("%v", err)
 	}
 }
@@ -444,7 +444,7 @@ func TestPrefetch(t *testing.T) {
 }
 
 // Two nodes take turns at failing. No call fails, and no ID comes twice.
-func TestUnderFaults(t *testing.T) {
+func TestNoCallFailsWhileOneNodeWorks(t *testing.T) {
 	servers, addrs := nodes(t, 2)
 	for _, prefetch := range []int{0, 50} {
 		t.Run(fmt.Sprint("prefetch ", prefetch), func(t *testing.T) {
@@ -506,7 +506,7 @@ func TestUnderFaults(t *testing.T) {
 }
 
 // Callers that stop waiting cause gaps in the IDs, but no errors and no duplicates.
-func TestImpatientCallers(t *testing.T) {
+func TestAbandonedCallsCauseNoDuplicates(t *testing.T) {
 	servers, addrs := nodes(t, 1)
 	servers[0].Delay(time.Millisecond)
 	c := open(t, Config{Addrs: addrs, Timeout: long})
@@ -552,13 +552,13 @@ func TestConfig(t *testing.T) {
 		{"zero", "", Config{}},
 		{"addresses", "", Config{Addrs: []string{"unix:/x", "host", "host:1", "[::1]:7", "::1"}}},
 		{"no port", "not a port", Config{Addrs: []string{"host:1", "host:99999"}}},
-		{"relative socket", "slash", Config{Addrs: []string{"unix:x"}}},
+		{"relative socket", "must begin with /", Config{Addrs: []string{"unix:x"}}},
 		{"empty address", "not HOST:PORT", Config{Addrs: []string{""}}},
 		{"connections", "Conns is 65", Config{Conns: 65}},
 		{"negative", "Prefetch is -1", Config{Prefetch: -1}},
 		{"batch", "MaxBatch is 10001", Config{MaxBatch: 10_001}},
 		{"seconds as a bare number", "Timeout is 3ns", Config{Timeout: 3}},
-		{"token", "no token", Config{Token: "a b"}},
+		{"token", "Token must be 1 to 256 printable characters without blanks", Config{Token: "a b"}},
 	} {
 		c, err := New(row.cfg)
 		if (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) {

@@ -67,8 +67,8 @@ type Config struct {
 	// moment when it was requested. 0 means 1 second. At least 1 ms.
 	MaxAge time.Duration
 
-	// Logger gets a line when a node is put out of use and when it is used again, and none
-	// for single IDs. nil means that nothing is logged.
+	// Logger gets a line when a node is marked unhealthy and when it is healthy again, and
+	// none for single IDs. nil means that nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -113,7 +113,7 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	if strings.ContainsAny(c.Token, " \t\r\n") || len(c.Token) > 256 {
-		return c, errors.New("client: Config.Token is no token: that is 1 to 256 printable characters without blanks")
+		return c, errors.New("client: Config.Token must be 1 to 256 printable characters without blanks")
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

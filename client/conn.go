@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
-	"os"
 	"strconv"
 	"time"
 
@@ -49,7 +47,7 @@ func (c *Client) dial(ctx context.Context, n *node, deadline time.Time) (*conn, 
 	case errors.As(err, &refused):
 		return nil, replyError(n.addr, refused.Reply)
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", n.addr, err)
+		return nil, inWords(n.addr, err)
 	}
 	cn := &conn{addr: n.addr, nc: nc, in: bufio.NewReaderSize(nc, maxLine), cut: make(chan struct{}), used: time.Now()}
 	cn.stop = context.AfterFunc(ctx, func() { defer close(cn.cut); _ = nc.Close() })
@@ -117,10 +115,10 @@ func (c *conn) ready(deadline time.Time) error {
 func (c *conn) send(deadline time.Time) error {
 	c.broken, c.silent = true, true
 	if err := c.nc.SetDeadline(deadline); err != nil {
-		return c.lost(err)
+		return inWords(c.addr, err)
 	}
 	if _, err := c.nc.Write(c.out); err != nil {
-		return c.lost(err)
+		return inWords(c.addr, err)
 	}
 	return nil
 }
@@ -132,7 +130,7 @@ func (c *conn) line() ([]byte, error) {
 	case errors.Is(err, bufio.ErrBufferFull):
 		return nil, fmt.Errorf("%s: %w", c.addr, errReply)
 	case err != nil:
-		return nil, c.lost(err)
+		return nil, inWords(c.addr, err)
 	}
 	return bytes.TrimSuffix(line[:len(line)-1], []byte{'\r'}), nil
 }
@@ -145,16 +143,6 @@ func (c *conn) refusal(line []byte, whole bool) error {
 	}
 	c.broken, c.used = !whole || c.in.Buffered() > 0, time.Now()
 	return replyError(c.addr, string(line))
-}
-
-func (c *conn) lost(err error) error {
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("%s: no answer in time: %w", c.addr, err)
-	case errors.Is(err, io.EOF):
-		return fmt.Errorf("%s: the connection was closed: %w", c.addr, err)
-	}
-	return fmt.Errorf("%s: %w", c.addr, err)
 }
 
 // number parses an ID as nodes write it: 1 to 2^63-1, decimal, without leading zeros.

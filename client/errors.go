@@ -1,10 +1,16 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -18,7 +24,7 @@ var (
 )
 
 // errReply means that the bytes received are not a reply of a flaked node.
-var errReply = errors.New("that is no answer of a flaked node")
+var errReply = errors.New("reply is not from a flaked node. Check the address")
 
 // ReplyError is an error reply of a node, -CODE text in the line protocol.
 type ReplyError struct {
@@ -54,6 +60,44 @@ func replyError(addr, line string) *ReplyError {
 	return &ReplyError{addr, code, text}
 }
 
+// networkError is an error of the network in plain words. Unwrap returns Go's own error.
+type networkError struct {
+	text string
+	err  error
+}
+
+func (e *networkError) Error() string { return e.text }
+func (e *networkError) Unwrap() error { return e.err }
+
+// inWords returns err, which ended an exchange with the node at addr, with a text for people.
+// If it does not know err, the text is the address and the innermost error.
+func inWords(addr string, err error) error {
+	var text string
+	dns, isDNS := errors.AsType[*net.DNSError](err)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		text = fmt.Sprintf("no answer from %s in time", addr)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		text = "connection refused by " + addr
+	case errors.Is(err, fs.ErrNotExist):
+		text = "socket not found: " + addr
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		text = "connection closed by " + addr
+	case isDNS && dns.IsNotFound:
+		text = "host name not found: " + addr
+	default:
+		inner := err
+		if op, ok := errors.AsType[*net.OpError](inner); ok {
+			inner = op.Err
+		}
+		if call, ok := errors.AsType[*os.SyscallError](inner); ok {
+			inner = call.Err
+		}
+		text = fmt.Sprintf("%s: %v", addr, inner)
+	}
+	return &networkError{text, err}
+}
+
 // code returns the code of a *ReplyError, and "" for any other error.
 func code(err error) string {
 	var reply *ReplyError
@@ -69,8 +113,11 @@ type unavailable struct{ ended, last error }
 
 func (e *unavailable) Error() string {
 	text := ErrUnavailable.Error()
-	if e.ended != nil {
-		text += ": " + e.ended.Error()
+	switch {
+	case errors.Is(e.ended, context.DeadlineExceeded):
+		text += " before the deadline"
+	case e.ended != nil:
+		text += " before the context was cancelled"
 	}
 	if e.last != nil {
 		text += ": " + e.last.Error()

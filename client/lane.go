@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
 	"time"
@@ -142,7 +141,7 @@ func (l *lane) connect(n *node) (*conn, error) {
 		return m.conn, m.err
 	case <-late.C:
 		l.making[n] = made
-		return nil, fmt.Errorf("%s: no connection in time: %w", n.addr, os.ErrDeadlineExceeded)
+		return nil, &networkError{"no connection to " + n.addr + " in time", os.ErrDeadlineExceeded}
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // A logger that calls Next itself does not block the client.
-func TestALoggerThatAsksForAnID(t *testing.T) {
+func TestLoggerMayCallNext(t *testing.T) {
 	servers, addrs := nodes(t, 1)
 	var c *Client
 	asked := atomic.NewInt64(0)
@@ -49,7 +49,7 @@ func (w writer) Write(b []byte) (int, error) {
 
 // Calls to a node that allows fewer IDs per request than MaxBatch share smaller requests.
 // A single Take that is too large for the node fails.
-func TestANodeOfSmallBatches(t *testing.T) {
+func TestJoinedRequestsShrinkToTheNodesLimit(t *testing.T) {
 	var next atomic.Int64
 	small := func(nc net.Conn) {
 		for in := bufio.NewReader(nc); ; {
@@ -62,7 +62,7 @@ func TestANodeOfSmallBatches(t *testing.T) {
 				n, _ = strconv.Atoi(count)
 			}
 			if n > 50 {
-				io.WriteString(nc, "-ERR a count is 1 to 50, in digits only\n")
+				io.WriteString(nc, "-ERR a count must be 1 to 50, digits only\n")
 				continue
 			}
 			for range n {

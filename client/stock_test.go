@@ -44,7 +44,7 @@ func TestStock(t *testing.T) {
 }
 
 // filled copies the IDs, because the lane reuses its buffer.
-func TestStockKeepsItsOwn(t *testing.T) {
+func TestPrefetchedIDsAreCopied(t *testing.T) {
 	s := &stock{size: 2, maxAge: time.Hour}
 	ids := []worker.ID{1, 2}
 	s.filled(ids, time.Now())

@@ -48,7 +48,7 @@ func listen(t *testing.T) net.Listener {
 }
 
 // Bytes that are not a valid reply give no ID, and another node is asked.
-func TestNoReplies(t *testing.T) {
+func TestInvalidReplyFailsOver(t *testing.T) {
 	_, addrs := nodes(t, 2)
 	for name, reply := range map[string]string{
 		"nothing":               "",
@@ -82,7 +82,7 @@ func TestNoReplies(t *testing.T) {
 }
 
 // A surplus reply is not taken for the reply to the next request.
-func TestReplyTooMany(t *testing.T) {
+func TestSurplusReplyIsDiscarded(t *testing.T) {
 	addr := serve(t, listen(t), func(nc net.Conn) {
 		in := bufio.NewReader(nc)
 		for {
@@ -166,7 +166,7 @@ func TestTLS(t *testing.T) {
 }
 
 // A handshake goes on after the call that needed it has failed, and serves a later call.
-func TestSlowToConnect(t *testing.T) {
+func TestHandshakeContinuesAfterItsCallFailed(t *testing.T) {
 	slow := func(nc net.Conn) {
 		in := bufio.NewReader(nc)
 		for _, reply := range []string{"OK\n", "7\n"} { // to AUTH, and to GET

@@ -55,17 +55,17 @@ function lasting(s) {
 function lostWords(state, silent, then, {until, had, longer} = {}) {
   const words = {
     lost: [`Lost contact with this node ${lasting(silent)} ago.`,
-      until ? `If it still runs, it serves until ${until} at least, and longer if ${longer}. It had ${had} left when it was last heard.` : '',
-      'Look whether its process runs, and whether the network reaches it.'],
-    refused: [`This page gets no news of this node for ${lasting(silent)}.`,
-      'The node answers, but does not keep this page current.', 'Close other pages of it, and load this one again.'],
-    connecting: [`Connecting. Last heard of this node ${lasting(silent)} ago.`, '', ''],
+      until ? `If the node still runs, it serves at least until ${until}, and longer if ${longer}. It had ${had} left at the last update.` : '',
+      'Check whether the process runs and whether the network reaches it.'],
+    refused: [`No updates from this node for ${lasting(silent)}.`,
+      'The node answers, but does not update this page.', 'Close other status pages of this node, then reload this one.'],
+    connecting: [`Connecting. The last update from this node came ${lasting(silent)} ago.`, '', ''],
   }[state];
-  return {lost: `${words[0]} This page shows its state at ${then}.`, meanwhile: words[1], todo: words[2]};
+  return {lost: `${words[0]} This page shows the node's state at ${then}.`, meanwhile: words[1], todo: words[2]};
 }
 
 const pills = {
-  connected: 'page connected', connecting: 'page connecting', asleep: 'page asleep',
+  connected: 'page connected', connecting: 'page connecting', asleep: 'page paused',
   refused: 'page not updated', lost: 'page not connected',
 };
 

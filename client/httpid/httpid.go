@@ -106,7 +106,7 @@ func New(cfg Config) (func(http.Handler) http.Handler, error) {
 		cfg.Header = DefaultHeader
 	}
 	if !isToken(cfg.Header) {
-		return nil, fmt.Errorf("httpid: Config.Header: %q is no name of a header", cfg.Header)
+		return nil, fmt.Errorf("httpid: Config.Header %q is not a valid header name", cfg.Header)
 	}
 	cfg.Header = textproto.CanonicalMIMEHeaderKey(cfg.Header)
 	if cfg.Timeout == 0 {
@@ -133,7 +133,7 @@ func (c *Config) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 			c.OnError(r, err)
 		}
 		if c.Required {
-			http.Error(w, "no request ID can be had", http.StatusServiceUnavailable)
+			http.Error(w, "no request ID available. Retry.", http.StatusServiceUnavailable)
 			return
 		}
 		id = c.Fallback(r, err)

@@ -123,8 +123,8 @@ func TestConfig(t *testing.T) {
 		cfg       Config
 	}{
 		{"no source", "IDs is nil", Config{}},
-		{"bad header", "no name of a header", Config{IDs: &source{}, Header: "X Request"}},
-		{"a colon", "no name of a header", Config{IDs: &source{}, Header: "X-Request:"}},
+		{"bad header", "is not a valid header name", Config{IDs: &source{}, Header: "X Request"}},
+		{"a colon", "is not a valid header name", Config{IDs: &source{}, Header: "X-Request:"}},
 		{"seconds as a bare number", "Timeout is 5ns", Config{IDs: &source{}, Timeout: 5}},
 	} {
 		if _, err := New(row.cfg); err == nil || !strings.Contains(err.Error(), row.err) {
@@ -135,7 +135,7 @@ func TestConfig(t *testing.T) {
 
 // With a real client and no node, requests are served without an ID of the cluster, and do
 // not wait for one.
-func TestWhenNodesAreDown(t *testing.T) {
+func TestRequestsAreServedWithoutANode(t *testing.T) {
 	node := clienttest.NewServer()
 	defer node.Close()
 	ids, err := client.New(client.Config{Addrs: []string{node.Addr}})

@@ -26,7 +26,7 @@ import (
 
 func main() {
 	node := flag.String("flaked", client.DefaultAddr, "the flaked node: host:port or unix:/path")
-	dir := flag.String("dir", "", "where the databases go; a new directory in the temporary one if empty")
+	dir := flag.String("dir", "", "directory of the databases (empty: a new temporary directory)")
 	flag.Parse()
 	if err := run(context.Background(), os.Stdout, *node, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, "shards:", err)
@@ -91,7 +91,7 @@ func run(ctx context.Context, out io.Writer, node, dir string) error {
 
 	for _, o := range all {
 		if err := three.put(ctx, o); err != nil {
-			return fmt.Errorf("moving %s: %w", o.ID, err)
+			return fmt.Errorf("copying order %s: %w", o.ID, err)
 		}
 	}
 	moved, err := three.from(ctx, first)
@@ -99,7 +99,7 @@ func run(ctx context.Context, out io.Writer, node, dir string) error {
 		return err
 	}
 	if !slices.Equal(all, moved) {
-		return errors.New("orders were changed by moving them")
+		return errors.New("copied orders differ from the originals")
 	}
 	fmt.Fprintf(out, "%d orders in 3 databases, with the same keys\n", len(moved))
 	return nil

@@ -25,7 +25,7 @@ import (
 )
 
 func main() {
-	listen := flag.String("listen", "127.0.0.1:8080", "where to serve")
+	listen := flag.String("listen", "127.0.0.1:8080", "address to serve on")
 	nodes := flag.String("flaked", "unix:/run/flaked/flaked.sock", "flaked nodes, separated by commas: the sidecar first")
 	flag.Parse()
 
@@ -33,7 +33,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, log, *listen, strings.Split(*nodes, ",")); err != nil {
-		log.Error("cannot go on", "error", err)
+		log.Error("stopped", "error", err)
 		os.Exit(1)
 	}
 }
@@ -103,8 +103,8 @@ func (a *app) take(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	id, err := a.ids.Next(ctx)
 	if err != nil {
-		a.log.ErrorContext(r.Context(), "no key for an order", "error", err)
-		http.Error(w, "no orders are taken for the moment", http.StatusServiceUnavailable)
+		a.log.ErrorContext(r.Context(), "order refused: no ID for it", "error", err)
+		http.Error(w, "orders are unavailable. Retry.", http.StatusServiceUnavailable)
 		return
 	}
 	o := order{ID: id, Item: r.FormValue("item")}
@@ -126,7 +126,7 @@ func (a *app) show(w http.ResponseWriter, r *http.Request) {
 	o, ok := a.orders[id]
 	a.mu.Unlock()
 	if !ok {
-		http.Error(w, fmt.Sprintf("there is no order %s", id), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("order %s not found", id), http.StatusNotFound)
 		return
 	}
 	reply(w, http.StatusOK, o)

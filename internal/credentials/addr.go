@@ -14,7 +14,7 @@ const DefaultPort = "7609"
 func SplitAddr(addr string) (network, address string, err error) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		if !strings.HasPrefix(path, "/") {
-			return "", "", fmt.Errorf("%q: the path of a unix socket begins with a slash, as in unix:/run/flaked.sock", addr)
+			return "", "", fmt.Errorf("%q: the path of a unix socket must begin with /, as in unix:/run/flaked.sock", addr)
 		}
 		return "unix", path, nil
 	}

@@ -32,12 +32,12 @@ func TestParseTokens(t *testing.T) {
 		{"several, with comments", "# old\r\n a1\r\n\r\n#new\nb2\n", "a1 b2", ""},
 		{"signs", "a-_.:/+=~!\"'\\", "a-_.:/+=~!\"'\\", ""},
 		{"longest", strings.Repeat("x", 256), strings.Repeat("x", 256), ""},
-		{"too long", "ok\n" + strings.Repeat("x", 257), "", "F: line 2: a token has at most 256 characters"},
-		{"blank", "a b", "", "F: line 1: a token is"},
-		{"not ASCII", "a\n\u00e9", "", "F: line 2: a token is"},
-		{"NUL", "a\x00", "", "F: line 1: a token is"},
+		{"too long", "ok\n" + strings.Repeat("x", 257), "", "F: line 2: a token must have at most 256 characters"},
+		{"blank", "a b", "", "F: line 1: a token must be printable ASCII without blanks"},
+		{"not ASCII", "a\n\u00e9", "", "F: line 2: a token must be printable ASCII without blanks"},
+		{"NUL", "a\x00", "", "F: line 1: a token must be printable ASCII without blanks"},
 		{"empty", "", "", "openssl rand -hex 32"},
-		{"comments only", "#a\n\n", "", "F: there is no token in it"},
+		{"comments only", "#a\n\n", "", "F: no token found"},
 	} {
 		got, err := ParseTokens("F", []byte(row.text))
 		if strings.Join(got, " ") != row.want || (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) {
@@ -86,8 +86,8 @@ func (l *logs) logger() hclog.Logger {
 
 func (l *logs) count(what string) int { return strings.Count(l.String(), what) }
 
-// TestTokensChange also checks that a wrong file leaves the old tokens in use.
-func TestTokensChange(t *testing.T) {
+// TestInvalidTokenFileKeepsOldTokens also checks that a wrong file leaves the old tokens in use.
+func TestInvalidTokenFileKeepsOldTokens(t *testing.T) {
 	dir, log := t.TempDir(), &logs{}
 	file := certtest.Write(t, dir, "tokens", []byte(secret+"-1\n"))
 	s, err := Load(Config{TokenFile: file, Logger: log.logger()})
@@ -139,7 +139,7 @@ func TestTokensChange(t *testing.T) {
 	}
 	certtest.Write(t, dir, "tokens", []byte(secret+"-3\n"+secret+"-2\n"))
 	wants("as it was", "2", "3")
-	if log.count("hold again what is in use") != 1 {
+	if log.count("match those in use again") != 1 {
 		t.Error("no line that it is well again")
 	}
 	certtest.Write(t, dir, "tokens", []byte(secret+"-3\n"))
@@ -164,15 +164,15 @@ func TestLoadErrors(t *testing.T) {
 		name, err string
 		cfg       Config
 	}{
-		{"no certificate", none, Config{Cert: none, Key: key}},
-		{"no key", none, Config{Cert: cert, Key: none}},
+		{"no certificate", "file " + none + " not found. Create it or correct the path", Config{Cert: none, Key: key}},
+		{"no key", "file " + none + " not found. Create it or correct the path", Config{Cert: cert, Key: none}},
 		{"of another", "does not match", Config{Cert: cert, Key: other}},
 		{"the other way round", "PEM", Config{Cert: key, Key: cert}},
-		{"no authorities", "no PEM certificate", Config{Cert: cert, Key: key, ClientCA: empty}},
-		{"no tokens", "empty: there is no token in it", Config{TokenFile: empty}},
-		{"no token file", none, Config{TokenFile: none}},
+		{"no authorities", "empty: no PEM certificate found", Config{Cert: cert, Key: key, ClientCA: empty}},
+		{"no tokens", "empty: no token found", Config{TokenFile: empty}},
+		{"no token file", "file " + none + " not found. Create it or correct the path", Config{TokenFile: none}},
 		{"a directory", dir, Config{TokenFile: dir}},
-		{"too large", "more than", Config{TokenFile: large}},
+		{"too large", "large: the file is larger than 1048576 bytes", Config{TokenFile: large}},
 		{"no good token", "FLAKED_TOKEN: line 1", Config{Token: "sec ret"}},
 	} {
 		if _, err := Load(row.cfg); err == nil || !strings.Contains(err.Error(), row.err) || strings.Contains(err.Error(), "sec ret") {
@@ -222,7 +222,7 @@ func shown(addr string, config *tls.Config) (string, error) {
 
 // A new pair of certificate and key is used, a broken one is not. Clients are checked against
 // the authorities that were last read.
-func TestCertificatesChange(t *testing.T) {
+func TestCertificatesReloadAndInvalidOnesAreIgnored(t *testing.T) {
 	dir, log := t.TempDir(), &logs{}
 	servers, old, fresh := certtest.NewCA(t, "servers"), certtest.NewCA(t, "old"), certtest.NewCA(t, "fresh")
 	later := time.Now().Add(40 * time.Hour)
@@ -303,7 +303,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 }
 
 // The end of a certificate is announced in the log, and again every day.
-func TestValidity(t *testing.T) {
+func TestCertificateExpiryIsLoggedDaily(t *testing.T) {
 	dir, log := t.TempDir(), &logs{}
 	end := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	pair := certtest.NewCA(t, "ca").Pair("one", end) // valid for 48 h
@@ -331,13 +331,13 @@ func TestValidity(t *testing.T) {
 	} {
 		now = end.Add(row.at)
 		s.refresh(false)
-		if log.count("is not valid yet") != row.early || log.count("ends soon") != row.soon || log.count("has expired") != row.passed {
+		if log.count("is not valid yet") != row.early || log.count("expires soon") != row.soon || log.count("has expired") != row.passed {
 			t.Errorf("at %s:\n%s", row.at, log)
 		}
 	}
 }
 
-func TestOpenFilesAreWarnedOf(t *testing.T) {
+func TestOpenFilePermissionsAreLogged(t *testing.T) {
 	for mode, warns := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true} {
 		log, file := &logs{}, certtest.Write(t, t.TempDir(), "tokens", []byte("short\n"))
 		if err := os.Chmod(file, mode); err != nil {
@@ -346,14 +346,14 @@ func TestOpenFilesAreWarnedOf(t *testing.T) {
 		if _, err := Load(Config{TokenFile: file, Logger: log.logger()}); err != nil {
 			t.Fatal(err)
 		}
-		if (log.count("everybody on this machine") > 0) != warns || log.count("short enough to be guessed") != 1 {
+		if (log.count("other users have access to this file") > 0) != warns || log.count("short enough to be guessed") != 1 {
 			t.Errorf("mode %o: %s", mode, log)
 		}
 	}
 }
 
 // A pipe can be read only once, so refresh does not read it again.
-func TestPipe(t *testing.T) {
+func TestPipeIsReadOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(file, 0o600); err != nil {
 		t.Skip(err)
@@ -370,7 +370,7 @@ func TestPipe(t *testing.T) {
 	}
 }
 
-func TestClientBringsItsToken(t *testing.T) {
+func TestDialSendsTheToken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -144,9 +144,9 @@ func (s *Server) refresh(asked bool) {
 		changed, isNews, err := source.refresh()
 		switch {
 		case err != nil && (isNews || asked):
-			s.cfg.Logger.Error("cannot use what the files hold now, so what they held before stays in use", "error", err)
+			s.cfg.Logger.Error("new credential files invalid, keeping the old ones", "error", err)
 		case err == nil && isNews && !changed:
-			s.cfg.Logger.Info("the files hold again what is in use", "files", source.files)
+			s.cfg.Logger.Info("credential files match those in use again", "files", source.files)
 		}
 	}
 	s.checkValidity()
@@ -158,10 +158,10 @@ func (s *Server) useTokens(where string, text []byte) error {
 		return err
 	}
 	s.tokens.set(good)
-	s.cfg.Logger.Info("clients have to bring a token", "tokens", len(good))
+	s.cfg.Logger.Info("token required from clients", "tokens", len(good))
 	for _, token := range good {
 		if len(token) < ShortToken {
-			s.cfg.Logger.Warn("a token is short enough to be guessed: `openssl rand -hex 32` makes a good one", "from", where)
+			s.cfg.Logger.Warn("a token is short enough to be guessed. Make a longer one with `openssl rand -hex 32`", "from", where)
 			break
 		}
 	}
@@ -178,7 +178,7 @@ func (s *Server) useTLS(texts [][]byte) error {
 	if len(texts) > 2 {
 		config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		if !config.ClientCAs.AppendCertsFromPEM(texts[2]) {
-			return fmt.Errorf("%s: there is no PEM certificate in it", s.cfg.ClientCA)
+			return fmt.Errorf("%s: no PEM certificate found", s.cfg.ClientCA)
 		}
 	}
 	s.tls.Store(config)
@@ -191,7 +191,7 @@ func (s *Server) useTLS(texts [][]byte) error {
 
 func (s *Server) warnOpen(what, file string) {
 	if file != "" && isOpen(file) {
-		s.cfg.Logger.Warn("everybody on this machine may read this file: chmod o= it", "what", what, "file", file)
+		s.cfg.Logger.Warn("other users have access to this file. Run chmod o= FILE", "what", what, "file", file)
 	}
 }
 
@@ -201,7 +201,7 @@ type validity string
 const (
 	valid     validity = ""
 	early     validity = "is not valid yet"
-	endsSoon  validity = "ends soon"
+	endsSoon  validity = "expires soon"
 	expired   validity = "has expired"
 	sayAgain           = 24 * time.Hour
 	soonAtMax          = 14 * 24 * time.Hour
@@ -232,7 +232,7 @@ func (s *Server) checkValidity() {
 	now := s.cfg.Now()
 	is := validityOf(leaf, now)
 	if is != valid && (is != s.said || now.Sub(s.saidAt) >= sayAgain) {
-		s.cfg.Logger.Warn("the certificate "+string(is)+": put a new one into its place, it is noticed", "file", s.cfg.Cert,
+		s.cfg.Logger.Warn("the certificate "+string(is)+". Replace the file: the node reloads it by itself", "file", s.cfg.Cert,
 			"not_before", leaf.NotBefore.UTC().Format(time.RFC3339), "not_after", leaf.NotAfter.UTC().Format(time.RFC3339))
 		s.saidAt = now
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -63,11 +64,14 @@ func (s *source) tryRefresh() (changed bool, err error) {
 }
 
 // errOnce means that a file, like a pipe, can be read only once.
-var errOnce = errors.New("no file to read again")
+var errOnce = errors.New("not a regular file")
 
 // read returns the contents of a file. again means that the file has been read before.
 func read(file string, again bool) ([]byte, error) {
 	fi, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("file %s not found. Create it or correct the path", file)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +85,7 @@ func read(file string, again bool) ([]byte, error) {
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(text) > maxFile {
-		err = fmt.Errorf("%s: more than %d bytes", file, maxFile)
+		err = fmt.Errorf("%s: the file is larger than %d bytes", file, maxFile)
 	}
 	return text, err
 }

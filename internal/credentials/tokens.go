@@ -27,14 +27,14 @@ func ParseTokens(where string, text []byte) ([]string, error) {
 		case len(line) == 0 || line[0] == '#':
 			continue
 		case len(line) > maxToken:
-			return nil, fmt.Errorf("%s: line %d: a token has at most %d characters", where, i+1, maxToken)
+			return nil, fmt.Errorf("%s: line %d: a token must have at most %d characters", where, i+1, maxToken)
 		case bytes.ContainsFunc(line, func(r rune) bool { return r <= ' ' || r > '~' }):
-			return nil, fmt.Errorf("%s: line %d: a token is letters, digits and signs of ASCII, without blanks; one a line", where, i+1)
+			return nil, fmt.Errorf("%s: line %d: a token must be printable ASCII without blanks. Write one token per line", where, i+1)
 		}
 		tokens = append(tokens, string(line))
 	}
 	if len(tokens) == 0 {
-		return nil, fmt.Errorf("%s: there is no token in it: put one on a line, as `openssl rand -hex 32` makes them", where)
+		return nil, fmt.Errorf("%s: no token found. Write one per line, for example from `openssl rand -hex 32`", where)
 	}
 	return tokens, nil
 }

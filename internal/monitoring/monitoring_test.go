@@ -24,7 +24,7 @@ const (
 )
 
 // The metrics of a node follow Prometheus' conventions.
-func TestExposition(t *testing.T) {
+func TestMetricsFollowConventions(t *testing.T) {
 	t.Parallel()
 	s := scrape(t)
 	for name, text := range map[string][]byte{"well": s.well, "lost": s.lost} {
@@ -128,7 +128,7 @@ func rules(t *testing.T) []rule {
 }
 
 // Each alert asks for metrics that exist, and links its entry in the runbook.
-func TestRules(t *testing.T) {
+func TestAlertsUseExportedMetrics(t *testing.T) {
 	t.Parallel()
 	e, runbook := export(t), read(t, runbookFile)
 	for _, r := range rules(t) {
@@ -184,7 +184,7 @@ func TestRulesAreTested(t *testing.T) {
 }
 
 // The dashboard's queries can be parsed, and ask for metrics that exist.
-func TestDashboard(t *testing.T) {
+func TestDashboardUsesExportedMetrics(t *testing.T) {
 	t.Parallel()
 	type target struct{ Expr, RefID string }
 	type panel struct {

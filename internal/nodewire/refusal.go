@@ -38,9 +38,9 @@ func word(r *node.Refusal) *lineproto.Error {
 		ms := ceilMs(r.Behind)
 		return &lineproto.Error{Code: lineproto.CLOCK, Text: fmt.Sprintf("the clock is behind the last ID behind_ms=%d retry_after_ms=%d", ms, ms)}
 	case node.CauseClockWrong:
-		return &lineproto.Error{Code: lineproto.CLOCK, Text: fmt.Sprintf("this node's clock is wrong by most voters offset_ms=%d", r.Offset.Milliseconds())}
+		return &lineproto.Error{Code: lineproto.CLOCK, Text: fmt.Sprintf("most voters say that this node's clock is wrong offset_ms=%d", r.Offset.Milliseconds())}
 	case node.CauseLeaseOver:
-		return &lineproto.Error{Code: lineproto.FENCED, Text: "the lease has run out and ZooKeeper could not be reached to extend it"}
+		return &lineproto.Error{Code: lineproto.FENCED, Text: "the lease has expired: ZooKeeper could not be reached to renew it"}
 	case node.CauseLostWorker:
 		return &lineproto.Error{Code: lineproto.FENCED, Text: "this node lost its worker and is registering as a new one"}
 	case node.CauseTimeUsedUp:
@@ -55,9 +55,9 @@ func word(r *node.Refusal) *lineproto.Error {
 func phrase(r *node.Refusal) string {
 	switch {
 	case r.Cause == node.CauseLeaseBorrowed:
-		return "all that may be borrowed of the lease is used up"
+		return "a burst has borrowed up to the end of the lease"
 	case r.Bound == node.BoundLate:
-		return "no durable bound: the process stood still, and the bound on the disk is being renewed"
+		return "no durable bound: the process stood still, and is writing a new reserved bound"
 	case r.Bound == node.BoundStalled:
 		return "no durable bound: the state directory does not answer"
 	case r.Bound == node.BoundUnwritable:

@@ -53,7 +53,7 @@ func Run(ctx context.Context, cfg Config) {
 	}
 	watchdog, err := cfg.watchdog()
 	if err != nil {
-		cfg.Logger.Warn("the service manager's watchdog is not fed", "error", err)
+		cfg.Logger.Warn("invalid WATCHDOG_USEC or WATCHDOG_PID, sending no watchdog messages", "error", err)
 	}
 	if watchdog > 0 {
 		cfg.Every = min(cfg.Every, watchdog/4)
@@ -67,7 +67,7 @@ func Run(ctx context.Context, cfg Config) {
 	for {
 		select {
 		case <-ctx.Done():
-			_, _ = cfg.notify("STOPPING=1\nSTATUS=stopping: what has been asked is answered")
+			_, _ = cfg.notify("STOPPING=1\nSTATUS=stopping: answering requests in flight")
 			return
 		case <-tick.C:
 			t.tell()
@@ -102,7 +102,7 @@ func (t *teller) tell() bool {
 		lines = append(lines, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", moreTime.Microseconds()))
 	}
 	if stuck != nil && !t.stuck {
-		t.cfg.Logger.Error("this process is stuck, and the service manager is not told otherwise any more", "reason", stuck)
+		t.cfg.Logger.Error("process stuck, sending no more watchdog messages", "reason", stuck)
 	}
 	t.stuck = stuck != nil
 	if len(lines) == 0 {
@@ -111,7 +111,7 @@ func (t *teller) tell() bool {
 	listening, err := t.cfg.notify(strings.Join(lines, "\n"))
 	if err != nil {
 		// The service manager may be restarting. The next call sends these changes again.
-		t.cfg.Logger.Debug("the service manager cannot be told", "error", err)
+		t.cfg.Logger.Debug("sending to the service manager failed", "error", err)
 		return true
 	}
 	t.ready, t.status = t.ready || ready, status

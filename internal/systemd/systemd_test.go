@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-func TestRun(t *testing.T) {
+func TestRunSendsOnlyChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// mu guards the variables below. The clock of a synctest bubble does not order
 		// memory accesses for the race detector.
@@ -77,11 +77,11 @@ func TestRun(t *testing.T) {
 		next("what was not heard", "STATUS=serving worker 8\n"+alive)
 		cancel()
 		<-ended
-		next("it stops", "STOPPING=1\nSTATUS=stopping: what has been asked is answered")
+		next("it stops", "STOPPING=1\nSTATUS=stopping: answering requests in flight")
 	})
 }
 
-func TestRunWithNobodyToTell(t *testing.T) {
+func TestRunReturnsWithoutServiceManager(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
 	t.Setenv("WATCHDOG_USEC", "nonsense") // Run only logs this
 	Run(t.Context(), Config{

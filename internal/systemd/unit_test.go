@@ -12,7 +12,7 @@ const units = "../../deploy/systemd"
 
 // systemd accepts the shipped unit, which starts the binary in /usr/local/bin and gives the
 // service few rights that it does not need.
-func TestUnit(t *testing.T) {
+func TestShippedUnitIsAccepted(t *testing.T) {
 	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {

@@ -1,0 +1,53 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+)
+
+// Errors of the network have texts without Go's internals, and wrap Go's error.
+func TestNetworkErrorsAreInPlainWords(t *testing.T) {
+	op := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
+	call := func(errno syscall.Errno) error { return op(os.NewSyscallError("connect", errno)) }
+	for _, row := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"deadline of a connection", op(os.ErrDeadlineExceeded), "no answer from a:1 in time"},
+		{"deadline of a context", context.DeadlineExceeded, "no answer from a:1 in time"},
+		{"refused", call(syscall.ECONNREFUSED), "connection refused by a:1"},
+		{"no socket", call(syscall.ENOENT), "socket not found: a:1"},
+		{"closed", io.EOF, "connection closed by a:1"},
+		{"reset", call(syscall.ECONNRESET), "connection closed by a:1"},
+		{"no host", op(&net.DNSError{Err: "no such host", Name: "a", IsNotFound: true}), "host name not found: a:1"},
+		{"no route", call(syscall.EHOSTUNREACH), "a:1: no route to host"},
+		{"TLS", errors.New("tls: bad certificate"), "a:1: tls: bad certificate"},
+	} {
+		if got := inWords("a:1", row.err); got.Error() != row.want || !errors.Is(got, row.err) {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+	}
+}
+
+func TestUnavailableSaysWhatEndedTheCall(t *testing.T) {
+	refused := inWords("a:1", syscall.ECONNREFUSED)
+	for _, row := range []struct {
+		ended, last error
+		want        string
+	}{
+		{nil, nil, "client: no node answered with an ID"},
+		{nil, refused, "client: no node answered with an ID: connection refused by a:1"},
+		{context.DeadlineExceeded, refused, "client: no node answered with an ID before the deadline: connection refused by a:1"},
+		{context.Canceled, nil, "client: no node answered with an ID before the context was cancelled"},
+	} {
+		if got := (&unavailable{row.ended, row.last}).Error(); got != row.want {
+			t.Errorf("%q, want %q", got, row.want)
+		}
+	}
+}
