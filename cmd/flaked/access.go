@@ -21,7 +21,7 @@ const tokenEnv = "FLAKED_TOKEN"
 func tokenSource(c *cli.Context) (file, inline string, err error) {
 	file, inline = c.String("token-file"), os.Getenv(tokenEnv)
 	if file != "" && inline != "" {
-		return "", "", usageError("--token-file and %s are both given: leave one out", tokenEnv)
+		return "", "", usageError("--token-file and %s are both given. Leave one out", tokenEnv)
 	}
 	return file, inline, nil
 }
@@ -44,7 +44,7 @@ func nodeToken(c *cli.Context) (string, error) {
 	if where != "" {
 		content, err := os.ReadFile(where)
 		if err != nil {
-			return "", usageError("--token-file: %w", err)
+			return "", unreadable("--token-file", err)
 		}
 		where, text = "--token-file: "+where, string(content)
 	} else {
@@ -69,14 +69,15 @@ func guardConfig(c *cli.Context) (credentials.Config, error) {
 	}
 	switch {
 	case (cfg.Cert == "") != (cfg.Key == ""):
-		return cfg, usageError("--tls-cert and --tls-key go together")
+		return cfg, usageError("--tls-cert and --tls-key: only one is given. Give both or neither")
 	case cfg.ClientCA != "" && cfg.Cert == "":
-		return cfg, usageError("--tls-client-ca needs --tls-cert and --tls-key: clients show a certificate to a node that has one")
+		return cfg, usageError("--tls-client-ca needs --tls-cert and --tls-key. Only a node with a certificate can ask clients for theirs")
 	}
 	return cfg, nil
 }
 
-// tlsAdvice returns what to do about err, and whether err is a failure to secure a connection.
+// tlsAdvice returns what to do about err in sentences, and whether err is a failure to secure a
+// connection.
 func tlsAdvice(err error) (advice string, ok bool) {
 	var (
 		unknown x509.UnknownAuthorityError
@@ -86,27 +87,27 @@ func tlsAdvice(err error) (advice string, ok bool) {
 	)
 	switch {
 	case errors.As(err, &header):
-		return "that address does not speak TLS: leave out --tls and --tls-...", true
+		return "That address does not use TLS. Leave out --tls and the --tls-... flags", true
 	case errors.As(err, &unknown):
-		return "name the authority of its certificate with --tls-ca FILE", true
+		return "Give the authority of its certificate with --tls-ca FILE", true
 	case errors.As(err, &name):
-		return "name what its certificate is for with --tls-server-name NAME", true
+		return "Give the certificate's name with --tls-server-name NAME", true
 	case errors.As(err, &invalid):
-		return "the node needs another certificate, or this machine's clock is wrong", true
+		return "The node needs another certificate, or this machine's clock is wrong", true
 	case strings.Contains(err.Error(), "remote error: tls: "):
-		return "it asks for a certificate: give one it trusts with --tls-cert and --tls-key", true
+		return "The node requires a client certificate. Give one that it trusts with --tls-cert and --tls-key", true
 	}
 	return "", false
 }
 
 // accessAdvice returns what to do about a node that refuses clients without a token or without
-// TLS. It begins with a colon, and is "" for any other reply.
+// TLS. It begins with a full stop, and is "" for any other reply.
 func accessAdvice(reply *replyError) string {
 	switch {
 	case reply.code() == "NOAUTH":
 		return meaning("NOAUTH")
-	case reply.line == "-ERR this port speaks TLS":
-		return ": give --tls, and --tls-ca FILE where its authority is one of your own"
+	case reply.line == "-ERR this port requires TLS. Connect with TLS":
+		return ". Give --tls, and --tls-ca FILE if its authority is your own"
 	}
 	return ""
 }

@@ -27,20 +27,20 @@ func withToken(line string) string {
 	return ids(line)
 }
 
-func TestGetBringsAToken(t *testing.T) {
+func TestGetSendsTheToken(t *testing.T) {
 	dir := t.TempDir()
 	good := certtest.Write(t, dir, "good", []byte("# the new one\n"+testToken+"\nolder\n"))
 	bad, empty := certtest.Write(t, dir, "bad", []byte("other\n")), certtest.Write(t, dir, "empty", nil)
 	t.Setenv("FLAKED_ADDR", fakeNode(t, "tcp", "127.0.0.1:0", withToken))
 	call(t, "", "get", "--token-file", good).wants(t, exitOK, "2071483623882690560\n", "")
-	call(t, "", "get", "--token-file", bad).wants(t, exitFailure, "", "answered -NOAUTH wrong token: give a token that the node knows")
-	call(t, "", "healthcheck", "--token-file", bad).wants(t, exitFailure, "", "not ready: -NOAUTH wrong token: give a token")
-	call(t, "", "get", "--token-file", empty).wants(t, exitUsage, "", "there is no token in it")
-	call(t, "", "get", "--token-file", filepath.Join(dir, "none")).wants(t, exitUsage, "", "--token-file: open ")
+	call(t, "", "get", "--token-file", bad).wants(t, exitFailure, "", "answered -NOAUTH wrong token. Give a token that the node knows")
+	call(t, "", "healthcheck", "--token-file", bad).wants(t, exitFailure, "", "not ready: -NOAUTH wrong token. Give a token")
+	call(t, "", "get", "--token-file", empty).wants(t, exitUsage, "", "no token found. Write one per line")
+	call(t, "", "get", "--token-file", filepath.Join(dir, "none")).wants(t, exitUsage, "", "--token-file: file "+filepath.Join(dir, "none")+" not found. Create it or correct the path. See `flaked get --help`.")
 	config := certtest.Write(t, dir, "flaked.yaml", []byte("token-file: "+good+"\n"))
 	call(t, "", "get", "--config", config).wants(t, exitOK, "2071483623882690560\n", "")
 	secret := certtest.Write(t, dir, "secret.yaml", []byte("token: "+testToken+"\n"))
-	call(t, "", "get", "--config", secret).wants(t, exitUsage, "", "secrets are not taken from here: put it into a file of its own and name that with token-file")
+	call(t, "", "get", "--config", secret).wants(t, exitUsage, "", "secrets are not allowed here. Put the secret into its own file, and name that file with token-file")
 
 	t.Setenv("FLAKED_TOKEN", testToken)
 	call(t, "", "get", "2").wants(t, exitOK, "2071483623882690561\n", "")
@@ -77,7 +77,7 @@ func fakeTLSNode(t *testing.T, config *tls.Config) string {
 	return l.Addr().String()
 }
 
-func TestGetByTLS(t *testing.T) {
+func TestGetOverTLS(t *testing.T) {
 	dir := t.TempDir()
 	ca, strange := certtest.NewCA(t, "ca"), certtest.NewCA(t, "strange")
 	soon := time.Now().Add(time.Hour)
@@ -106,18 +106,18 @@ func TestGetByTLS(t *testing.T) {
 		{"its authority is known", []string{"--addr", open, "--tls-ca", caFile}, exitOK, ""},
 		{"with a token", []string{"--addr", open, "--tls-ca", caFile, "--token-file", token}, exitOK, ""},
 		{"by name", []string{"--addr", "localhost:" + port, "--tls-ca", caFile}, exitOK, ""},
-		{"its authority is not known", []string{"--addr", open, "--tls"}, exitUnreachable, "name the authority of its certificate with --tls-ca"},
+		{"its authority is not known", []string{"--addr", open, "--tls"}, exitUnreachable, "Give the authority of its certificate with --tls-ca"},
 		{"it has another", []string{"--addr", open, "--tls-ca", strangeFile}, exitUnreachable, "--tls-ca"},
 		{"for another name", []string{"--addr", open, "--tls-ca", caFile, "--tls-server-name", "node.example"}, exitUnreachable, "--tls-server-name"},
-		{"expired", []string{"--addr", expired, "--tls-ca", caFile}, exitUnreachable, "the node needs another certificate"},
+		{"expired", []string{"--addr", expired, "--tls-ca", caFile}, exitUnreachable, "The node needs another certificate"},
 		{"our certificate", []string{"--addr", closed, "--tls-ca", caFile, "--tls-cert", file("cert"), "--tls-key", file("key")}, exitOK, ""},
-		{"no certificate of ours", []string{"--addr", closed, "--tls-ca", caFile}, exitUnreachable, "give one it trusts with --tls-cert and --tls-key"},
-		{"one that it does not trust", []string{"--addr", closed, "--tls-ca", caFile, "--tls-cert", file("other-cert"), "--tls-key", file("other-key")}, exitUnreachable, "give one it trusts"},
-		{"a plain node", []string{"--addr", plain, "--tls-ca", caFile}, exitUnreachable, "does not speak TLS: leave out --tls"},
+		{"no certificate of ours", []string{"--addr", closed, "--tls-ca", caFile}, exitUnreachable, "The node requires a client certificate. Give one that it trusts with --tls-cert and --tls-key"},
+		{"one that it does not trust", []string{"--addr", closed, "--tls-ca", caFile, "--tls-cert", file("other-cert"), "--tls-key", file("other-key")}, exitUnreachable, "Give one that it trusts"},
+		{"a plain node", []string{"--addr", plain, "--tls-ca", caFile}, exitUnreachable, "That address does not use TLS. Leave out --tls"},
 		{"a unix socket is plain", []string{"--addr", socket, "--tls-ca", caFile}, exitOK, ""},
 		{"no certificates in it", []string{"--addr", open, "--tls-ca", token}, exitUsage, "--tls-ca: there is no PEM certificate"},
-		{"a key is missing", []string{"--addr", open, "--tls-cert", file("cert")}, exitUsage, "--tls-cert and --tls-key go together"},
-		{"off and on", []string{"--addr", open, "--tls=false", "--tls-ca", caFile}, exitUsage, "--tls is off"},
+		{"a key is missing", []string{"--addr", open, "--tls-cert", file("cert")}, exitUsage, "--tls-cert and --tls-key: only one is given. Give both or neither"},
+		{"off and on", []string{"--addr", open, "--tls=false", "--tls-ca", caFile}, exitUsage, "--tls is false, but other --tls-... flags are given. Leave out --tls=false or the others"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			out := ""
@@ -127,8 +127,8 @@ func TestGetByTLS(t *testing.T) {
 			call(t, "", append([]string{"get", "--timeout", "20s"}, row.args...)...).wants(t, row.code, out, row.err)
 		})
 	}
-	speaksTLS := fakeNode(t, "tcp", "127.0.0.1:0", says("-ERR this port speaks TLS\n"))
-	call(t, "", "get", "--addr", speaksTLS).wants(t, exitFailure, "", "this port speaks TLS: give --tls")
+	speaksTLS := fakeNode(t, "tcp", "127.0.0.1:0", says("-ERR this port requires TLS. Connect with TLS\n"))
+	call(t, "", "get", "--addr", speaksTLS).wants(t, exitFailure, "", "this port requires TLS. Connect with TLS. Give --tls, and --tls-ca FILE if its authority is your own")
 }
 
 func TestGuardFlags(t *testing.T) {
@@ -142,17 +142,17 @@ func TestGuardFlags(t *testing.T) {
 		code int
 		err  string
 	}{
-		{[]string{"--tls-cert", cert}, exitUsage, "--tls-cert and --tls-key go together"},
-		{[]string{"--tls-key", key}, exitUsage, "--tls-cert and --tls-key go together"},
+		{[]string{"--tls-cert", cert}, exitUsage, "--tls-cert and --tls-key: only one is given. Give both or neither"},
+		{[]string{"--tls-key", key}, exitUsage, "--tls-cert and --tls-key: only one is given. Give both or neither"},
 		{[]string{"--tls-client-ca", cert}, exitUsage, "--tls-client-ca needs --tls-cert"},
 		{[]string{"--tls-cert", cert, "--tls-key", cert}, exitUsage, cert + " and " + cert},
-		{[]string{"--tls-cert", cert, "--tls-key", key, "--tls-client-ca", key}, exitUsage, key + ": there is no PEM certificate"},
-		{[]string{"--token-file", empty}, exitUsage, empty + ": there is no token in it: put one on a line, as `openssl rand -hex 32` makes them"},
-		{[]string{"--token-file", filepath.Join(dir, "none")}, exitUsage, "none: no such file"},
+		{[]string{"--tls-cert", cert, "--tls-key", key, "--tls-client-ca", key}, exitUsage, key + ": no PEM certificate found"},
+		{[]string{"--token-file", empty}, exitUsage, empty + ": no token found. Write one per line, for example from `openssl rand -hex 32`"},
+		{[]string{"--token-file", filepath.Join(dir, "none")}, exitUsage, "none not found. Create it or correct the path"},
 		{[]string{"--token", "x"}, exitUsage, "there is no flag --token"},
 		{[]string{"--unix-mode", "rw-rw----"}, exitUsage, "--unix-mode: "},
 		{[]string{"--unix-group", "no-such-group"}, exitUsage, "--unix-group: there is no group"},
-		{[]string{"--listen", "0.0.0.0:0"}, exitUsage, "--listen 0.0.0.0:0 can be reached from other machines, and anybody there could use up IDs: ask for a token (--token-file FILE)"},
+		{[]string{"--listen", "0.0.0.0:0"}, exitUsage, "--listen 0.0.0.0:0 can be reached from other machines, so anyone there could use up IDs. Require a token (--token-file FILE)"},
 	} {
 		call(t, "", append([]string{"serve", "--dev", "--listen", "127.0.0.1:0"}, row.args...)...).wants(t, row.code, "", row.err)
 	}

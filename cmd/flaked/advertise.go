@@ -12,7 +12,7 @@ func checkAdvertised(host string) error {
 		return nil
 	}
 	if host != "" && (strings.ContainsAny(host, ":/, \t\r\n[]") || strings.Trim(host, "0.") == "") {
-		return usageError("--advertise %q: an address or a host's name, without a port", host)
+		return usageError("--advertise %q is not a host. Give an address or a host name, without a port", host)
 	}
 	return nil
 }

@@ -21,28 +21,28 @@ func advised(err error) string {
 // known's text begins with a setting's name, which is also a flag's name.
 func advise(err error) (lead, advice string, known error) {
 	if e, ok := errors.AsType[*node.DiffersError](err); ok {
-		return "--", ": a cluster keeps the settings it was made with; leave the flag out, or take another --cluster", e
+		return "--", ". A cluster keeps the settings that it was created with. Leave the flag out, or give another --cluster", e
 	}
 	if e, ok := errors.AsType[*node.FieldError](err); ok {
 		if e.Setting == node.SettingOnRollback {
-			return "--", ": take one with it, as --layout leaf,time=40,rollback=1", e
+			return "--", ". Give a layout that has one, such as --layout leaf,time=40,rollback=1", e
 		}
-		return "--", ": leave it out", e
+		return "--", ". Leave it out", e
 	}
 	if e, ok := errors.AsType[*node.RangeError](err); ok {
 		return "", rangeAdvice(e), e
 	}
 	if e, ok := errors.AsType[*node.OtherClusterError](err); ok {
-		return "", ": give this cluster a --state-dir of its own, or point --zk and --cluster at the one it belongs to", e
+		return "", ". Give this cluster its own --state-dir, or point --zk and --cluster at the cluster of this state directory", e
 	}
 	if e, ok := errors.AsType[*node.OtherZooKeeperError](err); ok {
-		return "", ": point --zk at the first one; or, if that one is gone for good and this one has taken its place, start once with --zk-replaced", e
+		return "", ". Point --zk at the first one. If that one is gone for good and this one replaces it, start once with --zk-replaced", e
 	}
 	if e, ok := errors.AsType[*coordinator.FrozenError](err); ok {
 		if e.By != "" {
-			return "", ": wait, or have them say whether `flaked cluster thaw` may end it early", e
+			return "", ". Wait, or ask the operator whether `flaked cluster thaw` may end the freeze early", e
 		}
-		return "", "; `flaked cluster thaw` ends it early if you know that none are left", e
+		return "", ". If you know that no holder is left, `flaked cluster thaw` ends the freeze early", e
 	}
 	if _, ok := errors.AsType[*codedError](err); ok {
 		return "", "", err // a command has said what to do
@@ -51,9 +51,9 @@ func advise(err error) (lead, advice string, known error) {
 		is     error
 		advice string
 	}{
-		{zkstore.ErrUnreachable, ": check --zk (FLAKED_ZK), and that ZooKeeper serves"},
-		{coordinator.ErrNoCluster, ": check --zk and --cluster; `flaked cluster init` or `flaked serve --bootstrap` makes one"},
-		{zkstore.ErrDenied, ": give the user that the records were made with in --zk-auth-file"},
+		{zkstore.ErrUnreachable, ". Check --zk (FLAKED_ZK), and that ZooKeeper runs and has a quorum"},
+		{coordinator.ErrNoCluster, ". Check --zk and --cluster. `flaked cluster init` or `flaked serve --bootstrap` creates a cluster"},
+		{zkstore.ErrDenied, ". Give --zk-auth-file with the user that created the records"},
 	} {
 		if errors.Is(err, row.is) {
 			return "", row.advice, err
@@ -63,15 +63,15 @@ func advise(err error) (lead, advice string, known error) {
 }
 
 func rangeAdvice(e *node.RangeError) string {
-	verb := "give"
+	verb := "Give"
 	if e.Setting == node.SettingSettle || e.Setting == node.SettingBorrow {
-		verb = "make the cluster with"
+		verb = "Create the cluster with"
 	}
 	switch {
 	case e.Most > 0:
-		return fmt.Sprintf("; %s --%s %s or less", verb, e.Setting, e.Most)
+		return fmt.Sprintf(". %s --%s %s or less", verb, e.Setting, e.Most)
 	case e.Least > 0:
-		return fmt.Sprintf("; %s --%s %s or more", verb, e.Setting, e.Least)
+		return fmt.Sprintf(". %s --%s %s or more", verb, e.Setting, e.Least)
 	}
-	return fmt.Sprintf("; correct --%s", e.Setting)
+	return fmt.Sprintf(". Correct --%s", e.Setting)
 }

@@ -42,21 +42,21 @@ func TestAdvised(t *testing.T) {
 		err  error
 		text string
 	}{
-		{"not known", errors.New("node: boom"), "boom"},
-		{"another setting, within a sentence", usageError("cluster c exists: %w (see x)", fits(node.Config{Settings: node.Settings{Lease: &lease}})),
-			"cluster c exists: --lease 1h0m0s was asked for, where the cluster has 24h0m0s: a cluster keeps the settings it was made with; leave the flag out, or take another --cluster (see x)"},
+		{"not known", errors.New("boom"), "boom"},
+		{"another setting, within a sentence", usageError("cluster c exists: %w. See `x --help`", fits(node.Config{Settings: node.Settings{Lease: &lease}})),
+			"cluster c exists: --lease 1h0m0s differs from the cluster's 24h0m0s. A cluster keeps the settings that it was created with. Leave the flag out, or give another --cluster. See `x --help`"},
 		{"a slow heartbeat", fits(node.Config{Heartbeat: 10 * time.Second}),
-			"a heartbeat every 10s is too slow for a cluster that settles in 12s: an owner needs up to 10s (one heartbeat) + 10s (a reconnect and a report) = 20s to notice that ZooKeeper lost data, which is more than the settling time, 12s; give --heartbeat 6s or less"},
-		{"no segment", fits(node.Config{SegmentStart: worker.SegmentRandom}), "--segment-start random is for layouts with a segment field, and " + leaf + " has none: leave it out"},
-		{"no rollback field", noField, "--on-rollback rollback-bits is for layouts with a rollback field, and " + leaf + " has none: take one with it, as --layout leaf,time=40,rollback=1"},
-		{"a part of a millisecond", tooLittle, "borrowing 500µs is not a whole number of milliseconds; correct --borrow"},
-		{"another cluster", &node.OtherClusterError{Ours: "a", Found: "b"}, "the state directory belongs to cluster a, and this is b: give this cluster a --state-dir of its own, or point --zk and --cluster at the one it belongs to"},
-		{"another ZooKeeper", &node.OtherZooKeeperError{State: "a", Given: "b"}, "the state directory was last used with ZooKeeper a, and b does not have the record of its worker: point --zk at the first one; or, if that one is gone for good and this one has taken its place, start once with --zk-replaced"},
-		{"frozen", fmt.Errorf("node: %w", &coordinator.FrozenError{Until: 1_700_000_000_000}),
-			"ZooKeeper lost data, so registration is frozen until 2023-11-14T22:13:20Z, while owners of the slots come back; `flaked cluster thaw` ends it early if you know that none are left"},
+			"the heartbeat interval 10s is too long for the settling time 12s: an owner needs up to 10s (one heartbeat) + 10s (a reconnect and a report) = 20s to notice that ZooKeeper lost data, which is more than the settling time, 12s. Give --heartbeat 6s or less"},
+		{"no segment", fits(node.Config{SegmentStart: worker.SegmentRandom}), "--segment-start random needs a layout with a segment field, but " + leaf + " has none. Leave it out"},
+		{"no rollback field", noField, "--on-rollback rollback-bits needs a layout with a rollback field, but " + leaf + " has none. Give a layout that has one, such as --layout leaf,time=40,rollback=1"},
+		{"a part of a millisecond", tooLittle, "borrow 500µs must be a whole number of milliseconds. Correct --borrow"},
+		{"another cluster", &node.OtherClusterError{Ours: "a", Found: "b"}, "the state directory belongs to cluster a, but the node was started in cluster b. Give this cluster its own --state-dir, or point --zk and --cluster at the cluster of this state directory"},
+		{"another ZooKeeper", &node.OtherZooKeeperError{State: "a", Given: "b"}, "the state directory was last used with ZooKeeper a, but ZooKeeper b has no record of its worker. Point --zk at the first one. If that one is gone for good and this one replaces it, start once with --zk-replaced"},
+		{"frozen", fmt.Errorf("starting: %w", &coordinator.FrozenError{Until: 1_700_000_000_000}),
+			"starting: registration is frozen until 2023-11-14T22:13:20Z because ZooKeeper lost data: earlier holders of workers may come back. If you know that no holder is left, `flaked cluster thaw` ends the freeze early"},
 		{"frozen by hand", &coordinator.FrozenError{Until: 1_700_000_000_000, By: "me"},
-			"registration is frozen until 2023-11-14T22:13:20Z, by me: wait, or have them say whether `flaked cluster thaw` may end it early"},
-		{"said already", exitWith(exitUnreachable, "%w: start one", zkstore.ErrUnreachable), "ZooKeeper cannot be reached: start one"},
+			"registration is frozen until 2023-11-14T22:13:20Z by operator me. Wait, or ask the operator whether `flaked cluster thaw` may end the freeze early"},
+		{"said already", exitWith(exitUnreachable, "%w. Start one", zkstore.ErrUnreachable), "ZooKeeper cannot be reached. Start one"},
 	} {
 		if row.err == nil {
 			t.Errorf("%s: no error", row.name)

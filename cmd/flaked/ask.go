@@ -58,7 +58,7 @@ func askAt(ctx context.Context, access credentials.Client, addr string, timeout 
 		return nil, exitWith(exitUsage, "--addr: %w", err)
 	}
 	if timeout <= 0 {
-		return nil, exitWith(exitUsage, "--timeout: %s is no time", timeout)
+		return nil, exitWith(exitUsage, "--timeout must be positive, not %s", timeout)
 	}
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -107,7 +107,7 @@ func askStats(ctx context.Context, access credentials.Client, addr string, timeo
 		return nil, err
 	}
 	if lines[len(lines)-1] != "END" {
-		return nil, exitWith(exitFailure, "%s answered %.60q to STATS: check that it is a flaked node", addr, lines[0])
+		return nil, exitWith(exitFailure, "%s answered %.60q to STATS. Check that it is a flaked node", addr, lines[0])
 	}
 	stats := make(map[string]string, len(lines))
 	for _, line := range lines {
@@ -127,7 +127,7 @@ func readUntil(r *bufio.Reader, last string, n int) ([]string, error) {
 	for len(lines) < n {
 		line, err := r.ReadSlice('\n')
 		if errors.Is(err, io.EOF) && len(lines) > 0 {
-			return nil, fmt.Errorf("the connection was closed within the answer, after line %d", len(lines))
+			return nil, fmt.Errorf("the connection was closed after line %d of the reply", len(lines))
 		}
 		if err != nil {
 			return nil, err
@@ -151,22 +151,26 @@ func (e *silentError) Error() string {
 	return fmt.Sprintf("no answer from a node at %s: %s", e.addr, e.why)
 }
 
+const startOne = "Start a node with `flaked serve`, or give another with --addr (FLAKED_ADDR)"
+
 // unanswered returns the error for a node that did not answer: the reason, and what to do.
 func unanswered(addr string, timeout time.Duration, err error) error {
-	why, advice := err.Error(), "check --addr (FLAKED_ADDR)"
+	why, advice := plain(err.Error()), "Check --addr (FLAKED_ADDR)"
 	if tls, ok := tlsAdvice(err); ok {
-		return exitWith(exitUnreachable, "%w: %s", &silentError{addr: addr, why: why}, tls)
+		return exitWith(exitUnreachable, "%w. %s", &silentError{addr: addr, why: why}, tls)
 	}
 	late := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case late:
-		why, advice = fmt.Sprintf("no answer within %s", timeout), "check that it is a flaked node; --timeout waits longer"
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, os.ErrNotExist):
-		why, advice = "nobody listens there", "start a node with `flaked serve`, or name another with --addr (FLAKED_ADDR)"
+		why, advice = fmt.Sprintf("timed out after %s", timeout), "Check that it is a flaked node, or wait longer with --timeout"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		why, advice = "connection refused", startOne
+	case errors.Is(err, os.ErrNotExist):
+		why, advice = "socket not found", startOne
 	case errors.Is(err, bufio.ErrBufferFull):
-		why, advice = "its answer is not in short lines", "check that it is a flaked node"
+		why, advice = fmt.Sprintf("a line of its reply is longer than %d bytes", maxReply), "Check that it is a flaked node"
 	case errors.Is(err, io.EOF):
-		why, advice = "it closed the connection without an answer", "check that it is a flaked node, and that it is not stopping"
+		why, advice = "the connection was closed without a reply", "Check that it is a flaked node, and that it is not stopping"
 	}
-	return exitWith(exitUnreachable, "%w: %s", &silentError{addr, why, late}, advice)
+	return exitWith(exitUnreachable, "%w. %s", &silentError{addr, why, late}, advice)
 }

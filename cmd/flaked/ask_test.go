@@ -87,24 +87,24 @@ func TestGet(t *testing.T) {
 		{"many", ids, "get 10000", 0, "2071483623882700559\n", ""},
 		{"over the node's limit", ids, "get 10001", exitFailure, "", "answered -ERR count over the limit max=10000"},
 		{"by CRLF", says("12\r\n"), "get", 0, "12\n", ""},
-		{"not ready", says("-NOTREADY starting reason=no-worker-yet\n"), "get", exitFailure, "", "-NOTREADY starting reason=no-worker-yet: the node is starting or stopping"},
+		{"not ready", says("-NOTREADY starting reason=no-worker-yet\n"), "get", exitFailure, "", "-NOTREADY starting reason=no-worker-yet. The node is starting or stopping"},
 		{"clock", says("-CLOCK behind_ms=400\n"), "get 2", exitFailure, "", "went back"},
 		{"fenced", says("-FENCED\n"), "get", exitFailure, "", "lost its worker"},
 		{"exhausted", says("-EXHAUSTED\n"), "get", exitFailure, "", "used up"},
-		{"busy", says("-BUSY too many connections\n"), "get", exitFailure, "", "the node is at a limit"},
-		{"no token", says("-NOAUTH authenticate first\n"), "get", exitFailure, "", "give a token that the node knows, with --token-file FILE"},
+		{"busy", says("-BUSY too many connections\n"), "get", exitFailure, "", "The node is at the limit that the reply names"},
+		{"no token", says("-NOAUTH not authenticated. Send AUTH [user] token\n"), "get", exitFailure, "", "Give a token that the node knows, with --token-file FILE"},
 		{"of another kind", says("-WRONGTYPE x\n"), "get", exitFailure, "", "answered -WRONGTYPE x"},
-		{"an HTTP server", says("HTTP/1.1 400 Bad Request\r\n\r\n"), "get", exitFailure, "", "which is no ID: check that it is a flaked node"},
-		{"negative", says("12\n-5\n"), "get 2", exitFailure, "", `"-5", which is no ID`},
-		{"closed at once", says(""), "get", exitUnreachable, "", "it closed the connection without an answer"},
+		{"an HTTP server", says("HTTP/1.1 400 Bad Request\r\n\r\n"), "get", exitFailure, "", "which is not an ID. Check that it is a flaked node"},
+		{"negative", says("12\n-5\n"), "get 2", exitFailure, "", `"-5", which is not an ID`},
+		{"closed at once", says(""), "get", exitUnreachable, "", "the connection was closed without a reply"},
 		{"closed in between", func(line string) string {
 			if line == "GET 3" {
 				return "1\n2\n"
 			}
 			return ""
-		}, "get 3 --timeout 300ms", exitUnreachable, "", "no answer within 300ms"},
-		{"hangs", says("hang"), "get --timeout 100ms", exitUnreachable, "", "no answer within 100ms: check that it is a flaked node"},
-		{"without an end", says(strings.Repeat("x", 2*maxReply)), "get", exitUnreachable, "", "its answer is not in short lines"},
+		}, "get 3 --timeout 300ms", exitUnreachable, "", "timed out after 300ms"},
+		{"hangs", says("hang"), "get --timeout 100ms", exitUnreachable, "", "timed out after 100ms. Check that it is a flaked node, or wait longer with --timeout"},
+		{"without an end", says(strings.Repeat("x", 2*maxReply)), "get", exitUnreachable, "", "a line of its reply is longer than 4096 bytes. Check"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			addr := fakeNode(t, "tcp", "127.0.0.1:0", row.reply)
@@ -122,14 +122,14 @@ func TestGetUnreachable(t *testing.T) {
 	addr := l.Addr().String()
 	l.Close()
 	call(t, "", "get", "--addr", addr).wants(t, exitUnreachable, "",
-		"flaked: no answer from a node at "+addr+": nobody listens there: start a node with `flaked serve`, or name another with --addr (FLAKED_ADDR)\n")
-	call(t, "", "get", "--addr", "unix:/nonexistent/sock").wants(t, exitUnreachable, "", "nobody listens there")
+		"flaked: no answer from a node at "+addr+": connection refused. Start a node with `flaked serve`, or give another with --addr (FLAKED_ADDR).\n")
+	call(t, "", "get", "--addr", "unix:/nonexistent/sock").wants(t, exitUnreachable, "", "socket not found. Start a node")
 	// Every resolver refuses an empty label at once. A name server might be slow, and the
 	// lookup would outlive the test.
-	call(t, "", "get", "--addr", "no-such-host..invalid:1").wants(t, exitUnreachable, "", "check --addr (FLAKED_ADDR)")
+	call(t, "", "get", "--addr", "no-such-host..invalid:1").wants(t, exitUnreachable, "", "host no-such-host..invalid not found. Check --addr (FLAKED_ADDR)")
 }
 
-func TestGetByUnixSocket(t *testing.T) {
+func TestGetOverUnixSocket(t *testing.T) {
 	addr := fakeNode(t, "unix", filepath.Join(t.TempDir(), "s"), ids)
 	call(t, "", "get", "--addr", addr).wants(t, exitOK, "2071483623882690560\n", "")
 }
@@ -153,7 +153,7 @@ func TestHealthcheck(t *testing.T) {
 		{"ready", "OK\n", 0, "OK\n", ""},
 		{"not ready", "-NOTREADY settling reason=forgotten-owner\n", exitFailure, "", "flaked: not ready: -NOTREADY settling reason=forgotten-owner\n"},
 		{"something else", "hello\n", exitFailure, "", `answered "hello" to READY`},
-		{"hangs", "hang", exitUnreachable, "", "no answer within 150ms"},
+		{"hangs", "hang", exitUnreachable, "", "timed out after 150ms"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			asked := make(chan string, 1)
@@ -164,7 +164,7 @@ func TestHealthcheck(t *testing.T) {
 			}
 		})
 	}
-	call(t, "", "healthcheck", "--addr", "127.0.0.1:1").wants(t, exitUnreachable, "", "nobody listens there")
+	call(t, "", "healthcheck", "--addr", "127.0.0.1:1").wants(t, exitUnreachable, "", "connection refused. Start a node")
 }
 
 func TestSplitAddr(t *testing.T) {
@@ -178,8 +178,8 @@ func TestSplitAddr(t *testing.T) {
 		{"::1", "tcp", "[::1]:7609", ""},
 		{"unix:/run/x.sock", "unix", "/run/x.sock", ""},
 		{"", "", "", "is not HOST:PORT"},
-		{"unix:", "", "", "begins with a slash"},
-		{"unix:x", "", "", "begins with a slash"},
+		{"unix:", "", "", "must begin with /"},
+		{"unix:x", "", "", "must begin with /"},
 		{"http://x:1", "", "", "is not HOST:PORT"},
 		{"/run/x.sock", "", "", "is not HOST:PORT"},
 		{"a:b:c", "", "", "is not HOST:PORT"},

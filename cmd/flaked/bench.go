@@ -22,26 +22,27 @@ import (
 func benchCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "bench",
-		Usage: "load a node with requests: how fast it answers, and whether the IDs are right",
-		Description: `Asks a node for IDs over many connections, and prints how many it got, how long
-that took, and what went wrong. It checks that no ID came twice and that they grow on
-each connection. The IDs are used up: they are the node's own.
+		Usage: "measure a node under load, and check its IDs",
+		Description: `Requests IDs from a node over many connections. Prints how many IDs it got, how fast
+the node answered, and the errors. Checks that no ID is a duplicate, and that IDs
+increase on each connection. The IDs are real: the node never issues them again.
 
 Without --rate the loop is closed: each connection sends its next requests when the
-ones before are answered. That shows what the node can do. With --rate requests are
-due at fixed times, whether the node keeps up or not, and their latency counts from
-when they were due: that shows what clients will wait at that load, stalls included.
+node has answered the previous ones. That shows the highest throughput of the node.
+With --rate, requests are due at fixed times, whether the node keeps up or not. Their
+latency counts from the time when they were due, so it includes stalls. That shows how
+long clients wait at this load.
 
-To size a set-up, find the highest --rate at which p99 is what you need, with as many
-connections and the batch that your programs have. The generator takes about as much
-of a processor as the node: it wants one of its own (see CLIENT CPU in the table).
-By TLS it takes more, two goroutines a connection.
+To size a set-up, find the highest --rate at which p99 is what you need, with the
+connections and the batch of your programs. The generator needs about as much of a
+processor as the node, so give it a processor of its own (see CLIENT CPU in the table).
+With TLS it needs more, and uses two goroutines per connection.
 
-Ctrl-C ends it early, with what has been measured. -o json prints one document;
-docs/performance.md has its fields.
+Ctrl-C ends the run early and prints the results so far. -o json prints one document.
+docs/performance.md lists its fields.
 
-Exits with 0 when all is well, with 4 when the node did not keep up with --rate, with 1
-when IDs were wrong, requests failed or were not answered, with 3 when there is no node.
+Exits with 0 if all is well, 4 if the node did not keep up with --rate, 1 if IDs were
+wrong or requests failed or were not answered, and 3 if no node answers.
 
 Examples:
   flaked bench                                      50 connections, one request at a time
@@ -59,19 +60,19 @@ Examples:
 func benchFlags() []cli.Flag {
 	return append([]cli.Flag{
 		addrFlag(),
-		&cli.IntFlag{Name: "conns", Usage: "how many connections", Value: 50, EnvVars: env("conns")},
-		&cli.IntFlag{Name: "pipeline", Usage: "requests that a connection sends at once, before it waits for their replies; with --rate, how many it may have waiting", Value: 1, EnvVars: env("pipeline")},
-		&cli.IntFlag{Name: "batch", Usage: "IDs of one request: GET `N`", Value: 1, EnvVars: env("batch")},
-		&cli.Float64Flag{Name: "rate", Usage: "requests a second that are due, over all connections", DefaultText: "as many as are answered", EnvVars: env("rate")},
+		&cli.IntFlag{Name: "conns", Usage: "number of connections", Value: 50, EnvVars: env("conns")},
+		&cli.IntFlag{Name: "pipeline", Usage: "requests that a connection sends before it waits for the replies. With --rate: the most that may wait for a reply", Value: 1, EnvVars: env("pipeline")},
+		&cli.IntFlag{Name: "batch", Usage: "IDs per request: GET `N`", Value: 1, EnvVars: env("batch")},
+		&cli.Float64Flag{Name: "rate", Usage: "requests per second over all connections", DefaultText: "as many as the node answers", EnvVars: env("rate")},
 		&cli.DurationFlag{Name: "duration", Usage: "how long to measure", Value: 10 * time.Second, EnvVars: env("duration")},
-		&cli.DurationFlag{Name: "warmup", Usage: "how long to load the node before that", Value: time.Second, EnvVars: env("warmup")},
+		&cli.DurationFlag{Name: "warmup", Usage: "how long to load the node before measuring", Value: time.Second, EnvVars: env("warmup")},
 		&cli.DurationFlag{Name: "timeout", Usage: "how long to wait for a connection or a reply", Value: 5 * time.Second, EnvVars: env("timeout")},
-		&cli.IntFlag{Name: "threads", Usage: "event loops; one does for most", Value: 1, EnvVars: env("threads")},
-		&cli.DurationFlag{Name: "client-spin", Usage: "poll for so long before sleeping: the generator's own waking up then is in no latency", DefaultText: "sleep at once", EnvVars: env("client-spin")},
-		&cli.StringFlag{Name: "protocol", Usage: "`FRAMING`: plain, resp, or inline (lines out, RESP back, as Redis takes a --command)", Value: string(load.Plain), EnvVars: env("protocol")},
-		&cli.StringFlag{Name: "command", Usage: "send this `LINE` instead of GET, to measure another server; nothing is checked", DefaultText: "GET", EnvVars: env("command")},
-		&cli.BoolFlag{Name: "no-check", Usage: "do not look at the IDs", EnvVars: env("no-check")},
-		&cli.IntFlag{Name: "pid", Usage: "also read processor time and memory of this process, the node's, on this machine", DefaultText: "none", EnvVars: env("pid")},
+		&cli.IntFlag{Name: "threads", Usage: "event loops of the generator. One is enough in most cases", Value: 1, EnvVars: env("threads")},
+		&cli.DurationFlag{Name: "client-spin", Usage: "poll this long before sleeping. The latency then excludes the generator's wake-up time", DefaultText: "sleep at once", EnvVars: env("client-spin")},
+		&cli.StringFlag{Name: "protocol", Usage: "`FRAMING`: plain, resp, or inline (plain requests and RESP replies, for a --command to Redis)", Value: string(load.Plain), EnvVars: env("protocol")},
+		&cli.StringFlag{Name: "command", Usage: "send this `LINE` instead of GET, to measure another server. Replies are not checked", DefaultText: "GET", EnvVars: env("command")},
+		&cli.BoolFlag{Name: "no-check", Usage: "do not check the IDs", EnvVars: env("no-check")},
+		&cli.IntFlag{Name: "pid", Usage: "also measure processor time and memory of this process on this machine (the node's)", DefaultText: "none", EnvVars: env("pid")},
 		outputFlag(),
 	}, accessFlags()...)
 }
@@ -123,23 +124,23 @@ func benchConfig(c *cli.Context) (load.Config, error) {
 		{"pipeline", within(cfg.Pipeline, load.MaxPipeline), fmt.Sprintf("1 to %d", load.MaxPipeline)},
 		{"batch", within(cfg.Batch, load.MaxBatch), fmt.Sprintf("1 to %d", load.MaxBatch)},
 		{"threads", within(cfg.Threads, load.MaxThreads), fmt.Sprintf("1 to %d", load.MaxThreads)},
-		{"rate", !c.IsSet("rate") || cfg.Rate > 0 && cfg.Rate <= 1e9, "more than 0, at most 1000000000"},
+		{"rate", !c.IsSet("rate") || cfg.Rate > 0 && cfg.Rate <= 1e9, "more than 0 and at most 1000000000"},
 		{"duration", cfg.Duration > 0, "more than 0s"},
-		{"warmup", cfg.Warmup >= 0, "0s or more"},
+		{"warmup", cfg.Warmup >= 0, "at least 0s"},
 		{"timeout", cfg.Timeout > 0, "more than 0s"},
-		{"client-spin", cfg.Spin >= 0, "0s or more"},
-		{"pid", cfg.PID >= 0, "a process"},
+		{"client-spin", cfg.Spin >= 0, "at least 0s"},
+		{"pid", cfg.PID >= 0, "a process ID"},
 		{"protocol", cfg.Framing == load.Plain || cfg.Framing == load.RESP || cfg.Framing == load.Inline, "plain, resp or inline"},
 	} {
 		if !f.ok {
-			return cfg, usageError("--%s %v: %s", f.name, c.Value(f.name), f.wanted)
+			return cfg, usageError("--%s must be %s, not %v", f.name, f.wanted, c.Value(f.name))
 		}
 	}
 	if cfg.Command == "" && cfg.Framing == load.Inline {
-		return cfg, usageError("--protocol inline is for a --command: a node answers lines in lines")
+		return cfg, usageError("--protocol inline is only for --command. A node answers plain requests in plain lines")
 	}
 	if cfg.Command != "" && cfg.Batch > 1 {
-		return cfg, usageError("--batch is for GET, not for a --command")
+		return cfg, usageError("--batch is only for GET. Leave out --batch or --command")
 	}
 	access, err := nodeAccess(c)
 	cfg.Dial = func(ctx context.Context) (net.Conn, error) { return access.Dial(ctx, network, address) }
@@ -156,7 +157,7 @@ func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 		reply := &replyError{c.String("addr"), refused.Reply}
 		return exitWith(exitFailure, "%w%s", reply, cmp.Or(meaning(reply.code()), accessAdvice(reply)))
 	case errors.Is(err, syscall.EMFILE):
-		return exitWith(exitFailure, "%w: raise the limit of open files (ulimit -n), or ask for fewer --conns", err)
+		return exitWith(exitFailure, "%w. Raise the limit of open files (ulimit -n), or give fewer --conns", err)
 	case errors.Is(err, load.ErrConnect):
 		return unanswered(c.String("addr"), cfg.Timeout, err)
 	case errors.Is(err, context.Canceled):

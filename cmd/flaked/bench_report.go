@@ -200,14 +200,14 @@ func (r *benchReport) errorText() string {
 func (r *benchReport) checkText() string {
 	k := r.Check
 	if k == nil {
-		return "none: the IDs were not looked at"
+		return "none: the IDs were not checked"
 	}
-	text := fmt.Sprintf("%s IDs, no ID twice, increasing on each connection", grouped(k.IDs))
+	text := fmt.Sprintf("%s IDs, no duplicates, increasing on each connection", grouped(k.IDs))
 	if k.Duplicates+k.Backwards > 0 {
-		text = fmt.Sprintf("%s IDs: %s came TWICE, %s went BACK on their connection", grouped(k.IDs), grouped(k.Duplicates), grouped(k.Backwards))
+		text = fmt.Sprintf("%s IDs: %s DUPLICATES, %s OUT OF ORDER on their connection", grouped(k.IDs), grouped(k.Duplicates), grouped(k.Backwards))
 	}
 	if k.Unchecked > 0 {
-		text += fmt.Sprintf("; %s too old to tell whether they came before", grouped(k.Unchecked))
+		text += fmt.Sprintf(", %s too old to check for duplicates", grouped(k.Unchecked))
 	}
 	return text
 }
@@ -223,7 +223,7 @@ func (r *benchReport) clientText() string {
 	busy := r.ClientCPU / r.Seconds
 	text := fmt.Sprintf("%.0f %% of a core", 100*busy)
 	if r.Rate == 0 && busy > nearlyAll*float64(r.Threads) {
-		text += ": it may be the generator that was measured; try --threads, or --no-check"
+		text += ": the generator may be the limit. Try --threads or --no-check"
 	}
 	return text
 }
@@ -232,16 +232,16 @@ func (r *benchReport) clientText() string {
 func (r *benchReport) verdict() error {
 	var wrong []string
 	if k := r.Check; k != nil && k.Duplicates+k.Backwards > 0 {
-		wrong = append(wrong, fmt.Sprintf("%s IDs came twice, %s out of order", grouped(k.Duplicates), grouped(k.Backwards)))
-	}
-	if r.Errors.Total > 0 {
-		wrong = append(wrong, r.Errors.text())
+		wrong = append(wrong, fmt.Sprintf("%s duplicate IDs, %s out of order", grouped(k.Duplicates), grouped(k.Backwards)))
 	}
 	if r.Unanswered > 0 && r.Rate == 0 {
 		wrong = append(wrong, fmt.Sprintf("%s requests were not answered", grouped(r.Unanswered)))
 	}
+	if r.Errors.Total > 0 { // the last, as its advice ends the sentence
+		wrong = append(wrong, r.Errors.text())
+	}
 	if len(wrong) > 0 {
-		return exitWith(exitFailure, "%s", strings.Join(wrong, "; "))
+		return exitWith(exitFailure, "%s", strings.Join(wrong, ", "))
 	}
 	if r.Unanswered > 0 {
 		return exitWith(exitDegraded, "the node did not keep up with %s requests a second: %s were not answered in time", grouped(int64(r.Rate)), grouped(r.Unanswered))

@@ -20,15 +20,15 @@ import (
 func clusterCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "cluster",
-		Usage: "make a cluster, look at it, freeze registration",
+		Usage: "create and show a cluster, freeze and thaw registration",
 		Subcommands: []*cli.Command{
 			{
 				Name:      "init",
-				Usage:     "make the cluster's record in ZooKeeper",
+				Usage:     "create the cluster's record in ZooKeeper",
 				UsageText: "flaked cluster init --zk HOST:PORT [flags]",
-				Description: `Makes a cluster, once: its layout and the rest of its settings stay as they are.
-Where it exists already nothing is changed; if it differs from what the flags ask
-for, that is an error. ` + "`flaked serve --bootstrap`" + ` does the same at a node's start.
+				Description: `Creates a cluster. Its layout and its other settings can never be changed. If the
+cluster exists, nothing is changed, and a setting that differs from the flags is an
+error. ` + "`flaked serve --bootstrap`" + ` does the same at a node's start.
 
 Examples:
   flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181
@@ -40,7 +40,8 @@ Examples:
 				Name:      "show",
 				Usage:     "print the cluster's record",
 				UsageText: "flaked cluster show --zk HOST:PORT [flags]",
-				Description: `Prints what all nodes of the cluster share. ` + "`flaked status`" + ` prints the nodes.
+				Description: `Prints the settings that all nodes of the cluster share. ` + "`flaked status`" + ` prints
+the nodes.
 
 Examples:
   flaked cluster show --zk zk1:2181
@@ -50,21 +51,21 @@ Examples:
 			},
 			{
 				Name:      "freeze",
-				Usage:     "keep new nodes off for a while, after ZooKeeper was restored",
+				Usage:     "stop new nodes from acquiring workers, after ZooKeeper was restored",
 				UsageText: "flaked cluster freeze --zk HOST:PORT [flags]",
-				Description: `Keeps everybody off the workers, but those who hold them, for as long as an owner may
-still live that ZooKeeper has forgotten: what nodes do by themselves when they notice
-that ZooKeeper lost data. For when none of them was connected to notice: at once
-after older data were put back, before new nodes come. Nodes that run go on, and
-stopped ones may come back; new ones wait or exit. A freeze that lasts longer
-already is left as it is. ` + "`flaked cluster thaw`" + ` ends it.
+				Description: `Stops new nodes from acquiring workers until every lease that ZooKeeper may have lost
+has expired. Nodes do the same by themselves when they notice that ZooKeeper lost
+data. Use this command if no connected node could notice it: right after older data
+were restored, and before new nodes start. Running nodes continue, and stopped nodes
+may come back. New nodes wait or exit. If a longer freeze is in effect, it stays.
+` + "`flaked cluster thaw`" + ` ends a freeze.
 
 Examples:
   flaked cluster freeze --zk zk1:2181
   flaked cluster freeze --zk zk1:2181 --for 2h --workers 0-63`,
 				Flags: append([]cli.Flag{
 					&cli.DurationFlag{Name: "for", Usage: "how long", DefaultText: "the longest lease and 10 s", EnvVars: env("for")},
-					&cli.StringFlag{Name: "workers", Usage: "freeze these workers alone, as 0-63,70: if it is known that no other was ever held. On the command line alone", DefaultText: "all"},
+					&cli.StringFlag{Name: "workers", Usage: "freeze only these workers (as 0-63,70), if you know that no other was ever held. Command line only", DefaultText: "all"},
 					outputFlag(),
 				}, zkFlags("")...),
 				Action: clusterFreeze,
@@ -73,23 +74,24 @@ Examples:
 				Name:      "thaw",
 				Usage:     "end a freeze of registration",
 				UsageText: "flaked cluster thaw --zk HOST:PORT [flags]",
-				Description: `When ZooKeeper has lost data its workers are kept for the owners that it may have
-forgotten: no new node gets one of them until their leases must have ended. Ends
-that early and frees the workers that were lost. Do it only if you know that no
-owner is left that could come back, running cut off or stopped with its state: else
-two nodes issue the same IDs. It has to be confirmed, on a terminal by typing what
-is asked for, otherwise by --confirm.
+				Description: `After ZooKeeper has lost data, its workers are reserved for the holders that it may
+have lost: no new node acquires one until all their leases must have expired. This
+command ends the freeze early, and frees the workers whose records were lost. Use it
+only if you know that no such holder can come back: none runs while disconnected, and
+none is stopped with its state directory. Otherwise two nodes issue the same IDs. The
+command must be confirmed: type the words that it asks for on a terminal, or give them
+with --confirm.
 
---workers opens some workers and keeps the others frozen: those that you know were
-never used. The highest one that flaked knows of is no proof: the node that noticed
-the loss may have been cut off while others came.
+--workers opens some workers and keeps the others frozen. Open only workers that you
+know were never used. The highest worker that flaked knows of is no proof: the node
+that noticed the loss may have been disconnected while other nodes registered.
 
 Examples:
   flaked cluster thaw --zk zk1:2181
   flaked cluster thaw --zk zk1:2181 --workers 900-1023
-  flaked cluster thaw --confirm 'no owner of cluster default is left'`,
+  flaked cluster thaw --confirm 'no holder of cluster default is left'`,
 				Flags: append([]cli.Flag{
-					&cli.StringFlag{Name: "workers", Usage: "open these workers alone, as 900-1023: if it is known that none was ever held. On the command line alone", DefaultText: "all"},
+					&cli.StringFlag{Name: "workers", Usage: "open only these workers (as 900-1023), if you know that none was ever held. Command line only", DefaultText: "all"},
 					confirmFlag(),
 				}, zkFlags("")...),
 				Action: clusterThaw,
@@ -108,7 +110,7 @@ func clusterInit(c *cli.Context) error {
 		return usageError("%w", err)
 	}
 	if want.SettleMs == 0 {
-		return usageError("--settle 0s: without a settling time an owner cannot notice in time that ZooKeeper lost data: give %s or more", limits.MinConfirm)
+		return usageError("--settle must be at least %s, not 0s. In a shorter settling time a holder cannot notice that ZooKeeper lost data", limits.MinConfirm)
 	}
 	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 		found, err := coordinator.CreateCluster(ctx, store, want)
@@ -117,12 +119,12 @@ func clusterInit(c *cli.Context) error {
 		}
 		name := c.String("cluster")
 		if found.UUID == want.UUID {
-			fmt.Fprintf(c.App.Writer, "cluster %s is made: %s\n", name, found.UUID)
+			fmt.Fprintf(c.App.Writer, "created cluster %s: %s\n", name, found.UUID)
 			adviseSettle(c.App.ErrWriter, millis(found.SettleMs))
 		} else if err := settings.Agree(found); err != nil {
 			return fmt.Errorf("cluster %s (%s) exists: %w", name, found.UUID, err)
 		} else {
-			fmt.Fprintf(c.App.Writer, "cluster %s exists already, and nothing was changed: %s\n", name, found.UUID)
+			fmt.Fprintf(c.App.Writer, "cluster %s (%s) exists already. Nothing was changed.\n", name, found.UUID)
 		}
 		return printFields(c.App.Writer, clusterRows(describeCluster(name, found, time.Now())))
 	})
@@ -135,7 +137,7 @@ func adviseSettle(w io.Writer, settle time.Duration) {
 		fmt.Fprintf(w, "nodes of this cluster need --heartbeat %s or less: the settling time is %s\n", most, settle)
 	}
 	if settle-min(most, limits.DefaultHeartbeat) < limits.Comfortable {
-		fmt.Fprintf(w, "for development only: with a settling time of %s, a node that stands still for half a second may notice too late that ZooKeeper lost data\n", settle)
+		fmt.Fprintf(w, "for development only: with a settling time of %s, a node that pauses for half a second may notice too late that ZooKeeper lost data\n", settle)
 	}
 }
 
@@ -164,7 +166,7 @@ func clusterFreeze(c *cli.Context) error {
 	}
 	d := c.Duration("for")
 	if c.IsSet("for") && d < time.Second {
-		return usageError("--for %s: a second at least", d)
+		return usageError("--for must be at least 1s, not %s", d)
 	}
 	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 		cl, err := coordinator.ReadCluster(ctx, store)
@@ -206,12 +208,12 @@ func workersFlag(c *cli.Context, cl coordinator.Cluster) (coordinator.WorkerSet,
 func froze(w io.Writer, r clusterReport, changed bool, asked time.Duration) {
 	until := instant(r.FrozenUntilMs, time.Now())
 	if !changed {
-		fmt.Fprintf(w, "cluster %s is frozen for longer already, %s until %s; nothing was changed\n", r.Name, r.frozenWorkers(), until)
+		fmt.Fprintf(w, "cluster %s is already frozen for longer, %s until %s. Nothing was changed.\n", r.Name, r.frozenWorkers(), until)
 		return
 	}
-	fmt.Fprintf(w, "froze registration in cluster %s: nobody gets a worker until %s, %s\n", r.Name, until, r.frozenWorkers())
+	fmt.Fprintf(w, "froze registration in cluster %s, %s: no new node acquires one of them until %s\n", r.Name, r.frozenWorkers(), until)
 	if longest := millis(r.LeaseMs); asked != 0 && asked < longest {
-		fmt.Fprintf(w, "an owner that ZooKeeper has forgotten may live for longer than that, %s: without --for it is long enough\n", longest)
+		fmt.Fprintf(w, "a holder that ZooKeeper lost may serve for longer than that, up to %s. Without --for, the freeze lasts long enough.\n", longest)
 	}
 }
 
@@ -259,7 +261,7 @@ func describeCluster(name string, cl coordinator.Cluster, now time.Time) cluster
 // frozenWorkers words which workers are frozen.
 func (r clusterReport) frozenWorkers() string {
 	if r.FrozenOpen != "" {
-		return "all workers but " + clean(r.FrozenOpen)
+		return "all workers except " + clean(r.FrozenOpen)
 	}
 	return "all workers"
 }
@@ -269,7 +271,7 @@ func (r clusterReport) frozenWhy() string {
 	if r.FrozenBy != "" {
 		return "by " + clean(r.FrozenBy)
 	}
-	return "as ZooKeeper lost data"
+	return "because ZooKeeper lost data"
 }
 
 func clusterRows(r clusterReport) [][2]string {

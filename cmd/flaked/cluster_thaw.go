@@ -52,12 +52,16 @@ func confirmThaw(ctx context.Context, c *cli.Context, store zkstore.Store, cl co
 		return nil
 	}
 	name := c.String("cluster")
-	what, words := "all workers", fmt.Sprintf("no owner of cluster %s is left", name)
+	what, words := "all workers", fmt.Sprintf("no holder of cluster %s is left", name)
 	if workers != "" {
 		what, words = "workers "+string(workers), fmt.Sprintf("workers %s of %s were never used", workers, name)
 	}
-	return confirm(c, fmt.Sprintf("%s of cluster %s are given to new nodes, of which %d have lost their records. If an owner of one of them still runs, cut off, or is ever started with its state directory, IDs will be issued twice",
-		what, name, lost), words)
+	missing := ""
+	if lost > 0 {
+		missing = fmt.Sprintf(" (%d of them have no record)", lost)
+	}
+	return confirm(c, fmt.Sprintf("%s of cluster %s become available to new nodes%s. If a holder of one of them still runs while disconnected, or is ever started with its state directory, IDs will be issued twice",
+		what, name, missing), words)
 }
 
 func thawed(name string, before coordinator.Cluster, workers coordinator.WorkerSet, now time.Time) string {
@@ -68,7 +72,7 @@ func thawed(name string, before coordinator.Cluster, workers coordinator.WorkerS
 	case before.FrozenUntil <= now.UnixMilli():
 		return fmt.Sprintf("the freeze of cluster %s had ended by itself: %s", name, until)
 	case workers != "" && before.Open.Union(workers) != coordinator.AllWorkers(before.Slots):
-		return fmt.Sprintf("opened workers %s of cluster %s: the others are kept for their owners until %s", workers, name, until)
+		return fmt.Sprintf("opened workers %s of cluster %s: the others are reserved for their holders until %s", workers, name, until)
 	}
-	return fmt.Sprintf("ended the freeze of cluster %s: its workers were kept for their owners until %s", name, until)
+	return fmt.Sprintf("ended the freeze of cluster %s: its workers were reserved for their holders until %s", name, until)
 }

@@ -24,10 +24,10 @@ func loadConfig(c *cli.Context) error {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return usageError("--config: %w", err)
+		return unreadable("--config", err)
 	}
 	if err := applyConfig(c, text); err != nil {
-		return usageError("%s: %w", file, err)
+		return usageError("--config %s: %w", file, err)
 	}
 	return nil
 }
@@ -80,14 +80,14 @@ func parseConfig(text []byte) ([]setting, error) {
 		return nil, err
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more than one document in it")
+		return nil, errors.New("it has more than one YAML document. Keep one")
 	}
 	top := doc.Content[0]
 	if top.Kind == yaml.ScalarNode && top.Tag == "!!null" {
 		return nil, nil
 	}
 	if top.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("line %d: lines such as `zk: host:2181` are expected", top.Line)
+		return nil, fmt.Errorf("line %d: expected lines such as `zk: host:2181`", top.Line)
 	}
 	var settings []setting
 	lines := map[string]int{}
@@ -97,7 +97,7 @@ func parseConfig(text []byte) ([]setting, error) {
 			value = value.Alias
 		}
 		if line := lines[key.Value]; line != 0 {
-			return nil, fmt.Errorf("line %d: %s is on line %d already", key.Line, key.Value, line)
+			return nil, fmt.Errorf("line %d: %s is a duplicate of line %d", key.Line, key.Value, line)
 		}
 		lines[key.Value] = key.Line
 		settings = append(settings, setting{key, value})
@@ -135,7 +135,7 @@ func commandLineOnly(f cli.Flag) bool {
 
 func notAKey(all map[string]cli.Flag, key string) string {
 	if all[key+"-file"] != nil {
-		return fmt.Sprintf("secrets are not taken from here: put it into a file of its own and name that with %s-file", key)
+		return fmt.Sprintf("secrets are not allowed here. Put the secret into its own file, and name that file with %s-file", key)
 	}
 	best, distance := "", 3
 	for name := range all {
@@ -144,9 +144,9 @@ func notAKey(all map[string]cli.Flag, key string) string {
 		}
 	}
 	if best != "" {
-		return fmt.Sprintf("there is no such setting; did you mean %s?", best)
+		return fmt.Sprintf("no such setting. Did you mean %s?", best)
 	}
-	return "there is no such setting: the keys are the names of flags, without dashes in front"
+	return "no such setting. Use the name of a flag, without dashes in front"
 }
 
 // configValues returns the values to set a flag to, one after the other. It returns an error if
@@ -156,7 +156,7 @@ func configValues(f cli.Flag, v *yaml.Node) ([]string, error) {
 		return listValues(v)
 	}
 	if v.Kind != yaml.ScalarNode {
-		return nil, errors.New("one value is expected, not a list or a mapping")
+		return nil, errors.New("expected one value, not a list or a mapping")
 	}
 	ok, want := true, ""
 	switch f.(type) {
@@ -171,7 +171,7 @@ func configValues(f cli.Flag, v *yaml.Node) ([]string, error) {
 		_, err := time.ParseDuration(v.Value)
 		ok, want = err == nil, kinds["duration"]
 	default:
-		ok, want = v.Tag == "!!str", "a text: put it into quotes"
+		ok, want = v.Tag == "!!str", "a text. Put it into quotes"
 	}
 	if !ok {
 		return nil, fmt.Errorf("%q is not %s", v.Value, want)
@@ -190,7 +190,7 @@ func listValues(v *yaml.Node) ([]string, error) {
 			item = item.Alias
 		}
 		if item.Kind != yaml.ScalarNode || item.Tag != "!!str" {
-			return nil, fmt.Errorf("line %d: a text or a list of texts is expected", item.Line)
+			return nil, fmt.Errorf("line %d: expected a text or a list of texts", item.Line)
 		}
 		values = append(values, item.Value)
 	}

@@ -140,14 +140,14 @@ func TestConfigFile(t *testing.T) {
 		{"anchors", "text: &a one\nlist: [*a]\n", ""},
 		{"of another command", "elsewhere: 1h\n", ""},
 		{"of another command, wrong", "elsewhere: soon\n", `line 1: elsewhere: "soon" is not a duration`},
-		{"unknown", "text: x\nnope: 1\n", `line 2: nope: there is no such setting`},
-		{"misspelt", "txet: x\n", "line 1: txet: there is no such setting; did you mean text?"},
-		{"with dashes", "--text: x\n", "line 1: --text: there is no such setting; did you mean text?"},
-		{"help", "help: true\n", "line 1: help: there is no such setting"},
-		{"another file", "config: x.yaml\n", "line 1: config: there is no such setting"},
-		{"a secret", "token: abc\n", "line 1: token: secrets are not taken from here: put it into a file of its own and name that with token-file"},
-		{"twice", "text: a\ntext: b\n", "line 2: text is on line 1 already"},
-		{"number for text", "text: 12\n", `line 1: text: "12" is not a text: put it into quotes`},
+		{"unknown", "text: x\nnope: 1\n", `line 2: nope: no such setting. Use the name of a flag`},
+		{"misspelt", "txet: x\n", "line 1: txet: no such setting. Did you mean text?"},
+		{"with dashes", "--text: x\n", "line 1: --text: no such setting. Did you mean text?"},
+		{"help", "help: true\n", "line 1: help: no such setting"},
+		{"another file", "config: x.yaml\n", "line 1: config: no such setting"},
+		{"a secret", "token: abc\n", "line 1: token: secrets are not allowed here. Put the secret into its own file, and name that file with token-file"},
+		{"twice", "text: a\ntext: b\n", "line 2: text is a duplicate of line 1"},
+		{"number for text", "text: 12\n", `line 1: text: "12" is not a text. Put it into quotes`},
 		{"bool for text", "text: yes\n", ""}, // YAML 1.2: a text
 		{"true for text", "text: true\n", `"true" is not a text`},
 		{"null for text", "text:\n", `line 1: text: "" is not a text`},
@@ -159,12 +159,12 @@ func TestConfigFile(t *testing.T) {
 		{"too large", "number: 99999999999999999999\n", `is not a whole number`},
 		{"number for time", "time: 5\n", `line 1: time: "5" is not a duration such as 500ms`},
 		{"zero time", "time: 0\n", ""},
-		{"list for text", "text: [a]\n", "line 1: text: one value is expected, not a list"},
-		{"mapping for text", "text: {a: b}\n", "line 1: text: one value is expected"},
-		{"mapping for list", "list: {a: b}\n", "a text or a list of texts is expected"},
-		{"numbers in list", "list:\n  - a\n  - 1\n", "line 3: a text or a list of texts is expected"},
-		{"a list", "- text\n", "line 1: lines such as `zk: host:2181` are expected"},
-		{"two documents", "text: a\n---\ntext: b\n", "more than one document"},
+		{"list for text", "text: [a]\n", "line 1: text: expected one value, not a list"},
+		{"mapping for text", "text: {a: b}\n", "line 1: text: expected one value"},
+		{"mapping for list", "list: {a: b}\n", "expected a text or a list of texts"},
+		{"numbers in list", "list:\n  - a\n  - 1\n", "line 3: expected a text or a list of texts"},
+		{"a list", "- text\n", "line 1: expected lines such as `zk: host:2181`"},
+		{"two documents", "text: a\n---\ntext: b\n", "more than one YAML document. Keep one"},
 		{"no YAML", "text: [a\n", "yaml: "},
 		{"binary", "\x00\x01", "yaml: "},
 	} {
@@ -174,13 +174,13 @@ func TestConfigFile(t *testing.T) {
 			if row.want == "" && failed != "" || !strings.Contains(failed, row.want) {
 				t.Fatalf("%q, want %q", failed, row.want)
 			}
-			if row.want != "" && (!strings.Contains(failed, file+": ") || !strings.HasSuffix(failed, "(see flaked try --help)")) {
+			if row.want != "" && (!strings.Contains(failed, file+": ") || !strings.HasSuffix(failed, " See `flaked try --help`.")) {
 				t.Errorf("%q names no file, or no help", failed)
 			}
 		})
 	}
 	_, failed := parse(t, "--config", "/nonexistent/flaked.yaml")
-	if want := "--config: open /nonexistent/flaked.yaml: no such file"; !strings.Contains(failed, want) {
+	if want := "--config: file /nonexistent/flaked.yaml not found. Create it or correct the path"; !strings.Contains(failed, want) {
 		t.Errorf("%q, want %q", failed, want)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // confirmFlag returns --confirm, which confirm reads. It is for the command line only, as
 // nobody would read the words in a file or in the environment.
 func confirmFlag() cli.Flag {
-	return &cli.StringFlag{Name: "confirm", Usage: "`WORDS` that would be asked for on a terminal; without them it is said what they are. On the command line alone"}
+	return &cli.StringFlag{Name: "confirm", Usage: "`WORDS` that confirm the command. Without them, it prints which words it needs. Command line only"}
 }
 
 // confirm returns nil if the operator has confirmed what is about to be done: by typing words
@@ -25,18 +25,18 @@ func confirm(c *cli.Context, risk, words string) error {
 	if given := c.String("confirm"); given == words {
 		return nil
 	} else if given != "" {
-		return usageError("--confirm %q: nothing was changed; what is about to be done takes --confirm '%s'", given, words)
+		return usageError("--confirm %q does not match. Nothing was changed. Use --confirm '%s'", given, words)
 	}
 	in, ok := c.App.Reader.(*os.File)
 	if !ok || !isatty.IsTerminal(in.Fd()) {
-		return usageError("%s. Nothing was changed; if it is what you want, add --confirm '%s'", risk, words)
+		return usageError("%s. Nothing was changed. To go on, add --confirm '%s'", risk, words)
 	}
 	typed, err := question(c, in, fmt.Sprintf("%s.\nType %s to go on: ", risk, words))
 	if err != nil {
 		return err
 	}
 	if typed != words {
-		return exitWith(exitFailure, "that was not %q; nothing was changed", words)
+		return exitWith(exitFailure, "the typed words do not match %q. Nothing was changed", words)
 	}
 	return nil
 }

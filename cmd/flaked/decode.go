@@ -19,21 +19,21 @@ import (
 func decodeCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "decode",
-		Usage:     "take IDs apart: when, where and in which place they were made",
+		Usage:     "decode IDs into time, datacenter, worker and sequence",
 		UsageText: "flaked decode [flags] [ID...]",
 		ArgsUsage: "[ID...]",
-		Description: `Prints the fields of each ID, and the layout that it took them by. Without arguments
-it reads IDs from standard input, one a line. A segment is shown before the sequence,
-3/17, a count of rollbacks after it, 17 r1. ` + "`flaked layout explain`" + ` shows the bits.
+		Description: `Prints the fields of each ID, and the layout that it used. Without arguments it reads
+IDs from standard input, one per line. A segment stands before the sequence (3/17), a
+count of rollbacks after it (17 r1). ` + "`flaked layout explain`" + ` shows the bits.
 
 ` + layoutHelp + `
 
-Exits with 4, after printing, when the layout was assumed, and when a time is later
-than now or before 2020: most likely another layout made that ID. Times before 2020
-are warned of and fine (0) where --layout is given: old IDs are decoded in that way.
+Exits with 4, after printing, if the layout was assumed, or if a time is in the future
+or before 2020: most likely another layout made that ID. With --layout on the command
+line, a time before 2020 only gives a warning (exit code 0): it may be an old ID.
 
-With -o json an ID is one object; several are one object a line. layout_from is where
-the layout was found, warning is there where the time is doubtful:
+With -o json each ID is one object on one line. layout_from says where the layout was
+found. warning is present if the time is doubtful:
   {"id":"...","time":"...","timestamp_ms":...,"datacenter":0,"worker":7,"sequence":0,
    "layout":"time=41@1ms,...","layout_from":"--layout"}
 
@@ -127,12 +127,12 @@ func decode(c *cli.Context) error {
 	if err := errors.Join(err, out.Flush()); err != nil {
 		return err
 	}
-	return decoded(c, layout, odd, total, bad, "decoded")
+	return decoded(c, layout, odd, total, bad)
 }
 
 // decoded returns the error that a command ends with after it decoded IDs. IDs that could not
 // be decoded count more than doubtful times or an assumed layout. All warnings are printed.
-func decoded(c *cli.Context, layout foundLayout, odd oddTimes, total, bad int, what string) error {
+func decoded(c *cli.Context, layout foundLayout, odd oddTimes, total, bad int) error {
 	var warnings []string
 	degraded := false
 	if err := layout.doubt(); total > 0 && err != nil {
@@ -142,12 +142,12 @@ func decoded(c *cli.Context, layout foundLayout, odd oddTimes, total, bad int, w
 		warnings = append(warnings, text)
 		degraded = degraded || odd.future > 0 || !layout.named
 	}
-	switch text := strings.Join(warnings, "; "); {
+	switch text := joinSentences(warnings); {
 	case bad > 0:
 		if text != "" {
 			fmt.Fprintln(c.App.ErrWriter, "flaked: "+text)
 		}
-		return exitWith(exitFailure, "%d of %d could not be %s", bad, total, what)
+		return exitWith(exitFailure, "%d of %d could not be decoded", bad, total)
 	case degraded:
 		return exitWith(exitDegraded, "%s", text)
 	case text != "":
@@ -196,7 +196,7 @@ func eachID(c *cli.Context, f func(string) error) error {
 		return nil
 	}
 	if in, ok := c.App.Reader.(*os.File); ok && isTerminal(in) {
-		fmt.Fprintln(c.App.ErrWriter, "reading IDs from the terminal, one a line; Ctrl-D ends")
+		fmt.Fprintln(c.App.ErrWriter, "reading IDs from the terminal, one per line. Ctrl-D ends the input.")
 	}
 	lines := bufio.NewScanner(c.App.Reader)
 	for lines.Scan() {

@@ -67,10 +67,10 @@ func (o oddTimes) text(total int) string {
 	default:
 		when = string(beforeFlaked) + " or " + string(inTheFuture)
 	}
-	whose, first, advice := "the time", ", "+o.first.Time+",", "most likely another layout made the ID. Check --layout, --addr or --zk"
+	whose, first, advice := "the time", ", "+o.first.Time+",", "Most likely another layout made the ID. Check --layout, --addr or --zk"
 	if total > 1 {
 		whose, first = fmt.Sprintf("the time of %d of %d IDs", o.old+o.future, total), ""
-		advice = fmt.Sprintf("the first is %s, %s. Most likely another layout made them. Check --layout, --addr or --zk", o.first.ID, o.first.Time)
+		advice = fmt.Sprintf("The first is %s, %s. Most likely another layout made them. Check --layout, --addr or --zk", o.first.ID, o.first.Time)
 	}
-	return fmt.Sprintf("%s%s is %s: %s", whose, first, when, advice)
+	return fmt.Sprintf("%s%s is %s. %s", whose, first, when, advice)
 }

@@ -40,7 +40,7 @@ func (f foundLayout) doubt() error {
 	if f.assumed == "" {
 		return nil
 	}
-	return exitWith(exitDegraded, "the default layout is assumed, give --layout, --addr or --zk: %s", f.assumed)
+	return exitWith(exitDegraded, "the default layout is assumed: %s. Give --layout, --addr or --zk", f.assumed)
 }
 
 // decode returns the fields of an ID, and the doubt about its time.
@@ -56,9 +56,10 @@ func (f foundLayout) decode(text string, now time.Time) (decodedID, error) {
 
 // layoutHelp explains layoutSourceFlags in the help of commands that have them.
 const layoutHelp = `The layout is that of --layout, of the node at --addr, or of the cluster that --zk and
---cluster name. Without these flags it is FLAKED_LAYOUT; else that of the node that
-` + "`flaked get`" + ` would ask (FLAKED_ADDR, else 127.0.0.1:7609); else that of the cluster at
-FLAKED_ZK; else it is assumed to be the default one, leaf.`
+--cluster name. Without these flags, it is the first of these that is found:
+FLAKED_LAYOUT, the layout of the node that ` + "`flaked get`" + ` asks (FLAKED_ADDR, or
+127.0.0.1:7609), that of the cluster at FLAKED_ZK. If none is found, the default
+layout, leaf, is assumed.`
 
 // layoutSourceFlags returns the flags that tell findLayout where to get the layout.
 func layoutSourceFlags() []cli.Flag {
@@ -115,9 +116,9 @@ func (h layoutHints) sources() (order []layoutSource, binding bool, err error) {
 	}
 	switch {
 	case len(order) > 1:
-		return nil, false, usageError("--layout, --addr and --zk (with --cluster) each say which layout to use: give one of them")
+		return nil, false, usageError("--layout, --addr and --zk (with --cluster) each name a layout. Give one of them")
 	case h.cluster == onCommandLine && h.zk == notGiven:
-		return nil, false, usageError("--cluster needs --zk: where is ZooKeeper? (or give --layout or --addr)")
+		return nil, false, usageError("--cluster needs --zk. Give --zk HOST:PORT, or --layout or --addr instead")
 	case len(order) == 1:
 		return order, true, nil
 	case h.layout == inSettings:
@@ -185,11 +186,11 @@ func nodeLayout(c *cli.Context, _ bool) (found foundLayout, err error) {
 	case err != nil:
 		return found, err
 	case stats["layout"] == "":
-		return found, exitWith(exitFailure, "the node at %s does not know its cluster's layout yet: it has not reached ZooKeeper", addr)
+		return found, exitWith(exitFailure, "the node at %s does not know its cluster's layout yet: it has not reached ZooKeeper. Try again later", addr)
 	}
 	found.from = fmt.Sprintf("node %s, cluster %s", addr, orDash(clean(stats["cluster"])))
 	if found.layout, err = worker.ParseLayout(stats["layout"]); err != nil {
-		return found, exitWith(exitFailure, "%s answered %.60q for its layout: check that it is a flaked node of this release", addr, stats["layout"])
+		return found, exitWith(exitFailure, "%s answered %.60q for its layout. Check that it is a flaked node of this release", addr, stats["layout"])
 	}
 	return found, nil
 }

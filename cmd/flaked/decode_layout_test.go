@@ -28,9 +28,9 @@ func TestLayoutSources(t *testing.T) {
 		{"--zk and --cluster", layoutHints{none, none, line, line}, []layoutSource{fromZooKeeper}, true, ""},
 		{"--cluster", layoutHints{none, none, settings, line}, []layoutSource{fromZooKeeper}, true, ""},
 		{"--cluster of nowhere", layoutHints{settings, none, none, line}, nil, false, "--cluster needs --zk"},
-		{"--layout and --addr", layoutHints{line, line, none, none}, nil, false, "give one of them"},
-		{"--layout and --cluster", layoutHints{line, none, settings, line}, nil, false, "give one of them"},
-		{"--addr and --zk", layoutHints{none, line, line, none}, nil, false, "give one of them"},
+		{"--layout and --addr", layoutHints{line, line, none, none}, nil, false, "Give one of them"},
+		{"--layout and --cluster", layoutHints{line, none, settings, line}, nil, false, "Give one of them"},
+		{"--addr and --zk", layoutHints{none, line, line, none}, nil, false, "Give one of them"},
 	} {
 		order, binding, err := row.hints.sources()
 		if fmt.Sprint(order) != fmt.Sprint(row.order) || binding != row.binding || (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) {
@@ -101,7 +101,7 @@ func TestDecodeByTheLayoutOfANode(t *testing.T) {
 	call(t, "", "decode", "-o", "json", "--config", file, "--addr", other, "5").wants(t, exitOK, `"layout_from":"node `+other, "")
 }
 
-func TestDecodeAsksANodeInVain(t *testing.T) {
+func TestDecodeReportsANodeWithoutLayout(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		reply  func(string) string
@@ -109,11 +109,11 @@ func TestDecodeAsksANodeInVain(t *testing.T) {
 		reason string
 	}{
 		{"no layout yet", says("cluster orders\nEND\n"), exitFailure, "does not know its cluster's layout yet: it has not reached ZooKeeper"},
-		{"no token", says("-NOAUTH authenticate first\n"), exitFailure, "answered -NOAUTH authenticate first"},
+		{"no token", says("-NOAUTH not authenticated. Send AUTH [user] token\n"), exitFailure, "answered -NOAUTH not authenticated. Send AUTH [user] token"},
 		{"another server", says("-ERR unknown command 'STATS'\n"), exitFailure, "answered -ERR unknown command 'STATS'"},
 		{"a layout of a later release", says("cluster x\nlayout quantum\nEND\n"), exitFailure, `answered "quantum" for its layout`},
-		{"no end", says(strings.Repeat("a 1\n", mostStats)), exitFailure, `answered "a 1" to STATS: check that it is a flaked node`},
-		{"hangs", says("hang"), exitUnreachable, "no answer within 200ms"},
+		{"no end", says(strings.Repeat("a 1\n", mostStats)), exitFailure, `answered "a 1" to STATS. Check that it is a flaked node`},
+		{"hangs", says("hang"), exitUnreachable, "timed out after 200ms"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			addr := fakeNode(t, "tcp", "127.0.0.1:0", row.reply)
@@ -121,8 +121,8 @@ func TestDecodeAsksANodeInVain(t *testing.T) {
 			// If nobody asked for that node in particular, the layout is assumed.
 			t.Setenv("FLAKED_ADDR", addr)
 			r := call(t, "", "decode", "--timeout", "200ms", "2123840256405929993")
-			r.wants(t, exitDegraded, "epoch=1288834974657, assumed\nID ", "flaked: the default layout is assumed, give --layout, --addr or --zk: ")
-			if !strings.Contains(r.stderr, row.reason) {
+			r.wants(t, exitDegraded, "epoch=1288834974657, assumed\nID ", "flaked: the default layout is assumed: ")
+			if !strings.Contains(r.stderr, row.reason) || !strings.HasSuffix(r.stderr, ". Give --layout, --addr or --zk.\n") {
 				t.Errorf("it does not say %q: %s", row.reason, r.stderr)
 			}
 		})
@@ -130,14 +130,14 @@ func TestDecodeAsksANodeInVain(t *testing.T) {
 }
 
 // Users trust the decoded times, so decode must warn when it assumes a layout.
-func TestDecodeDoesNotGuessInSilence(t *testing.T) {
+func TestDecodeWarnsOfAnAssumedLayout(t *testing.T) {
 	t.Setenv("FLAKED_ADDR", nobody)
 	r := call(t, "", "decode", "-o", "json", aSonyflake)
-	r.wants(t, exitDegraded, `"time":"2015-`, "the default layout is assumed, give --layout, --addr or --zk: no answer from a node at "+nobody+": nobody listens there; the time, 2015-")
-	r.wants(t, exitDegraded, `"worker":208,"sequence":7,"layout":"time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657","layout_from":"assumed","warning":"before 2020"}`, "is before 2020: most likely another layout made the ID")
+	r.wants(t, exitDegraded, `"time":"2015-`, "the default layout is assumed: no answer from a node at "+nobody+": connection refused. Give --layout, --addr or --zk. The time, 2015-")
+	r.wants(t, exitDegraded, `"worker":208,"sequence":7,"layout":"time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657","layout_from":"assumed","warning":"before 2020"}`, "is before 2020. Most likely another layout made the ID")
 	call(t, "", "layout", "explain", aSonyflake).wants(t, exitDegraded, ", before 2020\n", "the default layout is assumed")
 	call(t, "", "layout", "show").wants(t, exitDegraded, "layout from       assumed\n", "the default layout is assumed")
 	call(t, "\n", "decode").wants(t, exitOK, "", "") // nothing was decoded
 	t.Setenv("FLAKED_ZK", nobody)
-	call(t, "", "decode", "--timeout", "300ms", "2123840256405929993").wants(t, exitDegraded, ", assumed\n", "nobody listens there; ZooKeeper cannot be reached: ")
+	call(t, "", "decode", "--timeout", "300ms", "2123840256405929993").wants(t, exitDegraded, ", assumed\n", "connection refused; ZooKeeper cannot be reached: ")
 }

@@ -18,35 +18,35 @@ import (
 func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "doctor",
-		Usage:     "look at all that a node needs, and say what to mend",
+		Usage:     "check what a node needs, and say what to do",
 		UsageText: "flaked doctor [flags]",
-		Description: `Looks at ZooKeeper, the cluster's record, the state directory, the clock, descriptors
-and ports, for a node with these flags: give it what the node is given, best its
---config, and call it as the user that the node runs as. It may run beside the node.
-It prints a line for each check, ok, warn, fail or skip, with what to do behind a
-colon, and changes nothing: what it writes to ZooKeeper is one ephemeral record beside
-the cluster's, and to the disk a file without a name.
+		Description: `Checks ZooKeeper, the cluster's record, the state directory, the clock, descriptors
+and ports for a node with these flags. Give it the node's flags, best its --config,
+and run it as the node's user. It may run beside the node. For each check it prints
+a line with ok, warn, fail or skip, what it found, and what to do. It changes nothing:
+it writes one ephemeral record to ZooKeeper, beside the cluster's, and one file without
+a name to the disk.
 
-  zookeeper        each server of --zk: there, serving, its version
-  session          a quorum gives a session; whether --zk names the whole ensemble
-  access, latency  records can be made, changed and removed, and how fast
+  zookeeper        each server of --zk: whether it serves, and its version
+  session          whether a quorum gives a session, and --zk names all servers
+  access, latency  whether records can be created, changed and deleted, and how fast
   cluster          its record against this node's settings and state directory
-  epoch, slots     how long the layout's time lasts; how many workers are left
+  epoch, slots     how long the layout's time lasts; how many workers are free
   clock-zookeeper  this clock against that of ZooKeeper's leader
-  clock-peers      and against those of the nodes that report
-  clock-kernel     the kernel's own estimate, and whether something keeps the time
-  clock-state      whether it is behind what a node here may have issued
-  clock-steps      whether it steps while it is watched, a fifth of a second
-  state-dir        can be used, by whom it is, what it holds
+  clock-peers      this clock against those of the nodes that report
+  clock-kernel     the kernel's own estimate, and whether a program sets the clock
+  clock-state      whether the clock is behind what a node here may have issued
+  clock-steps      whether the clock steps while doctor observes it for 0.2 s
+  state-dir        whether a node can use it, which process does, and what it holds
   filesystem, space, durability
-                   of the state directory: what it is on, what is free, how long
+                   of the state directory: its filesystem, what is free, and how long
                    writes and their syncs take
-  descriptors      enough for 10,000 connections
-  ports            --listen and --admin can be had, or are a flaked's
+  descriptors      whether there are enough for 10,000 connections
+  ports            whether --listen and --admin are free, or in use by a flaked
 
-Exits with 0 when all is well, with 4 when something is warned of, with 1 when
-something fails, with 3 when that is only that ZooKeeper cannot be reached. It takes
---timeout and a few seconds at most, whatever hangs.
+Exits with 0 if all is well, 4 after a warning, 1 after a failure, and 3 if it failed
+only because ZooKeeper cannot be reached. It takes at most --timeout and a few
+seconds, even if something hangs.
 
 Examples:
   flaked doctor --zk zk1:2181,zk2:2181,zk3:2181 --state-dir /var/lib/flaked
@@ -59,7 +59,7 @@ Examples:
 
 // doctorFlags returns doctor's own flags and those flags of serve that decide what a node needs.
 func doctorFlags() []cli.Flag {
-	flags := []cli.Flag{outputFlag(), &cli.DurationFlag{Name: "timeout", Usage: "how long to wait for anything", Value: 3 * time.Second, EnvVars: env("timeout")}}
+	flags := []cli.Flag{outputFlag(), &cli.DurationFlag{Name: "timeout", Usage: "how long each group of checks may take", Value: 3 * time.Second, EnvVars: env("timeout")}}
 	for _, f := range serveFlags() {
 		if slices.Contains([]string{"listen", "admin", "state-dir", "bootstrap", "heartbeat", "lease", "settle", "reserve", "release-on-exit", "layout", "datacenter", "on-rollback", "borrow", "segment-start", "workers"}, f.Names()[0]) {
 			flags = append(flags, f)
@@ -98,13 +98,13 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 		Admin: c.String("admin"), Timeout: c.Duration("timeout"),
 	}
 	if cfg.Timeout <= 0 || cfg.Timeout > time.Minute {
-		return cfg, usageError("--timeout %s: more than 0s, at most 1m", cfg.Timeout)
+		return cfg, usageError("--timeout must be more than 0s and at most 1m, not %s", cfg.Timeout)
 	}
 	if cfg.StateDirs[0] == "" {
-		return cfg, usageError("which directory? give --state-dir: there is no home to look in")
+		return cfg, usageError("--state-dir: no home directory found. Give --state-dir DIRECTORY")
 	}
 	if n := c.Int("workers"); n < 1 || n > maxWorkers {
-		return cfg, usageError("--workers %d: 1 to %d", n, maxWorkers)
+		return cfg, usageError("--workers must be 1 to %d, not %d", maxWorkers, n)
 	}
 	if cfg.Admin == adminOff {
 		cfg.Admin = ""
@@ -143,9 +143,9 @@ func printFindings(w io.Writer, r doctor.Report) error {
 	for _, f := range r.Findings {
 		text := f.Text
 		if f.Advice != "" {
-			text += ": " + f.Advice
+			text += ". " + f.Advice
 		}
-		t.add(string(f.Level), f.Check, text)
+		t.add(string(f.Level), f.Check, withFullStop(text))
 		t.rows[len(t.rows)-1][0].colour = map[doctor.Level]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red, doctor.Skip: faint}[f.Level]
 	}
 	return t.print(w, colours(w))
@@ -155,11 +155,14 @@ func printFindings(w io.Writer, r doctor.Report) error {
 func verdict(s doctor.Summary) error {
 	var parts []string
 	for _, p := range []struct {
-		n    int
-		what string
-	}{{s.Fail, "failed"}, {s.Warn, "warned of"}} {
-		if p.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		n         int
+		one, many string
+	}{{s.Fail, "failure", "failures"}, {s.Warn, "warning", "warnings"}} {
+		switch {
+		case p.n == 1:
+			parts = append(parts, "1 "+p.one)
+		case p.n > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.many))
 		}
 	}
 	text := strings.Join(parts, ", ")

@@ -34,7 +34,7 @@ func finding(t *testing.T, r doctor.Report, check string, level doctor.Level, te
 	i := slices.IndexFunc(r.Findings, func(f doctor.Finding) bool { return f.Check == check })
 	if i < 0 {
 		t.Errorf("there is no %s in %+v", check, r.Findings)
-	} else if f := r.Findings[i]; f.Level != level && (level != "" || f.Level == doctor.Fail) || !strings.Contains(f.Text+": "+f.Advice, text) {
+	} else if f := r.Findings[i]; f.Level != level && (level != "" || f.Level == doctor.Fail) || !strings.Contains(f.Text+". "+f.Advice, text) {
 		t.Errorf("%+v, want %s and %q", f, level, text)
 	}
 }
@@ -62,15 +62,15 @@ func TestDoctorWithZooKeeper(t *testing.T) {
 	report, r := consult(t)
 	finding(t, report, "zookeeper", "", "standalone, version 3.")
 	finding(t, report, "session", doctor.OK, "a quorum")
-	finding(t, report, "access", doctor.OK, "made, changed and removed")
+	finding(t, report, "access", doctor.OK, "created, changed and deleted")
 	finding(t, report, "latency", "", "a write takes ")
 	finding(t, report, "cluster", doctor.Fail, "flaked cluster init")
 	finding(t, report, "epoch", doctor.Skip, "see cluster")
-	finding(t, report, "clock-zookeeper", doctor.OK, "ZooKeeper's leader's")
-	finding(t, report, "state-dir", doctor.OK, "is not there yet")
+	finding(t, report, "clock-zookeeper", doctor.OK, "that of ZooKeeper's leader")
+	finding(t, report, "state-dir", doctor.OK, "does not exist yet")
 	finding(t, report, "durability", "", "its sync take")
 	finding(t, report, "ports", doctor.OK, "is free to listen on")
-	if r.code != exitFailure || !strings.Contains(r.stderr, "1 failed") {
+	if r.code != exitFailure || !strings.Contains(r.stderr, "1 failure") {
 		t.Errorf("exit code %d: %s", r.code, r.stderr)
 	}
 
@@ -78,10 +78,10 @@ func TestDoctorWithZooKeeper(t *testing.T) {
 	if last := report.Findings[slices.IndexFunc(report.Findings, func(f doctor.Finding) bool { return f.Check == "clock-kernel" })-1]; !strings.Contains(last.Text, filepath.Join(dir, "worker-3")) {
 		t.Errorf("before the clock: %+v, and not of the third worker's directory", last)
 	}
-	finding(t, report, "cluster", doctor.OK, "the node makes it")
+	finding(t, report, "cluster", doctor.OK, "the node creates it")
 	finding(t, report, "slots", doctor.Skip, "no cluster yet")
 
-	call(t, "", "cluster", "init", "--lease", "1h").wants(t, exitOK, "is made", "")
+	call(t, "", "cluster", "init", "--lease", "1h").wants(t, exitOK, "created cluster default: ", "")
 	cache, err := localcache.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestDoctorWithZooKeeper(t *testing.T) {
 	if err := cache.Close(); err != nil {
 		t.Fatal(err)
 	}
-	finding(t, report, "cluster", doctor.OK, "this node's settings are the cluster's")
+	finding(t, report, "cluster", doctor.OK, "this node's settings match")
 	finding(t, report, "epoch", doctor.OK, "until 2080-07-10")
 	finding(t, report, "slots", doctor.OK, "1024 of 1024 workers are free")
 	finding(t, report, "clock-peers", doctor.OK, "no other node reports")
@@ -100,9 +100,9 @@ func TestDoctorWithZooKeeper(t *testing.T) {
 	}
 
 	for _, tc := range []struct{ flag, value, text string }{
-		{"--lease", "2h", "--lease 2h0m0s was asked for"},
-		{"--layout", "twitter", "was asked for, where the cluster has"},
-		{"--heartbeat", "1m", "is too slow for a cluster that settles in 12s"},
+		{"--lease", "2h", "--lease 2h0m0s differs from the cluster's "},
+		{"--layout", "twitter", " differs from the cluster's "},
+		{"--heartbeat", "1m", "the heartbeat interval 1m0s is too long for the settling time 12s"},
 	} {
 		report, r := consult(t, tc.flag, tc.value)
 		finding(t, report, "cluster", doctor.Fail, tc.text)
@@ -137,9 +137,9 @@ func TestDoctorWithoutZooKeeper(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 	finding(t, report, "zookeeper", doctor.Fail, "no answer in time")
-	finding(t, report, "session", doctor.Fail, "none within 700ms")
+	finding(t, report, "session", doctor.Fail, "no session within 700ms")
 	finding(t, report, "slots", doctor.Skip, "see session")
-	finding(t, report, "state-dir", doctor.OK, "not there yet")
+	finding(t, report, "state-dir", doctor.OK, "does not exist yet")
 	if r.code != exitUnreachable || !strings.Contains(r.stderr, "ZooKeeper cannot be reached") {
 		t.Errorf("exit code %d: %s", r.code, r.stderr)
 	}
@@ -163,13 +163,13 @@ func TestDoctorWithoutZooKeeper(t *testing.T) {
 
 func TestDoctorUsage(t *testing.T) {
 	for args, want := range map[string]string{
-		"--timeout 0s":   "--timeout 0s: more than 0s",
+		"--timeout 0s":   "--timeout must be more than 0s and at most 1m, not 0s",
 		"--listen a/b":   "--listen: ",
 		"--zk :::":       "connect string",
 		"--layout q":     "--layout",
 		"-o xml":         "--output",
-		"--workers 0":    "--workers 0: 1 to",
-		"--state-dir=":   "which directory?",
+		"--workers 0":    "--workers must be 1 to 64, not 0",
+		"--state-dir=":   "--state-dir: no home directory found. Give --state-dir DIRECTORY",
 		"--lease string": "is not a duration",
 	} {
 		if r := call(t, "", append([]string{"doctor"}, strings.Fields(args)...)...); r.code != exitUsage || !strings.Contains(r.stderr, want) {

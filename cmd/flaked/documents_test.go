@@ -83,7 +83,7 @@ func disarm(commands []*cli.Command) {
 		if len(cmd.Subcommands) == 0 {
 			cmd.Action = func(c *cli.Context) error {
 				if c.NArg() > 0 && strings.TrimSpace(cmd.ArgsUsage) == "" {
-					return usageError("no arguments are expected, and there is %q", c.Args().First())
+					return usageError("unexpected argument %q", c.Args().First())
 				}
 				return nil
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"strings"
 
@@ -45,13 +46,28 @@ func exitWith(code int, format string, a ...any) error {
 // usageError returns an error for a command that was called wrongly.
 func usageError(format string, a ...any) error { return exitWith(exitUsage, format, a...) }
 
+// unreadable returns the usage error for a file that a flag names and that cannot be read.
+func unreadable(flag string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return usageError("%s: %w. Create it or correct the path", flag, err)
+	case errors.Is(err, fs.ErrPermission):
+		return usageError("%s: %w. Check its owner and mode", flag, err)
+	}
+	return usageError("%s: %w", flag, err)
+}
+
 // withHelp adds a pointer to the command's help to a usage error.
 func withHelp(c *cli.Context, err error) error {
 	var coded *codedError
 	if !errors.As(err, &coded) || coded.code != exitUsage {
 		return err
 	}
-	return usageError("%w (see %s --help)", err, c.Command.HelpName)
+	stop := "."
+	if strings.HasSuffix(err.Error(), "?") {
+		stop = ""
+	}
+	return usageError("%w%s See `%s --help`", err, stop, c.Command.HelpName)
 }
 
 // explain returns the exit code and the line to print for the error that a command returned.
@@ -70,15 +86,53 @@ func explain(ctx context.Context, err error) (int, string) {
 	case errors.Is(err, zkstore.ErrUnreachable):
 		code = exitUnreachable
 	}
-	return code, plain(advised(err))
+	return code, withFullStop(plain(advised(err)))
 }
 
-// packages matches the prefixes that flaked's packages put before their errors. Users of a
-// command do not know these packages.
-var packages = regexp.MustCompile(`(^|: |\n|\()(?:(?:coordinator|zkstore|worker|localcache|lineproto|timeguard|node|admin|load): )+`)
+// internals are the texts of Go's own errors, and what people call them.
+var internals = []struct {
+	text  *regexp.Regexp
+	words string
+}{
+	{regexp.MustCompile(`dial (?:tcp|unix)[46]? (\S+): connect: connection refused`), "connection refused by $1"},
+	{regexp.MustCompile(`dial (?:tcp|unix)[46]? (\S+): connect: no such file or directory`), "socket $1 not found"},
+	{regexp.MustCompile(`dial (?:tcp|unix)[46]? (\S+): (?:connect: )?`), "connecting to $1: "},
+	{regexp.MustCompile(`(?:dial tcp: )?lookup (\S+?)(?: on \S+)?: no such host`), "host $1 not found"},
+	{regexp.MustCompile(`(?:read|write) (?:tcp|unix) \S*->(\S+): (?:read: |write: )?`), "connection to $1: "},
+	{regexp.MustCompile(`listen (?:tcp|unix)[46]?(?: \S+: bind)?: `), ""},
+	{regexp.MustCompile(`open (\S+): no such file or directory`), "file $1 not found"},
+	{regexp.MustCompile(`open (\S+): permission denied`), "no permission to open $1"},
+	{regexp.MustCompile(`i/o timeout|context deadline exceeded`), "timed out"},
+}
 
-// plain returns an error's text in one line, without the prefixes of packages.
+// plain returns an error's text in one line, without Go's own words.
 func plain(text string) string {
-	text = packages.ReplaceAllString(text, "$1")
+	for _, i := range internals {
+		text = i.text.ReplaceAllString(text, i.words)
+	}
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
+
+// nextSentence matches the end of a sentence and the beginning of the next one.
+var nextSentence = regexp.MustCompile("[.?] [A-Z`]")
+
+// withFullStop returns text with a full stop at its end, if it has more than one sentence.
+func withFullStop(text string) string {
+	if !nextSentence.MatchString(text) || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") {
+		return text
+	}
+	return text + "."
+}
+
+// joinSentences joins texts, and makes a sentence of each.
+func joinSentences(texts []string) string {
+	var b strings.Builder
+	for i, text := range texts {
+		if i > 0 {
+			b.WriteByte(' ')
+			text = strings.ToUpper(text[:1]) + text[1:]
+		}
+		b.WriteString(strings.TrimSuffix(text, ".") + ".")
+	}
+	return b.String()
 }

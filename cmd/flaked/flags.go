@@ -35,11 +35,11 @@ func zkFlags(fallback string) []cli.Flag {
 		&cli.StringFlag{Name: "zk", Usage: "ZooKeeper's servers, `HOST:PORT,.../CHROOT`", Value: fallback, EnvVars: env("zk"), Category: category},
 		&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "default", EnvVars: env("cluster"), Category: category},
 		&cli.StringFlag{Name: "zk-auth-file", Usage: "`FILE` with user:password for digest authentication (the pair itself: FLAKED_ZK_AUTH)", EnvVars: env("zk-auth-file"), Category: category},
-		&cli.DurationFlag{Name: "zk-session-timeout", Usage: "how long ZooKeeper waits for a client that is silent", Value: 6 * time.Second, EnvVars: env("zk-session-timeout"), Category: category},
-		&cli.BoolFlag{Name: "zk-tls", Usage: "connect by TLS; any of the flags below implies it", DisableDefaultText: true, EnvVars: env("zk-tls"), Category: category},
+		&cli.DurationFlag{Name: "zk-session-timeout", Usage: "how long ZooKeeper waits for a silent client", Value: 6 * time.Second, EnvVars: env("zk-session-timeout"), Category: category},
+		&cli.BoolFlag{Name: "zk-tls", Usage: "use TLS. Any of the flags below implies it", DisableDefaultText: true, EnvVars: env("zk-tls"), Category: category},
 		&cli.StringFlag{Name: "zk-tls-ca", Usage: "PEM `FILE` with the authorities to trust, instead of the system's", EnvVars: env("zk-tls-ca"), Category: category},
-		&cli.StringFlag{Name: "zk-tls-cert", Usage: "PEM `FILE` with our own certificate", EnvVars: env("zk-tls-cert"), Category: category},
-		&cli.StringFlag{Name: "zk-tls-key", Usage: "PEM `FILE` with its key", EnvVars: env("zk-tls-key"), Category: category},
+		&cli.StringFlag{Name: "zk-tls-cert", Usage: "PEM `FILE` with the client's certificate", EnvVars: env("zk-tls-cert"), Category: category},
+		&cli.StringFlag{Name: "zk-tls-key", Usage: "PEM `FILE` with the key of that certificate", EnvVars: env("zk-tls-key"), Category: category},
 		&cli.StringFlag{Name: "zk-tls-server-name", Usage: "`NAME` to expect in the server's certificate, instead of the host's", EnvVars: env("zk-tls-server-name"), Category: category},
 	}
 }
@@ -48,26 +48,26 @@ func zkFlags(fallback string) []cli.Flag {
 func clusterFlags() []cli.Flag {
 	return []cli.Flag{
 		layoutFlag("leaf"),
-		&cli.Int64Flag{Name: "datacenter", Usage: "the datacenter's `NUMBER`, for layouts that have the field", DefaultText: "0", EnvVars: env("datacenter")},
-		&cli.DurationFlag{Name: "lease", Usage: "how long a node may live without ZooKeeper, and its worker is kept when it vanishes", DefaultText: "24h", EnvVars: env("lease")},
-		&cli.DurationFlag{Name: "settle", Usage: "how long a new node waits for an owner that ZooKeeper forgot: two heartbeats and a reconnect", DefaultText: "12s", EnvVars: env("settle")},
+		&cli.Int64Flag{Name: "datacenter", Usage: "the datacenter `NUMBER` in IDs, if the layout has the field", DefaultText: "0", EnvVars: env("datacenter")},
+		&cli.DurationFlag{Name: "lease", Usage: "how long a node may serve without ZooKeeper, and its worker is kept after it disconnects", DefaultText: "24h", EnvVars: env("lease")},
+		&cli.DurationFlag{Name: "settle", Usage: "how long a new node waits for a holder that ZooKeeper lost: two heartbeats and a reconnect", DefaultText: "12s", EnvVars: env("settle")},
 		onRollbackFlag("leaf"), borrowFlag("0s"),
 	}
 }
 
 // onRollbackFlag returns --on-rollback, which timeguard.ParseRollbackPolicy parses.
 func onRollbackFlag(fallback string) cli.Flag {
-	return &cli.StringFlag{Name: "on-rollback", Usage: "what to do when the clock goes back: `leaf` (up to 5ms wait, else refuse), refuse, wait[=TIME], coast[=TIME] (go on, up to so far ahead), rollback-bits (count it in the layout's rollback field)", DefaultText: fallback, EnvVars: env("on-rollback")}
+	return &cli.StringFlag{Name: "on-rollback", Usage: "what to do when the clock goes back: `leaf` (wait up to 5ms, else refuse), refuse, wait[=TIME], coast[=TIME] (continue, at most this far ahead of the clock), rollback-bits (count it in the layout's rollback field)", DefaultText: fallback, EnvVars: env("on-rollback")}
 }
 
 // borrowFlag returns --borrow: how far ahead of the clock a burst may make IDs.
 func borrowFlag(fallback string) cli.Flag {
-	return &cli.DurationFlag{Name: "borrow", Usage: "let a burst use the numbers of so much time to come; a restart after a crash waits so much longer", DefaultText: fallback, EnvVars: env("borrow")}
+	return &cli.DurationFlag{Name: "borrow", Usage: "let a burst use timestamps up to this far ahead of the clock. A restart after a crash waits this much longer", DefaultText: fallback, EnvVars: env("borrow")}
 }
 
 // layoutFlag returns --layout, which worker.ParseLayout parses.
 func layoutFlag(fallback string) cli.Flag {
-	return &cli.StringFlag{Name: "layout", Usage: "how an ID's bits are shared out: a `NAME` (leaf, twitter, sonyflake, js53, ...), fields from the top, as time=41@1ms,worker=10,sequence=12,epoch=2020-01-01, or both, as leaf,epoch=2020-01-01; see flaked layout", DefaultText: fallback, EnvVars: env("layout")}
+	return &cli.StringFlag{Name: "layout", Usage: "how an ID's bits are divided: a `NAME` (leaf, twitter, sonyflake, js53, ...), fields from the top, as time=41@1ms,worker=10,sequence=12,epoch=2020-01-01, or both, as leaf,epoch=2020-01-01. See flaked layout", DefaultText: fallback, EnvVars: env("layout")}
 }
 
 // logFlags returns the flags that newLogger reads.
@@ -110,17 +110,17 @@ const security = "security" // a category of flags
 // accessFlags returns the flags of every command that asks a node: see nodeAccess.
 func accessFlags() []cli.Flag {
 	return append([]cli.Flag{
-		tokenFileFlag("`FILE` with a token for the node; the first of several (the token itself: FLAKED_TOKEN)"),
+		tokenFileFlag("`FILE` with tokens. The first one is sent to the node (the token itself: FLAKED_TOKEN)"),
 	}, nodeTLSFlags()...)
 }
 
 // nodeTLSFlags returns the flags for TLS to a node: see clientTLS.
 func nodeTLSFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "tls", Usage: "connect by TLS, but to unix sockets; any of the flags below implies it", DisableDefaultText: true, EnvVars: env("tls"), Category: security},
+		&cli.BoolFlag{Name: "tls", Usage: "use TLS, except on unix sockets. Any of the flags below implies it", DisableDefaultText: true, EnvVars: env("tls"), Category: security},
 		&cli.StringFlag{Name: "tls-ca", Usage: "PEM `FILE` with the authorities to trust, instead of the system's", EnvVars: env("tls-ca"), Category: security},
-		&cli.StringFlag{Name: "tls-cert", Usage: "PEM `FILE` with our own certificate", EnvVars: env("tls-cert"), Category: security},
-		&cli.StringFlag{Name: "tls-key", Usage: "PEM `FILE` with its key", EnvVars: env("tls-key"), Category: security},
+		&cli.StringFlag{Name: "tls-cert", Usage: "PEM `FILE` with the client's certificate", EnvVars: env("tls-cert"), Category: security},
+		&cli.StringFlag{Name: "tls-key", Usage: "PEM `FILE` with the key of that certificate", EnvVars: env("tls-key"), Category: security},
 		&cli.StringFlag{Name: "tls-server-name", Usage: "`NAME` to expect in the node's certificate, instead of the host's", EnvVars: env("tls-server-name"), Category: security},
 	}
 }
@@ -128,12 +128,12 @@ func nodeTLSFlags() []cli.Flag {
 // guardFlags returns the flags that protect a node: see guardConfig.
 func guardFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "allow-open", EnvVars: env("allow-open"), Usage: "allow --listen addresses that other machines can reach without a token and TLS", Category: security},
-		tokenFileFlag("`FILE` with the tokens that clients may bring, one a line; one of them is needed then (the tokens themselves: FLAKED_TOKEN)"),
-		&cli.StringFlag{Name: "tls-cert", Usage: "speak TLS on TCP: PEM `FILE` with the certificate, intermediate ones behind it", EnvVars: env("tls-cert"), Category: security},
-		&cli.StringFlag{Name: "tls-key", Usage: "PEM `FILE` with its key", EnvVars: env("tls-key"), Category: security},
-		&cli.StringFlag{Name: "tls-client-ca", Usage: "ask clients for a certificate: PEM `FILE` with the authorities to trust", EnvVars: env("tls-client-ca"), Category: security},
-		&cli.StringFlag{Name: "unix-mode", Usage: "who may connect to unix sockets: `MODE` as of chmod, in octal", Value: defaultUnixMode, EnvVars: env("unix-mode"), Category: security},
+		&cli.BoolFlag{Name: "allow-open", EnvVars: env("allow-open"), Usage: "allow --listen addresses that other machines can reach, without a token and without TLS", Category: security},
+		tokenFileFlag("`FILE` with tokens, one per line. Clients must send one of them (the tokens themselves: FLAKED_TOKEN)"),
+		&cli.StringFlag{Name: "tls-cert", Usage: "use TLS on TCP: PEM `FILE` with the certificate, then the intermediate ones", EnvVars: env("tls-cert"), Category: security},
+		&cli.StringFlag{Name: "tls-key", Usage: "PEM `FILE` with the key of that certificate", EnvVars: env("tls-key"), Category: security},
+		&cli.StringFlag{Name: "tls-client-ca", Usage: "require client certificates: PEM `FILE` with the authorities to trust", EnvVars: env("tls-client-ca"), Category: security},
+		&cli.StringFlag{Name: "unix-mode", Usage: "who may connect to unix sockets: `MODE` as for chmod, in octal", Value: defaultUnixMode, EnvVars: env("unix-mode"), Category: security},
 		&cli.StringFlag{Name: "unix-group", Usage: "the group of unix sockets, `NAME` or number", DefaultText: "the node's own", EnvVars: env("unix-group"), Category: security},
 	}
 }
@@ -143,7 +143,7 @@ func tokenFileFlag(usage string) cli.Flag {
 }
 
 func timeoutFlag(d time.Duration) cli.Flag {
-	return &cli.DurationFlag{Name: "timeout", Usage: "how long to wait for all of the answer", Value: d, EnvVars: env("timeout")}
+	return &cli.DurationFlag{Name: "timeout", Usage: "how long to wait for the whole reply", Value: d, EnvVars: env("timeout")}
 }
 
 func stateDirFlag() cli.Flag {
@@ -166,5 +166,5 @@ func defaultStateDir() string {
 }
 
 func configFlag() cli.Flag {
-	return &cli.StringFlag{Name: "config", Usage: "YAML `FILE` to take flags from that are not given otherwise", EnvVars: env("config")}
+	return &cli.StringFlag{Name: "config", Usage: "YAML `FILE` with flags that are not given otherwise", EnvVars: env("config")}
 }

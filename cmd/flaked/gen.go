@@ -18,24 +18,24 @@ import (
 func genCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "gen",
-		Usage:     "make IDs here and now, without a node: for scripts and fixtures",
+		Usage:     "make IDs without a node, for scripts and fixtures",
 		UsageText: "flaked gen [flags] [COUNT]",
 		ArgsUsage: "[COUNT]",
-		Description: `Makes COUNT IDs (1) in this process and prints them one a line. It asks nobody, and
+		Description: `Makes COUNT IDs (default: 1) in this process and prints them, one per line. It
 COORDINATES WITH NOBODY: two runs at the same moment with the same --worker make the
-same IDs, and so does a node that holds that worker. Nothing is remembered from one
-run to the next. Take it for test data and for measuring, never for keys that meet
-those of a cluster: ` + "`flaked get`" + ` asks a node for these.
+same IDs, and so does a node that holds that worker. It keeps nothing from one run to
+the next. Use it for test data and measurements, but never for keys that meet those
+of a cluster: ` + "`flaked get`" + ` asks a node for these.
 
-With --at IDs are made of that moment and the ones after it, however many there are,
-the same at every run: for fixtures, and as bounds in queries by time.
+With --at the IDs are of that moment and of later ones, and every run makes the same
+IDs. Use that for fixtures, and for the bounds of queries by time.
 
---kind uuid4 and --kind uuid7 print UUIDs instead, 128 bits that need no worker and no
-cluster: random ones, and ones that sort by time. Where 128 bits are fine, they are
-simpler to have than any snowflake.
+--kind uuid4 and --kind uuid7 print UUIDs instead: 128 bits, random (uuid4) or sorted
+by time (uuid7). They need no worker and no cluster, so they are simpler than
+snowflakes where 128 bits are acceptable.
 
 Formats of snowflakes: ` + encodingNames() + `. All but decimal
-are of one width and sort as the IDs do. base32 is Crockford's, base58 Bitcoin's.
+have a fixed width and sort as the IDs do. base32 is Crockford's, base58 Bitcoin's.
 
 Examples:
   flaked gen 3
@@ -44,14 +44,14 @@ Examples:
   flaked gen --kind uuid7 5`,
 		Flags: []cli.Flag{
 			layoutFlag("leaf"),
-			&cli.Int64Flag{Name: "worker", Usage: "the worker's `NUMBER` in the IDs", EnvVars: env("worker")},
-			&cli.Int64Flag{Name: "datacenter", Usage: "the datacenter's `NUMBER`, for layouts that have the field", EnvVars: env("datacenter")},
-			&cli.StringFlag{Name: "at", Usage: "the `TIME` of the first, as 2026-01-31T12:00:00Z, a date, or Unix milliseconds", DefaultText: "now", EnvVars: env("at")},
-			&cli.IntFlag{Name: "count", Usage: "how many, instead of COUNT", Value: 1, EnvVars: env("count")},
-			&cli.StringFlag{Name: "format", Usage: "`HOW` to write them: " + encodingNames(), Value: "decimal", EnvVars: env("format")},
-			&cli.StringFlag{Name: "kind", Usage: "`WHAT` to make: snowflake, uuid4, uuid7", Value: "snowflake", EnvVars: env("kind")},
-			&cli.StringFlag{Name: "sequence-start", Usage: "where the sequence begins in a tick: zero, random (below 100, as Leaf) or carry-on", Value: "zero", EnvVars: env("sequence-start")},
-			&cli.StringFlag{Name: "segment-start", Usage: "the segment that a tick begins in, where the layout has one: zero or random", Value: "zero", EnvVars: env("segment-start")},
+			&cli.Int64Flag{Name: "worker", Usage: "the worker `NUMBER` in the IDs", EnvVars: env("worker")},
+			&cli.Int64Flag{Name: "datacenter", Usage: "the datacenter `NUMBER` in the IDs, if the layout has the field", EnvVars: env("datacenter")},
+			&cli.StringFlag{Name: "at", Usage: "the `TIME` of the first ID, as 2026-01-31T12:00:00Z, a date, or Unix milliseconds", DefaultText: "now", EnvVars: env("at")},
+			&cli.IntFlag{Name: "count", Usage: "number of IDs, instead of COUNT", Value: 1, EnvVars: env("count")},
+			&cli.StringFlag{Name: "format", Usage: "the `FORMAT` of the IDs: " + encodingNames(), Value: "decimal", EnvVars: env("format")},
+			&cli.StringFlag{Name: "kind", Usage: "the `KIND` of IDs: snowflake, uuid4, uuid7", Value: "snowflake", EnvVars: env("kind")},
+			&cli.StringFlag{Name: "sequence-start", Usage: "the first sequence value of a tick: zero, random (below 100, as in Leaf) or carry-on (where the last tick ended)", Value: "zero", EnvVars: env("sequence-start")},
+			&cli.StringFlag{Name: "segment-start", Usage: "the segment in which a tick begins, if the layout has the field: zero or random", Value: "zero", EnvVars: env("segment-start")},
 		},
 		Action: gen,
 	}
@@ -86,16 +86,16 @@ func genCount(c *cli.Context) (int, error) {
 	count := c.Int("count")
 	switch {
 	case c.NArg() > 1:
-		return 0, usageError("one number is expected, and there are %d arguments", c.NArg())
+		return 0, usageError("expected one COUNT, got %d arguments", c.NArg())
 	case c.NArg() == 1 && c.IsSet("count"):
-		return 0, usageError("how many? COUNT and --count are the same: give one of them")
+		return 0, usageError("COUNT and --count are both given. Give one of them")
 	case c.NArg() == 1:
 		if _, err := fmt.Sscanf(c.Args().First(), "%d", &count); err != nil || fmt.Sprint(count) != c.Args().First() {
-			return 0, usageError("how many? %q is not a whole number from 1 on", c.Args().First())
+			return 0, usageError("COUNT must be a whole number of at least 1, not %q", c.Args().First())
 		}
 	}
 	if count < 1 || count > maxGen {
-		return 0, usageError("how many? %d is not 1 to %d", count, maxGen)
+		return 0, usageError("COUNT must be 1 to %d, not %d", maxGen, count)
 	}
 	return count, nil
 }
@@ -104,13 +104,13 @@ func genCount(c *cli.Context) (int, error) {
 func genSource(c *cli.Context) (func(context.Context) (string, error), error) {
 	format, err := worker.ParseEncoding(c.String("format"))
 	if err != nil {
-		return nil, usageError("--format %q: it is one of %s", c.String("format"), encodingNames())
+		return nil, usageError("--format must be one of %s, not %q", encodingNames(), c.String("format"))
 	}
 	kind := c.String("kind")
 	if kind != "snowflake" {
 		for _, flag := range []string{"worker", "at", "format"} {
 			if c.IsSet(flag) {
-				return nil, usageError("--%s is for snowflakes, not for --kind %s", flag, kind)
+				return nil, usageError("--%s is only for snowflakes. Leave it out with --kind %s", flag, kind)
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func genSource(c *cli.Context) (func(context.Context) (string, error), error) {
 	case "uuid7":
 		return func(context.Context) (string, error) { return textOf(uuid.NewV7()) }, nil
 	}
-	return nil, usageError("--kind %q: it is snowflake, uuid4 or uuid7", kind)
+	return nil, usageError("--kind must be snowflake, uuid4 or uuid7, not %q", kind)
 }
 
 func textOf(id uuid.UUID, err error) (string, error) { return id.String(), err }
@@ -186,7 +186,7 @@ func parseAt(text string) (time.Time, error) {
 	}
 	t, err := parseMoment(text)
 	if err != nil {
-		err = fmt.Errorf("%q is not a moment, such as 2026-01-31T12:00:00Z, 2026-01-31 or 1767225600000", text)
+		err = fmt.Errorf("%q is not a time. Give one such as 2026-01-31T12:00:00Z, 2026-01-31 or 1767225600000", text)
 	}
 	return t, err
 }

@@ -27,22 +27,22 @@ func TestGen(t *testing.T) {
 		{"sonyflake", "2 --at 2026-01-01 --worker 7 --layout sonyflake", exitOK, "600114305433600007\n600114305433665543\n", ""},
 		{"hex", "--at 2026-01-01 --format hex", exitOK, "1bd893690fc00000\n", ""},
 		{"from 0 on", "2 --at 1288834974657 --format base58", exitOK, "11111111111\n11111111112\n", ""},
-		{"first moment of all, too early", "--at 1288834974656", exitUsage, "", "its epoch, 2010-11-04T01:42:54Z, is yet to come"},
+		{"first moment of all, too early", "--at 1288834974656", exitUsage, "", "its epoch, 2010-11-04T01:42:54Z, is in the future"},
 		{"used up", "--layout uid-generator --at 2026-01-01", exitUsage, "", "--layout uid-generator at 2026-01-01T00:00:00Z: its time field was used up on 2024-11-20"},
 		{"then", "--layout uid-generator --at 2024-01-01", exitOK, "8259861201341644800\n", ""},
-		{"no such worker", "--worker 1024", exitUsage, "", "worker 1024 does not fit into 10 bits (0 to 1023) (see flaked gen --help)"},
+		{"no such worker", "--worker 1024", exitUsage, "", "worker 1024 does not fit into 10 bits (0 to 1023). See `flaked gen --help`."},
 		{"no datacenters", "--datacenter 1", exitUsage, "", "datacenter 1 does not fit into 0 bits"},
-		{"no such format", "--format roman", exitUsage, "", `--format "roman": it is one of decimal, hex, base32, base36, base58, base62`},
-		{"no such kind", "--kind ulid", exitUsage, "", `--kind "ulid": it is snowflake, uuid4 or uuid7`},
-		{"a UUID's worker", "--kind uuid7 --worker 3", exitUsage, "", "--worker is for snowflakes, not for --kind uuid7"},
-		{"no number", "x", exitUsage, "", `how many? "x" is not a whole number from 1 on`},
-		{"two numbers", "3 --count 4", exitUsage, "", `how many? COUNT and --count are the same: give one of them`},
-		{"nearly a number", "3x", exitUsage, "", `how many? "3x"`},
-		{"none", "0", exitUsage, "", "how many? 0 is not 1 to 1000000000"},
-		{"two numbers", "1 2", exitUsage, "", "one number is expected, and there are 2 arguments"},
-		{"no moment", "--at noon", exitUsage, "", `--at: "noon" is not a moment, such as 2026-01-31T12:00:00Z`},
+		{"no such format", "--format roman", exitUsage, "", `--format must be one of decimal, hex, base32, base36, base58, base62, not "roman"`},
+		{"no such kind", "--kind ulid", exitUsage, "", `--kind must be snowflake, uuid4 or uuid7, not "ulid"`},
+		{"a UUID's worker", "--kind uuid7 --worker 3", exitUsage, "", "--worker is only for snowflakes. Leave it out with --kind uuid7"},
+		{"no number", "x", exitUsage, "", `COUNT must be a whole number of at least 1, not "x"`},
+		{"two numbers", "3 --count 4", exitUsage, "", `COUNT and --count are both given. Give one of them`},
+		{"nearly a number", "3x", exitUsage, "", `COUNT must be a whole number of at least 1, not "3x"`},
+		{"none", "0", exitUsage, "", "COUNT must be 1 to 1000000000, not 0"},
+		{"two numbers", "1 2", exitUsage, "", "expected one COUNT, got 2 arguments"},
+		{"no moment", "--at noon", exitUsage, "", `--at: "noon" is not a time. Give one such as 2026-01-31T12:00:00Z`},
 		{"no layout", "--layout x", exitUsage, "", `--layout: bad layout: "x" is not a preset`},
-		{"no such start", "--sequence-start 7", exitUsage, "", "it is random, zero or carry-on"},
+		{"no such start", "--sequence-start 7", exitUsage, "", "--sequence-start must be random, zero or carry-on, not \"7\""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := call(t, "", append([]string{"gen"}, strings.Fields(row.args)...)...)
@@ -56,7 +56,7 @@ func TestGen(t *testing.T) {
 
 // If a tick has too few IDs, gen takes the next ticks without waiting, and prints
 // the same at every run.
-func TestGenGoesOn(t *testing.T) {
+func TestGenContinuesIntoTheNextTick(t *testing.T) {
 	for _, start := range []string{"zero", "random", "carry-on"} {
 		args := []string{"gen", "10000", "--at", "2026-01-01", "--worker", "7", "--sequence-start", start}
 		first, second := call(t, "", args...), call(t, "", args...)
@@ -118,7 +118,7 @@ func TestGenUUIDs(t *testing.T) {
 }
 
 // The warning must be in the help.
-func TestGenSaysThatItAsksNobody(t *testing.T) {
+func TestGenHelpWarnsOfMissingCoordination(t *testing.T) {
 	help := call(t, "", "gen", "--help").stdout
 	for _, want := range []string{"COORDINATES WITH NOBODY", "`flaked get` asks a node"} {
 		if !strings.Contains(help, want) {

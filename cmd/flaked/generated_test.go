@@ -165,7 +165,7 @@ func exitConstants(t *testing.T) map[string]string {
 
 // A shell offers only the words of choices that a flag's text names. A word that no flag offers
 // belonged to a flag that was removed.
-func TestChoicesAreOfFlags(t *testing.T) {
+func TestEveryChoiceBelongsToAFlag(t *testing.T) {
 	offered := map[string]bool{}
 	var visit func(c clidoc.Command)
 	visit = func(c clidoc.Command) {

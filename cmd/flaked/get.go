@@ -17,8 +17,8 @@ func getCommand() *cli.Command {
 		Usage:     "print new IDs",
 		UsageText: "flaked get [flags] [N]",
 		ArgsUsage: "[N]",
-		Description: `Asks a node for N new IDs, one if N is left out, and prints them one a line: all
-of them or none. The node limits N (10,000 unless it is told otherwise).
+		Description: `Asks a node for N new IDs (default: 1), and prints them, one per line: all of them or
+none. The node limits N (--max-batch of flaked serve, 10,000 by default).
 
 Examples:
   flaked get
@@ -34,11 +34,11 @@ func get(c *cli.Context) error {
 	n := 1
 	switch {
 	case c.NArg() > 1:
-		return usageError("one number is expected, and there are %d arguments", c.NArg())
+		return usageError("expected one N, got %d arguments", c.NArg())
 	case c.NArg() == 1:
 		var err error
 		if n, err = strconv.Atoi(c.Args().First()); err != nil || n < 1 {
-			return usageError("how many? %q is not a whole number from 1 on", c.Args().First())
+			return usageError("N must be a whole number of at least 1, not %q", c.Args().First())
 		}
 	}
 	request := "GET"
@@ -55,29 +55,29 @@ func get(c *cli.Context) error {
 	}
 	for _, id := range ids {
 		if v, err := strconv.ParseInt(id, 10, 64); err != nil || v < 0 {
-			return exitWith(exitFailure, "%s answered %.60q, which is no ID: check that it is a flaked node", c.String("addr"), id)
+			return exitWith(exitFailure, "%s answered %.60q, which is not an ID. Check that it is a flaked node", c.String("addr"), id)
 		}
 	}
 	_, err = fmt.Fprintln(c.App.Writer, strings.Join(ids, "\n"))
 	return err
 }
 
-// meaning returns what an error reply means and what to do, after a colon. It returns "" for a
-// code that needs no explanation.
+// meaning returns what an error reply means and what to do, after a full stop. It returns ""
+// for a code that needs no explanation.
 func meaning(code string) string {
 	switch code {
 	case "NOTREADY":
-		return ": the node is starting or stopping, or may not use the time it would need; ask another, or again in a moment"
+		return ". The node is starting or stopping, or has no usable timestamps. Ask another node, or try again in a moment"
 	case "CLOCK":
-		return ": the node's clock went back, and it waits until that has caught up; ask another"
+		return ". The node's clock went back or is wrong, and the node waits until it is right. Ask another node"
 	case "FENCED":
-		return ": the node lost its worker, and takes a new one when ZooKeeper lets it; ask another"
+		return ". The node lost its worker or its lease expired, and it serves again when ZooKeeper is reachable. Ask another node"
 	case "EXHAUSTED":
-		return ": the time field of the layout is used up; a new cluster with another layout is needed"
+		return ". The time field of the layout is used up. Create a cluster with another layout"
 	case "BUSY":
-		return ": the node is at a limit, which the reply names; ask another, or again in a moment"
+		return ". The node is at the limit that the reply names. Ask another node, or try again in a moment"
 	case "NOAUTH":
-		return ": give a token that the node knows, with --token-file FILE or " + tokenEnv
+		return ". Give a token that the node knows, with --token-file FILE or " + tokenEnv
 	}
 	return ""
 }

@@ -11,11 +11,11 @@ import (
 func healthcheckCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "healthcheck",
-		Usage:     "tell whether a node would answer GET",
+		Usage:     "check whether a node is ready",
 		UsageText: "flaked healthcheck [flags]",
-		Description: `Asks a node whether it is ready, and takes no ID. Prints OK and exits with 0, or
-prints the reason and exits with 1; with 3 where nobody answers. Made for the
-HEALTHCHECK of a container.
+		Description: `Asks a node whether it would answer GET, without taking an ID. Prints OK and exits with
+0, or prints the reason and exits with 1. Exits with 3 if no node answers. Use it for
+the HEALTHCHECK of a container.
 
 Examples:
   flaked healthcheck
@@ -35,7 +35,7 @@ func healthcheck(c *cli.Context) error {
 		return err
 	}
 	if lines[0] != "OK" {
-		return exitWith(exitFailure, "%s answered %.60q to READY: check that it is a flaked node", c.String("addr"), lines[0])
+		return exitWith(exitFailure, "%s answered %.60q to READY. Check that it is a flaked node", c.String("addr"), lines[0])
 	}
 	_, err = fmt.Fprintln(c.App.Writer, "OK")
 	return err

@@ -10,22 +10,22 @@ import (
 )
 
 // appText introduces the program in its help and its man page.
-const appText = `A node takes a worker number from ZooKeeper and makes IDs of it by itself: 63 bits
-of time, worker and sequence that sort by the time of their making. Ask on TCP
-port 7609 in plain lines, from any language, telnet or netcat.
+const appText = `A node acquires a worker from ZooKeeper and makes 63-bit IDs by itself, sorted by
+time: each holds the time, the worker and a sequence. Clients ask on TCP port 7609 in
+plain lines, from any language, telnet or netcat.
 
 Begin with:
 
-  flaked serve --dev                        a node without ZooKeeper, to look around
-  flaked serve --zk HOST:2181 --bootstrap   a node, and the cluster if there is none
+  flaked serve --dev                        a node without ZooKeeper, to try it
+  flaked serve --zk HOST:2181 --bootstrap   a node, and a new cluster if there is none
   flaked get 3                              three IDs from the node on this machine`
 
 // configurationText describes the environment variables and the settings file.
 const configurationText = `Every flag --foo-bar can also be given as FLAKED_FOO_BAR in the environment, or as
-foo-bar: VALUE in a YAML file named by --config or FLAKED_CONFIG; one file serves all
-commands. What is on the command line goes first, then the environment, then the file.
-Secrets come from files (--token-file, --zk-auth-file) or the environment (FLAKED_TOKEN,
-FLAKED_ZK_AUTH) alone.`
+foo-bar: VALUE in a YAML file named by --config or FLAKED_CONFIG. One file serves all
+commands. The command line overrides the environment, which overrides the file.
+Secrets come only from files (--token-file, --zk-auth-file) or from the environment
+(FLAKED_TOKEN, FLAKED_ZK_AUTH).`
 
 // exitTexts are the exit codes for help and man pages.
 var exitTexts = []struct {
@@ -36,7 +36,7 @@ var exitTexts = []struct {
 	{exitFailure, "failed, or the answer is no"},
 	{exitUsage, "the command line, the environment or the file is wrong"},
 	{exitUnreachable, "ZooKeeper, or the node asked, cannot be reached"},
-	{exitDegraded, "it works, but something needs looking after"},
+	{exitDegraded, "done, but something needs attention"},
 }
 
 func exitCodesText() string {

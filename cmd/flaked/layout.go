@@ -20,12 +20,13 @@ func layoutCommand() *cli.Command {
 	}
 	return &cli.Command{
 		Name:  "layout",
-		Usage: "show, explain, check and choose how an ID's bits are shared out",
-		Description: `A layout says which bits of an ID are time, worker and sequence, in what order, how
-long a tick of the time is and when it began. A cluster has one, for good; its nodes
-take it from ZooKeeper. It is a name, or fields from the top bit down:
+		Usage: "show, explain, check and choose how an ID's bits are divided",
+		Description: `A layout says which bits of an ID are time, worker and sequence, in which order, how
+long a tick of the time is, and when the time begins. A cluster has one layout, which
+never changes. Its nodes read it from ZooKeeper. A layout is a name, or fields from
+the top bit down:
   time=41@1ms,datacenter=5,worker=5,sequence=12,epoch=2020-01-01
-or a name and fields to change in it: sonyflake,epoch=2026-01-01. The names:
+or a name and the fields to change: sonyflake,epoch=2026-01-01. The names:
 ` + presets.String() + `
 None of these commands needs a node. docs/layouts.md has more.`,
 		Subcommands: []*cli.Command{layoutShowCommand(), layoutExplainCommand(), layoutCheckCommand(), layoutChooseCommand()},
@@ -51,7 +52,7 @@ func layoutName(l worker.Layout) string {
 
 // usableNow returns the reason why a layout cannot make IDs at now, nil if it can.
 func usableNow(l worker.Layout, now time.Time) error {
-	const advice = "give it an epoch of its own, as in %s,epoch=%s"
+	const advice = "Give it another epoch, as in %s,epoch=%s"
 	name := worker.PresetName(l)
 	if name == "" {
 		name = "..."
@@ -60,9 +61,9 @@ func usableNow(l worker.Layout, now time.Time) error {
 	today := now.UTC().Format(time.DateOnly)
 	switch {
 	case !now.Before(end):
-		return fmt.Errorf("its time field was used up on %s: "+advice, end.Format(time.DateOnly), name, today)
+		return fmt.Errorf("its time field was used up on %s. "+advice, end.Format(time.DateOnly), name, today)
 	case now.Before(begin):
-		return fmt.Errorf("its epoch, %s, is yet to come: "+advice, begin.Format(time.RFC3339), name, today)
+		return fmt.Errorf("its epoch, %s, is in the future. "+advice, begin.Format(time.RFC3339), name, today)
 	}
 	return nil
 }

@@ -13,20 +13,20 @@ import (
 func layoutCheckCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "check",
-		Usage:     "tell whether a layout can work, and what changing to it would do",
+		Usage:     "check a layout, and what a change to it would do",
 		UsageText: "flaked layout check [flags] LAYOUT",
 		ArgsUsage: "LAYOUT",
-		Description: `Tells whether IDs can be made by LAYOUT today, and for how long. Beside the layout
-in use, --from, or the cluster's, where --zk (or FLAKED_ZK) says which, it tells what
-a change would do: whether new IDs would be above all old ones, at once or from when
-on, and whether they could be numbers that were given out before. --since is when the
-old IDs began, if that was later than their epoch: older numbers were never used.
+		Description: `Checks whether LAYOUT can make IDs today, and for how long. With the layout in use
+(--from, or that of the cluster at --zk or FLAKED_ZK), it also checks what a change
+would do: whether new IDs are above all old ones, at once or from which date on, and
+whether they can equal old ones. --since is the date of the first old ID, if that is
+later than the epoch of the old layout: lower numbers were never used.
 
-A cluster keeps its layout for good. To change is to make another cluster, with state
-directories of its own, and to send clients there once the old nodes have stopped.
+The layout of a cluster never changes. To use another one, create another cluster with
+its own state directories, and send clients there when the old nodes have stopped.
 
-Exits with 1 if the layout cannot be used, with 4 if IDs could come twice, or would
-not be in order.
+Exits with 1 if the layout cannot be used, and with 4 after warnings, as when IDs can
+repeat or are not in order.
 
 Examples:
   flaked layout check js53
@@ -34,7 +34,7 @@ Examples:
   flaked layout check sonyflake-v2 --zk zk1:2181 --since 2024-03-01`,
 		Flags: append([]cli.Flag{outputFlag(),
 			&cli.StringFlag{Name: "from", Usage: "the `LAYOUT` in use", DefaultText: "the cluster's", EnvVars: env("from")},
-			&cli.StringFlag{Name: "since", Usage: "the `DATE` of the first ID made by it", DefaultText: "its epoch", EnvVars: env("since")},
+			&cli.StringFlag{Name: "since", Usage: "the `DATE` of the first ID made with it", DefaultText: "its epoch", EnvVars: env("since")},
 		}, zkFlags("")...),
 		Action: layoutCheck,
 	}
@@ -134,12 +134,12 @@ func checkOf(l worker.Layout, old *worker.Layout, since, now time.Time) checkRep
 	r := checkReport{layoutReport: describeLayout(l, now), Warnings: []string{}}
 	warn := func(format string, a ...any) { r.Warnings = append(r.Warnings, fmt.Sprintf(format, a...)) }
 	if r.Unusable != "" {
-		warn("no ID can be made by it: %s", r.Unusable)
+		warn("it cannot make IDs: %s", r.Unusable)
 	} else if end := l.Expires(); end.Sub(now) < 5*365*24*time.Hour {
-		warn("its time field runs out on %s, in %s", end.Format(time.DateOnly), years(end.Sub(now)))
+		warn("its time field is used up on %s, in %s", end.Format(time.DateOnly), years(end.Sub(now)))
 	}
 	if l.Unit > time.Second {
-		warn("with a tick of %s nodes need --reserve %s or more, which takes just below 10s: a tick of 3s is the longest that can be served", l.Unit, 3*l.Unit)
+		warn("with a tick of %s, nodes need --reserve %s or more, but --reserve must be below 10s. The longest tick that nodes can serve is 3s", l.Unit, 3*l.Unit)
 	}
 	if old == nil {
 		return r
@@ -155,24 +155,24 @@ func checkOf(l worker.Layout, old *worker.Layout, since, now time.Time) checkRep
 	}
 	switch c.Stand {
 	case standWithin:
-		warn("IDs can come twice: %s, new IDs are numbers like those that the old layout has made since %s", until, day(c.SameMs))
+		warn("IDs can repeat: %s, new IDs can equal IDs that the old layout has made since %s", until, day(c.SameMs))
 	case standBelow:
-		warn("IDs are not in order: new ones are below the old ones at first")
+		warn("IDs are not in order: at first, new IDs are below the old ones")
 		if c.WithinMs > 0 {
-			warn("IDs can come twice: from %s on, %s, new IDs are numbers like those of the old layout", day(c.WithinMs), until)
+			warn("IDs can repeat: from %s on, %s, new IDs can equal IDs of the old layout", day(c.WithinMs), until)
 		}
 	}
 	if c.Stand != standAbove {
 		if c.EpochMs >= 0 {
 			above := l
 			above.Epoch = c.EpochMs
-			warn("with epoch=%s they would be above all old ones at once, and last until %s", day(c.EpochMs), day(above.Expires().UnixMilli()))
+			warn("with epoch=%s, new IDs would be above all old ones at once, and last until %s", day(c.EpochMs), day(above.Expires().UnixMilli()))
 		} else {
-			warn("no epoch lifts new IDs above all old ones: its time has too few bits, or too many bits are below it")
+			warn("no epoch puts new IDs above all old ones: the time field has too few bits, or too many bits are below it")
 		}
 	}
 	if old.DatacenterBits != l.DatacenterBits {
-		warn("the datacenter field has %d bits instead of %d: give --datacenter anew", l.DatacenterBits, old.DatacenterBits)
+		warn("the datacenter field has %d bits instead of %d. Give --datacenter again", l.DatacenterBits, old.DatacenterBits)
 	}
 	return r
 }
@@ -183,7 +183,7 @@ func layoutCheck(c *cli.Context) error {
 		return err
 	}
 	if c.NArg() != 1 {
-		return usageError("one layout is expected, and there are %d arguments: a name or fields without blanks, as leaf,epoch=2026-01-01", c.NArg())
+		return usageError("expected one layout, got %d arguments. Give a name or fields without blanks, as leaf,epoch=2026-01-01", c.NArg())
 	}
 	l, err := layoutOf("layout", c.Args().First())
 	if err != nil {
@@ -200,7 +200,7 @@ func layoutCheck(c *cli.Context) error {
 	}
 	if text := c.String("since"); text != "" {
 		if old == nil {
-			return usageError("--since is about the layout in use: give --from LAYOUT, or --zk")
+			return usageError("--since needs the layout in use. Give --from LAYOUT or --zk")
 		}
 		if since, err = parseMoment(text); err != nil {
 			return usageError("--since: %w", err)
@@ -259,7 +259,7 @@ func showCheck(w io.Writer, l worker.Layout, r checkReport, now time.Time) error
 		switch {
 		case c.Stand == standAbove:
 		case c.AboveMs > 0:
-			stands = fmt.Sprintf("%s the old ones; above all of them from %s on", c.Stand, day(c.AboveMs))
+			stands = fmt.Sprintf("%s the old ones, and above all of them from %s on", c.Stand, day(c.AboveMs))
 		default:
 			stands = fmt.Sprintf("%s the old ones, and never above all of them", c.Stand)
 		}
@@ -285,5 +285,5 @@ func parseMoment(text string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not a moment, such as 2060, 2026-01-31 or 2026-01-31T12:00:00Z", text)
+	return time.Time{}, fmt.Errorf("%q is not a time. Give one such as 2060, 2026-01-31 or 2026-01-31T12:00:00Z", text)
 }

@@ -16,13 +16,13 @@ import (
 func layoutChooseCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "choose",
-		Usage:     "find the layouts that do what is needed",
+		Usage:     "find the layouts that meet your needs",
 		UsageText: "flaked layout choose [flags]",
-		Description: `Lists the layouts with a name that do what is asked for, and one made for it: with the
-finest tick that there are bits for, its time from today on. The first is the advice.
+		Description: `Lists the named layouts that meet the flags, and one designed for them: with the finest
+tick for which there are enough bits, and today as its epoch. The first is recommended.
 
-Workers are asked for four times the nodes, as the worker of a node that vanishes is
-kept for it for a day; --spare changes that.
+The default is four workers per node, because the worker of a node that disappears is
+kept for it for a day. --spare changes that.
 
 Examples:
   flaked layout choose
@@ -30,11 +30,11 @@ Examples:
   flaked layout choose --rate 10000000 --nodes 8
   flaked layout choose --js --rate 20000 --nodes 20 -o json`,
 		Flags: []cli.Flag{outputFlag(),
-			&cli.Float64Flag{Name: "rate", Usage: "the most `IDS` a second that one node has to make", Value: 100_000, EnvVars: env("rate")},
-			&cli.IntFlag{Name: "nodes", Usage: "how many nodes there will be, at most", Value: 10, EnvVars: env("nodes")},
-			&cli.Float64Flag{Name: "spare", Usage: "workers for each node", Value: 4, EnvVars: env("spare")},
-			&cli.StringFlag{Name: "until", Usage: "how long IDs are to be made, `YEAR` or date", Value: "2060", EnvVars: env("until")},
-			&cli.BoolFlag{Name: "js", Usage: "53 bits only, which JavaScript's numbers hold", EnvVars: env("js"), DisableDefaultText: true},
+			&cli.Float64Flag{Name: "rate", Usage: "the most `IDS` per second that one node must make", Value: 100_000, EnvVars: env("rate")},
+			&cli.IntFlag{Name: "nodes", Usage: "the highest number of nodes", Value: 10, EnvVars: env("nodes")},
+			&cli.Float64Flag{Name: "spare", Usage: "workers per node", Value: 4, EnvVars: env("spare")},
+			&cli.StringFlag{Name: "until", Usage: "how long the layout must last, `YEAR` or date", Value: "2060", EnvVars: env("until")},
+			&cli.BoolFlag{Name: "js", Usage: "53 bits only, so that IDs are exact as JavaScript numbers", EnvVars: env("js"), DisableDefaultText: true},
 		},
 		Action: layoutChoose,
 	}
@@ -66,11 +66,11 @@ func layoutChoose(c *cli.Context) error {
 	nodes, spare := c.Int("nodes"), c.Float64("spare")
 	switch {
 	case !(n.rate > 0) || n.rate > 1e12:
-		return usageError("--rate %v: more than 0, up to 1e12", n.rate)
+		return usageError("--rate must be more than 0 and at most 1e12, not %v", n.rate)
 	case nodes < 1 || nodes > 1<<20:
-		return usageError("--nodes %d: 1 to %d", nodes, 1<<20)
+		return usageError("--nodes must be 1 to %d, not %d", 1<<20, nodes)
 	case !(spare >= 1) || spare > 1000:
-		return usageError("--spare %v: 1 to 1000 workers for each node", spare)
+		return usageError("--spare must be 1 to 1000 workers per node, not %v", spare)
 	}
 	n.workers = int(math.Ceil(float64(nodes) * spare))
 	now := time.Now()
@@ -78,14 +78,14 @@ func layoutChoose(c *cli.Context) error {
 		return usageError("--until: %w", err)
 	}
 	if !n.until.After(now) {
-		return usageError("--until %s is past", c.String("until"))
+		return usageError("--until must be in the future, not %s", c.String("until"))
 	}
 	if c.Bool("js") {
 		n.bits = 53
 	}
 	choices := choose(n, now)
 	if len(choices) == 0 {
-		return exitWith(exitFailure, "there is no layout of %d bits for %s IDs a second of each of %s workers until %s: ask for fewer IDs, workers or years",
+		return exitWith(exitFailure, "no layout of %d bits has %s IDs per second for each of %s workers until %s. Give a lower --rate, --nodes or --spare, or an earlier --until",
 			n.bits, perSecond(n.rate), grouped(int64(n.workers)), n.until.Format(time.DateOnly))
 	}
 	if format == formatJSON {
@@ -177,6 +177,6 @@ func showChoices(w io.Writer, choices []choice) error {
 	if name == "" {
 		name = choices[0].Layout
 	}
-	_, err := fmt.Fprintf(w, "\nthe first is the advice: flaked cluster init --layout %s\n", name)
+	_, err := fmt.Fprintf(w, "\nrecommended: flaked cluster init --layout %s\n", name)
 	return err
 }

@@ -17,17 +17,17 @@ import (
 func layoutExplainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
-		Usage:     "take IDs apart bit by bit",
+		Usage:     "decode IDs bit by bit",
 		UsageText: "flaked layout explain [flags] [ID...]",
 		ArgsUsage: "[ID...]",
-		Description: `Shows the bits of each ID, what its fields mean, the lowest and the highest ID that
-its tick can have (for queries by time), and its other spellings. Without arguments
-it reads IDs from standard input, one a line. ` + "`flaked decode`" + ` prints a line for each.
+		Description: `Shows the bits of each ID, the meaning of its fields, the lowest and the highest ID of
+its tick (for queries by time), and its other formats. Without arguments it reads IDs
+from standard input, one per line. ` + "`flaked decode`" + ` prints one line per ID.
 
 ` + layoutHelp + `
-A doubtful time or layout is said and ends with 4, as of flaked decode.
+A doubtful time or layout gives a warning and exit code 4, as with flaked decode.
 
-With -o json an ID is one object a line.
+With -o json each ID is one object on one line.
 
 Examples:
   flaked layout explain 2123840256405929993
@@ -100,7 +100,7 @@ func layoutExplain(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return decoded(c, found, odd, total, bad, "taken apart")
+	return decoded(c, found, odd, total, bad)
 }
 
 func showJSON(w io.Writer, id explainedID) error { return json.NewEncoder(w).Encode(id) }

@@ -14,15 +14,15 @@ import (
 func layoutShowCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "show",
-		Usage:     "draw the bits, and say what they can hold",
+		Usage:     "draw the bits of a layout, and print its capacity",
 		UsageText: "flaked layout show [flags] [LAYOUT]",
 		ArgsUsage: "[LAYOUT]",
-		Description: `Draws the 64 bits of an ID, and says how many IDs a worker can make, how many
-workers there are, when the time runs out, and where the layout was found.
+		Description: `Draws the 64 bits of an ID. Prints how many IDs a worker can make, how many workers
+there are, when the time field is used up, and where the layout was found.
 
-Without LAYOUT it is looked for:
+Without LAYOUT, the command finds it as follows:
 ` + layoutHelp + `
-Exits with 4, after printing, when it was assumed.
+Exits with 4, after printing, if the layout was assumed.
 
 Examples:
   flaked layout show sonyflake
@@ -111,7 +111,7 @@ func layoutArgument(c *cli.Context) (foundLayout, error) {
 		l, err := layoutOf("layout", c.Args().First())
 		return foundLayout{layout: l, from: "the argument", named: true}, err
 	}
-	return foundLayout{}, usageError("one layout is expected, and there are %d arguments: no blanks between its fields", c.NArg())
+	return foundLayout{}, usageError("expected one layout, got %d arguments. Write its fields without blanks", c.NArg())
 }
 
 // letters stand for the fields in a picture.
@@ -158,7 +158,7 @@ func layoutRows(l worker.Layout, r layoutReport, now time.Time) [][2]string {
 	rows := [][2]string{
 		{"a worker makes", fmt.Sprintf("%s IDs a tick, %s a second", grouped(r.IDsPerTick), perSecond(r.IDsPerSecond))},
 		{"workers", grouped(int64(r.Workers))},
-		{"all of them make", perSecond(r.IDsPerSecond*float64(r.Workers)) + " IDs a second"},
+		{"all workers make", perSecond(r.IDsPerSecond*float64(r.Workers)) + " IDs a second"},
 		{"IDs end", day(r.EndsMs)},
 	}
 	if l.Workers() > r.Workers {

@@ -34,10 +34,10 @@ func TestUsableNow(t *testing.T) {
 	}{
 		{"leaf", "2026-11-21", ""},
 		{"leaf", "2080-07-10", ""},
-		{"leaf", "2080-07-11", "used up on 2080-07-10: give it an epoch of its own, as in leaf,epoch=2080-07-11"},
+		{"leaf", "2080-07-11", "used up on 2080-07-10. Give it another epoch, as in leaf,epoch=2080-07-11"},
 		{"uid-generator", "2024-11-20", ""},
-		{"uid-generator", "2024-11-21", "used up on 2024-11-20: give it an epoch of its own, as in uid-generator,epoch=2024-11-21"},
-		{"worker=3,epoch=2030-01-01", "2029-12-31", "its epoch, 2030-01-01T00:00:00Z, is yet to come"},
+		{"uid-generator", "2024-11-21", "used up on 2024-11-20. Give it another epoch, as in uid-generator,epoch=2024-11-21"},
+		{"worker=3,epoch=2030-01-01", "2029-12-31", "its epoch, 2030-01-01T00:00:00Z, is in the future"},
 		{"worker=3,epoch=2030-01-01", "2030-01-01", ""},
 	} {
 		at, err := parseMoment(row.at)
@@ -64,7 +64,7 @@ w  worker      16     15-0  0 to 65,535
 
 a worker makes    256 IDs a tick, 25,600 a second
 workers           65,536
-all of them make  1,677,721,600 IDs a second
+all workers make  1,677,721,600 IDs a second
 IDs end           2188-11-16, in 162.0 years
 in one tick       IDs of a worker are 65,536 apart
 in JavaScript     strings: numbers lose the low bits of IDs from 2014-11-02 on
@@ -81,7 +81,7 @@ w  worker        22     21-0  0 to 4,194,303
 
 a worker makes    4 IDs a tick, 0.00111 a second
 workers           65,536 of 4,194,304 (a cluster uses no more), in each of 8 datacenters
-all of them make  72.8 IDs a second
+all workers make  72.8 IDs a second
 IDs end           the year 9999 or later
 in JavaScript     strings: numbers lose the low bits of IDs from 9625-09-28 on
 `},
@@ -96,10 +96,10 @@ s  sequence    13     12-0  0 to 8,191
 
 a worker makes    8,192 IDs a tick, 8,192 a second
 workers           65,536 of 4,194,304 (a cluster uses no more)
-all of them make  536,870,912 IDs a second
+all workers make  536,870,912 IDs a second
 IDs end           2024-11-20
 in JavaScript     strings: numbers lose the low bits of IDs from 2016-05-22 on
-usable now        no: its time field was used up on 2024-11-20: give it an epoch of its own, as in uid-generator,epoch=2026-11-21
+usable now        no: its time field was used up on 2024-11-20. Give it another epoch, as in uid-generator,epoch=2026-11-21
 `},
 	} {
 		l := mustLayout(t, row.layout)
@@ -132,7 +132,7 @@ as base62  2WtD4ixcUrx
 	}
 	call(t, "16908295\nx\n", "layout", "explain", "--layout", "sonyflake,epoch=2021-01-01", "-o", "json").wants(t, exitFailure,
 		`{"id":"16908295","time":"2021-01-01T00:00:00.010Z","timestamp_ms":1609459200010,"datacenter":0,"worker":7,"sequence":2,"layout":"time=39@10ms,sequence=8,datacenter=0,worker=16,epoch=1609459200000,order=written","layout_from":"--layout","bits":[{"name":"time","bits":"000000000000000000000000000000000000001","value":1},{"name":"sequence","bits":"00000010","value":2},{"name":"worker","bits":"0000000000000111","value":7}],"first":"16777216","last":"33554431"}`+"\n",
-		"flaked: \"x\" is not an ID: IDs are decimal numbers from 0 to 9223372036854775807\nflaked: 1 of 2 could not be taken apart\n")
+		"flaked: \"x\" is not an ID: IDs are decimal numbers from 0 to 9223372036854775807\nflaked: 1 of 2 could not be decoded\n")
 	call(t, "", "layout", "explain", "--layout", "sonyflake,epoch=2021-01-01", "16908295").wants(t, exitOK, "made at    2021-01-01T00:00:00.010Z, or within 10ms after\n", "")
 }
 
@@ -146,33 +146,33 @@ func TestLayoutCheck(t *testing.T) {
 		{"wider", "check wide14 --from leaf", exitOK, "IDs a second, a worker   4,096,000  16,384,000\n", ""},
 		{"wider, order", "check wide14 --from leaf", exitOK, "\nnew IDs are above all old ones\n", ""},
 		{"the same", "check leaf --from leaf", exitOK, "\nnew IDs are above all old ones\n", ""},
-		{"numbers that were", "check sonyflake-v2 --from leaf", exitDegraded, "warning: IDs can come twice: until 20", "flaked: this layout works, with 2 warnings\n"},
-		{"numbers that were, since when", "check sonyflake-v2 --from leaf", exitDegraded, ", new IDs are numbers like those that the old layout has made since 20", "this layout works, with 2 warnings"},
+		{"numbers that were", "check sonyflake-v2 --from leaf", exitDegraded, "warning: IDs can repeat: until 20", "flaked: this layout works, with 2 warnings\n"},
+		{"numbers that were, since when", "check sonyflake-v2 --from leaf", exitDegraded, ", new IDs can equal IDs that the old layout has made since 20", "this layout works, with 2 warnings"},
 		{"an epoch that lifts", "check sonyflake-v2,epoch=1980-01-01 --from leaf", exitOK, "new IDs are above all old ones", ""},
-		{"below", "check js53 --from leaf --since 2026-01-01", exitDegraded, "new IDs are below the old ones, and never above all of them\nwarning: IDs are not in order", "this layout works, with 2 warnings"},
-		{"used up", "check uid-generator --from leaf", exitFailure, "warning: no ID can be made by it: its time field was used up on 2024-11-20", "this layout cannot be used"},
-		{"another field of datacenters", "check twitter --from leaf", exitDegraded, "warning: the datacenter field has 5 bits instead of 0: give --datacenter anew\n", "this layout works, with a warning\n"},
-		{"long ticks", "check time=35@10s,worker=10,sequence=12", exitDegraded, "warning: with a tick of 10s nodes need --reserve 30s", "this layout works, with a warning\n"},
+		{"below", "check js53 --from leaf --since 2026-01-01", exitDegraded, "new IDs are below the old ones, and never above all of them\nwarning: IDs are not in order: at first, new IDs are below the old ones", "this layout works, with 2 warnings"},
+		{"used up", "check uid-generator --from leaf", exitFailure, "warning: it cannot make IDs: its time field was used up on 2024-11-20", "this layout cannot be used"},
+		{"another field of datacenters", "check twitter --from leaf", exitDegraded, "warning: the datacenter field has 5 bits instead of 0. Give --datacenter again\n", "this layout works, with a warning\n"},
+		{"long ticks", "check time=35@10s,worker=10,sequence=12", exitDegraded, "warning: with a tick of 10s, nodes need --reserve 30s or more, but --reserve must be below 10s", "this layout works, with a warning\n"},
 		{"JSON", "check wide14 --from leaf -o json", exitOK, `"stand": "above"`, ""},
-		{"no layout", "check", exitUsage, "", "one layout is expected, and there are 0 arguments"},
-		{"blanks", "check worker=3, sequence=5", exitUsage, "", "there are 2 arguments: a name or fields without blanks"},
+		{"no layout", "check", exitUsage, "", "expected one layout, got 0 arguments"},
+		{"blanks", "check worker=3, sequence=5", exitUsage, "", "got 2 arguments. Give a name or fields without blanks"},
 		{"bad", "check snowcone", exitUsage, "", `layout: bad layout: "snowcone" is not a preset (leaf, twitter, `},
 		{"bad from", "check leaf --from worker=99", exitUsage, "", `--from: bad layout`},
-		{"since when", "check leaf --from leaf --since yesterday", exitUsage, "", `--since: "yesterday" is not a moment`},
-		{"since of what", "check leaf --since 2020", exitUsage, "", "--since is about the layout in use"},
-		{"show two", "show leaf twitter", exitUsage, "", "one layout is expected, and there are 2 arguments"},
+		{"since when", "check leaf --from leaf --since yesterday", exitUsage, "", `--since: "yesterday" is not a time`},
+		{"since of what", "check leaf --since 2020", exitUsage, "", "--since needs the layout in use. Give --from LAYOUT or --zk"},
+		{"show two", "show leaf twitter", exitUsage, "", "expected one layout, got 2 arguments"},
 		{"show bad", "show worker=99", exitUsage, "", "layout: bad layout"},
 		{"show by flag", "show --layout js53", exitOK, "js53: time=38@10ms", ""},
-		{"choose", "choose --rate 200000 --nodes 50 --until 2060", exitOK, "\nthe first is the advice: flaked cluster init --layout leaf\n", ""},
-		{"choose one's own", "choose --rate 10000000 --nodes 8", exitOK, "\nthe first is the advice: flaked cluster init --layout time=42@1ms,datacenter=0,worker=6,sequence=15,epoch=", ""},
+		{"choose", "choose --rate 200000 --nodes 50 --until 2060", exitOK, "\nrecommended: flaked cluster init --layout leaf\n", ""},
+		{"choose one's own", "choose --rate 10000000 --nodes 8", exitOK, "\nrecommended: flaked cluster init --layout time=42@1ms,datacenter=0,worker=6,sequence=15,epoch=", ""},
 		{"choose for JavaScript", "choose --js --rate 20000 --nodes 20 -o json", exitOK, `"name": "js53"`, ""},
-		{"choose too much", "choose --js --rate 1000000 --nodes 2000", exitFailure, "", "there is no layout of 53 bits for 1,000,000 IDs a second of each of 8,000 workers until 2060-01-01: ask for fewer"},
-		{"choose more than ZooKeeper keeps", "choose --rate 1 --nodes 20000", exitFailure, "", "there is no layout of 63 bits"},
-		{"choose nothing", "choose --rate 0", exitUsage, "", "--rate 0: more than 0"},
-		{"choose NaN", "choose --rate NaN", exitUsage, "", "--rate NaN"},
-		{"choose no nodes", "choose --nodes 0", exitUsage, "", "--nodes 0: 1 to"},
-		{"choose little", "choose --spare 0.5", exitUsage, "", "--spare 0.5: 1 to 1000"},
-		{"choose the past", "choose --until 2020", exitUsage, "", "--until 2020 is past"},
+		{"choose too much", "choose --js --rate 1000000 --nodes 2000", exitFailure, "", "no layout of 53 bits has 1,000,000 IDs per second for each of 8,000 workers until 2060-01-01. Give a lower --rate"},
+		{"choose more than ZooKeeper keeps", "choose --rate 1 --nodes 20000", exitFailure, "", "no layout of 63 bits has"},
+		{"choose nothing", "choose --rate 0", exitUsage, "", "--rate must be more than 0 and at most 1e12, not 0"},
+		{"choose NaN", "choose --rate NaN", exitUsage, "", "--rate must be more than 0 and at most 1e12, not NaN"},
+		{"choose no nodes", "choose --nodes 0", exitUsage, "", "--nodes must be 1 to 1048576, not 0"},
+		{"choose little", "choose --spare 0.5", exitUsage, "", "--spare must be 1 to 1000 workers per node, not 0.5"},
+		{"choose the past", "choose --until 2020", exitUsage, "", "--until must be in the future, not 2020"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			call(t, "", append([]string{"layout"}, strings.Fields(row.args)...)...).wants(t, row.code, row.out, row.err)
@@ -349,7 +349,7 @@ func TestLayoutOfACluster(t *testing.T) {
 	call(t, "", "layout", "show", "--zk", zk).wants(t, exitOK, "sonyflake: time=39@10ms,sequence=8", "")
 	call(t, "", "layout", "explain", "--zk", zk, aSonyflake).wants(t, exitOK, "\nsequence   13\nworker     7\n", "")
 	call(t, "", "layout", "check", "leaf", "--zk", zk).wants(t, exitOK, "\nnew IDs are above all old ones\n", "")
-	call(t, "", "layout", "check", "leaf", "--zk", zk, "--cluster", "other").wants(t, exitFailure, "", "no such cluster")
+	call(t, "", "layout", "check", "leaf", "--zk", zk, "--cluster", "other").wants(t, exitFailure, "", "cluster not found")
 	call(t, "", "cluster", "init", "--zk", zk, "--layout", "time=39@10ms,worker=16,sequence=8,epoch=2014-09-01").
-		wants(t, exitFailure, "", "where the cluster has time=39@10ms,sequence=8,datacenter=0,worker=16")
+		wants(t, exitFailure, "", "differs from the cluster's time=39@10ms,sequence=8,datacenter=0,worker=16")
 }

@@ -38,7 +38,7 @@ func (o options) listen(guard *credentials.Server, log hclog.Logger) ([]net.List
 		listeners = append(listeners, l)
 	}
 	if !tcp && guard.TLS() != nil {
-		log.Warn("--tls-cert is given, and there is no TCP address to speak TLS on: unix sockets are always plain")
+		log.Warn("--tls-cert has no effect: there is no TCP address, and unix sockets never use TLS")
 	}
 	return listeners, nil
 }
@@ -50,11 +50,11 @@ func (o options) listenTCP(given, address string, guard *credentials.Server, log
 		switch {
 		case o.allowOpen:
 		case config == nil && !tokens:
-			return nil, usageError("--listen %s can be reached from other machines, and anybody there could use up IDs: ask for a token (--token-file FILE) or a certificate (--tls-cert, --tls-key and --tls-client-ca), add --allow-open if that network is trusted, or listen on 127.0.0.1", given)
+			return nil, usageError("--listen %s can be reached from other machines, so anyone there could use up IDs. Require a token (--token-file FILE) or a certificate (--tls-cert, --tls-key and --tls-client-ca), add --allow-open if you trust that network, or listen on 127.0.0.1", given)
 		case !knowsClients:
-			log.Warn("TLS hides what is said and asks nobody who they are: whoever reaches this address is served; --token-file or --tls-client-ca asks", "listen", given)
+			log.Warn("TLS without client authentication: anyone who reaches this address is served. --token-file or --tls-client-ca requires authentication", "listen", given)
 		case config == nil:
-			log.Warn("tokens cross the network in the clear: --tls-cert and --tls-key hide them", "listen", given)
+			log.Warn("tokens cross the network in the clear: --tls-cert and --tls-key encrypt them", "listen", given)
 		}
 	}
 	l, err := net.Listen("tcp", address)
@@ -82,7 +82,7 @@ func listenError(flag, address string, err error) error {
 		return err // err names the flag
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s %s: the address is taken; another flaked may be running (`flaked healthcheck` tells), or choose another address", flag, address)
+		return fmt.Errorf("%s %s: address already in use. Check with `flaked healthcheck` whether another flaked runs there, or choose another address", flag, address)
 	}
 	return fmt.Errorf("%s %s: %w", flag, address, err)
 }

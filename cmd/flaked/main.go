@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 	app := &cli.App{
 		Name:                  "flaked",
-		Usage:                 "unique 64-bit IDs over TCP, from nodes that ZooKeeper keeps apart",
+		Usage:                 "unique 64-bit IDs over TCP, from nodes that ZooKeeper coordinates",
 		CustomAppHelpTemplate: appHelp(),
 		Flags:                 []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "the same as flaked version", DisableDefaultText: true}},
 		Commands: []*cli.Command{
@@ -88,7 +88,7 @@ func finishLeaf(cmd *cli.Command) {
 	before, action := cmd.Before, cmd.Action
 	cmd.Before = func(c *cli.Context) error {
 		if c.NArg() > 0 && strings.TrimSpace(cmd.ArgsUsage) == "" {
-			return withHelp(c, usageError("no arguments are expected, and there is %q", c.Args().First()))
+			return withHelp(c, usageError("unexpected argument %q", c.Args().First()))
 		}
 		if err := loadConfig(c); err != nil {
 			return withHelp(c, err)
@@ -127,7 +127,7 @@ func unknownCommand(c *cli.Context, commands []*cli.Command) error {
 		}
 	}
 	if best != "" {
-		return withHelp(c, usageError("there is no command %q; did you mean %q?", name, best))
+		return withHelp(c, usageError("there is no command %q. Did you mean %q?", name, best))
 	}
 	return withHelp(c, usageError("there is no command %q", name))
 }

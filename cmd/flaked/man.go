@@ -16,8 +16,8 @@ func manCommand() *cli.Command {
 		Usage:     "print man pages",
 		UsageText: "flaked man [flags] [COMMAND]",
 		ArgsUsage: "[COMMAND]",
-		Description: `Prints the man page of flaked or of one of its commands, or with --dir writes all of
-them, flaked.1, flaked-serve.1 and so on. They say what --help says.
+		Description: `Prints the man page of flaked or of one of its commands. With --dir it writes all
+pages: flaked.1, flaked-serve.1 and so on. They have the text of --help.
 
 Examples:
   flaked man serve | man -l -
@@ -32,7 +32,7 @@ Examples:
 func man(c *cli.Context) error {
 	dir := c.String("dir")
 	if c.NArg() > 1 || c.NArg() == 1 && dir != "" {
-		return usageError("one command is expected, or --dir for the pages of all")
+		return usageError("expected one COMMAND, or --dir without one for all pages")
 	}
 	if dir != "" {
 		return writeFiles(dir, manPages(c.App))

@@ -18,24 +18,25 @@ import (
 func resetCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "reset-identity",
-		Usage:     "make a node's state directory unusable, so that it starts as a new node",
+		Usage:     "discard a node's identity, so that its next start registers a new node",
 		UsageText: "flaked reset-identity [flags]",
-		Description: `For a node that is not to go on as who it was: its state is poisoned by a clock that
-was far ahead, it was copied, or its worker is to be freed for others. The record in the
-state directory is ended for good; a copy stays beside it that no node resumes. A node
-that is started there registers as a new one, with another worker. Of a node with
-several workers it is all of them. Refused while a node uses the directory.
+		Description: `Discards a node's identity for good: the next start in this state directory registers a
+new node, with another worker. Use it if a clock that was far ahead has spoilt the
+state, if the state was copied, or to free the worker for others. A backup stays in
+the directory, and no node resumes it. The command applies to all workers of the node.
+It is refused while a node uses the directory.
 
-Changes nothing in ZooKeeper: the worker that the node had stays its own there, stopped or
-detached, until its lease ends. flaked workers release frees it before, safely now, if no
-other copy of the state is anywhere; it takes from the copy how far the node had come.
+It changes nothing in ZooKeeper: the worker stays held there, as stopped or detached,
+until its lease expires. If no other copy of the state exists, you can then safely free
+the worker earlier, by flaked workers release --lower-bound with this --state-dir: the
+next holder begins above the reserved bound in the backup.
 
 Examples:
   flaked reset-identity --state-dir /var/lib/flaked
   flaked reset-identity --yes -o json`,
 		Flags: []cli.Flag{
 			stateDirFlag(),
-			&cli.BoolFlag{Name: "yes", Usage: "do it without asking. On the command line alone", DisableDefaultText: true},
+			&cli.BoolFlag{Name: "yes", Usage: "do it without asking. Command line only", DisableDefaultText: true},
 			outputFlag(),
 		},
 		Action: resetIdentity,
@@ -132,7 +133,7 @@ func inspectAll(dir string) ([]stateReport, error) {
 
 func resetRefused(err error) error {
 	if errors.Is(err, localcache.ErrLocked) {
-		return exitWith(exitFailure, "%w: stop it first; it was not changed", err)
+		return exitWith(exitFailure, "%w. Stop the node first. Nothing was changed", err)
 	}
 	return err
 }
@@ -144,7 +145,7 @@ func confirmReset(c *cli.Context, found []stateReport) error {
 		switch {
 		case was.Status == "empty" || was.Status == "released":
 		case was.Record == nil:
-			lost = append(lost, "what is in "+was.Dir+", which cannot be read")
+			lost = append(lost, "the content of "+was.Dir+", which cannot be read")
 		default:
 			lost = append(lost, fmt.Sprintf("the identity in %s, with worker %d of cluster %s", was.Dir, was.Record.Worker, orDash(clean(was.Record.Cluster))))
 		}
@@ -155,40 +156,40 @@ func confirmReset(c *cli.Context, found []stateReport) error {
 	what := strings.Join(lost, "; ")
 	in, ok := c.App.Reader.(*os.File)
 	if !ok || !isatty.IsTerminal(in.Fd()) {
-		return usageError("to be given up for good: %s. Nothing was changed; if it is what you want, add --yes", what)
+		return usageError("this will be discarded for good: %s. Nothing was changed. To go on, add --yes", what)
 	}
-	typed, err := question(c, in, fmt.Sprintf("To be given up for good: %s.\nType reset to go on: ", what))
+	typed, err := question(c, in, fmt.Sprintf("This will be discarded for good: %s.\nType reset to go on: ", what))
 	if err == nil && typed != "reset" {
-		return exitWith(exitFailure, "that was not \"reset\"; nothing was changed")
+		return exitWith(exitFailure, "the typed word does not match \"reset\". Nothing was changed")
 	}
 	return err
 }
 
 func resetLines(dir string, was stateReport, backup string, now time.Time) []string {
 	if backup == "" {
-		return []string{"nothing in " + was.Dir + " would be resumed: a node that starts there is a new one; nothing was changed"}
+		return []string{"no node would resume the state in " + was.Dir + ": a node that starts there is a new one. Nothing was changed."}
 	}
 	lines := []string{
-		"nothing in " + was.Dir + " will be resumed any more: a node that starts there is a new one",
-		"a copy of what there was, for people: " + backup,
+		"discarded the identity in " + was.Dir + ": a node that starts there is a new one",
+		"backup: " + backup,
 	}
 	r := was.Record
 	if r == nil {
-		return append(lines, "it could not be read, so it is not known which worker it was for: flaked status shows it as stopped or detached until its lease ends")
+		return append(lines, "the state could not be read, so its worker is unknown: flaked status shows that worker as stopped or detached until its lease expires")
 	}
 	state := "detached"
 	if r.Stopped {
 		state = "stopped"
 	}
-	lines = append(lines, fmt.Sprintf("worker %d of cluster %s stays its own in ZooKeeper, %s, until its lease ends: %s or a little later",
+	lines = append(lines, fmt.Sprintf("worker %d of cluster %s stays held in ZooKeeper, as %s, until its lease expires: %s or a little later",
 		r.Worker, orDash(clean(r.Cluster)), state, instant(r.HMs, now)))
 	if len(was.Changed) > 0 {
-		return append(lines, "this was a copy of another node's state: leave the worker alone, the other may be running")
+		return append(lines, "this was a copy of another node's state: do not release the worker, because the other node may be running")
 	}
 	if was.Damaged {
-		return append(lines, "the state was damaged, so it is not known how far it had come: leave the worker alone until then")
+		return append(lines, "the state was damaged, so its reserved bound is unknown: do not release the worker before its lease expires")
 	}
-	return append(lines, fmt.Sprintf("to free it before that, if there is no other copy of the state: flaked workers release %d --lower-bound --cluster %s --state-dir %s",
+	return append(lines, fmt.Sprintf("to free the worker earlier, if there is no other copy of the state: flaked workers release %d --lower-bound --cluster %s --state-dir %s",
 		r.Worker, orDash(clean(r.Cluster)), dir))
 }
 
@@ -196,7 +197,7 @@ func resetLines(dir string, was stateReport, backup string, now time.Time) []str
 func givenStateDir(c *cli.Context) (string, error) {
 	dir := c.String("state-dir")
 	if dir == "" {
-		return "", usageError("which directory? give --state-dir: there is no home to look in")
+		return "", usageError("--state-dir: no home directory found. Give --state-dir DIRECTORY")
 	}
 	return filepath.Abs(dir)
 }
@@ -205,9 +206,9 @@ func givenStateDir(c *cli.Context) (string, error) {
 func stateError(dir string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return exitWith(exitFailure, "no node has left its state in %s: --state-dir (FLAKED_STATE_DIR) names another directory", dir)
+		return exitWith(exitFailure, "--state-dir %s: no state found. Correct the path (FLAKED_STATE_DIR)", dir)
 	case errors.Is(err, fs.ErrPermission):
-		return exitWith(exitFailure, "%w: call it as the user that the node runs as", err)
+		return exitWith(exitFailure, "%w. Run the command as the node's user", err)
 	}
 	return err
 }

@@ -16,12 +16,12 @@ func TestResetIdentity(t *testing.T) {
 	rec.Stopped = true
 	dir, cache := stateDir(t, rec)
 	t.Setenv("FLAKED_STATE_DIR", dir)
-	const inUse = "stop it first; it was not changed"
+	const inUse = "Stop the node first. Nothing was changed"
 	call(t, "", "reset-identity", "--yes").wants(t, exitFailure, "", inUse)
 	cache.Close()
 
 	ask := call(t, "reset\n", "reset-identity")
-	ask.wants(t, exitUsage, "", "to be given up for good: the identity in "+dir+", with worker 7 of cluster prod. Nothing was changed; if it is what you want, add --yes")
+	ask.wants(t, exitUsage, "", "this will be discarded for good: the identity in "+dir+", with worker 7 of cluster prod. Nothing was changed. To go on, add --yes")
 	t.Setenv("FLAKED_YES", "true")
 	call(t, "", "reset-identity").wants(t, exitUsage, "", "add --yes")
 	if l, _, err := localcache.Inspect(dir); err != nil || l.Status != localcache.StatusRecord {
@@ -30,18 +30,18 @@ func TestResetIdentity(t *testing.T) {
 
 	done := call(t, "", "reset-identity", "--yes")
 	for _, want := range []string{
-		"nothing in " + dir + " will be resumed any more: a node that starts there is a new one\n",
-		"a copy of what there was, for people: " + filepath.Join(dir, "flaked.state.reset-20"),
-		"worker 7 of cluster prod stays its own in ZooKeeper, stopped, until its lease ends: 2026-11-20T18:40:00.000Z (",
-		"to free it before that, if there is no other copy of the state: flaked workers release 7 --lower-bound --cluster prod --state-dir " + dir + "\n",
+		"discarded the identity in " + dir + ": a node that starts there is a new one\n",
+		"backup: " + filepath.Join(dir, "flaked.state.reset-20"),
+		"worker 7 of cluster prod stays held in ZooKeeper, as stopped, until its lease expires: 2026-11-20T18:40:00.000Z (",
+		"to free the worker earlier, if there is no other copy of the state: flaked workers release 7 --lower-bound --cluster prod --state-dir " + dir + "\n",
 	} {
 		done.wants(t, exitOK, want, "")
 	}
-	call(t, "", "reset-identity", "--yes").wants(t, exitFailure, "", "no node has left its state in "+dir)
-	call(t, "", "state", "show").wants(t, exitFailure, "", "no node has left its state in "+dir)
+	call(t, "", "reset-identity", "--yes").wants(t, exitFailure, "", "--state-dir "+dir+": no state found. Correct the path")
+	call(t, "", "state", "show").wants(t, exitFailure, "", "--state-dir "+dir+": no state found. Correct the path")
 }
 
-func TestResetIdentityOf(t *testing.T) {
+func TestResetIdentityOfCopiedCorruptAndEmptyState(t *testing.T) {
 	dir, cache := stateDir(t, exampleRecord())
 	cache.Close()
 	file := filepath.Join(dir, "flaked.state")
@@ -61,7 +61,7 @@ func TestResetIdentityOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := call(t, "", "reset-identity", "--yes", "--state-dir", copied)
-		r.wants(t, exitOK, "this was a copy of another node's state: leave the worker alone, the other may be running\n", "")
+		r.wants(t, exitOK, "this was a copy of another node's state: do not release the worker, because the other node may be running\n", "")
 		if strings.Contains(r.stdout, "--lower-bound") {
 			t.Error("it says how to free the other's worker")
 		}
@@ -70,8 +70,8 @@ func TestResetIdentityOf(t *testing.T) {
 		if err := os.WriteFile(file, []byte("rubbish"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		call(t, "", "reset-identity", "--state-dir", dir).wants(t, exitUsage, "", "to be given up for good: what is in "+dir+", which cannot be read. Nothing")
-		call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitOK, "it could not be read, so it is not known which worker it was for", "")
+		call(t, "", "reset-identity", "--state-dir", dir).wants(t, exitUsage, "", "this will be discarded for good: the content of "+dir+", which cannot be read. Nothing")
+		call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitOK, "the state could not be read, so its worker is unknown", "")
 	})
 	t.Run("nothing", func(t *testing.T) {
 		dir, cache := stateDir(t, exampleRecord())
@@ -79,14 +79,14 @@ func TestResetIdentityOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		cache.Close()
-		call(t, "", "reset-identity", "--state-dir", dir).wants(t, exitOK, "nothing in "+dir+" would be resumed: a node that starts there is a new one; nothing was changed\n", "")
+		call(t, "", "reset-identity", "--state-dir", dir).wants(t, exitOK, "no node would resume the state in "+dir+": a node that starts there is a new one. Nothing was changed.\n", "")
 		r := call(t, "", "reset-identity", "--state-dir", dir, "-o", "json")
 		var report resetReport
 		if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || len(report.Directories) != 1 || report.Directories[0].Reset || report.Directories[0].Record.Worker != 7 {
 			t.Errorf("%v: %+v", err, r)
 		}
 	})
-	call(t, "", "reset-identity", "--state-dir", filepath.Join(dir, "nowhere"), "--yes").wants(t, exitFailure, "", "no node has left its state in")
+	call(t, "", "reset-identity", "--state-dir", filepath.Join(dir, "nowhere"), "--yes").wants(t, exitFailure, "", "nowhere: no state found. Correct the path")
 }
 
 // A node with several workers has a directory for each.
@@ -96,7 +96,7 @@ func TestResetIdentityOfSeveral(t *testing.T) {
 	rec.Claim.Worker, rec.Claim.Node = 8, "n2"
 	second := stateIn(t, stateDirs(dir, 2)[1], rec)
 	first.Close()
-	call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitFailure, "", "worker-2: stop it first; it was not changed")
+	call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitFailure, "", "worker-2. Stop the node first. Nothing was changed")
 	if l, _, err := localcache.Inspect(dir); err != nil || l.Status != localcache.StatusRecord {
 		t.Fatalf("the first: %+v, %v", l, err)
 	}
@@ -107,5 +107,5 @@ func TestResetIdentityOfSeveral(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || len(report.Directories) != 2 || !report.Directories[0].Reset || !report.Directories[1].Reset || report.Directories[1].Record.Worker != 8 {
 		t.Errorf("%v: %+v", err, r)
 	}
-	call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitFailure, "", "no node has left its state in "+dir)
+	call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitFailure, "", "--state-dir "+dir+": no state found. Correct the path")
 }

@@ -76,61 +76,61 @@ func TestUsageErrors(t *testing.T) {
 		args string
 		want string
 	}{
-		{"statsu", `there is no command "statsu"; did you mean "status"? (see flaked --help)`},
-		{"xyzzy", `there is no command "xyzzy" (see flaked --help)`},
-		{"--nope", `there is no flag --nope (see flaked --help)`},
+		{"statsu", `there is no command "statsu". Did you mean "status"? See ` + "`flaked --help`."},
+		{"xyzzy", "there is no command \"xyzzy\". See `flaked --help`."},
+		{"--nope", "there is no flag --nope. See `flaked --help`."},
 		{"--zk h status", "--zk comes after a command, as in `flaked serve --zk`"},
-		{"status --nope", `there is no flag --nope (see flaked status --help)`},
-		{"status --clutser x", `there is no flag --clutser; did you mean --cluster?`},
+		{"status --nope", "there is no flag --nope. See `flaked status --help`."},
+		{"status --clutser x", `there is no flag --clutser. Did you mean --cluster?`},
 		{"status --zk", `--zk needs a value`},
-		{"cluster thaw", `where is ZooKeeper? give --zk HOST:PORT or set FLAKED_ZK (see flaked cluster thaw --help)`},
-		{"status extra --zk h", `no arguments are expected, and there is "extra"`},
+		{"cluster thaw", "--zk is required. Give --zk HOST:PORT, or set FLAKED_ZK. See `flaked cluster thaw --help`."},
+		{"status extra --zk h", `unexpected argument "extra"`},
 		{"status --zk h -o xml", `--output: "xml" is not table, wide or json`},
-		{"status --zk h:0", `connect string "h:0": host "h:0": port "0" is not between 1 and 65535`},
-		{"status --zk zk://h", `no scheme is expected`},
+		{"status --zk h:0", `connect string "h:0": host "h:0": port "0" must be between 1 and 65535`},
+		{"status --zk zk://h", `remove the scheme: write host:port,host:port/chroot`},
 		{"status --zk h --cluster a/b", `cluster name "a/b"`},
 		{"status --zk h --zk-session-timeout 6", `--zk-session-timeout: "6" is not a duration such as 500ms`},
 		{"status --zk h --zk-tls=maybe", `--zk-tls: "maybe" is not true or false`},
-		{"status --zk h --watch 1ms", `--watch: every 1ms is too often`},
+		{"status --zk h --watch 1ms", `--watch must be at least 100ms, not 1ms`},
 		{"status --zk h -o json --output json", `two forms of the same flag`},
-		{"get 0", `how many? "0" is not a whole number from 1 on (see flaked get --help)`},
-		{"get -5", `how many? "-5"`},
-		{"get x", `how many? "x"`},
-		{"get 1 2", `one number is expected`},
+		{"get 0", "N must be a whole number of at least 1, not \"0\". See `flaked get --help`."},
+		{"get -5", `N must be a whole number of at least 1, not "-5"`},
+		{"get x", `N must be a whole number of at least 1, not "x"`},
+		{"get 1 2", `expected one N, got 2 arguments`},
 		{"get --addr 1.2.3.4:99999", `"99999" is not a port`},
-		{"get --addr unix:run", `begins with a slash`},
-		{"get --timeout 0s", `--timeout: 0s is no time`},
-		{"get --timeout=-1s", `--timeout: -1s is no time`},
-		{"bench x", `no arguments are expected`},
+		{"get --addr unix:run", `must begin with /`},
+		{"get --timeout 0s", `--timeout must be positive, not 0s`},
+		{"get --timeout=-1s", `--timeout must be positive, not -1s`},
+		{"bench x", `unexpected argument "x"`},
 		{"bench --addr unix:run", `--addr: "unix:run": the path`},
-		{"bench --conns 0", `--conns 0: 1 to 60000`},
-		{"bench --pipeline=-1", `--pipeline -1: 1 to 10000`},
-		{"bench --batch 0", `--batch 0: 1 to 1000000`},
-		{"bench --threads 65", `--threads 65: 1 to 64`},
-		{"bench --rate 0", `--rate 0: more than 0`},
+		{"bench --conns 0", `--conns must be 1 to 60000, not 0`},
+		{"bench --pipeline=-1", `--pipeline must be 1 to 10000, not -1`},
+		{"bench --batch 0", `--batch must be 1 to 1000000, not 0`},
+		{"bench --threads 65", `--threads must be 1 to 64, not 65`},
+		{"bench --rate 0", `--rate must be more than 0 and at most 1000000000, not 0`},
 		{"bench --rate fast", `--rate: "fast" is not a number`},
-		{"bench --rate NaN", `--rate NaN: more than 0`},
-		{"bench --duration 0s", `--duration 0s: more than 0s`},
-		{"bench --warmup=-1s", `--warmup -1s: 0s or more`},
-		{"bench --timeout 0s", `--timeout 0s: more than 0s`},
-		{"bench --client-spin=-1s", `--client-spin -1s: 0s or more`},
-		{"bench --pid=-1", `--pid -1: a process`},
-		{"bench --protocol http", `--protocol http: plain, resp or inline`},
-		{"bench --protocol inline", `--protocol inline is for a --command`},
-		{"bench --command PING --batch 2", `--batch is for GET`},
+		{"bench --rate NaN", `--rate must be more than 0 and at most 1000000000, not NaN`},
+		{"bench --duration 0s", `--duration must be more than 0s, not 0s`},
+		{"bench --warmup=-1s", `--warmup must be at least 0s, not -1s`},
+		{"bench --timeout 0s", `--timeout must be more than 0s, not 0s`},
+		{"bench --client-spin=-1s", `--client-spin must be at least 0s, not -1s`},
+		{"bench --pid=-1", `--pid must be a process ID, not -1`},
+		{"bench --protocol http", `--protocol must be plain, resp or inline, not http`},
+		{"bench --protocol inline", `--protocol inline is only for --command`},
+		{"bench --command PING --batch 2", `--batch is only for GET`},
 		{"bench -o xml", `--output: "xml" is not table, wide or json`},
 		{"decode --layout x", `--layout: bad layout: "x" is not a preset`},
 		{"decode --cluster x 1", `--cluster needs --zk`},
-		{"cluster inti", `there is no command "inti"; did you mean "init"? (see flaked cluster --help)`},
+		{"cluster inti", `there is no command "inti". Did you mean "init"? See ` + "`flaked cluster --help`."},
 		{"cluster init --zk h --layout worker=99", `--layout: bad layout`},
 		{"cluster init --zk h --datacenter 1", `datacenter 1 does not fit into 0 bits`},
-		{"cluster init --zk h --lease 0s", `a lease of 0s`},
+		{"cluster init --zk h --lease 0s", `the lease 0s is too short. Use 1s or more`},
 		{"cluster init --zk h --datacenter x", `--datacenter: "x" is not a whole number`},
-		{"state shwo", `there is no command "shwo"; did you mean "show"?`},
-		{"version x", `no arguments are expected`},
-		{"serve x", `no arguments`},
-		{"serve --dev --layout uid-generator", `--layout uid-generator: its time field was used up on 2024-11-20: give it an epoch of its own, as in uid-generator,epoch=20`},
-		{"serve --dev --layout leaf,epoch=2199-01-01", `--layout leaf,epoch=2199-01-01: its epoch, 2199-01-01T00:00:00Z, is yet to come: give it an epoch of its own, as in ...,epoch=20`},
+		{"state shwo", `there is no command "shwo". Did you mean "show"?`},
+		{"version x", `unexpected argument "x"`},
+		{"serve x", `unexpected argument "x"`},
+		{"serve --dev --layout uid-generator", `--layout uid-generator: its time field was used up on 2024-11-20. Give it another epoch, as in uid-generator,epoch=20`},
+		{"serve --dev --layout leaf,epoch=2199-01-01", `--layout leaf,epoch=2199-01-01: its epoch, 2199-01-01T00:00:00Z, is in the future. Give it another epoch, as in ...,epoch=20`},
 		{"help xyzzy", `there is no command "xyzzy"`},
 	} {
 		t.Run(row.args, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestUsageErrors(t *testing.T) {
 			if n := strings.Count(r.stderr, "\n"); n != 1 {
 				t.Errorf("%d lines on stderr, want one", n)
 			}
-			if !strings.Contains(r.stderr, "--help)") {
+			if !strings.Contains(r.stderr, " --help`.\n") {
 				t.Error("no hint at the help")
 			}
 		})
@@ -159,7 +159,7 @@ func TestEmptyEnvironment(t *testing.T) {
 	t.Setenv("FLAKED_LAYOUT", "")
 	t.Setenv("FLAKED_ADDR", "")
 	call(t, "", "layout", "show", "leaf").wants(t, exitOK, "layout from       the argument\n", "")
-	call(t, "", "cluster", "thaw").wants(t, exitUsage, "", "where is ZooKeeper?")
+	call(t, "", "cluster", "thaw").wants(t, exitUsage, "", "--zk is required")
 }
 
 func TestHelp(t *testing.T) {
@@ -167,7 +167,7 @@ func TestHelp(t *testing.T) {
 		call(t, "", strings.Fields(args)...).wants(t, exitOK, "BEGIN WITH\n   flaked serve --dev", "")
 	}
 	for _, args := range []string{"cluster", "cluster --help", "help cluster", "cluster help"} {
-		call(t, "", strings.Fields(args)...).wants(t, exitOK, "flaked cluster - make a cluster", "")
+		call(t, "", strings.Fields(args)...).wants(t, exitOK, "flaked cluster - create and show a cluster", "")
 	}
 	for _, args := range []string{"get --help", "get 5 -h", "help get", "get --addr x --help"} {
 		call(t, "", strings.Fields(args)...).wants(t, exitOK, "flaked get - print new IDs", "")

@@ -26,24 +26,22 @@ import (
 func serveCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "serve",
-		Usage: "run a node: take a worker id from ZooKeeper and hand out IDs over TCP",
-		Description: `Takes a worker slot (the one of its state directory, or a new one) and serves
-IDs until it is told to stop. SIGTERM or SIGINT drains: what has been asked is
-answered, the bounds are stored, and the next start waits for nothing. A second
-signal ends it at once, which is safe too.
+		Usage: "run a node: acquire a worker from ZooKeeper and serve IDs over TCP",
+		Description: `Acquires a worker (that of its state directory, or a new one) and serves IDs until it
+is stopped. On SIGTERM or SIGINT it answers pending requests and stores its bounds, so
+that the next start does not wait. A second signal ends it at once, which is safe too.
 
-Once it has served for a while a node needs ZooKeeper for up to a day (--lease)
-neither to serve nor to restart.
+After a while, a node can serve and restart without ZooKeeper for up to a day
+(--lease).
 
   flaked serve --dev                                     try it, without ZooKeeper
   flaked serve --zk 127.0.0.1:2181 --bootstrap           the first node of a cluster
-  flaked serve --zk zk1,zk2,zk3/prod --cluster orders    any other
-  flaked serve --zk zk1 --release-on-exit                a pod without a disk that lasts
+  flaked serve --zk zk1,zk2,zk3/prod --cluster orders    any other node
+  flaked serve --zk zk1 --release-on-exit                a pod without a lasting disk
 
-An address that other machines can reach is refused unless clients are asked for a
-token (--token-file) or TLS is spoken (--tls-cert, --tls-key), or --allow-open says
-that it is meant so. Tokens are asked for on all addresses; TLS is spoken on TCP
-alone. Both are read again within a second of a change, and on SIGHUP.
+An address that other machines can reach needs --token-file, TLS (--tls-cert and
+--tls-key) or --allow-open. Clients need a token on all addresses, but TLS only on
+TCP. The files of both are read again within a second of a change, and on SIGHUP.
 
   openssl rand -hex 32 > token && chmod 600 token
   flaked serve --zk zk1 --listen 0.0.0.0:7609 --token-file token --tls-cert c.pem --tls-key k.pem
@@ -178,14 +176,14 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 
 	<-outer.Done()
 	if ctx.Err() != nil {
-		log.Info("stopping: answering what has been asked; another signal ends it at once")
+		log.Info("stopping: answering pending requests; another signal ends it at once")
 	}
 	serving.Wait()
 	stopNode()
 	keeping.Wait()
 	stopStore()
 	if err := b.store.Close(); err != nil {
-		log.Debug("closing the connection to ZooKeeper", "error", err)
+		log.Debug("closing the connection to ZooKeeper failed", "error", err)
 	}
 	connected.Wait()
 	if err := context.Cause(outer); err != nil && !errors.Is(err, context.Canceled) {

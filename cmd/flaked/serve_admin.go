@@ -31,7 +31,7 @@ func (o *options) listenAdmin(log hclog.Logger) (net.Listener, error) {
 	l, err := net.Listen("tcp", o.admin)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) && !o.adminAsked:
-		log.Warn("the admin port is taken, perhaps by another node: this one has none; --admin HOST:PORT gives it one, --admin off none without a word", "address", o.admin)
+		log.Warn("the admin address is already in use, perhaps by another node: continuing without admin port. --admin HOST:PORT sets another address, --admin off disables the port", "address", o.admin)
 		o.admin = ""
 		return nil, nil
 	case err != nil:
@@ -53,10 +53,10 @@ func (o options) guardAdmin(guard *credentials.Server, log hclog.Logger) (authen
 	switch {
 	case isLoopback(o.admin):
 	case authenticate != nil:
-		log.Warn("the admin port speaks no TLS: tokens that are brought there cross the network in the clear", "address", o.admin)
+		log.Warn("the admin port does not use TLS: tokens sent to it cross the network in the clear", "address", o.admin)
 	case !o.allowOpen:
-		log.Info("the admin port can be reached from other machines: it answers probes and /metrics, and nothing else without --token-file or --allow-open", "address", o.admin)
-		closed = "other machines can reach this address, so there are only /livez, /readyz and /metrics: for the rest give the node tokens (--token-file FILE), add --allow-open if the network is trusted, or ask at an --admin on 127.0.0.1"
+		log.Info("the admin port can be reached from other machines: it serves only probes and /metrics. --token-file or --allow-open opens the rest", "address", o.admin)
+		closed = "other machines can reach this address, so it serves only /livez, /readyz and /metrics. For the rest, give the node tokens (--token-file FILE), add --allow-open if you trust the network, or use an --admin address on 127.0.0.1"
 	}
 	return authenticate, closed
 }

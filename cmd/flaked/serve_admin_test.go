@@ -12,7 +12,7 @@ import (
 )
 
 // A node needs the admin port that was asked for, but goes on without the default one.
-func TestListenAdmin(t *testing.T) {
+func TestTakenDefaultAdminPortIsSkipped(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -26,8 +26,8 @@ func TestListenAdmin(t *testing.T) {
 	}{
 		{"none", "", true, false, "", ""},
 		{"a free one", "127.0.0.1:0", true, true, "", ""},
-		{"a taken one", taken.Addr().String(), true, false, "the address is taken", ""},
-		{"a taken one that nobody asked for", taken.Addr().String(), false, false, "", "the admin port is taken"},
+		{"a taken one", taken.Addr().String(), true, false, "address already in use", ""},
+		{"a taken one that nobody asked for", taken.Addr().String(), false, false, "", "the admin address is already in use"},
 		{"no address", "127.0.0.1", true, false, "--admin 127.0.0.1", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestListenAdmin(t *testing.T) {
 	}
 }
 
-func TestGuardAdmin(t *testing.T) {
+func TestPublicAdminPortIsRestricted(t *testing.T) {
 	guard := func(token string) *credentials.Server {
 		g, err := credentials.Load(credentials.Config{Token: token})
 		if err != nil {
@@ -70,8 +70,8 @@ func TestGuardAdmin(t *testing.T) {
 	}{
 		{"this machine's own", "127.0.0.1:7610", "", false, false, false, ""},
 		{"with a token", "127.0.0.1:7610", "secret", false, true, false, ""},
-		{"for all", "0.0.0.0:7610", "", false, false, true, "answers probes and /metrics, and nothing else"},
-		{"for all, by its port alone", ":7610", "", false, false, true, "answers probes and /metrics, and nothing else"},
+		{"for all", "0.0.0.0:7610", "", false, false, true, "serves only probes and /metrics"},
+		{"for all, by its port alone", ":7610", "", false, false, true, "serves only probes and /metrics"},
 		{"for all, meant so", "10.0.0.5:7610", "", true, false, false, ""},
 		{"for all who have a token", "10.0.0.5:7610", "secret", false, true, false, "in the clear"},
 	} {

@@ -55,7 +55,7 @@ func (o options) open(c *cli.Context, log hclog.Logger) (*backing, error) {
 		return nil, err
 	}
 	if !b.caches[0].TellsMachines() {
-		log.Warn("this machine has neither /etc/machine-id nor a product UUID that can be read: never clone the volume of the state directory, as its clone would pass for the original", "state_dir", o.stateDir)
+		log.Warn("this machine has neither /etc/machine-id nor a readable product UUID: never clone the volume of the state directory, because flaked could not tell a clone from it", "state_dir", o.stateDir)
 	}
 	for range o.workers {
 		b.reconnected = append(b.reconnected, make(chan struct{}, 1))
@@ -123,7 +123,7 @@ func (o options) openDev(log hclog.Logger) (*backing, error) {
 	if err := b.openCaches(dir, o.workers); err != nil {
 		return nil, err
 	}
-	log.Warn("DEVELOPMENT ONLY: no ZooKeeper, no lasting state; another node, and this one after a restart, will issue the same IDs if the clock goes back")
+	log.Warn("DEVELOPMENT ONLY: no ZooKeeper, and the state is in memory only: another node, and this one after a restart, will issue the same IDs if the clock goes back")
 	mem := zkstore.NewMem(func() int64 { return time.Now().UnixMilli() })
 	b.store = mem.Session()
 	return b, nil

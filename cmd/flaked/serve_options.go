@@ -45,31 +45,31 @@ const maxWorkers = 64
 
 func serveFlags() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringSliceFlag{Name: "listen", EnvVars: env("listen"), Value: cli.NewStringSlice(defaultAddr), Usage: "serve IDs on `HOST:PORT` or unix:/PATH, and not on the default; repeatable"},
-		&cli.StringFlag{Name: "admin", EnvVars: env("admin"), Value: defaultAdmin, Usage: "serve probes, metrics and what the node knows of itself over HTTP on `HOST:PORT`; off for nowhere"},
-		&cli.BoolFlag{Name: "admin-pprof", EnvVars: env("admin-pprof"), DisableDefaultText: true, Usage: "serve profiles of the process there, too: /debug/pprof/"},
-		&cli.StringFlag{Name: "advertise", EnvVars: env("advertise"), DefaultText: "the host's name", Usage: "where others find what listens on all addresses: an address, or a `HOST`'s name"},
+		&cli.StringSliceFlag{Name: "listen", EnvVars: env("listen"), Value: cli.NewStringSlice(defaultAddr), Usage: "serve IDs on `HOST:PORT` or unix:/PATH, instead of the default. Repeatable"},
+		&cli.StringFlag{Name: "admin", EnvVars: env("admin"), Value: defaultAdmin, Usage: "serve probes, metrics and the node's status over HTTP on `HOST:PORT`, or off"},
+		&cli.BoolFlag{Name: "admin-pprof", EnvVars: env("admin-pprof"), DisableDefaultText: true, Usage: "also serve profiles of the process on the admin port: /debug/pprof/"},
+		&cli.StringFlag{Name: "advertise", EnvVars: env("advertise"), DefaultText: "the host's name", Usage: "`HOST` (address or name) that others use for listeners on all interfaces"},
 		stateDirFlag(),
-		&cli.StringFlag{Name: "name", EnvVars: env("name"), DefaultText: "the host's name", Usage: "what people shall call this node"},
-		&cli.BoolFlag{Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "make the cluster if ZooKeeper has none of this name"},
-		&cli.DurationFlag{Name: "heartbeat", EnvVars: env("heartbeat"), Value: limits.DefaultHeartbeat, Usage: "report to ZooKeeper every `TIME`; at most half the settling time"},
-		&cli.DurationFlag{Name: "lease", EnvVars: env("lease"), DefaultText: "the cluster's, 24h in a new one", Usage: "how long a node may live without ZooKeeper, and its worker is kept for it"},
-		&cli.DurationFlag{Name: "settle", EnvVars: env("settle"), DefaultText: "the cluster's, 2 heartbeats + 6s in a new one", Usage: "how long a newcomer waits for an owner that ZooKeeper has forgotten"},
-		&cli.DurationFlag{Name: "reserve", EnvVars: env("reserve"), Value: limits.DefaultReserve, Usage: "keep a bound this far ahead on the disk; what a restart after a crash waits at most"},
-		&cli.BoolFlag{Name: "release-on-exit", EnvVars: env("release-on-exit"), Usage: "give the worker back at a clean stop: for pods whose disk does not outlive them"},
+		&cli.StringFlag{Name: "name", EnvVars: env("name"), DefaultText: "the host's name", Usage: "display name of the node"},
+		&cli.BoolFlag{Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "create the cluster if ZooKeeper has none of this name"},
+		&cli.DurationFlag{Name: "heartbeat", EnvVars: env("heartbeat"), Value: limits.DefaultHeartbeat, Usage: "report to ZooKeeper every `TIME`, at most half the settling time"},
+		&cli.DurationFlag{Name: "lease", EnvVars: env("lease"), DefaultText: "the cluster's, 24h in a new one", Usage: "how long a node may serve without ZooKeeper, and its worker is kept after it disconnects"},
+		&cli.DurationFlag{Name: "settle", EnvVars: env("settle"), DefaultText: "the cluster's, 2 heartbeats + 6s in a new one", Usage: "how long a new node waits for a holder that ZooKeeper lost"},
+		&cli.DurationFlag{Name: "reserve", EnvVars: env("reserve"), Value: limits.DefaultReserve, Usage: "how far the reserved bound on the disk is ahead of the clock. A restart after a crash waits for this long at most"},
+		&cli.BoolFlag{Name: "release-on-exit", EnvVars: env("release-on-exit"), Usage: "release the worker at a clean stop, for pods without a lasting disk"},
 		layoutFlag("the cluster's, leaf in a new one"),
-		&cli.Int64Flag{Name: "datacenter", EnvVars: env("datacenter"), DefaultText: "the cluster's, 0 in a new one", Usage: "the datacenter field of IDs, where the layout has one"},
+		&cli.Int64Flag{Name: "datacenter", EnvVars: env("datacenter"), DefaultText: "the cluster's, 0 in a new one", Usage: "the datacenter field of IDs, if the layout has one"},
 		onRollbackFlag("the cluster's, leaf in a new one"), borrowFlag("the cluster's, 0s in a new one"),
-		&cli.StringFlag{Name: "segment-start", EnvVars: env("segment-start"), Value: "zero", Usage: "the segment that a tick begins in, where the layout has one: zero, or random (as PearFlower)"},
-		&cli.StringFlag{Name: "sequence-start", EnvVars: env("sequence-start"), Value: "random", Usage: "where the sequence begins in a millisecond: random (below 100, as Leaf), zero, or carry-on"},
-		&cli.IntFlag{Name: "workers", EnvVars: env("workers"), Value: 1, Usage: "hold so many worker ids, to pass the ceiling of one: 4 make 16 million IDs a second in the usual layout"},
-		&cli.IntFlag{Name: "max-batch", EnvVars: env("max-batch"), Value: 10_000, Usage: "the most IDs of one request"},
-		&cli.StringFlag{Name: "engine", EnvVars: env("engine"), Value: "auto", Usage: "how connections are served: loops (of epoll, Linux), goroutines (one each), or auto: loops where there are"},
-		&cli.IntFlag{Name: "loops", EnvVars: env("loops"), Value: 1, Usage: "event loops for each --listen; more help when one fills its core and there are cores to spare"},
-		&cli.DurationFlag{Name: "spin", EnvVars: env("spin"), Usage: "look for requests this long before sleeping: at 30us half the latency, and a core that is always busy"},
-		&cli.DurationFlag{Name: "start-timeout", EnvVars: env("start-timeout"), Value: time.Minute, Usage: "give up when ZooKeeper is needed to start and does not answer for so long; 0: never"},
-		&cli.BoolFlag{Name: "zk-replaced", DisableDefaultText: true, Usage: "this ZooKeeper has taken the place of the one that the state directory was used with, which is gone for good. On the command line alone"},
-		&cli.BoolFlag{Name: "dev", EnvVars: env("dev"), Usage: "try it without ZooKeeper: everything in memory, for development only"},
+		&cli.StringFlag{Name: "segment-start", EnvVars: env("segment-start"), Value: "zero", Usage: "the segment in which a tick begins, if the layout has the field: zero, or random (as in PearFlower)"},
+		&cli.StringFlag{Name: "sequence-start", EnvVars: env("sequence-start"), Value: "random", Usage: "the first sequence value of a millisecond: random (below 100, as in Leaf), zero, or carry-on (where the last one ended)"},
+		&cli.IntFlag{Name: "workers", EnvVars: env("workers"), Value: 1, Usage: "number of workers to hold, for more IDs than one can make: 4 make 16 million IDs a second in the default layout"},
+		&cli.IntFlag{Name: "max-batch", EnvVars: env("max-batch"), Value: 10_000, Usage: "the most IDs in one request"},
+		&cli.StringFlag{Name: "engine", EnvVars: env("engine"), Value: "auto", Usage: "how connections are served: loops (epoll, Linux only), goroutines (one per connection), or auto (loops on Linux, goroutines elsewhere)"},
+		&cli.IntFlag{Name: "loops", EnvVars: env("loops"), Value: 1, Usage: "event loops for each --listen. Raise it if one loop uses a whole core and other cores are idle"},
+		&cli.DurationFlag{Name: "spin", EnvVars: env("spin"), Usage: "poll for requests this long before sleeping. 30us halves the latency, but keeps a core busy"},
+		&cli.DurationFlag{Name: "start-timeout", EnvVars: env("start-timeout"), Value: time.Minute, Usage: "give up if the node needs ZooKeeper to start and gets no answer for this long. 0: never"},
+		&cli.BoolFlag{Name: "zk-replaced", DisableDefaultText: true, Usage: "this ZooKeeper replaces for good the one that the state directory was used with before. Command line only"},
+		&cli.BoolFlag{Name: "dev", EnvVars: env("dev"), Usage: "run without ZooKeeper, with all state in memory. For development only"},
 	}, slices.Concat(guardFlags(), zkFlags(""), logFlags())...)
 }
 
@@ -80,13 +80,13 @@ func serveOptions(c *cli.Context) (options, error) {
 		workers: c.Int("workers"), loops: c.Int("loops"), spin: c.Duration("spin"),
 	}
 	if c.String("zk") == "" && !o.dev {
-		return o, usageError("no ZooKeeper: give --zk HOST:PORT (or FLAKED_ZK), start one with scripts/zk-dev.sh start, or try `flaked serve --dev`")
+		return o, usageError("--zk is required. Give --zk HOST:PORT (or FLAKED_ZK), start a ZooKeeper with scripts/zk-dev.sh start, or try `flaked serve --dev`")
 	}
 	if o.dev && c.String("zk") != "" && c.String("zk") != os.Getenv(envName("zk")) {
-		return o, usageError("--dev runs without ZooKeeper: leave out --zk, or --dev")
+		return o, usageError("--dev runs without ZooKeeper. Leave out --zk or --dev")
 	}
 	if o.maxBatch < 1 || o.maxBatch > 1_000_000 {
-		return o, usageError("--max-batch %d: 1 to 1000000", o.maxBatch)
+		return o, usageError("--max-batch must be 1 to 1000000, not %d", o.maxBatch)
 	}
 	if o.admin == adminOff {
 		o.admin = ""
@@ -95,7 +95,7 @@ func serveOptions(c *cli.Context) (options, error) {
 		return o, err
 	}
 	if o.workers < 1 || o.workers > maxWorkers {
-		return o, usageError("--workers %d: 1 to %d", o.workers, maxWorkers)
+		return o, usageError("--workers must be 1 to %d, not %d", maxWorkers, o.workers)
 	}
 	var err error
 	if o.guard, err = guardConfig(c); err != nil {
@@ -106,16 +106,16 @@ func serveOptions(c *cli.Context) (options, error) {
 	}
 	var ok bool
 	if o.engine, ok = engines[c.String("engine")]; !ok {
-		return o, usageError("--engine %q: it is auto, loops or goroutines", c.String("engine"))
+		return o, usageError("--engine must be auto, loops or goroutines, not %q", c.String("engine"))
 	}
 	if o.engine == lineproto.EventLoops && runtime.GOOS != "linux" {
-		return o, usageError("--engine loops needs Linux: leave it out")
+		return o, usageError("--engine loops needs Linux. Leave it out")
 	}
 	if o.loops < 1 || o.loops > lineproto.MaxLoops {
-		return o, usageError("--loops %d: 1 to %d", o.loops, lineproto.MaxLoops)
+		return o, usageError("--loops must be 1 to %d, not %d", lineproto.MaxLoops, o.loops)
 	}
 	if o.spin < 0 || o.spin > lineproto.MaxSpin {
-		return o, usageError("--spin %v: 0 to %v", o.spin, lineproto.MaxSpin)
+		return o, usageError("--spin must be 0 to %v, not %v", lineproto.MaxSpin, o.spin)
 	}
 	settings, err := clusterSettings(c)
 	if err != nil {
@@ -135,7 +135,7 @@ func serveOptions(c *cli.Context) (options, error) {
 		name = host
 	}
 	if strings.ContainsAny(name, " \t\r\n") {
-		return o, usageError("--name %q: no blanks", name)
+		return o, usageError("--name %q must not contain blanks", name)
 	}
 	o.node = node.Config{
 		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap") || o.dev, Settings: settings,
@@ -200,7 +200,7 @@ func segmentStart(s string) (worker.SegmentStart, error) {
 	case "random":
 		return worker.SegmentRandom, nil
 	}
-	return 0, usageError("--segment-start %q: it is zero or random", s)
+	return 0, usageError("--segment-start must be zero or random, not %q", s)
 }
 
 func sequenceStart(s string) (worker.SequenceStart, error) {
@@ -211,14 +211,14 @@ func sequenceStart(s string) (worker.SequenceStart, error) {
 			return start, nil
 		}
 	}
-	return 0, usageError("--sequence-start %q: it is random, zero or carry-on", s)
+	return 0, usageError("--sequence-start must be random, zero or carry-on, not %q", s)
 }
 
 var engines = map[string]lineproto.Engine{"auto": lineproto.Auto, "loops": lineproto.EventLoops, "goroutines": lineproto.Goroutines}
 
 func (o options) adminHint() string {
 	if o.admin == "" {
-		return "this is no HTTP port; --admin HOST:PORT gives a node one"
+		return "this is not an HTTP port, and the node has none: --admin HOST:PORT sets one"
 	}
 	return "the HTTP admin port is " + o.admin
 }

@@ -40,7 +40,7 @@ func serviceState(workers []node.Snapshot) (ready bool, text string) {
 	}
 	for _, w := range workers {
 		if w.Ready && len(w.Degraded) > 0 {
-			parts = append(parts, fmt.Sprintf("worker %s is in trouble: %s", workerName(w), strings.Join(w.Degraded, ", ")))
+			parts = append(parts, fmt.Sprintf("worker %s is degraded: %s", workerName(w), strings.Join(w.Degraded, ", ")))
 		}
 	}
 	return len(serving) > 0, strings.Join(append(parts, idle...), "; ")

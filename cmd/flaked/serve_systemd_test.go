@@ -34,7 +34,7 @@ func TestServiceState(t *testing.T) {
 		{"young", []node.Snapshot{snapshot(0, true, 67*time.Second)}, true, "serving worker 0, lease 1m0s"},
 		{"starting", []node.Snapshot{snapshot(-1, false, 0)}, false, "no worker yet: NOTREADY starting reason=no-worker-yet"},
 		{"refusing", []node.Snapshot{snapshot(7, false, time.Hour, refusing)}, false, "worker 7 refuses: CLOCK behind_ms=7"},
-		{"in trouble", []node.Snapshot{snapshot(7, true, time.Hour, troubled)}, true, "serving worker 7, lease 1h0m; worker 7 is in trouble: zookeeper, clock-offset"},
+		{"in trouble", []node.Snapshot{snapshot(7, true, time.Hour, troubled)}, true, "serving worker 7, lease 1h0m; worker 7 is degraded: zookeeper, clock-offset"},
 		{"several", []node.Snapshot{snapshot(7, true, 2*time.Hour), snapshot(9, true, time.Hour)}, true, "serving workers 7, 9, lease 1h0m"},
 		{"some", []node.Snapshot{snapshot(7, true, 2*time.Hour), snapshot(9, false, 0, refusing)}, true, "serving worker 7, lease 2h0m; worker 9 refuses: CLOCK behind_ms=7"},
 	} {

@@ -15,15 +15,15 @@ import (
 func stateCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "state",
-		Usage: "look at what a node remembers of itself",
+		Usage: "show a node's local record",
 		Subcommands: []*cli.Command{{
 			Name:      "show",
 			Usage:     "print the contents of a state directory",
 			UsageText: "flaked state show [flags]",
-			Description: `Prints what a node's state directory holds: its worker, the bounds of what it may
-issue, and whether it could be resumed from here. It changes nothing and may be
-used beside a running node. Exits with 1 where there is no state, and with 4 where
-what is there is damaged.
+			Description: `Prints the content of a node's state directory: its worker, the bounds of the IDs that
+it may issue, and whether a node that starts here would resume it. It changes nothing,
+and may run beside the node. Exits with 1 if there is no state, and with 4 if the
+state is damaged.
 
 Examples:
   flaked state show
@@ -95,9 +95,9 @@ func stateShow(c *cli.Context) error {
 	}
 	switch {
 	case loaded.Status == localcache.StatusCorrupt:
-		return exitWith(exitDegraded, "the state is lost, and a node started here will be a new one: %s", loaded.Reason)
+		return exitWith(exitDegraded, "the state is lost: %s. A node started here will be a new one", loaded.Reason)
 	case loaded.Damaged:
-		return exitWith(exitDegraded, "a copy of the record is lost; the other will do: %s", loaded.Reason)
+		return exitWith(exitDegraded, "one copy of the record is lost: %s. The other copy is valid", loaded.Reason)
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func reportState(dir string, l localcache.Loaded, locked bool) (stateReport, err
 func stateRows(r stateReport, now time.Time) [][2]string {
 	status := map[string]string{
 		"record":   "a node's record",
-		"released": "released: the node gave its worker back, and nothing here is resumed",
+		"released": "released: the node released its worker, and no node resumes this state",
 		"empty":    "empty: nothing has been written yet",
 		"corrupt":  "corrupt: " + clean(r.Reason),
 	}[r.Status]
@@ -145,11 +145,11 @@ func stateRows(r stateReport, now time.Time) [][2]string {
 	}
 	fingerprint := "matches this machine and file"
 	if len(r.Changed) > 0 {
-		fingerprint = "differs (" + strings.Join(r.Changed, ", ") + "): copied or moved here; a node will register as a new one"
+		fingerprint = "differs (" + strings.Join(r.Changed, ", ") + "): copied or moved here, so a node will register as a new one"
 	}
 	term := strconv.FormatInt(rec.Term, 10)
 	if rec.Pending {
-		term += ", and the next one asked for"
+		term += ", and the next one requested"
 	}
 	return append(rows, [][2]string{
 		{"fingerprint", fingerprint},

@@ -119,16 +119,16 @@ func quoted(s string) string {
 	return string(b)
 }
 
-func TestStateShowOtherwise(t *testing.T) {
+func TestStateShowReportsUnusableState(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
-	call(t, "", "state", "show", "--state-dir", none).wants(t, exitFailure, "", "no node has left its state in "+none)
+	call(t, "", "state", "show", "--state-dir", none).wants(t, exitFailure, "", "--state-dir "+none+": no state found. Correct the path")
 
 	released, cache := stateDir(t, exampleRecord())
 	if err := cache.Invalidate(); err != nil {
 		t.Fatal(err)
 	}
 	cache.Close()
-	call(t, "", "state", "show", "--state-dir", released).wants(t, exitOK, "released: the node gave its worker back", "")
+	call(t, "", "state", "show", "--state-dir", released).wants(t, exitOK, "released: the node released its worker", "")
 
 	file := filepath.Join(released, "flaked.state")
 	text, err := os.ReadFile(file)
@@ -149,13 +149,16 @@ func TestStateShowOtherwise(t *testing.T) {
 	if err := os.WriteFile(file, half, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	call(t, "", "state", "show", "--state-dir", released).wants(t, exitDegraded, "damaged             block 0", "a copy of the record is lost; the other will do")
+	damaged := call(t, "", "state", "show", "--state-dir", released)
+	damaged.wants(t, exitDegraded, "damaged             block 0", "one copy of the record is lost: block 0")
+	damaged.wants(t, exitDegraded, "damaged             block 0", ". The other copy is valid.\n")
 
 	if err := os.WriteFile(file, text[:100], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := call(t, "", "state", "show", "--state-dir", released, "-o", "json")
-	r.wants(t, exitDegraded, `"record": null`, "the state is lost, and a node started here will be a new one: the state file has 100 bytes")
+	r.wants(t, exitDegraded, `"record": null`, "the state is lost: the state file has 100 bytes")
+	r.wants(t, exitDegraded, `"record": null`, ". A node started here will be a new one.\n")
 
 	if err := os.WriteFile(none, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -175,7 +178,7 @@ func TestStateRowsOfAPendingGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range stateRows(report, time.UnixMilli(rec.Claim.Lo)) {
-		if r[0] == "term" && r[1] != "3, and the next one asked for" {
+		if r[0] == "term" && r[1] != "3, and the next one requested" {
 			t.Errorf("%q", r[1])
 		}
 	}
@@ -217,7 +220,7 @@ func TestStateOfAnotherFormat(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const says = "the state file has another format: 1, and this flaked reads 2 only: use the release that wrote it, or an empty state directory"
+	const says = "the state file has another format: 1, but this flaked reads only format 2. Use the release that wrote the file, or an empty state directory"
 	call(t, "", "state", "show", "--state-dir", dir).wants(t, exitFailure, "", says)
 	call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitFailure, "", says)
 	if _, err := boundSetAside(dir, coordinator.Holding{}, time.Now()); !errors.Is(err, localcache.ErrOtherFormat) {

@@ -22,41 +22,42 @@ import (
 func statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "status",
-		Usage:     "print the workers of a cluster, and what is wrong with them",
+		Usage:     "print the workers of a cluster, and their problems",
 		UsageText: "flaked status [--zk HOST:PORT | --addr HOST:PORT ...] [flags]",
-		Description: `Reads ZooKeeper, asks the nodes that it can reach at their admin addresses for what
-they say themselves (for less than a second; --no-ask leaves that out), and changes
-nothing. A worker is
-  live      its node is connected to ZooKeeper
-  detached  its node is not, and may still serve until its lease ends
-  stopped   its node stopped cleanly, and may come back until its lease ends
-  cooling   it was given back, and is free once its lease has ended
+		Description: `Reads ZooKeeper, and asks the nodes that it can reach at their admin addresses for
+their own state (in less than a second; --no-ask skips that). It changes nothing. A
+worker is
+  live      its holder is connected to ZooKeeper
+  detached  its holder is not connected, and may serve until its lease expires
+  stopped   its holder stopped cleanly, and may come back until its lease expires
+  cooling   it was released, and is free when its lease has expired
   lost      ZooKeeper lost its record
-  free      anybody may take it; shown if it was ever held, with -o wide
-SAYS is what the node itself says: ready, or why not. CLOCK is its clock against that
-of ZooKeeper's leader, for live nodes that have reported lately: fast is ahead. Ages
-are by this machine's clock, unless the reports say that it is wrong.
+  free      any node may acquire it; shown with -o wide if it was ever held
+SAYS is the node's own answer: ready, or why not. CLOCK is the offset of its clock from
+that of ZooKeeper's leader, for live nodes with a recent report: fast is ahead. Ages
+are by this machine's clock, unless the reports show that this clock is wrong.
 
-Exits with 0 when all is well, and with 4, after printing, when
+Exits with 0 if all is well, and with 4, after printing, if
   - a worker is detached or lost,
   - a live one refuses to serve, is past its lease, has not reported for more than
-    three heartbeats and a second, or says that something is not well with it,
-  - a live one's clock is off by more than 500 ms,
+    three heartbeats and a second, or reports a problem itself,
+  - the clock of a live one is off by more than 500 ms,
   - registration is frozen,
   - fewer than 5 % of the workers are free.
 
-WITHOUT ZOOKEEPER. --addr asks the nodes at these addresses, those for clients, and
-does not read ZooKeeper. When ZooKeeper cannot be reached, nodes are asked where they
-were when this user last read it from this machine (kept in the user's cache directory).
-How old that is is printed, and what is as old stands in parentheses. HEARTBEAT is how
-long ago ZooKeeper acknowledged the node's last one. Then the exit code is 0 when all
-nodes answer, are ready and have nothing to complain of; 3 when no node answers; else 4.
-It is never 0 where ZooKeeper cannot be reached.
+WITHOUT ZOOKEEPER. --addr asks the nodes at these addresses (those for clients), and
+does not read ZooKeeper. If ZooKeeper cannot be reached, the command asks the nodes at
+the addresses that this user last read from it on this machine. They are kept in the
+user's cache directory. Their age is printed, and values in parentheses are cached.
+HEARTBEAT is the time since ZooKeeper acknowledged the node's last heartbeat. The exit
+code is then 0 if all nodes answer, are ready and have no problems, 3 if no node
+answers, and 4 otherwise. It is never 0 if ZooKeeper cannot be reached.
 
 With -o json it prints one document {"cluster":{...},"workers":[...],"summary":{...}}
 of all workers that were ever held, or {"zookeeper":{...},"nodes":[...],"summary":{...}}
-where ZooKeeper was not read (source says which); with --watch one a line. --watch redraws
-in place on a terminal, and elsewhere prints one after the other.
+if ZooKeeper was not read (source says which). --watch prints each document on one
+line. For tables, it redraws in place on a terminal, and otherwise prints one table
+after the other.
 
 Examples:
   flaked status --zk zk1:2181,zk2:2181,zk3:2181
@@ -65,8 +66,8 @@ Examples:
   flaked status -o json | jq '.workers[] | select(.state == "live") | .name'`,
 		Flags: append([]cli.Flag{
 			outputFlag(),
-			&cli.StringSliceFlag{Name: "addr", Usage: "ask the node at `HOST:PORT` or unix:/PATH instead of reading ZooKeeper; repeatable"},
-			&cli.DurationFlag{Name: "watch", Usage: "print again every `INTERVAL`, 2s if none is given, until Ctrl-C", EnvVars: env("watch"), DefaultText: "once"},
+			&cli.StringSliceFlag{Name: "addr", Usage: "ask the node at `HOST:PORT` or unix:/PATH instead of reading ZooKeeper. Repeatable"},
+			&cli.DurationFlag{Name: "watch", Usage: "print again every `INTERVAL` (2s if none is given) until Ctrl-C", EnvVars: env("watch"), DefaultText: "once"},
 		}, slices.Concat(askFlags(), nodeTLSFlags(), zkFlags(localZK))...),
 		Action: status,
 	}
@@ -101,7 +102,7 @@ func status(c *cli.Context) error {
 	}
 	every := c.Duration("watch")
 	if c.IsSet("watch") && every < 100*time.Millisecond {
-		return usageError("--watch: every %s is too often; 100ms is the least", every)
+		return usageError("--watch must be at least 100ms, not %s", every)
 	}
 	nodes, err := nodeAsker(c)
 	if err != nil {
@@ -148,9 +149,9 @@ func readNamed(c *cli.Context, nodes *asker) (readPage, error) {
 	}
 	switch {
 	case nodes == nil:
-		return nil, usageError("--addr asks nodes, and --no-ask asks none: leave one out")
+		return nil, usageError("--addr asks nodes, and --no-ask asks none. Leave one out")
 	case originOf(c, "zk") == onCommandLine:
-		return nil, usageError("--addr asks nodes and does not read ZooKeeper: leave out --zk or --addr")
+		return nil, usageError("--addr asks nodes and does not read ZooKeeper. Leave out --zk or --addr")
 	}
 	targets, err := namedTargets(c.StringSlice("addr"))
 	if err != nil {
@@ -201,7 +202,7 @@ func (s *clusterStatus) read(ctx context.Context) (statusPage, error) {
 		s.last, _ = s.cache.load(s.connect, s.cluster)
 	}
 	if len(s.last.Nodes) == 0 {
-		return nil, fmt.Errorf("%w: no addresses of nodes are known from before; flaked status --addr HOST:PORT asks nodes without ZooKeeper", err)
+		return nil, fmt.Errorf("%w. No addresses of nodes are cached. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper", err)
 	}
 	found := s.nodes.askTargets(ctx, s.access, s.cluster, s.nodes.seenTargets(s.last.Nodes))
 	if ctx.Err() != nil {
@@ -272,7 +273,7 @@ func redraw(c *cli.Context, format string, first bool, page statusPage, failed e
 		return err
 	}
 	if err := page.verdict(); err != nil {
-		fmt.Fprintln(&text, plain(err.Error()))
+		fmt.Fprintln(&text, withFullStop(plain(err.Error())))
 	}
 	switch rows, terminal := height(out); {
 	case terminal:
@@ -294,7 +295,7 @@ func drawScreen(out io.Writer, text string, rows int) error {
 	if over := len(lines) - (rows - 1); rows > 0 && over > 0 {
 		below := len(lines) - slices.Index(lines, "") // all but the table
 		cut := min(max(1, rows-2-below), len(lines)-over-1)
-		lines = slices.Concat(lines[:cut], []string{fmt.Sprintf("... %d lines more than there is room for", over+1)}, lines[cut+over+1:])
+		lines = slices.Concat(lines[:cut], []string{fmt.Sprintf("... %d more lines", over+1)}, lines[cut+over+1:])
 	}
 	const (
 		home, noWrap, wrap   = "\x1b[H", "\x1b[?7l", "\x1b[?7h"

@@ -34,9 +34,9 @@ const (
 	askedNot      = ""
 	askedAnswered = "answered"
 	askedSilent   = "no answer"
-	askedLate     = "out of time"
-	askedOther    = "another node" // answers at its address
-	askedDenied   = "not let in"   // no valid token
+	askedLate     = "timed out"
+	askedOther    = "another node"  // answers at its address
+	askedDenied   = "access denied" // no valid token
 )
 
 // answer is what a node reports on one of its workers, from /v1/status.
@@ -61,8 +61,8 @@ type answer struct {
 // askFlags returns the flags that nodeAsker reads.
 func askFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "no-ask", Usage: "read ZooKeeper only, and ask no node", DisableDefaultText: true, EnvVars: env("no-ask")},
-		tokenFileFlag("`FILE` with a token for the nodes; to their admin addresses it goes in the clear (the token itself, for nodes on this machine and at --addr only: FLAKED_TOKEN)"),
+		&cli.BoolFlag{Name: "no-ask", Usage: "read only ZooKeeper, and ask no node", DisableDefaultText: true, EnvVars: env("no-ask")},
+		tokenFileFlag("`FILE` with a token for the nodes. It goes to their admin addresses in the clear (the token itself, only for nodes on this machine and at --addr: FLAKED_TOKEN)"),
 	}
 }
 
@@ -275,13 +275,13 @@ func askedLine(workers []workerReport) string {
 		}
 	}
 	add(answered, "answered")
-	add(silent, "did not")
-	add(late, fmt.Sprintf("not within %v and left out", askTime))
-	add(denied, "asked for a token (--token-file)")
-	add(other, "not any more where another node answers")
+	add(silent, "did not answer")
+	add(late, fmt.Sprintf("timed out after %v", askTime))
+	add(denied, "denied access (--token-file)")
+	add(other, "replaced by another node")
 	add(unreachable, "without an address that can be reached from here")
 	if len(parts) == 0 {
 		return ""
 	}
-	return "nodes asked themselves: " + strings.Join(parts, ", ")
+	return "nodes asked: " + strings.Join(parts, ", ")
 }

@@ -153,13 +153,13 @@ func testAsk(t *testing.T) {
 		}), stateLive, askedOther, "another node"},
 		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(" ", 2<<20)) }), stateLive, askedOther, "another node"},
 		{"127.0.0.1:1", stateLive, askedSilent, "no answer"},
-		{silent, stateLive, askedLate, "out of time"},
+		{silent, stateLive, askedLate, "timed out"},
 		{serve(func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, "{")
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
-		}), stateLive, askedLate, "out of time"},
-		{serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }), stateLive, askedDenied, "not let in"},
+		}), stateLive, askedLate, "timed out"},
+		{serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }), stateLive, askedDenied, "access denied"},
 		{serve(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") != "Bearer s3cret" {
 				w.WriteHeader(http.StatusUnauthorized)
@@ -209,7 +209,7 @@ func testAsk(t *testing.T) {
 }
 
 // A node's own answer counts more than its record.
-func TestProblemsThatNodesTell(t *testing.T) {
+func TestNodeAnswersDecideProblems(t *testing.T) {
 	says := func(a answer) func(*workerReport) { return func(w *workerReport) { w.Says = &a } }
 	refusing := func(cause node.Cause) func(*workerReport) { return says(answer{Phase: "refusing", Cause: cause}) }
 	for _, row := range []struct {
@@ -220,14 +220,14 @@ func TestProblemsThatNodesTell(t *testing.T) {
 	}{
 		{"ready", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Ready: true}), ""},
 		{"settling", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Phase: "settling", Cause: "waiting-for-a-forgotten-owner"}), ""},
-		{"refusing", []coordinator.Entry{liveEntry(0, 0)}, refusing("clock-wrong"), "worker 0 (api) refuses to serve (clock-wrong): check with chronyc tracking, then set its clock right; the node then serves again by itself"},
-		{"two refusing", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, refusing("no-durable-bound"), "2 workers (0, 1) refuse to serve (no-durable-bound): look at the disk"},
-		{"for another reason", []coordinator.Entry{liveEntry(0, 0)}, refusing("solar-flare"), "refuses to serve (solar-flare): docs/operations.md has it under Refusals"},
-		{"as it reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, nil, "refuses to serve: its READY and its log say why"},
+		{"refusing", []coordinator.Entry{liveEntry(0, 0)}, refusing("clock-wrong"), "worker 0 (api) refuses to serve (clock-wrong). Check with chronyc tracking, then set the clock right. The node then serves again by itself."},
+		{"two refusing", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, refusing("no-durable-bound"), "2 workers (0, 1) refuse to serve (no-durable-bound). Check the disk of its state directory"},
+		{"for another reason", []coordinator.Entry{liveEntry(0, 0)}, refusing("solar-flare"), "refuses to serve (solar-flare). See Refusals in docs/operations.md."},
+		{"as it reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, nil, "refuses to serve. Its READY and its log say why"},
 		{"no more", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, says(answer{Ready: true, Phase: "serving"}), ""},
-		{"cut off", []coordinator.Entry{liveEntry(0, 0, dead)}, says(answer{Ready: true}), "is detached, and its node answers: it is cut off from ZooKeeper: look for what is between"},
-		{"disk", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Ready: true, Degraded: []string{"state-directory"}}), "worker 0 (api) cannot write to the state directory: look at its disk"},
-		{"leap", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Ready: true, Degraded: []string{"clock-leap"}}), "leapt ahead"},
+		{"cut off", []coordinator.Entry{liveEntry(0, 0, dead)}, says(answer{Ready: true}), "is detached, but its node answers: it is disconnected from ZooKeeper. Restore the connection"},
+		{"disk", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Ready: true, Degraded: []string{"state-directory"}}), "worker 0 (api) cannot write to the state directory. Check its disk"},
+		{"leap", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Ready: true, Degraded: []string{"clock-leap"}}), "leapt ahead, unconfirmed by ZooKeeper and peers. Check"},
 	} {
 		r, suspect := assess("prod", exampleCluster(), row.entry, local(t0))
 		for i := range r.Workers {
@@ -243,7 +243,7 @@ func TestProblemsThatNodesTell(t *testing.T) {
 }
 
 // Every trouble that a node may report is a problem of status, unless status has it from elsewhere.
-func TestEveryTroubleIsAProblem(t *testing.T) {
+func TestStatusReportsEveryTrouble(t *testing.T) {
 	elsewhere := map[string]string{
 		node.TroubleZooKeeper: "a report that is missing, or a node that is detached",
 		node.TroubleOffset:    "the node's own record",
@@ -268,10 +268,10 @@ func TestDrawScreen(t *testing.T) {
 	}{
 		{0, "HEAD w0 w1 w2 w3  foot 1 foot 2"},
 		{9, "HEAD w0 w1 w2 w3  foot 1 foot 2"},
-		{8, "HEAD w0 w1 ... 2 lines more than there is room for  foot 1 foot 2"},
-		{6, "HEAD ... 4 lines more than there is room for  foot 1 foot 2"},
-		{4, "HEAD ... 6 lines more than there is room for foot 2"},
-		{2, "... 8 lines more than there is room for"},
+		{8, "HEAD w0 w1 ... 2 more lines  foot 1 foot 2"},
+		{6, "HEAD ... 4 more lines  foot 1 foot 2"},
+		{4, "HEAD ... 6 more lines foot 2"},
+		{2, "... 8 more lines"},
 	} {
 		var b strings.Builder
 		if err := drawScreen(&b, text, row.rows); err != nil {
@@ -294,10 +294,10 @@ func TestWhatToDo(t *testing.T) {
 		want  string
 	}{
 		{liveEntry(0, 0), nil, "-"},
-		{liveEntry(0, 0), &answer{Phase: "refusing", Cause: "clock-wrong"}, "check with chronyc tracking, then set its clock right; the node then serves again by itself"},
-		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 9000 }), &answer{Phase: "refusing", Cause: "clock-wrong"}, "check with chronyc tracking, then set its clock right; the node then serves again by itself"},
-		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 9000 }), &answer{Ready: true}, "check its time synchronisation (chronyc tracking)"},
-		{liveEntry(0, 0, dead), nil, "start it again, or look for what is between it and ZooKeeper"},
+		{liveEntry(0, 0), &answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself."},
+		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 9000 }), &answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself."},
+		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 9000 }), &answer{Ready: true}, "Check its time synchronisation (chronyc tracking)."},
+		{liveEntry(0, 0, dead), nil, "Start the node again, or restore its connection to ZooKeeper."},
 	} {
 		r, _ := assess("prod", exampleCluster(), []coordinator.Entry{row.entry}, local(t0))
 		r.Workers[0].Says = row.says

@@ -80,7 +80,7 @@ func TestSeenCacheIsBounded(t *testing.T) {
 }
 
 // A file that cannot be written or read counts as missing.
-func TestSeenCacheThatCannotBeUsed(t *testing.T) {
+func TestUnusableCacheCountsAsMissing(t *testing.T) {
 	last := lastSeen{"zk", "orders", 1, 0, seenNodes(1)}
 	file := writeFile(t, "file", "")
 	for _, s := range []seenCache{{}, {filepath.Join(file, "below")}} {

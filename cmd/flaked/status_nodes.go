@@ -120,7 +120,7 @@ func (a *asker) askTargets(ctx context.Context, access lineAccess, cluster strin
 		switch {
 		case outcome != askedAnswered:
 		case len(doc.Workers) == 0:
-			outcome, why = askedOther, "its answer names no worker"
+			outcome, why = askedOther, "its answer has no worker"
 		case cluster != "" && doc.Cluster.Name != cluster:
 			outcome, why = askedCluster, "a node of cluster "+clean(doc.Cluster.Name)+" answers"
 		}
@@ -148,13 +148,13 @@ func (a *asker) line(ctx context.Context, access lineAccess, t target) (outcome,
 	var reply *replyError
 	switch {
 	case err == nil && stats["state"] == "":
-		return askedOther, "its STATS has no state", doc
+		return askedOther, "its reply to STATS has no state", doc
 	case err == nil:
 		return askedAnswered, "", statsDocument(stats)
 	case errors.As(err, &reply) && accessAdvice(reply) != "":
 		return askedDenied, clean(reply.line), doc
 	case ctx.Err() != nil || errors.As(err, &silent) && silent.late:
-		return askedLate, fmt.Sprintf("no answer within %s", nodesTime), doc
+		return askedLate, fmt.Sprintf("timed out after %s", nodesTime), doc
 	case errors.As(err, &silent):
 		return askedSilent, clean(silent.why), doc
 	}

@@ -104,11 +104,11 @@ func nodesProblems(r nodesReport) []string {
 		out = append(out, r.noZooKeeper())
 	}
 	if silent := r.pick(func(n nodeReport) bool { return n.Says == nil && !n.isDown() }); len(silent) > 0 {
-		out = append(out, fmt.Sprintf("%s did not answer (%s): look whether it runs, and what is between", theNodes(silent), whyNot(silent[0])))
+		out = append(out, fmt.Sprintf("%s did not answer (%s). Check the process and the network to it.", theNodes(silent), whyNot(silent[0])))
 	}
 	out = append(out, r.notReady()...)
 	if found := r.pick(nodeReport.partly); len(found) > 0 {
-		out = append(out, fmt.Sprintf("%s: only a part of the workers make IDs: the node's log says why", theNodes(found)))
+		out = append(out, fmt.Sprintf("%s: only some of the workers make IDs. The node's log says why.", theNodes(found)))
 	}
 	for _, trouble := range nodeTroubles {
 		if trouble.word == node.TroubleZooKeeper && r.ZooKeeper.Error != "" {
@@ -116,7 +116,7 @@ func nodesProblems(r nodesReport) []string {
 		}
 		found := r.pick(func(n nodeReport) bool { return n.Says != nil && slices.Contains(n.Says.Degraded, trouble.word) })
 		if len(found) > 0 {
-			out = append(out, fmt.Sprintf("%s %s: %s", theNodes(found), trouble.text, trouble.advice))
+			out = append(out, fmt.Sprintf("%s %s. %s", theNodes(found), trouble.text, trouble.advice))
 		}
 	}
 	return out
@@ -135,9 +135,9 @@ func (r nodesReport) pick(wanted func(nodeReport) bool) (found []nodeReport) {
 // that can reach it show that it runs.
 func (r nodesReport) noZooKeeper() string {
 	if reach := r.pick(func(n nodeReport) bool { return n.Says != nil && n.Says.ZooKeeperOK }); len(reach) > 0 {
-		return fmt.Sprintf("ZooKeeper cannot be reached from here, and %s can reach it: check --zk (FLAKED_ZK), and what is between", theNodes(reach))
+		return fmt.Sprintf("ZooKeeper cannot be reached from here, but %s can reach it. Check --zk (FLAKED_ZK) and the network.", theNodes(reach))
 	}
-	return "ZooKeeper cannot be reached: start it again before the leases end"
+	return "ZooKeeper cannot be reached. Start it again before the leases expire."
 }
 
 // notReady returns a sentence for each cause for which nodes are not ready.
@@ -155,8 +155,8 @@ func (r nodesReport) notReady() (out []string) {
 		if len(byCause[cause]) > 1 {
 			is = "are"
 		}
-		what := cmp.Or(advice[cause], "docs/operations.md has it under Refusals")
-		out = append(out, fmt.Sprintf("%s %s not ready (%s): %s", theNodes(byCause[cause]), is, cause, what))
+		what := cmp.Or(advice[cause], seeRefusals)
+		out = append(out, fmt.Sprintf("%s %s not ready (%s). %s", theNodes(byCause[cause]), is, cause, what))
 	}
 	return out
 }
@@ -164,9 +164,9 @@ func (r nodesReport) notReady() (out []string) {
 // nodeTroubles has every word of node.Troubles: unlike troubles, also those that
 // status takes from ZooKeeper's records when it can read them.
 var nodeTroubles = slices.Concat(troubles, []trouble{
-	{node.TroubleZooKeeper, "has no contact with ZooKeeper", "look for what is between it and ZooKeeper before its lease ends"},
-	{node.TroubleOffset, "has a clock more than 500 ms off another's", "check its time synchronisation (chronyc tracking)"},
-	{node.TroubleFrozen, "knows that registration is frozen", "let the other nodes come back, or see flaked cluster thaw --help"},
+	{node.TroubleZooKeeper, "has no contact with ZooKeeper", "Restore its connection to ZooKeeper before its lease expires."},
+	{node.TroubleOffset, "has a clock more than 500 ms off another's", "Check its time synchronisation (chronyc tracking)."},
+	{node.TroubleFrozen, "reports that registration is frozen", "Let the other nodes come back, or see flaked cluster thaw --help."},
 })
 
 func whyNot(n nodeReport) string {
@@ -265,22 +265,22 @@ func (r nodesReport) footer() []string {
 	s, a := r.Summary, r.Addresses
 	now := time.UnixMilli(s.NowMs)
 	if r.ZooKeeper.Error != "" {
-		lines = append(lines, "ZooKeeper was not read, so all this is what nodes say: "+r.ZooKeeper.Error)
+		lines = append(lines, "ZooKeeper was not read, so the values come from the nodes: "+r.ZooKeeper.Error)
 	}
 	if a.SavedMs != nil {
-		when := "as ZooKeeper had them " + instant(*a.SavedMs, now)
+		when := "as ZooKeeper had them at " + instant(*a.SavedMs, now)
 		if a.AgeMs == nil {
 			when += ", which is in the future: this machine's clock went back"
 		}
-		lines = append(lines, "the addresses, and what stands in parentheses, are "+when)
+		lines = append(lines, "the addresses, and the values in parentheses, are "+when)
 	}
 	if a.Left > 0 {
-		lines = append(lines, fmt.Sprintf("%d more nodes were there, and are not asked", a.Left))
+		lines = append(lines, fmt.Sprintf("%d more nodes were not cached, and are not asked", a.Left))
 	}
 	lines = append(lines, fmt.Sprintf("%d of %d nodes answered, %d of them ready, at %s", s.Answered, s.Nodes, s.Ready, now.UTC().Format(timeFormat)))
 	if s.ShortestLeaseMs != nil {
 		first := slices.IndexFunc(r.Nodes, func(n nodeReport) bool { return n.Says != nil && n.Says.LeaseLeftMs == s.ShortestLeaseMs })
-		lines = append(lines, fmt.Sprintf("without ZooKeeper those that are ready go on for %s at least, %s ends first",
+		lines = append(lines, fmt.Sprintf("without ZooKeeper, every ready node lasts at least %s (first: %s)",
 			brief(millis(max(0, *s.ShortestLeaseMs))), theNodes(r.Nodes[first:first+1])))
 	}
 	return lines

@@ -88,7 +88,7 @@ func parsed(values ...string) nodeReport {
 	return newNodeReport(target{addr: "a:1"}, askedAnswered, "", statsDocument(stats), time.UnixMilli(t0))
 }
 
-func TestWhatANodeSaysOnTheLine(t *testing.T) {
+func TestStatsAreParsedIntoAnAnswer(t *testing.T) {
 	r := parsed()
 	want := answer{Ready: true, Phase: "serving", Degraded: []string{}, LeaseLeftMs: ptr(int64(60000)), ReservedLeftMs: ptr(int64(2500)), ZooKeeperOK: true, IDs: 42}
 	if !reflect.DeepEqual(*r.Says, want) || r.Name != "ids-1" || r.Node != "n1" || r.Version != "1.2.3" || joinNumbers(r.Workers) != "7" ||
@@ -152,13 +152,13 @@ func TestAskTargets(t *testing.T) {
 		{"by HTTP", http1(ofCluster("default")), askedAnswered, "ready", ""},
 		{"of another cluster, by its line", line(answering("cluster other")), askedCluster, "another cluster", "a node of cluster other answers"},
 		{"of another cluster, by HTTP", http1(ofCluster("other")), askedCluster, "another cluster", "a node of cluster other answers"},
-		{"something else, by HTTP", http1(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }), askedOther, "another node", "its answer names no worker"},
+		{"something else, by HTTP", http1(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }), askedOther, "another node", "its answer has no worker"},
 		{"something else", line(says("-ERR unknown command 'STATS'\n")), askedOther, "another node", "answered -ERR unknown command 'STATS'"},
-		{"something with an END", line(says("hello\nEND\n")), askedOther, "another node", "its STATS has no state"},
-		{"speaks TLS", line(says("-ERR this port speaks TLS\n")), askedDenied, "not let in", "-ERR this port speaks TLS"},
-		{"asks for another token", line(says("-NOAUTH wrong token\n")), askedDenied, "not let in", "-NOAUTH wrong token"},
-		{"nobody", target{addr: nobody}, askedSilent, "no answer", "nobody listens there"},
-		{"hangs", hang, askedLate, "out of time", "no answer within"},
+		{"something with an END", line(says("hello\nEND\n")), askedOther, "another node", "its reply to STATS has no state"},
+		{"speaks TLS", line(says("-ERR this port requires TLS. Connect with TLS\n")), askedDenied, "access denied", "-ERR this port requires TLS. Connect with TLS"},
+		{"asks for another token", line(says("-NOAUTH wrong token\n")), askedDenied, "access denied", "-NOAUTH wrong token"},
+		{"nobody", target{addr: nobody}, askedSilent, "no answer", "connection refused"},
+		{"hangs", hang, askedLate, "timed out", "timed out after 2s"},
 		{"nowhere", target{seen: []seenWorker{{Worker: 1}}}, askedNowhere, "no address", ""},
 	}
 	var targets []target
@@ -194,7 +194,7 @@ func TestAskTargets(t *testing.T) {
 
 // The token crosses the network in the clear, to any address in the cache. Only targets that
 // it is meant for get it.
-func TestWhoGetsTheToken(t *testing.T) {
+func TestTokenIsSentOnlyWhereMeant(t *testing.T) {
 	for _, row := range []struct {
 		name       string
 		addr       string
@@ -219,7 +219,7 @@ func TestWhoGetsTheToken(t *testing.T) {
 var cannotRead = unreadReport{"zk1:2181", "ZooKeeper cannot be reached: refused"}
 
 func silentNode(state string) nodeReport {
-	return newNodeReport(target{addr: "b:1", seen: []seenWorker{{Worker: 3, Name: "ids-3", State: state}}}, askedSilent, "nobody listens there", admin.Status{}, time.UnixMilli(t0))
+	return newNodeReport(target{addr: "b:1", seen: []seenWorker{{Worker: 3, Name: "ids-3", State: state}}}, askedSilent, "connection refused", admin.Status{}, time.UnixMilli(t0))
 }
 
 func TestNodesProblems(t *testing.T) {
@@ -234,16 +234,16 @@ func TestNodesProblems(t *testing.T) {
 		want  string
 	}{
 		{"all is well", unreadReport{}, []nodeReport{parsed()}, exitOK, ""},
-		{"one is silent", unreadReport{}, []nodeReport{parsed(), silentNode(stateLive)}, exitDegraded, "degraded: node ids-3 at b:1 did not answer (nobody listens there): look whether it runs"},
+		{"one is silent", unreadReport{}, []nodeReport{parsed(), silentNode(stateLive)}, exitDegraded, "degraded: node ids-3 at b:1 did not answer (connection refused). Check the process"},
 		{"a stopped one is silent", unreadReport{}, []nodeReport{parsed(), silentNode(stateStopped)}, exitOK, ""},
 		{"all are silent", unreadReport{}, []nodeReport{silentNode(stateLive)}, exitUnreachable, "no node answered: node ids-3 at b:1 did not answer"},
-		{"not ready", unreadReport{}, []nodeReport{parsed("ready false", "cause clock-wrong")}, exitDegraded, "node ids-1 at a:1 is not ready (clock-wrong): check with chronyc tracking, then set its clock right"},
-		{"two not ready", unreadReport{}, []nodeReport{parsed("ready false", "cause x"), parsed("ready false", "cause x")}, exitDegraded, "2 nodes (ids-1 at a:1, ids-1 at a:1) are not ready (x): docs/operations.md has it"},
-		{"a part of it", unreadReport{}, []nodeReport{parsed("workers 1,2", "workers_ready 1")}, exitDegraded, "only a part of the workers make IDs"},
-		{"cut off", unreadReport{}, []nodeReport{cutOff()}, exitDegraded, "degraded: node ids-1 at a:1 has no contact with ZooKeeper: look for what is between"},
-		{"no ZooKeeper", cannotRead, []nodeReport{cutOff()}, exitDegraded, "degraded: ZooKeeper cannot be reached: start it again before the leases end"},
-		{"no ZooKeeper from here", cannotRead, []nodeReport{parsed(), cutOff()}, exitDegraded, "degraded: ZooKeeper cannot be reached from here, and node ids-1 at a:1 can reach it: check --zk"},
-		{"no ZooKeeper, nobody", cannotRead, []nodeReport{silentNode(stateLive)}, exitUnreachable, "no node answered: ZooKeeper cannot be reached: start it again before the leases end; node ids-3"},
+		{"not ready", unreadReport{}, []nodeReport{parsed("ready false", "cause clock-wrong")}, exitDegraded, "node ids-1 at a:1 is not ready (clock-wrong). Check with chronyc tracking, then set the clock right"},
+		{"two not ready", unreadReport{}, []nodeReport{parsed("ready false", "cause x"), parsed("ready false", "cause x")}, exitDegraded, "2 nodes (ids-1 at a:1, ids-1 at a:1) are not ready (x). See Refusals in docs/operations.md."},
+		{"a part of it", unreadReport{}, []nodeReport{parsed("workers 1,2", "workers_ready 1")}, exitDegraded, "only some of the workers make IDs"},
+		{"cut off", unreadReport{}, []nodeReport{cutOff()}, exitDegraded, "degraded: node ids-1 at a:1 has no contact with ZooKeeper. Restore its connection to ZooKeeper"},
+		{"no ZooKeeper", cannotRead, []nodeReport{cutOff()}, exitDegraded, "degraded: ZooKeeper cannot be reached. Start it again before the leases expire."},
+		{"no ZooKeeper from here", cannotRead, []nodeReport{parsed(), cutOff()}, exitDegraded, "degraded: ZooKeeper cannot be reached from here, but node ids-1 at a:1 can reach it. Check --zk"},
+		{"no ZooKeeper, nobody", cannotRead, []nodeReport{silentNode(stateLive)}, exitUnreachable, "no node answered: ZooKeeper cannot be reached. Start it again before the leases expire. Node ids-3"},
 		{"no ZooKeeper, all stopped", cannotRead, []nodeReport{silentNode(stateStopped)}, exitUnreachable, "no node answered: ZooKeeper cannot be reached"},
 	} {
 		r := assessNodes(row.zk, addressReport{From: fromAddr}, row.nodes, time.UnixMilli(t0))
@@ -268,7 +268,7 @@ func TestEveryTroubleOfANodeIsAProblem(t *testing.T) {
 }
 
 // Ages and leases are as of the time at which they are shown.
-func TestNodesAreShownAsOldAsTheyAre(t *testing.T) {
+func TestAgesAndLeasesAdvanceUntilShown(t *testing.T) {
 	r := assessNodes(unreadReport{}, addressReport{}, []nodeReport{parsed()}, time.UnixMilli(t0+1500))
 	n := r.Nodes[0]
 	if *n.HeartbeatAgeMs != 1900 || *n.Says.LeaseLeftMs != 58_500 || *n.Says.ReservedLeftMs != 1000 || *r.Summary.ShortestLeaseMs != 58_500 {
@@ -306,11 +306,11 @@ func TestNodesTable(t *testing.T) {
 5       ids-5     a:1      not ready: clock-behind  400ms ago  1m0s   1.2.3
 (6)     (ids-` + "\ufffd" + `6)  -        no address               -          -      -
 
-ZooKeeper was not read, so all this is what nodes say: ZooKeeper cannot be reached: refused
-the addresses, and what stands in parentheses, are as ZooKeeper had them 2026-11-20T17:41:39.000Z (5m10s ago)
-2 more nodes were there, and are not asked
+ZooKeeper was not read, so the values come from the nodes: ZooKeeper cannot be reached: refused
+the addresses, and the values in parentheses, are as ZooKeeper had them at 2026-11-20T17:41:39.000Z (5m10s ago)
+2 more nodes were not cached, and are not asked
 2 of 4 nodes answered, 1 of them ready, at 2026-11-20T17:46:49.000Z
-without ZooKeeper those that are ready go on for 1m0s at least, node ids-1 at a:1 ends first
+without ZooKeeper, every ready node lasts at least 1m0s (first: node ids-1 at a:1)
 `
 	if b.String() != want {
 		t.Errorf("\n%s\nwant\n%s", b.String(), want)
@@ -319,7 +319,7 @@ without ZooKeeper those that are ready go on for 1m0s at least, node ids-1 at a:
 	if err := exampleNodes().print(&b, true, true); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"VERSION  PHASE    CLOCK ", "\x1b[32mready, but zookeeper\x1b[0m", "\x1b[31mno answer\x1b[0m", " nobody listens there\n", "-3ms +/- 2ms slow  42   n1"} {
+	for _, want := range []string{"VERSION  PHASE    CLOCK ", "\x1b[32mready, but zookeeper\x1b[0m", "\x1b[31mno answer\x1b[0m", " connection refused\n", "-3ms +/- 2ms slow  42   n1"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
@@ -367,12 +367,12 @@ func remembering(t *testing.T, age time.Duration, addrs ...string) {
 func TestStatusWithoutZooKeeper(t *testing.T) {
 	down := []string{"status", "--zk", nobody, "--zk-session-timeout", "500ms"}
 	status := func(args ...string) result { return call(t, "", append(slices.Clone(down), args...)...) }
-	status().wants(t, exitUnreachable, "", "no addresses of nodes are known from before; flaked status --addr HOST:PORT asks nodes without ZooKeeper")
+	status().wants(t, exitUnreachable, "", "No addresses of nodes are cached. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper. Check --zk")
 
 	one := fakeNode(t, "tcp", "127.0.0.1:0", answering("zookeeper_ok false", "degraded zookeeper"))
 	remembering(t, 5*time.Minute, one, nobody)
 	r := status()
-	r.wants(t, exitDegraded, "ZooKeeper was not read, so all this is what nodes say: ZooKeeper cannot be reached: ", "flaked: degraded: ZooKeeper cannot be reached: start it again before the leases end; node ids-1 at "+nobody+" did not answer (nobody listens there)")
+	r.wants(t, exitDegraded, "ZooKeeper was not read, so the values come from the nodes: ZooKeeper cannot be reached: ", "flaked: degraded: ZooKeeper cannot be reached. Start it again before the leases expire. Node ids-1 at "+nobody+" did not answer (connection refused)")
 	for _, want := range []string{"7       ids-1    " + one + "  ready, but zookeeper", "(1)     (ids-1)  " + nobody, " (5m0s ago)\n", "1 of 2 nodes answered, 1 of them ready, at 2"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("no %q in\n%s", want, r.stdout)
@@ -386,12 +386,12 @@ func TestStatusWithoutZooKeeper(t *testing.T) {
 	}
 
 	// status asks no node about another cluster, and none with --no-ask.
-	status("--cluster", "other").wants(t, exitUnreachable, "", "no addresses of nodes are known from before")
-	status("--no-ask").wants(t, exitUnreachable, "", "check --zk (FLAKED_ZK)")
-	call(t, "", "workers", "list", "--zk", nobody, "--zk-session-timeout", "500ms").wants(t, exitUnreachable, "", "(flaked status asks the nodes then)")
+	status("--cluster", "other").wants(t, exitUnreachable, "", "No addresses of nodes are cached")
+	status("--no-ask").wants(t, exitUnreachable, "", "Check --zk (FLAKED_ZK)")
+	call(t, "", "workers", "list", "--zk", nobody, "--zk-session-timeout", "500ms").wants(t, exitUnreachable, "", ". `flaked status` asks the nodes instead. Check --zk")
 
 	remembering(t, time.Minute, nobody)
-	status().wants(t, exitUnreachable, "0 of 1 nodes answered", "flaked: no node answered: ZooKeeper cannot be reached: start it again")
+	status().wants(t, exitUnreachable, "0 of 1 nodes answered", "flaked: no node answered: ZooKeeper cannot be reached. Start it again")
 }
 
 func TestStatusOfAddresses(t *testing.T) {
@@ -405,13 +405,13 @@ func TestStatusOfAddresses(t *testing.T) {
 	}
 	call(t, "", "status", "--addr", one+","+two).wants(t, exitOK, "2 of 2 nodes answered", "")
 	call(t, "", "status", "--addr", one, "--addr", two, "--cluster", "other").wants(t, exitDegraded, "another cluster", "node "+one+" did not answer (a node of cluster default answers)")
-	call(t, "", "status", "--addr", one, "--addr", nobody).wants(t, exitDegraded, "1 of 2 nodes answered", "flaked: degraded: node "+nobody+" did not answer (nobody listens there)")
+	call(t, "", "status", "--addr", one, "--addr", nobody).wants(t, exitDegraded, "1 of 2 nodes answered", "flaked: degraded: node "+nobody+" did not answer (connection refused)")
 	call(t, "", "status", "--addr", nobody, "-o", "json").wants(t, exitUnreachable, `"answered": 0,`, "flaked: no node answered: node "+nobody)
 	for args, want := range map[string]string{
 		"--addr :x":                         `--addr: ":x": "x" is not a port`,
 		"--addr " + one + " --no-ask":       "--addr asks nodes, and --no-ask asks none",
-		"--addr " + one + " --zk zk1:2181":  "--addr asks nodes and does not read ZooKeeper: leave out --zk or --addr",
-		"--addr " + one + " --tls-ca /none": "--tls-ca: open /none",
+		"--addr " + one + " --zk zk1:2181":  "--addr asks nodes and does not read ZooKeeper. Leave out --zk or --addr",
+		"--addr " + one + " --tls-ca /none": "--tls-ca: file /none not found",
 	} {
 		call(t, "", append([]string{"status"}, strings.Fields(args)...)...).wants(t, exitUsage, "", want)
 	}
@@ -432,7 +432,7 @@ func TestStatusWatchWithoutZooKeeper(t *testing.T) {
 		code <- run(ctx, []string{"flaked", "status", "--zk", nobody, "--zk-session-timeout", "500ms", "--watch", "100ms"}, strings.NewReader(""), in, &stderr)
 		in.Close()
 	}()
-	const last = "degraded: ZooKeeper cannot be reached from here, and node ids-1"
+	const last = "degraded: ZooKeeper cannot be reached from here, but node ids-1"
 	text, err := discardUntil(out, last, 3)
 	cancel()
 	go func() { _, _ = io.Copy(io.Discard, out) }()

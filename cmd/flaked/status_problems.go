@@ -12,17 +12,17 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// problems returns the problems that need attention, one sentence for each kind: what is wrong,
-// and what to do. suspect is the doubt about this machine's clock: see presentTime.
+// problems returns the problems that need attention. For each kind it has one sentence on what
+// is wrong, and then sentences on what to do. suspect is the doubt about this machine's clock: see presentTime.
 func problems(r statusReport, suspect time.Duration) []string {
 	var out []string
 	add := func(found []workerReport, one, many, advice string) {
 		switch len(found) {
 		case 0:
 		case 1:
-			out = append(out, fmt.Sprintf("%s %s: %s", whom(found), one, advice))
+			out = append(out, fmt.Sprintf("%s %s. %s", whom(found), one, advice))
 		default:
-			out = append(out, fmt.Sprintf("%s %s: %s", whom(found), many, advice))
+			out = append(out, fmt.Sprintf("%s %s. %s", whom(found), many, advice))
 		}
 	}
 	pick := func(wanted func(workerReport) bool) (found []workerReport) {
@@ -36,40 +36,40 @@ func problems(r statusReport, suspect time.Duration) []string {
 	live := func(w workerReport) bool { return w.State == stateLive }
 
 	if r.Cluster.Frozen {
-		out = append(out, fmt.Sprintf("registration is frozen for %s until %s, %s: let their nodes come back, or see flaked cluster thaw --help",
+		out = append(out, fmt.Sprintf("registration is frozen for %s until %s, %s. Let their nodes come back, or see flaked cluster thaw --help.",
 			r.Cluster.frozenWorkers(), time.UnixMilli(r.Cluster.FrozenUntilMs).UTC().Format(time.RFC3339), r.Cluster.frozenWhy()))
 	}
 	add(pick(func(w workerReport) bool { return w.State == stateLost }),
-		"has no record in ZooKeeper that can be read", "have no record in ZooKeeper that can be read",
-		"ZooKeeper lost data or it was overwritten; a running owner puts it back, else it is kept for a whole lease")
+		"has no readable record in ZooKeeper", "have no readable record in ZooKeeper",
+		"ZooKeeper lost the record, or it was overwritten. A running holder restores it. Otherwise the worker is kept for a whole lease.")
 	add(pick(func(w workerReport) bool { return w.State == stateDetached && w.Says != nil }),
-		"is detached, and its node answers: it is cut off from ZooKeeper", "are detached, and their nodes answer: they are cut off from ZooKeeper",
-		"look for what is between it and ZooKeeper before its lease ends")
+		"is detached, but its node answers: it is disconnected from ZooKeeper", "are detached, but their nodes answer: they are disconnected from ZooKeeper",
+		"Restore the connection to ZooKeeper before the lease expires.")
 	add(pick(func(w workerReport) bool { return w.State == stateDetached && w.Says == nil }),
-		"is detached, its node not connected to ZooKeeper", "are detached, their nodes not connected to ZooKeeper",
-		"start it again, or look for what is between it and ZooKeeper")
+		"is detached: its node is not connected to ZooKeeper", "are detached: their nodes are not connected to ZooKeeper",
+		"Start the node again, or restore its connection to ZooKeeper.")
 	for cause, found := range byCause(r.Workers) {
 		add(found, "refuses to serve"+cause.said, "refuse to serve"+cause.said, cause.advice)
 	}
 	add(pick(func(w workerReport) bool { return live(w) && w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 }),
-		"is past its lease and may issue nothing", "are past their leases and may issue nothing",
-		"its log says why it cannot extend it")
+		"is past its lease and must not issue IDs", "are past their leases and must not issue IDs",
+		"The node's log says why it cannot renew the lease.")
 	add(pick(func(w workerReport) bool {
 		return live(w) && w.ReportAgeMs != nil && *w.ReportAgeMs > reportPatience(w.HeartbeatMs)
 	}),
 		"is connected and has missed three heartbeats", "are connected and have missed three heartbeats",
-		"look whether the process hangs")
+		"Check whether the process hangs.")
 	for _, trouble := range troubles {
 		add(pick(func(w workerReport) bool { return w.Says != nil && slices.Contains(w.Says.Degraded, trouble.word) }),
 			trouble.text, trouble.text, trouble.advice)
 	}
 	if suspect > 0 {
-		out = append(out, fmt.Sprintf("the newest report is %s old by this machine's clock: either that is ahead, or no live node reports any more", brief(suspect)))
+		out = append(out, fmt.Sprintf("the newest report is %s old by this machine's clock. Either this clock is ahead, or no live node reports any more.", brief(suspect)))
 	}
 	off := pick(func(w workerReport) bool { return w.offset != nil && w.offset.Beyond(limits.WarnSkew) })
-	clock := "check its time synchronisation (chronyc tracking)"
+	clock := "Check its time synchronisation (chronyc tracking)."
 	if measured := len(pick(func(w workerReport) bool { return w.offset != nil })); measured > 1 && 2*len(off) > measured {
-		clock = "most of them are, so check the clock of ZooKeeper's leader first"
+		clock = "Most clocks are off, so check the clock of ZooKeeper's leader first."
 	}
 	off = slices.DeleteFunc(off, func(w workerReport) bool { // reported above
 		cause, refuses := w.refuses()
@@ -77,7 +77,7 @@ func problems(r statusReport, suspect time.Duration) []string {
 	})
 	add(off, "has a clock more than 500 ms off that of ZooKeeper's leader", "have clocks more than 500 ms off that of ZooKeeper's leader", clock)
 	if s := r.Summary; s.Free*20 < s.Slots {
-		out = append(out, fmt.Sprintf("%d of %d workers are free: stop nodes with --release-on-exit, wait for leases to end, or make a cluster with more worker bits", s.Free, s.Slots))
+		out = append(out, fmt.Sprintf("%d of %d workers are free. Stop nodes with --release-on-exit, wait for leases to expire, or create a cluster with more worker bits.", s.Free, s.Slots))
 	}
 	if out == nil {
 		out = []string{} // a list in JSON, too
@@ -88,12 +88,14 @@ func problems(r statusReport, suspect time.Duration) []string {
 // refusal words the reason why nodes refuse, and says what to do.
 type refusal struct{ said, advice string }
 
+const seeRefusals = "See Refusals in docs/operations.md."
+
 // advice says what to do about a refusal, by its cause.
 var advice = map[node.Cause]string{
-	node.CauseClockWrong:     "check with chronyc tracking, then set its clock right; the node then serves again by itself",
-	node.CauseClockBehind:    "its clock went back: make its time synchronisation slew; the node then serves again by itself",
-	node.CauseNoDurableBound: "look at the disk of its state directory; it goes on by itself",
-	node.CauseLeaseOver:      "mend its way to ZooKeeper; it goes on by itself",
+	node.CauseClockWrong:     "Check with chronyc tracking, then set the clock right. The node then serves again by itself.",
+	node.CauseClockBehind:    "The clock went back. Make its time synchronisation slew. The node then serves again by itself.",
+	node.CauseNoDurableBound: "Check the disk of its state directory. The node resumes by itself.",
+	node.CauseLeaseOver:      "Restore its connection to ZooKeeper. The node resumes by itself.",
 }
 
 // byCause yields the live workers that refuse to serve, grouped by their nodes' cause, or by ""
@@ -113,13 +115,13 @@ func byCause(workers []workerReport) iter.Seq2[refusal, []workerReport] {
 	}
 	return func(yield func(refusal, []workerReport) bool) {
 		for _, cause := range causes {
-			r := refusal{advice: "its READY and its log say why; usually its clock is wrong"}
+			r := refusal{advice: "Its READY and its log say why. Usually its clock is wrong."}
 			if cause != "" {
 				r.said = " (" + string(cause) + ")"
 				if text := advice[cause]; text != "" {
 					r.advice = text
 				} else {
-					r.advice = "docs/operations.md has it under Refusals"
+					r.advice = seeRefusals
 				}
 			}
 			if !yield(r, found[cause]) {
@@ -146,10 +148,10 @@ type trouble struct{ word, text, advice string }
 
 // troubles are those that only the nodes know of, in the words of /v1/status.
 var troubles = []trouble{
-	{node.TroubleDisk, "cannot write to the state directory", "look at its disk: what is reserved lasts for seconds"},
-	{node.TroubleLeap, "has a machine's clock that leapt ahead, which nobody confirms", "check with chronyc tracking, then set it right"},
-	{node.TroubleCoasting, "goes on without the machine's clock, which went back", "check with chronyc tracking, then set it right"},
-	{node.TroubleFromCache, "runs from the state directory alone", "look for what is between it and ZooKeeper"},
+	{node.TroubleDisk, "cannot write to the state directory", "Check its disk. The reserved bound is only seconds ahead."},
+	{node.TroubleLeap, "runs on a machine whose clock leapt ahead, unconfirmed by ZooKeeper and peers", "Check with chronyc tracking, then set the clock right."},
+	{node.TroubleCoasting, "coasts, because the machine's clock went back", "Check with chronyc tracking, then set the clock right."},
+	{node.TroubleFromCache, "runs only from its state directory", "Restore its connection to ZooKeeper."},
 }
 
 // whom names one worker, or counts several and lists at most five of them.
@@ -171,4 +173,4 @@ func whom(workers []workerReport) string {
 	return fmt.Sprintf("%d workers (%s)", len(workers), strings.Join(numbers, ", "))
 }
 
-func joinProblems(problems []string) string { return strings.Join(problems, "; ") }
+func joinProblems(problems []string) string { return joinSentences(problems) }

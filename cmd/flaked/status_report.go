@@ -52,8 +52,8 @@ type workerReport struct {
 	GrantedMs *int64 `json:"granted_ms"`
 	// ReleasedBy names the operator who took the worker from its node.
 	ReleasedBy string `json:"released_by"`
-	// Asked is the result of asking the node itself: "answered", "no answer", "out of time",
-	// "another node", "not let in", or "" if it was not asked.
+	// Asked is the result of asking the node itself: "answered", "no answer", "timed out",
+	// "another node", "access denied", or "" if it was not asked.
 	Asked string `json:"asked"`
 	// Says is the node's answer, null if there is none.
 	Says *answer `json:"says"`

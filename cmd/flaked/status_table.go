@@ -143,7 +143,7 @@ func statusFooter(r statusReport, hidden int) []string {
 			s.Held, s.Slots, s.Live, s.Detached, s.Stopped, s.Cooling, s.Lost, s.Free, s.Used),
 	}
 	if s.ShortestLeaseMs != nil {
-		lines = append(lines, "without ZooKeeper all that serve go on for "+shortest(r))
+		lines = append(lines, "if ZooKeeper fails now, every serving node lasts at least "+shortest(r))
 	}
 	if line := clocksLine(r); line != "" {
 		lines = append(lines, line)
@@ -171,7 +171,7 @@ func shortest(r statusReport) string {
 	first := slices.IndexFunc(r.Workers, func(w workerReport) bool {
 		return w.State == stateLive && w.LeaseLeftMs == r.Summary.ShortestLeaseMs
 	})
-	return brief(millis(max(0, *r.Summary.ShortestLeaseMs))) + " at least, " + whom(r.Workers[first:first+1]) + " ends first"
+	return brief(millis(max(0, *r.Summary.ShortestLeaseMs))) + " (first: " + whom(r.Workers[first:first+1]) + ")"
 }
 
 // clocksLine returns a line on the clock that is furthest off, "" if no clock was compared.
@@ -192,5 +192,5 @@ func clocksLine(r statusReport) string {
 	if compared == 1 {
 		return fmt.Sprintf("clock compared with that of ZooKeeper's leader: %s", offsetCell(worst))
 	}
-	return fmt.Sprintf("%d clocks compared with that of ZooKeeper's leader; %s is furthest off: %s", compared, whom([]workerReport{worst}), offsetCell(worst))
+	return fmt.Sprintf("%d clocks compared with that of ZooKeeper's leader, furthest off: %s, %s", compared, whom([]workerReport{worst}), offsetCell(worst))
 }

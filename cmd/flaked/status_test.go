@@ -74,10 +74,10 @@ func TestStates(t *testing.T) {
 		{"released", liveEntry(0, 0, released, expired), "free", ""},
 		{"released ahead", liveEntry(0, 0, released), "cooling", ""},
 		{"never held", coordinator.Entry{Slot: coordinator.Slot{Released: true}}, "", ""},
-		{"absent", coordinator.Entry{Absent: true, Slot: coordinator.Slot{Term: -1}}, "lost", "worker 0 has no record in ZooKeeper"},
-		{"unreadable", coordinator.Entry{Slot: coordinator.Slot{Term: -1}}, "lost", "has no record"},
-		{"unreadable, live", coordinator.Entry{Live: true, Slot: coordinator.Slot{Term: -1}}, "lost", "has no record"},
-		{"kept for a lost owner", coordinator.Entry{Slot: coordinator.Slot{Lost: true, H: t0 + hour}}, "lost", "has no record"},
+		{"absent", coordinator.Entry{Absent: true, Slot: coordinator.Slot{Term: -1}}, "lost", "worker 0 has no readable record in ZooKeeper"},
+		{"unreadable", coordinator.Entry{Slot: coordinator.Slot{Term: -1}}, "lost", "has no readable record"},
+		{"unreadable, live", coordinator.Entry{Live: true, Slot: coordinator.Slot{Term: -1}}, "lost", "has no readable record"},
+		{"kept for a lost owner", coordinator.Entry{Slot: coordinator.Slot{Lost: true, H: t0 + hour}}, "lost", "has no readable record"},
 		{"kept until now", coordinator.Entry{Slot: coordinator.Slot{Lost: true, H: t0 - 5000}}, "", ""},
 		{"refusing", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" }), "live", "worker 0 (api) refuses to serve"},
 		{"settling", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "settling" }), "live", ""},
@@ -133,13 +133,13 @@ func TestClusterProblems(t *testing.T) {
 		want    string
 	}{
 		{"nothing there", exampleCluster(), nil, t0, ""},
-		{"frozen", frozen, nil, t0, "registration is frozen for all workers but 42-1023 until 2026-11-20T18:46:49Z"},
+		{"frozen", frozen, nil, t0, "registration is frozen for all workers except 42-1023 until 2026-11-20T18:46:49Z"},
 		{"freeze over", thawed, nil, t0, ""},
 		{"5 % free", small, many(19), t0, ""},
 		{"none free", small, many(20), t0, "0 of 20 workers are free"},
 		{"many detached", exampleCluster(), many(7, dead), t0, "7 workers (0, 1, 2, 3, 4, ...) are detached"},
-		{"leader's clock", exampleCluster(), many(3, ahead), t0, "3 workers (0, 1, 2) have clocks more than 500 ms off that of ZooKeeper's leader: most of them are, so check the clock of ZooKeeper's leader first"},
-		{"one clock of three", exampleCluster(), append(many(2), liveEntry(2, 0, ahead)), t0, "worker 2 (api) has a clock more than 500 ms off that of ZooKeeper's leader: check its time"},
+		{"leader's clock", exampleCluster(), many(3, ahead), t0, "3 workers (0, 1, 2) have clocks more than 500 ms off that of ZooKeeper's leader. Most clocks are off, so check the clock of ZooKeeper's leader first"},
+		{"one clock of three", exampleCluster(), append(many(2), liveEntry(2, 0, ahead)), t0, "worker 2 (api) has a clock more than 500 ms off that of ZooKeeper's leader. Check its time"},
 		{"one is silent", exampleCluster(), append(many(2), liveEntry(2, 10_001)), t0, "worker 2 (api) is connected and has missed three heartbeats"},
 		{"one is a little late", exampleCluster(), append(many(2), liveEntry(2, 10_000)), t0, ""},
 		{"this clock is ahead", exampleCluster(), many(2), t0 + hour, "the newest report is 1h0m old by this machine's clock"},
@@ -231,13 +231,13 @@ func TestStatusTableGolden(t *testing.T) {
      8  ` + "\ufffd" + `[2Jx  10.0.0.1:7609  detached  no answer                1m1s    -                    1h0m   3     1.2.3
      9  api    -              stopped   -                        5h0m    -                    1h0m   3     1.2.3
     11  web    10.0.0.1:7609  live      not ready: clock-behind  900ms   -600ms +/- 1ms slow  30m0s  3     1.2.3
-    12  api    10.0.0.1:7609  live      out of time              900ms   +1ms +/- 1ms         1h0m   3     1.2.3
+    12  api    10.0.0.1:7609  live      timed out                900ms   +1ms +/- 1ms         1h0m   3     1.2.3
 
 cluster prod (c1), layout time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657
 5 of 1024 workers held: 3 live, 1 detached, 1 stopped; 0 cooling, 0 lost, 1019 free; 6 ever used
-without ZooKeeper all that serve go on for 30m0s at least, worker 11 (web) ends first
-3 clocks compared with that of ZooKeeper's leader; worker 11 (web) is furthest off: -600ms +/- 1ms slow
-nodes asked themselves: 2 answered, 1 did not, 1 not within 800ms and left out
+if ZooKeeper fails now, every serving node lasts at least 30m0s (first: worker 11 (web))
+3 clocks compared with that of ZooKeeper's leader, furthest off: worker 11 (web), -600ms +/- 1ms slow
+nodes asked: 2 answered, 1 did not answer, 1 timed out after 800ms
 1 free worker that was held before is not shown (-o wide shows it)
 `
 	if b.String() != want {

@@ -88,7 +88,7 @@ func TestWatchOnATerminal(t *testing.T) {
 			if n := strings.Count(first, "\n"); n != 9 {
 				t.Errorf("%d lines on a terminal of 10: %q", n, first)
 			}
-			for _, want := range []string{"WORKER", "lines more than there is room for", "9 of 1024 workers held"} {
+			for _, want := range []string{"WORKER", " more lines", "9 of 1024 workers held"} {
 				if !strings.Contains(first, want) {
 					t.Errorf("no %q in %q", want, first)
 				}
@@ -108,10 +108,10 @@ func TestConfirmedOnATerminal(t *testing.T) {
 		typed, says string
 		code        int
 	}{
-		{"yes\n", "that was not \"release worker 0 of a\"; nothing was changed", exitFailure},
-		{"\n", "nothing was changed", exitFailure},
-		{"\x04", "nothing was changed", exitFailure}, // Ctrl-D
-		{"release worker 0 of a\n", "worker 0 was taken from a", exitOK},
+		{"yes\n", "the typed words do not match \"release worker 0 of a\". Nothing was changed.", exitFailure},
+		{"\n", "Nothing was changed", exitFailure},
+		{"\x04", "Nothing was changed", exitFailure}, // Ctrl-D
+		{"release worker 0 of a\n", "worker 0 was released from a", exitOK},
 	} {
 		m := newTerminal(t, 24)
 		code := m.runs(t.Context(), "workers", "release", "0")
@@ -136,8 +136,8 @@ func TestResetConfirmedOnATerminal(t *testing.T) {
 		typed, says string
 		code        int
 	}{
-		{"no\n", "that was not \"reset\"; nothing was changed", exitFailure},
-		{"reset\n", "will be resumed any more", exitOK},
+		{"no\n", "the typed word does not match \"reset\". Nothing was changed.", exitFailure},
+		{"reset\n", "discarded the identity in ", exitOK},
 	} {
 		m := newTerminal(t, 24)
 		code := m.runs(t.Context(), "reset-identity", "--state-dir", dir)

@@ -28,7 +28,7 @@ func parseUnixOptions(mode, group string) (unixOptions, error) {
 	o := unixOptions{gid: -1}
 	bits, err := strconv.ParseUint(mode, 8, 32)
 	if err != nil || bits > 0o777 {
-		return o, usageError("--unix-mode: %q is not a mode such as 0660: an octal number up to 0777", mode)
+		return o, usageError("--unix-mode: %q is not a mode. Give an octal number up to 0777, such as 0660", mode)
 	}
 	o.mode = fs.FileMode(bits)
 	if group == "" {
@@ -40,7 +40,7 @@ func parseUnixOptions(mode, group string) (unixOptions, error) {
 		id = g.Gid
 	}
 	if o.gid, err = strconv.Atoi(id); err != nil || o.gid < 0 {
-		return o, usageError("--unix-group: there is no group %q on this machine: give the name of one (getent group lists them) or a number", group)
+		return o, usageError("--unix-group: there is no group %q on this machine. Give the name of a group (getent group lists them) or a number", group)
 	}
 	return o, nil
 }
@@ -81,7 +81,7 @@ func lock(dir *os.File) error {
 			return nil
 		}
 		if waited >= patience {
-			return fmt.Errorf("another process keeps a lock on %s (fuser tells which): end it, or choose another directory", dir.Name())
+			return fmt.Errorf("another process locks %s. Stop it (fuser %[1]s), or choose another directory", dir.Name())
 		}
 		time.Sleep(every)
 	}
@@ -98,7 +98,7 @@ func bindClosed(path string) (net.Listener, error) {
 func (o unixOptions) apply(path string) error {
 	if o.gid >= 0 {
 		if err := os.Lchown(path, -1, o.gid); errors.Is(err, fs.ErrPermission) {
-			return fmt.Errorf("--unix-group: only root may give a socket to group %d, or a user who is in it: %w", o.gid, err)
+			return fmt.Errorf("--unix-group: only root, or a user in group %d, may give a socket to that group: %w", o.gid, err)
 		} else if err != nil {
 			return fmt.Errorf("--unix-group: %w", err)
 		}

@@ -34,7 +34,7 @@ func TestUnixOptions(t *testing.T) {
 		{"0777", "0", unixOptions{0o777, 0}, ""},
 		{"0660", "root", unixOptions{0o660, 0}, ""},
 		{"0660", "54321", unixOptions{0o660, 54321}, ""},
-		{"rw", "", unixOptions{}, `--unix-mode: "rw" is not a mode such as 0660`},
+		{"rw", "", unixOptions{}, `--unix-mode: "rw" is not a mode. Give an octal number`},
 		{"0680", "", unixOptions{}, `--unix-mode: "0680"`},
 		{"1777", "", unixOptions{}, `--unix-mode: "1777"`},
 		{"-1", "", unixOptions{}, `--unix-mode: "-1"`},
@@ -72,7 +72,7 @@ func TestUnixSocketOfAGroup(t *testing.T) {
 }
 
 // Nobody can connect before the group and the mode are set.
-func TestUnixSocketIsBornClosed(t *testing.T) {
+func TestUnixSocketAdmitsNobodyBeforeItsMode(t *testing.T) {
 	path := socketPath(t)
 	before := syscall.Umask(0o022)
 	defer syscall.Umask(before)
@@ -90,7 +90,7 @@ func TestUnixSocketIsBornClosed(t *testing.T) {
 }
 
 // Of several nodes that find an abandoned socket one gets it, and keeps it.
-func TestUnixSocketRace(t *testing.T) {
+func TestOneNodeWinsAnAbandonedSocket(t *testing.T) {
 	for range 30 {
 		path := socketPath(t)
 		dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})

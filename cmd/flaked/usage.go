@@ -53,7 +53,7 @@ func unknown(c *cli.Context, name string) error {
 		}
 	}
 	if best != "" {
-		return usageError("there is no flag %s; did you mean %s?", dashed(name), dashed(best))
+		return usageError("there is no flag %s. Did you mean %s?", dashed(name), dashed(best))
 	}
 	return usageError("there is no flag %s", dashed(name))
 }
@@ -94,7 +94,7 @@ func wanted(f cli.Flag) string {
 	case *cli.DurationFlag:
 		return kinds["duration"]
 	}
-	return "what it takes"
+	return "a valid value"
 }
 
 // editDistance returns how many bytes must be added, left out or changed to get from a to

@@ -12,7 +12,7 @@ func versionCommand() *cli.Command {
 		Name:        "version",
 		Usage:       "print the version",
 		UsageText:   "flaked version",
-		Description: "Prints the release, then the Go version and the platform it was built with.\n\nExample:\n  flaked version",
+		Description: "Prints the release, and the Go version and the platform of its build.\n\nExample:\n  flaked version",
 		Action:      printVersion,
 	}
 }

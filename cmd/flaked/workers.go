@@ -18,7 +18,7 @@ import (
 func workersCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "workers",
-		Usage: "look at single workers, take them from nodes that are gone",
+		Usage: "inspect and release workers",
 		Subcommands: []*cli.Command{
 			workersList(), workersShow(), workersHistory(), workersRelease(), workersForget(),
 		},
@@ -30,8 +30,8 @@ func workersList() *cli.Command {
 		Name:      "list",
 		Usage:     "print the workers that were ever held",
 		UsageText: "flaked workers list --zk HOST:PORT [flags]",
-		Description: `The table of ` + "`flaked status`" + `, without asking nodes and without judging: it exits
-with 0 whatever state they are in.
+		Description: `Prints the table of ` + "`flaked status`" + `, without asking nodes. It exits with 0, whatever
+the states of the workers are.
 
 Examples:
   flaked workers list --zk zk1:2181
@@ -39,7 +39,7 @@ Examples:
   flaked workers list -o json | jq '.workers[].worker'`,
 		Flags: append([]cli.Flag{
 			outputFlag(),
-			&cli.StringFlag{Name: "state", Usage: "only those in these `STATES`: live, detached, stopped, cooling, lost, free, with commas between them", DefaultText: "all", EnvVars: env("state")},
+			&cli.StringFlag{Name: "state", Usage: "only workers in these `STATES`, separated by commas: live, detached, stopped, cooling, lost, free", DefaultText: "all", EnvVars: env("state")},
 		}, zkFlags(localZK)...),
 		Action: func(c *cli.Context) error {
 			format, err := outputFormat(c)
@@ -82,7 +82,7 @@ func wantedStates(list string) (map[string]bool, error) {
 	for s := range strings.SplitSeq(list, ",") {
 		s = strings.TrimSpace(s)
 		if !slices.Contains(states, s) {
-			return nil, usageError("--state: %q is none of %s", s, strings.Join(states, ", "))
+			return nil, usageError("--state: %q must be one of %s", s, strings.Join(states, ", "))
 		}
 		wanted[s] = true
 	}
@@ -92,12 +92,12 @@ func wantedStates(list string) (map[string]bool, error) {
 func workersShow() *cli.Command {
 	return &cli.Command{
 		Name:      "show",
-		Usage:     "print all that is known of a worker",
-		UsageText: "flaked workers show --zk HOST:PORT NUMBER [flags]",
-		ArgsUsage: "NUMBER",
-		Description: `Prints what ZooKeeper has of a worker, what its node says if it can be reached (see
-flaked status), and who had the worker before. -o json prints the
-same, in the form that ` + "`flaked status`" + ` has, with the former holders as history.
+		Usage:     "print all that is known about a worker",
+		UsageText: "flaked workers show --zk HOST:PORT WORKER [flags]",
+		ArgsUsage: "WORKER",
+		Description: `Prints ZooKeeper's record of a worker, the answer of its node if that can be reached
+(see flaked status), and the past holders. -o json prints the same in the form of
+` + "`flaked status`" + `, with the past holders as history.
 
 Examples:
   flaked workers show --zk zk1:2181 7
@@ -155,25 +155,25 @@ func withWorker(c *cli.Context, f func(ctx context.Context, format string, r sta
 // askNodes adds a hint to an error if ZooKeeper cannot be reached: nodes can still be asked.
 func askNodes(err error) error {
 	if errors.Is(err, zkstore.ErrUnreachable) {
-		return fmt.Errorf("%w (flaked status asks the nodes then)", err)
+		return fmt.Errorf("%w. `flaked status` asks the nodes instead", err)
 	}
 	return err
 }
 
 func workerArgument(c *cli.Context) (int, error) {
 	if c.NArg() != 1 {
-		return 0, usageError("one worker's number is expected, as in `%s 7`", c.Command.HelpName)
+		return 0, usageError("expected one worker, as in `%s 7`, got %d arguments", c.Command.HelpName, c.NArg())
 	}
 	n, err := strconv.ParseUint(c.Args().First(), 10, 16)
 	if err != nil {
-		return 0, usageError("%q is no worker's number", c.Args().First())
+		return 0, usageError("%q is not a worker. Give a number, such as 7", c.Args().First())
 	}
 	return int(n), nil
 }
 
 func inLayout(worker int, cl coordinator.Cluster) error {
 	if worker >= cl.Slots {
-		return exitWith(exitFailure, "there is no worker %d: the cluster's layout has 0 to %d", worker, cl.Slots-1)
+		return exitWith(exitFailure, "there is no worker %d: the cluster's layout has workers 0 to %d", worker, cl.Slots-1)
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func workerRows(w workerReport, s coordinator.Slot, now int64) [][2]string {
 	if s.Term <= 0 {
 		return rows
 	}
-	since := "not known"
+	since := "unknown"
 	if s.Granted != 0 {
 		since = instant(s.Granted, at)
 	}
@@ -232,10 +232,10 @@ func whatToDo(w workerReport) string {
 	r := statusReport{Workers: []workerReport{w}}
 	var all []string
 	for _, p := range problems(r, 0) {
-		_, advice, _ := strings.Cut(p, ": ")
+		_, advice, _ := strings.Cut(p, ". ")
 		all = append(all, advice)
 	}
-	return orDash(strings.Join(all, "; "))
+	return orDash(strings.Join(all, " "))
 }
 
 // saysAtLength returns the node's own state in a sentence.
@@ -246,7 +246,7 @@ func saysAtLength(w workerReport) string {
 	case !w.Says.Ready:
 		return w.Says.Reason
 	}
-	return fmt.Sprintf("%s; %d IDs since its start; it may serve for %s without ZooKeeper, and for %s without its disk",
+	return fmt.Sprintf("%s. %d IDs since its start. It may serve for %s without ZooKeeper, and for %s without its disk",
 		w.says(), w.Says.IDs, orDash(span(w.Says.LeaseLeftMs)), orDash(span(w.Says.ReservedLeftMs)))
 }
 
@@ -261,17 +261,17 @@ func decimal(v int64) string {
 func stateMeaning(w workerReport, s coordinator.Slot, at time.Time) string {
 	switch {
 	case w.State == stateFree:
-		return ": anybody may take it"
+		return ": any node may acquire it"
 	case s.ReleasedBy != "":
-		return fmt.Sprintf(": taken from its node by %s, free when its lease ends, %s", clean(s.ReleasedBy), instant(s.H, at))
+		return fmt.Sprintf(": released by the operator %s, free when its lease expires, %s", clean(s.ReleasedBy), instant(s.H, at))
 	case w.State == stateCooling:
-		return ": given back, free " + instant(s.H, at)
+		return ": released, free at " + instant(s.H, at)
 	case w.State == stateStopped:
-		return ": its node stopped cleanly, and may come back until its lease ends"
+		return ": its holder stopped cleanly, and may come back until its lease expires"
 	case w.State == stateDetached:
-		return ": its node is not connected to ZooKeeper, and may serve until its lease ends"
+		return ": its holder is not connected to ZooKeeper, and may serve until its lease expires"
 	case w.State == stateLost && s.Lost:
-		return ": ZooKeeper lost its record; kept for its owner until " + instant(s.H, at)
+		return ": ZooKeeper lost its record, so the worker is reserved for its holder until " + instant(s.H, at)
 	case w.State == stateLost:
 		return ": its record is gone or cannot be read"
 	}

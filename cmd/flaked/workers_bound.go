@@ -27,7 +27,7 @@ func boundSetAside(dir string, found coordinator.Holding, now time.Time) (int64,
 			return 0, stateError(at, err)
 		}
 		if l.Status == localcache.StatusRecord && ours {
-			return 0, exitWith(exitFailure, "the state in %s is that of worker %d and can still be resumed: flaked reset-identity --state-dir %s first; nothing was changed", at, found.Worker, dir)
+			return 0, exitWith(exitFailure, "the state in %s is that of worker %d and can still be resumed. Nothing was changed. Run `flaked reset-identity --state-dir %s` first", at, found.Worker, dir)
 		}
 		aside, err := localcache.ReadAside(at)
 		if errors.Is(err, fs.ErrNotExist) && at != dir {
@@ -43,16 +43,16 @@ func boundSetAside(dir string, found coordinator.Holding, now time.Time) (int64,
 			case err != nil:
 				return 0, stateError(at, err)
 			case l.Status == localcache.StatusCorrupt, l.Damaged && ours:
-				return 0, exitWith(exitFailure, "%s was damaged before it was set aside, so it is not known how far worker %d came: wait until its lease ends, %s; nothing was changed", a.Backup, found.Worker, wait)
+				return 0, exitWith(exitFailure, "%s was damaged before it became a backup, so the reserved bound of worker %d is unknown. Nothing was changed. Wait until its lease expires, %s", a.Backup, found.Worker, wait)
 			case a.Copied && ours:
-				return 0, exitWith(exitFailure, "%s was a copy of another node's state: that node may be running, and have come further; nothing was changed", a.Backup)
+				return 0, exitWith(exitFailure, "%s was a copy of another node's state. That node may be running, and have a higher reserved bound. Nothing was changed", a.Backup)
 			case ours:
 				bound, any = max(bound, l.Record.M), true
 			}
 		}
 	}
 	if !any {
-		return 0, exitWith(exitFailure, "no state of worker %d of this cluster was set aside in %s: name the directory of its node, or wait until its lease ends, %s; nothing was changed", found.Worker, dir, wait)
+		return 0, exitWith(exitFailure, "no backup of worker %d of this cluster found in %s. Nothing was changed. Give the state directory of its node, or wait until its lease expires, %s", found.Worker, dir, wait)
 	}
 	return bound, nil
 }

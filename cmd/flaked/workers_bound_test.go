@@ -16,7 +16,7 @@ import (
 // A node issued IDs while its clock was ahead and ZooKeeper could not be reached. Then its
 // state was reset. If --lower-bound frees its worker, the next holder must begin above the
 // bound in that state. If the bound is not certain, the command refuses.
-func TestLowerBoundTakesWhatTheStateHeld(t *testing.T) {
+func TestLowerBoundStaysAboveTheSetAsideState(t *testing.T) {
 	store, cl := newCluster(t)
 	_, claim := register(t, store, cl, "a")
 	far := time.Now().Add(45 * time.Minute).UnixMilli()
@@ -39,15 +39,15 @@ func TestLowerBoundTakesWhatTheStateHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	call(t, "", "workers", "release", "0", "--state-dir", t.TempDir()).wants(t, exitUsage, "", "--state-dir goes with --lower-bound")
+	call(t, "", "workers", "release", "0", "--state-dir", t.TempDir()).wants(t, exitUsage, "", "--state-dir needs --lower-bound")
 	live := save(rec)
-	release(live).wants(t, exitFailure, "", "is that of worker 0 and can still be resumed: flaked reset-identity --state-dir "+live+" first; nothing was changed")
+	release(live).wants(t, exitFailure, "", "is that of worker 0 and can still be resumed. Nothing was changed. Run `flaked reset-identity --state-dir "+live+"` first")
 
 	other := rec
 	other.Claim.Worker = 9
 	dir := save(other)
 	call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitOK, "worker 9 of cluster default", "")
-	release(dir).wants(t, exitFailure, "", "no state of worker 0 of this cluster was set aside in "+dir+": name the directory of its node, or wait until its lease ends, ")
+	release(dir).wants(t, exitFailure, "", "no backup of worker 0 of this cluster found in "+dir+". Nothing was changed. Give the state directory of its node, or wait until its lease expires, ")
 
 	spoilt := save(rec)
 	file := filepath.Join(spoilt, "flaked.state")
@@ -60,12 +60,12 @@ func TestLowerBoundTakesWhatTheStateHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := call(t, "", "reset-identity", "--yes", "--state-dir", spoilt)
-	r.wants(t, exitOK, "the state was damaged, so it is not known how far it had come: leave the worker alone until then\n", "")
+	r.wants(t, exitOK, "the state was damaged, so its reserved bound is unknown: do not release the worker before its lease expires\n", "")
 	if strings.Contains(r.stdout, "--lower-bound") {
 		t.Error("it says how to lower a bound that is not known")
 	}
-	release(spoilt).wants(t, exitFailure, "", "was damaged before it was set aside, so it is not known how far worker 0 came: wait until its lease ends, ")
-	release(filepath.Join(dir, "nowhere")).wants(t, exitFailure, "", "no node has left its state in")
+	release(spoilt).wants(t, exitFailure, "", "was damaged before it became a backup, so the reserved bound of worker 0 is unknown. Nothing was changed. Wait until its lease expires, ")
+	release(filepath.Join(dir, "nowhere")).wants(t, exitFailure, "", "nowhere: no state found. Correct the path")
 	if s := readSlot(t, store, cl, 0); s.Released {
 		t.Fatalf("a refusal released it: %+v", s)
 	}
@@ -77,11 +77,11 @@ func TestLowerBoundTakesWhatTheStateHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		call(t, "", "reset-identity", "--yes", "--state-dir", copied).wants(t, exitOK, "this was a copy of another node's state", "")
-		release(copied).wants(t, exitFailure, "", "was a copy of another node's state: that node may be running, and have come further; nothing was changed")
+		release(copied).wants(t, exitFailure, "", "was a copy of another node's state. That node may be running, and have a higher reserved bound. Nothing was changed.")
 	}
 
 	call(t, "", "reset-identity", "--yes", "--state-dir", live).wants(t, exitOK, "flaked workers release 0 --lower-bound --cluster default --state-dir "+live+"\n", "")
-	release(live).wants(t, exitOK, "worker 0 is free; its next holder begins at ", "")
+	release(live).wants(t, exitOK, "worker 0 is free. Its next holder begins at ", "")
 	if s := readSlot(t, store, cl, 0); !s.Released || s.H < far {
 		t.Errorf("the next holder begins %d ms below what the state held: %+v", far-s.H, s)
 	}

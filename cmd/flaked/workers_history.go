@@ -15,16 +15,16 @@ func workersHistory() *cli.Command {
 	return &cli.Command{
 		Name:      "history",
 		Usage:     "print who has held a worker",
-		UsageText: "flaked workers history --zk HOST:PORT NUMBER [flags]",
-		ArgsUsage: "NUMBER",
-		Description: `Prints the present holder of a worker and the four before it, the oldest first: for
-when it is asked who made an ID (` + "`flaked decode`" + ` tells its worker and time). A holder
-keeps its worker over restarts; each of them takes a term. It has ENDED
-  released   by giving the worker back
-  by hand    by ` + "`flaked workers release`" + `
-  stopped    by a clean stop, and did not come back while its lease ran
-  vanished   without a word, and its lease ran out
-  gave way   for an owner that ZooKeeper had forgotten
+		UsageText: "flaked workers history --zk HOST:PORT WORKER [flags]",
+		ArgsUsage: "WORKER",
+		Description: `Prints the present holder of a worker and the four before it, the oldest first. Use it
+to find out which node made an ID (` + "`flaked decode`" + ` prints the worker and the time). A
+holder keeps its worker over restarts, and each start begins a new term. ENDED is
+  released   the holder released the worker
+  taken      an operator released it with ` + "`flaked workers release`" + `
+  stopped    the holder stopped cleanly, and did not come back before its lease expired
+  vanished   the holder disconnected without stopping, and its lease expired
+  gave way   the holder yielded to an earlier one that ZooKeeper had lost
 
 Examples:
   flaked workers history --zk zk1:2181 7
@@ -40,7 +40,7 @@ Examples:
 					}{e.Worker, holders})
 				}
 				if len(holders) == 0 {
-					_, err := fmt.Fprintf(c.App.Writer, "nobody has held worker %d\n", e.Worker)
+					_, err := fmt.Fprintf(c.App.Writer, "no node has held worker %d\n", e.Worker)
 					return err
 				}
 				var t textTable
@@ -95,7 +95,7 @@ func present(s coordinator.Slot) []holderReport {
 	h := holderReport{Node: s.Node, Name: s.Name, Host: s.Host, FromTerm: known(s.FromTerm), GrantedMs: known(s.Granted), By: s.ReleasedBy}
 	switch {
 	case s.ReleasedBy != "":
-		h.Ended = ptr(coordinator.EndedByHand)
+		h.Ended = ptr(coordinator.EndedTaken)
 	case s.Released:
 		h.Ended = ptr(coordinator.EndedReleased)
 	}

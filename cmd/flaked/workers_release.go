@@ -15,24 +15,25 @@ import (
 func workersRelease() *cli.Command {
 	return &cli.Command{
 		Name:      "release",
-		Usage:     "take a worker from its node",
-		UsageText: "flaked workers release --zk HOST:PORT NUMBER [flags]",
-		ArgsUsage: "NUMBER",
-		Description: `Takes a worker from the node that holds it: the node gets another one as soon as it
-reaches ZooKeeper again, and never this one. It is safe whatever the node does, as
-the next holder begins where the lease of this one ends; so the worker is free from
-then on and not before. A worker whose lease is over is released at once. Else it
-has to be confirmed, on a terminal by typing what is asked for, otherwise by
---confirm; what exactly, it says when it is called without. It is refused while
+		Usage:     "release a worker that a node holds",
+		UsageText: "flaked workers release --zk HOST:PORT WORKER [flags]",
+		ArgsUsage: "WORKER",
+		Description: `Releases a worker that a node holds. The node acquires another worker as soon as it
+reaches ZooKeeper again, and never this one. That is always safe, whatever the node
+does: the next holder begins where this lease ends. So the worker is free from then
+on, and not before. A worker whose lease has expired is released at once. Otherwise
+the command must be confirmed: type the words that it asks for on a terminal, or give
+them with --confirm. Without them, it prints which words it needs. It is refused while
 registration is frozen.
 
---lower-bound frees it now, and can break the promise: if the node still runs cut
-off from ZooKeeper, or is started again with its state directory while ZooKeeper
-cannot be reached, two nodes issue the same IDs. It is for a node that is known to
-be gone with its disk, or whose state was made unusable by flaked reset-identity.
-Name the directory of that one by --state-dir: nobody begins below what it held.
-Without it, IDs are issued twice as well if the node's clock was ahead while it was
-cut off.
+--lower-bound frees the worker now, and can break the promise that no ID is issued
+twice: if the node still runs while disconnected from ZooKeeper, or is started again
+with its state directory while ZooKeeper cannot be reached, two nodes issue the same
+IDs. Use it only for a node that is known to be gone with its disk, or whose identity
+was discarded by flaked reset-identity. In that case give the directory with
+--state-dir: the next holder then begins above the reserved bound of the state.
+Without --state-dir, IDs are also issued twice if the node's clock was ahead while the
+node was disconnected.
 
 Examples:
   flaked workers release --zk zk1:2181 7
@@ -40,8 +41,8 @@ Examples:
   flaked workers release 7 --lower-bound --state-dir /var/lib/flaked
   flaked workers release 7 --lower-bound --confirm 'ids-3 of worker 7 is gone for good'`,
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "lower-bound", Usage: "free it now: only if its node is gone for good. On the command line alone", DisableDefaultText: true},
-			&cli.StringFlag{Name: "state-dir", Usage: "with --lower-bound: the `DIRECTORY` whose state flaked reset-identity has set aside. On the command line alone"},
+			&cli.BoolFlag{Name: "lower-bound", Usage: "free the worker now, only if its node is gone for good. Command line only", DisableDefaultText: true},
+			&cli.StringFlag{Name: "state-dir", Usage: "with --lower-bound: the `DIRECTORY` whose state flaked reset-identity discarded. Command line only"},
 			confirmFlag(),
 			outputFlag(),
 		}, zkFlags("")...),
@@ -71,7 +72,7 @@ func workersReleaseAction(c *cli.Context) error {
 	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 		r := releaser{c: c, hand: byHand(store), lower: c.Bool("lower-bound"), stateDir: c.String("state-dir")}
 		if r.stateDir != "" && !r.lower {
-			return usageError("--state-dir goes with --lower-bound")
+			return usageError("--state-dir needs --lower-bound. Give both, or leave out --state-dir")
 		}
 		done, err := r.release(ctx, worker)
 		if err != nil {
@@ -93,9 +94,9 @@ func releaseAdvice(err error) error {
 	var frozen *coordinator.StillFrozenError
 	switch {
 	case errors.Is(err, coordinator.ErrConnected):
-		return fmt.Errorf("%w: stop it first, or leave out --lower-bound", err)
+		return fmt.Errorf("%w. Stop the node first, or leave out --lower-bound", err)
 	case errors.As(err, &frozen):
-		return fmt.Errorf("%w; flaked cluster thaw --help says what else there is", err)
+		return fmt.Errorf("%w. See flaked cluster thaw --help", err)
 	}
 	return err
 }
@@ -122,14 +123,14 @@ func (r releaser) release(ctx context.Context, worker int) (releaseReport, error
 	case s.Term < 0:
 		return r.replace(ctx, found)
 	case s.Term == 0 && s.Lost && found.Availability != coordinator.Free:
-		return report, exitWith(exitFailure, "ZooKeeper lost the record of worker %d, and it is kept for its owner until %s: wait, or see flaked cluster thaw --help", worker, instant(s.H, now))
+		return report, exitWith(exitFailure, "ZooKeeper lost the record of worker %d, so the worker is reserved for its holder until %s. Wait, or see flaked cluster thaw --help", worker, instant(s.H, now))
 	case s.Term == 0:
-		report.Text = fmt.Sprintf("worker %d is free, and nobody has held it; nothing was changed", worker)
+		report.Text = fmt.Sprintf("worker %d is free, and no node has held it. Nothing was changed.", worker)
 		return report, nil
 	case s.Released && (!r.lower || s.ReleasedBy == "" || found.Availability == coordinator.Free):
-		report.Text = fmt.Sprintf("worker %d is free already; nothing was changed", worker)
+		report.Text = fmt.Sprintf("worker %d is already free. Nothing was changed.", worker)
 		if found.Availability == coordinator.Cooling {
-			report.Text = fmt.Sprintf("worker %d was released already, and is free from %s on; nothing was changed", worker, instant(s.H, now))
+			report.Text = fmt.Sprintf("worker %d was already released, and is free from %s on. Nothing was changed.", worker, instant(s.H, now))
 		}
 		return report, nil
 	}
@@ -149,7 +150,7 @@ func holderName(s coordinator.Slot) string {
 
 // replace replaces a record that cannot be read.
 func (r releaser) replace(ctx context.Context, found coordinator.Holding) (releaseReport, error) {
-	err := confirm(r.c, fmt.Sprintf("the record of worker %d is gone or cannot be read: an owner that runs puts its own back by itself; else the worker will be kept for the longest lease, %s, and then be free",
+	err := confirm(r.c, fmt.Sprintf("the record of worker %d is gone or cannot be read. A running holder restores its own record. Otherwise the worker will be reserved for the longest lease, %s, and then be free",
 		found.Worker, millis(found.Cluster.LeaseMs)), fmt.Sprintf("replace the record of worker %d", found.Worker))
 	if err != nil {
 		return releaseReport{}, err
@@ -158,7 +159,7 @@ func (r releaser) replace(ctx context.Context, found coordinator.Holding) (relea
 	if err != nil {
 		return releaseReport{}, err
 	}
-	return releaseReport{found.Worker, true, e.Slot.H, fmt.Sprintf("worker %d is kept for its owner until %s, and then free", found.Worker, instant(e.Slot.H, time.UnixMilli(r.hand.Now())))}, nil
+	return releaseReport{found.Worker, true, e.Slot.H, fmt.Sprintf("worker %d is reserved for its holder until %s, and then free", found.Worker, instant(e.Slot.H, time.UnixMilli(r.hand.Now())))}, nil
 }
 
 func (r releaser) takeAway(ctx context.Context, found coordinator.Holding, name string, now time.Time) (releaseReport, error) {
@@ -183,19 +184,19 @@ func (r releaser) takeAway(ctx context.Context, found coordinator.Holding, name 
 		again := found
 		again.Entry = e
 		if e, err = r.hand.LowerBound(ctx, again, notBelow); err != nil {
-			return releaseReport{}, fmt.Errorf("worker %d was taken from %s, and its bound is where it was: %w", found.Worker, name, err)
+			return releaseReport{}, fmt.Errorf("worker %d was released from %s, but its lease bound is unchanged: %w", found.Worker, name, err)
 		}
 	}
 	report := releaseReport{Worker: found.Worker, Changed: true, FreeMs: e.Slot.H}
 	now = time.UnixMilli(r.hand.Now())
 	switch {
 	case r.lower:
-		report.Text = fmt.Sprintf("worker %d is free; its next holder begins at %s", found.Worker, instant(e.Slot.H, now))
+		report.Text = fmt.Sprintf("worker %d is free. Its next holder begins at %s.", found.Worker, instant(e.Slot.H, now))
 	case found.Availability == coordinator.Free:
-		report.Text = fmt.Sprintf("worker %d is free: its lease had ended %s; %s gets another one if it comes back", found.Worker, instant(e.Slot.H, now), name)
+		report.Text = fmt.Sprintf("worker %d is free: its lease expired at %s. If %s comes back, it acquires another worker.", found.Worker, instant(e.Slot.H, now), name)
 	default:
-		report.Text = fmt.Sprintf("worker %d was taken from %s and is free from %s on, when the lease of %s ends; %[2]s gets another one as soon as it reaches ZooKeeper",
-			found.Worker, name, instant(e.Slot.H, now), name)
+		report.Text = fmt.Sprintf("worker %d was released from %s, and is free when the lease expires, at %s. %[2]s acquires another worker as soon as it reaches ZooKeeper.",
+			found.Worker, name, instant(e.Slot.H, now))
 	}
 	return report, nil
 }
@@ -205,8 +206,8 @@ func (r releaser) ask(found coordinator.Holding, name string, now time.Time) err
 	s, is := found.Slot, map[coordinator.Availability]string{
 		coordinator.Live:     "is connected to ZooKeeper and runs",
 		coordinator.Stopped:  "has stopped and may be started again",
-		coordinator.Detached: "is not connected to ZooKeeper and may be running, cut off",
-		coordinator.Cooling:  "may be running, cut off",
+		coordinator.Detached: "is not connected to ZooKeeper but may be running",
+		coordinator.Cooling:  "may be running while disconnected",
 	}[found.Availability]
 	switch {
 	case found.Availability == coordinator.Free:
@@ -214,11 +215,11 @@ func (r releaser) ask(found coordinator.Holding, name string, now time.Time) err
 	case r.lower:
 		unknown := ""
 		if r.stateDir == "" {
-			unknown = ", or its clock was ahead while it was cut off (--state-dir tells how far it came)"
+			unknown = ", or if its clock was ahead while it was disconnected (--state-dir gives its reserved bound)"
 		}
-		return confirm(r.c, fmt.Sprintf("%s, which holds worker %d, %s; its lease ends %s. If it runs, or is ever started with another copy of its state before that%s, IDs will be issued twice",
+		return confirm(r.c, fmt.Sprintf("%s, which holds worker %d, %s. Its lease expires at %s. If it runs, or is ever started with another copy of its state before then%s, IDs will be issued twice",
 			name, found.Worker, is, instant(s.H, now), unknown), fmt.Sprintf("%s of worker %d is gone for good", name, found.Worker))
 	}
-	return confirm(r.c, fmt.Sprintf("%s, which holds worker %d, %s; it will have to take another worker, and this one will be free when the lease ends, %s. No ID is issued twice by that",
+	return confirm(r.c, fmt.Sprintf("%s, which holds worker %d, %s. It will have to acquire another worker, and this one will be free when the lease expires, at %s. No ID will be issued twice",
 		name, found.Worker, is, instant(s.H, now)), fmt.Sprintf("release worker %d of %s", found.Worker, name))
 }

@@ -16,13 +16,14 @@ import (
 func workersForget() *cli.Command {
 	return &cli.Command{
 		Name:      "forget-ticket",
-		Usage:     "delete registrations that came to nothing",
+		Usage:     "delete unused tickets",
 		UsageText: "flaked workers forget-ticket --zk HOST:PORT [NAME...] [flags]",
 		ArgsUsage: "[NAME...]",
-		Description: `A node draws a ticket when it registers, and its worker keeps it. A node that was
-killed in between leaves one behind, which is a few bytes in ZooKeeper and does no
-harm. Without a name, prints those that no worker has; with names, deletes them. One
-that a worker has is not deleted. A node that is just registering by it draws another.
+		Description: `A node creates a ticket when it registers, and its worker keeps the ticket. A node that
+is killed while it registers leaves an unused ticket: a few bytes in ZooKeeper, which
+do no harm. Without NAME, the command prints the tickets that no worker has. With
+names, it deletes these tickets, except those that a worker has. If a node is just
+registering with a deleted ticket, it creates another.
 
 Examples:
   flaked workers forget-ticket --zk zk1:2181
@@ -54,11 +55,11 @@ Examples:
 
 func forgetTicket(ctx context.Context, c *cli.Context, store zkstore.Store, cl coordinator.Cluster, name string) error {
 	if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
-		return usageError("%q is no ticket's name; `flaked workers forget-ticket` without one lists them", name)
+		return usageError("%q is not the name of a ticket. `flaked workers forget-ticket` without a name lists the tickets", name)
 	}
 	err := coordinator.ForgetTicket(ctx, store, cl, name)
 	if errors.Is(err, zkstore.ErrNoNode) {
-		return exitWith(exitFailure, "there is no ticket %s; `flaked workers forget-ticket` without a name lists them", name)
+		return exitWith(exitFailure, "there is no ticket %s. `flaked workers forget-ticket` without a name lists the tickets", name)
 	}
 	if err != nil {
 		return err
@@ -96,7 +97,7 @@ func listTickets(ctx context.Context, c *cli.Context, format string, store zksto
 			Tickets []ticketReport `json:"tickets"`
 		}{tickets})
 	case len(tickets) == 0:
-		_, err := fmt.Fprintln(c.App.Writer, "each ticket is a worker's: there is nothing to forget")
+		_, err := fmt.Fprintln(c.App.Writer, "there are no unused tickets")
 		return err
 	}
 	var t textTable

@@ -18,7 +18,7 @@ func newCluster(t *testing.T, flags ...string) (zkstore.Store, coordinator.Clust
 	t.Helper()
 	zk := zktest.Chroot(t, zktest.Shared(t))
 	t.Setenv("FLAKED_ZK", zk)
-	call(t, "", append([]string{"cluster", "init"}, flags...)...).wants(t, exitOK, "is made", "")
+	call(t, "", append([]string{"cluster", "init"}, flags...)...).wants(t, exitOK, "created cluster default: ", "")
 	store := openStore(t, zk, "default")
 	cl, err := coordinator.ReadCluster(t.Context(), store)
 	if err != nil {
@@ -41,23 +41,26 @@ func TestWorkersRelease(t *testing.T) {
 	a, claimA := register(t, store, cl, "a")
 	b, claimB := register(t, store, cl, "b")
 
-	call(t, "", "workers", "release", "9").wants(t, exitOK, "worker 9 is free, and nobody has held it; nothing was changed\n", "")
-	call(t, "", "workers", "release", "1024").wants(t, exitFailure, "", "there is no worker 1024: the cluster's layout has 0 to 1023")
-	for _, args := range []string{"", "x", "-1", "1 2"} {
-		call(t, "", append([]string{"workers", "release"}, strings.Fields(args)...)...).wants(t, exitUsage, "", "number")
+	call(t, "", "workers", "release", "9").wants(t, exitOK, "worker 9 is free, and no node has held it. Nothing was changed.\n", "")
+	call(t, "", "workers", "release", "1024").wants(t, exitFailure, "", "there is no worker 1024: the cluster's layout has workers 0 to 1023")
+	for args, want := range map[string]string{
+		"": "expected one worker, as in `flaked workers release 7`, got 0 arguments", "1 2": "got 2 arguments",
+		"x": `"x" is not a worker. Give a number`, "-1": `"-1" is not a worker. Give a number`,
+	} {
+		call(t, "", append([]string{"workers", "release"}, strings.Fields(args)...)...).wants(t, exitUsage, "", want)
 	}
 
 	// Only the exact words take a worker from a running node.
 	was := readSlot(t, store, cl, 0)
-	call(t, "", "workers", "release", "0").wants(t, exitUsage, "", "a, which holds worker 0, is connected to ZooKeeper and runs; it will have to take another worker, and this one will be free when the lease ends, ")
-	call(t, "", "workers", "release", "0").wants(t, exitUsage, "", "No ID is issued twice by that. Nothing was changed; if it is what you want, add --confirm 'release worker 0 of a'")
+	call(t, "", "workers", "release", "0").wants(t, exitUsage, "", "a, which holds worker 0, is connected to ZooKeeper and runs. It will have to acquire another worker, and this one will be free when the lease expires, at ")
+	call(t, "", "workers", "release", "0").wants(t, exitUsage, "", "No ID will be issued twice. Nothing was changed. To go on, add --confirm 'release worker 0 of a'")
 	call(t, "release worker 0 of a\n", "workers", "release", "0").wants(t, exitUsage, "", "add --confirm") // what is piped is not typed
-	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of b").wants(t, exitUsage, "", `--confirm "release worker 0 of b": nothing was changed; what is about to be done takes --confirm 'release worker 0 of a'`)
-	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitFailure, "", "flaked: its node is connected to ZooKeeper, so it runs: stop it first, or leave out --lower-bound")
+	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of b").wants(t, exitUsage, "", `--confirm "release worker 0 of b" does not match. Nothing was changed. Use --confirm 'release worker 0 of a'`)
+	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitFailure, "", "flaked: the worker's node is connected to ZooKeeper, so it runs. Stop the node first, or leave out --lower-bound")
 	if s := readSlot(t, store, cl, 0); s.Nonce != was.Nonce || s.Released {
 		t.Fatalf("%+v", s)
 	}
-	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of a").wants(t, exitOK, "worker 0 was taken from a and is free from ", "")
+	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of a").wants(t, exitOK, "worker 0 was released from a, and is free when the lease expires, at ", "")
 	s := readSlot(t, store, cl, 0)
 	if s.H != was.H || s.Term != was.Term+1 || !s.Released || s.ReleasedBy != whoami() {
 		t.Errorf("%+v", s)
@@ -65,7 +68,7 @@ func TestWorkersRelease(t *testing.T) {
 	if _, err := a.Heartbeat(t.Context(), claimA, coordinator.Report{Lease: time.Hour}); err == nil {
 		t.Error("it was not fenced")
 	}
-	call(t, "", "workers", "release", "0").wants(t, exitOK, "worker 0 was released already, and is free from ", "")
+	call(t, "", "workers", "release", "0").wants(t, exitOK, "worker 0 was already released, and is free from ", "")
 	r := statusJSON(t, exitOK)
 	if w := r.Workers[0]; w.State != "cooling" || w.ReleasedBy != whoami() {
 		t.Errorf("%+v", w)
@@ -73,21 +76,21 @@ func TestWorkersRelease(t *testing.T) {
 
 	// An operator who confirms that the node is gone frees the worker at once.
 	const gone = "a of worker 0 is gone for good"
-	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitUsage, "", "may be running, cut off; its lease ends ")
-	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitUsage, "", "IDs will be issued twice. Nothing was changed; if it is what you want, add --confirm '"+gone+"'")
+	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitUsage, "", "may be running while disconnected. Its lease expires at ")
+	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitUsage, "", "IDs will be issued twice. Nothing was changed. To go on, add --confirm '"+gone+"'")
 	out := call(t, "", "workers", "release", "0", "--lower-bound", "--confirm", gone, "-o", "json")
 	var done releaseReport
 	if err := json.Unmarshal([]byte(out.stdout), &done); err != nil || !done.Changed || done.FreeMs > time.Now().UnixMilli()+11_000 || done.FreeMs != readSlot(t, store, cl, 0).H {
 		t.Errorf("%v: %+v", err, out)
 	}
-	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitOK, "worker 0 is free already; nothing was changed", "")
+	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitOK, "worker 0 is already free. Nothing was changed.", "")
 
 	// For a stopped node, one call releases the worker and lowers its bound.
 	if err := b.Stop(t.Context(), claimB, time.Now().UnixMilli()); err != nil {
 		t.Fatal(err)
 	}
 	call(t, "", "workers", "release", "1").wants(t, exitUsage, "", "b, which holds worker 1, has stopped and may be started again")
-	call(t, "", "workers", "release", "1", "--lower-bound", "--confirm", "b of worker 1 is gone for good").wants(t, exitOK, "worker 1 is free; its next holder begins at ", "")
+	call(t, "", "workers", "release", "1", "--lower-bound", "--confirm", "b of worker 1 is gone for good").wants(t, exitOK, "worker 1 is free. Its next holder begins at ", "")
 
 	// A lease that is over needs no confirmation.
 	_, claimC := register(t, store, cl, "c")
@@ -97,14 +100,14 @@ func TestWorkersRelease(t *testing.T) {
 	if err := store.Delete(t.Context(), "/live/0002", zkstore.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
-	call(t, "", "workers", "release", "2").wants(t, exitOK, "worker 2 is free: its lease had ended ", "")
-	call(t, "", "workers", "release", "2").wants(t, exitOK, "worker 2 is free already; nothing was changed\n", "")
+	call(t, "", "workers", "release", "2").wants(t, exitOK, "worker 2 is free: its lease expired at ", "")
+	call(t, "", "workers", "release", "2").wants(t, exitOK, "worker 2 is already free. Nothing was changed.\n", "")
 
 	// A record that cannot be read is replaced.
 	put(t, store, "/workers/0003", []byte("{"), false)
 	call(t, "", "workers", "release", "3").wants(t, exitUsage, "", "add --confirm 'replace the record of worker 3'")
-	call(t, "", "workers", "release", "3", "--confirm", "replace the record of worker 3").wants(t, exitOK, "worker 3 is kept for its owner until ", "")
-	call(t, "", "workers", "release", "3").wants(t, exitFailure, "", "ZooKeeper lost the record of worker 3, and it is kept for its owner until ")
+	call(t, "", "workers", "release", "3", "--confirm", "replace the record of worker 3").wants(t, exitOK, "worker 3 is reserved for its holder until ", "")
+	call(t, "", "workers", "release", "3").wants(t, exitFailure, "", "ZooKeeper lost the record of worker 3, so the worker is reserved for its holder until ")
 }
 
 func TestWorkersReleaseInAFreeze(t *testing.T) {
@@ -112,7 +115,7 @@ func TestWorkersReleaseInAFreeze(t *testing.T) {
 	register(t, store, cl, "a")
 	call(t, "", "cluster", "freeze", "--for", "1h").wants(t, exitOK, "froze registration", "")
 	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of a").wants(t, exitFailure, "",
-		"and ZooKeeper may not know the last of worker 0: let its owner come back, or wait; flaked cluster thaw --help says what else there is")
+		"so ZooKeeper's record of worker 0 may be out of date. Let its holder come back, or wait. See flaked cluster thaw --help")
 	if s := readSlot(t, store, cl, 0); s.Released {
 		t.Errorf("%+v", s)
 	}
@@ -120,13 +123,12 @@ func TestWorkersReleaseInAFreeze(t *testing.T) {
 
 func TestClusterFreeze(t *testing.T) {
 	_, _ = newCluster(t, "--lease", "2h")
-	call(t, "", "cluster", "freeze", "--for", "1ms").wants(t, exitUsage, "", "--for 1ms: a second at least")
+	call(t, "", "cluster", "freeze", "--for", "1ms").wants(t, exitUsage, "", "--for must be at least 1s, not 1ms")
 	call(t, "", "cluster", "freeze", "--workers", "1024").wants(t, exitUsage, "", "the layout has workers 0 to 1023")
 	r := call(t, "", "cluster", "freeze", "--for", "10m", "--workers", "0-5")
-	r.wants(t, exitOK, "froze registration in cluster default: nobody gets a worker until ", "")
-	r.wants(t, exitOK, ", all workers but 6-1023\n", "")
-	r.wants(t, exitOK, "an owner that ZooKeeper has forgotten may live for longer than that, 2h0m0s", "")
-	call(t, "", "cluster", "freeze", "--for", "5m", "--workers", "0-3").wants(t, exitOK, "is frozen for longer already, all workers but 6-1023 until ", "")
+	r.wants(t, exitOK, "froze registration in cluster default, all workers except 6-1023: no new node acquires one of them until ", "")
+	r.wants(t, exitOK, "a holder that ZooKeeper lost may serve for longer than that, up to 2h0m0s", "")
+	call(t, "", "cluster", "freeze", "--for", "5m", "--workers", "0-3").wants(t, exitOK, "is already frozen for longer, all workers except 6-1023 until ", "")
 	var shown clusterReport
 	r = call(t, "", "cluster", "freeze", "-o", "json")
 	if err := json.Unmarshal([]byte(r.stdout), &shown); err != nil || !shown.Frozen || shown.FrozenOpen != "" || shown.FrozenBy != whoami() {
@@ -137,7 +139,7 @@ func TestClusterFreeze(t *testing.T) {
 	}
 	call(t, "", "cluster", "show").wants(t, exitOK, "all workers, by "+whoami()+" (see flaked cluster thaw --help)", "")
 	call(t, "", "status").wants(t, exitDegraded, "registration frozen until", "registration is frozen for all workers until")
-	call(t, "", "cluster", "thaw", "--confirm", "no owner of cluster default is left").wants(t, exitOK, "ended the freeze", "")
+	call(t, "", "cluster", "thaw", "--confirm", "no holder of cluster default is left").wants(t, exitOK, "ended the freeze", "")
 	call(t, "", "cluster", "show").wants(t, exitOK, "IDs end", "")
 }
 
@@ -148,7 +150,7 @@ func TestWorkersShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	tickets := call(t, "", "workers", "forget-ticket")
-	tickets.wants(t, exitOK, "each ticket is a worker's: there is nothing to forget\n", "")
+	tickets.wants(t, exitOK, "there are no unused tickets\n", "")
 
 	// With one slot, the next ticket leads to worker 0 again, and b acquires it.
 	s := readSlot(t, store, cl, 0)
@@ -186,7 +188,7 @@ func TestWorkersShow(t *testing.T) {
 	}
 	call(t, "", "workers", "list").wants(t, exitOK, "0  b ", "")
 	call(t, "", "workers", "list", "--state", "stopped,free").wants(t, exitOK, "", "")
-	call(t, "", "workers", "list", "--state", "dead").wants(t, exitUsage, "", `--state: "dead" is none of live, detached, stopped, cooling, lost, free`)
+	call(t, "", "workers", "list", "--state", "dead").wants(t, exitUsage, "", `--state: "dead" must be one of live, detached, stopped, cooling, lost, free`)
 	var list workersReport
 	r = call(t, "", "workers", "list", "-o", "json", "--state", "live")
 	if err := json.Unmarshal([]byte(r.stdout), &list); err != nil || len(list.Workers) != 1 || list.Cluster.UUID != cl.UUID {
@@ -194,7 +196,7 @@ func TestWorkersShow(t *testing.T) {
 	}
 	call(t, "", "workers", "show", "1").wants(t, exitFailure, "", "there is no worker 1")
 
-	call(t, "", "workers", "forget-ticket", "n-0000000001").wants(t, exitFailure, "", "ticket n-0000000001 is that of worker 0, which node node-b (b) holds: it goes when the worker does")
+	call(t, "", "workers", "forget-ticket", "n-0000000001").wants(t, exitFailure, "", "ticket n-0000000001 belongs to worker 0, which node node-b (b) holds. It is deleted when the node gives up the worker")
 	name, err := store.Create(t.Context(), "/tickets/n-", []byte(`{"node":"x","name":"ghost"}`), zkstore.PersistentSequential)
 	if err != nil {
 		t.Fatal(err)
@@ -205,25 +207,25 @@ func TestWorkersShow(t *testing.T) {
 	r.wants(t, exitOK, `"ticket": "`+name+`"`, "")
 	call(t, "", "workers", "forget-ticket", name).wants(t, exitOK, "deleted ticket "+name+"\n", "")
 	call(t, "", "workers", "forget-ticket", name).wants(t, exitFailure, "", "there is no ticket "+name)
-	call(t, "", "workers", "forget-ticket", "../cluster").wants(t, exitUsage, "", "is no ticket's name")
+	call(t, "", "workers", "forget-ticket", "../cluster").wants(t, exitUsage, "", "is not the name of a ticket")
 }
 
-func TestWorkersOfNobody(t *testing.T) {
+func TestWorkersNeverHeld(t *testing.T) {
 	_, _ = newCluster(t)
-	call(t, "", "workers", "show", "7").wants(t, exitOK, "worker  7\nstate   free: anybody may take it\n", "")
-	call(t, "", "workers", "history", "7").wants(t, exitOK, "nobody has held worker 7\n", "")
+	call(t, "", "workers", "show", "7").wants(t, exitOK, "worker  7\nstate   free: any node may acquire it\n", "")
+	call(t, "", "workers", "history", "7").wants(t, exitOK, "no node has held worker 7\n", "")
 	call(t, "", "workers", "history", "7", "-o", "json").wants(t, exitOK, "\"holders\": []\n", "")
 	call(t, "", "workers", "list").wants(t, exitOK, "", "")
 }
 
 // Neither the environment nor a file may confirm a call.
-func TestConfirmIsForOneCall(t *testing.T) {
+func TestConfirmIsCommandLineOnly(t *testing.T) {
 	store, cl := newCluster(t)
 	register(t, store, cl, "a")
 	t.Setenv("FLAKED_CONFIRM", "release worker 0 of a")
 	call(t, "", "workers", "release", "0").wants(t, exitUsage, "", "add --confirm")
 	os.Unsetenv("FLAKED_CONFIRM")
 	for _, line := range []string{"confirm: release worker 0 of a", "lower-bound: true", "yes: true"} {
-		call(t, "", "workers", "release", "0", "--config", writeFile(t, "c.yaml", line)).wants(t, exitUsage, "", "there is no such setting")
+		call(t, "", "workers", "release", "0", "--config", writeFile(t, "c.yaml", line)).wants(t, exitUsage, "", "no such setting")
 	}
 }

@@ -26,7 +26,7 @@ func zkConfig(c *cli.Context, log hclog.Logger) (zkstore.ZKConfig, error) {
 		Logger:         log,
 	}
 	if cfg.Connect == "" {
-		return cfg, usageError("where is ZooKeeper? give --zk HOST:PORT or set FLAKED_ZK")
+		return cfg, usageError("--zk is required. Give --zk HOST:PORT, or set FLAKED_ZK")
 	}
 	var err error
 	if cfg.DigestAuth, err = zkAuth(c); err != nil {
@@ -49,17 +49,17 @@ func zkAuth(c *cli.Context) (string, error) {
 		return inline, checkAuth("FLAKED_ZK_AUTH", inline)
 	}
 	if inline != "" {
-		return "", usageError("--zk-auth-file and FLAKED_ZK_AUTH are both given: leave one out")
+		return "", usageError("--zk-auth-file and FLAKED_ZK_AUTH are both given. Leave one out")
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return "", usageError("--zk-auth-file: %w", err)
+		return "", unreadable("--zk-auth-file", err)
 	}
 	auth := strings.TrimRight(string(text), "\r\n")
 	if auth == "" {
-		return "", usageError("--zk-auth-file: %s is empty; user:password is expected", file)
+		return "", usageError("--zk-auth-file: %s is empty. Write one line user:password into it", file)
 	}
-	return auth, checkAuth(file, auth)
+	return auth, checkAuth("--zk-auth-file "+file, auth)
 }
 
 // checkAuth returns an error unless auth is "" or user:password. The error says where auth is
@@ -67,7 +67,7 @@ func zkAuth(c *cli.Context) (string, error) {
 func checkAuth(where, auth string) error {
 	user, password, ok := strings.Cut(auth, ":")
 	if auth != "" && (!ok || user == "" || password == "" || strings.ContainsAny(auth, "\r\n")) {
-		return usageError("%s: one line user:password is expected", where)
+		return usageError("%s: expected one line user:password", where)
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
 	ca, cert, key, name := c.String(prefix+"-ca"), c.String(prefix+"-cert"), c.String(prefix+"-key"), c.String(prefix+"-server-name")
 	wanted := ca+cert+key+name != ""
 	if c.IsSet(prefix) && !c.Bool(prefix) && wanted {
-		return nil, usageError("--%s is off, and other --%[1]s-... flags are given", prefix)
+		return nil, usageError("--%s is false, but other --%[1]s-... flags are given. Leave out --%[1]s=false or the others", prefix)
 	}
 	if !c.Bool(prefix) && !wanted {
 		return nil, nil
@@ -86,7 +86,7 @@ func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
 	if ca != "" {
 		pem, err := os.ReadFile(ca)
 		if err != nil {
-			return nil, usageError("--%s-ca: %w", prefix, err)
+			return nil, unreadable("--"+prefix+"-ca", err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
@@ -94,7 +94,7 @@ func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
 		}
 	}
 	if (cert == "") != (key == "") {
-		return nil, usageError("--%s-cert and --%[1]s-key go together", prefix)
+		return nil, usageError("--%s-cert and --%[1]s-key: only one is given. Give both or neither", prefix)
 	}
 	if cert != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
@@ -128,7 +128,7 @@ func withStore(c *cli.Context, f func(context.Context, zkstore.Store) error) err
 		return closed
 	}
 	if errors.Is(err, coordinator.ErrNoCluster) {
-		return fmt.Errorf("%w, %s, by the name %q", err, cfg.Connect, cfg.Cluster)
+		return fmt.Errorf("%w (--zk %s, --cluster %s)", err, cfg.Connect, cfg.Cluster)
 	}
 	return err
 }

@@ -91,17 +91,17 @@ func TestZKConfigRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"no auth file", []string{"--zk-auth-file", "/nonexistent"}, "--zk-auth-file: open /nonexistent: no such file"},
-		{"empty auth file", []string{"--zk-auth-file", writeFile(t, "a", "\n")}, "is empty; user:password is expected"},
-		{"no colon", []string{"--zk-auth-file", writeFile(t, "a", secret)}, "one line user:password is expected"},
-		{"no user", []string{"--zk-auth-file", writeFile(t, "a", ":"+secret)}, "one line user:password is expected"},
-		{"two lines", []string{"--zk-auth-file", writeFile(t, "a", "u:"+secret+"\nx:y")}, "one line user:password is expected"},
-		{"no CA file", []string{"--zk-tls-ca", "/nonexistent"}, "--zk-tls-ca: open /nonexistent"},
+		{"no auth file", []string{"--zk-auth-file", "/nonexistent"}, "--zk-auth-file: file /nonexistent not found. Create it or correct the path"},
+		{"empty auth file", []string{"--zk-auth-file", writeFile(t, "a", "\n")}, "is empty. Write one line user:password into it"},
+		{"no colon", []string{"--zk-auth-file", writeFile(t, "a", secret)}, "expected one line user:password"},
+		{"no user", []string{"--zk-auth-file", writeFile(t, "a", ":"+secret)}, "expected one line user:password"},
+		{"two lines", []string{"--zk-auth-file", writeFile(t, "a", "u:"+secret+"\nx:y")}, "expected one line user:password"},
+		{"no CA file", []string{"--zk-tls-ca", "/nonexistent"}, "--zk-tls-ca: file /nonexistent not found"},
 		{"no certificate in it", []string{"--zk-tls-ca", key}, "there is no PEM certificate in"},
-		{"certificate without key", []string{"--zk-tls-cert", cert}, "--zk-tls-cert and --zk-tls-key go together"},
+		{"certificate without key", []string{"--zk-tls-cert", cert}, "--zk-tls-cert and --zk-tls-key: only one is given. Give both or neither"},
 		{"key for certificate", []string{"--zk-tls-cert", key, "--zk-tls-key", key}, "--zk-tls-cert and --zk-tls-key: tls: "},
-		{"off and on", []string{"--zk-tls=false", "--zk-tls-ca", cert}, "--zk-tls is off"},
-		{"session timeout", []string{"--zk-session-timeout", "1ms"}, "session timeout 1ms is not between 500ms and 1h"},
+		{"off and on", []string{"--zk-tls=false", "--zk-tls-ca", cert}, "--zk-tls is false, but other --zk-tls-... flags are given. Leave out --zk-tls=false or the others"},
+		{"session timeout", []string{"--zk-session-timeout", "1ms"}, "session timeout 1ms must be between 500ms and 1h"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := zkOf(t, row.args...)
@@ -125,7 +125,7 @@ func TestZKAuthFromTheEnvironment(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	t.Setenv("FLAKED_ZK_AUTH", "hunter2")
-	if _, err := zkOf(t); err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "FLAKED_ZK_AUTH: one line") {
+	if _, err := zkOf(t); err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "FLAKED_ZK_AUTH: expected one line") {
 		t.Errorf("%v", err)
 	}
 }

@@ -47,35 +47,35 @@ func timekeepers(proc string) []string {
 // the kernel states. by names the running programs that keep the time.
 func judgeKernel(k timeguard.Kernel, err error, by []string) Finding {
 	f := Finding{Check: "clock-kernel", Level: OK}
-	keeper := "by something that cannot be seen from here"
+	keeper := "by a program that is not visible from here"
 	if len(by) > 0 {
 		keeper = "by " + strings.Join(by, " and ")
 	}
-	const install = "install chrony, or have the host keep the time"
+	const install = "Install chrony, or let the host set the clock"
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		f.Level, f.Text = Skip, "not looked at: only Linux is asked"
+		f.Level, f.Text = Skip, "skipped: only the kernel of Linux reports this"
 		return f
 	case err != nil && len(by) == 0:
-		f.Level, f.Text, f.Advice = Warn, fmt.Sprintf("the kernel does not tell (%v), and no program that keeps the time can be seen", err), install
+		f.Level, f.Text, f.Advice = Warn, fmt.Sprintf("the kernel does not report (%v), and no program that synchronises the clock is visible", err), install
 		return f
 	case err != nil:
-		f.Text = fmt.Sprintf("the time is kept %s; the kernel does not tell how well (%v)", keeper, err)
+		f.Text = fmt.Sprintf("the clock is synchronised %s, but the kernel does not report how well (%v)", keeper, err)
 		return f
 	case !k.Synchronised && len(by) == 0:
-		f.Level, f.Text, f.Advice = Warn, "nothing keeps the clock: the kernel says it is not synchronised, and no program for it runs that can be seen", install
+		f.Level, f.Text, f.Advice = Warn, "the clock is not synchronised: the kernel says so, and no program that synchronises it is visible", install
 		return f
 	case !k.Synchronised:
-		f.Level, f.Text = Warn, fmt.Sprintf("%s runs, and the kernel says that the clock is not synchronised", strings.Join(by, " and "))
-		f.Advice = "see `chronyc tracking` or `timedatectl timesync-status`; chronyd tells the kernel with rtcsync in chrony.conf"
+		f.Level, f.Text = Warn, fmt.Sprintf("the kernel says that the clock is not synchronised (running: %s)", strings.Join(by, ", "))
+		f.Advice = "See `chronyc tracking` or `timedatectl timesync-status`. chronyd tells the kernel only with rtcsync in chrony.conf"
 		return f
 	}
-	f.Text = fmt.Sprintf("kept %s; off by %s at most and %s by estimate, says the kernel", keeper, round(k.MaxError), round(k.EstError))
+	f.Text = fmt.Sprintf("synchronised %s. The kernel says: at most %s off, %s by estimate", keeper, round(k.MaxError), round(k.EstError))
 	if k.MaxError > limits.WarnSkew {
-		f.Level, f.Advice = Warn, "look whether its time servers can be reached: chronyc sources"
+		f.Level, f.Advice = Warn, "Check whether its time servers can be reached: chronyc sources"
 	}
 	if k.LeapPending {
-		f.Text += "; a leap second is due at midnight UTC"
+		f.Text += ". A leap second is due at midnight UTC"
 	}
 	return f
 }
@@ -91,8 +91,8 @@ func judgeMemory(dirs []stateDir, now int64) Finding {
 		behind := time.Duration(d.record.Claim.M-now) * time.Millisecond
 		if behind > limits.MaxStartWait {
 			f.Level = Fail
-			f.Text = fmt.Sprintf("the clock is %s behind what worker %d of %s may have issued", behind.Round(time.Millisecond), d.record.Claim.Worker, d.path)
-			f.Advice = "set the clock right; or, if it was ahead before, wait, or have it start as a new worker: flaked reset-identity"
+			f.Text = fmt.Sprintf("the clock is %s behind what worker %d in %s may have issued", behind.Round(time.Millisecond), d.record.Claim.Worker, d.path)
+			f.Advice = "Set the clock right. If the clock was ahead before, wait, or start a new node after flaked reset-identity"
 		}
 	}
 	return f
@@ -125,8 +125,8 @@ func judgeStep(by time.Duration) Finding {
 		if by < 0 {
 			word = "back"
 		}
-		f.Level, f.Text = Warn, fmt.Sprintf("the clock stepped %s %s while it was watched", by.Abs().Round(time.Millisecond), word)
-		f.Advice = "have NTP slew instead of step (makestep in chrony.conf), and look who sets the clock"
+		f.Level, f.Text = Warn, fmt.Sprintf("the clock stepped %s %s while doctor observed it", by.Abs().Round(time.Millisecond), word)
+		f.Advice = "Configure NTP to slew instead of step (makestep in chrony.conf), and find out what sets the clock"
 	}
 	return f
 }

@@ -18,7 +18,7 @@ func checkDescriptors(dirs []stateDir) (found []Finding) {
 		}
 	}
 	if limit, ok := ownDescriptors(); ok && found == nil {
-		found = append(found, judgeDescriptors("a process started as this one", limit))
+		found = append(found, judgeDescriptors("a process started like this one", limit))
 	}
 	return found
 }
@@ -30,7 +30,7 @@ func judgeDescriptors(who string, limit uint64) Finding {
 	}
 	if limit < enoughDescriptors {
 		f.Level = Warn
-		f.Advice = fmt.Sprintf("10,000 connections need %d: LimitNOFILE= in the unit, ulimit -Hn in a shell", enoughDescriptors)
+		f.Advice = fmt.Sprintf("10,000 connections need %d: set LimitNOFILE= in the unit, or ulimit -Hn in a shell", enoughDescriptors)
 	}
 	return f
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/flaked/flaked/localcache"
 )
 
-func TestDisk(t *testing.T) {
+func TestDoctorReportsDiskFaults(t *testing.T) {
 	t.Parallel()
 	disk := faultdisk.New(t)
 	dir := filepath.Join(disk.Dir(), "state")
@@ -30,20 +30,20 @@ func TestDisk(t *testing.T) {
 		return checkDirs(ctx, cfg, dirs)
 	}
 	const patience = 10 * time.Second
-	at(t, look(patience), "state-dir").wants(t, "well", OK, "holds nobody's state")
+	at(t, look(patience), "state-dir").wants(t, "well", OK, "holds no state of a node")
 	if f := at(t, look(patience), "durability"); f.Level == Fail || !strings.Contains(f.Text, "its sync take") {
 		t.Errorf("well: %+v", f)
 	}
 	disk.Fill()
-	at(t, look(patience), "space").wants(t, "full", Fail, "make room")
+	at(t, look(patience), "space").wants(t, "full", Fail, "Free space")
 	at(t, look(patience), "durability").wants(t, "full", Fail, "no space left on device")
 	disk.Free()
 	disk.ReadOnly()
-	at(t, look(patience), "durability").wants(t, "read-only", Fail, "mend the disk")
+	at(t, look(patience), "durability").wants(t, "read-only", Fail, "Repair the disk")
 	disk.ReadWrite()
 	disk.Freeze()
 	begin := time.Now()
-	at(t, look(300*time.Millisecond), "durability").wants(t, "stalled", Fail, "see what the disk is doing")
+	at(t, look(300*time.Millisecond), "durability").wants(t, "stalled", Fail, "Check the disk, which may have stalled")
 	if took := time.Since(begin); took > patience {
 		t.Errorf("it took %s", took)
 	}

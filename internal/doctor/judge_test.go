@@ -41,7 +41,7 @@ func at(t *testing.T, found []Finding, check string) Finding {
 // failures must have advice.
 func (f Finding) wants(t *testing.T, name string, level Level, text string) {
 	t.Helper()
-	if f.Level != level || !strings.Contains(f.Text+": "+f.Advice, text) {
+	if f.Level != level || !strings.Contains(f.Text+". "+f.Advice, text) {
 		t.Errorf("%s: %+v, want %s and %q", name, f, level, text)
 	}
 	if (f.Advice != "") != (level == Warn || level == Fail) {
@@ -73,10 +73,10 @@ func TestServers(t *testing.T) {
 		text    string
 	}{
 		{"it serves", []server{up}, OK, "a:1: leader, version 3.8.0, answers in 1ms"},
-		{"one of two is down", []server{up, down}, Warn, "b:1: connection refused: start it, or mend --zk"},
+		{"one of two is down", []server{up, down}, Warn, "b:1: connection refused. Start it, or correct --zk"},
 		{"all are down", []server{down, down}, Fail, "connection refused"},
 		{"silent", []server{{addr: "c:1", err: errSlow}}, Fail, "no answer in time"},
-		{"no quorum", []server{up, {addr: "c:1", err: errNotServing}}, Warn, "has no quorum: start the other servers"},
+		{"no quorum", []server{up, {addr: "c:1", err: errNotServing}}, Warn, "has no quorum. Start the other servers"},
 		{"slow", []server{{addr: "c:1", took: time.Second}}, Warn, "c:1: serves, answers in 1s"},
 		{"old", []server{{addr: "c:1", mode: "standalone", version: "3.4.14"}}, Warn, "3.4.14 is older than 3.5"},
 	} {
@@ -112,17 +112,17 @@ func TestProbes(t *testing.T) {
 		usable bool
 	}{
 		{"all is well", fine, nil, "session", OK, "", true},
-		{"all is well", fine, nil, "access", OK, "made, changed and removed in /flaked/x", true},
+		{"all is well", fine, nil, "access", OK, "created, changed and deleted in /flaked/x", true},
 		{"all is well", fine, nil, "latency", OK, "a write takes 1ms, a read 1ms", true},
-		{"of an ensemble", with(func(p *zkstore.Probe) { p.Members = []string{"", "", ""} }), nil, "session", Warn, "name all of them in --zk", true},
+		{"of an ensemble", with(func(p *zkstore.Probe) { p.Members = []string{"", "", ""} }), nil, "session", Warn, "Name all of them in --zk", true},
 		{"an old one", with(func(p *zkstore.Probe) { p.Modern = false }), nil, "session", Warn, "older than ZooKeeper 3.5", true},
-		{"anybody's", with(func(p *zkstore.Probe) { p.Open = true }), nil, "access", OK, "anybody who reaches ZooKeeper", true},
-		{"no chroot", with(func(p *zkstore.Probe) { p.Chroot, p.Root, p.At = false, false, "/" }), nil, "access", OK, "the chroot is not there yet", true},
+		{"anybody's", with(func(p *zkstore.Probe) { p.Open = true }), nil, "access", OK, "Anyone who reaches ZooKeeper", true},
+		{"no chroot", with(func(p *zkstore.Probe) { p.Chroot, p.Root, p.At = false, false, "/" }), nil, "access", OK, "The chroot does not exist yet", true},
 		{"slow", with(func(p *zkstore.Probe) { p.Write = time.Second }), nil, "latency", Warn, "disks of the ZooKeeper servers", true},
-		{"no session", zkstore.Probe{}, cut, "session", Fail, "none within 3s: check --zk", false},
+		{"no session", zkstore.Probe{}, cut, "session", Fail, "no session within 3s. Check --zk", false},
 		{"wrong password", zkstore.Probe{}, denied, "session", Fail, "--zk-auth-file", false},
-		{"another's records", fine, denied, "access", Fail, "may not make records in /flaked/x: give the user", true},
-		{"another's parent", with(func(p *zkstore.Probe) { p.Root, p.At = false, "/flaked" }), denied, "access", Fail, "let an administrator make /flaked/x for it", false},
+		{"another's records", fine, denied, "access", Fail, "may not create records in /flaked/x. Give --zk-auth-file with the user", true},
+		{"another's parent", with(func(p *zkstore.Probe) { p.Root, p.At = false, "/flaked" }), denied, "access", Fail, "Let an administrator create /flaked/x for this user", false},
 		{"lost underway", fine, cut, "access", Fail, "a majority", false},
 	} {
 		found, usable := judgeProbe("/flaked/x", Config{Timeout: 3 * time.Second, ZK: zkstore.ZKConfig{Connect: "a:1"}}, tc.probe, tc.err)
@@ -145,7 +145,7 @@ func TestCluster(t *testing.T) {
 		rec := node.LocalRecord{Cluster: coordinator.Cluster{UUID: uuid}}
 		return []stateDir{{path: "/s", record: rec, loaded: localcache.Loaded{Status: localcache.StatusRecord}}}
 	}
-	no := func(coordinator.Cluster) error { return errors.New("--lease 1h was asked for") }
+	no := func(coordinator.Cluster) error { return errors.New("--lease 1h differs from the cluster's 24h") }
 	yes := func(coordinator.Cluster) error { return nil }
 	for _, tc := range []struct {
 		name  string
@@ -161,13 +161,13 @@ func TestCluster(t *testing.T) {
 		{"its own", cl, nil, Config{Fits: yes}, mine("u1"), "cluster", OK, "u1"},
 		{"another", cl, nil, Config{Fits: yes}, mine("u2"), "cluster", Fail, "/s belongs to cluster u2, and this is u1"},
 		{"none", cl, coordinator.ErrNoCluster, Config{}, nil, "cluster", Fail, "flaked cluster init"},
-		{"none yet", cl, coordinator.ErrNoCluster, Config{Bootstrap: true}, nil, "cluster", OK, "the node makes it"},
+		{"none yet", cl, coordinator.ErrNoCluster, Config{Bootstrap: true}, nil, "cluster", OK, "the node creates it"},
 		{"unreadable", cl, zkstore.ErrDenied, Config{}, nil, "cluster", Fail, "--zk-auth-file"},
-		{"other settings", cl, nil, Config{Fits: no}, nil, "cluster", Fail, "--lease 1h was asked for"},
+		{"other settings", cl, nil, Config{Fits: no}, nil, "cluster", Fail, "--lease 1h differs from the cluster's 24h"},
 		{"long", cl, nil, Config{Fits: yes}, nil, "epoch", OK, "2080-07-10"},
 		{"soon", with(func(c *coordinator.Cluster) { c.Layout = strings.Replace(c.Layout, "41@", "39@", 1) }), nil, Config{Fits: yes}, nil, "epoch", Warn, "2028"},
 		{"over", with(func(c *coordinator.Cluster) { c.Layout = strings.Replace(c.Layout, "41@", "38@", 1) }), nil, Config{Fits: yes}, nil, "epoch", Fail, "used up on 2019"},
-		{"of the future", with(func(c *coordinator.Cluster) { c.Layout = "qubits=7" }), nil, Config{Fits: yes}, nil, "epoch", Fail, "upgrade"},
+		{"of the future", with(func(c *coordinator.Cluster) { c.Layout = "qubits=7" }), nil, Config{Fits: yes}, nil, "epoch", Fail, "Upgrade this one"},
 	} {
 		f := at(t, judgeCluster(tc.cl, tc.err, tc.cfg, tc.dirs, now), tc.check)
 		if f.Check == "cluster" && f.Level == Fail && tc.name == "other settings" {
@@ -210,12 +210,12 @@ func TestOffsets(t *testing.T) {
 		text, peer string
 	}{
 		{name: "right, alone", zk: OK, others: OK, text: "0s (give or take 2ms)", peer: "no other node"},
-		{name: "right, among others", peers: []timeguard.Offset{offset(0), offset(0)}, zk: OK, others: OK, text: "fast of ZooKeeper's leader's", peer: "of 2 other nodes"},
-		{name: "fast", ahead: 800, zk: Warn, others: OK, text: "800ms (give or take 2ms) fast of", peer: "none to compare"},
-		{name: "slow and alone", ahead: -9000, zk: Fail, others: OK, text: "9s (give or take 2ms) slow of", peer: "none"},
-		{name: "wrong by all", ahead: 9000, peers: []timeguard.Offset{offset(0), offset(0)}, zk: Fail, others: Fail, text: "a node refuses", peer: "a node refuses"},
-		{name: "the leader is", ahead: 9000, peers: []timeguard.Offset{offset(9 * time.Second), offset(9 * time.Second)}, zk: Warn, others: OK, text: "check that of ZooKeeper's leader", peer: "of 2"},
-		{name: "a peer is", peers: []timeguard.Offset{offset(0), offset(9 * time.Second), offset(0)}, zk: OK, others: Warn, text: "0s", peer: "9s (give or take 3ms) slow of its: see OFFSET"},
+		{name: "right, among others", peers: []timeguard.Offset{offset(0), offset(0)}, zk: OK, others: OK, text: "ahead of that of ZooKeeper's leader", peer: "the farthest clock of 2 other nodes"},
+		{name: "fast", ahead: 800, zk: Warn, others: OK, text: "800ms (give or take 2ms) ahead of", peer: "no clock to compare"},
+		{name: "slow and alone", ahead: -9000, zk: Fail, others: OK, text: "9s (give or take 2ms) behind", peer: "no clock"},
+		{name: "wrong by all", ahead: 9000, peers: []timeguard.Offset{offset(0), offset(0)}, zk: Fail, others: Fail, text: "A node with this clock refuses", peer: "A node with this clock refuses"},
+		{name: "the leader is", ahead: 9000, peers: []timeguard.Offset{offset(9 * time.Second), offset(9 * time.Second)}, zk: Warn, others: OK, text: "Check the clock of ZooKeeper's leader", peer: "clock of 2 other nodes"},
+		{name: "a peer is", peers: []timeguard.Offset{offset(0), offset(9 * time.Second), offset(0)}, zk: OK, others: Warn, text: "0s", peer: "9s (give or take 3ms) behind the farthest clock of 3 other nodes. See CLOCK"},
 	} {
 		found := judgeOffsets(probe(tc.ahead), tc.peers)
 		at(t, found, "clock-zookeeper").wants(t, tc.name, tc.zk, tc.text)
@@ -255,14 +255,14 @@ func TestDirs(t *testing.T) {
 		level Level
 		text  string
 	}{
-		{"none", stateDir{path: "/s", look: localcache.Examination{Missing: true}}, OK, "not there yet"},
+		{"none", stateDir{path: "/s", look: localcache.Examination{Missing: true}}, OK, "does not exist yet"},
 		{"empty", stateDir{path: "/s"}, OK, "will be a new one"},
-		{"a worker", holds(func(*stateDir) {}), OK, "/s holds worker 7 of c; no running node"},
-		{"in use", holds(func(d *stateDir) { d.look.Locked, d.look.LockedBy = true, 42 }), OK, "process 42 uses it"},
-		{"in use by whom", holds(func(d *stateDir) { d.look.Locked = true }), OK, "a running node uses it"},
+		{"a worker", holds(func(*stateDir) {}), OK, "/s holds worker 7 of c. No running node"},
+		{"in use", holds(func(d *stateDir) { d.look.Locked, d.look.LockedBy = true, 42 }), OK, "Process 42 uses it"},
+		{"in use by whom", holds(func(d *stateDir) { d.look.Locked = true }), OK, "A running node uses it"},
 		{"of another cluster", holds(func(d *stateDir) { d.record.ClusterName = "d" }), Fail, `belongs to the cluster "d", and --cluster is "c"`},
 		{"copied", holds(func(d *stateDir) { d.loaded.Changed = []string{"inode"} }), Warn, "copied or moved"},
-		{"damaged", holds(func(d *stateDir) { d.loaded.Damaged = true }), Warn, "a copy of the record is lost"},
+		{"damaged", holds(func(d *stateDir) { d.loaded.Damaged = true }), Warn, "one copy of the record is lost, and the other copy is valid"},
 		{"lost", stateDir{path: "/s", loaded: localcache.Loaded{Status: localcache.StatusCorrupt, Reason: "torn"}}, Warn, "torn"},
 		{"of another release", stateDir{path: "/s", bad: localcache.ErrOtherFormat}, Fail, "another format"},
 		{"refused", stateDir{path: "/s", look: localcache.Examination{Refused: localcache.ErrFilesystem}}, Fail, "filesystem refused"},
@@ -270,7 +270,7 @@ func TestDirs(t *testing.T) {
 		judgeDir(tc.dir, Config{ZK: zkstore.ZKConfig{Cluster: "c"}}).wants(t, tc.name, tc.level, tc.text)
 	}
 	unreadable(stateDir{path: "/s", err: errSlow}).wants(t, "stalled", Fail, "/s does not answer")
-	unreadable(stateDir{path: "/s", err: fs.ErrPermission}).wants(t, "another user's", Fail, "as the user")
+	unreadable(stateDir{path: "/s", err: fs.ErrPermission}).wants(t, "another user's", Fail, "as the node's user")
 
 	for _, tc := range []struct {
 		fs       string
@@ -279,9 +279,9 @@ func TestDirs(t *testing.T) {
 		text     string
 	}{
 		{"ext4", false, OK, "/s is on ext4"},
-		{"tmpfs", false, Warn, "ends with the machine"},
+		{"tmpfs", false, Warn, "is lost when the machine stops"},
 		{"overlay", false, Warn, "a container's own"},
-		{"overlay", true, OK, "as --release-on-exit is for"},
+		{"overlay", true, OK, "is lost with the container, which is acceptable with --release-on-exit"},
 	} {
 		judgeFilesystem("/s", localcache.Examination{Filesystem: tc.fs, TellsMachines: true}, tc.releases).wants(t, tc.fs, tc.level, tc.text)
 	}
@@ -312,13 +312,13 @@ func TestDirs(t *testing.T) {
 		text  string
 	}{
 		{"as usual", "ext4", []time.Duration{3e6, 1e6, 2e6}, nil, OK, "take 2ms, 3ms at worst"},
-		{"slow", "ext4", []time.Duration{2e8}, nil, Warn, "a faster disk"},
+		{"slow", "ext4", []time.Duration{2e8}, nil, Warn, "Use a faster disk"},
 		{"stalling", "ext4", []time.Duration{1e6, 1e6, 2e9}, nil, Fail, "2s at worst"},
-		{"a lie", "ext4", []time.Duration{800}, nil, Warn, "too fast to be true"},
+		{"a lie", "ext4", []time.Duration{800}, nil, Warn, "implausibly fast"},
 		{"in memory", "tmpfs", []time.Duration{800}, nil, OK, "1µs"},
 		{"stalled", "ext4", nil, errSlow, Fail, "not synced in time"},
 		{"full", "ext4", nil, errors.New("no space left"), Fail, "no space left"},
-		{"not allowed", "ext4", nil, fs.ErrPermission, Fail, "as the user"},
+		{"not allowed", "ext4", nil, fs.ErrPermission, Fail, "as the node's user"},
 	} {
 		judgeSyncs("/s", localcache.Examination{Filesystem: tc.fs}, tc.took, tc.err).wants(t, tc.name, tc.level, tc.text)
 	}
@@ -338,15 +338,15 @@ func TestClock(t *testing.T) {
 		level  Level
 		text   string
 	}{
-		{"kept", good, nil, []string{"chronyd"}, OK, "kept by chronyd; off by 3ms at most and 12µs by estimate"},
-		{"kept by the host", good, nil, nil, OK, "by something that cannot be seen from here"},
+		{"kept", good, nil, []string{"chronyd"}, OK, "synchronised by chronyd. The kernel says: at most 3ms off, 12µs by estimate"},
+		{"kept by the host", good, nil, nil, OK, "by a program that is not visible from here"},
 		{"far off", timeguard.Kernel{Synchronised: true, MaxError: 2 * time.Second}, nil, []string{"ntpd"}, Warn, "chronyc sources"},
-		{"a leap", timeguard.Kernel{Synchronised: true, LeapPending: true}, nil, []string{"ntpd"}, OK, "a leap second is due"},
-		{"by nobody", timeguard.Kernel{}, nil, nil, Warn, "nothing keeps the clock"},
+		{"a leap", timeguard.Kernel{Synchronised: true, LeapPending: true}, nil, []string{"ntpd"}, OK, "A leap second is due"},
+		{"by nobody", timeguard.Kernel{}, nil, nil, Warn, "the clock is not synchronised: the kernel says so"},
 		{"not yet", timeguard.Kernel{}, nil, []string{"chronyd"}, Warn, "rtcsync"},
-		{"forbidden", timeguard.Kernel{}, fs.ErrPermission, nil, Warn, "install chrony"},
+		{"forbidden", timeguard.Kernel{}, fs.ErrPermission, nil, Warn, "Install chrony"},
 		{"forbidden, and kept", timeguard.Kernel{}, fs.ErrPermission, []string{"ptp4l", "phc2sys"}, OK, "by ptp4l and phc2sys"},
-		{"not Linux", timeguard.Kernel{}, errors.ErrUnsupported, nil, Skip, "only Linux"},
+		{"not Linux", timeguard.Kernel{}, errors.ErrUnsupported, nil, Skip, "only the kernel of Linux"},
 	} {
 		judgeKernel(tc.kernel, tc.err, tc.by).wants(t, tc.name, tc.level, tc.text)
 	}

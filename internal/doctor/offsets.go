@@ -33,36 +33,36 @@ func peers(entries []coordinator.Entry, dirs []stateDir, p zkstore.Probe) []time
 // judgeOffsets compares this machine's clock with that of ZooKeeper's leader and with peers.
 func judgeOffsets(p zkstore.Probe, peers []timeguard.Offset) []Finding {
 	own := timeguard.MeasureOffset(p.Sent, p.Acked, p.Stamp)
-	zookeeper := Finding{Check: "clock-zookeeper", Level: OK, Text: "this clock is " + drift(own) + " ZooKeeper's leader's"}
+	zookeeper := Finding{Check: "clock-zookeeper", Level: OK, Text: "this clock is " + drift(own) + " that of ZooKeeper's leader"}
 	verdict := timeguard.Judge(own, peers, limits.ClocksAgree)
 	switch {
 	case !own.Beyond(limits.WarnSkew):
 	case own.Beyond(limits.ClocksAgree) && (len(peers) == 0 || verdict.Wrong()):
-		zookeeper.Level, zookeeper.Advice = Fail, "set the clock right (chronyc tracking): a node refuses with this one"
+		zookeeper.Level, zookeeper.Advice = Fail, "Set the clock right (chronyc tracking). A node with this clock refuses"
 	case len(peers) > 0 && !verdict.Wrong() && !verdict.Worst.Beyond(limits.WarnSkew):
-		zookeeper.Level, zookeeper.Advice = Warn, "the other nodes' clocks agree with this one: check that of ZooKeeper's leader"
+		zookeeper.Level, zookeeper.Advice = Warn, "The other nodes' clocks agree with this one. Check the clock of ZooKeeper's leader"
 	default:
-		zookeeper.Level, zookeeper.Advice = Warn, "check its time synchronisation (chronyc tracking)"
+		zookeeper.Level, zookeeper.Advice = Warn, "Check the time synchronisation of this machine (chronyc tracking)"
 	}
 	others := Finding{Check: "clock-peers", Level: OK}
 	switch {
 	case len(peers) == 0:
-		others.Text = "no other node reports, so there is none to compare with"
+		others.Text = "no other node reports, so there is no clock to compare with"
 		return []Finding{zookeeper, others}
 	case verdict.Wrong():
-		others.Level, others.Advice = Fail, "set the clock right (chronyc tracking): a node refuses with this one"
+		others.Level, others.Advice = Fail, "Set the clock right (chronyc tracking). A node with this clock refuses"
 	case verdict.Worst.Beyond(limits.WarnSkew):
-		others.Level, others.Advice = Warn, "see OFFSET in flaked status for which of them is off"
+		others.Level, others.Advice = Warn, "See CLOCK in flaked status for the clock that is off"
 	}
-	others.Text = fmt.Sprintf("of %d other nodes, the farthest: this clock is %s its", len(peers), drift(verdict.Worst))
+	others.Text = fmt.Sprintf("this clock is %s the farthest clock of %d other nodes", drift(verdict.Worst), len(peers))
 	return []Finding{zookeeper, others}
 }
 
-// drift words an offset as "3ms (give or take 1ms) fast of".
+// drift words an offset as "3ms (give or take 1ms) ahead of".
 func drift(o timeguard.Offset) string {
-	word := "fast of"
+	word := "ahead of"
 	if o.Ahead < 0 {
-		word = "slow of"
+		word = "behind"
 	}
 	return fmt.Sprintf("%s (give or take %s) %s", o.Ahead.Abs().Round(time.Millisecond/2), o.Error.Round(time.Millisecond/2), word)
 }

@@ -49,12 +49,12 @@ func checkPort(ctx context.Context, network, address string, running bool) Findi
 		who = recognise(reply)
 	}
 	if who == "" {
-		return Finding{Check: "ports", Level: Fail, Text: address + " is taken, and not by a flaked that answers", Advice: "choose another " + flag + ", or end what has it: ss -lptn"}
+		return Finding{Check: "ports", Level: Fail, Text: address + " is already in use, and no flaked answers there", Advice: "Choose another " + flag + ", or stop the process (ss -lptn shows it)"}
 	}
-	f := Finding{Check: "ports", Level: OK, Text: fmt.Sprintf("%s is taken by %s", address, who)}
+	f := Finding{Check: "ports", Level: OK, Text: fmt.Sprintf("%s is in use by %s", address, who)}
 	if !running {
-		f.Level, f.Text = Warn, f.Text+", which does not use this state directory as far as can be seen from here"
-		f.Advice = "a node started now needs another " + flag
+		f.Level, f.Text = Warn, f.Text+", which does not use this state directory as far as is visible from here"
+		f.Advice = "A node started now needs another " + flag
 	}
 	return f
 }
@@ -63,15 +63,15 @@ func judgePort(flag, address string, err error, running bool) Finding {
 	f := Finding{Check: "ports", Level: Fail, Text: address + ": "}
 	switch {
 	case err == nil && running:
-		f.Level, f.Text, f.Advice = Warn, address+" is free, though a node runs here", "it is starting or stopping, or serves elsewhere: give doctor the node's --config"
+		f.Level, f.Text, f.Advice = Warn, address+" is free, though a node runs here", "The node is starting or stopping, or serves elsewhere. Give doctor the node's --config"
 	case err == nil:
 		f.Level, f.Text = OK, address+" is free to listen on"
 	case errors.Is(err, fs.ErrPermission):
-		f.Text, f.Advice = f.Text+"this user may not listen there", "choose another "+flag+", or call doctor as the user that the node runs as"
+		f.Text, f.Advice = f.Text+"this user may not listen there", "Choose another "+flag+", or run doctor as the node's user"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		f.Text, f.Advice = f.Text+"this machine has no such address", "choose another "+flag
+		f.Text, f.Advice = f.Text+"this machine has no such address", "Choose another "+flag
 	default:
-		f.Text, f.Advice = f.Text+err.Error(), "choose another "+flag
+		f.Text, f.Advice = f.Text+err.Error(), "Choose another "+flag
 	}
 	return f
 }
@@ -94,7 +94,7 @@ func tryListen(network, address string) error {
 		return err
 	}
 	if st.Mode()&fs.ModeSocket == 0 {
-		return errors.New("there is a file of this name that is no socket")
+		return errors.New("there is a file of this name that is not a socket")
 	}
 	conn, err := net.Dial("unix", address)
 	if errors.Is(err, syscall.ECONNREFUSED) {
@@ -142,7 +142,7 @@ func recognise(reply string) string {
 		if strings.HasPrefix(line, "flaked ") {
 			return line
 		}
-		if strings.HasPrefix(line, "-NOAUTH ") || line == "-ERR this port speaks TLS" {
+		if strings.HasPrefix(line, "-NOAUTH ") || line == "-ERR this port requires TLS. Connect with TLS" {
 			return "a flaked"
 		}
 	}

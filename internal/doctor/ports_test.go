@@ -64,17 +64,17 @@ func TestPorts(t *testing.T) {
 	}{
 		{"free", "tcp", free(), false, OK, "is free to listen on"},
 		{"free beside a node", "tcp", free(), true, Warn, "though a node runs here"},
-		{"ours", "tcp", flaked, true, OK, "is taken by flaked 1.2.3"},
+		{"ours", "tcp", flaked, true, OK, "is in use by flaked 1.2.3"},
 		{"another node's", "tcp", flaked, false, Warn, "does not use this state directory"},
-		{"with a token", "tcp", answering("-NOAUTH authenticate first\n"), true, OK, "taken by a flaked"},
-		{"with TLS", "tcp", answering("-ERR this port speaks TLS\r\n"), true, OK, "taken by a flaked"},
-		{"somebody else's", "tcp", answering("220 mail\r\n"), false, Fail, "not by a flaked that answers: choose another --listen"},
+		{"with a token", "tcp", answering("-NOAUTH not authenticated. Send AUTH [user] token\n"), true, OK, "in use by a flaked"},
+		{"with TLS", "tcp", answering("-ERR this port requires TLS. Connect with TLS\r\n"), true, OK, "in use by a flaked"},
+		{"somebody else's", "tcp", answering("220 mail\r\n"), false, Fail, "is already in use, and no flaked answers there. Choose another --listen"},
 		{"its HTTP", "admin", answering("HTTP/1.0 200 OK\r\nServer: flaked/1.2.3\r\n\r\n"), true, OK, "flaked 1.2.3"},
-		{"another's HTTP", "admin", answering("HTTP/1.0 200 OK\r\nServer: x\r\n\r\n"), true, Fail, "choose another --admin"},
+		{"another's HTTP", "admin", answering("HTTP/1.0 200 OK\r\nServer: x\r\n\r\n"), true, Fail, "Choose another --admin"},
 		{"not an address of ours", "tcp", "192.0.2.1:7609", false, Fail, "no such address"},
 		{"a new socket", "unix", filepath.Join(dir, "new"), false, OK, "free"},
 		{"left behind", "unix", left, false, OK, "free"},
-		{"a file", "unix", file, false, Fail, "no socket"},
+		{"a file", "unix", file, false, Fail, "is not a socket"},
 		{"nowhere", "unix", filepath.Join(dir, "none", "sock"), false, Fail, "no such file"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -64,9 +64,9 @@ func withSkipped(found []Finding) []Finding {
 	}
 	for _, check := range ofRecords {
 		if !done[check] {
-			text := "not looked at: see " + why
+			text := "skipped: see " + why
 			if why == "" {
-				text = "not looked at: there is no cluster yet"
+				text = "skipped: there is no cluster yet"
 			}
 			found = append(found, Finding{Check: check, Level: Skip, Text: text})
 		}
@@ -75,19 +75,19 @@ func withSkipped(found []Finding) []Finding {
 }
 
 func failed(check string, err error) Finding {
-	f := Finding{Check: check, Level: Fail, Text: err.Error(), Advice: "look into ZooKeeper's log"}
+	f := Finding{Check: check, Level: Fail, Text: err.Error(), Advice: "Check ZooKeeper's log"}
 	switch {
 	case errors.Is(err, zkstore.ErrUnreachable):
-		f.unreachable, f.Advice = true, "check --zk, and that a majority of the servers runs"
+		f.unreachable, f.Advice = true, "Check --zk, and that a majority of the servers runs"
 	case errors.Is(err, zkstore.ErrDenied):
-		f.Advice = "give the user that the records were made with in --zk-auth-file"
+		f.Advice = "Give --zk-auth-file with the user that created the records"
 	}
 	return f
 }
 
 const (
 	slowWrite = 100 * time.Millisecond
-	asUsual   = "a node makes it with the cluster"
+	asUsual   = "a node creates it with the cluster"
 )
 
 // judgeProbe judges the session, access and latency. usable reports whether the cluster's
@@ -96,44 +96,44 @@ func judgeProbe(root string, cfg Config, p zkstore.Probe, err error) (found []Fi
 	if err != nil && p.At == "" {
 		f := failed("session", err)
 		if f.unreachable {
-			f.Text = fmt.Sprintf("none within %s", cfg.Timeout)
+			f.Text = fmt.Sprintf("no session within %s", cfg.Timeout)
 		}
 		return []Finding{f}, false
 	}
-	session := Finding{Check: "session", Level: OK, Text: "there is a quorum: a session was given"}
+	session := Finding{Check: "session", Level: OK, Text: "there is a quorum, and it gave a session"}
 	if n := len(p.Members); n > 0 {
 		session.Text = fmt.Sprintf("there is a quorum of the %d servers", n)
 		if hosts := strings.Count(cfg.ZK.Connect, ",") + 1; hosts == 1 && n > 1 {
 			session.Level, session.Text = Warn, fmt.Sprintf("the ensemble has %d servers, and --zk names one", n)
-			session.Advice = "name all of them in --zk: nodes lose ZooKeeper with that one server"
+			session.Advice = "Name all of them in --zk. Otherwise nodes lose ZooKeeper with that one server"
 		}
 	}
 	if !p.Modern {
-		session.Level, session.Text, session.Advice = Warn, "it is older than ZooKeeper 3.5", "upgrade ZooKeeper: flaked is tested with 3.8"
+		session.Level, session.Text, session.Advice = Warn, "the server is older than ZooKeeper 3.5", "Upgrade ZooKeeper: flaked is tested with 3.8"
 	}
 	found = append(found, session)
 	switch {
 	case errors.Is(err, zkstore.ErrDenied):
 		f := failed("access", err)
-		f.Text = "this user may not make records in " + p.At
+		f.Text = "this user may not create records in " + p.At
 		if p.Root {
 			return append(found, f), true // reading may still be allowed
 		}
-		f.Advice = fmt.Sprintf("let an administrator make %s for it, or give each user a chroot: --zk HOST:PORT/CHROOT", root)
+		f.Advice = fmt.Sprintf("Let an administrator create %s for this user, or give each user a chroot: --zk HOST:PORT/CHROOT", root)
 		return append(found, f), false
 	case err != nil:
 		return append(found, failed("access", err)), false
 	}
-	access := Finding{Check: "access", Level: OK, Text: "records can be made, changed and removed in " + p.At}
+	access := Finding{Check: "access", Level: OK, Text: "records can be created, changed and deleted in " + p.At}
 	if !p.Chroot {
-		access.Text += "; the chroot is not there yet: " + asUsual
+		access.Text += ". The chroot does not exist yet: " + asUsual
 	}
 	if p.Open && p.Root {
-		access.Text += "; anybody who reaches ZooKeeper may change them too (--zk-auth-file)"
+		access.Text += ". Anyone who reaches ZooKeeper may change them too (--zk-auth-file prevents that)"
 	}
 	latency := Finding{Check: "latency", Level: OK, Text: fmt.Sprintf("a write takes %s, a read %s", round(p.Write), round(p.Read))}
 	if p.Write > slowWrite {
-		latency.Level, latency.Advice = Warn, "look at the disks of the ZooKeeper servers and the network to them"
+		latency.Level, latency.Advice = Warn, "Check the disks of the ZooKeeper servers and the network to them"
 	}
 	return append(found, access, latency), true
 }
@@ -144,16 +144,16 @@ func judgeCluster(cl coordinator.Cluster, err error, cfg Config, dirs []stateDir
 	f := Finding{Check: "cluster", Level: OK}
 	switch {
 	case errors.Is(err, coordinator.ErrNoCluster) && cfg.Bootstrap:
-		f.Text = fmt.Sprintf("there is none by the name %q yet: the node makes it", cfg.ZK.Cluster)
+		f.Text = fmt.Sprintf("cluster %q does not exist yet: the node creates it", cfg.ZK.Cluster)
 		return []Finding{f}
 	case errors.Is(err, coordinator.ErrNoCluster):
-		f.Level, f.Text = Fail, fmt.Sprintf("there is none by the name %q", cfg.ZK.Cluster)
-		f.Advice = "check --zk and --cluster; `flaked cluster init` or `flaked serve --bootstrap` makes one"
+		f.Level, f.Text = Fail, fmt.Sprintf("cluster %q does not exist", cfg.ZK.Cluster)
+		f.Advice = "Check --zk and --cluster. `flaked cluster init` or `flaked serve --bootstrap` creates a cluster"
 		return []Finding{f}
 	case err != nil:
 		return []Finding{failed("cluster", err)}
 	}
-	f.Text = fmt.Sprintf("%s (%s): this node's settings are the cluster's", cfg.ZK.Cluster, cl.UUID)
+	f.Text = fmt.Sprintf("%s (%s): this node's settings match", cfg.ZK.Cluster, cl.UUID)
 	if err := cfg.Fits(cl); err != nil {
 		f.Level, f.Text = Fail, err.Error()
 	}
@@ -161,15 +161,15 @@ func judgeCluster(cl coordinator.Cluster, err error, cfg Config, dirs []stateDir
 		if d.belongs() && d.record.Cluster.UUID != cl.UUID {
 			f.Level = Fail
 			f.Text = fmt.Sprintf("%s belongs to cluster %s, and this is %s", d.path, d.record.Cluster.UUID, cl.UUID)
-			f.Advice = "give this cluster a --state-dir of its own, or point --zk and --cluster at the one it belongs to"
+			f.Advice = "Give this cluster its own --state-dir, or point --zk and --cluster at the cluster of this state directory"
 		}
 	}
 	found := []Finding{f}
 	if now.UnixMilli() < cl.FrozenUntil {
 		found = append(found, Finding{
 			Check: "cluster", Level: Warn,
-			Text:   fmt.Sprintf("registration is frozen until %s, as ZooKeeper lost data", time.UnixMilli(cl.FrozenUntil).UTC().Format(time.RFC3339)),
-			Advice: "let their nodes come back, or see flaked cluster thaw --help",
+			Text:   fmt.Sprintf("registration is frozen until %s, because ZooKeeper lost data or an operator froze it", time.UnixMilli(cl.FrozenUntil).UTC().Format(time.RFC3339)),
+			Advice: "Let the nodes that ZooKeeper may have lost come back, or see flaked cluster thaw --help",
 		})
 	}
 	return append(found, judgeEpoch(cl, now))
@@ -181,16 +181,16 @@ const year = 365 * 24 * time.Hour
 func judgeEpoch(cl coordinator.Cluster, now time.Time) Finding {
 	layout, err := worker.ParseLayout(cl.Layout)
 	if err != nil {
-		return Finding{Check: "epoch", Level: Fail, Text: err.Error(), Advice: "the cluster is of a newer release: upgrade this one"}
+		return Finding{Check: "epoch", Level: Fail, Text: err.Error(), Advice: "The cluster was created by a newer release. Upgrade this one"}
 	}
 	end := layout.Expires()
 	f := Finding{Check: "epoch", Level: OK, Text: fmt.Sprintf("the layout's time lasts until %s", end.Format(time.DateOnly))}
 	switch left := end.Sub(now); {
 	case left <= 0:
 		f.Level, f.Text = Fail, fmt.Sprintf("the layout's time was used up on %s", end.Format(time.DateOnly))
-		f.Advice = "make a cluster with another layout: see flaked layout check"
+		f.Advice = "Create a cluster with another layout. See flaked layout check"
 	case left < 5*year:
-		f.Level, f.Advice = Warn, "plan a cluster with another layout: see flaked layout check"
+		f.Level, f.Advice = Warn, "Plan a cluster with another layout. See flaked layout check"
 	}
 	return f
 }
@@ -214,7 +214,7 @@ func judgeSlots(cl coordinator.Cluster, entries []coordinator.Entry, now int64) 
 	}
 	free := cl.Slots - held - cooling - lost
 	f := Finding{Check: "slots", Level: OK, Text: fmt.Sprintf("%d of %d workers are free: %d held, %d cooling, %d lost", free, cl.Slots, held, cooling, lost)}
-	const advice = "stop nodes with --release-on-exit, wait for leases to end, or make a cluster with more worker bits"
+	const advice = "Stop nodes with --release-on-exit, wait for leases to expire, or create a cluster with more worker bits"
 	switch {
 	case free <= 0:
 		f.Level, f.Advice = Fail, advice

@@ -28,7 +28,7 @@ type server struct {
 func checkServers(ctx context.Context, cfg Config) []Finding {
 	connect, err := zkstore.ParseConnect(cfg.ZK.Connect)
 	if err != nil {
-		return []Finding{{Check: "zookeeper", Level: Fail, Text: err.Error(), Advice: "mend --zk"}}
+		return []Finding{{Check: "zookeeper", Level: Fail, Text: err.Error(), Advice: "Correct --zk"}}
 	}
 	servers := make([]server, len(connect.Hosts))
 	var wg sync.WaitGroup
@@ -67,7 +67,7 @@ func askServer(ctx context.Context, cfg zkstore.ZKConfig, addr string) server {
 
 var (
 	errNotTold    = errors.New("four-letter words are disabled")
-	errNotServing = errors.New("it runs and serves nobody, as it has no quorum")
+	errNotServing = errors.New("it runs but has no quorum")
 )
 
 // parseServer parses a server's answer to srvr.
@@ -154,14 +154,14 @@ func judgeServers(servers []server) []Finding {
 			}
 			f.Level, f.Text = OK, fmt.Sprintf("%s: %s, answers in %s", s.addr, what, round(s.took))
 			if s.took > slowServer {
-				f.Level, f.Advice = Warn, "look at the network to it and at its disk"
+				f.Level, f.Advice = Warn, "Check the network to it, and its disk"
 			}
 		case errors.Is(s.err, errNotServing):
-			f.Level, f.Text, f.Advice = Warn, s.addr+": "+s.err.Error(), "start the other servers, and look into its log"
+			f.Level, f.Text, f.Advice = Warn, s.addr+": "+s.err.Error(), "Start the other servers, and check its log"
 		case errors.Is(s.err, errSlow), errorIsTimeout(s.err), errors.Is(s.err, context.DeadlineExceeded):
-			f.Level, f.Text, f.Advice = Warn, s.addr+": no answer in time", "check --zk, firewalls, and whether the process hangs"
+			f.Level, f.Text, f.Advice = Warn, s.addr+": no answer in time", "Check --zk, firewalls, and whether the process hangs"
 		default:
-			f.Level, f.Text, f.Advice = Warn, s.addr+": "+reason(s.err), "start it, or mend --zk"
+			f.Level, f.Text, f.Advice = Warn, s.addr+": "+reason(s.err), "Start it, or correct --zk"
 		}
 		if f.Level == Warn && s.err != nil && up == 0 {
 			f.Level, f.unreachable = Fail, true
@@ -169,7 +169,7 @@ func judgeServers(servers []server) []Finding {
 		found = append(found, f)
 	}
 	if old != "" {
-		found = append(found, Finding{Check: "zookeeper", Level: Warn, Text: "version " + old + " is older than 3.5", Advice: "upgrade ZooKeeper: flaked is tested with 3.8"})
+		found = append(found, Finding{Check: "zookeeper", Level: Warn, Text: "version " + old + " is older than 3.5", Advice: "Upgrade ZooKeeper: flaked is tested with 3.8"})
 	}
 	return found
 }

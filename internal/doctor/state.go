@@ -79,12 +79,12 @@ func checkDirs(ctx context.Context, cfg Config, dirs []stateDir) (found []Findin
 }
 
 func unreadable(d stateDir) Finding {
-	f := Finding{Check: "state-dir", Level: Fail, Text: fmt.Sprintf("%s: %v", d.path, d.err), Advice: "check --state-dir"}
+	f := Finding{Check: "state-dir", Level: Fail, Text: fmt.Sprintf("%s: %v", d.path, d.err), Advice: "Check --state-dir"}
 	switch {
 	case errors.Is(d.err, errSlow):
-		f.Text, f.Advice = d.path+" does not answer", "see what the disk is doing"
+		f.Text, f.Advice = d.path+" does not answer", "Check the disk, which may have stalled"
 	case errors.Is(d.err, fs.ErrPermission):
-		f.Advice = "call doctor as the user that the node runs as"
+		f.Advice = "Run doctor as the node's user"
 	}
 	return f
 }
@@ -95,39 +95,39 @@ func judgeDir(d stateDir, cfg Config) Finding {
 	switch {
 	case d.look.Refused != nil && os.Geteuid() == 0 && d.look.Owner != 0 && errors.Is(d.look.Refused, localcache.ErrUnsafeDir):
 		name := userName(d.look.Owner)
-		f.Level, f.Text = Warn, fmt.Sprintf("%s belongs to user %s, and this is root, as which a node could not use it", d.path, name)
-		f.Advice = fmt.Sprintf("call doctor as that user: runuser -u %s -- flaked doctor", name)
+		f.Level, f.Text = Warn, fmt.Sprintf("%s belongs to user %s, so a node that runs as root could not use it", d.path, name)
+		f.Advice = fmt.Sprintf("Run doctor as that user: runuser -u %s -- flaked doctor", name)
 	case d.look.Refused != nil:
-		f.Level, f.Text, f.Advice = Fail, d.look.Refused.Error(), "see --state-dir in flaked serve --help"
+		f.Level, f.Text, f.Advice = Fail, d.look.Refused.Error(), "See --state-dir in flaked serve --help"
 	case d.look.Missing:
-		f.Text = d.path + " is not there yet: a new node makes it"
+		f.Text = d.path + " does not exist yet: a new node creates it"
 	case d.bad != nil:
-		f.Level, f.Text, f.Advice = Fail, d.bad.Error(), "another release wrote it, or it is not a state directory"
+		f.Level, f.Text, f.Advice = Fail, d.bad.Error(), "Another release wrote it, or it is not a state directory"
 	case d.loaded.Status == localcache.StatusCorrupt:
 		f.Level, f.Text = Warn, fmt.Sprintf("%s: the state is lost: %s", d.path, d.loaded.Reason)
-		f.Advice = "a node started here will be a new one; look after the disk"
+		f.Advice = "A node started here will be a new one. Check the disk"
 	case d.loaded.Damaged:
-		f.Level, f.Text = Warn, fmt.Sprintf("%s: a copy of the record is lost, and the other will do: %s", d.path, d.loaded.Reason)
-		f.Advice = "look after the disk"
+		f.Level, f.Text = Warn, fmt.Sprintf("%s: one copy of the record is lost, and the other copy is valid: %s", d.path, d.loaded.Reason)
+		f.Advice = "Check the disk"
 	case d.loaded.Status == localcache.StatusRecord && len(d.loaded.Changed) > 0:
 		f.Level, f.Text = Warn, fmt.Sprintf("%s was copied or moved here (%v differ): a node started here will be a new one", d.path, d.loaded.Changed)
-		f.Advice = "start with an empty directory, and see Moving a node in docs/operations.md"
+		f.Advice = "Start with an empty directory, and see Moving a node in docs/operations.md"
 	case d.belongs() && d.record.ClusterName != cfg.ZK.Cluster:
 		f.Level, f.Text = Fail, fmt.Sprintf("%s belongs to the cluster %q, and --cluster is %q", d.path, d.record.ClusterName, cfg.ZK.Cluster)
-		f.Advice = "give each cluster a --state-dir of its own"
+		f.Advice = "Give each cluster its own --state-dir"
 	case d.belongs():
 		f.Text = fmt.Sprintf("%s holds worker %d of %s", d.path, d.record.Claim.Worker, d.record.ClusterName)
 	default:
-		f.Text = d.path + " holds nobody's state: a node started here will be a new one"
+		f.Text = d.path + " holds no state of a node: a node started here will be a new one"
 	}
 	switch {
 	case f.Level != OK:
 	case d.look.Locked && d.look.LockedBy != 0:
-		f.Text += fmt.Sprintf("; process %d uses it", d.look.LockedBy)
+		f.Text += fmt.Sprintf(". Process %d uses it", d.look.LockedBy)
 	case d.look.Locked:
-		f.Text += "; a running node uses it"
+		f.Text += ". A running node uses it"
 	default:
-		f.Text += "; no running node that can be seen from here uses it"
+		f.Text += ". No running node that is visible from here uses it"
 	}
 	return f
 }
@@ -144,17 +144,17 @@ func userName(uid int) string {
 // filesystems where a sync may lie or where two machines share a lock.
 func judgeFilesystem(path string, x localcache.Examination, releases bool) Finding {
 	f := Finding{Check: "filesystem", Level: OK, Text: fmt.Sprintf("%s is on %s", path, x.Filesystem)}
-	ends := map[string]string{"tmpfs": "in memory: the state ends with the machine", "ramfs": "in memory: the state ends with the machine", "overlay": "most likely a container's own: the state ends with it"}[x.Filesystem]
+	ends := map[string]string{"tmpfs": "in memory: the state is lost when the machine stops", "ramfs": "in memory: the state is lost when the machine stops", "overlay": "most likely a container's own: the state is lost with the container"}[x.Filesystem]
 	switch {
 	case ends == "" && !x.TellsMachines && !releases:
 		f.Level, f.Text = Warn, f.Text+", on a machine with neither /etc/machine-id nor a readable product UUID"
-		f.Advice = "never clone its volume, as its clone would pass for the original; or give each machine or pod a machine-id of its own"
+		f.Advice = "Never clone its volume, because flaked could not tell a clone from it, or give each machine or pod its own machine-id"
 	case ends == "":
 	case releases:
-		f.Text += ", " + ends + ", as --release-on-exit is for"
+		f.Text += ", " + ends + ", which is acceptable with --release-on-exit"
 	default:
 		f.Level, f.Text = Warn, f.Text+", "+ends
-		f.Advice = "put --state-dir on a disk that lasts, or add --release-on-exit: else each restart uses up a worker for a day"
+		f.Advice = "Put --state-dir on a lasting disk, or add --release-on-exit. Otherwise each restart uses up a worker for a day"
 	}
 	return f
 }
@@ -173,9 +173,9 @@ func judgeSpace(path string, x localcache.Examination) Finding {
 	f := Finding{Check: "space", Level: OK, Text: fmt.Sprintf("%s%s are free for %s", bytes(x.FreeBytes), inodes, path)}
 	switch {
 	case x.FreeBytes < leastBytes || x.Inodes > 0 && x.FreeInodes == 0:
-		f.Level, f.Advice = Fail, "make room: a node that cannot write its bound refuses"
+		f.Level, f.Advice = Fail, "Free space: a node that cannot write its bound refuses"
 	case x.FreeBytes < scarceBytes || x.Inodes > 0 && x.FreeInodes < 100:
-		f.Level, f.Advice = Warn, "make room: a node that cannot write its bound refuses"
+		f.Level, f.Advice = Warn, "Free space: a node that cannot write its bound refuses"
 	}
 	return f
 }
@@ -206,13 +206,13 @@ func judgeSyncs(path string, x localcache.Examination, took []time.Duration, err
 	f := Finding{Check: "durability", Level: Fail}
 	switch {
 	case errors.Is(err, errSlow):
-		f.Text, f.Advice = "a write to "+path+" is not synced in time", "see what the disk is doing"
+		f.Text, f.Advice = "a write to "+path+" is not synced in time", "Check the disk, which may have stalled"
 		return f
 	case errors.Is(err, fs.ErrPermission):
-		f.Text, f.Advice = err.Error(), "call doctor as the user that the node runs as"
+		f.Text, f.Advice = err.Error(), "Run doctor as the node's user"
 		return f
 	case err != nil:
-		f.Text, f.Advice = err.Error(), "mend the disk"
+		f.Text, f.Advice = err.Error(), "Repair the disk"
 		return f
 	}
 	slices.Sort(took)
@@ -221,11 +221,11 @@ func judgeSyncs(path string, x localcache.Examination, took []time.Duration, err
 	inMemory := x.Filesystem == "tmpfs" || x.Filesystem == "ramfs"
 	switch {
 	case worst >= stalledSync:
-		f.Level, f.Advice = Fail, "take a faster disk, or one that fewer share: a node refuses while its bound is not stored"
+		f.Level, f.Advice = Fail, "Use a faster disk, or one with less load. A node refuses while its bound is not stored"
 	case middle >= slowSync:
-		f.Level, f.Advice = Warn, "take a faster disk, or one that fewer share"
+		f.Level, f.Advice = Warn, "Use a faster disk, or one with less load"
 	case middle < falseSync && !inMemory:
-		f.Level, f.Advice = Warn, "that is too fast to be true: look for libeatmydata, or a virtual disk whose cache is not flushed"
+		f.Level, f.Advice = Warn, "This is implausibly fast. Look for libeatmydata, or a virtual disk whose cache is not flushed"
 	}
 	return f
 }

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { zktest.Main(m) }
 
-func TestEnsemble(t *testing.T) {
+func TestDoctorReportsMissingServers(t *testing.T) {
 	t.Parallel()
 	ens := zktest.Three(t)
 	look := func(connect string, timeout time.Duration) Report {
@@ -109,7 +109,7 @@ func wordless(conn net.Conn, target string) {
 	_, _ = io.Copy(conn, server)
 }
 
-func TestRootLooksAtAnothersDirectory(t *testing.T) {
+func TestRootIsWarnedOfAnotherUsersDirectory(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a directory away")
 	}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/node"
+)
+
+// pageLabel finds the labels of the status page, which are terms.
+var pageLabel = regexp.MustCompile(`<(?:dt|th)[^>]*>([A-Za-z ]+)<`)
+
+// Every term that flaked prints is in docs/glossary.md.
+func TestGlossary(t *testing.T) {
+	text, err := os.ReadFile("../../docs/glossary.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../admin/page/page.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	glossary := strings.ToLower(string(text))
+	if found := len(pageLabel.FindAllString(string(page), -1)); found < 10 {
+		t.Fatalf("found only %d labels in the page", found)
+	}
+	knows := func(where, term string) {
+		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(strings.ToLower(term)) + `\b`).MatchString(glossary) {
+			t.Errorf("docs/glossary.md does not have %q, which %s prints", term, where)
+		}
+	}
+	for _, column := range statusHeader(true) {
+		knows("flaked status", column)
+	}
+	for _, state := range []string{stateLive, stateDetached, stateStopped, stateCooling, stateLost, stateFree} {
+		knows("flaked status", state)
+	}
+	record := stateReport{Record: &stateRecord{}, Damaged: true, Reason: "x"}
+	for _, row := range stateRows(record, time.Now()) {
+		name, _, _ := strings.Cut(row[0], " (") // "floor (lo)"
+		knows("flaked state show", name)
+	}
+	for _, phase := range node.Phases() {
+		knows("a node", string(phase))
+	}
+	for _, cause := range node.Causes() {
+		knows("a refusal", string(cause))
+	}
+	for _, trouble := range node.Troubles() {
+		knows("a node", trouble)
+	}
+	for _, label := range pageLabel.FindAllStringSubmatch(string(page), -1) {
+		knows("the status page", label[1])
+	}
+}
