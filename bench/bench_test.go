@@ -123,7 +123,7 @@ func TestVerdictsOfOtherMeasurements(t *testing.T) {
 	}
 }
 
-func TestGreedy(t *testing.T) {
+func TestGreedyVerdicts(t *testing.T) {
 	a := load.Attacks()[0]
 	beside := func(who Contender, p99, longest float64, peak int64) Greedy {
 		g := Greedy{Attack: a.Name, Who: who, Peak: peak}
@@ -163,7 +163,7 @@ func TestGreedy(t *testing.T) {
 }
 
 // A run of only the greedy attacks leaves the report and the other tables as they are.
-func TestWritesWhatWasMeasured(t *testing.T) {
+func TestWriteKeepsUnmeasuredTables(t *testing.T) {
 	dir := t.TempDir()
 	o := options{docs: filepath.Join(dir, "docs.md"), report: filepath.Join(dir, "report.md"), plot: filepath.Join(dir, "plot.svg")}
 	const empty = "<!-- bench:begin -->\nold\n<!-- bench:end -->\n<!-- greedy:begin -->\nold\n<!-- greedy:end -->\n"
@@ -186,7 +186,7 @@ func TestWritesWhatWasMeasured(t *testing.T) {
 	}
 }
 
-func TestBeforeAndWho(t *testing.T) {
+func TestBeforeAddsContenders(t *testing.T) {
 	o := options{only: "GET 1000", before: "/old/flaked", who: "flaked;floor, C"}
 	got := o.chosen()[0].Who
 	want := []Contender{floorC1000, flaked, flakedRESP, flakedWide, flakedBefore, flakedWideBefore}
@@ -198,7 +198,7 @@ func TestBeforeAndWho(t *testing.T) {
 	}
 }
 
-func TestNothingMeasured(t *testing.T) {
+func TestEmptyResultsAreUnmeasured(t *testing.T) {
 	r := &Results{}
 	for _, v := range r.verdicts() {
 		if v.Reached != unmeasured {
@@ -255,7 +255,7 @@ func TestPlot(t *testing.T) {
 	}
 }
 
-func TestOnly(t *testing.T) {
+func TestOnlySelectsCases(t *testing.T) {
 	chosen := func(only string) []Case { return options{only: only}.chosen() }
 	if n := len(chosen("tcp c50,GET")); n != len(pipelines)+1 {
 		t.Errorf("%d cases", n)

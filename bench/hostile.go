@@ -126,7 +126,7 @@ func (f *farm) attack(a Attack, address string, nice int) (stop func() error, er
 	return func() error {
 		select {
 		case err := <-ended:
-			return fmt.Errorf("the attack ended too soon: %w", err)
+			return fmt.Errorf("the attack ended before the end of the measurement: %w", err)
 		default:
 			_ = cmd.Process.Kill()
 			<-ended

@@ -35,27 +35,27 @@ type options struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.rounds, "rounds", 5, "how often each case is measured")
-	flag.DurationVar(&o.duration, "duration", 2*time.Second, "how long, each time")
-	flag.StringVar(&o.only, "only", "", "measure the cases whose names hold one of these texts, separated by commas; greedy needs no ZooKeeper")
-	flag.IntVar(&o.serverCore, "server-core", 0, "the core of the servers")
-	flag.IntVar(&o.clientCore, "client-core", 1, "the core of the generator")
-	flag.StringVar(&o.bin, "bin", "bin", "where flaked and the floors are")
-	flag.StringVar(&o.who, "who", "", "measure the servers whose names hold one of these texts, separated by semicolons")
-	flag.StringVar(&o.before, "before", "", "another flaked, by its path, to measure beside the one in -bin")
+	flag.IntVar(&o.rounds, "rounds", 5, "rounds per case")
+	flag.DurationVar(&o.duration, "duration", 2*time.Second, "duration of each measurement")
+	flag.StringVar(&o.only, "only", "", "measure only cases whose names contain one of these texts, separated by commas (greedy needs no ZooKeeper)")
+	flag.IntVar(&o.serverCore, "server-core", 0, "CPU core of the servers")
+	flag.IntVar(&o.clientCore, "client-core", 1, "CPU core of the generator")
+	flag.StringVar(&o.bin, "bin", "bin", "directory of flaked and the floors")
+	flag.StringVar(&o.who, "who", "", "measure only servers whose names contain one of these texts, separated by semicolons")
+	flag.StringVar(&o.before, "before", "", "path of another flaked to measure beside the one in -bin")
 	flag.StringVar(&o.raw, "raw", "bin/bench.json", "write the raw results here")
-	flag.StringVar(&o.from, "from", "", "measure nothing: write tables from the raw results in this file")
-	flag.StringVar(&o.docs, "docs", "docs/performance.md", "write tables between this file's markers; empty: do not")
-	flag.StringVar(&o.report, "report", "bench/REPORT.md", "write what was wanted and what was reached; empty: do not")
-	flag.StringVar(&o.plot, "plot", "docs/performance.svg", "write the plot; empty: do not")
-	attack := flag.String("attack", "", "be the bad client; the program calls itself so")
-	address := flag.String("address", "", "of the server that it attacks")
+	flag.StringVar(&o.from, "from", "", "measure nothing and write the tables from the raw results in this file")
+	flag.StringVar(&o.docs, "docs", "docs/performance.md", "write the tables between the markers in this file (empty: none)")
+	flag.StringVar(&o.report, "report", "bench/REPORT.md", "write the report to this file (empty: none)")
+	flag.StringVar(&o.plot, "plot", "docs/performance.svg", "write the plot to this file (empty: none)")
+	attack := flag.String("attack", "", "internal: run as this bad client")
+	address := flag.String("address", "", "internal: address of the server to attack")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if *attack != "" {
 		if err := doAttack(ctx, Attack(*attack), *address); err != nil {
-			fmt.Fprintln(os.Stderr, "bench: the attack:", err)
+			fmt.Fprintln(os.Stderr, "bench: attack:", err)
 			os.Exit(1)
 		}
 		return
@@ -124,7 +124,7 @@ func obtain(ctx context.Context, o options) (*Results, error) {
 		return &r, json.Unmarshal(text, &r)
 	}
 	if o.rounds < 1 || o.duration <= 0 {
-		return nil, errors.New("rounds and duration are above zero")
+		return nil, errors.New("-rounds and -duration must be positive")
 	}
 	r, err := measureAll(ctx, o)
 	if r != nil {

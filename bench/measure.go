@@ -131,7 +131,7 @@ func (r *Results) skip(ctx context.Context, who Contender, err error) error {
 func (f *farm) generate(ctx context.Context, c Case, who Contender, p *process) (Bench, error) {
 	address, ok := p.at(c.Network)
 	if !ok {
-		return Bench{}, fmt.Errorf("it does not listen on %s", c.Network)
+		return Bench{}, fmt.Errorf("the server does not listen on %s", c.Network)
 	}
 	duration := cmp.Or(c.Duration, f.o.duration)
 	args := append([]string{

@@ -12,7 +12,7 @@ die() { printf 'bench/peers.sh: %s\n' "$*" >&2; exit 1; }
 
 # unpack downloads both programs, with the libraries that are not installed.
 unpack() {
-  command -v apt-get >/dev/null || die "no redis-server or memcached, and no apt-get to fetch them with: install both"
+  command -v apt-get >/dev/null || die "redis-server or memcached not found, and apt-get is missing. Install both"
   mkdir -p "$cache"
   local package libraries=()
   for package in "${LIBRARIES[@]}"; do
@@ -28,7 +28,7 @@ unpack() {
       dpkg-deb -x "$package" root
     done
     rm -f -- *.deb
-  ) || die "the packages cannot be fetched: install redis-server and memcached"
+  ) || die "fetching the packages failed. Install redis-server and memcached"
 }
 
 find_one() {
@@ -40,7 +40,7 @@ if ! find_one redis-server >/dev/null || ! find_one memcached >/dev/null; then
   unpack
 fi
 for name in redis-server memcached; do
-  path=$(find_one "$name") || die "there is still no $name"
+  path=$(find_one "$name") || die "$name not found in the downloaded packages"
   printf '%s %s\n' "$name" "$path"
 done
 # The directory of unpacked libraries depends on the architecture.

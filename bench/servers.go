@@ -255,7 +255,7 @@ func (f *farm) await(ctx context.Context, p *process, ready bool) error {
 		}
 		if time.Now().After(deadline) || !alive(p.pid()) {
 			text, _ := os.ReadFile(p.log)
-			return fmt.Errorf("it does not serve: %w: %s", err, text)
+			return fmt.Errorf("the server is not ready: %w: %s", err, text)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

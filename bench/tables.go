@@ -179,7 +179,7 @@ func (r *Results) report() string {
 	for _, v := range r.verdicts() {
 		count[v.Reached]++
 	}
-	fmt.Fprintf(&b, "# What was to be reached, and what was\n\nWritten by `make bench`; do not edit.\n\n%s\n\n", r.about())
+	fmt.Fprintf(&b, "# Targets and results\n\nWritten by `make bench`. Do not edit.\n\n%s\n\n", r.about())
 	fmt.Fprintf(&b, "%d reached, %d not, %d not measured.\n\n%s\n", count[yes], count[no], count[unmeasured], r.verdictTable())
 	for _, who := range slices.Sorted(maps.Keys(r.Missing)) {
 		fmt.Fprintf(&b, "Not measured: %s: %s.\n\n", who, r.Missing[who])

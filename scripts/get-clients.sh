@@ -8,25 +8,25 @@ set -euo pipefail
 
 usage() {
   cat <<'HELP'
-get-clients.sh: other people's programs that flaked is tested with: the Redis
-clients of internal/clients, the generators of internal/vectors, the parser of
+get-clients.sh installs programs that the tests of flaked need: the Redis
+clients of internal/clients, the ID generators of internal/vectors, the parser of
 internal/composecheck.
 
-  scripts/get-clients.sh            get what is missing
-  scripts/get-clients.sh --check    say what is missing, and exit 1 if anything is
+  scripts/get-clients.sh            install missing programs
+  scripts/get-clients.sh --check    list missing programs, and exit 1 if there are any
 
 redis-cli, redis-benchmark   from the package redis-tools (apt-get, as root)
 node, npm                    the ones on PATH, else the packages nodejs and npm
 node-redis, ioredis          npm ci in internal/clients/node, by its lock file
 go-redis                     go mod download in internal/clients/goredis
-redis-py                     what a python3 has, else the package python3-redis
-phpredis                     what php has, else the packages php-cli and php-redis
+redis-py                     the one of a python3, else the package python3-redis
+phpredis                     the one of php, else the packages php-cli and php-redis
 snowflake, sonyflake         go mod download in internal/vectors/foreign
 BuildKit's parser            go mod download in internal/composecheck/dockerfile
 
 Then:  FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require go test ./internal/clients ./internal/vectors ./internal/composecheck
 or:    make test PKG=./internal/clients
-To run the other tests without any of this: make test FLAKED_TEST_CLIENTS=
+To run the other tests without these programs: make test FLAKED_TEST_CLIENTS=
 HELP
 }
 
@@ -38,7 +38,7 @@ case $#:${1:-} in
   0:) ;;
   1:--check) check=yes ;;
   1:-h | 1:--help) usage; exit 0 ;;
-  *) say "what is '$*'? See $0 --help"; exit 2 ;;
+  *) say "unknown arguments '$*'. See $0 --help"; exit 2 ;;
 esac
 clients=$(cd "$(dirname "$0")/../internal/clients" && pwd)
 dockerfile=$(cd "$(dirname "$0")/../internal/composecheck/dockerfile" && pwd)
@@ -79,12 +79,12 @@ fi
 
 if ((${#packages[@]} > 0)); then
   if ((EUID != 0)) || ! have apt-get; then
-    die "install ${packages[*]} (on Debian: sudo apt-get install ${packages[*]}), or leave these tests out: make test FLAKED_TEST_CLIENTS="
+    die "install ${packages[*]} (on Debian: sudo apt-get install ${packages[*]}), or skip these tests: make test FLAKED_TEST_CLIENTS="
   fi
   say "installing ${packages[*]} with apt-get ..."
   export DEBIAN_FRONTEND=noninteractive
   # The old package lists may suffice if they cannot be refreshed.
-  quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed; trying with the lists there are'
+  quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed, trying with the existing package lists'
   quietly apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${packages[@]}" ||
     die "apt-get could not install ${packages[*]}"
 fi

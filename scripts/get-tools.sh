@@ -7,10 +7,10 @@ set -euo pipefail
 
 usage() {
   cat <<'HELP'
-get-tools.sh: other people's programs that read what flaked makes for them.
+get-tools.sh installs programs that check flaked's files.
 
-  scripts/get-tools.sh            get what is missing (apt-get, as root)
-  scripts/get-tools.sh --check    say what is missing, and exit 1 if anything is
+  scripts/get-tools.sh            install missing programs (apt-get, as root)
+  scripts/get-tools.sh --check    list missing programs, and exit 1 if there are any
 
 zsh, fish         shell completion, beside bash       internal/clidoc
 groff             man pages                           internal/clidoc
@@ -19,11 +19,11 @@ chromium          the status page                     admin, internal/e2e
 promtool          deploy/prometheus                   internal/monitoring
 nc curl openssl   the commands of the documents       internal/e2e
 
-promtool is taken out of Debian's package prometheus into ~/.cache/flaked/bin, as
-to install that would start a Prometheus.
+promtool is unpacked from Debian's package prometheus into ~/.cache/flaked/bin,
+because an installation of that package would start a Prometheus.
 
 Then:  FLAKED_TEST_TOOLS=require go test ./internal/clidoc
-To run the other tests without any of this: make test FLAKED_TEST_TOOLS=
+To run the other tests without these programs: make test FLAKED_TEST_TOOLS=
 HELP
 }
 
@@ -35,7 +35,7 @@ case $#:${1:-} in
   0:) ;;
   1:--check) check=yes ;;
   1:-h | 1:--help) usage; exit 0 ;;
-  *) say "what is '$*'? See $0 --help"; exit 2 ;;
+  *) say "unknown arguments '$*'. See $0 --help"; exit 2 ;;
 esac
 
 have() { command -v "$1" >/dev/null; }
@@ -78,12 +78,12 @@ fi
 get_promtool() {
   local dir
   if ! have apt-get || ! have dpkg-deb; then
-    die 'put promtool on PATH (Debian has it in the package prometheus), or leave these tests out: make test FLAKED_TEST_TOOLS='
+    die 'put promtool on PATH (Debian has it in the package prometheus), or skip these tests: make test FLAKED_TEST_TOOLS='
   fi
   say 'unpacking promtool from the package prometheus ...'
   dir=$(mktemp -d)
   chmod 755 "$dir" # apt-get downloads as another user
-  ((EUID != 0)) || quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed; trying with the lists there are'
+  ((EUID != 0)) || quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed, trying with the existing package lists'
   (cd "$dir" && quietly apt-get download prometheus) || die 'apt-get could not download prometheus'
   dpkg-deb --fsys-tarfile "$dir"/prometheus_*.deb | tar -x -C "$dir" ./usr/bin/promtool
   mkdir -p "${promtool%/*}"
@@ -95,11 +95,11 @@ get_promtool() {
 ((${#packages[@]} > 0)) || exit 0
 
 if ((EUID != 0)) || ! have apt-get; then
-  die "install ${packages[*]} (on Debian: sudo apt-get install ${packages[*]}), or leave these tests out: make test FLAKED_TEST_TOOLS="
+  die "install ${packages[*]} (on Debian: sudo apt-get install ${packages[*]}), or skip these tests: make test FLAKED_TEST_TOOLS="
 fi
 say "installing ${packages[*]} with apt-get ..."
 export DEBIAN_FRONTEND=noninteractive
 # The old package lists may suffice if they cannot be refreshed.
-quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed; trying with the lists there are'
+quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed, trying with the existing package lists'
 quietly apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${packages[@]}" ||
   die "apt-get could not install ${packages[*]}"

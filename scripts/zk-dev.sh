@@ -12,51 +12,51 @@ usage() {
   cat <<'HELP'
 zk-dev.sh: a real ZooKeeper on 127.0.0.1, for development.
 
-  eval "$(scripts/zk-dev.sh start)"              one node on port 2181; sets FLAKED_ZK
+  eval "$(scripts/zk-dev.sh start)"              one server on port 2181; sets FLAKED_ZK
   eval "$(scripts/zk-dev.sh start --nodes 3)"    an ensemble on 2181, 2182, 2183
-  scripts/zk-dev.sh status                       which nodes run, and who leads
-  scripts/zk-dev.sh logs -f                      what they say
-  scripts/zk-dev.sh stop                         end them; the data stays
-  scripts/zk-dev.sh stop --wipe                  end them and begin afresh next time
+  scripts/zk-dev.sh status                       list the servers and the leader
+  scripts/zk-dev.sh logs -f                      follow their logs
+  scripts/zk-dev.sh stop                         stop them; the data stays
+  scripts/zk-dev.sh stop --wipe                  stop them and remove the data
 
 Commands
-  start       start what does not run yet, wait until it serves, print
-              `export FLAKED_ZK=...` as the last line. Running it again is harmless.
-  stop        end the nodes started in this directory, and nothing else.
-  status      exit 0: all nodes serve; 1: some do; 3: none does.
-  logs [-f]   the last lines of each node's log; -f follows them.
+  start       start servers that do not run, wait until they serve, print
+              `export FLAKED_ZK=...` as the last line. It may be run again.
+  stop        stop the servers started in this directory, and nothing else.
+  status      exit 0: all servers serve; 1: some run, not all serve; 3: none runs.
+  logs [-f]   print the last lines of each server's log; -f follows them.
   dir         print the directory (DIR/state in it is yours: --wipe removes it too).
-  install     make sure of the ZooKeeper jars and Java; print them as exports.
-  classpath   print the classpath, installing what is missing.
-  java        print the java binary, installing what is missing.
+  install     install missing ZooKeeper jars and Java; print exports of their paths.
+  classpath   print the classpath; install missing jars.
+  java        print the path of the java binary; install Java if it is missing.
 
 Options
-  --nodes 1|3   how many servers.  Default: as last time in this directory, else 1.
-  --port N      client port of the first; the others follow it. 0 picks free ports.
+  --nodes 1|3   number of servers. Default: as last time in this directory, else 1.
+  --port N      client port of the first server; the others follow. 0 picks free ports.
                 Default: as last time in this directory, else 2181.
                 An ensemble of three also uses N+707.. and N+1707.. among itself.
-  --dir D       where data, logs and pid files live.
+  --dir D       directory of data, logs and pid files.
                 Default: ${TMPDIR:-/tmp}/flaked-zk-<uid>.
-  --wipe        with stop: remove the data as well.
+  --wipe        with stop: remove the data, too.
   -f, --follow  with logs: keep following.
   -h, --help    this text.
 
 Environment
   FLAKED_ZK_CLASSPATH, FLAKED_ZK_JAVA
-                use these and look no further, e.g. '/opt/zookeeper/lib/*'.
+                use these and do not search, e.g. '/opt/zookeeper/lib/*'.
   FLAKED_ZK_FROM=installed|apt|unpacked|docker
-                where ZooKeeper comes from. Default: the first of these that works:
-                what is installed; apt-get install (root); packages unpacked under
+                source of ZooKeeper. Default: the first of these that works:
+                installed packages; apt-get install (root); packages unpacked under
                 ${XDG_CACHE_HOME:-~/.cache}/flaked/zookeeper (no root); Docker.
 
-An election to watch: `kill -9` the leader of three (`status` shows its pid), look
+To watch an election: `kill -9` the leader of three (`status` shows its pid), look
 at `status`, and `start` again.
 HELP
 }
 
 say()   { printf 'zk-dev: %s\n' "$*" >&2; }
 die()   { say "$*"; exit 1; }
-misuse() { say "$*"; say "see $0 --help"; exit 2; }
+misuse() { say "$*"; say "See $0 --help"; exit 2; }
 
 # ---------------------------------------------------------------- arguments
 
@@ -87,7 +87,7 @@ parse() {
       -f|--follow) follow=yes; shift ;;
       -*) misuse "unknown option $1" ;;
       *)
-        [[ -z $command ]] || misuse "one command at a time: '$command' or '$1'?"
+        [[ -z $command ]] || misuse "two commands: '$command' and '$1'. Give one"
         command=$1; shift ;;
     esac
   done
@@ -95,25 +95,25 @@ parse() {
   case $command in
     start|stop|status|logs|dir|install|classpath|java) ;;
     help) usage; exit 0 ;;
-    '') misuse 'which command? start, stop, status, logs ...' ;;
+    '') misuse 'a command is required: start, stop, status, logs, dir, install, classpath or java' ;;
     *) misuse "unknown command '$command'" ;;
   esac
-  [[ $opt_nodes =~ ^(|1|3)$ ]] || misuse "--nodes is 1 or 3, not '$opt_nodes'"
+  [[ $opt_nodes =~ ^(|1|3)$ ]] || misuse "--nodes must be 1 or 3, not '$opt_nodes'"
   # No leading zeros: bash would read such a number as octal.
-  [[ $opt_port =~ ^(|0|[1-9][0-9]{0,4})$ ]] || misuse "--port is a number, not '$opt_port'"
+  [[ $opt_port =~ ^(|0|[1-9][0-9]{0,4})$ ]] || misuse "--port must be a number from 0 to 65535 without leading zeros, not '$opt_port'"
   if [[ $command != start && -n $opt_nodes$opt_port ]]; then
-    misuse "--nodes and --port belong to start: $command goes by the directory"
+    misuse "--nodes and --port are flags of start. $command takes them from the directory"
   fi
-  [[ $wipe == no || $command == stop ]] || misuse '--wipe belongs to stop'
-  [[ $follow == no || $command == logs ]] || misuse '-f belongs to logs'
+  [[ $wipe == no || $command == stop ]] || misuse '--wipe is a flag of stop'
+  [[ $follow == no || $command == logs ]] || misuse '-f is a flag of logs'
   case ${FLAKED_ZK_FROM:=} in
     ''|installed|apt|unpacked|docker) ;;
-    *) misuse "FLAKED_ZK_FROM is installed, apt, unpacked or docker, not '$FLAKED_ZK_FROM'" ;;
+    *) misuse "FLAKED_ZK_FROM must be installed, apt, unpacked or docker, not '$FLAKED_ZK_FROM'" ;;
   esac
 
   dir=${opt_dir:-${TMPDIR:-/tmp}/flaked-zk-$UID}
   # Everybody may write to the parent of the default directory, so refuse a link there.
-  [[ -n $opt_dir || ! -L $dir ]] || die "$dir is a link; choose another directory with --dir"
+  [[ -n $opt_dir || ! -L $dir ]] || die "$dir is a link. Choose another directory with --dir"
   # pid_of recognises our processes by this path, so it must be canonical.
   dir=$(realpath -m -- "$dir")
   cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/flaked/zookeeper
@@ -161,7 +161,7 @@ apt_install() {
   say "installing ${missing[*]} with apt-get ..."
   export DEBIAN_FRONTEND=noninteractive
   # The old package lists may suffice if they cannot be refreshed.
-  quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed; trying with the lists there are'
+  quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed, trying with the existing package lists'
   quietly apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${missing[@]}"
 }
 
@@ -266,7 +266,7 @@ unpack() (
 # find_zookeeper sets classpath and java, installing what is missing.
 find_zookeeper() {
   classpath=${FLAKED_ZK_CLASSPATH:-} java=${FLAKED_ZK_JAVA:-}
-  [[ -z $java || -x $java ]] || die "FLAKED_ZK_JAVA: $java cannot be run"
+  [[ -z $java || -x $java ]] || die "FLAKED_ZK_JAVA: $java is not an executable file. Correct the path"
 
   if from installed; then look_installed; fi
   found && return
@@ -286,11 +286,11 @@ found() { [[ -n $classpath && -n $java ]]; }
 have() { command -v "$1" >/dev/null; }
 
 missing_message() {
-  say 'found no ZooKeeper and Java, and could not get them by itself. One of these helps:'
+  say 'ZooKeeper and Java not found, and installing them failed. One of these helps:'
   say '  Debian, Ubuntu:   apt-get install libzookeeper-java default-jre-headless'
   say "  elsewhere:        install Java, unpack a ZooKeeper release, and set FLAKED_ZK_CLASSPATH='/path/to/zookeeper/lib/*'"
   say '  Docker:           start the engine; the image zookeeper:3.9 is used'
-  if [[ -n $FLAKED_ZK_FROM ]]; then say "  (FLAKED_ZK_FROM=$FLAKED_ZK_FROM lets it look nowhere else)"; fi
+  if [[ -n $FLAKED_ZK_FROM ]]; then say "  (FLAKED_ZK_FROM=$FLAKED_ZK_FROM: no other source was tried)"; fi
 }
 
 need_zookeeper() {
@@ -365,7 +365,7 @@ known() {
   ((nodes > 0)) || return 1
   cfg=$(node_dir 1)/zoo.cfg
   port=$(awk -F= '$1 == "clientPort" { print $2 }' "$cfg")
-  [[ $port =~ ^[0-9]+$ ]] || die "$cfg names no clientPort; 'stop --wipe' clears the directory"
+  [[ $port =~ ^[0-9]+$ ]] || die "$cfg has no clientPort. 'stop --wipe' clears the directory"
 }
 
 running() {
@@ -380,9 +380,9 @@ running() {
 # lock file after we opened it and before we lock it: then lock starts again.
 lock() {
   (umask 077 && mkdir -p -- "$dir")
-  [[ -O $dir ]] || die "$dir is not yours; choose another with --dir"
+  [[ -O $dir ]] || die "$dir belongs to another user. Choose another directory with --dir"
   exec 9>"$dir/lock"
-  flock -w 120 9 || die "another zk-dev.sh is busy in $dir"
+  flock -w 120 9 || die "another zk-dev.sh is still working in $dir. Try again"
   if [[ ! $dir/lock -ef /proc/self/fd/9 ]]; then lock; fi
 }
 
@@ -400,7 +400,7 @@ pick_port() {
     done
     return
   done
-  die 'found no free ports'
+  die 'no free ports found'
 }
 
 # check_ports dies if another process has a port of a node that does not run yet.
@@ -411,11 +411,11 @@ check_ports() {
     for p in $(node_ports "$i"); do
       if ! listening "$p"; then continue; fi
       who=$(ss -Hltnp "sport = :$p" 2>/dev/null | sed -n 's/.*users:((\([^)]*\)).*/ (\1)/p' | head -n 1) || who=''
-      say "port $p is taken by something that is not ours$who"
+      say "port $p is used by another process$who"
       if [[ $p == $(client_port "$i") && -n $(mode "$i") ]]; then
-        say "a ZooKeeper answers there; to use that one: export FLAKED_ZK=127.0.0.1:$p"
+        say "a ZooKeeper answers there. To use that one: export FLAKED_ZK=127.0.0.1:$p"
       fi
-      die 'choose other ports with --port N, or any free ones with --port 0'
+      die 'Choose other ports with --port N, or free ones with --port 0'
     done
   done
 }
@@ -493,12 +493,12 @@ await() {
     for i in "${waiting[@]}"; do
       # Do not use pid_of: between fork and exec it does not recognise the process yet.
       if ! kill -0 "$(<"$(node_dir "$i")/pid")" 2>/dev/null; then
-        explain "node $i ended before it served" "$i"
+        explain "server $i ended before it served" "$i"
         return 1
       fi
     done
     if ((SECONDS >= deadline)); then
-      explain "node(s) ${waiting[*]} did not serve within $READY_SECONDS s" "${waiting[@]}"
+      explain "server(s) ${waiting[*]} did not serve within $READY_SECONDS s" "${waiting[@]}"
       return 1
     fi
     sleep 0.05
@@ -528,7 +528,7 @@ addresses() {
 announce() {
   say "$1 (data and logs: $dir)"
   # On a terminal the export line is only printed, so it sets nothing.
-  if [[ -t 1 ]]; then say "to set it in your shell: eval \"\$($0 start${opt_dir:+ --dir $opt_dir})\""; fi
+  if [[ -t 1 ]]; then say "To set it in your shell: eval \"\$($0 start${opt_dir:+ --dir $opt_dir})\""; fi
   echo "export FLAKED_ZK=$(addresses)"
 }
 
@@ -538,10 +538,10 @@ cmd_start() {
   if known; then
     was_running=$(running)
     if [[ -n $opt_nodes && $opt_nodes != "$nodes" ]]; then
-      die "$dir holds the data of $nodes node(s), not $opt_nodes: 'stop --wipe' first, or use another --dir"
+      die "$dir has the data of $nodes server(s), not $opt_nodes. Run 'stop --wipe' first, or use another --dir"
     fi
     if ((was_running > 0)) && [[ -n $opt_port && $opt_port != 0 && $opt_port != "$port" ]]; then
-      die "already running on port $port, not $opt_port: 'stop' first, or use another --dir"
+      die "already running on port $port, not $opt_port. Run 'stop' first, or use another --dir"
     fi
   else
     was_running=0
@@ -550,7 +550,7 @@ cmd_start() {
   fi
 
   if ((was_running == nodes)); then
-    await || { say "$failure"; die "it runs, but does not serve: 'stop', then 'start'"; }
+    await || { say "$failure"; die "it is running but not serving. Run 'stop', then 'start'"; }
     announce 'already running'
     return
   fi
@@ -570,7 +570,7 @@ cmd_start() {
     if ((was_running == 0)); then
       if [[ $opt_port == 0 ]]; then pick_port; else port=${opt_port:-$port}; fi
       if ((port + (nodes > 1 ? ELECTION_OFFSET + nodes - 1 : 0) > 65535)); then
-        die "--port $port is too high for $nodes node(s): ports end at 65535"
+        die "--port $port is too high for $nodes server(s). The highest port is 65535"
       fi
       check_ports
       configure
@@ -587,7 +587,7 @@ cmd_start() {
     if [[ $opt_port == 0 && $failure == *'Address already in use'* ]] && ((try < 5)); then continue; fi
     die "$failure"
   done
-  announce "ready, $nodes node(s)"
+  announce "ready, $nodes server(s)"
 }
 
 # ------------------------------------------------------------- stop and others
@@ -604,7 +604,7 @@ end() {
   for i; do
     until gone "$i" || ((SECONDS >= deadline)); do sleep 0.02; done
     if pid=$(pid_of "$i"); then
-      say "node $i (pid $pid) does not end: killing it"
+      say "server $i (pid $pid) did not stop within $STOP_SECONDS s, killing it"
       # With Docker the pid is only that of the client: remove the container too.
       if is_docker "$i" "$pid"; then docker rm -f "$(container "$i")" >/dev/null 2>&1 || true; fi
       kill -KILL "$pid" 2>/dev/null || true
@@ -630,7 +630,7 @@ cmd_stop() {
   count=$(running)
   end 1 2 3
   if [[ $wipe == no ]]; then
-    say "stopped $count node(s); the data stays in $dir (stop --wipe removes it)"
+    say "stopped $count server(s). The data stays in $dir (stop --wipe removes it)"
     return
   fi
   # --dir may be any directory, even a home directory. So remove only known names, and the
@@ -639,7 +639,7 @@ cmd_stop() {
   rm -rf "$dir/state"
   rm -f "$dir/lock"
   rmdir "$dir" 2>/dev/null || true
-  say "stopped $count node(s) and removed the data in $dir"
+  say "stopped $count server(s) and removed the data in $dir"
 }
 
 cmd_status() {
@@ -648,7 +648,7 @@ cmd_status() {
     say "nothing was started in $dir"
     exit 3
   fi
-  printf '%-6s %-16s %-8s %-14s %s\n' NODE ADDRESS PID MODE DIRECTORY
+  printf '%-6s %-16s %-8s %-14s %s\n' SERVER ADDRESS PID MODE DIRECTORY
   for ((i = 1; i <= nodes; i++)); do
     m=stopped
     if pid=$(pid_of "$i"); then
@@ -683,7 +683,7 @@ cmd_install() {
 }
 
 parse "$@"
-[[ -r /proc/self/cmdline ]] || die "needs Linux: it knows its processes by /proc. Elsewhere: docker compose up zk1 zk2 zk3"
+[[ -r /proc/self/cmdline ]] || die "Linux is required, for /proc. Elsewhere, run: docker compose up zk1 zk2 zk3"
 case $command in
   start) cmd_start ;;
   stop) cmd_stop ;;

@@ -10,7 +10,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-func TestWrong(t *testing.T) {
+func TestWrongCountsDuplicatesAndBackwardCalls(t *testing.T) {
 	for _, row := range []struct {
 		name            string
 		given           [][]span
@@ -35,7 +35,7 @@ func TestWrong(t *testing.T) {
 }
 
 // Every contender makes IDs of the current time, and stops.
-func TestContenders(t *testing.T) {
+func TestContendersMakeCurrentIDs(t *testing.T) {
 	b := make(buffers, 1<<20)
 	for _, c := range append(append(bound(), free()...), advance()...) {
 		s, err := c.start()
@@ -61,7 +61,7 @@ func TestContenders(t *testing.T) {
 }
 
 // The ring gives no ID twice to several goroutines that take more IDs than it holds.
-func TestRing(t *testing.T) {
+func TestRingGivesNoIDTwice(t *testing.T) {
 	l := worker.Leaf()
 	l.WorkerBits, l.SequenceBits = 2, 20
 	s, err := inAdvance(l).start()

@@ -28,12 +28,12 @@ type options struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.rounds, "rounds", 5, "how often each case is measured")
-	flag.DurationVar(&o.duration, "duration", 500*time.Millisecond, "how long, each time")
-	flag.StringVar(&o.only, "only", "", "measure one of the cases: ceiling, free, advance")
+	flag.IntVar(&o.rounds, "rounds", 5, "rounds per case")
+	flag.DurationVar(&o.duration, "duration", 500*time.Millisecond, "duration of each measurement")
+	flag.StringVar(&o.only, "only", "", "measure only one of the cases: ceiling, free, advance")
 	flag.StringVar(&o.raw, "raw", "bin/generators.json", "write the raw results here")
-	flag.StringVar(&o.from, "from", "", "measure nothing: write tables from the raw results in this file")
-	flag.StringVar(&o.docs, "docs", "docs/performance.md", "write tables between this file's markers; empty: do not")
+	flag.StringVar(&o.from, "from", "", "measure nothing and write the tables from the raw results in this file")
+	flag.StringVar(&o.docs, "docs", "docs/performance.md", "write the tables between the markers in this file (empty: none)")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "generators:", err)
@@ -65,7 +65,7 @@ func obtain(o options) (*Results, error) {
 		return &r, json.Unmarshal(text, &r)
 	}
 	if o.rounds < 1 || o.duration <= 0 {
-		return nil, errors.New("rounds and duration are above zero")
+		return nil, errors.New("-rounds and -duration must be positive")
 	}
 	r, err := measureAll(o)
 	if err != nil {

@@ -32,17 +32,17 @@ type options struct {
 
 func main() {
 	var o options
-	counts := flag.String("nodes", "1,3,20,300", "how many nodes, each in turn")
-	flag.StringVar(&o.flaked, "flaked", "bin/flaked", "the `program`")
-	flag.StringVar(&o.before, "before", "", "another `program`, to measure beside it")
-	flag.DurationVar(&o.watch, "watch", 30*time.Second, "how long ZooKeeper's counters are watched once all are ready")
-	flag.DurationVar(&o.patient, "patient", 5*time.Minute, "how long to wait until all are ready")
-	flag.StringVar(&o.docs, "docs", "docs/performance.md", "write the table between this file's markers; empty: do not")
+	counts := flag.String("nodes", "1,3,20,300", "numbers of nodes to measure, one after the other")
+	flag.StringVar(&o.flaked, "flaked", "bin/flaked", "the flaked `program`")
+	flag.StringVar(&o.before, "before", "", "another flaked `program` to measure beside it")
+	flag.DurationVar(&o.watch, "watch", 30*time.Second, "time to observe ZooKeeper's counters after all nodes are ready")
+	flag.DurationVar(&o.patient, "patient", 5*time.Minute, "time limit until all nodes are ready")
+	flag.StringVar(&o.docs, "docs", "docs/performance.md", "write the table between the markers in this file (empty: none)")
 	flag.Parse()
 	for part := range strings.SplitSeq(*counts, ",") {
 		n, err := strconv.Atoi(part)
 		if err != nil || n < 1 || n > 2000 {
-			fmt.Fprintf(os.Stderr, "nodes: -nodes %q: numbers from 1 to 2000, separated by commas\n", *counts)
+			fmt.Fprintf(os.Stderr, "nodes: -nodes %q must be numbers from 1 to 2000, separated by commas\n", *counts)
 			os.Exit(2)
 		}
 		o.counts = append(o.counts, n)

@@ -50,7 +50,7 @@ func number(text, name string, base int) (int64, error) {
 			return int64(f), err
 		}
 	}
-	return 0, fmt.Errorf("ZooKeeper does not say %s", name)
+	return 0, fmt.Errorf("ZooKeeper did not report %s", name)
 }
 
 // node is a flaked process that listens only on a unix socket.

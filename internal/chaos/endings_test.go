@@ -65,11 +65,12 @@ func (c *campaign) documented(e exit, tracks [][]showing) bool {
 		text string
 		fits func() bool
 	}{
-		{1, "off by ZooKeeper's clock and peers", func() bool { return e.offset.Abs() > agreed-time.Second || c.outvoted(tracks, e.node, e.at, e.at) }},
-		{1, "behind what this worker may have issued already", func() bool { return e.offset < -agreed }},
+		{1, "from ZooKeeper and peers (", func() bool { return e.offset.Abs() > agreed-time.Second || c.outvoted(tracks, e.node, e.at, e.at) }},
+		{1, "behind what this worker may have issued. A start waits", func() bool { return e.offset < -agreed }},
 		{1, "registration is frozen until", func() bool { return c.frozen(e.at, e.at) }},
-		{1, "no such cluster in this ZooKeeper", func() bool { return c.frozen(e.at, e.at) }}, // wiped, and started without --bootstrap
-		{3, "ZooKeeper is needed to start here", func() bool { return c.away(e.at-startTimeout, e.at) }},
+		{1, "workers are held (", func() bool { return c.frozen(e.at, e.at) }},                  // the lost ones are kept for their holders
+		{1, "cluster not found in this ZooKeeper", func() bool { return c.frozen(e.at, e.at) }}, // wiped, and started without --bootstrap
+		{3, "this node cannot start without it", func() bool { return c.away(e.at-startTimeout, e.at) }},
 	} {
 		if e.status.ExitStatus() == why.code && strings.Contains(e.said, why.text) {
 			return why.fits()
@@ -115,9 +116,9 @@ func crashed(line string) bool {
 
 func TestEndings(t *testing.T) {
 	const (
-		wrongClock = "flaked: the clock is -2m off by ZooKeeper's clock and peers (2 of 2 voters say so)"
-		behind     = "flaked: the clock is 1h behind what this worker may have issued already"
-		needed     = "flaked: ZooKeeper is needed to start here, and did not answer within 20s"
+		wrongClock = "flaked: the clock differs by -2m from ZooKeeper and peers (2 of 2 voters say so, 5s is allowed)"
+		behind     = "flaked: the clock is 1h behind what this worker may have issued. A start waits 10s at most."
+		needed     = "flaked: ZooKeeper did not answer within 20s, and this node cannot start without it"
 	)
 	s := int64(time.Second)
 	code := func(n int) syscall.WaitStatus { return syscall.WaitStatus(n << 8) }

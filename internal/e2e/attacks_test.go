@@ -19,7 +19,7 @@ import (
 func (s *site) made(flags ...string) *site {
 	s.t.Helper()
 	s.flags = without(s.flags, "--bootstrap")
-	s.command(append([]string{"cluster", "init"}, flags...)...).wants(s.t, 0, "is made")
+	s.command(append([]string{"cluster", "init"}, flags...)...).wants(s.t, 0, "created cluster default: ")
 	return s
 }
 
@@ -63,12 +63,12 @@ func TestHeartbeatTooSlowToNoticeIsRefused(t *testing.T) {
 	connect := zktest.Chroot(t, zktest.Shared(t))
 	s := newSite(t, connect)
 	s.flags = without(s.flags, "--bootstrap")
-	s.command("cluster", "init", "--settle", "400ms").wants(t, 2, "a settling time of 400ms: it must be 410ms to 1h")
-	s.command("cluster", "init", "--settle", "0s").wants(t, 2, "an owner cannot notice in time that ZooKeeper lost data")
-	s.command("cluster", "init", "--settle", "1s").wants(t, 0, "is made")
+	s.command("cluster", "init", "--settle", "400ms").wants(t, 2, "the settling time 400ms is out of range. Use 410ms to 1h")
+	s.command("cluster", "init", "--settle", "0s").wants(t, 2, "--settle must be at least 410ms, not 0s. In a shorter settling time a holder cannot notice that ZooKeeper lost data")
+	s.command("cluster", "init", "--settle", "1s").wants(t, 0, "created cluster default: ")
 	for heartbeat, needs := range map[string]string{
-		"700ms": `an owner needs up to 700ms \(one heartbeat\) \+ 700ms \(a reconnect and a report\) = 1\.4s .* more than the settling time, 1s; give --heartbeat 500ms or less`,
-		"3s":    `an owner needs up to 3s .* give --heartbeat 500ms or less`,
+		"700ms": `an owner needs up to 700ms \(one heartbeat\) \+ 700ms \(a reconnect and a report\) = 1\.4s .* more than the settling time, 1s\. Give --heartbeat 500ms or less`,
+		"3s":    `an owner needs up to 3s .* Give --heartbeat 500ms or less`,
 	} {
 		n := s.node()
 		n.flags = []string{"--heartbeat", heartbeat}
@@ -126,7 +126,7 @@ func TestRecoveryByANodeFromBeforeTheGrowth(t *testing.T) {
 	uuid, _ := s.records().cluster()
 	b.stop()
 	zk.Wipe(t)
-	s.started().fails(1, `no such cluster`)
+	s.started().fails(1, `cluster not found`)
 	a.flags = append(a.flags, "--bootstrap")
 	a.start().ready().get(100)
 	if now := a.identity(); now.worker != wasA.worker || now.uuid != wasA.uuid {
@@ -186,21 +186,21 @@ func TestResetIdentityAfterAClockThatWasAhead(t *testing.T) {
 	clock.Set(0)
 	zk.Start(0)
 	zk.WaitServing(t)
-	a.start().fails(1, `the clock is \S+ behind what this worker may have issued already`)
+	a.start().fails(1, `the clock is \S+ behind what this worker may have issued\. A start waits 10s at most`)
 
 	execute(t, s.build.binary(t), "reset-identity", "--yes", "--state-dir", a.dir).wants(t, 0,
 		fmt.Sprintf("flaked workers release %d --lower-bound --cluster default --state-dir %s", id.worker, a.dir))
 	records := s.records()
 	eventually(t, "its session is over", func() bool { _, there := records.read(livePath(id.worker), nil); return !there })
 	s.command("workers", "release", fmt.Sprint(id.worker), "--lower-bound", "--state-dir", a.dir,
-		"--confirm", fmt.Sprintf("%s of worker %d is gone for good", a.name, id.worker)).wants(t, 0, "its next holder begins at ")
+		"--confirm", fmt.Sprintf("%s of worker %d is gone for good", a.name, id.worker)).wants(t, 0, "Its next holder begins at ")
 	_, last := s.ids.span(id.worker, 0, s.ids.len())
 	if h := records.slot(id.worker).H; h <= last {
 		t.Errorf("the next holder begins %d ms below what was issued", last-h)
 	}
 	// No clock has reached that floor yet, so a new node does not get the worker.
 	next := s.node()
-	next.start().fails(1, `all 2 worker slots are held .*cooling`)
+	next.start().fails(1, `all 2 workers are held .*cooling`)
 	other.get(10)
 }
 
@@ -237,7 +237,7 @@ func TestCopyWrittenBackAfterARelease(t *testing.T) {
 	})
 	load.progress()
 	way.Heal()
-	a.fails(1, `all 2 worker slots are held`)
+	a.fails(1, `all 2 workers are held`)
 	load.flawless()
 	other.get(10)
 }
@@ -284,7 +284,7 @@ func TestStateInAnotherZooKeeper(t *testing.T) {
 	there := newSite(t, elsewhere)
 	for range 2 {
 		a.connect = elsewhere
-		a.start().fails(1, `the state directory was last used with ZooKeeper `+first+`, and `+elsewhere+` does not have the record of its worker: .*--zk-replaced`)
+		a.start().fails(1, `the state directory was last used with ZooKeeper `+first+`, but ZooKeeper `+elsewhere+` has no record of its worker\. .*--zk-replaced`)
 		if c, ok := there.records().cluster(); ok {
 			t.Fatalf("it made %+v", c)
 		}

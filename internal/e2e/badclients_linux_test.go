@@ -94,7 +94,7 @@ func TestAcceptResumesWhenDescriptorsAreFree(t *testing.T) {
 		return conns
 	}
 	served := open() // includes the watcher's connection
-	const complaint = "cannot accept connections, trying on"
+	const complaint = "failed to accept a connection, retrying"
 
 	const left = 3
 	n.proc.descriptors(t, left)

@@ -44,8 +44,8 @@ func TestForcedReleaseIssuesNoDuplicates(t *testing.T) {
 		return len(r.Workers) == 1 && r.Workers[0].State == "detached"
 	})
 	number := fmt.Sprint(was.worker)
-	s.command("workers", "release", number).wants(t, 2, "is not connected to ZooKeeper and may be running, cut off")
-	s.command("workers", "release", number, "--confirm", "release worker "+number+" of "+n.name).wants(t, 0, "worker "+number+" was taken from "+n.name)
+	s.command("workers", "release", number).wants(t, 2, "is not connected to ZooKeeper but may be running")
+	s.command("workers", "release", number, "--confirm", "release worker "+number+" of "+n.name).wants(t, 0, "worker "+number+" was released from "+n.name)
 	load.progress() // its lease has not ended
 	network.Heal()
 	n.until("another worker", func() bool {
@@ -63,7 +63,7 @@ func TestForcedReleaseIssuesNoDuplicates(t *testing.T) {
 	if r.Workers[was.worker].State != "cooling" {
 		t.Errorf("%+v", r.Workers)
 	}
-	s.command("workers", "history", number).wants(t, 0, "by hand, by ")
+	s.command("workers", "history", number).wants(t, 0, "taken, by ")
 }
 
 // All workers are held and some of their nodes are gone. An operator can release the workers and
@@ -83,7 +83,7 @@ func TestOperatorReleasesWorkersOfLostNodes(t *testing.T) {
 		t.Helper()
 		number := fmt.Sprint(w)
 		s.command("workers", "release", number, "--lower-bound").wants(t, 2, "IDs will be issued twice. Nothing was changed")
-		s.command("workers", "release", number, "--lower-bound", "--confirm", n.name+" of worker "+number+" is gone for good").wants(t, 0, "worker "+number+" is free; its next holder begins at ")
+		s.command("workers", "release", number, "--lower-bound", "--confirm", n.name+" of worker "+number+" is gone for good").wants(t, 0, "worker "+number+" is free. Its next holder begins at ")
 	}
 
 	// status includes the nodes' own answers.
@@ -109,20 +109,20 @@ func TestOperatorReleasesWorkersOfLostNodes(t *testing.T) {
 	// new node.
 	b.kill()
 	c := s.started()
-	c.fails(1, `all 2 worker slots are held`)
+	c.fails(1, `all 2 workers are held`)
 	reset := func(args ...string) result {
 		t.Helper()
 		return execute(t, s.build.binary(t), append([]string{"reset-identity", "--state-dir", a.dir}, args...)...)
 	}
-	reset("--yes").wants(t, 1, "stop it first; it was not changed")
+	reset("--yes").wants(t, 1, "Stop the node first. Nothing was changed")
 	a.stop()
-	reset().wants(t, 2, "Nothing was changed; if it is what you want, add --yes")
-	reset("--yes").wants(t, 0, fmt.Sprintf("worker %d of cluster default stays its own in ZooKeeper, stopped, until its lease ends: ", wasA.worker))
+	reset().wants(t, 2, "Nothing was changed. To go on, add --yes")
+	reset("--yes").wants(t, 0, fmt.Sprintf("worker %d of cluster default stays held in ZooKeeper, as stopped, until its lease expires: ", wasA.worker))
 	eventually(t, "detached", func() bool {
 		r, _ := s.status()
 		return r.Workers[wasB.worker].State == "detached"
 	})
-	a.start().fails(1, `all 2 worker slots are held \(0 live, 1 detached, 1 stopped, 0 cooling\)`)
+	a.start().fails(1, `all 2 workers are held \(0 live, 1 detached, 1 stopped, 0 cooling\)`)
 	free(a, wasA.worker)
 	free(b, wasB.worker)
 	a.start()
@@ -134,17 +134,17 @@ func TestOperatorReleasesWorkersOfLostNodes(t *testing.T) {
 		}
 	}
 	// If b comes back nevertheless, it does not get its old worker.
-	b.start().fails(1, `all 2 worker slots are held`)
+	b.start().fails(1, `all 2 workers are held`)
 
 	// In a freeze, nodes with a worker serve on and resume, and new nodes are refused.
 	c.stop()
-	s.command("cluster", "freeze", "--for", "1h").wants(t, 0, "nobody gets a worker until ")
+	s.command("cluster", "freeze", "--for", "1h").wants(t, 0, "no new node acquires one of them until ")
 	a.get(50)
 	c.start().ready().get(50)
 	s.started().fails(1, `registration is frozen until`)
 	c.kill()
 	number := fmt.Sprint(c.stored().Record.Worker)
 	s.command("workers", "release", number, "--confirm", "release worker "+number+" of "+c.name).wants(t, 1, "registration is frozen until ")
-	s.command("cluster", "thaw", "--confirm", "no owner of cluster default is left").wants(t, 0, "ended the freeze")
+	s.command("cluster", "thaw", "--confirm", "no holder of cluster default is left").wants(t, 0, "ended the freeze")
 	c.start().ready().get(50)
 }

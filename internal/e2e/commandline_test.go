@@ -42,27 +42,27 @@ func TestBadCommandLines(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
 	for _, row := range []struct{ name, args, message string }{
-		{"no ZooKeeper", "", `no ZooKeeper: give --zk HOST:PORT`},
-		{"unknown flag", "--zk h:1 --lissten 127.0.0.1:0", `no flag --lissten; did you mean --listen\?`},
+		{"no ZooKeeper", "", `--zk is required\. Give --zk HOST:PORT`},
+		{"unknown flag", "--zk h:1 --lissten 127.0.0.1:0", `no flag --lissten\. Did you mean --listen\?`},
 		{"flag without a value", "--zk", `--zk needs a value`},
 		{"no duration", "--zk h:1 --heartbeat 3", `--heartbeat: "3" is not a duration such as 500ms`},
 		{"no number", "--zk h:1 --max-batch many", `--max-batch: "many" is not a whole number`},
-		{"an argument", "--zk h:1 now", `no arguments are expected, and there is "now"`},
-		{"--dev and --zk", "--dev --zk h:1", `leave out --zk, or --dev`},
-		{"bad port", "--zk h:99999", `port "99999" is not between 1 and 65535`},
-		{"bad chroot", "--zk h:1/a//b", `"/a//b" has an empty part`},
+		{"an argument", "--zk h:1 now", `unexpected argument "now"`},
+		{"--dev and --zk", "--dev --zk h:1", `Leave out --zk or --dev`},
+		{"bad port", "--zk h:99999", `port "99999" must be between 1 and 65535`},
+		{"bad chroot", "--zk h:1/a//b", `"/a//b" must not have an empty part`},
 		{"bad cluster", "--zk h:1 --cluster a/b", `cluster name "a/b"`},
-		{"bad session timeout", "--zk h:1 --zk-session-timeout 1ms", `session timeout 1ms is not between`},
+		{"bad session timeout", "--zk h:1 --zk-session-timeout 1ms", `session timeout 1ms must be between`},
 		{"layout of nothing", "--zk h:1 --layout nonsense", `"nonsense" is not a preset`},
-		{"layout too wide", "--zk h:1 --layout time=50,worker=10,sequence=12", `add up to 72 bits; an ID has 63`},
-		{"layout without workers", "--zk h:1 --layout time=41,worker=0,sequence=12", `worker=0: the worker field takes 1 to`},
+		{"layout too wide", "--zk h:1 --layout time=50,worker=10,sequence=12", `add up to 72 bits, but an ID has 63`},
+		{"layout without workers", "--zk h:1 --layout time=41,worker=0,sequence=12", `worker=0: the worker field must have 1 to`},
 		{"layout of odd ticks", "--zk h:1 --layout time=41@1.5ms,worker=10,sequence=12", `whole number of milliseconds`},
-		{"no such policy", "--zk h:1 --on-rollback hope", `--on-rollback: .*"hope" is no policy: leaf, refuse, wait`},
-		{"a policy without bounds", "--zk h:1 --on-rollback wait=1h", `wait=1h: a time from 1ms to 10s`},
-		{"no workers", "--zk h:1 --workers 0", `--workers 0: 1 to 64`},
-		{"bad segment start", "--zk h:1 --segment-start middle", `it is zero or random`},
-		{"bad sequence start", "--zk h:1 --sequence-start middle", `it is random, zero or carry-on`},
-		{"name with a blank", "--zk h:1 --name a_b", `--name "a b": no blanks`},
+		{"no such policy", "--zk h:1 --on-rollback hope", `--on-rollback: .*unknown policy "hope"\. Use leaf, refuse, wait`},
+		{"a policy without bounds", "--zk h:1 --on-rollback wait=1h", `wait=1h: the limit must be between 1ms and 10s`},
+		{"no workers", "--zk h:1 --workers 0", `--workers must be 1 to 64, not 0`},
+		{"bad segment start", "--zk h:1 --segment-start middle", `--segment-start must be zero or random, not "middle"`},
+		{"bad sequence start", "--zk h:1 --sequence-start middle", `--sequence-start must be random, zero or carry-on, not "middle"`},
+		{"name with a blank", "--zk h:1 --name a_b", `--name "a b" must not contain blanks`},
 		{"not on this machine only", "--zk h:1 --listen 0.0.0.0:0", `can be reached from other machines.*--allow-open`},
 		{"nor by IPv6", "--zk h:1 --listen [::]:0", `can be reached from other machines.*--allow-open`},
 		{"no address", "--zk h:1 --listen /run/flaked.sock", `"/run/flaked.sock" is not HOST:PORT or unix:/PATH`},
@@ -74,7 +74,7 @@ func TestBadCommandLines(t *testing.T) {
 			for _, arg := range strings.Fields(row.args) {
 				args = append(args, strings.ReplaceAll(arg, "_", " "))
 			}
-			refused(t, execute(t, shipped.binary(t), args...), 2, row.message+`.*\(see flaked serve --help\)`)
+			refused(t, execute(t, shipped.binary(t), args...), 2, row.message+".* See `flaked serve --help`\\.$")
 			if _, err := os.Lstat(dir); err == nil {
 				t.Error("it made the state directory all the same")
 			}
@@ -99,8 +99,8 @@ func TestWrongZooKeeper(t *testing.T) {
 	closed.Close()
 	for name, row := range map[string]struct{ zk, message string }{
 		"nobody there":         {closed.Addr().String(), `connection refused`},
-		"an HTTP server":       {web.Listener.Addr().String(), `no ZooKeeper's greeting`},
-		"silence":              {silent.Addr().String(), `no ZooKeeper's greeting`},
+		"an HTTP server":       {web.Listener.Addr().String(), `no ZooKeeper greeting`},
+		"silence":              {silent.Addr().String(), `no ZooKeeper greeting`},
 		"a name that is none":  {"host.invalid:2181", `host.invalid`},
 		"one of three is none": {"host.invalid:2181," + closed.Addr().String(), `ZooKeeper`},
 	} {
@@ -108,7 +108,7 @@ func TestWrongZooKeeper(t *testing.T) {
 			t.Parallel()
 			r := execute(t, shipped.binary(t), "serve", "--zk", row.zk, "--listen", "127.0.0.1:0", "--bootstrap",
 				"--state-dir", filepath.Join(t.TempDir(), "state"), "--start-timeout", "1s", "--zk-session-timeout", "2s")
-			refused(t, r, 3, `ZooKeeper is needed to start here, and did not answer within 1s: .*`+row.message+`.*check --zk \(FLAKED_ZK\), and that ZooKeeper serves`)
+			refused(t, r, 3, `ZooKeeper did not answer within 1s, and this node cannot start without it: .*`+row.message+`.*Check --zk \(FLAKED_ZK\), and that ZooKeeper runs and has a quorum\.$`)
 		})
 	}
 }
@@ -146,19 +146,19 @@ func TestRefusedStarts(t *testing.T) {
 		args          []string
 		code          int // 2 if the flag is wrong for every cluster
 	}{
-		{"no cluster of this name", `no such cluster .*"other".*flaked cluster init.*--bootstrap`, []string{"--cluster", "other"}, 1},
-		{"another layout", `--layout .* was asked for, .*the cluster has`, []string{"--layout", "twitter"}, 1},
-		{"another datacenter", `--datacenter 1 was asked for, .*the cluster has 0`, []string{"--datacenter", "1"}, 1},
-		{"another lease", `--lease 1h0m0s was asked for, .*the cluster has 24h0m0s`, []string{"--lease", "1h"}, 1},
-		{"another settling time", `--settle 5s was asked for, .*the cluster has 800ms`, []string{"--settle", "5s"}, 1},
-		{"another policy", `--on-rollback coast=2s was asked for, .*the cluster has leaf`, []string{"--on-rollback", "coast"}, 1},
-		{"other borrowing", `--borrow 3s was asked for, .*the cluster has 0s`, []string{"--borrow", "3s"}, 1},
-		{"no segment to begin in", `--segment-start random is for layouts with a segment`, []string{"--segment-start", "random"}, 1},
-		{"heartbeat too slow", `a heartbeat every 1s is too slow .* settles in 800ms: an owner needs up to 1s \(one heartbeat\) .* give --heartbeat 400ms or less`, []string{"--heartbeat", "1s"}, 1},
-		{"heartbeat too fast", `a heartbeat every 1ms: at least 10ms`, []string{"--heartbeat", "1ms"}, 2},
-		{"reserve too long", `a reserve of 20s: it takes 100ms to just below 10s`, []string{"--reserve", "20s"}, 2},
-		{"port in use", `--listen ` + taken.Addr().String() + `: the address is taken`, []string{"--listen", taken.Addr().String()}, 1},
-		{"admin port in use", `--admin ` + taken.Addr().String() + `: the address is taken`, []string{"--admin", taken.Addr().String()}, 1},
+		{"no cluster of this name", `cluster not found .*"other".*flaked cluster init.*--bootstrap`, []string{"--cluster", "other"}, 1},
+		{"another layout", `--layout .* differs from the cluster's `, []string{"--layout", "twitter"}, 1},
+		{"another datacenter", `--datacenter 1 differs from the cluster's 0`, []string{"--datacenter", "1"}, 1},
+		{"another lease", `--lease 1h0m0s differs from the cluster's 24h0m0s`, []string{"--lease", "1h"}, 1},
+		{"another settling time", `--settle 5s differs from the cluster's 800ms`, []string{"--settle", "5s"}, 1},
+		{"another policy", `--on-rollback coast=2s differs from the cluster's leaf`, []string{"--on-rollback", "coast"}, 1},
+		{"other borrowing", `--borrow 3s differs from the cluster's 0s`, []string{"--borrow", "3s"}, 1},
+		{"no segment to begin in", `--segment-start random needs a layout with a segment field, but `, []string{"--segment-start", "random"}, 1},
+		{"heartbeat too slow", `the heartbeat interval 1s is too long for the settling time 800ms: an owner needs up to 1s \(one heartbeat\) .* Give --heartbeat 400ms or less`, []string{"--heartbeat", "1s"}, 1},
+		{"heartbeat too fast", `the heartbeat interval 1ms is too short\. Use 10ms or more`, []string{"--heartbeat", "1ms"}, 2},
+		{"reserve too long", `the reserve 20s is out of range\. Use 100ms to just below 10s`, []string{"--reserve", "20s"}, 2},
+		{"port in use", `--listen ` + taken.Addr().String() + `: address already in use`, []string{"--listen", taken.Addr().String()}, 1},
+		{"admin port in use", `--admin ` + taken.Addr().String() + `: address already in use`, []string{"--admin", taken.Addr().String()}, 1},
 		{"socket in no directory", `unix:/nonexistent/s: .*no such file or directory`, []string{"--listen", "unix:/nonexistent/s"}, 1},
 		{"state directory is a file", `state directory refused: ` + file + ` is not a directory`, []string{"--state-dir", file}, 1},
 		{"state directory is a link", `state directory refused: ` + link + ` is a symbolic link`, []string{"--state-dir", link}, 1},
@@ -182,10 +182,10 @@ func TestBootstrapWithBadSettingsMakesNoCluster(t *testing.T) {
 	s := newSite(t, connect)
 	records := s.records()
 	for _, row := range []struct{ args, message string }{
-		{"--heartbeat 5s --settle 1s", `a heartbeat every 5s is too slow`},
+		{"--heartbeat 5s --settle 1s", `the heartbeat interval 5s is too long for the settling time 1s: `},
 		{"--datacenter 5", `datacenter 5 does not fit into 0 bits`},
-		{"--lease 10ms", `a lease of 10ms: at least 1s`},
-		{"--settle 2h", `a settling time of 2h0m0s: it must be 410ms to 1h`},
+		{"--lease 10ms", `the lease 10ms is too short\. Use 1s or more`},
+		{"--settle 2h", `the settling time 2h0m0s is out of range\. Use 410ms to 1h`},
 	} {
 		args := append([]string{"serve", "--bootstrap", "--zk", connect, "--listen", "127.0.0.1:0", "--state-dir", filepath.Join(t.TempDir(), "state")}, strings.Fields(row.args)...)
 		r := execute(t, shipped.binary(t), args...)
@@ -222,16 +222,16 @@ func TestStateDirectoryThatCannotBeWritten(t *testing.T) {
 		}
 		return executeCmd(t, cmd)
 	}
-	refused(t, run(dir), 1, `--state-dir `+dir+`: .*permission denied`)
+	refused(t, run(dir), 1, `--state-dir `+dir+`: open the state directory: no permission to open `+dir)
 	if os.Geteuid() != 0 {
 		return
 	}
-	refused(t, run(filepath.Join(dir, "below")), 1, `--state-dir .*: .*permission denied`)
+	refused(t, run(filepath.Join(dir, "below")), 1, `--state-dir .*: .*(no permission to open|permission denied)`)
 	// A directory of another user that is readable.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, run(dir), 1, `belongs to user 0 and this is user 65534: flaked must own it`)
+	refused(t, run(dir), 1, `belongs to user 0, but flaked runs as user 65534\. Change the owner, or run flaked as that user`)
 }
 
 // The file of a Unix socket stays when a node is killed. The next start replaces it.
@@ -250,7 +250,7 @@ func TestUnixSocketIsReusedAfterKill(t *testing.T) {
 	n.start().ready().get(10)
 	second := s.node()
 	second.listen = n.listen
-	second.start().fails(1, `the address is taken`)
+	second.start().fails(1, `address already in use`)
 	n.get(10)
 	n.stop()
 }

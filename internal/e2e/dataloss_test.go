@@ -261,7 +261,7 @@ func TestDeletedSlotOfAStoppedNodeIsNotReused(t *testing.T) {
 	records := s.records()
 	records.remove(slotPath(before.worker))
 	for range 2 {
-		s.started().fails(1, `all 2 worker slots are held \(1 live, 1 detached, 0 stopped, 0 cooling\)`)
+		s.started().fails(1, `all 2 workers are held \(1 live, 1 detached, 0 stopped, 0 cooling\)`)
 	}
 	if slot := records.slot(before.worker); !slot.Lost {
 		t.Errorf("the lost slot is %+v", slot)
@@ -286,7 +286,7 @@ func TestNodeWithoutBootstrapCreatesNoCluster(t *testing.T) {
 
 	s.flags = without(s.flags, "--bootstrap")
 	newcomer := s.started()
-	newcomer.fails(1, `no such cluster.*flaked cluster init`)
+	newcomer.fails(1, `cluster not found.*flaked cluster init`)
 	if _, ok := records.cluster(); ok {
 		t.Error("a node made the cluster record without being asked to")
 	}

@@ -59,14 +59,14 @@ var howRun = map[string]how{
 	// These are in sentences of several documents.
 	`flaked doctor`:          {codes: []int{0, 1, 4}},
 	`flaked state show`:      {codes: []int{0, 1}},
-	`flaked workers release`: {codes: []int{2}, prints: "one worker's number is expected"},
+	`flaked workers release`: {codes: []int{2}, prints: "expected one worker"},
 
-	`flaked workers release --lower-bound`:                {codes: []int{2}, prints: "one worker's number is expected"},
-	`flaked state show --state-dir DIR/worker-2`:          {codes: []int{1}, prints: "no node has left its state"},
+	`flaked workers release --lower-bound`:                {codes: []int{2}, prints: "expected one worker"},
+	`flaked state show --state-dir DIR/worker-2`:          {codes: []int{1}, prints: "no state found"},
 	`flaked status -o json`:                               {codes: []int{0, 4}},
 	`flaked bench --rate 20000 --duration 60s --conns 50`: {codes: []int{0, 4}},
 	`flaked reset-identity`:                               {codes: []int{1, 2}},
-	`flaked layout check`:                                 {codes: []int{2}, prints: "one layout is expected"},
+	`flaked layout check`:                                 {codes: []int{2}, prints: "expected one layout"},
 
 	// README.md
 	`printf 'GET\n' | nc -N 127.0.0.1 7609`:                                {prints: oneID},
@@ -104,7 +104,7 @@ var howRun = map[string]how{
 	`bin/flaked workers list`:                     {alone: true, prints: `(?m)^ +\d +ids-2 +.* 2 +\S+$`},
 	`bin/flaked get --addr 127.0.0.1:7711`:        {alone: true, prints: oneID},
 	`curl 'http://127.0.0.1:7811/readyz?verbose'`: {alone: true, prints: `\[\+\] worker: \d, serving`},
-	`bin/flaked doctor --state-dir /tmp/walk/ids-1 --listen 127.0.0.1:7711 --admin 127.0.0.1:7811 --heartbeat 1s`: {alone: true, codes: []int{0, 4}, prints: `state-dir .* holds worker \d of walk; process \d+ uses it`},
+	`bin/flaked doctor --state-dir /tmp/walk/ids-1 --listen 127.0.0.1:7711 --admin 127.0.0.1:7811 --heartbeat 1s`: {alone: true, codes: []int{0, 4}, prints: `state-dir .* holds worker \d of walk\. Process \d+ uses it`},
 	`kill $(cat /tmp/walk/ids-1.pid /tmp/walk/ids-2.pid /tmp/walk/ids-3.pid)`:                                     {alone: true},
 	`rm -r /tmp/walk`: {alone: true},
 
@@ -122,7 +122,7 @@ var howRun = map[string]how{
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster rolling --layout datacenter=1,worker=9 --datacenter 1`:                                        {alone: true, prints: `workers +512\ndatacenter +1\n`},
 	`flaked gen 2 --layout datacenter=1,worker=9 --datacenter 1 --worker 3 | flaked decode --layout leaf`:                                                        {prints: `(?s)Z +\d{13} +0 +515 .*Z +\d{13} +0 +515 `},
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster frozen`:                                                                                       {alone: true},
-	`flaked cluster freeze --zk zk1:2181,zk2:2181,zk3:2181 --cluster frozen --workers 0-99 --for 24h`:                                                            {prints: `all workers but 100-1023`},
+	`flaked cluster freeze --zk zk1:2181,zk2:2181,zk3:2181 --cluster frozen --workers 0-99 --for 24h`:                                                            {prints: `all workers except 100-1023`},
 	`flaked serve --config /etc/flaked.yaml --admin 0.0.0.0:8080 --allow-open`:                                                                                   {stays: true, first: (*docWorld).halt},
 	`curl http://127.0.0.1:8080/api/snowflake/get/order`:                                                                                                         {prints: `(?m)\d{19}$`},
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster tweets --layout twitter --datacenter 31`:                                                      {alone: true, prints: `workers +32\ndatacenter +31\n`},
@@ -145,7 +145,7 @@ var howRun = map[string]how{
 	`flaked cluster thaw --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders`:                    {codes: []int{0, 2}},
 	`flaked cluster thaw --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders --workers 900-1023`: {codes: []int{0, 2}},
 	`flaked serve --config /etc/flaked.yaml --release-on-exit`:                                {},
-	`flaked state show --state-dir DIR`:                                                       {codes: []int{1}, prints: "no node has left its state"},
+	`flaked state show --state-dir DIR`:                                                       {codes: []int{1}, prints: "no state found"},
 	`flaked reset-identity --state-dir /var/lib/flaked`: {codes: []int{2}, first: func(w *docWorld) {
 		p := w.serve("flaked serve", nil)
 		p.signal(syscall.SIGTERM)
@@ -170,7 +170,7 @@ var howRun = map[string]how{
 	`printf 'flaked:secret\n' > /etc/flaked/zk.auth && chmod 600 /etc/flaked/zk.auth`: {},
 
 	// docs/performance.md
-	`flaked bench --addr :7731 --duration 5s --pid $(pidof flaked)`: {prints: `(?s)MEASURED .*CHECK .*no ID twice, increasing on each connection.*SERVER RSS`},
+	`flaked bench --addr :7731 --duration 5s --pid $(pidof flaked)`: {prints: `(?s)MEASURED .*CHECK .*no duplicates, increasing on each connection.*SERVER RSS`},
 
 	// docs/protocol.md
 	`redis-cli -p 7609`: {stdin: typedLines, answers: answers, shown: func(out string) string { return shape(asRedis.ReplaceAllString(out, "")) }},

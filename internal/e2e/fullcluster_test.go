@@ -30,10 +30,10 @@ func TestFullClusterRefusesAndReusesReleasedWorkers(t *testing.T) {
 	}
 
 	late := s.started()
-	late.fails(1, `all 8 worker slots are held \(8 live, 0 detached, 0 stopped, 0 cooling\)`)
+	late.fails(1, `all 8 workers are held \(8 live, 0 detached, 0 stopped, 0 cooling\)`)
 	// A node that was stopped keeps its worker.
 	keeper.stop()
-	late.start().fails(1, `7 live, 0 detached, 1 stopped, 0 cooling\): the next one frees in \d`)
+	late.start().fails(1, `7 live, 0 detached, 1 stopped, 0 cooling\)\. The next one is free in \d`)
 	if n := len(records.tickets()); n != 8 {
 		t.Errorf("%d tickets after refusals, want the 8 of the holders", n)
 	}
@@ -56,7 +56,7 @@ func TestFullClusterRefusesAndReusesReleasedWorkers(t *testing.T) {
 	}
 	late.get(50)
 	leaver.hasNoState()
-	leaver.start().fails(1, `all 8 worker slots are held`)
+	leaver.start().fails(1, `all 8 workers are held`)
 	// The stopped node resumes its worker.
 	keeper.start().ready().get(50)
 }

@@ -205,9 +205,9 @@ func TestTLSByOpenSSL(t *testing.T) {
 	if r := flaked(closed, "--tls-cert", cert, "--tls-key", key); r.code != 0 {
 		t.Errorf("flaked get: %+v", r)
 	}
-	refused(t, flaked(closed), 3, `give one it trusts with --tls-cert and --tls-key`)
+	refused(t, flaked(closed), 3, `Give one that it trusts with --tls-cert and --tls-key`)
 	refused(t, execute(t, shipped.binary(t), "get", "--addr", open, "--tls"), 3, `--tls-ca`)
-	refused(t, execute(t, shipped.binary(t), "get", "--addr", open), 1, `this port speaks TLS: give --tls`)
+	refused(t, execute(t, shipped.binary(t), "get", "--addr", open), 1, `this port requires TLS\. Connect with TLS\. Give --tls`)
 }
 
 // Clients that do not finish their TLS handshake do not delay others. A node that is stopped
@@ -360,7 +360,7 @@ func rotateTokens(t *testing.T, engine string) {
 	}
 	certtest.Write(t, dir, "tokens", nil)
 	node.signal(syscall.SIGHUP)
-	eventually(t, "the empty file is complained of", func() bool { return strings.Contains(node.log(), "there is no token in it") })
+	eventually(t, "the empty file is complained of", func() bool { return strings.Contains(node.log(), "no token found. Write one per line") })
 	if !in(first) || !in(second) {
 		t.Error("an empty file has taken tokens out")
 	}
@@ -375,7 +375,7 @@ func rotateTokens(t *testing.T, engine string) {
 	bad := wireTo(t, "tcp", addr, nil)
 	bad.wants("AUTH "+first, "-NOAUTH wrong token")
 	bad.wants("AUTH "+first, "-NOAUTH wrong token")
-	bad.wants("AUTH "+first, "-NOAUTH wrong token, and the last try on this connection")
+	bad.wants("AUTH "+first, "-NOAUTH wrong token, connection closed. Reconnect to try again")
 	if rest, err := io.ReadAll(bad.in); len(rest) > 0 || err != nil {
 		t.Errorf("after the third: %q, %v", rest, err)
 	}
@@ -387,7 +387,7 @@ func rotateTokens(t *testing.T, engine string) {
 	if r := get("--token-file", file); r.code != 0 {
 		t.Errorf("flaked get: %+v", r)
 	}
-	refused(t, get(), 1, `-NOAUTH .*: give a token that the node knows, with --token-file FILE or FLAKED_TOKEN`)
+	refused(t, get(), 1, `-NOAUTH .*\. Give a token that the node knows, with --token-file FILE or FLAKED_TOKEN`)
 	resp := wireTo(t, "tcp", addr, nil)
 	resp.wants("*1\r\n$4\r\nPING\r", "-NOAUTH .*")
 	resp.wants("*5\r\n$5\r\nHELLO\r\n$1\r\n2\r\n$4\r\nAUTH\r\n$7\r\ndefault\r\n$"+fmt.Sprint(len(second))+"\r\n"+second+"\r", `\*\d+`)
@@ -450,13 +450,13 @@ func TestOpenAddressWarnings(t *testing.T) {
 	}{
 		{"allowed", []string{"--allow-open"}, ""},
 		{"a token", []string{"--token-file", token}, "tokens cross the network in the clear"},
-		{"TLS", pair, "asks nobody who they are"},
+		{"TLS", pair, "TLS without client authentication"},
 		{"TLS both ways", append([]string{"--tls-client-ca", p.file("customers.pem")}, pair...), ""},
 		{"TLS and a token", append([]string{"--token-file", token}, pair...), ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			node, _ := guarded(t, nil, append([]string{"--listen", "0.0.0.0:0"}, row.args...)...)
-			for _, warning := range []string{"tokens cross the network in the clear", "asks nobody who they are"} {
+			for _, warning := range []string{"tokens cross the network in the clear", "TLS without client authentication"} {
 				if got := strings.Contains(node.log(), warning); got != (warning == row.warning) {
 					t.Errorf("%q in the log: %v", warning, got)
 				}
@@ -475,7 +475,7 @@ func TestExpiredCertificateIsWarnedOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	node, _ := guarded(t, nil, p.flags()...)
-	for _, warning := range []string{"the certificate has expired", "everybody on this machine may read this file"} {
+	for _, warning := range []string{"the certificate has expired", "other users have access to this file. Run chmod o= FILE"} {
 		if !strings.Contains(node.log(), warning) {
 			t.Errorf("no %q in the log", warning)
 		}
@@ -533,14 +533,14 @@ func TestUnixSocketPermissions(t *testing.T) {
 	again := func(path string) result {
 		return execute(t, shipped.binary(t), "serve", "--dev", "--listen", "unix:"+path)
 	}
-	refused(t, again(path), 1, `the address is taken`)
+	refused(t, again(path), 1, `address already in use`)
 	wireTo(t, "unix", path, nil).wants("GET", anID)
 	file, link := certtest.Write(t, dir, "file", []byte("letters")), filepath.Join(dir, "link")
 	if err := os.Symlink("nowhere", link); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, again(file), 1, `the address is taken`)
-	refused(t, again(link), 1, `the address is taken`)
+	refused(t, again(file), 1, `address already in use`)
+	refused(t, again(link), 1, `address already in use`)
 	if text, err := os.ReadFile(file); string(text) != "letters" {
 		t.Errorf("the file holds %q, %v", text, err)
 	}

@@ -164,7 +164,7 @@ func TestFrozenZooKeeperBlocksNothing(t *testing.T) {
 		t.Errorf("the stop took %s", took)
 	}
 	again.start().ready().get(100)
-	s.started("--start-timeout", "1s").fails(3, `ZooKeeper is needed to start here, and did not answer within 1s`)
+	s.started("--start-timeout", "1s").fails(3, `ZooKeeper did not answer within 1s, and this node cannot start without it`)
 	if r := execute(t, s.build.binary(t), "status", "--zk", s.connect); r.code != 3 || r.took > 15*time.Second {
 		t.Errorf("status: exit %d after %s\n%s%s", r.code, r.took, r.stdout, r.stderr)
 	}

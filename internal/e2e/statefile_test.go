@@ -117,7 +117,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	second := s.node()
 	second.dir = n.dir
 	for range 3 {
-		second.start().fails(1, fmt.Sprintf(`in use: another flaked \(process %d\) uses %s; every node needs a state directory of its own`, n.proc.cmd.Process.Pid, n.dir))
+		second.start().fails(1, fmt.Sprintf(`in use: another flaked \(process %d\) uses %s, but each node needs its own state directory`, n.proc.cmd.Process.Pid, n.dir))
 	}
 	load.progress()
 	load.flawless()
@@ -138,13 +138,13 @@ func TestStateOfAnotherClusterIsRefused(t *testing.T) {
 
 	// First a cluster with another name, then one of the same name in another chroot.
 	n.flags = append(n.flags, "--cluster", "other")
-	n.start().fails(1, `the state directory belongs to cluster "default", and this is "other": give this cluster a --state-dir of its own`)
+	n.start().fails(1, `the state directory belongs to cluster "default", but the node was started in cluster "other"\. Give this cluster its own --state-dir`)
 	n.flags = n.flags[:len(n.flags)-2]
 
 	elsewhere := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	elsewhere.started().ready().get(1)
 	n.connect = elsewhere.connect
-	n.start().fails(1, `the state directory belongs to cluster [0-9a-f-]{36}, .*give this cluster a --state-dir of its own`)
+	n.start().fails(1, `the state directory belongs to cluster [0-9a-f-]{36}, .*Give this cluster its own --state-dir`)
 	n.connect = s.connect
 
 	// A settled cluster of another UUID ends the lease in the state, so that the node does not

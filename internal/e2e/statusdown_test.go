@@ -117,15 +117,15 @@ func TestStatusWithZooKeeperDown(t *testing.T) {
 	for _, want := range []string{
 		fmt.Sprintf(`(?m)^%d +%s +127\.0\.0\.1:\d+ +ready, but zookeeper +\S+ ago +\S+ `, workers[line], line.name),
 		fmt.Sprintf(`(?m)^\(%d\) +\(%s\) +127\.0\.0\.1:\d+ +no answer +- +- +-$`, workers[page], page.name),
-		`(?m)^ZooKeeper was not read, so all this is what nodes say: ZooKeeper cannot be reached: .*refused`,
-		`(?m)^the addresses, and what stands in parentheses, are as ZooKeeper had them \S+Z \(\S+ ago\)$`,
+		`(?m)^ZooKeeper was not read, so the values come from the nodes: ZooKeeper cannot be reached: .*refused`,
+		`(?m)^the addresses, and the values in parentheses, are as ZooKeeper had them at \S+Z \(\S+ ago\)$`,
 		`(?m)^2 of 3 nodes answered, 2 of them ready, at \S+Z$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(text.stdout) {
 			t.Errorf("no %s in\n%s", want, text.stdout)
 		}
 	}
-	if text.code != 4 || !strings.Contains(text.stderr, "flaked: degraded: ZooKeeper cannot be reached: start it again before the leases end; node "+page.name+" at ") {
+	if text.code != 4 || !strings.Contains(text.stderr, "flaked: degraded: ZooKeeper cannot be reached. Start it again before the leases expire. Node "+page.name+" at ") {
 		t.Errorf("exit %d\n%s", text.code, text.stderr)
 	}
 	// A report without ZooKeeper must not make the saved addresses look younger.
@@ -142,7 +142,7 @@ func TestStatusWithZooKeeperDown(t *testing.T) {
 	if r := other("--addr", addr); r.code != 4 || !strings.Contains(r.stdout, " "+line.name+" ") || !strings.Contains(r.stderr, "has no contact with ZooKeeper") || r.took > 5*time.Second {
 		t.Errorf("exit %d after %s\n%s%s", r.code, r.took, r.stdout, r.stderr)
 	}
-	refused(t, other("--zk", s.connect), 3, "no addresses of nodes are known from before; flaked status --addr HOST:PORT asks nodes without ZooKeeper")
+	refused(t, other("--zk", s.connect), 3, "No addresses of nodes are cached. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper")
 
 	// status --watch runs while ZooKeeper comes back.
 	watch := launchEnv(t, env, "status --watch", nil, shipped.binary(t), "status", "--zk", s.connect, "--zk-session-timeout", "1s", "--watch", "200ms")
@@ -187,10 +187,10 @@ func TestStatusOfGuardedNodes(t *testing.T) {
 		t.Errorf("exit %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	for want, args := range map[string][]string{
-		"-NOAUTH ":                  {"--tls-ca", p.file("servers.pem")},
-		"-ERR this port speaks TLS": nil,
+		"-NOAUTH ": {"--tls-ca", p.file("servers.pem")},
+		"-ERR this port requires TLS. Connect with TLS": nil,
 	} {
-		if r := status(args...); r.code != 3 || !strings.Contains(r.stdout, "not let in") || !strings.Contains(r.stdout, want) || !strings.Contains(r.stderr, "no node answered") {
+		if r := status(args...); r.code != 3 || !strings.Contains(r.stdout, "access denied") || !strings.Contains(r.stdout, want) || !strings.Contains(r.stderr, "no node answered") {
 			t.Errorf("%v: exit %d\n%s%s", args, r.code, r.stdout, r.stderr)
 		}
 	}

@@ -87,7 +87,7 @@ func (c *couple) takenOver() (late *node) {
 		if late.proc.running() {
 			break
 		}
-		late.fails(1, `all 2 worker slots are held`)
+		late.fails(1, `all 2 workers are held`)
 		refusals++
 		eventually(c.t, "the lease has ended, and the session", func() bool {
 			return time.Now().UnixMilli() > c.records.slot(w).H && c.records.session(w) == 0
@@ -176,7 +176,7 @@ func TestLeaseExpiryFencesTheOldHolder(t *testing.T) {
 				failures += "|.* i/o timeout" // a client's; rare
 			}
 			load.failedOnlyBy(failures)
-			if log := c.old.proc.log(); !strings.Contains(log, "fenced: issuing nothing more for this worker") {
+			if log := c.old.proc.log(); !strings.Contains(log, "fenced: stopped issuing IDs for this worker") {
 				t.Error("the old owner has not said that it lost its worker")
 			}
 		})

@@ -74,5 +74,5 @@ func TestUnconfirmedNodeNeedsZooKeeper(t *testing.T) {
 	}
 	zk.Kill(0)
 	n.kill()
-	n.start().fails(3, `ZooKeeper is needed to start here, and did not answer within 1s`)
+	n.start().fails(3, `ZooKeeper did not answer within 1s, and this node cannot start without it`)
 }

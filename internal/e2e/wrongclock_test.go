@@ -24,7 +24,7 @@ func TestWrongLeaderTimeRefusesEveryStart(t *testing.T) {
 	for range 2 {
 		for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 			lie(network, ahead)
-			n.startIsRefused(`the clock is \S+ off by ZooKeeper's clock and peers \(1 of 1 voters say so, 5s is tolerated\): set it right`)
+			n.startIsRefused(`the clock differs by \S+ from ZooKeeper and peers \(1 of 1 voters say so, 5s is allowed\)\. Set it right`)
 		}
 	}
 	lie(network, 0)
@@ -42,7 +42,7 @@ func TestNewNodeWithWrongClockWritesNoSlot(t *testing.T) {
 	s := newSite(t, network.Addr()+chroot)
 	lie(network, 10*365*24*time.Hour)
 	n := s.started()
-	n.fails(1, `off by ZooKeeper's clock`)
+	n.fails(1, `the clock differs by \S+ from ZooKeeper and peers`)
 	lie(network, 0)
 	network.Cut()
 	network.Heal()

@@ -136,7 +136,7 @@ var ofTheCore = []testedMutant{
 		"max(claim.Lo, end)",
 		"end"}}}, "./coordinator", "TestReleaseIsNotBelowTheFloor"},
 	{mutant{"a claim is stored with a bound below its floor", []change{{"node/record.go",
-		"	m = max(m, c.Lo) // a restart begins at M: never below the floor of a claim\n",
+		"	m = max(m, c.Lo) // a restart begins at M: never below a claim's floor\n",
 		""}}}, "./node", "TestStopDuringWorkerChangeKeepsTheNewRecord"},
 	{mutant{"a state file goes on from the older half's generation", []change{{"localcache/load.go",
 		"g = max(g, b.rec.Generation)",

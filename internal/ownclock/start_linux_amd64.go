@@ -63,7 +63,7 @@ func startStopped(cmd *exec.Cmd, file *os.File) (fd int, err error) {
 		*traced = *attr
 	}
 	if traced.Ptrace {
-		return 0, errors.New("ownclock: the program is to be traced by somebody else")
+		return 0, errors.New("ownclock: SysProcAttr.Ptrace must be false: this package traces the program")
 	}
 	traced.Ptrace = true
 	cmd.SysProcAttr = traced

@@ -88,9 +88,9 @@ func stageDebian(stage string) error {
 func packagedUnit(unit []byte) ([]byte, error) {
 	_, rest, ok := bytes.Cut(unit, []byte("\n[Unit]\n"))
 	if !ok || bytes.Count(rest, []byte("/usr/local/bin/flaked")) != 1 {
-		return nil, fmt.Errorf("deploy/systemd/flaked.service: no [Unit], or not one /usr/local/bin/flaked")
+		return nil, fmt.Errorf("deploy/systemd/flaked.service must have [Unit] and exactly one /usr/local/bin/flaked")
 	}
-	head := "# Change it with `systemctl edit flaked`. What /etc/flaked.yaml says of state-dir\n# is not used: that is /var/lib/flaked.\n\n[Unit]\n"
+	head := "# Change this unit with `systemctl edit flaked`. The state directory is always\n# /var/lib/flaked: state-dir in /etc/flaked.yaml is ignored.\n\n[Unit]\n"
 	return append([]byte(head), bytes.Replace(rest, []byte("/usr/local/bin/"), []byte("/usr/bin/"), 1)...), nil
 }
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestInstall installs the package FLAKED_TEST_DEB, which must have the version
+// TestPackageInstallsRunsAndPurges installs the package FLAKED_TEST_DEB, which must have the version
 // FLAKED_TEST_DEB_VERSION. `make release-check` sets both.
-func TestInstall(t *testing.T) {
+func TestPackageInstallsRunsAndPurges(t *testing.T) {
 	deb, version := os.Getenv("FLAKED_TEST_DEB"), os.Getenv("FLAKED_TEST_DEB_VERSION")
 	if deb == "" {
 		t.Skip("no package: make release-check makes one and installs it")

@@ -35,12 +35,12 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.version, "version", "", "the version to stamp")
-	flag.Int64Var(&o.epoch, "epoch", 0, "the time that all files are said to be of, in Unix seconds: that of the commit")
-	flag.StringVar(&o.out, "out", "dist", "where to; what is there is removed")
-	flag.StringVar(&o.platforms, "platforms", "linux/amd64,linux/arm64,darwin/arm64,darwin/amd64", "what to build for")
-	flag.StringVar(&o.nfpm, "nfpm", "", "nfpm's command, PACKAGE@VERSION; empty: no packages")
-	flag.StringVar(&o.cache, "cache", "", "Go's build cache for flaked; empty: the usual one")
+	flag.StringVar(&o.version, "version", "", "version that the program reports")
+	flag.Int64Var(&o.epoch, "epoch", 0, "modification time of all files, in Unix seconds: the time of the commit")
+	flag.StringVar(&o.out, "out", "dist", "output directory; existing files in it are removed")
+	flag.StringVar(&o.platforms, "platforms", "linux/amd64,linux/arm64,darwin/arm64,darwin/amd64", "platforms to build for: os/arch,...")
+	flag.StringVar(&o.nfpm, "nfpm", "", "Go package of nfpm, PACKAGE@VERSION (empty: no Debian packages)")
+	flag.StringVar(&o.cache, "cache", "", "directory of Go's build cache for flaked (empty: Go's default)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -52,7 +52,7 @@ func main() {
 
 func run(ctx context.Context, o options) error {
 	if o.version == "" {
-		return errors.New("-version is missing")
+		return errors.New("-version is required")
 	}
 	if err := os.RemoveAll(o.out); err != nil {
 		return err
@@ -121,7 +121,7 @@ func contents(goos, program string) (map[string]string, error) {
 				return nil, err
 			}
 			if len(matches) == 0 {
-				return nil, fmt.Errorf("there is no %s: run this where go.mod is", p)
+				return nil, fmt.Errorf("%s not found. Run this in the directory of go.mod", p)
 			}
 			found = append(found, matches...)
 		}

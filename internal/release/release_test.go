@@ -48,7 +48,7 @@ func TestDebianVersion(t *testing.T) {
 	}
 }
 
-func TestArchive(t *testing.T) {
+func TestArchiveIsReproducible(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := func(name, text string, mode os.FileMode) string {
@@ -107,7 +107,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-func TestContents(t *testing.T) {
+func TestArchiveHasUnitOnlyOnLinux(t *testing.T) {
 	t.Chdir("../..")
 	for goos, unit := range map[string]bool{"linux": true, "darwin": false} {
 		files, err := contents(goos, "x")
@@ -125,7 +125,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-func TestStageDebian(t *testing.T) {
+func TestStageHasEveryPackagedFile(t *testing.T) {
 	t.Chdir("../..")
 	stage := t.TempDir()
 	if err := stageDebian(stage); err != nil {

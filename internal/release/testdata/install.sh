@@ -8,7 +8,7 @@
 set -euo pipefail
 deb=$1 version=$2
 
-command -v systemd-sysusers >/dev/null || { echo 'FAILED: no systemd-sysusers, which the package depends on: apt-get install systemd'; exit 1; }
+command -v systemd-sysusers >/dev/null || { echo 'FAILED: systemd-sysusers not found. The package depends on it: apt-get install systemd'; exit 1; }
 
 mount --make-rprivate /
 copy=$(mktemp -d)
@@ -28,15 +28,15 @@ fail() { echo "FAILED: $*"; exit 1; }
 cd /tmp
 
 echo '== install'
-dpkg -s flaked >/dev/null 2>&1 && fail 'flaked is installed on this machine: this would not be a first time'
+dpkg -s flaked >/dev/null 2>&1 && fail 'flaked is already installed on this machine, so this would not be a first installation'
 dpkg -i flaked.deb || fail 'dpkg -i'
-getent passwd flaked || fail 'there is no user flaked'
-[[ $(flaked version | head -n 1) == "flaked $version" ]] || fail "another version: $(flaked version)"
-[[ -z $(dpkg -V flaked) ]] || fail "not what the package has: $(dpkg -V flaked)"
+getent passwd flaked || fail 'the user flaked was not created'
+[[ $(flaked version | head -n 1) == "flaked $version" ]] || fail "wrong version: $(flaked version)"
+[[ -z $(dpkg -V flaked) ]] || fail "installed files differ from the package: $(dpkg -V flaked)"
 # man finds the manual page, and systemd accepts the unit.
-! command -v man >/dev/null || man -w flaked-serve || fail 'no manual'
+! command -v man >/dev/null || man -w flaked-serve || fail 'manual page not found'
 if command -v systemd-analyze >/dev/null; then
-  systemd-analyze verify flaked.service || fail 'the unit'
+  systemd-analyze verify flaked.service || fail 'systemd-analyze verify flaked.service'
 fi
 
 echo '== run, as the unit says'
@@ -46,7 +46,7 @@ install -d -o flaked -g flaked -m 700 /var/lib/flaked # StateDirectory=
 status=0
 # shellcheck disable=SC2086 # words
 "${as_flaked[@]}" $start 2>refused || status=$?
-[[ $status == 2 ]] && grep 'no ZooKeeper' refused || fail "without settings: exit code $status, $(cat refused)"
+[[ $status == 2 ]] && grep -- '--zk is required' refused || fail "without settings: exit code $status, $(cat refused)"
 cat >>/etc/flaked.yaml <<'SETTINGS'
 listen: unix:/var/lib/flaked/flaked.sock
 admin: off
@@ -61,19 +61,19 @@ for ((i = 0; ; i++)); do
   ((i < 150)) || fail "the node is not ready: $(cat log)"
   sleep 0.2
 done
-[[ $(flaked get 5 | sort -n -u | wc -l) == 5 ]] || fail 'five IDs'
+[[ $(flaked get 5 | sort -n -u | wc -l) == 5 ]] || fail 'flaked get 5 did not print five different IDs'
 kill $node
-wait $node || fail "the node's end: $(cat log)"
+wait $node || fail "the node did not stop cleanly: $(cat log)"
 
 echo '== install once more'
 dpkg -i flaked.deb || fail 'dpkg -i'
-grep '^listen:' /etc/flaked.yaml || fail 'the settings are gone'
+grep '^listen:' /etc/flaked.yaml || fail 'the settings were removed'
 
 echo '== remove'
 dpkg -r flaked || fail 'dpkg -r'
 [[ ! -e /usr/bin/flaked && -e /etc/flaked.yaml && -d /var/lib/flaked ]] || fail 'removed too much, or too little'
 echo '== purge'
 dpkg -P flaked || fail 'dpkg -P'
-[[ ! -e /etc/flaked.yaml && ! -e /var/lib/flaked ]] || fail 'something is left'
+[[ ! -e /etc/flaked.yaml && ! -e /var/lib/flaked ]] || fail 'purge left files'
 echo 'ALL WELL'
 IN_THE_COPY
