@@ -63,12 +63,12 @@ func (f Finding) String() string { return [...]string{"ours", "fenced", "lost"}[
 // JudgeSlot returns the meaning of a slot's record for an owner. found is nil if there is
 // no record.
 //
-// Records are ordered by incarnation, then by term. A record of an earlier incarnation or a
-// lower term is an older copy. A settled record of a later incarnation fences, whatever its
-// term: its holder has waited for the owner, and has issued IDs since. An unsettled record
-// of a later incarnation, or of an equal term, belongs to a new node that did not know of
-// the owner and has not settled yet: it counts as a loss. In the same incarnation a higher
-// term fences, settled or not.
+// It compares incarnations first. A record of an earlier incarnation is an older copy: a
+// loss. One of a later incarnation fences if it is settled, because its holder has waited
+// for the owner and has issued IDs since. If it is not settled, a new node that did not know
+// of the owner has written it: a loss. In the same incarnation a higher term fences, an equal
+// term fences if it is settled, and a lower term is an older copy. A release of our record by
+// an operator fences in every incarnation.
 func JudgeSlot(found *Slot, mine Claim) Finding {
 	switch {
 	case found == nil:

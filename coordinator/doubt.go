@@ -45,10 +45,11 @@ func (e evidence) earliest() int64 {
 	return min(e.now, e.reading.leaderNow(e.now))
 }
 
-// previousBound returns the lease bound before our write, and whether ZooKeeper may have lost
-// writes since that bound was written. It may not if both writes are of one leader epoch,
-// because older data begin another epoch. A standalone server has no epochs (0), so there it
-// always may. A later write of ours whose answer was lost is ignored.
+// previousBound returns the lease bound before our write, and whether ZooKeeper can have lost
+// writes since that bound was written. mayHaveLost is false if both writes have the same
+// leader epoch, because older data begin another epoch. It is true if no earlier write was
+// compared, and on a standalone server, which has no epochs (0). A later write of ours whose
+// answer was lost is ignored.
 func (hold holding) previousBound(found Slot, after zkstore.Stat) (h int64, mayHaveLost bool) {
 	if !hold.compared {
 		return hold.runsUntil(found), true

@@ -148,9 +148,10 @@ func (t *turns[W]) part(p *place[W]) {
 	}
 }
 
-// next takes out the place whose turn it is, from the lines before a rank. It is the
-// first of the first line that is not empty, or of a line that was passed by for long
-// enough.
+// next removes and returns the next waiter among the lines with a rank below before. A line
+// that was passed by passedBy times goes first, the one with the lowest priority if there are
+// several. Otherwise the first line that is not empty goes. If no line has a waiter, next
+// clears scarce.
 func (t *turns[W]) next(before rank) (p *place[W], ok bool) {
 	chosen := -1
 	for i := range t.lines[:before] {

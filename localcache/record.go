@@ -41,9 +41,9 @@ func (r Record) clone() Record {
 
 // follows reports whether old may stay in the other block beside r. It may if old, found
 // alone and with its M raised by the slack, is a safe stand-in for r. M may have risen by
-// the slack at most, H must not have fallen, and ServedMs may have any value. All other
-// fields must be equal, because an old payload could claim what was withdrawn since, or
-// lack a slot that was granted. See the argument in cache.go.
+// the slack at most, H must not have fallen, and ServedMs may have any value. Released,
+// Fingerprint and Payload must be equal: an old payload could name a slot that the node has
+// released, or lack one that it has acquired. See the argument in cache.go.
 func (r Record) follows(old Record) bool {
 	return old.M <= r.M && r.M <= raise(old.M) && old.H <= r.H &&
 		r.Released == old.Released && r.Fingerprint == old.Fingerprint && bytes.Equal(r.Payload, old.Payload)

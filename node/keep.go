@@ -87,9 +87,10 @@ func (n *Node) untilNext() time.Duration {
 	return max(next, time.Millisecond)
 }
 
-// publish lets the held tenure issue if all conditions hold. The lease is settled and runs. The
-// clock is not wrong and has reached the floor. A reserved bound is durable. A lease that ran
-// out while the node was disconnected counts again once it is settled again.
+// publish starts serving if the slot is settled, the lease runs, the clock is not wrong and has
+// reached the floor, and a bound above the floor is on disk. If the first, the floor or the disk
+// is missing, it sets the refusal. A lease that expired while the node was disconnected counts
+// again once the slot is settled again.
 func (n *Node) publish() {
 	n.mu.Lock()
 	t := n.held
@@ -103,7 +104,7 @@ func (n *Node) publish() {
 		}
 		n.mu.Unlock()
 		return
-	case n.skew.wrong, t.lo < n.claim.Lo: // or lapsed, to be replaced by hold
+	case n.skew.wrong, t.lo < n.claim.Lo: // or the claim has a higher floor: hold replaces t
 		n.mu.Unlock()
 		return
 	case n.now() < t.lo:
@@ -283,7 +284,7 @@ func (n *Node) noteStore(err error) {
 	defer n.mu.Unlock()
 	switch {
 	case err != nil && n.store.err == nil && n.now() >= n.claim.H:
-		n.log.Warn("heartbeat failed and the lease has expired", "error", err)
+		n.log.Warn("heartbeat failed, and no lease runs", "error", err)
 	case err != nil && n.store.err == nil:
 		n.log.Warn("heartbeat failed, serving until the lease expires", "error", err, "lease_left_s", ms(n.claim.H-n.now()).Round(time.Second).Seconds())
 	case err == nil && n.store.err != nil:

@@ -58,7 +58,7 @@ func (n *Node) release(ctx context.Context, end int64) bool {
 	// higher one. Delete the file: a copy that is written back is then another file, which is
 	// not resumed.
 	if err := n.cfg.Cache.Remove(); err != nil {
-		n.log.Warn("could not delete the state file: do not write an older copy of it back in place", "error", err)
+		n.log.Warn("could not delete the state file. Do not restore an older copy of it", "error", err)
 	}
 	if err := n.coord.Release(ctx, claim, end); err != nil {
 		n.log.Warn("could not release the worker, it is free after its lease expires", "worker", claim.Worker, "error", err)

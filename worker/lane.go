@@ -9,10 +9,11 @@ import (
 // lane makes the IDs of a tenure that have one value of the rollback field, or all its IDs
 // if the layout has no such field. It is safe for concurrent use.
 //
-// All state is one number, the next free position: the tick, and below it the segment and
-// the sequence, wherever these fields are in an ID. A reservation moves the position
-// forward past the numbers it takes, by compare-and-swap. So no two reservations have the
-// same position, positions only grow, and a tick that is used up carries into the next one.
+// pos is the next free position: the tick in the high bits, then the segment, then the
+// sequence. That order is fixed, and the layout decides their order in an ID. A reservation
+// moves pos forward past the positions it takes, by compare-and-swap. So no two reservations
+// have the same position, positions only grow, and a tick that is used up carries into the
+// next one. Only pos and limit change.
 // The top bit closes the lane: once it is set no reservation can succeed, and the position
 // is final.
 type lane struct {
@@ -22,9 +23,9 @@ type lane struct {
 	shift    uint8 // segment and sequence bits: those of a position below its tick
 	idShift  uint8 // all bits of an ID below its tick
 	seqMask  int64 // a position's segment and sequence
-	runMask  int64 // its sequence; no run crosses the end of a segment
+	runMask  int64 // a position's sequence; no run crosses the end of a segment
 	seqShift uint8 // where the sequence is in an ID
-	step     ID    // between neighbours
+	step     ID    // difference of consecutive IDs
 	segment  uint8 // bits of the segment
 	segShift uint8 // shift of the segment from a position to an ID
 	maxTick  Tick
