@@ -198,7 +198,7 @@ type FullError struct {
 }
 
 func (e *FullError) Error() string {
-	next := "No lease is about to expire. Use a layout with more worker bits, or run fewer nodes"
+	next := "No lease is about to expire. Create a cluster with more worker bits, or run fewer nodes"
 	if e.NextFree > 0 {
 		next = fmt.Sprintf("The next one is free in %s", (time.Duration(e.NextFree-e.now) * time.Millisecond).Round(time.Second))
 	}

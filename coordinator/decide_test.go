@@ -168,7 +168,7 @@ func TestFullError(t *testing.T) {
 		says string
 	}{
 		"all live": {add: func(e *FullError) { e.add(Live, 500) },
-			says: "(1 live, 0 detached, 0 stopped, 0 cooling). No lease is about to expire. Use a layout with more worker bits, or run fewer nodes"},
+			says: "(1 live, 0 detached, 0 stopped, 0 cooling). No lease is about to expire. Create a cluster with more worker bits, or run fewer nodes"},
 		"the earliest counts": {add: func(e *FullError) { e.add(Detached, 70_000); e.add(Stopped, 60_000); e.add(Live, 1) },
 			next: 60_000, says: "(1 live, 1 detached, 1 stopped, 0 cooling). The next one is free in 1m0s"},
 		"cooling frees before its bound": {add: func(e *FullError) { e.add(Cooling, 40_000); e.add(Detached, 31_000) },

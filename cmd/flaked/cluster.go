@@ -75,7 +75,7 @@ Examples:
 				Usage:     "end a freeze of registration",
 				UsageText: "flaked cluster thaw --zk HOST:PORT [flags]",
 				Description: `After ZooKeeper has lost data, its workers are reserved for the holders that it may
-have lost: no new node acquires one until all their leases must have expired. This
+have lost: no new node acquires one until all their leases have certainly expired. This
 command ends the freeze early, and frees the workers whose records were lost. Use it
 only if you know that no such holder can come back: none runs while disconnected, and
 none is stopped with its state directory. Otherwise two nodes issue the same IDs. The

@@ -23,8 +23,8 @@ func decodeCommand() *cli.Command {
 		UsageText: "flaked decode [flags] [ID...]",
 		ArgsUsage: "[ID...]",
 		Description: `Prints the fields of each ID, and the layout that it used. Without arguments it reads
-IDs from standard input, one per line. A segment stands before the sequence (3/17), a
-count of rollbacks after it (17 r1). ` + "`flaked layout explain`" + ` shows the bits.
+IDs from standard input, one per line. Sequence 17 is printed as 3/17 in segment 3,
+and as 17 r1 after one rollback. ` + "`flaked layout explain`" + ` shows the bits.
 
 ` + layoutHelp + `
 

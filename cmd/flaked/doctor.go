@@ -23,9 +23,9 @@ func doctorCommand() *cli.Command {
 		Description: `Checks ZooKeeper, the cluster's record, the state directory, the clock, descriptors
 and ports for a node with these flags. Give it the node's flags, best its --config,
 and run it as the node's user. It may run beside the node. For each check it prints
-a line with ok, warn, fail or skip, what it found, and what to do. It changes nothing:
-it writes one ephemeral record to ZooKeeper, beside the cluster's, and one file without
-a name to the disk.
+a line with ok, warn, fail or skip, what it found, and what to do. It leaves
+nothing behind. To test, it writes one ephemeral record to ZooKeeper, beside the
+cluster's, and one file without a name to the disk.
 
   zookeeper        each server of --zk: whether it serves, and its version
   session          whether a quorum gives a session, and --zk names all servers

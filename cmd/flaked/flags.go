@@ -49,7 +49,7 @@ func clusterFlags() []cli.Flag {
 	return []cli.Flag{
 		layoutFlag("leaf"),
 		&cli.Int64Flag{Name: "datacenter", Usage: "the datacenter `NUMBER` in IDs, if the layout has the field", DefaultText: "0", EnvVars: env("datacenter")},
-		&cli.DurationFlag{Name: "lease", Usage: "how long a node may serve without ZooKeeper, and its worker is kept after it disconnects", DefaultText: "24h", EnvVars: env("lease")},
+		&cli.DurationFlag{Name: "lease", Usage: "the longest lease: for so long a node may serve without ZooKeeper, and its worker stays reserved after it disconnects", DefaultText: "24h", EnvVars: env("lease")},
 		&cli.DurationFlag{Name: "settle", Usage: "how long a new node waits for a holder that ZooKeeper lost: two heartbeats and a reconnect", DefaultText: "12s", EnvVars: env("settle")},
 		onRollbackFlag("leaf"), borrowFlag("0s"),
 	}

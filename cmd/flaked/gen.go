@@ -24,8 +24,8 @@ func genCommand() *cli.Command {
 		Description: `Makes COUNT IDs (default: 1) in this process and prints them, one per line. It
 COORDINATES WITH NOBODY: two runs at the same moment with the same --worker make the
 same IDs, and so does a node that holds that worker. It keeps nothing from one run to
-the next. Use it for test data and measurements, but never for keys that meet those
-of a cluster: ` + "`flaked get`" + ` asks a node for these.
+the next. Use it for test data and measurements, but never for keys that are stored
+with a cluster's IDs. Use ` + "`flaked get`" + ` for such keys.
 
 With --at the IDs are of that moment and of later ones, and every run makes the same
 IDs. Use that for fixtures, and for the bounds of queries by time.
@@ -51,7 +51,7 @@ Examples:
 			&cli.StringFlag{Name: "format", Usage: "the `FORMAT` of the IDs: " + encodingNames(), Value: "decimal", EnvVars: env("format")},
 			&cli.StringFlag{Name: "kind", Usage: "the `KIND` of IDs: snowflake, uuid4, uuid7", Value: "snowflake", EnvVars: env("kind")},
 			&cli.StringFlag{Name: "sequence-start", Usage: "the first sequence value of a tick: zero, random (below 100, as in Leaf) or carry-on (where the last tick ended)", Value: "zero", EnvVars: env("sequence-start")},
-			&cli.StringFlag{Name: "segment-start", Usage: "the segment in which a tick begins, if the layout has the field: zero or random", Value: "zero", EnvVars: env("segment-start")},
+			&cli.StringFlag{Name: "segment-start", Usage: "the first segment of a tick, if the layout has the field: zero or random", Value: "zero", EnvVars: env("segment-start")},
 		},
 		Action: gen,
 	}

@@ -120,7 +120,7 @@ func TestGenUUIDs(t *testing.T) {
 // The warning must be in the help.
 func TestGenHelpWarnsOfMissingCoordination(t *testing.T) {
 	help := call(t, "", "gen", "--help").stdout
-	for _, want := range []string{"COORDINATES WITH NOBODY", "`flaked get` asks a node"} {
+	for _, want := range []string{"COORDINATES WITH NOBODY", "Use `flaked get`"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("the help does not say %q", want)
 		}

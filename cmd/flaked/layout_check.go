@@ -20,7 +20,7 @@ func layoutCheckCommand() *cli.Command {
 (--from, or that of the cluster at --zk or FLAKED_ZK), it also checks what a change
 would do: whether new IDs are above all old ones, at once or from which date on, and
 whether they can equal old ones. --since is the date of the first old ID, if that is
-later than the epoch of the old layout: lower numbers were never used.
+later than the epoch of the old layout: IDs below that date were never made.
 
 The layout of a cluster never changes. To use another one, create another cluster with
 its own state directories, and send clients there when the old nodes have stopped.

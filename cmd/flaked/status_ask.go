@@ -62,7 +62,7 @@ type answer struct {
 func askFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "no-ask", Usage: "read only ZooKeeper, and ask no node", DisableDefaultText: true, EnvVars: env("no-ask")},
-		tokenFileFlag("`FILE` with a token for the nodes. It goes to their admin addresses in the clear (the token itself, only for nodes on this machine and at --addr: FLAKED_TOKEN)"),
+		tokenFileFlag("`FILE` with a token for the nodes. It is sent to their admin addresses without encryption. FLAKED_TOKEN gives the token itself, which is sent only to nodes on this machine, and to that of --addr"),
 	}
 }
 

@@ -19,7 +19,7 @@ func workersForget() *cli.Command {
 		Usage:     "delete unused tickets",
 		UsageText: "flaked workers forget-ticket --zk HOST:PORT [NAME...] [flags]",
 		ArgsUsage: "[NAME...]",
-		Description: `A node creates a ticket when it registers, and its worker keeps the ticket. A node that
+		Description: `A node creates a ticket when it registers. Its worker's record names it. A node that
 is killed while it registers leaves an unused ticket: a few bytes in ZooKeeper, which
 do no harm. Without NAME, the command prints the tickets that no worker has. With
 names, it deletes these tickets, except those that a worker has. If a node is just
