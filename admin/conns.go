@@ -13,8 +13,8 @@ import (
 const maxConns = 200
 
 // grace is how long a new connection is not closed to make room for another. Its request
-// may have arrived already, and must be read first. With maxConns, grace limits the
-// listener to 20,000 new connections a second.
+// may be under way. With maxConns, grace limits the listener to 20,000 new connections a
+// second.
 const grace = 10 * time.Millisecond
 
 // conns is a listener that always accepts one more connection, so that a probe is
@@ -73,32 +73,43 @@ func (l *conns) admit(c *conn) {
 }
 
 // excess removes and returns the connection to close if more than most are open. A
-// connection is not closed within grace. Until one can be closed, excess returns nil and
-// the time to wait before the next call. It returns nil and 0 if there are not too many.
+// connection is not closed within grace, nor before its first request has been read: on a
+// busy processor that takes longer. Until one can be closed, excess returns nil and the
+// time to wait before the next call. It returns nil and 0 if there are not too many.
 func (l *conns) excess() (out *conn, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.open) <= l.most {
 		return nil, 0
 	}
+	for {
+		out = l.first()
+		if out == nil { // all are being answered
+			return nil, grace
+		}
+		if wait = grace - time.Since(out.quiet); wait > 0 {
+			return nil, wait
+		}
+		if out.answered || !hasUnread(out.Conn) {
+			l.forget(out)
+			return out, 0
+		}
+		out.quiet = time.Now()
+	}
+}
+
+// first returns the connection to close first, or nil if all are being answered.
+func (l *conns) first() (out *conn) {
 	for c := range l.open {
 		if !c.answering && (out == nil || c.goesBefore(out)) {
 			out = c
 		}
 	}
-	if out == nil { // all are being answered
-		return nil, grace
-	}
-	if wait = grace - time.Since(out.quiet); wait > 0 {
-		return nil, wait
-	}
-	l.forget(out)
-	return out, 0
+	return out
 }
 
 // goesBefore reports whether c is closed before other. The order is: connections of the
-// address that has most, connections that have had an answer, longest quiet. The first
-// request of a connection without an answer may not have been read yet.
+// address that has most, connections that have had an answer, longest quiet.
 func (c *conn) goesBefore(other *conn) bool {
 	if mine, others := c.all.of[c.from], c.all.of[other.from]; mine != others {
 		return mine > others

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -256,6 +257,58 @@ func TestExcessConnectionsCloseInOrder(t *testing.T) {
 			t.Errorf("%v %v", l.open, l.of)
 		}
 	})
+}
+
+// A connection whose request has arrived is not closed before the server has read it, however
+// long that takes.
+func TestConnectionWithAnUnreadRequestIsNotClosed(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("it is not known elsewhere")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newConns(listener, 1)
+	t.Cleanup(func() { l.Close() })
+	accept := func(sends string) (client net.Conn, c *conn) {
+		client, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { client.Close() })
+		if _, err := io.WriteString(client, sends); err != nil {
+			t.Fatal(err)
+		}
+		accepted, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return client, accepted.(*conn)
+	}
+	_, first := accept(livez)
+	for deadline := time.Now().Add(5 * time.Second); !hasUnread(first.Conn); {
+		if time.Now().After(deadline) {
+			t.Fatal("the request has not arrived")
+		}
+	}
+	l.mu.Lock()
+	first.quiet = time.Now().Add(-time.Minute)
+	l.mu.Unlock()
+	accept("")
+	if _, open := l.open[first]; !open {
+		t.Error("the connection with the request was closed for one without")
+	}
+	if _, err := io.CopyN(io.Discard, first.Conn, int64(len(livez))); err != nil {
+		t.Fatal(err)
+	}
+	l.mu.Lock()
+	first.quiet = time.Now().Add(-time.Minute)
+	l.mu.Unlock()
+	accept("")
+	if _, open := l.open[first]; open {
+		t.Error("a connection whose request was read long ago is still open")
+	}
 }
 
 // A burst of new connections does not close a connection whose request has arrived but has
