@@ -37,7 +37,7 @@ const growMost = 1024
 //
 // claim has the node, and the ticket of an earlier attempt that ZooKeeper did not answer.
 // The grant that comes with an error has the same for the next attempt. After any other
-// error Register deletes its ticket. Errors are *FullError, *FrozenError,
+// error Register deletes the ticket, unless this node holds a slot by it. Errors are *FullError, *FrozenError,
 // *OtherClusterError, those of check and those of the store.
 func (c *Coordinator) Register(ctx context.Context, cl Cluster, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
 	err := c.unlock(ctx)
@@ -52,7 +52,8 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, claim Claim, lea
 		return Grant{Claim: claim}, err
 	}
 	grant, err := c.registerWith(ctx, claim, clock, lease, check)
-	if err != nil && !errors.Is(err, zkstore.ErrUnreachable) {
+	// A node that changes its worker has the ticket of the slot that it still holds.
+	if err != nil && !errors.Is(err, zkstore.ErrUnreachable) && claim.Ticket != c.holding.Ticket {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
 		claim.Ticket = ""
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -584,4 +586,20 @@ func TestGrowsOverRecordsThatAreThere(t *testing.T) {
 	_, err := a.beat() // the others have settled
 	wantFenced(t, err)
 	l.disjoint()
+}
+
+// A node that may not change its worker keeps the ticket of the slot that it holds.
+func TestRefusedChangeOfWorkerKeepsTheTicket(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.serving("A")
+	refused := errors.New("the clock is wrong")
+	for name, ticket := range map[string]string{"its own": a.claim.Ticket, "a new one": ""} {
+		_, err := a.co.Register(t.Context(), l.cluster(), Claim{Node: a.claim.Node, Ticket: ticket}, labW, func(Reading, []Reading) error { return refused })
+		if !errors.Is(err, refused) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got, want := l.children(ticketsPath), []string{path.Base(a.claim.Ticket)}; !slices.Equal(got, want) {
+			t.Errorf("%s: tickets %q, want %q", name, got, want)
+		}
+	}
 }
