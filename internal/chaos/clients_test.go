@@ -54,7 +54,7 @@ type clients struct {
 }
 
 // load starts the three clients of a node. Two ask for one ID about a thousand times a second,
-// and send a pipeline of fifty requests every hundredth time. The third asks for 500 IDs a
+// and send a pipeline of fifty requests every hundredth time. The third asks for 800 IDs a
 // hundred times a second, and every fiftieth time for 10,000, which is more than a tick has.
 func (m *machine) load(dir string) (*clients, error) {
 	l := &clients{m: m}
@@ -104,7 +104,7 @@ func (c *client) run(pace time.Duration) {
 		case c.many && round%50 == 0:
 			request, ids = "GET 10000\n", 10_000
 		case c.many:
-			request, ids = "GET 500\n", 500
+			request, ids = "GET 800\n", 800
 		case round%100 == 0:
 			request, ids = strings.Repeat("GET\n", 50), 50
 		}
