@@ -19,7 +19,7 @@ NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 PLATFORMS ?= linux/amd64,linux/arm64,darwin/arm64,darwin/amd64
 # The time of all files in a release: the time of the commit.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
-RELEASE = $(GO) run ./internal/release -version '$(VERSION)' -epoch $(SOURCE_DATE_EPOCH) -platforms '$(PLATFORMS)' -nfpm $(NFPM)
+RELEASE = $(GO) run ./internal/artifacts/release -version '$(VERSION)' -epoch $(SOURCE_DATE_EPOCH) -platforms '$(PLATFORMS)' -nfpm $(NFPM)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 N ?= 1000000
 FIRST ?= $(shell date +%s)
@@ -30,7 +30,7 @@ REPORT ?= bin/chaos
 # If one of these is empty, tests skip the clients or tools that are missing.
 FLAKED_TEST_CLIENTS ?= require
 FLAKED_TEST_TOOLS ?= require
-SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/peers.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/release/testdata/install.sh
+SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/peers.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/artifacts/release/testdata/install.sh
 
 .PHONY: help
 help: ## list the targets
@@ -66,7 +66,7 @@ release-check: ## build a release twice: the same bytes; install the package in 
 	  exit
 	fi
 	deb=$$(echo "$$PWD"/dist/flaked_*_"$$($(GO) env GOARCH)".deb)
-	FLAKED_TEST_DEB=$$deb FLAKED_TEST_DEB_VERSION='$(VERSION)' $(GO) test -count=1 -timeout 5m ./internal/release
+	FLAKED_TEST_DEB=$$deb FLAKED_TEST_DEB_VERSION='$(VERSION)' $(GO) test -count=1 -timeout 5m ./internal/artifacts/release
 
 define RUN_HELP
 
@@ -93,7 +93,7 @@ run: build ## one node on a local ZooKeeper; Ctrl-C stops it. ARGS='--flag ...' 
 	# exec, so that Ctrl-C reaches flaked directly. ZooKeeper does not get it, because it
 	# runs in a session of its own.
 	exec bin/flaked serve --zk "$$FLAKED_ZK" --bootstrap \
-	  --heartbeat 200ms --settle 800ms --state-dir "$$state" $(ARGS)
+	  --heartbeat 200ms --confirm-time 800ms --state-dir "$$state" $(ARGS)
 
 # Gets ZooKeeper, clients and tools, so that tests skip nothing.
 define TEST_NEEDS
@@ -103,7 +103,7 @@ export FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=$(FLAKED_TEST_CLIENTS) FLAKED_
 if [[ -n $$FLAKED_TEST_CLIENTS && ( "$(PKG)" == ./... || "$(PKG)" == *internal/clients* || "$(PKG)" == *internal/vectors* ) ]]; then
   scripts/get-clients.sh
 fi
-if [[ -n $$FLAKED_TEST_TOOLS && ( "$(PKG)" == ./... || "$(PKG)" == *internal/clidoc* || "$(PKG)" == *internal/systemd* || "$(PKG)" == *internal/monitoring* || "$(PKG)" == *admin* || "$(PKG)" == *internal/e2e* ) ]]; then
+if [[ -n $$FLAKED_TEST_TOOLS && ( "$(PKG)" == ./... || "$(PKG)" == *internal/clidoc* || "$(PKG)" == *internal/systemd* || "$(PKG)" == *internal/artifacts/monitoring* || "$(PKG)" == *admin* || "$(PKG)" == *internal/e2e* ) ]]; then
   scripts/get-tools.sh
 fi
 endef
@@ -155,7 +155,7 @@ examples: ## the examples that the other targets do not build (a minute the firs
 # A module of its own. The first run downloads Kubernetes' code (minutes).
 .PHONY: kubernetes
 kubernetes: ## deploy/kubernetes, as kustomize and the API server see it
-	@cd internal/kubecheck/apiserver
+	@cd internal/artifacts/kubecheck/apiserver
 	export GOWORK=off CGO_ENABLED=0
 	set -x
 	$(GO) vet .
@@ -258,7 +258,7 @@ lint: ## gofmt, go vet, staticcheck, shellcheck, and the English of comments and
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	# Modules of their own are checked only if their libraries have been downloaded.
-	for module in bench/generators internal/vectors/foreign internal/clients/goredis internal/composecheck/dockerfile internal/kubecheck/apiserver; do
+	for module in bench/generators internal/vectors/foreign internal/clients/goredis internal/artifacts/composecheck/dockerfile internal/artifacts/kubecheck/apiserver; do
 	  if (cd $$module && GOPROXY=off GOWORK=off $(GO) list -deps . >/dev/null 2>&1); then
 	    (cd $$module && GOWORK=off $(GO) vet ./...)
 	  fi

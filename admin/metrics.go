@@ -33,8 +33,8 @@ type metrics struct {
 	requests, durations, sizes, ids, httpRequests           *metric
 	connsOpen, connsAccepted, connsRefused, connsClosed     *metric
 	workerInfo, workerReady, refusing, degraded             *metric
-	phase, settled, term, capacity, lease, reserve          *metric
-	offset, offsetError, voters, against, leap, behind      *metric
+	phase, confirmed, term, capacity, lease, reserve        *metric
+	offset, uncertainty, voters, against, leap, behind      *metric
 	coasting, borrowed, rollbacks                           *metric
 	session, heartbeatAge, heartbeatEvery                   *metric
 	heartbeats, heartbeatTook, writes, writeTook            *metric
@@ -70,13 +70,13 @@ func newMetrics(s *Server) *metrics {
 	m.refusing = add(gauge, "worker_refusing", "1 while the worker refuses, by cause.", "worker", "cause")
 	m.degraded = add(gauge, "worker_degraded", "1 while this trouble exists, else 0. The worker may still serve.", "worker", "trouble")
 	m.phase = add(gauge, "worker_phase", "1 for the worker's current phase, 0 for each other phase.", "worker", "phase")
-	m.settled = add(gauge, "worker_settled", "1 if the worker's record in ZooKeeper has been confirmed since the node's last start.", "worker")
+	m.confirmed = add(gauge, "worker_confirmed", "1 if the worker's record in ZooKeeper has been confirmed since the node's last start.", "worker")
 	m.term = add(gauge, "worker_term", "Term of the worker's record.", "worker")
 	m.capacity = add(gauge, "worker_capacity_ids_per_second", "Most IDs that the worker can make in a second, by the layout.", "worker")
 	m.lease = add(gauge, "lease_left_seconds", "Lease left: how long the worker can serve without ZooKeeper. Negative: expired.", "worker")
 	m.reserve = add(gauge, "reserve_left_seconds", "Time left to the reserved bound: how long the worker can serve without its state directory. Negative: passed.", "worker")
 	m.offset = add(gauge, "clock_offset_seconds", "Clock offset from ZooKeeper's leader (leader) or from the voter that differs most (worst). Positive: ahead.", "worker", "source")
-	m.offsetError = add(gauge, "clock_offset_error_seconds", "Uncertainty of the clock offset.", "worker", "source")
+	m.uncertainty = add(gauge, "clock_uncertainty_seconds", "Uncertainty of the clock offset.", "worker", "source")
 	m.voters = add(gauge, "clock_voters", "Clocks that this clock was compared with at the last heartbeat.", "worker")
 	m.against = add(gauge, "clock_voters_against", "Clocks that differed from this clock by more than 5 s at the last heartbeat.", "worker")
 	m.leap = add(gauge, "clock_unfollowed_leap_seconds", "How far the machine's clock has leapt ahead of the clock that IDs are made from.", "worker")
@@ -195,7 +195,7 @@ func (m *metrics) collectWorker(send sender, name string, w node.Snapshot) {
 	for _, p := range node.Phases() {
 		send(m.phase, truth(w.Phase == p), name, string(p))
 	}
-	send(m.settled, truth(w.Settled), name)
+	send(m.confirmed, truth(w.Confirmed), name)
 	if w.Worker != nil {
 		send(m.term, float64(w.Term), name)
 		send(m.lease, seconds(float64(*w.LeaseLeftMs)), name)
@@ -208,8 +208,8 @@ func (m *metrics) collectWorker(send sender, name string, w node.Snapshot) {
 	if c.OffsetMs != nil {
 		send(m.offset, seconds(*c.OffsetMs), name, "leader")
 		send(m.offset, seconds(*c.WorstMs), name, "worst")
-		send(m.offsetError, seconds(*c.ErrorMs), name, "leader")
-		send(m.offsetError, seconds(*c.WorstErrorMs), name, "worst")
+		send(m.uncertainty, seconds(*c.UncertaintyMs), name, "leader")
+		send(m.uncertainty, seconds(*c.WorstUncertaintyMs), name, "worst")
 		send(m.voters, float64(c.Voters), name)
 		send(m.against, float64(c.Against), name)
 	}

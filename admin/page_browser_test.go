@@ -17,7 +17,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/flaked/flaked/internal/browser"
+	"github.com/flaked/flaked/internal/testkit/browser"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
@@ -47,9 +47,9 @@ func picture(total, held int) Config {
 		Workers: func() []node.Snapshot {
 			now := time.Now().UnixMilli()
 			return []node.Snapshot{{
-				Name: "ids-3", Worker: new(3), Term: 7, Phase: node.Serving, Ready: true, Settled: true, NowMs: now,
+				Name: "ids-3", Worker: new(3), Term: 7, Phase: node.Serving, Ready: true, Confirmed: true, NowMs: now,
 				LeaseLeftMs: new(int64(86_000_000)), LeaseEndsMs: new(now + 86_000_000), ReservedLeftMs: new(int64(2_731)),
-				Clock:     node.ClockSnapshot{OffsetMs: new(0.5), ErrorMs: new(2.0), WorstMs: new(1.5), WorstErrorMs: new(2.0), Voters: 5},
+				Clock:     node.ClockSnapshot{OffsetMs: new(0.5), UncertaintyMs: new(2.0), WorstMs: new(1.5), WorstUncertaintyMs: new(2.0), Voters: 5},
 				ZooKeeper: node.ZooKeeperSnapshot{OK: true, Session: true, HeartbeatAgeMs: new(int64(812)), HeartbeatMs: 3000},
 				Disk:      node.DiskSnapshot{OK: true},
 				Cluster: node.ClusterSnapshot{
@@ -59,13 +59,13 @@ func picture(total, held int) Config {
 		},
 		Counters: func() lineproto.Counters { return busy(time.Since(began)) },
 		Slots: func(context.Context) (Slots, error) {
-			s := Slots{Total: total, Used: held, Live: held, ByState: map[string]int{}, Problems: []string{"worker 1 (ids-1) is detached: its node is not connected to ZooKeeper. Start the node again, or restore its connection to ZooKeeper."}}
+			s := Slots{Total: total, Used: held, Live: held, ByState: map[string]int{}, Problems: []string{"worker 1 (ids-1) is disconnected: its node is not connected to ZooKeeper. Start the node again, or restore its connection to ZooKeeper."}}
 			phase := time.Since(began).Seconds()
 			for w := range held {
 				one := Slot{
 					Worker: w, Name: name(w), Node: "18b34979-0000-4000-8000-000000000000", Host: "h", Address: fmt.Sprintf("10.0.%d.%d:7609", w/250, w%250),
-					PID: 42, Version: "1.2.3", State: "live", Phase: "serving", Term: int64(w%5 + 1), Settled: true, HeartbeatMs: 3000,
-					OffsetMs: new(3 * math.Sin(phase/3+float64(w))), ErrorMs: new(0.5), LeaseLeftMs: new(int64(86_000_000)), ReportAgeMs: new(int64(1200)),
+					PID: 42, Version: "1.2.3", State: "live", Phase: "serving", Term: int64(w%5 + 1), Confirmed: true, HeartbeatMs: 3000,
+					OffsetMs: new(3 * math.Sin(phase/3+float64(w))), UncertaintyMs: new(0.5), LeaseLeftMs: new(int64(86_000_000)), ReportAgeMs: new(int64(1200)),
 				}
 				switch {
 				case w == 2:
@@ -73,13 +73,13 @@ func picture(total, held int) Config {
 				case w == 5:
 					one.ReportAgeMs = new(int64(4100))
 				case w%7 == 1:
-					one.State, one.OffsetMs = "detached", nil
+					one.State, one.OffsetMs = "disconnected", nil
 				case w%11 == 6:
 					one.State, one.OffsetMs = "stopped", nil
 				case w%13 == 8:
-					one.State, one.OffsetMs = "cooling", nil
+					one.State, one.OffsetMs = "releasing", nil
 				case w%17 == 9:
-					one.State, one.OffsetMs = "lost", nil
+					one.State, one.OffsetMs = "record-missing", nil
 				}
 				s.ByState[one.State]++
 				s.Workers = append(s.Workers, one)
@@ -438,7 +438,7 @@ func TestPageInABrowser(t *testing.T) {
 		p := b.Open(t, "http://"+small+query, browser.View{Width: narrow, Height: 800, NoScript: true})
 		p.Until(`document.readyState === 'complete' && document.querySelector('#h-nodes')`)
 		text := p.Text("body")
-		for _, want := range []string{"Serving IDs", "worker 1 (ids-1) is detached", "1h0m ± 0.5ms slow", "reloads every 5 s", "number 35 of its tick", "Worker 4", "clock offset is large"} {
+		for _, want := range []string{"Serving IDs", "worker 1 (ids-1) is disconnected", "1h0m ± 0.5ms slow", "reloads every 5 s", "number 35 of its tick", "Worker 4", "clock offset is large"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("no %q in\n%s", want, text)
 			}

@@ -19,7 +19,7 @@ var at0 = time.Date(2026, 11, 22, 10, 32, 5, 0, time.UTC).UnixMilli()
 func own(change func(*node.Snapshot)) ownView {
 	w := serving()
 	w.NowMs, w.LeaseLeftMs, w.LeaseEndsMs = at0, new(int64(903_000)), new(at0+903_000)
-	w.Cluster.SettleMs = 12_000
+	w.Cluster.ConfirmMs = 12_000
 	change(&w)
 	return describeOwn(w)
 }
@@ -52,10 +52,10 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 		{name: "well", v: view{Own: []ownView{own(well)}},
 			want: "good|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s."},
 		{name: "ZooKeeper is down", v: view{Own: []ownView{own(cutOff)}, Stale: true, ReadAt: "10:31:36"},
-			c: seen{err: errors.New("connection refused"), Slots: Slots{Problems: []string{"worker 2 (b) is detached: start it"}}},
+			c: seen{err: errors.New("connection refused"), Slots: Slots{Problems: []string{"worker 2 (b) is disconnected: start it"}}},
 			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
 				"ZooKeeper has not answered this node since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help.|" +
-				"10:31:36: worker 2 (b) is detached: start it"},
+				"10:31:36: worker 2 (b) is disconnected: start it"},
 		{name: "a heartbeat is late", v: view{Own: []ownView{own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })}},
 			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
 				"ZooKeeper has not answered this node since 10:32:01 UTC.>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help."},
@@ -66,7 +66,7 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 		})}},
 			want: "warn|Serving IDs|2.5s left: the node stops serving at 10:32:07 UTC unless it can write its state directory again||" +
 				"The node cannot write its state directory (no space left).>Free space on the disk of --state-dir or repair the disk, at once."},
-		{name: "the lease is over", v: view{Own: []ownView{refuses("FENCED", "lease-over", func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })}},
+		{name: "the lease is over", v: view{Own: []ownView{refuses("FENCED", "lease-expired", func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })}},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"The lease has expired: ZooKeeper did not answer for too long (connection refused).>Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."},
 		{name: "the clock is wrong", v: view{Own: []ownView{refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) {
@@ -149,7 +149,7 @@ func TestNoTimeIsLeftWhileItRefuses(t *testing.T) {
 	}{
 		{"it serves", own(func(*node.Snapshot) {}), "15m3s", "2.5s"},
 		{"it refuses", refuses("CLOCK", "clock-wrong", func(*node.Snapshot) {}), "–", "–"},
-		{"its lease is over", refuses("FENCED", "lease-over", over), "expired", "–"},
+		{"its lease is over", refuses("FENCED", "lease-expired", over), "expired", "–"},
 	} {
 		html := render("node", view{Own: []ownView{row.own}})
 		for column, want := range map[string]string{"Lease left": row.lease, "Bound left": row.bound} {

@@ -59,7 +59,7 @@ type slotView struct {
 
 // Trouble reports whether an operator should look at the worker.
 func (v slotView) Trouble() bool {
-	return v.State == "detached" || v.State == "lost" || v.Off || v.Late || v.Refusing
+	return v.State == "disconnected" || v.State == "record-missing" || v.Off || v.Late || v.Refusing
 }
 
 // Marks returns words for a worker of this process and for problems, separated by commas,
@@ -112,10 +112,10 @@ type legendView struct {
 // states are the states of `flaked status`, in the same order.
 var states = []struct{ name, means string }{
 	{"live", "its node is connected to ZooKeeper"},
-	{"detached", "its node is disconnected from ZooKeeper, and may serve until its lease expires"},
+	{"disconnected", "its node is disconnected from ZooKeeper, and may serve until its lease expires"},
 	{"stopped", "its node stopped cleanly, and may come back until its lease expires"},
-	{"cooling", "released, and free when its lease has expired"},
-	{"lost", "ZooKeeper has lost its record"},
+	{"releasing", "released, and free when its lease has expired"},
+	{"record-missing", "ZooKeeper has lost its record"},
 	{"free", "any node may acquire it"},
 }
 
@@ -197,14 +197,14 @@ func describeOwn(w node.Snapshot) ownView {
 		v.BeatLate = *age > w.ZooKeeper.HeartbeatMs+overdueMs
 	}
 	if w.Clock.OffsetMs != nil {
-		v.Clock = clockWords(*w.Clock.OffsetMs, *w.Clock.ErrorMs)
+		v.Clock = clockWords(*w.Clock.OffsetMs, *w.Clock.UncertaintyMs)
 		if v.BeatLate { // the offset is as old, as heartbeats measure it
 			v.Clock += ", " + v.Beat
 		}
 	}
 	// Clock.WorstMs is left out: it may be the clock of one other node that is wrong.
 	v.ClockOff = w.Clock.Wrong || w.Clock.BehindMs > 0 || w.Clock.UnfollowedLeapMs > 0 ||
-		w.Clock.OffsetMs != nil && math.Abs(*w.Clock.OffsetMs)-*w.Clock.ErrorMs > offMs
+		w.Clock.OffsetMs != nil && math.Abs(*w.Clock.OffsetMs)-*w.Clock.UncertaintyMs > offMs
 	if w.Ready || w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 {
 		v.LeaseShown = w.LeaseLeftMs
 	}
@@ -223,8 +223,8 @@ func describeSlot(w Slot, own map[int]ownView, ago time.Duration, stale bool) sl
 	v := slotView{Slot: w, Own: isOwn, Was: stale}
 	if w.OffsetMs != nil {
 		uncertain := 0.0
-		if w.ErrorMs != nil {
-			uncertain = *w.ErrorMs
+		if w.UncertaintyMs != nil {
+			uncertain = *w.UncertaintyMs
 		}
 		v.Clock = clockWords(*w.OffsetMs, uncertain)
 		v.Off = math.Abs(*w.OffsetMs)-uncertain > offMs
@@ -259,7 +259,7 @@ func describeMap(c seen, slots []slotView, stale bool) mapView {
 	for _, state := range states {
 		m.Legend = append(m.Legend, legendView{state.name, state.means, c.ByState[state.name]})
 	}
-	m.Held = c.ByState["live"] + c.ByState["detached"] + c.ByState["stopped"]
+	m.Held = c.ByState["live"] + c.ByState["disconnected"] + c.ByState["stopped"]
 	next := 0
 	for n := range min(c.Total, mapCells) {
 		if next < len(slots) && slots[next].Worker == n {

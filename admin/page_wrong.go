@@ -13,7 +13,7 @@ func wrongWith(w ownView) (out []wrongView) {
 	if !w.Ready {
 		out = append(out, refusalOf(w.Snapshot))
 	}
-	if w.cutOff() && w.Cause != node.CauseZooKeeperUnreachable && w.Cause != node.CauseLeaseOver {
+	if w.cutOff() && w.Cause != node.CauseZooKeeperUnreachable && w.Cause != node.CauseLeaseExpired {
 		out = append(out, withoutZooKeeper(w))
 	}
 	for _, trouble := range w.Degraded {
@@ -27,7 +27,7 @@ func wrongWith(w ownView) (out []wrongView) {
 // starting reports whether a cause is normal after a start and passes by itself.
 func starting(cause node.Cause) bool {
 	switch cause {
-	case node.CauseNoWorkerYet, node.CauseForgottenOwner, node.CauseLeaseHadRunOut, node.CausePredecessor, node.CauseFreshWorker:
+	case node.CauseNoWorkerYet, node.CauseConfirming, node.CauseLeaseExpiredAway, node.CauseBelowFloor, node.CauseNewWorker:
 		return true
 	}
 	return false
@@ -51,13 +51,13 @@ func refusalOf(w node.Snapshot) wrongView {
 		return wrongView{"ZooKeeper answers too slowly for this node to acquire a worker.", "Wait: the node keeps trying. If this lasts, find out what slows ZooKeeper down."}
 	case node.CauseRegistrationFrozen:
 		return frozenView()
-	case node.CauseForgottenOwner, node.CauseLeaseHadRunOut:
-		return wrongView{"Confirming that no other node uses this node's worker.", "Wait " + upTo(w.Cluster.SettleMs) + ". The node then serves by itself."}
-	case node.CauseFreshWorker:
-		return wrongView{"This machine's clock went back, so the node acquired another worker.", "Wait " + upTo(w.Cluster.SettleMs) + ". Then find out why the clock went back."}
-	case node.CausePredecessor:
+	case node.CauseConfirming, node.CauseLeaseExpiredAway:
+		return wrongView{"Confirming that no other node uses this node's worker.", "Wait " + upTo(w.Cluster.ConfirmMs) + ". The node then serves by itself."}
+	case node.CauseNewWorker:
+		return wrongView{"This machine's clock went back, so the node acquired another worker.", "Wait " + upTo(w.Cluster.ConfirmMs) + ". Then find out why the clock went back."}
+	case node.CauseBelowFloor:
 		return wrongView{"Waiting until the clock passes the previous process's reserved bound.", "Wait 3 s. If this lasts, this machine's clock went back. Set the clock right."}
-	case node.CauseNoDurableBound:
+	case node.CauseReservedBound:
 		return wrongView{"The node cannot write its state directory" + because(w.Disk.Error) + ".", "Free space on the disk of --state-dir, or repair the disk. The node then serves again by itself."}
 	case node.CauseLeaseBorrowed:
 		return wrongView{"A burst borrowed all time up to the end of the lease.", "Wait. If this happens often, check whether heartbeats renew the lease."}
@@ -67,7 +67,7 @@ func refusalOf(w node.Snapshot) wrongView {
 	case node.CauseClockWrong:
 		return wrongView{fmt.Sprintf("This machine's clock is wrong%s, compared with %d of %d other clocks.", amount(w.Clock.WorstMs), w.Clock.Against, w.Clock.Voters),
 			"Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."}
-	case node.CauseLeaseOver:
+	case node.CauseLeaseExpired:
 		return wrongView{"The lease has expired: ZooKeeper did not answer for too long" + because(w.ZooKeeper.Error) + ".",
 			"Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."}
 	case node.CauseLostWorker:

@@ -90,7 +90,7 @@ func checks(workers []node.Snapshot) string {
 				bad = bad || t == node.TroubleOffset
 			}
 			line(mark(!bad, "!"), "clock", "%s +- %s against ZooKeeper's leader, %s against the worst of %d voters",
-				signed(*c.OffsetMs), span(int64(*c.ErrorMs)), signed(*c.WorstMs), c.Voters)
+				signed(*c.OffsetMs), span(int64(*c.UncertaintyMs)), signed(*c.WorstMs), c.Voters)
 		}
 		switch {
 		case s.ZooKeeper.Error != "":

@@ -10,10 +10,10 @@ import (
 // serving returns a worker that serves and has no problem.
 func serving() node.Snapshot {
 	return node.Snapshot{
-		Worker: new(7), Phase: node.Serving, Ready: true, Settled: true,
+		Worker: new(7), Phase: node.Serving, Ready: true, Confirmed: true,
 		LeaseLeftMs: new(int64(86400000)), ReservedLeftMs: new(int64(2500)),
 		Clock: node.ClockSnapshot{
-			OffsetMs: new(-1.5), ErrorMs: new(2.0), WorstMs: new(3.25), WorstErrorMs: new(4.0), Voters: 5,
+			OffsetMs: new(-1.5), UncertaintyMs: new(2.0), WorstMs: new(3.25), WorstUncertaintyMs: new(4.0), Voters: 5,
 		},
 		ZooKeeper: node.ZooKeeperSnapshot{OK: true, Session: true, HeartbeatAgeMs: new(int64(812)), HeartbeatMs: 3000},
 		Disk:      node.DiskSnapshot{OK: true},

@@ -31,11 +31,11 @@ type Slot struct {
 	Name, Node, Host, Address string
 	PID                       int
 	Version                   string
-	State                     string // live, detached, stopped, cooling, lost or free
+	State                     string // live, disconnected, stopped, releasing, record-missing or free
 	Phase                     string
 	Term                      int64
-	Settled                   bool
-	OffsetMs, ErrorMs         *float64
+	Confirmed                 bool
+	OffsetMs, UncertaintyMs   *float64
 	LeaseLeftMs, ReportAgeMs  *int64
 	HeartbeatMs               int64
 }

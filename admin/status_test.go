@@ -31,11 +31,11 @@ func full() Config {
 			return []node.Snapshot{{
 				Name: "ids-1", Worker: new(7), Term: 3, Node: "18b34979-0000-4000-8000-000000000000", Phase: node.Serving,
 				Code: "CLOCK", Cause: "clock-behind", Degraded: []string{"clock-offset", "clock-leap", "frozen"}, FromCache: true,
-				Reason:  "the clock is behind the last ID behind_ms=9 retry_after_ms=9",
-				Settled: true, ServedMs: 3600000, LeaseLeftMs: new(int64(86400000)), LeaseEndsMs: new(int64(1790086400001)),
+				Reason:    "the clock is behind the last ID behind_ms=9 retry_after_ms=9",
+				Confirmed: true, ServedMs: 3600000, LeaseLeftMs: new(int64(86400000)), LeaseEndsMs: new(int64(1790086400001)),
 				ReservedLeftMs: new(int64(2500)), FrozenUntilMs: new(int64(1790003600000)), NowMs: 1790000000001,
 				Clock: node.ClockSnapshot{
-					OffsetMs: new(-1.5), ErrorMs: new(2.0), WorstMs: new(612.0), WorstErrorMs: new(3.5),
+					OffsetMs: new(-1.5), UncertaintyMs: new(2.0), WorstMs: new(612.0), WorstUncertaintyMs: new(3.5),
 					Voters: 5, Against: 1, UnfollowedLeapMs: 4000, BehindMs: 9, CoastingMs: 700, BorrowedMs: 3, Rollbacks: 2,
 				},
 				ZooKeeper: node.ZooKeeperSnapshot{OK: true, Session: true, HeartbeatAgeMs: new(int64(812)), HeartbeatMs: 3000},
@@ -46,7 +46,7 @@ func full() Config {
 				},
 				Cluster: node.ClusterSnapshot{
 					Name: "orders", UUID: "624812a4-0000-4000-8000-000000000000", Layout: "time=41@1ms,worker=10,sequence=12,epoch=2010-11-04T01:42:54.657Z",
-					Slots: 1024, LeaseMs: 86400000, SettleMs: 12000, EpochEndsMs: new(int64(3487858230209)),
+					Slots: 1024, LeaseMs: 86400000, ConfirmMs: 12000, EpochEndsMs: new(int64(3487858230209)),
 				},
 			}}
 		},

@@ -157,7 +157,7 @@ func (f *farm) start(ctx context.Context, c Contender, network string) (*process
 		one()
 	case flaked, flakedWide, flakedSpin, flakedBefore, flakedWideBefore:
 		args = []string{
-			f.flaked(c), "serve", "--zk", f.zk, "--bootstrap", "--cluster", name, "--settle", "6s", "--admin", "off", "--log-level", "warn",
+			f.flaked(c), "serve", "--zk", f.zk, "--bootstrap", "--cluster", name, "--confirm-time", "6s", "--admin", "off", "--log-level", "warn",
 			"--listen", p.tcp, "--listen", "unix:" + p.unix, "--state-dir", filepath.Join(f.dir, name+".state"),
 		}
 		switch c {

@@ -34,7 +34,7 @@ type Verdict struct {
 	Reached       Reached
 }
 
-// Reached is the outcome of a verdict.
+// TrustedClock is the outcome of a verdict.
 type Reached string
 
 // The outcomes.

@@ -7,7 +7,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// The states of a call. The lane that answers sets delivered, the caller that stops waiting
+// The states of a call. The connWorker that answers sets delivered, the caller that stops waiting
 // sets abandoned. Only the first of the two can change the state from pending.
 const (
 	pending int32 = iota
@@ -20,7 +20,7 @@ type call struct {
 	want     int
 	deadline time.Time
 	state    atomic.Int32
-	// ids and err are written by the lane until the call is delivered, then only read.
+	// ids and err are written by the connWorker until the call is delivered, then only read.
 	ids []worker.ID // of length want
 	one [1]worker.ID
 	err error
@@ -30,7 +30,7 @@ type call struct {
 	done chan struct{} // capacity 1, for delivery
 	// stock gets the IDs of a call that no caller waits for. It is nil for other calls.
 	stock *stock
-	// asked is when the call was last given to a lane.
+	// asked is when the call was last given to a connWorker.
 	asked time.Time
 }
 

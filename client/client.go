@@ -29,11 +29,11 @@ type Client struct {
 	turn  int // next node, with Spread
 	queue []*call
 	// news has functions that each write a log line. The first one is running.
-	news  []func()
-	lanes int
-	idle  []*lane // those that wait to be woken
-	// settling is how many lanes are handing out IDs. Each looks at the queue next, so a
-	// new call need not wake another lane.
+	news        []func()
+	connWorkers int
+	idle        []*connWorker // those that wait to be woken
+	// settling is how many connWorkers are handing out IDs. Each looks at the queue next, so a
+	// new call need not wake another connWorker.
 	settling int
 	stats    Stats
 	closed   bool
@@ -165,7 +165,7 @@ func (c *Client) do(ctx context.Context, n, more int) (*call, error) {
 	return k, k.err
 }
 
-// submit puts calls into the queue and wakes a lane: k, unless it is nil, and a call for
+// submit puts calls into the queue and wakes a connWorker: k, unless it is nil, and a call for
 // more IDs for the stock, unless more is 0.
 func (c *Client) submit(k *call, more int) {
 	c.mu.Lock()

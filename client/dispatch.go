@@ -12,24 +12,24 @@ import (
 // is. With less, a busy node would count as failed.
 const minShare = 25 * time.Millisecond
 
-// engage wakes an idle lane. If there is none, it starts a lane, unless there are
-// Config.Conns lanes already. The caller holds mu.
+// engage wakes an idle connWorker. If there is none, it starts a connWorker, unless there are
+// Config.Conns connWorkers already. The caller holds mu.
 func (c *Client) engage() {
 	switch last := len(c.idle) - 1; {
 	case last >= 0:
-		c.idle[last].rouse()
+		c.idle[last].wake()
 		c.idle = c.idle[:last]
-	case c.lanes < c.cfg.Conns:
-		c.lanes++
-		l := newLane(c)
+	case c.connWorkers < c.cfg.Conns:
+		c.connWorkers++
+		l := newConnWorker(c)
 		c.start(l.run)
 	}
 }
 
-// assign gives lane l a job and returns true. If there is no job, l is in c.idle when assign
+// assign gives connWorker l a job and returns true. If there is no job, l is in c.idle when assign
 // returns, unless the client is closed. If wait is not 0, l must call assign again after
 // wait, because calls are queued.
-func (c *Client) assign(l *lane) (ready bool, wait time.Duration) {
+func (c *Client) assign(l *connWorker) (ready bool, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l.settling {
@@ -150,8 +150,8 @@ func (c *Client) giveUp(until time.Time) {
 	})
 }
 
-// settle ends a lane's job. It delivers the IDs to the job's calls, or handles the error.
-func (c *Client) settle(l *lane, err error) {
+// settle ends a connWorker's job. It delivers the IDs to the job's calls, or handles the error.
+func (c *Client) settle(l *connWorker, err error) {
 	j, ids := &l.job, l.ids
 	if err != nil {
 		c.tell(c.unsettle(j, err))
@@ -226,7 +226,7 @@ func (c *Client) inUse(n *node) (news func()) {
 		return nil
 	}
 	for _, l := range c.idle { // they may wait for a node
-		l.rouse()
+		l.wake()
 	}
 	return func() { c.cfg.Logger.Info("flaked: node healthy again", "addr", n.addr) }
 }

@@ -43,7 +43,7 @@ func TestStock(t *testing.T) {
 	take(400, 0, 0)
 }
 
-// filled copies the IDs, because the lane reuses its buffer.
+// filled copies the IDs, because the connWorker reuses its buffer.
 func TestPrefetchedIDsAreCopied(t *testing.T) {
 	s := &stock{size: 2, maxAge: time.Hour}
 	ids := []worker.ID{1, 2}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/certtest"
+	"github.com/flaked/flaked/internal/testkit/certtest"
 )
 
 // serve calls f for each connection, until the test ends. It returns the address.

@@ -14,7 +14,7 @@ import (
 // The tests in this file play sequences of events that must not lead to duplicate IDs, nor
 // freeze registration without need.
 
-// A node is down while ZooKeeper loses data. When it starts again, another owner has noticed
+// A node is down while ZooKeeper loses data. When it starts again, another holder has noticed
 // the loss, and the freeze is over. The node must serve, and must not freeze registration
 // again.
 func TestResumeAfterTheFreezeDoesNotFreezeAgain(t *testing.T) {
@@ -51,7 +51,7 @@ func TestResumeAfterTheFreezeDoesNotFreezeAgain(t *testing.T) {
 }
 
 // A new cluster was created in the place of a lost one, and is lost in turn. Its only node
-// has not settled and must not recreate it, because an owner of the first cluster may come
+// has not confirmed and must not recreate it, because a holder of the first cluster may come
 // back.
 func TestUnconfirmedNodeDoesNotRecreateTheCluster(t *testing.T) {
 	for name, ends := range map[string]func(*member) error{
@@ -63,7 +63,7 @@ func TestUnconfirmedNodeDoesNotRecreateTheCluster(t *testing.T) {
 			a := l.serving("A")
 			a.sess.Partition()
 			l.wipe()
-			l.init(Cluster{UUID: "cluster-2", Layout: "test", Slots: 8, LeaseMs: millis(labW), SettleMs: millis(labSettle)})
+			l.init(Cluster{UUID: "cluster-2", Layout: "test", Slots: 8, LeaseMs: millis(labW), ConfirmMs: millis(labConfirm)})
 			n := l.node("N")
 			n.disk.cl = l.cluster()
 			n.co.Join(n.disk.cl)
@@ -78,7 +78,7 @@ func TestUnconfirmedNodeDoesNotRecreateTheCluster(t *testing.T) {
 			if beat := a.mustBeat(); !beat.Lost || !a.issue() {
 				t.Errorf("%+v", beat)
 			}
-			if cl := l.cluster(); cl.UUID != "cluster-1" || !cl.Settled {
+			if cl := l.cluster(); cl.UUID != "cluster-1" || !cl.Confirmed {
 				t.Errorf("%+v", cl)
 			}
 		})
@@ -102,8 +102,8 @@ func TestStopRetriesAFreezeThatFailed(t *testing.T) {
 	}
 }
 
-// The lease of an owner has ended, and its clock is 30 s behind the leader's. The owner freezes
-// registration after a loss. The freeze must not end before the lease of another owner, which
+// The lease of a holder has ended, and its clock is 30 s behind the leader's. The holder freezes
+// registration after a loss. The freeze must not end before the lease of another holder, which
 // is cut off.
 func TestFreezeByASlowClockCoversOtherLeases(t *testing.T) {
 	for name, ends := range map[string]func(*member){
@@ -133,16 +133,16 @@ func TestFreezeByASlowClockCoversOtherLeases(t *testing.T) {
 			l.putBack(copied)
 			a.sess.Heal()
 			ends(a)
-			if cl := l.cluster(); cl.FrozenUntil < c.claim.H {
-				t.Errorf("the freeze ends %d ms before a lease", c.claim.H-cl.FrozenUntil)
+			if cl := l.cluster(); cl.FrozenUntil < c.claim.LeaseUntil {
+				t.Errorf("the freeze ends %d ms before a lease", c.claim.LeaseUntil-cl.FrozenUntil)
 			}
 		})
 	}
 }
 
-// An owner finds a freeze that came back with older data. The owner's clock is 30 s behind the
-// leader's. The freeze outlasts all leases by the owner's clock, but not by the leader's. So
-// the owner must make it longer.
+// A holder finds a freeze that came back with older data. The holder's clock is 30 s behind the
+// leader's. The freeze outlasts all leases by the holder's clock, but not by the leader's. So
+// the holder must make it longer.
 func TestFreezeThatIsTooShortByTheLeadersClock(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
@@ -190,7 +190,7 @@ func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
 	}
 }
 
-// An owner that finds a loss writes the freeze within limits.FreezeCalls calls. docs/safety.md
+// A holder that finds a loss writes the freeze within limits.FreezeCalls calls. docs/safety.md
 // relies on that number.
 func TestFreezeTakesFewCalls(t *testing.T) {
 	for name, lose := range map[string]func(l *lab, copied *zkstore.MemSnapshot){
@@ -200,7 +200,7 @@ func TestFreezeTakesFewCalls(t *testing.T) {
 		"a newcomer's record": func(l *lab, _ *zkstore.MemSnapshot) { l.remove(slotPath(0)); l.takeOver(0, 0, false) },
 		"a newcomer's cluster": func(l *lab, _ *zkstore.MemSnapshot) {
 			l.wipe()
-			l.init(Cluster{UUID: "other", Slots: 2, LeaseMs: l.cl.LeaseMs, SettleMs: l.cl.SettleMs})
+			l.init(Cluster{UUID: "other", Slots: 2, LeaseMs: l.cl.LeaseMs, ConfirmMs: l.cl.ConfirmMs})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

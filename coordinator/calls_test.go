@@ -41,16 +41,16 @@ func TestRoundTrips(t *testing.T) {
 				l.serving(fmt.Sprint("N", i))
 			}
 			a := l.node("A")
-			n, used := a.count(), l.cluster().Used
+			n, used := a.count(), l.cluster().HighestSlot
 			a.must(a.register())
 			most := 8 + 1 // the lab's ReadCluster makes a sync first
-			if l.cluster().Used > used {
+			if l.cluster().HighestSlot > used {
 				most += 2 // slots were created
 			}
 			if n.all > most {
 				t.Errorf("%d round trips to register, want %d at most", n.all, most)
 			}
-			a.settle()
+			a.confirm()
 			l.pass(time.Second)
 			a.beatAndCompare()
 			for range 3 {

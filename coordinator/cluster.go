@@ -57,7 +57,7 @@ func CreateCluster(ctx context.Context, store zkstore.Store, want Cluster) (Clus
 	if err := ensureRoot(ctx, store); err != nil {
 		return Cluster{}, err
 	}
-	want.Used = -1
+	want.HighestSlot = -1
 	if _, err := store.Create(ctx, clusterPath, want.marshal(), zkstore.Persistent); err != nil && !errors.Is(err, zkstore.ErrExists) {
 		return Cluster{}, err
 	}
@@ -91,8 +91,8 @@ const lossTolerance = int64(limits.ClocksApart / time.Millisecond)
 // found says what shows the loss.
 //
 // It recreates the record if it is missing. It replaces the record of a newer cluster if no
-// node has settled there. The freeze ends when no owner can hold a lease any more, also by
-// the leader's clock. The error is zkstore.ErrBadVersion if a node has settled in the newer
+// node has confirmed there. The freeze ends when no holder can hold a lease any more, also by
+// the leader's clock. The error is zkstore.ErrBadVersion if a node has confirmed in the newer
 // cluster meanwhile.
 func (c *Coordinator) freeze(ctx context.Context, claim Claim, found string) (Cluster, error) {
 	c.Logger.Error("ZooKeeper has lost data; freezing registration", "worker", claim.Worker, "found", found)
@@ -101,9 +101,9 @@ func (c *Coordinator) freeze(ctx context.Context, claim Claim, found string) (Cl
 
 // freezeFromNow does the same as freeze, without the log message.
 func (c *Coordinator) freezeFromNow(ctx context.Context, claim Claim) (Cluster, error) {
-	c.remember(claim.Worker)
+	c.raiseHighestSlot(claim.Worker)
 	mine := c.mine
-	mine.Used, mine.Incarnation, mine.Settled = c.used, claim.Incarnation, claim.leased(c.Now())
+	mine.HighestSlot, mine.Incarnation, mine.Confirmed = c.highestSlot, claim.Incarnation, claim.leased(c.Now())
 	for now := max(c.Now(), c.latest.Mtime); ; {
 		next, stamp, err := c.writeFreeze(ctx, mine, now)
 		if err != nil || next.FrozenUntil >= stamp+mine.LeaseMs {
@@ -128,12 +128,12 @@ func (c *Coordinator) writeFreeze(ctx context.Context, mine Cluster, now int64) 
 		return changed
 	})
 	if fenced {
-		return Cluster{}, 0, fmt.Errorf("%w: another cluster has replaced this node's and settled", zkstore.ErrBadVersion)
+		return Cluster{}, 0, fmt.Errorf("%w: another cluster has replaced this node's and confirmed", zkstore.ErrBadVersion)
 	}
 	if !errors.Is(err, zkstore.ErrNoNode) {
 		return next, stat.Mtime, err
 	}
-	made := frozenAfterLoss(Cluster{Used: -1}, mine, now)
+	made := frozenAfterLoss(Cluster{HighestSlot: -1}, mine, now)
 	_, err = c.Store.Create(ctx, clusterPath, made.marshal(), zkstore.Persistent)
 	if errors.Is(err, zkstore.ErrNoNode) {
 		err = ensureRoot(ctx, c.Store)
@@ -144,16 +144,16 @@ func (c *Coordinator) writeFreeze(ctx context.Context, mine Cluster, now int64) 
 	return c.writeFreeze(ctx, mine, now) // read what is there now
 }
 
-// mustFreeze reports whether an owner that has noticed a loss of data must freeze
+// mustFreeze reports whether a holder that has noticed a loss of data must freeze
 // registration. It must while its lease runs. Otherwise it must if it is the first to
-// notice, so that the cluster has no later incarnation. A claim that never settled does not
+// notice, so that the cluster has no later incarnation. A claim that never confirmed does not
 // recreate its cluster, nor put it in the place of another.
 func (c *Coordinator) mustFreeze(found *Cluster, claim Claim) bool {
 	switch {
 	case claim.leased(c.Now()):
 		return true
 	case found == nil || found.UUID != c.mine.UUID:
-		return claim.Settled
+		return claim.Confirmed
 	}
 	return found.Incarnation <= claim.Incarnation
 }
@@ -169,18 +169,18 @@ func (c *Coordinator) PutBack(ctx context.Context, claim Claim) (Cluster, error)
 	return cl, err
 }
 
-// frozenAfterLoss returns the cluster record that an owner writes after a loss of data. found
-// is the record in ZooKeeper, mine the cluster as the owner knows it.
+// frozenAfterLoss returns the cluster record that a holder writes after a loss of data. found
+// is the record in ZooKeeper, mine the cluster as the holder knows it.
 //
-// All slots are frozen, because the cluster may have grown while the owner was cut off. If
-// found has a later incarnation and its freeze still runs, another owner noticed the loss
+// All slots are frozen, because the cluster may have grown while the holder was cut off. If
+// found has a later incarnation and its freeze still runs, another holder noticed the loss
 // before us. Then slots that an operator has opened since stay open, and the freeze is only
 // made longer if it would end too early. It may, because older data can bring back an older
-// freeze. Owners that notice the same loss within lossTolerance write only once.
+// freeze. Holders that notice the same loss within lossTolerance write only once.
 func frozenAfterLoss(found, mine Cluster, now int64) Cluster {
 	next := mine
-	next.Settled = mine.Settled || found.UUID == mine.UUID && found.Settled
-	next.Used = max(found.Used, mine.Used)
+	next.Confirmed = mine.Confirmed || found.UUID == mine.UUID && found.Confirmed
+	next.HighestSlot = max(found.HighestSlot, mine.HighestSlot)
 	until := now + mine.LeaseMs
 	if found.UUID == mine.UUID && found.Incarnation > mine.Incarnation && now < found.FrozenUntil {
 		next.Incarnation, next.FrozenUntil = found.Incarnation, found.FrozenUntil

@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// DefaultHeartbeat is the time from one report of an owner to the next.
+// DefaultHeartbeat is the time from one report of a holder to the next.
 const DefaultHeartbeat = limits.DefaultHeartbeat
 
 // Ledger keeps a claim on the local disk.
@@ -81,9 +81,9 @@ type Coordinator struct {
 	// none.
 	fenced int
 	roster roster
-	// used is the highest slot known to have been granted. An owner that recreates a lost
+	// highestSlot is the highest slot known to have been granted. A holder that recreates a lost
 	// cluster record writes it there.
-	used int
+	highestSlot int
 }
 
 // New returns a Coordinator, or an error if cfg lacks a required field. It does no I/O.
@@ -106,7 +106,7 @@ func New(cfg Config) (*Coordinator, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Coordinator{Config: cfg, fenced: -1, used: -1}, nil
+	return &Coordinator{Config: cfg, fenced: -1, highestSlot: -1}, nil
 }
 
 func randomNonce() string {
@@ -119,10 +119,10 @@ func randomNonce() string {
 // ZooKeeper with cl, and recreates cl if ZooKeeper has lost it.
 func (c *Coordinator) Join(cl Cluster) {
 	if cl.UUID != c.mine.UUID {
-		c.used = -1
+		c.highestSlot = -1
 	}
 	c.mine = cl
-	c.remember(cl.Used)
+	c.raiseHighestSlot(cl.HighestSlot)
 }
 
 // joined reads the cluster record. It returns *OtherClusterError if that is not ours.
@@ -134,7 +134,7 @@ func (c *Coordinator) joined(ctx context.Context) (Cluster, error) {
 	if cl.UUID != c.mine.UUID {
 		return Cluster{}, &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
 	}
-	c.remember(cl.Used)
+	c.raiseHighestSlot(cl.HighestSlot)
 	return cl, nil
 }
 
@@ -182,14 +182,14 @@ func (c *Coordinator) slot(ctx context.Context, worker int) (*Slot, zkstore.Stat
 }
 
 // remember raises the highest slot known to have been granted.
-func (c *Coordinator) remember(used int) { c.used = max(c.used, used) }
+func (c *Coordinator) raiseHighestSlot(used int) { c.highestSlot = max(c.highestSlot, used) }
 
-// Used returns the highest slot known to have been granted, -1 for none.
-func (c *Coordinator) Used() int { return c.used }
+// HighestSlot returns the highest slot known to have been granted, -1 for none.
+func (c *Coordinator) HighestSlot() int { return c.highestSlot }
 
 // nextGrant makes the next grant of a slot, with a new term and nonce, and saves it as
 // pending before anything is written to ZooKeeper. It returns the claim and the record to
-// write in place of old. That record is not settled.
+// write in place of old. That record is not confirmed.
 func (c *Coordinator) nextGrant(claim Claim, cl Cluster, old Slot, lease time.Duration) (Claim, Slot, error) {
 	claim.PendingTerm, claim.PendingNonce = max(claim.Term, old.Term)+1, c.Nonce()
 	gen, err := c.Ledger.Save(claim)
@@ -199,13 +199,13 @@ func (c *Coordinator) nextGrant(claim Claim, cl Cluster, old Slot, lease time.Du
 	claim.Generation = gen
 	c.holding.granted = append(c.holding.granted, claim.PendingNonce)
 	slot := claim.in(cl).record(c.gather(Report{}), claim.PendingTerm, claim.PendingNonce, old, lease)
-	slot.State = "settling"
+	slot.State = "confirming"
 	return claim, slot, nil
 }
 
 // confirmed returns the claim after the write of its pending grant was acknowledged, or
 // found in ZooKeeper.
-func (c Claim) confirmed() Claim {
+func (c Claim) acknowledged() Claim {
 	c.Term, c.Nonce = c.PendingTerm, c.PendingNonce
 	c.PendingTerm, c.PendingNonce = 0, ""
 	return c
@@ -215,7 +215,7 @@ func (c Claim) confirmed() Claim {
 // the pending nonce, that grant was written although its acknowledgement was lost.
 func (c Claim) adopt(found Slot) Claim {
 	if c.PendingNonce != "" && found.Nonce == c.PendingNonce {
-		return c.confirmed()
+		return c.acknowledged()
 	}
 	return c
 }
@@ -231,7 +231,7 @@ func (c *Coordinator) setReading(sent int64, written zkstore.Stat) Reading {
 // setHolding begins the holding of a pending grant whose write is acknowledged, and
 // returns its claim. version is the slot's since then.
 func (c *Coordinator) setHolding(claim Claim, cl Cluster, version int32) Claim {
-	c.holding = holding{Claim: claim.confirmed().in(cl), granted: c.holding.granted, written: true, version: version}
+	c.holding = holding{Claim: claim.acknowledged().in(cl), granted: c.holding.granted, written: true, version: version}
 	return c.holding.Claim
 }
 

@@ -19,18 +19,18 @@ type Claim struct {
 	Nonce        string `json:"nonce,omitempty"`
 	PendingTerm  int64  `json:"pending_term,omitempty"`
 	PendingNonce string `json:"pending_nonce,omitempty"`
-	// Settled: the node has held the slot through its settling time. If not, H is 0.
-	Settled bool `json:"settled,omitempty"`
-	// Lo is the floor of this holding, H its acknowledged and settled lease bound. IDs may
-	// have timestamps from Lo to H - 1. Unix milliseconds.
-	Lo int64 `json:"lo"`
-	H  int64 `json:"-"` // the local record has H, M and Generation in fields of its own
+	// Confirmed: the node has held the slot through its confirming time. If not, LeaseUntil is 0.
+	Confirmed bool `json:"confirmed,omitempty"`
+	// Floor is the first timestamp of this holding, LeaseUntil its acknowledged and confirmed
+	// lease bound. IDs may have timestamps from Floor to LeaseUntil - 1. Unix milliseconds.
+	Floor      int64 `json:"floor"`
+	LeaseUntil int64 `json:"-"` // the local record has this, ReservedUntil and Generation itself
 	// Incarnation is the cluster's incarnation at our last acknowledged write of the slot.
 	Incarnation int64 `json:"incarnation,omitempty"`
-	// M is the reserved bound and Generation the write count of the local record, as they
-	// were when it was read.
-	M          int64  `json:"-"`
-	Generation uint64 `json:"-"`
+	// ReservedUntil is the reserved bound and Generation the write count of the local record, as
+	// they were when it was read.
+	ReservedUntil int64  `json:"-"`
+	Generation    uint64 `json:"-"`
 }
 
 // carriedBy reports whether a record carries one of the claim's nonces.
@@ -40,13 +40,13 @@ func (c Claim) carriedBy(s Slot) bool {
 
 // in returns the claim after an acknowledged write in a cluster of that incarnation. The
 // claim's incarnation must not grow before the acknowledgement: else a record that another
-// holder has settled meanwhile would pass for an older copy.
+// holder has confirmed meanwhile would pass for an older copy.
 func (c Claim) in(cl Cluster) Claim {
 	c.Incarnation = cl.Incarnation
 	return c
 }
 
-// Finding is the meaning, for an owner, of the record that it finds.
+// Finding is the meaning, for a holder, of the record that it finds.
 type Finding int
 
 const (
@@ -60,14 +60,14 @@ const (
 
 func (f Finding) String() string { return [...]string{"ours", "fenced", "lost"}[f] }
 
-// JudgeSlot returns the meaning of a slot's record for an owner. found is nil if there is
+// JudgeSlot returns the meaning of a slot's record for a holder. found is nil if there is
 // no record.
 //
 // It compares incarnations first. A record of an earlier incarnation is an older copy: a
-// loss. One of a later incarnation fences if it is settled, because its holder has waited
-// for the owner and has issued IDs since. If it is not settled, a new node that did not know
-// of the owner has written it: a loss. In the same incarnation a higher term fences, an equal
-// term fences if it is settled, and a lower term is an older copy. A release of our record by
+// loss. One of a later incarnation fences if it is confirmed, because its holder has waited
+// for the holder and has issued IDs since. If it is not confirmed, a new node that did not know
+// of the holder has written it: a loss. In the same incarnation a higher term fences, an equal
+// term fences if it is confirmed, and a lower term is an older copy. A release of our record by
 // an operator fences in every incarnation.
 func JudgeSlot(found *Slot, mine Claim) Finding {
 	switch {
@@ -77,21 +77,21 @@ func JudgeSlot(found *Slot, mine Claim) Finding {
 		return FoundOurs
 	case found.ReleasedBy != "" && found.Node == mine.Node && found.Term > mine.Term:
 		return FoundFenced // by an operator, whatever the incarnation
-	case found.Incarnation > mine.Incarnation && found.Settled:
+	case found.Incarnation > mine.Incarnation && found.Confirmed:
 		return FoundFenced
 	case found.Incarnation != mine.Incarnation:
 		return FoundLost
 	case found.Term > mine.Term:
 		return FoundFenced
-	case found.Term == mine.Term && found.Settled:
+	case found.Term == mine.Term && found.Confirmed:
 		return FoundFenced
 	}
 	return FoundLost
 }
 
-// JudgeCluster returns the meaning of the cluster's record for an owner of the cluster uuid
-// that knows an incarnation of it. A newer cluster in its place gives way to that owner
-// while no node has settled in it.
+// JudgeCluster returns the meaning of the cluster's record for a holder of the cluster uuid
+// that knows an incarnation of it. A newer cluster in its place gives way to that holder
+// while no node has confirmed in it.
 func JudgeCluster(found *Cluster, uuid string, incarnation int64) Finding {
 	switch {
 	case found == nil:
@@ -100,7 +100,7 @@ func JudgeCluster(found *Cluster, uuid string, incarnation int64) Finding {
 		return FoundLost // an older copy
 	case found.UUID == uuid:
 		return FoundOurs
-	case found.Settled:
+	case found.Confirmed:
 		return FoundFenced
 	}
 	return FoundLost
@@ -111,7 +111,7 @@ func JudgeCluster(found *Cluster, uuid string, incarnation int64) Finding {
 type NotOursError struct {
 	Worker int
 	Reason string
-	// Lost: ZooKeeper has lost the slot's record, by JudgeSlot. An owner whose settled lease
+	// Lost: ZooKeeper has lost the slot's record, by JudgeSlot. A holder whose confirmed lease
 	// still runs may put it back.
 	Lost bool
 }
@@ -145,11 +145,11 @@ func JudgeResume(found *Slot, mine Claim) error {
 type Availability int
 
 const (
-	Free     Availability = iota
-	Cooling               // released, but its lease bound is too far ahead
-	Live                  // its holder is connected
-	Stopped               // its holder has stopped, and keeps it until the lease bound
-	Detached              // its holder is not connected, and keeps it until the lease bound
+	Free         Availability = iota
+	Releasing                 // released, but its lease bound is too far ahead
+	Live                      // its holder is connected
+	Stopped                   // its holder has stopped, and keeps it until the lease bound
+	Disconnected              // its holder is not connected, and keeps it until the lease bound
 )
 
 // cooldown is how far ahead the lease bound of a released slot may be when it is taken. Its
@@ -169,27 +169,27 @@ func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability
 	case live:
 		return Live
 	case s.Term < 0:
-		return Detached // unreadable: its lease bound is not known
-	case s.givenUp() && s.H <= now+cooldown.Milliseconds():
+		return Disconnected // unreadable: its lease bound is not known
+	case s.givenUp() && s.LeaseUntil <= now+cooldown.Milliseconds():
 		return Free
-	case !s.givenUp() && s.H+c.graceMs() <= now:
+	case !s.givenUp() && s.LeaseUntil+c.graceMs() <= now:
 		return Free
 	case s.Released:
-		return Cooling
+		return Releasing
 	case s.Stopped:
 		return Stopped
 	}
-	return Detached
+	return Disconnected
 }
 
 // givenUp reports whether a slot was released and its last holder uses it no more. After
-// ByHand.TakeAway the holder may still run, by a clock that is behind.
+// Operator.ForceRelease the holder may still run, by a clock that is behind.
 func (s Slot) givenUp() bool { return s.Released && (s.ReleasedBy == "" || s.Lowered) }
 
 // FullError: every slot is held.
 type FullError struct {
-	Slots                           int
-	Live, Detached, Stopped, Cooled int
+	Slots                                  int
+	Live, Disconnected, Stopped, Releasing int
 	// NextFree is when the next slot becomes free, Unix milliseconds; 0 if all holders are
 	// live.
 	NextFree int64
@@ -202,8 +202,8 @@ func (e *FullError) Error() string {
 	if e.NextFree > 0 {
 		next = fmt.Sprintf("The next one is free in %s", (time.Duration(e.NextFree-e.now) * time.Millisecond).Round(time.Second))
 	}
-	return fmt.Sprintf("all %d workers are held (%d live, %d detached, %d stopped, %d cooling). %s",
-		e.Slots, e.Live, e.Detached, e.Stopped, e.Cooled, next)
+	return fmt.Sprintf("all %d workers are held (%d live, %d disconnected, %d stopped, %d releasing). %s",
+		e.Slots, e.Live, e.Disconnected, e.Stopped, e.Releasing, next)
 }
 
 func (e *FullError) add(a Availability, h int64) {
@@ -211,15 +211,15 @@ func (e *FullError) add(a Availability, h int64) {
 	case Live:
 		e.Live++
 		return
-	case Cooling:
-		e.Cooled++
+	case Releasing:
+		e.Releasing++
 		h -= cooldown.Milliseconds()
 	case Stopped:
 		e.Stopped++
-	case Detached:
-		e.Detached++
+	case Disconnected:
+		e.Disconnected++
 	}
-	if h > 0 && a != Cooling {
+	if h > 0 && a != Releasing {
 		h += e.grace
 	}
 	if h > 0 && (e.NextFree == 0 || h < e.NextFree) {
@@ -228,7 +228,7 @@ func (e *FullError) add(a Availability, h int64) {
 }
 
 // FrozenError: registration is frozen until Until, Unix ms. Either ZooKeeper lost data, and
-// the slots are kept for their owners, or the operator By has frozen it.
+// the slots are kept for their holders, or the operator By has frozen it.
 type FrozenError struct {
 	Until int64
 	By    string

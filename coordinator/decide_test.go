@@ -15,40 +15,40 @@ import (
 )
 
 func TestJudgeSlot(t *testing.T) {
-	mine := Claim{Node: "me", Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6", H: 100, Incarnation: 7}
+	mine := Claim{Node: "me", Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6", LeaseUntil: 100, Incarnation: 7}
 	of := func(incarnation int64, s *Slot) *Slot { s.Incarnation = incarnation; return s }
-	held := func(node, nonce string, term int64, settled bool) *Slot {
-		return &Slot{Node: node, Nonce: nonce, Term: term, H: 200, Settled: settled, Incarnation: 7}
+	held := func(node, nonce string, term int64, confirmed bool) *Slot {
+		return &Slot{Node: node, Nonce: nonce, Term: term, LeaseUntil: 200, Confirmed: confirmed, Incarnation: 7}
 	}
 	for name, tc := range map[string]struct {
 		found *Slot
 		want  Finding
 	}{
-		"absent":                           {nil, FoundLost},
-		"ours":                             {held("me", "n5", 5, true), FoundOurs},
-		"ours, pending":                    {held("me", "n6", 6, false), FoundOurs},
-		"ours, whatever the term":          {held("me", "n5", 9, true), FoundOurs},
-		"our node, another nonce, higher":  {held("me", "n7", 7, false), FoundFenced},
-		"our node, another nonce, settled": {held("me", "n7", 5, true), FoundFenced},
-		"our nonce, another node":          {held("other", "n5", 6, false), FoundFenced},
-		"higher term, unsettled":           {held("other", "x", 6, false), FoundFenced},
-		"higher term, settled":             {held("other", "x", 6, true), FoundFenced},
-		"higher term, unsettled, H below":  {&Slot{Node: "other", Nonce: "x", Term: 9, H: 99, Incarnation: 7}, FoundFenced},
-		"higher term, settled, H below":    {&Slot{Node: "other", Nonce: "x", Term: 9, H: 99, Settled: true, Incarnation: 7}, FoundFenced},
-		"higher term, unsettled, H equal":  {&Slot{Node: "other", Nonce: "x", Term: 9, H: 100, Incarnation: 7}, FoundFenced},
-		"equal term, settled":              {held("other", "x", 5, true), FoundFenced},
-		"equal term, unsettled":            {held("other", "x", 5, false), FoundLost},
-		"lower term, settled":              {held("other", "x", 4, true), FoundLost},
-		"lower term, unsettled":            {held("other", "x", 4, false), FoundLost},
-		"later incarnation, settled":       {of(8, held("other", "x", 1, true)), FoundFenced},
-		"later incarnation, unsettled":     {of(8, held("other", "x", 9, false)), FoundLost},
-		"earlier incarnation, settled":     {of(6, held("other", "x", 9, true)), FoundLost},
-		"earlier incarnation, unsettled":   {of(6, held("other", "x", 9, false)), FoundLost},
-		"ours, whatever the incarnation":   {of(8, held("me", "n5", 5, true)), FoundOurs},
-		"kept for its owner":               {&Slot{H: 9, Lost: true}, FoundLost},
-		"never held":                       {new(freeSlot()), FoundLost},
-		"unreadable":                       {&Slot{Term: -1}, FoundLost},
-		"no nonce":                         {held("me", "", 4, true), FoundLost},
+		"absent":                             {nil, FoundLost},
+		"ours":                               {held("me", "n5", 5, true), FoundOurs},
+		"ours, pending":                      {held("me", "n6", 6, false), FoundOurs},
+		"ours, whatever the term":            {held("me", "n5", 9, true), FoundOurs},
+		"our node, another nonce, higher":    {held("me", "n7", 7, false), FoundFenced},
+		"our node, another nonce, confirmed": {held("me", "n7", 5, true), FoundFenced},
+		"our nonce, another node":            {held("other", "n5", 6, false), FoundFenced},
+		"higher term, unconfirmed":           {held("other", "x", 6, false), FoundFenced},
+		"higher term, confirmed":             {held("other", "x", 6, true), FoundFenced},
+		"higher term, unconfirmed, H below":  {&Slot{Node: "other", Nonce: "x", Term: 9, LeaseUntil: 99, Incarnation: 7}, FoundFenced},
+		"higher term, confirmed, H below":    {&Slot{Node: "other", Nonce: "x", Term: 9, LeaseUntil: 99, Confirmed: true, Incarnation: 7}, FoundFenced},
+		"higher term, unconfirmed, H equal":  {&Slot{Node: "other", Nonce: "x", Term: 9, LeaseUntil: 100, Incarnation: 7}, FoundFenced},
+		"equal term, confirmed":              {held("other", "x", 5, true), FoundFenced},
+		"equal term, unconfirmed":            {held("other", "x", 5, false), FoundLost},
+		"lower term, confirmed":              {held("other", "x", 4, true), FoundLost},
+		"lower term, unconfirmed":            {held("other", "x", 4, false), FoundLost},
+		"later incarnation, confirmed":       {of(8, held("other", "x", 1, true)), FoundFenced},
+		"later incarnation, unconfirmed":     {of(8, held("other", "x", 9, false)), FoundLost},
+		"earlier incarnation, confirmed":     {of(6, held("other", "x", 9, true)), FoundLost},
+		"earlier incarnation, unconfirmed":   {of(6, held("other", "x", 9, false)), FoundLost},
+		"ours, whatever the incarnation":     {of(8, held("me", "n5", 5, true)), FoundOurs},
+		"kept for its holder":                {&Slot{LeaseUntil: 9, Lost: true}, FoundLost},
+		"never held":                         {new(freeSlot()), FoundLost},
+		"unreadable":                         {&Slot{Term: -1}, FoundLost},
+		"no nonce":                           {held("me", "", 4, true), FoundLost},
 	} {
 		if got := JudgeSlot(tc.found, mine); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
@@ -64,13 +64,13 @@ func TestJudgeCluster(t *testing.T) {
 		found *Cluster
 		want  Finding
 	}{
-		"absent":             {nil, FoundLost},
-		"ours":               {&Cluster{UUID: "c", Incarnation: 5}, FoundOurs},
-		"ours, settled":      {&Cluster{UUID: "c", Incarnation: 5, Settled: true}, FoundOurs},
-		"ours, a later one":  {&Cluster{UUID: "c", Incarnation: 6}, FoundOurs},
-		"ours, an older one": {&Cluster{UUID: "c", Incarnation: 4, Settled: true}, FoundLost},
-		"another, unsettled": {&Cluster{UUID: "d"}, FoundLost},
-		"another, settled":   {&Cluster{UUID: "d", Settled: true}, FoundFenced},
+		"absent":               {nil, FoundLost},
+		"ours":                 {&Cluster{UUID: "c", Incarnation: 5}, FoundOurs},
+		"ours, confirmed":      {&Cluster{UUID: "c", Incarnation: 5, Confirmed: true}, FoundOurs},
+		"ours, a later one":    {&Cluster{UUID: "c", Incarnation: 6}, FoundOurs},
+		"ours, an older one":   {&Cluster{UUID: "c", Incarnation: 4, Confirmed: true}, FoundLost},
+		"another, unconfirmed": {&Cluster{UUID: "d"}, FoundLost},
+		"another, confirmed":   {&Cluster{UUID: "d", Confirmed: true}, FoundFenced},
 	} {
 		if got := JudgeCluster(tc.found, "c", 5); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
@@ -79,8 +79,8 @@ func TestJudgeCluster(t *testing.T) {
 }
 
 func TestJudgeResume(t *testing.T) {
-	mine := Claim{Node: "me", Worker: 7, Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6", Generation: 40, M: 1000}
-	ours := Slot{Node: "me", Nonce: "n5", Term: 5, H: 1, Settled: true, Generation: 40}
+	mine := Claim{Node: "me", Worker: 7, Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6", Generation: 40, ReservedUntil: 1000}
+	ours := Slot{Node: "me", Nonce: "n5", Term: 5, LeaseUntil: 1, Confirmed: true, Generation: 40}
 	with := func(change func(*Slot)) *Slot {
 		s := ours
 		change(&s)
@@ -91,22 +91,22 @@ func TestJudgeResume(t *testing.T) {
 		says  string // "" for nil
 		lost  bool
 	}{
-		"ours":                 {found: &ours},
-		"ours, pending":        {found: with(func(s *Slot) { s.Nonce, s.Term = "n6", 6 })},
-		"ours, stopped":        {found: with(func(s *Slot) { s.Stopped, s.StoppedM = true, 1000 })},
-		"ours, unsettled":      {found: with(func(s *Slot) { s.Settled = false })},
-		"older generation":     {found: with(func(s *Slot) { s.Generation = 39 })},
-		"newer generation":     {with(func(s *Slot) { s.Generation = 41 }), "old copy", false},
-		"absent":               {nil, "no record", true},
-		"released":             {with(func(s *Slot) { s.Released = true }), "released", false},
-		"released, another's":  {with(func(s *Slot) { s.Released, s.Nonce, s.Term = true, "x", 9 }), "released", false},
-		"taken over":           {with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 6 }), "node other () holds the worker", false},
-		"our node, new nonce":  {with(func(s *Slot) { s.Nonce, s.Term = "x", 6 }), "node me () holds the worker", false},
-		"an older copy":        {with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 4 }), "node other () holds the worker", true},
-		"kept for its owner":   {&Slot{H: 5, Lost: true}, "holds the worker", true},
-		"unreadable":           {&Slot{Term: -1}, "holds the worker", true},
-		"equal term, settled":  {with(func(s *Slot) { s.Node, s.Nonce = "other", "x" }), "holds the worker", false},
-		"equal, not yet setld": {with(func(s *Slot) { s.Node, s.Nonce, s.Settled = "other", "x", false }), "holds the worker", true},
+		"ours":                  {found: &ours},
+		"ours, pending":         {found: with(func(s *Slot) { s.Nonce, s.Term = "n6", 6 })},
+		"ours, stopped":         {found: with(func(s *Slot) { s.Stopped, s.StoppedAt = true, 1000 })},
+		"ours, unconfirmed":     {found: with(func(s *Slot) { s.Confirmed = false })},
+		"older generation":      {found: with(func(s *Slot) { s.Generation = 39 })},
+		"newer generation":      {with(func(s *Slot) { s.Generation = 41 }), "old copy", false},
+		"absent":                {nil, "no record", true},
+		"released":              {with(func(s *Slot) { s.Released = true }), "released", false},
+		"released, another's":   {with(func(s *Slot) { s.Released, s.Nonce, s.Term = true, "x", 9 }), "released", false},
+		"taken over":            {with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 6 }), "node other () holds the worker", false},
+		"our node, new nonce":   {with(func(s *Slot) { s.Nonce, s.Term = "x", 6 }), "node me () holds the worker", false},
+		"an older copy":         {with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 4 }), "node other () holds the worker", true},
+		"kept for its holder":   {&Slot{LeaseUntil: 5, Lost: true}, "holds the worker", true},
+		"unreadable":            {&Slot{Term: -1}, "holds the worker", true},
+		"equal term, confirmed": {with(func(s *Slot) { s.Node, s.Nonce = "other", "x" }), "holds the worker", false},
+		"equal, not yet setld":  {with(func(s *Slot) { s.Node, s.Nonce, s.Confirmed = "other", "x", false }), "holds the worker", true},
 	} {
 		err := JudgeResume(tc.found, mine)
 		if tc.says == "" {
@@ -134,21 +134,21 @@ func TestJudgeFree(t *testing.T) {
 	}{
 		"never held":                        {slot: freeSlot(), want: Free},
 		"never held, live":                  {slot: freeSlot(), live: true, want: Live},
-		"bound ahead":                       {slot: Slot{Term: 1, H: now + 1}, want: Detached},
-		"bound ahead, stopped":              {slot: Slot{Term: 1, H: now + 1, Stopped: true}, want: Stopped},
-		"bound reached":                     {slot: Slot{Term: 1, H: now - grace}, want: Free},
-		"bound just reached":                {slot: Slot{Term: 1, H: now - grace + 1}, want: Detached},
-		"bound reached, stopped":            {slot: Slot{Term: 1, H: now - grace, Stopped: true}, want: Free},
-		"bound past, live":                  {slot: Slot{Term: 1, H: 1}, live: true, want: Live},
-		"bound past by the leader's only":   {slot: Slot{Term: 1, H: now + 1}, leader: 5000, want: Detached},
-		"bound past by ours only":           {slot: Slot{Term: 1, H: now - grace}, leader: -1, want: Detached},
-		"released":                          {slot: Slot{Term: 1, H: now + 10_000, Released: true}, want: Free},
-		"released, more than 10 s ahead":    {slot: Slot{Term: 1, H: now + 10_001, Released: true}, want: Cooling},
-		"released, ahead by the leader's":   {slot: Slot{Term: 1, H: now + 10_000, Released: true}, leader: -1, want: Cooling},
-		"kept for its owner":                {slot: Slot{H: now + 1, Lost: true}, want: Detached},
-		"kept for its owner, long enough":   {slot: Slot{H: now - grace, Lost: true}, want: Free},
-		"unreadable":                        {slot: Slot{Term: -1}, want: Detached},
-		"released and live (it is leaving)": {slot: Slot{Term: 1, H: 1, Released: true}, live: true, want: Live},
+		"bound ahead":                       {slot: Slot{Term: 1, LeaseUntil: now + 1}, want: Disconnected},
+		"bound ahead, stopped":              {slot: Slot{Term: 1, LeaseUntil: now + 1, Stopped: true}, want: Stopped},
+		"bound reached":                     {slot: Slot{Term: 1, LeaseUntil: now - grace}, want: Free},
+		"bound just reached":                {slot: Slot{Term: 1, LeaseUntil: now - grace + 1}, want: Disconnected},
+		"bound reached, stopped":            {slot: Slot{Term: 1, LeaseUntil: now - grace, Stopped: true}, want: Free},
+		"bound past, live":                  {slot: Slot{Term: 1, LeaseUntil: 1}, live: true, want: Live},
+		"bound past by the leader's only":   {slot: Slot{Term: 1, LeaseUntil: now + 1}, leader: 5000, want: Disconnected},
+		"bound past by ours only":           {slot: Slot{Term: 1, LeaseUntil: now - grace}, leader: -1, want: Disconnected},
+		"released":                          {slot: Slot{Term: 1, LeaseUntil: now + 10_000, Released: true}, want: Free},
+		"released, more than 10 s ahead":    {slot: Slot{Term: 1, LeaseUntil: now + 10_001, Released: true}, want: Releasing},
+		"released, ahead by the leader's":   {slot: Slot{Term: 1, LeaseUntil: now + 10_000, Released: true}, leader: -1, want: Releasing},
+		"kept for its holder":               {slot: Slot{LeaseUntil: now + 1, Lost: true}, want: Disconnected},
+		"kept for its holder, long enough":  {slot: Slot{LeaseUntil: now - grace, Lost: true}, want: Free},
+		"unreadable":                        {slot: Slot{Term: -1}, want: Disconnected},
+		"released and live (it is leaving)": {slot: Slot{Term: 1, LeaseUntil: 1, Released: true}, live: true, want: Live},
 	} {
 		if got := cl.JudgeFree(tc.slot, tc.live, now, now+tc.leader); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
@@ -156,7 +156,7 @@ func TestJudgeFree(t *testing.T) {
 	}
 	// With a longest lease of 12 s, a slot stays with its holder for 1 s after the bound.
 	short := Cluster{LeaseMs: 12_000}
-	if got := short.JudgeFree(Slot{Term: 1, H: now - 1000}, false, now, now); got != Free {
+	if got := short.JudgeFree(Slot{Term: 1, LeaseUntil: now - 1000}, false, now, now); got != Free {
 		t.Errorf("a lease of 12 s that ended a second ago: %d", got)
 	}
 }
@@ -168,18 +168,18 @@ func TestFullError(t *testing.T) {
 		says string
 	}{
 		"all live": {add: func(e *FullError) { e.add(Live, 500) },
-			says: "(1 live, 0 detached, 0 stopped, 0 cooling). No lease is about to expire. Create a cluster with more worker bits, or run fewer nodes"},
-		"the earliest counts": {add: func(e *FullError) { e.add(Detached, 70_000); e.add(Stopped, 60_000); e.add(Live, 1) },
-			next: 60_000, says: "(1 live, 1 detached, 1 stopped, 0 cooling). The next one is free in 1m0s"},
-		"cooling frees before its bound": {add: func(e *FullError) { e.add(Cooling, 40_000); e.add(Detached, 31_000) },
+			says: "(1 live, 0 disconnected, 0 stopped, 0 releasing). No lease is about to expire. Create a cluster with more worker bits, or run fewer nodes"},
+		"the earliest counts": {add: func(e *FullError) { e.add(Disconnected, 70_000); e.add(Stopped, 60_000); e.add(Live, 1) },
+			next: 60_000, says: "(1 live, 1 disconnected, 1 stopped, 0 releasing). The next one is free in 1m0s"},
+		"releasing frees before its bound": {add: func(e *FullError) { e.add(Releasing, 40_000); e.add(Disconnected, 31_000) },
 			next: 30_000, says: "The next one is free in 30s"},
 		"a holder keeps it a little longer": {add: func(e *FullError) {
 			e.grace = 5000
-			e.add(Detached, 60_000)
-			e.add(Cooling, 80_000)
-			e.add(Detached, 0)
+			e.add(Disconnected, 60_000)
+			e.add(Releasing, 80_000)
+			e.add(Disconnected, 0)
 		}, next: 65_000, says: "is free in 1m5s"},
-		"unreadable never frees": {add: func(e *FullError) { e.add(Detached, 0) }, says: "No lease is about to expire"},
+		"unreadable never frees": {add: func(e *FullError) { e.add(Disconnected, 0) }, says: "No lease is about to expire"},
 	} {
 		e := FullError{Slots: 3}
 		tc.add(&e)
@@ -265,9 +265,9 @@ func slots() *rapid.Generator[Slot] {
 	return rapid.Custom(func(t *rapid.T) Slot {
 		return Slot{
 			Node: rapid.SampledFrom([]string{"", "me", "other"}).Draw(t, "node"), Nonce: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "nonce"),
-			Term: rapid.Int64Range(-1, 4).Draw(t, "term"), Incarnation: rapid.Int64Range(0, 2).Draw(t, "incarnation"), H: instants().Draw(t, "h"),
-			Settled: rapid.Bool().Draw(t, "settled"), Stopped: rapid.Bool().Draw(t, "stopped"), Released: rapid.Bool().Draw(t, "released"), Lost: rapid.Bool().Draw(t, "lost"),
-			Reached: instants().Draw(t, "reached"), Generation: rapid.Uint64Range(0, 9).Draw(t, "generation"),
+			Term: rapid.Int64Range(-1, 4).Draw(t, "term"), Incarnation: rapid.Int64Range(0, 2).Draw(t, "incarnation"), LeaseUntil: instants().Draw(t, "h"),
+			Confirmed: rapid.Bool().Draw(t, "confirmed"), Stopped: rapid.Bool().Draw(t, "stopped"), Released: rapid.Bool().Draw(t, "released"), Lost: rapid.Bool().Draw(t, "lost"),
+			TrustedClock: instants().Draw(t, "reached"), Generation: rapid.Uint64Range(0, 9).Draw(t, "generation"),
 		}
 	})
 }
@@ -276,34 +276,34 @@ func claims() *rapid.Generator[Claim] {
 	return rapid.Custom(func(t *rapid.T) Claim {
 		return Claim{
 			Node: "me", Worker: 3, Term: rapid.Int64Range(0, 4).Draw(t, "term"), Nonce: rapid.SampledFrom([]string{"", "a"}).Draw(t, "nonce"),
-			PendingNonce: rapid.SampledFrom([]string{"", "b"}).Draw(t, "pending"), Settled: rapid.Bool().Draw(t, "settled"),
-			H: instants().Draw(t, "h"), Generation: rapid.Uint64Range(0, 9).Draw(t, "generation"),
+			PendingNonce: rapid.SampledFrom([]string{"", "b"}).Draw(t, "pending"), Confirmed: rapid.Bool().Draw(t, "confirmed"),
+			LeaseUntil: instants().Draw(t, "h"), Generation: rapid.Uint64Range(0, 9).Draw(t, "generation"),
 			Incarnation: rapid.Int64Range(0, 2).Draw(t, "incarnation"),
 		}
 	})
 }
 
-// The record that an owner writes carries the owner's claim. It lowers neither the lease bound
-// (H) nor Reached.
+// The record that a holder writes carries the holder's claim. It lowers neither the lease bound
+// (LeaseUntil) nor TrustedClock.
 func TestRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		old, claim := slots().Draw(t, "old"), claims().Draw(t, "claim")
 		now, lease := instants().Draw(t, "now"), rapid.SampledFrom([]time.Duration{0, time.Minute, labW}).Draw(t, "lease")
 		e := evidence{now: now, self: Slot{Labels: Labels{Name: "n"}, HeartbeatMs: 1000, RTTMs: 3}}
 		s := claim.record(e, 7, "nonce", old, lease)
-		if s.Node != "me" || s.Term != 7 || s.Nonce != "nonce" || s.Generation != claim.Generation || s.Name != "n" || s.Reported != now || s.HeartbeatMs != 1000 || s.RTTMs != 3 {
+		if s.Node != "me" || s.Term != 7 || s.Nonce != "nonce" || s.Generation != claim.Generation || s.Name != "n" || s.ReportedClock != now || s.HeartbeatMs != 1000 || s.RTTMs != 3 {
 			t.Fatalf("%+v", s)
 		}
-		if s.Settled || s.Stopped || s.Released || s.Lost || s.StoppedM != 0 {
+		if s.Confirmed || s.Stopped || s.Released || s.Lost || s.StoppedAt != 0 {
 			t.Fatalf("carried over: %+v", s)
 		}
-		if s.H < old.H || s.H < claim.H || s.Reached < old.Reached {
+		if s.LeaseUntil < old.LeaseUntil || s.LeaseUntil < claim.LeaseUntil || s.TrustedClock < old.TrustedClock {
 			t.Fatalf("went down: %+v", s)
 		}
-		if lease == 0 && (s.H != max(old.H, claim.H) || s.Reached != old.Reached) {
+		if lease == 0 && (s.LeaseUntil != max(old.LeaseUntil, claim.LeaseUntil) || s.TrustedClock != old.TrustedClock) {
 			t.Fatalf("moved by a clock that is not trusted: %+v", s)
 		}
-		if lease > 0 && (s.H < now+lease.Milliseconds() || s.Reached < now) {
+		if lease > 0 && (s.LeaseUntil < now+lease.Milliseconds() || s.TrustedClock < now) {
 			t.Fatalf("not extended: %+v", s)
 		}
 	})
@@ -311,7 +311,7 @@ func TestRecord(t *testing.T) {
 
 // A record is ours only if it has our node and one of our nonces. In the same incarnation,
 // another record always fences if its term is higher, and never if its term is lower. A record
-// of a later incarnation fences if it is settled. A record of an earlier one never fences.
+// of a later incarnation fences if it is confirmed. A record of an earlier one never fences.
 func TestJudgeSlotProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		found, mine := slots().Draw(t, "found"), claims().Draw(t, "mine")
@@ -322,7 +322,7 @@ func TestJudgeSlotProperties(t *testing.T) {
 			t.Fatalf("%s", got)
 		case ours:
 		case found.Incarnation != mine.Incarnation:
-			if fenced := found.Incarnation > mine.Incarnation && found.Settled; fenced != (got == FoundFenced) {
+			if fenced := found.Incarnation > mine.Incarnation && found.Confirmed; fenced != (got == FoundFenced) {
 				t.Fatalf("%s", got)
 			}
 		case found.Term > mine.Term && got != FoundFenced, found.Term < mine.Term && got != FoundLost:
@@ -357,7 +357,7 @@ func TestJudgeFreeProperties(t *testing.T) {
 		if s.Released {
 			slack = 10_000
 		}
-		if free := s.Term >= 0 && s.H <= min(now, leader)+slack; free != (got == Free) {
+		if free := s.Term >= 0 && s.LeaseUntil <= min(now, leader)+slack; free != (got == Free) {
 			t.Fatalf("%d", got)
 		}
 	})
@@ -383,13 +383,13 @@ func TestFrozenIs(t *testing.T) {
 }
 
 func TestParseSlot(t *testing.T) {
-	held := Slot{Node: "n", Nonce: "x", Term: 1, H: 5}
+	held := Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 5}
 	for name, s := range map[string]Slot{
-		"never held":         freeSlot(),
-		"held":               held,
-		"kept for its owner": {H: 5, Lost: true},
-		"released":           {Node: "n", Nonce: "x", Term: 4, H: 5, Released: true},
-		"with everything": {Node: "n", Ticket: "t", Nonce: "x", Term: 4, H: 5, Settled: true, Stopped: true, StoppedM: 4, Reached: 3, Reported: 2,
+		"never held":          freeSlot(),
+		"held":                held,
+		"kept for its holder": {LeaseUntil: 5, Lost: true},
+		"released":            {Node: "n", Nonce: "x", Term: 4, LeaseUntil: 5, Released: true},
+		"with everything": {Node: "n", Ticket: "t", Nonce: "x", Term: 4, LeaseUntil: 5, Confirmed: true, Stopped: true, StoppedAt: 4, TrustedClock: 3, ReportedClock: 2,
 			Generation: math.MaxUint64, HeartbeatMs: 1, RTTMs: 1, State: "serving", Labels: Labels{Name: "a", Host: "b", PID: 3, Address: "c", Version: "d", Admin: "e"},
 			FromTerm: 2, Granted: 1, ReleasedBy: "me", AheadMs: 1, History: History{{Node: "m", Ended: EndedTaken, By: "me"}}},
 	} {
@@ -397,14 +397,14 @@ func TestParseSlot(t *testing.T) {
 			t.Errorf("%s: %+v became %+v", name, s, got)
 		}
 	}
-	if s := parseSlot([]byte(`{"node":"n","nonce":"x","term":1,"h":5,"of":"a later release","deep":{"er":[1]}}`)); s != held {
+	if s := parseSlot([]byte(`{"node":"n","nonce":"x","term":1,"lease_until":5,"of":"a later release","deep":{"er":[1]}}`)); s != held {
 		t.Errorf("unknown fields: %+v", s)
 	}
 	for _, b := range []string{
-		"", "null", "{}", "[]", "7", `"x"`, "true", "{", `{"term":1}`, `{"term":-1,"node":"n","nonce":"x","h":5}`, `{"released":false}`, `{"lost":true}`,
-		`{"node":"n","nonce":"x","term":1}`, `{"node":"n","term":1,"h":5}`, `{"nonce":"x","term":1,"h":5}`, `{"node":"n","nonce":"x","term":1,"h":-5}`,
-		`{"node":"n","nonce":"x","term":"1","h":5}`, `{"node":"n","nonce":"x","term":1e300,"h":5}`, `{"node":"n","nonce":"x","h":5}`, `{"h":5}`,
-		`{"node":"n","nonce":"x","term":1,"h":5}{}`, "\x00\xff", strings.Repeat("[", 100_000),
+		"", "null", "{}", "[]", "7", `"x"`, "true", "{", `{"term":1}`, `{"term":-1,"node":"n","nonce":"x","lease_until":5}`, `{"released":false}`, `{"lost":true}`,
+		`{"node":"n","nonce":"x","term":1}`, `{"node":"n","term":1,"lease_until":5}`, `{"nonce":"x","term":1,"lease_until":5}`, `{"node":"n","nonce":"x","term":1,"lease_until":-5}`,
+		`{"node":"n","nonce":"x","term":"1","lease_until":5}`, `{"node":"n","nonce":"x","term":1e300,"lease_until":5}`, `{"node":"n","nonce":"x","lease_until":5}`, `{"lease_until":5}`,
+		`{"node":"n","nonce":"x","term":1,"lease_until":5}{}`, "\x00\xff", strings.Repeat("[", 100_000),
 	} {
 		if s := parseSlot([]byte(b)); s != (Slot{Term: -1}) {
 			t.Errorf("%.40q is %+v", b, s)
@@ -418,12 +418,12 @@ func TestParseSlot(t *testing.T) {
 // Whatever data a slot has, no node may take it without a lease bound, unless it was never
 // held. A record that can be read stays the same when it is written and read again.
 func FuzzParseSlot(f *testing.F) {
-	f.Add([]byte(`{"node":"n","nonce":"x","term":1,"h":5}`))
+	f.Add([]byte(`{"node":"n","nonce":"x","term":1,"lease_until":5}`))
 	f.Add([]byte(`{"released":true}`))
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := parseSlot(b)
-		if (Cluster{}).JudgeFree(s, false, math.MaxInt32, math.MaxInt32) == Free && s.H == 0 && !(s.Released && s.Nonce == "" && s.Term == 0) {
+		if (Cluster{}).JudgeFree(s, false, math.MaxInt32, math.MaxInt32) == Free && s.LeaseUntil == 0 && !(s.Released && s.Nonce == "" && s.Term == 0) {
 			t.Errorf("%q is free without a bound: %+v", b, s)
 		}
 		if s.Term >= 0 {
@@ -435,7 +435,7 @@ func FuzzParseSlot(f *testing.F) {
 }
 
 func TestParseCluster(t *testing.T) {
-	good := Cluster{UUID: "u", Layout: "l", Slots: 4, Used: -1, LeaseMs: 1, SettleMs: 2, Settled: true, FrozenUntil: 3, Open: "4", Incarnation: 6}
+	good := Cluster{UUID: "u", Layout: "l", Slots: 4, HighestSlot: -1, LeaseMs: 1, ConfirmMs: 2, Confirmed: true, FrozenUntil: 3, Open: "4", Incarnation: 6}
 	if got, err := parseCluster(good.marshal()); got != good || err != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -443,6 +443,10 @@ func TestParseCluster(t *testing.T) {
 		if c, err := parseCluster([]byte(b)); err == nil || !strings.Contains(err.Error(), "/cluster") {
 			t.Errorf("%q is %+v, %v", b, c, err)
 		}
+	}
+	older := `{"uuid":"u","slots":4,"used":63,"settled":true}`
+	if c, err := parseCluster([]byte(older)); err == nil || !strings.Contains(err.Error(), "another release") {
+		t.Errorf("an older release's record is %+v, %v", c, err)
 	}
 }
 
@@ -473,7 +477,7 @@ func TestNew(t *testing.T) {
 		}
 	}
 	c, err := New(ok)
-	if err != nil || c.Interval != DefaultHeartbeat || c.Used() != -1 {
+	if err != nil || c.Interval != DefaultHeartbeat || c.HighestSlot() != -1 {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	if a, b := c.Nonce(), c.Nonce(); len(a) != 16 || a == b {

@@ -13,11 +13,11 @@ type doubt struct {
 	raised bool
 	// Both clocks when that was noticed, Unix ms.
 	now, stamp int64
-	// floor is where the slot begins after it is settled again, Unix ms; 0 before that.
+	// floor is where the slot begins after it is confirmed again, Unix ms; 0 before that.
 	floor int64
 }
 
-// doubted reports whether a doubt was raised and the slot has not been settled since.
+// doubted reports whether a doubt was raised and the slot has not been confirmed since.
 func (hold holding) doubted() bool { return hold.doubt.raised && hold.doubt.floor == 0 }
 
 // clocksAgree is how far the leader's clock may be ahead of ours and still count as right,
@@ -60,13 +60,13 @@ func (hold holding) previousBound(found Slot, after zkstore.Stat) (h int64, mayH
 // runsUntil returns the lease bound that the holder of the claim knew. The record's own may
 // be of an unacknowledged write, or of an older copy.
 func (c Claim) runsUntil(found Slot) int64 {
-	if c.Settled {
-		return c.H
+	if c.Confirmed {
+		return c.LeaseUntil
 	}
-	return found.H
+	return found.LeaseUntil
 }
 
-// newFloor returns the floor of a doubted holding when it is settled. It is not before now,
+// newFloor returns the floor of a doubted holding when it is confirmed. It is not before now,
 // and above all that a lost holder may have issued and borrowed.
 func (d doubt) newFloor(e evidence) int64 {
 	return max(e.now, d.lastPossible(e.agreed)+1) + e.mine.BorrowMs
@@ -83,7 +83,7 @@ func (d doubt) lastPossible(agreed bool) int64 {
 }
 
 // floorTooFarAhead reports whether a doubted holding would begin more than 10 s from now.
-// The leader's clock may prove wrong by then, and settling cannot be undone.
+// The leader's clock may prove wrong by then, and confirming cannot be undone.
 func (hold holding) floorTooFarAhead(e evidence) bool {
 	return hold.doubted() && hold.doubt.lastPossible(e.agreed) > e.now+cooldown.Milliseconds()
 }

@@ -79,11 +79,11 @@ var faultCases = []faultCase{
 	{name: "heartbeat",
 		make: func(l *lab) *member { return l.serving("A") },
 		step: beatOnly},
-	{name: "heartbeat that settles",
+	{name: "heartbeat that confirms",
 		make: func(l *lab) *member {
 			a := l.node("A")
 			a.must(a.register())
-			l.pass(labSettle)
+			l.pass(labConfirm)
 			return a
 		},
 		step: beatOnly},

@@ -20,7 +20,7 @@ import (
 const (
 	labStart   = 1_700_000_000_000 // the clock's start, Unix ms
 	labW       = 24 * time.Hour
-	labSettle  = 10 * time.Second
+	labConfirm = 10 * time.Second
 	labLease   = time.Minute
 	labReserve = 3 * time.Second
 )
@@ -52,7 +52,7 @@ func newLab(t testing.TB, slots int) *lab {
 	l.mem = zkstore.NewMem(func() int64 { return l.now })
 	l.admin = l.mem.Session()
 	l.forget()
-	l.cl = Cluster{UUID: "cluster-1", Layout: "test", Slots: slots, LeaseMs: millis(labW), SettleMs: millis(labSettle)}
+	l.cl = Cluster{UUID: "cluster-1", Layout: "test", Slots: slots, LeaseMs: millis(labW), ConfirmMs: millis(labConfirm)}
 	l.init(l.cl)
 	return l
 }
@@ -65,8 +65,8 @@ func (l *lab) init(cl Cluster) {
 	}
 }
 
-// settleIn recreates the cluster's record with a settling time of d.
-func (l *lab) settleIn(d time.Duration) { l.anew(func(cl *Cluster) { cl.SettleMs = millis(d) }) }
+// confirmIn recreates the cluster's record with a confirming time of d.
+func (l *lab) confirmIn(d time.Duration) { l.anew(func(cl *Cluster) { cl.ConfirmMs = millis(d) }) }
 
 // leases recreates the cluster's record with a longest lease of d. A slot stays with its
 // holder for the grace time after the lease bound: a twelfth of d, at most 5 s.
@@ -101,8 +101,8 @@ func (l *lab) observe() {
 		}
 		was, known := l.seen[p]
 		s := parseSlot(data)
-		// A Lost record does not have the owner's bound, so the next bound may be lower.
-		if known && !was.Lost && (s.H < was.H && !(s.Released && s.Nonce == was.Nonce) || s.Term < was.Term) {
+		// A Lost record does not have the holder's bound, so the next bound may be lower.
+		if known && !was.Lost && (s.LeaseUntil < was.LeaseUntil && !(s.Released && s.Nonce == was.Nonce) || s.Term < was.Term) {
 			l.Errorf("slot %d went from %+v to %+v", w, was, s)
 		}
 		l.seen[p], l.zxid[p] = s, stat.Mzxid
@@ -188,7 +188,7 @@ func (d *disk) Save(c Claim) (uint64, error) {
 		return 0, d.err
 	}
 	if d.usable && c.Node == d.claim.Node && c.Worker == d.claim.Worker {
-		c.M = d.claim.M
+		c.ReservedUntil = d.claim.ReservedUntil
 	}
 	d.generation++
 	d.saves++
@@ -201,7 +201,7 @@ func (d *disk) Save(c Claim) (uint64, error) {
 func (d *disk) reserve(c Claim, m int64) {
 	d.generation++
 	d.claim = c
-	d.claim.M, d.claim.Generation = m, d.generation
+	d.claim.ReservedUntil, d.claim.Generation = m, d.generation
 }
 
 // issuing has the range of timestamps in which a holding of a slot may issue IDs, and the
@@ -238,8 +238,8 @@ type member struct {
 	up            bool
 	claim         Claim
 	t             *issuing
-	settled       bool
-	settleAt      int64
+	confirmed     bool
+	confirmAt     int64
 	restartedFrom uint64
 	retry         bool // the stored claim is of a write whose outcome is unknown
 }
@@ -276,7 +276,7 @@ func (m *member) boot() {
 	}
 	co.RetryAfter = -1
 	co.Join(m.disk.cl)
-	m.co, m.claim, m.t, m.restartedFrom, m.settled = co, Claim{}, nil, 0, false
+	m.co, m.claim, m.t, m.restartedFrom, m.confirmed = co, Claim{}, nil, 0, false
 }
 
 // ctx returns a context for one step. The context ends after 500 calls to the store, which are
@@ -347,14 +347,14 @@ func (m *member) granted(g Grant) {
 	if m.agreed {
 		m.judged = g.Clock
 	}
-	m.up, m.retry, m.settled, m.restartedFrom = true, false, false, 0
-	m.settleAt = m.clock() + millis(g.Settle)
+	m.up, m.retry, m.confirmed, m.restartedFrom = true, false, false, 0
+	m.confirmAt = m.clock() + millis(g.Wait)
 	m.hold(g.Claim)
 }
 
 func (m *member) hold(c Claim) {
 	m.claim = c
-	m.t = &issuing{who: m.name, worker: c.Worker, lo: c.Lo, hi: c.Lo}
+	m.t = &issuing{who: m.name, worker: c.Worker, lo: c.Floor, hi: c.Floor}
 	m.past = append(m.past, m.t)
 	m.extend()
 }
@@ -362,9 +362,9 @@ func (m *member) hold(c Claim) {
 // startAlone starts the node from its disk, without ZooKeeper.
 func (m *member) startAlone() {
 	m.note(m.name, "starts alone with %+v", m.disk.claim)
-	m.up, m.restartedFrom, m.settled = true, m.disk.generation, false
+	m.up, m.restartedFrom, m.confirmed = true, m.disk.generation, false
 	c := m.disk.claim
-	c.Lo = max(c.M, c.Lo)
+	c.Floor = max(c.ReservedUntil, c.Floor)
 	m.hold(c)
 }
 
@@ -379,7 +379,7 @@ func (m *member) start() (err error) {
 	}
 	if m.disk.usable {
 		claim := m.disk.claim
-		cached := claim.Settled && m.clock() < claim.H
+		cached := claim.Confirmed && m.clock() < claim.LeaseUntil
 		gone := errors.Is(err, ErrNoCluster) || err == nil && JudgeCluster(&cl, m.disk.cl.UUID, m.disk.claim.Incarnation) == FoundLost
 		if cached && gone {
 			m.startAlone()
@@ -407,9 +407,9 @@ func (m *member) start() (err error) {
 // extend raises the reserved bound on the disk, and then the range of the holding.
 func (m *member) extend() {
 	c := &m.claim
-	if m.up && c.Settled {
-		m.disk.reserve(*c, max(m.disk.claim.M, min(m.clock()+millis(labReserve), c.H)))
-		m.t.hi = max(m.t.hi, min(m.disk.claim.M, c.H))
+	if m.up && c.Confirmed {
+		m.disk.reserve(*c, max(m.disk.claim.ReservedUntil, min(m.clock()+millis(labReserve), c.LeaseUntil)))
+		m.t.hi = max(m.t.hi, min(m.disk.claim.ReservedUntil, c.LeaseUntil))
 	}
 }
 
@@ -417,7 +417,7 @@ func (m *member) extend() {
 // reports whether it did.
 func (m *member) issue() bool {
 	ts := m.clock()
-	if !m.up || !m.claim.Settled || ts < m.t.lo || ts >= m.t.hi || ts <= m.t.issued {
+	if !m.up || !m.claim.Confirmed || ts < m.t.lo || ts >= m.t.hi || ts <= m.t.issued {
 		return false
 	}
 	if m.t.first == 0 {
@@ -430,14 +430,14 @@ func (m *member) issue() bool {
 func (m *member) report() Report {
 	return Report{
 		Lease: m.wait, Generation: m.disk.generation, State: "testing", RestartedFrom: m.restartedFrom,
-		Settle: !m.settled && m.restartedFrom == 0 && m.clock() >= m.settleAt,
-		Agreed: m.judged,
+		Confirm: !m.confirmed && m.restartedFrom == 0 && m.clock() >= m.confirmAt,
+		Agreed:  m.judged,
 	}
 }
 
 // beat sends a heartbeat and applies its result to the node. It also creates the live lock if
 // there is none of this session.
-func (m *member) beat() (Beat, error) {
+func (m *member) beat() (HeartbeatResult, error) {
 	r := m.report()
 	b, err := m.co.Heartbeat(m.ctx(), m.claim, r)
 	m.note(m.name, "beat %+v: %+v, %v", r, b, err)
@@ -451,26 +451,26 @@ func (m *member) beat() (Beat, error) {
 		return b, err
 	}
 	if r.RestartedFrom != 0 {
-		m.restartedFrom, m.settleAt = 0, m.clock()+millis(b.Wait)
+		m.restartedFrom, m.confirmAt = 0, m.clock()+millis(b.Wait)
 	}
-	if b.Claim.Lo < m.claim.Lo {
-		m.Errorf("%s: its floor went from %d to %d", m.name, m.claim.Lo, b.Claim.Lo)
+	if b.Claim.Floor < m.claim.Floor {
+		m.Errorf("%s: its floor went from %d to %d", m.name, m.claim.Floor, b.Claim.Floor)
 	}
 	m.claim = b.Claim
-	if b.Claim.Lo > m.t.lo { // the lease had run out
-		m.t = &issuing{who: m.name, worker: b.Claim.Worker, lo: b.Claim.Lo, hi: b.Claim.Lo, issued: m.t.issued}
+	if b.Claim.Floor > m.t.lo { // the lease had run out
+		m.t = &issuing{who: m.name, worker: b.Claim.Worker, lo: b.Claim.Floor, hi: b.Claim.Floor, issued: m.t.issued}
 		m.past = append(m.past, m.t)
 	}
-	if b.Settled {
-		m.claim.Settled, m.claim.H = true, max(m.claim.H, b.H)
-		if !m.settled {
+	if b.Confirmed {
+		m.claim.Confirmed, m.claim.LeaseUntil = true, max(m.claim.LeaseUntil, b.LeaseUntil)
+		if !m.confirmed {
 			if _, err := m.disk.Save(m.claim); err != nil {
 				return b, err
 			}
 		}
 	}
-	m.settled = b.Settled
-	m.disk.cl.Used = m.co.Used()
+	m.confirmed = b.Confirmed
+	m.disk.cl.HighestSlot = m.co.HighestSlot()
 	if m.agreed {
 		m.judged = b.Clock
 	}
@@ -478,7 +478,7 @@ func (m *member) beat() (Beat, error) {
 	if b.Shown {
 		return b, nil
 	}
-	return b, m.co.GoLive(m.ctx(), m.claim)
+	return b, m.co.CreateLiveLock(m.ctx(), m.claim)
 }
 
 // end returns the first timestamp that the holding has not reached, Unix ms.
@@ -515,19 +515,19 @@ func (m *member) must(err error) {
 	}
 }
 
-func (m *member) mustBeat() Beat {
+func (m *member) mustBeat() HeartbeatResult {
 	m.Helper()
 	b, err := m.beat()
 	m.must(err)
 	return b
 }
 
-// serving registers a node and settles it.
+// serving registers a node and confirms it.
 func (l *lab) serving(name string) *member {
 	l.Helper()
 	m := l.node(name)
 	m.must(m.register())
-	m.settle()
+	m.confirm()
 	return m
 }
 
@@ -537,16 +537,16 @@ func (m *member) succeededBy(name string) *member {
 	m.Helper()
 	m.sess.Partition()
 	m.sess.Expire()
-	m.now = m.claim.H + m.cluster().graceMs()
+	m.now = m.claim.LeaseUntil + m.cluster().graceMs()
 	return m.serving(name)
 }
 
-func (m *member) settle() {
+func (m *member) confirm() {
 	m.Helper()
-	m.must(m.co.GoLive(m.ctx(), m.claim))
-	m.now = max(m.now, m.settleAt-m.skew)
-	if b := m.mustBeat(); !b.Settled {
-		m.Fatalf("%s did not settle: %+v", m.name, b)
+	m.must(m.co.CreateLiveLock(m.ctx(), m.claim))
+	m.now = max(m.now, m.confirmAt-m.skew)
+	if b := m.mustBeat(); !b.Confirmed {
+		m.Fatalf("%s did not confirm: %+v", m.name, b)
 	}
 	if !m.issue() {
 		m.Fatalf("%s issues nothing at %d: %+v, %+v", m.name, m.clock(), m.claim, m.t)

@@ -11,16 +11,16 @@ import (
 
 func TestFrozenAfterLoss(t *testing.T) {
 	const now, lease = int64(1_000_000), int64(60_000)
-	mine := Cluster{UUID: "c", Slots: 16, LeaseMs: lease, Used: 7, Incarnation: 5, Settled: true}
+	mine := Cluster{UUID: "c", Slots: 16, LeaseMs: lease, HighestSlot: 7, Incarnation: 5, Confirmed: true}
 	until := now + lease + lossTolerance
 	cluster := func(uuid string, used int, incarnation, frozenUntil int64, open WorkerSet, by string) Cluster {
-		return Cluster{UUID: uuid, Slots: 16, LeaseMs: lease, Settled: true, Used: used, Incarnation: incarnation, FrozenUntil: frozenUntil, Open: open, FrozenBy: by}
+		return Cluster{UUID: uuid, Slots: 16, LeaseMs: lease, Confirmed: true, HighestSlot: used, Incarnation: incarnation, FrozenUntil: frozenUntil, Open: open, FrozenBy: by}
 	}
 	for name, row := range map[string]struct{ found, want Cluster }{
-		"gone":                           {Cluster{Used: -1}, cluster("c", 7, now, until, "", "")},
+		"gone":                           {Cluster{HighestSlot: -1}, cluster("c", 7, now, until, "", "")},
 		"an older copy":                  {cluster("c", 3, 4, 0, "", ""), cluster("c", 7, now, until, "", "")},
 		"as we know it":                  {cluster("c", 9, 5, 0, "", ""), cluster("c", 9, now, until, "", "")},
-		"another, not settled":           {cluster("d", 2, 0, 0, "", ""), cluster("c", 7, now, until, "", "")},
+		"another, not confirmed":         {cluster("d", 2, 0, 0, "", ""), cluster("c", 7, now, until, "", "")},
 		"frozen by an operator":          {cluster("c", 7, 5, now+5, "8-15", "op"), cluster("c", 7, now, until, "", "")},
 		"frozen for longer":              {cluster("c", 7, 5, until+9, "8-15", "op"), cluster("c", 7, now, until+9, "", "")},
 		"noticed by another":             {cluster("c", 7, 6, until-1, "", ""), cluster("c", 7, 6, until-1, "", "")},
@@ -37,27 +37,27 @@ func TestFrozenAfterLoss(t *testing.T) {
 	}
 	ahead := mine
 	ahead.Incarnation = now + 7
-	if got := frozenAfterLoss(Cluster{Used: -1}, ahead, now); got.Incarnation != now+8 {
+	if got := frozenAfterLoss(Cluster{HighestSlot: -1}, ahead, now); got.Incarnation != now+8 {
 		t.Errorf("incarnation %d by a clock that is behind", got.Incarnation)
 	}
-	// A node without a lease writes Settled only if it finds our cluster's record, settled.
-	unsettled := mine
-	unsettled.Settled = false
+	// A node without a lease writes Confirmed only if it finds our cluster's record, confirmed.
+	unconfirmed := mine
+	unconfirmed.Confirmed = false
 	for name, row := range map[string]struct {
 		found Cluster
 		want  bool
 	}{
-		"gone":                 {Cluster{Used: -1}, false},
-		"ours":                 {cluster("c", 7, 5, 0, "", ""), true},
-		"another, not settled": {Cluster{UUID: "d", Slots: 16}, false},
+		"gone":                   {Cluster{HighestSlot: -1}, false},
+		"ours":                   {cluster("c", 7, 5, 0, "", ""), true},
+		"another, not confirmed": {Cluster{UUID: "d", Slots: 16}, false},
 	} {
-		if got := frozenAfterLoss(row.found, unsettled, now); got.Settled != row.want {
-			t.Errorf("%s: settled is %t", name, got.Settled)
+		if got := frozenAfterLoss(row.found, unconfirmed, now); got.Confirmed != row.want {
+			t.Errorf("%s: confirmed is %t", name, got.Confirmed)
 		}
 	}
 }
 
-// For every record found: the new incarnation is later than the owner's. A slot is open only if
+// For every record found: the new incarnation is later than the holder's. A slot is open only if
 // it was opened after the loss was noticed. The freeze lasts for at least a lease, and does not
 // end earlier than the one found.
 func TestFrozenAfterLossProperties(t *testing.T) {
@@ -65,8 +65,8 @@ func TestFrozenAfterLossProperties(t *testing.T) {
 		small := func(name string) int64 { return rapid.Int64Range(0, 60).Draw(t, name) }
 		draw := func(name string) Cluster {
 			return Cluster{
-				UUID: rapid.SampledFrom([]string{"c", "d"}).Draw(t, name), Slots: 4, LeaseMs: 20, Used: int(small("used")) - 1,
-				Incarnation: small("incarnation"), FrozenUntil: small("until"), Open: rapid.SampledFrom([]WorkerSet{"", "2-3"}).Draw(t, "open"), Settled: rapid.Bool().Draw(t, "settled"),
+				UUID: rapid.SampledFrom([]string{"c", "d"}).Draw(t, name), Slots: 4, LeaseMs: 20, HighestSlot: int(small("used")) - 1,
+				Incarnation: small("incarnation"), FrozenUntil: small("until"), Open: rapid.SampledFrom([]WorkerSet{"", "2-3"}).Draw(t, "open"), Confirmed: rapid.Bool().Draw(t, "confirmed"),
 			}
 		}
 		found, mine, now := draw("found"), draw("mine"), small("now")
@@ -74,7 +74,7 @@ func TestFrozenAfterLossProperties(t *testing.T) {
 		got := frozenAfterLoss(found, mine, now)
 		noticed := got.Incarnation == found.Incarnation && found.UUID == "c"
 		switch {
-		case got.UUID != "c" || got.Settled != (mine.Settled || found.UUID == "c" && found.Settled) || got.Used < max(found.Used, mine.Used):
+		case got.UUID != "c" || got.Confirmed != (mine.Confirmed || found.UUID == "c" && found.Confirmed) || got.HighestSlot < max(found.HighestSlot, mine.HighestSlot):
 			t.Fatalf("%+v", got)
 		case got.Incarnation <= mine.Incarnation || got.Incarnation < found.Incarnation:
 			t.Fatalf("incarnation %d", got.Incarnation)
@@ -91,9 +91,9 @@ func TestFrozenAfterLossProperties(t *testing.T) {
 	})
 }
 
-// An owner was cut off while the cluster grew, and then notices a loss of data. It does not
+// A holder was cut off while the cluster grew, and then notices a loss of data. It does not
 // know of the new slots, but its freeze must cover them.
-func TestOwnerWithStaleUsedFreezesEverything(t *testing.T) {
+func TestHolderWithStaleUsedFreezesEverything(t *testing.T) {
 	l := newLab(t, 64)
 	a := l.serving("A")
 	a.sess.Partition()
@@ -101,8 +101,8 @@ func TestOwnerWithStaleUsedFreezesEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := l.serving("B")
-	if b.claim.Worker <= a.co.Used() {
-		t.Fatalf("B is worker %d, and A knows of %d", b.claim.Worker, a.co.Used())
+	if b.claim.Worker <= a.co.HighestSlot() {
+		t.Fatalf("B is worker %d, and A knows of %d", b.claim.Worker, a.co.HighestSlot())
 	}
 	b.sess.Partition()
 	l.pass(time.Second)
@@ -117,11 +117,11 @@ func TestOwnerWithStaleUsedFreezesEverything(t *testing.T) {
 	l.disjoint()
 }
 
-// The owner of a lost record does not come back. Its slot is free when the freeze and the grace
+// The holder of a lost record does not come back. Its slot is free when the freeze and the grace
 // time are over. It must not be kept for another lease.
 func TestLostSlotsAreFreeAfterTheFreeze(t *testing.T) {
 	for name, notices := range map[string]func(*member){
-		"noticed by an owner": func(a *member) { a.mustBeat() },
+		"noticed by a holder": func(a *member) { a.mustBeat() },
 		"put back at a start": func(a *member) {
 			a.must(func() error { _, err := a.co.PutBack(t.Context(), a.claim); return err }())
 		},
@@ -140,20 +140,20 @@ func TestLostSlotsAreFreeAfterTheFreeze(t *testing.T) {
 			l.pass(time.Duration(1+l.cluster().graceMs()) * time.Millisecond)
 			d := l.node("D")
 			d.must(d.register())
-			if d.claim.Lo < until {
+			if d.claim.Floor < until {
 				t.Errorf("%+v, frozen until %d", d.claim, until)
 			}
-			d.settle()
+			d.confirm()
 			d.issue()
 			l.disjoint()
 		})
 	}
 }
 
-// An owner that puts its record back gets the lease that it asks for, not the bound of the Lost
+// A holder that puts its record back gets the lease that it asks for, not the bound of the Lost
 // record that it replaces. Here the leader's clock is an hour ahead at the first loss, and so is
-// that bound. With it the owner could issue after the freeze of the second loss has ended.
-func TestOwnerInheritsNoBoundOfALostRecord(t *testing.T) {
+// that bound. With it the holder could issue after the freeze of the second loss has ended.
+func TestHolderInheritsNoBoundOfALostRecord(t *testing.T) {
 	l := newLab(t, 2)
 	l.wipe()
 	l.mem.SetEpoch(2)
@@ -172,8 +172,8 @@ func TestOwnerInheritsNoBoundOfALostRecord(t *testing.T) {
 	if s := l.slot(a.claim.Worker); !s.Lost {
 		t.Fatalf("nobody has replaced A's record: %+v", s)
 	}
-	if beat := a.mustBeat(); !beat.Lost || beat.H > a.clock()+millis(a.wait) {
-		t.Errorf("its lease is of %s, it asked for %s", time.Duration(beat.H-a.clock())*time.Millisecond, a.wait)
+	if beat := a.mustBeat(); !beat.Lost || beat.LeaseUntil > a.clock()+millis(a.wait) {
+		t.Errorf("its lease is of %s, it asked for %s", time.Duration(beat.LeaseUntil-a.clock())*time.Millisecond, a.wait)
 	}
 	l.mem.SetEpoch(5)
 	leader(-time.Hour)
@@ -186,7 +186,7 @@ func TestOwnerInheritsNoBoundOfALostRecord(t *testing.T) {
 	l.now = l.cluster().FrozenUntil + l.cluster().graceMs()
 	n := l.node("newcomer")
 	n.must(n.register())
-	n.settle()
+	n.confirm()
 	for range 10 {
 		a.extend()
 		n.extend()
@@ -199,15 +199,15 @@ func TestOwnerInheritsNoBoundOfALostRecord(t *testing.T) {
 	l.disjoint()
 }
 
-// An operator ends a freeze too early, and a new node settles on a slot whose owner then comes
-// back. The owner is fenced although its term is higher, and overwrites nothing.
-func TestOwnerOfAnEarlierIncarnationIsFencedByTheNext(t *testing.T) {
+// An operator ends a freeze too early, and a new node confirms on a slot whose holder then comes
+// back. The holder is fenced although its term is higher, and overwrites nothing.
+func TestHolderOfAnEarlierIncarnationIsFencedByTheNext(t *testing.T) {
 	l := newLab(t, 2)
 	a, b := l.serving("A"), l.serving("B")
 	for range 3 {
 		b.must(b.halt())
 		b.must(b.start())
-		b.settle()
+		b.confirm()
 	}
 	b.sess.Partition()
 	l.expire()

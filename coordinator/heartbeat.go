@@ -21,20 +21,20 @@ type Report struct {
 	// RestartedFrom is the generation of the local record that the node started from
 	// without ZooKeeper. Its term in ZooKeeper must grow first. 0: no such start.
 	RestartedFrom uint64
-	// Settle: the settling time has passed.
-	Settle bool
+	// Confirm: the confirming time has passed.
+	Confirm bool
 	// Agreed is the last comparison in which most voters (the leader and the peers) agreed
 	// with our clock; zero if none.
 	Agreed Reading
 }
 
-// Beat is the result of a heartbeat.
-type Beat struct {
+// HeartbeatResult is the result of a heartbeat.
+type HeartbeatResult struct {
 	Claim Claim
-	// H is the acknowledged lease bound. It counts when Settled.
-	H       int64
-	Settled bool
-	// Wait is the settling time that begins now, 0 if none does. It begins after a restart
+	// LeaseUntil is the acknowledged lease bound. It counts when Confirmed.
+	LeaseUntil int64
+	Confirmed  bool
+	// Wait is the confirming time that begins now, 0 if none does. It begins after a restart
 	// from the local record, and after the lease had run out.
 	Wait time.Duration
 	// Lost: ZooKeeper had lost our record or the cluster's, and the node has put it back.
@@ -64,9 +64,9 @@ func (e *FencedError) Error() string {
 // lease bound is ahead.
 //
 // After a *FencedError the claim is void: another node has the slot, or a freeze keeps it
-// from a holder that never settled. After an error of the store the claim stays. A grant
+// from a holder that never confirmed. After an error of the store the claim stays. A grant
 // that may have been written is pending in it.
-func (c *Coordinator) Heartbeat(ctx context.Context, claim Claim, r Report) (Beat, error) {
+func (c *Coordinator) Heartbeat(ctx context.Context, claim Claim, r Report) (HeartbeatResult, error) {
 	beat, err := c.heartbeat(ctx, claim, r)
 	var fenced *FencedError
 	if errors.As(err, &fenced) {
@@ -76,12 +76,12 @@ func (c *Coordinator) Heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 	return beat, err
 }
 
-func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Beat, error) {
+func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (HeartbeatResult, error) {
 	claim.Generation = r.Generation
 	for synced := false; ; {
 		v, err := c.readView(ctx, claim.Worker)
 		if err != nil {
-			return Beat{Claim: claim}, err
+			return HeartbeatResult{Claim: claim}, err
 		}
 		hold := c.holdingOf(claim)
 		finding, why := hold.judge(v, c.mine.UUID)
@@ -89,35 +89,35 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 			// The server may lag behind. Decide only after a sync.
 			synced = true
 			if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
-				return Beat{Claim: claim}, err
+				return HeartbeatResult{Claim: claim}, err
 			}
 			continue
 		}
-		var beat Beat
+		var beat HeartbeatResult
 		switch {
 		case finding == FoundFenced:
 			if hold.wentBack(v.slot, v.stat) && claim.leased(c.Now()) {
-				// Owners that are cut off need the freeze. If it fails, another owner
+				// Holders that are cut off need the freeze. If it fails, another holder
 				// freezes. Our own slot is lost in any case.
 				_, _ = c.freeze(ctx, claim, why)
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
-			return Beat{}, &FencedError{claim.Worker, why}
-		case finding == FoundLost && c.Now() >= claim.H:
+			return HeartbeatResult{}, &FencedError{claim.Worker, why}
+		case finding == FoundLost && c.Now() >= claim.LeaseUntil:
 			if c.mustFreeze(v.cl, claim) {
-				if _, err := c.freeze(ctx, claim, why); err != nil { // owners may be cut off
-					return Beat{Claim: claim}, err
+				if _, err := c.freeze(ctx, claim, why); err != nil { // holders may be cut off
+					return HeartbeatResult{Claim: claim}, err
 				}
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
-			if !claim.Settled {
-				return Beat{}, &FencedError{claim.Worker, why + ", and this node had not settled on the worker"}
+			if !claim.Confirmed {
+				return HeartbeatResult{}, &FencedError{claim.Worker, why + ", and this node had not confirmed on the worker"}
 			}
-			return Beat{}, &FencedError{claim.Worker, why + ", and the lease has expired"}
+			return HeartbeatResult{}, &FencedError{claim.Worker, why + ", and the lease has expired"}
 		case finding == FoundLost:
 			beat, err = c.reassert(ctx, hold, v, r, why)
 		default:
-			c.remember(v.cl.Used)
+			c.raiseHighestSlot(v.cl.HighestSlot)
 			beat, err = c.report(ctx, c.holdingOf(claim.adopt(*v.slot)), v, r)
 			beat.Shown = v.lock.Found && v.lock.Stat.Owner == c.Store.SessionID() // as it is after the write
 		}
@@ -129,13 +129,13 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Bea
 	}
 }
 
-// errTakeBack: the record was written settled, and must be written again, unsettled.
+// errTakeBack: the record was written confirmed, and must be written again, unconfirmed.
 var errTakeBack = errors.New("the lease had expired by ZooKeeper's clock")
 
 // report writes our slot again: it plans, writes, and accepts the acknowledgement.
-func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report) (Beat, error) {
+func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report) (HeartbeatResult, error) {
 	e := c.gather(r)
-	beat := Beat{Claim: hold.Claim}
+	beat := HeartbeatResult{Claim: hold.Claim}
 	if e.now < v.cl.FrozenUntil {
 		beat.FrozenUntil, beat.FrozenBy = v.cl.FrozenUntil, v.cl.FrozenBy
 	}
@@ -146,7 +146,7 @@ func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report
 	case d.renew:
 		// ZooKeeper does not know yet that the process began without it.
 		g, err := c.writeNextTerm(ctx, hold.Claim, *v.cl, *v.slot, v.stat, r.Lease)
-		return Beat{Claim: g.Claim, H: g.H, Clock: g.Clock, Wait: g.Settle, FrozenUntil: beat.FrozenUntil, FrozenBy: beat.FrozenBy}, err
+		return HeartbeatResult{Claim: g.Claim, LeaseUntil: g.LeaseUntil, Clock: g.Clock, Wait: g.Wait, FrozenUntil: beat.FrozenUntil, FrozenBy: beat.FrozenBy}, err
 	}
 	c.holding = d.holding
 	after, err := c.write(ctx, d, v, hold.Worker)
@@ -159,7 +159,7 @@ func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report
 		return beat, errTakeBack
 	}
 	if lapsed {
-		done.Wait = c.settling(ctx, *v.cl, hold.Worker)
+		done.Wait = c.confirmWait(ctx, *v.cl, hold.Worker)
 		c.holding.notBefore = e.now + done.Wait.Milliseconds() // less than planned, where nothing was lost
 	}
 	done.FrozenUntil, done.FrozenBy = beat.FrozenUntil, beat.FrozenBy
@@ -168,16 +168,16 @@ func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report
 	return done, nil
 }
 
-// write writes the record that d has. If that settles the slot, the same transaction
+// write writes the record that d has. If that confirms the slot, the same transaction
 // checks that the cluster's record has not changed, so that no freeze came in between. The
-// first node that settles in a cluster marks the cluster's record as settled.
+// first node that confirms in a cluster marks the cluster's record as confirmed.
 func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int) (zkstore.Stat, error) {
-	if !d.settles {
+	if !d.confirms {
 		return c.Store.Set(ctx, slotPath(worker), d.slot.marshal(), v.stat.Version)
 	}
 	var first zkstore.Op = zkstore.CheckOp{Path: clusterPath, Version: v.clStat.Version}
-	if cl := *v.cl; !cl.Settled {
-		cl.Settled = true
+	if cl := *v.cl; !cl.Confirmed {
+		cl.Confirmed = true
 		first = zkstore.SetOp{Path: clusterPath, Data: cl.marshal(), Version: v.clStat.Version}
 	}
 	if err := c.Store.Multi(ctx, first, zkstore.SetOp{Path: slotPath(worker), Data: d.slot.marshal(), Version: v.stat.Version}); err != nil {
@@ -187,9 +187,9 @@ func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int)
 	return c.readBack(ctx, worker)
 }
 
-// leased reports whether the claim's settled lease still runs at now, Unix ms. While it
+// leased reports whether the claim's confirmed lease still runs at now, Unix ms. While it
 // runs no other node can take the slot.
-func (c Claim) leased(now int64) bool { return c.Settled && now < c.H }
+func (c Claim) leased(now int64) bool { return c.Confirmed && now < c.LeaseUntil }
 
 // readBack reads the stat of a slot that we have just written in a transaction, which
 // returns no stat.

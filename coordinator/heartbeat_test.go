@@ -28,10 +28,10 @@ func TestRestartReportIsNotFencedByItself(t *testing.T) {
 			}
 			a.hook = nil
 			beat := a.mustBeat()
-			if s := l.slot(0); beat.Settled || beat.Wait != labSettle || s.Nonce != a.claim.Nonce || s.Settled || a.restartedFrom != 0 {
+			if s := l.slot(0); beat.Confirmed || beat.Wait != labConfirm || s.Nonce != a.claim.Nonce || s.Confirmed || a.restartedFrom != 0 {
 				t.Errorf("%+v, %+v", beat, s)
 			}
-			a.settle()
+			a.confirm()
 			l.disjoint()
 		})
 	}
@@ -44,13 +44,13 @@ func TestRestartFromAnOldCopyIsFenced(t *testing.T) {
 	a := l.node("A")
 	var copied disk
 	a.must(a.register())
-	a.settle()
+	a.confirm()
 	a.crash()
 	a.disk.saving = func(c Claim) { copied = *a.disk; copied.claim = c }
 	a.must(a.resume())
 	a.disk.saving = nil
 	copied.generation++
-	a.settle()
+	a.confirm()
 	l.serve(time.Minute)
 
 	b := l.node("copy of A")
@@ -63,13 +63,13 @@ func TestRestartFromAnOldCopyIsFenced(t *testing.T) {
 	wantFenced(t, err)
 }
 
-// The lease of an owner, or of a new node, has run out, and the node finds its own record.
+// The lease of a holder, or of a new node, has run out, and the node finds its own record.
 // Another node may have held the slot since, and ZooKeeper may have been put back to an older
-// copy that does not show it. So the first node must wait for another settling time. Here the
+// copy that does not show it. So the first node must wait for another confirming time. Here the
 // other node comes back and fences the first.
-func TestLapsedLeaseSettlesAnew(t *testing.T) {
+func TestLapsedLeaseConfirmsAnew(t *testing.T) {
 	for name, first := range map[string]func(l *lab) *member{
-		"owner": func(l *lab) *member { return l.serving("A") },
+		"holder": func(l *lab) *member { return l.serving("A") },
 		"newcomer": func(l *lab) *member {
 			a := l.node("A")
 			a.must(a.register())
@@ -89,12 +89,12 @@ func TestLapsedLeaseSettlesAnew(t *testing.T) {
 			l.forget()
 
 			a.sess.Heal()
-			if beat := a.mustBeat(); beat.Settled || a.issue() || beat.Wait != labSettle {
+			if beat := a.mustBeat(); beat.Confirmed || a.issue() || beat.Wait != labConfirm {
 				t.Fatalf("%+v, with B in the slot", beat)
 			}
 			l.pass(time.Second)
 			if beat := b.mustBeat(); !beat.Lost || !b.issue() {
-				t.Errorf("the owner did not come back: %+v", beat)
+				t.Errorf("the holder did not come back: %+v", beat)
 			}
 			_, err := a.beat()
 			wantFenced(t, err)
@@ -116,18 +116,18 @@ func TestLapseAfterADoubtRaisesTheFloor(t *testing.T) {
 	l.pass(time.Hour)
 	started := l.now
 	for range 30 {
-		if a.mustBeat().Settled {
+		if a.mustBeat().Confirmed {
 			break
 		}
 		l.pass(time.Second)
 	}
-	if !a.claim.Settled || a.claim.Lo < started {
-		t.Errorf("its floor is %d ms before the lapse: %+v", started-a.claim.Lo, a.claim)
+	if !a.claim.Confirmed || a.claim.Floor < started {
+		t.Errorf("its floor is %d ms before the lapse: %+v", started-a.claim.Floor, a.claim)
 	}
 }
 
-// A lease has run out, and no other node has taken the slot. The owner serves again after the
-// settling time, which is 0 in a steady ensemble. It does so even if the write that began the
+// A lease has run out, and no other node has taken the slot. The holder serves again after the
+// confirming time, which is 0 in a steady ensemble. It does so even if the write that began the
 // wait was not acknowledged.
 func TestLapsedLeaseServesAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -135,9 +135,9 @@ func TestLapsedLeaseServesAgain(t *testing.T) {
 		fault zkstore.Fault
 		wait  time.Duration
 	}{
-		"standalone":       {wait: labSettle},
-		"not acknowledged": {wait: labSettle, fault: zkstore.FailAfter},
-		"not applied":      {wait: labSettle, fault: zkstore.FailBefore},
+		"standalone":       {wait: labConfirm},
+		"not acknowledged": {wait: labConfirm, fault: zkstore.FailAfter},
+		"not applied":      {wait: labConfirm, fault: zkstore.FailBefore},
 		"steady ensemble":  {epoch: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,16 +158,16 @@ func TestLapsedLeaseServesAgain(t *testing.T) {
 			}
 			started := l.now
 			for !a.issue() {
-				if beat := a.mustBeat(); beat.Settled && l.now-started < millis(tc.wait) {
-					t.Fatalf("settled after %dms", l.now-started)
+				if beat := a.mustBeat(); beat.Confirmed && l.now-started < millis(tc.wait) {
+					t.Fatalf("confirmed after %dms", l.now-started)
 				}
 				l.pass(time.Second)
 				if l.now-started > millis(tc.wait+3*time.Second) {
-					t.Fatalf("not settled after %dms", l.now-started)
+					t.Fatalf("not confirmed after %dms", l.now-started)
 				}
 			}
-			if a.claim.Lo <= floor {
-				t.Errorf("the floor is %d still", a.claim.Lo)
+			if a.claim.Floor <= floor {
+				t.Errorf("the floor is %d still", a.claim.Floor)
 			}
 			l.disjoint()
 		})
@@ -181,10 +181,10 @@ func TestHeartbeat(t *testing.T) {
 	l.pass(DefaultHeartbeat)
 	beat := a.mustBeat()
 	s := l.slot(0)
-	if s.H != l.now+millis(labLease) || beat.H != s.H || !beat.Settled || beat.Lost || beat.FrozenUntil != 0 {
+	if s.LeaseUntil != l.now+millis(labLease) || beat.LeaseUntil != s.LeaseUntil || !beat.Confirmed || beat.Lost || beat.FrozenUntil != 0 {
 		t.Errorf("%+v, %+v", beat, s)
 	}
-	if s.Term != was.Term || s.Nonce != was.Nonce || s.Reported != l.now || s.Reached != l.now || s.Generation != beat.Claim.Generation {
+	if s.Term != was.Term || s.Nonce != was.Nonce || s.ReportedClock != l.now || s.TrustedClock != l.now || s.Generation != beat.Claim.Generation {
 		t.Errorf("%+v", s)
 	}
 	if beat.Clock != (Reading{Sent: l.now, Acked: l.now, Stamp: l.now}) {
@@ -193,11 +193,11 @@ func TestHeartbeat(t *testing.T) {
 	// The lease bound does not go below that of the slot or of our claim.
 	l.pass(time.Second)
 	a.wait = time.Second
-	if beat := a.mustBeat(); beat.H != s.H {
-		t.Errorf("%d after %d", beat.H, s.H)
+	if beat := a.mustBeat(); beat.LeaseUntil != s.LeaseUntil {
+		t.Errorf("%d after %d", beat.LeaseUntil, s.LeaseUntil)
 	}
 	a.wait = labW
-	if beat := a.mustBeat(); beat.H != l.now+millis(labW) {
+	if beat := a.mustBeat(); beat.LeaseUntil != l.now+millis(labW) {
 		t.Errorf("%+v", beat)
 	}
 }
@@ -210,7 +210,7 @@ func TestHeartbeatWithoutLease(t *testing.T) {
 	a.skew, a.wait = millis(365*24*time.Hour), 0
 	beat, err := a.co.Heartbeat(t.Context(), a.claim, a.report())
 	s := l.slot(0)
-	if err == nil && (s.H > was.H || s.Reached != was.Reached || s.Reported != a.clock()) {
+	if err == nil && (s.LeaseUntil > was.LeaseUntil || s.TrustedClock != was.TrustedClock || s.ReportedClock != a.clock()) {
 		t.Errorf("%+v, %+v", beat, s)
 	}
 }
@@ -220,15 +220,15 @@ func TestHeartbeatWithoutLease(t *testing.T) {
 func TestHeartbeatNotAcknowledged(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
-	h := a.claim.H
+	h := a.claim.LeaseUntil
 	l.pass(time.Second)
 	a.hook = faulty(zkstore.FailAfter, 0, 1, touching("set", slotPath(0)))
 	beat, err := a.beat()
-	if err == nil || beat.H != 0 || a.claim.H != h || l.slot(0).H != h+1000 {
-		t.Errorf("%+v, %v, slot %d", beat, err, l.slot(0).H)
+	if err == nil || beat.LeaseUntil != 0 || a.claim.LeaseUntil != h || l.slot(0).LeaseUntil != h+1000 {
+		t.Errorf("%+v, %v, slot %d", beat, err, l.slot(0).LeaseUntil)
 	}
 	a.hook = nil
-	if beat := a.mustBeat(); beat.H != h+1000 || beat.Lost {
+	if beat := a.mustBeat(); beat.LeaseUntil != h+1000 || beat.Lost {
 		t.Errorf("%+v", beat)
 	}
 }
@@ -252,11 +252,11 @@ func TestHeartbeatThroughALaggingServer(t *testing.T) {
 
 func TestFenced(t *testing.T) {
 	for name, take := range map[string]func(l *lab){
-		"by a higher term":                      func(l *lab) { l.takeOver(0, 2, false) },
-		"by a settled record of the same term":  func(l *lab) { l.takeOver(0, 1, true) },
-		"by a cluster that has settled":         func(l *lab) { l.wipe(); l.init(Cluster{UUID: "new", Slots: 4, Settled: true}) },
-		"by nobody, its lease having ended":     func(l *lab) { l.remove(slotPath(0)); l.pass(labLease) },
-		"by its own end in a cluster that went": func(l *lab) { l.wipe(); l.pass(labLease) },
+		"by a higher term":                       func(l *lab) { l.takeOver(0, 2, false) },
+		"by a confirmed record of the same term": func(l *lab) { l.takeOver(0, 1, true) },
+		"by a cluster that has confirmed":        func(l *lab) { l.wipe(); l.init(Cluster{UUID: "new", Slots: 4, Confirmed: true}) },
+		"by nobody, its lease having ended":      func(l *lab) { l.remove(slotPath(0)); l.pass(labLease) },
+		"by its own end in a cluster that went":  func(l *lab) { l.wipe(); l.pass(labLease) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 4)
@@ -275,7 +275,7 @@ func TestFenced(t *testing.T) {
 	}
 }
 
-// The owner of a slot replaces a record that cannot be read. No other node takes the slot.
+// The holder of a slot replaces a record that cannot be read. No other node takes the slot.
 func TestUnreadableSlot(t *testing.T) {
 	for _, garbage := range []string{"{}", "null", "x", "", `{"node":"n","term":1}`} {
 		l := newLab(t, 1)
@@ -286,17 +286,17 @@ func TestUnreadableSlot(t *testing.T) {
 		l.forget()
 		l.remove(lockPath(0))
 		b := l.node("B")
-		if full := wantErrAs[*FullError](t, b.register()); full.Detached != 1 || full.NextFree != 0 {
+		if full := wantErrAs[*FullError](t, b.register()); full.Disconnected != 1 || full.NextFree != 0 {
 			t.Errorf("%q: %+v", garbage, full)
 		}
-		if beat := a.mustBeat(); !beat.Lost || l.slot(0).Nonce != a.claim.Nonce || l.slot(0).H < a.claim.H {
+		if beat := a.mustBeat(); !beat.Lost || l.slot(0).Nonce != a.claim.Nonce || l.slot(0).LeaseUntil < a.claim.LeaseUntil {
 			t.Errorf("%q: %+v, %+v", garbage, beat, l.slot(0))
 		}
 		l.disjoint()
 	}
 }
 
-// If /cluster cannot be read, owners go on issuing until their leases end, and no node
+// If /cluster cannot be read, holders go on issuing until their leases end, and no node
 // registers. No node overwrites /cluster.
 func TestUnreadableCluster(t *testing.T) {
 	l := newLab(t, 2)

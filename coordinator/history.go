@@ -13,8 +13,8 @@ const maxHistory = 4
 // maxHistoryText is the longest name there, in bytes.
 const maxHistoryText = 64
 
-// Former is an earlier holder of a slot. It is for people: nothing is decided by it.
-type Former struct {
+// PastHolder is an earlier holder of a slot. It is for people: nothing is decided by it.
+type PastHolder struct {
 	Node string `json:"node"`
 	Name string `json:"name,omitempty"`
 	Host string `json:"host,omitempty"` // empty if it equals the name
@@ -33,16 +33,16 @@ const (
 	EndedTaken    = "taken"    // an operator took the slot from it
 	EndedStopped  = "stopped"  // it stopped cleanly, and did not come back before its lease ended
 	EndedVanished = "vanished" // it sent no heartbeat until its lease had ended
-	EndedGaveWay  = "gave way" // an owner that ZooKeeper had lost came back
+	EndedGaveWay  = "gave way" // a holder that ZooKeeper had lost came back
 )
 
 // History has the former holders of a slot, the oldest first. Unused entries are zero. It is
 // an array, so that records can be compared with ==.
-type History [maxHistory]Former
+type History [maxHistory]PastHolder
 
 // List returns the former holders, without unused entries.
-func (h History) List() []Former {
-	n := slices.Index(h[:], Former{})
+func (h History) List() []PastHolder {
+	n := slices.Index(h[:], PastHolder{})
 	if n < 0 {
 		n = len(h)
 	}
@@ -58,10 +58,10 @@ func (h History) MarshalJSON() ([]byte, error) { return json.Marshal(h.List()) }
 // empty one, so that the record itself stays readable.
 func (h *History) UnmarshalJSON(b []byte) error {
 	*h = History{}
-	var list []Former
+	var list []PastHolder
 	if json.Unmarshal(b, &list) == nil {
 		for _, f := range list {
-			if f != (Former{}) {
+			if f != (PastHolder{}) {
 				*h = h.with(f)
 			}
 		}
@@ -70,7 +70,7 @@ func (h *History) UnmarshalJSON(b []byte) error {
 }
 
 // with returns the history with one more entry. If there is no room it drops the oldest.
-func (h History) with(f Former) History {
+func (h History) with(f PastHolder) History {
 	list := h.List()
 	if len(list) == len(h) {
 		list = list[1:]
@@ -89,18 +89,18 @@ func (s *Slot) inherit(old Slot, now int64) {
 		return
 	}
 	s.FromTerm, s.Granted, s.History = s.Term, now, old.History
-	if old.H == 0 && !old.Released {
+	if old.LeaseUntil == 0 && !old.Released {
 		s.Granted = 0 // our record, put back: its begin is not known
 	}
 	if old.Term > 0 {
-		s.History = old.History.with(old.former(now))
+		s.History = old.History.with(old.pastHolder(now))
 	}
 }
 
 // former returns the holder of s as an entry of the history. now is the clock of the next
 // holder, Unix ms.
-func (s Slot) former(now int64) Former {
-	f := Former{Node: s.Node, Name: clip(s.Name), Host: clip(s.Host), Term: s.FromTerm, Granted: s.Granted, Ended: s.ended(now), By: clip(s.ReleasedBy)}
+func (s Slot) pastHolder(now int64) PastHolder {
+	f := PastHolder{Node: s.Node, Name: clip(s.Name), Host: clip(s.Host), Term: s.FromTerm, Granted: s.Granted, Ended: s.ended(now), By: clip(s.ReleasedBy)}
 	if f.Host == f.Name {
 		f.Host = ""
 	}
@@ -113,8 +113,8 @@ func (s Slot) ended(now int64) string {
 		return EndedTaken
 	case s.Released:
 		return EndedReleased
-	case s.H > now:
-		return EndedGaveWay // only a returning owner may write over a lease that runs
+	case s.LeaseUntil > now:
+		return EndedGaveWay // only a returning holder may write over a lease that runs
 	case s.Stopped:
 		return EndedStopped
 	}

@@ -27,7 +27,7 @@ func TestHistory(t *testing.T) {
 	if s := l.slot(0); s.History != (History{}) || s.Granted != since || s.FromTerm != 1 || s.Term != 2 {
 		t.Errorf("after a restart %+v", s)
 	}
-	a.settle()
+	a.confirm()
 	a.must(a.leave())
 	if s := l.slot(0); s.History != (History{}) || s.Granted != since {
 		t.Errorf("after a release %+v", s)
@@ -43,7 +43,7 @@ func TestHistory(t *testing.T) {
 	l.expire()
 	l.pass(labLease + 6*time.Second)
 	d := l.serving("D")
-	if _, err := l.byHand().TakeAway(t.Context(), l.examine(0)); err != nil {
+	if _, err := l.operator().ForceRelease(t.Context(), l.examine(0)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.beat(); err == nil {
@@ -66,9 +66,9 @@ func TestHistory(t *testing.T) {
 	l.disjoint()
 }
 
-// A new node takes the slot of an owner that ZooKeeper has lost. When the owner comes back, the
+// A new node takes the slot of a holder that ZooKeeper has lost. When the holder comes back, the
 // history says that the new node gave way. A record that is put back after a loss has no history.
-func TestHistoryOfAnOwnerWhoComesBack(t *testing.T) {
+func TestHistoryOfAnHolderWhoComesBack(t *testing.T) {
 	l := newLab(t, 1)
 	empty := l.mem.Snapshot()
 	a := l.serving("A")
@@ -93,7 +93,7 @@ func TestHistoryOfAnOwnerWhoComesBack(t *testing.T) {
 // A history that cannot be read must not make the whole record unreadable. Long names must not
 // make the record grow.
 func TestHistoryIsBounded(t *testing.T) {
-	const held = `{"node":"n","nonce":"x","term":1,"h":5,"history":`
+	const held = `{"node":"n","nonce":"x","term":1,"lease_until":5,"history":`
 	for _, history := range []string{`"x"`, `7`, `{}`, `[1,2]`, `[{"node":3}]`, `null`, `[]`} {
 		if s := parseSlot([]byte(held + history + "}")); s.Term != 1 || len(s.History.List()) != 0 {
 			t.Errorf("%s: %+v", history, s)
@@ -104,17 +104,17 @@ func TestHistoryIsBounded(t *testing.T) {
 		t.Errorf("%+v", s.History)
 	}
 
-	s := Slot{Node: "d3b07384-d113-4ec6-a5a2-1d2f9c1b7a01", Term: 1, Nonce: "x", H: 5, ReleasedBy: strings.Repeat("ä", 500),
+	s := Slot{Node: "d3b07384-d113-4ec6-a5a2-1d2f9c1b7a01", Term: 1, Nonce: "x", LeaseUntil: 5, ReleasedBy: strings.Repeat("ä", 500),
 		Labels: Labels{Name: strings.Repeat("ö", 500), Host: "x" + strings.Repeat("ü", 500)}}
 	for range 9 {
-		s.History = s.History.with(s.former(0))
+		s.History = s.History.with(s.pastHolder(0))
 	}
 	for _, f := range s.History.List() {
 		if len(f.Name) != 64 || len(f.Host) != 63 || len(f.By) != 64 {
 			t.Errorf("%+v", f)
 		}
 	}
-	short := Former{Node: s.Node, Name: "ids-api-12", Term: 1234, Granted: 1795196809000, Ended: EndedReleased}
+	short := PastHolder{Node: s.Node, Name: "ids-api-12", Term: 1234, Granted: 1795196809000, Ended: EndedReleased}
 	data, err := json.Marshal(History{short, short, short, short})
 	if err != nil || len(data) > 500 {
 		t.Errorf("%d bytes of %s, %v", len(data), data, err)

@@ -25,7 +25,7 @@ type holding struct {
 	compared      bool
 	comparedBound int64
 	comparedEpoch int64
-	// notBefore is when the slot may be settled again, Unix ms. It is set when the
+	// notBefore is when the slot may be confirmed again, Unix ms. It is set when the
 	// lease had run out.
 	notBefore int64
 	doubt     doubt
@@ -70,11 +70,11 @@ func (hold holding) wentBack(found *Slot, stat zkstore.Stat) bool {
 // judge combines the findings on the cluster's record and on ours. Another holder
 // fences us even if the cluster's record is lost: our clock may be behind, so that our
 // lease has ended. Exception: on an older copy of our record, a holder that has not
-// settled does not fence.
+// confirmed does not fence.
 func (hold holding) judge(v view, uuid string) (Finding, string) {
 	cluster, finding := JudgeCluster(v.cl, uuid, hold.Incarnation), JudgeSlot(v.slot, hold.Claim)
 	older := hold.wentBack(v.slot, v.stat)
-	if older && finding == FoundFenced && !v.slot.Settled {
+	if older && finding == FoundFenced && !v.slot.Confirmed {
 		finding = FoundLost
 	}
 	switch {
@@ -88,7 +88,7 @@ func (hold holding) judge(v view, uuid string) (Finding, string) {
 		return finding, "ZooKeeper has lost the worker's record"
 	case finding == FoundLost:
 		return finding, fmt.Sprintf("ZooKeeper has an older record of the worker: node %s (%s) at term %d, ours was %d", v.slot.Node, v.slot.Name, v.slot.Term, hold.Term)
-	case older || v.slot.H < hold.H:
+	case older || v.slot.LeaseUntil < hold.LeaseUntil:
 		return FoundLost, "ZooKeeper has an older copy of the worker's record"
 	}
 	return finding, ""
@@ -100,11 +100,11 @@ type decision struct {
 	fenced string
 	// renew: the process started without ZooKeeper. Write the next term.
 	renew bool
-	// slot is the record to write. settles: the write makes it settled, so it must fail if
+	// slot is the record to write. confirms: the write makes it confirmed, so it must fail if
 	// the cluster's record has changed.
-	slot    Slot
-	settles bool
-	// lapsed: the lease had run out, so the settling time begins anew.
+	slot     Slot
+	confirms bool
+	// lapsed: the lease had run out, so the confirming time begins anew.
 	lapsed bool
 	// holding is the holding from now on, even if the write fails.
 	holding holding
@@ -120,21 +120,21 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 		}
 		return decision{renew: true}
 	}
-	if !hold.Settled && cl.Frozen(hold.Worker, e.earliest()) {
-		// The slot is kept for an owner that may come back. Give it up rather than wait for
+	if !hold.Confirmed && cl.Frozen(hold.Worker, e.earliest()) {
+		// The slot is kept for a holder that may come back. Give it up rather than wait for
 		// a lease of perhaps a day: another slot may be free.
 		return decision{fenced: "registration is frozen, which keeps the worker for an earlier holder"}
 	}
 	d := decision{slot: hold.in(cl).record(e, hold.Term, hold.Nonce, found, r.Lease)}
-	// accept found that our last write must not stay settled: write it again, unsettled.
-	takeBack := found.Settled && e.now < hold.notBefore
-	d.lapsed = e.now >= found.H || takeBack
+	// accept found that our last write must not stay confirmed: write it again, unconfirmed.
+	takeBack := found.Confirmed && e.now < hold.notBefore
+	d.lapsed = e.now >= found.LeaseUntil || takeBack
 	if d.lapsed {
 		// Set it here, not in accept: the write may arrive although its answer is lost.
-		hold.notBefore = e.now + settlingTime(cl).Milliseconds()
+		hold.notBefore = e.now + confirmTime(cl).Milliseconds()
 	}
-	d.settles = r.Settle && (d.lapsed || !found.Settled) && hold.maySettle(cl, e) && !hold.floorTooFarAhead(e)
-	d.slot.State, d.slot.Settled = r.State, found.Settled && !d.lapsed || d.settles
+	d.confirms = r.Confirm && (d.lapsed || !found.Confirmed) && hold.mayConfirm(cl, e) && !hold.floorTooFarAhead(e)
+	d.slot.State, d.slot.Confirmed = r.State, found.Confirmed && !d.lapsed || d.confirms
 	d.holding = hold
 	return d
 }
@@ -143,41 +143,41 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 // acknowledged. after is the record's stat since then, with the leader's time.
 //
 // takeBack: the lease had run out by the leader's clock, and the record was written
-// settled. It has to be written again, by another heartbeat.
-func (d decision) accept(v view, after zkstore.Stat, e evidence) (hold holding, beat Beat, lapsed, takeBack bool) {
+// confirmed. It has to be written again, by another heartbeat.
+func (d decision) accept(v view, after zkstore.Stat, e evidence) (hold holding, beat HeartbeatResult, lapsed, takeBack bool) {
 	cl := *v.cl
 	hold, lapsed = d.holding, d.lapsed
 	hold.written, hold.version = true, v.stat.Version+1 // after may be of a later write
-	if bound, mayHaveLost := hold.previousBound(*v.slot, after); cl.SettleMs > 0 && mayHaveLost && e.hasPassed(bound, after.Mtime) {
+	if bound, mayHaveLost := hold.previousBound(*v.slot, after); cl.ConfirmMs > 0 && mayHaveLost && e.hasPassed(bound, after.Mtime) {
 		hold.doubt = doubt{raised: true, now: e.now, stamp: after.Mtime}
 		if !lapsed {
-			hold.notBefore = e.now + settlingTime(cl).Milliseconds()
+			hold.notBefore = e.now + confirmTime(cl).Milliseconds()
 		}
-		if d.slot.Settled {
-			return hold, Beat{}, lapsed, true
+		if d.slot.Confirmed {
+			return hold, HeartbeatResult{}, lapsed, true
 		}
 		lapsed = true
 	}
-	beat = Beat{Claim: hold.in(cl), H: d.slot.H, Settled: d.slot.Settled}
-	if beat.Settled && !hold.leased(e.now) {
+	beat = HeartbeatResult{Claim: hold.in(cl), LeaseUntil: d.slot.LeaseUntil, Confirmed: d.slot.Confirmed}
+	if beat.Confirmed && !hold.leased(e.now) {
 		// A holder that ZooKeeper lost has issued at most up to now + BorrowMs.
-		beat.Claim.Lo = max(hold.Lo, e.now+cl.BorrowMs)
+		beat.Claim.Floor = max(hold.Floor, e.now+cl.BorrowMs)
 	}
-	if beat.Settled && hold.doubt.raised {
+	if beat.Confirmed && hold.doubt.raised {
 		if hold.doubt.floor == 0 {
 			hold.doubt.floor = hold.doubt.newFloor(e)
 		}
-		beat.Claim.Lo = max(beat.Claim.Lo, hold.doubt.floor)
+		beat.Claim.Floor = max(beat.Claim.Floor, hold.doubt.floor)
 	}
-	hold.compared, hold.comparedBound, hold.comparedEpoch = true, d.slot.H, after.Epoch()
+	hold.compared, hold.comparedBound, hold.comparedEpoch = true, d.slot.LeaseUntil, after.Epoch()
 	return hold, beat, lapsed, false
 }
 
-// maySettle reports whether the slot may be settled now. While registration is frozen
-// only a holder whose settled lease still runs may settle again. One whose lease had run
+// mayConfirm reports whether the slot may be confirmed now. While registration is frozen
+// only a holder whose confirmed lease still runs may confirm again. One whose lease had run
 // out waits as a new node does: somebody else may have held the slot meanwhile, or may be
 // about to come back to a ZooKeeper that has forgotten them.
-func (hold holding) maySettle(cl Cluster, e evidence) bool {
+func (hold holding) mayConfirm(cl Cluster, e evidence) bool {
 	if e.now < hold.notBefore {
 		return false
 	}
@@ -192,12 +192,12 @@ func (c Claim) record(e evidence, term int64, nonce string, old Slot, lease time
 	s.Node, s.Ticket = c.Node, c.Ticket
 	s.Term, s.Nonce = term, nonce
 	s.Incarnation, s.ClockWrong = c.Incarnation, lease <= 0
-	s.H = max(old.H, c.H)
-	s.Reached, s.Reported = old.Reached, e.now
+	s.LeaseUntil = max(old.LeaseUntil, c.LeaseUntil)
+	s.TrustedClock, s.ReportedClock = old.TrustedClock, e.now
 	s.Generation = c.Generation
 	if lease > 0 {
-		s.H = max(s.H, e.now+lease.Milliseconds())
-		s.Reached = max(old.Reached, e.now)
+		s.LeaseUntil = max(s.LeaseUntil, e.now+lease.Milliseconds())
+		s.TrustedClock = max(old.TrustedClock, e.now)
 	}
 	s.inherit(old, e.now)
 	return s

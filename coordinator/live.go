@@ -8,10 +8,10 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// GoLive creates the live lock of our slot in the present session. It replaces the lock of
+// CreateLiveLock creates the live lock of our slot in the present session. It replaces the lock of
 // another session: of an earlier one of ours, or of a holder whose lease has run out. The
 // slot's record decides who holds the slot, the lock decides nothing.
-func (c *Coordinator) GoLive(ctx context.Context, claim Claim) error {
+func (c *Coordinator) CreateLiveLock(ctx context.Context, claim Claim) error {
 	path := lockPath(claim.Worker)
 	for {
 		_, stat, err := c.Store.Get(ctx, path)
@@ -42,22 +42,22 @@ func (c *Coordinator) unlock(ctx context.Context) error {
 	if c.fenced < 0 {
 		return nil
 	}
-	err := c.GoDark(ctx, c.fenced)
+	err := c.DeleteLiveLock(ctx, c.fenced)
 	if err == nil {
 		c.fenced = -1
 	}
 	return err
 }
 
-// GoDark deletes the live lock if it belongs to the present session. After that another
+// DeleteLiveLock deletes the live lock if it belongs to the present session. After that another
 // node may take the slot once its lease bound has passed.
-func (c *Coordinator) GoDark(ctx context.Context, worker int) error {
-	return c.goDark(ctx, worker, "")
+func (c *Coordinator) DeleteLiveLock(ctx context.Context, worker int) error {
+	return c.deleteLiveLock(ctx, worker, "")
 }
 
-// goDark deletes the live lock if it belongs to the present session, or to an earlier one
+// deleteLiveLock deletes the live lock if it belongs to the present session, or to an earlier one
 // of the given node: a killed process leaves its lock until its session expires.
-func (c *Coordinator) goDark(ctx context.Context, worker int, node string) error {
+func (c *Coordinator) deleteLiveLock(ctx context.Context, worker int, node string) error {
 	path := lockPath(worker)
 	data, stat, err := c.Store.Get(ctx, path)
 	var lock ticket

@@ -7,7 +7,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-func (l *lab) liveOwner(worker int) int64 {
+func (l *lab) liveHolder(worker int) int64 {
 	_, stat, _ := l.admin.Get(l.Context(), lockPath(worker))
 	return stat.Owner
 }
@@ -17,21 +17,21 @@ func (l *lab) liveOwner(worker int) int64 {
 func TestOwnLockLingers(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
-	old := l.liveOwner(0)
+	old := l.liveHolder(0)
 	a.crash()
 	a.must(a.start())
-	a.settle()
-	if now := l.liveOwner(0); a.claim.Worker != 0 || now == old || now != a.sess.SessionID() {
+	a.confirm()
+	if now := l.liveHolder(0); a.claim.Worker != 0 || now == old || now != a.sess.SessionID() {
 		t.Errorf("worker %d, lock of session %d, before %d, ours %d", a.claim.Worker, now, old, a.sess.SessionID())
 	}
 	l.expire()
-	if l.liveOwner(0) != a.sess.SessionID() {
+	if l.liveHolder(0) != a.sess.SessionID() {
 		t.Error("the lock went with the old session")
 	}
 }
 
-// The session of a former owner outlives its lease. Its live lock keeps new nodes off the slot.
-// A node that holds the slot replaces the lock of the former owner, which must then leave the
+// The session of a former holder outlives its lease. Its live lock keeps new nodes off the slot.
+// A node that holds the slot replaces the lock of the former holder, which must then leave the
 // new lock alone.
 func TestStaleLockOfAnother(t *testing.T) {
 	l := newLab(t, 1)
@@ -45,17 +45,17 @@ func TestStaleLockOfAnother(t *testing.T) {
 	a.sess.Expire()
 	b.must(b.register())
 	a.sess.Heal()
-	if err := a.co.GoLive(t.Context(), a.claim); err != nil { // not fenced yet
+	if err := a.co.CreateLiveLock(t.Context(), a.claim); err != nil { // not fenced yet
 		t.Fatal(err)
 	}
-	b.settle()
-	if l.liveOwner(0) != b.sess.SessionID() {
-		t.Error("the lock is not the owner's")
+	b.confirm()
+	if l.liveHolder(0) != b.sess.SessionID() {
+		t.Error("the lock is not the holder's")
 	}
 	_, err := a.beat()
 	wantFenced(t, err)
-	if l.liveOwner(0) != b.sess.SessionID() {
-		t.Error("who was fenced took the owner's lock away")
+	if l.liveHolder(0) != b.sess.SessionID() {
+		t.Error("who was fenced took the holder's lock away")
 	}
 	l.disjoint()
 }
@@ -67,7 +67,7 @@ func TestFencedLeavesNoLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 1)
 			a := l.serving("A")
-			l.put(0, Slot{Node: "b", Nonce: "b", Term: 2, H: l.now + 1000, Settled: true})
+			l.put(0, Slot{Node: "b", Nonce: "b", Term: 2, LeaseUntil: l.now + 1000, Confirmed: true})
 			l.forget()
 			a.hook = faulty(fault, 0, 1, touching("delete", lockPath(0)))
 			_, err := a.beat()
@@ -75,7 +75,7 @@ func TestFencedLeavesNoLock(t *testing.T) {
 			a.hook = nil
 			l.pass(7 * time.Second)
 			a.must(a.register())
-			a.settle()
+			a.confirm()
 			l.disjoint()
 		})
 	}
@@ -85,15 +85,15 @@ func TestGoDark(t *testing.T) {
 	l := newLab(t, 2)
 	a, b := l.serving("A"), l.serving("B")
 	for range 2 {
-		if err := a.co.GoDark(t.Context(), 0); err != nil || l.liveOwner(0) != 0 {
-			t.Errorf("%v, owner %d", err, l.liveOwner(0))
+		if err := a.co.DeleteLiveLock(t.Context(), 0); err != nil || l.liveHolder(0) != 0 {
+			t.Errorf("%v, holder %d", err, l.liveHolder(0))
 		}
 	}
-	if err := a.co.GoDark(t.Context(), 1); err != nil || l.liveOwner(1) != b.sess.SessionID() {
+	if err := a.co.DeleteLiveLock(t.Context(), 1); err != nil || l.liveHolder(1) != b.sess.SessionID() {
 		t.Errorf("another's lock: %v", err)
 	}
 	a.hook = faulty(zkstore.FailBefore, 0, 1, touching("get", lockPath(0)))
-	if err := a.co.GoDark(t.Context(), 0); err == nil {
+	if err := a.co.DeleteLiveLock(t.Context(), 0); err == nil {
 		t.Error("no error")
 	}
 }
@@ -112,7 +112,7 @@ func TestLivesAgainAfterExpiryAndLoss(t *testing.T) {
 		trouble()
 		l.pass(time.Second)
 		a.mustBeat()
-		if l.liveOwner(0) != a.sess.SessionID() {
+		if l.liveHolder(0) != a.sess.SessionID() {
 			t.Errorf("%s: not live", name)
 		}
 	}

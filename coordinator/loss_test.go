@@ -11,7 +11,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// The tests in this file show how owners and new nodes behave when ZooKeeper has lost data.
+// The tests in this file show how holders and new nodes behave when ZooKeeper has lost data.
 
 // wipe deletes all data and sessions, as if the server were a new one.
 func (l *lab) wipe() {
@@ -20,20 +20,20 @@ func (l *lab) wipe() {
 }
 
 // takeOver writes a record of another node into a slot, with the given term, and returns it.
-func (l *lab) takeOver(worker int, term int64, settled bool) Slot {
+func (l *lab) takeOver(worker int, term int64, confirmed bool) Slot {
 	l.Helper()
-	s := Slot{Node: "other", Term: term, Nonce: "others", H: l.now + millis(labLease), Settled: settled}
+	s := Slot{Node: "other", Term: term, Nonce: "others", LeaseUntil: l.now + millis(labLease), Confirmed: confirmed}
 	l.put(worker, s)
 	return s
 }
 
-// Another node has taken over a slot. The former owner is fenced even if /cluster is missing.
+// Another node has taken over a slot. The former holder is fenced even if /cluster is missing.
 // Its lease may have run out by other clocks although it runs by its own.
 func TestFencedAlthoughTheClusterRecordIsLost(t *testing.T) {
 	for name, after := range map[string]func(l *lab){
-		"cluster missing":     func(l *lab) {},
-		"cluster made anew":   func(l *lab) { l.init(Cluster{UUID: "other", Slots: 4, LeaseMs: l.cl.LeaseMs}) },
-		"settled, equal term": func(l *lab) { l.takeOver(0, 1, true) },
+		"cluster missing":       func(l *lab) {},
+		"cluster made anew":     func(l *lab) { l.init(Cluster{UUID: "other", Slots: 4, LeaseMs: l.cl.LeaseMs}) },
+		"confirmed, equal term": func(l *lab) { l.takeOver(0, 1, true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 4)
@@ -51,8 +51,8 @@ func TestFencedAlthoughTheClusterRecordIsLost(t *testing.T) {
 	}
 }
 
-// An owner is cut off until another node takes its slot. The owner's clock goes back, so that
-// its lease still runs by that clock. Then ZooKeeper loses the other node's record. The owner
+// A holder is cut off until another node takes its slot. The holder's clock goes back, so that
+// its lease still runs by that clock. Then ZooKeeper loses the other node's record. The holder
 // must not go on, because its lease has run out by the leader's clock.
 func TestClockThatWentBackKeepsNoLease(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -72,14 +72,14 @@ func TestClockThatWentBackKeepsNoLease(t *testing.T) {
 			b := a.succeededBy("B")
 			tc.lose(l, copied)
 			a.sess.Heal()
-			if beat, err := a.beat(); err == nil && (beat.Settled || beat.Wait != labSettle) {
+			if beat, err := a.beat(); err == nil && (beat.Confirmed || beat.Wait != labConfirm) {
 				t.Errorf("goes on with %+v", beat)
 			}
 			l.pass(time.Second)
 			if beat := b.mustBeat(); !beat.Lost || !b.issue() {
 				t.Errorf("%+v", beat)
 			}
-			l.pass(labSettle)
+			l.pass(labConfirm)
 			if a.up {
 				_, err := a.beat()
 				wantFenced(t, err)
@@ -104,13 +104,13 @@ func TestLeaderWithAWrongClock(t *testing.T) {
 		for _, m := range []*member{a, b} {
 			m.skew, m.agreed = millis(skew), true
 			m.must(m.register())
-			m.settle()
+			m.confirm()
 		}
 		l.serve(10 * time.Second)
 		l.wipe()
 		l.pass(time.Second)
 		for _, m := range []*member{a, b} {
-			if beat := m.mustBeat(); !beat.Settled || !m.issue() {
+			if beat := m.mustBeat(); !beat.Confirmed || !m.issue() {
 				t.Errorf("leader ahead by %s: %+v", -skew, beat)
 			}
 		}
@@ -119,8 +119,8 @@ func TestLeaderWithAWrongClock(t *testing.T) {
 	}
 }
 
-// An owner's clock has been behind the leader's for a while, and most voters do not agree with
-// it. The owner's lease ends by the leader's clock, because a node that takes the slot goes by
+// A holder's clock has been behind the leader's for a while, and most voters do not agree with
+// it. The holder's lease ends by the leader's clock, because a node that takes the slot goes by
 // the leader's clock as well.
 func TestLeaseExpiresByTheLeadersClock(t *testing.T) {
 	l := newLab(t, 1)
@@ -141,7 +141,7 @@ func TestLeaseExpiresByTheLeadersClock(t *testing.T) {
 }
 
 // During a freeze ZooKeeper is put back to a copy. The freeze in the copy ends before the leases
-// that were renewed since. The owner that notices the loss must make the freeze longer.
+// that were renewed since. The holder that notices the loss must make the freeze longer.
 func TestFreezeOutlastsTheLeasesOfASecondLoss(t *testing.T) {
 	l := newLab(t, 4)
 	a, b := l.serving("A"), l.serving("B")
@@ -158,11 +158,11 @@ func TestFreezeOutlastsTheLeasesOfASecondLoss(t *testing.T) {
 	l.mem.ExpireOrphans()
 	l.forget()
 	a.mustBeat()
-	if until := l.cluster().FrozenUntil; until < b.claim.H || until <= first {
-		t.Errorf("frozen until %d, first until %d, B has a lease until %d", until, first, b.claim.H)
+	if until := l.cluster().FrozenUntil; until < b.claim.LeaseUntil || until <= first {
+		t.Errorf("frozen until %d, first until %d, B has a lease until %d", until, first, b.claim.LeaseUntil)
 	}
 
-	// An owner that notices the same loss a second later does not write /cluster again.
+	// A holder that notices the same loss a second later does not write /cluster again.
 	_, before, err := l.admin.Get(t.Context(), clusterPath)
 	b.sess.Heal()
 	l.pass(time.Second)
@@ -172,19 +172,19 @@ func TestFreezeOutlastsTheLeasesOfASecondLoss(t *testing.T) {
 	}
 }
 
-// Another cluster has taken the place of ours, and a node settles in it while our owner puts
-// ours back. The owner is fenced and overwrites nothing.
-func TestReassertGivesWayToAClusterSettledMeanwhile(t *testing.T) {
+// Another cluster has taken the place of ours, and a node confirms in it while our holder puts
+// ours back. The holder is fenced and overwrites nothing.
+func TestReassertGivesWayToAClusterConfirmedMeanwhile(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
 	l.wipe()
 	newer := Cluster{UUID: "newer", Slots: 4, LeaseMs: l.cl.LeaseMs}
 	l.init(newer)
-	l.put(0, Slot{Node: "newcomer", Nonce: "n", Term: 1, H: l.now + 1})
+	l.put(0, Slot{Node: "newcomer", Nonce: "n", Term: 1, LeaseUntil: l.now + 1})
 	was := l.slot(0)
 	a.hook = func(c zkstore.Call) zkstore.Fault {
 		if c.Op == "ensure root" || c.Op == "set" { // after judge
-			newer.Settled = true
+			newer.Confirmed = true
 			_, _ = l.admin.Set(t.Context(), clusterPath, newer.marshal(), 0)
 		}
 		return zkstore.NoFault
@@ -196,8 +196,8 @@ func TestReassertGivesWayToAClusterSettledMeanwhile(t *testing.T) {
 	}
 }
 
-// All slots and their parent are deleted, and in one case /cluster. The owners put them back.
-func TestOwnersComeBackIntoAnEmptyTree(t *testing.T) {
+// All slots and their parent are deleted, and in one case /cluster. The holders put them back.
+func TestHoldersComeBackIntoAnEmptyTree(t *testing.T) {
 	for _, gone := range [][]string{{slotPath(0), slotPath(1), workersPath}, {slotPath(0), slotPath(1), workersPath, clusterPath}} {
 		l := newLab(t, 2)
 		a, b := l.serving("A"), l.serving("B")
@@ -205,13 +205,13 @@ func TestOwnersComeBackIntoAnEmptyTree(t *testing.T) {
 			l.remove(p)
 		}
 		for _, m := range []*member{a, b} {
-			if beat := m.mustBeat(); !beat.Lost || !beat.Settled {
+			if beat := m.mustBeat(); !beat.Lost || !beat.Confirmed {
 				t.Errorf("%s: %+v", m.name, beat)
 			}
 		}
 		l.pass(time.Second)
 		if !a.issue() || !b.issue() {
-			t.Error("an owner issues nothing")
+			t.Error("a holder issues nothing")
 		}
 		if s := l.slot(1); s.Node != b.claim.Node || !l.cluster().AllFrozen(l.now) {
 			t.Errorf("%+v in %+v", s, l.cluster())
@@ -220,9 +220,9 @@ func TestOwnersComeBackIntoAnEmptyTree(t *testing.T) {
 	}
 }
 
-// After a loss of data, owners put their records back and go on issuing. No other node gets
+// After a loss of data, holders put their records back and go on issuing. No other node gets
 // their slots.
-func TestOwnersReassert(t *testing.T) {
+func TestHoldersReassert(t *testing.T) {
 	for name, lose := range map[string]func(l *lab){
 		"wiped": (*lab).wipe,
 		"restored from an older copy": func(l *lab) {
@@ -237,13 +237,13 @@ func TestOwnersReassert(t *testing.T) {
 		},
 		"slots deleted":   func(l *lab) { l.remove(slotPath(0)); l.remove(slotPath(1)) },
 		"cluster deleted": func(l *lab) { l.remove(clusterPath) },
-		"another, not settled": func(l *lab) {
+		"another, not confirmed": func(l *lab) {
 			l.wipe()
-			l.init(Cluster{UUID: "new", Slots: 2, LeaseMs: l.cl.LeaseMs, SettleMs: l.cl.SettleMs})
+			l.init(Cluster{UUID: "new", Slots: 2, LeaseMs: l.cl.LeaseMs, ConfirmMs: l.cl.ConfirmMs})
 		},
-		"slots held by others, not settled": func(l *lab) {
-			l.put(0, Slot{Node: "x", Nonce: "x", Term: 1, H: l.now + 1})
-			l.put(1, Slot{Node: "x", Nonce: "x", Term: 1, H: l.now + millis(labW)})
+		"slots held by others, not confirmed": func(l *lab) {
+			l.put(0, Slot{Node: "x", Nonce: "x", Term: 1, LeaseUntil: l.now + 1})
+			l.put(1, Slot{Node: "x", Nonce: "x", Term: 1, LeaseUntil: l.now + millis(labW)})
 			l.forget()
 		},
 	} {
@@ -261,39 +261,39 @@ func TestOwnersReassert(t *testing.T) {
 				beat := m.mustBeat()
 				s := l.slot(m.claim.Worker)
 				lost := name != "cluster deleted" || m == a // A has put it back
-				if beat.Lost != lost && name != "another, not settled" || !m.issue() || s.Nonce != m.claim.Nonce || s.H < was[m].H || !s.Settled {
+				if beat.Lost != lost && name != "another, not confirmed" || !m.issue() || s.Nonce != m.claim.Nonce || s.LeaseUntil < was[m].LeaseUntil || !s.Confirmed {
 					t.Errorf("%s: %+v, slot %+v", m.name, beat, s)
 				}
-				if beat.Lost && (m.claim.Term <= was[m].Term || m.claim.Nonce == was[m].Nonce || m.claim.Lo != was[m].Lo) {
+				if beat.Lost && (m.claim.Term <= was[m].Term || m.claim.Nonce == was[m].Nonce || m.claim.Floor != was[m].Floor) {
 					t.Errorf("%s: %+v after %+v", m.name, m.claim, was[m])
 				}
 			}
 			cl := l.cluster()
-			if cl.UUID != l.cl.UUID || !cl.Settled || cl.Used != 1 || cl.Open != "" || cl.Incarnation == 0 || cl.FrozenUntil != l.now+millis(labW)+lossTolerance {
+			if cl.UUID != l.cl.UUID || !cl.Confirmed || cl.HighestSlot != 1 || cl.Open != "" || cl.Incarnation == 0 || cl.FrozenUntil != l.now+millis(labW)+lossTolerance {
 				t.Errorf("%+v", cl)
 			}
 			wantErrAs[*FrozenError](t, l.node("C").register())
 			l.serve(time.Minute)
 			if a.claim.Worker != 0 || b.claim.Worker != 1 {
-				t.Error("an owner lost its slot")
+				t.Error("a holder lost its slot")
 			}
 			l.disjoint()
 		})
 	}
 }
 
-// Another cluster has taken the place of ours, and a node has settled in it. Our owner is
+// Another cluster has taken the place of ours, and a node has confirmed in it. Our holder is
 // fenced and writes nothing.
-func TestSettledClusterFencesTheOldOwners(t *testing.T) {
+func TestConfirmedClusterFencesTheOldHolders(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
 	l.wipe()
-	l.init(Cluster{UUID: "new", Slots: 2, LeaseMs: l.cl.LeaseMs, SettleMs: l.cl.SettleMs})
+	l.init(Cluster{UUID: "new", Slots: 2, LeaseMs: l.cl.LeaseMs, ConfirmMs: l.cl.ConfirmMs})
 	b := l.node("B")
 	b.disk.cl = l.cluster()
 	b.crash()
 	b.must(b.register())
-	b.settle()
+	b.confirm()
 	_, err := a.beat()
 	wantFenced(t, err)
 	if s := l.slot(0); s.Node != b.claim.Node || l.cluster().UUID != "new" {
@@ -325,9 +325,9 @@ func TestNobodyElseMakesACluster(t *testing.T) {
 	}
 }
 
-// An owner whose lease has run out freezes registration for the sake of other owners, but only
+// A holder whose lease has run out freezes registration for the sake of other holders, but only
 // if it is the first to notice the loss.
-func TestLapsedOwnerFreezesOnce(t *testing.T) {
+func TestLapsedHolderFreezesOnce(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		noticed bool
@@ -352,9 +352,9 @@ func TestLapsedOwnerFreezesOnce(t *testing.T) {
 	}
 }
 
-// One owner is cut off while another notices a loss of data. The slot of the first is kept for
+// One holder is cut off while another notices a loss of data. The slot of the first is kept for
 // as long as its lease may run.
-func TestCutOffOwnerIsProtected(t *testing.T) {
+func TestCutOffHolderIsProtected(t *testing.T) {
 	l := newLab(t, 2)
 	empty := l.mem.Snapshot()
 	a, b := l.serving("A"), l.serving("B")
@@ -384,7 +384,7 @@ func TestCutOffOwnerIsProtected(t *testing.T) {
 		}
 	}
 	if c.claim.Worker == 1 {
-		c.settle()
+		c.confirm()
 	}
 	l.disjoint()
 }
@@ -406,11 +406,11 @@ func TestStartedAgainWhileLost(t *testing.T) {
 			if a.restartedFrom == 0 || !a.issue() {
 				t.Fatalf("%+v", a.claim)
 			}
-			if beat := a.mustBeat(); !beat.Lost || !a.settled || l.cluster().FrozenUntil == 0 {
+			if beat := a.mustBeat(); !beat.Lost || !a.confirmed || l.cluster().FrozenUntil == 0 {
 				t.Errorf("%+v", beat)
 			}
 			l.serve(10 * time.Second)
-			if s := l.slot(0); s.Nonce != a.claim.Nonce || !s.Settled {
+			if s := l.slot(0); s.Nonce != a.claim.Nonce || !s.Confirmed {
 				t.Errorf("%+v", s)
 			}
 			l.disjoint()
@@ -434,7 +434,7 @@ func TestThaw(t *testing.T) {
 		t.Errorf("another freeze than the one that was seen: %v", err)
 	}
 	c.must(c.register())
-	c.settle()
+	c.confirm()
 	l.disjoint()
 }
 
@@ -442,12 +442,12 @@ func TestThaw(t *testing.T) {
 // slot before our next heartbeat. So its term is above ours, and its lease bound may be.
 func TestOlderCopyTakenByANewcomer(t *testing.T) {
 	for name, tc := range map[string]struct {
-		lease   time.Duration // the new node's
-		settles bool
+		lease    time.Duration // the new node's
+		confirms bool
 	}{
-		"bound below ours":  {lease: time.Second},
-		"bound above ours":  {lease: time.Hour},
-		"settled, too late": {lease: time.Hour, settles: true},
+		"bound below ours":    {lease: time.Second},
+		"bound above ours":    {lease: time.Hour},
+		"confirmed, too late": {lease: time.Hour, confirms: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 2)
@@ -464,26 +464,26 @@ func TestOlderCopyTakenByANewcomer(t *testing.T) {
 			if n.claim.Worker != 0 || n.claim.Term <= a.claim.Term {
 				t.Fatalf("%+v", n.claim)
 			}
-			if tc.settles {
-				n.settle()
+			if tc.confirms {
+				n.confirm()
 				_, err := a.beat()
 				wantFenced(t, err)
 			} else {
-				if beat := a.mustBeat(); !beat.Lost || !beat.Settled || a.claim.Term <= n.claim.Term {
+				if beat := a.mustBeat(); !beat.Lost || !beat.Confirmed || a.claim.Term <= n.claim.Term {
 					t.Fatalf("%+v", beat)
 				}
 				_, err := n.beat()
 				wantFenced(t, err)
 				l.disjoint()
 			}
-			if cl := l.cluster(); !cl.Frozen(1, cut.claim.H) {
-				t.Errorf("the owner that is cut off is not protected: %+v", cl)
+			if cl := l.cluster(); !cl.Frozen(1, cut.claim.LeaseUntil) {
+				t.Errorf("the holder that is cut off is not protected: %+v", cl)
 			}
 		})
 	}
 }
 
-// An older copy has the same lease bound as the owner's last record. The owner notices the loss
+// An older copy has the same lease bound as the holder's last record. The holder notices the loss
 // by the record's version.
 func TestOlderCopyByItsVersion(t *testing.T) {
 	l := newLab(t, 2)
@@ -503,7 +503,7 @@ func TestOlderCopyByItsVersion(t *testing.T) {
 	}
 }
 
-// ZooKeeper is put back to an older copy, and an owner stops before its next heartbeat. It must
+// ZooKeeper is put back to an older copy, and a holder stops before its next heartbeat. It must
 // freeze registration first, because its own write hides the loss from other nodes.
 func TestStopOnAnOlderCopyFreezes(t *testing.T) {
 	for name, finish := range map[string]func(*member) error{"stop": (*member).halt, "release": (*member).leave} {
@@ -515,12 +515,12 @@ func TestStopOnAnOlderCopyFreezes(t *testing.T) {
 			l.mem.Restore(copied)
 			l.mem.ExpireOrphans()
 			l.forget()
-			h := a.claim.H
+			h := a.claim.LeaseUntil
 			a.must(finish(a))
-			if cl := l.cluster(); !cl.Frozen(1, cut.claim.H) {
+			if cl := l.cluster(); !cl.Frozen(1, cut.claim.LeaseUntil) {
 				t.Errorf("%+v", cl)
 			}
-			if s := l.slot(0); s.Stopped && s.H < h {
+			if s := l.slot(0); s.Stopped && s.LeaseUntil < h {
 				t.Errorf("%+v, %d", s, h)
 			}
 			l.disjoint()
@@ -560,7 +560,7 @@ func TestEarlierAgreementDoesNotExtendALease(t *testing.T) {
 	a := l.node("A")
 	a.agreed = true
 	a.must(a.register())
-	a.settle()
+	a.confirm()
 	l.pass(time.Second)
 	a.mustBeat()
 	a.agreed = false // no vote since then
@@ -568,7 +568,7 @@ func TestEarlierAgreementDoesNotExtendALease(t *testing.T) {
 	a.mustBeat()
 	a.sess.Partition()
 	a.sess.Expire()
-	l.now = l.slot(0).H + l.cluster().graceMs()
+	l.now = l.slot(0).LeaseUntil + l.cluster().graceMs()
 	b := l.serving("B")
 	l.remove(slotPath(0))
 	a.sess.Heal()
@@ -598,7 +598,7 @@ func TestSlowClockGoesOnAboveALostHolder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newEnsembleLab(t, 1, tc.epoch)
-			l.settleIn(time.Second)
+			l.confirmIn(time.Second)
 			l.leases(12 * time.Second) // so the grace time is 1 s, less than the clocks differ
 			l.pass(time.Minute)
 			a := l.serving("A")
@@ -615,9 +615,9 @@ func TestSlowClockGoesOnAboveALostHolder(t *testing.T) {
 				tc.again(a)
 			}
 			if !a.claim.leased(a.clock()) {
-				t.Fatalf("by A's clock, %d, its lease is over at %d", a.clock(), a.claim.H)
+				t.Fatalf("by A's clock, %d, its lease is over at %d", a.clock(), a.claim.LeaseUntil)
 			}
-			if beat := a.mustBeat(); beat.Settled || beat.Wait != time.Second {
+			if beat := a.mustBeat(); beat.Confirmed || beat.Wait != time.Second {
 				t.Fatalf("%+v", beat)
 			}
 			had := a.t
@@ -632,21 +632,21 @@ func TestSlowClockGoesOnAboveALostHolder(t *testing.T) {
 	}
 }
 
-// As in TestSlowClockGoesOnAboveALostHolder, but A's lease has run out once before, and A
-// has settled again. Then A's clock goes back, so that by this clock the earlier settling time is
-// not over.
+// As in TestSlowClockGoesOnAboveALostHolder, but A's lease has run out once before, and A has
+// confirmed again. Then A's clock goes back, so that by this clock the earlier confirming time
+// is not over.
 func TestForgottenHolderAfterALapse(t *testing.T) {
 	l := newEnsembleLab(t, 1, 1)
-	l.settleIn(time.Second)
+	l.confirmIn(time.Second)
 	l.leases(12 * time.Second) // so the grace time is 1 s, less than the clocks differ
 	a := l.serving("A")
 	a.wait = 1500 * time.Millisecond
 	l.pass(labLease)
-	if beat := a.mustBeat(); beat.Settled {
+	if beat := a.mustBeat(); beat.Confirmed {
 		t.Fatalf("%+v", beat)
 	}
 	l.pass(time.Second)
-	if beat := a.mustBeat(); !beat.Settled || !a.issue() {
+	if beat := a.mustBeat(); !beat.Confirmed || !a.issue() {
 		t.Fatalf("%+v", beat)
 	}
 	copied := l.mem.Snapshot()
@@ -657,7 +657,7 @@ func TestForgottenHolderAfterALapse(t *testing.T) {
 	l.mem.SetEpoch(2)
 	b.crash()
 	a.sess.Heal()
-	if beat := a.mustBeat(); beat.Settled {
+	if beat := a.mustBeat(); beat.Confirmed {
 		t.Fatalf("%+v", beat)
 	}
 	had := a.t
@@ -672,10 +672,10 @@ func TestForgottenHolderAfterALapse(t *testing.T) {
 
 // As in TestSlowClockGoesOnAboveALostHolder, but B still runs and notices the loss. It
 // cannot save the claim that would put its record back. B's freeze alone must keep A from
-// settling.
+// confirming.
 func TestForgottenHolderWhoseDiskFails(t *testing.T) {
 	l := newLab(t, 1)
-	l.settleIn(time.Second)
+	l.confirmIn(time.Second)
 	l.leases(12 * time.Second) // so the grace time is 1 s, less than the clocks differ
 	a := l.serving("A")
 	copied := l.mem.Snapshot()
@@ -683,7 +683,7 @@ func TestForgottenHolderWhoseDiskFails(t *testing.T) {
 	b := a.succeededBy("B")
 	l.putBack(copied)
 	a.sess.Heal()
-	if beat := a.mustBeat(); beat.Settled || beat.Wait != time.Second {
+	if beat := a.mustBeat(); beat.Confirmed || beat.Wait != time.Second {
 		t.Fatalf("%+v", beat)
 	}
 	b.disk.err = errors.New("read-only")
@@ -692,8 +692,8 @@ func TestForgottenHolderWhoseDiskFails(t *testing.T) {
 	}
 	l.pass(time.Second)
 	for range 5 {
-		if beat := a.mustBeat(); beat.Settled {
-			t.Fatalf("A settles: %+v", beat)
+		if beat := a.mustBeat(); beat.Confirmed {
+			t.Fatalf("A confirms: %+v", beat)
 		}
 		l.pass(time.Second)
 	}
@@ -749,7 +749,7 @@ func TestForgottenHolderAndAWriteBefore(t *testing.T) {
 		for _, epoch := range []uint32{0, 1} {
 			t.Run(fmt.Sprintf("%s, epoch %d", name, epoch), func(t *testing.T) {
 				l := newEnsembleLab(t, 1, epoch)
-				l.settleIn(time.Second)
+				l.confirmIn(time.Second)
 				l.leases(12 * time.Second) // so the grace time is 1 s, less than the clocks differ
 				l.pass(time.Minute)
 				a := l.serving("A")
@@ -781,7 +781,7 @@ func TestForgottenHolderAndAWriteBefore(t *testing.T) {
 }
 
 // The leader's clock is an hour ahead, and then half a minute, and no peer shows that it is
-// wrong. When it is right again, the owner serves at the present time, not an hour later.
+// wrong. When it is right again, the holder serves at the present time, not an hour later.
 func TestLeaderThatIsAheadForAWhile(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -800,7 +800,7 @@ func TestLeaderThatIsAheadForAWhile(t *testing.T) {
 	leader(0)
 	rounds(1)
 	leader(time.Hour)
-	if beat := a.mustBeat(); beat.Settled {
+	if beat := a.mustBeat(); beat.Confirmed {
 		t.Fatalf("%+v", beat)
 	}
 	leader(30 * time.Second)
@@ -813,31 +813,31 @@ func TestLeaderThatIsAheadForAWhile(t *testing.T) {
 }
 
 // The leader's clock leaps an hour ahead. If the leader epoch is the same as before, nothing
-// was lost, and the node stays settled. If there is another epoch, the lease is doubted.
+// was lost, and the node stays confirmed. If there is another epoch, the lease is doubted.
 func TestLeaderLeapRaisesNoDoubtInOneEpoch(t *testing.T) {
 	for _, tc := range []struct {
-		epoch   uint32 // after the leap, 1 before
-		settled bool
+		epoch     uint32 // after the leap, 1 before
+		confirmed bool
 	}{{1, true}, {2, false}} {
 		l := newEnsembleLab(t, 1, 1)
 		a := l.serving("A")
 		a.agreed = true
 		l.pass(time.Hour)
 		a.skew = -millis(time.Hour)
-		a.claim.H = a.clock() + millis(labLease)
+		a.claim.LeaseUntil = a.clock() + millis(labLease)
 		l.put(0, Slot{
 			Node: a.claim.Node, Ticket: a.claim.Ticket, Term: a.claim.Term, Nonce: a.claim.Nonce,
-			H: a.claim.H, Generation: a.disk.generation, Settled: true,
+			LeaseUntil: a.claim.LeaseUntil, Generation: a.disk.generation, Confirmed: true,
 		})
 		l.mem.SetEpoch(tc.epoch)
-		if beat := a.mustBeat(); beat.Settled != tc.settled {
+		if beat := a.mustBeat(); beat.Confirmed != tc.confirmed {
 			t.Errorf("epoch %d: %+v", tc.epoch, beat)
 		}
 	}
 }
 
 // The leader's time of a write shows that the lease had run out, but the write is not
-// acknowledged. The bound found next is that of the write. The node must still settle again.
+// acknowledged. The bound found next is that of the write. The node must still confirm again.
 func TestLapseIsNoticedAfterALostAnswer(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -851,7 +851,7 @@ func TestLapseIsNoticedAfterALostAnswer(t *testing.T) {
 		t.Fatal("acknowledged")
 	}
 	a.hook = nil
-	if beat := a.mustBeat(); beat.Settled || beat.Wait != labSettle {
+	if beat := a.mustBeat(); beat.Confirmed || beat.Wait != labConfirm {
 		t.Errorf("%+v", beat)
 	}
 	l.pass(time.Second)
@@ -861,15 +861,15 @@ func TestLapseIsNoticedAfterALostAnswer(t *testing.T) {
 	l.disjoint()
 }
 
-// The cluster has no settling time. If the leader's clock leaps ahead by more than the lease, a
+// The cluster has no confirming time. If the leader's clock leaps ahead by more than the lease, a
 // heartbeat must not repeat its write for ever.
 func TestLeaderLeapDoesNotLoopAHeartbeat(t *testing.T) {
 	l := newLab(t, 1)
-	l.settleIn(0)
+	l.confirmIn(0)
 	a := l.serving("A")
 	l.pass(time.Hour)
 	a.skew = millis(time.Second - time.Hour)
-	if beat := a.mustBeat(); !beat.Settled || !a.issue() {
+	if beat := a.mustBeat(); !beat.Confirmed || !a.issue() {
 		t.Errorf("%+v", beat)
 	}
 }
@@ -903,8 +903,8 @@ func TestReassertLeavesNoTicket(t *testing.T) {
 		meanwhile func(l *lab)
 		fenced    bool
 	}{
-		"another was faster, not settled": {func(l *lab) { l.takeOver(0, 2, false) }, false},
-		"another was faster":              {func(l *lab) { l.takeOver(0, 2, true) }, true},
+		"another was faster, not confirmed": {func(l *lab) { l.takeOver(0, 2, false) }, false},
+		"another was faster":                {func(l *lab) { l.takeOver(0, 2, true) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 2)

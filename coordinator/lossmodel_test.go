@@ -9,7 +9,7 @@ import (
 )
 
 // lossModel drives nodes while ZooKeeper loses data. Clocks differ by at most 4 s, nodes send
-// their heartbeats in time, and each loss has an owner that can notice it. Without such an owner
+// their heartbeats in time, and each loss has a holder that can notice it. Without such a holder
 // the promise does not hold (Limits in docs/safety.md).
 type lossModel struct {
 	*model
@@ -18,10 +18,10 @@ type lossModel struct {
 	clusters int
 }
 
-func (d *lossModel) owner() *member {
+func (d *lossModel) holder() *member {
 	for _, i := range d.rng.Perm(len(d.nodes)) {
 		m := d.nodes[i]
-		if m.up && !d.busy[m] && m.claim.Settled && m.settled && m.clock() < m.claim.H-10_000 && m.sess.SessionID() != 0 {
+		if m.up && !d.busy[m] && m.claim.Confirmed && m.confirmed && m.clock() < m.claim.LeaseUntil-10_000 && m.sess.SessionID() != 0 {
 			return m
 		}
 	}
@@ -128,13 +128,13 @@ func (d *lossModel) event(m *member) {
 	}
 }
 
-// lose makes ZooKeeper lose data in a random way, if there is an owner that can notice it. That
-// owner becomes the witness. While there is a witness, lose does nothing.
+// lose makes ZooKeeper lose data in a random way, if there is a holder that can notice it. That
+// holder becomes the witness. While there is a witness, lose does nothing.
 func (d *lossModel) lose() {
 	if d.witness != nil {
 		return
 	}
-	if d.witness = d.owner(); d.witness == nil {
+	if d.witness = d.holder(); d.witness == nil {
 		return
 	}
 	remove := func(path string) {
@@ -204,7 +204,7 @@ func (d *lossModel) apart() {
 	}
 }
 
-// TestModelLoss plays random histories in which ZooKeeper loses data, and an owner can reach
+// TestModelLoss plays random histories in which ZooKeeper loses data, and a holder can reach
 // it.
 func TestModelLoss(t *testing.T) {
 	modelLoss(t, 2000, func(*lossModel) {})
@@ -216,10 +216,10 @@ func TestModelLossByHand(t *testing.T) {
 	taken := 0
 	modelLoss(t, 500, func(d *lossModel) {
 		d.hands = func() {
-			hand := ByHand{Store: d.admin, Now: func() int64 { return d.now }, By: "model"}
+			hand := Operator{Store: d.admin, Now: func() int64 { return d.now }, By: "model"}
 			h, err := hand.Examine(d.Context(), d.rng.IntN(d.cl.Slots))
 			if err == nil && !h.Slot.Released {
-				e, err := hand.TakeAway(d.Context(), h)
+				e, err := hand.ForceRelease(d.Context(), h)
 				d.note("by hand", "takes away %d, %v: %+v, %v", h.Worker, h.Availability, e, err)
 				if err == nil {
 					taken++

@@ -8,9 +8,9 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// If the record of a used slot is missing, ZooKeeper has lost it, and its owner may still
+// If the record of a used slot is missing, ZooKeeper has lost it, and its holder may still
 // run. A node that notices it creates a Lost record. That keeps the slot for the longest
-// lease, during which the owner can put its own record back.
+// lease, during which the holder can put its own record back.
 
 // lostUntil returns the bound of a Lost record that is created now, Unix ms. It is not
 // before the end of a freeze.
@@ -26,9 +26,9 @@ func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int) (
 	if err := ensureRoot(ctx, c.Store); err != nil {
 		return 0, err
 	}
-	_, err := c.Store.Create(ctx, slotPath(worker), Slot{H: h, Lost: true}.marshal(), zkstore.Persistent)
+	_, err := c.Store.Create(ctx, slotPath(worker), Slot{LeaseUntil: h, Lost: true}.marshal(), zkstore.Persistent)
 	if errors.Is(err, zkstore.ErrExists) {
-		err = nil // by its owner or another new node: the slot is held either way
+		err = nil // by its holder or another new node: the slot is held either way
 	}
 	return h, err
 }
@@ -39,9 +39,9 @@ func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int) (
 //
 // A failure is only logged, because new nodes replace what is still missing.
 func (c *Coordinator) replaceAllLost(ctx context.Context, cl Cluster) {
-	for range 3 { // owners may put their records back meanwhile
+	for range 3 { // holders may put their records back meanwhile
 		missing, err := c.missing(ctx, cl)
-		kept := Slot{H: c.lostUntil(cl), Lost: true}.marshal()
+		kept := Slot{LeaseUntil: c.lostUntil(cl), Lost: true}.marshal()
 		for some := range slices.Chunk(missing, growMost) {
 			ops := make([]zkstore.Op, len(some))
 			for i, worker := range some {
@@ -61,7 +61,7 @@ func (c *Coordinator) replaceAllLost(ctx context.Context, cl Cluster) {
 	}
 }
 
-// missing returns the slots up to Used that have no record.
+// missing returns the slots up to HighestSlot that have no record.
 func (c *Coordinator) missing(ctx context.Context, cl Cluster) (workers []int, err error) {
 	names, err := c.Store.Children(ctx, workersPath)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *Coordinator) missing(ctx context.Context, cl Cluster) (workers []int, e
 	for _, name := range names {
 		there[workersPath+"/"+name] = true
 	}
-	for worker := range cl.Used + 1 {
+	for worker := range cl.HighestSlot + 1 {
 		if !there[slotPath(worker)] {
 			workers = append(workers, worker)
 		}

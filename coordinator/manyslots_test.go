@@ -14,8 +14,8 @@ func TestManySlots(t *testing.T) {
 		t.Helper()
 		m := l.node(name)
 		m.must(m.register())
-		if cl := l.cluster(); m.claim.Worker != worker || cl.Used != used {
-			t.Errorf("%s is worker %d of %d used, want %d of %d", name, m.claim.Worker, cl.Used+1, worker, used+1)
+		if cl := l.cluster(); m.claim.Worker != worker || cl.HighestSlot != used {
+			t.Errorf("%s is worker %d of %d used, want %d of %d", name, m.claim.Worker, cl.HighestSlot+1, worker, used+1)
 		}
 	}
 	for i := range 3 {

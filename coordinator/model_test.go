@@ -37,7 +37,7 @@ func newModel(t testing.TB, seed uint64) *model {
 	d.cl.UUID, d.cl.LeaseMs = "cluster-2", millis(10*time.Minute) // histories see the end of a lease
 	d.mem.Wipe()
 	if rng.IntN(2) == 0 {
-		d.mem.SetEpoch(1 + rng.Uint32N(3)) // else standalone: settling is never skipped
+		d.mem.SetEpoch(1 + rng.Uint32N(3)) // else standalone: confirming is never skipped
 	}
 	d.init(d.cl)
 	d.pass(pick(rng, 0, time.Hour))
@@ -152,7 +152,7 @@ func (d *model) trouble(m *member) {
 
 // rotate acquires a new slot and releases the old one. If it gets none, it keeps the old one.
 func (d *model) rotate(m *member) {
-	if !m.claim.Settled {
+	if !m.claim.Confirmed {
 		return
 	}
 	old, t := m.claim, m.t
@@ -162,7 +162,7 @@ func (d *model) rotate(m *member) {
 	}
 	g, err := m.co.Register(m.ctx(), cl, Claim{Node: old.Node, Ticket: old.Ticket}, m.wait, m.trust)
 	if err != nil {
-		old.M = max(old.M, t.hi)
+		old.ReservedUntil = max(old.ReservedUntil, t.hi)
 		_, _ = m.disk.Save(old)
 		m.claim = old
 		return
@@ -198,7 +198,7 @@ func (d *model) ends() {
 	d.expire()
 	latest := d.now
 	for _, s := range d.seen {
-		latest = max(latest, s.H)
+		latest = max(latest, s.LeaseUntil)
 	}
 	if most := d.now + 2*millis(time.Hour) + d.cl.LeaseMs + lossTolerance; latest > most {
 		d.Errorf("a lease bound is %s ahead", time.Duration(latest-d.now)*time.Millisecond)
@@ -206,7 +206,7 @@ func (d *model) ends() {
 	d.now = max(latest+d.cluster().graceMs(), d.cluster().FrozenUntil) + 1
 	n := d.node("Z")
 	n.must(n.register())
-	n.settle()
+	n.confirm()
 	d.disjoint()
 }
 

@@ -9,11 +9,11 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// ByHand has the commands of an operator on a cluster's records. Its methods follow the same
-// protocol as nodes: whatever owners do at the same time, no ID is issued twice. The one
+// Operator has the commands of an operator on a cluster's records. Its methods follow the same
+// protocol as nodes: whatever holders do at the same time, no ID is issued twice. The one
 // exception is LowerBound, which relies on what its caller knows. Each method returns a
 // *ClocksError if the clock of this machine cannot be trusted.
-type ByHand struct {
+type Operator struct {
 	Store zkstore.Store
 	// Now is our clock in Unix milliseconds.
 	Now func() int64
@@ -38,7 +38,7 @@ func (e *ClocksError) Error() string {
 type moment struct{ early, late int64 }
 
 // begin reads the cluster's record and the time.
-func (h ByHand) begin(ctx context.Context) (Cluster, moment, error) {
+func (h Operator) begin(ctx context.Context) (Cluster, moment, error) {
 	cl, err := ReadCluster(ctx, h.Store)
 	if err != nil {
 		return cl, moment{}, err
@@ -57,7 +57,7 @@ func (h ByHand) begin(ctx context.Context) (Cluster, moment, error) {
 
 // leader compares our clock with the leader's by creating an ephemeral record. Its name is
 // not that of a worker's lock.
-func (h ByHand) leader(ctx context.Context) (Reading, error) {
+func (h Operator) leader(ctx context.Context) (Reading, error) {
 	path := livePath + "/clock-" + randomNonce()
 	sent := h.Now()
 	_, err := h.Store.Create(ctx, path, nil, zkstore.Ephemeral)

@@ -9,9 +9,9 @@ import (
 )
 
 // Freeze freezes registration on some workers for d. It shortens no freeze. A d of 0 means
-// the longest lease plus lossTolerance: an owner that ZooKeeper has lost may serve for so
+// the longest lease plus lossTolerance: a holder that ZooKeeper has lost may serve for so
 // long. Freeze returns the cluster's record before and after.
-func (h ByHand) Freeze(ctx context.Context, workers WorkerSet, d time.Duration) (before, after Cluster, err error) {
+func (h Operator) Freeze(ctx context.Context, workers WorkerSet, d time.Duration) (before, after Cluster, err error) {
 	before, now, err := h.begin(ctx)
 	if err != nil {
 		return before, before, err
@@ -34,7 +34,7 @@ func (h ByHand) Freeze(ctx context.Context, workers WorkerSet, d time.Duration) 
 
 // Frozen returns the cluster's record, and reports whether its freeze still runs by our
 // clock or by the leader's.
-func (h ByHand) Frozen(ctx context.Context) (Cluster, bool, error) {
+func (h Operator) Frozen(ctx context.Context) (Cluster, bool, error) {
 	cl, now, err := h.begin(ctx)
 	return cl, now.early < cl.FrozenUntil, err
 }
@@ -44,7 +44,7 @@ var ErrFreezeChanged = errors.New("the freeze of registration has changed meanwh
 
 // Thaw ends a freeze of registration early for some workers, or for all if workers is empty.
 // It frees those of them whose records were lost, and returns their number. The caller must
-// know that none of these workers has an owner left. seen is the cluster's record that the
+// know that none of these workers has a holder left. seen is the cluster's record that the
 // caller has read. If another freeze has come since, Thaw returns ErrFreezeChanged.
 func Thaw(ctx context.Context, store zkstore.Store, seen Cluster, workers WorkerSet) (freed int, err error) {
 	changed := false
@@ -94,7 +94,7 @@ func (c Cluster) frozenAs(seen Cluster) bool {
 }
 
 // freeLost frees a slot whose record was lost. It returns false if there was nothing to do,
-// or if the owner was faster.
+// or if the holder was faster.
 func freeLost(ctx context.Context, store zkstore.Store, e Entry) (bool, error) {
 	path, err := slotPath(e.Worker), error(nil)
 	switch {

@@ -9,7 +9,7 @@ import (
 func TestFreezeByHand(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
-	hand := l.byHand()
+	hand := l.operator()
 	was, is, err := hand.Freeze(t.Context(), "0-3", 0)
 	if want := l.now + millis(labW) + lossTolerance; err != nil || was.FrozenUntil != 0 || is.FrozenUntil != want || is.Open != "" || l.cluster() != is {
 		t.Fatalf("%+v, %+v, %v", was, is, err)
@@ -23,7 +23,7 @@ func TestFreezeByHand(t *testing.T) {
 	}
 	a.must(a.halt())
 	a.must(a.start())
-	a.settle()
+	a.confirm()
 
 	// A freeze of fewer workers opens none of the others. A longer one moves the end, a shorter
 	// one does not.
@@ -40,7 +40,7 @@ func TestFreezeByHand(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", row, is, err)
 		}
 	}
-	// An owner that notices a loss neither shortens the operator's freeze nor opens a worker.
+	// A holder that notices a loss neither shortens the operator's freeze nor opens a worker.
 	l.remove(slotPath(0))
 	if beat := a.mustBeat(); beat.FrozenUntil != is.FrozenUntil || beat.FrozenBy != "" {
 		t.Errorf("%+v", beat)
@@ -64,12 +64,12 @@ func TestFreezeByHand(t *testing.T) {
 	}
 }
 
-// An operator has frozen some workers for an hour, and then an owner notices a loss. The owner's
+// An operator has frozen some workers for an hour, and then a holder notices a loss. The holder's
 // freeze is longer and covers all workers.
-func TestOwnerFreezeExtendsAnOperatorsFreeze(t *testing.T) {
+func TestHolderFreezeExtendsAnOperatorsFreeze(t *testing.T) {
 	l := newLab(t, 256)
 	a := l.serving("A")
-	if _, _, err := l.byHand().Freeze(t.Context(), "0-99", time.Hour); err != nil {
+	if _, _, err := l.operator().Freeze(t.Context(), "0-99", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	l.remove(slotPath(0))
@@ -80,7 +80,7 @@ func TestOwnerFreezeExtendsAnOperatorsFreeze(t *testing.T) {
 }
 
 // Thaw frees slots whose record is missing, or is a Lost record. It leaves the records of
-// owners alone.
+// holders alone.
 func TestThawFreesWhatWasLost(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
@@ -88,7 +88,7 @@ func TestThawFreesWhatWasLost(t *testing.T) {
 		l.remove(slotPath(w))
 	}
 	a.mustBeat() // puts its own back, and freezes
-	l.put(2, Slot{H: l.now + millis(labW), Lost: true})
+	l.put(2, Slot{LeaseUntil: l.now + millis(labW), Lost: true})
 	freed, err := Thaw(t.Context(), l.admin, l.cluster(), "")
 	if err != nil || freed != 2 {
 		t.Fatalf("freed %d, %v", freed, err)
@@ -98,8 +98,8 @@ func TestThawFreesWhatWasLost(t *testing.T) {
 			t.Errorf("slot %d: %+v", w, s)
 		}
 	}
-	if s := l.slot(0); s.Node != a.claim.Node || !s.Settled {
-		t.Errorf("the owner's: %+v", s)
+	if s := l.slot(0); s.Node != a.claim.Node || !s.Confirmed {
+		t.Errorf("the holder's: %+v", s)
 	}
 	a.mustBeat()
 }

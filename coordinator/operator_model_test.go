@@ -11,14 +11,14 @@ func TestModelByHand(t *testing.T) {
 		d.skews = []int64{0, 0, 2000, -2000}
 		d.hands = func() {
 			w := d.rng.IntN(d.cl.Slots)
-			hand := ByHand{Store: d.admin, Now: func() int64 { return d.now }, By: "model"}
+			hand := Operator{Store: d.admin, Now: func() int64 { return d.now }, By: "model"}
 			h, err := hand.Examine(d.Context(), w)
 			if err != nil {
 				d.Fatal(err)
 			}
 			if h.Slot.Term > 0 && !h.Slot.Released {
 				d.note("by hand", "takes away %d, %v", w, h.Availability)
-				if _, err := hand.TakeAway(d.Context(), h); err != nil {
+				if _, err := hand.ForceRelease(d.Context(), h); err != nil {
 					d.Error(err)
 				}
 				d.observe()
@@ -32,7 +32,7 @@ func TestModelByHand(t *testing.T) {
 			}
 			if !h.Live && h.Slot.Released && h.Slot.ReleasedBy != "" {
 				e, err := hand.LowerBound(d.Context(), h, 0)
-				d.note("by hand", "lowers %d to %d, %v", w, e.Slot.H-labStart, err)
+				d.note("by hand", "lowers %d to %d, %v", w, e.Slot.LeaseUntil-labStart, err)
 				if err != nil {
 					d.Error(err)
 				}

@@ -10,7 +10,7 @@ import (
 )
 
 // StillFrozenError: registration is frozen until Until, Unix ms, so ZooKeeper's record of the
-// slot may be older than its owner's.
+// slot may be older than its holder's.
 type StillFrozenError struct {
 	Worker int
 	Until  int64
@@ -45,7 +45,7 @@ type Holding struct {
 }
 
 // Examine reads a slot, and judges by our clock and the leader's whether it is free.
-func (h ByHand) Examine(ctx context.Context, worker int) (Holding, error) {
+func (h Operator) Examine(ctx context.Context, worker int) (Holding, error) {
 	cl, now, err := h.begin(ctx)
 	if err != nil {
 		return Holding{}, err
@@ -54,15 +54,15 @@ func (h ByHand) Examine(ctx context.Context, worker int) (Holding, error) {
 	return Holding{e, cl, cl.JudgeFree(e.Slot, e.Live, now.early, now.late)}, err
 }
 
-// TakeAway releases a slot that its holder has not given back. The lease bound stays, and the
+// ForceRelease releases a slot that its holder has not given back. The lease bound stays, and the
 // next holder begins there, so no ID is issued twice even if the holder runs. A higher term
-// and a new nonce fence the holder at its next heartbeat. The record is unsettled, so that
-// an owner that ZooKeeper had lost can still put its own back.
+// and a new nonce fence the holder at its next heartbeat. The record is unconfirmed, so that
+// a holder that ZooKeeper had lost can still put its own back.
 //
-// TakeAway replaces a record that is missing or cannot be read by a Lost record, which keeps
+// ForceRelease replaces a record that is missing or cannot be read by a Lost record, which keeps
 // the slot for the longest lease. Errors are ErrNotHeld, *StillFrozenError, *ChangedError if
 // the slot is not as found any more, and those of the store.
-func (h ByHand) TakeAway(ctx context.Context, found Holding) (Entry, error) {
+func (h Operator) ForceRelease(ctx context.Context, found Holding) (Entry, error) {
 	for {
 		e, cl, now, err := h.again(ctx, found)
 		if err != nil {
@@ -73,12 +73,12 @@ func (h ByHand) TakeAway(ctx context.Context, found Holding) (Entry, error) {
 			return e, ErrNotHeld
 		}
 		if next.Term < 0 {
-			next = Slot{H: now.late + cl.LeaseMs + lossTolerance, Lost: true}
+			next = Slot{LeaseUntil: now.late + cl.LeaseMs + lossTolerance, Lost: true}
 		} else {
-			next.Term, next.Nonce, next.Settled = next.Term+1, randomNonce(), false
+			next.Term, next.Nonce, next.Confirmed = next.Term+1, randomNonce(), false
 			next.Released, next.ReleasedBy, next.State = true, h.By, "released"
 			if !next.Stopped {
-				next.AheadMs = max(0, next.Reported-e.Stat.Mtime)
+				next.AheadMs = max(0, next.ReportedClock-e.Stat.Mtime)
 			}
 		}
 		if e.Absent {
@@ -105,8 +105,8 @@ func (h ByHand) TakeAway(ctx context.Context, found Holding) (Entry, error) {
 // Otherwise it and the next holder may issue the same IDs. They may as well if the state is
 // lost, and the node issued by a clock that was ahead while it could not reach ZooKeeper.
 //
-// Errors are those of TakeAway and ErrConnected.
-func (h ByHand) LowerBound(ctx context.Context, found Holding, notBelow int64) (Entry, error) {
+// Errors are those of ForceRelease and ErrConnected.
+func (h Operator) LowerBound(ctx context.Context, found Holding, notBelow int64) (Entry, error) {
 	for {
 		e, cl, now, err := h.again(ctx, found)
 		switch {
@@ -118,7 +118,7 @@ func (h ByHand) LowerBound(ctx context.Context, found Holding, notBelow int64) (
 			return e, fmt.Errorf("no operator has released worker %d", e.Worker)
 		}
 		next := e.Slot
-		next.H, next.Lowered = lowered(next, cl, now.late, notBelow), true
+		next.LeaseUntil, next.Lowered = lowered(next, cl, now.late, notBelow), true
 		stat, err := h.Store.Set(ctx, slotPath(e.Worker), next.marshal(), e.Stat.Version)
 		if errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrNoNode) {
 			continue
@@ -135,13 +135,13 @@ func (h ByHand) LowerBound(ctx context.Context, found Holding, notBelow int64) (
 // the holder's clock, which may have been ahead (AheadMs); the last time that it reported;
 // the latest that it had reached; and the time at which it stopped.
 func lowered(s Slot, cl Cluster, now, notBelow int64) int64 {
-	heard := max(now+s.AheadMs, s.StoppedM, s.Reached, s.Reported)
-	return max(min(s.H, heard+cl.BorrowMs+lossTolerance), notBelow)
+	heard := max(now+s.AheadMs, s.StoppedAt, s.TrustedClock, s.ReportedClock)
+	return max(min(s.LeaseUntil, heard+cl.BorrowMs+lossTolerance), notBelow)
 }
 
 // again reads a slot once more. It returns an error if the slot is not as found, or is
 // frozen.
-func (h ByHand) again(ctx context.Context, found Holding) (Entry, Cluster, moment, error) {
+func (h Operator) again(ctx context.Context, found Holding) (Entry, Cluster, moment, error) {
 	cl, now, err := h.begin(ctx)
 	switch {
 	case err != nil:

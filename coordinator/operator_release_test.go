@@ -11,7 +11,7 @@ import (
 
 func (l *lab) examine(worker int) Holding {
 	l.Helper()
-	h, err := l.byHand().Examine(l.Context(), worker)
+	h, err := l.operator().Examine(l.Context(), worker)
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func (l *lab) examine(worker int) Holding {
 // takeAway takes a slot from its holder, as an operator does.
 func (l *lab) takeAway(worker int) Entry {
 	l.Helper()
-	e, err := l.byHand().TakeAway(l.Context(), l.examine(worker))
+	e, err := l.operator().ForceRelease(l.Context(), l.examine(worker))
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestTakeAway(t *testing.T) {
 			_, err := a.beat()
 			wantFenced(t, err)
 		}},
-		"cut off, and back": {func(a *member) { a.sess.Partition(); a.sess.Expire() }, Detached, func(a *member) {
+		"cut off, and back": {func(a *member) { a.sess.Partition(); a.sess.Expire() }, Disconnected, func(a *member) {
 			for range 5 {
 				a.pass(time.Second)
 				a.extend()
@@ -53,14 +53,14 @@ func TestTakeAway(t *testing.T) {
 			_, err := a.beat()
 			wantFenced(t, err)
 		}},
-		"cut off for good": {func(a *member) { a.sess.Partition(); a.sess.Expire() }, Detached, func(a *member) {
+		"cut off for good": {func(a *member) { a.sess.Partition(); a.sess.Expire() }, Disconnected, func(a *member) {
 			for range 100 {
 				a.pass(time.Second)
 				a.extend()
 				a.issue()
 			}
 		}},
-		"killed, and started": {func(a *member) { a.crash(); a.expire() }, Detached, func(a *member) {
+		"killed, and started": {func(a *member) { a.crash(); a.expire() }, Disconnected, func(a *member) {
 			if err := JudgeResume(ptr(a.slot(0)), a.disk.claim); err == nil {
 				t.Error("it may be resumed")
 			}
@@ -87,25 +87,25 @@ func TestTakeAway(t *testing.T) {
 				t.Errorf("it is %v, want %v", h.Availability, row.was)
 			}
 			was := l.slot(0)
-			e, err := l.byHand().TakeAway(t.Context(), h)
+			e, err := l.operator().ForceRelease(t.Context(), h)
 			if err != nil {
 				t.Fatal(err)
 			}
 			s := l.slot(0)
-			if s.H != was.H || s.Term != was.Term+1 || s.Nonce == was.Nonce || s.Settled || !s.Released || s.ReleasedBy != "test" || e.Slot.Term != s.Term {
+			if s.LeaseUntil != was.LeaseUntil || s.Term != was.Term+1 || s.Nonce == was.Nonce || s.Confirmed || !s.Released || s.ReleasedBy != "test" || e.Slot.Term != s.Term {
 				t.Errorf("%+v became %+v", was, s)
 			}
 			row.after(a)
 			a.up = false
 			a.sess.Expire()
 			// The holder may run by a clock that is behind. It keeps the slot for the grace time.
-			if free := s.H + l.cluster().graceMs(); l.now < free {
+			if free := s.LeaseUntil + l.cluster().graceMs(); l.now < free {
 				l.now = free - 1
 				wantErrAs[*FullError](t, l.node("too early").register())
 				l.now = free
 			}
 			b := l.serving("B")
-			if b.past[0].lo < was.H || b.claim.Term != s.Term+1 {
+			if b.past[0].lo < was.LeaseUntil || b.claim.Term != s.Term+1 {
 				t.Errorf("%+v after %+v", b.claim, s)
 			}
 			l.disjoint()
@@ -115,8 +115,8 @@ func TestTakeAway(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// A heartbeat of the holder between Examine and TakeAway makes no difference. If the term has
-// changed, TakeAway refuses.
+// A heartbeat of the holder between Examine and ForceRelease makes no difference. If the term has
+// changed, ForceRelease refuses.
 func TestTakeAwayMeanwhile(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -130,19 +130,19 @@ func TestTakeAwayMeanwhile(t *testing.T) {
 		}
 		return zkstore.NoFault
 	})
-	e, err := l.byHand().TakeAway(t.Context(), h)
-	if err != nil || beats != 3 || e.Slot.H != a.claim.H || e.Slot.H <= h.Slot.H {
+	e, err := l.operator().ForceRelease(t.Context(), h)
+	if err != nil || beats != 3 || e.Slot.LeaseUntil != a.claim.LeaseUntil || e.Slot.LeaseUntil <= h.Slot.LeaseUntil {
 		t.Errorf("%+v, %v after %d heartbeats", e, err, beats)
 	}
 	l.admin.SetFault(nil)
-	_, err = l.byHand().TakeAway(t.Context(), h)
+	_, err = l.operator().ForceRelease(t.Context(), h)
 	if changed := wantErrAs[*ChangedError](t, err); changed.Slot.Term != 2 {
 		t.Errorf("%+v", changed)
 	}
 }
 
 // The holder's lease had ended when the operator examined the slot, and the holder has come
-// back since. TakeAway must refuse, because the operator decided by the earlier state.
+// back since. ForceRelease must refuse, because the operator decided by the earlier state.
 func TestTakeAwayOfOneWhoCameBack(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -153,24 +153,24 @@ func TestTakeAwayOfOneWhoCameBack(t *testing.T) {
 		t.Fatalf("%v after its lease", h.Availability)
 	}
 	a.mustBeat()
-	_, err := l.byHand().TakeAway(t.Context(), h)
+	_, err := l.operator().ForceRelease(t.Context(), h)
 	wantErrAs[*ChangedError](t, err)
 }
 
-// If the holder restarts between Examine and TakeAway, TakeAway refuses.
+// If the holder restarts between Examine and ForceRelease, ForceRelease refuses.
 func TestTakeAwayAfterARestart(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
 	a.must(a.halt())
 	h := l.examine(0)
 	a.must(a.start())
-	_, err := l.byHand().TakeAway(t.Context(), h)
+	_, err := l.operator().ForceRelease(t.Context(), h)
 	wantErrAs[*ChangedError](t, err)
 	a.mustBeat()
 }
 
-// While a slot is frozen, its record in ZooKeeper may be out of date. So TakeAway and LowerBound
-// refuse.
+// While a slot is frozen, its record in ZooKeeper may be out of date. So ForceRelease and
+// LowerBound refuse.
 func TestTakeAwayInAFreeze(t *testing.T) {
 	l := newLab(t, 4)
 	a, b := l.serving("A"), l.serving("B")
@@ -178,8 +178,8 @@ func TestTakeAwayInAFreeze(t *testing.T) {
 	l.remove(slotPath(1))
 	b.mustBeat() // puts it back, and freezes
 	for name, f := range map[string]func(context.Context, Holding) (Entry, error){
-		"take away": l.byHand().TakeAway,
-		"lower":     func(ctx context.Context, h Holding) (Entry, error) { return l.byHand().LowerBound(ctx, h, 0) },
+		"take away": l.operator().ForceRelease,
+		"lower":     func(ctx context.Context, h Holding) (Entry, error) { return l.operator().LowerBound(ctx, h, 0) },
 	} {
 		_, err := f(t.Context(), h)
 		if frozen := wantErrAs[*StillFrozenError](t, err); frozen.Until != l.cluster().FrozenUntil {
@@ -189,7 +189,7 @@ func TestTakeAwayInAFreeze(t *testing.T) {
 	a.mustBeat()
 }
 
-// An operator takes a slot away when ZooKeeper has an older copy of its record. The owner comes
+// An operator takes a slot away when ZooKeeper has an older copy of its record. The holder comes
 // back, and the slot is still its own.
 func TestTakeAwayOfAnOlderCopy(t *testing.T) {
 	l := newLab(t, 1)
@@ -214,8 +214,8 @@ func TestTakeAwayOfAnOlderCopy(t *testing.T) {
 	l.disjoint()
 }
 
-// TakeAway replaces a record that is missing or cannot be read by a Lost record, which keeps
-// the slot for as long as its owner's lease can run.
+// ForceRelease replaces a record that is missing or cannot be read by a Lost record, which keeps
+// the slot for as long as its holder's lease can run.
 func TestTakeAwayOfALostRecord(t *testing.T) {
 	for name, spoil := range map[string]func(l *lab){
 		"absent":     func(l *lab) { l.remove(slotPath(0)) },
@@ -228,7 +228,7 @@ func TestTakeAwayOfALostRecord(t *testing.T) {
 			a.sess.Expire()
 			spoil(l)
 			e := l.takeAway(0)
-			if want := l.now + millis(labW) + lossTolerance; !e.Slot.Lost || e.Slot.H != want || l.slot(0).H != want {
+			if want := l.now + millis(labW) + lossTolerance; !e.Slot.Lost || e.Slot.LeaseUntil != want || l.slot(0).LeaseUntil != want {
 				t.Errorf("%+v, want H %d", e, want)
 			}
 			a.sess.Heal()
@@ -267,8 +267,8 @@ func TestLowerBound(t *testing.T) {
 			a.issue()
 			a.must(a.halt())
 		},
-			func(_ int64, was Slot) int64 { return was.StoppedM + lossTolerance }},
-		"its lease is over": {func(a *member) { a.crash(); a.pass(labW) }, func(_ int64, was Slot) int64 { return was.H }},
+			func(_ int64, was Slot) int64 { return was.StoppedAt + lossTolerance }},
+		"its lease is over": {func(a *member) { a.crash(); a.pass(labW) }, func(_ int64, was Slot) int64 { return was.LeaseUntil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 1)
@@ -280,17 +280,17 @@ func TestLowerBound(t *testing.T) {
 			l.pass(time.Second)
 			was := l.slot(0)
 			l.takeAway(0)
-			e, err := l.byHand().LowerBound(t.Context(), l.examine(0), 0)
-			if want := row.want(l.now, was); err != nil || e.Slot.H != want || l.slot(0).H != want {
-				t.Fatalf("H is %d, want %d, %v", e.Slot.H-l.now, want-l.now, err)
+			e, err := l.operator().LowerBound(t.Context(), l.examine(0), 0)
+			if want := row.want(l.now, was); err != nil || e.Slot.LeaseUntil != want || l.slot(0).LeaseUntil != want {
+				t.Fatalf("H is %d, want %d, %v", e.Slot.LeaseUntil-l.now, want-l.now, err)
 			}
-			again, err := l.byHand().LowerBound(t.Context(), l.examine(0), 0)
-			if err != nil || again.Slot.H != e.Slot.H {
+			again, err := l.operator().LowerBound(t.Context(), l.examine(0), 0)
+			if err != nil || again.Slot.LeaseUntil != e.Slot.LeaseUntil {
 				t.Errorf("%+v, %v", again, err)
 			}
-			l.now = max(l.now, e.Slot.H-millis(cooldown))
+			l.now = max(l.now, e.Slot.LeaseUntil-millis(cooldown))
 			b := l.serving("B")
-			if b.claim.Worker != 0 || b.past[0].lo < min(was.H, l.now) {
+			if b.claim.Worker != 0 || b.past[0].lo < min(was.LeaseUntil, l.now) {
 				t.Errorf("%+v", b.claim)
 			}
 			l.disjoint()
@@ -308,15 +308,15 @@ func TestLowered(t *testing.T) {
 		notBelow int64
 		want     int64
 	}{
-		"nothing is known":                           {Slot{H: far}, 0, now + lossTolerance + 300},
-		"the bound is nearer":                        {Slot{H: now + 5}, 0, now + 5},
-		"its clock is ahead":                         {Slot{H: far, AheadMs: 70}, 0, now + 70 + lossTolerance + 300},
-		"it stopped by a clock that was ahead":       {Slot{H: far, StoppedM: now + 71}, 0, now + 71 + lossTolerance + 300},
-		"it had reached more before it was set back": {Slot{H: far, Reached: now + 72}, 0, now + 72 + lossTolerance + 300},
-		"it reported more":                           {Slot{H: far, Reported: now + 73}, 0, now + 73 + lossTolerance + 300},
-		"its state ends below":                       {Slot{H: far}, now + lossTolerance, now + lossTolerance + 300},
-		"its state ends above":                       {Slot{H: far}, now + lossTolerance + 301, now + lossTolerance + 301},
-		"its state ends above an older bound":        {Slot{H: now + 5}, far, far},
+		"nothing is known":                           {Slot{LeaseUntil: far}, 0, now + lossTolerance + 300},
+		"the bound is nearer":                        {Slot{LeaseUntil: now + 5}, 0, now + 5},
+		"its clock is ahead":                         {Slot{LeaseUntil: far, AheadMs: 70}, 0, now + 70 + lossTolerance + 300},
+		"it stopped by a clock that was ahead":       {Slot{LeaseUntil: far, StoppedAt: now + 71}, 0, now + 71 + lossTolerance + 300},
+		"it had reached more before it was set back": {Slot{LeaseUntil: far, TrustedClock: now + 72}, 0, now + 72 + lossTolerance + 300},
+		"it reported more":                           {Slot{LeaseUntil: far, ReportedClock: now + 73}, 0, now + 73 + lossTolerance + 300},
+		"its state ends below":                       {Slot{LeaseUntil: far}, now + lossTolerance, now + lossTolerance + 300},
+		"its state ends above":                       {Slot{LeaseUntil: far}, now + lossTolerance + 301, now + lossTolerance + 301},
+		"its state ends above an older bound":        {Slot{LeaseUntil: now + 5}, far, far},
 	} {
 		if got := lowered(row.slot, cl, now, row.notBelow); got != row.want {
 			t.Errorf("%s: %d ms from now, want %d", name, got-now, row.want-now)
@@ -335,14 +335,14 @@ func TestLowerBoundStaysAboveTheStateDirectory(t *testing.T) {
 	l.expire()
 	issued := l.now + 45_000
 	l.takeAway(0)
-	e, err := l.byHand().LowerBound(t.Context(), l.examine(0), issued)
-	if err != nil || e.Slot.H != issued {
-		t.Errorf("H is %d ms beyond what may have been issued, %v", e.Slot.H-issued, err)
+	e, err := l.operator().LowerBound(t.Context(), l.examine(0), issued)
+	if err != nil || e.Slot.LeaseUntil != issued {
+		t.Errorf("H is %d ms beyond what may have been issued, %v", e.Slot.LeaseUntil-issued, err)
 	}
 	// ZooKeeper may have an older copy of the record, with a bound below that.
-	far := e.Slot.H + 99_000
-	if e, err = l.byHand().LowerBound(t.Context(), l.examine(0), far); err != nil || e.Slot.H != far {
-		t.Errorf("H is %d ms beyond what was issued, %v", e.Slot.H-far, err)
+	far := e.Slot.LeaseUntil + 99_000
+	if e, err = l.operator().LowerBound(t.Context(), l.examine(0), far); err != nil || e.Slot.LeaseUntil != far {
+		t.Errorf("H is %d ms beyond what was issued, %v", e.Slot.LeaseUntil-far, err)
 	}
 }
 
@@ -350,10 +350,10 @@ func TestTakeAwayFromNobody(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
 	a.must(a.leave())
-	l.put(2, Slot{H: l.now + millis(labW), Lost: true})
+	l.put(2, Slot{LeaseUntil: l.now + millis(labW), Lost: true})
 	for w := range 4 {
 		before := l.slot(w)
-		if _, err := l.byHand().TakeAway(t.Context(), l.examine(w)); !errors.Is(err, ErrNotHeld) || l.slot(w) != before {
+		if _, err := l.operator().ForceRelease(t.Context(), l.examine(w)); !errors.Is(err, ErrNotHeld) || l.slot(w) != before {
 			t.Errorf("%d: %v, %+v", w, err, l.slot(w))
 		}
 	}
@@ -363,7 +363,7 @@ func TestLowerBoundRefused(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
 	l.takeAway(0)
-	if _, err := l.byHand().LowerBound(t.Context(), l.examine(0), 0); !errors.Is(err, ErrConnected) {
+	if _, err := l.operator().LowerBound(t.Context(), l.examine(0), 0); !errors.Is(err, ErrConnected) {
 		t.Errorf("connected: %v", err)
 	}
 	a.crash()
@@ -372,7 +372,7 @@ func TestLowerBoundRefused(t *testing.T) {
 	b.crash()
 	l.expire()
 	was := l.slot(1)
-	if _, err := l.byHand().LowerBound(t.Context(), l.examine(1), 0); err == nil || l.slot(1).H != was.H {
+	if _, err := l.operator().LowerBound(t.Context(), l.examine(1), 0); err == nil || l.slot(1).LeaseUntil != was.LeaseUntil {
 		t.Errorf("not taken away: %v", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-func (l *lab) byHand() ByHand {
-	return ByHand{Store: l.admin, Now: func() int64 { return l.now }, By: "test"}
+func (l *lab) operator() Operator {
+	return Operator{Store: l.admin, Now: func() int64 { return l.now }, By: "test"}
 }
 
 // moment has the earlier and the later of our clock and the leader's. The earlier one decides
@@ -17,7 +17,7 @@ func (l *lab) byHand() ByHand {
 func TestMomentIsOfBothClocks(t *testing.T) {
 	for _, skew := range []int64{0, 3_000, -3_000} {
 		l := newLab(t, 1)
-		hand := l.byHand()
+		hand := l.operator()
 		hand.Now = func() int64 { return l.now + skew }
 		_, now, err := hand.begin(t.Context())
 		if want := (moment{l.now + min(0, skew), l.now + max(0, skew)}); err != nil || now != want {
@@ -34,10 +34,10 @@ func TestByHandWithAWrongClock(t *testing.T) {
 		a.crash()
 		l.expire()
 		h, before, frozen := l.examine(0), l.slot(0), l.cluster()
-		hand := l.byHand()
+		hand := l.operator()
 		hand.Now = func() int64 { return l.now + skew }
 		_, err1 := hand.Examine(t.Context(), 0)
-		_, err2 := hand.TakeAway(t.Context(), h)
+		_, err2 := hand.ForceRelease(t.Context(), h)
 		_, err3 := hand.LowerBound(t.Context(), h, 0)
 		_, _, err4 := hand.Freeze(t.Context(), "0-1", time.Hour)
 		for _, err := range []error{err1, err2, err3, err4} {
@@ -55,9 +55,9 @@ func TestByHandWithoutACluster(t *testing.T) {
 	l := newLab(t, 2)
 	h := l.examine(1)
 	l.remove(clusterPath)
-	hand := l.byHand()
+	hand := l.operator()
 	_, err1 := hand.Examine(t.Context(), 0)
-	_, err2 := hand.TakeAway(t.Context(), h)
+	_, err2 := hand.ForceRelease(t.Context(), h)
 	_, _, err3 := hand.Freeze(t.Context(), "0-1", 0)
 	for _, err := range []error{err1, err2, err3} {
 		if !errors.Is(err, ErrNoCluster) {
@@ -66,7 +66,7 @@ func TestByHandWithoutACluster(t *testing.T) {
 	}
 	l.cl.UUID = "another"
 	l.init(l.cl)
-	_, err := hand.TakeAway(t.Context(), h)
+	_, err := hand.ForceRelease(t.Context(), h)
 	wantErrAs[*OtherClusterError](t, err)
 }
 
@@ -100,22 +100,22 @@ func TestByHandConformance(t *testing.T) {
 				if err != nil {
 					return c, g.Claim, err
 				}
-				if err := c.GoLive(t.Context(), g.Claim); err != nil {
+				if err := c.CreateLiveLock(t.Context(), g.Claim); err != nil {
 					t.Fatal(err)
 				}
-				beat, err := c.Heartbeat(t.Context(), g.Claim, Report{Lease: time.Hour, Generation: 1, State: "serving", Settle: true})
+				beat, err := c.Heartbeat(t.Context(), g.Claim, Report{Lease: time.Hour, Generation: 1, State: "serving", Confirm: true})
 				return c, beat.Claim, err
 			}
 			a, claim, err := take("a")
 			if err != nil {
 				t.Fatal(err)
 			}
-			hand := ByHand{Store: admin, Now: clock, By: "test"}
+			hand := Operator{Store: admin, Now: clock, By: "test"}
 			found, err := hand.Examine(t.Context(), 0)
 			if err != nil || found.Availability != Live || found.Slot.Name != "a" {
 				t.Fatalf("%+v, %v", found, err)
 			}
-			if _, err := hand.TakeAway(t.Context(), found); err != nil {
+			if _, err := hand.ForceRelease(t.Context(), found); err != nil {
 				t.Fatal(err)
 			}
 			if found, err = hand.Examine(t.Context(), 0); err != nil {
@@ -129,7 +129,7 @@ func TestByHandConformance(t *testing.T) {
 			_, _, err = take("too early")
 			wantErrAs[*FullError](t, err)
 			e, err := hand.LowerBound(t.Context(), found, 0)
-			if err != nil || e.Slot.H > clock()+lossTolerance+1000 {
+			if err != nil || e.Slot.LeaseUntil > clock()+lossTolerance+1000 {
 				t.Fatalf("%+v, %v", e, err)
 			}
 			if _, _, err := take("b"); err != nil {
@@ -143,7 +143,7 @@ func TestByHandConformance(t *testing.T) {
 				t.Errorf("%+v, %v", is, err)
 			}
 			found.Slot = now.Slot
-			_, err = hand.TakeAway(t.Context(), found)
+			_, err = hand.ForceRelease(t.Context(), found)
 			wantErrAs[*StillFrozenError](t, err)
 			if names, err := admin.Children(t.Context(), livePath); err != nil || len(names) != 1 {
 				t.Errorf("left behind: %q, %v", names, err)

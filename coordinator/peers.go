@@ -110,7 +110,7 @@ func (c *Coordinator) readings(records []zkstore.Record) (readings []Reading) {
 		}
 		s := parseSlot(r.Data)
 		// A stopped holder wrote its record later than it read its clock.
-		if s.Reported == 0 || s.ClockWrong || s.Stopped || s.Released {
+		if s.ReportedClock == 0 || s.ClockWrong || s.Stopped || s.Released {
 			continue
 		}
 		slots, stats = append(slots, s), append(stats, r.Stat)
@@ -126,7 +126,7 @@ func (c *Coordinator) readings(records []zkstore.Record) (readings []Reading) {
 		fresh := newest.Mtime-stats[i].Mtime <= 3*max(s.HeartbeatMs, c.Interval.Milliseconds())
 		if fresh && stats[i].Epoch() == newest.Epoch() && (s.Process == "" || !heard[s.Process]) {
 			heard[s.Process] = true
-			readings = append(readings, Reading{Sent: s.Reported, Acked: s.Reported + s.RTTMs, Stamp: stats[i].Mtime})
+			readings = append(readings, Reading{Sent: s.ReportedClock, Acked: s.ReportedClock + s.RTTMs, Stamp: stats[i].Mtime})
 		}
 	}
 	return readings

@@ -8,15 +8,15 @@ import (
 )
 
 // reassert puts our record back after ZooKeeper has lost it. First it freezes
-// registration, because new nodes may be about to settle. Our record gets a higher term than
+// registration, because new nodes may be about to confirm. Our record gets a higher term than
 // the one in ZooKeeper. why says how the loss was noticed, for the log.
-func (c *Coordinator) reassert(ctx context.Context, hold holding, v view, r Report, why string) (Beat, error) {
+func (c *Coordinator) reassert(ctx context.Context, hold holding, v view, r Report, why string) (HeartbeatResult, error) {
 	claim := hold.Claim
 	cl, err := c.freeze(ctx, claim, why)
 	if err != nil {
-		return Beat{Claim: claim}, err
+		return HeartbeatResult{Claim: claim}, err
 	}
-	// Another owner may have frozen long ago. By the leader's clock now, check whether that
+	// Another holder may have frozen long ago. By the leader's clock now, check whether that
 	// freeze is long enough. hasPassed needs the reading from before the loss: restore it.
 	before := c.reading
 	clock, err := c.touchTicket(ctx, &claim)
@@ -25,12 +25,12 @@ func (c *Coordinator) reassert(ctx context.Context, hold holding, v view, r Repo
 		cl, err = c.freezeFromNow(ctx, claim)
 	}
 	if err != nil {
-		return Beat{Claim: claim}, err
+		return HeartbeatResult{Claim: claim}, err
 	}
 	// By our own clock the lease still runs, but that clock may have gone back.
-	if hold.doubted() || c.gather(r).hasPassed(claim.H, clock.Stamp) {
+	if hold.doubted() || c.gather(r).hasPassed(claim.LeaseUntil, clock.Stamp) {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
-		return Beat{}, &FencedError{claim.Worker, why + ", and by ZooKeeper's clock the lease has expired"}
+		return HeartbeatResult{}, &FencedError{claim.Worker, why + ", and by ZooKeeper's clock the lease has expired"}
 	}
 	beat, err := c.putBack(ctx, claim, cl, v, r)
 	if err == nil {
@@ -40,22 +40,22 @@ func (c *Coordinator) reassert(ctx context.Context, hold holding, v view, r Repo
 }
 
 // putBack creates our record, or writes it over the record found.
-func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v view, r Report) (Beat, error) {
+func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v view, r Report) (HeartbeatResult, error) {
 	var old Slot
 	if v.slot != nil && !v.slot.Lost { // a Lost record's bound is no lease of ours
 		old = *v.slot
 	}
 	claim, slot, err := c.nextGrant(claim, cl, old, r.Lease)
 	if err != nil {
-		return Beat{Claim: claim}, err
+		return HeartbeatResult{Claim: claim}, err
 	}
-	slot.State, slot.Settled = r.State, claim.Settled
+	slot.State, slot.Confirmed = r.State, claim.Confirmed
 	version := int32(0)
 	if v.slot == nil {
 		_, err = c.Store.Create(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.Persistent)
 		if errors.Is(err, zkstore.ErrNoNode) { // the parent is lost as well
 			if err := ensureRoot(ctx, c.Store); err != nil {
-				return Beat{Claim: claim}, err
+				return HeartbeatResult{Claim: claim}, err
 			}
 			_, err = c.Store.Create(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.Persistent)
 		}
@@ -64,14 +64,14 @@ func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v vi
 		_, err = c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), v.stat.Version)
 	}
 	if err != nil {
-		return Beat{Claim: claim}, err
+		return HeartbeatResult{Claim: claim}, err
 	}
 	held := c.setHolding(claim, cl, version)
 	written, err := c.readBack(ctx, claim.Worker)
 	if err != nil {
-		return Beat{Claim: claim.in(cl)}, err
+		return HeartbeatResult{Claim: claim.in(cl)}, err
 	}
-	clock := c.setReading(slot.Reported, written)
-	c.setCompared(slot.H, written.Epoch())
-	return Beat{Claim: held, H: slot.H, Settled: slot.Settled, Lost: true, FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: clock}, nil
+	clock := c.setReading(slot.ReportedClock, written)
+	c.setCompared(slot.LeaseUntil, written.Epoch())
+	return HeartbeatResult{Claim: held, LeaseUntil: slot.LeaseUntil, Confirmed: slot.Confirmed, Lost: true, FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: clock}, nil
 }

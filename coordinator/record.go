@@ -23,7 +23,7 @@ func slotPath(worker int) string { return fmt.Sprintf("%s/%04d", workersPath, wo
 func lockPath(worker int) string { return fmt.Sprintf("%s/%04d", livePath, worker) }
 
 // Cluster is the record that all nodes of a cluster share, at /cluster. After it was
-// created, only Used, Settled, Incarnation and the freeze change.
+// created, only HighestSlot, Confirmed, Incarnation and the freeze change.
 type Cluster struct {
 	UUID string `json:"uuid"`
 	// Layout is the layout of an ID, with its epoch, in the canonical form of
@@ -32,31 +32,31 @@ type Cluster struct {
 	// Slots is the number of workers of the layout.
 	Slots      int   `json:"slots"`
 	Datacenter int64 `json:"datacenter"`
-	// LeaseMs is the longest lease (W). A settled node may serve for so long without
+	// LeaseMs is the longest lease. A confirmed node may serve for so long without
 	// ZooKeeper, and its slot is kept for so long after it vanished.
 	LeaseMs int64 `json:"lease_ms"`
-	// SettleMs is the time that a new holder of a slot waits for an owner that ZooKeeper
-	// may have lost.
-	SettleMs int64 `json:"settle_ms"`
+	// ConfirmMs is the time that a new holder of a slot waits for an earlier holder that
+	// ZooKeeper may have lost.
+	ConfirmMs int64 `json:"confirm_ms"`
 	// OnRollback is the rollback policy of all nodes, in the canonical form of
 	// timeguard.RollbackPolicy. Empty: Leaf's rule.
 	OnRollback string `json:"on_rollback,omitempty"`
 	// BorrowMs is how far ahead of the clock a burst may issue IDs.
 	BorrowMs int64 `json:"borrow_ms,omitempty"`
-	// Used is the highest slot that has ever had a record, -1 at first. If a slot up to
-	// Used has no record, ZooKeeper has lost it, and the slot is not free.
-	Used int `json:"used"`
-	// Settled: a node has settled under this record. Until then the record gives way to
-	// owners of the cluster that was here before.
-	Settled bool `json:"settled"`
-	// Incarnation grows each time an owner notices that ZooKeeper lost data. It is the time
+	// HighestSlot is the highest slot that has ever had a record, -1 at first. If a slot up to
+	// HighestSlot has no record, ZooKeeper has lost it, and the slot is not free.
+	HighestSlot int `json:"highest_slot"`
+	// Confirmed: a node has confirmed under this record. Until then the record gives way to
+	// holders of the cluster that was here before.
+	Confirmed bool `json:"confirmed"`
+	// Incarnation grows each time a holder notices that ZooKeeper lost data. It is the time
 	// of that, Unix ms, or the last one + 1 if that is more. 0 at first. It orders the
 	// records of slots, because the terms of a lost slot begin again at 1.
 	Incarnation int64 `json:"incarnation,omitempty"`
-	// Until FrozenUntil no slot is granted or settled, except those in Open.
+	// Until FrozenUntil no slot is granted or confirmed, except those in Open.
 	FrozenUntil int64     `json:"frozen_until,omitempty"`
 	Open        WorkerSet `json:"open,omitempty"`
-	// FrozenBy is the operator who froze registration. Empty: an owner did, because
+	// FrozenBy is the operator who froze registration. Empty: a holder did, because
 	// ZooKeeper had lost data.
 	FrozenBy string `json:"frozen_by,omitempty"`
 }
@@ -89,12 +89,13 @@ type Slot struct {
 	// random number for each term.
 	Term  int64  `json:"term"`
 	Nonce string `json:"nonce,omitempty"`
-	// H is the lease bound: IDs of this slot up to this term have timestamps below H.
-	H       int64 `json:"h"`
-	Settled bool  `json:"settled"`
-	// Stopped: the holder has stopped cleanly, and issued no ID at or after StoppedM.
-	Stopped  bool  `json:"stopped,omitempty"`
-	StoppedM int64 `json:"stopped_m,omitempty"`
+	// LeaseUntil is the lease bound. IDs of this slot up to this term have earlier
+	// timestamps.
+	LeaseUntil int64 `json:"lease_until"`
+	Confirmed  bool  `json:"confirmed"`
+	// Stopped: the holder has stopped cleanly, and issued no ID at or after StoppedAt.
+	Stopped   bool  `json:"stopped,omitempty"`
+	StoppedAt int64 `json:"stopped_at,omitempty"`
 	// Released: the holder gave the slot back.
 	Released bool `json:"released,omitempty"`
 	// Incarnation is that of the cluster when the holder last wrote here.
@@ -102,16 +103,16 @@ type Slot struct {
 	// Lost marks a record that replaces one that ZooKeeper lost.
 	Lost bool `json:"lost,omitempty"`
 
-	// Reached is the latest time that the holder's issuing clock reported while it was
-	// trusted. An operator who lowers H needs it. Reported is the time on that clock when
-	// the record was written. Peers compare their clocks with it.
-	Reached  int64 `json:"reached,omitempty"`
-	Reported int64 `json:"reported,omitempty"`
+	// TrustedClock is the latest time that the holder's issuing clock reported while it was
+	// trusted. An operator who lowers LeaseUntil needs it. ReportedClock is the time on that
+	// clock when the record was written. Peers compare their clocks with it.
+	TrustedClock  int64 `json:"trusted_clock,omitempty"`
+	ReportedClock int64 `json:"reported_clock,omitempty"`
 	// Generation is the write count of the holder's local record at that time.
 	Generation  uint64 `json:"generation,omitempty"`
 	HeartbeatMs int64  `json:"heartbeat_ms,omitempty"`
 	// RTTMs is the duration of the write before this one. It bounds the uncertainty of
-	// Reported against the record's Mtime.
+	// ReportedClock against the record's Mtime.
 	RTTMs int64  `json:"rtt_ms,omitempty"`
 	State string `json:"state,omitempty"`
 	// ClockWrong: the holder does not trust its clock, so peers must not compare with it.
@@ -122,7 +123,7 @@ type Slot struct {
 	Labels
 
 	// ReleasedBy is the operator who took the slot from its holder. Lowered: the operator
-	// knew that the holder does not run, and has lowered H.
+	// knew that the holder does not run, and has lowered LeaseUntil.
 	ReleasedBy string `json:"released_by,omitempty"`
 	Lowered    bool   `json:"lowered,omitempty"`
 
@@ -132,7 +133,7 @@ type Slot struct {
 	Granted  int64   `json:"granted,omitempty"`
 	History  History `json:"history,omitzero"`
 	// AheadMs is how far the last holder's clock was ahead of the leader's at its last
-	// report. ByHand.TakeAway sets it.
+	// report. Operator.ForceRelease sets it.
 	AheadMs int64 `json:"ahead_ms,omitempty"`
 }
 
@@ -150,22 +151,31 @@ func mustMarshal(v any) []byte {
 	return b
 }
 
+// parseCluster parses the cluster's record. It refuses a record without highest_slot: an older
+// release, which had other names, would pass for a cluster whose workers were never held.
 func parseCluster(b []byte) (Cluster, error) {
-	var c Cluster
+	var c struct {
+		Cluster
+		HighestSlot *int `json:"highest_slot"`
+	}
 	if err := json.Unmarshal(b, &c); err != nil || c.UUID == "" || c.Slots < 1 {
 		return Cluster{}, fmt.Errorf("%s is not a cluster record of flaked: %.80q", clusterPath, b)
 	}
-	return c, nil
+	if c.HighestSlot == nil {
+		return Cluster{}, fmt.Errorf("another release of flaked wrote %s. Use that release, or another cluster name: %.80q", clusterPath, b)
+	}
+	c.Cluster.HighestSlot = *c.HighestSlot
+	return c.Cluster, nil
 }
 
 // parseSlot parses a slot's record. A record that cannot be parsed, or lacks a field that
-// every record has, gets Term -1. Nobody may take such a slot, and its owner writes it
+// every record has, gets Term -1. Nobody may take such a slot, and its holder writes it
 // again. Without that rule {} would pass for a slot whose lease bound has passed.
 func parseSlot(b []byte) Slot {
 	var s Slot
 	err := json.Unmarshal(b, &s)
-	neverHeld := s.Term == 0 && s.Nonce == "" && (s.Released && s.H == 0 || s.Lost && s.H > 0)
-	held := s.Term > 0 && s.Node != "" && s.Nonce != "" && s.H > 0
+	neverHeld := s.Term == 0 && s.Nonce == "" && (s.Released && s.LeaseUntil == 0 || s.Lost && s.LeaseUntil > 0)
+	held := s.Term > 0 && s.Node != "" && s.Nonce != "" && s.LeaseUntil > 0
 	if err != nil || !neverHeld && !held {
 		return Slot{Term: -1}
 	}

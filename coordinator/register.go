@@ -11,12 +11,12 @@ import (
 // Grant is a slot whose record was written for this node and acknowledged.
 type Grant struct {
 	Claim Claim
-	// H is the acknowledged lease bound, Unix ms. It counts once the grant is settled.
-	// Until then the claim's H counts.
-	H int64
-	// Settle is the wait before the heartbeat that settles the slot. 0: ZooKeeper has
+	// LeaseUntil is the acknowledged lease bound, Unix ms. It counts once the grant is confirmed.
+	// Until then the claim's LeaseUntil counts.
+	LeaseUntil int64
+	// Confirm is the wait before the heartbeat that confirms the slot. 0: ZooKeeper has
 	// proved that it has lost nothing.
-	Settle time.Duration
+	Wait time.Duration
 	// Clock is our clock against the leader's.
 	Clock Reading
 }
@@ -25,7 +25,7 @@ type Grant struct {
 // that it uses, or 1/64 of all slots if that is more, but at least four. After each growth
 // all other nodes that are taking a slot have to try again. So a thousand nodes that start
 // together must not cause many growths.
-func (c Cluster) growBy() int { return max(4, c.Slots/64, (c.Used+1)/2) }
+func (c Cluster) growBy() int { return max(4, c.Slots/64, (c.HighestSlot+1)/2) }
 
 // growMost is the most records that one request creates.
 const growMost = 1024
@@ -35,10 +35,10 @@ const growMost = 1024
 // the peers, and then tries the slots in order, starting at the ticket's number. It writes
 // no slot before check has passed.
 //
-// claim has the node, and the ticket of an earlier attempt that ZooKeeper did not answer.
-// The grant that comes with an error has the same for the next attempt. After any other
-// error Register deletes the ticket, unless this node holds a slot by it. Errors are *FullError, *FrozenError,
-// *OtherClusterError, those of check and those of the store.
+// claim has the node, and the ticket of an earlier attempt that ZooKeeper did not answer. The
+// grant that comes with an error has the same for the next attempt. After any other error
+// Register deletes the ticket, unless this node holds a slot by it. Errors are *FullError,
+// *FrozenError, *OtherClusterError, those of check and those of the store.
 func (c *Coordinator) Register(ctx context.Context, cl Cluster, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
 	err := c.unlock(ctx)
 	if err == nil {
@@ -69,7 +69,7 @@ func (c *Coordinator) checkRegister(ctx context.Context, cl Cluster) error {
 	if cl.UUID != c.mine.UUID {
 		return &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
 	}
-	c.remember(cl.Used)
+	c.raiseHighestSlot(cl.HighestSlot)
 	if cl.AllFrozen(c.Now()) {
 		return &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 	}
@@ -116,7 +116,7 @@ func (c *Coordinator) acquireFree(ctx context.Context, claim Claim, clock Readin
 		case err != nil || a == Free:
 			return grant, err
 		default:
-			full.add(a, grant.H)
+			full.add(a, grant.LeaseUntil)
 		}
 	}
 	if frozen != nil {
@@ -142,8 +142,8 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, claim Claim, clock Read
 		if cl.UUID != c.mine.UUID {
 			return Grant{}, 0, &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
 		}
-		c.remember(cl.Used)
-		if claim.Worker > cl.Used {
+		c.raiseHighestSlot(cl.HighestSlot)
+		if claim.Worker > cl.HighestSlot {
 			if err := c.grow(ctx, *cl, clStat, claim.Worker); err != nil {
 				return Grant{}, 0, err
 			}
@@ -163,10 +163,10 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, claim Claim, clock Read
 				continue
 			}
 			h, err := c.replaceLost(ctx, *cl, claim.Worker)
-			return Grant{H: h}, Detached, err
+			return Grant{LeaseUntil: h}, Disconnected, err
 		}
 		if a := cl.JudgeFree(*v.slot, v.lock.Found, now, clock.leaderNow(now)); a != Free {
-			return Grant{H: v.slot.H}, a, nil
+			return Grant{LeaseUntil: v.slot.LeaseUntil}, a, nil
 		}
 		grant, err := c.writeAcquired(ctx, claim, v, now, lease)
 		grant.Clock = clock
@@ -180,14 +180,14 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, claim Claim, clock Read
 // Unix ms.
 func (r Reading) leaderNow(now int64) int64 { return r.Stamp + (now - r.Acked) }
 
-// grow creates free slots, at least up to worker. The same transaction raises Used, so that
-// a missing slot up to Used was always lost.
+// grow creates free slots, at least up to worker. The same transaction raises HighestSlot, so that
+// a missing slot up to HighestSlot was always lost.
 func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat zkstore.Stat, worker int) error {
-	from := cl.Used + 1
+	from := cl.HighestSlot + 1
 	step := cl.growBy()
-	cl.Used = min(cl.Slots, (worker/step+1)*step, from+growMost) - 1
+	cl.HighestSlot = min(cl.Slots, (worker/step+1)*step, from+growMost) - 1
 	ops := []zkstore.Op{zkstore.SetOp{Path: clusterPath, Data: cl.marshal(), Version: stat.Version}}
-	for w := from; w <= cl.Used; w++ {
+	for w := from; w <= cl.HighestSlot; w++ {
 		ops = append(ops, zkstore.CreateOp{Path: slotPath(w), Data: freeSlot().marshal()})
 	}
 	err := c.Store.Multi(ctx, ops...)
@@ -202,11 +202,11 @@ func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat zkstore.Stat, w
 	return err
 }
 
-// growOver raises Used where some records above it exist already: owners have put them
+// growOver raises HighestSlot where some records above it exist already: holders have put them
 // back into a ZooKeeper that had lost them.
 func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat zkstore.Stat, from int) error {
 	ops := []zkstore.Op{zkstore.SetOp{Path: clusterPath, Data: cl.marshal(), Version: stat.Version}}
-	err := eachRecord(ctx, c.Store, slotPaths(from, cl.Used), func(i int, r zkstore.Record) bool {
+	err := eachRecord(ctx, c.Store, slotPaths(from, cl.HighestSlot), func(i int, r zkstore.Record) bool {
 		if !r.Found {
 			ops = append(ops, zkstore.CreateOp{Path: slotPath(from + i), Data: freeSlot().marshal()})
 		}
@@ -226,9 +226,9 @@ func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat zkstore.Sta
 // zkstore.ErrNoNode if the slot or the cluster's record has changed.
 func (c *Coordinator) writeAcquired(ctx context.Context, claim Claim, v view, now int64, lease time.Duration) (Grant, error) {
 	cl, old := *v.cl, *v.slot
-	claim.Term, claim.Nonce, claim.Settled, claim.H = old.Term, "", false, 0
-	claim.Lo = max(now, old.H)
-	claim.M = claim.Lo
+	claim.Term, claim.Nonce, claim.Confirmed, claim.LeaseUntil = old.Term, "", false, 0
+	claim.Floor = max(now, old.LeaseUntil)
+	claim.ReservedUntil = claim.Floor
 	claim, slot, err := c.nextGrant(claim, cl, old, lease)
 	if err != nil {
 		return Grant{}, err
@@ -240,17 +240,17 @@ func (c *Coordinator) writeAcquired(ctx context.Context, claim Claim, v view, no
 		return Grant{}, err // the outcome may be unknown: the next start reads the saved claim
 	}
 	claim = c.setHolding(claim, cl, v.stat.Version+1)
-	c.setCompared(slot.H, c.latest.Epoch()) // the ticket's epoch: the slot's, or an earlier one
+	c.setCompared(slot.LeaseUntil, c.latest.Epoch()) // the ticket's epoch: the slot's, or an earlier one
 	if old.Ticket != "" && old.Ticket != claim.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}
-	return Grant{Claim: claim, H: slot.H, Settle: c.settling(ctx, cl, claim.Worker)}, nil
+	return Grant{Claim: claim, LeaseUntil: slot.LeaseUntil, Wait: c.confirmWait(ctx, cl, claim.Worker)}, nil
 }
 
 // isFull returns an error with the reasons why no slot is free, or nil if one is free. The
 // server may lag behind. isFull reads the slots only if all of them have been used.
 func (c *Coordinator) isFull(ctx context.Context, cl Cluster) (*FullError, error) {
-	if cl.Used+1 < cl.Slots {
+	if cl.HighestSlot+1 < cl.Slots {
 		return nil, nil
 	}
 	live, err := liveWorkers(ctx, c.Store)
@@ -267,7 +267,7 @@ func (c *Coordinator) isFull(ctx context.Context, cl Cluster) (*FullError, error
 		slot := parseSlot(r.Data)
 		a := cl.JudgeFree(slot, live[worker], now, now)
 		free = a == Free
-		full.add(a, slot.H)
+		full.add(a, slot.LeaseUntil)
 		return !free
 	})
 	if err != nil || free {

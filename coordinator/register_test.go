@@ -20,23 +20,23 @@ func TestRegisterOnANewCluster(t *testing.T) {
 	a := l.node("A")
 	a.must(a.register())
 	c := a.claim
-	if c.Worker != 0 || c.Term != 1 || c.Lo != l.now || c.Settled || c.H != 0 || c.PendingNonce != "" || c.Nonce == "" {
+	if c.Worker != 0 || c.Term != 1 || c.Floor != l.now || c.Confirmed || c.LeaseUntil != 0 || c.PendingNonce != "" || c.Nonce == "" {
 		t.Errorf("claim %+v", c)
 	}
 	if a.disk.claim.PendingNonce != c.Nonce || a.disk.claim.PendingTerm != 1 || a.disk.claim.Worker != 0 {
 		t.Errorf("the ledger has %+v", a.disk.claim)
 	}
-	if s := l.slot(0); s.Nonce != c.Nonce || s.Term != 1 || s.H != l.now+millis(labLease) || s.Settled || s.Generation != 1 {
+	if s := l.slot(0); s.Nonce != c.Nonce || s.Term != 1 || s.LeaseUntil != l.now+millis(labLease) || s.Confirmed || s.Generation != 1 {
 		t.Errorf("slot %+v", s)
 	}
-	if cl := l.cluster(); cl.Used != cl.growBy()-1 || cl.Settled {
+	if cl := l.cluster(); cl.HighestSlot != cl.growBy()-1 || cl.Confirmed {
 		t.Errorf("cluster %+v", cl)
 	}
 	if a.issue() {
-		t.Error("issues before it has settled")
+		t.Error("issues before it has confirmed")
 	}
-	a.settle()
-	if s := l.slot(0); !s.Settled || !l.cluster().Settled {
+	a.confirm()
+	if s := l.slot(0); !s.Confirmed || !l.cluster().Confirmed {
 		t.Errorf("slot %+v, cluster %+v", s, l.cluster())
 	}
 }
@@ -82,20 +82,20 @@ func TestSlotsAreRecycled(t *testing.T) {
 	ms[2].must(ms[2].leave())
 	released := l.slot(2)
 	m := l.serving("M")
-	if m.claim.Worker != 2 || m.claim.Term != released.Term+1 || m.claim.Lo < released.H {
+	if m.claim.Worker != 2 || m.claim.Term != released.Term+1 || m.claim.Floor < released.LeaseUntil {
 		t.Errorf("%+v after %+v", m.claim, released)
 	}
 	ms[1].crash()
 	l.expire()
-	l.now = l.slot(1).H + l.cluster().graceMs()
+	l.now = l.slot(1).LeaseUntil + l.cluster().graceMs()
 	was := l.slot(1)
 	n := l.serving("N")
-	if n.claim.Worker != 1 || n.claim.Term != was.Term+1 || n.claim.Lo < was.H {
+	if n.claim.Worker != 1 || n.claim.Term != was.Term+1 || n.claim.Floor < was.LeaseUntil {
 		t.Errorf("%+v after %+v", n.claim, was)
 	}
 	for _, name := range l.children(ticketsPath) {
 		if path := ticketsPath + "/" + name; path == was.Ticket || path == released.Ticket {
-			t.Errorf("the former owner's ticket %s is there", path)
+			t.Errorf("the former holder's ticket %s is there", path)
 		}
 	}
 	l.disjoint()
@@ -110,7 +110,7 @@ func TestFull(t *testing.T) {
 	ms[1].crash()
 	ms[2].must(ms[2].halt())
 	s := l.slot(3)
-	s.Released, s.H = true, l.now+20_000
+	s.Released, s.LeaseUntil = true, l.now+20_000
 	l.put(3, s)
 	l.remove(lockPath(3))
 	l.expire()
@@ -123,7 +123,7 @@ func TestFull(t *testing.T) {
 		return zkstore.NoFault
 	}
 	full := wantErrAs[*FullError](t, m.register())
-	if full.Slots != 5 || full.Live != 2 || full.Detached != 1 || full.Stopped != 1 || full.Cooled != 1 || full.NextFree != l.now+10_000 {
+	if full.Slots != 5 || full.Live != 2 || full.Disconnected != 1 || full.Stopped != 1 || full.Releasing != 1 || full.NextFree != l.now+10_000 {
 		t.Errorf("%+v: %v", full, full)
 	}
 	if after := l.children(ticketsPath); len(after) != len(before) || m.disk.saves > 0 {
@@ -145,7 +145,7 @@ func TestFullAfterTheEarlyLook(t *testing.T) {
 		return zkstore.NoFault
 	}
 	full := wantErrAs[*FullError](t, m.register())
-	if full.Live+full.Detached != 2 || len(l.children(ticketsPath)) != 2 || m.claim.Ticket != "" {
+	if full.Live+full.Disconnected != 2 || len(l.children(ticketsPath)) != 2 || m.claim.Ticket != "" {
 		t.Errorf("%v, tickets %q, %+v", full, l.children(ticketsPath), m.claim)
 	}
 }
@@ -158,7 +158,7 @@ func TestRaceForASlotIsLost(t *testing.T) {
 		if c.Op == "multi" && !raced && touching("multi", slotPath(0))(c) && len(c.Ops) == 2 {
 			raced = true
 			s := l.slot(0)
-			s.Released, s.Node, s.Nonce, s.Term, s.H = false, "b", "b", 1, l.now+1000
+			s.Released, s.Node, s.Nonce, s.Term, s.LeaseUntil = false, "b", "b", 1, l.now+1000
 			l.put(0, s)
 		}
 		return zkstore.NoFault
@@ -183,7 +183,7 @@ func TestRefusedClockWritesNoSlot(t *testing.T) {
 	if !errors.Is(err, errClock) || g.Claim.Ticket != "" || asked.Sent != a.clock() || asked.Stamp != l.now {
 		t.Errorf("%v, %+v, asked with %+v", err, g, asked)
 	}
-	if l.cluster().Used != -1 || len(l.children(ticketsPath)) != 0 || len(l.children(workersPath)) != 0 || a.disk.saves > 0 {
+	if l.cluster().HighestSlot != -1 || len(l.children(ticketsPath)) != 0 || len(l.children(workersPath)) != 0 || a.disk.saves > 0 {
 		t.Errorf("left %+v, %q", l.cluster(), l.children(ticketsPath))
 	}
 }
@@ -204,7 +204,7 @@ func TestBothClocksFreeASlot(t *testing.T) {
 			l := newLab(t, 1)
 			a := l.node("A")
 			a.must(a.register())
-			h := l.slot(0).H
+			h := l.slot(0).LeaseUntil
 			a.crash()
 			l.expire()
 			l.pass(tc.wait)
@@ -214,8 +214,8 @@ func TestBothClocksFreeASlot(t *testing.T) {
 			if (err == nil) != tc.free {
 				t.Fatal(err)
 			}
-			if tc.free && m.claim.Lo < h {
-				t.Errorf("floor %d below %d", m.claim.Lo, h)
+			if tc.free && m.claim.Floor < h {
+				t.Errorf("floor %d below %d", m.claim.Floor, h)
 			}
 			if !tc.free {
 				wantErrAs[*FullError](t, err)
@@ -224,7 +224,7 @@ func TestBothClocksFreeASlot(t *testing.T) {
 	}
 }
 
-func TestLostSlotIsKeptForItsOwner(t *testing.T) {
+func TestLostSlotIsKeptForItsHolder(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
 	l.remove(slotPath(0))
@@ -232,7 +232,7 @@ func TestLostSlotIsKeptForItsOwner(t *testing.T) {
 	c := l.node("C")
 	full := wantErrAs[*FullError](t, c.register())
 	s := l.slot(0)
-	if b.claim.Worker != 1 || !s.Lost || s.Term != 0 || s.H < l.now+millis(labW) || full.Live+full.Detached != 2 {
+	if b.claim.Worker != 1 || !s.Lost || s.Term != 0 || s.LeaseUntil < l.now+millis(labW) || full.Live+full.Disconnected != 2 {
 		t.Errorf("B has %d, slot %+v, %v", b.claim.Worker, s, full)
 	}
 	a.must(func() error { _, err := a.beat(); return err }()) // A overwrites the record
@@ -242,7 +242,7 @@ func TestLostSlotIsKeptForItsOwner(t *testing.T) {
 	l.disjoint()
 }
 
-// If the owner of a lost slot does not come back, the slot is free when the bound of the Lost
+// If the holder of a lost slot does not come back, the slot is free when the bound of the Lost
 // record and the grace time have passed.
 func TestLostSlotIsFreeInTheEnd(t *testing.T) {
 	for _, path := range [][]string{{slotPath(0)}, {slotPath(0), slotPath(1), workersPath}} {
@@ -257,10 +257,10 @@ func TestLostSlotIsFreeInTheEnd(t *testing.T) {
 		c := l.node("C")
 		wantErrAs[*FullError](t, c.register())
 		l.pass(labW + limits.ClocksApart + limits.ClocksAgree)
-		h := l.slot(0).H
+		h := l.slot(0).LeaseUntil
 		c.must(c.register())
-		c.settle()
-		if c.claim.Worker == 0 && c.claim.Lo < h {
+		c.confirm()
+		if c.claim.Worker == 0 && c.claim.Floor < h {
 			t.Errorf("%+v, %d", c.claim, h)
 		}
 		l.disjoint()
@@ -318,18 +318,18 @@ func TestFrozenAltogether(t *testing.T) {
 		t.Fatalf("%d, %v, %+v", freed, err, l.cluster())
 	}
 	m.must(m.register())
-	m.settle()
+	m.confirm()
 }
 
-// An owner freezes registration while a new node acquires a slot, the owner's or another one.
+// A holder freezes registration while a new node acquires a slot, the holder's or another one.
 // The new node does not get it.
 func TestFreezeWhileTaking(t *testing.T) {
-	for name, slots := range map[string]int{"its owner": 1, "another slot's": 2} {
+	for name, slots := range map[string]int{"its holder": 1, "another slot's": 2} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, slots)
 			b := l.serving("B")
 			lost := slots - 1
-			l.put(lost, Slot{Released: true, Node: "old", Nonce: "old", Term: 1, H: l.now}) // an older copy
+			l.put(lost, Slot{Released: true, Node: "old", Nonce: "old", Term: 1, LeaseUntil: l.now}) // an older copy
 			if lost != 0 {
 				l.remove(slotPath(0))
 			}
@@ -357,16 +357,16 @@ func TestFreezeWhileTaking(t *testing.T) {
 	}
 }
 
-// An owner freezes registration after a new node has acquired a slot. The new node does not
-// settle on it.
-func TestFreezeWhileSettling(t *testing.T) {
+// A holder freezes registration after a new node has acquired a slot. The new node does not
+// confirm on it.
+func TestFreezeWhileConfirming(t *testing.T) {
 	for name, atOnce := range map[string]bool{"before the heartbeat": false, "within it": true} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 2)
 			a := l.serving("A")
 			m := l.node("M")
 			m.must(m.register())
-			l.pass(labSettle)
+			l.pass(labConfirm)
 			freeze := func() {
 				l.remove(slotPath(0))
 				a.mustBeat()
@@ -385,8 +385,8 @@ func TestFreezeWhileSettling(t *testing.T) {
 			// M gives the slot up, rather than wait until the freeze ends.
 			_, err := m.beat()
 			wantFenced(t, err)
-			if m.issue() || l.slot(1).Settled {
-				t.Error("settled in a freeze")
+			if m.issue() || l.slot(1).Confirmed {
+				t.Error("confirmed in a freeze")
 			}
 			l.disjoint()
 		})
@@ -443,7 +443,7 @@ func TestNothingIsWrittenThatIsNotStored(t *testing.T) {
 	}
 	a.disk.err = nil
 	a.must(a.register())
-	a.settle()
+	a.confirm()
 	was := l.slot(0)
 	claim := a.disk.claim
 	a.crash()
@@ -491,7 +491,7 @@ func TestThousandAtOnce(t *testing.T) {
 	const nodes = 1000
 	mem := zkstore.NewMem(nil)
 	setup := mem.Session()
-	cl, err := CreateCluster(t.Context(), setup, Cluster{UUID: "c", Slots: 1024, LeaseMs: millis(labW), SettleMs: 0})
+	cl, err := CreateCluster(t.Context(), setup, Cluster{UUID: "c", Slots: 1024, LeaseMs: millis(labW), ConfirmMs: 0})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -522,7 +522,7 @@ func TestThousandAtOnce(t *testing.T) {
 				return
 			}
 			workers[g.Claim.Worker].Add(1)
-			if b, err := co.Heartbeat(t.Context(), g.Claim, Report{Lease: labLease, Generation: g.Claim.Generation, Settle: true}); err != nil || !b.Settled {
+			if b, err := co.Heartbeat(t.Context(), g.Claim, Report{Lease: labLease, Generation: g.Claim.Generation, Confirm: true}); err != nil || !b.Confirmed {
 				t.Errorf("%+v, %v", b, err)
 			}
 		})
@@ -544,12 +544,12 @@ func TestRegisterBeginsAnew(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.node("A")
 	a.claim = Claim{
-		Node: "a", Worker: 3, Term: 9, Nonce: "old", PendingTerm: 10, PendingNonce: "older", Settled: true,
-		Lo: 1, H: l.now + millis(labW), M: 2, Generation: 7,
+		Node: "a", Worker: 3, Term: 9, Nonce: "old", PendingTerm: 10, PendingNonce: "older", Confirmed: true,
+		Floor: 1, LeaseUntil: l.now + millis(labW), ReservedUntil: 2, Generation: 7,
 	}
 	a.must(a.register())
 	c := a.claim
-	if c.Node != "a" || c.Worker != 0 || c.Term != 1 || c.Nonce != "A/1" || c.PendingNonce != "" || c.Settled || c.Lo != l.now || c.H != 0 || c.M != l.now || c.Generation != 1 {
+	if c.Node != "a" || c.Worker != 0 || c.Term != 1 || c.Nonce != "A/1" || c.PendingNonce != "" || c.Confirmed || c.Floor != l.now || c.LeaseUntil != 0 || c.ReservedUntil != l.now || c.Generation != 1 {
 		t.Errorf("%+v", c)
 	}
 	for i, want := range []string{"A/2", "A/3"} { // a new nonce for each start
@@ -583,7 +583,7 @@ func TestGrowsOverRecordsThatAreThere(t *testing.T) {
 	if s := l.slot(0); s != was || !taken[2] {
 		t.Errorf("slot 0 %+v, taken %v", s, taken)
 	}
-	_, err := a.beat() // the others have settled
+	_, err := a.beat() // the others have confirmed
 	wantFenced(t, err)
 	l.disjoint()
 }

@@ -13,7 +13,7 @@ import (
 //
 // The returned claim's floor is at least the reserved bound, which the earlier process may
 // have reached. Its lease bound is that of the local record: below it the node may issue at
-// once. The grant's H counts once the slot is settled.
+// once. The grant's LeaseUntil counts once the slot is confirmed.
 //
 // Errors are *NotOursError (register as a new node), *OtherClusterError, ErrNoCluster,
 // those of check and those of the store. The node may start from the local record alone
@@ -74,7 +74,7 @@ func (c *Coordinator) resumeWith(ctx context.Context, claim Claim, clock Reading
 // writeResumed writes a slot that resumable returned. If ZooKeeper has older data than the
 // claim, it freezes registration first.
 func (c *Coordinator) writeResumed(ctx context.Context, claim Claim, cl Cluster, found Slot, stat zkstore.Stat, lease time.Duration) (Grant, error) {
-	older := found.H < claim.H || cl.Incarnation < claim.Incarnation
+	older := found.LeaseUntil < claim.LeaseUntil || cl.Incarnation < claim.Incarnation
 	if older && c.mustFreeze(&cl, claim) {
 		frozen, err := c.freeze(ctx, claim, "ZooKeeper has older data than this node")
 		if err != nil {
@@ -83,12 +83,12 @@ func (c *Coordinator) writeResumed(ctx context.Context, claim Claim, cl Cluster,
 		cl = frozen
 	}
 	claim = claim.adopt(found)
-	claim.Lo = max(claim.Lo, claim.M)
+	claim.Floor = max(claim.Floor, claim.ReservedUntil)
 	return c.writeNextTerm(ctx, claim, cl, found, stat, lease)
 }
 
-// writeNextTerm writes our slot with the next term. The record is not settled, so that an
-// owner that ZooKeeper has lost has time to come back. With an error the grant has the
+// writeNextTerm writes our slot with the next term. The record is not confirmed, so that an
+// holder that ZooKeeper has lost has time to come back. With an error the grant has the
 // claim as it was saved.
 func (c *Coordinator) writeNextTerm(ctx context.Context, claim Claim, cl Cluster, found Slot, stat zkstore.Stat, lease time.Duration) (Grant, error) {
 	claim, slot, err := c.nextGrant(claim, cl, found, lease)
@@ -100,12 +100,12 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, claim Claim, cl Cluster
 		return Grant{Claim: claim}, err
 	}
 	ranUntil := claim.runsUntil(found)
-	clock := c.setReading(slot.Reported, written)
+	clock := c.setReading(slot.ReportedClock, written)
 	claim = c.setHolding(claim, cl, written.Version)
-	c.setCompared(slot.H, written.Epoch())
+	c.setCompared(slot.LeaseUntil, written.Epoch())
 	// This process does not know what the earlier process saw of ZooKeeper.
 	if c.gather(Report{}).hasPassed(ranUntil, clock.Stamp) {
 		c.holding.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
 	}
-	return Grant{Claim: claim, H: slot.H, Settle: c.settling(ctx, cl, claim.Worker), Clock: clock}, nil
+	return Grant{Claim: claim, LeaseUntil: slot.LeaseUntil, Wait: c.confirmWait(ctx, cl, claim.Worker), Clock: clock}, nil
 }

@@ -26,10 +26,10 @@ func TestResumeFreezesOnAnOlderCopy(t *testing.T) {
 			if cl := l.cluster(); !cl.Frozen(0, l.now+millis(labW)) {
 				t.Errorf("not frozen: %+v", cl)
 			}
-			l.pass(labSettle)
+			l.pass(labConfirm)
 			leased := a.claim.leased(a.clock())
-			if beat := a.mustBeat(); beat.Settled != leased {
-				t.Errorf("lease runs: %v, settled: %v", leased, beat.Settled)
+			if beat := a.mustBeat(); beat.Confirmed != leased {
+				t.Errorf("lease runs: %v, confirmed: %v", leased, beat.Confirmed)
 			}
 			l.disjoint()
 		})
@@ -81,7 +81,7 @@ func TestTicketOfAnotherIsLeftAlone(t *testing.T) {
 	if holder, err := a.co.ticketHolder(t.Context(), b.claim.Ticket); err != nil || holder != b.claim.Node || a.claim.Ticket == b.claim.Ticket {
 		t.Errorf("%s is %s's, %v; A has %s", b.claim.Ticket, holder, err, a.claim.Ticket)
 	}
-	a.settle()
+	a.confirm()
 	a.claim.Ticket = b.claim.Ticket // as an older record might say
 	a.must(a.leave())
 	if holder, _ := b.co.ticketHolder(t.Context(), b.claim.Ticket); holder != b.claim.Node {
@@ -90,7 +90,7 @@ func TestTicketOfAnotherIsLeftAlone(t *testing.T) {
 }
 
 // The tickets cannot be listed when Register looks for proof that nothing was lost. The grant
-// stands, and the node waits for the whole settling time.
+// stands, and the node waits for the whole confirming time.
 func TestGrantStandsWhenTheEvidenceCannotBeRead(t *testing.T) {
 	l := newLab(t, 4)
 	l.wipe()
@@ -105,10 +105,10 @@ func TestGrantStandsWhenTheEvidenceCannotBeRead(t *testing.T) {
 		return zkstore.NoFault
 	}
 	a.must(a.register())
-	if a.settleAt-l.now != millis(labSettle) {
-		t.Errorf("settling in %dms", a.settleAt-l.now)
+	if a.confirmAt-l.now != millis(labConfirm) {
+		t.Errorf("confirming in %dms", a.confirmAt-l.now)
 	}
-	a.settle()
+	a.confirm()
 }
 
 // A process was killed while it waited for its floor, so its reserved bound is below the floor.
@@ -118,10 +118,10 @@ func TestResumeKeepsTheFloor(t *testing.T) {
 	a := l.serving("A")
 	a.crash()
 	floor := l.now + 9000
-	a.disk.claim.Lo = floor
+	a.disk.claim.Floor = floor
 	a.must(a.start())
-	if a.claim.Lo < floor {
-		t.Errorf("floor %d, was %d", a.claim.Lo, floor)
+	if a.claim.Floor < floor {
+		t.Errorf("floor %d, was %d", a.claim.Floor, floor)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestOldCopyOfAReleasedSlot(t *testing.T) {
 	if a.up || l.slot(0) != was || l.cluster().FrozenUntil != 0 {
 		t.Errorf("%+v, %+v", l.slot(0), l.cluster())
 	}
-	b.settle()
+	b.confirm()
 	l.disjoint()
 }
 
@@ -171,14 +171,14 @@ func TestStoredBeforeWritten(t *testing.T) {
 		return zkstore.NoFault
 	}
 	a.must(a.register())
-	a.settle()
+	a.confirm()
 	a.crash()
 	a.must(a.resume())
-	a.settle()
+	a.confirm()
 	a.crash()
 	a.startAlone()
 	a.mustBeat()
-	a.settle()
+	a.confirm()
 	l.put(0, Slot{})
 	l.forget()
 	a.mustBeat()
@@ -194,7 +194,7 @@ func TestResumeOverrun(t *testing.T) {
 		"gone":       func(l *lab) { l.remove(slotPath(0)) },
 		"its own, late": func(l *lab) { // the earlier process's heartbeat
 			s := l.slot(0)
-			s.H++
+			s.LeaseUntil++
 			l.put(0, s)
 		},
 	} {

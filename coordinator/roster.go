@@ -58,8 +58,8 @@ func ReadSlots(ctx context.Context, store zkstore.Store, cl Cluster) ([]Entry, e
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]Entry, 0, cl.Used+1)
-	err = eachRecord(ctx, store, slotPaths(0, cl.Used), func(w int, r zkstore.Record) bool {
+	entries := make([]Entry, 0, cl.HighestSlot+1)
+	err = eachRecord(ctx, store, slotPaths(0, cl.HighestSlot), func(w int, r zkstore.Record) bool {
 		entries = append(entries, Entry{Worker: w, Slot: parseSlot(r.Data), Stat: r.Stat, Live: live[w], Absent: !r.Found})
 		return true
 	})
@@ -75,7 +75,7 @@ func ReadSlot(ctx context.Context, store zkstore.Store, cl Cluster, worker int) 
 	data, stat, err := store.Get(ctx, slotPath(worker))
 	switch {
 	case errors.Is(err, zkstore.ErrNoNode):
-		if e.Absent = worker <= cl.Used; e.Absent {
+		if e.Absent = worker <= cl.HighestSlot; e.Absent {
 			e.Slot = parseSlot(nil)
 		}
 	case err != nil:

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -28,7 +28,7 @@ func newServer(t *testing.T, connect string, slots int) *server {
 	t.Helper()
 	s := &server{T: t, connect: connect}
 	s.admin = s.open()
-	s.cl = Cluster{UUID: t.Name(), Slots: slots, LeaseMs: millis(labW), SettleMs: 50}
+	s.cl = Cluster{UUID: t.Name(), Slots: slots, LeaseMs: millis(labW), ConfirmMs: 50}
 	s.init()
 	return s
 }
@@ -91,32 +91,32 @@ func (p *peer) register(ctx context.Context) (Grant, error) {
 	return g, err
 }
 
-func (p *peer) beat() (Beat, error) {
-	b, err := p.co.Heartbeat(p.Context(), p.claim, Report{Lease: labLease, Generation: p.disk.generation, Settle: true})
+func (p *peer) beat() (HeartbeatResult, error) {
+	b, err := p.co.Heartbeat(p.Context(), p.claim, Report{Lease: labLease, Generation: p.disk.generation, Confirm: true})
 	if err != nil {
 		return b, err
 	}
 	p.claim = b.Claim
-	if b.Settled {
-		p.claim.Settled, p.claim.H = true, max(p.claim.H, b.H)
+	if b.Confirmed {
+		p.claim.Confirmed, p.claim.LeaseUntil = true, max(p.claim.LeaseUntil, b.LeaseUntil)
 		if _, err := p.disk.Save(p.claim); err != nil {
 			return b, err
 		}
 	}
-	return b, p.co.GoLive(p.Context(), p.claim)
+	return b, p.co.CreateLiveLock(p.Context(), p.claim)
 }
 
-func (p *peer) mustBeat() Beat {
+func (p *peer) mustBeat() HeartbeatResult {
 	p.Helper()
 	b, err := p.beat()
-	if err != nil || !b.Settled {
+	if err != nil || !b.Confirmed {
 		p.Fatalf("%+v, %v", b, err)
 	}
 	return b
 }
 
 // beatAgain repeats a heartbeat until ZooKeeper answers. It fails the test after 30 s.
-func (p *peer) beatAgain() (b Beat) {
+func (p *peer) beatAgain() (b HeartbeatResult) {
 	p.Helper()
 	eventually(p.T, 30*time.Second, func() (err error) {
 		b, err = p.beat()
@@ -125,7 +125,7 @@ func (p *peer) beatAgain() (b Beat) {
 	return b
 }
 
-// serving registers and settles a peer. The peer does not wait for the settling time.
+// serving registers and confirms a peer. The peer does not wait for the confirming time.
 func (s *server) serving(name string, store *zkstore.ZK) *peer {
 	s.Helper()
 	p := s.peer(name, store)
@@ -201,7 +201,7 @@ func TestFiftyNodesGetFiftyWorkers(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if b, err := p.beat(); err != nil || !b.Settled {
+			if b, err := p.beat(); err != nil || !b.Confirmed {
 				t.Errorf("%+v, %v", b, err)
 			}
 		})
@@ -258,17 +258,17 @@ func TestThousandSlots(t *testing.T) {
 	before := s.tickets()
 	_, err := s.peer("one too many", s.admin).register(t.Context())
 	full := wantErrAs[*FullError](t, err)
-	if full.Detached != 1024 || full.NextFree == 0 || s.tickets() != before {
+	if full.Disconnected != 1024 || full.NextFree == 0 || s.tickets() != before {
 		t.Errorf("%v, %d tickets before and %d after", full, before, s.tickets())
 	}
 
 	leaver := workers[500]
-	end := leaver.claim.Lo + 17
+	end := leaver.claim.Floor + 17
 	if err := leaver.co.Release(t.Context(), leaver.claim, end); err != nil {
 		t.Fatal(err)
 	}
 	next := s.serving("next", s.admin)
-	if next.claim.Worker != 500 || next.claim.Term != 2 || next.claim.Lo < end {
+	if next.claim.Worker != 500 || next.claim.Term != 2 || next.claim.Floor < end {
 		t.Errorf("%+v", next.claim)
 	}
 }
@@ -302,9 +302,9 @@ func TestNodeRestartsStopsAndReleases(t *testing.T) {
 	s := newServer(t, zktest.Chroot(t, zktest.Shared(t)), 4)
 	store := s.open()
 	a := s.serving("a", store)
-	h := a.claim.H
+	h := a.claim.LeaseUntil
 	for range 5 {
-		if b := a.mustBeat(); b.H < h || near(b.Clock, nil) != nil || b.Clock.Acked < b.Clock.Sent {
+		if b := a.mustBeat(); b.LeaseUntil < h || near(b.Clock, nil) != nil || b.Clock.Acked < b.Clock.Sent {
 			t.Errorf("%+v", b)
 		}
 	}
@@ -316,7 +316,7 @@ func TestNodeRestartsStopsAndReleases(t *testing.T) {
 	a.store = s.open()
 	a.boot()
 	g, err := a.co.Resume(t.Context(), a.disk.claim, labLease, near)
-	if err != nil || g.Claim.Worker != 0 || g.Claim.Term != 2 || g.H < h || g.Settle != 50*time.Millisecond {
+	if err != nil || g.Claim.Worker != 0 || g.Claim.Term != 2 || g.LeaseUntil < h || g.Wait != 50*time.Millisecond {
 		t.Fatalf("%+v, %v", g, err)
 	}
 	a.claim = g.Claim
@@ -326,10 +326,10 @@ func TestNodeRestartsStopsAndReleases(t *testing.T) {
 	}
 
 	a.disk.claim = a.claim
-	a.disk.claim.M = a.now()
+	a.disk.claim.ReservedUntil = a.now()
 	a.disk.claim.Generation = a.disk.generation
 	a.claim.Generation = a.disk.generation
-	if err := a.co.Stop(t.Context(), a.claim, a.disk.claim.M); err != nil {
+	if err := a.co.Stop(t.Context(), a.claim, a.disk.claim.ReservedUntil); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := s.admin.Get(t.Context(), lockPath(0)); !errors.Is(err, zkstore.ErrNoNode) || !s.slot(0).Stopped {
@@ -337,7 +337,7 @@ func TestNodeRestartsStopsAndReleases(t *testing.T) {
 	}
 	a.boot()
 	g, err = a.co.Resume(t.Context(), a.disk.claim, labLease, near)
-	if err != nil || g.Claim.Term != 3 || g.Claim.Lo < a.disk.claim.M || s.slot(0).Stopped {
+	if err != nil || g.Claim.Term != 3 || g.Claim.Floor < a.disk.claim.ReservedUntil || s.slot(0).Stopped {
 		t.Fatalf("%+v, %v", g, err)
 	}
 	a.claim = g.Claim
@@ -347,7 +347,7 @@ func TestNodeRestartsStopsAndReleases(t *testing.T) {
 	if err := a.co.Release(t.Context(), a.claim, end); err != nil {
 		t.Fatal(err)
 	}
-	if s.slot(0).H != max(end, a.claim.Lo) || s.tickets() != 0 {
+	if s.slot(0).LeaseUntil != max(end, a.claim.Floor) || s.tickets() != 0 {
 		t.Errorf("%+v, %d tickets", s.slot(0), s.tickets())
 	}
 	if _, err := a.co.Resume(t.Context(), a.disk.claim, labLease, near); wantErrAs[*NotOursError](t, err).Lost {
@@ -356,13 +356,13 @@ func TestNodeRestartsStopsAndReleases(t *testing.T) {
 }
 
 // ZooKeeper's leader is killed while nodes send heartbeats. No node is fenced or takes its
-// record for lost, and no lease bound goes down. A node skips the settling time only if the same
+// record for lost, and no lease bound goes down. A node skips the confirming time only if the same
 // leader has led for long enough.
 func TestLeaderElectionFencesNoNode(t *testing.T) {
 	ens := zktest.Three(t)
 	s := newServer(t, ens.Addr(), 64)
 	a, b := s.serving("a", s.open()), s.serving("b", s.open())
-	// steady resumes p again and again until p skips the settling time. The record at path is
+	// steady resumes p again and again until p skips the confirming time. The record at path is
 	// the oldest that the present leader has written.
 	steady := func(p *peer, path string) {
 		t.Helper()
@@ -378,12 +378,12 @@ func TestLeaderElectionFencesNoNode(t *testing.T) {
 			if first.Claim.Node == "" {
 				first = last
 			}
-			if last.Settle != 0 {
-				return fmt.Errorf("settling for %s", last.Settle)
+			if last.Wait != 0 {
+				return fmt.Errorf("confirming for %s", last.Wait)
 			}
 			return nil
 		})
-		if led := first.Clock.Stamp - since.Ctime; first.Settle == 0 && led < steadyTimes*s.cl.SettleMs {
+		if led := first.Clock.Stamp - since.Ctime; first.Wait == 0 && led < steadyTimes*s.cl.ConfirmMs {
 			t.Errorf("skipped after %d ms of the leader's: %+v", led, first)
 		}
 		p.mustBeat()
@@ -394,7 +394,7 @@ func TestLeaderElectionFencesNoNode(t *testing.T) {
 	failed, acked := 0, 0
 	eventually(t, 60*time.Second, func() error {
 		for _, p := range []*peer{a, b} {
-			h := p.claim.H
+			h := p.claim.LeaseUntil
 			beat, err := p.beat()
 			var fenced *FencedError
 			if errors.As(err, &fenced) || beat.Lost || beat.FrozenUntil != 0 {
@@ -403,8 +403,8 @@ func TestLeaderElectionFencesNoNode(t *testing.T) {
 			if err != nil && !errors.Is(err, zkstore.ErrUnreachable) {
 				t.Fatal(err)
 			}
-			if err == nil && beat.H < h {
-				t.Errorf("%d after %d", beat.H, h)
+			if err == nil && beat.LeaseUntil < h {
+				t.Errorf("%d after %d", beat.LeaseUntil, h)
 			}
 			if err != nil {
 				failed++
@@ -424,22 +424,22 @@ func TestLeaderElectionFencesNoNode(t *testing.T) {
 	steady(b, c.claim.Ticket)
 }
 
-// A running owner puts its record back after its slot was deleted, after ZooKeeper was restored
+// A running holder puts its record back after its slot was deleted, after ZooKeeper was restored
 // from a copy, and after it was wiped.
-func TestRunningOwnerPutsItsRecordBack(t *testing.T) {
+func TestRunningHolderPutsItsRecordBack(t *testing.T) {
 	ens := zktest.Single(t)
 	s := newServer(t, ens.Addr(), 2)
-	owner, other := s.serving("owner", s.open()), s.serving("other", s.open())
+	holder, other := s.serving("holder", s.open()), s.serving("other", s.open())
 	kept := func(what string, wantLost bool) {
 		t.Helper()
-		was := owner.claim
-		beat := owner.beatAgain()
+		was := holder.claim
+		beat := holder.beatAgain()
 		got := s.slot(0)
-		if beat.Lost != wantLost || !beat.Settled || got.Nonce != owner.claim.Nonce || got.H < was.H || owner.claim.Term <= was.Term {
+		if beat.Lost != wantLost || !beat.Confirmed || got.Nonce != holder.claim.Nonce || got.LeaseUntil < was.LeaseUntil || holder.claim.Term <= was.Term {
 			t.Errorf("%s: %+v, slot %+v", what, beat, got)
 		}
 		cl, err := ReadCluster(t.Context(), s.admin)
-		if err != nil || cl.UUID != s.cl.UUID || !cl.Frozen(1, owner.now()+millis(labW)) || cl.Used != 1 {
+		if err != nil || cl.UUID != s.cl.UUID || !cl.Frozen(1, holder.now()+millis(labW)) || cl.HighestSlot != 1 {
 			t.Errorf("%s: %+v, %v", what, cl, err)
 		}
 		before := s.tickets()
@@ -465,9 +465,9 @@ func TestRunningOwnerPutsItsRecordBack(t *testing.T) {
 	}
 	kept("slot deleted", true)
 
-	owner.mustBeat()
+	holder.mustBeat()
 	copied := ens.Snapshot(t)
-	owner.beatAgain()
+	holder.beatAgain()
 	other.beatAgain()
 	ens.Restore(t, copied)
 	kept("restored", true)

@@ -13,25 +13,25 @@ import (
 // The local record must already have the same, durably.
 func (c *Coordinator) Stop(ctx context.Context, claim Claim, m int64) error {
 	err := c.finish(ctx, claim, func(s *Slot) {
-		s.Stopped, s.StoppedM, s.State = true, m, "stopped"
-		s.H = max(s.H, claim.H)
+		s.Stopped, s.StoppedAt, s.State = true, m, "stopped"
+		s.LeaseUntil = max(s.LeaseUntil, claim.LeaseUntil)
 		s.Generation = claim.Generation
 	})
-	return errors.Join(err, c.goDark(ctx, claim.Worker, claim.Node))
+	return errors.Join(err, c.deleteLiveLock(ctx, claim.Worker, claim.Node))
 }
 
 // Release gives a slot back: any node may take it at once, and issue from end on. The local
 // record must have been made invalid before, durably. end is the first timestamp that this
 // holding has not reached, Unix ms. The lease bound becomes end, or the floor if that is
-// higher. Only Release and ByHand.LowerBound lower a lease bound.
+// higher. Only Release and Operator.LowerBound lower a lease bound.
 func (c *Coordinator) Release(ctx context.Context, claim Claim, end int64) error {
 	err := c.finish(ctx, claim, func(s *Slot) {
-		s.Released, s.H, s.State, s.Ticket = true, max(claim.Lo, end), "released", ""
+		s.Released, s.LeaseUntil, s.State, s.Ticket = true, max(claim.Floor, end), "released", ""
 	})
 	if err == nil {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
 	}
-	return errors.Join(err, c.goDark(ctx, claim.Worker, claim.Node))
+	return errors.Join(err, c.deleteLiveLock(ctx, claim.Worker, claim.Node))
 }
 
 // finish changes our slot's record by a versioned write, if it is still ours. If a write is

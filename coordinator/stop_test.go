@@ -19,10 +19,10 @@ func TestStop(t *testing.T) {
 	was, end := l.slot(0), a.end()
 	a.must(a.halt())
 	s := l.slot(0)
-	if !s.Stopped || s.StoppedM != end || s.Nonce != was.Nonce || s.H != was.H || s.Released || s.Generation != a.disk.generation {
+	if !s.Stopped || s.StoppedAt != end || s.Nonce != was.Nonce || s.LeaseUntil != was.LeaseUntil || s.Released || s.Generation != a.disk.generation {
 		t.Errorf("%+v after %+v", s, was)
 	}
-	if l.liveOwner(0) != 0 || len(l.children(ticketsPath)) != 1 {
+	if l.liveHolder(0) != 0 || len(l.children(ticketsPath)) != 1 {
 		t.Error("a lock is left, or no ticket")
 	}
 	b := l.serving("B")
@@ -31,7 +31,7 @@ func TestStop(t *testing.T) {
 	}
 	l.pass(time.Hour)
 	a.must(a.start())
-	if a.claim.Worker != 0 || a.claim.Lo > l.now || l.slot(0).Stopped || !a.issue() {
+	if a.claim.Worker != 0 || a.claim.Floor > l.now || l.slot(0).Stopped || !a.issue() {
 		t.Errorf("%+v, %+v: a restart waits for nothing", a.claim, l.slot(0))
 	}
 	l.disjoint()
@@ -46,11 +46,11 @@ func TestRelease(t *testing.T) {
 	end := a.end()
 	a.must(a.leave())
 	s := l.slot(0)
-	if !s.Released || s.H != end || s.Term != 1 || len(l.children(ticketsPath)) != 0 || l.liveOwner(0) != 0 {
+	if !s.Released || s.LeaseUntil != end || s.Term != 1 || len(l.children(ticketsPath)) != 0 || l.liveHolder(0) != 0 {
 		t.Errorf("%+v, tickets %q", s, l.children(ticketsPath))
 	}
 	b := l.serving("B") // at once
-	if b.claim.Term != 2 || b.claim.Lo < end {
+	if b.claim.Term != 2 || b.claim.Floor < end {
 		t.Errorf("%+v", b.claim)
 	}
 	if err := JudgeResume(&s, a.disk.claim); err == nil {
@@ -72,18 +72,18 @@ func TestReleaseIsNotBelowTheFloor(t *testing.T) {
 			a.crash()
 			l.expire()
 			s := l.slot(0)
-			s.Released, s.H = true, l.now+5000 // a predecessor whose clock was ahead
+			s.Released, s.LeaseUntil = true, l.now+5000 // a predecessor whose clock was ahead
 			l.forget()
 			l.put(0, s)
 			b := l.node("B")
 			b.must(b.register())
-			if b.claim.Lo != l.now+5000 {
+			if b.claim.Floor != l.now+5000 {
 				t.Fatalf("%+v", b.claim)
 			}
 			if err := b.co.Release(t.Context(), b.claim, end); err != nil {
 				t.Fatal(err)
 			}
-			if s := l.slot(0); !s.Released || s.H != l.now+5000 {
+			if s := l.slot(0); !s.Released || s.LeaseUntil != l.now+5000 {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -118,7 +118,7 @@ func TestStopLeavesAnotherNodesSlotAlone(t *testing.T) {
 				if err := finish(a); err != nil {
 					t.Error(err)
 				}
-				if s := l.slot(0); s.Node != b.claim.Node || s.Stopped || s.Released || s.H < b.claim.H || l.liveOwner(0) != b.sess.SessionID() {
+				if s := l.slot(0); s.Node != b.claim.Node || s.Stopped || s.Released || s.LeaseUntil < b.claim.LeaseUntil || l.liveHolder(0) != b.sess.SessionID() {
 					t.Errorf("%+v", s)
 				}
 				b.mustBeat()

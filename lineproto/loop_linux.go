@@ -46,9 +46,9 @@ type loop struct {
 	away atomic.Int64 // connections in state connAway
 	load atomic.Int64 // connections, those in mail too
 
-	rung atomic.Bool // wakefd was written to since the last collect
-	mu   sync.Mutex  // guards mail
-	mail mail
+	woken atomic.Bool // wakefd was written to since the last collect
+	mu    sync.Mutex  // guards mail
+	mail  mail
 }
 
 // mail holds what other goroutines ask of a loop.
@@ -92,13 +92,13 @@ func (l *loop) post(add func(m *mail)) {
 	l.mu.Lock()
 	add(&l.mail)
 	l.mu.Unlock()
-	if !l.rung.Swap(true) {
+	if !l.woken.Swap(true) {
 		unix.Write(l.wakefd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	}
 }
 
 func (l *loop) collect() mail {
-	l.rung.Store(false) // first: later mail wakes the driver again
+	l.woken.Store(false) // first: later mail wakes the driver again
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := l.mail
@@ -111,9 +111,9 @@ func (l *loop) collect() mail {
 type loops struct {
 	all []*loop
 
-	// asleep is set while the watcher waits for rouse.
-	asleep atomic.Bool
-	rouse  chan struct{}
+	// asleep is set while the watcher waits for wakeWatcher.
+	asleep      atomic.Bool
+	wakeWatcher chan struct{}
 }
 
 // open makes n loops. If it returns an error, it has made none.
@@ -126,7 +126,7 @@ func (ls *loops) open(e *engine, n int) error {
 		}
 		ls.all = append(ls.all, l)
 	}
-	ls.rouse = make(chan struct{}, 1)
+	ls.wakeWatcher = make(chan struct{}, 1)
 	return nil
 }
 
@@ -241,10 +241,10 @@ func (ls *loops) watch(stop <-chan struct{}, calls context.Context, wg *sync.Wai
 				select {
 				case <-stop:
 					return
-				case <-ls.rouse:
+				case <-ls.wakeWatcher:
 				}
 			} else if !ls.asleep.Swap(false) {
-				<-ls.rouse
+				<-ls.wakeWatcher
 			}
 			idle = 0
 		}
@@ -275,7 +275,7 @@ func (l *loop) serves() rank {
 // each call, after it has made turn odd.
 func (ls *loops) begun() {
 	if ls.asleep.Load() && ls.asleep.Swap(false) {
-		ls.rouse <- struct{}{}
+		ls.wakeWatcher <- struct{}{}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/certtest"
+	"github.com/flaked/flaked/internal/testkit/certtest"
 )
 
 // serveTLS serves cfg by TLS until the test ends.

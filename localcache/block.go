@@ -24,7 +24,7 @@ import (
 // and CRC at these offsets. They distinguish a file of another format from a damaged one.
 const (
 	magic         = "FLKD"
-	formatVersion = 2
+	formatVersion = 3
 	blockSize     = 4096
 	headerSize    = 20
 	crcAt         = blockSize - 4

@@ -18,13 +18,13 @@ import (
 
 // memory is a payload such as a caller stores.
 type memory struct {
-	Cluster string `json:"cluster"`
-	Node    string `json:"node"`
-	Worker  int    `json:"worker"`
-	Term    int64  `json:"term"`
-	Settled bool   `json:"settled"`
-	Stopped bool   `json:"stopped"`
-	Used    int    `json:"used"`
+	Cluster   string `json:"cluster"`
+	Node      string `json:"node"`
+	Worker    int    `json:"worker"`
+	Term      int64  `json:"term"`
+	Confirmed bool   `json:"confirmed"`
+	Stopped   bool   `json:"stopped"`
+	Used      int    `json:"used"`
 }
 
 // memoryOf returns the decoded payload of a record.
@@ -51,8 +51,8 @@ func (r Record) with(change func(*memory)) Record {
 }
 
 func sample() Record {
-	return Record{M: 1_700_000_003_000, H: 1_700_000_060_000, ServedMs: 5_000}.with(func(m *memory) {
-		*m = memory{Cluster: "c-1", Node: "n-1", Worker: 7, Term: 3, Settled: true, Used: 17}
+	return Record{ReservedUntil: 1_700_000_003_000, LeaseUntil: 1_700_000_060_000, ServedMs: 5_000}.with(func(m *memory) {
+		*m = memory{Cluster: "c-1", Node: "n-1", Worker: 7, Term: 3, Confirmed: true, Used: 17}
 	})
 }
 
@@ -65,7 +65,7 @@ func TestBlockRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := Record{
-			M: n.Draw(t, "m"), H: n.Draw(t, "h"), ServedMs: n.Draw(t, "served"),
+			ReservedUntil: n.Draw(t, "m"), LeaseUntil: n.Draw(t, "h"), ServedMs: n.Draw(t, "served"),
 			Released: rapid.Bool().Draw(t, "released"), Payload: payload,
 			Generation: rapid.Uint64().Draw(t, "generation"),
 			Fingerprint: Fingerprint{str.Draw(t, "f1"), str.Draw(t, "f2"), str.Draw(t, "f3"),
@@ -89,36 +89,36 @@ func reseal(b []byte) []byte {
 }
 
 func TestDecodeBlock(t *testing.T) {
-	good := func() []byte { return sealBlock([]byte(`{"m":5,"payload":{"node":"x"}}`), 9) }
+	good := func() []byte { return sealBlock([]byte(`{"reserved_until":5,"payload":{"node":"x"}}`), 9) }
 	tests := []struct {
 		name string
 		b    []byte
 		want string // in the error; "" is a valid block
 	}{
 		{"valid", good(), ""},
-		{"unknown fields are tolerated", sealBlock([]byte(`{"m":5,"payload":{"node":"x"},"later":{"a":1}}`), 9), ""},
+		{"unknown fields are tolerated", sealBlock([]byte(`{"reserved_until":5,"payload":{"node":"x"},"later":{"a":1}}`), 9), ""},
 		{"blank", make([]byte, blockSize), "blank"},
 		{"short", good()[:4000], "truncated"},
 		{"nothing", nil, "truncated"},
 		{"text", bytes.Repeat([]byte("hello\n"), 683)[:blockSize], "not a flaked record"},
 		{"crc", append(good()[:crcAt], 0, 0, 0, 0), "checksum"},
 		{"old bytes behind the body", func() []byte { b := good(); b[2000] = 1; return b }(), "checksum"},
-		{"newer format", func() []byte { b := good(); b[4]++; return reseal(b) }(), "another format: 3"},
+		{"newer format", func() []byte { b := good(); b[4]++; return reseal(b) }(), "another format: 4"},
 		{"newer format, bad crc", func() []byte { b := good(); b[4]++; return b }(), "checksum"},
-		{"older format", func() []byte { b := good(); b[4]--; return reseal(b) }(), "another format: 1"},
+		{"older format", func() []byte { b := good(); b[4]--; return reseal(b) }(), "another format: 2"},
 		{"format 0", func() []byte { b := good(); b[4] = 0; return reseal(b) }(), "another format: 0"},
 		{"length", func() []byte { b := good(); b[17] = 255; return reseal(b) }(), "does not fit into a block"},
 		{"length, cutting the body", func() []byte { b := good(); b[16]--; return reseal(b) }(), "does not decode"},
 		{"length, over the body", func() []byte { b := good(); b[16]++; return reseal(b) }(), "does not decode"},
 		{"not JSON", sealBlock([]byte("m=5"), 9), "does not decode"},
-		{"wrong type", sealBlock([]byte(`{"m":"5"}`), 9), "does not decode"},
-		{"number out of range", sealBlock([]byte(`{"m":9223372036854775808}`), 9), "does not decode"},
+		{"wrong type", sealBlock([]byte(`{"reserved_until":"5"}`), 9), "does not decode"},
+		{"number out of range", sealBlock([]byte(`{"reserved_until":9223372036854775808}`), 9), "does not decode"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r, err := decodeBlock(tt.b)
 			if tt.want == "" {
-				if err != nil || r.M != 5 || memoryOf(r).Node != "x" || r.Generation != 9 {
+				if err != nil || r.ReservedUntil != 5 || memoryOf(r).Node != "x" || r.Generation != 9 {
 					t.Fatalf("got %+v, %v", r, err)
 				}
 				return
@@ -152,15 +152,15 @@ func TestFollows(t *testing.T) {
 		want   bool
 	}{
 		{"the same", func(*Record) {}, true},
-		{"M up a second", func(r *Record) { r.M += 1000 }, true},
-		{"M up by the slack", func(r *Record) { r.M += slack }, true},
-		{"M up by more", func(r *Record) { r.M += slack + 1 }, false},
-		{"M down", func(r *Record) { r.M-- }, false},
-		{"H and served up", func(r *Record) { r.H += 1e9; r.ServedMs += 1e9 }, true},
-		{"H down", func(r *Record) { r.H-- }, false},
+		{"reserved bound up a second", func(r *Record) { r.ReservedUntil += 1000 }, true},
+		{"reserved bound up by the slack", func(r *Record) { r.ReservedUntil += slack }, true},
+		{"reserved bound up by more", func(r *Record) { r.ReservedUntil += slack + 1 }, false},
+		{"reserved bound down", func(r *Record) { r.ReservedUntil-- }, false},
+		{"lease bound and served up", func(r *Record) { r.LeaseUntil += 1e9; r.ServedMs += 1e9 }, true},
+		{"lease bound down", func(r *Record) { r.LeaseUntil-- }, false},
 		{"generation is ignored", func(r *Record) { r.Generation = 99 }, true},
 		{"released", func(r *Record) { r.Released = true }, false},
-		{"no longer settled", func(r *Record) { *r = r.with(func(m *memory) { m.Settled = false }) }, false},
+		{"no longer confirmed", func(r *Record) { *r = r.with(func(m *memory) { m.Confirmed = false }) }, false},
 		{"used", func(r *Record) { *r = r.with(func(m *memory) { m.Used++ }) }, false},
 		{"no payload", func(r *Record) { r.Payload = nil }, false},
 		{"fingerprint", func(r *Record) { r.Fingerprint.Inode = "x" }, false},

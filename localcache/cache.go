@@ -13,13 +13,14 @@ import (
 // old, new or torn. A write or sync that fails leaves its block in any of these states,
 // too. One block may be damaged at any time: flipped bits, garbage or zeros.
 //
-// The reserved bound M of a record counts once the Save of that record has returned nil. A
-// caller may lower M at a clean stop. It has then given up all timestamps at or above the
-// new M when it calls Save, not when Save returns.
+// The reserved bound of a record (ReservedUntil) counts once the Save of that record has
+// returned nil. A caller may lower the bound at a clean stop. It has then given up all
+// timestamps at or above the new bound when it calls Save, not when Save returns.
 //
-// A holding is one node's hold on one slot. A record is a safe stand-in for another one if
-// it is of the same holding, claims nothing that was withdrawn, and its M plus the slack is
-// at least every M that has counted and was not given up. The slack is limits.BoundSlack.
+// A holding is one node's hold on one slot. A record is a safe stand-in for another one if it is
+// of the same holding, claims nothing that was withdrawn, and its reserved bound plus the slack
+// is at least every reserved bound that has counted and was not given up. The slack is
+// limits.BoundSlack.
 //
 // Invariant, at all times: each block, if it is found alone, is a safe stand-in for the
 // last record for which Save returned nil, or is a record that a later Save has tried.
@@ -32,22 +33,23 @@ import (
 //     last Save that returned nil, or of a later one. After a power cut that neighbour is
 //     found, alone or beside a valid newer block.
 //  2. Save writes one block only, and leaves its neighbour as it is, when the new record
-//     *follows* the neighbour's (Record.follows): only M, H and ServedMs differ, H has not
-//     fallen, and M has risen by 0 to the slack. The neighbour is then a safe stand-in. Its
-//     M + slack is at least the new M, and so at least every M that counted before, because
-//     M never falls within a chain of such Saves.
-//  3. In all other cases (another payload, M up by more than the slack, M down at a stop, H
-//     down, a release) Save writes both blocks before it returns nil, so that no superseded
-//     record is left. Between the two writes the newer block holds a record that was tried,
+//     *follows* the neighbour's (Record.follows): only ReservedUntil, LeaseUntil and ServedMs
+//     differ, LeaseUntil has not fallen, and ReservedUntil has risen by 0 to the slack. The
+//     neighbour is then a safe stand-in. Its reserved bound plus the slack is at least the
+//     new one, and so at least every one that counted before, because the reserved bound
+//     never falls within a chain of such Saves.
+//  3. In all other cases (another payload, the reserved bound up by more than the slack or
+//     down at a stop, the lease bound down, a release) Save writes both blocks before it
+//     returns nil, so that no superseded record is left. Between the two writes the newer block holds a record that was tried,
 //     and the older block is unchanged.
 //
-// A lower M needs no rule of its own. By 3 both blocks have the lower M when Save returns.
-// Until then the M of either block is at least the lower M, and the caller no longer claims
-// any timestamp above that.
+// A lower reserved bound needs no rule of its own. By 3 both blocks have it when Save returns.
+// Until then the bound of either block is at least the lower one, and the caller no longer
+// claims any timestamp above that.
 //
-// A block that is found alone may be the older one of the pair, so load adds the slack to
-// its M. Zeros in the lost block do not prove that it was never written. Two valid blocks
-// need no slack: the higher generation is the last Save that returned nil, or one tried
+// A block that is found alone may be the older one of the pair, so load adds the slack to its
+// reserved bound. Zeros in the lost block do not prove that it was never written. Two valid
+// blocks need no slack: the higher generation is the last Save that returned nil, or one tried
 // since.
 //
 // After a restart no block is known to be durable. A failed sync leaves its block readable
@@ -112,8 +114,8 @@ func (c *Cache) Load() Loaded { return c.loaded.Load().clone() }
 // error is nil. After an error a restart may find r or the record before it. The caller may
 // then call Save again, with r or with another record.
 //
-// Before a Save with a lower M, the caller must have given up all timestamps at or above
-// the new M.
+// Before a Save with a lower ReservedUntil, the caller must have given up all timestamps at or
+// above the new ReservedUntil.
 //
 // The usual Save writes 4 KiB in place and syncs once. Unless r follows the record before
 // it (see Record.follows), Save syncs twice. The first Save after a restart syncs once

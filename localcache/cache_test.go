@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/testkit/memfile"
 )
 
 var (
@@ -37,24 +38,24 @@ func mustSave(t testing.TB, c *Cache, r Record) uint64 {
 
 func reload(t testing.TB, image []byte) Loaded {
 	t.Helper()
-	return mustNew(t, NewMemFile(image)).Load()
+	return mustNew(t, memfile.New(image)).Load()
 }
 
-// saved returns an image with M = 100000 saved, then M = 101000.
+// saved returns an image with M = 100000 saved, then ReservedUntil = 101000.
 func saved(t testing.TB) ([]byte, Record) {
 	t.Helper()
-	f := NewMemFile(nil)
+	f := memfile.New(nil)
 	c := mustNew(t, f)
 	r := sample()
-	r.M = 100_000
+	r.ReservedUntil = 100_000
 	mustSave(t, c, r)
-	r.M = 101_000
+	r.ReservedUntil = 101_000
 	mustSave(t, c, r)
 	return f.Disk(), c.Load().Record
 }
 
 func TestEmptyThenSaved(t *testing.T) {
-	f := NewMemFile(nil)
+	f := memfile.New(nil)
 	c := mustNew(t, f)
 	if l := c.Load(); !reflect.DeepEqual(l, Loaded{Status: StatusEmpty}) {
 		t.Fatalf("new file: %+v", l)
@@ -62,7 +63,7 @@ func TestEmptyThenSaved(t *testing.T) {
 	r := sample()
 	last := uint64(0)
 	for range 5 {
-		r.M += 1000
+		r.ReservedUntil += 1000
 		g := mustSave(t, c, r)
 		if g <= last {
 			t.Fatalf("generation %d after %d", g, last)
@@ -85,7 +86,7 @@ func TestEmptyThenSaved(t *testing.T) {
 }
 
 func TestSyncsPerSave(t *testing.T) {
-	f := NewMemFile(nil)
+	f := memfile.New(nil)
 	syncs := 0
 	f.FailSyncs = func() error { syncs++; return nil }
 	c := mustNew(t, f)
@@ -100,21 +101,21 @@ func TestSyncsPerSave(t *testing.T) {
 		}
 	}
 	step("first ever", 2, func() {})
-	step("every second", 1, func() { r.M += 1000 })
-	step("heartbeat", 1, func() { r.M += 1000; r.H += 3000; r.ServedMs += 3000 })
-	step("long stride", 2, func() { r.M += limits.BoundSlack.Milliseconds() + 1 })
-	step("stop", 2, func() { r.M -= 5000; r = r.with(func(m *memory) { m.Stopped = true }) })
+	step("every second", 1, func() { r.ReservedUntil += 1000 })
+	step("heartbeat", 1, func() { r.ReservedUntil += 1000; r.LeaseUntil += 3000; r.ServedMs += 3000 })
+	step("long stride", 2, func() { r.ReservedUntil += limits.BoundSlack.Milliseconds() + 1 })
+	step("stop", 2, func() { r.ReservedUntil -= 5000; r = r.with(func(m *memory) { m.Stopped = true }) })
 	step("another slot", 2, func() { r = r.with(func(m *memory) { m.Worker++ }) })
 	c = mustNew(t, f)
-	step("first after a restart", 2, func() { r.M += 1000 })
-	step("then", 1, func() { r.M += 1000 })
+	step("first after a restart", 2, func() { r.ReservedUntil += 1000 })
+	step("then", 1, func() { r.ReservedUntil += 1000 })
 	c = mustNew(t, f)
 	step("resumed", 3, func() { r = r.with(func(m *memory) { m.Stopped = false }) })
 }
 
 func TestInvalidate(t *testing.T) {
 	image, _ := saved(t)
-	f := NewMemFile(image)
+	f := memfile.New(image)
 	c := mustNew(t, f)
 	if err := c.Invalidate(); err != nil {
 		t.Fatal(err)
@@ -135,7 +136,7 @@ func TestInvalidate(t *testing.T) {
 	}
 
 	// If an Invalidate is cut short, the next one completes it.
-	f = NewMemFile(image)
+	f = memfile.New(image)
 	n := 0
 	f.FailWrites = func(int64, int) (int, error) {
 		if n++; n == 3 { // proof, first block, second block
@@ -159,7 +160,7 @@ func TestInvalidate(t *testing.T) {
 		}
 	}
 
-	f = NewMemFile(nil)
+	f = memfile.New(nil)
 	if err := mustNew(t, f).Invalidate(); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func TestNewRefusesOtherFormats(t *testing.T) {
 			b[4] = version
 			reseal(b)
 			for _, im := range [][]byte{image, append(image[:len(image):len(image)], 0)} {
-				if _, err := New(NewMemFile(im), fpA); !errors.Is(err, ErrOtherFormat) {
+				if _, err := New(memfile.New(im), fpA); !errors.Is(err, ErrOtherFormat) {
 					t.Errorf("block %d of %d bytes has format %d: %v", i, len(im), version, err)
 				}
 			}
@@ -186,7 +187,7 @@ func TestNewRefusesOtherFormats(t *testing.T) {
 
 // badSectors fails to read some blocks.
 type badSectors struct {
-	*MemFile
+	*memfile.File
 	bad [2]bool
 }
 
@@ -194,20 +195,20 @@ func (f badSectors) ReadAt(p []byte, off int64) (int, error) {
 	if f.bad[off/blockSize] {
 		return 0, errIO
 	}
-	return f.MemFile.ReadAt(p, off)
+	return f.File.ReadAt(p, off)
 }
 
 func TestUnreadableBlock(t *testing.T) {
 	image, want := saved(t)
 	for i := range 2 {
-		f := badSectors{MemFile: NewMemFile(image)}
+		f := badSectors{File: memfile.New(image)}
 		f.bad[i] = true
 		l := mustNew(t, f).Load()
-		if !l.Damaged || l.Record.M < want.M || !strings.Contains(l.Reason, errIO.Error()) {
+		if !l.Damaged || l.Record.ReservedUntil < want.ReservedUntil || !strings.Contains(l.Reason, errIO.Error()) {
 			t.Errorf("block %d: %+v", i, l)
 		}
 	}
-	if _, err := New(badSectors{NewMemFile(image), [2]bool{true, true}}, fpA); !errors.Is(err, errIO) {
+	if _, err := New(badSectors{memfile.New(image), [2]bool{true, true}}, fpA); !errors.Is(err, errIO) {
 		t.Errorf("both: %v", err)
 	}
 }
@@ -216,7 +217,7 @@ func TestLoadNamesChangedFingerprintParts(t *testing.T) {
 	image, _ := saved(t)
 	fp := fpA
 	fp.Inode, fp.ProductUUID, fp.BirthTime = "j", "p", ""
-	c, err := New(NewMemFile(image), fp)
+	c, err := New(memfile.New(image), fp)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,13 +232,13 @@ func TestLoadNamesChangedFingerprintParts(t *testing.T) {
 }
 
 func TestFailedSaveChangesNothingUntilItSucceeds(t *testing.T) {
-	f := NewMemFile(nil)
+	f := memfile.New(nil)
 	c := mustNew(t, f)
 	r := sample()
 	g := mustSave(t, c, r)
 	before := c.Load()
 	f.FailSyncs = func() error { return errIO }
-	r.M += 1000
+	r.ReservedUntil += 1000
 	for range 3 {
 		if _, err := c.Save(r); !errors.Is(err, errIO) {
 			t.Fatal(err)
@@ -254,7 +255,7 @@ func TestFailedSaveChangesNothingUntilItSucceeds(t *testing.T) {
 
 func TestTooLargeWritesNothing(t *testing.T) {
 	image, _ := saved(t)
-	f := NewMemFile(image)
+	f := memfile.New(image)
 	c := mustNew(t, f)
 	r := sample()
 	r.Payload = json.RawMessage(`"` + strings.Repeat("x", blockSize) + `"`)
@@ -267,13 +268,13 @@ func TestTooLargeWritesNothing(t *testing.T) {
 }
 
 func TestFullDisk(t *testing.T) {
-	f := NewMemFile(nil)
+	f := memfile.New(nil)
 	f.Full = true
 	c := mustNew(t, f)
 	mustSave(t, c, sample())
 	mustSave(t, c, sample())
 
-	f = NewMemFile(make([]byte, 100))
+	f = memfile.New(make([]byte, 100))
 	f.Full = true
 	if _, err := mustNew(t, f).Save(sample()); err != nil {
 		t.Log(err) // restoring the size may need room
@@ -284,7 +285,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 func TestLoadDuringStalledSync(t *testing.T) {
-	f := NewMemFile(nil)
+	f := memfile.New(nil)
 	c := mustNew(t, f)
 	mustSave(t, c, sample())
 	stalled, goOn := make(chan bool), make(chan bool)
@@ -292,25 +293,25 @@ func TestLoadDuringStalledSync(t *testing.T) {
 	done := make(chan error)
 	go func() {
 		r := sample()
-		r.M += 1000
+		r.ReservedUntil += 1000
 		_, err := c.Save(r)
 		done <- err
 	}()
 	<-stalled
-	if got := c.Load().Record.M; got != sample().M {
+	if got := c.Load().Record.ReservedUntil; got != sample().ReservedUntil {
 		t.Errorf("M %d while it is being written", got)
 	}
 	close(goOn)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Load().Record.M; got != sample().M+1000 {
+	if got := c.Load().Record.ReservedUntil; got != sample().ReservedUntil+1000 {
 		t.Errorf("M %d afterwards", got)
 	}
 }
 
 func TestClose(t *testing.T) {
-	f := NewMemFile(nil)
+	f := memfile.New(nil)
 	c := mustNew(t, f)
 	for range 2 {
 		if err := c.Close(); err != nil {
@@ -325,5 +326,12 @@ func TestClose(t *testing.T) {
 	}
 	if err := c.Invalidate(); !errors.Is(err, ErrClosed) {
 		t.Errorf("Invalidate: %v", err)
+	}
+}
+
+// memfile cannot import this package, so it has the size of a state file as a figure.
+func TestMemfileIsAsLargeAsAStateFile(t *testing.T) {
+	if n := len(memfile.New(nil).Disk()); n != FileSize {
+		t.Errorf("%d bytes, want %d", n, FileSize)
 	}
 }

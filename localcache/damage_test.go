@@ -4,14 +4,16 @@ import (
 	"bytes"
 	"reflect"
 	"testing"
+
+	"github.com/flaked/flaked/internal/testkit/memfile"
 )
 
-// TestBitFlipNeverLowersTheBound flips every bit in turn. No flip may yield a record that was not saved,
-// or an M below the last one saved.
+// TestBitFlipNeverLowersTheBound flips every bit in turn. No flip may yield a record that was
+// not saved, or an ReservedUntil below the last one saved.
 func TestBitFlipNeverLowersTheBound(t *testing.T) {
 	image, want := saved(t)
 	older := want
-	older.M, older.Generation = 100_000, want.Generation-1
+	older.ReservedUntil, older.Generation = 100_000, want.Generation-1
 	newest := 0 // the block that carries want
 	if l, _ := decodeBlock(image[blockSize:]); l.Generation == want.Generation {
 		newest = 1
@@ -19,17 +21,17 @@ func TestBitFlipNeverLowersTheBound(t *testing.T) {
 	b := bytes.Clone(image)
 	for bit := range FileSize * 8 {
 		b[bit/8] ^= 1 << (bit % 8)
-		l := mustNew(t, &MemFile{cache: b}).Load()
+		l := mustNew(t, memfile.New(b)).Load()
 		exp := want
 		if bit/8/blockSize == newest {
 			exp = older
 		}
-		exp.M = raise(exp.M)
+		exp.ReservedUntil = raise(exp.ReservedUntil)
 		if l.Status != StatusRecord || !l.Damaged || l.Reason == "" || !reflect.DeepEqual(l.Record, exp) {
 			t.Fatalf("bit %d: %+v\nwant %+v", bit, l, exp)
 		}
-		if l.Record.M < want.M {
-			t.Fatalf("bit %d: M %d below %d", bit, l.Record.M, want.M)
+		if l.Record.ReservedUntil < want.ReservedUntil {
+			t.Fatalf("bit %d: M %d below %d", bit, l.Record.ReservedUntil, want.ReservedUntil)
 		}
 		b[bit/8] ^= 1 << (bit % 8)
 	}
@@ -45,7 +47,7 @@ func TestTruncation(t *testing.T) {
 	for _, n := range []int{0, 1, 100, blockSize - 1, blockSize, blockSize + 1, FileSize - 1, FileSize + 1, 3 * blockSize} {
 		im := make([]byte, n)
 		copy(im, image)
-		f := NewMemFile(im)
+		f := memfile.New(im)
 		c := mustNew(t, f)
 		if l := c.Load(); l.Status != StatusCorrupt {
 			t.Fatalf("%d bytes: %+v", n, l)
@@ -88,7 +90,7 @@ func TestOneLostBlockRaisesTheBound(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f := NewMemFile(append(bytes.Clone(tt.first), tt.second...))
+			f := memfile.New(append(bytes.Clone(tt.first), tt.second...))
 			c := mustNew(t, f)
 			l := c.Load()
 			if l.Status != tt.status || l.Damaged != tt.damaged {
@@ -97,14 +99,14 @@ func TestOneLostBlockRaisesTheBound(t *testing.T) {
 			if (l.Reason != "") != (tt.damaged || tt.status == StatusCorrupt) {
 				t.Errorf("reason %q", l.Reason)
 			}
-			if l.Status == StatusRecord && l.Record.M < want.M {
-				t.Errorf("M %d below %d", l.Record.M, want.M)
+			if l.Status == StatusRecord && l.Record.ReservedUntil < want.ReservedUntil {
+				t.Errorf("M %d below %d", l.Record.ReservedUntil, want.ReservedUntil)
 			}
 			// After a Save both blocks are valid, whatever was lost before.
 			r := sample()
-			r.M = 200_000
+			r.ReservedUntil = 200_000
 			mustSave(t, c, r)
-			if l := reload(t, f.Disk()); l.Status != StatusRecord || l.Damaged || l.Record.M != r.M {
+			if l := reload(t, f.Disk()); l.Status != StatusRecord || l.Damaged || l.Record.ReservedUntil != r.ReservedUntil {
 				t.Errorf("after Save: %+v", l)
 			}
 		})
@@ -112,10 +114,10 @@ func TestOneLostBlockRaisesTheBound(t *testing.T) {
 }
 
 // TestZeroedBlockCountsAsLost shows why a blank block counts as lost. The first Save fails after
-// block 0, and the next one writes only block 1. If block 1 then turns into zeros, the M in
-// block 0 is too low without the slack.
+// block 0, and the next one writes only block 1. If block 1 then turns into zeros, the
+// ReservedUntil in block 0 is too low without the slack.
 func TestZeroedBlockCountsAsLost(t *testing.T) {
-	f := NewMemFile(nil)
+	f := memfile.New(nil)
 	n := 0
 	f.FailWrites = func(int64, int) (int, error) {
 		if n++; n == 2 {
@@ -128,11 +130,11 @@ func TestZeroedBlockCountsAsLost(t *testing.T) {
 	if _, err := c.Save(r); err == nil {
 		t.Fatal("the second write should have failed")
 	}
-	r.M += 9000
+	r.ReservedUntil += 9000
 	mustSave(t, c, r)
 	image := f.Disk()
 	clear(image[blockSize:])
-	if l := reload(t, image); l.Record.M < r.M {
-		t.Errorf("M %d below %d", l.Record.M, r.M)
+	if l := reload(t, image); l.Record.ReservedUntil < r.ReservedUntil {
+		t.Errorf("M %d below %d", l.Record.ReservedUntil, r.ReservedUntil)
 	}
 }

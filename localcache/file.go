@@ -3,7 +3,8 @@ package localcache
 import "fmt"
 
 // File is what a Cache needs of its file: writes in place, and a sync that returns nil only
-// for durable data. MemFile is a File that injects faults.
+// for durable data. The package memfile has one that
+// injects faults.
 type File interface {
 	ReadAt(p []byte, off int64) (int, error)
 	WriteAt(p []byte, off int64) (int, error)

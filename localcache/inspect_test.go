@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"runtime"
 	"testing"
+
+	"github.com/flaked/flaked/internal/testkit/memfile"
 )
 
 func TestInspect(t *testing.T) {
@@ -43,12 +45,12 @@ func TestInspect(t *testing.T) {
 
 // tornOnce returns a half-written block 0 at the first read of it.
 type tornOnce struct {
-	*MemFile
+	*memfile.File
 	torn *bool
 }
 
 func (f tornOnce) ReadAt(p []byte, off int64) (int, error) {
-	n, err := f.MemFile.ReadAt(p, off)
+	n, err := f.File.ReadAt(p, off)
 	if off == 0 && !*f.torn {
 		*f.torn = true
 		clear(p[100:])
@@ -58,11 +60,11 @@ func (f tornOnce) ReadAt(p []byte, off int64) (int, error) {
 
 func TestInspectRetries(t *testing.T) {
 	image, want := saved(t)
-	l, err := inspect(tornOnce{NewMemFile(image), new(bool)}, fpA)
+	l, err := inspect(tornOnce{memfile.New(image), new(bool)}, fpA)
 	if err != nil || l.Damaged || !reflect.DeepEqual(l.Record, want) {
 		t.Errorf("%+v, %v", l, err)
 	}
-	l, err = inspect(NewMemFile(bytes.Repeat([]byte{1}, FileSize)), fpA)
+	l, err = inspect(memfile.New(bytes.Repeat([]byte{1}, FileSize)), fpA)
 	if err != nil || l.Status != StatusCorrupt {
 		t.Errorf("%+v, %v", l, err)
 	}

@@ -43,10 +43,10 @@ type Loaded struct {
 	Status Status
 	// Record is zero unless Status is StatusRecord or StatusReleased.
 	Record Record
-	// Damaged reports whether one of the two blocks is lost. Record is then the other
-	// block's, with M raised by limits.BoundSlack. A node may go on from that record. Its M
-	// may lie ahead of the clock by the slack plus the node's reserve. Its H, ServedMs and
-	// Generation may be older than those that were lost.
+	// Damaged reports whether one of the two blocks is lost. Record is then the other block's,
+	// with ReservedUntil raised by limits.BoundSlack. A node may go on from that record. Its
+	// ReservedUntil may lie ahead of the clock by the slack plus the node's reserve. Its
+	// LeaseUntil, ServedMs and Generation may be older than those that were lost.
 	Damaged bool
 	// Changed names the parts of the file's fingerprint that differ from the record's
 	// (PartMachineID ...). It is empty if this is the file that the record was written to.
@@ -75,15 +75,20 @@ type image struct {
 	blocks [2]block
 }
 
-// readImage reads both blocks. A block that cannot be read counts as damaged. readImage
-// returns an error if neither block can be read, and ErrOtherFormat if either has another
-// format.
+// readImage reads both blocks of f, as readBlocks does.
 func readImage(f File) (image, error) {
-	var im image
-	var err error
-	if im.size, err = f.Size(); err != nil {
-		return im, fmt.Errorf("size of the state file: %w", err)
+	size, err := f.Size()
+	if err != nil {
+		return image{}, fmt.Errorf("size of the state file: %w", err)
 	}
+	return readBlocks(f, size)
+}
+
+// readBlocks reads both blocks of a file of size bytes. A block that cannot be read counts as
+// damaged. readBlocks returns an error if neither block can be read, and ErrOtherFormat if
+// either has another format.
+func readBlocks(f io.ReaderAt, size int64) (image, error) {
+	im := image{size: size}
 	unreadable := 0
 	for i := range im.blocks {
 		b := &im.blocks[i]
@@ -151,7 +156,7 @@ func (im image) load(fp Fingerprint) Loaded {
 	// written, and only a first Save that was cut short leaves a block unwritten.
 	if err := im.blocks[1-i].err; err != nil {
 		l.Damaged = true
-		l.Record.M = raise(l.Record.M)
+		l.Record.ReservedUntil = raise(l.Record.ReservedUntil)
 		l.Reason = fmt.Sprintf("block %d of the state file is lost (%v). Continued from block %d with the reserved bound raised by %v", 1-i, err, i, limits.BoundSlack)
 	}
 	if l.Record.Released {

@@ -6,13 +6,15 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/flaked/flaked/internal/testkit/memfile"
 )
 
 // model tracks what a caller of a Cache may rely on.
 type model struct {
 	acked *Record  // of the last Save that returned nil
 	tried []Record // since then
-	floor int64    // the largest M that counted and was not given up since
+	floor int64    // the largest ReservedUntil that counted and was not given up since
 	rec   Record   // what the caller goes on from
 	lost  bool     // the file was found corrupt, and nothing was saved since
 }
@@ -21,13 +23,13 @@ type model struct {
 func (m *model) save(r Record) {
 	m.tried = append(m.tried, r)
 	if m.acked != nil && sameHolding(r, *m.acked) {
-		m.floor = min(m.floor, r.M)
+		m.floor = min(m.floor, r.ReservedUntil)
 	}
 	m.rec = r
 }
 
 func (m *model) saved(r Record) {
-	m.acked, m.tried, m.floor, m.lost = &r, nil, r.M, false
+	m.acked, m.tried, m.floor, m.lost = &r, nil, r.ReservedUntil, false
 }
 
 func sameHolding(a, b Record) bool {
@@ -45,32 +47,32 @@ func (m *model) check(l Loaded, whole bool) error {
 		return nil
 	}
 	r := l.Record
-	if m.acked != nil && sameHolding(r, *m.acked) && r.M < m.floor {
-		return fmt.Errorf("M %d below %d, which counted", r.M, m.floor)
+	if m.acked != nil && sameHolding(r, *m.acked) && r.ReservedUntil < m.floor {
+		return fmt.Errorf("M %d below %d, which counted", r.ReservedUntil, m.floor)
 	}
 	known := m.tried
 	if m.acked != nil {
 		known = append([]Record{*m.acked}, m.tried...)
 	}
-	var holding, settled, stopped, term, h, used bool
+	var holding, confirmed, stopped, term, h, used bool
 	for _, k := range known {
 		if !sameHolding(k, r) {
 			continue
 		}
 		holding = true
 		then, now := memoryOf(k), memoryOf(r)
-		settled = settled || then.Settled || !now.Settled
+		confirmed = confirmed || then.Confirmed || !now.Confirmed
 		stopped = stopped || then.Stopped || !now.Stopped
 		term = term || then.Term == now.Term
-		h = h || r.H <= k.H
+		h = h || r.LeaseUntil <= k.LeaseUntil
 		used = used || now.Used >= then.Used
 	}
 	switch {
 	case !holding:
 		return fmt.Errorf("a superseded holding came back: %+v", r)
-	case !settled || !stopped || !term || !h || !used:
-		return fmt.Errorf("what was withdrawn came back (settled %v, stopped %v, term %v, H %v, used %v): %+v",
-			settled, stopped, term, h, used, r)
+	case !confirmed || !stopped || !term || !h || !used:
+		return fmt.Errorf("what was withdrawn came back (confirmed %v, stopped %v, term %v, H %v, used %v): %+v",
+			confirmed, stopped, term, h, used, r)
 	}
 	return nil
 }
@@ -91,7 +93,7 @@ func damage(rng *rand.Rand, image []byte) {
 }
 
 // checkAll simulates power cuts at this moment, each with and without damage to a block.
-func (m *model) checkAll(t *rapid.T, rng *rand.Rand, f *MemFile) {
+func (m *model) checkAll(t *rapid.T, rng *rand.Rand, f *memfile.File) {
 	for i := range 12 {
 		g := f.Clone()
 		g.Unit = []int64{512, 1, 4096}[i%3]
@@ -112,7 +114,7 @@ func (m *model) checkAll(t *rapid.T, rng *rand.Rand, f *MemFile) {
 }
 
 func load(t *rapid.T, image []byte) Loaded {
-	c, err := New(NewMemFile(image), fpA)
+	c, err := New(memfile.New(image), fpA)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,44 +125,45 @@ func load(t *rapid.T, image []byte) Loaded {
 func next(t *rapid.T, m *model) Record {
 	r := m.rec
 	stride := rapid.Int64Range(0, 25_000)
-	switch rapid.SampledFrom([]string{"tick", "tick", "tick", "heartbeat", "stop", "resume", "unsettle", "settle",
-		"term", "slot", "H down", "used", "same"}).Draw(t, "save") {
+	switch rapid.SampledFrom([]string{"tick", "tick", "tick", "heartbeat", "stop", "resume", "unconfirm", "confirm",
+		"term", "slot", "lease bound down", "used", "same"}).Draw(t, "save") {
 	case "tick":
-		r.M = max(r.M, m.floor) + stride.Draw(t, "stride")
+		r.ReservedUntil = max(r.ReservedUntil, m.floor) + stride.Draw(t, "stride")
 	case "heartbeat":
-		r.H += stride.Draw(t, "stride")
+		r.LeaseUntil += stride.Draw(t, "stride")
 		r.ServedMs += 3000
 	case "stop":
-		r.M -= stride.Draw(t, "stride")
+		r.ReservedUntil -= stride.Draw(t, "stride")
 		r = r.with(func(m *memory) { m.Stopped = true })
 	case "resume":
-		r.M = max(r.M, m.floor) + stride.Draw(t, "stride")
+		r.ReservedUntil = max(r.ReservedUntil, m.floor) + stride.Draw(t, "stride")
 		r = r.with(func(m *memory) { m.Stopped = false })
-	case "unsettle":
-		r = r.with(func(m *memory) { m.Settled = false })
-	case "settle":
-		r = r.with(func(m *memory) { m.Settled = true })
+	case "unconfirm":
+		r = r.with(func(m *memory) { m.Confirmed = false })
+	case "confirm":
+		r = r.with(func(m *memory) { m.Confirmed = true })
 	case "term":
 		r = r.with(func(m *memory) { m.Term++ })
 	case "slot":
 		node := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node")
 		r = r.with(func(m *memory) { m.Worker, m.Node = (m.Worker+1)%3, node })
 		r.Released = false
-	case "H down":
-		r.H -= stride.Draw(t, "stride")
+	case "lease bound down":
+		r.LeaseUntil -= stride.Draw(t, "stride")
 	case "used":
 		r = r.with(func(m *memory) { m.Used += 10 })
 	}
 	return r
 }
 
-// TestNoSingleFaultLosesTheRecord runs a caller on a disk whose writes, syncs and power fail, and whose
-// blocks are damaged. After every step it simulates power cuts with and without damage.
+// TestNoSingleFaultLosesTheRecord runs a caller on a disk whose writes, syncs and power fail,
+// and whose blocks are damaged. After every step it simulates power cuts with and without
+// damage.
 func TestNoSingleFaultLosesTheRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		f := NewMemFile(nil)
-		fresh := Record{M: 1_000_000, H: 2_000_000}.with(func(m *memory) { m.Cluster, m.Node = "c", "a" })
+		f := memfile.New(nil)
+		fresh := Record{ReservedUntil: 1_000_000, LeaseUntil: 2_000_000}.with(func(m *memory) { m.Cluster, m.Node = "c", "a" })
 		m := &model{rec: fresh}
 		f.Survives = func(int64) bool { return rng.IntN(2) == 0 }
 
@@ -206,7 +209,7 @@ func TestNoSingleFaultLosesTheRecord(t *testing.T) {
 				t.Fatalf("restart: %v", err)
 			}
 			if l.Status == StatusCorrupt || l.Status == StatusEmpty {
-				// The caller goes on as a new node, with a lower M. The old record may
+				// The caller goes on as a new node, with a lower ReservedUntil. The old record may
 				// still come back, because a torn write can repair the damaged sector.
 				m.lost = true
 				was := memoryOf(m.rec).Node

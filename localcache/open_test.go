@@ -60,7 +60,7 @@ func TestOpenMakesTheDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := mustOpen(t, dir).Load()
-	if l.Status != StatusRecord || l.Damaged || l.Changed != nil || l.Record.Generation != g || l.Record.M != sample().M {
+	if l.Status != StatusRecord || l.Damaged || l.Changed != nil || l.Record.Generation != g || l.Record.ReservedUntil != sample().ReservedUntil {
 		t.Errorf("%+v", l)
 	}
 	fp := l.Record.Fingerprint
@@ -235,13 +235,13 @@ func TestRefusedFilesystems(t *testing.T) {
 	}
 }
 
-// BenchmarkSave measures the renewal of M on the disk of the temporary directory.
+// BenchmarkSave measures the renewal of ReservedUntil on the disk of the temporary directory.
 func BenchmarkSave(b *testing.B) {
 	c := mustOpen(b, filepath.Join(b.TempDir(), "state"))
 	r := sample()
 	mustSave(b, c, r)
 	for b.Loop() {
-		r.M += 1000
+		r.ReservedUntil += 1000
 		mustSave(b, c, r)
 	}
 }

@@ -56,14 +56,14 @@ func saveOnFull(t *testing.T, mount string) {
 	}
 	r := sample()
 	for range 50 {
-		r.M += 3000
+		r.ReservedUntil += 3000
 		mustSave(t, c, r)
 	}
 	do(t, c.Invalidate())
 	r = r.with(func(m *memory) { m.Node = "n-2" })
 	mustSave(t, c, r)
 	do(t, c.Close())
-	if l := mustOpen(t, dir).Load(); l.Status != StatusRecord || l.Damaged || l.Record.M != r.M || l.Changed != nil {
+	if l := mustOpen(t, dir).Load(); l.Status != StatusRecord || l.Damaged || l.Record.ReservedUntil != r.ReservedUntil || l.Changed != nil {
 		t.Errorf("%+v", l)
 	}
 	if _, err := Open(filepath.Join(mount, "another")); err == nil {

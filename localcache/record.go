@@ -12,12 +12,12 @@ import (
 // Record is the content of the state file: the fields that this package compares, and a
 // payload that it stores for its caller. Times are Unix milliseconds.
 type Record struct {
-	// M is the reserved bound: no ID of this holding has a timestamp >= M.
-	M int64 `json:"m"`
-	// H is the lease bound. ServedMs is how long the node has served, in milliseconds. An
+	// ReservedUntil is the reserved bound: no ID of this holding has a timestamp >= ReservedUntil.
+	ReservedUntil int64 `json:"reserved_until"`
+	// LeaseUntil is the lease bound. ServedMs is how long the node has served, in milliseconds. An
 	// older value of either is safe, because it only shortens what the node may do.
-	H        int64 `json:"h"`
-	ServedMs int64 `json:"served_ms,omitempty"`
+	LeaseUntil int64 `json:"lease_until"`
+	ServedMs   int64 `json:"served_ms,omitempty"`
 	// Released reports whether the holding was given up on purpose. No part of a released
 	// record may be resumed. Invalidate sets it.
 	Released bool `json:"released,omitempty"`
@@ -39,13 +39,13 @@ func (r Record) clone() Record {
 	return r
 }
 
-// follows reports whether old may stay in the other block beside r. It may if old, found
-// alone and with its M raised by the slack, is a safe stand-in for r. M may have risen by
-// the slack at most, H must not have fallen, and ServedMs may have any value. Released,
-// Fingerprint and Payload must be equal: an old payload could name a slot that the node has
-// released, or lack one that it has acquired. See the argument in cache.go.
+// follows reports whether old may stay in the other block beside r. It may if old, found alone
+// and with its ReservedUntil raised by the slack, is a safe stand-in for r. ReservedUntil may
+// have risen by the slack at most, LeaseUntil must not have fallen, and ServedMs may have any
+// value. Released, Fingerprint and Payload must be equal: an old payload could name a slot that
+// the node has released, or lack one that it has acquired. See the argument in cache.go.
 func (r Record) follows(old Record) bool {
-	return old.M <= r.M && r.M <= raise(old.M) && old.H <= r.H &&
+	return old.ReservedUntil <= r.ReservedUntil && r.ReservedUntil <= raise(old.ReservedUntil) && old.LeaseUntil <= r.LeaseUntil &&
 		r.Released == old.Released && r.Fingerprint == old.Fingerprint && bytes.Equal(r.Payload, old.Payload)
 }
 

@@ -28,7 +28,7 @@ type attempt struct {
 	// and the ticket of an earlier attempt if there was one.
 	claim  coordinator.Claim
 	usable bool
-	// cached: the claim is settled, so the node may also start without ZooKeeper while the
+	// cached: the claim is confirmed, so the node may also start without ZooKeeper while the
 	// lease runs.
 	cached bool
 	// moved: the state directory was last used with another ZooKeeper. The claim may be
@@ -61,7 +61,7 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 		case err == nil || ctx.Err() != nil:
 			return err
 		case errors.As(err, &replaced) && !a.usable:
-			// Owners have put their cluster back while this node created a new one.
+			// Holders have put their cluster back while this node created a new one.
 			n.log.Warn("another cluster record replaced this node's while it registered, joining that cluster", "error", err)
 		case errors.As(err, &frozen) && n.coord.Siblings != nil:
 			// The other nodes of the process may hold workers, and must go on.
@@ -125,7 +125,7 @@ func (n *Node) begin() (attempt, error) {
 		n.log.Warn("one copy in the state file is damaged, continuing from the other", "reason", loaded.Reason)
 	}
 	if loaded.Damaged {
-		n.startSlack = limits.BoundSlack // its M was raised by this
+		n.startSlack = limits.BoundSlack // its ReservedUntil was raised by this
 		rec.Claim.Generation++           // the block that is lost may have been the newer one
 	}
 	if unfit == nil {
@@ -138,7 +138,7 @@ func (n *Node) begin() (attempt, error) {
 	if moved {
 		n.log.Warn("the state directory was last used with another ZooKeeper, resuming only if this one has the worker's record", "last_zookeeper", rec.ZooKeeper, "zookeeper", n.cfg.ZooKeeper)
 	}
-	return attempt{claim: n.claim, usable: true, cached: rec.Claim.Settled && !moved, moved: moved}, nil
+	return attempt{claim: n.claim, usable: true, cached: rec.Claim.Confirmed && !moved, moved: moved}, nil
 }
 
 // checkStart returns a *ClockError if the clock is behind floor (Unix ms) by more than a start
@@ -155,13 +155,13 @@ func (n *Node) checkStart(floor int64) error {
 func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	n.turns.keep.Store(n.mono())
 	looking := n.cfg.CallTimeout
-	if a.cached && n.now() < a.claim.H {
+	if a.cached && n.now() < a.claim.LeaseUntil {
 		looking = min(looking, joinTime)
 	}
 	joinCtx, cancel := context.WithTimeout(ctx, looking)
 	lost, err := n.joinCluster(joinCtx, a)
 	cancel()
-	if a.cached && (lost || errors.Is(err, zkstore.ErrUnreachable)) && n.now() < a.claim.H {
+	if a.cached && (lost || errors.Is(err, zkstore.ErrUnreachable)) && n.now() < a.claim.LeaseUntil {
 		return n.startFromCache(lost)
 	}
 	if err != nil {
@@ -172,7 +172,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	defer cancel()
 	if a.usable {
 		err := n.resume(ctx, a)
-		if a.cached && errors.Is(err, zkstore.ErrUnreachable) && n.now() < a.claim.H {
+		if a.cached && errors.Is(err, zkstore.ErrUnreachable) && n.now() < a.claim.LeaseUntil {
 			return n.startFromCache(false)
 		}
 		var notOurs *coordinator.NotOursError
@@ -182,7 +182,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		if notOurs.Lost && a.moved {
 			return n.otherZooKeeper()
 		}
-		if notOurs.Lost && a.cached && n.now() < a.claim.H {
+		if notOurs.Lost && a.cached && n.now() < a.claim.LeaseUntil {
 			return n.startFromCache(true)
 		}
 		n.log.Warn("registering as a new node", "reason", notOurs.Reason, "worker", notOurs.Worker)
@@ -202,25 +202,25 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 // the record of this node or its cluster (lost).
 func (n *Node) startFromCache(lost bool) error {
 	n.mu.Lock()
-	n.restartedFrom, n.settled = n.generation, false
+	n.restartedFrom, n.confirmed = n.generation, false
 	claim := n.claim // an attempt to resume may have left a grant pending
-	m := n.m
+	m := n.reservedUntil
 	n.mu.Unlock()
 	n.log.Warn("starting from the state directory alone, the clock is unverified", "worker", claim.Worker, "term", claim.Term,
-		"lease_left_s", ms(claim.H-n.now()).Round(time.Second).Seconds(), "record_missing", lost)
-	claim.Lo = m
+		"lease_left_s", ms(claim.LeaseUntil-n.now()).Round(time.Second).Seconds(), "record_missing", lost)
+	claim.Floor = m
 	return n.hold(claim)
 }
 
 func (n *Node) resume(ctx context.Context, a *attempt) error {
 	s := n.peek()
 	a.claim = s.claim // an earlier attempt may have left a grant pending
-	a.claim.Generation, a.claim.M = s.generation, s.m
+	a.claim.Generation, a.claim.ReservedUntil = s.generation, s.reservedUntil
 	check := func(own coordinator.Reading, peers []coordinator.Reading) error {
 		if err := n.checkClock(own, peers); err != nil {
 			return err
 		}
-		return n.checkStart(a.claim.M)
+		return n.checkStart(a.claim.ReservedUntil)
 	}
 	grant, err := n.coord.Resume(ctx, a.claim, n.lease(), check)
 	if err != nil {
@@ -247,24 +247,24 @@ func (n *Node) register(ctx context.Context, a *attempt) error {
 func (n *Node) granted(g coordinator.Grant, how string) error {
 	n.mu.Lock()
 	n.store.address = n.cfg.ZooKeeper // it has the record
-	n.restartedFrom, n.settled = 0, false
+	n.restartedFrom, n.confirmed = 0, false
 	n.mu.Unlock()
-	n.keeper.settleAt, n.keeper.lastSettle = n.mono()+int64(g.Settle), g.Settle
-	n.log.Info(how, "worker", g.Claim.Worker, "term", g.Claim.Term, "node", g.Claim.Node, "settling_time_s", g.Settle.Seconds())
+	n.keeper.confirmAt, n.keeper.lastWait = n.mono()+int64(g.Wait), g.Wait
+	n.log.Info(how, "worker", g.Claim.Worker, "term", g.Claim.Term, "node", g.Claim.Node, "confirm_time_s", g.Wait.Seconds())
 	return n.hold(g.Claim)
 }
 
 // hold creates the tenure of a claim. The tenure issues nothing until publish has put it into
 // serving.
 func (n *Node) hold(claim coordinator.Claim) error {
-	if err := n.checkStart(claim.Lo); err != nil {
+	if err := n.checkStart(claim.Floor); err != nil {
 		return err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	gen, err := worker.NewGenerator(worker.GeneratorConfig{
 		Layout: n.layout, Datacenter: n.cluster.Datacenter, Worker: int64(claim.Worker),
-		Floor: n.layout.CeilTick(claim.Lo), Clock: n.clock, Rollback: n.onRollback,
+		Floor: n.layout.CeilTick(claim.Floor), Clock: n.clock, Rollback: n.onRollback,
 		CountRollbacks: n.onRollback.Counts(), Borrow: n.borrow,
 		SequenceStart: n.cfg.SequenceStart, SegmentStart: n.cfg.SegmentStart, Rand: n.cfg.Rand, Counts: &n.meter.worker,
 	})
@@ -272,7 +272,7 @@ func (n *Node) hold(claim coordinator.Claim) error {
 		return err
 	}
 	n.claim = claim
-	n.held = &tenure{node: claim.Node, worker: claim.Worker, lo: claim.Lo, gen: gen, counts: n.onRollback.Counts()}
+	n.held = &tenure{node: claim.Node, worker: claim.Worker, floor: claim.Floor, gen: gen, counts: n.onRollback.Counts()}
 	return nil
 }
 

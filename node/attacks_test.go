@@ -9,6 +9,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/testkit/memfile"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
 	"github.com/flaked/flaked/zkstore"
@@ -30,7 +31,7 @@ func TestUnusableStateRestoresNoClusterInAnotherZooKeeper(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.cfg.ZooKeeper = "zk1:2181"
-			r.settledAndStopped()
+			r.confirmedAndStopped()
 			r.mem = zkstore.NewMem(nil)
 			cache, err := localcache.New(r.disk, row.print)
 			if err == nil {
@@ -56,8 +57,8 @@ func TestUnusableStateRestoresNoClusterInAnotherZooKeeper(t *testing.T) {
 // node must serve, and the new node must wait until the freeze ends.
 func TestFrozenNewcomerDoesNotStopItsGroup(t *testing.T) {
 	r := newRig(t)
-	r.settledAndStopped()
-	hand := coordinator.ByHand{Store: r.mem.Session(), Now: func() int64 { return time.Now().UnixMilli() }, By: "op"}
+	r.confirmedAndStopped()
+	hand := coordinator.Operator{Store: r.mem.Session(), Now: func() int64 { return time.Now().UnixMilli() }, By: "op"}
 	if _, _, err := hand.Freeze(t.Context(), coordinator.AllWorkers(1024), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -91,18 +92,18 @@ func TestFrozenNewcomerDoesNotStopItsGroup(t *testing.T) {
 	untilAll(t, g)
 }
 
-// ZooKeeper is wiped while the owner of a cluster is cut off. A blank node creates a second
-// cluster, has not settled in it when ZooKeeper is wiped again, and restarts. That must not end
-// the owner, which puts its own cluster back.
-func TestUnconfirmedClusterDoesNotEndAnOwner(t *testing.T) {
+// ZooKeeper is wiped while the holder of a cluster is cut off. A blank node creates a second
+// cluster, has not confirmed in it when ZooKeeper is wiped again, and restarts. That must not end
+// the holder, which puts its own cluster back.
+func TestUnconfirmedClusterDoesNotEndAHolder(t *testing.T) {
 	r := newRig(t)
-	settle := time.Second
-	r.cfg.Settings.Settle = &settle
-	owner := r.start().untilReady()
-	owner.until("settled", owner.isSettled)
-	owner.session.Partition()
+	confirm := time.Second
+	r.cfg.Settings.ConfirmTime = &confirm
+	holder := r.start().untilReady()
+	holder.until("confirmed", holder.isConfirmed)
+	holder.session.Partition()
 	r.mem.Wipe()
-	r.disk = localcache.NewMemFile(nil)
+	r.disk = memfile.New(nil)
 	blank := r.start()
 	blank.until("registered", func() bool { return strings.Contains(blank.Worker(), "worker=0") })
 	blank.session.Partition()
@@ -112,14 +113,14 @@ func TestUnconfirmedClusterDoesNotEndAnOwner(t *testing.T) {
 	err := again.ended()
 	var frozen *coordinator.FrozenError
 	if !errors.As(err, &frozen) {
-		t.Errorf("the node that never settled ended with %v", err)
+		t.Errorf("the node that never confirmed ended with %v", err)
 	}
-	owner.session.Heal()
-	owner.until("its cluster is back", func() bool {
+	holder.session.Heal()
+	holder.until("its cluster is back", func() bool {
 		cl, err := coordinator.ReadCluster(t.Context(), r.mem.Session())
-		return err == nil && cl.UUID == owner.clusterUUID() && cl.Settled
+		return err == nil && cl.UUID == holder.clusterUUID() && cl.Confirmed
 	})
-	if err := owner.Ready(); err != nil {
+	if err := holder.Ready(); err != nil {
 		t.Error(err)
 	}
 }
@@ -156,7 +157,7 @@ func (r *rig) lapse() {
 		r.t.Fatal(err)
 	}
 	now := time.Now().UnixMilli()
-	rec.Claim.Incarnation, rec.Claim.H, rec.Claim.M = now-5_000, now-1_000, now-1_001
+	rec.Claim.Incarnation, rec.Claim.LeaseUntil, rec.Claim.ReservedUntil = now-5_000, now-1_000, now-1_001
 	rec.Cluster.Incarnation = rec.Claim.Incarnation
 	kept, err := rec.Encode()
 	if err == nil {
@@ -172,13 +173,13 @@ func (r *rig) lapse() {
 // It must end because of the heartbeat.
 func TestHeartbeatIsCheckedBeforeAnythingElse(t *testing.T) {
 	r := newRig(t)
-	settle := time.Second
-	r.cfg.Settings.Settle = &settle
-	r.settledAndStopped()
+	confirm := time.Second
+	r.cfg.Settings.ConfirmTime = &confirm
+	r.confirmedAndStopped()
 	r.lapse()
 	n := r.start(func(c *Config) { c.Heartbeat = 20 * time.Second })
 	err := n.ended()
-	if err == nil || !strings.Contains(err.Error(), "the heartbeat interval 20s is too long for the settling time 1s: ") {
+	if err == nil || !strings.Contains(err.Error(), "the heartbeat interval 20s is too long for the confirming time 1s: ") {
 		t.Errorf("ended with %v", err)
 	}
 }
@@ -194,24 +195,24 @@ func TestFailedWorkerChangeKeepsTheReservedBound(t *testing.T) {
 	old, gen := n.claim, n.held.gen
 	n.mu.Unlock()
 	limit := n.layout.Start(gen.Limit())
-	old.M = limit - 60_000
-	other := coordinator.Claim{Node: old.Node, Worker: old.Worker + 1, PendingTerm: 1, PendingNonce: "p", Lo: old.Lo}
+	old.ReservedUntil = limit - 60_000
+	other := coordinator.Claim{Node: old.Node, Worker: old.Worker + 1, PendingTerm: 1, PendingNonce: "p", Floor: old.Floor}
 	if _, err := (ledger{n.Node}).Save(other); err != nil {
 		t.Fatal(err)
 	}
 	n.keepOld(old)
 	rec, err := DecodeRecord(r.loaded().Record)
-	if err != nil || rec.Claim.Worker != old.Worker || rec.Claim.M < limit {
-		t.Errorf("worker %d, a bound %d ms below what may have been issued, %v", rec.Claim.Worker, limit-rec.Claim.M, err)
+	if err != nil || rec.Claim.Worker != old.Worker || rec.Claim.ReservedUntil < limit {
+		t.Errorf("worker %d, a bound %d ms below what may have been issued, %v", rec.Claim.Worker, limit-rec.Claim.ReservedUntil, err)
 	}
 }
 
-// A lease that had run out is settled again. The clock has gone back meanwhile, so the new
+// A lease that had run out is confirmed again. The clock has gone back meanwhile, so the new
 // floor is below what was issued. The new tenure must begin above what the old one has issued.
 func TestReconfirmedTenureBeginsAboveIssuedIDs(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
-	lo := n.serving.Load().lo + 1
+	lo := n.serving.Load().floor + 1
 	for n.layout.Start(n.serving.Load().gen.End()) <= lo { // until IDs are beyond lo
 		n.next()
 	}
@@ -220,12 +221,12 @@ func TestReconfirmedTenureBeginsAboveIssuedIDs(t *testing.T) {
 	old, claim := n.held, n.claim
 	n.mu.Unlock()
 	end := n.layout.Start(old.gen.End())
-	claim.Lo = lo
-	if err := n.acknowledged(coordinator.Beat{Claim: claim, H: claim.H, Settled: true}, coordinator.Report{}); err != nil {
+	claim.Floor = lo
+	if err := n.acknowledged(coordinator.HeartbeatResult{Claim: claim, LeaseUntil: claim.LeaseUntil, Confirmed: true}, coordinator.Report{}); err != nil {
 		t.Fatal(err)
 	}
-	if n.held == old || n.held.lo < end {
-		t.Errorf("it goes on from %d ms before the end of what was issued", end-n.held.lo)
+	if n.held == old || n.held.floor < end {
+		t.Errorf("it goes on from %d ms before the end of what was issued", end-n.held.floor)
 	}
 }
 
@@ -234,7 +235,7 @@ func TestReconfirmedTenureBeginsAboveIssuedIDs(t *testing.T) {
 func TestStartSurvivesALaggingServer(t *testing.T) {
 	for name, then := range map[string]func(*rig){
 		"wiped": func(*rig) {},
-		"another cluster in its place, not settled": func(r *rig) {
+		"another cluster in its place, not confirmed": func(r *rig) {
 			cl, err := Settings{}.Record("other", 3*time.Second)
 			if err == nil {
 				_, err = coordinator.CreateCluster(t.Context(), r.mem.Session(), cl)
@@ -246,12 +247,12 @@ func TestStartSurvivesALaggingServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			r.settledAndStopped()
+			r.confirmedAndStopped()
 			past := r.mem.Snapshot()
 			r.mem.Wipe()
 			then(r)
 			n := r.start(func(c *Config) { c.Store.(*zkstore.MemSession).LagTo(past) }).untilReady()
-			n.until("settled", n.isSettled)
+			n.until("confirmed", n.isConfirmed)
 		})
 	}
 }
@@ -263,9 +264,9 @@ func TestNewcomerSyncsBeforeReportingFull(t *testing.T) {
 	two := worker.Layout{Epoch: 1_700_000_000_000, Unit: time.Millisecond, TimeBits: 41, WorkerBits: 1, SequenceBits: 12}
 	r.cfg.Settings.Layout, r.cfg.ReleaseOnExit = &two, true
 	another := func(change ...func(*Config)) *running {
-		r.disk = localcache.NewMemFile(nil)
+		r.disk = memfile.New(nil)
 		n := r.start(change...).untilReady()
-		n.until("settled", n.isSettled)
+		n.until("confirmed", n.isConfirmed)
 		return n
 	}
 	another()

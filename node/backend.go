@@ -76,16 +76,16 @@ func (n *Node) atBound() *Refusal {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
-	case n.now() >= n.claim.H:
-		return &Refusal{Cause: CauseLeaseOver}
-	case n.borrow > 0 && n.claim.H <= n.m:
+	case n.now() >= n.claim.LeaseUntil:
+		return &Refusal{Cause: CauseLeaseExpired}
+	case n.borrow > 0 && n.claim.LeaseUntil <= n.reservedUntil:
 		return &Refusal{Cause: CauseLeaseBorrowed}
 	case n.stalled():
-		return &Refusal{Cause: CauseNoDurableBound, Bound: BoundStalled}
+		return &Refusal{Cause: CauseReservedBound, Bound: BoundStalled}
 	case n.disk.err != nil:
-		return &Refusal{Cause: CauseNoDurableBound, Bound: BoundUnwritable}
+		return &Refusal{Cause: CauseReservedBound, Bound: BoundUnwritable}
 	}
-	return &Refusal{Cause: CauseNoDurableBound, Bound: BoundLate}
+	return &Refusal{Cause: CauseReservedBound, Bound: BoundLate}
 }
 
 // behindOnce wakes keep if the clock is behind by more than limits.RotateBehind: with a fresh
@@ -93,8 +93,8 @@ func (n *Node) atBound() *Refusal {
 // however many requests come.
 func (n *Node) behindOnce(by time.Duration) {
 	now := n.mono()
-	if last := n.kicked.Load(); by > limits.RotateBehind && now-last > int64(time.Second) && n.kicked.CompareAndSwap(last, now) {
-		wake(n.kick)
+	if last := n.keeperWokenAt.Load(); by > limits.RotateBehind && now-last > int64(time.Second) && n.keeperWokenAt.CompareAndSwap(last, now) {
+		wake(n.wakeKeeper)
 	}
 }
 

@@ -42,7 +42,7 @@ type Config struct {
 	Labels coordinator.Labels
 	Store  zkstore.Store
 	// InMemory says that only this process uses Store, and that Store loses nothing while
-	// the process runs. Only then may the settling time be 0.
+	// the process runs. Only then may the confirming time be 0.
 	InMemory bool
 	// Reconnected, if not nil, receives a value when ZooKeeper is reached again. The node
 	// then reports at once.

@@ -14,7 +14,7 @@ const (
 	SettingLayout       Setting = "layout"
 	SettingDatacenter   Setting = "datacenter"
 	SettingLease        Setting = "lease"
-	SettingSettle       Setting = "settle"
+	SettingConfirmTime  Setting = "confirm-time"
 	SettingOnRollback   Setting = "on-rollback"
 	SettingBorrow       Setting = "borrow"
 	SettingHeartbeat    Setting = "heartbeat"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/testkit/memfile"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
 	"github.com/flaked/flaked/zkstore"
@@ -18,7 +19,7 @@ import (
 // takeOver overwrites the slot at path with the record of another holder.
 func (r *rig) takeOver(path string) {
 	r.t.Helper()
-	other, err := json.Marshal(coordinator.Slot{Node: "other", Term: 9, Nonce: "o", Settled: true, H: time.Now().Add(time.Hour).UnixMilli()})
+	other, err := json.Marshal(coordinator.Slot{Node: "other", Term: 9, Nonce: "o", Confirmed: true, LeaseUntil: time.Now().Add(time.Hour).UnixMilli()})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func (r *rig) loaded() localcache.Loaded {
 func TestFencedSlotIsNotResumedAfterRestart(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
-	n.until("settled", n.isSettled)
+	n.until("confirmed", n.isConfirmed)
 	n.session.SetFault(func(c zkstore.Call) zkstore.Fault {
 		if c.Op == "create" && c.Path == "/tickets/n-" { // registering begins with it
 			return zkstore.FailBefore
@@ -63,7 +64,7 @@ func TestFencedSlotIsNotResumedAfterRestart(t *testing.T) {
 func TestFenceClearsTheClockVerdict(t *testing.T) {
 	r := newRig(t)
 	first := r.start().untilReady()
-	first.until("settled", first.isSettled)
+	first.until("confirmed", first.isConfirmed)
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -86,28 +87,28 @@ func TestStopDuringWorkerChangeKeepsTheNewRecord(t *testing.T) {
 	n := r.start().untilReady()
 	n.stop()
 	n.mu.Lock()
-	other := coordinator.Claim{Node: n.claim.Node, Worker: 7, Term: 3, PendingTerm: 4, PendingNonce: "p", Lo: n.now() + 9000}
+	other := coordinator.Claim{Node: n.claim.Node, Worker: 7, Term: 3, PendingTerm: 4, PendingNonce: "p", Floor: n.now() + 9000}
 	n.mu.Unlock()
 	if _, err := (ledger{n.Node}).Save(other); err != nil {
 		t.Fatal(err)
 	}
 	n.Node.stop(context.Background())
 	rec, err := DecodeRecord(r.loaded().Record)
-	if err != nil || rec.Claim.Worker != 7 || rec.Stopped || rec.Claim.M < other.Lo {
+	if err != nil || rec.Claim.Worker != 7 || rec.Stopped || rec.Claim.ReservedUntil < other.Floor {
 		t.Errorf("%+v, %v", rec, err)
 	}
 }
 
-// A node finds another cluster settled in the place of its own, and refuses to start. After
+// A node finds another cluster confirmed in the place of its own, and refuses to start. After
 // that it must not start without ZooKeeper either.
 func TestAnotherConfirmedClusterDisablesOfflineStart(t *testing.T) {
 	r := newRig(t)
-	r.settledAndStopped()
+	r.confirmedAndStopped()
 	own := r.disk
 	r.mem.Wipe()
-	r.disk = localcache.NewMemFile(nil)
+	r.disk = memfile.New(nil)
 	other := r.start().untilReady()
-	other.until("settled", other.isSettled)
+	other.until("confirmed", other.isConfirmed)
 
 	r.disk = own
 	err := r.start().ended()
@@ -125,11 +126,11 @@ func TestAnotherConfirmedClusterDisablesOfflineStart(t *testing.T) {
 	}
 }
 
-// Owners put their cluster back over one that a new node has just created. The new node must
+// Holders put their cluster back over one that a new node has just created. The new node must
 // join theirs, as it would have done a moment later.
 func TestNewcomerJoinsARestoredCluster(t *testing.T) {
 	r := newRig(t)
-	theirs := coordinator.Cluster{UUID: "theirs", Layout: worker.Leaf().String(), Slots: 8, LeaseMs: 60_000, Settled: true}
+	theirs := coordinator.Cluster{UUID: "theirs", Layout: worker.Leaf().String(), Slots: 8, LeaseMs: 60_000, Confirmed: true}
 	replaced := false
 	n := r.start(func(c *Config) {
 		session := r.mem.Session()
@@ -157,7 +158,7 @@ func TestNewcomerJoinsARestoredCluster(t *testing.T) {
 // registration frozen.
 func TestBootstrapRestoresTheLostClusterFrozen(t *testing.T) {
 	r := newRig(t)
-	n := r.settledAndStopped()
+	n := r.confirmedAndStopped()
 	uuid := n.clusterUUID()
 	r.lapse()
 	r.mem.Wipe()

@@ -16,11 +16,11 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Group is the nodes of one process. Each node has its own state directory and holds its own
+// NodeGroup is the nodes of one process. Each node has its own state directory and holds its own
 // worker. Together they can make more IDs than the ceiling of one worker. A group only hands
 // out the IDs of its nodes. The workers and bounds of the nodes keep the IDs unique, as they
 // do for nodes in separate processes.
-type Group struct {
+type NodeGroup struct {
 	nodes []*Node
 	// order is the nodes by ascending worker. IDs come from the lowest worker that has some
 	// left in the tick, so that the IDs of a tick grow.
@@ -29,9 +29,9 @@ type Group struct {
 	mu sync.Mutex
 }
 
-// NewGroup returns a group of one node or more. The nodes must not be running yet.
-func NewGroup(nodes ...*Node) *Group {
-	g := &Group{nodes: nodes}
+// NewNodeGroup returns a group of one node or more. The nodes must not be running yet.
+func NewNodeGroup(nodes ...*Node) *NodeGroup {
+	g := &NodeGroup{nodes: nodes}
 	for _, n := range nodes {
 		n.published = g.sort
 		if len(nodes) > 1 {
@@ -44,7 +44,7 @@ func NewGroup(nodes ...*Node) *Group {
 
 // Run runs the nodes until the context ends or one node ends with an error. Then all nodes
 // stop. Run returns the first such error, and nil if the context was cancelled.
-func (g *Group) Run(ctx context.Context) error {
+func (g *NodeGroup) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var running sync.WaitGroup
@@ -69,7 +69,7 @@ func (g *Group) Run(ctx context.Context) error {
 // those of one node do. Within a tick lower workers go first. No node makes an ID of an
 // earlier tick than the latest tick that any node has used. If the clock is behind that
 // latest tick, the node that used it decides whether the group waits or refuses.
-func (g *Group) Reserve(ctx context.Context, k int) (worker.Run, error) {
+func (g *NodeGroup) Reserve(ctx context.Context, k int) (worker.Run, error) {
 	if len(g.nodes) == 1 {
 		return g.nodes[0].Reserve(ctx, k)
 	}
@@ -120,7 +120,7 @@ type standing struct {
 	now, furthest worker.Tick
 }
 
-func (g *Group) standing(nodes []*Node) standing {
+func (g *NodeGroup) standing(nodes []*Node) standing {
 	s := standing{first: math.MaxInt64}
 	for i, n := range nodes {
 		t := n.serving.Load()
@@ -155,7 +155,7 @@ func (s standing) begins() worker.Tick {
 // round asks the nodes in order for up to k IDs of one tick. If no node has any, round
 // returns what to wait for. A wait without a generator means: ask again at once. waited is
 // how long the request has waited for a rollback so far.
-func (g *Group) round(k int, waited time.Duration) (worker.Run, wait, error) {
+func (g *NodeGroup) round(k int, waited time.Duration) (worker.Run, wait, error) {
 	nodes := *g.order.Load()
 	s := g.standing(nodes)
 	if !s.serves {
@@ -190,7 +190,7 @@ func (g *Group) round(k int, waited time.Duration) (worker.Run, wait, error) {
 
 // none returns what to wait for, or the error if all nodes refuse. round calls it when no
 // node had IDs of any tick below the one given. now is the tick of the clock in that round.
-func (g *Group) none(nodes []*Node, now, tick worker.Tick) (worker.Run, wait, error) {
+func (g *NodeGroup) none(nodes []*Node, now, tick worker.Tick) (worker.Run, wait, error) {
 	var refused error
 	for _, n := range nodes {
 		t := n.serving.Load()
@@ -215,7 +215,7 @@ func (g *Group) none(nodes []*Node, now, tick worker.Tick) (worker.Run, wait, er
 }
 
 // sort stores the order of the nodes. It must be called whenever a node begins to serve.
-func (g *Group) sort() {
+func (g *NodeGroup) sort() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	number := func(n *Node) int {
@@ -231,7 +231,7 @@ func (g *Group) sort() {
 
 // Ceiling returns how many IDs the nodes that serve can make in a second, or in one tick if a
 // tick is longer. It is 0 while no node serves.
-func (g *Group) Ceiling() (sum int64) {
+func (g *NodeGroup) Ceiling() (sum int64) {
 	for _, n := range g.nodes {
 		if t := n.serving.Load(); t != nil {
 			sum += t.gen.Ceiling()
@@ -241,7 +241,7 @@ func (g *Group) Ceiling() (sum int64) {
 }
 
 // Waits returns how many reservations have begun to wait for a tick so far.
-func (g *Group) Waits() (sum int64) {
+func (g *NodeGroup) Waits() (sum int64) {
 	for _, n := range g.nodes {
 		sum += n.meter.worker.TickWaits.Load()
 	}
@@ -250,7 +250,7 @@ func (g *Group) Waits() (sum int64) {
 
 // Ready returns nil if a request would get an ID from any of the nodes, now or after a short
 // wait. Otherwise it returns the *Refusal. It makes no ID.
-func (g *Group) Ready() (err error) {
+func (g *NodeGroup) Ready() (err error) {
 	if s := g.standing(*g.order.Load()); s.wentBack() && len(g.nodes) > 1 {
 		return s.ahead.Ready()
 	}
@@ -267,7 +267,7 @@ func (g *Group) Ready() (err error) {
 }
 
 // Live returns nil while all nodes are live, otherwise the error of one that is not.
-func (g *Group) Live() error {
+func (g *NodeGroup) Live() error {
 	for _, n := range g.nodes {
 		if err := n.Live(); err != nil {
 			return err
@@ -277,10 +277,10 @@ func (g *Group) Live() error {
 }
 
 // Now returns the time of the clock that IDs are made by.
-func (g *Group) Now() time.Time { return g.nodes[0].Now() }
+func (g *NodeGroup) Now() time.Time { return g.nodes[0].Now() }
 
 // Layout returns the cluster's layout, or the zero Layout while it is not known.
-func (g *Group) Layout() worker.Layout {
+func (g *NodeGroup) Layout() worker.Layout {
 	for _, n := range g.nodes { // a starting node does not know it yet
 		if l := n.Layout(); l != (worker.Layout{}) {
 			return l
@@ -291,7 +291,7 @@ func (g *Group) Layout() worker.Layout {
 
 // Worker describes the first node in one line. In a group of several nodes the line also has
 // the workers of all nodes.
-func (g *Group) Worker() string {
+func (g *NodeGroup) Worker() string {
 	text := g.nodes[0].Worker()
 	if len(g.nodes) > 1 {
 		text += " workers=" + g.Numbers()
@@ -301,7 +301,7 @@ func (g *Group) Worker() string {
 
 // process returns the identity of the first node. The records of all nodes carry it, to show
 // that they share a process. It outlives a restart.
-func (g *Group) process() string {
+func (g *NodeGroup) process() string {
 	first := g.nodes[0]
 	first.mu.Lock()
 	defer first.mu.Unlock()
@@ -309,7 +309,7 @@ func (g *Group) process() string {
 }
 
 // workers returns the workers that the nodes hold, ascending.
-func (g *Group) workers() []int {
+func (g *NodeGroup) workers() []int {
 	var workers []int
 	for _, n := range g.nodes {
 		n.mu.Lock()
@@ -323,7 +323,7 @@ func (g *Group) workers() []int {
 }
 
 // Numbers returns the workers that the nodes hold, as "3,7", or "none".
-func (g *Group) Numbers() string {
+func (g *NodeGroup) Numbers() string {
 	workers := g.workers()
 	if len(workers) == 0 {
 		return "none"
@@ -332,7 +332,7 @@ func (g *Group) Numbers() string {
 }
 
 // Snapshots returns a Snapshot of each node, in the order of NewGroup's arguments.
-func (g *Group) Snapshots() []Snapshot {
+func (g *NodeGroup) Snapshots() []Snapshot {
 	all := make([]Snapshot, len(g.nodes))
 	for i, n := range g.nodes {
 		all[i] = n.Snapshot()

@@ -10,18 +10,19 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/testkit/memfile"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
 // group creates count nodes, each on its own disk, and runs them as a Group.
-func (r *rig) group(count int, change ...func(*Config)) (*Group, chan error) {
+func (r *rig) group(count int, change ...func(*Config)) (*NodeGroup, chan error) {
 	r.t.Helper()
 	var nodes []*Node
 	session, clock := r.mem.Session(), timeguard.NewIssuing(r.clock)
 	for range count {
-		cache, err := localcache.New(localcache.NewMemFile(nil), localcache.Fingerprint{})
+		cache, err := localcache.New(memfile.New(nil), localcache.Fingerprint{})
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -36,7 +37,7 @@ func (r *rig) group(count int, change ...func(*Config)) (*Group, chan error) {
 		}
 		nodes = append(nodes, n)
 	}
-	g := NewGroup(nodes...)
+	g := NewNodeGroup(nodes...)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx) }()
@@ -47,7 +48,7 @@ func (r *rig) group(count int, change ...func(*Config)) (*Group, chan error) {
 	return g, done
 }
 
-func untilAll(t *testing.T, g *Group) {
+func untilAll(t *testing.T, g *NodeGroup) {
 	t.Helper()
 	for _, n := range g.nodes {
 		(&running{Node: n, t: t, done: make(chan error, 1)}).untilReady()

@@ -25,7 +25,7 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 		if err := n.mayMakeCluster(err, mine, a); err != nil {
 			return false, err
 		}
-		if a.cached && n.now() < a.claim.H {
+		if a.cached && n.now() < a.claim.LeaseUntil {
 			return true, nil
 		}
 		cl, err = n.makeCluster(ctx, mine, a)
@@ -43,7 +43,7 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	case finding == coordinator.FoundLost && a.cached:
 		return true, nil
 	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
-		n.unsettle()
+		n.unconfirm()
 		return false, &OtherClusterError{Ours: mine.UUID, Found: cl.UUID}
 	}
 	return false, n.joinAs(cl)
@@ -105,13 +105,13 @@ func (n *Node) otherZooKeeper() error {
 	return &OtherZooKeeperError{State: n.peek().store.address, Given: n.cfg.ZooKeeper}
 }
 
-// unsettle changes the local record so that the node no longer starts without ZooKeeper.
-// Another cluster has settled in the place of the node's own, which ends the leases of its
+// unconfirm changes the local record so that the node no longer starts without ZooKeeper.
+// Another cluster has confirmed in the place of the node's own, which ends the leases of its
 // own. The record still names its own cluster. So the next start refuses too, and does not
 // join the other cluster unasked. If the node finds its own cluster again, it resumes.
-func (n *Node) unsettle() {
+func (n *Node) unconfirm() {
 	claim := n.peek().claim
-	claim.Settled, claim.H = false, 0
+	claim.Confirmed, claim.LeaseUntil = false, 0
 	if _, err := (ledger{n}).Save(claim); err != nil {
 		n.log.Error("could not write the state directory, which still has a lease that is no longer valid", "error", err)
 	}
@@ -148,16 +148,16 @@ func (n *Node) fits(cl coordinator.Cluster) (rules, error) {
 	return r, nil
 }
 
-// checkHeartbeat returns a *RangeError if the heartbeat is too slow for a cluster. An owner
-// must notice a loss of ZooKeeper's data within the settling time, and must report twice within
-// the shortest lease. A settling time of 0 is allowed for a store in memory.
+// checkHeartbeat returns a *RangeError if the heartbeat is too slow for a cluster. A holder
+// must notice a loss of ZooKeeper's data within the confirming time, and must report twice within
+// the shortest lease. A confirming time of 0 is allowed for a store in memory.
 func (n *Node) checkHeartbeat(cl coordinator.Cluster) error {
-	settle := ms(cl.SettleMs)
-	if _, err := limits.NoticeWithin(settle, n.cfg.Heartbeat); err != nil && !(settle == 0 && n.cfg.InMemory) {
-		if most := limits.MaxHeartbeat(settle); most >= limits.MinHeartbeat {
-			return &RangeError{Setting: SettingHeartbeat, Problem: fmt.Sprintf("the heartbeat interval %s is too long for the settling time %s: %v", n.cfg.Heartbeat, settle, err), Most: most}
+	confirm := ms(cl.ConfirmMs)
+	if _, err := limits.NoticeWithin(confirm, n.cfg.Heartbeat); err != nil && !(confirm == 0 && n.cfg.InMemory) {
+		if most := limits.MaxHeartbeat(confirm); most >= limits.MinHeartbeat {
+			return &RangeError{Setting: SettingHeartbeat, Problem: fmt.Sprintf("the heartbeat interval %s is too long for the confirming time %s: %v", n.cfg.Heartbeat, confirm, err), Most: most}
 		}
-		return &RangeError{Setting: SettingSettle, Problem: fmt.Sprintf("the settling time %s is too short for any heartbeat interval: %v", settle, err), Least: limits.MinConfirm}
+		return &RangeError{Setting: SettingConfirmTime, Problem: fmt.Sprintf("the confirming time %s is too short for any heartbeat interval: %v", confirm, err), Least: limits.MinConfirm}
 	}
 	if lease := timeguard.Lease(ms(cl.LeaseMs), 0); lease < 2*n.cfg.Heartbeat {
 		return &RangeError{Setting: SettingHeartbeat, Problem: fmt.Sprintf("the heartbeat interval %s is too long: a node starts with a lease of %s, which must cover two heartbeats", n.cfg.Heartbeat, lease), Most: lease / 2}

@@ -11,7 +11,7 @@ import (
 )
 
 // keep acquires a slot and holds it until the context or an error ends the node. It reports to
-// ZooKeeper every heartbeat, when ZooKeeper is reached again, and when the settling time is
+// ZooKeeper every heartbeat, when ZooKeeper is reached again, and when the confirming time is
 // over. A node that is fenced registers as a new one.
 func (n *Node) keep(ctx context.Context) error {
 	a, err := n.begin()
@@ -70,27 +70,27 @@ func (n *Node) idle(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-n.kick:
+	case <-n.wakeKeeper:
 	case <-n.cfg.Reconnected:
 	case <-timer.C:
 	}
 	return nil
 }
 
-// untilNext returns the time to the next heartbeat or to the end of settling, whichever comes
+// untilNext returns the time to the next heartbeat or to the end of confirming, whichever comes
 // first, but 1 ms or more.
 func (n *Node) untilNext() time.Duration {
 	next := n.cfg.Heartbeat
-	if left := time.Duration(n.keeper.settleAt - n.mono()); !n.peek().settled && left > 0 {
+	if left := time.Duration(n.keeper.confirmAt - n.mono()); !n.peek().confirmed && left > 0 {
 		next = min(next, left)
 	}
 	return max(next, time.Millisecond)
 }
 
-// publish starts serving if the slot is settled, the lease runs, the clock is not wrong and has
+// publish starts serving if the slot is confirmed, the lease runs, the clock is not wrong and has
 // reached the floor, and a bound above the floor is on disk. If the first, the floor or the disk
 // is missing, it sets the refusal. A lease that expired while the node was disconnected counts
-// again once the slot is settled again.
+// again once the slot is confirmed again.
 func (n *Node) publish() {
 	n.mu.Lock()
 	t := n.held
@@ -98,20 +98,20 @@ func (n *Node) publish() {
 	case t == nil || n.serving.Load() == t || n.phase == Stopping:
 		n.mu.Unlock()
 		return
-	case !n.claim.Settled || n.now() >= n.claim.H:
-		if n.phase != Settling {
-			n.refuseLocked(Refusal{Phase: Settling, Cause: CauseForgottenOwner})
+	case !n.claim.Confirmed || n.now() >= n.claim.LeaseUntil:
+		if n.phase != Confirming {
+			n.refuseLocked(Refusal{Phase: Confirming, Cause: CauseConfirming})
 		}
 		n.mu.Unlock()
 		return
-	case n.skew.wrong, t.lo < n.claim.Lo: // or the claim has a higher floor: hold replaces t
+	case n.skew.wrong, t.floor < n.claim.Floor: // or the claim has a higher floor: hold replaces t
 		n.mu.Unlock()
 		return
-	case n.now() < t.lo:
+	case n.now() < t.floor:
 		if n.phase != Waiting {
-			n.refuseLocked(Refusal{Phase: Waiting, Cause: CausePredecessor})
-			n.log.Info("waiting for the clock to reach the floor", "wait_ms", t.lo-n.now())
-			wake(n.poke)
+			n.refuseLocked(Refusal{Phase: Waiting, Cause: CauseBelowFloor})
+			n.log.Info("waiting for the clock to reach the floor", "wait_ms", t.floor-n.now())
+			wake(n.wakeDisk)
 		}
 		n.mu.Unlock()
 		return
@@ -121,17 +121,17 @@ func (n *Node) publish() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
-	case n.held != t || n.phase == Stopping || n.serving.Load() == t || n.skew.wrong || n.now() >= n.claim.H:
+	case n.held != t || n.phase == Stopping || n.serving.Load() == t || n.skew.wrong || n.now() >= n.claim.LeaseUntil:
 		// Dropped, stopped or found wrong meanwhile, or the other loop has published it.
-	case n.disk.err != nil && t.gen.Limit() <= n.layout.CeilTick(t.lo):
-		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseNoDurableBound})
+	case n.disk.err != nil && t.gen.Limit() <= n.layout.CeilTick(t.floor):
+		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseReservedBound})
 	default:
 		n.phase = Serving
 		n.serving.Store(t)
 		if n.published != nil {
 			n.published()
 		}
-		n.log.Info("serving", "worker", t.worker, "term", n.claim.Term, "lease_left_s", ms(n.claim.H-n.now()).Round(time.Second).Seconds())
+		n.log.Info("serving", "worker", t.worker, "term", n.claim.Term, "lease_left_s", ms(n.claim.LeaseUntil-n.now()).Round(time.Second).Seconds())
 	}
 }
 
@@ -144,8 +144,8 @@ func (n *Node) beat(ctx context.Context) error {
 	report := coordinator.Report{
 		Lease:      n.lease(),
 		Generation: s.generation, State: string(s.phase), RestartedFrom: s.restartedFrom,
-		Settle: !s.settled && s.restartedFrom == 0 && n.mono() >= n.keeper.settleAt,
-		Agreed: s.skew.agreed,
+		Confirm: !s.confirmed && s.restartedFrom == 0 && n.mono() >= n.keeper.confirmAt,
+		Agreed:  s.skew.agreed,
 	}
 
 	callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
@@ -178,23 +178,23 @@ func (n *Node) beat(ctx context.Context) error {
 	return nil
 }
 
-// acknowledged applies the result of a heartbeat. When the slot has just been settled, the
+// acknowledged applies the result of a heartbeat. When the slot has just been confirmed, the
 // claim is saved to the disk before its new lease bound is used. A higher floor means that the
 // lease had run out: a new tenure begins there, above all that the old one has issued.
-func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
+func (n *Node) acknowledged(beat coordinator.HeartbeatResult, r coordinator.Report) error {
 	first := n.noteBeat(beat, r)
 	claim := beat.Claim
 	lapsed := n.closeIfLapsed(claim)
 	if lapsed != nil {
-		claim.Lo = max(claim.Lo, n.layout.Start(lapsed.gen.End()))
+		claim.Floor = max(claim.Floor, n.layout.Start(lapsed.gen.End()))
 	}
-	if beat.Settled {
-		claim.Settled, claim.H = true, beat.H
+	if beat.Confirmed {
+		claim.Confirmed, claim.LeaseUntil = true, beat.LeaseUntil
 	}
 	if first {
 		if _, err := (ledger{n}).Save(claim); err != nil {
 			n.mu.Lock()
-			n.settled = false // retry at the next heartbeat
+			n.confirmed = false // retry at the next heartbeat
 			n.mu.Unlock()
 			return err
 		}
@@ -207,15 +207,15 @@ func (n *Node) acknowledged(beat coordinator.Beat, r coordinator.Report) error {
 }
 
 // noteBeat records what a heartbeat found in ZooKeeper. first reports whether the slot is
-// settled now and was not before.
-func (n *Node) noteBeat(beat coordinator.Beat, r coordinator.Report) (first bool) {
+// confirmed now and was not before.
+func (n *Node) noteBeat(beat coordinator.HeartbeatResult, r coordinator.Report) (first bool) {
 	if beat.Lost {
 		n.log.Warn("restored the record that ZooKeeper lost", "worker", beat.Claim.Worker, "term", beat.Claim.Term)
 	}
 	if beat.Wait > 0 || r.RestartedFrom != 0 {
-		n.keeper.settleAt, n.keeper.lastSettle = n.mono()+int64(beat.Wait), beat.Wait
+		n.keeper.confirmAt, n.keeper.lastWait = n.mono()+int64(beat.Wait), beat.Wait
 	}
-	used := n.coord.Used()
+	used := n.coord.HighestSlot()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if beat.FrozenUntil != 0 && n.store.frozen == 0 {
@@ -230,9 +230,9 @@ func (n *Node) noteBeat(beat coordinator.Beat, r coordinator.Report) (first bool
 		n.restartedFrom = 0
 		n.log.Info("reported the restart to ZooKeeper", "worker", beat.Claim.Worker, "term", beat.Claim.Term)
 	}
-	first = beat.Settled && !n.settled
-	n.settled = beat.Settled
-	n.cluster.Used = used
+	first = beat.Confirmed && !n.confirmed
+	n.confirmed = beat.Confirmed
+	n.cluster.HighestSlot = used
 	return first
 }
 
@@ -243,11 +243,11 @@ func (n *Node) closeIfLapsed(claim coordinator.Claim) *tenure {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	old := n.held
-	if old == nil || claim.Lo <= old.lo {
+	if old == nil || claim.Floor <= old.floor {
 		return nil
 	}
-	if n.claim.Settled { // else the tenure never issued, and its refusal stays
-		n.refuseLocked(Refusal{Phase: Settling, Cause: CauseLeaseHadRunOut})
+	if n.claim.Confirmed { // else the tenure never issued, and its refusal stays
+		n.refuseLocked(Refusal{Phase: Confirming, Cause: CauseLeaseExpiredAway})
 	}
 	old.gen.Close()
 	return old
@@ -260,21 +260,21 @@ func (n *Node) setClaim(claim coordinator.Claim) {
 	n.claim = claim
 	n.applyBounds()
 	if n.shortOfBound() > n.cfg.extendEvery() {
-		wake(n.poke) // the lease bound held the reserved bound back, and has moved on
+		wake(n.wakeDisk) // the lease bound held the reserved bound back, and has moved on
 	}
 }
 
-// showLive creates the live lock of the slot if it is missing (not shown). Once a settled lease
+// showLive creates the live lock of the slot if it is missing (not shown). Once a confirmed lease
 // has ended, showLive deletes the lock instead.
 func (n *Node) showLive(ctx context.Context, shown bool) error {
 	claim := n.peek().claim
-	if claim.Settled && n.now() >= claim.H {
-		return n.coord.GoDark(ctx, claim.Worker)
+	if claim.Confirmed && n.now() >= claim.LeaseUntil {
+		return n.coord.DeleteLiveLock(ctx, claim.Worker)
 	}
 	if shown {
 		return nil
 	}
-	return n.coord.GoLive(ctx, claim)
+	return n.coord.CreateLiveLock(ctx, claim)
 }
 
 // noteStore records the result of a round. It logs when rounds begin to fail, and when they
@@ -283,10 +283,10 @@ func (n *Node) noteStore(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
-	case err != nil && n.store.err == nil && n.now() >= n.claim.H:
+	case err != nil && n.store.err == nil && n.now() >= n.claim.LeaseUntil:
 		n.log.Warn("heartbeat failed, and no lease runs", "error", err)
 	case err != nil && n.store.err == nil:
-		n.log.Warn("heartbeat failed, serving until the lease expires", "error", err, "lease_left_s", ms(n.claim.H-n.now()).Round(time.Second).Seconds())
+		n.log.Warn("heartbeat failed, serving until the lease expires", "error", err, "lease_left_s", ms(n.claim.LeaseUntil-n.now()).Round(time.Second).Seconds())
 	case err == nil && n.store.err != nil:
 		n.log.Info("heartbeats succeed again")
 	}

@@ -27,7 +27,7 @@ type Node struct {
 	serving atomic.Pointer[tenure]
 	refusal atomic.Pointer[Refusal]
 
-	kicked atomic.Int64 // when a rollback last woke keep, monotonic ns
+	keeperWokenAt atomic.Int64 // when a rollback last woke keep, monotonic ns
 
 	// published, if not nil, is called when this node begins to serve. mu is held then.
 	published func()
@@ -37,8 +37,8 @@ type Node struct {
 	// raised the reserved bound by as much.
 	startSlack time.Duration
 
-	kick chan struct{} // capacity 1: wakes keep
-	poke chan struct{} // capacity 1: wakes extendLoop
+	wakeKeeper chan struct{} // capacity 1: wakes keep
+	wakeDisk   chan struct{} // capacity 1: wakes extendLoop
 
 	meter meter
 
@@ -58,12 +58,12 @@ type keeper struct {
 	// heard is when ZooKeeper last answered joinCluster, monotonic ns. acquire sets it to
 	// the time of its call first.
 	heard int64
-	// settleAt is the earliest moment at which the slot may be settled, monotonic ns.
-	// lastSettle is the settling time from which settleAt was computed. 0 means no wait.
-	settleAt   int64
-	lastSettle time.Duration
-	rounds     timeguard.Rounds
-	owed       []debt
+	// confirmAt is the earliest moment at which the slot may be confirmed, monotonic ns.
+	// lastConfirm is the confirming time from which confirmAt was computed. 0 means no wait.
+	confirmAt int64
+	lastWait  time.Duration
+	rounds    timeguard.Rounds
+	owed      []debt
 }
 
 // state is shared by the two loops and by callers.
@@ -71,24 +71,24 @@ type state struct {
 	phase   Phase
 	cluster coordinator.Cluster
 	rules
-	// claim is this node's hold on the slot, in memory. It may be newer than the local
-	// record on the disk. m is the reserved bound (Unix ms) and generation the write count
-	// of the local record that is durable. claim.M and claim.Generation may be out of date:
-	// set them from m and generation before a call that uses them. Only the goroutine of
-	// keep writes claim, cluster and rules, so that goroutine may read them without mu.
-	claim      coordinator.Claim
-	m          int64
-	generation uint64
+	// claim is this node's hold on the slot, in memory. It may be newer than the local record on
+	// the disk. m is the reserved bound (Unix ms) and generation the write count of the local
+	// record that is durable. claim.ReservedUntil and claim.Generation may be out of date: set
+	// them from m and generation before a call that uses them. Only the goroutine of keep writes
+	// claim, cluster and rules, so that goroutine may read them without mu.
+	claim         coordinator.Claim
+	reservedUntil int64
+	generation    uint64
 	// served is how long the node has served, over all its restarts.
 	served time.Duration
 	// rotations are the times when fresh slots were taken after a rollback, Unix ms.
 	rotations []int64
 	// held is the tenure of the claim, whether or not serving has it. nil: no tenure.
 	held *tenure
-	// settled: ZooKeeper's record of the present term is settled. It is false from a start
-	// until a heartbeat settles the record. claim.Settled stays true over a restart: until
-	// the record is settled again, the node serves below the old lease bound.
-	settled bool
+	// confirmed: ZooKeeper's record of the present term is confirmed. It is false from a start
+	// until a heartbeat confirms the record. claim.Confirmed stays true over a restart: until
+	// the record is confirmed again, the node serves below the old lease bound.
+	confirmed bool
 	// restartedFrom is the generation of the local record that the node has started from
 	// alone, until ZooKeeper knows of that restart. Otherwise it is 0.
 	restartedFrom uint64
@@ -149,7 +149,7 @@ func (n *Node) peek() state {
 type tenure struct {
 	node   string
 	worker int
-	lo     int64 // floor, Unix ms
+	floor  int64 // floor, Unix ms
 	gen    *worker.Generator
 	counts bool // IDs count rollbacks
 }
@@ -158,16 +158,16 @@ type tenure struct {
 type Phase string
 
 const (
-	Starting Phase = "starting" // has no slot
-	Settling Phase = "settling" // has an unsettled slot: an owner that ZooKeeper lost may come back
-	Waiting  Phase = "waiting"  // has a slot whose floor is ahead of the clock
-	Serving  Phase = "serving"
-	Refusing Phase = "refusing" // has a slot and must not use it: its clock is wrong, or the disk takes no writes
-	Stopping Phase = "stopping"
+	Starting   Phase = "starting"   // has no slot
+	Confirming Phase = "confirming" // has an unconfirmed slot: a holder that ZooKeeper lost may come back
+	Waiting    Phase = "waiting"    // has a slot whose floor is ahead of the clock
+	Serving    Phase = "serving"
+	Refusing   Phase = "refusing" // has a slot and must not use it: its clock is wrong, or the disk takes no writes
+	Stopping   Phase = "stopping"
 )
 
 // Phases returns every phase.
-func Phases() []Phase { return []Phase{Starting, Settling, Waiting, Serving, Refusing, Stopping} }
+func Phases() []Phase { return []Phase{Starting, Confirming, Waiting, Serving, Refusing, Stopping} }
 
 // New returns a node, or an error if the configuration is not valid. It does no I/O.
 func New(cfg Config) (*Node, error) {
@@ -175,7 +175,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: cfg.Issuing, kick: make(chan struct{}, 1), poke: make(chan struct{}, 1)}
+	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: cfg.Issuing, wakeKeeper: make(chan struct{}, 1), wakeDisk: make(chan struct{}, 1)}
 	n.cfg.Cache = meteredCache{cfg.Cache, cfg.Clock.Mono, &n.meter.disk}
 	n.coord, err = coordinator.New(coordinator.Config{
 		Store: cfg.Store, Now: n.clock.NowMs, Ledger: ledger{n}, Labels: cfg.Labels,

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/testkit/memfile"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
 	"github.com/flaked/flaked/zkstore"
@@ -21,7 +22,7 @@ type rig struct {
 	t     *testing.T
 	clock *testClock
 	mem   *zkstore.Mem
-	disk  *localcache.MemFile
+	disk  *memfile.File
 	cfg   Config
 }
 
@@ -37,13 +38,13 @@ func (c *testClock) Boot() int64          { return c.Mono() }
 func (c *testClock) step(d time.Duration) { c.wall.Add(int64(d)) }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{t: t, clock: &testClock{base: time.Now()}, disk: localcache.NewMemFile(nil)}
+	r := &rig{t: t, clock: &testClock{base: time.Now()}, disk: memfile.New(nil)}
 	// The leader's clock is the machine's, unstepped.
 	r.mem = zkstore.NewMem(func() int64 { return time.Now().UnixMilli() })
 	none := time.Duration(0)
 	r.cfg = Config{
 		Cluster: "test", Bootstrap: true, Clock: r.clock,
-		Settings: Settings{Settle: &none}, InMemory: true,
+		Settings: Settings{ConfirmTime: &none}, InMemory: true,
 		Heartbeat: 20 * time.Millisecond, CallTimeout: 200 * time.Millisecond, Reserve: 300 * time.Millisecond,
 		Labels: coordinator.Labels{Name: "n", Version: "test"},
 		Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: testWriter{t}, DisableTime: true}),
@@ -99,11 +100,11 @@ func (r *running) stop() error {
 	return err
 }
 
-// settledAndStopped starts a node, and stops it cleanly once it has settled.
-func (r *rig) settledAndStopped() *running {
+// confirmedAndStopped starts a node, and stops it cleanly once it has confirmed.
+func (r *rig) confirmedAndStopped() *running {
 	r.t.Helper()
 	n := r.start().untilReady()
-	n.until("settled", n.isSettled)
+	n.until("confirmed", n.isConfirmed)
 	if err := n.stop(); err != nil {
 		r.t.Fatal(err)
 	}
@@ -181,7 +182,7 @@ func TestServesAndKeepsItsWorkerOverRestarts(t *testing.T) {
 func TestTwoNodesNeverShareAWorker(t *testing.T) {
 	r := newRig(t)
 	a := r.start().untilReady()
-	r.disk = localcache.NewMemFile(nil)
+	r.disk = memfile.New(nil)
 	b := r.start().untilReady()
 	if wa, wb := a.next().Worker, b.next().Worker; wa == wb {
 		t.Errorf("both are worker %d", wa)
@@ -191,7 +192,7 @@ func TestTwoNodesNeverShareAWorker(t *testing.T) {
 func TestRestartWithoutZooKeeper(t *testing.T) {
 	r := newRig(t)
 	first := r.start().untilReady()
-	first.until("a settled record", func() bool { return first.isSettled() })
+	first.until("a confirmed record", func() bool { return first.isConfirmed() })
 	before := first.next()
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
@@ -208,25 +209,25 @@ func TestRestartWithoutZooKeeper(t *testing.T) {
 	}
 }
 
-func (n *Node) isSettled() bool {
+func (n *Node) isConfirmed() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.settled
+	return n.confirmed
 }
 
-func TestAnUnsettledRecordDoesNotStartWithoutZooKeeper(t *testing.T) {
+func TestAnUnconfirmedRecordDoesNotStartWithoutZooKeeper(t *testing.T) {
 	r := newRig(t)
 	long := time.Hour
-	first := r.start(func(c *Config) { c.Settings.Settle = &long })
-	first.until("settling", func() bool { return strings.Contains(first.Worker(), "state=settling") })
-	if cause := first.cause(); cause != CauseForgottenOwner {
-		t.Fatalf("settling, and refuses for %s", cause)
+	first := r.start(func(c *Config) { c.Settings.ConfirmTime = &long })
+	first.until("confirming", func() bool { return strings.Contains(first.Worker(), "state=confirming") })
+	if cause := first.cause(); cause != CauseConfirming {
+		t.Fatalf("confirming, and refuses for %s", cause)
 	}
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
 	second := r.start(func(c *Config) {
-		c.Settings.Settle = &long
+		c.Settings.ConfirmTime = &long
 		c.Store.(*zkstore.MemSession).Partition()
 		c.StartTimeout = 300 * time.Millisecond
 	})
@@ -267,7 +268,7 @@ func TestFreezeIsLoggedWithItsReason(t *testing.T) {
 		if err := n.stop(); err != nil {
 			t.Fatal(err)
 		}
-		n.noteBeat(coordinator.Beat{FrozenUntil: 5, FrozenBy: by}, coordinator.Report{})
+		n.noteBeat(coordinator.HeartbeatResult{FrozenUntil: 5, FrozenBy: by}, coordinator.Report{})
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("by %q: no %q in\n%s", by, want, log.String())
 		}
@@ -348,7 +349,7 @@ func TestServesThroughTheLossOfZooKeepersData(t *testing.T) {
 	if f := n.next(); f.Worker != before.Worker {
 		t.Errorf("%+v after %+v", f, before)
 	}
-	r.disk = localcache.NewMemFile(nil)
+	r.disk = memfile.New(nil)
 	late := r.start() // a new node gets no worker
 	err := <-late.done
 	late.done <- err
@@ -369,7 +370,7 @@ func TestDiskThatFailsServesToTheBoundAndRecovers(t *testing.T) {
 	n := r.start().untilReady()
 	burning.Store(true)
 	n.until("a refusal", func() bool { return n.Ready() != nil })
-	if cause := n.cause(); cause != CauseNoDurableBound {
+	if cause := n.cause(); cause != CauseReservedBound {
 		t.Errorf("refuses for %s", cause)
 	}
 	burning.Store(false)
@@ -382,7 +383,7 @@ func TestNodeRefusesAfterLeaseExpiryAndRecovers(t *testing.T) {
 	n := r.start(func(c *Config) { c.Settings.Lease = &second }).untilReady()
 	n.session.Partition()
 	n.until("a refusal", func() bool { return n.Ready() != nil })
-	if cause := n.cause(); cause != CauseLeaseOver {
+	if cause := n.cause(); cause != CauseLeaseExpired {
 		t.Errorf("refuses for %s", cause)
 	}
 	n.session.Heal()
@@ -396,7 +397,7 @@ func TestReleasedWorkerIsReusedAboveItsEnd(t *testing.T) {
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
-	r.disk = localcache.NewMemFile(nil)
+	r.disk = memfile.New(nil)
 	second := r.start().untilReady()
 	after := second.next()
 	if after.Worker == before.Worker && after.Tick <= before.Tick {

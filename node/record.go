@@ -20,7 +20,8 @@ type LocalRecord struct {
 	ZooKeeper string              `json:"zookeeper,omitempty"`
 	Cluster   coordinator.Cluster `json:"cluster"`
 	Claim     coordinator.Claim   `json:"claim"`
-	// Stopped: the last run ended cleanly, and Claim.M is the exact end of what it issued.
+	// Stopped: the last run ended cleanly, and Claim.ReservedUntil is the exact end of what it
+	// issued.
 	Stopped bool `json:"stopped,omitempty"`
 	// ServedMs is how long this node has served, over all its restarts, in milliseconds. It
 	// sets the length of its leases.
@@ -30,14 +31,15 @@ type LocalRecord struct {
 	Rotations []int64 `json:"rotations,omitempty"`
 }
 
-// Encode returns the record in the form that localcache stores. M, H and ServedMs change at
-// nearly every save. They stand beside the payload, as a changed payload costs a second sync.
+// Encode returns the record in the form that localcache stores. ReservedUntil, LeaseUntil and
+// ServedMs change at nearly every save. They stand beside the payload, as a changed payload
+// costs a second sync.
 func (r LocalRecord) Encode() (localcache.Record, error) {
 	payload, err := json.Marshal(r)
 	if err != nil {
 		return localcache.Record{}, fmt.Errorf("encode the local record: %w", err)
 	}
-	return localcache.Record{M: r.Claim.M, H: r.Claim.H, ServedMs: r.ServedMs, Payload: payload}, nil
+	return localcache.Record{ReservedUntil: r.Claim.ReservedUntil, LeaseUntil: r.Claim.LeaseUntil, ServedMs: r.ServedMs, Payload: payload}, nil
 }
 
 // DecodeRecord reverses Encode. It returns a zero LocalRecord for a zero record, and
@@ -49,7 +51,7 @@ func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 	if err != nil {
 		return LocalRecord{}, fmt.Errorf("the state file does not contain a node's record: %w. Use the release that wrote it, or an empty state directory", err)
 	}
-	r.Claim.M, r.Claim.H, r.Claim.Generation, r.ServedMs = kept.M, kept.H, kept.Generation, kept.ServedMs
+	r.Claim.ReservedUntil, r.Claim.LeaseUntil, r.Claim.Generation, r.ServedMs = kept.ReservedUntil, kept.LeaseUntil, kept.Generation, kept.ServedMs
 	return r, nil
 }
 
@@ -74,18 +76,18 @@ func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.claim, n.m, n.generation = claim, rec.Claim.M, gen
+	n.claim, n.reservedUntil, n.generation = claim, rec.Claim.ReservedUntil, gen
 	return gen, nil
 }
 
 // record returns the local record of a claim, without Stopped. mu is held.
 func (n *Node) record(c coordinator.Claim) LocalRecord {
-	m := n.m
+	m := n.reservedUntil
 	if c.Node != n.claim.Node || c.Worker != n.claim.Worker {
-		m = c.M
+		m = c.ReservedUntil
 	}
-	m = max(m, c.Lo) // a restart begins at M: never below a claim's floor
-	c.M = m
+	m = max(m, c.Floor) // a restart begins at ReservedUntil: never below a claim's floor
+	c.ReservedUntil = m
 	return LocalRecord{
 		ClusterName: n.cfg.Cluster, ZooKeeper: n.store.address, Cluster: kept(n.cluster, c), Claim: c,
 		ServedMs: n.served.Milliseconds(), Rotations: slices.Clone(n.rotations),
@@ -93,10 +95,10 @@ func (n *Node) record(c coordinator.Claim) LocalRecord {
 }
 
 // kept returns the part of the cluster record that a node keeps: the settings, and the
-// incarnation in which the claim was last acknowledged. It leaves out Settled and the freeze,
+// incarnation in which the claim was last acknowledged. It leaves out Confirmed and the freeze,
 // which only ZooKeeper can know.
 func kept(cl coordinator.Cluster, c coordinator.Claim) coordinator.Cluster {
-	cl.Incarnation, cl.Settled = c.Incarnation, false
+	cl.Incarnation, cl.Confirmed = c.Incarnation, false
 	cl.FrozenUntil, cl.Open, cl.FrozenBy = 0, "", ""
 	return cl
 }
@@ -119,15 +121,15 @@ func (n *Node) adoptCluster(cl coordinator.Cluster) error {
 func (n *Node) adopt(rec LocalRecord) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.claim, n.m, n.generation = rec.Claim, rec.Claim.M, rec.Claim.Generation
+	n.claim, n.reservedUntil, n.generation = rec.Claim, rec.Claim.ReservedUntil, rec.Claim.Generation
 	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations
 }
 
 // join makes a cluster the node's own, with the rules given.
 func (n *Node) join(cl coordinator.Cluster, r rules) {
 	n.coord.Join(cl)
-	cl.Used = n.coord.Used()
-	if notice, err := limits.NoticeWithin(ms(cl.SettleMs), n.cfg.Heartbeat); err == nil {
+	cl.HighestSlot = n.coord.HighestSlot()
+	if notice, err := limits.NoticeWithin(ms(cl.ConfirmMs), n.cfg.Heartbeat); err == nil {
 		n.cfg.Store.Hurry(notice)
 	}
 	n.clock.SetCoast(r.onRollback.Coast())

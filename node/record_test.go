@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/testkit/memfile"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -51,7 +52,7 @@ func encode(t *testing.T, r LocalRecord) localcache.Record {
 
 // A restart finds every field that was saved.
 func TestLocalRecordLosesNothing(t *testing.T) {
-	disk, want := localcache.NewMemFile(nil), fullRecord(t)
+	disk, want := memfile.New(nil), fullRecord(t)
 	cache, err := localcache.New(disk, localcache.Fingerprint{})
 	if err != nil {
 		t.Fatal(err)
@@ -75,8 +76,8 @@ func TestLocalRecordLosesNothing(t *testing.T) {
 // payload costs a second sync.
 func TestPayloadIsTheSameBetweenHeartbeats(t *testing.T) {
 	before, after := fullRecord(t), fullRecord(t)
-	after.Claim.M += 1000
-	after.Claim.H += 3000
+	after.Claim.ReservedUntil += 1000
+	after.Claim.LeaseUntil += 3000
 	after.Claim.Generation++
 	after.ServedMs += 1000
 	if a, b := string(encode(t, before).Payload), string(encode(t, after).Payload); a != b {
@@ -84,11 +85,11 @@ func TestPayloadIsTheSameBetweenHeartbeats(t *testing.T) {
 	}
 }
 
-// The local record keeps neither Settled nor the freeze: only ZooKeeper can know them.
+// The local record keeps neither Confirmed nor the freeze: only ZooKeeper can know them.
 func TestLocalRecordOmitsFreezeAndConfirmation(t *testing.T) {
 	found, claim := filled[coordinator.Cluster](t), filled[coordinator.Claim](t)
 	want := found
-	want.Incarnation, want.Settled, want.FrozenUntil, want.Open, want.FrozenBy = claim.Incarnation, false, 0, "", ""
+	want.Incarnation, want.Confirmed, want.FrozenUntil, want.Open, want.FrozenBy = claim.Incarnation, false, 0, "", ""
 	if got := kept(found, claim); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -102,7 +103,7 @@ func TestForeignRecordIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cache.Save(localcache.Record{M: time.Now().UnixMilli(), Payload: json.RawMessage(`{"claim":7}`)}); err != nil {
+	if _, err := cache.Save(localcache.Record{ReservedUntil: time.Now().UnixMilli(), Payload: json.RawMessage(`{"claim":7}`)}); err != nil {
 		t.Fatal(err)
 	}
 	was := string(r.disk.Disk())

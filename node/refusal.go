@@ -11,22 +11,22 @@ const (
 	CauseZooKeeperUnreachable Cause = "zookeeper-unreachable"
 	// CauseZooKeeperSlow: ZooKeeper answers, but too slowly for the node to register.
 	CauseZooKeeperSlow      Cause = "zookeeper-slow"
-	CauseRegistrationFrozen Cause = "registration-is-frozen"
-	// CauseForgottenOwner: the node waits for the settling time. ZooKeeper may have lost the
-	// record of the worker's owner, and that owner can come back until then.
-	CauseForgottenOwner Cause = "waiting-for-a-forgotten-owner"
-	CauseLeaseHadRunOut Cause = "the-lease-had-run-out"
-	CauseFreshWorker    Cause = "took-a-fresh-worker-after-the-clock-went-back"
-	CausePredecessor    Cause = "clock-has-to-reach-what-the-predecessor-reserved"
+	CauseRegistrationFrozen Cause = "registration-frozen"
+	// CauseConfirming: the node waits for the confirming time. ZooKeeper may have lost the
+	// record of the worker's holder, and that holder can come back until then.
+	CauseConfirming       Cause = "confirming"
+	CauseLeaseExpiredAway Cause = "lease-expired-while-away"
+	CauseNewWorker        Cause = "new-worker-after-rollback"
+	CauseBelowFloor       Cause = "clock-below-floor"
 	// CauseNoDurableBound: the clock has reached the reserved bound on the disk.
-	CauseNoDurableBound Cause = "no-durable-bound"
-	CauseLeaseBorrowed  Cause = "lease-borrowed"
-	CauseClockBehind    Cause = "clock-behind"
-	CauseClockWrong     Cause = "clock-wrong"
-	CauseLeaseOver      Cause = "lease-over"
-	CauseLostWorker     Cause = "lost-worker"
-	CauseTimeUsedUp     Cause = "time-field-used-up"
-	CauseStopping       Cause = "stopping"
+	CauseReservedBound Cause = "reserved-bound-reached"
+	CauseLeaseBorrowed Cause = "lease-borrowed"
+	CauseClockBehind   Cause = "clock-behind"
+	CauseClockWrong    Cause = "clock-wrong"
+	CauseLeaseExpired  Cause = "lease-expired"
+	CauseLostWorker    Cause = "lost-worker"
+	CauseTimeUsedUp    Cause = "time-field-used-up"
+	CauseStopping      Cause = "stopping"
 )
 
 // OfClock reports whether the node's clock is the cause.
@@ -35,9 +35,9 @@ func (c Cause) OfClock() bool { return c == CauseClockBehind || c == CauseClockW
 // Causes returns every cause.
 func Causes() []Cause {
 	return []Cause{
-		CauseNoWorkerYet, CauseZooKeeperUnreachable, CauseZooKeeperSlow, CauseRegistrationFrozen, CauseForgottenOwner,
-		CauseLeaseHadRunOut, CauseFreshWorker, CausePredecessor, CauseNoDurableBound, CauseLeaseBorrowed, CauseClockBehind, CauseClockWrong,
-		CauseLeaseOver, CauseLostWorker, CauseTimeUsedUp, CauseStopping,
+		CauseNoWorkerYet, CauseZooKeeperUnreachable, CauseZooKeeperSlow, CauseRegistrationFrozen, CauseConfirming,
+		CauseLeaseExpiredAway, CauseNewWorker, CauseBelowFloor, CauseReservedBound, CauseLeaseBorrowed, CauseClockBehind, CauseClockWrong,
+		CauseLeaseExpired, CauseLostWorker, CauseTimeUsedUp, CauseStopping,
 	}
 }
 

@@ -18,7 +18,7 @@ func (n *Node) extendLoop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-n.poke:
+		case <-n.wakeDisk:
 		case <-timer.C:
 		}
 		now := n.mono()
@@ -47,14 +47,14 @@ func (n *Node) untilExtend(stored bool) time.Duration {
 	case stored && n.shortOfBound() > every:
 		return 0 // storing it took long, or the clock leapt: extend again
 	case n.phase == Waiting && n.held != nil:
-		return min(every, max(ms(n.held.lo-n.now()), time.Millisecond))
+		return min(every, max(ms(n.held.floor-n.now()), time.Millisecond))
 	}
 	return every
 }
 
-// extend raises the reserved bound (M), makes it durable, and only then lets the generator use
-// it. If the node serves, elapsed is added to the time served. extend reports whether a bound
-// was stored.
+// extend raises the reserved bound (ReservedUntil), makes it durable, and only then lets the
+// generator use it. If the node serves, elapsed is added to the time served. extend reports
+// whether a bound was stored.
 func (n *Node) extend(elapsed time.Duration) (stored bool) { return n.push(elapsed, 0) }
 
 // push is extend for a clock that is about to go forward by ahead.
@@ -63,7 +63,7 @@ func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 	defer n.saveMu.Unlock()
 	n.mu.Lock()
 	t := n.held
-	if t == nil || t.node != n.claim.Node || t.worker != n.claim.Worker || !n.claim.Settled || n.skew.wrong || n.phase == Stopping {
+	if t == nil || t.node != n.claim.Node || t.worker != n.claim.Worker || !n.claim.Confirmed || n.skew.wrong || n.phase == Stopping {
 		n.mu.Unlock()
 		return false
 	}
@@ -71,7 +71,7 @@ func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 		n.served += elapsed
 	}
 	rec := n.record(n.claim)
-	rec.Claim.M = timeguard.NextReserved(n.m, n.now()+ahead.Milliseconds(), n.claim.H, n.window())
+	rec.Claim.ReservedUntil = timeguard.NextReserved(n.reservedUntil, n.now()+ahead.Milliseconds(), n.claim.LeaseUntil, n.window())
 	n.mu.Unlock()
 
 	gen, err := n.save(rec)
@@ -80,7 +80,7 @@ func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 	defer n.mu.Unlock()
 	if (err != nil) != (n.disk.err != nil) {
 		if err != nil {
-			n.log.Error("could not write the state directory, serving until the reserved bound", "error", err, "reserved_left_ms", n.m-n.now())
+			n.log.Error("could not write the state directory, serving until the reserved bound", "error", err, "reserved_left_ms", n.reservedUntil-n.now())
 		} else {
 			n.log.Info("the state directory can be written again")
 		}
@@ -90,7 +90,7 @@ func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 		return false
 	}
 	n.generation = gen
-	n.m = rec.Claim.M
+	n.reservedUntil = rec.Claim.ReservedUntil
 	n.applyBounds()
 	if t := n.held; t != nil {
 		n.behindOnce(t.gen.Behind())
@@ -145,7 +145,7 @@ func (n *Node) noteStall() {
 	defer n.mu.Unlock()
 	if n.stalled() && !n.disk.stallSaid {
 		n.disk.stallSaid = true
-		n.log.Error("a write to the state directory stalls, serving until the reserved bound", "reserved_left_ms", n.m-n.now())
+		n.log.Error("a write to the state directory stalls, serving until the reserved bound", "reserved_left_ms", n.reservedUntil-n.now())
 	}
 }
 
@@ -153,7 +153,7 @@ func (n *Node) noteStall() {
 // lease bound. mu is held.
 func (n *Node) applyBounds() {
 	if n.held != nil {
-		n.held.gen.Extend(n.layout.FloorTick(min(n.m, n.claim.H)))
+		n.held.gen.Extend(n.layout.FloorTick(min(n.reservedUntil, n.claim.LeaseUntil)))
 	}
 }
 
@@ -164,7 +164,7 @@ func (n *Node) window() time.Duration { return n.cfg.Reserve + n.borrow }
 // shortOfBound returns how much higher the reserved bound could be now, by the clock and the
 // lease bound. It is negative if the clock went back. mu is held.
 func (n *Node) shortOfBound() time.Duration {
-	return ms(min(n.now()+n.window().Milliseconds(), n.claim.H) - n.m)
+	return ms(min(n.now()+n.window().Milliseconds(), n.claim.LeaseUntil) - n.reservedUntil)
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -47,12 +47,12 @@ func TestNextExtensionIsDueInTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			now := n.now()
-			n.m, n.claim.H = now+row.left.Milliseconds(), now+row.lease.Milliseconds()
+			n.reservedUntil, n.claim.LeaseUntil = now+row.left.Milliseconds(), now+row.lease.Milliseconds()
 			if row.failed {
 				n.disk.err = errors.New("failed")
 			}
 			if row.floor != 0 {
-				n.phase, n.held = Waiting, &tenure{lo: now + row.floor.Milliseconds()}
+				n.phase, n.held = Waiting, &tenure{floor: now + row.floor.Milliseconds()}
 			}
 			if got := n.untilExtend(row.stored); got != row.want {
 				t.Errorf("%s, want %s", got, row.want)
@@ -111,10 +111,10 @@ func TestReservedBoundFollowsTheLease(t *testing.T) {
 				t.Fatal(err)
 			}
 			claim := n.claim
-			claim.H = n.now() + row.lease.Milliseconds()
-			n.m = n.now() + row.bound.Milliseconds()
+			claim.LeaseUntil = n.now() + row.lease.Milliseconds()
+			n.reservedUntil = n.now() + row.bound.Milliseconds()
 			n.setClaim(claim)
-			if got := len(n.poke) == 1; got != row.want {
+			if got := len(n.wakeDisk) == 1; got != row.want {
 				t.Errorf("the bound is pushed: %v", got)
 			}
 		})

@@ -14,7 +14,7 @@ import (
 const maxRotations = 4
 
 // rotateIfBehind takes a fresh slot if a clock that went back would make the node refuse for
-// longer than limits.RotateBehind and the last settling time. ZooKeeper and most peers must
+// longer than limits.RotateBehind and the last confirming time. ZooKeeper and most peers must
 // agree with the new time. The old slot is released at the end of what was issued for it. If no
 // fresh slot can be acquired, the node waits for its clock.
 func (n *Node) rotateIfBehind(ctx context.Context) error {
@@ -22,10 +22,10 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	old, claim, layout := n.held, n.claim, n.layout
 	// A tenure that was not published has issued nothing. It waits for its floor.
 	due := old != nil && n.serving.Load() == old && n.store.err == nil && !n.skew.wrong &&
-		n.skew.verdict.Verified() && !n.skew.verdict.Wrong() && n.costs(old) > max(limits.RotateBehind, n.keeper.lastSettle)
+		n.skew.verdict.Verified() && !n.skew.verdict.Wrong() && n.refusalDuration(old) > max(limits.RotateBehind, n.keeper.lastWait)
 	behind := time.Duration(0)
 	if due {
-		behind = n.costs(old)
+		behind = n.refusalDuration(old)
 		since := n.now() - n.cluster.LeaseMs
 		n.rotations = slices.DeleteFunc(n.rotations, func(at int64) bool { return at < since })
 		if due = len(n.rotations) < maxRotations; due {
@@ -50,7 +50,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 		n.keepOld(claim)
 		return nil
 	}
-	n.refuse(Settling, CauseFreshWorker)
+	n.refuse(Confirming, CauseNewWorker)
 	old.gen.Close()
 	end := layout.Start(old.gen.End())
 	claim.Ticket = "" // the new slot keeps it
@@ -59,15 +59,15 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 		return err
 	}
 	n.releaseOwed(ctx)
-	wake(n.kick)
+	wake(n.wakeKeeper)
 	return ctx.Err()
 }
 
-// costs returns how long a tenure refuses because the clock went back. If rollbacks are
+// refusalDuration returns how long a tenure refuses because the clock went back. If rollbacks are
 // counted, the tenure may go on while a restart would refuse to wait for the reserved bound.
-// Then costs returns the wait for that bound. mu is held.
-func (n *Node) costs(t *tenure) time.Duration {
-	if restart := timeguard.StartWait(n.now(), n.m); n.onRollback.Counts() && restart > limits.MaxStartWait {
+// Then refusalDuration returns the wait for that bound. mu is held.
+func (n *Node) refusalDuration(t *tenure) time.Duration {
+	if restart := timeguard.StartWait(n.now(), n.reservedUntil); n.onRollback.Counts() && restart > limits.MaxStartWait {
 		return restart
 	}
 	return t.gen.Behind()
@@ -81,8 +81,8 @@ func (n *Node) keepOld(claim coordinator.Claim) {
 	n.rotations = n.rotations[:max(0, len(n.rotations)-1)] // none was taken
 	changed := n.claim.Worker != claim.Worker || n.claim.Node != claim.Node
 	if changed {
-		claim.M = n.layout.Start(n.held.gen.Limit())
-		n.claim, n.m = claim, claim.M
+		claim.ReservedUntil = n.layout.Start(n.held.gen.Limit())
+		n.claim, n.reservedUntil = claim, claim.ReservedUntil
 	}
 	n.mu.Unlock()
 	if !changed {

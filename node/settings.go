@@ -30,10 +30,10 @@ type Settings struct {
 	Layout *worker.Layout
 	// Datacenter is by default 0.
 	Datacenter *int64
-	// Lease is the longest lease, 1 s or more, by default 24 h. Settle is the settling time,
+	// Lease is the longest lease, 1 s or more, by default 24 h. Confirm is the confirming time,
 	// limits.MinConfirm to 1 h, by default limits.DefaultConfirm. It may be 0 for a store in
 	// memory.
-	Lease, Settle *time.Duration
+	Lease, ConfirmTime *time.Duration
 	// OnRollback is the policy for a clock that goes back. The default is to count rollbacks
 	// if the layout has a rollback field, otherwise Leaf's rule.
 	OnRollback *timeguard.RollbackPolicy
@@ -43,10 +43,10 @@ type Settings struct {
 }
 
 // Record returns the record of a new cluster with these settings, and the defaults for those
-// that are nil. heartbeat is that of the slowest node: the default settling time depends on
+// that are nil. heartbeat is that of the slowest node: the default confirming time depends on
 // it. Record returns an error for settings that are out of range or do not fit each other.
 func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Cluster, error) {
-	layout, datacenter, lease, settle := worker.Leaf(), int64(0), defaultLease, limits.DefaultConfirm(heartbeat)
+	layout, datacenter, lease, confirm := worker.Leaf(), int64(0), defaultLease, limits.DefaultConfirm(heartbeat)
 	if s.Layout != nil {
 		layout = *s.Layout
 	}
@@ -56,10 +56,10 @@ func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Clus
 	if s.Lease != nil {
 		lease = *s.Lease
 	}
-	if s.Settle != nil {
-		settle = *s.Settle
+	if s.ConfirmTime != nil {
+		confirm = *s.ConfirmTime
 	}
-	cl, err := newCluster(uuid, layout, datacenter, lease, settle)
+	cl, err := newCluster(uuid, layout, datacenter, lease, confirm)
 	if err != nil {
 		return cl, err
 	}
@@ -79,19 +79,19 @@ func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Clus
 	return cl, err
 }
 
-func newCluster(uuid string, layout worker.Layout, datacenter int64, lease, settle time.Duration) (coordinator.Cluster, error) {
+func newCluster(uuid string, layout worker.Layout, datacenter int64, lease, confirm time.Duration) (coordinator.Cluster, error) {
 	if _, err := layout.Encode(worker.Fields{Datacenter: datacenter}); err != nil {
 		return coordinator.Cluster{}, err
 	}
 	if lease < time.Second {
 		return coordinator.Cluster{}, fmt.Errorf("the lease %s is too short. Use 1s or more", lease)
 	}
-	if settle != 0 && settle < limits.MinConfirm || settle > time.Hour {
-		return coordinator.Cluster{}, fmt.Errorf("the settling time %s is out of range. Use %s to 1h", settle, limits.MinConfirm)
+	if confirm != 0 && confirm < limits.MinConfirm || confirm > time.Hour {
+		return coordinator.Cluster{}, fmt.Errorf("the confirming time %s is out of range. Use %s to 1h", confirm, limits.MinConfirm)
 	}
 	return coordinator.Cluster{
 		UUID: uuid, Layout: layout.String(), Slots: Slots(layout), Datacenter: datacenter,
-		LeaseMs: lease.Milliseconds(), SettleMs: settle.Milliseconds(), Used: -1,
+		LeaseMs: lease.Milliseconds(), ConfirmMs: confirm.Milliseconds(), HighestSlot: -1,
 	}, nil
 }
 
@@ -105,8 +105,8 @@ func (s Settings) Agree(cl coordinator.Cluster) error {
 		return &DiffersError{SettingDatacenter, *s.Datacenter, cl.Datacenter}
 	case s.Lease != nil && s.Lease.Milliseconds() != cl.LeaseMs:
 		return &DiffersError{SettingLease, *s.Lease, ms(cl.LeaseMs)}
-	case s.Settle != nil && s.Settle.Milliseconds() != cl.SettleMs:
-		return &DiffersError{SettingSettle, *s.Settle, ms(cl.SettleMs)}
+	case s.ConfirmTime != nil && s.ConfirmTime.Milliseconds() != cl.ConfirmMs:
+		return &DiffersError{SettingConfirmTime, *s.ConfirmTime, ms(cl.ConfirmMs)}
 	case s.OnRollback != nil && s.OnRollback.String() != OnRollback(cl):
 		return &DiffersError{SettingOnRollback, s.OnRollback, OnRollback(cl)}
 	case s.Borrow != nil && s.Borrow.Milliseconds() != cl.BorrowMs:

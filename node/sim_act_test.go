@@ -115,14 +115,14 @@ func (s *sim) lives(p *process) {
 	if s.now < p.paused {
 		return
 	}
-	if s.now >= p.extendAt || p.n.phase == Waiting || len(p.n.poke) > 0 {
-		drain(p.n.poke)
+	if s.now >= p.extendAt || p.n.phase == Waiting || len(p.n.wakeDisk) > 0 {
+		drain(p.n.wakeDisk)
 		if !s.chance(8) {
 			s.extend(p)
 		}
 	}
-	if s.now >= p.keepAt || p.acquiring || !p.n.settled && p.Mono() >= p.n.keeper.settleAt || len(p.n.kick) > 0 {
-		drain(p.n.kick)
+	if s.now >= p.keepAt || p.acquiring || !p.n.confirmed && p.Mono() >= p.n.keeper.confirmAt || len(p.n.wakeKeeper) > 0 {
+		drain(p.n.wakeKeeper)
 		if !s.chance(8) {
 			s.keep(p)
 		}
@@ -235,7 +235,7 @@ func (s *sim) copyDisk(m, from *machine) {
 func (s *sim) run(actions int) string {
 	for range actions {
 		if s.chance(12) {
-			s.tell()
+			s.playScenario()
 		} else {
 			s.act()
 		}

@@ -16,18 +16,18 @@ import (
 // the ID ranges of two tenures of a worker overlap. The others break the rules that protect the
 // promise. Their checks read the disks and the store, and not what a node believes.
 const (
-	wrongTwice    = "twice"    // an ID given twice
-	wrongOverlap  = "overlap"  // ranges of IDs of two tenures of a worker overlap
-	wrongOrder    = "order"    // IDs of a connection, a node or a worker out of order
-	wrongDisk     = "disk"     // an ID at or above what a restart would begin at
-	wrongLease    = "lease"    // an ID at or above the settled, acknowledged lease bound
-	wrongFloor    = "floor"    // an ID below the floor
-	wrongReserved = "reserved" // an ID among what a predecessor had reserved
-	wrongClock    = "clock"    // an ID's time is not the clock's
-	wrongMFell    = "M fell"
-	wrongHFell    = "H fell"
-	wrongTaken    = "taken" // another node's settled record is overwritten while its lease runs
-	wrongSim      = "simulation"
+	wrongTwice     = "twice"    // an ID given twice
+	wrongOverlap   = "overlap"  // ranges of IDs of two tenures of a worker overlap
+	wrongOrder     = "order"    // IDs of a connection, a node or a worker out of order
+	wrongDisk      = "disk"     // an ID at or above what a restart would begin at
+	wrongLease     = "lease"    // an ID at or above the confirmed, acknowledged lease bound
+	wrongFloor     = "floor"    // an ID below the floor
+	wrongReserved  = "reserved" // an ID among what a predecessor had reserved
+	wrongClock     = "clock"    // an ID's time is not the clock's
+	wrongBoundFell = "reserved bound fell"
+	wrongLeaseFell = "lease bound fell"
+	wrongTaken     = "taken" // another node's confirmed record is overwritten while its lease runs
+	wrongSim       = "simulation"
 )
 
 // checks is what the checks know of a history.
@@ -40,7 +40,7 @@ type checks struct {
 
 	used    map[worker.ID]*use // by IDs of sequence 0
 	workers []workerChecks
-	acked   map[holding]int64 // the settled, acknowledged lease bound
+	acked   map[holding]int64 // the confirmed, acknowledged lease bound
 	ids     int
 	ahead   int  // runs of IDs ahead of the wall clock
 	rolled  int  // runs of IDs that count a rollback
@@ -82,10 +82,10 @@ type issued struct {
 
 // slotRecord is a slot's record in the store, read without the code under test.
 type slotRecord struct {
-	node, nonce                string
-	term, h                    int64
-	generation                 uint64
-	settled, released, stopped bool
+	node, nonce                  string
+	term, leaseUntil             int64
+	generation                   uint64
+	confirmed, released, stopped bool
 }
 
 func (c *checks) init(workers int) {
@@ -214,11 +214,11 @@ func (s *sim) checkBounds(mine *issued, tick worker.Tick) {
 		if end > d.begin {
 			s.violated(wrongDisk, "%s issues for %d to %d ms of worker %d, where a restart would begin at %d", p.name, start, end, t.worker, d.begin)
 		}
-		if start < d.lo {
-			s.violated(wrongFloor, "%s issues for %d ms of worker %d, where its floor is %d", p.name, start, t.worker, d.lo)
+		if start < d.floor {
+			s.violated(wrongFloor, "%s issues for %d ms of worker %d, where its floor is %d", p.name, start, t.worker, d.floor)
 		}
 		// A bound that has reached the disk without an acknowledgement does not count.
-		mine.end = max(mine.end, s.layout.FloorTick(min(d.m, p.machine.saved.M, h)))
+		mine.end = max(mine.end, s.layout.FloorTick(min(d.reservedUntil, p.machine.saved.ReservedUntil, h)))
 	}
 }
 
@@ -294,43 +294,43 @@ func (s *sim) wroteSlot(at string, data []byte, acked bool) {
 	w := &s.workers[n]
 	w.held = w.held || text(data, "node") != ""
 	r := slotRecord{
-		node: text(data, "node"), nonce: text(data, "nonce"), term: number(data, "term"), h: number(data, "h"),
+		node: text(data, "node"), nonce: text(data, "nonce"), term: number(data, "term"), leaseUntil: number(data, "lease_until"),
 		generation: uint64(number(data, "generation")),
-		settled:    has(data, "settled"), released: has(data, "released"), stopped: has(data, "stopped"),
+		confirmed:  has(data, "confirmed"), released: has(data, "released"), stopped: has(data, "stopped"),
 	}
 	was := w.record
-	// A record without a node replaces a lost one. It says nothing of the owner's bound.
-	if w.known && was.node != "" && (r.h < was.h && !(r.released && r.nonce == was.nonce) || r.term < was.term) {
-		s.violated(wrongHFell, "the record of worker %d goes from %+v to %+v", n, was, r)
+	// A record without a node replaces a lost one. It says nothing of the holder's bound.
+	if w.known && was.node != "" && (r.leaseUntil < was.leaseUntil && !(r.released && r.nonce == was.nonce) || r.term < was.term) {
+		s.violated(wrongLeaseFell, "the record of worker %d goes from %+v to %+v", n, was, r)
 	}
 	if w.known && was.released && r.node == was.node && r.term > was.term {
 		delete(s.acked, holding{r.node, n}) // its holder takes it again
 	}
 	// Clocks in use may be 10 s apart. A clock that is further off is refused.
-	if w.known && was.settled && !was.released && r.node != was.node && was.h > s.now/1e6+10_000 {
+	if w.known && was.confirmed && !was.released && r.node != was.node && was.leaseUntil > s.now/1e6+10_000 {
 		s.violated(wrongTaken, "the record of worker %d goes from %+v to %+v", n, was, r)
 	}
 	if r.released && !was.released && !s.lossy {
 		for _, t := range w.tenures {
-			if end := s.layout.Start(t.max + 1); r.h < end {
-				s.violated(wrongHFell, "worker %d is released from %d on, where %s has issued below %d", n, r.h, t.p.name, end)
+			if end := s.layout.Start(t.max + 1); r.leaseUntil < end {
+				s.violated(wrongLeaseFell, "worker %d is released from %d on, where %s has issued below %d", n, r.leaseUntil, t.p.name, end)
 			}
 		}
 	}
 	w.record, w.known = r, true
-	if acked && r.settled {
+	if acked && r.confirmed {
 		at := holding{r.node, n}
-		s.acked[at] = max(s.acked[at], r.h)
+		s.acked[at] = max(s.acked[at], r.leaseUntil)
 	}
 }
 
-// saved is called when a record has been saved, which makes its reserved bound (M) count. That
-// bound must never go down, except at a stop.
+// saved is called when a record has been saved, which makes its reserved bound (ReservedUntil)
+// count. That bound must never go down, except at a stop.
 func (s *sim) saved(m *machine, r localcache.Record) {
 	was := m.saved
 	same := text(was.Payload, "node") == text(r.Payload, "node") && number(was.Payload, "worker") == number(r.Payload, "worker")
-	if same && r.M < was.M && !has(r.Payload, "stopped") {
-		s.violated(wrongMFell, "%s: the bound on the disk goes from %d to %d", m.name, was.M, r.M)
+	if same && r.ReservedUntil < was.ReservedUntil && !has(r.Payload, "stopped") {
+		s.violated(wrongBoundFell, "%s: the bound on the disk goes from %d to %d", m.name, was.ReservedUntil, r.ReservedUntil)
 	}
 	m.saved = r
 }

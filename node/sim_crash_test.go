@@ -7,13 +7,13 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Stories about crashes, and about what they leave on the disk.
+// Scenarios about crashes, and about what they leave on the disk.
 
-// tellCrash: a node issues up to its reserved bound, while its disk fails or stalls, or after
+// playCrash: a node issues up to its reserved bound, while its disk fails or stalls, or after
 // its clock went back. Then it ends by kill -9 or a power cut. A byte of its disk may rot, and
 // its clock may go back. It restarts, with ZooKeeper or from its state directory alone.
-func (s *sim) tellCrash() bool {
-	a := s.owner()
+func (s *sim) playCrash() bool {
+	a := s.holder()
 	if a == nil {
 		return false
 	}
@@ -78,18 +78,18 @@ func (s *sim) tellCrash() bool {
 	s.watch(12 * time.Second)
 	if p != nil && !p.dead {
 		s.heal(p)
-		s.watch(s.settle + 2*time.Second)
+		s.watch(s.confirm + 2*time.Second)
 	}
 	return p != nil
 }
 
-// tellGrant: a process saves a claim. It ends before the write that carries the claim, before
+// playGrant: a process saves a claim. It ends before the write that carries the claim, before
 // the answer to that write, or while the write is on its way. It restarts, perhaps with its
 // clock a little back.
-func (s *sim) tellGrant() bool {
+func (s *sim) playGrant() bool {
 	m := s.any()
 	if s.chance(2) {
-		if a := s.owner(); a != nil {
+		if a := s.holder(); a != nil {
 			m = a.machine
 		}
 	}
@@ -145,14 +145,14 @@ func (s *sim) tellGrant() bool {
 		s.restart(m, s.chance(3))
 	}
 	s.mem.Deliver()
-	s.watch(s.settle + 8*time.Second)
+	s.watch(s.confirm + 8*time.Second)
 	return reached
 }
 
-// tellCopy: a machine gets a copy of an owner's disk, and a node starts there. The original
+// playCopy: a machine gets a copy of a holder's disk, and a node starts there. The original
 // runs on, or restarts later.
-func (s *sim) tellCopy() bool {
-	a := s.owner()
+func (s *sim) playCopy() bool {
+	a := s.holder()
 	if a == nil {
 		return false
 	}
@@ -166,14 +166,14 @@ func (s *sim) tellCopy() bool {
 	s.restart(from, s.chance(2))
 	s.watch(4 * time.Second)
 	s.mend()
-	s.watch(s.settle + 3*time.Second)
+	s.watch(s.confirm + 3*time.Second)
 	return true
 }
 
-// tellOldFile: an old copy is put back into the same state file, and the clock goes back.
+// playOldFile: an old copy is put back into the same state file, and the clock goes back.
 // ZooKeeper can be reached and has seen a newer generation of the file.
-func (s *sim) tellOldFile() bool {
-	a := s.owner()
+func (s *sim) playOldFile() bool {
+	a := s.holder()
 	if a == nil {
 		return false
 	}
@@ -201,6 +201,6 @@ func (s *sim) tellOldFile() bool {
 	s.giveDisk(m, old, m.print)
 	s.step(m, -s.upTo(5*time.Second))
 	s.backToStore(m)
-	s.watch(s.settle + 6*time.Second)
+	s.watch(s.confirm + 6*time.Second)
 	return true
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/testkit/memfile"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -25,7 +26,7 @@ const (
 var errSim = errors.New("simulated I/O error")
 
 // newDisk gives a machine a new and blank state file, with an inode that no other file has had.
-func (s *sim) newDisk(m *machine) { s.giveDisk(m, localcache.NewMemFile(nil), s.newInode()) }
+func (s *sim) newDisk(m *machine) { s.giveDisk(m, memfile.New(nil), s.newInode()) }
 
 func (s *sim) newInode() localcache.Fingerprint {
 	s.inode++
@@ -33,7 +34,7 @@ func (s *sim) newInode() localcache.Fingerprint {
 }
 
 // giveDisk puts a disk into a machine on which nothing runs.
-func (s *sim) giveDisk(m *machine, disk *localcache.MemFile, print localcache.Fingerprint) {
+func (s *sim) giveDisk(m *machine, disk *memfile.File, print localcache.Fingerprint) {
 	m.disk, m.print = disk, print
 	disk.Unit = pick[int64](s, 512, 4096)
 	disk.Full = s.chance(4) // must not matter: the file does not grow
@@ -77,8 +78,8 @@ type spiedCache struct {
 }
 
 func (c spiedCache) Save(r localcache.Record) (uint64, error) {
-	if has(r.Payload, "stopped") { // a lower M counts at once, whatever reaches the disk
-		c.m.saved.M = min(c.m.saved.M, r.M)
+	if has(r.Payload, "stopped") { // a lower ReservedUntil counts at once, whatever reaches the disk
+		c.m.saved.ReservedUntil = min(c.m.saved.ReservedUntil, r.ReservedUntil)
 	}
 	generation, err := c.Cache.Save(r)
 	if err == nil {
@@ -109,14 +110,14 @@ func (s *sim) rot(m *machine, off int64) {
 // diskLook is what a restart would find on a disk. It is read without the code under test: the
 // issue rule must hold for what is on the disk, whatever a node believes.
 type diskLook struct {
-	found             bool
-	node              string
-	worker            int
-	lo, m             int64 // Unix ms
-	begin             int64 // m, raised if one block is lost
-	stopped, released bool
-	generation        uint64
-	block             int // the newest
+	found                bool
+	node                 string
+	worker               int
+	floor, reservedUntil int64 // Unix ms
+	begin                int64 // m, raised if one block is lost
+	stopped, released    bool
+	generation           uint64
+	block                int // the newest
 }
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
@@ -134,12 +135,12 @@ func lookAt(image []byte) (look diskLook) {
 			json := b[20:][:binary.LittleEndian.Uint32(b[16:])]
 			look = diskLook{
 				found: true, generation: gen, block: i,
-				node: text(json, "node"), worker: int(number(json, "worker")), lo: number(json, "lo"), m: number(json, "m"),
+				node: text(json, "node"), worker: int(number(json, "worker")), floor: number(json, "floor"), reservedUntil: number(json, "reserved_until"),
 				stopped: has(json, "stopped"), released: has(json, "released"),
 			}
 		}
 	}
-	look.begin = look.m
+	look.begin = look.reservedUntil
 	if valid == 1 {
 		look.begin += limits.BoundSlack.Milliseconds()
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Stories about a worker that passes to another node.
+// Scenarios about a worker that passes to another node.
 
-// tellBound: an owner is cut off, perhaps with its last heartbeat on the way. It issues up to
+// playBound: a holder is cut off, perhaps with its last heartbeat on the way. It issues up to
 // its lease bound, by a clock that may be off. Other nodes wait for its worker, and take it as
 // soon as they may.
-func (s *sim) tellBound() bool {
-	a := s.owner()
+func (s *sim) playBound() bool {
+	a := s.holder()
 	if a == nil {
 		return false
 	}
@@ -46,15 +46,15 @@ func (s *sim) tellBound() bool {
 	if !a.dead && s.chance(2) {
 		s.heal(a)
 	}
-	s.watch(s.settle + 4*time.Second)
+	s.watch(s.confirm + 4*time.Second)
 	return got != nil
 }
 
-// tellLateWrite: a process has read a record and stands still before it writes the record. It
+// playLateWrite: a process has read a record and stands still before it writes the record. It
 // is at a heartbeat, at its start, or takes the worker as a new node. Another node takes the
 // worker meanwhile. Then the late write goes out.
-func (s *sim) tellLateWrite() bool {
-	a := s.owner()
+func (s *sim) playLateWrite() bool {
+	a := s.holder()
 	if a == nil {
 		return false
 	}
@@ -88,7 +88,7 @@ func (s *sim) tellLateWrite() bool {
 	if a.trap = nil; !a.dead {
 		s.keep(a)
 	}
-	s.watch(s.settle + 4*time.Second)
+	s.watch(s.confirm + 4*time.Second)
 	return reached
 }
 
@@ -96,7 +96,7 @@ func (s *sim) tellLateWrite() bool {
 // reports whether the node has served.
 func (s *sim) takes(m *machine, w int) bool {
 	p := s.queue(m, w, 12*time.Second)
-	if p == nil || !s.serves(p, s.settle+5*time.Second) {
+	if p == nil || !s.serves(p, s.confirm+5*time.Second) {
 		return false
 	}
 	s.watch(s.upTo(2 * time.Second))
@@ -107,10 +107,10 @@ func (s *sim) takes(m *machine, w int) bool {
 	return true
 }
 
-// tellLateRelease: a process that stops stands still before it writes its record as released or
+// playLateRelease: a process that stops stands still before it writes its record as released or
 // stopped. Another node takes the worker meanwhile. Then the late write goes out.
-func (s *sim) tellLateRelease() bool {
-	a := s.owner()
+func (s *sim) playLateRelease() bool {
+	a := s.holder()
 	if a == nil {
 		return false
 	}
@@ -129,15 +129,15 @@ func (s *sim) tellLateRelease() bool {
 	}}
 	s.stop(a)
 	s.queue(c, w, 3*time.Second)
-	s.watch(s.settle + 4*time.Second)
+	s.watch(s.confirm + 4*time.Second)
 	return reached
 }
 
-// tellHandover: an owner whose clock is ahead releases its worker, and others take it at once.
-// They may release it before they have issued anything, or be killed. The first owner may
+// playHandover: a holder whose clock is ahead releases its worker, and others take it at once.
+// They may release it before they have issued anything, or be killed. The first holder may
 // restart, and must find that it holds nothing.
-func (s *sim) tellHandover() bool {
-	a := s.owner()
+func (s *sim) playHandover() bool {
+	a := s.holder()
 	if a == nil {
 		return false
 	}
@@ -181,18 +181,18 @@ func (s *sim) tellHandover() bool {
 			p.session.Expire()
 			s.wait(w, time.Second)
 		case 2:
-			s.serves(p, s.settle+6*time.Second)
+			s.serves(p, s.confirm+6*time.Second)
 		}
 	}
-	s.watch(s.settle + 6*time.Second)
+	s.watch(s.confirm + 6*time.Second)
 	return reached
 }
 
-// tellChain: an owner's clock goes back after it has issued. The owner reports once more, and is
-// lost with its disk. The next holder must begin above all that the owner has issued, and so
+// playChain: a holder's clock goes back after it has issued. The holder reports once more, and is
+// lost with its disk. The next holder must begin above all that the holder has issued, and so
 // must the holder after that.
-func (s *sim) tellChain() bool {
-	a := s.owner()
+func (s *sim) playChain() bool {
+	a := s.holder()
 	if a == nil {
 		return false
 	}
@@ -220,7 +220,7 @@ func (s *sim) tellChain() bool {
 		}
 		reached = true
 		if s.chance(2) {
-			s.serves(p, s.settle+6*time.Second)
+			s.serves(p, s.confirm+6*time.Second)
 		}
 		s.watch(s.upTo(2 * time.Second))
 		if !p.dead {
@@ -228,13 +228,13 @@ func (s *sim) tellChain() bool {
 			p.session.Expire()
 		}
 	}
-	s.watch(s.settle + 5*time.Second)
+	s.watch(s.confirm + 5*time.Second)
 	return reached
 }
 
-// tellRotation: a node takes a fresh worker after its clock went back. The release of the old
+// playRotation: a node takes a fresh worker after its clock went back. The release of the old
 // worker may be late, or its answer may be lost. Another node may take the old worker.
-func (s *sim) tellRotation() bool {
+func (s *sim) playRotation() bool {
 	a := s.roomFor()
 	if a == nil {
 		return false
@@ -257,14 +257,14 @@ func (s *sim) tellRotation() bool {
 			s.queue(s.other(a.machine), from, 2*time.Second)
 		}
 	}
-	s.watch(s.settle + 3*time.Second)
+	s.watch(s.confirm + 3*time.Second)
 	return reached
 }
 
-// tellBackAgain: a node takes a fresh worker, and does not learn for a while that its old
+// playBackAgain: a node takes a fresh worker, and does not learn for a while that its old
 // worker was released. Meanwhile it takes the old worker again. The release that is still
 // pending is of the earlier tenure, and must not apply to the new one.
-func (s *sim) tellBackAgain() bool {
+func (s *sim) playBackAgain() bool {
 	a := s.roomFor()
 	if a == nil {
 		return false
@@ -285,7 +285,7 @@ func (s *sim) tellBackAgain() bool {
 			break
 		}
 	}
-	if a.held() != from || !s.serves(a, s.settle+5*time.Second) {
+	if a.held() != from || !s.serves(a, s.confirm+5*time.Second) {
 		return false
 	}
 	s.burst(a)
@@ -294,14 +294,14 @@ func (s *sim) tellBackAgain() bool {
 	s.keep(a)
 	b := s.other(a.machine)
 	s.quietly(func() { s.queue(b, from, time.Second) })
-	s.watch(s.settle + 3*time.Second)
+	s.watch(s.confirm + 3*time.Second)
 	return true
 }
 
-// roomFor returns an owner, after most others have released their workers, so that the owner
-// can take fresh ones. It returns nil if there is no owner.
+// roomFor returns a holder, after most others have released their workers, so that the holder
+// can take fresh ones. It returns nil if there is no holder.
 func (s *sim) roomFor() *process {
-	a := s.owner()
+	a := s.holder()
 	if a == nil {
 		return nil
 	}
@@ -314,14 +314,14 @@ func (s *sim) roomFor() *process {
 	return a
 }
 
-// rotates moves the clock of an owner ahead, lets it issue by that clock, and sets the clock
-// back by more than a node waits for. It reports whether the owner took a fresh worker.
+// rotates moves the clock of a holder ahead, lets it issue by that clock, and sets the clock
+// back by more than a node waits for. It reports whether the holder took a fresh worker.
 func (s *sim) rotates(a *process) bool {
-	if a.dead || !s.serves(a, s.settle+5*time.Second) {
+	if a.dead || !s.serves(a, s.confirm+5*time.Second) {
 		return false
 	}
 	from := a.held()
-	ahead := max(2100*time.Millisecond, a.n.keeper.lastSettle+100*time.Millisecond) + s.layout.Unit + s.upTo(500*time.Millisecond)
+	ahead := max(2100*time.Millisecond, a.n.keeper.lastWait+100*time.Millisecond) + s.layout.Unit + s.upTo(500*time.Millisecond)
 	if ahead > 4800*time.Millisecond { // its clock would be wrong by most voters
 		return false
 	}

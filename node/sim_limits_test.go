@@ -12,7 +12,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Stories that were found by attacking the shipped binary on a real ZooKeeper.
+// Scenarios that were found by attacking the shipped binary on a real ZooKeeper.
 
 // lose makes ZooKeeper lose its data: it is wiped, or restored to the older copy given. lose
 // reports whether ZooKeeper was wiped.
@@ -33,7 +33,7 @@ func (s *sim) lose(copied *zkstore.MemSnapshot) (wiped bool) {
 }
 
 // incarnation returns the incarnation in the cluster record, which is higher each time that an
-// owner has noticed a loss. It returns 0 if there is no record.
+// holder has noticed a loss. It returns 0 if there is no record.
 func (s *sim) incarnation() int64 {
 	cl, err := coordinator.ReadCluster(context.Background(), s.admin)
 	if err != nil {
@@ -42,20 +42,20 @@ func (s *sim) incarnation() int64 {
 	return cl.Incarnation
 }
 
-// tellNoticed: ZooKeeper loses its data while owners are connected. The owners come back by
+// playNoticed: ZooKeeper loses its data while holders are connected. The holders come back by
 // themselves: their next heartbeat is due, and their clients have given up the silent server
-// and found another. Each of these takes at most as long as the owner has asked of its client.
+// and found another. Each of these takes at most as long as the holder has asked of its client.
 // Newcomers take at once what looks free.
-func (s *sim) tellNoticed() bool {
+func (s *sim) playNoticed() bool {
 	s.mend()
-	if s.owner() == nil {
+	if s.holder() == nil {
 		return false
 	}
 	copied := s.mem.Snapshot()
 	s.live(s.upTo(20*time.Second), s.heartbeat)
-	owners := s.owners()
+	holders := s.holders()
 	var on, newcomers []*machine
-	for _, p := range owners {
+	for _, p := range holders {
 		on = append(on, p.machine)
 	}
 	for _, m := range s.machines {
@@ -64,13 +64,13 @@ func (s *sim) tellNoticed() bool {
 			newcomers = append(newcomers, m)
 		}
 	}
-	if len(owners) == 0 || len(newcomers) == 0 {
+	if len(holders) == 0 || len(newcomers) == 0 {
 		return false
 	}
-	w := owners[0].held()
+	w := holders[0].held()
 	s.lose(copied)
 	back := make(map[*process]int64)
-	for _, p := range owners {
+	for _, p := range holders {
 		n := p.session.Notice()
 		late := n.Heartbeat + n.Answer + n.Redial
 		if n == (limits.Notice{}) { // Hurry was not called
@@ -89,12 +89,12 @@ func (s *sim) tellNoticed() bool {
 			s.keep(p)
 		}
 	}
-	slices.SortFunc(owners, func(a, b *process) int { return cmp.Compare(back[a], back[b]) })
+	slices.SortFunc(holders, func(a, b *process) int { return cmp.Compare(back[a], back[b]) })
 	before := s.incarnation()
-	for _, p := range owners {
-		// No other event may delay the owner's return.
+	for _, p := range holders {
+		// No other event may delay the holder's return.
 		for s.deadline = max(s.now, back[p]); s.now < s.deadline && !s.done(); s.fine() {
-			for _, p := range owners {
+			for _, p := range holders {
 				s.burst(p)
 				s.over = s.over || p.dead && s.incarnation() <= before // before it could notice
 			}
@@ -103,12 +103,12 @@ func (s *sim) tellNoticed() bool {
 		s.comesBack(p)
 		s.over = s.over || p.dead && s.incarnation() <= before
 	}
-	s.watch(s.settle + 4*time.Second)
+	s.watch(s.confirm + 4*time.Second)
 	return true
 }
 
-// comesBack lets an owner reach ZooKeeper and report. No other event happens meanwhile, but the
-// owner's calls take time.
+// comesBack lets a holder reach ZooKeeper and report. No other event happens meanwhile, but the
+// holder's calls take time.
 func (s *sim) comesBack(p *process) {
 	for _, m := range p.machine.both() {
 		m.wake() // a process that stands still cannot notice
@@ -132,15 +132,15 @@ func (m *machine) knows(uuid string) bool {
 	return err == nil && text(cache.Load().Record.Payload, "uuid") == uuid
 }
 
-// tellGrowth: an owner is cut off, or stopped, while the cluster grows beyond the workers that
-// the owner knows. The holder of a new worker is cut off too when ZooKeeper loses its data, so
-// the first owner is the only one to notice. A new node then tries the new worker.
-func (s *sim) tellGrowth() bool {
-	a := s.owner()
+// playGrowth: a holder is cut off, or stopped, while the cluster grows beyond the workers that
+// the holder knows. The holder of a new worker is cut off too when ZooKeeper loses its data, so
+// the first holder is the only one to notice. A new node then tries the new worker.
+func (s *sim) playGrowth() bool {
+	a := s.holder()
 	if a == nil || a.twin != nil || s.crowded {
 		return false
 	}
-	known, first, uuid := a.n.coord.Used(), a.machine, a.n.cluster.UUID
+	known, first, uuid := a.n.coord.HighestSlot(), a.machine, a.n.cluster.UUID
 	if known+1 >= s.layout.Workers() {
 		return false
 	}
@@ -158,7 +158,7 @@ func (s *sim) tellGrowth() bool {
 	}
 	w := s.between(known+1, s.layout.Workers()-1)
 	b := s.queue(s.other(first), w, 20*time.Second)
-	if b == nil || !s.serves(b, s.settle+5*time.Second) || !b.n.claim.Settled {
+	if b == nil || !s.serves(b, s.confirm+5*time.Second) || !b.n.claim.Confirmed {
 		return false
 	}
 	s.cutOff(b)
@@ -175,7 +175,7 @@ func (s *sim) tellGrowth() bool {
 		}
 		s.heal(a)
 		if !stopped && stops { // before its next heartbeat
-			must = wiped && s.now >= first.paused && a.n.claim.Settled && a.n.now() < a.n.claim.H
+			must = wiped && s.now >= first.paused && a.n.claim.Confirmed && a.n.now() < a.n.claim.LeaseUntil
 			s.stop(a)
 			return
 		}
@@ -195,23 +195,23 @@ func (s *sim) tellGrowth() bool {
 	if p := s.start(c); p != nil {
 		s.keep(p)
 	}
-	for end := s.now + int64(s.settle+4*time.Second); s.now < end && !s.done(); s.fine() {
+	for end := s.now + int64(s.confirm+4*time.Second); s.now < end && !s.done(); s.fine() {
 		s.burst(b)
 	}
 	if !b.dead && s.chance(2) {
 		s.heal(b)
 	}
-	s.watch(s.settle + 4*time.Second)
+	s.watch(s.confirm + 4*time.Second)
 	return true
 }
 
-// tellThawedTooEarly: an operator ends a freeze although the owner of a worker has only stopped.
-// A new node settles on that worker. The promise for IDs is broken then. Still the owner must
-// not overwrite the record that the new node has settled on: the owner's own term is of an
+// playThawedTooEarly: an operator ends a freeze although the holder of a worker has only stopped.
+// A new node confirms on that worker. The promise for IDs is broken then. Still the holder must
+// not overwrite the record that the new node has confirmed on: the holder's own term is of an
 // earlier incarnation.
-func (s *sim) tellThawedTooEarly() bool {
+func (s *sim) playThawedTooEarly() bool {
 	s.mend()
-	b := s.owner()
+	b := s.holder()
 	if b == nil || b.twin != nil {
 		return false
 	}
@@ -224,7 +224,7 @@ func (s *sim) tellThawedTooEarly() bool {
 		}
 	}
 	a := s.witness(m)
-	if a == nil || b.dead || b.held() != w || !b.n.claim.Settled {
+	if a == nil || b.dead || b.held() != w || !b.n.claim.Confirmed {
 		return false
 	}
 	b.n.cfg.ReleaseOnExit = false
@@ -251,7 +251,7 @@ func (s *sim) tellThawedTooEarly() bool {
 	defer func() { s.over = true }()
 	s.quietly(func() {
 		c := s.queue(s.other(m, a.machine), w, 3*time.Second)
-		if c == nil || !s.serves(c, s.settle+5*time.Second) {
+		if c == nil || !s.serves(c, s.confirm+5*time.Second) {
 			return
 		}
 		if p := s.restart(m, false); p != nil {
@@ -266,9 +266,9 @@ func (s *sim) tellThawedTooEarly() bool {
 	return true
 }
 
-// witness returns an owner on another machine than this one, nil if there is none.
+// witness returns a holder on another machine than this one, nil if there is none.
 func (s *sim) witness(than *machine) *process {
-	for _, p := range s.owners() {
+	for _, p := range s.holders() {
 		if p.machine != than && p.machine.twin != than {
 			return p
 		}
@@ -276,10 +276,10 @@ func (s *sim) witness(than *machine) *process {
 	return nil
 }
 
-// tellElsewhere: a node is started with its state directory, but with another ZooKeeper, which
+// playElsewhere: a node is started with its state directory, but with another ZooKeeper, which
 // is empty or has another cluster. In the first ZooKeeper another node takes its worker.
-func (s *sim) tellElsewhere() bool {
-	a := s.owner()
+func (s *sim) playElsewhere() bool {
+	a := s.holder()
 	if a == nil || a.twin != nil {
 		return false
 	}
@@ -320,7 +320,7 @@ func (s *sim) tellElsewhere() bool {
 	if !p.dead {
 		s.heal(p)
 	}
-	s.watch(s.settle + 4*time.Second)
+	s.watch(s.confirm + 4*time.Second)
 	if m.proc != nil && m.proc == p {
 		s.kill(p, false) // the history goes on in the first ZooKeeper
 		s.newDisk(m)
@@ -328,11 +328,11 @@ func (s *sim) tellElsewhere() bool {
 	return true
 }
 
-// tellReleasedCopy: a state file is copied. Its node stops and releases its worker, and another
+// playReleasedCopy: a state file is copied. Its node stops and releases its worker, and another
 // node takes the worker. Then the copy is written back in place, and a node starts from it
 // while it cannot reach ZooKeeper.
-func (s *sim) tellReleasedCopy() bool {
-	a := s.owner()
+func (s *sim) playReleasedCopy() bool {
+	a := s.holder()
 	if a == nil || a.twin != nil {
 		return false
 	}
@@ -345,7 +345,7 @@ func (s *sim) tellReleasedCopy() bool {
 	}
 	removed := m.disk.Removed()
 	b := s.queue(s.other(m), w, 5*time.Second)
-	if b == nil || !s.serves(b, s.settle+6*time.Second) {
+	if b == nil || !s.serves(b, s.confirm+6*time.Second) {
 		return false
 	}
 	s.note("%s: a copy of its state file is written back, the file was deleted %t", m.name, removed)
@@ -359,22 +359,22 @@ func (s *sim) tellReleasedCopy() bool {
 	if m.proc != nil {
 		s.heal(m.proc)
 	}
-	s.watch(s.settle + 3*time.Second)
+	s.watch(s.confirm + 3*time.Second)
 	return true
 }
 
-// tellPoisoned: a node restarts from its state directory alone, with a clock that is ahead,
+// playPoisoned: a node restarts from its state directory alone, with a clock that is ahead,
 // issues, and is killed. The clock is set right. An operator resets the node's identity and
 // lowers the lease bound of its worker, and another node takes the worker.
-func (s *sim) tellPoisoned() bool {
-	a := s.owner()
+func (s *sim) playPoisoned() bool {
+	a := s.holder()
 	if a == nil || a.twin != nil {
 		return false
 	}
 	w, m := a.held(), a.machine
 	s.kill(a, false)
 	a.session.Expire()
-	left := time.Duration(a.n.claim.H-s.now/1e6) * time.Millisecond
+	left := time.Duration(a.n.claim.LeaseUntil-s.now/1e6) * time.Millisecond
 	if left < 25*time.Second {
 		return false
 	}
@@ -396,6 +396,6 @@ func (s *sim) tellPoisoned() bool {
 		return false
 	}
 	got := s.queue(s.other(m), w, 10*time.Second)
-	s.watch(s.settle + 5*time.Second)
+	s.watch(s.confirm + 5*time.Second)
 	return got != nil
 }

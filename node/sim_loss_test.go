@@ -8,23 +8,23 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Stories about a ZooKeeper that loses data. If no owner notices a loss, the promise does not
-// hold. So in these stories a settled owner whose lease runs reaches ZooKeeper before any
-// new node settles, or no owner is left.
+// Scenarios about a ZooKeeper that loses data. If no holder notices a loss, the promise does not
+// hold. So in these scenarios a confirmed holder whose lease runs reaches ZooKeeper before any
+// new node confirms, or no holder is left.
 
-// tellLoss: ZooKeeper is wiped, is restored to old data, or loses the cluster record. Newcomers
-// take what looks free, and the owners come back just in time, as the settling time allows.
-// Owners and new nodes may restart meanwhile.
-func (s *sim) tellLoss() bool {
+// playLoss: ZooKeeper is wiped, is restored to old data, or loses the cluster record. Newcomers
+// take what looks free, and the holders come back just in time, as the confirming time allows.
+// Holders and new nodes may restart meanwhile.
+func (s *sim) playLoss() bool {
 	s.mend()
-	if s.owner() == nil {
+	if s.holder() == nil {
 		return false
 	}
 	if s.snapshot == nil {
 		s.snapshot = s.mem.Snapshot()
 		s.live(s.upTo(10*time.Second), s.heartbeat)
 	}
-	witnesses := s.owners()
+	witnesses := s.holders()
 	if len(witnesses) == 0 || s.snapshot == nil {
 		return false
 	}
@@ -57,12 +57,12 @@ func (s *sim) restoreSnapshot() {
 	}
 }
 
-// comeBack lets new nodes try to take the owners' workers. Just before a new node can settle,
-// all owners come back, or only one does and the others stay cut off for longer.
+// comeBack lets new nodes try to take the holders' workers. Just before a new node can confirm,
+// all holders come back, or only one does and the others stay cut off for longer.
 func (s *sim) comeBack(witnesses []*process) bool {
 	before := s.incarnation()
-	// They come back well before a new node can settle, or at the last moment.
-	s.deadline = s.now + int64(s.settle) - int64(s.upTo(s.settle*3/4)) - 20e6
+	// They come back well before a new node can confirm, or at the last moment.
+	s.deadline = s.now + int64(s.confirm) - int64(s.upTo(s.confirm*3/4)) - 20e6
 	var on []*machine
 	for _, p := range witnesses {
 		s.cutOff(p)
@@ -75,7 +75,7 @@ func (s *sim) comeBack(witnesses []*process) bool {
 			newcomers = append(newcomers, m)
 		}
 	}
-	if len(newcomers) == 0 { // all are owners: one of them makes room
+	if len(newcomers) == 0 { // all are holders: one of them makes room
 		last := len(on) - 1
 		s.clear(on[last])
 		on, newcomers = on[:last], []*machine{on[last]}
@@ -99,7 +99,7 @@ func (s *sim) comeBack(witnesses []*process) bool {
 				s.keep(p)
 			}
 		}
-		if m := pick(s, on...); s.chance(20) && m.proc != nil && len(on) > 0 { // an owner does
+		if m := pick(s, on...); s.chance(20) && m.proc != nil && len(on) > 0 { // a holder does
 			s.kill(m.proc, s.chance(3))
 			s.restart(m, true)
 		}
@@ -107,15 +107,15 @@ func (s *sim) comeBack(witnesses []*process) bool {
 	away := s.noticed(on, before)
 	s.deadline = 0
 	for _, p := range away {
-		s.queue(pick(s, newcomers...), p.held(), s.settle+3*time.Second)
+		s.queue(pick(s, newcomers...), p.held(), s.confirm+3*time.Second)
 	}
 	s.mend()
-	s.watch(s.settle + 4*time.Second)
+	s.watch(s.confirm + 4*time.Second)
 	return true
 }
 
-// noticed lets the owners on these machines report, with no other event in between: all of
-// them, or only until one has noticed the loss. away are the owners that did not report. If
+// noticed lets the holders on these machines report, with no other event in between: all of
+// them, or only until one has noticed the loss. away are the holders that did not report. If
 // none has noticed, so that the incarnation is still the one before, the history is over.
 func (s *sim) noticed(on []*machine, before int64) (away []*process) {
 	some, noticed := s.chance(2), false
@@ -132,7 +132,7 @@ func (s *sim) noticed(on []*machine, before int64) (away []*process) {
 		}
 		s.heal(p)
 		s.quietly(func() {
-			for range 3 { // an owner that has just started needs several
+			for range 3 { // a holder that has just started needs several
 				if !p.dead {
 					s.keep(p)
 				}
@@ -147,9 +147,9 @@ func (s *sim) noticed(on []*machine, before int64) (away []*process) {
 	return away
 }
 
-// tellEqualTerm: ZooKeeper is restored to data from before an owner took its worker. A new node
-// takes the worker with the same term, and has not settled when the owner is back.
-func (s *sim) tellEqualTerm() bool {
+// playEqualTerm: ZooKeeper is restored to data from before a holder took its worker. A new node
+// takes the worker with the same term, and has not confirmed when the holder is back.
+func (s *sim) playEqualTerm() bool {
 	s.mend()
 	a, w := s.taken()
 	if a == nil {
@@ -157,13 +157,13 @@ func (s *sim) tellEqualTerm() bool {
 	}
 	s.restoreSnapshot()
 	s.forget()
-	return s.comeBack(append([]*process{a}, slices.DeleteFunc(s.owners(), func(p *process) bool { return p == a || p.held() == w })...))
+	return s.comeBack(append([]*process{a}, slices.DeleteFunc(s.holders(), func(p *process) bool { return p == a || p.held() == w })...))
 }
 
-// taken makes an owner release its worker, copies ZooKeeper's data, and makes another node take
-// the worker and settle. It returns that node's process and the worker, or nil.
+// taken makes a holder release its worker, copies ZooKeeper's data, and makes another node take
+// the worker and confirm. It returns that node's process and the worker, or nil.
 func (s *sim) taken() (*process, int) {
-	a := s.owner()
+	a := s.holder()
 	if a == nil {
 		return nil, 0
 	}
@@ -177,23 +177,23 @@ func (s *sim) taken() (*process, int) {
 	s.snapshot = s.mem.Snapshot()
 	s.newDisk(m)
 	b := s.queue(m, w, 5*time.Second)
-	if b == nil || !s.serves(b, s.settle+6*time.Second) {
+	if b == nil || !s.serves(b, s.confirm+6*time.Second) {
 		return nil, 0
 	}
 	s.watch(s.upTo(2 * time.Second))
 	// With another holder in between, a new node's term after the loss would be lower than
 	// this node's. A record of a lower term counts as an older copy, and the promise does not
 	// hold if nobody notices the loss.
-	if b.dead || b.held() != w || b.n.claim.Term != given.term+1 || b.n.serving.Load() == nil || !b.n.claim.Settled || b.cut || s.snapshot == nil {
+	if b.dead || b.held() != w || b.n.claim.Term != given.term+1 || b.n.serving.Load() == nil || !b.n.claim.Confirmed || b.cut || s.snapshot == nil {
 		return nil, 0
 	}
 	return b, w
 }
 
-// tellAllGone: no process runs when ZooKeeper is restored to old data. A new node settles on a
-// worker before the worker's owner restarts, whose lease still runs. The owner must notice that
+// playAllGone: no process runs when ZooKeeper is restored to old data. A new node confirms on a
+// worker before the worker's holder restarts, whose lease still runs. The holder must notice that
 // it has lost the worker.
-func (s *sim) tellAllGone() bool {
+func (s *sim) playAllGone() bool {
 	s.mend()
 	b, w := s.taken()
 	if b == nil {
@@ -225,17 +225,17 @@ func (s *sim) tellAllGone() bool {
 	s.forget()
 	s.mem.ExpireOrphans()
 	if s.incarnation() < before {
-		s.over = true // no record of an earlier incarnation fences the owner
+		s.over = true // no record of an earlier incarnation fences the holder
 		return false
 	}
 	var c *process
 	s.quietly(func() { c = s.queue(s.other(m), w, 5*time.Second) })
-	if c == nil || !s.serves(c, s.settle+5*time.Second) {
-		s.over = true // the owner is still to come
+	if c == nil || !s.serves(c, s.confirm+5*time.Second) {
+		s.over = true // the holder is still to come
 		return false
 	}
 	s.backToStore(m)
-	s.watch(s.settle + 5*time.Second)
+	s.watch(s.confirm + 5*time.Second)
 	return true
 }
 
@@ -253,11 +253,11 @@ func (s *sim) backToStore(m *machine) {
 	}
 }
 
-// heardOf returns an owner and its worker, after the owner has reported with a clock that is
-// right by the leader's. It returns nil if there is no such owner.
+// heardOf returns a holder and its worker, after the holder has reported with a clock that is
+// right by the leader's. It returns nil if there is no such holder.
 func (s *sim) heardOf() (a *process, w int) {
 	s.mend()
-	if a = s.owner(); a == nil {
+	if a = s.holder(); a == nil {
 		return nil, 0
 	}
 	w = a.held()
@@ -270,10 +270,10 @@ func (s *sim) heardOf() (a *process, w int) {
 	return a, w
 }
 
-// tellForgotten: an owner is cut off and loses its worker to another node. Then ZooKeeper is
-// wiped, or restored to data from before that. The former owner is the first to come back, by a
+// playForgotten: a holder is cut off and loses its worker to another node. Then ZooKeeper is
+// wiped, or restored to data from before that. The former holder is the first to come back, by a
 // clock that may be behind, and finds its own record or none.
-func (s *sim) tellForgotten() bool {
+func (s *sim) playForgotten() bool {
 	a, w := s.heardOf()
 	if a == nil {
 		return false
@@ -288,11 +288,11 @@ func (s *sim) tellForgotten() bool {
 		return false
 	}
 	b := s.queue(s.other(a.machine), w, 10*time.Second)
-	if b == nil || !s.serves(b, s.settle+5*time.Second) || !b.n.claim.Settled || a.dead || a.held() != w || s.snapshot == nil {
+	if b == nil || !s.serves(b, s.confirm+5*time.Second) || !b.n.claim.Confirmed || a.dead || a.held() != w || s.snapshot == nil {
 		return false
 	}
 	s.watch(s.upTo(2 * time.Second))
-	if b.dead || b.n.claim.H-b.n.now() < s.settle.Milliseconds() {
+	if b.dead || b.n.claim.LeaseUntil-b.n.now() < s.confirm.Milliseconds() {
 		return false // it could not put its record back
 	}
 	if s.chance(3) {
@@ -303,7 +303,7 @@ func (s *sim) tellForgotten() bool {
 	}
 	s.forget()
 	before := s.incarnation()
-	s.deadline = s.now + int64(s.settle) - 20e6
+	s.deadline = s.now + int64(s.confirm) - 20e6
 	s.cutOff(b)
 	if s.chance(2) { // by less than the grace
 		back := s.upTo(min(4*time.Second, s.lease/12))
@@ -322,14 +322,14 @@ func (s *sim) tellForgotten() bool {
 	}
 	s.noticed([]*machine{b.machine}, before)
 	s.deadline = 0
-	s.watch(s.settle + 3*time.Second)
+	s.watch(s.confirm + 3*time.Second)
 	return true
 }
 
-// tellLostRecord: the record of one worker is lost while its owner is cut off or was killed, and
-// no owner notices. A new node must see that a record was there.
-func (s *sim) tellLostRecord() bool {
-	a := s.owner()
+// playLostRecord: the record of one worker is lost while its holder is cut off or was killed, and
+// no holder notices. A new node must see that a record was there.
+func (s *sim) playLostRecord() bool {
+	a := s.holder()
 	if a == nil {
 		return false
 	}
@@ -346,10 +346,10 @@ func (s *sim) tellLostRecord() bool {
 	s.forget()
 	b := s.other(m)
 	s.queue(b, w, 2*time.Second)
-	s.watch(s.settle + 2*time.Second)
+	s.watch(s.confirm + 2*time.Second)
 	if s.restart(m, true); s.chance(2) {
 		s.mend()
 	}
-	s.watch(s.settle + 2*time.Second)
+	s.watch(s.confirm + 2*time.Second)
 	return true
 }

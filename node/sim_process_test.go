@@ -54,7 +54,7 @@ type process struct {
 	// other is the other node of this process, and group has both. They are nil for a node
 	// that is alone.
 	other *process
-	group *Group
+	group *NodeGroup
 }
 
 // conn is a connection: the tenure that its last request found, and the last ID
@@ -89,7 +89,7 @@ func (s *sim) startIn(m *machine, mem *zkstore.Mem) *process {
 	}
 	if q := s.startNode(m.twin, mem, clock); p != nil && q != nil && !p.dead && !q.dead {
 		p.other, q.other = q, p
-		p.group = NewGroup(p.n, q.n)
+		p.group = NewNodeGroup(p.n, q.n)
 		q.group = p.group
 	}
 	return m.proc
@@ -113,11 +113,11 @@ func (s *sim) startNode(m *machine, mem *zkstore.Mem, clock *timeguard.Issuing) 
 	}
 	p := &process{machine: m, name: fmt.Sprintf("%s%d", m.name, m.runs), session: mem.Session(), acquiring: true, started: s.now, extended: s.now}
 	p.session.SetFault(func(c zkstore.Call) zkstore.Fault { return s.asked(p, c) })
-	p.session.SetDone(func(c zkstore.Call, result, told error) {
+	p.session.SetDone(func(c zkstore.Call, result, reported error) {
 		if mem == s.elsewhere { // not checked
 			result = cmp.Or(result, errSim)
 		}
-		s.answered(p, c, result, told)
+		s.answered(p, c, result, reported)
 	})
 	p.n, err = New(Config{
 		Cluster: "sim", Bootstrap: s.bootstrap, ZooKeeper: zookeeper, Store: p.session, Cache: spiedCache{cache, m}, Clock: m, Issuing: clock,
@@ -150,10 +150,10 @@ func (s *sim) startNode(m *machine, mem *zkstore.Mem, clock *timeguard.Issuing) 
 }
 
 // drawHeartbeat returns the heartbeat of a new process: that of the world, or one that is too
-// slow for the settling time.
+// slow for the confirming time.
 func (s *sim) drawHeartbeat() time.Duration {
 	if s.chance(s.slowHeartbeat) {
-		return s.settle
+		return s.confirm
 	}
 	return s.heartbeat
 }
@@ -204,9 +204,9 @@ func faultText(f zkstore.Fault) string {
 }
 
 // answered is called after each call that the store has handled.
-func (s *sim) answered(p *process, c zkstore.Call, result, told error) {
+func (s *sim) answered(p *process, c zkstore.Call, result, reported error) {
 	if result == nil {
-		s.wrote(c, told == nil)
+		s.wrote(c, reported == nil)
 	}
 	if then := p.then; then != nil {
 		p.then = nil

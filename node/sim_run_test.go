@@ -23,7 +23,7 @@ var (
 	simWorld    = flag.String("sim.world", "", "which of the other worlds to play in")
 	simIDs      = flag.Bool("sim.ids", false, "judge by the IDs alone, not by the rules that keep them apart")
 	simDir      = flag.String("sim.dir", "", "where to write the history that went wrong; nowhere if empty")
-	simProgress = flag.Duration("sim.progress", 0, "how often to tell how far it is; 0: never")
+	simProgress = flag.Duration("sim.progress", 0, "how often to print the progress; 0: never")
 )
 
 // simActions is how many actions a history has. A change of it changes the history of each seed.
@@ -112,8 +112,8 @@ func TestSimulation(t *testing.T) {
 		t.Fatalf("%s\nseed %d: %s\nplay it again: %s", tail(text), total.seed, s.wrong, replay(total.seed))
 	}
 	t.Logf("%d histories, %d IDs, %s each", total.histories, total.ids, total.each())
-	for _, st := range stories {
-		n := total.told[st.name]
+	for _, st := range scenarios {
+		n := total.played[st.name]
 		t.Logf("%6d x %s", n, st.name)
 		if n == 0 && count >= 500 && *simWorld == "" {
 			t.Errorf("no history came to: %s", st.name)
@@ -129,7 +129,7 @@ type total struct {
 	ids       int
 	ahead     int
 	rolled    int
-	told      map[string]int
+	played    map[string]int
 	seed      uint64 // of the first that failed, by number
 	failed    *sim
 }
@@ -145,8 +145,8 @@ func (t *total) add(seed uint64, s *sim) {
 	t.ids += s.ids
 	t.ahead += s.ahead
 	t.rolled += s.rolled
-	for name, n := range s.told {
-		t.told[name] += n
+	for name, n := range s.played {
+		t.played[name] += n
 	}
 	if s.wrong != "" && (t.failed == nil || seed < t.seed) {
 		t.seed, t.failed = seed, s
@@ -156,7 +156,7 @@ func (t *total) add(seed uint64, s *sim) {
 // playAll plays count histories from the seed first on, on all processors. Once a history has
 // failed, playAll plays only those of lower seeds.
 func playAll(t *testing.T, change func(*world), first, count uint64) *total {
-	all := &total{began: time.Now(), told: make(map[string]int)}
+	all := &total{began: time.Now(), played: make(map[string]int)}
 	var next, failed atomic.Uint64
 	failed.Store(first + count)
 	var workers sync.WaitGroup

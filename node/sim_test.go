@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/testkit/memfile"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
@@ -22,14 +23,14 @@ import (
 // gives the same history.
 //
 // Random events seldom form the sequence that a safeguard is there for. So each history also
-// plays stories (sim_story_test.go): scripted sequences of events, each aimed at one safeguard,
+// plays scenarios (sim_scenario_test.go): scripted sequences of events, each aimed at one safeguard,
 // with random details and with some other events in between.
 
 // world is the configuration of a history: it differs between histories, and stays the same
 // within one.
 type world struct {
-	layout                            worker.Layout
-	lease, settle, heartbeat, reserve time.Duration
+	layout                             worker.Layout
+	lease, confirm, heartbeat, reserve time.Duration
 	// crowded: a remote node holds all slots but one, so all new nodes want the same slot.
 	crowded bool
 	// onRollback, borrow and segmentStart are zero (Leaf's rule, no borrowing, the first
@@ -41,8 +42,8 @@ type world struct {
 	bootstrap bool
 	// twins: the first two machines are one, whose process is a group of two nodes.
 	twins bool
-	// slowHeartbeat: one process in so many has a heartbeat that is too slow for an owner to
-	// notice a loss of data within the settling time. Such a node must be refused.
+	// slowHeartbeat: one process in so many has a heartbeat that is too slow for a holder to
+	// notice a loss of data within the confirming time. Such a node must be refused.
 	slowHeartbeat int
 }
 
@@ -56,7 +57,7 @@ func (s *sim) drawWorld() {
 	w := &s.world
 	w.heartbeat = pick(s, time.Second/2, time.Second, 2*time.Second)
 	w.lease = pick(s, 3*w.heartbeat, 3*w.heartbeat, 10*time.Second, 30*time.Second, 90*time.Second, 10*time.Minute)
-	w.settle = 2*w.heartbeat + pick(s, 0, 0, time.Second, 6*time.Second)
+	w.confirm = 2*w.heartbeat + pick(s, 0, 0, time.Second, 6*time.Second)
 	w.reserve = pick(s, 3*time.Second, 3*time.Second, 9*time.Second)
 	w.layout = worker.Layout{
 		Epoch: 1_700_000_000_000 + int64(s.between(0, 999)),
@@ -92,7 +93,7 @@ type sim struct {
 	depth    int
 	deadline int64 // if not 0, time does not pass beyond it
 	faults   bool  // calls may fail at random
-	calm     bool  // in a story: other events are rare
+	calm     bool  // in a scenario: other events are rare
 	epoch    uint32
 	inode    int
 	aimed    int
@@ -104,7 +105,7 @@ type sim struct {
 	starts    int
 	calls     int
 	sessions  []*zkstore.MemSession // of processes that have ended
-	told      map[string]int        // stories reached, by name
+	played    map[string]int        // scenarios reached, by name
 
 	history []line
 	over    bool // the rest of it cannot be judged
@@ -128,7 +129,7 @@ type machine struct {
 	name    string
 	skew    int64 // wall clock minus true time, ns
 	lowest  int64 // the lowest skew so far
-	disk    *localcache.MemFile
+	disk    *memfile.File
 	print   localcache.Fingerprint
 	durable diskLook
 	saved   localcache.Record // last durable one
@@ -184,8 +185,8 @@ func (m *machine) both() []*machine {
 
 func newSim(seed uint64) *sim {
 	s := &sim{
-		rng:  rand.New(rand.NewPCG(seed, 1)),
-		told: make(map[string]int),
+		rng:    rand.New(rand.NewPCG(seed, 1)),
+		played: make(map[string]int),
 	}
 	s.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano() + s.rng.Int64N(1e9)
 	s.drawWorld()
@@ -194,9 +195,9 @@ func newSim(seed uint64) *sim {
 	clock := func() int64 { return (s.now + s.leader) / 1e6 }
 	s.mem, s.elsewhere = zkstore.NewMem(clock), zkstore.NewMem(clock)
 	s.admin, s.operator = s.mem.Session(), s.mem.Session()
-	s.operator.SetDone(func(c zkstore.Call, result, told error) {
+	s.operator.SetDone(func(c zkstore.Call, result, reported error) {
 		if result == nil {
-			s.wrote(c, told == nil)
+			s.wrote(c, reported == nil)
 		}
 	})
 	if s.chance(2) {
@@ -216,8 +217,8 @@ func newSim(seed uint64) *sim {
 		a, b := s.machines[0], s.machines[1]
 		a.twin, b.twin, b.skew, b.lowest = b, a, a.skew, a.lowest
 	}
-	s.note("tick %s, lease %s, settling %s, heartbeat %s, reserve %s, %d workers, crowded %t, bootstrap %t, twins %t, time until %s, leader's epoch %d",
-		s.layout.Unit, s.lease, s.settle, s.heartbeat, s.reserve, s.layout.Workers(), s.crowded, s.bootstrap, s.twins, s.layout.Expires(), s.epoch)
+	s.note("tick %s, lease %s, confirming %s, heartbeat %s, reserve %s, %d workers, crowded %t, bootstrap %t, twins %t, time until %s, leader's epoch %d",
+		s.layout.Unit, s.lease, s.confirm, s.heartbeat, s.reserve, s.layout.Workers(), s.crowded, s.bootstrap, s.twins, s.layout.Expires(), s.epoch)
 	s.crowd()
 	return s
 }
@@ -238,7 +239,7 @@ func (s *sim) found() {
 }
 
 func (s *sim) settings() Settings {
-	return Settings{Layout: &s.layout, Lease: &s.lease, Settle: &s.settle, OnRollback: &s.onRollback, Borrow: &s.borrow}
+	return Settings{Layout: &s.layout, Lease: &s.lease, ConfirmTime: &s.confirm, OnRollback: &s.onRollback, Borrow: &s.borrow}
 }
 
 func pick[T any](s *sim, of ...T) T               { return of[s.rng.IntN(len(of))] }

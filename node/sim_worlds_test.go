@@ -61,24 +61,24 @@ func borrow(d time.Duration) func(*world) {
 
 func both(a, b func(*world)) func(*world) { return func(w *world) { a(w); b(w) } }
 
-// stories returns the stories of this world: those of every world, and one more if rollbacks are
+// scenarios returns the scenarios of this world: those of every world, and one more if rollbacks are
 // counted or IDs are borrowed. That one is in the list three times, to be drawn more often.
-func (s *sim) stories() []story {
+func (s *sim) scenarios() []scenario {
 	if s.onRollback.Counts() {
-		often := story{"clock that goes back often", (*sim).tellRollbacks, anyWorld}
-		return append(slices.Clone(stories), often, often, often)
+		often := scenario{"clock that goes back often", (*sim).playRollbacks, anyWorld}
+		return append(slices.Clone(scenarios), often, often, often)
 	}
 	if s.borrow > 0 {
-		gone := story{"borrower forgotten once it is gone", (*sim).tellForgottenBorrower, anyWorld}
-		return append(slices.Clone(stories), gone, gone, gone)
+		gone := scenario{"borrower forgotten once it is gone", (*sim).playForgottenBorrower, anyWorld}
+		return append(slices.Clone(scenarios), gone, gone, gone)
 	}
-	return stories
+	return scenarios
 }
 
-// tellForgottenBorrower: an owner is cut off and loses its worker to another node. That node
+// playForgottenBorrower: a holder is cut off and loses its worker to another node. That node
 // borrows all it may, and is gone when ZooKeeper is restored to an older copy of the data. No
 // record shows then that the node ever held the worker.
-func (s *sim) tellForgottenBorrower() bool {
+func (s *sim) playForgottenBorrower() bool {
 	a, w := s.heardOf()
 	if a == nil {
 		return false
@@ -90,7 +90,7 @@ func (s *sim) tellForgottenBorrower() bool {
 		return false
 	}
 	b := s.queue(s.other(a.machine), w, 10*time.Second)
-	if b == nil || !s.serves(b, s.settle+s.borrow+5*time.Second) || a.dead || a.held() != w {
+	if b == nil || !s.serves(b, s.confirm+s.borrow+5*time.Second) || a.dead || a.held() != w {
 		return false
 	}
 	s.watch(s.upTo(2 * time.Second))
@@ -115,17 +115,17 @@ func (s *sim) tellForgottenBorrower() bool {
 			s.keep(a)
 		}
 	})
-	for end := s.now + int64(s.settle+2*s.borrow+3*time.Second); s.now < end && !s.done() && !a.dead; {
+	for end := s.now + int64(s.confirm+2*s.borrow+3*time.Second); s.now < end && !s.done() && !a.dead; {
 		s.fine()
 		s.burst(a)
 	}
 	return true
 }
 
-// tellRollbacks: a clock goes back and forward so often that the rollback field has no value
+// playRollbacks: a clock goes back and forward so often that the rollback field has no value
 // left and begins again. It passes through times in which its values have been used before.
-func (s *sim) tellRollbacks() bool {
-	a := s.owner()
+func (s *sim) playRollbacks() bool {
+	a := s.holder()
 	if a == nil {
 		return false
 	}

@@ -64,7 +64,7 @@ func (n *Node) noteVerdict(own coordinator.Reading, offset timeguard.Offset, v t
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if v.Worst.Beyond(limits.WarnSkew) && n.mayWarn() {
-		n.log.Warn("clock offset is large", "ahead_of_zookeeper_ms", offset.Ahead.Milliseconds(), "uncertainty_ms", offset.Error.Milliseconds(), "worst_offset_ms", v.Worst.Ahead.Milliseconds(), "voters", v.Voters, "against", v.Against)
+		n.log.Warn("clock offset is large", "ahead_of_zookeeper_ms", offset.Ahead.Milliseconds(), "uncertainty_ms", offset.Uncertainty.Milliseconds(), "worst_offset_ms", v.Worst.Ahead.Milliseconds(), "voters", v.Voters, "against", v.Against)
 	}
 	n.skew.offset, n.skew.verdict = offset, v
 	if n.skew.agreed = (coordinator.Reading{}); v.Verified() && !v.Wrong() {
@@ -83,7 +83,7 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	}
 	offset, voters := compare(own, peers)
 	if ahead := n.clock.Ahead(); ahead > 0 {
-		wall := timeguard.Offset{Ahead: offset.Ahead + ahead, Error: offset.Error}
+		wall := timeguard.Offset{Ahead: offset.Ahead + ahead, Uncertainty: offset.Uncertainty}
 		if v := timeguard.Judge(wall, voters, limits.ClocksAgree); v.Verified() && !v.Wrong() {
 			n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead_ms", ahead.Milliseconds())
 			if !n.diskStalls() { // heartbeats must not wait for it

@@ -31,8 +31,8 @@ type Snapshot struct {
 	// Degraded lists what is wrong, in the words of Troubles, although the node may serve. It
 	// is empty if nothing is wrong.
 	Degraded []string `json:"degraded"`
-	// Settled: ZooKeeper's record of this term has been confirmed.
-	Settled bool `json:"settled"`
+	// Confirmed: ZooKeeper's record of this term has been confirmed.
+	Confirmed bool `json:"confirmed"`
 	// ServedMs is how long the node has served, over all its restarts. The lease grows with it.
 	ServedMs int64 `json:"served_ms"`
 	// FromCache: the node started from its state directory alone, and ZooKeeper does not know
@@ -62,13 +62,13 @@ type Snapshot struct {
 // ClockSnapshot compares the node's clock with others. Offsets are null before the first
 // heartbeat. A positive offset means that this clock is ahead.
 type ClockSnapshot struct {
-	// OffsetMs is the offset from ZooKeeper's leader, give or take ErrorMs.
-	OffsetMs *float64 `json:"offset_ms"`
-	ErrorMs  *float64 `json:"error_ms"`
+	// OffsetMs is the offset from ZooKeeper's leader, give or take UncertaintyMs.
+	OffsetMs      *float64 `json:"offset_ms"`
+	UncertaintyMs *float64 `json:"uncertainty_ms"`
 	// WorstMs is the largest offset from any voter (the leader or a peer), give or take
-	// WorstErrorMs.
-	WorstMs      *float64 `json:"worst_ms"`
-	WorstErrorMs *float64 `json:"worst_error_ms"`
+	// WorstUncertaintyMs.
+	WorstMs            *float64 `json:"worst_ms"`
+	WorstUncertaintyMs *float64 `json:"worst_uncertainty_ms"`
 	// Voters is how many clocks were compared last. This clock differs from Against of them
 	// by more than 5 s.
 	Voters  int `json:"voters"`
@@ -119,7 +119,7 @@ type ClusterSnapshot struct {
 	Datacenter int64  `json:"datacenter"`
 	Slots      int    `json:"slots"`
 	LeaseMs    int64  `json:"lease_ms"`
-	SettleMs   int64  `json:"settle_ms"`
+	ConfirmMs  int64  `json:"confirm_ms"`
 	OnRollback string `json:"on_rollback"`
 	BorrowMs   int64  `json:"borrow_ms"`
 	// EpochEndsMs is when the layout's time field runs out, null while the layout is not known.
@@ -135,7 +135,7 @@ func (n *Node) Snapshot() Snapshot {
 	now := n.now()
 	s := Snapshot{
 		Name: n.cfg.Labels.Name, Term: n.claim.Term, Node: n.claim.Node, Phase: n.phase,
-		Ready: ready == nil, Settled: n.settled, FromCache: n.restartedFrom != 0, ServedMs: n.served.Milliseconds(), NowMs: now,
+		Ready: ready == nil, Confirmed: n.confirmed, FromCache: n.restartedFrom != 0, ServedMs: n.served.Milliseconds(), NowMs: now,
 		Clock: ClockSnapshot{
 			Wrong: n.skew.wrong, UnfollowedLeapMs: n.clock.Ahead().Milliseconds(), CoastingMs: n.clock.Lead().Milliseconds(),
 		},
@@ -146,7 +146,7 @@ func (n *Node) Snapshot() Snapshot {
 		Disk: DiskSnapshot{OK: n.disk.err == nil && !n.stalled(), Error: errorText(n.disk.err)},
 		Cluster: ClusterSnapshot{
 			Name: n.cfg.Cluster, UUID: n.cluster.UUID, Layout: n.cluster.Layout, Datacenter: n.cluster.Datacenter,
-			Slots: n.cluster.Slots, LeaseMs: n.cluster.LeaseMs, SettleMs: n.cluster.SettleMs,
+			Slots: n.cluster.Slots, LeaseMs: n.cluster.LeaseMs, ConfirmMs: n.cluster.ConfirmMs,
 		},
 	}
 	if errors.As(ready, &s.Refusal) {
@@ -154,8 +154,8 @@ func (n *Node) Snapshot() Snapshot {
 	}
 	if n.held != nil {
 		s.Worker = new(n.held.worker)
-		s.LeaseEndsMs, s.LeaseLeftMs = new(n.claim.H), new(n.claim.H-now)
-		s.ReservedLeftMs = new(n.m - now)
+		s.LeaseEndsMs, s.LeaseLeftMs = new(n.claim.LeaseUntil), new(n.claim.LeaseUntil-now)
+		s.ReservedLeftMs = new(n.reservedUntil - now)
 		if n.serving.Load() == n.held {
 			if last, ok := n.held.gen.Last(); ok {
 				s.Clock.BorrowedMs = max(0, n.layout.Start(last)-now)
@@ -188,8 +188,8 @@ func (c *ClockSnapshot) set(own timeguard.Offset, v timeguard.Verdict) {
 	if worst.Ahead == 0 {
 		worst = own // none differs: take the leader's
 	}
-	c.OffsetMs, c.ErrorMs = floatMs(own.Ahead), floatMs(own.Error)
-	c.WorstMs, c.WorstErrorMs = floatMs(worst.Ahead), floatMs(worst.Error)
+	c.OffsetMs, c.UncertaintyMs = floatMs(own.Ahead), floatMs(own.Uncertainty)
+	c.WorstMs, c.WorstUncertaintyMs = floatMs(worst.Ahead), floatMs(worst.Uncertainty)
 	c.Voters, c.Against = v.Voters, v.Against
 }
 

@@ -21,13 +21,13 @@ func TestSnapshotIsConsistent(t *testing.T) {
 	switch {
 	case s.Worker == nil || *s.Worker != 0 || s.Term != 1 || s.Node == "":
 		t.Errorf("who it is: %+v", s)
-	case !s.Ready || s.Cause != "" || s.Refusal != nil || s.Phase != Serving || !s.Settled:
+	case !s.Ready || s.Cause != "" || s.Refusal != nil || s.Phase != Serving || !s.Confirmed:
 		t.Errorf("what it does: %+v", s)
 	case *s.LeaseLeftMs < 50_000 || *s.LeaseEndsMs != s.NowMs+*s.LeaseLeftMs || *s.ReservedLeftMs <= 0 || *s.ReservedLeftMs > 2000:
 		t.Errorf("its bounds: lease %d ms, reserved %d ms", *s.LeaseLeftMs, *s.ReservedLeftMs)
 	case !s.ZooKeeper.OK || !s.ZooKeeper.Session || s.ZooKeeper.Error != "" || s.ZooKeeper.HeartbeatMs != 20:
 		t.Errorf("ZooKeeper: %+v", s.ZooKeeper)
-	case s.Clock.OffsetMs == nil || *s.Clock.WorstErrorMs <= 0 || s.Clock.Voters != 1 || s.Clock.Wrong:
+	case s.Clock.OffsetMs == nil || *s.Clock.WorstUncertaintyMs <= 0 || s.Clock.Voters != 1 || s.Clock.Wrong:
 		t.Errorf("its clock: %+v", s.Clock)
 	case !s.Disk.OK || s.Cluster.UUID == "" || s.Cluster.Slots != 1024 || *s.Cluster.EpochEndsMs < s.NowMs:
 		t.Errorf("disk %+v, cluster %+v", s.Disk, s.Cluster)

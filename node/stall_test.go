@@ -20,7 +20,7 @@ type stalling struct {
 }
 
 func (c stalling) Save(rec localcache.Record) (uint64, error) {
-	if rec.H == c.bound {
+	if rec.LeaseUntil == c.bound {
 		c.stall()
 	}
 	return c.Cache.Save(rec)
@@ -39,7 +39,7 @@ func TestStalledClaimWriteIsReported(t *testing.T) {
 	n.mu.Lock()
 	claim := n.claim
 	n.mu.Unlock()
-	claim.H = bound
+	claim.LeaseUntil = bound
 	ended := make(chan error, 1)
 	go func() {
 		_, err := ledger{n.Node}.Save(claim)
@@ -81,7 +81,7 @@ func TestStalledDiskIsReportedAndHeartbeatsContinue(t *testing.T) {
 	defer thaw() // before the node is stopped, which waits for the disk
 	frozen.Store(true)
 	n.until("a refusal", func() bool { return n.Ready() != nil })
-	if cause := n.cause(); cause != CauseNoDurableBound {
+	if cause := n.cause(); cause != CauseReservedBound {
 		t.Errorf("refuses for %s", cause)
 	}
 	n.until("the disk is named", func() bool {

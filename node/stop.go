@@ -29,7 +29,7 @@ func (n *Node) stop(ctx context.Context) {
 	n.saveMu.Lock()
 	n.mu.Lock()
 	rec := n.record(claim)
-	rec.Claim.M, rec.Stopped = end, true
+	rec.Claim.ReservedUntil, rec.Stopped = end, true
 	n.mu.Unlock()
 	gen, err := n.save(rec)
 	n.saveMu.Unlock()
@@ -39,7 +39,7 @@ func (n *Node) stop(ctx context.Context) {
 	}
 	claim.Generation = gen
 	if err := n.coord.Stop(ctx, claim, end); err != nil {
-		n.log.Warn("could not report the stop to ZooKeeper, the worker shows as detached until its lease expires", "error", err)
+		n.log.Warn("could not report the stop to ZooKeeper, the worker shows as disconnected until its lease expires", "error", err)
 		return
 	}
 	n.log.Info("stopped, this node keeps the worker until its lease expires", "worker", t.worker, "term", claim.Term)

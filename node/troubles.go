@@ -36,7 +36,7 @@ func Troubles() []string {
 func (s Snapshot) degraded() []string {
 	worst := timeguard.Offset{}
 	if s.Clock.WorstMs != nil {
-		worst = timeguard.Offset{Ahead: fromMs(*s.Clock.WorstMs), Error: fromMs(*s.Clock.WorstErrorMs)}
+		worst = timeguard.Offset{Ahead: fromMs(*s.Clock.WorstMs), Uncertainty: fromMs(*s.Clock.WorstUncertaintyMs)}
 	}
 	has := map[string]bool{
 		TroubleZooKeeper: s.ZooKeeper.Error != "",

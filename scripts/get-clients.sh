@@ -2,7 +2,7 @@
 #
 # get-clients.sh installs the Redis clients that internal/clients needs, the generators
 # that internal/vectors compares flaked with, and BuildKit's parser for
-# internal/composecheck. `get-clients.sh --help` says how. It leaves installed programs
+# internal/artifacts/composecheck. `get-clients.sh --help` says how. It leaves installed programs
 # alone, so a second run costs nothing. Its messages go to stderr.
 set -euo pipefail
 
@@ -10,7 +10,7 @@ usage() {
   cat <<'HELP'
 get-clients.sh installs programs that the tests of flaked need: the Redis
 clients of internal/clients, the ID generators of internal/vectors, the parser of
-internal/composecheck.
+internal/artifacts/composecheck.
 
   scripts/get-clients.sh            install missing programs
   scripts/get-clients.sh --check    list missing programs, and exit 1 if there are any
@@ -22,9 +22,9 @@ go-redis                     go mod download in internal/clients/goredis
 redis-py                     the one of a python3, else the package python3-redis
 phpredis                     the one of php, else the packages php-cli and php-redis
 snowflake, sonyflake         go mod download in internal/vectors/foreign
-BuildKit's parser            go mod download in internal/composecheck/dockerfile
+BuildKit's parser            go mod download in internal/artifacts/composecheck/dockerfile
 
-Then:  FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require go test ./internal/clients ./internal/vectors ./internal/composecheck
+Then:  FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require go test ./internal/clients ./internal/vectors ./internal/artifacts/composecheck
 or:    make test PKG=./internal/clients
 To run the other tests without these programs: make test FLAKED_TEST_CLIENTS=
 HELP
@@ -41,7 +41,7 @@ case $#:${1:-} in
   *) say "unknown arguments '$*'. See $0 --help"; exit 2 ;;
 esac
 clients=$(cd "$(dirname "$0")/../internal/clients" && pwd)
-dockerfile=$(cd "$(dirname "$0")/../internal/composecheck/dockerfile" && pwd)
+dockerfile=$(cd "$(dirname "$0")/../internal/artifacts/composecheck/dockerfile" && pwd)
 vectors=$(cd "$(dirname "$0")/../internal/vectors" && pwd)
 # A copy of the lock file that npm ci last installed. If the two differ, npm ci runs again.
 installed=$clients/node/node_modules/.flaked-lock.json

@@ -16,7 +16,7 @@ zsh, fish         shell completion, beside bash       internal/clidoc
 groff             man pages                           internal/clidoc
 systemd-analyze   deploy/systemd                      internal/systemd
 chromium          the status page                     admin, internal/e2e
-promtool          deploy/prometheus                   internal/monitoring
+promtool          deploy/prometheus                   internal/artifacts/monitoring
 nc curl openssl   the commands of the documents       internal/e2e
 
 promtool is unpacked from Debian's package prometheus into ~/.cache/flaked/bin,

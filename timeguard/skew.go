@@ -9,8 +9,8 @@ const BadRounds = 3
 // Offset says how far a clock is ahead of the clock of ZooKeeper's leader: by Ahead, give
 // or take Error. Ahead is negative for a clock that is behind.
 type Offset struct {
-	Ahead time.Duration
-	Error time.Duration
+	Ahead       time.Duration
+	Uncertainty time.Duration
 }
 
 // MeasureOffset returns the offset of a clock, measured by one write. The clock showed sent
@@ -21,18 +21,18 @@ type Offset struct {
 func MeasureOffset(sent, acked, stamp int64) Offset {
 	half := time.Duration(max(0, acked-sent)) * time.Millisecond / 2
 	return Offset{
-		Ahead: time.Duration(sent-stamp)*time.Millisecond + half,
-		Error: half + time.Millisecond,
+		Ahead:       time.Duration(sent-stamp)*time.Millisecond + half,
+		Uncertainty: half + time.Millisecond,
 	}
 }
 
 // Sub returns the offset of a against b. The errors add up.
 func (a Offset) Sub(b Offset) Offset {
-	return Offset{Ahead: a.Ahead - b.Ahead, Error: a.Error + b.Error}
+	return Offset{Ahead: a.Ahead - b.Ahead, Uncertainty: a.Uncertainty + b.Uncertainty}
 }
 
 // Beyond reports whether the clocks certainly differ by more than d, whatever the error.
-func (a Offset) Beyond(d time.Duration) bool { return a.Ahead.Abs()-a.Error > d }
+func (a Offset) Beyond(d time.Duration) bool { return a.Ahead.Abs()-a.Uncertainty > d }
 
 // Verdict is the result of comparing a clock with those of the voters.
 type Verdict struct {

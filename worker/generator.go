@@ -12,15 +12,15 @@ import (
 // raised its limit. It is safe for concurrent use.
 //
 // If rollbacks are counted, the generator uses one value of the layout's rollback field at
-// a time, in a lane. A new lane begins above all IDs that were made with its value before.
+// a time, in a series. A new series begins above all IDs that were made with its value before.
 // So IDs with one value never repeat, however often the generator comes back to that value,
 // and IDs with different values differ in the field.
 type Generator struct {
-	cfg  GeneratorConfig
-	lane atomic.Pointer[lane]
-	gate gate
+	cfg    GeneratorConfig
+	series atomic.Pointer[rollbackSeries]
+	gate   gate
 
-	mu sync.Mutex // guards the rest, and replacing lane
+	mu sync.Mutex // guards the rest, and replacing series
 	// free[v] is the first unused tick of value v of the rollback field. The entry of the
 	// active value is not used. free is nil if rollbacks are not counted.
 	free      []Tick
@@ -50,7 +50,7 @@ func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 			g.free[i] = cfg.Floor
 		}
 	}
-	g.lane.Store(newLane(&g.cfg, 0, cfg.Floor))
+	g.series.Store(newRollbackSeries(&g.cfg, 0, cfg.Floor))
 	return g, nil
 }
 
@@ -62,7 +62,7 @@ func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 // Errors are ErrClosed, ErrLimit, ErrTimeExhausted and *BehindError.
 func (g *Generator) Try(n int, waited time.Duration) (Run, Pause, error) {
 	for {
-		l := g.lane.Load()
+		l := g.series.Load()
 		run, pause, err := l.try(n, waited)
 		if err == nil {
 			return run, pause, nil
@@ -84,12 +84,12 @@ func (g *Generator) Try(n int, waited time.Duration) (Run, Pause, error) {
 // the tick from one call of Now. If each generator read the clock, a step back by a
 // microsecond could put some of them into the tick before.
 func (g *Generator) TryAt(n int, tick Tick) (run Run, ok bool) {
-	return g.lane.Load().tryAt(n, tick)
+	return g.series.Load().tryAt(n, tick)
 }
 
 // Now returns the tick that the clock is in, and the furthest tick that may be borrowed.
 func (g *Generator) Now() (tick, furthest Tick) {
-	l := g.lane.Load()
+	l := g.series.Load()
 	tick = l.tick(g.cfg.Clock.Now())
 	return tick, tick + l.borrow
 }
@@ -97,7 +97,7 @@ func (g *Generator) Now() (tick, furthest Tick) {
 // Last returns the tick of the last ID. ok is false if no ID was made, or none since a
 // rollback was counted.
 func (g *Generator) Last() (tick Tick, ok bool) {
-	l := g.lane.Load()
+	l := g.series.Load()
 	pos := l.pos.Load() &^ closedBit
 	return l.last(pos), pos != int64(l.floor)<<l.shift
 }
@@ -105,13 +105,13 @@ func (g *Generator) Last() (tick Tick, ok bool) {
 // Until returns the Pause until IDs of the tick may be made, borrowed ones included. For is
 // 0 or less if that is the case now.
 func (g *Generator) Until(tick Tick) Pause {
-	l := g.lane.Load()
+	l := g.series.Load()
 	return Pause{For: time.Duration(l.startOf(tick-l.borrow) - g.cfg.Clock.Now()), Tick: tick}
 }
 
-// follow reports whether Try must try again, because another lane has replaced from or can
+// follow reports whether Try must try again, because another series has replaced from or can
 // replace it.
-func (g *Generator) follow(from *lane, err error) bool {
+func (g *Generator) follow(from *rollbackSeries, err error) bool {
 	if g.free == nil {
 		return false
 	}
@@ -126,34 +126,34 @@ func (g *Generator) follow(from *lane, err error) bool {
 	return !g.closed
 }
 
-// rewind replaces the lane from, which the clock is behind, by a lane of the next value
+// rewind replaces the series from, which the clock is behind, by a series of the next value
 // whose IDs are all before the clock. It returns false if there is no such value, and true
-// if another goroutine has replaced the lane already.
-func (g *Generator) rewind(from *lane) bool {
+// if another goroutine has replaced the series already.
+func (g *Generator) rewind(from *rollbackSeries) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return false
 	}
-	if g.lane.Load() != from {
+	if g.series.Load() != from {
 		return true // replaced already
 	}
 	value, ok := g.next(from)
 	if !ok {
 		return false
 	}
-	next := newLane(&g.cfg, value, g.free[value])
+	next := newRollbackSeries(&g.cfg, value, g.free[value])
 	next.extend(Tick(from.limit.Load()))
 	from.close()
 	g.free[from.value] = from.end()
 	g.rollbacks++
-	g.lane.Store(next)
+	g.series.Store(next)
 	return true
 }
 
 // next returns the next value of the rollback field after from's whose IDs are all before
 // the clock's tick. The caller holds mu.
-func (g *Generator) next(from *lane) (value int, ok bool) {
+func (g *Generator) next(from *rollbackSeries) (value int, ok bool) {
 	tick := from.tick(g.cfg.Clock.Now())
 	for i := 1; i < len(g.free); i++ {
 		value := (from.value + i) % len(g.free)
@@ -169,14 +169,14 @@ func (g *Generator) next(from *lane) (value int, ok bool) {
 func (g *Generator) Extend(limit Tick) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.lane.Load().extend(limit)
+	g.series.Load().extend(limit)
 }
 
 // Ceiling returns how many IDs can be made in a second, as Layout.Ceiling does.
 func (g *Generator) Ceiling() int64 { return g.cfg.Layout.Ceiling() }
 
 // Limit returns the first tick for which no ID may be made.
-func (g *Generator) Limit() Tick { return Tick(g.lane.Load().limit.Load()) }
+func (g *Generator) Limit() Tick { return Tick(g.series.Load().limit.Load()) }
 
 // Close ends the tenure: no reservation succeeds once Close has returned. It may be called
 // more than once.
@@ -184,7 +184,7 @@ func (g *Generator) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
-	g.lane.Load().close()
+	g.series.Load().close()
 }
 
 // End returns the first tick above all reservations so far: the tick of the last one + 1,
@@ -192,7 +192,7 @@ func (g *Generator) Close() {
 func (g *Generator) End() Tick {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	end := g.lane.Load().end()
+	end := g.series.Load().end()
 	for _, free := range g.free {
 		end = max(end, free)
 	}
@@ -205,7 +205,7 @@ func (g *Generator) End() Tick {
 func (g *Generator) Behind() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := g.lane.Load()
+	l := g.series.Load()
 	behind := l.behind(g.cfg.Clock.Now(), l.pos.Load()&^closedBit)
 	if behind > 0 && g.free != nil {
 		if _, ok := g.next(l); ok {
@@ -227,7 +227,7 @@ func (g *Generator) Rollbacks() int64 {
 func (g *Generator) Ready() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := g.lane.Load()
+	l := g.series.Load()
 	err := l.ready()
 	if _, behind := err.(*BehindError); behind && g.free != nil {
 		if _, ok := g.next(l); ok {

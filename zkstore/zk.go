@@ -18,7 +18,7 @@ import (
 // Run keeps the connection. Calls wait for a connection until their deadline, even before
 // Run has begun. Each connection has its own session. After a reconnect, ZooKeeper deletes
 // the ephemeral records of the old session when that session's timeout is over. Their
-// owners must create them again.
+// holders must create them again.
 //
 // A call never outlives its connection: no request is sent again on the next one. A server
 // may still apply a write a moment after the write has returned ErrUnreachable.

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // TestZK runs its parts in parallel, because they mostly wait for servers.

@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
-	"github.com/flaked/flaked/internal/faultnet"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/faultnet"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 func TestMain(m *testing.M) { zktest.Main(m) }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/certtest"
+	"github.com/flaked/flaked/internal/testkit/certtest"
 )
 
 const testToken = "0123456789abcdef"

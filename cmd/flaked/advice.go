@@ -64,7 +64,7 @@ func advise(err error) (lead, advice string, known error) {
 
 func rangeAdvice(e *node.RangeError) string {
 	verb := "Give"
-	if e.Setting == node.SettingSettle || e.Setting == node.SettingBorrow {
+	if e.Setting == node.SettingConfirmTime || e.Setting == node.SettingBorrow {
 		verb = "Create the cluster with"
 	}
 	switch {

@@ -46,7 +46,7 @@ func TestAdvised(t *testing.T) {
 		{"another setting, within a sentence", usageError("cluster c exists: %w. See `x --help`", fits(node.Config{Settings: node.Settings{Lease: &lease}})),
 			"cluster c exists: --lease 1h0m0s differs from the cluster's 24h0m0s. A cluster keeps the settings that it was created with. Leave the flag out, or give another --cluster. See `x --help`"},
 		{"a slow heartbeat", fits(node.Config{Heartbeat: 10 * time.Second}),
-			"the heartbeat interval 10s is too long for the settling time 12s: an owner needs up to 10s (one heartbeat) + 10s (a reconnect and a report) = 20s to notice that ZooKeeper lost data, which is more than the settling time, 12s. Give --heartbeat 6s or less"},
+			"the heartbeat interval 10s is too long for the confirming time 12s: a holder needs up to 10s (one heartbeat) + 10s (a reconnect and a report) = 20s to notice that ZooKeeper lost data, which is more than the confirming time, 12s. Give --heartbeat 6s or less"},
 		{"no segment", fits(node.Config{SegmentStart: worker.SegmentRandom}), "--segment-start random needs a layout with a segment field, but " + leaf + " has none. Leave it out"},
 		{"no rollback field", noField, "--on-rollback rollback-bits needs a layout with a rollback field, but " + leaf + " has none. Give a layout that has one, such as --layout leaf,time=40,rollback=1"},
 		{"a part of a millisecond", tooLittle, "borrow 500µs must be a whole number of milliseconds. Correct --borrow"},

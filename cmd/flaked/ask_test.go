@@ -151,7 +151,7 @@ func TestHealthcheck(t *testing.T) {
 		out, err    string
 	}{
 		{"ready", "OK\n", 0, "OK\n", ""},
-		{"not ready", "-NOTREADY settling reason=forgotten-owner\n", exitFailure, "", "flaked: not ready: -NOTREADY settling reason=forgotten-owner\n"},
+		{"not ready", "-NOTREADY confirming reason=confirming\n", exitFailure, "", "flaked: not ready: -NOTREADY confirming reason=confirming\n"},
 		{"something else", "hello\n", exitFailure, "", `answered "hello" to READY`},
 		{"hangs", "hang", exitUnreachable, "", "timed out after 150ms"},
 	} {

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/certtest"
 	"github.com/flaked/flaked/internal/load"
+	"github.com/flaked/flaked/internal/testkit/certtest"
 )
 
 // counting returns a function that answers GET and GET n with increasing IDs.

@@ -109,8 +109,8 @@ func clusterInit(c *cli.Context) error {
 	if err != nil {
 		return usageError("%w", err)
 	}
-	if want.SettleMs == 0 {
-		return usageError("--settle must be at least %s, not 0s. In a shorter settling time a holder cannot notice that ZooKeeper lost data", limits.MinConfirm)
+	if want.ConfirmMs == 0 {
+		return usageError("--confirm-time must be at least %s, not 0s. In a shorter confirming time a holder cannot notice that ZooKeeper lost data", limits.MinConfirm)
 	}
 	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 		found, err := coordinator.CreateCluster(ctx, store, want)
@@ -120,7 +120,7 @@ func clusterInit(c *cli.Context) error {
 		name := c.String("cluster")
 		if found.UUID == want.UUID {
 			fmt.Fprintf(c.App.Writer, "created cluster %s: %s\n", name, found.UUID)
-			adviseSettle(c.App.ErrWriter, millis(found.SettleMs))
+			adviseConfirm(c.App.ErrWriter, millis(found.ConfirmMs))
 		} else if err := settings.Agree(found); err != nil {
 			return fmt.Errorf("cluster %s (%s) exists: %w", name, found.UUID, err)
 		} else {
@@ -130,14 +130,14 @@ func clusterInit(c *cli.Context) error {
 	})
 }
 
-// adviseSettle prints what a short settle time requires of the nodes.
-func adviseSettle(w io.Writer, settle time.Duration) {
-	most := limits.MaxHeartbeat(settle)
+// adviseConfirm prints what a short confirm time requires of the nodes.
+func adviseConfirm(w io.Writer, confirm time.Duration) {
+	most := limits.MaxHeartbeat(confirm)
 	if most < limits.DefaultHeartbeat {
-		fmt.Fprintf(w, "nodes of this cluster need --heartbeat %s or less: the settling time is %s\n", most, settle)
+		fmt.Fprintf(w, "nodes of this cluster need --heartbeat %s or less: the confirming time is %s\n", most, confirm)
 	}
-	if settle-min(most, limits.DefaultHeartbeat) < limits.Comfortable {
-		fmt.Fprintf(w, "for development only: with a settling time of %s, a node that pauses for half a second may notice too late that ZooKeeper lost data\n", settle)
+	if confirm-min(most, limits.DefaultHeartbeat) < limits.Comfortable {
+		fmt.Fprintf(w, "for development only: with a confirming time of %s, a node that pauses for half a second may notice too late that ZooKeeper lost data\n", confirm)
 	}
 }
 
@@ -180,7 +180,7 @@ func clusterFreeze(c *cli.Context) error {
 		if workers == "" {
 			workers = coordinator.AllWorkers(cl.Slots)
 		}
-		before, after, err := byHand(store).Freeze(ctx, workers, d)
+		before, after, err := operator(store).Freeze(ctx, workers, d)
 		if err != nil {
 			return err
 		}
@@ -226,11 +226,11 @@ type clusterReport struct {
 	Slots      int    `json:"slots"`
 	Datacenter int64  `json:"datacenter"`
 	LeaseMs    int64  `json:"lease_ms"`
-	SettleMs   int64  `json:"settle_ms"`
+	ConfirmMs  int64  `json:"confirm_ms"`
 	OnRollback string `json:"on_rollback"`
 	BorrowMs   int64  `json:"borrow_ms"`
-	// Settled is true once a node has served in the cluster.
-	Settled bool `json:"settled"`
+	// Confirmed is true once a node has served in the cluster.
+	Confirmed bool `json:"confirmed"`
 	// Frozen is true if no new node gets a worker until FrozenUntilMs, except the workers of
 	// FrozenOpen, such as "900-1023". Without a freeze they are 0 and "".
 	Frozen        bool   `json:"frozen"`
@@ -247,7 +247,7 @@ type clusterReport struct {
 func describeCluster(name string, cl coordinator.Cluster, now time.Time) clusterReport {
 	r := clusterReport{
 		Name: name, UUID: cl.UUID, Layout: cl.Layout, Slots: cl.Slots, Datacenter: cl.Datacenter,
-		LeaseMs: cl.LeaseMs, SettleMs: cl.SettleMs, Settled: cl.Settled, OnRollback: node.OnRollback(cl), BorrowMs: cl.BorrowMs,
+		LeaseMs: cl.LeaseMs, ConfirmMs: cl.ConfirmMs, Confirmed: cl.Confirmed, OnRollback: node.OnRollback(cl), BorrowMs: cl.BorrowMs,
 	}
 	if now.UnixMilli() < cl.FrozenUntil {
 		r.Frozen, r.FrozenUntilMs, r.FrozenOpen, r.FrozenBy = true, cl.FrozenUntil, string(cl.Open), cl.FrozenBy
@@ -282,7 +282,7 @@ func clusterRows(r clusterReport) [][2]string {
 		{"workers", strconv.Itoa(r.Slots)},
 		{"datacenter", strconv.FormatInt(r.Datacenter, 10)},
 		{"lease", millis(r.LeaseMs).String()},
-		{"settling time", millis(r.SettleMs).String()},
+		{"confirming time", millis(r.ConfirmMs).String()},
 		{"on a rollback", clean(r.OnRollback)},
 	}
 	if r.BorrowMs > 0 {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -61,7 +61,7 @@ func TestClusterCommands(t *testing.T) {
 
 	made := call(t, "", "cluster", "init", "--layout", "twitter", "--datacenter", "3", "--lease", "1h")
 	made.wants(t, exitOK, "created cluster default: ", "")
-	made.wants(t, exitOK, "layout         time=41@1ms,datacenter=5,worker=5,sequence=12,epoch=1288834974657\nworkers        32\ndatacenter     3\nlease          1h0m0s\nsettling time  12s\non a rollback  leaf\n", "")
+	made.wants(t, exitOK, "layout         time=41@1ms,datacenter=5,worker=5,sequence=12,epoch=1288834974657\nworkers        32\ndatacenter     3\nlease          1h0m0s\nconfirming time  12s\non a rollback  leaf\n", "")
 	again := call(t, "", "cluster", "init", "--layout", "twitter", "--lease", "60m")
 	again.wants(t, exitOK, "cluster default (", "")
 	again.wants(t, exitOK, ") exists already. Nothing was changed.\n", "")
@@ -69,7 +69,7 @@ func TestClusterCommands(t *testing.T) {
 		{"--layout=leaf", "--layout time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657 differs from the cluster's time=41@1ms,datacenter=5"},
 		{"--datacenter=0", "--datacenter 0 differs from the cluster's 3. A cluster keeps the settings that it was created with"},
 		{"--lease=24h", "--lease 24h0m0s differs from the cluster's 1h0m0s"},
-		{"--settle=1s", "--settle 1s differs from the cluster's 12s"},
+		{"--confirm-time=1s", "--confirm-time 1s differs from the cluster's 12s"},
 		{"--on-rollback=wait", "--on-rollback wait=1s differs from the cluster's leaf"},
 		{"--borrow=1s", "--borrow 1s differs from the cluster's 0s"},
 	} {

@@ -13,7 +13,7 @@ import (
 
 func clusterThaw(c *cli.Context) error {
 	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
-		cl, frozen, err := byHand(store).Frozen(ctx)
+		cl, frozen, err := operator(store).Frozen(ctx)
 		if err != nil {
 			return err
 		}

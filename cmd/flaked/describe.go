@@ -98,7 +98,7 @@ var choices = map[string][]string{
 	"layout":         layoutNames(),
 	"kind":           {"snowflake", "uuid4", "uuid7"},
 	"format":         strings.Split(encodingNames(), ", "),
-	"state":          {stateLive, stateDetached, stateStopped, stateCooling, stateLost, stateFree},
+	"state":          {stateLive, stateDisconnected, stateStopped, stateReleasing, stateRecordMissing, stateFree},
 }
 
 func flagChoices(f clidoc.Flag) (out []string) {

@@ -61,7 +61,7 @@ Examples:
 func doctorFlags() []cli.Flag {
 	flags := []cli.Flag{outputFlag(), &cli.DurationFlag{Name: "timeout", Usage: "how long each group of checks may take", Value: 3 * time.Second, EnvVars: env("timeout")}}
 	for _, f := range serveFlags() {
-		if slices.Contains([]string{"listen", "admin", "state-dir", "bootstrap", "heartbeat", "lease", "settle", "reserve", "release-on-exit", "layout", "datacenter", "on-rollback", "borrow", "segment-start", "workers"}, f.Names()[0]) {
+		if slices.Contains([]string{"listen", "admin", "state-dir", "bootstrap", "heartbeat", "lease", "confirm-time", "reserve", "release-on-exit", "layout", "datacenter", "on-rollback", "borrow", "segment-start", "workers"}, f.Names()[0]) {
 			flags = append(flags, f)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/doctor"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -102,7 +102,7 @@ func TestDoctorWithZooKeeper(t *testing.T) {
 	for _, tc := range []struct{ flag, value, text string }{
 		{"--lease", "2h", "--lease 2h0m0s differs from the cluster's "},
 		{"--layout", "twitter", " differs from the cluster's "},
-		{"--heartbeat", "1m", "the heartbeat interval 1m0s is too long for the settling time 12s"},
+		{"--heartbeat", "1m", "the heartbeat interval 1m0s is too long for the confirming time 12s"},
 	} {
 		report, r := consult(t, tc.flag, tc.value)
 		finding(t, report, "cluster", doctor.Fail, tc.text)

@@ -50,8 +50,16 @@ func clusterFlags() []cli.Flag {
 		layoutFlag("leaf"),
 		&cli.Int64Flag{Name: "datacenter", Usage: "the datacenter `NUMBER` in IDs, if the layout has the field", DefaultText: "0", EnvVars: env("datacenter")},
 		&cli.DurationFlag{Name: "lease", Usage: "the longest lease: for so long a node may serve without ZooKeeper, and its worker stays reserved after it disconnects", DefaultText: "24h", EnvVars: env("lease")},
-		&cli.DurationFlag{Name: "settle", Usage: "how long a new node waits for a holder that ZooKeeper lost: two heartbeats and a reconnect", DefaultText: "12s", EnvVars: env("settle")},
+		confirmTimeFlag("12s"),
 		onRollbackFlag("leaf"), borrowFlag("0s"),
+	}
+}
+
+// confirmTimeFlag returns --confirm-time. Its alias --settle goes with 0.1.0.
+func confirmTimeFlag(fallback string) cli.Flag {
+	return &cli.DurationFlag{
+		Name: "confirm-time", Aliases: []string{"settle"}, EnvVars: env("confirm-time"), DefaultText: fallback,
+		Usage: "how long a new node waits for a holder that ZooKeeper lost: two heartbeats and a reconnect",
 	}
 }
 

@@ -35,12 +35,12 @@ func TestGlossary(t *testing.T) {
 	for _, column := range statusHeader(true) {
 		knows("flaked status", column)
 	}
-	for _, state := range []string{stateLive, stateDetached, stateStopped, stateCooling, stateLost, stateFree} {
+	for _, state := range []string{stateLive, stateDisconnected, stateStopped, stateReleasing, stateRecordMissing, stateFree} {
 		knows("flaked status", state)
 	}
 	record := stateReport{Record: &stateRecord{}, Damaged: true, Reason: "x"}
 	for _, row := range stateRows(record, time.Now()) {
-		name, _, _ := strings.Cut(row[0], " (") // "floor (lo)"
+		name := row[0]
 		knows("flaked state show", name)
 	}
 	for _, phase := range node.Phases() {

@@ -26,7 +26,7 @@ state, if the state was copied, or to free the worker for others. A backup stays
 the directory, and no node resumes it. The command applies to all workers of the node.
 It is refused while a node uses the directory.
 
-It changes nothing in ZooKeeper: the worker stays held there, as stopped or detached,
+It changes nothing in ZooKeeper: the worker stays held there, as stopped or disconnected,
 until its lease expires. If no other copy of the state exists, you can then safely free
 the worker earlier, by flaked workers release --lower-bound with this --state-dir: the
 next holder begins above the reserved bound in the backup.
@@ -78,18 +78,18 @@ func resetIdentity(c *cli.Context) error {
 	}
 	var report resetReport
 	for _, was := range found {
-		aside, err := localcache.SetAside(was.Dir, time.Now())
+		backup, err := localcache.TakeOutOfUse(was.Dir, time.Now())
 		if err != nil {
 			return resetRefused(stateError(was.Dir, err))
 		}
-		if was, err = reportState(was.Dir, aside.Loaded, false); err != nil {
+		if was, err = reportState(was.Dir, backup.Loaded, false); err != nil {
 			return err
 		}
-		report.Directories = append(report.Directories, resetDir{was.Dir, aside.Backup != "", aside.Backup, was.Record})
+		report.Directories = append(report.Directories, resetDir{was.Dir, backup.Path != "", backup.Path, was.Record})
 		if format == formatJSON {
 			continue
 		}
-		for _, line := range resetLines(dir, was, aside.Backup, time.Now()) {
+		for _, line := range resetLines(dir, was, backup.Path, time.Now()) {
 			if _, err := fmt.Fprintln(c.App.Writer, line); err != nil {
 				return err
 			}
@@ -175,14 +175,14 @@ func resetLines(dir string, was stateReport, backup string, now time.Time) []str
 	}
 	r := was.Record
 	if r == nil {
-		return append(lines, "the state could not be read, so its worker is unknown: flaked status shows that worker as stopped or detached until its lease expires")
+		return append(lines, "the state could not be read, so its worker is unknown: flaked status shows that worker as stopped or disconnected until its lease expires")
 	}
-	state := "detached"
+	state := "disconnected"
 	if r.Stopped {
 		state = "stopped"
 	}
 	lines = append(lines, fmt.Sprintf("worker %d of cluster %s stays held in ZooKeeper, as %s, until its lease expires: %s or a little later",
-		r.Worker, orDash(clean(r.Cluster)), state, instant(r.HMs, now)))
+		r.Worker, orDash(clean(r.Cluster)), state, instant(r.LeaseUntilMs, now)))
 	if len(was.Changed) > 0 {
 		return append(lines, "this was a copy of another node's state: do not release the worker, because the other node may be running")
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"go.uber.org/goleak"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // TestMain removes the environment variables that set flags.

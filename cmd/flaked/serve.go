@@ -102,7 +102,7 @@ func (b *backend) Stats() []lineproto.Stat {
 }
 
 // newNodes returns the nodes, one for each worker.
-func (o options) newNodes(b *backing, log hclog.Logger) (*node.Group, error) {
+func (o options) newNodes(b *backing, log hclog.Logger) (*node.NodeGroup, error) {
 	var nodes []*node.Node
 	clock := timeguard.NewIssuing(timeguard.System())
 	for i, cache := range b.caches {
@@ -119,7 +119,7 @@ func (o options) newNodes(b *backing, log hclog.Logger) (*node.Group, error) {
 		}
 		nodes = append(nodes, n)
 	}
-	return node.NewGroup(nodes...), nil
+	return node.NewNodeGroup(nodes...), nil
 }
 
 // runNode serves until the context ends or something fails. It then ends the connections, which

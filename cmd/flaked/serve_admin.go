@@ -87,8 +87,8 @@ func readSlots(ctx context.Context, store zkstore.Store, cluster string) (admin.
 	return admin.Slots{
 		Doc: r, Used: s.Used, Live: s.Live, Total: s.Slots, Workers: pageSlots(r.Workers), Problems: s.Problems,
 		ByState: map[string]int{
-			stateLive: s.Live, stateDetached: s.Detached, stateStopped: s.Stopped,
-			stateCooling: s.Cooling, stateLost: s.Lost, stateFree: s.Free,
+			stateLive: s.Live, stateDisconnected: s.Disconnected, stateStopped: s.Stopped,
+			stateReleasing: s.Releasing, stateRecordMissing: s.RecordMissing, stateFree: s.Free,
 		},
 	}, nil
 }
@@ -99,7 +99,7 @@ func pageSlots(workers []workerReport) []admin.Slot {
 	for i, w := range workers {
 		slots[i] = admin.Slot{
 			Worker: w.Worker, Name: w.Name, Node: w.Node, Host: w.Host, Address: w.Address, PID: w.PID, Version: w.Version,
-			State: w.State, Phase: w.Phase, Term: w.Term, Settled: w.Settled, OffsetMs: w.ClockOffsetMs, ErrorMs: w.ClockErrorMs,
+			State: w.State, Phase: w.Phase, Term: w.Term, Confirmed: w.Confirmed, OffsetMs: w.ClockOffsetMs, UncertaintyMs: w.ClockUncertaintyMs,
 			LeaseLeftMs: w.LeaseLeftMs, ReportAgeMs: w.ReportAgeMs, HeartbeatMs: w.HeartbeatMs,
 		}
 	}

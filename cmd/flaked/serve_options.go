@@ -52,9 +52,9 @@ func serveFlags() []cli.Flag {
 		stateDirFlag(),
 		&cli.StringFlag{Name: "name", EnvVars: env("name"), DefaultText: "the host's name", Usage: "display name of the node"},
 		&cli.BoolFlag{Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "create the cluster if ZooKeeper has none of this name"},
-		&cli.DurationFlag{Name: "heartbeat", EnvVars: env("heartbeat"), Value: limits.DefaultHeartbeat, Usage: "report to ZooKeeper every `TIME`, at most half the settling time"},
+		&cli.DurationFlag{Name: "heartbeat", EnvVars: env("heartbeat"), Value: limits.DefaultHeartbeat, Usage: "report to ZooKeeper every `TIME`, at most half the confirming time"},
 		&cli.DurationFlag{Name: "lease", EnvVars: env("lease"), DefaultText: "the cluster's, 24h in a new one", Usage: "the longest lease: for so long a node may serve without ZooKeeper, and its worker stays reserved after it disconnects"},
-		&cli.DurationFlag{Name: "settle", EnvVars: env("settle"), DefaultText: "the cluster's, 2 heartbeats + 6s in a new one", Usage: "how long a new node waits for a holder that ZooKeeper lost"},
+		confirmTimeFlag("the cluster's, 2 heartbeats + 6s in a new one"),
 		&cli.DurationFlag{Name: "reserve", EnvVars: env("reserve"), Value: limits.DefaultReserve, Usage: "how far the reserved bound on the disk is ahead of the clock. A restart after a crash waits for this long at most"},
 		&cli.BoolFlag{Name: "release-on-exit", EnvVars: env("release-on-exit"), Usage: "release the worker at a clean stop, for pods without a lasting disk"},
 		layoutFlag("the cluster's, leaf in a new one"),
@@ -149,7 +149,7 @@ func serveOptions(c *cli.Context) (options, error) {
 	}
 	if o.dev {
 		none := time.Duration(0)
-		o.node.Settings.Settle, o.node.InMemory = &none, true // no other node to wait for
+		o.node.Settings.ConfirmTime, o.node.InMemory = &none, true // no other node to wait for
 	}
 	return o, nil
 }
@@ -175,9 +175,9 @@ func clusterSettings(c *cli.Context) (node.Settings, error) {
 		v := c.Duration("lease")
 		s.Lease = &v
 	}
-	if c.IsSet("settle") {
-		v := c.Duration("settle")
-		s.Settle = &v
+	if c.IsSet("confirm-time") {
+		v := c.Duration("confirm-time")
+		s.ConfirmTime = &v
 	}
 	if c.IsSet("on-rollback") {
 		v, err := timeguard.ParseRollbackPolicy(c.String("on-rollback"))

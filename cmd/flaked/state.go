@@ -51,21 +51,21 @@ type stateReport struct {
 }
 
 type stateRecord struct {
-	Cluster     string `json:"cluster"`
-	ClusterUUID string `json:"cluster_uuid"`
-	Layout      string `json:"layout"`
-	Datacenter  int64  `json:"datacenter"`
-	Node        string `json:"node"`
-	Worker      int    `json:"worker"`
-	Term        int64  `json:"term"`
-	Pending     bool   `json:"grant_pending"`
-	Settled     bool   `json:"settled"`
-	Stopped     bool   `json:"stopped"`
-	LoMs        int64  `json:"lo_ms"`
-	MMs         int64  `json:"m_ms"`
-	HMs         int64  `json:"h_ms"`
-	ServedMs    int64  `json:"served_ms"`
-	Generation  uint64 `json:"generation"`
+	Cluster         string `json:"cluster"`
+	ClusterUUID     string `json:"cluster_uuid"`
+	Layout          string `json:"layout"`
+	Datacenter      int64  `json:"datacenter"`
+	Node            string `json:"node"`
+	Worker          int    `json:"worker"`
+	Term            int64  `json:"term"`
+	Pending         bool   `json:"grant_pending"`
+	Confirmed       bool   `json:"confirmed"`
+	Stopped         bool   `json:"stopped"`
+	FloorMs         int64  `json:"floor_ms"`
+	ReservedUntilMs int64  `json:"reserved_until_ms"`
+	LeaseUntilMs    int64  `json:"lease_until_ms"`
+	ServedMs        int64  `json:"served_ms"`
+	Generation      uint64 `json:"generation"`
 }
 
 func stateShow(c *cli.Context) error {
@@ -118,7 +118,7 @@ func reportState(dir string, l localcache.Loaded, locked bool) (stateReport, err
 	r.Record = &stateRecord{
 		Cluster: rec.ClusterName, ClusterUUID: cl.UUID, Layout: cl.Layout, Datacenter: cl.Datacenter,
 		Node: claim.Node, Worker: claim.Worker, Term: claim.Term, Pending: claim.PendingNonce != "",
-		Settled: claim.Settled, Stopped: rec.Stopped, LoMs: claim.Lo, MMs: claim.M, HMs: claim.H,
+		Confirmed: claim.Confirmed, Stopped: rec.Stopped, FloorMs: claim.Floor, ReservedUntilMs: claim.ReservedUntil, LeaseUntilMs: claim.LeaseUntil,
 		ServedMs: rec.ServedMs, Generation: claim.Generation,
 	}
 	return r, nil
@@ -158,11 +158,11 @@ func stateRows(r stateReport, now time.Time) [][2]string {
 		{"node", orDash(clean(rec.Node))},
 		{"worker", strconv.Itoa(rec.Worker)},
 		{"term", term},
-		{"settled", yesNo(rec.Settled, "it may start without ZooKeeper", "it may not start without ZooKeeper")},
+		{"confirmed", yesNo(rec.Confirmed, "it may start without ZooKeeper", "it may not start without ZooKeeper")},
 		{"stopped", yesNo(rec.Stopped, "cleanly: the reserved bound is exact", "it runs, or ended without a clean stop")},
-		{"floor (lo)", instant(rec.LoMs, now)},
-		{"reserved bound (M)", instant(rec.MMs, now)},
-		{"lease bound (H)", instant(rec.HMs, now)},
+		{"floor", instant(rec.FloorMs, now)},
+		{"reserved bound", instant(rec.ReservedUntilMs, now)},
+		{"lease bound", instant(rec.LeaseUntilMs, now)},
 		{"has served for", brief(millis(rec.ServedMs))},
 		{"generation", strconv.FormatUint(rec.Generation, 10)},
 	}...)

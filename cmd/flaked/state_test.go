@@ -48,8 +48,8 @@ func exampleRecord() node.LocalRecord {
 	return node.LocalRecord{
 		ClusterName: "prod", Cluster: coordinator.Cluster{UUID: "c1", Layout: "time=41@1ms"},
 		Claim: coordinator.Claim{
-			Node: "n1", Worker: 7, Term: 3, Nonce: "secret", Settled: true,
-			Lo: 1795196800000, M: 1795196812128, H: 1795200000000,
+			Node: "n1", Worker: 7, Term: 3, Nonce: "secret", Confirmed: true,
+			Floor: 1795196800000, ReservedUntil: 1795196812128, LeaseUntil: 1795200000000,
 		},
 		ServedMs: 65_000,
 	}
@@ -58,19 +58,19 @@ func exampleRecord() node.LocalRecord {
 func TestStateShow(t *testing.T) {
 	dir, cache := stateDir(t, exampleRecord())
 	held := call(t, "", "state", "show", "--state-dir", dir)
-	held.wants(t, exitOK, "worker              7\n", "")
+	held.wants(t, exitOK, "worker          7\n", "")
 	if runtime.GOOS == "linux" {
-		held.wants(t, exitOK, "in use              yes, by a running node\n", "")
+		held.wants(t, exitOK, "in use          yes, by a running node\n", "")
 	}
 	cache.Close()
 
 	r := call(t, "", "state", "show", "--state-dir", dir)
 	for _, want := range []string{
-		"directory           " + dir + "\n", "status              a node's record\n",
-		"fingerprint         matches this machine and file\n", "cluster             prod (c1)\n",
-		"term                3\n", "settled             yes, it may start without ZooKeeper\n",
-		"stopped             no, it runs, or ended without a clean stop\n",
-		"reserved bound (M)  2026-11-20T17:46:52.128Z (", "has served for      1m5s\n", "generation          2\n",
+		"directory       " + dir + "\n", "status          a node's record\n",
+		"fingerprint     matches this machine and file\n", "cluster         prod (c1)\n",
+		"term            3\n", "confirmed       yes, it may start without ZooKeeper\n",
+		"stopped         no, it runs, or ended without a clean stop\n",
+		"reserved bound  2026-11-20T17:46:52.128Z (", "has served for  1m5s\n", "generation      2\n",
 	} {
 		r.wants(t, exitOK, want, "")
 	}
@@ -99,11 +99,11 @@ func TestStateShowJSONGolden(t *testing.T) {
     "worker": 7,
     "term": 3,
     "grant_pending": false,
-    "settled": true,
+    "confirmed": true,
     "stopped": false,
-    "lo_ms": 1795196800000,
-    "m_ms": 1795196812128,
-    "h_ms": 1795200000000,
+    "floor_ms": 1795196800000,
+    "reserved_until_ms": 1795196812128,
+    "lease_until_ms": 1795200000000,
     "served_ms": 65000,
     "generation": 2
   }
@@ -143,15 +143,15 @@ func TestStateShowReportsUnusableState(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(copied, "flaked.state"), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	call(t, "", "state", "show", "--state-dir", copied).wants(t, exitOK, "fingerprint         differs (inode", "")
+	call(t, "", "state", "show", "--state-dir", copied).wants(t, exitOK, "fingerprint     differs (inode", "")
 
 	half := append(make([]byte, 4096), text[4096:]...)
 	if err := os.WriteFile(file, half, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	damaged := call(t, "", "state", "show", "--state-dir", released)
-	damaged.wants(t, exitDegraded, "damaged             block 0", "one copy of the record is lost: block 0")
-	damaged.wants(t, exitDegraded, "damaged             block 0", ". The other copy is valid.\n")
+	damaged.wants(t, exitDegraded, "damaged         block 0", "one copy of the record is lost: block 0")
+	damaged.wants(t, exitDegraded, "damaged         block 0", ". The other copy is valid.\n")
 
 	if err := os.WriteFile(file, text[:100], 0o600); err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestStateRowsOfAPendingGrant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range stateRows(report, time.UnixMilli(rec.Claim.Lo)) {
+	for _, r := range stateRows(report, time.UnixMilli(rec.Claim.Floor)) {
 		if r[0] == "term" && r[1] != "3, and the next one requested" {
 			t.Errorf("%q", r[1])
 		}
@@ -220,7 +220,7 @@ func TestStateOfAnotherFormat(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const says = "the state file has another format: 1, but this flaked reads only format 2. Use the release that wrote the file, or an empty state directory"
+	const says = "the state file has another format: 2, but this flaked reads only format 3. Use the release that wrote the file, or an empty state directory"
 	call(t, "", "state", "show", "--state-dir", dir).wants(t, exitFailure, "", says)
 	call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitFailure, "", says)
 	if _, err := boundSetAside(dir, coordinator.Holding{}, time.Now()); !errors.Is(err, localcache.ErrOtherFormat) {

@@ -27,18 +27,18 @@ func statusCommand() *cli.Command {
 		Description: `Reads ZooKeeper, and asks the nodes that it can reach at their admin addresses for
 their own state (in less than a second; --no-ask skips that). It changes nothing. A
 worker is
-  live      its holder is connected to ZooKeeper
-  detached  its holder is not connected, and may serve until its lease expires
-  stopped   its holder stopped cleanly, and may come back until its lease expires
-  cooling   it was released, and is free when its lease has expired
-  lost      ZooKeeper lost its record
-  free      any node may acquire it; shown with -o wide if it was ever held
+  live            its holder is connected to ZooKeeper
+  disconnected    its holder is not connected, and may serve until its lease expires
+  stopped         its holder stopped cleanly, and may come back until its lease expires
+  releasing       it was released, and is free when its lease has expired
+  record-missing  ZooKeeper lost its record
+  free            any node may acquire it; shown with -o wide if it was ever held
 SAYS is the node's own answer: ready, or why not. CLOCK is the offset of its clock from
 that of ZooKeeper's leader, for live nodes with a recent report: fast is ahead. Ages
 are by this machine's clock, unless the reports show that this clock is wrong.
 
 Exits with 0 if all is well, and with 4, after printing, if
-  - a worker is detached or lost,
+  - a worker is disconnected or record-missing,
   - a live one refuses to serve, is past its lease, has not reported for more than
     three heartbeats and a second, or reports a problem itself,
   - the clock of a live one is off by more than 500 ms,

@@ -128,12 +128,12 @@ func (a *asker) reach(addr, machine string) string {
 }
 
 // ask adds what the nodes themselves say to the workers of a report. It asks the nodes of
-// workers that are live or detached.
+// workers that are live or disconnected.
 func (a *asker) ask(ctx context.Context, workers []workerReport) {
 	byAddress := make(map[string][]*workerReport)
 	for i := range workers {
 		w := &workers[i]
-		if w.State == stateLive || w.State == stateDetached {
+		if w.State == stateLive || w.State == stateDisconnected {
 			if at := a.where(*w); at != "" {
 				byAddress[at] = append(byAddress[at], w)
 			}
@@ -264,7 +264,7 @@ func askedLine(workers []workerReport) string {
 			denied++
 		case w.Asked == askedOther:
 			other++
-		case w.State == stateLive || w.State == stateDetached:
+		case w.State == stateLive || w.State == stateDisconnected:
 			unreachable++
 		}
 	}

@@ -142,7 +142,7 @@ func testAsk(t *testing.T) {
 		at, state, asked, says string
 	}{
 		{two, stateLive, askedAnswered, "ready"},
-		{two, stateDetached, askedAnswered, "not ready: clock-behind"},
+		{two, stateDisconnected, askedAnswered, "not ready: clock-behind"},
 		{serve(saying(snapshot(7, nil))), stateLive, askedOther, "another node"}, // has another worker by now
 		{serve(saying(snapshot(3, func(s *node.Snapshot) { s.Node = "x" }))), stateLive, askedOther, "another node"},
 		{serve(saying(snapshot(4, nil))), stateStopped, askedNot, ""},
@@ -219,13 +219,13 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 		want  string
 	}{
 		{"ready", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Ready: true}), ""},
-		{"settling", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Phase: "settling", Cause: "waiting-for-a-forgotten-owner"}), ""},
+		{"confirming", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Phase: "confirming", Cause: "confirming"}), ""},
 		{"refusing", []coordinator.Entry{liveEntry(0, 0)}, refusing("clock-wrong"), "worker 0 (api) refuses to serve (clock-wrong). Check with chronyc tracking, then set the clock right. The node then serves again by itself."},
-		{"two refusing", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, refusing("no-durable-bound"), "2 workers (0, 1) refuse to serve (no-durable-bound). Check the disk of its state directory"},
+		{"two refusing", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, refusing("reserved-bound-reached"), "2 workers (0, 1) refuse to serve (reserved-bound-reached). Check the disk of its state directory"},
 		{"for another reason", []coordinator.Entry{liveEntry(0, 0)}, refusing("solar-flare"), "refuses to serve (solar-flare). See Refusals in docs/operations.md."},
 		{"as it reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, nil, "refuses to serve. Its READY and its log say why"},
 		{"no more", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, says(answer{Ready: true, Phase: "serving"}), ""},
-		{"cut off", []coordinator.Entry{liveEntry(0, 0, dead)}, says(answer{Ready: true}), "is detached, but its node answers: it is disconnected from ZooKeeper. Restore the connection"},
+		{"cut off", []coordinator.Entry{liveEntry(0, 0, dead)}, says(answer{Ready: true}), "is disconnected, but its node answers: it is disconnected from ZooKeeper. Restore the connection"},
 		{"disk", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Ready: true, Degraded: []string{"state-directory"}}), "worker 0 (api) cannot write to the state directory. Check its disk"},
 		{"leap", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Ready: true, Degraded: []string{"clock-leap"}}), "leapt ahead, unconfirmed by ZooKeeper and peers. Check"},
 	} {
@@ -245,7 +245,7 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 // Every trouble that a node may report is a problem of status, unless status has it from elsewhere.
 func TestStatusReportsEveryTrouble(t *testing.T) {
 	elsewhere := map[string]string{
-		node.TroubleZooKeeper: "a report that is missing, or a node that is detached",
+		node.TroubleZooKeeper: "a report that is missing, or a node that is disconnected",
 		node.TroubleOffset:    "the node's own record",
 		node.TroubleFrozen:    "the cluster's record",
 	}
@@ -295,8 +295,8 @@ func TestWhatToDo(t *testing.T) {
 	}{
 		{liveEntry(0, 0), nil, "-"},
 		{liveEntry(0, 0), &answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself."},
-		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 9000 }), &answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself."},
-		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 9000 }), &answer{Ready: true}, "Check its time synchronisation (chronyc tracking)."},
+		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 9000 }), &answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself."},
+		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 9000 }), &answer{Ready: true}, "Check its time synchronisation (chronyc tracking)."},
 		{liveEntry(0, 0, dead), nil, "Start the node again, or restore its connection to ZooKeeper."},
 	} {
 		r, _ := assess("prod", exampleCluster(), []coordinator.Entry{row.entry}, local(t0))

@@ -41,7 +41,7 @@ type seenWorker struct {
 func seenIn(connect string, r statusReport, now time.Time) lastSeen {
 	last := lastSeen{Connect: connect, Cluster: r.Cluster.Name, SavedMs: now.UnixMilli()}
 	for _, w := range r.Workers {
-		if w.State == stateLive || w.State == stateDetached || w.State == stateStopped {
+		if w.State == stateLive || w.State == stateDisconnected || w.State == stateStopped {
 			last.Nodes = append(last.Nodes, seenWorker{w.Worker, w.Name, w.Node, w.State, w.Host, w.Address, w.Admin})
 		}
 	}

@@ -126,7 +126,7 @@ func TestSeenIn(t *testing.T) {
 			t.Errorf("%+v", n)
 		}
 	}
-	if strings.Join(states, " ") != "live detached stopped" || last.SavedMs != 77 || last.Connect != "zk" || last.Cluster != "orders" {
+	if strings.Join(states, " ") != "live disconnected stopped" || last.SavedMs != 77 || last.Connect != "zk" || last.Cluster != "orders" {
 		t.Errorf("%+v", last)
 	}
 }

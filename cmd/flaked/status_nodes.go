@@ -184,7 +184,7 @@ func statsDocument(stats map[string]string) admin.Status {
 		Ready: stats["ready"] == "true", Cause: node.Cause(stats["cause"]),
 		LeaseLeftMs: number("lease_left_ms"), ReservedLeftMs: number("reserved_ms"),
 		ZooKeeper: node.ZooKeeperSnapshot{OK: stats["zookeeper_ok"] == "true", HeartbeatAgeMs: number("heartbeat_age_ms")},
-		Clock:     node.ClockSnapshot{OffsetMs: decimals("clock_offset_ms"), ErrorMs: decimals("clock_error_ms")},
+		Clock:     node.ClockSnapshot{OffsetMs: decimals("clock_offset_ms"), UncertaintyMs: decimals("clock_uncertainty_ms")},
 	}
 	s.Code, s.Reason, _ = strings.Cut(strings.TrimPrefix(stats["reason"], "-"), " ")
 	if stats["degraded"] != "" {
@@ -227,9 +227,9 @@ type nodeReport struct {
 	WorkersReady int     `json:"workers_ready"`
 	Says         *answer `json:"says"` // for several workers: see spokesman
 	// HeartbeatAgeMs is the time since ZooKeeper acknowledged the node's last heartbeat.
-	HeartbeatAgeMs *int64   `json:"heartbeat_age_ms"`
-	ClockOffsetMs  *float64 `json:"clock_offset_ms"` // at that time
-	ClockErrorMs   *float64 `json:"clock_error_ms"`
+	HeartbeatAgeMs     *int64   `json:"heartbeat_age_ms"`
+	ClockOffsetMs      *float64 `json:"clock_offset_ms"` // at that time
+	ClockUncertaintyMs *float64 `json:"clock_uncertainty_ms"`
 	// Seen is what ZooKeeper had at the address when it was last read. It is empty if
 	// the node answered.
 	Seen []seenWorker `json:"seen"`
@@ -248,7 +248,7 @@ func newNodeReport(t target, outcome, why string, doc admin.Status, at time.Time
 	first, one := doc.Workers[0], spokesman(doc.Workers)
 	r.Name, r.Node, r.Version = clean(cmp.Or(doc.Name, first.Name)), clean(first.Node), clean(doc.Version)
 	r.Says = newAnswer(one, doc)
-	r.HeartbeatAgeMs, r.ClockOffsetMs, r.ClockErrorMs = one.ZooKeeper.HeartbeatAgeMs, one.Clock.OffsetMs, one.Clock.ErrorMs
+	r.HeartbeatAgeMs, r.ClockOffsetMs, r.ClockUncertaintyMs = one.ZooKeeper.HeartbeatAgeMs, one.Clock.OffsetMs, one.Clock.UncertaintyMs
 	for _, s := range doc.Workers {
 		if s.Worker != nil {
 			r.Workers = append(r.Workers, *s.Worker)

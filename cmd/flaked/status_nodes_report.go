@@ -241,7 +241,7 @@ func (n nodeReport) cells(wide bool) []string {
 		}
 		cells[5] = span(n.Says.LeaseLeftMs)
 		rest[0], rest[2] = n.Says.Phase, strconv.FormatInt(n.Says.IDs, 10)
-		rest[1] = offsetCell(workerReport{ClockOffsetMs: n.ClockOffsetMs, ClockErrorMs: n.ClockErrorMs})
+		rest[1] = offsetCell(workerReport{ClockOffsetMs: n.ClockOffsetMs, ClockUncertaintyMs: n.ClockUncertaintyMs})
 	}
 	if wide {
 		cells = append(cells, rest...)

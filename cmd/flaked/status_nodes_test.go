@@ -59,7 +59,7 @@ func TestSeenTargets(t *testing.T) {
 // name alone removes the line.
 func statsLines(values ...string) string {
 	lines := "version 1.2.3\nname ids-1\nnode n1\ncluster default\nlayout x\nstate serving\nready true\nworker 7\nterm 2\nreserved_ms 2500\n" +
-		"lease_left_ms 60000\nzookeeper_ok true\nheartbeat_age_ms 400\nclock_offset_ms -3\nclock_error_ms 2\nids 42\n"
+		"lease_left_ms 60000\nzookeeper_ok true\nheartbeat_age_ms 400\nclock_offset_ms -3\nclock_uncertainty_ms 2\nids 42\n"
 	for _, v := range values {
 		name, _, _ := strings.Cut(v, " ")
 		var kept strings.Builder
@@ -92,7 +92,7 @@ func TestStatsAreParsedIntoAnAnswer(t *testing.T) {
 	r := parsed()
 	want := answer{Ready: true, Phase: "serving", Degraded: []string{}, LeaseLeftMs: ptr(int64(60000)), ReservedLeftMs: ptr(int64(2500)), ZooKeeperOK: true, IDs: 42}
 	if !reflect.DeepEqual(*r.Says, want) || r.Name != "ids-1" || r.Node != "n1" || r.Version != "1.2.3" || joinNumbers(r.Workers) != "7" ||
-		*r.HeartbeatAgeMs != 400 || *r.ClockOffsetMs != -3 || *r.ClockErrorMs != 2 || r.WorkersReady != 1 {
+		*r.HeartbeatAgeMs != 400 || *r.ClockOffsetMs != -3 || *r.ClockUncertaintyMs != 2 || r.WorkersReady != 1 {
 		t.Errorf("%+v, says %+v", r, r.Says)
 	}
 	for _, row := range []struct {

@@ -39,14 +39,14 @@ func problems(r statusReport, suspect time.Duration) []string {
 		out = append(out, fmt.Sprintf("registration is frozen for %s until %s, %s. Let their nodes come back, or see flaked cluster thaw --help.",
 			r.Cluster.frozenWorkers(), time.UnixMilli(r.Cluster.FrozenUntilMs).UTC().Format(time.RFC3339), r.Cluster.frozenWhy()))
 	}
-	add(pick(func(w workerReport) bool { return w.State == stateLost }),
+	add(pick(func(w workerReport) bool { return w.State == stateRecordMissing }),
 		"has no readable record in ZooKeeper", "have no readable record in ZooKeeper",
 		"ZooKeeper lost the record, or it was overwritten. A running holder restores it. Otherwise the worker is kept for a whole lease.")
-	add(pick(func(w workerReport) bool { return w.State == stateDetached && w.Says != nil }),
-		"is detached, but its node answers: it is disconnected from ZooKeeper", "are detached, but their nodes answer: they are disconnected from ZooKeeper",
+	add(pick(func(w workerReport) bool { return w.State == stateDisconnected && w.Says != nil }),
+		"is disconnected, but its node answers: it is disconnected from ZooKeeper", "are disconnected, but their nodes answer: they are disconnected from ZooKeeper",
 		"Restore the connection to ZooKeeper before the lease expires.")
-	add(pick(func(w workerReport) bool { return w.State == stateDetached && w.Says == nil }),
-		"is detached: its node is not connected to ZooKeeper", "are detached: their nodes are not connected to ZooKeeper",
+	add(pick(func(w workerReport) bool { return w.State == stateDisconnected && w.Says == nil }),
+		"is disconnected: its node is not connected to ZooKeeper", "are disconnected: their nodes are not connected to ZooKeeper",
 		"Start the node again, or restore its connection to ZooKeeper.")
 	for cause, found := range byCause(r.Workers) {
 		add(found, "refuses to serve"+cause.said, "refuse to serve"+cause.said, cause.advice)
@@ -92,10 +92,10 @@ const seeRefusals = "See Refusals in docs/operations.md."
 
 // advice says what to do about a refusal, by its cause.
 var advice = map[node.Cause]string{
-	node.CauseClockWrong:     "Check with chronyc tracking, then set the clock right. The node then serves again by itself.",
-	node.CauseClockBehind:    "The clock went back. Make its time synchronisation slew. The node then serves again by itself.",
-	node.CauseNoDurableBound: "Check the disk of its state directory. The node resumes by itself.",
-	node.CauseLeaseOver:      "Restore its connection to ZooKeeper. The node resumes by itself.",
+	node.CauseClockWrong:    "Check with chronyc tracking, then set the clock right. The node then serves again by itself.",
+	node.CauseClockBehind:   "The clock went back. Make its time synchronisation slew. The node then serves again by itself.",
+	node.CauseReservedBound: "Check the disk of its state directory. The node resumes by itself.",
+	node.CauseLeaseExpired:  "Restore its connection to ZooKeeper. The node resumes by itself.",
 }
 
 // byCause yields the live workers that refuse to serve, grouped by their nodes' cause, or by ""

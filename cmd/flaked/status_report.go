@@ -23,19 +23,19 @@ type workerReport struct {
 	Worker  int    `json:"worker"`
 	Name    string `json:"name"`
 	Address string `json:"address"` // several are separated by commas
-	State   string `json:"state"`   // live, detached, stopped, cooling, lost or free
-	// Phase is what the node last reported to be doing: starting, settling, waiting, serving,
+	State   string `json:"state"`   // live, disconnected, stopped, releasing, record-missing or free
+	// Phase is what the node last reported to be doing: starting, confirming, waiting, serving,
 	// refusing, stopping, stopped, released.
 	Phase string `json:"phase"`
 	Term  int64  `json:"term"`
 	// ClockOffsetMs is how far the node's clock is ahead of that of ZooKeeper's leader, with
-	// the uncertainty ClockErrorMs. Only live workers with a fresh report have them.
-	ClockOffsetMs *float64 `json:"clock_offset_ms"`
-	ClockErrorMs  *float64 `json:"clock_error_ms"`
+	// the uncertainty ClockUncertaintyMs. Only live workers with a fresh report have them.
+	ClockOffsetMs      *float64 `json:"clock_offset_ms"`
+	ClockUncertaintyMs *float64 `json:"clock_uncertainty_ms"`
 	// LeaseLeftMs is the time until the lease bound, negative after it. It is null for a free
 	// worker and for a record that cannot be read.
 	LeaseLeftMs *int64 `json:"lease_left_ms"`
-	// LeaseEndsMs is the lease bound (H).
+	// LeaseEndsMs is the lease bound (LeaseUntil).
 	LeaseEndsMs *int64 `json:"lease_ends_ms"`
 	// ReportAgeMs is the time since the node last wrote its record.
 	ReportAgeMs *int64 `json:"report_age_ms"`
@@ -43,7 +43,7 @@ type workerReport struct {
 	Node        string `json:"node"` // its identity, a UUID
 	Host        string `json:"host"`
 	PID         int    `json:"pid"`
-	Settled     bool   `json:"settled"`
+	Confirmed   bool   `json:"confirmed"`
 	HeartbeatMs int64  `json:"heartbeat_ms"`
 	// Admin is the address of the node's HTTP, "" for none.
 	Admin string `json:"admin"`
@@ -62,18 +62,18 @@ type workerReport struct {
 }
 
 type summaryReport struct {
-	// Slots is the number of workers that the layout has: Slots = Live + Detached +
-	// Stopped + Cooling + Lost + Free. Held is the sum of the first three. Used counts the
+	// Slots is the number of workers that the layout has: Slots = Live + Disconnected + Stopped
+	// + Releasing + RecordMissing + Free. Held is the sum of the first three. Used counts the
 	// workers that were ever held.
-	Slots    int `json:"slots"`
-	Used     int `json:"used"`
-	Held     int `json:"held"`
-	Live     int `json:"live"`
-	Detached int `json:"detached"`
-	Stopped  int `json:"stopped"`
-	Cooling  int `json:"cooling"`
-	Lost     int `json:"lost"`
-	Free     int `json:"free"`
+	Slots         int `json:"slots"`
+	Used          int `json:"used"`
+	Held          int `json:"held"`
+	Live          int `json:"live"`
+	Disconnected  int `json:"disconnected"`
+	Stopped       int `json:"stopped"`
+	Releasing     int `json:"releasing"`
+	RecordMissing int `json:"record_missing"`
+	Free          int `json:"free"`
 	// Asked is true if nodes were asked for their own state.
 	Asked bool `json:"asked"`
 	// ShortestLeaseMs is the time for which all live nodes that do not refuse may go on without
@@ -87,12 +87,12 @@ type summaryReport struct {
 }
 
 const (
-	stateLive     = "live"
-	stateDetached = "detached"
-	stateStopped  = "stopped"
-	stateCooling  = "cooling"
-	stateLost     = "lost"
-	stateFree     = "free"
+	stateLive          = "live"
+	stateDisconnected  = "disconnected"
+	stateStopped       = "stopped"
+	stateReleasing     = "releasing"
+	stateRecordMissing = "record-missing"
+	stateFree          = "free"
 )
 
 // assess returns a report of the records, which were read at the time local by this machine's
@@ -115,15 +115,15 @@ func assess(name string, cl coordinator.Cluster, entries []coordinator.Entry, lo
 	for _, e := range entries {
 		state := stateOf(cl, e, now)
 		r.Summary.count(state)
-		if state != stateLost && e.Slot.Term == 0 {
+		if state != stateRecordMissing && e.Slot.Term == 0 {
 			continue // nobody has held it
 		}
 		r.Summary.Used++
 		r.Workers = append(r.Workers, describeWorker(e, state, now, newest.Mzxid>>32))
 	}
 	s := &r.Summary
-	s.Held = s.Live + s.Detached + s.Stopped
-	s.Free = s.Slots - s.Held - s.Cooling - s.Lost
+	s.Held = s.Live + s.Disconnected + s.Stopped
+	s.Free = s.Slots - s.Held - s.Releasing - s.RecordMissing
 	return r, suspect
 }
 
@@ -180,13 +180,13 @@ func stateOf(cl coordinator.Cluster, e coordinator.Entry, now int64) string {
 	availability := cl.JudgeFree(e.Slot, e.Live, now, now)
 	switch {
 	case e.Absent || e.Slot.Term < 0:
-		return stateLost // an unreadable record says as little as none
+		return stateRecordMissing // an unreadable record says as little as none
 	case e.Slot.Lost && availability != coordinator.Free && !e.Live:
-		return stateLost
+		return stateRecordMissing
 	}
 	return map[coordinator.Availability]string{
-		coordinator.Free: stateFree, coordinator.Cooling: stateCooling, coordinator.Live: stateLive,
-		coordinator.Stopped: stateStopped, coordinator.Detached: stateDetached,
+		coordinator.Free: stateFree, coordinator.Releasing: stateReleasing, coordinator.Live: stateLive,
+		coordinator.Stopped: stateStopped, coordinator.Disconnected: stateDisconnected,
 	}[availability]
 }
 
@@ -194,14 +194,14 @@ func (s *summaryReport) count(state string) {
 	switch state {
 	case stateLive:
 		s.Live++
-	case stateDetached:
-		s.Detached++
+	case stateDisconnected:
+		s.Disconnected++
 	case stateStopped:
 		s.Stopped++
-	case stateCooling:
-		s.Cooling++
-	case stateLost:
-		s.Lost++
+	case stateReleasing:
+		s.Releasing++
+	case stateRecordMissing:
+		s.RecordMissing++
 	}
 }
 
@@ -210,22 +210,22 @@ func describeWorker(e coordinator.Entry, state string, now, epoch int64) workerR
 	w := workerReport{
 		Worker: e.Worker, Name: s.Name, Address: s.Address, State: state, Phase: s.State,
 		Term: max(0, s.Term), Version: s.Version, Node: s.Node, Host: s.Host, PID: s.PID,
-		Settled: s.Settled, HeartbeatMs: s.HeartbeatMs, Admin: s.Admin, GrantedMs: known(s.Granted), ReleasedBy: s.ReleasedBy,
+		Confirmed: s.Confirmed, HeartbeatMs: s.HeartbeatMs, Admin: s.Admin, GrantedMs: known(s.Granted), ReleasedBy: s.ReleasedBy,
 	}
-	if s.H > 0 && state != stateFree {
-		left, ends := s.H-now, s.H
+	if s.LeaseUntil > 0 && state != stateFree {
+		left, ends := s.LeaseUntil-now, s.LeaseUntil
 		w.LeaseLeftMs, w.LeaseEndsMs = &left, &ends
 	}
-	if s.Reported == 0 {
+	if s.ReportedClock == 0 {
 		return w
 	}
 	age := max(0, now-e.Stat.Mtime)
 	w.ReportAgeMs = &age
 	// A report from before a change of leader was compared with another clock.
 	if state == stateLive && age <= reportPatience(s.HeartbeatMs) && e.Stat.Mzxid>>32 == epoch && !s.Stopped && !s.Released {
-		offset := timeguard.MeasureOffset(s.Reported, s.Reported+s.RTTMs, e.Stat.Mtime)
-		ahead, uncertain := inMs(offset.Ahead), inMs(offset.Error)
-		w.offset, w.ClockOffsetMs, w.ClockErrorMs = &offset, &ahead, &uncertain
+		offset := timeguard.MeasureOffset(s.ReportedClock, s.ReportedClock+s.RTTMs, e.Stat.Mtime)
+		ahead, uncertain := inMs(offset.Ahead), inMs(offset.Uncertainty)
+		w.offset, w.ClockOffsetMs, w.ClockUncertaintyMs = &offset, &ahead, &uncertain
 	}
 	return w
 }

@@ -64,7 +64,7 @@ const (
 func statusHeader(wide bool) []string {
 	cells := []string{"WORKER", "NAME", "ADDRESS", "STATE", "SAYS", "REPORT", "CLOCK", "LEASE", "TERM", "VERSION"}
 	if wide {
-		cells = append(cells, "PHASE", "SETTLED", "NODE", "HOST", "PID", "ADMIN")
+		cells = append(cells, "PHASE", "CONFIRMED", "NODE", "HOST", "PID", "ADMIN")
 	}
 	return cells
 }
@@ -76,7 +76,7 @@ func statusCells(w workerReport, wide bool) []string {
 		strconv.FormatInt(w.Term, 10), w.Version,
 	}
 	if wide {
-		cells = append(cells, w.Phase, strconv.FormatBool(w.Settled), w.Node, w.Host, strconv.Itoa(w.PID), w.Admin)
+		cells = append(cells, w.Phase, strconv.FormatBool(w.Confirmed), w.Node, w.Host, strconv.Itoa(w.PID), w.Admin)
 	}
 	for i, cell := range cells {
 		cells[i] = orDash(clean(cell))
@@ -88,9 +88,9 @@ func stateColour(state string) string {
 	switch state {
 	case stateLive:
 		return green
-	case stateDetached, stateLost:
+	case stateDisconnected, stateRecordMissing:
 		return red
-	case stateStopped, stateCooling:
+	case stateStopped, stateReleasing:
 		return yellow
 	}
 	return faint
@@ -111,8 +111,8 @@ func offsetCell(w workerReport) string {
 		return ""
 	}
 	ahead, uncertain := *w.ClockOffsetMs, 0.0
-	if w.ClockErrorMs != nil {
-		uncertain = *w.ClockErrorMs
+	if w.ClockUncertaintyMs != nil {
+		uncertain = *w.ClockUncertaintyMs
 	}
 	sign, way := "", ""
 	switch {
@@ -139,8 +139,8 @@ func statusFooter(r statusReport, hidden int) []string {
 	s, c := r.Summary, r.Cluster
 	lines := []string{
 		fmt.Sprintf("cluster %s (%s), layout %s", c.Name, clean(c.UUID), clean(c.Layout)),
-		fmt.Sprintf("%d of %d workers held: %d live, %d detached, %d stopped; %d cooling, %d lost, %d free; %d ever used",
-			s.Held, s.Slots, s.Live, s.Detached, s.Stopped, s.Cooling, s.Lost, s.Free, s.Used),
+		fmt.Sprintf("%d of %d workers held: %d live, %d disconnected, %d stopped; %d releasing, %d record-missing, %d free; %d ever used",
+			s.Held, s.Slots, s.Live, s.Disconnected, s.Stopped, s.Releasing, s.RecordMissing, s.Free, s.Used),
 	}
 	if s.ShortestLeaseMs != nil {
 		lines = append(lines, "if ZooKeeper fails now, every serving node lasts at least "+shortest(r))

@@ -22,7 +22,7 @@ const hour = int64(time.Hour / time.Millisecond)
 func exampleCluster() coordinator.Cluster {
 	return coordinator.Cluster{
 		UUID: "c1", Layout: "time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657",
-		Slots: 1024, LeaseMs: 24 * hour, SettleMs: 12_000, Used: 63, Settled: true,
+		Slots: 1024, LeaseMs: 24 * hour, ConfirmMs: 12_000, HighestSlot: 63, Confirmed: true,
 	}
 }
 
@@ -31,7 +31,7 @@ func liveEntry(worker int, age int64, change ...func(*coordinator.Entry)) coordi
 	e := coordinator.Entry{
 		Worker: worker, Live: true,
 		Slot: coordinator.Slot{
-			Node: "n1", Term: 3, Nonce: "x", H: t0 + hour, Settled: true, Reported: t0 - age + 1, HeartbeatMs: 3000, State: "serving",
+			Node: "n1", Term: 3, Nonce: "x", LeaseUntil: t0 + hour, Confirmed: true, ReportedClock: t0 - age + 1, HeartbeatMs: 3000, State: "serving",
 			Labels:  coordinator.Labels{Name: "api", Host: "h1", PID: 42, Address: "10.0.0.1:7609", Version: "1.2.3"},
 			Granted: 1795190000000,
 		},
@@ -44,7 +44,7 @@ func liveEntry(worker int, age int64, change ...func(*coordinator.Entry)) coordi
 }
 
 func dead(e *coordinator.Entry)    { e.Live = false }
-func expired(e *coordinator.Entry) { e.Slot.H = t0 - 5000 }
+func expired(e *coordinator.Entry) { e.Slot.LeaseUntil = t0 - 5000 }
 func stopped(e *coordinator.Entry) { e.Live, e.Slot.Stopped, e.Slot.State = false, true, "stopped" }
 func released(e *coordinator.Entry) {
 	e.Live, e.Slot.Released, e.Slot.State = false, true, "released"
@@ -67,25 +67,25 @@ func TestStates(t *testing.T) {
 		wrong string // part of the problem, "" for none
 	}{
 		{"live", liveEntry(0, 0), "live", ""},
-		{"detached", liveEntry(0, 0, dead), "detached", "worker 0 (api) is detached"},
-		{"detached, lease over", liveEntry(0, 0, dead, expired), "free", ""},
+		{"disconnected", liveEntry(0, 0, dead), "disconnected", "worker 0 (api) is disconnected"},
+		{"disconnected, lease over", liveEntry(0, 0, dead, expired), "free", ""},
 		{"stopped", liveEntry(0, 0, stopped), "stopped", ""},
 		{"stopped, lease over", liveEntry(0, 0, stopped, expired), "free", ""},
 		{"released", liveEntry(0, 0, released, expired), "free", ""},
-		{"released ahead", liveEntry(0, 0, released), "cooling", ""},
+		{"released ahead", liveEntry(0, 0, released), "releasing", ""},
 		{"never held", coordinator.Entry{Slot: coordinator.Slot{Released: true}}, "", ""},
-		{"absent", coordinator.Entry{Absent: true, Slot: coordinator.Slot{Term: -1}}, "lost", "worker 0 has no readable record in ZooKeeper"},
-		{"unreadable", coordinator.Entry{Slot: coordinator.Slot{Term: -1}}, "lost", "has no readable record"},
-		{"unreadable, live", coordinator.Entry{Live: true, Slot: coordinator.Slot{Term: -1}}, "lost", "has no readable record"},
-		{"kept for a lost owner", coordinator.Entry{Slot: coordinator.Slot{Lost: true, H: t0 + hour}}, "lost", "has no readable record"},
-		{"kept until now", coordinator.Entry{Slot: coordinator.Slot{Lost: true, H: t0 - 5000}}, "", ""},
+		{"absent", coordinator.Entry{Absent: true, Slot: coordinator.Slot{Term: -1}}, "record-missing", "worker 0 has no readable record in ZooKeeper"},
+		{"unreadable", coordinator.Entry{Slot: coordinator.Slot{Term: -1}}, "record-missing", "has no readable record"},
+		{"unreadable, live", coordinator.Entry{Live: true, Slot: coordinator.Slot{Term: -1}}, "record-missing", "has no readable record"},
+		{"kept for a lost holder", coordinator.Entry{Slot: coordinator.Slot{Lost: true, LeaseUntil: t0 + hour}}, "record-missing", "has no readable record"},
+		{"kept until now", coordinator.Entry{Slot: coordinator.Slot{Lost: true, LeaseUntil: t0 - 5000}}, "", ""},
 		{"refusing", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" }), "live", "worker 0 (api) refuses to serve"},
-		{"settling", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "settling" }), "live", ""},
+		{"confirming", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "confirming" }), "live", ""},
 		{"past its lease", liveEntry(0, 0, expired), "live", "worker 0 (api) is past its lease"},
-		{"clock ahead", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported += 600 }), "live", "has a clock more than 500 ms off"},
-		{"clock behind", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 600 }), "live", "has a clock more than 500 ms off"},
-		{"clock within", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported += 490 }), "live", ""},
-		{"clock uncertain", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 600; e.Slot.RTTMs = 1200 }), "live", ""},
+		{"clock ahead", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock += 600 }), "live", "has a clock more than 500 ms off"},
+		{"clock behind", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 600 }), "live", "has a clock more than 500 ms off"},
+		{"clock within", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock += 490 }), "live", ""},
+		{"clock uncertain", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 600; e.Slot.RTTMs = 1200 }), "live", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := judged("prod", exampleCluster(), []coordinator.Entry{row.entry}, local(t0))
@@ -104,7 +104,7 @@ func TestStates(t *testing.T) {
 				t.Errorf("degraded: %v", r.Summary.Degraded)
 			}
 			s := r.Summary
-			if sum := s.Live + s.Detached + s.Stopped + s.Cooling + s.Lost + s.Free; sum != s.Slots {
+			if sum := s.Live + s.Disconnected + s.Stopped + s.Releasing + s.RecordMissing + s.Free; sum != s.Slots {
 				t.Errorf("the states add up to %d of %d", sum, s.Slots)
 			}
 		})
@@ -124,7 +124,7 @@ func TestClusterProblems(t *testing.T) {
 	thawed.FrozenUntil = t0
 	small := exampleCluster()
 	small.Slots = 20
-	ahead := func(e *coordinator.Entry) { e.Slot.Reported += 9000 }
+	ahead := func(e *coordinator.Entry) { e.Slot.ReportedClock += 9000 }
 	for _, row := range []struct {
 		name    string
 		cluster coordinator.Cluster
@@ -137,7 +137,7 @@ func TestClusterProblems(t *testing.T) {
 		{"freeze over", thawed, nil, t0, ""},
 		{"5 % free", small, many(19), t0, ""},
 		{"none free", small, many(20), t0, "0 of 20 workers are free"},
-		{"many detached", exampleCluster(), many(7, dead), t0, "7 workers (0, 1, 2, 3, 4, ...) are detached"},
+		{"many disconnected", exampleCluster(), many(7, dead), t0, "7 workers (0, 1, 2, 3, 4, ...) are disconnected"},
 		{"leader's clock", exampleCluster(), many(3, ahead), t0, "3 workers (0, 1, 2) have clocks more than 500 ms off that of ZooKeeper's leader. Most clocks are off, so check the clock of ZooKeeper's leader first"},
 		{"one clock of three", exampleCluster(), append(many(2), liveEntry(2, 0, ahead)), t0, "worker 2 (api) has a clock more than 500 ms off that of ZooKeeper's leader. Check its time"},
 		{"one is silent", exampleCluster(), append(many(2), liveEntry(2, 10_001)), t0, "worker 2 (api) is connected and has missed three heartbeats"},
@@ -187,10 +187,10 @@ func TestOffsets(t *testing.T) {
 		want    []any // ms, nil for none
 	}{
 		{"of live ones", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0, dead), liveEntry(2, 0, stopped)}, []any{1.0, nil, nil}},
-		{"with half the round trip", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported -= 4; e.Slot.RTTMs = 5 })}, []any{-0.5}},
+		{"with half the round trip", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 4; e.Slot.RTTMs = 5 })}, []any{-0.5}},
 		{"not of old reports", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 10_001)}, []any{1.0, nil}},
 		{"not of a former leader's", []coordinator.Entry{liveEntry(0, 2000), liveEntry(1, 0, other)}, []any{nil, 1.0}},
-		{"none reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Reported = 0 })}, []any{nil}},
+		{"none reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock = 0 })}, []any{nil}},
 	} {
 		var got []any
 		for _, w := range judged("prod", exampleCluster(), row.entries, local(t0)).Workers {
@@ -210,7 +210,9 @@ func exampleReport() statusReport {
 	r := judged("prod", exampleCluster(), []coordinator.Entry{
 		liveEntry(7, 1200), liveEntry(8, 61_000, dead, func(e *coordinator.Entry) { e.Slot.Name = "\x1b[2Jx" }),
 		liveEntry(9, 5*hour, stopped, func(e *coordinator.Entry) { e.Slot.Address = "" }), liveEntry(10, 5*hour, released, expired),
-		liveEntry(11, 900, func(e *coordinator.Entry) { e.Slot.Name, e.Slot.Reported, e.Slot.H = "web", t0-1500, t0+hour/2 }),
+		liveEntry(11, 900, func(e *coordinator.Entry) {
+			e.Slot.Name, e.Slot.ReportedClock, e.Slot.LeaseUntil = "web", t0-1500, t0+hour/2
+		}),
 		liveEntry(12, 900, func(e *coordinator.Entry) { e.Slot.Admin = "10.0.0.1:7610" }),
 	}, local(t0))
 	r.Summary.Asked = true
@@ -226,15 +228,15 @@ func TestStatusTableGolden(t *testing.T) {
 	if err := printStatus(&b, exampleReport(), false, false); err != nil {
 		t.Fatal(err)
 	}
-	want := `WORKER  NAME   ADDRESS        STATE     SAYS                     REPORT  CLOCK                LEASE  TERM  VERSION
-     7  api    10.0.0.1:7609  live      ready                    1.2s    +1ms +/- 1ms         1h0m   3     1.2.3
-     8  ` + "\ufffd" + `[2Jx  10.0.0.1:7609  detached  no answer                1m1s    -                    1h0m   3     1.2.3
-     9  api    -              stopped   -                        5h0m    -                    1h0m   3     1.2.3
-    11  web    10.0.0.1:7609  live      not ready: clock-behind  900ms   -600ms +/- 1ms slow  30m0s  3     1.2.3
-    12  api    10.0.0.1:7609  live      timed out                900ms   +1ms +/- 1ms         1h0m   3     1.2.3
+	want := `WORKER  NAME   ADDRESS        STATE         SAYS                     REPORT  CLOCK                LEASE  TERM  VERSION
+     7  api    10.0.0.1:7609  live          ready                    1.2s    +1ms +/- 1ms         1h0m   3     1.2.3
+     8  ` + "\ufffd" + `[2Jx  10.0.0.1:7609  disconnected  no answer                1m1s    -                    1h0m   3     1.2.3
+     9  api    -              stopped       -                        5h0m    -                    1h0m   3     1.2.3
+    11  web    10.0.0.1:7609  live          not ready: clock-behind  900ms   -600ms +/- 1ms slow  30m0s  3     1.2.3
+    12  api    10.0.0.1:7609  live          timed out                900ms   +1ms +/- 1ms         1h0m   3     1.2.3
 
 cluster prod (c1), layout time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657
-5 of 1024 workers held: 3 live, 1 detached, 1 stopped; 0 cooling, 0 lost, 1019 free; 6 ever used
+5 of 1024 workers held: 3 live, 1 disconnected, 1 stopped; 0 releasing, 0 record-missing, 1019 free; 6 ever used
 if ZooKeeper fails now, every serving node lasts at least 30m0s (first: worker 11 (web))
 3 clocks compared with that of ZooKeeper's leader, furthest off: worker 11 (web), -600ms +/- 1ms slow
 nodes asked: 2 answered, 1 did not answer, 1 timed out after 800ms
@@ -248,8 +250,8 @@ nodes asked: 2 answered, 1 did not answer, 1 timed out after 800ms
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"VERSION  PHASE     SETTLED  NODE  HOST  PID  ADMIN\n", "\x1b[31mnot ready: clock-behind\x1b[0m", "\x1b[31m-600ms +/- 1ms slow\x1b[0m", "\x1b[32mlive\x1b[0m", "\x1b[31mdetached\x1b[0m", "\x1b[33mstopped\x1b[0m", "\x1b[2mfree\x1b[0m",
-		"1.2.3    released  true     n1    h1    42   -\n", "h1    42   10.0.0.1:7610\n",
+		"VERSION  PHASE     CONFIRMED  NODE  HOST  PID  ADMIN\n", "\x1b[31mnot ready: clock-behind\x1b[0m", "\x1b[31m-600ms +/- 1ms slow\x1b[0m", "\x1b[32mlive\x1b[0m", "\x1b[31mdisconnected\x1b[0m", "\x1b[33mstopped\x1b[0m", "\x1b[2mfree\x1b[0m",
+		"1.2.3    released  true       n1    h1    42   -\n", "h1    42   10.0.0.1:7610\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
@@ -271,7 +273,7 @@ func TestOffsetCell(t *testing.T) {
 		{10_000, 4, "+10s +/- 4ms fast"},
 		{-3_600_000, 12_000, "-1h0m +/- 12s slow"},
 	} {
-		if got := offsetCell(workerReport{ClockOffsetMs: &row.ahead, ClockErrorMs: &row.uncertain}); got != row.want {
+		if got := offsetCell(workerReport{ClockOffsetMs: &row.ahead, ClockUncertaintyMs: &row.uncertain}); got != row.want {
 			t.Errorf("%v: %q", row, got)
 		}
 	}
@@ -284,7 +286,7 @@ func TestOffsetCell(t *testing.T) {
 func TestStatusJSONGolden(t *testing.T) {
 	var b bytes.Buffer
 	r := judged("prod", exampleCluster(), []coordinator.Entry{liveEntry(7, 1200), liveEntry(10, 5*hour, released, expired, func(e *coordinator.Entry) {
-		e.Slot.Labels, e.Slot.Reported, e.Slot.Node = coordinator.Labels{}, 0, ""
+		e.Slot.Labels, e.Slot.ReportedClock, e.Slot.Node = coordinator.Labels{}, 0, ""
 	})}, local(t0))
 	r.Workers[0].Asked, r.Summary.Asked = askedAnswered, true
 	r.Workers[0].Says = &answer{Ready: true, Phase: "serving", Degraded: []string{"zookeeper"}, LeaseLeftMs: ptr(int64(3)), ReservedLeftMs: ptr(int64(4)), IDs: 5}
@@ -307,10 +309,10 @@ const statusGolden = `{
     "slots": 1024,
     "datacenter": 0,
     "lease_ms": 86400000,
-    "settle_ms": 12000,
+    "confirm_ms": 12000,
     "on_rollback": "leaf",
     "borrow_ms": 0,
-    "settled": true,
+    "confirmed": true,
     "frozen": false,
     "frozen_until_ms": 0,
     "frozen_open": "",
@@ -326,7 +328,7 @@ const statusGolden = `{
       "phase": "serving",
       "term": 3,
       "clock_offset_ms": 1,
-      "clock_error_ms": 1,
+      "clock_uncertainty_ms": 1,
       "lease_left_ms": 3600000,
       "lease_ends_ms": 1795200409000,
       "report_age_ms": 1200,
@@ -334,7 +336,7 @@ const statusGolden = `{
       "node": "n1",
       "host": "h1",
       "pid": 42,
-      "settled": true,
+      "confirmed": true,
       "heartbeat_ms": 3000,
       "admin": "",
       "granted_ms": 1795190000000,
@@ -362,7 +364,7 @@ const statusGolden = `{
       "phase": "released",
       "term": 3,
       "clock_offset_ms": null,
-      "clock_error_ms": null,
+      "clock_uncertainty_ms": null,
       "lease_left_ms": null,
       "lease_ends_ms": null,
       "report_age_ms": null,
@@ -370,7 +372,7 @@ const statusGolden = `{
       "node": "",
       "host": "",
       "pid": 0,
-      "settled": true,
+      "confirmed": true,
       "heartbeat_ms": 3000,
       "admin": "",
       "granted_ms": null,
@@ -384,10 +386,10 @@ const statusGolden = `{
     "used": 2,
     "held": 1,
     "live": 1,
-    "detached": 0,
+    "disconnected": 0,
     "stopped": 0,
-    "cooling": 0,
-    "lost": 0,
+    "releasing": 0,
+    "record_missing": 0,
     "free": 1023,
     "asked": true,
     "shortest_lease_ms": 3600000,

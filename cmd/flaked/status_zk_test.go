@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
 	"github.com/flaked/flaked/zkstore"
@@ -41,10 +41,10 @@ func register(t *testing.T, store zkstore.Store, cl coordinator.Cluster, name st
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.GoLive(ctx, grant.Claim); err != nil {
+	if err := c.CreateLiveLock(ctx, grant.Claim); err != nil {
 		t.Fatal(err)
 	}
-	beat, err := c.Heartbeat(ctx, grant.Claim, coordinator.Report{Lease: time.Hour, Generation: 1, State: "serving", Settle: true})
+	beat, err := c.Heartbeat(ctx, grant.Claim, coordinator.Report{Lease: time.Hour, Generation: 1, State: "serving", Confirm: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestStatusOfRealWorkers(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	for i, w := range r.Workers {
-		if w.Worker != i || w.State != "live" || w.Phase != "serving" || w.Term != 1 || !w.Settled || w.Version != "1.2.3" {
+		if w.Worker != i || w.State != "live" || w.Phase != "serving" || w.Term != 1 || !w.Confirmed || w.Version != "1.2.3" {
 			t.Errorf("%+v", w)
 		}
 		if w.ClockOffsetMs == nil || *w.ClockOffsetMs < -200 || *w.ClockOffsetMs > 200 {
@@ -103,20 +103,20 @@ func TestStatusOfRealWorkers(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	call(t, "", "status").wants(t, exitOK, "1 free worker that was held before is not shown", "")
-	if err := c.GoDark(t.Context(), claimC.Worker); err != nil {
+	if err := c.DeleteLiveLock(t.Context(), claimC.Worker); err != nil {
 		t.Fatal(err)
 	}
 	r = statusJSON(t, exitDegraded)
-	if r.Workers[2].State != "detached" || len(r.Summary.Problems) != 1 {
+	if r.Workers[2].State != "disconnected" || len(r.Summary.Problems) != 1 {
 		t.Errorf("%+v", r)
 	}
-	call(t, "", "status", "-o", "wide").wants(t, exitDegraded, "node-c", "flaked: degraded: worker 2 (c) is detached: its node is not connected to ZooKeeper. Start the node again")
+	call(t, "", "status", "-o", "wide").wants(t, exitDegraded, "node-c", "flaked: degraded: worker 2 (c) is disconnected: its node is not connected to ZooKeeper. Start the node again")
 	if err := store.Delete(t.Context(), "/workers/0001", zkstore.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
 	put(t, store, "/workers/0000", []byte("{"), false)
 	r = statusJSON(t, exitDegraded)
-	if r.Workers[0].State != "lost" || r.Workers[1].State != "lost" || r.Summary.Lost != 2 {
+	if r.Workers[0].State != "record-missing" || r.Workers[1].State != "record-missing" || r.Summary.RecordMissing != 2 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -140,9 +140,9 @@ func TestStatusOfAllWorkersIsFast(t *testing.T) {
 		var ops []zkstore.Op
 		for w := from; w < from+64; w++ {
 			e := liveEntry(w, 0)
-			e.Slot.H, e.Slot.Reported, e.Slot.Host, e.Slot.Admin = now+hour, now, host, fmt.Sprintf("127.1.%d.%d:%s", w/256, w%256, port)
+			e.Slot.LeaseUntil, e.Slot.ReportedClock, e.Slot.Host, e.Slot.Admin = now+hour, now, host, fmt.Sprintf("127.1.%d.%d:%s", w/256, w%256, port)
 			for i := range e.Slot.History {
-				e.Slot.History[i] = coordinator.Former{Node: "d3b07384-d113-4ec6-a5a2-1d2f9c1b7a01", Name: "ids-api-12", Term: 12, Granted: now, Ended: coordinator.EndedReleased}
+				e.Slot.History[i] = coordinator.PastHolder{Node: "d3b07384-d113-4ec6-a5a2-1d2f9c1b7a01", Name: "ids-api-12", Term: 12, Granted: now, Ended: coordinator.EndedReleased}
 			}
 			data, err := json.Marshal(e.Slot)
 			if err != nil {
@@ -154,7 +154,7 @@ func TestStatusOfAllWorkersIsFast(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cl.Used = cl.Slots - 1
+	cl.HighestSlot = cl.Slots - 1
 	put(t, store, "/cluster", cl, false)
 	for _, row := range []struct {
 		flag  string
@@ -168,7 +168,7 @@ func TestStatusOfAllWorkersIsFast(t *testing.T) {
 		r := call(t, "", "status", row.flag)
 		took := time.Since(began)
 		r.wants(t, exitDegraded, "1024 of 1024 workers held", "0 of 1024 workers are free. Stop nodes with --release-on-exit")
-		if n := strings.Count(r.stdout, " detached "); n != 1024 || !strings.Contains(r.stdout, row.asked) {
+		if n := strings.Count(r.stdout, " disconnected "); n != 1024 || !strings.Contains(r.stdout, row.asked) {
 			t.Errorf("%d rows, and below them %q", n, r.stdout[max(0, len(r.stdout)-500):])
 		}
 		t.Logf("status %s took %v", row.flag, took)
@@ -253,7 +253,7 @@ func TestNewClusterIsReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := coordinator.CreateCluster(t.Context(), mem, want)
-	if err != nil || got.UUID != want.UUID || got.Used != -1 || got.Slots != 32 {
+	if err != nil || got.UUID != want.UUID || got.HighestSlot != -1 || got.Slots != 32 {
 		t.Errorf("%+v %v", got, err)
 	}
 	if read, err := worker.ParseLayout(got.Layout); err != nil || read != layout {

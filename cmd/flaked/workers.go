@@ -35,11 +35,11 @@ the states of the workers are.
 
 Examples:
   flaked workers list --zk zk1:2181
-  flaked workers list --state stopped,detached
+  flaked workers list --state stopped,disconnected
   flaked workers list -o json | jq '.workers[].worker'`,
 		Flags: append([]cli.Flag{
 			outputFlag(),
-			&cli.StringFlag{Name: "state", Usage: "only workers in these `STATES`, separated by commas: live, detached, stopped, cooling, lost, free", DefaultText: "all", EnvVars: env("state")},
+			&cli.StringFlag{Name: "state", Usage: "only workers in these `STATES`, separated by commas: live, disconnected, stopped, releasing, record-missing, free", DefaultText: "all", EnvVars: env("state")},
 		}, zkFlags(localZK)...),
 		Action: func(c *cli.Context) error {
 			format, err := outputFormat(c)
@@ -72,7 +72,7 @@ type workersReport struct {
 	Workers []workerReport `json:"workers"`
 }
 
-var states = []string{stateLive, stateDetached, stateStopped, stateCooling, stateLost, stateFree}
+var states = []string{stateLive, stateDisconnected, stateStopped, stateReleasing, stateRecordMissing, stateFree}
 
 func wantedStates(list string) (map[string]bool, error) {
 	wanted := make(map[string]bool)
@@ -209,13 +209,13 @@ func workerRows(w workerReport, s coordinator.Slot, now int64) [][2]string {
 		{"phase", orDash(clean(w.Phase))},
 		{"says", saysAtLength(w)},
 		{"what to do", whatToDo(w)},
-		{"settled", strconv.FormatBool(w.Settled)},
+		{"confirmed", strconv.FormatBool(w.Confirmed)},
 		{"last report", orDash(span(w.ReportAgeMs))},
 		{"clock", orDash(offsetCell(w))},
-		{"lease bound (H)", instant(s.H, at)},
+		{"lease bound", instant(s.LeaseUntil, at)},
 	}...)
 	if s.Stopped {
-		rows = append(rows, [2]string{"stopped at", instant(s.StoppedM, at)})
+		rows = append(rows, [2]string{"stopped at", instant(s.StoppedAt, at)})
 	}
 	for i, h := range former(s) {
 		title := ""
@@ -263,16 +263,16 @@ func stateMeaning(w workerReport, s coordinator.Slot, at time.Time) string {
 	case w.State == stateFree:
 		return ": any node may acquire it"
 	case s.ReleasedBy != "":
-		return fmt.Sprintf(": released by the operator %s, free when its lease expires, %s", clean(s.ReleasedBy), instant(s.H, at))
-	case w.State == stateCooling:
-		return ": released, free at " + instant(s.H, at)
+		return fmt.Sprintf(": released by the operator %s, free when its lease expires, %s", clean(s.ReleasedBy), instant(s.LeaseUntil, at))
+	case w.State == stateReleasing:
+		return ": released, free at " + instant(s.LeaseUntil, at)
 	case w.State == stateStopped:
 		return ": its holder stopped cleanly, and may come back until its lease expires"
-	case w.State == stateDetached:
+	case w.State == stateDisconnected:
 		return ": its holder is not connected to ZooKeeper, and may serve until its lease expires"
-	case w.State == stateLost && s.Lost:
-		return ": ZooKeeper lost its record, so the worker is reserved for its holder until " + instant(s.H, at)
-	case w.State == stateLost:
+	case w.State == stateRecordMissing && s.Lost:
+		return ": ZooKeeper lost its record, so the worker is reserved for its holder until " + instant(s.LeaseUntil, at)
+	case w.State == stateRecordMissing:
 		return ": its record is gone or cannot be read"
 	}
 	return ""

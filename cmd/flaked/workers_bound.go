@@ -15,7 +15,7 @@ import (
 // error if that bound is not certain: the state can still be resumed, it was damaged or copied,
 // or the directory had none of this worker.
 func boundSetAside(dir string, found coordinator.Holding, now time.Time) (int64, error) {
-	wait := instant(found.Slot.H, now)
+	wait := instant(found.Slot.LeaseUntil, now)
 	bound, any := int64(0), false
 	for _, at := range stateDirs(dir, maxWorkers) {
 		l, _, err := localcache.Inspect(at)
@@ -29,25 +29,25 @@ func boundSetAside(dir string, found coordinator.Holding, now time.Time) (int64,
 		if l.Status == localcache.StatusRecord && ours {
 			return 0, exitWith(exitFailure, "the state in %s is that of worker %d and can still be resumed. Nothing was changed. Run `flaked reset-identity --state-dir %s` first", at, found.Worker, dir)
 		}
-		aside, err := localcache.ReadAside(at)
+		backups, err := localcache.ReadBackups(at)
 		if errors.Is(err, fs.ErrNotExist) && at != dir {
 			continue
 		}
 		if err != nil {
 			return 0, stateError(at, err)
 		}
-		for _, a := range aside {
+		for _, a := range backups {
 			l := a.Loaded
 			ours, err := isOf(l.Record, found)
 			switch {
 			case err != nil:
 				return 0, stateError(at, err)
 			case l.Status == localcache.StatusCorrupt, l.Damaged && ours:
-				return 0, exitWith(exitFailure, "%s was damaged before it became a backup, so the reserved bound of worker %d is unknown. Nothing was changed. Wait until its lease expires, %s", a.Backup, found.Worker, wait)
+				return 0, exitWith(exitFailure, "%s was damaged before it became a backup, so the reserved bound of worker %d is unknown. Nothing was changed. Wait until its lease expires, %s", a.Path, found.Worker, wait)
 			case a.Copied && ours:
-				return 0, exitWith(exitFailure, "%s was a copy of another node's state. That node may be running, and have a higher reserved bound. Nothing was changed", a.Backup)
+				return 0, exitWith(exitFailure, "%s was a copy of another node's state. That node may be running, and have a higher reserved bound. Nothing was changed", a.Path)
 			case ours:
-				bound, any = max(bound, l.Record.M), true
+				bound, any = max(bound, l.Record.ReservedUntil), true
 			}
 		}
 	}

@@ -20,7 +20,7 @@ func TestLowerBoundStaysAboveTheSetAsideState(t *testing.T) {
 	store, cl := newCluster(t)
 	_, claim := register(t, store, cl, "a")
 	far := time.Now().Add(45 * time.Minute).UnixMilli()
-	claim.Settled, claim.M, claim.H = true, far, far+1
+	claim.Confirmed, claim.ReservedUntil, claim.LeaseUntil = true, far, far+1
 	rec := node.LocalRecord{ClusterName: "default", Cluster: cl, Claim: claim}
 	save := func(rec node.LocalRecord) (dir string) {
 		dir, cache := stateDir(t, rec)
@@ -31,8 +31,8 @@ func TestLowerBoundStaysAboveTheSetAsideState(t *testing.T) {
 	release := func(dir string) result {
 		return call(t, "", "workers", "release", "0", "--lower-bound", "--state-dir", dir, "--confirm", words)
 	}
-	if s := readSlot(t, store, cl, 0); s.H <= far { // so that there is a bound to lower
-		s.H = far + time.Hour.Milliseconds()
+	if s := readSlot(t, store, cl, 0); s.LeaseUntil <= far { // so that there is a bound to lower
+		s.LeaseUntil = far + time.Hour.Milliseconds()
 		put(t, store, "/workers/0000", s, false)
 	}
 	if err := store.Delete(t.Context(), "/live/0000", zkstore.AnyVersion); err != nil { // the node has ended
@@ -82,7 +82,7 @@ func TestLowerBoundStaysAboveTheSetAsideState(t *testing.T) {
 
 	call(t, "", "reset-identity", "--yes", "--state-dir", live).wants(t, exitOK, "flaked workers release 0 --lower-bound --cluster default --state-dir "+live+"\n", "")
 	release(live).wants(t, exitOK, "worker 0 is free. Its next holder begins at ", "")
-	if s := readSlot(t, store, cl, 0); !s.Released || s.H < far {
-		t.Errorf("the next holder begins %d ms below what the state held: %+v", far-s.H, s)
+	if s := readSlot(t, store, cl, 0); !s.Released || s.LeaseUntil < far {
+		t.Errorf("the next holder begins %d ms below what the state held: %+v", far-s.LeaseUntil, s)
 	}
 }

@@ -70,7 +70,7 @@ func workersReleaseAction(c *cli.Context) error {
 		return err
 	}
 	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
-		r := releaser{c: c, hand: byHand(store), lower: c.Bool("lower-bound"), stateDir: c.String("state-dir")}
+		r := releaser{c: c, hand: operator(store), lower: c.Bool("lower-bound"), stateDir: c.String("state-dir")}
 		if r.stateDir != "" && !r.lower {
 			return usageError("--state-dir needs --lower-bound. Give both, or leave out --state-dir")
 		}
@@ -86,8 +86,8 @@ func workersReleaseAction(c *cli.Context) error {
 	})
 }
 
-func byHand(store zkstore.Store) coordinator.ByHand {
-	return coordinator.ByHand{Store: store, Now: func() int64 { return time.Now().UnixMilli() }, By: whoami()}
+func operator(store zkstore.Store) coordinator.Operator {
+	return coordinator.Operator{Store: store, Now: func() int64 { return time.Now().UnixMilli() }, By: whoami()}
 }
 
 func releaseAdvice(err error) error {
@@ -103,7 +103,7 @@ func releaseAdvice(err error) error {
 
 type releaser struct {
 	c     *cli.Context
-	hand  coordinator.ByHand
+	hand  coordinator.Operator
 	lower bool
 	// stateDir has the node's state that was set aside. It is "" if that state is gone.
 	stateDir string
@@ -118,19 +118,19 @@ func (r releaser) release(ctx context.Context, worker int) (releaseReport, error
 		return releaseReport{}, err
 	}
 	s, now := found.Slot, time.UnixMilli(r.hand.Now())
-	report := releaseReport{Worker: worker, FreeMs: s.H}
+	report := releaseReport{Worker: worker, FreeMs: s.LeaseUntil}
 	switch {
 	case s.Term < 0:
 		return r.replace(ctx, found)
 	case s.Term == 0 && s.Lost && found.Availability != coordinator.Free:
-		return report, exitWith(exitFailure, "ZooKeeper lost the record of worker %d, so the worker is reserved for its holder until %s. Wait, or see flaked cluster thaw --help", worker, instant(s.H, now))
+		return report, exitWith(exitFailure, "ZooKeeper lost the record of worker %d, so the worker is reserved for its holder until %s. Wait, or see flaked cluster thaw --help", worker, instant(s.LeaseUntil, now))
 	case s.Term == 0:
 		report.Text = fmt.Sprintf("worker %d is free, and no node has held it. Nothing was changed.", worker)
 		return report, nil
 	case s.Released && (!r.lower || s.ReleasedBy == "" || found.Availability == coordinator.Free):
 		report.Text = fmt.Sprintf("worker %d is already free. Nothing was changed.", worker)
-		if found.Availability == coordinator.Cooling {
-			report.Text = fmt.Sprintf("worker %d was already released, and is free from %s on. Nothing was changed.", worker, instant(s.H, now))
+		if found.Availability == coordinator.Releasing {
+			report.Text = fmt.Sprintf("worker %d was already released, and is free from %s on. Nothing was changed.", worker, instant(s.LeaseUntil, now))
 		}
 		return report, nil
 	}
@@ -155,11 +155,11 @@ func (r releaser) replace(ctx context.Context, found coordinator.Holding) (relea
 	if err != nil {
 		return releaseReport{}, err
 	}
-	e, err := r.hand.TakeAway(ctx, found)
+	e, err := r.hand.ForceRelease(ctx, found)
 	if err != nil {
 		return releaseReport{}, err
 	}
-	return releaseReport{found.Worker, true, e.Slot.H, fmt.Sprintf("worker %d is reserved for its holder until %s, and then free", found.Worker, instant(e.Slot.H, time.UnixMilli(r.hand.Now())))}, nil
+	return releaseReport{found.Worker, true, e.Slot.LeaseUntil, fmt.Sprintf("worker %d is reserved for its holder until %s, and then free", found.Worker, instant(e.Slot.LeaseUntil, time.UnixMilli(r.hand.Now())))}, nil
 }
 
 func (r releaser) takeAway(ctx context.Context, found coordinator.Holding, name string, now time.Time) (releaseReport, error) {
@@ -176,7 +176,7 @@ func (r releaser) takeAway(ctx context.Context, found coordinator.Holding, name 
 	e := found.Entry
 	var err error
 	if !e.Slot.Released {
-		if e, err = r.hand.TakeAway(ctx, found); err != nil {
+		if e, err = r.hand.ForceRelease(ctx, found); err != nil {
 			return releaseReport{}, err
 		}
 	}
@@ -187,16 +187,16 @@ func (r releaser) takeAway(ctx context.Context, found coordinator.Holding, name 
 			return releaseReport{}, fmt.Errorf("worker %d was released from %s, but its lease bound is unchanged: %w", found.Worker, name, err)
 		}
 	}
-	report := releaseReport{Worker: found.Worker, Changed: true, FreeMs: e.Slot.H}
+	report := releaseReport{Worker: found.Worker, Changed: true, FreeMs: e.Slot.LeaseUntil}
 	now = time.UnixMilli(r.hand.Now())
 	switch {
 	case r.lower:
-		report.Text = fmt.Sprintf("worker %d is free. Its next holder begins at %s.", found.Worker, instant(e.Slot.H, now))
+		report.Text = fmt.Sprintf("worker %d is free. Its next holder begins at %s.", found.Worker, instant(e.Slot.LeaseUntil, now))
 	case found.Availability == coordinator.Free:
-		report.Text = fmt.Sprintf("worker %d is free: its lease expired at %s. If %s comes back, it acquires another worker.", found.Worker, instant(e.Slot.H, now), name)
+		report.Text = fmt.Sprintf("worker %d is free: its lease expired at %s. If %s comes back, it acquires another worker.", found.Worker, instant(e.Slot.LeaseUntil, now), name)
 	default:
 		report.Text = fmt.Sprintf("worker %d was released from %s, and is free when the lease expires, at %s. %[2]s acquires another worker as soon as it reaches ZooKeeper.",
-			found.Worker, name, instant(e.Slot.H, now))
+			found.Worker, name, instant(e.Slot.LeaseUntil, now))
 	}
 	return report, nil
 }
@@ -204,10 +204,10 @@ func (r releaser) takeAway(ctx context.Context, found coordinator.Holding, name 
 // ask asks for confirmation, unless the worker is free.
 func (r releaser) ask(found coordinator.Holding, name string, now time.Time) error {
 	s, is := found.Slot, map[coordinator.Availability]string{
-		coordinator.Live:     "is connected to ZooKeeper and runs",
-		coordinator.Stopped:  "has stopped and may be started again",
-		coordinator.Detached: "is not connected to ZooKeeper but may be running",
-		coordinator.Cooling:  "may be running while disconnected",
+		coordinator.Live:         "is connected to ZooKeeper and runs",
+		coordinator.Stopped:      "has stopped and may be started again",
+		coordinator.Disconnected: "is not connected to ZooKeeper but may be running",
+		coordinator.Releasing:    "may be running while disconnected",
 	}[found.Availability]
 	switch {
 	case found.Availability == coordinator.Free:
@@ -218,8 +218,8 @@ func (r releaser) ask(found coordinator.Holding, name string, now time.Time) err
 			unknown = ", or if its clock was ahead while it was disconnected (--state-dir gives its reserved bound)"
 		}
 		return confirm(r.c, fmt.Sprintf("%s, which holds worker %d, %s. Its lease expires at %s. If it runs, or is ever started with another copy of its state before then%s, IDs will be issued twice",
-			name, found.Worker, is, instant(s.H, now), unknown), fmt.Sprintf("%s of worker %d is gone for good", name, found.Worker))
+			name, found.Worker, is, instant(s.LeaseUntil, now), unknown), fmt.Sprintf("%s of worker %d is gone for good", name, found.Worker))
 	}
 	return confirm(r.c, fmt.Sprintf("%s, which holds worker %d, %s. It will have to acquire another worker, and this one will be free when the lease expires, at %s. No ID will be issued twice",
-		name, found.Worker, is, instant(s.H, now)), fmt.Sprintf("release worker %d of %s", found.Worker, name))
+		name, found.Worker, is, instant(s.LeaseUntil, now)), fmt.Sprintf("release worker %d of %s", found.Worker, name))
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -62,7 +62,7 @@ func TestWorkersRelease(t *testing.T) {
 	}
 	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of a").wants(t, exitOK, "worker 0 was released from a, and is free when the lease expires, at ", "")
 	s := readSlot(t, store, cl, 0)
-	if s.H != was.H || s.Term != was.Term+1 || !s.Released || s.ReleasedBy != whoami() {
+	if s.LeaseUntil != was.LeaseUntil || s.Term != was.Term+1 || !s.Released || s.ReleasedBy != whoami() {
 		t.Errorf("%+v", s)
 	}
 	if _, err := a.Heartbeat(t.Context(), claimA, coordinator.Report{Lease: time.Hour}); err == nil {
@@ -70,7 +70,7 @@ func TestWorkersRelease(t *testing.T) {
 	}
 	call(t, "", "workers", "release", "0").wants(t, exitOK, "worker 0 was already released, and is free from ", "")
 	r := statusJSON(t, exitOK)
-	if w := r.Workers[0]; w.State != "cooling" || w.ReleasedBy != whoami() {
+	if w := r.Workers[0]; w.State != "releasing" || w.ReleasedBy != whoami() {
 		t.Errorf("%+v", w)
 	}
 
@@ -80,7 +80,7 @@ func TestWorkersRelease(t *testing.T) {
 	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitUsage, "", "IDs will be issued twice. Nothing was changed. To go on, add --confirm '"+gone+"'")
 	out := call(t, "", "workers", "release", "0", "--lower-bound", "--confirm", gone, "-o", "json")
 	var done releaseReport
-	if err := json.Unmarshal([]byte(out.stdout), &done); err != nil || !done.Changed || done.FreeMs > time.Now().UnixMilli()+11_000 || done.FreeMs != readSlot(t, store, cl, 0).H {
+	if err := json.Unmarshal([]byte(out.stdout), &done); err != nil || !done.Changed || done.FreeMs > time.Now().UnixMilli()+11_000 || done.FreeMs != readSlot(t, store, cl, 0).LeaseUntil {
 		t.Errorf("%v: %+v", err, out)
 	}
 	call(t, "", "workers", "release", "0", "--lower-bound").wants(t, exitOK, "worker 0 is already free. Nothing was changed.", "")
@@ -95,7 +95,7 @@ func TestWorkersRelease(t *testing.T) {
 	// A lease that is over needs no confirmation.
 	_, claimC := register(t, store, cl, "c")
 	s = readSlot(t, store, cl, claimC.Worker)
-	s.H = time.Now().Add(-6 * time.Second).UnixMilli()
+	s.LeaseUntil = time.Now().Add(-6 * time.Second).UnixMilli()
 	put(t, store, "/workers/0002", s, false)
 	if err := store.Delete(t.Context(), "/live/0002", zkstore.AnyVersion); err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestWorkersShow(t *testing.T) {
 
 	// With one slot, the next ticket leads to worker 0 again, and b acquires it.
 	s := readSlot(t, store, cl, 0)
-	s.Released, s.H = true, time.Now().UnixMilli()-1
+	s.Released, s.LeaseUntil = true, time.Now().UnixMilli()-1
 	put(t, store, "/workers/0000", s, false)
 	cl.Slots = 1
 	put(t, store, "/cluster", cl, false)
@@ -188,7 +188,7 @@ func TestWorkersShow(t *testing.T) {
 	}
 	call(t, "", "workers", "list").wants(t, exitOK, "0  b ", "")
 	call(t, "", "workers", "list", "--state", "stopped,free").wants(t, exitOK, "", "")
-	call(t, "", "workers", "list", "--state", "dead").wants(t, exitUsage, "", `--state: "dead" must be one of live, detached, stopped, cooling, lost, free`)
+	call(t, "", "workers", "list", "--state", "dead").wants(t, exitUsage, "", `--state: "dead" must be one of live, disconnected, stopped, releasing, record-missing, free`)
 	var list workersReport
 	r = call(t, "", "workers", "list", "-o", "json", "--state", "live")
 	if err := json.Unmarshal([]byte(r.stdout), &list); err != nil || len(list.Workers) != 1 || list.Cluster.UUID != cl.UUID {

@@ -54,7 +54,7 @@ _flaked() {
     'serve:--name') kind='any' ;;
     'serve:--heartbeat') kind='any' ;;
     'serve:--lease') kind='any' ;;
-    'serve:--settle') kind='any' ;;
+    'serve:--confirm-time' | 'serve:--settle') kind='any' ;;
     'serve:--reserve') kind='any' ;;
     'serve:--layout') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' ;;
     'serve:--datacenter') kind='any' ;;
@@ -109,7 +109,7 @@ _flaked() {
     'doctor:--state-dir') kind='directory' ;;
     'doctor:--heartbeat') kind='any' ;;
     'doctor:--lease') kind='any' ;;
-    'doctor:--settle') kind='any' ;;
+    'doctor:--confirm-time' | 'doctor:--settle') kind='any' ;;
     'doctor:--reserve') kind='any' ;;
     'doctor:--layout') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' ;;
     'doctor:--datacenter') kind='any' ;;
@@ -251,7 +251,7 @@ _flaked() {
     'reset-identity:--output' | 'reset-identity:-o') offered='table wide json' ;;
     'reset-identity:--config') kind='file' ;;
     'workers list:--output' | 'workers list:-o') offered='table wide json' ;;
-    'workers list:--state') offered='live detached stopped cooling lost free' ;;
+    'workers list:--state') offered='live disconnected stopped releasing record-missing free' ;;
     'workers list:--zk') kind='any' ;;
     'workers list:--cluster') kind='any' ;;
     'workers list:--zk-auth-file') kind='file' ;;
@@ -307,7 +307,7 @@ _flaked() {
     'cluster init:--layout') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' ;;
     'cluster init:--datacenter') kind='any' ;;
     'cluster init:--lease') kind='any' ;;
-    'cluster init:--settle') kind='any' ;;
+    'cluster init:--confirm-time' | 'cluster init:--settle') kind='any' ;;
     'cluster init:--on-rollback') offered='leaf refuse wait coast rollback-bits' ;;
     'cluster init:--borrow') kind='any' ;;
     'cluster init:--zk') kind='any' ;;
@@ -359,9 +359,9 @@ _flaked() {
   if [[ -z $flag ]]; then
     case $path in
     '') offered='serve status doctor get decode healthcheck bench layout gen state reset-identity workers cluster completion man version --version --help' ;;
-    'serve') offered='--listen --admin --admin-pprof --advertise --state-dir --name --bootstrap --heartbeat --lease --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --workers --max-batch --engine --loops --spin --start-timeout --zk-replaced --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
+    'serve') offered='--listen --admin --admin-pprof --advertise --state-dir --name --bootstrap --heartbeat --lease --confirm-time --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --workers --max-batch --engine --loops --spin --start-timeout --zk-replaced --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
     'status') offered='--output --addr --watch --no-ask --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
-    'doctor') offered='--output --timeout --listen --admin --state-dir --bootstrap --heartbeat --lease --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --workers --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'doctor') offered='--output --timeout --listen --admin --state-dir --bootstrap --heartbeat --lease --confirm-time --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --workers --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'get') offered='--addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
     'decode') offered='--output --layout --addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'healthcheck') offered='--addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
@@ -382,7 +382,7 @@ _flaked() {
     'workers release') offered='--lower-bound --state-dir --confirm --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'workers forget-ticket') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster') offered='init show freeze thaw --help' ;;
-    'cluster init') offered='--layout --datacenter --lease --settle --on-rollback --borrow --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'cluster init') offered='--layout --datacenter --lease --confirm-time --settle --on-rollback --borrow --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster show') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster freeze') offered='--for --workers --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster thaw') offered='--workers --confirm --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;

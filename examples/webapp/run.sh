@@ -58,7 +58,7 @@ go build -o "$WEBAPP_DIR/flaked" ./cmd/flaked
 go build -o "$WEBAPP_DIR/webapp" ./examples/webapp
 
 # The first process, the sidecar. Nobody but the service reaches it.
-"$WEBAPP_DIR/flaked" serve --zk "$FLAKED_ZK" --bootstrap --heartbeat 200ms --settle 800ms --release-on-exit \
+"$WEBAPP_DIR/flaked" serve --zk "$FLAKED_ZK" --bootstrap --heartbeat 200ms --confirm-time 800ms --release-on-exit \
   --listen "unix:$WEBAPP_DIR/flaked.sock" --admin off --state-dir "$WEBAPP_DIR/state" >"$WEBAPP_DIR/flaked.log" 2>&1 &
 pids+=($!)
 # The second. It need not wait for the first.

@@ -58,14 +58,14 @@ func excused(windows []window, m miss, late func(from, to int64) time.Duration) 
 
 // lapsed reports whether the refusal is one of a node whose lease has ended.
 func (m miss) lapsed() bool {
-	return strings.HasPrefix(m.text, "-FENCED ") || strings.HasPrefix(m.text, "-NOTREADY s") // starting, settling
+	return strings.HasPrefix(m.text, "-FENCED ") || strings.HasPrefix(m.text, "-NOTREADY s") // starting, confirming
 }
 
 // stoodStill reports whether the node refused because its process or its disk stood still, while
 // the campaign's machine was late too. The reserved bound is at least reserve - 1 s ahead. So the
 // machine must have been late by more than half of reserve in the time before the refusal.
 func (m miss) stoodStill(late func(from, to int64) time.Duration) bool {
-	return strings.HasPrefix(m.text, "-NOTREADY no durable bound: ") && late(m.first-int64(reserve), m.last) > reserve/2
+	return strings.HasPrefix(m.text, "-NOTREADY reserved bound reached: ") && late(m.first-int64(reserve), m.last) > reserve/2
 }
 
 // availability records a finding for each miss that has no excuse.
@@ -187,8 +187,8 @@ func TestExcusesCoverOnlyOwnFaults(t *testing.T) {
 		t.Error("under way for long on a machine that was late")
 	}
 	for text, want := range map[string]bool{
-		"-FENCED this node lost its worker": true, "-NOTREADY settling reason=x": true, "-NOTREADY starting reason=x": true,
-		"-NOTREADY no durable bound: x": false, "-CLOCK the clock is behind": false, "": false,
+		"-FENCED this node lost its worker": true, "-NOTREADY confirming reason=x": true, "-NOTREADY starting reason=x": true,
+		"-NOTREADY reserved bound reached: x": false, "-CLOCK the clock is behind": false, "": false,
 	} {
 		if (miss{text: text}).lapsed() != want {
 			t.Errorf("%q", text)
@@ -197,13 +197,13 @@ func TestExcusesCoverOnlyOwnFaults(t *testing.T) {
 }
 
 func TestSuspendedRefusalNeedsLateMachine(t *testing.T) {
-	const refusal = "-NOTREADY no durable bound: the process stood still, and so on"
+	const refusal = "-NOTREADY reserved bound reached: the process stood still, and so on"
 	for _, row := range []struct {
 		text string
 		late time.Duration
 		want bool
 	}{
-		{refusal, 5 * time.Second, true}, {refusal, time.Second, false}, {"-NOTREADY settling", 5 * time.Second, false},
+		{refusal, 5 * time.Second, true}, {refusal, time.Second, false}, {"-NOTREADY confirming", 5 * time.Second, false},
 	} {
 		if got := (miss{text: row.text}).stoodStill(func(int64, int64) time.Duration { return row.late }); got != row.want {
 			t.Errorf("%s, late by %s: %v", row.text, row.late, got)

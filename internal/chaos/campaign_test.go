@@ -18,11 +18,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/faultdisk"
-	"github.com/flaked/flaked/internal/faultnet"
-	"github.com/flaked/flaked/internal/judge"
-	"github.com/flaked/flaked/internal/ownclock"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/faultdisk"
+	"github.com/flaked/flaked/internal/testkit/faultnet"
+	"github.com/flaked/flaked/internal/testkit/judge"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
@@ -44,8 +44,8 @@ var (
 // These are times of the nodes. They are short, so that a run has many events.
 const (
 	nodes   = 5
-	slowest = time.Second // longest heartbeat: settle/2
-	settle  = 2 * time.Second
+	slowest = time.Second // longest heartbeat: confirm/2
+	confirm = 2 * time.Second
 	reserve = 3 * time.Second
 )
 
@@ -54,7 +54,7 @@ const (
 func healthyWithin() time.Duration { return frozenFor() + 20*time.Second }
 
 // frozenFor returns the longest time for which registration can be frozen after a loss of data.
-// A freeze lasts for the lease and 10 s. An owner that was cut off can notice the loss while its
+// A freeze lasts for the lease and 10 s. A holder that was cut off can notice the loss while its
 // lease runs, and freezes registration from then on. After the freeze a lost slot stays with its
 // holder for 5 s more. 5 s are added for ZooKeeper's leader, whose clock may be ahead.
 func frozenFor() time.Duration { return 2*(*lease) + 20*time.Second }
@@ -218,14 +218,14 @@ func (c *campaign) prepare() {
 func (c *campaign) play() {
 	ctx, cancel := context.WithTimeout(c.t.Context(), *duration)
 	defer cancel()
-	var lanes, watch sync.WaitGroup
+	var tracks, watch sync.WaitGroup
 	watch.Go(c.watch)
 	watch.Go(func() { c.watchDisk(filepath.Join(c.watched, "watched")) })
 	for _, m := range c.machines {
-		lanes.Go(func() { c.lane(ctx, m) })
+		tracks.Go(func() { c.faultTrack(ctx, m) })
 	}
-	c.zkLane(ctx)
-	lanes.Wait()
+	c.zkFaultTrack(ctx)
+	tracks.Wait()
 
 	last := c.now()
 	for _, m := range c.machines {
@@ -292,9 +292,9 @@ func fits(ctx context.Context, k *kind) bool {
 	return time.Until(end) > k.least
 }
 
-// lane makes one fault after the other on a machine until ctx ends. After each fault it waits
+// faultTrack makes one fault after the other on a machine until ctx ends. After each fault it waits
 // until the node is well.
-func (c *campaign) lane(ctx context.Context, m *machine) {
+func (c *campaign) faultTrack(ctx context.Context, m *machine) {
 	rng := rand.New(rand.NewPCG(*seed, uint64(m.id)+1))
 	d := &deck{rng: rng, kinds: c.chosen(nodeKinds(m.flags.release))}
 	for len(d.kinds) > 0 && ctx.Err() == nil {
@@ -356,7 +356,7 @@ func (c *campaign) done(x *attack, err error) {
 
 // zkLane makes one fault of ZooKeeper after the other until ctx ends. It must run on the test's
 // goroutine, because zktest may end the test.
-func (c *campaign) zkLane(ctx context.Context) {
+func (c *campaign) zkFaultTrack(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(*seed, 100))
 	d := &deck{rng: rng, kinds: c.chosen(zkKinds())}
 	for len(d.kinds) > 0 && ctx.Err() == nil {
@@ -471,7 +471,7 @@ func (c *campaign) witnessed() bool {
 }
 
 // workersOf returns the workers of the node. It uses a connection of its own, because
-// machine.probe belongs to the goroutine that runs lane.
+// machine.probe belongs to the goroutine that runs faultTrack.
 func (c *campaign) workersOf(m *machine) ([]int, error) {
 	other := &machine{c: c, listen: m.listen}
 	defer other.hangUp()
@@ -513,7 +513,7 @@ func (c *campaign) conclude() error {
 	if err := c.endings(); err != nil {
 		return err
 	}
-	c.unsettled()
+	c.unconfirmed()
 	figures := c.recoveries() + "\n" + c.latencies() + "\n"
 	text := c.text(verdict, figures)
 	c.t.Log("\n" + text)

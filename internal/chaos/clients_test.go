@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flaked/flaked/internal/judge"
+	"github.com/flaked/flaked/internal/testkit/judge"
 	"github.com/flaked/flaked/worker"
 )
 

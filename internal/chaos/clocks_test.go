@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/judge"
+	"github.com/flaked/flaked/internal/testkit/judge"
 )
 
 const (

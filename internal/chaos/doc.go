@@ -3,9 +3,9 @@
 // it for half an hour, `make test` for some seconds.
 //
 // Each node is a machine with
-//   - a wall clock that the campaign steps while the process runs (internal/ownclock),
-//   - a link to each ZooKeeper server that breaks on demand (internal/faultnet),
-//   - as root, a file system that fills up, becomes read-only and stalls (internal/faultdisk).
+//   - a wall clock that the campaign steps while the process runs (internal/testkit/ownclock),
+//   - a link to each ZooKeeper server that breaks on demand (internal/testkit/faultnet),
+//   - as root, a file system that fills up, becomes read-only and stalls (internal/testkit/faultdisk).
 //
 // One goroutine per machine makes one fault after the other there, independently of the other
 // machines. Another goroutine does the same to ZooKeeper. So faults of different machines
@@ -13,7 +13,7 @@
 // effect of each fault is known.
 //
 // Clients record every ID that they receive, and every request that was not answered with an
-// ID. At the end internal/judge checks the IDs, and the campaign checks the rest. A node must
+// ID. At the end internal/testkit/judge checks the IDs, and the campaign checks the rest. A node must
 // serve, except during faults of its own that stop it. It must not serve while its clock is
 // behind, or beyond its reserved bound or its lease bound.
 //

@@ -99,13 +99,13 @@ func (s endState) wrongWith(held map[int]bool, highest map[int64]worker.ID, layo
 		switch {
 		case released && (e.Absent || !e.Slot.Released || e.Slot.State != "released" || e.Slot.Ticket != ""):
 			say("worker %d was given back, and its record is %+v", e.Worker, e.Slot)
-		case released && beyond(e.Worker, e.Slot.H):
+		case released && beyond(e.Worker, e.Slot.LeaseUntil):
 			say("worker %d has issued %d, which is beyond the bound that it was given back with: %+v", e.Worker, highest[int64(e.Worker)], e.Slot)
 		case released:
 			continue
-		case own && (e.Absent || !e.Slot.Stopped || e.Slot.Released || e.Slot.State != "stopped" || e.Slot.StoppedM > e.Slot.H || e.Slot.StoppedM == 0):
+		case own && (e.Absent || !e.Slot.Stopped || e.Slot.Released || e.Slot.State != "stopped" || e.Slot.StoppedAt > e.Slot.LeaseUntil || e.Slot.StoppedAt == 0):
 			say("worker %d was stopped, and its record is %+v", e.Worker, e.Slot)
-		case own && beyond(e.Worker, e.Slot.StoppedM), !own && !lossy && e.Slot.Term > 0 && beyond(e.Worker, e.Slot.H):
+		case own && beyond(e.Worker, e.Slot.StoppedAt), !own && !lossy && e.Slot.Term > 0 && beyond(e.Worker, e.Slot.LeaseUntil):
 			say("worker %d has issued %d, which is beyond the bounds in its record: %+v", e.Worker, highest[int64(e.Worker)], e.Slot)
 		}
 		if own {
@@ -125,8 +125,8 @@ func (s endState) wrongWith(held map[int]bool, highest map[int64]worker.ID, layo
 		say("workers %v belong to %d nodes", held, len(nodes))
 	}
 	for w := range highest {
-		if int(w) > s.cluster.Used {
-			say("worker %d has issued IDs, and the cluster has used no more than %d", w, s.cluster.Used)
+		if int(w) > s.cluster.HighestSlot {
+			say("worker %d has issued IDs, and the cluster has used no more than %d", w, s.cluster.HighestSlot)
 		}
 	}
 	if lossy {
@@ -171,13 +171,13 @@ func TestEndState(t *testing.T) {
 	// worker 4 at the end.
 	healthy := func() (endState, map[int64]worker.ID) {
 		stopped := func(node string) coordinator.Slot {
-			return coordinator.Slot{Node: node, Term: 1, H: epoch + 100, Stopped: true, StoppedM: epoch + 50, State: "stopped"}
+			return coordinator.Slot{Node: node, Term: 1, LeaseUntil: epoch + 100, Stopped: true, StoppedAt: epoch + 50, State: "stopped"}
 		}
 		return endState{
-			cluster: coordinator.Cluster{Used: 4},
+			cluster: coordinator.Cluster{HighestSlot: 4},
 			slots: []coordinator.Entry{{Worker: 0, Slot: stopped("a")}, {Worker: 1, Slot: stopped("b")},
-				{Worker: 2, Slot: coordinator.Slot{Node: "c", Term: 1, H: epoch + 40}}, {Worker: 3, Slot: coordinator.Slot{Node: "a", Term: 1, H: epoch + 9, Released: true}},
-				{Worker: 4, Slot: coordinator.Slot{Node: "e", Term: 1, H: epoch + 60, Released: true, State: "released"}}},
+				{Worker: 2, Slot: coordinator.Slot{Node: "c", Term: 1, LeaseUntil: epoch + 40}}, {Worker: 3, Slot: coordinator.Slot{Node: "a", Term: 1, LeaseUntil: epoch + 9, Released: true}},
+				{Worker: 4, Slot: coordinator.Slot{Node: "e", Term: 1, LeaseUntil: epoch + 60, Released: true, State: "released"}}},
 			tickets: map[string]string{"/tickets/n-1": "a", "/tickets/n-2": "b", "/tickets/n-3": "c"},
 		}, map[int64]worker.ID{0: id(0, 49), 1: id(1, 49), 2: id(2, 39), 3: id(3, 8), 4: id(4, 59)}
 	}
@@ -191,7 +191,7 @@ func TestEndState(t *testing.T) {
 		{name: "one that never issued", spoil: func(_ *endState, h map[int64]worker.ID) { delete(h, 2) }},
 		{name: "not stopped", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[0].Slot.Stopped = false }, want: "worker 0 was stopped"},
 		{name: "lost", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[0].Absent = true }, want: "worker 0 was stopped"},
-		{name: "M above H", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[1].Slot.StoppedM = epoch + 101 }, want: "worker 1 was stopped"},
+		{name: "M above H", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[1].Slot.StoppedAt = epoch + 101 }, want: "worker 1 was stopped"},
 		{name: "an ID at the stored end", spoil: func(_ *endState, h map[int64]worker.ID) { h[0] = id(0, 50) }, want: "worker 0 has issued"},
 		{name: "an ID at the lease's end", spoil: func(_ *endState, h map[int64]worker.ID) { h[2] = id(2, 40) }, want: "worker 2 has issued"},
 		{name: "an ID at the end given back", spoil: func(_ *endState, h map[int64]worker.ID) { h[3] = id(3, 9) }, want: "worker 3 has issued"},

@@ -27,7 +27,7 @@ func drawFlags(machine int) *flags {
 	return &flags{workers: 1 + rng.IntN(5)/3, release: rng.IntN(5) < 2, rng: rng, first: machine == 0}
 }
 
-// forStart returns the flags of one start, drawn at random. With a settling time of settle, a
+// forStart returns the flags of one start, drawn at random. With a confirming time of confirm, a
 // node accepts a heartbeat interval of at most slowest. The servers grant sessions of at most
 // 10 s.
 func (f *flags) forStart() []string {

@@ -17,9 +17,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/flaked/flaked/internal/faultdisk"
-	"github.com/flaked/flaked/internal/faultnet"
-	"github.com/flaked/flaked/internal/ownclock"
+	"github.com/flaked/flaked/internal/testkit/faultdisk"
+	"github.com/flaked/flaked/internal/testkit/faultnet"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
 )
 
 // machine is the machine of one node: a clock, links, a disk and the process. A process that
@@ -43,7 +43,7 @@ type machine struct {
 	sent    syscall.Signal // sent to end the process; 0: none
 	clocks  []clockAt
 
-	probe     net.Conn // only for the goroutine that runs lane
+	probe     net.Conn // only for the goroutine that runs faultTrack
 	probeIn   *bufio.Reader
 	supervise sync.WaitGroup
 }
@@ -84,7 +84,7 @@ func (m *machine) args(listen string) []string {
 	}
 	return append([]string{
 		"serve", "--zk", strings.Join(zk, ","), "--state-dir", m.dir, "--listen", listen, "--name", fmt.Sprint("n", m.id),
-		"--settle", settle.String(), "--lease", lease.String(), "--reserve", reserve.String(),
+		"--confirm-time", confirm.String(), "--lease", lease.String(), "--reserve", reserve.String(),
 		"--start-timeout", "20s", "--log-format", "text", "--admin", "off",
 	}, append(m.flags.forStart(), otherRules()...)...)
 }

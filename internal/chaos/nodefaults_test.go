@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/flaked/flaked/internal/faultdisk"
-	"github.com/flaked/flaked/internal/faultnet"
 	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/testkit/faultdisk"
+	"github.com/flaked/flaked/internal/testkit/faultnet"
 )
 
 // kind is a kind of fault.
@@ -90,14 +90,14 @@ func (x *attack) between(low, high time.Duration) time.Duration {
 // These are the times within which a node must serve again, if ZooKeeper and a worker are
 // available.
 const (
-	atOnce  = time.Second                 // its worker and its bounds are still valid
-	resumed = reserve + time.Second       // it waits for the end of the reserved bound
-	settled = settle + 8*time.Second      // it registers or settles
-	guessed = limits.BoundSlack + settled // half of its state was lost
+	atOnce    = time.Second                   // its worker and its bounds are still valid
+	resumed   = reserve + time.Second         // it waits for the end of the reserved bound
+	confirmed = confirm + 8*time.Second       // it registers or confirms
+	guessed   = limits.BoundSlack + confirmed // half of its state was lost
 )
 
 // needsZooKeeper reports whether a node needs ZooKeeper to serve again after the fault.
-func (k *kind) needsZooKeeper() bool { return k.back >= settled && (!k.fromDisk || k.registers) }
+func (k *kind) needsZooKeeper() bool { return k.back >= confirmed && (!k.fromDisk || k.registers) }
 
 // nodeKinds returns the kinds of faults of one machine. release says that the node releases its
 // workers when it stops cleanly.
@@ -124,7 +124,7 @@ func nodeKinds(release bool) []*kind {
 	}
 	terminate := &kind{name: "SIGTERM and restart", fromDisk: true, back: atOnce}
 	if release {
-		terminate = &kind{name: "SIGTERM, workers released, and restart", back: settled, registers: true, anew: true}
+		terminate = &kind{name: "SIGTERM, workers released, and restart", back: confirmed, registers: true, anew: true}
 	}
 	terminate.run = func(x *attack) error {
 		x.begin("")
@@ -140,7 +140,7 @@ func nodeKinds(release bool) []*kind {
 			return nil
 		}},
 		terminate,
-		{name: "SIGSTOP", untilWell: true, back: settled, least: time.Second, run: func(x *attack) error {
+		{name: "SIGSTOP", untilWell: true, back: confirmed, least: time.Second, run: func(x *attack) error {
 			d := x.between(time.Second, time.Minute)
 			x.begin("for %s", d)
 			x.m.signal(syscall.SIGSTOP)
@@ -163,7 +163,7 @@ func nodeKinds(release bool) []*kind {
 			x.m.set(x.m.base)
 			return nil
 		}},
-		{name: "clock back, up to 1 h", back: settled, registers: true, least: 5 * time.Second, run: func(x *attack) error {
+		{name: "clock back, up to 1 h", back: confirmed, registers: true, least: 5 * time.Second, run: func(x *attack) error {
 			d := x.between(3*time.Second, time.Hour)
 			x.begin("by %s", d)
 			x.m.step(-d)
@@ -190,7 +190,7 @@ func nodeKinds(release bool) []*kind {
 		}},
 		// The clock runs ahead by less than a leap each time, and is then set right at
 		// once. ZooKeeper agrees with the new time, so the node acquires a new worker.
-		{name: "clock ahead by degrees, then right at once", atFirst: true, back: settled, registers: true, least: 4 * time.Second, run: func(x *attack) error {
+		{name: "clock ahead by degrees, then right at once", atFirst: true, back: confirmed, registers: true, least: 4 * time.Second, run: func(x *attack) error {
 			x.begin("by 3.6 s")
 			for i := range 4 {
 				if i == 1 {
@@ -203,7 +203,7 @@ func nodeKinds(release bool) []*kind {
 			x.m.set(x.m.base)
 			return nil
 		}},
-		{name: "kill -9, clock back, restart", back: settled, least: time.Second, run: func(x *attack) error {
+		{name: "kill -9, clock back, restart", back: confirmed, least: time.Second, run: func(x *attack) error {
 			d := x.between(time.Second, time.Hour)
 			x.begin("by %s", d)
 			x.m.stop(syscall.SIGKILL)
@@ -254,13 +254,13 @@ func nodeKinds(release bool) []*kind {
 			return nil
 		}},
 
-		{name: "state lost", back: settled, registers: true, anew: true, run: func(x *attack) error {
+		{name: "state lost", back: confirmed, registers: true, anew: true, run: func(x *attack) error {
 			x.begin("")
 			x.m.stop(syscall.SIGKILL)
 			defer x.m.start()
 			return x.damage(os.Remove)
 		}},
-		{name: "state deleted under the process", atFirst: true, back: settled, registers: true, anew: true, run: func(x *attack) error {
+		{name: "state deleted under the process", atFirst: true, back: confirmed, registers: true, anew: true, run: func(x *attack) error {
 			x.begin("")
 			if err := x.damage(os.Remove); err != nil {
 				return err
@@ -290,7 +290,7 @@ func nodeKinds(release bool) []*kind {
 			defer x.m.start()
 			return x.damage(func(file string) error { return spoil(file, at, how, x.rng) })
 		}},
-		{name: "state copied from another node", back: settled, registers: true, anew: true, run: func(x *attack) error {
+		{name: "state copied from another node", back: confirmed, registers: true, anew: true, run: func(x *attack) error {
 			from := x.c.machines[(x.m.id+1+x.rng.IntN(len(x.c.machines)-1))%len(x.c.machines)]
 			x.begin("from %s", from.name())
 			data, err := os.ReadFile(from.stateFile())
@@ -307,7 +307,7 @@ func nodeKinds(release bool) []*kind {
 			})
 		}},
 		// The old copy is written into the same file, so that its inode does not change.
-		{name: "an old copy of the state put back", atFirst: true, untilWell: true, back: settled, registers: true, run: func(x *attack) error {
+		{name: "an old copy of the state put back", atFirst: true, untilWell: true, back: confirmed, registers: true, run: func(x *attack) error {
 			x.begin("")
 			old := map[string][]byte{}
 			for _, file := range x.m.stateFiles() {

@@ -16,7 +16,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/flaked/flaked/internal/judge"
+	"github.com/flaked/flaked/internal/testkit/judge"
 )
 
 // moment formats a time of the run as minutes and seconds, "mm:ss.000".

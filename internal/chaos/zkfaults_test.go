@@ -90,12 +90,12 @@ func zkKinds() []*kind {
 }
 
 // loses reports whether the kind makes ZooKeeper lose data. No fault of a node may begin during
-// such a fault, because flaked guarantees nothing if no live owner can notice a loss.
+// such a fault, because flaked guarantees nothing if no live holder can notice a loss.
 func (k *kind) loses() bool {
 	return k.name == "wiped" || strings.HasPrefix(k.name, "old data") || k.name == "a slot deleted"
 }
 
-// noticed waits until ZooKeeper has a cluster record with a freeze, which shows that an owner
+// noticed waits until ZooKeeper has a cluster record with a freeze, which shows that a holder
 // has noticed the loss. After 30 s without one it records a finding. It always returns nil.
 func (c *campaign) noticed(ctx context.Context) error {
 	var last error
@@ -113,7 +113,7 @@ func (c *campaign) noticed(ctx context.Context) error {
 		return last == nil
 	})
 	if !ok {
-		c.violated("ZooKeeper", "30 s after it lost data no owner had put the cluster back: %v", last)
+		c.violated("ZooKeeper", "30 s after it lost data no holder had put the cluster back: %v", last)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // patience is the longest that a test waits for anything.
@@ -87,7 +87,7 @@ func serve(t *testing.T) (host, port string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary(t), "serve", "--zk", zk, "--bootstrap", "--heartbeat", "200ms", "--settle", "800ms",
+	cmd := exec.Command(binary(t), "serve", "--zk", zk, "--bootstrap", "--heartbeat", "200ms", "--confirm-time", "800ms",
 		"--listen", "127.0.0.1:0", "--admin", "off", "--state-dir", filepath.Join(dir, "state"), "--log-format", "json")
 	cmd.Env = environ()
 	cmd.Stdout, cmd.Stderr = log, log

@@ -19,7 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
-	"github.com/flaked/flaked/internal/certtest"
+	"github.com/flaked/flaked/internal/testkit/certtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -109,7 +109,7 @@ func TestImportsPointOneWay(t *testing.T) {
 }
 
 // A second user of the ZooKeeper client would have deadlines and errors of its own, which
-// the conformance tests of zkstore do not see. internal/zktest is test support.
+// the conformance tests of zkstore do not see. internal/testkit/zktest is test support.
 func TestOnlyZkstoreImportsTheZooKeeperClient(t *testing.T) {
 	text, err := os.ReadFile("../../go.mod")
 	if err != nil {
@@ -128,7 +128,7 @@ func TestOnlyZkstoreImportsTheZooKeeperClient(t *testing.T) {
 		}
 	}
 	slices.Sort(importers)
-	if got, want := slices.Compact(importers), []string{"internal/zktest", "zkstore"}; !slices.Equal(got, want) {
+	if got, want := slices.Compact(importers), []string{"internal/testkit/zktest", "zkstore"}; !slices.Equal(got, want) {
 		t.Errorf("imported by %q, want %q", got, want)
 	}
 }

@@ -44,7 +44,7 @@ var programs = []string{
 // prose lists the beginnings of blocks that look like commands but are something else: rules,
 // grammars, lines of a report.
 var prose = []string{
-	"lo <= timestamp",         // safety.md: a rule
+	"floor <= timestamp",      // safety.md: a rule
 	"request  =", "verb     ", // protocol.md: grammar
 	"ok    zookeeper", // operations.md: what doctor prints
 }

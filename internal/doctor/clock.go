@@ -80,15 +80,15 @@ func judgeKernel(k timeguard.Kernel, err error, by []string) Finding {
 	return f
 }
 
-// judgeMemory fails if the clock is further behind a local reserved bound (M) than a starting
-// node waits. now is in Unix milliseconds.
+// judgeMemory fails if the clock is further behind a local reserved bound (ReservedUntil) than a
+// starting node waits. now is in Unix milliseconds.
 func judgeMemory(dirs []stateDir, now int64) Finding {
 	f := Finding{Check: "clock-state", Level: OK, Text: "the clock is not behind what a node here may have issued"}
 	for _, d := range dirs {
 		if !d.belongs() {
 			continue
 		}
-		behind := time.Duration(d.record.Claim.M-now) * time.Millisecond
+		behind := time.Duration(d.record.Claim.ReservedUntil-now) * time.Millisecond
 		if behind > limits.MaxStartWait {
 			f.Level = Fail
 			f.Text = fmt.Sprintf("the clock is %s behind what worker %d in %s may have issued", behind.Round(time.Millisecond), d.record.Claim.Worker, d.path)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/faultdisk"
+	"github.com/flaked/flaked/internal/testkit/faultdisk"
 	"github.com/flaked/flaked/localcache"
 )
 

@@ -180,7 +180,7 @@ func TestCluster(t *testing.T) {
 }
 
 func TestSlots(t *testing.T) {
-	held := coordinator.Entry{Slot: coordinator.Slot{Term: 1, H: 2000}}
+	held := coordinator.Entry{Slot: coordinator.Slot{Term: 1, LeaseUntil: 2000}}
 	for _, tc := range []struct {
 		name    string
 		slots   int
@@ -189,7 +189,7 @@ func TestSlots(t *testing.T) {
 		text    string
 	}{
 		{"all free", 4, nil, OK, "4 of 4 workers are free"},
-		{"one of each", 100, []coordinator.Entry{held, {Slot: coordinator.Slot{Term: 1, H: 500}}, {Absent: true}, {Live: true}, {Slot: coordinator.Slot{Term: 1, H: 20_000, Released: true}}}, OK, "96 of 100 workers are free: 2 held, 1 cooling, 1 lost"},
+		{"one of each", 100, []coordinator.Entry{held, {Slot: coordinator.Slot{Term: 1, LeaseUntil: 500}}, {Absent: true}, {Live: true}, {Slot: coordinator.Slot{Term: 1, LeaseUntil: 20_000, Released: true}}}, OK, "96 of 100 workers are free: 2 held, 1 releasing, 1 record-missing"},
 		{"few", 21, slices.Repeat([]coordinator.Entry{held}, 20), Warn, "1 of 21"},
 		{"none", 2, []coordinator.Entry{held, held}, Fail, "0 of 2 workers are free: 2 held"},
 	} {
@@ -201,7 +201,9 @@ func TestOffsets(t *testing.T) {
 	probe := func(ahead int64) zkstore.Probe {
 		return zkstore.Probe{Sent: 100_000 + ahead, Acked: 100_002 + ahead, Stamp: 100_001, Zxid: 1<<32 + 7}
 	}
-	offset := func(d time.Duration) timeguard.Offset { return timeguard.Offset{Ahead: d, Error: time.Millisecond} }
+	offset := func(d time.Duration) timeguard.Offset {
+		return timeguard.Offset{Ahead: d, Uncertainty: time.Millisecond}
+	}
 	for _, tc := range []struct {
 		name       string
 		ahead      int64
@@ -223,7 +225,7 @@ func TestOffsets(t *testing.T) {
 	}
 
 	live := func(change func(*coordinator.Entry)) coordinator.Entry {
-		e := coordinator.Entry{Live: true, Slot: coordinator.Slot{Node: "n", Reported: 100_000, RTTMs: 2, HeartbeatMs: 1000}, Stat: zkstore.Stat{Mtime: 100_000, Mzxid: 1<<32 + 3}}
+		e := coordinator.Entry{Live: true, Slot: coordinator.Slot{Node: "n", ReportedClock: 100_000, RTTMs: 2, HeartbeatMs: 1000}, Stat: zkstore.Stat{Mtime: 100_000, Mzxid: 1<<32 + 3}}
 		change(&e)
 		return e
 	}
@@ -233,7 +235,7 @@ func TestOffsets(t *testing.T) {
 		live(func(e *coordinator.Entry) { e.Live = false }),
 		live(func(e *coordinator.Entry) { e.Stat.Mtime = 80_000 }), // long ago
 		live(func(e *coordinator.Entry) { e.Stat.Mzxid = 7 }),      // another leader
-		live(func(e *coordinator.Entry) { e.Slot.Reported = 0 }),
+		live(func(e *coordinator.Entry) { e.Slot.ReportedClock = 0 }),
 		live(func(e *coordinator.Entry) { e.Slot.Stopped = true }),
 	}
 	own := []stateDir{{record: node.LocalRecord{Claim: coordinator.Claim{Node: "ours"}}, loaded: localcache.Loaded{Status: localcache.StatusRecord}}}
@@ -243,7 +245,7 @@ func TestOffsets(t *testing.T) {
 }
 
 func TestDirs(t *testing.T) {
-	rec := node.LocalRecord{ClusterName: "c", Claim: coordinator.Claim{Worker: 7, M: 50_000}}
+	rec := node.LocalRecord{ClusterName: "c", Claim: coordinator.Claim{Worker: 7, ReservedUntil: 50_000}}
 	holds := func(change func(*stateDir)) stateDir {
 		d := stateDir{path: "/s", record: rec, loaded: localcache.Loaded{Status: localcache.StatusRecord}}
 		change(&d)

@@ -23,8 +23,8 @@ func peers(entries []coordinator.Entry, dirs []stateDir, p zkstore.Probe) []time
 		age := p.Stamp - e.Stat.Mtime
 		fresh := age <= 3*max(s.HeartbeatMs, limits.DefaultHeartbeat.Milliseconds())+1000
 		// A report from before a change of leader was compared with another clock.
-		if e.Live && !e.Absent && s.Reported != 0 && fresh && e.Stat.Mzxid>>32 == p.Zxid>>32 && !own[s.Node] && !s.Stopped && !s.Released {
-			offsets = append(offsets, timeguard.MeasureOffset(s.Reported, s.Reported+s.RTTMs, e.Stat.Mtime))
+		if e.Live && !e.Absent && s.ReportedClock != 0 && fresh && e.Stat.Mzxid>>32 == p.Zxid>>32 && !own[s.Node] && !s.Stopped && !s.Released {
+			offsets = append(offsets, timeguard.MeasureOffset(s.ReportedClock, s.ReportedClock+s.RTTMs, e.Stat.Mtime))
 		}
 	}
 	return offsets
@@ -64,5 +64,5 @@ func drift(o timeguard.Offset) string {
 	if o.Ahead < 0 {
 		word = "behind"
 	}
-	return fmt.Sprintf("%s (give or take %s) %s", o.Ahead.Abs().Round(time.Millisecond/2), o.Error.Round(time.Millisecond/2), word)
+	return fmt.Sprintf("%s (give or take %s) %s", o.Ahead.Abs().Round(time.Millisecond/2), o.Uncertainty.Round(time.Millisecond/2), word)
 }

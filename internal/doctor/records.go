@@ -197,23 +197,23 @@ func judgeEpoch(cl coordinator.Cluster, now time.Time) Finding {
 
 // judgeSlots judges how many workers are free. now is in Unix milliseconds.
 func judgeSlots(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Finding {
-	var held, cooling, lost int
+	var held, releasing, lost int
 	for _, e := range entries {
 		availability := cl.JudgeFree(e.Slot, e.Live, now, now)
 		switch {
 		case e.Absent || e.Slot.Term < 0:
 			lost++
 		case availability == coordinator.Free:
-		case availability == coordinator.Cooling:
-			cooling++
+		case availability == coordinator.Releasing:
+			releasing++
 		case e.Slot.Lost && !e.Live:
 			lost++
 		default:
 			held++
 		}
 	}
-	free := cl.Slots - held - cooling - lost
-	f := Finding{Check: "slots", Level: OK, Text: fmt.Sprintf("%d of %d workers are free: %d held, %d cooling, %d lost", free, cl.Slots, held, cooling, lost)}
+	free := cl.Slots - held - releasing - lost
+	f := Finding{Check: "slots", Level: OK, Text: fmt.Sprintf("%d of %d workers are free: %d held, %d releasing, %d record-missing", free, cl.Slots, held, releasing, lost)}
 	const advice = "Stop nodes with --release-on-exit, wait for leases to expire, or create a cluster with more worker bits"
 	switch {
 	case free <= 0:

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 var servingHTTP = regexp.MustCompile(`admin: serving HTTP: address=\S+:(\d+)`)

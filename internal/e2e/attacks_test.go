@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/ownclock"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // These tests replay attacks V1 to V6, by which an earlier version issued IDs twice. The section
@@ -23,33 +23,33 @@ func (s *site) made(flags ...string) *site {
 	return s
 }
 
-// V1: ZooKeeper's data are restored from a copy without the owner's record. The owner notices
+// V1: ZooKeeper's data are restored from a copy without the holder's record. The holder notices
 // before a new node may issue on its worker, whatever its session timeout is.
-func TestOwnerNoticesALossWhateverItsSessionTimeoutIs(t *testing.T) {
+func TestHolderNoticesALossWhateverItsSessionTimeoutIs(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		settle string
-		times  int
-		flags  []string
+		confirm string
+		times   int
+		flags   []string
 	}{
-		"long session":    {"4s", 1, []string{"--zk-session-timeout", "30s"}},
-		"short settling":  {"2s", 1, []string{"--zk-session-timeout", "6s"}},
-		"restored twice":  {"3s", 2, []string{"--zk-session-timeout", "20s"}},
-		"fast heartbeats": {"3s", 1, []string{"--zk-session-timeout", "30s", "--heartbeat", "100ms"}},
+		"long session":     {"4s", 1, []string{"--zk-session-timeout", "30s"}},
+		"short confirming": {"2s", 1, []string{"--zk-session-timeout", "6s"}},
+		"restored twice":   {"3s", 2, []string{"--zk-session-timeout", "20s"}},
+		"fast heartbeats":  {"3s", 1, []string{"--zk-session-timeout", "30s", "--heartbeat", "100ms"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			zk := zktest.Single(t)
-			s := newSite(t, zk.Addr(), append([]string{"--heartbeat", "500ms", "--settle", row.settle, "--reserve", "3s"}, row.flags...)...).made("--settle", row.settle)
+			s := newSite(t, zk.Addr(), append([]string{"--heartbeat", "500ms", "--confirm-time", row.confirm, "--reserve", "3s"}, row.flags...)...).made("--confirm-time", row.confirm)
 			copied := zk.Snapshot(t)
-			owner := s.started().ready()
-			id := owner.identity()
-			load := owner.clients(2)
+			holder := s.started().ready()
+			id := holder.identity()
+			load := holder.clients(2)
 			for range row.times {
 				zk.Restore(t, copied)
 				newcomer := s.started()
 				newcomer.fails(1, `registration is frozen until`)
-				owner.until("its record is back", func() bool { return s.records().slot(id.worker).Node == id.uuid })
+				holder.until("its record is back", func() bool { return s.records().slot(id.worker).Node == id.uuid })
 			}
 			load.progress()
 			load.flawless()
@@ -57,18 +57,18 @@ func TestOwnerNoticesALossWhateverItsSessionTimeoutIs(t *testing.T) {
 	}
 }
 
-// V1: settings with which an owner could notice a loss too late are refused, with the reason.
+// V1: settings with which a holder could notice a loss too late are refused, with the reason.
 func TestHeartbeatTooSlowToNoticeIsRefused(t *testing.T) {
 	t.Parallel()
 	connect := zktest.Chroot(t, zktest.Shared(t))
 	s := newSite(t, connect)
 	s.flags = without(s.flags, "--bootstrap")
-	s.command("cluster", "init", "--settle", "400ms").wants(t, 2, "the settling time 400ms is out of range. Use 410ms to 1h")
-	s.command("cluster", "init", "--settle", "0s").wants(t, 2, "--settle must be at least 410ms, not 0s. In a shorter settling time a holder cannot notice that ZooKeeper lost data")
-	s.command("cluster", "init", "--settle", "1s").wants(t, 0, "created cluster default: ")
+	s.command("cluster", "init", "--confirm-time", "400ms").wants(t, 2, "the confirming time 400ms is out of range. Use 410ms to 1h")
+	s.command("cluster", "init", "--confirm-time", "0s").wants(t, 2, "--confirm-time must be at least 410ms, not 0s. In a shorter confirming time a holder cannot notice that ZooKeeper lost data")
+	s.command("cluster", "init", "--confirm-time", "1s").wants(t, 0, "created cluster default: ")
 	for heartbeat, needs := range map[string]string{
-		"700ms": `an owner needs up to 700ms \(one heartbeat\) \+ 700ms \(a reconnect and a report\) = 1\.4s .* more than the settling time, 1s\. Give --heartbeat 500ms or less`,
-		"3s":    `an owner needs up to 3s .* Give --heartbeat 500ms or less`,
+		"700ms": `a holder needs up to 700ms \(one heartbeat\) \+ 700ms \(a reconnect and a report\) = 1\.4s .* more than the confirming time, 1s\. Give --heartbeat 500ms or less`,
+		"3s":    `a holder needs up to 3s .* Give --heartbeat 500ms or less`,
 	} {
 		n := s.node()
 		n.flags = []string{"--heartbeat", heartbeat}
@@ -76,12 +76,12 @@ func TestHeartbeatTooSlowToNoticeIsRefused(t *testing.T) {
 	}
 }
 
-// V2: only an owner that was cut off while the cluster grew notices that ZooKeeper lost its data.
-// A worker that this owner does not know of is not given to a new node.
-func TestFreezeCoversWorkersTheOwnerDoesNotKnow(t *testing.T) {
+// V2: only a holder that was cut off while the cluster grew notices that ZooKeeper lost its data.
+// A worker that this holder does not know of is not given to a new node.
+func TestFreezeCoversWorkersTheHolderDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
-	s := newSite(t, zk.Addr(), "--settle", "2s", "--reserve", "3s").made("--settle", "2s")
+	s := newSite(t, zk.Addr(), "--confirm-time", "2s", "--reserve", "3s").made("--confirm-time", "2s")
 	a, b := s.node(), s.node()
 	wayA, wayB := a.network(), b.network()
 	a.start().ready()
@@ -114,7 +114,7 @@ func TestFreezeCoversWorkersTheOwnerDoesNotKnow(t *testing.T) {
 func TestRecoveryByANodeFromBeforeTheGrowth(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
-	s := newSite(t, zk.Addr()).made("--settle", "800ms")
+	s := newSite(t, zk.Addr()).made("--confirm-time", "800ms")
 	a := s.started().ready()
 	a.get(100)
 	wasA := a.identity()
@@ -148,7 +148,7 @@ func TestRecoveryByANodeFromBeforeTheGrowth(t *testing.T) {
 func TestRecoveryByANodeWithoutALease(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
-	s := newSite(t, zk.Addr(), "--lease", "2s", "--reserve", "1s").made("--settle", "800ms", "--lease", "2s")
+	s := newSite(t, zk.Addr(), "--lease", "2s", "--reserve", "1s").made("--confirm-time", "800ms", "--lease", "2s")
 	a := s.started().ready()
 	a.get(100)
 	uuid, _ := s.records().cluster()
@@ -171,7 +171,7 @@ func TestResetIdentityAfterAClockThatWasAhead(t *testing.T) {
 	t.Parallel()
 	ownclock.Require(t)
 	zk := zktest.Single(t)
-	s := newSite(t, zk.Addr(), "--layout", twoWorkers, "--reserve", "3s").made("--settle", "800ms", "--layout", twoWorkers)
+	s := newSite(t, zk.Addr(), "--layout", twoWorkers, "--reserve", "3s").made("--confirm-time", "800ms", "--layout", twoWorkers)
 	s.ids.layout = parsedLayout(t, twoWorkers)
 	var clock ownclock.Clock
 	a := s.node().on(&clock).start().ready()
@@ -195,12 +195,12 @@ func TestResetIdentityAfterAClockThatWasAhead(t *testing.T) {
 	s.command("workers", "release", fmt.Sprint(id.worker), "--lower-bound", "--state-dir", a.dir,
 		"--confirm", fmt.Sprintf("%s of worker %d is gone for good", a.name, id.worker)).wants(t, 0, "Its next holder begins at ")
 	_, last := s.ids.span(id.worker, 0, s.ids.len())
-	if h := records.slot(id.worker).H; h <= last {
+	if h := records.slot(id.worker).LeaseUntil; h <= last {
 		t.Errorf("the next holder begins %d ms below what was issued", last-h)
 	}
 	// No clock has reached that floor yet, so a new node does not get the worker.
 	next := s.node()
-	next.start().fails(1, `all 2 workers are held .*cooling`)
+	next.start().fails(1, `all 2 workers are held .*releasing`)
 	other.get(10)
 }
 
@@ -209,7 +209,7 @@ func TestResetIdentityAfterAClockThatWasAhead(t *testing.T) {
 // not resume from the copy.
 func TestCopyWrittenBackAfterARelease(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", twoWorkers).made("--settle", "800ms", "--layout", twoWorkers)
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", twoWorkers).made("--confirm-time", "800ms", "--layout", twoWorkers)
 	s.ids.layout = parsedLayout(t, twoWorkers)
 	other := s.started().ready()
 	a := s.node("--release-on-exit")
@@ -247,7 +247,7 @@ func TestCopyWrittenBackAfterARelease(t *testing.T) {
 // what the original has reported, and the clone does not resume.
 func TestOldCloneIsNotResumedWithZooKeeper(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t))).made("--settle", "800ms")
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t))).made("--confirm-time", "800ms")
 	a := s.started().ready()
 	id := a.identity()
 	records := s.records()

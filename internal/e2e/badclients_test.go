@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // latencies are the sorted latencies of a client's requests.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/ownclock"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // opinion is the state of ZooKeeper's clock after a node's clock went back.
@@ -57,7 +57,7 @@ func TestRestartWithClockBackWaitsOrRefuses(t *testing.T) {
 						m = n.stored().Record.MMs
 					case say == silent:
 						n.start().fails(1, why)
-						if r := n.stored().Record; r == nil || r.MMs != m || !r.Settled {
+						if r := n.stored().Record; r == nil || r.MMs != m || !r.Confirmed {
 							t.Fatalf("the refusal has changed the state: %+v, M was %d", r, m)
 						}
 					default:
@@ -97,7 +97,7 @@ func TestStepBackDoesNotLowerTheReservedBound(t *testing.T) {
 	clock.Step(-4 * time.Second)
 	n.refusesLike(behindLastID)
 	writes := n.writes()
-	n.until("M has been pushed again", func() bool { return n.writes() >= writes+2 })
+	n.until("the reserved bound has been raised again", func() bool { return n.writes() >= writes+2 })
 	n.kill()
 	m := n.stored().Record.MMs
 	if m < bound {

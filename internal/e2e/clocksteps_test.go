@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/ownclock"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 const year = 365 * 24 * time.Hour
@@ -108,10 +108,10 @@ func TestHourBackRefusesUntilCorrected(t *testing.T) {
 		t.Errorf("it says that its clock is %d ms off", ms)
 	}
 	n.state("refusing")
-	m, h := n.stored().Record.MMs, records.slot(before.worker).H
+	m, h := n.stored().Record.MMs, records.slot(before.worker).LeaseUntil
 	n.site.report(n)
-	if r, slot := n.stored().Record, records.slot(before.worker); r.MMs != m || slot.H != h {
-		t.Errorf("it pushes its bounds by a wrong clock: M %d to %d, H %d to %d", m, r.MMs, h, slot.H)
+	if r, slot := n.stored().Record, records.slot(before.worker); r.MMs != m || slot.LeaseUntil != h {
+		t.Errorf("it pushes its bounds by a wrong clock: M %d to %d, H %d to %d", m, r.MMs, h, slot.LeaseUntil)
 	}
 	clock.Set(0)
 	watch.serves()
@@ -198,7 +198,7 @@ func TestConfirmedLeapIsFollowed(t *testing.T) {
 				// are extended.
 				stoodStill, noAnswer,
 				`-FENCED the lease has expired: ZooKeeper could not be reached to renew it`,
-				`-NOTREADY settling reason=(waiting-for-a-forgotten-owner|the-lease-had-run-out|took-a-fresh-worker-after-the-clock-went-back)`)
+				`-NOTREADY confirming reason=(confirming|lease-expired-while-away|new-worker-after-rollback)`)
 		})
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/ownclock"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // five returns five nodes. Four are started. The fifth has a clock of its own and is not started.
@@ -114,10 +114,10 @@ func TestDriftingClockIsOutvoted(t *testing.T) {
 	if ms, _ := strconv.Atoi(wrong[0]); (time.Duration(ms)*time.Millisecond - clock.Offset()).Abs() > 3*time.Second {
 		t.Errorf("it says that its clock is %d ms off, and it is %s", ms, clock.Offset())
 	}
-	m, h := fifth.stored().Record.MMs, records.slot(before.worker).H
+	m, h := fifth.stored().Record.MMs, records.slot(before.worker).LeaseUntil
 	fifth.site.report(fifth)
-	if r, slot := fifth.stored().Record, records.slot(before.worker); r.MMs != m || slot.H != h {
-		t.Errorf("it pushes its bounds by a wrong clock: M %d to %d, H %d to %d", m, r.MMs, h, slot.H)
+	if r, slot := fifth.stored().Record, records.slot(before.worker); r.MMs != m || slot.LeaseUntil != h {
+		t.Errorf("it pushes its bounds by a wrong clock: M %d to %d, H %d to %d", m, r.MMs, h, slot.LeaseUntil)
 	}
 	ahead := time.Until(time.UnixMilli(fifth.site.ids.newest(before.worker)))
 	clock.Set(0)
@@ -131,7 +131,7 @@ func TestDriftingClockIsOutvoted(t *testing.T) {
 	}
 	watch.ends(wrongClock, behindLastID,
 		stoodStill, noAnswer,
-		`-NOTREADY settling reason=(waiting-for-a-forgotten-owner|took-a-fresh-worker-after-the-clock-went-back)`)
+		`-NOTREADY confirming reason=(confirming|new-worker-after-rollback)`)
 	for _, l := range loads {
 		l.flawless()
 	}
@@ -147,7 +147,7 @@ func TestZooKeepersWrongClockIsOutvoted(t *testing.T) {
 	zk := zktest.ThreeOn(t, [3]*ownclock.Clock{&theirs, &theirs, &theirs})
 	// A report counts for three heartbeats. With short heartbeats on a busy machine the
 	// reports of the four could be older, and only ZooKeeper's wrong clock would count.
-	s := newSite(t, zk.Addr(), "--reserve", "3s", "--heartbeat", "500ms", "--settle", "1s")
+	s := newSite(t, zk.Addr(), "--reserve", "3s", "--heartbeat", "500ms", "--confirm-time", "1s")
 	nodes := s.startedTogether(5)
 	var loads []*load
 	for _, n := range nodes {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // refused fails the test unless a command was refused in the right way. It must end within 10 s,
@@ -150,11 +150,11 @@ func TestRefusedStarts(t *testing.T) {
 		{"another layout", `--layout .* differs from the cluster's `, []string{"--layout", "twitter"}, 1},
 		{"another datacenter", `--datacenter 1 differs from the cluster's 0`, []string{"--datacenter", "1"}, 1},
 		{"another lease", `--lease 1h0m0s differs from the cluster's 24h0m0s`, []string{"--lease", "1h"}, 1},
-		{"another settling time", `--settle 5s differs from the cluster's 800ms`, []string{"--settle", "5s"}, 1},
+		{"another confirming time", `--confirm-time 5s differs from the cluster's 800ms`, []string{"--confirm-time", "5s"}, 1},
 		{"another policy", `--on-rollback coast=2s differs from the cluster's leaf`, []string{"--on-rollback", "coast"}, 1},
 		{"other borrowing", `--borrow 3s differs from the cluster's 0s`, []string{"--borrow", "3s"}, 1},
 		{"no segment to begin in", `--segment-start random needs a layout with a segment field, but `, []string{"--segment-start", "random"}, 1},
-		{"heartbeat too slow", `the heartbeat interval 1s is too long for the settling time 800ms: an owner needs up to 1s \(one heartbeat\) .* Give --heartbeat 400ms or less`, []string{"--heartbeat", "1s"}, 1},
+		{"heartbeat too slow", `the heartbeat interval 1s is too long for the confirming time 800ms: a holder needs up to 1s \(one heartbeat\) .* Give --heartbeat 400ms or less`, []string{"--heartbeat", "1s"}, 1},
 		{"heartbeat too fast", `the heartbeat interval 1ms is too short\. Use 10ms or more`, []string{"--heartbeat", "1ms"}, 2},
 		{"reserve too long", `the reserve 20s is out of range\. Use 100ms to just below 10s`, []string{"--reserve", "20s"}, 2},
 		{"port in use", `--listen ` + taken.Addr().String() + `: address already in use`, []string{"--listen", taken.Addr().String()}, 1},
@@ -182,10 +182,10 @@ func TestBootstrapWithBadSettingsMakesNoCluster(t *testing.T) {
 	s := newSite(t, connect)
 	records := s.records()
 	for _, row := range []struct{ args, message string }{
-		{"--heartbeat 5s --settle 1s", `the heartbeat interval 5s is too long for the settling time 1s: `},
+		{"--heartbeat 5s --confirm-time 1s", `the heartbeat interval 5s is too long for the confirming time 1s: `},
 		{"--datacenter 5", `datacenter 5 does not fit into 0 bits`},
 		{"--lease 10ms", `the lease 10ms is too short\. Use 1s or more`},
-		{"--settle 2h", `the settling time 2h0m0s is out of range\. Use 410ms to 1h`},
+		{"--confirm-time 2h", `the confirming time 2h0m0s is out of range\. Use 410ms to 1h`},
 	} {
 		args := append([]string{"serve", "--bootstrap", "--zk", connect, "--listen", "127.0.0.1:0", "--state-dir", filepath.Join(t.TempDir(), "state")}, strings.Fields(row.args)...)
 		r := execute(t, shipped.binary(t), args...)

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // setCreateCount changes the create count of a znode in a copy of ZooKeeper's data. ZooKeeper
@@ -78,10 +78,10 @@ func TestNodesRegisterAfterTheLastTicketNumber(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
 	s := newSite(t, zk.Addr())
-	owner := s.started().ready()
-	before := owner.identity()
-	owner.get(100)
-	owner.stop()
+	first := s.started().ready()
+	before := first.identity()
+	first.get(100)
+	first.stop()
 	zk.Snapshot(t) // its restart writes all data into one file
 	copied := zk.Snapshot(t)
 	setCreateCount(t, filepath.Join(copied, "zk0"), "/flaked/default/tickets", 1<<31-3)
@@ -96,8 +96,8 @@ func TestNodesRegisterAfterTheLastTicketNumber(t *testing.T) {
 		}
 		holder[n.worker()] = n.name
 	}
-	check(owner.start())
-	if now := owner.identity(); now.worker != before.worker || now.uuid != before.uuid {
+	check(first.start())
+	if now := first.identity(); now.worker != before.worker || now.uuid != before.uuid {
 		t.Errorf("%+v, was %+v", now, before)
 	}
 	for range 3 {
@@ -113,5 +113,5 @@ func TestNodesRegisterAfterTheLastTicketNumber(t *testing.T) {
 	if now := s.records().tickets(); len(now) != len(tickets)+3 {
 		t.Errorf("the tickets are %q, and were %q", now, tickets)
 	}
-	owner.get(100)
+	first.get(100)
 }

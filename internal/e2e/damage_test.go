@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // stateBlock is the size of each of the two blocks of the state file. Each has its generation at
@@ -81,7 +81,7 @@ func flipNewer(at int) func([]byte) []byte {
 func TestDamagedStateIssuesNoDuplicates(t *testing.T) {
 	t.Parallel()
 	// All nodes run at the same time, because those with one block left wait for ten seconds.
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "500ms", "--settle", "1s")
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "500ms", "--confirm-time", "1s")
 	nodes := s.startedTogether(len(damages))
 	before := make([]identity, len(nodes))
 	for i, n := range nodes {

@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/faultnet"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/faultnet"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// owners are nodes that hold workers while ZooKeeper loses its data. Each is in a different
+// holders are nodes that hold workers while ZooKeeper loses its data. Each is in a different
 // condition.
-type owners struct {
+type holders struct {
 	site      *site
 	connected *node          // notices the loss
 	cutoff    *node          // serves and cannot reach ZooKeeper
@@ -23,21 +23,21 @@ type owners struct {
 	loads     []*load
 }
 
-// settleTime is long enough for a busy machine. Within it an owner must make a heartbeat and
+// confirmTime is long enough for a busy machine. Within it a holder must make a heartbeat and
 // reconnect to a ZooKeeper that has come back.
-const settleTime = 4 * time.Second
+const confirmTime = 4 * time.Second
 
-// newOwners creates a cluster with `flaked cluster init` and starts five nodes without
+// newHolders creates a cluster with `flaked cluster init` and starts five nodes without
 // --bootstrap.
-func newOwners(t *testing.T, connect, direct string, cutVia string) *owners {
+func newHolders(t *testing.T, connect, direct string, cutVia string) *holders {
 	t.Helper()
 	// The default reserve is used, because no request may fail even on a busy machine.
-	s := newSite(t, connect, "--settle", settleTime.String(), "--reserve", "3s")
+	s := newSite(t, connect, "--confirm-time", confirmTime.String(), "--reserve", "3s")
 	s.flags = without(s.flags, "--bootstrap")
-	if r := execute(t, s.build.binary(t), "cluster", "init", "--zk", direct, "--settle", settleTime.String()); r.code != 0 {
+	if r := execute(t, s.build.binary(t), "cluster", "init", "--zk", direct, "--confirm-time", confirmTime.String()); r.code != 0 {
 		t.Fatalf("cluster init: exit %d\n%s", r.code, r.stderr)
 	}
-	o := &owners{site: s, before: map[*node]identity{}, network: newNetwork(t, cutVia)}
+	o := &holders{site: s, before: map[*node]identity{}, network: newNetwork(t, cutVia)}
 	o.connected, o.frozen, o.stopped, o.killed = s.started(), s.started(), s.started(), s.started()
 	o.cutoff = s.node()
 	_, chroot, _ := cutChroot(connect)
@@ -60,7 +60,7 @@ func cutChroot(connect string) (servers, chroot string, found bool) {
 	return connect, "", false
 }
 
-func (o *owners) all() []*node {
+func (o *holders) all() []*node {
 	nodes := []*node{o.connected, o.cutoff, o.frozen, o.stopped, o.killed}
 	if o.younger != nil {
 		nodes = append(nodes, o.younger)
@@ -70,19 +70,19 @@ func (o *owners) all() []*node {
 
 // scatter brings each node into its condition. From now on, connected and cutoff must answer every
 // request.
-func (o *owners) scatter() {
+func (o *holders) scatter() {
 	o.loads = append(o.loads, o.connected.clients(2))
 	o.lookAway()
 }
 
 // scatterBlind is scatter, except that connected is suspended too, so that no node notices the
 // loss.
-func (o *owners) scatterBlind() {
+func (o *holders) scatterBlind() {
 	o.connected.proc.freeze()
 	o.lookAway()
 }
 
-func (o *owners) lookAway() {
+func (o *holders) lookAway() {
 	o.loads = append(o.loads, o.cutoff.clients(2))
 	o.network.Cut()
 	o.frozen.proc.freeze()
@@ -92,7 +92,7 @@ func (o *owners) lookAway() {
 
 // gather brings all nodes back. It fails the test unless each has kept its worker, and unless each
 // new node was refused.
-func (o *owners) gather(newcomers ...*node) {
+func (o *holders) gather(newcomers ...*node) {
 	t := o.site.t
 	t.Helper()
 	for _, n := range newcomers {
@@ -108,7 +108,7 @@ func (o *owners) gather(newcomers ...*node) {
 		before := o.before[n]
 		n.until("its slot is its own in ZooKeeper again", func() bool {
 			slot := records.slot(before.worker)
-			return slot.Node == before.uuid && slot.Settled && slot.Term >= int64(before.term)
+			return slot.Node == before.uuid && slot.Confirmed && slot.Term >= int64(before.term)
 		})
 		if now := n.identity(); now.worker != before.worker || now.uuid != before.uuid {
 			t.Errorf("%s: %+v after the loss, %+v before", n.name, now, before)
@@ -123,19 +123,19 @@ func (o *owners) gather(newcomers ...*node) {
 	}
 }
 
-// refrozen waits until an owner has noticed the loss. The old cluster's record is back, and
+// refrozen waits until a holder has noticed the loss. The old cluster's record is back, and
 // registration is frozen for at least 23 hours.
-func (o *owners) refrozen(uuid string) {
+func (o *holders) refrozen(uuid string) {
 	t := o.site.t
 	t.Helper()
 	records := o.site.records()
 	eventually(t, "the cluster record put back, registration frozen", func() bool {
 		c, ok := records.cluster()
-		return ok && c.UUID == uuid && c.Settled && time.Until(time.UnixMilli(c.FrozenUntil)) > 23*time.Hour
+		return ok && c.UUID == uuid && c.Confirmed && time.Until(time.UnixMilli(c.FrozenUntil)) > 23*time.Hour
 	})
 }
 
-func (o *owners) cluster() string {
+func (o *holders) cluster() string {
 	o.site.t.Helper()
 	c, ok := o.site.records().cluster()
 	if !ok {
@@ -144,10 +144,10 @@ func (o *owners) cluster() string {
 	return c.UUID
 }
 
-func TestOwnersKeepWorkersAfterAWipe(t *testing.T) {
+func TestHoldersKeepWorkersAfterAWipe(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
-	o := newOwners(t, zk.Addr(), zk.Addr(), zk.Addr())
+	o := newHolders(t, zk.Addr(), zk.Addr(), zk.Addr())
 	uuid := o.cluster()
 	o.scatter()
 	zk.Wipe(t)
@@ -157,10 +157,10 @@ func TestOwnersKeepWorkersAfterAWipe(t *testing.T) {
 
 // An ensemble is restored from a snapshot that does not have one of the nodes, and has older
 // records of the others. Then the ensemble is wiped.
-func TestOwnersKeepWorkersAfterARestore(t *testing.T) {
+func TestHoldersKeepWorkersAfterARestore(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Three(t)
-	o := newOwners(t, zk.Addr(), zk.Addr(), zk.Addrs()[1])
+	o := newHolders(t, zk.Addr(), zk.Addr(), zk.Addrs()[1])
 	uuid := o.cluster()
 	snapshot := zk.Snapshot(t)
 	// After this restart the node's record in the snapshot has an older term.
@@ -187,13 +187,13 @@ func TestOwnersKeepWorkersAfterARestore(t *testing.T) {
 	o.gather()
 }
 
-// No owner can notice while ZooKeeper is restored and a new node registers. The new node acquires
-// the worker of an owner that the snapshot does not have. It gives the worker up before it issues,
-// because the owner comes back within the settling time.
-func TestNewNodeGivesUpALostOwnersWorker(t *testing.T) {
+// No holder can notice while ZooKeeper is restored and a new node registers. The new node acquires
+// the worker of a holder that the snapshot does not have. It gives the worker up before it issues,
+// because the holder comes back within the confirming time.
+func TestNewNodeGivesUpALostHoldersWorker(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
-	o := newOwners(t, zk.Addr(), zk.Addr(), zk.Addr())
+	o := newHolders(t, zk.Addr(), zk.Addr(), zk.Addr())
 	snapshot := zk.Snapshot(t)
 	o.younger = o.site.started().ready()
 	id := o.younger.identity()
@@ -203,7 +203,7 @@ func TestNewNodeGivesUpALostOwnersWorker(t *testing.T) {
 	o.younger.proc.freeze()
 	zk.Restore(t, snapshot)
 	newcomer := o.site.started()
-	newcomer.state("settling")
+	newcomer.state("confirming")
 	if w := newcomer.worker(); w != id.worker {
 		t.Errorf("the newcomer is worker %d: this test is of worker %d", w, id.worker)
 	}
@@ -212,17 +212,17 @@ func TestNewNodeGivesUpALostOwnersWorker(t *testing.T) {
 	o.gather(newcomer)
 }
 
-// In a wiped ZooKeeper a new node creates a new cluster before the owners are back. The owners
+// In a wiped ZooKeeper a new node creates a new cluster before the holders are back. The holders
 // replace it by the old cluster.
 func TestOldClusterReplacesANewOne(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
-	o := newOwners(t, zk.Addr(), zk.Addr(), zk.Addr())
+	o := newHolders(t, zk.Addr(), zk.Addr(), zk.Addr())
 	uuid := o.cluster()
 	o.scatterBlind()
 	zk.Wipe(t)
 	newcomer := o.site.started("--bootstrap")
-	newcomer.state("settling")
+	newcomer.state("confirming")
 	if now := o.cluster(); now == uuid {
 		t.Fatalf("the cluster is still %s", now)
 	}
@@ -235,10 +235,10 @@ func TestOldClusterReplacesANewOne(t *testing.T) {
 }
 
 // All slots are deleted, and the cluster's record stays.
-func TestOwnersKeepWorkersAfterSlotsAreDeleted(t *testing.T) {
+func TestHoldersKeepWorkersAfterSlotsAreDeleted(t *testing.T) {
 	t.Parallel()
 	connect := zktest.Chroot(t, zktest.Shared(t))
-	o := newOwners(t, connect, connect, zktest.Shared(t).Addr())
+	o := newHolders(t, connect, connect, zktest.Shared(t).Addr())
 	uuid := o.cluster()
 	records := o.site.records()
 	o.scatter()
@@ -249,8 +249,8 @@ func TestOwnersKeepWorkersAfterSlotsAreDeleted(t *testing.T) {
 	o.gather(o.site.started())
 }
 
-// The slot of a stopped node is deleted, and no owner notices. New nodes do not acquire the
-// worker, although it is the only one left, and its owner resumes it.
+// The slot of a stopped node is deleted, and no holder notices. New nodes do not acquire the
+// worker, although it is the only one left, and its holder resumes it.
 func TestDeletedSlotOfAStoppedNodeIsNotReused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", "time=41@1ms,worker=1,sequence=12,epoch=1288834974657")
@@ -261,7 +261,7 @@ func TestDeletedSlotOfAStoppedNodeIsNotReused(t *testing.T) {
 	records := s.records()
 	records.remove(slotPath(before.worker))
 	for range 2 {
-		s.started().fails(1, `all 2 workers are held \(1 live, 1 detached, 0 stopped, 0 cooling\)`)
+		s.started().fails(1, `all 2 workers are held \(1 live, 1 disconnected, 0 stopped, 0 releasing\)`)
 	}
 	if slot := records.slot(before.worker); !slot.Lost {
 		t.Errorf("the lost slot is %+v", slot)
@@ -277,10 +277,10 @@ func TestNodeWithoutBootstrapCreatesNoCluster(t *testing.T) {
 	t.Parallel()
 	connect := zktest.Chroot(t, zktest.Shared(t))
 	s := newSite(t, connect)
-	owner := s.started().ready()
-	before := owner.identity()
-	owner.get(100)
-	owner.stop()
+	holder := s.started().ready()
+	before := holder.identity()
+	holder.get(100)
+	holder.stop()
 	records := s.records()
 	records.remove("/")
 
@@ -293,13 +293,13 @@ func TestNodeWithoutBootstrapCreatesNoCluster(t *testing.T) {
 	if _, there := records.read("/", nil); there {
 		t.Error("a node that was refused has left something behind")
 	}
-	// With --bootstrap, an owner puts the old cluster back.
-	owner.start().ready()
-	if now := owner.identity(); now.worker != before.worker || now.uuid != before.uuid {
+	// With --bootstrap, a holder puts the old cluster back.
+	holder.start().ready()
+	if now := holder.identity(); now.worker != before.worker || now.uuid != before.uuid {
 		t.Errorf("%+v after the loss, %+v before", now, before)
 	}
-	owner.get(100)
-	owner.until("the cluster is back, and so is its slot", func() bool {
+	holder.get(100)
+	holder.until("the cluster is back, and so is its slot", func() bool {
 		_, ok := records.cluster()
 		if !ok {
 			return false
@@ -310,11 +310,11 @@ func TestNodeWithoutBootstrapCreatesNoCluster(t *testing.T) {
 	newcomer.start().fails(1, `registration is frozen until`)
 }
 
-// During a freeze an operator opens workers that were never used. An owner that comes back
+// During a freeze an operator opens workers that were never used. A holder that comes back
 // later and had not noticed the loss leaves them open. The new node on one of them keeps its
 // worker.
-func TestLateOwnerKeepsOpenedWorkersOpen(t *testing.T) {
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--settle", "3s")
+func TestLateHolderKeepsOpenedWorkersOpen(t *testing.T) {
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--confirm-time", "3s")
 	nodes := s.startedTogether(2)
 	records := s.records()
 	nodes[1].stop()
@@ -325,7 +325,7 @@ func TestLateOwnerKeepsOpenedWorkersOpen(t *testing.T) {
 	s.started().fails(1, `registration is frozen until`)
 	s.command("cluster", "thaw", "--workers", "8-15", "--confirm", "workers 8-15 of default were never used").wants(t, 0, "opened workers 8-15")
 	newcomer := s.started()
-	newcomer.state("settling")
+	newcomer.state("confirming")
 	nodes[1].start().ready()
 	newcomer.ready().get(100)
 	if w := newcomer.worker(); w < 8 || w > 15 {

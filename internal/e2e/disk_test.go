@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/faultdisk"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/faultdisk"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // These match the refusals of a node whose reserved bound has run out: because writes fail, and
 // because a write does not return.
 const (
-	noDisk   = `-NOTREADY no durable bound: the state directory cannot be written reason=no-durable-bound`
-	noAnswer = `-NOTREADY no durable bound: the state directory does not answer reason=no-durable-bound`
+	noDisk   = `-NOTREADY reserved bound reached: the state directory cannot be written reason=reserved-bound-reached`
+	noAnswer = `-NOTREADY reserved bound reached: the state directory does not answer reason=reserved-bound-reached`
 )
 
 // diskOfItsOwn returns a node that serves and the disk with its state directory.

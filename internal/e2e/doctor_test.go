@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/ownclock"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // flaked doctor reports a clock that differs from those of ZooKeeper and of the nodes. It also

@@ -10,21 +10,21 @@ import (
 // command, or a program followed by " *". The tests of cmd/flaked parse commands of flaked all
 // the same.
 var notRun = map[string]string{
-	"docker *":    "there is no engine; internal/composecheck reads the files, internal/release runs the image's entry point",
+	"docker *":    "there is no engine; internal/artifacts/composecheck reads the files, internal/artifacts/release runs the image's entry point",
 	"kubectl *":   "there is no cluster",
 	"helm *":      "there is no cluster",
-	"dpkg *":      "internal/release installs the package",
+	"dpkg *":      "internal/artifacts/release installs the package",
 	"editor *":    "is for a person",
 	"systemctl *": "there is no systemd to ask; internal/systemd checks the unit",
 	"go *":        "a test, or the Go command's own",
 	"taskset *":   "a measurement, of minutes and in turns",
 
 	"zkCli.sh *": "is ZooKeeper's own, and looks at what Leaf has there",
-	"eval *":     "internal/zktest tests scripts/zk-dev.sh, on ports of its own",
+	"eval *":     "internal/testkit/zktest tests scripts/zk-dev.sh, on ports of its own",
 	".ci/run":    "is what runs this",
 
 	"install -m 644 deploy/systemd/flaked.service /etc/systemd/system/":                             "writes where the machine's own units are; internal/systemd checks them",
-	"install -m 644 deploy/systemd/flaked.sysusers /etc/sysusers.d/flaked.conf && systemd-sysusers": "makes a user; internal/release does in a root of its own",
+	"install -m 644 deploy/systemd/flaked.sysusers /etc/sysusers.d/flaked.conf && systemd-sysusers": "makes a user; internal/artifacts/release does in a root of its own",
 	"flaked cluster init --zk zk1:2281,zk2:2281,zk3:2281 --cluster orders --zk-auth-file /etc/flaked/zk.auth \\\n  --zk-tls-ca /etc/flaked/ca.pem --zk-tls-cert /etc/flaked/flaked.pem --zk-tls-key /etc/flaked/flaked.key": "takes a ZooKeeper with TLS; TestZooKeeperOverTLS has one",
 	"flaked COMMAND --help": "no command's name",
 }
@@ -91,8 +91,8 @@ var howRun = map[string]how{
 	`bin/flaked serve --zk 127.0.0.1:2181 --heartbeat 200ms --listen 127.0.0.1:7611 --state-dir /tmp/second --name second`: {first: (*docWorld).asked},
 
 	// docs/getting-started.md. It starts its own nodes, which end with the test.
-	`export FLAKED_CLUSTER=walk`:          {alone: true},
-	`bin/flaked cluster init --settle 2s`: {alone: true},
+	`export FLAKED_CLUSTER=walk`:                {alone: true},
+	`bin/flaked cluster init --confirm-time 2s`: {alone: true},
 	"for n in 1 2 3; do\n  bin/flaked serve --heartbeat 1s --name ids-$n --listen 127.0.0.1:771$n --admin 127.0.0.1:781$n \\\n    --state-dir /tmp/walk/ids-$n >/tmp/walk/ids-$n.log 2>&1 &\n  echo $! >/tmp/walk/ids-$n.pid\ndone": {alone: true},
 	`for n in 1 2 3; do until bin/flaked healthcheck --addr 127.0.0.1:771$n; do sleep 1; done; done`:                                                                                                                                {alone: true},
 	`for n in 1 2 3; do bin/flaked get --addr 127.0.0.1:771$n; done | bin/flaked decode --addr 127.0.0.1:7711`:                                                                                                                      {alone: true, shown: shape},
@@ -185,7 +185,7 @@ var special = map[string]struct {
 	name         string // the node's name; "" for vm
 	env, replace []string
 }{
-	"docs/getting-started.md": {env: []string{"FLAKED_SETTLE=2s"}},
+	"docs/getting-started.md": {env: []string{"FLAKED_CONFIRM_TIME=2s"}},
 	"docs/operations.md": {
 		name:    "ids-3",
 		env:     []string{"FLAKED_CLUSTER=orders"},

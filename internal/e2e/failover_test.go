@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // heartbeats waits until the node's heartbeats reach ZooKeeper, or until they fail if reach is

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // The tests in this file measure the figures that the project promises, on the shipped binary.
@@ -73,22 +73,22 @@ func TestFigures(t *testing.T) {
 		var times []time.Duration
 		for range runs {
 			// `make run` uses these times.
-			s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "200ms", "--settle", "800ms")
+			s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "200ms", "--confirm-time", "800ms")
 			n := bySocket(t, s.node())
 			times = append(times, n.firstID())
 			n.stop()
 		}
-		report(t, "first ID of a fresh cluster that settles in 800ms", times, 5*time.Second)
+		report(t, "first ID of a fresh cluster that confirms in 800ms", times, 5*time.Second)
 	})
 	t.Run("Go client", func(t *testing.T) {
 		newSite(t, zktest.Chroot(t, zktest.Shared(t))).figuresOfGoClient()
 	})
 	t.Run("ensemble", func(t *testing.T) {
 		zk := zktest.Three(t)
-		s := newSite(t, zk.Addr(), "--heartbeat", "50ms", "--settle", "450ms")
+		s := newSite(t, zk.Addr(), "--heartbeat", "50ms", "--confirm-time", "450ms")
 		first := s.started().ready()
 		first.get(1)
-		// A new node skips the settling time once the cluster's record is ten settling
+		// A new node skips the confirming time once the cluster's record is ten confirming
 		// times old and of the same leader epoch.
 		records := s.records()
 		eventually(t, "the cluster's record is old enough", func() bool {
@@ -101,7 +101,7 @@ func TestFigures(t *testing.T) {
 			times = append(times, n.firstID())
 			n.stop()
 		}
-		report(t, "first ID of a newcomer to a settled ensemble of three", times, 2*time.Second)
+		report(t, "first ID of a newcomer to a confirmed ensemble of three", times, 2*time.Second)
 		s.figuresOfResume(runs)
 	})
 }
@@ -116,7 +116,7 @@ func (s *site) figuresOfResume(runs int) {
 		n.get(1)
 		n.stop()
 		times = append(times, n.firstID())
-		n.until("a settled record", func() bool { return n.stat("settled") == "true" })
+		n.until("a confirmed record", func() bool { return n.stat("confirmed") == "true" })
 	}
 	report(t, "first ID of a resume after a clean stop", times, 2*time.Second)
 	rss := residentKiB(n.proc.cmd.Process.Pid)

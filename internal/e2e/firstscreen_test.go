@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/browser"
-	"github.com/flaked/flaked/internal/ownclock"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/browser"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 var screenshots = flag.String("screenshots", "", "a directory for pictures of the status page")

@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -30,10 +30,10 @@ func TestFullClusterRefusesAndReusesReleasedWorkers(t *testing.T) {
 	}
 
 	late := s.started()
-	late.fails(1, `all 8 workers are held \(8 live, 0 detached, 0 stopped, 0 cooling\)`)
+	late.fails(1, `all 8 workers are held \(8 live, 0 disconnected, 0 stopped, 0 releasing\)`)
 	// A node that was stopped keeps its worker.
 	keeper.stop()
-	late.start().fails(1, `7 live, 0 detached, 1 stopped, 0 cooling\)\. The next one is free in \d`)
+	late.start().fails(1, `7 live, 0 disconnected, 1 stopped, 0 releasing\)\. The next one is free in \d`)
 	if n := len(records.tickets()); n != 8 {
 		t.Errorf("%d tickets after refusals, want the 8 of the holders", n)
 	}
@@ -41,7 +41,7 @@ func TestFullClusterRefusesAndReusesReleasedWorkers(t *testing.T) {
 	freed := leaver.worker()
 	leaver.get(50)
 	leaver.stop()
-	if slot := records.slot(freed); !slot.Released || slot.Settled && slot.Ticket != "" {
+	if slot := records.slot(freed); !slot.Released || slot.Confirmed && slot.Ticket != "" {
 		t.Errorf("the slot given back is %+v", slot)
 	}
 	if n := len(records.tickets()); n != 7 {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	goclient "github.com/flaked/flaked/client"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // goClient returns a client of package client for the nodes, in order of preference.

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	loadgen "github.com/flaked/flaked/internal/load"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // peakMemory returns the highest resident memory that the process has had, in bytes.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/ownclock"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
 	"github.com/flaked/flaked/localcache"
 )
 

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }

@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // Fifty nodes start at once with an empty ZooKeeper. The first one creates the cluster, and each
@@ -11,7 +11,7 @@ import (
 func TestFiftyNodesGetFiftyWorkers(t *testing.T) {
 	t.Parallel()
 	// Each start takes 12 MiB and 15 ms of CPU: all of them take two seconds on two cores.
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "500ms", "--settle", "1s")
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "500ms", "--confirm-time", "1s")
 	const count = 50
 	holder := map[int]string{}
 	for _, n := range s.startedTogether(count) {

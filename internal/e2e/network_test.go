@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"github.com/flaked/flaked/internal/faultnet"
+	"github.com/flaked/flaked/internal/testkit/faultnet"
 )
 
 func newNetwork(t testing.TB, target string) *faultnet.Link {

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/flaked/flaked/internal/ownclock"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -36,7 +36,7 @@ func newSite(t testing.TB, connect string, flags ...string) *site {
 	s := &site{
 		t: t, connect: connect, build: shipped, ids: newHistory(),
 		flags: append([]string{
-			"--bootstrap", "--heartbeat", "200ms", "--settle", "800ms", "--reserve", "500ms",
+			"--bootstrap", "--heartbeat", "200ms", "--confirm-time", "800ms", "--reserve", "500ms",
 			"--zk-session-timeout", "2s", "--start-timeout", "30s", "--log-format", "text",
 		}, flags...),
 	}
@@ -290,14 +290,14 @@ type stateReport struct {
 	Damaged bool     `json:"damaged"`
 	Changed []string `json:"fingerprint_changed"`
 	Record  *struct {
-		Node    string `json:"node"`
-		Worker  int    `json:"worker"`
-		Term    int64  `json:"term"`
-		Settled bool   `json:"settled"`
-		Stopped bool   `json:"stopped"`
-		LoMs    int64  `json:"lo_ms"`
-		MMs     int64  `json:"m_ms"`
-		HMs     int64  `json:"h_ms"`
+		Node      string `json:"node"`
+		Worker    int    `json:"worker"`
+		Term      int64  `json:"term"`
+		Confirmed bool   `json:"confirmed"`
+		Stopped   bool   `json:"stopped"`
+		LoMs      int64  `json:"floor_ms"`
+		MMs       int64  `json:"reserved_until_ms"`
+		HMs       int64  `json:"lease_until_ms"`
 	} `json:"record"`
 }
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/ownclock"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
 )
 
 // patience limits every wait for an event that should happen soon. Most take a second. The limit

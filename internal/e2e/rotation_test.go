@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/ownclock"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // gaveBack waits until the worker that the node held before is released. It fails the test unless
@@ -14,7 +14,7 @@ func (n *node) gaveBack(worker int, last int64) {
 	n.site.t.Helper()
 	records := n.site.records()
 	n.until("its old worker is given back", func() bool { return records.slot(worker).Released })
-	if h := records.slot(worker).H; h <= last || h > last+1 {
+	if h := records.slot(worker).LeaseUntil; h <= last || h > last+1 {
 		n.site.t.Errorf("%s: worker %d was given back at %d, and its last ID was made at %d", n.name, worker, h, last)
 	}
 }
@@ -32,8 +32,8 @@ func (h *history) newest(worker int) (at int64) {
 }
 
 // asShipped creates a cluster with the default settings, on an ensemble whose servers share one
-// clock. The cluster's record is a day old, so that nodes skip the settling time. In a cluster
-// that is younger than ten settling times, a node settles for twelve seconds.
+// clock. The cluster's record is a day old, so that nodes skip the confirming time. In a cluster
+// that is younger than ten confirming times, a node confirms for twelve seconds.
 func asShipped(t *testing.T, clock *ownclock.Clock) (*zktest.Ensemble, *site) {
 	t.Helper()
 	zk := zktest.ThreeOn(t, [3]*ownclock.Clock{clock, clock, clock})
@@ -80,7 +80,7 @@ func TestRotationAfterAnHourBack(t *testing.T) {
 		n.gaveBack(old.worker, s.ids.newest(old.worker))
 	}
 	for i, w := range watches {
-		w.ends(behindLastID, `-NOTREADY settling reason=(waiting-for-a-forgotten-owner|took-a-fresh-worker-after-the-clock-went-back)`)
+		w.ends(behindLastID, `-NOTREADY confirming reason=(confirming|new-worker-after-rollback)`)
 		if w.gap > 3*time.Second {
 			t.Errorf("%s: no ID for %s", nodes[i].name, w.gap)
 		}

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/certtest"
+	"github.com/flaked/flaked/internal/testkit/certtest"
 )
 
 // These tests are about access. They do not need ZooKeeper, so their nodes run with --dev.

@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/faultnet"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/faultnet"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // These match the refusals of a node whose reserved bound has run out: for any reason, and because
 // the process was suspended.
 const (
-	noBound    = `-NOTREADY no durable bound: .* reason=no-durable-bound`
-	stoodStill = `-NOTREADY no durable bound: the process stood still, and is writing a new reserved bound reason=no-durable-bound`
+	noBound    = `-NOTREADY reserved bound reached: .* reason=reserved-bound-reached`
+	stoodStill = `-NOTREADY reserved bound reached: the process stood still, and is writing a new reserved bound reason=reserved-bound-reached`
 )
 
 // session returns the ZooKeeper session of a worker's live lock, or 0 if there is no lock.

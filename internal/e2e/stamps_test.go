@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flaked/flaked/internal/faultnet"
+	"github.com/flaked/flaked/internal/testkit/faultnet"
 )
 
 // lie adds ahead to the ctime and mtime of records in ZooKeeper's replies, on connections made

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 func (n *node) stateFile() string { return filepath.Join(n.dir, "flaked.state") }
@@ -147,10 +147,10 @@ func TestStateOfAnotherClusterIsRefused(t *testing.T) {
 	n.start().fails(1, `the state directory belongs to cluster [0-9a-f-]{36}, .*Give this cluster its own --state-dir`)
 	n.connect = s.connect
 
-	// A settled cluster of another UUID ends the lease in the state, so that the node does not
+	// A confirmed cluster of another UUID ends the lease in the state, so that the node does not
 	// start without ZooKeeper any more. Its identity and its reserved bound stay.
 	want := *stored.Record
-	want.Settled, want.HMs, want.Stopped = false, 0, false
+	want.Confirmed, want.HMs, want.Stopped = false, 0, false
 	if now := n.stored(); *now.Record != want {
 		t.Errorf("after the refusals the state is %+v, was %+v", *now.Record, *stored.Record)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // nodesReport has the fields of `flaked status -o json` without ZooKeeper that the tests use.
@@ -151,7 +151,7 @@ func TestStatusWithZooKeeperDown(t *testing.T) {
 	zk.WaitServing(t)
 	eventually(t, "the watch shows ZooKeeper's records", func() bool {
 		_, after, _ := strings.Cut(watch.log(), "2 of 3 nodes answered")
-		return strings.Contains(after, " workers held: 4 live, 1 detached")
+		return strings.Contains(after, " workers held: 4 live, 1 disconnected")
 	})
 	watch.signal(syscall.SIGINT)
 	if code := watch.exit(); code != 0 {

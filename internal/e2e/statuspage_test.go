@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/browser"
-	"github.com/flaked/flaked/internal/ownclock"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/browser"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // page returns the URL of the node's status page. The node must have been started with
@@ -77,7 +77,7 @@ func TestStatusPage(t *testing.T) {
 		is(wrong, ".off")+" && "+says("#clocks", stepped.name+" 1h")+" && "+says("#nodes", " slow"),
 		func() { clock.Set(0) }, "!"+is(wrong, ".off"))
 	soon(t, p, "a killed node", killed.kill,
-		is(dead, ".detached")+" && "+says("#wrong", "("+killed.name+") is detached"),
+		is(dead, ".disconnected")+" && "+says("#wrong", "("+killed.name+") is disconnected"),
 		func() { killed.start().ready() }, is(dead, ".live"))
 	soon(t, p, "a ZooKeeper that is cut off", link.BlackHole,
 		says("#wrong", "ZooKeeper has not answered this node since")+" && document.querySelector('#node .bad')",

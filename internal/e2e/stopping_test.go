@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/worker"
 )
 

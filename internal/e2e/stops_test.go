@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/localcache"
 	flaked "github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
@@ -30,8 +30,8 @@ func (n *node) reserve(m int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Claim.M, r.Stopped = m, false
-	r.Claim.H = max(r.Claim.H, m)
+	r.Claim.ReservedUntil, r.Stopped = m, false
+	r.Claim.LeaseUntil = max(r.Claim.LeaseUntil, m)
 	kept, err := r.Encode()
 	if err == nil {
 		_, err = cache.Save(kept)
@@ -41,9 +41,9 @@ func (n *node) reserve(m int64) {
 	}
 }
 
-// settled starts a node, waits until it serves, and stops it. It returns the node and its
+// confirmed starts a node, waits until it serves, and stops it. It returns the node and its
 // identity.
-func (s *site) settled(flags ...string) (*node, identity) {
+func (s *site) confirmed(flags ...string) (*node, identity) {
 	n := s.started(flags...).ready()
 	n.get(10)
 	id := n.identity()
@@ -73,7 +73,7 @@ func TestStopWhileWaitingKeepsTheBound(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	records := s.records()
-	n, id := s.settled()
+	n, id := s.confirmed()
 	bound := time.Now().Add(8 * time.Second).UnixMilli() // above 10 s the start is refused
 	n.reserve(bound)
 	for _, end := range []func(){n.stop, n.kill, n.stop} {
@@ -84,8 +84,8 @@ func TestStopWhileWaitingKeepsTheBound(t *testing.T) {
 			t.Errorf("M is %d below what the predecessor had reserved", bound-r.MMs)
 		}
 		slot := records.slot(id.worker)
-		if slot.H < bound || slot.Stopped && slot.StoppedM < bound {
-			t.Errorf("the slot's bounds are H %d and M %d, what the predecessor reserved is %d", slot.H, slot.StoppedM, bound)
+		if slot.LeaseUntil < bound || slot.Stopped && slot.StoppedAt < bound {
+			t.Errorf("the slot's bounds are H %d and M %d, what the predecessor reserved is %d", slot.LeaseUntil, slot.StoppedAt, bound)
 		}
 	}
 	n.start().firstAfter(bound)
@@ -110,7 +110,7 @@ func TestReleaseWhileWaitingKeepsTheBound(t *testing.T) {
 	n.stop()
 	n.hasNoState()
 	slot := records.slot(id.worker)
-	if !slot.Released || slot.H < bound {
+	if !slot.Released || slot.LeaseUntil < bound {
 		t.Errorf("the slot given back is %+v, what was reserved is %d", slot, bound)
 	}
 	s.next(id.worker).firstAfter(bound)
@@ -154,13 +154,13 @@ func TestStopAfterTakeOverKeepsTheBound(t *testing.T) {
 			slot := first.worker()
 			first.stop()
 			bound := time.Now().Add(9 * time.Second).UnixMilli() // from 10 s on, not free
-			records.change(slot, func(s *coordinator.Slot) { s.H = bound })
+			records.change(slot, func(s *coordinator.Slot) { s.LeaseUntil = bound })
 
 			n := s.next(slot)
 			n.until("it has taken the slot", func() bool { return records.slot(slot).Term == 2 })
 			n.stop()
 			now := records.slot(slot)
-			if now.H < bound || now.Stopped && now.StoppedM < bound || now.Released != release {
+			if now.LeaseUntil < bound || now.Stopped && now.StoppedAt < bound || now.Released != release {
 				t.Errorf("the slot is %+v, its former holder's bound was %d", now, bound)
 			}
 			if !release {
@@ -173,8 +173,8 @@ func TestStopAfterTakeOverKeepsTheBound(t *testing.T) {
 			n = s.next(slot)
 			n.until("it has taken the slot", func() bool { return records.slot(slot).Term == 3 })
 			n.stop()
-			if now := records.slot(slot); now.H < bound {
-				t.Errorf("the slot's bound fell to %d, its first holder's was %d", now.H, bound)
+			if now := records.slot(slot); now.LeaseUntil < bound {
+				t.Errorf("the slot's bound fell to %d, its first holder's was %d", now.LeaseUntil, bound)
 			}
 			s.next(slot).firstAfter(bound)
 		})
@@ -185,15 +185,15 @@ func TestStopAfterTakeOverKeepsTheBound(t *testing.T) {
 func TestBoundsNeverFallOverEmptyRuns(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	n, id := s.settled()
+	n, id := s.confirmed()
 	records := s.records()
 	last := n.stored().Record.MMs
 	for range 4 {
 		n.start().ready()
 		n.stop()
 		r := n.stored().Record
-		if slot := records.slot(id.worker); r.MMs < last || slot.StoppedM < last || !slot.Stopped {
-			t.Errorf("M is %d, and %d in ZooKeeper, after %d", r.MMs, slot.StoppedM, last)
+		if slot := records.slot(id.worker); r.MMs < last || slot.StoppedAt < last || !slot.Stopped {
+			t.Errorf("M is %d, and %d in ZooKeeper, after %d", r.MMs, slot.StoppedAt, last)
 		}
 		if ahead := r.MMs - time.Now().UnixMilli(); ahead > 0 {
 			t.Errorf("a clean stop leaves M %d ms ahead", ahead)
@@ -207,7 +207,7 @@ func TestBoundsNeverFallOverEmptyRuns(t *testing.T) {
 func TestStopDuringAStartKeepsTheWorker(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "100ms")
-	n, id := s.settled()
+	n, id := s.confirmed()
 	for round := range 40 {
 		n.start()
 		moment := time.NewTimer(time.Duration(rand.IntN(200)) * time.Millisecond)

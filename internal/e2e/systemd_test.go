@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/flaked/flaked/internal/faultdisk"
+	"github.com/flaked/flaked/internal/testkit/faultdisk"
 )
 
 // manager takes the place of systemd and records the lines that it is sent.
@@ -139,7 +139,7 @@ func TestSystemdIsToldOfADiskThatStalls(t *testing.T) {
 	p := launchEnv(t, append(m.env(), "TMPDIR="+disk.Dir()), "n", nil, shipped.binary(t), "serve", "--dev", "--listen", "127.0.0.1:0", "--admin", "off", "--reserve", "500ms")
 	eventually(t, "it has started", func() bool { return m.times("READY=1") == 1 })
 	disk.Freeze()
-	eventually(t, "it refuses", func() bool { return m.times(`STATUS=worker 0 refuses: NOTREADY .*no-durable-bound`) > 0 })
+	eventually(t, "it refuses", func() bool { return m.times(`STATUS=worker 0 refuses: NOTREADY .*reserved-bound-reached`) > 0 })
 	fed := m.times("WATCHDOG=1")
 	eventually(t, "it feeds the watchdog", func() bool { return m.times("WATCHDOG=1") > fed+15 }) // for 1.5 s
 	disk.Thaw()

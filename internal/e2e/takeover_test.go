@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/faultnet"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/faultnet"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -23,11 +23,11 @@ func parsedLayout(t *testing.T, text string) worker.Layout {
 	return layout
 }
 
-// These match the refusals of an owner that is cut off, and of one whose worker was taken over.
+// These match the refusals of a holder that is cut off, and of one whose worker was taken over.
 const (
 	leaseOver = `-FENCED the lease has expired: ZooKeeper could not be reached to renew it`
 	taken     = `-FENCED this node lost its worker and is registering as a new one`
-	beginning = `-NOTREADY (starting|settling) .*`
+	beginning = `-NOTREADY (starting|confirming) .*`
 )
 
 // span returns the lowest and the highest timestamp, Unix ms, of a worker's IDs in the part
@@ -68,9 +68,9 @@ func newCouple(t *testing.T) *couple {
 	return c
 }
 
-// takenOver starts a new node until it acquires the worker of the old owner, which is cut off. The
-// new node must be refused until the old owner's lease has ended. Its timestamps must be above the
-// lease bound and those of the old owner below it.
+// takenOver starts a new node until it acquires the worker of the old holder, which is cut off. The
+// new node must be refused until the old holder's lease has ended. Its timestamps must be above the
+// lease bound and those of the old holder below it.
 func (c *couple) takenOver() (late *node) {
 	c.t.Helper()
 	late = c.node()
@@ -79,7 +79,7 @@ func (c *couple) takenOver() (late *node) {
 	var handedOut int
 	refusals := 0
 	for {
-		bound, handedOut = c.records.slot(w).H, c.ids.len()
+		bound, handedOut = c.records.slot(w).LeaseUntil, c.ids.len()
 		late.start()
 		if !within(patience, func() bool { return !late.proc.running() || late.isReady() }) {
 			c.t.Fatalf("the newcomer is neither refused nor ready after %s", patience)
@@ -90,31 +90,31 @@ func (c *couple) takenOver() (late *node) {
 		late.fails(1, `all 2 workers are held`)
 		refusals++
 		eventually(c.t, "the lease has ended, and the session", func() bool {
-			return time.Now().UnixMilli() > c.records.slot(w).H && c.records.session(w) == 0
+			return time.Now().UnixMilli() > c.records.slot(w).LeaseUntil && c.records.session(w) == 0
 		})
 	}
 	if early := bound - time.Now().UnixMilli(); early > 0 {
-		c.t.Errorf("the newcomer serves %d ms before the lease of the old owner ends", early)
+		c.t.Errorf("the newcomer serves %d ms before the lease of the old holder ends", early)
 	}
 	if now := late.identity(); now.worker != w || now.term != c.before.term+1 || now.uuid == c.before.uuid {
-		c.t.Fatalf("the newcomer is %+v, the old owner was %+v", now, c.before)
+		c.t.Fatalf("the newcomer is %+v, the old holder was %+v", now, c.before)
 	}
 	late.get(100)
 	_, last := c.ids.span(w, 0, handedOut)
 	first, _ := c.ids.span(w, handedOut, c.ids.len())
 	if last >= bound || first < bound {
-		c.t.Errorf("the lease ends at %d; the old owner's last ID is %d ms before that, the newcomer's first %d ms after", bound, bound-last, first-bound)
+		c.t.Errorf("the lease ends at %d; the old holder's last ID is %d ms before that, the newcomer's first %d ms after", bound, bound-last, first-bound)
 	}
-	c.t.Logf("refused %d times; the old owner's last ID is %d ms before its lease's end, the newcomer's first %d ms after", refusals, bound-last, first-bound)
+	c.t.Logf("refused %d times; the old holder's last ID is %d ms before its lease's end, the newcomer's first %d ms after", refusals, bound-last, first-bound)
 	return late
 }
 
-// returns waits until the old owner serves again with a new identity.
+// returns waits until the old holder serves again with a new identity.
 func (c *couple) returns() {
 	c.t.Helper()
 	c.old.ready().get(100)
 	if now := c.old.identity(); now.worker == c.before.worker || now.uuid == c.before.uuid {
-		c.t.Errorf("the old owner is %+v, and was %+v", now, c.before)
+		c.t.Errorf("the old holder is %+v, and was %+v", now, c.before)
 	}
 }
 
@@ -125,20 +125,20 @@ func (n *node) leaseOver() {
 	n.refuses("-FENCED")
 }
 
-// loseAnAnswer cuts the old owner off while ZooKeeper has a later lease bound than the owner knows
-// of.
+// loseAnAnswer cuts the old holder off while ZooKeeper has a later lease bound than the holder
+// knows of.
 func (c *couple) loseAnAnswer() {
 	c.t.Helper()
 	c.network.Delay(100*time.Millisecond, 0)
-	bound := func() int64 { return c.records.slot(c.before.worker).H }
+	bound := func() int64 { return c.records.slot(c.before.worker).LeaseUntil }
 	was := bound()
 	eventually(c.t, "a heartbeat", func() bool { return bound() != was })
 	c.network.DropReplies()
 }
 
-// The owner of a worker is cut off, and another node takes the worker over once the lease has
+// The holder of a worker is cut off, and another node takes the worker over once the lease has
 // ended. The two do not know of each other. Their timestamps do not overlap, because the old
-// owner stops by itself. It acquires a new worker when it can.
+// holder stops by itself. It acquires a new worker when it can.
 func TestLeaseExpiryFencesTheOldHolder(t *testing.T) {
 	t.Parallel()
 	heal := func(c *couple) { c.network.Delay(0, 0); c.network.Heal() }
@@ -165,7 +165,7 @@ func TestLeaseExpiryFencesTheOldHolder(t *testing.T) {
 			if !row.stopped {
 				c.old.leaseOver()
 			}
-			c.other.stop() // leaves a worker for the old owner
+			c.other.stop() // leaves a worker for the old holder
 			row.back(c)
 			c.returns()
 			load.progress()
@@ -177,13 +177,13 @@ func TestLeaseExpiryFencesTheOldHolder(t *testing.T) {
 			}
 			load.failedOnlyBy(failures)
 			if log := c.old.proc.log(); !strings.Contains(log, "fenced: stopped issuing IDs for this worker") {
-				t.Error("the old owner has not said that it lost its worker")
+				t.Error("the old holder has not said that it lost its worker")
 			}
 		})
 	}
 }
 
-// The owner is killed, its worker is taken over, and it is started again. Its state directory
+// The holder is killed, its worker is taken over, and it is started again. Its state directory
 // still says that it holds the worker, and ZooKeeper is unreachable.
 func TestKilledHolderDoesNotResumeATakenWorker(t *testing.T) {
 	t.Parallel()

@@ -200,7 +200,7 @@ func (n *node) startIsRefused(message string) {
 		if before.Record == nil || after.Record == nil || *after.Record != *before.Record {
 			t.Errorf("%s: the refusal has changed the state from %+v to %+v", n.name, before.Record, after.Record)
 		} else if now := records.slot(before.Record.Worker); now.Term != slot.Term || now.Nonce != slot.Nonce ||
-			millis(now.H-slot.H).Abs() > 2*time.Second { // a killed process's last heartbeat may come late
+			millis(now.LeaseUntil-slot.LeaseUntil).Abs() > 2*time.Second { // a killed process's last heartbeat may come late
 			t.Errorf("%s: the refusal has changed the slot from %+v to %+v", n.name, slot, now)
 		}
 		return

@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // A node is killed and restarted while ZooKeeper is down. It starts from its state directory
@@ -15,8 +15,8 @@ func TestRestartServesWithoutZooKeeper(t *testing.T) {
 	n := s.started().ready()
 	before := n.identity()
 	n.get(1000)
-	// A node that has settled may start from its directory alone.
-	if r := n.stored().Record; !r.Settled {
+	// A node that has confirmed may start from its directory alone.
+	if r := n.stored().Record; !r.Confirmed {
 		t.Fatalf("a node that serves has stored %+v", r)
 	}
 	zk.Kill(0)
@@ -56,21 +56,21 @@ func TestRestartServesWithoutZooKeeper(t *testing.T) {
 	newcomer.get(100)
 	n.until("ZooKeeper has the term", func() bool {
 		slot := s.records().slot(before.worker)
-		return slot.Settled && slot.Term == int64(n.identity().term)
+		return slot.Confirmed && slot.Term == int64(n.identity().term)
 	})
 }
 
-// A node that has not settled does not start without ZooKeeper, because nothing shows that its
+// A node that has not confirmed does not start without ZooKeeper, because nothing shows that its
 // worker is its own.
 func TestUnconfirmedNodeNeedsZooKeeper(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
-	s := newSite(t, zk.Addr(), "--settle", "30m", "--start-timeout", "1s")
+	s := newSite(t, zk.Addr(), "--confirm-time", "30m", "--start-timeout", "1s")
 	n := s.started()
-	n.state("settling")
+	n.state("confirming")
 	n.refuses("-NOTREADY")
-	if r := n.stored().Record; r == nil || r.Settled {
-		t.Fatalf("a node that settles has stored %+v", r)
+	if r := n.stored().Record; r == nil || r.Confirmed {
+		t.Fatalf("a node that confirms has stored %+v", r)
 	}
 	zk.Kill(0)
 	n.kill()

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // A process holds four workers, each with a slot and a state directory of its own. The IDs of a
@@ -30,7 +30,7 @@ func TestSeveralWorkers(t *testing.T) {
 			}
 			part := *n
 			part.dir = dir
-			if rec := part.stored().Record; rec == nil || !rec.Settled {
+			if rec := part.stored().Record; rec == nil || !rec.Confirmed {
 				return nil
 			} else {
 				workers = append(workers, rec.Worker)

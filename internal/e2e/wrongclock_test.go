@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/ownclock"
-	"github.com/flaked/flaked/internal/zktest"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // A node could start from its state directory, and its clock is wrong compared with
@@ -55,7 +55,7 @@ func TestNewNodeWithWrongClockWritesNoSlot(t *testing.T) {
 	if w := n.worker(); w != 1 { // from the second ticket
 		t.Errorf("worker %d", w)
 	}
-	if slot := records.slot(0); slot.Term != 0 || slot.H != 0 {
+	if slot := records.slot(0); slot.Term != 0 || slot.LeaseUntil != 0 {
 		t.Errorf("slot 0 was written: %+v", slot)
 	}
 }
@@ -96,8 +96,8 @@ func TestWrongNodeClockRefusesEveryStart(t *testing.T) {
 	newcomer.start().ready().get(100)
 	now := time.Now().UnixMilli()
 	for w := range 8 {
-		if slot := records.slot(w); slot.H > now+time.Hour.Milliseconds() {
-			t.Errorf("slot %d is bound to %s", w, time.UnixMilli(slot.H))
+		if slot := records.slot(w); slot.LeaseUntil > now+time.Hour.Milliseconds() {
+			t.Errorf("slot %d is bound to %s", w, time.UnixMilli(slot.LeaseUntil))
 		}
 	}
 }

@@ -3,14 +3,14 @@ package limits
 import "time"
 
 // These constants say how far clocks may be off, and what other packages allow for that.
-// TestLimitsKeepTheirRelations checks the relations between them. docs/safety.md says why they hold the
-// promise.
+// TestLimitsKeepTheirRelations checks the relations between them. docs/safety.md says why they
+// hold the promise.
 const (
 	// WarnSkew is the offset between two clocks above which a node warns.
 	WarnSkew = 500 * time.Millisecond
 
 	// ClocksAgree bounds the offset between two clocks that both count as right. A node
-	// refuses if its clock is further off from most others. An owner whose clock agrees
+	// refuses if its clock is further off from most others. A holder whose clock agrees
 	// with most others believes no more than this of a leader's lead.
 	ClocksAgree = 5 * time.Second
 

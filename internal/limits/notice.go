@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Confirming protects an owner whose record ZooKeeper has lost. A new node on the same
-// worker waits for the confirming time (the settling time). The owner has to notice the
+// Confirming protects a holder whose record ZooKeeper has lost. A new node on the same
+// worker waits for the confirming time (the confirming time). The holder has to notice the
 // loss and freeze registration before that time is over. It needs at most
 //
 //	one heartbeat          its last report may have just been made
@@ -38,10 +38,10 @@ const MinSpare = 400 * time.Millisecond
 // MinHeartbeat is the shortest heartbeat interval that flaked accepts.
 const MinHeartbeat = 10 * time.Millisecond
 
-// DefaultHeartbeat is how often an owner reports to ZooKeeper.
+// DefaultHeartbeat is how often a holder reports to ZooKeeper.
 const DefaultHeartbeat = 3 * time.Second
 
-// reconnectTime is the time that the default confirming time leaves an owner to find
+// reconnectTime is the time that the default confirming time leaves a holder to find
 // ZooKeeper again, beside two heartbeats.
 const reconnectTime = 6 * time.Second
 
@@ -53,10 +53,10 @@ func DefaultConfirm(heartbeat time.Duration) time.Duration { return 2*heartbeat 
 const MinConfirm = MinSpare + MinHeartbeat
 
 // Comfortable is the spare time below which a stall of the machine of half a
-// second can keep an owner from noticing a loss in time.
+// second can keep a holder from noticing a loss in time.
 const Comfortable = 3 * time.Second
 
-// Notice says how soon an owner that can reach ZooKeeper notices that ZooKeeper has lost
+// Notice says how soon a holder that can reach ZooKeeper notices that ZooKeeper has lost
 // data. It does not depend on the session timeout.
 type Notice struct {
 	Heartbeat time.Duration
@@ -102,13 +102,13 @@ func (n Notice) Pause() time.Duration  { return min(n.Redial/4, time.Second) }
 func (n Notice) Lookup() time.Duration { return n.Redial / 4 }
 func (n Notice) Dial() time.Duration   { return n.Redial / 2 }
 
-// TooShortError says that an owner could not notice a loss of data within the
+// TooShortError says that a holder could not notice a loss of data within the
 // confirming time.
 type TooShortError struct{ Confirm, Heartbeat time.Duration }
 
 func (e *TooShortError) Error() string {
 	rest := max(MinSpare, e.Heartbeat)
-	return fmt.Sprintf("an owner needs up to %s (one heartbeat) + %s (a reconnect and a report) = %s to notice that ZooKeeper lost data, which is more than the settling time, %s",
+	return fmt.Sprintf("a holder needs up to %s (one heartbeat) + %s (a reconnect and a report) = %s to notice that ZooKeeper lost data, which is more than the confirming time, %s",
 		e.Heartbeat, rest, e.Heartbeat+rest, e.Confirm)
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // TestNoticeIsBelowTheConfirmingTime goes over heartbeats and confirming times. For each
-// pair an owner notices a loss in time, or NoticeWithin refuses the pair.
+// pair a holder notices a loss in time, or NoticeWithin refuses the pair.
 func TestNoticeIsBelowTheConfirmingTime(t *testing.T) {
 	taken, refused := 0, 0
 	for confirm := time.Duration(0); confirm <= time.Hour; confirm += 1 + confirm/7 {

@@ -176,7 +176,7 @@ func play(t *testing.T, binary string, args ...string) (history, check string) {
 		return string(found[1]), string(found[2])
 	case err != nil:
 		// The simulation also fails if the mutant keeps every history from reaching a
-		// story's situation. That is not a violation.
+		// scenario's situation. That is not a violation.
 		if strings.Contains(string(out), "no history came to") {
 			return "-", "-"
 		}

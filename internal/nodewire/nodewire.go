@@ -15,15 +15,15 @@ import (
 
 // Backend is the lineproto.Backend of a group of nodes. Make it with New.
 type Backend struct {
-	*node.Group
+	*node.NodeGroup
 	version string
 	// last is the last refusal that was sent.
 	last atomic.Pointer[worded]
 }
 
 // New returns the Backend of nodes. version is the release of flaked.
-func New(nodes *node.Group, version string) *Backend {
-	return &Backend{Group: nodes, version: version}
+func New(nodes *node.NodeGroup, version string) *Backend {
+	return &Backend{NodeGroup: nodes, version: version}
 }
 
 // Version returns the release.
@@ -32,7 +32,7 @@ func (b *Backend) Version() string { return b.version }
 // Reserve takes between 1 and k IDs of one tick and one worker. A refusal is returned as the
 // *lineproto.Error that the client gets.
 func (b *Backend) Reserve(ctx context.Context, k int) (worker.Run, error) {
-	run, err := b.Group.Reserve(ctx, k)
+	run, err := b.NodeGroup.Reserve(ctx, k)
 	if err != nil {
 		return worker.Run{}, b.sent(err)
 	}
@@ -41,11 +41,11 @@ func (b *Backend) Reserve(ctx context.Context, k int) (worker.Run, error) {
 
 // Ready returns nil when a GET would be answered with an ID, and otherwise the error that the
 // client would get.
-func (b *Backend) Ready() error { return b.sent(b.Group.Ready()) }
+func (b *Backend) Ready() error { return b.sent(b.NodeGroup.Ready()) }
 
 // Snapshots returns the states of the nodes, with Code and Reason as a client gets them.
 func (b *Backend) Snapshots() []node.Snapshot {
-	all := b.Group.Snapshots()
+	all := b.NodeGroup.Snapshots()
 	for i, s := range all {
 		if s.Refusal != nil {
 			e := word(s.Refusal)

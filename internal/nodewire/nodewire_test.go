@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/testkit/memfile"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/node"
@@ -24,19 +25,19 @@ var refusals = []struct {
 	{node.Refusal{Cause: node.CauseNoWorkerYet, Phase: node.Starting}, "-NOTREADY starting reason=no-worker-yet"},
 	{node.Refusal{Cause: node.CauseZooKeeperUnreachable, Phase: node.Starting}, "-NOTREADY starting reason=zookeeper-unreachable"},
 	{node.Refusal{Cause: node.CauseZooKeeperSlow, Phase: node.Starting}, "-NOTREADY starting reason=zookeeper-slow"},
-	{node.Refusal{Cause: node.CauseRegistrationFrozen, Phase: node.Starting}, "-NOTREADY starting reason=registration-is-frozen"},
-	{node.Refusal{Cause: node.CauseForgottenOwner, Phase: node.Settling}, "-NOTREADY settling reason=waiting-for-a-forgotten-owner"},
-	{node.Refusal{Cause: node.CauseLeaseHadRunOut, Phase: node.Settling}, "-NOTREADY settling reason=the-lease-had-run-out"},
-	{node.Refusal{Cause: node.CauseFreshWorker, Phase: node.Settling}, "-NOTREADY settling reason=took-a-fresh-worker-after-the-clock-went-back"},
-	{node.Refusal{Cause: node.CausePredecessor, Phase: node.Waiting}, "-NOTREADY waiting reason=clock-has-to-reach-what-the-predecessor-reserved"},
-	{node.Refusal{Cause: node.CauseNoDurableBound, Phase: node.Refusing}, "-NOTREADY refusing reason=no-durable-bound"},
-	{node.Refusal{Cause: node.CauseNoDurableBound, Bound: node.BoundLate}, "-NOTREADY no durable bound: the process stood still, and is writing a new reserved bound reason=no-durable-bound"},
-	{node.Refusal{Cause: node.CauseNoDurableBound, Bound: node.BoundStalled}, "-NOTREADY no durable bound: the state directory does not answer reason=no-durable-bound"},
-	{node.Refusal{Cause: node.CauseNoDurableBound, Bound: node.BoundUnwritable}, "-NOTREADY no durable bound: the state directory cannot be written reason=no-durable-bound"},
+	{node.Refusal{Cause: node.CauseRegistrationFrozen, Phase: node.Starting}, "-NOTREADY starting reason=registration-frozen"},
+	{node.Refusal{Cause: node.CauseConfirming, Phase: node.Confirming}, "-NOTREADY confirming reason=confirming"},
+	{node.Refusal{Cause: node.CauseLeaseExpiredAway, Phase: node.Confirming}, "-NOTREADY confirming reason=lease-expired-while-away"},
+	{node.Refusal{Cause: node.CauseNewWorker, Phase: node.Confirming}, "-NOTREADY confirming reason=new-worker-after-rollback"},
+	{node.Refusal{Cause: node.CauseBelowFloor, Phase: node.Waiting}, "-NOTREADY waiting reason=clock-below-floor"},
+	{node.Refusal{Cause: node.CauseReservedBound, Phase: node.Refusing}, "-NOTREADY refusing reason=reserved-bound-reached"},
+	{node.Refusal{Cause: node.CauseReservedBound, Bound: node.BoundLate}, "-NOTREADY reserved bound reached: the process stood still, and is writing a new reserved bound reason=reserved-bound-reached"},
+	{node.Refusal{Cause: node.CauseReservedBound, Bound: node.BoundStalled}, "-NOTREADY reserved bound reached: the state directory does not answer reason=reserved-bound-reached"},
+	{node.Refusal{Cause: node.CauseReservedBound, Bound: node.BoundUnwritable}, "-NOTREADY reserved bound reached: the state directory cannot be written reason=reserved-bound-reached"},
 	{node.Refusal{Cause: node.CauseLeaseBorrowed}, "-NOTREADY a burst has borrowed up to the end of the lease reason=lease-borrowed"},
 	{node.Refusal{Cause: node.CauseClockBehind, Behind: 8*time.Millisecond + 1}, "-CLOCK the clock is behind the last ID behind_ms=9 retry_after_ms=9"},
 	{node.Refusal{Cause: node.CauseClockWrong, Phase: node.Refusing, Offset: -7 * time.Second}, "-CLOCK most voters say that this node's clock is wrong offset_ms=-7000"},
-	{node.Refusal{Cause: node.CauseLeaseOver}, "-FENCED the lease has expired: ZooKeeper could not be reached to renew it"},
+	{node.Refusal{Cause: node.CauseLeaseExpired}, "-FENCED the lease has expired: ZooKeeper could not be reached to renew it"},
 	{node.Refusal{Cause: node.CauseLostWorker, Phase: node.Starting}, "-FENCED this node lost its worker and is registering as a new one"},
 	{node.Refusal{Cause: node.CauseTimeUsedUp}, "-EXHAUSTED the layout's time field is used up"},
 	{node.Refusal{Cause: node.CauseStopping, Phase: node.Stopping}, "-NOTREADY stopping"},
@@ -85,20 +86,20 @@ func starting(t *testing.T, nodes int) *Backend {
 	mem := zkstore.NewMem(func() int64 { return time.Now().UnixMilli() })
 	var all []*node.Node
 	for range nodes {
-		cache, err := localcache.New(localcache.NewMemFile(nil), localcache.Fingerprint{})
+		cache, err := localcache.New(memfile.New(nil), localcache.Fingerprint{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		n, err := node.New(node.Config{
 			Cluster: "test", Store: mem.Session(), Cache: cache, Labels: coordinator.Labels{Name: "n"},
-			Bootstrap: true, InMemory: true, Settings: node.Settings{Settle: &none},
+			Bootstrap: true, InMemory: true, Settings: node.Settings{ConfirmTime: &none},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, n)
 	}
-	return New(node.NewGroup(all...), "1.2.3")
+	return New(node.NewNodeGroup(all...), "1.2.3")
 }
 
 // A refusal has the same text in reply to GET and READY, in STATS and in snapshots.

@@ -39,7 +39,7 @@ func word(r *node.Refusal) *lineproto.Error {
 		return &lineproto.Error{Code: lineproto.CLOCK, Text: fmt.Sprintf("the clock is behind the last ID behind_ms=%d retry_after_ms=%d", ms, ms)}
 	case node.CauseClockWrong:
 		return &lineproto.Error{Code: lineproto.CLOCK, Text: fmt.Sprintf("most voters say that this node's clock is wrong offset_ms=%d", r.Offset.Milliseconds())}
-	case node.CauseLeaseOver:
+	case node.CauseLeaseExpired:
 		return &lineproto.Error{Code: lineproto.FENCED, Text: "the lease has expired: ZooKeeper could not be reached to renew it"}
 	case node.CauseLostWorker:
 		return &lineproto.Error{Code: lineproto.FENCED, Text: "this node lost its worker and is registering as a new one"}
@@ -57,11 +57,11 @@ func phrase(r *node.Refusal) string {
 	case r.Cause == node.CauseLeaseBorrowed:
 		return "a burst has borrowed up to the end of the lease"
 	case r.Bound == node.BoundLate:
-		return "no durable bound: the process stood still, and is writing a new reserved bound"
+		return "reserved bound reached: the process stood still, and is writing a new reserved bound"
 	case r.Bound == node.BoundStalled:
-		return "no durable bound: the state directory does not answer"
+		return "reserved bound reached: the state directory does not answer"
 	case r.Bound == node.BoundUnwritable:
-		return "no durable bound: the state directory cannot be written"
+		return "reserved bound reached: the state directory cannot be written"
 	}
 	return string(r.Phase)
 }

@@ -59,13 +59,13 @@ func statsOf(s node.Snapshot, version string) []lineproto.Stat {
 		add("reserved_ms", *s.ReservedLeftMs)
 		add("lease_left_ms", *s.LeaseLeftMs)
 	}
-	add("settled", s.Settled)
+	add("confirmed", s.Confirmed)
 	add("served_seconds", s.ServedMs/1000)
 	add("zookeeper_ok", s.ZooKeeper.OK)
 	if s.ZooKeeper.HeartbeatAgeMs != nil {
 		add("heartbeat_age_ms", *s.ZooKeeper.HeartbeatAgeMs)
 		add("clock_offset_ms", int64(*s.Clock.OffsetMs))
-		add("clock_error_ms", int64(*s.Clock.ErrorMs))
+		add("clock_uncertainty_ms", int64(*s.Clock.UncertaintyMs))
 		add("clock_voters", s.Clock.Voters)
 		add("clock_against", s.Clock.Against)
 	}

@@ -1,0 +1,161 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/flaked/flaked/worker"
+)
+
+// maxIdle is how long a connection may be idle and still be used. Nodes close idle
+// connections after 10 minutes by default, and a firewall may drop them sooner.
+const maxIdle = 4 * time.Minute
+
+// keepIDs is the largest buffer of IDs that a connWorker keeps for its next job.
+const keepIDs = 1 << 16
+
+// connWorker is a goroutine that asks nodes, one job at a time, and its connections. Calls that
+// arrive while all connWorkers wait for replies share the next request.
+type connWorker struct {
+	c      *Client
+	roused chan struct{} // capacity 1
+	conns  map[*node]*conn
+	making map[*node]chan connected // capacity 1
+	ids    []worker.ID              // of the last reply
+	job    job
+	// settling means that Client.settling counts the connWorker. Guarded by Client.mu.
+	settling bool
+}
+
+type connected struct {
+	conn *conn
+	err  error
+}
+
+// job is the calls that one exchange with a node must answer, within share.
+type job struct {
+	node  *node
+	calls []*call
+	want  int // IDs in all
+	share time.Duration
+}
+
+func newConnWorker(c *Client) *connWorker {
+	return &connWorker{c: c, roused: make(chan struct{}, 1), conns: make(map[*node]*conn), making: make(map[*node]chan connected)}
+}
+
+// wake wakes a connWorker, so that it calls assign again.
+func (l *connWorker) wake() {
+	select {
+	case l.roused <- struct{}{}:
+	default:
+	}
+}
+
+func (l *connWorker) run(ctx context.Context) {
+	defer func() {
+		for _, conn := range l.conns {
+			conn.close()
+		}
+		for _, made := range l.making {
+			if m := <-made; m.err == nil {
+				m.conn.close()
+			}
+		}
+	}()
+	for l.next(ctx) {
+		err := l.ask()
+		l.c.settle(l, err)
+		if len(l.job.calls) > 1 {
+			// Callers that were answered often call again at once. Yielding lets them do
+			// so before the next request, which then serves all of them.
+			runtime.Gosched()
+		}
+	}
+}
+
+// next blocks until the connWorker has a job: queued calls, and a node that may be asked. It
+// returns false when the client is closed.
+func (l *connWorker) next(ctx context.Context) bool {
+	for {
+		ready, wait := l.c.assign(l)
+		if ready {
+			return true
+		}
+		var later <-chan time.Time
+		if wait > 0 {
+			later = time.After(wait)
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-l.roused:
+		case <-later:
+		}
+	}
+}
+
+// ask exchanges the connWorker's job with its node. The IDs are in l.ids then.
+func (l *connWorker) ask() error {
+	n := l.job.node
+	if conn := l.conns[n]; conn != nil {
+		delete(l.conns, n)
+		if time.Since(conn.used) < maxIdle {
+			err := l.exchange(conn)
+			if err == nil || !conn.silent || errors.Is(err, os.ErrDeadlineExceeded) {
+				return err
+			}
+			// The node closed the connection before it answered, most likely because the
+			// connection was idle or the node restarted. A new one may work.
+		} else {
+			conn.close()
+		}
+	}
+	conn, err := l.connect(n)
+	if err != nil {
+		return err
+	}
+	return l.exchange(conn)
+}
+
+// connect returns a new connection to n, or an error after the job's share of time. The
+// attempt then continues, and the next job for n waits for its result. Otherwise calls with
+// less time than a handshake takes would never get a connection.
+func (l *connWorker) connect(n *node) (*conn, error) {
+	made := l.making[n]
+	if made == nil {
+		made = make(chan connected, 1)
+		l.c.start(func(ctx context.Context) {
+			conn, err := l.c.dial(ctx, n, time.Now().Add(l.c.cfg.Timeout))
+			made <- connected{conn, err}
+		})
+	}
+	late := time.NewTimer(l.job.share)
+	defer late.Stop()
+	select {
+	case m := <-made:
+		delete(l.making, n)
+		return m.conn, m.err
+	case <-late.C:
+		l.making[n] = made
+		return nil, &networkError{"no connection to " + n.addr + " in time", os.ErrDeadlineExceeded}
+	}
+}
+
+// exchange requests the job's IDs on a connection, and keeps the connection unless it is
+// broken.
+func (l *connWorker) exchange(conn *conn) (err error) {
+	if cap(l.ids) > keepIDs {
+		l.ids = nil
+	}
+	l.ids, err = conn.get(l.ids[:0], l.job.want, l.c.cfg.MaxBatch, l.job.share)
+	if conn.broken {
+		conn.close()
+	} else {
+		l.conns[l.job.node] = conn
+	}
+	return err
+}
