@@ -49,6 +49,8 @@ func refusalOf(w node.Snapshot) wrongView {
 			"Start ZooKeeper, or correct --zk or the network to ZooKeeper. The node then starts by itself."}
 	case node.CauseZooKeeperSlow:
 		return wrongView{"ZooKeeper answers too slowly for this node to acquire a worker.", "Wait: the node keeps trying. If this lasts, find out what slows ZooKeeper down."}
+	case node.CauseAllWorkersHeld:
+		return wrongView{"All workers of the cluster are held, so this node has none.", "Run fewer nodes, or wait until a lease expires: flaked status shows which."}
 	case node.CauseRegistrationFrozen:
 		return frozenView()
 	case node.CauseConfirming, node.CauseLeaseExpiredAway:

@@ -57,6 +57,7 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 		err := n.tryAcquire(ctx, &a)
 		var replaced *coordinator.OtherClusterError
 		var frozen *coordinator.FrozenError
+		var full *coordinator.FullError
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return err
@@ -66,6 +67,12 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 		case errors.As(err, &frozen) && n.coord.Siblings != nil:
 			// The other nodes of the process may hold workers, and must go on.
 			n.refuse(Starting, CauseRegistrationFrozen)
+		case errors.As(err, &full) && n.coord.Siblings != nil:
+			if !warned {
+				n.log.Warn("waiting for a free worker, the other nodes of this process go on", "error", err)
+				warned = true
+			}
+			n.refuse(Starting, CauseAllWorkersHeld)
 		case !errors.Is(err, zkstore.ErrUnreachable):
 			return err
 		case timeout > 0 && n.mono() > n.keeper.heard+int64(timeout):

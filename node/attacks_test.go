@@ -200,7 +200,7 @@ func TestFailedWorkerChangeKeepsTheReservedBound(t *testing.T) {
 	if _, err := (ledger{n.Node}).Save(other); err != nil {
 		t.Fatal(err)
 	}
-	n.keepOld(old)
+	n.keepOld(old, false)
 	rec, err := DecodeRecord(r.loaded().Record)
 	if err != nil || rec.Claim.Worker != old.Worker || rec.Claim.ReservedUntil < limit {
 		t.Errorf("worker %d, a bound %d ms below what may have been issued, %v", rec.Claim.Worker, limit-rec.Claim.ReservedUntil, err)
@@ -297,4 +297,43 @@ func TestLostCreateOfTheClusterDoesNotEndTheStart(t *testing.T) {
 	})
 	slow.SetFault(nil)
 	n.untilReady()
+}
+
+// The clock went back. ZooKeeper gives the node another slot, and the answer is lost, again and
+// again. Each such slot stays held for a lease, so the node must stop after a few.
+func TestUnansweredWorkerChangesTakeFewSlots(t *testing.T) {
+	r := newRig(t)
+	r.clock.step(4 * time.Second)
+	n := r.start().untilReady()
+	n.until("confirmed", n.isConfirmed)
+	for issued := n.clock.Now(); n.clock.Now() < issued+200e6; {
+		n.next()
+	}
+	n.session.SetFault(func(c zkstore.Call) zkstore.Fault {
+		if c.Op == "multi" && len(c.Ops) == 2 {
+			if set, ok := c.Ops[1].(zkstore.SetOp); ok && text(set.Data, "state") == "confirming" {
+				return zkstore.FailAfter
+			}
+		}
+		return zkstore.NoFault
+	})
+	r.clock.step(-4 * time.Second)
+	beats := func() int64 { return n.Snapshot().Counts.Heartbeats }
+	last := beats() + 60
+	n.until("60 heartbeats", func() bool { wake(n.wakeKeeper); return beats() >= last })
+	admin := r.mem.Session()
+	cl, err := coordinator.ReadCluster(t.Context(), admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := coordinator.ReadSlots(t.Context(), admin, cl)
+	held := 0
+	for _, e := range entries {
+		if e.Slot.Node == n.peek().claim.Node && !e.Slot.Released {
+			held++
+		}
+	}
+	if err != nil || held < 2 || held > 1+maxRotations {
+		t.Errorf("it holds %d slots, %d changes counted; %v", held, len(n.peek().rotations), err)
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/testkit/memfile"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
@@ -311,15 +310,23 @@ func TestGroupServesWhileOneNodeRefuses(t *testing.T) {
 	}
 }
 
-// There are two workers for three nodes. The group must end, and say that all slots are held.
-func TestGroupEndsWhenOneCannotStart(t *testing.T) {
+// There are two workers for three nodes. The two that have one serve. The third one waits, and
+// says that all are held. Otherwise the end of one node would end the others, at every restart.
+func TestGroupServesWhileOneNodeFindsNoFreeWorker(t *testing.T) {
 	l := worker.Leaf()
 	l.WorkerBits = 1
-	_, done := newRig(t).group(3, func(c *Config) { c.Settings.Layout = &l })
-	err := <-done
-	done <- err
-	var full *coordinator.FullError
-	if !errors.As(err, &full) {
-		t.Errorf("%v; want that all slots are held", err)
+	r := newRig(t)
+	g, done := r.group(3, func(c *Config) { c.Settings.Layout = &l })
+	waiting := func() (count int) {
+		for _, n := range g.nodes {
+			if e, ok := errors.AsType[*Refusal](n.Ready()); ok && e.Cause == CauseAllWorkersHeld {
+				count++
+			}
+		}
+		return count
+	}
+	(&running{Node: g.nodes[0], t: t, done: done}).until("one node without a worker", func() bool { return waiting() == 1 && g.Ready() == nil })
+	if _, err := g.Reserve(t.Context(), 1); err != nil {
+		t.Error(err)
 	}
 }

@@ -12,6 +12,7 @@ const (
 	// CauseZooKeeperSlow: ZooKeeper answers, but too slowly for the node to register.
 	CauseZooKeeperSlow      Cause = "zookeeper-slow"
 	CauseRegistrationFrozen Cause = "registration-frozen"
+	CauseAllWorkersHeld     Cause = "all-workers-held"
 	// CauseConfirming: the node waits for the confirming time. ZooKeeper may have lost the
 	// record of the worker's holder, and that holder can come back until then.
 	CauseConfirming       Cause = "confirming"
@@ -35,7 +36,7 @@ func (c Cause) OfClock() bool { return c == CauseClockBehind || c == CauseClockW
 // Causes returns every cause.
 func Causes() []Cause {
 	return []Cause{
-		CauseNoWorkerYet, CauseZooKeeperUnreachable, CauseZooKeeperSlow, CauseRegistrationFrozen, CauseConfirming,
+		CauseNoWorkerYet, CauseZooKeeperUnreachable, CauseZooKeeperSlow, CauseRegistrationFrozen, CauseAllWorkersHeld, CauseConfirming,
 		CauseLeaseExpiredAway, CauseNewWorker, CauseBelowFloor, CauseReservedBound, CauseLeaseBorrowed, CauseClockBehind, CauseClockWrong,
 		CauseLeaseExpired, CauseLostWorker, CauseTimeUsedUp, CauseStopping,
 	}

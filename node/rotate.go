@@ -2,12 +2,14 @@ package node
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // maxRotations bounds how many fresh slots a node takes within the longest lease.
@@ -47,7 +49,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	}
 	if err != nil {
 		n.log.Warn("could not acquire a new worker, waiting for the clock to catch up", "error", err)
-		n.keepOld(claim)
+		n.keepOld(claim, errors.Is(err, zkstore.ErrUnreachable))
 		return nil
 	}
 	n.refuse(Confirming, CauseNewWorker)
@@ -76,10 +78,15 @@ func (n *Node) refusalDuration(t *tenure) time.Duration {
 // keepOld restores the claim on the old slot after a failed attempt at another slot, in memory
 // and in the local record. The reserved bound becomes the limit of the tenure's generator. If
 // the record cannot be written, the next extension writes it.
-func (n *Node) keepOld(claim coordinator.Claim) {
+//
+// The attempt counts if its answer was lost after a slot had been chosen: ZooKeeper may have
+// given that slot to this node. Otherwise one lost answer after the other would take all slots.
+func (n *Node) keepOld(claim coordinator.Claim, unanswered bool) {
 	n.mu.Lock()
-	n.rotations = n.rotations[:max(0, len(n.rotations)-1)] // none was taken
 	changed := n.claim.Worker != claim.Worker || n.claim.Node != claim.Node
+	if !(changed && unanswered) {
+		n.rotations = n.rotations[:max(0, len(n.rotations)-1)] // none was taken
+	}
 	if changed {
 		claim.ReservedUntil = n.layout.Start(n.held.gen.Limit())
 		n.claim, n.reservedUntil = claim, claim.ReservedUntil

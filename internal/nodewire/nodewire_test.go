@@ -25,6 +25,7 @@ var refusals = []struct {
 	{node.Refusal{Cause: node.CauseNoWorkerYet, Phase: node.Starting}, "-NOTREADY starting reason=no-worker-yet"},
 	{node.Refusal{Cause: node.CauseZooKeeperUnreachable, Phase: node.Starting}, "-NOTREADY starting reason=zookeeper-unreachable"},
 	{node.Refusal{Cause: node.CauseZooKeeperSlow, Phase: node.Starting}, "-NOTREADY starting reason=zookeeper-slow"},
+	{node.Refusal{Cause: node.CauseAllWorkersHeld, Phase: node.Starting}, "-NOTREADY starting reason=all-workers-held"},
 	{node.Refusal{Cause: node.CauseRegistrationFrozen, Phase: node.Starting}, "-NOTREADY starting reason=registration-frozen"},
 	{node.Refusal{Cause: node.CauseConfirming, Phase: node.Confirming}, "-NOTREADY confirming reason=confirming"},
 	{node.Refusal{Cause: node.CauseLeaseExpiredAway, Phase: node.Confirming}, "-NOTREADY confirming reason=lease-expired-while-away"},
