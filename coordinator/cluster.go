@@ -99,6 +99,25 @@ func (c *Coordinator) freeze(ctx context.Context, claim Claim, found string) (Cl
 	return c.freezeFromNow(ctx, claim)
 }
 
+// owedFreeze is a freeze that a node must write although it has lost its own slot: holders that
+// are cut off need it.
+type owedFreeze struct {
+	claim Claim
+	found string // what shows the loss
+}
+
+// freezeOwed writes the freeze that this node owes. A node owes none once its lease has expired,
+// or once another cluster has replaced its own.
+func (c *Coordinator) freezeOwed(ctx context.Context) error {
+	if c.owed != nil && c.owed.claim.leased(c.Now()) {
+		if _, err := c.freeze(ctx, c.owed.claim, c.owed.found); err != nil && !errors.Is(err, zkstore.ErrBadVersion) {
+			return err
+		}
+	}
+	c.owed = nil
+	return nil
+}
+
 // freezeFromNow does the same as freeze, without the log message.
 func (c *Coordinator) freezeFromNow(ctx context.Context, claim Claim) (Cluster, error) {
 	c.raiseHighestSlot(claim.Worker)

@@ -80,6 +80,7 @@ type Coordinator struct {
 	// fenced is a slot that another node has, while its live lock may still be ours. -1:
 	// none.
 	fenced int
+	owed   *owedFreeze // nil: none
 	roster roster
 	// highestSlot is the highest slot known to have been granted. A holder that recreates a lost
 	// cluster record writes it there.
@@ -119,7 +120,7 @@ func randomNonce() string {
 // ZooKeeper with cl, and recreates cl if ZooKeeper has lost it.
 func (c *Coordinator) Join(cl Cluster) {
 	if cl.UUID != c.mine.UUID {
-		c.highestSlot = -1
+		c.highestSlot, c.owed = -1, nil
 	}
 	c.mine = cl
 	c.raiseHighestSlot(cl.HighestSlot)

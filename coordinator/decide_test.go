@@ -50,11 +50,11 @@ func TestJudgeSlot(t *testing.T) {
 		"unreadable":                         {&Slot{Term: -1}, FoundLost},
 		"no nonce":                           {held("me", "", 4, true), FoundLost},
 	} {
-		if got := JudgeSlot(tc.found, mine); got != tc.want {
+		if got := JudgeSlot(tc.found, 1000, mine); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
-	if got := JudgeSlot(held("me", "", 5, true), Claim{Node: "me", Term: 5}); got != FoundFenced {
+	if got := JudgeSlot(held("me", "", 5, true), 1000, Claim{Node: "me", Term: 5}); got != FoundFenced {
 		t.Errorf("a claim and a record without nonces: %s", got)
 	}
 }
@@ -78,6 +78,44 @@ func TestJudgeCluster(t *testing.T) {
 	}
 }
 
+// A node acquires a slot only after the lease of the holder before it. An earlier take-over shows a
+// loss of data, unless that holder has given the slot up.
+func TestTakenEarly(t *testing.T) {
+	mine := Claim{Node: "me", Term: 5, Nonce: "n5", LeaseUntil: 100, Confirmed: true}
+	past := func(of ...PastHolder) (h History) { copy(h[:], of); return h }
+	other := func(term int64) PastHolder { return PastHolder{Node: "x", Term: term, Ended: EndedVanished} }
+	for name, tc := range map[string]struct {
+		change  func(*Slot, *Claim)
+		written int64
+		early   bool
+	}{
+		"before the lease's end":  {nil, 99, true},
+		"at the lease's end":      {nil, 100, false},
+		"confirmed":               {func(s *Slot, _ *Claim) { s.Confirmed = true }, 99, true},
+		"we never confirmed":      {func(_ *Slot, c *Claim) { c.Confirmed = false }, 99, false},
+		"by this node":            {func(s *Slot, _ *Claim) { s.Node = "me" }, 99, false},
+		"released by an operator": {func(s *Slot, _ *Claim) { s.ReleasedBy = "op" }, 99, false},
+		"we gave it back":         {func(s *Slot, _ *Claim) { s.History = past(PastHolder{Node: "me", Term: 1, Ended: EndedReleased}) }, 99, false},
+		"an operator took it": {func(s *Slot, _ *Claim) {
+			s.History = past(other(1), PastHolder{Node: "me", Term: 3, Ended: EndedTaken})
+		}, 99, false},
+		"others had it before us":    {func(s *Slot, _ *Claim) { s.History = past(other(1), other(2), other(3), other(4)) }, 99, true},
+		"our entry may be dropped":   {func(s *Slot, _ *Claim) { s.History = past(other(6), other(7), other(8), other(9)) }, 99, false},
+		"three after us, none of us": {func(s *Slot, _ *Claim) { s.History = past(other(6), other(7), other(8)) }, 99, true},
+	} {
+		found, claim := Slot{Node: "other", Nonce: "x", Term: 6, LeaseUntil: 200}, mine
+		if tc.change != nil {
+			tc.change(&found, &claim)
+		}
+		if got := claim.takenEarly(found, tc.written); got != tc.early {
+			t.Errorf("%s: %t", name, got)
+		}
+		if early := !found.Confirmed && tc.early; (JudgeSlot(&found, tc.written, claim) == FoundLost) != early {
+			t.Errorf("%s: %s", name, JudgeSlot(&found, tc.written, claim))
+		}
+	}
+}
+
 func TestJudgeResume(t *testing.T) {
 	mine := Claim{Node: "me", Worker: 7, Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6", Generation: 40, ReservedUntil: 1000}
 	ours := Slot{Node: "me", Nonce: "n5", Term: 5, LeaseUntil: 1, Confirmed: true, Generation: 40}
@@ -91,24 +129,24 @@ func TestJudgeResume(t *testing.T) {
 		says  string // "" for nil
 		lost  bool
 	}{
-		"ours":                  {found: &ours},
-		"ours, pending":         {found: with(func(s *Slot) { s.Nonce, s.Term = "n6", 6 })},
-		"ours, stopped":         {found: with(func(s *Slot) { s.Stopped, s.StoppedAt = true, 1000 })},
-		"ours, unconfirmed":     {found: with(func(s *Slot) { s.Confirmed = false })},
-		"older generation":      {found: with(func(s *Slot) { s.Generation = 39 })},
-		"newer generation":      {with(func(s *Slot) { s.Generation = 41 }), "old copy", false},
-		"absent":                {nil, "no record", true},
-		"released":              {with(func(s *Slot) { s.Released = true }), "released", false},
-		"released, another's":   {with(func(s *Slot) { s.Released, s.Nonce, s.Term = true, "x", 9 }), "released", false},
-		"taken over":            {with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 6 }), "node other () holds the worker", false},
-		"our node, new nonce":   {with(func(s *Slot) { s.Nonce, s.Term = "x", 6 }), "node me () holds the worker", false},
-		"an older copy":         {with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 4 }), "node other () holds the worker", true},
-		"kept for its holder":   {&Slot{LeaseUntil: 5, Lost: true}, "holds the worker", true},
-		"unreadable":            {&Slot{Term: -1}, "holds the worker", true},
-		"equal term, confirmed": {with(func(s *Slot) { s.Node, s.Nonce = "other", "x" }), "holds the worker", false},
-		"equal, not yet setld":  {with(func(s *Slot) { s.Node, s.Nonce, s.Confirmed = "other", "x", false }), "holds the worker", true},
+		"ours":                    {found: &ours},
+		"ours, pending":           {found: with(func(s *Slot) { s.Nonce, s.Term = "n6", 6 })},
+		"ours, stopped":           {found: with(func(s *Slot) { s.Stopped, s.StoppedAt = true, 1000 })},
+		"ours, unconfirmed":       {found: with(func(s *Slot) { s.Confirmed = false })},
+		"older generation":        {found: with(func(s *Slot) { s.Generation = 39 })},
+		"newer generation":        {with(func(s *Slot) { s.Generation = 41 }), "old copy", false},
+		"absent":                  {nil, "no record", true},
+		"released":                {with(func(s *Slot) { s.Released = true }), "released", false},
+		"released, another's":     {with(func(s *Slot) { s.Released, s.Nonce, s.Term = true, "x", 9 }), "released", false},
+		"taken over":              {with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 6 }), "node other () holds the worker", false},
+		"our node, new nonce":     {with(func(s *Slot) { s.Nonce, s.Term = "x", 6 }), "node me () holds the worker", false},
+		"an older copy":           {with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 4 }), "node other () holds the worker", true},
+		"kept for its holder":     {&Slot{LeaseUntil: 5, Lost: true}, "holds the worker", true},
+		"unreadable":              {&Slot{Term: -1}, "holds the worker", true},
+		"equal term, confirmed":   {with(func(s *Slot) { s.Node, s.Nonce = "other", "x" }), "holds the worker", false},
+		"equal term, unconfirmed": {with(func(s *Slot) { s.Node, s.Nonce, s.Confirmed = "other", "x", false }), "holds the worker", true},
 	} {
-		err := JudgeResume(tc.found, mine)
+		err := JudgeResume(tc.found, 1000, mine)
 		if tc.says == "" {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -310,12 +348,13 @@ func TestRecord(t *testing.T) {
 }
 
 // A record is ours only if it has our node and one of our nonces. In the same incarnation,
-// another record always fences if its term is higher, and never if its term is lower. A record
-// of a later incarnation fences if it is confirmed. A record of an earlier one never fences.
+// another record fences if its term is higher, and never if its term is lower. Exception: an
+// unconfirmed one that another node wrote while our confirmed lease ran. A record of a later incarnation fences if it is confirmed. A record of an earlier one never fences.
 func TestJudgeSlotProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		found, mine := slots().Draw(t, "found"), claims().Draw(t, "mine")
-		got := JudgeSlot(&found, mine)
+		written := instants().Draw(t, "written")
+		got := JudgeSlot(&found, written, mine)
 		ours := found.Node == mine.Node && found.Nonce != "" && (found.Nonce == mine.Nonce || found.Nonce == mine.PendingNonce)
 		switch {
 		case ours != (got == FoundOurs):
@@ -325,10 +364,12 @@ func TestJudgeSlotProperties(t *testing.T) {
 			if fenced := found.Incarnation > mine.Incarnation && found.Confirmed; fenced != (got == FoundFenced) {
 				t.Fatalf("%s", got)
 			}
-		case found.Term > mine.Term && got != FoundFenced, found.Term < mine.Term && got != FoundLost:
+		case found.Term < mine.Term && got != FoundLost:
+			t.Fatalf("%s", got)
+		case found.Term > mine.Term && got != FoundFenced && (found.Confirmed || found.Node == "me" || written >= mine.LeaseUntil || !mine.Confirmed):
 			t.Fatalf("%s", got)
 		}
-		err := JudgeResume(&found, mine)
+		err := JudgeResume(&found, written, mine)
 		if err == nil && (!ours || found.Released || found.Generation > mine.Generation) {
 			t.Fatal("resumed")
 		}

@@ -96,10 +96,9 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Hea
 		var beat HeartbeatResult
 		switch {
 		case finding == FoundFenced:
-			if hold.wentBack(v.slot, v.stat) && claim.leased(c.Now()) {
-				// Holders that are cut off need the freeze. If it fails, another holder
-				// freezes. Our own slot is lost in any case.
-				_, _ = c.freeze(ctx, claim, why)
+			if hold.showsLoss(v, c.mine.UUID) {
+				c.owed = &owedFreeze{claim, why}
+				_ = c.freezeOwed(ctx) // if it fails: Register tries again
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			return HeartbeatResult{}, &FencedError{claim.Worker, why}

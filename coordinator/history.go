@@ -13,7 +13,8 @@ const maxHistory = 4
 // maxHistoryText is the longest name there, in bytes.
 const maxHistoryText = 64
 
-// PastHolder is an earlier holder of a slot. It is for people: nothing is decided by it.
+// PastHolder is an earlier holder of a slot. It is for people. Only Claim.takenEarly decides by
+// it.
 type PastHolder struct {
 	Node string `json:"node"`
 	Name string `json:"name,omitempty"`

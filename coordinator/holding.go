@@ -67,12 +67,19 @@ func (hold holding) wentBack(found *Slot, stat zkstore.Stat) bool {
 		(stat.Version < hold.version || stat.Version == hold.version && !hold.carriedBy(*found))
 }
 
+// showsLoss reports whether a record that fences us also shows that ZooKeeper has lost our
+// confirmed one. Another cluster in the place of ours cannot be frozen.
+func (hold holding) showsLoss(v view, uuid string) bool {
+	return v.slot != nil && JudgeCluster(v.cl, uuid, hold.Incarnation) != FoundFenced &&
+		(hold.wentBack(v.slot, v.stat) || hold.takenEarly(*v.slot, v.stat.Mtime))
+}
+
 // judge combines the findings on the cluster's record and on ours. Another holder
 // fences us even if the cluster's record is lost: our clock may be behind, so that our
 // lease has ended. Exception: on an older copy of our record, a holder that has not
 // confirmed does not fence.
 func (hold holding) judge(v view, uuid string) (Finding, string) {
-	cluster, finding := JudgeCluster(v.cl, uuid, hold.Incarnation), JudgeSlot(v.slot, hold.Claim)
+	cluster, finding := JudgeCluster(v.cl, uuid, hold.Incarnation), JudgeSlot(v.slot, v.stat.Mtime, hold.Claim)
 	older := hold.wentBack(v.slot, v.stat)
 	if older && finding == FoundFenced && !v.slot.Confirmed {
 		finding = FoundLost

@@ -67,7 +67,7 @@ func TestFencedLeavesNoLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 1)
 			a := l.serving("A")
-			l.put(0, Slot{Node: "b", Nonce: "b", Term: 2, LeaseUntil: l.now + 1000, Confirmed: true})
+			l.put(0, Slot{Node: "b", Nonce: "b", Term: 2, LeaseUntil: l.now + 1000, Confirmed: true, History: l.taken(0)})
 			l.forget()
 			a.hook = faulty(fault, 0, 1, touching("delete", lockPath(0)))
 			_, err := a.beat()

@@ -19,12 +19,22 @@ func (l *lab) wipe() {
 	l.forget()
 }
 
-// takeOver writes a record of another node into a slot, with the given term, and returns it.
+// takeOver writes a record of another node into a slot, with the given term, and returns it. An
+// operator has taken the slot from its holder before.
 func (l *lab) takeOver(worker int, term int64, confirmed bool) Slot {
 	l.Helper()
-	s := Slot{Node: "other", Term: term, Nonce: "others", LeaseUntil: l.now + millis(labLease), Confirmed: confirmed}
+	s := Slot{Node: "other", Term: term, Nonce: "others", LeaseUntil: l.now + millis(labLease), Confirmed: confirmed, History: l.taken(worker)}
 	l.put(worker, s)
 	return s
+}
+
+// taken returns the history of a slot that an operator has just taken from its holder. It is
+// empty if the slot has no record.
+func (l *lab) taken(worker int) (h History) {
+	if data, _, err := l.admin.Get(l.Context(), slotPath(worker)); err == nil {
+		h[0] = PastHolder{Node: parseSlot(data).Node, Term: 1, Ended: EndedTaken}
+	}
+	return h
 }
 
 // Another node has taken over a slot. The former holder is fenced even if /cluster is missing.

@@ -14,7 +14,7 @@ type Grant struct {
 	// LeaseUntil is the acknowledged lease bound, Unix ms. It counts once the grant is confirmed.
 	// Until then the claim's LeaseUntil counts.
 	LeaseUntil int64
-	// Confirm is the wait before the heartbeat that confirms the slot. 0: ZooKeeper has
+	// Wait is the time before the heartbeat that confirms the slot. 0: ZooKeeper has
 	// proved that it has lost nothing.
 	Wait time.Duration
 	// Clock is our clock against the leader's.
@@ -40,7 +40,10 @@ const growMost = 1024
 // Register deletes the ticket, unless this node holds a slot by it. Errors are *FullError,
 // *FrozenError, *OtherClusterError, those of check and those of the store.
 func (c *Coordinator) Register(ctx context.Context, cl Cluster, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
-	err := c.unlock(ctx)
+	err := c.freezeOwed(ctx)
+	if err == nil {
+		err = c.unlock(ctx)
+	}
 	if err == nil {
 		err = c.checkRegister(ctx, cl)
 	}
@@ -52,8 +55,10 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, claim Claim, lea
 		return Grant{Claim: claim}, err
 	}
 	grant, err := c.registerWith(ctx, claim, clock, lease, check)
-	// A node that changes its worker has the ticket of the slot that it still holds.
-	if err != nil && !errors.Is(err, zkstore.ErrUnreachable) && claim.Ticket != c.holding.Ticket {
+	// A node that changes its worker has the ticket of the slot that it still holds. In a wiped
+	// ZooKeeper a new node's ticket may have the same name.
+	holds := claim.Ticket == c.holding.Ticket && claim.Node == c.holding.Node
+	if err != nil && !errors.Is(err, zkstore.ErrUnreachable) && !holds {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
 		claim.Ticket = ""
 	}

@@ -42,7 +42,11 @@ func (c *Coordinator) resumable(ctx context.Context, claim Claim) (Cluster, Slot
 	}
 	found, stat, err := c.slot(ctx, claim.Worker)
 	if err == nil {
-		err = JudgeResume(found, claim)
+		err = JudgeResume(found, stat.Mtime, claim)
+	}
+	var no *NotOursError
+	if errors.As(err, &no) && !no.Lost && found != nil && claim.takenEarly(*found, stat.Mtime) {
+		c.owed = &owedFreeze{claim, no.Reason} // Register pays it
 	}
 	if err != nil {
 		return Cluster{}, Slot{}, zkstore.Stat{}, err
@@ -87,7 +91,7 @@ func (c *Coordinator) writeResumed(ctx context.Context, claim Claim, cl Cluster,
 	return c.writeNextTerm(ctx, claim, cl, found, stat, lease)
 }
 
-// writeNextTerm writes our slot with the next term. The record is not confirmed, so that an
+// writeNextTerm writes our slot with the next term. The record is not confirmed, so that a
 // holder that ZooKeeper has lost has time to come back. With an error the grant has the
 // claim as it was saved.
 func (c *Coordinator) writeNextTerm(ctx context.Context, claim Claim, cl Cluster, found Slot, stat zkstore.Stat, lease time.Duration) (Grant, error) {

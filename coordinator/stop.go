@@ -64,8 +64,11 @@ func (c *Coordinator) tryFinish(ctx context.Context, claim Claim, change func(*S
 	if slot != nil && claim.carriedBy(*slot) && slot.Released {
 		return nil // our earlier write arrived without an acknowledgement
 	}
-	if finding, why := c.holdingOf(claim).judge(v, c.mine.UUID); finding == FoundLost && c.mustFreeze(v.cl, claim) {
-		// As a heartbeat does. Nobody else may have noticed the loss, and our write hides it.
+	// As a heartbeat does. Nobody else may have noticed the loss, and our write hides it.
+	hold := c.holdingOf(claim)
+	finding, why := hold.judge(v, c.mine.UUID)
+	if finding == FoundLost && c.mustFreeze(v.cl, claim) ||
+		finding == FoundFenced && hold.showsLoss(v, c.mine.UUID) && claim.leased(c.Now()) {
 		if _, err := c.freeze(ctx, claim, why); err != nil {
 			return err
 		}

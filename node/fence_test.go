@@ -16,14 +16,23 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// takeOver overwrites the slot at path with the record of another holder.
+// takeOver overwrites the slot at path with the record of another holder. An operator has taken
+// the slot from its holder before.
 func (r *rig) takeOver(path string) {
 	r.t.Helper()
-	other, err := json.Marshal(coordinator.Slot{Node: "other", Term: 9, Nonce: "o", Confirmed: true, LeaseUntil: time.Now().Add(time.Hour).UnixMilli()})
+	store := r.mem.Session()
+	data, _, err := store.Get(context.Background(), path)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if _, err := r.mem.Session().Set(context.Background(), path, other, zkstore.AnyVersion); err != nil {
+	other, err := json.Marshal(coordinator.Slot{
+		Node: "other", Term: 9, Nonce: "o", Confirmed: true, LeaseUntil: time.Now().Add(time.Hour).UnixMilli(),
+		History: coordinator.History{{Node: text(data, "node"), Term: 1, Ended: coordinator.EndedTaken}},
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := store.Set(context.Background(), path, other, zkstore.AnyVersion); err != nil {
 		r.t.Fatal(err)
 	}
 }

@@ -26,7 +26,8 @@ const (
 	wrongClock     = "clock"    // an ID's time is not the clock's
 	wrongBoundFell = "reserved bound fell"
 	wrongLeaseFell = "lease bound fell"
-	wrongTaken     = "taken" // another node's confirmed record is overwritten while its lease runs
+	wrongTaken     = "taken"     // another node's confirmed record is overwritten while its lease runs
+	wrongUnnoticed = "unnoticed" // a holder has seen a loss of data and does not freeze
 	wrongSim       = "simulation"
 )
 
@@ -257,7 +258,7 @@ func (s *sim) killed(p *process) {
 // forget is called when the store has lost data. Its records may be older now, and nothing is
 // known any more of what dead processes had reserved.
 func (s *sim) forget() {
-	s.lossy, s.recent = true, nil
+	s.lossy, s.recent, s.keptBounds = true, nil, nil
 	s.crowd()
 	for i := range s.workers {
 		w := &s.workers[i]

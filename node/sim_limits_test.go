@@ -34,12 +34,12 @@ func (s *sim) lose(copied *zkstore.MemSnapshot) (wiped bool) {
 
 // incarnation returns the incarnation in the cluster record, which is higher each time that an
 // holder has noticed a loss. It returns 0 if there is no record.
-func (s *sim) incarnation() int64 {
-	cl, err := coordinator.ReadCluster(context.Background(), s.admin)
-	if err != nil {
-		return 0
-	}
-	return cl.Incarnation
+func (s *sim) incarnation() int64 { return s.cluster().Incarnation }
+
+// cluster returns the cluster's record, empty if there is none.
+func (s *sim) cluster() coordinator.Cluster {
+	cl, _ := coordinator.ReadCluster(context.Background(), s.admin)
+	return cl
 }
 
 // playNoticed: ZooKeeper loses its data while holders are connected. The holders come back by

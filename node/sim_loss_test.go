@@ -42,7 +42,30 @@ func (s *sim) playLoss() bool {
 		_ = s.admin.Delete(context.Background(), "/cluster", zkstore.AnyVersion)
 	}
 	s.forget()
+	s.keepBounds(witnesses)
 	return s.comeBack(witnesses)
+}
+
+// keepBounds records, just after a loss of data, the lease bound of each process by ZooKeeper's
+// record of its worker, 0 if that record is missing or another node's.
+func (s *sim) keepBounds(of []*process) {
+	s.keptBounds = map[string]int64{}
+	for _, p := range of {
+		node := p.n.peek().claim.Node
+		s.keptBounds[node] = 0
+		data, _, err := s.admin.Get(context.Background(), slotPath(p.held()))
+		if err == nil && text(data, "node") == node {
+			s.keptBounds[node] = number(data, "lease_until")
+		}
+	}
+}
+
+// mustNotice reports whether a process that reports now must notice the last loss of data. Its
+// lease must run, and must reach beyond the bound that ZooKeeper has kept for it.
+func (s *sim) mustNotice(p *process) bool {
+	claim := p.n.peek().claim
+	kept, lost := s.keptBounds[claim.Node]
+	return lost && claim.Confirmed && claim.LeaseUntil > kept+8000 && claim.LeaseUntil > max(p.n.now(), s.now/1e6)+6000 && !p.acquiring
 }
 
 func (s *sim) restoreSnapshot() {
@@ -131,6 +154,7 @@ func (s *sim) noticed(on []*machine, before int64) (away []*process) {
 			continue
 		}
 		s.heal(p)
+		must := s.mustNotice(p)
 		s.quietly(func() {
 			for range 3 { // a holder that has just started needs several
 				if !p.dead {
@@ -138,7 +162,11 @@ func (s *sim) noticed(on []*machine, before int64) (away []*process) {
 				}
 			}
 		})
-		noticed = noticed || s.incarnation() > before
+		frozen := s.incarnation() > before
+		if must && !frozen && !s.cluster().AllFrozen(s.now/1e6) {
+			s.violated(wrongUnnoticed, "%s has reported, and registration is not frozen", p.name)
+		}
+		noticed = noticed || frozen
 	}
 	if !noticed {
 		s.note("nobody has noticed: this is where the promise ends")
@@ -157,6 +185,7 @@ func (s *sim) playEqualTerm() bool {
 	}
 	s.restoreSnapshot()
 	s.forget()
+	s.keepBounds([]*process{a})
 	return s.comeBack(append([]*process{a}, slices.DeleteFunc(s.holders(), func(p *process) bool { return p == a || p.held() == w })...))
 }
 

@@ -94,10 +94,13 @@ type sim struct {
 	deadline int64 // if not 0, time does not pass beyond it
 	faults   bool  // calls may fail at random
 	calm     bool  // in a scenario: other events are rare
-	epoch    uint32
-	inode    int
-	aimed    int
-	leader   int64 // the leader's clock minus true time, ns
+	// keptBounds are the lease bounds that ZooKeeper kept at the last loss of data, Unix ms, by
+	// the node's identity.
+	keptBounds map[string]int64
+	epoch      uint32
+	inode      int
+	aimed      int
+	leader     int64 // the leader's clock minus true time, ns
 	// elsewhere is a second ZooKeeper, which no node of the cluster should use. recent are
 	// copies of the data from some time ago, for clients whose server lags behind.
 	elsewhere *zkstore.Mem

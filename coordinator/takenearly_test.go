@@ -1,0 +1,186 @@
+package coordinator
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/zkstore"
+)
+
+// ZooKeeper loses the records of two holders, A and B: it is put back to a copy from before they
+// acquired their workers, or is emptied and a cluster is created there. B is cut off and serves by
+// its lease. A newcomer acquires A's worker and restarts before it has confirmed, as a pod may, so
+// its term is above A's. A comes back within the confirming time. It freezes registration, or B's
+// worker would be given away while B serves. It also puts its own record back.
+func TestTakenEarlyFreezesAndPutsTheRecordBack(t *testing.T) {
+	starts := map[string]func(l *lab, a *member, lose func()){
+		"A runs on": func(l *lab, a *member, lose func()) {
+			lose()
+			_, err := a.beat()
+			l.Logf("A's heartbeat: %v", err)
+		},
+		"A was started from its directory": func(l *lab, a *member, lose func()) {
+			a.crash()
+			a.sess.Partition()
+			a.must(a.start())
+			if !a.up || a.restartedFrom == 0 {
+				l.Fatal("not from its directory")
+			}
+			lose()
+			a.sess.Heal()
+			_, err := a.beat()
+			l.Logf("A's heartbeat: %v", err)
+		},
+		"A is started after the loss": func(l *lab, a *member, lose func()) {
+			a.crash()
+			lose()
+			l.Logf("A's start: %v", a.start())
+			if a.up {
+				_, err := a.beat()
+				l.Logf("A has %+v, its heartbeat: %v", a.claim, err)
+			}
+		},
+	}
+	losses := map[string]func(l *lab, copied *zkstore.MemSnapshot){
+		"older copy": (*lab).putBack,
+		"made anew": func(l *lab, _ *zkstore.MemSnapshot) {
+			l.wipe()
+			l.init(Cluster{UUID: "newer", Layout: "test", Slots: 8, LeaseMs: l.cl.LeaseMs, ConfirmMs: l.cl.ConfirmMs})
+		},
+	}
+	for start, back := range starts {
+		for loss, lose := range losses {
+			t.Run(start+", "+loss, func(t *testing.T) {
+				l := newLab(t, 8)
+				copied := l.mem.Snapshot()
+				a, b := l.serving("A"), l.serving("B")
+				a.wait, b.wait = time.Hour, labW
+				l.serve(time.Minute)
+				b.sess.Partition() // cut off: it serves below its lease bound
+
+				back(l, a, func() {
+					lose(l, copied)
+					l.pass(time.Second)
+					n := l.node("N")
+					n.must(n.start())
+					n.crash()
+					l.expire()
+					l.pass(time.Second)
+					n.must(n.start())
+					if n.claim.Worker != 0 || n.claim.Term != 2 || l.slot(0).Confirmed {
+						t.Fatalf("%+v, %+v", n.claim, l.slot(0))
+					}
+				})
+				frozen := l.cluster().AllFrozen(l.now)
+				if !frozen {
+					t.Errorf("A was back 2s after the loss, and registration is not frozen: %+v", l.cluster())
+				}
+				if !a.up || a.claim.Worker != 0 || l.slot(0).Node != a.claim.Node {
+					t.Errorf("A has not put its record back: %+v", l.slot(0))
+				}
+				// C is the node that has B's worker now, or takes it next.
+				var c *member
+				for len(l.nodes) < 12 && c == nil && !frozen {
+					for _, m := range l.nodes {
+						if m != b && m.up && m.claim.Worker == b.claim.Worker {
+							c = m
+						}
+					}
+					if c == nil {
+						m := l.node("C")
+						_ = m.start()
+					}
+				}
+				if c != nil {
+					c.confirm()
+					b.extend()
+					b.issue()
+					t.Errorf("worker %d: B issues at %d, %s issues at %d", b.claim.Worker, b.t.issued, c.name, c.t.issued)
+				}
+				l.disjoint()
+			})
+		}
+	}
+}
+
+// A holder is fenced, because another node has confirmed its worker since ZooKeeper lost data. It
+// freezes registration, also when it stops: other holders may be cut off.
+func TestStopFreezesWhereAnotherHasConfirmed(t *testing.T) {
+	for name, end := range map[string]func(*member){
+		"heartbeat": func(a *member) { _, err := a.beat(); wantFenced(a, err) },
+		"stop":      func(a *member) { a.must(a.halt()) },
+		"release":   func(a *member) { a.must(a.leave()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 8)
+			copied := l.mem.Snapshot()
+			a := l.serving("A")
+			a.wait = labW
+			for range 9 {
+				a.mustBeat()
+			}
+			a.sess.Partition()
+			l.putBack(copied)
+			n := l.serving("N")
+			if n.claim.Worker != a.claim.Worker {
+				t.Fatal(n.claim)
+			}
+			a.sess.Heal()
+			end(a)
+			if cl := l.cluster(); !cl.AllFrozen(l.now) {
+				t.Errorf("not frozen: %+v", cl)
+			}
+		})
+	}
+}
+
+// A fenced holder could not write its freeze. It writes the freeze before it registers again.
+func TestFencedHolderWritesItsFreezeLater(t *testing.T) {
+	l := newLab(t, 8)
+	copied := l.mem.Snapshot()
+	a := l.serving("A")
+	a.wait = labW
+	for range 9 {
+		a.mustBeat()
+	}
+	a.sess.Partition()
+	l.putBack(copied)
+	l.serving("N")
+	a.sess.Heal()
+	a.hook = faulty(zkstore.FailBefore, 0, 1, touching("set", clusterPath))
+	_, err := a.beat()
+	wantFenced(t, err)
+	if err := a.register(); err != nil {
+		t.Logf("registers: %v", err)
+	}
+	if cl := l.cluster(); !cl.AllFrozen(l.now) {
+		t.Errorf("not frozen, and A has a new worker: %+v", a.claim)
+	}
+}
+
+// ZooKeeper is wiped, so the numbers of tickets begin again. A's lease has expired. A registers
+// again, gets a ticket with the name of its former one, and is refused. No ticket is left.
+func TestRefusedNodeLeavesNoTicketOfItsFormerName(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.serving("A")
+	a.sess.Partition()
+	l.now = a.claim.LeaseUntil + 1000
+	l.wipe()
+	l.init(l.cl)
+	cl := l.cluster()
+	cl.Incarnation = 5 // another holder has put it back, and the freeze is over
+	if _, err := l.admin.Set(t.Context(), clusterPath, cl.marshal(), zkstore.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	a.sess.Heal()
+	_, err := a.beat()
+	wantFenced(t, err)
+	_, err = a.co.Register(a.ctx(), l.cluster(), Claim{Node: "A-new"}, labLease, refuseClock)
+	if !errors.Is(err, errClock) {
+		t.Fatal(err)
+	}
+	if got := l.children(ticketsPath); len(got) != 0 {
+		t.Errorf("left behind: %q", got)
+	}
+}
