@@ -66,7 +66,7 @@ func (f Finding) String() string { return [...]string{"ours", "fenced", "lost"}[
 //
 // It compares incarnations first. A record of an earlier incarnation is an older copy: a
 // loss. One of a later incarnation fences if it is confirmed, because its holder has waited
-// for the holder and has issued IDs since. If it is not confirmed, a new node that did not know
+// for the earlier one and has issued IDs since. If it is not confirmed, a new node that did not know
 // of the holder has written it: a loss. In the same incarnation a higher term fences, unless
 // it is unconfirmed and was written too early (see takenEarly). An equal term fences if it is
 // confirmed, and a lower term is an older copy. A release of our record by an operator fences

@@ -349,7 +349,8 @@ func TestRecord(t *testing.T) {
 
 // A record is ours only if it has our node and one of our nonces. In the same incarnation,
 // another record fences if its term is higher, and never if its term is lower. Exception: an
-// unconfirmed one that another node wrote while our confirmed lease ran. A record of a later incarnation fences if it is confirmed. A record of an earlier one never fences.
+// unconfirmed one that another node wrote while our confirmed lease ran. A record of a later
+// incarnation fences if it is confirmed. A record of an earlier one never fences.
 func TestJudgeSlotProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		found, mine := slots().Draw(t, "found"), claims().Draw(t, "mine")

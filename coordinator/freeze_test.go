@@ -199,7 +199,7 @@ func TestHolderInheritsNoBoundOfALostRecord(t *testing.T) {
 	l.disjoint()
 }
 
-// An operator ends a freeze too early, and a new node confirms on a slot whose holder then comes
+// An operator ends a freeze too early, and a new node confirms a slot whose holder then comes
 // back. The holder is fenced although its term is higher, and overwrites nothing.
 func TestHolderOfAnEarlierIncarnationIsFencedByTheNext(t *testing.T) {
 	l := newLab(t, 2)

@@ -110,7 +110,7 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Hea
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			if !claim.Confirmed {
-				return HeartbeatResult{}, &FencedError{claim.Worker, why + ", and this node had not confirmed on the worker"}
+				return HeartbeatResult{}, &FencedError{claim.Worker, why + ", and this node had not confirmed the worker"}
 			}
 			return HeartbeatResult{}, &FencedError{claim.Worker, why + ", and the lease has expired"}
 		case finding == FoundLost:

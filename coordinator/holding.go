@@ -183,7 +183,7 @@ func (d decision) accept(v view, after zkstore.Stat, e evidence) (hold holding, 
 // mayConfirm reports whether the slot may be confirmed now. While registration is frozen
 // only a holder whose confirmed lease still runs may confirm again. One whose lease had run
 // out waits as a new node does: somebody else may have held the slot meanwhile, or may be
-// about to come back to a ZooKeeper that has forgotten them.
+// about to come back to a ZooKeeper that has lost them.
 func (hold holding) mayConfirm(cl Cluster, e evidence) bool {
 	if e.now < hold.notBefore {
 		return false

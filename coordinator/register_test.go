@@ -358,7 +358,7 @@ func TestFreezeWhileTaking(t *testing.T) {
 }
 
 // A holder freezes registration after a new node has acquired a slot. The new node does not
-// confirm on it.
+// confirm it.
 func TestFreezeWhileConfirming(t *testing.T) {
 	for name, atOnce := range map[string]bool{"before the heartbeat": false, "within it": true} {
 		t.Run(name, func(t *testing.T) {

@@ -206,8 +206,8 @@ func (s *sim) playGrowth() bool {
 }
 
 // playThawedTooEarly: an operator ends a freeze although the holder of a worker has only stopped.
-// A new node confirms on that worker. The promise for IDs is broken then. Still the holder must
-// not overwrite the record that the new node has confirmed on: the holder's own term is of an
+// A new node confirms that worker. The promise for IDs is broken then. Still the holder must
+// not overwrite the record that the new node has confirmed: the holder's own term is of an
 // earlier incarnation.
 func (s *sim) playThawedTooEarly() bool {
 	s.mend()

@@ -219,7 +219,7 @@ func (s *sim) taken() (*process, int) {
 	return b, w
 }
 
-// playAllGone: no process runs when ZooKeeper is restored to old data. A new node confirms on a
+// playAllGone: no process runs when ZooKeeper is restored to old data. A new node confirms a
 // worker before the worker's holder restarts, whose lease still runs. The holder must notice that
 // it has lost the worker.
 func (s *sim) playAllGone() bool {

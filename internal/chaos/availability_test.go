@@ -58,7 +58,9 @@ func excused(windows []window, m miss, late func(from, to int64) time.Duration) 
 
 // lapsed reports whether the refusal is one of a node whose lease has ended.
 func (m miss) lapsed() bool {
-	return strings.HasPrefix(m.text, "-FENCED ") || strings.HasPrefix(m.text, "-NOTREADY s") // starting, confirming
+	return slices.ContainsFunc([]string{"-FENCED ", "-NOTREADY starting", "-NOTREADY confirming"}, func(begin string) bool {
+		return strings.HasPrefix(m.text, begin)
+	})
 }
 
 // stoodStill reports whether the node refused because its process or its disk stood still, while

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Confirming protects a holder whose record ZooKeeper has lost. A new node on the same
-// worker waits for the confirming time (the confirming time). The holder has to notice the
-// loss and freeze registration before that time is over. It needs at most
+// Confirming protects a holder whose record ZooKeeper has lost. A new node on the same worker
+// waits for the confirming time. The holder has to notice the loss and freeze registration
+// before that time is over. It needs at most
 //
 //	one heartbeat          its last report may have just been made
 //	+ Answer               after this the client looks for another server

@@ -102,7 +102,7 @@ var mutants = []mutant{
 		"	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations\n	n.claim.Confirmed, n.claim.LeaseUntil = true, max(rec.Claim.LeaseUntil, rec.Claim.ReservedUntil+60_000)\n"}}},
 	{"a take-over during a lease is taken for one after it", []change{{"coordinator/decide.go",
 		"	if !c.Confirmed || found.Node == c.Node ||", "	if true || found.Node == c.Node ||"}}},
-	{"records that others have confirmed on are overwritten", []change{{"coordinator/decide.go",
+	{"records that others have confirmed are overwritten", []change{{"coordinator/decide.go",
 		"	case found.Term == mine.Term && found.Confirmed:\n		return FoundFenced\n", ""}}},
 	{"a lost record counts as free", []change{{"coordinator/lost.go",
 		"Slot{LeaseUntil: h, Lost: true}.marshal()", "freeSlot().marshal()"}}},
@@ -140,7 +140,7 @@ var mutants = []mutant{
 		{"coordinator/stop.go", "max(claim.Floor, end)", "end"}}},
 	{"what is borrowed is not bounded by M and H", []change{
 		{"worker/series.go", "			if at >= limit {\n				return Run{}, Pause{}, ErrLimit // all below it has been borrowed\n			}\n", ""}}},
-	{"a holder that was forgotten has not borrowed", []change{
+	{"a holder that ZooKeeper lost has not borrowed", []change{
 		{"coordinator/confirm.go", "cl.ConfirmMs+cl.BorrowMs", "cl.ConfirmMs"},
 		{"coordinator/holding.go", "e.now+cl.BorrowMs", "e.now"},
 		{"coordinator/doubt.go", " + e.mine.BorrowMs", ""}}},
@@ -154,7 +154,7 @@ var worlds = map[string]string{
 	"a count of rollbacks that has come round begins at the clock": "one rollback bit",
 	"a stop writes the end of the last series":                     "three rollback bits",
 	"what is borrowed is not bounded by M and H":                   "borrow",
-	"a holder that was forgotten has not borrowed":                 "borrow",
+	"a holder that ZooKeeper lost has not borrowed":                "borrow",
 	"a clock coasts as far as it likes":                            "coast",
 	"a heartbeat too slow for the confirming time":                 "slow heartbeats",
 }
