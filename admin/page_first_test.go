@@ -85,7 +85,7 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"ZooKeeper does not answer (connection refused), and this node cannot start without it.>Start ZooKeeper, or correct --zk or the network to ZooKeeper. The node then starts by itself."},
 		{name: "one of two workers", v: view{Ready: true, Own: []ownView{own(well), refuses("FENCED", "lost-worker", func(w *node.Snapshot) { w.Worker = new(9) })}},
-			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|Worker 9: Another node acquired this node's worker, so this node is acquiring a new one.>Wait. The node recovers by itself."},
+			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|Worker 9: This node lost its worker and is acquiring another one. The log says why.>Wait. The node recovers by itself."},
 		{name: "both of two workers", v: view{Own: []ownView{own(cutOff), own(func(w *node.Snapshot) { cutOff(w); w.Worker, w.LeaseLeftMs = new(9), new(int64(60_000)) })}},
 			want: "warn|Serving IDs|1m0s left: the node stops serving at 10:33:05 UTC unless it reaches ZooKeeper||" +
 				"ZooKeeper has not answered this node since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help."},

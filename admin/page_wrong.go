@@ -73,7 +73,7 @@ func refusalOf(w node.Snapshot) wrongView {
 		return wrongView{"The lease has expired: ZooKeeper did not answer for too long" + because(w.ZooKeeper.Error) + ".",
 			"Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."}
 	case node.CauseLostWorker:
-		return wrongView{"Another node acquired this node's worker, so this node is acquiring a new one.", wait}
+		return wrongView{"This node lost its worker and is acquiring another one. The log says why.", wait}
 	case node.CauseTimeUsedUp:
 		return wrongView{"The layout's time field is used up, or this machine's clock is far ahead.", "Check the clock. If it is right, make a new cluster with another layout."}
 	case node.CauseStopping:

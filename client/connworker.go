@@ -21,7 +21,7 @@ const keepIDs = 1 << 16
 // arrive while all connWorkers wait for replies share the next request.
 type connWorker struct {
 	c      *Client
-	roused chan struct{} // capacity 1
+	woken chan struct{} // capacity 1
 	conns  map[*node]*conn
 	making map[*node]chan connected // capacity 1
 	ids    []worker.ID              // of the last reply
@@ -44,13 +44,13 @@ type job struct {
 }
 
 func newConnWorker(c *Client) *connWorker {
-	return &connWorker{c: c, roused: make(chan struct{}, 1), conns: make(map[*node]*conn), making: make(map[*node]chan connected)}
+	return &connWorker{c: c, woken: make(chan struct{}, 1), conns: make(map[*node]*conn), making: make(map[*node]chan connected)}
 }
 
 // wake wakes a connWorker, so that it calls assign again.
 func (l *connWorker) wake() {
 	select {
-	case l.roused <- struct{}{}:
+	case l.woken <- struct{}{}:
 	default:
 	}
 }
@@ -92,7 +92,7 @@ func (l *connWorker) next(ctx context.Context) bool {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-l.roused:
+		case <-l.woken:
 		case <-later:
 		}
 	}

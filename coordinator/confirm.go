@@ -11,7 +11,7 @@ import (
 // steadyTimes is the least age of the evidence for steady, in confirming times.
 const steadyTimes = 10
 
-// confirming returns the time that a new holder of a slot must wait after its write. In this
+// confirmWait returns the time that a new holder of a slot must wait after its write. In this
 // time a holder that ZooKeeper has lost can come back. It is 0 if the records prove that
 // ZooKeeper has lost nothing lately. If they cannot be read, nothing is proved.
 func (c *Coordinator) confirmWait(ctx context.Context, cl Cluster, worker int) time.Duration {

@@ -182,7 +182,7 @@ func (c *Coordinator) slot(ctx context.Context, worker int) (*Slot, zkstore.Stat
 	return &s, stat, nil
 }
 
-// remember raises the highest slot known to have been granted.
+// raiseHighestSlot raises the highest slot known to have been granted.
 func (c *Coordinator) raiseHighestSlot(used int) { c.highestSlot = max(c.highestSlot, used) }
 
 // HighestSlot returns the highest slot known to have been granted, -1 for none.
@@ -204,7 +204,7 @@ func (c *Coordinator) nextGrant(claim Claim, cl Cluster, old Slot, lease time.Du
 	return claim, slot, nil
 }
 
-// confirmed returns the claim after the write of its pending grant was acknowledged, or
+// acknowledged returns the claim after the write of its pending grant was acknowledged, or
 // found in ZooKeeper.
 func (c Claim) acknowledged() Claim {
 	c.Term, c.Nonce = c.PendingTerm, c.PendingNonce

@@ -98,7 +98,7 @@ func JudgeSlot(found *Slot, written int64, mine Claim) Finding {
 // The history shows how our holding ended. It has lost that entry if it is full and all its
 // entries are of later holders.
 func (c Claim) takenEarly(found Slot, written int64) bool {
-	if !c.Confirmed || found.Node == c.Node || found.ReleasedBy != "" || written >= c.LeaseUntil {
+	if !c.Confirmed || found.Node == c.Node || written >= c.LeaseUntil {
 		return false
 	}
 	past := found.History.List()

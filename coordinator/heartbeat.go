@@ -58,10 +58,10 @@ func (e *FencedError) Error() string {
 	return fmt.Sprintf("this node lost worker %d: %s", e.Worker, e.Reason)
 }
 
-// Heartbeat reports to ZooKeeper and extends the lease, by a versioned write. It reads the
-// slot first. If the record is ours, Heartbeat writes it again. If the record has a higher
-// term, the node is fenced. If ZooKeeper lost the record, Heartbeat puts it back while the
-// lease bound is ahead.
+// Heartbeat reports to ZooKeeper and extends the lease, by a versioned write. It reads the slot
+// first. If the record is ours, Heartbeat writes it again. If JudgeSlot finds that another node
+// has the slot, the node is fenced. If ZooKeeper lost the record, Heartbeat puts it back while
+// the lease bound is ahead.
 //
 // After a *FencedError the claim is void: another node has the slot, or a freeze keeps it
 // from a holder that never confirmed. After an error of the store the claim stays. A grant
@@ -96,6 +96,8 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Hea
 		var beat HeartbeatResult
 		switch {
 		case finding == FoundFenced:
+			// The record may also show that ZooKeeper has lost ours. Holders that are cut off
+			// need a freeze then.
 			if hold.showsLoss(v, c.mine.UUID) {
 				c.owed = &owedFreeze{claim, why}
 				_ = c.freezeOwed(ctx) // if it fails: Register tries again
@@ -104,7 +106,7 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Hea
 			return HeartbeatResult{}, &FencedError{claim.Worker, why}
 		case finding == FoundLost && c.Now() >= claim.LeaseUntil:
 			if c.mustFreeze(v.cl, claim) {
-				if _, err := c.freeze(ctx, claim, why); err != nil { // holders may be cut off
+				if _, err := c.freeze(ctx, claim, why); err != nil { // holders that are cut off may have leases that run
 					return HeartbeatResult{Claim: claim}, err
 				}
 			}
@@ -118,7 +120,7 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Hea
 		default:
 			c.raiseHighestSlot(v.cl.HighestSlot)
 			beat, err = c.report(ctx, c.holdingOf(claim.adopt(*v.slot)), v, r)
-			beat.Shown = v.lock.Found && v.lock.Stat.Owner == c.Store.SessionID() // as it is after the write
+			beat.Shown = v.lock.Found && v.lock.Stat.Owner == c.Store.SessionID() // our write does not change the lock's session
 		}
 		if errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrExists) || errors.Is(err, zkstore.ErrNoNode) || errors.Is(err, errTakeBack) {
 			claim.Ticket = beat.Claim.Ticket // there may be a new one

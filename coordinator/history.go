@@ -98,7 +98,7 @@ func (s *Slot) inherit(old Slot, now int64) {
 	}
 }
 
-// former returns the holder of s as an entry of the history. now is the clock of the next
+// pastHolder returns the holder of s as an entry of the history. now is the clock of the next
 // holder, Unix ms.
 func (s Slot) pastHolder(now int64) PastHolder {
 	f := PastHolder{Node: s.Node, Name: clip(s.Name), Host: clip(s.Host), Term: s.FromTerm, Granted: s.Granted, Ended: s.ended(now), By: clip(s.ReleasedBy)}

@@ -74,10 +74,10 @@ func (hold holding) showsLoss(v view, uuid string) bool {
 		(hold.wentBack(v.slot, v.stat) || hold.takenEarly(*v.slot, v.stat.Mtime))
 }
 
-// judge combines the findings on the cluster's record and on ours. Another holder
-// fences us even if the cluster's record is lost: our clock may be behind, so that our
-// lease has ended. Exception: on an older copy of our record, a holder that has not
-// confirmed does not fence.
+// judge combines the findings on the cluster's record and on ours. Another holder fences us
+// even if the cluster's record is lost: our lease may have ended although our clock, which may
+// be behind, says that it runs. Exception: on an older copy of our record, a holder that has
+// not confirmed does not fence.
 func (hold holding) judge(v view, uuid string) (Finding, string) {
 	cluster, finding := JudgeCluster(v.cl, uuid, hold.Incarnation), JudgeSlot(v.slot, v.stat.Mtime, hold.Claim)
 	older := hold.wentBack(v.slot, v.stat)

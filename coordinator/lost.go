@@ -21,7 +21,7 @@ func (c *Coordinator) lostUntil(cl Cluster) int64 {
 
 // replaceLost creates a Lost record for a worker and returns its bound.
 func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int) (int64, error) {
-	c.Logger.Warn("ZooKeeper has lost the record of a worker, which stays reserved for its holder", "worker", worker)
+	c.Logger.Warn("ZooKeeper has lost the record of a worker, which stays kept for its holder", "worker", worker)
 	h := c.lostUntil(cl)
 	if err := ensureRoot(ctx, c.Store); err != nil {
 		return 0, err

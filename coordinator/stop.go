@@ -8,12 +8,12 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Stop marks a slot as cleanly stopped: this holding issues no ID at or after m, Unix ms.
+// Stop marks a slot as cleanly stopped: this holding issues no ID at or after end, Unix ms.
 // The node keeps the slot until the lease bound, and a restart resumes it without waiting.
 // The local record must already have the same, durably.
-func (c *Coordinator) Stop(ctx context.Context, claim Claim, m int64) error {
+func (c *Coordinator) Stop(ctx context.Context, claim Claim, end int64) error {
 	err := c.finish(ctx, claim, func(s *Slot) {
-		s.Stopped, s.StoppedAt, s.State = true, m, "stopped"
+		s.Stopped, s.StoppedAt, s.State = true, end, "stopped"
 		s.LeaseUntil = max(s.LeaseUntil, claim.LeaseUntil)
 		s.Generation = claim.Generation
 	})

@@ -55,7 +55,7 @@ func commandTable(maxBatch int) []command {
 		{name: "TIME", run: (*session).time,
 			help: "the node's clock: Unix seconds and microseconds"},
 		{name: "WORKER", run: (*session).worker,
-			help: "this node's worker number, term, node and state"},
+			help: "this node's worker, term, node and state"},
 		{name: "STATS", run: (*session).stats,
 			help: "counters: a name and a value on each line, then END"},
 		{name: "READY", run: (*session).ready,

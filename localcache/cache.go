@@ -54,8 +54,8 @@ import (
 //
 // After a restart no block is known to be durable. A failed sync leaves its block readable
 // from the page cache, and a later sync then returns nil without having written it. So the
-// first Save writes the block that it goes on from once more, byte for byte, before it
-// overwrites the other block. If that write is torn, the bytes are still the same. If the
+// first Save rewrites the block that it goes on from, byte for byte, before it overwrites the
+// other block. If that write is torn, the bytes are still the same. If the
 // disk held other bytes there, then the other block is the durable one, and it is intact.
 
 // ErrClosed: the Cache was closed.
@@ -216,7 +216,7 @@ func (c *Cache) write(i int, body []byte, r Record) error {
 	return nil
 }
 
-// prove writes the block that was read once more, so that it is known to be durable.
+// prove rewrites the block that New has read, so that the block is known to be durable.
 func (c *Cache) prove() error {
 	if c.unproven == nil {
 		return nil

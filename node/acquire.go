@@ -211,11 +211,11 @@ func (n *Node) startFromCache(lost bool) error {
 	n.mu.Lock()
 	n.restartedFrom, n.confirmed = n.generation, false
 	claim := n.claim // an attempt to resume may have left a grant pending
-	m := n.reservedUntil
+	floor := n.reservedUntil
 	n.mu.Unlock()
 	n.log.Warn("starting from the state directory alone, the clock is unverified", "worker", claim.Worker, "term", claim.Term,
 		"lease_left_s", ms(claim.LeaseUntil-n.now()).Round(time.Second).Seconds(), "record_missing", lost)
-	claim.Floor = m
+	claim.Floor = floor
 	return n.hold(claim)
 }
 

@@ -331,7 +331,7 @@ func (g *NodeGroup) Numbers() string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(workers), " ", ","), "[]")
 }
 
-// Snapshots returns a Snapshot of each node, in the order of NewGroup's arguments.
+// Snapshots returns a Snapshot of each node, in the order of NewNodeGroup's arguments.
 func (g *NodeGroup) Snapshots() []Snapshot {
 	all := make([]Snapshot, len(g.nodes))
 	for i, n := range g.nodes {

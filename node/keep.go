@@ -87,9 +87,10 @@ func (n *Node) untilNext() time.Duration {
 	return max(next, time.Millisecond)
 }
 
-// publish starts serving if the slot is confirmed, the lease runs, the clock is not wrong and has
-// reached the floor, and a bound above the floor is on disk. If the first, the floor or the disk
-// is missing, it sets the refusal. A lease that expired while the node was disconnected counts
+// publish starts serving if the claim is confirmed, its lease runs, the clock is not wrong and has
+// reached the floor, and a bound above the floor is on disk. It sets a refusal in three cases: the
+// claim is not confirmed or its lease has expired, the clock is below the floor, or the disk takes
+// no bound. A lease that expired while the node was disconnected counts
 // again once the slot is confirmed again.
 func (n *Node) publish() {
 	n.mu.Lock()
@@ -104,7 +105,7 @@ func (n *Node) publish() {
 		}
 		n.mu.Unlock()
 		return
-	case n.skew.wrong, t.floor < n.claim.Floor: // or the claim has a higher floor: hold replaces t
+	case n.skew.wrong, t.floor < n.claim.Floor: // in the second case hold replaces t
 		n.mu.Unlock()
 		return
 	case n.now() < t.floor:
@@ -122,7 +123,8 @@ func (n *Node) publish() {
 	defer n.mu.Unlock()
 	switch {
 	case n.held != t || n.phase == Stopping || n.serving.Load() == t || n.skew.wrong || n.now() >= n.claim.LeaseUntil:
-		// Dropped, stopped or found wrong meanwhile, or the other loop has published it.
+		// The tenure was dropped, the node is stopping, its clock was found wrong, its lease has
+		// expired, or the other loop has published the tenure.
 	case n.disk.err != nil && t.gen.Limit() <= n.layout.CeilTick(t.floor):
 		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseReservedBound})
 	default:

@@ -59,7 +59,7 @@ type keeper struct {
 	// the time of its call first.
 	heard int64
 	// confirmAt is the earliest moment at which the slot may be confirmed, monotonic ns.
-	// lastConfirm is the confirming time from which confirmAt was computed. 0 means no wait.
+	// lastWait is the confirming time from which confirmAt was computed. 0 means no wait.
 	confirmAt int64
 	lastWait  time.Duration
 	rounds    timeguard.Rounds
@@ -72,10 +72,11 @@ type state struct {
 	cluster coordinator.Cluster
 	rules
 	// claim is this node's hold on the slot, in memory. It may be newer than the local record on
-	// the disk. m is the reserved bound (Unix ms) and generation the write count of the local
-	// record that is durable. claim.ReservedUntil and claim.Generation may be out of date: set
-	// them from m and generation before a call that uses them. Only the goroutine of keep writes
-	// claim, cluster and rules, so that goroutine may read them without mu.
+	// the disk. reservedUntil is the reserved bound (Unix ms) and generation the write count of
+	// the local record that is durable. claim.ReservedUntil and claim.Generation may be out of
+	// date: set them from reservedUntil and generation before a call that uses them. Only the
+	// goroutine of keep writes claim, cluster and rules, so that goroutine may read them without
+	// mu.
 	claim         coordinator.Claim
 	reservedUntil int64
 	generation    uint64

@@ -19,7 +19,7 @@ const (
 	CauseLeaseExpiredAway Cause = "lease-expired-while-away"
 	CauseNewWorker        Cause = "new-worker-after-rollback"
 	CauseBelowFloor       Cause = "clock-below-floor"
-	// CauseNoDurableBound: the clock has reached the reserved bound on the disk.
+	// CauseReservedBound: the clock has reached the reserved bound on the disk.
 	CauseReservedBound Cause = "reserved-bound-reached"
 	CauseLeaseBorrowed Cause = "lease-borrowed"
 	CauseClockBehind   Cause = "clock-behind"
@@ -57,7 +57,7 @@ type Refusal struct {
 	Cause Cause
 	// Phase is the node's phase if the refusal is due to that phase, otherwise empty.
 	Phase Phase
-	// Bound is set for CauseNoDurableBound if the node had begun to serve, otherwise empty.
+	// Bound is set for CauseReservedBound if the node had begun to serve, otherwise empty.
 	Bound Bound
 	// Behind is how far the clock is behind the last ID, for CauseClockBehind. The node
 	// serves again after this time.

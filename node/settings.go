@@ -30,7 +30,8 @@ type Settings struct {
 	Layout *worker.Layout
 	// Datacenter is by default 0.
 	Datacenter *int64
-	// Lease is the longest lease, 1 s or more, by default 24 h. Confirm is the confirming time,
+	// Lease is the longest lease, 1 s or more, by default 24 h. ConfirmTime is
+	// the confirming time,
 	// limits.MinConfirm to 1 h, by default limits.DefaultConfirm. It may be 0 for a store in
 	// memory.
 	Lease, ConfirmTime *time.Duration

@@ -17,7 +17,7 @@ func Lease(most, served time.Duration) time.Duration {
 }
 
 // NextReserved returns the next reserved bound: now plus window, but not above the lease
-// bound h, and never below the present reserved bound m. Instants are Unix milliseconds.
-func NextReserved(m, now, h int64, window time.Duration) int64 {
-	return max(m, min(now+window.Milliseconds(), h))
+// bound, and never below the present reserved bound. Instants are Unix milliseconds.
+func NextReserved(reserved, now, lease int64, window time.Duration) int64 {
+	return max(reserved, min(now+window.Milliseconds(), lease))
 }

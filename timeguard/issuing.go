@@ -114,23 +114,23 @@ func (c *Issuing) sample() {
 	mono, wall, width := c.read()
 	defer c.sampled.Store(mono)
 	c.lead.Store(0)
-	leap := wall - mono - c.offset.Load()
-	if leap > int64(LeapTolerance) {
-		leap -= c.followSuspend(leap)
+	diff := wall - mono - c.offset.Load()
+	if diff > int64(LeapTolerance) {
+		diff -= c.followSuspend(diff)
 	}
-	if leap > int64(LeapTolerance) {
-		c.ahead.Store(leap)
+	if diff > int64(LeapTolerance) {
+		c.ahead.Store(diff)
 		return
 	}
 	c.ahead.Store(0)
 	// A difference within the width of the sample is noise. Correcting it would only make
 	// the clock jitter.
 	switch {
-	case leap < -width && -leap <= c.coast.Load():
-		slower := min(-leap, (mono-c.sampled.Load())/coastSlower)
+	case diff < -width && -diff <= c.coast.Load():
+		slower := min(-diff, (mono-c.sampled.Load())/coastSlower)
 		c.offset.Sub(slower)
-		c.lead.Store(-leap - slower)
-	case leap > width || leap < -width:
+		c.lead.Store(-diff - slower)
+	case diff > width || diff < -width: // beyond the coast limit the clock goes back with the wall clock
 		c.offset.Store(wall - mono)
 	}
 }

@@ -7,7 +7,7 @@ import "time"
 const BadRounds = 3
 
 // Offset says how far a clock is ahead of the clock of ZooKeeper's leader: by Ahead, give
-// or take Error. Ahead is negative for a clock that is behind.
+// or take Uncertainty. Ahead is negative for a clock that is behind.
 type Offset struct {
 	Ahead       time.Duration
 	Uncertainty time.Duration
@@ -16,7 +16,7 @@ type Offset struct {
 // MeasureOffset returns the offset of a clock, measured by one write. The clock showed sent
 // when the write began, and acked when the write was acknowledged. At some moment in
 // between, the leader's clock showed stamp, the timestamp of the write. All three are Unix
-// milliseconds. Error is half the duration of the write, plus 1 ms because stamp is in
+// milliseconds. Uncertainty is half the duration of the write, plus 1 ms because stamp is in
 // whole milliseconds.
 func MeasureOffset(sent, acked, stamp int64) Offset {
 	half := time.Duration(max(0, acked-sent)) * time.Millisecond / 2

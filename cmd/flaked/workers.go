@@ -271,7 +271,7 @@ func stateMeaning(w workerReport, s coordinator.Slot, at time.Time) string {
 	case w.State == stateDisconnected:
 		return ": its holder is not connected to ZooKeeper, and may serve until its lease expires"
 	case w.State == stateRecordMissing && s.Lost:
-		return ": ZooKeeper lost its record, so the worker is reserved for its holder until " + instant(s.LeaseUntil, at)
+		return ": ZooKeeper lost its record, so the worker is kept for its holder until " + instant(s.LeaseUntil, at)
 	case w.State == stateRecordMissing:
 		return ": its record is gone or cannot be read"
 	}

@@ -105,7 +105,7 @@ type releaser struct {
 	c     *cli.Context
 	hand  coordinator.Operator
 	lower bool
-	// stateDir has the node's state that was set aside. It is "" if that state is gone.
+	// stateDir is the directory with the backup of the node's state. Empty: none was given.
 	stateDir string
 }
 
@@ -123,7 +123,7 @@ func (r releaser) release(ctx context.Context, worker int) (releaseReport, error
 	case s.Term < 0:
 		return r.replace(ctx, found)
 	case s.Term == 0 && s.Lost && found.Availability != coordinator.Free:
-		return report, exitWith(exitFailure, "ZooKeeper lost the record of worker %d, so the worker is reserved for its holder until %s. Wait, or see flaked cluster thaw --help", worker, instant(s.LeaseUntil, now))
+		return report, exitWith(exitFailure, "ZooKeeper lost the record of worker %d, so the worker is kept for its holder until %s. Wait, or see flaked cluster thaw --help", worker, instant(s.LeaseUntil, now))
 	case s.Term == 0:
 		report.Text = fmt.Sprintf("worker %d is free, and no node has held it. Nothing was changed.", worker)
 		return report, nil
@@ -159,7 +159,7 @@ func (r releaser) replace(ctx context.Context, found coordinator.Holding) (relea
 	if err != nil {
 		return releaseReport{}, err
 	}
-	return releaseReport{found.Worker, true, e.Slot.LeaseUntil, fmt.Sprintf("worker %d is reserved for its holder until %s, and then free", found.Worker, instant(e.Slot.LeaseUntil, time.UnixMilli(r.hand.Now())))}, nil
+	return releaseReport{found.Worker, true, e.Slot.LeaseUntil, fmt.Sprintf("worker %d is kept for its holder until %s, and then free", found.Worker, instant(e.Slot.LeaseUntil, time.UnixMilli(r.hand.Now())))}, nil
 }
 
 func (r releaser) takeAway(ctx context.Context, found coordinator.Holding, name string, now time.Time) (releaseReport, error) {

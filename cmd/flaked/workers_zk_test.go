@@ -106,8 +106,8 @@ func TestWorkersRelease(t *testing.T) {
 	// A record that cannot be read is replaced.
 	put(t, store, "/workers/0003", []byte("{"), false)
 	call(t, "", "workers", "release", "3").wants(t, exitUsage, "", "add --confirm 'replace the record of worker 3'")
-	call(t, "", "workers", "release", "3", "--confirm", "replace the record of worker 3").wants(t, exitOK, "worker 3 is reserved for its holder until ", "")
-	call(t, "", "workers", "release", "3").wants(t, exitFailure, "", "ZooKeeper lost the record of worker 3, so the worker is reserved for its holder until ")
+	call(t, "", "workers", "release", "3", "--confirm", "replace the record of worker 3").wants(t, exitOK, "worker 3 is kept for its holder until ", "")
+	call(t, "", "workers", "release", "3").wants(t, exitFailure, "", "ZooKeeper lost the record of worker 3, so the worker is kept for its holder until ")
 }
 
 func TestWorkersReleaseInAFreeze(t *testing.T) {

@@ -16,14 +16,14 @@ var mutants = []mutant{
 	{"no reserved bound: issuing up to H", []change{{"node/reserve.go",
 		"min(n.reservedUntil, n.claim.LeaseUntil)", "n.claim.LeaseUntil"}}},
 	{"the reserved bound goes down with the clock", []change{{"timeguard/bounds.go",
-		"return max(m, min(now+window.Milliseconds(), h))", "return min(now+window.Milliseconds(), h)"}}},
+		"return max(reserved, min(now+window.Milliseconds(), lease))", "return min(now+window.Milliseconds(), lease)"}}},
 	{"the reserved bound counts before it is durable", []change{{"node/reserve.go",
 		"	n.mu.Unlock()\n\n	gen, err := n.save(rec)\n",
 		"	n.reservedUntil = rec.Claim.ReservedUntil\n	n.applyBounds()\n	n.mu.Unlock()\n\n	gen, err := n.save(rec)\n"}}},
 	{"a resume begins at now", []change{{"coordinator/resume.go",
 		"claim.Floor = max(claim.Floor, claim.ReservedUntil)", "claim.Floor = c.Now()"}}},
 	{"a start from the cache begins at now", []change{{"node/acquire.go",
-		"claim.Floor = m", "claim.Floor = min(m, n.now())"}}},
+		"claim.Floor = floor", "claim.Floor = min(floor, n.now())"}}},
 	{"a record found alone is taken as it is", []change{{"localcache/load.go",
 		"		l.Record.ReservedUntil = raise(l.Record.ReservedUntil)\n", ""}}},
 	{"an old copy of a state file is resumed", []change{{"coordinator/decide.go",
@@ -34,7 +34,7 @@ var mutants = []mutant{
 	// The lease bound, H.
 	{"no lease bound: issuing up to M", []change{
 		{"node/reserve.go", "min(n.reservedUntil, n.claim.LeaseUntil)", "n.reservedUntil"},
-		{"timeguard/bounds.go", "return max(m, min(now+window.Milliseconds(), h))", "return max(m, now+window.Milliseconds())"}}},
+		{"timeguard/bounds.go", "return max(reserved, min(now+window.Milliseconds(), lease))", "return max(reserved, now+window.Milliseconds())"}}},
 	{"the lease bound goes down with the clock", []change{{"coordinator/holding.go",
 		"s.LeaseUntil = max(s.LeaseUntil, e.now+lease.Milliseconds())", "s.LeaseUntil = e.now + lease.Milliseconds()"}}},
 	{"a resume's H counts before it is acknowledged", []change{{"coordinator/resume.go",
@@ -145,7 +145,7 @@ var mutants = []mutant{
 		{"coordinator/holding.go", "e.now+cl.BorrowMs", "e.now"},
 		{"coordinator/doubt.go", " + e.mine.BorrowMs", ""}}},
 	{"a clock coasts as far as it likes", []change{
-		{"timeguard/issuing.go", "-leap <= c.coast.Load()", "true"}}},
+		{"timeguard/issuing.go", "-diff <= c.coast.Load()", "true"}}},
 }
 
 // worlds names the world of the simulation that catches a mutant, by the mutant's name. The
