@@ -12,7 +12,6 @@ import (
 // Contender is a server together with the way it is asked. Its text stands in the tables.
 type Contender string
 
-// The contenders.
 const (
 	floorC           Contender = "floor, C"
 	floorGo          Contender = "floor, Go"
@@ -158,13 +157,5 @@ func (c Contender) before() (Contender, bool) {
 // matches reports whether name contains one of the texts in only, which are joined by
 // separator. If only is empty, every name matches.
 func matches(only, separator, name string) bool {
-	if only == "" {
-		return true
-	}
-	for part := range strings.SplitSeq(only, separator) {
-		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	return false
+	return only == "" || slices.ContainsFunc(strings.Split(only, separator), func(part string) bool { return strings.Contains(name, part) })
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -96,15 +95,8 @@ func (f *farm) besideGreedy(ctx context.Context, who Contender, a load.Attack) (
 		}
 	}
 	g.Bench, err = f.generate(ctx, others, who, p)
-	g.Peak = peak(p.pid())
+	g.Peak = load.ProcessMemory(p.pid(), load.PeakMemory)
 	return g, errors.Join(err, stop())
-}
-
-// doGreedy attacks until ctx ends.
-func doGreedy(ctx context.Context, a load.Attack, address string) error {
-	return a.Run(ctx, func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", address)
-	})
 }
 
 // findGreedy returns the attack of internal/load that has this name, and whether there is
@@ -118,24 +110,16 @@ func findGreedy(name Attack) (load.Attack, bool) {
 	return all[i], true
 }
 
-// besides returns the measurements of a contender during an attack.
-func (r *Results) besides(attack string, who Contender) (all []Greedy) {
-	for _, g := range r.Greedy {
-		if g.Attack == attack && g.Who == who {
-			all = append(all, g)
-		}
-	}
-	return all
-}
-
 // greedyWorst returns the median over the rounds of the others' p99, and the largest value of
 // all rounds of their longest wait and of the node's memory in bytes. ok is false if there
 // is no measurement.
 func (r *Results) greedyWorst(attack string, who Contender) (p99, longest time.Duration, most int64, ok bool) {
 	var p99s []float64
-	for _, g := range r.besides(attack, who) {
-		p99s = append(p99s, g.Bench.Latency.P99)
-		longest, most = max(longest, microseconds(g.Bench.Latency.Max)), max(most, g.Peak)
+	for _, g := range r.Greedy {
+		if g.Attack == attack && g.Who == who {
+			p99s = append(p99s, g.Bench.Latency.P99)
+			longest, most = max(longest, microseconds(g.Bench.Latency.Max)), max(most, g.Peak)
+		}
 	}
 	median, ok := figures.Median(p99s)
 	return microseconds(median), longest, most, ok
@@ -165,20 +149,4 @@ func (r *Results) greedyTable() string {
 	}
 	b.WriteString(t.String())
 	return b.String()
-}
-
-// greedyVerdicts compares the waits and the memory with their limits.
-func (r *Results) greedyVerdicts() []Verdict {
-	var out []Verdict
-	for _, a := range load.Attacks() {
-		wanted := fmt.Sprintf("beside clients that %s: others' p99 below %s, none waits %s, the node stays below %s", a.Name, greedyP99, greedyMax, mib(greedyPeak))
-		p99, longest, most, ok := r.greedyWorst(a.Name, flaked)
-		if !ok {
-			out = append(out, Verdict{wanted, "", unmeasured})
-			continue
-		}
-		found := fmt.Sprintf("p99 %s ms, longest %s ms, %s", milliseconds(p99), milliseconds(longest), mib(most))
-		out = append(out, Verdict{wanted, found, reached(p99 < greedyP99 && longest < greedyMax && most < greedyPeak)})
-	}
-	return out
 }

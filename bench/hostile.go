@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/figures"
+	"github.com/flaked/flaked/internal/load"
 )
 
 // Attack is the behaviour of a bad client. Its text completes "a client that ...".
 type Attack string
 
-// The attacks.
 const (
 	neverReads Attack = "asks and never reads, on 20 connections"
 	drips      Attack = "drips a byte a second, on 200 connections"
@@ -94,16 +94,16 @@ func (f *farm) attackAlone(ctx context.Context, p *process, a Attack) (float64, 
 	}
 	defer func() { _ = stop() }()
 	pause(ctx, 300*time.Millisecond) // as the generator's warm-up
-	before, start := cpu(p.pid()), time.Now()
+	before, _ := load.ProcessCPU(p.pid())
+	start := time.Now()
 	pause(ctx, f.o.duration)
-	return (cpu(p.pid()) - before).Seconds() / time.Since(start).Seconds(), ctx.Err()
+	after, _ := load.ProcessCPU(p.pid())
+	return (after - before).Seconds() / time.Since(start).Seconds(), ctx.Err()
 }
 
 func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }
@@ -138,7 +138,9 @@ func (f *farm) attack(a Attack, address string, nice int) (stop func() error, er
 // doAttack attacks until this process is killed. A greedy attack also ends when ctx ends.
 func doAttack(ctx context.Context, a Attack, address string) error {
 	if g, ok := findGreedy(a); ok {
-		return doGreedy(ctx, g, address)
+		return g.Run(ctx, func(ctx context.Context) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		})
 	}
 	conns, bad := 20, func(net.Conn) {}
 	switch a {

@@ -16,11 +16,11 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/flaked/flaked/internal/figures"
+	"github.com/flaked/flaked/internal/load"
 )
 
 // measureAll makes all measurements that the options select. If one fails for good, it
@@ -174,7 +174,7 @@ func (r *Results) measureIdle(ctx context.Context, f *farm, who Contender) error
 		return err
 	}
 	defer f.stop(p)
-	m := Idle{Who: who, Conns: idleConns, Before: resident(p.pid())}
+	m := Idle{Who: who, Conns: idleConns, Before: load.ProcessMemory(p.pid(), load.ResidentMemory)}
 	conns := make([]net.Conn, 0, idleConns)
 	defer func() {
 		for _, c := range conns {
@@ -206,35 +206,16 @@ func (r *Results) measureIdle(ctx context.Context, f *farm, who Contender) error
 	if err := once(conns[len(conns)-1]); err != nil {
 		return fmt.Errorf("idle connections: %w", err)
 	}
-	m.Connected = resident(p.pid())
+	m.Connected = load.ProcessMemory(p.pid(), load.ResidentMemory)
 	for i, c := range conns {
 		if err := once(c); err != nil {
 			return fmt.Errorf("the request on idle connection %d: %w", i+1, err)
 		}
 	}
-	m.Served = resident(p.pid())
+	m.Served = load.ProcessMemory(p.pid(), load.ResidentMemory)
 	r.Idle = append(r.Idle, m)
 	fmt.Printf("idle %-20s %s before, %s connected, %s served\n", who, mib(m.Before), mib(m.Connected), mib(m.Served))
 	return nil
-}
-
-// resident returns the resident memory of a process in bytes.
-func resident(pid int) int64 { return statusBytes(pid, "VmRSS:") }
-
-// peak returns the most resident memory that a process has had, in bytes.
-func peak(pid int) int64 { return statusBytes(pid, "VmHWM:") }
-
-// statusBytes returns a field of /proc/PID/status in bytes, or 0 if there is none. The
-// kernel prints the field in kB.
-func statusBytes(pid int, field string) int64 {
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, field); ok {
-			kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-			return kib << 10
-		}
-	}
-	return 0
 }
 
 func mib(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
@@ -271,16 +252,4 @@ func (f *farm) versions() map[string]string {
 		v[name] = line
 	}
 	return v
-}
-
-// cpu returns the CPU time of a process, user and system, in steps of 10 ms.
-func cpu(pid int) time.Duration {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseInt(fields[11], 10, 64)
-	system, _ := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * (time.Second / 100)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"html"
 	"strings"
 )
 
@@ -81,7 +82,7 @@ func draw(panels []panel) string {
 			longest = max(longest, b.value)
 		}
 		y += plotPanel - plotBar
-		fmt.Fprintf(&body, `<text x="%d" y="%d" font-weight="600">%s</text>`+"\n", plotMargin, y, escaped(p.title))
+		fmt.Fprintf(&body, `<text x="%d" y="%d" font-weight="600">%s</text>`+"\n", plotMargin, y, html.EscapeString(p.title))
 		y += plotBar
 		for _, b := range p.bars {
 			width := 0.0
@@ -89,9 +90,9 @@ func draw(panels []panel) string {
 				width = b.value / longest * plotBars
 			}
 			middle := y + plotBar - 3
-			fmt.Fprintf(&body, `<text x="%d" y="%d" text-anchor="end">%s</text>`, plotLeft-8, middle, escaped(string(b.who)))
+			fmt.Fprintf(&body, `<text x="%d" y="%d" text-anchor="end">%s</text>`, plotLeft-8, middle, html.EscapeString(string(b.who)))
 			fmt.Fprintf(&body, `<rect x="%d" y="%d" width="%.1f" height="%d" rx="2" fill="%s"/>`, plotLeft, y, max(width, 1), plotBar, colour(b.who))
-			fmt.Fprintf(&body, `<text x="%.1f" y="%d">%s</text>`+"\n", plotLeft+width+6, middle, escaped(b.label))
+			fmt.Fprintf(&body, `<text x="%.1f" y="%d">%s</text>`+"\n", plotLeft+width+6, middle, html.EscapeString(b.label))
 			y += plotBar + plotGap
 		}
 		y += plotGap
@@ -109,8 +110,4 @@ func colour(who Contender) string {
 		return plotFloor
 	}
 	return plotPeer
-}
-
-func escaped(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
 }

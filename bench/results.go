@@ -92,9 +92,9 @@ func clientBusy(b Bench) float64 {
 	return b.ClientCPU / b.Seconds
 }
 
-// runs returns a contender's measurements in a case, by round.
-func (r *Results) runs(name string, who Contender) map[int]Bench {
-	out := map[int]Bench{}
+// runs returns a contender's measurements in a case.
+func (r *Results) runs(name string, who Contender) figures.Rounds[Bench] {
+	out := figures.Rounds[Bench]{}
 	for _, run := range r.Runs {
 		if run.Case == name && run.Who == who {
 			out[run.Round] = run.Bench
@@ -103,34 +103,10 @@ func (r *Results) runs(name string, who Contender) map[int]Bench {
 	return out
 }
 
-// median returns the median of a metric over the rounds. It returns false if there is no
-// measurement.
 func (r *Results) median(name string, who Contender, m Metric) (float64, bool) {
-	var values []float64
-	for _, b := range r.runs(name, who) {
-		values = append(values, m(b))
-	}
-	return figures.Median(values)
+	return r.runs(name, who).Median(m)
 }
 
-// ratio returns the median over the rounds of who's figure divided by to's figure of the
-// same round. It returns false if there is no such round.
 func (r *Results) ratio(name string, who, to Contender, m Metric) (float64, bool) {
-	var values []float64
-	others := r.runs(name, to)
-	for round, b := range r.runs(name, who) {
-		if other, ok := others[round]; ok && m(other) > 0 {
-			values = append(values, m(b)/m(other))
-		}
-	}
-	return figures.Median(values)
-}
-
-func (r *Results) idle(who Contender) (Idle, bool) {
-	for _, i := range r.Idle {
-		if i.Who == who {
-			return i, true
-		}
-	}
-	return Idle{}, false
+	return r.runs(name, who).Ratio(r.runs(name, to), m)
 }

@@ -77,7 +77,9 @@ func newFarm(o options) (*farm, error) {
 
 // findPeers finds the other servers, and starts a ZooKeeper.
 func (f *farm) findPeers() error {
-	out, err := command("bench/peers.sh").Output()
+	peers := exec.Command("bench/peers.sh")
+	peers.Stderr = os.Stderr
+	out, err := peers.Output()
 	if err != nil {
 		return fmt.Errorf("bench/peers.sh: %w", err)
 	}
@@ -93,13 +95,6 @@ func (f *farm) findPeers() error {
 
 // zkDir returns the data directory of the farm's ZooKeeper.
 func (f *farm) zkDir() string { return filepath.Join(f.dir, "zk") }
-
-// command returns a command that writes to this process's stderr.
-func command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(name, args...)
-	cmd.Stderr = os.Stderr
-	return cmd
-}
 
 func (f *farm) close() {
 	for _, p := range f.running {
@@ -243,7 +238,10 @@ func (f *farm) await(ctx context.Context, p *process, ready bool) error {
 		if p.tcp == "" {
 			network = "unix"
 		}
-		err := dialable(p, network)
+		c, err := dial(p, network)
+		if err == nil {
+			err = c.Close()
+		}
 		if err == nil && ready {
 			var reply string
 			if reply, err = local.AskLine(network, p.address(network), "READY\n"); err == nil && !strings.HasPrefix(reply, "OK") {
@@ -271,14 +269,6 @@ func alive(pid int) bool {
 
 func dial(p *process, network string) (net.Conn, error) {
 	return net.DialTimeout(network, p.address(network), 5*time.Second)
-}
-
-func dialable(p *process, network string) error {
-	c, err := dial(p, network)
-	if err == nil {
-		err = c.Close()
-	}
-	return err
 }
 
 func freePort() (int, error) {

@@ -52,11 +52,8 @@ func (r *Results) about() string {
 func (r *Results) present(names ...string) []Contender {
 	var out []Contender
 	for _, who := range sources {
-		for _, name := range names {
-			if len(r.runs(name, who)) > 0 {
-				out = append(out, who)
-				break
-			}
+		if slices.ContainsFunc(names, func(name string) bool { return len(r.runs(name, who)) > 0 }) {
+			out = append(out, who)
 		}
 	}
 	return out

@@ -4,10 +4,10 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/flaked/flaked/internal/figures"
+	"github.com/flaked/flaked/internal/load"
 )
 
 // ceiling is the most IDs that one worker of the default layout can make in a second.
@@ -34,10 +34,9 @@ type Verdict struct {
 	Reached       Reached
 }
 
-// TrustedClock is the outcome of a verdict.
+// Reached is the outcome of a verdict.
 type Reached string
 
-// The outcomes.
 const (
 	yes        Reached = "yes"
 	no         Reached = "NO"
@@ -51,10 +50,11 @@ func reached(ok bool) Reached {
 	return no
 }
 
-// judge makes verdicts. A verdict is unmeasured if one of its figures is missing.
+// judge collects verdicts. A verdict is unmeasured if one of its figures is missing.
 type judge struct {
-	r       *Results
-	missing bool
+	r        *Results
+	missing  bool
+	verdicts []Verdict
 }
 
 func (j *judge) median(name string, who Contender, m Metric) float64 {
@@ -69,57 +69,57 @@ func (j *judge) ratio(name string, who, to Contender, m Metric) float64 {
 	return v
 }
 
-// verdict returns a verdict. It is unmeasured if median or ratio found no figure since the
-// previous call of verdict.
-func (j *judge) verdict(wanted string, ok bool, format string, args ...any) Verdict {
-	missing := j.missing
-	j.missing = false
-	if missing {
-		return Verdict{wanted, "", unmeasured}
+// verdict adds a verdict. It is unmeasured if a figure was missing since the previous call of
+// verdict.
+func (j *judge) verdict(wanted string, ok bool, format string, args ...any) {
+	v := Verdict{wanted, fmt.Sprintf(format, args...), reached(ok)}
+	if j.missing {
+		v = Verdict{wanted, "", unmeasured}
 	}
-	return Verdict{wanted, fmt.Sprintf(format, args...), reached(ok)}
+	j.missing = false
+	j.verdicts = append(j.verdicts, v)
 }
 
 // verdicts compares all figures with their targets.
 func (r *Results) verdicts() []Verdict {
 	j := &judge{r: r}
-	var out []Verdict
 	for _, who := range []Contender{flaked, flakedRESP} {
 		for _, conns := range []int{50, 200} {
-			out = append(out, j.unpipelined(who, conns)...)
+			j.unpipelined(who, conns)
 		}
 	}
 	for _, conns := range []int{50, 200} {
-		name := gridName("unix", conns, 1)
-		v := j.ratio(name, flaked, redis, throughput)
-		out = append(out, j.verdict(fmt.Sprintf("%d connections on a unix socket: ahead of Redis on one", conns), v > 1, "%.2f of Redis", v))
+		v := j.ratio(gridName("unix", conns, 1), flaked, redis, throughput)
+		j.verdict(fmt.Sprintf("%d connections on a unix socket: ahead of Redis on one", conns), v > 1, "%.2f of Redis", v)
 	}
-	out = append(out, j.pipelined()...)
-	out = append(out, j.alone()...)
-	out = append(out, j.steady()...)
+	j.pipelined()
+	j.alone()
+	j.steady()
 	for _, f := range field {
 		v := j.ratio(gridName("tcp", 50, 1), flaked, floorC, throughput) / f.ofFloor
-		out = append(out, j.verdict(fmt.Sprintf("%.4g x %s (%.2f of the floor in a run of its own)", f.atLeastFold, f.name, f.ofFloor), v >= f.atLeastFold, "%.2f x", v))
+		j.verdict(fmt.Sprintf("%.4g x %s (%.2f of the floor in a run of its own)", f.atLeastFold, f.name, f.ofFloor), v >= f.atLeastFold, "%.2f x", v)
 	}
-	return slices.Concat(out, []Verdict{r.idleVerdict(), r.checkVerdict()}, r.hostileVerdicts(), r.greedyVerdicts())
+	j.idle()
+	j.check()
+	j.hostile()
+	j.greedy()
+	return j.verdicts
 }
 
-func (j *judge) unpipelined(who Contender, conns int) []Verdict {
+func (j *judge) unpipelined(who Contender, conns int) {
 	name := gridName("tcp", conns, 1)
 	at := fmt.Sprintf("%s, %d connections, no pipelining, TCP: ", who, conns)
-	var out []Verdict
 	v := j.ratio(name, who, floorC, throughput)
-	out = append(out, j.verdict(at+"95 % of the C floor", v >= 0.95, "%.1f %%", 100*v))
+	j.verdict(at+"95 % of the C floor", v >= 0.95, "%.1f %%", 100*v)
 	v = j.ratio(name, who, memcached, throughput)
-	out = append(out, j.verdict(at+"ahead of memcached", v > 1, "%.2f of memcached", v))
+	j.verdict(at+"ahead of memcached", v > 1, "%.2f of memcached", v)
 	v = j.ratio(name, who, redis, throughput)
-	out = append(out, j.verdict(at+"ahead of Redis", v > 1, "%.2f of Redis", v))
+	j.verdict(at+"ahead of Redis", v > 1, "%.2f of Redis", v)
 	ours, theirs := j.median(name, who, p99), j.median(name, redis, p99)
-	return append(out, j.verdict(at+"p99 no worse than Redis's", ours <= theirs, "%.0f us, Redis %.0f us", ours, theirs))
+	j.verdict(at+"p99 no worse than Redis's", ours <= theirs, "%.0f us, Redis %.0f us", ours, theirs)
 }
 
-func (j *judge) pipelined() []Verdict {
-	var out []Verdict
+func (j *judge) pipelined() {
 	p16, p100 := gridName("tcp", 50, 16), gridName("tcp", 50, 100)
 	v := j.ratio(p16, flaked, floorC, throughput)
 	bound := j.median(p16, flaked, throughput) >= atCeiling*ceiling
@@ -127,7 +127,7 @@ func (j *judge) pipelined() []Verdict {
 	if bound {
 		note = ": the layout's ceiling binds"
 	}
-	out = append(out, j.verdict("pipeline 16: 90 % of the C floor", v >= 0.9 || bound, "%.1f %%%s", 100*v, note))
+	j.verdict("pipeline 16: 90 % of the C floor", v >= 0.9 || bound, "%.1f %%%s", 100*v, note)
 	for _, c := range []struct {
 		name, at string
 		ids      Metric
@@ -136,54 +136,55 @@ func (j *judge) pipelined() []Verdict {
 		{batchCase, "GET 1000", func(b Bench) float64 { return b.IDsPerSecond }},
 	} {
 		ids, share := j.median(c.name, flaked, c.ids), j.median(c.name, flaked, busy)
-		out = append(out, j.verdict(c.at+": the layout's ceiling, 4.096 million IDs a second, at 60 % of a core at most",
-			ids >= atCeiling*ceiling && share <= 0.6, "%.3f million at %.0f %%", ids/1e6, 100*share))
+		j.verdict(c.at+": the layout's ceiling, 4.096 million IDs a second, at 60 % of a core at most",
+			ids >= atCeiling*ceiling && share <= 0.6, "%.3f million at %.0f %%", ids/1e6, 100*share)
 	}
-	v = j.ratio(p100, flakedWide, floorC, throughput)
-	client := j.median(p100, floorC, clientBusy)
-	out = append(out, j.verdict("pipeline 100, 20 bits of sequence: 90 % of the C floor", v >= 0.9, "%.1f %% (generator %.0f %% busy at the floor)", 100*v, 100*client))
-	v = j.ratio(batchCase, flakedWide, floorC1000, throughput)
-	client = j.median(batchCase, floorC1000, clientBusy)
-	return append(out, j.verdict("GET 1000, 20 bits of sequence: 90 % of the C floor", v >= 0.9, "%.1f %% (generator %.0f %% busy at the floor)", 100*v, 100*client))
+	for _, c := range []struct {
+		name, at string
+		floor    Contender
+	}{{p100, "pipeline 100", floorC}, {batchCase, "GET 1000", floorC1000}} {
+		v, client := j.ratio(c.name, flakedWide, c.floor, throughput), j.median(c.name, c.floor, clientBusy)
+		j.verdict(c.at+", 20 bits of sequence: 90 % of the C floor", v >= 0.9, "%.1f %% (generator %.0f %% busy at the floor)", 100*v, 100*client)
+	}
 }
 
-func (j *judge) alone() []Verdict {
+func (j *judge) alone() {
 	name := gridName("tcp", 1, 1)
 	v := j.ratio(name, flaked, floorC, p50)
-	first := j.verdict("1 connection, no pipelining: p50 within 5 % of the C floor's", v <= 1.05, "%.0f %% of it", 100*v)
+	j.verdict("1 connection, no pipelining: p50 within 5 % of the C floor's", v <= 1.05, "%.0f %% of it", 100*v)
 	v = j.ratio(name, flakedSpin, floorC, p50)
-	return []Verdict{first, j.verdict("1 connection, with --spin 20us: p50 under half of the C floor's", v < 0.5, "%.0f %% of it", 100*v)}
+	j.verdict("1 connection, with --spin 20us: p50 under half of the C floor's", v < 0.5, "%.0f %% of it", 100*v)
 }
 
-func (j *judge) steady() []Verdict {
+func (j *judge) steady() {
 	at := "50,000 requests a second: "
-	var out []Verdict
 	v := j.ratio(openLoop, flaked, floorC, perMillion)
-	out = append(out, j.verdict(at+"server CPU within 5 % of the C floor's", v <= 1.05, "%.0f %% of it", 100*v))
+	j.verdict(at+"server CPU within 5 % of the C floor's", v <= 1.05, "%.0f %% of it", 100*v)
 	for _, peer := range []Contender{memcached, redis} {
 		v := j.ratio(openLoop, flaked, peer, perMillion)
-		out = append(out, j.verdict(fmt.Sprintf("%sserver CPU below that of %s", at, peer), v < 1, "%.0f %% of it", 100*v))
+		j.verdict(fmt.Sprintf("%sserver CPU below that of %s", at, peer), v < 1, "%.0f %% of it", 100*v)
 	}
 	ours, theirs := j.median(openLoop, flaked, p99), j.median(openLoop, redis, p99)
-	return append(out, j.verdict(at+"p99 no worse than Redis's", ours <= theirs, "%.0f us, Redis %.0f us", ours, theirs))
+	j.verdict(at+"p99 no worse than Redis's", ours <= theirs, "%.0f us, Redis %.0f us", ours, theirs)
 }
 
-func (r *Results) idleVerdict() Verdict {
+func (j *judge) idle() {
 	const most = 30 << 20
-	wanted := "10,000 idle connections, after a request each: under 30 MiB resident"
-	i, ok := r.idle(flaked)
-	if !ok {
-		return Verdict{wanted, "", unmeasured}
+	var served int64
+	j.missing = true
+	for _, i := range j.r.Idle {
+		if i.Who == flaked {
+			served, j.missing = i.Served, false
+		}
 	}
-	return Verdict{wanted, mib(i.Served), reached(i.Served < most)}
+	j.verdict("10,000 idle connections, after a request each: under 30 MiB resident", served < most, "%s", mib(served))
 }
 
-// checkVerdict judges the IDs of the runs in which the generator checked them, and the
-// failed requests of all runs of flaked.
-func (r *Results) checkVerdict() Verdict {
-	wanted := "of the IDs handed out, none twice and none out of order on its connection"
+// check judges the IDs of the runs in which the generator checked them, and the failed
+// requests of all runs of flaked.
+func (j *judge) check() {
 	var ids, wrong, failed int64
-	for _, run := range r.Runs {
+	for _, run := range j.r.Runs {
 		if k := run.Bench.Check; k != nil {
 			ids, wrong = ids+k.IDs, wrong+k.Duplicates+k.Backwards
 		}
@@ -191,24 +192,28 @@ func (r *Results) checkVerdict() Verdict {
 			failed += run.Bench.Errors.Total
 		}
 	}
-	if ids == 0 {
-		return Verdict{wanted, "", unmeasured}
-	}
-	return Verdict{wanted, fmt.Sprintf("%d wrong of %.1f million; %d requests failed", wrong, float64(ids)/1e6, failed), reached(wrong == 0 && failed == 0)}
+	j.missing = ids == 0
+	j.verdict("of the IDs handed out, none twice and none out of order on its connection", wrong == 0 && failed == 0,
+		"%d wrong of %.1f million; %d requests failed", wrong, float64(ids)/1e6, failed)
 }
 
-func (r *Results) hostileVerdicts() []Verdict {
-	var out []Verdict
+func (j *judge) hostile() {
 	for _, a := range attacks {
-		wanted := fmt.Sprintf("beside a client that %s: 50 good connections lose less than 5 %% beyond its processor time, p99 within 2x", a)
-		loss, growth, share, ok := r.hostile(a)
-		if !ok {
-			out = append(out, Verdict{wanted, "", unmeasured})
-			continue
-		}
-		out = append(out, Verdict{wanted, fmt.Sprintf("lost %.1f %%, the attack alone takes %.1f %%, p99 %.2f x", 100*loss, 100*share, growth), reached(loss < share+0.05 && growth <= 2)})
+		loss, growth, share, ok := j.r.hostile(a)
+		j.missing = !ok
+		j.verdict(fmt.Sprintf("beside a client that %s: 50 good connections lose less than 5 %% beyond its processor time, p99 within 2x", a),
+			loss < share+0.05 && growth <= 2, "lost %.1f %%, the attack alone takes %.1f %%, p99 %.2f x", 100*loss, 100*share, growth)
 	}
-	return out
+}
+
+// greedy compares the waits and the memory beside greedy clients with their limits.
+func (j *judge) greedy() {
+	for _, a := range load.Attacks() {
+		p99, longest, most, ok := j.r.greedyWorst(a.Name, flaked)
+		j.missing = !ok
+		j.verdict(fmt.Sprintf("beside clients that %s: others' p99 below %s, none waits %s, the node stays below %s", a.Name, greedyP99, greedyMax, mib(greedyPeak)),
+			p99 < greedyP99 && longest < greedyMax && most < greedyPeak, "p99 %s ms, longest %s ms, %s", milliseconds(p99), milliseconds(longest), mib(most))
+	}
 }
 
 func (r *Results) verdictTable() string {

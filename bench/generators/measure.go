@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"math"
 	"runtime"
 	"slices"
@@ -113,15 +114,7 @@ func (b buffers) flatOut(s source, goroutines int, d time.Duration) Sample {
 // wrong counts the IDs that were given twice, and the calls whose first ID is below that of
 // the goroutine's previous call. It sorts the spans in given.
 func wrong(given [][]span) (twice, backward int64) {
-	byFirst := func(a, b span) int {
-		switch {
-		case a.first < b.first:
-			return -1
-		case a.first > b.first:
-			return 1
-		}
-		return 0
-	}
+	byFirst := func(a, b span) int { return cmp.Compare(a.first, b.first) }
 	for _, g := range given {
 		for i := 1; i < len(g); i++ {
 			if g[i].first < g[i-1].first {

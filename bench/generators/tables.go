@@ -29,9 +29,9 @@ func perCallNs(s Sample) float64 { return s.Seconds * 1e9 / float64(s.Calls) }
 func aheadMs(s Sample) float64   { return float64(s.AheadMs) }
 func perIDNs(s Sample) float64   { return s.Seconds * 1e9 / float64(s.IDs) }
 
-// runs returns a contender's measurements in a case, by round.
-func (r *Results) runs(name, who string, goroutines int) map[int]Sample {
-	out := map[int]Sample{}
+// runs returns a contender's measurements in a case.
+func (r *Results) runs(name, who string, goroutines int) figures.Rounds[Sample] {
+	out := figures.Rounds[Sample]{}
 	for _, s := range r.Samples {
 		if s.Case == name && s.Who == who && s.Goroutines == goroutines {
 			out[s.Round] = s
@@ -40,27 +40,12 @@ func (r *Results) runs(name, who string, goroutines int) map[int]Sample {
 	return out
 }
 
-// median returns the median of a metric over the rounds. It returns false if there is no
-// measurement.
 func (r *Results) median(name, who string, goroutines int, m Metric) (float64, bool) {
-	var values []float64
-	for _, s := range r.runs(name, who, goroutines) {
-		values = append(values, m(s))
-	}
-	return figures.Median(values)
+	return r.runs(name, who, goroutines).Median(m)
 }
 
-// ratio returns the median over the rounds of who's figure divided by to's figure of the
-// same round. It returns false if there is no such round.
 func (r *Results) ratio(name, who, to string, goroutines int, m Metric) (float64, bool) {
-	var values []float64
-	others := r.runs(name, to, goroutines)
-	for round, s := range r.runs(name, who, goroutines) {
-		if other, ok := others[round]; ok && m(other) > 0 {
-			values = append(values, m(s)/m(other))
-		}
-	}
-	return figures.Median(values)
+	return r.runs(name, who, goroutines).Ratio(r.runs(name, to, goroutines), m)
 }
 
 // figure returns the median of a metric as form writes it, or "" if there is no measurement.

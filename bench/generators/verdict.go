@@ -8,17 +8,6 @@ import (
 	"github.com/flaked/flaked/internal/figures"
 )
 
-// others returns the names of the contenders that are not flaked.
-func others(all []Contender) []string {
-	var out []string
-	for _, c := range all {
-		if !c.ours() {
-			out = append(out, c.Name)
-		}
-	}
-	return out
-}
-
 // aheadAllowance is a lead over the clock. A contender whose IDs have a time further ahead
 // counts as running ahead of the clock.
 const aheadAllowance = 10 // ms
@@ -28,12 +17,12 @@ const aheadAllowance = 10 // ms
 // figure. Contenders that run ahead of the clock, and so do not wait, count only if ahead is
 // set.
 func (r *Results) nearest(name, us string, all []Contender, goroutines int, m Metric, ahead bool) (who string, ratio float64) {
-	for _, o := range others(all) {
-		if !ahead && r.most(name, o, aheadMs) > aheadAllowance {
+	for _, o := range all {
+		if o.ours() || !ahead && r.most(name, o.Name, aheadMs) > aheadAllowance {
 			continue
 		}
-		if v, ok := r.ratio(name, us, o, goroutines, m); ok && v > ratio {
-			who, ratio = o, v
+		if v, ok := r.ratio(name, us, o.Name, goroutines, m); ok && v > ratio {
+			who, ratio = o.Name, v
 		}
 	}
 	return who, ratio

@@ -19,6 +19,30 @@ func Median(values []float64) (float64, bool) {
 	return (values[(n-1)/2] + values[n/2]) / 2, true
 }
 
+// Rounds holds the measurements of one contender in one case, by round.
+type Rounds[T any] map[int]T
+
+// Median returns the median of a metric, or false without measurements.
+func (r Rounds[T]) Median(metric func(T) float64) (float64, bool) {
+	var values []float64
+	for _, m := range r {
+		values = append(values, metric(m))
+	}
+	return Median(values)
+}
+
+// Ratio returns the median of r's figure divided by others' figure of the same round, or
+// false if they have no round in common. The machine's speed varies between rounds.
+func (r Rounds[T]) Ratio(others Rounds[T], metric func(T) float64) (float64, bool) {
+	var values []float64
+	for round, m := range r {
+		if other, ok := others[round]; ok && metric(other) > 0 {
+			values = append(values, metric(m)/metric(other))
+		}
+	}
+	return Median(values)
+}
+
 // Thousands formats v as a whole number with commas: 4,096,000. v must not be negative.
 func Thousands(v float64) string {
 	s := fmt.Sprintf("%.0f", v)

@@ -2,9 +2,11 @@ package load
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -20,7 +22,7 @@ type use struct {
 
 func (u *use) begin(r *run) {
 	u.at, u.client = max(r.now(), 1), ownCPU()
-	u.serverCPU, u.serverReadable = processCPU(r.cfg.PID)
+	u.serverCPU, u.serverReadable = ProcessCPU(r.cfg.PID)
 }
 
 // end computes what was used since begin, scaled to exactly the measured time: timers
@@ -32,19 +34,25 @@ func (u *use) end(r *run) {
 	scale := float64(r.until.Load()-r.from) / float64(max(r.now()-u.at, 1))
 	scaled := func(d time.Duration) time.Duration { return time.Duration(float64(d) * scale) }
 	u.client = scaled(ownCPU() - u.client)
-	if cpu, ok := processCPU(r.cfg.PID); ok && u.serverReadable {
-		u.server = &ServerUse{CPU: scaled(cpu - u.serverCPU), Resident: resident(r.cfg.PID)}
+	if cpu, ok := ProcessCPU(r.cfg.PID); ok && u.serverReadable {
+		u.server = &ServerUse{CPU: scaled(cpu - u.serverCPU), Resident: ProcessMemory(r.cfg.PID, ResidentMemory)}
 	}
 	u.at = 0
 }
 
-// processCPU returns the CPU time of all threads of a process. Linux reports it in
-// hundredths of a second.
-func processCPU(pid int) (time.Duration, bool) {
-	if pid <= 0 {
-		return 0, false
+// ownCPU returns the CPU time of this process, 0 if it is not known.
+func ownCPU() time.Duration {
+	var ru syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &ru); err != nil {
+		return 0
 	}
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+}
+
+// ProcessCPU returns the CPU time of all threads of a process, and whether it is known. Linux
+// reports it in hundredths of a second.
+func ProcessCPU(pid int) (time.Duration, bool) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, false
 	}
@@ -58,15 +66,18 @@ func processCPU(pid int) (time.Duration, bool) {
 	return time.Duration(user+system) * (time.Second / 100), err1 == nil && err2 == nil
 }
 
-// resident returns the resident memory of a process in bytes, 0 if it is not known.
-func resident(pid int) int64 {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return 0
-	}
+// These are the fields of /proc/PID/status that ProcessMemory reads.
+const (
+	ResidentMemory = "VmRSS:"
+	PeakMemory     = "VmHWM:" // the most resident memory so far
+)
+
+// ProcessMemory returns a field of a process's memory in bytes, 0 if it is not known.
+func ProcessMemory(pid int, field string) int64 {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(status)) {
-		if rss, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rss), " kB"), 10, 64)
+		if value, ok := strings.CutPrefix(line, field); ok {
+			kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
 			return kib << 10
 		}
 	}

@@ -12,9 +12,10 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/flaked/flaked/internal/rawsocket"
 )
 
 const (
@@ -47,13 +48,11 @@ func serve(where string) error {
 	events := make([]unix.EpollEvent, 512)
 	in, out := make([]byte, 64<<10), bytes.Repeat([]byte(line), maxLines)
 	for {
-		// poll makes a raw system call, which Go's scheduler does not notice. That saves
+		// Poll makes a raw system call, which Go's scheduler does not notice. That saves
 		// 5 % if the call returns at once.
-		n := poll(loop, events)
+		n := rawsocket.Poll(loop, events)
 		if n == 0 {
-			if n, err = unix.EpollWait(loop, events, -1); err != nil {
-				continue
-			}
+			n = rawsocket.Wait(loop, events, -1)
 		}
 		for _, e := range events[:n] {
 			switch fd := int(e.Fd); {
@@ -97,15 +96,6 @@ func watch(loop, fd int) error {
 	return unix.EpollCtl(loop, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
 }
 
-func poll(loop int, events []unix.EpollEvent) int {
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(loop),
-		uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
-	if errno != 0 {
-		return 0
-	}
-	return int(n)
-}
-
 func accept(loop, listener int) {
 	for {
 		fd, _, err := unix.Accept4(listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
@@ -123,15 +113,14 @@ func accept(loop, listener int) {
 // must be closed. A client that does not read is disconnected, because the floor buffers no
 // output.
 func answer(fd int, in, out []byte) bool {
-	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&in[0])), uintptr(len(in)), 0, 0, 0)
+	n, errno := rawsocket.Recv(fd, in)
 	if errno != 0 || n == 0 {
 		return errno == unix.EAGAIN
 	}
 	for lines := bytes.Count(in[:n], []byte{'\n'}); lines > 0; {
 		now := min(lines, maxLines)
 		b := out[:now*len(line)]
-		sent, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_NOSIGNAL, 0, 0)
-		if errno != 0 || int(sent) != len(b) {
+		if sent, errno := rawsocket.Send(fd, b); errno != 0 || sent != len(b) {
 			return false
 		}
 		lines -= now
