@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -88,9 +89,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"MaxBatch", &c.MaxBatch, DefaultMaxBatch, 1, 10_000},
 		{"Prefetch", &c.Prefetch, 0, 0, MaxPrefetch},
 	} {
-		if *n.value == 0 {
-			*n.value = n.def
-		}
+		*n.value = cmp.Or(*n.value, n.def)
 		if *n.value < n.min || *n.value > n.max {
 			return c, fmt.Errorf("client: Config.%s is %d, must be %d to %d", n.name, *n.value, n.min, n.max)
 		}
@@ -104,9 +103,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"Patience", &c.Patience, DefaultPatience},
 		{"MaxAge", &c.MaxAge, DefaultMaxAge},
 	} {
-		if *t.value == 0 {
-			*t.value = t.def
-		}
+		*t.value = cmp.Or(*t.value, t.def)
 		// A value below 1 ms is most likely a bare number meant as seconds.
 		if *t.value < time.Millisecond {
 			return c, fmt.Errorf("client: Config.%s is %v, must be at least 1ms", t.name, *t.value)
@@ -115,8 +112,6 @@ func (c Config) withDefaults() (Config, error) {
 	if strings.ContainsAny(c.Token, " \t\r\n") || len(c.Token) > 256 {
 		return c, errors.New("client: Config.Token must be 1 to 256 printable characters without blanks")
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c, nil
 }

@@ -100,8 +100,7 @@ func inWords(addr string, err error) error {
 
 // code returns the code of a *ReplyError, and "" for any other error.
 func code(err error) string {
-	var reply *ReplyError
-	if errors.As(err, &reply) {
+	if reply, ok := errors.AsType[*ReplyError](err); ok {
 		return reply.Code
 	}
 	return ""

@@ -22,7 +22,7 @@ type Server struct {
 	// change it.
 	Addr string
 
-	token string
+	proto *lineproto.Server // one for all Starts, so that its counts go on
 
 	mu      sync.Mutex // guards what follows
 	last    worker.ID
@@ -30,8 +30,6 @@ type Server struct {
 	refuses int // how many more requests to refuse; -1: all
 	delay   time.Duration
 	cutAt   int // bytes of replies on a connection before it is cut; -1: no cut
-	proto   *lineproto.Server
-	before  lineproto.Counters // of earlier Starts
 	stop    func()
 }
 
@@ -42,7 +40,16 @@ func NewServer() *Server { return NewServerWithToken("") }
 // NewServerWithToken starts a node that requires a token, unless token is empty. Otherwise it
 // is like NewServer.
 func NewServerWithToken(token string) *Server {
-	s := &Server{token: token, cutAt: -1, Addr: "127.0.0.1:0"}
+	s := &Server{cutAt: -1, Addr: "127.0.0.1:0"}
+	cfg := lineproto.Config{Backend: (*backend)(s), Engine: lineproto.Goroutines, DrainTimeout: 20 * time.Millisecond}
+	if token != "" {
+		cfg.Authenticate = func(sent []byte) bool { return string(sent) == token }
+	}
+	proto, err := lineproto.New(cfg)
+	if err != nil {
+		panic(fmt.Sprintf("clienttest: %v", err))
+	}
+	s.proto = proto
 	s.Start()
 	return s
 }
@@ -94,12 +101,12 @@ func (s *Server) Serve() {
 }
 
 // IDs returns how many IDs the node has answered with, whether clients read them or not.
-func (s *Server) IDs() int64 { return s.counters().IDs }
+func (s *Server) IDs() int64 { return s.proto.Counters().IDs }
 
 // Requests returns how many requests for IDs there were: GET and GET n, refused ones too.
 func (s *Server) Requests() int64 {
 	var n int64
-	for _, r := range s.counters().Requests {
+	for _, r := range s.proto.Counters().Requests {
 		if r.Command == "GET" {
 			n += r.N
 		}
@@ -108,25 +115,7 @@ func (s *Server) Requests() int64 {
 }
 
 // Conns returns how many connections there have been.
-func (s *Server) Conns() int64 { return s.counters().ConnsTotal }
-
-// counters returns the sums over all starts of the node.
-func (s *Server) counters() lineproto.Counters {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.before
-	if s.proto != nil {
-		c = sum(c, s.proto.Counters())
-	}
-	return c
-}
-
-func sum(a, b lineproto.Counters) lineproto.Counters {
-	b.IDs += a.IDs
-	b.ConnsTotal += a.ConnsTotal
-	b.Requests = append(b.Requests, a.Requests...)
-	return b
-}
+func (s *Server) Conns() int64 { return s.proto.Counters().ConnsTotal }
 
 // Start makes the node listen again after Stop. It does nothing if the node is running.
 func (s *Server) Start() {
@@ -140,21 +129,12 @@ func (s *Server) Start() {
 		panic(fmt.Sprintf("clienttest: %v", err))
 	}
 	s.Addr = l.Addr().String()
-	cfg := lineproto.Config{Backend: (*backend)(s), Engine: lineproto.Goroutines, DrainTimeout: 20 * time.Millisecond}
-	if s.token != "" {
-		cfg.Authenticate = func(token []byte) bool { return string(token) == s.token }
-	}
-	proto, err := lineproto.New(cfg)
-	if err != nil {
-		panic(fmt.Sprintf("clienttest: %v", err))
-	}
-	s.proto = proto
 	cut := &listener{Listener: l, s: s, conns: make(map[net.Conn]bool)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = proto.Serve(ctx, cut)
+		_ = s.proto.Serve(ctx, cut)
 	}()
 	s.stop = func() {
 		cut.closeAll()
@@ -169,14 +149,9 @@ func (s *Server) Stop() {
 	stop := s.stop
 	s.stop = nil
 	s.mu.Unlock()
-	if stop == nil {
-		return
+	if stop != nil {
+		stop()
 	}
-	stop()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.before = sum(s.before, s.proto.Counters())
-	s.proto = nil
 }
 
 // Close stops the node. It may be called more than once.

@@ -10,6 +10,7 @@
 package httpid
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -102,16 +103,12 @@ func New(cfg Config) (func(http.Handler) http.Handler, error) {
 	if cfg.IDs == nil {
 		return nil, errors.New("httpid: Config.IDs is nil")
 	}
-	if cfg.Header == "" {
-		cfg.Header = DefaultHeader
-	}
+	cfg.Header = cmp.Or(cfg.Header, DefaultHeader)
 	if !isToken(cfg.Header) {
 		return nil, fmt.Errorf("httpid: Config.Header %q is not a valid header name", cfg.Header)
 	}
 	cfg.Header = textproto.CanonicalMIMEHeaderKey(cfg.Header)
-	if cfg.Timeout == 0 {
-		cfg.Timeout = DefaultTimeout
-	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
 	if cfg.Timeout < time.Millisecond {
 		return nil, fmt.Errorf("httpid: Config.Timeout is %v, must be at least 1ms", cfg.Timeout)
 	}

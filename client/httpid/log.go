@@ -1,6 +1,7 @@
 package httpid
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -13,10 +14,7 @@ const DefaultKey = "request_id"
 // context, as by slog.InfoContext. The attribute is named key, or request_id if key is empty.
 // It is outside of all groups, so that it has the same name in every line.
 func LogHandler(h slog.Handler, key string) slog.Handler {
-	if key == "" {
-		key = DefaultKey
-	}
-	return &logHandler{Handler: h, root: h, key: key}
+	return &logHandler{Handler: h, root: h, key: cmp.Or(key, DefaultKey)}
 }
 
 type logHandler struct {

@@ -17,14 +17,10 @@ type Transport struct {
 // RoundTrip adds the ID of the request's context to the header, unless the context has none
 // or the header is already set.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	base := t.Base
-	if base == nil {
-		base = http.DefaultTransport
-	}
 	header := cmp.Or(t.Header, DefaultHeader)
 	if id := FromContext(r.Context()); id != "" && r.Header.Get(header) == "" {
 		r = r.Clone(r.Context())
 		r.Header.Set(header, id)
 	}
-	return base.RoundTrip(r)
+	return cmp.Or(t.Base, http.DefaultTransport).RoundTrip(r)
 }
