@@ -141,7 +141,6 @@ func (s *MemSession) LagTo(past *MemSnapshot) {
 	s.view = past.tree.clone()
 }
 
-// Hurry is part of Store.
 func (s *MemSession) Hurry(n limits.Notice) {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
@@ -155,7 +154,6 @@ func (s *MemSession) Notice() limits.Notice {
 	return s.notice
 }
 
-// SessionID is part of Store.
 func (s *MemSession) SessionID() int64 {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
@@ -245,7 +243,6 @@ func (s *MemSession) serve(c Call, apply func(memTree, txn) error) error {
 	return apply(tree, txn{zxid: s.m.zxid, now: s.m.clock(), session: s.id})
 }
 
-// Get is part of Store.
 func (s *MemSession) Get(ctx context.Context, path string) ([]byte, Stat, error) {
 	return s.get(ctx, path, false)
 }
@@ -281,7 +278,6 @@ func (s *MemSession) GetAll(ctx context.Context, paths ...string) ([]Record, err
 	return records, nil
 }
 
-// Children is part of Store.
 func (s *MemSession) Children(ctx context.Context, path string) (names []string, err error) {
 	if err := checkCall("children", path); err != nil {
 		return nil, err
@@ -299,7 +295,6 @@ func (s *MemSession) Children(ctx context.Context, path string) (names []string,
 	return names, nil
 }
 
-// Create is part of Store.
 func (s *MemSession) Create(ctx context.Context, path string, data []byte, kind Kind) (made string, err error) {
 	if err := checkCreate(path, data, kind); err != nil {
 		return "", err
@@ -314,7 +309,6 @@ func (s *MemSession) Create(ctx context.Context, path string, data []byte, kind 
 	return made, nil
 }
 
-// Set is part of Store.
 func (s *MemSession) Set(ctx context.Context, path string, data []byte, version int32) (stat Stat, err error) {
 	if err := errors.Join(checkCall("set", path), checkSize("set", path, len(data))); err != nil {
 		return Stat{}, err
@@ -329,7 +323,6 @@ func (s *MemSession) Set(ctx context.Context, path string, data []byte, version 
 	return stat, nil
 }
 
-// Delete is part of Store.
 func (s *MemSession) Delete(ctx context.Context, path string, version int32) error {
 	if err := checkCall("delete", path); err != nil {
 		return err
@@ -339,7 +332,6 @@ func (s *MemSession) Delete(ctx context.Context, path string, version int32) err
 	})
 }
 
-// Multi is part of Store.
 func (s *MemSession) Multi(ctx context.Context, ops ...Op) error {
 	if err := checkOps(ops); err != nil || len(ops) == 0 {
 		return err
@@ -353,7 +345,6 @@ func (s *MemSession) Multi(ctx context.Context, ops ...Op) error {
 	})
 }
 
-// Sync is part of Store.
 func (s *MemSession) Sync(ctx context.Context, path string) error {
 	if err := checkCall("sync", path); err != nil {
 		return err
@@ -361,7 +352,6 @@ func (s *MemSession) Sync(ctx context.Context, path string) error {
 	return s.do(ctx, Call{Op: "sync", Path: path}, func(memTree, txn) error { return nil })
 }
 
-// EnsureRoot is part of Store.
 func (s *MemSession) EnsureRoot(ctx context.Context, paths ...string) error {
 	if err := checkRoot(paths); err != nil {
 		return err
@@ -376,7 +366,6 @@ func (s *MemSession) EnsureRoot(ctx context.Context, paths ...string) error {
 	})
 }
 
-// Close is part of Store.
 func (s *MemSession) Close() error {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()

@@ -69,7 +69,6 @@ func (z *ZK) Root() string { return z.root }
 // the servers in the connect string.
 func (z *ZK) Identity() string { return z.connect.Identity() }
 
-// SessionID is part of Store.
 func (z *ZK) SessionID() int64 {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -92,7 +91,6 @@ func (z *ZK) Changed() <-chan struct{} {
 	return z.changed
 }
 
-// Hurry is part of Store.
 func (z *ZK) Hurry(n limits.Notice) { z.notice.Store(&n) }
 
 // Run keeps the connection until ctx is done or Close is called, and then ends the session.

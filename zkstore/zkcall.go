@@ -11,7 +11,7 @@ import (
 )
 
 // call runs f, which may block for any time, and returns by the deadline of ctx or after
-// CallTimeout. If f is still running then, it goes on in the background and ends when its
+// CallTimeout. With an error it returns the zero T. If f is still running then, it goes on in the background and ends when its
 // client loses the connection. zkClient.close waits for it.
 func call[T any](ctx context.Context, z *ZK, op, path string, f func(*zk.Conn) (T, error)) (T, error) {
 	var none T
@@ -37,7 +37,10 @@ func call[T any](ctx context.Context, z *ZK, op, path string, f func(*zk.Conn) (
 	for {
 		select {
 		case r := <-done:
-			return r.val, mapErr(op, path, r.err)
+			if r.err != nil {
+				return none, mapErr(op, path, r.err)
+			}
+			return r.val, nil
 		case <-ctx.Done():
 			return none, z.unreachable(op, path, ctx.Err())
 		case <-silent.C:

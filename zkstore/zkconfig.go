@@ -1,6 +1,7 @@
 package zkstore
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -56,15 +57,11 @@ func (cfg ZKConfig) withDefaults() (ZKConfig, Connect, error) {
 	if err := checkCluster(cfg.Cluster); err != nil {
 		return cfg, connect, err
 	}
-	if cfg.SessionTimeout == 0 {
-		cfg.SessionTimeout = 6 * time.Second
-	}
+	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, 6*time.Second)
 	if cfg.SessionTimeout < 500*time.Millisecond || cfg.SessionTimeout > time.Hour {
 		return cfg, connect, fmt.Errorf("session timeout %v must be between 500ms and 1h", cfg.SessionTimeout)
 	}
-	if cfg.CallTimeout == 0 {
-		cfg.CallTimeout = cfg.SessionTimeout / 2
-	}
+	cfg.CallTimeout = cmp.Or(cfg.CallTimeout, cfg.SessionTimeout/2)
 	if cfg.CallTimeout < 0 {
 		return cfg, connect, fmt.Errorf("call timeout %v must not be negative", cfg.CallTimeout)
 	}
@@ -72,9 +69,7 @@ func (cfg ZKConfig) withDefaults() (ZKConfig, Connect, error) {
 		// The error must not contain the value, which may be a password.
 		return cfg, connect, errors.New("digest authentication must have the form user:password")
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = hclog.NewNullLogger()
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, hclog.NewNullLogger())
 	return cfg, connect, nil
 }
 

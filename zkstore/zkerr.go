@@ -71,8 +71,7 @@ func mapErr(op, path string, err error) error {
 			return fmt.Errorf("%w: %s %s: %s (%d)", c.to, op, path, c.text, code)
 		}
 	}
-	var ne net.Error
-	if errors.As(err, &ne) {
+	if _, ok := errors.AsType[net.Error](err); ok {
 		return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, err)
 	}
 	return fmt.Errorf("%s %s: %w", op, path, err)

@@ -18,25 +18,16 @@ func (z *ZK) full(path string) string {
 	return z.root + path
 }
 
-type dataStat struct {
-	data []byte
-	stat Stat
-}
-
-// Get is part of Store.
 func (z *ZK) Get(ctx context.Context, path string) ([]byte, Stat, error) {
 	if err := checkCall("get", path); err != nil {
 		return nil, Stat{}, err
 	}
 	full := z.full(path)
-	r, err := call(ctx, z, "get", full, func(c *zk.Conn) (dataStat, error) {
+	r, err := call(ctx, z, "get", full, func(c *zk.Conn) (Record, error) {
 		data, stat, err := c.Get(full)
-		return dataStat{data, fromZK(stat)}, err
+		return Record{Data: data, Stat: fromZK(stat)}, err
 	})
-	if err != nil {
-		return nil, Stat{}, err // the library fills in an empty Stat
-	}
-	return r.data, r.stat, nil
+	return r.Data, r.Stat, err
 }
 
 // GetAll is part of Store. It sends all requests on one connection without waiting for
@@ -67,7 +58,6 @@ func (z *ZK) GetAll(ctx context.Context, paths ...string) ([]Record, error) {
 	})
 }
 
-// Children is part of Store.
 func (z *ZK) Children(ctx context.Context, path string) ([]string, error) {
 	if err := checkCall("children", path); err != nil {
 		return nil, err
@@ -77,14 +67,10 @@ func (z *ZK) Children(ctx context.Context, path string) ([]string, error) {
 		names, _, err := c.Children(full)
 		return names, err
 	})
-	if err != nil {
-		return nil, err
-	}
 	slices.Sort(names)
-	return names, nil
+	return names, err
 }
 
-// Create is part of Store.
 func (z *ZK) Create(ctx context.Context, path string, data []byte, kind Kind) (string, error) {
 	if err := checkCreate(path, data, kind); err != nil {
 		return "", err
@@ -100,29 +86,20 @@ func (z *ZK) Create(ctx context.Context, path string, data []byte, kind Kind) (s
 	made, err := call(ctx, z, "create", full, func(c *zk.Conn) (string, error) {
 		return c.Create(full, data, flags, z.acl)
 	})
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimPrefix(made, z.root), nil
+	return strings.TrimPrefix(made, z.root), err
 }
 
-// Set is part of Store.
 func (z *ZK) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
 	if err := errors.Join(checkCall("set", path), checkSize("set", path, len(data))); err != nil {
 		return Stat{}, err
 	}
 	full := z.full(path)
-	stat, err := call(ctx, z, "set", full, func(c *zk.Conn) (Stat, error) {
+	return call(ctx, z, "set", full, func(c *zk.Conn) (Stat, error) {
 		stat, err := c.Set(full, data, version)
 		return fromZK(stat), err
 	})
-	if err != nil {
-		return Stat{}, err
-	}
-	return stat, nil
 }
 
-// Delete is part of Store.
 func (z *ZK) Delete(ctx context.Context, path string, version int32) error {
 	if err := checkCall("delete", path); err != nil {
 		return err
@@ -134,7 +111,6 @@ func (z *ZK) Delete(ctx context.Context, path string, version int32) error {
 	return err
 }
 
-// Multi is part of Store.
 func (z *ZK) Multi(ctx context.Context, ops ...Op) error {
 	if err := checkOps(ops); err != nil || len(ops) == 0 {
 		return err
@@ -173,7 +149,6 @@ func (z *ZK) Multi(ctx context.Context, ops ...Op) error {
 	return err
 }
 
-// Sync is part of Store.
 func (z *ZK) Sync(ctx context.Context, path string) error {
 	if err := checkCall("sync", path); err != nil {
 		return err
@@ -205,10 +180,7 @@ func (z *ZK) EnsureRoot(ctx context.Context, paths ...string) error {
 	for _, path := range all {
 		// Look first: ZooKeeper denies a create below another user's record even if the new
 		// record exists already.
-		there, err := call(ctx, z, "exists", path, func(c *zk.Conn) (bool, error) {
-			there, _, err := c.Exists(path)
-			return there, err
-		})
+		there, err := z.exists(ctx, path)
 		if err != nil {
 			return err
 		}
@@ -223,6 +195,14 @@ func (z *ZK) EnsureRoot(ctx context.Context, paths ...string) error {
 		}
 	}
 	return nil
+}
+
+// exists reports whether a record exists. path is that in ZooKeeper.
+func (z *ZK) exists(ctx context.Context, path string) (bool, error) {
+	return call(ctx, z, "exists", path, func(c *zk.Conn) (bool, error) {
+		there, _, err := c.Exists(path)
+		return there, err
+	})
 }
 
 func fromZK(s *zk.Stat) Stat {

@@ -62,15 +62,9 @@ func (z *ZK) Probe(ctx context.Context, clock func() int64) (p Probe, err error)
 // findRoot finds the nearest record at or above the cluster's root that exists, and sets
 // At, Root and Chroot.
 func (z *ZK) findRoot(ctx context.Context, p *Probe) error {
-	exists := func(at string) (bool, error) {
-		return call(ctx, z, "exists", at, func(c *zk.Conn) (bool, error) {
-			there, _, err := c.Exists(at)
-			return there, err
-		})
-	}
 	p.Chroot = z.connect.Chroot == ""
 	for at := z.root; ; at = path.Dir(at) {
-		there, err := exists(at)
+		there, err := z.exists(ctx, at)
 		if err != nil {
 			return err
 		}
@@ -117,10 +111,7 @@ func (z *ZK) tryWrites(ctx context.Context, p *Probe, clock func() int64) error 
 			p.Sent, p.Acked, p.Stamp, p.Zxid = sent, clock(), stat.Mtime, stat.Mzxid
 		}
 		begin = time.Now()
-		_, err = call(ctx, z, "exists", p.At, func(c *zk.Conn) (bool, error) {
-			there, _, err := c.Exists(p.At)
-			return there, err
-		})
+		_, err = z.exists(ctx, p.At)
 		reads = append(reads, time.Since(begin))
 		return err
 	}
