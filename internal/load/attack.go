@@ -52,54 +52,34 @@ func (a Attack) Run(ctx context.Context, dial func(ctx context.Context) (net.Con
 	return err
 }
 
-// openAll opens the connections of an attack. The function it returns closes them.
-func (a Attack) openAll(ctx context.Context, dial dialFunc) ([]net.Conn, func(), error) {
-	conns := make([]net.Conn, 0, a.Conns)
-	closeAll := func() {
-		for _, c := range conns {
-			_ = c.Close()
-		}
-	}
-	for range a.Conns {
-		c, err := dial(ctx)
-		if err != nil {
-			closeAll()
-			return nil, nil, err
-		}
-		conns = append(conns, c)
-	}
-	return conns, closeAll, nil
+func (a Attack) openAll(ctx context.Context, dial dialFunc) ([]net.Conn, error) {
+	return openAll(a.Conns, func() (net.Conn, error) { return dial(ctx) })
 }
 
-// askOnce sends one request on each connection, evenly over the time of a burst.
-func askOnce(ctx context.Context, conns []net.Conn, then func(net.Conn)) {
+func askAndLeave(ctx context.Context, a Attack, dial dialFunc) error {
+	return a.askOnce(ctx, dial, func(c net.Conn) { _ = c.Close() })
+}
+
+func askAndStay(ctx context.Context, a Attack, dial dialFunc) error {
+	return a.askOnce(ctx, dial, func(net.Conn) {})
+}
+
+// askOnce sends one request on each connection, evenly over the time of a burst, and calls then
+// with the connection. It closes the connections when ctx ends.
+func (a Attack) askOnce(ctx context.Context, dial dialFunc, then func(net.Conn)) error {
+	conns, err := a.openAll(ctx, dial)
+	if err != nil {
+		return err
+	}
+	defer closeAll(conns)
 	pace := newPace(time.Duration(int(burst) / len(conns)))
 	for _, c := range conns {
 		if !pace.wait(ctx) {
-			return
+			break
 		}
 		_, _ = io.WriteString(c, greedy)
 		then(c)
 	}
-}
-
-func askAndLeave(ctx context.Context, a Attack, dial dialFunc) error {
-	conns, _, err := a.openAll(ctx, dial)
-	if err != nil {
-		return err
-	}
-	askOnce(ctx, conns, func(c net.Conn) { _ = c.Close() })
-	<-ctx.Done()
-	return nil
-}
-
-func askAndStay(ctx context.Context, a Attack, dial dialFunc) error {
-	conns, closeAll, err := a.openAll(ctx, dial)
-	if err != nil {
-		return err
-	}
-	defer closeAll()
-	askOnce(ctx, conns, func(net.Conn) {})
 	<-ctx.Done()
 	return nil
 }
@@ -153,7 +133,7 @@ func pipeline(ctx context.Context, a Attack, dial dialFunc) error {
 // each runs f on all connections concurrently. When f returns, it opens another
 // connection and runs f on that, until ctx ends.
 func (a Attack) each(ctx context.Context, dial dialFunc, f func(net.Conn)) error {
-	conns, _, err := a.openAll(ctx, dial)
+	conns, err := a.openAll(ctx, dial)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 // Framing is the format of requests and replies.
 type Framing string
 
-// The framings.
 const (
 	Plain  Framing = "plain"  // lines out, lines back
 	RESP   Framing = "resp"   // arrays out, RESP values back
@@ -91,21 +91,10 @@ type Progress struct {
 // complete replaces zero fields by their defaults, and returns an error for fields that
 // are out of range.
 func (c Config) complete() (Config, error) {
-	for _, d := range []struct {
-		field *int
-		value int
-	}{{&c.Conns, 1}, {&c.Pipeline, 1}, {&c.Batch, 1}, {&c.Threads, 1}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	if c.Timeout == 0 {
-		c.Timeout = 5 * time.Second
-	}
-	if c.Framing == "" {
-		c.Framing = Plain
-	}
-	c.Threads = min(c.Threads, c.Conns)
+	c.Conns, c.Pipeline, c.Batch = cmp.Or(c.Conns, 1), cmp.Or(c.Pipeline, 1), cmp.Or(c.Batch, 1)
+	c.Threads = min(cmp.Or(c.Threads, 1), c.Conns)
+	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
+	c.Framing = cmp.Or(c.Framing, Plain)
 	for _, l := range []struct {
 		name     string
 		value, m int

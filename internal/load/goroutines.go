@@ -20,10 +20,6 @@ type client struct {
 	news chan struct{}
 }
 
-func newClient(c *conn, n net.Conn) *client {
-	return &client{conn: c, net: n, news: make(chan struct{}, 1)}
-}
-
 func (k *client) wake() {
 	select {
 	case k.news <- struct{}{}:
@@ -189,7 +185,7 @@ func codeOf(err error) string {
 func clients(lanes []*lane, conns []net.Conn) []loop {
 	loops := make([]loop, len(conns))
 	for i, n := range conns {
-		loops[i] = newClient(lanes[i%len(lanes)].conns[i/len(lanes)], n)
+		loops[i] = &client{conn: lanes[i%len(lanes)].conns[i/len(lanes)], net: n, news: make(chan struct{}, 1)}
 	}
 	return loops
 }

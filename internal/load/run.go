@@ -21,9 +21,12 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	conns, err := dialAll(ctx, cfg)
-	if err != nil {
-		return nil, err
+	conns, err := openAll(cfg.Conns, func() (net.Conn, error) { return dial(ctx, cfg) })
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrConnect, err)
 	}
 	r := newRun(cfg)
 	lanes := r.lanes(conns)
@@ -33,34 +36,31 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	return r.result(lanes), nil
 }
 
-// dialAll opens the connections one after the other. All at once would overflow the
-// queues of servers.
-func dialAll(ctx context.Context, cfg Config) ([]net.Conn, error) {
-	conns := make([]net.Conn, 0, cfg.Conns)
-	for range cfg.Conns {
-		c, err := dial(ctx, cfg)
+// openAll opens n connections one after the other. All at once would overflow the queues of
+// servers. If one cannot be opened, openAll closes the others.
+func openAll(n int, open func() (net.Conn, error)) ([]net.Conn, error) {
+	conns := make([]net.Conn, 0, n)
+	for range n {
+		c, err := open()
 		if err != nil {
-			for _, c := range conns {
-				_ = c.Close()
-			}
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			return nil, connectError(cfg, len(conns)+1, err)
+			closeAll(conns)
+			return nil, fmt.Errorf("connection %d of %d: %w", len(conns)+1, n, err)
 		}
 		conns = append(conns, c)
 	}
 	return conns, nil
 }
 
+func closeAll(conns []net.Conn) {
+	for _, c := range conns {
+		_ = c.Close()
+	}
+}
+
 func dial(ctx context.Context, cfg Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
 	return cfg.Dial(ctx)
-}
-
-func connectError(cfg Config, number int, err error) error {
-	return fmt.Errorf("%w: connection %d of %d: %w", ErrConnect, number, cfg.Conns, err)
 }
 
 func newRun(cfg Config) *run {
@@ -97,9 +97,7 @@ func (r *run) lanes(conns []net.Conn) []*lane {
 func (r *run) engine(ctx context.Context, lanes []*lane, conns []net.Conn) error {
 	loops, err := r.loops(lanes, conns)
 	if err != nil {
-		for _, c := range conns {
-			_ = c.Close()
-		}
+		closeAll(conns)
 		return err
 	}
 	// The clock starts when everything is set up.
