@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"syscall"
 	"time"
 
@@ -115,12 +116,8 @@ func (e *engine) refuse(nc net.Conn) {
 // isTransient reports whether an error of Accept may pass: no descriptor, no memory, or
 // a client that disconnected in the queue.
 func isTransient(err error) bool {
-	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	transient := []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
+	return slices.ContainsFunc(transient, func(e syscall.Errno) bool { return errors.Is(err, e) })
 }
 
 // sleep waits for d and returns true. It returns false as soon as ctx is done.

@@ -121,7 +121,12 @@ func (s *session) get(_ context.Context, args [][]byte) *Error {
 		s.begin(order{n: 1})
 		return nil
 	}
-	n, ok := number(arg)
+	return s.getMany(arg)
+}
+
+// getMany begins an order for as many IDs as count says.
+func (s *session) getMany(count []byte) *Error {
+	n, ok := number(count)
 	if !ok || n > int64(s.srv.cfg.MaxBatch) {
 		return s.srv.errCount
 	}
@@ -139,12 +144,7 @@ func (s *session) getKey(_ context.Context, args [][]byte) *Error {
 	case len(args) < 3 || !equalFold(args[1], "COUNT"):
 		return errUsage(s.srv.table[getIndex].inRESP)
 	}
-	n, ok := number(args[2])
-	if !ok || n > int64(s.srv.cfg.MaxBatch) {
-		return s.srv.errCount
-	}
-	s.begin(order{n: int(n), many: true})
-	return nil
+	return s.getMany(args[2])
 }
 
 func (s *session) mget(ctx context.Context, keys [][]byte) *Error {

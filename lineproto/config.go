@@ -1,6 +1,7 @@
 package lineproto
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -106,20 +107,13 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Backend == nil {
 		return c, errors.New("Config.Backend is required")
 	}
-	if c.MaxConns == 0 {
-		c.MaxConns = DefaultMaxConns
-	}
-	if c.MaxBatch == 0 {
-		c.MaxBatch = DefaultMaxBatch
-	}
+	c.MaxConns, c.MaxBatch = cmp.Or(c.MaxConns, DefaultMaxConns), cmp.Or(c.MaxBatch, DefaultMaxBatch)
+	c.Loops = cmp.Or(c.Loops, 1)
 	if c.MaxConns < 0 {
 		return c, fmt.Errorf("Config.MaxConns is %d, must be at least 1", c.MaxConns)
 	}
 	if c.MaxBatch < 0 || c.MaxBatch > maxMaxBatch {
 		return c, fmt.Errorf("Config.MaxBatch is %d, must be 1 to %d", c.MaxBatch, maxMaxBatch)
-	}
-	if c.Loops == 0 {
-		c.Loops = 1
 	}
 	if c.Engine > Goroutines {
 		return c, fmt.Errorf("Config.Engine is %d, must be 0 to 2", c.Engine)
@@ -130,21 +124,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Spin < 0 || c.Spin > MaxSpin {
 		return c, fmt.Errorf("Config.Spin is %v, must be 0 to %v", c.Spin, MaxSpin)
 	}
-	if c.IdleTimeout == 0 {
-		c.IdleTimeout = DefaultIdleTimeout
-	}
-	if c.FirstByteTimeout == 0 {
-		c.FirstByteTimeout = min(DefaultFirstByteTimeout, c.IdleTimeout)
-	}
-	if c.AuthTimeout == 0 {
-		c.AuthTimeout = min(DefaultAuthTimeout, c.IdleTimeout)
-	}
-	if c.WriteTimeout == 0 {
-		c.WriteTimeout = DefaultWriteTimeout
-	}
-	if c.DrainTimeout == 0 {
-		c.DrainTimeout = DefaultDrainTimeout
-	}
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
+	c.FirstByteTimeout = cmp.Or(c.FirstByteTimeout, min(DefaultFirstByteTimeout, c.IdleTimeout))
+	c.AuthTimeout = cmp.Or(c.AuthTimeout, min(DefaultAuthTimeout, c.IdleTimeout))
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
 	for _, t := range []struct {
 		name string
 		d    time.Duration
@@ -162,9 +146,6 @@ func (c Config) withDefaults() (Config, error) {
 	if c.AuthTimeout > c.IdleTimeout {
 		return c, fmt.Errorf("Config.AuthTimeout is %v, must not exceed IdleTimeout (%v)", c.AuthTimeout, c.IdleTimeout)
 	}
-	if c.Logger == nil {
-		c.Logger = hclog.NewNullLogger()
-	}
-	c.Logger = c.Logger.Named("lineproto")
+	c.Logger = cmp.Or(c.Logger, hclog.NewNullLogger()).Named("lineproto")
 	return c, nil
 }

@@ -62,8 +62,7 @@ func (e *Error) Error() string {
 // NOTREADY: a client then asks another node, which is right for every failure inside
 // this one.
 func asError(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	return &Error{NOTREADY, err.Error()}

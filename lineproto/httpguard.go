@@ -2,10 +2,11 @@ package lineproto
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 )
 
-var httpMethods = [...]string{"POST", "PUT", "HEAD", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "PRI"}
+var httpMethods = []string{"POST", "PUT", "HEAD", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "PRI"}
 
 // isHTTP reports whether a line that was refused looks like HTTP. It may come from a
 // browser, a health check or a scraper with the wrong port. A web page may also make
@@ -16,10 +17,8 @@ func isHTTP(line []byte) bool {
 	if equalFold(verb, "GET") && bytes.HasPrefix(rest, []byte("/")) || equalFold(verb, "HOST:") {
 		return true
 	}
-	for _, m := range httpMethods {
-		if equalFold(verb, m) {
-			return true
-		}
+	if slices.ContainsFunc(httpMethods, func(m string) bool { return equalFold(verb, m) }) {
+		return true
 	}
 	i := bytes.LastIndexAny(rest, " \t")
 	return bytes.HasPrefix(rest[i+1:], []byte("HTTP/"))

@@ -3,6 +3,7 @@ package lineproto
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -173,12 +174,9 @@ func (s *session) echo(_ context.Context, args [][]byte) *Error {
 // tools ask Redis for.
 func (s *session) info(_ context.Context, args [][]byte) *Error {
 	wants := func(section string) bool {
-		for _, a := range args {
-			if equalFold(a, section) || equalFold(a, "ALL") || equalFold(a, "DEFAULT") || equalFold(a, "EVERYTHING") {
-				return true
-			}
-		}
-		return len(args) == 0
+		return len(args) == 0 || slices.ContainsFunc(args, func(a []byte) bool {
+			return equalFold(a, section) || equalFold(a, "ALL") || equalFold(a, "DEFAULT") || equalFold(a, "EVERYTHING")
+		})
 	}
 	var lines []string
 	if wants("SERVER") {
