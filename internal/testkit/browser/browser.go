@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -87,7 +89,8 @@ func Start(t testing.TB) *Browser {
 	b.cmd.ExtraFiles = []*os.File{theirIn, theirOut}
 	b.cmd.Stdout, b.cmd.Stderr = &log, &log
 	b.cmd.Env = append(os.Environ(), "HOME="+home, "LC_ALL=C.UTF-8", "TZ=UTC")
-	b.cmd.SysProcAttr = group()
+	// A browser consists of many processes. They get a process group of their own.
+	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := b.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +100,7 @@ func Start(t testing.TB) *Browser {
 	go func() { defer close(heard); b.hear(out) }()
 	t.Cleanup(func() {
 		in.Close()
-		end(b.cmd)
+		_ = syscall.Kill(-b.cmd.Process.Pid, syscall.SIGKILL)
 		_ = b.cmd.Wait()
 		out.Close()
 		<-heard
@@ -139,8 +142,9 @@ func (b *Browser) hear(out *os.File) {
 				r.err = errors.New("browser: " + m.Error.Message)
 			}
 			c <- r
-		case b.tabs[m.Session] != nil:
-			b.tabs[m.Session].note(m.Method, m.Params)
+		case b.tabs[m.Session] != nil && slices.Contains(noted, m.Method):
+			tab := b.tabs[m.Session]
+			tab.said = append(tab.said, m.Method+" "+string(m.Params))
 		}
 		b.mu.Unlock()
 	}
@@ -167,15 +171,13 @@ func (b *Browser) call(session, method string, params any, result any) error {
 	if err != nil {
 		return err
 	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
 	case r := <-answer:
 		if r.err != nil || result == nil {
 			return r.err
 		}
 		return json.Unmarshal(r.result, result)
-	case <-timer.C:
+	case <-time.After(patience):
 		return fmt.Errorf("browser: %s: no answer within %v", method, patience)
 	}
 }
@@ -192,17 +194,12 @@ type Tab struct {
 	t       testing.TB
 	b       *Browser
 	session string
-	// said has messages of the console, exceptions and dialogues. b.mu guards it.
+	// said has the events in noted. b.mu guards it.
 	said []string
 }
 
-// note adds an event to said if it is one of these. The caller holds b.mu.
-func (p *Tab) note(method string, params json.RawMessage) {
-	switch method {
-	case "Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled", "Page.javascriptDialogOpening":
-		p.said = append(p.said, method+" "+string(params))
-	}
-}
+// noted are messages of the console, exceptions and dialogues.
+var noted = []string{"Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled", "Page.javascriptDialogOpening"}
 
 // Open loads a page in a new tab. t may be a subtest: several may share one browser.
 func (b *Browser) Open(t testing.TB, url string, v View) *Tab {
@@ -333,7 +330,7 @@ func (p *Tab) Until(expression string) time.Duration {
 func (p *Tab) Said() []string {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
-	return append([]string{}, p.said...)
+	return slices.Clone(p.said)
 }
 
 // Type types text into the element that has the focus.

@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -31,12 +30,14 @@ func NewCA(t testing.TB, name string) *CA {
 	t.Helper()
 	ca := &CA{t: t, key: newKey(t)}
 	template := &x509.Certificate{
-		SerialNumber: serial(t), Subject: pkix.Name{CommonName: name},
+		Subject:   pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der := sign(t, template, template, ca.key, ca.key)
-	ca.cert, ca.PEM = parse(t, der), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	cert, err := x509.ParseCertificate(der)
+	check(t, err)
+	ca.cert, ca.PEM = cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	return ca
 }
 
@@ -56,16 +57,14 @@ func (ca *CA) Pair(name string, until time.Time) Pair {
 	ca.t.Helper()
 	key := newKey(ca.t)
 	der := sign(ca.t, &x509.Certificate{
-		SerialNumber: serial(ca.t), Subject: pkix.Name{CommonName: name},
+		Subject:   pkix.Name{CommonName: name},
 		NotBefore: until.Add(-48 * time.Hour), NotAfter: until,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		DNSNames:    []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 	}, ca.cert, key, ca.key)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		ca.t.Fatal(err)
-	}
+	check(ca.t, err)
 	return Pair{
 		Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		Key:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}),
@@ -76,9 +75,7 @@ func (ca *CA) Pair(name string, until time.Time) Pair {
 func (p Pair) TLS(t testing.TB) tls.Certificate {
 	t.Helper()
 	c, err := tls.X509KeyPair(p.Cert, p.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return c
 }
 
@@ -87,47 +84,28 @@ func (p Pair) TLS(t testing.TB) tls.Certificate {
 func Write(t testing.TB, dir, name string, text []byte) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(path+".new", text, 0o600))
+	check(t, os.Rename(path+".new", path))
 	return path
 }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return key
-}
-
-func serial(t testing.TB) *big.Int {
-	t.Helper()
-	n, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 func sign(t testing.TB, template, parent *x509.Certificate, key, by *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, by)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return der
 }
 
-func parse(t testing.TB, der []byte) *x509.Certificate {
+func check(t testing.TB, err error) {
 	t.Helper()
-	cert, err := x509.ParseCertificate(der)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cert
 }

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"container/heap"
 	"errors"
 	"io"
@@ -10,22 +11,22 @@ import (
 	"strconv"
 )
 
-// less reports whether a sorts before b.
-type less func(a, b Answer) bool
+// order compares two answers, as slices.SortFunc needs it.
+type order func(a, b Answer) int
 
-func byFirst(a, b Answer) bool { return a.First < b.First }
-func byAsked(a, b Answer) bool { return a.Asked < b.Asked }
-func byGot(a, b Answer) bool   { return a.Got < b.Got }
+func byFirst(a, b Answer) int { return cmp.Compare(a.First, b.First) }
+func byAsked(a, b Answer) int { return cmp.Compare(a.Asked, b.Asked) }
+func byGot(a, b Answer) int   { return cmp.Compare(a.Got, b.Got) }
 
-// merge reads several files, each sorted by less, as one sorted sequence.
+// merge reads several files, each sorted by compare, as one sorted sequence.
 type merge struct {
-	less    less
+	compare order
 	readers []*reader // a heap; every reader has a head
 	err     error
 }
 
-func newMerge(paths []string, order less) (*merge, error) {
-	m := &merge{less: order}
+func newMerge(paths []string, compare order) (*merge, error) {
+	m := &merge{compare: compare}
 	for _, path := range paths {
 		r, err := open(path)
 		if err != nil {
@@ -90,7 +91,7 @@ func (m *merge) close() error {
 }
 
 func (m *merge) Len() int           { return len(m.readers) }
-func (m *merge) Less(i, j int) bool { return m.less(m.readers[i].head, m.readers[j].head) }
+func (m *merge) Less(i, j int) bool { return m.compare(m.readers[i].head, m.readers[j].head) < 0 }
 func (m *merge) Swap(i, j int)      { m.readers[i], m.readers[j] = m.readers[j], m.readers[i] }
 func (m *merge) Push(r any)         { m.readers = append(m.readers, r.(*reader)) }
 func (m *merge) Pop() any {
@@ -99,20 +100,12 @@ func (m *merge) Pop() any {
 	return last
 }
 
-// sorted copies all answers of the files to new files in dir. Each new file is sorted by order,
+// sorted copies all answers of the files to new files in dir. Each new file is sorted by compare,
 // so that merge can read them. At most chunk answers are in memory at a time.
-func sorted(paths []string, dir string, order less, chunk int) (files []string, err error) {
+func sorted(paths []string, dir string, compare order, chunk int) (files []string, err error) {
 	held := make([]Answer, 0, chunk)
 	spill := func() error {
-		slices.SortFunc(held, func(a, b Answer) int {
-			switch {
-			case order(a, b):
-				return -1
-			case order(b, a):
-				return 1
-			}
-			return 0
-		})
+		slices.SortFunc(held, compare)
 		path := filepath.Join(dir, "sorted-"+strconv.Itoa(len(files)))
 		r, err := NewRecorder(path)
 		if err != nil {

@@ -3,6 +3,7 @@
 package memfile
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"slices"
@@ -119,7 +120,6 @@ func (f *File) Clone() *File {
 	return &File{cache: slices.Clone(f.cache), disk: slices.Clone(f.disk), pending: slices.Clone(f.pending)}
 }
 
-// ReadAt implements localcache.File.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,7 +133,6 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// WriteAt implements localcache.File.
 func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	var failed error
 	if f.FailWrites != nil {
@@ -153,7 +152,6 @@ func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	return len(p), failed
 }
 
-// Truncate implements localcache.File.
 func (f *File) Truncate(size int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -162,7 +160,6 @@ func (f *File) Truncate(size int64) error {
 	return nil
 }
 
-// Datasync implements localcache.File.
 func (f *File) Datasync() error {
 	var failed error
 	if f.FailSyncs != nil {
@@ -178,17 +175,14 @@ func (f *File) Datasync() error {
 	return nil
 }
 
-// Sync implements localcache.File.
 func (f *File) Sync() error { return f.Datasync() }
 
-// Size implements localcache.File.
 func (f *File) Size() (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return int64(len(f.cache)), nil
 }
 
-// Close implements localcache.File.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,10 +193,7 @@ func (f *File) Close() error {
 // land moves the units that survive from the unsynced writes to the disk, and drops the
 // others.
 func (f *File) land(survives func(off int64) bool) {
-	unit := f.Unit
-	if unit == 0 {
-		unit = 512
-	}
+	unit := cmp.Or(f.Unit, 512)
 	for _, w := range f.pending {
 		if w.data == nil {
 			if survives != nil && survives(w.off) {
