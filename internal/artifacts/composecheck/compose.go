@@ -1,8 +1,8 @@
 // Package composecheck checks docker-compose.yml and the Dockerfile without a Docker
 // engine. Check parses docker-compose.yml, refuses keys that it does not know, and finds
-// references to names that do not exist. CheckImage checks the Dockerfile as BuildKit's
-// parser reads it. The tests also run the built program in an empty root directory. No
-// check proves that the containers find each other.
+// references to names that do not exist. The module dockerfile checks the Dockerfile as
+// BuildKit's parser reads it, and runs the built program in an empty root directory. No check
+// proves that the containers find each other.
 package composecheck
 
 import (

@@ -1,4 +1,4 @@
-package composecheck
+package dockerfile
 
 import (
 	"bytes"
@@ -10,30 +10,37 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/moby/buildkit/frontend/dockerfile/instructions"
 )
 
-// runImage builds and runs the image as a Docker engine would. It runs the commands of the
+// TestImageRuns builds and runs the image as a Docker engine would. It runs the commands of the
 // first stage with an empty directory in place of /image, and gives the files to the
 // image's user. It then runs the entry point as that user, with that directory as root.
-func runImage(t *testing.T, i Image) {
+func TestImageRuns(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may change the root of a process")
 	}
+	stages, err := parse([]byte(dockerfile(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	root := filepath.Join(t.TempDir(), "image")
-	for _, c := range i.Stages[0].Commands {
-		if c.Name != "RUN" || strings.HasPrefix(c.Args[0], "go mod download") {
+	for _, c := range stages[0].Commands {
+		args, _ := arguments(c)
+		if c.Name() != "RUN" || strings.HasPrefix(args[0], "go mod download") {
 			continue
 		}
-		line := strings.ReplaceAll(c.Args[0], "/image/", root+"/")
+		line := strings.ReplaceAll(args[0], "/image/", root+"/")
 		build := exec.CommandContext(t.Context(), "sh", "-c", line)
-		build.Dir = "../../.."
+		build.Dir = repository
 		build.Env = append(os.Environ(), "TARGETOS=", "TARGETARCH=", "VERSION=1.2.3-test")
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", line, err, out)
 		}
 	}
 	const uid = 65532 // must be the Dockerfile's USER
-	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -44,10 +51,12 @@ func runImage(t *testing.T, i Image) {
 	}
 	env := []string{"FLAKED_ADDR=unix:/run/flaked/flaked.sock"}
 	is := map[string][]string{}
-	for _, c := range i.Stages[len(i.Stages)-1].Commands {
-		is[c.Name] = c.Args
-		if c.Name == "ENV" {
-			env = append(env, c.Args...)
+	for _, c := range stages[len(stages)-1].Commands {
+		is[c.Name()], _ = arguments(c)
+		if c, ok := c.(*instructions.EnvCommand); ok {
+			for _, e := range c.Env {
+				env = append(env, e.String())
+			}
 		}
 	}
 	command := func(args ...string) *exec.Cmd {

@@ -1,0 +1,31 @@
+package composecheck
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// TestDockerfile runs the tests of the module dockerfile. It skips them if BuildKit's parser
+// has not been downloaded, or fails under FLAKED_TEST_CLIENTS=require.
+func TestDockerfile(t *testing.T) {
+	t.Parallel()
+	run := func(args ...string) ([]byte, error) {
+		cmd := exec.Command("go", args...)
+		cmd.Dir = "dockerfile"
+		cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+		if os.Getenv("FLAKED_TEST_CLIENTS") == "" {
+			cmd.Env = append(cmd.Env, "GOPROXY=off") // only an explicit request may download
+		}
+		return cmd.CombinedOutput()
+	}
+	if out, err := run("build", "."); err != nil {
+		if os.Getenv("FLAKED_TEST_CLIENTS") == "require" {
+			t.Fatalf("FLAKED_TEST_CLIENTS=require, but no parser of BuildKit: %v\n%s; scripts/get-clients.sh gets it", err, out)
+		}
+		t.Skipf("no parser of BuildKit: %v\n%s; scripts/get-clients.sh gets it", err, out)
+	}
+	if out, err := run("test", "-vet=off", "-count=1", "."); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
