@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 const (
@@ -36,9 +34,9 @@ func Check(fsys fs.FS, dir string) error {
 		switch o.Kind {
 		case "ConfigMap":
 		case "Service":
-			c.selects(labels(o.Spec.Selector), o.Spec.Ports, func(p port) string { return p.TargetPort })
+			c.selects(o.Spec.Selector.Labels, o.Spec.Ports, func(p port) string { return p.TargetPort })
 		case "PodDisruptionBudget":
-			c.selects(matchLabels(o.Spec.Selector), nil, nil)
+			c.selects(o.Spec.Selector.MatchLabels, nil, nil)
 		case "NetworkPolicy":
 			for _, in := range o.Spec.Ingress {
 				c.selects(o.Spec.PodSelector.MatchLabels, in.Ports, func(p port) string { return p.Port })
@@ -60,21 +58,6 @@ type checker struct {
 
 func (c *checker) fail(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf("%s: %s", c.where, fmt.Sprintf(format, args...)))
-}
-
-func labels(nodes map[string]yaml.Node) map[string]string {
-	out := map[string]string{}
-	for name, n := range nodes {
-		out[name] = n.Value
-	}
-	return out
-}
-
-func matchLabels(nodes map[string]yaml.Node) map[string]string {
-	n := nodes["matchLabels"]
-	out := map[string]string{}
-	_ = n.Decode(&out) // selects reports the empty map of a failed Decode
-	return out
 }
 
 // selects checks that some pods have all labels of want, and that those pods have every

@@ -36,18 +36,19 @@ type spec struct {
 	VolumeClaimTemplates []template `yaml:"volumeClaimTemplates"`
 	ServiceName          string     `yaml:"serviceName"`
 
-	// A Service has labels here. Other kinds have a map matchLabels of labels.
-	Selector    map[string]yaml.Node `yaml:"selector"`
-	PodSelector selector             `yaml:"podSelector"`
-	Ports       []port               `yaml:"ports"`
-	ClusterIP   string               `yaml:"clusterIP"`
+	Selector    selector `yaml:"selector"`
+	PodSelector selector `yaml:"podSelector"`
+	Ports       []port   `yaml:"ports"`
+	ClusterIP   string   `yaml:"clusterIP"`
 	Ingress     []struct {
 		Ports []port `yaml:"ports"`
 	} `yaml:"ingress"`
 }
 
+// selector has labels. A Service has them without matchLabels.
 type selector struct {
 	MatchLabels map[string]string `yaml:"matchLabels"`
+	Labels      map[string]string `yaml:",inline"`
 }
 
 type template struct {
@@ -56,7 +57,6 @@ type template struct {
 }
 
 type pod struct {
-	RestartPolicy                 string      `yaml:"restartPolicy"`
 	EnableServiceLinks            *bool       `yaml:"enableServiceLinks"`
 	TerminationGracePeriodSeconds int         `yaml:"terminationGracePeriodSeconds"`
 	SecurityContext               security    `yaml:"securityContext"`
@@ -142,7 +142,6 @@ type volume struct {
 }
 
 type port struct {
-	Name       string `yaml:"name"`
 	Port       string `yaml:"port"`
 	TargetPort string `yaml:"targetPort"`
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"archive/tar"
 	"bytes"
-	"io"
 	"maps"
 	"os"
 	"path"
@@ -16,29 +15,30 @@ import (
 // entries are sorted, belong to root and have the time when.
 func writeArchive(to, dir string, files map[string]string, when time.Time) error {
 	var b bytes.Buffer
-	err := compress(&b, func(w io.Writer) error {
-		t := tar.NewWriter(w)
-		for _, name := range slices.Sorted(maps.Keys(files)) {
-			data, err := os.ReadFile(files[name])
-			if err != nil {
-				return err
-			}
-			mode := int64(0o644)
-			if name == "flaked" {
-				mode = 0o755
-			}
-			head := &tar.Header{Name: path.Join(dir, name), Mode: mode, Size: int64(len(data)), ModTime: when, Format: tar.FormatUSTAR}
-			if err := t.WriteHeader(head); err != nil {
-				return err
-			}
-			if _, err := t.Write(data); err != nil {
-				return err
-			}
+	t := tar.NewWriter(&b)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		data, err := os.ReadFile(files[name])
+		if err != nil {
+			return err
 		}
-		return t.Close()
-	})
+		mode := int64(0o644)
+		if name == "flaked" {
+			mode = 0o755
+		}
+		head := &tar.Header{Name: path.Join(dir, name), Mode: mode, Size: int64(len(data)), ModTime: when, Format: tar.FormatUSTAR}
+		if err := t.WriteHeader(head); err != nil {
+			return err
+		}
+		if _, err := t.Write(data); err != nil {
+			return err
+		}
+	}
+	if err := t.Close(); err != nil {
+		return err
+	}
+	data, err := gzipped(b.Bytes())
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, b.Bytes(), 0o644)
+	return os.WriteFile(to, data, 0o644)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,12 +70,11 @@ func stageDebian(stage string) error {
 		if err != nil {
 			return err
 		}
-		var b bytes.Buffer
-		err = compress(&b, func(w io.Writer) error { _, err := w.Write(text); return err })
+		data, err := gzipped(text)
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(stage, "man", filepath.Base(page)+".gz"), b.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(stage, "man", filepath.Base(page)+".gz"), data, 0o644); err != nil {
 			return err
 		}
 	}

@@ -7,18 +7,17 @@
 package main
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -109,70 +108,52 @@ func one(ctx context.Context, o options, goos, arch string) error {
 // contents returns the files of an archive: the path in the archive, then the path on disk.
 func contents(goos, program string) (map[string]string, error) {
 	files := map[string]string{"flaked": program}
-	patterns := map[string]string{".": "{LICENSE,README.md,CHANGELOG.md}", "completions": "deploy/completions/*", "man": "deploy/man/*"}
+	patterns := []string{"LICENSE", "README.md", "CHANGELOG.md", "deploy/completions/*", "deploy/man/*"}
 	if goos == "linux" {
-		patterns["systemd"] = "deploy/systemd/*"
+		patterns = append(patterns, "deploy/systemd/*")
 	}
-	for dir, pattern := range patterns {
-		var found []string
-		for _, p := range alternatives(pattern) {
-			matches, err := filepath.Glob(p)
-			if err != nil {
-				return nil, err
-			}
-			if len(matches) == 0 {
-				return nil, fmt.Errorf("%s not found. Run this in the directory of go.mod", p)
-			}
-			found = append(found, matches...)
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("%s not found. Run this in the directory of go.mod", pattern)
 		}
 		for _, f := range found {
-			files[filepath.Join(dir, filepath.Base(f))] = f
+			files[strings.TrimPrefix(filepath.ToSlash(f), "deploy/")] = f
 		}
 	}
 	return files, nil
 }
 
-// alternatives returns a and b for the pattern {a,b}, which path/filepath does not know,
-// and any other pattern as it is.
-func alternatives(pattern string) []string {
-	if inner, ok := strings.CutPrefix(pattern, "{"); ok {
-		return strings.Split(strings.TrimSuffix(inner, "}"), ",")
-	}
-	return []string{pattern}
-}
-
 func checksums(dir string) error {
-	entries, err := os.ReadDir(dir)
+	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
 		return err
 	}
-	var lines []string
+	var lines bytes.Buffer
 	for _, e := range entries {
-		f, err := os.Open(filepath.Join(dir, e.Name()))
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return err
 		}
-		h := sha256.New()
-		_, err = io.Copy(h, f)
-		f.Close()
-		if err != nil {
-			return err
-		}
-		lines = append(lines, fmt.Sprintf("%x  %s\n", h.Sum(nil), e.Name()))
+		fmt.Fprintf(&lines, "%x  %s\n", sha256.Sum256(data), e.Name())
 	}
-	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[64:], b[64:]) })
-	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644)
+	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), lines.Bytes(), 0o644)
 }
 
-// compress writes gzip data. The same contents give the same bytes, because the header has
-// no name and no time.
-func compress(w io.Writer, write func(io.Writer) error) error {
-	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+// gzipped returns data in gzip's form. The same data give the same bytes, because the header
+// has no name and no time.
+func gzipped(data []byte) ([]byte, error) {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := write(z); err != nil {
-		return err
+	if _, err := z.Write(data); err != nil {
+		return nil, err
 	}
-	return z.Close()
+	err = z.Close()
+	return b.Bytes(), err
 }
