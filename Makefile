@@ -249,7 +249,7 @@ lint: ## gofmt, go vet, staticcheck, shellcheck, and the English of comments and
 	    </dev/null >/dev/null 2>&1 || true
 	fi
 	if command -v shellcheck >/dev/null; then
-	  (set -x; shellcheck $(SCRIPTS))
+	  (set -x; shellcheck -x $(SCRIPTS))
 	else
 	  echo 'shellcheck is not installed: the scripts are not checked' >&2
 	fi

@@ -30,33 +30,18 @@ To run the other tests without these programs: make test FLAKED_TEST_CLIENTS=
 HELP
 }
 
-say() { printf 'get-clients: %s\n' "$*" >&2; }
-die() { say "$*"; exit 1; }
-
-check=no
-case $#:${1:-} in
-  0:) ;;
-  1:--check) check=yes ;;
-  1:-h | 1:--help) usage; exit 0 ;;
-  *) say "unknown arguments '$*'. See $0 --help"; exit 2 ;;
-esac
-clients=$(cd "$(dirname "$0")/../internal/clients" && pwd)
-dockerfile=$(cd "$(dirname "$0")/../internal/artifacts/composecheck/dockerfile" && pwd)
-vectors=$(cd "$(dirname "$0")/../internal/vectors" && pwd)
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+arguments "$@"
+internal=$(cd "$(dirname "$0")/../internal" && pwd)
+clients=$internal/clients
+declare -A modules=(
+  [go-redis]=$clients/goredis
+  ['snowflake and sonyflake']=$internal/vectors/foreign
+  ["BuildKit's parser"]=$internal/artifacts/composecheck/dockerfile
+)
 # A copy of the lock file that npm ci last installed. If the two differ, npm ci runs again.
 installed=$clients/node/node_modules/.flaked-lock.json
-
-have() { command -v "$1" >/dev/null; }
-
-# quietly runs a command and hides its output. It shows the last lines if the command fails.
-quietly() {
-  local log status=0
-  log=$(mktemp)
-  "$@" </dev/null >"$log" 2>&1 || status=$?
-  ((status == 0)) || tail -n 15 "$log" >&2
-  rm -f "$log"
-  return "$status"
-}
 
 packages=() missing=()
 { have redis-cli && have redis-benchmark; } || packages+=(redis-tools)
@@ -67,35 +52,17 @@ have npm || packages+=(npm)
 have php || packages+=(php-cli)
 php -r 'exit(extension_loaded("redis") ? 0 : 1);' 2>/dev/null || packages+=(php-redis)
 cmp -s "$clients/node/package-lock.json" "$installed" || missing+=('node-redis and ioredis')
-(cd "$clients/goredis" && GOPROXY=off GOWORK=off go list -deps . >/dev/null 2>&1) || missing+=(go-redis)
-(cd "$vectors/foreign" && GOPROXY=off GOWORK=off go list -deps . >/dev/null 2>&1) || missing+=('snowflake and sonyflake')
-(cd "$dockerfile" && GOPROXY=off GOWORK=off go list -deps . >/dev/null 2>&1) || missing+=("BuildKit's parser")
+for m in "${!modules[@]}"; do
+  (cd "${modules[$m]}" && GOPROXY=off GOWORK=off go list -deps . >/dev/null 2>&1) || missing+=("$m")
+done
 
-if [[ $check == yes ]]; then
-  ((${#packages[@]} + ${#missing[@]} == 0)) && exit 0
-  for m in "${packages[@]}" "${missing[@]}"; do say "missing: $m"; done
-  exit 1
-fi
+report_missing "${packages[@]}" "${missing[@]}"
 
-if ((${#packages[@]} > 0)); then
-  if ((EUID != 0)) || ! have apt-get; then
-    die "install ${packages[*]} (on Debian: sudo apt-get install ${packages[*]}), or skip these tests: make test FLAKED_TEST_CLIENTS="
-  fi
-  say "installing ${packages[*]} with apt-get ..."
-  export DEBIAN_FRONTEND=noninteractive
-  # The old package lists may suffice if they cannot be refreshed.
-  quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed, trying with the existing package lists'
-  quietly apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${packages[@]}" ||
-    die "apt-get could not install ${packages[*]}"
-fi
+((${#packages[@]} == 0)) || install_packages FLAKED_TEST_CLIENTS "${packages[@]}"
 for m in "${missing[@]}"; do
   say "fetching $m ..."
-  if [[ $m == go-redis ]]; then
-    (cd "$clients/goredis" && GOWORK=off quietly go mod download) || die 'go mod download failed'
-  elif [[ $m == 'snowflake and sonyflake' ]]; then
-    (cd "$vectors/foreign" && GOWORK=off quietly go mod download) || die 'go mod download failed'
-  elif [[ $m == "BuildKit's parser" ]]; then
-    (cd "$dockerfile" && GOWORK=off quietly go mod download) || die 'go mod download failed'
+  if [[ -n ${modules[$m]:-} ]]; then
+    (cd "${modules[$m]}" && GOWORK=off quietly go mod download) || die 'go mod download failed'
   else
     (cd "$clients/node" && quietly npm ci --ignore-scripts --no-audit --no-fund) || die 'npm ci failed'
     cp "$clients/node/package-lock.json" "$installed"

@@ -27,29 +27,9 @@ To run the other tests without these programs: make test FLAKED_TEST_TOOLS=
 HELP
 }
 
-say() { printf 'get-tools: %s\n' "$*" >&2; }
-die() { say "$*"; exit 1; }
-
-check=no
-case $#:${1:-} in
-  0:) ;;
-  1:--check) check=yes ;;
-  1:-h | 1:--help) usage; exit 0 ;;
-  *) say "unknown arguments '$*'. See $0 --help"; exit 2 ;;
-esac
-
-have() { command -v "$1" >/dev/null; }
-
-# quietly runs a command and hides its output. It shows the last lines if the command fails.
-quietly() {
-  local log status=0
-  log=$(mktemp)
-  "$@" </dev/null >"$log" 2>&1 || status=$?
-  ((status == 0)) || tail -n 15 "$log" >&2
-  rm -f "$log"
-  return "$status"
-}
-
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+arguments "$@"
 packages=()
 # needs PROGRAM PACKAGE adds PACKAGE to packages if PROGRAM is missing.
 needs() { have "$1" || packages+=("$2"); }
@@ -67,11 +47,7 @@ promtool=${XDG_CACHE_HOME:-$HOME/.cache}/flaked/bin/promtool
 missing=()
 have promtool || [[ -x $promtool ]] || missing+=(promtool)
 
-((${#packages[@]} + ${#missing[@]} > 0)) || exit 0
-if [[ $check == yes ]]; then
-  for p in "${packages[@]}" "${missing[@]}"; do say "missing: $p"; done
-  exit 1
-fi
+report_missing "${packages[@]}" "${missing[@]}"
 
 # get_promtool unpacks promtool. It does not need root, but package lists that root has
 # downloaded.
@@ -83,7 +59,7 @@ get_promtool() {
   say 'unpacking promtool from the package prometheus ...'
   dir=$(mktemp -d)
   chmod 755 "$dir" # apt-get downloads as another user
-  ((EUID != 0)) || quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed, trying with the existing package lists'
+  ((EUID != 0)) || refresh_packages
   (cd "$dir" && quietly apt-get download prometheus) || die 'apt-get could not download prometheus'
   dpkg-deb --fsys-tarfile "$dir"/prometheus_*.deb | tar -x -C "$dir" ./usr/bin/promtool
   mkdir -p "${promtool%/*}"
@@ -92,14 +68,4 @@ get_promtool() {
   rm -rf "$dir"
 }
 ((${#missing[@]} == 0)) || get_promtool
-((${#packages[@]} > 0)) || exit 0
-
-if ((EUID != 0)) || ! have apt-get; then
-  die "install ${packages[*]} (on Debian: sudo apt-get install ${packages[*]}), or skip these tests: make test FLAKED_TEST_TOOLS="
-fi
-say "installing ${packages[*]} with apt-get ..."
-export DEBIAN_FRONTEND=noninteractive
-# The old package lists may suffice if they cannot be refreshed.
-quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed, trying with the existing package lists'
-quietly apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${packages[@]}" ||
-  die "apt-get could not install ${packages[*]}"
+((${#packages[@]} == 0)) || install_packages FLAKED_TEST_TOOLS "${packages[@]}"
