@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # get-clients.sh installs the Redis clients that internal/clients needs, the generators
-# that internal/vectors compares flaked with, and BuildKit's parser for
+# that internal/vectors compares flaked with, and Docker's libraries for
 # internal/artifacts/composecheck. `get-clients.sh --help` says how. It leaves installed programs
 # alone, so a second run costs nothing. Its messages go to stderr.
 set -euo pipefail
@@ -9,7 +9,7 @@ set -euo pipefail
 usage() {
   cat <<'HELP'
 get-clients.sh installs programs that the tests of flaked need: the Redis
-clients of internal/clients, the ID generators of internal/vectors, the parser of
+clients of internal/clients, the ID generators of internal/vectors, the libraries of
 internal/artifacts/composecheck.
 
   scripts/get-clients.sh            install missing programs
@@ -22,7 +22,7 @@ go-redis                     go mod download in internal/clients/goredis
 redis-py                     the one of a python3, else the package python3-redis
 phpredis                     the one of php, else the packages php-cli and php-redis
 snowflake, sonyflake         go mod download in internal/vectors/foreign
-BuildKit's parser            go mod download in internal/artifacts/composecheck/dockerfile
+Docker's libraries           go mod download in internal/artifacts/composecheck/docker
 
 Then:  FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require go test ./internal/clients ./internal/vectors ./internal/artifacts/composecheck
 or:    make test PKG=./internal/clients
@@ -38,7 +38,7 @@ clients=$internal/clients
 declare -A modules=(
   [go-redis]=$clients/goredis
   ['snowflake and sonyflake']=$internal/vectors/foreign
-  ["BuildKit's parser"]=$internal/artifacts/composecheck/dockerfile
+  ["Docker's libraries"]=$internal/artifacts/composecheck/docker
 )
 # A copy of the lock file that npm ci last installed. If the two differ, npm ci runs again.
 installed=$clients/node/node_modules/.flaked-lock.json

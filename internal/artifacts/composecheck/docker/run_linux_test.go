@@ -1,4 +1,4 @@
-package dockerfile
+package docker
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ func TestImageRuns(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may change the root of a process")
 	}
-	stages, err := parse([]byte(dockerfile(t)))
+	stages, err := parse([]byte(shipped(t, "Dockerfile")))
 	if err != nil {
 		t.Fatal(err)
 	}

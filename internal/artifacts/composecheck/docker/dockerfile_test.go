@@ -1,4 +1,4 @@
-package dockerfile
+package docker
 
 import (
 	"os"
@@ -6,11 +6,10 @@ import (
 	"testing"
 )
 
-const repository = "../../../.."
-
-func dockerfile(t *testing.T) string {
+// shipped returns the text of a file of flaked's directory.
+func shipped(t *testing.T, file string) string {
 	t.Helper()
-	data, err := os.ReadFile(repository + "/Dockerfile")
+	data, err := os.ReadFile(repository + "/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,8 +17,8 @@ func dockerfile(t *testing.T) string {
 }
 
 func TestDockerfilePassesAndMistakesAreFound(t *testing.T) {
-	text := dockerfile(t)
-	if err := check([]byte(text)); err != nil {
+	text := shipped(t, "Dockerfile")
+	if err := checkDockerfile([]byte(text)); err != nil {
 		t.Error(err)
 	}
 	// Each row makes one mistake in the real file.
@@ -42,7 +41,7 @@ func TestDockerfilePassesAndMistakesAreFound(t *testing.T) {
 		if broken == text {
 			t.Fatalf("%s: the file holds no %q", m.name, m.old)
 		}
-		if err := check([]byte(broken)); err == nil || !strings.Contains(err.Error(), m.want) {
+		if err := checkDockerfile([]byte(broken)); err == nil || !strings.Contains(err.Error(), m.want) {
 			t.Errorf("%s: found %v, want %q", m.name, err, m.want)
 		}
 	}

@@ -1,7 +1,4 @@
-// Package dockerfile checks flaked's Dockerfile as BuildKit's own parser reads it. It is a
-// module of its own, so that flaked does not depend on BuildKit. The test of composecheck
-// runs its tests.
-package dockerfile
+package docker
 
 import (
 	"bytes"
@@ -15,6 +12,9 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/linter"
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
 )
+
+// repository is flaked's directory, seen from this one.
+const repository = "../../../.."
 
 // program is the path of flaked in the image.
 const program = "/usr/local/bin/flaked"
@@ -59,8 +59,8 @@ func arguments(c instructions.Command) (args []string, shell bool) {
 	return nil, false
 }
 
-// check returns all mistakes in a Dockerfile, joined, or nil.
-func check(text []byte) error {
+// checkDockerfile returns all mistakes in a Dockerfile, joined, or nil.
+func checkDockerfile(text []byte) error {
 	stages, err := parse(text)
 	if err != nil {
 		return err
