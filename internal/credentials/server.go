@@ -1,11 +1,13 @@
 package credentials
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -50,15 +52,11 @@ type Server struct {
 
 // Load reads all files once. It returns an error if one of them cannot be used.
 func Load(cfg Config) (*Server, error) {
-	if cfg.Every == 0 {
-		cfg.Every = time.Second
-	}
+	cfg.Every = cmp.Or(cfg.Every, time.Second)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = hclog.NewNullLogger()
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, hclog.NewNullLogger())
 	s := &Server{cfg: cfg}
 	if cfg.Cert != "" {
 		files := []string{cfg.Cert, cfg.Key}
@@ -159,11 +157,8 @@ func (s *Server) useTokens(where string, text []byte) error {
 	}
 	s.tokens.set(good)
 	s.cfg.Logger.Info("token required from clients", "tokens", len(good))
-	for _, token := range good {
-		if len(token) < ShortToken {
-			s.cfg.Logger.Warn("a token is short enough to be guessed. Make a longer one with `openssl rand -hex 32`", "from", where)
-			break
-		}
+	if slices.ContainsFunc(good, func(token string) bool { return len(token) < ShortToken }) {
+		s.cfg.Logger.Warn("a token is short enough to be guessed. Make a longer one with `openssl rand -hex 32`", "from", where)
 	}
 	s.warnOpen("tokens", s.cfg.TokenFile)
 	return nil

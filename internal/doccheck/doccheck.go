@@ -5,6 +5,7 @@ package doccheck
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -61,17 +62,11 @@ var (
 func Files(root string) ([]string, error) {
 	var files []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*.md", "examples/*/*.md", "deploy/*.md", "deploy/*/*.md"} {
-		found, err := filepath.Glob(filepath.Join(root, pattern))
+		found, err := fs.Glob(os.DirFS(root), pattern)
 		if err != nil {
 			return nil, err
 		}
-		for _, path := range found {
-			name, err := filepath.Rel(root, path)
-			if err != nil {
-				return nil, err
-			}
-			files = append(files, filepath.ToSlash(name))
-		}
+		files = append(files, found...)
 	}
 	slices.Sort(files)
 	return files, nil
@@ -158,11 +153,7 @@ func blocks(text string) []block {
 		switch {
 		case strings.TrimSpace(line) == "":
 			blank = true
-			if inCode {
-				add(true, i+1, "")
-				continue
-			}
-			add(false, i+1, "")
+			add(inCode, i+1, "")
 			continue
 		case indented && (blank || inCode):
 			add(true, i+1, line)

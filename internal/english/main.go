@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -119,12 +120,10 @@ func check(path string) (findings []string, err error) {
 }
 
 func excepted(text string) bool {
-	for part := range strings.Lines(exceptions) {
-		if part = strings.TrimSpace(part); part != "" && strings.Contains(text, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(exceptions, "\n"), func(part string) bool {
+		part = strings.TrimSpace(part)
+		return part != "" && strings.Contains(text, part)
+	})
 }
 
 func shorten(s string) string {

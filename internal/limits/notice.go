@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Confirming protects a holder whose record ZooKeeper has lost. A new node on the same worker
-// waits for the confirming time. The holder has to notice the loss and freeze registration
-// before that time is over. It needs at most
+// Confirming protects a holder whose record ZooKeeper has lost. A new node on the same
+// worker waits for the confirming time. The holder has to notice the loss and freeze
+// registration before that time is over. It needs at most
 //
 //	one heartbeat          its last report may have just been made
 //	+ Answer               after this the client looks for another server
@@ -17,7 +17,7 @@ import (
 //	+ noticeCalls calls    the rest of the round before, because the next one is timed
 //	                       from its end, and the calls up to the freeze
 //
-// Notice.Bound returns the sum.
+// TestNoticeIsBelowTheConfirmingTime checks the sum.
 const noticeCalls = restCalls + FreezeCalls
 
 const (
@@ -89,11 +89,6 @@ func Default() Notice {
 		panic(err) // a test has these values
 	}
 	return n
-}
-
-// Bound returns the longest time that noticing takes, calls included.
-func (n Notice) Bound() time.Duration {
-	return n.Heartbeat + n.Answer + n.Redial + noticeCalls*n.Call
 }
 
 // Pause, Lookup and Dial return the parts of Redial: the pause between two rounds, the time

@@ -5,6 +5,7 @@
 package systemd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -48,9 +49,7 @@ func Run(ctx context.Context, cfg Config) {
 		cfg.notify = func(message string) (bool, error) { return daemon.SdNotify(false, message) }
 		cfg.watchdog = func() (time.Duration, error) { return daemon.SdWatchdogEnabled(false) }
 	}
-	if cfg.Every == 0 {
-		cfg.Every = time.Second
-	}
+	cfg.Every = cmp.Or(cfg.Every, time.Second)
 	watchdog, err := cfg.watchdog()
 	if err != nil {
 		cfg.Logger.Warn("invalid WATCHDOG_USEC or WATCHDOG_PID, sending no watchdog messages", "error", err)

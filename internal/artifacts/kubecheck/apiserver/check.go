@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -91,9 +92,7 @@ func validate(obj runtime.Object) error {
 		obj.UID = "1"
 		obj.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{batch.ControllerUidLabel: "1"}}
 		pods = &obj.Spec.Template
-		for name, value := range unique {
-			pods.Labels[name] = value
-		}
+		maps.Copy(pods.Labels, unique)
 		found = batchvalidation.ValidateJob(obj, batchvalidation.JobValidationOptions{
 			PodValidationOptions: podutil.GetValidationOptionsFromPodTemplate(pods, nil), RequirePrefixedLabels: true,
 		})
