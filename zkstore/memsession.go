@@ -228,6 +228,19 @@ func (s *MemSession) do(ctx context.Context, c Call, apply func(t memTree, x txn
 	return told
 }
 
+// ask is do for a call with a result. It returns the zero T with every error.
+func ask[T any](ctx context.Context, s *MemSession, c Call, apply func(memTree, txn) (T, error)) (T, error) {
+	var result, none T
+	err := s.do(ctx, c, func(t memTree, x txn) (err error) {
+		result, err = apply(t, x)
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return result, nil
+}
+
 // serve carries out a call in the server. Called under m.mu.
 func (s *MemSession) serve(c Call, apply func(memTree, txn) error) error {
 	if c.Write() {
@@ -247,21 +260,18 @@ func (s *MemSession) Get(ctx context.Context, path string) ([]byte, Stat, error)
 	return s.get(ctx, path, false)
 }
 
-func (s *MemSession) get(ctx context.Context, path string, more bool) (data []byte, stat Stat, err error) {
+func (s *MemSession) get(ctx context.Context, path string, more bool) ([]byte, Stat, error) {
 	if err := checkCall("get", path); err != nil {
 		return nil, Stat{}, err
 	}
-	err = s.do(ctx, Call{Op: "get", Path: path, More: more}, func(t memTree, _ txn) error {
+	r, err := ask(ctx, s, Call{Op: "get", Path: path, More: more}, func(t memTree, _ txn) (Record, error) {
 		node, err := t.check(path, AnyVersion)
-		if err == nil {
-			data, stat = slices.Clone(node.data), node.stat
+		if err != nil {
+			return Record{}, err
 		}
-		return err
+		return Record{Data: slices.Clone(node.data), Stat: node.stat}, nil
 	})
-	if err != nil {
-		return nil, Stat{}, err
-	}
-	return data, stat, nil
+	return r.Data, r.Stat, err
 }
 
 // GetAll is part of Store. SetFault sees each record as a separate call, so that a test can
@@ -278,49 +288,35 @@ func (s *MemSession) GetAll(ctx context.Context, paths ...string) ([]Record, err
 	return records, nil
 }
 
-func (s *MemSession) Children(ctx context.Context, path string) (names []string, err error) {
+func (s *MemSession) Children(ctx context.Context, path string) ([]string, error) {
 	if err := checkCall("children", path); err != nil {
 		return nil, err
 	}
-	err = s.do(ctx, Call{Op: "children", Path: path}, func(t memTree, _ txn) error {
+	return ask(ctx, s, Call{Op: "children", Path: path}, func(t memTree, _ txn) ([]string, error) {
 		node, err := t.check(path, AnyVersion)
-		if err == nil {
-			names = slices.Sorted(maps.Keys(node.kids))
+		if err != nil {
+			return nil, err
 		}
-		return err
+		return slices.Sorted(maps.Keys(node.kids)), nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return names, nil
 }
 
-func (s *MemSession) Create(ctx context.Context, path string, data []byte, kind Kind) (made string, err error) {
+func (s *MemSession) Create(ctx context.Context, path string, data []byte, kind Kind) (string, error) {
 	if err := checkCreate(path, data, kind); err != nil {
 		return "", err
 	}
-	err = s.do(ctx, Call{Op: "create", Path: path, Data: data}, func(t memTree, x txn) error {
-		made, err = t.create(x, path, data, kind)
-		return err
+	return ask(ctx, s, Call{Op: "create", Path: path, Data: data}, func(t memTree, x txn) (string, error) {
+		return t.create(x, path, data, kind)
 	})
-	if err != nil {
-		return "", err
-	}
-	return made, nil
 }
 
-func (s *MemSession) Set(ctx context.Context, path string, data []byte, version int32) (stat Stat, err error) {
+func (s *MemSession) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
 	if err := errors.Join(checkCall("set", path), checkSize("set", path, len(data))); err != nil {
 		return Stat{}, err
 	}
-	err = s.do(ctx, Call{Op: "set", Path: path, Data: data}, func(t memTree, x txn) error {
-		stat, err = t.set(x, path, data, version)
-		return err
+	return ask(ctx, s, Call{Op: "set", Path: path, Data: data}, func(t memTree, x txn) (Stat, error) {
+		return t.set(x, path, data, version)
 	})
-	if err != nil {
-		return Stat{}, err
-	}
-	return stat, nil
 }
 
 func (s *MemSession) Delete(ctx context.Context, path string, version int32) error {

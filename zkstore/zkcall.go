@@ -47,7 +47,7 @@ func call[T any](ctx context.Context, z *ZK, op, path string, f func(*zk.Conn) (
 			if quiet := c.socket.quietSince(asked); quiet < answer {
 				silent.Reset(answer - quiet) // it is only slow
 			} else {
-				c.isSilent() // ends the call if another server is faster
+				signal(c.silent) // ends the call if another server is faster
 				silent.Reset(answer)
 			}
 		}

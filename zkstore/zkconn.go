@@ -37,7 +37,7 @@ func newZKClient(cfg *ZKConfig, socket *wireConn, label string) (*zkClient, erro
 	conn, events, err := zk.Connect([]string{label}, cfg.SessionTimeout,
 		zk.WithHostProvider(&oneHost{label: label}),
 		zk.WithDialer(c.dialOnce()),
-		zk.WithEventCallback(func(zk.Event) { c.changed() }),
+		zk.WithEventCallback(func(zk.Event) { signal(c.wake) }),
 		zk.WithLogger(debugLogger{cfg.Logger}),
 		zk.WithMaxBufferSize(maxReply))
 	if err != nil {
@@ -52,9 +52,6 @@ func newZKClient(cfg *ZKConfig, socket *wireConn, label string) (*zkClient, erro
 	}()
 	return c, nil
 }
-
-func (c *zkClient) changed()  { signal(c.wake) }
-func (c *zkClient) isSilent() { signal(c.silent) }
 
 func signal(c chan<- struct{}) {
 	select {
@@ -96,19 +93,15 @@ func (h *oneHost) Next() (string, bool) {
 // session returns the id of the session, 0 before the greeting and after the connection is
 // lost.
 func (c *zkClient) session() int64 {
-	if c.lost() || c.conn.State() != zk.StateHasSession {
+	select {
+	case <-c.socket.gone:
+		return 0
+	default:
+	}
+	if c.conn.State() != zk.StateHasSession {
 		return 0
 	}
 	return c.conn.SessionID()
-}
-
-func (c *zkClient) lost() bool {
-	select {
-	case <-c.socket.gone:
-		return true
-	default:
-		return false
-	}
 }
 
 // close ends the session, if there is one. It returns nil when the library's goroutines and

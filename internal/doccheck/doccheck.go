@@ -203,7 +203,7 @@ func (b block) commands(doc string) ([]Command, error) {
 		if i == 0 || b.lines[i-1] == "" {
 			head := b.head(i)
 			known := looksLikeCommand.MatchString(head) && slices.Contains(programs, Command{Text: head}.Program())
-			if i == 0 && !known && looksLikeCommand.MatchString(head) && !hasPrefix(head, prose) {
+			if i == 0 && !known && looksLikeCommand.MatchString(head) && !slices.ContainsFunc(prose, func(p string) bool { return strings.HasPrefix(head, p) }) {
 				return nil, fmt.Errorf("%s:%d: is %q a command, or not? Add its program or its beginning to internal/doccheck", doc, b.start+i, head)
 			}
 			if i == 0 && !known {
@@ -272,8 +272,4 @@ func spans(doc string, b block) []Command {
 		line += strings.Count(paragraph, "\n") + 2
 	}
 	return out
-}
-
-func hasPrefix(line string, prefixes []string) bool {
-	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(line, p) })
 }
