@@ -11,42 +11,26 @@ import (
 	"strings"
 )
 
-// debian makes a Debian package. The directory stage must hold the program. nfpm takes the
-// files that deploy/debian/nfpm.yaml names from stage.
+// debian makes a Debian package. The directory stage must hold the program.
+// deploy/debian/nfpm.yaml names the other files: those of the repository, and those that
+// stageDebian makes in stage.
 func debian(ctx context.Context, o options, stage, arch string) error {
 	if err := stageDebian(stage); err != nil {
 		return err
 	}
-	config, err := filepath.Abs("deploy/debian/nfpm.yaml")
-	if err != nil {
-		return err
-	}
 	version := debianVersion(o.version)
-	to, err := filepath.Abs(filepath.Join(o.out, fmt.Sprintf("flaked_%s_%s.deb", version, arch)))
-	if err != nil {
-		return err
-	}
-	nfpm := exec.CommandContext(ctx, "go", "run", o.nfpm, "package", "--config", config, "--packager", "deb", "--target", to)
-	nfpm.Dir = stage
-	nfpm.Env = append(os.Environ(), "ARCH="+arch, "VERSION="+version, fmt.Sprintf("SOURCE_DATE_EPOCH=%d", o.epoch), "GOFLAGS=", "GOWORK=off")
+	to := filepath.Join(o.out, fmt.Sprintf("flaked_%s_%s.deb", version, arch))
+	nfpm := exec.CommandContext(ctx, "go", "run", o.nfpm, "package", "--config", "deploy/debian/nfpm.yaml", "--packager", "deb", "--target", to)
+	nfpm.Env = append(os.Environ(), "STAGE="+stage, "ARCH="+arch, "VERSION="+version, fmt.Sprintf("SOURCE_DATE_EPOCH=%d", o.epoch), "GOFLAGS=", "GOWORK=off")
 	if out, err := nfpm.CombinedOutput(); err != nil {
 		return fmt.Errorf("nfpm: %w\n%s", err, out)
 	}
-	fmt.Println(filepath.Join(o.out, filepath.Base(to)))
+	fmt.Println(to)
 	return nil
 }
 
-// stageDebian puts the other files of the package into stage.
+// stageDebian puts the unit and the compressed man pages into stage.
 func stageDebian(stage string) error {
-	for to, from := range map[string]string{
-		"copyright": "LICENSE", "flaked.sysusers": "deploy/systemd/flaked.sysusers", "flaked.yaml": "deploy/debian/flaked.yaml",
-		"postinst": "deploy/debian/postinst", "prerm": "deploy/debian/prerm", "postrm": "deploy/debian/postrm",
-		"completions": "deploy/completions",
-	} {
-		if err := copyAll(filepath.Join(stage, to), from); err != nil {
-			return err
-		}
-	}
 	unit, err := os.ReadFile("deploy/systemd/flaked.service")
 	if err != nil {
 		return err
@@ -90,21 +74,6 @@ func packagedUnit(unit []byte) ([]byte, error) {
 	}
 	head := "# Change this unit with `systemctl edit flaked`. The state directory is always\n# /var/lib/flaked: state-dir in /etc/flaked.yaml is ignored.\n\n[Unit]\n"
 	return append([]byte(head), bytes.Replace(rest, []byte("/usr/local/bin/"), []byte("/usr/bin/"), 1)...), nil
-}
-
-func copyAll(to, from string) error {
-	info, err := os.Stat(from)
-	if err != nil {
-		return err
-	}
-	if info.IsDir() {
-		return os.CopyFS(to, os.DirFS(from))
-	}
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, data, info.Mode().Perm())
 }
 
 var (

@@ -146,7 +146,8 @@ func TestStageHasEveryPackagedFile(t *testing.T) {
 			continue
 		}
 		src, _, _ := strings.Cut(rest, ",")
-		if found, err := filepath.Glob(filepath.Join(stage, src)); err != nil || len(found) == 0 {
+		src = strings.ReplaceAll(strings.Trim(src, `"`), "${STAGE}", stage)
+		if found, err := filepath.Glob(src); err != nil || len(found) == 0 {
 			t.Errorf("the package takes %s, which is not there", src)
 		}
 	}
