@@ -26,12 +26,12 @@ func MeasureOffset(sent, acked, stamp int64) Offset {
 	}
 }
 
-// Sub returns the offset of a against b. The errors add up.
+// Sub returns the offset of a against b. The uncertainties add up.
 func (a Offset) Sub(b Offset) Offset {
 	return Offset{Ahead: a.Ahead - b.Ahead, Uncertainty: a.Uncertainty + b.Uncertainty}
 }
 
-// Beyond reports whether the clocks certainly differ by more than d, whatever the error.
+// Beyond reports whether the clocks certainly differ by more than d.
 func (a Offset) Beyond(d time.Duration) bool { return a.Ahead.Abs()-a.Uncertainty > d }
 
 // Verdict is the result of comparing a clock with those of the voters.
