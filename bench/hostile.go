@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/flaked/flaked/bench/local"
 	"github.com/flaked/flaked/internal/figures"
 	"github.com/flaked/flaked/internal/load"
 )
@@ -93,19 +94,12 @@ func (f *farm) attackAlone(ctx context.Context, p *process, a Attack) (float64, 
 		return 0, err
 	}
 	defer func() { _ = stop() }()
-	pause(ctx, 300*time.Millisecond) // as the generator's warm-up
+	_ = local.Pause(ctx, 300*time.Millisecond) // as the generator's warm-up
 	before, _ := load.ProcessCPU(p.pid())
 	start := time.Now()
-	pause(ctx, f.o.duration)
+	err = local.Pause(ctx, f.o.duration)
 	after, _ := load.ProcessCPU(p.pid())
-	return (after - before).Seconds() / time.Since(start).Seconds(), ctx.Err()
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
+	return (after - before).Seconds() / time.Since(start).Seconds(), err
 }
 
 // attack starts this program as the bad client, with a nice value. The returned function

@@ -17,7 +17,6 @@ import (
 	"github.com/flaked/flaked/internal/figures"
 )
 
-// options holds the command line's flags.
 type options struct {
 	rounds       int
 	duration     time.Duration

@@ -16,7 +16,6 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// options holds the command line's flags.
 type options struct {
 	rounds   int
 	duration time.Duration

@@ -1,9 +1,10 @@
-// Package local starts a ZooKeeper on this machine and sends requests to servers, for the
-// benchmarks.
+// Package local has what the benchmarks share: it starts a ZooKeeper on this machine and sends
+// requests to servers.
 package local
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -32,6 +33,16 @@ func StartZooKeeper(dir string) (address string, err error) {
 // StopZooKeeper ends the ZooKeeper in dir and deletes its data.
 func StopZooKeeper(dir string) error {
 	return exec.Command("scripts/zk-dev.sh", "stop", "--wipe", "--dir", dir).Run()
+}
+
+// Pause blocks for d. It returns the error of ctx if ctx ends earlier.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }
 
 // askTime is the timeout of a connection attempt, and again of a request and its reply.

@@ -20,7 +20,6 @@ import (
 	"github.com/flaked/flaked/internal/figures"
 )
 
-// options holds the command line's flags.
 type options struct {
 	counts  []int
 	flaked  string
@@ -145,7 +144,7 @@ func measure(ctx context.Context, program string, n int, o options) (m measured,
 		m.ready = time.Since(began)
 	}
 	// Leave out the first heartbeats of the nodes that were ready last.
-	if err := pass(ctx, 2*heartbeat); err != nil {
+	if err := local.Pause(ctx, 2*heartbeat); err != nil {
 		return m, err
 	}
 	before, err := countersOf(zk)
@@ -153,7 +152,7 @@ func measure(ctx context.Context, program string, n int, o options) (m measured,
 		return m, err
 	}
 	from := time.Now()
-	if err := pass(ctx, o.watch); err != nil {
+	if err := local.Pause(ctx, o.watch); err != nil {
 		return m, err
 	}
 	after, err := countersOf(zk)
@@ -164,13 +163,4 @@ func measure(ctx context.Context, program string, n int, o options) (m measured,
 	m.requests, m.writes = float64(after.received-before.received)/beats, float64(after.zxid-before.zxid)/beats
 	m.in, m.out = float64(after.in-before.in)/beats, float64(after.out-before.out)/beats
 	return m, nil
-}
-
-func pass(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

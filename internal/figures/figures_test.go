@@ -61,3 +61,17 @@ func TestBetween(t *testing.T) {
 		t.Error("a file without the markers in their order was taken")
 	}
 }
+
+func TestRounds(t *testing.T) {
+	ours, theirs := Rounds[int]{0: 2, 1: 40, 2: 600}, Rounds[int]{1: 10, 2: 200, 3: 5}
+	metric := func(n int) float64 { return float64(n) }
+	if got, ok := ours.Median(metric); got != 40 || !ok {
+		t.Errorf("median: %v, %t", got, ok)
+	}
+	if got, ok := ours.Ratio(theirs, metric); got != 3.5 || !ok {
+		t.Errorf("ratio: %v, %t", got, ok)
+	}
+	if got, ok := ours.Ratio(Rounds[int]{0: 0, 7: 1}, metric); ok {
+		t.Errorf("ratio without a common round: %v", got)
+	}
+}

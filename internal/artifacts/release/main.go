@@ -22,7 +22,6 @@ import (
 	"time"
 )
 
-// options holds the command line's flags.
 type options struct {
 	version   string
 	epoch     int64

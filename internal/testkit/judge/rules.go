@@ -50,7 +50,6 @@ type Finding struct {
 // Check names a check, as reports print it.
 type Check string
 
-// The checks.
 const (
 	Unique     Check = "no ID twice"
 	Connection Check = "increasing on a connection"
