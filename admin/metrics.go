@@ -124,10 +124,10 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		send(m.httpRequests, float64(n), at.path, strconv.Itoa(at.code))
 	}
 	c, _ := s.slots.get()
-	for state, n := range c.ByState {
-		send(m.slotsByState, float64(n), s.cfg.About.Cluster, state)
-	}
 	if !c.at.IsZero() {
+		for state, n := range c.Summary.ByState() {
+			send(m.slotsByState, float64(n), s.cfg.About.Cluster, state)
+		}
 		send(m.slotsRead, float64(c.at.UnixMilli())/1000)
 	}
 	send(m.slotsReads, float64(c.ok), "ok")

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/flaked/flaked/clusterview"
 )
 
 //go:embed page
@@ -47,7 +49,7 @@ const shownAlike = 500 * time.Millisecond
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
-	"span": brief, "number": func(n any) string { return number(fmt.Sprint(n)) }, "over": func(ms int64) bool { return ms <= 0 }, "clock": clockWords, "utc": utc, "day": day, "label": label, "commas": wrapAfterCommas,
+	"span": clusterview.Brief, "number": func(n any) string { return number(fmt.Sprint(n)) }, "over": func(ms int64) bool { return ms <= 0 }, "clock": clockWords, "utc": utc, "day": day, "label": label, "commas": wrapAfterCommas,
 }).ParseFS(pageFiles, "page/*.html"))
 
 // common are the names of the parts in shared. Each is the name of a template and the id of
@@ -158,13 +160,13 @@ func (s *Server) detail(number string) string {
 	now, stale := time.Now(), c.err != nil || s.slots.overdue()
 	view := detailView{Asked: number}
 	if stale && !c.at.IsZero() {
-		view.ReadAt, view.ReadAgo = utc(c.at.UnixMilli()), brief(now.Sub(c.at).Milliseconds())
+		view.ReadAt, view.ReadAgo = utc(c.at.UnixMilli()), clusterview.Brief(now.Sub(c.at).Milliseconds())
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(number))
-	view.Valid = err == nil && n >= 0 && (c.Total == 0 || n < c.Total)
+	view.Valid = err == nil && n >= 0 && (c.Summary.Slots == 0 || n < c.Summary.Slots)
 	if view.Valid {
 		view.Number = n
-		at, found := slices.BinarySearchFunc(c.Workers, n, func(w Slot, n int) int { return cmp.Compare(w.Worker, n) })
+		at, found := slices.BinarySearchFunc(c.Workers, n, func(w clusterview.WorkerReport, n int) int { return cmp.Compare(w.Worker, n) })
 		if view.Found = found; found {
 			var own []ownView
 			for _, w := range s.cfg.Workers() {
@@ -173,7 +175,7 @@ func (s *Server) detail(number string) string {
 			view.Slot = describeSlot(c.Workers[at], ownWorkers(own), now.Sub(c.at), stale)
 		}
 	}
-	view.Total = c.Total
+	view.Total = c.Summary.Slots
 	return render("detail", view)
 }
 

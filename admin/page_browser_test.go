@@ -17,6 +17,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/internal/testkit/browser"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
@@ -58,33 +59,37 @@ func picture(total, held int) Config {
 			}}
 		},
 		Counters: func() lineproto.Counters { return busy(time.Since(began)) },
-		Slots: func(context.Context) (Slots, error) {
-			s := Slots{Total: total, Used: held, Live: held, ByState: map[string]int{}, Problems: []string{"worker 1 (ids-1) is disconnected: its node is not connected to ZooKeeper. Start the node again, or restore its connection to ZooKeeper."}}
+		Slots: func(context.Context) (clusterview.Report, error) {
+			s := clusterview.Report{Summary: clusterview.Summary{Slots: total, Used: held, Free: total - held, Problems: []string{"worker 1 (ids-1) is disconnected: its node is not connected to ZooKeeper. Start the node again, or restore its connection to ZooKeeper."}}}
 			phase := time.Since(began).Seconds()
 			for w := range held {
-				one := Slot{
+				one := clusterview.WorkerReport{
 					Worker: w, Name: name(w), Node: "18b34979-0000-4000-8000-000000000000", Host: "h", Address: fmt.Sprintf("10.0.%d.%d:7609", w/250, w%250),
 					PID: 42, Version: "1.2.3", State: "live", Phase: "serving", Term: int64(w%5 + 1), Confirmed: true, HeartbeatMs: 3000,
-					OffsetMs: new(3 * math.Sin(phase/3+float64(w))), UncertaintyMs: new(0.5), LeaseLeftMs: new(int64(86_000_000)), ReportAgeMs: new(int64(1200)),
+					ClockOffsetMs: new(3 * math.Sin(phase/3+float64(w))), ClockUncertaintyMs: new(0.5), LeaseLeftMs: new(int64(86_000_000)), ReportAgeMs: new(int64(1200)),
 				}
 				switch {
 				case w == 2:
-					one.OffsetMs, one.Phase = new(-3_600_000.0), "refusing"
+					one.ClockOffsetMs, one.Phase = new(-3_600_000.0), "refusing"
 				case w == 5:
 					one.ReportAgeMs = new(int64(4100))
 				case w%7 == 1:
-					one.State, one.OffsetMs = "disconnected", nil
+					one.State, one.ClockOffsetMs = clusterview.Disconnected, nil
+					s.Summary.Disconnected++
 				case w%11 == 6:
-					one.State, one.OffsetMs = "stopped", nil
+					one.State, one.ClockOffsetMs = clusterview.Stopped, nil
+					s.Summary.Stopped++
 				case w%13 == 8:
-					one.State, one.OffsetMs = "releasing", nil
+					one.State, one.ClockOffsetMs = clusterview.Releasing, nil
+					s.Summary.Releasing++
 				case w%17 == 9:
-					one.State, one.OffsetMs = "record-missing", nil
+					one.State, one.ClockOffsetMs = clusterview.RecordMissing, nil
+					s.Summary.RecordMissing++
 				}
-				s.ByState[one.State]++
 				s.Workers = append(s.Workers, one)
 			}
-			s.ByState["free"] = total - held
+			s.Summary.Live = held - s.Summary.Disconnected - s.Summary.Stopped - s.Summary.Releasing - s.Summary.RecordMissing
+			s.Summary.Held = s.Summary.Live + s.Summary.Disconnected + s.Summary.Stopped
 			return s, nil
 		},
 	}
@@ -118,11 +123,11 @@ func aged(t *testing.T, cfg Config) (addr string) {
 	for back := pastKept; back > 0; back -= sampleEvery {
 		found, _ := cfg.Slots(t.Context())
 		for i, w := range found.Workers {
-			if w.OffsetMs != nil {
-				*w.OffsetMs = 20 * math.Sin(back.Minutes()*float64(i%5+1)/2+float64(i))
+			if w.ClockOffsetMs != nil {
+				*w.ClockOffsetMs = 20 * math.Sin(back.Minutes()*float64(i%5+1)/2+float64(i))
 			}
 			if w.Worker == 2 && back < 3*time.Minute {
-				*w.OffsetMs = -3_600_000
+				*w.ClockOffsetMs = -3_600_000
 			}
 		}
 		s.pages.past.noteClocks(now.Add(-back), found, back < 5*time.Minute || back > 6*time.Minute)

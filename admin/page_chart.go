@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/flaked/flaked/clusterview"
 )
 
 // A chart is drawn 600 units wide and 100 high, and the browser stretches it. Text would be
@@ -22,7 +24,7 @@ type chartView struct {
 	// some of them empty.
 	Grid  []float64
 	Ticks []string
-	// Limits are the y positions of the offsets that deserve a warning, offMs and -offMs.
+	// Limits are the y positions of the offsets that deserve a warning, above and below 0.
 	Limits []float64
 	// Lines are the workers with the largest offsets, at most maxLines. Others is how many
 	// measured workers have no line. Bands are polygons between the smallest and the
@@ -128,7 +130,7 @@ func clockChart(past []clocks, slots []slotView, now time.Time) chartView {
 		v.Ticks = append(v.Ticks, word)
 	}
 	if steps > 3 {
-		v.Limits = []float64{y(offMs), y(-offMs)}
+		v.Limits = []float64{y(clusterview.WarnOffsetMs), y(-clusterview.WarnOffsetMs)}
 	}
 	for i := range v.Lines {
 		v.Lines[i].Class = fmt.Sprintf("c%d", i)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/node"
 )
 
@@ -63,13 +64,13 @@ func firstOf(v view, c seen, slots []slotView) firstView {
 	left, ends, longer, limited := shortest(v.Own)
 	f.Left = "No time limit"
 	if ends != "" {
-		f.Until, f.Had, f.Longer = ends, brief(left), longer
+		f.Until, f.Had, f.Longer = ends, clusterview.Brief(left), longer
 	}
 	switch {
 	case limited:
-		f.Left = brief(left) + " left: the node stops serving at " + ends + " unless " + longer
+		f.Left = clusterview.Brief(left) + " left: the node stops serving at " + ends + " unless " + longer
 	case ends != "":
-		f.Aside = "If ZooKeeper fails now, this node serves for another " + brief(left) + "."
+		f.Aside = "If ZooKeeper fails now, this node serves for another " + clusterview.Brief(left) + "."
 	}
 	return f
 }
@@ -155,14 +156,14 @@ func clusterWrong(v view, c seen, slots []slotView) (out []string) {
 	} else if c.err != nil && v.ReadAt == "" && !slices.ContainsFunc(v.Own, ownView.cutOff) {
 		out = append(out, "Reading the cluster from ZooKeeper failed. Check whether ZooKeeper is down.")
 	}
-	for _, problem := range c.Problems {
+	for _, problem := range c.Summary.Problems {
 		if !slices.ContainsFunc(v.Own, func(w ownView) bool { return said(w, problem) }) {
 			out = append(out, problem)
 		}
 	}
 	var late []string
 	for _, w := range slots {
-		if w.Late && *w.ReportAgeMs <= 3*w.HeartbeatMs+1000 { // later c.Problems has it
+		if w.Late && *w.ReportAgeMs <= clusterview.ReportPatience(w.HeartbeatMs) { // later c.Summary.Problems has it
 			late = append(late, strconv.Itoa(w.Worker))
 		}
 	}

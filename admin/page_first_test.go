@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/node"
 )
 
@@ -52,7 +53,7 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 		{name: "well", v: view{Own: []ownView{own(well)}},
 			want: "good|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s."},
 		{name: "ZooKeeper is down", v: view{Own: []ownView{own(cutOff)}, Stale: true, ReadAt: "10:31:36"},
-			c: seen{err: errors.New("connection refused"), Slots: Slots{Problems: []string{"worker 2 (b) is disconnected: start it"}}},
+			c: seen{err: errors.New("connection refused"), Report: clusterview.Report{Summary: clusterview.Summary{Problems: []string{"worker 2 (b) is disconnected: start it"}}}},
 			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
 				"ZooKeeper has not answered this node since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help.|" +
 				"10:31:36: worker 2 (b) is disconnected: start it"},
@@ -71,7 +72,7 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 				"The lease has expired: ZooKeeper did not answer for too long (connection refused).>Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."},
 		{name: "the clock is wrong", v: view{Own: []ownView{refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) {
 			w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4, []string{node.TroubleOffset}
-		})}}, c: seen{Slots: Slots{Problems: []string{"worker 7 (a) refuses to serve", "worker 71 (b) refuses to serve"}}},
+		})}}, c: seen{Report: clusterview.Report{Summary: clusterview.Summary{Problems: []string{"worker 7 (a) refuses to serve", "worker 71 (b) refuses to serve"}}}},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"This machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it.|" +
 				"worker 71 (b) refuses to serve"},
@@ -89,7 +90,7 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 		{name: "both of two workers", v: view{Own: []ownView{own(cutOff), own(func(w *node.Snapshot) { cutOff(w); w.Worker, w.LeaseLeftMs = new(9), new(int64(60_000)) })}},
 			want: "warn|Serving IDs|1m0s left: the node stops serving at 10:33:05 UTC unless it reaches ZooKeeper||" +
 				"ZooKeeper has not answered this node since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help."},
-		{name: "another node is late", v: view{Own: []ownView{own(well)}}, slots: []slotView{{Slot: Slot{Worker: 5, ReportAgeMs: new(int64(4000)), HeartbeatMs: 3000}, Late: true}},
+		{name: "another node is late", v: view{Own: []ownView{own(well)}}, slots: []slotView{{WorkerReport: clusterview.WorkerReport{Worker: 5, ReportAgeMs: new(int64(4000)), HeartbeatMs: 3000}, Late: true}},
 			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|worker 5: heartbeat overdue. Wait a few seconds."},
 		{name: "a development node", v: view{Dev: true, Own: []ownView{own(well)}},
 			want: "warn|Serving IDs|No time limit||This is a development node (--dev): it has no ZooKeeper. It saves nothing to disk. Any other development node would issue the same IDs.>" +
@@ -177,7 +178,7 @@ func TestMapShowsOwnStateBeforeZooKeeper(t *testing.T) {
 		{"another node's, by ZooKeeper", "refusing", nil, "live off", false},
 		{"another node's that serves", "serving", []ownView{refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Worker = new(8) })}, "live", true},
 	} {
-		v := describeSlot(Slot{Worker: 7, State: "live", Phase: row.phase, LeaseLeftMs: new(int64(60_000))}, ownWorkers(row.own), 0, false)
+		v := describeSlot(clusterview.WorkerReport{Worker: 7, State: "live", Phase: row.phase, LeaseLeftMs: new(int64(60_000))}, ownWorkers(row.own), 0, false)
 		if got := describeCell(v).Class; got != row.class || (v.LeaseLeftMs != nil) != row.leaseLeft {
 			t.Errorf("%s: %q, lease left %v, want %q, %v", row.name, got, v.LeaseLeftMs, row.class, row.leaseLeft)
 		}
@@ -225,7 +226,7 @@ func TestEveryRefusalIsExplained(t *testing.T) {
 
 // Ages grow and times left shrink by the time since the reading.
 func TestAgesGrowSinceTheReading(t *testing.T) {
-	w := Slot{Worker: 2, State: "live", HeartbeatMs: 3000, ReportAgeMs: new(int64(927)), LeaseLeftMs: new(int64(60_000)), OffsetMs: new(1.0)}
+	w := clusterview.WorkerReport{Worker: 2, State: "live", HeartbeatMs: 3000, ReportAgeMs: new(int64(927)), LeaseLeftMs: new(int64(60_000)), ClockOffsetMs: new(1.0)}
 	for _, row := range []struct {
 		ago           time.Duration
 		stale         bool
@@ -254,9 +255,9 @@ func TestPageMarksStaleReading(t *testing.T) {
 	readings := 0
 	cfg := picture(32, 20)
 	slots := cfg.Slots
-	cfg.Slots = func(ctx context.Context) (Slots, error) {
+	cfg.Slots = func(ctx context.Context) (clusterview.Report, error) {
 		if readings++; readings > 1 {
-			return Slots{}, errors.New("ZooKeeper cannot be reached")
+			return clusterview.Report{}, errors.New("ZooKeeper cannot be reached")
 		}
 		return slots(ctx)
 	}

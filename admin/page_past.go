@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/lineproto"
 )
 
@@ -59,16 +60,12 @@ func (p *past) note(at time.Time, c lineproto.Counters, more int64) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	first := slices.IndexFunc(p.samples, func(old sample) bool { return at.Sub(old.at) <= pastKept })
-	if first < 0 {
-		first = len(p.samples)
-	}
-	p.samples = append(slices.Delete(p.samples, 0, first), s)
+	p.samples = append(slices.DeleteFunc(p.samples, func(old sample) bool { return at.Sub(old.at) > pastKept }), s)
 }
 
 // noteClocks adds the clock offsets of a reading of the slots. ok is false if the reading
 // failed.
-func (p *past) noteClocks(at time.Time, found Slots, ok bool) {
+func (p *past) noteClocks(at time.Time, found clusterview.Report, ok bool) {
 	now := clocks{at: at}
 	if ok {
 		size := 0
@@ -82,18 +79,14 @@ func (p *past) noteClocks(at time.Time, found Slots, ok bool) {
 			now.ms[i] = float32(math.NaN())
 		}
 		for _, w := range found.Workers {
-			if w.OffsetMs != nil && w.Worker < size {
-				now.ms[w.Worker] = float32(*w.OffsetMs)
+			if w.ClockOffsetMs != nil && w.Worker < size {
+				now.ms[w.Worker] = float32(*w.ClockOffsetMs)
 			}
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	first := slices.IndexFunc(p.clocks, func(old clocks) bool { return at.Sub(old.at) <= pastKept })
-	if first < 0 {
-		first = len(p.clocks)
-	}
-	p.clocks = slices.Delete(p.clocks, 0, first)
+	p.clocks = slices.DeleteFunc(p.clocks, func(old clocks) bool { return at.Sub(old.at) > pastKept })
 	if n := len(p.clocks); n > 0 && ok && p.clocks[n-1].ms != nil && at.Sub(p.clocks[n-1].at) < offsetEvery {
 		p.clocks[n-1].ms = furthest(p.clocks[n-1].ms, now.ms)
 		return

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
 )
@@ -58,14 +59,16 @@ func TestPageRendersWithMissingData(t *testing.T) {
 		"nothing is known": {},
 		"all is wrong":     full(),
 		"ZooKeeper is away": {
-			Slots:   func(context.Context) (Slots, error) { return Slots{}, errors.New("ZooKeeper <is> away") },
+			Slots: func(context.Context) (clusterview.Report, error) {
+				return clusterview.Report{}, errors.New("ZooKeeper <is> away")
+			},
 			Ready:   func() error { return errors.New("-NOTREADY starting reason=no-worker-yet") },
 			Workers: func() []node.Snapshot { return nil },
 		},
-		"a huge cluster": {Slots: func(context.Context) (Slots, error) {
-			s := Slots{Total: 1 << 22, Used: 3, ByState: map[string]int{"live": 3}}
+		"a huge cluster": {Slots: func(context.Context) (clusterview.Report, error) {
+			s := clusterview.Report{Summary: clusterview.Summary{Slots: 1 << 22, Used: 3, Live: 3}}
 			for _, w := range []int{0, 5000, 4_000_000} {
-				s.Workers = append(s.Workers, Slot{Worker: w, State: "live", OffsetMs: new(1.0)})
+				s.Workers = append(s.Workers, clusterview.WorkerReport{Worker: w, State: "live", ClockOffsetMs: new(1.0)})
 			}
 			return s, nil
 		}},
@@ -242,9 +245,9 @@ func TestOpenPageIsReadOften(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				reads := 0
-				c := newSlots(func(context.Context) (Slots, error) {
+				c := newSlots(func(context.Context) (clusterview.Report, error) {
 					reads++
-					return Slots{Used: row.used, Live: row.live}, nil
+					return clusterview.Report{Summary: clusterview.Summary{Used: row.used, Live: row.live}}, nil
 				})
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
@@ -281,8 +284,8 @@ func TestOpenPageIsReadOften(t *testing.T) {
 func TestHistoryKeepsTenMinutesAndLargestOffsets(t *testing.T) {
 	var p past
 	began := time.Unix(0, 0)
-	slots := func(ms float64) Slots {
-		return Slots{Workers: []Slot{{Worker: 2, OffsetMs: &ms}, {Worker: 3}, {Worker: maxTraced + 5, OffsetMs: &ms}}}
+	slots := func(ms float64) clusterview.Report {
+		return clusterview.Report{Workers: []clusterview.WorkerReport{{Worker: 2, ClockOffsetMs: &ms}, {Worker: 3}, {Worker: maxTraced + 5, ClockOffsetMs: &ms}}}
 	}
 	for i := range 1200 {
 		at := began.Add(time.Duration(i) * time.Second)
@@ -314,7 +317,7 @@ func TestHistoryKeepsTenMinutesAndLargestOffsets(t *testing.T) {
 	if gaps != 1 || worst != -700 {
 		t.Errorf("%d gaps, worst %v", gaps, worst)
 	}
-	v := clockChart(clocks, []slotView{{Slot: Slot{Worker: 2}}}, began.Add(1200*time.Second))
+	v := clockChart(clocks, []slotView{{WorkerReport: clusterview.WorkerReport{Worker: 2}}}, began.Add(1200*time.Second))
 	if len(v.Lines) != 1 || len(v.Lines[0].Points) != 2 || len(v.Limits) != 2 {
 		t.Errorf("%+v", v)
 	}

@@ -1,11 +1,11 @@
 package admin
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/node"
 )
 
@@ -47,7 +47,7 @@ type ownView struct {
 
 // slotView is a worker of the cluster as the page shows it.
 type slotView struct {
-	Slot
+	clusterview.WorkerReport
 	Own      bool
 	Off      bool // its clock
 	Late     bool // it has missed a heartbeat
@@ -59,7 +59,7 @@ type slotView struct {
 
 // Trouble reports whether an operator should look at the worker.
 func (v slotView) Trouble() bool {
-	return v.State == "disconnected" || v.State == "record-missing" || v.Off || v.Late || v.Refusing
+	return v.State == clusterview.Disconnected || v.State == clusterview.RecordMissing || v.Off || v.Late || v.Refusing
 }
 
 // Marks returns words for a worker of this process and for problems, separated by commas,
@@ -109,14 +109,14 @@ type legendView struct {
 	N            int
 }
 
-// states are the states of `flaked status`, in the same order.
-var states = []struct{ name, means string }{
-	{"live", "its node is connected to ZooKeeper"},
-	{"disconnected", "its node is disconnected from ZooKeeper, and may serve until its lease expires"},
-	{"stopped", "its node stopped cleanly, and may come back until its lease expires"},
-	{"releasing", "released, and free when its lease has expired"},
-	{"record-missing", "ZooKeeper has lost its record"},
-	{"free", "any node may acquire it"},
+// stateMeans words the states.
+var stateMeans = map[string]string{
+	clusterview.Live:          "its node is connected to ZooKeeper",
+	clusterview.Disconnected:  "its node is disconnected from ZooKeeper, and may serve until its lease expires",
+	clusterview.Stopped:       "its node stopped cleanly, and may come back until its lease expires",
+	clusterview.Releasing:     "released, and free when its lease has expired",
+	clusterview.RecordMissing: "ZooKeeper has lost its record",
+	clusterview.Free:          "any node may acquire it",
 }
 
 const (
@@ -128,8 +128,6 @@ const (
 	mapCells = 2048
 	// shownNodes is the most rows of the table of workers.
 	shownNodes = 32
-	// offMs is the clock offset that deserves a warning. `flaked status` uses the same.
-	offMs = 500
 	// overdueMs is how late a heartbeat may be before it counts as overdue.
 	overdueMs = 500
 	// staleAfter is how old a reading of the slots may be while a page is open.
@@ -146,7 +144,7 @@ func (s *Server) look(now time.Time) view {
 		v.Own = append(v.Own, describeOwn(w))
 	}
 	if !c.at.IsZero() {
-		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), brief(now.Sub(c.at).Milliseconds())
+		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), clusterview.Brief(now.Sub(c.at).Milliseconds())
 		v.Stale = c.err != nil || s.slots.overdue()
 	}
 	v.StoreError = storeError(v.Own, c.err)
@@ -193,7 +191,7 @@ func ownWorkers(views []ownView) map[int]ownView {
 func describeOwn(w node.Snapshot) ownView {
 	v := ownView{Snapshot: w, Beat: "none yet", Clock: "not compared yet"}
 	if age := w.ZooKeeper.HeartbeatAgeMs; age != nil {
-		v.Beat = brief(*age) + " ago"
+		v.Beat = clusterview.Brief(*age) + " ago"
 		v.BeatLate = *age > w.ZooKeeper.HeartbeatMs+overdueMs
 	}
 	if w.Clock.OffsetMs != nil {
@@ -204,7 +202,7 @@ func describeOwn(w node.Snapshot) ownView {
 	}
 	// Clock.WorstMs is left out: it may be the clock of one other node that is wrong.
 	v.ClockOff = w.Clock.Wrong || w.Clock.BehindMs > 0 || w.Clock.UnfollowedLeapMs > 0 ||
-		w.Clock.OffsetMs != nil && math.Abs(*w.Clock.OffsetMs)-*w.Clock.UncertaintyMs > offMs
+		w.Clock.OffsetMs != nil && clusterview.BeyondWarning(*w.Clock.OffsetMs, *w.Clock.UncertaintyMs)
 	if w.Ready || w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 {
 		v.LeaseShown = w.LeaseLeftMs
 	}
@@ -218,20 +216,14 @@ func describeOwn(w node.Snapshot) ownView {
 // and times left to the present. stale means that the slot should have been read again
 // since. For a worker of this process, own says whether it refuses: ZooKeeper gets that
 // only with the next heartbeat.
-func describeSlot(w Slot, own map[int]ownView, ago time.Duration, stale bool) slotView {
+func describeSlot(w clusterview.WorkerReport, own map[int]ownView, ago time.Duration, stale bool) slotView {
 	self, isOwn := own[w.Worker]
-	v := slotView{Slot: w, Own: isOwn, Was: stale}
-	if w.OffsetMs != nil {
-		uncertain := 0.0
-		if w.UncertaintyMs != nil {
-			uncertain = *w.UncertaintyMs
-		}
-		v.Clock = clockWords(*w.OffsetMs, uncertain)
-		v.Off = math.Abs(*w.OffsetMs)-uncertain > offMs
+	v := slotView{WorkerReport: w, Own: isOwn, Was: stale, Off: w.ClockOff(), Means: stateMeans[w.State]}
+	if ms, uncertain, known := w.Offset(); known {
+		v.Clock = clockWords(ms, uncertain)
 	}
-	if w.State == "live" {
-		v.Refusing = w.Phase == string(node.Refusing)
-		if isOwn {
+	if w.State == clusterview.Live {
+		if _, v.Refusing = w.Refuses(); isOwn {
 			v.Refusing, v.Off = !self.Ready, v.Off || self.ClockOff
 		}
 		// ReportAgeMs is the age at the reading. The time since then does not count: the
@@ -246,22 +238,17 @@ func describeSlot(w Slot, own map[int]ownView, ago time.Duration, stale bool) sl
 	} else if w.LeaseLeftMs != nil {
 		v.LeaseLeftMs = new(*w.LeaseLeftMs - ago.Milliseconds())
 	}
-	for _, state := range states {
-		if state.name == w.State {
-			v.Means = state.means
-		}
-	}
 	return v
 }
 
 func describeMap(c seen, slots []slotView, stale bool) mapView {
-	m := mapView{Stale: stale, Total: c.Total, Known: !c.at.IsZero(), Large: c.Total <= largeMap}
-	for _, state := range states {
-		m.Legend = append(m.Legend, legendView{state.name, state.means, c.ByState[state.name]})
+	m := mapView{Stale: stale, Total: c.Summary.Slots, Held: c.Summary.Held, Known: !c.at.IsZero(), Large: c.Summary.Slots <= largeMap}
+	counts := c.Summary.ByState()
+	for _, state := range clusterview.States() {
+		m.Legend = append(m.Legend, legendView{state, stateMeans[state], counts[state]})
 	}
-	m.Held = c.ByState["live"] + c.ByState["disconnected"] + c.ByState["stopped"]
 	next := 0
-	for n := range min(c.Total, mapCells) {
+	for n := range min(c.Summary.Slots, mapCells) {
 		if next < len(slots) && slots[next].Worker == n {
 			m.Cells = append(m.Cells, describeCell(slots[next]))
 			next++
@@ -277,7 +264,7 @@ func describeMap(c seen, slots []slotView, stale bool) mapView {
 	for _, w := range slots[next:min(len(slots), next+mapCells)] {
 		m.Cells = append(m.Cells, describeCell(w))
 	}
-	m.Beyond = max(0, c.Total-len(m.Cells))
+	m.Beyond = max(0, c.Summary.Slots-len(m.Cells))
 	m.Rest += m.Beyond
 	return m
 }
@@ -305,16 +292,16 @@ func mostInteresting(slots []slotView) (shown []slotView, more int) {
 			return 0
 		case w.Own:
 			return 1
-		case w.State == "live":
+		case w.State == clusterview.Live:
 			return 2
-		case w.State == "stopped":
+		case w.State == clusterview.Stopped:
 			return 3
 		}
 		return 4
 	}
 	var by [5][]int
 	for i, w := range slots {
-		if w.State != "free" {
+		if w.State != clusterview.Free {
 			by[rank(w)] = append(by[rank(w)], i)
 			more++
 		}

@@ -3,10 +3,11 @@ package admin
 import (
 	"fmt"
 	"html/template"
-	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/flaked/flaked/clusterview"
 )
 
 // decodedView is a decoded ID as the page shows it.
@@ -44,50 +45,14 @@ func bitsOf(d decoded) []bitsView {
 	return bits
 }
 
-// brief formats a duration in ms as `flaked status` does: "5ms", "1.2s", "2h5m", "3d4h".
-func brief(ms int64) string {
-	sign := ""
-	if ms < 0 {
-		sign, ms = "-", -ms
-	}
-	s := ms / 1000
-	switch {
-	case ms < 1000:
-		return fmt.Sprintf("%s%dms", sign, ms)
-	case s < 10:
-		return fmt.Sprintf("%s%d.%ds", sign, s, ms%1000/100)
-	case s < 60:
-		return fmt.Sprintf("%s%ds", sign, s)
-	case s < 3600:
-		return fmt.Sprintf("%s%dm%ds", sign, s/60, s%60)
-	case s < 48*3600:
-		return fmt.Sprintf("%s%dh%dm", sign, s/3600, s/60%60)
-	}
-	return fmt.Sprintf("%s%dd%dh", sign, s/86400, s/3600%24)
-}
-
 // clockWords formats a clock offset and its uncertainty, both in ms: "1.2ms ± 0.5ms fast".
 // An offset within the uncertainty gets a sign instead of fast or slow.
 func clockWords(ms, uncertain float64) string {
-	sign, way := "", ""
-	switch {
-	case ms > uncertain:
-		way = " fast"
-	case ms < -uncertain:
-		way = " slow"
-	case ms > 0:
-		sign = "+"
-	case ms < 0:
-		sign = "-"
+	sign, way := clusterview.Direction(ms, uncertain)
+	if way != "" {
+		sign = ""
 	}
-	return sign + offsetLength(math.Abs(ms)) + " ± " + offsetLength(uncertain) + way
-}
-
-func offsetLength(ms float64) string {
-	if ms >= 10_000 {
-		return brief(int64(ms))
-	}
-	return fmt.Sprintf("%gms", math.Round(ms*10)/10)
+	return sign + clusterview.Size(ms) + " ± " + clusterview.Size(uncertain) + way
 }
 
 // wrapAfterCommas returns text as HTML with an optional line break after each comma, so

@@ -2,9 +2,9 @@ package admin
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/node"
 )
 
@@ -149,7 +149,7 @@ func amount(ms *float64) string {
 	if *ms < 0 {
 		way = " slow"
 	}
-	return ": " + offsetLength(math.Abs(*ms)) + way
+	return ": " + clusterview.Size(*ms) + way
 }
 
 // about formats a duration in ms, rounded to seconds, so that the text changes seldom.
@@ -157,7 +157,7 @@ func about(ms int64) string {
 	if ms >= 1000 {
 		ms = (ms + 500) / 1000 * 1000
 	}
-	return brief(ms)
+	return clusterview.Brief(ms)
 }
 
 // upTo formats a longest wait in ms. 0 means that it is not known yet.
@@ -165,5 +165,5 @@ func upTo(ms int64) string {
 	if ms == 0 {
 		return "a little"
 	}
-	return "up to " + brief(ms)
+	return "up to " + clusterview.Brief(ms)
 }

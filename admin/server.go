@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/atomic"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
@@ -39,7 +40,7 @@ type Config struct {
 	// Slots reads the cluster's workers from ZooKeeper. Each call of Serve has one
 	// goroutine that calls Slots: at most once a second while a status page is open, and
 	// at most every 15 s otherwise, or every 5 s after a failure.
-	Slots func(context.Context) (Slots, error)
+	Slots func(context.Context) (clusterview.Report, error)
 	// Authenticate reports whether a token is valid. It is called for every request but
 	// those for probes, metrics and the style, script and icon of the page. A nil
 	// Authenticate means that no token is needed.

@@ -5,40 +5,9 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/flaked/flaked/clusterview"
 )
-
-// Slots are a cluster's workers, as read from ZooKeeper at one moment.
-type Slots struct {
-	// Doc is the JSON document that /v1/workers answers with.
-	Doc any
-	// ByState is the number of workers in each state.
-	ByState map[string]int
-	// Used is the number of records that were read. Live is the number of live workers:
-	// each may belong to another node that reads the same records.
-	Used, Live int
-	// Total is the number of workers that the layout has. Workers are those that were ever
-	// held, sorted by number.
-	Total   int
-	Workers []Slot
-	// Problems need an operator. Each is one sentence.
-	Problems []string
-}
-
-// Slot is one worker's record in ZooKeeper, with the values that `flaked status` shows.
-// Values that are not known are nil.
-type Slot struct {
-	Worker                    int
-	Name, Node, Host, Address string
-	PID                       int
-	Version                   string
-	State                     string // live, disconnected, stopped, releasing, record-missing or free
-	Phase                     string
-	Term                      int64
-	Confirmed                 bool
-	OffsetMs, UncertaintyMs   *float64
-	LeaseLeftMs, ReportAgeMs  *int64
-	HeartbeatMs               int64
-}
 
 const (
 	// slotsEvery is the shortest time between two readings of the slots while no page is
@@ -61,14 +30,14 @@ const (
 // slots reads the slots in the background, when a request wants them, and keeps the last
 // reading. Requests are answered from it, so that they do not depend on ZooKeeper.
 type slots struct {
-	read func(context.Context) (Slots, error)
+	read func(context.Context) (clusterview.Report, error)
 	now  func() time.Time
 	want chan struct{} // capacity 1
 	// noted is called after each try to read. ok is false if the try failed.
-	noted func(at time.Time, found Slots, ok bool)
+	noted func(at time.Time, found clusterview.Report, ok bool)
 
 	mu   sync.Mutex // guards what follows
-	last Slots
+	last clusterview.Report
 	at   time.Time // when last was read; zero: never
 	// tried is when the last try ended. A page counts as open until watched, and was opened
 	// at since.
@@ -82,8 +51,8 @@ type slots struct {
 	changed chan struct{} // closed after the next try
 }
 
-func newSlots(read func(context.Context) (Slots, error)) *slots {
-	return &slots{read: read, now: time.Now, want: make(chan struct{}, 1), noted: func(time.Time, Slots, bool) {}, changed: make(chan struct{})}
+func newSlots(read func(context.Context) (clusterview.Report, error)) *slots {
+	return &slots{read: read, now: time.Now, want: make(chan struct{}, 1), noted: func(time.Time, clusterview.Report, bool) {}, changed: make(chan struct{})}
 }
 
 // run reads the slots when a request wants them, and regularly while a page is open. It
@@ -138,12 +107,12 @@ func (c *slots) next() (left time.Duration, watched bool) {
 // every returns the time between two readings. The caller holds mu.
 func (c *slots) every() time.Duration {
 	if c.now().Before(c.watched) {
-		return max(watchedEvery, time.Duration(c.last.Used)*time.Second/watchedReads)
+		return max(watchedEvery, time.Duration(c.last.Summary.Used)*time.Second/watchedReads)
 	}
 	if c.err != nil {
 		return slotsEvery / 3 // a failed try reads few records
 	}
-	return max(slotsEvery, time.Duration(c.last.Used)*time.Duration(c.last.Live)*time.Second/readsPerSecond)
+	return max(slotsEvery, time.Duration(c.last.Summary.Used)*time.Duration(c.last.Summary.Live)*time.Second/readsPerSecond)
 }
 
 // watch makes the slots be read often for the next watchedFor.
@@ -172,7 +141,7 @@ func (c *slots) overdue() bool {
 // opened later can show the past. In a large cluster it does nothing.
 func (c *slots) idle() {
 	c.mu.Lock()
-	every := max(slotsEvery, time.Duration(c.last.Used)*time.Duration(c.last.Live)*time.Second/idleReads)
+	every := max(slotsEvery, time.Duration(c.last.Summary.Used)*time.Duration(c.last.Summary.Live)*time.Second/idleReads)
 	due := every <= idleMost && c.now().Sub(c.tried) >= every
 	c.mu.Unlock()
 	if due {
@@ -182,7 +151,7 @@ func (c *slots) idle() {
 
 // seen is the last reading, with the error of the last try and the numbers of tries.
 type seen struct {
-	Slots
+	clusterview.Report
 	at         time.Time
 	err        error
 	ok, failed int64
@@ -218,14 +187,6 @@ func (c *slots) wait(ctx context.Context) seen {
 	return s
 }
 
-// Slots returns the last reading of the cluster's workers without waiting. at is when they
-// were read, or zero if they never were. err is the error of the last try. If it is not nil,
-// found and at are those of an earlier reading.
-func (s *Server) Slots() (found Slots, at time.Time, err error) {
-	c, _ := s.slots.get()
-	return c.Slots, c.at, c.err
-}
-
 func (s *Server) workersRoutes() []route {
 	return []route{{path: "/v1/workers", about: "the cluster's workers, as `flaked status -o json` prints them", waits: true, serve: s.workers}}
 }
@@ -234,17 +195,21 @@ func (s *Server) workersRoutes() []route {
 // null if there is none.
 type stale struct {
 	problem
-	Last any `json:"last"`
+	Last *clusterview.Report `json:"last"`
 }
 
 func (s *Server) workers(w http.ResponseWriter, r *http.Request) {
 	c := s.slots.wait(r.Context())
+	last, why := &c.Report, "ZooKeeper has not answered yet"
 	switch {
+	case c.err == nil && !c.at.IsZero():
+		writeJSON(w, http.StatusOK, last)
+		return
 	case c.err != nil:
-		writeJSON(w, http.StatusServiceUnavailable, stale{problem{problemText{"UNREACHABLE", oneLine(c.err.Error())}}, c.Doc})
-	case c.at.IsZero():
-		writeJSON(w, http.StatusServiceUnavailable, stale{problem{problemText{"UNREACHABLE", "ZooKeeper has not answered yet"}}, nil})
-	default:
-		writeJSON(w, http.StatusOK, c.Doc)
+		why = oneLine(c.err.Error())
 	}
+	if c.at.IsZero() {
+		last = nil
+	}
+	writeJSON(w, http.StatusServiceUnavailable, stale{problem{problemText{"UNREACHABLE", why}}, last})
 }

@@ -9,20 +9,22 @@ import (
 	"time"
 
 	"go.uber.org/atomic"
+
+	"github.com/flaked/flaked/clusterview"
 )
 
 func TestWorkers(t *testing.T) {
 	var err error
-	addr, _ := start(t, Config{Slots: func(context.Context) (Slots, error) {
-		return Slots{Doc: map[string]int{"slots": 4}}, err
+	addr, _ := start(t, Config{Slots: func(context.Context) (clusterview.Report, error) {
+		return clusterview.Report{Source: clusterview.SourceZooKeeper, Summary: clusterview.Summary{Slots: 4}}, err
 	}})
 	for range 2 { // the second is from memory
-		if code, _, body := do(t, "GET", "http://"+addr+"/v1/workers"); code != 200 || body != "{\"slots\":4}\n" {
+		if code, _, body := do(t, "GET", "http://"+addr+"/v1/workers"); code != 200 || !strings.HasPrefix(body, `{"source":"zookeeper","cluster":{`) || !strings.Contains(body, `"summary":{"slots":4,`) {
 			t.Errorf("%d %s", code, body)
 		}
 	}
 	err = errors.New("ZooKeeper\nis away")
-	addr, _ = start(t, Config{Slots: func(context.Context) (Slots, error) { return Slots{}, err }})
+	addr, _ = start(t, Config{Slots: func(context.Context) (clusterview.Report, error) { return clusterview.Report{}, err }})
 	want := `{"error":{"code":"UNREACHABLE","text":"ZooKeeper is away"},"last":null}`
 	if code, _, body := do(t, "GET", "http://"+addr+"/v1/workers"); code != 503 || strings.TrimSpace(body) != want {
 		t.Errorf("%d %s, want 503 %s", code, body, want)
@@ -34,11 +36,11 @@ func TestWorkers(t *testing.T) {
 func TestReadingIsOverdueOnlyWhilePageIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var silent atomic.Bool
-		c := newSlots(func(ctx context.Context) (Slots, error) {
+		c := newSlots(func(ctx context.Context) (clusterview.Report, error) {
 			if silent.Load() {
 				<-ctx.Done()
 			}
-			return Slots{Used: 3, Live: 3}, ctx.Err()
+			return clusterview.Report{Summary: clusterview.Summary{Used: 3, Live: 3}}, ctx.Err()
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -73,13 +75,13 @@ func TestSlotReadsAreRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads, size := 0, 3
 		var fail error
-		c := newSlots(func(context.Context) (Slots, error) {
+		c := newSlots(func(context.Context) (clusterview.Report, error) {
 			reads++
-			return Slots{Doc: reads, Used: size, Live: size}, fail
+			return clusterview.Report{Summary: clusterview.Summary{NowMs: int64(reads), Used: size, Live: size}}, fail
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		if s, _ := c.get(); s.Doc != nil || !s.at.IsZero() {
+		if s, _ := c.get(); s.Summary.NowMs != 0 || !s.at.IsZero() {
 			t.Errorf("before the first reading: %+v", s)
 		}
 		go func() { defer close(done); c.run(ctx) }()
@@ -102,12 +104,12 @@ func TestSlotReadsAreRateLimited(t *testing.T) {
 		look(0, 3)
 		look(199*time.Second, 3)
 		fail = errors.New("away")
-		if s := look(2*time.Second, 4); s.Doc != 3 || s.err == nil || s.ok != 3 || s.failed != 1 {
+		if s := look(2*time.Second, 4); s.Summary.NowMs != 3 || s.err == nil || s.ok != 3 || s.failed != 1 {
 			t.Errorf("away: %+v", s)
 		}
 		look(4*time.Second, 4)
 		fail = nil
-		if s := look(2*time.Second, 5); s.Doc != 5 || s.err != nil {
+		if s := look(2*time.Second, 5); s.Summary.NowMs != 5 || s.err != nil {
 			t.Errorf("back: %+v", s)
 		}
 		cancel()
@@ -118,10 +120,10 @@ func TestSlotReadsAreRateLimited(t *testing.T) {
 // Requests about this node are answered while ZooKeeper does not answer.
 func TestScrapesDoNotWait(t *testing.T) {
 	asked := make(chan struct{})
-	addr, stop := start(t, Config{Slots: func(ctx context.Context) (Slots, error) {
+	addr, stop := start(t, Config{Slots: func(ctx context.Context) (clusterview.Report, error) {
 		close(asked)
 		<-ctx.Done()
-		return Slots{}, ctx.Err()
+		return clusterview.Report{}, ctx.Err()
 	}})
 	for range 3 {
 		scrape(t, addr)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
 )
@@ -23,8 +24,8 @@ func full() Config {
 	events := NewEvents(func() time.Time { return time.UnixMilli(1790000000000) })
 	events.Accept("flaked.node", hclog.Warn, "clock offset is large", "worst_offset_ms", 612)
 	return Config{
-		Slots: func(context.Context) (Slots, error) {
-			return Slots{Doc: map[string]int{"slots": 1024}, ByState: map[string]int{"live": 3, "free": 1021}, Used: 3, Live: 3}, nil
+		Slots: func(context.Context) (clusterview.Report, error) {
+			return clusterview.Report{Summary: clusterview.Summary{Slots: 1024, Used: 3, Live: 3, Free: 1021}}, nil
 		},
 		Ready: func() error { return errors.New("-CLOCK the clock is behind the last ID behind_ms=9 retry_after_ms=9") },
 		Workers: func() []node.Snapshot {

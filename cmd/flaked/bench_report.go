@@ -11,6 +11,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/internal/load"
 )
 
@@ -192,7 +193,7 @@ func (r *benchReport) errorText() string {
 	}
 	var parts []string
 	for _, code := range slices.Sorted(maps.Keys(r.Errors.ByCode)) {
-		parts = append(parts, fmt.Sprintf("%s %s", clean(code), grouped(r.Errors.ByCode[code])))
+		parts = append(parts, fmt.Sprintf("%s %s", clusterview.Clean(code), grouped(r.Errors.ByCode[code])))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -256,5 +257,5 @@ func (e benchErrors) text() string {
 			most = code
 		}
 	}
-	return fmt.Sprintf("%s errors, most of them %s%s", grouped(e.Total), clean(most), meaning(most))
+	return fmt.Sprintf("%s errors, most of them %s%s", grouped(e.Total), clusterview.Clean(most), meaning(most))
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/node"
-	"github.com/flaked/flaked/worker"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -126,7 +125,7 @@ func clusterInit(c *cli.Context) error {
 		} else {
 			fmt.Fprintf(c.App.Writer, "cluster %s (%s) exists already. Nothing was changed.\n", name, found.UUID)
 		}
-		return printFields(c.App.Writer, clusterRows(describeCluster(name, found, time.Now())))
+		return printFields(c.App.Writer, clusterRows(clusterview.DescribeCluster(name, found, time.Now())))
 	})
 }
 
@@ -151,7 +150,7 @@ func clusterShow(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		report := describeCluster(c.String("cluster"), found, time.Now())
+		report := clusterview.DescribeCluster(c.String("cluster"), found, time.Now())
 		if format == formatJSON {
 			return printJSON(c.App.Writer, report)
 		}
@@ -184,7 +183,7 @@ func clusterFreeze(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		report := describeCluster(c.String("cluster"), after, time.Now())
+		report := clusterview.DescribeCluster(c.String("cluster"), after, time.Now())
 		if format == formatJSON {
 			return printJSON(c.App.Writer, report)
 		}
@@ -205,85 +204,28 @@ func workersFlag(c *cli.Context, cl coordinator.Cluster) (coordinator.WorkerSet,
 	return workers, nil
 }
 
-func froze(w io.Writer, r clusterReport, changed bool, asked time.Duration) {
-	until := instant(r.FrozenUntilMs, time.Now())
+func froze(w io.Writer, r clusterview.ClusterReport, changed bool, asked time.Duration) {
+	until := clusterview.Instant(r.FrozenUntilMs, time.Now())
 	if !changed {
-		fmt.Fprintf(w, "cluster %s is already frozen for longer, %s until %s. Nothing was changed.\n", r.Name, r.frozenWorkers(), until)
+		fmt.Fprintf(w, "cluster %s is already frozen for longer, %s until %s. Nothing was changed.\n", r.Name, r.FrozenWorkers(), until)
 		return
 	}
-	fmt.Fprintf(w, "froze registration in cluster %s, %s: no new node acquires one of them until %s\n", r.Name, r.frozenWorkers(), until)
+	fmt.Fprintf(w, "froze registration in cluster %s, %s: no new node acquires one of them until %s\n", r.Name, r.FrozenWorkers(), until)
 	if longest := millis(r.LeaseMs); asked != 0 && asked < longest {
 		fmt.Fprintf(w, "a holder that ZooKeeper lost may serve for longer than that, up to %s. Without --for, the freeze lasts long enough.\n", longest)
 	}
 }
 
-// clusterReport is a cluster in the JSON of `cluster show` and of `status`. Times
-// are Unix milliseconds.
-type clusterReport struct {
-	Name       string `json:"name"`
-	UUID       string `json:"uuid"`
-	Layout     string `json:"layout"`
-	Slots      int    `json:"slots"`
-	Datacenter int64  `json:"datacenter"`
-	LeaseMs    int64  `json:"lease_ms"`
-	ConfirmMs  int64  `json:"confirm_ms"`
-	OnRollback string `json:"on_rollback"`
-	BorrowMs   int64  `json:"borrow_ms"`
-	// Confirmed is true once a node has served in the cluster.
-	Confirmed bool `json:"confirmed"`
-	// Frozen is true if no new node gets a worker until FrozenUntilMs, except the workers of
-	// FrozenOpen, such as "900-1023". Without a freeze they are 0 and "".
-	Frozen        bool   `json:"frozen"`
-	FrozenUntilMs int64  `json:"frozen_until_ms"`
-	FrozenOpen    string `json:"frozen_open"`
-	// FrozenBy names the operator who froze registration. It is "" if the reason is
-	// that ZooKeeper lost data.
-	FrozenBy string `json:"frozen_by"`
-	// IDsEndMs is the time at which the layout's time field runs out, 0 for a layout that this
-	// release cannot parse.
-	IDsEndMs int64 `json:"ids_end_ms"`
-}
-
-func describeCluster(name string, cl coordinator.Cluster, now time.Time) clusterReport {
-	r := clusterReport{
-		Name: name, UUID: cl.UUID, Layout: cl.Layout, Slots: cl.Slots, Datacenter: cl.Datacenter,
-		LeaseMs: cl.LeaseMs, ConfirmMs: cl.ConfirmMs, Confirmed: cl.Confirmed, OnRollback: node.OnRollback(cl), BorrowMs: cl.BorrowMs,
-	}
-	if now.UnixMilli() < cl.FrozenUntil {
-		r.Frozen, r.FrozenUntilMs, r.FrozenOpen, r.FrozenBy = true, cl.FrozenUntil, string(cl.Open), cl.FrozenBy
-	}
-	if layout, err := worker.ParseLayout(cl.Layout); err == nil {
-		r.IDsEndMs = layout.Expires().UnixMilli()
-	}
-	return r
-}
-
-// frozenWorkers words which workers are frozen.
-func (r clusterReport) frozenWorkers() string {
-	if r.FrozenOpen != "" {
-		return "all workers except " + clean(r.FrozenOpen)
-	}
-	return "all workers"
-}
-
-// frozenWhy words the reason for a freeze.
-func (r clusterReport) frozenWhy() string {
-	if r.FrozenBy != "" {
-		return "by " + clean(r.FrozenBy)
-	}
-	return "because ZooKeeper lost data"
-}
-
-func clusterRows(r clusterReport) [][2]string {
+func clusterRows(r clusterview.ClusterReport) [][2]string {
 	rows := [][2]string{
 		{"cluster", r.Name},
-		{"uuid", clean(r.UUID)},
-		{"layout", clean(r.Layout)},
+		{"uuid", clusterview.Clean(r.UUID)},
+		{"layout", clusterview.Clean(r.Layout)},
 		{"workers", strconv.Itoa(r.Slots)},
 		{"datacenter", strconv.FormatInt(r.Datacenter, 10)},
 		{"lease", millis(r.LeaseMs).String()},
 		{"confirming time", millis(r.ConfirmMs).String()},
-		{"on a rollback", clean(r.OnRollback)},
+		{"on a rollback", clusterview.Clean(r.OnRollback)},
 	}
 	if r.BorrowMs > 0 {
 		rows = append(rows, [2]string{"borrows", "up to " + millis(r.BorrowMs).String()})
@@ -293,7 +235,7 @@ func clusterRows(r clusterReport) [][2]string {
 	}
 	if r.Frozen {
 		rows = append(rows, [2]string{"frozen until", fmt.Sprintf("%s, %s, %s (see flaked cluster thaw --help)",
-			time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339), r.frozenWorkers(), r.frozenWhy())})
+			time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339), r.FrozenWorkers(), r.FrozenWhy())})
 	}
 	return rows
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/zkstore"
@@ -87,7 +88,7 @@ func TestClusterCommands(t *testing.T) {
 	}
 	call(t, "", "cluster", "init", "--cluster", "bits", "--layout", "leaf,time=40,rollback=1", "--borrow", "2s").wants(t, exitOK, "on a rollback  rollback-bits\nborrows        up to 2s\n", "")
 
-	var shown clusterReport
+	var shown clusterview.ClusterReport
 	r := call(t, "", "cluster", "show", "-o", "json")
 	if err := json.Unmarshal([]byte(r.stdout), &shown); err != nil || shown.Slots != 32 || shown.Datacenter != 3 || shown.LeaseMs != 3_600_000 || shown.UUID == "" || shown.Frozen {
 		t.Errorf("%v %s", err, r.stdout)

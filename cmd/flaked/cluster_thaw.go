@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/zkstore"
 )
@@ -65,7 +66,7 @@ func confirmThaw(ctx context.Context, c *cli.Context, store zkstore.Store, cl co
 }
 
 func thawed(name string, before coordinator.Cluster, workers coordinator.WorkerSet, now time.Time) string {
-	until := instant(before.FrozenUntil, now)
+	until := clusterview.Instant(before.FrozenUntil, now)
 	switch {
 	case before.FrozenUntil == 0:
 		return fmt.Sprintf("cluster %s was not frozen", name)

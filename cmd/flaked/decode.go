@@ -67,8 +67,6 @@ type decodedID struct {
 	Warning doubt `json:"warning,omitempty"`
 }
 
-const timeFormat = "2006-01-02T15:04:05.000Z"
-
 func decodeID(layout worker.Layout, text string) (decodedID, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

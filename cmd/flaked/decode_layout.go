@@ -188,7 +188,7 @@ func nodeLayout(c *cli.Context, _ bool) (found foundLayout, err error) {
 	case stats["layout"] == "":
 		return found, exitWith(exitFailure, "the node at %s does not know its cluster's layout yet: it has not reached ZooKeeper. Try again later", addr)
 	}
-	found.from = fmt.Sprintf("node %s, cluster %s", addr, orDash(clean(stats["cluster"])))
+	found.from = fmt.Sprintf("node %s, cluster %s", addr, printable(stats["cluster"]))
 	if found.layout, err = worker.ParseLayout(stats["layout"]); err != nil {
 		return found, exitWith(exitFailure, "%s answered %.60q for its layout. Check that it is a flaked node of this release", addr, stats["layout"])
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/internal/clidoc"
 	"github.com/flaked/flaked/worker"
 )
@@ -98,7 +99,7 @@ var choices = map[string][]string{
 	"layout":         layoutNames(),
 	"kind":           {"snowflake", "uuid4", "uuid7"},
 	"format":         strings.Split(encodingNames(), ", "),
-	"state":          {stateLive, stateDisconnected, stateStopped, stateReleasing, stateRecordMissing, stateFree},
+	"state":          clusterview.States(),
 }
 
 func flagChoices(f clidoc.Flag) (out []string) {

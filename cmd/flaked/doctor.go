@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/doctor"
 	"github.com/flaked/flaked/node"
@@ -82,7 +83,7 @@ func runDoctor(c *cli.Context) error {
 		return err
 	}
 	for i, f := range r.Findings {
-		r.Findings[i].Text, r.Findings[i].Advice = clean(plain(f.Text)), clean(plain(f.Advice))
+		r.Findings[i].Text, r.Findings[i].Advice = clusterview.Clean(plain(f.Text)), clusterview.Clean(plain(f.Advice))
 	}
 	if format == formatJSON {
 		err = printJSON(c.App.Writer, r)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/node"
 )
 
@@ -35,7 +36,7 @@ func TestGlossary(t *testing.T) {
 	for _, column := range statusHeader(true) {
 		knows("flaked status", column)
 	}
-	for _, state := range []string{stateLive, stateDisconnected, stateStopped, stateReleasing, stateRecordMissing, stateFree} {
+	for _, state := range clusterview.States() {
 		knows("flaked status", state)
 	}
 	record := stateReport{Record: &stateRecord{}, Damaged: true, Reason: "x"}

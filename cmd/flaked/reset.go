@@ -12,6 +12,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -147,7 +148,7 @@ func confirmReset(c *cli.Context, found []stateReport) error {
 		case was.Record == nil:
 			lost = append(lost, "the content of "+was.Dir+", which cannot be read")
 		default:
-			lost = append(lost, fmt.Sprintf("the identity in %s, with worker %d of cluster %s", was.Dir, was.Record.Worker, orDash(clean(was.Record.Cluster))))
+			lost = append(lost, fmt.Sprintf("the identity in %s, with worker %d of cluster %s", was.Dir, was.Record.Worker, printable(was.Record.Cluster)))
 		}
 	}
 	if c.Bool("yes") || len(lost) == 0 {
@@ -182,7 +183,7 @@ func resetLines(dir string, was stateReport, backup string, now time.Time) []str
 		state = "stopped"
 	}
 	lines = append(lines, fmt.Sprintf("worker %d of cluster %s stays held in ZooKeeper, as %s, until its lease expires: %s or a little later",
-		r.Worker, orDash(clean(r.Cluster)), state, instant(r.LeaseUntilMs, now)))
+		r.Worker, printable(r.Cluster), state, clusterview.Instant(r.LeaseUntilMs, now)))
 	if len(was.Changed) > 0 {
 		return append(lines, "this was a copy of another node's state: do not release the worker, because the other node may be running")
 	}
@@ -190,7 +191,7 @@ func resetLines(dir string, was stateReport, backup string, now time.Time) []str
 		return append(lines, "the state was damaged, so its reserved bound is unknown: do not release the worker before its lease expires")
 	}
 	return append(lines, fmt.Sprintf("to free the worker earlier, if there is no other copy of the state: flaked workers release %d --lower-bound --cluster %s --state-dir %s",
-		r.Worker, orDash(clean(r.Cluster)), dir))
+		r.Worker, printable(r.Cluster), dir))
 }
 
 // givenStateDir returns --state-dir as an absolute path.

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/admin"
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/internal/nodewire"
 	"github.com/flaked/flaked/lineproto"
@@ -67,7 +68,9 @@ func (o options) adminServer(nodes *nodewire.Backend, server *lineproto.Server, 
 	return admin.New(admin.Config{
 		Ready: nodes.Ready, Live: nodes.Live, Workers: nodes.Snapshots,
 		Counters: server.Counters, Reserve: server.Reserve, MaxBatch: o.maxBatch,
-		Slots:        func(ctx context.Context) (admin.Slots, error) { return readSlots(ctx, store, o.node.Cluster) },
+		Slots: func(ctx context.Context) (clusterview.Report, error) {
+			return readStatus(ctx, store, o.node.Cluster, nil)
+		},
 		Authenticate: authenticate, Closed: closed, Loopback: isLoopback(o.admin) && !o.allowOpen, Pprof: o.adminPprof,
 		Events: events, Logger: log,
 		About: admin.About{
@@ -75,33 +78,4 @@ func (o options) adminServer(nodes *nodewire.Backend, server *lineproto.Server, 
 			Listen: o.listenOn, Admin: o.admin, Cluster: o.node.Cluster, Dev: o.dev, StartedMs: time.Now().UnixMilli(),
 		},
 	})
-}
-
-// readSlots reads from ZooKeeper what `flaked status` shows, without asking nodes.
-func readSlots(ctx context.Context, store zkstore.Store, cluster string) (admin.Slots, error) {
-	r, err := readStatus(ctx, store, cluster, nil)
-	if err != nil {
-		return admin.Slots{}, err
-	}
-	s := r.Summary
-	return admin.Slots{
-		Doc: r, Used: s.Used, Live: s.Live, Total: s.Slots, Workers: pageSlots(r.Workers), Problems: s.Problems,
-		ByState: map[string]int{
-			stateLive: s.Live, stateDisconnected: s.Disconnected, stateStopped: s.Stopped,
-			stateReleasing: s.Releasing, stateRecordMissing: s.RecordMissing, stateFree: s.Free,
-		},
-	}, nil
-}
-
-// pageSlots converts workers for the status page.
-func pageSlots(workers []workerReport) []admin.Slot {
-	slots := make([]admin.Slot, len(workers))
-	for i, w := range workers {
-		slots[i] = admin.Slot{
-			Worker: w.Worker, Name: w.Name, Node: w.Node, Host: w.Host, Address: w.Address, PID: w.PID, Version: w.Version,
-			State: w.State, Phase: w.Phase, Term: w.Term, Confirmed: w.Confirmed, OffsetMs: w.ClockOffsetMs, UncertaintyMs: w.ClockUncertaintyMs,
-			LeaseLeftMs: w.LeaseLeftMs, ReportAgeMs: w.ReportAgeMs, HeartbeatMs: w.HeartbeatMs,
-		}
-	}
-	return slots
 }

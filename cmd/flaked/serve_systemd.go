@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/node"
 )
 
@@ -56,7 +57,7 @@ func workerName(w node.Snapshot) string {
 // coarse formats a duration so that the text does not change every second.
 func coarse(d time.Duration) string {
 	if d < 10*time.Minute {
-		return brief(d.Truncate(10 * time.Second))
+		return clusterview.Brief(d.Truncate(10 * time.Second).Milliseconds())
 	}
 	return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
 }

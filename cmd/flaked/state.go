@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/node"
 )
@@ -129,7 +130,7 @@ func stateRows(r stateReport, now time.Time) [][2]string {
 		"record":   "a node's record",
 		"released": "released: the node released its worker, and no node resumes this state",
 		"empty":    "empty: nothing has been written yet",
-		"corrupt":  "corrupt: " + clean(r.Reason),
+		"corrupt":  "corrupt: " + clusterview.Clean(r.Reason),
 	}[r.Status]
 	rows := [][2]string{
 		{"directory", r.Dir},
@@ -137,7 +138,7 @@ func stateRows(r stateReport, now time.Time) [][2]string {
 		{"in use", yesNo(r.Locked, "by a running node", "by no node that can be seen from here")},
 	}
 	if r.Damaged {
-		rows = append(rows, [2]string{"damaged", clean(r.Reason)})
+		rows = append(rows, [2]string{"damaged", clusterview.Clean(r.Reason)})
 	}
 	rec := r.Record
 	if rec == nil {
@@ -153,17 +154,17 @@ func stateRows(r stateReport, now time.Time) [][2]string {
 	}
 	return append(rows, [][2]string{
 		{"fingerprint", fingerprint},
-		{"cluster", fmt.Sprintf("%s (%s)", orDash(clean(rec.Cluster)), orDash(clean(rec.ClusterUUID)))},
-		{"layout", orDash(clean(rec.Layout))},
-		{"node", orDash(clean(rec.Node))},
+		{"cluster", fmt.Sprintf("%s (%s)", printable(rec.Cluster), printable(rec.ClusterUUID))},
+		{"layout", printable(rec.Layout)},
+		{"node", printable(rec.Node)},
 		{"worker", strconv.Itoa(rec.Worker)},
 		{"term", term},
 		{"confirmed", yesNo(rec.Confirmed, "it may start without ZooKeeper", "it may not start without ZooKeeper")},
 		{"stopped", yesNo(rec.Stopped, "cleanly: the reserved bound is exact", "it runs, or ended without a clean stop")},
-		{"floor", instant(rec.FloorMs, now)},
-		{"reserved bound", instant(rec.ReservedUntilMs, now)},
-		{"lease bound", instant(rec.LeaseUntilMs, now)},
-		{"has served for", brief(millis(rec.ServedMs))},
+		{"floor", clusterview.Instant(rec.FloorMs, now)},
+		{"reserved bound", clusterview.Instant(rec.ReservedUntilMs, now)},
+		{"lease bound", clusterview.Instant(rec.LeaseUntilMs, now)},
+		{"has served for", clusterview.Brief(rec.ServedMs)},
 		{"generation", strconv.FormatUint(rec.Generation, 10)},
 	}...)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
-	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -84,15 +84,14 @@ type statusPage interface {
 // readPage returns the page to print now.
 type readPage func(context.Context) (statusPage, error)
 
-func (r statusReport) print(w io.Writer, wide, colour bool) error {
-	return printStatus(w, r, wide, colour)
-}
+// recordsPage shows what ZooKeeper has recorded.
+type recordsPage struct{ clusterview.Report }
 
-func (r statusReport) verdict() error {
-	if !r.Summary.Degraded {
+func (p recordsPage) verdict() error {
+	if !p.Summary.Degraded {
 		return nil
 	}
-	return exitWith(exitDegraded, "degraded: %s", joinProblems(r.Summary.Problems))
+	return exitWith(exitDegraded, "degraded: %s", joinSentences(p.Summary.Problems))
 }
 
 func status(c *cli.Context) error {
@@ -166,7 +165,7 @@ func readNamed(c *cli.Context, nodes *asker) (readPage, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		return assessNodes(unreadReport{}, addressReport{From: fromAddr}, found, time.Now()), nil
+		return nodesPage{clusterview.AssessNodes(clusterview.Unread{}, clusterview.Addresses{From: clusterview.FromFlag}, found, time.Now())}, nil
 	}, nil
 }
 
@@ -194,7 +193,7 @@ func (s *clusterStatus) read(ctx context.Context) (statusPage, error) {
 			s.cache.save(s.last)
 			s.saved = time.Now()
 		}
-		return r, nil
+		return recordsPage{r}, nil
 	case ctx.Err() != nil || s.nodes == nil || !errors.Is(err, zkstore.ErrUnreachable):
 		return nil, err
 	}
@@ -209,25 +208,20 @@ func (s *clusterStatus) read(ctx context.Context) (statusPage, error) {
 		return nil, ctx.Err()
 	}
 	now := time.Now()
-	return assessNodes(unreadReport{s.connect, plain(err.Error())}, cachedAddresses(s.last, now), found, now), nil
+	return nodesPage{clusterview.AssessNodes(clusterview.Unread{Connect: s.connect, Error: plain(err.Error())}, cachedAddresses(s.last, now), found, now)}, nil
 }
 
 // readStatus reads ZooKeeper. It also asks the nodes, unless nodes is nil.
-func readStatus(ctx context.Context, store zkstore.Store, name string, nodes *asker) (statusReport, error) {
-	cl, err := coordinator.ReadCluster(ctx, store)
+func readStatus(ctx context.Context, store zkstore.Store, name string, nodes *asker) (clusterview.Report, error) {
+	r, err := clusterview.Read(ctx, store, name)
 	if err != nil {
-		return statusReport{}, err
+		return r, err
 	}
-	entries, err := coordinator.ReadSlots(ctx, store, cl)
-	if err != nil {
-		return statusReport{}, err
-	}
-	r, suspect := assess(name, cl, entries, time.Now())
 	if nodes != nil {
 		nodes.ask(ctx, r.Workers)
 		r.Summary.Asked = true
 	}
-	r.judge(suspect)
+	r.Judge()
 	return r, nil
 }
 

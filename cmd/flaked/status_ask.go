@@ -19,7 +19,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/admin"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/clusterview"
 )
 
 // Nodes are asked concurrently. status does not wait for those that are slower than askTime.
@@ -28,35 +28,6 @@ const (
 	askMost  = 128 // at a time
 	askBytes = 1 << 20
 )
-
-// The results of asking a node, in workerReport.Asked.
-const (
-	askedNot      = ""
-	askedAnswered = "answered"
-	askedSilent   = "no answer"
-	askedLate     = "timed out"
-	askedOther    = "another node"  // answers at its address
-	askedDenied   = "access denied" // no valid token
-)
-
-// answer is what a node reports on one of its workers, from /v1/status.
-type answer struct {
-	// Ready means that a GET would be answered with an ID. Otherwise Reason is the text of the
-	// refusal, and Cause is the reason in one word.
-	Ready  bool       `json:"ready"`
-	Reason string     `json:"reason"`
-	Cause  node.Cause `json:"cause"`
-	Phase  string     `json:"phase"`
-	// Degraded lists what is wrong with the worker, in the words of /v1/status.
-	Degraded []string `json:"degraded"`
-	// LeaseLeftMs and ReservedLeftMs say how long the worker can still serve without ZooKeeper
-	// and without its disk.
-	LeaseLeftMs    *int64 `json:"lease_left_ms"`
-	ReservedLeftMs *int64 `json:"reserved_left_ms"`
-	// ZooKeeperOK means that the last heartbeat was acknowledged.
-	ZooKeeperOK bool  `json:"zookeeper_ok"`
-	IDs         int64 `json:"ids"`
-}
 
 // askFlags returns the flags that nodeAsker reads.
 func askFlags() []cli.Flag {
@@ -99,7 +70,7 @@ func newAsker() *asker {
 }
 
 // where returns the address of a worker's HTTP from here, "" if it cannot be reached.
-func (a *asker) where(w workerReport) string { return a.reach(w.Admin, w.Host) }
+func (a *asker) where(w clusterview.WorkerReport) string { return a.reach(w.Admin, w.Host) }
 
 // reach returns where to dial addr from here, "" if that is impossible. addr is an address of a
 // node on machine. A loopback address can be dialled only if machine is this one.
@@ -129,11 +100,11 @@ func (a *asker) reach(addr, machine string) string {
 
 // ask adds what the nodes themselves say to the workers of a report. It asks the nodes of
 // workers that are live or disconnected.
-func (a *asker) ask(ctx context.Context, workers []workerReport) {
-	byAddress := make(map[string][]*workerReport)
+func (a *asker) ask(ctx context.Context, workers []clusterview.WorkerReport) {
+	byAddress := make(map[string][]*clusterview.WorkerReport)
 	for i := range workers {
 		w := &workers[i]
-		if w.State == stateLive || w.State == stateDisconnected {
+		if w.State == clusterview.Live || w.State == clusterview.Disconnected {
 			if at := a.where(*w); at != "" {
 				byAddress[at] = append(byAddress[at], w)
 			}
@@ -143,14 +114,14 @@ func (a *asker) ask(ctx context.Context, workers []workerReport) {
 	defer cancel()
 	addresses := slices.Collect(maps.Keys(byAddress))
 	allAtOnce(ctx, len(addresses), func(i int) {
-		outcome, doc := askedLate, admin.Status{}
+		outcome, doc := clusterview.TimedOut, admin.Status{}
 		if ctx.Err() == nil {
 			outcome, doc = a.get(ctx, addresses[i])
 		}
 		for _, w := range byAddress[addresses[i]] {
 			w.Asked = outcome
-			if outcome == askedAnswered {
-				w.take(doc)
+			if outcome == clusterview.Answered {
+				take(w, doc)
 			}
 		}
 	})
@@ -178,93 +149,61 @@ func (a *asker) get(ctx context.Context, at string) (string, admin.Status) {
 	var doc admin.Status
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at+"/v1/status", nil)
 	if err != nil {
-		return askedSilent, doc
+		return clusterview.NoAnswer, doc
 	}
 	if a.token != "" && (a.everywhere || isLoopback(at)) {
 		req.Header.Set("Authorization", "Bearer "+a.token)
 	}
 	resp, err := a.client.Do(req)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return askedLate, doc
+		return clusterview.TimedOut, doc
 	}
 	if err != nil {
-		return askedSilent, doc
+		return clusterview.NoAnswer, doc
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, askBytes))
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return askedLate, doc
+		return clusterview.TimedOut, doc
 	case err != nil:
-		return askedSilent, doc
+		return clusterview.NoAnswer, doc
 	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		return askedDenied, doc
+		return clusterview.AccessDenied, doc
 	case resp.StatusCode != http.StatusOK || json.Unmarshal(body, &doc) != nil:
-		return askedOther, doc
+		return clusterview.AnotherNode, doc
 	}
-	return askedAnswered, doc
+	return clusterview.Answered, doc
 }
 
-// take copies a node's own answer on this worker. Another node may answer at the address by
+// take copies a node's own answer on a worker. Another node may answer at the address by
 // now, or the node may hold another worker.
-func (w *workerReport) take(doc admin.Status) {
+func take(w *clusterview.WorkerReport, doc admin.Status) {
 	for _, s := range doc.Workers {
 		if s.Node == w.Node && s.Worker != nil && *s.Worker == w.Worker {
-			w.Says = newAnswer(s, doc)
+			w.Says = clusterview.NewAnswer(s, doc.IDs)
 			return
 		}
 	}
-	w.Asked = askedOther
-}
-
-func newAnswer(s node.Snapshot, doc admin.Status) *answer {
-	a := &answer{
-		Ready: s.Ready, Cause: node.Cause(clean(string(s.Cause))), Phase: clean(string(s.Phase)), Degraded: []string{},
-		LeaseLeftMs: s.LeaseLeftMs, ReservedLeftMs: s.ReservedLeftMs, ZooKeeperOK: s.ZooKeeper.OK, IDs: doc.IDs,
-	}
-	if !s.Ready {
-		a.Reason = clean(strings.TrimSpace("-" + s.Code + " " + s.Reason))
-	}
-	for _, d := range s.Degraded {
-		a.Degraded = append(a.Degraded, clean(d))
-	}
-	return a
-}
-
-// says returns a node's own state in a few words.
-func (w workerReport) says() string {
-	switch {
-	case w.Says == nil:
-		return w.Asked
-	case !w.Says.Ready:
-		return "not ready: " + string(w.Says.Cause)
-	}
-	// Other parts of the report cover clock offsets and freezes.
-	troubles := slices.DeleteFunc(slices.Clone(w.Says.Degraded), func(trouble string) bool {
-		return trouble == node.TroubleOffset || trouble == node.TroubleFrozen
-	})
-	if len(troubles) > 0 {
-		return "ready, but " + strings.Join(troubles, ", ")
-	}
-	return "ready"
+	w.Asked = clusterview.AnotherNode
 }
 
 // askedLine returns a line on the nodes that were asked, "" for none.
-func askedLine(workers []workerReport) string {
+func askedLine(workers []clusterview.WorkerReport) string {
 	var answered, silent, late, denied, other, unreachable int
 	for _, w := range workers {
 		switch {
 		case w.Says != nil:
 			answered++
-		case w.Asked == askedSilent:
+		case w.Asked == clusterview.NoAnswer:
 			silent++
-		case w.Asked == askedLate:
+		case w.Asked == clusterview.TimedOut:
 			late++
-		case w.Asked == askedDenied:
+		case w.Asked == clusterview.AccessDenied:
 			denied++
-		case w.Asked == askedOther:
+		case w.Asked == clusterview.AnotherNode:
 			other++
-		case w.State == stateLive || w.State == stateDisconnected:
+		case w.State == clusterview.Live || w.State == clusterview.Disconnected:
 			unreachable++
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/admin"
-	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/node"
 )
 
@@ -39,12 +39,12 @@ func TestWhereNodesAreAsked(t *testing.T) {
 		{"rubbish", "here", ""},
 	} {
 		a := &asker{host: "here"}
-		if got := a.where(workerReport{Admin: row.admin, Host: row.host}); got != row.want {
+		if got := a.where(clusterview.WorkerReport{Admin: row.admin, Host: row.host}); got != row.want {
 			t.Errorf("%q of %q: %q, want %q", row.admin, row.host, got, row.want)
 		}
 	}
 	nameless := &asker{}
-	if got := nameless.where(workerReport{Admin: "127.0.0.1:7610"}); got != "" {
+	if got := nameless.where(clusterview.WorkerReport{Admin: "127.0.0.1:7610"}); got != "" {
 		t.Errorf("a machine without a name asks %q", got)
 	}
 }
@@ -141,45 +141,45 @@ func testAsk(t *testing.T) {
 	rows := []struct {
 		at, state, asked, says string
 	}{
-		{two, stateLive, askedAnswered, "ready"},
-		{two, stateDisconnected, askedAnswered, "not ready: clock-behind"},
-		{serve(saying(snapshot(7, nil))), stateLive, askedOther, "another node"}, // has another worker by now
-		{serve(saying(snapshot(3, func(s *node.Snapshot) { s.Node = "x" }))), stateLive, askedOther, "another node"},
-		{serve(saying(snapshot(4, nil))), stateStopped, askedNot, ""},
-		{serve(http.NotFound), stateLive, askedOther, "another node"},
-		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{") }), stateLive, askedOther, "another node"},
+		{two, clusterview.Live, clusterview.Answered, "ready"},
+		{two, clusterview.Disconnected, clusterview.Answered, "not ready: clock-behind"},
+		{serve(saying(snapshot(7, nil))), clusterview.Live, clusterview.AnotherNode, "another node"}, // has another worker by now
+		{serve(saying(snapshot(3, func(s *node.Snapshot) { s.Node = "x" }))), clusterview.Live, clusterview.AnotherNode, "another node"},
+		{serve(saying(snapshot(4, nil))), clusterview.Stopped, "", ""},
+		{serve(http.NotFound), clusterview.Live, clusterview.AnotherNode, "another node"},
+		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{") }), clusterview.Live, clusterview.AnotherNode, "another node"},
 		{serve(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://"+two+"/v1/status", http.StatusFound)
-		}), stateLive, askedOther, "another node"},
-		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(" ", 2<<20)) }), stateLive, askedOther, "another node"},
-		{"127.0.0.1:1", stateLive, askedSilent, "no answer"},
-		{silent, stateLive, askedLate, "timed out"},
+		}), clusterview.Live, clusterview.AnotherNode, "another node"},
+		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(" ", 2<<20)) }), clusterview.Live, clusterview.AnotherNode, "another node"},
+		{"127.0.0.1:1", clusterview.Live, clusterview.NoAnswer, "no answer"},
+		{silent, clusterview.Live, clusterview.TimedOut, "timed out"},
 		{serve(func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, "{")
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
-		}), stateLive, askedLate, "timed out"},
-		{serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }), stateLive, askedDenied, "access denied"},
+		}), clusterview.Live, clusterview.TimedOut, "timed out"},
+		{serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }), clusterview.Live, clusterview.AccessDenied, "access denied"},
 		{serve(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") != "Bearer s3cret" {
 				w.WriteHeader(http.StatusUnauthorized)
 				return
 			}
 			saying(snapshot(13, nil))(w, r)
-		}), stateLive, askedAnswered, "ready"},
-		{"", stateLive, askedNot, ""},
-		{serve(saying(snapshot(15, func(s *node.Snapshot) { s.Degraded = []string{"clock-offset", "zookeeper", "frozen"} }))), stateLive, askedAnswered, "ready, but zookeeper"},
+		}), clusterview.Live, clusterview.Answered, "ready"},
+		{"", clusterview.Live, "", ""},
+		{serve(saying(snapshot(15, func(s *node.Snapshot) { s.Degraded = []string{"clock-offset", "zookeeper", "frozen"} }))), clusterview.Live, clusterview.Answered, "ready, but zookeeper"},
 	}
-	var workers []workerReport
+	var workers []clusterview.WorkerReport
 	for i, row := range rows {
-		workers = append(workers, workerReport{Worker: i, Node: fmt.Sprintf("n%d", i), Host: "here", Admin: row.at, State: row.state})
+		workers = append(workers, clusterview.WorkerReport{Worker: i, Node: fmt.Sprintf("n%d", i), Host: "here", Admin: row.at, State: row.state})
 	}
 	for range 500 { // one address, which is asked once
-		workers = append(workers, workerReport{Worker: 999, Host: "here", Admin: silent, State: stateLive})
+		workers = append(workers, clusterview.WorkerReport{Worker: 999, Host: "here", Admin: silent, State: clusterview.Live})
 	}
 	refused := len(workers)
 	for i := range 300 { // one address each, more than are asked at a time
-		workers = append(workers, workerReport{Worker: 999, Host: "here", Admin: fmt.Sprintf("127.1.%d.%d:9", i/250, i%250), State: stateLive})
+		workers = append(workers, clusterview.WorkerReport{Worker: 999, Host: "here", Admin: fmt.Sprintf("127.1.%d.%d:9", i/250, i%250), State: clusterview.Live})
 	}
 	began := time.Now()
 	a := newAsker()
@@ -194,68 +194,17 @@ func testAsk(t *testing.T) {
 	}
 	for i, row := range rows {
 		w := workers[i]
-		if w.Asked != row.asked || w.says() != row.says || (w.Says != nil) != (row.asked == askedAnswered) {
-			t.Errorf("%d: %q, %q, want %+v", i, w.Asked, w.says(), row)
+		if w.Asked != row.asked || w.SaysText() != row.says || (w.Says != nil) != (row.asked == clusterview.Answered) {
+			t.Errorf("%d: %q, %q, want %+v", i, w.Asked, w.SaysText(), row)
 		}
 	}
 	for _, w := range workers[refused:] {
-		if w.Asked != askedSilent {
-			t.Errorf("%s: %q, want %q", w.Admin, w.Asked, askedSilent)
+		if w.Asked != clusterview.NoAnswer {
+			t.Errorf("%s: %q, want %q", w.Admin, w.Asked, clusterview.NoAnswer)
 		}
 	}
 	if a := workers[1].Says; a == nil || a.Reason != "-CLOCK the clock is behind\ufffdbehind_ms=3" || a.Degraded[0] != "disk\ufffd" || a.IDs != 42 {
 		t.Errorf("%+v", a)
-	}
-}
-
-// A node's own answer counts more than its record.
-func TestNodeAnswersDecideProblems(t *testing.T) {
-	says := func(a answer) func(*workerReport) { return func(w *workerReport) { w.Says = &a } }
-	refusing := func(cause node.Cause) func(*workerReport) { return says(answer{Phase: "refusing", Cause: cause}) }
-	for _, row := range []struct {
-		name  string
-		entry []coordinator.Entry
-		says  func(*workerReport)
-		want  string
-	}{
-		{"ready", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Ready: true}), ""},
-		{"confirming", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Phase: "confirming", Cause: "confirming"}), ""},
-		{"refusing", []coordinator.Entry{liveEntry(0, 0)}, refusing("clock-wrong"), "worker 0 (api) refuses to serve (clock-wrong). Check with chronyc tracking, then set the clock right. The node then serves again by itself."},
-		{"two refusing", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, refusing("reserved-bound-reached"), "2 workers (0, 1) refuse to serve (reserved-bound-reached). Check the disk of its state directory"},
-		{"for another reason", []coordinator.Entry{liveEntry(0, 0)}, refusing("solar-flare"), "refuses to serve (solar-flare). See Refusals in docs/operations.md."},
-		{"as it reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, nil, "refuses to serve. Its READY and its log say why"},
-		{"no more", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, says(answer{Ready: true, Phase: "serving"}), ""},
-		{"cut off", []coordinator.Entry{liveEntry(0, 0, dead)}, says(answer{Ready: true}), "is disconnected, but its node answers: it is disconnected from ZooKeeper. Restore the connection"},
-		{"disk", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Ready: true, Degraded: []string{"state-directory"}}), "worker 0 (api) cannot write to the state directory. Check its disk"},
-		{"leap", []coordinator.Entry{liveEntry(0, 0)}, says(answer{Ready: true, Degraded: []string{"clock-leap"}}), "leapt ahead, unconfirmed by ZooKeeper and peers. Check"},
-	} {
-		r, suspect := assess("prod", exampleCluster(), row.entry, local(t0))
-		for i := range r.Workers {
-			if row.says != nil {
-				row.says(&r.Workers[i])
-			}
-		}
-		r.judge(suspect)
-		if got := joinProblems(r.Summary.Problems); row.want == "" && got != "" || !strings.Contains(got, row.want) {
-			t.Errorf("%s: %q, want %q", row.name, got, row.want)
-		}
-	}
-}
-
-// Every trouble that a node may report is a problem of status, unless status has it from elsewhere.
-func TestStatusReportsEveryTrouble(t *testing.T) {
-	elsewhere := map[string]string{
-		node.TroubleZooKeeper: "a report that is missing, or a node that is disconnected",
-		node.TroubleOffset:    "the node's own record",
-		node.TroubleFrozen:    "the cluster's record",
-	}
-	for _, word := range node.Troubles() {
-		r, suspect := assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0)}, local(t0))
-		r.Workers[0].Says = &answer{Ready: true, Degraded: []string{word}}
-		r.judge(suspect)
-		if (elsewhere[word] == "") != r.Summary.Degraded {
-			t.Errorf("%s: %q", word, r.Summary.Problems)
-		}
 	}
 }
 
@@ -283,26 +232,6 @@ func TestDrawScreen(t *testing.T) {
 		}
 		if row.rows > 0 && strings.Count(b.String(), "\n") > row.rows-1 {
 			t.Errorf("%d rows: %q", row.rows, b.String())
-		}
-	}
-}
-
-func TestWhatToDo(t *testing.T) {
-	for _, row := range []struct {
-		entry coordinator.Entry
-		says  *answer
-		want  string
-	}{
-		{liveEntry(0, 0), nil, "-"},
-		{liveEntry(0, 0), &answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself."},
-		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 9000 }), &answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself."},
-		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 9000 }), &answer{Ready: true}, "Check its time synchronisation (chronyc tracking)."},
-		{liveEntry(0, 0, dead), nil, "Start the node again, or restore its connection to ZooKeeper."},
-	} {
-		r, _ := assess("prod", exampleCluster(), []coordinator.Entry{row.entry}, local(t0))
-		r.Workers[0].Says = row.says
-		if got := whatToDo(r.Workers[0]); got != row.want {
-			t.Errorf("%q, want %q", got, row.want)
 		}
 	}
 }

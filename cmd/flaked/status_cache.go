@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/flaked/flaked/clusterview"
 )
 
 // lastSeen has the addresses of a cluster's nodes as of the last time that ZooKeeper
@@ -21,31 +23,29 @@ type lastSeen struct {
 	// SavedMs is when ZooKeeper was read, by this machine's clock.
 	SavedMs int64 `json:"saved_ms"`
 	// Left is the number of nodes that the file had no room for.
-	Left  int          `json:"left"`
-	Nodes []seenWorker `json:"nodes"`
-}
-
-// seenWorker has what ZooKeeper recorded of a worker whose node may run or be started again.
-type seenWorker struct {
-	Worker  int    `json:"worker"`
-	Name    string `json:"name"`
-	Node    string `json:"node"`
-	State   string `json:"state"`
-	Host    string `json:"host"`
-	Address string `json:"address"`
-	Admin   string `json:"admin"`
+	Left  int                `json:"left"`
+	Nodes []clusterview.Seen `json:"nodes"`
 }
 
 // seenIn returns what to keep of a report: workers whose nodes run, and stopped ones,
 // whose nodes may be started again without ZooKeeper.
-func seenIn(connect string, r statusReport, now time.Time) lastSeen {
+func seenIn(connect string, r clusterview.Report, now time.Time) lastSeen {
 	last := lastSeen{Connect: connect, Cluster: r.Cluster.Name, SavedMs: now.UnixMilli()}
 	for _, w := range r.Workers {
-		if w.State == stateLive || w.State == stateDisconnected || w.State == stateStopped {
-			last.Nodes = append(last.Nodes, seenWorker{w.Worker, w.Name, w.Node, w.State, w.Host, w.Address, w.Admin})
+		if w.State == clusterview.Live || w.State == clusterview.Disconnected || w.State == clusterview.Stopped {
+			last.Nodes = append(last.Nodes, clusterview.Seen{Worker: w.Worker, Name: w.Name, Node: w.Node, State: w.State, Host: w.Host, Address: w.Address, Admin: w.Admin})
 		}
 	}
 	return last
+}
+
+// cachedAddresses returns the origin of addresses that were saved before now.
+func cachedAddresses(last lastSeen, now time.Time) clusterview.Addresses {
+	a := clusterview.Addresses{From: clusterview.FromCache, SavedMs: &last.SavedMs, Left: last.Left}
+	if age := now.UnixMilli() - last.SavedMs; age >= 0 {
+		a.AgeMs = &age
+	}
+	return a
 }
 
 // Bounds of the cache.

@@ -9,12 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 )
 
-func seenNodes(n int) (nodes []seenWorker) {
+func seenNodes(n int) (nodes []clusterview.Seen) {
 	for i := range n {
-		nodes = append(nodes, seenWorker{i, fmt.Sprintf("ids-%d", i), "n", stateLive, "h", "10.0.0.1:7609", "10.0.0.1:7610"})
+		nodes = append(nodes, clusterview.Seen{Worker: i, Name: fmt.Sprintf("ids-%d", i), Node: "n", State: clusterview.Live, Host: "h", Address: "10.0.0.1:7609", Admin: "10.0.0.1:7610"})
 	}
 	return nodes
 }
@@ -73,7 +74,7 @@ func TestSeenCacheIsBounded(t *testing.T) {
 	if err != nil || info.Size() > maxSeenBytes || !ok || len(got.Nodes) < 1000 || len(got.Nodes)+got.Left != 60_000 {
 		t.Errorf("%v: %d nodes and %d left of 60,000, %v, %v", ok, len(got.Nodes), got.Left, info.Size(), err)
 	}
-	s.save(lastSeen{"zk", "huge", 1, 0, []seenWorker{{Name: strings.Repeat("x", 2*maxSeenBytes)}}})
+	s.save(lastSeen{"zk", "huge", 1, 0, []clusterview.Seen{{Name: strings.Repeat("x", 2*maxSeenBytes)}}})
 	if got, ok := s.load("zk", "huge"); !ok || len(got.Nodes) != 0 || got.Left != 1 {
 		t.Errorf("%v, %d nodes, %d left", ok, len(got.Nodes), got.Left)
 	}

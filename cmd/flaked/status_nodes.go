@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/admin"
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/node"
 )
@@ -21,18 +22,12 @@ import (
 // nodesTime is how long nodes have to answer when ZooKeeper is not read.
 const nodesTime = 2 * time.Second
 
-// More values of workerReport.Asked.
-const (
-	askedCluster = "another cluster" // a node of another cluster answers at the address
-	askedNowhere = "no address"      // no address of the node can be reached from here
-)
-
 // target is an address to ask, and the workers that ZooKeeper had there.
 type target struct {
 	addr  string // empty: no address can be reached from here
 	admin bool   // addr is an admin address, which speaks HTTP
 	named bool   // addr is on the command line
-	seen  []seenWorker
+	seen  []clusterview.Seen
 }
 
 // namedTargets returns the targets of --addr, each once.
@@ -51,7 +46,7 @@ func namedTargets(addrs []string) (targets []target, err error) {
 // seenTargets returns where to ask nodes that were seen: at the admin address, as
 // with ZooKeeper, else at an address for clients. Workers of one process share a
 // target.
-func (a *asker) seenTargets(nodes []seenWorker) (targets []target) {
+func (a *asker) seenTargets(nodes []clusterview.Seen) (targets []target) {
 	at := make(map[string]int)
 	for _, n := range nodes {
 		t := target{addr: a.reach(n.Admin, n.Host), admin: true}
@@ -101,28 +96,28 @@ func newLineAccess(c *cli.Context) lineAccess {
 
 // askTargets asks all targets at once, and returns a report for each, in order. If cluster is
 // not "", an answer from a node of another cluster does not count.
-func (a *asker) askTargets(ctx context.Context, access lineAccess, cluster string, targets []target) []nodeReport {
+func (a *asker) askTargets(ctx context.Context, access lineAccess, cluster string, targets []target) []clusterview.NodeReport {
 	bounded, cancel := context.WithTimeout(ctx, nodesTime)
 	defer cancel()
-	reports := make([]nodeReport, len(targets))
+	reports := make([]clusterview.NodeReport, len(targets))
 	allAtOnce(bounded, len(targets), func(i int) {
 		t := targets[i]
-		outcome, why, doc := askedNowhere, "", admin.Status{}
+		outcome, why, doc := clusterview.NoAddress, "", admin.Status{}
 		switch {
 		case t.addr == "":
 		case bounded.Err() != nil:
-			outcome = askedLate
+			outcome = clusterview.TimedOut
 		case t.admin:
 			outcome, doc = a.get(bounded, t.addr)
 		default:
 			outcome, why, doc = a.line(bounded, access, t)
 		}
 		switch {
-		case outcome != askedAnswered:
+		case outcome != clusterview.Answered:
 		case len(doc.Workers) == 0:
-			outcome, why = askedOther, "its answer has no worker"
+			outcome, why = clusterview.AnotherNode, "its answer has no worker"
 		case cluster != "" && doc.Cluster.Name != cluster:
-			outcome, why = askedCluster, "a node of cluster "+clean(doc.Cluster.Name)+" answers"
+			outcome, why = clusterview.AnotherCluster, "a node of cluster "+clusterview.Clean(doc.Cluster.Name)+" answers"
 		}
 		reports[i] = newNodeReport(t, outcome, why, doc, time.Now())
 	})
@@ -141,24 +136,24 @@ func (a *asker) lineToken(t target) string {
 // line asks a node at an address for clients.
 func (a *asker) line(ctx context.Context, access lineAccess, t target) (outcome, why string, doc admin.Status) {
 	if access.err != nil {
-		return askedSilent, access.err.Error(), doc
+		return clusterview.NoAnswer, access.err.Error(), doc
 	}
 	stats, err := askStats(ctx, credentials.Client{TLS: access.tls, Token: a.lineToken(t)}, t.addr, nodesTime)
 	var silent *silentError
 	var reply *replyError
 	switch {
 	case err == nil && stats["state"] == "":
-		return askedOther, "its reply to STATS has no state", doc
+		return clusterview.AnotherNode, "its reply to STATS has no state", doc
 	case err == nil:
-		return askedAnswered, "", statsDocument(stats)
+		return clusterview.Answered, "", statsDocument(stats)
 	case errors.As(err, &reply) && accessAdvice(reply) != "":
-		return askedDenied, clean(reply.line), doc
+		return clusterview.AccessDenied, clusterview.Clean(reply.line), doc
 	case ctx.Err() != nil || errors.As(err, &silent) && silent.late:
-		return askedLate, fmt.Sprintf("timed out after %s", nodesTime), doc
+		return clusterview.TimedOut, fmt.Sprintf("timed out after %s", nodesTime), doc
 	case errors.As(err, &silent):
-		return askedSilent, clean(silent.why), doc
+		return clusterview.NoAnswer, clusterview.Clean(silent.why), doc
 	}
-	return askedOther, clean(plain(err.Error())), doc
+	return clusterview.AnotherNode, clusterview.Clean(plain(err.Error())), doc
 }
 
 // statsDocument returns what STATS says in the form of /v1/status. For a process of
@@ -211,121 +206,15 @@ func statsDocument(stats map[string]string) admin.Status {
 	return doc
 }
 
-// nodeReport is a node's report on itself, or the reason why there is none.
-type nodeReport struct {
-	Address string `json:"address"` // where it was asked, "" if nowhere
-	// Asked is as in workerReport, or "another cluster", or "no address". Why has the
-	// details for people if there is no answer.
-	Asked string `json:"asked"`
-	Why   string `json:"why"`
-	// All that follows, except Seen, is the node's own answer.
-	Name    string `json:"name"`
-	Version string `json:"version"`
-	Node    string `json:"node"`
-	// Workers are the workers that the node holds. WorkersReady of them make IDs.
-	Workers      []int   `json:"workers"`
-	WorkersReady int     `json:"workers_ready"`
-	Says         *answer `json:"says"` // for several workers: see spokesman
-	// HeartbeatAgeMs is the time since ZooKeeper acknowledged the node's last heartbeat.
-	HeartbeatAgeMs     *int64   `json:"heartbeat_age_ms"`
-	ClockOffsetMs      *float64 `json:"clock_offset_ms"` // at that time
-	ClockUncertaintyMs *float64 `json:"clock_uncertainty_ms"`
-	// Seen is what ZooKeeper had at the address when it was last read. It is empty if
-	// the node answered.
-	Seen []seenWorker `json:"seen"`
-
-	at time.Time // when the answer came
-}
-
 // newNodeReport returns the report of a target that was asked, at the moment of the
 // answer. A document that is an answer has at least one worker.
-func newNodeReport(t target, outcome, why string, doc admin.Status, at time.Time) nodeReport {
-	r := nodeReport{Address: t.addr, Asked: outcome, Why: why, Workers: []int{}, Seen: []seenWorker{}, at: at}
-	if outcome != askedAnswered {
+func newNodeReport(t target, outcome, why string, doc admin.Status, at time.Time) clusterview.NodeReport {
+	r := clusterview.NodeReport{Address: t.addr, Asked: outcome, Why: why, Workers: []int{}, Seen: []clusterview.Seen{}, At: at}
+	if outcome != clusterview.Answered {
 		r.Seen = append(r.Seen, t.seen...)
 		return r
 	}
-	first, one := doc.Workers[0], spokesman(doc.Workers)
-	r.Name, r.Node, r.Version = clean(cmp.Or(doc.Name, first.Name)), clean(first.Node), clean(doc.Version)
-	r.Says = newAnswer(one, doc)
-	r.HeartbeatAgeMs, r.ClockOffsetMs, r.ClockUncertaintyMs = one.ZooKeeper.HeartbeatAgeMs, one.Clock.OffsetMs, one.Clock.UncertaintyMs
-	for _, s := range doc.Workers {
-		if s.Worker != nil {
-			r.Workers = append(r.Workers, *s.Worker)
-		}
-		if s.Ready {
-			r.WorkersReady++
-		}
-		if left := s.LeaseLeftMs; left != nil && (r.Says.LeaseLeftMs == nil || *left < *r.Says.LeaseLeftMs) {
-			r.Says.LeaseLeftMs = left
-		}
-	}
-	slices.Sort(r.Workers)
+	r.Name, r.Version = clusterview.Clean(cmp.Or(doc.Name, doc.Workers[0].Name)), clusterview.Clean(doc.Version)
+	r.Describe(doc.Workers, doc.IDs)
 	return r
-}
-
-// spokesman returns the worker whose state stands for the whole process. A ready worker goes
-// first, as any ready worker answers a GET. Of the ready ones it is the one with most troubles.
-func spokesman(workers []node.Snapshot) node.Snapshot {
-	best := workers[0]
-	for _, s := range workers[1:] {
-		if s.Ready && (!best.Ready || len(s.Degraded) > len(best.Degraded)) {
-			best = s
-		}
-	}
-	return best
-}
-
-// until returns the report as it must be at a later moment: ages have grown and
-// leases have shrunk by the time that passed.
-func (r nodeReport) until(now time.Time) nodeReport {
-	passed := max(0, now.Sub(r.at).Milliseconds())
-	if r.HeartbeatAgeMs != nil {
-		r.HeartbeatAgeMs = new(*r.HeartbeatAgeMs + passed)
-	}
-	if r.Says != nil {
-		says := *r.Says
-		for _, left := range []**int64{&says.LeaseLeftMs, &says.ReservedLeftMs} {
-			if *left != nil {
-				*left = new(**left - passed)
-			}
-		}
-		r.Says = &says
-	}
-	return r
-}
-
-// says returns the node's own state in a few words.
-func (r nodeReport) says() string {
-	text := workerReport{Says: r.Says, Asked: r.Asked}.says()
-	if r.partly() {
-		text += fmt.Sprintf(" (%d of %d workers)", r.WorkersReady, len(r.Workers))
-	}
-	return text
-}
-
-// partly reports whether some of a node's workers are ready and some are not.
-func (r nodeReport) partly() bool { return r.WorkersReady > 0 && r.WorkersReady < len(r.Workers) }
-
-// whom returns the node's name, its own or the one that ZooKeeper had, and its address.
-func (r nodeReport) whom() string {
-	name := r.Name
-	if name == "" && len(r.Seen) > 0 {
-		name = clean(r.Seen[0].Name)
-	}
-	switch {
-	case name != "" && r.Address != "":
-		return fmt.Sprintf("%s at %s", name, r.Address)
-	case r.Address != "":
-		return r.Address
-	case name == "" && len(r.Seen) > 0:
-		return fmt.Sprintf("worker %d", r.Seen[0].Worker)
-	}
-	return name
-}
-
-// isDown reports whether all workers that ZooKeeper had at the address were stopped.
-// Then no answer is expected.
-func (r nodeReport) isDown() bool {
-	return len(r.Seen) > 0 && !slices.ContainsFunc(r.Seen, func(s seenWorker) bool { return s.State != stateStopped })
 }

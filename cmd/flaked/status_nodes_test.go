@@ -10,25 +10,24 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/flaked/flaked/admin"
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/node"
 )
 
 func TestSeenTargets(t *testing.T) {
 	a := &asker{host: "here"}
-	at := func(worker int, host, address, admin string) seenWorker {
-		return seenWorker{Worker: worker, Host: host, Address: address, Admin: admin}
+	at := func(worker int, host, address, admin string) clusterview.Seen {
+		return clusterview.Seen{Worker: worker, Host: host, Address: address, Admin: admin}
 	}
 	var got []string
-	for _, target := range a.seenTargets([]seenWorker{
+	for _, target := range a.seenTargets([]clusterview.Seen{
 		at(0, "h1", "10.0.0.1:7609", "10.0.0.1:7610"),
 		at(1, "h1", "10.0.0.1:7609", "10.0.0.1:7610"), // another worker of the same process
 		at(2, "h2", "10.0.0.2:7609", "127.0.0.1:7610"),
@@ -79,18 +78,18 @@ func statsLines(values ...string) string {
 func answering(values ...string) func(string) string { return says(statsLines(values...)) }
 
 // parsed returns the report of a node with these values in STATS.
-func parsed(values ...string) nodeReport {
+func parsed(values ...string) clusterview.NodeReport {
 	stats := map[string]string{}
 	for line := range strings.Lines(statsLines(values...)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		stats[name] = value
 	}
-	return newNodeReport(target{addr: "a:1"}, askedAnswered, "", statsDocument(stats), time.UnixMilli(t0))
+	return newNodeReport(target{addr: "a:1"}, clusterview.Answered, "", statsDocument(stats), time.UnixMilli(t0))
 }
 
 func TestStatsAreParsedIntoAnAnswer(t *testing.T) {
 	r := parsed()
-	want := answer{Ready: true, Phase: "serving", Degraded: []string{}, LeaseLeftMs: ptr(int64(60000)), ReservedLeftMs: ptr(int64(2500)), ZooKeeperOK: true, IDs: 42}
+	want := clusterview.Answer{Ready: true, Phase: "serving", Degraded: []string{}, LeaseLeftMs: new(int64(60000)), ReservedLeftMs: new(int64(2500)), ZooKeeperOK: true, IDs: 42}
 	if !reflect.DeepEqual(*r.Says, want) || r.Name != "ids-1" || r.Node != "n1" || r.Version != "1.2.3" || joinNumbers(r.Workers) != "7" ||
 		*r.HeartbeatAgeMs != 400 || *r.ClockOffsetMs != -3 || *r.ClockUncertaintyMs != 2 || r.WorkersReady != 1 {
 		t.Errorf("%+v, says %+v", r, r.Says)
@@ -109,7 +108,7 @@ func TestStatsAreParsedIntoAnAnswer(t *testing.T) {
 		{"none of them", []string{"ready false", "reason -CLOCK x", "cause clock-behind", "workers 1,2", "workers_ready 0"}, "not ready: clock-behind"},
 		{"a terminal's codes", []string{"ready false", "cause \x1b[2J"}, "not ready: \ufffd[2J"},
 	} {
-		if got := parsed(row.values...).says(); got != row.says {
+		if got := parsed(row.values...).SaysText(); got != row.says {
 			t.Errorf("%s: %q, not %q", row.name, got, row.says)
 		}
 	}
@@ -128,7 +127,7 @@ func TestAskTargets(t *testing.T) {
 				return "OK\n"
 			}
 			return reply(line)
-		}), seen: []seenWorker{{Worker: 3, Name: "ids-3", Host: host}}}
+		}), seen: []clusterview.Seen{{Worker: 3, Name: "ids-3", Host: host}}}
 	}
 	http1 := func(h http.HandlerFunc) target {
 		s := httptest.NewServer(h)
@@ -148,18 +147,18 @@ func TestAskTargets(t *testing.T) {
 		says   string
 		why    string
 	}{
-		{"by its line", line(answering()), askedAnswered, "ready", ""},
-		{"by HTTP", http1(ofCluster("default")), askedAnswered, "ready", ""},
-		{"of another cluster, by its line", line(answering("cluster other")), askedCluster, "another cluster", "a node of cluster other answers"},
-		{"of another cluster, by HTTP", http1(ofCluster("other")), askedCluster, "another cluster", "a node of cluster other answers"},
-		{"something else, by HTTP", http1(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }), askedOther, "another node", "its answer has no worker"},
-		{"something else", line(says("-ERR unknown command 'STATS'\n")), askedOther, "another node", "answered -ERR unknown command 'STATS'"},
-		{"something with an END", line(says("hello\nEND\n")), askedOther, "another node", "its reply to STATS has no state"},
-		{"speaks TLS", line(says("-ERR this port requires TLS. Connect with TLS\n")), askedDenied, "access denied", "-ERR this port requires TLS. Connect with TLS"},
-		{"asks for another token", line(says("-NOAUTH wrong token\n")), askedDenied, "access denied", "-NOAUTH wrong token"},
-		{"nobody", target{addr: nobody}, askedSilent, "no answer", "connection refused"},
-		{"hangs", hang, askedLate, "timed out", "timed out after 2s"},
-		{"nowhere", target{seen: []seenWorker{{Worker: 1}}}, askedNowhere, "no address", ""},
+		{"by its line", line(answering()), clusterview.Answered, "ready", ""},
+		{"by HTTP", http1(ofCluster("default")), clusterview.Answered, "ready", ""},
+		{"of another cluster, by its line", line(answering("cluster other")), clusterview.AnotherCluster, "another cluster", "a node of cluster other answers"},
+		{"of another cluster, by HTTP", http1(ofCluster("other")), clusterview.AnotherCluster, "another cluster", "a node of cluster other answers"},
+		{"something else, by HTTP", http1(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }), clusterview.AnotherNode, "another node", "its answer has no worker"},
+		{"something else", line(says("-ERR unknown command 'STATS'\n")), clusterview.AnotherNode, "another node", "answered -ERR unknown command 'STATS'"},
+		{"something with an END", line(says("hello\nEND\n")), clusterview.AnotherNode, "another node", "its reply to STATS has no state"},
+		{"speaks TLS", line(says("-ERR this port requires TLS. Connect with TLS\n")), clusterview.AccessDenied, "access denied", "-ERR this port requires TLS. Connect with TLS"},
+		{"asks for another token", line(says("-NOAUTH wrong token\n")), clusterview.AccessDenied, "access denied", "-NOAUTH wrong token"},
+		{"nobody", target{addr: nobody}, clusterview.NoAnswer, "no answer", "connection refused"},
+		{"hangs", hang, clusterview.TimedOut, "timed out", "timed out after 2s"},
+		{"nowhere", target{seen: []clusterview.Seen{{Worker: 1}}}, clusterview.NoAddress, "no address", ""},
 	}
 	var targets []target
 	for _, row := range rows {
@@ -172,8 +171,8 @@ func TestAskTargets(t *testing.T) {
 	}
 	for i, row := range rows {
 		r := reports[i]
-		if r.Asked != row.asked || r.says() != row.says || !strings.Contains(r.Why, row.why) || row.why == "" && r.Why != "" || (r.Says != nil) != (row.asked == askedAnswered) {
-			t.Errorf("%s: %q, %q, %q", row.name, r.Asked, r.says(), r.Why)
+		if r.Asked != row.asked || r.SaysText() != row.says || !strings.Contains(r.Why, row.why) || row.why == "" && r.Why != "" || (r.Says != nil) != (row.asked == clusterview.Answered) {
+			t.Errorf("%s: %q, %q, %q", row.name, r.Asked, r.SaysText(), r.Why)
 		}
 		if answered := r.Says != nil; answered && len(r.Seen) > 0 || !answered && len(r.Seen) != len(row.target.seen) {
 			t.Errorf("%s: seen %+v", row.name, r.Seen)
@@ -183,11 +182,11 @@ func TestAskTargets(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	// If no cluster was named, an answer of any cluster counts.
-	if r := a.askTargets(t.Context(), lineAccess{}, "", targets[2:3])[0]; r.Asked != askedAnswered {
+	if r := a.askTargets(t.Context(), lineAccess{}, "", targets[2:3])[0]; r.Asked != clusterview.Answered {
 		t.Errorf("%+v", r)
 	}
 	// Unusable TLS flags fail only the targets that need them.
-	if r := a.askTargets(t.Context(), lineAccess{err: errors.New("--tls-ca: no")}, "", targets[:2]); r[0].Why != "--tls-ca: no" || r[1].Asked != askedAnswered {
+	if r := a.askTargets(t.Context(), lineAccess{err: errors.New("--tls-ca: no")}, "", targets[:2]); r[0].Why != "--tls-ca: no" || r[1].Asked != clusterview.Answered {
 		t.Errorf("%+v", r)
 	}
 }
@@ -216,37 +215,37 @@ func TestTokenIsSentOnlyWhereMeant(t *testing.T) {
 }
 
 // cannotRead is the report for a ZooKeeper that cannot be reached.
-var cannotRead = unreadReport{"zk1:2181", "ZooKeeper cannot be reached: refused"}
+var cannotRead = clusterview.Unread{Connect: "zk1:2181", Error: "ZooKeeper cannot be reached: refused"}
 
-func silentNode(state string) nodeReport {
-	return newNodeReport(target{addr: "b:1", seen: []seenWorker{{Worker: 3, Name: "ids-3", State: state}}}, askedSilent, "connection refused", admin.Status{}, time.UnixMilli(t0))
+func silentNode(state string) clusterview.NodeReport {
+	return newNodeReport(target{addr: "b:1", seen: []clusterview.Seen{{Worker: 3, Name: "ids-3", State: state}}}, clusterview.NoAnswer, "connection refused", admin.Status{}, time.UnixMilli(t0))
 }
 
 func TestNodesProblems(t *testing.T) {
-	cutOff := func(values ...string) nodeReport {
+	cutOff := func(values ...string) clusterview.NodeReport {
 		return parsed(append([]string{"zookeeper_ok false", "degraded zookeeper"}, values...)...)
 	}
 	for _, row := range []struct {
 		name  string
-		zk    unreadReport
-		nodes []nodeReport
+		zk    clusterview.Unread
+		nodes []clusterview.NodeReport
 		code  int
 		want  string
 	}{
-		{"all is well", unreadReport{}, []nodeReport{parsed()}, exitOK, ""},
-		{"one is silent", unreadReport{}, []nodeReport{parsed(), silentNode(stateLive)}, exitDegraded, "degraded: node ids-3 at b:1 did not answer (connection refused). Check the process"},
-		{"a stopped one is silent", unreadReport{}, []nodeReport{parsed(), silentNode(stateStopped)}, exitOK, ""},
-		{"all are silent", unreadReport{}, []nodeReport{silentNode(stateLive)}, exitUnreachable, "no node answered: node ids-3 at b:1 did not answer"},
-		{"not ready", unreadReport{}, []nodeReport{parsed("ready false", "cause clock-wrong")}, exitDegraded, "node ids-1 at a:1 is not ready (clock-wrong). Check with chronyc tracking, then set the clock right"},
-		{"two not ready", unreadReport{}, []nodeReport{parsed("ready false", "cause x"), parsed("ready false", "cause x")}, exitDegraded, "2 nodes (ids-1 at a:1, ids-1 at a:1) are not ready (x). See Refusals in docs/operations.md."},
-		{"a part of it", unreadReport{}, []nodeReport{parsed("workers 1,2", "workers_ready 1")}, exitDegraded, "only some of the workers make IDs"},
-		{"cut off", unreadReport{}, []nodeReport{cutOff()}, exitDegraded, "degraded: node ids-1 at a:1 has no contact with ZooKeeper. Restore its connection to ZooKeeper"},
-		{"no ZooKeeper", cannotRead, []nodeReport{cutOff()}, exitDegraded, "degraded: ZooKeeper cannot be reached. Start it again before the leases expire."},
-		{"no ZooKeeper from here", cannotRead, []nodeReport{parsed(), cutOff()}, exitDegraded, "degraded: ZooKeeper cannot be reached from here, but node ids-1 at a:1 can reach it. Check --zk"},
-		{"no ZooKeeper, nobody", cannotRead, []nodeReport{silentNode(stateLive)}, exitUnreachable, "no node answered: ZooKeeper cannot be reached. Start it again before the leases expire. Node ids-3"},
-		{"no ZooKeeper, all stopped", cannotRead, []nodeReport{silentNode(stateStopped)}, exitUnreachable, "no node answered: ZooKeeper cannot be reached"},
+		{"all is well", clusterview.Unread{}, []clusterview.NodeReport{parsed()}, exitOK, ""},
+		{"one is silent", clusterview.Unread{}, []clusterview.NodeReport{parsed(), silentNode(clusterview.Live)}, exitDegraded, "degraded: node ids-3 at b:1 did not answer (connection refused). Check the process"},
+		{"a stopped one is silent", clusterview.Unread{}, []clusterview.NodeReport{parsed(), silentNode(clusterview.Stopped)}, exitOK, ""},
+		{"all are silent", clusterview.Unread{}, []clusterview.NodeReport{silentNode(clusterview.Live)}, exitUnreachable, "no node answered: node ids-3 at b:1 did not answer"},
+		{"not ready", clusterview.Unread{}, []clusterview.NodeReport{parsed("ready false", "cause clock-wrong")}, exitDegraded, "node ids-1 at a:1 is not ready (clock-wrong). Check with chronyc tracking, then set the clock right"},
+		{"two not ready", clusterview.Unread{}, []clusterview.NodeReport{parsed("ready false", "cause x"), parsed("ready false", "cause x")}, exitDegraded, "2 nodes (ids-1 at a:1, ids-1 at a:1) are not ready (x). See Refusals in docs/operations.md."},
+		{"a part of it", clusterview.Unread{}, []clusterview.NodeReport{parsed("workers 1,2", "workers_ready 1")}, exitDegraded, "only some of the workers make IDs"},
+		{"cut off", clusterview.Unread{}, []clusterview.NodeReport{cutOff()}, exitDegraded, "degraded: node ids-1 at a:1 has no contact with ZooKeeper. Restore its connection to ZooKeeper"},
+		{"no ZooKeeper", cannotRead, []clusterview.NodeReport{cutOff()}, exitDegraded, "degraded: ZooKeeper cannot be reached. Start it again before the leases expire."},
+		{"no ZooKeeper from here", cannotRead, []clusterview.NodeReport{parsed(), cutOff()}, exitDegraded, "degraded: ZooKeeper cannot be reached from here, but node ids-1 at a:1 can reach it. Check --zk"},
+		{"no ZooKeeper, nobody", cannotRead, []clusterview.NodeReport{silentNode(clusterview.Live)}, exitUnreachable, "no node answered: ZooKeeper cannot be reached. Start it again before the leases expire. Node ids-3"},
+		{"no ZooKeeper, all stopped", cannotRead, []clusterview.NodeReport{silentNode(clusterview.Stopped)}, exitUnreachable, "no node answered: ZooKeeper cannot be reached"},
 	} {
-		r := assessNodes(row.zk, addressReport{From: fromAddr}, row.nodes, time.UnixMilli(t0))
+		r := nodesPage{clusterview.AssessNodes(row.zk, clusterview.Addresses{From: clusterview.FromFlag}, row.nodes, time.UnixMilli(t0))}
 		code, text := explain(t.Context(), r.verdict())
 		if code != row.code || row.want == "" && text != "" || !strings.HasPrefix(text, row.want) && !strings.Contains(text, ": "+row.want) {
 			t.Errorf("%s: %d, %q", row.name, code, text)
@@ -260,7 +259,7 @@ func TestNodesProblems(t *testing.T) {
 // Every trouble that a node may report is a problem.
 func TestEveryTroubleOfANodeIsAProblem(t *testing.T) {
 	for _, word := range node.Troubles() {
-		r := assessNodes(unreadReport{}, addressReport{}, []nodeReport{parsed("degraded " + word)}, time.UnixMilli(t0))
+		r := clusterview.AssessNodes(clusterview.Unread{}, clusterview.Addresses{}, []clusterview.NodeReport{parsed("degraded " + word)}, time.UnixMilli(t0))
 		if len(r.Summary.Problems) != 1 || !strings.HasPrefix(r.Summary.Problems[0], "node ids-1 at a:1 ") {
 			t.Errorf("%s: %q", word, r.Summary.Problems)
 		}
@@ -269,13 +268,13 @@ func TestEveryTroubleOfANodeIsAProblem(t *testing.T) {
 
 // Ages and leases are as of the time at which they are shown.
 func TestAgesAndLeasesAdvanceUntilShown(t *testing.T) {
-	r := assessNodes(unreadReport{}, addressReport{}, []nodeReport{parsed()}, time.UnixMilli(t0+1500))
+	r := clusterview.AssessNodes(clusterview.Unread{}, clusterview.Addresses{}, []clusterview.NodeReport{parsed()}, time.UnixMilli(t0+1500))
 	n := r.Nodes[0]
 	if *n.HeartbeatAgeMs != 1900 || *n.Says.LeaseLeftMs != 58_500 || *n.Says.ReservedLeftMs != 1000 || *r.Summary.ShortestLeaseMs != 58_500 {
 		t.Errorf("%d, %d, %d", *n.HeartbeatAgeMs, *n.Says.LeaseLeftMs, *n.Says.ReservedLeftMs)
 	}
 	last := lastSeen{SavedMs: t0 - 310_000}
-	if a := cachedAddresses(last, time.UnixMilli(t0)); a.From != fromCache || *a.AgeMs != 310_000 || *a.SavedMs != last.SavedMs {
+	if a := cachedAddresses(last, time.UnixMilli(t0)); a.From != clusterview.FromCache || *a.AgeMs != 310_000 || *a.SavedMs != last.SavedMs {
 		t.Errorf("%+v", a)
 	}
 	if a := cachedAddresses(last, time.UnixMilli(last.SavedMs-1)); a.AgeMs != nil || *a.SavedMs != last.SavedMs {
@@ -283,16 +282,16 @@ func TestAgesAndLeasesAdvanceUntilShown(t *testing.T) {
 	}
 }
 
-func exampleNodes() nodesReport {
-	silent := silentNode(stateLive)
-	silent.Seen = append(silent.Seen, seenWorker{Worker: 4})
-	nodes := []nodeReport{
+func exampleNodes() nodesPage {
+	silent := silentNode(clusterview.Live)
+	silent.Seen = append(silent.Seen, clusterview.Seen{Worker: 4})
+	nodes := []clusterview.NodeReport{
 		parsed("zookeeper_ok false", "degraded zookeeper", "heartbeat_age_ms 310400"),
 		silent,
 		parsed("name ids-5", "worker 5", "ready false", "reason -CLOCK x", "cause clock-behind", "zookeeper_ok false", "degraded zookeeper"),
-		newNodeReport(target{seen: []seenWorker{{Worker: 6, Name: "ids-\x1b6"}}}, askedNowhere, "", admin.Status{}, time.UnixMilli(t0)),
+		newNodeReport(target{seen: []clusterview.Seen{{Worker: 6, Name: "ids-\x1b6"}}}, clusterview.NoAddress, "", admin.Status{}, time.UnixMilli(t0)),
 	}
-	return assessNodes(cannotRead, cachedAddresses(lastSeen{SavedMs: t0 - 310_000, Left: 2}, time.UnixMilli(t0)), nodes, time.UnixMilli(t0))
+	return nodesPage{clusterview.AssessNodes(cannotRead, cachedAddresses(lastSeen{SavedMs: t0 - 310_000, Left: 2}, time.UnixMilli(t0)), nodes, time.UnixMilli(t0))}
 }
 
 func TestNodesTable(t *testing.T) {
@@ -331,26 +330,6 @@ without ZooKeeper, every ready node lasts at least 1m0s (first: node ids-1 at a:
 	}
 }
 
-func TestNodesFieldsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(text), "\n### Without ZooKeeper\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	if !found {
-		t.Fatal("there is no such section")
-	}
-	for _, v := range []any{nodesReport{}, unreadReport{}, addressReport{}, nodeReport{}, nodesSummary{}, seenWorker{}} {
-		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if name != "" && !regexp.MustCompile("[`.]"+name+"(\\[\\])?[`.]").MatchString(section) {
-				t.Errorf("%T: %s is not in docs/operations.md", v, name)
-			}
-		}
-	}
-}
-
 // remembering writes a cache for status: the addresses of cluster default, which were read long
 // ago from a ZooKeeper that cannot be reached.
 func remembering(t *testing.T, age time.Duration, addrs ...string) {
@@ -359,7 +338,7 @@ func remembering(t *testing.T, age time.Duration, addrs ...string) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	last := lastSeen{Connect: nobody, Cluster: "default", SavedMs: time.Now().Add(-age).UnixMilli()}
 	for i, addr := range addrs {
-		last.Nodes = append(last.Nodes, seenWorker{Worker: i, Name: fmt.Sprintf("ids-%d", i), State: stateLive, Host: host, Address: addr})
+		last.Nodes = append(last.Nodes, clusterview.Seen{Worker: i, Name: fmt.Sprintf("ids-%d", i), State: clusterview.Live, Host: host, Address: addr})
 	}
 	newSeenCache().save(last)
 }
@@ -378,9 +357,9 @@ func TestStatusWithoutZooKeeper(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, r.stdout)
 		}
 	}
-	var doc nodesReport
+	var doc clusterview.NodesReport
 	r = status("-o", "json")
-	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil || r.code != exitDegraded || doc.Source != sourceNodes || doc.Addresses.From != fromCache ||
+	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil || r.code != exitDegraded || doc.Source != clusterview.SourceNodes || doc.Addresses.From != clusterview.FromCache ||
 		*doc.Addresses.AgeMs < 300_000 || *doc.Addresses.AgeMs > 360_000 || doc.ZooKeeper.Connect != nobody || doc.Summary.Answered != 1 || doc.Nodes[1].Seen[0].Worker != 1 {
 		t.Errorf("%d, %v, %+v", r.code, err, doc)
 	}

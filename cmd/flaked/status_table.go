@@ -8,14 +8,14 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/clusterview"
 )
 
-// printStatus prints the table and the lines below it. Problems follow on standard error.
-func printStatus(w io.Writer, r statusReport, wide, colour bool) error {
-	shown := r.Workers
+// print prints the table and the lines below it. Problems follow on standard error.
+func (p recordsPage) print(w io.Writer, wide, colour bool) error {
+	shown := p.Workers
 	if !wide {
-		shown = slices.DeleteFunc(slices.Clone(shown), func(w workerReport) bool { return w.State == stateFree })
+		shown = slices.DeleteFunc(slices.Clone(shown), func(w clusterview.WorkerReport) bool { return w.State == clusterview.Free })
 	}
 	if err := printWorkers(w, shown, wide, colour); err != nil {
 		return err
@@ -25,7 +25,7 @@ func printStatus(w io.Writer, r statusReport, wide, colour bool) error {
 			return err
 		}
 	}
-	for _, line := range statusFooter(r, len(r.Workers)-len(shown)) {
+	for _, line := range statusFooter(p.Report, len(p.Workers)-len(shown)) {
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func printStatus(w io.Writer, r statusReport, wide, colour bool) error {
 }
 
 // printWorkers prints the table, unless there are no workers.
-func printWorkers(w io.Writer, workers []workerReport, wide, colour bool) error {
+func printWorkers(w io.Writer, workers []clusterview.WorkerReport, wide, colour bool) error {
 	if len(workers) == 0 {
 		return nil
 	}
@@ -44,7 +44,7 @@ func printWorkers(w io.Writer, workers []workerReport, wide, colour bool) error 
 		t.add(statusCells(worker, wide)...)
 		row := t.rows[len(t.rows)-1]
 		row[stateColumn].colour = stateColour(worker.State)
-		if worker.offset != nil && worker.offset.Beyond(limits.WarnSkew) {
+		if worker.ClockOff() {
 			row[clockColumn].colour = red
 		}
 		if worker.Says != nil && !worker.Says.Ready {
@@ -69,9 +69,9 @@ func statusHeader(wide bool) []string {
 	return cells
 }
 
-func statusCells(w workerReport, wide bool) []string {
+func statusCells(w clusterview.WorkerReport, wide bool) []string {
 	cells := []string{
-		strconv.Itoa(w.Worker), w.Name, w.Address, w.State, w.says(),
+		strconv.Itoa(w.Worker), w.Name, w.Address, w.State, w.SaysText(),
 		span(w.ReportAgeMs), offsetCell(w), span(w.LeaseLeftMs),
 		strconv.FormatInt(w.Term, 10), w.Version,
 	}
@@ -79,18 +79,18 @@ func statusCells(w workerReport, wide bool) []string {
 		cells = append(cells, w.Phase, strconv.FormatBool(w.Confirmed), w.Node, w.Host, strconv.Itoa(w.PID), w.Admin)
 	}
 	for i, cell := range cells {
-		cells[i] = orDash(clean(cell))
+		cells[i] = printable(cell)
 	}
 	return cells
 }
 
 func stateColour(state string) string {
 	switch state {
-	case stateLive:
+	case clusterview.Live:
 		return green
-	case stateDisconnected, stateRecordMissing:
+	case clusterview.Disconnected, clusterview.RecordMissing:
 		return red
-	case stateStopped, stateReleasing:
+	case clusterview.Stopped, clusterview.Releasing:
 		return yellow
 	}
 	return faint
@@ -101,44 +101,23 @@ func span(ms *int64) string {
 	if ms == nil {
 		return ""
 	}
-	return brief(millis(*ms))
+	return clusterview.Brief(*ms)
 }
 
-// offsetCell formats a clock offset and its uncertainty. It adds fast or slow if the offset is
-// larger than the uncertainty.
-func offsetCell(w workerReport) string {
-	if w.ClockOffsetMs == nil {
+// offsetCell formats a clock offset and its uncertainty.
+func offsetCell(w clusterview.WorkerReport) string {
+	ms, uncertain, known := w.Offset()
+	if !known {
 		return ""
 	}
-	ahead, uncertain := *w.ClockOffsetMs, 0.0
-	if w.ClockUncertaintyMs != nil {
-		uncertain = *w.ClockUncertaintyMs
-	}
-	sign, way := "", ""
-	switch {
-	case ahead > 0:
-		sign, way = "+", " fast"
-	case ahead < 0:
-		sign, way = "-", " slow"
-	}
-	if math.Abs(ahead) <= uncertain {
-		way = ""
-	}
-	return sign + offset(math.Abs(ahead)) + " +/- " + offset(uncertain) + way
+	sign, way := clusterview.Direction(ms, uncertain)
+	return sign + clusterview.Size(ms) + " +/- " + clusterview.Size(uncertain) + way
 }
 
-// offset formats milliseconds. From ten seconds on, it uses longer units.
-func offset(ms float64) string {
-	if ms >= 10_000 {
-		return brief(millis(int64(ms)))
-	}
-	return fmt.Sprintf("%gms", math.Round(ms*10)/10)
-}
-
-func statusFooter(r statusReport, hidden int) []string {
+func statusFooter(r clusterview.Report, hidden int) []string {
 	s, c := r.Summary, r.Cluster
 	lines := []string{
-		fmt.Sprintf("cluster %s (%s), layout %s", c.Name, clean(c.UUID), clean(c.Layout)),
+		fmt.Sprintf("cluster %s (%s), layout %s", c.Name, clusterview.Clean(c.UUID), clusterview.Clean(c.Layout)),
 		fmt.Sprintf("%d of %d workers held: %d live, %d disconnected, %d stopped; %d releasing, %d record-missing, %d free; %d ever used",
 			s.Held, s.Slots, s.Live, s.Disconnected, s.Stopped, s.Releasing, s.RecordMissing, s.Free, s.Used),
 	}
@@ -152,7 +131,7 @@ func statusFooter(r statusReport, hidden int) []string {
 		lines = append(lines, line)
 	}
 	if c.Frozen {
-		lines = append(lines, "registration frozen until "+instant(c.FrozenUntilMs, time.UnixMilli(s.NowMs)))
+		lines = append(lines, "registration frozen until "+clusterview.Instant(c.FrozenUntilMs, time.UnixMilli(s.NowMs)))
 	}
 	switch {
 	case hidden == 1:
@@ -167,16 +146,16 @@ func statusFooter(r statusReport, hidden int) []string {
 }
 
 // shortest returns how long all live nodes may go on, and whose lease ends first.
-func shortest(r statusReport) string {
-	first := slices.IndexFunc(r.Workers, func(w workerReport) bool {
-		return w.State == stateLive && w.LeaseLeftMs == r.Summary.ShortestLeaseMs
+func shortest(r clusterview.Report) string {
+	first := slices.IndexFunc(r.Workers, func(w clusterview.WorkerReport) bool {
+		return w.State == clusterview.Live && w.LeaseLeftMs == r.Summary.ShortestLeaseMs
 	})
-	return brief(millis(max(0, *r.Summary.ShortestLeaseMs))) + " (first: " + whom(r.Workers[first:first+1]) + ")"
+	return clusterview.Brief(max(0, *r.Summary.ShortestLeaseMs)) + " (first: " + clusterview.Whom(r.Workers[first:first+1]) + ")"
 }
 
 // clocksLine returns a line on the clock that is furthest off, "" if no clock was compared.
-func clocksLine(r statusReport) string {
-	compared, worst := 0, workerReport{}
+func clocksLine(r clusterview.Report) string {
+	compared, worst := 0, clusterview.WorkerReport{}
 	for _, w := range r.Workers {
 		if w.ClockOffsetMs == nil {
 			continue
@@ -192,5 +171,5 @@ func clocksLine(r statusReport) string {
 	if compared == 1 {
 		return fmt.Sprintf("clock compared with that of ZooKeeper's leader: %s", offsetCell(worst))
 	}
-	return fmt.Sprintf("%d clocks compared with that of ZooKeeper's leader, furthest off: %s, %s", compared, whom([]workerReport{worst}), offsetCell(worst))
+	return fmt.Sprintf("%d clocks compared with that of ZooKeeper's leader, furthest off: %s, %s", compared, clusterview.Whom([]clusterview.WorkerReport{worst}), offsetCell(worst))
 }

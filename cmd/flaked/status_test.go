@@ -2,14 +2,11 @@ package main
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
-	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/zkstore"
 )
@@ -51,162 +48,15 @@ func released(e *coordinator.Entry) {
 }
 
 // judged returns the report of `flaked status --no-ask`.
-func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) statusReport {
-	r, suspect := assess(name, cl, entries, local)
-	r.judge(suspect)
+func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) clusterview.Report {
+	r := clusterview.Assess(name, cl, entries, local)
+	r.Judge()
 	return r
 }
 
 func local(ms int64) time.Time { return time.UnixMilli(ms) }
 
-func TestStates(t *testing.T) {
-	for _, row := range []struct {
-		name  string
-		entry coordinator.Entry
-		want  string // "" for not shown
-		wrong string // part of the problem, "" for none
-	}{
-		{"live", liveEntry(0, 0), "live", ""},
-		{"disconnected", liveEntry(0, 0, dead), "disconnected", "worker 0 (api) is disconnected"},
-		{"disconnected, lease over", liveEntry(0, 0, dead, expired), "free", ""},
-		{"stopped", liveEntry(0, 0, stopped), "stopped", ""},
-		{"stopped, lease over", liveEntry(0, 0, stopped, expired), "free", ""},
-		{"released", liveEntry(0, 0, released, expired), "free", ""},
-		{"released ahead", liveEntry(0, 0, released), "releasing", ""},
-		{"never held", coordinator.Entry{Slot: coordinator.Slot{Released: true}}, "", ""},
-		{"absent", coordinator.Entry{Absent: true, Slot: coordinator.Slot{Term: -1}}, "record-missing", "worker 0 has no readable record in ZooKeeper"},
-		{"unreadable", coordinator.Entry{Slot: coordinator.Slot{Term: -1}}, "record-missing", "has no readable record"},
-		{"unreadable, live", coordinator.Entry{Live: true, Slot: coordinator.Slot{Term: -1}}, "record-missing", "has no readable record"},
-		{"kept for a lost holder", coordinator.Entry{Slot: coordinator.Slot{Lost: true, LeaseUntil: t0 + hour}}, "record-missing", "has no readable record"},
-		{"kept until now", coordinator.Entry{Slot: coordinator.Slot{Lost: true, LeaseUntil: t0 - 5000}}, "", ""},
-		{"refusing", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" }), "live", "worker 0 (api) refuses to serve"},
-		{"confirming", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "confirming" }), "live", ""},
-		{"past its lease", liveEntry(0, 0, expired), "live", "worker 0 (api) is past its lease"},
-		{"clock ahead", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock += 600 }), "live", "has a clock more than 500 ms off"},
-		{"clock behind", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 600 }), "live", "has a clock more than 500 ms off"},
-		{"clock within", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock += 490 }), "live", ""},
-		{"clock uncertain", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 600; e.Slot.RTTMs = 1200 }), "live", ""},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			r := judged("prod", exampleCluster(), []coordinator.Entry{row.entry}, local(t0))
-			state := ""
-			if len(r.Workers) > 0 {
-				state = r.Workers[0].State
-			}
-			if state != row.want {
-				t.Errorf("state %q, want %q", state, row.want)
-			}
-			got := joinProblems(r.Summary.Problems)
-			if row.wrong == "" && got != "" || !strings.Contains(got, row.wrong) {
-				t.Errorf("problems %q, want %q", got, row.wrong)
-			}
-			if r.Summary.Degraded != (row.wrong != "") {
-				t.Errorf("degraded: %v", r.Summary.Degraded)
-			}
-			s := r.Summary
-			if sum := s.Live + s.Disconnected + s.Stopped + s.Releasing + s.RecordMissing + s.Free; sum != s.Slots {
-				t.Errorf("the states add up to %d of %d", sum, s.Slots)
-			}
-		})
-	}
-}
-
-func TestClusterProblems(t *testing.T) {
-	many := func(n int, change ...func(*coordinator.Entry)) (entries []coordinator.Entry) {
-		for w := range n {
-			entries = append(entries, liveEntry(w, 0, change...))
-		}
-		return entries
-	}
-	frozen := exampleCluster()
-	frozen.FrozenUntil, frozen.Open = t0+hour, "42-1023"
-	thawed := exampleCluster()
-	thawed.FrozenUntil = t0
-	small := exampleCluster()
-	small.Slots = 20
-	ahead := func(e *coordinator.Entry) { e.Slot.ReportedClock += 9000 }
-	for _, row := range []struct {
-		name    string
-		cluster coordinator.Cluster
-		entries []coordinator.Entry
-		now     int64
-		want    string
-	}{
-		{"nothing there", exampleCluster(), nil, t0, ""},
-		{"frozen", frozen, nil, t0, "registration is frozen for all workers except 42-1023 until 2026-11-20T18:46:49Z"},
-		{"freeze over", thawed, nil, t0, ""},
-		{"5 % free", small, many(19), t0, ""},
-		{"none free", small, many(20), t0, "0 of 20 workers are free"},
-		{"many disconnected", exampleCluster(), many(7, dead), t0, "7 workers (0, 1, 2, 3, 4, ...) are disconnected"},
-		{"leader's clock", exampleCluster(), many(3, ahead), t0, "3 workers (0, 1, 2) have clocks more than 500 ms off that of ZooKeeper's leader. Most clocks are off, so check the clock of ZooKeeper's leader first"},
-		{"one clock of three", exampleCluster(), append(many(2), liveEntry(2, 0, ahead)), t0, "worker 2 (api) has a clock more than 500 ms off that of ZooKeeper's leader. Check its time"},
-		{"one is silent", exampleCluster(), append(many(2), liveEntry(2, 10_001)), t0, "worker 2 (api) is connected and has missed three heartbeats"},
-		{"one is a little late", exampleCluster(), append(many(2), liveEntry(2, 10_000)), t0, ""},
-		{"this clock is ahead", exampleCluster(), many(2), t0 + hour, "the newest report is 1h0m old by this machine's clock"},
-		{"this clock is behind", exampleCluster(), many(2), t0 - hour, ""},
-		{"all is quiet, and long ago", exampleCluster(), many(2, stopped), t0 + hour/2, ""},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			got := joinProblems(judged("prod", row.cluster, row.entries, local(row.now)).Summary.Problems)
-			if row.want == "" && got != "" || !strings.Contains(got, row.want) {
-				t.Errorf("%q, want %q", got, row.want)
-			}
-		})
-	}
-}
-
-func TestPresentTime(t *testing.T) {
-	for _, row := range []struct {
-		name    string
-		entries []coordinator.Entry
-		local   int64
-		now     int64
-		suspect time.Duration
-	}{
-		{"no records", nil, t0, t0, 0},
-		{"between heartbeats", []coordinator.Entry{liveEntry(0, 2000)}, t0, t0, 0},
-		{"behind", []coordinator.Entry{liveEntry(0, 0)}, t0 - 5000, t0, 0},
-		{"just within", []coordinator.Entry{liveEntry(0, 0)}, t0 + 10_000, t0 + 10_000, 0},
-		{"ahead", []coordinator.Entry{liveEntry(0, 0)}, t0 + 10_001, t0, 10_001 * time.Millisecond},
-		{"nobody live", []coordinator.Entry{liveEntry(0, 0, dead)}, t0 + hour, t0 + hour, 0},
-		{"nobody live, behind", []coordinator.Entry{liveEntry(0, 0, dead)}, t0 - hour, t0, 0},
-	} {
-		now, suspect := presentTime(row.entries, row.local)
-		if now != row.now || suspect != row.suspect {
-			t.Errorf("%s: %d %v, want %d %v", row.name, now-t0, suspect, row.now-t0, row.suspect)
-		}
-	}
-}
-
-// An offset is shown only for live workers with a fresh report under the present leader.
-func TestOffsets(t *testing.T) {
-	other := func(e *coordinator.Entry) { e.Stat.Mzxid = 2 << 32 }
-	for _, row := range []struct {
-		name    string
-		entries []coordinator.Entry
-		want    []any // ms, nil for none
-	}{
-		{"of live ones", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0, dead), liveEntry(2, 0, stopped)}, []any{1.0, nil, nil}},
-		{"with half the round trip", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 4; e.Slot.RTTMs = 5 })}, []any{-0.5}},
-		{"not of old reports", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 10_001)}, []any{1.0, nil}},
-		{"not of a former leader's", []coordinator.Entry{liveEntry(0, 2000), liveEntry(1, 0, other)}, []any{nil, 1.0}},
-		{"none reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock = 0 })}, []any{nil}},
-	} {
-		var got []any
-		for _, w := range judged("prod", exampleCluster(), row.entries, local(t0)).Workers {
-			if w.ClockOffsetMs == nil {
-				got = append(got, nil)
-			} else {
-				got = append(got, *w.ClockOffsetMs)
-			}
-		}
-		if !reflect.DeepEqual(got, row.want) {
-			t.Errorf("%s: %v, want %v", row.name, got, row.want)
-		}
-	}
-}
-
-func exampleReport() statusReport {
+func exampleReport() clusterview.Report {
 	r := judged("prod", exampleCluster(), []coordinator.Entry{
 		liveEntry(7, 1200), liveEntry(8, 61_000, dead, func(e *coordinator.Entry) { e.Slot.Name = "\x1b[2Jx" }),
 		liveEntry(9, 5*hour, stopped, func(e *coordinator.Entry) { e.Slot.Address = "" }), liveEntry(10, 5*hour, released, expired),
@@ -216,16 +66,16 @@ func exampleReport() statusReport {
 		liveEntry(12, 900, func(e *coordinator.Entry) { e.Slot.Admin = "10.0.0.1:7610" }),
 	}, local(t0))
 	r.Summary.Asked = true
-	r.Workers[0].Asked, r.Workers[0].Says = askedAnswered, &answer{Ready: true}
-	r.Workers[1].Asked = askedSilent
-	r.Workers[4].Asked, r.Workers[4].Says = askedAnswered, &answer{Cause: "clock-behind", Reason: "-CLOCK the clock is behind"}
-	r.Workers[5].Asked = askedLate
+	r.Workers[0].Asked, r.Workers[0].Says = clusterview.Answered, &clusterview.Answer{Ready: true}
+	r.Workers[1].Asked = clusterview.NoAnswer
+	r.Workers[4].Asked, r.Workers[4].Says = clusterview.Answered, &clusterview.Answer{Cause: "clock-behind", Reason: "-CLOCK the clock is behind"}
+	r.Workers[5].Asked = clusterview.TimedOut
 	return r
 }
 
 func TestStatusTableGolden(t *testing.T) {
 	var b bytes.Buffer
-	if err := printStatus(&b, exampleReport(), false, false); err != nil {
+	if err := (recordsPage{exampleReport()}).print(&b, false, false); err != nil {
 		t.Fatal(err)
 	}
 	want := `WORKER  NAME   ADDRESS        STATE         SAYS                     REPORT  CLOCK                LEASE  TERM  VERSION
@@ -246,7 +96,7 @@ nodes asked: 2 answered, 1 did not answer, 1 timed out after 800ms
 		t.Errorf("\n%s\nwant\n%s", b.String(), want)
 	}
 	b.Reset()
-	if err := printStatus(&b, exampleReport(), true, true); err != nil {
+	if err := (recordsPage{exampleReport()}).print(&b, true, true); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -273,11 +123,11 @@ func TestOffsetCell(t *testing.T) {
 		{10_000, 4, "+10s +/- 4ms fast"},
 		{-3_600_000, 12_000, "-1h0m +/- 12s slow"},
 	} {
-		if got := offsetCell(workerReport{ClockOffsetMs: &row.ahead, ClockUncertaintyMs: &row.uncertain}); got != row.want {
+		if got := offsetCell(clusterview.WorkerReport{ClockOffsetMs: &row.ahead, ClockUncertaintyMs: &row.uncertain}); got != row.want {
 			t.Errorf("%v: %q", row, got)
 		}
 	}
-	if got := offsetCell(workerReport{}); got != "" {
+	if got := offsetCell(clusterview.WorkerReport{}); got != "" {
 		t.Errorf("%q", got)
 	}
 }
@@ -288,11 +138,11 @@ func TestStatusJSONGolden(t *testing.T) {
 	r := judged("prod", exampleCluster(), []coordinator.Entry{liveEntry(7, 1200), liveEntry(10, 5*hour, released, expired, func(e *coordinator.Entry) {
 		e.Slot.Labels, e.Slot.ReportedClock, e.Slot.Node = coordinator.Labels{}, 0, ""
 	})}, local(t0))
-	r.Workers[0].Asked, r.Summary.Asked = askedAnswered, true
-	r.Workers[0].Says = &answer{Ready: true, Phase: "serving", Degraded: []string{"zookeeper"}, LeaseLeftMs: ptr(int64(3)), ReservedLeftMs: ptr(int64(4)), IDs: 5}
+	r.Workers[0].Asked, r.Summary.Asked = clusterview.Answered, true
+	r.Workers[0].Says = &clusterview.Answer{Ready: true, Phase: "serving", Degraded: []string{"zookeeper"}, LeaseLeftMs: new(int64(3)), ReservedLeftMs: new(int64(4)), IDs: 5}
 	r.Workers[1].GrantedMs = nil
 	r.Summary.Problems = append(r.Summary.Problems, "a <problem>")
-	if err := printJSON(&b, r); err != nil {
+	if err := printJSON(&b, recordsPage{r}); err != nil {
 		t.Fatal(err)
 	}
 	if b.String() != statusGolden {
@@ -401,24 +251,3 @@ const statusGolden = `{
   }
 }
 `
-
-// Every field that scripts may rely on is documented.
-func TestStatusFieldsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(text), "\n### Status for scripts\n")
-	section, _, _ = strings.Cut(section, "\n### ")
-	if !found {
-		t.Fatal("there is no such section")
-	}
-	for _, v := range []any{statusReport{}, clusterReport{}, workerReport{}, summaryReport{}, answer{}} {
-		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if name != "" && !regexp.MustCompile("[`.]"+name+"(\\[\\])?[`.]").MatchString(section) {
-				t.Errorf("%T: %s is not in docs/operations.md", v, name)
-			}
-		}
-	}
-}

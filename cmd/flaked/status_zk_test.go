@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/node"
@@ -51,10 +52,10 @@ func register(t *testing.T, store zkstore.Store, cl coordinator.Cluster, name st
 	return c, beat.Claim
 }
 
-func statusJSON(t *testing.T, wantCode int) statusReport {
+func statusJSON(t *testing.T, wantCode int) clusterview.Report {
 	t.Helper()
 	r := call(t, "", "status", "-o", "json")
-	var report statusReport
+	var report clusterview.Report
 	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || r.code != wantCode {
 		t.Fatalf("exit code %d, want %d: %v\n%s%s", r.code, wantCode, err, r.stdout, r.stderr)
 	}
@@ -205,7 +206,7 @@ func TestStatusWatch(t *testing.T) {
 				t.Errorf("it clears what is no screen: %q", got)
 			}
 			for line := range strings.Lines(got) {
-				var v statusReport
+				var v clusterview.Report
 				if err := json.Unmarshal([]byte(line), &v); row.format == "json" && err != nil {
 					t.Errorf("%v: %s", err, line)
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/zkstore"
 )
@@ -56,7 +57,7 @@ Examples:
 					return askNodes(err)
 				}
 				newSeenCache().save(seenIn(c.String("zk"), r, time.Now()))
-				r.Workers = slices.DeleteFunc(r.Workers, func(w workerReport) bool { return !wanted[w.State] })
+				r.Workers = slices.DeleteFunc(r.Workers, func(w clusterview.WorkerReport) bool { return !wanted[w.State] })
 				if format == formatJSON {
 					return printJSON(c.App.Writer, workersReport{r.Cluster, r.Workers})
 				}
@@ -68,13 +69,12 @@ Examples:
 
 // workersReport is the JSON of `flaked workers list`.
 type workersReport struct {
-	Cluster clusterReport  `json:"cluster"`
-	Workers []workerReport `json:"workers"`
+	Cluster clusterview.ClusterReport  `json:"cluster"`
+	Workers []clusterview.WorkerReport `json:"workers"`
 }
 
-var states = []string{stateLive, stateDisconnected, stateStopped, stateReleasing, stateRecordMissing, stateFree}
-
 func wantedStates(list string) (map[string]bool, error) {
+	states := clusterview.States()
 	wanted := make(map[string]bool)
 	if list == "" {
 		list = strings.Join(states, ",")
@@ -108,14 +108,14 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return withWorker(c, func(ctx context.Context, format string, r statusReport, e coordinator.Entry) error {
+			return withWorker(c, func(ctx context.Context, format string, r clusterview.Report, e coordinator.Entry) error {
 				if nodes != nil {
 					nodes.ask(ctx, r.Workers)
 				}
 				w := oneWorker(r, e)
 				if format == formatJSON {
 					return printJSON(c.App.Writer, struct {
-						workerReport
+						clusterview.WorkerReport
 						History []holderReport `json:"history"`
 					}{w, former(e.Slot)})
 				}
@@ -126,7 +126,7 @@ Examples:
 }
 
 // withWorker reads the worker that the first argument names, and calls f with it.
-func withWorker(c *cli.Context, f func(ctx context.Context, format string, r statusReport, e coordinator.Entry) error) error {
+func withWorker(c *cli.Context, f func(ctx context.Context, format string, r clusterview.Report, e coordinator.Entry) error) error {
 	format, err := outputFormat(c)
 	if err != nil {
 		return err
@@ -147,8 +147,7 @@ func withWorker(c *cli.Context, f func(ctx context.Context, format string, r sta
 		if err != nil {
 			return err
 		}
-		r, _ := assess(c.String("cluster"), cl, []coordinator.Entry{e}, time.Now())
-		return f(ctx, format, r, e)
+		return f(ctx, format, clusterview.Assess(c.String("cluster"), cl, []coordinator.Entry{e}, time.Now()), e)
 	})
 }
 
@@ -179,14 +178,14 @@ func inLayout(worker int, cl coordinator.Cluster) error {
 }
 
 // oneWorker returns the report of a worker, even if nobody has held it.
-func oneWorker(r statusReport, e coordinator.Entry) workerReport {
+func oneWorker(r clusterview.Report, e coordinator.Entry) clusterview.WorkerReport {
 	if len(r.Workers) == 1 {
 		return r.Workers[0]
 	}
-	return workerReport{Worker: e.Worker, State: stateFree}
+	return clusterview.WorkerReport{Worker: e.Worker, State: clusterview.Free}
 }
 
-func workerRows(w workerReport, s coordinator.Slot, now int64) [][2]string {
+func workerRows(w clusterview.WorkerReport, s coordinator.Slot, now int64) [][2]string {
 	at := time.UnixMilli(now)
 	rows := [][2]string{{"worker", strconv.Itoa(w.Worker)}, {"state", w.State + stateMeaning(w, s, at)}}
 	if s.Term <= 0 {
@@ -194,52 +193,41 @@ func workerRows(w workerReport, s coordinator.Slot, now int64) [][2]string {
 	}
 	since := "unknown"
 	if s.Granted != 0 {
-		since = instant(s.Granted, at)
+		since = clusterview.Instant(s.Granted, at)
 	}
 	rows = append(rows, [][2]string{
-		{"name", orDash(clean(w.Name))},
-		{"node", orDash(clean(w.Node))},
-		{"host", orDash(clean(w.Host))},
+		{"name", printable(w.Name)},
+		{"node", printable(w.Node)},
+		{"host", printable(w.Host)},
 		{"process", strconv.Itoa(w.PID)},
-		{"address", orDash(clean(w.Address))},
-		{"admin", orDash(clean(w.Admin))},
-		{"version", orDash(clean(w.Version))},
+		{"address", printable(w.Address)},
+		{"admin", printable(w.Admin)},
+		{"version", printable(w.Version)},
 		{"held since", since},
 		{"term", fmt.Sprintf("%d (its first: %s)", s.Term, orDash(decimal(s.FromTerm)))},
-		{"phase", orDash(clean(w.Phase))},
+		{"phase", printable(w.Phase)},
 		{"says", saysAtLength(w)},
-		{"what to do", whatToDo(w)},
+		{"what to do", orDash(w.WhatToDo())},
 		{"confirmed", strconv.FormatBool(w.Confirmed)},
 		{"last report", orDash(span(w.ReportAgeMs))},
 		{"clock", orDash(offsetCell(w))},
-		{"lease bound", instant(s.LeaseUntil, at)},
+		{"lease bound", clusterview.Instant(s.LeaseUntil, at)},
 	}...)
 	if s.Stopped {
-		rows = append(rows, [2]string{"stopped at", instant(s.StoppedAt, at)})
+		rows = append(rows, [2]string{"stopped at", clusterview.Instant(s.StoppedAt, at)})
 	}
 	for i, h := range former(s) {
 		title := ""
 		if i == 0 {
 			title = "held before by"
 		}
-		rows = append(rows, [2]string{title, fmt.Sprintf("%s (%s): %s", orDash(clean(h.Name)), clean(h.Node), clean(*h.Ended))})
+		rows = append(rows, [2]string{title, fmt.Sprintf("%s (%s): %s", printable(h.Name), clusterview.Clean(h.Node), clusterview.Clean(*h.Ended))})
 	}
 	return rows
 }
 
-// whatToDo returns the advice of status for this worker.
-func whatToDo(w workerReport) string {
-	r := statusReport{Workers: []workerReport{w}}
-	var all []string
-	for _, p := range problems(r, 0) {
-		_, advice, _ := strings.Cut(p, ". ")
-		all = append(all, advice)
-	}
-	return orDash(strings.Join(all, " "))
-}
-
 // saysAtLength returns the node's own state in a sentence.
-func saysAtLength(w workerReport) string {
+func saysAtLength(w clusterview.WorkerReport) string {
 	switch {
 	case w.Says == nil:
 		return orDash(w.Asked)
@@ -247,7 +235,7 @@ func saysAtLength(w workerReport) string {
 		return w.Says.Reason
 	}
 	return fmt.Sprintf("%s. %d IDs since its start. It may serve for %s without ZooKeeper, and for %s without its disk",
-		w.says(), w.Says.IDs, orDash(span(w.Says.LeaseLeftMs)), orDash(span(w.Says.ReservedLeftMs)))
+		w.SaysText(), w.Says.IDs, orDash(span(w.Says.LeaseLeftMs)), orDash(span(w.Says.ReservedLeftMs)))
 }
 
 func decimal(v int64) string {
@@ -258,21 +246,21 @@ func decimal(v int64) string {
 }
 
 // stateMeaning explains the state of a worker. The text begins with a colon, and is "" for live.
-func stateMeaning(w workerReport, s coordinator.Slot, at time.Time) string {
+func stateMeaning(w clusterview.WorkerReport, s coordinator.Slot, at time.Time) string {
 	switch {
-	case w.State == stateFree:
+	case w.State == clusterview.Free:
 		return ": any node may acquire it"
 	case s.ReleasedBy != "":
-		return fmt.Sprintf(": released by the operator %s, free when its lease expires, %s", clean(s.ReleasedBy), instant(s.LeaseUntil, at))
-	case w.State == stateReleasing:
-		return ": released, free at " + instant(s.LeaseUntil, at)
-	case w.State == stateStopped:
+		return fmt.Sprintf(": released by the operator %s, free when its lease expires, %s", clusterview.Clean(s.ReleasedBy), clusterview.Instant(s.LeaseUntil, at))
+	case w.State == clusterview.Releasing:
+		return ": released, free at " + clusterview.Instant(s.LeaseUntil, at)
+	case w.State == clusterview.Stopped:
 		return ": its holder stopped cleanly, and may come back until its lease expires"
-	case w.State == stateDisconnected:
+	case w.State == clusterview.Disconnected:
 		return ": its holder is not connected to ZooKeeper, and may serve until its lease expires"
-	case w.State == stateRecordMissing && s.Lost:
-		return ": ZooKeeper lost its record, so the worker is kept for its holder until " + instant(s.LeaseUntil, at)
-	case w.State == stateRecordMissing:
+	case w.State == clusterview.RecordMissing && s.Lost:
+		return ": ZooKeeper lost its record, so the worker is kept for its holder until " + clusterview.Instant(s.LeaseUntil, at)
+	case w.State == clusterview.RecordMissing:
 		return ": its record is gone or cannot be read"
 	}
 	return ""

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/node"
@@ -15,7 +16,7 @@ import (
 // error if that bound is not certain: the state can still be resumed, it was damaged or copied,
 // or the directory had none of this worker.
 func boundSetAside(dir string, found coordinator.Holding, now time.Time) (int64, error) {
-	wait := instant(found.Slot.LeaseUntil, now)
+	wait := clusterview.Instant(found.Slot.LeaseUntil, now)
 	bound, any := int64(0), false
 	for _, at := range stateDirs(dir, maxWorkers) {
 		l, _, err := localcache.Inspect(at)

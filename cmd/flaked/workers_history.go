@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 )
 
@@ -31,7 +32,7 @@ Examples:
   flaked workers history 7 -o json`,
 		Flags: append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
 		Action: func(c *cli.Context) error {
-			return withWorker(c, func(_ context.Context, format string, r statusReport, e coordinator.Entry) error {
+			return withWorker(c, func(_ context.Context, format string, r clusterview.Report, e coordinator.Entry) error {
 				holders := append(former(e.Slot), present(e.Slot)...)
 				if format == formatJSON {
 					return printJSON(c.App.Writer, struct {
@@ -95,14 +96,12 @@ func present(s coordinator.Slot) []holderReport {
 	h := holderReport{Node: s.Node, Name: s.Name, Host: s.Host, FromTerm: known(s.FromTerm), GrantedMs: known(s.Granted), By: s.ReleasedBy}
 	switch {
 	case s.ReleasedBy != "":
-		h.Ended = ptr(coordinator.EndedTaken)
+		h.Ended = new(coordinator.EndedTaken)
 	case s.Released:
-		h.Ended = ptr(coordinator.EndedReleased)
+		h.Ended = new(coordinator.EndedReleased)
 	}
 	return []holderReport{h}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func (h holderReport) cells() []string {
 	cells := []string{h.Name, h.Node, h.Host, "", "", "holds it"}
@@ -119,7 +118,7 @@ func (h holderReport) cells() []string {
 		}
 	}
 	for i := range cells {
-		cells[i] = orDash(clean(cells[i]))
+		cells[i] = printable(cells[i])
 	}
 	return cells
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/zkstore"
 )
@@ -123,14 +124,14 @@ func (r releaser) release(ctx context.Context, worker int) (releaseReport, error
 	case s.Term < 0:
 		return r.replace(ctx, found)
 	case s.Term == 0 && s.Lost && found.Availability != coordinator.Free:
-		return report, exitWith(exitFailure, "ZooKeeper lost the record of worker %d, so the worker is kept for its holder until %s. Wait, or see flaked cluster thaw --help", worker, instant(s.LeaseUntil, now))
+		return report, exitWith(exitFailure, "ZooKeeper lost the record of worker %d, so the worker is kept for its holder until %s. Wait, or see flaked cluster thaw --help", worker, clusterview.Instant(s.LeaseUntil, now))
 	case s.Term == 0:
 		report.Text = fmt.Sprintf("worker %d is free, and no node has held it. Nothing was changed.", worker)
 		return report, nil
 	case s.Released && (!r.lower || s.ReleasedBy == "" || found.Availability == coordinator.Free):
 		report.Text = fmt.Sprintf("worker %d is already free. Nothing was changed.", worker)
 		if found.Availability == coordinator.Releasing {
-			report.Text = fmt.Sprintf("worker %d was already released, and is free from %s on. Nothing was changed.", worker, instant(s.LeaseUntil, now))
+			report.Text = fmt.Sprintf("worker %d was already released, and is free from %s on. Nothing was changed.", worker, clusterview.Instant(s.LeaseUntil, now))
 		}
 		return report, nil
 	}
@@ -142,10 +143,10 @@ func (r releaser) release(ctx context.Context, worker int) (releaseReport, error
 
 // holderName returns the name that a confirmation must give a node.
 func holderName(s coordinator.Slot) string {
-	if name := clean(s.Name); name != "" {
+	if name := clusterview.Clean(s.Name); name != "" {
 		return name
 	}
-	return clean(s.Node)
+	return clusterview.Clean(s.Node)
 }
 
 // replace replaces a record that cannot be read.
@@ -159,7 +160,7 @@ func (r releaser) replace(ctx context.Context, found coordinator.Holding) (relea
 	if err != nil {
 		return releaseReport{}, err
 	}
-	return releaseReport{found.Worker, true, e.Slot.LeaseUntil, fmt.Sprintf("worker %d is kept for its holder until %s, and then free", found.Worker, instant(e.Slot.LeaseUntil, time.UnixMilli(r.hand.Now())))}, nil
+	return releaseReport{found.Worker, true, e.Slot.LeaseUntil, fmt.Sprintf("worker %d is kept for its holder until %s, and then free", found.Worker, clusterview.Instant(e.Slot.LeaseUntil, time.UnixMilli(r.hand.Now())))}, nil
 }
 
 func (r releaser) takeAway(ctx context.Context, found coordinator.Holding, name string, now time.Time) (releaseReport, error) {
@@ -191,12 +192,12 @@ func (r releaser) takeAway(ctx context.Context, found coordinator.Holding, name 
 	now = time.UnixMilli(r.hand.Now())
 	switch {
 	case r.lower:
-		report.Text = fmt.Sprintf("worker %d is free. Its next holder begins at %s.", found.Worker, instant(e.Slot.LeaseUntil, now))
+		report.Text = fmt.Sprintf("worker %d is free. Its next holder begins at %s.", found.Worker, clusterview.Instant(e.Slot.LeaseUntil, now))
 	case found.Availability == coordinator.Free:
-		report.Text = fmt.Sprintf("worker %d is free: its lease expired at %s. If %s comes back, it acquires another worker.", found.Worker, instant(e.Slot.LeaseUntil, now), name)
+		report.Text = fmt.Sprintf("worker %d is free: its lease expired at %s. If %s comes back, it acquires another worker.", found.Worker, clusterview.Instant(e.Slot.LeaseUntil, now), name)
 	default:
 		report.Text = fmt.Sprintf("worker %d was released from %s, and is free when the lease expires, at %s. %[2]s acquires another worker as soon as it reaches ZooKeeper.",
-			found.Worker, name, instant(e.Slot.LeaseUntil, now))
+			found.Worker, name, clusterview.Instant(e.Slot.LeaseUntil, now))
 	}
 	return report, nil
 }
@@ -218,8 +219,8 @@ func (r releaser) ask(found coordinator.Holding, name string, now time.Time) err
 			unknown = ", or if its clock was ahead while it was disconnected (--state-dir gives its reserved bound)"
 		}
 		return confirm(r.c, fmt.Sprintf("%s, which holds worker %d, %s. Its lease expires at %s. If it runs, or is ever started with another copy of its state before then%s, IDs will be issued twice",
-			name, found.Worker, is, instant(s.LeaseUntil, now), unknown), fmt.Sprintf("%s of worker %d is gone for good", name, found.Worker))
+			name, found.Worker, is, clusterview.Instant(s.LeaseUntil, now), unknown), fmt.Sprintf("%s of worker %d is gone for good", name, found.Worker))
 	}
 	return confirm(r.c, fmt.Sprintf("%s, which holds worker %d, %s. It will have to acquire another worker, and this one will be free when the lease expires, at %s. No ID will be issued twice",
-		name, found.Worker, is, instant(s.LeaseUntil, now)), fmt.Sprintf("release worker %d of %s", found.Worker, name))
+		name, found.Worker, is, clusterview.Instant(s.LeaseUntil, now)), fmt.Sprintf("release worker %d of %s", found.Worker, name))
 }

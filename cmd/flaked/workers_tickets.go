@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/zkstore"
 )
@@ -103,7 +104,7 @@ func listTickets(ctx context.Context, c *cli.Context, format string, store zksto
 	var t textTable
 	t.add("TICKET", "NAME", "NODE", "HOST", "MADE")
 	for _, k := range tickets {
-		t.add(clean(k.Ticket), orDash(clean(k.Name)), orDash(clean(k.Node)), orDash(clean(k.Host)), time.UnixMilli(k.MadeMs).UTC().Format(time.RFC3339))
+		t.add(clusterview.Clean(k.Ticket), printable(k.Name), printable(k.Node), printable(k.Host), time.UnixMilli(k.MadeMs).UTC().Format(time.RFC3339))
 	}
 	return t.print(c.App.Writer, false)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/zkstore"
@@ -129,7 +130,7 @@ func TestClusterFreeze(t *testing.T) {
 	r.wants(t, exitOK, "froze registration in cluster default, all workers except 6-1023: no new node acquires one of them until ", "")
 	r.wants(t, exitOK, "a holder that ZooKeeper lost may serve for longer than that, up to 2h0m0s", "")
 	call(t, "", "cluster", "freeze", "--for", "5m", "--workers", "0-3").wants(t, exitOK, "is already frozen for longer, all workers except 6-1023 until ", "")
-	var shown clusterReport
+	var shown clusterview.ClusterReport
 	r = call(t, "", "cluster", "freeze", "-o", "json")
 	if err := json.Unmarshal([]byte(r.stdout), &shown); err != nil || !shown.Frozen || shown.FrozenOpen != "" || shown.FrozenBy != whoami() {
 		t.Errorf("%v: %+v", err, r)
@@ -168,7 +169,7 @@ func TestWorkersShow(t *testing.T) {
 		shown.wants(t, exitOK, want, "")
 	}
 	var one struct {
-		workerReport
+		clusterview.WorkerReport
 		History []holderReport `json:"history"`
 	}
 	r := call(t, "", "workers", "show", "0", "-o", "json")

@@ -90,10 +90,11 @@ var mayImport = map[string][]string{
 	"zkstore":           {"internal/limits"},
 	"coordinator":       {"internal/limits", "zkstore"},
 	"node":              {"coordinator", "internal/limits", "localcache", "timeguard", "worker", "zkstore"},
+	"clusterview":       {"coordinator", "internal/limits", "node", "timeguard", "worker", "zkstore"},
 	"lineproto":         {"internal/rawsocket", "worker"},
 	"client":            {"internal/credentials", "worker"},
 	"internal/nodewire": {"lineproto", "node", "worker"},
-	"admin":             {"lineproto", "node", "worker"},
+	"admin":             {"clusterview", "lineproto", "node", "worker"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

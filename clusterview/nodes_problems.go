@@ -1,0 +1,104 @@
+package clusterview
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/flaked/flaked/node"
+)
+
+// AssessNodes returns the report of what nodes say, with ages and leases as of now.
+func AssessNodes(zk Unread, addresses Addresses, nodes []NodeReport, now time.Time) NodesReport {
+	r := NodesReport{Source: SourceNodes, ZooKeeper: zk, Addresses: addresses, Nodes: make([]NodeReport, len(nodes))}
+	s := &r.Summary
+	s.Nodes, s.NowMs = len(nodes), now.UnixMilli()
+	for i, n := range nodes {
+		n = n.until(now)
+		r.Nodes[i] = n
+		if n.Says == nil {
+			continue
+		}
+		s.Answered++
+		if n.Says.Ready {
+			s.Ready++
+			s.ShortestLeaseMs = shorter(s.ShortestLeaseMs, n.Says.LeaseLeftMs)
+		}
+	}
+	s.Problems = nodesProblems(r)
+	s.Degraded = len(s.Problems) > 0
+	return r
+}
+
+// nodesProblems returns the problems that need attention, in one sentence for each kind.
+func nodesProblems(r NodesReport) []string {
+	out := []string{}
+	if r.ZooKeeper.Error != "" {
+		out = append(out, r.noZooKeeper())
+	}
+	if silent := pick(r.Nodes, func(n NodeReport) bool { return n.Says == nil && !n.isDown() }); len(silent) > 0 {
+		out = append(out, fmt.Sprintf("%s did not answer (%s). Check the process and the network to it.", TheNodes(silent), cmp.Or(silent[0].Why, silent[0].Asked)))
+	}
+	out = append(out, r.notReady()...)
+	if found := pick(r.Nodes, NodeReport.partly); len(found) > 0 {
+		out = append(out, fmt.Sprintf("%s: only some of the workers make IDs. The node's log says why.", TheNodes(found)))
+	}
+	for _, trouble := range nodeTroubles {
+		if trouble.word == node.TroubleZooKeeper && r.ZooKeeper.Error != "" {
+			continue // the first problem covers this
+		}
+		found := pick(r.Nodes, func(n NodeReport) bool { return n.Says != nil && slices.Contains(n.Says.Degraded, trouble.word) })
+		if len(found) > 0 {
+			out = append(out, fmt.Sprintf("%s %s. %s", TheNodes(found), trouble.text, trouble.advice))
+		}
+	}
+	return out
+}
+
+// noZooKeeper returns what to do about a ZooKeeper that cannot be reached: nodes
+// that can reach it show that it runs.
+func (r NodesReport) noZooKeeper() string {
+	if reach := pick(r.Nodes, func(n NodeReport) bool { return n.Says != nil && n.Says.ZooKeeperOK }); len(reach) > 0 {
+		return fmt.Sprintf("ZooKeeper cannot be reached from here, but %s can reach it. Check --zk (FLAKED_ZK) and the network.", TheNodes(reach))
+	}
+	return "ZooKeeper cannot be reached. Start it again before the leases expire."
+}
+
+// notReady returns a sentence for each cause for which nodes are not ready.
+func (r NodesReport) notReady() (out []string) {
+	causes, found := byCause(r.Nodes, func(n NodeReport) (node.Cause, bool) {
+		if n.Says == nil {
+			return "", false
+		}
+		return n.Says.Cause, !n.Says.Ready
+	})
+	for _, cause := range causes {
+		is := "is"
+		if len(found[cause]) > 1 {
+			is = "are"
+		}
+		out = append(out, fmt.Sprintf("%s %s not ready (%s). %s", TheNodes(found[cause]), is, cause, cmp.Or(refusalAdvice[cause], seeRefusals)))
+	}
+	return out
+}
+
+// nodeTroubles has every word of node.Troubles: unlike troubles, also those that
+// status takes from ZooKeeper's records when it can read them.
+var nodeTroubles = slices.Concat(troubles, []trouble{
+	{node.TroubleZooKeeper, "has no contact with ZooKeeper", "Restore its connection to ZooKeeper before its lease expires."},
+	{node.TroubleOffset, "has a clock more than 500 ms off another's", "Check its time synchronisation (chronyc tracking)."},
+	{node.TroubleFrozen, "reports that registration is frozen", "Let the other nodes come back, or see flaked cluster thaw --help."},
+})
+
+// TheNodes returns the names of nodes, at most five.
+func TheNodes(nodes []NodeReport) string {
+	var names []string
+	for _, n := range nodes {
+		names = append(names, n.whom())
+	}
+	if len(nodes) == 1 {
+		return "node " + names[0]
+	}
+	return fmt.Sprintf("%d nodes (%s)", len(nodes), atMostFive(names))
+}

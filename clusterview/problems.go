@@ -1,0 +1,180 @@
+package clusterview
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/node"
+)
+
+// problems returns the problems that need attention. For each kind it has one sentence on what
+// is wrong, and then sentences on what to do.
+func problems(r Report) []string {
+	out := []string{} // a list in JSON, even if it is empty
+	add := func(found []WorkerReport, one, many, advice string) {
+		what := one
+		if len(found) > 1 {
+			what = many
+		}
+		if len(found) > 0 {
+			out = append(out, fmt.Sprintf("%s %s. %s", Whom(found), what, advice))
+		}
+	}
+	all := func(wanted func(WorkerReport) bool) []WorkerReport { return pick(r.Workers, wanted) }
+
+	if r.Cluster.Frozen {
+		out = append(out, fmt.Sprintf("registration is frozen for %s until %s, %s. Let their nodes come back, or see flaked cluster thaw --help.",
+			r.Cluster.FrozenWorkers(), time.UnixMilli(r.Cluster.FrozenUntilMs).UTC().Format(time.RFC3339), r.Cluster.FrozenWhy()))
+	}
+	add(all(func(w WorkerReport) bool { return w.State == RecordMissing }),
+		"has no readable record in ZooKeeper", "have no readable record in ZooKeeper",
+		"ZooKeeper lost the record, or it was overwritten. A running holder restores it. Otherwise the worker is kept for a whole lease.")
+	add(all(func(w WorkerReport) bool { return w.State == Disconnected && w.Says != nil }),
+		"is disconnected, but its node answers: it is disconnected from ZooKeeper", "are disconnected, but their nodes answer: they are disconnected from ZooKeeper",
+		"Restore the connection to ZooKeeper before the lease expires.")
+	add(all(func(w WorkerReport) bool { return w.State == Disconnected && w.Says == nil }),
+		"is disconnected: its node is not connected to ZooKeeper", "are disconnected: their nodes are not connected to ZooKeeper",
+		"Start the node again, or restore its connection to ZooKeeper.")
+	causes, refusing := byCause(r.Workers, WorkerReport.Refuses)
+	for _, cause := range causes {
+		said, advice := "", "Its READY and its log say why. Usually its clock is wrong."
+		if cause != "" {
+			said, advice = " ("+string(cause)+")", cmp.Or(refusalAdvice[cause], seeRefusals)
+		}
+		add(refusing[cause], "refuses to serve"+said, "refuse to serve"+said, advice)
+	}
+	add(all(func(w WorkerReport) bool { return w.State == Live && w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 }),
+		"is past its lease and must not issue IDs", "are past their leases and must not issue IDs",
+		"The node's log says why it cannot renew the lease.")
+	add(all(func(w WorkerReport) bool {
+		return w.State == Live && w.ReportAgeMs != nil && *w.ReportAgeMs > ReportPatience(w.HeartbeatMs)
+	}),
+		"is connected and has missed three heartbeats", "are connected and have missed three heartbeats",
+		"Check whether the process hangs.")
+	for _, trouble := range troubles {
+		add(all(func(w WorkerReport) bool { return w.Says != nil && slices.Contains(w.Says.Degraded, trouble.word) }),
+			trouble.text, trouble.text, trouble.advice)
+	}
+	if r.suspect > 0 {
+		out = append(out, fmt.Sprintf("the newest report is %s old by this machine's clock. Either this clock is ahead, or no live node reports any more.", Brief(r.suspect)))
+	}
+	off, advice := wrongClocks(r.Workers)
+	add(off, "has a clock more than 500 ms off that of ZooKeeper's leader", "have clocks more than 500 ms off that of ZooKeeper's leader", advice)
+	if s := r.Summary; s.Free*20 < s.Slots {
+		out = append(out, fmt.Sprintf("%d of %d workers are free. %s.", s.Free, s.Slots, FreeWorkers))
+	}
+	return out
+}
+
+// FreeWorkers says what to do if few workers are free.
+const FreeWorkers = "Stop nodes with --release-on-exit, wait for leases to expire, or create a cluster with more worker bits"
+
+// wrongClocks returns the workers whose clocks are off, and what to do. It leaves out those that
+// refuse because of it.
+func wrongClocks(workers []WorkerReport) (off []WorkerReport, advice string) {
+	off = pick(workers, WorkerReport.ClockOff)
+	measured := len(pick(workers, func(w WorkerReport) bool { return w.ClockOffsetMs != nil }))
+	advice = "Check its time synchronisation (chronyc tracking)."
+	if measured > 1 && 2*len(off) > measured {
+		advice = "Most clocks are off, so check the clock of ZooKeeper's leader first."
+	}
+	return slices.DeleteFunc(off, func(w WorkerReport) bool {
+		cause, refuses := w.Refuses()
+		return refuses && cause.OfClock()
+	}), advice
+}
+
+// WhatToDo returns the advice of the problems of one worker, "" if it has none.
+func (w WorkerReport) WhatToDo() string {
+	var all []string
+	for _, p := range problems(Report{Workers: []WorkerReport{w}}) {
+		_, advice, _ := strings.Cut(p, ". ")
+		all = append(all, advice)
+	}
+	return strings.Join(all, " ")
+}
+
+// Refuses reports whether a live worker's node refuses to serve, with the cause if it is known.
+// The node's own answer counts more than its last report to ZooKeeper.
+func (w WorkerReport) Refuses() (cause node.Cause, refuses bool) {
+	switch {
+	case w.State != Live:
+		return "", false
+	case w.Says == nil:
+		return "", w.Phase == "refusing"
+	}
+	return w.Says.Cause, !w.Says.Ready && (w.Says.Phase == "refusing" || w.Says.Phase == "serving")
+}
+
+const seeRefusals = "See Refusals in docs/operations.md."
+
+// refusalAdvice says what to do about a refusal, by its cause.
+var refusalAdvice = map[node.Cause]string{
+	node.CauseClockWrong:    "Check with chronyc tracking, then set the clock right. The node then serves again by itself.",
+	node.CauseClockBehind:   "The clock went back. Make its time synchronisation slew. The node then serves again by itself.",
+	node.CauseReservedBound: "Check the disk of its state directory. The node resumes by itself.",
+	node.CauseLeaseExpired:  "Restore its connection to ZooKeeper. The node resumes by itself.",
+}
+
+// trouble is a word of node.Troubles, what it means, and what to do.
+type trouble struct{ word, text, advice string }
+
+// troubles are those that only the nodes know of, in the words of /v1/status.
+var troubles = []trouble{
+	{node.TroubleDisk, "cannot write to the state directory", "Check its disk. The reserved bound is only seconds ahead."},
+	{node.TroubleLeap, "runs on a machine whose clock leapt ahead, unconfirmed by ZooKeeper and peers", "Check with chronyc tracking, then set the clock right."},
+	{node.TroubleCoasting, "coasts, because the machine's clock went back", "Check with chronyc tracking, then set the clock right."},
+	{node.TroubleFromCache, "runs only from its state directory", "Restore its connection to ZooKeeper."},
+}
+
+// byCause groups what refuses by its cause. causes has the causes in the order of all.
+func byCause[T any](all []T, refuses func(T) (node.Cause, bool)) (causes []node.Cause, found map[node.Cause][]T) {
+	found = make(map[node.Cause][]T)
+	for _, v := range all {
+		cause, is := refuses(v)
+		if !is {
+			continue
+		}
+		if found[cause] == nil {
+			causes = append(causes, cause)
+		}
+		found[cause] = append(found[cause], v)
+	}
+	return causes, found
+}
+
+func pick[T any](all []T, wanted func(T) bool) (found []T) {
+	for _, v := range all {
+		if wanted(v) {
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+// Whom names one worker, or counts several and lists at most five of them.
+func Whom(workers []WorkerReport) string {
+	var numbers []string
+	for _, w := range workers {
+		numbers = append(numbers, strconv.Itoa(w.Worker))
+	}
+	switch {
+	case len(workers) > 1:
+		return fmt.Sprintf("%d workers (%s)", len(workers), atMostFive(numbers))
+	case workers[0].Name != "":
+		return fmt.Sprintf("worker %d (%s)", workers[0].Worker, Clean(workers[0].Name))
+	}
+	return "worker " + numbers[0]
+}
+
+// atMostFive joins names, and shortens a longer list.
+func atMostFive(names []string) string {
+	if len(names) > 5 {
+		names = append(names[:5:5], "...")
+	}
+	return strings.Join(names, ", ")
+}

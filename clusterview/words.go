@@ -1,0 +1,82 @@
+package clusterview
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// TimeFormat formats a time in UTC, to the millisecond.
+const TimeFormat = "2006-01-02T15:04:05.000Z"
+
+// Clean replaces unprintable characters in text from ZooKeeper or a file. Otherwise, anybody
+// who can write there could send control codes to the terminal.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+// Brief formats a duration in milliseconds in at most two units: 1.2s, 45s, 12m5s, 23h59m, 5d3h.
+func Brief(ms int64) string {
+	sign := ""
+	if ms < 0 {
+		sign, ms = "-", -ms
+	}
+	s := ms / 1000
+	switch {
+	case s < 1:
+		return fmt.Sprintf("%s%dms", sign, ms)
+	case s < 10:
+		return fmt.Sprintf("%s%d.%ds", sign, s, ms%1000/100)
+	case s < 60:
+		return fmt.Sprintf("%s%ds", sign, s)
+	case s < 3600:
+		return fmt.Sprintf("%s%dm%ds", sign, s/60, s%60)
+	case s < 48*3600:
+		return fmt.Sprintf("%s%dh%dm", sign, s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%s%dd%dh", sign, s/86400, s/3600%24)
+}
+
+// Instant formats a time in Unix milliseconds with its distance from now. 0 becomes "-".
+func Instant(ms int64, now time.Time) string {
+	if ms == 0 {
+		return "-"
+	}
+	at := time.UnixMilli(ms).UTC()
+	if d := at.Sub(now); d >= 0 {
+		return at.Format(TimeFormat) + " (in " + Brief(d.Milliseconds()) + ")"
+	}
+	return at.Format(TimeFormat) + " (" + Brief(now.Sub(at).Milliseconds()) + " ago)"
+}
+
+// Direction returns the sign of a clock offset, "" for 0, and " fast" or " slow" if the offset
+// is larger than its uncertainty. Both are in milliseconds.
+func Direction(ms, uncertain float64) (sign, way string) {
+	switch {
+	case ms > 0:
+		sign, way = "+", " fast"
+	case ms < 0:
+		sign, way = "-", " slow"
+	}
+	if math.Abs(ms) <= uncertain {
+		way = ""
+	}
+	return sign, way
+}
+
+// Size formats a clock offset in milliseconds without its sign. From ten seconds on, it uses
+// longer units.
+func Size(ms float64) string {
+	ms = math.Abs(ms)
+	if ms >= 10_000 {
+		return Brief(int64(ms))
+	}
+	return fmt.Sprintf("%gms", math.Round(ms*10)/10)
+}
