@@ -38,22 +38,29 @@ func Assess(name string, cl coordinator.Cluster, entries []coordinator.Entry, lo
 	for _, e := range entries {
 		newest = max(newest, e.Stat.Mzxid)
 	}
-	counts := make(map[string]int)
 	for _, e := range entries {
-		state := StateOf(cl, e, now)
-		counts[state]++
+		state := stateOf(cl, e, now)
 		if state == RecordMissing || e.Slot.Term != 0 { // else no node has held it
 			r.Workers = append(r.Workers, describeWorker(e, state, now, newest>>32))
 		}
 	}
-	s := Summary{
-		Slots: cl.Slots, NowMs: now, Used: len(r.Workers), Live: counts[Live], Disconnected: counts[Disconnected],
-		Stopped: counts[Stopped], Releasing: counts[Releasing], RecordMissing: counts[RecordMissing],
-	}
-	s.Held = s.Live + s.Disconnected + s.Stopped
-	s.Free = s.Slots - s.Held - s.Releasing - s.RecordMissing
-	r.Summary = s
+	r.Summary = Count(cl, entries, now)
+	r.Summary.Used = len(r.Workers)
 	return r
+}
+
+// Count returns how many workers are in each state at the moment now, in Unix milliseconds.
+func Count(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Summary {
+	n := make(map[string]int)
+	for _, e := range entries {
+		n[stateOf(cl, e, now)]++
+	}
+	s := Summary{
+		Slots: cl.Slots, Held: n[Live] + n[Disconnected] + n[Stopped], NowMs: now,
+		Live: n[Live], Disconnected: n[Disconnected], Stopped: n[Stopped], Releasing: n[Releasing], RecordMissing: n[RecordMissing],
+	}
+	s.Free = s.Slots - s.Held - s.Releasing - s.RecordMissing
+	return s
 }
 
 // Judge completes a report with the shortest lease and the problems, after nodes were asked.
@@ -109,8 +116,7 @@ func ReportPatience(heartbeat int64) int64 {
 	return 3*heartbeat + 1000
 }
 
-// StateOf returns the state of a worker at the moment now, in Unix milliseconds.
-func StateOf(cl coordinator.Cluster, e coordinator.Entry, now int64) string {
+func stateOf(cl coordinator.Cluster, e coordinator.Entry, now int64) string {
 	availability := cl.JudgeFree(e.Slot, e.Live, now, now)
 	switch {
 	case e.Absent || e.Slot.Term < 0:

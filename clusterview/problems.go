@@ -64,11 +64,14 @@ func problems(r Report) []string {
 	}
 	off, advice := wrongClocks(r.Workers)
 	add(off, "has a clock more than 500 ms off that of ZooKeeper's leader", "have clocks more than 500 ms off that of ZooKeeper's leader", advice)
-	if s := r.Summary; s.Free*20 < s.Slots {
+	if s := r.Summary; s.FewFree() {
 		out = append(out, fmt.Sprintf("%d of %d workers are free. %s.", s.Free, s.Slots, FreeWorkers))
 	}
 	return out
 }
+
+// FewFree reports whether fewer than 5 % of the workers are free.
+func (s Summary) FewFree() bool { return s.Free*20 < s.Slots }
 
 // FreeWorkers says what to do if few workers are free.
 const FreeWorkers = "Stop nodes with --release-on-exit, wait for leases to expire, or create a cluster with more worker bits"

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
@@ -197,29 +198,13 @@ func judgeEpoch(cl coordinator.Cluster, now time.Time) Finding {
 
 // judgeSlots judges how many workers are free. now is in Unix milliseconds.
 func judgeSlots(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Finding {
-	var held, releasing, lost int
-	for _, e := range entries {
-		availability := cl.JudgeFree(e.Slot, e.Live, now, now)
-		switch {
-		case e.Absent || e.Slot.Term < 0:
-			lost++
-		case availability == coordinator.Free:
-		case availability == coordinator.Releasing:
-			releasing++
-		case e.Slot.Lost && !e.Live:
-			lost++
-		default:
-			held++
-		}
-	}
-	free := cl.Slots - held - releasing - lost
-	f := Finding{Check: "slots", Level: OK, Text: fmt.Sprintf("%d of %d workers are free: %d held, %d releasing, %d record-missing", free, cl.Slots, held, releasing, lost)}
-	const advice = "Stop nodes with --release-on-exit, wait for leases to expire, or create a cluster with more worker bits"
+	s := clusterview.Count(cl, entries, now)
+	f := Finding{Check: "slots", Level: OK, Text: fmt.Sprintf("%d of %d workers are free: %d held, %d releasing, %d record-missing", s.Free, s.Slots, s.Held, s.Releasing, s.RecordMissing)}
 	switch {
-	case free <= 0:
-		f.Level, f.Advice = Fail, advice
-	case free*20 < cl.Slots:
-		f.Level, f.Advice = Warn, advice
+	case s.Free <= 0:
+		f.Level, f.Advice = Fail, clusterview.FreeWorkers
+	case s.FewFree():
+		f.Level, f.Advice = Warn, clusterview.FreeWorkers
 	}
 	return f
 }
