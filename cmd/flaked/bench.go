@@ -78,10 +78,6 @@ func benchFlags() []cli.Flag {
 }
 
 func bench(c *cli.Context) error {
-	format, err := outputFormat(c)
-	if err != nil {
-		return err
-	}
 	cfg, err := benchConfig(c)
 	if err != nil {
 		return err
@@ -94,12 +90,7 @@ func bench(c *cli.Context) error {
 		return benchFailed(c, cfg, err)
 	}
 	report := newBenchReport(c.String("addr"), cfg, res)
-	if format == formatJSON {
-		err = printJSON(c.App.Writer, report)
-	} else {
-		err = report.print(c.App.Writer)
-	}
-	return errors.Join(err, report.verdict())
+	return errors.Join(show(c, report, report.print), report.verdict())
 }
 
 func benchConfig(c *cli.Context) (load.Config, error) {

@@ -141,28 +141,17 @@ func adviseConfirm(w io.Writer, confirm time.Duration) {
 }
 
 func clusterShow(c *cli.Context) error {
-	format, err := outputFormat(c)
-	if err != nil {
-		return err
-	}
 	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 		found, err := coordinator.ReadCluster(ctx, store)
 		if err != nil {
 			return err
 		}
 		report := clusterview.DescribeCluster(c.String("cluster"), found, time.Now())
-		if format == formatJSON {
-			return printJSON(c.App.Writer, report)
-		}
-		return printFields(c.App.Writer, clusterRows(report))
+		return showFields(c, report, clusterRows(report))
 	})
 }
 
 func clusterFreeze(c *cli.Context) error {
-	format, err := outputFormat(c)
-	if err != nil {
-		return err
-	}
 	d := c.Duration("for")
 	if c.IsSet("for") && d < time.Second {
 		return usageError("--for must be at least 1s, not %s", d)
@@ -184,7 +173,7 @@ func clusterFreeze(c *cli.Context) error {
 			return err
 		}
 		report := clusterview.DescribeCluster(c.String("cluster"), after, time.Now())
-		if format == formatJSON {
+		if asJSON(c) {
 			return printJSON(c.App.Writer, report)
 		}
 		froze(c.App.Writer, report, before != after, d)

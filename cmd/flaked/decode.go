@@ -91,17 +91,13 @@ func decodeID(layout worker.Layout, text string) (decodedID, error) {
 }
 
 func decode(c *cli.Context) error {
-	format, err := outputFormat(c)
-	if err != nil {
-		return err
-	}
 	layout, err := findLayout(c)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(c.App.Writer)
 	show := showTable(out, layout)
-	if format == formatJSON {
+	if asJSON(c) {
 		enc := json.NewEncoder(out)
 		show = func(id decodedID) error { return enc.Encode(id) }
 	}

@@ -70,10 +70,6 @@ func doctorFlags() []cli.Flag {
 }
 
 func runDoctor(c *cli.Context) error {
-	format, err := outputFormat(c)
-	if err != nil {
-		return err
-	}
 	cfg, err := doctorConfig(c)
 	if err != nil {
 		return err
@@ -85,11 +81,7 @@ func runDoctor(c *cli.Context) error {
 	for i, f := range r.Findings {
 		r.Findings[i].Text, r.Findings[i].Advice = clusterview.Clean(plain(f.Text)), clusterview.Clean(plain(f.Advice))
 	}
-	if format == formatJSON {
-		err = printJSON(c.App.Writer, r)
-	} else {
-		err = printFindings(c.App.Writer, r)
-	}
+	err = show(c, r, func(w io.Writer) error { return printFindings(w, r) })
 	return errors.Join(err, verdict(r.Summary))
 }
 

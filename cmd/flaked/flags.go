@@ -87,9 +87,17 @@ func logFlags() []cli.Flag {
 	}
 }
 
-// outputFlag returns -o, which outputFormat reads.
+// outputFlag returns -o. Commands that have no wide table treat wide as table.
 func outputFlag() cli.Flag {
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT`: table, wide or json", Value: formatTable, EnvVars: env("output")}
+	return &cli.StringFlag{
+		Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT`: table, wide or json", Value: formatTable, EnvVars: env("output"),
+		Action: func(c *cli.Context, f string) error {
+			if f != formatTable && f != formatWide && f != formatJSON {
+				return withHelp(c, usageError("--output: %q is not table, wide or json", f))
+			}
+			return nil
+		},
+	}
 }
 
 const (
@@ -98,15 +106,9 @@ const (
 	formatJSON  = "json"
 )
 
-// outputFormat returns the value of -o. Commands that have no wide table treat wide as table.
-func outputFormat(c *cli.Context) (string, error) {
-	switch f := c.String("output"); f {
-	case formatTable, formatWide, formatJSON:
-		return f, nil
-	default:
-		return "", usageError("--output: %q is not table, wide or json", f)
-	}
-}
+func asJSON(c *cli.Context) bool { return c.String("output") == formatJSON }
+
+func asWide(c *cli.Context) bool { return c.String("output") == formatWide }
 
 // addrFlag returns --addr, which splitAddr parses.
 func addrFlag() cli.Flag {

@@ -178,10 +178,6 @@ func checkOf(l worker.Layout, old *worker.Layout, since, now time.Time) checkRep
 }
 
 func layoutCheck(c *cli.Context) error {
-	format, err := outputFormat(c)
-	if err != nil {
-		return err
-	}
 	if c.NArg() != 1 {
 		return usageError("expected one layout, got %d arguments. Give a name or fields without blanks, as leaf,epoch=2026-01-01", c.NArg())
 	}
@@ -207,12 +203,7 @@ func layoutCheck(c *cli.Context) error {
 		}
 	}
 	r := checkOf(l, old, since, now)
-	if format == formatJSON {
-		err = printJSON(c.App.Writer, r)
-	} else {
-		err = showCheck(c.App.Writer, l, r, now)
-	}
-	switch {
+	switch err := show(c, r, func(w io.Writer) error { return showCheck(w, l, r, now) }); {
 	case err != nil:
 		return err
 	case r.Unusable != "":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -58,10 +59,6 @@ type choice struct {
 }
 
 func layoutChoose(c *cli.Context) error {
-	format, err := outputFormat(c)
-	if err != nil {
-		return err
-	}
 	n := need{rate: c.Float64("rate"), bits: 63}
 	nodes, spare := c.Int("nodes"), c.Float64("spare")
 	switch {
@@ -74,6 +71,7 @@ func layoutChoose(c *cli.Context) error {
 	}
 	n.workers = int(math.Ceil(float64(nodes) * spare))
 	now := time.Now()
+	var err error
 	if n.until, err = parseMoment(c.String("until")); err != nil {
 		return usageError("--until: %w", err)
 	}
@@ -88,10 +86,7 @@ func layoutChoose(c *cli.Context) error {
 		return exitWith(exitFailure, "no layout of %d bits has %s IDs per second for each of %s workers until %s. Give a lower --rate, --nodes or --spare, or an earlier --until",
 			n.bits, perSecond(n.rate), grouped(int64(n.workers)), n.until.Format(time.DateOnly))
 	}
-	if format == formatJSON {
-		return printJSON(c.App.Writer, choices)
-	}
-	return showChoices(c.App.Writer, choices)
+	return show(c, choices, func(w io.Writer) error { return showChoices(w, choices) })
 }
 
 // choose returns the layouts that meet n, the best first: leaf, which suits most users, then
@@ -173,10 +168,6 @@ func showChoices(w io.Writer, choices []choice) error {
 	if err := t.print(w, false); err != nil {
 		return err
 	}
-	name := choices[0].Name
-	if name == "" {
-		name = choices[0].Layout
-	}
-	_, err := fmt.Fprintf(w, "\nrecommended: flaked cluster init --layout %s\n", name)
+	_, err := fmt.Fprintf(w, "\nrecommended: flaked cluster init --layout %s\n", cmp.Or(choices[0].Name, choices[0].Layout))
 	return err
 }

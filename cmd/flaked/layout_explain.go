@@ -71,16 +71,12 @@ func explainID(found foundLayout, text string, now time.Time) (explainedID, erro
 }
 
 func layoutExplain(c *cli.Context) error {
-	format, err := outputFormat(c)
-	if err != nil {
-		return err
-	}
 	found, err := findLayout(c)
 	if err != nil {
 		return err
 	}
 	show := showExplained(found)
-	if format == formatJSON {
+	if asJSON(c) {
 		show = showJSON
 	}
 	total, bad := 0, 0

@@ -79,10 +79,6 @@ func describeLayout(l worker.Layout, now time.Time) layoutReport {
 }
 
 func layoutShow(c *cli.Context) error {
-	format, err := outputFormat(c)
-	if err != nil {
-		return err
-	}
 	found, err := layoutArgument(c)
 	if err != nil {
 		return err
@@ -90,15 +86,10 @@ func layoutShow(c *cli.Context) error {
 	l, now := found.layout, time.Now()
 	r := describeLayout(l, now)
 	r.From = found.from
-	if format == formatJSON {
-		err = printJSON(c.App.Writer, r)
-	} else {
-		err = showLayout(c.App.Writer, l, r, now)
+	if err := show(c, r, func(w io.Writer) error { return showLayout(w, l, r, now) }); err != nil {
+		return err
 	}
-	if err == nil {
-		err = found.doubt()
-	}
-	return err
+	return found.doubt()
 }
 
 // layoutArgument returns the layout that is given as the only argument, or else the one

@@ -6,8 +6,23 @@ import (
 	"io"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/flaked/flaked/clusterview"
 )
+
+// show prints a document as JSON if -o says so, and otherwise calls table.
+func show(c *cli.Context, doc any, table func(io.Writer) error) error {
+	if asJSON(c) {
+		return printJSON(c.App.Writer, doc)
+	}
+	return table(c.App.Writer)
+}
+
+// showFields is show for names and values below each other.
+func showFields(c *cli.Context, doc any, rows [][2]string) error {
+	return show(c, doc, func(w io.Writer) error { return printFields(w, rows) })
+}
 
 // printJSON prints an indented document.
 func printJSON(w io.Writer, v any) error {

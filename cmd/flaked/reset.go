@@ -62,10 +62,6 @@ type resetDir struct {
 }
 
 func resetIdentity(c *cli.Context) error {
-	format, err := outputFormat(c)
-	if err != nil {
-		return err
-	}
 	dir, err := givenStateDir(c)
 	if err != nil {
 		return err
@@ -87,7 +83,7 @@ func resetIdentity(c *cli.Context) error {
 			return err
 		}
 		report.Directories = append(report.Directories, resetDir{was.Dir, backup.Path != "", backup.Path, was.Record})
-		if format == formatJSON {
+		if asJSON(c) {
 			continue
 		}
 		for _, line := range resetLines(dir, was, backup.Path, time.Now()) {
@@ -96,7 +92,7 @@ func resetIdentity(c *cli.Context) error {
 			}
 		}
 	}
-	if format == formatJSON {
+	if asJSON(c) {
 		return printJSON(c.App.Writer, report)
 	}
 	return nil

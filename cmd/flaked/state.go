@@ -70,10 +70,6 @@ type stateRecord struct {
 }
 
 func stateShow(c *cli.Context) error {
-	format, err := outputFormat(c)
-	if err != nil {
-		return err
-	}
 	dir, err := givenStateDir(c)
 	if err != nil {
 		return err
@@ -86,15 +82,9 @@ func stateShow(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if format == formatJSON {
-		err = printJSON(c.App.Writer, r)
-	} else {
-		err = printFields(c.App.Writer, stateRows(r, time.Now()))
-	}
-	if err != nil {
+	switch err := showFields(c, r, stateRows(r, time.Now())); {
+	case err != nil:
 		return err
-	}
-	switch {
 	case loaded.Status == localcache.StatusCorrupt:
 		return exitWith(exitDegraded, "the state is lost: %s. A node started here will be a new one", loaded.Reason)
 	case loaded.Damaged:

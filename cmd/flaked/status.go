@@ -95,10 +95,6 @@ func (p recordsPage) verdict() error {
 }
 
 func status(c *cli.Context) error {
-	format, err := outputFormat(c)
-	if err != nil {
-		return err
-	}
 	every := c.Duration("watch")
 	if c.IsSet("watch") && every < 100*time.Millisecond {
 		return usageError("--watch must be at least 100ms, not %s", every)
@@ -112,31 +108,27 @@ func status(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		return showPages(c.Context, c, format, every, read)
+		return showPages(c.Context, c, every, read)
 	}
 	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 		s := &clusterStatus{
 			store: store, nodes: nodes, access: newLineAccess(c), cache: newSeenCache(),
 			connect: c.String("zk"), cluster: c.String("cluster"),
 		}
-		return showPages(ctx, c, format, every, s.read)
+		return showPages(ctx, c, every, s.read)
 	})
 }
 
 // showPages prints a page, once or every so often.
-func showPages(ctx context.Context, c *cli.Context, format string, every time.Duration, read readPage) error {
+func showPages(ctx context.Context, c *cli.Context, every time.Duration, read readPage) error {
 	if every > 0 {
-		return watchStatus(ctx, c, format, every, read)
+		return watchStatus(ctx, c, every, read)
 	}
 	page, err := read(ctx)
 	if err != nil {
 		return err
 	}
-	if format == formatJSON {
-		err = printJSON(c.App.Writer, page)
-	} else {
-		err = page.print(c.App.Writer, format == formatWide, colours(c.App.Writer))
-	}
+	err = show(c, page, func(w io.Writer) error { return page.print(w, asWide(c), colours(w)) })
 	return errors.Join(err, page.verdict())
 }
 
@@ -227,7 +219,7 @@ func readStatus(ctx context.Context, store zkstore.Store, name string, nodes *as
 
 // watchStatus prints pages until the context ends, and then returns nil. If the first page cannot
 // be read, it returns the error. Later errors are printed, and the next read is a new try.
-func watchStatus(ctx context.Context, c *cli.Context, format string, every time.Duration, read readPage) error {
+func watchStatus(ctx context.Context, c *cli.Context, every time.Duration, read readPage) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for first := true; ; first = false {
@@ -238,7 +230,7 @@ func watchStatus(ctx context.Context, c *cli.Context, format string, every time.
 		case err != nil && first:
 			return err
 		}
-		if err := redraw(c, format, first, page, err); err != nil {
+		if err := redraw(c, first, page, err); err != nil {
 			return err
 		}
 		select {
@@ -250,20 +242,20 @@ func watchStatus(ctx context.Context, c *cli.Context, format string, every time.
 }
 
 // redraw prints one page: in place on a terminal, else below the page before.
-func redraw(c *cli.Context, format string, first bool, page statusPage, failed error) error {
+func redraw(c *cli.Context, first bool, page statusPage, failed error) error {
 	out := c.App.Writer
 	switch {
 	case failed != nil:
 		_, text := explain(context.Background(), failed)
 		_, err := fmt.Fprintf(c.App.ErrWriter, "flaked: %s\n", text)
 		return err
-	case format == formatJSON:
+	case asJSON(c):
 		enc := json.NewEncoder(out)
 		enc.SetEscapeHTML(false)
 		return enc.Encode(page)
 	}
 	var text bytes.Buffer
-	if err := page.print(&text, format == formatWide, colours(out)); err != nil {
+	if err := page.print(&text, asWide(c), colours(out)); err != nil {
 		return err
 	}
 	if err := page.verdict(); err != nil {

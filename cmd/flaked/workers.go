@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,10 +44,6 @@ Examples:
 			&cli.StringFlag{Name: "state", Usage: "only workers in these `STATES`, separated by commas: live, disconnected, stopped, releasing, record-missing, free", DefaultText: "all", EnvVars: env("state")},
 		}, zkFlags(localZK)...),
 		Action: func(c *cli.Context) error {
-			format, err := outputFormat(c)
-			if err != nil {
-				return err
-			}
 			wanted, err := wantedStates(c.String("state"))
 			if err != nil {
 				return err
@@ -58,10 +55,9 @@ Examples:
 				}
 				newSeenCache().save(seenIn(c.String("zk"), r, time.Now()))
 				r.Workers = slices.DeleteFunc(r.Workers, func(w clusterview.WorkerReport) bool { return !wanted[w.State] })
-				if format == formatJSON {
-					return printJSON(c.App.Writer, workersReport{r.Cluster, r.Workers})
-				}
-				return printWorkers(c.App.Writer, r.Workers, format == formatWide, colours(c.App.Writer))
+				return show(c, workersReport{r.Cluster, r.Workers}, func(w io.Writer) error {
+					return printWorkers(w, r.Workers, asWide(c), colours(w))
+				})
 			})
 		},
 	}
@@ -108,29 +104,23 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return withWorker(c, func(ctx context.Context, format string, r clusterview.Report, e coordinator.Entry) error {
+			return withWorker(c, func(ctx context.Context, r clusterview.Report, e coordinator.Entry) error {
 				if nodes != nil {
 					nodes.ask(ctx, r.Workers)
 				}
 				w := oneWorker(r, e)
-				if format == formatJSON {
-					return printJSON(c.App.Writer, struct {
-						clusterview.WorkerReport
-						History []holderReport `json:"history"`
-					}{w, former(e.Slot)})
-				}
-				return printFields(c.App.Writer, workerRows(w, e.Slot, r.Summary.NowMs))
+				doc := struct {
+					clusterview.WorkerReport
+					History []holderReport `json:"history"`
+				}{w, former(e.Slot)}
+				return showFields(c, doc, workerRows(w, e.Slot, r.Summary.NowMs))
 			})
 		},
 	}
 }
 
 // withWorker reads the worker that the first argument names, and calls f with it.
-func withWorker(c *cli.Context, f func(ctx context.Context, format string, r clusterview.Report, e coordinator.Entry) error) error {
-	format, err := outputFormat(c)
-	if err != nil {
-		return err
-	}
+func withWorker(c *cli.Context, f func(ctx context.Context, r clusterview.Report, e coordinator.Entry) error) error {
 	worker, err := workerArgument(c)
 	if err != nil {
 		return err
@@ -147,7 +137,7 @@ func withWorker(c *cli.Context, f func(ctx context.Context, format string, r clu
 		if err != nil {
 			return err
 		}
-		return f(ctx, format, clusterview.Assess(c.String("cluster"), cl, []coordinator.Entry{e}, time.Now()), e)
+		return f(ctx, clusterview.Assess(c.String("cluster"), cl, []coordinator.Entry{e}, time.Now()), e)
 	})
 }
 

@@ -32,9 +32,9 @@ Examples:
   flaked workers history 7 -o json`,
 		Flags: append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
 		Action: func(c *cli.Context) error {
-			return withWorker(c, func(_ context.Context, format string, r clusterview.Report, e coordinator.Entry) error {
+			return withWorker(c, func(_ context.Context, _ clusterview.Report, e coordinator.Entry) error {
 				holders := append(former(e.Slot), present(e.Slot)...)
-				if format == formatJSON {
+				if asJSON(c) {
 					return printJSON(c.App.Writer, struct {
 						Worker  int            `json:"worker"`
 						Holders []holderReport `json:"holders"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -62,10 +63,6 @@ type releaseReport struct {
 }
 
 func workersReleaseAction(c *cli.Context) error {
-	format, err := outputFormat(c)
-	if err != nil {
-		return err
-	}
 	worker, err := workerArgument(c)
 	if err != nil {
 		return err
@@ -79,11 +76,10 @@ func workersReleaseAction(c *cli.Context) error {
 		if err != nil {
 			return releaseAdvice(err)
 		}
-		if format == formatJSON {
-			return printJSON(c.App.Writer, done)
-		}
-		_, err = fmt.Fprintln(c.App.Writer, done.Text)
-		return err
+		return show(c, done, func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, done.Text)
+			return err
+		})
 	})
 }
 

@@ -31,17 +31,13 @@ Examples:
   flaked workers forget-ticket --zk zk1:2181 n-0000000012`,
 		Flags: append([]cli.Flag{outputFlag()}, zkFlags("")...),
 		Action: func(c *cli.Context) error {
-			format, err := outputFormat(c)
-			if err != nil {
-				return err
-			}
 			return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 				cl, err := coordinator.ReadCluster(ctx, store)
 				if err != nil {
 					return err
 				}
 				if c.NArg() == 0 {
-					return listTickets(ctx, c, format, store, cl)
+					return listTickets(ctx, c, store, cl)
 				}
 				for _, name := range c.Args().Slice() {
 					if err := forgetTicket(ctx, c, store, cl, name); err != nil {
@@ -79,7 +75,7 @@ type ticketReport struct {
 	MadeMs int64 `json:"made_ms"`
 }
 
-func listTickets(ctx context.Context, c *cli.Context, format string, store zkstore.Store, cl coordinator.Cluster) error {
+func listTickets(ctx context.Context, c *cli.Context, store zkstore.Store, cl coordinator.Cluster) error {
 	entries, err := coordinator.ReadSlots(ctx, store, cl)
 	if err != nil {
 		return err
@@ -93,7 +89,7 @@ func listTickets(ctx context.Context, c *cli.Context, format string, store zksto
 		tickets = append(tickets, ticketReport{t.Name, t.Node, t.Labels.Name, t.Host, t.Stat.Ctime})
 	}
 	switch {
-	case format == formatJSON:
+	case asJSON(c):
 		return printJSON(c.App.Writer, struct {
 			Tickets []ticketReport `json:"tickets"`
 		}{tickets})
