@@ -98,14 +98,8 @@ func split(cmd *cli.Command, args []string) (flags, positional []string, help bo
 }
 
 func takesValue(cmd *cli.Command, name string) bool {
-	for _, f := range cmd.Flags {
-		for _, n := range f.Names() {
-			if doc, ok := f.(cli.DocGenerationFlag); ok && n == name {
-				return doc.TakesValue()
-			}
-		}
-	}
-	return false
+	f, ok := flagNamed(cmd.Flags, name).(cli.DocGenerationFlag)
+	return ok && f.TakesValue()
 }
 
 // parseInterval returns s as a duration's text: 2s, 500ms, or 2 for seconds. It returns

@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"strings"
 	"syscall"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/internal/credentials"
@@ -170,11 +167,7 @@ type progressLine struct {
 const progressEvery = 5 * time.Second // if not on a terminal
 
 func newProgressLine(out io.Writer) *progressLine {
-	p := &progressLine{out: out, at: time.Now()}
-	if f, ok := out.(*os.File); ok {
-		p.terminal = isatty.IsTerminal(f.Fd())
-	}
-	return p
+	return &progressLine{out: out, at: time.Now(), terminal: isTerminal(out)}
 }
 
 func (p *progressLine) show(s load.Progress) {
@@ -217,12 +210,8 @@ func progressText(s load.Progress, rate float64) string {
 // grouped formats n with commas between the thousands.
 func grouped(n int64) string {
 	s := fmt.Sprint(n)
-	var b strings.Builder
-	for i, d := range s {
-		if left := len(s) - i; i > 0 && left%3 == 0 && s[i-1] != '-' {
-			b.WriteByte(',')
-		}
-		b.WriteRune(d)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
 	}
-	return b.String()
+	return s
 }

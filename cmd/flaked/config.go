@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -137,13 +139,7 @@ func notAKey(all map[string]cli.Flag, key string) string {
 	if all[key+"-file"] != nil {
 		return fmt.Sprintf("secrets are not allowed here. Put the secret into its own file, and name that file with %s-file", key)
 	}
-	best, distance := "", 3
-	for name := range all {
-		if d := editDistance(key, name); d < distance || d == distance && name < best {
-			best, distance = name, d
-		}
-	}
-	if best != "" {
+	if best := closest(key, slices.Sorted(maps.Keys(all))); best != "" {
 		return fmt.Sprintf("no such setting. Did you mean %s?", best)
 	}
 	return "no such setting. Use the name of a flag, without dashes in front"

@@ -20,7 +20,6 @@ func decodeCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "decode",
 		Usage:     "decode IDs into time, datacenter, worker and sequence",
-		UsageText: "flaked decode [flags] [ID...]",
 		ArgsUsage: "[ID...]",
 		Description: `Prints the fields of each ID, and the layout that it used. Without arguments it reads
 IDs from standard input, one per line. Sequence 17 is printed as 3/17 in segment 3,
@@ -101,10 +100,16 @@ func decode(c *cli.Context) error {
 		enc := json.NewEncoder(out)
 		show = func(id decodedID) error { return enc.Encode(id) }
 	}
+	return decodeAll(c, layout, show, out.Flush)
+}
+
+// decodeAll calls show with each ID that eachID finds. It calls flush before it prints an error,
+// so that errors appear in order, and at the end.
+func decodeAll(c *cli.Context, layout foundLayout, show func(decodedID) error, flush func() error) error {
 	total, bad := 0, 0
 	var odd oddTimes
 	now := time.Now()
-	err = eachID(c, func(text string) error {
+	err := eachID(c, func(text string) error {
 		total++
 		id, err := layout.decode(text, now)
 		if err == nil {
@@ -112,13 +117,13 @@ func decode(c *cli.Context) error {
 			return show(id)
 		}
 		bad++
-		if err := out.Flush(); err != nil { // so that errors appear in order
+		if err := flush(); err != nil {
 			return err
 		}
 		_, err = fmt.Fprintln(c.App.ErrWriter, "flaked: "+plain(err.Error()))
 		return err
 	})
-	if err := errors.Join(err, out.Flush()); err != nil {
+	if err := errors.Join(err, flush()); err != nil {
 		return err
 	}
 	return decoded(c, layout, odd, total, bad)

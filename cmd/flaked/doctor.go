@@ -18,9 +18,8 @@ import (
 
 func doctorCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "doctor",
-		Usage:     "check what a node needs, and say what to do",
-		UsageText: "flaked doctor [flags]",
+		Name:  "doctor",
+		Usage: "check what a node needs, and say what to do",
 		Description: `Checks ZooKeeper, the cluster's record, the state directory, the clock, descriptors
 and ports for a node with these flags. Give it the node's flags, best its --config,
 and run it as the node's user. It may run beside the node. For each check it prints
@@ -138,8 +137,8 @@ func printFindings(w io.Writer, r doctor.Report) error {
 		if f.Advice != "" {
 			text += ". " + f.Advice
 		}
-		t.add(string(f.Level), f.Check, withFullStop(text))
-		t.rows[len(t.rows)-1][0].colour = map[doctor.Level]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red, doctor.Skip: faint}[f.Level]
+		row := t.add(string(f.Level), f.Check, withFullStop(text))
+		row[0].colour = map[doctor.Level]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red, doctor.Skip: faint}[f.Level]
 	}
 	return t.print(w, colours(w))
 }

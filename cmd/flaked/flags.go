@@ -31,17 +31,12 @@ const localZK = "127.0.0.1:2181"
 // zkFlags returns the flags that zkConfig reads. Without a fallback, --zk is required.
 func zkFlags(fallback string) []cli.Flag {
 	const category = "ZooKeeper"
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.StringFlag{Name: "zk", Usage: "ZooKeeper's servers, `HOST:PORT,.../CHROOT`", Value: fallback, EnvVars: env("zk"), Category: category},
 		&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "default", EnvVars: env("cluster"), Category: category},
 		&cli.StringFlag{Name: "zk-auth-file", Usage: "`FILE` with user:password for digest authentication (the pair itself: FLAKED_ZK_AUTH)", EnvVars: env("zk-auth-file"), Category: category},
 		&cli.DurationFlag{Name: "zk-session-timeout", Usage: "how long ZooKeeper waits for a silent client", Value: 6 * time.Second, EnvVars: env("zk-session-timeout"), Category: category},
-		&cli.BoolFlag{Name: "zk-tls", Usage: "use TLS. Any of the flags below implies it", DisableDefaultText: true, EnvVars: env("zk-tls"), Category: category},
-		&cli.StringFlag{Name: "zk-tls-ca", Usage: "PEM `FILE` with the authorities to trust, instead of the system's", EnvVars: env("zk-tls-ca"), Category: category},
-		&cli.StringFlag{Name: "zk-tls-cert", Usage: "PEM `FILE` with the client's certificate", EnvVars: env("zk-tls-cert"), Category: category},
-		&cli.StringFlag{Name: "zk-tls-key", Usage: "PEM `FILE` with the key of that certificate", EnvVars: env("zk-tls-key"), Category: category},
-		&cli.StringFlag{Name: "zk-tls-server-name", Usage: "`NAME` to expect in the server's certificate, instead of the host's", EnvVars: env("zk-tls-server-name"), Category: category},
-	}
+	}, tlsFlags("zk-tls", category, "use TLS. Any of the flags below implies it", "the server's")...)
 }
 
 // clusterFlags returns the flags that clusterSettings reads.
@@ -126,12 +121,17 @@ func accessFlags() []cli.Flag {
 
 // nodeTLSFlags returns the flags for TLS to a node: see clientTLS.
 func nodeTLSFlags() []cli.Flag {
+	return tlsFlags("tls", security, "use TLS, except on unix sockets. Any of the flags below implies it", "the node's")
+}
+
+// tlsFlags returns the flags that clientTLS reads. whose names the server, as in "the node's".
+func tlsFlags(name, category, usage, whose string) []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "tls", Usage: "use TLS, except on unix sockets. Any of the flags below implies it", DisableDefaultText: true, EnvVars: env("tls"), Category: security},
-		&cli.StringFlag{Name: "tls-ca", Usage: "PEM `FILE` with the authorities to trust, instead of the system's", EnvVars: env("tls-ca"), Category: security},
-		&cli.StringFlag{Name: "tls-cert", Usage: "PEM `FILE` with the client's certificate", EnvVars: env("tls-cert"), Category: security},
-		&cli.StringFlag{Name: "tls-key", Usage: "PEM `FILE` with the key of that certificate", EnvVars: env("tls-key"), Category: security},
-		&cli.StringFlag{Name: "tls-server-name", Usage: "`NAME` to expect in the node's certificate, instead of the host's", EnvVars: env("tls-server-name"), Category: security},
+		&cli.BoolFlag{Name: name, Usage: usage, DisableDefaultText: true, EnvVars: env(name), Category: category},
+		&cli.StringFlag{Name: name + "-ca", Usage: "PEM `FILE` with the authorities to trust, instead of the system's", EnvVars: env(name + "-ca"), Category: category},
+		&cli.StringFlag{Name: name + "-cert", Usage: "PEM `FILE` with the client's certificate", EnvVars: env(name + "-cert"), Category: category},
+		&cli.StringFlag{Name: name + "-key", Usage: "PEM `FILE` with the key of that certificate", EnvVars: env(name + "-key"), Category: category},
+		&cli.StringFlag{Name: name + "-server-name", Usage: "`NAME` to expect in " + whose + " certificate, instead of the host's", EnvVars: env(name + "-server-name"), Category: category},
 	}
 }
 

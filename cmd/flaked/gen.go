@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,6 @@ func genCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "gen",
 		Usage:     "make IDs without a node, for scripts and fixtures",
-		UsageText: "flaked gen [flags] [COUNT]",
 		ArgsUsage: "[COUNT]",
 		Description: `Makes COUNT IDs (default: 1) in this process and prints them, one per line. It
 COORDINATES WITH NOBODY: two runs at the same moment with the same --worker make the
@@ -157,7 +157,7 @@ func genSnowflakes(c *cli.Context, format worker.Encoding) (func(context.Context
 		cfg.Rand = rand.New(rand.NewPCG(0, uint64(clock.ns))).Uint32N // the same at every run
 	}
 	if err := usableNow(layout, first); err != nil {
-		return nil, usageError("--layout %s at %s: %w", orDefault(c.String("layout"), "leaf"), first.UTC().Format(time.RFC3339), err)
+		return nil, usageError("--layout %s at %s: %w", cmp.Or(c.String("layout"), "leaf"), first.UTC().Format(time.RFC3339), err)
 	}
 	g, err := worker.NewGenerator(cfg)
 	if err != nil {
@@ -168,13 +168,6 @@ func genSnowflakes(c *cli.Context, format worker.Encoding) (func(context.Context
 		id, err := g.Next(ctx)
 		return format.Encode(id), err
 	}, nil
-}
-
-func orDefault(s, fallback string) string {
-	if s == "" {
-		return fallback
-	}
-	return s
 }
 
 // parseAt parses Unix milliseconds, and all that parseMoment parses. A number of up to

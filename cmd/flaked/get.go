@@ -15,7 +15,6 @@ func getCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "get",
 		Usage:     "print new IDs",
-		UsageText: "flaked get [flags] [N]",
 		ArgsUsage: "[N]",
 		Description: `Asks a node for N new IDs (default: 1), and prints them, one per line: all of them or
 none. The node limits N (--max-batch of flaked serve, 10,000 by default).

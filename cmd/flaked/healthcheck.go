@@ -10,9 +10,8 @@ import (
 
 func healthcheckCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "healthcheck",
-		Usage:     "check whether a node is ready",
-		UsageText: "flaked healthcheck [flags]",
+		Name:  "healthcheck",
+		Usage: "check whether a node is ready",
 		Description: `Asks a node whether it would answer GET, without taking an ID. Prints OK and exits with
 0, or prints the reason and exits with 1. Exits with 3 if no node answers. Use it for
 the HEALTHCHECK of a container.

@@ -110,7 +110,7 @@ func synopsis(path string, cmd *cli.Command) string {
 	case len(cmd.Subcommands) > 0:
 		return path + " COMMAND [flags]"
 	}
-	return path + " [flags]"
+	return strings.TrimSpace(path + " [flags] " + cmd.ArgsUsage)
 }
 
 // categories returns the categories of flags in order of appearance, but "" first.

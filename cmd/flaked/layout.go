@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -53,10 +54,7 @@ func layoutName(l worker.Layout) string {
 // usableNow returns the reason why a layout cannot make IDs at now, nil if it can.
 func usableNow(l worker.Layout, now time.Time) error {
 	const advice = "Give it another epoch, as in %s,epoch=%s"
-	name := worker.PresetName(l)
-	if name == "" {
-		name = "..."
-	}
+	name := cmp.Or(worker.PresetName(l), "...")
 	begin, end := l.Time(worker.Fields{}), l.Expires()
 	today := now.UTC().Format(time.DateOnly)
 	switch {

@@ -14,7 +14,6 @@ func layoutCheckCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "check",
 		Usage:     "check a layout, and what a change to it would do",
-		UsageText: "flaked layout check [flags] LAYOUT",
 		ArgsUsage: "LAYOUT",
 		Description: `Checks whether LAYOUT can make IDs today, and for how long. With the layout in use
 (--from, or that of the cluster at --zk or FLAKED_ZK), it also checks what a change

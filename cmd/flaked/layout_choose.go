@@ -16,9 +16,8 @@ import (
 
 func layoutChooseCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "choose",
-		Usage:     "find the layouts that meet your needs",
-		UsageText: "flaked layout choose [flags]",
+		Name:  "choose",
+		Usage: "find the layouts that meet your needs",
 		Description: `Lists the named layouts that meet the flags, and one designed for them: with the finest
 tick for which there are enough bits, and today as its epoch. The first is recommended.
 

@@ -18,7 +18,6 @@ func layoutExplainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
 		Usage:     "decode IDs bit by bit",
-		UsageText: "flaked layout explain [flags] [ID...]",
 		ArgsUsage: "[ID...]",
 		Description: `Shows the bits of each ID, the meaning of its fields, the lowest and the highest ID of
 its tick (for queries by time), and its other formats. Without arguments it reads IDs
@@ -53,12 +52,7 @@ type bitsReport struct {
 	Value int64  `json:"value"`
 }
 
-func explainID(found foundLayout, text string, now time.Time) (explainedID, error) {
-	l := found.layout
-	id, err := found.decode(text, now)
-	if err != nil {
-		return explainedID{}, err
-	}
+func explainID(l worker.Layout, id decodedID) explainedID {
 	n, _ := strconv.ParseInt(id.ID, 10, 64)
 	e := explainedID{decodedID: id}
 	for _, p := range l.Parts() {
@@ -67,7 +61,7 @@ func explainID(found foundLayout, text string, now time.Time) (explainedID, erro
 	}
 	below := int64(1)<<l.Parts()[0].Shift - 1
 	e.First, e.Last = strconv.FormatInt(n&^below, 10), strconv.FormatInt(n|below, 10)
-	return e, nil
+	return e
 }
 
 func layoutExplain(c *cli.Context) error {
@@ -75,36 +69,17 @@ func layoutExplain(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	show := showExplained(found)
+	show := showExplained(c.App.Writer, found)
 	if asJSON(c) {
-		show = showJSON
+		show = func(id explainedID) error { return json.NewEncoder(c.App.Writer).Encode(id) }
 	}
-	total, bad := 0, 0
-	var odd oddTimes
-	now := time.Now()
-	err = eachID(c, func(text string) error {
-		total++
-		id, err := explainID(found, text, now)
-		if err == nil {
-			odd.add(id.decodedID)
-			return show(c.App.Writer, id)
-		}
-		bad++
-		_, err = fmt.Fprintln(c.App.ErrWriter, "flaked: "+plain(err.Error()))
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return decoded(c, found, odd, total, bad)
+	return decodeAll(c, found, func(id decodedID) error { return show(explainID(found.layout, id)) }, func() error { return nil })
 }
 
-func showJSON(w io.Writer, id explainedID) error { return json.NewEncoder(w).Encode(id) }
-
 // showExplained returns a function that prints IDs with a blank line between them.
-func showExplained(found foundLayout) func(io.Writer, explainedID) error {
+func showExplained(w io.Writer, found foundLayout) func(explainedID) error {
 	l, between := found.layout, ""
-	return func(w io.Writer, id explainedID) error {
+	return func(id explainedID) error {
 		i := 0
 		bits := picture(l, func(worker.Part) string { i++; return id.Bits[i-1].Bits })
 		names := picture(l, func(p worker.Part) string { return strings.Repeat(letters[p.Field], int(p.Bits)) })
@@ -119,13 +94,14 @@ func showExplained(found foundLayout) func(io.Writer, explainedID) error {
 			}
 			t.add(b.Name, value)
 		}
-		t.add("made at", id.Time)
+		made := id.Time
 		if l.Unit > time.Millisecond {
-			t.rows[len(t.rows)-1][1].text += ", or within " + l.Unit.String() + " after"
+			made += ", or within " + l.Unit.String() + " after"
 		}
 		if id.Warning != "" {
-			t.rows[len(t.rows)-1][1].text += ", " + string(id.Warning)
+			made += ", " + string(id.Warning)
 		}
+		t.add("made at", made)
 		t.add("its tick", id.First+" to "+id.Last)
 		for _, e := range worker.Encodings() {
 			if e != worker.Decimal {

@@ -15,7 +15,6 @@ func layoutShowCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "show",
 		Usage:     "draw the bits of a layout, and print its capacity",
-		UsageText: "flaked layout show [flags] [LAYOUT]",
 		ArgsUsage: "[LAYOUT]",
 		Description: `Draws the 64 bits of an ID. Prints how many IDs a worker can make, how many workers
 there are, when the time field is used up, and where the layout was found.

@@ -120,13 +120,11 @@ func groupAction(c *cli.Context) error {
 
 func unknownCommand(c *cli.Context, commands []*cli.Command) error {
 	name := c.Args().First()
-	best, distance := "", 3
+	var names []string
 	for _, cmd := range commands {
-		if d := editDistance(name, cmd.Name); d < distance {
-			best, distance = cmd.Name, d
-		}
+		names = append(names, cmd.Name)
 	}
-	if best != "" {
+	if best := closest(name, names); best != "" {
 		return withHelp(c, usageError("there is no command %q. Did you mean %q?", name, best))
 	}
 	return withHelp(c, usageError("there is no command %q", name))

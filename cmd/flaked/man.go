@@ -14,7 +14,6 @@ func manCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "man",
 		Usage:     "print man pages",
-		UsageText: "flaked man [flags] [COMMAND]",
 		ArgsUsage: "[COMMAND]",
 		Description: `Prints the man page of flaked or of one of its commands. With --dir it writes all
 pages: flaked.1, flaked-serve.1 and so on. They have the text of --help.

@@ -18,9 +18,8 @@ import (
 
 func resetCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "reset-identity",
-		Usage:     "discard a node's identity, so that its next start registers a new node",
-		UsageText: "flaked reset-identity [flags]",
+		Name:  "reset-identity",
+		Usage: "discard a node's identity, so that its next start registers a new node",
 		Description: `Discards a node's identity for good: the next start in this state directory registers a
 new node, with another worker. Use it if a clock that was far ahead has spoilt the
 state, if the state was copied, or to free the worker for others. A backup stays in

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"runtime"
 	"slices"
@@ -130,10 +131,7 @@ func serveOptions(c *cli.Context) (options, error) {
 		return o, err
 	}
 	host, _ := os.Hostname() // a label: "" will do
-	name := c.String("name")
-	if name == "" {
-		name = host
-	}
+	name := cmp.Or(c.String("name"), host)
 	if strings.ContainsAny(name, " \t\r\n") {
 		return o, usageError("--name %q must not contain blanks", name)
 	}
@@ -148,8 +146,7 @@ func serveOptions(c *cli.Context) (options, error) {
 		ReleaseOnExit: c.Bool("release-on-exit"), SequenceStart: start, SegmentStart: segment,
 	}
 	if o.dev {
-		none := time.Duration(0)
-		o.node.Settings.ConfirmTime, o.node.InMemory = &none, true // no other node to wait for
+		o.node.Settings.ConfirmTime, o.node.InMemory = new(time.Duration(0)), true // no other node to wait for
 	}
 	return o, nil
 }
@@ -168,16 +165,13 @@ func clusterSettings(c *cli.Context) (node.Settings, error) {
 		s.Layout = &layout
 	}
 	if c.IsSet("datacenter") {
-		v := c.Int64("datacenter")
-		s.Datacenter = &v
+		s.Datacenter = new(c.Int64("datacenter"))
 	}
 	if c.IsSet("lease") {
-		v := c.Duration("lease")
-		s.Lease = &v
+		s.Lease = new(c.Duration("lease"))
 	}
 	if c.IsSet("confirm-time") {
-		v := c.Duration("confirm-time")
-		s.ConfirmTime = &v
+		s.ConfirmTime = new(c.Duration("confirm-time"))
 	}
 	if c.IsSet("on-rollback") {
 		v, err := timeguard.ParseRollbackPolicy(c.String("on-rollback"))
@@ -187,8 +181,7 @@ func clusterSettings(c *cli.Context) (node.Settings, error) {
 		s.OnRollback = &v
 	}
 	if c.IsSet("borrow") {
-		v := c.Duration("borrow")
-		s.Borrow = &v
+		s.Borrow = new(c.Duration("borrow"))
 	}
 	return s, nil
 }
@@ -204,12 +197,9 @@ func segmentStart(s string) (worker.SegmentStart, error) {
 }
 
 func sequenceStart(s string) (worker.SequenceStart, error) {
-	for name, start := range map[string]worker.SequenceStart{
-		"random": worker.StartRandom, "zero": worker.StartZero, "carry-on": worker.StartCarryOn,
-	} {
-		if s == name {
-			return start, nil
-		}
+	starts := map[string]worker.SequenceStart{"random": worker.StartRandom, "zero": worker.StartZero, "carry-on": worker.StartCarryOn}
+	if start, ok := starts[s]; ok {
+		return start, nil
 	}
 	return 0, usageError("--sequence-start must be random, zero or carry-on, not %q", s)
 }

@@ -18,9 +18,8 @@ func stateCommand() *cli.Command {
 		Name:  "state",
 		Usage: "show a node's local record",
 		Subcommands: []*cli.Command{{
-			Name:      "show",
-			Usage:     "print the contents of a state directory",
-			UsageText: "flaked state show [flags]",
+			Name:  "show",
+			Usage: "print the contents of a state directory",
 			Description: `Prints the content of a node's state directory: its worker, the bounds of the IDs that
 it may issue, and whether a node that starts here would resume it. It changes nothing,
 and may run beside the node. Exits with 1 if there is no state, and with 4 if the

@@ -190,35 +190,22 @@ func take(w *clusterview.WorkerReport, doc admin.Status) {
 
 // askedLine returns a line on the nodes that were asked, "" for none.
 func askedLine(workers []clusterview.WorkerReport) string {
-	var answered, silent, late, denied, other, unreachable int
+	n := make(map[string]int)
 	for _, w := range workers {
-		switch {
-		case w.Says != nil:
-			answered++
-		case w.Asked == clusterview.NoAnswer:
-			silent++
-		case w.Asked == clusterview.TimedOut:
-			late++
-		case w.Asked == clusterview.AccessDenied:
-			denied++
-		case w.Asked == clusterview.AnotherNode:
-			other++
-		case w.State == clusterview.Live || w.State == clusterview.Disconnected:
-			unreachable++
+		if w.Asked != "" || w.State == clusterview.Live || w.State == clusterview.Disconnected {
+			n[w.Asked]++
 		}
 	}
 	var parts []string
-	add := func(n int, text string) {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, text))
+	for _, row := range [][2]string{
+		{clusterview.Answered, "answered"}, {clusterview.NoAnswer, "did not answer"}, {clusterview.TimedOut, fmt.Sprintf("timed out after %v", askTime)},
+		{clusterview.AccessDenied, "denied access (--token-file)"}, {clusterview.AnotherNode, "replaced by another node"},
+		{"", "without an address that can be reached from here"},
+	} {
+		if n[row[0]] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[row[0]], row[1]))
 		}
 	}
-	add(answered, "answered")
-	add(silent, "did not answer")
-	add(late, fmt.Sprintf("timed out after %v", askTime))
-	add(denied, "denied access (--token-file)")
-	add(other, "replaced by another node")
-	add(unreachable, "without an address that can be reached from here")
 	if len(parts) == 0 {
 		return ""
 	}

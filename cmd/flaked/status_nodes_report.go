@@ -33,11 +33,9 @@ func (p nodesPage) print(w io.Writer, wide, colour bool) error {
 	}
 	t.add(header...)
 	for _, n := range p.Nodes {
-		t.add(nodeCells(n, wide)...)
-		if n.Says == nil || !n.Says.Ready {
-			t.rows[len(t.rows)-1][nodeSaysColumn].colour = red
-		} else {
-			t.rows[len(t.rows)-1][nodeSaysColumn].colour = green
+		says := &t.add(nodeCells(n, wide)...)[nodeSaysColumn]
+		if says.colour = green; n.Says == nil || !n.Says.Ready {
+			says.colour = red
 		}
 	}
 	if err := t.print(w, colour); err != nil {

@@ -41,8 +41,7 @@ func printWorkers(w io.Writer, workers []clusterview.WorkerReport, wide, colour 
 	t := textTable{right: map[int]bool{0: true}}
 	t.add(statusHeader(wide)...)
 	for _, worker := range workers {
-		t.add(statusCells(worker, wide)...)
-		row := t.rows[len(t.rows)-1]
+		row := t.add(statusCells(worker, wide)...)
 		row[stateColumn].colour = stateColour(worker.State)
 		if worker.ClockOff() {
 			row[clockColumn].colour = red

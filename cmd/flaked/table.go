@@ -16,12 +16,14 @@ type textTable struct {
 	right map[int]bool
 }
 
-func (t *textTable) add(texts ...string) {
+// add adds a row, and returns it.
+func (t *textTable) add(texts ...string) []cell {
 	row := make([]cell, len(texts))
 	for i, s := range texts {
 		row[i].text = s
 	}
 	t.rows = append(t.rows, row)
+	return row
 }
 
 // print writes the table. It takes every character for one column wide.

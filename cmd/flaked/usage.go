@@ -2,6 +2,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -44,15 +45,12 @@ func unknown(c *cli.Context, name string) error {
 			}
 		}
 	}
-	best, distance := "", 3
+	var names []string
 	for _, f := range c.Command.Flags {
-		for _, n := range f.Names() {
-			if d := editDistance(name, n); d < distance && len(n) > 1 {
-				best, distance = n, d
-			}
-		}
+		names = append(names, f.Names()...)
 	}
-	if best != "" {
+	names = slices.DeleteFunc(names, func(n string) bool { return len(n) == 1 })
+	if best := closest(name, names); best != "" {
 		return usageError("there is no flag %s. Did you mean %s?", dashed(name), dashed(best))
 	}
 	return usageError("there is no flag %s", dashed(name))
@@ -67,10 +65,8 @@ func dashed(name string) string {
 
 func flagNamed(flags []cli.Flag, name string) cli.Flag {
 	for _, f := range flags {
-		for _, n := range f.Names() {
-			if n == name {
-				return f
-			}
+		if slices.Contains(f.Names(), name) {
+			return f
 		}
 	}
 	return nil
@@ -95,6 +91,17 @@ func wanted(f cli.Flag) string {
 		return kinds["duration"]
 	}
 	return "a valid value"
+}
+
+// closest returns the first of the words that are most like given, "" if none is like it.
+func closest(given string, words []string) string {
+	best, distance := "", 3
+	for _, w := range words {
+		if d := editDistance(given, w); d < distance {
+			best, distance = w, d
+		}
+	}
+	return best
 }
 
 // editDistance returns how many bytes must be added, left out or changed to get from a to
