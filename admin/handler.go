@@ -12,45 +12,6 @@ import (
 	"github.com/flaked/flaked/lineproto"
 )
 
-// route is a path that is served. Each kind of route has a file of its own.
-type route struct {
-	// path is matched exactly. A path that ends with a name in braces, like
-	// "/v1/decode/{id}", matches every path with that prefix and at least one character
-	// more. r.PathValue(name) then returns the rest.
-	path, about string
-	// open means that everybody may use the route: admit is not called.
-	open bool
-	// free means that a request takes no place: it is answered at once, or its handler
-	// has places of its own.
-	free bool
-	// waits means that a request mostly waits, for example for ZooKeeper. It then takes
-	// one of the places for such requests, so that the others are left for fast ones.
-	waits bool
-	// linked means that a browser may open the route from a link on another site's page.
-	linked bool
-	// methods are the methods that serve answers. nil means GET and HEAD.
-	methods []string
-	serve   http.HandlerFunc
-}
-
-func (s *Server) routes() []route {
-	return slices.Concat(s.probeRoutes(), s.metricsRoutes(), s.statusRoutes(), s.workersRoutes(), s.idRoutes(), s.leafRoutes(), s.pprofRoutes(), s.pageRoutes())
-}
-
-// matches reports whether a request is for this route. If so, it sets the path value.
-func (rt route) matches(r *http.Request) bool {
-	prefix, name, ok := strings.Cut(rt.path, "{")
-	if !ok {
-		return r.URL.Path == rt.path
-	}
-	rest, ok := strings.CutPrefix(r.URL.Path, prefix)
-	if !ok || rest == "" {
-		return false
-	}
-	r.SetPathValue(strings.TrimSuffix(name, "}"), rest)
-	return true
-}
-
 // handler returns a handler that compares paths unchanged. http.ServeMux would redirect a
 // path that it considers unclean.
 func (s *Server) handler() http.Handler {

@@ -16,14 +16,6 @@ import (
 // reserveTimeout is how long a request for IDs may wait for them.
 const reserveTimeout = 5 * time.Second
 
-func (s *Server) idRoutes() []route {
-	return []route{
-		// HEAD is not answered: it would use up IDs and show none.
-		{path: "/v1/ids", about: "an ID, or 10 with ?n=10, as strings in JSON", methods: []string{http.MethodGet, http.MethodPost}, serve: s.ids},
-		{path: "/v1/decode/{id}", about: "decode an ID, in JSON", serve: s.decode},
-	}
-}
-
 // problem is the JSON document of an error.
 type problem struct {
 	Error problemText `json:"error"`

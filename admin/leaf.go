@@ -10,17 +10,8 @@ import (
 	"github.com/flaked/flaked/lineproto"
 )
 
-// leafRoutes returns the routes of Leaf's server (Meituan-Dianping/Leaf, LeafController
-// and LeafMonitorController). They answer as Leaf does, errors included. Leaf does not
-// restrict the method.
-func (s *Server) leafRoutes() []route {
-	methods := []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
-	return []route{
-		{path: "/api/snowflake/get/{key}", about: "an ID, for any key, as Leaf's server answers", methods: methods, serve: s.leafGet},
-		{path: "/decodeSnowflakeId", about: "decode ?snowflakeId=ID, as Leaf's server does", methods: methods, serve: s.leafDecode},
-	}
-}
-
+// leafGet and leafDecode answer as Leaf's server does (Meituan-Dianping/Leaf, LeafController and
+// LeafMonitorController), errors included.
 func (s *Server) leafGet(w http.ResponseWriter, r *http.Request) {
 	ids, err := s.make(r.Context(), 1)
 	if err != nil {

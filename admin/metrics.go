@@ -253,15 +253,15 @@ func constHistogram(desc *prometheus.Desc, h lineproto.Histogram) prometheus.Met
 	return prometheus.MustNewConstHistogram(desc, count, math.Max(0, h.Sum), cumulated)
 }
 
-func (s *Server) metricsRoutes() []route {
+func (s *Server) metricsHandler() http.HandlerFunc {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newMetrics(s), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: s.httpLog()})
-	return []route{{path: "/metrics", about: "metrics for Prometheus", open: true, serve: func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
 		// promhttp negotiates the type.
 		w.Header().Del("Content-Type")
 		handler.ServeHTTP(w, r)
-	}}}
+	}
 }
 
 // httpRequests counts the requests of the admin port, by path and status.

@@ -56,18 +56,6 @@ var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
 // the element that contains it.
 var common = []string{"serves", "left", "wrong", "node", "held", "map", "clocks", "nodes", "events"}
 
-func (s *Server) pageRoutes() []route {
-	get := []string{http.MethodGet}
-	return []route{
-		{path: "/", about: "status page: this node, the cluster, the clocks", linked: true, serve: s.page},
-		{path: "/page.css", about: "style of the page", open: true, serve: pageFile("page.css", "text/css")},
-		{path: "/page.js", about: "script of the page", open: true, serve: pageFile("page.js", "text/javascript")},
-		{path: "/page.svg", about: "icon of the page", open: true, serve: pageFile("page.svg", "image/svg+xml")},
-		{path: "/page/live", about: "changed parts of the page, as server-sent events", methods: get, free: true, serve: s.live},
-		{path: "/page/decode/{id}", about: "decode an ID, as the page shows it", serve: s.pageDecode},
-	}
-}
-
 func pageFile(name, kind string) http.HandlerFunc {
 	content, err := pageFiles.ReadFile("page/" + name)
 	if err != nil {

@@ -14,7 +14,7 @@ func BenchmarkPage(b *testing.B) {
 		b.Fatal(err)
 	}
 	found, _ := cfg.Slots(b.Context())
-	s.slots.last, s.slots.at = found, time.Now()
+	s.slots.Report, s.slots.at = found, time.Now()
 	for back := pastKept; back > 0; back -= offsetEvery {
 		s.pages.past.noteClocks(time.Now().Add(-back), found, true)
 	}

@@ -46,12 +46,14 @@ type lineView struct {
 // maxLines is how many lines a reader can tell apart.
 const maxLines = 8
 
-// offsetSteps are the marks of the logarithmic scale of offsets, at equal distances. One
-// chart can show both a millisecond and an hour.
-var offsetSteps = []struct {
+type offsetStep struct {
 	ms   float64
 	word string
-}{
+}
+
+// offsetSteps are the marks of the logarithmic scale of offsets, at equal distances. One
+// chart can show both a millisecond and an hour.
+var offsetSteps = []offsetStep{
 	{0, "0"}, {1, "1ms"}, {10, "10ms"}, {100, "100ms"}, {1000, "1s"}, {10_000, "10s"}, {60_000, "1min"},
 	{600_000, "10min"}, {3_600_000, "1h"}, {86_400_000, "1d"}, {31_536_000_000, "1y"}, {3_153_600_000_000, "100y"},
 }
@@ -60,12 +62,7 @@ var offsetSteps = []struct {
 // Between two steps it interpolates the logarithm. It is negative for negative offsets.
 func offsetLevel(ms float64) float64 {
 	abs := math.Abs(ms)
-	at := slices.IndexFunc(offsetSteps, func(s struct {
-		ms   float64
-		word string
-	}) bool {
-		return abs <= s.ms
-	})
+	at := slices.IndexFunc(offsetSteps, func(s offsetStep) bool { return abs <= s.ms })
 	switch at {
 	case 0:
 		return 0
@@ -134,10 +131,7 @@ func clockChart(past []clocks, slots []slotView, now time.Time) chartView {
 	}
 	for i := range v.Lines {
 		v.Lines[i].Class = fmt.Sprintf("c%d", i)
-		v.Lines[i].Points = pieces(past, x, y, func(ms []float32) (float64, bool) {
-			w := v.Lines[i].Slot.Worker
-			return at(ms, w)
-		})
+		v.Lines[i].Points = pieces(past, v.Lines[i].Slot.Worker, x, y)
 	}
 	if v.Others > 0 {
 		drawn := map[int]bool{}
@@ -150,17 +144,9 @@ func clockChart(past []clocks, slots []slotView, now time.Time) chartView {
 	return v
 }
 
-// at returns the offset of worker w, and whether it is known.
-func at(ms []float32, w int) (float64, bool) {
-	if w >= len(ms) || ms[w] != ms[w] {
-		return 0, false
-	}
-	return float64(ms[w]), true
-}
-
-// pieces returns the points of a line as SVG coordinates. A gap in the data starts a new
+// pieces returns the points of worker w's line as SVG coordinates. A gap in the data starts a new
 // piece.
-func pieces(past []clocks, x func(time.Time) float64, y func(float64) float64, of func([]float32) (float64, bool)) []string {
+func pieces(past []clocks, w int, x func(time.Time) float64, y func(float64) float64) []string {
 	var out []string
 	var b strings.Builder
 	flush := func() {
@@ -170,11 +156,11 @@ func pieces(past []clocks, x func(time.Time) float64, y func(float64) float64, o
 		}
 	}
 	for _, c := range past {
-		ms, ok := of(c.ms)
-		if !ok {
+		if w >= len(c.ms) || c.ms[w] != c.ms[w] { // not known
 			flush()
 			continue
 		}
+		ms := float64(c.ms[w])
 		// A second point makes a single one visible.
 		if b.Len() == 0 {
 			fmt.Fprintf(&b, "%.1f,%.1f", x(c.at)-1, y(ms))

@@ -68,18 +68,15 @@ func (p *past) note(at time.Time, c lineproto.Counters, more int64) {
 func (p *past) noteClocks(at time.Time, found clusterview.Report, ok bool) {
 	now := clocks{at: at}
 	if ok {
-		size := 0
-		for _, w := range found.Workers {
-			if w.Worker < maxTraced {
-				size = max(size, w.Worker+1)
+		now.ms = []float32{}
+		for _, w := range found.Workers { // by number
+			if w.Worker >= maxTraced {
+				break
 			}
-		}
-		now.ms = make([]float32, size)
-		for i := range now.ms {
-			now.ms[i] = float32(math.NaN())
-		}
-		for _, w := range found.Workers {
-			if w.ClockOffsetMs != nil && w.Worker < size {
+			for len(now.ms) <= w.Worker {
+				now.ms = append(now.ms, float32(math.NaN()))
+			}
+			if w.ClockOffsetMs != nil {
 				now.ms[w.Worker] = float32(*w.ClockOffsetMs)
 			}
 		}

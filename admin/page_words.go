@@ -23,8 +23,6 @@ type bitsView struct {
 	Means  string
 }
 
-func (v decodedView) When() string { return v.Time }
-
 // bitsOf returns the sign bit and the layout's fields, from the most significant bit.
 func bitsOf(d decoded) []bitsView {
 	bits := []bitsView{{part{"sign", 1, 63, 0}, "0", "always 0"}}

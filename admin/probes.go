@@ -4,18 +4,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/flaked/flaked/node"
 )
-
-func (s *Server) probeRoutes() []route {
-	return []route{
-		{path: "/livez", about: "liveness probe: 200 while the process works", open: true, free: true, serve: s.livez},
-		{path: "/readyz", about: "readiness probe: 200 while a GET is answered with an ID, else 503 and the reason. ?verbose lists all checks", open: true, free: true, serve: s.readyz},
-	}
-}
 
 func (s *Server) livez(w http.ResponseWriter, _ *http.Request) { verdict(w, s.cfg.Live(), "") }
 
@@ -85,10 +79,7 @@ func checks(workers []node.Snapshot) string {
 		case c.OffsetMs == nil:
 			line("+", "clock", "not compared yet")
 		default:
-			bad := false
-			for _, t := range s.Degraded {
-				bad = bad || t == node.TroubleOffset
-			}
+			bad := slices.Contains(s.Degraded, node.TroubleOffset)
 			line(mark(!bad, "!"), "clock", "%s +- %s against ZooKeeper's leader, %s against the worst of %d voters",
 				signed(*c.OffsetMs), span(int64(*c.UncertaintyMs)), signed(*c.WorstMs), c.Voters)
 		}

@@ -36,18 +36,13 @@ type slots struct {
 	// noted is called after each try to read. ok is false if the try failed.
 	noted func(at time.Time, found clusterview.Report, ok bool)
 
-	mu   sync.Mutex // guards what follows
-	last clusterview.Report
-	at   time.Time // when last was read; zero: never
+	mu sync.Mutex // guards what follows
+	seen
 	// tried is when the last try ended. A page counts as open until watched, and was opened
 	// at since.
 	tried   time.Time
 	watched time.Time
 	since   time.Time
-	err     error // of the last try
-	// ok and failed count tries.
-	ok      int64
-	failed  int64
 	changed chan struct{} // closed after the next try
 }
 
@@ -79,7 +74,7 @@ func (c *slots) run(ctx context.Context) {
 		c.mu.Lock()
 		c.tried, c.err = c.now(), err
 		if err == nil {
-			c.last, c.at = found, c.tried
+			c.Report, c.at = found, c.tried
 			c.ok++
 		} else {
 			c.failed++
@@ -107,12 +102,12 @@ func (c *slots) next() (left time.Duration, watched bool) {
 // every returns the time between two readings. The caller holds mu.
 func (c *slots) every() time.Duration {
 	if c.now().Before(c.watched) {
-		return max(watchedEvery, time.Duration(c.last.Summary.Used)*time.Second/watchedReads)
+		return max(watchedEvery, time.Duration(c.Summary.Used)*time.Second/watchedReads)
 	}
 	if c.err != nil {
 		return slotsEvery / 3 // a failed try reads few records
 	}
-	return max(slotsEvery, time.Duration(c.last.Summary.Used)*time.Duration(c.last.Summary.Live)*time.Second/readsPerSecond)
+	return max(slotsEvery, time.Duration(c.Summary.Used)*time.Duration(c.Summary.Live)*time.Second/readsPerSecond)
 }
 
 // watch makes the slots be read often for the next watchedFor.
@@ -141,7 +136,7 @@ func (c *slots) overdue() bool {
 // opened later can show the past. In a large cluster it does nothing.
 func (c *slots) idle() {
 	c.mu.Lock()
-	every := max(slotsEvery, time.Duration(c.last.Summary.Used)*time.Duration(c.last.Summary.Live)*time.Second/idleReads)
+	every := max(slotsEvery, time.Duration(c.Summary.Used)*time.Duration(c.Summary.Live)*time.Second/idleReads)
 	due := every <= idleMost && c.now().Sub(c.tried) >= every
 	c.mu.Unlock()
 	if due {
@@ -152,7 +147,7 @@ func (c *slots) idle() {
 // seen is the last reading, with the error of the last try and the numbers of tries.
 type seen struct {
 	clusterview.Report
-	at         time.Time
+	at         time.Time // when it was read; zero: never
 	err        error
 	ok, failed int64
 }
@@ -168,7 +163,7 @@ func (c *slots) get() (s seen, changed <-chan struct{}) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return seen{c.last, c.at, c.err, c.ok, c.failed}, c.changed
+	return c.seen, c.changed
 }
 
 // wait returns the last reading. If the next one is due, wait first waits up to slotsWait
@@ -185,10 +180,6 @@ func (c *slots) wait(ctx context.Context) seen {
 	}
 	s, _ := c.get()
 	return s
-}
-
-func (s *Server) workersRoutes() []route {
-	return []route{{path: "/v1/workers", about: "the cluster's workers, as `flaked status -o json` prints them", waits: true, serve: s.workers}}
 }
 
 // stale is the JSON document of an error in reading ZooKeeper. Last is the last reading, or

@@ -151,11 +151,8 @@ func (doc *Status) count(c lineproto.Counters) {
 	}
 }
 
-func (s *Server) statusRoutes() []route {
-	return []route{{
-		path: "/v1/status", about: "state of this node, in JSON",
-		serve: func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.Status()) },
-	}}
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, s.Status())
 }
 
 // writeJSON answers with a JSON document. It ignores write errors: the client has gone, and

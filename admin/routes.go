@@ -1,0 +1,77 @@
+package admin
+
+import (
+	"net/http"
+	"net/http/pprof"
+	"strings"
+)
+
+// route is a path that is served.
+type route struct {
+	// path is matched exactly. A path that ends with a name in braces, like
+	// "/v1/decode/{id}", matches every path with that prefix and at least one character
+	// more. r.PathValue(name) then returns the rest.
+	path, about string
+	// open means that everybody may use the route: admit is not called.
+	open bool
+	// free means that a request takes no place: it is answered at once, or its handler
+	// has places of its own.
+	free bool
+	// waits means that a request mostly waits, for example for ZooKeeper. It then takes
+	// one of the places for such requests, so that the others are left for fast ones.
+	waits bool
+	// linked means that a browser may open the route from a link on another site's page.
+	linked bool
+	// methods are the methods that serve answers. nil means GET and HEAD.
+	methods []string
+	serve   http.HandlerFunc
+}
+
+// routes returns all routes. A request is served by the first one that matches it.
+func (s *Server) routes() []route {
+	get := []string{http.MethodGet}
+	post := []string{http.MethodGet, http.MethodPost}
+	all := []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} // as in Leaf
+	routes := []route{
+		{path: "/livez", about: "liveness probe: 200 while the process works", open: true, free: true, serve: s.livez},
+		{path: "/readyz", about: "readiness probe: 200 while a GET is answered with an ID, else 503 and the reason. ?verbose lists all checks", open: true, free: true, serve: s.readyz},
+		{path: "/metrics", about: "metrics for Prometheus", open: true, serve: s.metricsHandler()},
+		{path: "/v1/status", about: "state of this node, in JSON", serve: s.status},
+		{path: "/v1/workers", about: "the cluster's workers, as `flaked status -o json` prints them", waits: true, serve: s.workers},
+		// HEAD is not answered: it would use up IDs and show none.
+		{path: "/v1/ids", about: "an ID, or 10 with ?n=10, as strings in JSON", methods: post, serve: s.ids},
+		{path: "/v1/decode/{id}", about: "decode an ID, in JSON", serve: s.decode},
+		{path: "/api/snowflake/get/{key}", about: "an ID, for any key, as Leaf's server answers", methods: all, serve: s.leafGet},
+		{path: "/decodeSnowflakeId", about: "decode ?snowflakeId=ID, as Leaf's server does", methods: all, serve: s.leafDecode},
+	}
+	if s.cfg.Pprof {
+		routes = append(routes,
+			route{path: "/debug/pprof/", about: "profiles of the process, for go tool pprof", serve: pprof.Index},
+			route{path: "/debug/pprof/cmdline", about: "command line of the process", serve: pprof.Cmdline},
+			route{path: "/debug/pprof/profile", about: "CPU profile for ?seconds=5, less than 10", waits: true, serve: pprof.Profile},
+			route{path: "/debug/pprof/trace", about: "execution trace for ?seconds=1, less than 10", waits: true, serve: pprof.Trace},
+			route{path: "/debug/pprof/symbol", about: "function names of program counters", methods: post, serve: pprof.Symbol},
+			route{path: "/debug/pprof/{profile}", about: "named profile: goroutine, heap, mutex, ...", serve: pprof.Index})
+	}
+	return append(routes,
+		route{path: "/", about: "status page: this node, the cluster, the clocks", linked: true, serve: s.page},
+		route{path: "/page.css", about: "style of the page", open: true, serve: pageFile("page.css", "text/css")},
+		route{path: "/page.js", about: "script of the page", open: true, serve: pageFile("page.js", "text/javascript")},
+		route{path: "/page.svg", about: "icon of the page", open: true, serve: pageFile("page.svg", "image/svg+xml")},
+		route{path: "/page/live", about: "changed parts of the page, as server-sent events", methods: get, free: true, serve: s.live},
+		route{path: "/page/decode/{id}", about: "decode an ID, as the page shows it", serve: s.pageDecode})
+}
+
+// matches reports whether a request is for this route. If so, it sets the path value.
+func (rt route) matches(r *http.Request) bool {
+	prefix, name, ok := strings.Cut(rt.path, "{")
+	if !ok {
+		return r.URL.Path == rt.path
+	}
+	rest, ok := strings.CutPrefix(r.URL.Path, prefix)
+	if !ok || rest == "" {
+		return false
+	}
+	r.SetPathValue(strings.TrimSuffix(name, "}"), rest)
+	return true
+}
