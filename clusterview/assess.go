@@ -67,15 +67,15 @@ func Count(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Summa
 func (r *Report) Judge() {
 	for _, w := range r.Workers {
 		if _, refuses := w.Refuses(); w.State == Live && !refuses {
-			r.Summary.ShortestLeaseMs = shorter(r.Summary.ShortestLeaseMs, w.LeaseLeftMs)
+			r.Summary.ShortestLeaseMs = Shorter(r.Summary.ShortestLeaseMs, w.LeaseLeftMs)
 		}
 	}
 	r.Summary.Problems = problems(*r)
 	r.Summary.Degraded = len(r.Summary.Problems) > 0
 }
 
-// shorter returns the one that points to the smaller number. nil counts as unlimited.
-func shorter(a, b *int64) *int64 {
+// Shorter returns the one that points to the smaller number. nil counts as unlimited.
+func Shorter(a, b *int64) *int64 {
 	if a == nil || b != nil && *b < *a {
 		return b
 	}

@@ -107,7 +107,7 @@ func (r *NodeReport) Describe(workers []node.Snapshot, ids int64) {
 		if s.Ready {
 			r.WorkersReady++
 		}
-		r.Says.LeaseLeftMs = shorter(r.Says.LeaseLeftMs, s.LeaseLeftMs)
+		r.Says.LeaseLeftMs = Shorter(r.Says.LeaseLeftMs, s.LeaseLeftMs)
 	}
 	slices.Sort(r.Workers)
 }

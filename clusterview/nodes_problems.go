@@ -23,7 +23,7 @@ func AssessNodes(zk Unread, addresses Addresses, nodes []NodeReport, now time.Ti
 		s.Answered++
 		if n.Says.Ready {
 			s.Ready++
-			s.ShortestLeaseMs = shorter(s.ShortestLeaseMs, n.Says.LeaseLeftMs)
+			s.ShortestLeaseMs = Shorter(s.ShortestLeaseMs, n.Says.LeaseLeftMs)
 		}
 	}
 	s.Problems = nodesProblems(r)

@@ -8,7 +8,6 @@ import (
 	"os/user"
 	"strings"
 
-	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
 )
 
@@ -27,11 +26,10 @@ func confirm(c *cli.Context, risk, words string) error {
 	} else if given != "" {
 		return usageError("--confirm %q does not match. Nothing was changed. Use --confirm '%s'", given, words)
 	}
-	in, ok := c.App.Reader.(*os.File)
-	if !ok || !isatty.IsTerminal(in.Fd()) {
+	if !isTerminal(c.App.Reader) {
 		return usageError("%s. Nothing was changed. To go on, add --confirm '%s'", risk, words)
 	}
-	typed, err := question(c, in, fmt.Sprintf("%s.\nType %s to go on: ", risk, words))
+	typed, err := question(c, fmt.Sprintf("%s.\nType %s to go on: ", risk, words))
 	if err != nil {
 		return err
 	}
@@ -42,7 +40,7 @@ func confirm(c *cli.Context, risk, words string) error {
 }
 
 // question asks on the terminal and returns the line that is typed, trimmed.
-func question(c *cli.Context, in io.Reader, text string) (string, error) {
+func question(c *cli.Context, text string) (string, error) {
 	fmt.Fprint(c.App.ErrWriter, text)
 	type reply struct {
 		line string
@@ -50,7 +48,7 @@ func question(c *cli.Context, in io.Reader, text string) (string, error) {
 	}
 	replies := make(chan reply, 1)
 	go func() { // ends with the process at the latest: a read cannot be interrupted
-		line, err := bufio.NewReader(in).ReadString('\n')
+		line, err := bufio.NewReader(c.App.Reader).ReadString('\n')
 		replies <- reply{line, err}
 	}()
 	select {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -194,7 +193,7 @@ func eachID(c *cli.Context, f func(string) error) error {
 	if c.Args().Present() {
 		return nil
 	}
-	if in, ok := c.App.Reader.(*os.File); ok && isTerminal(in) {
+	if isTerminal(c.App.Reader) {
 		fmt.Fprintln(c.App.ErrWriter, "reading IDs from the terminal, one per line. Ctrl-D ends the input.")
 	}
 	lines := bufio.NewScanner(c.App.Reader)

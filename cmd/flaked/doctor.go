@@ -116,7 +116,7 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	if err != nil {
 		return cfg, err
 	}
-	segment, err := segmentStart(c.String("segment-start"))
+	segment, err := segmentStart(c)
 	if err != nil {
 		return cfg, err
 	}

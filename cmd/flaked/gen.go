@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -128,18 +129,15 @@ func genSource(c *cli.Context) (func(context.Context) (string, error), error) {
 func textOf(id uuid.UUID, err error) (string, error) { return id.String(), err }
 
 func genSnowflakes(c *cli.Context, format worker.Encoding) (func(context.Context) (string, error), error) {
-	layout := worker.Leaf()
-	if text := c.String("layout"); text != "" {
-		var err error
-		if layout, err = layoutOf("--layout", text); err != nil {
-			return nil, err
-		}
-	}
-	start, err := sequenceStart(c.String("sequence-start"))
+	layout, err := layoutOf("--layout", cmp.Or(c.String("layout"), "leaf"))
 	if err != nil {
 		return nil, err
 	}
-	segment, err := segmentStart(c.String("segment-start"))
+	start, err := sequenceStart(c)
+	if err != nil {
+		return nil, err
+	}
+	segment, err := segmentStart(c)
 	if err != nil {
 		return nil, err
 	}
@@ -168,6 +166,14 @@ func genSnowflakes(c *cli.Context, format worker.Encoding) (func(context.Context
 		id, err := g.Next(ctx)
 		return format.Encode(id), err
 	}, nil
+}
+
+func encodingNames() string {
+	var names []string
+	for _, e := range worker.Encodings() {
+		names = append(names, e.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 // parseAt parses Unix milliseconds, and all that parseMoment parses. A number of up to

@@ -32,8 +32,9 @@ func newLogger(c *cli.Context, w io.Writer) (hclog.InterceptLogger, error) {
 	return hclog.NewInterceptLogger(opts), nil
 }
 
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// isTerminal reports whether a reader or a writer is a terminal.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }
 

@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/clusterview"
@@ -85,10 +83,8 @@ func resetIdentity(c *cli.Context) error {
 		if asJSON(c) {
 			continue
 		}
-		for _, line := range resetLines(dir, was, backup.Path, time.Now()) {
-			if _, err := fmt.Fprintln(c.App.Writer, line); err != nil {
-				return err
-			}
+		if _, err := fmt.Fprintln(c.App.Writer, strings.Join(resetLines(dir, was, backup.Path, time.Now()), "\n")); err != nil {
+			return err
 		}
 	}
 	if asJSON(c) {
@@ -150,11 +146,10 @@ func confirmReset(c *cli.Context, found []stateReport) error {
 		return nil
 	}
 	what := strings.Join(lost, "; ")
-	in, ok := c.App.Reader.(*os.File)
-	if !ok || !isatty.IsTerminal(in.Fd()) {
+	if !isTerminal(c.App.Reader) {
 		return usageError("this will be discarded for good: %s. Nothing was changed. To go on, add --yes", what)
 	}
-	typed, err := question(c, in, fmt.Sprintf("This will be discarded for good: %s.\nType reset to go on: ", what))
+	typed, err := question(c, fmt.Sprintf("This will be discarded for good: %s.\nType reset to go on: ", what))
 	if err == nil && typed != "reset" {
 		return exitWith(exitFailure, "the typed word does not match \"reset\". Nothing was changed")
 	}

@@ -105,9 +105,8 @@ func serveOptions(c *cli.Context) (options, error) {
 	if o.unix, err = parseUnixOptions(c.String("unix-mode"), c.String("unix-group")); err != nil {
 		return o, err
 	}
-	var ok bool
-	if o.engine, ok = engines[c.String("engine")]; !ok {
-		return o, usageError("--engine must be auto, loops or goroutines, not %q", c.String("engine"))
+	if o.engine, err = oneOf(c, "engine", "auto, loops or goroutines", engines); err != nil {
+		return o, err
 	}
 	if o.engine == lineproto.EventLoops && runtime.GOOS != "linux" {
 		return o, usageError("--engine loops needs Linux. Leave it out")
@@ -122,11 +121,11 @@ func serveOptions(c *cli.Context) (options, error) {
 	if err != nil {
 		return o, err
 	}
-	start, err := sequenceStart(c.String("sequence-start"))
+	start, err := sequenceStart(c)
 	if err != nil {
 		return o, err
 	}
-	segment, err := segmentStart(c.String("segment-start"))
+	segment, err := segmentStart(c)
 	if err != nil {
 		return o, err
 	}
@@ -186,22 +185,23 @@ func clusterSettings(c *cli.Context) (node.Settings, error) {
 	return s, nil
 }
 
-func segmentStart(s string) (worker.SegmentStart, error) {
-	switch s {
-	case "zero":
-		return worker.SegmentZero, nil
-	case "random":
-		return worker.SegmentRandom, nil
-	}
-	return 0, usageError("--segment-start must be zero or random, not %q", s)
+func segmentStart(c *cli.Context) (worker.SegmentStart, error) {
+	return oneOf(c, "segment-start", "zero or random", map[string]worker.SegmentStart{"zero": worker.SegmentZero, "random": worker.SegmentRandom})
 }
 
-func sequenceStart(s string) (worker.SequenceStart, error) {
-	starts := map[string]worker.SequenceStart{"random": worker.StartRandom, "zero": worker.StartZero, "carry-on": worker.StartCarryOn}
-	if start, ok := starts[s]; ok {
-		return start, nil
+func sequenceStart(c *cli.Context) (worker.SequenceStart, error) {
+	return oneOf(c, "sequence-start", "random, zero or carry-on", map[string]worker.SequenceStart{
+		"random": worker.StartRandom, "zero": worker.StartZero, "carry-on": worker.StartCarryOn,
+	})
+}
+
+// oneOf returns what the word in a flag stands for. words lists the words for people.
+func oneOf[T any](c *cli.Context, flag, words string, values map[string]T) (T, error) {
+	v, ok := values[c.String(flag)]
+	if !ok {
+		return v, usageError("--%s must be %s, not %q", flag, words, c.String(flag))
 	}
-	return 0, usageError("--sequence-start must be random, zero or carry-on, not %q", s)
+	return v, nil
 }
 
 var engines = map[string]lineproto.Engine{"auto": lineproto.Auto, "loops": lineproto.EventLoops, "goroutines": lineproto.Goroutines}

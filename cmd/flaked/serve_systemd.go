@@ -19,9 +19,7 @@ func serviceState(workers []node.Snapshot) (ready bool, text string) {
 		switch {
 		case w.Ready:
 			serving = append(serving, workerName(w))
-			if w.LeaseLeftMs != nil && (lease == nil || *w.LeaseLeftMs < *lease) {
-				lease = w.LeaseLeftMs
-			}
+			lease = clusterview.Shorter(lease, w.LeaseLeftMs)
 		case w.Worker == nil:
 			idle = append(idle, fmt.Sprintf("no worker yet: %s %s", w.Code, w.Reason))
 		default:

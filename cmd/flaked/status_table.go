@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/flaked/flaked/clusterview"
@@ -20,17 +21,12 @@ func (p recordsPage) print(w io.Writer, wide, colour bool) error {
 	if err := printWorkers(w, shown, wide, colour); err != nil {
 		return err
 	}
+	footer := strings.Join(statusFooter(p.Report, len(p.Workers)-len(shown)), "\n")
 	if len(shown) > 0 {
-		if _, err := fmt.Fprintln(w); err != nil {
-			return err
-		}
+		footer = "\n" + footer
 	}
-	for _, line := range statusFooter(p.Report, len(p.Workers)-len(shown)) {
-		if _, err := fmt.Fprintln(w, line); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := fmt.Fprintln(w, footer)
+	return err
 }
 
 // printWorkers prints the table, unless there are no workers.
