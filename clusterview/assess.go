@@ -11,7 +11,8 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Read reads a cluster from ZooKeeper and assesses it. name is the cluster's name.
+// Read assesses the cluster that store has. name is the cluster's name. The caller must call Judge
+// to complete the report.
 func Read(ctx context.Context, store zkstore.Store, name string) (Report, error) {
 	cl, err := coordinator.ReadCluster(ctx, store)
 	if err != nil {
@@ -74,7 +75,7 @@ func (r *Report) Judge() {
 	r.Summary.Degraded = len(r.Summary.Problems) > 0
 }
 
-// Shorter returns the one that points to the smaller number. nil counts as unlimited.
+// Shorter returns the pointer to the smaller of two times. nil counts as unlimited.
 func Shorter(a, b *int64) *int64 {
 	if a == nil || b != nil && *b < *a {
 		return b

@@ -105,7 +105,7 @@ const (
 	Free          = "free"
 )
 
-// States returns all states, those that need attention least last.
+// States returns all states, in the order of legends and lists.
 func States() []string {
 	return []string{Live, Disconnected, Stopped, Releasing, RecordMissing, Free}
 }

@@ -69,12 +69,8 @@ func newAsker() *asker {
 	}}
 }
 
-// where returns the address of a worker's HTTP from here, "" if it cannot be reached.
-func (a *asker) where(w clusterview.WorkerReport) string { return a.reach(w.Admin, w.Host) }
-
 // reach returns where to dial addr from here, "" if that is impossible. addr is an address of a
 // node on machine. A loopback address can be dialled only if machine is this one.
-// this one.
 func (a *asker) reach(addr, machine string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -105,7 +101,7 @@ func (a *asker) ask(ctx context.Context, workers []clusterview.WorkerReport) {
 	for i := range workers {
 		w := &workers[i]
 		if w.State == clusterview.Live || w.State == clusterview.Disconnected {
-			if at := a.where(*w); at != "" {
+			if at := a.reach(w.Admin, w.Host); at != "" {
 				byAddress[at] = append(byAddress[at], w)
 			}
 		}

@@ -39,12 +39,12 @@ func TestWhereNodesAreAsked(t *testing.T) {
 		{"rubbish", "here", ""},
 	} {
 		a := &asker{host: "here"}
-		if got := a.where(clusterview.WorkerReport{Admin: row.admin, Host: row.host}); got != row.want {
+		if got := a.reach(row.admin, row.host); got != row.want {
 			t.Errorf("%q of %q: %q, want %q", row.admin, row.host, got, row.want)
 		}
 	}
 	nameless := &asker{}
-	if got := nameless.where(clusterview.WorkerReport{Admin: "127.0.0.1:7610"}); got != "" {
+	if got := nameless.reach("127.0.0.1:7610", ""); got != "" {
 		t.Errorf("a machine without a name asks %q", got)
 	}
 }
