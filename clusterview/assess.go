@@ -125,10 +125,12 @@ func stateOf(cl coordinator.Cluster, e coordinator.Entry, now int64) string {
 	case e.Slot.Lost && availability != coordinator.Free && !e.Live:
 		return RecordMissing
 	}
-	return map[coordinator.Availability]string{
-		coordinator.Free: Free, coordinator.Releasing: Releasing, coordinator.Live: Live,
-		coordinator.Stopped: Stopped, coordinator.Disconnected: Disconnected,
-	}[availability]
+	return stateNames[availability]
+}
+
+var stateNames = map[coordinator.Availability]string{
+	coordinator.Free: Free, coordinator.Releasing: Releasing, coordinator.Live: Live,
+	coordinator.Stopped: Stopped, coordinator.Disconnected: Disconnected,
 }
 
 // describeWorker returns the report of a worker in this state. epoch is the leader's epoch.
