@@ -21,7 +21,7 @@ const keepIDs = 1 << 16
 // arrive while all connWorkers wait for replies share the next request.
 type connWorker struct {
 	c      *Client
-	woken chan struct{} // capacity 1
+	woken  chan struct{} // capacity 1
 	conns  map[*node]*conn
 	making map[*node]chan connected // capacity 1
 	ids    []worker.ID              // of the last reply

@@ -89,14 +89,14 @@ func TestTakenEarly(t *testing.T) {
 		written int64
 		early   bool
 	}{
-		"before the lease's end":  {nil, 99, true},
-		"at the lease's end":      {nil, 100, false},
-		"confirmed":               {func(s *Slot, _ *Claim) { s.Confirmed = true }, 99, true},
-		"we never confirmed":      {func(_ *Slot, c *Claim) { c.Confirmed = false }, 99, false},
-		"by this node":            {func(s *Slot, _ *Claim) { s.Node = "me" }, 99, false},
+		"before the lease's end":                {nil, 99, true},
+		"at the lease's end":                    {nil, 100, false},
+		"confirmed":                             {func(s *Slot, _ *Claim) { s.Confirmed = true }, 99, true},
+		"we never confirmed":                    {func(_ *Slot, c *Claim) { c.Confirmed = false }, 99, false},
+		"by this node":                          {func(s *Slot, _ *Claim) { s.Node = "me" }, 99, false},
 		"an operator released the other node's": {func(s *Slot, _ *Claim) { s.Released, s.ReleasedBy = true, "op" }, 99, true},
 		"an operator released ours":             {func(s *Slot, _ *Claim) { s.Node, s.Released, s.ReleasedBy = "me", true, "op" }, 99, false},
-		"we gave it back":         {func(s *Slot, _ *Claim) { s.History = past(PastHolder{Node: "me", Term: 1, Ended: EndedReleased}) }, 99, false},
+		"we gave it back":                       {func(s *Slot, _ *Claim) { s.History = past(PastHolder{Node: "me", Term: 1, Ended: EndedReleased}) }, 99, false},
 		"an operator took it": {func(s *Slot, _ *Claim) {
 			s.History = past(other(1), PastHolder{Node: "me", Term: 3, Ended: EndedTaken})
 		}, 99, false},
