@@ -10,7 +10,7 @@ import (
 
 // ZooKeeper loses the records of two holders, A and B: it is put back to a copy from before they
 // acquired their workers, or is emptied and a cluster is created there. B is cut off and serves by
-// its lease. A newcomer acquires A's worker and restarts before it has confirmed, as a pod may, so
+// its lease. A new node acquires A's worker and restarts before it has confirmed, as a pod may, so
 // its term is above A's. A comes back within the confirming time. It freezes registration, or B's
 // worker would be given away while B serves. It also puts its own record back.
 func TestTakenEarlyFreezesAndPutsTheRecordBack(t *testing.T) {

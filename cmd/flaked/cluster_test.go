@@ -62,7 +62,7 @@ func TestClusterCommands(t *testing.T) {
 
 	made := call(t, "", "cluster", "init", "--layout", "twitter", "--datacenter", "3", "--lease", "1h")
 	made.wants(t, exitOK, "created cluster default: ", "")
-	made.wants(t, exitOK, "layout         time=41@1ms,datacenter=5,worker=5,sequence=12,epoch=1288834974657\nworkers        32\ndatacenter     3\nlease          1h0m0s\nconfirming time  12s\non a rollback  leaf\n", "")
+	made.wants(t, exitOK, "layout           time=41@1ms,datacenter=5,worker=5,sequence=12,epoch=1288834974657\nworkers          32\ndatacenter       3\nlease            1h0m0s\nconfirming time  12s\non a rollback    leaf\n", "")
 	again := call(t, "", "cluster", "init", "--layout", "twitter", "--lease", "60m")
 	again.wants(t, exitOK, "cluster default (", "")
 	again.wants(t, exitOK, ") exists already. Nothing was changed.\n", "")
@@ -86,7 +86,7 @@ func TestClusterCommands(t *testing.T) {
 	} {
 		call(t, "", append([]string{"cluster", "init", "--cluster", "new"}, strings.Fields(row.flags)...)...).wants(t, exitUsage, "", row.want)
 	}
-	call(t, "", "cluster", "init", "--cluster", "bits", "--layout", "leaf,time=40,rollback=1", "--borrow", "2s").wants(t, exitOK, "on a rollback  rollback-bits\nborrows        up to 2s\n", "")
+	call(t, "", "cluster", "init", "--cluster", "bits", "--layout", "leaf,time=40,rollback=1", "--borrow", "2s").wants(t, exitOK, "on a rollback    rollback-bits\nborrows          up to 2s\n", "")
 
 	var shown clusterview.ClusterReport
 	r := call(t, "", "cluster", "show", "-o", "json")

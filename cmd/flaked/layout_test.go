@@ -345,7 +345,7 @@ func TestLayoutsDocument(t *testing.T) {
 // The layout commands read a cluster's layout from ZooKeeper.
 func TestLayoutOfACluster(t *testing.T) {
 	zk := zktest.Chroot(t, zktest.Shared(t))
-	call(t, "", "cluster", "init", "--zk", zk, "--layout", "sonyflake").wants(t, exitOK, "workers        65536\n", "")
+	call(t, "", "cluster", "init", "--zk", zk, "--layout", "sonyflake").wants(t, exitOK, "workers          65536\n", "")
 	call(t, "", "layout", "show", "--zk", zk).wants(t, exitOK, "sonyflake: time=39@10ms,sequence=8", "")
 	call(t, "", "layout", "explain", "--zk", zk, aSonyflake).wants(t, exitOK, "\nsequence   13\nworker     7\n", "")
 	call(t, "", "layout", "check", "leaf", "--zk", zk).wants(t, exitOK, "\nnew IDs are above all old ones\n", "")

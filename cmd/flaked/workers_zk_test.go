@@ -163,8 +163,8 @@ func TestWorkersShow(t *testing.T) {
 
 	shown := call(t, "", "workers", "show", "0")
 	for _, want := range []string{
-		"worker           0\n", "state            live\n", "name             b\n", "node             node-b\n", "term             2 (its first: 2)\n",
-		"phase            serving\n", "says             -\n", "what to do       -\n", "held before by   a (node-a): released\n", "held since       20",
+		"worker          0\n", "state           live\n", "name            b\n", "node            node-b\n", "term            2 (its first: 2)\n",
+		"phase           serving\n", "says            -\n", "what to do      -\n", "held before by  a (node-a): released\n", "held since      20",
 	} {
 		shown.wants(t, exitOK, want, "")
 	}
