@@ -3,12 +3,13 @@ package zktest
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/flaked/flaked/internal/zkserver"
 )
 
 // Chroot creates a znode for the test and returns the connect string that ends
@@ -54,20 +55,11 @@ func create(addrs []string, path string) error {
 		}
 	}()
 
-	// The client's calls take no context, so the timeout needs a goroutine.
-	done := make(chan error, 1)
-	go func() {
-		_, err := conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
-		done <- err
-	}()
-	timeout := time.NewTimer(serveTimeout)
+	// The client's calls take no context. Close ends them.
+	timeout := time.AfterFunc(zkserver.Timeout, conn.Close)
 	defer timeout.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-timeout.C:
-		return errors.New("no answer")
-	}
+	_, err = conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+	return err
 }
 
 // discard drops the client's log messages. They cannot go to t.Log, which panics

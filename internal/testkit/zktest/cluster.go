@@ -1,56 +1,50 @@
 package zktest
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/flaked/flaked/internal/testkit/ownclock"
+	"github.com/flaked/flaked/internal/zkserver"
 )
-
-// serveTimeout bounds every wait for servers. Half a second is usual, but a loaded
-// CI machine with two cores takes far longer.
-const serveTimeout = 60 * time.Second
 
 // cluster is a set of servers. It belongs to no test: each Ensemble is a cluster and
 // a test that uses it.
 type cluster struct {
 	mu      sync.Mutex // guards the servers' processes: cmd and frozen
 	servers []*server
+	release []func() // give the ports back
 }
 
 // launch starts n servers in dir and waits until they serve. Without clocks the
 // servers go by the machine's clock, else server i goes by clocks[i].
-func launch(prog program, dir string, n int, clocks ...*ownclock.Clock) (_ *cluster, err error) {
+func launch(prog zkserver.Program, dir string, n int, clocks ...*ownclock.Clock) (_ *cluster, err error) {
 	c := &cluster{}
 	defer func() {
 		if err != nil {
 			c.close()
 		}
 	}()
+	var all []*zkserver.Server
 	for i := range n {
-		s := &server{prog: prog, id: i + 1, dir: filepath.Join(dir, fmt.Sprintf("zk%d", i))}
+		s := &server{prog: prog, Server: zkserver.Server{ID: i + 1, Dir: filepath.Join(dir, fmt.Sprintf("zk%d", i))}}
 		if len(clocks) > 0 {
 			s.clock = clocks[i]
 		}
+		for _, p := range []*int{&s.Client, &s.Quorum, &s.Election} {
+			var release func()
+			if *p, release, err = takePort(); err != nil {
+				return nil, err
+			}
+			c.release = append(c.release, release)
+		}
 		c.servers = append(c.servers, s)
-		if s.client, err = takePort(); err != nil {
-			return nil, err
-		}
-		if n > 1 {
-			if s.quorum, err = takePort(); err != nil {
-				return nil, err
-			}
-			if s.elect, err = takePort(); err != nil {
-				return nil, err
-			}
-		}
+		all = append(all, &s.Server)
 	}
-	for _, s := range c.servers {
-		if err := s.configure(c.servers); err != nil {
+	for _, s := range all {
+		if err := s.Configure(all); err != nil {
 			return nil, err
 		}
 	}
@@ -88,92 +82,52 @@ func (c *cluster) killAll() {
 // close kills the servers and gives the ports back.
 func (c *cluster) close() {
 	c.killAll()
-	for _, s := range c.servers {
-		for _, p := range []*port{s.client, s.quorum, s.elect} {
-			if p != nil {
-				p.release()
-			}
-		}
+	for _, release := range c.release {
+		release()
 	}
 }
 
 // reachable returns the servers that run and are not frozen.
-func (c *cluster) reachable() []*server {
+func (c *cluster) reachable() []*zkserver.Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var up []*server
+	var up []*zkserver.Server
 	for _, s := range c.servers {
 		if s.cmd != nil && !s.frozen {
-			up = append(up, s)
+			up = append(up, &s.Server)
 		}
 	}
 	return up
 }
 
-// ended returns a server whose process has ended by itself, or nil.
-func (c *cluster) ended() *server {
+// ended returns the servers whose processes have ended by themselves.
+func (c *cluster) ended() (dead []*zkserver.Server) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.servers {
 		if s.cmd != nil && exited(s.cmd.Process.Pid) {
-			return s
+			dead = append(dead, &s.Server)
 		}
 	}
-	return nil
+	return dead
 }
 
 // await blocks until all servers that run and are not frozen serve as one ensemble.
-// It requires exactly one leader: for a moment after a leader's death its followers
-// still report that they follow. It fails at once if there is no quorum or if a
-// server has ended by itself, and otherwise after serveTimeout.
+// It fails at once if there is no quorum or if a server has ended by itself, and
+// otherwise after zkserver.Timeout.
 func (c *cluster) await() error {
 	up := c.reachable()
 	if 2*len(up) <= len(c.servers) {
 		return fmt.Errorf("%d of %d servers run: no quorum", len(up), len(c.servers))
 	}
-	var failure error
-	var modes []string
-	ok := poll(serveTimeout, func() bool {
-		if s := c.ended(); s != nil {
-			failure = fmt.Errorf("server %d ended by itself", s.id-1)
-			return true
-		}
-		modes = modes[:0]
-		leaders, followers := 0, 0
-		for _, s := range up {
-			m := s.mode()
-			modes = append(modes, fmt.Sprintf("%d: %q", s.id-1, m))
-			switch m {
-			case "standalone", "leader":
-				leaders++
-			case "follower":
-				followers++
-			}
-		}
-		if leaders != 1 || leaders+followers != len(up) {
-			return false
-		}
-		for _, s := range up {
-			if !s.answersItself() {
-				return false
-			}
-		}
-		return true
-	})
-	if !ok {
-		failure = fmt.Errorf("not serving after %v (%s)", serveTimeout, strings.Join(modes, ", "))
-	}
-	if failure != nil {
-		return errors.Join(failure, errors.New(c.tail()))
-	}
-	return nil
+	return zkserver.Await(up, c.ended)
 }
 
 // tail returns the last lines of every server's log.
 func (c *cluster) tail() string {
 	var b strings.Builder
 	for _, s := range c.servers {
-		fmt.Fprintf(&b, "--- the end of the log of ZooKeeper %d (%s)\n%s\n", s.id-1, s.addr(), s.tail())
+		b.WriteString(s.Tail())
 	}
 	return b.String()
 }

@@ -35,8 +35,8 @@
 // tests are skipped, and say so.
 //
 // The jars and Java are those that scripts/zk-dev.sh found or installed
-// (FLAKED_ZK_CLASSPATH and FLAKED_ZK_JAVA). If those variables are not set,
-// Debian's are used.
+// (FLAKED_ZK_CLASSPATH and FLAKED_ZK_JAVA). If those variables are not set, the
+// package uses Debian's jars and the java of PATH.
 //
 // # What to know
 //

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/flaked/flaked/internal/zkserver"
 )
 
 // Ensemble is one server or three, for the use of a test. Any goroutine may call
@@ -26,7 +28,7 @@ func (e *Ensemble) Addr() string { return strings.Join(e.Addrs(), ",") }
 func (e *Ensemble) Addrs() []string {
 	var addrs []string
 	for _, s := range e.cluster.servers {
-		addrs = append(addrs, s.addr())
+		addrs = append(addrs, s.Addr())
 	}
 	return addrs
 }
@@ -89,17 +91,17 @@ func (e *Ensemble) WaitServing(t testing.TB) {
 func (e *Ensemble) Leader(t testing.TB) int {
 	t.Helper()
 	leader := -1
-	ok := poll(serveTimeout, func() bool {
+	ok := zkserver.Poll(zkserver.Timeout, func() bool {
 		for _, s := range e.cluster.reachable() {
-			if m := s.mode(); m == "leader" || m == "standalone" {
-				leader = s.id - 1
+			if m := s.Mode(); m == "leader" || m == "standalone" {
+				leader = s.ID - 1
 				return true
 			}
 		}
 		return false
 	})
 	if !ok {
-		t.Fatalf("zktest: no leader after %v\n%s", serveTimeout, e.cluster.tail())
+		t.Fatalf("zktest: no leader after %v\n%s", zkserver.Timeout, e.cluster.tail())
 	}
 	return leader
 }
@@ -144,7 +146,7 @@ func (e *Ensemble) Restore(t testing.TB, snapshot string) {
 	})
 }
 
-func backup(dir string, s *server) string { return filepath.Join(dir, fmt.Sprintf("zk%d", s.id-1)) }
+func backup(dir string, s *server) string { return filepath.Join(dir, fmt.Sprintf("zk%d", s.ID-1)) }
 
 // replaceData kills all servers, calls what with each of them, starts all and waits
 // until they serve.
@@ -156,7 +158,7 @@ func (e *Ensemble) replaceData(t testing.TB, what func(*server) error) {
 	e.cluster.killAll()
 	for _, s := range e.cluster.servers {
 		if err := what(s); err != nil {
-			t.Fatalf("zktest: server %d: %v", s.id-1, err)
+			t.Fatalf("zktest: server %d: %v", s.ID-1, err)
 		}
 	}
 	if err := e.cluster.startAll(); err != nil {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/goleak"
+
+	"github.com/flaked/flaked/internal/zkserver"
 )
 
 func TestMain(m *testing.M) { Main(m) }
@@ -37,7 +39,7 @@ func connect(t *testing.T, addrs []string) *zk.Conn {
 func set(t *testing.T, conn *zk.Conn, path, value string) {
 	t.Helper()
 	var err error
-	ok := poll(20*time.Second, func() bool {
+	ok := zkserver.Poll(20*time.Second, func() bool {
 		_, err = conn.Set(path, []byte(value), -1)
 		if errors.Is(err, zk.ErrNoNode) {
 			_, err = conn.Create(path, []byte(value), 0, zk.WorldACL(zk.PermAll))
@@ -55,7 +57,7 @@ func get(t *testing.T, conn *zk.Conn, path string) string {
 	t.Helper()
 	var value []byte
 	var err error
-	ok := poll(20*time.Second, func() bool {
+	ok := zkserver.Poll(20*time.Second, func() bool {
 		// A follower may lag behind a write that another server has answered.
 		if _, err = conn.Sync(path); err == nil || errors.Is(err, zk.ErrNoNode) {
 			value, _, err = conn.Get(path)
@@ -243,7 +245,7 @@ func TestNoQuorumFailsAtOnce(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no quorum") {
 		t.Errorf("await says %v, want no quorum", err)
 	}
-	if d := time.Since(start); d > serveTimeout/2 {
+	if d := time.Since(start); d > zkserver.Timeout/2 {
 		t.Errorf("it took %v to see it", d)
 	}
 }
@@ -253,7 +255,7 @@ func TestEndedServerIsReported(t *testing.T) {
 	t.Parallel()
 	ens := Single(t)
 	ens.Kill(0)
-	if err := os.WriteFile(ens.cluster.servers[0].config(), []byte("nonsense\n"), 0o600); err != nil {
+	if err := os.WriteFile(ens.cluster.servers[0].Config(), []byte("nonsense\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ens.Start(0)
@@ -268,8 +270,9 @@ func TestAwaitRejectsAnotherServerOnThePort(t *testing.T) {
 	t.Parallel()
 	ours, other := Single(t), Single(t)
 	ours.Kill(0)
-	ours.cluster.servers[0].client = other.cluster.servers[0].client
-	if err := ours.cluster.servers[0].configure(ours.cluster.servers); err != nil {
+	server := &ours.cluster.servers[0].Server
+	server.Client = other.cluster.servers[0].Client
+	if err := server.Configure([]*zkserver.Server{server}); err != nil {
 		t.Fatal(err)
 	}
 	ours.Start(0)
@@ -333,7 +336,7 @@ func TestServersDieWithTheTestBinary(t *testing.T) {
 		t.Fatal("the helper started no server")
 	}
 	cmd.Process.Kill()
-	gone := poll(10*time.Second, func() bool {
+	gone := zkserver.Poll(10*time.Second, func() bool {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
 		if err == nil {
 			conn.Close()
