@@ -3,11 +3,20 @@ package zktest
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+
+	"github.com/flaked/flaked/internal/zkserver"
 )
 
 // script runs scripts/zk-dev.sh and returns its stdout and exit status.
@@ -52,6 +61,30 @@ func TestZkDevScriptKeepsDataOverRestart(t *testing.T) {
 	if table, status := script(t, "status", "--dir", dir); status != 0 || strings.Count(table, " leader ") != 1 {
 		t.Errorf("status: status %d", status)
 	}
+
+	// As the help text says: kill the leader, look, start again.
+	table, _ := script(t, "status", "--dir", dir)
+	leader := regexp.MustCompile(`(\d+) +leader`).FindStringSubmatch(table)
+	if leader == nil {
+		t.Fatal("no leader")
+	}
+	pid, _ := strconv.Atoi(leader[1])
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if !zkserver.Poll(zkserver.Timeout, func() bool { return exited(pid) }) {
+		t.Fatalf("process %d does not end", pid)
+	}
+	if table, status := script(t, "status", "--dir", dir); status != 1 || !strings.Contains(table, " stopped ") {
+		t.Errorf("status without the leader: status %d, want 1", status)
+	}
+	if again, status := script(t, "start", "--dir", dir); status != 0 || again != first {
+		t.Errorf("a start without the leader: status %d, %q; want %q", status, again, first)
+	}
+	if _, status := script(t, "status", "--dir", dir); status != 0 {
+		t.Errorf("status with the new leader: status %d", status)
+	}
+
 	if _, status := script(t, "stop", "--dir", dir); status != 0 {
 		t.Errorf("stop: status %d", status)
 	}
@@ -64,6 +97,118 @@ func TestZkDevScriptKeepsDataOverRestart(t *testing.T) {
 	want(t, connect(t, strings.Split(addrs, ",")), "/kept", "yes")
 	if logs, status := script(t, "logs", "--dir", dir); status != 0 || !strings.Contains(logs, "node3/log") {
 		t.Errorf("logs: status %d", status)
+	}
+}
+
+func TestZkDevScriptKeepsDirectoriesApart(t *testing.T) {
+	t.Parallel()
+	require(t)
+	var dirs [2]string
+	for i := range dirs {
+		dirs[i] = filepath.Join(t.TempDir(), "zk")
+		t.Cleanup(func() { script(t, "stop", "--wipe", "--dir", dirs[i]) })
+		if _, status := script(t, "start", "--dir", dirs[i], "--port=0"); status != 0 {
+			t.Fatalf("start: status %d", status)
+		}
+	}
+	if _, status := script(t, "stop", "--wipe", "--dir", dirs[0]); status != 0 {
+		t.Errorf("stop: status %d", status)
+	}
+	if _, err := os.Stat(dirs[0]); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after a wipe: %v", err)
+	}
+	if _, status := script(t, "status", "--dir", dirs[1]); status != 0 {
+		t.Errorf("status of the other directory: status %d", status)
+	}
+}
+
+// pretend starts a process with the given arguments, and takes it for server n of the
+// directory: it writes the files that a start leaves. finish lets the process end, and reports
+// whether no signal has ended it before.
+func pretend(t *testing.T, dir string, n int, args ...string) (cmd *exec.Cmd, finish func() bool) {
+	t.Helper()
+	node := filepath.Join(dir, fmt.Sprintf("node%d", n))
+	if err := os.MkdirAll(node, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// cat has the files in its arguments, and reads until its input is closed.
+	cmd = exec.Command("cat", append(args, "-")...)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(node, "zoo.cfg"), fmt.Appendf(nil, "clientPort=%d\n", n), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	finish = sync.OnceValue(func() bool { stdin.Close(); return cmd.Wait() == nil })
+	t.Cleanup(func() { cmd.Process.Kill(); finish() })
+	if err := os.WriteFile(filepath.Join(node, "pid"), fmt.Appendln(nil, cmd.Process.Pid), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, finish
+}
+
+// A pid file may be older than the process that has the pid today.
+func TestZkDevScriptEndsOnlyItsOwnProcesses(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("zk-dev.sh needs Linux")
+	}
+	dir, otherDir := t.TempDir(), t.TempDir()
+	config := func(dir string, n int) string { return filepath.Join(dir, fmt.Sprintf("node%d/zoo.cfg", n)) }
+	_, ours := pretend(t, dir, 1, config(dir, 1))
+	frozen, ourFrozen := pretend(t, dir, 2, config(dir, 2))
+	if err := frozen.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	_, foreign := pretend(t, dir, 3)
+	_, theirs := pretend(t, otherDir, 1, config(otherDir, 1))
+	for _, file := range []string{filepath.Join(dir, "kept"), filepath.Join(dir, "state")} {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if table, status := script(t, "status", "--dir", dir); status != 1 || strings.Count(table, " stopped ") != 1 {
+		t.Errorf("status: status %d; want 1, and one server stopped", status)
+	}
+	if out, status := script(t, "stop", "--wipe", "--dir", dir); status != 0 || out != "" {
+		t.Errorf("stop: status %d, stdout %q; want 0 and nothing", status, out)
+	}
+	if ours() || ourFrozen() {
+		t.Error("stop let a process of this directory run on")
+	}
+	if !foreign() {
+		t.Error("stop ended a process that only has the pid of a pid file")
+	}
+	if !theirs() {
+		t.Error("stop ended a process of another directory")
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != "kept" {
+		t.Errorf("after a wipe the directory has %v, %v; want only what the script did not write", left, err)
+	}
+	if _, status := script(t, "status", "--dir", dir); status != 3 {
+		t.Errorf("status after a wipe: status %d, want 3", status)
+	}
+}
+
+// Everybody may create a link in the parent of the default directory.
+func TestZkDevScriptRefusesALinkAsDefaultDirectory(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	if out, status := script(t, "dir"); status != 0 || !strings.HasPrefix(out, tmp+"/") {
+		t.Errorf("dir: status %d, %q", status, out)
+	}
+	if err := os.Symlink("/", filepath.Join(tmp, fmt.Sprintf("flaked-zk-%d", os.Getuid()))); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"dir", "start", "stop"} {
+		if out, status := script(t, command); status != 1 || out != "" {
+			t.Errorf("%s: status %d, stdout %q; want 1 and nothing", command, status, out)
+		}
 	}
 }
 
