@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/flaked/flaked/internal/zkserver"
 )
@@ -104,6 +105,8 @@ func launch(servers []*zkserver.Server) error {
 		if err := os.WriteFile(pidFile(s), fmt.Appendln(nil, cmd.Process.Pid), 0o600); err != nil {
 			return err
 		}
+		// Just after exec the kernel shows no arguments yet, and pidOf does not recognise the process.
+		zkserver.Poll(5*time.Second, func() bool { return pidOf(s) != 0 })
 	}
 	return nil
 }

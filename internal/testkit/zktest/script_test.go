@@ -143,6 +143,11 @@ func pretend(t *testing.T, dir string, n int, args ...string) (cmd *exec.Cmd, fi
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	// Just after exec the kernel shows no arguments yet.
+	zkserver.Poll(zkserver.Timeout, func() bool {
+		shown, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid))
+		return len(shown) > 0
+	})
 	finish = sync.OnceValue(func() bool { stdin.Close(); return cmd.Wait() == nil })
 	t.Cleanup(func() { cmd.Process.Kill(); finish() })
 	if err := os.WriteFile(filepath.Join(node, "pid"), fmt.Appendln(nil, cmd.Process.Pid), 0o600); err != nil {
