@@ -66,6 +66,9 @@ func startStopped(servers []*zkserver.Server) error {
 	down := stopped(servers)
 	for _, s := range down {
 		for _, port := range []int{s.Client, s.Quorum, s.Election} { // TryPort(0) succeeds
+			if port > 65535 {
+				return fmt.Errorf("--port is too high: the servers need port %d, and the highest port is 65535", port)
+			}
 			if err := zkserver.TryPort(port); err != nil {
 				return fmt.Errorf("%w. If that is your ZooKeeper: export FLAKED_ZK=%s. Else choose other ports with --port N, or free ones with --port 0", err, s.Addr())
 			}
