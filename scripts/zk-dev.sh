@@ -193,7 +193,8 @@ unpack() (
   apt=(-o "Dir::State::Lists=$tmp/lists" -o "Dir::Cache=$tmp/cache")
   quietly apt-get "${apt[@]}" update
   # default-jre-headless holds only links. The program is in a package that it depends on.
-  jre=$(apt-cache "${apt[@]}" depends default-jre-headless | grep -om1 'openjdk-[0-9]*-jre-headless')
+  jre=$(apt-cache "${apt[@]}" depends default-jre-headless 2>/dev/null | grep -om1 'openjdk-[0-9]*-jre-headless') ||
+    die 'apt-get update fetched no package lists'
   quietly apt-get "${apt[@]}" download lib{zookeeper,dropwizard-metrics,snappy,slf4j}-java "$jre"
   for deb in *.deb; do dpkg-deb -x "$deb" "$tmp/root"; done
   cd "$tmp/root"

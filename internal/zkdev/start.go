@@ -70,7 +70,7 @@ func startStopped(servers []*zkserver.Server) error {
 				return fmt.Errorf("--port is too high: the servers need port %d, and the highest port is 65535", port)
 			}
 			if err := zkserver.TryPort(port); err != nil {
-				return fmt.Errorf("%w. If that is your ZooKeeper: export FLAKED_ZK=%s. Else choose other ports with --port N, or free ones with --port 0", err, s.Addr())
+				return fmt.Errorf("%w. If that is your ZooKeeper: export FLAKED_ZK=127.0.0.1:%d. Else choose other ports with --port N, or free ones with --port 0", err, port)
 			}
 		}
 	}
