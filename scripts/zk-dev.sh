@@ -5,7 +5,7 @@
 # installs them as root, or unpacks them without root.
 #
 # This script checks the arguments and finds Java and ZooKeeper's jars. The Go program
-# internal/zkdev starts, stops and lists the servers.
+# internal/testkit/zkdev starts, stops and lists the servers.
 #
 # stdout carries only results (the export line, a path, a table), so that
 # eval "$(scripts/zk-dev.sh start)" works. Messages for people go to stderr.
@@ -113,7 +113,7 @@ parse() {
     # Everybody may write to the parent of the default directory, so refuse a link there.
     [[ ! -L $dir ]] || die "$dir is a link. Choose another directory with --dir"
   fi
-  # internal/zkdev recognises our processes by this path, so it must be canonical.
+  # internal/testkit/zkdev recognises our processes by this path, so it must be canonical.
   dir=$(realpath -m -- "$dir")
 }
 
@@ -209,7 +209,7 @@ unpack() (
 
 # ----------------------------------------------------------------- commands
 
-# zkdev runs internal/zkdev. Descriptor 9 is the lock, which no server may inherit.
+# zkdev runs internal/testkit/zkdev. Descriptor 9 is the lock, which no server may inherit.
 zkdev() { "$root/bin/zkdev" "$@" 9>&-; }
 
 build_zkdev() {
@@ -219,7 +219,7 @@ build_zkdev() {
   mkdir -p "$root/bin"
   # One build at a time, so that nobody runs a file that is only half written. A program
   # that is current is not built again.
-  (flock 8 && cd "$root" && CGO_ENABLED=0 go build -buildvcs=false -o bin/zkdev ./internal/zkdev) 8>"$root/bin/zkdev.lock"
+  (flock 8 && cd "$root" && CGO_ENABLED=0 go build -buildvcs=false -o bin/zkdev ./internal/testkit/zkdev) 8>"$root/bin/zkdev.lock"
 }
 
 # lock ensures that only one zk-dev.sh works in the directory. `stop --wipe` may remove the

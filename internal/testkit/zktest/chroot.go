@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/flaked/flaked/internal/zkserver"
+	"github.com/flaked/flaked/internal/testkit/zkserver"
 )
 
 // Chroot creates a znode for the test and returns the connect string that ends

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/flaked/flaked/internal/testkit/ownclock"
-	"github.com/flaked/flaked/internal/zkserver"
+	"github.com/flaked/flaked/internal/testkit/zkserver"
 )
 
 // cluster is a set of servers. It belongs to no test: each Ensemble is a cluster and

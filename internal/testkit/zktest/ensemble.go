@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flaked/flaked/internal/zkserver"
+	"github.com/flaked/flaked/internal/testkit/zkserver"
 )
 
 // Ensemble is one server or three, for the use of a test. Any goroutine may call

@@ -3,7 +3,7 @@ package zktest
 import (
 	"testing"
 
-	"github.com/flaked/flaked/internal/zkserver"
+	"github.com/flaked/flaked/internal/testkit/zkserver"
 )
 
 func TestFindUsesTheEnvironment(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/flaked/flaked/internal/zkserver"
+	"github.com/flaked/flaked/internal/testkit/zkserver"
 )
 
 // takePort reserves a free port for this process until release is called.

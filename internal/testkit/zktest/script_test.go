@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/flaked/flaked/internal/zkserver"
+	"github.com/flaked/flaked/internal/testkit/zkserver"
 )
 
 // script runs scripts/zk-dev.sh and returns its stdout and exit status.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/testkit/ownclock"
-	"github.com/flaked/flaked/internal/zkserver"
+	"github.com/flaked/flaked/internal/testkit/zkserver"
 )
 
 // server is one ZooKeeper server. Its directory, ports and clock never change. Its

@@ -1,5 +1,5 @@
 // Package zkserver configures and launches real ZooKeeper servers on 127.0.0.1, and asks
-// them how they are. internal/zktest runs servers for tests, internal/zkdev for people.
+// them how they are. internal/testkit/zktest runs servers for tests, internal/testkit/zkdev for people.
 package zkserver
 
 import (
@@ -36,7 +36,7 @@ func (s *Server) Configure(all []*Server) error {
 		return err
 	}
 	var b bytes.Buffer
-	fmt.Fprintln(&b, "# written by internal/zkserver of flaked")
+	fmt.Fprintln(&b, "# written by internal/testkit/zkserver of flaked")
 	fmt.Fprintln(&b, "tickTime=500") // allows sessions of 1 s
 	fmt.Fprintf(&b, "dataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\n", s.DataDir(), s.Client)
 	fmt.Fprintln(&b, "maxClientCnxns=0") // no limit: all clients have one address

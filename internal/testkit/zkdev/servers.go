@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkserver"
+	"github.com/flaked/flaked/internal/testkit/zkserver"
 )
 
 const maxServers = 3

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkserver"
+	"github.com/flaked/flaked/internal/testkit/zkserver"
 )
 
 // start starts the servers that do not run, waits until all serve, and prints their addresses.
