@@ -107,16 +107,29 @@ type owedFreeze struct {
 }
 
 // freezeOwed writes the freeze that this node owes. A node owes none once its lease has expired,
-// or once another cluster has replaced its own.
+// once a freeze has been written since, or once another cluster has replaced its own.
 func (c *Coordinator) freezeOwed(ctx context.Context) error {
-	if c.owed != nil && c.owed.claim.leased(c.Now()) {
-		if _, err := c.freeze(ctx, c.owed.claim, c.owed.found); err != nil && !errors.Is(err, zkstore.ErrBadVersion) {
-			return err
-		}
+	if c.owed == nil || !c.owed.claim.leased(c.Now()) {
+		c.owed = nil
+		return nil
+	}
+	cl, err := ReadCluster(ctx, c.Store)
+	if err != nil && !errors.Is(err, ErrNoCluster) {
+		return err
+	}
+	if err != nil || cl.Incarnation <= c.owed.claim.Incarnation {
+		_, err = c.freeze(ctx, c.owed.claim, c.owed.found)
+	}
+	if err != nil && !errors.Is(err, zkstore.ErrBadVersion) {
+		return err
 	}
 	c.owed = nil
 	return nil
 }
+
+// OweNoFreeze drops the freeze that this node owes. It is for a node whose state directory was
+// last used with another ZooKeeper: this one may never have had the node's record.
+func (c *Coordinator) OweNoFreeze() { c.owed = nil }
 
 // freezeFromNow does the same as freeze, without the log message.
 func (c *Coordinator) freezeFromNow(ctx context.Context, claim Claim) (Cluster, error) {

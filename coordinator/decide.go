@@ -67,11 +67,10 @@ func (f Finding) String() string { return [...]string{"ours", "fenced", "lost"}[
 // It compares incarnations first. A record of an earlier incarnation is an older copy: a
 // loss. One of a later incarnation fences if it is confirmed, because its holder has waited
 // for the earlier one and has issued IDs since. If it is not confirmed, a new node that did not know
-// of the holder has written it: a loss. In the same incarnation a higher term fences, unless
-// it is unconfirmed and was written too early (see takenEarly). An equal term fences if it is
-// confirmed, and a lower term is an older copy. A release of our record by an operator fences
-// in every incarnation. written is the leader's time of the record's last write, Unix ms.
-func JudgeSlot(found *Slot, written int64, mine Claim) Finding {
+// of the holder has written it: a loss. In the same incarnation a higher term fences, an equal
+// term fences if it is confirmed, and a lower term is an older copy. A release of our record by
+// an operator fences in every incarnation.
+func JudgeSlot(found *Slot, mine Claim) Finding {
 	switch {
 	case found == nil:
 		return FoundLost
@@ -83,7 +82,7 @@ func JudgeSlot(found *Slot, written int64, mine Claim) Finding {
 		return FoundFenced
 	case found.Incarnation != mine.Incarnation:
 		return FoundLost
-	case found.Term > mine.Term && (found.Confirmed || !mine.takenEarly(*found, written)):
+	case found.Term > mine.Term:
 		return FoundFenced
 	case found.Term == mine.Term && found.Confirmed:
 		return FoundFenced
@@ -91,23 +90,30 @@ func JudgeSlot(found *Slot, written int64, mine Claim) Finding {
 	return FoundLost
 }
 
-// takenEarly reports whether another node has written our slot before our confirmed lease
-// expired, by the leader's clock. A node that acquires a slot waits for that. So ZooKeeper has
-// lost our record, unless we gave the slot back, or an operator took it from us.
+// wasLost reports whether another node's record of our slot proves that ZooKeeper had lost our
+// confirmed one. A rightful next holder has a later first term and our holding in its history, and
+// began when our lease had expired by its own clock, unless the slot was given up. Nothing that
+// happens to a clock later can make a rightful holder look like a loss.
 //
-// The history shows how our holding ended. It has lost that entry if it is full and all its
-// entries are of later holders.
-func (c Claim) takenEarly(found Slot, written int64) bool {
-	if !c.Confirmed || found.Node == c.Node || written >= c.LeaseUntil {
+// The history has dropped our entry if it is full and has only later holders.
+func (c Claim) wasLost(found Slot) bool {
+	if !c.Confirmed || found.Node == c.Node || found.Term < 1 || found.Incarnation != c.Incarnation {
 		return false
+	}
+	if found.FromTerm > 0 && found.FromTerm <= c.Term {
+		return true
 	}
 	past := found.History.List()
 	if len(past) == maxHistory && past[0].Term > c.Term {
 		return false
 	}
-	return !slices.ContainsFunc(past, func(p PastHolder) bool {
-		return p.Node == c.Node && (p.Ended == EndedReleased || p.Ended == EndedTaken)
-	})
+	for _, p := range slices.Backward(past) {
+		if p.Node == c.Node {
+			gaveUp := p.Ended == EndedReleased || p.Ended == EndedTaken
+			return !gaveUp && found.Granted > 0 && found.Granted < c.LeaseUntil
+		}
+	}
+	return true
 }
 
 // JudgeCluster returns the meaning of the cluster's record for a holder of the cluster uuid
@@ -142,10 +148,10 @@ func (e *NotOursError) Error() string {
 }
 
 // JudgeResume returns nil if a starting node still holds the slot of its local record, else
-// a *NotOursError. written is the leader's time of the record's last write, Unix ms.
-func JudgeResume(found *Slot, written int64, mine Claim) error {
+// a *NotOursError.
+func JudgeResume(found *Slot, mine Claim) error {
 	no := func(format string, a ...any) error {
-		return &NotOursError{mine.Worker, fmt.Sprintf(format, a...), JudgeSlot(found, written, mine) == FoundLost}
+		return &NotOursError{mine.Worker, fmt.Sprintf(format, a...), JudgeSlot(found, mine) == FoundLost}
 	}
 	switch {
 	case found == nil:

@@ -50,11 +50,11 @@ func TestJudgeSlot(t *testing.T) {
 		"unreadable":                         {&Slot{Term: -1}, FoundLost},
 		"no nonce":                           {held("me", "", 4, true), FoundLost},
 	} {
-		if got := JudgeSlot(tc.found, 1000, mine); got != tc.want {
+		if got := JudgeSlot(tc.found, mine); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
-	if got := JudgeSlot(held("me", "", 5, true), 1000, Claim{Node: "me", Term: 5}); got != FoundFenced {
+	if got := JudgeSlot(held("me", "", 5, true), Claim{Node: "me", Term: 5}); got != FoundFenced {
 		t.Errorf("a claim and a record without nonces: %s", got)
 	}
 }
@@ -78,41 +78,45 @@ func TestJudgeCluster(t *testing.T) {
 	}
 }
 
-// A node acquires a slot only after the lease of the holder before it. An earlier take-over shows a
-// loss of data, unless that holder has given the slot up.
-func TestTakenEarly(t *testing.T) {
-	mine := Claim{Node: "me", Term: 5, Nonce: "n5", LeaseUntil: 100, Confirmed: true}
+// A rightful next holder has a later first term, and our holding in its history.
+func TestWasLost(t *testing.T) {
+	mine := Claim{Node: "me", Term: 5, Nonce: "n5", LeaseUntil: 100, Confirmed: true, Incarnation: 7}
 	past := func(of ...PastHolder) (h History) { copy(h[:], of); return h }
 	other := func(term int64) PastHolder { return PastHolder{Node: "x", Term: term, Ended: EndedVanished} }
+	us := PastHolder{Node: "me", Term: 4, Ended: EndedVanished}
 	for name, tc := range map[string]struct {
-		change  func(*Slot, *Claim)
-		written int64
-		early   bool
+		change func(*Slot, *Claim)
+		lost   bool
 	}{
-		"before the lease's end":                {nil, 99, true},
-		"at the lease's end":                    {nil, 100, false},
-		"confirmed":                             {func(s *Slot, _ *Claim) { s.Confirmed = true }, 99, true},
-		"we never confirmed":                    {func(_ *Slot, c *Claim) { c.Confirmed = false }, 99, false},
-		"by this node":                          {func(s *Slot, _ *Claim) { s.Node = "me" }, 99, false},
-		"an operator released the other node's": {func(s *Slot, _ *Claim) { s.Released, s.ReleasedBy = true, "op" }, 99, true},
-		"an operator released ours":             {func(s *Slot, _ *Claim) { s.Node, s.Released, s.ReleasedBy = "me", true, "op" }, 99, false},
-		"we gave it back":                       {func(s *Slot, _ *Claim) { s.History = past(PastHolder{Node: "me", Term: 1, Ended: EndedReleased}) }, 99, false},
-		"an operator took it": {func(s *Slot, _ *Claim) {
-			s.History = past(other(1), PastHolder{Node: "me", Term: 3, Ended: EndedTaken})
-		}, 99, false},
-		"others had it before us":    {func(s *Slot, _ *Claim) { s.History = past(other(1), other(2), other(3), other(4)) }, 99, true},
-		"our entry may be dropped":   {func(s *Slot, _ *Claim) { s.History = past(other(6), other(7), other(8), other(9)) }, 99, false},
-		"three after us, none of us": {func(s *Slot, _ *Claim) { s.History = past(other(6), other(7), other(8)) }, 99, true},
+		"a rightful next holder":                {func(s *Slot, _ *Claim) { s.History = past(other(1), us) }, false},
+		"the one after it":                      {func(s *Slot, _ *Claim) { s.History = past(us, other(6)) }, false},
+		"confirmed":                             {func(s *Slot, _ *Claim) { s.Confirmed, s.History = true, past(us) }, false},
+		"it began at our term":                  {func(s *Slot, _ *Claim) { s.FromTerm, s.History = 5, past(us) }, true},
+		"it began below our term":               {func(s *Slot, _ *Claim) { s.FromTerm = 1 }, true},
+		"no history":                            {nil, true},
+		"a history without us":                  {func(s *Slot, _ *Claim) { s.History = past(other(1), other(2), other(3), other(4)) }, true},
+		"three after us, none of us":            {func(s *Slot, _ *Claim) { s.History = past(other(6), other(7), other(8)) }, true},
+		"our entry may be dropped":              {func(s *Slot, _ *Claim) { s.History = past(other(6), other(7), other(8), other(9)) }, false},
+		"it began before our lease had expired": {func(s *Slot, _ *Claim) { s.Granted, s.History = 99, past(us) }, true},
+		"it began when our lease had expired":   {func(s *Slot, _ *Claim) { s.Granted, s.History = 100, past(us) }, false},
+		"we gave the slot back": {func(s *Slot, _ *Claim) {
+			s.Granted, s.History = 99, past(us, PastHolder{Node: "me", Term: 5, Ended: EndedReleased})
+		}, false},
+		"an operator took the slot from us": {func(s *Slot, _ *Claim) {
+			s.Granted, s.History = 99, past(PastHolder{Node: "me", Term: 5, Ended: EndedTaken})
+		}, false},
+		"we never confirmed":                    {func(_ *Slot, c *Claim) { c.Confirmed = false }, false},
+		"by this node":                          {func(s *Slot, _ *Claim) { s.Node = "me" }, false},
+		"of another incarnation":                {func(s *Slot, _ *Claim) { s.Incarnation = 8 }, false},
+		"unreadable":                            {func(s *Slot, _ *Claim) { s.Term = -1 }, false},
+		"an operator released the other node's": {func(s *Slot, _ *Claim) { s.Released, s.ReleasedBy = true, "op" }, true},
 	} {
-		found, claim := Slot{Node: "other", Nonce: "x", Term: 6, LeaseUntil: 200}, mine
+		found, claim := Slot{Node: "other", Nonce: "x", Term: 9, FromTerm: 9, LeaseUntil: 200, Incarnation: 7}, mine
 		if tc.change != nil {
 			tc.change(&found, &claim)
 		}
-		if got := claim.takenEarly(found, tc.written); got != tc.early {
+		if got := claim.wasLost(found); got != tc.lost {
 			t.Errorf("%s: %t", name, got)
-		}
-		if early := !found.Confirmed && tc.early; (JudgeSlot(&found, tc.written, claim) == FoundLost) != early {
-			t.Errorf("%s: %s", name, JudgeSlot(&found, tc.written, claim))
 		}
 	}
 }
@@ -147,7 +151,7 @@ func TestJudgeResume(t *testing.T) {
 		"equal term, confirmed":   {with(func(s *Slot) { s.Node, s.Nonce = "other", "x" }), "holds the worker", false},
 		"equal term, unconfirmed": {with(func(s *Slot) { s.Node, s.Nonce, s.Confirmed = "other", "x", false }), "holds the worker", true},
 	} {
-		err := JudgeResume(tc.found, 1000, mine)
+		err := JudgeResume(tc.found, mine)
 		if tc.says == "" {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -349,14 +353,12 @@ func TestRecord(t *testing.T) {
 }
 
 // A record is ours only if it has our node and one of our nonces. In the same incarnation,
-// another record fences if its term is higher, and never if its term is lower. Exception: an
-// unconfirmed one that another node wrote while our confirmed lease ran. A record of a later
-// incarnation fences if it is confirmed. A record of an earlier one never fences.
+// another record always fences if its term is higher, and never if its term is lower. A record
+// of a later incarnation fences if it is confirmed. A record of an earlier one never fences.
 func TestJudgeSlotProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		found, mine := slots().Draw(t, "found"), claims().Draw(t, "mine")
-		written := instants().Draw(t, "written")
-		got := JudgeSlot(&found, written, mine)
+		got := JudgeSlot(&found, mine)
 		ours := found.Node == mine.Node && found.Nonce != "" && (found.Nonce == mine.Nonce || found.Nonce == mine.PendingNonce)
 		switch {
 		case ours != (got == FoundOurs):
@@ -366,12 +368,10 @@ func TestJudgeSlotProperties(t *testing.T) {
 			if fenced := found.Incarnation > mine.Incarnation && found.Confirmed; fenced != (got == FoundFenced) {
 				t.Fatalf("%s", got)
 			}
-		case found.Term < mine.Term && got != FoundLost:
-			t.Fatalf("%s", got)
-		case found.Term > mine.Term && got != FoundFenced && (found.Confirmed || found.Node == "me" || written >= mine.LeaseUntil || !mine.Confirmed):
+		case found.Term > mine.Term && got != FoundFenced, found.Term < mine.Term && got != FoundLost:
 			t.Fatalf("%s", got)
 		}
-		err := JudgeResume(&found, written, mine)
+		err := JudgeResume(&found, mine)
 		if err == nil && (!ours || found.Released || found.Generation > mine.Generation) {
 			t.Fatal("resumed")
 		}

@@ -13,7 +13,7 @@ const maxHistory = 4
 // maxHistoryText is the longest name there, in bytes.
 const maxHistoryText = 64
 
-// PastHolder is an earlier holder of a slot. It is for people. Only Claim.takenEarly decides by
+// PastHolder is an earlier holder of a slot. It is for people. Only Claim.wasLost decides by
 // it.
 type PastHolder struct {
 	Node string `json:"node"`
@@ -93,7 +93,10 @@ func (s *Slot) inherit(old Slot, now int64) {
 	if old.LeaseUntil == 0 && !old.Released {
 		s.Granted = 0 // our record, put back: its begin is not known
 	}
-	if old.Term > 0 {
+	// A holder that gave the slot back before it confirmed has issued nothing. Entries of such
+	// holders would push others out.
+	untouched := old.Released && !old.Confirmed && old.Term == old.FromTerm
+	if old.Term > 0 && !untouched {
 		s.History = old.History.with(old.pastHolder(now))
 	}
 }

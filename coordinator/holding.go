@@ -71,7 +71,7 @@ func (hold holding) wentBack(found *Slot, stat zkstore.Stat) bool {
 // confirmed one. Another cluster in the place of ours cannot be frozen.
 func (hold holding) showsLoss(v view, uuid string) bool {
 	return v.slot != nil && JudgeCluster(v.cl, uuid, hold.Incarnation) != FoundFenced &&
-		(hold.wentBack(v.slot, v.stat) || hold.takenEarly(*v.slot, v.stat.Mtime))
+		(hold.wentBack(v.slot, v.stat) || hold.wasLost(*v.slot))
 }
 
 // judge combines the findings on the cluster's record and on ours. Another holder fences us
@@ -79,7 +79,7 @@ func (hold holding) showsLoss(v view, uuid string) bool {
 // be behind, says that it runs. Exception: on an older copy of our record, a holder that has
 // not confirmed does not fence.
 func (hold holding) judge(v view, uuid string) (Finding, string) {
-	cluster, finding := JudgeCluster(v.cl, uuid, hold.Incarnation), JudgeSlot(v.slot, v.stat.Mtime, hold.Claim)
+	cluster, finding := JudgeCluster(v.cl, uuid, hold.Incarnation), JudgeSlot(v.slot, hold.Claim)
 	older := hold.wentBack(v.slot, v.stat)
 	if older && finding == FoundFenced && !v.slot.Confirmed {
 		finding = FoundLost

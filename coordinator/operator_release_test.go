@@ -61,7 +61,7 @@ func TestTakeAway(t *testing.T) {
 			}
 		}},
 		"killed, and started": {func(a *member) { a.crash(); a.expire() }, Disconnected, func(a *member) {
-			if err := JudgeResume(ptr(a.slot(0)), a.now, a.disk.claim); err == nil {
+			if err := JudgeResume(ptr(a.slot(0)), a.disk.claim); err == nil {
 				t.Error("it may be resumed")
 			}
 		}},

@@ -128,7 +128,7 @@ type Slot struct {
 	Lowered    bool   `json:"lowered,omitempty"`
 
 	// For people: the first term of the holder, when it was granted (0: not known), and
-	// the earlier holders. Only Claim.takenEarly decides by these.
+	// the earlier holders. Only Claim.wasLost decides by these.
 	FromTerm int64   `json:"from_term,omitempty"`
 	Granted  int64   `json:"granted,omitempty"`
 	History  History `json:"history,omitzero"`

@@ -42,10 +42,10 @@ func (c *Coordinator) resumable(ctx context.Context, claim Claim) (Cluster, Slot
 	}
 	found, stat, err := c.slot(ctx, claim.Worker)
 	if err == nil {
-		err = JudgeResume(found, stat.Mtime, claim)
+		err = JudgeResume(found, claim)
 	}
 	var no *NotOursError
-	if errors.As(err, &no) && !no.Lost && found != nil && claim.takenEarly(*found, stat.Mtime) {
+	if errors.As(err, &no) && !no.Lost && found != nil && claim.wasLost(*found) {
 		c.owed = &owedFreeze{claim, no.Reason} // Register pays it
 	}
 	if err != nil {

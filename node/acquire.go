@@ -54,6 +54,7 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 	n.keeper.heard = n.mono()
 	for {
 		began := n.mono()
+		n.releaseOwed(ctx) // this node may wait for a worker that it still has to release
 		err := n.tryAcquire(ctx, &a)
 		var replaced *coordinator.OtherClusterError
 		var frozen *coordinator.FrozenError
@@ -68,11 +69,13 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 			// The other nodes of the process may hold workers, and must go on.
 			n.refuse(Starting, CauseRegistrationFrozen)
 		case errors.As(err, &full) && n.coord.Siblings != nil:
-			if !warned {
-				n.log.Warn("waiting for a free worker, the other nodes of this process go on", "error", err)
-				warned = true
+			n.waitBeside(CauseAllWorkersHeld, err, &warned)
+		case n.coord.Siblings != nil && len(n.coord.Siblings()) > 0:
+			cause := CauseNoWorkerYet
+			if errors.Is(err, zkstore.ErrUnreachable) {
+				cause = CauseZooKeeperUnreachable
 			}
-			n.refuse(Starting, CauseAllWorkersHeld)
+			n.waitBeside(cause, err, &warned)
 		case !errors.Is(err, zkstore.ErrUnreachable):
 			return err
 		case timeout > 0 && n.mono() > n.keeper.heard+int64(timeout):
@@ -92,6 +95,16 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 			return err
 		}
 	}
+}
+
+// waitBeside refuses for a cause, while other nodes of the process hold workers and go on. It
+// logs the error once.
+func (n *Node) waitBeside(cause Cause, err error, warned *bool) {
+	if !*warned {
+		n.log.Warn("waiting for a worker, the other nodes of this process go on", "error", err)
+		*warned = true
+	}
+	n.refuse(Starting, cause)
 }
 
 // begin returns the first attempt, made from the local record in the state directory.
@@ -185,6 +198,9 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		var notOurs *coordinator.NotOursError
 		if !errors.As(err, &notOurs) {
 			return err
+		}
+		if a.moved {
+			n.coord.OweNoFreeze()
 		}
 		if notOurs.Lost && a.moved {
 			return n.otherZooKeeper()

@@ -67,7 +67,7 @@ var mutants = []mutant{
 	{"a record is ours by its node, not its nonce", []change{{"coordinator/decide.go",
 		"return s.Nonce != \"\" && s.Node == c.Node && (s.Nonce == c.Nonce || s.Nonce == c.PendingNonce)", "return s.Nonce != \"\" && s.Node == c.Node"}}},
 	{"a higher term does not fence", []change{
-		{"coordinator/decide.go", "	case found.Term > mine.Term && (found.Confirmed || !mine.takenEarly(*found, written)):\n		return FoundFenced\n", ""},
+		{"coordinator/decide.go", "	case found.Term > mine.Term:\n		return FoundFenced\n", ""},
 		{"coordinator/doubt.go", "return stamp+ahead >= h", "return false"}}},
 	{"a stop writes an end below the floor", []change{
 		{"worker/series.go", "		return g.floor\n	}\n	return Tick((pos-1)>>g.shift) + 1", "		return g.tick(g.clock.Now())\n	}\n	return Tick((pos-1)>>g.shift) + 1"},
@@ -100,7 +100,7 @@ var mutants = []mutant{
 	{"a restart makes unconfirmed records confirmed", []change{{"node/record.go",
 		"	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations\n",
 		"	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations\n	n.claim.Confirmed, n.claim.LeaseUntil = true, max(rec.Claim.LeaseUntil, rec.Claim.ReservedUntil+60_000)\n"}}},
-	{"a take-over during a lease is taken for one after it", []change{{"coordinator/decide.go",
+	{"a record that shows a loss only fences", []change{{"coordinator/decide.go",
 		"	if !c.Confirmed || found.Node == c.Node ||", "	if true || found.Node == c.Node ||"}}},
 	{"records that others have confirmed are overwritten", []change{{"coordinator/decide.go",
 		"	case found.Term == mine.Term && found.Confirmed:\n		return FoundFenced\n", ""}}},

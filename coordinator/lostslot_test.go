@@ -12,8 +12,8 @@ import (
 // acquired their workers, or is emptied and a cluster is created there. B is cut off and serves by
 // its lease. A new node acquires A's worker and restarts before it has confirmed, as a pod may, so
 // its term is above A's. A comes back within the confirming time. It freezes registration, or B's
-// worker would be given away while B serves. It also puts its own record back.
-func TestTakenEarlyFreezesAndPutsTheRecordBack(t *testing.T) {
+// worker would be given away while B serves.
+func TestHigherTermAfterALossFreezes(t *testing.T) {
 	starts := map[string]func(l *lab, a *member, lose func()){
 		"A runs on": func(l *lab, a *member, lose func()) {
 			lose()
@@ -75,9 +75,6 @@ func TestTakenEarlyFreezesAndPutsTheRecordBack(t *testing.T) {
 				frozen := l.cluster().AllFrozen(l.now)
 				if !frozen {
 					t.Errorf("A was back 2s after the loss, and registration is not frozen: %+v", l.cluster())
-				}
-				if !a.up || a.claim.Worker != 0 || l.slot(0).Node != a.claim.Node {
-					t.Errorf("A has not put its record back: %+v", l.slot(0))
 				}
 				// C is the node that has B's worker now, or takes it next.
 				var c *member
