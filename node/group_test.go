@@ -13,6 +13,7 @@ import (
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
 )
 
 // group creates count nodes, each on its own disk, and runs them as a Group.
@@ -316,7 +317,11 @@ func TestGroupServesWhileOneNodeFindsNoFreeWorker(t *testing.T) {
 	l := worker.Leaf()
 	l.WorkerBits = 1
 	r := newRig(t)
-	g, done := r.group(3, func(c *Config) { c.Settings.Layout = &l })
+	var sessions []*zkstore.MemSession
+	g, done := r.group(3, func(c *Config) {
+		c.Settings.Layout, c.StartTimeout = &l, 200*time.Millisecond
+		sessions = append(sessions, c.Store.(*zkstore.MemSession))
+	})
 	waiting := func() (count int) {
 		for _, n := range g.nodes {
 			if e, ok := errors.AsType[*Refusal](n.Ready()); ok && e.Cause == CauseAllWorkersHeld {
@@ -325,7 +330,17 @@ func TestGroupServesWhileOneNodeFindsNoFreeWorker(t *testing.T) {
 		}
 		return count
 	}
-	(&running{Node: g.nodes[0], t: t, done: done}).until("one node without a worker", func() bool { return waiting() == 1 && g.Ready() == nil })
+	group := &running{Node: g.nodes[0], t: t, done: done}
+	group.until("one node without a worker", func() bool { return waiting() == 1 && g.Ready() == nil })
+	if _, err := g.Reserve(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+	// The two go on when ZooKeeper is away for longer than a start may take.
+	for _, s := range sessions {
+		s.Partition()
+	}
+	cut := time.Now()
+	group.until("the start time-out to pass", func() bool { return time.Since(cut) > time.Second })
 	if _, err := g.Reserve(t.Context(), 1); err != nil {
 		t.Error(err)
 	}

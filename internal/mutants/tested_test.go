@@ -29,6 +29,8 @@ var ofTheCore = []testedMutant{
 		"found != nil && claim.wasLost(*found)", "false"}}}, "./coordinator", "TestHigherTermAfterALossFreezes"},
 	{mutant{"holders that never confirmed fill the history", []change{{"coordinator/history.go",
 		"old.Term > 0 && !untouched", "old.Term > 0 && (untouched || true)"}}}, "./coordinator", "TestHistoryOmits"},
+	{mutant{"a node that waits for a worker ends the others", []change{{"node/acquire.go",
+		"case n.coord.Siblings != nil && len(n.coord.Siblings()) > 0:", "case false:"}}}, "./node", "TestGroupServesWhileOneNodeFinds"},
 	{mutant{"an unanswered change of the worker does not count", []change{{"node/rotate.go",
 		"if !(changed && unanswered) {", "if true {"}}}, "./node", "TestUnansweredWorkerChanges"},
 	{mutant{"lost records are kept for a lease after the freeze", []change{{"coordinator/reassert.go",
