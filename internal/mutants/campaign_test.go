@@ -14,10 +14,10 @@ import (
 var inTheField = []struct{ mutant, faults, finding, lease string }{
 	{"no wait when a tick has run out", "a second process", "no ID twice", "1m"},
 	{"a resume begins at now", "kill -9, clock back", "real-time order on a worker", "1m"},
-	{"no reserved bound: issuing up to H", "disk read-only,disk stalls", "nothing where it must refuse", "1m"},
+	{"no reserved bound: issuing up to the lease bound", "disk read-only,disk stalls", "nothing where it must refuse", "1m"},
 	{"the reserved bound counts before it is durable", "disk read-only,disk stalls", "nothing where it must refuse", "1m"},
 	{"no fingerprint", "state copied,black hole,half-open", "no ID twice", "1m"},
-	{"no lease bound: issuing up to M", "cut off beyond", "nothing where it must refuse", "12s"},
+	{"no lease bound: issuing up to the reserved bound", "cut off beyond", "nothing where it must refuse", "12s"},
 	{"no confirming", "state lost,leader killed", "a newcomer has to confirm", "1m"},
 }
 

@@ -13,7 +13,7 @@ type change struct{ file, old, new string }
 // mutants are roughly in the order of the rules in docs/safety.md.
 var mutants = []mutant{
 	// The reserved bound, M.
-	{"no reserved bound: issuing up to H", []change{{"node/reserve.go",
+	{"no reserved bound: issuing up to the lease bound", []change{{"node/reserve.go",
 		"min(n.reservedUntil, n.claim.LeaseUntil)", "n.claim.LeaseUntil"}}},
 	{"the reserved bound goes down with the clock", []change{{"timeguard/bounds.go",
 		"return max(reserved, min(now+window.Milliseconds(), lease))", "return min(now+window.Milliseconds(), lease)"}}},
@@ -32,29 +32,29 @@ var mutants = []mutant{
 		"case len(loaded.Changed) > 0:", "case false:"}}},
 
 	// The lease bound, H.
-	{"no lease bound: issuing up to M", []change{
+	{"no lease bound: issuing up to the reserved bound", []change{
 		{"node/reserve.go", "min(n.reservedUntil, n.claim.LeaseUntil)", "n.reservedUntil"},
 		{"timeguard/bounds.go", "return max(reserved, min(now+window.Milliseconds(), lease))", "return max(reserved, now+window.Milliseconds())"}}},
 	{"the lease bound goes down with the clock", []change{{"coordinator/holding.go",
 		"s.LeaseUntil = max(s.LeaseUntil, e.now+lease.Milliseconds())", "s.LeaseUntil = e.now + lease.Milliseconds()"}}},
-	{"a resume's H counts before it is acknowledged", []change{{"coordinator/resume.go",
+	{"a resume's lease bound counts before it is acknowledged", []change{{"coordinator/resume.go",
 		"	claim, slot, err := c.nextGrant(claim, cl, found, lease)", "	claim.LeaseUntil, claim.Confirmed = max(found.LeaseUntil, claim.LeaseUntil, c.Now()+lease.Milliseconds()), true\n	claim, slot, err := c.nextGrant(claim, cl, found, lease)"}}},
-	{"a heartbeat's H counts before it is acknowledged", []change{{"coordinator/heartbeat.go",
+	{"a heartbeat's lease bound counts before it is acknowledged", []change{{"coordinator/heartbeat.go",
 		"	c.holding = d.holding\n",
 		"	c.holding = d.holding\n	if hold.Confirmed {\n		beat.Claim.LeaseUntil = d.slot.LeaseUntil\n	}\n"}}},
 	{"a start from the cache beyond the lease bound", []change{{"node/acquire.go",
 		"errors.Is(err, zkstore.ErrUnreachable)) && n.now() < a.claim.LeaseUntil {", "errors.Is(err, zkstore.ErrUnreachable)) {\n		n.claim.LeaseUntil = max(n.claim.LeaseUntil, n.now()+60_000)"}}},
-	{"a lease that had run out goes on", []change{
+	{"a lease that had expired goes on", []change{
 		{"coordinator/holding.go", "d.lapsed = e.now >= found.LeaseUntil", "d.lapsed = false"},
 		{"coordinator/doubt.go", "return stamp+ahead >= h", "return false"}}},
 
 	// Changing hands.
-	{"a take-over begins at now, whatever H was", []change{{"coordinator/register.go",
+	{"a take-over begins at now, whatever the lease bound was", []change{{"coordinator/register.go",
 		"claim.Floor = max(now, old.LeaseUntil)", "claim.Floor = now"}}},
-	{"a take-over does not wait for H, and begins at now", []change{
+	{"a take-over does not wait for the lease bound, and begins at now", []change{
 		{"coordinator/register.go", "claim.Floor = max(now, old.LeaseUntil)", "claim.Floor = now"},
 		{"coordinator/decide.go", "	case !s.givenUp() && s.LeaseUntil+c.graceMs() <= now:\n		return Free\n", "	case !s.givenUp() && !s.Stopped:\n		return Free\n"}}},
-	{"a take-over lowers H", []change{{"coordinator/register.go",
+	{"a take-over lowers the lease bound", []change{{"coordinator/register.go",
 		"c.nextGrant(claim, cl, old, lease)", "c.nextGrant(claim, cl, Slot{}, lease)"}}},
 	{"a take is written whatever the version", []change{{"coordinator/register.go",
 		"zkstore.SetOp{Path: slotPath(claim.Worker), Data: slot.marshal(), Version: v.stat.Version})", "zkstore.SetOp{Path: slotPath(claim.Worker), Data: slot.marshal(), Version: zkstore.AnyVersion})"}}},
@@ -86,7 +86,7 @@ var mutants = []mutant{
 	//   - Bounds rounded up: the issued ticks are below CeilTick(b) <= CeilTick(lo).
 	// With both, the two holders overlap in the tick of b. (The simulation's checks of
 	// single ticks find either one.)
-	{"floors are rounded down, M and H up", []change{
+	{"floors are rounded down, the reserved bound and the lease bound up", []change{
 		{"node/acquire.go", "Floor: n.layout.CeilTick(claim.Floor)", "Floor: n.layout.FloorTick(claim.Floor)"},
 		{"node/reserve.go", "n.layout.FloorTick(min(n.reservedUntil, n.claim.LeaseUntil))", "n.layout.CeilTick(min(n.reservedUntil, n.claim.LeaseUntil))"}}},
 	{"no wait when a tick has run out", []change{{"worker/series.go",
@@ -122,13 +122,13 @@ var mutants = []mutant{
 		"n.newcomer(), rec.ZooKeeper != \"\" &&", "n.newcomer(), false &&"}}},
 	{"a state file stays after a release", []change{{"node/stop.go",
 		"n.cfg.Cache.Remove()", "error(nil)"}}},
-	{"a worker freed by hand begins below what its state held", []change{{"coordinator/operator_release.go",
+	{"a worker freed by an operator begins below what its state held", []change{{"coordinator/operator_release.go",
 		"max(min(s.LeaseUntil, heard+cl.BorrowMs+lossTolerance), notBelow)", "min(s.LeaseUntil, heard+cl.BorrowMs+lossTolerance)"}}},
 	{"a slot is free as soon as its bound has passed", []change{{"coordinator/decide.go",
 		"func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/limits.GraceParts) }", "func (c Cluster) graceMs() int64 { return 0 }"}}},
 	{"every ID of a run has the same value", []change{{"worker/id.go",
 		"return r.First + ID(i)*r.Step", "return r.First"}}},
-	{"a clock that went back keeps a lease that has ended", []change{{"coordinator/doubt.go",
+	{"a clock that went back keeps a lease that has expired", []change{{"coordinator/doubt.go",
 		"return stamp+ahead >= h", "return false"}}},
 
 	// Rollback policies other than Leaf's. worlds names the world that reveals each mutant.
@@ -138,7 +138,7 @@ var mutants = []mutant{
 	{"a stop writes the end of the last series", []change{
 		{"worker/generator.go", "end = max(end, free)", "_ = free"},
 		{"coordinator/stop.go", "max(claim.Floor, end)", "end"}}},
-	{"what is borrowed is not bounded by M and H", []change{
+	{"borrowed IDs are not bounded by the reserved bound and the lease bound", []change{
 		{"worker/series.go", "			if at >= limit {\n				return Run{}, Pause{}, ErrLimit // all below it has been borrowed\n			}\n", ""}}},
 	{"a holder that ZooKeeper lost has not borrowed", []change{
 		{"coordinator/confirm.go", "cl.ConfirmMs+cl.BorrowMs", "cl.ConfirmMs"},
@@ -151,10 +151,10 @@ var mutants = []mutant{
 // worlds names the world of the simulation that catches a mutant, by the mutant's name. The
 // other mutants are caught in the plain world.
 var worlds = map[string]string{
-	"a count of rollbacks that has come round begins at the clock": "one rollback bit",
-	"a stop writes the end of the last series":                     "three rollback bits",
-	"what is borrowed is not bounded by M and H":                   "borrow",
-	"a holder that ZooKeeper lost has not borrowed":                "borrow",
-	"a clock coasts as far as it likes":                            "coast",
-	"a heartbeat too slow for the confirming time":                 "slow heartbeats",
+	"a count of rollbacks that has come round begins at the clock":           "one rollback bit",
+	"a stop writes the end of the last series":                               "three rollback bits",
+	"borrowed IDs are not bounded by the reserved bound and the lease bound": "borrow",
+	"a holder that ZooKeeper lost has not borrowed":                          "borrow",
+	"a clock coasts as far as it likes":                                      "coast",
+	"a heartbeat too slow for the confirming time":                           "slow heartbeats",
 }
