@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/flaked/flaked/internal/testkit/zktest"
@@ -80,5 +81,23 @@ func TestWorkersWrapAroundPastHeldOnes(t *testing.T) {
 	}
 	for _, n := range []*node{first, second, third} {
 		n.get(100)
+	}
+}
+
+// A process asks for three workers in a cluster that has two. It serves with the two, also after a
+// restart, and its third worker waits.
+func TestProcessServesWhileOneOfItsWorkersFindsNoneFree(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", twoWorkers, "--workers", "3")
+	s.ids.layout = parsedLayout(t, twoWorkers)
+	n := s.started()
+	for range 2 {
+		n.ready()
+		n.until("two serve and one waits", func() bool {
+			return n.stat("workers_ready") == "2" && strings.Contains(n.proc.log(), "all 2 workers are held")
+		})
+		n.get(100)
+		n.kill()
+		n.start()
 	}
 }
