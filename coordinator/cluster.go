@@ -106,9 +106,10 @@ type owedFreeze struct {
 	found string // what shows the loss
 }
 
-// freezeOwed writes the freeze that this node owes. A node owes none once its lease has expired,
-// once a freeze has been written since, or once another cluster has replaced its own.
-func (c *Coordinator) freezeOwed(ctx context.Context) error {
+// FreezeOwed writes the freeze that this node owes. A node owes none once its lease has expired,
+// once a freeze has been written since, or once another cluster has replaced its own and
+// confirmed. The node must not Join another cluster before.
+func (c *Coordinator) FreezeOwed(ctx context.Context) error {
 	if c.owed == nil || !c.owed.claim.leased(c.Now()) {
 		c.owed = nil
 		return nil

@@ -372,6 +372,9 @@ func (m *member) startAlone() {
 // an error, the node stays down.
 func (m *member) start() (err error) {
 	defer func() { m.note(m.name, "start: %v", err) }()
+	if err := m.co.FreezeOwed(m.ctx()); err != nil {
+		return err
+	}
 	cl, err := ReadCluster(m.ctx(), m.sess)
 	if !m.disk.usable && err == nil {
 		m.disk.cl = cl

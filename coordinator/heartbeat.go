@@ -100,7 +100,7 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Hea
 			// need a freeze then.
 			if hold.showsLoss(v, c.mine.UUID) {
 				c.owed = &owedFreeze{claim, why}
-				_ = c.freezeOwed(ctx) // if it fails: Register tries again
+				_ = c.FreezeOwed(ctx) // if it fails: Register tries again
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			return HeartbeatResult{}, &FencedError{claim.Worker, why}

@@ -89,7 +89,8 @@ func (s *Slot) inherit(old Slot, now int64) {
 		s.FromTerm, s.Granted, s.History = old.FromTerm, old.Granted, old.History
 		return
 	}
-	s.FromTerm, s.Granted, s.History = s.Term, now, old.History
+	// Claim.wasLost relies on this: no holder begins before the bound of the one before.
+	s.FromTerm, s.Granted, s.History = s.Term, max(now, old.LeaseUntil), old.History
 	if old.LeaseUntil == 0 && !old.Released {
 		s.Granted = 0 // our record, put back: its begin is not known
 	}

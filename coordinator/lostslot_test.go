@@ -181,3 +181,69 @@ func TestRefusedNodeLeavesNoTicketOfItsFormerName(t *testing.T) {
 		t.Errorf("left behind: %q", got)
 	}
 }
+
+// A fenced holder could not write its freeze, and finds a newer cluster that no node has confirmed.
+// It writes the freeze, which puts its own cluster back, before it joins any.
+func TestOwedFreezeIsWrittenBeforeAnotherClusterIsJoined(t *testing.T) {
+	l := newLab(t, 8)
+	a, b := l.serving("A"), l.serving("B")
+	a.wait, b.wait = time.Hour, labW
+	l.serve(time.Minute)
+	b.sess.Partition()
+	a.crash()
+	a.sess.Partition()
+	a.must(a.start()) // from its directory
+	l.wipe()
+	l.init(Cluster{UUID: "newer", Layout: "test", Slots: 8, LeaseMs: l.cl.LeaseMs, ConfirmMs: l.cl.ConfirmMs})
+	l.pass(time.Second)
+	n := l.node("N")
+	n.must(n.start())
+	n.crash()
+	l.expire()
+	l.pass(time.Second)
+	n.must(n.start())
+	a.sess.Heal()
+	a.hook = faulty(zkstore.FailBefore, 0, 1, touching("set", clusterPath))
+	_, err := a.beat()
+	wantFenced(t, err)
+	_ = a.start() // it may find a freeze
+	if cl := l.cluster(); !cl.AllFrozen(l.now) {
+		t.Errorf("not frozen, and A registered in the newer cluster with %+v", a.claim)
+	}
+	c := a
+	for i := 0; i < 6 && a.claim.Worker != b.claim.Worker && (c.claim.Node == "" || c.claim.Worker != b.claim.Worker); i++ {
+		c = l.node("C")
+		if c.start() != nil {
+			break
+		}
+	}
+	if c.up && c.claim.Worker == b.claim.Worker {
+		c.confirm()
+		b.extend()
+		b.issue()
+	}
+	l.disjoint()
+}
+
+// A's lease expires, and N1 acquires the slot and releases it. Then all clocks are set back by 8 s,
+// and N2 acquires the slot. Nothing was lost, so A must not freeze registration.
+func TestClockSetBackBetweenHoldersFreezesNothing(t *testing.T) {
+	l := newLab(t, 1)
+	a := l.serving("A")
+	a.sess.Partition()
+	a.sess.Expire()
+	l.now = a.claim.LeaseUntil + 5000
+	n1 := l.node("N1")
+	n1.must(n1.start())
+	n1.must(n1.leave())
+	l.now -= 8000 // the clocks of all machines are corrected by 8 s
+	l.forget()
+	n2 := l.node("N2")
+	n2.must(n2.start())
+	a.sess.Heal()
+	_, err := a.beat()
+	wantFenced(t, err)
+	if cl := l.cluster(); cl.FrozenUntil != 0 {
+		t.Errorf("frozen: %+v", cl)
+	}
+}

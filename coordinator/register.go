@@ -40,7 +40,7 @@ const growMost = 1024
 // Register deletes the ticket, unless this node holds a slot by it. Errors are *FullError,
 // *FrozenError, *OtherClusterError, those of check and those of the store.
 func (c *Coordinator) Register(ctx context.Context, cl Cluster, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
-	err := c.freezeOwed(ctx)
+	err := c.FreezeOwed(ctx)
 	if err == nil {
 		err = c.unlock(ctx)
 	}

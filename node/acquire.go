@@ -50,7 +50,7 @@ const joinTime = 1500 * time.Millisecond
 func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) error {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 100*time.Millisecond, 3*time.Second
-	warned := false
+	warned, said := false, ""
 	n.keeper.heard = n.mono()
 	for {
 		began := n.mono()
@@ -69,13 +69,13 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 			// The other nodes of the process may hold workers, and must go on.
 			n.refuse(Starting, CauseRegistrationFrozen)
 		case errors.As(err, &full) && n.coord.Siblings != nil:
-			n.waitBeside(CauseAllWorkersHeld, err, &warned)
+			n.waitBeside(CauseAllWorkersHeld, err, &said)
 		case n.coord.Siblings != nil && len(n.coord.Siblings()) > 0:
 			cause := CauseNoWorkerYet
 			if errors.Is(err, zkstore.ErrUnreachable) {
 				cause = CauseZooKeeperUnreachable
 			}
-			n.waitBeside(cause, err, &warned)
+			n.waitBeside(cause, err, &said)
 		case !errors.Is(err, zkstore.ErrUnreachable):
 			return err
 		case timeout > 0 && n.mono() > n.keeper.heard+int64(timeout):
@@ -98,11 +98,12 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 }
 
 // waitBeside refuses for a cause, while other nodes of the process hold workers and go on. It
-// logs the error once.
-func (n *Node) waitBeside(cause Cause, err error, warned *bool) {
-	if !*warned {
+// logs the error unless said, the cause that it logged last, is the same.
+func (n *Node) waitBeside(cause Cause, err error, said *string) {
+	reason := fmt.Sprintf("%s %T", cause, err) // the text of err has times that change
+	if *said != reason {
 		n.log.Warn("waiting for a worker, the other nodes of this process go on", "error", err)
-		*warned = true
+		*said = reason
 	}
 	n.refuse(Starting, cause)
 }
@@ -179,8 +180,12 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		looking = min(looking, joinTime)
 	}
 	joinCtx, cancel := context.WithTimeout(ctx, looking)
+	defer cancel()
+	// A freeze that this node owes is for its old cluster, so it comes before joining another.
+	if err := n.coord.FreezeOwed(joinCtx); err != nil {
+		return err
+	}
 	lost, err := n.joinCluster(joinCtx, a)
-	cancel()
 	if a.cached && (lost || errors.Is(err, zkstore.ErrUnreachable)) && n.now() < a.claim.LeaseUntil {
 		return n.startFromCache(lost)
 	}
@@ -188,8 +193,8 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		return err
 	}
 	// Looking through a thousand slots of a slow ensemble takes long.
-	ctx, cancel = context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
-	defer cancel()
+	ctx, end := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
+	defer end()
 	if a.usable {
 		err := n.resume(ctx, a)
 		if a.cached && errors.Is(err, zkstore.ErrUnreachable) && n.now() < a.claim.LeaseUntil {

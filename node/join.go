@@ -44,6 +44,7 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 		return true, nil
 	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
 		n.unconfirm()
+		a.cached = false
 		return false, &OtherClusterError{Ours: mine.UUID, Found: cl.UUID}
 	}
 	return false, n.joinAs(cl)
