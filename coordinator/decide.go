@@ -95,7 +95,8 @@ func JudgeSlot(found *Slot, mine Claim) Finding {
 // began when our lease had expired by its own clock, unless the slot was given up. Nothing that
 // happens to a clock later can make a rightful holder look like a loss.
 //
-// The history has dropped our entry if it is full and has only later holders.
+// The history has dropped our entry if it is full and has only later holders: their terms are
+// above ours, and they began above our floor.
 func (c Claim) wasLost(found Slot) bool {
 	if !c.Confirmed || found.Node == c.Node || found.Term < 1 || found.Incarnation != c.Incarnation {
 		return false
@@ -104,7 +105,7 @@ func (c Claim) wasLost(found Slot) bool {
 		return true
 	}
 	past := found.History.List()
-	if len(past) == maxHistory && past[0].Term > c.Term {
+	if len(past) == maxHistory && past[0].Term > c.Term && past[0].Granted >= c.Floor {
 		return false
 	}
 	for _, p := range slices.Backward(past) {

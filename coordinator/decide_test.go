@@ -88,15 +88,18 @@ func TestWasLost(t *testing.T) {
 		change func(*Slot, *Claim)
 		lost   bool
 	}{
-		"a rightful next holder":                {func(s *Slot, _ *Claim) { s.History = past(other(1), us) }, false},
-		"the one after it":                      {func(s *Slot, _ *Claim) { s.History = past(us, other(6)) }, false},
-		"confirmed":                             {func(s *Slot, _ *Claim) { s.Confirmed, s.History = true, past(us) }, false},
-		"it began at our term":                  {func(s *Slot, _ *Claim) { s.FromTerm, s.History = 5, past(us) }, true},
-		"it began below our term":               {func(s *Slot, _ *Claim) { s.FromTerm = 1 }, true},
-		"no history":                            {nil, true},
-		"a history without us":                  {func(s *Slot, _ *Claim) { s.History = past(other(1), other(2), other(3), other(4)) }, true},
-		"three after us, none of us":            {func(s *Slot, _ *Claim) { s.History = past(other(6), other(7), other(8)) }, true},
-		"our entry may be dropped":              {func(s *Slot, _ *Claim) { s.History = past(other(6), other(7), other(8), other(9)) }, false},
+		"a rightful next holder":     {func(s *Slot, _ *Claim) { s.History = past(other(1), us) }, false},
+		"the one after it":           {func(s *Slot, _ *Claim) { s.History = past(us, other(6)) }, false},
+		"confirmed":                  {func(s *Slot, _ *Claim) { s.Confirmed, s.History = true, past(us) }, false},
+		"it began at our term":       {func(s *Slot, _ *Claim) { s.FromTerm, s.History = 5, past(us) }, true},
+		"it began below our term":    {func(s *Slot, _ *Claim) { s.FromTerm = 1 }, true},
+		"no history":                 {nil, true},
+		"a history without us":       {func(s *Slot, _ *Claim) { s.History = past(other(1), other(2), other(3), other(4)) }, true},
+		"three after us, none of us": {func(s *Slot, _ *Claim) { s.History = past(other(6), other(7), other(8)) }, true},
+		"our entry may be dropped":   {func(s *Slot, _ *Claim) { s.History = past(other(6), other(7), other(8), other(9)) }, false},
+		"four before us, of higher terms": {func(s *Slot, c *Claim) {
+			c.Floor, s.History = 50, past(other(6), other(7), other(8), other(9))
+		}, true},
 		"it began before our lease had expired": {func(s *Slot, _ *Claim) { s.Granted, s.History = 99, past(us) }, true},
 		"it began when our lease had expired":   {func(s *Slot, _ *Claim) { s.Granted, s.History = 100, past(us) }, false},
 		"we gave the slot back": {func(s *Slot, _ *Claim) {
