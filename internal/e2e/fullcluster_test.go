@@ -92,11 +92,17 @@ func TestProcessServesWhileOneOfItsWorkersFindsNoneFree(t *testing.T) {
 	s.ids.layout = parsedLayout(t, twoWorkers)
 	n := s.started()
 	for range 2 {
-		n.ready()
 		n.until("two serve and one waits", func() bool {
 			return n.stat("workers_ready") == "2" && strings.Contains(n.proc.log(), "all 2 workers are held")
 		})
-		n.get(100)
+		c, err := n.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.get(100); err != nil {
+			t.Error(err)
+		}
+		c.close()
 		n.kill()
 		n.start()
 	}
