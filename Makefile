@@ -160,7 +160,7 @@ kubernetes: ## deploy/kubernetes, as kustomize and the API server see it
 	set -x
 	$(GO) vet .
 	$(GO) test -vet=off -count=1 -timeout 5m .
-	$(GO) run . ../../../deploy/kubernetes/*/
+	$(GO) run . ../../../../deploy/kubernetes/*/
 
 .PHONY: mutants
 mutants: ## take safeguards out, one at a time: the simulation has to notice (minutes)

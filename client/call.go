@@ -30,7 +30,7 @@ type call struct {
 	done chan struct{} // capacity 1, for delivery
 	// stock gets the IDs of a call that no caller waits for. It is nil for other calls.
 	stock *stock
-	// asked is when the call was last given to a connWorker.
+	// asked is the time at which the call was last given to a connWorker.
 	asked time.Time
 }
 

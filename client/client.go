@@ -32,8 +32,8 @@ type Client struct {
 	news        []func()
 	connWorkers int
 	idle        []*connWorker // those that wait to be woken
-	// settling is how many connWorkers are handing out IDs. Each looks at the queue next, so a
-	// new call need not wake another connWorker.
+	// settling counts the connWorkers that are delivering IDs. Each looks at the queue next, so
+	// a new call need not wake another connWorker.
 	settling int
 	stats    Stats
 	closed   bool

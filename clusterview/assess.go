@@ -183,6 +183,7 @@ func (w WorkerReport) ClockOff() bool {
 // WarnOffsetMs is the clock offset above which a node warns, in milliseconds.
 const WarnOffsetMs = float64(limits.WarnSkew) / float64(time.Millisecond)
 
-// BeyondWarning reports whether a clock offset is above WarnOffsetMs, whatever its uncertainty.
+// BeyondWarning reports whether a clock offset is above WarnOffsetMs. It ignores the
+// uncertainty of the offset.
 // Both are in milliseconds.
 func BeyondWarning(ms, uncertain float64) bool { return math.Abs(ms)-uncertain > WarnOffsetMs }

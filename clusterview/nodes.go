@@ -30,8 +30,8 @@ type Unread struct {
 type Addresses struct {
 	// From is FromFlag, or FromCache: the addresses that ZooKeeper had when it was last read.
 	From string `json:"from"`
-	// SavedMs is when ZooKeeper was read, and AgeMs is the time since then. Both are null for
-	// --addr. AgeMs is also null if this machine's clock has gone back since.
+	// SavedMs is the time of the last reading of ZooKeeper, and AgeMs the time since then. Both
+	// are null for --addr. AgeMs is also null if this machine's clock has gone back since.
 	SavedMs *int64 `json:"saved_ms"`
 	AgeMs   *int64 `json:"age_ms"`
 	// Left is the number of nodes that the cache had no room for.
@@ -76,8 +76,8 @@ type NodeReport struct {
 	HeartbeatAgeMs     *int64   `json:"heartbeat_age_ms"`
 	ClockOffsetMs      *float64 `json:"clock_offset_ms"` // at that time
 	ClockUncertaintyMs *float64 `json:"clock_uncertainty_ms"`
-	// Seen is what ZooKeeper had at the address when it was last read. It is empty if
-	// the node answered.
+	// Seen has the workers that ZooKeeper had at the address when it was last read. It is
+	// empty if the node answered.
 	Seen []Seen `json:"seen"`
 
 	At time.Time `json:"-"` // when the answer came

@@ -1,5 +1,5 @@
 // Package clusterview assesses a cluster: which state each worker is in, what is a problem, and
-// what to do about it. Its input is what ZooKeeper has recorded and what nodes answer. The command
+// what to do about it. Its input are ZooKeeper's records and the answers of nodes. The command
 // line, the status page and the metrics print its reports.
 package clusterview
 
@@ -29,12 +29,13 @@ type WorkerReport struct {
 	Name    string `json:"name"`
 	Address string `json:"address"` // several are separated by commas
 	State   string `json:"state"`   // live, disconnected, stopped, releasing, record-missing or free
-	// Phase is what the node last reported to be doing: starting, confirming, waiting, serving,
+	// Phase is the phase that the node reported last: starting, confirming, waiting, serving,
 	// refusing, stopping, stopped, released.
 	Phase string `json:"phase"`
 	Term  int64  `json:"term"`
-	// ClockOffsetMs is how far the node's clock is ahead of that of ZooKeeper's leader, with
-	// the uncertainty ClockUncertaintyMs. Only live workers with a fresh report have them.
+	// ClockOffsetMs is the offset of the node's clock from that of ZooKeeper's leader: above 0
+	// it is ahead. ClockUncertaintyMs is the uncertainty. Only live workers with a fresh report
+	// have them.
 	ClockOffsetMs      *float64 `json:"clock_offset_ms"`
 	ClockUncertaintyMs *float64 `json:"clock_uncertainty_ms"`
 	// LeaseLeftMs is the time until the lease bound, negative after it. It is null for a free
@@ -52,8 +53,8 @@ type WorkerReport struct {
 	HeartbeatMs int64  `json:"heartbeat_ms"`
 	// Admin is the address of the node's HTTP, "" for none.
 	Admin string `json:"admin"`
-	// GrantedMs is when the node acquired the worker, whatever restarts followed. It is null if
-	// that was not recorded.
+	// GrantedMs is the time at which the node acquired the worker. A restart does not change
+	// it. It is null if it was not recorded.
 	GrantedMs *int64 `json:"granted_ms"`
 	// ReleasedBy names the operator who took the worker from its node.
 	ReleasedBy string `json:"released_by"`
@@ -122,7 +123,7 @@ const (
 	NoAddress      = "no address"      // no address of the node can be reached from here
 )
 
-// Answer is what a node reports on one of its workers, from /v1/status.
+// Answer has a node's own report on one of its workers, from /v1/status.
 type Answer struct {
 	// Ready means that a GET would be answered with an ID. Otherwise Reason is the text of the
 	// refusal, and Cause is the reason in one word.

@@ -68,7 +68,7 @@ type Coordinator struct {
 	// unsure is the node that may have a ticket although its creation was not
 	// acknowledged. Empty: none.
 	unsure string
-	// holding is what this process knows of the slot that it holds, or held last.
+	// holding has all that this process knows of the slot that it holds, or held last.
 	holding holding
 	// reading is the last comparison of our clock with the leader's; zero if there was
 	// none.

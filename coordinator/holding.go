@@ -25,8 +25,8 @@ type holding struct {
 	compared      bool
 	comparedBound int64
 	comparedEpoch int64
-	// notBefore is when the slot may be confirmed again, Unix ms. It is set when the
-	// lease had run out.
+	// notBefore is the earliest time at which the slot may be confirmed again, Unix ms. It is
+	// set when the lease had run out.
 	notBefore int64
 	doubt     doubt
 }

@@ -101,6 +101,26 @@ func TestHigherTermAfterALossFreezes(t *testing.T) {
 	}
 }
 
+// takenAfterALoss returns a holder whose lease runs. ZooKeeper has been put back to a copy from
+// before it acquired its worker, and another node has confirmed that worker since.
+func takenAfterALoss(t *testing.T) (*lab, *member) {
+	t.Helper()
+	l := newLab(t, 8)
+	copied := l.mem.Snapshot()
+	a := l.serving("A")
+	a.wait = labW
+	for range 9 {
+		a.mustBeat()
+	}
+	a.sess.Partition()
+	l.putBack(copied)
+	if n := l.serving("N"); n.claim.Worker != a.claim.Worker {
+		t.Fatal(n.claim)
+	}
+	a.sess.Heal()
+	return l, a
+}
+
 // A holder is fenced, because another node has confirmed its worker since ZooKeeper lost data. It
 // freezes registration, also when it stops: other holders may be cut off.
 func TestStopFreezesWhereAnotherHasConfirmed(t *testing.T) {
@@ -110,20 +130,7 @@ func TestStopFreezesWhereAnotherHasConfirmed(t *testing.T) {
 		"release":   func(a *member) { a.must(a.leave()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(t, 8)
-			copied := l.mem.Snapshot()
-			a := l.serving("A")
-			a.wait = labW
-			for range 9 {
-				a.mustBeat()
-			}
-			a.sess.Partition()
-			l.putBack(copied)
-			n := l.serving("N")
-			if n.claim.Worker != a.claim.Worker {
-				t.Fatal(n.claim)
-			}
-			a.sess.Heal()
+			l, a := takenAfterALoss(t)
 			end(a)
 			if cl := l.cluster(); !cl.AllFrozen(l.now) {
 				t.Errorf("not frozen: %+v", cl)
@@ -134,17 +141,7 @@ func TestStopFreezesWhereAnotherHasConfirmed(t *testing.T) {
 
 // A fenced holder could not write its freeze. It writes the freeze before it registers again.
 func TestFencedHolderWritesItsFreezeLater(t *testing.T) {
-	l := newLab(t, 8)
-	copied := l.mem.Snapshot()
-	a := l.serving("A")
-	a.wait = labW
-	for range 9 {
-		a.mustBeat()
-	}
-	a.sess.Partition()
-	l.putBack(copied)
-	l.serving("N")
-	a.sess.Heal()
+	l, a := takenAfterALoss(t)
 	a.hook = faulty(zkstore.FailBefore, 0, 1, touching("set", clusterPath))
 	_, err := a.beat()
 	wantFenced(t, err)

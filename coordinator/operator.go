@@ -10,7 +10,7 @@ import (
 )
 
 // Operator has the commands of an operator on a cluster's records. Its methods follow the same
-// protocol as nodes: whatever holders do at the same time, no ID is issued twice. The one
+// protocol as nodes. So no ID is issued twice, although holders act at the same time. The one
 // exception is LowerBound, which relies on what its caller knows. Each method returns a
 // *ClocksError if the clock of this machine cannot be trusted.
 type Operator struct {

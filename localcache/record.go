@@ -14,8 +14,9 @@ import (
 type Record struct {
 	// ReservedUntil is the reserved bound: no ID of this holding has a timestamp >= ReservedUntil.
 	ReservedUntil int64 `json:"reserved_until"`
-	// LeaseUntil is the lease bound. ServedMs is how long the node has served, in milliseconds. An
-	// older value of either is safe, because it only shortens what the node may do.
+	// LeaseUntil is the lease bound. ServedMs is the time that the node has served, in
+	// milliseconds. An older value of either is safe, because it only shortens what the node may
+	// do.
 	LeaseUntil int64 `json:"lease_until"`
 	ServedMs   int64 `json:"served_ms,omitempty"`
 	// Released reports whether the holding was given up on purpose. No part of a released

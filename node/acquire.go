@@ -50,44 +50,30 @@ const joinTime = 1500 * time.Millisecond
 func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) error {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 100*time.Millisecond, 3*time.Second
-	warned, said := false, ""
+	var said Cause
 	n.keeper.heard = n.mono()
 	for {
 		began := n.mono()
 		n.releaseOwed(ctx) // this node may wait for a worker that it still has to release
 		err := n.tryAcquire(ctx, &a)
-		var replaced *coordinator.OtherClusterError
-		var frozen *coordinator.FrozenError
-		var full *coordinator.FullError
-		switch {
-		case err == nil || ctx.Err() != nil:
+		if err == nil || ctx.Err() != nil {
 			return err
-		case errors.As(err, &replaced) && !a.usable:
+		}
+		var replaced *coordinator.OtherClusterError
+		if errors.As(err, &replaced) && !a.usable {
 			// Holders have put their cluster back while this node created a new one.
 			n.log.Warn("another cluster record replaced this node's while it registered, joining that cluster", "error", err)
-		case errors.As(err, &frozen) && n.coord.Siblings != nil:
-			// The other nodes of the process may hold workers, and must go on.
-			n.refuse(Starting, CauseRegistrationFrozen)
-		case errors.As(err, &full) && n.coord.Siblings != nil:
-			n.waitBeside(CauseAllWorkersHeld, err, &said)
-		case n.coord.Siblings != nil && len(n.coord.Siblings()) > 0:
-			cause := CauseNoWorkerYet
-			if errors.Is(err, zkstore.ErrUnreachable) {
-				cause = CauseZooKeeperUnreachable
+		} else {
+			cause := n.causeOfWait(err, n.keeper.heard > began)
+			if cause == "" {
+				return err
 			}
-			n.waitBeside(cause, err, &said)
-		case !errors.Is(err, zkstore.ErrUnreachable):
-			return err
-		case timeout > 0 && n.mono() > n.keeper.heard+int64(timeout):
-			return fmt.Errorf("ZooKeeper did not answer within %s, and this node cannot start without it: %w", timeout, err)
-		default:
-			cause := CauseZooKeeperUnreachable
-			if n.keeper.heard > began {
-				cause = CauseZooKeeperSlow
+			if timeout > 0 && errors.Is(err, zkstore.ErrUnreachable) && !n.othersHold() && n.mono() > n.keeper.heard+int64(timeout) {
+				return fmt.Errorf("ZooKeeper did not answer within %s, and this node cannot start without it: %w", timeout, err)
 			}
-			if !warned {
-				n.log.Warn("waiting for ZooKeeper: the state directory has no valid lease to start from", "cause", cause, "error", err)
-				warned = true
+			if said != cause {
+				n.log.Warn("waiting for a worker: the state directory has no valid lease to start from", "cause", cause, "error", err)
+				said = cause
 			}
 			n.refuse(Starting, cause)
 		}
@@ -97,15 +83,31 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 	}
 }
 
-// waitBeside refuses for a cause, while other nodes of the process hold workers and go on. It
-// logs the error unless said, the cause that it logged last, is the same.
-func (n *Node) waitBeside(cause Cause, err error, said *string) {
-	reason := fmt.Sprintf("%s %T", cause, err) // the text of err has times that change
-	if *said != reason {
-		n.log.Warn("waiting for a worker, the other nodes of this process go on", "error", err)
-		*said = reason
+// causeOfWait returns the cause for which a start waits after err, and retries. It is "" if err
+// ends the start. heard means that ZooKeeper answered since the attempt began.
+func (n *Node) causeOfWait(err error, heard bool) Cause {
+	var frozen *coordinator.FrozenError
+	var full *coordinator.FullError
+	group := n.coord.Siblings != nil // the other nodes of the process may hold workers, and must go on
+	switch {
+	case group && errors.As(err, &frozen):
+		return CauseRegistrationFrozen
+	case group && errors.As(err, &full):
+		return CauseAllWorkersHeld
+	case errors.Is(err, zkstore.ErrUnreachable) && heard:
+		return CauseZooKeeperSlow
+	case errors.Is(err, zkstore.ErrUnreachable):
+		return CauseZooKeeperUnreachable
+	case n.othersHold():
+		return CauseNoWorkerYet
 	}
-	n.refuse(Starting, cause)
+	return ""
+}
+
+// othersHold reports whether other nodes of the process hold workers. They go on while this one
+// waits.
+func (n *Node) othersHold() bool {
+	return n.coord.Siblings != nil && len(n.coord.Siblings()) > 0
 }
 
 // begin returns the first attempt, made from the local record in the state directory.
@@ -213,9 +215,9 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		if notOurs.Lost && a.cached && n.now() < a.claim.LeaseUntil {
 			return n.startFromCache(true)
 		}
-		n.log.Warn("registering as a new node", "reason", notOurs.Reason, "worker", notOurs.Worker)
 		a.usable = false
 		if a.claim.Nonce != "" {
+			n.log.Warn("registering as a new node", "reason", notOurs.Reason, "worker", notOurs.Worker)
 			n.forget()
 			*a = attempt{claim: n.newcomer().claim, moved: a.moved} // the old identity held a slot and is over
 			n.mu.Lock()

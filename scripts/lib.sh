@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The functions that get-clients.sh and get-tools.sh share. Their messages go to stderr.
+# The functions that the scripts beside this file share. Their messages go to stderr.
 
 say() { printf '%s: %s\n' "$(basename "$0" .sh)" "$*" >&2; }
 die() { say "$*"; exit 1; }

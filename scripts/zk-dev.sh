@@ -57,20 +57,9 @@ at `status`, and `start` again.
 HELP
 }
 
-say()    { printf 'zk-dev: %s\n' "$*" >&2; }
-die()    { say "$*"; exit 1; }
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
 misuse() { say "$*"; say "See $0 --help"; exit 2; }
-have()   { command -v "$1" >/dev/null; }
-
-# quietly runs a command and hides its output. It shows the last lines if the command fails.
-quietly() {
-  local log status=0
-  log=$(mktemp)
-  "$@" </dev/null >"$log" 2>&1 || status=$?
-  ((status == 0)) || tail -n 15 "$log" >&2
-  rm -f "$log"
-  return "$status"
-}
 
 # ---------------------------------------------------------------- arguments
 
@@ -173,7 +162,7 @@ apt_install() {
   say "installing ${missing[*]} with apt-get ..."
   export DEBIAN_FRONTEND=noninteractive
   # The old package lists may suffice if they cannot be refreshed.
-  quietly apt-get -o DPkg::Lock::Timeout=120 update || say 'apt-get update failed, trying with the existing package lists'
+  refresh_packages
   if quietly apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${missing[@]}"; then look_installed; fi
 }
 

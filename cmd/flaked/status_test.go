@@ -8,44 +8,15 @@ import (
 
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/testkit/slots"
 )
 
-// t0 is the leader's time in these tests, in Unix milliseconds.
-const t0 = int64(1795196809000)
+const t0, hour = slots.T0, slots.Hour
 
-const hour = int64(time.Hour / time.Millisecond)
-
-func exampleCluster() coordinator.Cluster {
-	return coordinator.Cluster{
-		UUID: "c1", Layout: "time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657",
-		Slots: 1024, LeaseMs: 24 * hour, ConfirmMs: 12_000, HighestSlot: 63, Confirmed: true,
-	}
-}
-
-// liveEntry returns a healthy worker whose record was written age ms ago.
-func liveEntry(worker int, age int64, change ...func(*coordinator.Entry)) coordinator.Entry {
-	e := coordinator.Entry{
-		Worker: worker, Live: true,
-		Slot: coordinator.Slot{
-			Node: "n1", Term: 3, Nonce: "x", LeaseUntil: t0 + hour, Confirmed: true, ReportedClock: t0 - age + 1, HeartbeatMs: 3000, State: "serving",
-			Labels:  coordinator.Labels{Name: "api", Host: "h1", PID: 42, Address: "10.0.0.1:7609", Version: "1.2.3"},
-			Granted: 1795190000000,
-		},
-		Stat: zkstore.Stat{Mtime: t0 - age, Mzxid: 1 << 32, Version: 9},
-	}
-	for _, f := range change {
-		f(&e)
-	}
-	return e
-}
-
-func dead(e *coordinator.Entry)    { e.Live = false }
-func expired(e *coordinator.Entry) { e.Slot.LeaseUntil = t0 - 5000 }
-func stopped(e *coordinator.Entry) { e.Live, e.Slot.Stopped, e.Slot.State = false, true, "stopped" }
-func released(e *coordinator.Entry) {
-	e.Live, e.Slot.Released, e.Slot.State = false, true, "released"
-}
+var (
+	exampleCluster, liveEntry        = slots.Cluster, slots.Live
+	dead, expired, stopped, released = slots.Dead, slots.Expired, slots.Stopped, slots.Released
+)
 
 // judged returns the report of `flaked status --no-ask`.
 func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) clusterview.Report {

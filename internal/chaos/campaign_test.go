@@ -422,8 +422,9 @@ func (c *campaign) away(from, to int64) bool {
 	})
 }
 
-// nobodyHeldUp reports whether no node waits for a worker because an earlier loss of data has
-// frozen registration. Without this wait, repeated losses could freeze registration for ever.
+// nobodyHeldUp reports whether all faults of nodes that began before the end of the last freeze
+// are over. A node with such a fault may wait for a worker, one of its two perhaps. Without this
+// wait, repeated losses of data could freeze registration for ever.
 func (c *campaign) nobodyHeldUp() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -434,7 +435,7 @@ func (c *campaign) nobodyHeldUp() bool {
 		}
 	}
 	return !slices.ContainsFunc(c.faults, func(f *fault) bool {
-		return f.node >= 0 && f.kind.registers && f.well == 0 && f.injected <= thawed
+		return f.node >= 0 && f.well == 0 && f.injected <= thawed
 	})
 }
 
