@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -46,26 +47,32 @@ func (s *sim) playLoss() bool {
 	return s.comeBack(witnesses)
 }
 
-// keepBounds records, just after a loss of data, the lease bound of each process by ZooKeeper's
-// record of its worker, 0 if that record is missing or another node's.
+// keepBounds records, just after a loss of data, the lease bound that ZooKeeper has kept for each
+// process that has lost a later one: 0 if the record of its worker is missing or another node's.
 func (s *sim) keepBounds(of []*process) {
 	s.keptBounds = map[string]int64{}
 	for _, p := range of {
-		node := p.n.peek().claim.Node
-		s.keptBounds[node] = 0
+		claim, kept := p.n.peek().claim, int64(0)
 		data, _, err := s.admin.Get(context.Background(), slotPath(p.held()))
-		if err == nil && text(data, "node") == node {
-			s.keptBounds[node] = number(data, "lease_until")
+		if err == nil && text(data, "node") == claim.Node {
+			kept = number(data, "lease_until")
+		}
+		if beyond(claim, kept) {
+			s.keptBounds[claim.Node] = kept
 		}
 	}
 }
 
+// beyond reports whether the lease of a claim reaches well beyond a bound.
+func beyond(claim coordinator.Claim, bound int64) bool { return claim.LeaseUntil > bound+8000 }
+
 // mustNotice reports whether a process that reports now must notice the last loss of data. Its
-// lease must run, and must reach beyond the bound that ZooKeeper has kept for it.
+// node has lost a record, its lease runs, and it still knows of a later bound than ZooKeeper: a
+// restarted process knows only the bound on its disk.
 func (s *sim) mustNotice(p *process) bool {
 	claim := p.n.peek().claim
 	kept, lost := s.keptBounds[claim.Node]
-	return lost && claim.Confirmed && claim.LeaseUntil > kept+8000 && claim.LeaseUntil > max(p.n.now(), s.now/1e6)+6000 && !p.acquiring
+	return lost && beyond(claim, kept) && claim.Confirmed && claim.LeaseUntil > max(p.n.now(), s.now/1e6)+6000 && !p.acquiring
 }
 
 func (s *sim) restoreSnapshot() {

@@ -95,7 +95,7 @@ type sim struct {
 	faults   bool  // calls may fail at random
 	calm     bool  // in a scenario: other events are rare
 	// keptBounds are the lease bounds that ZooKeeper kept at the last loss of data, Unix ms, by
-	// the node's identity.
+	// the identity of the node that had a later one.
 	keptBounds map[string]int64
 	epoch      uint32
 	inode      int
