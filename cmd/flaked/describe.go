@@ -60,9 +60,9 @@ func describeFlag(f cli.Flag) (clidoc.Flag, bool) {
 	if v, can := f.(cli.VisibleFlag); !ok || can && !v.IsVisible() {
 		return clidoc.Flag{}, false
 	}
-	d := clidoc.Flag{
-		Names: f.Names(), Category: categoryOf(f),
-		Text: placeholder.ReplaceAllString(doc.GetUsage(), "$1"),
+	d := clidoc.Flag{Names: f.Names(), Text: placeholder.ReplaceAllString(doc.GetUsage(), "$1")}
+	if c, ok := f.(cli.CategorizableFlag); ok {
+		d.Category = c.GetCategory()
 	}
 	if !doc.TakesValue() {
 		return d, true

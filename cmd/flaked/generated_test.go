@@ -85,8 +85,8 @@ func TestEveryCommandAndFlagIsDocumented(t *testing.T) {
 		section, _, _ = strings.Cut(section, "\n## ")
 		for _, f := range cmd.Flags {
 			for _, name := range f.Names() {
-				if !regexp.MustCompile(`(?m)^   .*` + regexp.QuoteMeta(dashed(name)) + `\b`).MatchString(section) {
-					t.Errorf("docs/cli.md says nothing of %s %s: run `make generate`", path, dashed(name))
+				if !regexp.MustCompile(`(?m)^   .*` + regexp.QuoteMeta(clidoc.Dashed(name)) + `\b`).MatchString(section) {
+					t.Errorf("docs/cli.md says nothing of %s %s: run `make generate`", path, clidoc.Dashed(name))
 				}
 			}
 			if d, ok := describeFlag(f); !ok || d.Text == "" {

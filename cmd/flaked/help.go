@@ -3,10 +3,11 @@ package main
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/internal/clidoc"
 )
 
 // appText introduces the program in its help and its man page.
@@ -88,10 +89,11 @@ func commandHelp(path string, cmd *cli.Command) string {
 		}
 		fmt.Fprintf(&b, "\n   %s COMMAND --help   a command's flags, with examples\n", path)
 	}
-	for _, category := range categories(cmd.Flags) {
+	flags := describeFlags(cmd.Flags)
+	for _, category := range clidoc.Categories(flags) {
 		fmt.Fprintf(&b, "\n%s\n", strings.ToUpper(strings.TrimSpace(category+" flags")))
-		for _, f := range cmd.Flags {
-			if categoryOf(f) == category {
+		for _, f := range flags {
+			if f.Category == category {
 				b.WriteString(flagHelp(f))
 			}
 		}
@@ -113,45 +115,19 @@ func synopsis(path string, cmd *cli.Command) string {
 	return strings.TrimSpace(path + " [flags] " + cmd.ArgsUsage)
 }
 
-// categories returns the categories of flags in order of appearance, but "" first.
-func categories(flags []cli.Flag) []string {
-	var out []string
-	for _, f := range flags {
-		if c := categoryOf(f); !slices.Contains(out, c) {
-			out = append(out, c)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b string) int { return min(len(a), 1) - min(len(b), 1) })
-	return out
-}
-
-func categoryOf(f cli.Flag) string {
-	if c, ok := f.(cli.CategorizableFlag); ok {
-		return c.GetCategory()
-	}
-	return ""
-}
-
 var placeholder = regexp.MustCompile("`([^`]*)`")
 
-// flagHelp returns a flag's name with its text wrapped beside or below it, "" for a hidden flag.
-func flagHelp(f cli.Flag) string {
-	d, ok := describeFlag(f)
-	if !ok {
-		return ""
-	}
-	left, text := "", d.Text
-	for i := range d.Names { // the short form first
-		left += ", " + dashed(d.Names[len(d.Names)-1-i])
+// flagHelp returns a flag's name with its text wrapped beside or below it.
+func flagHelp(f clidoc.Flag) string {
+	left := ""
+	for i := range f.Names { // the short form first
+		left += ", " + clidoc.Dashed(f.Names[len(f.Names)-1-i])
 	}
 	left = strings.TrimPrefix(left, ", ")
-	if d.Value != "" {
-		left += " " + d.Value
+	if f.Value != "" {
+		left += " " + f.Value
 	}
-	if d.Default != "" {
-		text += " (default: " + d.Default + ")"
-	}
-	lines := wrap(text, helpTextWidth)
+	lines := wrap(f.WithDefault(), helpTextWidth)
 	if len(left) >= helpFlagWidth {
 		left += "\n   " + strings.Repeat(" ", helpFlagWidth)
 	} else {

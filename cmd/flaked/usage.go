@@ -7,6 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"github.com/xrash/smetrics"
+
+	"github.com/flaked/flaked/internal/clidoc"
 )
 
 // The errors of package flag, and that of package cli for environment variables.
@@ -27,10 +29,10 @@ func inOurWords(c *cli.Context, text string) error {
 		return unknown(c, m[1])
 	}
 	if m := missingValue.FindStringSubmatch(text); m != nil {
-		return usageError("%s needs a value", dashed(m[1]))
+		return usageError("%s needs a value", clidoc.Dashed(m[1]))
 	}
 	if m := badValue.FindStringSubmatch(text); m != nil {
-		return usageError("%s: %s is not %s", dashed(m[2]), m[1], wanted(flagNamed(c.Command.Flags, m[2])))
+		return usageError("%s: %s is not %s", clidoc.Dashed(m[2]), m[1], wanted(flagNamed(c.Command.Flags, m[2])))
 	}
 	if m := badEnv.FindStringSubmatch(text); m != nil {
 		return usageError("environment variable %s: %s is not %s", m[3], m[1], kinds[m[2]])
@@ -42,7 +44,7 @@ func unknown(c *cli.Context, name string) error {
 	if c.Command.Name == c.App.Name {
 		for _, cmd := range c.App.Commands {
 			if flagNamed(cmd.Flags, name) != nil {
-				return usageError("%s comes after a command, as in `flaked %s %[1]s`", dashed(name), cmd.Name)
+				return usageError("%s comes after a command, as in `flaked %s %[1]s`", clidoc.Dashed(name), cmd.Name)
 			}
 		}
 	}
@@ -52,16 +54,9 @@ func unknown(c *cli.Context, name string) error {
 	}
 	names = slices.DeleteFunc(names, func(n string) bool { return len(n) == 1 })
 	if best := closest(name, names); best != "" {
-		return usageError("there is no flag %s. Did you mean %s?", dashed(name), dashed(best))
+		return usageError("there is no flag %s. Did you mean %s?", clidoc.Dashed(name), clidoc.Dashed(best))
 	}
-	return usageError("there is no flag %s", dashed(name))
-}
-
-func dashed(name string) string {
-	if len(name) == 1 {
-		return "-" + name
-	}
-	return "--" + name
+	return usageError("there is no flag %s", clidoc.Dashed(name))
 }
 
 func flagNamed(flags []cli.Flag, name string) cli.Flag {

@@ -20,7 +20,7 @@ func Bash(program Command) string {
 		for _, f := range c.Flags {
 			for _, n := range f.Names {
 				if len(n) > 1 {
-					offered = append(offered, dashed(n))
+					offered = append(offered, Dashed(n))
 				}
 			}
 			if f.Value == "" {
@@ -28,7 +28,7 @@ func Bash(program Command) string {
 			}
 			pattern := make([]string, len(f.Names))
 			for i, n := range f.Names {
-				pattern[i] = bashQuoted(path + ":" + dashed(n))
+				pattern[i] = bashQuoted(path + ":" + Dashed(n))
 			}
 			fmt.Fprintf(&values, "    %s) %s ;;\n", strings.Join(pattern, " | "), bashValue(f))
 		}

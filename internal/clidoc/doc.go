@@ -52,8 +52,8 @@ const (
 	Directory
 )
 
-// dashed returns name with the dashes that belong before it: -o, --output.
-func dashed(name string) string {
+// Dashed returns name with the dashes that belong before it: -o, --output.
+func Dashed(name string) string {
 	if len(name) == 1 {
 		return "-" + name
 	}

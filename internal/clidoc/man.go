@@ -87,7 +87,7 @@ func manSections(b *strings.Builder, parent string, c Command) {
 }
 
 func options(b *strings.Builder, macro string, c Command) {
-	for i, category := range categories(c.Flags) {
+	for i, category := range Categories(c.Flags) {
 		if category == "" && macro == ".SS" {
 			category = "Options"
 		} else if category == "" {
@@ -100,32 +100,32 @@ func options(b *strings.Builder, macro string, c Command) {
 		}
 		fmt.Fprintf(b, "%s %s\n", macro, roffQuoted(category))
 		for _, f := range c.Flags {
-			if f.Category != categories(c.Flags)[i] {
+			if f.Category != Categories(c.Flags)[i] {
 				continue
 			}
 			names := make([]string, len(f.Names))
 			for i, n := range f.Names {
-				names[len(names)-1-i] = `\fB` + roff(dashed(n)) + `\fR`
+				names[len(names)-1-i] = `\fB` + roff(Dashed(n)) + `\fR`
 			}
 			left := strings.Join(names, ", ")
 			if f.Value != "" {
 				left += ` \fI` + roff(f.Value) + `\fR`
 			}
-			fmt.Fprintf(b, ".TP\n%s\n%s\n", left, roff(f.withDefault()))
+			fmt.Fprintf(b, ".TP\n%s\n%s\n", left, roff(f.WithDefault()))
 		}
 	}
 }
 
-// withDefault returns the flag's text followed by its default, if any.
-func (f Flag) withDefault() string {
+// WithDefault returns the flag's text followed by its default, if any.
+func (f Flag) WithDefault() string {
 	if f.Default == "" {
 		return f.Text
 	}
 	return f.Text + " (default: " + f.Default + ")"
 }
 
-// categories returns the categories of flags in order of appearance, but "" first.
-func categories(flags []Flag) []string {
+// Categories returns the categories of flags in order of appearance, but "" first.
+func Categories(flags []Flag) []string {
 	var out []string
 	for _, f := range flags {
 		if !slices.Contains(out, f.Category) {

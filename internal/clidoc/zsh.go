@@ -60,7 +60,7 @@ func zshLeaf(b *strings.Builder, c Command) {
 func zshFlag(b *strings.Builder, f Flag) {
 	text := strings.NewReplacer(`\`, `\\`, "[", `\[`, "]", `\]`, ":", `\:`).Replace(f.Text)
 	for _, n := range f.Names {
-		spec := dashed(n)
+		spec := Dashed(n)
 		if f.Repeatable {
 			spec = "*" + spec
 		}
