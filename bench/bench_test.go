@@ -31,7 +31,7 @@ func measured(rounds int, fold map[Contender]float64) *Results {
 				}
 				b := Bench{Seconds: 2, RequestsPerSecond: 100_000 * f * weather, IDsPerSecond: 100_000 * f * weather * float64(c.Batch), ClientCPU: 1}
 				b.Latency.P50, b.Latency.P99, b.Latency.P999 = 100/f, 400/f, 800/f
-				b.Server.CPU, b.Server.PerMillion = 1, 5/f
+				b.Server = &load.ServerReport{CPU: 1, PerMillion: 5 / f}
 				r.Runs = append(r.Runs, Run{c.Name, who, round, b})
 			}
 		}
@@ -106,12 +106,7 @@ func TestVerdictsOfOtherMeasurements(t *testing.T) {
 	}
 	for i := range r.Runs {
 		if r.Runs[i].Case == checked {
-			r.Runs[i].Bench.Check = &struct {
-				IDs        int64 `json:"ids"`
-				Duplicates int64 `json:"duplicates"`
-				Backwards  int64 `json:"backwards"`
-				Unchecked  int64 `json:"unchecked"`
-			}{IDs: 5}
+			r.Runs[i].Bench.Check = &load.CheckResult{IDs: 5}
 		}
 	}
 	if v := find(t, r, "of the IDs"); v.Reached != yes {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/figures"
+	"github.com/flaked/flaked/internal/load"
 )
 
 // Results holds all measurements. The file of raw results has them in JSON.
@@ -31,34 +32,8 @@ type Run struct {
 	Bench Bench
 }
 
-// Bench holds the fields of the output of `flaked bench -o json` that are used here.
-type Bench struct {
-	Seconds           float64 `json:"seconds"`
-	RequestsPerSecond float64 `json:"requests_per_second"`
-	IDsPerSecond      float64 `json:"ids_per_second"`
-	Latency           struct {
-		P50  float64 `json:"p50"`
-		P99  float64 `json:"p99"`
-		P999 float64 `json:"p999"`
-		Max  float64 `json:"max"`
-	} `json:"latency_us"`
-	Errors struct {
-		Total  int64            `json:"total"`
-		ByCode map[string]int64 `json:"by_code"`
-	} `json:"errors"`
-	Unanswered int64 `json:"unanswered"`
-	Check      *struct {
-		IDs        int64 `json:"ids"`
-		Duplicates int64 `json:"duplicates"`
-		Backwards  int64 `json:"backwards"`
-		Unchecked  int64 `json:"unchecked"`
-	} `json:"check"`
-	ClientCPU float64 `json:"client_cpu_seconds"`
-	Server    struct {
-		CPU        float64 `json:"cpu_seconds"`
-		PerMillion float64 `json:"cpu_seconds_per_million_requests"`
-	} `json:"server"`
-}
+// Bench is the output of `flaked bench -o json`.
+type Bench = load.Report
 
 // Idle holds the resident memory of a server, in bytes: Before it had connections, when all
 // Conns were Connected, and when it had Served one request on each.
@@ -75,11 +50,17 @@ func throughput(b Bench) float64 { return b.RequestsPerSecond }
 func p50(b Bench) float64        { return b.Latency.P50 }
 func p99(b Bench) float64        { return b.Latency.P99 }
 func p999(b Bench) float64       { return b.Latency.P999 }
-func perMillion(b Bench) float64 { return b.Server.PerMillion }
+
+func perMillion(b Bench) float64 {
+	if b.Server == nil {
+		return 0
+	}
+	return b.Server.PerMillion
+}
 
 // busy returns the server's CPU time as a share of one core, from 0 to 1.
 func busy(b Bench) float64 {
-	if b.Seconds == 0 {
+	if b.Server == nil || b.Seconds == 0 {
 		return 0
 	}
 	return b.Server.CPU / b.Seconds

@@ -86,7 +86,7 @@ func bench(c *cli.Context) error {
 	if err != nil {
 		return benchFailed(c, cfg, err)
 	}
-	report := newBenchReport(c.String("addr"), cfg, res)
+	report := benchReport{load.NewReport(c.String("addr"), cfg, res)}
 	return errors.Join(show(c, report, report.print), report.verdict())
 }
 

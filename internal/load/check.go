@@ -19,16 +19,16 @@ const (
 
 // CheckResult is the result of checking IDs.
 type CheckResult struct {
-	IDs int64
+	IDs int64 `json:"ids"`
 	// Duplicates counts IDs that had been received before, on any connection.
-	Duplicates int64
+	Duplicates int64 `json:"duplicates"`
 	// Backwards counts IDs that are not above the previous ID of their connection.
 	// Duplicates are not among them.
-	Backwards int64
+	Backwards int64 `json:"backwards"`
 	// Unchecked counts IDs that may have been received before. They are so much lower
 	// than others that the checker has forgotten their pages.
-	Unchecked int64
-	Examples  []string // the first few violations
+	Unchecked int64    `json:"unchecked"`
+	Examples  []string `json:"examples"` // the first few violations
 }
 
 // OK reports whether no ID was a duplicate and none went backwards.
@@ -63,7 +63,7 @@ type checker struct {
 }
 
 func newChecker(max int) *checker {
-	return &checker{pages: map[int64]int32{}, max: max, forgotten: -1, cachedKey: -1}
+	return &checker{pages: map[int64]int32{}, max: max, forgotten: -1, cachedKey: -1, result: CheckResult{Examples: []string{}}}
 }
 
 // add checks received IDs. The stretches of each connection must be in the order in

@@ -2,11 +2,9 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -129,12 +127,8 @@ func (p *poller) close() {
 
 // lost closes a connection, and begins to open it again unless the run is over.
 func (p *poller) lost(index int, err error, now int64) {
-	code := codeOf(err)
-	if errors.Is(err, errLate) {
-		code = codeTimeout
-	}
 	c := p.lane.conns[index]
-	c.lost(code, now)
+	c.lost(codeOf(err), now)
 	_ = unix.Close(p.fds[index])
 	p.fds[index] = -1
 	c.open()
@@ -147,11 +141,7 @@ func (p *poller) lost(index int, err error, now int64) {
 // meanwhile.
 func (p *poller) redial(index int) {
 	p.dials.Go(func() {
-		pause := time.NewTimer(redialAfter)
-		defer pause.Stop()
-		select {
-		case <-pause.C:
-		case <-p.ctx.Done():
+		if !sleep(p.ctx, redialAfter) {
 			return
 		}
 		c, err := dial(p.ctx, p.lane.cfg)

@@ -2,9 +2,9 @@ package load
 
 import (
 	"context"
-	"errors"
 	"io"
 	"math"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -205,9 +205,7 @@ func (p *poller) look() {
 	}
 	for i, c := range p.lane.conns {
 		if p.fds[i] >= 0 && c.late(now) {
-			p.lost(i, errLate, now)
+			p.lost(i, os.ErrDeadlineExceeded, now)
 		}
 	}
 }
-
-var errLate = errors.New("no reply within the timeout")
