@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/figures"
 	"github.com/flaked/flaked/internal/load"
 )
 
@@ -160,20 +161,20 @@ func TestGreedyVerdicts(t *testing.T) {
 // A run of only the greedy attacks leaves the report and the other tables as they are.
 func TestWriteKeepsUnmeasuredTables(t *testing.T) {
 	dir := t.TempDir()
-	o := options{docs: filepath.Join(dir, "docs.md"), report: filepath.Join(dir, "report.md"), plot: filepath.Join(dir, "plot.svg")}
+	o := options{Options: figures.Options{Docs: filepath.Join(dir, "docs.md")}, report: filepath.Join(dir, "report.md"), plot: filepath.Join(dir, "plot.svg")}
 	const empty = "<!-- bench:begin -->\nold\n<!-- bench:end -->\n<!-- greedy:begin -->\nold\n<!-- greedy:end -->\n"
 	for _, row := range []struct {
 		r             *Results
 		bench, greedy bool
 	}{{measured(1, nil), true, false}, {&Results{Greedy: []Greedy{{Attack: noAttack.Name, Who: flaked}}}, false, true}} {
-		if err := os.WriteFile(o.docs, []byte(empty), 0o600); err != nil {
+		if err := os.WriteFile(o.Docs, []byte(empty), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_ = os.Remove(o.report)
 		if err := row.r.write(o); err != nil {
 			t.Fatal(err)
 		}
-		text, _ := os.ReadFile(o.docs)
+		text, _ := os.ReadFile(o.Docs)
 		_, err := os.Stat(o.report)
 		if strings.Contains(string(text), "TCP on loopback") != row.bench || strings.Contains(string(text), noAttack.Name) != row.greedy || (err == nil) != row.bench {
 			t.Errorf("%s, report: %v", text, err)

@@ -60,7 +60,7 @@ func (r *Results) measureGreedy(ctx context.Context, f *farm) error {
 	if f.o.before != "" {
 		who = append(who, flakedBefore)
 	}
-	for round := range f.o.rounds {
+	for round := range f.o.Rounds {
 		for _, a := range greedyAttacks() {
 			for i := range who {
 				w := who[(i+round)%len(who)]

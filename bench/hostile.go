@@ -49,9 +49,9 @@ func (r *Results) measureHostile(ctx context.Context, f *farm) error {
 	defer f.stop(p)
 	// Measure longer, because an attack comes in waves: a client that the server has
 	// disconnected connects again.
-	f.o.duration *= 3
-	defer func() { f.o.duration /= 3 }()
-	for round := range f.o.rounds {
+	f.o.Duration *= 3
+	defer func() { f.o.Duration /= 3 }()
+	for round := range f.o.Rounds {
 		for _, a := range attacks {
 			h, err := f.besideAttack(ctx, p, a)
 			if err != nil {
@@ -97,7 +97,7 @@ func (f *farm) attackAlone(ctx context.Context, p *process, a Attack) (float64, 
 	_ = local.Pause(ctx, 300*time.Millisecond) // as the generator's warm-up
 	before, _ := load.ProcessCPU(p.pid())
 	start := time.Now()
-	err = local.Pause(ctx, f.o.duration)
+	err = local.Pause(ctx, f.o.Duration)
 	after, _ := load.ProcessCPU(p.pid())
 	return (after - before).Seconds() / time.Since(start).Seconds(), err
 }

@@ -4,8 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -18,33 +16,25 @@ import (
 )
 
 type options struct {
-	rounds       int
-	duration     time.Duration
+	figures.Options
 	only         string
 	serverCore   int
 	clientCore   int
 	bin          string
 	before       string
 	who          string
-	raw          string
-	from         string
-	docs, report string
-	plot         string
+	report, plot string
 }
 
 func main() {
 	var o options
-	flag.IntVar(&o.rounds, "rounds", 5, "rounds per case")
-	flag.DurationVar(&o.duration, "duration", 2*time.Second, "duration of each measurement")
+	o.Register(2*time.Second, "bin/bench.json")
 	flag.StringVar(&o.only, "only", "", "measure only cases whose names contain one of these texts, separated by commas (greedy needs no ZooKeeper)")
 	flag.IntVar(&o.serverCore, "server-core", 0, "CPU core of the servers")
 	flag.IntVar(&o.clientCore, "client-core", 1, "CPU core of the generator")
 	flag.StringVar(&o.bin, "bin", "bin", "directory of flaked and the floors")
 	flag.StringVar(&o.who, "who", "", "measure only servers whose names contain one of these texts, separated by semicolons")
 	flag.StringVar(&o.before, "before", "", "path of another flaked to measure beside the one in -bin")
-	flag.StringVar(&o.raw, "raw", "bin/bench.json", "write the raw results here")
-	flag.StringVar(&o.from, "from", "", "measure nothing and write the tables from the raw results in this file")
-	flag.StringVar(&o.docs, "docs", "docs/performance.md", "write the tables between the markers in this file (empty: none)")
 	flag.StringVar(&o.report, "report", "bench/REPORT.md", "write the report to this file (empty: none)")
 	flag.StringVar(&o.plot, "plot", "docs/performance.svg", "write the plot to this file (empty: none)")
 	attack := flag.String("attack", "", "internal: run as this bad client")
@@ -66,7 +56,7 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
-	results, err := obtain(ctx, o)
+	results, err := figures.Obtain(o.Options, func() (*Results, error) { return measureAll(ctx, o) })
 	if err != nil {
 		return err
 	}
@@ -101,36 +91,13 @@ func (r *Results) write(o options) error {
 		fmt.Println("wrote", f.path)
 	}
 	for _, b := range blocks {
-		if o.docs == "" || !b.measured {
+		if o.Docs == "" || !b.measured {
 			continue
 		}
-		if err := figures.Between(o.docs, b.name, b.text); err != nil {
+		if err := figures.Between(o.Docs, b.name, b.text); err != nil {
 			return err
 		}
-		fmt.Println("wrote", o.docs)
+		fmt.Println("wrote", o.Docs)
 	}
 	return nil
-}
-
-// obtain measures and writes the raw results, or reads those of an earlier run (-from).
-func obtain(ctx context.Context, o options) (*Results, error) {
-	if o.from != "" {
-		text, err := os.ReadFile(o.from)
-		if err != nil {
-			return nil, err
-		}
-		var r Results
-		return &r, json.Unmarshal(text, &r)
-	}
-	if o.rounds < 1 || o.duration <= 0 {
-		return nil, errors.New("-rounds and -duration must be positive")
-	}
-	r, err := measureAll(ctx, o)
-	if r != nil {
-		text, jsonErr := json.MarshalIndent(r, "", " ")
-		if err = errors.Join(err, jsonErr, os.WriteFile(o.raw, text, 0o644)); err == nil {
-			fmt.Println("wrote", o.raw)
-		}
-	}
-	return r, err
 }

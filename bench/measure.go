@@ -13,7 +13,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,7 +33,7 @@ func measureAll(ctx context.Context, o options) (*Results, error) {
 		return nil, err
 	}
 	r := &Results{
-		When: time.Now().UTC().Truncate(time.Second), Machine: figures.ThisMachine(), Rounds: o.rounds, Seconds: o.duration.Seconds(),
+		When: time.Now().UTC().Truncate(time.Second), Machine: figures.ThisMachine(), Rounds: o.Rounds, Seconds: o.Duration.Seconds(),
 		Versions: f.versions(), Missing: map[Contender]string{},
 	}
 	for _, network := range networks {
@@ -74,10 +73,6 @@ func (r *Results) measureNetwork(ctx context.Context, f *farm, network string) e
 		}
 	}
 	for _, who := range slices.Sorted(maps.Keys(servers)) {
-		if who == flakedSpin && !f.canSpin() {
-			r.Missing[who] = "serve has no --spin"
-			continue
-		}
 		p, err := f.start(ctx, who, network)
 		if err != nil {
 			return err
@@ -86,7 +81,7 @@ func (r *Results) measureNetwork(ctx context.Context, f *farm, network string) e
 		defer f.stop(p)
 	}
 	for i, c := range todo {
-		for round := range f.o.rounds {
+		for round := range f.o.Rounds {
 			// Each round begins with another contender, so that none is always the first.
 			for j := range c.Who {
 				who := c.Who[(j+round)%len(c.Who)]
@@ -133,7 +128,7 @@ func (f *farm) generate(ctx context.Context, c Case, who Contender, p *process) 
 	if !ok {
 		return Bench{}, fmt.Errorf("the server does not listen on %s", c.Network)
 	}
-	duration := cmp.Or(c.Duration, f.o.duration)
+	duration := cmp.Or(c.Duration, f.o.Duration)
 	args := append([]string{
 		"-c", fmt.Sprint(f.o.clientCore), filepath.Join(f.o.bin, "flaked"), "bench", "-o", "json", "--addr", address,
 		"--pid", fmt.Sprint(p.pid()), "--duration", duration.String(), "--warmup", "300ms",
@@ -155,12 +150,6 @@ func (f *farm) generate(ctx context.Context, c Case, who Contender, p *process) 
 func (f *farm) stop(p *process) {
 	p.stop()
 	f.running = slices.DeleteFunc(f.running, func(q *process) bool { return q == p })
-}
-
-// canSpin reports whether the flaked in -bin has the flag --spin.
-func (f *farm) canSpin() bool {
-	out, _ := exec.Command(filepath.Join(f.o.bin, "flaked"), "serve", "--help").Output()
-	return strings.Contains(string(out), "--spin")
 }
 
 // idleConns is the number of idle connections to a server whose memory is measured.
@@ -219,13 +208,6 @@ func (r *Results) measureIdle(ctx context.Context, f *farm, who Contender) error
 }
 
 func mib(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
-
-func userName() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return "nobody"
-}
 
 // versions returns the versions of flaked, Redis, memcached and the flaked of -before.
 func (f *farm) versions() map[string]string {

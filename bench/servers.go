@@ -167,7 +167,7 @@ func (f *farm) start(ctx context.Context, c Contender, network string) (*process
 			"--appendonly", "no", "--maxclients", "15000", "--daemonize", "no", "--dir", f.dir,
 		}
 	case memcached:
-		args = []string{f.peers["memcached"], "-t", "1", "-m", "64", "-c", "15000", "-U", "0", "-u", userName()}
+		args = []string{f.peers["memcached"], "-t", "1", "-m", "64", "-c", "15000", "-U", "0", "-u", "root"} // memcached ignores -u unless root starts it
 		if network == "unix" {
 			args = append(args, "-s", p.unix)
 		} else {

@@ -36,15 +36,11 @@ func (r *Results) tables(plot string) string {
 
 // about returns the paragraph that explains the tables.
 func (r *Results) about() string {
-	rounds := fmt.Sprintf("medians of %d rounds", r.Rounds)
-	if r.Rounds < 5 {
-		rounds = fmt.Sprintf("**a trial only**, rounds: %d", r.Rounds)
-	}
 	return fmt.Sprintf("Measured on %s by `make bench`: %s, %s for each measurement, contenders taking turns within each round, server and generator "+
 		"pinned to a core each. %s; flaked %s on a real ZooKeeper, Redis %s, memcached %s with one thread. \"Of the "+
 		"floor\" is the median of the ratios to the C floor of the same round: a server that answers a fixed line to every line. "+
 		"A worker of the default layout makes at most 4.096 million IDs a second; where that binds, it is marked with *.",
-		r.When.Format(time.DateOnly), rounds, time.Duration(r.Seconds*float64(time.Second)), r.Machine,
+		r.When.Format(time.DateOnly), figures.Medians(r.Rounds), time.Duration(r.Seconds*float64(time.Second)), r.Machine,
 		r.Versions["flaked"], r.Versions["Redis"], r.Versions["memcached"])
 }
 

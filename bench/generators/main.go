@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,22 +16,14 @@ import (
 )
 
 type options struct {
-	rounds   int
-	duration time.Duration
-	raw      string
-	from     string
-	docs     string
-	only     string
+	figures.Options
+	only string
 }
 
 func main() {
 	var o options
-	flag.IntVar(&o.rounds, "rounds", 5, "rounds per case")
-	flag.DurationVar(&o.duration, "duration", 500*time.Millisecond, "duration of each measurement")
+	o.Register(500*time.Millisecond, "bin/generators.json")
 	flag.StringVar(&o.only, "only", "", "measure only one of the cases: ceiling, free, advance")
-	flag.StringVar(&o.raw, "raw", "bin/generators.json", "write the raw results here")
-	flag.StringVar(&o.from, "from", "", "measure nothing and write the tables from the raw results in this file")
-	flag.StringVar(&o.docs, "docs", "docs/performance.md", "write the tables between the markers in this file (empty: none)")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "generators:", err)
@@ -41,40 +32,16 @@ func main() {
 }
 
 func run(o options) error {
-	r, err := obtain(o)
+	r, err := figures.Obtain(o.Options, func() (*Results, error) { return measureAll(o) })
 	if err != nil {
 		return err
 	}
 	text := r.tables()
 	fmt.Print("\n", text)
-	if o.docs == "" {
+	if o.Docs == "" {
 		return nil
 	}
-	return figures.Between(o.docs, "generators", text)
-}
-
-// obtain measures and writes the raw results, or reads those of an earlier run (-from).
-func obtain(o options) (*Results, error) {
-	if o.from != "" {
-		text, err := os.ReadFile(o.from)
-		if err != nil {
-			return nil, err
-		}
-		var r Results
-		return &r, json.Unmarshal(text, &r)
-	}
-	if o.rounds < 1 || o.duration <= 0 {
-		return nil, errors.New("-rounds and -duration must be positive")
-	}
-	r, err := measureAll(o)
-	if err != nil {
-		return nil, err
-	}
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return nil, err
-	}
-	return r, os.WriteFile(o.raw, text, 0o644)
+	return figures.Between(o.Docs, "generators", text)
 }
 
 // Names of the cases.
@@ -97,20 +64,20 @@ const pacedRate = 50_000
 
 func measureAll(o options) (*Results, error) {
 	r := &Results{
-		When: time.Now().UTC().Truncate(time.Second), Machine: figures.ThisMachine(), Rounds: o.rounds,
-		Seconds: o.duration.Seconds(), Versions: versions(),
+		When: time.Now().UTC().Truncate(time.Second), Machine: figures.ThisMachine(), Rounds: o.Rounds,
+		Seconds: o.Duration.Seconds(), Versions: versions(),
 	}
 	b := newBuffers()
-	for round := range o.rounds {
+	for round := range o.Rounds {
 		for _, c := range []struct {
 			name       string
 			who        []Contender
 			goroutines []int
 			d          time.Duration
 		}{
-			{ceilingCase, bound(), ceilingGoroutines, o.duration},
-			{freeCase, free(), freeGoroutines, o.duration / 2},
-			{advanceCase, advance(), freeGoroutines, o.duration},
+			{ceilingCase, bound(), ceilingGoroutines, o.Duration},
+			{freeCase, free(), freeGoroutines, o.Duration / 2},
+			{advanceCase, advance(), freeGoroutines, o.Duration},
 		} {
 			if o.only != "" && o.only != c.name {
 				continue
@@ -130,7 +97,7 @@ func measureAll(o options) (*Results, error) {
 		}
 		for _, who := range oneByOne() {
 			err := errors.Join(
-				r.with(who, pacedCase, round, func(s source) Sample { return paced(s, pacedRate, 2*o.duration) }),
+				r.with(who, pacedCase, round, func(s source) Sample { return paced(s, pacedRate, 2*o.Duration) }),
 				r.with(who, burstCase, round, func(s source) Sample { return burst(s, ringSize) }))
 			if err != nil {
 				return nil, err

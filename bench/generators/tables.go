@@ -84,12 +84,8 @@ func (r *Results) tables() string {
 
 // about returns the paragraph that explains the tables.
 func (r *Results) about() string {
-	rounds := fmt.Sprintf("medians of %d rounds", r.Rounds)
-	if r.Rounds < 5 {
-		rounds = fmt.Sprintf("**a trial only**, rounds: %d", r.Rounds)
-	}
 	return fmt.Sprintf("Measured on %s by `make bench-generators`: %s, %s for each measurement, contenders taking turns within each round, in one process. %s. %s. "+
-		"All IDs were kept and checked, but for those at 50,000 a second and of the bursts, which were timed only.", r.When.Format(time.DateOnly), rounds, time.Duration(r.Seconds*float64(time.Second)), r.Machine, r.modules())
+		"All IDs were kept and checked, but for those at 50,000 a second and of the bursts, which were timed only.", r.When.Format(time.DateOnly), figures.Medians(r.Rounds), time.Duration(r.Seconds*float64(time.Second)), r.Machine, r.modules())
 }
 
 // modules returns the names and versions of the libraries that were measured.
