@@ -8,11 +8,11 @@ import (
 	"io"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -95,7 +95,7 @@ func parseServer(reply string) (mode, version string, err error) {
 // fourLetterWord sends word and returns the answer. The answer is empty if the server closes
 // the connection without one.
 func fourLetterWord(ctx context.Context, config *tls.Config, addr, word string) (string, error) {
-	conn, err := dial(ctx, config, addr)
+	conn, err := credentials.Client{TLS: config}.Dial(ctx, "tcp", addr)
 	if err != nil {
 		return "", err
 	}
@@ -107,7 +107,7 @@ func fourLetterWord(ctx context.Context, config *tls.Config, addr, word string) 
 		return "", err
 	}
 	reply, err := io.ReadAll(io.LimitReader(conn, 64<<10))
-	if err != nil && len(reply) == 0 && !errors.Is(err, io.EOF) && errorIsTimeout(err) {
+	if len(reply) == 0 && errorIsTimeout(err) {
 		return "", err
 	}
 	return string(reply), nil
@@ -116,17 +116,6 @@ func fourLetterWord(ctx context.Context, config *tls.Config, addr, word string) 
 func errorIsTimeout(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()
-}
-
-func dial(ctx context.Context, config *tls.Config, addr string) (net.Conn, error) {
-	if config == nil {
-		return new(net.Dialer).DialContext(ctx, "tcp", addr)
-	}
-	if config.ServerName == "" {
-		config = config.Clone()
-		config.ServerName, _, _ = net.SplitHostPort(addr)
-	}
-	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", addr)
 }
 
 const slowServer = 100 * time.Millisecond
@@ -191,11 +180,9 @@ func reason(err error) string {
 // older reports whether version is older than major.minor. It returns false for a version
 // that it cannot parse.
 func older(version string, major, minor int) bool {
-	a, rest, _ := strings.Cut(version, ".")
-	b, _, _ := strings.Cut(rest, ".")
-	x, err1 := strconv.Atoi(a)
-	y, err2 := strconv.Atoi(b)
-	return err1 == nil && err2 == nil && (x < major || x == major && y < minor)
+	var x, y int
+	_, err := fmt.Sscanf(version, "%d.%d", &x, &y)
+	return err == nil && (x < major || x == major && y < minor)
 }
 
 // withStore calls f with a connection to ZooKeeper, and closes the connection when f returns.
