@@ -2,8 +2,7 @@ package zktest
 
 import (
 	"crypto/rand"
-	"encoding/hex"
-	"strings"
+	"regexp"
 	"testing"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 // in the znode's path: "127.0.0.1:21810/TestRegister-1a2b3c4d".
 func Chroot(t testing.TB, ens *Ensemble) string {
 	t.Helper()
-	path := "/" + pathName(t.Name()) + "-" + randomHex()
+	path := "/" + pathName(t.Name()) + "-" + rand.Text()[:8]
 	if err := create(ens.Addrs(), path); err != nil {
 		t.Fatalf("zktest: creating %s: %v", path, err)
 	}
@@ -26,21 +25,9 @@ func Chroot(t testing.TB, ens *Ensemble) string {
 // pathName returns a test's name as one path element. A test's name has slashes
 // for subtests and may hold any character. All but letters and digits of ASCII
 // become hyphens.
-func pathName(test string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
-			return r
-		}
-		return '-'
-	}, test)
-}
+func pathName(test string) string { return notInName.ReplaceAllString(test, "-") }
 
-func randomHex() string {
-	var b [4]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
+var notInName = regexp.MustCompile(`[^a-zA-Z0-9]`)
 
 func create(addrs []string, path string) error {
 	conn, events, err := zk.Connect(addrs, 10*time.Second, zk.WithLogger(discard{}))
