@@ -105,16 +105,8 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 // firstSlots waits up to one second for the first reading of the slots. Without it, a
 // reader without a script would have to load the page again.
 func (s *Server) firstSlots(ctx context.Context) {
-	c, changed := s.slots.get()
-	if !c.at.IsZero() || c.err != nil {
-		return
-	}
-	timer := time.NewTimer(time.Second)
-	defer timer.Stop()
-	select {
-	case <-changed:
-	case <-timer.C:
-	case <-ctx.Done():
+	if c, _ := s.slots.get(); c.at.IsZero() && c.err == nil {
+		s.slots.wait(ctx, time.Second)
 	}
 }
 

@@ -166,10 +166,10 @@ func (c *slots) get() (s seen, changed <-chan struct{}) {
 	return c.seen, c.changed
 }
 
-// wait returns the last reading. If the next one is due, wait first waits up to slotsWait
-// for it.
-func (c *slots) wait(ctx context.Context) seen {
-	ctx, cancel := context.WithTimeout(ctx, slotsWait)
+// wait returns the last reading. If the next one is due, wait first waits for it, no longer
+// than limit.
+func (c *slots) wait(ctx context.Context, limit time.Duration) seen {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	_, changed := c.get()
 	if c.due() {
@@ -190,7 +190,7 @@ type stale struct {
 }
 
 func (s *Server) workers(w http.ResponseWriter, r *http.Request) {
-	c := s.slots.wait(r.Context())
+	c := s.slots.wait(r.Context(), slotsWait)
 	last, why := &c.Report, "ZooKeeper has not answered yet"
 	switch {
 	case c.err == nil && !c.at.IsZero():
