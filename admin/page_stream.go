@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -87,12 +88,8 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 
 // pause waits for d, and reports whether the browser is still connected afterwards.
 func pause(r *http.Request, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-r.Context().Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	ctx, cancel := context.WithTimeout(r.Context(), d)
+	defer cancel()
+	<-ctx.Done()
+	return r.Context().Err() == nil
 }

@@ -37,12 +37,10 @@ func StopZooKeeper(dir string) error {
 
 // Pause blocks for d. It returns the error of ctx if ctx ends earlier.
 func Pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
+	pause, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-pause.Done()
+	return ctx.Err()
 }
 
 // askTime is the timeout of a connection attempt, and again of a request and its reply.

@@ -194,12 +194,8 @@ func (c *conn) until(due time.Time) bool {
 	if due.IsZero() {
 		return true
 	}
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-c.over.Done():
-		return false
-	}
+	ctx, cancel := context.WithDeadline(c.over, due)
+	defer cancel()
+	<-ctx.Done()
+	return c.over.Err() == nil
 }
