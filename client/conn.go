@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"strconv"
 	"time"
@@ -147,15 +146,6 @@ func (c *conn) refusal(line []byte, whole bool) error {
 
 // number parses an ID as nodes write it: 1 to 2^63-1, decimal, without leading zeros.
 func number(line []byte) (worker.ID, bool) {
-	if len(line) == 0 || len(line) > 19 || line[0] == '0' {
-		return 0, false
-	}
-	var n uint64 // 19 digits cannot overflow it
-	for _, b := range line {
-		if b < '0' || b > '9' {
-			return 0, false
-		}
-		n = n*10 + uint64(b-'0')
-	}
-	return worker.ID(n), n <= math.MaxInt64
+	id, err := strconv.ParseInt(string(line), 10, 64)
+	return worker.ID(id), err == nil && line[0] >= '1' && line[0] <= '9'
 }

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
+	"strings"
 	"time"
 
 	"github.com/flaked/flaked/worker"
@@ -82,18 +83,8 @@ func None(*http.Request, error) string { return "" }
 // Valid reports whether id has 1 to 128 characters, all of them ASCII letters, ASCII digits
 // or one of - _ . : / + = @. Such an ID cannot forge a log line, a header or JSON.
 func Valid(id string) bool {
-	if len(id) == 0 || len(id) > maxIncoming {
-		return false
-	}
-	for _, c := range []byte(id) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case c == '-', c == '_', c == '.', c == ':', c == '/', c == '+', c == '=', c == '@':
-		default:
-			return false
-		}
-	}
-	return true
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/+=@"
+	return id != "" && len(id) <= maxIncoming && strings.Trim(id, allowed) == ""
 }
 
 // New returns a middleware for any number of handlers. The request that a handler gets has
@@ -169,12 +160,9 @@ func (c *Config) id(r *http.Request) (string, error) {
 
 // isToken reports whether name can be the name of a header. It catches common mistakes only.
 func isToken(name string) bool {
-	for _, c := range []byte(name) {
-		if c <= ' ' || c >= 0x7f || c == ':' || c == '"' || c == ',' || c == ';' || c == '(' || c == ')' || c == '/' {
-			return false
-		}
-	}
-	return name != ""
+	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
+		return c <= ' ' || c >= 0x7f || strings.ContainsRune(`:",;()/`, c)
+	})
 }
 
 type contextKey struct{}
