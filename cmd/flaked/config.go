@@ -154,20 +154,21 @@ func configValues(f cli.Flag, v *yaml.Node) ([]string, error) {
 	if v.Kind != yaml.ScalarNode {
 		return nil, errors.New("expected one value, not a list or a mapping")
 	}
-	ok, want := true, ""
-	switch f.(type) {
-	case *cli.BoolFlag:
-		ok, want = v.Tag == "!!bool", kinds["bool"]
-	case *cli.IntFlag, *cli.Int64Flag, *cli.UintFlag, *cli.Uint64Flag:
+	ok, kind := false, kindOf(f)
+	want := kinds[kind]
+	switch kind {
+	case "bool":
+		ok = v.Tag == "!!bool"
+	case "int":
 		_, err := strconv.ParseInt(v.Value, 10, 64)
-		ok, want = v.Tag == "!!int" && err == nil, kinds["int"]
-	case *cli.Float64Flag:
-		ok, want = v.Tag == "!!int" || v.Tag == "!!float", kinds["float64"]
-	case *cli.DurationFlag:
+		ok = v.Tag == "!!int" && err == nil
+	case "float64":
+		ok = v.Tag == "!!int" || v.Tag == "!!float"
+	case "duration":
 		_, err := time.ParseDuration(v.Value)
-		ok, want = err == nil, kinds["duration"]
+		ok = err == nil
 	default:
-		ok, want = v.Tag == "!!str", "a text. Put it into quotes"
+		ok, want = v.Tag == "!!str", want+". Put it into quotes"
 	}
 	if !ok {
 		return nil, fmt.Errorf("%q is not %s", v.Value, want)

@@ -67,7 +67,7 @@ func describeFlag(f cli.Flag) (clidoc.Flag, bool) {
 	if !doc.TakesValue() {
 		return d, true
 	}
-	d.Value = valueOf(f)
+	d.Value = valueNames[kindOf(f)]
 	if m := placeholder.FindStringSubmatch(doc.GetUsage()); m != nil {
 		d.Value = m[1]
 	}
@@ -84,6 +84,9 @@ func describeFlag(f cli.Flag) (clidoc.Flag, bool) {
 	}
 	return d, true
 }
+
+// valueNames are the placeholders of flags whose text has none, by kindOf.
+var valueNames = map[string]string{"int": "N", "float64": "N", "duration": "DURATION", "string": "VALUE"}
 
 // choices are the values of flags by their names, for completion. Flags of several commands
 // share a name, so a flag offers only the values that its text names.

@@ -136,17 +136,6 @@ func flagHelp(f clidoc.Flag) string {
 	return "   " + left + strings.Join(lines, "\n   "+strings.Repeat(" ", helpFlagWidth)) + "\n"
 }
 
-// valueOf returns the placeholder for a flag whose text names none.
-func valueOf(f cli.Flag) string {
-	switch f.(type) {
-	case *cli.DurationFlag:
-		return "DURATION"
-	case *cli.IntFlag, *cli.Int64Flag, *cli.UintFlag, *cli.Uint64Flag, *cli.Float64Flag:
-		return "N"
-	}
-	return "VALUE"
-}
-
 // wrap breaks a text between words into lines of at most width bytes, if each word fits.
 func wrap(text string, width int) []string {
 	lines := []string{""}

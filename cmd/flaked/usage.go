@@ -32,7 +32,7 @@ func inOurWords(c *cli.Context, text string) error {
 		return usageError("%s needs a value", clidoc.Dashed(m[1]))
 	}
 	if m := badValue.FindStringSubmatch(text); m != nil {
-		return usageError("%s: %s is not %s", clidoc.Dashed(m[2]), m[1], wanted(flagNamed(c.Command.Flags, m[2])))
+		return usageError("%s: %s is not %s", clidoc.Dashed(m[2]), m[1], kinds[kindOf(flagNamed(c.Command.Flags, m[2]))])
 	}
 	if m := badEnv.FindStringSubmatch(text); m != nil {
 		return usageError("environment variable %s: %s is not %s", m[3], m[1], kinds[m[2]])
@@ -74,19 +74,19 @@ var kinds = map[string]string{
 	"duration": "a duration such as 500ms, 10s or 24h", "string": "a text",
 }
 
-// wanted returns the kind of value that a flag takes.
-func wanted(f cli.Flag) string {
+// kindOf returns the library's name of the type of a flag's value. All integers are "int".
+func kindOf(f cli.Flag) string {
 	switch f.(type) {
 	case *cli.BoolFlag:
-		return kinds["bool"]
+		return "bool"
 	case *cli.IntFlag, *cli.Int64Flag, *cli.UintFlag, *cli.Uint64Flag:
-		return kinds["int"]
+		return "int"
 	case *cli.Float64Flag:
-		return kinds["float64"]
+		return "float64"
 	case *cli.DurationFlag:
-		return kinds["duration"]
+		return "duration"
 	}
-	return "a valid value"
+	return "string"
 }
 
 // closest returns the first of the words that are most like given, "" if none is like it.
