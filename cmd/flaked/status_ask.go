@@ -13,10 +13,10 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/clusterview"
@@ -109,7 +109,7 @@ func (a *asker) ask(ctx context.Context, workers []clusterview.WorkerReport) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	addresses := slices.Collect(maps.Keys(byAddress))
-	allAtOnce(ctx, len(addresses), func(i int) {
+	allAtOnce(len(addresses), func(i int) {
 		outcome, doc := clusterview.TimedOut, admin.Status{}
 		if ctx.Err() == nil {
 			outcome, doc = a.get(ctx, addresses[i])
@@ -123,22 +123,14 @@ func (a *asker) ask(ctx context.Context, workers []clusterview.WorkerReport) {
 	})
 }
 
-// allAtOnce calls f with 0 to n-1, askMost at a time until the context ends, and
-// returns when all calls have ended.
-func allAtOnce(ctx context.Context, n int, f func(i int)) {
-	free := make(chan struct{}, askMost)
-	var asking sync.WaitGroup
+// allAtOnce calls f with 0 to n-1, askMost at a time, and returns when all calls have ended.
+func allAtOnce(n int, f func(i int)) {
+	var asking errgroup.Group
+	asking.SetLimit(askMost)
 	for i := range n {
-		asking.Go(func() {
-			select {
-			case free <- struct{}{}:
-				defer func() { <-free }()
-			case <-ctx.Done():
-			}
-			f(i)
-		})
+		asking.Go(func() error { f(i); return nil })
 	}
-	asking.Wait()
+	_ = asking.Wait() // always nil
 }
 
 func (a *asker) get(ctx context.Context, at string) (string, admin.Status) {

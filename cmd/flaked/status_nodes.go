@@ -100,7 +100,7 @@ func (a *asker) askTargets(ctx context.Context, access lineAccess, cluster strin
 	bounded, cancel := context.WithTimeout(ctx, nodesTime)
 	defer cancel()
 	reports := make([]clusterview.NodeReport, len(targets))
-	allAtOnce(bounded, len(targets), func(i int) {
+	allAtOnce(len(targets), func(i int) {
 		t := targets[i]
 		outcome, why, doc := clusterview.NoAddress, "", admin.Status{}
 		switch {
