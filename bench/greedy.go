@@ -95,7 +95,7 @@ func (f *farm) besideGreedy(ctx context.Context, who Contender, a load.Attack) (
 		}
 	}
 	g.Bench, err = f.generate(ctx, others, who, p)
-	g.Peak = load.ProcessMemory(p.pid(), load.PeakMemory)
+	g.Peak = int64(load.ProcessStatus(p.pid()).VmHWM)
 	return g, errors.Join(err, stop())
 }
 

@@ -163,7 +163,7 @@ func (r *Results) measureIdle(ctx context.Context, f *farm, who Contender) error
 		return err
 	}
 	defer f.stop(p)
-	m := Idle{Who: who, Conns: idleConns, Before: load.ProcessMemory(p.pid(), load.ResidentMemory)}
+	m := Idle{Who: who, Conns: idleConns, Before: int64(load.ProcessStatus(p.pid()).VmRSS)}
 	conns := make([]net.Conn, 0, idleConns)
 	defer func() {
 		for _, c := range conns {
@@ -195,13 +195,13 @@ func (r *Results) measureIdle(ctx context.Context, f *farm, who Contender) error
 	if err := once(conns[len(conns)-1]); err != nil {
 		return fmt.Errorf("idle connections: %w", err)
 	}
-	m.Connected = load.ProcessMemory(p.pid(), load.ResidentMemory)
+	m.Connected = int64(load.ProcessStatus(p.pid()).VmRSS)
 	for i, c := range conns {
 		if err := once(c); err != nil {
 			return fmt.Errorf("the request on idle connection %d: %w", i+1, err)
 		}
 	}
-	m.Served = load.ProcessMemory(p.pid(), load.ResidentMemory)
+	m.Served = int64(load.ProcessStatus(p.pid()).VmRSS)
 	r.Idle = append(r.Idle, m)
 	fmt.Printf("idle %-20s %s before, %s connected, %s served\n", who, mib(m.Before), mib(m.Connected), mib(m.Served))
 	return nil

@@ -50,15 +50,7 @@ func (k *client) serve(ctx context.Context) {
 func (k *client) redial(ctx context.Context) bool {
 	l := k.conn.lane
 	for {
-		pause := time.NewTimer(redialAfter)
-		for waiting := true; waiting && !l.over(); {
-			select {
-			case <-pause.C:
-				waiting = false
-			case <-k.news:
-			}
-		}
-		pause.Stop()
+		sleep(ctx, redialAfter)
 		l.mu.Lock()
 		if l.over() {
 			k.conn.open()

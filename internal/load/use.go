@@ -1,13 +1,10 @@
 package load
 
 import (
-	"bytes"
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // use is what the generator and the server used in the measured time. Only the watcher
@@ -35,7 +32,7 @@ func (u *use) end(r *run) {
 	scaled := func(d time.Duration) time.Duration { return time.Duration(float64(d) * scale) }
 	u.client = scaled(ownCPU() - u.client)
 	if cpu, ok := ProcessCPU(r.cfg.PID); ok && u.serverReadable {
-		u.server = &ServerUse{CPU: scaled(cpu - u.serverCPU), Resident: ProcessMemory(r.cfg.PID, ResidentMemory)}
+		u.server = &ServerUse{CPU: scaled(cpu - u.serverCPU), Resident: int64(ProcessStatus(r.cfg.PID).VmRSS)}
 	}
 	u.at = 0
 }
@@ -52,34 +49,19 @@ func ownCPU() time.Duration {
 // ProcessCPU returns the CPU time of all threads of a process, and whether it is known. Linux
 // reports it in hundredths of a second.
 func ProcessCPU(pid int) (time.Duration, bool) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, false
 	}
-	// The name, in parentheses, may contain blanks and parentheses.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 13 {
-		return 0, false
-	}
-	user, err1 := strconv.ParseInt(fields[11], 10, 64)
-	system, err2 := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * (time.Second / 100), err1 == nil && err2 == nil
+	stat, err := p.Stat()
+	return time.Duration(stat.CPUTime() * float64(time.Second)), err == nil
 }
 
-// These are the fields of /proc/PID/status that ProcessMemory reads.
-const (
-	ResidentMemory = "VmRSS:"
-	PeakMemory     = "VmHWM:" // the most resident memory so far
-)
-
-// ProcessMemory returns a field of a process's memory in bytes, 0 if it is not known.
-func ProcessMemory(pid int, field string) int64 {
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, field); ok {
-			kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-			return kib << 10
-		}
+// ProcessStatus returns the status of a process, which has its memory in bytes: VmRSS is what
+// is resident, VmHWM the most that has been. Both are 0 if that is not known.
+func ProcessStatus(pid int) (status procfs.ProcStatus) {
+	if p, err := procfs.NewProc(pid); err == nil {
+		status, _ = p.NewStatus()
 	}
-	return 0
+	return status
 }
