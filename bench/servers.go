@@ -179,7 +179,7 @@ func (f *farm) start(ctx context.Context, c Contender, network string) (*process
 		return nil, fmt.Errorf("%s: %w", c, err)
 	}
 	if c == memcached { // incr needs an existing key
-		if _, err := local.AskLine(network, p.address(network), "set x 0 0 1\r\n0\r\n"); err != nil {
+		if _, err := local.Ask(network, p.address(network), "set x 0 0 1\r\n0\r\n"); err != nil {
 			return nil, err
 		}
 	}
@@ -244,7 +244,7 @@ func (f *farm) await(ctx context.Context, p *process, ready bool) error {
 		}
 		if err == nil && ready {
 			var reply string
-			if reply, err = local.AskLine(network, p.address(network), "READY\n"); err == nil && !strings.HasPrefix(reply, "OK") {
+			if reply, err = local.Ask(network, p.address(network), "READY\n"); err == nil && !strings.HasPrefix(reply, "OK") {
 				err = errors.New(strings.TrimSpace(reply))
 			}
 		}

@@ -3,7 +3,6 @@
 package local
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -46,37 +45,21 @@ func Pause(ctx context.Context, d time.Duration) error {
 // askTime is the timeout of a connection attempt, and again of a request and its reply.
 const askTime = 5 * time.Second
 
-// AskLine sends a request on a connection of its own and returns the first line of the
-// reply.
-func AskLine(network, address, request string) (string, error) {
-	var line string
-	err := ask(network, address, request, func(nc net.Conn) (err error) {
-		line, err = bufio.NewReader(nc).ReadString('\n')
-		return err
-	})
-	return line, err
-}
-
-// AskAll sends a request on a connection of its own and returns all that the server sends
-// before it closes the connection.
-func AskAll(network, address, request string) (string, error) {
-	var text []byte
-	err := ask(network, address, request, func(nc net.Conn) (err error) {
-		text, err = io.ReadAll(nc)
-		return err
-	})
-	return string(text), err
-}
-
-func ask(network, address, request string, read func(net.Conn) error) error {
+// Ask sends a request on a connection of its own, and then closes its own side. It returns all
+// that the server sends before it closes the connection.
+func Ask(network, address, request string) (string, error) {
 	nc, err := net.DialTimeout(network, address, askTime)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer nc.Close()
 	_ = nc.SetDeadline(time.Now().Add(askTime))
 	if _, err := io.WriteString(nc, request); err != nil {
-		return err
+		return "", err
 	}
-	return read(nc)
+	if err := nc.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		return "", err
+	}
+	reply, err := io.ReadAll(nc)
+	return string(reply), err
 }

@@ -21,11 +21,11 @@ import (
 type counters struct{ received, zxid, in, out int64 }
 
 func countersOf(zk string) (c counters, err error) {
-	mntr, err := local.AskAll("tcp", zk, "mntr")
+	mntr, err := local.Ask("tcp", zk, "mntr")
 	if err != nil {
 		return c, err
 	}
-	srvr, err := local.AskAll("tcp", zk, "srvr")
+	srvr, err := local.Ask("tcp", zk, "srvr")
 	if err != nil {
 		return c, err
 	}
@@ -94,8 +94,8 @@ func (n *node) isReady() bool {
 	if n.ready {
 		return true
 	}
-	line, err := local.AskLine("unix", n.socket, "READY\n")
-	n.ready = err == nil && strings.HasPrefix(line, "OK")
+	reply, err := local.Ask("unix", n.socket, "READY\n")
+	n.ready = err == nil && strings.HasPrefix(reply, "OK")
 	return n.ready
 }
 
