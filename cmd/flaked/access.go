@@ -16,14 +16,28 @@ import (
 // everybody on the machine can read arguments.
 const tokenEnv = "FLAKED_TOKEN"
 
-// tokenSource returns the path in --token-file and the text in FLAKED_TOKEN. It returns an
+// secretSource returns the path in a flag and the text in an environment variable. It returns an
 // error if both are given.
-func tokenSource(c *cli.Context) (file, inline string, err error) {
-	file, inline = c.String("token-file"), os.Getenv(tokenEnv)
+func secretSource(c *cli.Context, flag, variable string) (file, inline string, err error) {
+	file, inline = c.String(flag), os.Getenv(variable)
 	if file != "" && inline != "" {
-		return "", "", usageError("--token-file and %s are both given. Leave one out", tokenEnv)
+		return "", "", usageError("--%s and %s are both given. Leave one out", flag, variable)
 	}
 	return file, inline, nil
+}
+
+// secret returns the text in the file that a flag names, or in an environment variable. where
+// says which of them: the variable, or the flag and the file.
+func secret(c *cli.Context, flag, variable string) (where, text string, err error) {
+	file, inline, err := secretSource(c, flag, variable)
+	if err != nil || file == "" {
+		return variable, inline, err
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return "", "", unreadable("--"+flag, err)
+	}
+	return "--" + flag + ": " + file, string(content), nil
 }
 
 // nodeAccess returns the token and the TLS settings that accessFlags give.
@@ -37,21 +51,9 @@ func nodeAccess(c *cli.Context) (access credentials.Client, err error) {
 
 // nodeToken returns the token to send to a node: the first of several, or "" for none.
 func nodeToken(c *cli.Context) (string, error) {
-	where, text, err := tokenSource(c)
-	if err != nil {
+	where, text, err := secret(c, "token-file", tokenEnv)
+	if err != nil || text == "" && where == tokenEnv {
 		return "", err
-	}
-	if where != "" {
-		content, err := os.ReadFile(where)
-		if err != nil {
-			return "", unreadable("--token-file", err)
-		}
-		where, text = "--token-file: "+where, string(content)
-	} else {
-		where = tokenEnv
-	}
-	if text == "" && where == tokenEnv {
-		return "", nil
 	}
 	tokens, err := credentials.ParseTokens(where, []byte(text))
 	if err != nil {
@@ -64,7 +66,7 @@ func nodeToken(c *cli.Context) (string, error) {
 func guardConfig(c *cli.Context) (credentials.Config, error) {
 	cfg := credentials.Config{Cert: c.String("tls-cert"), Key: c.String("tls-key"), ClientCA: c.String("tls-client-ca")}
 	var err error
-	if cfg.TokenFile, cfg.Token, err = tokenSource(c); err != nil {
+	if cfg.TokenFile, cfg.Token, err = secretSource(c, "token-file", tokenEnv); err != nil {
 		return cfg, err
 	}
 	switch {

@@ -44,22 +44,16 @@ func zkConfig(c *cli.Context, log hclog.Logger) (zkstore.ZKConfig, error) {
 // zkAuth returns user:password from a file or the environment, "" for none. No flag takes it,
 // as everybody on the machine can read arguments.
 func zkAuth(c *cli.Context) (string, error) {
-	inline, file := os.Getenv("FLAKED_ZK_AUTH"), c.String("zk-auth-file")
-	if file == "" {
-		return inline, checkAuth("FLAKED_ZK_AUTH", inline)
-	}
-	if inline != "" {
-		return "", usageError("--zk-auth-file and FLAKED_ZK_AUTH are both given. Leave one out")
-	}
-	text, err := os.ReadFile(file)
+	const variable = "FLAKED_ZK_AUTH"
+	where, text, err := secret(c, "zk-auth-file", variable)
 	if err != nil {
-		return "", unreadable("--zk-auth-file", err)
+		return "", err
 	}
-	auth := strings.TrimRight(string(text), "\r\n")
-	if auth == "" {
-		return "", usageError("--zk-auth-file: %s is empty. Write one line user:password into it", file)
+	auth := strings.TrimRight(text, "\r\n")
+	if auth == "" && where != variable {
+		return "", usageError("%s is empty. Write one line user:password into it", where)
 	}
-	return auth, checkAuth("--zk-auth-file "+file, auth)
+	return auth, checkAuth(where, auth)
 }
 
 // checkAuth returns an error unless auth is "" or user:password. The error says where auth is
