@@ -255,20 +255,12 @@ func describeLoad(samples []sample, now time.Time) loadView {
 		slow = append(slow, quantileMs(between(a, b), b.bucketEnds, 0.99))
 	}
 	v.Rate = spark(samples[1:], rates, now)
-	v.Rate.Most = rate(largest(rates)) + "/s"
+	v.Rate.Most = rate(slices.Max(rates)) + "/s"
 	v.Slow = spark(samples[1:], slow, now)
-	if most := largest(slow); most > 0 {
+	if most := slices.Max(slow); most > 0 {
 		v.Slow.Most = latency(most)
 	}
 	return v
-}
-
-func largest(values []float64) float64 {
-	most := 0.0
-	for _, v := range values {
-		most = max(most, v)
-	}
-	return most
 }
 
 // rate formats a number per second.
@@ -329,7 +321,7 @@ func latency(ms float64) string {
 }
 
 func spark(at []sample, values []float64, now time.Time) sparkView {
-	most := largest(values)
+	most := slices.Max(values)
 	if most == 0 {
 		return sparkView{}
 	}

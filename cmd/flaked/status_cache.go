@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,12 +79,7 @@ func (s seenCache) load(connect, cluster string) (last lastSeen, ok bool) {
 	if s.dir == "" {
 		return last, false
 	}
-	f, err := os.Open(s.path(connect, cluster))
-	if err != nil {
-		return last, false
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxSeenBytes+1))
+	text, err := os.ReadFile(s.path(connect, cluster))
 	if err != nil || len(text) > maxSeenBytes || json.Unmarshal(text, &last) != nil {
 		return lastSeen{}, false
 	}

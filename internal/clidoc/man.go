@@ -87,20 +87,17 @@ func manSections(b *strings.Builder, parent string, c Command) {
 }
 
 func options(b *strings.Builder, macro string, c Command) {
-	for i, category := range Categories(c.Flags) {
-		if category == "" && macro == ".SS" {
-			category = "Options"
-		} else if category == "" {
-			category = "OPTIONS"
-		} else {
-			category += " options"
+	for _, category := range Categories(c.Flags) {
+		title := category + " options"
+		if category == "" {
+			title = "Options"
 		}
 		if macro == ".SH" {
-			category = strings.ToUpper(category)
+			title = strings.ToUpper(title)
 		}
-		fmt.Fprintf(b, "%s %s\n", macro, roffQuoted(category))
+		fmt.Fprintf(b, "%s %s\n", macro, roffQuoted(title))
 		for _, f := range c.Flags {
-			if f.Category != Categories(c.Flags)[i] {
+			if f.Category != category {
 				continue
 			}
 			names := make([]string, len(f.Names))

@@ -95,7 +95,7 @@ func check(path string) (findings []string, err error) {
 	look := func(pos token.Pos, text string, rules []rule) {
 		for _, r := range rules {
 			if hit := r.pattern.FindString(text); hit != "" && !excepted(text) {
-				findings = append(findings, fmt.Sprintf("%s: %q: %s", set.Position(pos), shorten(hit), r.instead))
+				findings = append(findings, fmt.Sprintf("%s: %.70q: %s", set.Position(pos), hit, r.instead))
 			}
 		}
 	}
@@ -124,12 +124,4 @@ func excepted(text string) bool {
 		part = strings.TrimSpace(part)
 		return part != "" && strings.Contains(text, part)
 	})
-}
-
-func shorten(s string) string {
-	const most = 70
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "..."
-	}
-	return s
 }
