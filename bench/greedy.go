@@ -95,7 +95,7 @@ func (f *farm) besideGreedy(ctx context.Context, who Contender, a load.Attack) (
 		}
 	}
 	g.Bench, err = f.generate(ctx, others, who, p)
-	g.Peak = int64(load.ProcessStatus(p.pid()).VmHWM)
+	g.Peak = int64(load.ProcessStatus(p.PID()).VmHWM)
 	return g, errors.Join(err, stop())
 }
 

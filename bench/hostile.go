@@ -95,10 +95,10 @@ func (f *farm) attackAlone(ctx context.Context, p *process, a Attack) (float64, 
 	}
 	defer func() { _ = stop() }()
 	_ = local.Pause(ctx, 300*time.Millisecond) // as the generator's warm-up
-	before, _ := load.ProcessCPU(p.pid())
+	before, _ := load.ProcessCPU(p.PID())
 	start := time.Now()
 	err = local.Pause(ctx, f.o.Duration)
-	after, _ := load.ProcessCPU(p.pid())
+	after, _ := load.ProcessCPU(p.PID())
 	return (after - before).Seconds() / time.Since(start).Seconds(), err
 }
 

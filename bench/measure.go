@@ -131,7 +131,7 @@ func (f *farm) generate(ctx context.Context, c Case, who Contender, p *process) 
 	duration := cmp.Or(c.Duration, f.o.Duration)
 	args := append([]string{
 		"-c", fmt.Sprint(f.o.clientCore), filepath.Join(f.o.bin, "flaked"), "bench", "-o", "json", "--addr", address,
-		"--pid", fmt.Sprint(p.pid()), "--duration", duration.String(), "--warmup", "300ms",
+		"--pid", fmt.Sprint(p.PID()), "--duration", duration.String(), "--warmup", "300ms",
 	}, append(who.ask(), c.args()...)...)
 	cmd := exec.CommandContext(ctx, "taskset", args...)
 	var said bytes.Buffer
@@ -148,7 +148,7 @@ func (f *farm) generate(ctx context.Context, c Case, who Contender, p *process) 
 
 // stop ends a server before the farm closes.
 func (f *farm) stop(p *process) {
-	p.stop()
+	p.Stop()
 	f.running = slices.DeleteFunc(f.running, func(q *process) bool { return q == p })
 }
 
@@ -163,7 +163,7 @@ func (r *Results) measureIdle(ctx context.Context, f *farm, who Contender) error
 		return err
 	}
 	defer f.stop(p)
-	m := Idle{Who: who, Conns: idleConns, Before: int64(load.ProcessStatus(p.pid()).VmRSS)}
+	m := Idle{Who: who, Conns: idleConns, Before: int64(load.ProcessStatus(p.PID()).VmRSS)}
 	conns := make([]net.Conn, 0, idleConns)
 	defer func() {
 		for _, c := range conns {
@@ -195,13 +195,13 @@ func (r *Results) measureIdle(ctx context.Context, f *farm, who Contender) error
 	if err := once(conns[len(conns)-1]); err != nil {
 		return fmt.Errorf("idle connections: %w", err)
 	}
-	m.Connected = int64(load.ProcessStatus(p.pid()).VmRSS)
+	m.Connected = int64(load.ProcessStatus(p.PID()).VmRSS)
 	for i, c := range conns {
 		if err := once(c); err != nil {
 			return fmt.Errorf("the request on idle connection %d: %w", i+1, err)
 		}
 	}
-	m.Served = int64(load.ProcessStatus(p.pid()).VmRSS)
+	m.Served = int64(load.ProcessStatus(p.PID()).VmRSS)
 	r.Idle = append(r.Idle, m)
 	fmt.Printf("idle %-20s %s before, %s connected, %s served\n", who, mib(m.Before), mib(m.Connected), mib(m.Served))
 	return nil

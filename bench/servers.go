@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/flaked/flaked/bench/local"
@@ -19,13 +18,11 @@ import (
 
 // process is a server that runs.
 type process struct {
-	cmd  *exec.Cmd
+	*local.Process
 	log  string
 	tcp  string // host:port, or empty
 	unix string // path, or empty
 }
-
-func (p *process) pid() int { return p.cmd.Process.Pid }
 
 // at returns the server's address on a network for the generator's --addr, and whether the
 // server listens on that network.
@@ -42,14 +39,6 @@ func (p *process) address(network string) string {
 		return p.unix
 	}
 	return p.tcp
-}
-
-// stop ends the process by SIGTERM, or by SIGKILL after 10 s, and waits for its end.
-func (p *process) stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	killer := time.AfterFunc(10*time.Second, func() { _ = p.cmd.Process.Kill() })
-	defer killer.Stop()
-	_ = p.cmd.Wait()
 }
 
 // farm starts servers on the servers' core, and keeps their files in one directory.
@@ -98,7 +87,7 @@ func (f *farm) zkDir() string { return filepath.Join(f.dir, "zk") }
 
 func (f *farm) close() {
 	for _, p := range f.running {
-		p.stop()
+		p.Stop()
 	}
 	if f.zk != "" {
 		_ = local.StopZooKeeper(f.zkDir())
@@ -187,19 +176,13 @@ func (f *farm) start(ctx context.Context, c Contender, network string) (*process
 }
 
 func (f *farm) launch(ctx context.Context, p *process, args []string) error {
-	log, err := os.Create(p.log)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	p.cmd = exec.Command("taskset", append([]string{"-c", fmt.Sprint(f.o.serverCore)}, args...)...)
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.Env = os.Environ()
+	// env puts the libraries of the peers before those of the system, if they were unpacked.
+	command := []string{"-c", fmt.Sprint(f.o.serverCore)}
 	if f.lib != "" {
-		p.cmd.Env = append(p.cmd.Env, "LD_LIBRARY_PATH="+f.lib)
+		command = append(command, "env", "LD_LIBRARY_PATH="+f.lib)
 	}
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
+	var err error
+	if p.Process, err = local.Start(p.log, "taskset", append(command, args...)...); err != nil {
 		return err
 	}
 	f.running = append(f.running, p)
@@ -251,20 +234,13 @@ func (f *farm) await(ctx context.Context, p *process, ready bool) error {
 		if err == nil {
 			return nil
 		}
-		if time.Now().After(deadline) || !alive(p.pid()) {
+		if time.Now().After(deadline) || p.Ended() {
 			text, _ := os.ReadFile(p.log)
 			return fmt.Errorf("the server is not ready: %w: %s", err, text)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 	return ctx.Err()
-}
-
-// alive reports whether a process exists and is not a zombie.
-func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, ok := strings.Cut(string(stat), ") ")
-	return err == nil && ok && !strings.HasPrefix(rest, "Z")
 }
 
 func dial(p *process, network string) (net.Conn, error) {

@@ -117,7 +117,7 @@ func measure(ctx context.Context, program string, n int, o options) (m measured,
 	var nodes []*node
 	defer func() {
 		for _, n := range nodes {
-			n.stop()
+			n.Stop()
 		}
 	}()
 	for i := range n {
@@ -133,7 +133,7 @@ func measure(ctx context.Context, program string, n int, o options) (m measured,
 		waiting, m.ended = 0, 0
 		for _, n := range nodes {
 			switch {
-			case n.hasEnded():
+			case n.Ended():
 				m.ended++
 			case !n.isReady():
 				waiting++

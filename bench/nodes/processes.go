@@ -5,13 +5,9 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
-	"syscall"
-	"time"
 
 	"github.com/flaked/flaked/bench/local"
 )
@@ -55,10 +51,8 @@ func number(text, name string, base int) (int64, error) {
 
 // node is a flaked process that listens only on a unix socket.
 type node struct {
-	cmd    *exec.Cmd
+	*local.Process
 	socket string
-	ended  atomic.Bool
-	done   chan struct{}
 	ready  bool
 }
 
@@ -66,28 +60,12 @@ func startNode(program, zk, dir string) (*node, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
-	n := &node{socket: filepath.Join(dir, "s"), done: make(chan struct{})}
-	n.cmd = exec.Command(program, "serve", "--zk", zk, "--state-dir", filepath.Join(dir, "state"), "--listen", "unix:"+n.socket,
-		"--admin", "off", "--heartbeat", heartbeat.String())
-	n.cmd.Stdout, n.cmd.Stderr = log, log
-	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := n.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		_ = n.cmd.Wait()
-		n.ended.Store(true)
-		close(n.done)
-	}()
-	return n, nil
+	n := &node{socket: filepath.Join(dir, "s")}
+	var err error
+	n.Process, err = local.Start(filepath.Join(dir, "log"), program, "serve", "--zk", zk, "--state-dir", filepath.Join(dir, "state"),
+		"--listen", "unix:"+n.socket, "--admin", "off", "--heartbeat", heartbeat.String())
+	return n, err
 }
-
-func (n *node) hasEnded() bool { return n.ended.Load() }
 
 // isReady reports whether the node has ever been ready. It asks the node until it is.
 func (n *node) isReady() bool {
@@ -97,14 +75,4 @@ func (n *node) isReady() bool {
 	reply, err := local.Ask("unix", n.socket, "READY\n")
 	n.ready = err == nil && strings.HasPrefix(reply, "OK")
 	return n.ready
-}
-
-func (n *node) stop() {
-	_ = n.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-n.done:
-	case <-time.After(20 * time.Second):
-		_ = n.cmd.Process.Kill()
-		<-n.done
-	}
 }
