@@ -49,7 +49,7 @@ const shownAlike = 500 * time.Millisecond
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
-	"span": clusterview.Brief, "number": func(n any) string { return number(fmt.Sprint(n)) }, "over": func(ms int64) bool { return ms <= 0 }, "clock": clockWords, "utc": utc, "day": day, "label": label, "commas": wrapAfterCommas,
+	"span": clusterview.Brief, "number": func(n any) string { return clusterview.Thousands(fmt.Sprint(n)) }, "over": func(ms int64) bool { return ms <= 0 }, "clock": clockWords, "utc": utc, "day": day, "label": label, "commas": wrapAfterCommas,
 }).ParseFS(pageFiles, "page/*.html"))
 
 // common are the names of the parts in shared. Each is the name of a template and the id of

@@ -268,7 +268,7 @@ func rate(v float64) string {
 	if v > 0 && v < 10 {
 		return fmt.Sprintf("%.1f", v)
 	}
-	return number(fmt.Sprintf("%.0f", v))
+	return clusterview.Thousands(fmt.Sprintf("%.0f", v))
 }
 
 // between returns the number of requests in each bucket of durations from a to b.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net"
@@ -373,14 +372,6 @@ func TestClockWords(t *testing.T) {
 func TestWrapAfterCommas(t *testing.T) {
 	for text, want := range map[string]string{"": "", "worker=10": "worker=10", "a=1,b=2,<i>": "a=1,<wbr>b=2,<wbr>&lt;i&gt;"} {
 		if got := string(wrapAfterCommas(text)); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-	}
-}
-
-func TestNumbers(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567"} {
-		if got := number(fmt.Sprint(n)); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

@@ -59,13 +59,5 @@ func wrapAfterCommas(text string) template.HTML {
 	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(text), ",", ",<wbr>"))
 }
 
-// number inserts commas into digits: "1,234,567".
-func number(digits string) string {
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
-
 func utc(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.TimeOnly) }
 func day(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.DateOnly) }

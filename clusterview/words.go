@@ -80,3 +80,11 @@ func Size(ms float64) string {
 	}
 	return fmt.Sprintf("%gms", math.Round(ms*10)/10)
 }
+
+// Thousands inserts commas into digits: "1,234,567".
+func Thousands(digits string) string {
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}

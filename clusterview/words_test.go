@@ -1,6 +1,7 @@
 package clusterview
 
 import (
+	"strconv"
 	"testing"
 	"time"
 )
@@ -44,5 +45,13 @@ func TestInstant(t *testing.T) {
 func TestClean(t *testing.T) {
 	if got := Clean("a\x1b[2Jb\nc\u202ed é世"); got != "a\ufffd[2Jb\ufffdc\ufffdd é世" {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestThousands(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567"} {
+		if got := Thousands(strconv.Itoa(n)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }

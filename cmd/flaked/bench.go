@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/internal/load"
 )
@@ -208,10 +209,4 @@ func progressText(s load.Progress, rate float64) string {
 }
 
 // grouped formats n with commas between the thousands.
-func grouped(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func grouped(n int64) string { return clusterview.Thousands(fmt.Sprint(n)) }
