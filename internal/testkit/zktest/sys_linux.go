@@ -1,11 +1,12 @@
 package zktest
 
 import (
-	"bytes"
 	"fmt"
 	"net"
-	"os"
+	"slices"
 	"syscall"
+
+	"github.com/prometheus/procfs"
 )
 
 // dieWithUs returns attributes by which the kernel kills the child when this
@@ -18,38 +19,21 @@ func dieWithUs() *syscall.SysProcAttr {
 
 // exited reports whether the process has ended, reaped or not.
 func exited(pid int) bool {
-	state := processState(pid)
-	return state == 0 || state == 'Z' || state == 'X'
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return true
+	}
+	stat, err := p.Stat()
+	return err != nil || stat.State == "Z" || stat.State == "X"
 }
 
 // suspended reports whether SIGSTOP has stopped every thread of the process.
 func suspended(pid int) bool {
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return false
-	}
-	for _, task := range tasks {
-		if state := stateIn(fmt.Sprintf("/proc/%d/task/%s/stat", pid, task.Name())); state != 'T' && state != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func processState(pid int) byte { return stateIn(fmt.Sprintf("/proc/%d/stat", pid)) }
-
-// stateIn returns the state letter of a stat file, or 0 if the process does not
-// exist. The letter follows the process name, which stands in parentheses and may
-// itself contain parentheses.
-func stateIn(file string) byte {
-	stat, err := os.ReadFile(file)
-	if err != nil {
-		return 0
-	}
-	if i := bytes.LastIndexByte(stat, ')'); i >= 0 && i+2 < len(stat) {
-		return stat[i+2]
-	}
-	return 0
+	threads, err := procfs.AllThreads(pid)
+	return err == nil && !slices.ContainsFunc(threads, func(thread procfs.Proc) bool {
+		stat, err := thread.Stat() // fails for a thread that has ended
+		return err == nil && stat.State != "T"
+	})
 }
 
 // claim reserves a port against other test binaries, since the port has no
