@@ -1,5 +1,5 @@
-// Package local has what the benchmarks share: it starts a ZooKeeper on this machine and sends
-// requests to servers.
+// Package local has what the benchmarks share: it starts a ZooKeeper and programs on this
+// machine, and sends requests to servers.
 package local
 
 import (

@@ -1,5 +1,6 @@
 // Package figures formats the results of the benchmarks under bench (`make bench`, `make
-// bench-generators`, `make bench-nodes`) and describes the machine that they ran on.
+// bench-generators`, `make bench-nodes`) and describes the machine that they ran on. It also
+// has the flags that they share.
 package figures
 
 import (
