@@ -14,7 +14,7 @@ var kustomizations = []string{"config", "cluster-init", "sidecar", "shared", "st
 
 func TestShippedFilesPass(t *testing.T) {
 	for _, dir := range kustomizations {
-		if err := Check(os.DirFS(shippedDir), dir); err != nil {
+		if err := check(os.DirFS(shippedDir), dir); err != nil {
 			t.Errorf("%s:\n%v", dir, err)
 		}
 	}
@@ -93,7 +93,7 @@ func TestMistakesAreFound(t *testing.T) {
 			if of = path.Dir(row.file); of == "config" {
 				of = "shared"
 			}
-			if err := Check(files, of); err == nil || !strings.Contains(err.Error(), row.want) {
+			if err := check(files, of); err == nil || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("found %v, want %q", err, row.want)
 			}
 		})

@@ -22,8 +22,8 @@ const (
 	podIP = "status.podIP"
 )
 
-// Check returns all mistakes in the kustomization in dir, joined, or nil.
-func Check(fsys fs.FS, dir string) error {
+// check returns all mistakes in the kustomization in dir, joined, or nil.
+func check(fsys fs.FS, dir string) error {
 	objects, err := load(fsys, dir)
 	if err != nil {
 		return err

@@ -1,8 +1,3 @@
-// Package kubecheck checks deploy/kubernetes without a cluster. Check reports
-// references to names that do not exist, and settings that do not fit how flaked
-// behaves. The tests also run flaked as the containers would run it: with their
-// arguments, volumes and users, and against their probes. The module apiserver checks
-// the same files with the API server's own code.
 package kubecheck
 
 import (
