@@ -53,7 +53,7 @@ have php || packages+=(php-cli)
 php -r 'exit(extension_loaded("redis") ? 0 : 1);' 2>/dev/null || packages+=(php-redis)
 cmp -s "$clients/node/package-lock.json" "$installed" || missing+=('node-redis and ioredis')
 for m in "${!modules[@]}"; do
-  (cd "${modules[$m]}" && GOPROXY=off GOWORK=off go list -deps . >/dev/null 2>&1) || missing+=("$m")
+  (cd "${modules[$m]}" && GOPROXY=off GOWORK=off go list -deps -test . >/dev/null 2>&1) || missing+=("$m")
 done
 
 report_missing "${packages[@]}" "${missing[@]}"
