@@ -26,6 +26,7 @@ type conn struct {
 	// greeting is the beginning of ZooKeeper's first message, up to greetingSize bytes.
 	// Only the goroutine that reads from the target uses the field.
 	greeting []byte
+	number   int // 1 for the link's first connection
 }
 
 func newConn(l *Link, client net.Conn) *conn {

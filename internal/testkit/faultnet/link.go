@@ -22,7 +22,9 @@ type Link struct {
 	delay    time.Duration
 	jitter   time.Duration
 	conns    map[*conn]struct{}
+	made     int    // number of connections so far
 	greeting []byte // of the last session; see ExpireSession
+	greeted  int    // number of the connection that greeting is of
 	rewrite  func() (requests, replies Rewriter)
 }
 
@@ -194,6 +196,8 @@ func (l *Link) keep(c *conn) bool {
 		c.rewrite[toTarget], c.rewrite[toClient] = l.rewrite()
 	}
 	l.conns[c] = struct{}{}
+	l.made++
+	c.number = l.made
 	return true
 }
 

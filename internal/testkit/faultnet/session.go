@@ -31,7 +31,9 @@ func (c *conn) noteGreeting(came []byte) {
 	}
 	c.link.mu.Lock()
 	defer c.link.mu.Unlock()
-	c.link.greeting = c.greeting
+	if c.number > c.link.greeted { // a client that gave up on an earlier one may hear from it later
+		c.link.greeting, c.link.greeted = c.greeting, c.number
+	}
 }
 
 // ExpireSession makes the target, a ZooKeeper server, end the last session that was created
