@@ -114,6 +114,9 @@ func (c *checker) wantChildren(path string, want ...string) {
 	if !slices.Equal(got, want) {
 		c.Fatalf("%s has children %q, want %q", path, got, want)
 	}
+	if _, stat, err := c.Get(c.ctx(), path); err != nil || int(stat.Count) != len(want) {
+		c.Fatalf("%s has %d children, want %d: %v", path, stat.Count, len(want), err)
+	}
 }
 
 var conformance = []struct {

@@ -204,6 +204,10 @@ func (s *MemSession) do(ctx context.Context, c Call, apply func(t memTree, x txn
 		return unreachable(errPartitioned)
 	case fault == FailLate && c.Write():
 		s.connect()
+		if want, ok := ctx.Value(sessionKey{}).(int64); ok && s.id != want {
+			s.m.mu.Unlock()
+			return unreachable(errOtherSession)
+		}
 		s.m.late = append(s.m.late, lateCall{s, s.id, c, apply})
 		s.m.mu.Unlock()
 		return unreachable(errFault)
@@ -212,6 +216,10 @@ func (s *MemSession) do(ctx context.Context, c Call, apply func(t memTree, x txn
 		return unreachable(errFault)
 	}
 	s.connect()
+	if want, ok := ctx.Value(sessionKey{}).(int64); ok && s.id != want {
+		s.m.mu.Unlock()
+		return unreachable(errOtherSession)
+	}
 	result := s.serve(c, apply)
 	done := s.done
 	s.m.mu.Unlock()

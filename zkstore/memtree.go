@@ -64,6 +64,7 @@ func (t memTree) create(x txn, p string, data []byte, kind Kind) (string, error)
 		}
 		parent.kids[name] = struct{}{}
 		parent.stat.Children++
+		parent.stat.Count++
 		// ZooKeeper 3.8 only ever raises the count, so it stops at the largest int32. From
 		// then on sequential creates fail with ErrExists. ZooKeeper's manual mentions
 		// negative numbers, but only pipelined creates reach them.
@@ -115,6 +116,7 @@ func (t memTree) remove(p string) {
 	if parent, ok := t[path.Clean(dir)]; ok {
 		delete(parent.kids, name)
 		parent.stat.Children++
+		parent.stat.Count--
 	}
 }
 

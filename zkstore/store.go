@@ -78,6 +78,7 @@ type Stat struct {
 	Ctime, Mtime int64
 	Owner        int64 // session of an ephemeral record, else 0
 	Children     int32 // changes whenever a child is made or deleted
+	Count        int32 // number of children
 }
 
 // Record is one result of GetAll.

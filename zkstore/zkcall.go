@@ -21,6 +21,10 @@ func call[T any](ctx context.Context, z *ZK, op, path string, f func(*zk.Conn) (
 	if err != nil {
 		return none, z.unreachable(op, path, err)
 	}
+	if want, ok := ctx.Value(sessionKey{}).(int64); ok && c.conn.SessionID() != want {
+		c.calls.Done()
+		return none, z.unreachable(op, path, errOtherSession)
+	}
 	type result struct {
 		val T
 		err error
@@ -52,6 +56,17 @@ func call[T any](ctx context.Context, z *ZK, op, path string, f func(*zk.Conn) (
 			}
 		}
 	}
+}
+
+// sessionKey is the key of a context's session.
+type sessionKey struct{}
+
+var errOtherSession = errors.New("the session has ended")
+
+// OnSession returns a context for calls that must not be made in another session than id. In
+// another one they are not sent, and return ErrUnreachable.
+func OnSession(ctx context.Context, id int64) context.Context {
+	return context.WithValue(ctx, sessionKey{}, id)
 }
 
 var errSilent = errors.New("the server did not answer, so the client moved to another one")

@@ -213,6 +213,6 @@ func fromZK(s *zk.Stat) Stat {
 		Version: s.Version,
 		Czxid:   s.Czxid, Mzxid: s.Mzxid,
 		Ctime: s.Ctime, Mtime: s.Mtime,
-		Owner: s.EphemeralOwner, Children: s.Cversion,
+		Owner: s.EphemeralOwner, Children: s.Cversion, Count: s.NumChildren,
 	}
 }
