@@ -1,0 +1,48 @@
+package sequence
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxName is the greatest length of a name, in bytes.
+const MaxName = 128
+
+// Buckets is the number of directories that sequences are spread over in ZooKeeper.
+const Buckets = 1024
+
+// CheckName returns an error if a sequence must not have this name. A name is a letter, followed
+// by letters, digits and _ . : - { } /, at most MaxName bytes. It allocates memory only for errors.
+func CheckName[T string | []byte](name T) error {
+	switch {
+	case len(name) == 0:
+		return fmt.Errorf("the name of a sequence is empty")
+	case len(name) > MaxName:
+		return fmt.Errorf("the name of a sequence has %d bytes, at most %d are allowed", len(name), MaxName)
+	case !isLetter(name[0]):
+		return fmt.Errorf("the name of a sequence must begin with a letter, not %q", first(name, 0))
+	}
+	for i := range len(name) {
+		if c := name[i]; !isLetter(c) && (c < '0' || c > '9') && !strings.ContainsRune("_.:-{}/", rune(c)) {
+			return fmt.Errorf("the name of a sequence must not contain %q: use letters, digits and _ . : - { } /", first(name, i))
+		}
+	}
+	return nil
+}
+
+// first returns the character of name at an offset.
+func first[T string | []byte](name T, at int) rune {
+	r, _ := utf8.DecodeRuneInString(string(name[at:]))
+	return r
+}
+
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
+
+// Bucket returns the number of the directory of a sequence, from 0 to Buckets-1.
+func Bucket(name string) int {
+	h := fnv.New32a()
+	h.Write([]byte(name)) // never fails
+	return int(h.Sum32() % Buckets)
+}

@@ -1,0 +1,296 @@
+package sequence
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestCheckName(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"order": true, "order:20261122": true, "a/b{c}.d-e_f": true, "X": true,
+		strings.Repeat("a", MaxName): true, strings.Repeat("a", MaxName+1): false,
+		"": false, "5a": false, "_a": false, "a b": false, "a*": false, "é": false, "a\x00": false, "a%2F": false,
+	} {
+		if err := CheckName(name); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+		if err := CheckName([]byte(name)); (err == nil) != ok {
+			t.Errorf("%q as bytes: %v", name, err)
+		}
+	}
+	if err := CheckName("zähler"); !strings.Contains(err.Error(), "must not contain 'ä'") {
+		t.Error(err)
+	}
+	name := []byte(strings.Repeat("a:", MaxName/2))
+	if n := testing.AllocsPerRun(100, func() { CheckName(name) }); n != 0 {
+		t.Errorf("a good name allocates %v times", n)
+	}
+}
+
+func TestMap(t *testing.T) {
+	for _, c := range []struct {
+		m         Map
+		positions int64
+		last      int64
+	}{
+		{Map{1, 1, 10}, 10, 10},
+		{Map{1, 3, 10}, 4, 10},
+		{Map{2, 3, 10}, 3, 8},
+		{Map{0, 1, math.MaxInt64}, math.MaxInt64, math.MaxInt64 - 1},
+		{Map{1, 1, math.MaxInt64}, math.MaxInt64, math.MaxInt64},
+		{Map{7, 5, 7}, 1, 7},
+		{Map{1, math.MaxInt64, math.MaxInt64}, 1, 1},
+	} {
+		if err := c.m.Check(); err != nil {
+			t.Errorf("%v: %v", c.m, err)
+		}
+		if n := c.m.Positions(); n != c.positions || c.m.Value(n-1) != c.last {
+			t.Errorf("%v: %d positions, the last has %d", c.m, n, c.m.Value(n-1))
+		}
+	}
+	for _, m := range []Map{{-1, 1, 10}, {1, 0, 10}, {11, 1, 10}} {
+		if m.Check() == nil {
+			t.Errorf("%v passes", m)
+		}
+	}
+}
+
+func TestPositionAtOrAboveIsTheInverseOfValue(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 10000 {
+		m := Map{rng.Int64N(1000), 1 + rng.Int64N(50), 1000 + rng.Int64N(1000)}
+		v := rng.Int64N(2500)
+		p := m.PositionAtOrAbove(v)
+		switch {
+		case p > m.Positions(), p < m.Positions() && m.Value(p) < v, p > 0 && m.Value(p-1) >= v:
+			t.Fatalf("%v, value %d: position %d", m, v, p)
+		}
+		p = m.PositionAbove(v)
+		switch {
+		case p > m.Positions(), p < m.Positions() && m.Value(p) <= v, p > 0 && m.Value(p-1) > v:
+			t.Fatalf("%v, above value %d: position %d", m, v, p)
+		}
+	}
+}
+
+// Every position that was added is issued once or skipped, in ascending order.
+func TestStockIssuesInOrder(t *testing.T) {
+	for seed := range uint64(2000) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var s Stock
+		var next, issued, added int64 = 0, -1, 0
+		for range 60 {
+			before := s.Left()
+			switch rng.IntN(5) {
+			case 0, 1:
+				next += rng.Int64N(3) * rng.Int64N(10)
+				b := Block{next, next + rng.Int64N(20)}
+				if ok := b.Len() > 0 && b.First >= added; s.Add(b) != ok {
+					t.Fatalf("seed %d: %v added after %d", seed, b, added)
+				} else if ok {
+					added = b.End
+				}
+				next = b.End
+			case 2:
+				n := 1 + rng.Int64N(30)
+				parts, ok := s.Take(n, nil)
+				if ok != (n <= before) || !ok && s.Left() != before || ok && s.Left() != before-n {
+					t.Fatalf("seed %d: took %d of %d: %v", seed, n, before, ok)
+				}
+				for _, p := range parts {
+					if p.First <= issued || p.Len() < 1 {
+						t.Fatalf("seed %d: %v after %d", seed, p, issued)
+					}
+					issued = p.End - 1
+				}
+			case 3:
+				n := 1 + rng.Int64N(30)
+				b, ok := s.TakeWhole(n)
+				if ok && (b.Len() != n || b.First <= issued) || !ok && s.Left() != before {
+					t.Fatalf("seed %d: whole %v after %d", seed, b, issued)
+				}
+				if ok {
+					issued = b.End - 1
+				}
+			case 4:
+				if rng.IntN(4) == 0 {
+					p := issued + rng.Int64N(40)
+					s.SkipTo(p)
+					issued, added = max(issued, p-1), max(added, p)
+				}
+			}
+			if issued >= 0 && issued < added && s.Add(Block{issued, issued + 1}) {
+				t.Fatalf("seed %d: position %d came back", seed, issued)
+			}
+		}
+	}
+}
+
+func TestStockMergesNeighbours(t *testing.T) {
+	var s Stock
+	s.Add(Block{0, 10})
+	s.Add(Block{10, 20})
+	if n := s.Longest(); n != 20 {
+		t.Errorf("the longest part has %d", n)
+	}
+	if b, ok := s.TakeWhole(15); !ok || b != (Block{0, 15}) || s.Left() != 5 || s.Last() != (Block{0, 20}) {
+		t.Error(b, ok, s)
+	}
+	s.Add(Block{30, 40})
+	if b, ok := s.TakeWhole(6); !ok || b != (Block{30, 36}) || s.Left() != 4 {
+		t.Error(b, ok, s)
+	}
+	if _, ok := s.TakeWhole(5); ok || s.Longest() != 4 {
+		t.Error(s)
+	}
+	if s.Drop(); s.Left() != 0 || s.Add(Block{39, 50}) || !s.Add(Block{40, 50}) {
+		t.Error(s)
+	}
+}
+
+// In any window of time, no more than the burst and the ceiling's positions of that window are taken.
+func TestCeilingBoundsEveryWindow(t *testing.T) {
+	type taking struct{ at, n int64 }
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		c := Ceiling(1 + rng.Int64N(5000))
+		now := int64(1_800_000_000_000)
+		b := Budget{c.Burst(), now}
+		var all []taking
+		for range 100 {
+			now += rng.Int64N(2000)
+			n := 1 + rng.Int64N(c.Burst()/2+1)
+			after, wait := c.Spend(b, n, now)
+			if wait > 0 {
+				if n <= c.Burst() {
+					if _, again := c.Spend(b, n, now+wait); again != 0 {
+						t.Fatalf("seed %d: after the wait of %d ms there are %d ms left", seed, wait, again)
+					}
+				}
+				continue
+			}
+			if after.Credit > c.Burst() || after.Credit < 0 {
+				t.Fatal(seed, after)
+			}
+			b = after
+			all = append(all, taking{now, n})
+		}
+		for i := range all {
+			var sum int64
+			for _, k := range all[i:] {
+				if sum += k.n; sum > c.Burst()+c.over(k.at-all[i].at)+1 {
+					t.Fatalf("seed %d: %d positions in %d ms at a ceiling of %d a second", seed, sum, k.at-all[i].at, c)
+				}
+			}
+		}
+	}
+}
+
+// A record is lost at any moment, and an older copy is put back, also twice. The skip covers all that
+// was taken since the copy.
+func TestSkipCoversALostRecord(t *testing.T) {
+	for seed := range uint64(3000) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		c := Ceiling(8 + rng.Int64N(5000))
+		most := ClocksApart.Milliseconds() / 2
+		off := func() int64 { return rng.Int64N(2*most+1) - most }
+		real, issued := int64(1_800_000_000_000), int64(0)
+		b, next := Budget{c.Burst(), real}, int64(0)
+		take := func(n int64) {
+			if after, wait := c.Spend(b, n, real+off()); wait == 0 {
+				b, next = after, next+n
+				issued = max(issued, next)
+			}
+		}
+		type record struct {
+			b    Budget
+			next int64
+		}
+		copies := []record{{b, next}}
+		for range 6 {
+			if rng.IntN(2) == 0 {
+				copies = append(copies, record{b, next})
+			}
+			for range rng.IntN(30) {
+				real += rng.Int64N(3000)
+				take(1 + rng.Int64N(c.Burst()/4+1))
+			}
+			real += 12_000 + rng.Int64N(3000) // the confirming time
+			now, n := real+off(), 1+rng.Int64N(c.Burst()/8)
+			copied := copies[rng.IntN(len(copies))]
+			skip, wait := c.Skip(copied.b, now)
+			if wait > 0 {
+				real += wait
+				now += wait
+				if skip, wait = c.Skip(copied.b, now); wait > 0 {
+					t.Fatalf("seed %d: after the wait there are %d ms left", seed, wait)
+				}
+			}
+			first := copied.next + skip
+			if first < issued {
+				t.Fatalf("seed %d: skipped to %d, issued were %d", seed, first, issued)
+			}
+			b, next = c.Pay(copied.b, n, now), first+n
+			issued = next
+		}
+	}
+}
+
+func TestCeilingDoesNotOverflow(t *testing.T) {
+	c := Ceiling(math.MaxInt64)
+	if c.Burst() != math.MaxInt64 || c.over(math.MaxInt64) != math.MaxInt64 || maxSkip(c) != math.MaxInt64 {
+		t.Error(c.Burst())
+	}
+	if b := c.At(c.Pay(Budget{}, math.MaxInt64, 0), math.MaxInt64); b.Credit > 0 {
+		t.Error(b)
+	}
+	if _, wait := Ceiling(0).Spend(Budget{}, 1, 5); wait != math.MaxInt64 {
+		t.Error(wait)
+	}
+}
+
+func maxSkip(c Ceiling) int64 {
+	skip, _ := c.Skip(Budget{math.MaxInt64, 0}, math.MaxInt64)
+	return skip
+}
+
+func TestSize(t *testing.T) {
+	usual := Demand{Rate: 1000, Supply: 15 * time.Minute, Smallest: 1024, Last: 1 << 19, Need: 1, Credit: 10_000_000}
+	for name, c := range map[string]struct {
+		change func(*Demand)
+		size   int64
+	}{
+		"the rate for the time of supply":          {func(d *Demand) {}, 1 << 20},
+		"at first the smallest":                    {func(d *Demand) { d.Last, d.Rate = 0, 0 }, 1024},
+		"at first the smallest, at any rate":       {func(d *Demand) { d.Last = 0 }, 1024},
+		"eight times the last one":                 {func(d *Demand) { d.Last = 1024 }, 8192},
+		"smaller again":                            {func(d *Demand) { d.Rate = 10 }, 16384},
+		"a quarter of the credit":                  {func(d *Demand) { d.Credit = 4000 }, 1024},
+		"a quarter of a small credit":              {func(d *Demand) { d.Credit, d.Smallest = 4000, 32 }, 1000},
+		"all of a very small credit":               {func(d *Demand) { d.Credit = 100 }, 100},
+		"what is needed":                           {func(d *Demand) { d.Need = 5_000_000 }, 5_000_000},
+		"what is needed, although it is forbidden": {func(d *Demand) { d.Need, d.Credit = 50, 10 }, 50},
+		"at most MaxBlock":                         {func(d *Demand) { d.Rate, d.Last, d.Credit = 1e12, MaxBlock, math.MaxInt64 }, MaxBlock},
+	} {
+		d := usual
+		c.change(&d)
+		if size := d.Size(); size != c.size {
+			t.Errorf("%s: %d, not %d", name, size, c.size)
+		}
+	}
+}
+
+func TestBucketsAreUsedEvenly(t *testing.T) {
+	count := make([]int, Buckets)
+	for i := range 100 * Buckets {
+		count[Bucket("order:"+strings.Repeat("x", i%7)+string(rune('a'+i%26))+time.Duration(i).String())]++
+	}
+	for i, n := range count {
+		if n < 40 || n > 180 {
+			t.Errorf("bucket %d has %d of %d names", i, n, 100*Buckets)
+		}
+	}
+}
