@@ -48,6 +48,8 @@ type Config struct {
 	// other node is in the process.
 	Process  func() string
 	Siblings func() []int
+	// Followed returns the value of Slot.Followed. nil: the zero value.
+	Followed func() Followed
 	// Interval is the time from one report to the next; 0 means DefaultHeartbeat.
 	Interval time.Duration
 	// Nonce returns a new nonce for each grant; nil means 64 random bits.

@@ -37,7 +37,8 @@ type HeartbeatResult struct {
 	// Wait is the confirming time that begins now, 0 if none does. It begins after a restart
 	// from the local record, and after the lease had run out.
 	Wait time.Duration
-	// Lost: ZooKeeper had lost our record or the cluster's, and the node has put it back.
+	// Lost: ZooKeeper had lost our record or the cluster's, and the node puts it back. It is set although that
+	// fails: the next heartbeat may find the record that this one has written, and not notice the loss.
 	Lost bool
 	// FrozenUntil is the end of the freeze of registration, Unix ms; 0: not frozen. FrozenBy
 	// is the operator who froze it. Empty: a node did, because ZooKeeper had lost data.
@@ -52,6 +53,8 @@ type HeartbeatResult struct {
 type FencedError struct {
 	Worker int
 	Reason string
+	// Lost: ZooKeeper has lost data.
+	Lost bool
 }
 
 func (e *FencedError) Error() string {
@@ -76,8 +79,10 @@ func (c *Coordinator) Heartbeat(ctx context.Context, claim Claim, r Report) (Hea
 	return beat, err
 }
 
-func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (HeartbeatResult, error) {
+func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (result HeartbeatResult, _ error) {
 	claim.Generation = r.Generation
+	lost := false
+	defer func() { result.Lost = result.Lost || lost }()
 	for synced := false; ; {
 		v, err := c.readView(ctx, claim.Worker)
 		if err != nil {
@@ -93,17 +98,19 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Hea
 			}
 			continue
 		}
+		lost = lost || finding == FoundLost
 		var beat HeartbeatResult
 		switch {
 		case finding == FoundFenced:
 			// The record may also show that ZooKeeper has lost ours. Holders that are cut off
 			// need a freeze then.
-			if hold.showsLoss(v, c.mine.UUID) {
+			lost := hold.showsLoss(v, c.mine.UUID)
+			if lost {
 				c.owed = &owedFreeze{claim, why}
 				_ = c.FreezeOwed(ctx) // if it fails: Register tries again
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
-			return HeartbeatResult{}, &FencedError{claim.Worker, why}
+			return HeartbeatResult{}, &FencedError{claim.Worker, why, lost}
 		case finding == FoundLost && c.Now() >= claim.LeaseUntil:
 			if c.mustFreeze(v.cl, claim) {
 				if _, err := c.freeze(ctx, claim, why); err != nil { // holders that are cut off may have leases that run
@@ -112,9 +119,9 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (Hea
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			if !claim.Confirmed {
-				return HeartbeatResult{}, &FencedError{claim.Worker, why + ", and this node had not confirmed the worker"}
+				return HeartbeatResult{}, &FencedError{claim.Worker, why + ", and this node had not confirmed the worker", true}
 			}
-			return HeartbeatResult{}, &FencedError{claim.Worker, why + ", and the lease has expired"}
+			return HeartbeatResult{}, &FencedError{claim.Worker, why + ", and the lease has expired", true}
 		case finding == FoundLost:
 			beat, err = c.reassert(ctx, hold, v, r, why)
 		default:
@@ -137,13 +144,18 @@ var errTakeBack = errors.New("the lease had expired by ZooKeeper's clock")
 func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report) (HeartbeatResult, error) {
 	e := c.gather(r)
 	beat := HeartbeatResult{Claim: hold.Claim}
+	if e.self.Changes > 1 && v.cl.Needs == "" { // ZooKeeper, or a node that puts the record back, has lost it
+		if err := setNeeds(ctx, c.Store, NeedsSequences); err != nil {
+			return beat, err
+		}
+	}
 	if e.now < v.cl.FrozenUntil {
 		beat.FrozenUntil, beat.FrozenBy = v.cl.FrozenUntil, v.cl.FrozenBy
 	}
 	d := hold.plan(v, e, r)
 	switch {
 	case d.fenced != "":
-		return beat, &FencedError{hold.Worker, d.fenced}
+		return beat, &FencedError{hold.Worker, d.fenced, false}
 	case d.renew:
 		// ZooKeeper does not know yet that the process began without it.
 		g, err := c.writeNextTerm(ctx, hold.Claim, *v.cl, *v.slot, v.stat, r.Lease)

@@ -233,6 +233,30 @@ func TestHeartbeatNotAcknowledged(t *testing.T) {
 	}
 }
 
+// ZooKeeper has lost the record, the node writes it again, and then loses the connection. The heartbeat reports the
+// loss, because the next one finds the record in order.
+func TestLossIsReportedAlthoughTheHeartbeatFails(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.serving("A")
+	l.remove(slotPath(0))
+	created := touching("create", slotPath(0))
+	written := false
+	a.hook = func(c zkstore.Call) zkstore.Fault {
+		if written {
+			return zkstore.FailBefore
+		}
+		written = created(c)
+		return zkstore.NoFault
+	}
+	if beat, err := a.beat(); err == nil || !beat.Lost || !written {
+		t.Errorf("%+v, %v, written %v", beat, err, written)
+	}
+	a.hook = nil
+	if beat := a.mustBeat(); beat.Lost {
+		t.Errorf("%+v", beat)
+	}
+}
+
 // A server that lags behind does not have the node's record yet. A heartbeat must not take that
 // for a loss of data.
 func TestHeartbeatThroughALaggingServer(t *testing.T) {

@@ -57,6 +57,9 @@ func (c *Coordinator) gather(r Report) evidence {
 	if c.Process != nil {
 		self.Process = c.Process()
 	}
+	if c.Followed != nil {
+		self.Followed = c.Followed()
+	}
 	return evidence{c.Now(), c.mine, c.reading, r.Agreed != Reading{} && r.Agreed == c.reading, self}
 }
 

@@ -30,7 +30,7 @@ func (c *Coordinator) reassert(ctx context.Context, hold holding, v view, r Repo
 	// By our own clock the lease still runs, but that clock may have gone back.
 	if hold.doubted() || c.gather(r).hasPassed(claim.LeaseUntil, clock.Stamp) {
 		c.dropTicket(ctx, claim.Ticket, claim.Node)
-		return HeartbeatResult{}, &FencedError{claim.Worker, why + ", and by ZooKeeper's clock the lease has expired"}
+		return HeartbeatResult{}, &FencedError{claim.Worker, why + ", and by ZooKeeper's clock the lease has expired", true}
 	}
 	beat, err := c.putBack(ctx, claim, cl, v, r)
 	if err == nil {

@@ -59,6 +59,8 @@ type Cluster struct {
 	// FrozenBy is the operator who froze registration. Empty: a holder did, because
 	// ZooKeeper had lost data.
 	FrozenBy string `json:"frozen_by,omitempty"`
+	// Needs is what every node of the cluster must know. It is empty or NeedsSequences.
+	Needs string `json:"needs,omitempty"`
 }
 
 // Frozen reports whether a worker's slot is frozen at now, Unix ms.
@@ -117,6 +119,7 @@ type Slot struct {
 	State string `json:"state,omitempty"`
 	// ClockWrong: the holder does not trust its clock, so peers must not compare with it.
 	ClockWrong bool `json:"clock_wrong,omitempty"`
+	Followed
 	// Process is the same text in the records of all nodes of a process, which share a
 	// clock.
 	Process string `json:"process,omitempty"`
@@ -137,11 +140,18 @@ type Slot struct {
 	AheadMs int64 `json:"ahead_ms,omitempty"`
 }
 
+// Followed says how far a node has followed the changes of named sequences.
+type Followed struct {
+	// Changes is the number of changes plus 1. 0: the node's version has no sequences.
+	Changes int64 `json:"followed,omitempty"`
+	// Epoch is that of the sequences in which the node has counted them.
+	Epoch int64 `json:"followed_epoch,omitempty"`
+}
+
 // freeSlot returns the record of a slot that was never held.
 func freeSlot() Slot { return Slot{Released: true} }
 
-func (c Cluster) marshal() []byte { return mustMarshal(c) }
-func (s Slot) marshal() []byte    { return mustMarshal(s) }
+func (s Slot) marshal() []byte { return mustMarshal(s) }
 
 func mustMarshal(v any) []byte {
 	b, err := json.Marshal(v)
@@ -149,23 +159,6 @@ func mustMarshal(v any) []byte {
 		panic(err) // plain structs of strings and numbers: cannot happen
 	}
 	return b
-}
-
-// parseCluster parses the cluster's record. It refuses a record without highest_slot: an older
-// release, which had other names, would pass for a cluster whose workers were never held.
-func parseCluster(b []byte) (Cluster, error) {
-	var c struct {
-		Cluster
-		HighestSlot *int `json:"highest_slot"`
-	}
-	if err := json.Unmarshal(b, &c); err != nil || c.UUID == "" || c.Slots < 1 {
-		return Cluster{}, fmt.Errorf("%s is not a cluster record of flaked: %.80q", clusterPath, b)
-	}
-	if c.HighestSlot == nil {
-		return Cluster{}, fmt.Errorf("another release of flaked wrote %s. Use that release, or another cluster name: %.80q", clusterPath, b)
-	}
-	c.Cluster.HighestSlot = *c.HighestSlot
-	return c.Cluster, nil
 }
 
 // parseSlot parses a slot's record. A record that cannot be parsed, or lacks a field that
