@@ -1,0 +1,18 @@
+// Package seqstore serves named sequences from records in ZooKeeper. A node takes blocks of positions by
+// conditional writes, and issues from memory. docs/sequences.md says what is promised and why it holds.
+//
+// Where to begin reading:
+//
+//   - Issuer (issuer.go) is all sequences of a node. Take issues values, or makes a request wait.
+//   - series (series.go) is one sequence of the node: its record as last known, its stock of positions, and
+//     the requests that wait.
+//   - Run calls Round (round.go) at each heartbeat, and when a stock runs low or a request waits. All I/O of a node
+//     happens there. For each series, Round reads the record, decides, and writes.
+//   - decide.go and work.go have the decisions. They do no I/O: which block to take, what a record that was read
+//     shows, what to put back.
+//   - loss.go follows the changes of operators, and deals with a ZooKeeper that has lost data.
+//   - Operator (operator.go) has the commands of people, and template.go sequences that nodes create themselves.
+//
+// The simulation (TestSimulation) plays random histories of nodes, operators and losses of data, and checks
+// that no value is issued twice.
+package seqstore

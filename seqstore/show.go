@@ -1,0 +1,64 @@
+package seqstore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/flaked/flaked/sequence"
+)
+
+// Show returns a line that describes a sequence, and sequence.ErrPending or a *Refusal as Take does.
+func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error) {
+	for {
+		s, err := i.seriesOf(name)
+		if err != nil {
+			return "", err
+		}
+		line, err := s.show(request{w: w, wake: wake}, i.cfg.Mono())
+		if err == errForgotten {
+			continue
+		}
+		if err == sequence.ErrPending {
+			i.add(s)
+			i.Wake()
+		}
+		return line, err
+	}
+}
+
+// show returns the line of SEQ, or makes the request wait.
+func (s *series) show(r request, now int64) (line string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.forgotten:
+		return "", errForgotten
+	case s.known != nil && s.known.DeletedAt == 0:
+		return s.describe(), nil
+	case s.known != nil, s.absent(now):
+		return "", noSequence(s.name)
+	}
+	_, _, err = s.wait(r, now, nil)
+	return "", err
+}
+
+// List returns a line for each sequence that this node knows and whose name begins with prefix.
+func (i *Issuer) List(prefix []byte) (lines []string) {
+	for _, s := range i.list() {
+		s.mu.Lock()
+		if s.known != nil && s.known.DeletedAt == 0 && !s.known.IsTemplate() && strings.HasPrefix(s.name, string(prefix)) {
+			lines = append(lines, s.describe())
+		}
+		s.mu.Unlock()
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// describe returns the line of SEQ. mu is held.
+func (s *series) describe() string {
+	r := s.known
+	return fmt.Sprintf("name=%s mode=segment start=%d increment=%d max=%d used_percent=%.1f taken=%d held=%d ceiling=%d",
+		s.name, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), r.Next, s.stock.Left(), r.ceiling())
+}

@@ -1,0 +1,30 @@
+package seqstore
+
+import "github.com/flaked/flaked/sequence"
+
+// Standing is what the record of a sequence says about the next block.
+type Standing struct {
+	// Refusal is the reason for which a node gets no block now. It is empty if the node gets one.
+	Refusal Reason
+	// Skip is the number of positions that the next block leaves out, because they may have
+	// been issued before ZooKeeper lost data. It is 0 if there is a Refusal.
+	Skip int64
+}
+
+// Standing decides for a block of one position as the nodes do. now is Unix ms.
+func (r Record) Standing(st State, now int64) Standing {
+	if r.IsTemplate() {
+		_, _, refusal := r.create("", st, now)
+		return Standing{Refusal: refusal.reason()}
+	}
+	c, refusal := r.plan(st.Epoch, 1, 1, now)
+	if refusal != nil {
+		return Standing{Refusal: refusal.reason()}
+	}
+	return Standing{Skip: c.block.First - r.Next}
+}
+
+// PurgeableAt returns the time from which Operator.Purge removes the tombstone, Unix ms.
+func (r Record) PurgeableAt() int64 {
+	return r.DeletedAt + r.LongestHoldMs() + sequence.ClocksApart.Milliseconds()
+}
