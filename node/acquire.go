@@ -217,6 +217,9 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		}
 		a.usable = false
 		if a.claim.Nonce != "" {
+			if notOurs.Lost {
+				n.cfg.LostData(notOurs.Reason)
+			}
 			n.log.Warn("registering as a new node", "reason", notOurs.Reason, "worker", notOurs.Worker)
 			n.forget()
 			*a = attempt{claim: n.newcomer().claim, moved: a.moved} // the old identity held a slot and is over

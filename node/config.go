@@ -75,6 +75,11 @@ type Config struct {
 	Rand func(n uint32) uint32
 	// Identity returns a new identity for a node. nil means a random UUID.
 	Identity func() string
+	// Followed returns coordinator.Slot.Followed. nil: the node serves no named sequences.
+	Followed func() coordinator.Followed
+	// LostData, if not nil, is called when the node notices that ZooKeeper has lost data. It
+	// must not block.
+	LostData func(found string)
 	// Logger may be nil, which logs nothing.
 	Logger hclog.Logger
 }
@@ -109,6 +114,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Identity == nil {
 		c.Identity = uuid.NewString
+	}
+	if c.LostData == nil {
+		c.LostData = func(string) {}
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

@@ -184,3 +184,21 @@ func TestBootstrapRestoresTheLostClusterFrozen(t *testing.T) {
 		t.Errorf("was %s, is %+v", uuid, cl)
 	}
 }
+
+// ZooKeeper loses a node's slot while the node is stopped, and the lease has expired when it starts. It registers as a
+// new node, and tells that data were lost: named sequences count on that.
+func TestStartTellsOfALossOfData(t *testing.T) {
+	r := newRig(t)
+	r.confirmedAndStopped()
+	if err := r.mem.Session().Delete(context.Background(), "/workers/0000", zkstore.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.step(25 * time.Hour)
+	told := make(chan string, 8)
+	r.start(func(c *Config) { c.LostData = func(found string) { told <- found } })
+	select {
+	case <-told:
+	case <-time.After(10 * time.Second):
+		t.Error("the node tells nobody")
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
@@ -152,12 +153,18 @@ func (n *Node) beat(ctx context.Context) error {
 
 	callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
 	defer cancel()
-	began := n.mono()
+	began, session := n.mono(), n.cfg.Store.SessionID()
 	beat, err := n.coord.Heartbeat(callCtx, claim, report)
 	n.meter.heartbeats.add(n.mono()-began, err)
+	if beat.Lost {
+		n.cfg.LostData("the record of worker " + strconv.Itoa(claim.Worker) + " was lost")
+	}
 	var fenced *coordinator.FencedError
 	switch {
 	case errors.As(err, &fenced):
+		if fenced.Lost {
+			n.cfg.LostData(fenced.Reason)
+		}
 		return err
 	case ctx.Err() != nil:
 		n.setClaim(beat.Claim)
@@ -167,6 +174,7 @@ func (n *Node) beat(ctx context.Context) error {
 		n.noteStore(err)
 		return nil
 	}
+	n.noteSession(session)
 	if err = n.acknowledged(beat, report); err == nil {
 		err = n.showLive(callCtx, beat.Shown)
 	}
@@ -293,6 +301,17 @@ func (n *Node) noteStore(err error) {
 		n.log.Info("heartbeats succeed again")
 	}
 	n.store.err = err
+}
+
+// noteSession records the session of an acknowledged heartbeat. before is the session before the
+// call.
+func (n *Node) noteSession(before int64) {
+	after := n.cfg.Store.SessionID()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.store.session = after; after != before {
+		n.store.session = 0
+	}
 }
 
 // fenced drops the tenure of a slot that this node has lost. It invalidates the local record

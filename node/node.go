@@ -134,6 +134,9 @@ type storeState struct {
 	err error
 	// beatAt is when the last heartbeat was acknowledged, Unix ms. 0: none yet.
 	beatAt int64
+	// session is the session in which the last heartbeat was acknowledged. 0: none was, or it
+	// is not certain which one it was.
+	session int64
 	// frozen is when the freeze of registration ends, Unix ms. 0: not frozen.
 	frozen int64
 }
@@ -180,7 +183,7 @@ func New(cfg Config) (*Node, error) {
 	n.cfg.Cache = meteredCache{cfg.Cache, cfg.Clock.Mono, &n.meter.disk}
 	n.coord, err = coordinator.New(coordinator.Config{
 		Store: cfg.Store, Now: n.clock.NowMs, Ledger: ledger{n}, Labels: cfg.Labels,
-		Interval: cfg.Heartbeat, Logger: cfg.Logger.Named("coordinator"),
+		Interval: cfg.Heartbeat, Followed: cfg.Followed, Logger: cfg.Logger.Named("coordinator"),
 	})
 	if err != nil {
 		return nil, err
