@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -52,6 +53,11 @@ func (e *ReplyError) RetryAfter() time.Duration {
 		}
 	}
 	return 0
+}
+
+// ofSequence reports whether the error is about one named sequence, and not about the node.
+func (e *ReplyError) ofSequence() bool {
+	return slices.Contains(strings.Fields(e.Text), "reason=exhausted")
 }
 
 // replyError parses an error line.

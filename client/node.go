@@ -93,11 +93,8 @@ func (n *node) restore() bool {
 	return was
 }
 
-// lasting reports whether err persists until an operator acts.
+// lasting reports whether the node refuses until an operator acts.
 func lasting(err error) bool {
-	switch code(err) {
-	case "NOAUTH", "EXHAUSTED":
-		return true
-	}
-	return false
+	reply, ok := errors.AsType[*ReplyError](err)
+	return ok && (reply.Code == "NOAUTH" || reply.Code == "EXHAUSTED" && !reply.ofSequence())
 }

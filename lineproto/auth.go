@@ -27,7 +27,7 @@ func (s *session) auth(token []byte) *Error {
 		return nil
 	}
 	if s.wrong++; s.wrong == maxWrong {
-		s.closing = true
+		s.task = taskEnd
 		return errLastWrong
 	}
 	return errWrong

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -37,6 +38,27 @@ type Backend interface {
 	Now() time.Time
 	// Version returns the release alone: "1.2.3".
 	Version() string
+}
+
+// Sequences serves named sequences. All methods must be safe for concurrent use. They never
+// block and do no I/O. Names have passed sequence.CheckName. The implementation must copy a
+// name or a prefix that it keeps.
+//
+// An *Error (found with errors.As) is sent as it is, and other errors as NOTREADY with their
+// text. The exception is sequence.ErrPending: the node must fetch positions first. It then
+// calls wake once, from another goroutine, and the caller calls the method again with the
+// same w. w is the zero Wait at the first call. After ErrPending the caller may forget the
+// request, because its client has left: a late wake does no harm.
+type Sequences interface {
+	// Take appends n values of a sequence to to, ascending, n >= 1. With whole the values
+	// follow each other in the sequence without a gap.
+	Take(w *sequence.Wait, name []byte, n int, whole bool, wake func(), to []worker.Run) ([]worker.Run, error)
+	// Show returns one line that describes a sequence: fields of key=value, separated by
+	// blanks. Values hold no blank.
+	Show(w *sequence.Wait, name []byte, wake func()) (string, error)
+	// List returns such a line for each sequence that the node knows and whose name begins
+	// with prefix.
+	List(prefix []byte) []string
 }
 
 // Stat is one line of STATS.

@@ -26,8 +26,8 @@ type command struct {
 	// inRESP replaces the row in RESP if the command means something else there.
 	// Requests of both are counted under this row. nil means one row for both framings.
 	inRESP *command
-	// run appends the reply to s.out, or begins an order, or returns an error and does
-	// neither.
+	// run appends the reply to s.out, or begins an order, or sets s.task. If it returns an
+	// error, it does none of this.
 	run func(s *session, ctx context.Context, args [][]byte) *Error
 }
 
@@ -50,6 +50,18 @@ func commandTable(maxBatch int) []command {
 			help: "one ID for each tag, or one error",
 			inRESP: &command{name: "MGET", args: "key ...", min: 1, max: anyNumber, run: (*session).mgetKeys,
 				help: "one ID for each key, or one error"}},
+		{name: "NEXT", args: "name [n]", min: 1, max: 2, run: (*session).next,
+			help: fmt.Sprintf("one value of a sequence, or n values (1 to %d)", maxBatch)},
+		{name: "RANGE", args: "name n", min: 2, max: 2, run: (*session).rangeOf,
+			help: fmt.Sprintf("the first and the last of n consecutive values (1 to %d)", maxRange)},
+		{name: "INCR", args: "name", min: 1, max: 1, run: (*session).incr,
+			help: "one value of a sequence, in RESP as an integer"},
+		{name: "INCRBY", args: "name n", min: 2, max: 2, run: (*session).incrBy,
+			help: fmt.Sprintf("the last of n consecutive values (1 to %d), in RESP as an integer", maxRange)},
+		{name: "SEQ", args: "name", min: 1, max: 1, run: (*session).show,
+			help: "a sequence's settings and state"},
+		{name: "SEQS", args: "[prefix]", max: 1, run: (*session).showAll,
+			help: "the sequences that this node knows, then END"},
 		{name: "DECODE", args: "id", min: 1, max: 1, run: (*session).decode,
 			help: "an ID's time, datacenter, worker and sequence"},
 		{name: "TIME", run: (*session).time,
@@ -227,7 +239,7 @@ func (s *session) version(context.Context, [][]byte) *Error {
 }
 
 func (s *session) quit(context.Context, [][]byte) *Error {
-	s.closing = true
+	s.task = taskEnd
 	s.out = s.fr.bye(s.out)
 	return nil
 }
@@ -236,6 +248,9 @@ func errUsage(c *command) *Error { return &Error{ERR, "usage: " + c.usage()} }
 
 // errUnknown names the command, shortened and escaped, because it may hold any bytes.
 func errUnknown(verb []byte) *Error {
+	if isRedisWrite(verb) {
+		return errRedisWrite
+	}
 	if len(verb) > 32 {
 		verb = verb[:32]
 	}

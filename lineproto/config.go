@@ -33,6 +33,8 @@ const minTimeout = 10 * time.Millisecond
 type Config struct {
 	// Backend answers the requests. It is required.
 	Backend Backend
+	// Sequences serves named sequences. nil means that the node serves none.
+	Sequences Sequences
 	// Authenticate reports whether a token is valid, in a time that does not depend on
 	// the error in it. It must be safe for concurrent use. A connection that has sent a
 	// valid token stays authenticated. nil means that clients need no token, and AUTH
@@ -43,8 +45,9 @@ type Config struct {
 	// are being refused, the process needs up to 256 descriptors more for each
 	// listener.
 	MaxConns int
-	// MaxBatch is the most IDs of one request, 1 to 1,000,000. It bounds n of GET n, or
-	// of GET key COUNT n in RESP, and the keys of an MGET. 0 means 10,000.
+	// MaxBatch is the most IDs or values of one request, 1 to 1,000,000. It bounds n of
+	// GET n, of GET key COUNT n in RESP and of NEXT name n, and the keys of an MGET. 0 means
+	// 10,000.
 	MaxBatch int
 	// IdleTimeout closes a connection that has not been sent a reply for this long. 0
 	// means 10 minutes. It cannot be switched off.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"time"
@@ -36,6 +37,9 @@ type conn struct {
 	began int64
 	place place[chan struct{}]
 	turn  bool // has the turn
+	// woken gets a value when the session has been woken. It is nil before the first
+	// request for a sequence.
+	woken chan struct{}
 
 	in    []byte // small[:] or big[:]
 	r, w  int    // in[r:w] is read and not consumed
@@ -45,6 +49,7 @@ type conn struct {
 
 func newConn(e *engine, nc net.Conn) *conn {
 	c := &conn{e: e, nc: nc, s: session{srv: e.srv}}
+	c.s.conn = c
 	c.in = c.small[:]
 	return c
 }
@@ -119,9 +124,12 @@ func (c *conn) ended(err error) {
 // whether the connection goes on.
 func (c *conn) answer(ctx context.Context, eof bool) bool {
 	st := needFlush
-	for may := c.atOnce(); st == needFlush; {
+	for may := c.atOnce(); st >= needFlush; {
 		ok := false
 		if st, ok = c.step(ctx, eof, may); !ok {
+			return false
+		}
+		if st == needWake && !c.sleep(ctx) {
 			return false
 		}
 		if c.s.order.n == 0 {
@@ -162,6 +170,37 @@ func (c *conn) await(ctx context.Context) (may int, ok bool) {
 	}
 	c.turn = true
 	return may, true
+}
+
+// waker returns a function that ends sleep. It is safe for concurrent use, also after the
+// end of the connection.
+func (c *conn) waker() func() {
+	woken := make(chan struct{}, 1)
+	c.woken = woken
+	return func() {
+		select {
+		case woken <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// sleep waits until the session is woken, or must no longer wait for a sequence. It returns
+// false if the server cuts its connections. A connection that waits for the node is not
+// idle, so the sweeper leaves it alone.
+func (c *conn) sleep(ctx context.Context) bool {
+	c.due.Store(math.MaxInt64)
+	defer c.extend(c.e.idle)
+	for !c.s.awake() {
+		select {
+		case <-c.woken:
+		case <-c.e.stopWaits:
+			c.s.stopWaiting()
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // step answers up to one flush of output, and passes the turn on if the connection has

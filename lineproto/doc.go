@@ -9,7 +9,7 @@
 //     One connection may alternate between both;
 //   - the command table executes a request against the Backend (commands.go);
 //   - a session joins the two. It touches no socket: bytes in, bytes out (session.go,
-//     order.go);
+//     order.go, sequences.go);
 //   - an engine owns sockets, buffers and deadlines (engine.go, accept.go). On Linux an
 //     event loop serves plain connections (loop_linux.go, driver_linux.go,
 //     loopio_linux.go). A goroutine serves each other connection (conn.go).
@@ -20,6 +20,12 @@
 // IDs in each turn. turns.go decides which connection is next and how many IDs it gets.
 // Each event loop has a queue of its own (driver_linux.go). Connections with goroutines
 // share one (relay.go).
+//
+// # Named sequences
+//
+// Config.Sequences answers requests for sequences. It never blocks. If a value is not
+// there yet, the session asks its engine to wake it, and consume returns needWake. Only
+// that connection waits.
 //
 // # Plain framing
 //

@@ -130,6 +130,15 @@ func (d *driver) open(m mail) {
 			d.adopt(c)
 		}
 	}
+	for _, c := range m.woken {
+		if c.state == connSleeping && c.s.awake() {
+			d.goOn(c)
+		}
+	}
+	if m.stopWaits {
+		l.waitsStopped = true
+		d.wakeAll()
+	}
 	if m.sweep {
 		l.swept = 0
 	}

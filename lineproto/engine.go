@@ -18,6 +18,8 @@ type engine struct {
 
 	// draining is set before connections are told to end.
 	draining atomic.Bool
+	// stopWaits is closed when connections must no longer wait for sequences.
+	stopWaits chan struct{}
 	// tick counts the rounds of the sweeper. Connections keep their deadlines in ticks,
 	// because reading the tick is one atomic load.
 	tick  atomic.Int64
@@ -41,7 +43,7 @@ func newEngine(s *Server) *engine {
 	// A tenth of the shortest timeout in Config, so that none of them is late by more
 	// than a fifth. It is at most half of lingerTime.
 	every := min(c.IdleTimeout, c.FirstByteTimeout, c.AuthTimeout, c.WriteTimeout, lingerTime*5) / 10
-	e := &engine{srv: s, every: every, conns: make(map[*conn]struct{})}
+	e := &engine{srv: s, every: every, stopWaits: make(chan struct{}), conns: make(map[*conn]struct{})}
 	e.idle, e.firstByte = e.ticks(c.IdleTimeout), e.ticks(c.FirstByteTimeout)
 	e.auth, e.write, e.linger = e.ticks(c.AuthTimeout), e.ticks(c.WriteTimeout), e.ticks(lingerTime)
 	return e
@@ -109,13 +111,15 @@ func (e *engine) sweep(stop <-chan struct{}) {
 }
 
 // drain ends all connections and returns how many of them it had to cut. accept must
-// have returned before. Before drain cuts connections it calls cancel, which ends
-// Backend calls.
+// have returned before. Requests may wait for a sequence during half of DrainTimeout.
+// Before drain cuts connections it calls cancel, which ends Backend calls.
 func (e *engine) drain(cancel context.CancelFunc) (cut int) {
 	ended := make(chan struct{})
 	go func() { e.wg.Wait(); close(ended) }()
 	limit := time.NewTimer(e.srv.cfg.DrainTimeout)
 	defer limit.Stop()
+	half := time.NewTimer(e.srv.cfg.DrainTimeout / 2)
+	defer half.Stop()
 	grace := time.NewTimer(min(drainGrace, e.srv.cfg.DrainTimeout/2))
 	defer grace.Stop()
 
@@ -128,6 +132,13 @@ func (e *engine) drain(cancel context.CancelFunc) (cut int) {
 	}
 	e.each(func(c *conn) { c.nc.SetReadDeadline(longAgo) })
 	e.loops.drain(ending)
+	select {
+	case <-ended:
+		return 0
+	case <-half.C:
+	}
+	close(e.stopWaits)
+	e.loops.stopWaits()
 	select {
 	case <-ended:
 		return 0
@@ -153,7 +164,7 @@ const (
 
 // failed is a status that the consume below adds: the connection must be closed and
 // nothing sent.
-const failed = finished + 1
+const failed = needWake + 1
 
 // consume calls the session's consume. A panic in it ends the connection and nothing
 // else.

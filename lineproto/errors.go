@@ -12,8 +12,8 @@ const (
 	ERR Code = iota
 	// NOAUTH means that the client has not authenticated, or that its token was wrong.
 	NOAUTH
-	// NOTREADY means that the node is starting, stopping, or without a durable bound:
-	// try another node.
+	// NOTREADY means that the node is starting, stopping, without a durable bound, or
+	// without values of a sequence: try another node.
 	NOTREADY
 	// CLOCK means that the clock went back further than a node waits for: try another
 	// node, or this one after retry_after_ms.
@@ -21,7 +21,8 @@ const (
 	// FENCED means that this node lost its worker or that its lease expired: try
 	// another node.
 	FENCED
-	// EXHAUSTED means that the layout's time field is used up: an operator must act.
+	// EXHAUSTED means that the layout's time field or a sequence is used up: an operator
+	// must act.
 	EXHAUSTED
 	// BUSY means that a limit of connections or requests is reached: back off, or try
 	// another node.

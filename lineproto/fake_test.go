@@ -248,7 +248,8 @@ func talk(s *Server, parts ...string) (out string, closed bool) {
 
 // talkInTurns does what talk does, with may IDs in each turn.
 func talkInTurns(s *Server, may int, parts ...string) (out string, closed bool) {
-	ss := &session{srv: s}
+	woken := make(sleeper, 1)
+	ss := &session{srv: s, conn: woken}
 	var all, in []byte
 	step := func(eof bool) status {
 		for {
@@ -256,8 +257,11 @@ func talkInTurns(s *Server, may int, parts ...string) (out string, closed bool) 
 			in = in[used:]
 			all = append(all, ss.out...)
 			ss.out = ss.out[:0]
-			if st != needFlush {
+			if st < needFlush {
 				return st
+			}
+			for st == needWake && !ss.awake() {
+				<-woken
 			}
 		}
 	}
@@ -271,6 +275,18 @@ func talkInTurns(s *Server, may int, parts ...string) (out string, closed bool) 
 	st := step(true)
 	ss.fold()
 	return string(all), st == finished
+}
+
+// sleeper is the waiter of a session without a socket.
+type sleeper chan struct{}
+
+func (s sleeper) waker() func() {
+	return func() {
+		select {
+		case s <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // badBackend returns runs of n IDs, however many were asked for.

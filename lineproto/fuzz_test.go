@@ -3,6 +3,8 @@ package lineproto
 import (
 	"strings"
 	"testing"
+
+	"github.com/flaked/flaked/sequence"
 )
 
 // FuzzParser: the answer does not depend on how the input is cut into reads. It ends
@@ -40,6 +42,7 @@ func FuzzParser(f *testing.F) {
 func FuzzArrays(f *testing.F) {
 	f.Add("GET|GET a|GET 3|PING x|HELLO 3|MGET a b", uint16(40), uint16(3))
 	f.Add("GET|*x|GET", uint16(9), uint16(1))
+	f.Add("INCR a|INCR a|INCR a|NEXT a 3|RANGE a 5|NEXT three|NEXT three|NEXT three|NEXT three|SEQ a|SEQS", uint16(30), uint16(7))
 	f.Add("PING "+x512+x512+"|GET k", uint16(700), uint16(500))
 	f.Fuzz(func(t *testing.T, script string, at, size uint16) {
 		var in strings.Builder
@@ -65,6 +68,10 @@ func newFuzzServer(cfg Config) *Server {
 	if cfg.Backend == nil {
 		cfg.Backend = &fakeBackend{}
 	}
+	f := newFakeSequences() // each request waits once
+	f.pends = func(w *sequence.Wait, _ []byte) bool { return w.Since == 0 }
+	f.later = func(wake func()) { go wake() }
+	cfg.Sequences = f
 	s, err := New(cfg)
 	if err != nil {
 		panic(err)

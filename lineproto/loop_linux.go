@@ -36,6 +36,8 @@ type loop struct {
 	swept int   // descriptors that the sweep has looked at
 	stage stage // of draining
 	cut   int   // connections that draining has cut
+	// waitsStopped is set when connections must no longer wait for sequences.
+	waitsStopped bool
 
 	// turn is odd while the driver is in a call for current that may take long. The
 	// goroutine whose compare-and-swap then increments turn owns the loop. It is the
@@ -46,16 +48,20 @@ type loop struct {
 	away atomic.Int64 // connections in state connAway
 	load atomic.Int64 // connections, those in mail too
 
-	woken atomic.Bool // wakefd was written to since the last collect
-	mu    sync.Mutex  // guards mail
-	mail  mail
+	mu     sync.Mutex // guards mail, woken and closed
+	mail   mail
+	woken  bool // wakefd was written to since the last collect
+	closed bool // wakefd is closed
 }
 
 // mail holds what other goroutines ask of a loop.
 type mail struct {
 	arrived []*loopConn // new, or back from being away
+	woken   []*loopConn // their sessions have been woken
 	sweep   bool
 	stage   stage
+	// stopWaits demands that no connection waits for a sequence from now on.
+	stopWaits bool
 }
 
 // newLoop opens the descriptors of a loop.
@@ -78,7 +84,12 @@ func newLoop(e *engine) (*loop, error) {
 	return l, nil
 }
 
+// close closes the descriptors of the loop. Mail that comes later is thrown away: another
+// file may get the number of wakefd.
 func (l *loop) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
 	unix.Close(l.epfd)
 	unix.Close(l.wakefd)
 }
@@ -90,19 +101,22 @@ func (l *loop) control(op, fd int, events uint32, gen int32) error {
 // post adds to the mail and wakes the driver.
 func (l *loop) post(add func(m *mail)) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
 	add(&l.mail)
-	l.mu.Unlock()
-	if !l.woken.Swap(true) {
+	if !l.woken {
+		l.woken = true
 		unix.Write(l.wakefd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	}
 }
 
 func (l *loop) collect() mail {
-	l.woken.Store(false) // first: later mail wakes the driver again
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := l.mail
-	l.mail = mail{}
+	l.mail, l.woken = mail{}, false
 	return m
 }
 
@@ -130,8 +144,7 @@ func (ls *loops) open(e *engine, n int) error {
 	return nil
 }
 
-// close closes the descriptors of the loops. Nothing may post mail afterwards: another
-// file may get the number of wakefd.
+// close closes the descriptors of the loops.
 func (ls *loops) close() {
 	for _, l := range ls.all {
 		l.close()
@@ -181,6 +194,12 @@ func (ls *loops) sweep() {
 func (ls *loops) drain(s stage) {
 	for _, l := range ls.all {
 		l.post(func(m *mail) { m.stage = s })
+	}
+}
+
+func (ls *loops) stopWaits() {
+	for _, l := range ls.all {
+		l.post(func(m *mail) { m.stopWaits = true })
 	}
 }
 

@@ -22,4 +22,5 @@ func (*loops) take(nc net.Conn, due int64, refused bool) bool          { return 
 func (*loops) close()                                                  {}
 func (*loops) sweep()                                                  {}
 func (*loops) drain(stage)                                             {}
+func (*loops) stopWaits()                                              {}
 func (*loops) cut() int                                                { return 0 }

@@ -36,6 +36,7 @@ const (
 	connReading   connState = iota
 	connMore                // in the queue, with more to do
 	connWriting             // waiting for the client to read
+	connSleeping            // until its session is woken
 	connLingering           // reads on until the client has seen the end
 	// The Backend call of a connAway takes so long that the loop has another driver.
 	connAway
@@ -46,7 +47,15 @@ func newLoopConn(l *loop, fd int, due int64, refused bool) *loopConn {
 	due += l.e.tick.Load()
 	c := &loopConn{l: l, fd: fd, refused: refused, s: session{srv: l.e.srv}, due: due, until: due}
 	c.place.owner = c
+	c.s.conn = c
 	return c
+}
+
+// waker returns a function that makes the loop go on with the connection if it sleeps. The
+// function is safe for concurrent use, also after the end of the connection and of the loop.
+func (c *loopConn) waker() func() {
+	add := func(m *mail) { m.woken = append(m.woken, c) }
+	return func() { c.l.post(add) }
 }
 
 // extend does what conn.extend does.

@@ -29,7 +29,7 @@ func (d *driver) ready(ctx context.Context, c *loopConn, events uint32) bool {
 		}
 		c.s.halfClosed = halfClosed
 		return d.read(ctx, c)
-	case connMore:
+	case connMore, connSleeping:
 		c.s.halfClosed = c.s.halfClosed || halfClosed
 		d.watch(c, events)
 	case connWriting:
@@ -42,7 +42,35 @@ func (d *driver) ready(ctx context.Context, c *loopConn, events uint32) bool {
 	return true
 }
 
-// watch handles an event of a connection that waits for its turn. It stops watching for
+// pause makes a connection wait for its turn, or sleep until its session is woken.
+func (d *driver) pause(c *loopConn) {
+	if d.l.waitsStopped {
+		c.s.stopWaiting()
+	}
+	if c.st == needWake && !c.s.awake() {
+		c.state = connSleeping
+		return
+	}
+	d.goOn(c)
+}
+
+// goOn puts a connection in the queue.
+func (d *driver) goOn(c *loopConn) {
+	c.state = connMore
+	d.l.queue.join(&c.place, c.s.rank())
+}
+
+// wakeAll ends all waits for sequences.
+func (d *driver) wakeAll() {
+	for _, c := range d.l.conns {
+		if c != nil && c.state == connSleeping {
+			c.s.stopWaiting()
+			d.goOn(c)
+		}
+	}
+}
+
+// watch handles an event of a connection that waits for its turn or for a sequence. It stops watching for
 // an event that has been reported: epoll reports input, and the end of input, until it
 // is read.
 func (d *driver) watch(c *loopConn, events uint32) {
@@ -152,11 +180,11 @@ func (d *driver) flush(c *loopConn) {
 	if c.out != nil {
 		d.giveBack(c)
 	}
-	if c.st == needFlush {
-		if c.state = connMore; c.want == unix.EPOLLOUT {
+	if c.st >= needFlush {
+		if c.want == unix.EPOLLOUT {
 			d.ask(c, awaitEnd)
 		}
-		d.l.queue.join(&c.place, c.s.rank())
+		d.pause(c)
 		return
 	}
 	d.ask(c, awaitInput)

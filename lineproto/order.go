@@ -145,7 +145,7 @@ func (s *session) finish() {
 	s.counts.issued(s, o.n, 1)
 	s.counts.add(s, o.index, resultOK, 1)
 	if o.many {
-		s.out = s.fr.beginIDs(s.out, o.n)
+		s.out = s.fr.begin(s.out, o.n)
 	}
 	s.left = rest{runs: s.runs}
 }

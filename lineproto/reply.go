@@ -24,10 +24,15 @@ type framing interface {
 	bye(out []byte) []byte
 	// fail appends an error.
 	fail(out []byte, e *Error) []byte
-	// beginIDs opens a reply of n IDs. Calls of ids append the IDs.
-	beginIDs(out []byte, n int) []byte
-	// ids appends the IDs of a run, each in the form of a reply to a bare GET.
+	// begin opens a reply of n IDs, values or lines of text. Calls of ids or text append
+	// them.
+	begin(out []byte, n int) []byte
+	// ids appends the IDs or values of a run, each in the form of a reply to a bare GET.
 	ids(out []byte, r worker.Run) []byte
+	// integers appends the values of a run, each in the form of a reply to INCR.
+	integers(out []byte, r worker.Run) []byte
+	// end closes a reply of lines of text.
+	end(out []byte) []byte
 }
 
 // lines is plain framing. Its value is the line ending.
@@ -51,7 +56,7 @@ func (l lines) list(out []byte, lines []string) []byte {
 	for _, s := range lines {
 		out = l.text(out, s)
 	}
-	return l.status(out, "END")
+	return l.end(out)
 }
 
 func (l lines) stats(out []byte, stats []Stat) []byte {
@@ -59,7 +64,7 @@ func (l lines) stats(out []byte, stats []Stat) []byte {
 		out = append(append(out, oneLine(s.Name)...), ' ')
 		out = l.text(out, s.Value)
 	}
-	return l.status(out, "END")
+	return l.end(out)
 }
 
 func (l lines) fail(out []byte, e *Error) []byte {
@@ -72,9 +77,13 @@ func (l lines) fail(out []byte, e *Error) []byte {
 
 func (l lines) bye(out []byte) []byte { return out }
 
-func (l lines) beginIDs(out []byte, _ int) []byte { return out }
+func (l lines) begin(out []byte, _ int) []byte { return out }
 
 func (l lines) ids(out []byte, r worker.Run) []byte { return appendRun(out, r, string(l)) }
+
+func (l lines) integers(out []byte, r worker.Run) []byte { return l.ids(out, r) }
+
+func (l lines) end(out []byte) []byte { return l.status(out, "END") }
 
 // oneLine replaces line breaks by blanks, so that text of a Backend or a client stays
 // in its line.

@@ -53,9 +53,18 @@ func statLines(lines []string, stats []Stat) []string {
 
 func (resp) fail(out []byte, e *Error) []byte { return linesCRLF.fail(out, e) }
 
-func (resp) beginIDs(out []byte, n int) []byte { return appendHeader(out, '*', n) }
+func (resp) begin(out []byte, n int) []byte { return appendHeader(out, '*', n) }
 
 func (resp) ids(out []byte, r worker.Run) []byte { return appendBulkRun(out, r) }
+
+func (resp) integers(out []byte, r worker.Run) []byte {
+	for i := range r.Len {
+		out = append(strconv.AppendInt(append(out, ':'), int64(r.At(i)), 10), "\r\n"...)
+	}
+	return out
+}
+
+func (resp) end(out []byte) []byte { return out }
 
 // null appends the null of the version.
 func (r resp) null(out []byte) []byte {

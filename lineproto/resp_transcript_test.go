@@ -20,10 +20,13 @@ func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 // bulks returns an array of strings.
 func bulks(values ...string) string { return request(values...) }
 
+// crlf returns a plain error as RESP has it.
+func crlf(line string) string { return strings.TrimSuffix(line, "\n") + "\r\n" }
+
 var (
 	getArray  = request("GET")
 	bulk1000  = bulk("1000")
-	crlfCount = strings.TrimSuffix(badCount, "\n") + "\r\n"
+	crlfCount = crlf(badCount)
 )
 
 const (
@@ -70,6 +73,20 @@ var respTranscripts = []transcript{
 	{"ping", request("PING") + request("PING", "a b\r\n\x00") + request("PING", ""), "+PONG\r\n" + bulk("a b\r\n\x00") + bulk(""), false},
 	{"version", request("VERSION"), bulk("flaked 1.2.3"), false},
 	{"quit", getArray + request("QUIT") + getArray, bulk1000 + "+OK\r\n", true},
+
+	{"next", request("NEXT", "order") + request("next", "order") + "NEXT order\n" + request("NEXT", "order", "2") + request("NEXT", "order", "1"), bulk("1") + bulk("2") + "3\n" + bulks("4", "5") + bulks("6"), false},
+	{"next pipelined", strings.Repeat(request("NEXT", "order"), 12) + request("PING"), bulk("1") + bulk("2") + bulk("3") + bulk("4") + bulk("5") + bulk("6") + bulk("7") + bulk("8") + bulk("9") + bulk("10") + bulk("11") + bulk("12") + "+PONG\r\n", false},
+	{"range", request("RANGE", "order", "10") + request("RANGE", "order", "1"), bulks("1", "10") + bulks("11", "11"), false},
+	{"incr", request("INCR", "order") + request("INCR", "order") + request("INCRBY", "order", "10") + request("HELLO", "3") + request("INCR", "order"), ":1\r\n:2\r\n:12\r\n" + hello3 + ":13\r\n", false},
+	{"steps", request("INCR", "by:10") + request("INCRBY", "by:10", "3") + request("RANGE", "by:10", "2") + request("NEXT", "by:10"), ":0\r\n:30\r\n" + bulks("40", "50") + bulk("60"), false},
+	{"seq", request("INCR", "order") + request("SEQ", "order") + request("SEQS") + request("SEQS", "") + request("SEQS", "x"), ":1\r\n" + bulk("name=order taken=1") + bulks("name=order taken=1") + bulks("name=order taken=1") + "*0\r\n", false},
+	{"sequence used up", strings.Repeat(request("INCR", "three"), 4) + request("INCRBY", "three", "2") + request("NEXT", "three", "2"), ":1\r\n:2\r\n:3\r\n" + strings.Repeat(crlf(usedUp), 3), false},
+	{"sequence errors", request("INCR", "none") + request("INCR", "") + request("INCRBY", "a", "0") + request("INCRBY", "a", "-5") + request("NEXT", "a", "0") + request("INCR", "a", "1"),
+		"-ERR reason=no-sequence there is no sequence none\r\n-ERR the name of a sequence is empty\r\n" + crlf(badRange) + crlf(badRange) + crlfCount + "-ERR usage: INCR name\r\n", false},
+	{"get of a sequence's name", request("INCR", "order") + request("GET", "order") + request("MGET", "order") + request("INCR", "order"), ":1\r\n" + bulk1000 + bulks("1001") + ":2\r\n", false},
+	{"long request for a sequence", request("INCR", x512+x512) + request("NEXT", "order", strings.Repeat("0", 600)) + request("INCR", "order"), "-ERR the name of a sequence has 1024 bytes, at most 128 are allowed\r\n" + crlfCount + ":1\r\n", false},
+	{"writes of Redis", request("SET", "a", "5") + request("MULTI") + request("EVAL", "x", "0") + request("SETNX", "a", "1") + request("INCRBYFLOAT", "a", "1") + request("GETSET", "a", "1") + request("EXPIRE", "a", "1") + request("DECRBY", "a", "1") + getArray,
+		strings.Repeat(crlf(noWrites), 8) + bulk1000, false},
 
 	{"mixed", "GET\n" + getArray + "GET\r\nGET 2\n" + request("GET", "2") + "MGET a/b\n" + request("MGET", "a/b") + "PING\n" + request("PING") + "PING\r\n",
 		"1000\n" + bulk("1001") + "1002\r\n1003\n1004\n" + bulk("1005") + badTag + bulks("1006") + "PONG\n+PONG\r\nPONG\r\n", false},

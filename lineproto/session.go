@@ -18,21 +18,37 @@ type status uint8
 
 const (
 	needInput status = iota // flush, then come back with more input
-	needFlush               // flush, then come back in turn
 	finished                // flush, then close
+	needFlush               // flush, then come back in turn
+	needWake                // flush, then come back when the session is woken
+)
+
+// task is work that a session does before it takes the next request.
+type task uint8
+
+const (
+	taskNone     task = iota
+	taskSequence      // the request for a sequence in session.seq
+	taskLines         // the lines of a list in session.seq
+	// With taskEnd the session has answered its last request.
+	taskEnd
 )
 
 // session is one connection's conversation without its socket. An engine calls consume
 // with the input that it has read, and sends out.
 type session struct {
-	srv     *Server
-	in      plain
-	arr     array
-	who     identity
-	fr      framing // of the request being answered
-	out     []byte  // replies that the engine must send
-	closing bool
-	args    [][]byte
+	srv  *Server
+	conn waiter // nil in tests without sequences
+	in   plain
+	arr  array
+	who  identity
+	fr   framing // of the request being answered
+	out  []byte  // replies that the engine must send
+	// task is the work that comes before the next request is taken off the input.
+	task task
+	args [][]byte
+	// seq is the last request for a sequence. It is nil before the first one.
+	seq *seqRequest
 
 	authed bool  // has sent a valid token
 	wrong  uint8 // wrong tokens that it has sent
@@ -78,8 +94,11 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 			return used, needFlush
 		}
 		s.before = rest{}
-		if s.closing {
-			return used, finished
+		if s.task != taskNone {
+			if used, st = s.work(in, used); st != needInput {
+				return used, st
+			}
+			continue
 		}
 		input := in[used:]
 		if s.arr.unfinished() || len(input) > 0 && input[0] == '*' && s.in.tel == telNone {
@@ -115,6 +134,25 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 	}
 }
 
+// work does the session's task. in[:used] is consumed. If st is needInput, the task is done
+// and the session may take the next request. now is how many bytes are consumed then.
+func (s *session) work(in []byte, used int) (now int, st status) {
+	switch s.task {
+	case taskSequence:
+		if used = s.seq.repeats(in, used); !s.serve() {
+			return used, needWake
+		}
+	case taskLines:
+		if !s.list() {
+			return used, needFlush
+		}
+	case taskEnd:
+		return used, finished
+	}
+	s.task = taskNone
+	return used, needInput
+}
+
 // mirror selects the line ending of the reply.
 func (s *session) mirror() {
 	if s.fr = linesLF; s.in.crlf {
@@ -147,18 +185,25 @@ func (s *session) line(ctx context.Context, line []byte) {
 		s.refuse(e, line)
 		return
 	}
-	s.executed(index, e)
+	size := len(line) + len("\n")
+	if s.in.crlf {
+		size++
+	}
+	s.executed(index, e, size)
 }
 
 // executed answers a request with its error, if it has one, and counts the request
-// unless it has begun an order.
-func (s *session) executed(index int, e *Error) {
+// unless it has begun an order or asks for a sequence. size is how many bytes of the request
+// are at the end of the consumed input.
+func (s *session) executed(index int, e *Error, size int) {
 	switch {
 	case e != nil:
 		s.out = s.fr.fail(s.out, e)
 		s.counts.add(s, index, resultOf(e), 1)
 	case s.order.n > 0:
 		s.order.index = index
+	case s.task == taskSequence:
+		s.seq.index, s.seq.size = index, size
 	default:
 		s.counts.add(s, index, resultOK, 1)
 	}
@@ -192,7 +237,7 @@ func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
 	case ok && len(args) > 0: // an empty array is ignored, as an empty line is
 		verb := args[0]
 		index := s.srv.lookup(verb, true)
-		s.executed(index, s.exec(ctx, index, verb, args[1:]))
+		s.executed(index, s.exec(ctx, index, verb, args[1:]), used)
 	}
 	if held {
 		s.args = nil // do not keep held alive
@@ -265,5 +310,5 @@ func (s *session) refuse(e *Error, line []byte) {
 		s.out = s.fr.fail(s.out, e)
 	}
 	s.counts.add(s, len(s.srv.table), resultOf(e), 1)
-	s.closing = true
+	s.task = taskEnd
 }

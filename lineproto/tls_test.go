@@ -40,7 +40,7 @@ func dialTLS(t *testing.T, addr string, config *tls.Config) *tls.Conn {
 func TestTranscriptsTLS(t *testing.T) {
 	for _, tc := range transcripts {
 		t.Run(tc.name, func(t *testing.T) {
-			r, config := serveTLS(t, Config{AdminHint: hint})
+			r, config := serveTLS(t, Config{AdminHint: hint, Sequences: newFakeSequences()})
 			nc := dialTLS(t, r.addr, config)
 			if _, err := io.WriteString(nc, tc.in); err != nil {
 				t.Fatal(err)

@@ -12,7 +12,11 @@ const (
 	badCount = "-ERR a count must be 1 to 10000, digits only\n"
 	badTag   = "-ERR a tag must be a letter, then letters, digits and _ . : -, at most 64 bytes\n"
 	badID    = "-ERR an ID must be 1 to 9223372036854775807, digits only\n"
-	tooLong  = "-ERR line longer than 512 bytes\n"
+	badRange = "-ERR a count must be 1 to 1000000, digits only\n"
+	usedUp   = "-EXHAUSTED the sequence is used up\n"
+	noWrites = "-ERR not supported: flaked stores no values and has no transactions. Take values of a sequence with NEXT or INCR. " +
+		"Create or change a sequence with the command `flaked seq`\n"
+	tooLong = "-ERR line longer than 512 bytes\n"
 )
 
 var x512 = strings.Repeat("x", 512)
@@ -79,6 +83,29 @@ var transcripts = []transcript{
 	{"arity", "GET 5 x\nGET a b\nTIME 1\r\nMGET\nDECODE\nDECODE 1 2\n", usageGET + usageGET + "-ERR usage: TIME\r\n-ERR usage: MGET tag ...\n-ERR usage: DECODE id\n-ERR usage: DECODE id\n", false},
 	{"bad ids", "DECODE 0\nDECODE -5\nDECODE +5\nDECODE 05\nDECODE x\nDECODE 9223372036854775808\nDECODE 1_000\n", strings.Repeat(badID, 7), false},
 
+	{"next", "NEXT order\nnext order\nNEXT user\r\nNEXT order\n", "1\n2\n1\r\n3\n", false},
+	{"next pipelined", strings.Repeat("NEXT order\n", 3) + strings.Repeat("NEXT order\r\n", 2) + "NEXT order", "1\n2\n3\n4\r\n5\r\n6\n", false},
+	{"next with telnet bytes", "NE\xff\xf1XT order\nNENEXT order\n", "1\n-ERR unknown command \"NENEXT\", HELP lists them\n", false},
+	{"next many", "NEXT order 3\nNEXT order 1\nGET\nNEXT order\n", "1\n2\n3\n4\n1000\n5\n", false},
+	{"range", "RANGE order 10\nRANGE order 1\r\nRANGE order 1000000\n", "1 10\n11 11\r\n12 1000011\n", false},
+	{"incr", "INCR order\nINCR order\nINCRBY order 5\nINCRBY order 1000000\n", "1\n2\n7\n1000007\n", false},
+	{"steps", "NEXT by:10 2\nRANGE by:10 3\nINCRBY by:10 2\nINCR by:10\n", "0\n10\n20 40\n60\n70\n", false},
+	{"seq", "NEXT order\nSEQ order\nSEQ user\r\n", "1\nname=order taken=1\nname=user taken=0\r\n", false},
+	{"seqs", "SEQS\nNEXT order\nNEXT user\nSEQS\r\nSEQS us\nSEQS x\n", "END\n1\n1\nname=order taken=1\r\nname=user taken=1\r\nEND\r\nname=user taken=1\nEND\nEND\n", false},
+	{"sequence used up", "NEXT three 2\nNEXT three 2\nNEXT three\nNEXT three\nPING\n", "1\n2\n" + usedUp + "3\n" + usedUp + "PONG\n", false},
+	{"sequence used up within a pipeline", strings.Repeat("NEXT three\n", 5) + "PING\n", "1\n2\n3\n" + usedUp + usedUp + "PONG\n", false},
+	{"sequence unknown", "NEXT none\nSEQ none\nRANGE none 5\n", strings.Repeat("-ERR reason=no-sequence there is no sequence none\n", 3), false},
+	{"sequence fails", "NEXT broken\nSEQ broken\n", "-NOTREADY out of order\n-NOTREADY out of order\n", false},
+	{"bad names", "NEXT 5\nINCR a*\nRANGE a,b 1\nSEQ _a\nSEQS a*\nNEXT a" + x512[:128] + "\n",
+		"-ERR the name of a sequence must begin with a letter, not '5'\n-ERR the name of a sequence must not contain '*': use letters, digits and _ . : - { } /\n" +
+			"-ERR the name of a sequence must not contain ',': use letters, digits and _ . : - { } /\n-ERR the name of a sequence must begin with a letter, not '_'\n" +
+			"-ERR the name of a sequence must not contain '*': use letters, digits and _ . : - { } /\n-ERR the name of a sequence has 129 bytes, at most 128 are allowed\n", false},
+	{"bad counts of values", "NEXT a 0\nNEXT a 10001\nNEXT a 05\nRANGE a 0\nRANGE a 1000001\nINCRBY a -1\nINCRBY a 1.5\nNEXT a\n", strings.Repeat(badCount, 3) + strings.Repeat(badRange, 4) + "1\n", false},
+	{"arity of sequences", "NEXT\nNEXT a 1 2\nRANGE a\nINCR\nINCR a 5\nINCRBY a\nSEQ\nSEQS a b\n",
+		"-ERR usage: NEXT name [n]\n-ERR usage: NEXT name [n]\n-ERR usage: RANGE name n\n-ERR usage: INCR name\n-ERR usage: INCR name\n-ERR usage: INCRBY name n\n-ERR usage: SEQ name\n-ERR usage: SEQS [prefix]\n", false},
+	{"get of a sequence's name", "NEXT order\nGET order\nMGET order\nNEXT order\n", "1\n1000\n1001\n2\n", false},
+	{"writes of Redis", "SET a 5\nDEL a\ndecr a\nMULTI\nGET\n", strings.Repeat(noWrites, 4) + "1000\n", false},
+
 	{"longest line", "PING " + x512[:507] + "\n", x512[:507] + "\n", false},
 	{"longest line crlf", "PING " + x512[:507] + "\r\n", x512[:507] + "\r\n", false},
 	{"longest line unterminated", "PING " + x512[:507], x512[:507] + "\n", false},
@@ -122,7 +149,7 @@ func TestTranscripts(t *testing.T) {
 			check := func(what string, may int, parts ...string) {
 				t.Helper()
 				b := &fakeBackend{}
-				s := newTestServer(t, Config{Backend: b, AdminHint: hint})
+				s := newTestServer(t, Config{Backend: b, AdminHint: hint, Sequences: newFakeSequences()})
 				out, closed := talkInTurns(s, may, parts...)
 				if out != tc.out || closed != tc.closed {
 					t.Fatalf("%s: got %q, closed %v\nwant %q, closed %v", what, out, closed, tc.out, tc.closed)
@@ -168,7 +195,7 @@ func TestTranscriptsOverSockets(t *testing.T) {
 			t.Run(tc.name, func(t *testing.T) {
 				run := func(parts ...string) {
 					t.Helper()
-					r := w.serve(t, Config{AdminHint: hint})
+					r := w.serve(t, Config{AdminHint: hint, Sequences: newFakeSequences()})
 					c := r.dial(t)
 					for _, p := range parts {
 						if _, err := io.WriteString(c, p); err != nil && !tc.closed {

@@ -1,0 +1,288 @@
+package lineproto
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"go.uber.org/atomic"
+
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// maxRange is the most values of one RANGE or INCRBY. Such a reply has two values at most,
+// so the limit protects the sequence from a typing error.
+const maxRange = 1_000_000
+
+// seqKind is a form of request for a sequence. The reply depends on it.
+type seqKind uint8
+
+const (
+	seqNext   seqKind = iota // one value
+	seqMany                  // n values
+	seqRange                 // the first and the last of n values
+	seqIncr                  // one value as an integer
+	seqIncrBy                // the last of n values as an integer
+	seqShow                  // a line of text
+)
+
+// seqRequest is a session's request for a sequence. A session makes it at its first such
+// request and uses it again for the later ones.
+type seqRequest struct {
+	kind  seqKind
+	index int // the command's row
+	name  []byte
+	n     int // values of the request
+	// times is how many requests like this one, that follow each other in the input, are
+	// not answered yet. One call gets the values for all of them. alone is set when such a
+	// call has failed: each request then gets a call and an error of its own.
+	times int
+	alone bool
+	// size is how many bytes of the request are at the end of the consumed input. A request
+	// for one value is too short to be held elsewhere: see maxKept. size is 0 when the input
+	// behind the request has been compared.
+	size int
+
+	wait    sequence.Wait
+	pending bool        // the last call has returned ErrPending
+	woken   atomic.Bool // since that call
+	wake    func()      // sets woken and tells the connection
+	stopped bool        // it must no longer wait
+
+	lines []string // of the reply to a SEQS, which are not in out yet
+}
+
+// waiter is a connection whose session can sleep.
+type waiter interface {
+	// waker returns a function that makes the connection look whether its session is awake.
+	// The function is safe for concurrent use, also after the end of the connection.
+	waker() func()
+}
+
+var (
+	errNoSequences = &Error{ERR, "reason=no-sequence this node serves no sequences"}
+	errRange       = &Error{ERR, fmt.Sprintf("a count must be 1 to %d, digits only", maxRange)}
+	errStopping    = &Error{NOTREADY, "stopping"}
+)
+
+func (s *session) next(_ context.Context, args [][]byte) *Error {
+	if len(args) == 1 {
+		return s.ask(seqNext, args[0], 1)
+	}
+	n, ok := number(args[1])
+	if !ok || n > int64(s.srv.cfg.MaxBatch) {
+		return s.srv.errCount
+	}
+	return s.ask(seqMany, args[0], int(n))
+}
+
+func (s *session) rangeOf(_ context.Context, args [][]byte) *Error {
+	return s.askWhole(seqRange, args)
+}
+
+func (s *session) incr(_ context.Context, args [][]byte) *Error { return s.ask(seqIncr, args[0], 1) }
+
+func (s *session) incrBy(_ context.Context, args [][]byte) *Error {
+	return s.askWhole(seqIncrBy, args)
+}
+
+func (s *session) show(_ context.Context, args [][]byte) *Error { return s.ask(seqShow, args[0], 1) }
+
+// showAll begins the reply to SEQS.
+func (s *session) showAll(_ context.Context, args [][]byte) *Error {
+	var prefix []byte
+	if s.srv.cfg.Sequences == nil {
+		return errNoSequences
+	}
+	if len(args) > 0 && len(args[0]) > 0 {
+		if prefix = args[0]; sequence.CheckName(prefix) != nil {
+			return &Error{ERR, sequence.CheckName(prefix).Error()}
+		}
+	}
+	q := s.request()
+	q.lines = s.srv.cfg.Sequences.List(prefix)
+	s.out = s.fr.begin(s.out, len(q.lines))
+	s.task = taskLines
+	return nil
+}
+
+// list appends lines to out, until all are in it or it holds outBound bytes. It reports
+// whether the reply is complete.
+func (s *session) list() bool {
+	q := s.seq
+	for len(q.lines) > 0 && len(s.out) < outBound {
+		s.out = s.fr.text(s.out, q.lines[0])
+		q.lines = q.lines[1:]
+	}
+	if len(q.lines) > 0 {
+		return false
+	}
+	s.out, q.lines = s.fr.end(s.out), nil
+	return true
+}
+
+// askWhole asks for consecutive values of the sequence args[0], as many as args[1] says.
+func (s *session) askWhole(kind seqKind, args [][]byte) *Error {
+	n, ok := number(args[1])
+	if !ok || n > maxRange {
+		return errRange
+	}
+	return s.ask(kind, args[0], int(n))
+}
+
+// ask makes a request for a sequence the session's task.
+func (s *session) ask(kind seqKind, name []byte, n int) *Error {
+	if s.srv.cfg.Sequences == nil {
+		return errNoSequences
+	}
+	if err := sequence.CheckName(name); err != nil {
+		return &Error{ERR, err.Error()}
+	}
+	q := s.request()
+	q.kind, q.n, q.times, q.alone, q.wait = kind, n, 1, false, sequence.Wait{}
+	q.name = append(q.name[:0], name...)
+	s.task = taskSequence
+	return nil
+}
+
+// request returns the session's seqRequest.
+func (s *session) request() *seqRequest {
+	if s.seq == nil {
+		q, tell := &seqRequest{}, s.conn.waker()
+		q.wake = func() {
+			q.woken.Store(true)
+			tell()
+		}
+		s.seq = q
+	}
+	return s.seq
+}
+
+// repeats adds the requests at in[used:] that are the same as this one. used is how many
+// bytes are consumed, and now how many are consumed then. A pipeline of NEXT then costs one
+// call, and one commit if the sequence is strict.
+func (q *seqRequest) repeats(in []byte, used int) (now int) {
+	if q.kind == seqNext || q.kind == seqIncr {
+		for q.size > 0 && len(in)-used >= q.size && q.times < maxBare && bytes.Equal(in[used:used+q.size], in[used-q.size:used]) {
+			used += q.size
+			q.times++
+		}
+	}
+	q.size = 0
+	return used
+}
+
+// serve answers the session's request for a sequence. It returns false if the request waits
+// for ZooKeeper.
+func (s *session) serve() bool {
+	q := s.seq
+	if q.pending {
+		q.pending = false
+		q.woken.Store(false)
+		if q.stopped {
+			s.refuseSequence(errStopping, q.times)
+		}
+	}
+	for q.times > 0 {
+		k := q.times
+		if q.alone {
+			k = 1
+		}
+		err := s.attempt(k)
+		switch {
+		case err == nil:
+			s.counts.add(s, q.index, resultOK, int64(k))
+			q.times -= k
+		case !errors.Is(err, sequence.ErrPending):
+			if q.alone = true; k == 1 {
+				s.refuseSequence(asError(err), 1)
+			}
+		case q.stopped:
+			s.refuseSequence(errStopping, q.times)
+		default:
+			q.pending = true
+			return false
+		}
+	}
+	return true
+}
+
+// attempt gets what k requests ask for, and answers them. If it returns an error, it has
+// answered none.
+func (s *session) attempt(k int) error {
+	q, b := s.seq, s.srv.cfg.Sequences
+	if q.kind == seqShow {
+		text, err := b.Show(&q.wait, q.name, q.wake)
+		if err == nil {
+			s.out = s.fr.text(s.out, text)
+		}
+		return err
+	}
+	n, whole := k*q.n, q.kind == seqRange || q.kind == seqIncrBy
+	runs, err := b.Take(&q.wait, q.name, n, whole, q.wake, s.runs[:0])
+	if err != nil {
+		return err
+	}
+	if s.runs = runs; !holds(runs, n, whole) {
+		return &Error{NOTREADY, fmt.Sprintf("internal error: a sequence did not return %d values. Try another node", n)}
+	}
+	s.values(runs)
+	return nil
+}
+
+// holds reports whether runs are n values. If whole is set, the runs must also follow each
+// other.
+func holds(runs []worker.Run, n int, whole bool) bool {
+	for i, r := range runs {
+		if r.Len < 1 || whole && i > 0 && (r.Step != runs[0].Step || r.First != runs[i-1].At(runs[i-1].Len)) {
+			return false
+		}
+		n -= r.Len
+	}
+	return n == 0 && len(runs) > 0
+}
+
+// values appends the reply that consists of runs.
+func (s *session) values(runs []worker.Run) {
+	final := runs[len(runs)-1]
+	last := final.At(final.Len - 1)
+	switch s.seq.kind {
+	case seqNext:
+		for _, r := range runs {
+			s.out = s.fr.ids(s.out, r)
+		}
+	case seqIncr:
+		for _, r := range runs {
+			s.out = s.fr.integers(s.out, r)
+		}
+	case seqMany:
+		s.out = s.fr.begin(s.out, s.seq.n)
+		s.left = rest{runs: runs}
+	case seqRange:
+		s.out = s.fr.pair(s.out, int64(runs[0].First), int64(last))
+	case seqIncrBy:
+		s.out = s.fr.integers(s.out, worker.Run{First: last, Len: 1})
+	}
+}
+
+// refuseSequence answers k requests for a sequence with an error.
+func (s *session) refuseSequence(e *Error, k int) {
+	s.counts.add(s, s.seq.index, resultOf(e), int64(k))
+	s.seq.times -= k
+	for range k {
+		s.out = s.fr.fail(s.out, e)
+	}
+}
+
+// awake reports whether the request that waits for a sequence can go on.
+func (s *session) awake() bool { return s.seq.stopped || s.seq.woken.Load() }
+
+// stopWaiting ends the wait for a sequence, if there is one. From then on the session gets
+// NOTREADY where it would wait.
+func (s *session) stopWaiting() {
+	if s.seq != nil {
+		s.seq.stopped = true
+	}
+}

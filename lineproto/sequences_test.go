@@ -1,0 +1,441 @@
+package lineproto
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// asleep returns sequences of which only slow makes requests wait: until wakeAll is called.
+func asleep() *fakeSequences {
+	f := newFakeSequences()
+	f.pends = func(_ *sequence.Wait, name []byte) bool { return string(name) == "slow" }
+	return f
+}
+
+func TestNodeWithoutSequences(t *testing.T) {
+	const want = "-ERR reason=no-sequence this node serves no sequences"
+	s := newTestServer(t, Config{})
+	for _, words := range []string{"NEXT a", "NEXT a 5", "RANGE a 5", "INCR a", "INCRBY a 5", "SEQ a", "SEQS", "SEQS a"} {
+		if out, closed := talk(s, words+"\nPING\n"); out != want+"\nPONG\n" || closed {
+			t.Errorf("%s gets %q", words, out)
+		}
+		if out, _ := talk(s, request(strings.Fields(words)...)); out != want+"\r\n" {
+			t.Errorf("%s gets %q in RESP", words, out)
+		}
+	}
+}
+
+func TestSequenceRequestsAreCounted(t *testing.T) {
+	s := newTestServer(t, Config{Sequences: newFakeSequences()})
+	talk(s, "NEXT a\nNEXT a\nNEXT a\nNEXT a 5\nRANGE a 5\nINCR a\nINCRBY a 5\nSEQ a\nSEQS\nNEXT three\nNEXT three\nNEXT three\nNEXT three\nNEXT none\nNEXT 5\nSET a\n")
+	var got []string
+	s.Counters().Each(func(name string, n int64) {
+		if n != 0 {
+			got = append(got, fmt.Sprint(name, "=", n))
+		}
+	})
+	want := "requests_next_ok=7 requests_next_err=2 requests_next_exhausted=1 requests_range_ok=1 requests_incr_ok=1 requests_incrby_ok=1 " +
+		"requests_seq_ok=1 requests_seqs_ok=1 requests_other_err=1"
+	if strings.Join(got, " ") != want {
+		t.Fatalf("got %v, want %s", got, want)
+	}
+}
+
+// Requests for one value of the same sequence that are received together cost one call. A
+// strict sequence then needs one commit for them.
+func TestPipelinedRequestsShareACall(t *testing.T) {
+	for _, row := range []struct {
+		in    string
+		calls int
+	}{
+		{strings.Repeat("NEXT order\n", 100), 1},
+		{strings.Repeat("NEXT order\n", maxBare+1), 2},
+		{strings.Repeat("NEXT order\r\n", 5) + strings.Repeat("NEXT order\n", 5), 2},
+		{strings.Repeat(request("NEXT", "order"), 100), 1},
+		{strings.Repeat(request("INCR", "order"), 100), 1},
+		{strings.Repeat("NEXT a\nNEXT b\n", 5), 10},
+		{strings.Repeat("NEXT order 2\n", 5), 5},
+		{strings.Repeat("RANGE order 2\n", 5), 5},
+		{strings.Repeat("NEXT three\n", 5), 6}, // the shared call fails
+	} {
+		f := newFakeSequences()
+		out, _ := talk(newTestServer(t, Config{Sequences: f}), row.in)
+		if f.calls != row.calls {
+			t.Errorf("%.30q costs %d calls, want %d", row.in, f.calls, row.calls)
+		}
+		alone, _ := talk(newTestServer(t, Config{Sequences: newFakeSequences()}), bytewise(row.in)...)
+		if out != alone {
+			t.Errorf("%.30q together gets %q, alone %q", row.in, out, alone)
+		}
+	}
+}
+
+// A pipeline that waits is answered in order, and its calls share one Wait.
+func TestWaitIsPassedAgain(t *testing.T) {
+	f := newFakeSequences()
+	var seen []int64
+	f.pends = func(w *sequence.Wait, _ []byte) bool {
+		seen = append(seen, w.Since)
+		return w.Since < 2
+	}
+	f.later = func(wake func()) { go wake() }
+	s := newTestServer(t, Config{Sequences: f})
+	out, _ := talk(s, "PING\nNEXT a\nNEXT a\nGET\nSEQ a\nRANGE a 3\nPING end\n")
+	if want := "PONG\n1\n2\n1000\nname=a taken=2\n3 5\nend\n"; out != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+	if got := fmt.Sprint(seen); got != "[0 1 2 0 1 2 0 1 2]" {
+		t.Errorf("the calls had %s", got)
+	}
+}
+
+// badSequences returns runs, whatever is asked for.
+type badSequences struct {
+	fakeSequences
+	runs []worker.Run
+}
+
+func (b *badSequences) Take(*sequence.Wait, []byte, int, bool, func(), []worker.Run) ([]worker.Run, error) {
+	return b.runs, nil
+}
+
+func TestWrongValuesAreAnError(t *testing.T) {
+	for _, row := range []struct {
+		runs  []worker.Run
+		next  bool // a NEXT of 3 may have them
+		whole bool // a RANGE of 3 may have them
+	}{
+		{nil, false, false},
+		{[]worker.Run{{First: 5, Step: 1, Len: 2}}, false, false},
+		{[]worker.Run{{First: 5, Step: 1, Len: 4}}, false, false},
+		{[]worker.Run{{First: 5, Step: 1, Len: 3}, {First: 8, Step: 1, Len: 0}}, false, false},
+		{[]worker.Run{{First: 5, Step: 1, Len: 4}, {First: 8, Step: 1, Len: -1}}, false, false},
+		{[]worker.Run{{First: 5, Step: 1, Len: 1}, {First: 7, Step: 1, Len: 2}}, true, false},
+		{[]worker.Run{{First: 5, Step: 2, Len: 2}, {First: 9, Step: 1, Len: 1}}, true, false},
+		{[]worker.Run{{First: 5, Step: 2, Len: 2}, {First: 9, Step: 2, Len: 1}}, true, true},
+		{[]worker.Run{{First: 5, Step: 1, Len: 3}}, true, true},
+	} {
+		s := newTestServer(t, Config{Sequences: &badSequences{runs: row.runs}})
+		for request, good := range map[string]bool{"NEXT a 3\n": row.next, "RANGE a 3\n": row.whole, "INCRBY a 3\n": row.whole} {
+			const wrong = "-NOTREADY internal error: a sequence did not return 3 values. Try another node\n"
+			if out, _ := talk(s, request); (out == wrong) == good || strings.HasPrefix(out, "-") == good {
+				t.Errorf("%q of %v gets %q", request, row.runs, out)
+			}
+		}
+	}
+}
+
+// No reply to SEQS makes a step write much more than outBound.
+func TestLongListIsSentInParts(t *testing.T) {
+	f := newFakeSequences()
+	for i := range 10_000 {
+		f.list[fmt.Sprintf("order:%05d", i)] = &fakeSequence{taken: i, step: 1}
+	}
+	for _, in := range []string{"SEQS order\nPING\n", request("SEQS") + "PING\n"} {
+		a := asking(t, newTestServer(t, Config{Sequences: f}), in)
+		a.conn = make(sleeper, 1)
+		var all strings.Builder
+		for steps := 0; len(a.in) > 0 || len(a.seq.lines) > 0; steps++ {
+			out := a.turn(maxSlice)
+			if len(out) > outBound+100 || steps > 100 {
+				t.Fatalf("step %d has %d bytes", steps, len(out))
+			}
+			all.WriteString(out)
+		}
+		if got := all.String(); strings.Count(got, "name=order:") != 10_000 || !strings.HasSuffix(got, "PONG\n") ||
+			in[0] == 'S' && !strings.HasSuffix(got, "name=order:09999 taken=9999\nEND\nPONG\n") ||
+			in[0] == '*' && !strings.HasPrefix(got, "*10000\r\n$24\r\nname=order:00000 taken=0\r\n") {
+			t.Errorf("%.40q gets %.80q", in, got)
+		}
+	}
+}
+
+// TestWaitForASequenceDelaysNoOtherConnection: a request that waits holds up the later
+// requests of its connection and nothing else.
+func TestWaitForASequenceDelaysNoOtherConnection(t *testing.T) {
+	wires(t, func(t *testing.T, w wire) {
+		f := asleep()
+		r := w.serve(t, Config{Sequences: f})
+		const n = 10
+		var stuck [n]*client
+		for i := range stuck {
+			stuck[i] = r.dial(t)
+			stuck[i].send("PING a\nRANGE slow 5\nPING b\nNEXT slow 1\n")
+			stuck[i].want("a")
+		}
+		until(t, "all wait", func() bool { return f.waiting() == n })
+		other := r.dial(t)
+		for i := range 3 {
+			other.send("PING\nNEXT order\nGET\n")
+			other.want("PONG")
+			other.want(fmt.Sprint(1 + i))
+			other.line()
+		}
+		for _, c := range stuck {
+			c.send("PING c\n") // while it waits
+		}
+		f.wakeAll()
+		for _, c := range stuck {
+			c.line()
+			c.want("b")
+			c.line()
+			c.want("c")
+			c.send("INCR slow\nQUIT\n")
+			c.line()
+			c.wantEOF()
+		}
+		other.send("SEQ slow\n")
+		other.want(fmt.Sprintf("name=slow taken=%d", n*7))
+	})
+}
+
+// TestClientLeavesWhileItWaits: connections end whose clients leave while a request waits,
+// and late wakes do no harm.
+func TestClientLeavesWhileItWaits(t *testing.T) {
+	wires(t, func(t *testing.T, w wire) {
+		f := asleep()
+		r := w.serve(t, Config{Sequences: f})
+		const n = 12
+		for i := range n {
+			c := r.dial(t)
+			c.send("NEXT slow\nNEXT slow\nPING\n")
+			until(t, "it waits", func() bool { return f.waiting() == i+1 })
+			switch i % 3 {
+			case 0:
+				defer c.Close()
+			case 1:
+				c.vanish()
+			case 2:
+				c.Close()
+			}
+		}
+		f.wakeAll()
+		until(t, "those that left are gone", func() bool { return r.Counters().ConnsOpen == n/3 })
+		c := r.dial(t)
+		c.send("NEXT slow\n")
+		c.line()
+	})
+}
+
+// TestHalfClosedClientWaits: a client that has stopped sending gets the values that it waits
+// for, also those of a last line without an ending.
+func TestHalfClosedClientWaits(t *testing.T) {
+	wires(t, func(t *testing.T, w wire) {
+		f := asleep()
+		r := w.serve(t, Config{Sequences: f})
+		c := r.dial(t)
+		c.send("NEXT slow\nPING\nNEXT slow 2")
+		c.CloseWrite()
+		until(t, "it waits", func() bool { return f.waiting() == 1 })
+		f.wakeAll()
+		if out, err := io.ReadAll(c); string(out) != "1\nPONG\n2\n3\n" || err != nil {
+			t.Fatalf("%q, %v", out, err)
+		}
+	})
+}
+
+// TestWaitingConnectionIsNotIdle: no timeout ends a connection that waits for the node.
+func TestWaitingConnectionIsNotIdle(t *testing.T) {
+	wires(t, func(t *testing.T, w wire) {
+		f := asleep()
+		r := w.serve(t, Config{Sequences: f, IdleTimeout: 50 * time.Millisecond, WriteTimeout: 20 * time.Millisecond})
+		c := r.dial(t)
+		c.send("PING\nNEXT slow\n")
+		c.want("PONG")
+		until(t, "it waits", func() bool { return f.waiting() == 1 })
+		for range 3 { // each is idle for the whole timeout
+			r.dial(t).wantEOF()
+		}
+		f.wakeAll()
+		c.want("1")
+		c.wantEOF() // now it is idle
+		until(t, "it is counted", func() bool { return r.Counters().ConnsIdle == 4 })
+	})
+}
+
+// TestDrainWaitsForSequences: a request that waits when the server ends is answered.
+func TestDrainWaitsForSequences(t *testing.T) {
+	wires(t, func(t *testing.T, w wire) {
+		f := asleep()
+		r := w.serve(t, Config{Sequences: f, DrainTimeout: 20 * time.Second})
+		c, idle := r.dial(t), r.dial(t)
+		c.send("NEXT slow\nPING\nNEXT slow\n")
+		idle.send("PING\n")
+		idle.want("PONG")
+		until(t, "it waits", func() bool { return f.waiting() == 1 })
+		r.cancel()
+		idle.wantEOF() // draining has reached the connections
+		f.wakeAll()
+		c.want("1")
+		c.want("PONG")
+		c.want("2")
+		c.wantEOF()
+		c.Close() // else Serve waits for it
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestDrainEndsWaits: a request that ZooKeeper does not answer gets NOTREADY before the
+// server cuts its connections. Later wakes do no harm.
+func TestDrainEndsWaits(t *testing.T) {
+	wires(t, func(t *testing.T, w wire) {
+		f := asleep()
+		r := w.serve(t, Config{Sequences: f, DrainTimeout: 400 * time.Millisecond})
+		for range 3 {
+			c := r.dial(t)
+			c.send("PING\nNEXT slow\nNEXT slow\nGET\nINCRBY slow 3\nNEXT order\n")
+			c.want("PONG")
+			defer func() {
+				c.want("-NOTREADY stopping")
+				c.want("-NOTREADY stopping")
+				c.line()
+				c.want("-NOTREADY stopping")
+				c.line()
+				c.wantEOF()
+				c.Close()
+			}()
+		}
+		until(t, "all wait", func() bool { return f.waiting() == 3 })
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if c := r.Counters(); c.ConnsOpen != 0 {
+			t.Fatalf("%+v", c)
+		}
+		f.wakeAll()
+	})
+}
+
+// TestSequencesThatPendAtRandom: many clients of sequences that wait at random get their
+// replies whole and in order, and nothing is left of those that leave.
+func TestSequencesThatPendAtRandom(t *testing.T) {
+	wires(t, func(t *testing.T, w wire) {
+		before := descriptors(t)
+		f := newFakeSequences()
+		f.pends = func(*sequence.Wait, []byte) bool { return rand.IntN(3) == 0 }
+		var late sync.WaitGroup
+		f.later = func(wake func()) {
+			late.Add(1)
+			time.AfterFunc(time.Duration(rand.IntN(3000))*time.Microsecond, func() { wake(); late.Done() })
+		}
+		r := w.serve(t, Config{Sequences: f, Backend: &fakeBackend{maxRun: 100}})
+		var wg sync.WaitGroup
+		for seed := range uint64(16) {
+			wg.Go(func() {
+				rnd := rand.New(rand.NewPCG(seed, 3))
+				for round := range 8 {
+					if err := sequenceClient(r, rnd, fmt.Sprintf("c%d.%d", seed, round)); err != nil {
+						t.Errorf("client %d: %v", seed, err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+		late.Wait()
+		if c := r.Counters(); c.ConnsOpen != 0 || c.ConnsTotal != 16*8 {
+			t.Fatalf("%+v", c)
+		}
+		if after := descriptors(t); after > before {
+			t.Fatalf("%d descriptors, %d before", after, before)
+		}
+	})
+}
+
+// sequenceClient sends a random pipeline of requests for a sequence of its own, in pieces,
+// and returns an error unless the replies are right.
+func sequenceClient(r *running, rnd *rand.Rand, name string) error {
+	nc, err := net.Dial(r.network, r.addr)
+	if err != nil {
+		return err
+	}
+	written := make(chan struct{})
+	defer func() { nc.Close(); <-written }()
+	nc.SetDeadline(time.Now().Add(time.Minute))
+
+	in, want := sequencePipeline(rnd, name)
+	go func() {
+		defer close(written)
+		for left := in; left != ""; {
+			n := min(1+rnd.IntN(2000), len(left))
+			if _, err := io.WriteString(nc, left[:n]); err != nil {
+				return
+			}
+			left = left[n:]
+		}
+		nc.(stream).CloseWrite()
+	}()
+	if len(want)%5 == 0 { // the client leaves
+		io.CopyN(io.Discard, nc, int64(len(want)/2))
+		return nil
+	}
+	out, err := io.ReadAll(nc)
+	if err != nil || string(out) != want {
+		i := 0
+		for i < min(len(out), len(want)) && out[i] == want[i] {
+			i++
+		}
+		return fmt.Errorf("%w: replies differ at byte %d of %d: %.50q, want %.50q", err, i, len(want), out[i:], want[i:])
+	}
+	return nil
+}
+
+// sequencePipeline returns random requests for a sequence, in both framings, and the replies.
+func sequencePipeline(rnd *rand.Rand, name string) (in, want string) {
+	var asks, replies strings.Builder
+	last := 0
+	for i := range 1 + rnd.IntN(150) {
+		n := 1 + rnd.IntN(1+rnd.IntN(300))
+		count := fmt.Sprint(n)
+		switch rnd.IntN(9) {
+		case 0, 1:
+			for range 1 + n/20 {
+				asks.WriteString("NEXT " + name + "\n")
+				last++
+				fmt.Fprintln(&replies, last)
+			}
+		case 2:
+			for range 1 + n/20 {
+				asks.WriteString(request("INCR", name))
+				last++
+				fmt.Fprintf(&replies, ":%d\r\n", last)
+			}
+		case 3:
+			asks.WriteString("NEXT " + name + " " + count + "\n")
+			replies.WriteString(ids(last+1, n))
+			last += n
+		case 4:
+			asks.WriteString(request("RANGE", name, count))
+			replies.WriteString(bulks(fmt.Sprint(last+1), fmt.Sprint(last+n)))
+			last += n
+		case 5:
+			asks.WriteString("INCRBY " + name + " " + count + "\r\n")
+			last += n
+			fmt.Fprintf(&replies, "%d\r\n", last)
+		case 6:
+			asks.WriteString(request("SEQ", name))
+			replies.WriteString(bulk(fmt.Sprintf("name=%s taken=%d", name, last)))
+		case 7:
+			asks.WriteString("NEXT none\n")
+			replies.WriteString("-ERR reason=no-sequence there is no sequence none\n")
+		default:
+			fmt.Fprintf(&asks, "PING p%d\n", i)
+			fmt.Fprintf(&replies, "p%d\n", i)
+		}
+	}
+	return asks.String(), replies.String()
+}
