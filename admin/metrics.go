@@ -40,6 +40,7 @@ type metrics struct {
 	heartbeats, heartbeatTook, writes, writeTook            *metric
 	tickWaits, rollbackWaits, rollbackRefusals, epochExpiry *metric
 	slotsByState, slotsRead, slotsReads                     *metric
+	sequences                                               sequenceMetrics
 }
 
 func newMetrics(s *Server) *metrics {
@@ -100,6 +101,7 @@ func newMetrics(s *Server) *metrics {
 	m.slotsByState = add(gauge, "cluster_slots", "The cluster's workers by state, at the last successful reading of ZooKeeper.", "cluster", "state")
 	m.slotsRead = add(gauge, "cluster_read_timestamp_seconds", "Time of the last successful reading of the cluster's workers.")
 	m.slotsReads = add(counter, "cluster_reads_total", "Readings of the cluster's workers, by result: ok or failed.", "result")
+	m.sequences = newSequenceMetrics(add)
 	return m
 }
 
@@ -132,6 +134,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	send(m.slotsReads, float64(c.ok), "ok")
 	send(m.slotsReads, float64(c.failed), "failed")
+	m.sequences.collect(s, send)
 }
 
 type sender func(f *metric, v float64, labels ...string)

@@ -54,7 +54,7 @@ var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
 
 // common are the names of the parts in shared. Each is the name of a template and the id of
 // the element that contains it.
-var common = []string{"serves", "left", "wrong", "node", "held", "map", "clocks", "nodes", "events"}
+var common = []string{"serves", "left", "wrong", "node", "held", "map", "clocks", "sequences", "nodes", "events"}
 
 func pageFile(name, kind string) http.HandlerFunc {
 	content, err := pageFiles.ReadFile("page/" + name)

@@ -39,8 +39,8 @@ func (f firstView) Then() string { return "Was " + strings.ToLower(f.Serves[:1])
 // wrongView is one thing that is wrong with this node.
 type wrongView struct{ What, Do string }
 
-// firstOf decides what the first screen says. It reads v.Own, v.Ready, v.Dev, v.Stale and
-// v.ReadAt, which must be set.
+// firstOf decides what the first screen says. It reads v.Status, v.Own, v.Ready, v.Dev, v.Stale
+// and v.ReadAt, which must be set.
 func firstOf(v view, c seen, slots []slotView) firstView {
 	f := firstView{Tone: "good", Word: "serving", Serves: "Serving IDs", Wrong: wrongOf(v), Cluster: clusterWrong(v, c, slots)}
 	if v.Stale {
@@ -138,6 +138,9 @@ func wrongOf(v view) (out []wrongView) {
 			wrong.What = who(whose[wrong]) + wrong.What
 		}
 		out = append(out, wrong)
+	}
+	if v.Status.Sequences != nil {
+		out = append(out, sequencesWrong(*v.Status.Sequences)...)
 	}
 	if v.Dev {
 		out = append(out, wrongView{

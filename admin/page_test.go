@@ -120,6 +120,7 @@ func follow(t *testing.T, url string) *bufio.Reader {
 
 func TestStreamSendsOnlyChangedParts(t *testing.T) {
 	cfg := picture(32, 20)
+	cfg.Sequences = someSequences
 	addr, stop := start(t, cfg)
 	stream := follow(t, "http://"+addr+"/page/live?worker=4")
 	first := parts(t, stream)

@@ -29,7 +29,10 @@ type view struct {
 	Clocks     chartView
 	Nodes      []slotView
 	MoreNodes  int
-	Events     []Event // newest first
+	// Sequences are the sequences of the table, and MoreSequences how many it leaves out.
+	Sequences     []seqView
+	MoreSequences int
+	Events        []Event // newest first
 }
 
 // ownView is a worker of this process.
@@ -138,7 +141,8 @@ const (
 func (s *Server) look(now time.Time) view {
 	c, _ := s.slots.get()
 	samples, past := s.pages.past.all()
-	status := s.Status()
+	sequences := s.sequences()
+	status := s.statusWith(sequences)
 	v := view{Status: status, Ready: status.Ready, Reason: status.Reason, Dev: s.cfg.About.Dev, Load: describeLoad(samples, now)}
 	for _, w := range status.Workers {
 		v.Own = append(v.Own, describeOwn(w))
@@ -157,6 +161,7 @@ func (s *Server) look(now time.Time) view {
 	v.Map = describeMap(c, slots, v.Stale)
 	v.Clocks = clockChart(past, slots, now)
 	v.Nodes, v.MoreNodes = mostInteresting(slots)
+	v.Sequences, v.MoreSequences = firstSequences(sequences, shownSequences)
 	v.Events = status.Events
 	slices.Reverse(v.Events)
 	v.Events = v.Events[:min(len(v.Events), 30)]

@@ -15,6 +15,7 @@ import (
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/seqstore"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -35,6 +36,9 @@ type Config struct {
 	Counters func() lineproto.Counters
 	// Reserve takes between 1 and n IDs, like lineproto.Backend.Reserve.
 	Reserve func(ctx context.Context, n int) (worker.Run, error)
+	// Sequences returns what this process knows of named sequences. It is called from many
+	// goroutines at once and must not block. nil means that there are none.
+	Sequences func() seqstore.Report
 	// MaxBatch is the most IDs of one request. 0 means 10,000.
 	MaxBatch int
 	// Slots reads the cluster's workers from ZooKeeper. Each call of Serve has one
@@ -101,6 +105,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.Live == nil {
 		cfg.Live = func() error { return nil }
+	}
+	if cfg.Sequences == nil {
+		cfg.Sequences = func() seqstore.Report { return seqstore.Report{} }
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()

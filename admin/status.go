@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
 )
@@ -32,6 +33,9 @@ type Status struct {
 	Reason string `json:"reason"`
 	// Workers are the workers of this process, usually one.
 	Workers []node.Snapshot `json:"workers"`
+
+	// Sequences are the named sequences that this process knows. It is null if there are none.
+	Sequences *clusterview.Sequences `json:"sequences"`
 
 	Connections Connections `json:"connections"`
 	// IDs is the number of IDs handed out since the start, over the line protocol and HTTP.
@@ -114,11 +118,13 @@ type About struct {
 const shownEvents = 50
 
 // Status returns the state of this process at this moment.
-func (s *Server) Status() Status {
+func (s *Server) Status() Status { return s.statusWith(s.sequences()) }
+
+func (s *Server) statusWith(sequences []seqView) Status {
 	a := s.cfg.About
 	doc := Status{
 		Version: a.Version, Name: a.Name, Host: a.Host, PID: a.PID, Listen: a.Listen, Admin: a.Admin, StartedMs: a.StartedMs,
-		Workers: s.cfg.Workers(), Events: s.cfg.Events.Last(shownEvents),
+		Workers: s.cfg.Workers(), Events: s.cfg.Events.Last(shownEvents), Sequences: countSequences(sequences),
 	}
 	if doc.Listen == nil {
 		doc.Listen = []string{} // a list in JSON, too

@@ -51,6 +51,7 @@ func full() Config {
 				},
 			}}
 		},
+		Sequences: someSequences,
 		Counters: func() lineproto.Counters {
 			return lineproto.Counters{
 				Durations: lineproto.Histogram{Bounds: []float64{0.5, 1}, N: []int64{120, 4, 1}, Sum: 60.25},

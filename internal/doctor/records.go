@@ -15,7 +15,7 @@ import (
 )
 
 // ofRecords are the names of the checks that need a session.
-var ofRecords = []string{"session", "access", "latency", "cluster", "epoch", "slots", "clock-zookeeper", "clock-peers"}
+var ofRecords = []string{"session", "access", "latency", "cluster", "epoch", "slots", "clock-zookeeper", "clock-peers", "sequences"}
 
 // checkRecords uses ZooKeeper as a node does. It returns a finding for each of ofRecords.
 func checkRecords(ctx context.Context, cfg Config, dirs []stateDir) (found []Finding) {
@@ -29,13 +29,14 @@ func checkRecords(ctx context.Context, cfg Config, dirs []stateDir) (found []Fin
 		cl, err := coordinator.ReadCluster(ctx, z)
 		found = append(found, judgeCluster(cl, err, cfg, dirs, time.Now())...)
 		var others []timeguard.Offset
+		var entries []coordinator.Entry
+		missing := err
+		now := p.Stamp
+		if now == 0 { // it may read but not write
+			now = time.Now().UnixMilli()
+		}
 		if err == nil {
-			now := p.Stamp
-			if now == 0 { // it may read but not write
-				now = time.Now().UnixMilli()
-			}
-			entries, err := coordinator.ReadSlots(ctx, z, cl)
-			if err != nil {
+			if entries, err = coordinator.ReadSlots(ctx, z, cl); err != nil {
 				found = append(found, failed("slots", err))
 				return nil
 			}
@@ -44,6 +45,9 @@ func checkRecords(ctx context.Context, cfg Config, dirs []stateDir) (found []Fin
 		}
 		if p.Stamp != 0 {
 			found = append(found, judgeOffsets(p, others)...)
+		}
+		if missing == nil {
+			found = append(found, checkSequences(ctx, z, entries, now)...)
 		}
 		return nil
 	})

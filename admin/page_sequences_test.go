@@ -1,0 +1,118 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/testkit/browser"
+	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/sequence"
+)
+
+// used returns a sequence of 1,000 values, of which nodes have taken so many.
+func used(name string, next int64) seqstore.Use {
+	return seqstore.Use{
+		Name: name, PerSecond: 2, Held: 20,
+		Record: seqstore.Record{
+			Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Settings: seqstore.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10},
+			Next: next, At: time.Now().UnixMilli(), Credit: 100, PeakAt: time.Now().UnixMilli(), Epoch: 2, By: "ids-3",
+		},
+	}
+}
+
+// someSequences returns sequences in every state.
+func someSequences() seqstore.Report {
+	lost, ceiling, large, orders := used("lost", 500), used("ceiling", 5), used("large", 1<<40), used("order:2026", 123_456)
+	lost.Record.At, lost.Record.Epoch = lost.Record.At-1_000_000, 1
+	ceiling.Refusal, ceiling.PerSecond = seqstore.CeilingReached, 0.04
+	large.Record.Max, orders.Record.Max = 1<<53-1, 2_147_483_647
+	orders.PerSecond, orders.Record.By = 1234.5, hostile
+	return seqstore.Report{Epoch: 2, Sequences: []seqstore.Use{large, used("near", 800), lost, orders, ceiling, used("all", 1000)}}
+}
+
+func TestSequencesOnThePage(t *testing.T) {
+	cfg := picture(32, 20)
+	cfg.Sequences = someSequences
+	addr, _ := start(t, cfg)
+	_, _, body := do(t, "GET", "http://"+addr+"/")
+	_, table, _ := strings.Cut(body, `<div id="sequences">`)
+	table, _, _ = strings.Cut(table, "</section>")
+	last := -1
+	for _, name := range []string{"lost", "all", "ceiling", "near", "large", "order:2026"} {
+		at := strings.Index(table, `data-is="Name">`+name+"<")
+		if at <= last {
+			t.Errorf("%s is at %d, after %d", name, at, last)
+		}
+		last = at
+	}
+	for _, want := range []string{
+		`<b class="bad">frozen</b>`, `<b class="bad">exhausted</b>`, `refuses: ceiling`, `<b class="bad">80.0%</b>`, ">123,457<", ">1,235/s<", ">&lt;0.1/s<", ">1m50s<",
+		">20d3h<", "&gt; 100 years", "ids-3",
+	} {
+		if !strings.Contains(table, want) {
+			t.Errorf("no %q in\n%s", want, table)
+		}
+	}
+	for _, want := range []string{"Frozen sequences, which issue no values: lost.", "flaked seq set all --max VALUE"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if found := foreign(body); found != "" || strings.Contains(body, "cannot render") || strings.Contains(table, "more are not shown") {
+		t.Errorf("%s in\n%s", found, body)
+	}
+}
+
+func TestLongTableOfSequencesIsCut(t *testing.T) {
+	var r seqstore.Report
+	for n := range 1000 {
+		r.Sequences = append(r.Sequences, used(fmt.Sprintf("s%03d", n), int64(n)))
+	}
+	addr, _ := start(t, Config{Sequences: func() seqstore.Report { return r }})
+	_, _, body := do(t, "GET", "http://"+addr+"/")
+	if n := strings.Count(body, `data-is="Next value"`); n != shownSequences || !strings.Contains(body, "950 more are not shown: <code>flaked seq list</code>") || !strings.Contains(body, "s999<") {
+		t.Errorf("%d rows in\n%s", n, body)
+	}
+}
+
+// The section appears with the first sequence, without a new load of the page.
+func TestSequencesInABrowser(t *testing.T) {
+	var some atomic.Bool
+	cfg := picture(32, 20)
+	cfg.Sequences = func() seqstore.Report {
+		if some.Load() {
+			return someSequences()
+		}
+		return seqstore.Report{}
+	}
+	addr := aged(t, cfg)
+	b := browser.Start(t)
+	for _, row := range []struct {
+		name  string
+		width int
+	}{{"sequences", 1280}, {"sequences-phone", 360}} {
+		some.Store(false)
+		p := b.Open(t, "http://"+addr+"/", browser.View{Width: row.width, Height: 800})
+		p.Until(`document.querySelector('#link[data-state=connected]') && !document.querySelector('#h-seq').getClientRects().length`)
+		some.Store(true)
+		p.Until(`document.querySelector('#h-seq').getClientRects().length && document.querySelectorAll('#sequences tbody tr').length === 6`)
+		readable(t, p)
+		var width int
+		if p.Eval(`document.documentElement.scrollWidth`, &width); width > row.width {
+			t.Errorf("%d wide on %d", width, row.width)
+		}
+		keep(t, p, row.name)
+	}
+}
+
+func TestStatusWithoutSequences(t *testing.T) {
+	addr, _ := start(t, Config{})
+	code, _, body := do(t, "GET", "http://"+addr+"/v1/status")
+	if code != http.StatusOK || !strings.Contains(body, `"sequences":null`) {
+		t.Errorf("%d %s", code, body)
+	}
+}
