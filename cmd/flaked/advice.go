@@ -7,6 +7,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/seqstore"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -54,6 +55,10 @@ func advise(err error) (lead, advice string, known error) {
 		{zkstore.ErrUnreachable, ". Check --zk (FLAKED_ZK), and that ZooKeeper runs and has a quorum"},
 		{coordinator.ErrNoCluster, ". Check --zk and --cluster. `flaked cluster init` or `flaked serve --bootstrap` creates a cluster"},
 		{zkstore.ErrDenied, ". Give --zk-auth-file with the user that created the records"},
+		{seqstore.ErrNoState, ". Start a node with `flaked serve`, and try again when it is ready"},
+		{seqstore.ErrExists, ". `flaked seq show` prints it, and `flaked seq set` changes it"},
+		{seqstore.ErrNotFound, ". `flaked seq list` prints the names"},
+		{seqstore.ErrStartNeeded, ". Give it with --start. If you know that the name is new, give --start 1"},
 	} {
 		if errors.Is(err, row.is) {
 			return "", row.advice, err

@@ -9,12 +9,21 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// watchDefault is the interval of a --watch without a value.
-const watchDefault = "2s"
+// durationOf returns the value of a flag that is given without one. It returns "" for flags that need
+// a value.
+func durationOf(flag string) string {
+	switch flag {
+	case "watch":
+		return "2s"
+	case "wait":
+		return waitDefault.String()
+	}
+	return ""
+}
 
 // arrange reorders a command line for the library, which stops at the first argument that is
 // not a flag. In `flaked decode 123 -o json` it would take -o for an ID. `flaked help get`
-// becomes `flaked get --help`, and a --watch without a value gets the default.
+// becomes `flaked get --help`, and a --watch or --wait without a value gets the default.
 func arrange(commands []*cli.Command, args []string) []string {
 	if len(args) == 0 {
 		return []string{"flaked"}
@@ -80,8 +89,8 @@ func split(cmd *cli.Command, args []string) (flags, positional []string, help bo
 		switch {
 		case assigned || !takesValue(cmd, name):
 			flags = append(flags, arg)
-		case name == "watch":
-			interval := watchDefault
+		case durationOf(name) != "":
+			interval := durationOf(name)
 			if i+1 < len(args) {
 				if d, ok := parseInterval(args[i+1]); ok {
 					interval, i = d, i+1

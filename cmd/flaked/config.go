@@ -127,6 +127,9 @@ func allFlags(commands []*cli.Command) map[string]cli.Flag {
 // environment. A confirmation of one call must not confirm all calls. --addr of status must
 // not keep every call from ZooKeeper.
 func commandLineOnly(f cli.Flag) bool {
+	if of, ok := f.(cli.CategorizableFlag); ok && of.GetCategory() == callFlags {
+		return true
+	}
 	doc, ok := f.(cli.DocGenerationFlag)
 	switch f.Names()[0] {
 	case "addr", "help", "confirm", "lower-bound", "state-dir", "workers", "yes", "zk-replaced":

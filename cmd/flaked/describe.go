@@ -103,6 +103,7 @@ var choices = map[string][]string{
 	"kind":           {"snowflake", "uuid4", "uuid7"},
 	"format":         strings.Split(encodingNames(), ", "),
 	"state":          clusterview.States(),
+	"max":            strings.Split(maxWords(), ", "),
 }
 
 func flagChoices(f clidoc.Flag) (out []string) {

@@ -32,6 +32,8 @@ cluster's, and one file without a name to the disk.
   access, latency  whether records can be created, changed and deleted, and how fast
   cluster          its record against this node's settings and state directory
   epoch, slots     how long the layout's time lasts; how many workers are free
+  sequences        whether named sequences can be read, and which are frozen, exhausted or
+                   used to 80 % or more; nodes that have not followed the last changes
   clock-zookeeper  this clock against that of ZooKeeper's leader
   clock-peers      this clock against those of the nodes that report
   clock-kernel     the kernel's own estimate, and whether a program sets the clock

@@ -66,6 +66,7 @@ func TestDoctorWithZooKeeper(t *testing.T) {
 	finding(t, report, "latency", "", "a write takes ")
 	finding(t, report, "cluster", doctor.Fail, "flaked cluster init")
 	finding(t, report, "epoch", doctor.Skip, "see cluster")
+	finding(t, report, "sequences", doctor.Skip, "see cluster")
 	finding(t, report, "clock-zookeeper", doctor.OK, "that of ZooKeeper's leader")
 	finding(t, report, "state-dir", doctor.OK, "does not exist yet")
 	finding(t, report, "durability", "", "its sync take")
@@ -94,6 +95,7 @@ func TestDoctorWithZooKeeper(t *testing.T) {
 	finding(t, report, "epoch", doctor.OK, "until 2080-07-10")
 	finding(t, report, "slots", doctor.OK, "1024 of 1024 workers are free")
 	finding(t, report, "clock-peers", doctor.OK, "no other node reports")
+	finding(t, report, "sequences", doctor.OK, "there are no named sequences")
 	finding(t, report, "ports", doctor.Warn, "though a node runs here")
 	if r.code != exitDegraded || report.Summary.Fail > 0 {
 		t.Errorf("exit code %d: %+v", r.code, report)

@@ -25,7 +25,7 @@ func envName(flag string) string {
 func env(flag string) []string { return []string{envName(flag)} }
 
 // localZK is the default of --zk for commands that change nothing: the address that `make run`
-// uses. Commands that change something have no default.
+// uses. Commands that change or remove something have no default. One that only adds may have it.
 const localZK = "127.0.0.1:2181"
 
 // zkFlags returns the flags that zkConfig reads. Without a fallback, --zk is required.

@@ -38,6 +38,7 @@ var exitTexts = []struct {
 	{exitUsage, "the command line, the environment or the file is wrong"},
 	{exitUnreachable, "ZooKeeper, or the node asked, cannot be reached"},
 	{exitDegraded, "done, but something needs attention"},
+	{exitNotFollowed, "done, but not all nodes have followed the change"},
 }
 
 func exitCodesText() string {

@@ -46,7 +46,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Flags:                 []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "the same as flaked version", DisableDefaultText: true}},
 		Commands: []*cli.Command{
 			serveCommand(), statusCommand(), doctorCommand(), getCommand(), decodeCommand(), healthcheckCommand(), benchCommand(),
-			layoutCommand(), genCommand(), stateCommand(), resetCommand(), workersCommand(), clusterCommand(), completionCommand(), manCommand(), versionCommand(),
+			layoutCommand(), genCommand(), stateCommand(), resetCommand(), workersCommand(), clusterCommand(), seqCommand(withStore), completionCommand(), manCommand(), versionCommand(),
 		},
 		Reader:    stdin,
 		Writer:    stdout,

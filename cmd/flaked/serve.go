@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -15,11 +16,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/admin"
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/internal/nodewire"
 	"github.com/flaked/flaked/internal/systemd"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/seqstore"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -122,16 +125,31 @@ func (o options) newNodes(b *backing, log hclog.Logger) (*node.NodeGroup, error)
 	return node.NewNodeGroup(nodes...), nil
 }
 
+// witnessFile returns the path of what the node remembers of named sequences, "" for --dev.
+func (o options) witnessFile() string {
+	if o.dev {
+		return ""
+	}
+	return filepath.Join(o.stateDir, "sequences.cache")
+}
+
 // runNode serves until the context ends or something fails. It then ends the connections, which
 // need the node, then the node, which needs ZooKeeper, then the connection to ZooKeeper.
 func runNode(ctx context.Context, o options, b *backing, guard *credentials.Server, listeners []net.Listener, adminListener net.Listener, events *admin.Events, log hclog.Logger) error {
+	var issuer *seqstore.Issuer
+	o.node.LostData = func(found string) { issuer.NoteLoss(found) }
+	o.node.Followed = func() coordinator.Followed { return coordinator.Followed(issuer.Followed()) }
 	nodes, err := o.newNodes(b, log)
 	if err != nil {
 		return usageError("%w", err)
 	}
+	issuer = seqstore.New(seqstore.Config{
+		Store: b.store, Tenure: nodes.Tenure(), Now: func() int64 { return nodes.Now().UnixMilli() }, Mono: timeguard.System().Mono,
+		By: o.node.Labels.Name, Follow: o.node.Heartbeat, WitnessFile: o.witnessFile(), Log: log.Named("sequences"),
+	})
 	front := &backend{Backend: nodewire.New(nodes, version)}
 	server, err := lineproto.New(lineproto.Config{
-		Backend: front, Authenticate: guard.Authenticate(), MaxBatch: o.maxBatch, AdminHint: o.adminHint(), Logger: log,
+		Backend: front, Sequences: nodewire.Sequences{Issuer: issuer}, Authenticate: guard.Authenticate(), MaxBatch: o.maxBatch, AdminHint: o.adminHint(), Logger: log,
 		Engine: o.engine, Loops: o.loops, Spin: o.spin, Measure: adminListener != nil,
 	})
 	if err != nil {
@@ -141,7 +159,9 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 
 	outer, stopAll := context.WithCancelCause(ctx)
 	defer stopAll(nil)
-	var serving, keeping, connected sync.WaitGroup
+	var serving, keeping, issuing, connected sync.WaitGroup
+	issuerCtx, stopIssuer := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopIssuer()
 	nodeCtx, stopNode := context.WithCancel(context.WithoutCancel(ctx))
 	storeCtx, stopStore := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopNode()
@@ -151,6 +171,7 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 		connected.Go(func() { stopAll(b.run(storeCtx)) })
 	}
 	keeping.Go(func() { stopAll(nodes.Run(nodeCtx)) })
+	issuing.Go(func() { issuer.Run(issuerCtx) })
 	for _, l := range listeners {
 		serving.Go(func() { stopAll(server.Serve(outer, l)) })
 	}
@@ -166,7 +187,7 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 		serving.Go(func() { guard.Run(outer, hangups) })
 	}
 	if adminListener != nil {
-		a, err := o.adminServer(front.Backend, server, b.store, guard, events, log)
+		a, err := o.adminServer(front.Backend, server, issuer, b.store, guard, events, log)
 		if err != nil {
 			stopAll(err)
 		} else {
@@ -179,6 +200,8 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 		log.Info("stopping: answering pending requests; another signal ends it at once")
 	}
 	serving.Wait()
+	stopIssuer()
+	issuing.Wait() // it needs the nodes' workers to give back what it has not issued
 	stopNode()
 	keeping.Wait()
 	stopStore()

@@ -14,6 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/internal/nodewire"
 	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/seqstore"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -62,12 +63,12 @@ func (o options) guardAdmin(guard *credentials.Server, log hclog.Logger) (authen
 	return authenticate, closed
 }
 
-func (o options) adminServer(nodes *nodewire.Backend, server *lineproto.Server, store zkstore.Store, guard *credentials.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
+func (o options) adminServer(nodes *nodewire.Backend, server *lineproto.Server, issuer *seqstore.Issuer, store zkstore.Store, guard *credentials.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
 	labels := o.node.Labels
 	authenticate, closed := o.guardAdmin(guard, log)
 	return admin.New(admin.Config{
 		Ready: nodes.Ready, Live: nodes.Live, Workers: nodes.Snapshots,
-		Counters: server.Counters, Reserve: server.Reserve, MaxBatch: o.maxBatch,
+		Counters: server.Counters, Reserve: server.Reserve, Sequences: issuer.Report, MaxBatch: o.maxBatch,
 		Slots: func(ctx context.Context) (clusterview.Report, error) {
 			return readStatus(ctx, store, o.node.Cluster, nil)
 		},

@@ -44,6 +44,8 @@ Exits with 0 if all is well, and with 4, after printing, if
   - the clock of a live one is off by more than 500 ms,
   - registration is frozen,
   - fewer than 5 % of the workers are free.
+A line below the table counts the named sequences, and those that are frozen, exhausted
+or used to 80 % or more. It does not change the exit code.
 
 WITHOUT ZOOKEEPER. --addr asks the nodes at these addresses (those for clients), and
 does not read ZooKeeper. If ZooKeeper cannot be reached, the command asks the nodes at
@@ -53,11 +55,11 @@ HEARTBEAT is the time since ZooKeeper acknowledged the node's last heartbeat. Th
 code is then 0 if all nodes answer, are ready and have no problems, 3 if no node
 answers, and 4 otherwise. It is never 0 if ZooKeeper cannot be reached.
 
-With -o json it prints one document {"cluster":{...},"workers":[...],"summary":{...}}
-of all workers that were ever held, or {"zookeeper":{...},"nodes":[...],"summary":{...}}
-if ZooKeeper was not read (source says which). --watch prints each document on one
-line. For tables, it redraws in place on a terminal, and otherwise prints one table
-after the other.
+With -o json it prints one document {"cluster":{...},"workers":[...],"summary":{...},
+"sequences":{...}} of all workers that were ever held, or {"zookeeper":{...},
+"nodes":[...],"summary":{...}} if ZooKeeper was not read (source says which). --watch
+prints each document on one line. For tables, it redraws in place on a terminal, and
+otherwise prints one table after the other.
 
 Examples:
   flaked status --zk zk1:2181,zk2:2181,zk3:2181
@@ -85,7 +87,10 @@ type statusPage interface {
 type readPage func(context.Context) (statusPage, error)
 
 // recordsPage shows what ZooKeeper has recorded.
-type recordsPage struct{ clusterview.Report }
+type recordsPage struct {
+	clusterview.Report
+	sequencesRead
+}
 
 func (p recordsPage) verdict() error {
 	if !p.Summary.Degraded {
@@ -171,6 +176,7 @@ type clusterStatus struct {
 	connect, cluster string
 	last             lastSeen  // read by this process, or loaded
 	saved            time.Time // when last was written to the cache
+	sequences        sequencesReader
 }
 
 // saveEvery is the least time between two writes of the nodes' addresses to the cache.
@@ -185,7 +191,7 @@ func (s *clusterStatus) read(ctx context.Context) (statusPage, error) {
 			s.cache.save(s.last)
 			s.saved = time.Now()
 		}
-		return recordsPage{r}, nil
+		return recordsPage{r, s.sequences.read(ctx, s.store)}, nil
 	case ctx.Err() != nil || s.nodes == nil || !errors.Is(err, zkstore.ErrUnreachable):
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func (p recordsPage) print(w io.Writer, wide, colour bool) error {
 	if err := printWorkers(w, shown, wide, colour); err != nil {
 		return err
 	}
-	footer := strings.Join(statusFooter(p.Report, len(p.Workers)-len(shown)), "\n")
+	footer := strings.Join(append(statusFooter(p.Report, len(p.Workers)-len(shown)), p.lines()...), "\n")
 	if len(shown) > 0 {
 		footer = "\n" + footer
 	}

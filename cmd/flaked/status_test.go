@@ -46,7 +46,7 @@ func exampleReport() clusterview.Report {
 
 func TestStatusTableGolden(t *testing.T) {
 	var b bytes.Buffer
-	if err := (recordsPage{exampleReport()}).print(&b, false, false); err != nil {
+	if err := (recordsPage{Report: exampleReport()}).print(&b, false, false); err != nil {
 		t.Fatal(err)
 	}
 	want := `WORKER  NAME   ADDRESS        STATE         SAYS                     REPORT  CLOCK                LEASE  TERM  VERSION
@@ -67,7 +67,7 @@ nodes asked: 2 answered, 1 did not answer, 1 timed out after 800ms
 		t.Errorf("\n%s\nwant\n%s", b.String(), want)
 	}
 	b.Reset()
-	if err := (recordsPage{exampleReport()}).print(&b, true, true); err != nil {
+	if err := (recordsPage{Report: exampleReport()}).print(&b, true, true); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -113,7 +113,7 @@ func TestStatusJSONGolden(t *testing.T) {
 	r.Workers[0].Says = &clusterview.Answer{Ready: true, Phase: "serving", Degraded: []string{"zookeeper"}, LeaseLeftMs: new(int64(3)), ReservedLeftMs: new(int64(4)), IDs: 5}
 	r.Workers[1].GrantedMs = nil
 	r.Summary.Problems = append(r.Summary.Problems, "a <problem>")
-	if err := printJSON(&b, recordsPage{r}); err != nil {
+	if err := printJSON(&b, recordsPage{Report: r}); err != nil {
 		t.Fatal(err)
 	}
 	if b.String() != statusGolden {
@@ -219,6 +219,8 @@ const statusGolden = `{
     "problems": [
       "a <problem>"
     ]
-  }
+  },
+  "sequences": null,
+  "sequences_error": ""
 }
 `

@@ -34,6 +34,15 @@ _flaked() {
       | 'cluster show' \
       | 'cluster freeze' \
       | 'cluster thaw' \
+      | 'seq' \
+      | 'seq create' \
+      | 'seq list' \
+      | 'seq show' \
+      | 'seq set' \
+      | 'seq delete' \
+      | 'seq purge' \
+      | 'seq next' \
+      | 'seq export' \
       | 'completion' \
       | 'man' \
       | 'version') path=$word ;;
@@ -352,13 +361,117 @@ _flaked() {
     'cluster thaw:--zk-tls-key') kind='file' ;;
     'cluster thaw:--zk-tls-server-name') kind='any' ;;
     'cluster thaw:--config') kind='file' ;;
+    'seq create:--start') kind='any' ;;
+    'seq create:--increment') kind='any' ;;
+    'seq create:--max') offered='int32 js int64' ;;
+    'seq create:--hard-ceiling') kind='any' ;;
+    'seq create:--max-names') kind='any' ;;
+    'seq create:--block') kind='any' ;;
+    'seq create:--supply') kind='any' ;;
+    'seq create:--hold') kind='any' ;;
+    'seq create:--ceiling') kind='any' ;;
+    'seq create:--note') kind='any' ;;
+    'seq create:--wait') kind='any' ;;
+    'seq create:--output' | 'seq create:-o') offered='table wide json' ;;
+    'seq create:--zk') kind='any' ;;
+    'seq create:--cluster') kind='any' ;;
+    'seq create:--zk-auth-file') kind='file' ;;
+    'seq create:--zk-session-timeout') kind='any' ;;
+    'seq create:--zk-tls-ca') kind='file' ;;
+    'seq create:--zk-tls-cert') kind='file' ;;
+    'seq create:--zk-tls-key') kind='file' ;;
+    'seq create:--zk-tls-server-name') kind='any' ;;
+    'seq create:--config') kind='file' ;;
+    'seq list:--prefix') kind='any' ;;
+    'seq list:--output' | 'seq list:-o') offered='table wide json' ;;
+    'seq list:--zk') kind='any' ;;
+    'seq list:--cluster') kind='any' ;;
+    'seq list:--zk-auth-file') kind='file' ;;
+    'seq list:--zk-session-timeout') kind='any' ;;
+    'seq list:--zk-tls-ca') kind='file' ;;
+    'seq list:--zk-tls-cert') kind='file' ;;
+    'seq list:--zk-tls-key') kind='file' ;;
+    'seq list:--zk-tls-server-name') kind='any' ;;
+    'seq list:--config') kind='file' ;;
+    'seq show:--output' | 'seq show:-o') offered='table wide json' ;;
+    'seq show:--zk') kind='any' ;;
+    'seq show:--cluster') kind='any' ;;
+    'seq show:--zk-auth-file') kind='file' ;;
+    'seq show:--zk-session-timeout') kind='any' ;;
+    'seq show:--zk-tls-ca') kind='file' ;;
+    'seq show:--zk-tls-cert') kind='file' ;;
+    'seq show:--zk-tls-key') kind='file' ;;
+    'seq show:--zk-tls-server-name') kind='any' ;;
+    'seq show:--config') kind='file' ;;
+    'seq set:--next') kind='any' ;;
+    'seq set:--max') offered='int32 js int64' ;;
+    'seq set:--max-names') kind='any' ;;
+    'seq set:--block') kind='any' ;;
+    'seq set:--supply') kind='any' ;;
+    'seq set:--hold') kind='any' ;;
+    'seq set:--ceiling') kind='any' ;;
+    'seq set:--note') kind='any' ;;
+    'seq set:--wait') kind='any' ;;
+    'seq set:--confirm') kind='any' ;;
+    'seq set:--output' | 'seq set:-o') offered='table wide json' ;;
+    'seq set:--zk') kind='any' ;;
+    'seq set:--cluster') kind='any' ;;
+    'seq set:--zk-auth-file') kind='file' ;;
+    'seq set:--zk-session-timeout') kind='any' ;;
+    'seq set:--zk-tls-ca') kind='file' ;;
+    'seq set:--zk-tls-cert') kind='file' ;;
+    'seq set:--zk-tls-key') kind='file' ;;
+    'seq set:--zk-tls-server-name') kind='any' ;;
+    'seq set:--config') kind='file' ;;
+    'seq delete:--wait') kind='any' ;;
+    'seq delete:--confirm') kind='any' ;;
+    'seq delete:--output' | 'seq delete:-o') offered='table wide json' ;;
+    'seq delete:--zk') kind='any' ;;
+    'seq delete:--cluster') kind='any' ;;
+    'seq delete:--zk-auth-file') kind='file' ;;
+    'seq delete:--zk-session-timeout') kind='any' ;;
+    'seq delete:--zk-tls-ca') kind='file' ;;
+    'seq delete:--zk-tls-cert') kind='file' ;;
+    'seq delete:--zk-tls-key') kind='file' ;;
+    'seq delete:--zk-tls-server-name') kind='any' ;;
+    'seq delete:--config') kind='file' ;;
+    'seq purge:--confirm') kind='any' ;;
+    'seq purge:--output' | 'seq purge:-o') offered='table wide json' ;;
+    'seq purge:--zk') kind='any' ;;
+    'seq purge:--cluster') kind='any' ;;
+    'seq purge:--zk-auth-file') kind='file' ;;
+    'seq purge:--zk-session-timeout') kind='any' ;;
+    'seq purge:--zk-tls-ca') kind='file' ;;
+    'seq purge:--zk-tls-cert') kind='file' ;;
+    'seq purge:--zk-tls-key') kind='file' ;;
+    'seq purge:--zk-tls-server-name') kind='any' ;;
+    'seq purge:--config') kind='file' ;;
+    'seq next:--count' | 'seq next:-n') kind='any' ;;
+    'seq next:--addr') kind='any' ;;
+    'seq next:--timeout') kind='any' ;;
+    'seq next:--token-file') kind='file' ;;
+    'seq next:--tls-ca') kind='file' ;;
+    'seq next:--tls-cert') kind='file' ;;
+    'seq next:--tls-key') kind='file' ;;
+    'seq next:--tls-server-name') kind='any' ;;
+    'seq next:--config') kind='file' ;;
+    'seq export:--prefix') kind='any' ;;
+    'seq export:--zk') kind='any' ;;
+    'seq export:--cluster') kind='any' ;;
+    'seq export:--zk-auth-file') kind='file' ;;
+    'seq export:--zk-session-timeout') kind='any' ;;
+    'seq export:--zk-tls-ca') kind='file' ;;
+    'seq export:--zk-tls-cert') kind='file' ;;
+    'seq export:--zk-tls-key') kind='file' ;;
+    'seq export:--zk-tls-server-name') kind='any' ;;
+    'seq export:--config') kind='file' ;;
     'man:--dir') kind='directory' ;;
     'man:--config') kind='file' ;;
     *) flag='' ;;
   esac
   if [[ -z $flag ]]; then
     case $path in
-    '') offered='serve status doctor get decode healthcheck bench layout gen state reset-identity workers cluster completion man version --version --help' ;;
+    '') offered='serve status doctor get decode healthcheck bench layout gen state reset-identity workers cluster seq completion man version --version --help' ;;
     'serve') offered='--listen --admin --admin-pprof --advertise --state-dir --name --bootstrap --heartbeat --lease --confirm-time --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --workers --max-batch --engine --loops --spin --start-timeout --zk-replaced --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
     'status') offered='--output --addr --watch --no-ask --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'doctor') offered='--output --timeout --listen --admin --state-dir --bootstrap --heartbeat --lease --confirm-time --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --workers --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
@@ -386,8 +499,17 @@ _flaked() {
     'cluster show') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster freeze') offered='--for --workers --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster thaw') offered='--workers --confirm --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'seq') offered='create list show set delete purge next export --help' ;;
+    'seq create') offered='--start --increment --max --hard-ceiling --max-names --block --supply --hold --ceiling --note --wait --dry-run --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'seq list') offered='--prefix --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'seq show') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'seq set') offered='--next --vouch-after-loss --max --max-names --block --supply --hold --ceiling --note --wait --dry-run --confirm --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'seq delete') offered='--wait --confirm --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'seq purge') offered='--all --dry-run --confirm --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'seq next') offered='--count --addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
+    'seq export') offered='--prefix --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'completion') offered='bash zsh fish --help' ;;
-    'man') offered='serve status doctor get decode healthcheck bench layout gen state reset-identity workers cluster completion man version --dir --config --help' ;;
+    'man') offered='serve status doctor get decode healthcheck bench layout gen state reset-identity workers cluster seq completion man version --dir --config --help' ;;
     'version') offered='--help' ;;
     esac
   fi

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/sequence"
+)
+
+// Default ceilings, in values a second. A loss of ZooKeeper's data can cost a sequence its ceiling
+// for as long as the lost record is old, and one of 32 bits has few values.
+const (
+	defaultCeiling = 1_000_000
+	int32Ceiling   = 1000
+)
+
+// defaultMaxNames is the number of sequences that a template creates at most: one a day for 27 years.
+const defaultMaxNames = 10_000
+
+func seqCreate(open storeOpener) *cli.Command {
+	return &cli.Command{
+		Name:      "create",
+		Usage:     "create a named sequence",
+		UsageText: "flaked seq create --zk HOST:PORT NAME|PREFIX* [flags]",
+		ArgsUsage: "NAME",
+		Description: `Creates a sequence. Its values are start, start + increment, and so on up to max. Every
+node of the cluster can issue them, and issues none twice. At the max, requests fail:
+the values never begin again. A name is a letter, followed by letters, digits and
+_ . : - { } /, up to 128 bytes.
+
+Start, increment and the hard ceiling can never be changed. The hard ceiling bounds how
+many values are skipped after ZooKeeper has lost data. ` + "`flaked seq set`" + ` changes the rest.
+The name of a deleted sequence goes on above all its old values.
+
+A name such as order:* is a template. Nodes create each sequence that it matches at its
+first use, with the settings of the template: so order:20261122 and order:20261123 can
+each begin at 1, without anybody creating them. The prefix ends with one of _ . : - /.
+After ZooKeeper has lost data, a template creates nothing until you say with
+` + "`flaked seq set --next`" + ` where new sequences begin.
+
+` + waitText + `
+Nodes of a version without named sequences must not run in the cluster: the command is
+refused then, and such nodes cannot join a cluster in which a sequence was created.
+
+Examples:
+  flaked seq create --zk zk1:2181 order
+  flaked seq create --zk zk1:2181 ticket --start 1000 --increment 10 --max int32
+  flaked seq create order:eu --ceiling 50000 --hold 1h --note 'shop, Europe' --dry-run
+  flaked seq create 'order:*' --max-names 4000`,
+		Flags: append(append([]cli.Flag{
+			&cli.Int64Flag{Name: "start", Usage: "the first `VALUE`, 0 or more", Value: 1, Category: callFlags},
+			&cli.Int64Flag{Name: "increment", Usage: "the distance of one value to the next", Value: 1, Category: callFlags},
+			maxFlag("js", ". js is 2^53-1, which JavaScript holds exactly"),
+			&cli.Int64Flag{Name: "hard-ceiling", Usage: "the highest ceiling that the sequence can ever have", DefaultText: "the ceiling", Category: callFlags},
+			maxNamesFlag("10000"),
+		}, settingFlags(true)...), append([]cli.Flag{waitFlag(), dryRunFlag(), outputFlag()}, zkFlags(localZK)...)...),
+		Action: func(c *cli.Context) error {
+			d, err := definition(c)
+			if err != nil {
+				return err
+			}
+			limit, err := waitGiven(c)
+			if err != nil {
+				return err
+			}
+			return open.sequences(c, func(ctx context.Context, o seqstore.Operator) error {
+				if !c.IsSet("hold") {
+					cl, err := coordinator.ReadCluster(ctx, o.Store)
+					if err != nil {
+						return err
+					}
+					d.HoldMs = cl.LeaseMs
+				}
+				w := changeWaiter{c, o.Now, d.Name, limit}
+				return createSequence(ctx, w, w.waiting(o), d)
+			})
+		},
+	}
+}
+
+// definition returns the sequence that the command line describes. Without --hold, its hold is 1 ms.
+func definition(c *cli.Context) (seqstore.Definition, error) {
+	name, err := sequenceArgument(c)
+	if err != nil {
+		return seqstore.Definition{}, err
+	}
+	top := int64(sequence.MaxJavaScript)
+	if c.IsSet("max") {
+		if top, err = parseMax(c.String("max")); err != nil {
+			return seqstore.Definition{}, err
+		}
+	}
+	d := seqstore.Definition{
+		Name: name, StartGiven: c.IsSet("start"),
+		Map:      sequence.Map{Start: c.Int64("start"), Increment: c.Int64("increment"), Max: top},
+		Settings: seqstore.Settings{Block: c.Int64("block"), SupplyMs: c.Duration("supply").Milliseconds(), HoldMs: 1, Ceiling: defaultCeiling},
+	}
+	switch {
+	case c.IsSet("max-names") && !sequence.IsTemplate(name):
+		return d, usageError("--max-names is for templates, whose names end with *, as in order:*")
+	case c.IsSet("max-names"):
+		d.MaxNames = c.Int64("max-names")
+	case sequence.IsTemplate(name):
+		d.MaxNames = defaultMaxNames
+	}
+	if top <= math.MaxInt32 {
+		d.Ceiling = int32Ceiling
+	}
+	hard := c.Int64("hard-ceiling")
+	if c.IsSet("hard-ceiling") {
+		if hard < 1 {
+			return d, usageError("--hard-ceiling must be 1 or more values a second, not %d", hard)
+		}
+		d.Ceiling = min(d.Ceiling, hard)
+	}
+	changeSettings(c, &d.Settings)
+	if d.HardCeiling = d.Ceiling; c.IsSet("hard-ceiling") {
+		d.HardCeiling = hard
+	}
+	if err := d.Check(); err != nil {
+		return d, usageError("--%w", err)
+	}
+	return d, nil
+}
+
+func createSequence(ctx context.Context, w changeWaiter, o seqstore.Operator, d seqstore.Definition) error {
+	c := w.c
+	old, _, err := o.Show(ctx, d.Name)
+	if err != nil && !errors.Is(err, seqstore.ErrNotFound) {
+		return err
+	}
+	r, err := withoutWrites(o).Create(ctx, d)
+	if err != nil {
+		return ofSequence(d.Name, err)
+	}
+	if r.Next >= r.Positions() {
+		return exitWith(exitFailure, "%s: the name was deleted, and no value up to %d is left above its old values. Give a higher --max. Nothing was changed", d.Name, d.Max)
+	}
+	if !c.Bool("dry-run") {
+		if r, err = o.Create(ctx, d); err != nil {
+			return ofSequence(d.Name, err)
+		}
+	}
+	_, st, err := o.Show(ctx, d.Name)
+	if err != nil && !errors.Is(err, seqstore.ErrNotFound) {
+		return err
+	}
+	after := describeSequence(d.Name, r, st, o.Now())
+	report := seqChange{Changed: !c.Bool("dry-run"), DryRun: c.Bool("dry-run"), After: after, Text: created(after, old.DeletedAt != 0, c.Bool("dry-run"))}
+	err, late := w.followed(ctx, o, r, &report)
+	if err != nil {
+		return err
+	}
+	err = show(c, report, func(w io.Writer) error {
+		if _, err := fmt.Fprintln(w, report.Text); err != nil {
+			return err
+		}
+		return printFields(w, seqRows(after, time.Now()))
+	})
+	return cmp.Or(err, late)
+}
+
+// created says that a sequence was created, or could be. again means that the name was deleted before.
+func created(d seqReport, again, dry bool) string {
+	if d.MaxNames > 0 {
+		text := fmt.Sprintf("template %s", d.Name)
+		if dry {
+			return text + " can be created. Nothing was changed."
+		}
+		return fmt.Sprintf("created %s. Nodes create each sequence that it matches at its first use, with %s as the first value.", text, d.nextText())
+	}
+	first := fmt.Sprintf("Its first value is %s", d.nextText())
+	if again {
+		first = fmt.Sprintf("The name was deleted before, so it goes on above its old values: its first value is %s", d.nextText())
+	}
+	if dry {
+		return fmt.Sprintf("sequence %s can be created. %s. Nothing was changed.", d.Name, first)
+	}
+	return fmt.Sprintf("created sequence %s. %s.", d.Name, first)
+}

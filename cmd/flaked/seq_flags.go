@@ -1,0 +1,131 @@
+package main
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/sequence"
+)
+
+// callFlags is the category of flags that belong to one call: neither the environment nor a file may
+// set them for all calls.
+const callFlags = "command-line-only"
+
+// settingFlags returns the flags that changeSettings reads. They have defaults if values is set.
+func settingFlags(values bool) []cli.Flag {
+	block := &cli.Int64Flag{Name: "block", Usage: "the fewest values that a node takes from ZooKeeper at once", Category: callFlags}
+	supply := &cli.DurationFlag{Name: "supply", Usage: "how long the values that a node takes at once should last", Category: callFlags}
+	hold := &cli.DurationFlag{Name: "hold", Usage: "how long a node issues values while it is disconnected from ZooKeeper", Category: callFlags}
+	ceiling := &cli.Int64Flag{Name: "ceiling", Usage: "the most values that all nodes together take in a second, at most the hard ceiling", Category: callFlags}
+	if values {
+		block.Value, supply.Value = sequence.MinBlock, 15*time.Minute
+		hold.DefaultText = "the cluster's longest lease"
+		ceiling.DefaultText = "1000000, and 1000 if max is at most int32's"
+	} else {
+		for _, text := range []*string{&block.DefaultText, &supply.DefaultText, &hold.DefaultText, &ceiling.DefaultText} {
+			*text = unchanged
+		}
+	}
+	return []cli.Flag{block, supply, hold, ceiling, &cli.StringFlag{Name: "note", Usage: "a `TEXT` for people, up to 64 bytes", Category: callFlags}}
+}
+
+// unchanged is the default of a flag that changes something.
+const unchanged = "unchanged"
+
+func maxFlag(fallback, text string) cli.Flag {
+	return &cli.StringFlag{Name: "max", Usage: "the greatest `VALUE`: " + maxWords() + " or a number" + text, DefaultText: fallback, Category: callFlags}
+}
+
+func maxNamesFlag(fallback string) cli.Flag {
+	return &cli.Int64Flag{Name: "max-names", Usage: "the most sequences that a template creates, 1 to 1000000", DefaultText: fallback, Category: callFlags}
+}
+
+func dryRunFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "dry-run", Usage: "print what the command would do, and change nothing", DisableDefaultText: true, Category: callFlags}
+}
+
+func prefixFlag() cli.Flag {
+	return &cli.StringFlag{Name: "prefix", Usage: "only sequences whose names begin with `TEXT`", DefaultText: "all", Category: callFlags}
+}
+
+// prefixGiven returns --prefix, "" for all sequences.
+func prefixGiven(c *cli.Context) (string, error) {
+	prefix := c.String("prefix")
+	if prefix == "" {
+		return "", nil
+	}
+	if err := sequence.CheckName(prefix); err != nil {
+		return "", usageError("--prefix %s: %w", prefix, err)
+	}
+	return prefix, nil
+}
+
+// changeSettings writes the settings that the command line gives into s.
+func changeSettings(c *cli.Context, s *seqstore.Settings) {
+	for _, f := range []struct {
+		name string
+		to   *int64
+	}{{"block", &s.Block}, {"ceiling", &s.Ceiling}} {
+		if c.IsSet(f.name) {
+			*f.to = c.Int64(f.name)
+		}
+	}
+	for _, f := range []struct {
+		name string
+		to   *int64
+	}{{"supply", &s.SupplyMs}, {"hold", &s.HoldMs}} {
+		if c.IsSet(f.name) {
+			*f.to = c.Duration(f.name).Milliseconds()
+		}
+	}
+	if c.IsSet("note") {
+		s.Note = c.String("note")
+	}
+}
+
+// namedMax returns the values of --max that have a name.
+func namedMax() []struct {
+	name  string
+	value int64
+} {
+	return []struct {
+		name  string
+		value int64
+	}{{"int32", math.MaxInt32}, {"js", sequence.MaxJavaScript}, {"int64", math.MaxInt64}}
+}
+
+func maxWords() string {
+	var words []string
+	for _, m := range namedMax() {
+		words = append(words, m.name)
+	}
+	return strings.Join(words, ", ")
+}
+
+func parseMax(text string) (int64, error) {
+	for _, m := range namedMax() {
+		if text == m.name {
+			return m.value, nil
+		}
+	}
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || v < 0 {
+		return 0, usageError("--max: %q is not %s or a whole number", text, maxWords())
+	}
+	return v, nil
+}
+
+// maxText returns the name of a max, or its digits.
+func maxText(v int64) string {
+	for _, m := range namedMax() {
+		if v == m.value {
+			return m.name
+		}
+	}
+	return strconv.FormatInt(v, 10)
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSeqNext(t *testing.T) {
+	values := func(line string) string {
+		return map[string]string{"NEXT order": "7\n", "NEXT order 3": "7\n8\n9\n"}[line]
+	}
+	for _, row := range []struct {
+		name  string
+		reply func(string) string
+		args  string
+		code  int
+		out   string
+		err   string
+	}{
+		{"one", values, "order", 0, "7\n", ""},
+		{"one, asked for", values, "order -n 1", 0, "7\n", ""},
+		{"three", values, "order -n 3", 0, "7\n8\n9\n", ""},
+		{"three, by the long name", values, "--count 3 order", 0, "7\n8\n9\n", ""},
+		{"not created", says("-ERR reason=no-sequence there is no sequence order. Create it: flaked seq create order\n"), "order", exitFailure, "", "Create it: flaked seq create order.\n"},
+		{"an old node", says("-ERR reason=no-sequence this node serves no sequences\n"), "order", exitFailure, "", "this node serves no sequences. Ask a node that does.\n"},
+		{"no block", says("-NOTREADY reason=no-block x\n"), "order", exitFailure, "", "x. Ask another node, or try again in a moment.\n"},
+		{"ceiling", says("-NOTREADY reason=ceiling retry_after_ms=5 the ceiling. Retry\n"), "order", exitFailure, "", "the ceiling. Retry.\n"},
+		{"exhausted", says("-EXHAUSTED the max. Raise it\n"), "order", exitFailure, "", "the max. Raise it.\n"},
+		{"busy", says("-BUSY x\n"), "order", exitFailure, "", "The node is at the limit"},
+		{"no token", says("-NOAUTH x\n"), "order", exitFailure, "", "Give a token that the node knows"},
+		{"no number", says("seven\n"), "order", exitFailure, "", `answered "seven", which is not a value`},
+		{"negative", says("7\n-1\n8\n"), "order -n 3", exitFailure, "", `"-1", which is not a value`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Setenv("FLAKED_ADDR", fakeNode(t, "tcp", "127.0.0.1:0", row.reply))
+			call(t, "", append([]string{"seq", "next"}, strings.Fields(row.args)...)...).wants(t, row.code, row.out, row.err)
+		})
+	}
+	call(t, "", "seq", "next", "order", "--addr", "127.0.0.1:1").wants(t, exitUnreachable, "", "connection refused. Start a node")
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/seqstore"
+)
+
+// seqStatesText describes the states of clusterview.SequenceState.
+const seqStatesText = `STATE is
+  in-use      nodes issue its values
+  template    nodes create each sequence that it matches at its first use
+  after-loss  ZooKeeper lost data since a node last took values. The next node that takes
+              some first skips all values that may have been issued
+  frozen      the same, but too many values would be skipped: nodes refuse until an
+              operator says where the sequence goes on (see flaked seq set --help)
+  exhausted   nodes have taken all values up to the max. A template has created as many
+              sequences as it may
+  deleted     the name is kept, so that it never begins again below its old values`
+
+// seqReport is a sequence in JSON. Values and positions are strings, as JavaScript and others round
+// large numbers. Position p has the value start + p * increment.
+type seqReport struct {
+	Name  string `json:"name"`
+	State string `json:"state"`
+	// Next is the first value that no node has taken, null if there is none.
+	Next      *int64 `json:"next,string"`
+	Start     int64  `json:"start,string"`
+	Increment int64  `json:"increment,string"`
+	Max       int64  `json:"max,string"`
+	// Used is the part of all values that nodes have taken, from 0 to 1.
+	Used float64 `json:"used"`
+	// Skips is the number of positions that the next block leaves out, because ZooKeeper lost
+	// data.
+	Skips int64 `json:"skips,string"`
+
+	Block       int64  `json:"block"`
+	SupplyMs    int64  `json:"supply_ms"`
+	HoldMs      int64  `json:"hold_ms"`
+	Ceiling     int64  `json:"ceiling"`
+	HardCeiling int64  `json:"hard_ceiling"`
+	Note        string `json:"note"`
+
+	// By wrote the record last. AtMs is the time of the last block, or of a later renewal.
+	By   string `json:"by"`
+	AtMs int64  `json:"at_ms"`
+	// DeletedMs and PurgeableMs are null if the sequence is not deleted.
+	DeletedMs   *int64 `json:"deleted_ms"`
+	PurgeableMs *int64 `json:"purgeable_ms"`
+
+	// MaxNames is the most sequences that a template creates, and Names the number of those that it has
+	// created. Both are 0 for a sequence.
+	MaxNames int64 `json:"max_names"`
+	Names    int64 `json:"names"`
+
+	// The rest is the record as ZooKeeper has it.
+	ID           string `json:"id"`
+	NextPosition int64  `json:"next_position,string"`
+	// FromPosition is the first position that nodes may still issue.
+	FromPosition int64  `json:"from_position,string"`
+	Positions    int64  `json:"positions,string"`
+	Credit       int64  `json:"credit"`
+	Gen          int64  `json:"gen"`
+	Nonce        string `json:"nonce"`
+	Epoch        int64  `json:"epoch"`
+	// ClusterEpoch grows each time ZooKeeper loses data.
+	ClusterEpoch int64 `json:"cluster_epoch"`
+}
+
+// describeSequence returns the report of a record. now is Unix ms.
+func describeSequence(name string, r seqstore.Record, st seqstore.State, now int64) seqReport {
+	d := seqReport{
+		Name: name, State: clusterview.SequenceState(r, st, now), Skips: r.Standing(st, now).Skip,
+		Start: r.Start, Increment: r.Increment, Max: r.Max, Used: clusterview.Part(clusterview.Taken(r)),
+		Block: r.Block, SupplyMs: r.SupplyMs, HoldMs: r.HoldMs, Ceiling: r.Ceiling, HardCeiling: r.HardCeiling, Note: r.Note,
+		By: r.By, AtMs: r.At, MaxNames: r.MaxNames, Names: r.Names,
+		ID: r.ID, NextPosition: r.Next, FromPosition: r.From, Positions: r.Positions(),
+		Credit: r.Credit, Gen: r.Gen, Nonce: r.Nonce, Epoch: r.Epoch, ClusterEpoch: st.Epoch,
+	}
+	if r.Next < r.Positions() {
+		d.Next = new(r.Value(r.Next))
+	}
+	if r.DeletedAt != 0 {
+		d.DeletedMs, d.PurgeableMs = new(r.DeletedAt), new(r.PurgeableAt())
+	}
+	return d
+}
+
+func (d seqReport) nextText() string {
+	if d.Next == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*d.Next, 10)
+}
+
+func (d seqReport) usedText() string {
+	if d.MaxNames > 0 {
+		return clusterview.PartText(d.Names, d.MaxNames)
+	}
+	return clusterview.PartText(d.NextPosition, d.Positions)
+}
+
+// meaning explains a state other than in-use. The text begins with a colon.
+func (d seqReport) meaning(now time.Time) string {
+	switch d.State {
+	case clusterview.SeqAfterLoss:
+		return fmt.Sprintf(": ZooKeeper lost data since a node last took values. The next node that takes some first skips %s", count(d.Skips, "value"))
+	case clusterview.SeqFrozen:
+		if d.MaxNames > 0 {
+			return fmt.Sprintf(": ZooKeeper lost data, and perhaps sequences that it created. `flaked seq set '%s' --next VALUE --vouch-after-loss` says where new ones begin", d.Name)
+		}
+		return fmt.Sprintf(": ZooKeeper lost data, and many values may have been issued since. `flaked seq set %s --next VALUE --vouch-after-loss` says where it goes on", d.Name)
+	case clusterview.SeqExhausted:
+		if d.MaxNames > 0 {
+			return fmt.Sprintf(": it has created as many sequences as it may. `flaked seq set '%s' --max-names N` raises that", d.Name)
+		}
+		return fmt.Sprintf(": nodes have taken all values. `flaked seq set %s --max VALUE` raises the max", d.Name)
+	case clusterview.SeqDeleted:
+		return ": nodes that are cut off may issue its values until " + clusterview.Instant(*d.PurgeableMs, now)
+	}
+	return ""
+}
+
+// count returns a number with thousands separated, and a noun in singular or plural.
+func count(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return clusterview.Thousands(strconv.FormatInt(n, 10)) + " " + noun
+}
+
+func aSecond(n int64) string { return clusterview.Thousands(strconv.FormatInt(n, 10)) + " a second" }
+
+// settingRows returns what an operator can change.
+func (d seqReport) settingRows() [][2]string {
+	return [][2]string{
+		{"state", d.State},
+		{"next value", d.nextText()},
+		{"max", maxText(d.Max)},
+		{"block", strconv.FormatInt(d.Block, 10)},
+		{"supply", millis(d.SupplyMs).String()},
+		{"hold", millis(d.HoldMs).String()},
+		{"ceiling", aSecond(d.Ceiling)},
+		{"sequences created, at most", strconv.FormatInt(d.MaxNames, 10)},
+		{"note", strconv.Quote(d.Note)},
+	}
+}
+
+// seqRows returns all that is known of a sequence.
+func seqRows(d seqReport, now time.Time) [][2]string {
+	top := strconv.FormatInt(d.Max, 10)
+	if name := maxText(d.Max); name != top {
+		top += " (" + name + ")"
+	}
+	rows := [][2]string{
+		{"sequence", d.Name},
+		{"state", d.State + d.meaning(now)},
+		{"next value", d.nextText()},
+		{"start", strconv.FormatInt(d.Start, 10)},
+		{"increment", strconv.FormatInt(d.Increment, 10)},
+		{"max", top},
+		{"used", d.usedText()},
+		{"block", fmt.Sprintf("%s or more", count(d.Block, "value"))},
+		{"supply", millis(d.SupplyMs).String()},
+		{"hold", millis(d.HoldMs).String()},
+		{"ceiling", aSecond(d.Ceiling)},
+		{"hard ceiling", aSecond(d.HardCeiling)},
+		{"note", printable(d.Note)},
+		{"last writer", printable(d.By)},
+		{"last taken or renewed", clusterview.Instant(d.AtMs, now)},
+	}
+	if d.MaxNames > 0 {
+		rows = append(rows, [2]string{"sequences created", fmt.Sprintf("%d of %d", d.Names, d.MaxNames)})
+	}
+	if d.DeletedMs != nil {
+		rows = append(rows, [2]string{"deleted", clusterview.Instant(*d.DeletedMs, now)}, [2]string{"may be purged from", clusterview.Instant(*d.PurgeableMs, now)})
+	}
+	return append(rows, [][2]string{
+		{"id", printable(d.ID)},
+		{"next position", fmt.Sprintf("%d of %d", d.NextPosition, d.Positions)},
+		{"first position to issue", strconv.FormatInt(d.FromPosition, 10)},
+		{"credit", strconv.FormatInt(d.Credit, 10)},
+		{"writes", strconv.FormatInt(d.Gen, 10)},
+		{"nonce", printable(d.Nonce)},
+		{"epoch", fmt.Sprintf("%d (the cluster's: %d)", d.Epoch, d.ClusterEpoch)},
+	}...)
+}
+
+// seqChange is the JSON of `flaked seq create`, set and delete. Before is null for a name that was
+// not in use.
+type seqChange struct {
+	// Changed is true if this call has changed the sequence.
+	Changed bool       `json:"changed"`
+	DryRun  bool       `json:"dry_run"`
+	Before  *seqReport `json:"before"`
+	After   seqReport  `json:"after"`
+	// Wait is null without --wait.
+	Wait *waitReport `json:"wait"`
+	// Text says the same in words.
+	Text string `json:"text"`
+}
+
+// listed returns up to ten names, and the number of the others.
+func listed(names []string) string {
+	const most = 10
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

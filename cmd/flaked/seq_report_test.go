@@ -1,0 +1,191 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/sequence"
+)
+
+const seqNow = 1_800_000_000_000 // 2027-01-15T08:00:00Z
+
+// exampleSequences returns the records of the golden tables, in a cluster that lost data once.
+func exampleSequences() ([]seqstore.Named, seqstore.State) {
+	settings := seqstore.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 86_400_000, Ceiling: 1_000_000, HardCeiling: 1_000_000}
+	order := seqstore.Record{
+		ID: "id1", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Settings: settings,
+		Next: 1_048_576, Credit: 900_000, At: seqNow - 4000, Gen: 17, Nonce: "n1", By: "ids-1", Epoch: 2,
+	}
+	restored := order
+	restored.Epoch, restored.At = 1, seqNow-90_000
+	ticket := order
+	ticket.Map = sequence.Map{Start: 1000, Increment: 10, Max: math.MaxInt32}
+	ticket.Ceiling, ticket.HardCeiling, ticket.Note = 1000, 1000, "two\twords"
+	ticket.Next = 200_000_000
+	frozen := ticket
+	frozen.Epoch, frozen.At = 1, seqNow-48*3_600_000
+	used := order
+	used.Max, used.Next, used.By = 100, 100, "me@host"
+	gone := order
+	gone.DeletedAt, gone.By = seqNow-3_600_000, ""
+	return []seqstore.Named{
+		{Name: "gone", Record: gone}, {Name: "order", Record: order}, {Name: "restored", Record: restored},
+		{Name: "ticket", Record: ticket}, {Name: "ticket/frozen", Record: frozen}, {Name: "used", Record: used},
+	}, seqstore.State{Cluster: "c", Epoch: 2, Changes: 9}
+}
+
+func exampleReports() (out []seqReport) {
+	found, st := exampleSequences()
+	for _, n := range found {
+		out = append(out, describeSequence(n.Name, n.Record, st, seqNow))
+	}
+	return out
+}
+
+func TestSequenceTableGolden(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		wide bool
+		want string
+	}{
+		{"table", false, `
+NAME                 NEXT  INC    MAX   USED    CEILING  LAST WRITER    AGE  STATE
+gone              1048577    1     js  <0.1%  1,000,000  -             1h0m  deleted
+order             1048577    1     js  <0.1%  1,000,000  ids-1         4.0s  in-use
+restored          1048577    1     js  <0.1%  1,000,000  ids-1        1m30s  after-loss
+ticket         2000001000   10  int32  93.1%      1,000  ids-1         4.0s  in-use
+ticket/frozen  2000001000   10  int32  93.1%      1,000  ids-1         2d0h  frozen
+used                    -    1    100   100%  1,000,000  me@host       4.0s  exhausted
+`},
+		{"wide", true, `
+NAME                 NEXT  INC    MAX   USED    CEILING  LAST WRITER    AGE  STATE       START  BLOCK  SUPPLY  HOLD     NOTE
+gone              1048577    1     js  <0.1%  1,000,000  -             1h0m  deleted         1     32  15m0s   24h0m0s  -
+order             1048577    1     js  <0.1%  1,000,000  ids-1         4.0s  in-use          1     32  15m0s   24h0m0s  -
+restored          1048577    1     js  <0.1%  1,000,000  ids-1        1m30s  after-loss      1     32  15m0s   24h0m0s  -
+ticket         2000001000   10  int32  93.1%      1,000  ids-1         4.0s  in-use       1000     32  15m0s   24h0m0s  two�words
+ticket/frozen  2000001000   10  int32  93.1%      1,000  ids-1         2d0h  frozen       1000     32  15m0s   24h0m0s  two�words
+used                    -    1    100   100%  1,000,000  me@host       4.0s  exhausted       1     32  15m0s   24h0m0s  -
+`},
+	} {
+		var b strings.Builder
+		if err := printSequences(&b, exampleReports(), time.UnixMilli(seqNow), row.wide, false); err != nil {
+			t.Fatal(err)
+		}
+		if want := strings.TrimPrefix(row.want, "\n"); b.String() != want {
+			t.Errorf("%s:\n%s\nwant\n%s", row.name, b.String(), want)
+		}
+	}
+}
+
+func TestShownSequence(t *testing.T) {
+	reports := exampleReports()
+	text := func(d seqReport) string {
+		var b strings.Builder
+		if err := printFields(&b, seqRows(d, time.UnixMilli(seqNow))); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	const order = `
+sequence                 order
+state                    in-use
+next value               1048577
+start                    1
+increment                1
+max                      9007199254740991 (js)
+used                     <0.1%
+block                    32 values or more
+supply                   15m0s
+hold                     24h0m0s
+ceiling                  1,000,000 a second
+hard ceiling             1,000,000 a second
+note                     -
+last writer              ids-1
+last taken or renewed    2027-01-15T07:59:56.000Z (4.0s ago)
+id                       id1
+next position            1048576 of 9007199254740991
+first position to issue  0
+credit                   900000
+writes                   17
+nonce                    n1
+epoch                    2 (the cluster's: 2)
+`
+	if got := text(reports[1]); got != strings.TrimPrefix(order, "\n") {
+		t.Errorf("%s\nwant\n%s", got, order)
+	}
+	for i, want := range map[int]string{
+		0: "deleted: nodes that are cut off may issue its values until 2027-01-16T07:00:10.000Z (in 23h",
+		2: "after-loss: ZooKeeper lost data since a node last took values. The next node that takes some first skips 100,900,000 values\n",
+		3: "note                     two\uFFFDwords\n",
+		4: "frozen: ZooKeeper lost data, and many values may have been issued since. `flaked seq set ticket/frozen --next VALUE --vouch-after-loss` says where it goes on\n",
+		5: "exhausted: nodes have taken all values. `flaked seq set used --max VALUE` raises the max\n",
+	} {
+		if got := text(reports[i]); !strings.Contains(got, want) {
+			t.Errorf("%s\nlacks %q", got, want)
+		}
+	}
+}
+
+func TestSequenceJSONGolden(t *testing.T) {
+	reports := exampleReports()
+	for i, want := range map[int]string{
+		2: `{"name":"restored","state":"after-loss","next":"1048577","start":"1","increment":"1","max":"9007199254740991","used":1.1641532182693484e-10,"skips":"100900000",` +
+			`"block":32,"supply_ms":900000,"hold_ms":86400000,"ceiling":1000000,"hard_ceiling":1000000,"note":"","by":"ids-1","at_ms":1799999910000,"deleted_ms":null,"purgeable_ms":null,"max_names":0,"names":0,` +
+			`"id":"id1","next_position":"1048576","from_position":"0","positions":"9007199254740991","credit":900000,"gen":17,"nonce":"n1","epoch":1,"cluster_epoch":2}`,
+		5: `{"name":"used","state":"exhausted","next":null,"start":"1","increment":"1","max":"100","used":1,"skips":"0",` +
+			`"block":32,"supply_ms":900000,"hold_ms":86400000,"ceiling":1000000,"hard_ceiling":1000000,"note":"","by":"me@host","at_ms":1799999996000,"deleted_ms":null,"purgeable_ms":null,"max_names":0,"names":0,` +
+			`"id":"id1","next_position":"100","from_position":"0","positions":"100","credit":900000,"gen":17,"nonce":"n1","epoch":2,"cluster_epoch":2}`,
+	} {
+		got, err := json.Marshal(reports[i])
+		if err != nil || string(got) != want {
+			t.Errorf("%v\n%s\nwant\n%s", err, got, want)
+		}
+		var back seqReport
+		if err := json.Unmarshal(got, &back); err != nil || back.Max != reports[i].Max || (back.Next == nil) != (reports[i].Next == nil) || back.Next != nil && *back.Next != *reports[i].Next {
+			t.Errorf("read back: %v %+v", err, back)
+		}
+	}
+}
+
+func TestParseMax(t *testing.T) {
+	for _, row := range []struct {
+		text string
+		want int64
+		bad  bool
+	}{
+		{"int32", 2_147_483_647, false},
+		{"js", 9_007_199_254_740_991, false},
+		{"int64", math.MaxInt64, false},
+		{"0", 0, false},
+		{"5000", 5000, false},
+		{"-1", 0, true},
+		{"", 0, true},
+		{"JS", 0, true},
+		{"1e6", 0, true},
+		{"9223372036854775808", 0, true},
+	} {
+		got, err := parseMax(row.text)
+		if (err != nil) != row.bad || got != row.want {
+			t.Errorf("%q: %d %v, want %d", row.text, got, err, row.want)
+		}
+		if !row.bad {
+			if back, err := parseMax(maxText(got)); err != nil || back != got {
+				t.Errorf("%q: printed as %q", row.text, maxText(got))
+			}
+		}
+	}
+}
+
+func TestListedNames(t *testing.T) {
+	names := strings.Fields("a b c d e f g h i j")
+	if got, want := listed(names), "a, b, c, d, e, f, g, h, i, j"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := listed(append(names, "k", "l")), "a, b, c, d, e, f, g, h, i, j and 2 more"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

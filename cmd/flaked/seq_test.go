@@ -1,0 +1,369 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/zkstore"
+)
+
+// seqWorld is a cluster in memory, in which a node has served sequences.
+type seqWorld struct {
+	t     *testing.T
+	mem   *zkstore.Mem
+	store zkstore.Store
+	// ahead is how far the clock of operator is ahead of the commands' clock.
+	ahead time.Duration
+}
+
+const seqLease = 2 * time.Hour
+
+func newSeqWorld(t *testing.T) *seqWorld {
+	t.Helper()
+	mem := zkstore.NewMem(nil)
+	w := &seqWorld{t: t, mem: mem, store: mem.Session()}
+	lease := seqLease
+	want, err := node.Settings{Lease: &lease}.Record("u", time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := coordinator.CreateCluster(t.Context(), w.store, want); err != nil {
+		t.Fatal(err)
+	}
+	put(t, w.store, "/seq", seqstore.State{Cluster: "u", Epoch: 1}, true)
+	return w
+}
+
+// losesData raises the epoch, as the node does that notices a loss of data.
+func (w *seqWorld) losesData() {
+	w.t.Helper()
+	_, st := w.show("order")
+	st.Epoch++
+	put(w.t, w.store, "/seq", st, false)
+}
+
+func (w *seqWorld) operator() seqstore.Operator {
+	return seqstore.Operator{Store: w.store, Now: func() int64 { return time.Now().Add(w.ahead).UnixMilli() }, By: "test"}
+}
+
+func (w *seqWorld) show(name string) (seqstore.Record, seqstore.State) {
+	w.t.Helper()
+	r, st, err := w.operator().Show(w.t.Context(), name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r, st
+}
+
+// taken makes nodes take all values below next.
+func (w *seqWorld) taken(name string, next int64) {
+	w.t.Helper()
+	if _, err := w.operator().Set(w.t.Context(), name, seqstore.Change{Next: &next}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// call runs `flaked seq` with these arguments in this cluster.
+func (w *seqWorld) call(args ...string) result {
+	w.t.Helper()
+	var stdout, stderr bytes.Buffer
+	app := newApp(strings.NewReader(""), &stdout, &stderr)
+	for i, cmd := range app.Commands {
+		if cmd.Name == "seq" {
+			app.Commands[i] = seqCommand(func(c *cli.Context, f func(context.Context, zkstore.Store) error) error { return f(c.Context, w.store) })
+			finish(app.Commands[i], app.Name)
+		}
+	}
+	err := app.RunContext(w.t.Context(), arrange(app.Commands, append([]string{"flaked", "seq"}, args...)))
+	code, text := explain(w.t.Context(), err)
+	if text != "" {
+		stderr.WriteString("flaked: " + text + "\n")
+	}
+	return result{code, stdout.String(), stderr.String()}
+}
+
+// json runs a command with -o json and reads its output into v.
+func (w *seqWorld) json(v any, args ...string) {
+	w.t.Helper()
+	r := w.call(append(args, "-o", "json")...)
+	if r.code != exitOK {
+		w.t.Fatalf("%v: %+v", args, r)
+	}
+	if err := json.Unmarshal([]byte(r.stdout), v); err != nil {
+		w.t.Fatalf("%v: %v: %s", args, err, r.stdout)
+	}
+}
+
+func TestSeqCreateDefaults(t *testing.T) {
+	w := newSeqWorld(t)
+	r := w.call("create", "order")
+	r.wants(t, exitOK, "created sequence order. Its first value is 1.\nsequence  ", "")
+	r.wants(t, exitOK, "\nlast writer              "+whoami()+"\n", "")
+	got, _ := w.show("order")
+	want := seqstore.Settings{Block: 32, SupplyMs: 900_000, HoldMs: seqLease.Milliseconds(), Ceiling: 1_000_000, HardCeiling: 1_000_000}
+	if got.Settings != want || got.Start != 1 || got.Increment != 1 || got.Max != 1<<53-1 || got.Next != 0 {
+		t.Errorf("%+v", got)
+	}
+	w.call("create", "order").wants(t, exitFailure, "", "flaked: order: sequence exists already. `flaked seq show` prints it, and `flaked seq set` changes it.\n")
+
+	for _, row := range []struct {
+		name, flags       string
+		ceiling, hard     int64
+		start, inc, limit int64
+	}{
+		{"small", "--max int32", 1000, 1000, 1, 1, 1<<31 - 1},
+		{"smaller", "--max 70000 --start 5 --increment 3", 1000, 1000, 5, 3, 70_000},
+		{"large", "--max int64", 1_000_000, 1_000_000, 1, 1, 1<<63 - 1},
+		{"low", "--ceiling 50", 50, 50, 1, 1, 1<<53 - 1},
+		{"both", "--ceiling 50 --hard-ceiling 70", 50, 70, 1, 1, 1<<53 - 1},
+		{"hard", "--hard-ceiling 70", 70, 70, 1, 1, 1<<53 - 1},
+	} {
+		w.call(append([]string{"create", row.name}, strings.Fields(row.flags)...)...).wants(t, exitOK, "created sequence "+row.name, "")
+		if got, _ := w.show(row.name); got.Ceiling != row.ceiling || got.HardCeiling != row.hard || got.Start != row.start || got.Increment != row.inc || got.Max != row.limit {
+			t.Errorf("%s: %+v", row.name, got)
+		}
+	}
+
+	w.call("create", "own", "--block", "64", "--supply", "1h", "--hold", "30m", "--note", "for me").wants(t, exitOK, "created", "")
+	if got, _ := w.show("own"); got.Block != 64 || got.SupplyMs != 3_600_000 || got.HoldMs != 1_800_000 || got.Note != "for me" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestSeqDryRunChangesNothing(t *testing.T) {
+	w := newSeqWorld(t)
+	w.call("create", "order", "--dry-run").wants(t, exitOK, "sequence order can be created. Its first value is 1. Nothing was changed.\nsequence  ", "")
+	if _, _, err := w.operator().Show(t.Context(), "order"); err == nil {
+		t.Fatal("it was created")
+	}
+	var doc seqChange
+	if w.json(&doc, "create", "order", "--dry-run"); doc.Changed || !doc.DryRun || doc.Before != nil || *doc.After.Next != 1 {
+		t.Errorf("%+v", doc)
+	}
+	w.call("create", "order").wants(t, exitOK, "created", "")
+	was, st := w.show("order")
+	w.call("set", "order", "--next", "500", "--ceiling", "7", "--dry-run").wants(t, exitOK, "sequence order can be changed. Nothing was changed.\n            BEFORE              AFTER\nnext value  1                   500\nceiling     1,000,000 a second  7 a second\n", "")
+	if got, now := w.show("order"); got != was || now.Changes != st.Changes {
+		t.Errorf("%+v, was %+v", got, was)
+	}
+}
+
+// A name that was deleted goes on above its old values, and the command says so.
+func TestSeqDeletedNameGoesOn(t *testing.T) {
+	w := newSeqWorld(t)
+	w.call("create", "order", "--max", "1000").wants(t, exitOK, "created", "")
+	w.taken("order", 501)
+	w.call("delete", "order").wants(t, exitUsage, "", "connected nodes will refuse requests for order, whose next value is 501. Nodes that are cut off may issue its values for up to 2h0m0s. Nothing was changed. To go on, add --confirm 'delete sequence order'")
+	w.call("delete", "order", "--confirm", "delete sequence ticket").wants(t, exitUsage, "", "does not match")
+	if got, _ := w.show("order"); got.DeletedAt != 0 {
+		t.Fatal("deleted without a confirmation")
+	}
+	w.call("delete", "order", "--confirm", "delete sequence order").wants(t, exitOK, "deleted sequence order. Its name is kept, and goes on above the old values if it is created again. `flaked seq purge order` can forget it from ", "")
+	w.call("delete", "order").wants(t, exitOK, "sequence order was deleted before, at ", "")
+	w.call("list").wants(t, exitOK, "deleted\n", "")
+	w.call("set", "order", "--ceiling", "5").wants(t, exitFailure, "", "order: the sequence was deleted. `flaked seq create order` creates it again")
+	w.call("create", "order", "--max", "500").wants(t, exitFailure, "", "order: the name was deleted, and no value up to 500 is left above its old values. Give a higher --max. Nothing was changed")
+	w.call("create", "order", "--increment", "10").wants(t, exitOK, "created sequence order. The name was deleted before, so it goes on above its old values: its first value is 501.\n", "")
+	w.call("delete", "ticket").wants(t, exitFailure, "", "ticket: sequence not found. `flaked seq list` prints the names")
+}
+
+func TestSeqSet(t *testing.T) {
+	w := newSeqWorld(t)
+	w.call("set", "order", "--ceiling", "5").wants(t, exitFailure, "", "order: sequence not found. `flaked seq list` prints the names")
+	w.call("create", "order", "--max", "1000", "--ceiling", "100", "--note", "old").wants(t, exitOK, "created", "")
+	w.call("set", "order", "--ceiling", "50", "--note", "", "--hold", "1h").wants(t, exitOK,
+		"changed sequence order. Connected nodes follow at their next heartbeat.\n         BEFORE        AFTER\nhold     2h0m0s        1h0m0s\nceiling  100 a second  50 a second\nnote     \"old\"         \"\"\n", "")
+	got, st := w.show("order")
+	if got.Ceiling != 50 || got.Note != "" || got.HoldMs != 3_600_000 || got.HardCeiling != 100 || got.Block != 32 || got.Max != 1000 || got.SupplyMs != 900_000 || st.Changes != 2 {
+		t.Errorf("%+v %+v", got, st)
+	}
+	w.call("set", "order", "--ceiling", "50").wants(t, exitOK, "sequence order has these settings already. Nothing was changed.\n", "")
+	if again, now := w.show("order"); again != got || now.Changes != st.Changes {
+		t.Errorf("it wrote: %+v", again)
+	}
+	w.call("set", "order", "--ceiling", "101").wants(t, exitUsage, "", "--ceiling must be at most the hard ceiling of 100 values a second, not 101. See `flaked seq set --help`")
+	w.call("set", "order", "--block", "1").wants(t, exitUsage, "", "--block must be 32 to")
+	w.call("set", "order", "--max", "999").wants(t, exitFailure, "", "--max: the max of order is 1000 and cannot become lower, so it cannot be 999")
+	w.call("set", "order", "--max", "js").wants(t, exitOK, "max  1000    js\n", "")
+
+	var doc seqChange
+	if w.json(&doc, "set", "order", "--supply", "1m"); !doc.Changed || doc.DryRun || doc.Before.SupplyMs != 900_000 || doc.After.SupplyMs != 60_000 {
+		t.Errorf("%+v", doc)
+	}
+	if w.json(&doc, "set", "order", "--supply", "1m"); doc.Changed {
+		t.Errorf("%+v", doc)
+	}
+}
+
+func TestSeqSetNextMustBeConfirmed(t *testing.T) {
+	w := newSeqWorld(t)
+	w.call("create", "order", "--max", "1000", "--start", "10", "--increment", "10").wants(t, exitOK, "created", "")
+	w.taken("order", 100)
+	for _, row := range []struct{ flags, want string }{
+		{"--next 99", ""}, // the position of 100
+		{"--next 90", "--next: values of order up to 90 may have been issued, so the next one cannot be 90. Give a higher one"},
+		{"--next 1001", "--next: 1001 is above the max of order, 1000. Give a higher --max too, or a lower --next"},
+		{"--next 200 --vouch-after-loss", "--vouch-after-loss: order is not affected by a loss of data or a wrong clock, so there is nothing to vouch for. Leave the flag out"},
+		{"--next 1001 --max 1005", "--next: order has no value from 1001 up to its max, 1005"},
+	} {
+		r := w.call(append([]string{"set", "order"}, strings.Fields(row.flags)...)...)
+		if row.want == "" {
+			r.wants(t, exitOK, "Nothing was changed", "")
+			continue
+		}
+		r.wants(t, exitFailure, "", row.want)
+	}
+	const words = "skip values of order below 195"
+	w.call("set", "order", "--next", "195").wants(t, exitUsage, "", "10 values of order, from 100 on, will never be issued. Nothing was changed. To go on, add --confirm '"+words+"'")
+	if got, _ := w.show("order"); got.Next != 9 {
+		t.Fatalf("not confirmed: %+v", got)
+	}
+	w.call("set", "order", "--next", "195", "--confirm", words).wants(t, exitOK, "next value  100     200\n", "")
+	if got, _ := w.show("order"); got.Next != 19 || got.From != 19 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// After a loss of data, an operator who knows the next value ends the skip or the freeze.
+func TestSeqVouchAfterLoss(t *testing.T) {
+	w := newSeqWorld(t)
+	w.call("create", "order", "--max", "100000", "--ceiling", "1000").wants(t, exitOK, "created", "")
+	w.taken("order", 1001)
+	w.losesData()
+	w.call("list").wants(t, exitOK, "frozen\n", "")
+	w.call("show", "order").wants(t, exitOK, "`flaked seq set order --next VALUE --vouch-after-loss` says where it goes on\n", "")
+
+	w.call("set", "order", "--next", "2001", "--confirm", "skip values of order below 2001").wants(t, exitOK,
+		" The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched with --vouch-after-loss. See `flaked seq show order`.\n", "")
+	const words = "order is unused from 3001 on in epoch 2"
+	risk := "ZooKeeper has lost data. If any value of order from 3001 on was issued before, it will be issued twice. 1,000 values of order, from 2001 on, will never be issued. Nothing was changed. To go on, add --confirm '" + words + "'"
+	w.call("set", "order", "--next", "3001", "--vouch-after-loss").wants(t, exitUsage, "", risk)
+	w.call("set", "order", "--next", "3001", "--vouch-after-loss", "--confirm", "skip values of order below 3001").wants(t, exitUsage, "", "does not match")
+	w.call("set", "order", "--next", "3001", "--vouch-after-loss", "--confirm", "order is unused from 3001 on in epoch 1").wants(t, exitUsage, "", "does not match")
+	if _, err := w.operator().Set(t.Context(), "order", seqstore.Change{Next: new(int64(3001)), VouchedIn: 1}); !errors.Is(err, seqstore.ErrLostAgain) {
+		t.Errorf("vouched before the loss: %v", err)
+	}
+	w.call("set", "order", "--next", "3001", "--vouch-after-loss", "--confirm", words).wants(t, exitOK, "state       frozen  in-use\nnext value  2001    3001\n", "")
+	if got, st := w.show("order"); got.Epoch != st.Epoch || got.Next != 3000 {
+		t.Errorf("%+v", got)
+	}
+
+	// A new name may have existed before.
+	w.call("create", "ticket").wants(t, exitFailure, "", "ticket: ZooKeeper has lost data before, so a sequence with this name may have existed. It needs a start above all values that were issued. Give it with --start. If you know that the name is new, give --start 1.")
+	w.call("create", "ticket", "--start", "1").wants(t, exitOK, "created sequence ticket", "")
+	w.losesData()
+	w.call("list", "--prefix", "ti").wants(t, exitOK, "after-loss\n", "")
+}
+
+func TestSeqListAndExport(t *testing.T) {
+	w := newSeqWorld(t)
+	w.call("list").wants(t, exitOK, "no sequences found\n", "")
+	w.call("export").wants(t, exitOK, "", "")
+	for _, name := range []string{"order:eu", "order:us", "ticket/a"} {
+		w.call("create", name).wants(t, exitOK, "created", "")
+	}
+	r := w.call("list", "--prefix", "order:")
+	r.wants(t, exitOK, "\norder:eu     1    1   js    0%  1,000,000  "+whoami(), "")
+	if strings.Contains(r.stdout, "ticket") {
+		t.Error("--prefix is ignored")
+	}
+	w.call("list", "-o", "wide").wants(t, exitOK, "STATE   START  BLOCK  SUPPLY  HOLD    NOTE\n", "")
+	w.call("list", "--prefix", "x").wants(t, exitOK, "no sequences found\n", "")
+
+	var list struct {
+		Epoch, Changes int64
+		Sequences      []seqReport
+	}
+	if w.json(&list, "list"); list.Epoch != 1 || list.Changes != 3 || len(list.Sequences) != 3 || list.Sequences[2].Name != "ticket/a" {
+		t.Errorf("%+v", list)
+	}
+	r = w.call("export", "--prefix", "order:")
+	r.wants(t, exitOK, `{"name":"order:eu","state":"in-use","next":"1","start":"1",`, "")
+	if n := strings.Count(r.stdout, "\n"); n != 2 {
+		t.Errorf("%d lines", n)
+	}
+	for line := range strings.Lines(r.stdout) {
+		var d seqReport
+		if err := json.Unmarshal([]byte(line), &d); err != nil || *d.Next != 1 {
+			t.Errorf("%v: %s", err, line)
+		}
+	}
+	var one seqReport
+	if w.json(&one, "show", "order:us"); one.Name != "order:us" || one.Gen != 1 || one.ClusterEpoch != 1 {
+		t.Errorf("%+v", one)
+	}
+	w.call("show", "nope").wants(t, exitFailure, "", "nope: sequence not found. `flaked seq list` prints the names")
+}
+
+func TestSeqPurge(t *testing.T) {
+	w := newSeqWorld(t)
+	w.call("purge", "order").wants(t, exitFailure, "", "order: sequence not found")
+	w.call("purge", "--all").wants(t, exitOK, "no deleted sequence may be purged now\n", "")
+	for _, name := range []string{"order", "ticket", "late", "used"} {
+		w.call("create", name).wants(t, exitOK, "created", "")
+	}
+	w.call("purge", "used").wants(t, exitFailure, "", "used: the sequence is in use. `flaked seq delete used` deletes it")
+	w.ahead = -seqLease - time.Minute
+	for _, name := range []string{"order", "ticket"} {
+		if _, err := w.operator().Delete(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.call("delete", "late", "--confirm", "delete sequence late").wants(t, exitOK, "deleted", "")
+	w.call("purge", "late").wants(t, exitFailure, "", "2h0m0s and 10s after it was deleted. Purge it then")
+
+	w.call("purge", "--all", "--dry-run").wants(t, exitOK, "2 sequences may be purged: order, ticket. Nothing was changed\nlate may be purged from ", "")
+	w.call("purge", "--all").wants(t, exitUsage, "", "nothing will remember which values were issued by order, ticket. New sequences with these names issue old values again. Nothing was changed. To go on, add --confirm 'forget the values of 2 sequences'")
+	w.call("purge", "order").wants(t, exitUsage, "", "add --confirm 'forget the values of order'")
+	w.call("purge", "order", "--confirm", "forget the values of order").wants(t, exitOK, "purged 1 sequence: order\n", "")
+	w.call("show", "order").wants(t, exitFailure, "", "not found")
+	var doc purgeReport
+	w.json(&doc, "purge", "--all", "--confirm", "forget the values of 1 sequence")
+	if len(doc.Purged) != 1 || doc.Purged[0] != "ticket" || len(doc.TooEarly) != 1 || doc.TooEarly[0].Name != "late" || doc.DryRun {
+		t.Errorf("%+v", doc)
+	}
+	w.show("late")
+	w.show("used")
+	w.call("create", "order").wants(t, exitOK, "created sequence order. Its first value is 1.\n", "")
+}
+
+func TestSeqWithoutNodes(t *testing.T) {
+	w := newSeqWorld(t)
+	if err := w.store.Delete(t.Context(), "/seq", zkstore.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"list", "show a", "create a", "set a --note x", "delete a", "purge a", "purge --all", "export"} {
+		w.call(strings.Fields(args)...).wants(t, exitFailure, "", "no node of this cluster has served sequences yet. Start a node with `flaked serve`, and try again when it is ready.")
+	}
+	if err := w.store.Delete(t.Context(), "/cluster", zkstore.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"list", "create a"} {
+		w.call(strings.Fields(args)...).wants(t, exitFailure, "", "cluster not found in this ZooKeeper. Check --zk and --cluster")
+	}
+}
+
+// The commands work on a real ZooKeeper as they do on the store in memory.
+func TestSeqOnZooKeeper(t *testing.T) {
+	store, cl := newCluster(t)
+	call(t, "", "seq", "list").wants(t, exitFailure, "", "no node of this cluster has served sequences yet")
+	put(t, store, "/seq", seqstore.State{Cluster: cl.UUID, Epoch: 1}, true)
+	call(t, "", "seq", "create", "order/{eu}", "--dry-run").wants(t, exitOK, "can be created", "")
+	call(t, "", "seq", "list").wants(t, exitOK, "no sequences found\n", "")
+	call(t, "", "seq", "create", "order/{eu}").wants(t, exitOK, "created sequence order/{eu}. Its first value is 1.\n", "")
+	call(t, "", "seq", "set", "order/{eu}", "--next", "50", "--confirm", "skip values of order/{eu} below 50").wants(t, exitOK, "next value  1       50\n", "")
+	call(t, "", "seq", "list").wants(t, exitOK, "\norder/{eu}    50    1   js  <0.1%  1,000,000  "+whoami(), "")
+	call(t, "", "seq", "delete", "order/{eu}", "--confirm", "delete sequence order/{eu}").wants(t, exitOK, "deleted sequence order/{eu}", "")
+	call(t, "", "seq", "purge", "order/{eu}").wants(t, exitFailure, "", "24h0m0s and 10s after it was deleted")
+	call(t, "", "seq", "export").wants(t, exitOK, `{"name":"order/{eu}","state":"deleted","next":"50",`, "")
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/seqstore"
+)
+
+func TestStatusCountsSequences(t *testing.T) {
+	store, cl := newCluster(t)
+	if r := call(t, "", "status"); strings.Contains(r.stdout, "named sequence") {
+		t.Errorf("without sequences it prints\n%s", r.stdout)
+	}
+	put(t, store, "/seq", seqstore.State{Cluster: cl.UUID, Epoch: 1}, true)
+	for _, args := range [][]string{
+		{"create", "order"}, {"create", "day:*", "--max-names", "5"}, {"create", "near", "--max", "1000"}, {"create", "all", "--max", "1000"},
+		{"create", "gone"}, {"delete", "gone", "--confirm", "delete sequence gone"},
+	} {
+		if r := call(t, "", append([]string{"seq"}, args...)...); r.code != exitOK {
+			t.Fatalf("%q: %+v", args, r)
+		}
+	}
+	ends := func(line string) {
+		t.Helper()
+		if r := call(t, "", "status"); r.code != exitOK || !strings.HasSuffix(r.stdout, line+"\n") {
+			t.Errorf("exit code %d\n%s\nwant\n%s", r.code, r.stdout, line)
+		}
+	}
+	ends("\n3 named sequences, 1 template")
+	o := seqstore.Operator{Store: store, Now: func() int64 { return time.Now().UnixMilli() }}
+	for name, next := range map[string]int64{"near": 801, "all": 1001} {
+		if _, err := o.Set(t.Context(), name, seqstore.Change{Next: &next}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ends("\n3 named sequences, 1 template: 1 exhausted (all), 1 used to 80 % or more (near). `flaked seq list` shows them")
+
+	var doc struct {
+		clusterview.Report
+		Sequences *clusterview.Sequences
+	}
+	r := call(t, "", "status", "-o", "json")
+	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil || doc.Sequences == nil || doc.Sequences.Count != 3 || doc.Sequences.Exhausted.String() != "all" || doc.Summary.Slots != 1024 {
+		t.Errorf("%v: %s", err, r.stdout)
+	}
+	put(t, store, "/seq", []byte("{"), false)
+	ends("\nnamed sequences: /seq is not a record of flaked: \"{\". See `flaked seq list`")
+}
