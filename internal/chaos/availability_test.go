@@ -29,8 +29,12 @@ func excuses(faults []*fault, node int, end int64, forLease bool) (all []window)
 		}
 		all = append(all, window{f.impaired - grace, to + grace})
 	}
+	return join(all)
+}
+
+// join sorts windows, and joins those that touch or overlap.
+func join(all []window) []window {
 	slices.SortFunc(all, func(a, b window) int { return cmp.Compare(a.from, b.from) })
-	// Join windows that touch or overlap.
 	joined := all[:0]
 	for _, w := range all {
 		if n := len(joined); n > 0 && w.from <= joined[n-1].to {

@@ -71,6 +71,7 @@ type campaign struct {
 	copiedAt int64
 	machines []*machine
 	loads    []*clients
+	seq      sequences
 	conns    atomic.Uint32
 	over     chan struct{} // closed at the end of the run
 
@@ -209,8 +210,10 @@ func (c *campaign) prepare() {
 		}
 		c.loads = append(c.loads, l)
 	}
+	c.prepareSequences()
 	c.copiedAt = c.now()
 	c.copied = c.zk.Snapshot(c.t)
+	c.askForValues()
 }
 
 // play makes faults for the duration of the run, waits until all nodes are well, and stops
@@ -220,10 +223,12 @@ func (c *campaign) play() {
 	defer cancel()
 	var tracks, watch sync.WaitGroup
 	watch.Go(c.watch)
+	watch.Go(c.watchRecords)
 	watch.Go(func() { c.watchDisk(filepath.Join(c.watched, "watched")) })
 	for _, m := range c.machines {
 		tracks.Go(func() { c.faultTrack(ctx, m) })
 	}
+	tracks.Go(func() { c.operate(ctx) })
 	c.zkFaultTrack(ctx)
 	tracks.Wait()
 
@@ -257,6 +262,7 @@ func (c *campaign) play() {
 	for _, l := range c.loads {
 		l.wg.Wait()
 	}
+	c.seq.wg.Wait()
 	watch.Wait()
 }
 
@@ -515,7 +521,8 @@ func (c *campaign) conclude() error {
 		return err
 	}
 	c.unconfirmed()
-	figures := c.recoveries() + "\n" + c.latencies() + "\n"
+	sequences := c.judgeSequences()
+	figures := c.recoveries() + "\n" + c.latencies() + "\n" + sequences + "\n"
 	text := c.text(verdict, figures)
 	c.t.Log("\n" + text)
 	if *report == "" {

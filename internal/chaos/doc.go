@@ -17,6 +17,9 @@
 // serve, except during faults of its own that stop it. It must not serve while its clock is
 // behind, or beyond its reserved bound or its lease bound.
 //
+// Other clients ask for values of named sequences while an operator changes these sequences. The sequences' own
+// checks are in seqjudge_test.go.
+//
 // The results of a run are in report.txt and report.html. The seed determines the faults, their
 // order and their parameters. The exact times of the faults depend on the machine's speed.
 package chaos

@@ -121,11 +121,15 @@ func (c *campaign) noticed(ctx context.Context) error {
 // withZooKeeper calls do with a connection of its own to ZooKeeper. All of it must end within
 // 10 s.
 func (c *campaign) withZooKeeper(do func(context.Context, *zkstore.ZK) error) error {
+	return c.withZooKeeperFor(10*time.Second, do)
+}
+
+func (c *campaign) withZooKeeperFor(limit time.Duration, do func(context.Context, *zkstore.ZK) error) error {
 	zk, err := zkstore.NewZK(zkstore.ZKConfig{Connect: c.zk.Addr(), Cluster: "default", SessionTimeout: 2 * time.Second, CallTimeout: 10 * time.Second})
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- zk.Run(ctx) }()

@@ -130,7 +130,8 @@ var howRun = map[string]how{
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster sony --layout time=39@10ms,sequence=8,datacenter=1,worker=15,epoch=2014-09-01 --datacenter 1`: {alone: true, prints: `workers +32768\n`},
 	`flaked layout check leaf --from sonyflake`:                                                                                                                  {shown: exact},
 	`flaked gen --layout js53`:                     {alone: true, prints: `^\d{15}\n$`},
-	`printf 'INCR order\n' | nc -N 127.0.0.1 7609`: {shown: exact},
+	`printf 'INCR order\n' | nc -N 127.0.0.1 7609`: {shown: exact, first: (*docWorld).counts},
+	`flaked seq create order --start 5000000`:      {codes: []int{0, 1}, first: (*docWorld).counts},
 
 	// docs/operations.md
 	`flaked status`: {codes: []int{0, 4}, shown: head},
@@ -171,6 +172,24 @@ var howRun = map[string]how{
 
 	// docs/performance.md
 	`flaked bench --addr :7731 --duration 5s --pid $(pidof flaked)`: {prints: `(?s)MEASURED .*CHECK .*no duplicates, increasing on each connection.*SERVER RSS`},
+
+	// docs/sequences.md
+	`flaked seq set order --max int64`:                           {codes: []int{0, 1}},
+	`flaked seq set order --ceiling 50000`:                       {codes: []int{0, 1}},
+	`flaked seq create`:                                          {codes: []int{2}},
+	`flaked seq show order`:                                      {codes: []int{0, 1}, first: (*docWorld).counts},
+	`flaked seq set --wait`:                                      {codes: []int{2}, prints: "expected one sequence"},
+	`flaked seq set`:                                             {codes: []int{2}},
+	`flaked seq delete`:                                          {codes: []int{2}},
+	`flaked seq purge`:                                           {codes: []int{2}},
+	`flaked seq set order --next 5000000 --vouch-after-loss`:     {codes: []int{1, 2}},
+	`flaked seq set 'order:*' --next 5000000 --vouch-after-loss`: {codes: []int{1, 2}},
+	`bin/flaked seq create order`:                                {codes: []int{0, 1}, first: (*docWorld).counts},
+	`printf 'NEXT order\n' | nc -N 127.0.0.1 7609`:               {prints: `^\d+\n$`},
+	`redis-cli -p 7609 INCR order`:                               {prints: `^\d+\n$`},
+	`bin/flaked seq create 'order:*' --max-names 4000`:           {first: (*docWorld).counts},
+	`printf 'NEXT order:20261122\n' | nc -N 127.0.0.1 7609`:      {prints: `^1\n$`},
+	`printf 'NEXT order:20261123\n' | nc -N 127.0.0.1 7609`:      {prints: `^1\n$`},
 
 	// docs/protocol.md
 	`redis-cli -p 7609`: {stdin: typedLines, answers: answers, shown: func(out string) string { return shape(asRedis.ReplaceAllString(out, "")) }},

@@ -275,6 +275,19 @@ func (w *docWorld) asked() {
 		" --admin 127.0.0.1:"+strconv.Itoa(w.admin)+" --state-dir "+w.dir+"/asked", nil)
 }
 
+// counts waits until the node issues values of sequences.
+func (w *docWorld) counts() {
+	w.t.Helper()
+	w.asked()
+	var out string
+	if !within(patience, func() bool {
+		out, _ = w.shell("bin/flaked seq next nobody", "")
+		return strings.Contains(out, "reason=no-sequence")
+	}) {
+		w.t.Errorf("%s: the node issues no values of sequences: %s", w.doc, out)
+	}
+}
+
 // serve starts a command that runs a node, and waits until the node serves.
 func (w *docWorld) serve(command string, env []string) *process {
 	w.t.Helper()

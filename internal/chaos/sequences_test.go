@@ -1,0 +1,348 @@
+package chaos
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// sequenceKind is a named sequence of the campaign. Its increment is the same in all its lives.
+type sequenceKind struct {
+	name             string
+	start, increment int64
+	ceiling          int64 // values a second
+}
+
+// sequenceKinds: clients ask for more of "slow" than its ceiling allows. Operators raise the next value of
+// "life", delete it, and create it again.
+var sequenceKinds = [...]sequenceKind{
+	{"orders", 1, 1, 1_000_000},
+	{"tickets", 100, 3, 1_000_000},
+	{"slow", 1, 1, 2000},
+	{"life", 1, 2, 1_000_000},
+}
+
+const (
+	slowKind = 2
+	lifeKind = 3
+)
+
+// values is what a node answered: n values from first to last, one increment apart.
+type values struct {
+	first, last int64
+	asked, got  int64 // ns since the start of the run
+	n           int32
+	node, kind  uint8
+}
+
+// sequenceMiss is requests of one client and one sequence that were refused or not answered, all for the
+// same reason.
+type sequenceMiss struct {
+	miss
+	kind int
+}
+
+// sequenceClient asks one node for values, over one connection at a time.
+type sequenceClient struct {
+	m       *machine
+	resp    bool // it speaks RESP
+	rng     *rand.Rand
+	conn    net.Conn
+	in      *bufio.Reader
+	answers []values
+	misses  []sequenceMiss
+	// newest is the index in misses of the latest one of a sequence, plus 1.
+	newest [len(sequenceKinds)]int
+	asked  [len(sequenceKinds)]int // requests
+}
+
+// sequences is what the campaign does with named sequences.
+type sequences struct {
+	wg      sync.WaitGroup
+	clients []*sequenceClient
+	highest [len(sequenceKinds)]atomic.Int64 // value that was answered, by kind
+	polls   []poll
+	// gone are the times in which "life" may not exist.
+	gone []window
+	done int   // commands of operators
+	from int64 // when the clients began, ns since the start of the run
+}
+
+const (
+	// sequencePace is the time between two requests of a client.
+	sequencePace = 15 * time.Millisecond
+	// sequenceTimeout is longer than a node lets a request wait.
+	sequenceTimeout = 8 * time.Second
+	longestRange    = 60_000
+)
+
+// askForValues starts the clients of sequences, once all nodes serve them: of each node one for plain lines and
+// one for RESP.
+func (c *campaign) askForValues() {
+	for _, m := range c.machines {
+		serves := func() bool {
+			line, err := m.ask("NEXT " + sequenceKinds[0].name)
+			return err == nil && !strings.HasPrefix(line, "-")
+		}
+		if !within(c.t.Context(), 30*time.Second, serves) {
+			c.t.Fatalf("%s does not serve sequences: %s", m.name(), m.lastLog())
+		}
+	}
+	c.seq.from = c.now()
+	for _, m := range c.machines {
+		for i, resp := range []bool{false, true} {
+			client := &sequenceClient{m: m, resp: resp, rng: rand.New(rand.NewPCG(*seed, 300+uint64(2*m.id+i)))}
+			c.seq.clients = append(c.seq.clients, client)
+			c.seq.wg.Go(client.run)
+		}
+	}
+}
+
+func (c *sequenceClient) run() {
+	defer c.hangUp()
+	tick := time.NewTicker(sequencePace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.m.c.over:
+			return
+		case <-tick.C:
+		}
+		c.ask()
+		if c.conn == nil {
+			pass(c.m.c.t.Context(), 50*time.Millisecond) // back off before dialling
+		}
+	}
+}
+
+// question is a request for n values.
+type question struct {
+	kind   int
+	words  []string
+	n      int
+	answer func(q question, got []int64) ([]values, error)
+}
+
+// draw draws a request.
+func (c *sequenceClient) draw() question {
+	q := question{kind: c.rng.IntN(len(sequenceKinds)), n: 1, answer: single}
+	most := longestRange
+	if q.kind == slowKind {
+		most = 1000
+	}
+	switch k := c.rng.IntN(100); {
+	case k < 45:
+		q.words = []string{"NEXT"}
+	case k < 60:
+		q.words, q.n, q.answer = []string{"NEXT"}, 1+c.rng.IntN(100), list
+	case k < 70:
+		q.words = []string{"INCR"}
+	case k < 85:
+		q.words, q.n, q.answer = []string{"INCRBY"}, 1+c.rng.IntN(1000), lastOf
+	default:
+		n := math.Exp(c.rng.Float64() * math.Log(float64(most)))
+		q.words, q.n, q.answer = []string{"RANGE"}, max(1, int(n)), bounds
+	}
+	q.words = append(q.words, sequenceKinds[q.kind].name)
+	if q.words[0] == "RANGE" || q.words[0] == "INCRBY" || q.n > 1 {
+		q.words = append(q.words, strconv.Itoa(q.n))
+	}
+	return q
+}
+
+// errShape: a reply is not what the request asks for.
+var errShape = errors.New("the values do not follow each other as asked")
+
+func single(q question, got []int64) ([]values, error) {
+	if len(got) != 1 {
+		return nil, errShape
+	}
+	return []values{{first: got[0], last: got[0], n: 1}}, nil
+}
+
+// list splits values that ascend into parts without gaps.
+func list(q question, got []int64) (all []values, err error) {
+	step := sequenceKinds[q.kind].increment
+	if len(got) != q.n {
+		return nil, errShape
+	}
+	for _, v := range got {
+		switch k := len(all) - 1; {
+		case k >= 0 && v == all[k].last+step:
+			all[k].last, all[k].n = v, all[k].n+1
+		case k >= 0 && v <= all[k].last:
+			return nil, errShape
+		default:
+			all = append(all, values{first: v, last: v, n: 1})
+		}
+	}
+	return all, nil
+}
+
+func lastOf(q question, got []int64) ([]values, error) {
+	if len(got) != 1 {
+		return nil, errShape
+	}
+	return []values{{first: got[0] - int64(q.n-1)*sequenceKinds[q.kind].increment, last: got[0], n: int32(q.n)}}, nil
+}
+
+func bounds(q question, got []int64) ([]values, error) {
+	if len(got) != 2 || got[1]-got[0] != int64(q.n-1)*sequenceKinds[q.kind].increment {
+		return nil, errShape
+	}
+	return []values{{first: got[0], last: got[1], n: int32(q.n)}}, nil
+}
+
+// lines returns the number of lines of the plain reply.
+func (q question) lines() int {
+	if q.words[0] == "NEXT" {
+		return q.n
+	}
+	return 1
+}
+
+// ask sends a request and records the result.
+func (c *sequenceClient) ask() {
+	q := c.draw()
+	c.asked[q.kind]++
+	camp := c.m.c
+	asked := camp.now()
+	got, refused, err := c.exchange(q)
+	at := camp.now()
+	if err != nil {
+		c.hangUp()
+	}
+	if err != nil || refused != "" {
+		c.note(q.kind, asked, at, refused, err)
+		return
+	}
+	parts, err := q.answer(q, got)
+	if err != nil {
+		camp.violated(c.m.name(), "%s: %v: %.200v", strings.Join(q.words, " "), err, got)
+		return
+	}
+	for _, v := range parts {
+		v.asked, v.got, v.node, v.kind = asked, at, uint8(c.m.id), uint8(q.kind)
+		c.answers = append(c.answers, v)
+	}
+	raise(&camp.seq.highest[q.kind], parts[len(parts)-1].last)
+}
+
+func raise(highest *atomic.Int64, v int64) {
+	for was := highest.Load(); v > was && !highest.CompareAndSwap(was, v); was = highest.Load() {
+	}
+}
+
+// exchange sends a request and returns the numbers of the reply, or the refusal.
+func (c *sequenceClient) exchange(q question) (got []int64, refused string, err error) {
+	if c.conn == nil {
+		conn, err := net.DialTimeout("tcp", c.m.listen, clientTimeout)
+		if err != nil {
+			return nil, "", err
+		}
+		c.conn, c.in = conn, bufio.NewReader(conn)
+	}
+	_ = c.conn.SetDeadline(time.Now().Add(sequenceTimeout))
+	if _, err := io.WriteString(c.conn, q.text(c.resp)); err != nil {
+		return nil, "", err
+	}
+	if c.resp {
+		return readRESP(c.in)
+	}
+	for range q.lines() {
+		line, err := c.in.ReadString('\n')
+		if err != nil {
+			return nil, "", err
+		}
+		if strings.HasPrefix(line, "-") {
+			return nil, strings.TrimSpace(line), nil
+		}
+		for word := range strings.FieldsSeq(line) {
+			v, err := strconv.ParseInt(word, 10, 64)
+			if err != nil {
+				return nil, "", err
+			}
+			got = append(got, v)
+		}
+	}
+	return got, "", nil
+}
+
+// text returns the request as it is sent.
+func (q question) text(resp bool) string {
+	if !resp {
+		return strings.Join(q.words, " ") + "\n"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(q.words))
+	for _, w := range q.words {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
+	}
+	return b.String()
+}
+
+// readRESP reads a reply of numbers: an integer, a string, or an array of strings.
+func readRESP(in *bufio.Reader) (got []int64, refused string, err error) {
+	for left := 1; left > 0; left-- {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return nil, "", err
+		}
+		line = strings.TrimSpace(line)
+		number := strings.TrimLeft(line, ":*$")
+		if strings.HasPrefix(line, "$") {
+			if number, err = in.ReadString('\n'); err != nil {
+				return nil, "", err
+			}
+		}
+		if strings.HasPrefix(line, "-") {
+			return nil, line, nil
+		}
+		v, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+		switch {
+		case err != nil:
+			return nil, "", err
+		case strings.HasPrefix(line, "*"):
+			left += int(v)
+		default:
+			got = append(got, v)
+		}
+	}
+	return got, "", nil
+}
+
+// note records a request that was not answered with values. It adds the request to the latest miss of the
+// sequence if the reason is the same, and at most a second has passed.
+func (c *sequenceClient) note(kind int, asked, given int64, refused string, err error) {
+	why := digits.ReplaceAllString(refused, "N")
+	if err != nil {
+		why = "the connection broke"
+		if e, ok := err.(net.Error); ok && e.Timeout() {
+			why = "no answer"
+		}
+	}
+	if k := c.newest[kind] - 1; k >= 0 {
+		if m := &c.misses[k]; m.why == why && asked-m.last < int64(time.Second) {
+			m.last, m.count = asked, m.count+1
+			return
+		}
+	}
+	c.misses = append(c.misses, sequenceMiss{miss{node: c.m.id, first: asked, last: asked, given: given, count: 1, why: why, text: refused}, kind})
+	c.newest[kind] = len(c.misses)
+}
+
+func (c *sequenceClient) hangUp() {
+	if c.conn != nil {
+		c.conn.Close()
+		c.conn = nil
+	}
+}
