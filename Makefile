@@ -128,6 +128,7 @@ test: ## everything, with the race detector, against a real ZooKeeper. PKG=./wor
 	# cost time.
 	if [[ $(PKG) == ./... ]]; then
 	  $(GO) test -vet=off -count=1 -timeout 10m ./node -run '^TestSimulation$$' -sim.count=3000
+	  $(GO) test -vet=off -count=1 -timeout 10m ./seqstore -run '^TestSimulation$$' -sim.count=500
 	fi
 
 # A pod with one CPU has GOMAXPROCS=1. The tests and the nodes that they start get the same.
@@ -173,6 +174,8 @@ chaos-sim: ## histories of the simulation until one goes wrong. N=100000 FIRST=n
 	set -x
 	$(GO) test -vet=off -count=1 -timeout 0 ./coordinator -run '^TestModel' \
 	  -model.first=$(FIRST) -model.runs=$$(( $(N) / 100 + 1 ))
+	$(GO) test -vet=off -count=1 -timeout 0 -v ./seqstore -run '^TestSimulation$$' \
+	  -sim.first=$(FIRST) -sim.count=$$(( $(N) / 10 + 1 )) -sim.progress=10s -sim.dir $(CURDIR)/bin
 	$(GO) test -vet=off -count=1 -timeout 0 -v ./node -run '^TestSimulation$$' \
 	  -sim.first=$(FIRST) -sim.count=$(N) -sim.progress=10s -sim.dir $(CURDIR)/bin
 
@@ -209,15 +212,22 @@ chaos-mutants: ## take safeguards out, one at a time: the campaign has to notice
 	set -x
 	FLAKED_TEST_ZK=require FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/mutants -run CampaignCatchesMutants
 
-.PHONY: bench
-bench: build ## beside Redis, memcached and the floors, into docs/performance.md. QUICK=1: a look (minutes)
+.PHONY: bench-programs
+bench-programs: build
 	@cc=$$(command -v cc || command -v gcc || command -v clang) || {
 	  echo 'make bench: the floor is in C, and there is no compiler: apt-get install gcc libc6-dev' >&2; exit 1; }
 	set -x
 	"$$cc" -O2 -Wall -Wextra -o bin/floor-c bench/floor/epoll.c
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/floor-go ./bench/floor/go
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/bench ./bench
+
+.PHONY: bench
+bench: bench-programs ## beside Redis, memcached and the floors, into docs/performance.md. QUICK=1: a look (minutes)
 	bin/bench $(if $(QUICK),-rounds 1 -duration 1s -docs '' -report bin/bench-report.md -plot bin/bench.svg) $(BENCHFLAGS)
+
+.PHONY: bench-sequences
+bench-sequences: bench-programs ## named sequences beside Redis, the floor and SQLite, into docs/performance.md (minutes). QUICK=1: a look
+	bin/bench -only sequences -raw bin/bench-sequences.json $(if $(QUICK),-rounds 1 -duration 1s -docs '') $(BENCHFLAGS)
 
 # A module of its own. The first run downloads its libraries (30 MB).
 .PHONY: bench-generators

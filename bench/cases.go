@@ -27,6 +27,11 @@ const (
 	redis            Contender = "Redis INCR"
 	redisLine        Contender = "Redis INCR, inline"
 	memcached        Contender = "memcached incr"
+	// These ask a flaked for values of named sequences.
+	flakedNext      Contender = "flaked, NEXT"
+	flakedIncr      Contender = "flaked, INCR in RESP"
+	flakedSwitching Contender = "flaked, a new block every 100 ms"
+	flakedSteady    Contender = "flaked, one block"
 )
 
 // ask returns the generator's flags for a contender.
@@ -40,6 +45,12 @@ func (c Contender) ask() []string {
 		return []string{"--protocol", "inline", "--command", "INCR x"}
 	case memcached:
 		return []string{"--command", "incr x 1"}
+	case flakedNext, flakedSteady:
+		return []string{"--command", "NEXT " + steadySequence}
+	case flakedIncr:
+		return []string{"--protocol", "resp", "--command", "INCR " + steadySequence}
+	case flakedSwitching:
+		return []string{"--command", "NEXT " + switchingSequence}
 	}
 	return nil
 }

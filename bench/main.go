@@ -29,7 +29,7 @@ type options struct {
 func main() {
 	var o options
 	o.Register(2*time.Second, "bin/bench.json")
-	flag.StringVar(&o.only, "only", "", "measure only cases whose names contain one of these texts, separated by commas (greedy needs no ZooKeeper)")
+	flag.StringVar(&o.only, "only", "", "measure only cases whose names contain one of these texts, separated by commas (greedy needs no ZooKeeper; sequences alone measures named sequences)")
 	flag.IntVar(&o.serverCore, "server-core", 0, "CPU core of the servers")
 	flag.IntVar(&o.clientCore, "client-core", 1, "CPU core of the generator")
 	flag.StringVar(&o.bin, "bin", "bin", "directory of flaked and the floors")
@@ -63,6 +63,10 @@ func run(ctx context.Context, o options) error {
 	if err := results.write(o); err != nil {
 		return err
 	}
+	if results.Sequences != nil {
+		fmt.Print("\n", results.sequencesTables())
+		return nil
+	}
 	fmt.Print("\n", results.verdictTable())
 	return nil
 }
@@ -77,6 +81,7 @@ func (r *Results) write(o options) error {
 	}{
 		{"bench", r.tables(filepath.Base(o.plot)), len(r.Runs) > 0},
 		{"greedy", r.greedyTable(), len(r.Greedy) > 0},
+		{"sequences", r.sequencesTables(), r.Sequences != nil},
 	}
 	if len(r.Runs) == 0 {
 		files = nil

@@ -53,6 +53,10 @@ func measureAll(ctx context.Context, o options) (*Results, error) {
 			return r, err
 		}
 	}
+	if strings.HasPrefix(o.only, sequencesCase) {
+		r.Sequences = &Sequences{}
+		return r, r.Sequences.measure(ctx, f, r)
+	}
 	if matches(o.only, ",", greedyCase) {
 		return r, r.measureGreedy(ctx, f)
 	}

@@ -20,6 +20,8 @@ type Results struct {
 	Idle     []Idle
 	Hostile  []Hostile
 	Greedy   []Greedy
+	// Sequences is nil unless only named sequences were measured.
+	Sequences *Sequences
 	// Missing maps contenders that could not be measured to the reasons.
 	Missing map[Contender]string
 }

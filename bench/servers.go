@@ -20,6 +20,7 @@ import (
 type process struct {
 	*local.Process
 	log  string
+	name string // the cluster's, of a node
 	tcp  string // host:port, or empty
 	unix string // path, or empty
 }
@@ -103,6 +104,8 @@ func program(c Contender) Contender {
 		return flaked
 	case redisLine:
 		return redis
+	case flakedNext, flakedIncr, flakedSwitching, flakedSteady:
+		return flaked
 	}
 	return c
 }
@@ -116,7 +119,7 @@ func (f *farm) start(ctx context.Context, c Contender, network string) (*process
 	}
 	f.cluster++
 	name := fmt.Sprintf("server-%d", f.cluster)
-	p := &process{tcp: fmt.Sprintf("127.0.0.1:%d", port), unix: filepath.Join(f.dir, name+".sock"), log: filepath.Join(f.dir, name+".log")}
+	p := &process{name: name, tcp: fmt.Sprintf("127.0.0.1:%d", port), unix: filepath.Join(f.dir, name+".sock"), log: filepath.Join(f.dir, name+".log")}
 	where := p.tcp
 	if network == "unix" {
 		where = "unix:" + p.unix
