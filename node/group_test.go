@@ -150,8 +150,9 @@ func TestGroupIssuesAtItsFloorsAfterASmallRollback(t *testing.T) {
 	r.cfg.Settings.Borrow, r.cfg.Reserve = &borrow, 5*time.Second
 	g, _ := r.group(2)
 	untilAll(t, g)
+	began := g.Now()
 	r.clock.step(-2 * time.Second)
-	for began := g.Now(); g.Now().After(began.Add(-time.Second)); { // seen at the next sample
+	for g.Now().After(began.Add(-time.Second)) { // seen at the next sample
 		runtime.Gosched()
 	}
 	run, pause, err := g.round(1, 0)
