@@ -36,13 +36,13 @@ func TestMap(t *testing.T) {
 		positions int64
 		last      int64
 	}{
-		{Map{1, 1, 10}, 10, 10},
-		{Map{1, 3, 10}, 4, 10},
-		{Map{2, 3, 10}, 3, 8},
-		{Map{0, 1, math.MaxInt64}, math.MaxInt64, math.MaxInt64 - 1},
-		{Map{1, 1, math.MaxInt64}, math.MaxInt64, math.MaxInt64},
-		{Map{7, 5, 7}, 1, 7},
-		{Map{1, math.MaxInt64, math.MaxInt64}, 1, 1},
+		{Map{Start: 1, Increment: 1, Max: 10}, 10, 10},
+		{Map{Start: 1, Increment: 3, Max: 10}, 4, 10},
+		{Map{Start: 2, Increment: 3, Max: 10}, 3, 8},
+		{Map{Start: 0, Increment: 1, Max: math.MaxInt64}, math.MaxInt64, math.MaxInt64 - 1},
+		{Map{Start: 1, Increment: 1, Max: math.MaxInt64}, math.MaxInt64, math.MaxInt64},
+		{Map{Start: 7, Increment: 5, Max: 7}, 1, 7},
+		{Map{Start: 1, Increment: math.MaxInt64, Max: math.MaxInt64}, 1, 1},
 	} {
 		if err := c.m.Check(); err != nil {
 			t.Errorf("%v: %v", c.m, err)
@@ -51,7 +51,7 @@ func TestMap(t *testing.T) {
 			t.Errorf("%v: %d positions, the last has %d", c.m, n, c.m.Value(n-1))
 		}
 	}
-	for _, m := range []Map{{-1, 1, 10}, {1, 0, 10}, {11, 1, 10}} {
+	for _, m := range []Map{{Start: -1, Increment: 1, Max: 10}, {Start: 1, Max: 10}, {Start: 11, Increment: 1, Max: 10}} {
 		if m.Check() == nil {
 			t.Errorf("%v passes", m)
 		}
@@ -61,7 +61,7 @@ func TestMap(t *testing.T) {
 func TestPositionAtOrAboveIsTheInverseOfValue(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 10000 {
-		m := Map{rng.Int64N(1000), 1 + rng.Int64N(50), 1000 + rng.Int64N(1000)}
+		m := Map{Start: rng.Int64N(1000), Increment: 1 + rng.Int64N(50), Max: 1000 + rng.Int64N(1000)}
 		v := rng.Int64N(2500)
 		p := m.PositionAtOrAbove(v)
 		switch {

@@ -8,6 +8,8 @@ import (
 // separators are the bytes before the * of a template's name.
 const separators = "_.:-/"
 
+var errTemplate = fmt.Errorf("the name of a template must end with one of %s and *, as in order:*", strings.Join(strings.Split(separators, ""), " "))
+
 // IsTemplate reports whether a name is meant as that of a template.
 func IsTemplate(name string) bool { return strings.HasSuffix(name, "*") }
 
@@ -15,11 +17,14 @@ func IsTemplate(name string) bool { return strings.HasSuffix(name, "*") }
 // sequence's name up to one of _ . : - /, followed by *, as in order:*.
 func CheckTemplate(name string) error {
 	prefix := strings.TrimSuffix(name, "*")
+	if prefix == "" {
+		return errTemplate
+	}
 	if err := CheckName(prefix); err != nil {
 		return err
 	}
 	if !strings.ContainsRune(separators, rune(prefix[len(prefix)-1])) {
-		return fmt.Errorf("the name of a template must end with one of %s and *, as in order:*", strings.Join(strings.Split(separators, ""), " "))
+		return errTemplate
 	}
 	return nil
 }

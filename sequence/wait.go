@@ -11,4 +11,8 @@ type Wait struct {
 	// Since is when the request began to wait, in nanoseconds of a monotonic clock. 0: it has
 	// not waited.
 	Since int64
+	// Key is the key of the request, for one value of a strict sequence. "": it has none.
+	Key string
+	// Answer is what package seqstore has decided about the request. nil: nothing yet.
+	Answer any
 }
