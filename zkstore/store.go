@@ -105,6 +105,8 @@ type CheckOp struct {
 type CreateOp struct {
 	Path string
 	Data []byte
+	// Secret: nobody but the authenticated user may read it. Without authentication anybody may.
+	Secret bool
 }
 
 // SetOp overwrites a record if it has the given version. AnyVersion matches every version.

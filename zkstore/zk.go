@@ -27,6 +27,7 @@ type ZK struct {
 	connect Connect
 	root    string
 	acl     []zk.ACL
+	secret  []zk.ACL // of records that others must not read
 	notice  atomic.Pointer[limits.Notice]
 	done    chan struct{}  // closed when Run has returned
 	ending  sync.WaitGroup // clients that are ending
@@ -54,7 +55,8 @@ func NewZK(cfg ZKConfig) (*ZK, error) {
 		cfg:     cfg,
 		connect: connect,
 		root:    connect.Chroot + "/flaked/" + cfg.Cluster,
-		acl:     cfg.acl(),
+		acl:     cfg.acl(cfg.WorldReadable),
+		secret:  cfg.acl(false),
 		done:    make(chan struct{}),
 		changed: make(chan struct{}),
 	}

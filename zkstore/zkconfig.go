@@ -35,8 +35,8 @@ type ZKConfig struct {
 	// WorldReadable.
 	DigestAuth string
 
-	// WorldReadable lets others read the records created here. It has no effect without
-	// DigestAuth.
+	// WorldReadable lets others read the records created here, except those with
+	// CreateOp.Secret. It has no effect without DigestAuth.
 	WorldReadable bool
 
 	// TLS secures the connections. nil means plain TCP. An empty ServerName
@@ -73,15 +73,16 @@ func (cfg ZKConfig) withDefaults() (ZKConfig, Connect, error) {
 	return cfg, connect, nil
 }
 
-// acl returns the ACL of every record created here.
-func (cfg *ZKConfig) acl() []zk.ACL {
+// acl returns the ACL of the records created here. With authentication, others may read them if
+// readable is set.
+func (cfg *ZKConfig) acl(readable bool) []zk.ACL {
 	if cfg.DigestAuth == "" {
 		return zk.WorldACL(zk.PermAll)
 	}
 	// Use "auth" rather than a hash made here, because the server may be configured for a
 	// digest other than SHA-1.
 	acl := zk.AuthACL(zk.PermAll)
-	if cfg.WorldReadable {
+	if readable {
 		acl = append(acl, zk.WorldACL(zk.PermRead)...)
 	}
 	return acl

@@ -121,7 +121,11 @@ func (z *ZK) Multi(ctx context.Context, ops ...Op) error {
 		case CheckOp:
 			reqs[i] = &zk.CheckVersionRequest{Path: z.full(op.Path), Version: op.Version}
 		case CreateOp:
-			reqs[i] = &zk.CreateRequest{Path: z.full(op.Path), Data: op.Data, Acl: z.acl}
+			acl := z.acl
+			if op.Secret {
+				acl = z.secret
+			}
+			reqs[i] = &zk.CreateRequest{Path: z.full(op.Path), Data: op.Data, Acl: acl}
 		case SetOp:
 			reqs[i] = &zk.SetDataRequest{Path: z.full(op.Path), Data: op.Data, Version: op.Version}
 		}

@@ -171,6 +171,15 @@ func testZKDigest(t *testing.T) {
 	if _, err := reader.Set(t.Context(), "/x", nil, AnyVersion); !errors.Is(err, ErrDenied) {
 		t.Errorf("a write by others: %v", err)
 	}
+	if err := open.Multi(t.Context(), CreateOp{Path: "/key", Data: []byte("hers"), Secret: true}); err != nil {
+		t.Fatal(err)
+	}
+	if data, _, err := open.Get(t.Context(), "/key"); err != nil || string(data) != "hers" {
+		t.Errorf("a secret record: %q, %v", data, err)
+	}
+	if data, _, err := reader.Get(t.Context(), "/key"); !errors.Is(err, ErrDenied) {
+		t.Errorf("a secret record of another user: %q, %v", data, err)
+	}
 
 	// The client must authenticate again on every new connection: after a cut, and after
 	// its session has ended.
