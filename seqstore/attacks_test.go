@@ -291,10 +291,15 @@ func TestDeletedTwiceInOneSession(t *testing.T) {
 	}
 }
 
-func (s *stage) deleteAll(name string) {
+// deleteAll deletes the record of a sequence, the keys of keyed, and all above them.
+func (s *stage) deleteAll(name string, keyed ...Record) {
 	s.t.Helper()
 	store, ctx := s.mem.Session(), context.Background()
-	for _, path := range []string{recordPath(name), bucketPath(name), recordsDir, statePath} {
+	paths := []string{recordPath(name), bucketPath(name), recordsDir}
+	for _, r := range keyed {
+		paths = append(paths, secretPath(r.ID), secretsDir)
+	}
+	for _, path := range append(paths, statePath) {
 		if err := store.Delete(ctx, path, zkstore.AnyVersion); err != nil {
 			s.t.Fatal(err)
 		}

@@ -8,12 +8,19 @@ import (
 )
 
 // BenchmarkTake takes one value of a sequence that has many.
-func BenchmarkTake(b *testing.B) {
+func BenchmarkTake(b *testing.B) { benchmarkTake(b, plain()) }
+
+func BenchmarkTakeSalted(b *testing.B)    { benchmarkTake(b, salted()) }
+func BenchmarkTakeScattered(b *testing.B) { benchmarkTake(b, scattered()) }
+
+func benchmarkTake(b *testing.B, m sequence.Map) {
+	b.ReportAllocs()
 	now := int64(1)
 	i := New(Config{Mono: func() int64 { return now }})
 	s := i.named("order")
-	s.known = &Record{Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Settings: Settings{HoldMs: 1000}}
-	s.accept(taking{record: *s.known, block: sequence.Block{First: 0, End: 1 << 50}}, now)
+	s.known = &Record{Map: m, Settings: Settings{HoldMs: 1000}}
+	s.accept(taking{record: *s.known, block: sequence.Block{First: 0, End: 1 << 40}}, now)
+	s.learnKey(&secret{key: sequence.NewKey()})
 	i.read.Store(now)
 	name := []byte("order")
 	var runs []worker.Run

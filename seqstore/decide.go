@@ -24,6 +24,12 @@ const (
 	Frozen Reason = "frozen"
 	// Exhausted: the next value would be above max.
 	Exhausted Reason = "exhausted"
+	// Unknown: the positions were sent to ZooKeeper, and it is not known whether they were written.
+	Unknown Reason = "unknown"
+	// WrongMode: the sequence cannot answer this kind of request.
+	WrongMode Reason = "wrong-mode"
+	// Held: an operator has not started the sequence yet.
+	Held Reason = "held"
 	// TooManyNames: clients ask for more unknown names than the node looks up.
 	TooManyNames Reason = "too-many-names"
 	// TooMany: one request asks for more than the sequence can ever give at once.
@@ -31,7 +37,7 @@ const (
 )
 
 // reasons are all reasons.
-var reasons = [...]Reason{NoSequence, NoBlock, CeilingReached, Confirming, Frozen, Exhausted, TooManyNames, TooMany}
+var reasons = [...]Reason{NoSequence, NoBlock, CeilingReached, Confirming, Frozen, Exhausted, Unknown, WrongMode, Held, TooManyNames, TooMany}
 
 // Refusal is the error of a request that gets no value.
 type Refusal struct {
@@ -134,11 +140,16 @@ func renewalInterval(spread, idle time.Duration) time.Duration {
 // plan decides the write that takes a block, or returns the refusal. want is the size that the node
 // would like, and need >= 1 the size below which the block is of no use. now is Unix ms.
 func (r Record) plan(epoch, want, need, now int64) (commit, *Refusal) {
+	if r.Mode == Strict {
+		return r.planStrict(epoch, need, now)
+	}
 	left := r.Positions() - r.Next
 	lost := r.Epoch < epoch
 	switch {
+	case r.Held:
+		return commit{}, held("NAME")
 	case left < 1 || left < need && !lost:
-		return commit{}, &Refusal{Reason: Exhausted, Text: fmt.Sprintf("the sequence has reached its max %d. Raise it: flaked seq set NAME --max N", r.Max)}
+		return commit{}, r.exhausted()
 	case lost:
 		return r.planAfterLoss(epoch, want, now)
 	}
@@ -160,7 +171,7 @@ func (r Record) planAfterLoss(epoch, want, now int64) (commit, *Refusal) {
 	case wait > 0:
 		return commit{}, r.overCeiling(wait, now)
 	case skip > left/10:
-		return commit{}, &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and up to %d values of this sequence may have been issued since. Say where it goes on: flaked seq set NAME --next VALUE --vouch-after-loss", skip)}
+		return commit{}, &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and up to %d values of this sequence may have been issued since. Say where it goes on: flaked seq set NAME %s --vouch-after-loss", skip, r.nextFlag())}
 	}
 	n := min(want, left-skip, max(1, r.ceiling().Burst()/firstBlockPart))
 	block := sequence.Block{First: r.Next + skip, End: r.Next + skip + n}
@@ -179,8 +190,20 @@ func (r Record) taking(b sequence.Block, left sequence.Budget) commit {
 // block. Else clients that ask for more than the ceiling make a node write as fast as ZooKeeper answers.
 const reserveParts = 10
 
+// mostAtOnce returns the most positions that one request gets.
+func (r Record) mostAtOnce() int64 {
+	if r.Mode == Strict {
+		return maxCommit
+	}
+	return r.ceiling().Burst()
+}
+
 func (r Record) tooMany() *Refusal {
-	return &Refusal{Reason: TooMany, Text: fmt.Sprintf("the sequence gives at most %d values at once. Ask for fewer, or raise its ceiling: flaked seq set NAME --ceiling VALUE", r.ceiling().Burst())}
+	text := "the sequence gives at most %d values at once. Ask for fewer"
+	if r.Mode == Segment {
+		text += ", or raise its ceiling: flaked seq set NAME --ceiling VALUE"
+	}
+	return &Refusal{Reason: TooMany, Text: fmt.Sprintf(text, r.mostAtOnce())}
 }
 
 // aheadFor is how far the time of a record may be ahead of the clock. A record whose skip is not paid for is
@@ -189,12 +212,14 @@ const aheadFor = time.Minute
 
 // Ahead reports whether a node with a clock that was ahead has written the record. No node gets a block until
 // that time, unless an operator gives the next value. now is Unix ms.
-func (r Record) Ahead(now int64) bool { return r.At-now > aheadFor.Milliseconds() }
+func (r Record) Ahead(now int64) bool {
+	return r.Mode == Segment && r.At-now > aheadFor.Milliseconds()
+}
 
 func (r Record) overCeiling(waitMs, now int64) *Refusal {
 	text := fmt.Sprintf("the sequence has reached its ceiling of %d values a second. Retry, or raise the ceiling: flaked seq set NAME --ceiling VALUE", r.ceiling())
 	if r.Ahead(now) {
-		text = "a node whose clock was ahead has taken values of the sequence. Set the clocks right, and say where it goes on: flaked seq set NAME --next VALUE --vouch-after-loss"
+		text = "a node whose clock was ahead has taken values of the sequence. Set the clocks right, and say where it goes on: flaked seq set NAME " + r.nextFlag() + " --vouch-after-loss"
 	}
 	return &Refusal{Reason: CeilingReached, RetryAfter: time.Duration(waitMs) * time.Millisecond, Text: text}
 }

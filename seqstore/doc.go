@@ -10,6 +10,7 @@
 //     happens there. For each series, Round reads the record, decides, and writes.
 //   - decide.go and work.go have the decisions. They do no I/O: which block to take, what a record that was read
 //     shows, what to put back.
+//   - strict.go has what is different for strict sequences, which have no stock, and keys.go the keys of their requests.
 //   - loss.go follows the changes of operators, and deals with a ZooKeeper that has lost data.
 //   - Operator (operator.go) has the commands of people, and template.go sequences that nodes create themselves.
 //

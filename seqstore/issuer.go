@@ -115,7 +115,8 @@ type link struct {
 // New returns an Issuer. It knows the sequences in WitnessFile, and no values that it may issue.
 func New(cfg Config) *Issuer {
 	if cfg.Nonce == nil {
-		cfg.Nonce = nonce
+		process := nonce()[:processLen]
+		cfg.Nonce = func() string { return process + nonce() }
 	}
 	if cfg.Follow == 0 {
 		cfg.Follow = limits.DefaultHeartbeat
@@ -144,6 +145,9 @@ func retry(most time.Duration, f func()) time.Duration {
 	time.AfterFunc(d, f)
 	return d
 }
+
+// processLen is the number of characters at the beginning of a nonce that all nonces of a process share.
+const processLen = 8
 
 // nonce returns 64 random bits.
 func nonce() string {

@@ -230,6 +230,9 @@ func (i *Issuer) restore(ctx context.Context, s *series, v view) (again bool, er
 	if v.record == nil {
 		c.record.Gen = max(c.record.Gen, v.state.Purged)
 	}
+	if _, err := i.settleKey(ctx, s, v, &c.record); err != nil { // first, so that no record is without its key
+		return true, err
+	}
 	r := c.written(i.cfg.Nonce(), i.cfg.By)
 	if err = i.writeBack(ctx, s, v, r); err == nil {
 		s.change(func() { s.known, s.stale = &r, true })
@@ -244,7 +247,7 @@ func (i *Issuer) restore(ctx context.Context, s *series, v view) (again bool, er
 func (i *Issuer) writeBack(ctx context.Context, s *series, v view, r Record) error {
 	check := zkstore.CheckOp{Path: statePath, Version: v.version}
 	if v.record == nil {
-		return i.writeCreated(ctx, []zkstore.Op{check}, s.name, r)
+		return i.writeCreated(ctx, []zkstore.Op{check}, s.name, r, nil)
 	}
 	return i.cfg.Store.Multi(zkstore.OnSession(ctx, i.link.session), setRecord(check, s.name, r, v.stat.Version)...)
 }

@@ -48,16 +48,25 @@ var ErrNotFound = errors.New("sequence not found")
 // ErrStartNeeded: ZooKeeper has lost data before, so the start must be given.
 var ErrStartNeeded = errors.New("ZooKeeper has lost data before, so a sequence with this name may have existed. It needs a start above all values that were issued")
 
+// ErrStartTooLow: the name had values, and a scattered sequence would give them out again.
+var ErrStartTooLow = errors.New("start must be above")
+
 // Definition is what an operator says of a sequence that is created.
 type Definition struct {
 	Name string
 	sequence.Map
 	Settings
+	Mode Mode
 	// StartGiven: the operator has chosen Map.Start.
 	StartGiven bool
 	// MaxNames is the number of sequences that a template creates at most. It is 0 unless the name is that
 	// of a template.
 	MaxNames int64
+	// First is the lowest value to begin with. At or below Map.Start it means Map.Start.
+	First int64
+	// Held and Source are those of the Record.
+	Held   bool
+	Source string
 }
 
 // Check returns an error if the definition is not usable. A text about a setting begins with its name.
@@ -85,7 +94,7 @@ func checkMaxNames(n int64) error {
 }
 
 // Create creates a sequence and returns its record. A name that was deleted begins above all values
-// of its earlier life. It returns ErrExists, ErrNoState or ErrStartNeeded.
+// of its earlier life. It returns ErrExists, ErrNoState, ErrStartNeeded or ErrTooEarly.
 func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 	if err := d.Check(); err != nil {
 		return Record{}, err
@@ -94,27 +103,58 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 		switch {
 		case old != nil && old.DeletedAt == 0:
 			return Record{}, ErrExists
-		case old == nil && st.Epoch > 1 && !d.StartGiven:
+		case old.forgets(st, d.Mode) && !d.StartGiven:
 			return Record{}, ErrStartNeeded
+		case d.Mode == Strict && old.mayIssue(st.Epoch, o.Now()):
+			return Record{}, ErrTooEarly // those values would come after higher ones of the strict life
 		}
 		r := newRecord(d.Map, d.Settings, st, o.Now())
-		r.MaxNames = d.MaxNames
+		r.Mode, r.MaxNames, r.Held, r.Source = d.Mode, d.MaxNames, d.Held, d.Source
 		if old != nil {
-			r.Gen, r.Credit, r.At, r.Epoch = old.Gen, old.Credit, old.At, old.Epoch
+			r.Gen, r.Credit, r.At = old.Gen, old.Credit, old.At
+			if !old.forgets(st, d.Mode) { // else the operator has given the start in this epoch
+				r.Epoch = old.Epoch
+			}
 			r.HardCeiling = max(r.HardCeiling, old.HardCeiling)
 			if last, used := old.lastUsed(st.Epoch, o.Now()); used {
-				r.Next = r.PositionAbove(last)
+				if r.Next = r.PositionAbove(last); r.Next > 0 && r.Scatter > 0 {
+					return Record{}, fmt.Errorf("%w %d, the highest value that this name could have before, because scattered values have no order", ErrStartTooLow, last)
+				}
+			}
+			if old.IsTemplate() && old.Scatter > 0 {
+				r.Epoch = st.Epoch // the new values are above all that lost sequences can have had
 			}
 		}
+		r.Next = max(r.Next, r.PositionAtOrAbove(d.First))
 		return r.withPeak(), nil
 	})
+}
+
+// forgets reports whether values may have been issued of which old, the record of an earlier life, does not know: data
+// were lost. If both lives are in segment mode, the ceiling bounds them, and the new life skips them. old is nil if
+// there is no record, and mode is that of the new life.
+func (old *Record) forgets(st State, mode Mode) bool {
+	return old == nil && st.Epoch > 1 || old != nil && (old.Mode == Strict || mode == Strict) && old.Epoch < st.Epoch
+}
+
+// mayIssue reports whether a node that is cut off may still issue values of old, the record of an earlier life. old is nil if
+// there is no record.
+func (old *Record) mayIssue(epoch, now int64) bool {
+	if old == nil || old.Mode == Strict || now >= old.PurgeableAt() {
+		return false
+	}
+	_, used := old.lastUsed(epoch, now)
+	return used
 }
 
 // lastUsed returns the highest value that may have been issued, also after this record if ZooKeeper has
 // lost a later one. used is false if there is none.
 func (r Record) lastUsed(epoch, now int64) (v int64, used bool) {
+	if r.IsTemplate() && r.Scatter > 0 {
+		return r.Highest(0), true // its sequences have keys of their own
+	}
 	next := min(r.Next, r.Positions())
-	if r.Epoch < epoch && !r.IsTemplate() {
+	if r.Epoch < epoch && !r.IsTemplate() && r.Mode == Segment {
 		skip, _ := r.skip(epoch, now)
 		next += min(skip, r.Positions()-next)
 		first := sequence.Ceiling(r.HardCeiling).Burst() / firstBlockPart // taken after a skip that is lost too
@@ -123,7 +163,7 @@ func (r Record) lastUsed(epoch, now int64) (v int64, used bool) {
 	if next == 0 {
 		return 0, false
 	}
-	return r.Value(next - 1), true
+	return r.Highest(next - 1), true
 }
 
 // Check returns an error if the settings are not usable. Its text begins with the setting's name.
@@ -153,6 +193,9 @@ type Change struct {
 	// Next is the next value to be issued, or the first one of each sequence that a template creates. It must
 	// not be lower than the present one.
 	Next *int64
+	// NextPosition is the next position to be issued, instead of Next. The values of a scattered sequence have
+	// no order, so it needs this.
+	NextPosition *int64
 	// MaxNames is a new Record.MaxNames, for templates only.
 	MaxNames *int64
 	// VouchedIn is the epoch in which the operator has made sure that no value from Next on was
@@ -166,7 +209,7 @@ var ErrLostAgain = errors.New("ZooKeeper has lost data again, so higher values m
 // Set changes a sequence. Nodes follow at their next heartbeat.
 func (o Operator) Set(ctx context.Context, name string, c Change) (Record, error) {
 	var jump *Jump
-	if c.Next != nil {
+	if c.Next != nil || c.NextPosition != nil {
 		jump = &Jump{}
 	}
 	return o.update(ctx, name, jump, func(st State, old *Record) (Record, error) {
@@ -197,12 +240,15 @@ func (o Operator) Set(ctx context.Context, name string, c Change) (Record, error
 			if *c.Max < r.Max {
 				return Record{}, fmt.Errorf("max is %d, and cannot become lower", r.Max)
 			}
+			if r.Scatter > 0 && *c.Max != r.Max {
+				return Record{}, errors.New("the max of a scattered sequence cannot change: positions would get other values")
+			}
 			r.Max = *c.Max
 		}
-		if c.Next != nil {
-			p := r.PositionAtOrAbove(*c.Next)
-			if p < r.Next {
-				return Record{}, fmt.Errorf("values up to %d may have been issued, so the next one cannot be %d", r.Value(r.Next-1), *c.Next)
+		if jump != nil {
+			p, err := c.position(r)
+			if err != nil {
+				return Record{}, err
 			}
 			if r = r.raised(p); c.VouchedIn != 0 {
 				r.Epoch = st.Epoch // nothing needs to be skipped
@@ -215,10 +261,29 @@ func (o Operator) Set(ctx context.Context, name string, c Change) (Record, error
 	})
 }
 
+// position returns the position from which a sequence must go on.
+func (c Change) position(r Record) (p int64, err error) {
+	switch {
+	case r.Scatter > 0 && r.IsTemplate():
+		return 0, fmt.Errorf("a template of scattered sequences has no next value. Delete it, and create it again with a start above %d", r.Highest(0))
+	case c.NextPosition != nil:
+		if p = *c.NextPosition; p < r.Next || p >= r.Positions() {
+			return 0, fmt.Errorf("the next position must be %d to %d, not %d", r.Next, r.Positions()-1, p)
+		}
+		return p, nil
+	case r.Scatter > 0:
+		return 0, errors.New("scattered values have no order. Give the next position instead of the next value")
+	}
+	if p = r.PositionAtOrAbove(*c.Next); p < r.Next {
+		return 0, fmt.Errorf("values up to %d may have been issued, so the next one cannot be %d", r.Highest(r.Next-1), *c.Next)
+	}
+	return p, nil
+}
+
 // Delete deletes a sequence. Its record stays as a tombstone, so that the name does not begin again
 // with values that were issued.
 func (o Operator) Delete(ctx context.Context, name string) (Record, error) {
-	return o.update(ctx, name, &Jump{}, func(st State, old *Record) (Record, error) {
+	r, err := o.update(ctx, name, &Jump{}, func(st State, old *Record) (Record, error) {
 		if old == nil || old.DeletedAt != 0 {
 			return Record{}, ErrNotFound
 		}
@@ -227,10 +292,14 @@ func (o Operator) Delete(ctx context.Context, name string) (Record, error) {
 		r.Gen = max(r.Gen, st.Purged)
 		return r, nil
 	})
+	if err == nil {
+		o.forgetKeys(ctx, r)
+	}
+	return r, err
 }
 
 // ErrTooEarly: a tombstone must stay for longer.
-var ErrTooEarly = errors.New("nodes that are cut off may still issue values of this sequence. Purge it later")
+var ErrTooEarly = errors.New("nodes that are cut off may still issue values of this sequence. Try again when `flaked seq purge` may remove it")
 
 // Purge removes the tombstone of a deleted sequence. Then nothing remembers which values were issued: a
 // new sequence with this name begins where its definition says. It returns ErrTooEarly until the longest
@@ -248,9 +317,13 @@ func (o Operator) Purge(ctx context.Context, name string) error {
 		case o.Now() < v.record.PurgeableAt():
 			return ErrTooEarly
 		}
+		if err := o.deleteKey(ctx, v.record.ID); err != nil {
+			return err
+		}
 		next := v.state.after(name)
 		next.Purged = max(next.Purged, v.record.Gen)
 		if _, err = o.Store.Set(ctx, statePath, next.marshal(), v.version); err == nil {
+			o.forgetKeys(ctx, *v.record)
 			err = o.Store.Delete(ctx, recordPath(name), v.stat.Version)
 		}
 		if !outpaced(err) {
@@ -375,6 +448,10 @@ func (o Operator) update(ctx context.Context, name string, jump *Jump, change fu
 		if v.record != nil {
 			r.EarlierHoldMs = v.record.LongestHoldMs()
 		}
+		var key []zkstore.Op
+		if v.record == nil || v.record.ID != r.ID {
+			r, key = r.withKey()
+		}
 		r = commit{record: r}.written(nonce(), o.By)
 		if data := r.marshal(); len(data) > maxRecord {
 			return Record{}, fmt.Errorf("the record of the sequence has %d bytes, at most %d are allowed. Use a shorter note", len(data), maxRecord)
@@ -383,7 +460,10 @@ func (o Operator) update(ctx context.Context, name string, jump *Jump, change fu
 		if err != nil {
 			return Record{}, err
 		}
-		if err = o.write(bound, name, v, r, also); !outpaced(err) {
+		if err = o.write(bound, name, v, r, append(also, key...)); err == nil && v.record != nil && v.record.ID != r.ID {
+			err = o.deleteKey(ctx, v.record.ID)
+		}
+		if !outpaced(err) {
 			return r, err
 		}
 	}
@@ -420,11 +500,13 @@ func (o Operator) look(ctx context.Context, name string) (view, context.Context,
 
 func (o Operator) write(ctx context.Context, name string, v view, r Record, also []zkstore.Op) error {
 	state := zkstore.SetOp{Path: statePath, Data: v.state.after(name).marshal(), Version: v.version}
+	if v.record == nil || r.Keyed() {
+		if err := o.Store.EnsureRoot(ctx, r.dirs(name)...); err != nil {
+			return err
+		}
+	}
 	if v.record != nil {
 		return o.Store.Multi(ctx, append(setRecord(state, name, r, v.stat.Version), also...)...)
-	}
-	if err := o.Store.EnsureRoot(ctx, recordsDir, bucketPath(name)); err != nil {
-		return err
 	}
 	return o.Store.Multi(ctx, append(also, state, zkstore.CreateOp{Path: recordPath(name), Data: r.marshal()})...)
 }

@@ -78,12 +78,34 @@ func (s State) lastChange(name string) int64 {
 	return n
 }
 
+// Mode says when positions are written to ZooKeeper.
+type Mode string
+
+const (
+	// Segment: a node takes blocks, and issues from memory.
+	Segment Mode = ""
+	// Strict: each request is answered after its positions were written. Requests that wait together share
+	// one write.
+	Strict Mode = "strict"
+)
+
+func (m Mode) String() string {
+	if m == Segment {
+		return "segment"
+	}
+	return string(m)
+}
+
 // Record is a sequence in ZooKeeper. Every write raises Gen by one and has a fresh Nonce.
 type Record struct {
 	// ID is random, and new each time a sequence with this name is created.
 	ID string `json:"id"`
 	sequence.Map
+	// KeyCheck is the fingerprint of the key of a salted or scattered sequence. The key is at secretPath.
+	KeyCheck string `json:"key_check,omitempty"`
 	Settings
+	// Mode cannot change.
+	Mode Mode `json:"mode,omitempty"`
 	// Next is the first position that was not given to a node.
 	Next int64 `json:"next"`
 	// From is the first position that may still be issued: an operator has raised the next value
@@ -111,6 +133,9 @@ type Record struct {
 	// is the number that it has created.
 	MaxNames int64 `json:"max_names,omitempty"`
 	Names    int64 `json:"names,omitempty"`
+	// Held: no node issues a value until an operator starts the sequence. Source is what it was imported from.
+	Held   bool   `json:"held,omitempty"`
+	Source string `json:"source,omitempty"`
 	// DeletedAt is the time when an operator deleted the sequence, Unix ms. 0: it was not.
 	DeletedAt int64 `json:"deleted_at,omitempty"`
 }
@@ -162,16 +187,20 @@ func mustMarshal(v any) []byte {
 	return b
 }
 
-// setRecord returns operations that write a record if op succeeds and the record has this version. A
-// write at version -1 is unconditional in ZooKeeper, so a second write skips that version.
+// setRecord returns operations that write a record if op succeeds and the record has this version.
 func setRecord(op zkstore.Op, name string, r Record, version int32) []zkstore.Op {
-	set := zkstore.SetOp{Path: recordPath(name), Data: r.marshal(), Version: version}
-	if version != zkstore.AnyVersion-1 {
-		return []zkstore.Op{op, set}
+	return append([]zkstore.Op{op}, setVersion(zkstore.SetOp{Path: recordPath(name), Data: r.marshal(), Version: version})...)
+}
+
+// setVersion returns the operations that make a write. A write at version -1 is unconditional in ZooKeeper, so a second
+// write skips that version.
+func setVersion(set zkstore.SetOp) []zkstore.Op {
+	if set.Version != zkstore.AnyVersion-1 {
+		return []zkstore.Op{set}
 	}
 	skip := set
 	skip.Version = zkstore.AnyVersion
-	return []zkstore.Op{op, set, skip}
+	return []zkstore.Op{set, skip}
 }
 
 // view is the records that a decision needs, as they were read together.
@@ -180,6 +209,8 @@ type view struct {
 	version int32  // of the state
 	record  *Record
 	stat    zkstore.Stat // of the record
+	keys    *keyring     // nil: they were not read
+	secret  *secret      // as settleKey returned it
 }
 
 // parseView parses what GetAll returned for statePath and, if there is one, a record's path.
@@ -204,7 +235,7 @@ func parseView(found []zkstore.Record) (v view, err error) {
 var ErrDamaged = errors.New("not a sequence record of flaked")
 
 func parseRecord(b []byte) (r Record, err error) {
-	if err := json.Unmarshal(b, &r); err != nil || r.Map.Check() != nil || r.Settings.Check() != nil || r.ID == "" || r.Gen < 1 || r.Next < 0 {
+	if err := json.Unmarshal(b, &r); err != nil || r.Map.Check() != nil || r.Settings.Check() != nil || r.ID == "" || r.Gen < 1 || r.Next < 0 || r.Mode != Segment && r.Mode != Strict || r.Keyed() && !r.IsTemplate() && r.KeyCheck == "" {
 		return Record{}, fmt.Errorf("%w: %.80q", ErrDamaged, b)
 	}
 	return r, nil

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"go.uber.org/atomic"
+
+	"github.com/flaked/flaked/sequence"
 )
 
 // Report is what a node knows of its sequences at one moment, for people and for metrics.
@@ -32,6 +34,11 @@ type Use struct {
 	Record Record
 	// Held is the number of values that the node has taken and not issued.
 	Held int64
+	// Unanswered is the number of values of a strict sequence that the node has taken, or perhaps taken, and not
+	// answered. Nobody will get them, but for those that are being answered.
+	Unanswered int64
+	// Block is the last block that the node has taken.
+	Block sequence.Block
 	// PerSecond is the number of values that the node has issued in a second, over the last minute or longer.
 	PerSecond float64
 	// Refusal is why the node gets no block at present, "" if it does or has not asked.
@@ -67,6 +74,20 @@ func (i *Issuer) Report() Report {
 	return r
 }
 
+// Use returns what the node knows of a sequence. ok is false if it knows none of this name. It may be called by any goroutine.
+func (i *Issuer) Use(name string) (u Use, ok bool) {
+	s := i.find([]byte(name))
+	if s == nil {
+		return u, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil || s.known.DeletedAt != 0 || s.known.IsTemplate() {
+		return u, false
+	}
+	return s.use(i.cfg.Mono()), true
+}
+
 // totals counts what series did that the node has forgotten.
 type totals struct{ issued, blocks, waits atomic.Int64 }
 
@@ -82,7 +103,7 @@ func (t *totals) add(s *series) bool {
 
 // use returns what is known of the series. mu is held.
 func (s *series) use(now int64) Use {
-	u := Use{Name: s.name, Record: *s.known, Held: s.stock.Left(), PerSecond: s.window.rate(s.issued, now)}
+	u := Use{Name: s.name, Record: *s.known, Held: s.stock.Left(), Block: s.last, Unanswered: s.unanswered(), PerSecond: s.window.rate(s.issued, now)}
 	if now < s.retryAt || len(s.waiting) > 0 {
 		u.Refusal = s.refusal.reason()
 	}

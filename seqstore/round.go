@@ -29,7 +29,7 @@ func (i *Issuer) Round(ctx context.Context) error {
 	}
 	i.forget()
 	if err != nil {
-		i.refuseAll(&Refusal{Reason: NoBlock, Text: "this node has no values left, and ZooKeeper cannot be reached. Retry, or try another node", RetryAfter: time.Second})
+		i.refuseAll(&Refusal{Reason: NoBlock, Text: "this node holds no values of the sequence, and ZooKeeper cannot be reached. Retry, or try another node", RetryAfter: time.Second})
 	}
 	return err
 }
@@ -204,12 +204,14 @@ const maxAttempts = 8
 const maxConflicts = 3
 
 // work reads the record of a series and does what is due.
-func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series, e situation) error {
+func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series, e situation) (err error) {
 	for conflicts := range maxConflicts {
 		e.sent = i.cfg.Mono()
-		v, err := i.look(ctx, s, conflicts > 0)
-		if err != nil {
-			return err
+		v, known := s.lastWritten(i.state)
+		if !known || conflicts > 0 {
+			if v, err = i.look(ctx, s, false); err != nil {
+				return err
+			}
 		}
 		if v.state == nil || judgeState(v.state, i.state) == foundLost || v.state.Epoch > i.state.Epoch {
 			return &lostError{statePath + " is missing, older than before, or of a later epoch"}
@@ -218,6 +220,13 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series, e sit
 			return err
 		} else if again {
 			continue
+		}
+		if err := i.readKeys(ctx, s, &v); err != nil {
+			return err
+		}
+		e.keys = v.keys
+		if v.secret, err = i.settleKey(ctx, s, v, v.record); err != nil {
+			return err
 		}
 		e.epoch, e.now, e.unconfirmed, e.nonce = v.state.Epoch, i.cfg.Now(), i.unconfirmed(cluster), i.cfg.Nonce()
 		changed, refusal, err := i.byTemplate(ctx, s, v, e.unconfirmed)
@@ -246,8 +255,16 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series, e sit
 func (i *Issuer) pauseSeries(s *series) {
 	s.mu.Lock()
 	most := 10 * time.Millisecond << min(s.conflicts, 7)
+	if s.known != nil && s.known.Mode == Strict {
+		most = strictPause * time.Duration(max(1, s.others(i.cfg.Mono())))
+	}
 	s.conflicts++
 	s.mu.Unlock()
+	i.pauseUpTo(s, most)
+}
+
+// pauseUpTo makes the rounds leave a series alone for a random time.
+func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
 	now := i.cfg.Mono()
 	d := i.cfg.Retry(most, func() {
 		i.add(s)
@@ -304,7 +321,15 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 // that another write was faster.
 func (i *Issuer) write(ctx context.Context, s *series, v view, t taking) (conflict bool, err error) {
 	check := zkstore.CheckOp{Path: statePath, Version: v.version}
-	err = i.cfg.Store.Multi(zkstore.OnSession(ctx, i.link.session), setRecord(check, s.name, t.record, v.stat.Version)...)
+	sent := i.cfg.Mono()
+	ops := setRecord(check, s.name, t.record, v.stat.Version)
+	if t.keys != nil {
+		ops = append(ops, t.keys.write(t.record.ID)...)
+	}
+	err = i.cfg.Store.Multi(zkstore.OnSession(ctx, i.link.session), ops...)
+	if len(t.requests) > 0 {
+		return i.writtenStrict(s, v, t, sent, err)
+	}
 	switch {
 	case err == nil:
 		s.change(func() { s.accept(t, i.cfg.Mono()) })

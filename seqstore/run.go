@@ -137,5 +137,5 @@ func (s *series) close() (rest taking, ok bool) {
 	if len(s.attempts) > 0 || tail.Len() == 0 || tail.End != s.last.End {
 		return taking{}, false
 	}
-	return taking{Record{ID: s.known.ID, Epoch: s.lastEpoch}, tail}, true
+	return taking{record: Record{ID: s.known.ID, Epoch: s.lastEpoch}, block: tail}, true
 }

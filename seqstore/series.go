@@ -21,7 +21,10 @@ type series struct {
 	known *Record
 	// highest is the highest next position that a record with this ID had.
 	highest int64
-	stock   sequence.Stock
+	// values is the map of known. A keyed one is of no use without secret, the key of known.
+	values sequence.Values
+	secret *secret // nil: the node does not know it, or there is none
+	stock  sequence.Stock
 	// attempts are the writes with unknown outcome. All were made at the version tried.
 	attempts []taking
 	tried    int32
@@ -40,6 +43,9 @@ type series struct {
 	// ns of the monotonic clock, the node does not try again.
 	conflicts int
 	notBefore int64
+	// writers are the other nodes that wrote a strict sequence, each with the time when this node last read it, in
+	// ns of the monotonic clock.
+	writers map[string]int64
 	// absentAt is when the node found that the sequence does not exist. 0: it exists, or the
 	// node has not looked.
 	absentAt int64
@@ -48,8 +54,14 @@ type series struct {
 	// issued is the number of positions that were issued, blocks that of the blocks that were taken, and waits
 	// that of the requests that waited.
 	issued, blocks, waits int64
-	window                window // for the rate
-	stale                 bool   // an operator may have changed the record since it was read
+	// committed is the number of positions that a strict sequence has written, answered that of those that requests
+	// got, and unknown that of writes with an unknown outcome.
+	committed, answered, unknown int64
+	// written is the record and the state with their versions after a write of a strict sequence, until the next
+	// decision. That one needs no read.
+	written view
+	window  window // for the rate
+	stale   bool   // an operator may have changed the record since it was read
 	// epoch was that of /seq when known was compared with ZooKeeper last. In a later epoch, an older record in
 	// ZooKeeper belongs to the loss for which the epoch was raised, and the node puts its own back. In the same
 	// one it shows a loss. See also Issuer.noteSession.
@@ -58,10 +70,12 @@ type series struct {
 	queued    bool // it is among those that need work soon: see catalog.next
 }
 
-// taking is a write that takes a block.
+// taking is a write that takes a block. requests are those of a strict sequence that share it.
 type taking struct {
-	record Record
-	block  sequence.Block
+	record   Record
+	block    sequence.Block
+	requests []request
+	keys     *keyring // as the write leaves them, nil if it does not write them
 }
 
 // request is a request for values.
@@ -85,6 +99,14 @@ func (s *series) take(r request, now, readAt int64, to []worker.Run) (_ []worker
 		return to, false, errForgotten
 	case s.absent(now), s.known != nil && s.known.DeletedAt != 0:
 		return to, false, noSequence(s.name)
+	case s.known != nil && s.known.Held:
+		return to, false, held(s.name)
+	case r.whole && s.known != nil && s.known.Keyed():
+		return to, false, wrongMode(s.name)
+	case s.known != nil && s.known.Mode == Strict:
+		return s.takeStrict(r, now, to)
+	case s.known != nil && r.w.Key != "":
+		return to, false, &Refusal{Reason: WrongMode, Text: "keys are for strict sequences, and " + s.name + " is not one. Leave the key out"}
 	case s.known == nil || len(s.waiting) > 0 && r.w.Since == 0: // no request overtakes those that wait
 		return s.wait(r, now, to)
 	case now-readAt >= int64(s.known.hold()):
@@ -123,28 +145,24 @@ func (s *series) issue(r request, to []worker.Run) ([]worker.Run, bool) {
 	if r.whole {
 		b, ok := s.stock.TakeWhole(r.n)
 		if ok {
-			to = append(to, s.run(b))
+			to = appendRuns(to, &s.values, b)
 		}
 		return to, ok
 	}
 	var room [4]sequence.Block
 	blocks, ok := s.stock.Take(r.n, room[:0])
 	for _, b := range blocks {
-		to = append(to, s.run(b))
+		to = appendRuns(to, &s.values, b)
 	}
 	return to, ok
-}
-
-func (s *series) run(b sequence.Block) worker.Run {
-	return worker.Run{First: worker.ID(s.known.Value(b.First)), Step: worker.ID(s.known.Increment), Len: int(b.Len())}
 }
 
 // wait makes a request wait, or refuses it if it has waited for a try that failed.
 func (s *series) wait(r request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	switch since := r.w.Since; {
-	case s.known != nil && r.n > s.known.ceiling().Burst():
+	case s.known != nil && r.n > s.known.mostAtOnce():
 		return to, false, s.known.tooMany().about(s.name)
-	case since == 0 && s.refusal != nil && now < s.retryAt:
+	case since == 0 && s.refuses(r, now):
 		return to, false, s.refusal
 	case since == 0:
 		r.w.Since = now
@@ -156,6 +174,12 @@ func (s *series) wait(r request, now int64, to []worker.Run) ([]worker.Run, bool
 	}
 	s.waiting = append(s.waiting, r)
 	return to, true, sequence.ErrPending
+}
+
+// refuses reports whether a new request is refused at once. One with a key may have its value already, although the
+// sequence is exhausted.
+func (s *series) refuses(r request, now int64) bool {
+	return s.refusal != nil && now < s.retryAt && (r.w.Key == "" || s.refusal.Reason != Exhausted)
 }
 
 // refuse sets the refusal for requests that wait, and for new ones until the next try. nil: there is

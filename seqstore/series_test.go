@@ -195,7 +195,7 @@ func waiting(n int64) func() *series {
 // The outcome of a write is not known. Later the record shows it.
 func TestResolve(t *testing.T) {
 	attempt := func(nonce string) taking {
-		return taking{usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }), sequence.Block{First: 100, End: 200}}
+		return taking{record: usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }), block: sequence.Block{First: 100, End: 200}}
 	}
 	for name, c := range map[string]struct {
 		found   Record

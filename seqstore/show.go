@@ -43,9 +43,13 @@ func (s *series) show(r request, now int64) (line string, err error) {
 	return "", err
 }
 
-// List returns a line for each sequence that this node knows and whose name begins with prefix.
-func (i *Issuer) List(prefix []byte) (lines []string) {
+// List returns a line for each sequence that this node knows, whose name begins with prefix, and
+// that rights include.
+func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 	for _, s := range i.list() {
+		if !rights.MayUse([]byte(s.name)) {
+			continue
+		}
 		s.mu.Lock()
 		if s.known != nil && s.known.DeletedAt == 0 && !s.known.IsTemplate() && strings.HasPrefix(s.name, string(prefix)) {
 			lines = append(lines, s.describe())
@@ -59,6 +63,14 @@ func (i *Issuer) List(prefix []byte) (lines []string) {
 // describe returns the line of SEQ. mu is held.
 func (s *series) describe() string {
 	r := s.known
-	return fmt.Sprintf("name=%s mode=segment start=%d increment=%d max=%d used_percent=%.1f taken=%d held=%d ceiling=%d",
-		s.name, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), r.Next, s.stock.Left(), r.ceiling())
+	line := fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d map=%s", s.name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.Kind())
+	if r.Mode == Strict {
+		line = fmt.Sprintf("%s unanswered=%d", line, s.unanswered())
+	} else {
+		line = fmt.Sprintf("%s held=%d ceiling=%d", line, s.stock.Left(), r.ceiling())
+	}
+	if r.Held {
+		line += " state=held"
+	}
+	return line
 }

@@ -37,6 +37,7 @@ func (n *simNode) intend(c zkstore.Call) {
 	switch {
 	case n.is.byName[name].epoch < n.is.state.Epoch: // it is put back
 		took.n = 0
+		n.h.strict[name].putBack()
 	case r.Epoch > old.Epoch:
 		took.n = -r.Credit - r.HardCeiling*sequence.ClocksApart.Milliseconds()/1000
 		took.extra = took.n
@@ -48,6 +49,9 @@ func (n *simNode) intend(c zkstore.Call) {
 func (n *simNode) done(c zkstore.Call, result, told error) {
 	h := n.h
 	if name, set, r, ok := h.recordOf(c); ok && result == nil {
+		if h.strict[name] != nil {
+			h.strict[name].committed = max(h.strict[name].committed, r.Value(r.Next))
+		}
 		took := h.intended[r.Nonce]
 		if took.at = h.now; took.extra < 0 || took.extra > sequence.Ceiling(r.HardCeiling).Burst()/firstBlockPart {
 			h.violated("first block", "the first block after a loss of data has %d positions", took.extra)
@@ -67,6 +71,9 @@ func (n *simNode) done(c zkstore.Call, result, told error) {
 // which it counts is that of any node.
 func (h *history) checkCeiling() {
 	for name, all := range h.takings {
+		if h.strict[name] != nil {
+			continue
+		}
 		for i, first := range all {
 			var sum, extra, ceiling int64
 			for _, t := range all[i:] {
@@ -87,5 +94,16 @@ func (h *history) violated(check, format string, args ...any) {
 	h.note("WRONG: %s", text)
 	if h.wrong == "" {
 		h.wrong = text
+	}
+}
+
+// checkEpoch checks that no node has seen a loss of data in a history without one.
+func (h *history) checkEpoch() {
+	data, stat, err := h.mem.Peek(statePath)
+	if err != nil || h.losses > 0 {
+		return
+	}
+	if v, err := parseView([]zkstore.Record{{Found: true, Data: data, Stat: stat}}); err != nil || v.state.Epoch > 1 {
+		h.violated("no loss", "%s is %s: %v", statePath, data, err)
 	}
 }

@@ -9,6 +9,9 @@ import (
 
 func (n *simNode) fault(c zkstore.Call) zkstore.Fault {
 	n.h.interleave(n)
+	if n.h.strict["x0"] != nil && c.Op == "multi" && n.h.rng.IntN(4) == 0 {
+		n.h.askLate(n, "x0")
+	}
 	n.intend(c)
 	if n == n.h.heard && n.h.now < n.h.noticeBy {
 		return zkstore.NoFault
@@ -117,6 +120,10 @@ func (h *history) putBack(c simCopy, heard *simNode) {
 	h.heard, h.noticeBy = heard, h.now+h.confirm.Milliseconds()
 	h.losses++
 	h.mem.Deliver()
+	h.checkGaps("x0")
+	if s := h.strict["x0"]; s != nil {
+		s.counts = false
+	}
 	h.note("ZooKeeper is put back to %.3f", float64(c.at)/1000)
 	h.mem.Restore(c.data)
 	h.mem.SetEpoch(uint32(h.mem.Zxid()>>32) + 1)
@@ -141,6 +148,10 @@ func (h *history) lose() {
 	}
 	h.losses++
 	h.mem.Deliver()
+	h.checkGaps("x0")
+	if s := h.strict["x0"]; s != nil {
+		s.counts = false
+	}
 	if wipe {
 		h.note("ZooKeeper is wiped, node %d must notice", h.heard.id)
 		h.mem.Wipe()

@@ -48,6 +48,7 @@ func (n *simNode) start() {
 	n.sure, n.content, n.lastBeat, n.cut, n.pauseTill = false, "", -1<<40, false, 0
 	n.confirmed = n.h.now + n.h.confirm.Milliseconds()
 	clear(n.max)
+	n.h.strict["x0"].ended(n.is)
 	var w Witness
 	remembers := false
 	if n.is != nil && n.h.rng.IntN(2) == 0 {

@@ -16,11 +16,15 @@ func (h *history) create(store zkstore.Store, name string) {
 	if missing != nil && h.highest[name] > 0 { // nodes that are cut off may hold some that nobody has got yet
 		start = h.highest[name] + 1_000_000
 	}
-	r, err := h.operator(store).Create(context.Background(), Definition{
-		Name: name, Map: sequence.Map{Start: start, Increment: 1 + h.rng.Int64N(3), Max: sequence.MaxJavaScript},
+	op := h.operator(store)
+	r, err := op.Create(context.Background(), Definition{
+		Name: name, Mode: h.modeOf(name), Map: h.mapOf(name, start),
 		Settings: Settings{Block: 32, SupplyMs: 60_000, HoldMs: 600_000, Ceiling: ceiling, HardCeiling: ceiling}, StartGiven: true,
 	})
 	h.note("by hand: create %s, ceiling %d: %v", name, ceiling, err)
+	if err == nil {
+		h.born(op, name, r)
+	}
 	if err == nil && missing != nil {
 		h.takings[name] = append(h.takings[name], simTaking{at: h.now, extra: r.Credit})
 	}
@@ -49,6 +53,9 @@ func (h *history) jump() {
 		k = 3
 	}
 	h.confirmTemplate(op)
+	h.vouch(op, "x0")
+	h.checkGaps(name)
+	defer h.countGaps(name)
 	switch k {
 	case 3:
 		for i := range 1 + h.rng.IntN(4) {
@@ -61,9 +68,13 @@ func (h *history) jump() {
 		if err != nil || v.record == nil {
 			return
 		}
-		next := v.record.Value(v.record.Next + h.rng.Int64N(3000))
-		_, err = op.Set(ctx, name, Change{Next: &next})
-		h.note("by hand: next of %s is %d: %v", name, next, err)
+		p := v.record.Next + h.rng.Int64N(3000)
+		change := Change{NextPosition: &p}
+		if next := v.record.Value(p); v.record.Scatter == 0 {
+			change = Change{Next: &next}
+		}
+		_, err = op.Set(ctx, name, change)
+		h.note("by hand: next position of %s is %d: %v", name, p, err)
 	case 1:
 		_, err := op.Delete(ctx, name)
 		h.note("by hand: delete %s: %v", name, err)

@@ -31,13 +31,17 @@ type history struct {
 	takings            map[string][]simTaking
 	intended           map[string]simTaking // by nonce
 	highest            map[string]int64     // value that was issued
+	strict             map[string]*simStrict
+	late               []*simLate // requests that wait
 	issued             int
 	losses             int
 	inside             bool // in interleave
 	confirm, heartbeat time.Duration
-	mute               *simNode // sends no heartbeats
-	staged             bool     // in a scenario: no other losses
-	faulty             int      // one call in faulty is lost, twice that and so on
+	mute               *simNode          // sends no heartbeats
+	staged             bool              // in a scenario: no other losses
+	keyed              sequence.Map      // the salt or the scatter of simKeyed
+	lives              []sequence.Values // of simKeyed, each with its key
+	faulty             int               // one call in faulty is lost, twice that and so on
 }
 
 type simCopy struct {
@@ -51,7 +55,7 @@ type simTaking struct{ at, n, ceiling, extra int64 }
 const simEpoch = int64(1_800_000_000_000)
 
 func newHistory(seed uint64) *history {
-	h := &history{seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), given: map[string]bool{}, takings: map[string][]simTaking{}, intended: map[string]simTaking{}, highest: map[string]int64{}, names: []string{"s0"}}
+	h := &history{seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), given: map[string]bool{}, takings: map[string][]simTaking{}, intended: map[string]simTaking{}, highest: map[string]int64{}, strict: map[string]*simStrict{}, names: []string{"s0"}}
 	h.confirm, h.heartbeat = 12*time.Second, 3*time.Second
 	if h.rng.IntN(2) == 0 {
 		h.confirm, h.heartbeat = 2*time.Second, 500*time.Millisecond
@@ -69,11 +73,18 @@ func newHistory(seed uint64) *history {
 	}
 	h.run(60_000)
 	h.names = []string{"s0", "s1"}[:1+h.rng.IntN(2)]
+	if h.rng.IntN(2) == 0 {
+		h.names = append(h.names, "x0")
+		h.strict["x0"] = &simStrict{}
+	}
 	for _, name := range h.names {
 		h.create(admin, name)
 	}
 	if h.rng.IntN(3) == 0 {
 		h.createTemplate(admin)
+	}
+	if h.rng.IntN(3) == 0 {
+		h.createKeyed(admin)
 	}
 	return h
 }
@@ -88,6 +99,7 @@ func (h *history) ask(n *simNode, name string, count int, whole bool) {
 		return
 	}
 	var w sequence.Wait
+	before := h.highest[name]
 	var runs []worker.Run
 	for range 3 {
 		var err error
@@ -106,7 +118,13 @@ func (h *history) ask(n *simNode, name string, count int, whole bool) {
 	if whole && len(runs) != 1 {
 		h.violated("whole", "node %d: RANGE %s %d: %v", n.id, name, count, runs)
 	}
-	h.note("node %d issues %s %v", n.id, name, runs)
+	h.check(n, name, runs, count, before)
+}
+
+// check checks the values that a node has answered. before is the highest value that any node had answered when the request
+// was sent.
+func (h *history) check(n *simNode, name string, runs []worker.Run, count int, before int64) {
+	h.note("node %d issues %s %v", n.id, name, h.shown(name, runs))
 	var total int64
 	for _, r := range runs {
 		for k := range r.Len {
@@ -116,10 +134,17 @@ func (h *history) ask(n *simNode, name string, count int, whole bool) {
 				h.violated("twice", "node %d: %s", n.id, key)
 			}
 			h.given[key] = true
-			if v <= n.max[name] {
+			rank, ours := h.rank(name, v)
+			if !ours {
+				h.violated("key", "node %d: %s is a value under no key of it", n.id, key)
+			}
+			if h.strict[name] == nil && rank <= n.max[name] {
 				h.violated("order", "node %d: %s after %d", n.id, key, n.max[name])
 			}
-			n.max[name] = v
+			if h.strict[name] != nil && rank <= before {
+				h.violated("order", "node %d: %s, after %d of any node", n.id, key, before)
+			}
+			n.max[name] = rank
 			h.highest[name] = max(h.highest[name], v)
 			total++
 		}
@@ -128,10 +153,14 @@ func (h *history) ask(n *simNode, name string, count int, whole bool) {
 		h.violated("count", "node %d: %d of %d values", n.id, total, count)
 	}
 	h.issued += count
+	h.strict[name].answer(int64(count))
 }
 
 func (h *history) play() {
 	defer h.checkCeiling()
+	defer h.checkGaps("x0")
+	defer h.checkEpoch()
+	keeps := h.seed%8 == 7
 	for range 120 {
 		if h.wrong != "" {
 			return
@@ -147,13 +176,26 @@ func (h *history) play() {
 			case 2:
 				count = 1 + h.rng.IntN(3000)
 			}
-			h.ask(n, h.names[h.rng.IntN(len(h.names))], count, h.rng.IntN(4) == 0)
+			name, kind := h.names[h.rng.IntN(len(h.names))], 9
+			if h.strict[name] != nil {
+				kind = h.rng.IntN(6)
+			}
+			switch kind {
+			case 0, 1:
+				h.askTogether(n, name)
+			case 2, 3:
+				h.askKeyed(n, name)
+			default:
+				h.ask(n, name, count, h.rng.IntN(4) == 0)
+			}
+			h.answerLate()
 		case k < 70:
 			h.run(h.rng.Int64N(2000))
 		case k < 74:
 			h.run(h.rng.Int64N(60_000))
 		case k < 78:
 			h.copies = append(h.copies, simCopy{h.now, h.mem.Snapshot()})
+		case k < 82 && keeps, k >= 84 && k < 86 && keeps: // data are never lost
 		case k < 82:
 			h.lose()
 		case k < 84:
@@ -183,6 +225,8 @@ func (h *history) play() {
 		case k < 95 && free:
 			n.pauseTill = h.now + h.rng.Int64N(40_000)
 			h.note("node %d stands still until %d", n.id, n.pauseTill)
+		case k < 96 && len(h.lives) > 0:
+			h.loseKey()
 		case k < 97:
 			n.store.Expire()
 			h.note("node %d: session expired", n.id)

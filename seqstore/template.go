@@ -33,6 +33,9 @@ func (r Record) frozenTemplate(name string, epoch int64) *Refusal {
 	if r.Epoch == epoch {
 		return nil
 	}
+	if r.Scatter > 0 { // a forgotten sequence would have another key, and so its values again in another order
+		return &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and perhaps scattered sequences that the template %s had created. Delete the template, and create it again with a --start above %d", name, r.Highest(0))}
+	}
 	return &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and perhaps sequences that the template %s had created. Set the first value of new ones: flaked seq set %[1]s --next N --vouch-after-loss", name)}
 }
 
@@ -46,7 +49,7 @@ func (r Record) create(name string, st State, now int64) (template, created Reco
 		return Record{}, Record{}, &Refusal{Reason: NoSequence, Text: fmt.Sprintf("the template %s has created %d sequences, as many as it may. Raise that: flaked seq set %[1]s --max-names N", name, r.Names)}
 	}
 	created = newRecord(r.Map, r.Settings, st, now)
-	created.Next = r.Next
+	created.Mode, created.Next = r.Mode, r.Next
 	r.Names++
 	return r, created.withPeak(), nil
 }
@@ -77,7 +80,8 @@ func (i *Issuer) byTemplate(ctx context.Context, s *series, v view, unconfirmed 
 	}
 	template = commit{record: template}.written(i.cfg.Nonce(), i.cfg.By)
 	created = commit{record: created}.written(i.cfg.Nonce(), i.cfg.By)
-	err = i.writeCreated(ctx, setRecord(zkstore.CheckOp{Path: statePath, Version: v.version}, name, template, stat.Version), s.name, created)
+	created, key := created.withKey()
+	err = i.writeCreated(ctx, setRecord(zkstore.CheckOp{Path: statePath, Version: v.version}, name, template, stat.Version), s.name, created, key)
 	switch {
 	case err == nil:
 		t.change(func() { t.know(template); t.epoch = v.state.Epoch })
@@ -88,12 +92,12 @@ func (i *Issuer) byTemplate(ctx context.Context, s *series, v view, unconfirmed 
 	return err == nil, nil, err
 }
 
-// writeCreated writes a new record together with ops.
-func (i *Issuer) writeCreated(ctx context.Context, ops []zkstore.Op, name string, r Record) error {
-	if err := i.cfg.Store.EnsureRoot(ctx, recordsDir, bucketPath(name)); err != nil {
+// writeCreated writes a new record and its key together with ops.
+func (i *Issuer) writeCreated(ctx context.Context, ops []zkstore.Op, name string, r Record, key []zkstore.Op) error {
+	if err := i.cfg.Store.EnsureRoot(ctx, r.dirs(name)...); err != nil {
 		return err
 	}
-	return i.cfg.Store.Multi(zkstore.OnSession(ctx, i.link.session), append(ops, zkstore.CreateOp{Path: recordPath(name), Data: r.marshal()})...)
+	return i.cfg.Store.Multi(zkstore.OnSession(ctx, i.link.session), append(append(ops, key...), zkstore.CreateOp{Path: recordPath(name), Data: r.marshal()})...)
 }
 
 // compare reports whether a record that was read is older than the one that the node knows, and whether the node

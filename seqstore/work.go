@@ -20,6 +20,8 @@ type situation struct {
 	// refusal is why no template creates a sequence that does not exist. nil: there is no template.
 	refusal   *Refusal
 	nonce, by string
+	// keys are those of a strict sequence. nil: they were not read, because no request with a key waited.
+	keys *keyring
 }
 
 // used reports whether this node has taken a block of the sequence.
@@ -90,7 +92,7 @@ func (s *series) decide(v view, e situation) (t *taking, err error) {
 	want := s.needs()
 	s.mu.Unlock()
 	s.change(func() {
-		s.stale, s.epoch = false, e.epoch
+		s.stale, s.epoch, s.written = false, e.epoch, view{}
 		if found == foundAbsent {
 			s.vanish(e.sent)
 			if e.refusal != nil {
@@ -101,7 +103,9 @@ func (s *series) decide(v view, e situation) (t *taking, err error) {
 		}
 		s.absentAt = 0
 		s.resolve(v)
+		s.sawWriter(*v.record, e)
 		s.adopt(*v.record)
+		s.learnKey(v.secret)
 		if s.known.DeletedAt == 0 {
 			t = s.next(e, want)
 		}
@@ -114,14 +118,14 @@ func (s *series) decide(v view, e situation) (t *taking, err error) {
 func (s *series) damaged(at int64) (news bool) {
 	news = s.refusal == nil || s.refusal.Reason != Frozen
 	s.stock.Drop()
-	s.stale, s.last, s.attempts = false, sequence.Block{}, nil
+	s.stale, s.last, s.attempts, s.written = false, sequence.Block{}, nil, view{}
 	s.refuse(&Refusal{Reason: Frozen, Text: "the record of sequence " + s.name + " in ZooKeeper is damaged. Restore or remove it: " + recordPath(s.name)}, at)
 	return news
 }
 
 // vanish notes that the sequence does not exist.
 func (s *series) vanish(at int64) {
-	s.known, s.absentAt = nil, at
+	s.known, s.secret, s.absentAt = nil, nil, at
 	s.stock = sequence.Stock{}
 	s.attempts, s.last = nil, sequence.Block{}
 }
@@ -150,6 +154,9 @@ func (s *series) accept(t taking, mono int64) {
 	s.refuse(nil, mono)
 	s.conflicts = 0
 	s.blocks++
+	if t.record.Mode == Strict {
+		return
+	}
 	s.last, s.lastEpoch = t.block, t.record.Epoch
 	s.stock.Add(t.block)
 }
@@ -170,13 +177,18 @@ func (s *series) adopt(r Record) {
 // know takes over a record.
 func (s *series) know(r Record) {
 	if s.known == nil || s.known.ID != r.ID {
-		s.highest = 0
+		s.highest, s.secret = 0, nil
 	}
+	s.values = r.values(s.secret)
 	s.known, s.highest = &r, max(s.highest, r.Next)
 }
 
 // next returns the write that is due now, or nil. want is what the requests need that waited.
 func (s *series) next(e situation, want needs) *taking {
+	if s.known.hasKey() && s.secret == nil {
+		s.refuse(lostKey(s.name), e.sent)
+		return nil
+	}
 	if e.unconfirmed > 0 {
 		var refusal *Refusal
 		if want.lacking {
@@ -186,13 +198,16 @@ func (s *series) next(e situation, want needs) *taking {
 		s.retryAt = e.sent + int64(min(e.unconfirmed, time.Second))
 		return nil
 	}
+	if s.known.Mode == Strict {
+		return s.nextStrict(e)
+	}
 	if want.lacking || s.used() && (s.short() || s.wantsMore(e.now)) {
 		c, refusal := s.known.plan(e.epoch, s.demand(e, want.all).Size(), want.least, e.now)
 		if refusal != nil {
 			s.refuse(refusal.about(s.name), e.sent)
 			return nil
 		}
-		return &taking{c.written(e.nonce, e.by), c.block}
+		return &taking{record: c.written(e.nonce, e.by), block: c.block}
 	}
 	if c, due := s.known.renewal(e.epoch, e.now, s.renewAfter(e)); due {
 		return &taking{record: c.written(e.nonce, e.by)}

@@ -91,8 +91,9 @@ func (h *house) node() *guest {
 	g := &guest{h: h, door: &door{h.open()}}
 	g.is = New(Config{
 		Store: g.door, Tenure: g,
-		Now:  func() int64 { return simEpoch + h.now },
-		Mono: func() int64 { return (h.now + 1) * 1e6 },
+		Now:   func() int64 { return simEpoch + h.now },
+		Mono:  func() int64 { return (h.now + 1) * 1e6 },
+		Retry: func(time.Duration, func()) time.Duration { return 0 }, // the clock may stand still, and no pause would end
 	})
 	g.settle()
 	return g
@@ -138,7 +139,7 @@ func (g *guest) try(name string, n int) (int64, error) {
 	g.h.Helper()
 	var w sequence.Wait
 	for range 10 {
-		runs, err := g.is.Take(&w, []byte(name), n, true, func() {}, nil)
+		runs, err := g.is.Take(&w, []byte(name), n, n > 1, func() {}, nil)
 		if err == nil {
 			return int64(runs[0].First), nil
 		}
@@ -196,6 +197,8 @@ func (h *house) put(path string, data []byte) {
 
 // courses use the names of sequences that are the hardest for a path.
 var courses = map[string]func(h *house){
+	"keys of a strict sequence": strictKeys,
+	"a frozen strict sequence":  strictFrozen,
 	"take": func(h *house) {
 		a, b := h.node(), h.node()
 		h.create("a/b{c}")
@@ -274,6 +277,34 @@ var courses = map[string]func(h *house){
 		a.settle()
 		if v := a.take("order", 1); v != next.Value(next.Next) {
 			h.Errorf("%d, not %d", v, next.Value(next.Next))
+		}
+	},
+	"a lost key": func(h *house) {
+		a, b := h.node(), h.node()
+		r, err := h.operator().Create(h.Context(), Definition{Name: "ticket", Map: scattered(), Settings: settings(1000)})
+		if err != nil {
+			h.Fatal(err)
+		}
+		k, err := h.operator().Key(h.Context(), r)
+		if err != nil {
+			h.Fatal(err)
+		}
+		a.take("ticket", 1)
+		if err := h.admin.Delete(h.Context(), secretPath(r.ID), zkstore.AnyVersion); err != nil {
+			h.Fatal(err)
+		}
+		var refusal *Refusal
+		if v, err := b.try("ticket", 1); !errors.As(err, &refusal) || refusal.Reason != Frozen {
+			h.Errorf("%d without the key: %v", v, err)
+		}
+		if _, err := h.operator().Set(h.Context(), "ticket", Change{Settings: func(s *Settings) { s.Note = "x" }}); err != nil {
+			h.Fatal(err)
+		}
+		a.settle()
+		b.settle()
+		p, ours := sequence.NewValues(r.Map, k).Position(b.take("ticket", 1))
+		if next, _ := h.record("ticket"); !ours || p < 32 || p >= next.Next {
+			h.Errorf("position %d, %v", p, ours)
 		}
 	},
 	"wiped": func(h *house) {
