@@ -19,11 +19,12 @@ func (s *session) locked() bool { return !s.authed && s.srv.cfg.Authenticate != 
 // auth checks the token of an AUTH or a HELLO. A wrong token takes nothing from a
 // connection that has sent a valid one, but counts towards maxWrong.
 func (s *session) auth(token []byte) *Error {
-	switch check := s.srv.cfg.Authenticate; {
-	case check == nil:
+	check := s.srv.cfg.Authenticate
+	if check == nil {
 		return nil
-	case check(token):
-		s.authed = true
+	}
+	if rights, ok := check(token); ok {
+		s.authed, s.rights = true, rights
 		return nil
 	}
 	if s.wrong++; s.wrong == maxWrong {
@@ -31,6 +32,12 @@ func (s *session) auth(token []byte) *Error {
 		return errLastWrong
 	}
 	return errWrong
+}
+
+// NoRight returns the error for a sequence that a client's token does not include. It is the same
+// whether the sequence exists or not.
+func NoRight(name string) *Error {
+	return &Error{NOPERM, "reason=no-right this token may not use sequence " + name}
 }
 
 func (s *session) authenticate(_ context.Context, args [][]byte) *Error {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/flaked/flaked/sequence"
 )
 
 const (
@@ -14,7 +16,7 @@ const (
 	lastWrong  = "-NOAUTH wrong token, connection closed. Reconnect to try again\n"
 )
 
-func isGood(token []byte) bool { return bytes.Equal(token, []byte("good")) }
+func isGood(token []byte) (*sequence.Rights, bool) { return nil, bytes.Equal(token, []byte("good")) }
 
 // TestAuth: a node that asks for a token answers requests without one with NOAUTH and
 // takes no IDs for them.
@@ -78,7 +80,7 @@ func FuzzAuth(f *testing.F) {
 	f.Add([]byte("AUTH a\nAUTH b c\r\nAUTH d\nGET\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		b := &fakeBackend{}
-		s, err := New(Config{Backend: b, Authenticate: func([]byte) bool { return false }})
+		s, err := New(Config{Backend: b, Authenticate: func([]byte) (*sequence.Rights, bool) { return nil, false }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,8 +57,8 @@ type Sequences interface {
 	// blanks. Values hold no blank.
 	Show(w *sequence.Wait, name []byte, wake func()) (string, error)
 	// List returns such a line for each sequence that the node knows and whose name begins
-	// with prefix.
-	List(prefix []byte) []string
+	// with prefix, if rights include it.
+	List(prefix []byte, rights *sequence.Rights) []string
 }
 
 // Stat is one line of STATS.

@@ -83,6 +83,7 @@ func BenchmarkAnswer(b *testing.B) {
 		{"NEXT-10000", "NEXT order 10000\n", 10000},
 		{"RESP-INCR", request("INCR", "order"), 1},
 		{"RESP-INCR-x16", strings.Repeat(request("INCR", "order"), 16), 16},
+		{"NEXT-limited", "NEXT order\n", 1},
 		{"RESP-GET-10000", request("GET", "id", "COUNT", "10000"), 10000},
 		{"RESP-PING", request("PING"), 0},
 	} {
@@ -92,6 +93,9 @@ func BenchmarkAnswer(b *testing.B) {
 			sequences := newFakeSequences()
 			sequences.list["order"] = &fakeSequence{start: 1_234_567_890_123_000_000, step: 1, most: 1 << 62}
 			c := newConn(newEngine(newTestServer(b, Config{Backend: backend, Sequences: sequences})), discardConn{})
+			if strings.Contains(bc.name, "limited") {
+				c.s.rights, _ = limited([]byte("some"))
+			}
 			b.ReportAllocs()
 			for b.Loop() {
 				c.r, c.w = 0, copy(c.in, bc.request)

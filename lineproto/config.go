@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/sequence"
 )
 
 // Defaults of Config.
@@ -36,10 +38,11 @@ type Config struct {
 	// Sequences serves named sequences. nil means that the node serves none.
 	Sequences Sequences
 	// Authenticate reports whether a token is valid, in a time that does not depend on
-	// the error in it. It must be safe for concurrent use. A connection that has sent a
-	// valid token stays authenticated. nil means that clients need no token, and AUTH
+	// the error in it, and returns the sequences that the client may use. It must be safe
+	// for concurrent use. A connection that has sent a valid token stays authenticated and
+	// keeps these rights. nil means that clients need no token, and AUTH
 	// with any token is answered with OK.
-	Authenticate func(token []byte) bool
+	Authenticate func(token []byte) (rights *sequence.Rights, ok bool)
 	// MaxConns is how many connections may be open at once over all listeners, at least
 	// 1. Further ones are told BUSY and closed. 0 means 10,000. For connections that
 	// are being refused, the process needs up to 256 descriptors more for each

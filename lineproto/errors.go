@@ -27,11 +27,14 @@ const (
 	// BUSY means that a limit of connections or requests is reached: back off, or try
 	// another node.
 	BUSY
+	// NOPERM means that the client's token does not include the sequence that the request
+	// names.
+	NOPERM
 
 	numCodes = iota
 )
 
-var codeNames = [numCodes]string{"ERR", "NOAUTH", "NOTREADY", "CLOCK", "FENCED", "EXHAUSTED", "BUSY"}
+var codeNames = [numCodes]string{"ERR", "NOAUTH", "NOTREADY", "CLOCK", "FENCED", "EXHAUSTED", "BUSY", "NOPERM"}
 
 // String returns the code as it is sent, without the dash. For a value that is none of
 // the constants it returns "ERR".

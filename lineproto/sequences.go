@@ -26,6 +26,7 @@ const (
 	seqIncr                  // one value as an integer
 	seqIncrBy                // the last of n values as an integer
 	seqShow                  // a line of text
+	seqKeyed                 // one value, the same for the same key
 )
 
 // seqRequest is a session's request for a sequence. A session makes it at its first such
@@ -71,7 +72,17 @@ func (s *session) next(_ context.Context, args [][]byte) *Error {
 	if len(args) == 1 {
 		return s.ask(seqNext, args[0], 1)
 	}
+	if isTag(args[1]) {
+		if err := s.ask(seqKeyed, args[0], 1); err != nil {
+			return err
+		}
+		s.seq.wait.Key = string(args[1])
+		return nil
+	}
 	n, ok := number(args[1])
+	if !ok && bytes.ContainsFunc(args[1], func(r rune) bool { return r < '0' || r > '9' }) {
+		return s.srv.errNext
+	}
 	if !ok || n > int64(s.srv.cfg.MaxBatch) {
 		return s.srv.errCount
 	}
@@ -102,7 +113,7 @@ func (s *session) showAll(_ context.Context, args [][]byte) *Error {
 		}
 	}
 	q := s.request()
-	q.lines = s.srv.cfg.Sequences.List(prefix)
+	q.lines = s.srv.cfg.Sequences.List(prefix, s.rights)
 	s.out = s.fr.begin(s.out, len(q.lines))
 	s.task = taskLines
 	return nil
@@ -139,6 +150,9 @@ func (s *session) ask(kind seqKind, name []byte, n int) *Error {
 	}
 	if err := sequence.CheckName(name); err != nil {
 		return &Error{ERR, err.Error()}
+	}
+	if !s.rights.MayUse(name) {
+		return NoRight(string(name))
 	}
 	q := s.request()
 	q.kind, q.n, q.times, q.alone, q.wait = kind, n, 1, false, sequence.Wait{}
@@ -180,9 +194,9 @@ func (s *session) serve() bool {
 	q := s.seq
 	if q.pending {
 		q.pending = false
-		q.woken.Store(false)
-		if q.stopped {
-			s.refuseSequence(errStopping, q.times)
+		if woken := q.woken.Swap(false); q.stopped && !woken {
+			s.forsake()
+			return true
 		}
 	}
 	for q.times > 0 {
@@ -200,13 +214,22 @@ func (s *session) serve() bool {
 				s.refuseSequence(asError(err), 1)
 			}
 		case q.stopped:
-			s.refuseSequence(errStopping, q.times)
+			s.forsake()
+			return true
 		default:
 			q.pending = true
 			return false
 		}
 	}
 	return true
+}
+
+// forsake refuses the request that waits. The sequence may still answer it, so later requests must not use its
+// seqRequest.
+func (s *session) forsake() {
+	s.refuseSequence(errStopping, s.seq.times)
+	s.seq = nil
+	s.request().stopped = true
 }
 
 // attempt gets what k requests ask for, and answers them. If it returns an error, it has
@@ -249,7 +272,7 @@ func (s *session) values(runs []worker.Run) {
 	final := runs[len(runs)-1]
 	last := final.At(final.Len - 1)
 	switch s.seq.kind {
-	case seqNext:
+	case seqNext, seqKeyed:
 		for _, r := range runs {
 			s.out = s.fr.ids(s.out, r)
 		}

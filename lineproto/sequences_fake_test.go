@@ -93,11 +93,11 @@ func (s *fakeSequence) line(name string) string {
 	return fmt.Sprintf("name=%s taken=%d", name, s.taken)
 }
 
-func (f *fakeSequences) List(prefix []byte) (lines []string) {
+func (f *fakeSequences) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, s := range f.list {
-		if strings.HasPrefix(name, string(prefix)) {
+		if strings.HasPrefix(name, string(prefix)) && rights.MayUse([]byte(name)) {
 			lines = append(lines, s.line(name))
 		}
 	}

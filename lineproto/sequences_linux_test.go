@@ -74,10 +74,11 @@ func TestLoopWatchesSleepingConnections(t *testing.T) {
 // Requests for sequences allocate nothing, from recv to send.
 func TestLoopSequenceAllocations(t *testing.T) {
 	for _, request := range []string{
-		"NEXT order\n", "NEXT order:20261122\r\n", "NEXT order 50\n", "RANGE order 50\n", "INCR order\n", "INCRBY order 5\n",
-		strings.Repeat("NEXT order\n", 50), strings.Repeat("NEXT a\nNEXT b\n", 20), request("INCR", "order"), request("NEXT", "order"), strings.Repeat(request("INCR", "order"), 20),
+		"NEXT order\n", "NEXT user:20261122-of-a-long-name-with-more-than-32-bytes\r\n", "NEXT order 50\n", "RANGE order 50\n", "INCR order\n", "INCRBY order 5\n",
+		strings.Repeat("NEXT order\n", 50), strings.Repeat("NEXT user:a\nNEXT user:b\n", 20), request("INCR", "order"), request("NEXT", "order"), strings.Repeat(request("INCR", "order"), 20),
 	} {
 		d, c, client := newTestLoop(t, Config{Sequences: newFakeSequences()})
+		c.s.rights, _ = limited([]byte("some"))
 		in, out := []byte(request), make([]byte, 64<<10)
 		run := func() {
 			if _, err := unix.Write(client, in); err != nil {
@@ -172,6 +173,20 @@ func TestLoopRefusesLateWaits(t *testing.T) {
 	d.giveTurns(t.Context())
 	out := make([]byte, 1<<10)
 	if n, err := unix.Read(client, out); err != nil || string(out[:n]) != "-NOTREADY stopping\n1\n" {
+		t.Errorf("%q, %v", out[:max(n, 0)], err)
+	}
+}
+
+// A request that was woken before the server stops gets its answer: the values are taken already.
+func TestLoopAnswersWhatWasWokenBeforeTheEnd(t *testing.T) {
+	f := asleep()
+	d, c, client := newTestLoop(t, Config{Sequences: f})
+	d.sent(t, c, client, "NEXT slow\n", 0)
+	f.wakeAll()
+	d.open(mail{stopWaits: true})
+	d.giveTurns(t.Context())
+	out := make([]byte, 1<<10)
+	if n, err := unix.Read(client, out); err != nil || string(out[:n]) != "1\n" {
 		t.Errorf("%q, %v", out[:max(n, 0)], err)
 	}
 }

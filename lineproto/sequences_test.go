@@ -1,6 +1,7 @@
 package lineproto
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -317,6 +318,35 @@ func TestDrainEndsWaits(t *testing.T) {
 	})
 }
 
+// TestDrainUsesNoWaitTwice: the sequence keeps the Wait of a request that is refused because the server stops, and may
+// still put an answer into it. No later request may get that answer.
+func TestDrainUsesNoWaitTwice(t *testing.T) {
+	wires(t, func(t *testing.T, w wire) {
+		f, used := asleep(), make(map[*sequence.Wait]bool)
+		pends := f.pends
+		f.pends = func(w *sequence.Wait, name []byte) bool {
+			if used[w] {
+				t.Errorf("the request for %s has the Wait of an earlier one", name)
+			}
+			used[w] = pends(w, name)
+			return used[w]
+		}
+		r := w.serve(t, Config{Sequences: f, DrainTimeout: 400 * time.Millisecond})
+		c := r.dial(t)
+		c.send("NEXT slow\nINCRBY slow 3\nNEXT order\n")
+		until(t, "it waits", func() bool { return f.waiting() == 1 })
+		defer c.Close()
+		defer c.wantEOF()
+		defer c.want("1")
+		for range 2 {
+			defer c.want("-NOTREADY stopping")
+		}
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // TestSequencesThatPendAtRandom: many clients of sequences that wait at random get their
 // replies whole and in order, and nothing is left of those that leave.
 func TestSequencesThatPendAtRandom(t *testing.T) {
@@ -438,4 +468,24 @@ func sequencePipeline(rnd *rand.Rand, name string) (in, want string) {
 		}
 	}
 	return asks.String(), replies.String()
+}
+
+// A request with a key is one call, because equal ones must get the same value.
+func TestKeyOfARequest(t *testing.T) {
+	for _, row := range []struct{ in, keys, out string }{
+		{"NEXT a k-1\nNEXT a k-1\nNEXT a\n", "k-1 k-1 -", "1\n2\n3\n"},
+		{request("NEXT", "a", "k:1") + request("NEXT", "a"), "k:1 -", "$1\r\n1\r\n$1\r\n2\r\n"},
+		{"NEXT a -k\n", "", ""}, {"NEXT a 0k\n", "", ""}, {"NEXT a " + strings.Repeat("k", maxTag+1) + "\n", "", ""},
+	} {
+		f := newFakeSequences()
+		var keys []string
+		f.pends = func(w *sequence.Wait, _ []byte) bool {
+			keys = append(keys, cmp.Or(w.Key, "-"))
+			return false
+		}
+		out, _ := talk(newTestServer(t, Config{Sequences: f}), row.in)
+		if strings.Join(keys, " ") != row.keys || row.out != "" && out != row.out || row.out == "" && !strings.HasPrefix(out, "-ERR a count must be") {
+			t.Errorf("%.40q: keys %v, answered %q", row.in, keys, out)
+		}
+	}
 }

@@ -19,7 +19,7 @@ type Server struct {
 	// help and helpRESP are the lines of HELP in the two framings.
 	help, helpRESP []string
 
-	errTag, errCount, errLong, errGathered *Error
+	errTag, errCount, errNext, errLong, errGathered *Error
 
 	began    time.Time
 	counters counters
@@ -45,6 +45,7 @@ func New(cfg Config) (*Server, error) {
 		table:    commandTable(cfg.MaxBatch),
 		errTag:   &Error{ERR, fmt.Sprintf("a tag must be a letter, then letters, digits and _ . : -, at most %d bytes", maxTag)},
 		errCount: &Error{ERR, fmt.Sprintf("a count must be 1 to %d, digits only", cfg.MaxBatch)},
+		errNext:  &Error{ERR, fmt.Sprintf("a count must be 1 to %d, digits only, and a key a letter, then letters, digits and _ . : -, at most %d bytes", cfg.MaxBatch, maxTag)},
 		errLong:  &Error{ERR, fmt.Sprintf("line longer than %d bytes", MaxLine)},
 
 		errGathered: &Error{BUSY, fmt.Sprintf("unfinished requests use too much memory. Retry later. limit_bytes=%d", maxGathered)},

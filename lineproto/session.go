@@ -3,6 +3,7 @@ package lineproto
 import (
 	"context"
 
+	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -50,8 +51,9 @@ type session struct {
 	// seq is the last request for a sequence. It is nil before the first one.
 	seq *seqRequest
 
-	authed bool  // has sent a valid token
-	wrong  uint8 // wrong tokens that it has sent
+	authed bool             // has sent a valid token
+	wrong  uint8            // wrong tokens that it has sent
+	rights *sequence.Rights // of its last valid token, as they were when it was sent
 
 	// order is the order under way. may is how many IDs it may take in this turn.
 	order order

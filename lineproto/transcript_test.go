@@ -101,8 +101,9 @@ var transcripts = []transcript{
 			"-ERR the name of a sequence must not contain ',': use letters, digits and _ . : - { } /\n-ERR the name of a sequence must begin with a letter, not '_'\n" +
 			"-ERR the name of a sequence must not contain '*': use letters, digits and _ . : - { } /\n-ERR the name of a sequence has 129 bytes, at most 128 are allowed\n", false},
 	{"bad counts of values", "NEXT a 0\nNEXT a 10001\nNEXT a 05\nRANGE a 0\nRANGE a 1000001\nINCRBY a -1\nINCRBY a 1.5\nNEXT a\n", strings.Repeat(badCount, 3) + strings.Repeat(badRange, 4) + "1\n", false},
+	{"bad keys", "NEXT a 4711x\nNEXT a -x\nNEXT a \xc3\xbc\nNEXT a\n", strings.Repeat("-ERR a count must be 1 to 10000, digits only, and a key a letter, then letters, digits and _ . : -, at most 64 bytes\n", 3) + "1\n", false},
 	{"arity of sequences", "NEXT\nNEXT a 1 2\nRANGE a\nINCR\nINCR a 5\nINCRBY a\nSEQ\nSEQS a b\n",
-		"-ERR usage: NEXT name [n]\n-ERR usage: NEXT name [n]\n-ERR usage: RANGE name n\n-ERR usage: INCR name\n-ERR usage: INCR name\n-ERR usage: INCRBY name n\n-ERR usage: SEQ name\n-ERR usage: SEQS [prefix]\n", false},
+		"-ERR usage: NEXT name [n | key]\n-ERR usage: NEXT name [n | key]\n-ERR usage: RANGE name n\n-ERR usage: INCR name\n-ERR usage: INCR name\n-ERR usage: INCRBY name n\n-ERR usage: SEQ name\n-ERR usage: SEQS [prefix]\n", false},
 	{"get of a sequence's name", "NEXT order\nGET order\nMGET order\nNEXT order\n", "1\n1000\n1001\n2\n", false},
 	{"writes of Redis", "SET a 5\nDEL a\ndecr a\nMULTI\nGET\n", strings.Repeat(noWrites, 4) + "1000\n", false},
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/atomic"
+
+	"github.com/flaked/flaked/sequence"
 )
 
 // Config names the credentials of a node, and those that it requires of its clients.
@@ -102,9 +104,9 @@ func (s *Server) TLS() *tls.Config {
 	}
 }
 
-// Authenticate returns a function that reports whether a token is valid. It returns nil if
-// clients need no token.
-func (s *Server) Authenticate() func(token []byte) bool {
+// Authenticate returns a function that reports whether a token is valid, and returns the
+// token's rights. It returns nil if clients need no token.
+func (s *Server) Authenticate() func(token []byte) (rights *sequence.Rights, ok bool) {
 	if s.cfg.TokenFile == "" && s.cfg.Token == "" {
 		return nil
 	}
@@ -157,7 +159,7 @@ func (s *Server) useTokens(where string, text []byte) error {
 	}
 	s.tokens.set(good)
 	s.cfg.Logger.Info("token required from clients", "tokens", len(good))
-	if slices.ContainsFunc(good, func(token string) bool { return len(token) < ShortToken }) {
+	if slices.ContainsFunc(good, func(token Token) bool { return len(token.Text) < ShortToken }) {
 		s.cfg.Logger.Warn("a token is short enough to be guessed. Make a longer one with `openssl rand -hex 32`", "from", where)
 	}
 	s.warnOpen("tokens", s.cfg.TokenFile)
