@@ -8,38 +8,38 @@ import (
 	"strings"
 )
 
-// admit reports whether a request may use a route that is not open to everybody. If it
-// may not, admit answers the request. If linked is set, a browser may open the route from
-// a link on another site's page.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, linked bool) bool {
+// admit returns a request that may use a route that is not open to everybody: the same one,
+// with the rights of its token. If it may not, admit answers it and returns nil. If linked is
+// set, a browser may open the route from a link on another site's page.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, linked bool) *http.Request {
 	switch {
 	case fromAnotherSite(r) && !(linked && opensPage(r)):
 		// The other site's page could not read the answer, but its requests would use up IDs.
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, "request from another site's page refused. Enter this address in a tab of its own, or use a program.\n")
-		return false
+		return nil
 	case s.cfg.Authenticate != nil:
-		if s.cfg.Authenticate([]byte(token(r))) {
-			return true
+		if rights, ok := s.cfg.Authenticate([]byte(token(r))); ok {
+			return withRights(r, rights)
 		}
 		// A browser cannot ask its user for a bearer token, only for a password.
 		w.Header().Add("WWW-Authenticate", `Basic realm="flaked: any user name, a token as password", charset="UTF-8"`)
 		w.Header().Add("WWW-Authenticate", `Bearer realm="flaked"`)
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = io.WriteString(w, "token missing or wrong. Send one of the node's tokens as Authorization: Bearer TOKEN, or as the password.\n")
-		return false
+		return nil
 	case s.cfg.Loopback && !loopbackHost(r.Host):
 		// DNS rebinding: another site can point its name at 127.0.0.1. Its page would then
 		// count as this origin in the browser.
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, "only this machine may use this address, by a loopback name. Use localhost or 127.0.0.1, or start the node with --token-file FILE.\n")
-		return false
+		return nil
 	case s.cfg.Closed != "":
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, s.cfg.Closed+"\n")
-		return false
+		return nil
 	}
-	return true
+	return r
 }
 
 // fromAnotherSite reports whether a browser sends the request for a page of another

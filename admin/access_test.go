@@ -6,17 +6,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
 
 func TestTokenIsRequiredExceptForProbesAndMetrics(t *testing.T) {
-	knows := func(token []byte) bool { return string(token) == "secret" }
+	knows := func(token []byte) (*sequence.Rights, bool) { return nil, string(token) == "secret" }
 	bearer := func(r *http.Request) { r.Header.Set("Authorization", "bearer secret") }
 	browser := func(r *http.Request) { r.SetBasicAuth("anybody", "secret") }
 	wrong := func(r *http.Request) { r.SetBasicAuth("secret", "guess") }
 	for _, row := range []struct {
 		name         string
-		authenticate func([]byte) bool
+		authenticate func([]byte) (*sequence.Rights, bool)
 		closed       string
 		bring        func(*http.Request)
 		paths        string
@@ -111,7 +112,7 @@ func TestRequestsFromOtherSitesAreRefused(t *testing.T) {
 			reserve := cfg.Reserve
 			cfg.Reserve = func(ctx context.Context, n int) (worker.Run, error) { made++; return reserve(ctx, n) }
 			// A browser that has stored a password sends it with such requests too.
-			cfg.Authenticate = func([]byte) bool { return true }
+			cfg.Authenticate = func([]byte) (*sequence.Rights, bool) { return nil, true }
 			addr, _ := start(t, cfg)
 			for path := range strings.FieldsSeq(row.paths) {
 				for _, method := range []string{"GET", "POST"} {

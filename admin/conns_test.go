@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -76,7 +77,7 @@ func TestProbesAreAnsweredUnderAttack(t *testing.T) {
 		{"pages that are kept current", "GET /page/live HTTP/1.1\r\nHost: localhost\r\n\r\n"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			addr, _ := start(t, Config{Authenticate: func([]byte) bool { return true }})
+			addr, _ := start(t, Config{Authenticate: func([]byte) (*sequence.Rights, bool) { return nil, true }})
 			for range 2 * maxConns {
 				from(t, addr, "127.0.0.1").say(row.sends)
 			}

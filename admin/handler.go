@@ -51,7 +51,10 @@ func (s *Server) handler() http.Handler {
 			_, _ = io.WriteString(w, "method not allowed. Use "+strings.Join(methods, " or ")+".\n")
 			return
 		}
-		if rt.open || s.admit(w, r, rt.linked) {
+		if !rt.open {
+			r = s.admit(w, r, rt.linked)
+		}
+		if r != nil {
 			s.serve(w, r, rt)
 		}
 	})

@@ -82,6 +82,8 @@ func httpStatus(c lineproto.Code) int {
 		return http.StatusBadRequest
 	case lineproto.NOAUTH:
 		return http.StatusUnauthorized
+	case lineproto.NOPERM:
+		return http.StatusForbidden
 	case lineproto.BUSY:
 		return http.StatusTooManyRequests
 	case lineproto.EXHAUSTED:

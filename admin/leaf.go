@@ -15,14 +15,18 @@ import (
 func (s *Server) leafGet(w http.ResponseWriter, r *http.Request) {
 	ids, err := s.make(r.Context(), 1)
 	if err != nil {
-		// This is the document that Spring makes of Leaf's exception.
-		writeJSON(w, http.StatusInternalServerError, map[string]any{
-			"timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000-07:00"), "status": http.StatusInternalServerError,
-			"error": "Internal Server Error", "message": oneLine(err.Error()), "path": r.URL.Path,
-		})
+		leafError(w, r, err)
 		return
 	}
 	_, _ = io.WriteString(w, ids[0].String())
+}
+
+// leafError answers with the document that Spring makes of Leaf's exception.
+func leafError(w http.ResponseWriter, r *http.Request, err error) {
+	writeJSON(w, http.StatusInternalServerError, map[string]any{
+		"timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000-07:00"), "status": http.StatusInternalServerError,
+		"error": "Internal Server Error", "message": oneLine(err.Error()), "path": r.URL.Path,
+	})
 }
 
 func (s *Server) leafDecode(w http.ResponseWriter, r *http.Request) {

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/seqstore"
 )
 
 // maxSequences is the number of named sequences that have metrics of their own.
@@ -13,7 +14,7 @@ const maxSequences = 100
 type sequenceMetrics struct {
 	known, age                      *metric
 	values, blocks, waits, refusals *metric
-	used, held, rate                *metric
+	used, held, rate, unanswered    *metric
 }
 
 func newSequenceMetrics(add func(kind prometheus.ValueType, name, help string, labels ...string) *metric) (m sequenceMetrics) {
@@ -27,13 +28,14 @@ func newSequenceMetrics(add func(kind prometheus.ValueType, name, help string, l
 	m.used = add(gauge, "named_sequence_used_ratio", "Part of the values that nodes have taken, 0 to 1. Only for 100 sequences: those with problems, then the most used ones.", "sequence")
 	m.held = add(gauge, "named_sequence_held_values", "Values that this node has taken and not issued. For the same 100 sequences.", "sequence")
 	m.rate = add(gauge, "named_sequence_values_per_second", "Values that this node issues in a second. For the same 100 sequences.", "sequence")
+	m.unanswered = add(gauge, "named_sequence_unanswered_values", "Values of a strict sequence that this node has taken, or perhaps taken, and not answered: nobody gets them, but for those that are being answered. For the same 100 sequences.", "sequence")
 	return m
 }
 
 func (m sequenceMetrics) collect(s *Server, send sender) {
 	r := s.cfg.Sequences()
 	views := seqViews(r)
-	states := map[string]int{clusterview.SeqInUse: 0, clusterview.SeqAfterLoss: 0, clusterview.SeqFrozen: r.FrozenTemplates, clusterview.SeqExhausted: 0}
+	states := map[string]int{clusterview.SeqInUse: 0, clusterview.SeqAfterLoss: 0, clusterview.SeqFrozen: r.FrozenTemplates, clusterview.SeqExhausted: 0, clusterview.SeqHeld: 0}
 	for _, v := range views {
 		states[v.State]++
 	}
@@ -54,5 +56,8 @@ func (m sequenceMetrics) collect(s *Server, send sender) {
 		send(m.used, clusterview.Part(clusterview.Taken(v.Record)), v.Name)
 		send(m.held, float64(v.Held), v.Name)
 		send(m.rate, v.PerSecond, v.Name)
+		if v.Record.Mode == seqstore.Strict {
+			send(m.unanswered, float64(v.Unanswered), v.Name)
+		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/flaked/flaked/internal/testkit/browser"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -428,7 +429,7 @@ func TestPageInABrowser(t *testing.T) {
 	t.Run("with a token", func(t *testing.T) {
 		t.Parallel()
 		cfg := picture(32, 20)
-		cfg.Authenticate = func(token []byte) bool { return string(token) == "secret" }
+		cfg.Authenticate = func(token []byte) (*sequence.Rights, bool) { return nil, string(token) == "secret" }
 		addr, _ := start(t, cfg)
 		p := b.Open(t, "http://me:secret@"+addr+"/", browser.View{Width: wide, Height: 800})
 		p.Until(`document.querySelector('#link[data-state=connected]')`)

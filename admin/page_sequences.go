@@ -45,7 +45,7 @@ func countSequences(views []seqView) *clusterview.Sequences {
 	s := clusterview.NewSequences()
 	var named []seqView // in the document
 	for _, v := range views {
-		if v.Bad() || v.Near() {
+		if v.Bad() || v.Near() || v.State == clusterview.SeqHeld {
 			named = append(named, v)
 		} else {
 			s.Add(v.Name, v.Record, v.State)
@@ -101,10 +101,22 @@ func (v seqView) Trouble() bool { return v.rank() < 3 || v.Near() }
 // if the node gets some.
 func (v seqView) Waits() string {
 	switch v.Refusal {
-	case seqstore.Frozen, seqstore.Exhausted:
+	case seqstore.Frozen, seqstore.Exhausted, seqstore.Held:
 		return ""
 	}
 	return string(v.Refusal)
+}
+
+// Holds returns the number of values that this node has taken and not issued. A strict sequence has none, but values
+// that nobody got.
+func (v seqView) Holds() string {
+	switch {
+	case v.Record.Mode != seqstore.Strict:
+		return clusterview.Thousands(strconv.FormatInt(v.Held, 10))
+	case v.Unanswered == 0:
+		return "strict"
+	}
+	return "strict: " + clusterview.Thousands(strconv.FormatInt(v.Unanswered, 10)) + " unanswered"
 }
 
 // Used returns the used part in percent.
@@ -112,7 +124,7 @@ func (v seqView) Used() string { return clusterview.PartText(clusterview.Taken(v
 
 // Next returns the first value that no node has taken.
 func (v seqView) Next() string {
-	if v.Record.Next >= v.Record.Positions() {
+	if v.Record.Next >= v.Record.Positions() || v.Record.Keyed() { // the page does not know the key
 		return "–"
 	}
 	return clusterview.Thousands(strconv.FormatInt(v.Record.Value(v.Record.Next), 10))

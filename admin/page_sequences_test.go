@@ -116,3 +116,18 @@ func TestStatusWithoutSequences(t *testing.T) {
 		t.Errorf("%d %s", code, body)
 	}
 }
+
+func TestStrictSequenceHoldsNothing(t *testing.T) {
+	for _, row := range []struct {
+		use  seqstore.Use
+		want string
+	}{
+		{seqstore.Use{Held: 12345}, "12,345"},
+		{seqstore.Use{Record: seqstore.Record{Mode: seqstore.Strict}}, "strict"},
+		{seqstore.Use{Record: seqstore.Record{Mode: seqstore.Strict}, Unanswered: 1200}, "strict: 1,200 unanswered"},
+	} {
+		if got := (seqView{Use: row.use}).Holds(); got != row.want {
+			t.Errorf("%q, not %q", got, row.want)
+		}
+	}
+}

@@ -41,6 +41,14 @@ func (s *Server) routes() []route {
 		// HEAD is not answered: it would use up IDs and show none.
 		{path: "/v1/ids", about: "an ID, or 10 with ?n=10, as strings in JSON", methods: post, serve: s.ids},
 		{path: "/v1/decode/{id}", about: "decode an ID, in JSON", serve: s.decode},
+		{path: "/v1/sequences", about: "the named sequences that this node knows, in JSON. ?prefix=order for some", serve: s.listSequences},
+		{path: "/v1/sequences/{name}", about: "a named sequence. POST /v1/sequences/NAME/next?n=10 takes values, POST /v1/sequences/NAME/range?n=1000 consecutive ones", waits: true, methods: []string{http.MethodGet, http.MethodHead, http.MethodPost}, serve: s.sequence},
+		{path: "/api/segment/get/{key}", about: "a value of the sequence KEY, as Leaf's server answers", waits: true, methods: all, serve: s.leafSegment},
+		{path: "/cache", about: "the named sequences that this node knows, with the names of Leaf's page", methods: all, serve: s.leafCaches},
+		{path: "/tinyid/id/nextId", about: "values of the sequence ?bizType=NAME&token=TOKEN&batchSize=10, as tinyid's server answers", open: true, waits: true, methods: post, serve: s.tinyid(false, s.tinyidNext)},
+		{path: "/tinyid/id/nextIdSimple", about: "the same, in plain text", open: true, waits: true, methods: post, serve: s.tinyid(true, s.tinyidNext)},
+		{path: "/tinyid/id/nextSegmentId", about: "a block of the sequence for tinyid's client", open: true, waits: true, methods: post, serve: s.tinyid(false, s.tinyidBlock)},
+		{path: "/tinyid/id/nextSegmentIdSimple", about: "the same, in plain text", open: true, waits: true, methods: post, serve: s.tinyid(true, s.tinyidBlock)},
 		{path: "/api/snowflake/get/{key}", about: "an ID, for any key, as Leaf's server answers", methods: all, serve: s.leafGet},
 		{path: "/decodeSnowflakeId", about: "decode ?snowflakeId=ID, as Leaf's server does", methods: all, serve: s.leafDecode},
 	}

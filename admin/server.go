@@ -16,6 +16,7 @@ import (
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -39,16 +40,19 @@ type Config struct {
 	// Sequences returns what this process knows of named sequences. It is called from many
 	// goroutines at once and must not block. nil means that there are none.
 	Sequences func() seqstore.Report
+	// Issuer issues their values. nil means that there are none.
+	Issuer Issuer
 	// MaxBatch is the most IDs of one request. 0 means 10,000.
 	MaxBatch int
 	// Slots reads the cluster's workers from ZooKeeper. Each call of Serve has one
 	// goroutine that calls Slots: at most once a second while a status page is open, and
 	// at most every 15 s otherwise, or every 5 s after a failure.
 	Slots func(context.Context) (clusterview.Report, error)
-	// Authenticate reports whether a token is valid. It is called for every request but
+	// Authenticate reports whether a token is valid, and returns the sequences that the
+	// client may use. It is called for every request but
 	// those for probes, metrics and the style, script and icon of the page. A nil
 	// Authenticate means that no token is needed.
-	Authenticate func(token []byte) bool
+	Authenticate func(token []byte) (rights *sequence.Rights, ok bool)
 	// Closed is the text that refuses the requests for which Authenticate would be
 	// called. It applies only if Authenticate is nil. Empty means that they are answered.
 	Closed string

@@ -1,0 +1,226 @@
+package admin
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/nodewire"
+	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
+)
+
+// confirmed is the tenure of a node that may write at once.
+type confirmed struct{}
+
+func (confirmed) Confirmed(int64) bool { return true }
+func (confirmed) Cluster() (seqstore.ClusterInfo, bool) {
+	return seqstore.ClusterInfo{UUID: "test", ConfirmTime: time.Millisecond, MaxLease: time.Hour}, true
+}
+
+// issuer returns a node's sequences on a ZooKeeper in memory: order, eights (1, 9, 17, ...), small (1 to 3), a/b and the
+// strict one invoice.
+func issuer(t *testing.T) nodewire.Sequences {
+	t.Helper()
+	now := func() int64 { return time.Now().UnixMilli() }
+	mem := zkstore.NewMem(now)
+	mem.SetEpoch(1)
+	began := time.Now()
+	store := mem.Session()
+	if err := store.EnsureRoot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	is := seqstore.New(seqstore.Config{Store: store, Tenure: confirmed{}, Now: now, Mono: func() int64 { return int64(time.Since(began)) + 1 }, Follow: 20 * time.Millisecond})
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); is.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	o := seqstore.Operator{Store: mem.Session(), Now: now}
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		if _, _, err := o.Show(t.Context(), "order"); err == seqstore.ErrNotFound {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the node does not create /seq")
+		}
+	}
+	for _, d := range []seqstore.Definition{
+		{Name: "order", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
+		{Name: "eights", Map: sequence.Map{Start: 1, Increment: 8, Max: sequence.MaxJavaScript}},
+		{Name: "small", Map: sequence.Map{Start: 1, Increment: 1, Max: 3}},
+		{Name: "a/b", Map: sequence.Map{Start: 5, Increment: 1, Max: sequence.MaxJavaScript}},
+		{Name: "invoice", Mode: seqstore.Strict, Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
+	} {
+		d.Settings = seqstore.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 3_600_000, Ceiling: 1_000_000, HardCeiling: 1_000_000}
+		if _, err := o.Create(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return nodewire.Sequences{Issuer: is}
+}
+
+// step is a request and what must be answered.
+type step struct {
+	method, path string
+	code         int
+	body         string // or its beginning, before ...
+}
+
+func walk(t *testing.T, cfg Config, steps []step) {
+	t.Helper()
+	is := issuer(t)
+	cfg.Issuer, cfg.Sequences = is, is.Report
+	addr, _ := start(t, cfg)
+	for _, s := range steps {
+		code, _, body := do(t, s.method, "http://"+addr+s.path)
+		begin, open := strings.CutSuffix(s.body, "...")
+		body = strings.TrimSuffix(body, "\n")
+		if code != s.code || body != begin && !(open && strings.HasPrefix(body, begin)) {
+			t.Errorf("%s %s: %d %q, want %d %q", s.method, s.path, code, body, s.code, s.body)
+		}
+	}
+}
+
+func TestSequenceRoutes(t *testing.T) {
+	walk(t, Config{MaxBatch: 100}, []step{
+		{"POST", "/v1/sequences/order/next", 200, `{"name":"order","values":["1"]}`},
+		{"POST", "/v1/sequences/order/next?n=3", 200, `{"name":"order","values":["2","3","4"]}`},
+		{"POST", "/v1/sequences/order/range?n=10", 200, `{"first":"5","increment":1,"last":"14","n":10,"name":"order"}`},
+		{"POST", "/v1/sequences/eights/range?n=2", 200, `{"first":"1","increment":8,"last":"9","n":2,"name":"eights"}`},
+		{"POST", "/v1/sequences/a/b/next", 200, `{"name":"a/b","values":["5"]}`},
+		{"POST", "/v1/sequences/invoice/next?n=2", 200, `{"name":"invoice","values":["1","2"]}`},
+		{"POST", "/v1/sequences/invoice/range?n=5", 200, `{"first":"3","increment":1,"last":"7","n":5,"name":"invoice"}`},
+		{"GET", "/v1/sequences/invoice", 200, `{"name":"invoice","mode":"strict","start":"1","increment":1,...`},
+		{"GET", "/v1/sequences/a/b", 200, `{"name":"a/b","mode":"segment","start":"5",...`},
+		{"GET", "/v1/sequences?prefix=a/", 200, `{"sequences":[{"name":"a/b","mode":...`},
+		{"GET", "/v1/sequences?prefix=none", 200, `{"sequences":[]}`},
+		{"POST", "/v1/sequences/small/next?n=3", 200, `{"name":"small","values":["1","2","3"]}`},
+		{"POST", "/v1/sequences/small/range?n=1", 500, `{"error":{"code":"EXHAUSTED","text":"reason=exhausted...`},
+		{"GET", "/v1/sequences/nobody", 404, `{"error":{"code":"ERR","text":"reason=no-sequence there is no sequence nobody...`},
+		{"POST", "/v1/sequences/nobody/next", 404, `{"error":{"code":"ERR","text":"reason=no-sequence there is no sequence nobody...`},
+		{"POST", "/v1/sequences/9x/next", 404, `{"error":{"code":"ERR","text":"reason=no-sequence the name of a sequence must begin with a letter...`},
+		{"POST", "/v1/sequences/order", 400, `{"error":{"code":"ERR","text":"POST /v1/sequences/NAME/next or...`},
+		{"POST", "/v1/sequences/order/next?n=0", 400, `{"error":{"code":"ERR","text":"n must be 1 to 100, digits only"}}`},
+		{"POST", "/v1/sequences/order/next?n=05", 400, `{"error":...`},
+		{"POST", "/v1/sequences/order/next?n=%2B5", 400, `{"error":...`},
+		{"POST", "/v1/sequences/order/next?n=101", 400, `{"error":...`},
+		{"POST", "/v1/sequences/order/range?n=1000001", 400, `{"error":{"code":"ERR","text":"n must be 1 to 1000000, digits only"}}`},
+		{"DELETE", "/v1/sequences/order", 405, "method not allowed..."},
+		{"HEAD", "/v1/sequences/order", 200, ""},
+		{"POST", "/v1/sequences/order/next", 200, `{"name":"order","values":["15"]}`}, // refused requests took nothing
+	})
+}
+
+// A token that includes one sequence shows nothing of the others, not even whether they exist.
+func TestSequenceRoutesObeyRights(t *testing.T) {
+	some, err := sequence.ParseRights("order,nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const refused = `{"error":{"code":"NOPERM","text":"reason=no-right this token may not use sequence `
+	walk(t, Config{Authenticate: func([]byte) (*sequence.Rights, bool) { return some, true }}, []step{
+		{"POST", "/v1/sequences/eights/next", 403, refused + `eights"}}`},
+		{"POST", "/v1/sequences/eights/range?n=5", 403, refused + `eights"}}`},
+		{"GET", "/v1/sequences/eights", 403, refused + `eights"}}`},
+		{"GET", "/v1/sequences/unknown", 403, refused + `unknown"}}`},
+		{"GET", "/v1/sequences/nobody", 404, `{"error":{"code":"ERR","text":"reason=no-sequence...`},
+		{"GET", "/api/segment/get/eights", 500, `{"error":"Internal Server Error","message":"...`},
+		{"GET", "/api/segment/get/order", 200, "1"},
+		{"GET", "/v1/sequences", 200, `{"sequences":[{"name":"order","mode":"segment","start":"1","increment":1,"max":"9007199254740991","taken":32,"used_percent":0,"held":31}]}`},
+		{"GET", "/cache", 200, `[{"initOk":true,"key":"order","pos":0,"nextReady":false,"max0":33,"value0":2,"step0":32,"max1":0,"value1":0,"step1":0}]`},
+	})
+}
+
+func TestLeafSegmentRoutes(t *testing.T) {
+	walk(t, Config{}, []step{
+		{"GET", "/api/segment/get/order", 200, "1"},
+		{"POST", "/api/segment/get/order", 200, "2"},
+		{"GET", "/api/segment/get/eights", 200, "1"},
+		{"GET", "/api/segment/get/eights", 200, "9"},
+		{"GET", "/api/segment/get/nobody", 500, `{"error":"Internal Server Error","message":"...`},
+		{"GET", "/cache", 200, `[{"initOk":true,"key":"order","pos":0,"nextReady":false,"max0":33,"value0":3,"step0":32,"max1":0,"value1":0,"step1":0},{"initOk":true,"key":"eights","pos":0,"nextReady":false,"max0":257,"value0":17,...`},
+	})
+}
+
+func TestTinyidRoutes(t *testing.T) {
+	orders, err := sequence.ParseRights("order")
+	if err != nil {
+		t.Fatal(err)
+	}
+	let := func(token []byte) (*sequence.Rights, bool) {
+		switch string(token) {
+		case "0f673adf80504e2eaa552f5d791b644c":
+			return nil, true
+		case "orders":
+			return orders, true
+		}
+		return nil, false
+	}
+	const token = "&token=0f673adf80504e2eaa552f5d791b644c"
+	wrong := `{"data":null,"code":5,"message":"token is error"}`
+	walk(t, Config{Authenticate: let}, []step{
+		{"GET", "/tinyid/id/nextId?bizType=order" + token, 200, `{"data":[1],"code":200,"message":""}`},
+		{"POST", "/tinyid/id/nextId?bizType=order&batchSize=3" + token, 200, `{"data":[2,3,4],"code":200,"message":""}`},
+		{"GET", "/tinyid/id/nextIdSimple?bizType=order" + token, 200, "5"},
+		{"GET", "/tinyid/id/nextIdSimple?bizType=order&batchSize=2" + token, 200, "6,7"},
+		{"GET", "/tinyid/id/nextSegmentId?bizType=eights" + token, 200, `{"data":{"maxId":7993,"loadingId":1593,"currentId":-7,"delta":8,"remainder":1},"code":200,"message":""}`},
+		{"POST", "/tinyid/id/nextSegmentIdSimple?bizType=eights" + token, 200, "7993,9593,15993,8,1"},
+		{"GET", "/tinyid/id/nextId?bizType=order&token=no", 200, wrong},
+		{"GET", "/tinyid/id/nextId?bizType=eights&token=orders", 200, wrong},
+		{"GET", "/tinyid/id/nextId?bizType=nobody&token=orders", 200, wrong}, // whether there is a sequence or not
+		{"GET", "/tinyid/id/nextSegmentIdSimple?bizType=eights&token=orders", 200, ""},
+		{"GET", "/tinyid/id/nextId?bizType=order", 200, wrong},
+		{"GET", "/tinyid/id/nextId?x=1" + token, 200, wrong}, // tinyid's answer when bizType is missing
+		{"GET", "/tinyid/id/nextIdSimple?bizType=order&token=no", 200, ""},
+		{"GET", "/tinyid/id/nextSegmentIdSimple?bizType=order&token=no", 200, ""},
+		{"GET", "/tinyid/id/nextId?bizType=nobody" + token, 200, `{"data":null,"code":6,"message":"...`},
+		{"GET", "/tinyid/id/nextIdSimple?bizType=nobody" + token, 200, ""},
+		{"GET", "/tinyid/id/nextId?bizType=order&batchSize=x" + token, 200, `{"data":null,"code":6,"message":"batchSize...`},
+		{"GET", "/tinyid/id/nextId?bizType=order&batchSize=0" + token, 200, `{"data":null,"code":6,...`},
+		{"GET", "/tinyid/id/nextId?bizType=invoice" + token, 200, `{"data":[1],"code":200,"message":""}`},
+		{"GET", "/tinyid/id/nextSegmentId?bizType=invoice" + token, 200, `{"data":null,"code":6,"message":"invoice is a strict sequence...`},
+		{"DELETE", "/tinyid/id/nextId?bizType=order" + token, 405, "method not allowed..."},
+		{"GET", "/tinyid/id/nextIdSimple?bizType=order" + token, 200, "8"},
+		{"GET", "/tinyid/id/nextIdSimple?bizType=order&token=orders", 200, "9"},
+		{"GET", "/v1/sequences/order", 401, "token missing..."},
+		{"GET", "/api/segment/get/order", 401, "token missing..."},
+	})
+	walk(t, Config{Closed: "closed"}, []step{{"GET", "/tinyid/id/nextId?bizType=order", 403, "closed"}})
+}
+
+// The client of tinyid finds its first value by adding 1 until the remainder fits.
+func TestSegmentForTinyidsClient(t *testing.T) {
+	for _, run := range []worker.Run{{First: 1, Step: 1, Len: 1000}, {First: 0, Step: 1, Len: 5}, {First: 1, Step: 10, Len: 7}, {First: 3, Step: 2, Len: 1000}, {First: 9_000_000_000_000_000_000, Step: 5, Len: 1000}} {
+		seg, err := segmentOf(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := valuesOfSegment(seg)
+		if len(got) != run.Len || got[0] != int64(run.First) || got[len(got)-1] != int64(run.At(run.Len-1)) {
+			t.Errorf("%+v: %+v gives %d values, from %d to %d", run, seg, len(got), got[0], got[len(got)-1])
+		}
+	}
+	if _, err := segmentOf(worker.Run{First: 1, Step: 1 << 31, Len: 10}); err == nil {
+		t.Error("an increment above Java's int is accepted")
+	}
+}
+
+// valuesOfSegment returns the values that tinyid's client issues from a block.
+func valuesOfSegment(s tinyidSegment) (all []int64) {
+	at := s.CurrentID
+	if at%s.Delta != s.Remainder {
+		for tries := int64(0); tries <= s.Delta; tries++ {
+			if at++; at%s.Delta == s.Remainder {
+				at -= s.Delta
+				break
+			}
+		}
+	}
+	for at += s.Delta; at <= s.MaxID; at += s.Delta {
+		all = append(all, at)
+	}
+	return all
+}
