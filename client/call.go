@@ -15,8 +15,22 @@ const (
 	abandoned
 )
 
-// call is a caller's request for IDs, or a request for IDs for the stock.
+// query is what a call asks for.
+type query struct {
+	// verb is the beginning of a request: GET, or NEXT and a sequence.
+	verb string
+	// whole: verb is a whole request, and the reply is one line of as many numbers as the call wants.
+	whole bool
+}
+
+var forIDs = query{verb: "GET"}
+
+// ofSequence reports whether the query is about a named sequence.
+func (q query) ofSequence() bool { return q != forIDs }
+
+// call is a caller's request for IDs or values, or a request for some for a stock.
 type call struct {
+	query
 	want     int
 	deadline time.Time
 	state    atomic.Int32
@@ -30,6 +44,10 @@ type call struct {
 	done chan struct{} // capacity 1, for delivery
 	// stock gets the IDs of a call that no caller waits for. It is nil for other calls.
 	stock *stock
+	// alone: the call must not share a request. refused are the nodes that have refused it for a reason that is about
+	// the sequence. Both are guarded by Client.mu.
+	alone   bool
+	refused []*node
 	// asked is the time at which the call was last given to a connWorker.
 	asked time.Time
 }
@@ -37,7 +55,8 @@ type call struct {
 func newCall() *call { return &call{done: make(chan struct{}, 1)} }
 
 // reset makes a new call of one that was delivered, or that is fresh from newCall.
-func (k *call) reset(want int, deadline time.Time) {
+func (k *call) reset(q query, want int, deadline time.Time) {
+	k.query, k.alone, k.refused = q, false, nil
 	k.want, k.deadline, k.err, k.last = want, deadline, nil, nil
 	k.state.Store(pending)
 	if k.ids = k.one[:]; want > 1 {

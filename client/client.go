@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/flaked/flaked/internal/credentials"
@@ -16,6 +17,9 @@ type Client struct {
 	access credentials.Client
 	calls  sync.Pool // of *call
 	stock  *stock    // nil without Config.Prefetch
+	// values has the calls for named sequences, with connections and a state of the nodes of its own. It is nil before the
+	// first one, and guarded by mu.
+	values *Client
 
 	// start runs f in a goroutine that Close waits for. Close calls quit, which ends f's
 	// context.
@@ -37,6 +41,9 @@ type Client struct {
 	settling int
 	stats    Stats
 	closed   bool
+
+	// ended is true after closed, for callers that do not hold mu.
+	ended atomic.Bool
 }
 
 // Stats counts the work of a client since New.
@@ -48,7 +55,7 @@ type Stats struct {
 	// Failed counts failed exchanges with a node. A Take of several requests is one
 	// exchange.
 	Requests, Failed int64
-	// IDs counts the IDs that nodes answered with.
+	// IDs counts the IDs and the values of sequences that nodes answered with. A range counts as 2.
 	IDs int64
 }
 
@@ -90,7 +97,7 @@ func (c *Client) Next(ctx context.Context) (worker.ID, error) {
 	if ok {
 		return id, nil
 	}
-	k, err := c.do(ctx, 1, more)
+	k, err := c.do(ctx, forIDs, 1, more, c.stock)
 	if err != nil {
 		return 0, err
 	}
@@ -104,7 +111,7 @@ func (c *Client) Next(ctx context.Context) (worker.ID, error) {
 func (c *Client) TryNext() (worker.ID, bool) {
 	id, ok, more := c.ahead()
 	if !ok && more > 0 {
-		c.submit(nil, more)
+		c.submit(nil, c.stock.call(forIDs, more, c.cfg.Patience))
 	}
 	return id, ok
 }
@@ -116,7 +123,7 @@ func (c *Client) ahead() (id worker.ID, ok bool, more int) {
 		return 0, false, 0
 	}
 	if id, ok, more = c.stock.take(time.Now()); ok && more > 0 {
-		c.submit(nil, more)
+		c.submit(nil, c.stock.call(forIDs, more, c.cfg.Patience))
 	}
 	return id, ok, more
 }
@@ -131,7 +138,7 @@ func (c *Client) Take(ctx context.Context, n int) ([]worker.ID, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	k, err := c.do(ctx, n, 0)
+	k, err := c.do(ctx, forIDs, n, 0, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -141,16 +148,20 @@ func (c *Client) Take(ctx context.Context, n int) ([]worker.ID, error) {
 	return k.ids, nil
 }
 
-// do submits a call for n IDs, and waits for its answer. If more is not 0, it submits a call
-// for the stock together with it, so that the IDs of the stock come after those of the call.
-func (c *Client) do(ctx context.Context, n, more int) (*call, error) {
+// do submits a call for n IDs or values, and waits for its answer. If more is not 0, it submits a call
+// for the stock s together with it, so that the IDs of the stock come after those of the call.
+func (c *Client) do(ctx context.Context, q query, n, more int, s *stock) (*call, error) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		deadline = time.Now().Add(c.cfg.Patience)
 	}
 	k := c.calls.Get().(*call)
-	k.reset(n, deadline)
-	c.submit(k, more)
+	k.reset(q, n, deadline)
+	var ahead *call
+	if more > 0 {
+		ahead = s.call(q, more, c.cfg.Patience)
+	}
+	c.submit(k, ahead)
 	select {
 	case <-k.done:
 		return k, k.err
@@ -165,9 +176,8 @@ func (c *Client) do(ctx context.Context, n, more int) (*call, error) {
 	return k, k.err
 }
 
-// submit puts calls into the queue and wakes a connWorker: k, unless it is nil, and a call for
-// more IDs for the stock, unless more is 0.
-func (c *Client) submit(k *call, more int) {
+// submit puts calls into the queue and wakes a connWorker: k, and the call ahead for a stock. Either may be nil.
+func (c *Client) submit(k, ahead *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -180,8 +190,8 @@ func (c *Client) submit(k *call, more int) {
 		c.stats.Calls++
 		c.queue = append(c.queue, k)
 	}
-	if more > 0 {
-		c.queue = append(c.queue, &call{want: more, deadline: time.Now().Add(c.cfg.Patience), stock: c.stock})
+	if ahead != nil {
+		c.queue = append(c.queue, ahead)
 	}
 	if c.settling == 0 {
 		c.engage()
@@ -192,7 +202,12 @@ func (c *Client) submit(k *call, more int) {
 func (c *Client) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.stats
+	all := c.stats
+	if c.values != nil {
+		v := c.values.Stats()
+		all = Stats{all.Calls + v.Calls, all.Requests + v.Requests, all.Failed + v.Failed, all.IDs + v.IDs}
+	}
+	return all
 }
 
 // Close ends the client's connections and goroutines, and fails waiting calls with
@@ -201,11 +216,16 @@ func (c *Client) Stats() Stats {
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
+	c.ended.Store(true)
 	for _, k := range c.queue {
 		k.deliver(nil, ErrClosed)
 	}
 	c.queue = nil
+	values := c.values
 	c.mu.Unlock()
+	if values != nil {
+		values.Close()
+	}
 	if c.stock != nil {
 		c.stock.close()
 	}

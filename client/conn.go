@@ -64,15 +64,18 @@ func (c *conn) close() {
 // disconnects a client that writes without reading once the buffers are full.
 const window = 64
 
-// get appends want IDs to ids, in requests for at most batch IDs each. After an error none
-// of the IDs may be used. Each window of requests may take as long as share.
-func (c *conn) get(ids []worker.ID, want, batch int, share time.Duration) ([]worker.ID, error) {
+// get appends want IDs or values to ids, in requests for at most batch each. After an error none
+// of them may be used. Each window of requests may take as long as share.
+func (c *conn) get(ids []worker.ID, q query, want, batch int, share time.Duration) ([]worker.ID, error) {
+	if q.whole {
+		return c.getWhole(ids, q, want, share)
+	}
 	for left := want; left > 0; {
 		n := min(left, window*batch)
 		left -= n
 		c.out = c.out[:0]
 		for rest := n; rest > 0; rest -= batch {
-			c.out = append(c.out, "GET"...)
+			c.out = append(c.out, q.verb...)
 			if k := min(rest, batch); k > 1 {
 				c.out = append(c.out, ' ')
 				c.out = strconv.AppendInt(c.out, int64(k), 10)
@@ -88,11 +91,36 @@ func (c *conn) get(ids []worker.ID, want, batch int, share time.Duration) ([]wor
 				return ids, err
 			}
 			id, ok := number(line)
-			if !ok {
+			if !ok && !(q.ofSequence() && string(line) == "0") {
 				return ids, c.refusal(line, i == 0 && n <= batch)
 			}
 			ids = append(ids, id)
 		}
+	}
+	c.broken, c.used = c.in.Buffered() > 0, time.Now()
+	return ids, nil
+}
+
+// getWhole sends one request, and appends the want numbers of its line of reply to ids.
+func (c *conn) getWhole(ids []worker.ID, q query, want int, share time.Duration) ([]worker.ID, error) {
+	c.out = append(append(c.out[:0], q.verb...), '\n')
+	if err := c.send(time.Now().Add(share)); err != nil {
+		return ids, err
+	}
+	line, err := c.line()
+	if err != nil {
+		return ids, err
+	}
+	words := bytes.Fields(line)
+	for _, word := range words {
+		id, ok := number(word)
+		if !ok && string(word) != "0" || len(words) != want || len(ids) > 0 && id < ids[0] {
+			return ids, c.refusal(line, true)
+		}
+		ids = append(ids, id)
+	}
+	if len(words) == 0 {
+		return ids, c.refusal(line, true)
 	}
 	c.broken, c.used = c.in.Buffered() > 0, time.Now()
 	return ids, nil

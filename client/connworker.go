@@ -39,7 +39,8 @@ type connected struct {
 type job struct {
 	node  *node
 	calls []*call
-	want  int // IDs in all
+	query query // of all calls
+	want  int   // IDs in all
 	share time.Duration
 }
 
@@ -151,7 +152,7 @@ func (l *connWorker) exchange(conn *conn) (err error) {
 	if cap(l.ids) > keepIDs {
 		l.ids = nil
 	}
-	l.ids, err = conn.get(l.ids[:0], l.job.want, l.c.cfg.MaxBatch, l.job.share)
+	l.ids, err = conn.get(l.ids[:0], l.job.query, l.job.want, l.c.cfg.MaxBatch, l.job.share)
 	if conn.broken {
 		conn.close()
 	} else {

@@ -45,7 +45,7 @@ func (c *Client) assign(l *connWorker) (ready bool, wait time.Duration) {
 	if len(c.queue) > 0 {
 		now := time.Now()
 		c.probe(now)
-		n, others, until := c.pick(now)
+		n, others, until := c.pick(now, c.queue[0].refused)
 		if n != nil {
 			c.fill(&l.job, n, others, now)
 			if len(c.queue) > 0 {
@@ -54,6 +54,10 @@ func (c *Client) assign(l *connWorker) (ready bool, wait time.Duration) {
 			if len(l.job.calls) > 0 {
 				return true, 0
 			}
+		} else if k := c.queue[0]; len(k.refused) > 0 { // the nodes that have not refused it are down
+			c.queue = c.queue[1:]
+			c.retryLater(k, k.last)
+			wait = time.Microsecond
 		} else {
 			c.giveUp(until)
 			if len(c.queue) > 0 {
@@ -69,9 +73,10 @@ func (c *Client) assign(l *connWorker) (ready bool, wait time.Duration) {
 // now, n is nil and until is when one may be. Healthy nodes come first, then slow ones, then
 // failed ones. While one node is healthy, failed ones get no calls: probe tests them instead,
 // so that no call waits for them. A slow node may be asked at any time.
-func (c *Client) pick(now time.Time) (n *node, others bool, until time.Time) {
+// Nodes that have refused the call are left out.
+func (c *Client) pick(now time.Time, refused []*node) (n *node, others bool, until time.Time) {
 	for i := range c.nodes {
-		if o := c.nodes[(c.turn+i)%len(c.nodes)]; n == nil || o.before(n) {
+		if o := c.nodes[(c.turn+i)%len(c.nodes)]; !slices.Contains(refused, o) && (n == nil || o.before(n)) {
 			n = o
 		}
 	}
@@ -85,28 +90,29 @@ func (c *Client) pick(now time.Time) (n *node, others bool, until time.Time) {
 	return n, others, now
 }
 
-// fill makes a job of the calls at the head of the queue, as many as fit into one request.
+// fill makes a job of the first call in the queue and of those after it that join it, as many as fit into one request.
 // It drops abandoned calls, and fails those whose deadline has passed after a first try.
 func (c *Client) fill(j *job, n *node, others bool, now time.Time) {
 	j.node, j.calls, j.want = n, j.calls[:0], 0
 	j.share = c.cfg.Timeout
-	used := 0
-	for _, k := range c.queue {
-		if k.isAbandoned() {
-			used++
-			continue
-		}
-		if k.last != nil && !k.deadline.After(now) {
-			used++
+	full := false
+	c.queue = slices.DeleteFunc(c.queue, func(k *call) bool {
+		switch {
+		case full:
+			return false
+		case k.isAbandoned():
+			return true
+		case k.last != nil && !k.deadline.After(now):
 			k.deliver(nil, &unavailable{nil, k.last})
-			continue
+			return true
+		case j.want > 0 && !k.joins(j):
+			return false
+		case j.want > 0 && (j.want+k.want > c.cfg.MaxBatch || n.most > 0 && j.want+k.want > n.most):
+			full = true
+			return false
 		}
-		if j.want > 0 && (j.want+k.want > c.cfg.MaxBatch || n.most > 0 && j.want+k.want > n.most) {
-			break
-		}
-		used++
 		j.want += k.want
-		j.calls = append(j.calls, k)
+		j.calls, j.query = append(j.calls, k), k.query
 		k.asked = now
 		switch left := k.deadline.Sub(now); {
 		case others:
@@ -115,10 +121,14 @@ func (c *Client) fill(j *job, n *node, others bool, now time.Time) {
 		case len(c.nodes) > 1:
 			j.share = min(j.share, left)
 		}
-	}
+		return true
+	})
 	j.share = max(j.share, min(minShare, c.cfg.Timeout))
-	c.queue = slices.Delete(c.queue, 0, used)
-	if len(j.calls) > 0 {
+	switch {
+	case len(j.calls) == 0:
+	case j.query.whole:
+		c.stats.Requests++
+	default:
 		c.stats.Requests += int64((j.want + c.cfg.MaxBatch - 1) / c.cfg.MaxBatch)
 	}
 }
@@ -179,6 +189,10 @@ func (c *Client) unsettle(j *job, err error) (news func()) {
 	c.stats.Failed++
 	if c.closed {
 		err = ErrClosed
+	}
+	if reason(err) != "" && j.query.ofSequence() && !c.closed {
+		c.refusedOfSequence(j, err)
+		return nil
 	}
 	if code(err) == "ERR" && len(j.calls) > 1 {
 		// Each call may be right, and only the request for all of them too large for the node.

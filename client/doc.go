@@ -1,4 +1,4 @@
-// Package client gets IDs from flaked nodes.
+// Package client gets IDs, and values of named sequences, from flaked nodes.
 //
 //	ids, err := client.New(client.Config{Addrs: []string{"unix:/run/flaked/flaked.sock", "ids.example.com"}})
 //	...
@@ -40,6 +40,11 @@
 // say more precisely when something happened. Do not compare such an ID with IDs that others
 // got meanwhile. IDs older than MaxAge are discarded, and so are those that are left when
 // the client is closed. A program that makes no calls prefetches nothing.
+//
+// # Named sequences
+//
+// Client.Sequence returns a named sequence, whose values are counted: 1, 2, 3. Refusals that are about one sequence
+// are not held against the node.
 //
 // # Tests
 //

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,7 +20,7 @@ var (
 	// ErrUnavailable means that no node answered with IDs in time. It is always wrapped,
 	// together with the error of the last node: a *ReplyError or an error of the network.
 	// If the context ended the call, its error is wrapped too.
-	ErrUnavailable = errors.New("client: no node answered with an ID")
+	ErrUnavailable = errors.New("client: no node answered with an ID or a value")
 )
 
 // errReply means that the bytes received are not a reply of a flaked node.
@@ -31,7 +30,7 @@ var errReply = errors.New("reply is not from a flaked node. Check the address")
 type ReplyError struct {
 	// Addr is the node's address as in Config.Addrs.
 	Addr string
-	// Code is ERR, NOAUTH, NOTREADY, CLOCK, FENCED, EXHAUSTED or BUSY. A newer node may
+	// Code is ERR, NOAUTH, NOTREADY, CLOCK, FENCED, EXHAUSTED, BUSY or NOPERM. A newer node may
 	// have other codes.
 	Code string
 	// Text is for people, except for its key=value fields.
@@ -55,9 +54,23 @@ func (e *ReplyError) RetryAfter() time.Duration {
 	return 0
 }
 
-// ofSequence reports whether the error is about one named sequence, and not about the node.
-func (e *ReplyError) ofSequence() bool {
-	return slices.Contains(strings.Fields(e.Text), "reason=exhausted")
+// Reason returns why a node refuses a value of a named sequence: no-sequence, frozen, exhausted and others, as docs/protocol.md
+// lists them. It is empty if the error is not about a sequence.
+func (e *ReplyError) Reason() string {
+	for field := range strings.FieldsSeq(e.Text) {
+		if text, ok := strings.CutPrefix(field, "reason="); ok {
+			return text
+		}
+	}
+	return ""
+}
+
+// reason returns the reason of a *ReplyError, and "" for any other error.
+func reason(err error) string {
+	if reply, ok := errors.AsType[*ReplyError](err); ok {
+		return reply.Reason()
+	}
+	return ""
 }
 
 // replyError parses an error line.

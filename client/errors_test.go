@@ -41,10 +41,10 @@ func TestUnavailableSaysWhatEndedTheCall(t *testing.T) {
 		ended, last error
 		want        string
 	}{
-		{nil, nil, "client: no node answered with an ID"},
-		{nil, refused, "client: no node answered with an ID: connection refused by a:1"},
-		{context.DeadlineExceeded, refused, "client: no node answered with an ID before the deadline: connection refused by a:1"},
-		{context.Canceled, nil, "client: no node answered with an ID before the context was cancelled"},
+		{nil, nil, "client: no node answered with an ID or a value"},
+		{nil, refused, "client: no node answered with an ID or a value: connection refused by a:1"},
+		{context.DeadlineExceeded, refused, "client: no node answered with an ID or a value before the deadline: connection refused by a:1"},
+		{context.Canceled, nil, "client: no node answered with an ID or a value before the context was cancelled"},
 	} {
 		if got := (&unavailable{row.ended, row.last}).Error(); got != row.want {
 			t.Errorf("%q, want %q", got, row.want)

@@ -27,6 +27,11 @@ type parcel struct {
 	asked time.Time
 }
 
+// call returns a call for more IDs for the stock.
+func (s *stock) call(q query, more int, patience time.Duration) *call {
+	return &call{query: q, want: more, deadline: time.Now().Add(patience), stock: s}
+}
+
 // take returns one ID that is at most maxAge old. ok is false if there is none. If more is
 // not 0, the caller must submit a call for that many IDs, whose end calls filled.
 func (s *stock) take(now time.Time) (id worker.ID, ok bool, more int) {

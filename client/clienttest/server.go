@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -26,6 +27,8 @@ type Server struct {
 
 	mu      sync.Mutex // guards what follows
 	last    worker.ID
+	next    map[string]int64 // of sequences: the next value, by name. 1 for other names
+	keyed   map[string]int64 // values by sequence and key
 	refusal *lineproto.Error
 	refuses int // how many more requests to refuse; -1: all
 	delay   time.Duration
@@ -40,10 +43,10 @@ func NewServer() *Server { return NewServerWithToken("") }
 // NewServerWithToken starts a node that requires a token, unless token is empty. Otherwise it
 // is like NewServer.
 func NewServerWithToken(token string) *Server {
-	s := &Server{cutAt: -1, Addr: "127.0.0.1:0"}
-	cfg := lineproto.Config{Backend: (*backend)(s), Engine: lineproto.Goroutines, DrainTimeout: 20 * time.Millisecond}
+	s := &Server{cutAt: -1, Addr: "127.0.0.1:0", next: make(map[string]int64), keyed: make(map[string]int64)}
+	cfg := lineproto.Config{Backend: (*backend)(s), Sequences: (*sequences)(s), Engine: lineproto.Goroutines, DrainTimeout: 20 * time.Millisecond}
 	if token != "" {
-		cfg.Authenticate = func(sent []byte) bool { return string(sent) == token }
+		cfg.Authenticate = func(sent []byte) (*sequence.Rights, bool) { return nil, string(sent) == token }
 	}
 	proto, err := lineproto.New(cfg)
 	if err != nil {
@@ -61,7 +64,15 @@ func (s *Server) SetLast(last worker.ID) {
 	s.last = last
 }
 
-// Refuse makes requests for IDs fail with the error -CODE text, until Serve is called. code
+// SetNext makes v the next value of a sequence. Every name is a sequence of this node, from 1 on, and may be asked with
+// keys.
+func (s *Server) SetNext(name string, v int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next[name] = v
+}
+
+// Refuse makes requests for IDs and values fail with the error -CODE text, until Serve is called. code
 // must be one of the protocol, like NOTREADY, CLOCK or FENCED. Otherwise Refuse panics.
 func (s *Server) Refuse(code, text string) { s.refuse(code, text, -1) }
 
@@ -78,7 +89,7 @@ func (s *Server) refuse(code, text string, n int) {
 	s.refusal, s.refuses = e, n
 }
 
-// Delay makes every request for IDs take d longer, until Serve is called.
+// Delay makes every request for IDs, not for values, take d longer, until Serve is called.
 func (s *Server) Delay(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,4 @@
-// webapp is a small service that takes orders. The keys of orders and the IDs of requests
+// webapp is a small service that takes orders. The keys of orders, their short numbers for people, and the IDs of requests
 // come from flaked. It is meant to run beside a node of its own, a sidecar, which it reaches
 // over a unix socket. ./run.sh starts both.
 package main
@@ -68,23 +68,25 @@ func run(ctx context.Context, log *slog.Logger, listen string, nodes []string) e
 }
 
 // order is an order. Its ID is a string in JSON, because JavaScript's numbers cannot hold
-// 64 bits.
+// 64 bits. Its number is what people call it by: a value of the sequence "order", if there is one.
 type order struct {
-	ID   worker.ID `json:"id"`
-	Item string    `json:"item"`
+	ID     worker.ID `json:"id"`
+	Number int64     `json:"number,omitempty"`
+	Item   string    `json:"item"`
 }
 
 // app keeps orders in memory.
 type app struct {
-	ids *client.Client
-	log *slog.Logger
+	ids     *client.Client
+	numbers *client.Sequence
+	log     *slog.Logger
 
 	mu     sync.Mutex // guards orders
 	orders map[worker.ID]order
 }
 
 func newApp(ids *client.Client, log *slog.Logger) (http.Handler, error) {
-	a := &app{ids: ids, log: log, orders: make(map[worker.ID]order)}
+	a := &app{ids: ids, numbers: ids.Sequence("order"), log: log, orders: make(map[worker.ID]order)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", a.take)
 	mux.HandleFunc("GET /orders/{id}", a.show)
@@ -96,24 +98,38 @@ func newApp(ids *client.Client, log *slog.Logger) (http.Handler, error) {
 	return identify(mux), nil
 }
 
-// take stores an order. Without an ID from flaked it refuses the order, because no other key
+// take stores an order. If flaked does not answer, it refuses the order, because no other key
 // would be unique.
 func (a *app) take(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()
 	id, err := a.ids.Next(ctx)
+	var number int64
+	if err == nil {
+		number, err = a.number(ctx)
+	}
 	if err != nil {
-		a.log.ErrorContext(r.Context(), "order refused: no ID for it", "error", err)
+		a.log.ErrorContext(r.Context(), "order refused: no ID or no number for it", "error", err)
 		http.Error(w, "orders are unavailable. Retry.", http.StatusServiceUnavailable)
 		return
 	}
-	o := order{ID: id, Item: r.FormValue("item")}
+	o := order{ID: id, Number: number, Item: r.FormValue("item")}
 	a.mu.Lock()
 	a.orders[id] = o
 	a.mu.Unlock()
 	a.log.InfoContext(r.Context(), "order taken", "order", id)
 	w.Header().Set("Location", "/orders/"+id.String())
 	reply(w, http.StatusCreated, o)
+}
+
+// number returns the number of a new order, and 0 as long as nobody has created the sequence.
+func (a *app) number(ctx context.Context) (int64, error) {
+	n, err := a.numbers.Next(ctx)
+	var reply *client.ReplyError
+	if errors.As(err, &reply) && reply.Reason() == "no-sequence" {
+		return 0, nil
+	}
+	return n, err
 }
 
 func (a *app) show(w http.ResponseWriter, r *http.Request) {

@@ -61,7 +61,11 @@ go build -o "$WEBAPP_DIR/webapp" ./examples/webapp
 "$WEBAPP_DIR/flaked" serve --zk "$FLAKED_ZK" --bootstrap --heartbeat 200ms --confirm-time 800ms --release-on-exit \
   --listen "unix:$WEBAPP_DIR/flaked.sock" --admin off --state-dir "$WEBAPP_DIR/state" >"$WEBAPP_DIR/flaked.log" 2>&1 &
 pids+=($!)
+# The sequence of the orders' numbers. It can be created as soon as the node is ready.
+until "$WEBAPP_DIR/flaked" seq show order --zk "$FLAKED_ZK" >/dev/null 2>&1; do
+  "$WEBAPP_DIR/flaked" seq create order --zk "$FLAKED_ZK" >"$WEBAPP_DIR/create.log" 2>&1 || sleep 0.2
+done &
 # The second. It need not wait for the first.
 "$WEBAPP_DIR/webapp" --listen "$addr" --flaked "unix:$WEBAPP_DIR/flaked.sock" &
 pids+=($!)
-wait -n
+wait -n "${pids[@]}"

@@ -1,0 +1,234 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// Sequence gets values of one named sequence. Make it with Client.Sequence. Any number of goroutines may use it at once. It
+// holds no connection, so a program may make one for each name that it uses.
+//
+// Errors are those of Client.Next. If a node refuses, the error wraps a *ReplyError, whose Reason says why. A refusal that
+// another node or a moment may end (NOTREADY) is tried again, at another node first.
+type Sequence struct {
+	c     *Client
+	name  string
+	next  query
+	stock *stock // nil without SequenceConfig.Prefetch
+	err   error  // the name or the configuration is wrong
+}
+
+// SequenceConfig configures Client.SequenceWith.
+type SequenceConfig struct {
+	// Prefetch is how many values are requested in advance, so that Next need not wait: up to 100,000. 0 means none.
+	// Values that the program has not used when it ends are lost. Values of several programs are not in the order of
+	// the calls then, so do not prefetch from a strict sequence.
+	Prefetch int
+	// MaxAge is how long a prefetched value may be kept before it is discarded, from the moment when it was requested.
+	// 0 means 1 second. At least 1 ms.
+	MaxAge time.Duration
+}
+
+// Sequence returns the sequence with this name. A wrong name shows as an error of the first call.
+func (c *Client) Sequence(name string) *Sequence { return c.SequenceWith(name, SequenceConfig{}) }
+
+// SequenceWith is Sequence with a configuration.
+func (c *Client) SequenceWith(name string, cfg SequenceConfig) *Sequence {
+	s := &Sequence{name: name, next: query{verb: "NEXT " + name}}
+	s.c, s.err = c.forValues()
+	if cfg.MaxAge == 0 {
+		cfg.MaxAge = DefaultMaxAge
+	}
+	switch err := sequence.CheckName(name); {
+	case err != nil:
+		s.err = fmt.Errorf("client: %w", err)
+	case cfg.Prefetch < 0 || cfg.Prefetch > MaxPrefetch:
+		s.err = fmt.Errorf("client: SequenceConfig.Prefetch is %d, must be 0 to %d", cfg.Prefetch, MaxPrefetch)
+	case cfg.MaxAge < time.Millisecond:
+		s.err = fmt.Errorf("client: SequenceConfig.MaxAge is %v, must be at least 1ms", cfg.MaxAge)
+	case cfg.Prefetch > 0:
+		s.stock = &stock{size: cfg.Prefetch, maxAge: cfg.MaxAge}
+	}
+	return s
+}
+
+// forValues returns the client that has the calls for sequences. It is nil if c is closed.
+func (c *Client) forValues() (*Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.values != nil || c.closed {
+		return c.values, nil
+	}
+	cfg := c.cfg
+	cfg.Prefetch = 0
+	values, err := New(cfg)
+	c.values = values
+	return values, err
+}
+
+// do submits a call for n numbers and waits for them.
+func (s *Sequence) do(ctx context.Context, q query, n, more int) (*call, error) {
+	switch {
+	case s.err != nil:
+		return nil, s.err
+	case s.c == nil:
+		return nil, ErrClosed
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return s.c.do(ctx, q, n, more, s.stock)
+}
+
+// Next returns one new value.
+func (s *Sequence) Next(ctx context.Context) (int64, error) {
+	more := 0
+	if s.stock != nil && s.c != nil && !s.c.ended.Load() && ctx.Err() == nil {
+		v, ok, lacks := s.stock.take(time.Now())
+		if ok {
+			if lacks > 0 {
+				s.c.submit(nil, s.stock.call(s.next, lacks, s.c.cfg.Patience))
+			}
+			return int64(v), nil
+		}
+		more = lacks
+	}
+	return s.one(ctx, s.next, more)
+}
+
+func (s *Sequence) one(ctx context.Context, q query, more int) (int64, error) {
+	k, err := s.do(ctx, q, 1, more)
+	if err != nil {
+		return 0, err
+	}
+	v := k.one[0]
+	s.c.calls.Put(k)
+	return int64(v), nil
+}
+
+// NextKeyed returns the value that belongs to key. If it is called again, by any program and on any node, it returns the same
+// value, as long as the sequence remembers the key. So a call that failed can be repeated without a gap. Only strict
+// sequences have keys. A key is a letter, then letters, digits and _ . : -, 64 bytes at most.
+func (s *Sequence) NextKeyed(ctx context.Context, key string) (int64, error) {
+	if !goodKey(key) {
+		return 0, fmt.Errorf("client: key %.80q must begin with a letter, go on with letters, digits and _ . : -, and have 64 bytes at most", key)
+	}
+	return s.one(ctx, query{s.next.verb + " " + key, true}, 0)
+}
+
+func goodKey(key string) bool {
+	letter := func(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
+	if len(key) == 0 || len(key) > 64 || !letter(key[0]) {
+		return false
+	}
+	for k := range len(key) {
+		if b := key[k]; !letter(b) && (b < '0' || b > '9') && b != '_' && b != '.' && b != ':' && b != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// Take returns n new values in ascending order, perhaps with gaps, or an error and no values. n is 1 to 1,000,000. More than
+// Config.MaxBatch values take several requests.
+func (s *Sequence) Take(ctx context.Context, n int) ([]int64, error) {
+	if n < 1 || n > MaxTake {
+		return nil, fmt.Errorf("client: Take(%d): n must be 1 to %d", n, MaxTake)
+	}
+	k, err := s.do(ctx, s.next, n, 0)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]int64, n)
+	for i, v := range k.ids {
+		all[i] = int64(v)
+	}
+	return all, nil
+}
+
+// Range returns the first and the last of n new values that follow each other: first, first + increment, ..., last. n is 1
+// to 1,000,000.
+func (s *Sequence) Range(ctx context.Context, n int) (first, last int64, err error) {
+	if n < 1 || n > MaxTake {
+		return 0, 0, fmt.Errorf("client: Range(%d): n must be 1 to %d", n, MaxTake)
+	}
+	k, err := s.do(ctx, query{"RANGE " + s.name + " " + strconv.Itoa(n), true}, 2, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	if wide := k.ids[1] - k.ids[0]; n == 1 && wide != 0 || n > 1 && (wide == 0 || wide%worker.ID(n-1) != 0) {
+		return 0, 0, fmt.Errorf("client: RANGE %s %d: %d to %d: %w", s.name, n, k.ids[0], k.ids[1], errReply)
+	}
+	return int64(k.ids[0]), int64(k.ids[1]), nil
+}
+
+// joins reports whether the call can share the request of a job.
+func (k *call) joins(j *job) bool {
+	return k.query == j.query && !k.whole && !k.alone && !j.calls[0].alone && !slices.Contains(k.refused, j.node)
+}
+
+// sizeReasons are those that a smaller request may end.
+var sizeReasons = []string{"ceiling", "too-many", "exhausted"}
+
+// lastingReasons are those that neither another node nor a smaller request nor a moment ends.
+var lastingReasons = []string{"no-sequence", "frozen", "held", "wrong-mode", "no-right"}
+
+// retryValues is the least time after which a call is tried again that all nodes have refused.
+const retryValues = 20 * time.Millisecond
+
+// refusedOfSequence handles a refusal that is about a sequence and not about the node. The caller holds mu.
+func (c *Client) refusedOfSequence(j *job, err error) {
+	lasting := slices.Contains(lastingReasons, reason(err))
+	if len(j.calls) > 1 && slices.Contains(sizeReasons, reason(err)) {
+		for _, k := range j.calls {
+			k.alone = true
+		}
+		c.queue = slices.Insert(c.queue, 0, j.calls...)
+		return
+	}
+	for _, k := range slices.Backward(j.calls) { // each goes to the head of the queue
+		if lasting || code(err) != "NOTREADY" {
+			k.deliver(nil, err)
+			continue
+		}
+		k.last, k.refused = err, append(k.refused, j.node)
+		if len(k.refused) < len(c.nodes) {
+			c.queue = slices.Insert(c.queue, 0, k)
+			continue
+		}
+		c.retryLater(k, err)
+	}
+}
+
+// retryLater puts a call into the queue again after a moment, or fails it if its deadline comes first. The caller holds mu.
+func (c *Client) retryLater(k *call, err error) {
+	d := retryValues
+	if reply, ok := err.(*ReplyError); ok {
+		d = max(d, min(reply.RetryAfter(), time.Second))
+	}
+	if k.stock != nil || time.Now().Add(d).After(k.deadline) {
+		k.deliver(nil, &unavailable{nil, err})
+		return
+	}
+	c.start(func(ctx context.Context) {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if k.refused = nil; c.closed {
+			k.deliver(nil, ErrClosed)
+			return
+		}
+		c.queue = append(c.queue, k)
+		c.engage()
+	})
+}

@@ -1,0 +1,90 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// queued returns a client of two nodes, with calls for one value of each of these sequences in its queue.
+func queued(t *testing.T, names ...string) *Client {
+	c := open(t, Config{Addrs: []string{"a.invalid", "b.invalid"}})
+	for _, name := range names {
+		k := newCall()
+		k.reset(query{verb: "NEXT " + name}, 1, time.Now().Add(long))
+		c.queue = append(c.queue, k)
+	}
+	return c
+}
+
+// filled returns the job that the calls in the queue make for a node.
+func filled(c *Client, node int) *job {
+	j := &job{}
+	c.fill(j, c.nodes[node], true, time.Now())
+	return j
+}
+
+func TestCallsForOneSequenceShareARequestBetweenOthers(t *testing.T) {
+	c := queued(t, "order", "user", "order", "user", "user")
+	if j := filled(c, 0); len(j.calls) != 2 || j.want != 2 || j.query.verb != "NEXT order" || len(c.queue) != 3 {
+		t.Fatalf("first: %d calls for %q, and %d are left", len(j.calls), j.query.verb, len(c.queue))
+	}
+	if j := filled(c, 0); len(j.calls) != 3 || j.query.verb != "NEXT user" || len(c.queue) != 0 {
+		t.Errorf("second: %d calls for %q, and %d are left", len(j.calls), j.query.verb, len(c.queue))
+	}
+}
+
+// Calls that shared a refused request share the next one too, unless fewer values may succeed.
+func TestCallsThatWereRefusedShareTheNextRequest(t *testing.T) {
+	for text, want := range map[string]int{
+		"-NOTREADY reason=no-block x":   3,
+		"-NOTREADY reason=confirming x": 3,
+		"-NOTREADY reason=ceiling x":    1,
+		"-ERR reason=too-many x":        1,
+		"-EXHAUSTED reason=exhausted x": 1,
+	} {
+		c := queued(t, "order", "order", "order")
+		j := filled(c, 0)
+		first, last := j.calls[0], j.calls[2]
+		c.unsettle(j, replyError("a.invalid", text))
+		if len(c.queue) != 3 || c.queue[0] != first || c.queue[2] != last {
+			t.Fatalf("%s: the queue has %d calls, or in another order", text, len(c.queue))
+		}
+		if j := filled(c, 1); len(j.calls) != want {
+			t.Errorf("%s: %d calls in the next request, not %d", text, len(j.calls), want)
+		}
+	}
+}
+
+// A call that a node has refused does not go there again with a call that it has not.
+func TestCallDoesNotJoinARequestToANodeThatRefusedIt(t *testing.T) {
+	c := queued(t, "order", "order")
+	c.queue[1].refused = []*node{c.nodes[0]}
+	if j := filled(c, 0); len(j.calls) != 1 || len(c.queue) != 1 {
+		t.Errorf("%d calls, and %d are left", len(j.calls), len(c.queue))
+	}
+}
+
+func TestPrefetchedValuesEndWithTheContextAndTheClient(t *testing.T) {
+	_, addrs := nodes(t, 1)
+	c := open(t, Config{Addrs: addrs})
+	order := c.SequenceWith("order", SequenceConfig{Prefetch: 100, MaxAge: time.Hour})
+	if _, err := order.Next(by(t, long)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "values are prefetched", func() bool {
+		order.stock.mu.Lock()
+		defer order.stock.mu.Unlock()
+		return order.stock.have > 0
+	})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if v, err := order.Next(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("with an ended context: %d %v", v, err)
+	}
+	c.Close()
+	if v, err := order.Next(by(t, long)); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %d %v", v, err)
+	}
+}
