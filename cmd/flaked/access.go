@@ -59,7 +59,7 @@ func nodeToken(c *cli.Context) (string, error) {
 	if err != nil {
 		return "", usageError("%w", err)
 	}
-	return tokens[0], nil
+	return tokens[0].Text, nil
 }
 
 // guardConfig returns the certificates and tokens that guardFlags give.

@@ -29,7 +29,7 @@ func withToken(line string) string {
 
 func TestGetSendsTheToken(t *testing.T) {
 	dir := t.TempDir()
-	good := certtest.Write(t, dir, "good", []byte("# the new one\n"+testToken+"\nolder\n"))
+	good := certtest.Write(t, dir, "good", []byte("# the new one\n"+testToken+" next=order:*\nolder\n"))
 	bad, empty := certtest.Write(t, dir, "bad", []byte("other\n")), certtest.Write(t, dir, "empty", nil)
 	t.Setenv("FLAKED_ADDR", fakeNode(t, "tcp", "127.0.0.1:0", withToken))
 	call(t, "", "get", "--token-file", good).wants(t, exitOK, "2071483623882690560\n", "")

@@ -59,6 +59,7 @@ func advise(err error) (lead, advice string, known error) {
 		{seqstore.ErrExists, ". `flaked seq show` prints it, and `flaked seq set` changes it"},
 		{seqstore.ErrNotFound, ". `flaked seq list` prints the names"},
 		{seqstore.ErrStartNeeded, ". Give it with --start. If you know that the name is new, give --start 1"},
+		{seqstore.ErrTooEarly, ". `flaked seq show` prints when that is"},
 	} {
 		if errors.Is(err, row.is) {
 			return "", row.advice, err

@@ -139,7 +139,7 @@ func tlsFlags(name, category, usage, whose string) []cli.Flag {
 func guardFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "allow-open", EnvVars: env("allow-open"), Usage: "allow --listen addresses that other machines can reach, without a token and without TLS", Category: security},
-		tokenFileFlag("`FILE` with tokens, one per line. Clients must send one of them (the tokens themselves: FLAKED_TOKEN)"),
+		tokenFileFlag("`FILE` with tokens, one per line. Clients must send one of them. next=order:*,user behind a token limits it to these sequences (the tokens themselves: FLAKED_TOKEN)"),
 		&cli.StringFlag{Name: "tls-cert", Usage: "use TLS on TCP: PEM `FILE` with the certificate, then the intermediate ones", EnvVars: env("tls-cert"), Category: security},
 		&cli.StringFlag{Name: "tls-key", Usage: "PEM `FILE` with the key of that certificate", EnvVars: env("tls-key"), Category: security},
 		&cli.StringFlag{Name: "tls-client-ca", Usage: "require client certificates: PEM `FILE` with the authorities to trust", EnvVars: env("tls-client-ca"), Category: security},

@@ -22,7 +22,8 @@ func seqCommand(open storeOpener) *cli.Command {
 		Name:  "seq",
 		Usage: "create, show and change named sequences",
 		Subcommands: []*cli.Command{
-			seqCreate(open), seqList(open), seqShow(open), seqSet(open), seqDelete(open), seqPurge(open), seqNext(), seqExport(open),
+			seqCreate(open), seqList(open), seqShow(open), seqSet(open), seqRecover(open), seqDelete(open), seqPurge(open), seqNext(), seqExport(open),
+			seqVerify(open), seqKey(open), seqImport(open),
 		},
 	}
 }
@@ -58,7 +59,7 @@ func sequenceArgument(c *cli.Context) (string, error) {
 
 // ofSequence adds the name of the sequence to an error about it.
 func ofSequence(name string, err error) error {
-	for _, is := range []error{seqstore.ErrExists, seqstore.ErrNotFound, seqstore.ErrStartNeeded} {
+	for _, is := range []error{seqstore.ErrExists, seqstore.ErrNotFound, seqstore.ErrStartNeeded, seqstore.ErrNoKey, seqstore.ErrTooEarly} {
 		if errors.Is(err, is) {
 			return fmt.Errorf("%s: %w", name, err)
 		}

@@ -41,6 +41,18 @@ Start, increment and the hard ceiling can never be changed. The hard ceiling bou
 many values are skipped after ZooKeeper has lost data. ` + "`flaked seq set`" + ` changes the rest.
 The name of a deleted sequence goes on above all its old values.
 
+--mode strict makes a sequence in which a request that is sent after another was answered,
+by any node, gets a higher value, and in which values are missing only if their answers
+were lost. Each value is written to ZooKeeper before it is answered, and nodes keep none. So a
+request takes as long as a write to ZooKeeper, and none is answered without it. The mode
+can never be changed.
+
+--salt and --scatter hide neighbours, with a key that is made with the sequence: with
+--salt 8, one guess in 256 is a value. With --scatter 40, the values are the numbers from
+start on to start + 2^40 - 1 in an order that looks random. Neither can be changed later.
+docs/maps.md says what each hides and costs. ` + "`flaked seq verify`" + ` tells the values of such a
+sequence from other numbers.
+
 A name such as order:* is a template. Nodes create each sequence that it matches at its
 first use, with the settings of the template: so order:20261122 and order:20261123 can
 each begin at 1, without anybody creating them. The prefix ends with one of _ . : - /.
@@ -54,13 +66,18 @@ refused then, and such nodes cannot join a cluster in which a sequence was creat
 Examples:
   flaked seq create --zk zk1:2181 order
   flaked seq create --zk zk1:2181 ticket --start 1000 --increment 10 --max int32
+  flaked seq create invoice --mode strict
   flaked seq create order:eu --ceiling 50000 --hold 1h --note 'shop, Europe' --dry-run
-  flaked seq create 'order:*' --max-names 4000`,
+  flaked seq create 'order:*' --max-names 4000
+  flaked seq create ticket --scatter 34 --start 1000000000 --max 9999999999`,
 		Flags: append(append([]cli.Flag{
+			&cli.StringFlag{Name: "mode", Usage: "segment: nodes issue from values that they took in advance. strict: in the order of the requests over all nodes", Value: seqstore.Segment.String(), Category: callFlags},
 			&cli.Int64Flag{Name: "start", Usage: "the first `VALUE`, 0 or more", Value: 1, Category: callFlags},
 			&cli.Int64Flag{Name: "increment", Usage: "the distance of one value to the next", Value: 1, Category: callFlags},
+			&cli.IntFlag{Name: "salt", Usage: "append this many `BITS` to each value, 1 to 16, that only the sequence's key shows", Category: callFlags},
+			&cli.IntFlag{Name: "scatter", Usage: "give out all numbers of this many `BITS`, 16 to 63, in an order that only the sequence's key shows", Category: callFlags},
 			maxFlag("js", ". js is 2^53-1, which JavaScript holds exactly"),
-			&cli.Int64Flag{Name: "hard-ceiling", Usage: "the highest ceiling that the sequence can ever have", DefaultText: "the ceiling", Category: callFlags},
+			hardCeilingFlag(),
 			maxNamesFlag("10000"),
 		}, settingFlags(true)...), append([]cli.Flag{waitFlag(), dryRunFlag(), outputFlag()}, zkFlags(localZK)...)...),
 		Action: func(c *cli.Context) error {
@@ -73,7 +90,7 @@ Examples:
 				return err
 			}
 			return open.sequences(c, func(ctx context.Context, o seqstore.Operator) error {
-				if !c.IsSet("hold") {
+				if !c.IsSet("hold") && d.Mode == seqstore.Segment {
 					cl, err := coordinator.ReadCluster(ctx, o.Store)
 					if err != nil {
 						return err
@@ -87,22 +104,45 @@ Examples:
 	}
 }
 
-// definition returns the sequence that the command line describes. Without --hold, its hold is 1 ms.
+// modeGiven returns --mode. It returns an error if a flag is given that the mode does not use.
+func modeGiven(c *cli.Context) (seqstore.Mode, error) {
+	switch mode := c.String("mode"); mode {
+	case seqstore.Segment.String():
+		return seqstore.Segment, nil
+	case seqstore.Strict.String():
+		return seqstore.Strict, unusedByStrict(c)
+	default:
+		return "", usageError("--mode must be segment or strict, not %q", mode)
+	}
+}
+
+// unusedByStrict returns an error if a flag is given that a strict sequence does not use.
+func unusedByStrict(c *cli.Context) error {
+	for _, name := range []string{"block", "supply", "hold", "ceiling", "hard-ceiling"} {
+		if c.IsSet(name) {
+			return usageError("--%s is not for strict sequences: nodes keep none of their values. Leave it out", name)
+		}
+	}
+	return nil
+}
+
+// definition returns the sequence that the command line describes. Without --hold, its hold is 1 ms, or that of a
+// strict sequence.
 func definition(c *cli.Context) (seqstore.Definition, error) {
 	name, err := sequenceArgument(c)
 	if err != nil {
 		return seqstore.Definition{}, err
 	}
-	top := int64(sequence.MaxJavaScript)
-	if c.IsSet("max") {
-		if top, err = parseMax(c.String("max")); err != nil {
-			return seqstore.Definition{}, err
-		}
+	mode, err := modeGiven(c)
+	if err != nil {
+		return seqstore.Definition{}, err
 	}
 	d := seqstore.Definition{
-		Name: name, StartGiven: c.IsSet("start"),
-		Map:      sequence.Map{Start: c.Int64("start"), Increment: c.Int64("increment"), Max: top},
-		Settings: seqstore.Settings{Block: c.Int64("block"), SupplyMs: c.Duration("supply").Milliseconds(), HoldMs: 1, Ceiling: defaultCeiling},
+		Name: name, Mode: mode, StartGiven: c.IsSet("start"),
+		Map: sequence.Map{Start: c.Int64("start"), Increment: c.Int64("increment"), Salt: c.Int("salt"), Scatter: c.Int("scatter")},
+	}
+	if mode == seqstore.Strict {
+		d.HoldMs = seqstore.AnswerFor.Milliseconds()
 	}
 	switch {
 	case c.IsSet("max-names") && !sequence.IsTemplate(name):
@@ -112,13 +152,34 @@ func definition(c *cli.Context) (seqstore.Definition, error) {
 	case sequence.IsTemplate(name):
 		d.MaxNames = defaultMaxNames
 	}
-	if top <= math.MaxInt32 {
+	if err := limitsGiven(c, &d); err != nil {
+		return d, err
+	}
+	if d.Mode == seqstore.Strict {
+		d.HoldMs = seqstore.AnswerFor.Milliseconds()
+	}
+	if err := d.Check(); err != nil {
+		return d, usageError("--%w", err)
+	}
+	return d, nil
+}
+
+// limitsGiven writes the max and the settings that the command line gives into d. Without --hold, the hold is 1 ms.
+func limitsGiven(c *cli.Context, d *seqstore.Definition) (err error) {
+	d.Max = sequence.MaxJavaScript
+	if c.IsSet("max") {
+		if d.Max, err = parseMax(c.String("max")); err != nil {
+			return err
+		}
+	}
+	d.Settings = seqstore.Settings{Block: c.Int64("block"), SupplyMs: c.Duration("supply").Milliseconds(), HoldMs: 1, Ceiling: defaultCeiling}
+	if d.Max <= math.MaxInt32 {
 		d.Ceiling = int32Ceiling
 	}
 	hard := c.Int64("hard-ceiling")
 	if c.IsSet("hard-ceiling") {
 		if hard < 1 {
-			return d, usageError("--hard-ceiling must be 1 or more values a second, not %d", hard)
+			return usageError("--hard-ceiling must be 1 or more values a second, not %d", hard)
 		}
 		d.Ceiling = min(d.Ceiling, hard)
 	}
@@ -126,10 +187,7 @@ func definition(c *cli.Context) (seqstore.Definition, error) {
 	if d.HardCeiling = d.Ceiling; c.IsSet("hard-ceiling") {
 		d.HardCeiling = hard
 	}
-	if err := d.Check(); err != nil {
-		return d, usageError("--%w", err)
-	}
-	return d, nil
+	return nil
 }
 
 func createSequence(ctx context.Context, w changeWaiter, o seqstore.Operator, d seqstore.Definition) error {
@@ -139,6 +197,9 @@ func createSequence(ctx context.Context, w changeWaiter, o seqstore.Operator, d 
 		return err
 	}
 	r, err := withoutWrites(o).Create(ctx, d)
+	if errors.Is(err, seqstore.ErrStartTooLow) {
+		return exitWith(exitFailure, "%s: --%w", d.Name, err)
+	}
 	if err != nil {
 		return ofSequence(d.Name, err)
 	}
@@ -176,10 +237,16 @@ func created(d seqReport, again, dry bool) string {
 		if dry {
 			return text + " can be created. Nothing was changed."
 		}
+		if d.keyed() {
+			return fmt.Sprintf("created %s. Nodes create each sequence that it matches at its first use, with a key of its own.", text)
+		}
 		return fmt.Sprintf("created %s. Nodes create each sequence that it matches at its first use, with %s as the first value.", text, d.nextText())
 	}
 	first := fmt.Sprintf("Its first value is %s", d.nextText())
-	if again {
+	if d.keyed() {
+		first = fmt.Sprintf("Its map is %s, and its key is in ZooKeeper", d.kind())
+	}
+	if again && !d.keyed() {
 		first = fmt.Sprintf("The name was deleted before, so it goes on above its old values: its first value is %s", d.nextText())
 	}
 	if dry {

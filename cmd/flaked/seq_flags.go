@@ -45,6 +45,10 @@ func maxNamesFlag(fallback string) cli.Flag {
 	return &cli.Int64Flag{Name: "max-names", Usage: "the most sequences that a template creates, 1 to 1000000", DefaultText: fallback, Category: callFlags}
 }
 
+func hardCeilingFlag() cli.Flag {
+	return &cli.Int64Flag{Name: "hard-ceiling", Usage: "the highest ceiling that the sequence can ever have", DefaultText: "the ceiling", Category: callFlags}
+}
+
 func dryRunFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "dry-run", Usage: "print what the command would do, and change nothing", DisableDefaultText: true, Category: callFlags}
 }
@@ -115,7 +119,7 @@ func parseMax(text string) (int64, error) {
 	}
 	v, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || v < 0 {
-		return 0, usageError("--max: %q is not %s or a whole number", text, maxWords())
+		return 0, usageError("--max: %q is not %s or a whole number of 64 bits", text, maxWords())
 	}
 	return v, nil
 }

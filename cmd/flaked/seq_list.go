@@ -21,16 +21,19 @@ func seqList(open storeOpener) *cli.Command {
 		UsageText: "flaked seq list --zk HOST:PORT [flags]",
 		Description: `Prints the sequences of a cluster, and the deleted ones. NEXT is the first value that no
 node has taken: nodes may still issue lower ones. USED is the part of all values that
-nodes have taken, CEILING the most values a second. AGE is the time since a node last
-took values or renewed the record, or since the deletion.
+nodes have taken. CEILING is the most values a second, and "strict" for a sequence of that
+mode. AGE is the time since a node last took values or renewed the record, or since the
+deletion.
 ` + seqStatesText + `
 
 In the JSON, values and positions are strings, as JavaScript rounds large numbers. Times
-are Unix milliseconds. next is null if no value is left, skips is the number of values
-that will be skipped because ZooKeeper lost data, deleted_ms and purgeable_ms are null
-for sequences that are not deleted. max_names and names are the most sequences that a
-template creates, and those that it has created, 0 for a sequence. The fields from id on
-are the record in ZooKeeper: position p has the value start + p * increment.
+are Unix milliseconds. next is null if no value is left, or if it depends on the key of a
+salted or scattered sequence. salt and scatter are bits, missing for other sequences.
+skips is the number of values that will be skipped because ZooKeeper lost data.
+deleted_ms and purgeable_ms are null for sequences that are not deleted. max_names and
+names are the most sequences that a template creates, and those that it has created, 0
+for a sequence. The fields from id on are the record in ZooKeeper: position p has the
+value start + p * increment. docs/maps.md says what value it has with a salt or scatter.
 
 Examples:
   flaked seq list --zk zk1:2181
@@ -86,15 +89,22 @@ func printSequences(w io.Writer, found []seqReport, now time.Time, wide, colour 
 	for _, d := range found {
 		texts := []string{
 			d.Name, d.nextText(), strconv.FormatInt(d.Increment, 10), maxText(d.Max), d.usedText(),
-			clusterview.Thousands(strconv.FormatInt(d.Ceiling, 10)), printable(d.By), d.age(now), d.State,
+			d.ceilingText(), printable(d.By), d.age(now), d.State,
 		}
 		if wide {
-			texts = append(texts, strconv.FormatInt(d.Start, 10), strconv.FormatInt(d.Block, 10), millis(d.SupplyMs).String(), millis(d.HoldMs).String(), printable(d.Note))
+			texts = append(texts, strconv.FormatInt(d.Start, 10), d.unused(strconv.FormatInt(d.Block, 10)), d.unused(millis(d.SupplyMs).String()), d.unused(millis(d.HoldMs).String()), printable(d.Note))
 		}
 		row := t.add(texts...)
 		row[4].colour, row[8].colour = d.colours()
 	}
 	return t.print(w, colour)
+}
+
+func (d seqReport) ceilingText() string {
+	if d.strict() {
+		return d.Mode
+	}
+	return clusterview.Thousands(strconv.FormatInt(d.Ceiling, 10))
 }
 
 // age returns the time since the sequence was used or deleted.
@@ -114,7 +124,7 @@ func (d seqReport) colours() (used, state string) {
 	switch d.State {
 	case clusterview.SeqExhausted, clusterview.SeqFrozen:
 		state = red
-	case clusterview.SeqAfterLoss:
+	case clusterview.SeqAfterLoss, clusterview.SeqHeld:
 		state = yellow
 	case clusterview.SeqDeleted:
 		used, state = "", faint
@@ -166,6 +176,8 @@ hard_ceiling, note, and next: the first value for the new cluster, null for none
 next is that of this moment. Nodes go on to take values, so a later import issues values
 twice unless all nodes of this cluster have stopped before the export. A line whose
 state is after-loss or frozen has no safe next: values above it may have been issued.
+The key of a salted or scattered sequence is not printed, so its values cannot go on in
+another cluster.
 
 Examples:
   flaked seq export --zk zk1:2181 > sequences.jsonl

@@ -71,6 +71,8 @@ func nextValues(c *cli.Context) error {
 // a reply that says so itself.
 func refusedValues(reply *replyError) string {
 	switch {
+	case reply.code() == "NOPERM":
+		return meaning("NOPERM")
 	case strings.Contains(reply.line, " reason=no-sequence this node"):
 		return ". Ask a node that does"
 	case reply.code() == "ERR" && strings.Contains(reply.line, " reason="), reply.code() == "EXHAUSTED", strings.Contains(reply.line, " reason=ceiling"):

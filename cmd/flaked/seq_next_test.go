@@ -28,6 +28,8 @@ func TestSeqNext(t *testing.T) {
 		{"exhausted", says("-EXHAUSTED the max. Raise it\n"), "order", exitFailure, "", "the max. Raise it.\n"},
 		{"busy", says("-BUSY x\n"), "order", exitFailure, "", "The node is at the limit"},
 		{"no token", says("-NOAUTH x\n"), "order", exitFailure, "", "Give a token that the node knows"},
+		{"no right", says("-NOPERM reason=no-right this token may not use sequence order\n"), "order", exitFailure, "",
+			"may not use sequence order. Give another token with --token-file FILE or FLAKED_TOKEN, or add the sequence to next= behind this token in the nodes' token file.\n"},
 		{"no number", says("seven\n"), "order", exitFailure, "", `answered "seven", which is not a value`},
 		{"negative", says("7\n-1\n8\n"), "order -n 3", exitFailure, "", `"-1", which is not a value`},
 	} {

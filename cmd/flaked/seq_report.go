@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/sequence"
 )
 
 // seqStatesText describes the states of clusterview.SequenceState.
@@ -16,8 +17,11 @@ const seqStatesText = `STATE is
   template    nodes create each sequence that it matches at its first use
   after-loss  ZooKeeper lost data since a node last took values. The next node that takes
               some first skips all values that may have been issued
-  frozen      the same, but too many values would be skipped: nodes refuse until an
-              operator says where the sequence goes on (see flaked seq set --help)
+  frozen      the same, but too many values would be skipped, or the sequence is strict:
+              nodes refuse until an operator says where the sequence goes on (see
+              flaked seq set --help and flaked seq recover --help)
+  held        it was imported, and nodes refuse until an operator starts it (see
+              flaked seq import --help)
   exhausted   nodes have taken all values up to the max. A template has created as many
               sequences as it may
   deleted     the name is kept, so that it never begins again below its old values`
@@ -27,11 +31,17 @@ const seqStatesText = `STATE is
 type seqReport struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
-	// Next is the first value that no node has taken, null if there is none.
+	// Mode is segment or strict.
+	Mode string `json:"mode"`
+	// Next is the first value that no node has taken. It is null if there is none, or if it depends on the key of
+	// the sequence.
 	Next      *int64 `json:"next,string"`
 	Start     int64  `json:"start,string"`
 	Increment int64  `json:"increment,string"`
 	Max       int64  `json:"max,string"`
+	// Salt and Scatter are bits. They are missing where they are 0.
+	Salt    int `json:"salt,omitempty"`
+	Scatter int `json:"scatter,omitempty"`
 	// Used is the part of all values that nodes have taken, from 0 to 1.
 	Used float64 `json:"used"`
 	// Skips is the number of positions that the next block leaves out, because ZooKeeper lost
@@ -57,6 +67,9 @@ type seqReport struct {
 	MaxNames int64 `json:"max_names"`
 	Names    int64 `json:"names"`
 
+	// Source is what the sequence was imported from, "" if it was not.
+	Source string `json:"source"`
+
 	// The rest is the record as ZooKeeper has it.
 	ID           string `json:"id"`
 	NextPosition int64  `json:"next_position,string"`
@@ -74,14 +87,14 @@ type seqReport struct {
 // describeSequence returns the report of a record. now is Unix ms.
 func describeSequence(name string, r seqstore.Record, st seqstore.State, now int64) seqReport {
 	d := seqReport{
-		Name: name, State: clusterview.SequenceState(r, st, now), Skips: r.Standing(st, now).Skip,
-		Start: r.Start, Increment: r.Increment, Max: r.Max, Used: clusterview.Part(clusterview.Taken(r)),
+		Name: name, State: clusterview.SequenceState(r, st, now), Mode: r.Mode.String(), Skips: r.Standing(st, now).Skip,
+		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter, Used: clusterview.Part(clusterview.Taken(r)),
 		Block: r.Block, SupplyMs: r.SupplyMs, HoldMs: r.HoldMs, Ceiling: r.Ceiling, HardCeiling: r.HardCeiling, Note: r.Note,
-		By: r.By, AtMs: r.At, MaxNames: r.MaxNames, Names: r.Names,
+		By: r.By, AtMs: r.At, MaxNames: r.MaxNames, Names: r.Names, Source: r.Source,
 		ID: r.ID, NextPosition: r.Next, FromPosition: r.From, Positions: r.Positions(),
 		Credit: r.Credit, Gen: r.Gen, Nonce: r.Nonce, Epoch: r.Epoch, ClusterEpoch: st.Epoch,
 	}
-	if r.Next < r.Positions() {
+	if r.Next < r.Positions() && !r.Keyed() {
 		d.Next = new(r.Value(r.Next))
 	}
 	if r.DeletedAt != 0 {
@@ -91,6 +104,9 @@ func describeSequence(name string, r seqstore.Record, st seqstore.State, now int
 }
 
 func (d seqReport) nextText() string {
+	if d.keyed() && d.NextPosition < d.Positions {
+		return "secret"
+	}
 	if d.Next == nil {
 		return "-"
 	}
@@ -110,10 +126,22 @@ func (d seqReport) meaning(now time.Time) string {
 	case clusterview.SeqAfterLoss:
 		return fmt.Sprintf(": ZooKeeper lost data since a node last took values. The next node that takes some first skips %s", count(d.Skips, "value"))
 	case clusterview.SeqFrozen:
+		if d.MaxNames > 0 && d.Scatter > 0 {
+			return ": ZooKeeper lost data, and perhaps sequences that it created. Delete it, and create it again with a --start above all their values"
+		}
 		if d.MaxNames > 0 {
 			return fmt.Sprintf(": ZooKeeper lost data, and perhaps sequences that it created. `flaked seq set '%s' --next VALUE --vouch-after-loss` says where new ones begin", d.Name)
 		}
-		return fmt.Sprintf(": ZooKeeper lost data, and many values may have been issued since. `flaked seq set %s --next VALUE --vouch-after-loss` says where it goes on", d.Name)
+		if d.strict() {
+			return fmt.Sprintf(": ZooKeeper lost data, and values may have been issued that it does not know. `flaked seq recover %s` says where it goes on", d.Name)
+		}
+		next := "--next VALUE"
+		if d.Scatter > 0 {
+			next = "--next-position POSITION"
+		}
+		return fmt.Sprintf(": ZooKeeper lost data, and many values may have been issued since. `flaked seq set %s %s --vouch-after-loss` says where it goes on", d.Name, next)
+	case clusterview.SeqHeld:
+		return fmt.Sprintf(": it was imported from %s. `flaked seq import --from %[1]s --verify --start` starts it, once nothing else issues its values", printable(d.Source))
 	case clusterview.SeqExhausted:
 		if d.MaxNames > 0 {
 			return fmt.Sprintf(": it has created as many sequences as it may. `flaked seq set '%s' --max-names N` raises that", d.Name)
@@ -123,6 +151,16 @@ func (d seqReport) meaning(now time.Time) string {
 		return ": nodes that are cut off may issue its values until " + clusterview.Instant(*d.PurgeableMs, now)
 	}
 	return ""
+}
+
+func (d seqReport) strict() bool { return d.Mode == seqstore.Strict.String() }
+
+// unused replaces a setting that the mode does not use.
+func (d seqReport) unused(text string) string {
+	if d.strict() {
+		return "-"
+	}
+	return text
 }
 
 // count returns a number with thousands separated, and a noun in singular or plural.
@@ -135,11 +173,17 @@ func count(n int64, noun string) string {
 
 func aSecond(n int64) string { return clusterview.Thousands(strconv.FormatInt(n, 10)) + " a second" }
 
+// keyed reports whether the values depend on a key.
+func (d seqReport) keyed() bool { return d.Salt > 0 || d.Scatter > 0 }
+
+func (d seqReport) kind() string { return sequence.Map{Salt: d.Salt, Scatter: d.Scatter}.Kind() }
+
 // settingRows returns what an operator can change.
 func (d seqReport) settingRows() [][2]string {
 	return [][2]string{
 		{"state", d.State},
 		{"next value", d.nextText()},
+		{nextPosition, strconv.FormatInt(d.NextPosition, 10)},
 		{"max", maxText(d.Max)},
 		{"block", strconv.FormatInt(d.Block, 10)},
 		{"supply", millis(d.SupplyMs).String()},
@@ -150,6 +194,9 @@ func (d seqReport) settingRows() [][2]string {
 	}
 }
 
+// nextPosition is the setting that --next-position changes, and --next as well.
+const nextPosition = "next position"
+
 // seqRows returns all that is known of a sequence.
 func seqRows(d seqReport, now time.Time) [][2]string {
 	top := strconv.FormatInt(d.Max, 10)
@@ -159,29 +206,36 @@ func seqRows(d seqReport, now time.Time) [][2]string {
 	rows := [][2]string{
 		{"sequence", d.Name},
 		{"state", d.State + d.meaning(now)},
+		{"mode", d.Mode},
 		{"next value", d.nextText()},
 		{"start", strconv.FormatInt(d.Start, 10)},
 		{"increment", strconv.FormatInt(d.Increment, 10)},
 		{"max", top},
 		{"used", d.usedText()},
-		{"block", fmt.Sprintf("%s or more", count(d.Block, "value"))},
-		{"supply", millis(d.SupplyMs).String()},
-		{"hold", millis(d.HoldMs).String()},
-		{"ceiling", aSecond(d.Ceiling)},
-		{"hard ceiling", aSecond(d.HardCeiling)},
+		{"block", d.unused(fmt.Sprintf("%s or more", count(d.Block, "value")))},
+		{"supply", d.unused(millis(d.SupplyMs).String())},
+		{"hold", d.unused(millis(d.HoldMs).String())},
+		{"ceiling", d.unused(aSecond(d.Ceiling))},
+		{"hard ceiling", d.unused(aSecond(d.HardCeiling))},
 		{"note", printable(d.Note)},
 		{"last writer", printable(d.By)},
 		{"last taken or renewed", clusterview.Instant(d.AtMs, now)},
 	}
+	if d.keyed() {
+		rows = append(rows, [2]string{"map", d.kind()})
+	}
 	if d.MaxNames > 0 {
 		rows = append(rows, [2]string{"sequences created", fmt.Sprintf("%d of %d", d.Names, d.MaxNames)})
+	}
+	if d.Source != "" {
+		rows = append(rows, [2]string{"imported from", printable(d.Source)})
 	}
 	if d.DeletedMs != nil {
 		rows = append(rows, [2]string{"deleted", clusterview.Instant(*d.DeletedMs, now)}, [2]string{"may be purged from", clusterview.Instant(*d.PurgeableMs, now)})
 	}
 	return append(rows, [][2]string{
 		{"id", printable(d.ID)},
-		{"next position", fmt.Sprintf("%d of %d", d.NextPosition, d.Positions)},
+		{nextPosition, fmt.Sprintf("%d of %d", d.NextPosition, d.Positions)},
 		{"first position to issue", strconv.FormatInt(d.FromPosition, 10)},
 		{"credit", strconv.FormatInt(d.Credit, 10)},
 		{"writes", strconv.FormatInt(d.Gen, 10)},
@@ -200,6 +254,8 @@ type seqChange struct {
 	After   seqReport  `json:"after"`
 	// Wait is null without --wait.
 	Wait *waitReport `json:"wait"`
+	// Recovery is what `flaked seq recover` has found out.
+	Recovery *recovery `json:"recovery,omitempty"`
 	// Text says the same in words.
 	Text string `json:"text"`
 }

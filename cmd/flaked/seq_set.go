@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/sequence"
 )
 
 func seqSet(open storeOpener) *cli.Command {
@@ -35,6 +37,10 @@ values are issued twice. Choose a VALUE well above the highest one that programs
 seen. Of a template, --next is the first value of all sequences that it creates from
 then on.
 
+The values of a scattered sequence have no order, so it needs --next-position in place of
+--next: ` + "`flaked seq verify`" + ` prints the positions of values. A template of scattered sequences
+has neither: delete it, and create it again with a start above all values.
+
 ` + waitText + `
 
 Examples:
@@ -46,7 +52,8 @@ Examples:
     --confirm 'order is unused from 5000 on in epoch 2'`,
 		Flags: append(append([]cli.Flag{
 			&cli.Int64Flag{Name: "next", Usage: "skip all values below `VALUE`", DefaultText: unchanged, Category: callFlags},
-			&cli.BoolFlag{Name: "vouch-after-loss", Usage: "with --next: no value from there on was issued, although ZooKeeper has lost data or a clock was wrong", DisableDefaultText: true, Category: callFlags},
+			&cli.Int64Flag{Name: "next-position", Usage: "skip all positions below `POSITION`", DefaultText: unchanged, Category: callFlags},
+			&cli.BoolFlag{Name: "vouch-after-loss", Usage: "with --next or --next-position: no value from there on was issued, although ZooKeeper has lost data or a clock was wrong", DisableDefaultText: true, Category: callFlags},
 			maxFlag(unchanged, ""),
 			maxNamesFlag(unchanged),
 		}, settingFlags(false)...), append([]cli.Flag{waitFlag(), dryRunFlag(), confirmFlag(), outputFlag()}, zkFlags("")...)...),
@@ -78,12 +85,14 @@ func changeGiven(c *cli.Context) (seqstore.Change, error) {
 		Settings: func(s *seqstore.Settings) { changeSettings(c, s) },
 	}
 	given := false
-	for _, name := range []string{"next", "max", "max-names", "block", "supply", "hold", "ceiling", "note"} {
+	for _, name := range []string{"next", "next-position", "max", "max-names", "block", "supply", "hold", "ceiling", "note"} {
 		given = given || c.IsSet(name)
 	}
 	switch {
-	case c.Bool("vouch-after-loss") && !c.IsSet("next"):
-		return change, usageError("--vouch-after-loss needs --next VALUE")
+	case c.IsSet("next") && c.IsSet("next-position"):
+		return change, usageError("--next and --next-position are both given. Give one of them")
+	case c.Bool("vouch-after-loss") && !c.IsSet("next") && !c.IsSet("next-position"):
+		return change, usageError("--vouch-after-loss needs --next VALUE or --next-position POSITION")
 	case !given:
 		return change, usageError("nothing to change. Give at least one flag, such as --ceiling")
 	}
@@ -104,6 +113,9 @@ func changeGiven(c *cli.Context) (seqstore.Change, error) {
 		}
 		change.Next = &next
 	}
+	if c.IsSet("next-position") {
+		change.NextPosition = new(c.Int64("next-position"))
+	}
 	return change, nil
 }
 
@@ -113,6 +125,8 @@ type seqSetter struct {
 	name   string
 	change seqstore.Change
 	waiter changeWaiter
+	// recovery is nil but for `flaked seq recover`.
+	recovery *recovery
 }
 
 func (s seqSetter) set(ctx context.Context) error {
@@ -146,7 +160,7 @@ func (s seqSetter) set(ctx context.Context) error {
 	now := s.o.Now()
 	was := describeSequence(s.name, before, st, now)
 	report := seqChange{Changed: write, DryRun: dry, Before: &was, After: describeSequence(s.name, after, st, now)}
-	report.Text = s.text(report, differs)
+	report.Recovery, report.Text = s.recovery, s.text(report, differs)
 	err, late := s.waiter.followed(ctx, s.o, after, &report)
 	if err != nil {
 		return err
@@ -171,6 +185,11 @@ func (s seqSetter) check(r seqstore.Record, st seqstore.State) error {
 	if r.DeletedAt != 0 {
 		return exitWith(exitFailure, "%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", s.name)
 	}
+	if r.Mode == seqstore.Strict {
+		if err := unusedByStrict(s.c); err != nil {
+			return err
+		}
+	}
 	settings := r.Settings
 	s.change.Settings(&settings)
 	if err := settings.Check(); err != nil {
@@ -181,43 +200,65 @@ func (s seqSetter) check(r seqstore.Record, st seqstore.State) error {
 		if *top < r.Max {
 			return exitWith(exitFailure, "--max: the max of %s is %d and cannot become lower, so it cannot be %d", s.name, r.Max, *top)
 		}
+		if r.Scatter > 0 && *top != r.Max {
+			return exitWith(exitFailure, "--max: %s is scattered, so its max cannot change", s.name)
+		}
 		values.Max = *top
 	}
-	next := s.change.Next
+	if s.change.NextPosition != nil || s.change.Next != nil {
+		return s.checkNext(r, st, values)
+	}
+	return nil
+}
+
+// checkNext returns an error if a sequence cannot go on as the change says. values is its map after the change.
+func (s seqSetter) checkNext(r seqstore.Record, st seqstore.State, values sequence.Map) error {
+	next, position := s.change.Next, s.change.NextPosition
 	switch {
-	case next == nil:
+	case r.Scatter > 0 && r.IsTemplate():
+		return exitWith(exitFailure, "%s is a template of scattered sequences and has no next value. Delete it, and create it again with a --start above %d", s.name, r.Highest(0))
+	case s.change.VouchedIn != 0 && r.Epoch == st.Epoch && !r.Ahead(s.o.Now()):
+		return exitWith(exitFailure, "--vouch-after-loss: %s is not affected by a loss of data or a wrong clock, so there is nothing to vouch for. Leave the flag out", s.name)
+	case position != nil && (*position < r.Next || *position >= values.Positions()):
+		return exitWith(exitFailure, "--next-position: it must be %d to %d for %s, not %d", r.Next, values.Positions()-1, s.name, *position)
+	case position != nil:
 		return nil
+	case r.Scatter > 0:
+		return exitWith(exitFailure, "--next: %s is scattered, and its values have no order. Use --next-position", s.name)
 	case *next > values.Max:
 		return exitWith(exitFailure, "--next: %d is above the max of %s, %d. Give a higher --max too, or a lower --next", *next, s.name, values.Max)
 	case values.PositionAtOrAbove(*next) < r.Next:
-		return exitWith(exitFailure, "--next: values of %s up to %d may have been issued, so the next one cannot be %d. Give a higher one", s.name, r.Value(r.Next-1), *next)
+		return exitWith(exitFailure, "--next: values of %s up to %d may have been issued, so the next one cannot be %d. Give a higher one", s.name, r.Highest(r.Next-1), *next)
 	case values.PositionAtOrAbove(*next) == values.Positions():
 		return exitWith(exitFailure, "--next: %s has no value from %d up to its max, %d. Give a higher --max too, or a lower --next", s.name, *next, values.Max)
-	case s.change.VouchedIn != 0 && r.Epoch == st.Epoch && !r.Ahead(s.o.Now()):
-		return exitWith(exitFailure, "--vouch-after-loss: %s is not affected by a loss of data or a wrong clock, so there is nothing to vouch for. Leave the flag out", s.name)
 	}
 	return nil
 }
 
 // confirm asks for confirmation if the change skips values, or can have values issued twice.
 func (s seqSetter) confirm(before, after seqstore.Record, st seqstore.State) error {
-	if s.change.Next == nil {
+	var next, of, first string // where it goes on, of what, and where it would have gone on
+	switch {
+	case s.change.Next != nil:
+		next, of, first = fmt.Sprint(*s.change.Next), "values", fmt.Sprint(after.Value(before.Next))
+	case s.change.NextPosition != nil:
+		next, of, first = fmt.Sprintf("position %d", *s.change.NextPosition), "positions", fmt.Sprintf("position %d", before.Next)
+	default:
 		return nil
 	}
-	next := *s.change.Next
 	skipped := ""
 	if n := after.Next - before.Next; n > 0 {
-		skipped = fmt.Sprintf("%s of %s, from %d on, will never be issued", count(n, "value"), s.name, after.Value(before.Next))
+		skipped = fmt.Sprintf("%s of %s, from %s on, will never be issued", count(n, "value"), s.name, first)
 	}
 	switch {
 	case s.change.VouchedIn != 0 && before.Epoch < st.Epoch:
-		risk := fmt.Sprintf("ZooKeeper has lost data. If any value of %s from %d on was issued before, it will be issued twice", s.name, next)
+		risk := fmt.Sprintf("ZooKeeper has lost data. If any value of %s from %s on was issued before, it will be issued twice", s.name, next)
 		if skipped != "" {
 			risk += ". " + skipped
 		}
-		return confirm(s.c, risk, fmt.Sprintf("%s is unused from %d on in epoch %d", s.name, next, st.Epoch))
+		return confirm(s.c, risk, fmt.Sprintf("%s is unused from %s on in epoch %d", s.name, next, st.Epoch))
 	case skipped != "":
-		return confirm(s.c, skipped, fmt.Sprintf("skip values of %s below %d", s.name, next))
+		return confirm(s.c, skipped, fmt.Sprintf("skip %s of %s below %s", of, s.name, strings.TrimPrefix(next, "position ")))
 	}
 	return nil
 }
@@ -229,12 +270,23 @@ func (s seqSetter) changes(before, after seqstore.Record, st seqstore.State) (ro
 	was, is := describeSequence(s.name, before, st, now).settingRows(), describeSequence(s.name, after, st, now).settingRows()
 	for i := range was {
 		name := was[i][0]
-		if was[i][1] == is[i][1] || name == "next value" && s.change.Next == nil {
+		if was[i][1] == is[i][1] || !s.shows(name, before.Keyed()) {
 			continue
 		}
 		rows = append(rows, [3]string{name, was[i][1], is[i][1]})
 	}
 	return rows
+}
+
+// shows reports whether a setting that differs is due to the change.
+func (s seqSetter) shows(setting string, keyed bool) bool {
+	switch setting {
+	case "next value":
+		return s.change.Next != nil || s.change.NextPosition != nil
+	case nextPosition:
+		return s.change.NextPosition != nil || s.change.Next != nil && keyed
+	}
+	return true
 }
 
 // text says what was changed.
@@ -250,7 +302,7 @@ func (s seqSetter) text(r seqChange, differs bool) string {
 
 // stillSkips warns of a next value that is not where the sequence goes on.
 func (s seqSetter) stillSkips(d seqReport) string {
-	if s.change.Next == nil || d.State != clusterview.SeqAfterLoss && d.State != clusterview.SeqFrozen {
+	if s.change.Next == nil && s.change.NextPosition == nil || d.State != clusterview.SeqAfterLoss && d.State != clusterview.SeqFrozen {
 		return ""
 	}
 	return " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched with --vouch-after-loss. See `flaked seq show " + s.name + "`."

@@ -45,9 +45,11 @@ func newSeqWorld(t *testing.T) *seqWorld {
 }
 
 // losesData raises the epoch, as the node does that notices a loss of data.
-func (w *seqWorld) losesData() {
+func (w *seqWorld) losesData() { w.losesDataOf("order") }
+
+func (w *seqWorld) losesDataOf(name string) {
 	w.t.Helper()
-	_, st := w.show("order")
+	_, st := w.show(name)
 	st.Epoch++
 	put(w.t, w.store, "/seq", st, false)
 }
@@ -74,10 +76,13 @@ func (w *seqWorld) taken(name string, next int64) {
 }
 
 // call runs `flaked seq` with these arguments in this cluster.
-func (w *seqWorld) call(args ...string) result {
+func (w *seqWorld) call(args ...string) result { return w.reads("", args...) }
+
+// reads is call with a standard input.
+func (w *seqWorld) reads(stdin string, args ...string) result {
 	w.t.Helper()
 	var stdout, stderr bytes.Buffer
-	app := newApp(strings.NewReader(""), &stdout, &stderr)
+	app := newApp(strings.NewReader(stdin), &stdout, &stderr)
 	for i, cmd := range app.Commands {
 		if cmd.Name == "seq" {
 			app.Commands[i] = seqCommand(func(c *cli.Context, f func(context.Context, zkstore.Store) error) error { return f(c.Context, w.store) })
@@ -288,7 +293,7 @@ func TestSeqListAndExport(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	r = w.call("export", "--prefix", "order:")
-	r.wants(t, exitOK, `{"name":"order:eu","state":"in-use","next":"1","start":"1",`, "")
+	r.wants(t, exitOK, `{"name":"order:eu","state":"in-use","mode":"segment","next":"1","start":"1",`, "")
 	if n := strings.Count(r.stdout, "\n"); n != 2 {
 		t.Errorf("%d lines", n)
 	}
@@ -365,5 +370,5 @@ func TestSeqOnZooKeeper(t *testing.T) {
 	call(t, "", "seq", "list").wants(t, exitOK, "\norder/{eu}    50    1   js  <0.1%  1,000,000  "+whoami(), "")
 	call(t, "", "seq", "delete", "order/{eu}", "--confirm", "delete sequence order/{eu}").wants(t, exitOK, "deleted sequence order/{eu}", "")
 	call(t, "", "seq", "purge", "order/{eu}").wants(t, exitFailure, "", "24h0m0s and 10s after it was deleted")
-	call(t, "", "seq", "export").wants(t, exitOK, `{"name":"order/{eu}","state":"deleted","next":"50",`, "")
+	call(t, "", "seq", "export").wants(t, exitOK, `{"name":"order/{eu}","state":"deleted","mode":"segment","next":"50",`, "")
 }

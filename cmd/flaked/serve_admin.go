@@ -15,6 +15,7 @@ import (
 	"github.com/flaked/flaked/internal/nodewire"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -50,7 +51,7 @@ func (o *options) listenAdmin(log hclog.Logger) (net.Listener, error) {
 // guardAdmin returns the check of tokens at the admin port, nil for none. If closed is not "", the
 // port answers only probes and metrics, and closed says why. Other machines must not get IDs or the
 // cluster's state unless the operator allows it. Probes come from other machines without a token.
-func (o options) guardAdmin(guard *credentials.Server, log hclog.Logger) (authenticate func([]byte) bool, closed string) {
+func (o options) guardAdmin(guard *credentials.Server, log hclog.Logger) (authenticate func([]byte) (*sequence.Rights, bool), closed string) {
 	authenticate = guard.Authenticate()
 	switch {
 	case isLoopback(o.admin):
@@ -68,7 +69,7 @@ func (o options) adminServer(nodes *nodewire.Backend, server *lineproto.Server, 
 	authenticate, closed := o.guardAdmin(guard, log)
 	return admin.New(admin.Config{
 		Ready: nodes.Ready, Live: nodes.Live, Workers: nodes.Snapshots,
-		Counters: server.Counters, Reserve: server.Reserve, Sequences: issuer.Report, MaxBatch: o.maxBatch,
+		Counters: server.Counters, Reserve: server.Reserve, Sequences: issuer.Report, Issuer: nodewire.Sequences{Issuer: issuer}, MaxBatch: o.maxBatch,
 		Slots: func(ctx context.Context) (clusterview.Report, error) {
 			return readStatus(ctx, store, o.node.Cluster, nil)
 		},

@@ -39,10 +39,14 @@ _flaked() {
       | 'seq list' \
       | 'seq show' \
       | 'seq set' \
+      | 'seq recover' \
       | 'seq delete' \
       | 'seq purge' \
       | 'seq next' \
       | 'seq export' \
+      | 'seq verify' \
+      | 'seq key' \
+      | 'seq import' \
       | 'completion' \
       | 'man' \
       | 'version') path=$word ;;
@@ -361,8 +365,11 @@ _flaked() {
     'cluster thaw:--zk-tls-key') kind='file' ;;
     'cluster thaw:--zk-tls-server-name') kind='any' ;;
     'cluster thaw:--config') kind='file' ;;
+    'seq create:--mode') kind='any' ;;
     'seq create:--start') kind='any' ;;
     'seq create:--increment') kind='any' ;;
+    'seq create:--salt') kind='any' ;;
+    'seq create:--scatter') kind='any' ;;
     'seq create:--max') offered='int32 js int64' ;;
     'seq create:--hard-ceiling') kind='any' ;;
     'seq create:--max-names') kind='any' ;;
@@ -404,6 +411,7 @@ _flaked() {
     'seq show:--zk-tls-server-name') kind='any' ;;
     'seq show:--config') kind='file' ;;
     'seq set:--next') kind='any' ;;
+    'seq set:--next-position') kind='any' ;;
     'seq set:--max') offered='int32 js int64' ;;
     'seq set:--max-names') kind='any' ;;
     'seq set:--block') kind='any' ;;
@@ -423,6 +431,25 @@ _flaked() {
     'seq set:--zk-tls-key') kind='file' ;;
     'seq set:--zk-tls-server-name') kind='any' ;;
     'seq set:--config') kind='file' ;;
+    'seq recover:--next') kind='any' ;;
+    'seq recover:--addr') kind='any' ;;
+    'seq recover:--wait') kind='any' ;;
+    'seq recover:--confirm') kind='any' ;;
+    'seq recover:--output' | 'seq recover:-o') offered='table wide json' ;;
+    'seq recover:--token-file') kind='file' ;;
+    'seq recover:--tls-ca') kind='file' ;;
+    'seq recover:--tls-cert') kind='file' ;;
+    'seq recover:--tls-key') kind='file' ;;
+    'seq recover:--tls-server-name') kind='any' ;;
+    'seq recover:--zk') kind='any' ;;
+    'seq recover:--cluster') kind='any' ;;
+    'seq recover:--zk-auth-file') kind='file' ;;
+    'seq recover:--zk-session-timeout') kind='any' ;;
+    'seq recover:--zk-tls-ca') kind='file' ;;
+    'seq recover:--zk-tls-cert') kind='file' ;;
+    'seq recover:--zk-tls-key') kind='file' ;;
+    'seq recover:--zk-tls-server-name') kind='any' ;;
+    'seq recover:--config') kind='file' ;;
     'seq delete:--wait') kind='any' ;;
     'seq delete:--confirm') kind='any' ;;
     'seq delete:--output' | 'seq delete:-o') offered='table wide json' ;;
@@ -465,6 +492,48 @@ _flaked() {
     'seq export:--zk-tls-key') kind='file' ;;
     'seq export:--zk-tls-server-name') kind='any' ;;
     'seq export:--config') kind='file' ;;
+    'seq verify:--output' | 'seq verify:-o') offered='table wide json' ;;
+    'seq verify:--zk') kind='any' ;;
+    'seq verify:--cluster') kind='any' ;;
+    'seq verify:--zk-auth-file') kind='file' ;;
+    'seq verify:--zk-session-timeout') kind='any' ;;
+    'seq verify:--zk-tls-ca') kind='file' ;;
+    'seq verify:--zk-tls-cert') kind='file' ;;
+    'seq verify:--zk-tls-key') kind='file' ;;
+    'seq verify:--zk-tls-server-name') kind='any' ;;
+    'seq verify:--config') kind='file' ;;
+    'seq key:--output' | 'seq key:-o') offered='table wide json' ;;
+    'seq key:--zk') kind='any' ;;
+    'seq key:--cluster') kind='any' ;;
+    'seq key:--zk-auth-file') kind='file' ;;
+    'seq key:--zk-session-timeout') kind='any' ;;
+    'seq key:--zk-tls-ca') kind='file' ;;
+    'seq key:--zk-tls-cert') kind='file' ;;
+    'seq key:--zk-tls-key') kind='file' ;;
+    'seq key:--zk-tls-server-name') kind='any' ;;
+    'seq key:--config') kind='file' ;;
+    'seq import:--from') kind='any' ;;
+    'seq import:--margin') kind='any' ;;
+    'seq import:--prefix') kind='any' ;;
+    'seq import:--rename') kind='any' ;;
+    'seq import:--max') offered='int32 js int64' ;;
+    'seq import:--hard-ceiling') kind='any' ;;
+    'seq import:--block') kind='any' ;;
+    'seq import:--supply') kind='any' ;;
+    'seq import:--hold') kind='any' ;;
+    'seq import:--ceiling') kind='any' ;;
+    'seq import:--note') kind='any' ;;
+    'seq import:--wait') kind='any' ;;
+    'seq import:--output' | 'seq import:-o') offered='table wide json' ;;
+    'seq import:--zk') kind='any' ;;
+    'seq import:--cluster') kind='any' ;;
+    'seq import:--zk-auth-file') kind='file' ;;
+    'seq import:--zk-session-timeout') kind='any' ;;
+    'seq import:--zk-tls-ca') kind='file' ;;
+    'seq import:--zk-tls-cert') kind='file' ;;
+    'seq import:--zk-tls-key') kind='file' ;;
+    'seq import:--zk-tls-server-name') kind='any' ;;
+    'seq import:--config') kind='file' ;;
     'man:--dir') kind='directory' ;;
     'man:--config') kind='file' ;;
     *) flag='' ;;
@@ -499,15 +568,19 @@ _flaked() {
     'cluster show') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster freeze') offered='--for --workers --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster thaw') offered='--workers --confirm --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
-    'seq') offered='create list show set delete purge next export --help' ;;
-    'seq create') offered='--start --increment --max --hard-ceiling --max-names --block --supply --hold --ceiling --note --wait --dry-run --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'seq') offered='create list show set recover delete purge next export verify key import --help' ;;
+    'seq create') offered='--mode --start --increment --salt --scatter --max --hard-ceiling --max-names --block --supply --hold --ceiling --note --wait --dry-run --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'seq list') offered='--prefix --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'seq show') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
-    'seq set') offered='--next --vouch-after-loss --max --max-names --block --supply --hold --ceiling --note --wait --dry-run --confirm --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'seq set') offered='--next --next-position --vouch-after-loss --max --max-names --block --supply --hold --ceiling --note --wait --dry-run --confirm --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'seq recover') offered='--next --addr --wait --dry-run --confirm --output --no-ask --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'seq delete') offered='--wait --confirm --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'seq purge') offered='--all --dry-run --confirm --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'seq next') offered='--count --addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
     'seq export') offered='--prefix --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'seq verify') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'seq key') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'seq import') offered='--from --verify --raise --start --margin --prefix --rename --max --hard-ceiling --block --supply --hold --ceiling --note --wait --dry-run --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'completion') offered='bash zsh fish --help' ;;
     'man') offered='serve status doctor get decode healthcheck bench layout gen state reset-identity workers cluster seq completion man version --dir --config --help' ;;
     'version') offered='--help' ;;

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/sequence"
+)
+
+// frozenSequence returns a cluster with a frozen strict sequence, of which ZooKeeper knows the values up to 99.
+func frozenSequence(t *testing.T) *seqWorld {
+	w := newSeqWorld(t)
+	w.call("create", "order", "--mode", "strict").wants(t, exitOK, "created", "")
+	w.taken("order", 100)
+	w.losesData()
+	return w
+}
+
+func TestSeqRecover(t *testing.T) {
+	w := frozenSequence(t)
+	knows := fakeNode(t, "tcp", "127.0.0.1:0", says("name=order mode=strict start=1 increment=1 max=9007199254740991 used_percent=0.0 taken=1234 unanswered=0\n"))
+	other := fakeNode(t, "tcp", "127.0.0.1:0", says("name=order mode=strict start=7 increment=1 max=9007199254740991 used_percent=0.0 taken=999999 unanswered=0\n"))
+	none := fakeNode(t, "tcp", "127.0.0.1:0", says("-ERR reason=no-sequence there is no sequence order\n"))
+	addrs := []string{"recover", "order", "--addr", knows, "--addr", other, "--addr", none, "--addr", "127.0.0.1:1"}
+	words := "order is unused from 1359 on in epoch 2" // 1234, 124 more, and the next one
+	r := w.call(addrs...)
+	r.wants(t, exitUsage, "The highest known value is 1234. The sequence can go on at 1359.\n", "--confirm '"+words+"'")
+	for _, text := range []string{"ZooKeeper", "another sequence with this name", "it does not know the sequence", "connection refused", "2 nodes did not answer, and may have issued higher values"} {
+		if !strings.Contains(r.stdout, text) {
+			t.Errorf("%q is missing in:\n%s", text, r.stdout)
+		}
+	}
+	if r, _ := w.show("order"); r.Epoch != 1 {
+		t.Errorf("changed without a confirmation: %+v", r)
+	}
+	w.call(append(addrs, "--confirm", words)...).wants(t, exitOK, "changed sequence order", "")
+	if r, st := w.show("order"); r.Epoch != st.Epoch || r.Value(r.Next) != 1359 || r.From != r.Next {
+		t.Errorf("%+v", r)
+	}
+	w.call("recover", "order").wants(t, exitFailure, "", "order is not frozen")
+}
+
+func TestSeqRecoverByAnotherValue(t *testing.T) {
+	w := frozenSequence(t)
+	w.call("recover", "order", "--no-ask", "--next", "99").wants(t, exitFailure, "", "Give a higher one. The highest known value is 99")
+	w.call("recover", "order", "--no-ask", "--next", "9007199254740992").wants(t, exitFailure, "", "too close to the max")
+	var doc seqChange
+	r := w.call("recover", "order", "--no-ask", "--next", "100", "--dry-run", "-o", "json")
+	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil || r.code != exitOK {
+		t.Fatalf("%v: %+v", err, r)
+	}
+	if f := doc.Recovery; doc.Changed || f == nil || *f.Record != 99 || *f.Highest != 99 || f.Next != 100 || len(f.Nodes) != 0 {
+		t.Errorf("%+v", doc)
+	}
+	w.call("recover", "order", "--no-ask", "--next", "100", "--confirm", "order is unused from 100 on in epoch 2").wants(t, exitOK, "state  frozen  in-use", "")
+}
+
+func TestSeqRecoverIsForFrozenStrictSequences(t *testing.T) {
+	w := newSeqWorld(t)
+	w.call("create", "order").wants(t, exitOK, "created", "")
+	w.call("recover", "order").wants(t, exitFailure, "", "order is not a strict sequence")
+	w.call("recover", "nope").wants(t, exitFailure, "", "nope: sequence not found")
+	w.call("recover", "order", "--next", "-1").wants(t, exitFailure, "", "order is not a strict sequence")
+	w.call("recover").wants(t, exitUsage, "", "expected one sequence")
+}
+
+func TestMarginIsATenthRoundedUpAndTenAtLeast(t *testing.T) {
+	for taken, want := range map[int64]int64{0: 10, 1: 10, 100: 10, 101: 11, 109: 11, 110: 11, 111: 12, 1_000_000: 100_000, 1<<63 - 1: 1<<63/10 + 1} {
+		if got := margin(taken); got != want {
+			t.Errorf("%d: %d, not %d", taken, got, want)
+		}
+	}
+}
+
+func TestRecoverAsksAllNodesThatRun(t *testing.T) {
+	a := &asker{host: "here"}
+	targets := a.lineTargets([]target{{addr: "a:1", named: true}}, []clusterview.WorkerReport{
+		{State: clusterview.Live, Name: "n1", Address: "10.0.0.1:7609", Host: "x"},
+		{State: clusterview.Disconnected, Name: "n2", Address: "10.0.0.2:7609", Host: "y"},
+		{State: clusterview.Live, Name: "n3", Address: "10.0.0.1:7609", Host: "x"},
+		{State: clusterview.Live, Name: "n4", Address: "127.0.0.1:7609", Host: "z"},
+		{State: clusterview.Stopped, Name: "n5", Address: "10.0.0.5:7609", Host: "y"},
+	})
+	var got []string
+	for _, one := range targets {
+		var names []string
+		for _, s := range one.seen {
+			names = append(names, s.Name)
+		}
+		got = append(got, one.addr+" "+strings.Join(names, "+"))
+	}
+	if want := "a:1 |10.0.0.1:7609 n1+n3|10.0.0.2:7609 n2| n4"; strings.Join(got, "|") != want {
+		t.Errorf("%q, not %q", strings.Join(got, "|"), want)
+	}
+}
+
+func TestRecoverNamesNodesThatCannotBeAsked(t *testing.T) {
+	r := recoverer{seqSetter{name: "order"}, &asker{}, nil}
+	record := seqstore.Record{Mode: seqstore.Strict, Map: sequence.Map{Start: 1, Increment: 1, Max: 100}}
+	n := r.askOne(context.Background(), lineAccess{}, target{seen: []clusterview.Seen{{Name: "n4", Address: "127.0.0.1:7609"}}}, record)
+	if n.Asked != clusterview.NoAddress || n.Address != "127.0.0.1:7609" || n.Names != "n4" {
+		t.Errorf("%+v", n)
+	}
+}
