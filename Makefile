@@ -153,6 +153,14 @@ examples: ## the examples that the other targets do not build (a minute the firs
 	$(GO) vet .
 	$(GO) test -count=1 -timeout 5m .
 
+.PHONY: imports
+imports: ## seq import from a live MariaDB, PostgreSQL and Redis under load
+	@zk=$$(scripts/zk-dev.sh install)
+	eval "$$zk"
+	scripts/get-databases.sh
+	set -x
+	FLAKED_TEST_ZK=require FLAKED_TEST_IMPORTS=require $(GO) test -vet=off -count=1 -timeout 5m ./internal/e2e -run '^TestImportsFromLiveSources$$'
+
 # A module of its own. The first run downloads Kubernetes' code (minutes).
 .PHONY: kubernetes
 kubernetes: ## deploy/kubernetes, as kustomize and the API server see it

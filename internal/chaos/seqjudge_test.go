@@ -61,9 +61,14 @@ func (f *sequenceFindings) twice(all []values) {
 }
 
 // order finds answers of a node that are not above all those that the node had given before the request was
-// sent, over all its connections and processes.
+// sent, over all its connections and processes. In a strict sequence that holds over all nodes.
 func (f *sequenceFindings) order(all []values) {
-	key := func(v values) int { return int(v.node)<<8 | int(v.kind) }
+	key := func(v values) int {
+		if sequenceKinds[v.kind].strict {
+			return int(v.kind)
+		}
+		return int(v.node)<<8 | int(v.kind)
+	}
 	slices.SortFunc(all, func(a, b values) int { return cmp.Compare(a.asked, b.asked) })
 	byGot := slices.Clone(all)
 	slices.SortFunc(byGot, func(a, b values) int { return cmp.Compare(a.got, b.got) })
@@ -76,14 +81,43 @@ func (f *sequenceFindings) order(all []values) {
 			}
 		}
 		if h, ok := highest[key(v)]; ok && v.first <= h.last {
-			f.found("order on a node", "%s; then %s", h, v)
+			f.found("order", "%s; then %s", h, v)
 		}
 	}
 }
 
+// gaps finds numbers of strict sequences that are missing, beyond those of requests that were not answered and those
+// that operators skipped: jumps are the values at which they went on. unanswered is by kind.
+func (f *sequenceFindings) gaps(all []values, jumps []int64, unanswered [len(sequenceKinds)]int64) (missing int64) {
+	slices.SortFunc(all, func(a, b values) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.first, b.first)) })
+	var gaps [len(sequenceKinds)]int64
+	next := map[uint8]int64{}
+	for _, v := range all {
+		k := sequenceKinds[v.kind]
+		if !k.strict {
+			continue
+		}
+		from := cmp.Or(next[v.kind], k.start)
+		for _, jump := range jumps {
+			if from <= jump && jump <= v.first {
+				from = max(from, jump)
+			}
+		}
+		gaps[v.kind] += max(0, v.first-from)
+		next[v.kind] = max(from, v.last+1)
+	}
+	for kind, n := range gaps {
+		if missing += n; n > unanswered[kind] {
+			f.found("numbers without gaps", "%d numbers of %s are missing, and requests for %d were not answered", n, sequenceKinds[kind].name, unanswered[kind])
+		}
+	}
+	return missing
+}
+
 // records finds records whose next value is not above all that had been answered before the record was read.
-// lost are the windows in which ZooKeeper may have an older record.
-func (f *sequenceFindings) records(all []values, polls []poll, lost []window) {
+// lost are the windows in which ZooKeeper may have an older record, and frozen those for a strict sequence: nobody issues it
+// then, and the nodes that know better may be away.
+func (f *sequenceFindings) records(all []values, polls []poll, lost, frozen []window) {
 	slices.SortFunc(all, func(a, b values) int { return cmp.Compare(a.got, b.got) })
 	highest := make([]values, len(sequenceKinds))
 	next := 0
@@ -94,7 +128,11 @@ func (f *sequenceFindings) records(all []values, polls []poll, lost []window) {
 			}
 		}
 		h, r := highest[p.kind], p.record
-		if touches(lost, p.asked, p.got) || r.DeletedAt != 0 || h.n == 0 {
+		windows := lost
+		if sequenceKinds[p.kind].strict {
+			windows = frozen
+		}
+		if touches(windows, p.asked, p.got) || r.DeletedAt != 0 || h.n == 0 {
 			continue
 		}
 		if value := r.Value(r.Next); value <= h.last {
@@ -127,6 +165,9 @@ func (f *sequenceFindings) ceiling(polls []poll, lost []window) {
 		byKind[p.kind] = append(byKind[p.kind], p)
 	}
 	for kind, all := range byKind {
+		if sequenceKinds[kind].strict {
+			continue
+		}
 		for i, a := range all {
 			for _, b := range all[i+1:] {
 				if b.record.ID != a.record.ID || b.record.Epoch != a.record.Epoch || b.record.From != a.record.From {
@@ -168,8 +209,24 @@ func (c *campaign) lossWindows() []window {
 	return c.after(repaid, func(f *fault) bool { return f.kind.loses() })
 }
 
+// frozenWindows returns the windows in which the strict sequence may be frozen: from a loss of data until an operator
+// has looked after it.
+func (c *campaign) frozenWindows() (all []window) {
+	for _, lost := range c.lossWindows() {
+		frozen := window{lost.from, math.MaxInt64}
+		if k := slices.IndexFunc(c.seq.vouched, func(at int64) bool { return at > lost.to }); k >= 0 {
+			frozen.to = c.seq.vouched[k] + int64(settled)
+		}
+		all = append(all, frozen)
+	}
+	return all
+}
+
 // neverExpected reports whether no fault of the campaign is a reason for the refusal.
 func (m sequenceMiss) neverExpected() bool {
+	if m.kind == strictKind && (strings.HasPrefix(m.text, "-ERR reason=frozen") || strings.HasPrefix(m.text, "-NOTREADY reason=unknown")) {
+		return false
+	}
 	return !slices.ContainsFunc([]string{"", "-NOTREADY ", "-ERR reason=no-sequence", "-FENCED", "-CLOCK"}, func(begin string) bool {
 		return m.text == begin || begin != "" && strings.HasPrefix(m.text, begin)
 	})
@@ -208,7 +265,7 @@ func (c *campaign) sequenceAvailability(f *sequenceFindings) (due int) {
 		full, empty := c.sequenceExcuses(client.m.id)
 		gone := join(append(slices.Clone(c.seq.gone), empty...))
 		for _, v := range client.answers {
-			if v.kind != slowKind && v.kind != lifeKind && !touches(full, v.asked, v.asked) {
+			if v.kind < slowKind && !touches(full, v.asked, v.asked) {
 				due++
 			}
 		}
@@ -217,6 +274,8 @@ func (c *campaign) sequenceAvailability(f *sequenceFindings) (due int) {
 			switch m.kind {
 			case slowKind:
 				windows = empty
+			case strictKind:
+				windows = join(append(c.frozenWindows(), empty...))
 			case lifeKind:
 				windows = gone
 			}
@@ -239,6 +298,7 @@ func (c *campaign) sequenceAvailability(f *sequenceFindings) (due int) {
 func (c *campaign) judgeSequences() string {
 	var all []values
 	var refused, asked int
+	var unanswered [len(sequenceKinds)]int64
 	for i := range c.seq.gone {
 		if c.seq.gone[i].to == 0 {
 			c.seq.gone[i].to = c.ended
@@ -248,6 +308,7 @@ func (c *campaign) judgeSequences() string {
 		all = append(all, client.answers...)
 		for _, m := range client.misses {
 			refused += m.count
+			unanswered[m.kind] += m.numbers
 		}
 		for _, n := range client.asked {
 			asked += n
@@ -257,7 +318,8 @@ func (c *campaign) judgeSequences() string {
 	var f sequenceFindings
 	f.twice(all)
 	f.order(all)
-	f.records(all, c.seq.polls, lost)
+	missing := f.gaps(all, c.seq.jumps, unanswered)
+	f.records(all, c.seq.polls, lost, c.frozenWindows())
 	f.regress(c.seq.polls, lost)
 	f.ceiling(c.seq.polls, lost)
 	due := 0
@@ -272,7 +334,8 @@ func (c *campaign) judgeSequences() string {
 	for _, v := range all {
 		numbers[v.kind] += int64(v.n)
 	}
-	return c.sequenceFigures(numbers, asked, refused, due, f)
+	return c.sequenceFigures(numbers, asked, refused, due, f) + fmt.Sprintf("strict: %s numbers are missing, and requests for %s were not answered; %d times an operator said where it goes on\n",
+		thousands(missing), thousands(unanswered[strictKind]), len(c.seq.jumps))
 }
 
 func (c *campaign) sequenceFigures(numbers [len(sequenceKinds)]int64, asked, refused, due int, f sequenceFindings) string {
@@ -295,6 +358,12 @@ func TestSequenceFindings(t *testing.T) {
 	answer := func(node uint8, first, last, asked, got int64) values {
 		return values{node: node, first: first, last: last, n: int32(last - first + 1), asked: asked * s, got: got * s}
 	}
+	strict := func(node uint8, first, last, asked, got int64) values {
+		v := answer(node, first, last, asked, got)
+		v.kind = strictKind
+		return v
+	}
+	const unanswered, jump = 3, 1000
 	look := func(at, epoch, gen, next int64) poll {
 		return poll{asked: at * s, got: at * s, state: seqstore.State{Epoch: epoch}, record: seqstore.Record{
 			ID: "a", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Epoch: epoch, Gen: gen, Next: next,
@@ -313,7 +382,13 @@ func TestSequenceFindings(t *testing.T) {
 		{"good", nil, nil, nil, ""},
 		{"twice", []values{answer(1, 30, 31, 5, 6)}, nil, nil, "no value twice"},
 		{"inside", []values{answer(2, 5, 5, 5, 6)}, nil, nil, "no value twice"},
-		{"a lower one later", []values{answer(1, 13, 14, 5, 6)}, nil, nil, "order on a node"},
+		{"a lower one later", []values{answer(1, 13, 14, 5, 6)}, nil, nil, "order"},
+		{"a lower strict one of another node", []values{strict(0, 5, 6, 1, 2), strict(1, 1, 4, 3, 4)}, nil, nil, "order"},
+		{"strict ones that overlap", []values{strict(0, 5, 6, 1, 3), strict(1, 1, 4, 2, 4)}, nil, nil, ""},
+		{"a gap", []values{strict(0, 1, 6, 1, 2), strict(0, 8+unanswered, 30, 3, 4)}, nil, nil, "numbers without gaps"},
+		{"a gap of a request without an answer", []values{strict(0, 1, 6, 1, 2), strict(0, 7+unanswered, 30, 3, 4)}, nil, nil, ""},
+		{"a gap by an operator", []values{strict(0, 1, 6, 1, 2), strict(0, jump, jump+1, 3, 4)}, nil, nil, ""},
+		{"a gap above that of an operator", []values{strict(0, 1, 6, 1, 2), strict(0, jump+1+unanswered, jump+99, 3, 4)}, nil, nil, "numbers without gaps"},
 		{"a lower one at the same time", []values{answer(1, 13, 14, 2, 6)}, nil, nil, ""},
 		{"above the record", []values{answer(1, 41, 45, 5, 6)}, nil, nil, "the record is above all values"},
 		{"above an old record", []values{answer(1, 41, 45, 5, 6)}, nil, []window{{8 * s, 10 * s}}, ""},
@@ -328,9 +403,10 @@ func TestSequenceFindings(t *testing.T) {
 		var f sequenceFindings
 		f.twice(all)
 		f.order(all)
-		f.records(all, polls, row.lost)
+		f.records(all, polls, row.lost, row.lost)
 		f.regress(polls, row.lost)
 		f.ceiling(polls, row.lost)
+		f.gaps(all, []int64{jump}, [len(sequenceKinds)]int64{strictKind: unanswered})
 		if got := strings.Join(f.text, "\n"); (got == "") != (row.want == "") || !strings.Contains(got, row.want) {
 			t.Errorf("%s: %q, not %q", row.name, got, row.want)
 		}

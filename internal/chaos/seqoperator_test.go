@@ -37,7 +37,12 @@ func (c *campaign) flakedSeq(args ...string) error {
 // values that nodes have issued or hold.
 func (c *campaign) createSequence(kind int) error {
 	k := sequenceKinds[kind]
-	args := []string{"create", k.name, "--increment", fmt.Sprint(k.increment), "--ceiling", fmt.Sprint(k.ceiling), "--start"}
+	args := []string{"create", k.name, "--increment", fmt.Sprint(k.increment)}
+	if k.strict {
+		args = append(args, "--mode", "strict", "--start")
+	} else {
+		args = append(args, "--ceiling", fmt.Sprint(k.ceiling), "--start")
+	}
 	err := c.flakedSeq(append(args, fmt.Sprint(k.start))...)
 	if err != nil && strings.Contains(err.Error(), "needs a start") {
 		err = c.flakedSeq(append(args, fmt.Sprint(c.seq.highest[kind].Load()+100_000_000))...)
@@ -66,7 +71,7 @@ func (c *campaign) operate(ctx context.Context) {
 			continue
 		}
 		c.calm.RLock()
-		err := c.command(ctx, rng)
+		err := errors.Join(c.vouch(), c.command(ctx, rng))
 		if err != nil {
 			c.note("operator", "%v", err)
 		} else {
@@ -75,6 +80,29 @@ func (c *campaign) operate(ctx context.Context) {
 		c.awaitFollowers()
 		c.calm.RUnlock()
 	}
+}
+
+// vouch says where the strict sequence goes on if it is frozen: above all numbers that a node can have committed.
+func (c *campaign) vouch() error {
+	name := sequenceKinds[strictKind].name
+	var frozen bool
+	var epoch int64
+	err := c.withZooKeeper(func(ctx context.Context, zk *zkstore.ZK) error {
+		r, st, err := seqstore.Operator{Store: zk}.Show(ctx, name)
+		frozen, epoch = r.Epoch < st.Epoch, st.Epoch
+		return err
+	})
+	if err == nil && frozen {
+		next := c.seq.highest[strictKind].Load() + 1_000_000
+		c.note("operator", "%s goes on at %d", name, next)
+		if err = c.flakedSeq("set", name, "--next", fmt.Sprint(next), "--vouch-after-loss", "--confirm", fmt.Sprintf("%s is unused from %d on in epoch %d", name, next, epoch)); err == nil {
+			c.seq.jumps = append(c.seq.jumps, next)
+		}
+	}
+	if err == nil {
+		c.seq.vouched = append(c.seq.vouched, c.now())
+	}
+	return err
 }
 
 // recentLosses returns the windows in which nodes may not have noticed yet that ZooKeeper has lost data, or may

@@ -20,20 +20,23 @@ type sequenceKind struct {
 	name             string
 	start, increment int64
 	ceiling          int64 // values a second
+	strict           bool
 }
 
 // sequenceKinds: clients ask for more of "slow" than its ceiling allows. Operators raise the next value of
-// "life", delete it, and create it again.
+// "life", delete it, and create it again. After a loss of data, they say where "invoices" goes on.
 var sequenceKinds = [...]sequenceKind{
-	{"orders", 1, 1, 1_000_000},
-	{"tickets", 100, 3, 1_000_000},
-	{"slow", 1, 1, 2000},
-	{"life", 1, 2, 1_000_000},
+	{name: "orders", start: 1, increment: 1, ceiling: 1_000_000},
+	{name: "tickets", start: 100, increment: 3, ceiling: 1_000_000},
+	{name: "slow", start: 1, increment: 1, ceiling: 2000},
+	{name: "life", start: 1, increment: 2, ceiling: 1_000_000},
+	{name: "invoices", start: 1, increment: 1, strict: true},
 }
 
 const (
-	slowKind = 2
-	lifeKind = 3
+	slowKind   = 2
+	lifeKind   = 3
+	strictKind = 4
 )
 
 // values is what a node answered: n values from first to last, one increment apart.
@@ -49,6 +52,8 @@ type values struct {
 type sequenceMiss struct {
 	miss
 	kind int
+	// numbers is how many numbers they asked for, where the node may have taken them.
+	numbers int64
 }
 
 // sequenceClient asks one node for values, over one connection at a time.
@@ -73,8 +78,11 @@ type sequences struct {
 	polls   []poll
 	// gone are the times in which "life" may not exist.
 	gone []window
-	done int   // commands of operators
-	from int64 // when the clients began, ns since the start of the run
+	// vouched are the times at which an operator made sure that "invoices" is not frozen, and jumps are the values
+	// at which it went on.
+	vouched, jumps []int64
+	done           int   // commands of operators
+	from           int64 // when the clients began, ns since the start of the run
 }
 
 const (
@@ -136,7 +144,7 @@ type question struct {
 func (c *sequenceClient) draw() question {
 	q := question{kind: c.rng.IntN(len(sequenceKinds)), n: 1, answer: single}
 	most := longestRange
-	if q.kind == slowKind {
+	if q.kind == slowKind || q.kind == strictKind {
 		most = 1000
 	}
 	switch k := c.rng.IntN(100); {
@@ -222,7 +230,7 @@ func (c *sequenceClient) ask() {
 		c.hangUp()
 	}
 	if err != nil || refused != "" {
-		c.note(q.kind, asked, at, refused, err)
+		c.note(q, asked, at, refused, err)
 		return
 	}
 	parts, err := q.answer(q, got)
@@ -320,9 +328,19 @@ func readRESP(in *bufio.Reader) (got []int64, refused string, err error) {
 	return got, "", nil
 }
 
+// mayHaveTaken returns how many numbers a node may have taken for a request that it has not answered.
+func (q question) mayHaveTaken(refused string, err error) int64 {
+	var dial *net.OpError
+	notSent := errors.As(err, &dial) && dial.Op == "dial"
+	if refused != "" && !strings.Contains(refused, "reason=unknown") || notSent {
+		return 0
+	}
+	return int64(q.n)
+}
+
 // note records a request that was not answered with values. It adds the request to the latest miss of the
 // sequence if the reason is the same, and at most a second has passed.
-func (c *sequenceClient) note(kind int, asked, given int64, refused string, err error) {
+func (c *sequenceClient) note(q question, asked, given int64, refused string, err error) {
 	why := digits.ReplaceAllString(refused, "N")
 	if err != nil {
 		why = "the connection broke"
@@ -330,14 +348,16 @@ func (c *sequenceClient) note(kind int, asked, given int64, refused string, err 
 			why = "no answer"
 		}
 	}
-	if k := c.newest[kind] - 1; k >= 0 {
+	taken := q.mayHaveTaken(refused, err)
+	if k := c.newest[q.kind] - 1; k >= 0 {
 		if m := &c.misses[k]; m.why == why && asked-m.last < int64(time.Second) {
-			m.last, m.count = asked, m.count+1
+			m.last, m.count, m.numbers = asked, m.count+1, m.numbers+taken
 			return
 		}
 	}
-	c.misses = append(c.misses, sequenceMiss{miss{node: c.m.id, first: asked, last: asked, given: given, count: 1, why: why, text: refused}, kind})
-	c.newest[kind] = len(c.misses)
+	m := miss{node: c.m.id, first: asked, last: asked, given: given, count: 1, why: why, text: refused}
+	c.misses = append(c.misses, sequenceMiss{m, q.kind, taken})
+	c.newest[q.kind] = len(c.misses)
 }
 
 func (c *sequenceClient) hangUp() {

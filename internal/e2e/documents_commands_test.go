@@ -19,6 +19,12 @@ var notRun = map[string]string{
 	"go *":        "a test, or the Go command's own",
 	"taskset *":   "a measurement, of minutes and in turns",
 
+	"mariadb *": "is for the old generator's server; make imports runs the queries",
+	"psql *":    "the same",
+	"echo *":    "the same",
+	"for key in order user; do printf '%s\\t%s\\n' \"$key\" \"$(redis-cli -e -h cache GET \"$key\")\"; done > redis.rows": "the same",
+	`redis-cli -h cache SET order moved-to-flaked`: "the same",
+
 	"zkCli.sh *": "is ZooKeeper's own, and looks at what Leaf has there",
 	"eval *":     "internal/testkit/zktest tests scripts/zk-dev.sh, on ports of its own",
 	".ci/run":    "is what runs this",
@@ -84,6 +90,11 @@ var howRun = map[string]how{
 	`curl http://127.0.0.1:7610/v1/ids?n=2`:                    {shown: shape},
 	`curl http://127.0.0.1:7610/v1/decode/2123840322550104099`: {shown: exact},
 
+	`flaked seq create ticket`:                                           {first: (*docWorld).counts},
+	`curl -X POST http://127.0.0.1:7610/v1/sequences/ticket/next?n=2`:    {shown: exact},
+	`curl -X POST http://127.0.0.1:7610/v1/sequences/ticket/range?n=100`: {shown: exact},
+	`curl http://127.0.0.1:7610/v1/sequences/ticket`:                     {prints: `(?m)^{"name":"ticket","mode":"segment","start":"1",`},
+
 	// docs/deployment.md
 	`printf 'GET\nQUIT\n' | nc 127.0.0.1 7609`: {prints: oneID},
 
@@ -133,6 +144,37 @@ var howRun = map[string]how{
 	`printf 'INCR order\n' | nc -N 127.0.0.1 7609`: {shown: exact, first: (*docWorld).counts},
 	`flaked seq create order --start 5000000`:      {codes: []int{0, 1}, first: (*docWorld).counts},
 
+	// docs/comparison.md
+	`flaked seq create user --max int32`:                          {first: (*docWorld).counts},
+	`flaked seq create ticket --start 1000`:                       {first: (*docWorld).counts},
+	`flaked seq create 'order:*' --max-names 4000`:                {first: (*docWorld).counts},
+	`flaked seq create 'chat:*' --mode strict --max-names 100000`: {first: (*docWorld).counts},
+	`flaked seq create version --mode strict`:                     {first: (*docWorld).counts},
+	`flaked seq create parcel --scatter 40`:                       {first: (*docWorld).counts},
+	`flaked seq create coupon --salt 16`:                          {first: (*docWorld).counts},
+	`flaked seq create left --start 1 --increment 2`:              {first: (*docWorld).counts},
+	`flaked seq create right --start 2 --increment 2`:             {first: (*docWorld).counts},
+	// docs/migration-sequences.md
+	`flaked seq import`:                                                         {codes: []int{2}},
+	`flaked seq import --verify --start`:                                        {codes: []int{2}},
+	`flaked seq import --from leaf --dry-run < leaf.rows`:                       {prints: "1 created. Nothing was changed.", first: rowsOf("leaf", "leaf-order\t2001\t1000")},
+	`flaked seq import --from leaf < leaf.rows`:                                 {prints: "1 created. The new sequences are held."},
+	`flaked seq import --from leaf --verify --start --wait < leaf.rows`:         {prints: "1 started. All nodes have followed."},
+	`flaked seq import --from tinyid --dry-run < tinyid.rows`:                   {prints: "1 created. Nothing was changed.", first: rowsOf("tinyid", "tinyid-order\t2000\t1000\t1\t0")},
+	`flaked seq import --from tinyid < tinyid.rows`:                             {prints: "1 created. The new sequences are held."},
+	`flaked seq import --from tinyid --verify --start --wait < tinyid.rows`:     {prints: "1 started. All nodes have followed."},
+	`flaked seq import --from mysql --dry-run < mysql.rows`:                     {prints: "1 created. Nothing was changed.", first: rowsOf("mysql", "mysql-order\t501\t500")},
+	`flaked seq import --from mysql < mysql.rows`:                               {prints: "1 created. The new sequences are held."},
+	`flaked seq import --from mysql --verify --start --wait < mysql.rows`:       {prints: "1 started. All nodes have followed."},
+	`flaked seq import --from postgres --dry-run < postgres.rows`:               {prints: "1 created. Nothing was changed.", first: rowsOf("postgres", "postgres-order|500|t|1")},
+	`flaked seq import --from postgres < postgres.rows`:                         {prints: "1 created. The new sequences are held."},
+	`flaked seq import --from postgres --verify --start --wait < postgres.rows`: {prints: "1 started. All nodes have followed."},
+	`flaked seq import --from redis --dry-run < redis.rows`:                     {prints: "1 created. Nothing was changed.", first: rowsOf("redis", "redis-order\t500")},
+	`flaked seq import --from redis < redis.rows`:                               {prints: "1 created. The new sequences are held."},
+	`flaked seq import --from redis --verify --start --wait < redis.rows`:       {prints: "1 started. All nodes have followed."},
+	`flaked seq delete order`:                                                   {codes: []int{1, 2}},
+	`flaked seq set order --next 5000`:                                          {codes: []int{1, 2}},
+
 	// docs/operations.md
 	`flaked status`: {codes: []int{0, 4}, shown: head},
 	`flaked status --addr ids-1:7609 --addr ids-2:7609`:                                       {codes: []int{4}, prints: `1 of 2 nodes answered, 1 of them ready`},
@@ -177,6 +219,10 @@ var howRun = map[string]how{
 	`flaked seq set order --max int64`:                           {codes: []int{0, 1}},
 	`flaked seq set order --ceiling 50000`:                       {codes: []int{0, 1}},
 	`flaked seq create`:                                          {codes: []int{2}},
+	`flaked seq create invoice --mode strict`:                    {codes: []int{0, 1}, first: (*docWorld).counts},
+	`bin/flaked seq create invoice --mode strict`:                {codes: []int{0, 1}, first: (*docWorld).counts},
+	`printf 'NEXT invoice order-4711\n' | nc -N 127.0.0.1 7609`:  {prints: `^1\n$`, first: (*docWorld).counts},
+	`flaked seq recover invoice`:                                 {codes: []int{1}, prints: "not frozen|not found"},
 	`flaked seq show order`:                                      {codes: []int{0, 1}, first: (*docWorld).counts},
 	`flaked seq set --wait`:                                      {codes: []int{2}, prints: "expected one sequence"},
 	`flaked seq set`:                                             {codes: []int{2}},
@@ -191,9 +237,29 @@ var howRun = map[string]how{
 	`printf 'NEXT order:20261122\n' | nc -N 127.0.0.1 7609`:      {prints: `^1\n$`},
 	`printf 'NEXT order:20261123\n' | nc -N 127.0.0.1 7609`:      {prints: `^1\n$`},
 
+	// docs/maps.md
+	`flaked seq show`:                               {codes: []int{2}},
+	`flaked seq verify`:                             {codes: []int{2}},
+	`bin/flaked seq create ticket --salt 8`:         {codes: []int{0, 1}, first: (*docWorld).counts},
+	`printf 'NEXT ticket\n' | nc -N 127.0.0.1 7609`: {prints: `^\d+\n$`},
+	`bin/flaked seq create voucher --scatter 34 --start 1000000000 --max 9999999999`: {codes: []int{0, 1}, first: (*docWorld).counts},
+	`printf 'NEXT voucher\n' | nc -N 127.0.0.1 7609`:                                 {prints: `^\d{10}\n$`},
+	`flaked seq verify ticket 423 424`:                                               {codes: []int{1}},
+	`flaked seq key`:                                                                 {codes: []int{2}},
+	`flaked seq export`:                                                              {},
+	`flaked seq set voucher --next-position 5000000 --vouch-after-loss`:              {codes: []int{1, 2}},
+
 	// docs/protocol.md
 	`redis-cli -p 7609`: {stdin: typedLines, answers: answers, shown: func(out string) string { return shape(asRedis.ReplaceAllString(out, "")) }},
 	"for port in 7609 7619; do\n  id=$(printf 'GET\\n' | nc -N -w 1 127.0.0.1 $port)\n  case $id in [0-9]*) echo \"$id\"; break ;; esac\ndone": {prints: oneID},
+}
+
+// rowsOf writes the row of a source into a file, and waits until the node issues values of sequences.
+func rowsOf(source, row string) func(*docWorld) {
+	return func(w *docWorld) {
+		w.counts()
+		w.write(source+".rows", row+"\n")
+	}
 }
 
 // asRedis matches what redis-cli prints on a terminal only.

@@ -66,8 +66,9 @@ func TestWebappExample(t *testing.T) {
 	web := &http.Client{Transport: &http.Transport{}, Timeout: patience}
 	t.Cleanup(web.CloseIdleConnections)
 	type order struct {
-		ID   worker.ID
-		Item string
+		ID     worker.ID
+		Number int64
+		Item   string
 	}
 	read := func(resp *http.Response, err error) (int, string, order) {
 		t.Helper()
@@ -96,19 +97,19 @@ func TestWebappExample(t *testing.T) {
 		t.Helper()
 		return read(web.PostForm(base+"/orders", url.Values{"item": {"book"}}))
 	}
-	eventually(t, "an order is taken", func() bool {
-		status, request, _ := take()
+	eventually(t, "an order with a number is taken", func() bool {
+		status, request, o := take()
 		if request == "" || status != http.StatusCreated && status != http.StatusServiceUnavailable {
 			t.Fatalf("status %d, request %q", status, request)
 		}
-		return status == http.StatusCreated
+		return status == http.StatusCreated && o.Number > 0
 	})
 	status, request, made := take()
 	if status != http.StatusCreated {
 		t.Fatalf("status %d", status)
 	}
 	id, err := worker.ParseID(request)
-	if err != nil || id >= made.ID || made.Item != "book" {
+	if err != nil || id >= made.ID || made.Number < 1 || made.Item != "book" {
 		t.Errorf("request %s, order %+v, %v", request, made, err)
 	}
 	if status, again, got := read(web.Get(base + "/orders/" + made.ID.String())); status != http.StatusOK || got != made || again <= request {

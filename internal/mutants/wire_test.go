@@ -1,7 +1,8 @@
 package mutants
 
 // ofTheWire lists mutants of lineproto, with the tests that must catch them. Each mutant lacks
-// one of the safeguards that keep greedy clients from delaying others.
+// one of the safeguards that keep greedy clients from delaying others, or one of the checks of a
+// token's rights.
 var ofTheWire = []testedMutant{
 	{mutant{"a turn takes all that an order lacks", []change{{"lineproto/turns.go",
 		"return min(max(roundOfIDs/waiting, minSlice), maxSlice)", "return max(lacks, maxSlice)"}}},
@@ -69,4 +70,14 @@ var ofTheWire = []testedMutant{
 	{mutant{"text is kept for clients that do not read", []change{{"lineproto/loopio_linux.go",
 		"c.sent == 0 && c.s.unrender()", "false"}}},
 		"./lineproto", "TestLoopKeepsNoText"},
+	{mutant{"a token gives values of every sequence", []change{{"lineproto/sequences.go",
+		"if !s.rights.MayUse(name) {", "if false {"}}},
+		"./lineproto", "TestRightsOfTokens|TestRightsOnTheWire"},
+	{mutant{"a connection does not get the rights of its token", []change{{"lineproto/auth.go",
+		"s.authed, s.rights = true, rights", "s.authed, _ = true, rights"}}},
+		"./lineproto", "TestRightsOfTokens|TestRightsOnTheWire"},
+	{mutant{"a sequence is looked up before the rights are checked", []change{{"lineproto/sequences.go",
+		"	if !s.rights.MayUse(name) {\n		return NoRight(string(name))\n	}\n	q := s.request()",
+		"	q := s.request()\n	if !s.rights.MayUse(name) {\n		if _, err := s.srv.cfg.Sequences.Show(&q.wait, name, q.wake); err != nil {\n			return asError(err)\n		}\n		return NoRight(string(name))\n	}"}}},
+		"./lineproto", "TestRightsOfTokens"},
 }
