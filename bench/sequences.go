@@ -23,6 +23,7 @@ type Sequences struct {
 	Crowd   Crowd
 	Many    Many
 	Memory  []Memory
+	Strict  []Strict
 }
 
 // Memory is the resident memory of an idle node, in bytes.
@@ -69,6 +70,7 @@ func (s *Sequences) measure(ctx context.Context, f *farm, r *Results) error {
 		{"memory", func() error { return s.measureMemory(ctx, f) }},
 		{"wire", func() error { return s.measureWire(ctx, f, r) }},
 		{"cluster", func() error { return s.measureCluster(ctx) }},
+		{"strict", func() error { return s.measureStrict(ctx, f) }},
 	} {
 		if f.o.only != sequencesCase && f.o.only != sequencesCase+" "+part.name {
 			continue

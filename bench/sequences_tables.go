@@ -30,6 +30,7 @@ func (r *Results) sequencesTables() string {
 		{"A name that a quiet node has not seen before, 200 names of each kind, one every 20 ms. Another connection asks for a value of another sequence every millisecond:", s.firstTable()},
 		{"One value without a network. Goroutines share one sequence:", s.processTable(r)},
 		{"Resident memory of an idle node:", s.memoryTable()},
+		{"One strict sequence on three nodes and three ZooKeepers, all on this machine's cores. Each connection has one request for one number at a time. \"A write\" is one write to ZooKeeper by another client, in the same seconds and just before:", s.strictTable()},
 	} {
 		if t.title != "" {
 			fmt.Fprintf(&b, "%s\n\n", t.title)
@@ -144,6 +145,44 @@ func (s *Sequences) memoryTable() *figures.Table {
 	return t
 }
 
+// strictMedian returns the median of a figure over the rounds.
+func (s *Sequences) strictMedian(nodes, conns int, of func(Strict) float64) (float64, bool) {
+	var values []float64
+	for _, one := range s.Strict {
+		if one.Nodes == nodes && one.Conns == conns {
+			values = append(values, of(one))
+		}
+	}
+	return figures.Median(values)
+}
+
+func (s *Sequences) strictTable() *figures.Table {
+	t := &figures.Table{}
+	t.Row("nodes asked", "connections", "numbers a second", "p50 ms", "p99 ms", "a write: p50 ms", "p99 ms", "just before: p50 ms", "p99 ms", "writes a second")
+	for n := range 2 * len(strictConns) {
+		nodes, conns := []int{1, strictNodes}[n/len(strictConns)], strictConns[n%len(strictConns)]
+		row := []string{fmt.Sprint(nodes), fmt.Sprint(conns)}
+		for k, of := range []func(Strict) float64{
+			func(s Strict) float64 { return s.Rate }, func(s Strict) float64 { return s.P50 }, func(s Strict) float64 { return s.P99 },
+			func(s Strict) float64 { return s.WriteP50 }, func(s Strict) float64 { return s.WriteP99 },
+			func(s Strict) float64 { return s.QuietWriteP50 }, func(s Strict) float64 { return s.QuietWrite }, func(s Strict) float64 { return s.Commits },
+		} {
+			v, ok := s.strictMedian(nodes, conns, of)
+			switch {
+			case !ok:
+			case k == 0 || k == 7:
+				row = append(row, figures.Thousands(v))
+			default:
+				row = append(row, fmt.Sprintf("%.1f", v))
+			}
+		}
+		if len(row) > 2 {
+			t.Row(row...)
+		}
+	}
+	return t
+}
+
 func (s *Sequences) clusterText() string {
 	var b strings.Builder
 	c, m := s.Crowd, s.Many
@@ -200,6 +239,10 @@ func (s *Sequences) goals(r *Results) []Verdict {
 	for _, m := range s.Memory {
 		atMost("an idle node ("+m.Node+")", float64(m.RSS)/(1<<20), true, 25, " MiB")
 	}
+	v, ok = s.strictMedian(strictNodes, strictConns[len(strictConns)-1], func(s Strict) float64 { return s.Rate })
+	atLeast("numbers of one strict sequence on three nodes", v, ok, 5000, " a second")
+	v, ok = s.strictMedian(1, strictConns[1], func(s Strict) float64 { return s.P99 / s.WriteP99 })
+	atMost("p99 of a strict sequence that one node issues", v, ok, 3, " times that of a write to ZooKeeper")
 	if v, ok = of(1, flaked, flakedBefore); ok {
 		all = append(all, newGoal("`GET`, of `-before`", "no slower", fmt.Sprintf("%.3f", v), true, v >= 0.98))
 	}

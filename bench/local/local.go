@@ -15,18 +15,23 @@ import (
 
 // StartZooKeeper starts a ZooKeeper with its data in dir, by scripts/zk-dev.sh below the
 // working directory, and returns its address.
-func StartZooKeeper(dir string) (address string, err error) {
-	cmd := exec.Command("scripts/zk-dev.sh", "start", "--port", "0", "--dir", dir)
+func StartZooKeeper(dir string) (address string, err error) { return start(dir, 1) }
+
+// StartEnsemble is StartZooKeeper for three servers.
+func StartEnsemble(dir string) (addresses string, err error) { return start(dir, 3) }
+
+func start(dir string, servers int) (addresses string, err error) {
+	cmd := exec.Command("scripts/zk-dev.sh", "start", "--nodes", fmt.Sprint(servers), "--port", "0", "--dir", dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("scripts/zk-dev.sh start: %w", err)
 	}
-	_, address, ok := strings.Cut(strings.TrimSpace(string(out)), "FLAKED_ZK=")
+	_, addresses, ok := strings.Cut(strings.TrimSpace(string(out)), "FLAKED_ZK=")
 	if !ok {
 		return "", fmt.Errorf("scripts/zk-dev.sh start printed %q", out)
 	}
-	return strings.Trim(address, `'"`), nil
+	return strings.Trim(addresses, `'"`), nil
 }
 
 // StopZooKeeper ends the ZooKeeper in dir and deletes its data.
