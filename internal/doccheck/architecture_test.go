@@ -12,30 +12,60 @@ import (
 	"testing"
 )
 
-const (
-	architecture = "../../docs/architecture.md"
-	module       = "github.com/flaked/flaked/"
-)
+const module = "github.com/flaked/flaked/"
 
-// place finds the code that docs/architecture.md names, like `node/keep.go: Node.idle`.
-var place = regexp.MustCompile("`([a-z0-9_/]+\\.go): ([A-Za-z_.]+)`")
+// place finds code that a document names, like `node/keep.go: Node.idle`.
+var place = regexp.MustCompile("`([a-z0-9_/]+\\.go): ([A-Za-z0-9_.]+)`")
 
-// A renamed function must not leave a reader of docs/architecture.md searching for it.
-func TestArchitectureNamesCodeThatExists(t *testing.T) {
-	text, err := os.ReadFile(architecture)
+// A renamed function must not leave a reader of a document searching for it.
+func TestDocumentsNameCodeThatExists(t *testing.T) {
+	for doc, fewest := range map[string]int{"docs/architecture.md": 50, "docs/comparison.md": 20} {
+		places := place.FindAllStringSubmatch(read(t, doc), -1)
+		if len(places) < fewest {
+			t.Errorf("%s: found only %d places: has their form changed?", doc, len(places))
+		}
+		for _, m := range places {
+			file, name := m[1], m[2]
+			if declared := declarations(t, filepath.Join("../..", file)); !slices.Contains(declared, name) {
+				t.Errorf("%s: %s has no %s", doc, file, name)
+			}
+		}
+	}
+}
+
+// A promise that no test shows is only a claim.
+func TestEachPromiseNamesATest(t *testing.T) {
+	_, section, _ := strings.Cut(read(t, "docs/comparison.md"), "\n### Promises and the test that shows them\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := 0
+	for line := range strings.Lines(section) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| | promise |") {
+			continue
+		}
+		rows++
+		places := place.FindAllStringSubmatch(line, -1)
+		if len(places) == 0 {
+			t.Errorf("no test: %s", line)
+		}
+		for _, m := range places {
+			if !strings.HasSuffix(m[1], "_test.go") || !strings.HasPrefix(m[2], "Test") {
+				t.Errorf("%s in %s is no test", m[2], m[1])
+			}
+		}
+	}
+	if rows < 15 {
+		t.Errorf("%d rows", rows)
+	}
+}
+
+// read returns a file of the repository.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	places := place.FindAllStringSubmatch(string(text), -1)
-	if len(places) < 50 {
-		t.Fatalf("found only %d places: has their form changed?", len(places))
-	}
-	for _, m := range places {
-		file, name := m[1], m[2]
-		if declared := declarations(t, filepath.Join("../..", file)); !slices.Contains(declared, name) {
-			t.Errorf("%s has no %s", file, name)
-		}
-	}
+	return string(text)
 }
 
 // declarations returns the names that a Go file declares, a method as Type.Method.
@@ -94,9 +124,9 @@ var mayImport = map[string][]string{
 	"node":              {"coordinator", "internal/limits", "localcache", "seqstore", "timeguard", "worker", "zkstore"},
 	"clusterview":       {"coordinator", "internal/limits", "node", "seqstore", "timeguard", "worker", "zkstore"},
 	"lineproto":         {"internal/rawsocket", "sequence", "worker"},
-	"client":            {"internal/credentials", "worker"},
+	"client":            {"internal/credentials", "sequence", "worker"},
 	"internal/nodewire": {"lineproto", "node", "seqstore", "sequence", "worker"},
-	"admin":             {"clusterview", "lineproto", "node", "seqstore", "worker"},
+	"admin":             {"clusterview", "lineproto", "node", "seqstore", "sequence", "worker"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

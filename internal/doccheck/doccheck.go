@@ -38,7 +38,7 @@ func (c Command) Program() string {
 // error for a first line that looks like a command and starts with neither a program nor prose.
 var programs = []string{
 	"apt", "apt-get", "chmod", "chown", "cd", "curl", "docker", "dpkg", "echo", "editor", "eval", "export", "flaked", "for", "git", "go",
-	"helm", "install", "journalctl", "kill", "kubectl", "make", "mkdir", "nc", "node", "npm", "openssl", "printf", "python3", "redis-cli", "rm",
+	"helm", "install", "journalctl", "kill", "kubectl", "make", "mariadb", "mkdir", "nc", "node", "npm", "openssl", "printf", "psql", "python3", "redis-cli", "rm",
 	"run", "runuser", "sha256sum", "sudo", "systemctl", "systemd-sysusers", "taskset", "telnet", "until", "zk-dev.sh", "zkCli.sh",
 }
 
