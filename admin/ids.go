@@ -95,9 +95,7 @@ func httpStatus(c lineproto.Code) int {
 // retryAfter returns after how many seconds a retry makes sense, or 0 if it makes none.
 func retryAfter(e *lineproto.Error) int {
 	switch e.Code {
-	case lineproto.NOTREADY, lineproto.FENCED, lineproto.BUSY:
-		return 1
-	case lineproto.CLOCK:
+	case lineproto.NOTREADY, lineproto.FENCED, lineproto.BUSY, lineproto.CLOCK:
 		for field := range strings.FieldsSeq(e.Text) {
 			if value, ok := strings.CutPrefix(field, "retry_after_ms="); ok {
 				ms, _ := strconv.Atoi(value)

@@ -44,6 +44,7 @@ func TestIDs(t *testing.T) {
 		{"no number", "GET", "?n=x", counting(7), 400, "", `{"error":{"code":"ERR","text":"n must be 1 to 100"}}`},
 		{"HEAD would burn one", "HEAD", "", counting(7), 405, "", ""},
 		{"not ready", "GET", "", refusing(lineproto.NOTREADY, "starting"), 503, "1", `{"error":{"code":"NOTREADY","text":"starting"}}`},
+		{"a sequence at its ceiling", "GET", "", refusing(lineproto.NOTREADY, "reason=ceiling retry_after_ms=6640 x"), 503, "7", `{"error":{"code":"NOTREADY","text":"reason=ceiling retry_after_ms=6640 x"}}`},
 		{"a clock behind", "GET", "", refusing(lineproto.CLOCK, "behind_ms=2500 retry_after_ms=2500"), 503, "3", `{"error":{"code":"CLOCK","text":"behind_ms=2500 retry_after_ms=2500"}}`},
 		{"a clock that is wrong", "GET", "", refusing(lineproto.CLOCK, "wrong"), 503, "1", `{"error":{"code":"CLOCK","text":"wrong"}}`},
 		{"fenced", "GET", "", refusing(lineproto.FENCED, "lost"), 503, "1", `{"error":{"code":"FENCED","text":"lost"}}`},

@@ -194,12 +194,19 @@ func count(text string, most int) (int, error) {
 	return n, nil
 }
 
-// writeSequenceError is writeError, but an unknown name is answered with 404.
+// writeSequenceError is writeError, but an unknown name is answered with 404, and a sequence for which an operator must
+// act with 409.
 func writeSequenceError(w http.ResponseWriter, err error) {
 	var e *lineproto.Error
-	if errors.As(err, &e) && noSequence(e) {
-		writeJSON(w, http.StatusNotFound, problem{problemText{e.Code.String(), oneLine(e.Text)}})
-		return
+	if errors.As(err, &e) {
+		reason, _, _ := strings.Cut(strings.TrimPrefix(e.Text, "reason="), " ")
+		status := map[seqstore.Reason]int{
+			seqstore.NoSequence: http.StatusNotFound, seqstore.Frozen: http.StatusConflict, seqstore.Held: http.StatusConflict,
+		}[seqstore.Reason(reason)]
+		if status != 0 {
+			writeJSON(w, status, problem{problemText{e.Code.String(), oneLine(e.Text)}})
+			return
+		}
 	}
 	writeError(w, err)
 }
@@ -231,10 +238,10 @@ type leafCache struct {
 func (s *Server) leafCaches(w http.ResponseWriter, r *http.Request) {
 	all := []leafCache{}
 	for _, u := range s.usesOf(r) {
-		c := leafCache{InitOK: true, Key: u.Name, Step0: u.Block.Len()}
+		c := leafCache{InitOK: true, Key: u.Name}
 		if u.Block.Len() > 0 && !u.Record.Keyed() { // the next value of a salted or scattered sequence is secret
-			c.Max0 = u.Record.Value(u.Block.End-1) + u.Record.Increment
-			c.Value0 = c.Max0 - u.Held*u.Record.Increment
+			c.Step0, c.Max0 = u.Block.Len(), u.Record.Value(u.Block.End-1)+u.Record.Increment
+			c.Value0 = c.Max0 - min(u.Held, u.Block.Len())*u.Record.Increment
 		}
 		all = append(all, c)
 	}
@@ -333,8 +340,17 @@ type tinyidSegment struct {
 	Remainder int64 `json:"remainder"`
 }
 
-// tinyidBlock is the number of values in a block for tinyid's client. tinyid has a step for each table row.
-const tinyidBlock = 1000
+// minTinyidBlock is the number of values in a block for tinyid's client. A larger block of the sequence counts instead,
+// as tinyid has a step for each table row.
+const minTinyidBlock = 1000
+
+// tinyidBlockOf returns the number of values in a block of a sequence: a quarter of its ceiling's burst at most, so that
+// other clients find some, and no more than are left.
+func tinyidBlockOf(u seqstore.Use) int {
+	r := u.Record
+	left := max(r.Positions()-r.Next, u.Held)
+	return int(max(1, min(max(minTinyidBlock, r.Block), maxRange, sequence.Ceiling(min(r.Ceiling, r.HardCeiling)).Burst()/4, left)))
+}
 
 func (s *Server) tinyidBlock(r *http.Request) (data any, text string, err error) {
 	name := r.FormValue("bizType")
@@ -345,7 +361,11 @@ func (s *Server) tinyidBlock(r *http.Request) (data any, text string, err error)
 	if err != nil {
 		return nil, "", err
 	}
-	runs, err := s.take(r, name, tinyidBlock, true)
+	runs, err := s.take(r, name, tinyidBlockOf(u), true)
+	var e *lineproto.Error
+	if errors.As(err, &e) && e.Code == lineproto.EXHAUSTED {
+		runs, err = s.take(r, name, 1, true) // the last values, or the same error
+	}
 	if err != nil {
 		return nil, "", err
 	}

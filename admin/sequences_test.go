@@ -2,6 +2,13 @@ package admin
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,8 +28,8 @@ func (confirmed) Cluster() (seqstore.ClusterInfo, bool) {
 	return seqstore.ClusterInfo{UUID: "test", ConfirmTime: time.Millisecond, MaxLease: time.Hour}, true
 }
 
-// issuer returns a node's sequences on a ZooKeeper in memory: order, eights (1, 9, 17, ...), small (1 to 3), a/b and the
-// strict one invoice.
+// issuer returns a node's sequences on a ZooKeeper in memory: order, eights (1, 9, 17, ...), small (1 to 3), a/b, slow (50
+// values a second), large (blocks of 2^21), imported (held), hidden (salted) and the strict one invoice.
 func issuer(t *testing.T) nodewire.Sequences {
 	t.Helper()
 	now := func() int64 { return time.Now().UnixMilli() }
@@ -51,10 +58,20 @@ func issuer(t *testing.T) nodewire.Sequences {
 		{Name: "order", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
 		{Name: "eights", Map: sequence.Map{Start: 1, Increment: 8, Max: sequence.MaxJavaScript}},
 		{Name: "small", Map: sequence.Map{Start: 1, Increment: 1, Max: 3}},
+		{Name: "slow", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
+		{Name: "large", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
+		{Name: "imported", Held: true, Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
+		{Name: "hidden", Map: sequence.Map{Start: 1, Increment: 1, Salt: 16, Max: math.MaxInt64}},
 		{Name: "a/b", Map: sequence.Map{Start: 5, Increment: 1, Max: sequence.MaxJavaScript}},
 		{Name: "invoice", Mode: seqstore.Strict, Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
 	} {
 		d.Settings = seqstore.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 3_600_000, Ceiling: 1_000_000, HardCeiling: 1_000_000}
+		switch d.Name {
+		case "slow":
+			d.Settings.Ceiling, d.Settings.HardCeiling = 50, 50
+		case "large":
+			d.Settings.Block = 1 << 21
+		}
 		if _, err := o.Create(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
@@ -108,6 +125,9 @@ func TestSequenceRoutes(t *testing.T) {
 		{"POST", "/v1/sequences/order/next?n=%2B5", 400, `{"error":...`},
 		{"POST", "/v1/sequences/order/next?n=101", 400, `{"error":...`},
 		{"POST", "/v1/sequences/order/range?n=1000001", 400, `{"error":{"code":"ERR","text":"n must be 1 to 1000000, digits only"}}`},
+		{"POST", "/v1/sequences/imported/next", 409, `{"error":{"code":"ERR","text":"reason=held...`},
+		{"POST", "/v1/sequences/slow/range?n=501", 400, `{"error":{"code":"ERR","text":"reason=too-many...`},
+		{"POST", "/v1/sequences/hidden/range?n=2", 400, `{"error":{"code":"ERR","text":"reason=wrong-mode...`},
 		{"DELETE", "/v1/sequences/order", 405, "method not allowed..."},
 		{"HEAD", "/v1/sequences/order", 200, ""},
 		{"POST", "/v1/sequences/order/next", 200, `{"name":"order","values":["15"]}`}, // refused requests took nothing
@@ -189,6 +209,85 @@ func TestTinyidRoutes(t *testing.T) {
 		{"GET", "/api/segment/get/order", 401, "token missing..."},
 	})
 	walk(t, Config{Closed: "closed"}, []step{{"GET", "/tinyid/id/nextId?bizType=order", 403, "closed"}})
+}
+
+// A block for tinyid's client has 1,000 values or the sequence's own block, but no more than the sequence can give.
+func TestTinyidBlocksHaveASizeThatTheSequenceCanGive(t *testing.T) {
+	walk(t, Config{}, []step{
+		{"GET", "/tinyid/id/nextSegmentIdSimple?bizType=large", 200, "0,200000,1000000,1,0"},
+		{"GET", "/tinyid/id/nextSegmentIdSimple?bizType=slow", 200, "0,25,125,1,0"},
+		{"GET", "/tinyid/id/nextSegmentIdSimple?bizType=slow", 200, "125,150,250,1,0"},
+		{"POST", "/v1/sequences/small/next", 200, `{"name":"small","values":["1"]}`},
+		{"GET", "/tinyid/id/nextSegmentIdSimple?bizType=small", 200, "1,1,3,1,0"},
+		{"GET", "/tinyid/id/nextSegmentIdSimple?bizType=small", 200, ""},
+		{"GET", "/tinyid/id/nextSegmentId?bizType=small", 200, `{"data":null,"code":6,"message":"-EXHAUSTED reason=exhausted...`},
+		{"GET", "/tinyid/id/nextSegmentId?bizType=hidden", 200, `{"data":null,"code":6,"message":"-ERR reason=wrong-mode...`},
+		{"GET", "/tinyid/id/nextSegmentId?bizType=imported", 200, `{"data":null,"code":6,"message":"-ERR reason=held...`},
+	})
+}
+
+// The values of a salted sequence do not follow each other, so /cache has no bounds of them.
+func TestLeafCacheOfASaltedSequence(t *testing.T) {
+	is := issuer(t)
+	addr, _ := start(t, Config{Issuer: is, Sequences: is.Report})
+	if code, _, body := do(t, "GET", "http://"+addr+"/api/segment/get/hidden"); code != 200 {
+		t.Fatal(code, body)
+	}
+	row := `{"initOk":true,"key":"hidden","pos":0,"nextReady":false,"max0":0,"value0":0,"step0":0,"max1":0,"value1":0,"step1":0}`
+	if _, _, body := do(t, "GET", "http://"+addr+"/cache"); !strings.Contains(body, row) { // the node may know others, too
+		t.Errorf("%s has no %s", body, row)
+	}
+}
+
+// Whatever a client sends, the node answers, and a request that it refuses takes no values.
+func TestMalformedSequenceRequests(t *testing.T) {
+	is := issuer(t)
+	addr, _ := start(t, Config{Issuer: is, Sequences: is.Report, MaxBatch: 100})
+	rng := rand.New(rand.NewPCG(18, 3))
+	pieces := []string{"order", "a/b", "/", "//", "%2F", "%00", "%ff", "%", "..", "?", "&", "n=", "n=1", "batchSize=", "-1", "1e3", "99999999999999999999",
+		"bizType=", "bizType=order", "next", "range", "{x}", ":", "*", ";", " ", "\t", "\x00", "\xff", strings.Repeat("a", 200)}
+	routes := []string{"/v1/sequences", "/v1/sequences/", "/api/segment/get/", "/tinyid/id/nextId?", "/tinyid/id/nextSegmentIdSimple?", "/cache"}
+	for range 2000 {
+		request := []string{"GET", "POST", "HEAD", "PUT"}[rng.IntN(4)] + " " + routes[rng.IntN(len(routes))]
+		for range rng.IntN(6) {
+			request += pieces[rng.IntN(len(pieces))]
+		}
+		if status := answer(t, addr, request+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); !slices.Contains([]int{200, 400, 404, 405, 500, 503}, status) {
+			t.Errorf("%q: status %d", request, status)
+		}
+	}
+	next := func() (v int64) {
+		_, _, body := do(t, "GET", "http://"+addr+"/api/segment/get/order")
+		v, err := strconv.ParseInt(body, 10, 64)
+		if err != nil {
+			t.Error(err)
+		}
+		return v
+	}
+	before := next()
+	for _, path := range []string{"/v1/sequences/order/next?n=1e3", "/v1/sequences/order/next/?n=1", "/v1/sequences//order/next", "/tinyid/id/nextId?bizType=order&batchSize=-1", "/tinyid/id/nextSegmentId?bizType=order%20"} {
+		if code, _, body := do(t, "POST", "http://"+addr+path); code == 200 && strings.Contains(body, `"code":200`) || code == 200 && strings.HasPrefix(path, "/v1") {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	if after := next(); after != before+1 {
+		t.Errorf("%d after %d: refused requests took values", after, before)
+	}
+}
+
+// answer sends bytes to addr and returns the status of the answer, 0 for none.
+func answer(t *testing.T, addr, request string) (status int) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = fmt.Fscanf(conn, "HTTP/1.1 %d", &status)
+	return status
 }
 
 // The client of tinyid finds its first value by adding 1 until the remainder fits.

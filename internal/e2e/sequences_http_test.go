@@ -14,8 +14,8 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// tinyidClient asks as tinyid's Java client does: it draws one of the servers for each block, tries three times, and asks
-// for the next block when it has issued the value loadingId. One goroutine uses it.
+// tinyidClient asks as tinyid's Java client does: it draws one of the servers for each block, asks it once, and asks for
+// the next block when it has issued the value loadingId. One goroutine uses it.
 type tinyidClient struct {
 	servers       []string
 	now, next     *tinyidBlock
@@ -25,34 +25,33 @@ type tinyidClient struct {
 type tinyidBlock struct{ current, loading, max, delta, remainder int64 }
 
 // fetch asks for a block.
-func (c *tinyidClient) fetch() error {
-	var last error
-	for range 3 {
-		c.asked++
-		server := c.servers[rand.IntN(len(c.servers))]
-		client := http.Client{Timeout: 5 * time.Second}
-		res, err := client.Post(server+"/tinyid/id/nextSegmentIdSimple?token=none&bizType=order", "application/x-www-form-urlencoded", nil)
+func (c *tinyidClient) fetch() (err error) {
+	c.asked++
+	defer func() {
 		if err != nil {
-			last, c.failed = err, c.failed+1
-			continue
+			c.failed++
 		}
-		body, err := io.ReadAll(res.Body)
-		res.Body.Close()
-		words := strings.Split(string(body), ",")
-		if err != nil || len(words) != 5 {
-			last, c.failed = fmt.Errorf("%q %v", body, err), c.failed+1
-			continue
-		}
-		var n [5]int64
-		for k, word := range words {
-			if n[k], err = strconv.ParseInt(word, 10, 64); err != nil {
-				return err
-			}
-		}
-		c.next = &tinyidBlock{n[0], n[1], n[2], n[3], n[4]}
-		return nil
+	}()
+	server := c.servers[rand.IntN(len(c.servers))]
+	client := http.Client{Timeout: 5 * time.Second}
+	res, err := client.Post(server+"/tinyid/id/nextSegmentIdSimple?token=none&bizType=order", "application/x-www-form-urlencoded", nil)
+	if err != nil {
+		return err
 	}
-	return last
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	words := strings.Split(string(body), ",")
+	if err != nil || len(words) != 5 {
+		return fmt.Errorf("%q %v", body, err)
+	}
+	var n [5]int64
+	for k, word := range words {
+		if n[k], err = strconv.ParseInt(word, 10, 64); err != nil {
+			return err
+		}
+	}
+	c.next = &tinyidBlock{n[0], n[1], n[2], n[3], n[4]}
+	return nil
 }
 
 // id returns the next value.
@@ -88,8 +87,14 @@ func (c *tinyidClient) id() (int64, error) {
 // again.
 func TestTinyidsClient(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--admin", "127.0.0.1:0")
-	nodes := s.startedTogether(2)
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	var nodes []*node
+	for range 2 { // each on a port that it keeps when it is started again
+		nodes = append(nodes, s.node("--admin", fmt.Sprintf("127.0.0.1:%d", freePorts(t))).start())
+	}
+	for _, n := range nodes {
+		n.ready()
+	}
 	s.create("order")
 	for _, n := range nodes {
 		n.until("it gives a value", func() bool { _, ok := n.next("order"); return ok })
@@ -98,7 +103,7 @@ func TestTinyidsClient(t *testing.T) {
 	all := &values{t: t, seen: map[int64]bool{}}
 	clients := make([]*tinyidClient, 4)
 	var wg sync.WaitGroup
-	half := make(chan struct{}, len(clients))
+	half, again := make(chan struct{}, len(clients)), make(chan struct{})
 	for k := range clients {
 		c := &tinyidClient{servers: servers}
 		clients[k] = c
@@ -112,14 +117,21 @@ func TestTinyidsClient(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if all.add(v); i == 10_000 {
+				all.add(v)
+				switch i {
+				case 10_000:
 					half <- struct{}{}
+				case 15_000:
+					<-again // the rest is from both nodes
 				}
 			}
 		})
 	}
 	<-half
 	nodes[0].kill()
+	nodes[0].start().ready()
+	nodes[0].until("it gives a value again", func() bool { _, ok := nodes[0].next("order"); return ok })
+	close(again)
 	wg.Wait()
 	asked, failed := 0, 0
 	for _, c := range clients {
@@ -129,7 +141,6 @@ func TestTinyidsClient(t *testing.T) {
 	if len(all.seen) != 80_000 || asked < 80 {
 		t.Errorf("%d values in %d blocks", len(all.seen), asked)
 	}
-	nodes[0].start().ready()
 }
 
 // The routes for sequences, by the shipped binary on a real ZooKeeper.
