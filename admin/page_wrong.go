@@ -76,6 +76,8 @@ func refusalOf(w node.Snapshot) wrongView {
 		return wrongView{"This node lost its worker and is acquiring another one. The log says why.", wait}
 	case node.CauseTimeUsedUp:
 		return wrongView{"The layout's time field is used up, or this machine's clock is far ahead.", "Check the clock. If it is right, make a new cluster with another layout."}
+	case node.CauseDraining:
+		return wrongView{"The node drains: it still answers open connections, and stops soon.", "No action needed. Clients use other nodes."}
 	case node.CauseStopping:
 		return wrongView{"The node is stopping.", "No action needed. Clients use other nodes."}
 	}

@@ -120,6 +120,7 @@ var refusalAdvice = map[node.Cause]string{
 	node.CauseClockWrong:    "Check with chronyc tracking, then set the clock right. The node then serves again by itself.",
 	node.CauseClockBehind:   "The clock went back. Make its time synchronisation slew. The node then serves again by itself.",
 	node.CauseReservedBound: "Check the disk of its state directory. The node resumes by itself.",
+	node.CauseDraining:      "An operator stops it. No action needed.",
 	node.CauseLeaseExpired:  "Restore its connection to ZooKeeper. The node resumes by itself.",
 }
 

@@ -28,6 +28,9 @@ type Server struct {
 	backlog  atomic.Int64 // IDs that accepted orders lack
 	relay    relay        // turns of connections with goroutines
 
+	closeOnce sync.Once
+	closed    chan struct{} // by CloseListeners
+
 	// Buffers of connections that are being answered: *[bigBuf]byte for input and
 	// *[]byte for output. An idle connection holds neither.
 	bigBufs, outBufs sync.Pool
@@ -42,6 +45,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg:      cfg,
 		began:    time.Now(),
+		closed:   make(chan struct{}),
 		table:    commandTable(cfg.MaxBatch),
 		errTag:   &Error{ERR, fmt.Sprintf("a tag must be a letter, then letters, digits and _ . : -, at most %d bytes", maxTag)},
 		errCount: &Error{ERR, fmt.Sprintf("a count must be 1 to %d, digits only", cfg.MaxBatch)},
@@ -106,6 +110,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 		l.Close()
 		<-accepted
+	case <-s.closed:
+		l.Close()
+		<-accepted
+		log.Info("accepting no more connections")
+		<-ctx.Done()
 	case err = <-accepted:
 		l.Close()
 		if ctx.Err() != nil {
@@ -123,6 +132,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	return nil
 }
+
+// CloseListeners makes Serve close its listeners. Connections that were accepted are served until
+// the context of Serve is done. Later calls do nothing.
+func (s *Server) CloseListeners() { s.closeOnce.Do(func() { close(s.closed) }) }
 
 // openLoops makes the event loops of an engine, unless its connections need goroutines.
 // It returns an error only if the Config demands event loops.

@@ -70,6 +70,9 @@ func (n *Node) explain(t *tenure, err error) error {
 
 var errStopping = &Refusal{Cause: CauseStopping, Phase: Stopping}
 
+// errDraining is the error of Ready after Drain.
+var errDraining = &Refusal{Cause: CauseDraining, Phase: Serving}
+
 // atBound returns the refusal of a clock that has reached the tenure's bound: it says why the
 // bound has not moved on.
 func (n *Node) atBound() *Refusal {
@@ -98,12 +101,15 @@ func (n *Node) behindOnce(by time.Duration) {
 	}
 }
 
-// Ready returns nil if a request would get an ID, now or after a short wait. Otherwise it
-// returns the *Refusal. It makes no ID.
+// Ready returns nil if a request would get an ID, now or after a short wait, and the node will
+// go on serving. Otherwise it returns the *Refusal. It makes no ID.
 func (n *Node) Ready() error {
 	t := n.serving.Load()
 	if t == nil {
 		return n.refusal.Load()
+	}
+	if n.draining.Load() {
+		return errDraining
 	}
 	if err := t.gen.Ready(); err != nil {
 		return n.explain(t, err)

@@ -266,6 +266,16 @@ func (g *NodeGroup) Ready() (err error) {
 	return err
 }
 
+// Drain prepares the stop of the group: from now on Ready returns a *Refusal with CauseDraining,
+// so that clients leave. Reserve still makes IDs. If release is true, the nodes release their
+// workers when they stop, as with Config.ReleaseOnExit.
+func (g *NodeGroup) Drain(release bool) {
+	for _, n := range g.nodes {
+		n.releases.Store(release)
+		n.draining.Store(true)
+	}
+}
+
 // Live returns nil while all nodes are live, otherwise the error of one that is not.
 func (g *NodeGroup) Live() error {
 	for _, n := range g.nodes {

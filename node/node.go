@@ -29,6 +29,9 @@ type Node struct {
 
 	keeperWokenAt atomic.Int64 // when a rollback last woke keep, monotonic ns
 
+	// draining: Drain was called. releases: it asked to release the worker at the stop.
+	draining, releases atomic.Bool
+
 	// published, if not nil, is called when this node begins to serve. mu is held then.
 	published func()
 

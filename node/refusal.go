@@ -27,7 +27,9 @@ const (
 	CauseLeaseExpired  Cause = "lease-expired"
 	CauseLostWorker    Cause = "lost-worker"
 	CauseTimeUsedUp    Cause = "time-field-used-up"
-	CauseStopping      Cause = "stopping"
+	// CauseDraining: the node stops soon. Only Ready returns it: requests still get IDs.
+	CauseDraining Cause = "draining"
+	CauseStopping Cause = "stopping"
 )
 
 // OfClock reports whether the node's clock is the cause.
@@ -38,7 +40,7 @@ func Causes() []Cause {
 	return []Cause{
 		CauseNoWorkerYet, CauseZooKeeperUnreachable, CauseZooKeeperSlow, CauseRegistrationFrozen, CauseAllWorkersHeld, CauseConfirming,
 		CauseLeaseExpiredAway, CauseNewWorker, CauseBelowFloor, CauseReservedBound, CauseLeaseBorrowed, CauseClockBehind, CauseClockWrong,
-		CauseLeaseExpired, CauseLostWorker, CauseTimeUsedUp, CauseStopping,
+		CauseLeaseExpired, CauseLostWorker, CauseTimeUsedUp, CauseDraining, CauseStopping,
 	}
 }
 

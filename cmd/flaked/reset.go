@@ -67,6 +67,9 @@ func resetIdentity(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(found) == 0 {
+		return stateError(dir, fs.ErrNotExist)
+	}
 	if err := confirmReset(c, found); err != nil {
 		return err
 	}
@@ -94,17 +97,13 @@ func resetIdentity(c *cli.Context) error {
 }
 
 // inspectAll inspects a state directory and the directories of a node's other workers in it. It
-// returns an error if a node uses any of them.
+// leaves out those without state. It returns an error if a node uses any of them.
 func inspectAll(dir string) ([]stateReport, error) {
 	var found []stateReport
-	var none error
-	for i, at := range stateDirs(dir, maxWorkers) {
+	for _, at := range stateDirs(dir, maxWorkers) {
 		loaded, locked, err := localcache.Inspect(at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if i == 0 {
-				none = stateError(dir, err)
-			}
 		case err != nil:
 			return nil, stateError(at, err)
 		case locked:
@@ -116,9 +115,6 @@ func inspectAll(dir string) ([]stateReport, error) {
 			}
 			found = append(found, report)
 		}
-	}
-	if len(found) == 0 {
-		return nil, none
 	}
 	return found, nil
 }

@@ -33,6 +33,7 @@ func serveCommand() *cli.Command {
 		Description: `Acquires a worker (that of its state directory, or a new one) and serves IDs until it
 is stopped. On SIGTERM or SIGINT it answers pending requests and stores its bounds, so
 that the next start does not wait. A second signal ends it at once, which is safe too.
+flaked drain stops it without cutting its clients.
 
 After a while, a node can serve and restart without ZooKeeper for up to a day
 (--lease).
@@ -82,12 +83,14 @@ func serve(c *cli.Context) error {
 	if adminListener != nil {
 		defer adminListener.Close()
 	}
+	signals, ignore := drainSignals() // before a node can be found by its state directory
+	defer ignore()
 	backing, err := opts.open(c, log)
 	if err != nil {
 		return err
 	}
 	defer backing.close()
-	return runNode(c.Context, opts, backing, guard, listeners, adminListener, events, log)
+	return runNode(c.Context, opts, backing, guard, listeners, adminListener, signals, events, log)
 }
 
 // backend serves the nodes. Its Stats add the server's counters to those of the nodes.
@@ -135,7 +138,7 @@ func (o options) witnessFile() string {
 
 // runNode serves until the context ends or something fails. It then ends the connections, which
 // need the node, then the node, which needs ZooKeeper, then the connection to ZooKeeper.
-func runNode(ctx context.Context, o options, b *backing, guard *credentials.Server, listeners []net.Listener, adminListener net.Listener, events *admin.Events, log hclog.Logger) error {
+func runNode(ctx context.Context, o options, b *backing, guard *credentials.Server, listeners []net.Listener, adminListener net.Listener, drains <-chan os.Signal, events *admin.Events, log hclog.Logger) error {
 	var issuer *seqstore.Issuer
 	o.node.LostData = func(found string) { issuer.NoteLoss(found) }
 	o.node.Followed = func() coordinator.Followed { return coordinator.Followed(issuer.Followed()) }
@@ -179,6 +182,10 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 		systemd.Run(outer, systemd.Config{
 			Look: func() (bool, string) { return serviceState(front.Snapshots()) }, Live: nodes.Live, Logger: log.Named("systemd"),
 		})
+	})
+	serving.Go(func() {
+		drain(outer, drains, o.drainTime, nodes, server, log)
+		stopAll(nil)
 	})
 	if guard.CanChange() {
 		hangups := make(chan os.Signal, 1)

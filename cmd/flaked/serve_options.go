@@ -37,6 +37,7 @@ type options struct {
 	workers    int // number of nodes
 	loops      int
 	spin       time.Duration
+	drainTime  time.Duration
 	node       node.Config
 }
 
@@ -68,6 +69,7 @@ func serveFlags() []cli.Flag {
 		&cli.StringFlag{Name: "engine", EnvVars: env("engine"), Value: "auto", Usage: "how connections are served: loops (epoll, Linux only), goroutines (one per connection), or auto (loops on Linux, goroutines elsewhere)"},
 		&cli.IntFlag{Name: "loops", EnvVars: env("loops"), Value: 1, Usage: "event loops for each --listen. Raise it if one loop uses a whole core and other cores are idle"},
 		&cli.DurationFlag{Name: "spin", EnvVars: env("spin"), Usage: "poll for requests this long before sleeping. 30us halves the latency, but keeps a core busy"},
+		&cli.DurationFlag{Name: "drain-time", EnvVars: env("drain-time"), Value: 10 * time.Second, Usage: "how long `flaked drain` lets open connections go on"},
 		&cli.DurationFlag{Name: "start-timeout", EnvVars: env("start-timeout"), Value: time.Minute, Usage: "give up if the node needs ZooKeeper to start and gets no answer for this long. 0: never"},
 		&cli.BoolFlag{Name: "zk-replaced", DisableDefaultText: true, Usage: "this ZooKeeper replaces for good the one that the state directory was used with before. Command line only"},
 		&cli.BoolFlag{Name: "dev", EnvVars: env("dev"), Usage: "run without ZooKeeper, with all state in memory. For development only"},
@@ -78,7 +80,7 @@ func serveOptions(c *cli.Context) (options, error) {
 	o := options{
 		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"), adminAsked: c.IsSet("admin"), adminPprof: c.Bool("admin-pprof"), advertise: c.String("advertise"),
 		stateDir: c.String("state-dir"), dev: c.Bool("dev"), maxBatch: c.Int("max-batch"),
-		workers: c.Int("workers"), loops: c.Int("loops"), spin: c.Duration("spin"),
+		workers: c.Int("workers"), loops: c.Int("loops"), spin: c.Duration("spin"), drainTime: c.Duration("drain-time"),
 	}
 	if c.String("zk") == "" && !o.dev {
 		return o, usageError("--zk is required. Give --zk HOST:PORT (or FLAKED_ZK), start a ZooKeeper with scripts/zk-dev.sh start, or try `flaked serve --dev`")
@@ -97,6 +99,9 @@ func serveOptions(c *cli.Context) (options, error) {
 	}
 	if o.workers < 1 || o.workers > maxWorkers {
 		return o, usageError("--workers must be 1 to %d, not %d", maxWorkers, o.workers)
+	}
+	if o.drainTime < 0 {
+		return o, usageError("--drain-time must not be negative, not %s", o.drainTime)
 	}
 	var err error
 	if o.guard, err = guardConfig(c); err != nil {

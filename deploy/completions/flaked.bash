@@ -8,6 +8,8 @@ _flaked() {
     word=${path:+$path }${COMP_WORDS[i]}
     case $word in
       'serve' \
+      | 'drain' \
+      | 'rolling-restart' \
       | 'status' \
       | 'doctor' \
       | 'get' \
@@ -80,6 +82,7 @@ _flaked() {
     'serve:--engine') offered='auto loops goroutines' ;;
     'serve:--loops') kind='any' ;;
     'serve:--spin') kind='any' ;;
+    'serve:--drain-time') kind='any' ;;
     'serve:--start-timeout') kind='any' ;;
     'serve:--token-file') kind='file' ;;
     'serve:--tls-cert') kind='file' ;;
@@ -98,6 +101,17 @@ _flaked() {
     'serve:--log-level') offered='trace debug info warn error off' ;;
     'serve:--log-format') offered='auto text json' ;;
     'serve:--config') kind='file' ;;
+    'drain:--state-dir') kind='directory' ;;
+    'drain:--timeout') kind='any' ;;
+    'drain:--config') kind='file' ;;
+    'rolling-restart:--addr') kind='any' ;;
+    'rolling-restart:--ready-within') kind='any' ;;
+    'rolling-restart:--token-file') kind='file' ;;
+    'rolling-restart:--tls-ca') kind='file' ;;
+    'rolling-restart:--tls-cert') kind='file' ;;
+    'rolling-restart:--tls-key') kind='file' ;;
+    'rolling-restart:--tls-server-name') kind='any' ;;
+    'rolling-restart:--config') kind='file' ;;
     'status:--output' | 'status:-o') offered='table wide json' ;;
     'status:--addr') kind='any' ;;
     'status:--watch') kind='any' ;;
@@ -540,8 +554,10 @@ _flaked() {
   esac
   if [[ -z $flag ]]; then
     case $path in
-    '') offered='serve status doctor get decode healthcheck bench layout gen state reset-identity workers cluster seq completion man version --version --help' ;;
-    'serve') offered='--listen --admin --admin-pprof --advertise --state-dir --name --bootstrap --heartbeat --lease --confirm-time --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --workers --max-batch --engine --loops --spin --start-timeout --zk-replaced --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
+    '') offered='serve drain rolling-restart status doctor get decode healthcheck bench layout gen state reset-identity workers cluster seq completion man version --version --help' ;;
+    'serve') offered='--listen --admin --admin-pprof --advertise --state-dir --name --bootstrap --heartbeat --lease --confirm-time --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --workers --max-batch --engine --loops --spin --drain-time --start-timeout --zk-replaced --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
+    'drain') offered='--state-dir --release --timeout --config --help' ;;
+    'rolling-restart') offered='--addr --ready-within --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
     'status') offered='--output --addr --watch --no-ask --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'doctor') offered='--output --timeout --listen --admin --state-dir --bootstrap --heartbeat --lease --confirm-time --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --workers --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'get') offered='--addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
@@ -582,7 +598,7 @@ _flaked() {
     'seq key') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'seq import') offered='--from --verify --raise --start --margin --prefix --rename --max --hard-ceiling --block --supply --hold --ceiling --note --wait --dry-run --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'completion') offered='bash zsh fish --help' ;;
-    'man') offered='serve status doctor get decode healthcheck bench layout gen state reset-identity workers cluster seq completion man version --dir --config --help' ;;
+    'man') offered='serve drain rolling-restart status doctor get decode healthcheck bench layout gen state reset-identity workers cluster seq completion man version --dir --config --help' ;;
     'version') offered='--help' ;;
     esac
   fi

@@ -5,7 +5,7 @@ function __flaked_at
     set -l path
     set -l words (commandline -opc)
     for word in $words[2..-1]
-        if contains -- "$path/$word" '/serve' '/status' '/doctor' '/get' '/decode' '/healthcheck' '/bench' '/layout' '/layout/show' '/layout/explain' '/layout/check' '/layout/choose' '/gen' '/state' '/state/show' '/reset-identity' '/workers' '/workers/list' '/workers/show' '/workers/history' '/workers/release' '/workers/forget-ticket' '/cluster' '/cluster/init' '/cluster/show' '/cluster/freeze' '/cluster/thaw' '/seq' '/seq/create' '/seq/list' '/seq/show' '/seq/set' '/seq/recover' '/seq/delete' '/seq/purge' '/seq/next' '/seq/export' '/seq/verify' '/seq/key' '/seq/import' '/completion' '/man' '/version'
+        if contains -- "$path/$word" '/serve' '/drain' '/rolling-restart' '/status' '/doctor' '/get' '/decode' '/healthcheck' '/bench' '/layout' '/layout/show' '/layout/explain' '/layout/check' '/layout/choose' '/gen' '/state' '/state/show' '/reset-identity' '/workers' '/workers/list' '/workers/show' '/workers/history' '/workers/release' '/workers/forget-ticket' '/cluster' '/cluster/init' '/cluster/show' '/cluster/freeze' '/cluster/thaw' '/seq' '/seq/create' '/seq/list' '/seq/show' '/seq/set' '/seq/recover' '/seq/delete' '/seq/purge' '/seq/next' '/seq/export' '/seq/verify' '/seq/key' '/seq/import' '/completion' '/man' '/version'
             set path "$path/$word"
         end
     end
@@ -15,6 +15,8 @@ end
 
 complete -c flaked -f
 complete -c flaked -n '__flaked_at \'/\'' -a serve -d 'run a node: acquire a worker from ZooKeeper and serve IDs over TCP'
+complete -c flaked -n '__flaked_at \'/\'' -a drain -d 'stop the node of a state directory without cutting its clients'
+complete -c flaked -n '__flaked_at \'/\'' -a rolling-restart -d 'restart nodes one after the other, each when all others are ready'
 complete -c flaked -n '__flaked_at \'/\'' -a status -d 'print the workers of a cluster, and their problems'
 complete -c flaked -n '__flaked_at \'/\'' -a doctor -d 'check what a node needs, and say what to do'
 complete -c flaked -n '__flaked_at \'/\'' -a get -d 'print new IDs'
@@ -56,6 +58,7 @@ complete -c flaked -n '__flaked_at \'/serve\'' -l max-batch -x -d 'the most IDs 
 complete -c flaked -n '__flaked_at \'/serve\'' -l engine -x -a 'auto loops goroutines' -d 'how connections are served: loops (epoll, Linux only), goroutines (one per connection), or auto (loops on Linux, goroutines elsewhere)'
 complete -c flaked -n '__flaked_at \'/serve\'' -l loops -x -d 'event loops for each --listen. Raise it if one loop uses a whole core and other cores are idle'
 complete -c flaked -n '__flaked_at \'/serve\'' -l spin -x -d 'poll for requests this long before sleeping. 30us halves the latency, but keeps a core busy'
+complete -c flaked -n '__flaked_at \'/serve\'' -l drain-time -x -d 'how long flaked drain lets open connections go on'
 complete -c flaked -n '__flaked_at \'/serve\'' -l start-timeout -x -d 'give up if the node needs ZooKeeper to start and gets no answer for this long. 0: never'
 complete -c flaked -n '__flaked_at \'/serve\'' -l zk-replaced -d 'this ZooKeeper replaces for good the one that the state directory was used with before. Command line only'
 complete -c flaked -n '__flaked_at \'/serve\'' -l dev -d 'run without ZooKeeper, with all state in memory. For development only'
@@ -79,6 +82,21 @@ complete -c flaked -n '__flaked_at \'/serve\'' -l log-level -x -a 'trace debug i
 complete -c flaked -n '__flaked_at \'/serve\'' -l log-format -x -a 'auto text json' -d 'FORMAT: text, json, or auto for text on a terminal and JSON elsewhere'
 complete -c flaked -n '__flaked_at \'/serve\'' -l config -r -F -d 'YAML FILE with flags that are not given otherwise'
 complete -c flaked -n '__flaked_at \'/serve\'' -l help -d 'what it is for, with examples'
+complete -c flaked -n '__flaked_at \'/drain\'' -l state-dir -x -a '(__fish_complete_directories)' -d 'the node\'s state DIRECTORY, on a local disk'
+complete -c flaked -n '__flaked_at \'/drain\'' -l release -d 'release the worker. Command line only'
+complete -c flaked -n '__flaked_at \'/drain\'' -l timeout -x -d 'how long to wait for the whole reply'
+complete -c flaked -n '__flaked_at \'/drain\'' -l config -r -F -d 'YAML FILE with flags that are not given otherwise'
+complete -c flaked -n '__flaked_at \'/drain\'' -l help -d 'what it is for, with examples'
+complete -c flaked -n '__flaked_at \'/rolling-restart\'' -l addr -x -d 'the nodes, HOST:PORT or unix:/PATH, separated by commas. Repeatable. Required'
+complete -c flaked -n '__flaked_at \'/rolling-restart\'' -l ready-within -x -d 'how long COMMAND and the start of a node may take together'
+complete -c flaked -n '__flaked_at \'/rolling-restart\'' -l token-file -r -F -d 'FILE with tokens. The first one is sent to the node (the token itself: FLAKED_TOKEN)'
+complete -c flaked -n '__flaked_at \'/rolling-restart\'' -l tls -d 'use TLS, except on unix sockets. Any of the flags below implies it'
+complete -c flaked -n '__flaked_at \'/rolling-restart\'' -l tls-ca -r -F -d 'PEM FILE with the authorities to trust, instead of the system\'s'
+complete -c flaked -n '__flaked_at \'/rolling-restart\'' -l tls-cert -r -F -d 'PEM FILE with the client\'s certificate'
+complete -c flaked -n '__flaked_at \'/rolling-restart\'' -l tls-key -r -F -d 'PEM FILE with the key of that certificate'
+complete -c flaked -n '__flaked_at \'/rolling-restart\'' -l tls-server-name -x -d 'NAME to expect in the node\'s certificate, instead of the host\'s'
+complete -c flaked -n '__flaked_at \'/rolling-restart\'' -l config -r -F -d 'YAML FILE with flags that are not given otherwise'
+complete -c flaked -n '__flaked_at \'/rolling-restart\'' -l help -d 'what it is for, with examples'
 complete -c flaked -n '__flaked_at \'/status\'' -l output -s o -x -a 'table wide json' -d 'FORMAT: table, wide or json'
 complete -c flaked -n '__flaked_at \'/status\'' -l addr -x -d 'ask the node at HOST:PORT or unix:/PATH instead of reading ZooKeeper. Repeatable'
 complete -c flaked -n '__flaked_at \'/status\'' -l watch -x -d 'print again every INTERVAL (2s if none is given) until Ctrl-C'
@@ -649,6 +667,8 @@ complete -c flaked -n '__flaked_at \'/completion\'' -a 'zsh'
 complete -c flaked -n '__flaked_at \'/completion\'' -a 'fish'
 complete -c flaked -n '__flaked_at \'/completion\'' -l help -d 'what it is for, with examples'
 complete -c flaked -n '__flaked_at \'/man\'' -a 'serve'
+complete -c flaked -n '__flaked_at \'/man\'' -a 'drain'
+complete -c flaked -n '__flaked_at \'/man\'' -a 'rolling-restart'
 complete -c flaked -n '__flaked_at \'/man\'' -a 'status'
 complete -c flaked -n '__flaked_at \'/man\'' -a 'doctor'
 complete -c flaked -n '__flaked_at \'/man\'' -a 'get'

@@ -65,6 +65,7 @@ var howRun = map[string]how{
 	// These are in sentences of several documents.
 	`flaked doctor`:          {codes: []int{0, 1, 4}},
 	`flaked state show`:      {codes: []int{0, 1}},
+	`flaked drain`:           {codes: []int{1, 3}, prints: "no state found|no running node uses"},
 	`flaked workers release`: {codes: []int{2}, prints: "expected one worker"},
 
 	`flaked workers release --lower-bound`:                {codes: []int{2}, prints: "expected one worker"},
@@ -177,18 +178,20 @@ var howRun = map[string]how{
 
 	// docs/operations.md
 	`flaked status`: {codes: []int{0, 4}, shown: head},
-	`flaked status --addr ids-1:7609 --addr ids-2:7609`:                                       {codes: []int{4}, prints: `1 of 2 nodes answered, 1 of them ready`},
-	`flaked workers show 3`:                                                                   {prints: `(?s)^worker +0\nstate +\w+\nname +ids-3\n.*lease bound`},
-	`runuser -u flaked -- flaked doctor --config /etc/flaked.yaml`:                            {codes: []int{0, 1, 4}, prints: `ok +zookeeper +127.0.0.1`},
-	`flaked workers release 7`:                                                                {codes: []int{2}},
-	`flaked workers release --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders 7`:               {codes: []int{2}, prints: `--confirm 'release worker 0 of ids-3'`},
-	`flaked workers release 7 --confirm 'release worker 7 of ids-3'`:                          {},
-	`flaked workers release 7 --lower-bound --confirm 'ids-3 of worker 7 is gone for good'`:   {alone: true, first: (*docWorld).halt},
-	`flaked workers release 7 --lower-bound --state-dir /var/lib/flaked`:                      {codes: []int{1}},
-	`flaked cluster thaw --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders`:                    {codes: []int{0, 2}},
-	`flaked cluster thaw --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders --workers 900-1023`: {codes: []int{0, 2}},
-	`flaked serve --config /etc/flaked.yaml --release-on-exit`:                                {},
-	`flaked state show --state-dir DIR`:                                                       {codes: []int{1}, prints: "no state found"},
+	`flaked status --addr ids-1:7609 --addr ids-2:7609`:                                                          {codes: []int{4}, prints: `1 of 2 nodes answered, 1 of them ready`},
+	`flaked workers show 3`:                                                                                      {prints: `(?s)^worker +0\nstate +\w+\nname +ids-3\n.*lease bound`},
+	`runuser -u flaked -- flaked doctor --config /etc/flaked.yaml`:                                               {codes: []int{0, 1, 4}, prints: `ok +zookeeper +127.0.0.1`},
+	`flaked workers release 7`:                                                                                   {codes: []int{2}},
+	`flaked workers release --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders 7`:                                  {codes: []int{2}, prints: `--confirm 'release worker 0 of ids-3'`},
+	`flaked workers release 7 --confirm 'release worker 7 of ids-3'`:                                             {},
+	`flaked workers release 7 --lower-bound --confirm 'ids-3 of worker 7 is gone for good'`:                      {alone: true, first: (*docWorld).halt},
+	`flaked workers release 7 --lower-bound --state-dir /var/lib/flaked`:                                         {codes: []int{1}},
+	`flaked cluster thaw --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders`:                                       {codes: []int{0, 2}},
+	`flaked cluster thaw --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders --workers 900-1023`:                    {codes: []int{0, 2}},
+	`flaked drain --state-dir /var/lib/flaked --release`:                                                         {codes: []int{1, 3}, prints: "no state found|no running node uses"},
+	`flaked drain --state-dir /var/lib/flaked`:                                                                   {codes: []int{1, 3}, prints: "no state found|no running node uses"},
+	`flaked rolling-restart --addr ids-1:7609,ids-2:7609,ids-3:7609 -- ssh {host} sudo systemctl restart flaked`: {codes: []int{3}, prints: "was not restarted, because another node does not answer"},
+	`flaked state show --state-dir DIR`:                                                                          {codes: []int{1}, prints: "no state found"},
 	`flaked reset-identity --state-dir /var/lib/flaked`: {codes: []int{2}, first: func(w *docWorld) {
 		p := w.serve("flaked serve", nil)
 		p.signal(syscall.SIGTERM)

@@ -5,6 +5,7 @@ package nodewire
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.uber.org/atomic"
 
@@ -17,13 +18,14 @@ import (
 type Backend struct {
 	*node.NodeGroup
 	version string
+	started time.Time
 	// last is the last refusal that was sent.
 	last atomic.Pointer[worded]
 }
 
 // New returns the Backend of nodes. version is the release of flaked.
 func New(nodes *node.NodeGroup, version string) *Backend {
-	return &Backend{NodeGroup: nodes, version: version}
+	return &Backend{NodeGroup: nodes, version: version, started: time.Now()}
 }
 
 // Version returns the release.

@@ -41,6 +41,7 @@ var refusals = []struct {
 	{node.Refusal{Cause: node.CauseLeaseExpired}, "-FENCED the lease has expired: ZooKeeper could not be reached to renew it"},
 	{node.Refusal{Cause: node.CauseLostWorker, Phase: node.Starting}, "-FENCED this node lost its worker and is registering as a new one"},
 	{node.Refusal{Cause: node.CauseTimeUsedUp}, "-EXHAUSTED the layout's time field is used up"},
+	{node.Refusal{Cause: node.CauseDraining, Phase: node.Serving}, "-NOTREADY draining: the node stops soon"},
 	{node.Refusal{Cause: node.CauseStopping, Phase: node.Stopping}, "-NOTREADY stopping"},
 }
 

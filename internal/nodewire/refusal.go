@@ -45,6 +45,8 @@ func word(r *node.Refusal) *lineproto.Error {
 		return &lineproto.Error{Code: lineproto.FENCED, Text: "this node lost its worker and is registering as a new one"}
 	case node.CauseTimeUsedUp:
 		return &lineproto.Error{Code: lineproto.EXHAUSTED, Text: "the layout's time field is used up"}
+	case node.CauseDraining:
+		return &lineproto.Error{Code: lineproto.NOTREADY, Text: "draining: the node stops soon"}
 	case node.CauseStopping:
 		return &lineproto.Error{Code: lineproto.NOTREADY, Text: "stopping"}
 	}

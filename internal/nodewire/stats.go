@@ -12,7 +12,7 @@ import (
 // workers that they hold and how many of the nodes are ready.
 func (b *Backend) Stats() []lineproto.Stat {
 	all := b.Snapshots()
-	stats := statsOf(all[0], b.version)
+	stats := append(statsOf(all[0], b.version), lineproto.Stat{Name: "started_ms", Value: fmt.Sprint(b.started.UnixMilli())})
 	if len(all) == 1 {
 		return stats
 	}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/localcache"
+)
+
+// The signals by which `flaked drain` asks a node to drain. After releaseSignal the node also
+// releases its worker. No network port accepts this request: only the node's user and root may
+// send a signal.
+const (
+	drainSignal   = syscall.SIGUSR1
+	releaseSignal = syscall.SIGUSR2
+)
+
+func drainCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "drain",
+		Usage: "stop the node of a state directory without cutting its clients",
+		Description: `Stops the node on this machine that uses --state-dir:
+  1. It reports that it is not ready (READY and /readyz), and accepts no more
+     connections. Load balancers and clients turn to other nodes.
+  2. It goes on answering its open connections until all are closed, or for
+     serve --drain-time (10s).
+  3. It stops as on SIGTERM: it answers what it has read and stores its bounds.
+     It keeps its worker for the next start. With --release it gives the worker back,
+     and the next start acquires another one.
+
+The command waits for the end of the process. It needs to run on the same machine (in
+the same container) as root or as the node's user: it sends SIGUSR1, or SIGUSR2 for
+--release. Exits with 0 if the node has stopped, with 1 if it did not stop in time or
+could not store its stop, and with 3 if no node uses the directory.
+
+A supervisor starts the process again, as after any end. To stop a node for good, let
+the supervisor drain it: ExecStop= in systemd, preStop in Kubernetes.
+
+Examples:
+  flaked drain --state-dir /var/lib/flaked
+  flaked drain --state-dir /var/lib/flaked --release   # before the machine goes away`,
+		Flags: []cli.Flag{
+			stateDirFlag(),
+			&cli.BoolFlag{Name: "release", Usage: "release the worker. Command line only", DisableDefaultText: true},
+			timeoutFlag(30 * time.Second),
+		},
+		Action: drainNode,
+	}
+}
+
+func drainNode(c *cli.Context) error {
+	dir, err := givenStateDir(c)
+	if err != nil {
+		return err
+	}
+	timeout := c.Duration("timeout")
+	if timeout <= 0 {
+		return usageError("--timeout must be positive, not %s", timeout)
+	}
+	x, err := localcache.Examine(dir)
+	switch {
+	case err != nil:
+		return stateError(dir, err)
+	case x.Missing:
+		return stateError(dir, fs.ErrNotExist)
+	case !x.Locked:
+		return exitWith(exitUnreachable, "no running node uses %s. If a node runs with another state directory, give --state-dir (FLAKED_STATE_DIR). If it runs in a container, run this command there", dir)
+	case x.LockedBy == 0:
+		return exitWith(exitFailure, "the process that uses %s is in a container. Run this command there", dir)
+	}
+	signal := drainSignal
+	if c.Bool("release") {
+		signal = releaseSignal
+	}
+	began := time.Now()
+	switch err := signalAndWait(c.Context, x.LockedBy, signal, timeout); {
+	case errors.Is(err, syscall.EPERM):
+		return exitWith(exitFailure, "no permission to signal process %d, the node of %s. Run the command as root or as the node's user", x.LockedBy, dir)
+	case errors.Is(err, errors.ErrUnsupported):
+		return exitWith(exitFailure, "this command needs Linux. Send SIGUSR1 to the node's process")
+	case errors.Is(err, errStillRuns):
+		return exitWith(exitFailure, "process %d still runs %s after it was asked to drain. Its --drain-time may be longer: wait with --timeout, or stop it at once with SIGTERM", x.LockedBy, timeout)
+	case err != nil:
+		return err
+	}
+	return reportDrained(c, dir, time.Since(began))
+}
+
+var errStillRuns = errors.New("the process still runs")
+
+// reportDrained prints what the node has left in its state directories.
+func reportDrained(c *cli.Context, dir string, took time.Duration) error {
+	left, err := inspectAll(dir)
+	if err != nil {
+		return err
+	}
+	text, clean := drainedText(left, time.Now())
+	if !clean {
+		return exitWith(exitFailure, "the node has ended, but did not record a clean stop: %s. Its log says why. The next start is safe, and may wait a few seconds", text)
+	}
+	_, err = fmt.Fprintf(c.App.Writer, "drained and stopped in %s: %s\n", took.Round(time.Millisecond), text)
+	return err
+}
+
+// drainedText describes what a node that has ended left, and reports whether it ended cleanly.
+func drainedText(left []stateReport, now time.Time) (text string, clean bool) {
+	var kept, unclean []string
+	for _, r := range left {
+		switch rec := r.Record; {
+		case rec == nil || r.Status != localcache.StatusRecord.String():
+		case rec.Stopped:
+			kept = append(kept, fmt.Sprintf("worker %d is kept for its next start until %s", rec.Worker, clusterview.Instant(rec.LeaseUntilMs, now)))
+		default:
+			unclean = append(unclean, fmt.Sprintf("worker %d", rec.Worker))
+		}
+	}
+	switch {
+	case len(unclean) > 0:
+		return strings.Join(unclean, ", "), false
+	case len(kept) == 0:
+		return "it holds no worker any more", true
+	}
+	return strings.Join(kept, ", "), true
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/node"
+)
+
+// drainEvery is how often a node that drains counts its connections.
+const drainEvery = 50 * time.Millisecond
+
+// drain waits for a signal of `flaked drain`. The node then reports that it is not ready, accepts no
+// more connections and serves the open ones. drain returns when none is open or limit has
+// passed, and when ctx is done. The caller must then stop the node. signals has the signals of
+// drainSignals.
+func drain(ctx context.Context, signals <-chan os.Signal, limit time.Duration, nodes *node.NodeGroup, server *lineproto.Server, log hclog.Logger) {
+	var release bool
+	select {
+	case <-ctx.Done():
+		return
+	case s := <-signals:
+		release = s == releaseSignal
+	}
+	log.Info("draining: an operator asked for it", "conns_open", server.Counters().ConnsOpen, "limit_s", limit.Seconds(), "release_worker", release)
+	nodes.Drain(release)
+	server.CloseListeners()
+	end := time.NewTimer(limit)
+	defer end.Stop()
+	tick := time.NewTicker(drainEvery)
+	defer tick.Stop()
+	for server.Counters().ConnsOpen > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-end.C:
+			log.Info("draining took as long as --drain-time allows, closing the remaining connections", "conns_open", server.Counters().ConnsOpen)
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// drainSignals returns a channel that gets the signals of `flaked drain`, and a function that ends
+// that.
+func drainSignals() (signals <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, drainSignal, releaseSignal)
+	return c, func() { signal.Stop(c) }
+}

@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/testkit/zktest"
+)
+
+// drain runs `flaked drain` for the node in the background.
+func (n *node) drain(flags ...string) <-chan result {
+	done := make(chan result, 1)
+	go func() {
+		done <- execute(n.site.t, n.site.build.binary(n.site.t), append([]string{"drain", "--state-dir", n.dir}, flags...)...)
+	}()
+	return done
+}
+
+// A draining node refuses new connections and says that it is not ready, but answers the open
+// ones until they are closed. It then stops cleanly and keeps its worker.
+func TestDrainAnswersOpenConnections(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--drain-time", "5m")
+	n := s.started().ready()
+	id := n.identity()
+	open, err := n.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.close()
+	if _, err := open.get(1); err != nil {
+		t.Fatal(err)
+	}
+	drained := n.drain()
+	n.until("new connections are refused", func() bool {
+		_, err := n.ask("PING")
+		return errors.Is(err, syscall.ECONNREFUSED)
+	})
+	if _, err := open.ask("READY"); err == nil || err.Error() != "-NOTREADY draining: the node stops soon" {
+		t.Errorf("READY is answered with %v", err)
+	}
+	if _, err := open.get(1000); err != nil {
+		t.Errorf("GET on an open connection: %v", err)
+	}
+	if !n.proc.running() {
+		t.Fatal("the node has ended while a connection was open")
+	}
+	open.close()
+	r := <-drained
+	if r.code != 0 || !strings.Contains(r.stdout, "worker 0 is kept for its next start until ") {
+		t.Errorf("drain: %+v", r)
+	}
+	if code := n.proc.exit(); code != 0 {
+		t.Errorf("the node has ended with %d", code)
+	}
+	if now := n.start().ready().identity(); now.uuid != id.uuid || now.worker != id.worker {
+		t.Errorf("%+v, was %+v", now, id)
+	}
+}
+
+// Connections that stay open are closed after --drain-time, between two replies. With --release the
+// worker is given back: the next start registers a new node at once.
+func TestDrainEndsInTimeAndReleasesTheWorker(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--drain-time", "200ms")
+	n := s.started().ready()
+	id := n.identity()
+	idle, err := n.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.close()
+	if _, err := idle.get(1); err != nil {
+		t.Fatal(err)
+	}
+	load := n.clients(2)
+	load.progress()
+	r := <-n.drain("--release")
+	if r.code != 0 || !strings.Contains(r.stdout, "it holds no worker any more") {
+		t.Errorf("drain: %+v", r)
+	}
+	for _, failure := range load.end().failed {
+		if strings.Contains(failure, errPartial.Error()) {
+			t.Errorf("a client saw %s", failure)
+		}
+	}
+	if _, err := idle.line(); !errors.Is(err, io.EOF) {
+		t.Errorf("the idle connection ended with %v", err)
+	}
+	if now := n.start().ready().identity(); now.uuid == id.uuid {
+		t.Errorf("the node has kept its identity: %+v", now)
+	}
+}
+
+// The command says what to do if it finds no node, and when the node does not end in time.
+func TestDrainErrors(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--drain-time", "1m")
+	n := s.node()
+	refused(t, <-n.drain(), 1, "no state found")
+	n.start().ready()
+	n.proc.kill()
+	refused(t, <-n.drain(), 3, "no running node uses "+n.dir)
+	refused(t, <-n.drain("--timeout", "0s"), 2, "--timeout must be positive, not 0s")
+	n.start().ready()
+	open, err := n.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.close()
+	if _, err := open.get(1); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, <-n.drain("--timeout", "100ms"), 1, "still runs 100ms after it was asked to drain")
+	began := time.Now()
+	n.proc.signal(syscall.SIGTERM)
+	if code := n.proc.exit(); code != 0 || time.Since(began) > 30*time.Second {
+		t.Errorf("SIGTERM during a drain: %d after %s", code, time.Since(began))
+	}
+}
