@@ -61,7 +61,7 @@ func picture(total, held int) Config {
 		},
 		Counters: func() lineproto.Counters { return busy(time.Since(began)) },
 		Slots: func(context.Context) (clusterview.Report, error) {
-			s := clusterview.Report{Summary: clusterview.Summary{Slots: total, Used: held, Free: total - held, Problems: []string{"worker 1 (ids-1) is disconnected: its node is not connected to ZooKeeper. Start the node again, or restore its connection to ZooKeeper."}}}
+			s := clusterview.Report{Summary: clusterview.Summary{Slots: total, Used: held, Free: total - held, Problems: []clusterview.Problem{{Severity: clusterview.Critical, Text: "worker 1 (ids-1) is disconnected: its node is not connected to ZooKeeper", Advice: "Start the node again, or restore its connection to ZooKeeper."}}}}
 			phase := time.Since(began).Seconds()
 			for w := range held {
 				one := clusterview.WorkerReport{

@@ -160,8 +160,9 @@ func clusterWrong(v view, c seen, slots []slotView) (out []string) {
 		out = append(out, "Reading the cluster from ZooKeeper failed. Check whether ZooKeeper is down.")
 	}
 	for _, problem := range c.Summary.Problems {
-		if !slices.ContainsFunc(v.Own, func(w ownView) bool { return said(w, problem) }) {
-			out = append(out, problem)
+		text := problem.String()
+		if !slices.ContainsFunc(v.Own, func(w ownView) bool { return said(w, text) }) {
+			out = append(out, text)
 		}
 	}
 	var late []string

@@ -53,10 +53,10 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 		{name: "well", v: view{Own: []ownView{own(well)}},
 			want: "good|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s."},
 		{name: "ZooKeeper is down", v: view{Own: []ownView{own(cutOff)}, Stale: true, ReadAt: "10:31:36"},
-			c: seen{err: errors.New("connection refused"), Report: clusterview.Report{Summary: clusterview.Summary{Problems: []string{"worker 2 (b) is disconnected: start it"}}}},
+			c: seen{err: errors.New("connection refused"), Report: clusterview.Report{Summary: clusterview.Summary{Problems: []clusterview.Problem{{Text: "worker 2 (b) is disconnected", Advice: "Start it."}}}}},
 			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
 				"ZooKeeper has not answered this node since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help.|" +
-				"10:31:36: worker 2 (b) is disconnected: start it"},
+				"10:31:36: worker 2 (b) is disconnected. Start it."},
 		{name: "a heartbeat is late", v: view{Own: []ownView{own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })}},
 			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
 				"ZooKeeper has not answered this node since 10:32:01 UTC.>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help."},
@@ -72,10 +72,10 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 				"The lease has expired: ZooKeeper did not answer for too long (connection refused).>Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."},
 		{name: "the clock is wrong", v: view{Own: []ownView{refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) {
 			w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4, []string{node.TroubleOffset}
-		})}}, c: seen{Report: clusterview.Report{Summary: clusterview.Summary{Problems: []string{"worker 7 (a) refuses to serve", "worker 71 (b) refuses to serve"}}}},
+		})}}, c: seen{Report: clusterview.Report{Summary: clusterview.Summary{Problems: []clusterview.Problem{{Text: "worker 7 (a) refuses to serve", Advice: "See its log."}, {Text: "worker 71 (b) refuses to serve", Advice: "See its log."}}}}},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"This machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it.|" +
-				"worker 71 (b) refuses to serve"},
+				"worker 71 (b) refuses to serve. See its log."},
 		{name: "the clock went back", v: view{Own: []ownView{refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })}},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"This machine's clock went back. It is behind the last ID by 1m1s.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."},

@@ -45,10 +45,10 @@ type NodesSummary struct {
 	Ready    int `json:"ready"`
 	// ShortestLeaseMs is the time for which all ready nodes may go on without ZooKeeper. It is
 	// null if no node is ready.
-	ShortestLeaseMs *int64   `json:"shortest_lease_ms"`
-	NowMs           int64    `json:"now_ms"` // ages and leases are counted from here
-	Degraded        bool     `json:"degraded"`
-	Problems        []string `json:"problems"`
+	ShortestLeaseMs *int64    `json:"shortest_lease_ms"`
+	NowMs           int64     `json:"now_ms"` // ages and leases are counted from here
+	Degraded        bool      `json:"degraded"`
+	Problems        []Problem `json:"problems"`
 }
 
 // The values of Addresses.From.

@@ -31,18 +31,19 @@ func AssessNodes(zk Unread, addresses Addresses, nodes []NodeReport, now time.Ti
 	return r
 }
 
-// nodesProblems returns the problems that need attention, in one sentence for each kind.
-func nodesProblems(r NodesReport) []string {
-	out := []string{}
+// nodesProblems returns the problems that need attention, the worst first. One problem names all
+// nodes that have it.
+func nodesProblems(r NodesReport) []Problem {
+	var out problemList
 	if r.ZooKeeper.Error != "" {
-		out = append(out, r.noZooKeeper())
+		out.add(r.noZooKeeper())
 	}
 	if silent := pick(r.Nodes, func(n NodeReport) bool { return n.Says == nil && !n.isDown() }); len(silent) > 0 {
-		out = append(out, fmt.Sprintf("%s did not answer (%s). Check the process and the network to it.", TheNodes(silent), cmp.Or(silent[0].Why, silent[0].Asked)))
+		out.add(Critical, fmt.Sprintf("%s did not answer (%s)", TheNodes(silent), cmp.Or(silent[0].Why, silent[0].Asked)), "Check the process and the network to it.")
 	}
-	out = append(out, r.notReady()...)
+	r.notReady(&out)
 	if found := pick(r.Nodes, NodeReport.partly); len(found) > 0 {
-		out = append(out, fmt.Sprintf("%s: only some of the workers make IDs. The node's log says why.", TheNodes(found)))
+		out.add(Warning, TheNodes(found)+": only some of the workers make IDs", "The node's log says why.")
 	}
 	for _, trouble := range nodeTroubles {
 		if trouble.word == node.TroubleZooKeeper && r.ZooKeeper.Error != "" {
@@ -50,23 +51,23 @@ func nodesProblems(r NodesReport) []string {
 		}
 		found := pick(r.Nodes, func(n NodeReport) bool { return n.Says != nil && slices.Contains(n.Says.Degraded, trouble.word) })
 		if len(found) > 0 {
-			out = append(out, fmt.Sprintf("%s %s. %s", TheNodes(found), trouble.text, trouble.advice))
+			out.add(trouble.severity, TheNodes(found)+" "+trouble.text, trouble.advice)
 		}
 	}
-	return out
+	return out.sorted()
 }
 
-// noZooKeeper returns what to do about a ZooKeeper that cannot be reached: nodes
-// that can reach it show that it runs.
-func (r NodesReport) noZooKeeper() string {
+// noZooKeeper returns the problem of a ZooKeeper that cannot be reached: nodes that can reach
+// it show that it runs.
+func (r NodesReport) noZooKeeper() (severity Severity, text, advice string) {
 	if reach := pick(r.Nodes, func(n NodeReport) bool { return n.Says != nil && n.Says.ZooKeeperOK }); len(reach) > 0 {
-		return fmt.Sprintf("ZooKeeper cannot be reached from here, but %s can reach it. Check --zk (FLAKED_ZK) and the network.", TheNodes(reach))
+		return Warning, fmt.Sprintf("ZooKeeper cannot be reached from here, but %s can reach it", TheNodes(reach)), "Check --zk (FLAKED_ZK) and the network."
 	}
-	return "ZooKeeper cannot be reached. Start it again before the leases expire."
+	return Critical, "ZooKeeper cannot be reached", "Start it again before the leases expire."
 }
 
-// notReady returns a sentence for each cause for which nodes are not ready.
-func (r NodesReport) notReady() (out []string) {
+// notReady adds a problem for each cause for which nodes are not ready.
+func (r NodesReport) notReady(out *problemList) {
 	causes, found := byCause(r.Nodes, func(n NodeReport) (node.Cause, bool) {
 		if n.Says == nil {
 			return "", false
@@ -78,17 +79,16 @@ func (r NodesReport) notReady() (out []string) {
 		if len(found[cause]) > 1 {
 			is = "are"
 		}
-		out = append(out, fmt.Sprintf("%s %s not ready (%s). %s", TheNodes(found[cause]), is, cause, cmp.Or(refusalAdvice[cause], seeRefusals)))
+		out.add(Critical, fmt.Sprintf("%s %s not ready (%s)", TheNodes(found[cause]), is, cause), cmp.Or(refusalAdvice[cause], seeRefusals))
 	}
-	return out
 }
 
 // nodeTroubles has every word of node.Troubles: unlike troubles, also those that
 // status takes from ZooKeeper's records when it can read them.
 var nodeTroubles = slices.Concat(troubles, []trouble{
-	{node.TroubleZooKeeper, "has no contact with ZooKeeper", "Restore its connection to ZooKeeper before its lease expires."},
-	{node.TroubleOffset, "has a clock more than 500 ms off another's", "Check its time synchronisation (chronyc tracking)."},
-	{node.TroubleFrozen, "reports that registration is frozen", "Let the other nodes come back, or see flaked cluster thaw --help."},
+	{Critical, node.TroubleZooKeeper, "has no contact with ZooKeeper", "Restore its connection to ZooKeeper before its lease expires."},
+	{Warning, node.TroubleOffset, "has a clock more than 500 ms off another's", "Check its time synchronisation (chronyc tracking)."},
+	{Warning, node.TroubleFrozen, "reports that registration is frozen", "Let the other nodes come back, or see flaked cluster thaw --help."},
 })
 
 // TheNodes returns the names of nodes, at most five.

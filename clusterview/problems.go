@@ -11,63 +11,69 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// problems returns the problems that need attention. For each kind it has one sentence on what
-// is wrong, and then sentences on what to do.
-func problems(r Report) []string {
-	out := []string{} // a list in JSON, even if it is empty
-	add := func(found []WorkerReport, one, many, advice string) {
-		what := one
-		if len(found) > 1 {
-			what = many
-		}
-		if len(found) > 0 {
-			out = append(out, fmt.Sprintf("%s %s. %s", Whom(found), what, advice))
-		}
-	}
+// problems returns the problems that need attention, the worst first. One problem names all
+// workers that have it.
+func problems(r Report) []Problem {
+	var out problemList
 	all := func(wanted func(WorkerReport) bool) []WorkerReport { return pick(r.Workers, wanted) }
 
-	if r.Cluster.Frozen {
-		out = append(out, fmt.Sprintf("registration is frozen for %s until %s, %s. Let their nodes come back, or see flaked cluster thaw --help.",
-			r.Cluster.FrozenWorkers(), time.UnixMilli(r.Cluster.FrozenUntilMs).UTC().Format(time.RFC3339), r.Cluster.FrozenWhy()))
-	}
-	add(all(func(w WorkerReport) bool { return w.State == RecordMissing }),
-		"has no readable record in ZooKeeper", "have no readable record in ZooKeeper",
-		"ZooKeeper lost the record, or it was overwritten. A running holder restores it. Otherwise the worker is kept for a whole lease.")
-	add(all(func(w WorkerReport) bool { return w.State == Disconnected && w.Says != nil }),
-		"is disconnected, but its node answers: it is disconnected from ZooKeeper", "are disconnected, but their nodes answer: they are disconnected from ZooKeeper",
-		"Restore the connection to ZooKeeper before the lease expires.")
-	add(all(func(w WorkerReport) bool { return w.State == Disconnected && w.Says == nil }),
-		"is disconnected: its node is not connected to ZooKeeper", "are disconnected: their nodes are not connected to ZooKeeper",
-		"Start the node again, or restore its connection to ZooKeeper.")
 	causes, refusing := byCause(r.Workers, WorkerReport.Refuses)
 	for _, cause := range causes {
 		said, advice := "", "Its READY and its log say why. Usually its clock is wrong."
 		if cause != "" {
 			said, advice = " ("+string(cause)+")", cmp.Or(refusalAdvice[cause], seeRefusals)
 		}
-		add(refusing[cause], "refuses to serve"+said, "refuse to serve"+said, advice)
+		out.workers(Critical, refusing[cause], "refuses to serve"+said, "refuse to serve"+said, advice)
 	}
-	add(all(func(w WorkerReport) bool { return w.State == Live && w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 }),
+	out.workers(Critical, all(func(w WorkerReport) bool { return w.State == Live && w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 }),
 		"is past its lease and must not issue IDs", "are past their leases and must not issue IDs",
 		"The node's log says why it cannot renew the lease.")
-	add(all(func(w WorkerReport) bool {
+	out.workers(Critical, all(func(w WorkerReport) bool { return w.State == Disconnected && w.Says == nil }),
+		"is disconnected: its node is not connected to ZooKeeper", "are disconnected: their nodes are not connected to ZooKeeper",
+		"Start the node again, or restore its connection to ZooKeeper.")
+	out.workers(Critical, all(func(w WorkerReport) bool { return w.State == Disconnected && w.Says != nil }),
+		"is disconnected, but its node answers: it is disconnected from ZooKeeper", "are disconnected, but their nodes answer: they are disconnected from ZooKeeper",
+		"Restore the connection to ZooKeeper before the lease expires.")
+	out.workers(Critical, all(func(w WorkerReport) bool {
 		return w.State == Live && w.ReportAgeMs != nil && *w.ReportAgeMs > ReportPatience(w.HeartbeatMs)
 	}),
 		"is connected and has missed three heartbeats", "are connected and have missed three heartbeats",
 		"Check whether the process hangs.")
+	out.workers(Warning, all(WorkerReport.silent),
+		"is live in ZooKeeper, but its node does not answer at its admin address", "are live in ZooKeeper, but their nodes do not answer at their admin addresses",
+		"Check whether the process hangs, and the network to the address (ADMIN in -o wide).")
+	out.workers(Warning, all(func(w WorkerReport) bool { return w.State == Live && w.Asked == AnotherNode }),
+		"has an admin address at which another node answers", "have admin addresses at which other nodes answer",
+		"Give each node an --admin and --advertise address of its own.")
 	for _, trouble := range troubles {
-		add(all(func(w WorkerReport) bool { return w.Says != nil && slices.Contains(w.Says.Degraded, trouble.word) }),
+		out.workers(trouble.severity, all(func(w WorkerReport) bool { return w.Says != nil && slices.Contains(w.Says.Degraded, trouble.word) }),
 			trouble.text, trouble.text, trouble.advice)
 	}
-	if r.suspect > 0 {
-		out = append(out, fmt.Sprintf("the newest report is %s old by this machine's clock. Either this clock is ahead, or no live node reports any more.", Brief(r.suspect)))
+	out.workers(Warning, all(func(w WorkerReport) bool { return w.State == RecordMissing }),
+		"has no readable record in ZooKeeper", "have no readable record in ZooKeeper",
+		"ZooKeeper lost the record, or it was overwritten. A running holder restores it. Otherwise the worker is kept for a whole lease.")
+	if r.Cluster.Frozen {
+		out.add(Warning, fmt.Sprintf("registration is frozen for %s until %s, %s",
+			r.Cluster.FrozenWorkers(), time.UnixMilli(r.Cluster.FrozenUntilMs).UTC().Format(time.RFC3339), r.Cluster.FrozenWhy()),
+			"Let their nodes come back, or see flaked cluster thaw --help.")
 	}
 	off, advice := wrongClocks(r.Workers)
-	add(off, "has a clock more than 500 ms off that of ZooKeeper's leader", "have clocks more than 500 ms off that of ZooKeeper's leader", advice)
-	if s := r.Summary; s.FewFree() {
-		out = append(out, fmt.Sprintf("%d of %d workers are free. %s.", s.Free, s.Slots, FreeWorkers))
+	out.workers(Warning, off, "has a clock more than 500 ms off that of ZooKeeper's leader", "have clocks more than 500 ms off that of ZooKeeper's leader", advice)
+	if r.suspect > 0 {
+		out.add(Warning, fmt.Sprintf("the newest report is %s old by this machine's clock", Brief(r.suspect)),
+			"Either this clock is ahead, or no live node reports any more.")
 	}
-	return out
+	if s := r.Summary; s.FewFree() {
+		out.add(Warning, fmt.Sprintf("%d of %d workers are free", s.Free, s.Slots), FreeWorkers+".")
+	}
+	return out.sorted()
+}
+
+// silent reports whether the worker is live in ZooKeeper, and its node was asked at its admin
+// address and did not answer. A node that denied access, or has no address that can be
+// reached from here, is not silent.
+func (w WorkerReport) silent() bool {
+	return w.State == Live && (w.Asked == NoAnswer || w.Asked == TimedOut)
 }
 
 // FewFree reports whether fewer than 5 % of the workers are free.
@@ -95,8 +101,7 @@ func wrongClocks(workers []WorkerReport) (off []WorkerReport, advice string) {
 func (w WorkerReport) WhatToDo() string {
 	var all []string
 	for _, p := range problems(Report{Workers: []WorkerReport{w}}) {
-		_, advice, _ := strings.Cut(p, ". ")
-		all = append(all, advice)
+		all = append(all, p.Advice)
 	}
 	return strings.Join(all, " ")
 }
@@ -125,14 +130,17 @@ var refusalAdvice = map[node.Cause]string{
 }
 
 // trouble is a word of node.Troubles, what it means, and what to do.
-type trouble struct{ word, text, advice string }
+type trouble struct {
+	severity           Severity
+	word, text, advice string
+}
 
 // troubles are those that only the nodes know of, in the words of /v1/status.
 var troubles = []trouble{
-	{node.TroubleDisk, "cannot write to the state directory", "Check its disk. The reserved bound is only seconds ahead."},
-	{node.TroubleLeap, "runs on a machine whose clock leapt ahead, unconfirmed by ZooKeeper and peers", "Check with chronyc tracking, then set the clock right."},
-	{node.TroubleCoasting, "coasts, because the machine's clock went back", "Check with chronyc tracking, then set the clock right."},
-	{node.TroubleFromCache, "runs only from its state directory", "Restore its connection to ZooKeeper."},
+	{Critical, node.TroubleDisk, "cannot write to the state directory", "Check its disk. The reserved bound is only seconds ahead."},
+	{Warning, node.TroubleLeap, "runs on a machine whose clock leapt ahead, unconfirmed by ZooKeeper and peers", "Check with chronyc tracking, then set the clock right."},
+	{Warning, node.TroubleCoasting, "coasts, because the machine's clock went back", "Check with chronyc tracking, then set the clock right."},
+	{Warning, node.TroubleFromCache, "runs only from its state directory", "Restore its connection to ZooKeeper."},
 }
 
 // byCause groups what refuses by its cause. causes has the causes in the order of all.

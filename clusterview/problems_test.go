@@ -1,6 +1,7 @@
 package clusterview
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,7 +9,13 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-func joined(problems []string) string { return strings.Join(problems, " ") }
+func joined(problems []Problem) string {
+	var texts []string
+	for _, p := range problems {
+		texts = append(texts, p.String())
+	}
+	return strings.Join(texts, " ")
+}
 
 func TestClusterProblems(t *testing.T) {
 	many := func(n int, change ...func(*coordinator.Entry)) (entries []coordinator.Entry) {
@@ -89,6 +96,47 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 		if got := joined(r.Summary.Problems); row.want == "" && got != "" || !strings.Contains(got, row.want) {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
 		}
+	}
+}
+
+// A node that does not answer is a problem while its worker is live. A node that denies access, or
+// that cannot be reached from here, is none.
+func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
+	for asked, want := range map[string]string{
+		NoAnswer: "its node does not answer", TimedOut: "its node does not answer", AnotherNode: "another node answers",
+		"": "", Answered: "", AccessDenied: "", NoAddress: "",
+	} {
+		for _, live := range []bool{true, false} {
+			var change []func(*coordinator.Entry)
+			if !live {
+				change = append(change, dead)
+			}
+			r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0, change...)}, local(t0))
+			r.Workers[0].Asked = asked
+			r.Judge()
+			got := joined(r.Summary.Problems)
+			if found := strings.Contains(got, "answer"); found != (live && want != "") || !strings.Contains(got, want) && live {
+				t.Errorf("asked %q, live %v: %q", asked, live, got)
+			}
+		}
+	}
+}
+
+// Critical problems come before warnings.
+func TestWorstProblemsFirst(t *testing.T) {
+	r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock += 5000 }), liveEntry(1, 0, dead), liveEntry(2, 0)}, local(t0))
+	r.Workers[2].Says = &Answer{Phase: "refusing", Cause: node.CauseReservedBound}
+	r.Judge()
+	var got []string
+	for _, p := range r.Summary.Problems {
+		got = append(got, string(p.Severity)+" "+p.Text)
+	}
+	want := []string{"critical worker 2 (api) refuses to serve (reserved-bound-reached)", "critical worker 1 (api) is disconnected: its node is not connected to ZooKeeper", "warning worker 0 (api) has a clock more than 500 ms off that of ZooKeeper's leader"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if p := problems(Report{Summary: Summary{Slots: 10, Free: 10}}); p == nil || len(p) > 0 {
+		t.Errorf("%#v, want an empty list", p)
 	}
 }
 

@@ -85,9 +85,9 @@ type Summary struct {
 	ShortestLeaseMs *int64 `json:"shortest_lease_ms"`
 	// NowMs is the time from which ages and leases are counted.
 	NowMs int64 `json:"now_ms"`
-	// Degraded means that the exit code is 4. Problems say why, in one sentence each.
-	Degraded bool     `json:"degraded"`
-	Problems []string `json:"problems"`
+	// Degraded means that the exit code is 4. Problems say why, the worst first.
+	Degraded bool      `json:"degraded"`
+	Problems []Problem `json:"problems"`
 }
 
 // Report.Source, and NodesReport.Source.

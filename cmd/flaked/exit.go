@@ -88,6 +88,10 @@ func explain(ctx context.Context, err error) (int, string) {
 	case errors.Is(err, zkstore.ErrUnreachable):
 		code = exitUnreachable
 	}
+	var found *problemsError
+	if errors.As(err, &found) {
+		return code, found.Error()
+	}
 	return code, withFullStop(plain(advised(err)))
 }
 

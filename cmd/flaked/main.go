@@ -33,7 +33,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	err := app.RunContext(ctx, arrange(app.Commands, args))
 	code, text := explain(ctx, err)
 	if text != "" {
-		fmt.Fprintln(stderr, "flaked: "+text)
+		_, columns, _ := size(stderr)
+		fmt.Fprintln(stderr, "flaked: "+wrapped(err, text, columns))
 	}
 	return code
 }

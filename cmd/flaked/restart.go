@@ -35,8 +35,10 @@ Exits with 0 if all nodes were restarted, with 3 if a node did not answer, and w
 after another failure.
 
 Examples:
-  flaked rolling-restart --addr ids-1:7609,ids-2:7609,ids-3:7609 -- ssh {host} sudo systemctl restart flaked
-  flaked rolling-restart --addr ids-1:7609,ids-2:7609 --token-file token -- docker -H ssh://{host} restart flaked`,
+  flaked rolling-restart --addr ids-1:7609,ids-2:7609,ids-3:7609 \
+    -- ssh {host} sudo systemctl restart flaked
+  flaked rolling-restart --addr ids-1:7609,ids-2:7609 --token-file token \
+    -- docker -H ssh://{host} restart flaked`,
 		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "addr", Usage: "the nodes, `HOST:PORT` or unix:/PATH, separated by commas. Repeatable. Required"},
 			&cli.DurationFlag{Name: "ready-within", EnvVars: env("ready-within"), Value: 2 * time.Minute, Usage: "how long COMMAND and the start of a node may take together"},

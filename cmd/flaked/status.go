@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sys/unix"
 
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/zkstore"
@@ -37,10 +35,13 @@ SAYS is the node's own answer: ready, or why not. CLOCK is the offset of its clo
 that of ZooKeeper's leader, for live nodes with a recent report: fast is ahead. Ages
 are by this machine's clock, unless the reports show that this clock is wrong.
 
+Problems follow on standard error, one a line, the worst first, each with what to do.
+Critical: a node refuses, is down, or will soon refuse. Warning: IDs are served.
 Exits with 0 if all is well, and with 4, after printing, if
   - a worker is disconnected or record-missing,
   - a live one refuses to serve, is past its lease, has not reported for more than
     three heartbeats and a second, or reports a problem itself,
+  - the node of a live one does not answer at its admin address,
   - the clock of a live one is off by more than 500 ms,
   - registration is frozen,
   - fewer than 5 % of the workers are free.
@@ -93,10 +94,7 @@ type recordsPage struct {
 }
 
 func (p recordsPage) verdict() error {
-	if !p.Summary.Degraded {
-		return nil
-	}
-	return exitWith(exitDegraded, "degraded: %s", joinSentences(p.Summary.Problems))
+	return degraded(p.Summary.Problems)
 }
 
 func status(c *cli.Context) error {
@@ -264,10 +262,11 @@ func redraw(c *cli.Context, first bool, page statusPage, failed error) error {
 	if err := page.print(&text, asWide(c), colours(out)); err != nil {
 		return err
 	}
+	rows, columns, terminal := size(out)
 	if err := page.verdict(); err != nil {
-		fmt.Fprintln(&text, withFullStop(plain(err.Error())))
+		fmt.Fprintln(&text, wrapped(err, err.Error(), columns))
 	}
-	switch rows, terminal := height(out); {
+	switch {
 	case terminal:
 		return drawScreen(out, text.String(), rows)
 	case !first:
@@ -295,17 +294,4 @@ func drawScreen(out io.Writer, text string, rows int) error {
 	)
 	_, err := io.WriteString(out, home+noWrap+strings.Join(lines, clearLine)+clearLine+clearRest+wrap)
 	return err
-}
-
-// height returns a terminal's number of rows, 0 if unknown, and whether w is a terminal.
-func height(w io.Writer) (rows int, terminal bool) {
-	f, ok := w.(*os.File)
-	if !ok || !isTerminal(w) {
-		return 0, false
-	}
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0, true
-	}
-	return int(size.Row), true
 }

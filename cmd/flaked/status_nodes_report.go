@@ -15,13 +15,10 @@ import (
 type nodesPage struct{ clusterview.NodesReport }
 
 func (p nodesPage) verdict() error {
-	switch why := joinSentences(p.Summary.Problems); {
-	case p.Summary.Answered == 0:
-		return exitWith(exitUnreachable, "no node answered: %s", why)
-	case p.Summary.Degraded:
-		return exitWith(exitDegraded, "degraded: %s", why)
+	if p.Summary.Answered == 0 {
+		return &codedError{exitUnreachable, &problemsError{"no node answered", p.Summary.Problems}}
 	}
-	return nil
+	return degraded(p.Summary.Problems)
 }
 
 // print prints the table and the lines below it.

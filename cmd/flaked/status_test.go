@@ -112,7 +112,7 @@ func TestStatusJSONGolden(t *testing.T) {
 	r.Workers[0].Asked, r.Summary.Asked = clusterview.Answered, true
 	r.Workers[0].Says = &clusterview.Answer{Ready: true, Phase: "serving", Degraded: []string{"zookeeper"}, LeaseLeftMs: new(int64(3)), ReservedLeftMs: new(int64(4)), IDs: 5}
 	r.Workers[1].GrantedMs = nil
-	r.Summary.Problems = append(r.Summary.Problems, "a <problem>")
+	r.Summary.Problems = append(r.Summary.Problems, clusterview.Problem{Severity: clusterview.Warning, Text: "a <problem>", Advice: "mend it"})
 	if err := printJSON(&b, recordsPage{Report: r}); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,11 @@ const statusGolden = `{
     "now_ms": 1795196809000,
     "degraded": false,
     "problems": [
-      "a <problem>"
+      {
+        "severity": "warning",
+        "text": "a <problem>",
+        "advice": "mend it"
+      }
     ]
   },
   "sequences": null,

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/internal/testkit/ownclock"
 	"github.com/flaked/flaked/worker"
 )
@@ -346,9 +347,9 @@ type statusReport struct {
 		Term   int    `json:"term"`
 	} `json:"workers"`
 	Summary struct {
-		Live     int      `json:"live"`
-		Held     int      `json:"held"`
-		Problems []string `json:"problems"`
+		Live     int                   `json:"live"`
+		Held     int                   `json:"held"`
+		Problems []clusterview.Problem `json:"problems"`
 	} `json:"summary"`
 }
 
