@@ -230,7 +230,7 @@ func (c *Client) outOfUse(n *node, err error, hurried bool) (news func()) {
 		return nil
 	}
 	return func() {
-		c.cfg.Logger.Warn("flaked: node marked unhealthy", "addr", n.addr, "error", err, "retry_in_ms", d.Milliseconds())
+		c.cfg.Logger.Warn("flaked: node marked unhealthy", "address", n.addr, "error", err, "retry_in_ms", d.Milliseconds())
 	}
 }
 
@@ -242,7 +242,7 @@ func (c *Client) inUse(n *node) (news func()) {
 	for _, l := range c.idle { // they may wait for a node
 		l.wake()
 	}
-	return func() { c.cfg.Logger.Info("flaked: node healthy again", "addr", n.addr) }
+	return func() { c.cfg.Logger.Info("flaked: node healthy again", "address", n.addr) }
 }
 
 // tell logs news in order, in a goroutine of its own, because a logger may call Next or

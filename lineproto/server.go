@@ -86,7 +86,7 @@ func (s *Server) lookup(verb []byte, resp bool) int {
 // read. Serve cuts them: it closes their sockets and cancels the context of Backend
 // calls, which does not end with ctx.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	log := s.cfg.Logger.With("addr", l.Addr().String())
+	log := s.cfg.Logger.With("address", l.Addr().String())
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 

@@ -64,7 +64,7 @@ func (n *Node) noteVerdict(own coordinator.Reading, offset timeguard.Offset, v t
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if v.Worst.Beyond(limits.WarnSkew) && n.mayWarn() {
-		n.log.Warn("clock offset is large", "ahead_of_zookeeper_ms", offset.Ahead.Milliseconds(), "uncertainty_ms", offset.Uncertainty.Milliseconds(), "worst_offset_ms", v.Worst.Ahead.Milliseconds(), "voters", v.Voters, "against", v.Against)
+		n.log.Warn("clock offset is large", "clock_offset_ms", offset.Ahead.Milliseconds(), "clock_uncertainty_ms", offset.Uncertainty.Milliseconds(), "worst_offset_ms", v.Worst.Ahead.Milliseconds(), "voters", v.Voters, "against", v.Against)
 	}
 	n.skew.offset, n.skew.verdict = offset, v
 	if n.skew.agreed = (coordinator.Reading{}); v.Verified() && !v.Wrong() {
@@ -100,11 +100,11 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if wrong && !n.skew.wrong {
-		n.log.Error("most voters found this clock wrong, stopped issuing IDs until it is right", "ahead_of_zookeeper_ms", offset.Ahead.Milliseconds(), "against", verdict.Against, "voters", verdict.Voters)
+		n.log.Error("most voters found this clock wrong, stopped issuing IDs until it is right", "clock_offset_ms", offset.Ahead.Milliseconds(), "against", verdict.Against, "voters", verdict.Voters)
 		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseClockWrong, Offset: offset.Ahead})
 	}
 	if !wrong && n.skew.wrong {
-		n.log.Info("the clock is right again", "ahead_of_zookeeper_ms", offset.Ahead.Milliseconds())
+		n.log.Info("the clock is right again", "clock_offset_ms", offset.Ahead.Milliseconds())
 	}
 	n.skew.wrong = wrong
 	return nil

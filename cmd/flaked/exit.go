@@ -89,7 +89,10 @@ func explain(ctx context.Context, err error) (int, string) {
 		code = exitUnreachable
 	}
 	var found *problemsError
-	if errors.As(err, &found) {
+	switch {
+	case errors.Is(err, errLogged):
+		return code, ""
+	case errors.As(err, &found):
 		return code, found.Error()
 	}
 	return code, withFullStop(plain(advised(err)))

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"syscall"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -81,8 +80,5 @@ func listenError(flag, address string, err error) error {
 	if errors.As(err, &coded) {
 		return err // err names the flag
 	}
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s %s: address already in use. Check with `flaked healthcheck` whether another flaked runs there, or choose another address", flag, address)
-	}
-	return fmt.Errorf("%s %s: %w", flag, address, err)
+	return fmt.Errorf("%s %s: %s", flag, address, bindAdvice(address, err))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +43,9 @@ func call(t *testing.T, stdin string, args ...string) result {
 
 func callCtx(t *testing.T, ctx context.Context, stdin string, args ...string) result {
 	t.Helper()
+	if len(args) > 0 && args[0] == "serve" && !slices.Contains(args, "--log-format") {
+		args = append([]string{"serve", "--log-format", "text"}, args[1:]...) // so that the error is one of text
+	}
 	before := goleak.IgnoreCurrent()
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, append([]string{"flaked"}, args...), strings.NewReader(stdin), &stdout, &stderr)

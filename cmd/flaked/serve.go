@@ -60,6 +60,10 @@ func serve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	return logged(c, log, serveNodes(c, log))
+}
+
+func serveNodes(c *cli.Context, log hclog.InterceptLogger) error {
 	events := admin.NewEvents(nil)
 	log.RegisterSink(events)
 	opts, err := serveOptions(c)
@@ -69,7 +73,7 @@ func serve(c *cli.Context) error {
 	opts.guard.Logger = log.Named("credentials")
 	guard, err := credentials.Load(opts.guard)
 	if err != nil {
-		return usageError("%w", err)
+		return credentialError(opts.guard, err)
 	}
 	listeners, err := opts.listen(guard, log)
 	if err != nil {

@@ -85,7 +85,7 @@ func (b *backing) openCaches(dir string, workers int) error {
 		cache, err := localcache.Open(at)
 		if err != nil {
 			b.close()
-			return fmt.Errorf("--state-dir %s: %w", at, err)
+			return stateDirError(at, err)
 		}
 		b.caches = append(b.caches, cache)
 	}

@@ -134,7 +134,7 @@ func listening(path string) (addr string) {
 	for line := range bytes.Lines(text) {
 		var entry struct {
 			Message string `json:"@message"`
-			Addr    string `json:"addr"`
+			Addr    string `json:"address"`
 		}
 		if json.Unmarshal(line, &entry) == nil && entry.Message == "listening" {
 			addr = entry.Addr

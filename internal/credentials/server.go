@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -167,15 +169,22 @@ func (s *Server) useTokens(where string, text []byte) error {
 }
 
 func (s *Server) useTLS(texts [][]byte) error {
+	for i, what := range []string{"certificate", "key"} {
+		if block, _ := pem.Decode(texts[i]); block == nil {
+			file := []string{s.cfg.Cert, s.cfg.Key}[i]
+			return &FileError{[]string{file}, fmt.Errorf("%s: no PEM %s found", file, what)}
+		}
+	}
 	pair, err := tls.X509KeyPair(texts[0], texts[1])
 	if err != nil {
-		return fmt.Errorf("%s and %s: %w", s.cfg.Cert, s.cfg.Key, err)
+		why := strings.TrimPrefix(err.Error(), "tls: ")
+		return &FileError{[]string{s.cfg.Cert, s.cfg.Key}, fmt.Errorf("%s and %s cannot be used together: %s", s.cfg.Cert, s.cfg.Key, why)}
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, SessionTicketsDisabled: true}
 	if len(texts) > 2 {
 		config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		if !config.ClientCAs.AppendCertsFromPEM(texts[2]) {
-			return fmt.Errorf("%s: no PEM certificate found", s.cfg.ClientCA)
+			return &FileError{[]string{s.cfg.ClientCA}, fmt.Errorf("%s: no PEM certificate found", s.cfg.ClientCA)}
 		}
 	}
 	s.tls.Store(config)

@@ -12,6 +12,15 @@ import (
 // maxFile is the largest file in bytes, far more than certificates or tokens need.
 const maxFile = 1 << 20
 
+// FileError is an error of files that Config names. Its text has their names.
+type FileError struct {
+	Files []string
+	Err   error
+}
+
+func (e *FileError) Error() string { return e.Err.Error() }
+func (e *FileError) Unwrap() error { return e.Err }
+
 // source is files whose contents are used together, like a certificate and its key. The
 // files are small, so refresh reads them and compares the contents. Modification times are
 // too coarse to show that a file was written while it was read.
@@ -47,7 +56,7 @@ func (s *source) tryRefresh() (changed bool, err error) {
 		if texts[i], err = read(file, s.seen != [sha256.Size]byte{}); errors.Is(err, errOnce) {
 			return false, nil
 		} else if err != nil {
-			return false, err
+			return false, &FileError{[]string{file}, err}
 		}
 		fmt.Fprintf(sum, "%d ", len(texts[i]))
 		sum.Write(texts[i])
@@ -57,6 +66,9 @@ func (s *source) tryRefresh() (changed bool, err error) {
 		return false, nil
 	}
 	if err := s.use(texts); err != nil {
+		if _, ok := errors.AsType[*FileError](err); !ok {
+			err = &FileError{s.files, err}
+		}
 		return false, err
 	}
 	s.seen = now
@@ -72,13 +84,22 @@ func read(file string, again bool) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("file %s not found. Create it or correct the path", file)
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("no permission to read %s. Check its owner and mode, and those of its directories", file)
+	}
 	if err != nil {
 		return nil, err
+	}
+	if fi.IsDir() {
+		return nil, fmt.Errorf("%s is a directory. Give a file", file)
 	}
 	if again && !fi.Mode().IsRegular() {
 		return nil, errOnce
 	}
 	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("no permission to read %s. Check its owner and mode", file)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,11 +19,22 @@ import (
 
 // refused fails the test unless a command was refused in the right way. It must end within 10 s,
 // with the exit code, without output on stdout and without a crash. The last line of its stderr
-// must match message.
+// must match message. It is plain text, or for serve a line of the log in JSON.
 func refused(t *testing.T, r result, code int, message string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
 	last := lines[len(lines)-1]
+	var entry struct {
+		Level    string `json:"@level"`
+		Message  string `json:"@message"`
+		ExitCode int    `json:"exit_code"`
+	}
+	if json.Unmarshal([]byte(last), &entry) == nil {
+		last = "flaked: " + entry.Message
+		if entry.Level != "error" || entry.ExitCode != code {
+			t.Errorf("the log ends with %+v, want an error with code %d", entry, code)
+		}
+	}
 	if r.code != code || !regexp.MustCompile("^flaked: .*"+message).MatchString(last) {
 		t.Errorf("exit %d, want %d and a line like %q:\n%s", r.code, code, message, r.stderr)
 	}
@@ -159,7 +171,15 @@ func TestRefusedStarts(t *testing.T) {
 		{"reserve too long", `the reserve 20s is out of range\. Use 100ms to just below 10s`, []string{"--reserve", "20s"}, 2},
 		{"port in use", `--listen ` + taken.Addr().String() + `: address already in use`, []string{"--listen", taken.Addr().String()}, 1},
 		{"admin port in use", `--admin ` + taken.Addr().String() + `: address already in use`, []string{"--admin", taken.Addr().String()}, 1},
-		{"socket in no directory", `unix:/nonexistent/s: .*no such file or directory`, []string{"--listen", "unix:/nonexistent/s"}, 1},
+		{"socket in no directory", `--listen unix:/nonexistent/s: directory /nonexistent not found\. Create it`, []string{"--listen", "unix:/nonexistent/s"}, 1},
+		{"socket path too long", `the path has 122 bytes, and a unix socket's may have 107`, []string{"--listen", "unix:/tmp/" + strings.Repeat("a", 117)}, 1},
+		{"another machine's address", `--listen 192\.0\.2\.1:7609: this machine does not have that address`, []string{"--allow-open", "--listen", "192.0.2.1:7609"}, 1},
+		{"no such host", `--listen nohost\.invalid:7609: host nohost\.invalid not found\. Correct the name`, []string{"--allow-open", "--listen", "nohost.invalid:7609"}, 1},
+		{"no token file", `--token-file: file /nonexistent not found\. Create it`, []string{"--token-file", "/nonexistent"}, 2},
+		{"token file is a directory", `--token-file: /etc is a directory`, []string{"--token-file", "/etc"}, 2},
+		{"no certificate in it", `--tls-cert, --tls-key: ` + file + `: no PEM certificate found`, []string{"--tls-cert", file, "--tls-key", file}, 2},
+		{"state directory below a file", `--state-dir ` + file + `/x: a part of the path is not a directory`, []string{"--state-dir", file + "/x"}, 1},
+		{"state directory where none can be", `--state-dir /proc/x: /proc/x cannot be created`, []string{"--state-dir", "/proc/x"}, 1},
 		{"state directory is a file", `state directory refused: ` + file + ` is not a directory`, []string{"--state-dir", file}, 1},
 		{"state directory is a link", `state directory refused: ` + link + ` is a symbolic link`, []string{"--state-dir", link}, 1},
 		{"state directory for all", `state directory refused: ` + open + ` is open to other users \(mode 0755\)`, []string{"--state-dir", open}, 1},
@@ -222,11 +242,11 @@ func TestStateDirectoryThatCannotBeWritten(t *testing.T) {
 		}
 		return executeCmd(t, cmd)
 	}
-	refused(t, run(dir), 1, `--state-dir `+dir+`: open the state directory: no permission to open `+dir)
+	refused(t, run(dir), 1, `--state-dir `+dir+`: no permission to use or create `+dir+`\. Create the directory for the node's user`)
 	if os.Geteuid() != 0 {
 		return
 	}
-	refused(t, run(filepath.Join(dir, "below")), 1, `--state-dir .*: .*(no permission to open|permission denied)`)
+	refused(t, run(filepath.Join(dir, "below")), 1, `--state-dir .*: no permission to use or create `)
 	// A directory of another user that is readable.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)

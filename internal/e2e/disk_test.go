@@ -47,7 +47,7 @@ func TestFullDiskKeepsServing(t *testing.T) {
 
 	newcomer := s.node()
 	newcomer.dir = filepath.Join(disk.Dir(), "another")
-	newcomer.start().fails(1, `no space left on device`)
+	newcomer.start().fails(1, `no space is left on its disk`)
 	disk.Free()
 	newcomer.start().ready().get(100)
 	if now := n.identity(); now.worker != before.worker || now.uuid != before.uuid {
@@ -84,7 +84,7 @@ func TestFailingDiskRefusesBeyondTheBound(t *testing.T) {
 	n.stop()
 	disk.ReadWrite()
 	disk.ReadOnly()
-	n.start().fails(1, `read-only file system`)
+	n.start().fails(1, `the filesystem is read-only`)
 	disk.ReadWrite()
 	n.start().ready().get(100)
 	if now := n.identity(); now.worker != before.worker || now.uuid != before.uuid {

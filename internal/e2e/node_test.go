@@ -115,7 +115,7 @@ func (n *node) start() *node {
 	return n
 }
 
-var listening = regexp.MustCompile(`lineproto: .*addr=(\S+:\d+)`)
+var listening = regexp.MustCompile(`lineproto: .*address=(\S+:\d+)`)
 
 // address returns the address that the running process serves on. If the kernel chose the port,
 // address takes it from the log, and fails until the log has it.

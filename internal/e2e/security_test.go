@@ -36,7 +36,7 @@ func guarded(t testing.TB, env []string, args ...string) (p *process, addr strin
 		if !strings.Contains(p.log(), "node: serving: ") {
 			return false
 		}
-		m := regexp.MustCompile(`lineproto: listening: addr=(\S+)`).FindStringSubmatch(p.log())
+		m := regexp.MustCompile(`lineproto: listening: address=(\S+)`).FindStringSubmatch(p.log())
 		if m != nil {
 			addr = m[1]
 		}
@@ -501,7 +501,7 @@ func TestUnixSocketPermissions(t *testing.T) {
 	flags := append(p.flags(), "--listen", "unix:"+path, "--unix-mode", "0660")
 	node := launch(t, "node", nil, forLoad().binary(t), append(append([]string{"serve", "--dev", "--log-format", "text"}, flags...), group...)...)
 	eventually(t, "it serves on both", func() bool {
-		return strings.Count(node.log(), "listening: addr=") == 2 && strings.Contains(node.log(), "node: serving: ")
+		return strings.Count(node.log(), "listening: address=") == 2 && strings.Contains(node.log(), "node: serving: ")
 	})
 	fi, err := os.Stat(path)
 	if err != nil {

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/flaked/flaked/internal/credentials"
+)
+
+// This file says in words what the system refused to serve, and what to do about it.
+
+// bindAdvice returns the text for an error of listening on an address of --listen or --admin.
+func bindAdvice(address string, err error) string {
+	path, isUnix := strings.CutPrefix(address, "unix:")
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "address already in use. Check with `flaked healthcheck` whether another flaked runs there, or choose another address"
+	case isUnix && len(path) > maxSocketPath:
+		return fmt.Sprintf("the path has %d bytes, and a unix socket's may have %d. Choose a shorter one", len(path), maxSocketPath)
+	case isUnix && errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("directory %s not found. Create it or correct the path", filepath.Dir(path))
+	case isUnix && errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("no permission to create a socket in %s. Choose a directory of the node's user, or change the owner of this one", filepath.Dir(path))
+	case errors.Is(err, fs.ErrPermission):
+		return "no permission. Ports below 1024 are for root (or CAP_NET_BIND_SERVICE). Choose a higher port"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "this machine does not have that address. `ip address` lists those that it has, and 0.0.0.0 stands for all"
+	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		return fmt.Sprintf("host %s not found. Correct the name, or give an address of this machine", e.Name)
+	}
+	return plain(err.Error())
+}
+
+// maxSocketPath is the length of the longest path of a unix socket on Linux. macOS has 103.
+const maxSocketPath = 107
+
+// stateDirError returns the error for a state directory that cannot be opened.
+func stateDirError(dir string, err error) error {
+	at := dir
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		at = e.Path
+	}
+	why := ""
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		why = fmt.Sprintf("no permission to use or create %s. Create the directory for the node's user (install -d -m 0700 -o USER %s), or give another one", at, dir)
+	case errors.Is(err, syscall.EROFS):
+		why = "the filesystem is read-only. Give a directory on a disk that can be written"
+	case errors.Is(err, syscall.ENOTDIR):
+		why = "a part of the path is not a directory. Correct the path"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		why = "no space is left on its disk. Free some, or give a directory on another disk"
+	case errors.Is(err, fs.ErrNotExist):
+		why = fmt.Sprintf("%s cannot be created. Correct the path", at)
+	default:
+		return fmt.Errorf("--state-dir %s: %w", dir, err)
+	}
+	return fmt.Errorf("--state-dir %s: %s", dir, why)
+}
+
+// credentialError returns the usage error for files with credentials that cannot be used. It
+// names the flags of the files.
+func credentialError(cfg credentials.Config, err error) error {
+	e, ok := errors.AsType[*credentials.FileError](err)
+	if !ok {
+		return usageError("%w", err)
+	}
+	var flags []string
+	for _, of := range []struct{ flag, file string }{
+		{"--tls-cert", cfg.Cert}, {"--tls-key", cfg.Key}, {"--tls-client-ca", cfg.ClientCA}, {"--token-file", cfg.TokenFile},
+	} {
+		if of.file != "" && slices.Contains(e.Files, of.file) {
+			flags = append(flags, of.flag)
+		}
+	}
+	return usageError("%s: %w", strings.Join(flags, ", "), err)
+}
