@@ -71,9 +71,9 @@ release-check: ## build a release twice: the same bytes; install the package in 
 define RUN_HELP
 
   In another terminal:
-    printf 'GET\n' | nc -N 127.0.0.1 7609      one ID
-    telnet 127.0.0.1 7609                      type GET, GET 5, HELP
-    bin/flaked status                          who holds which worker
+    printf 'GET\n' | nc -N @ADDRESS@      one ID
+    nc @ADDRESS@                          type GET, GET 5, HELP
+    bin/flaked status                     who holds which worker
 
   Ctrl-C stops flaked. ZooKeeper stays up:
     scripts/zk-dev.sh stop            ends it; the next `make run` goes on where this one stopped
@@ -89,7 +89,15 @@ run: build ## one node on a local ZooKeeper; Ctrl-C stops it. ARGS='--flag ...' 
 	@zk=$$(scripts/zk-dev.sh start)
 	eval "$$zk"
 	state=$$(scripts/zk-dev.sh dir)/state
-	printf '%s\n' "$$RUN_HELP"
+	set -- $(ARGS)
+	address='127.0.0.1 7609'
+	for arg; do
+	  case $${previous-} in --listen) address=$$arg ;; esac
+	  case $$arg in --listen=*) address=$${arg#*=} ;; esac
+	  previous=$$arg
+	done
+	case $$address in unix:*) address="-U $${address#unix:}" ;; *:*) address="$${address%:*} $${address##*:}" ;; esac
+	printf '%s\n' "$${RUN_HELP//@ADDRESS@/$$address}"
 	# exec, so that Ctrl-C reaches flaked directly. ZooKeeper does not get it, because it
 	# runs in a session of its own.
 	exec bin/flaked serve --zk "$$FLAKED_ZK" --bootstrap \

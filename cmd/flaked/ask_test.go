@@ -85,7 +85,6 @@ func TestGet(t *testing.T) {
 		{"one, asked for", ids, "get 1", 0, "2071483623882690560\n", ""},
 		{"three", ids, "get 3", 0, "2071483623882690560\n2071483623882690561\n2071483623882690562\n", ""},
 		{"many", ids, "get 10000", 0, "2071483623882700559\n", ""},
-		{"over the node's limit", ids, "get 10001", exitFailure, "", "answered -ERR count over the limit max=10000"},
 		{"by CRLF", says("12\r\n"), "get", 0, "12\n", ""},
 		{"not ready", says("-NOTREADY starting reason=no-worker-yet\n"), "get", exitFailure, "", "-NOTREADY starting reason=no-worker-yet. The node is starting or stopping"},
 		{"clock", says("-CLOCK behind_ms=400\n"), "get 2", exitFailure, "", "went back"},

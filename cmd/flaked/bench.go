@@ -92,7 +92,11 @@ func bench(c *cli.Context) error {
 }
 
 func benchConfig(c *cli.Context) (load.Config, error) {
-	network, address, err := splitAddr(c.String("addr"))
+	addr, err := oneAddr(c, "a measurement")
+	if err != nil {
+		return load.Config{}, err
+	}
+	network, address, err := splitAddr(addr)
 	if err != nil {
 		return load.Config{}, usageError("--addr: %w", err)
 	}

@@ -173,12 +173,17 @@ func flagLayout(c *cli.Context, _ bool) (foundLayout, error) {
 
 // nodeLayout asks the node at --addr for its cluster's layout.
 func nodeLayout(c *cli.Context, _ bool) (found foundLayout, err error) {
-	access, err := nodeAccess(c)
+	nodes, err := newConversation(c)
 	if err != nil {
 		return found, err
 	}
-	addr := c.String("addr")
-	stats, err := askStats(c.Context, access, addr, c.Duration("timeout"))
+	var addr string
+	var stats map[string]string
+	for _, addr = range nodes.addrs {
+		if stats, err = askStats(c.Context, nodes.access, addr, nodes.timeout); !triesNext(err) {
+			break
+		}
+	}
 	var reply *replyError
 	switch {
 	case errors.As(err, &reply):

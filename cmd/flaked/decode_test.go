@@ -31,7 +31,7 @@ func TestDecode(t *testing.T) {
 		{"a rollback, in a table", "", "decode --layout RECENT,time=40,rollback=1 4198401", 0, "        0       1      1 r1\n", ""},
 		{"several, an object a line", "", "decode -o json --layout RECENT 1 2", 0, `"sequence":1,` + recentFields + "}\n" + `{"id":"2"`, ""},
 		{"table", "", "decode --layout leaf 2123840256405929993", 0, "layout leaf: time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657, from --layout\nID                   TIME                       TIMESTAMP MS  DATACENTER  WORKER  SEQUENCE\n2123840256405929993  2026-11-20T18:05:50.828Z  1795197950828           0       0         9\n", ""},
-		{"wide is the same", "", "decode -o wide --layout RECENT 4097", 0, "4097                 2021", ""},
+		{"no wide table", "", "decode -o wide --layout RECENT 4097", exitUsage, "", `--output: "wide" is not table or json`},
 		{"from stdin", "1\n\n 2 \r\n3", "decode -o json --layout RECENT", 0, `{"id":"3"`, ""},
 		{"nothing on stdin", "\n", "decode --layout RECENT", 0, "", ""},
 		{"too large", "", "decode --layout RECENT 9223372036854775808", exitFailure, "", `flaked: "9223372036854775808" is not an ID: IDs are decimal numbers from 0 to`},

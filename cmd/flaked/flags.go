@@ -60,7 +60,7 @@ func confirmTimeFlag(fallback string) cli.Flag {
 
 // onRollbackFlag returns --on-rollback, which timeguard.ParseRollbackPolicy parses.
 func onRollbackFlag(fallback string) cli.Flag {
-	return &cli.StringFlag{Name: "on-rollback", Usage: "what to do when the clock goes back: `leaf` (wait up to 5ms, else refuse), refuse, wait[=TIME], coast[=TIME] (continue, at most this far ahead of the clock), rollback-bits (count it in the layout's rollback field)", DefaultText: fallback, EnvVars: env("on-rollback")}
+	return &cli.StringFlag{Name: "on-rollback", Usage: "`POLICY` when the clock goes back. leaf: wait up to 5ms, else refuse. refuse: refuse at once. wait=TIME: wait up to TIME. coast=TIME: continue, up to TIME ahead of the clock. rollback-bits: count it in the layout's rollback field", DefaultText: fallback, EnvVars: env("on-rollback")}
 }
 
 // borrowFlag returns --borrow: how far ahead of the clock a burst may make IDs.
@@ -82,13 +82,27 @@ func logFlags() []cli.Flag {
 	}
 }
 
-// outputFlag returns -o. Commands that have no wide table treat wide as table.
+// outputFlag returns -o of a command without a wide table. The environment and the file are
+// for all commands, so wide from there means table.
 func outputFlag() cli.Flag {
+	return outputFlagOf("table or json", func(c *cli.Context, f string) bool {
+		return f == formatTable || f == formatJSON || f == formatWide && originOf(c, "output") != onCommandLine
+	})
+}
+
+// wideOutputFlag returns -o of a command with a wide table.
+func wideOutputFlag() cli.Flag {
+	return outputFlagOf("table, wide or json", func(_ *cli.Context, f string) bool {
+		return f == formatTable || f == formatJSON || f == formatWide
+	})
+}
+
+func outputFlagOf(formats string, is func(*cli.Context, string) bool) cli.Flag {
 	return &cli.StringFlag{
-		Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT`: table, wide or json", Value: formatTable, EnvVars: env("output"),
+		Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT`: " + formats, Value: formatTable, EnvVars: env("output"),
 		Action: func(c *cli.Context, f string) error {
-			if f != formatTable && f != formatWide && f != formatJSON {
-				return withHelp(c, usageError("--output: %q is not table, wide or json", f))
+			if !is(c, f) {
+				return withHelp(c, usageError("--output: %q is not %s", f, formats))
 			}
 			return nil
 		},
@@ -105,9 +119,9 @@ func asJSON(c *cli.Context) bool { return c.String("output") == formatJSON }
 
 func asWide(c *cli.Context) bool { return c.String("output") == formatWide }
 
-// addrFlag returns --addr, which splitAddr parses.
+// addrFlag returns --addr, which givenAddrs parses.
 func addrFlag() cli.Flag {
-	return &cli.StringFlag{Name: "addr", Usage: "the node to ask, `HOST:PORT` or unix:/PATH", Value: defaultAddr, EnvVars: env("addr")}
+	return &cli.StringFlag{Name: "addr", Usage: "the node to ask, `HOST:PORT` or unix:/PATH. Several are separated by commas, and the first that answers is used", Value: defaultAddr, EnvVars: env("addr")}
 }
 
 const security = "security" // a category of flags

@@ -2,10 +2,7 @@ package main
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -16,8 +13,9 @@ func getCommand() *cli.Command {
 		Name:      "get",
 		Usage:     "print new IDs",
 		ArgsUsage: "[N]",
-		Description: `Asks a node for N new IDs (default: 1), and prints them, one per line: all of them or
-none. The node limits N (--max-batch of flaked serve, 10,000 by default).
+		Description: `Asks a node for N new IDs (default: 1), and prints them, one per line. More than 10,000
+(or the node's --max-batch) are fetched and printed in batches. If a batch fails, the
+error says how many were printed, and exits with 1 or 3.
 
 Examples:
   flaked get
@@ -40,25 +38,12 @@ func get(c *cli.Context) error {
 			return usageError("N must be a whole number of at least 1, not %q", c.Args().First())
 		}
 	}
-	request := "GET"
-	if n > 1 {
-		request = "GET " + strconv.Itoa(n)
-	}
-	ids, err := ask(c, request, n)
-	var reply *replyError
-	if errors.As(err, &reply) {
-		return exitWith(exitFailure, "%w%s", err, cmp.Or(meaning(reply.code()), accessAdvice(reply)))
-	}
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		if v, err := strconv.ParseInt(id, 10, 64); err != nil || v < 0 {
-			return exitWith(exitFailure, "%s answered %.60q, which is not an ID. Check that it is a flaked node", c.String("addr"), id)
+	return printBatches(c, n, batches{what: "an ID", request: func(n int) string {
+		if n == 1 {
+			return "GET"
 		}
-	}
-	_, err = fmt.Fprintln(c.App.Writer, strings.Join(ids, "\n"))
-	return err
+		return "GET " + strconv.Itoa(n)
+	}, advice: func(reply *replyError) string { return cmp.Or(meaning(reply.code()), accessAdvice(reply)) }})
 }
 
 // meaning returns what an error reply means and what to do, after a full stop. It returns ""

@@ -25,7 +25,14 @@ Examples:
 }
 
 func healthcheck(c *cli.Context) error {
-	lines, err := ask(c, "READY", 1)
+	if _, err := oneAddr(c, "a health check"); err != nil {
+		return err
+	}
+	node, err := newConversation(c)
+	if err != nil {
+		return err
+	}
+	lines, err := node.ask(c.Context, "READY", 1)
 	var reply *replyError
 	if errors.As(err, &reply) {
 		return exitWith(exitFailure, "not ready: %s%s", reply.line, accessAdvice(reply))

@@ -91,6 +91,9 @@ func finishLeaf(cmd *cli.Command) {
 		if c.NArg() > 0 && strings.TrimSpace(cmd.ArgsUsage) == "" {
 			return withHelp(c, usageError("unexpected argument %q", c.Args().First()))
 		}
+		if len(cmd.Flags) > 0 && cmd.Name != serveName { // serve has a log for it
+			warnOfVariables(c)
+		}
 		if err := loadConfig(c); err != nil {
 			return withHelp(c, err)
 		}

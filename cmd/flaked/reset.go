@@ -25,9 +25,10 @@ the directory, and no node resumes it. The command applies to all workers of the
 It is refused while a node uses the directory.
 
 It changes nothing in ZooKeeper: the worker stays held there, as stopped or disconnected,
-until its lease expires. If no other copy of the state exists, you can then safely free
-the worker earlier, by flaked workers release --lower-bound with this --state-dir: the
-next holder begins above the reserved bound in the backup.
+until its lease expires. If no other copy of the state exists, you can safely free the
+worker earlier, by flaked workers release --lower-bound with this --state-dir: the next
+holder begins above the reserved bound in the backup. Without --lower-bound the worker
+is not free before the lease expires.
 
 Examples:
   flaked reset-identity --state-dir /var/lib/flaked

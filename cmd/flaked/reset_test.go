@@ -35,7 +35,7 @@ func TestResetIdentity(t *testing.T) {
 		"worker 7 of cluster prod stays held in ZooKeeper, as stopped, until its lease expires: 2026-11-20T18:40:00.000Z (",
 		"to free the worker earlier, if there is no other copy of the state: flaked workers release 7 --lower-bound --cluster prod --state-dir " + dir + "\n",
 	} {
-		done.wants(t, exitOK, want, "")
+		done.wants(t, exitOK, want, "environment variable FLAKED_YES is ignored")
 	}
 	call(t, "", "reset-identity", "--yes").wants(t, exitFailure, "", "--state-dir "+dir+": no state found. Correct the path")
 	call(t, "", "state", "show").wants(t, exitFailure, "", "--state-dir "+dir+": no state found. Correct the path")

@@ -122,7 +122,7 @@ func TestUsageErrors(t *testing.T) {
 		{"bench --protocol http", `--protocol must be plain, resp or inline, not http`},
 		{"bench --protocol inline", `--protocol inline is only for --command`},
 		{"bench --command PING --batch 2", `--batch is only for GET`},
-		{"bench -o xml", `--output: "xml" is not table, wide or json`},
+		{"bench -o xml", `--output: "xml" is not table or json`},
 		{"decode --layout x", `--layout: bad layout: "x" is not a preset`},
 		{"decode --cluster x 1", `--cluster needs --zk`},
 		{"cluster inti", `there is no command "inti". Did you mean "init"? See ` + "`flaked cluster --help`."},

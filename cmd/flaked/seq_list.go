@@ -39,7 +39,7 @@ Examples:
   flaked seq list --zk zk1:2181
   flaked seq list --prefix order: -o wide
   flaked seq list -o json | jq -r '.sequences[] | select(.used > 0.8).name'`,
-		Flags: append([]cli.Flag{prefixFlag(), outputFlag()}, zkFlags(localZK)...),
+		Flags: append([]cli.Flag{prefixFlag(), wideOutputFlag()}, zkFlags(localZK)...),
 		Action: func(c *cli.Context) error {
 			return open.reports(c, func(st seqstore.State, found []seqReport) error {
 				doc := struct {

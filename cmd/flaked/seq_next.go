@@ -2,8 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -19,8 +17,9 @@ func seqNext() *cli.Command {
 		Usage:     "print new values of a named sequence",
 		UsageText: "flaked seq next NAME [flags]",
 		ArgsUsage: "NAME",
-		Description: `Asks a node for new values of a sequence, and prints them, one per line: all of them or
-none. The node limits their number (--max-batch of flaked serve, 10,000 by default).
+		Description: `Asks a node for new values of a sequence, and prints them, one per line. More than
+10,000 (or the node's --max-batch) are fetched and printed in batches. If a batch fails,
+the error says how many were printed, and exits with 1 or 3.
 
 Examples:
   flaked seq next order
@@ -46,25 +45,12 @@ func nextValues(c *cli.Context) error {
 	if n < 1 {
 		return usageError("--count must be 1 or more, not %d", n)
 	}
-	request := "NEXT " + name
-	if n > 1 {
-		request += " " + strconv.Itoa(n)
-	}
-	values, err := ask(c, request, n)
-	var reply *replyError
-	if errors.As(err, &reply) {
-		return exitWith(exitFailure, "%w%s", err, refusedValues(reply))
-	}
-	if err != nil {
-		return err
-	}
-	for _, v := range values {
-		if n, err := strconv.ParseInt(v, 10, 64); err != nil || n < 0 {
-			return exitWith(exitFailure, "%s answered %.60q, which is not a value. Check that it is a flaked node", c.String("addr"), v)
+	return printBatches(c, n, batches{what: "a value", request: func(n int) string {
+		if n == 1 {
+			return "NEXT " + name
 		}
-	}
-	_, err = fmt.Fprintln(c.App.Writer, strings.Join(values, "\n"))
-	return err
+		return "NEXT " + name + " " + strconv.Itoa(n)
+	}, advice: refusedValues})
 }
 
 // refusedValues returns what to do about an error reply to NEXT, after a full stop. It returns "" for

@@ -26,9 +26,11 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
+const serveName = "serve"
+
 func serveCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "serve",
+		Name:  serveName,
 		Usage: "run a node: acquire a worker from ZooKeeper and serve IDs over TCP",
 		Description: `Acquires a worker (that of its state directory, or a new one) and serves IDs until it
 is stopped. On SIGTERM or SIGINT it answers pending requests and stores its bounds, so
@@ -66,6 +68,9 @@ func serve(c *cli.Context) error {
 func serveNodes(c *cli.Context, log hclog.InterceptLogger) error {
 	events := admin.NewEvents(nil)
 	log.RegisterSink(events)
+	for _, warning := range ignoredVariables(c.App.Commands, os.Environ()) {
+		log.Warn(warning)
+	}
 	opts, err := serveOptions(c)
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ Examples:
   flaked status --addr ids-1:7609 --addr ids-2:7609
   flaked status -o json | jq '.workers[] | select(.state == "live") | .name'`,
 		Flags: append([]cli.Flag{
-			outputFlag(),
+			wideOutputFlag(),
 			&cli.StringSliceFlag{Name: "addr", Usage: "ask the node at `HOST:PORT` or unix:/PATH instead of reading ZooKeeper. Repeatable"},
 			&cli.DurationFlag{Name: "watch", Usage: "print again every `INTERVAL` (2s if none is given) until Ctrl-C", EnvVars: env("watch"), DefaultText: "once"},
 		}, slices.Concat(askFlags(), nodeTLSFlags(), zkFlags(localZK))...),

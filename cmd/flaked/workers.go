@@ -40,7 +40,7 @@ Examples:
   flaked workers list --state stopped,disconnected
   flaked workers list -o json | jq '.workers[].worker'`,
 		Flags: append([]cli.Flag{
-			outputFlag(),
+			wideOutputFlag(),
 			&cli.StringFlag{Name: "state", Usage: "only workers in these `STATES`, separated by commas: live, disconnected, stopped, releasing, record-missing, free", DefaultText: "all", EnvVars: env("state")},
 		}, zkFlags(localZK)...),
 		Action: func(c *cli.Context) error {

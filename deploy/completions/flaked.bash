@@ -129,7 +129,7 @@ _flaked() {
     'status:--zk-tls-key') kind='file' ;;
     'status:--zk-tls-server-name') kind='any' ;;
     'status:--config') kind='file' ;;
-    'doctor:--output' | 'doctor:-o') offered='table wide json' ;;
+    'doctor:--output' | 'doctor:-o') offered='table json' ;;
     'doctor:--timeout') kind='any' ;;
     'doctor:--listen') kind='any' ;;
     'doctor:--admin') kind='any' ;;
@@ -161,7 +161,7 @@ _flaked() {
     'get:--tls-key') kind='file' ;;
     'get:--tls-server-name') kind='any' ;;
     'get:--config') kind='file' ;;
-    'decode:--output' | 'decode:-o') offered='table wide json' ;;
+    'decode:--output' | 'decode:-o') offered='table json' ;;
     'decode:--layout') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' ;;
     'decode:--addr') kind='any' ;;
     'decode:--timeout') kind='any' ;;
@@ -200,14 +200,14 @@ _flaked() {
     'bench:--protocol') offered='plain resp inline' ;;
     'bench:--command') kind='any' ;;
     'bench:--pid') kind='any' ;;
-    'bench:--output' | 'bench:-o') offered='table wide json' ;;
+    'bench:--output' | 'bench:-o') offered='table json' ;;
     'bench:--token-file') kind='file' ;;
     'bench:--tls-ca') kind='file' ;;
     'bench:--tls-cert') kind='file' ;;
     'bench:--tls-key') kind='file' ;;
     'bench:--tls-server-name') kind='any' ;;
     'bench:--config') kind='file' ;;
-    'layout show:--output' | 'layout show:-o') offered='table wide json' ;;
+    'layout show:--output' | 'layout show:-o') offered='table json' ;;
     'layout show:--layout') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' ;;
     'layout show:--addr') kind='any' ;;
     'layout show:--timeout') kind='any' ;;
@@ -225,7 +225,7 @@ _flaked() {
     'layout show:--zk-tls-key') kind='file' ;;
     'layout show:--zk-tls-server-name') kind='any' ;;
     'layout show:--config') kind='file' ;;
-    'layout explain:--output' | 'layout explain:-o') offered='table wide json' ;;
+    'layout explain:--output' | 'layout explain:-o') offered='table json' ;;
     'layout explain:--layout') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' ;;
     'layout explain:--addr') kind='any' ;;
     'layout explain:--timeout') kind='any' ;;
@@ -243,7 +243,7 @@ _flaked() {
     'layout explain:--zk-tls-key') kind='file' ;;
     'layout explain:--zk-tls-server-name') kind='any' ;;
     'layout explain:--config') kind='file' ;;
-    'layout check:--output' | 'layout check:-o') offered='table wide json' ;;
+    'layout check:--output' | 'layout check:-o') offered='table json' ;;
     'layout check:--from') kind='any' ;;
     'layout check:--since') kind='any' ;;
     'layout check:--zk') kind='any' ;;
@@ -255,7 +255,7 @@ _flaked() {
     'layout check:--zk-tls-key') kind='file' ;;
     'layout check:--zk-tls-server-name') kind='any' ;;
     'layout check:--config') kind='file' ;;
-    'layout choose:--output' | 'layout choose:-o') offered='table wide json' ;;
+    'layout choose:--output' | 'layout choose:-o') offered='table json' ;;
     'layout choose:--rate') kind='any' ;;
     'layout choose:--nodes') kind='any' ;;
     'layout choose:--spare') kind='any' ;;
@@ -272,10 +272,10 @@ _flaked() {
     'gen:--segment-start') offered='zero random' ;;
     'gen:--config') kind='file' ;;
     'state show:--state-dir') kind='directory' ;;
-    'state show:--output' | 'state show:-o') offered='table wide json' ;;
+    'state show:--output' | 'state show:-o') offered='table json' ;;
     'state show:--config') kind='file' ;;
     'reset-identity:--state-dir') kind='directory' ;;
-    'reset-identity:--output' | 'reset-identity:-o') offered='table wide json' ;;
+    'reset-identity:--output' | 'reset-identity:-o') offered='table json' ;;
     'reset-identity:--config') kind='file' ;;
     'workers list:--output' | 'workers list:-o') offered='table wide json' ;;
     'workers list:--state') offered='live disconnected stopped releasing record-missing free' ;;
@@ -288,7 +288,7 @@ _flaked() {
     'workers list:--zk-tls-key') kind='file' ;;
     'workers list:--zk-tls-server-name') kind='any' ;;
     'workers list:--config') kind='file' ;;
-    'workers show:--output' | 'workers show:-o') offered='table wide json' ;;
+    'workers show:--output' | 'workers show:-o') offered='table json' ;;
     'workers show:--token-file') kind='file' ;;
     'workers show:--zk') kind='any' ;;
     'workers show:--cluster') kind='any' ;;
@@ -299,7 +299,7 @@ _flaked() {
     'workers show:--zk-tls-key') kind='file' ;;
     'workers show:--zk-tls-server-name') kind='any' ;;
     'workers show:--config') kind='file' ;;
-    'workers history:--output' | 'workers history:-o') offered='table wide json' ;;
+    'workers history:--output' | 'workers history:-o') offered='table json' ;;
     'workers history:--zk') kind='any' ;;
     'workers history:--cluster') kind='any' ;;
     'workers history:--zk-auth-file') kind='file' ;;
@@ -311,7 +311,7 @@ _flaked() {
     'workers history:--config') kind='file' ;;
     'workers release:--state-dir') kind='directory' ;;
     'workers release:--confirm') kind='any' ;;
-    'workers release:--output' | 'workers release:-o') offered='table wide json' ;;
+    'workers release:--output' | 'workers release:-o') offered='table json' ;;
     'workers release:--zk') kind='any' ;;
     'workers release:--cluster') kind='any' ;;
     'workers release:--zk-auth-file') kind='file' ;;
@@ -321,7 +321,7 @@ _flaked() {
     'workers release:--zk-tls-key') kind='file' ;;
     'workers release:--zk-tls-server-name') kind='any' ;;
     'workers release:--config') kind='file' ;;
-    'workers forget-ticket:--output' | 'workers forget-ticket:-o') offered='table wide json' ;;
+    'workers forget-ticket:--output' | 'workers forget-ticket:-o') offered='table json' ;;
     'workers forget-ticket:--zk') kind='any' ;;
     'workers forget-ticket:--cluster') kind='any' ;;
     'workers forget-ticket:--zk-auth-file') kind='file' ;;
@@ -346,7 +346,7 @@ _flaked() {
     'cluster init:--zk-tls-key') kind='file' ;;
     'cluster init:--zk-tls-server-name') kind='any' ;;
     'cluster init:--config') kind='file' ;;
-    'cluster show:--output' | 'cluster show:-o') offered='table wide json' ;;
+    'cluster show:--output' | 'cluster show:-o') offered='table json' ;;
     'cluster show:--zk') kind='any' ;;
     'cluster show:--cluster') kind='any' ;;
     'cluster show:--zk-auth-file') kind='file' ;;
@@ -358,7 +358,7 @@ _flaked() {
     'cluster show:--config') kind='file' ;;
     'cluster freeze:--for') kind='any' ;;
     'cluster freeze:--workers') kind='any' ;;
-    'cluster freeze:--output' | 'cluster freeze:-o') offered='table wide json' ;;
+    'cluster freeze:--output' | 'cluster freeze:-o') offered='table json' ;;
     'cluster freeze:--zk') kind='any' ;;
     'cluster freeze:--cluster') kind='any' ;;
     'cluster freeze:--zk-auth-file') kind='file' ;;
@@ -393,7 +393,7 @@ _flaked() {
     'seq create:--ceiling') kind='any' ;;
     'seq create:--note') kind='any' ;;
     'seq create:--wait') kind='any' ;;
-    'seq create:--output' | 'seq create:-o') offered='table wide json' ;;
+    'seq create:--output' | 'seq create:-o') offered='table json' ;;
     'seq create:--zk') kind='any' ;;
     'seq create:--cluster') kind='any' ;;
     'seq create:--zk-auth-file') kind='file' ;;
@@ -414,7 +414,7 @@ _flaked() {
     'seq list:--zk-tls-key') kind='file' ;;
     'seq list:--zk-tls-server-name') kind='any' ;;
     'seq list:--config') kind='file' ;;
-    'seq show:--output' | 'seq show:-o') offered='table wide json' ;;
+    'seq show:--output' | 'seq show:-o') offered='table json' ;;
     'seq show:--zk') kind='any' ;;
     'seq show:--cluster') kind='any' ;;
     'seq show:--zk-auth-file') kind='file' ;;
@@ -435,7 +435,7 @@ _flaked() {
     'seq set:--note') kind='any' ;;
     'seq set:--wait') kind='any' ;;
     'seq set:--confirm') kind='any' ;;
-    'seq set:--output' | 'seq set:-o') offered='table wide json' ;;
+    'seq set:--output' | 'seq set:-o') offered='table json' ;;
     'seq set:--zk') kind='any' ;;
     'seq set:--cluster') kind='any' ;;
     'seq set:--zk-auth-file') kind='file' ;;
@@ -449,7 +449,7 @@ _flaked() {
     'seq recover:--addr') kind='any' ;;
     'seq recover:--wait') kind='any' ;;
     'seq recover:--confirm') kind='any' ;;
-    'seq recover:--output' | 'seq recover:-o') offered='table wide json' ;;
+    'seq recover:--output' | 'seq recover:-o') offered='table json' ;;
     'seq recover:--token-file') kind='file' ;;
     'seq recover:--tls-ca') kind='file' ;;
     'seq recover:--tls-cert') kind='file' ;;
@@ -466,7 +466,7 @@ _flaked() {
     'seq recover:--config') kind='file' ;;
     'seq delete:--wait') kind='any' ;;
     'seq delete:--confirm') kind='any' ;;
-    'seq delete:--output' | 'seq delete:-o') offered='table wide json' ;;
+    'seq delete:--output' | 'seq delete:-o') offered='table json' ;;
     'seq delete:--zk') kind='any' ;;
     'seq delete:--cluster') kind='any' ;;
     'seq delete:--zk-auth-file') kind='file' ;;
@@ -477,7 +477,7 @@ _flaked() {
     'seq delete:--zk-tls-server-name') kind='any' ;;
     'seq delete:--config') kind='file' ;;
     'seq purge:--confirm') kind='any' ;;
-    'seq purge:--output' | 'seq purge:-o') offered='table wide json' ;;
+    'seq purge:--output' | 'seq purge:-o') offered='table json' ;;
     'seq purge:--zk') kind='any' ;;
     'seq purge:--cluster') kind='any' ;;
     'seq purge:--zk-auth-file') kind='file' ;;
@@ -506,7 +506,7 @@ _flaked() {
     'seq export:--zk-tls-key') kind='file' ;;
     'seq export:--zk-tls-server-name') kind='any' ;;
     'seq export:--config') kind='file' ;;
-    'seq verify:--output' | 'seq verify:-o') offered='table wide json' ;;
+    'seq verify:--output' | 'seq verify:-o') offered='table json' ;;
     'seq verify:--zk') kind='any' ;;
     'seq verify:--cluster') kind='any' ;;
     'seq verify:--zk-auth-file') kind='file' ;;
@@ -516,7 +516,7 @@ _flaked() {
     'seq verify:--zk-tls-key') kind='file' ;;
     'seq verify:--zk-tls-server-name') kind='any' ;;
     'seq verify:--config') kind='file' ;;
-    'seq key:--output' | 'seq key:-o') offered='table wide json' ;;
+    'seq key:--output' | 'seq key:-o') offered='table json' ;;
     'seq key:--zk') kind='any' ;;
     'seq key:--cluster') kind='any' ;;
     'seq key:--zk-auth-file') kind='file' ;;
@@ -538,7 +538,7 @@ _flaked() {
     'seq import:--ceiling') kind='any' ;;
     'seq import:--note') kind='any' ;;
     'seq import:--wait') kind='any' ;;
-    'seq import:--output' | 'seq import:-o') offered='table wide json' ;;
+    'seq import:--output' | 'seq import:-o') offered='table json' ;;
     'seq import:--zk') kind='any' ;;
     'seq import:--cluster') kind='any' ;;
     'seq import:--zk-auth-file') kind='file' ;;

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// batches says how to ask a node for numbers.
+type batches struct {
+	what    string                   // a number, for people: "an ID"
+	request func(n int) string       // the request for n numbers
+	advice  func(*replyError) string // what to do about an error reply, after a full stop
+}
+
+// largestBatch is the most numbers of one request. It is the default of --max-batch.
+const largestBatch = 10_000
+
+// lowerLimit matches the reply of a node with a lower --max-batch.
+var lowerLimit = regexp.MustCompile(`a count (?:must be|is) 1 to (\d+)`)
+
+// printBatches prints n numbers, one per line. A batch is printed when all of it has been read.
+func printBatches(c *cli.Context, n int, b batches) error {
+	nodes, err := newConversation(c)
+	if err != nil {
+		return err
+	}
+	size := largestBatch
+	for printed := 0; printed < n; {
+		want := min(size, n-printed)
+		lines, err := nodes.ask(c.Context, b.request(want), want)
+		if limit, ok := limitOf(err); ok && limit < want {
+			size = limit
+			continue
+		}
+		if err == nil {
+			err = b.check(nodes.addrs[0], lines)
+		}
+		if err != nil {
+			return b.failed(err, printed, n)
+		}
+		if _, err := fmt.Fprintln(c.App.Writer, strings.Join(lines, "\n")); err != nil {
+			return err
+		}
+		printed += want
+	}
+	return nil
+}
+
+// limitOf returns the limit in a node's reply that it gives fewer numbers for one request.
+func limitOf(err error) (limit int, ok bool) {
+	reply, is := errors.AsType[*replyError](err)
+	if !is {
+		return 0, false
+	}
+	m := lowerLimit.FindStringSubmatch(reply.line)
+	if m == nil {
+		return 0, false
+	}
+	limit, _ = strconv.Atoi(m[1])
+	return limit, limit > 0
+}
+
+// check returns an error unless all lines are numbers.
+func (b batches) check(addr string, lines []string) error {
+	for _, line := range lines {
+		if v, err := strconv.ParseInt(line, 10, 64); err != nil || v < 0 {
+			return exitWith(exitFailure, "%s answered %.60q, which is not %s. Check that it is a flaked node", addr, line, b.what)
+		}
+	}
+	return nil
+}
+
+// failed adds to an error what to do, and how much of the output is there.
+func (b batches) failed(err error, printed, n int) error {
+	if reply, ok := errors.AsType[*replyError](err); ok {
+		err = exitWith(exitFailure, "%w%s", err, b.advice(reply))
+	}
+	if printed == 0 {
+		return err
+	}
+	return fmt.Errorf("%d of %d printed, then failed: %w", printed, n, err)
+}
