@@ -199,6 +199,7 @@ const statusGolden = `{
       "granted_ms": null,
       "released_by": "",
       "asked": "",
+      "why": "",
       "says": null
     }
   ],
