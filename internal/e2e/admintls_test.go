@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -111,6 +112,16 @@ func TestNodesAreAskedOverTLS(t *testing.T) {
 	number := regexp.MustCompile(`(?m)^ *(\d+) +` + secure.name + ` `).FindStringSubmatch(status(nil).stdout)[1]
 	s.command("workers", "show", number, "--tls-ca", p.file("servers.pem"), "--token-file", token).wants(t, 0, "https://"+addr)
 	s.command("workers", "show", number).wants(t, 0, "TLS failed: ")
+
+	// A node that requires client certificates shows its state to a client that has one.
+	strict := s.node(p.adminFlags("--tls-client-ca", p.file("customers.pem"))...).onSocket()
+	strict.start().ready()
+	cert, key := p.withPair(p.customers, "customer", time.Now().Add(time.Hour))
+	number = strconv.Itoa(strict.worker())
+	s.command("workers", "show", number).wants(t, 0, "TLS failed: ")
+	s.command("workers", "show", number, "--tls-ca", p.file("servers.pem")).wants(t, 0, "access denied")
+	s.command("workers", "show", number, "--tls-ca", p.file("servers.pem"), "--tls-cert", cert, "--tls-key", key).wants(t, 0, "ready. ")
+	strict.stop()
 
 	// The node takes a new certificate without a restart. An expired one is not accepted.
 	pair := p.servers.Pair("late", time.Now().Add(-time.Minute))
