@@ -18,6 +18,10 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, linked bool) *htt
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, "request from another site's page refused. Enter this address in a tab of its own, or use a program.\n")
 		return nil
+	case !s.certified(r):
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, "client certificate missing. Connect with one of an authority that the node trusts (curl --cert FILE --key FILE).\n")
+		return nil
 	case s.cfg.Authenticate != nil:
 		if rights, ok := s.cfg.Authenticate([]byte(token(r))); ok {
 			return withRights(r, rights)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/netip"
 	"sync"
@@ -23,6 +24,9 @@ const grace = 10 * time.Millisecond
 type conns struct {
 	net.Listener
 	most int
+	// begin is called with the first byte of each connection. An error ends the connection.
+	// nil means that every first byte is right.
+	begin func(c net.Conn, first byte) error
 
 	mu   sync.Mutex // guards what follows, and the fields of each conn in open
 	open map[*conn]struct{}
@@ -40,6 +44,7 @@ type conn struct {
 	from netip.Prefix
 	// answering is set while a handler works on a request, and answered once one has.
 	answering, answered bool
+	begun               bool // a byte was read; used by Read only
 	// quiet is when the last handler ended. Before any has run, it is when the connection
 	// was accepted.
 	quiet time.Time
@@ -131,6 +136,18 @@ func (l *conns) forget(c *conn) {
 	}
 }
 
+// Read calls conns.begin with the first byte.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && !c.begun && c.all.begin != nil {
+		c.begun = true
+		if wrong := c.all.begin(c.Conn, b[0]); wrong != nil {
+			return 0, wrong
+		}
+	}
+	return n, err
+}
+
 func (c *conn) Close() error {
 	c.all.mu.Lock()
 	c.all.forget(c)
@@ -149,6 +166,9 @@ func (c *conn) answer(working bool) {
 type connKey struct{}
 
 func withConn(ctx context.Context, c net.Conn) context.Context {
+	if secured, ok := c.(*tls.Conn); ok {
+		c = secured.NetConn()
+	}
 	return context.WithValue(ctx, connKey{}, c)
 }
 

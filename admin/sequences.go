@@ -301,7 +301,7 @@ var errTinyidToken = errors.New("token is error")
 // tinyidAdmit is admit for a request of tinyid's client, which has the token among the parameters. If the token is wrong,
 // the request gets no rights. It returns nil after it has answered.
 func (s *Server) tinyidAdmit(w http.ResponseWriter, r *http.Request) *http.Request {
-	if s.cfg.Authenticate == nil || fromAnotherSite(r) {
+	if s.cfg.Authenticate == nil || fromAnotherSite(r) || !s.certified(r) {
 		return s.admit(w, r, false)
 	}
 	rights, ok := s.cfg.Authenticate([]byte(r.FormValue("token")))

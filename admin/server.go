@@ -2,10 +2,12 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,6 +61,11 @@ type Config struct {
 	// Loopback refuses requests whose Host is not localhost, a loopback address or empty.
 	// It applies to the same requests as Closed, and only if Authenticate is nil.
 	Loopback bool
+	// TLS serves HTTPS instead of HTTP. nil means HTTP.
+	TLS *tls.Config
+	// ClientCertificate refuses requests without a client certificate that TLS has verified.
+	// It applies to the same requests as Authenticate, and in addition to it.
+	ClientCertificate bool
 	// Pprof serves profiles of the process at /debug/pprof/.
 	Pprof bool
 	// Events are shown in the status document and on the page. nil means no events.
@@ -94,6 +101,8 @@ type Server struct {
 	waits    *places
 	requests httpRequests
 	made     atomic.Int64 // IDs
+	// wrongScheme is the Unix minute of the last warning about it.
+	wrongScheme atomic.Int64
 }
 
 // New validates the configuration. It does no I/O.
@@ -145,7 +154,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		ConnContext: withConn,
 		ErrorLog:    s.httpLog(),
 	}
-	s.log.Info("serving HTTP", "address", l.Addr().String())
+	s.log.Info("serving "+strings.ToUpper(s.scheme()), "address", l.Addr().String())
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	readCtx, stopReading := context.WithCancel(ctx)
@@ -153,7 +162,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	reading.Go(func() { s.slots.run(readCtx) })
 	reading.Go(func() { s.remember(readCtx) })
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(newConns(l, maxConns)) }()
+	go func() { served <- srv.Serve(s.listen(l)) }()
 	select {
 	case err := <-served:
 		_ = srv.Close() // the listener failed: do not wait for its connections
@@ -167,6 +176,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		_ = srv.Close()
 	}
 	<-served
-	s.log.Info("stopped serving HTTP", "address", l.Addr().String(), "cut", err != nil)
+	s.log.Info("stopped serving "+strings.ToUpper(s.scheme()), "address", l.Addr().String(), "cut", err != nil)
 	return nil
 }

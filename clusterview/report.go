@@ -51,7 +51,8 @@ type WorkerReport struct {
 	PID         int    `json:"pid"`
 	Confirmed   bool   `json:"confirmed"`
 	HeartbeatMs int64  `json:"heartbeat_ms"`
-	// Admin is the address of the node's HTTP, "" for none.
+	// Admin is the address of the node's HTTP, with https:// in front if it uses TLS, "" for
+	// none.
 	Admin string `json:"admin"`
 	// GrantedMs is the time at which the node acquired the worker. A restart does not change
 	// it. It is null if it was not recorded.
@@ -60,6 +61,8 @@ type WorkerReport struct {
 	ReleasedBy string `json:"released_by"`
 	// Asked is the result of asking the node itself, "" if it was not asked.
 	Asked string `json:"asked"`
+	// Why has the details for people if Asked is TLSFailed.
+	Why string `json:"why"`
 	// Says is the node's answer, null if there is none.
 	Says *Answer `json:"says"`
 }
@@ -118,7 +121,8 @@ const (
 	NoAnswer       = "no answer"
 	TimedOut       = "timed out"
 	AnotherNode    = "another node"    // answers at its address
-	AccessDenied   = "access denied"   // no valid token
+	AccessDenied   = "access denied"   // no valid token, or no client certificate
+	TLSFailed      = "TLS failed"      // one side refused the other's certificate
 	AnotherCluster = "another cluster" // a node of another cluster answers at the address
 	NoAddress      = "no address"      // no address of the node can be reached from here
 )

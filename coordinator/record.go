@@ -78,7 +78,7 @@ type Labels struct {
 	Host    string `json:"host,omitempty"`
 	PID     int    `json:"pid,omitempty"`
 	Address string `json:"address,omitempty"` // of its listeners, comma-separated
-	Admin   string `json:"admin,omitempty"`   // of its admin HTTP server
+	Admin   string `json:"admin,omitempty"`   // of its admin server: HOST:PORT for HTTP, or https://HOST:PORT
 	Version string `json:"version,omitempty"`
 }
 

@@ -36,7 +36,7 @@ func (o options) listen(guard *credentials.Server, log hclog.Logger) ([]net.List
 		}
 		listeners = append(listeners, l)
 	}
-	if !tcp && guard.TLS() != nil {
+	if !tcp && guard.TLS() != nil && !o.adminTLS {
 		log.Warn("--tls-cert has no effect: there is no TCP address, and unix sockets never use TLS")
 	}
 	return listeners, nil

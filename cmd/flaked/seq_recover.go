@@ -45,7 +45,7 @@ Examples:
 			&cli.Int64Flag{Name: "next", Usage: "go on at `VALUE`", DefaultText: "10 % above the highest known value", Category: callFlags},
 			&cli.StringSliceFlag{Name: "addr", Usage: "also ask the node at `HOST:PORT` or unix:/PATH. Repeatable"},
 			waitFlag(), dryRunFlag(), confirmFlag(), outputFlag(),
-		}, append(askFlags(), nodeTLSFlags()...)...), zkFlags("")...),
+		}, askFlags()...), zkFlags("")...),
 		Action: func(c *cli.Context) error {
 			name, err := sequenceArgument(c)
 			if err != nil {
@@ -179,10 +179,9 @@ func (r recoverer) ask(ctx context.Context, record seqstore.Record) ([]knownNode
 	}
 	targets := r.nodes.lineTargets(r.named, report.Workers)
 	found := make([]knownNode, len(targets))
-	access := newLineAccess(r.c)
 	bounded, cancel := context.WithTimeout(ctx, nodesTime)
 	defer cancel()
-	allAtOnce(len(targets), func(k int) { found[k] = r.askOne(bounded, access, targets[k], record) })
+	allAtOnce(len(targets), func(k int) { found[k] = r.askOne(bounded, targets[k], record) })
 	return found, ctx.Err()
 }
 
@@ -209,7 +208,7 @@ func (a *asker) lineTargets(named []target, workers []clusterview.WorkerReport) 
 }
 
 // askOne asks one node what it knows of the sequence.
-func (r recoverer) askOne(ctx context.Context, access lineAccess, t target, record seqstore.Record) knownNode {
+func (r recoverer) askOne(ctx context.Context, t target, record seqstore.Record) knownNode {
 	n := knownNode{Address: t.addr, Asked: clusterview.NoAddress}
 	var names []string
 	for _, s := range t.seen {
@@ -222,11 +221,11 @@ func (r recoverer) askOne(ctx context.Context, access lineAccess, t target, reco
 	if t.addr == "" {
 		return n
 	}
-	if n.Asked = clusterview.NoAnswer; access.err != nil {
-		n.Why = access.err.Error()
+	if n.Asked = clusterview.NoAnswer; r.nodes.access.err != nil {
+		n.Why = r.nodes.access.err.Error()
 		return n
 	}
-	lines, err := askAt(ctx, credentials.Client{TLS: access.tls, Token: r.nodes.lineToken(t)}, t.addr, nodesTime, "SEQ "+r.name, func(in *bufio.Reader) ([]string, error) { return readLines(in, 1) })
+	lines, err := askAt(ctx, credentials.Client{TLS: r.nodes.access.tls, Token: r.nodes.lineToken(t)}, t.addr, nodesTime, "SEQ "+r.name, func(in *bufio.Reader) ([]string, error) { return readLines(in, 1) })
 	var reply *replyError
 	var silent *silentError
 	switch {

@@ -101,7 +101,7 @@ func TestRecoverAsksAllNodesThatRun(t *testing.T) {
 func TestRecoverNamesNodesThatCannotBeAsked(t *testing.T) {
 	r := recoverer{seqSetter{name: "order"}, &asker{}, nil}
 	record := seqstore.Record{Mode: seqstore.Strict, Map: sequence.Map{Start: 1, Increment: 1, Max: 100}}
-	n := r.askOne(context.Background(), lineAccess{}, target{seen: []clusterview.Seen{{Name: "n4", Address: "127.0.0.1:7609"}}}, record)
+	n := r.askOne(context.Background(), target{seen: []clusterview.Seen{{Name: "n4", Address: "127.0.0.1:7609"}}}, record)
 	if n.Asked != clusterview.NoAddress || n.Address != "127.0.0.1:7609" || n.Names != "n4" {
 		t.Errorf("%+v", n)
 	}

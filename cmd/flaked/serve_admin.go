@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"syscall"
@@ -44,8 +45,17 @@ func (o *options) listenAdmin(log hclog.Logger) (net.Listener, error) {
 		_, port, _ = net.SplitHostPort(l.Addr().String())
 		o.admin = net.JoinHostPort(host, port)
 	}
-	o.node.Labels.Admin = advertised(o.admin, o.advertise)
+	o.node.Labels.Admin = o.adminURL(advertised(o.admin, o.advertise))
 	return l, nil
+}
+
+// adminURL returns an address of the admin port as it stands in records and messages: HOST:PORT
+// for plain HTTP, and https://HOST:PORT for TLS.
+func (o options) adminURL(addr string) string {
+	if o.adminTLS && addr != "" {
+		return httpsPrefix + addr
+	}
+	return addr
 }
 
 // guardAdmin returns the check of tokens at the admin port, nil for none. If closed is not "", the
@@ -55,11 +65,11 @@ func (o options) guardAdmin(guard *credentials.Server, log hclog.Logger) (authen
 	authenticate = guard.Authenticate()
 	switch {
 	case isLoopback(o.admin):
-	case authenticate != nil:
-		log.Warn("the admin port does not use TLS: tokens sent to it cross the network in the clear", "address", o.admin)
-	case !o.allowOpen:
-		log.Info("the admin port can be reached from other machines: it serves only probes and /metrics. --token-file or --allow-open opens the rest", "address", o.admin)
-		closed = "other machines can reach this address, so it serves only /livez, /readyz and /metrics. For the rest, give the node tokens (--token-file FILE), add --allow-open if you trust the network, or use an --admin address on 127.0.0.1"
+	case authenticate != nil && !o.adminTLS:
+		log.Warn("the admin port does not use TLS: tokens sent to it cross the network in the clear. --admin-tls encrypts them with the certificate of --tls-cert", "address", o.admin)
+	case authenticate == nil && !o.allowOpen && !(o.adminTLS && o.guard.ClientCA != ""):
+		log.Info("the admin port can be reached from other machines: it serves only probes and /metrics. --token-file, --admin-tls with --tls-client-ca, or --allow-open opens the rest", "address", o.admin)
+		closed = "other machines can reach this address, so it serves only /livez, /readyz and /metrics. For the rest, give the node tokens (--token-file FILE), require client certificates (--admin-tls and --tls-client-ca FILE), add --allow-open if you trust the network, or use an --admin address on 127.0.0.1"
 	}
 	return authenticate, closed
 }
@@ -67,6 +77,10 @@ func (o options) guardAdmin(guard *credentials.Server, log hclog.Logger) (authen
 func (o options) adminServer(nodes *nodewire.Backend, server *lineproto.Server, issuer *seqstore.Issuer, store zkstore.Store, guard *credentials.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
 	labels := o.node.Labels
 	authenticate, closed := o.guardAdmin(guard, log)
+	var secured *tls.Config
+	if o.adminTLS {
+		secured = guard.ProbeTLS()
+	}
 	return admin.New(admin.Config{
 		Ready: nodes.Ready, Live: nodes.Live, Workers: nodes.Snapshots,
 		Counters: server.Counters, Reserve: server.Reserve, Sequences: issuer.Report, Issuer: nodewire.Sequences{Issuer: issuer}, MaxBatch: o.maxBatch,
@@ -74,10 +88,11 @@ func (o options) adminServer(nodes *nodewire.Backend, server *lineproto.Server, 
 			return readStatus(ctx, store, o.node.Cluster, nil)
 		},
 		Authenticate: authenticate, Closed: closed, Loopback: isLoopback(o.admin) && !o.allowOpen, Pprof: o.adminPprof,
+		TLS: secured, ClientCertificate: o.adminTLS && o.guard.ClientCA != "",
 		Events: events, Logger: log,
 		About: admin.About{
 			Version: version, Name: labels.Name, Host: labels.Host, PID: labels.PID,
-			Listen: o.listenOn, Admin: o.admin, Cluster: o.node.Cluster, Dev: o.dev, StartedMs: time.Now().UnixMilli(),
+			Listen: o.listenOn, Admin: o.adminURL(o.admin), Cluster: o.node.Cluster, Dev: o.dev, StartedMs: time.Now().UnixMilli(),
 		},
 	})
 }

@@ -54,6 +54,23 @@ func TestTakenDefaultAdminPortIsSkipped(t *testing.T) {
 	}
 }
 
+// The record says that an admin port uses TLS. A node that reads host:port uses plain HTTP.
+func TestRecordSaysThatTheAdminPortUsesTLS(t *testing.T) {
+	o := options{admin: "0.0.0.0:0", adminTLS: true, advertise: "ids-1"}
+	l, err := o.listenAdmin(hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	if got, want := o.node.Labels.Admin, "https://ids-1:"+port; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := o.adminHint(), "the HTTP admin port is https://0.0.0.0:"+port; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestPublicAdminPortIsRestricted(t *testing.T) {
 	guard := func(token string) *credentials.Server {
 		g, err := credentials.Load(credentials.Config{Token: token})
@@ -74,10 +91,16 @@ func TestPublicAdminPortIsRestricted(t *testing.T) {
 		{"for all, by its port alone", ":7610", "", false, false, true, "serves only probes and /metrics"},
 		{"for all, meant so", "10.0.0.5:7610", "", true, false, false, ""},
 		{"for all who have a token", "10.0.0.5:7610", "secret", false, true, false, "in the clear"},
+		{"by TLS for all", "0.0.0.0:7610", "", false, false, true, "serves only probes and /metrics"},
+		{"by TLS for all who have a token", "10.0.0.5:7610", "secret", false, true, false, ""},
+		{"by TLS for all who have a certificate", "10.0.0.5:7610", "", false, false, false, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var log bytes.Buffer
-			o := options{admin: row.addr, allowOpen: row.allowOpen}
+			o := options{admin: row.addr, allowOpen: row.allowOpen, adminTLS: strings.HasPrefix(row.name, "by TLS")}
+			if strings.HasSuffix(row.name, "a certificate") {
+				o.guard.ClientCA = "customers.pem"
+			}
 			authenticate, closed := o.guardAdmin(guard(row.token), hclog.New(&hclog.LoggerOptions{Output: &log}))
 			if (authenticate != nil) != row.asks || (closed != "") != row.closed {
 				t.Errorf("asks for a token: %v; closed: %q", authenticate != nil, closed)

@@ -29,6 +29,7 @@ type options struct {
 	// adminAsked means that --admin was given, so its address is not the default.
 	adminAsked bool
 	adminPprof bool
+	adminTLS   bool
 	advertise  string
 	stateDir   string
 	dev        bool
@@ -49,6 +50,7 @@ func serveFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringSliceFlag{Name: "listen", EnvVars: env("listen"), Value: cli.NewStringSlice(defaultAddr), Usage: "serve IDs on `HOST:PORT` or unix:/PATH, instead of the default. Repeatable"},
 		&cli.StringFlag{Name: "admin", EnvVars: env("admin"), Value: defaultAdmin, Usage: "serve probes, metrics and the node's status over HTTP on `HOST:PORT`, or off"},
+		&cli.BoolFlag{Name: "admin-tls", EnvVars: env("admin-tls"), DisableDefaultText: true, Usage: "serve the admin port over HTTPS, with the certificate of --tls-cert. With --tls-client-ca, all but probes and metrics needs a client certificate"},
 		&cli.BoolFlag{Name: "admin-pprof", EnvVars: env("admin-pprof"), DisableDefaultText: true, Usage: "also serve profiles of the process on the admin port: /debug/pprof/"},
 		&cli.StringFlag{Name: "advertise", EnvVars: env("advertise"), DefaultText: "the host's name", Usage: "`HOST` (address or name) that others use for listeners on all interfaces"},
 		stateDirFlag(),
@@ -78,7 +80,7 @@ func serveFlags() []cli.Flag {
 
 func serveOptions(c *cli.Context) (options, error) {
 	o := options{
-		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"), adminAsked: c.IsSet("admin"), adminPprof: c.Bool("admin-pprof"), advertise: c.String("advertise"),
+		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"), adminAsked: c.IsSet("admin"), adminPprof: c.Bool("admin-pprof"), adminTLS: c.Bool("admin-tls"), advertise: c.String("advertise"),
 		stateDir: c.String("state-dir"), dev: c.Bool("dev"), maxBatch: c.Int("max-batch"),
 		workers: c.Int("workers"), loops: c.Int("loops"), spin: c.Duration("spin"), drainTime: c.Duration("drain-time"),
 	}
@@ -106,6 +108,9 @@ func serveOptions(c *cli.Context) (options, error) {
 	var err error
 	if o.guard, err = guardConfig(c); err != nil {
 		return o, err
+	}
+	if o.adminTLS && o.guard.Cert == "" {
+		return o, usageError("--admin-tls needs --tls-cert and --tls-key. Give them, or leave out --admin-tls")
 	}
 	if o.unix, err = parseUnixOptions(c.String("unix-mode"), c.String("unix-group")); err != nil {
 		return o, err
@@ -215,5 +220,5 @@ func (o options) adminHint() string {
 	if o.admin == "" {
 		return "this is not an HTTP port, and the node has none: --admin HOST:PORT sets one"
 	}
-	return "the HTTP admin port is " + o.admin
+	return "the HTTP admin port is " + o.adminURL(o.admin)
 }

@@ -71,7 +71,7 @@ Examples:
 			wideOutputFlag(),
 			&cli.StringSliceFlag{Name: "addr", Usage: "ask the node at `HOST:PORT` or unix:/PATH instead of reading ZooKeeper. Repeatable"},
 			&cli.DurationFlag{Name: "watch", Usage: "print again every `INTERVAL` (2s if none is given) until Ctrl-C", EnvVars: env("watch"), DefaultText: "once"},
-		}, slices.Concat(askFlags(), nodeTLSFlags(), zkFlags(localZK))...),
+		}, slices.Concat(askFlags(), zkFlags(localZK))...),
 		Action: status,
 	}
 }
@@ -115,7 +115,7 @@ func status(c *cli.Context) error {
 	}
 	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 		s := &clusterStatus{
-			store: store, nodes: nodes, access: newLineAccess(c), cache: newSeenCache(),
+			store: store, nodes: nodes, cache: newSeenCache(),
 			connect: c.String("zk"), cluster: c.String("cluster"),
 		}
 		return showPages(ctx, c, every, s.read)
@@ -151,12 +151,11 @@ func readNamed(c *cli.Context, nodes *asker) (readPage, error) {
 	if err != nil {
 		return nil, err
 	}
-	access := newLineAccess(c)
-	if access.err != nil {
-		return nil, access.err
+	if nodes.access.err != nil {
+		return nil, nodes.access.err
 	}
 	return func(ctx context.Context) (statusPage, error) {
-		found := nodes.askTargets(ctx, access, cluster, targets)
+		found := nodes.askTargets(ctx, cluster, targets)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -169,7 +168,6 @@ func readNamed(c *cli.Context, nodes *asker) (readPage, error) {
 type clusterStatus struct {
 	store            zkstore.Store
 	nodes            *asker // nil: nobody is asked
-	access           lineAccess
 	cache            seenCache
 	connect, cluster string
 	last             lastSeen  // read by this process, or loaded
@@ -199,7 +197,7 @@ func (s *clusterStatus) read(ctx context.Context) (statusPage, error) {
 	if len(s.last.Nodes) == 0 {
 		return nil, fmt.Errorf("%w. No addresses of nodes are cached. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper", err)
 	}
-	found := s.nodes.askTargets(ctx, s.access, s.cluster, s.nodes.seenTargets(s.last.Nodes))
+	found := s.nodes.askTargets(ctx, s.cluster, s.nodes.seenTargets(s.last.Nodes))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

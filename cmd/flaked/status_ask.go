@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -29,21 +31,25 @@ const (
 	askBytes = 1 << 20
 )
 
+// httpsPrefix begins an admin address that uses TLS. One without it uses plain HTTP.
+const httpsPrefix = "https://"
+
 // askFlags returns the flags that nodeAsker reads.
 func askFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.BoolFlag{Name: "no-ask", Usage: "read only ZooKeeper, and ask no node", DisableDefaultText: true, EnvVars: env("no-ask")},
-		tokenFileFlag("`FILE` with a token for the nodes. It is sent to their admin addresses without encryption. FLAKED_TOKEN gives the token itself, which is sent only to nodes on this machine, and to that of --addr"),
-	}
+		tokenFileFlag("`FILE` with a token for the nodes. It is sent to their admin addresses, encrypted only to those with https://. FLAKED_TOKEN gives the token itself, which is sent only to nodes on this machine, to that of --addr, and with --tls-ca to https:// addresses"),
+	}, tlsFlags("tls", security, "use TLS to addresses for clients, except unix sockets. Any of the flags below implies it. Admin addresses with https:// always use TLS", "the node's")...)
 }
 
 // asker asks nodes for their own state.
 type asker struct {
 	host string // this machine's name
-	// token is sent to nodes on this machine, and with everywhere also to others. It crosses
-	// the network in the clear, to any address that a record in ZooKeeper names.
+	// token is sent to nodes on this machine, and with everywhere also to others. Without TLS
+	// it crosses the network in the clear, to any address that a record in ZooKeeper names.
 	token      string
 	everywhere bool
+	access     lineAccess
 	client     *http.Client
 }
 
@@ -56,22 +62,27 @@ func nodeAsker(c *cli.Context) (*asker, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := newAsker()
+	a := newAsker(newLineAccess(c))
 	a.token, a.everywhere = token, c.String("token-file") != ""
 	return a, nil
 }
 
-func newAsker() *asker {
+func newAsker(access lineAccess) *asker {
 	host, _ := os.Hostname() // without one, nobody on loopback is asked
-	return &asker{host: host, client: &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 1 << 16},
+	return &asker{host: host, access: access, client: &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 1 << 16, TLSClientConfig: access.tls},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
 // reach returns where to dial addr from here, "" if that is impossible. addr is an address of a
-// node on machine. A loopback address can be dialled only if machine is this one.
+// node on machine, and https:// at its beginning is kept. A loopback address can be dialled only
+// if machine is this one.
 func (a *asker) reach(addr, machine string) string {
+	scheme := ""
+	if rest, secure := strings.CutPrefix(addr, httpsPrefix); secure {
+		scheme, addr = httpsPrefix, rest
+	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return ""
@@ -91,7 +102,7 @@ func (a *asker) reach(addr, machine string) string {
 			return ""
 		}
 	}
-	return net.JoinHostPort(host, port)
+	return scheme + net.JoinHostPort(host, port)
 }
 
 // ask adds what the nodes themselves say to the workers of a report. It asks the nodes of
@@ -110,12 +121,12 @@ func (a *asker) ask(ctx context.Context, workers []clusterview.WorkerReport) {
 	defer cancel()
 	addresses := slices.Collect(maps.Keys(byAddress))
 	allAtOnce(len(addresses), func(i int) {
-		outcome, doc := clusterview.TimedOut, admin.Status{}
+		outcome, why, doc := clusterview.TimedOut, "", admin.Status{}
 		if ctx.Err() == nil {
-			outcome, doc = a.get(ctx, addresses[i])
+			outcome, why, doc = a.get(ctx, addresses[i])
 		}
 		for _, w := range byAddress[addresses[i]] {
-			w.Asked = outcome
+			w.Asked, w.Why = outcome, why
 			if outcome == clusterview.Answered {
 				take(w, doc)
 			}
@@ -133,35 +144,68 @@ func allAtOnce(n int, f func(i int)) {
 	_ = asking.Wait() // always nil
 }
 
-func (a *asker) get(ctx context.Context, at string) (string, admin.Status) {
-	var doc admin.Status
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at+"/v1/status", nil)
-	if err != nil {
-		return clusterview.NoAnswer, doc
+// request returns a GET request for a path at an admin address.
+func (a *asker) request(ctx context.Context, at, path string) (*http.Request, error) {
+	base, secure := "http://"+at, strings.HasPrefix(at, httpsPrefix)
+	if secure {
+		base = at
 	}
-	if a.token != "" && (a.everywhere || isLoopback(at)) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	// Anybody who can write the record could name a server with a certificate of a public
+	// authority, but not of one that the user named.
+	vouched := secure && a.access.tls != nil && a.access.tls.RootCAs != nil
+	if a.token != "" && (a.everywhere || vouched || isLoopback(req.URL.Host)) {
 		req.Header.Set("Authorization", "Bearer "+a.token)
 	}
-	resp, err := a.client.Do(req)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return clusterview.TimedOut, doc
+	return req, nil
+}
+
+// get asks a node at its admin address. why explains an outcome if TLS is the reason for it.
+func (a *asker) get(ctx context.Context, at string) (outcome, why string, doc admin.Status) {
+	if strings.HasPrefix(at, httpsPrefix) && a.access.err != nil {
+		return clusterview.TLSFailed, a.access.err.Error(), doc
 	}
+	req, err := a.request(ctx, at, "/v1/status")
 	if err != nil {
-		return clusterview.NoAnswer, doc
+		return clusterview.NoAnswer, "", doc
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, askBytes))
+	resp, err := a.client.Do(req)
+	var body []byte
+	if err == nil {
+		defer resp.Body.Close()
+		body, err = io.ReadAll(io.LimitReader(resp.Body, askBytes))
+	}
+	switch {
+	case err != nil:
+		outcome, why = failedOutcome(err)
+		return outcome, why, doc
+	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
+		return clusterview.AccessDenied, "", doc
+	case resp.StatusCode != http.StatusOK || json.Unmarshal(body, &doc) != nil:
+		return clusterview.AnotherNode, "", doc
+	}
+	return clusterview.Answered, "", doc
+}
+
+// failedOutcome returns the outcome of a request that ended with err. why explains it if TLS is
+// the reason.
+func failedOutcome(err error) (outcome, why string) {
+	advice, insecure := tlsAdvice(err)
+	var request *url.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return clusterview.TimedOut, doc
-	case err != nil:
-		return clusterview.NoAnswer, doc
-	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		return clusterview.AccessDenied, doc
-	case resp.StatusCode != http.StatusOK || json.Unmarshal(body, &doc) != nil:
-		return clusterview.AnotherNode, doc
+		return clusterview.TimedOut, ""
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return clusterview.AnotherNode, "" // the node's record says that it uses TLS
+	case !insecure:
+		return clusterview.NoAnswer, ""
+	case errors.As(err, &request):
+		err = request.Err // without the URL
 	}
-	return clusterview.Answered, doc
+	return clusterview.TLSFailed, clusterview.Clean(plain(err.Error())) + ". " + advice
 }
 
 // take copies a node's own answer on a worker. Another node may answer at the address by
@@ -178,16 +222,17 @@ func take(w *clusterview.WorkerReport, doc admin.Status) {
 
 // askedLine returns a line on the nodes that were asked, "" for none.
 func askedLine(workers []clusterview.WorkerReport) string {
-	n := make(map[string]int)
+	n, why := make(map[string]int), ""
 	for _, w := range workers {
 		if w.Asked != "" || w.State == clusterview.Live || w.State == clusterview.Disconnected {
 			n[w.Asked]++
 		}
+		why = cmp.Or(why, w.Why)
 	}
 	var parts []string
 	for _, row := range [][2]string{
 		{clusterview.Answered, "answered"}, {clusterview.NoAnswer, "did not answer"}, {clusterview.TimedOut, fmt.Sprintf("timed out after %v", askTime)},
-		{clusterview.AccessDenied, "denied access (--token-file)"}, {clusterview.AnotherNode, "replaced by another node"},
+		{clusterview.AccessDenied, "denied access (--token-file, or --tls-cert and --tls-key)"}, {clusterview.TLSFailed, "failed in TLS (" + why + ")"}, {clusterview.AnotherNode, "replaced by another node"},
 		{"", "without an address that can be reached from here"},
 	} {
 		if n[row[0]] > 0 {

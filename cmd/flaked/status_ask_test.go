@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -37,6 +39,13 @@ func TestWhereNodesAreAsked(t *testing.T) {
 		{":7610", "", ""},
 		{"", "here", ""},
 		{"rubbish", "here", ""},
+		{"https://10.0.0.1:7610", "h2", "https://10.0.0.1:7610"},
+		{"https://[::1]:7610", "here", "https://[::1]:7610"},
+		{"https://[::1]:7610", "h2", ""},
+		{"https://0.0.0.0:7610", "h2", "https://h2:7610"},
+		{"https://:7610", "here", "https://127.0.0.1:7610"},
+		{"https://", "here", ""},
+		{"http://10.0.0.1:7610", "h2", ""},
 	} {
 		a := &asker{host: "here"}
 		if got := a.reach(row.admin, row.host); got != row.want {
@@ -46,6 +55,41 @@ func TestWhereNodesAreAsked(t *testing.T) {
 	nameless := &asker{}
 	if got := nameless.reach("127.0.0.1:7610", ""); got != "" {
 		t.Errorf("a machine without a name asks %q", got)
+	}
+}
+
+// The token goes to this machine, to where --token-file sends it, and by TLS to servers of an
+// authority that the user named. A public authority does not vouch for an address in a record.
+func TestWhoGetsTheTokenOverHTTP(t *testing.T) {
+	own, public := lineAccess{tls: &tls.Config{RootCAs: x509.NewCertPool()}}, lineAccess{tls: &tls.Config{}}
+	for _, row := range []struct {
+		name, at   string
+		access     lineAccess
+		everywhere bool
+		want       string
+	}{
+		{"this machine", "127.0.0.1:7610", lineAccess{}, false, "http"},
+		{"this machine by TLS", "https://127.0.0.1:7610", lineAccess{}, false, "https"},
+		{"another one", "10.0.0.1:7610", own, false, ""},
+		{"another one, with --token-file", "10.0.0.1:7610", lineAccess{}, true, "http"},
+		{"another one by TLS", "https://10.0.0.1:7610", lineAccess{}, false, ""},
+		{"another one by TLS, with --tls", "https://10.0.0.1:7610", public, false, ""},
+		{"another one by TLS, with --tls-ca", "https://10.0.0.1:7610", own, false, "https"},
+		{"another one by TLS, with --token-file", "https://10.0.0.1:7610", public, true, "https"},
+	} {
+		a := newAsker(row.access)
+		a.token, a.everywhere = "s3cret", row.everywhere
+		req, err := a.request(t.Context(), row.at, "/v1/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if req.Header.Get("Authorization") == "Bearer s3cret" {
+			got = req.URL.Scheme
+		}
+		if got != row.want {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
 	}
 }
 
@@ -182,7 +226,7 @@ func testAsk(t *testing.T) {
 		workers = append(workers, clusterview.WorkerReport{Worker: 999, Host: "here", Admin: fmt.Sprintf("127.1.%d.%d:9", i/250, i%250), State: clusterview.Live})
 	}
 	began := time.Now()
-	a := newAsker()
+	a := newAsker(lineAccess{})
 	a.client.Transport.(*http.Transport).DialContext = network.dial
 	a.host, a.token = "here", "s3cret"
 	a.ask(t.Context(), workers)

@@ -25,7 +25,7 @@ const nodesTime = 2 * time.Second
 // target is an address to ask, and the workers that ZooKeeper had there.
 type target struct {
 	addr  string // empty: no address can be reached from here
-	admin bool   // addr is an admin address, which speaks HTTP
+	admin bool   // addr is an admin address, which speaks HTTP or HTTPS
 	named bool   // addr is on the command line
 	seen  []clusterview.Seen
 }
@@ -82,10 +82,10 @@ func (a *asker) reachLine(addresses, host string) string {
 	return ""
 }
 
-// lineAccess says how to dial addresses for clients.
+// lineAccess says how to dial nodes: addresses for clients, and admin addresses that use TLS.
 type lineAccess struct {
-	tls *tls.Config // nil: plain TCP
-	// err is the error of the TLS flags. With an error, no address can be dialled.
+	tls *tls.Config // nil: plain TCP for clients, and the system's authorities for HTTPS
+	// err is the error of the TLS flags. With an error, none of these can be dialled.
 	err error
 }
 
@@ -96,7 +96,7 @@ func newLineAccess(c *cli.Context) lineAccess {
 
 // askTargets asks all targets at once, and returns a report for each, in order. If cluster is
 // not "", an answer from a node of another cluster does not count.
-func (a *asker) askTargets(ctx context.Context, access lineAccess, cluster string, targets []target) []clusterview.NodeReport {
+func (a *asker) askTargets(ctx context.Context, cluster string, targets []target) []clusterview.NodeReport {
 	bounded, cancel := context.WithTimeout(ctx, nodesTime)
 	defer cancel()
 	reports := make([]clusterview.NodeReport, len(targets))
@@ -108,9 +108,9 @@ func (a *asker) askTargets(ctx context.Context, access lineAccess, cluster strin
 		case bounded.Err() != nil:
 			outcome = clusterview.TimedOut
 		case t.admin:
-			outcome, doc = a.get(bounded, t.addr)
+			outcome, why, doc = a.get(bounded, t.addr)
 		default:
-			outcome, why, doc = a.line(bounded, access, t)
+			outcome, why, doc = a.line(bounded, t)
 		}
 		switch {
 		case outcome != clusterview.Answered:
@@ -134,11 +134,11 @@ func (a *asker) lineToken(t target) string {
 }
 
 // line asks a node at an address for clients.
-func (a *asker) line(ctx context.Context, access lineAccess, t target) (outcome, why string, doc admin.Status) {
-	if access.err != nil {
-		return clusterview.NoAnswer, access.err.Error(), doc
+func (a *asker) line(ctx context.Context, t target) (outcome, why string, doc admin.Status) {
+	if a.access.err != nil {
+		return clusterview.NoAnswer, a.access.err.Error(), doc
 	}
-	stats, err := askStats(ctx, credentials.Client{TLS: access.tls, Token: a.lineToken(t)}, t.addr, nodesTime)
+	stats, err := askStats(ctx, credentials.Client{TLS: a.access.tls, Token: a.lineToken(t)}, t.addr, nodesTime)
 	var silent *silentError
 	var reply *replyError
 	switch {

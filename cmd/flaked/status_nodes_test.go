@@ -38,6 +38,7 @@ func TestSeenTargets(t *testing.T) {
 		at(7, "h4", "unix:/run/flaked.sock,10.0.0.4:7609", ""),
 		at(8, "h5", "rubbish/,10.0.0.5", ""),
 		at(9, "", "", ""),
+		at(10, "h6", "10.0.0.6:7609", "https://10.0.0.6:7610"),
 	}) {
 		var workers []int
 		for _, s := range target.seen {
@@ -48,6 +49,7 @@ func TestSeenTargets(t *testing.T) {
 	want := []string{
 		"10.0.0.1:7610 true 0,1", "10.0.0.2:7609 false 2", "127.0.0.1:7610 true 3", " false 4", " false 5",
 		"unix:/run/flaked.sock false 6", "10.0.0.4:7609 false 7", "10.0.0.5:7609 false 8", " false 9",
+		"https://10.0.0.6:7610 true 10",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -119,7 +121,7 @@ func TestStatsAreParsedIntoAnAnswer(t *testing.T) {
 
 func TestAskTargets(t *testing.T) {
 	host, _ := os.Hostname()
-	a := newAsker()
+	a := newAsker(lineAccess{})
 	a.token = "s3cret"
 	line := func(reply func(string) string) target {
 		return target{addr: fakeNode(t, "tcp", "127.0.0.1:0", func(line string) string {
@@ -165,7 +167,7 @@ func TestAskTargets(t *testing.T) {
 		targets = append(targets, row.target)
 	}
 	began := time.Now()
-	reports := a.askTargets(t.Context(), lineAccess{}, "default", targets)
+	reports := a.askTargets(t.Context(), "default", targets)
 	if took := time.Since(began); took > nodesTime+time.Second {
 		t.Errorf("it took %v", took)
 	}
@@ -182,11 +184,13 @@ func TestAskTargets(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	// If no cluster was named, an answer of any cluster counts.
-	if r := a.askTargets(t.Context(), lineAccess{}, "", targets[2:3])[0]; r.Asked != clusterview.Answered {
+	if r := a.askTargets(t.Context(), "", targets[2:3])[0]; r.Asked != clusterview.Answered {
 		t.Errorf("%+v", r)
 	}
 	// Unusable TLS flags fail only the targets that need them.
-	if r := a.askTargets(t.Context(), lineAccess{err: errors.New("--tls-ca: no")}, "", targets[:2]); r[0].Why != "--tls-ca: no" || r[1].Asked != clusterview.Answered {
+	a.access.err = errors.New("--tls-ca: no")
+	secure := target{addr: "https://127.0.0.1:1", admin: true}
+	if r := a.askTargets(t.Context(), "", append(targets[:2:2], secure)); r[0].Why != "--tls-ca: no" || r[1].Asked != clusterview.Answered || r[2].Asked != clusterview.TLSFailed || r[2].Why != "--tls-ca: no" {
 		t.Errorf("%+v", r)
 	}
 }

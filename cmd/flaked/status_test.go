@@ -163,6 +163,7 @@ const statusGolden = `{
       "granted_ms": 1795190000000,
       "released_by": "",
       "asked": "answered",
+      "why": "",
       "says": {
         "ready": true,
         "reason": "",
@@ -199,6 +200,7 @@ const statusGolden = `{
       "granted_ms": null,
       "released_by": "",
       "asked": "",
+      "why": "",
       "says": null
     }
   ],

@@ -219,6 +219,8 @@ func workerRows(w clusterview.WorkerReport, s coordinator.Slot, now int64) [][2]
 // saysAtLength returns the node's own state in a sentence.
 func saysAtLength(w clusterview.WorkerReport) string {
 	switch {
+	case w.Says == nil && w.Why != "":
+		return w.Asked + ": " + w.Why
 	case w.Says == nil:
 		return orDash(w.Asked)
 	case !w.Says.Ready:

@@ -290,6 +290,10 @@ _flaked() {
     'workers list:--config') kind='file' ;;
     'workers show:--output' | 'workers show:-o') offered='table json' ;;
     'workers show:--token-file') kind='file' ;;
+    'workers show:--tls-ca') kind='file' ;;
+    'workers show:--tls-cert') kind='file' ;;
+    'workers show:--tls-key') kind='file' ;;
+    'workers show:--tls-server-name') kind='any' ;;
     'workers show:--zk') kind='any' ;;
     'workers show:--cluster') kind='any' ;;
     'workers show:--zk-auth-file') kind='file' ;;
@@ -555,7 +559,7 @@ _flaked() {
   if [[ -z $flag ]]; then
     case $path in
     '') offered='serve drain rolling-restart status doctor get decode healthcheck bench layout gen state reset-identity workers cluster seq completion man version --version --help' ;;
-    'serve') offered='--listen --admin --admin-pprof --advertise --state-dir --name --bootstrap --heartbeat --lease --confirm-time --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --workers --max-batch --engine --loops --spin --drain-time --start-timeout --zk-replaced --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
+    'serve') offered='--listen --admin --admin-tls --admin-pprof --advertise --state-dir --name --bootstrap --heartbeat --lease --confirm-time --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --workers --max-batch --engine --loops --spin --drain-time --start-timeout --zk-replaced --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
     'drain') offered='--state-dir --release --timeout --config --help' ;;
     'rolling-restart') offered='--addr --ready-within --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
     'status') offered='--output --addr --watch --no-ask --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
@@ -575,7 +579,7 @@ _flaked() {
     'reset-identity') offered='--state-dir --yes --output --config --help' ;;
     'workers') offered='list show history release forget-ticket --help' ;;
     'workers list') offered='--output --state --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
-    'workers show') offered='--output --no-ask --token-file --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'workers show') offered='--output --no-ask --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'workers history') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'workers release') offered='--lower-bound --state-dir --confirm --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'workers forget-ticket') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;

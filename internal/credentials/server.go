@@ -106,6 +106,22 @@ func (s *Server) TLS() *tls.Config {
 	}
 }
 
+// ProbeTLS is like TLS, but a client may connect without a certificate. One that it shows must
+// still be valid. It is for ports where some requests, like probes, need none.
+func (s *Server) ProbeTLS() *tls.Config {
+	config := s.TLS()
+	if config != nil {
+		config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			optional := s.tls.Load().Clone()
+			if optional.ClientCAs != nil {
+				optional.ClientAuth = tls.VerifyClientCertIfGiven
+			}
+			return optional, nil
+		}
+	}
+	return config
+}
+
 // Authenticate returns a function that reports whether a token is valid, and returns the
 // token's rights. It returns nil if clients need no token.
 func (s *Server) Authenticate() func(token []byte) (rights *sequence.Rights, ok bool) {

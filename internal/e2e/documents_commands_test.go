@@ -202,13 +202,15 @@ var howRun = map[string]how{
 	"openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=ids-1 \\\n  -addext 'subjectAltName=DNS:ids-1,DNS:localhost,IP:127.0.0.1' -keyout node.key -out node.csr": {},
 	`openssl x509 -req -in node.csr -copy_extensions copy -CA ca.pem -CAkey ca.key -days 365 -out node.pem`:                                                                             {},
 	`openssl rand -hex 32 > /etc/flaked/token && chmod 600 /etc/flaked/token`:                                                                                                           {},
-	"flaked serve --config /etc/flaked.yaml --listen 0.0.0.0:7609 --token-file /etc/flaked/token \\\n  --tls-cert /etc/flaked/node.pem --tls-key /etc/flaked/node.key": {stays: true, first: func(w *docWorld) {
+	"flaked serve --config /etc/flaked.yaml --listen 0.0.0.0:7609 --admin 0.0.0.0:7610 --token-file /etc/flaked/token \\\n  --tls-cert /etc/flaked/node.pem --tls-key /etc/flaked/node.key --admin-tls": {stays: true, first: func(w *docWorld) {
 		w.halt()
 		w.shell("mv ca.pem node.key node.pem etc", "")
 	}},
-	`flaked get --addr ids-1:7609 --token-file /etc/flaked/token --tls-ca /etc/flaked/ca.pem`: {prints: oneID},
-	`export REDISCLI_AUTH=$(cat /etc/flaked/token)`:                                           {},
-	`redis-cli -h ids-1 -p 7609 --tls --cacert /etc/flaked/ca.pem GET`:                        {prints: oneID},
+	`flaked get --addr ids-1:7609 --token-file /etc/flaked/token --tls-ca /etc/flaked/ca.pem`:                                                                                        {prints: oneID},
+	`flaked status --config /etc/flaked.yaml --token-file /etc/flaked/token --tls-ca /etc/flaked/ca.pem`:                                                                             {codes: []int{0, 4}, prints: `nodes asked: .*1 answered`},
+	`printf 'user = ":%s"\n' "$REDISCLI_AUTH" | curl -K - --cacert /etc/flaked/ca.pem https://ids-1:7610/v1/ids`:                                                                     {prints: `{"ids":\["\d{19}"\]}`},
+	`export REDISCLI_AUTH=$(cat /etc/flaked/token)`:                                                                                                                                  {},
+	`redis-cli -h ids-1 -p 7609 --tls --cacert /etc/flaked/ca.pem GET`:                                                                                                               {prints: oneID},
 	"printf 'AUTH %s\\nGET\\nQUIT\\n' \"$REDISCLI_AUTH\" | openssl s_client -quiet -verify_return_error \\\n  -verify_hostname ids-1 -CAfile /etc/flaked/ca.pem -connect ids-1:7609": {prints: oneID},
 	`printf 'AUTH %s\nGET\n' "$REDISCLI_AUTH" | nc -N -U /run/flaked.sock`: {prints: oneID, first: func(w *docWorld) {
 		w.serve("flaked serve --listen unix:"+w.dir+"/flaked.sock --token-file etc/token --state-dir "+w.dir+"/third", nil)

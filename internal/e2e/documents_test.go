@@ -170,7 +170,7 @@ func newDocWorld(t *testing.T, doc string) *docWorld {
 		"127.0.0.1:7609", "127.0.0.1:" + port, "127.0.0.1 7609", "127.0.0.1 " + port, "in 7609 ", "in " + port + " ",
 		"0.0.0.0:7609", "0.0.0.0:" + port, "ids-1:7609", "localhost:" + port, "-h ids-1 -p 7609", "-h localhost -p " + port, "-p 7609", "-p " + port,
 		":7731", ":" + port, "--duration 5s", "", "--duration 60s", "",
-		"127.0.0.1:7610", "127.0.0.1:" + admin, "127.0.0.1:8080", "127.0.0.1:" + admin, "0.0.0.0:8080", "0.0.0.0:" + admin, "127.0.0.1:7611", "127.0.0.1:0",
+		"0.0.0.0:7610", "0.0.0.0:" + admin, "ids-1:7610", "localhost:" + admin, "127.0.0.1:7610", "127.0.0.1:" + admin, "127.0.0.1:8080", "127.0.0.1:" + admin, "0.0.0.0:8080", "0.0.0.0:" + admin, "127.0.0.1:7611", "127.0.0.1:0",
 		"127.0.0.1:771", "127.0.0.1:" + strconv.Itoa(freePorts(t)/10), "127.0.0.1:781", "127.0.0.1:" + strconv.Itoa(freePorts(t)/10),
 		"/etc/flaked/", dir + "/etc/", "/etc/flaked.yaml", dir + "/etc/flaked.yaml", "/var/lib/flaked", dir + "/state",
 		"/tmp/", dir + "/", "/run/flaked.sock", dir + "/flaked.sock",

@@ -1,0 +1,212 @@
+package admin
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/internal/testkit/certtest"
+	"github.com/flaked/flaked/sequence"
+)
+
+// client returns an HTTP client that makes a connection for each request.
+func client(t *testing.T, config *tls.Config) *http.Client {
+	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true, ForceAttemptHTTP2: true}}
+}
+
+func secured(t *testing.T, ca *certtest.CA) *tls.Config {
+	return &tls.Config{Certificates: []tls.Certificate{ca.Pair("node", time.Now().Add(time.Hour)).TLS(t)}}
+}
+
+// Probes and metrics need no client certificate, as a kubelet has none. All else needs one.
+func TestClientCertificate(t *testing.T) {
+	servers, customers := certtest.NewCA(t, "servers"), certtest.NewCA(t, "customers")
+	config := secured(t, servers)
+	config.ClientCAs, config.ClientAuth = customers.Pool(), tls.VerifyClientCertIfGiven
+	pair := customers.Pair("customer", time.Now().Add(time.Hour)).TLS(t)
+	right := func(token []byte) (*sequence.Rights, bool) { return nil, string(token) == "right" }
+	tokens, _ := start(t, Config{TLS: config, ClientCertificate: true, Authenticate: right})
+	plain, _ := start(t, Config{TLS: config, ClientCertificate: true})
+	for _, row := range []struct {
+		name, addr, path, token string
+		certified               bool
+		code                    int
+	}{
+		{"a probe", tokens, "/livez", "", false, 200},
+		{"metrics", tokens, "/metrics", "", false, 200},
+		{"a style", tokens, "/page.css", "", false, 200},
+		{"status with nothing", tokens, "/v1/status", "", false, 403},
+		{"status with a token", tokens, "/v1/status", "right", false, 403},
+		{"status with a certificate", tokens, "/v1/status", "", true, 401},
+		{"status with both", tokens, "/v1/status", "right", true, 200},
+		{"tinyid with a token", tokens, "/tinyid/id/nextId?bizType=a&token=right", "", false, 403},
+		{"tinyid with both", tokens, "/tinyid/id/nextId?bizType=a&token=right", "", true, 200},
+		{"status without tokens", plain, "/v1/status", "", false, 403},
+		{"status without tokens, with a certificate", plain, "/v1/status", "", true, 200},
+		{"a page", plain, "/", "", false, 403},
+		{"IDs", plain, "/v1/ids", "", true, 200},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			config := &tls.Config{RootCAs: servers.Pool()}
+			if row.certified {
+				config.Certificates = []tls.Certificate{pair}
+			}
+			req, err := http.NewRequest("GET", "https://"+row.addr+row.path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if row.token != "" {
+				req.Header.Set("Authorization", "Bearer "+row.token)
+			}
+			res, err := client(t, config).Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			body, _ := io.ReadAll(res.Body)
+			if res.StatusCode != row.code {
+				t.Errorf("%d %s, want %d", res.StatusCode, body, row.code)
+			}
+			if row.code == 403 && !strings.Contains(string(body), "client certificate missing") {
+				t.Errorf("%s", body)
+			}
+			if res.ProtoMajor != 1 {
+				t.Errorf("%s: bounds count connections, so each may have one request at a time", res.Proto)
+			}
+		})
+	}
+}
+
+// Both sides learn that one of them uses the wrong scheme. The log says so once a minute.
+func TestWrongSchemeIsExplained(t *testing.T) {
+	ca := certtest.NewCA(t, "servers")
+	for _, row := range []struct {
+		name string
+		tls  *tls.Config
+		ask  func(t *testing.T, addr string)
+		log  string
+	}{
+		{"plain HTTP to TLS", secured(t, ca), func(t *testing.T, addr string) {
+			_, header, body := do(t, "GET", "http://"+addr+"/livez")
+			if body != "this port speaks TLS. Use https://\n" || header.Get("Server") != "flaked/1.2.3" {
+				t.Errorf("%q %q", body, header)
+			}
+		}, "right_scheme=https"},
+		{"a long plain request to TLS", secured(t, ca), func(t *testing.T, addr string) {
+			c, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			_, _ = io.WriteString(c, "GET /livez HTTP/1.1\r\nHost: localhost\r\nCookie: "+strings.Repeat("x", 8<<10)+"\r\n\r\n")
+			res, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if body, err := io.ReadAll(res.Body); res.StatusCode != 400 || err != nil || !bytes.HasPrefix(body, []byte("this port speaks TLS")) {
+				t.Errorf("%s: %q, %v", res.Status, body, err)
+			}
+			// A reset would take the answer from a client that still sends, on some systems.
+			for range 10 {
+				if _, err := io.WriteString(c, "x"); err != nil {
+					t.Fatal(err)
+				}
+				runtime.Gosched()
+			}
+		}, "right_scheme=https"},
+		{"TLS to plain HTTP", nil, func(t *testing.T, addr string) {
+			_, err := client(t, &tls.Config{RootCAs: ca.Pool()}).Get("https://" + addr + "/livez")
+			if !errors.Is(err, http.ErrSchemeMismatch) {
+				t.Error(err)
+			}
+		}, "right_scheme=http"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			log := new(lockedBuffer)
+			cfg := whole(Config{TLS: row.tls, About: About{Version: "1.2.3"}, Logger: hclog.New(&hclog.LoggerOptions{Output: log})})
+			s, err := New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			addr, stop := serve(t, s)
+			row.ask(t, addr)
+			row.ask(t, addr)
+			stop()
+			if n := strings.Count(log.String(), "a client used the wrong scheme"); n < 1 || n > 2 || !strings.Contains(log.String(), row.log) {
+				t.Errorf("%s", log.String()) // twice if a minute begins between them
+			}
+		})
+	}
+}
+
+// Clients that begin a handshake and do not end it do not keep out a probe.
+func TestUnfinishedHandshakesDoNotKeepOutAProbe(t *testing.T) {
+	ca := certtest.NewCA(t, "servers")
+	addr, _ := start(t, Config{TLS: secured(t, ca)})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for range maxConns + 50 {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, _ = io.WriteString(c, "\x16\x03\x01")
+	}
+	res, err := client(t, &tls.Config{RootCAs: ca.Pool()}).Get("https://" + addr + "/livez")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Body.Close(); res.StatusCode != http.StatusOK {
+		t.Error(res.Status)
+	}
+}
+
+// lockedBuffer is a log that may be read while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// The page is kept current over TLS, and its streams end when the server does.
+func TestPageStreamsOverTLS(t *testing.T) {
+	ca := certtest.NewCA(t, "servers")
+	addr, stop := start(t, Config{TLS: secured(t, ca)})
+	res, err := client(t, &tls.Config{RootCAs: ca.Pool()}).Get("https://" + addr + "/page/live")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(res.Body, first); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if rest, err := io.ReadAll(res.Body); err != nil {
+		t.Errorf("after %d bytes: %v", len(rest), err)
+	}
+}
