@@ -100,11 +100,8 @@ func (c Config) withDefaults() (Config, error) {
 			*d.value = d.fallback
 		}
 	}
-	if c.Heartbeat < limits.MinHeartbeat {
-		return c, fmt.Errorf("the heartbeat interval %s is too short. Use %s or more", c.Heartbeat, limits.MinHeartbeat)
-	}
-	if c.Reserve < 100*time.Millisecond || c.Reserve >= limits.MaxReserve {
-		return c, fmt.Errorf("the reserve %s is out of range. Use 100ms to just below %s: a restart after a crash may wait that long", c.Reserve, limits.MaxReserve)
+	if err := c.CheckTimes(); err != nil {
+		return c, err
 	}
 	if c.Clock == nil {
 		c.Clock = timeguard.System()
@@ -122,6 +119,18 @@ func (c Config) withDefaults() (Config, error) {
 		c.Logger = hclog.NewNullLogger()
 	}
 	return c, nil
+}
+
+// CheckTimes returns an error if Heartbeat or Reserve is out of range for every cluster. New calls
+// it after it has replaced zero by the defaults.
+func (c Config) CheckTimes() error {
+	if c.Heartbeat < limits.MinHeartbeat {
+		return fmt.Errorf("the heartbeat interval %s is too short. Use %s or more", c.Heartbeat, limits.MinHeartbeat)
+	}
+	if c.Reserve < 100*time.Millisecond || c.Reserve >= limits.MaxReserve {
+		return fmt.Errorf("the reserve %s is out of range. Use 100ms to just below %s: a restart after a crash may wait that long", c.Reserve, limits.MaxReserve)
+	}
+	return nil
 }
 
 // extendEvery returns the time between two extensions of the reserved bound: a third of

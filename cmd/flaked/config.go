@@ -40,26 +40,33 @@ func applyConfig(c *cli.Context, text []byte) error {
 		return err
 	}
 	all := allFlags(c.App.Commands)
+	var wrong []error
 	for _, s := range settings {
-		at := fmt.Sprintf("line %d: %s", s.key.Line, s.key.Value)
-		flag := all[s.key.Value]
-		if flag == nil {
-			return fmt.Errorf("%s: %s", at, notAKey(all, s.key.Value))
+		if err := applySetting(c, all[s.key.Value], s, all); err != nil {
+			wrong = append(wrong, fmt.Errorf("line %d: %s: %w", s.key.Line, s.key.Value, err))
 		}
-		values, err := configValues(flag, s.value)
-		if err != nil {
-			return fmt.Errorf("%s: %w", at, err)
-		}
-		if f := flagNamed(c.Command.Flags, s.key.Value); f == nil || commandLineOnly(f) || c.IsSet(s.key.Value) {
-			continue // another command's, or given elsewhere
-		}
-		for _, v := range values {
-			if err := c.Set(s.key.Value, v); err != nil {
-				return fmt.Errorf("%s: %w", at, err)
-			}
-		}
-		c.App.Metadata[fileSet+s.key.Value] = true
 	}
+	return errors.Join(wrong...)
+}
+
+// applySetting sets the flag of a setting. flag is nil if no command has it.
+func applySetting(c *cli.Context, flag cli.Flag, s setting, all map[string]cli.Flag) error {
+	if flag == nil {
+		return errors.New(notAKey(all, s.key.Value))
+	}
+	values, err := configValues(flag, s.value)
+	if err != nil {
+		return err
+	}
+	if f := flagNamed(c.Command.Flags, s.key.Value); f == nil || commandLineOnly(f) || c.IsSet(s.key.Value) {
+		return nil // another command's, or given elsewhere
+	}
+	for _, v := range values {
+		if err := c.Set(s.key.Value, v); err != nil {
+			return err
+		}
+	}
+	c.App.Metadata[fileSet+s.key.Value] = true
 	return nil
 }
 

@@ -43,24 +43,31 @@ func (o options) listen(guard *credentials.Server, log hclog.Logger) ([]net.List
 }
 
 func (o options) listenTCP(given, address string, guard *credentials.Server, log hclog.Logger) (net.Listener, error) {
+	if err := o.mayListen(given, address, guard); err != nil {
+		return nil, err
+	}
 	config, tokens := guard.TLS(), guard.Authenticate() != nil
-	if !isLoopback(address) {
-		knowsClients := tokens || o.guard.ClientCA != ""
-		switch {
-		case o.allowOpen:
-		case config == nil && !tokens:
-			return nil, usageError("--listen %s can be reached from other machines, so anyone there could use up IDs. Require a token (--token-file FILE) or a certificate (--tls-cert, --tls-key and --tls-client-ca), add --allow-open if you trust that network, or listen on 127.0.0.1", given)
-		case !knowsClients:
-			log.Warn("TLS without client authentication: anyone who reaches this address is served. --token-file or --tls-client-ca requires authentication", "listen", given)
-		case config == nil:
-			log.Warn("tokens cross the network in the clear: --tls-cert and --tls-key encrypt them", "listen", given)
-		}
+	switch {
+	case isLoopback(address), o.allowOpen:
+	case !tokens && o.guard.ClientCA == "":
+		log.Warn("TLS without client authentication: anyone who reaches this address is served. --token-file or --tls-client-ca requires authentication", "listen", given)
+	case config == nil:
+		log.Warn("tokens cross the network in the clear: --tls-cert and --tls-key encrypt them", "listen", given)
 	}
 	l, err := net.Listen("tcp", address)
 	if err == nil && config != nil {
 		l = lineproto.TLS(l, config)
 	}
 	return l, err
+}
+
+// mayListen returns an error if other machines could use up IDs at a TCP address and the operator
+// has not allowed it.
+func (o options) mayListen(given, address string, guard *credentials.Server) error {
+	if isLoopback(address) || o.allowOpen || guard.TLS() != nil || guard.Authenticate() != nil {
+		return nil
+	}
+	return usageError("--listen %s can be reached from other machines, so anyone there could use up IDs. Require a token (--token-file FILE) or a certificate (--tls-cert, --tls-key and --tls-client-ca), add --allow-open if you trust that network, or listen on 127.0.0.1", given)
 }
 
 func isLoopback(address string) bool {

@@ -71,9 +71,9 @@ func serveNodes(c *cli.Context, log hclog.InterceptLogger) error {
 	for _, warning := range ignoredVariables(c.App.Commands, os.Environ()) {
 		log.Warn(warning)
 	}
-	opts, err := serveOptions(c)
-	if err != nil {
-		return err
+	opts, wrong := serveOptions(c)
+	if len(wrong) > 0 {
+		return wrong[0]
 	}
 	opts.guard.Logger = log.Named("credentials")
 	guard, err := credentials.Load(opts.guard)

@@ -78,71 +78,67 @@ func serveFlags() []cli.Flag {
 	}, slices.Concat(guardFlags(), zkFlags(""), logFlags())...)
 }
 
-func serveOptions(c *cli.Context) (options, error) {
-	o := options{
+// serveOptions reads the flags of serve. It returns an error for each flag that is wrong.
+func serveOptions(c *cli.Context) (o options, wrong []error) {
+	refuse := func(format string, a ...any) { wrong = append(wrong, usageError(format, a...)) }
+	check := func(err error) {
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	o = options{
 		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"), adminAsked: c.IsSet("admin"), adminPprof: c.Bool("admin-pprof"), adminTLS: c.Bool("admin-tls"), advertise: c.String("advertise"),
 		stateDir: c.String("state-dir"), dev: c.Bool("dev"), maxBatch: c.Int("max-batch"),
 		workers: c.Int("workers"), loops: c.Int("loops"), spin: c.Duration("spin"), drainTime: c.Duration("drain-time"),
 	}
 	if c.String("zk") == "" && !o.dev {
-		return o, usageError("--zk is required. Give --zk HOST:PORT (or FLAKED_ZK), start a ZooKeeper with scripts/zk-dev.sh start, or try `flaked serve --dev`")
+		refuse("--zk is required. Give --zk HOST:PORT (or FLAKED_ZK), start a ZooKeeper with scripts/zk-dev.sh start, or try `flaked serve --dev`")
 	}
 	if o.dev && c.String("zk") != "" && c.String("zk") != os.Getenv(envName("zk")) {
-		return o, usageError("--dev runs without ZooKeeper. Leave out --zk or --dev")
+		refuse("--dev runs without ZooKeeper. Leave out --zk or --dev")
 	}
 	if o.maxBatch < 1 || o.maxBatch > 1_000_000 {
-		return o, usageError("--max-batch must be 1 to 1000000, not %d", o.maxBatch)
+		refuse("--max-batch must be 1 to 1000000, not %d", o.maxBatch)
 	}
 	if o.admin == adminOff {
 		o.admin = ""
 	}
-	if err := checkAdvertised(o.advertise); err != nil {
-		return o, err
-	}
+	check(checkAdvertised(o.advertise))
 	if o.workers < 1 || o.workers > maxWorkers {
-		return o, usageError("--workers must be 1 to %d, not %d", maxWorkers, o.workers)
+		refuse("--workers must be 1 to %d, not %d", maxWorkers, o.workers)
 	}
 	if o.drainTime < 0 {
-		return o, usageError("--drain-time must not be negative, not %s", o.drainTime)
+		refuse("--drain-time must not be negative, not %s", o.drainTime)
 	}
 	var err error
-	if o.guard, err = guardConfig(c); err != nil {
-		return o, err
-	}
+	o.guard, err = guardConfig(c)
+	check(err)
 	if o.adminTLS && o.guard.Cert == "" {
-		return o, usageError("--admin-tls needs --tls-cert and --tls-key. Give them, or leave out --admin-tls")
+		refuse("--admin-tls needs --tls-cert and --tls-key. Give them, or leave out --admin-tls")
 	}
-	if o.unix, err = parseUnixOptions(c.String("unix-mode"), c.String("unix-group")); err != nil {
-		return o, err
-	}
-	if o.engine, err = oneOf(c, "engine", "auto, loops or goroutines", engines); err != nil {
-		return o, err
-	}
+	o.unix, err = parseUnixOptions(c.String("unix-mode"), c.String("unix-group"))
+	check(err)
+	o.engine, err = oneOf(c, "engine", "auto, loops or goroutines", engines)
+	check(err)
 	if o.engine == lineproto.EventLoops && runtime.GOOS != "linux" {
-		return o, usageError("--engine loops needs Linux. Leave it out")
+		refuse("--engine loops needs Linux. Leave it out")
 	}
 	if o.loops < 1 || o.loops > lineproto.MaxLoops {
-		return o, usageError("--loops must be 1 to %d, not %d", lineproto.MaxLoops, o.loops)
+		refuse("--loops must be 1 to %d, not %d", lineproto.MaxLoops, o.loops)
 	}
 	if o.spin < 0 || o.spin > lineproto.MaxSpin {
-		return o, usageError("--spin must be 0 to %v, not %v", lineproto.MaxSpin, o.spin)
+		refuse("--spin must be 0 to %v, not %v", lineproto.MaxSpin, o.spin)
 	}
 	settings, err := clusterSettings(c)
-	if err != nil {
-		return o, err
-	}
+	check(err)
 	start, err := sequenceStart(c)
-	if err != nil {
-		return o, err
-	}
+	check(err)
 	segment, err := segmentStart(c)
-	if err != nil {
-		return o, err
-	}
+	check(err)
 	host, _ := os.Hostname() // a label: "" will do
 	name := cmp.Or(c.String("name"), host)
 	if strings.ContainsAny(name, " \t\r\n") {
-		return o, usageError("--name %q must not contain blanks", name)
+		refuse("--name %q must not contain blanks", name)
 	}
 	o.node = node.Config{
 		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap") || o.dev, Settings: settings,
@@ -157,7 +153,7 @@ func serveOptions(c *cli.Context) (options, error) {
 	if o.dev {
 		o.node.Settings.ConfirmTime, o.node.InMemory = new(time.Duration(0)), true // no other node to wait for
 	}
-	return o, nil
+	return o, wrong
 }
 
 // clusterSettings returns the cluster settings that flags give, nil for each that no flag gives.

@@ -8,6 +8,8 @@ _flaked() {
     word=${path:+$path }${COMP_WORDS[i]}
     case $word in
       'serve' \
+      | 'config' \
+      | 'config check' \
       | 'drain' \
       | 'rolling-restart' \
       | 'status' \
@@ -101,6 +103,46 @@ _flaked() {
     'serve:--log-level') offered='trace debug info warn error off' ;;
     'serve:--log-format') offered='auto text json' ;;
     'serve:--config') kind='file' ;;
+    'config check:--output' | 'config check:-o') offered='table json' ;;
+    'config check:--listen') kind='any' ;;
+    'config check:--admin') kind='any' ;;
+    'config check:--advertise') kind='any' ;;
+    'config check:--state-dir') kind='directory' ;;
+    'config check:--name') kind='any' ;;
+    'config check:--heartbeat') kind='any' ;;
+    'config check:--lease') kind='any' ;;
+    'config check:--confirm-time' | 'config check:--settle') kind='any' ;;
+    'config check:--reserve') kind='any' ;;
+    'config check:--layout') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' ;;
+    'config check:--datacenter') kind='any' ;;
+    'config check:--on-rollback') offered='leaf refuse wait coast rollback-bits' ;;
+    'config check:--borrow') kind='any' ;;
+    'config check:--segment-start') offered='zero random' ;;
+    'config check:--sequence-start') offered='random zero carry-on' ;;
+    'config check:--workers') kind='any' ;;
+    'config check:--max-batch') kind='any' ;;
+    'config check:--engine') offered='auto loops goroutines' ;;
+    'config check:--loops') kind='any' ;;
+    'config check:--spin') kind='any' ;;
+    'config check:--drain-time') kind='any' ;;
+    'config check:--start-timeout') kind='any' ;;
+    'config check:--token-file') kind='file' ;;
+    'config check:--tls-cert') kind='file' ;;
+    'config check:--tls-key') kind='file' ;;
+    'config check:--tls-client-ca') kind='file' ;;
+    'config check:--unix-mode') kind='any' ;;
+    'config check:--unix-group') kind='any' ;;
+    'config check:--zk') kind='any' ;;
+    'config check:--cluster') kind='any' ;;
+    'config check:--zk-auth-file') kind='file' ;;
+    'config check:--zk-session-timeout') kind='any' ;;
+    'config check:--zk-tls-ca') kind='file' ;;
+    'config check:--zk-tls-cert') kind='file' ;;
+    'config check:--zk-tls-key') kind='file' ;;
+    'config check:--zk-tls-server-name') kind='any' ;;
+    'config check:--log-level') offered='trace debug info warn error off' ;;
+    'config check:--log-format') offered='auto text json' ;;
+    'config check:--config') kind='file' ;;
     'drain:--state-dir') kind='directory' ;;
     'drain:--timeout') kind='any' ;;
     'drain:--config') kind='file' ;;
@@ -558,8 +600,10 @@ _flaked() {
   esac
   if [[ -z $flag ]]; then
     case $path in
-    '') offered='serve drain rolling-restart status doctor get decode healthcheck bench layout gen state reset-identity workers cluster seq completion man version --version --help' ;;
+    '') offered='serve config drain rolling-restart status doctor get decode healthcheck bench layout gen state reset-identity workers cluster seq completion man version --version --help' ;;
     'serve') offered='--listen --admin --admin-tls --admin-pprof --advertise --state-dir --name --bootstrap --heartbeat --lease --confirm-time --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --workers --max-batch --engine --loops --spin --drain-time --start-timeout --zk-replaced --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
+    'config') offered='check --help' ;;
+    'config check') offered='--output --listen --admin --admin-tls --admin-pprof --advertise --state-dir --name --bootstrap --heartbeat --lease --confirm-time --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --workers --max-batch --engine --loops --spin --drain-time --start-timeout --zk-replaced --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
     'drain') offered='--state-dir --release --timeout --config --help' ;;
     'rolling-restart') offered='--addr --ready-within --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
     'status') offered='--output --addr --watch --no-ask --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
@@ -602,7 +646,7 @@ _flaked() {
     'seq key') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'seq import') offered='--from --verify --raise --start --margin --prefix --rename --max --hard-ceiling --block --supply --hold --ceiling --note --wait --dry-run --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'completion') offered='bash zsh fish --help' ;;
-    'man') offered='serve drain rolling-restart status doctor get decode healthcheck bench layout gen state reset-identity workers cluster seq completion man version --dir --config --help' ;;
+    'man') offered='serve config drain rolling-restart status doctor get decode healthcheck bench layout gen state reset-identity workers cluster seq completion man version --dir --config --help' ;;
     'version') offered='--help' ;;
     esac
   fi
