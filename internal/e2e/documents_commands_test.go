@@ -33,6 +33,8 @@ var notRun = map[string]string{
 	"install -m 644 deploy/systemd/flaked.sysusers /etc/sysusers.d/flaked.conf && systemd-sysusers": "makes a user; internal/artifacts/release does in a root of its own",
 	"flaked cluster init --zk zk1:2281,zk2:2281,zk3:2281 --cluster orders --zk-auth-file /etc/flaked/zk.auth \\\n  --zk-tls-ca /etc/flaked/ca.pem --zk-tls-cert /etc/flaked/flaked.pem --zk-tls-key /etc/flaked/flaked.key": "takes a ZooKeeper with TLS; TestZooKeeperOverTLS has one",
 	"flaked COMMAND --help": "no command's name",
+	"mkdir /backup/zk-today && cd /var/lib/zookeeper/version-2 && \\\n  cp -p snapshot.* /backup/zk-today/ && cp -p log.* *Epoch /backup/zk-today/": "is for ZooKeeper's machine; TestRestoredBackupRepeatsNothing copies the same files",
+	"flaked cluster own --zk zk1:2281,zk2:2281,zk3:2281 --cluster orders --zk-auth-file /etc/flaked/zk.auth": "takes records with a user; TestChangedCredentialsKeepWorkers has them",
 }
 
 // how says how a command is run and which result is expected. The zero value runs it beside a
