@@ -209,7 +209,13 @@ func (z *ZK) authenticate(ctx context.Context, c *zkClient) error {
 	ctx, cancel := context.WithTimeout(ctx, z.cfg.CallTimeout)
 	defer cancel()
 	result := make(chan error, 1)
-	c.calls.Go(func() { result <- c.conn.AddAuth("digest", []byte(z.cfg.DigestAuth)) })
+	c.calls.Go(func() {
+		var err error
+		for _, pair := range z.cfg.users() {
+			err = errors.Join(err, c.conn.AddAuth("digest", []byte(pair)))
+		}
+		result <- err
+	})
 	select {
 	case err := <-result:
 		return mapErr("authenticate", "as "+z.user(), err)

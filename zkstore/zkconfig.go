@@ -32,7 +32,8 @@ type ZKConfig struct {
 
 	// DigestAuth is "user:password". "" means no authentication, and records that anybody
 	// may change. Otherwise only this user may use the records created here, but see
-	// WorldReadable.
+	// WorldReadable. Several users, one a line, may all use them, and each of them opens
+	// older records of that user: see ZK.OwnRecords.
 	DigestAuth string
 
 	// WorldReadable lets others read the records created here, except those with
@@ -65,12 +66,22 @@ func (cfg ZKConfig) withDefaults() (ZKConfig, Connect, error) {
 	if cfg.CallTimeout < 0 {
 		return cfg, connect, fmt.Errorf("call timeout %v must not be negative", cfg.CallTimeout)
 	}
-	if user, password, ok := strings.Cut(cfg.DigestAuth, ":"); cfg.DigestAuth != "" && (!ok || user == "" || password == "") {
-		// The error must not contain the value, which may be a password.
-		return cfg, connect, errors.New("digest authentication must have the form user:password")
+	for _, pair := range cfg.users() {
+		if user, password, ok := strings.Cut(pair, ":"); !ok || user == "" || password == "" {
+			// The error must not contain the value, which may be a password.
+			return cfg, connect, errors.New("digest authentication must have the form user:password")
+		}
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, hclog.NewNullLogger())
 	return cfg, connect, nil
+}
+
+// users returns the lines of DigestAuth.
+func (cfg *ZKConfig) users() []string {
+	if cfg.DigestAuth == "" {
+		return nil
+	}
+	return strings.Split(cfg.DigestAuth, "\n")
 }
 
 // acl returns the ACL of the records created here. With authentication, others may read them if

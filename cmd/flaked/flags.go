@@ -34,7 +34,7 @@ func zkFlags(fallback string) []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "zk", Usage: "ZooKeeper's servers, `HOST:PORT,.../CHROOT`", Value: fallback, EnvVars: env("zk"), Category: category},
 		&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "default", EnvVars: env("cluster"), Category: category},
-		&cli.StringFlag{Name: "zk-auth-file", Usage: "`FILE` with user:password for digest authentication (the pair itself: FLAKED_ZK_AUTH)", EnvVars: env("zk-auth-file"), Category: category},
+		&cli.StringFlag{Name: "zk-auth-file", Usage: "`FILE` with user:password on each line for digest authentication (the text itself: FLAKED_ZK_AUTH)", EnvVars: env("zk-auth-file"), Category: category},
 		&cli.DurationFlag{Name: "zk-session-timeout", Usage: "how long ZooKeeper waits for a silent client", Value: 6 * time.Second, EnvVars: env("zk-session-timeout"), Category: category},
 	}, tlsFlags("zk-tls", category, "use TLS. Any of the flags below implies it", "the server's")...)
 }

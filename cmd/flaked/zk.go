@@ -41,27 +41,29 @@ func zkConfig(c *cli.Context, log hclog.Logger) (zkstore.ZKConfig, error) {
 	return cfg, nil
 }
 
-// zkAuth returns user:password from a file or the environment, "" for none. No flag takes it,
-// as everybody on the machine can read arguments.
+// zkAuth returns lines of user:password from a file or the environment, "" for none. No flag
+// takes them, as everybody on the machine can read arguments.
 func zkAuth(c *cli.Context) (string, error) {
 	const variable = "FLAKED_ZK_AUTH"
 	where, text, err := secret(c, "zk-auth-file", variable)
 	if err != nil {
 		return "", err
 	}
-	auth := strings.TrimRight(text, "\r\n")
+	auth := strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\r\n")
 	if auth == "" && where != variable {
-		return "", usageError("%s is empty. Write one line user:password into it", where)
+		return "", usageError("%s is empty. Write a line user:password into it", where)
 	}
 	return auth, checkAuth(where, auth)
 }
 
-// checkAuth returns an error unless auth is "" or user:password. The error says where auth is
-// from and does not quote it.
+// checkAuth returns an error unless auth is "" or lines of user:password. The error says where
+// auth is from and does not quote it.
 func checkAuth(where, auth string) error {
-	user, password, ok := strings.Cut(auth, ":")
-	if auth != "" && (!ok || user == "" || password == "" || strings.ContainsAny(auth, "\r\n")) {
-		return usageError("%s: expected one line user:password", where)
+	for line := range strings.SplitSeq(auth, "\n") {
+		user, password, ok := strings.Cut(line, ":")
+		if auth != "" && (!ok || user == "" || password == "" || strings.Contains(line, "\r")) {
+			return usageError("%s: expected user:password on each line", where)
+		}
 	}
 	return nil
 }

@@ -92,10 +92,10 @@ func TestZKConfigRefuses(t *testing.T) {
 		want string
 	}{
 		{"no auth file", []string{"--zk-auth-file", "/nonexistent"}, "--zk-auth-file: file /nonexistent not found. Create it or correct the path"},
-		{"empty auth file", []string{"--zk-auth-file", writeFile(t, "a", "\n")}, "is empty. Write one line user:password into it"},
-		{"no colon", []string{"--zk-auth-file", writeFile(t, "a", secret)}, "expected one line user:password"},
-		{"no user", []string{"--zk-auth-file", writeFile(t, "a", ":"+secret)}, "expected one line user:password"},
-		{"two lines", []string{"--zk-auth-file", writeFile(t, "a", "u:"+secret+"\nx:y")}, "expected one line user:password"},
+		{"empty auth file", []string{"--zk-auth-file", writeFile(t, "a", "\n")}, "is empty. Write a line user:password into it"},
+		{"no colon", []string{"--zk-auth-file", writeFile(t, "a", secret)}, "expected user:password on each line"},
+		{"no user", []string{"--zk-auth-file", writeFile(t, "a", ":"+secret)}, "expected user:password on each line"},
+		{"bad second line", []string{"--zk-auth-file", writeFile(t, "a", "u:"+secret+"\nx")}, "expected user:password on each line"},
 		{"no CA file", []string{"--zk-tls-ca", "/nonexistent"}, "--zk-tls-ca: file /nonexistent not found"},
 		{"no certificate in it", []string{"--zk-tls-ca", key}, "there is no PEM certificate in"},
 		{"certificate without key", []string{"--zk-tls-cert", cert}, "--zk-tls-cert and --zk-tls-key: only one is given. Give both or neither"},

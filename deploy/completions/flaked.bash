@@ -38,6 +38,7 @@ _flaked() {
       | 'cluster show' \
       | 'cluster freeze' \
       | 'cluster thaw' \
+      | 'cluster own' \
       | 'seq' \
       | 'seq create' \
       | 'seq list' \
@@ -425,6 +426,15 @@ _flaked() {
     'cluster thaw:--zk-tls-key') kind='file' ;;
     'cluster thaw:--zk-tls-server-name') kind='any' ;;
     'cluster thaw:--config') kind='file' ;;
+    'cluster own:--zk') kind='any' ;;
+    'cluster own:--cluster') kind='any' ;;
+    'cluster own:--zk-auth-file') kind='file' ;;
+    'cluster own:--zk-session-timeout') kind='any' ;;
+    'cluster own:--zk-tls-ca') kind='file' ;;
+    'cluster own:--zk-tls-cert') kind='file' ;;
+    'cluster own:--zk-tls-key') kind='file' ;;
+    'cluster own:--zk-tls-server-name') kind='any' ;;
+    'cluster own:--config') kind='file' ;;
     'seq create:--mode') kind='any' ;;
     'seq create:--start') kind='any' ;;
     'seq create:--increment') kind='any' ;;
@@ -627,11 +637,12 @@ _flaked() {
     'workers history') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'workers release') offered='--lower-bound --state-dir --confirm --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'workers forget-ticket') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
-    'cluster') offered='init show freeze thaw --help' ;;
+    'cluster') offered='init show freeze thaw own --help' ;;
     'cluster init') offered='--layout --datacenter --lease --confirm-time --settle --on-rollback --borrow --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster show') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster freeze') offered='--for --workers --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster thaw') offered='--workers --confirm --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'cluster own') offered='--zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'seq') offered='create list show set recover delete purge next export verify key import --help' ;;
     'seq create') offered='--mode --start --increment --salt --scatter --max --hard-ceiling --max-names --block --supply --hold --ceiling --note --wait --dry-run --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'seq list') offered='--prefix --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;

@@ -33,6 +33,8 @@ var notRun = map[string]string{
 	"install -m 644 deploy/systemd/flaked.sysusers /etc/sysusers.d/flaked.conf && systemd-sysusers": "makes a user; internal/artifacts/release does in a root of its own",
 	"flaked cluster init --zk zk1:2281,zk2:2281,zk3:2281 --cluster orders --zk-auth-file /etc/flaked/zk.auth \\\n  --zk-tls-ca /etc/flaked/ca.pem --zk-tls-cert /etc/flaked/flaked.pem --zk-tls-key /etc/flaked/flaked.key": "takes a ZooKeeper with TLS; TestZooKeeperOverTLS has one",
 	"flaked COMMAND --help": "no command's name",
+	"mkdir /backup/zk-today && cd /var/lib/zookeeper/version-2 && \\\n  cp -p snapshot.* /backup/zk-today/ && cp -p log.* *Epoch /backup/zk-today/": "is for ZooKeeper's machine; TestRestoredBackupRepeatsNothing copies the same files",
+	"flaked cluster own --zk zk1:2281,zk2:2281,zk3:2281 --cluster orders --zk-auth-file /etc/flaked/zk.auth":                                        "takes records with a user; TestChangedCredentialsKeepWorkers has them",
 }
 
 // how says how a command is run and which result is expected. The zero value runs it beside a
@@ -145,6 +147,9 @@ var howRun = map[string]how{
 	`printf 'INCR order\n' | nc -N 127.0.0.1 7609`: {shown: exact, first: (*docWorld).counts},
 	`flaked seq create order --start 5000000`:      {codes: []int{0, 1}, first: (*docWorld).counts},
 
+	// docs/credentials.md
+	`flaked cluster own`: {alone: true, codes: []int{2}, prints: "--zk-auth-file is required"},
+
 	// docs/comparison.md
 	`flaked seq create user --max int32`:                          {first: (*docWorld).counts},
 	`flaked seq create ticket --start 1000`:                       {first: (*docWorld).counts},
@@ -251,7 +256,7 @@ var howRun = map[string]how{
 	`printf 'NEXT voucher\n' | nc -N 127.0.0.1 7609`:                                 {prints: `^\d{10}\n$`},
 	`flaked seq verify ticket 423 424`:                                               {codes: []int{1}},
 	`flaked seq key`:                                                                 {codes: []int{2}},
-	`flaked seq export`:                                                              {},
+	`flaked seq export`:                                                              {first: (*docWorld).counts},
 	`flaked seq set voucher --next-position 5000000 --vouch-after-loss`:              {codes: []int{1, 2}},
 
 	// docs/protocol.md
@@ -276,6 +281,7 @@ var special = map[string]struct {
 	env, replace []string
 }{
 	"docs/getting-started.md": {env: []string{"FLAKED_CONFIRM_TIME=2s"}},
+	"docs/backup.md":          {env: []string{"FLAKED_CLUSTER=orders"}},
 	"docs/operations.md": {
 		name:    "ids-3",
 		env:     []string{"FLAKED_CLUSTER=orders"},

@@ -19,6 +19,7 @@ import (
 const (
 	rulesFile     = "../../../deploy/prometheus/flaked.rules.yml"
 	ruleTestsFile = "../../../deploy/prometheus/flaked.rules.test.yml"
+	incidentsFile = "../../../deploy/prometheus/flaked.incidents.test.yml"
 	dashboardFile = "../../../deploy/grafana/flaked.json"
 	runbookFile   = "../../../docs/operations.md"
 )
@@ -119,7 +120,7 @@ func rules(t *testing.T) []rule {
 	}
 	var all []rule
 	for _, g := range file.Groups {
-		all = append(all, g.Rules...)
+		all = append(all, slices.DeleteFunc(g.Rules, func(r rule) bool { return r.Alert == "" })...)
 	}
 	if len(all) < 9 {
 		t.Fatalf("%d rules", len(all))
@@ -180,7 +181,74 @@ func TestRulesAreTested(t *testing.T) {
 		}
 	}
 	promtool(t, "check", "rules", "--lint=all", "--lint-fatal", rulesFile)
-	promtool(t, "test", "rules", ruleTestsFile)
+	promtool(t, "test", "rules", ruleTestsFile, incidentsFile)
+}
+
+// The tests of incidents use only metrics, labels and troubles that a node exports.
+func TestIncidentsUseExportedMetrics(t *testing.T) {
+	t.Parallel()
+	var file struct {
+		Tests []struct {
+			Name  string `yaml:"name"`
+			Input []struct {
+				Series string `yaml:"series"`
+			} `yaml:"input_series"`
+		} `yaml:"tests"`
+	}
+	if err := yaml.Unmarshal([]byte(read(t, incidentsFile)), &file); err != nil {
+		t.Fatal(err)
+	}
+	e := export(t)
+	for _, incident := range file.Tests {
+		for _, in := range incident.Input {
+			for _, m := range selector.FindAllStringSubmatch(in.Series, -1) {
+				for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
+					values, ok := e[m[1]][l[1]]
+					if !ok || l[1] == "trouble" && !values[l[3]] {
+						t.Errorf("%s: no node exports %s with %s=%q", incident.Name, m[1], l[1], l[3])
+					}
+				}
+			}
+		}
+	}
+}
+
+// An alert gives the same advice as `flaked status`, word for word.
+func TestAlertsGiveTheAdviceOfStatus(t *testing.T) {
+	t.Parallel()
+	var status strings.Builder
+	sources, err := filepath.Glob("../../../clusterview/*.go")
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("no source of clusterview: %v", err)
+	}
+	for _, file := range sources {
+		status.WriteString(read(t, file))
+	}
+	advice := map[string]string{
+		"FlakedNotReady":        "See Refusals in docs/operations.md.",
+		"FlakedClockRefusing":   "Check with chronyc tracking, then set the clock right. The node then serves again by itself.",
+		"FlakedClockWentBack":   "Check its time synchronisation (chronyc tracking).",
+		"FlakedClockOffset":     "Check its time synchronisation (chronyc tracking).",
+		"FlakedClockCoasting":   "Check with chronyc tracking, then set the clock right.",
+		"FlakedClockLeap":       "Check with chronyc tracking, then set the clock right.",
+		"FlakedLeaseNotRenewed": "Restore its connection to ZooKeeper before its lease expires.",
+		"FlakedLeaseEnding":     "Restore its connection to ZooKeeper before its lease expires.",
+		"FlakedFromCache":       "Restore its connection to ZooKeeper.",
+		"FlakedStateDirectory":  "Check its disk. The reserved bound is only seconds ahead.",
+		"FlakedFrozen":          "Let the other nodes come back, or see flaked cluster thaw --help.",
+	}
+	for _, r := range rules(t) {
+		want, ok := advice[r.Alert]
+		if !ok {
+			continue
+		}
+		if !strings.Contains(r.Annotations["description"], want) {
+			t.Errorf("%s does not say %q: %s", r.Alert, want, r.Annotations["description"])
+		}
+		if !strings.Contains(strings.ToLower(status.String()), strings.ToLower(want)) {
+			t.Errorf("flaked status does not say %q, which %s says", want, r.Alert)
+		}
+	}
 }
 
 // The dashboard's queries can be parsed, and ask for metrics that exist.

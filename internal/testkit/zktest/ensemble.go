@@ -3,6 +3,7 @@ package zktest
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,7 +128,41 @@ func (e *Ensemble) Snapshot(t testing.TB) string {
 	return dir
 }
 
-// Restore puts back a copy that Snapshot made of this ensemble, or of another of
+// Backup copies the data of server i while it runs, as docs/backup.md says, and returns a
+// directory for Restore, which gives this copy to every server.
+func (e *Ensemble) Backup(t testing.TB, i int) string {
+	t.Helper()
+	dir := t.TempDir()
+	from := os.DirFS(e.cluster.servers[i].versionDir())
+	// Snapshots come before logs, so that the logs cover what a snapshot lacks.
+	for _, pattern := range []string{"snapshot.*", "log.*", "*Epoch"} {
+		names, err := fs.Glob(from, pattern)
+		if err != nil {
+			t.Fatalf("zktest: %v", err)
+		}
+		for _, name := range names {
+			data, err := fs.ReadFile(from, name)
+			if err != nil {
+				t.Fatalf("zktest: copying a running server's data: %v", err)
+			}
+			for _, s := range e.cluster.servers {
+				if err := writeUnder(backup(dir, s), name, data); err != nil {
+					t.Fatalf("zktest: %v", err)
+				}
+			}
+		}
+	}
+	return dir
+}
+
+func writeUnder(dir, name string, data []byte) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, name), data, 0o600)
+}
+
+// Restore puts back a copy that Snapshot or Backup made of this ensemble, or of another of
 // the same size, as after a restore from an old backup. It kills the servers, starts
 // them again and returns when they serve.
 func (e *Ensemble) Restore(t testing.TB, snapshot string) {
