@@ -71,6 +71,7 @@ func pageFile(name, kind string) http.HandlerFunc {
 type wholePage struct {
 	Name, Cluster, Version string
 	Dev                    bool
+	MapOpen                bool // the map is shown at first
 	Parts                  map[string]template.HTML
 	Detail                 template.HTML
 	Worker, ID             string // as typed
@@ -91,6 +92,8 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	for name, text := range s.commonParts() {
 		doc.Parts[name] = template.HTML(text)
 	}
+	found, _ := s.slots.get()
+	doc.MapOpen = !sparse(found.Summary) || doc.Worker != ""
 	doc.Detail = template.HTML(s.detail(doc.Worker))
 	if doc.ID != "" {
 		doc.Decoded = template.HTML(s.decodedPart(doc.ID))

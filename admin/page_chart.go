@@ -20,6 +20,8 @@ const (
 
 // chartView is the chart of clock offsets over the last ten minutes.
 type chartView struct {
+	// Logarithmic is set if the scale is logarithmic, which it is above linearTop.
+	Logarithmic bool
 	// Grid are the y positions of the grid lines, from the top. Ticks are their labels,
 	// some of them empty.
 	Grid  []float64
@@ -40,40 +42,12 @@ type lineView struct {
 	Class  string
 	Slot   *slotView
 	Points []string // one for each gapless piece
+	Bands  []string // polygons of the uncertainty around the pieces
 	worst  float64
 }
 
 // maxLines is how many lines a reader can tell apart.
 const maxLines = 8
-
-type offsetStep struct {
-	ms   float64
-	word string
-}
-
-// offsetSteps are the marks of the logarithmic scale of offsets, at equal distances. One
-// chart can show both a millisecond and an hour.
-var offsetSteps = []offsetStep{
-	{0, "0"}, {1, "1ms"}, {10, "10ms"}, {100, "100ms"}, {1000, "1s"}, {10_000, "10s"}, {60_000, "1min"},
-	{600_000, "10min"}, {3_600_000, "1h"}, {86_400_000, "1d"}, {31_536_000_000, "1y"}, {3_153_600_000_000, "100y"},
-}
-
-// offsetLevel returns the position of an offset on the scale, in steps of offsetSteps.
-// Between two steps it interpolates the logarithm. It is negative for negative offsets.
-func offsetLevel(ms float64) float64 {
-	abs := math.Abs(ms)
-	at := slices.IndexFunc(offsetSteps, func(s offsetStep) bool { return abs <= s.ms })
-	switch at {
-	case 0:
-		return 0
-	case 1: // linear below a millisecond, as 0 has no logarithm
-		return math.Copysign(abs, ms)
-	case -1:
-		return math.Copysign(float64(len(offsetSteps)-1), ms)
-	}
-	low, high := offsetSteps[at-1].ms, offsetSteps[at].ms
-	return math.Copysign(float64(at-1)+math.Log(abs/low)/math.Log(high/low), ms)
-}
 
 // clockChart draws the offsets of the last ten minutes before now.
 func clockChart(past []clocks, slots []slotView, now time.Time) chartView {
@@ -103,35 +77,22 @@ func clockChart(past []clocks, slots []slotView, now time.Time) chartView {
 	// Sorted by number, the lines keep their colours while the order of offsets changes.
 	slices.SortFunc(v.Lines, func(a, b lineView) int { return cmp.Compare(a.Slot.Worker, b.Slot.Worker) })
 
-	steps := max(3, int(math.Ceil(offsetLevel(top)))) // at least 100 ms
-	if steps > 3 {
-		steps += steps % 2 // even steps have labels
-	}
-	y := func(ms float64) float64 {
-		return chartHeight / 2 * (1 - offsetLevel(ms)/float64(steps))
-	}
+	scale := scaleFor(top)
+	v.Logarithmic = scale.logarithmic
+	y := func(ms float64) float64 { return chartHeight / 2 * (1 - scale.level(ms)) }
 	x := func(at time.Time) float64 {
 		return chartWidth * (1 - now.Sub(at).Seconds()/pastKept.Seconds())
 	}
-	for step := steps; step >= -steps; step-- {
-		v.Grid = append(v.Grid, chartHeight/2*(1-float64(step)/float64(steps)))
-		word := offsetSteps[max(step, -step)].word
-		switch {
-		case step%2 != 0 && steps > 3:
-			word = ""
-		case step > 0:
-			word = "+" + word
-		case step < 0:
-			word = "-" + word
-		}
-		v.Ticks = append(v.Ticks, word)
+	for _, mark := range scale.marks {
+		v.Grid, v.Ticks = append(v.Grid, y(mark.ms)), append(v.Ticks, mark.word)
 	}
-	if steps > 3 {
+	if scale.limits {
 		v.Limits = []float64{y(clusterview.WarnOffsetMs), y(-clusterview.WarnOffsetMs)}
 	}
 	for i := range v.Lines {
 		v.Lines[i].Class = fmt.Sprintf("c%d", i)
 		v.Lines[i].Points = pieces(past, v.Lines[i].Slot.Worker, x, y)
+		v.Lines[i].Bands = doubts(past, v.Lines[i].Slot.Worker, x, y)
 	}
 	if v.Others > 0 {
 		drawn := map[int]bool{}
@@ -171,9 +132,33 @@ func pieces(past []clocks, w int, x func(time.Time) float64, y func(float64) flo
 	return out
 }
 
-// bands returns polygons around the offsets of all workers that are not drawn. Each goes
-// right along the largest offsets and back along the smallest ones.
-func bands(past []clocks, drawn map[int]bool, x func(time.Time) float64, y func(float64) float64) (out []string) {
+// bands returns polygons around the offsets of all workers that are not drawn.
+func bands(past []clocks, drawn map[int]bool, x func(time.Time) float64, y func(float64) float64) []string {
+	return polygons(past, func(c clocks) (low, high float64, known bool) {
+		low, high = math.Inf(1), math.Inf(-1)
+		for w, ms := range c.ms {
+			if ms == ms && !drawn[w] {
+				low, high = min(low, float64(ms)), max(high, float64(ms))
+			}
+		}
+		return low, high, low <= high
+	}, x, y)
+}
+
+// doubts returns polygons of the uncertainty around the offsets of worker w.
+func doubts(past []clocks, w int, x func(time.Time) float64, y func(float64) float64) []string {
+	return polygons(past, func(c clocks) (low, high float64, known bool) {
+		if w >= len(c.ms) || w >= len(c.uncertain) || c.ms[w] != c.ms[w] {
+			return 0, 0, false
+		}
+		ms, uncertain := float64(c.ms[w]), float64(c.uncertain[w])
+		return ms - uncertain, ms + uncertain, true
+	}, x, y)
+}
+
+// polygons returns polygons that go right along the high values and back along the low ones. A
+// gap in the data starts a new polygon.
+func polygons(past []clocks, of func(clocks) (low, high float64, known bool), x func(time.Time) float64, y func(float64) float64) (out []string) {
 	var there, back []string
 	flush := func() {
 		slices.Reverse(back)
@@ -183,13 +168,8 @@ func bands(past []clocks, drawn map[int]bool, x func(time.Time) float64, y func(
 		there, back = nil, nil
 	}
 	for _, c := range past {
-		low, high := math.Inf(1), math.Inf(-1)
-		for w, ms := range c.ms {
-			if ms == ms && !drawn[w] {
-				low, high = min(low, float64(ms)), max(high, float64(ms))
-			}
-		}
-		if low > high {
+		low, high, known := of(c)
+		if !known {
 			flush()
 			continue
 		}
@@ -223,7 +203,7 @@ type loadView struct {
 	Rate, Slow           sparkView
 }
 
-// sparkView is a line without a scale. Only its largest value, Most, is shown as text.
+// sparkView is a line from 0 to its largest value, whose text is Most.
 type sparkView struct {
 	Points, Most string
 }

@@ -144,20 +144,23 @@ func TestFirstScreenShowsLastStateAfterContactIsLost(t *testing.T) {
 func TestNoTimeIsLeftWhileItRefuses(t *testing.T) {
 	over := func(w *node.Snapshot) { w.LeaseLeftMs = new(int64(-5)) }
 	for _, row := range []struct {
-		name         string
-		own          ownView
-		lease, bound string
+		name  string
+		own   ownView
+		lease string
+		bound bool
 	}{
-		{"it serves", own(func(*node.Snapshot) {}), "15m3s", "2.5s"},
-		{"it refuses", refuses("CLOCK", "clock-wrong", func(*node.Snapshot) {}), "–", "–"},
-		{"its lease is over", refuses("FENCED", "lease-expired", over), "expired", "–"},
+		{"it serves", own(func(*node.Snapshot) {}), "15m3s", false},
+		{"its disk fails", own(func(w *node.Snapshot) { w.Disk.OK = false }), "15m3s", true},
+		{"it refuses", refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) { w.Disk.OK = false }), "–", false},
+		{"its lease is over", refuses("FENCED", "lease-expired", over), "expired", false},
 	} {
 		html := render("node", view{Own: []ownView{row.own}})
-		for column, want := range map[string]string{"Lease left": row.lease, "Bound left": row.bound} {
-			cell := regexp.MustCompile(`data-is="` + column + `">(?:<b class="bad">)?([^ <]*)`).FindStringSubmatch(html)
-			if cell == nil || cell[1] != want {
-				t.Errorf("%s: %s is %q, want %s", row.name, column, cell, want)
-			}
+		cell := regexp.MustCompile(`data-is="Lease left">(?:<b class="bad">)?([^ <]*)`).FindStringSubmatch(html)
+		if cell == nil || cell[1] != row.lease {
+			t.Errorf("%s: Lease left is %q, want %s", row.name, cell, row.lease)
+		}
+		if bound := strings.Contains(html, "reserved bound not renewed, 2.5s left"); bound != row.bound {
+			t.Errorf("%s: it says that the bound is not renewed: %v", row.name, bound)
 		}
 	}
 }

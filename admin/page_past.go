@@ -21,7 +21,7 @@ const (
 	// between are merged: the largest offset of each worker is kept.
 	offsetEvery = 5 * time.Second
 	// maxTraced limits whose clock offsets are kept: those of workers below it. It keeps
-	// the memory below 2 MB with every layout.
+	// the memory below 4 MB with every layout.
 	maxTraced = 4096
 )
 
@@ -42,10 +42,10 @@ type sample struct {
 }
 
 // clocks are the clock offsets at one moment, in ms. ms[w] is that of worker w, NaN if it is
-// not known. A nil ms means that ZooKeeper could not be read.
+// not known, and uncertain[w] its uncertainty. A nil ms means that ZooKeeper could not be read.
 type clocks struct {
-	at time.Time
-	ms []float32
+	at            time.Time
+	ms, uncertain []float32
 }
 
 // note adds a sample. more is the number of IDs handed out over HTTP.
@@ -74,10 +74,10 @@ func (p *past) noteClocks(at time.Time, found clusterview.Report, ok bool) {
 				break
 			}
 			for len(now.ms) <= w.Worker {
-				now.ms = append(now.ms, float32(math.NaN()))
+				now.ms, now.uncertain = append(now.ms, float32(math.NaN())), append(now.uncertain, 0)
 			}
-			if w.ClockOffsetMs != nil {
-				now.ms[w.Worker] = float32(*w.ClockOffsetMs)
+			if ms, uncertain, known := w.Offset(); known {
+				now.ms[w.Worker], now.uncertain[w.Worker] = float32(ms), float32(uncertain)
 			}
 		}
 	}
@@ -85,7 +85,7 @@ func (p *past) noteClocks(at time.Time, found clusterview.Report, ok bool) {
 	defer p.mu.Unlock()
 	p.clocks = slices.DeleteFunc(p.clocks, func(old clocks) bool { return at.Sub(old.at) > pastKept })
 	if n := len(p.clocks); n > 0 && ok && p.clocks[n-1].ms != nil && at.Sub(p.clocks[n-1].at) < offsetEvery {
-		p.clocks[n-1].ms = furthest(p.clocks[n-1].ms, now.ms)
+		p.clocks[n-1] = furthest(p.clocks[n-1], now)
 		return
 	}
 	if n := len(p.clocks); n > 0 && !ok && p.clocks[n-1].ms == nil {
@@ -94,16 +94,16 @@ func (p *past) noteClocks(at time.Time, found clusterview.Report, ok bool) {
 	p.clocks = append(p.clocks, now)
 }
 
-// furthest returns the larger offset of each worker, by absolute value. It does not change
-// a, which a chart may be reading.
-func furthest(a, b []float32) []float32 {
-	if len(b) > len(a) {
-		a, b = b, a
-	}
-	out := slices.Clone(a)
-	for i, v := range b {
-		if out[i] != out[i] || math.Abs(float64(v)) > math.Abs(float64(out[i])) {
-			out[i] = v
+// furthest returns the larger offset of each worker, by absolute value, at the time of a. It does
+// not change a, which a chart may be reading.
+func furthest(a, b clocks) clocks {
+	out := clocks{at: a.at, ms: slices.Clone(a.ms), uncertain: slices.Clone(a.uncertain)}
+	for w, ms := range b.ms {
+		switch {
+		case w >= len(out.ms):
+			out.ms, out.uncertain = append(out.ms, ms), append(out.uncertain, b.uncertain[w])
+		case out.ms[w] != out.ms[w] || math.Abs(float64(ms)) > math.Abs(float64(out.ms[w])):
+			out.ms[w], out.uncertain[w] = ms, b.uncertain[w]
 		}
 	}
 	return out

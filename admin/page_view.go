@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -42,10 +43,12 @@ type ownView struct {
 	BeatLate bool
 	Clock    string
 	ClockOff bool
-	// LeaseShown and BoundShown are the time left, in ms. They are nil while the worker
-	// refuses, because a time left would contradict the refusal. A lease that has expired
-	// is shown all the same.
-	LeaseShown, BoundShown *int64
+	// LeaseShown is the time left, in ms. It is nil while the worker refuses, because a time
+	// left would contradict the refusal. A lease that has expired is shown all the same.
+	LeaseShown *int64
+	// BoundShown is the time left until the reserved bound, in ms, if the worker serves and
+	// its disk fails. It is nil while the bound is renewed.
+	BoundShown *int64
 }
 
 // slotView is a worker of the cluster as the page shows it.
@@ -57,6 +60,7 @@ type slotView struct {
 	Refusing bool
 	Was      bool   // from a stale reading
 	Clock    string // "1.2ms ± 0.5ms fast"; empty if not known
+	Page     string // URL of the status page of another node; empty if it has none
 	Means    string // its state in words
 }
 
@@ -211,7 +215,7 @@ func describeOwn(w node.Snapshot) ownView {
 	if w.Ready || w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 {
 		v.LeaseShown = w.LeaseLeftMs
 	}
-	if w.Ready {
+	if w.Ready && !w.Disk.OK {
 		v.BoundShown = w.ReservedLeftMs
 	}
 	return v
@@ -226,6 +230,9 @@ func describeSlot(w clusterview.WorkerReport, own map[int]ownView, ago time.Dura
 	v := slotView{WorkerReport: w, Own: isOwn, Was: stale, Off: w.ClockOff(), Means: stateMeans[w.State]}
 	if ms, uncertain, known := w.Offset(); known {
 		v.Clock = clockWords(ms, uncertain)
+	}
+	if !isOwn {
+		v.Page = pageOf(w.Admin)
 	}
 	if w.State == clusterview.Live {
 		if _, v.Refusing = w.Refuses(); isOwn {
@@ -245,6 +252,22 @@ func describeSlot(w clusterview.WorkerReport, own map[int]ownView, ago time.Dura
 	}
 	return v
 }
+
+// pageOf returns the URL of the status page at an admin address, as nodes record it: HOST:PORT or
+// https://HOST:PORT. It returns "" for any other text.
+func pageOf(address string) string {
+	host, secure := strings.CutPrefix(address, "https://")
+	if _, port, err := net.SplitHostPort(host); err != nil || port == "" || strings.ContainsAny(host, "/?#@ ") {
+		return ""
+	}
+	if secure {
+		return "https://" + host + "/"
+	}
+	return "http://" + host + "/"
+}
+
+// sparse reports whether the map of workers is mostly empty cells. The page then folds it.
+func sparse(s clusterview.Summary) bool { return s.Slots > largeMap && s.Used*10 < s.Slots }
 
 func describeMap(c seen, slots []slotView, stale bool) mapView {
 	m := mapView{Stale: stale, Total: c.Summary.Slots, Held: c.Summary.Held, Known: !c.at.IsZero(), Large: c.Summary.Slots <= largeMap}

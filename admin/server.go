@@ -127,7 +127,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots), answers: newPlaces(maxAnswers, answersWait), waits: newPlaces(maxWaits, answersWait)}
 	s.pages.past, s.pages.streams = new(past), newPlaces(maxStreams, 0)
-	s.slots.noted = s.pages.past.noteClocks
+	s.slots.noted, s.slots.compared = s.pages.past.noteClocks, s.noteChanges
 	return s, nil
 }
 

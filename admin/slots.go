@@ -35,6 +35,8 @@ type slots struct {
 	want chan struct{} // capacity 1
 	// noted is called after each try to read. ok is false if the try failed.
 	noted func(at time.Time, found clusterview.Report, ok bool)
+	// compared is called with the last reading and the new one. The last one is empty at first.
+	compared func(before, after clusterview.Report)
 
 	mu sync.Mutex // guards what follows
 	seen
@@ -47,7 +49,7 @@ type slots struct {
 }
 
 func newSlots(read func(context.Context) (clusterview.Report, error)) *slots {
-	return &slots{read: read, now: time.Now, want: make(chan struct{}, 1), noted: func(time.Time, clusterview.Report, bool) {}, changed: make(chan struct{})}
+	return &slots{read: read, now: time.Now, want: make(chan struct{}, 1), noted: func(time.Time, clusterview.Report, bool) {}, compared: func(_, _ clusterview.Report) {}, changed: make(chan struct{})}
 }
 
 // run reads the slots when a request wants them, and regularly while a page is open. It
@@ -71,6 +73,9 @@ func (c *slots) run(ctx context.Context) {
 		found, err := c.read(readCtx)
 		cancel()
 		c.noted(c.now(), found, err == nil)
+		if err == nil {
+			c.compared(c.Report, found) // only this goroutine changes Report
+		}
 		c.mu.Lock()
 		c.tried, c.err = c.now(), err
 		if err == nil {
