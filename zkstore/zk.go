@@ -254,7 +254,7 @@ func (z *ZK) lose(c *zkClient, closing bool) {
 	z.mu.Unlock()
 	z.failed(why)
 	if used && !closing {
-		z.cfg.Logger.Warn("connection to ZooKeeper lost", "error", why)
+		z.cfg.Logger.Warn("connection to ZooKeeper lost", "reason", reason(why))
 	}
 	z.retire(c)
 }

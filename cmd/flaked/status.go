@@ -60,7 +60,9 @@ With -o json it prints one document {"cluster":{...},"workers":[...],"summary":{
 "sequences":{...}} of all workers that were ever held, or {"zookeeper":{...},
 "nodes":[...],"summary":{...}} if ZooKeeper was not read (source says which). --watch
 prints each document on one line. For tables, it redraws in place on a terminal, and
-otherwise prints one table after the other.
+otherwise prints one table after the other. If a table cannot be read again, a terminal
+keeps the last one, and says how old it is and why. On a terminal, tables leave out
+columns that do not fit.
 
 Examples:
   flaked status --zk zk1:2181,zk2:2181,zk3:2181
@@ -78,7 +80,7 @@ Examples:
 
 // statusPage is one output of status: the records in ZooKeeper, or what nodes say.
 type statusPage interface {
-	print(w io.Writer, wide, colour bool) error
+	print(w io.Writer, s style) error
 	// verdict returns the error that the command ends with after printing, nil if all
 	// is well.
 	verdict() error
@@ -131,7 +133,7 @@ func showPages(ctx context.Context, c *cli.Context, every time.Duration, read re
 	if err != nil {
 		return err
 	}
-	err = show(c, page, func(w io.Writer) error { return page.print(w, asWide(c), colours(w)) })
+	err = show(c, page, func(w io.Writer) error { return page.print(w, styleOf(c, w)) })
 	return errors.Join(err, page.verdict())
 }
 
@@ -220,19 +222,24 @@ func readStatus(ctx context.Context, store zkstore.Store, name string, nodes *as
 }
 
 // watchStatus prints pages until the context ends, and then returns nil. If the first page cannot
-// be read, it returns the error. Later errors are printed, and the next read is a new try.
+// be read, it returns the error. Later the next read is a new try: see watched.failed.
 func watchStatus(ctx context.Context, c *cli.Context, every time.Duration, read readPage) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for first := true; ; first = false {
+	w := watched{c: c, every: every}
+	for {
 		page, err := read(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && first:
+		case err == nil:
+			err = w.show(page, time.Now())
+		case w.at.IsZero():
 			return err
+		default:
+			err = w.failed(err, time.Now())
 		}
-		if err := redraw(c, first, page, err); err != nil {
+		if err != nil {
 			return err
 		}
 		select {
@@ -243,37 +250,63 @@ func watchStatus(ctx context.Context, c *cli.Context, every time.Duration, read 
 	}
 }
 
-// redraw prints one page: in place on a terminal, else below the page before.
-func redraw(c *cli.Context, first bool, page statusPage, failed error) error {
-	out := c.App.Writer
-	switch {
-	case failed != nil:
-		_, text := explain(context.Background(), failed)
-		_, err := fmt.Fprintf(c.App.ErrWriter, "flaked: %s\n", text)
-		return err
-	case asJSON(c):
+// watched is what --watch has shown last.
+type watched struct {
+	c     *cli.Context
+	every time.Duration
+	last  string
+	at    time.Time // when last was read
+}
+
+// show prints a page: in place on a terminal, else below the page before.
+func (w *watched) show(page statusPage, now time.Time) error {
+	out := w.c.App.Writer
+	first := w.at.IsZero()
+	w.at = now
+	if asJSON(w.c) {
 		enc := json.NewEncoder(out)
 		enc.SetEscapeHTML(false)
 		return enc.Encode(page)
 	}
 	var text bytes.Buffer
-	if err := page.print(&text, asWide(c), colours(out)); err != nil {
+	if err := page.print(&text, styleOf(w.c, out)); err != nil {
 		return err
 	}
 	rows, columns, terminal := size(out)
 	if err := page.verdict(); err != nil {
 		fmt.Fprintln(&text, wrapped(err, err.Error(), columns))
 	}
+	w.last = text.String()
 	switch {
 	case terminal:
-		return drawScreen(out, text.String(), rows)
+		return drawScreen(out, fmt.Sprintf("%srefreshed %s UTC, every %s\n", w.last, now.UTC().Format(time.TimeOnly), w.every), rows)
 	case !first:
 		if _, err := fmt.Fprintln(out); err != nil {
 			return err
 		}
 	}
-	_, err := out.Write(text.Bytes())
+	_, err := io.WriteString(out, w.last)
 	return err
+}
+
+// failed reports that a page could not be read. On a terminal the last page stays, with its age.
+// Elsewhere the error is a line on standard error.
+func (w *watched) failed(why error, now time.Time) error {
+	_, text := explain(context.Background(), why)
+	out := w.c.App.Writer
+	rows, columns, terminal := size(out)
+	if !terminal || asJSON(w.c) {
+		_, err := fmt.Fprintf(w.c.App.ErrWriter, "flaked: %s\n", text)
+		return err
+	}
+	var b bytes.Buffer
+	b.WriteString(w.last)
+	age := now.Sub(w.at).Round(time.Second)
+	note := fmt.Sprintf("NOT REFRESHED: the table is %s old, as of %s UTC. %s", age, w.at.UTC().Format(time.TimeOnly), text)
+	if err := printLines(&b, []string{note}, columns); err != nil {
+		return err
+	}
+	return drawScreen(out, b.String(), rows)
 }
 
 // drawScreen writes text over a terminal of so many rows: line by line, so that nothing

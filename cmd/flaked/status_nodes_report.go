@@ -22,24 +22,26 @@ func (p nodesPage) verdict() error {
 }
 
 // print prints the table and the lines below it.
-func (p nodesPage) print(w io.Writer, wide, colour bool) error {
+func (p nodesPage) print(w io.Writer, s style) error {
 	t := textTable{}
 	header := []string{"WORKER", "NAME", "ADDRESS", "SAYS", "HEARTBEAT", "LEASE", "VERSION"}
-	if wide {
+	if s.wide {
 		header = append(header, "PHASE", "CLOCK", "IDS", "NODE", "WHY")
 	}
 	t.add(header...)
 	for _, n := range p.Nodes {
-		says := &t.add(nodeCells(n, wide)...)[nodeSaysColumn]
+		says := &t.add(nodeCells(n, s.wide)...)[nodeSaysColumn]
 		if says.colour = green; n.Says == nil || !n.Says.Ready {
 			says.colour = red
 		}
 	}
-	if err := t.print(w, colour); err != nil {
+	if !s.wide {
+		t.fit(s.columns, "VERSION", "HEARTBEAT", "ADDRESS")
+	}
+	if err := t.print(w, s.colour); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n", strings.Join(p.footer(), "\n"))
-	return err
+	return printLines(w, append([]string{""}, p.footer()...), s.columns)
 }
 
 const nodeSaysColumn = 3

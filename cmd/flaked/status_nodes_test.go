@@ -300,7 +300,7 @@ func exampleNodes() nodesPage {
 
 func TestNodesTable(t *testing.T) {
 	var b bytes.Buffer
-	if err := exampleNodes().print(&b, false, false); err != nil {
+	if err := exampleNodes().print(&b, style{}); err != nil {
 		t.Fatal(err)
 	}
 	want := `WORKER  NAME      ADDRESS  SAYS                     HEARTBEAT  LEASE  VERSION
@@ -319,7 +319,7 @@ without ZooKeeper, every ready node lasts at least 1m0s (first: node ids-1 at a:
 		t.Errorf("\n%s\nwant\n%s", b.String(), want)
 	}
 	b.Reset()
-	if err := exampleNodes().print(&b, true, true); err != nil {
+	if err := exampleNodes().print(&b, style{wide: true, colour: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"VERSION  PHASE    CLOCK ", "\x1b[32mready, but zookeeper\x1b[0m", "\x1b[31mno answer\x1b[0m", " connection refused\n", "-3ms +/- 2ms slow  42   n1"} {

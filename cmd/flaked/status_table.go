@@ -9,35 +9,68 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/flaked/flaked/clusterview"
 )
 
-// print prints the table and the lines below it. Problems follow on standard error.
-func (p recordsPage) print(w io.Writer, wide, colour bool) error {
-	shown := p.Workers
-	if !wide {
-		shown = slices.DeleteFunc(slices.Clone(shown), func(w clusterview.WorkerReport) bool { return w.State == clusterview.Free })
+// style says how to print a page.
+type style struct {
+	wide, colour bool
+	columns      int // of the terminal, 0 for no limit. A wide table has no limit
+}
+
+// styleOf returns the style for output of a command.
+func styleOf(c *cli.Context, out io.Writer) style {
+	_, columns, _ := size(out)
+	return style{asWide(c), colours(out), columns}
+}
+
+// printLines prints lines, and continues each that is longer than columns in the next line.
+func printLines(w io.Writer, lines []string, columns int) error {
+	const indent = "  "
+	var b strings.Builder
+	for _, line := range lines {
+		if columns <= minWrapped || len(line) <= columns {
+			b.WriteString(line + "\n")
+			continue
+		}
+		for i, part := range wrap(line, columns-len(indent)) {
+			if i > 0 {
+				part = indent + part
+			}
+			b.WriteString(part + "\n")
+		}
 	}
-	if err := printWorkers(w, shown, wide, colour); err != nil {
-		return err
-	}
-	footer := strings.Join(append(statusFooter(p.Report, len(p.Workers)-len(shown)), p.lines()...), "\n")
-	if len(shown) > 0 {
-		footer = "\n" + footer
-	}
-	_, err := fmt.Fprintln(w, footer)
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
+// print prints the table and the lines below it. Problems follow on standard error.
+func (p recordsPage) print(w io.Writer, s style) error {
+	shown := p.Workers
+	if !s.wide {
+		shown = slices.DeleteFunc(slices.Clone(shown), func(w clusterview.WorkerReport) bool { return w.State == clusterview.Free })
+	}
+	if err := printWorkers(w, shown, s); err != nil {
+		return err
+	}
+	footer := append(statusFooter(p.Report, len(p.Workers)-len(shown)), p.lines()...)
+	if len(shown) > 0 {
+		footer = append([]string{""}, footer...)
+	}
+	return printLines(w, footer, s.columns)
+}
+
 // printWorkers prints the table, unless there are no workers.
-func printWorkers(w io.Writer, workers []clusterview.WorkerReport, wide, colour bool) error {
+func printWorkers(w io.Writer, workers []clusterview.WorkerReport, s style) error {
 	if len(workers) == 0 {
 		return nil
 	}
 	t := textTable{right: map[int]bool{0: true}}
-	t.add(statusHeader(wide)...)
+	t.add(statusHeader(s.wide)...)
 	for _, worker := range workers {
-		row := t.add(statusCells(worker, wide)...)
+		row := t.add(statusCells(worker, s.wide)...)
 		row[stateColumn].colour = stateColour(worker.State)
 		if worker.ClockOff() {
 			row[clockColumn].colour = red
@@ -46,7 +79,10 @@ func printWorkers(w io.Writer, workers []clusterview.WorkerReport, wide, colour 
 			row[saysColumn].colour = red
 		}
 	}
-	return t.print(w, colour)
+	if !s.wide {
+		t.fit(s.columns, "VERSION", "TERM", "REPORT", "ADDRESS")
+	}
+	return t.print(w, s.colour)
 }
 
 // Columns that are coloured.

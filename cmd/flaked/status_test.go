@@ -46,7 +46,7 @@ func exampleReport() clusterview.Report {
 
 func TestStatusTableGolden(t *testing.T) {
 	var b bytes.Buffer
-	if err := (recordsPage{Report: exampleReport()}).print(&b, false, false); err != nil {
+	if err := (recordsPage{Report: exampleReport()}).print(&b, style{}); err != nil {
 		t.Fatal(err)
 	}
 	want := `WORKER  NAME   ADDRESS        STATE         SAYS                     REPORT  CLOCK                LEASE  TERM  VERSION
@@ -67,7 +67,7 @@ nodes asked: 2 answered, 1 did not answer, 1 timed out after 800ms
 		t.Errorf("\n%s\nwant\n%s", b.String(), want)
 	}
 	b.Reset()
-	if err := (recordsPage{Report: exampleReport()}).print(&b, true, true); err != nil {
+	if err := (recordsPage{Report: exampleReport()}).print(&b, style{wide: true, colour: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -26,8 +27,8 @@ func (t *textTable) add(texts ...string) []cell {
 	return row
 }
 
-// print writes the table. It takes every character for one column wide.
-func (t *textTable) print(w io.Writer, colour bool) error {
+// widths returns the width of each column. It takes every character for one column wide.
+func (t *textTable) widths() []int {
 	var widths []int
 	for _, row := range t.rows {
 		for i, c := range row {
@@ -37,6 +38,69 @@ func (t *textTable) print(w io.Writer, colour bool) error {
 			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
 		}
 	}
+	return widths
+}
+
+// fit makes the table at most columns wide, if that is above 0. It leaves out the columns with these
+// headings, in this order, until the rest fits. It then shortens the widest cells.
+func (t *textTable) fit(columns int, least ...string) {
+	const between, shortest = 2, 8
+	if columns <= 0 || len(t.rows) == 0 {
+		return
+	}
+	for {
+		widths := t.widths()
+		total := -between
+		for _, width := range widths {
+			total += width + between
+		}
+		widest := slices.Index(widths, slices.Max(widths))
+		switch {
+		case total <= columns:
+			return
+		case len(least) > 0:
+			at := slices.IndexFunc(t.rows[0], func(c cell) bool { return c.text == least[0] })
+			least = least[1:]
+			t.leaveOut(at)
+		case widths[widest] <= shortest:
+			return // better too wide than unreadable
+		default:
+			t.shorten(widest, max(shortest, widths[widest]-(total-columns)))
+		}
+	}
+}
+
+// leaveOut removes the column at an index, none for -1.
+func (t *textTable) leaveOut(at int) {
+	if at < 0 {
+		return
+	}
+	for i, row := range t.rows {
+		t.rows[i] = slices.Delete(row, at, at+1)
+	}
+	right := make(map[int]bool)
+	for i, is := range t.right {
+		if i < at {
+			right[i] = is
+		} else if i > at {
+			right[i-1] = is
+		}
+	}
+	t.right = right
+}
+
+// shorten cuts the cells of a column to a width. A cut cell ends in "..".
+func (t *textTable) shorten(at, width int) {
+	for _, row := range t.rows {
+		if runes := []rune(row[at].text); len(runes) > width {
+			row[at].text = string(runes[:width-2]) + ".."
+		}
+	}
+}
+
+// print writes the table.
+func (t *textTable) print(w io.Writer, colour bool) error {
+	widths := t.widths()
 	var b strings.Builder
 	for _, row := range t.rows {
 		for i, c := range row {

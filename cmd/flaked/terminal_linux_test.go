@@ -2,13 +2,18 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
+
+	"github.com/flaked/flaked/zkstore"
 )
 
 // terminal is a pseudo-terminal. Text that is written to other is typed, and text that is read
@@ -97,6 +102,32 @@ func TestWatchOnATerminal(t *testing.T) {
 				t.Errorf("%q", first)
 			}
 		})
+	}
+}
+
+// While pages cannot be read, --watch keeps the last one on the terminal, and says how old it is and
+// why.
+func TestWatchKeepsTheLastPage(t *testing.T) {
+	m := newTerminal(t, 30)
+	app := newApp(m.keys, m.screen, m.screen)
+	c := cli.NewContext(app, flag.NewFlagSet("status", flag.ContinueOnError), nil)
+	began := time.UnixMilli(t0)
+	w := watched{c: c, every: 2 * time.Second}
+	if err := w.show(recordsPage{Report: exampleReport()}, began); err != nil {
+		t.Fatal(err)
+	}
+	const end = "\x1b[?7h" // of a page
+	if got := m.until(end, 1); !strings.Contains(got, "refreshed "+began.UTC().Format(time.TimeOnly)+" UTC, every 2s") {
+		t.Errorf("%q", got)
+	}
+	if err := w.failed(fmt.Errorf("read: %w", zkstore.ErrUnreachable), began.Add(14*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	got := m.until(end, 1)
+	for _, want := range []string{"WORKER", "NOT REFRESHED: the table is 14s old, as of " + began.UTC().Format(time.TimeOnly) + " UTC."} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %q", want, got)
+		}
 	}
 }
 

@@ -56,7 +56,7 @@ Examples:
 				newSeenCache().save(seenIn(c.String("zk"), r, time.Now()))
 				r.Workers = slices.DeleteFunc(r.Workers, func(w clusterview.WorkerReport) bool { return !wanted[w.State] })
 				return show(c, workersReport{r.Cluster, r.Workers}, func(w io.Writer) error {
-					return printWorkers(w, r.Workers, asWide(c), colours(w))
+					return printWorkers(w, r.Workers, styleOf(c, w))
 				})
 			})
 		},

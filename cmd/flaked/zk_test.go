@@ -125,7 +125,7 @@ func TestZKAuthFromTheEnvironment(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	t.Setenv("FLAKED_ZK_AUTH", "hunter2")
-	if _, err := zkOf(t); err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "FLAKED_ZK_AUTH: expected one line") {
+	if _, err := zkOf(t); err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "FLAKED_ZK_AUTH: expected user:password on each line") {
 		t.Errorf("%v", err)
 	}
 }
