@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// What a log says of a lost connection has none of Go's own words.
+// A log tells of a lost connection without a word of Go's own.
 func TestReasonOfALostConnection(t *testing.T) {
 	at := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2181}
 	failed := func(op string, err error) error {
