@@ -19,7 +19,7 @@ import (
 func clusterCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "cluster",
-		Usage: "create and show a cluster, freeze and thaw registration, change owners",
+		Usage: "create and show a cluster, freeze and thaw registration, list what people did",
 		Subcommands: []*cli.Command{
 			{
 				Name:      "init",
@@ -112,6 +112,7 @@ Examples:
 				Flags:  zkFlags(""),
 				Action: clusterOwn,
 			},
+			clusterAudit(),
 		},
 	}
 }

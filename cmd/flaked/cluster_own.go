@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/audit"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -23,7 +24,9 @@ func clusterOwn(c *cli.Context) error {
 		if _, err := coordinator.ReadCluster(ctx, store); err != nil {
 			return err
 		}
-		records, err := store.(*zkstore.ZK).OwnRecords(ctx)
+		recorder := store.(*audit.Recorder) // of withStore
+		recorder.Begin(ctx)
+		records, err := recorder.Store.(*zkstore.ZK).OwnRecords(ctx)
 		if err != nil {
 			return fmt.Errorf("%w. %d records were changed. Run the command again", err, records)
 		}

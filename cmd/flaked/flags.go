@@ -28,15 +28,17 @@ func env(flag string) []string { return []string{envName(flag)} }
 // uses. Commands that change or remove something have no default. One that only adds may have it.
 const localZK = "127.0.0.1:2181"
 
+// zkCategory is the category of zkFlags in a command's help.
+const zkCategory = "ZooKeeper"
+
 // zkFlags returns the flags that zkConfig reads. Without a fallback, --zk is required.
 func zkFlags(fallback string) []cli.Flag {
-	const category = "ZooKeeper"
 	return append([]cli.Flag{
-		&cli.StringFlag{Name: "zk", Usage: "ZooKeeper's servers, `HOST:PORT,.../CHROOT`", Value: fallback, EnvVars: env("zk"), Category: category},
-		&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "default", EnvVars: env("cluster"), Category: category},
-		&cli.StringFlag{Name: "zk-auth-file", Usage: "`FILE` with user:password on each line for digest authentication (the text itself: FLAKED_ZK_AUTH)", EnvVars: env("zk-auth-file"), Category: category},
-		&cli.DurationFlag{Name: "zk-session-timeout", Usage: "how long ZooKeeper waits for a silent client", Value: 6 * time.Second, EnvVars: env("zk-session-timeout"), Category: category},
-	}, tlsFlags("zk-tls", category, "use TLS. Any of the flags below implies it", "the server's")...)
+		&cli.StringFlag{Name: "zk", Usage: "ZooKeeper's servers, `HOST:PORT,.../CHROOT`", Value: fallback, EnvVars: env("zk"), Category: zkCategory},
+		&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "default", EnvVars: env("cluster"), Category: zkCategory},
+		&cli.StringFlag{Name: "zk-auth-file", Usage: "`FILE` with user:password on each line for digest authentication (the text itself: FLAKED_ZK_AUTH)", EnvVars: env("zk-auth-file"), Category: zkCategory},
+		&cli.DurationFlag{Name: "zk-session-timeout", Usage: "how long ZooKeeper waits for a silent client", Value: 6 * time.Second, EnvVars: env("zk-session-timeout"), Category: zkCategory},
+	}, tlsFlags("zk-tls", zkCategory, "use TLS. Any of the flags below implies it", "the server's")...)
 }
 
 // clusterFlags returns the flags that clusterSettings reads.

@@ -11,12 +11,14 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/audit"
 	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/internal/nodewire"
 	"github.com/flaked/flaked/internal/systemd"
@@ -181,6 +183,7 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 
 	if b.run != nil {
 		connected.Go(func() { stopAll(b.run(storeCtx)) })
+		serving.Go(func() { audit.Follow(outer, b.store, time.Tick(audit.Every), log) })
 	}
 	keeping.Go(func() { stopAll(nodes.Run(nodeCtx)) })
 	issuing.Go(func() { issuer.Run(issuerCtx) })
@@ -193,7 +196,7 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 		})
 	})
 	serving.Go(func() {
-		drain(outer, drains, o.drainTime, nodes, server, log)
+		drain(outer, drains, o.drainTime, nodes, server, o.recordDrain(b.store, log), log)
 		stopAll(nil)
 	})
 	if guard.CanChange() {

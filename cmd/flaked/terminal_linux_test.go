@@ -80,7 +80,7 @@ func TestWatchOnATerminal(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Setenv("TERM", "xterm")
 			t.Setenv("NO_COLOR", row.noColor)
-			m := newTerminal(t, 10)
+			m := newTerminal(t, 16)
 			ctx, cancel := context.WithCancel(t.Context())
 			code := m.runs(ctx, "status", "--no-ask", "--watch", "100ms")
 			got := m.until("\x1b[H", 3)
@@ -90,8 +90,8 @@ func TestWatchOnATerminal(t *testing.T) {
 				t.Errorf("exit code %d", c)
 			}
 			first, _, _ := strings.Cut(strings.TrimPrefix(got, "\x1b[H"), "\x1b[H")
-			if n := strings.Count(first, "\n"); n != 9 {
-				t.Errorf("%d lines on a terminal of 10: %q", n, first)
+			if n := strings.Count(first, "\n"); n != 15 {
+				t.Errorf("%d lines on a terminal of 16: %q", n, first)
 			}
 			for _, want := range []string{"WORKER", " more lines", "9 of 1024 workers held"} {
 				if !strings.Contains(first, want) {

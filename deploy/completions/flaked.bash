@@ -39,6 +39,7 @@ _flaked() {
       | 'cluster freeze' \
       | 'cluster thaw' \
       | 'cluster own' \
+      | 'cluster audit' \
       | 'seq' \
       | 'seq create' \
       | 'seq list' \
@@ -435,6 +436,16 @@ _flaked() {
     'cluster own:--zk-tls-key') kind='file' ;;
     'cluster own:--zk-tls-server-name') kind='any' ;;
     'cluster own:--config') kind='file' ;;
+    'cluster audit:--output' | 'cluster audit:-o') offered='table json' ;;
+    'cluster audit:--zk') kind='any' ;;
+    'cluster audit:--cluster') kind='any' ;;
+    'cluster audit:--zk-auth-file') kind='file' ;;
+    'cluster audit:--zk-session-timeout') kind='any' ;;
+    'cluster audit:--zk-tls-ca') kind='file' ;;
+    'cluster audit:--zk-tls-cert') kind='file' ;;
+    'cluster audit:--zk-tls-key') kind='file' ;;
+    'cluster audit:--zk-tls-server-name') kind='any' ;;
+    'cluster audit:--config') kind='file' ;;
     'seq create:--mode') kind='any' ;;
     'seq create:--start') kind='any' ;;
     'seq create:--increment') kind='any' ;;
@@ -637,12 +648,13 @@ _flaked() {
     'workers history') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'workers release') offered='--lower-bound --state-dir --confirm --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'workers forget-ticket') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
-    'cluster') offered='init show freeze thaw own --help' ;;
+    'cluster') offered='init show freeze thaw own audit --help' ;;
     'cluster init') offered='--layout --datacenter --lease --confirm-time --settle --on-rollback --borrow --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster show') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster freeze') offered='--for --workers --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster thaw') offered='--workers --confirm --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster own') offered='--zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'cluster audit') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'seq') offered='create list show set recover delete purge next export verify key import --help' ;;
     'seq create') offered='--mode --start --increment --salt --scatter --max --hard-ceiling --max-names --block --supply --hold --ceiling --note --wait --dry-run --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'seq list') offered='--prefix --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;

@@ -5,7 +5,7 @@ function __flaked_at
     set -l path
     set -l words (commandline -opc)
     for word in $words[2..-1]
-        if contains -- "$path/$word" '/serve' '/config' '/config/check' '/drain' '/rolling-restart' '/status' '/doctor' '/get' '/decode' '/healthcheck' '/bench' '/layout' '/layout/show' '/layout/explain' '/layout/check' '/layout/choose' '/gen' '/state' '/state/show' '/reset-identity' '/workers' '/workers/list' '/workers/show' '/workers/history' '/workers/release' '/workers/forget-ticket' '/cluster' '/cluster/init' '/cluster/show' '/cluster/freeze' '/cluster/thaw' '/cluster/own' '/seq' '/seq/create' '/seq/list' '/seq/show' '/seq/set' '/seq/recover' '/seq/delete' '/seq/purge' '/seq/next' '/seq/export' '/seq/verify' '/seq/key' '/seq/import' '/completion' '/man' '/version'
+        if contains -- "$path/$word" '/serve' '/config' '/config/check' '/drain' '/rolling-restart' '/status' '/doctor' '/get' '/decode' '/healthcheck' '/bench' '/layout' '/layout/show' '/layout/explain' '/layout/check' '/layout/choose' '/gen' '/state' '/state/show' '/reset-identity' '/workers' '/workers/list' '/workers/show' '/workers/history' '/workers/release' '/workers/forget-ticket' '/cluster' '/cluster/init' '/cluster/show' '/cluster/freeze' '/cluster/thaw' '/cluster/own' '/cluster/audit' '/seq' '/seq/create' '/seq/list' '/seq/show' '/seq/set' '/seq/recover' '/seq/delete' '/seq/purge' '/seq/next' '/seq/export' '/seq/verify' '/seq/key' '/seq/import' '/completion' '/man' '/version'
             set path "$path/$word"
         end
     end
@@ -29,7 +29,7 @@ complete -c flaked -n '__flaked_at \'/\'' -a gen -d 'make IDs without a node, fo
 complete -c flaked -n '__flaked_at \'/\'' -a state -d 'show a node\'s local record'
 complete -c flaked -n '__flaked_at \'/\'' -a reset-identity -d 'discard a node\'s identity, so that its next start registers a new node'
 complete -c flaked -n '__flaked_at \'/\'' -a workers -d 'inspect and release workers'
-complete -c flaked -n '__flaked_at \'/\'' -a cluster -d 'create and show a cluster, freeze and thaw registration, change owners'
+complete -c flaked -n '__flaked_at \'/\'' -a cluster -d 'create and show a cluster, freeze and thaw registration, list what people did'
 complete -c flaked -n '__flaked_at \'/\'' -a seq -d 'create, show and change named sequences'
 complete -c flaked -n '__flaked_at \'/\'' -a completion -d 'print a completion script for a shell'
 complete -c flaked -n '__flaked_at \'/\'' -a man -d 'print man pages'
@@ -446,6 +446,7 @@ complete -c flaked -n '__flaked_at \'/cluster\'' -a show -d 'print the cluster\'
 complete -c flaked -n '__flaked_at \'/cluster\'' -a freeze -d 'stop new nodes from acquiring workers, after ZooKeeper was restored'
 complete -c flaked -n '__flaked_at \'/cluster\'' -a thaw -d 'end a freeze of registration'
 complete -c flaked -n '__flaked_at \'/cluster\'' -a own -d 'give the cluster\'s records to the users of --zk-auth-file'
+complete -c flaked -n '__flaked_at \'/cluster\'' -a audit -d 'print which commands changed the cluster, when, and by whom'
 complete -c flaked -n '__flaked_at \'/cluster\'' -l help -d 'what it is for, with examples'
 complete -c flaked -n '__flaked_at \'/cluster/init\'' -l layout -x -a 'leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' -d 'how an ID\'s bits are divided: a NAME (leaf, twitter, sonyflake, js53, ...), fields from the top, as time=41@1ms,worker=10,sequence=12,epoch=2020-01-01, or both, as leaf,epoch=2020-01-01. See flaked layout'
 complete -c flaked -n '__flaked_at \'/cluster/init\'' -l datacenter -x -d 'the datacenter NUMBER in IDs, if the layout has the field'
@@ -514,6 +515,18 @@ complete -c flaked -n '__flaked_at \'/cluster/own\'' -l zk-tls-key -r -F -d 'PEM
 complete -c flaked -n '__flaked_at \'/cluster/own\'' -l zk-tls-server-name -x -d 'NAME to expect in the server\'s certificate, instead of the host\'s'
 complete -c flaked -n '__flaked_at \'/cluster/own\'' -l config -r -F -d 'YAML FILE with flags that are not given otherwise'
 complete -c flaked -n '__flaked_at \'/cluster/own\'' -l help -d 'what it is for, with examples'
+complete -c flaked -n '__flaked_at \'/cluster/audit\'' -l output -s o -x -a 'table json' -d 'FORMAT: table or json'
+complete -c flaked -n '__flaked_at \'/cluster/audit\'' -l zk -x -d 'ZooKeeper\'s servers, HOST:PORT,.../CHROOT'
+complete -c flaked -n '__flaked_at \'/cluster/audit\'' -l cluster -x -d 'the cluster\'s NAME'
+complete -c flaked -n '__flaked_at \'/cluster/audit\'' -l zk-auth-file -r -F -d 'FILE with user:password on each line for digest authentication (the text itself: FLAKED_ZK_AUTH)'
+complete -c flaked -n '__flaked_at \'/cluster/audit\'' -l zk-session-timeout -x -d 'how long ZooKeeper waits for a silent client'
+complete -c flaked -n '__flaked_at \'/cluster/audit\'' -l zk-tls -d 'use TLS. Any of the flags below implies it'
+complete -c flaked -n '__flaked_at \'/cluster/audit\'' -l zk-tls-ca -r -F -d 'PEM FILE with the authorities to trust, instead of the system\'s'
+complete -c flaked -n '__flaked_at \'/cluster/audit\'' -l zk-tls-cert -r -F -d 'PEM FILE with the client\'s certificate'
+complete -c flaked -n '__flaked_at \'/cluster/audit\'' -l zk-tls-key -r -F -d 'PEM FILE with the key of that certificate'
+complete -c flaked -n '__flaked_at \'/cluster/audit\'' -l zk-tls-server-name -x -d 'NAME to expect in the server\'s certificate, instead of the host\'s'
+complete -c flaked -n '__flaked_at \'/cluster/audit\'' -l config -r -F -d 'YAML FILE with flags that are not given otherwise'
+complete -c flaked -n '__flaked_at \'/cluster/audit\'' -l help -d 'what it is for, with examples'
 complete -c flaked -n '__flaked_at \'/seq\'' -a create -d 'create a named sequence'
 complete -c flaked -n '__flaked_at \'/seq\'' -a list -d 'print the named sequences'
 complete -c flaked -n '__flaked_at \'/seq\'' -a show -d 'print all that is known about a sequence'
