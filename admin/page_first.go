@@ -23,7 +23,7 @@ type firstView struct {
 	// extend that time.
 	Until, Had, Longer string
 	Aside              string // for how long it could serve without ZooKeeper
-	Wrong              []wrongView
+	Wrong              []clusterview.Problem
 	// Cluster has the problems of the rest of the cluster, one sentence for each. ReadAt is
 	// when the cluster was read from ZooKeeper. It is empty unless that reading is old.
 	Cluster []string
@@ -35,9 +35,6 @@ func (f firstView) Well() bool { return len(f.Wrong)+len(f.Cluster) == 0 }
 
 // Then returns Serves in the past tense.
 func (f firstView) Then() string { return "Was " + strings.ToLower(f.Serves[:1]) + f.Serves[1:] }
-
-// wrongView is one thing that is wrong with this node.
-type wrongView struct{ What, Do string }
 
 // firstOf decides what the first screen says. It reads v.Status, v.Own, v.Ready, v.Dev, v.Stale
 // and v.ReadAt, which must be set.
@@ -53,7 +50,7 @@ func firstOf(v view, c seen, slots []slotView) firstView {
 	case !v.Ready:
 		f.Tone, f.Word, f.Serves = "bad", "not serving", "Not serving IDs"
 		f.Left = "No time left: clients get no IDs from this node"
-		if first := firstRefusing(v.Own); first != nil && starting(first.Cause) {
+		if first := firstRefusing(v.Own); first != nil && clusterview.Starting(first.Cause) {
 			f.Tone, f.Word, f.Serves, f.Left = "warn", "starting", "Starting", "The node starts serving by itself, normally within seconds"
 		}
 		return f
@@ -80,7 +77,7 @@ func firstOf(v view, c seen, slots []slotView) firstView {
 func firstRefusing(own []ownView) *ownView {
 	var found *ownView
 	for i, w := range own {
-		if !w.Ready && (found == nil || starting(found.Cause)) {
+		if !w.Ready && (found == nil || clusterview.Starting(found.Cause)) {
 			found = &own[i]
 		}
 	}
@@ -99,7 +96,7 @@ func shortest(own []ownView) (left int64, ends, longer string, limited bool) {
 		}
 	}
 	for _, w := range own {
-		if w.Ready && w.cutOff() {
+		if w.Ready && w.CutOff() {
 			limited = true
 		}
 		if w.Ready && !w.Disk.OK {
@@ -108,25 +105,20 @@ func shortest(own []ownView) (left int64, ends, longer string, limited bool) {
 		}
 	}
 	for _, w := range own {
-		if w.Ready && (w.cutOff() || !limited) {
+		if w.Ready && (w.CutOff() || !limited) {
 			take(w.LeaseLeftMs, w.Snapshot, "it reaches ZooKeeper")
 		}
 	}
 	return left, ends, longer, limited
 }
 
-// cutOff reports whether ZooKeeper does not extend the worker's lease.
-func (w ownView) cutOff() bool {
-	return w.BeatLate || w.FromCache || slices.Contains(w.Degraded, node.TroubleZooKeeper)
-}
-
 // wrongOf returns the problems of this node, and what to do about each. A problem that
 // several workers share is listed once.
-func wrongOf(v view) (out []wrongView) {
-	whose := map[wrongView][]string{}
-	var order []wrongView
+func wrongOf(v view) (out []clusterview.Problem) {
+	whose := map[clusterview.Problem][]string{}
+	var order []clusterview.Problem
 	for _, w := range v.Own {
-		for _, wrong := range wrongWith(w) {
+		for _, wrong := range w.Problems() {
 			if whose[wrong] == nil {
 				order = append(order, wrong)
 			}
@@ -135,17 +127,18 @@ func wrongOf(v view) (out []wrongView) {
 	}
 	for _, wrong := range order {
 		if len(whose[wrong]) < len(v.Own) {
-			wrong.What = who(whose[wrong]) + wrong.What
+			wrong.Text = who(whose[wrong]) + wrong.Text
 		}
 		out = append(out, wrong)
 	}
 	if v.Status.Sequences != nil {
-		out = append(out, sequencesWrong(*v.Status.Sequences)...)
+		out = append(out, v.Status.Sequences.Unavailable()...)
 	}
 	if v.Dev {
-		out = append(out, wrongView{
-			"This is a development node (--dev): it has no ZooKeeper. It saves nothing to disk. Any other development node would issue the same IDs.",
-			"Do not keep its IDs. For unique IDs, start the node with --zk.",
+		out = append(out, clusterview.Problem{
+			Severity: clusterview.Critical,
+			Text:     "This is a development node (--dev): it has no ZooKeeper. It saves nothing to disk. Any other development node would issue the same IDs",
+			Advice:   "Do not keep its IDs. For unique IDs, start the node with --zk.",
 		})
 	}
 	return out
@@ -154,9 +147,9 @@ func wrongOf(v view) (out []wrongView) {
 // clusterWrong returns the problems of the rest of the cluster. An unreadable cluster is one,
 // unless this node has lost ZooKeeper: wrongOf then reports the cause.
 func clusterWrong(v view, c seen, slots []slotView) (out []string) {
-	if v.Stale && !slices.ContainsFunc(v.Own, ownView.cutOff) {
+	if v.Stale && !slices.ContainsFunc(v.Own, ownView.CutOff) {
 		out = append(out, "Last reading of ZooKeeper: "+v.ReadAt+" UTC. Check whether ZooKeeper is slow or down.")
-	} else if c.err != nil && v.ReadAt == "" && !slices.ContainsFunc(v.Own, ownView.cutOff) {
+	} else if c.err != nil && v.ReadAt == "" && !slices.ContainsFunc(v.Own, ownView.CutOff) {
 		out = append(out, "Reading the cluster from ZooKeeper failed. Check whether ZooKeeper is down.")
 	}
 	for _, problem := range c.Summary.Problems {
@@ -196,7 +189,7 @@ func workersNamed(word string, numbers []string) string {
 // said reports whether a problem of the cluster is about w while wrongOf reports problems of
 // w. This process knows more about w than the cluster's record does.
 func said(w ownView, problem string) bool {
-	return w.Worker != nil && len(wrongWith(w)) > 0 && strings.HasPrefix(problem, "worker "+label(w.Snapshot)+" (")
+	return w.Worker != nil && len(w.Problems()) > 0 && strings.HasPrefix(problem, "worker "+label(w.Snapshot)+" (")
 }
 
 // few returns the first five numbers, and how many more there are.

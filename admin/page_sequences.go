@@ -159,15 +159,3 @@ func (v seqView) Lasts() string {
 		return clusterview.Brief(int64(seconds * 1000))
 	}
 }
-
-// sequencesWrong returns the problems because of which clients get no values.
-func sequencesWrong(s clusterview.Sequences) (out []wrongView) {
-	if n := s.Frozen; n.Count > 0 {
-		out = append(out, wrongView{"Frozen sequences, which issue no values: " + n.String() + ".", "flaked seq show " + n.Names[0] + " says why, and what to do."})
-	}
-	if n := s.Exhausted; n.Count > 0 {
-		out = append(out, wrongView{"Exhausted sequences, of which nodes have taken all values: " + n.String() + ".",
-			"Raise the max: flaked seq set " + n.Names[0] + " --max VALUE. Delete a sequence that nobody needs."})
-	}
-	return out
-}

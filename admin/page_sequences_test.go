@@ -57,7 +57,7 @@ func TestSequencesOnThePage(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, table)
 		}
 	}
-	for _, want := range []string{"Frozen sequences, which issue no values: lost.", "flaked seq set all --max VALUE"} {
+	for _, want := range []string{"Frozen sequences, which issue no values: lost.", "flaked seq set &#39;all&#39; --max VALUE"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %q", want)
 		}

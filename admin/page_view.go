@@ -38,11 +38,9 @@ type view struct {
 
 // ownView is a worker of this process.
 type ownView struct {
-	node.Snapshot
-	Beat     string
-	BeatLate bool
-	Clock    string
-	ClockOff bool
+	clusterview.OwnWorker
+	Beat  string
+	Clock string
 	// LeaseShown is the time left, in ms. It is nil while the worker refuses, because a time
 	// left would contradict the refusal. A lease that has expired is shown all the same.
 	LeaseShown *int64
@@ -135,8 +133,6 @@ const (
 	mapCells = 2048
 	// shownNodes is the most rows of the table of workers.
 	shownNodes = 32
-	// overdueMs is how late a heartbeat may be before it counts as overdue.
-	overdueMs = 500
 	// staleAfter is how old a reading of the slots may be while a page is open.
 	staleAfter = 4 * time.Second
 )
@@ -198,20 +194,16 @@ func ownWorkers(views []ownView) map[int]ownView {
 }
 
 func describeOwn(w node.Snapshot) ownView {
-	v := ownView{Snapshot: w, Beat: "none yet", Clock: "not compared yet"}
+	v := ownView{OwnWorker: clusterview.OwnWorker{Snapshot: w}, Beat: "none yet", Clock: "not compared yet"}
 	if age := w.ZooKeeper.HeartbeatAgeMs; age != nil {
 		v.Beat = clusterview.Brief(*age) + " ago"
-		v.BeatLate = *age > w.ZooKeeper.HeartbeatMs+overdueMs
 	}
 	if w.Clock.OffsetMs != nil {
 		v.Clock = clockWords(*w.Clock.OffsetMs, *w.Clock.UncertaintyMs)
-		if v.BeatLate { // the offset is as old, as heartbeats measure it
+		if v.HeartbeatLate() { // the offset is as old, as heartbeats measure it
 			v.Clock += ", " + v.Beat
 		}
 	}
-	// Clock.WorstMs is left out: it may be the clock of one other node that is wrong.
-	v.ClockOff = w.Clock.Wrong || w.Clock.BehindMs > 0 || w.Clock.UnfollowedLeapMs > 0 ||
-		w.Clock.OffsetMs != nil && clusterview.BeyondWarning(*w.Clock.OffsetMs, *w.Clock.UncertaintyMs)
 	if w.Ready || w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 {
 		v.LeaseShown = w.LeaseLeftMs
 	}
@@ -236,11 +228,11 @@ func describeSlot(w clusterview.WorkerReport, own map[int]ownView, ago time.Dura
 	}
 	if w.State == clusterview.Live {
 		if _, v.Refusing = w.Refuses(); isOwn {
-			v.Refusing, v.Off = !self.Ready, v.Off || self.ClockOff
+			v.Refusing, v.Off = !self.Ready, v.Off || self.ClockOff()
 		}
 		// ReportAgeMs is the age at the reading. The time since then does not count: the
 		// node may have reported, and only this process has not read it.
-		v.Late = !stale && w.ReportAgeMs != nil && w.HeartbeatMs > 0 && *w.ReportAgeMs > w.HeartbeatMs+overdueMs
+		v.Late = !stale && w.ReportAgeMs != nil && clusterview.HeartbeatLate(*w.ReportAgeMs, w.HeartbeatMs)
 	}
 	if w.ReportAgeMs != nil {
 		v.ReportAgeMs = new(*w.ReportAgeMs + ago.Milliseconds())

@@ -152,12 +152,21 @@ func describeWorker(e coordinator.Entry, state string, now, epoch int64) WorkerR
 	}
 	age := max(0, now-e.Stat.Mtime)
 	w.ReportAgeMs = &age
-	// A report from before a change of leader was compared with another clock.
-	if state == Live && age <= ReportPatience(s.HeartbeatMs) && e.Stat.Mzxid>>32 == epoch && !s.Stopped && !s.Released {
-		offset := timeguard.MeasureOffset(s.ReportedClock, s.ReportedClock+s.RTTMs, e.Stat.Mtime)
+	if offset, known := ClockOffset(e, now, epoch); state == Live && known {
 		w.ClockOffsetMs, w.ClockUncertaintyMs = new(inMs(offset.Ahead)), new(inMs(offset.Uncertainty))
 	}
 	return w
+}
+
+// ClockOffset returns how far the clock of a live worker's node is ahead of the leader's by its last
+// report, and whether that is known: the report must be recent, and of the present leader.
+// now is Unix ms, and epoch the leader's epoch.
+func ClockOffset(e coordinator.Entry, now, epoch int64) (offset timeguard.Offset, known bool) {
+	s := e.Slot
+	if !e.Live || e.Absent || s.ReportedClock == 0 || s.Stopped || s.Released || now-e.Stat.Mtime > ReportPatience(s.HeartbeatMs) || e.Stat.Epoch() != epoch {
+		return timeguard.Offset{}, false
+	}
+	return timeguard.MeasureOffset(s.ReportedClock, s.ReportedClock+s.RTTMs, e.Stat.Mtime), true
 }
 
 func inMs(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

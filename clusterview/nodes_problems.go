@@ -87,8 +87,8 @@ func (r NodesReport) notReady(out *problemList) {
 // status takes from ZooKeeper's records when it can read them.
 var nodeTroubles = slices.Concat(troubles, []trouble{
 	{Critical, node.TroubleZooKeeper, "has no contact with ZooKeeper", "Restore its connection to ZooKeeper before its lease expires."},
-	{Warning, node.TroubleOffset, "has a clock more than 500 ms off another's", "Check its time synchronisation (chronyc tracking)."},
-	{Warning, node.TroubleFrozen, "reports that registration is frozen", "Let the other nodes come back, or see flaked cluster thaw --help."},
+	{Warning, node.TroubleOffset, "has a clock more than 500 ms off another's", checkClock},
+	{Warning, node.TroubleFrozen, "reports that registration is frozen", thawAdvice},
 })
 
 // TheNodes returns the names of nodes, at most five.

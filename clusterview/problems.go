@@ -52,10 +52,8 @@ func problems(r Report) []Problem {
 	out.workers(Warning, all(func(w WorkerReport) bool { return w.State == RecordMissing }),
 		"has no readable record in ZooKeeper", "have no readable record in ZooKeeper",
 		"ZooKeeper lost the record, or it was overwritten. A running holder restores it. Otherwise the worker is kept for a whole lease.")
-	if r.Cluster.Frozen {
-		out.add(Warning, fmt.Sprintf("registration is frozen for %s until %s, %s",
-			r.Cluster.FrozenWorkers(), time.UnixMilli(r.Cluster.FrozenUntilMs).UTC().Format(time.RFC3339), r.Cluster.FrozenWhy()),
-			"Let their nodes come back, or see flaked cluster thaw --help.")
+	if p, frozen := r.Cluster.FrozenProblem(); frozen {
+		out = append(out, p)
 	}
 	off, advice := wrongClocks(r.Workers)
 	out.workers(Warning, off, "has a clock more than 500 ms off that of ZooKeeper's leader", "have clocks more than 500 ms off that of ZooKeeper's leader", advice)
@@ -67,6 +65,12 @@ func problems(r Report) []Problem {
 		out.add(Warning, fmt.Sprintf("%d of %d workers are free", s.Free, s.Slots), FreeWorkers+".")
 	}
 	return out.sorted()
+}
+
+// FrozenProblem returns the problem of frozen registration, and whether there is one.
+func (r ClusterReport) FrozenProblem() (p Problem, frozen bool) {
+	text := fmt.Sprintf("registration is frozen for %s until %s, %s", r.FrozenWorkers(), time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339), r.FrozenWhy())
+	return Problem{Warning, text, thawAdvice}, r.Frozen
 }
 
 // silent reports whether the worker is live in ZooKeeper, and its node was asked at its admin
@@ -87,7 +91,7 @@ const FreeWorkers = "Stop nodes with --release-on-exit, wait for leases to expir
 func wrongClocks(workers []WorkerReport) (off []WorkerReport, advice string) {
 	off = pick(workers, WorkerReport.ClockOff)
 	measured := len(pick(workers, func(w WorkerReport) bool { return w.ClockOffsetMs != nil }))
-	advice = "Check its time synchronisation (chronyc tracking)."
+	advice = checkClock
 	if measured > 1 && 2*len(off) > measured {
 		advice = "Most clocks are off, so check the clock of ZooKeeper's leader first."
 	}
@@ -120,13 +124,33 @@ func (w WorkerReport) Refuses() (cause node.Cause, refuses bool) {
 
 const seeRefusals = "See Refusals in docs/operations.md."
 
+const (
+	setClock   = "Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."
+	checkClock = "Check its time synchronisation (chronyc tracking)."
+	thawAdvice = "Start the missing nodes again, or see flaked cluster thaw --help."
+	justWait   = "Wait. The node then serves by itself."
+)
+
 // refusalAdvice says what to do about a refusal, by its cause.
 var refusalAdvice = map[node.Cause]string{
-	node.CauseClockWrong:    "Check with chronyc tracking, then set the clock right. The node then serves again by itself.",
-	node.CauseClockBehind:   "The clock went back. Make its time synchronisation slew. The node then serves again by itself.",
-	node.CauseReservedBound: "Check the disk of its state directory. The node resumes by itself.",
-	node.CauseDraining:      "An operator stops it. No action needed.",
-	node.CauseLeaseExpired:  "Restore its connection to ZooKeeper. The node resumes by itself.",
+	node.CauseNoWorkerYet:          "Wait. If this lasts, the node's log says why.",
+	node.CauseZooKeeperUnreachable: "Start ZooKeeper, or correct --zk or the network to ZooKeeper. The node then starts by itself.",
+	node.CauseZooKeeperSlow:        "Wait: the node keeps trying. If this lasts, find out what slows ZooKeeper down.",
+	node.CauseAllWorkersHeld:       "Run fewer nodes, or wait until a lease expires: flaked status shows which.",
+	node.CauseRegistrationFrozen:   thawAdvice,
+	node.CauseConfirming:           justWait,
+	node.CauseLeaseExpiredAway:     justWait,
+	node.CauseNewWorker:            "Wait. Then find out why the clock went back.",
+	node.CauseBelowFloor:           "Wait 3 s. If this lasts, the machine's clock went back. Set the clock right.",
+	node.CauseReservedBound:        "Free space on the disk of --state-dir, or repair the disk. The node then serves again by itself.",
+	node.CauseLeaseBorrowed:        "Wait. If this happens often, check whether heartbeats renew the lease.",
+	node.CauseClockBehind:          setClock,
+	node.CauseClockWrong:           setClock,
+	node.CauseLeaseExpired:         restoreZK + ". The node then serves again by itself. Do not restart it.",
+	node.CauseLostWorker:           justWait,
+	node.CauseTimeUsedUp:           "Check the clock. If it is right, make a new cluster with another layout.",
+	node.CauseDraining:             "An operator stops it. No action needed: clients use other nodes.",
+	node.CauseStopping:             "No action needed: clients use other nodes.",
 }
 
 // trouble is a word of node.Troubles, what it means, and what to do.
@@ -138,8 +162,8 @@ type trouble struct {
 // troubles are those that only the nodes know of, in the words of /v1/status.
 var troubles = []trouble{
 	{Critical, node.TroubleDisk, "cannot write to the state directory", "Check its disk. The reserved bound is only seconds ahead."},
-	{Warning, node.TroubleLeap, "runs on a machine whose clock leapt ahead, unconfirmed by ZooKeeper and peers", "Check with chronyc tracking, then set the clock right."},
-	{Warning, node.TroubleCoasting, "coasts, because the machine's clock went back", "Check with chronyc tracking, then set the clock right."},
+	{Warning, node.TroubleLeap, "runs on a machine whose clock leapt ahead, unconfirmed by ZooKeeper and peers", checkClock},
+	{Warning, node.TroubleCoasting, "coasts, because the machine's clock went back", checkClock},
 	{Warning, node.TroubleFromCache, "runs only from its state directory", "Restore its connection to ZooKeeper."},
 }
 

@@ -77,8 +77,8 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 	}{
 		{"ready", []coordinator.Entry{liveEntry(0, 0)}, says(Answer{Ready: true}), ""},
 		{"confirming", []coordinator.Entry{liveEntry(0, 0)}, says(Answer{Phase: "confirming", Cause: "confirming"}), ""},
-		{"refusing", []coordinator.Entry{liveEntry(0, 0)}, refusing("clock-wrong"), "worker 0 (api) refuses to serve (clock-wrong). Check with chronyc tracking, then set the clock right. The node then serves again by itself."},
-		{"two refusing", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, refusing("reserved-bound-reached"), "2 workers (0, 1) refuse to serve (reserved-bound-reached). Check the disk of its state directory"},
+		{"refusing", []coordinator.Entry{liveEntry(0, 0)}, refusing("clock-wrong"), "worker 0 (api) refuses to serve (clock-wrong). Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."},
+		{"two refusing", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, refusing("reserved-bound-reached"), "2 workers (0, 1) refuse to serve (reserved-bound-reached). Free space on the disk of --state-dir"},
 		{"for another reason", []coordinator.Entry{liveEntry(0, 0)}, refusing("solar-flare"), "refuses to serve (solar-flare). See Refusals in docs/operations.md."},
 		{"as it reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, nil, "refuses to serve. Its READY and its log say why"},
 		{"no more", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, says(Answer{Ready: true, Phase: "serving"}), ""},
@@ -164,8 +164,8 @@ func TestWhatToDo(t *testing.T) {
 		want  string
 	}{
 		{liveEntry(0, 0), nil, ""},
-		{liveEntry(0, 0), &Answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself."},
-		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 9000 }), &Answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself."},
+		{liveEntry(0, 0), &Answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."},
+		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 9000 }), &Answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."},
 		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 9000 }), &Answer{Ready: true}, "Check its time synchronisation (chronyc tracking)."},
 		{liveEntry(0, 0, dead), nil, "Start the node again, or restore its connection to ZooKeeper."},
 	} {

@@ -176,3 +176,24 @@ func plural(n int, noun string) string {
 	}
 	return Thousands(fmt.Sprint(n)) + " " + noun
 }
+
+// Unavailable returns the problems because of which clients get no values.
+func (s Sequences) Unavailable() (out []Problem) {
+	if n := s.Frozen; n.Count > 0 {
+		out = append(out, Problem{Critical, "Frozen sequences, which issue no values: " + n.String(), "flaked seq show '" + n.Names[0] + "' says why, and what to do."})
+	}
+	if n := s.Exhausted; n.Count > 0 {
+		out = append(out, Problem{Critical, "Exhausted sequences, of which nodes have taken all values: " + n.String(),
+			"Raise the max (flaked seq set '" + n.Names[0] + "' --max VALUE), and a template's --max-names. Delete a sequence that nobody needs."})
+	}
+	return out
+}
+
+// NearlyExhausted returns the problem of the sequences that are nearly used up.
+func (s Sequences) NearlyExhausted() (out []Problem) {
+	if n := s.NearlyUsed; n.Count > 0 {
+		out = append(out, Problem{Warning, "Sequences used to 80 % or more: " + n.String(),
+			"Raise the max before they are exhausted (flaked seq set '" + n.Names[0] + "' --max VALUE), and a template's --max-names."})
+	}
+	return out
+}

@@ -26,7 +26,7 @@ func TestDoctorChecksSequences(t *testing.T) {
 	}
 	check(doctor.OK, "1 named sequence, 1 template. None is frozen")
 	put(t, store, "/seq", seqstore.State{Cluster: cl.UUID, Epoch: 2, Changes: 2}, false)
-	check(doctor.Warn, "frozen after a loss of data: day:*. `flaked seq show 'day:*'` says why")
+	check(doctor.Warn, "Frozen sequences, which issue no values: day:*. flaked seq show 'day:*' says why")
 
 	path := fmt.Sprintf("/seq/s/%03x/order", sequence.Bucket("order"))
 	put(t, store, path, []byte("{"), false)

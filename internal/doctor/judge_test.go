@@ -176,7 +176,7 @@ func TestCluster(t *testing.T) {
 		f.wants(t, tc.name, tc.level, tc.text)
 	}
 	frozen := with(func(c *coordinator.Cluster) { c.FrozenUntil = now.UnixMilli() + 1 })
-	judgeCluster(frozen, nil, Config{Fits: yes}, nil, now)[1].wants(t, "frozen", Warn, "registration is frozen until")
+	judgeCluster(frozen, nil, Config{Fits: yes}, nil, now)[1].wants(t, "frozen", Warn, "registration is frozen for all workers until")
 }
 
 func TestSlots(t *testing.T) {

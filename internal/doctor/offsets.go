@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/timeguard"
@@ -20,11 +21,8 @@ func peers(entries []coordinator.Entry, dirs []stateDir, p zkstore.Probe) []time
 	var offsets []timeguard.Offset
 	for _, e := range entries {
 		s := e.Slot
-		age := p.Stamp - e.Stat.Mtime
-		fresh := age <= 3*max(s.HeartbeatMs, limits.DefaultHeartbeat.Milliseconds())+1000
-		// A report from before a change of leader was compared with another clock.
-		if e.Live && !e.Absent && s.ReportedClock != 0 && fresh && e.Stat.Mzxid>>32 == p.Zxid>>32 && !own[s.Node] && !s.Stopped && !s.Released {
-			offsets = append(offsets, timeguard.MeasureOffset(s.ReportedClock, s.ReportedClock+s.RTTMs, e.Stat.Mtime))
+		if offset, known := clusterview.ClockOffset(e, p.Stamp, p.Zxid>>32); known && !own[s.Node] {
+			offsets = append(offsets, offset)
 		}
 	}
 	return offsets

@@ -170,12 +170,8 @@ func judgeCluster(cl coordinator.Cluster, err error, cfg Config, dirs []stateDir
 		}
 	}
 	found := []Finding{f}
-	if now.UnixMilli() < cl.FrozenUntil {
-		found = append(found, Finding{
-			Check: "cluster", Level: Warn,
-			Text:   fmt.Sprintf("registration is frozen until %s, because ZooKeeper lost data or an operator froze it", time.UnixMilli(cl.FrozenUntil).UTC().Format(time.RFC3339)),
-			Advice: "Let the nodes that ZooKeeper may have lost come back, or see flaked cluster thaw --help",
-		})
+	if p, frozen := clusterview.DescribeCluster(cfg.ZK.Cluster, cl, now).FrozenProblem(); frozen {
+		found = append(found, Finding{Check: "cluster", Level: Warn, Text: p.Text, Advice: strings.TrimSuffix(p.Advice, ".")})
 	}
 	return append(found, judgeEpoch(cl, now))
 }

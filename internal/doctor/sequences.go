@@ -46,17 +46,8 @@ func judgeSequences(s *clusterview.Sequences) (found []Finding) {
 	if s == nil {
 		return []Finding{{Check: "sequences", Level: OK, Text: "there are no named sequences"}}
 	}
-	for _, p := range []struct {
-		some     clusterview.SomeSequences
-		is, what string
-	}{
-		{s.Frozen, "frozen after a loss of data", "`flaked seq show '%s'` says why, and what to do"},
-		{s.Exhausted, "exhausted", "Raise the max (`flaked seq set '%s' --max VALUE`), and a template's --max-names. Delete a sequence that nobody needs"},
-		{s.NearlyUsed, "used to 80 % or more", "Raise the max before they are exhausted (`flaked seq set '%s' --max VALUE`), and a template's --max-names"},
-	} {
-		if p.some.Count > 0 {
-			found = append(found, Finding{Check: "sequences", Level: Warn, Text: fmt.Sprintf("%s: %s", p.is, p.some), Advice: fmt.Sprintf(p.what, p.some.Names[0])})
-		}
+	for _, p := range append(s.Unavailable(), s.NearlyExhausted()...) {
+		found = append(found, Finding{Check: "sequences", Level: Warn, Text: p.Text, Advice: strings.TrimSuffix(p.Advice, ".")})
 	}
 	if len(found) == 0 {
 		found = append(found, Finding{Check: "sequences", Level: OK, Text: s.Line() + ". None is frozen, exhausted or used to 80 % or more"})

@@ -235,7 +235,7 @@ func TestAlertsGiveTheAdviceOfStatus(t *testing.T) {
 		"FlakedLeaseEnding":     "Restore its connection to ZooKeeper before its lease expires.",
 		"FlakedFromCache":       "Restore its connection to ZooKeeper.",
 		"FlakedStateDirectory":  "Check its disk. The reserved bound is only seconds ahead.",
-		"FlakedFrozen":          "Let the other nodes come back, or see flaked cluster thaw --help.",
+		"FlakedFrozen":          "Start the missing nodes again, or see flaked cluster thaw --help.",
 	}
 	for _, r := range rules(t) {
 		want, ok := advice[r.Alert]

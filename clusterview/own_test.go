@@ -1,0 +1,55 @@
+package clusterview
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flaked/flaked/node"
+)
+
+// Each cause of a refusal and each trouble has a text of its own, with something to do.
+func TestEveryRefusalIsExplained(t *testing.T) {
+	for _, cause := range node.Causes() {
+		found := OwnWorker{node.Snapshot{Cause: cause, Code: "NOTREADY", Reason: "x"}}.Problems()
+		if len(found) != 1 || strings.Contains(found[0].Text, "-NOTREADY") || found[0].Advice == "" || found[0].Advice == seeRefusals {
+			t.Errorf("%s: %+v", cause, found)
+		}
+	}
+	for _, trouble := range node.Troubles() {
+		w := OwnWorker{node.Snapshot{Ready: true, Degraded: []string{trouble}, FromCache: trouble == node.TroubleFromCache}}
+		w.Clock.UnfollowedLeapMs, w.Clock.CoastingMs, w.Clock.WorstMs = 4000, 4000, new(600.0)
+		found := w.Problems()
+		if len(found) != 1 || found[0].Text == trouble || found[0].Advice == "" {
+			t.Errorf("%s: %+v", trouble, found)
+		}
+	}
+}
+
+// Problems are in the words of a headline and of sentences: the page adds the full stop.
+func TestTextsOfOwnProblemsHaveNoFullStop(t *testing.T) {
+	for _, cause := range node.Causes() {
+		for _, p := range (OwnWorker{node.Snapshot{Cause: cause}}).Problems() {
+			if strings.HasSuffix(p.Text, ".") || !strings.HasSuffix(p.Advice, ".") {
+				t.Errorf("%s: %+v", cause, p)
+			}
+		}
+	}
+}
+
+func TestHeartbeatIsLate(t *testing.T) {
+	for _, row := range []struct {
+		age, every int64
+		want       bool
+	}{{3000, 3000, false}, {3500, 3000, false}, {3501, 3000, true}, {9000, 0, false}} {
+		if got := HeartbeatLate(row.age, row.every); got != row.want {
+			t.Errorf("%+v: %v", row, got)
+		}
+	}
+	if (OwnWorker{}).HeartbeatLate() || (OwnWorker{}).CutOff() {
+		t.Error("a worker before its first heartbeat is late")
+	}
+	if !slices.ContainsFunc(node.Troubles(), func(s string) bool { return OwnWorker{node.Snapshot{Degraded: []string{s}}}.CutOff() }) {
+		t.Error("no trouble counts as cut off")
+	}
+}
