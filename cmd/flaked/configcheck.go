@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -197,8 +196,6 @@ func (o options) checkListener(given string, guard *credentials.Server) error {
 	switch {
 	case err != nil:
 		return usageError("--listen: %w", err)
-	case network == "unix" && len(address) > maxSocketPath:
-		return listenError("--listen", given, errors.New("invalid argument"))
 	case network == "tcp":
 		return o.mayListen(given, address, guard)
 	}

@@ -25,7 +25,8 @@ and ports for a node with these flags. Give it the node's flags, best its --conf
 and run it as the node's user. It may run beside the node. For each check it prints
 a line with ok, warn, fail or skip, what it found, and what to do. It leaves
 nothing behind. To test, it writes one ephemeral record to ZooKeeper, beside the
-cluster's, and one file without a name to the disk.
+cluster's, and one file without a name to the disk. ` + "`flaked config check`" + ` checks the
+settings alone.
 
   zookeeper        each server of --zk: whether it serves, and its version
   session          whether a quorum gives a session, and --zk names all servers

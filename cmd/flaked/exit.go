@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -55,6 +56,9 @@ func unreadable(flag string, err error) error {
 		return usageError("%s: %w. Create it or correct the path", flag, err)
 	case errors.Is(err, fs.ErrPermission):
 		return usageError("%s: %w. Check its owner and mode", flag, err)
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, syscall.EISDIR) {
+		return usageError("%s: %s is a directory. Give a file", flag, e.Path)
 	}
 	return usageError("%s: %w", flag, err)
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -197,6 +198,8 @@ func stateError(dir string, err error) error {
 		return exitWith(exitFailure, "--state-dir %s: no state found. Correct the path (FLAKED_STATE_DIR)", dir)
 	case errors.Is(err, fs.ErrPermission):
 		return exitWith(exitFailure, "%w. Run the command as the node's user", err)
+	case errors.Is(err, syscall.ENOTDIR):
+		return exitWith(exitFailure, "--state-dir %s: a part of the path is not a directory. Correct the path (FLAKED_STATE_DIR)", dir)
 	}
 	return err
 }

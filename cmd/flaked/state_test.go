@@ -163,7 +163,7 @@ func TestStateShowReportsUnusableState(t *testing.T) {
 	if err := os.WriteFile(none, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	call(t, "", "state", "show", "--state-dir", none).wants(t, exitFailure, "", "state directory refused")
+	call(t, "", "state", "show", "--state-dir", none).wants(t, exitFailure, "", "--state-dir "+none+": a part of the path is not a directory")
 }
 
 func TestStateRowsOfAPendingGrant(t *testing.T) {

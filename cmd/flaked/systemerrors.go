@@ -21,8 +21,6 @@ func bindAdvice(address string, err error) string {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return "address already in use. Check with `flaked healthcheck` whether another flaked runs there, or choose another address"
-	case isUnix && len(path) > maxSocketPath:
-		return fmt.Sprintf("the path has %d bytes, and a unix socket's may have %d. Choose a shorter one", len(path), maxSocketPath)
 	case isUnix && errors.Is(err, fs.ErrNotExist):
 		return fmt.Sprintf("directory %s not found. Create it or correct the path", filepath.Dir(path))
 	case isUnix && errors.Is(err, fs.ErrPermission):
@@ -37,9 +35,6 @@ func bindAdvice(address string, err error) string {
 	}
 	return plain(err.Error())
 }
-
-// maxSocketPath is the length of the longest path of a unix socket on Linux. macOS has 103.
-const maxSocketPath = 107
 
 // stateDirError returns the error for a state directory that cannot be opened.
 func stateDirError(dir string, err error) error {

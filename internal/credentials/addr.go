@@ -4,10 +4,14 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
 )
 
 // DefaultPort is the port of the line protocol where none is given.
 const DefaultPort = "7609"
+
+// maxSocketPath is the most bytes of the path of a unix socket on this system.
+const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
 // SplitAddr parses an address: host:port, a host alone (port 7609), :port on this machine, or
 // unix:/path. It does not look up host names.
@@ -15,6 +19,9 @@ func SplitAddr(addr string) (network, address string, err error) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		if !strings.HasPrefix(path, "/") {
 			return "", "", fmt.Errorf("%q: the path of a unix socket must begin with /, as in unix:/run/flaked.sock", addr)
+		}
+		if len(path) > maxSocketPath {
+			return "", "", fmt.Errorf("%q: the path has %d bytes, and a unix socket's may have %d. Choose a shorter one", addr, len(path), maxSocketPath)
 		}
 		return "unix", path, nil
 	}
