@@ -105,10 +105,11 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, render("page", doc))
 }
 
-// firstSlots waits up to one second for the first reading of the slots. Without it, a
-// reader without a script would have to load the page again.
+// firstSlots waits up to one second for a reading of the slots that is as new as those of an open
+// page. Without it, a reader without a script would have to load the page again. It waits for
+// nothing while the slots cannot be read.
 func (s *Server) firstSlots(ctx context.Context) {
-	if c, _ := s.slots.get(); c.at.IsZero() && c.err == nil {
+	if c, _ := s.slots.get(); c.err == nil {
 		s.slots.wait(ctx, time.Second)
 	}
 }

@@ -63,7 +63,10 @@ func (r NodesReport) noZooKeeper() (severity Severity, text, advice string) {
 	if reach := pick(r.Nodes, func(n NodeReport) bool { return n.Says != nil && n.Says.ZooKeeperOK }); len(reach) > 0 {
 		return Warning, fmt.Sprintf("ZooKeeper cannot be reached from here, but %s can reach it", TheNodes(reach)), "Check --zk (FLAKED_ZK) and the network."
 	}
-	return Critical, "ZooKeeper cannot be reached", "Start it again before the leases expire."
+	if left := r.Summary.ShortestLeaseMs; left != nil {
+		return Critical, "ZooKeeper cannot be reached", "Start it again within " + Brief(*left) + ": then the first lease expires."
+	}
+	return Critical, "ZooKeeper cannot be reached", "Start it again."
 }
 
 // notReady adds a problem for each cause for which nodes are not ready.

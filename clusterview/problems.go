@@ -28,12 +28,21 @@ func problems(r Report) []Problem {
 	out.workers(Critical, all(func(w WorkerReport) bool { return w.State == Live && w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 }),
 		"is past its lease and must not issue IDs", "are past their leases and must not issue IDs",
 		"The node's log says why it cannot renew the lease.")
-	out.workers(Critical, all(func(w WorkerReport) bool { return w.State == Disconnected && w.Says == nil }),
+	disconnected := func(wanted func(WorkerReport) bool) []WorkerReport {
+		return all(func(w WorkerReport) bool { return w.State == Disconnected && wanted(w) })
+	}
+	out.workers(Critical, disconnected(WorkerReport.unanswered),
+		"is down or cut off: its node is not connected to ZooKeeper and does not answer", "are down or cut off: their nodes are not connected to ZooKeeper and do not answer",
+		"Start the node again, or restore its network.")
+	out.workers(Critical, disconnected(func(w WorkerReport) bool { return w.Says == nil && !w.unanswered() }),
 		"is disconnected: its node is not connected to ZooKeeper", "are disconnected: their nodes are not connected to ZooKeeper",
 		"Start the node again, or restore its connection to ZooKeeper.")
-	out.workers(Critical, all(func(w WorkerReport) bool { return w.State == Disconnected && w.Says != nil }),
+	out.workers(Critical, disconnected(func(w WorkerReport) bool { return w.Says != nil && !w.Says.ZooKeeperOK }),
 		"is disconnected, but its node answers: it is disconnected from ZooKeeper", "are disconnected, but their nodes answer: they are disconnected from ZooKeeper",
 		"Restore the connection to ZooKeeper before the lease expires.")
+	out.workers(Warning, disconnected(func(w WorkerReport) bool { return w.Says != nil && w.Says.ZooKeeperOK && !Starting(w.Says.Cause) }),
+		"is not shown as live in ZooKeeper yet, but its node answers and reaches it", "are not shown as live in ZooKeeper yet, but their nodes answer and reach it",
+		"Wait for its next heartbeat. If this lasts, the node's log says why.")
 	out.workers(Critical, all(func(w WorkerReport) bool {
 		return w.State == Live && w.ReportAgeMs != nil && *w.ReportAgeMs > ReportPatience(w.HeartbeatMs)
 	}),
@@ -77,8 +86,11 @@ func (r ClusterReport) FrozenProblem() (p Problem, frozen bool) {
 // address and did not answer. A node that denied access, or has no address that can be
 // reached from here, is not silent.
 func (w WorkerReport) silent() bool {
-	return w.State == Live && (w.Asked == NoAnswer || w.Asked == TimedOut)
+	return w.State == Live && w.unanswered()
 }
+
+// unanswered reports whether the node was asked at its admin address and did not answer.
+func (w WorkerReport) unanswered() bool { return w.Asked == NoAnswer || w.Asked == TimedOut }
 
 // FewFree reports whether fewer than 5 % of the workers are free.
 func (s Summary) FewFree() bool { return s.Free*20 < s.Slots }

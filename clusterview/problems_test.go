@@ -82,6 +82,8 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 		{"for another reason", []coordinator.Entry{liveEntry(0, 0)}, refusing("solar-flare"), "refuses to serve (solar-flare). See Refusals in docs/operations.md."},
 		{"as it reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, nil, "refuses to serve. Its READY and its log say why"},
 		{"no more", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, says(Answer{Ready: true, Phase: "serving"}), ""},
+		{"not shown yet", []coordinator.Entry{liveEntry(0, 0, dead)}, says(Answer{Ready: true, ZooKeeperOK: true}), "is not shown as live in ZooKeeper yet, but its node answers and reaches it. Wait"},
+		{"restarted", []coordinator.Entry{liveEntry(0, 0, dead)}, says(Answer{Phase: "confirming", Cause: "confirming", ZooKeeperOK: true}), ""},
 		{"cut off", []coordinator.Entry{liveEntry(0, 0, dead)}, says(Answer{Ready: true}), "is disconnected, but its node answers: it is disconnected from ZooKeeper. Restore the connection"},
 		{"disk", []coordinator.Entry{liveEntry(0, 0)}, says(Answer{Ready: true, Degraded: []string{"state-directory"}}), "worker 0 (api) cannot write to the state directory. Check its disk"},
 		{"leap", []coordinator.Entry{liveEntry(0, 0)}, says(Answer{Ready: true, Degraded: []string{"clock-leap"}}), "leapt ahead, unconfirmed by ZooKeeper and peers. Check"},
@@ -115,7 +117,14 @@ func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
 			r.Workers[0].Asked = asked
 			r.Judge()
 			got := joined(r.Summary.Problems)
-			if found := strings.Contains(got, "answer"); found != (live && want != "") || !strings.Contains(got, want) && live {
+			want := want
+			switch {
+			case !live && r.Workers[0].unanswered():
+				want = "worker 0 (api) is down or cut off"
+			case !live:
+				want = ""
+			}
+			if found := strings.Contains(got, "answer"); found != (want != "") || !strings.Contains(got, want) {
 				t.Errorf("asked %q, live %v: %q", asked, live, got)
 			}
 		}

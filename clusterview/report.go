@@ -4,6 +4,7 @@
 package clusterview
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -174,10 +175,16 @@ func (w WorkerReport) SaysText() string {
 		return trouble == node.TroubleOffset || trouble == node.TroubleFrozen
 	})
 	if len(troubles) > 0 {
+		for i, trouble := range troubles {
+			troubles[i] = cmp.Or(shortTroubles[trouble], trouble)
+		}
 		return "ready, but " + strings.Join(troubles, ", ")
 	}
 	return "ready"
 }
+
+// shortTroubles are the words of node.Troubles that do not say by themselves what is missing.
+var shortTroubles = map[string]string{node.TroubleZooKeeper: "no ZooKeeper", node.TroubleDisk: "no writes to disk"}
 
 // ByState returns the number of workers in each state.
 func (s Summary) ByState() map[string]int {

@@ -108,9 +108,9 @@ func (z *ZK) unreachable(op, path string, err error) error {
 	why := z.why
 	z.mu.Unlock()
 	if why != nil && !errors.Is(err, errClosed) {
-		return fmt.Errorf("%w: %s %s: %w (no connection: %v)", ErrUnreachable, op, path, err, why)
+		return fmt.Errorf("%w: %s %s: %w (no connection: %s)", ErrUnreachable, op, path, worded{err}, reason(why))
 	}
-	return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, err)
+	return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, worded{err})
 }
 
 // user returns the user name in DigestAuth. The rest is secret.

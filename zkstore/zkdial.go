@@ -140,7 +140,7 @@ func dial(ctx context.Context, to zkTarget, config *tls.Config) (*wireConn, erro
 		secured := tls.Client(socket, config)
 		if err := secured.HandshakeContext(ctx); err != nil {
 			_ = socket.Close()
-			return nil, fmt.Errorf("TLS with %s: %w", to.label(), err)
+			return nil, &tlsError{to.label(), err}
 		}
 		socket = secured
 	}

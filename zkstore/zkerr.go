@@ -61,7 +61,7 @@ func mapErr(op, path string, err error) error {
 			continue
 		}
 		if s.to == ErrUnreachable || s.to == ErrDenied {
-			return fmt.Errorf("%w: %s %s: %w", s.to, op, path, err)
+			return fmt.Errorf("%w: %s %s: %w", s.to, op, path, worded{err})
 		}
 		return fmt.Errorf("%w: %s %s", s.to, op, path)
 	}
@@ -72,7 +72,7 @@ func mapErr(op, path string, err error) error {
 		}
 	}
 	if _, ok := errors.AsType[net.Error](err); ok {
-		return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, err)
+		return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, worded{err})
 	}
-	return fmt.Errorf("%s %s: %w", op, path, err)
+	return fmt.Errorf("%s %s: %w", op, path, worded{err})
 }

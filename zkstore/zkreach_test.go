@@ -29,7 +29,7 @@ func testZKNobodyThere(t *testing.T) {
 			addr := fakeServer(t, swallow)
 			return addr[:strings.LastIndexByte(addr, ':')] + ":1"
 		}, "connection refused"},
-		{"name that does not resolve", func(t *testing.T) string { return noName }, "look up " + noName},
+		{"name that does not resolve", func(t *testing.T) string { return noName }, "host " + noName + " not found"},
 		{"HTTP server", func(t *testing.T) string {
 			s := httptest.NewServer(nil)
 			t.Cleanup(s.Close)

@@ -7,14 +7,33 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 )
+
+// worded is an error whose text is for people.
+type worded struct{ err error }
+
+func (w worded) Error() string { return reason(w.err) }
+func (w worded) Unwrap() error { return w.err }
+
+// tlsError: the handshake with a server failed.
+type tlsError struct {
+	server string
+	err    error
+}
+
+func (e *tlsError) Error() string { return "TLS with " + e.server + " failed: " + reason(e.err) }
+func (e *tlsError) Unwrap() error { return e.err }
 
 // reason returns why a connection failed or ended, in words for people. It returns err's own text
 // for an error that it does not know.
 func reason(err error) string {
 	if err == nil {
 		return "the session ended"
+	}
+	if e, ok := errors.AsType[*tlsError](err); ok {
+		return e.Error()
 	}
 	at := ""
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
@@ -32,6 +51,8 @@ func reason(err error) string {
 		return "connection closed by ZooKeeper"
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time"
+	case errors.Is(err, context.Canceled):
+		return "interrupted"
 	}
-	return err.Error()
+	return strings.TrimPrefix(err.Error(), "zk: ")
 }

@@ -142,7 +142,7 @@ func TestClusterDenied(t *testing.T) {
 	auth := writeFile(t, "auth", "me:secret\n")
 	call(t, "", "cluster", "init", "--zk", zk, "--zk-auth-file", auth).wants(t, exitOK, "created cluster default: ", "")
 	call(t, "", "cluster", "show", "--zk", zk, "--zk-auth-file", auth).wants(t, exitOK, "uuid", "")
-	call(t, "", "cluster", "show", "--zk", zk).wants(t, exitFailure, "", "/flaked/default/cluster: zk: not authenticated. Give --zk-auth-file with the user that created the records")
+	call(t, "", "cluster", "show", "--zk", zk).wants(t, exitFailure, "", "/flaked/default/cluster: not authenticated. Give --zk-auth-file with the user that created the records")
 	call(t, "", "status", "--zk", zk).wants(t, exitFailure, "", "Give --zk-auth-file with the user that created the records")
 }
 

@@ -212,7 +212,7 @@ func testAsk(t *testing.T) {
 			saying(snapshot(13, nil))(w, r)
 		}), clusterview.Live, clusterview.Answered, "ready"},
 		{"", clusterview.Live, "", ""},
-		{serve(saying(snapshot(15, func(s *node.Snapshot) { s.Degraded = []string{"clock-offset", "zookeeper", "frozen"} }))), clusterview.Live, clusterview.Answered, "ready, but zookeeper"},
+		{serve(saying(snapshot(15, func(s *node.Snapshot) { s.Degraded = []string{"clock-offset", "zookeeper", "frozen"} }))), clusterview.Live, clusterview.Answered, "ready, but no ZooKeeper"},
 	}
 	var workers []clusterview.WorkerReport
 	for i, row := range rows {

@@ -102,7 +102,7 @@ func TestStatsAreParsedIntoAnAnswer(t *testing.T) {
 		says   string
 	}{
 		{"ready", nil, "ready"},
-		{"cut off", []string{"zookeeper_ok false", "degraded zookeeper,from-cache"}, "ready, but zookeeper, from-cache"},
+		{"cut off", []string{"zookeeper_ok false", "degraded zookeeper,from-cache"}, "ready, but no ZooKeeper, from-cache"},
 		{"starting", []string{"state starting", "ready false", "reason -NOTREADY starting reason=no-worker-yet", "cause no-worker-yet", "worker", "lease_left_ms"}, "not ready: no-worker-yet"},
 		{"a part of its workers", []string{"workers 1,2,3", "workers_ready 2"}, "ready (2 of 3 workers)"},
 		{"all of its workers", []string{"workers 1,2,3", "workers_ready 3"}, "ready"},
@@ -244,9 +244,9 @@ func TestNodesProblems(t *testing.T) {
 		{"two not ready", clusterview.Unread{}, []clusterview.NodeReport{parsed("ready false", "cause x"), parsed("ready false", "cause x")}, exitDegraded, "2 nodes (ids-1 at a:1, ids-1 at a:1) are not ready (x). See Refusals in docs/operations.md."},
 		{"a part of it", clusterview.Unread{}, []clusterview.NodeReport{parsed("workers 1,2", "workers_ready 1")}, exitDegraded, "only some of the workers make IDs"},
 		{"cut off", clusterview.Unread{}, []clusterview.NodeReport{cutOff()}, exitDegraded, "critical: node ids-1 at a:1 has no contact with ZooKeeper. Restore its connection to ZooKeeper"},
-		{"no ZooKeeper", cannotRead, []clusterview.NodeReport{cutOff()}, exitDegraded, "degraded: 1 problem\ncritical: ZooKeeper cannot be reached. Start it again before the leases expire."},
+		{"no ZooKeeper", cannotRead, []clusterview.NodeReport{cutOff()}, exitDegraded, "degraded: 1 problem\ncritical: ZooKeeper cannot be reached. Start it again"},
 		{"no ZooKeeper from here", cannotRead, []clusterview.NodeReport{parsed(), cutOff()}, exitDegraded, "warning: ZooKeeper cannot be reached from here, but node ids-1 at a:1 can reach it. Check --zk"},
-		{"no ZooKeeper, nobody", cannotRead, []clusterview.NodeReport{silentNode(clusterview.Live)}, exitUnreachable, "no node answered: 2 problems, the worst first\ncritical: ZooKeeper cannot be reached. Start it again before the leases expire.\ncritical: node ids-3"},
+		{"no ZooKeeper, nobody", cannotRead, []clusterview.NodeReport{silentNode(clusterview.Live)}, exitUnreachable, "no node answered: 2 problems, the worst first\ncritical: ZooKeeper cannot be reached. Start it again.\ncritical: node ids-3"},
 		{"no ZooKeeper, all stopped", cannotRead, []clusterview.NodeReport{silentNode(clusterview.Stopped)}, exitUnreachable, "no node answered: 1 problem\ncritical: ZooKeeper cannot be reached"},
 	} {
 		r := nodesPage{clusterview.AssessNodes(row.zk, clusterview.Addresses{From: clusterview.FromFlag}, row.nodes, time.UnixMilli(t0))}
@@ -304,7 +304,7 @@ func TestNodesTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `WORKER  NAME      ADDRESS  SAYS                     HEARTBEAT  LEASE  VERSION
-7       ids-1     a:1      ready, but zookeeper     5m10s ago  1m0s   1.2.3
+7       ids-1     a:1      ready, but no ZooKeeper  5m10s ago  1m0s   1.2.3
 (3,4)   (ids-3)   b:1      no answer                -          -      -
 5       ids-5     a:1      not ready: clock-behind  400ms ago  1m0s   1.2.3
 (6)     (ids-` + "\ufffd" + `6)  -        no address               -          -      -
@@ -322,7 +322,7 @@ without ZooKeeper, every ready node lasts at least 1m0s (first: node ids-1 at a:
 	if err := exampleNodes().print(&b, style{wide: true, colour: true}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"VERSION  PHASE    CLOCK ", "\x1b[32mready, but zookeeper\x1b[0m", "\x1b[31mno answer\x1b[0m", " connection refused\n", "-3ms +/- 2ms slow  42   n1"} {
+	for _, want := range []string{"VERSION  PHASE    CLOCK ", "\x1b[32mready, but no ZooKeeper\x1b[0m", "\x1b[31mno answer\x1b[0m", " connection refused\n", "-3ms +/- 2ms slow  42   n1"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
@@ -355,8 +355,8 @@ func TestStatusWithoutZooKeeper(t *testing.T) {
 	one := fakeNode(t, "tcp", "127.0.0.1:0", answering("zookeeper_ok false", "degraded zookeeper"))
 	remembering(t, 5*time.Minute, one, nobody)
 	r := status()
-	r.wants(t, exitDegraded, "ZooKeeper was not read, so the values come from the nodes: ZooKeeper cannot be reached: ", "flaked: degraded: 2 problems, the worst first\ncritical: ZooKeeper cannot be reached. Start it again before the leases expire.\ncritical: node ids-1 at "+nobody+" did not answer (connection refused)")
-	for _, want := range []string{"7       ids-1    " + one + "  ready, but zookeeper", "(1)     (ids-1)  " + nobody, " (5m0s ago)\n", "1 of 2 nodes answered, 1 of them ready, at 2"} {
+	r.wants(t, exitDegraded, "ZooKeeper was not read, so the values come from the nodes: ZooKeeper cannot be reached: ", "flaked: degraded: 2 problems, the worst first\ncritical: ZooKeeper cannot be reached. Start it again within 1m0s: then the first lease expires.\ncritical: node ids-1 at "+nobody+" did not answer (connection refused)")
+	for _, want := range []string{"7       ids-1    " + one + "  ready, but no ZooKeeper", "(1)     (ids-1)  " + nobody, " (5m0s ago)\n", "1 of 2 nodes answered, 1 of them ready, at 2"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("no %q in\n%s", want, r.stdout)
 		}

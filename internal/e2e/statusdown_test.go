@@ -125,7 +125,7 @@ func TestStatusWithZooKeeperDown(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text.stdout)
 		}
 	}
-	if text.code != 4 || !strings.Contains(text.stderr, "critical: ZooKeeper cannot be reached. Start it again before the leases expire.\ncritical: node "+page.name+" at ") {
+	if text.code != 4 || !strings.Contains(text.stderr, "critical: ZooKeeper cannot be reached. Start it again within ") || !strings.Contains(text.stderr, "\ncritical: node "+page.name+" at ") {
 		t.Errorf("exit %d\n%s", text.code, text.stderr)
 	}
 	// A report without ZooKeeper must not make the saved addresses look younger.
