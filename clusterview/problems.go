@@ -42,7 +42,7 @@ func problems(r Report) []Problem {
 		"Restore the connection to ZooKeeper before the lease expires.")
 	out.workers(Warning, disconnected(func(w WorkerReport) bool { return w.Says != nil && w.Says.ZooKeeperOK && !Starting(w.Says.Cause) }),
 		"is not shown as live in ZooKeeper yet, but its node answers and reaches it", "are not shown as live in ZooKeeper yet, but their nodes answer and reach it",
-		"Wait for its next heartbeat. If this lasts, the node's log says why.")
+		"Wait for the next heartbeat. If this lasts, the log of the node says why.")
 	out.workers(Critical, all(func(w WorkerReport) bool {
 		return w.State == Live && w.ReportAgeMs != nil && *w.ReportAgeMs > ReportPatience(w.HeartbeatMs)
 	}),
@@ -79,7 +79,11 @@ func problems(r Report) []Problem {
 // FrozenProblem returns the problem of frozen registration, and whether there is one.
 func (r ClusterReport) FrozenProblem() (p Problem, frozen bool) {
 	text := fmt.Sprintf("registration is frozen for %s until %s, %s", r.FrozenWorkers(), time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339), r.FrozenWhy())
-	return Problem{Warning, text, thawAdvice}, r.Frozen
+	advice := thawAdvice
+	if r.FrozenBy != "" {
+		advice = "Running nodes serve on. Wait, or ask the operator whether flaked cluster thaw may end it early."
+	}
+	return Problem{Warning, text, advice}, r.Frozen
 }
 
 // silent reports whether the worker is live in ZooKeeper, and its node was asked at its admin

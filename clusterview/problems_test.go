@@ -82,7 +82,7 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 		{"for another reason", []coordinator.Entry{liveEntry(0, 0)}, refusing("solar-flare"), "refuses to serve (solar-flare). See Refusals in docs/operations.md."},
 		{"as it reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, nil, "refuses to serve. Its READY and its log say why"},
 		{"no more", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, says(Answer{Ready: true, Phase: "serving"}), ""},
-		{"not shown yet", []coordinator.Entry{liveEntry(0, 0, dead)}, says(Answer{Ready: true, ZooKeeperOK: true}), "is not shown as live in ZooKeeper yet, but its node answers and reaches it. Wait"},
+		{"not shown yet", []coordinator.Entry{liveEntry(0, 0, dead)}, says(Answer{Ready: true, ZooKeeperOK: true}), "is not shown as live in ZooKeeper yet, but its node answers and reaches it. Wait for the next"},
 		{"restarted", []coordinator.Entry{liveEntry(0, 0, dead)}, says(Answer{Phase: "confirming", Cause: "confirming", ZooKeeperOK: true}), ""},
 		{"cut off", []coordinator.Entry{liveEntry(0, 0, dead)}, says(Answer{Ready: true}), "is disconnected, but its node answers: it is disconnected from ZooKeeper. Restore the connection"},
 		{"disk", []coordinator.Entry{liveEntry(0, 0)}, says(Answer{Ready: true, Degraded: []string{"state-directory"}}), "worker 0 (api) cannot write to the state directory. Check its disk"},
