@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -27,13 +26,10 @@ type problemText struct {
 }
 
 func (s *Server) ids(w http.ResponseWriter, r *http.Request) {
-	n := 1
-	if given := r.URL.Query().Get("n"); given != "" {
-		var err error
-		if n, err = strconv.Atoi(given); err != nil || n < 1 || n > s.cfg.MaxBatch {
-			writeError(w, &lineproto.Error{Code: lineproto.ERR, Text: fmt.Sprintf("n must be 1 to %d", s.cfg.MaxBatch)})
-			return
-		}
+	n, err := count(r.URL.Query().Get("n"), s.cfg.MaxBatch)
+	if err != nil {
+		writeError(w, err)
+		return
 	}
 	ids, err := s.make(r.Context(), n)
 	if err != nil {
@@ -80,7 +76,7 @@ func httpStatus(c lineproto.Code) int {
 	switch c {
 	case lineproto.ERR:
 		return http.StatusBadRequest
-	case lineproto.NOAUTH:
+	case lineproto.NOAUTH, lineproto.WRONGPASS:
 		return http.StatusUnauthorized
 	case lineproto.NOPERM:
 		return http.StatusForbidden
@@ -139,8 +135,8 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) decodeID(text string) (decoded, error) {
 	id, err := worker.Decimal.Decode(text)
-	if err != nil {
-		return decoded{}, &lineproto.Error{Code: lineproto.ERR, Text: "an ID must be a decimal number from 1 to 9223372036854775807"}
+	if err != nil || id < 1 || text[0] == '0' || text[0] == '+' {
+		return decoded{}, &lineproto.Error{Code: lineproto.ERR, Text: "an ID must be 1 to 9223372036854775807, digits only"}
 	}
 	layout, err := s.layout()
 	if err != nil {

@@ -39,9 +39,11 @@ func TestIDs(t *testing.T) {
 		{"one", "GET", "", counting(2123840319823806551), 200, "", `{"ids":["2123840319823806551"]}`},
 		{"by POST", "POST", "", counting(5), 200, "", `{"ids":["5"]}`},
 		{"some", "GET", "?n=4", counting(7), 200, "", `{"ids":["7","8","9","10"]}`},
-		{"none", "GET", "?n=0", counting(7), 400, "", `{"error":{"code":"ERR","text":"n must be 1 to 100"}}`},
-		{"too many", "GET", "?n=101", counting(7), 400, "", `{"error":{"code":"ERR","text":"n must be 1 to 100"}}`},
-		{"no number", "GET", "?n=x", counting(7), 400, "", `{"error":{"code":"ERR","text":"n must be 1 to 100"}}`},
+		{"none", "GET", "?n=0", counting(7), 400, "", `{"error":{"code":"ERR","text":"n must be 1 to 100, digits only"}}`},
+		{"too many", "GET", "?n=101", counting(7), 400, "", `{"error":{"code":"ERR","text":"n must be 1 to 100, digits only"}}`},
+		{"a zero before", "GET", "?n=05", counting(7), 400, "", `{"error":{"code":"ERR","text":"n must be 1 to 100, digits only"}}`},
+		{"a sign", "GET", "?n=%2B5", counting(7), 400, "", `{"error":{"code":"ERR","text":"n must be 1 to 100, digits only"}}`},
+		{"no number", "GET", "?n=x", counting(7), 400, "", `{"error":{"code":"ERR","text":"n must be 1 to 100, digits only"}}`},
 		{"HEAD would burn one", "HEAD", "", counting(7), 405, "", ""},
 		{"not ready", "GET", "", refusing(lineproto.NOTREADY, "starting"), 503, "1", `{"error":{"code":"NOTREADY","text":"starting"}}`},
 		{"a sequence at its ceiling", "GET", "", refusing(lineproto.NOTREADY, "reason=ceiling retry_after_ms=6640 x"), 503, "7", `{"error":{"code":"NOTREADY","text":"reason=ceiling retry_after_ms=6640 x"}}`},
@@ -81,7 +83,9 @@ func TestDecode(t *testing.T) {
 		{"an ID", leafID, leafCluster(), 200, `{"id":"1169786042799259000","time":"2019-09-06T01:35:00.834Z","timestamp_ms":1567733700834,` +
 			`"datacenter":0,"worker":39,"sequence":3448,"segment":0,"layout":"` + worker.Leaf().String() + `","parts":[` +
 			`{"field":"time","bits":41,"shift":22,"value":278898726177},{"field":"worker","bits":10,"shift":12,"value":39},{"field":"sequence","bits":12,"shift":0,"value":3448}]}`},
-		{"no ID", "x", leafCluster(), 400, `{"error":{"code":"ERR","text":"an ID must be a decimal number from 1 to 9223372036854775807"}}`},
+		{"no ID", "x", leafCluster(), 400, `{"error":{"code":"ERR","text":"an ID must be 1 to 9223372036854775807, digits only"}}`},
+		{"zero", "0", leafCluster(), 400, `{"error":{"code":"ERR","text":"an ID must be 1 to 9223372036854775807, digits only"}}`},
+		{"a zero before", "0" + leafID, leafCluster(), 400, `{"error":{"code":"ERR","text":"an ID must be 1 to 9223372036854775807, digits only"}}`},
 		{"too early", leafID, nil, 503, `{"error":{"code":"NOTREADY","text":"starting: the cluster's layout is not known yet"}}`},
 		{"not of this layout", "9223372036854775807", []node.Snapshot{{Cluster: node.ClusterSnapshot{Layout: mustLayout(t, "time=39@10ms,worker=10,sequence=12,epoch=2020-01-01").String()}}},
 			400, `{"error":{"code":"ERR","text":"9223372036854775807 is not an ID of this layout: it has bits above the 39-bit time field"}}`},
@@ -116,7 +120,7 @@ func TestLeaf(t *testing.T) {
 		{"no key", "GET", "/api/snowflake/get/", 404, "text/plain; charset=utf-8", "path not found. Paths:"},
 		{"taken apart", "GET", "/decodeSnowflakeId?snowflakeId=" + leafID, 200, "application/json",
 			`{"sequenceId":"3448","timestamp":"1567733700834(2019-09-06 01:35:00.834)","workerId":"39"}`},
-		{"no ID", "GET", "/decodeSnowflakeId?snowflakeId=x", 200, "application/json", `{"errorMsg":"an ID must be a decimal number from 1 to `},
+		{"no ID", "GET", "/decodeSnowflakeId?snowflakeId=x", 200, "application/json", `{"errorMsg":"an ID must be 1 to `},
 		{"no parameter", "GET", "/decodeSnowflakeId", 400, "application/json", `{"error":`},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -348,10 +348,10 @@ func TestToken(t *testing.T) {
 	if _, err := good.Next(by(t, long)); err != nil {
 		t.Error(err)
 	}
-	for _, token := range []string{"", "wrong"} {
+	for token, want := range map[string]string{"": "NOAUTH", "wrong": "WRONGPASS"} {
 		c := open(t, Config{Addrs: []string{s.Addr}, Token: token})
 		began := time.Now()
-		if _, err := c.Next(by(t, long)); code(err) != "NOAUTH" || time.Since(began) > long/2 {
+		if _, err := c.Next(by(t, long)); code(err) != want || time.Since(began) > long/2 {
 			t.Errorf("%q: %v after %v", token, err, time.Since(began))
 		}
 	}

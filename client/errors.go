@@ -30,7 +30,7 @@ var errReply = errors.New("reply is not from a flaked node. Check the address")
 type ReplyError struct {
 	// Addr is the node's address as in Config.Addrs.
 	Addr string
-	// Code is ERR, NOAUTH, NOTREADY, CLOCK, FENCED, EXHAUSTED, BUSY or NOPERM. A newer node may
+	// Code is ERR, NOAUTH, WRONGPASS, NOTREADY, CLOCK, FENCED, EXHAUSTED, BUSY or NOPERM. A newer node may
 	// have other codes.
 	Code string
 	// Text is for people, except for its key=value fields.

@@ -96,5 +96,5 @@ func (n *node) restore() bool {
 // lasting reports whether the node refuses until an operator acts.
 func lasting(err error) bool {
 	reply, ok := errors.AsType[*ReplyError](err)
-	return ok && (reply.Code == "NOAUTH" || reply.Code == "EXHAUSTED" && reply.Reason() == "")
+	return ok && (reply.Code == "NOAUTH" || reply.Code == "WRONGPASS" || reply.Code == "EXHAUSTED" && reply.Reason() == "")
 }

@@ -9,8 +9,8 @@ const maxWrong = 3
 
 var (
 	errNoAuth    = &Error{NOAUTH, "not authenticated. Send AUTH [user] token"}
-	errWrong     = &Error{NOAUTH, "wrong token"}
-	errLastWrong = &Error{NOAUTH, "wrong token, connection closed. Reconnect to try again"}
+	errWrong     = &Error{WRONGPASS, "wrong token"}
+	errLastWrong = &Error{WRONGPASS, "wrong token, connection closed. Reconnect to try again"}
 )
 
 // locked reports whether the client must still authenticate.
@@ -41,7 +41,11 @@ func NoRight(name string) *Error {
 }
 
 func (s *session) authenticate(_ context.Context, args [][]byte) *Error {
-	if e := s.auth(args[len(args)-1]); e != nil {
+	token := args[len(args)-1]
+	if n := len(token); n >= 2 && token[0] == '"' && token[n-1] == '"' {
+		token = token[1 : n-1] // see redisInline
+	}
+	if e := s.auth(token); e != nil {
 		return e
 	}
 	s.out = s.fr.status(s.out, "OK")

@@ -10,10 +10,10 @@ import (
 
 const (
 	noAuth     = "-NOAUTH not authenticated. Send AUTH [user] token\n"
-	wrong      = "-NOAUTH wrong token\n"
+	wrong      = "-WRONGPASS wrong token\n"
 	noAuthCRLF = "-NOAUTH not authenticated. Send AUTH [user] token\r\n"
-	wrongCRLF  = "-NOAUTH wrong token\r\n"
-	lastWrong  = "-NOAUTH wrong token, connection closed. Reconnect to try again\n"
+	wrongCRLF  = "-WRONGPASS wrong token\r\n"
+	lastWrong  = "-WRONGPASS wrong token, connection closed. Reconnect to try again\n"
 )
 
 func isGood(token []byte) (*sequence.Rights, bool) { return nil, bytes.Equal(token, []byte("good")) }
@@ -37,7 +37,7 @@ func TestAuth(t *testing.T) {
 		{"three wrong", "AUTH a\nAUTH b\nAUTH c\nAUTH good\nGET\n", wrong + wrong + lastWrong, true},
 		{"wrong after good", "AUTH good\nAUTH a\nGET\nAUTH b\nAUTH c\nGET\n", "OK\n" + wrong + "1000\n" + wrong + lastWrong, true},
 		{"no token is no guess", strings.Repeat("AUTH\n", 4) + "AUTH good\n", strings.Repeat("-ERR usage: AUTH [user] token\n", 4) + "OK\n", false},
-		{"what is wrong in any case", "FOO\nGET a b\n", "-ERR unknown command \"FOO\", HELP lists them\n" + usageGET, false},
+		{"what is wrong in any case", "FOO\nGET a b\n", strings.Repeat(noAuth, 2), false},
 		{"quit", "QUIT\nGET\n", "", true},
 		{"http", "GET / HTTP/1.1\r\n", http400, true},
 		{"RESP none", getArray + request("GET", "a") + request("GET", "5") + request("PING") + request("INFO") + request("CLIENT", "ID") + request("HELLO", "3") + request("HELLO"),
@@ -50,7 +50,7 @@ func TestAuth(t *testing.T) {
 		{"RESP three wrong", request("HELLO", "3", "AUTH", "default", "a") + "AUTH b\r\n" + request("AUTH", "c") + getArray, wrongCRLF + wrongCRLF + strings.TrimSuffix(lastWrong, "\n") + "\r\n", true},
 		{"RESP long", request("MGET", x512, x512) + request("AUTH", "good"), noAuthCRLF, true},
 		{"RESP long after", request("AUTH", "good") + request("PING", x512+x512), "+OK\r\n" + bulk(x512+x512), false},
-		{"NUL", "\x00", "-ERR request contains a NUL byte\n", true},
+		{"NUL", "\x00", noAuth, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, parts := range [][]string{{tc.in}, bytewise(tc.in)} {
@@ -88,7 +88,7 @@ func FuzzAuth(f *testing.F) {
 		if b.last.Load() != 0 || s.Counters().IDs != 0 {
 			t.Fatalf("IDs were taken, and the answer is %q", out)
 		}
-		if n := strings.Count(out, "-NOAUTH wrong token"); n > maxWrong {
+		if n := strings.Count(out, "-WRONGPASS wrong token"); n > maxWrong {
 			t.Fatalf("%d tokens were tried on one connection", n)
 		}
 	})

@@ -1,6 +1,7 @@
 package lineproto
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -21,6 +22,8 @@ type command struct {
 	// a connection.
 	resp     bool
 	min, max int // number of arguments
+	// inMulti says what happens to the command between MULTI and EXEC.
+	inMulti inMulti
 	// open allows the command to clients that have not authenticated yet.
 	open bool
 	// inRESP replaces the row in RESP if the command means something else there.
@@ -30,6 +33,15 @@ type command struct {
 	// error, it does none of this.
 	run func(s *session, ctx context.Context, args [][]byte) *Error
 }
+
+// inMulti is what happens to a command between MULTI and EXEC.
+type inMulti uint8
+
+const (
+	multiQueue   inMulti = iota // it waits for EXEC
+	multiNow                    // it is executed at once
+	multiRefused                // it is an error, and EXEC executes nothing
+)
 
 // anyNumber is a max that no request reaches: the framing and MaxBatch have lower
 // limits.
@@ -78,17 +90,24 @@ func commandTable(maxBatch int) []command {
 			help: "this table, then END"},
 		{name: "VERSION", run: (*session).version,
 			help: "flaked's release"},
-		{name: "AUTH", args: "[user] token", min: 1, max: 2, open: true, run: (*session).authenticate,
+		{name: "AUTH", args: "[user] token", min: 1, max: 2, open: true, inMulti: multiRefused, run: (*session).authenticate,
 			help: "OK for a good token, if the node asks for one; a user is ignored"},
-		{name: "QUIT", open: true, run: (*session).quit,
+		{name: "QUIT", open: true, inMulti: multiNow, run: (*session).quit,
 			help: "closes the connection"},
-		{name: "HELLO", args: "[2 | 3 [AUTH user token] [SETNAME name]]", max: 6, resp: true, open: true, run: (*session).hello},
+		{name: "HELLO", args: "[2 | 3 [AUTH user token] [SETNAME name]]", max: 6, resp: true, open: true, inMulti: multiRefused, run: (*session).hello},
 		{name: "CLIENT", args: "subcommand ...", min: 1, max: anyNumber, resp: true, run: (*session).client},
 		{name: "COMMAND", max: anyNumber, resp: true, run: (*session).command},
 		{name: "CONFIG", args: "GET name ...", min: 1, max: anyNumber, resp: true, run: (*session).config},
 		{name: "SELECT", args: "0", min: 1, max: 1, resp: true, run: (*session).selectDB},
 		{name: "ECHO", args: "text", min: 1, max: 1, resp: true, run: (*session).echo},
 		{name: "INFO", args: "[section ...]", max: anyNumber, resp: true, run: (*session).info},
+		{name: "ROLE", resp: true, run: (*session).role},
+		{name: "DBSIZE", resp: true, run: (*session).dbSize},
+		{name: "UNSUBSCRIBE", args: "[channel ...]", max: anyNumber, resp: true, inMulti: multiRefused, run: (*session).unsubscribe},
+		{name: "RESET", resp: true, open: true, inMulti: multiNow, run: (*session).reset},
+		{name: "MULTI", resp: true, inMulti: multiNow, run: (*session).beginMulti},
+		{name: "EXEC", resp: true, inMulti: multiNow, run: (*session).execMulti},
+		{name: "DISCARD", resp: true, inMulti: multiNow, run: (*session).discardMulti},
 	}
 }
 
@@ -125,15 +144,15 @@ func (s *session) get(_ context.Context, args [][]byte) *Error {
 		s.begin(order{n: 1})
 		return nil
 	}
-	arg := args[0]
-	if len(arg) > 0 && isLetter(arg[0]) {
-		if !isTag(arg) {
-			return s.srv.errTag
-		}
+	switch arg := args[0]; {
+	case isTag(arg):
 		s.begin(order{n: 1})
 		return nil
+	case len(bytes.Trim(arg, "0123456789+-.")) > 0:
+		return s.srv.errTag
+	default:
+		return s.getMany(arg)
 	}
-	return s.getMany(arg)
 }
 
 // getMany begins an order for as many IDs as count says.

@@ -10,7 +10,7 @@ const (
 	// ERR means a bad request: unknown command, bad count, line too long. Correct the
 	// request.
 	ERR Code = iota
-	// NOAUTH means that the client has not authenticated, or that its token was wrong.
+	// NOAUTH means that the client has not authenticated.
 	NOAUTH
 	// NOTREADY means that the node is starting, stopping, without a durable bound, or
 	// without values of a sequence: try another node.
@@ -30,11 +30,17 @@ const (
 	// NOPERM means that the client's token does not include the sequence that the request
 	// names.
 	NOPERM
+	// WRONGPASS means that the client's token was wrong.
+	WRONGPASS
+	// NOPROTO means that the client asked for a version of RESP that flaked does not speak.
+	NOPROTO
+	// EXECABORT means that EXEC executes nothing, because a request after MULTI was refused.
+	EXECABORT
 
 	numCodes = iota
 )
 
-var codeNames = [numCodes]string{"ERR", "NOAUTH", "NOTREADY", "CLOCK", "FENCED", "EXHAUSTED", "BUSY", "NOPERM"}
+var codeNames = [numCodes]string{"ERR", "NOAUTH", "NOTREADY", "CLOCK", "FENCED", "EXHAUSTED", "BUSY", "NOPERM", "WRONGPASS", "NOPROTO", "EXECABORT"}
 
 // String returns the code as it is sent, without the dash. For a value that is none of
 // the constants it returns "ERR".

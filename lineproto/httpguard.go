@@ -24,6 +24,15 @@ func isHTTP(line []byte) bool {
 	return bytes.HasPrefix(rest[i+1:], []byte("HTTP/"))
 }
 
+// errProxyHeader is the reply to a header of the PROXY protocol. The connection is closed: the
+// proxy waits for no reply to its header, so all later replies would be one off.
+var errProxyHeader = &Error{ERR, "PROXY protocol is not supported. Turn it off at the proxy (send-proxy)"}
+
+// isProxyHeader reports whether a line is the header of the PROXY protocol, version 1.
+func isProxyHeader(line []byte) bool {
+	return bytes.HasPrefix(line, []byte("PROXY TCP4 ")) || bytes.HasPrefix(line, []byte("PROXY TCP6 ")) || bytes.HasPrefix(line, []byte("PROXY UNKNOWN"))
+}
+
 // appendHTTP appends the answer to an HTTP request. The caller must close the
 // connection after it.
 func appendHTTP(out []byte, hint string) []byte {

@@ -1,7 +1,10 @@
 package lineproto
 
 import (
+	"errors"
 	"io"
+	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +27,7 @@ func TestUnfinishedRequestsShareAMemoryLimit(t *testing.T) {
 	for {
 		ss, held := send()
 		if !held {
-			if want := "-BUSY unfinished requests use too much memory. Retry later. limit_bytes=67108864\r\n"; string(ss.out) != want || ss.arr.held != nil {
+			if want := "-BUSY unfinished requests and unread replies use too much memory. Retry later. limit_bytes=67108864\r\n"; string(ss.out) != want || ss.arr.held != nil {
 				t.Fatalf("got %q, want %q", ss.out, want)
 			}
 			break
@@ -49,6 +52,67 @@ func TestUnfinishedRequestsShareAMemoryLimit(t *testing.T) {
 	}
 	if n := s.gathered.Load(); n != 0 {
 		t.Fatalf("%d bytes are left", n)
+	}
+}
+
+// Long replies that clients do not read count under the same bound. A client beyond it is cut off.
+func TestUnreadRepliesShareTheMemoryLimit(t *testing.T) {
+	echo := request("ECHO", strings.Repeat("x", 60_000))
+	wires(t, func(t *testing.T, w wire) {
+		r := w.serve(t, Config{})
+		// silent returns a connection that has sent so many requests that replies are stuck.
+		silent := func() net.Conn {
+			nc := r.dial(t)
+			_ = nc.SetWriteDeadline(time.Now().Add(time.Second))
+			for range 200 {
+				if _, err := io.WriteString(nc, echo); err != nil {
+					break
+				}
+			}
+			return nc
+		}
+		nc := silent()
+		until(t, "a reply is stuck", func() bool { return r.gathered.Load() > 0 })
+		r.gathered.Add(maxGathered)
+		cut := silent()
+		_ = cut.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := io.Copy(io.Discard, cut); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("a client beyond the bound is not cut off")
+		}
+		r.gathered.Add(-maxGathered)
+		nc.Close()
+		until(t, "nothing is counted", func() bool { return r.gathered.Load() == 0 })
+	})
+}
+
+// A transaction counts under the bound until it ends, however it ends.
+func TestTransactionsShareTheMemoryLimit(t *testing.T) {
+	s := newTestServer(t, Config{})
+	for _, end := range []string{request("EXEC"), request("DISCARD"), request("RESET"), request("FOO") + request("EXEC")} {
+		ss := &session{srv: s}
+		say := func(in string) {
+			t.Helper()
+			for len(in) > 0 {
+				used, st := ss.consume(t.Context(), []byte(in), false, maxSlice)
+				if in, ss.out = in[used:], nil; st == finished {
+					t.Fatalf("it ends: %.80q", in)
+				}
+			}
+		}
+		say(request("MULTI") + strings.Repeat(request("ECHO", strings.Repeat("x", 1000)), 50) + request("PING"))
+		if n := s.gathered.Load(); n < 50_000 || n > 2*MaxArray {
+			t.Errorf("%d bytes are counted", n)
+		}
+		say(end + request("PING") + request("PING"))
+		if n := s.gathered.Load(); n != 0 {
+			t.Errorf("%d bytes are left after %q", n, end)
+		}
+	}
+	ss := &session{srv: s}
+	long := strings.Repeat(request("ECHO", strings.Repeat("x", 1000)), 80)
+	_, _ = ss.consume(t.Context(), []byte(request("MULTI")+long+request("EXEC")), false, maxSlice)
+	if out := string(ss.out); !strings.Contains(out, longArray) || !strings.HasSuffix(out, "-EXECABORT Transaction discarded because of previous errors.\r\n") {
+		t.Errorf("%.200q ... %.200q", out, out[max(0, len(out)-200):])
 	}
 }
 

@@ -179,6 +179,7 @@ func (d *driver) flush(c *loopConn) {
 	}
 	if c.out != nil {
 		d.giveBack(c)
+		c.s.gather(c.s.keeps())
 	}
 	if c.st >= needFlush {
 		if c.want == unix.EPOLLOUT {
@@ -203,6 +204,10 @@ func (d *driver) flush(c *loopConn) {
 // again later.
 func (d *driver) blocked(c *loopConn) {
 	if c.state == connWriting {
+		return
+	}
+	if !c.s.gather(c.s.keeps()) {
+		d.close(c) // it reads nothing, so it cannot be told why
 		return
 	}
 	c.state = connWriting

@@ -27,7 +27,8 @@ const (
 type plain struct {
 	scanned int // bytes of the unfinished line that have been looked at
 	tel     telnet
-	crlf    bool // how the last line ended
+	crlf    bool   // how the last line ended
+	marks   uint16 // timing marks that the client has asked for and not got
 }
 
 // line takes the next line off in. It returns the line without its ending, and how many
@@ -40,7 +41,10 @@ func (p *plain) line(in []byte, eof bool) (line []byte, used int, v verdict) {
 		c := in[i]
 		switch {
 		case p.tel != telNone || c == telIAC:
-			n := p.tel.skip(in[i:])
+			n, mark := p.tel.skip(in[i:])
+			if mark {
+				p.marks++
+			}
 			// The part before the gap moves, as it is short. The part behind may be
 			// long.
 			copy(in[n:], in[:i])

@@ -2,17 +2,17 @@ package lineproto
 
 import "slices"
 
-// redisWrites are commands of Redis that change a value or make several requests one. Some
+// redisWrites are commands of Redis that change a value, or watch one. Some
 // clients of INCR also send them.
 var redisWrites = []string{
 	"SET", "SETNX", "SETEX", "PSETEX", "MSET", "MSETNX", "GETSET", "GETDEL", "GETEX", "APPEND", "SETRANGE",
 	"DECR", "DECRBY", "INCRBYFLOAT", "HINCRBY", "DEL", "UNLINK", "RENAME", "RENAMENX",
 	"EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT", "PERSIST",
-	"MULTI", "EXEC", "DISCARD", "WATCH", "UNWATCH", "EVAL", "EVALSHA", "SCRIPT",
+	"WATCH", "UNWATCH", "EVAL", "EVALSHA", "SCRIPT",
 }
 
 // errRedisWrite is the reply to them.
-var errRedisWrite = &Error{ERR, "not supported: flaked stores no values and has no transactions. " +
+var errRedisWrite = &Error{ERR, "not supported: flaked stores no values. " +
 	"Take values of a sequence with NEXT or INCR. Create or change a sequence with the command `flaked seq`"}
 
 func isRedisWrite(verb []byte) bool {

@@ -45,7 +45,7 @@ func (s *session) hello(_ context.Context, args [][]byte) *Error {
 		case "3":
 			who.proto = 3
 		default:
-			return &Error{ERR, "HELLO supports protocol versions 2 and 3"}
+			return &Error{NOPROTO, "unsupported protocol version: flaked speaks 2 and 3"}
 		}
 		args = args[1:]
 	}
@@ -87,7 +87,7 @@ func (s *session) hello(_ context.Context, args [][]byte) *Error {
 }
 
 // maxClientName is the most bytes of a client's name.
-const maxClientName = 64
+const maxClientName = 255
 
 var errClientName = &Error{ERR, fmt.Sprintf("a client's name is at most %d visible ASCII characters, without blanks", maxClientName)}
 
@@ -107,6 +107,8 @@ func (s *session) client(_ context.Context, args [][]byte) *Error {
 	case is("SETINFO", 2), is("NO-EVICT", 1), is("NO-TOUCH", 1):
 		// Accepted without any effect.
 	case is("REPLY", 1) && equalFold(args[1], "ON"):
+	case len(args) >= 2 && equalFold(args[0], "TRACKING") && mayTrack(args[1:]):
+		// No key changes, so there is nothing to tell the client.
 	case is("SETNAME", 1):
 		if !isClientName(args[1]) {
 			return errClientName
@@ -126,10 +128,20 @@ func (s *session) client(_ context.Context, args [][]byte) *Error {
 		s.out = r.list(s.out, []string{fmt.Sprintf("id=%d name=%s resp=%d", s.clientID(), s.who.name, r)})
 		return nil
 	default:
-		return &Error{ERR, "CLIENT supports SETINFO, SETNAME, GETNAME, ID, INFO, LIST, NO-EVICT, NO-TOUCH and REPLY ON"}
+		return &Error{ERR, "CLIENT supports SETINFO, SETNAME, GETNAME, ID, INFO, LIST, NO-EVICT, NO-TOUCH, REPLY ON, TRACKING ON OPTIN and TRACKING OFF"}
 	}
 	s.out = r.status(s.out, "OK")
 	return nil
+}
+
+// mayTrack reports whether a client may turn its cache of replies on or off so. With OPTIN the
+// client caches a reply only if it has asked for that with CLIENT CACHING, which is refused. In every other
+// way it might answer a GET from its cache, with an ID that it has had before.
+func mayTrack(args [][]byte) bool {
+	has := func(word string) bool {
+		return slices.ContainsFunc(args[1:], func(a []byte) bool { return equalFold(a, word) })
+	}
+	return equalFold(args[0], "OFF") || equalFold(args[0], "ON") && has("OPTIN") && !has("BCAST") && !has("REDIRECT")
 }
 
 // command answers that no command is known. Clients then send keys and arguments as
@@ -137,6 +149,11 @@ func (s *session) client(_ context.Context, args [][]byte) *Error {
 func (s *session) command(_ context.Context, args [][]byte) *Error {
 	r := s.fr.(resp)
 	switch {
+	case len(args) > 1 && equalFold(args[0], "INFO"):
+		s.out = appendHeader(s.out, '*', len(args)-1)
+		for range args[1:] {
+			s.out = r.nullArray(s.out)
+		}
 	case len(args) == 0 || equalFold(args[0], "INFO") || equalFold(args[0], "LIST"):
 		s.out = appendHeader(s.out, '*', 0)
 	case equalFold(args[0], "DOCS"):
@@ -194,6 +211,63 @@ func (s *session) info(_ context.Context, args [][]byte) *Error {
 		s.fold() // as for STATS
 		lines = statLines(append(lines, "# Stats"), s.srv.cfg.Backend.Stats())
 	}
+	if wants("REPLICATION") {
+		if len(lines) > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, "# Replication", "role:master", "connected_slaves:0")
+	}
 	s.out = s.fr.list(s.out, lines)
 	return nil
+}
+
+// role says what a Redis server without replicas says.
+func (s *session) role(context.Context, [][]byte) *Error {
+	out := appendBulk(appendHeader(s.out, '*', 3), "master")
+	s.out = appendHeader(appendHeader(out, ':', 0), '*', 0)
+	return nil
+}
+
+func (s *session) dbSize(context.Context, [][]byte) *Error {
+	s.out = appendHeader(s.out, ':', 0)
+	return nil
+}
+
+// unsubscribe answers as for a client that has subscribed to nothing.
+func (s *session) unsubscribe(_ context.Context, channels [][]byte) *Error {
+	r, kind := s.fr.(resp), byte('*')
+	if r == 3 {
+		kind = '>'
+	}
+	answer := func(channel []byte) {
+		out := appendBulk(appendHeader(s.out, kind, 3), "unsubscribe")
+		if channel == nil {
+			out = r.null(out)
+		} else {
+			out = appendBulk(out, string(channel))
+		}
+		s.out = appendHeader(out, ':', 0)
+	}
+	for _, channel := range channels {
+		answer(channel)
+	}
+	if len(channels) == 0 {
+		answer(nil)
+	}
+	return nil
+}
+
+// reset makes the connection as it was at its beginning.
+func (s *session) reset(context.Context, [][]byte) *Error {
+	s.who.proto, s.who.name = 0, ""
+	s.multi, s.authed, s.rights = nil, false, nil
+	s.fr = s.who.framing()
+	s.out = s.fr.status(s.out, "RESET")
+	return nil
+}
+
+// redisInline reports whether a plain request is one that Redis clients send so, and read the reply
+// of which in RESP: SELECT, and AUTH with the token in quotes (eredis).
+func redisInline(verb, rest []byte) bool {
+	return equalFold(verb, "SELECT") || equalFold(verb, "AUTH") && len(rest) > 0 && rest[0] == '"'
 }

@@ -74,6 +74,14 @@ func (r resp) null(out []byte) []byte {
 	return append(out, "$-1\r\n"...)
 }
 
+// nullArray appends the null of the version that stands for an array.
+func (r resp) nullArray(out []byte) []byte {
+	if r == 3 {
+		return r.null(out)
+	}
+	return append(out, "*-1\r\n"...)
+}
+
 // beginMap opens a reply of n names and values. In RESP2 it is an array of 2n strings.
 func (r resp) beginMap(out []byte, n int) []byte {
 	if r == 3 {

@@ -192,13 +192,13 @@ func meansTheSame(words []string) bool {
 	case isGET && len(args) > 1, !isGET && len(args) == 0:
 		return false
 	default:
-		return !slices.ContainsFunc(args, func(s string) bool { return !isTag([]byte(s)) && (!isGET || isLetter(s[0])) })
+		return !slices.ContainsFunc(args, func(s string) bool { return !isTag([]byte(s)) && (!isGET || strings.Trim(s, "0123456789") != "") })
 	}
 }
 
 // inRESP returns the form of a request in RESP. A count of GET follows a key there.
 func inRESP(words []string) []string {
-	if len(words) == 2 && strings.EqualFold(words[0], "GET") && !isLetter(words[1][0]) {
+	if len(words) == 2 && strings.EqualFold(words[0], "GET") && isDigit(words[1][0]) {
 		return []string{words[0], "key", "COUNT", words[1]}
 	}
 	return words

@@ -35,9 +35,9 @@ const (
 	badMulti     = "-ERR Protocol error: invalid multibulk length\r\n"
 	badBulk      = "-ERR Protocol error: invalid bulk length\r\n"
 	respUsageGET = "-ERR usage: GET [key [COUNT n]]\r\n"
-	badName      = "-ERR a client's name is at most 64 visible ASCII characters, without blanks\r\n"
+	badName      = "-ERR a client's name is at most 255 visible ASCII characters, without blanks\r\n"
 	badHELLO     = "-ERR usage: HELLO [2 | 3 [AUTH user token] [SETNAME name]]\r\n"
-	badCLIENT    = "-ERR CLIENT supports SETINFO, SETNAME, GETNAME, ID, INFO, LIST, NO-EVICT, NO-TOUCH and REPLY ON\r\n"
+	badCLIENT    = "-ERR CLIENT supports SETINFO, SETNAME, GETNAME, ID, INFO, LIST, NO-EVICT, NO-TOUCH, REPLY ON, TRACKING ON OPTIN and TRACKING OFF\r\n"
 
 	hello2 = "*14\r\n$6\r\nserver\r\n$6\r\nflaked\r\n$7\r\nversion\r\n$5\r\n1.2.3\r\n$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:1\r\n" +
 		"$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n"
@@ -85,7 +85,7 @@ var respTranscripts = []transcript{
 		"-ERR reason=no-sequence there is no sequence none\r\n-ERR the name of a sequence is empty\r\n" + crlf(badRange) + crlf(badRange) + crlfCount + "-ERR usage: INCR name\r\n", false},
 	{"get of a sequence's name", request("INCR", "order") + request("GET", "order") + request("MGET", "order") + request("INCR", "order"), ":1\r\n" + bulk1000 + bulks("1001") + ":2\r\n", false},
 	{"long request for a sequence", request("INCR", x512+x512) + request("NEXT", "order", strings.Repeat("0", 600)) + request("INCR", "order"), "-ERR the name of a sequence has 1024 bytes, at most 128 are allowed\r\n" + crlfCount + ":1\r\n", false},
-	{"writes of Redis", request("SET", "a", "5") + request("MULTI") + request("EVAL", "x", "0") + request("SETNX", "a", "1") + request("INCRBYFLOAT", "a", "1") + request("GETSET", "a", "1") + request("EXPIRE", "a", "1") + request("DECRBY", "a", "1") + getArray,
+	{"writes of Redis", request("SET", "a", "5") + request("WATCH", "a") + request("EVAL", "x", "0") + request("SETNX", "a", "1") + request("INCRBYFLOAT", "a", "1") + request("GETSET", "a", "1") + request("EXPIRE", "a", "1") + request("DECRBY", "a", "1") + getArray,
 		strings.Repeat(crlf(noWrites), 8) + bulk1000, false},
 
 	{"mixed", "GET\n" + getArray + "GET\r\nGET 2\n" + request("GET", "2") + "MGET a/b\n" + request("MGET", "a/b") + "PING\n" + request("PING") + "PING\r\n",
@@ -142,7 +142,7 @@ var respTranscripts = []transcript{
 	{"hello 3 changes no reply of ours", request("HELLO", "3") + request("GET") + request("GET", "a", "COUNT", "2") + request("TIME") + request("STATS") + "PING\n",
 		hello3 + bulk1000 + bulks("1001", "1002") + bulks("1700000000", "123") + bulk("ids:1\r\nworker:7\r\n") + "PONG\n", false},
 	{"hello with a name", request("HELLO", "3", "SETNAME", "me") + request("CLIENT", "GETNAME"), hello3 + bulk("me"), false},
-	{"hello 4", request("HELLO", "4") + request("HELLO", "3x") + request("HELLO"), strings.Repeat("-ERR HELLO supports protocol versions 2 and 3\r\n", 2) + hello2, false},
+	{"hello 4", request("HELLO", "4") + request("HELLO", "3x") + request("HELLO"), strings.Repeat("-NOPROTO unsupported protocol version: flaked speaks 2 and 3\r\n", 2) + hello2, false},
 	{"hello refused changes nothing", request("HELLO", "3", "SETNAME") + request("HELLO", "3", "SETNAME", "a b") + request("HELLO", "3", "FOO") + request("HELLO"),
 		badHELLO + badName + badHELLO + hello2, false},
 	{"client", request("CLIENT", "SETINFO", "LIB-NAME", "x") + request("client", "setname", "n") + request("CLIENT", "ID") + request("CLIENT", "NO-EVICT", "on") + request("CLIENT", "REPLY", "ON"),
@@ -151,15 +151,39 @@ var respTranscripts = []transcript{
 	{"client list", request("CLIENT", "SETNAME", "n") + request("CLIENT", "LIST"), "+OK\r\n" + bulk("id=1 name=n resp=2\r\n"), false},
 	{"client refused", request("CLIENT", "TRACKING", "on") + request("CLIENT", "CACHING", "yes") + request("CLIENT", "REPLY", "OFF") + request("CLIENT", "REPLY", "SKIP") + request("CLIENT", "SETNAME"),
 		strings.Repeat(badCLIENT, 5), false},
-	{"client names", request("CLIENT", "SETNAME", "a\n") + request("CLIENT", "SETNAME", x512[:65]) + request("CLIENT", "SETNAME", x512[:64]), badName + badName + "+OK\r\n", false},
-	{"command", request("COMMAND") + request("COMMAND", "DOCS") + request("COMMAND", "COUNT") + request("COMMAND", "INFO", "get"), "*0\r\n*0\r\n:0\r\n*0\r\n", false},
+	{"client names", request("CLIENT", "SETNAME", "a\n") + request("CLIENT", "SETNAME", x512[:256]) + request("CLIENT", "SETNAME", x512[:255]), badName + badName + "+OK\r\n", false},
+	{"command", request("COMMAND") + request("COMMAND", "DOCS") + request("COMMAND", "COUNT") + request("COMMAND", "INFO", "get", "x"), "*0\r\n*0\r\n:0\r\n*2\r\n*-1\r\n*-1\r\n", false},
 	{"command 3", request("HELLO", "3") + request("COMMAND", "DOCS") + request("COMMAND", "GETKEYS", "GET", "a"), hello3 + "%0\r\n-ERR COMMAND supports COUNT, DOCS, INFO and LIST\r\n", false},
 	{"config", request("CONFIG", "GET", "save") + request("CONFIG", "SET", "a", "b") + request("HELLO", "3") + request("CONFIG", "GET", "*"),
 		"*0\r\n-ERR CONFIG supports only GET, which returns nothing\r\n" + hello3 + "%0\r\n", false},
 	{"select", request("SELECT", "0") + request("SELECT", "1"), "+OK\r\n-ERR SELECT supports only database 0\r\n", false},
 	{"echo", request("ECHO", "a\nb"), bulk("a\nb"), false},
-	{"info", request("INFO"), bulk("# Server\r\nflaked_version:1.2.3\r\nworker:7\r\nstate:serving\r\n\r\n# Stats\r\nids:1\r\nworker:7\r\n"), false},
+	{"info", request("INFO"), bulk("# Server\r\nflaked_version:1.2.3\r\nworker:7\r\nstate:serving\r\n\r\n# Stats\r\nids:1\r\nworker:7\r\n\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"), false},
 	{"info by section", request("INFO", "server") + request("INFO", "stats") + request("INFO", "keyspace"),
 		bulk("# Server\r\nflaked_version:1.2.3\r\nworker:7\r\nstate:serving\r\n") + bulk("# Stats\r\nids:1\r\nworker:7\r\n") + bulk(""), false},
+	{"replication", request("INFO", "REPLICATION") + request("ROLE") + request("HELLO", "3") + request("ROLE"),
+		bulk("# Replication\r\nrole:master\r\nconnected_slaves:0\r\n") + "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n" + hello3 + "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n", false},
+	{"dbsize", request("DBSIZE"), ":0\r\n", false},
+	{"unsubscribe", request("UNSUBSCRIBE") + request("UNSUBSCRIBE", "a", "b") + request("HELLO", "3") + request("UNSUBSCRIBE"),
+		"*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\nb\r\n:0\r\n" + hello3 + ">3\r\n$11\r\nunsubscribe\r\n_\r\n:0\r\n", false},
+	{"reset", request("HELLO", "3", "SETNAME", "me") + request("RESET") + request("CLIENT", "GETNAME") + getArray, hello3 + "+RESET\r\n$-1\r\n" + bulk1000, false},
+	{"tracking", request("CLIENT", "TRACKING", "ON", "OPTIN") + request("CLIENT", "TRACKING", "off") + request("CLIENT", "TRACKING", "ON") + request("CLIENT", "TRACKING", "ON", "OPTIN", "BCAST") + request("CLIENT", "TRACKING"),
+		"+OK\r\n+OK\r\n" + strings.Repeat(badCLIENT, 3), false},
+	{"inline of Redis clients", "SELECT 0\r\nAUTH \"any\"\r\nSELECT 1\r\nAUTH any\r\n", "+OK\r\n+OK\r\n-ERR SELECT supports only database 0\r\nOK\r\n", false},
+
+	{"multi", request("MULTI") + getArray + request("GET", "k", "COUNT", "2") + request("MGET", "a", "b") + request("PING") + getArray + request("EXEC") + getArray,
+		"+OK\r\n" + strings.Repeat("+QUEUED\r\n", 5) + "*5\r\n" + bulk1000 + bulks("1001", "1002") + bulks("1003", "1004") + "+PONG\r\n" + bulk("1005") + bulk("1006"), false},
+	{"multi of sequences", request("MULTI") + request("NEXT", "order") + request("NEXT", "order") + request("INCR", "order") + request("EXEC") + request("NEXT", "order"),
+		"+OK\r\n" + strings.Repeat("+QUEUED\r\n", 3) + "*3\r\n" + bulk("1") + bulk("2") + ":3\r\n" + bulk("4"), false},
+	{"multi of nothing", request("MULTI") + request("EXEC") + request("EXEC") + request("DISCARD"), "+OK\r\n*0\r\n" + strings.Repeat("-ERR EXEC and DISCARD need a MULTI before them\r\n", 2), false},
+	{"multi discarded", request("MULTI") + getArray + request("DISCARD") + getArray, "+OK\r\n+QUEUED\r\n+OK\r\n" + bulk1000, false},
+	{"multi refused", request("MULTI") + getArray + request("FOO") + getArray + request("EXEC") + getArray,
+		"+OK\r\n+QUEUED\r\n-ERR unknown command \"FOO\", HELP lists them\r\n+QUEUED\r\n-EXECABORT Transaction discarded because of previous errors.\r\n" + bulk1000, false},
+	{"multi in multi", request("MULTI") + request("MULTI") + getArray + request("EXEC"), "+OK\r\n-ERR MULTI calls can not be nested\r\n+QUEUED\r\n*1\r\n" + bulk1000, false},
+	{"multi with an error at its turn", request("MULTI") + request("GET", "k", "COUNT", "0") + getArray + request("EXEC"), "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n" + crlfCount + bulk1000, false},
+	{"multi changes no framing", request("MULTI") + request("HELLO", "3") + request("EXEC"), "+OK\r\n-ERR this command is not allowed between MULTI and EXEC\r\n-EXECABORT Transaction discarded because of previous errors.\r\n", false},
+	{"multi and reset", request("MULTI") + getArray + request("RESET") + getArray, "+OK\r\n+QUEUED\r\n+RESET\r\n" + bulk1000, false},
+	{"multi and quit", request("MULTI") + getArray + request("QUIT"), "+OK\r\n+QUEUED\r\n+OK\r\n", true},
+	{"multi and plain lines", request("MULTI") + getArray + "GET\n" + request("EXEC"), "+OK\r\n+QUEUED\r\n1000\n*1\r\n" + bulk("1001"), false},
 	{"set-up is RESP's alone", "HELLO\nCLIENT ID\nINFO\n", "-ERR unknown command \"HELLO\", HELP lists them\n-ERR unknown command \"CLIENT\", HELP lists them\n-ERR unknown command \"INFO\", HELP lists them\n", false},
 }

@@ -24,7 +24,7 @@ type Server struct {
 	began    time.Time
 	counters counters
 	clients  atomic.Int64 // the greatest clientID so far
-	gathered atomic.Int64 // bytes of memory that hold unfinished requests
+	gathered atomic.Int64 // bytes of memory that hold unfinished requests and unread replies
 	backlog  atomic.Int64 // IDs that accepted orders lack
 	relay    relay        // turns of connections with goroutines
 
@@ -52,7 +52,7 @@ func New(cfg Config) (*Server, error) {
 		errNext:  &Error{ERR, fmt.Sprintf("a count must be 1 to %d, digits only, and a key a letter, then letters, digits and _ . : -, at most %d bytes", cfg.MaxBatch, maxTag)},
 		errLong:  &Error{ERR, fmt.Sprintf("line longer than %d bytes", MaxLine)},
 
-		errGathered: &Error{BUSY, fmt.Sprintf("unfinished requests use too much memory. Retry later. limit_bytes=%d", maxGathered)},
+		errGathered: &Error{BUSY, fmt.Sprintf("unfinished requests and unread replies use too much memory. Retry later. limit_bytes=%d", maxGathered)},
 	}
 	s.help, s.helpRESP = helpLines(s.table, false), helpLines(s.table, true)
 	s.counters.requests = make([][numResults]atomic.Int64, len(s.table)+1)

@@ -58,6 +58,8 @@ type session struct {
 	// order is the order under way. may is how many IDs it may take in this turn.
 	order order
 	may   int
+	// multi is nil outside of MULTI and EXEC.
+	multi *transaction
 	// The outcome of the turn: how many IDs it took, whether the tick has run out,
 	// and whether a reservation has waited for a tick.
 	took           int
@@ -102,6 +104,10 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 			}
 			continue
 		}
+		if s.executing() {
+			s.runQueued(ctx)
+			continue
+		}
 		input := in[used:]
 		if s.arr.unfinished() || len(input) > 0 && input[0] == '*' && s.in.tel == telNone {
 			n, more := s.array(ctx, input)
@@ -118,6 +124,7 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 		}
 		line, n, v := s.in.line(input, eof)
 		used += n
+		s.out = s.in.answerTelnet(s.out)
 		switch v {
 		case lineMore:
 			return used, needInput
@@ -168,7 +175,11 @@ func (s *session) line(ctx context.Context, line []byte) {
 	if len(verb) == 0 {
 		return
 	}
-	index := s.srv.lookup(verb, false)
+	inline := redisInline(verb, rest)
+	if inline {
+		s.fr = s.who.framing()
+	}
+	index := s.srv.lookup(verb, inline)
 	s.args = s.args[:0]
 	if index < len(s.srv.table) && s.srv.table[index].text {
 		if len(rest) > 0 {
@@ -183,7 +194,7 @@ func (s *session) line(ctx context.Context, line []byte) {
 	}
 	e := s.exec(ctx, index, verb, s.args)
 	s.trim()
-	if e != nil && e.Code == ERR && isHTTP(line) {
+	if e != nil && (e.Code == ERR || e.Code == NOAUTH) && (isHTTP(line) || isProxyHeader(line)) {
 		s.refuse(e, line)
 		return
 	}
@@ -222,7 +233,7 @@ func (s *session) stretch(count int) {
 // bytes of in are consumed. more means that the request needs more input.
 func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
 	s.fr = s.who.framing()
-	if count, n := s.arr.gets(in); count > 0 {
+	if count, n := s.arr.gets(in); count > 0 && !s.queueing() {
 		s.stretch(count)
 		return n, false
 	}
@@ -230,16 +241,14 @@ func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
 	held := s.arr.unfinished()
 	args, used, ok, e := s.arr.next(in, s.args[:0])
 	s.args = args
-	if !s.gather(int64(cap(s.arr.held))) {
+	if !s.gather(s.keeps()) {
 		e = s.srv.errGathered
 	}
 	switch {
 	case e != nil:
 		s.refuse(e, nil)
 	case ok && len(args) > 0: // an empty array is ignored, as an empty line is
-		verb := args[0]
-		index := s.srv.lookup(verb, true)
-		s.executed(index, s.exec(ctx, index, verb, args[1:]), used)
+		s.answerArray(ctx, args[0], args[1:], used)
 	}
 	if held {
 		s.args = nil // do not keep held alive
@@ -248,7 +257,44 @@ func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
 	return used, !ok && e == nil
 }
 
-// gather sets the memory that this session's unfinished request takes to n bytes. If
+// answerArray answers a request in RESP, or queues it. size is how many bytes it has.
+func (s *session) answerArray(ctx context.Context, verb []byte, args [][]byte, size int) {
+	index := s.srv.lookup(verb, true)
+	if s.executing() {
+		size = 0 // the request is not in the input
+	}
+	if !s.queueing() {
+		s.executed(index, s.exec(ctx, index, verb, args), size)
+		return
+	}
+	c, e := s.check(index, verb, args)
+	switch {
+	case e == nil && c.inMulti == multiNow:
+		s.executed(index, c.run(s, ctx, args), size)
+		return
+	case e == nil:
+		e = s.queue(c, verb, args)
+	}
+	if e != nil {
+		s.multi.broken, s.multi.requests = true, nil
+		s.executed(index, e, size)
+	}
+}
+
+// keeps returns how many bytes the session keeps for its client: of requests until they are whole,
+// or until EXEC, and of a reply that is longer than a flush of IDs.
+func (s *session) keeps() int64 {
+	n := cap(s.arr.held)
+	if s.multi != nil {
+		n += cap(s.multi.requests)
+	}
+	if len(s.out) > outBuf {
+		n += len(s.out)
+	}
+	return int64(n)
+}
+
+// gather sets the memory that the session takes for its client to n bytes. If
 // all sessions together then exceed maxGathered, it drops the request and returns
 // false.
 func (s *session) gather(n int64) bool {
@@ -260,7 +306,7 @@ func (s *session) gather(n int64) bool {
 	if s.srv.gathered.Add(more) <= maxGathered || more <= 0 {
 		return true
 	}
-	s.arr = array{}
+	s.arr, s.multi = array{}, nil
 	s.gather(0)
 	return false
 }
@@ -284,17 +330,27 @@ func (s *session) trim() {
 // exec executes a request of either framing. index is the result of lookup. Unless exec
 // returns an error, it has appended the reply or begun an order.
 func (s *session) exec(ctx context.Context, index int, verb []byte, args [][]byte) *Error {
-	if index == len(s.srv.table) {
-		return errUnknown(verb)
+	c, e := s.check(index, verb, args)
+	if e != nil {
+		return e
+	}
+	return c.run(s, ctx, args)
+}
+
+// check returns the row of a request, or the error with which the request is refused unread.
+func (s *session) check(index int, verb []byte, args [][]byte) (*command, *Error) {
+	known := index < len(s.srv.table)
+	if s.locked() && !(known && s.srv.table[index].open) {
+		return nil, errNoAuth
+	}
+	if !known {
+		return nil, errUnknown(verb)
 	}
 	c := s.srv.table[index].in(s.inRESP())
 	if len(args) < c.min || len(args) > c.max {
-		return errUsage(c)
+		return nil, errUsage(c)
 	}
-	if s.locked() && !c.open {
-		return errNoAuth
-	}
-	return c.run(s, ctx, args)
+	return c, nil
 }
 
 // inRESP reports whether the request being answered came in RESP.
@@ -306,9 +362,16 @@ func (s *session) inRESP() bool {
 // refuse answers malformed input, in HTTP if line looks like it, and ends the session:
 // the input that follows may begin within a request.
 func (s *session) refuse(e *Error, line []byte) {
-	if isHTTP(line) {
+	switch {
+	case isHTTP(line):
 		s.out = appendHTTP(s.out, s.srv.cfg.AdminHint)
-	} else {
+	case isProxyHeader(line):
+		e = errProxyHeader
+		s.out = s.fr.fail(s.out, e)
+	default:
+		if s.locked() {
+			e = errNoAuth
+		}
 		s.out = s.fr.fail(s.out, e)
 	}
 	s.counts.add(s, len(s.srv.table), resultOf(e), 1)

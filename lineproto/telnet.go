@@ -22,12 +22,20 @@ const (
 	telOption                // after IAC WILL, WONT, DO or DONT
 	telSub                   // within IAC SB
 	telSubIAC                // within it, after IAC
+	telDo                    // after IAC DO
+)
+
+// A telnet client sends DO TIMING-MARK after Ctrl-C (RFC 860), and shows nothing more until the answer.
+const (
+	telDO         = 253
+	telTimingMark = 6
 )
 
 // skip returns how many bytes at the front of in belong to the sequence that is under
 // way, or that begins with in[0], an IAC. If t is not telNone afterwards, the sequence
 // continues behind in.
-func (t *telnet) skip(in []byte) int {
+// mark reports whether the sequence that ends there asks for a timing mark.
+func (t *telnet) skip(in []byte) (n int, mark bool) {
 	for i, c := range in {
 		switch *t {
 		case telNone:
@@ -38,11 +46,16 @@ func (t *telnet) skip(in []byte) int {
 			case c == telSB:
 				*t = telSub
 				continue
+			case c == telDO:
+				*t = telDo
+				continue
 			case c >= telWILL && c <= telDONT:
 				*t = telOption
 				continue
 			}
 		case telOption:
+		case telDo:
+			mark = c == telTimingMark
 		case telSub:
 			if c == telIAC {
 				*t = telSubIAC
@@ -55,7 +68,15 @@ func (t *telnet) skip(in []byte) int {
 			}
 		}
 		*t = telNone
-		return i + 1
+		return i + 1, mark
 	}
-	return len(in)
+	return len(in), false
+}
+
+// answerTelnet appends the answers to the timing marks that the client has asked for.
+func (p *plain) answerTelnet(out []byte) []byte {
+	for ; p.marks > 0; p.marks-- {
+		out = append(out, telIAC, telWILL, telTimingMark)
+	}
+	return out
 }

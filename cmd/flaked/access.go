@@ -106,7 +106,7 @@ func tlsAdvice(err error) (advice string, ok bool) {
 // TLS. It begins with a full stop, and is "" for any other reply.
 func accessAdvice(reply *replyError) string {
 	switch {
-	case reply.code() == "NOAUTH":
+	case reply.code() == "NOAUTH", reply.code() == "WRONGPASS":
 		return meaning("NOAUTH")
 	case reply.line == "-ERR this port requires TLS. Connect with TLS":
 		return ". Give --tls, and --tls-ca FILE if its authority is your own"

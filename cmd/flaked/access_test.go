@@ -22,7 +22,7 @@ func withToken(line string) string {
 		if token == testToken {
 			return "OK\n"
 		}
-		return "-NOAUTH wrong token\n"
+		return "-WRONGPASS wrong token\n"
 	}
 	return ids(line)
 }
@@ -33,8 +33,8 @@ func TestGetSendsTheToken(t *testing.T) {
 	bad, empty := certtest.Write(t, dir, "bad", []byte("other\n")), certtest.Write(t, dir, "empty", nil)
 	t.Setenv("FLAKED_ADDR", fakeNode(t, "tcp", "127.0.0.1:0", withToken))
 	call(t, "", "get", "--token-file", good).wants(t, exitOK, "2071483623882690560\n", "")
-	call(t, "", "get", "--token-file", bad).wants(t, exitFailure, "", "answered -NOAUTH wrong token. Give a token that the node knows")
-	call(t, "", "healthcheck", "--token-file", bad).wants(t, exitFailure, "", "not ready: -NOAUTH wrong token. Give a token")
+	call(t, "", "get", "--token-file", bad).wants(t, exitFailure, "", "answered -WRONGPASS wrong token. Give a token that the node knows")
+	call(t, "", "healthcheck", "--token-file", bad).wants(t, exitFailure, "", "not ready: -WRONGPASS wrong token. Give a token")
 	call(t, "", "get", "--token-file", empty).wants(t, exitUsage, "", "no token found. Write one per line")
 	call(t, "", "get", "--token-file", filepath.Join(dir, "none")).wants(t, exitUsage, "", "--token-file: file "+filepath.Join(dir, "none")+" not found. Create it or correct the path. See `flaked get --help`.")
 	config := certtest.Write(t, dir, "flaked.yaml", []byte("token-file: "+good+"\n"))

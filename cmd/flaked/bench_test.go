@@ -98,7 +98,7 @@ func TestBenchAccess(t *testing.T) {
 		{"TLS", []string{"--addr", node, "--tls-ca", caFile}, exitOK, "none: the IDs were not checked", ""},
 		{"TLS and a token", []string{"--addr", node, "--tls-ca", caFile, "--token-file", token}, exitOK, "none: the IDs were not checked", ""},
 		{"a token", []string{"--addr", plain, "--token-file", token}, exitOK, "none: the IDs were not checked", ""},
-		{"a wrong token", []string{"--addr", plain, "--token-file", wrong}, exitFailure, "", "answered -NOAUTH wrong token. Give a token that the node knows"},
+		{"a wrong token", []string{"--addr", plain, "--token-file", wrong}, exitFailure, "", "answered -WRONGPASS wrong token. Give a token that the node knows"},
 		{"an unknown authority", []string{"--addr", node, "--tls"}, exitUnreachable, "", "Give the authority of its certificate with --tls-ca"},
 		{"no such file", []string{"--addr", node, "--token-file", caFile + "x"}, exitUsage, "", "--token-file: file " + caFile + "x not found"},
 	} {

@@ -62,7 +62,7 @@ func meaning(code string) string {
 		return ". The node is at the limit that the reply names. Ask another node, or try again in a moment"
 	case "NOPERM":
 		return ". Give another token with --token-file FILE or " + tokenEnv + ", or add the sequence to next= behind this token in the nodes' token file"
-	case "NOAUTH":
+	case "NOAUTH", "WRONGPASS":
 		return ". Give a token that the node knows, with --token-file FILE or " + tokenEnv
 	}
 	return ""

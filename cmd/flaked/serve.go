@@ -163,7 +163,7 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 	})
 	front := &backend{Backend: nodewire.New(nodes, version)}
 	server, err := lineproto.New(lineproto.Config{
-		Backend: front, Sequences: nodewire.Sequences{Issuer: issuer}, Authenticate: guard.Authenticate(), MaxBatch: o.maxBatch, AdminHint: o.adminHint(), Logger: log,
+		Backend: front, Sequences: nodewire.Sequences{Issuer: issuer}, Authenticate: guard.Authenticate(), MaxConns: o.maxConns(len(listeners), log), MaxBatch: o.maxBatch, AdminHint: o.adminHint(), Logger: log,
 		Engine: o.engine, Loops: o.loops, Spin: o.spin, Measure: adminListener != nil,
 	})
 	if err != nil {

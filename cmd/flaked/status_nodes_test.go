@@ -157,7 +157,7 @@ func TestAskTargets(t *testing.T) {
 		{"something else", line(says("-ERR unknown command 'STATS'\n")), clusterview.AnotherNode, "another node", "answered -ERR unknown command 'STATS'"},
 		{"something with an END", line(says("hello\nEND\n")), clusterview.AnotherNode, "another node", "its reply to STATS has no state"},
 		{"speaks TLS", line(says("-ERR this port requires TLS. Connect with TLS\n")), clusterview.AccessDenied, "access denied", "-ERR this port requires TLS. Connect with TLS"},
-		{"asks for another token", line(says("-NOAUTH wrong token\n")), clusterview.AccessDenied, "access denied", "-NOAUTH wrong token"},
+		{"asks for another token", line(says("-WRONGPASS wrong token\n")), clusterview.AccessDenied, "access denied", "-WRONGPASS wrong token"},
 		{"nobody", target{addr: nobody}, clusterview.NoAnswer, "no answer", "connection refused"},
 		{"hangs", hang, clusterview.TimedOut, "timed out", "timed out after 2s"},
 		{"nowhere", target{seen: []clusterview.Seen{{Worker: 1}}}, clusterview.NoAddress, "no address", ""},

@@ -10,7 +10,7 @@ import Redis from 'ioredis'
 
 // What a node says when another one may well answer. Anything else that it
 // answers is a mistake in the request, and the same everywhere.
-const tryAnother = /^(NOTREADY|CLOCK|FENCED|EXHAUSTED|BUSY|NOAUTH)\b/
+const tryAnother = /^(NOTREADY|CLOCK|FENCED|EXHAUSTED|BUSY|NOAUTH|WRONGPASS)\b/
 
 export class IDs {
   #nodes

@@ -405,7 +405,7 @@ func TestDialSendsTheToken(t *testing.T) {
 	defer wg.Wait()
 	defer l.Close()
 	c := Client{Token: secret}
-	for reply, refused := range map[string]string{"OK\n": "", "OK\r\n": "", "-NOAUTH wrong token\n": "-NOAUTH wrong token", "hm\n": "hm"} {
+	for reply, refused := range map[string]string{"OK\n": "", "OK\r\n": "", "-WRONGPASS wrong token\n": "-WRONGPASS wrong token", "hm\n": "hm"} {
 		replies <- reply
 		nc, err := c.Dial(t.Context(), "tcp", l.Addr().String())
 		var no *RefusedError

@@ -17,7 +17,7 @@ func checkDescriptors(dirs []stateDir) (found []Finding) {
 			}
 		}
 	}
-	if limit, ok := ownDescriptors(); ok && found == nil {
+	if limit, ok := OpenFiles(); ok && found == nil {
 		found = append(found, judgeDescriptors("a process started like this one", limit))
 	}
 	return found

@@ -379,7 +379,7 @@ func TestDescriptors(t *testing.T) {
 	judgeDescriptors("it", 20_000).wants(t, "enough", OK, "it may open 20000 files")
 	judgeDescriptors("it", 1024).wants(t, "few", Warn, "LimitNOFILE=")
 	judgeDescriptors("it", math.MaxUint64).wants(t, "unlimited", OK, "any number")
-	own, ok := ownDescriptors()
+	own, ok := OpenFiles()
 	other, ok2 := descriptorsOf(os.Getpid())
 	if ok && ok2 && own != other {
 		t.Errorf("this process's limit is %d, and %d by /proc", own, other)

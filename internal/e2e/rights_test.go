@@ -82,7 +82,7 @@ func (n *node) limitsCommands(dir string) {
 	}
 	next(tokenOfTeam, "user").wants(t, 0, "4\n")
 	refused(t, next(tokenOfTeam, "hidden"), 1, noRight+`hidden\. Give another token with --token-file FILE`)
-	refused(t, next("wrong", "hidden"), 1, `-NOAUTH wrong token\. Give a token`)
+	refused(t, next("wrong", "hidden"), 1, `-WRONGPASS wrong token\. Give a token`)
 }
 
 func (n *node) followsRights(dir string) {

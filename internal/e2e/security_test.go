@@ -348,7 +348,7 @@ func rotateTokens(t *testing.T, engine string) {
 	old := wireTo(t, "tcp", addr, nil)
 	old.wants("PING", "-NOAUTH .*")
 	old.wants("GET", "-NOAUTH .*")
-	old.wants("AUTH "+second, "-NOAUTH wrong token")
+	old.wants("AUTH "+second, "-WRONGPASS wrong token")
 	old.wants("AUTH "+first, "OK")
 	old.wants("GET", anID)
 	in := func(token string) bool { return wireTo(t, "tcp", addr, nil).ask("AUTH anybody "+token) == "OK" }
@@ -373,9 +373,9 @@ func rotateTokens(t *testing.T, engine string) {
 	}
 
 	bad := wireTo(t, "tcp", addr, nil)
-	bad.wants("AUTH "+first, "-NOAUTH wrong token")
-	bad.wants("AUTH "+first, "-NOAUTH wrong token")
-	bad.wants("AUTH "+first, "-NOAUTH wrong token, connection closed. Reconnect to try again")
+	bad.wants("AUTH "+first, "-WRONGPASS wrong token")
+	bad.wants("AUTH "+first, "-WRONGPASS wrong token")
+	bad.wants("AUTH "+first, "-WRONGPASS wrong token, connection closed. Reconnect to try again")
 	if rest, err := io.ReadAll(bad.in); len(rest) > 0 || err != nil {
 		t.Errorf("after the third: %q, %v", rest, err)
 	}

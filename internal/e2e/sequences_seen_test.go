@@ -35,7 +35,7 @@ func TestOperatorsSeeSequences(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	r := s.command("doctor", "--state-dir", n.dir, "--heartbeat", "200ms", "--listen", "127.0.0.1:0", "--admin", "off", "--timeout", "20s")
-	if !strings.Contains(r.stdout, "\nwarn  sequences        exhausted: used-up. ") {
+	if !strings.Contains(r.stdout, "\nwarn  sequences        Exhausted sequences, of which nodes have taken all values: used-up. ") {
 		t.Errorf("%+v", r)
 	}
 }

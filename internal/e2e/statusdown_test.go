@@ -115,7 +115,7 @@ func TestStatusWithZooKeeperDown(t *testing.T) {
 	page.kill()
 	text := status()
 	for _, want := range []string{
-		fmt.Sprintf(`(?m)^%d +%s +127\.0\.0\.1:\d+ +ready, but zookeeper +\S+ ago +\S+ `, workers[line], line.name),
+		fmt.Sprintf(`(?m)^%d +%s +127\.0\.0\.1:\d+ +ready, but no ZooKeeper +\S+ ago +\S+ `, workers[line], line.name),
 		fmt.Sprintf(`(?m)^\(%d\) +\(%s\) +127\.0\.0\.1:\d+ +no answer +- +- +-$`, workers[page], page.name),
 		`(?m)^ZooKeeper was not read, so the values come from the nodes: ZooKeeper cannot be reached: .*refused`,
 		`(?m)^the addresses, and the values in parentheses, are as ZooKeeper had them at \S+Z \(\S+ ago\)$`,

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/internal/doctor"
+)
+
+const (
+	// mostConns is the most connections for IDs of a node.
+	mostConns = 10_000
+	// ownFiles is how many files a node needs beside connections for IDs: its log, its connections to
+	// ZooKeeper and those of its admin port.
+	ownFiles = 40
+	// refusedFiles is how many connections a listener may hold for a moment to tell them that they are too
+	// many.
+	refusedFiles = 256
+)
+
+// maxConns returns how many connections the node serves at once. It warns if the limit on open files
+// allows fewer than usual.
+func (o options) maxConns(listeners int, log hclog.Logger) int {
+	limit, known := doctor.OpenFiles()
+	if !known {
+		return mostConns
+	}
+	conns := connsWithin(limit, listeners, o.workers)
+	if conns < mostConns {
+		log.Warn("this process may open few files, so it serves fewer connections: set LimitNOFILE= in the unit, or ulimit -Hn in a shell",
+			"files", limit, "max_conns", conns, "usual_max_conns", mostConns)
+	}
+	return conns
+}
+
+// connsWithin returns how many connections a process with this limit on open files can serve. Each worker
+// needs two files. If the limit is very low, connections for IDs get a quarter of it.
+func connsWithin(limit uint64, listeners, workers int) int {
+	others := uint64(ownFiles + refusedFiles*listeners + 2*workers)
+	if limit > mostConns+others {
+		return mostConns
+	}
+	return max(1, int(limit)-int(others), int(limit)/4)
+}
