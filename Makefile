@@ -284,7 +284,7 @@ lint: ## gofmt, go vet, staticcheck, shellcheck, and the English of comments and
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	# Modules of their own are checked only if their libraries have been downloaded.
-	for module in bench/generators internal/vectors/foreign internal/clients/goredis internal/artifacts/composecheck/docker internal/artifacts/kubecheck/apiserver; do
+	for module in bench/generators internal/vectors/foreign internal/clients/goredis internal/clients/goclients internal/artifacts/composecheck/docker internal/artifacts/kubecheck/apiserver; do
 	  if (cd $$module && GOPROXY=off GOWORK=off $(GO) list -deps -test . >/dev/null 2>&1); then
 	    (cd $$module && GOWORK=off $(GO) vet ./...)
 	  fi

@@ -17,8 +17,13 @@ internal/artifacts/composecheck.
 
 redis-cli, redis-benchmark   from the package redis-tools (apt-get, as root)
 node, npm                    the ones on PATH, else the packages nodejs and npm
-node-redis, ioredis          npm ci in internal/clients/node, by its lock file
-go-redis                     go mod download in internal/clients/goredis
+node-redis, ioredis,         npm ci in internal/clients/node, by its lock file
+valkey-glide
+go-redis, rueidis,           go mod download in internal/clients/goredis and goclients
+valkey-go, redigo
+redis-rb                     the one of a ruby, else the package ruby-redis
+haproxy                      the package haproxy
+hiredis                      the packages libhiredis-dev, gcc and libc6-dev
 redis-py                     the one of a python3, else the package python3-redis
 phpredis                     the one of php, else the packages php-cli and php-redis
 snowflake, sonyflake         go mod download in internal/vectors/foreign
@@ -37,6 +42,7 @@ internal=$(cd "$(dirname "$0")/../internal" && pwd)
 clients=$internal/clients
 declare -A modules=(
   [go-redis]=$clients/goredis
+  ['rueidis, valkey-go and redigo']=$clients/goclients
   ['snowflake and sonyflake']=$internal/vectors/foreign
   ["Docker's libraries"]=$internal/artifacts/composecheck/docker
 )
@@ -49,9 +55,13 @@ have node || packages+=(nodejs)
 have npm || packages+=(npm)
 # Debian's package serves Debian's Python, which may not be the first on PATH.
 { python3 -c 'import redis' || /usr/bin/python3 -c 'import redis'; } 2>/dev/null || packages+=(python3-redis)
+have haproxy || packages+=(haproxy)
 have php || packages+=(php-cli)
 php -r 'exit(extension_loaded("redis") ? 0 : 1);' 2>/dev/null || packages+=(php-redis)
-cmp -s "$clients/node/package-lock.json" "$installed" || missing+=('node-redis and ioredis')
+ruby -e 'require "redis"' 2>/dev/null || packages+=(ruby-redis)
+have cc || packages+=(gcc libc6-dev)
+[[ -e /usr/include/hiredis/hiredis.h ]] || packages+=(libhiredis-dev)
+cmp -s "$clients/node/package-lock.json" "$installed" || missing+=('node-redis, ioredis and valkey-glide')
 for m in "${!modules[@]}"; do
   (cd "${modules[$m]}" && GOPROXY=off GOWORK=off go list -deps -test . >/dev/null 2>&1) || missing+=("$m")
 done

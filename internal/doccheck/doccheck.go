@@ -48,6 +48,7 @@ var prose = []string{
 	"floor <= timestamp",      // safety.md: a rule
 	"request  =", "verb     ", // protocol.md: grammar
 	"ok    zookeeper", // operations.md: what doctor prints
+	"listen flaked",   // deployment.md: HAProxy
 }
 
 var (
