@@ -66,7 +66,7 @@ type Config struct {
 	// IdleTimeout. 0 means 30 seconds, or IdleTimeout if that is less.
 	AuthTimeout time.Duration
 	// WriteTimeout closes a connection whose client takes longer than this to
-	// read 16 KiB of replies. 0 means 5 seconds.
+	// read 32 KiB of replies. 0 means 5 seconds.
 	WriteTimeout time.Duration
 	// DrainTimeout bounds the end of Serve: connections that have not been answered
 	// when it has passed are cut. 0 means 5 seconds.

@@ -36,7 +36,7 @@
 // and a typing error is an error instead of another request.
 //
 // Requests may be pipelined without limit and are answered in order. Replies are
-// flushed when the input is drained or 16 KiB are waiting. A client that pipelines more
+// flushed when the input is drained or 32 KiB are waiting. A client that pipelines more
 // than its own and the kernel's buffers hold must read while it writes. Otherwise it is
 // disconnected after WriteTimeout.
 //

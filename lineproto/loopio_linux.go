@@ -158,7 +158,7 @@ func (d *driver) deliver(c *loopConn, left []byte, st status) {
 }
 
 // flush sends as much output as the socket accepts. A client has WriteTimeout to read
-// one flush, which is 16 KiB or little more.
+// one flush, which is 32 KiB or little more.
 func (d *driver) flush(c *loopConn) {
 	e := d.l.e
 	if c.sent < len(c.s.out) {

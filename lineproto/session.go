@@ -9,7 +9,7 @@ import (
 
 // outBound is how many bytes of output are gathered before a flush. One step may exceed
 // it by one reply or one stretch of bare GETs. A long GET n does not exceed it.
-const outBound = 16 << 10
+const outBound = 32 << 10
 
 // idLine is the most bytes of an ID in a reply: $19 and 19 digits, each with a CRLF.
 const idLine = 5 + 19 + 2
