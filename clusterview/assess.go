@@ -192,7 +192,6 @@ func (w WorkerReport) ClockOff() bool {
 // WarnOffsetMs is the clock offset above which a node warns, in milliseconds.
 const WarnOffsetMs = float64(limits.WarnSkew) / float64(time.Millisecond)
 
-// BeyondWarning reports whether a clock offset is above WarnOffsetMs. It ignores the
-// uncertainty of the offset.
-// Both are in milliseconds.
+// BeyondWarning reports whether a clock offset is certainly above WarnOffsetMs, even if it is smaller
+// by its uncertainty. Both are in milliseconds.
 func BeyondWarning(ms, uncertain float64) bool { return math.Abs(ms)-uncertain > WarnOffsetMs }
