@@ -39,6 +39,8 @@ func changesOf(before, after []clusterview.WorkerReport, own map[int]bool) (chan
 			message = "node stopped cleanly"
 		case w.State == clusterview.RecordMissing:
 			level, message = hclog.Warn, "ZooKeeper lost the record of a worker"
+		case known && w.State == clusterview.Free && old.State != clusterview.Live:
+			message = "lease of a worker expired, and the worker is free"
 		case known && (old.State == clusterview.Live || old.State == clusterview.Disconnected || old.State == clusterview.Stopped):
 			message = "worker was released"
 		default:

@@ -64,7 +64,7 @@ func (r NodesReport) noZooKeeper() (severity Severity, text, advice string) {
 		return Warning, fmt.Sprintf("ZooKeeper cannot be reached from here, but %s can reach it", TheNodes(reach)), "Check --zk (FLAKED_ZK) and the network."
 	}
 	if left := r.Summary.ShortestLeaseMs; left != nil {
-		return Critical, "ZooKeeper cannot be reached", "Start it again within " + Brief(*left) + ": then the first lease expires."
+		return Critical, "ZooKeeper cannot be reached", "Start it again within " + Brief(*left) + ": then the next lease expires."
 	}
 	return Critical, "ZooKeeper cannot be reached", "Start it again."
 }

@@ -33,7 +33,7 @@ func problems(r Report) []Problem {
 	}
 	out.workers(Critical, disconnected(WorkerReport.unanswered),
 		"is down or cut off: its node is not connected to ZooKeeper and does not answer", "are down or cut off: their nodes are not connected to ZooKeeper and do not answer",
-		"Start the node again, or restore its network.")
+		"Start the node again, or restore its network. When its lease expires, the worker is free, and this is no longer reported.")
 	out.workers(Critical, disconnected(func(w WorkerReport) bool { return w.Says == nil && !w.unanswered() }),
 		"is disconnected: its node is not connected to ZooKeeper", "are disconnected: their nodes are not connected to ZooKeeper",
 		"Start the node again, or restore its connection to ZooKeeper.")
@@ -50,7 +50,7 @@ func problems(r Report) []Problem {
 		"Check whether the process hangs.")
 	out.workers(Warning, all(WorkerReport.silent),
 		"is live in ZooKeeper, but its node does not answer at its admin address", "are live in ZooKeeper, but their nodes do not answer at their admin addresses",
-		"Check whether the process hangs, and the network to the address (ADMIN in -o wide).")
+		"Check whether the process runs or hangs, and the network to the address (ADMIN in -o wide).")
 	out.workers(Warning, all(func(w WorkerReport) bool { return w.State == Live && w.Asked == AnotherNode }),
 		"has an admin address at which another node answers", "have admin addresses at which other nodes answer",
 		"Give each node an --admin and --advertise address of its own.")
@@ -68,7 +68,7 @@ func problems(r Report) []Problem {
 	out.workers(Warning, off, "has a clock more than 500 ms off that of ZooKeeper's leader", "have clocks more than 500 ms off that of ZooKeeper's leader", advice)
 	if r.suspect > 0 {
 		out.add(Warning, fmt.Sprintf("the newest report is %s old by this machine's clock", Brief(r.suspect)),
-			"Either this clock is ahead, or no live node reports any more.")
+			"Either this clock is ahead, or no live node reports any more. After an outage of ZooKeeper, wait for the next heartbeats.")
 	}
 	if s := r.Summary; s.FewFree() {
 		out.add(Warning, fmt.Sprintf("%d of %d workers are free", s.Free, s.Slots), FreeWorkers+".")

@@ -287,20 +287,23 @@ func (n *Node) showLive(ctx context.Context, shown bool) error {
 	return n.coord.CreateLiveLock(ctx, claim)
 }
 
-// noteStore records the result of a round. It logs when rounds begin to fail, and when they
-// succeed again.
+// noteStore records the result of a round. It logs when rounds begin to fail, when the lease
+// expires meanwhile, and when rounds succeed again.
 func (n *Node) noteStore(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	expired := n.now() >= n.claim.LeaseUntil
 	switch {
-	case err != nil && n.store.err == nil && n.now() >= n.claim.LeaseUntil:
+	case err != nil && n.store.err == nil && expired:
 		n.log.Warn("heartbeat failed, and no lease runs", "error", err)
 	case err != nil && n.store.err == nil:
 		n.log.Warn("heartbeat failed, serving until the lease expires", "error", err, "lease_left_s", ms(n.claim.LeaseUntil-n.now()).Round(time.Second).Seconds())
+	case err != nil && expired && !n.store.expired:
+		n.log.Error("the lease has expired: refusing until ZooKeeper answers", "worker", n.claim.Worker, "error", err)
 	case err == nil && n.store.err != nil:
 		n.log.Info("heartbeats succeed again")
 	}
-	n.store.err = err
+	n.store.err, n.store.expired = err, err != nil && expired
 }
 
 // noteSession records the session of an acknowledged heartbeat. before is the session before the

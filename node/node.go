@@ -137,6 +137,8 @@ type storeState struct {
 	err error
 	// beatAt is when the last heartbeat was acknowledged, Unix ms. 0: none yet.
 	beatAt int64
+	// expired: the lease has expired, and no round has succeeded since.
+	expired bool
 	// session is the session in which the last heartbeat was acknowledged. 0: none was, or it
 	// is not certain which one it was.
 	session int64

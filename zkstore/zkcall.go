@@ -108,7 +108,7 @@ func (z *ZK) unreachable(op, path string, err error) error {
 	why := z.why
 	z.mu.Unlock()
 	if why != nil && !errors.Is(err, errClosed) {
-		return fmt.Errorf("%w: %s %s: %w (no connection: %s)", ErrUnreachable, op, path, worded{err}, reason(why))
+		return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, &noConnection{why, err})
 	}
 	return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, worded{err})
 }

@@ -26,6 +26,12 @@ type tlsError struct {
 func (e *tlsError) Error() string { return "TLS with " + e.server + " failed: " + reason(e.err) }
 func (e *tlsError) Unwrap() error { return e.err }
 
+// noConnection: a call that ended with err had no connection, for the reason why.
+type noConnection struct{ why, err error }
+
+func (e *noConnection) Error() string { return "no connection: " + reason(e.why) }
+func (e *noConnection) Unwrap() error { return e.err }
+
 // reason returns why a connection failed or ended, in words for people. It returns err's own text
 // for an error that it does not know.
 func reason(err error) string {

@@ -71,7 +71,7 @@ func serveFlags() []cli.Flag {
 		&cli.StringFlag{Name: "engine", EnvVars: env("engine"), Value: "auto", Usage: "how connections are served: loops (epoll, Linux only), goroutines (one per connection), or auto (loops on Linux, goroutines elsewhere)"},
 		&cli.IntFlag{Name: "loops", EnvVars: env("loops"), Value: 1, Usage: "event loops for each --listen. Raise it if one loop uses a whole core and other cores are idle"},
 		&cli.DurationFlag{Name: "spin", EnvVars: env("spin"), Usage: "poll for requests this long before sleeping. 30us halves the latency, but keeps a core busy"},
-		&cli.DurationFlag{Name: "drain-time", EnvVars: env("drain-time"), Value: 10 * time.Second, Usage: "how long `flaked drain` lets open connections go on"},
+		&cli.DurationFlag{Name: "drain-time", EnvVars: env("drain-time"), Value: 10 * time.Second, Usage: "`DURATION` for which flaked drain lets open connections go on"},
 		&cli.DurationFlag{Name: "start-timeout", EnvVars: env("start-timeout"), Value: time.Minute, Usage: "give up if the node needs ZooKeeper to start and gets no answer for this long. 0: never"},
 		&cli.BoolFlag{Name: "zk-replaced", DisableDefaultText: true, Usage: "this ZooKeeper replaces for good the one that the state directory was used with before. Command line only"},
 		&cli.BoolFlag{Name: "dev", EnvVars: env("dev"), Usage: "run without ZooKeeper, with all state in memory. For development only"},

@@ -355,7 +355,7 @@ func TestStatusWithoutZooKeeper(t *testing.T) {
 	one := fakeNode(t, "tcp", "127.0.0.1:0", answering("zookeeper_ok false", "degraded zookeeper"))
 	remembering(t, 5*time.Minute, one, nobody)
 	r := status()
-	r.wants(t, exitDegraded, "ZooKeeper was not read, so the values come from the nodes: ZooKeeper cannot be reached: ", "flaked: degraded: 2 problems, the worst first\ncritical: ZooKeeper cannot be reached. Start it again within 1m0s: then the first lease expires.\ncritical: node ids-1 at "+nobody+" did not answer (connection refused)")
+	r.wants(t, exitDegraded, "ZooKeeper was not read, so the values come from the nodes: ZooKeeper cannot be reached: ", "flaked: degraded: 2 problems, the worst first\ncritical: ZooKeeper cannot be reached. Start it again within 1m0s: then the next lease expires.\ncritical: node ids-1 at "+nobody+" did not answer (connection refused)")
 	for _, want := range []string{"7       ids-1    " + one + "  ready, but no ZooKeeper", "(1)     (ids-1)  " + nobody, " (5m0s ago)\n", "1 of 2 nodes answered, 1 of them ready, at 2"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("no %q in\n%s", want, r.stdout)
