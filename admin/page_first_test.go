@@ -74,7 +74,7 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 			w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4, []string{node.TroubleOffset}
 		})}}, c: seen{Report: clusterview.Report{Summary: clusterview.Summary{Problems: []clusterview.Problem{{Text: "worker 7 (a) refuses to serve", Advice: "See its log."}, {Text: "worker 71 (b) refuses to serve", Advice: "See its log."}}}}},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-				"This machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it.|" +
+				"This machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it. If it is right, the other clocks are wrong: flaked doctor says whose.|" +
 				"worker 71 (b) refuses to serve. See its log."},
 		{name: "the clock went back", v: view{Own: []ownView{refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })}},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +

@@ -68,7 +68,7 @@ func Count(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Summa
 func (r *Report) Judge() {
 	for _, w := range r.Workers {
 		if _, refuses := w.Refuses(); w.State == Live && !refuses {
-			r.Summary.ShortestLeaseMs = Shorter(r.Summary.ShortestLeaseMs, w.LeaseLeftMs)
+			r.Summary.ShortestLeaseMs = Shorter(r.Summary.ShortestLeaseMs, w.LeaseLeft())
 		}
 	}
 	r.Summary.Problems = problems(*r)

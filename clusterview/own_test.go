@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/node"
 )
 
@@ -51,5 +52,15 @@ func TestHeartbeatIsLate(t *testing.T) {
 	}
 	if !slices.ContainsFunc(node.Troubles(), func(s string) bool { return OwnWorker{node.Snapshot{Degraded: []string{s}}}.CutOff() }) {
 		t.Error("no trouble counts as cut off")
+	}
+}
+
+// A node counts its lease by its own clock. The record counts by ZooKeeper's, which may be wrong.
+func TestLeaseIsWhatTheNodeSays(t *testing.T) {
+	r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0)}, local(t0))
+	r.Workers[0].Says = &Answer{Ready: true, LeaseLeftMs: new(int64(5000))}
+	r.Judge()
+	if got := r.Summary.ShortestLeaseMs; got == nil || *got != 5000 {
+		t.Errorf("%v ms are left", got)
 	}
 }

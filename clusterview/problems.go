@@ -25,7 +25,7 @@ func problems(r Report) []Problem {
 		}
 		out.workers(Critical, refusing[cause], "refuses to serve"+said, "refuse to serve"+said, advice)
 	}
-	out.workers(Critical, all(func(w WorkerReport) bool { return w.State == Live && w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 }),
+	out.workers(Critical, all(func(w WorkerReport) bool { return w.State == Live && w.LeaseLeft() != nil && *w.LeaseLeft() <= 0 }),
 		"is past its lease and must not issue IDs", "are past their leases and must not issue IDs",
 		"The node's log says why it cannot renew the lease.")
 	disconnected := func(wanted func(WorkerReport) bool) []WorkerReport {
@@ -161,7 +161,7 @@ var refusalAdvice = map[node.Cause]string{
 	node.CauseReservedBound:        "Free space on the disk of --state-dir, or repair the disk. The node then serves again by itself.",
 	node.CauseLeaseBorrowed:        "Wait. If this happens often, check whether heartbeats renew the lease.",
 	node.CauseClockBehind:          setClock,
-	node.CauseClockWrong:           setClock,
+	node.CauseClockWrong:           setClock + " If it is right, the other clocks are wrong: flaked doctor says whose.",
 	node.CauseLeaseExpired:         restoreZK + ". The node then serves again by itself. Do not restart it.",
 	node.CauseLostWorker:           justWait,
 	node.CauseTimeUsedUp:           "Check the clock. If it is right, make a new cluster with another layout.",

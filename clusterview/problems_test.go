@@ -173,8 +173,8 @@ func TestWhatToDo(t *testing.T) {
 		want  string
 	}{
 		{liveEntry(0, 0), nil, ""},
-		{liveEntry(0, 0), &Answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."},
-		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 9000 }), &Answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."},
+		{liveEntry(0, 0), &Answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it. If it is right, the other clocks are wrong: flaked doctor says whose."},
+		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 9000 }), &Answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it. If it is right, the other clocks are wrong: flaked doctor says whose."},
 		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 9000 }), &Answer{Ready: true}, "Check its time synchronisation (chronyc tracking)."},
 		{liveEntry(0, 0, dead), nil, "Start the node again, or restore its connection to ZooKeeper."},
 	} {

@@ -186,6 +186,16 @@ func (w WorkerReport) SaysText() string {
 // shortTroubles are the words of node.Troubles that do not say by themselves what is missing.
 var shortTroubles = map[string]string{node.TroubleZooKeeper: "no ZooKeeper", node.TroubleDisk: "no writes to disk"}
 
+// LeaseLeft returns how long the worker can still serve without ZooKeeper, in milliseconds, nil if that
+// is not known. It is the node's own answer if there is one: the record counts by ZooKeeper's
+// clock, which may be wrong.
+func (w WorkerReport) LeaseLeft() *int64 {
+	if w.Says != nil && w.Says.LeaseLeftMs != nil {
+		return w.Says.LeaseLeftMs
+	}
+	return w.LeaseLeftMs
+}
+
 // ByState returns the number of workers in each state.
 func (s Summary) ByState() map[string]int {
 	return map[string]int{

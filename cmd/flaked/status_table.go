@@ -103,7 +103,7 @@ func statusHeader(wide bool) []string {
 func statusCells(w clusterview.WorkerReport, wide bool) []string {
 	cells := []string{
 		strconv.Itoa(w.Worker), w.Name, w.Address, w.State, w.SaysText(),
-		span(w.ReportAgeMs), offsetCell(w), span(w.LeaseLeftMs),
+		span(w.ReportAgeMs), offsetCell(w), span(w.LeaseLeft()),
 		strconv.FormatInt(w.Term, 10), w.Version,
 	}
 	if wide {
@@ -179,7 +179,7 @@ func statusFooter(r clusterview.Report, hidden int) []string {
 // shortest returns how long all live nodes may go on, and whose lease ends first.
 func shortest(r clusterview.Report) string {
 	first := slices.IndexFunc(r.Workers, func(w clusterview.WorkerReport) bool {
-		return w.State == clusterview.Live && w.LeaseLeftMs == r.Summary.ShortestLeaseMs
+		return w.State == clusterview.Live && w.LeaseLeft() == r.Summary.ShortestLeaseMs
 	})
 	return clusterview.Brief(max(0, *r.Summary.ShortestLeaseMs)) + " (first: " + clusterview.Whom(r.Workers[first:first+1]) + ")"
 }
