@@ -3,6 +3,7 @@ package clusterview
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
@@ -71,7 +72,7 @@ func (r *Report) Judge() {
 			r.Summary.ShortestLeaseMs = Shorter(r.Summary.ShortestLeaseMs, w.LeaseLeft())
 		}
 	}
-	r.Summary.Problems = problems(*r)
+	r.Summary.Problems = slices.Insert(problems(*r), 0, outage(r.Workers)...)
 	r.Summary.Degraded = len(r.Summary.Problems) > 0
 }
 

@@ -143,10 +143,8 @@ func (w OwnWorker) troubled(word string) Problem {
 		return Problem{Warning, "This machine's clock leapt " + about(w.Clock.UnfollowedLeapMs) + " ahead. No other clock confirms the leap, and IDs do not follow it", checkClock}
 	case node.TroubleCoasting:
 		return Problem{Warning, "This machine's clock went back by " + about(w.Clock.CoastingMs) + ". The node coasts: IDs continue from the monotonic clock", checkClock}
-	case node.TroubleFrozen:
-		return Problem{Warning, newNodesFrozen, thawAdvice}
-	// withoutZooKeeper covers these two.
-	case node.TroubleZooKeeper, node.TroubleFromCache:
+	// ClusterReport.FrozenProblem covers the first, withoutZooKeeper the others.
+	case node.TroubleFrozen, node.TroubleZooKeeper, node.TroubleFromCache:
 	default:
 		return Problem{Warning, word, "See degraded in docs/admin.md."}
 	}

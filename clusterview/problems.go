@@ -55,7 +55,7 @@ func problems(r Report) []Problem {
 		"has an admin address at which another node answers", "have admin addresses at which other nodes answer",
 		"Give each node an --admin and --advertise address of its own.")
 	for _, trouble := range troubles {
-		out.workers(trouble.severity, all(func(w WorkerReport) bool { return w.Says != nil && slices.Contains(w.Says.Degraded, trouble.word) }),
+		out.workers(trouble.severity, all(func(w WorkerReport) bool { return w.troubled(trouble.word) }),
 			trouble.text, trouble.text, trouble.advice)
 	}
 	out.workers(Warning, all(func(w WorkerReport) bool { return w.State == RecordMissing }),
@@ -84,6 +84,21 @@ func (r ClusterReport) FrozenProblem() (p Problem, frozen bool) {
 		advice = "Running nodes serve on. Wait, or ask the operator whether flaked cluster thaw may end it early."
 	}
 	return Problem{Warning, text, advice}, r.Frozen
+}
+
+// outage returns the problem that no node serves, if all live nodes have said so.
+func outage(workers []WorkerReport) []Problem {
+	live := pick(workers, func(w WorkerReport) bool { return w.State == Live })
+	mayServe := func(w WorkerReport) bool { return w.Says == nil || w.Says.Ready || Starting(w.Says.Cause) }
+	if len(live) == 0 || slices.ContainsFunc(live, mayServe) {
+		return nil
+	}
+	return []Problem{{Critical, "no node serves, so clients get no IDs", "The lines below say what to do."}}
+}
+
+// troubled reports whether the worker's node names a trouble that no refusal covers.
+func (w WorkerReport) troubled(word string) bool {
+	return w.Says != nil && slices.Contains(w.Says.Degraded, word) && (word != node.TroubleDisk || w.Says.Ready)
 }
 
 // silent reports whether the worker is live in ZooKeeper, and its node was asked at its admin

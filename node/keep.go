@@ -146,7 +146,7 @@ func (n *Node) beat(ctx context.Context) error {
 	claim := s.claim
 	report := coordinator.Report{
 		Lease:      n.lease(),
-		Generation: s.generation, State: string(s.phase), RestartedFrom: s.restartedFrom,
+		Generation: s.generation, State: n.stateFor(s.phase), RestartedFrom: s.restartedFrom,
 		Confirm: !s.confirmed && s.restartedFrom == 0 && n.mono() >= n.keeper.confirmAt,
 		Agreed:  s.skew.agreed,
 	}
@@ -235,6 +235,9 @@ func (n *Node) noteBeat(beat coordinator.HeartbeatResult, r coordinator.Report) 
 		}
 		n.log.Warn("registration is frozen", "reason", reason, "until", time.UnixMilli(beat.FrozenUntil).UTC())
 	}
+	if beat.FrozenUntil == 0 && n.store.frozen != 0 {
+		n.log.Info("registration is not frozen any more")
+	}
 	n.store.frozen, n.store.beatAt = beat.FrozenUntil, n.now()
 	if r.RestartedFrom != 0 {
 		n.restartedFrom = 0
@@ -272,6 +275,15 @@ func (n *Node) setClaim(claim coordinator.Claim) {
 	if n.shortOfBound() > n.cfg.extendEvery() {
 		wake(n.wakeDisk) // the lease bound held the reserved bound back, and has moved on
 	}
+}
+
+// stateFor returns what the record in ZooKeeper says of a phase. Other nodes' pages do not ask this node,
+// so the record says that it refuses, whatever the reason is.
+func (n *Node) stateFor(p Phase) string {
+	if p == Serving && n.Ready() != nil {
+		p = Refusing
+	}
+	return string(p)
 }
 
 // showLive creates the live lock of the slot if it is missing (not shown). Once a confirmed lease

@@ -88,7 +88,7 @@ that noticed the loss may have been disconnected while other nodes registered.
 Examples:
   flaked cluster thaw --zk zk1:2181
   flaked cluster thaw --zk zk1:2181 --workers 900-1023
-  flaked cluster thaw --confirm 'no holder of cluster default is left'`,
+  flaked cluster thaw --confirm 'no lost holder of cluster default is left'`,
 				Flags: append([]cli.Flag{
 					&cli.StringFlag{Name: "workers", Usage: "open only these workers (as 900-1023), if you know that none was ever held. Command line only", DefaultText: "all"},
 					confirmFlag(),

@@ -119,7 +119,7 @@ func TestClusterCommands(t *testing.T) {
 	put(t, store, "/cluster", cl, false)
 	call(t, "", "cluster", "show").wants(t, exitOK, "all workers except 42-1023, because ZooKeeper lost data (see", "")
 	call(t, "", "status").wants(t, exitDegraded, "registration frozen until ", "warning: registration is frozen for all workers except 42-1023")
-	const words = "no holder of cluster other is left"
+	const words = "no lost holder of cluster other is left"
 	call(t, "", "cluster", "thaw").wants(t, exitUsage, "", "all workers of cluster other become available to new nodes. If a holder of one of them")
 	call(t, "", "cluster", "thaw", "--confirm", "yes").wants(t, exitUsage, "", "--confirm \"yes\" does not match. Nothing was changed. Use --confirm '"+words+"'")
 	call(t, "", "cluster", "thaw", "--workers", "30-1024").wants(t, exitUsage, "", "--workers: workers \"30-1024\": the layout has workers 0 to 1023")

@@ -53,7 +53,7 @@ func confirmThaw(ctx context.Context, c *cli.Context, store zkstore.Store, cl co
 		return nil
 	}
 	name := c.String("cluster")
-	what, words := "all workers", fmt.Sprintf("no holder of cluster %s is left", name)
+	what, words := "all workers", fmt.Sprintf("no lost holder of cluster %s is left", name)
 	if workers != "" {
 		what, words = "workers "+string(workers), fmt.Sprintf("workers %s of %s were never used", workers, name)
 	}

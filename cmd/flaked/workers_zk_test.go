@@ -140,7 +140,7 @@ func TestClusterFreeze(t *testing.T) {
 	}
 	call(t, "", "cluster", "show").wants(t, exitOK, "all workers, by "+whoami()+" (see flaked cluster thaw --help)", "")
 	call(t, "", "status").wants(t, exitDegraded, "registration frozen until", "registration is frozen for all workers until")
-	call(t, "", "cluster", "thaw", "--confirm", "no holder of cluster default is left").wants(t, exitOK, "ended the freeze", "")
+	call(t, "", "cluster", "thaw", "--confirm", "no lost holder of cluster default is left").wants(t, exitOK, "ended the freeze", "")
 	call(t, "", "cluster", "show").wants(t, exitOK, "IDs end", "")
 }
 

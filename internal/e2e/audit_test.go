@@ -42,7 +42,7 @@ func TestCommandsByHandAreListed(t *testing.T) {
 		{2, []string{"cluster", "freeze", "--for", "1ms"}},
 		{0, []string{"cluster", "freeze", "--for", "1m"}}, // all workers from now on
 		{0, []string{"cluster", "freeze", "--for", "1m"}}, // changes nothing
-		{0, []string{"cluster", "thaw", "--confirm", "no holder of cluster default is left"}},
+		{0, []string{"cluster", "thaw", "--confirm", "no lost holder of cluster default is left"}},
 		{0, []string{"seq", "create", "order", "--salt", "8"}},
 		{0, []string{"seq", "set", "order", "--note", "it's Ada's", "--dry-run"}},
 		{0, []string{"seq", "set", "order", "--note", "it's Ada's"}},
@@ -57,7 +57,7 @@ func TestCommandsByHandAreListed(t *testing.T) {
 	want := []string{
 		"done: flaked cluster freeze --for 1h0m0s --workers 1000-1023",
 		"done: flaked cluster freeze --for 1m0s",
-		"done: flaked cluster thaw --confirm 'no holder of cluster default is left'",
+		"done: flaked cluster thaw --confirm 'no lost holder of cluster default is left'",
 		"done: flaked seq create --salt 8 order",
 		`done: flaked seq set --note 'it'\''s Ada'\''s' order`,
 	}

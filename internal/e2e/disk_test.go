@@ -61,15 +61,17 @@ func TestFailingDiskRefusesBeyondTheBound(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	n, disk := s.diskOfItsOwn()
-	before := n.identity()
+	before, zk := n.identity(), s.records()
 	load := n.clients(2)
 	for range 3 {
 		load.progress()
 		disk.ReadOnly()
 		n.refusesLike(noDisk)
 		n.heartbeats(true)
+		n.until("ZooKeeper's record says that it refuses", func() bool { return zk.slot(before.worker).State == "refusing" })
 		disk.ReadWrite()
 		n.ready()
+		n.until("ZooKeeper's record says that it serves", func() bool { return zk.slot(before.worker).State == "serving" })
 	}
 	load.progress()
 	load.failedOnlyBy(noBound)

@@ -145,6 +145,6 @@ func TestOperatorReleasesWorkersOfLostNodes(t *testing.T) {
 	c.kill()
 	number := fmt.Sprint(c.stored().Record.Worker)
 	s.command("workers", "release", number, "--confirm", "release worker "+number+" of "+c.name).wants(t, 1, "registration is frozen until ")
-	s.command("cluster", "thaw", "--confirm", "no holder of cluster default is left").wants(t, 0, "ended the freeze")
+	s.command("cluster", "thaw", "--confirm", "no lost holder of cluster default is left").wants(t, 0, "ended the freeze")
 	c.start().ready().get(50)
 }
