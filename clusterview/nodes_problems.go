@@ -38,7 +38,10 @@ func nodesProblems(r NodesReport) []Problem {
 	if r.ZooKeeper.Error != "" {
 		out.add(r.noZooKeeper())
 	}
-	if silent := pick(r.Nodes, func(n NodeReport) bool { return n.Says == nil && !n.isDown() }); len(silent) > 0 {
+	if denied := pick(r.Nodes, func(n NodeReport) bool { return n.Asked == AccessDenied }); len(denied) > 0 {
+		out.add(Warning, fmt.Sprintf("%s denied access (%s)", TheNodes(denied), cmp.Or(denied[0].Why, denied[0].Asked)), "Give --token-file or --tls, as its answer says.")
+	}
+	if silent := pick(r.Nodes, func(n NodeReport) bool { return n.Says == nil && n.Asked != AccessDenied && !n.isDown() }); len(silent) > 0 {
 		out.add(Critical, fmt.Sprintf("%s did not answer (%s)", TheNodes(silent), cmp.Or(silent[0].Why, silent[0].Asked)), "Check the process and the network to it.")
 	}
 	r.notReady(&out)
