@@ -91,6 +91,10 @@ func TestDrainEndsInTimeAndReleasesTheWorker(t *testing.T) {
 	if _, err := idle.line(); !errors.Is(err, io.EOF) {
 		t.Errorf("the idle connection ended with %v", err)
 	}
+	// drain returns when the state directory is unlocked, which is shortly before the process ends.
+	if code := n.proc.exit(); code != 0 {
+		t.Errorf("the node has ended with %d", code)
+	}
 	if now := n.start().ready().identity(); now.uuid == id.uuid {
 		t.Errorf("the node has kept its identity: %+v", now)
 	}
