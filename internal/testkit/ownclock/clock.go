@@ -70,6 +70,7 @@ func (c *Clock) Pass(d time.Duration) {
 // Start fails where Supported returns an error, for programs that are not 64-bit, and if
 // cmd.SysProcAttr.Ptrace is set.
 func (c *Clock) Start(cmd *exec.Cmd) error {
+	defer runtime.KeepAlive(c) // its cleanup closes the page
 	p, err := c.shared()
 	if err != nil {
 		return err
@@ -101,7 +102,8 @@ func Supported() error {
 	if err != nil {
 		return err
 	}
-	var c Clock
+	c := new(Clock)
+	defer runtime.KeepAlive(c) // its cleanup closes the page
 	p, err := c.shared()
 	if err != nil {
 		return err

@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -39,6 +41,27 @@ func TestStepsWhileItRuns(t *testing.T) {
 	p.shows(time.Millisecond - time.Hour)
 	if got := c.Offset(); got != time.Millisecond-time.Hour {
 		t.Errorf("Offset is %s", got)
+	}
+}
+
+// The page of a clock stays open while a program is started on it, also if the garbage collector
+// runs then.
+func TestCollectorLeavesThePageOpen(t *testing.T) {
+	t.Parallel()
+	Require(t)
+	var stop atomic.Bool
+	var collector sync.WaitGroup
+	collector.Go(func() {
+		for !stop.Load() {
+			runtime.GC()
+		}
+	})
+	defer collector.Wait()
+	defer stop.Store(true)
+	for range 20 {
+		if err := Supported(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
