@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"slices"
 	"syscall"
 	"time"
@@ -83,6 +84,7 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 			due = min(due, e.firstByte)
 		}
 		if e.loops.take(nc, due, false) {
+			runtime.Gosched() // while clients come one after the other, the loops go first
 			continue
 		}
 		e.start(nc, due, func(cn *conn) {
