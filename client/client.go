@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/worker"
 )
@@ -170,7 +171,7 @@ func (c *Client) do(ctx context.Context, q query, n, more int, s *stock) (*call,
 	if k.state.CompareAndSwap(pending, abandoned) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return nil, &unavailable{ctx.Err(), k.last}
+		return nil, ids.Unavailable(ctx.Err(), k.last)
 	}
 	<-k.done // the answer came first
 	return k, k.err

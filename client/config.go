@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/credentials"
 )
 
@@ -26,7 +27,7 @@ const (
 const (
 	MaxConns    = 64
 	MaxPrefetch = 100_000
-	MaxTake     = 1_000_000
+	MaxTake     = ids.MaxTake
 )
 
 // Config configures New. The zero Config uses the node at DefaultAddr.

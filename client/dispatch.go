@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/flaked/flaked/ids"
 )
 
 // minShare is the least time that a node has to answer, however close the deadline of a call
@@ -103,7 +105,7 @@ func (c *Client) fill(j *job, n *node, others bool, now time.Time) {
 		case k.isAbandoned():
 			return true
 		case k.last != nil && !k.deadline.After(now):
-			k.deliver(nil, &unavailable{nil, k.last})
+			k.deliver(nil, ids.Unavailable(nil, k.last))
 			return true
 		case j.want > 0 && !k.joins(j):
 			return false
@@ -155,7 +157,7 @@ func (c *Client) giveUp(until time.Time) {
 		if k.last != nil {
 			last = k.last
 		}
-		k.deliver(nil, &unavailable{nil, last})
+		k.deliver(nil, ids.Unavailable(nil, last))
 		return true
 	})
 }

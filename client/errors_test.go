@@ -34,20 +34,3 @@ func TestNetworkErrorsAreInPlainWords(t *testing.T) {
 		}
 	}
 }
-
-func TestUnavailableSaysWhatEndedTheCall(t *testing.T) {
-	refused := inWords("a:1", syscall.ECONNREFUSED)
-	for _, row := range []struct {
-		ended, last error
-		want        string
-	}{
-		{nil, nil, "client: no node answered with an ID or a value"},
-		{nil, refused, "client: no node answered with an ID or a value: connection refused by a:1"},
-		{context.DeadlineExceeded, refused, "client: no node answered with an ID or a value before the deadline: connection refused by a:1"},
-		{context.Canceled, nil, "client: no node answered with an ID or a value before the context was cancelled"},
-	} {
-		if got := (&unavailable{row.ended, row.last}).Error(); got != row.want {
-			t.Errorf("%q, want %q", got, row.want)
-		}
-	}
-}

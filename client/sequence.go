@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -36,7 +37,7 @@ type SequenceConfig struct {
 }
 
 // Sequence returns the sequence with this name. A wrong name shows as an error of the first call.
-func (c *Client) Sequence(name string) *Sequence { return c.SequenceWith(name, SequenceConfig{}) }
+func (c *Client) Sequence(name string) ids.Sequence { return c.SequenceWith(name, SequenceConfig{}) }
 
 // SequenceWith is Sequence with a configuration.
 func (c *Client) SequenceWith(name string, cfg SequenceConfig) *Sequence {
@@ -115,23 +116,10 @@ func (s *Sequence) one(ctx context.Context, q query, more int) (int64, error) {
 // value, as long as the sequence remembers the key. So a call that failed can be repeated without a gap. Only strict
 // sequences have keys. A key is a letter, then letters, digits and _ . : -, 64 bytes at most.
 func (s *Sequence) NextKeyed(ctx context.Context, key string) (int64, error) {
-	if !goodKey(key) {
-		return 0, fmt.Errorf("client: key %.80q must begin with a letter, go on with letters, digits and _ . : -, and have 64 bytes at most", key)
+	if err := sequence.CheckKey(key); err != nil {
+		return 0, fmt.Errorf("client: %w", err)
 	}
 	return s.one(ctx, query{s.next.verb + " " + key, true}, 0)
-}
-
-func goodKey(key string) bool {
-	letter := func(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
-	if len(key) == 0 || len(key) > 64 || !letter(key[0]) {
-		return false
-	}
-	for k := range len(key) {
-		if b := key[k]; !letter(b) && (b < '0' || b > '9') && b != '_' && b != '.' && b != ':' && b != '-' {
-			return false
-		}
-	}
-	return true
 }
 
 // Take returns n new values in ascending order, perhaps with gaps, or an error and no values. n is 1 to 1,000,000. More than
@@ -212,7 +200,7 @@ func (c *Client) retryLater(k *call, err error) {
 		d = max(d, min(reply.RetryAfter(), time.Second))
 	}
 	if k.stock != nil || time.Now().Add(d).After(k.deadline) {
-		k.deliver(nil, &unavailable{nil, err})
+		k.deliver(nil, ids.Unavailable(nil, err))
 		return
 	}
 	c.start(func(ctx context.Context) {

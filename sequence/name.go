@@ -32,6 +32,23 @@ func CheckName[T string | []byte](name T) error {
 	return nil
 }
 
+// MaxKey is the greatest length of the key of a request, in bytes.
+const MaxKey = 64
+
+// CheckKey returns an error if a request must not have this key. A key is a letter, followed by
+// letters, digits and _ . : -, at most MaxKey bytes.
+func CheckKey(key string) error {
+	good := len(key) > 0 && len(key) <= MaxKey && isLetter(key[0])
+	for i := 0; good && i < len(key); i++ {
+		c := key[i]
+		good = isLetter(c) || '0' <= c && c <= '9' || strings.ContainsRune("_.:-", rune(c))
+	}
+	if !good {
+		return fmt.Errorf("key %.80q must begin with a letter, go on with letters, digits and _ . : -, and have %d bytes at most", key, MaxKey)
+	}
+	return nil
+}
+
 // first returns the character of name at an offset.
 func first[T string | []byte](name T, at int) rune {
 	r, _ := utf8.DecodeRuneInString(string(name[at:]))

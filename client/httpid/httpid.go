@@ -33,8 +33,8 @@ const (
 // maxIncoming is the most bytes of an ID that comes with a request.
 const maxIncoming = 128
 
-// Source returns new IDs. A *client.Client is one. If the Source has the method TryNext of
-// client.Client, TryNext is called first.
+// Source returns new IDs. Every ids.Source is one: a *client.Client, or a *flaked.Node inside the
+// program. If the Source has the method TryNext of client.Client, TryNext is called first.
 type Source interface {
 	Next(ctx context.Context) (worker.ID, error)
 }

@@ -1,0 +1,150 @@
+// Package idstest has a Source for tests of programs that take an ids.Source, and the test that
+// every Source has to pass.
+package idstest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// Source is an ids.Source in memory, without a node. Its IDs and the values of all its sequences
+// count from 1. Any number of goroutines may use it at once. The zero Source is ready for use.
+type Source struct {
+	mu   sync.Mutex // guards what follows
+	last map[string]int64
+	keys map[string]int64 // by sequence, blank and key
+	err  error
+}
+
+var _ ids.Source = (*Source)(nil)
+
+// New returns a Source.
+func New() *Source { return new(Source) }
+
+// Fail makes every call fail with err until Fail(nil) is called. ids.Unavailable returns an error
+// like that of a node that refuses.
+func (s *Source) Fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// SetNext makes v the next value of a sequence, and the next ID for the name "".
+func (s *Source) SetNext(name string, v int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set(name, v-1)
+}
+
+func (s *Source) set(name string, last int64) {
+	if s.last == nil {
+		s.last = make(map[string]int64)
+	}
+	s.last[name] = last
+}
+
+// take returns the first of n new values, which follow each other.
+func (s *Source) take(ctx context.Context, name string, n int) (first int64, err error) {
+	if n < 1 || n > ids.MaxTake {
+		return 0, fmt.Errorf("idstest: the count %d must be 1 to %d", n, ids.MaxTake)
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return 0, s.err
+	}
+	first = s.last[name] + 1
+	s.set(name, s.last[name]+int64(n))
+	return first, nil
+}
+
+// Next is part of ids.Source.
+func (s *Source) Next(ctx context.Context) (worker.ID, error) {
+	id, err := s.take(ctx, "", 1)
+	return worker.ID(id), err
+}
+
+// Take is part of ids.Source.
+func (s *Source) Take(ctx context.Context, n int) ([]worker.ID, error) {
+	first, err := s.take(ctx, "", n)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]worker.ID, n)
+	for i := range all {
+		all[i] = worker.ID(first + int64(i))
+	}
+	return all, nil
+}
+
+// Sequence is part of ids.Source. Every name is a strict sequence.
+func (s *Source) Sequence(name string) ids.Sequence { return &named{s, name} }
+
+// named is a sequence of a Source.
+type named struct {
+	s    *Source
+	name string
+}
+
+func (q *named) Next(ctx context.Context) (int64, error) {
+	first, _, err := q.Range(ctx, 1)
+	return first, err
+}
+
+func (q *named) Take(ctx context.Context, n int) ([]int64, error) {
+	first, last, err := q.Range(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Collect(func(yield func(int64) bool) {
+		for v := first; v <= last && yield(v); v++ {
+		}
+	}), nil
+}
+
+func (q *named) Range(ctx context.Context, n int) (first, last int64, err error) {
+	if err := sequence.CheckName(q.name); err != nil {
+		return 0, 0, err
+	}
+	first, err = q.s.take(ctx, q.name, n)
+	if err != nil {
+		return 0, 0, err
+	}
+	return first, first + int64(n) - 1, nil
+}
+
+func (q *named) NextKeyed(ctx context.Context, key string) (int64, error) {
+	if err := sequence.CheckKey(key); err != nil {
+		return 0, err
+	}
+	of := q.name + " " + key
+	q.s.mu.Lock()
+	v, known := q.s.keys[of]
+	q.s.mu.Unlock()
+	if known {
+		return v, nil
+	}
+	v, err := q.Next(ctx)
+	if err != nil {
+		return 0, err
+	}
+	q.s.mu.Lock()
+	defer q.s.mu.Unlock()
+	if other, known := q.s.keys[of]; known {
+		return other, nil
+	}
+	if q.s.keys == nil {
+		q.s.keys = make(map[string]int64)
+	}
+	q.s.keys[of] = v
+	return v, nil
+}
