@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -155,8 +156,12 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// answer marks the beginning and the end of a handler's work.
+// answer marks the beginning and the end of a handler's work. A nil conn is one that another server
+// accepted, which closes it by its own rules.
 func (c *conn) answer(working bool) {
+	if c == nil {
+		return
+	}
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
 	c.answering, c.answered, c.quiet = working, true, time.Now()
@@ -172,8 +177,24 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// connOf returns the conn of a request's context.
-func connOf(ctx context.Context) *conn { return ctx.Value(connKey{}).(*conn) }
+// connOf returns the conn of a request's context. It is nil if another server accepted it: see
+// Server.Handler.
+func connOf(ctx context.Context) *conn {
+	c, _ := ctx.Value(connKey{}).(*conn)
+	return c
+}
+
+// fromOf returns the origin of a request.
+func fromOf(r *http.Request) netip.Prefix {
+	if c := connOf(r.Context()); c != nil {
+		return c.from
+	}
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return origin(net.TCPAddrFromAddrPort(from))
+}
 
 // origin returns the prefix that counts as one address: an IPv4 address, or the /64
 // network of an IPv6 address, because one machine may use all addresses of a /64. All

@@ -12,6 +12,11 @@ import (
 	"github.com/flaked/flaked/lineproto"
 )
 
+// Handler returns a handler with all paths of the port, for a program that has an HTTP server of its
+// own. Under a prefix, mount it with http.StripPrefix("/flaked", handler) at "/flaked/". The program
+// decides who may reach it: every request that Config admits is answered. Run must run meanwhile.
+func (s *Server) Handler() http.Handler { return s.handler() }
+
 // handler returns a handler that compares paths unchanged. http.ServeMux would redirect a
 // path that it considers unclean.
 func (s *Server) handler() http.Handler {
@@ -69,7 +74,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 		if rt.waits {
 			places = s.waits
 		}
-		leave := places.take(r.Context(), c.from)
+		leave := places.take(r.Context(), fromOf(r))
 		if leave == nil {
 			all, one := places.limits()
 			writeError(w, &lineproto.Error{Code: lineproto.BUSY, Text: fmt.Sprintf("too many simultaneous requests. Retry. limit=%d limit_of_one_address=%d", all, one)})

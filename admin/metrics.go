@@ -256,6 +256,10 @@ func constHistogram(desc *prometheus.Desc, h lineproto.Histogram) prometheus.Met
 	return prometheus.MustNewConstHistogram(desc, count, math.Max(0, h.Sum), cumulated)
 }
 
+// Collector returns a collector of the metrics of docs/metrics.md, without those of Go and of the
+// process, for the registry of the program. Run must run meanwhile.
+func (s *Server) Collector() prometheus.Collector { return newMetrics(s) }
+
 func (s *Server) metricsHandler() http.HandlerFunc {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newMetrics(s), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -21,7 +21,7 @@ const (
 // live sends the changed parts of a page as server-sent events. It returns when the browser
 // disconnects or is too slow, or when the server ends.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
-	leave := s.pages.streams.take(r.Context(), connOf(r.Context()).from)
+	leave := s.pages.streams.take(r.Context(), fromOf(r))
 	if leave == nil {
 		all, one := s.pages.streams.limits()
 		w.Header().Set("Retry-After", "5")

@@ -22,8 +22,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Config is what New needs. Ready, Workers, Counters, Reserve and Slots are
-// required.
+// Config is what New needs. Ready, Workers, Reserve and Slots are required. Of returns one for a
+// node.
 type Config struct {
 	// Ready returns nil when GET would be answered with an ID, and otherwise the reason.
 	// It is called from many goroutines at once and must not block.
@@ -35,7 +35,7 @@ type Config struct {
 	// Workers returns the states of this process's workers. It is called from many
 	// goroutines at once and must not block.
 	Workers func() []node.Snapshot
-	// Counters returns the counters of the line protocol.
+	// Counters returns the counters of the line protocol. nil means that it is not served.
 	Counters func() lineproto.Counters
 	// Reserve takes between 1 and n IDs, like lineproto.Backend.Reserve.
 	Reserve func(ctx context.Context, n int) (worker.Run, error)
@@ -107,8 +107,11 @@ type Server struct {
 
 // New validates the configuration. It does no I/O.
 func New(cfg Config) (*Server, error) {
-	if cfg.Ready == nil || cfg.Workers == nil || cfg.Counters == nil || cfg.Reserve == nil || cfg.Slots == nil {
-		return nil, errors.New("Config.Ready, Workers, Counters, Reserve or Slots is nil")
+	if cfg.Ready == nil || cfg.Workers == nil || cfg.Reserve == nil || cfg.Slots == nil {
+		return nil, errors.New("Config.Ready, Workers, Reserve or Slots is nil")
+	}
+	if cfg.Counters == nil {
+		cfg.Counters = func() lineproto.Counters { return lineproto.Counters{} }
 	}
 	if cfg.MaxBatch == 0 {
 		cfg.MaxBatch = lineproto.DefaultMaxBatch
@@ -159,8 +162,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer reading.Wait()
 	readCtx, stopReading := context.WithCancel(ctx)
 	defer stopReading()
-	reading.Go(func() { s.slots.run(readCtx) })
-	reading.Go(func() { s.remember(readCtx) })
+	reading.Go(func() { s.Run(readCtx) })
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(s.listen(l)) }()
 	select {
@@ -178,4 +180,13 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	<-served
 	s.log.Info("stopped serving "+strings.ToUpper(s.scheme()), "address", l.Addr().String(), "cut", err != nil)
 	return nil
+}
+
+// Run reads the cluster's workers from ZooKeeper and samples the counters, for the page and the
+// metrics, until ctx is done. Serve calls it. A program that uses Handler or Collector calls it once.
+func (s *Server) Run(ctx context.Context) {
+	var reading sync.WaitGroup
+	reading.Go(func() { s.slots.run(ctx) })
+	reading.Go(func() { s.remember(ctx) })
+	reading.Wait()
 }

@@ -243,11 +243,10 @@ func TestBrokenListener(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for name, without := range map[string]func(*Config){
-		"Ready":    func(c *Config) { c.Ready = nil },
-		"Workers":  func(c *Config) { c.Workers = nil },
-		"Counters": func(c *Config) { c.Counters = nil },
-		"Reserve":  func(c *Config) { c.Reserve = nil },
-		"Slots":    func(c *Config) { c.Slots = nil },
+		"Ready":   func(c *Config) { c.Ready = nil },
+		"Workers": func(c *Config) { c.Workers = nil },
+		"Reserve": func(c *Config) { c.Reserve = nil },
+		"Slots":   func(c *Config) { c.Slots = nil },
 	} {
 		cfg := whole(Config{})
 		without(&cfg)

@@ -27,11 +27,14 @@ type NodeGroup struct {
 	order atomic.Pointer[[]*Node]
 	// mu serialises sort: the order that is stored last must be the newest.
 	mu sync.Mutex
+	// served is closed once a node has begun to serve.
+	served  chan struct{}
+	serving sync.Once
 }
 
 // NewNodeGroup returns a group of one node or more. The nodes must not be running yet.
 func NewNodeGroup(nodes ...*Node) *NodeGroup {
-	g := &NodeGroup{nodes: nodes}
+	g := &NodeGroup{nodes: nodes, served: make(chan struct{})}
 	for _, n := range nodes {
 		n.published = g.sort
 		if len(nodes) > 1 {
@@ -227,7 +230,13 @@ func (g *NodeGroup) sort() {
 	sorted := slices.Clone(g.nodes)
 	slices.SortStableFunc(sorted, func(a, b *Node) int { return cmp.Compare(number(a), number(b)) })
 	g.order.Store(&sorted)
+	if number(sorted[len(sorted)-1]) >= 0 {
+		g.serving.Do(func() { close(g.served) })
+	}
 }
+
+// Served returns a channel that is closed once a node of the group has begun to serve.
+func (g *NodeGroup) Served() <-chan struct{} { return g.served }
 
 // Ceiling returns how many IDs the nodes that serve can make in a second, or in one tick if a
 // tick is longer. It is 0 while no node serves.

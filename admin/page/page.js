@@ -120,7 +120,7 @@ function open() {
   if (document.hidden) return tell();
   Object.assign(seen, {opened: clock(), failed: false});
   const worker = new URLSearchParams(location.search).get('worker');
-  const mine = stream = new EventSource('/page/live' + (worker ? '?worker=' + encodeURIComponent(worker) : ''));
+  const mine = stream = new EventSource('page/live' + (worker ? '?worker=' + encodeURIComponent(worker) : ''));
   stream.onmessage = event => {
     Object.assign(seen, {heard: clock(), at: Date.now(), failed: false, refused: false});
     for (const [id, html] of Object.entries(JSON.parse(event.data))) put(id, html);
@@ -143,7 +143,7 @@ function open() {
 // answers reports whether the node answers HTTP requests at all.
 async function answers() {
   try {
-    await fetch(location.origin + '/livez', {signal: AbortSignal.timeout(2000)});
+    await fetch(location.origin + location.pathname + 'livez', {signal: AbortSignal.timeout(2000)});
     return true;
   } catch {
     return false;
@@ -175,7 +175,7 @@ $('pick').addEventListener('submit', event => {
   pick($('worker').value.trim());
 });
 document.addEventListener('click', event => {
-  const a = event.target.closest('a[href^="/?worker="]');
+  const a = event.target.closest('a[href^="./?worker="]');
   if (!a || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   pick(new URL(a.href).searchParams.get('worker'));
@@ -189,7 +189,7 @@ async function decode() {
   let html = '';
   if (id) {
     try {
-      html = await (await fetch(location.origin + '/page/decode/' + encodeURIComponent(id))).text();
+      html = await (await fetch(location.origin + location.pathname + 'page/decode/' + encodeURIComponent(id))).text();
     } catch {
       html = '<p class="bad">no answer from this node</p>';
     }

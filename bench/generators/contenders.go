@@ -10,6 +10,8 @@ import (
 
 	guaik "github.com/GUAIK-ORG/go-snowflake/snowflake"
 	bwmarrin "github.com/bwmarrin/snowflake"
+	"github.com/flaked/flaked"
+	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 	godruoyi "github.com/godruoyi/go-snowflake"
@@ -49,6 +51,7 @@ const epoch = 1288834974657
 
 const (
 	flakedNext    = "flaked, `Next`"
+	flakedNode    = "flaked, a node in the program"
 	flakedReserve = "flaked, `Reserve` 64"
 	flakedBorrow  = "flaked, `Next`, `--borrow 100ms`"
 )
@@ -58,6 +61,7 @@ func bound() []Contender {
 	leaf := worker.Leaf()
 	return []Contender{
 		ours(flakedNext, leaf, 1),
+		inProgram(leaf),
 		ours(flakedReserve, leaf, 64),
 		bwmarrinOf(10, 12),
 		sonyOf(10, 12),
@@ -87,6 +91,7 @@ func free() []Contender {
 	wide.WorkerBits, wide.SequenceBits = 1, 21
 	return []Contender{
 		ours(flakedNext, wide, 1),
+		inProgram(wide),
 		ours(flakedReserve, wide, 64),
 		bwmarrinOf(1, 21),
 		sonyOf(1, 21),
@@ -106,6 +111,25 @@ func generator(l worker.Layout, borrow time.Duration) (*worker.Generator, error)
 		g.Extend(l.MaxTick())
 	}
 	return g, err
+}
+
+// inProgram is a node of package flaked. It has no ZooKeeper, which Next never asks.
+func inProgram(l worker.Layout) Contender {
+	return Contender{flakedNode, "", func() (source, error) {
+		ctx := context.Background()
+		n, err := flaked.Open(ctx, flaked.Config{InMemory: true, Settings: node.Settings{Layout: &l}})
+		if err != nil {
+			return source{}, err
+		}
+		draw := func() (int64, int) {
+			id, err := n.Next(ctx)
+			if err != nil {
+				panic(err)
+			}
+			return int64(id), 1
+		}
+		return source{draw: draw, epoch: l.Epoch, shift: 63 - l.TimeBits, stop: func() { _ = n.Close(ctx) }}, nil
+	}}
 }
 
 func ours(name string, l worker.Layout, n int) Contender { return borrowing(name, l, n, 0) }

@@ -55,6 +55,9 @@ func (r *Results) verdictTable() *figures.Table {
 		row("without a ceiling, the fastest single call", "%.2f", freeCase, flakedNext, free(), n, perIDNs, true)
 		row("without a ceiling, the single call of the least CPU", "%.2f", freeCase, flakedNext, free(), n, cpuNs, true)
 	}
+	if v, ok := r.ratio(freeCase, flakedNode, flakedNext, 1, perIDNs); ok {
+		t.Row("a node in the program takes at most a tenth longer than its generator alone", fmt.Sprintf("%.2f times as long", v), verdict(v <= 1.1))
+	}
 	var twice, ids int64
 	for _, s := range r.Samples {
 		for _, c := range append(bound(), free()...) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/node"
 )
 
 func configCommand() *cli.Command {
@@ -107,11 +108,8 @@ func refusals(c *cli.Context) (wrong []error) {
 		_, err := zkConfig(c, nil)
 		check(err)
 	}
-	if o.stateDir == "" && !o.dev {
-		check(usageError("--state-dir: no home directory found. Give --state-dir DIRECTORY"))
-	}
-	check(o.node.CheckTimes())
-	if o.node.Bootstrap {
+	check(node.Config{Heartbeat: o.node.Heartbeat, Reserve: o.node.Reserve}.CheckTimes())
+	if o.node.Bootstrap || o.dev {
 		_, err := o.node.Settings.Record("", o.node.Heartbeat)
 		check(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/doctor"
@@ -89,7 +90,7 @@ func runDoctor(c *cli.Context) error {
 
 func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	cfg := doctor.Config{
-		Bootstrap: c.Bool("bootstrap"), StateDirs: stateDirs(c.String("state-dir"), c.Int("workers")), ReleaseOnExit: c.Bool("release-on-exit"),
+		Bootstrap: c.Bool("bootstrap"), StateDirs: flaked.StateDirs(c.String("state-dir"), c.Int("workers")), ReleaseOnExit: c.Bool("release-on-exit"),
 		Admin: c.String("admin"), Timeout: c.Duration("timeout"),
 	}
 	if cfg.Timeout <= 0 || cfg.Timeout > time.Minute {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/localcache"
 )
@@ -102,7 +103,7 @@ func resetIdentity(c *cli.Context) error {
 // leaves out those without state. It returns an error if a node uses any of them.
 func inspectAll(dir string) ([]stateReport, error) {
 	var found []stateReport
-	for _, at := range stateDirs(dir, maxWorkers) {
+	for _, at := range flaked.StateDirs(dir, maxWorkers) {
 		loaded, locked, err := localcache.Inspect(at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

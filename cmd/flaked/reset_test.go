@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -94,7 +95,7 @@ func TestResetIdentityOfSeveral(t *testing.T) {
 	dir, first := stateDir(t, exampleRecord())
 	rec := exampleRecord()
 	rec.Claim.Worker, rec.Claim.Node = 8, "n2"
-	second := stateIn(t, stateDirs(dir, 2)[1], rec)
+	second := stateIn(t, flaked.StateDirs(dir, 2)[1], rec)
 	first.Close()
 	call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitFailure, "", "worker-2. Stop the node first. Nothing was changed")
 	if l, _, err := localcache.Inspect(dir); err != nil || l.Status != localcache.StatusRecord {

@@ -3,29 +3,21 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/admin"
-	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/audit"
 	"github.com/flaked/flaked/internal/credentials"
-	"github.com/flaked/flaked/internal/nodewire"
 	"github.com/flaked/flaked/internal/systemd"
 	"github.com/flaked/flaked/lineproto"
-	"github.com/flaked/flaked/node"
-	"github.com/flaked/flaked/seqstore"
-	"github.com/flaked/flaked/timeguard"
 )
 
 const serveName = "serve"
@@ -96,17 +88,38 @@ func serveNodes(c *cli.Context, log hclog.InterceptLogger) error {
 	}
 	signals, ignore := drainSignals() // before a node can be found by its state directory
 	defer ignore()
-	backing, err := opts.open(c, log)
+	n, err := opts.start(c, log)
 	if err != nil {
 		return err
 	}
-	defer backing.close()
-	return runNode(c.Context, opts, backing, guard, listeners, adminListener, signals, events, log)
+	return opts.serve(c.Context, n, guard, listeners, adminListener, signals, events, log)
 }
 
-// backend serves the nodes. Its Stats add the server's counters to those of the nodes.
+// start starts the node.
+func (o options) start(c *cli.Context, log hclog.Logger) (*flaked.Node, error) {
+	o.node.HCLogger = log
+	if o.dev {
+		log.Warn("DEVELOPMENT ONLY: no ZooKeeper, and the state is in memory only: another node, and this one after a restart, will issue the same IDs if the clock goes back")
+	} else {
+		zk, err := zkConfig(c, log)
+		if err != nil {
+			return nil, err
+		}
+		o.node.ZooKeeper, o.node.ZooKeeperAuth, o.node.ZooKeeperTLS, o.node.SessionTimeout = zk.Connect, zk.DigestAuth, zk.TLS, zk.SessionTimeout
+	}
+	n, err := flaked.Start(o.node)
+	if e, ok := errors.AsType[*flaked.StateDirError](err); ok {
+		return nil, stateDirError(e.Dir, e.Err)
+	}
+	if e, ok := errors.AsType[*flaked.ConfigError](err); ok {
+		return nil, usageError("%w", e.Unwrap())
+	}
+	return n, err
+}
+
+// backend is the backend of a node. Its Stats add the server's counters to those of the node.
 type backend struct {
-	*nodewire.Backend
+	lineproto.Backend
 	server *lineproto.Server
 }
 
@@ -118,52 +131,18 @@ func (b *backend) Stats() []lineproto.Stat {
 	return stats
 }
 
-// newNodes returns the nodes, one for each worker.
-func (o options) newNodes(b *backing, log hclog.Logger) (*node.NodeGroup, error) {
-	var nodes []*node.Node
-	clock := timeguard.NewIssuing(timeguard.System())
-	for i, cache := range b.caches {
-		cfg := o.node
-		cfg.ZooKeeper = b.zookeeper
-		cfg.Store, cfg.Cache, cfg.Reconnected, cfg.Logger, cfg.Issuing = b.store, cache, b.reconnected[i], log, clock
-		if i > 0 {
-			cfg.Labels.Name += fmt.Sprintf("#%d", i+1)
-			cfg.Logger = log.Named(fmt.Sprintf("worker-%d", i+1))
+// serve serves the node until ctx is done, it is drained, or something fails. It then ends the
+// connections, which need the node, and then the node.
+func (o options) serve(ctx context.Context, n *flaked.Node, guard *credentials.Server, listeners []net.Listener, adminListener net.Listener, drains <-chan os.Signal, events *admin.Events, log hclog.Logger) (err error) {
+	defer func() {
+		if ended := n.Close(context.Background()); err == nil {
+			err = ended
 		}
-		n, err := node.New(cfg)
-		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, n)
-	}
-	return node.NewNodeGroup(nodes...), nil
-}
-
-// witnessFile returns the path of what the node remembers of named sequences, "" for --dev.
-func (o options) witnessFile() string {
-	if o.dev {
-		return ""
-	}
-	return filepath.Join(o.stateDir, "sequences.cache")
-}
-
-// runNode serves until the context ends or something fails. It then ends the connections, which
-// need the node, then the node, which needs ZooKeeper, then the connection to ZooKeeper.
-func runNode(ctx context.Context, o options, b *backing, guard *credentials.Server, listeners []net.Listener, adminListener net.Listener, drains <-chan os.Signal, events *admin.Events, log hclog.Logger) error {
-	var issuer *seqstore.Issuer
-	o.node.LostData = func(found string) { issuer.NoteLoss(found) }
-	o.node.Followed = func() coordinator.Followed { return coordinator.Followed(issuer.Followed()) }
-	nodes, err := o.newNodes(b, log)
-	if err != nil {
-		return usageError("%w", err)
-	}
-	issuer = seqstore.New(seqstore.Config{
-		Store: b.store, Tenure: nodes.Tenure(), Now: func() int64 { return nodes.Now().UnixMilli() }, Mono: timeguard.System().Mono,
-		By: o.node.Labels.Name, Follow: o.node.Heartbeat, WitnessFile: o.witnessFile(), Log: log.Named("sequences"),
-	})
-	front := &backend{Backend: nodewire.New(nodes, version)}
+	}()
+	nodes, sequences := n.LineProtocol()
+	front := &backend{Backend: nodes}
 	server, err := lineproto.New(lineproto.Config{
-		Backend: front, Sequences: nodewire.Sequences{Issuer: issuer}, Authenticate: guard.Authenticate(), MaxConns: o.maxConns(len(listeners), log), MaxBatch: o.maxBatch, AdminHint: o.adminHint(), Logger: log,
+		Backend: front, Sequences: sequences, Authenticate: guard.Authenticate(), MaxConns: o.maxConns(len(listeners), log), MaxBatch: o.maxBatch, AdminHint: o.adminHint(), Logger: log,
 		Engine: o.engine, Loops: o.loops, Spin: o.spin, Measure: adminListener != nil,
 	})
 	if err != nil {
@@ -173,30 +152,17 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 
 	outer, stopAll := context.WithCancelCause(ctx)
 	defer stopAll(nil)
-	var serving, keeping, issuing, connected sync.WaitGroup
-	issuerCtx, stopIssuer := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopIssuer()
-	nodeCtx, stopNode := context.WithCancel(context.WithoutCancel(ctx))
-	storeCtx, stopStore := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopNode()
-	defer stopStore()
-
-	if b.run != nil {
-		connected.Go(func() { stopAll(b.run(storeCtx)) })
-		serving.Go(func() { audit.Follow(outer, b.store, time.Tick(audit.Every), log) })
-	}
-	keeping.Go(func() { stopAll(nodes.Run(nodeCtx)) })
-	issuing.Go(func() { issuer.Run(issuerCtx) })
+	var serving sync.WaitGroup
 	for _, l := range listeners {
 		serving.Go(func() { stopAll(server.Serve(outer, l)) })
 	}
 	serving.Go(func() {
 		systemd.Run(outer, systemd.Config{
-			Look: func() (bool, string) { return serviceState(front.Snapshots()) }, Live: nodes.Live, Logger: log.Named("systemd"),
+			Look: func() (bool, string) { return serviceState(n.Status()) }, Live: n.Live, Logger: log.Named("systemd"),
 		})
 	})
 	serving.Go(func() {
-		drain(outer, drains, o.drainTime, nodes, server, o.recordDrain(b.store, log), log)
+		drain(outer, drains, o.drainTime, n, server, log)
 		stopAll(nil)
 	})
 	if guard.CanChange() {
@@ -206,7 +172,7 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 		serving.Go(func() { guard.Run(outer, hangups) })
 	}
 	if adminListener != nil {
-		a, err := o.adminServer(front.Backend, server, issuer, b.store, guard, events, log)
+		a, err := o.adminServer(n, server, guard, events, log)
 		if err != nil {
 			stopAll(err)
 		} else {
@@ -214,20 +180,15 @@ func runNode(ctx context.Context, o options, b *backing, guard *credentials.Serv
 		}
 	}
 
-	<-outer.Done()
+	select {
+	case <-outer.Done():
+	case <-n.Done(): // Close returns why
+		stopAll(nil)
+	}
 	if ctx.Err() != nil {
 		log.Info("stopping: answering pending requests; another signal ends it at once")
 	}
 	serving.Wait()
-	stopIssuer()
-	issuing.Wait() // it needs the nodes' workers to give back what it has not issued
-	stopNode()
-	keeping.Wait()
-	stopStore()
-	if err := b.store.Close(); err != nil {
-		log.Debug("closing the connection to ZooKeeper failed", "error", err)
-	}
-	connected.Wait()
 	if err := context.Cause(outer); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -1,23 +1,20 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"net"
+	"os"
 	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/admin"
-	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/internal/credentials"
-	"github.com/flaked/flaked/internal/nodewire"
 	"github.com/flaked/flaked/lineproto"
-	"github.com/flaked/flaked/seqstore"
 	"github.com/flaked/flaked/sequence"
-	"github.com/flaked/flaked/zkstore"
 )
 
 const (
@@ -45,7 +42,7 @@ func (o *options) listenAdmin(log hclog.Logger) (net.Listener, error) {
 		_, port, _ = net.SplitHostPort(l.Addr().String())
 		o.admin = net.JoinHostPort(host, port)
 	}
-	o.node.Labels.Admin = o.adminURL(advertised(o.admin, o.advertise))
+	o.node.Admin = o.adminURL(advertised(o.admin, o.advertise))
 	return l, nil
 }
 
@@ -74,25 +71,21 @@ func (o options) guardAdmin(guard *credentials.Server, log hclog.Logger) (authen
 	return authenticate, closed
 }
 
-func (o options) adminServer(nodes *nodewire.Backend, server *lineproto.Server, issuer *seqstore.Issuer, store zkstore.Store, guard *credentials.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
-	labels := o.node.Labels
+func (o options) adminServer(n *flaked.Node, server *lineproto.Server, guard *credentials.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
 	authenticate, closed := o.guardAdmin(guard, log)
 	var secured *tls.Config
 	if o.adminTLS {
 		secured = guard.ProbeTLS()
 	}
-	return admin.New(admin.Config{
-		Ready: nodes.Ready, Live: nodes.Live, Workers: nodes.Snapshots,
-		Counters: server.Counters, Reserve: server.Reserve, Sequences: issuer.Report, Issuer: nodewire.Sequences{Issuer: issuer}, MaxBatch: o.maxBatch,
-		Slots: func(ctx context.Context) (clusterview.Report, error) {
-			return readStatus(ctx, store, o.node.Cluster, nil)
-		},
-		Authenticate: authenticate, Closed: closed, Loopback: isLoopback(o.admin) && !o.allowOpen, Pprof: o.adminPprof,
-		TLS: secured, ClientCertificate: o.adminTLS && o.guard.ClientCA != "",
-		Events: events, Logger: log,
-		About: admin.About{
-			Version: version, Name: labels.Name, Host: labels.Host, PID: labels.PID,
-			Listen: o.listenOn, Admin: o.adminURL(o.admin), Cluster: o.node.Cluster, Dev: o.dev, StartedMs: time.Now().UnixMilli(),
-		},
-	})
+	host, _ := os.Hostname()
+	cfg := admin.Of(n)
+	cfg.Counters, cfg.Reserve, cfg.MaxBatch = server.Counters, server.Reserve, o.maxBatch
+	cfg.Authenticate, cfg.Closed, cfg.Loopback, cfg.Pprof = authenticate, closed, isLoopback(o.admin) && !o.allowOpen, o.adminPprof
+	cfg.TLS, cfg.ClientCertificate = secured, o.adminTLS && o.guard.ClientCA != ""
+	cfg.Events, cfg.Logger = events, log
+	cfg.About = admin.About{
+		Version: version, Name: o.node.Name, Host: host, PID: os.Getpid(),
+		Listen: o.listenOn, Admin: o.adminURL(o.admin), Cluster: o.node.Cluster, Dev: o.dev, StartedMs: time.Now().UnixMilli(),
+	}
+	return admin.New(cfg)
 }

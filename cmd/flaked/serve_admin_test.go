@@ -47,8 +47,8 @@ func TestTakenDefaultAdminPortIsSkipped(t *testing.T) {
 			if row.open {
 				want = l.Addr().String() // with the port that was given for 0
 			}
-			if err == nil && (o.admin != want || o.node.Labels.Admin != want) {
-				t.Errorf("it is at %q, in the record at %q, want %q", o.admin, o.node.Labels.Admin, want)
+			if err == nil && (o.admin != want || o.node.Admin != want) {
+				t.Errorf("it is at %q, in the record at %q, want %q", o.admin, o.node.Admin, want)
 			}
 		})
 	}
@@ -63,7 +63,7 @@ func TestRecordSaysThatTheAdminPortUsesTLS(t *testing.T) {
 	}
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	if got, want := o.node.Labels.Admin, "https://ids-1:"+port; got != want {
+	if got, want := o.node.Admin, "https://ids-1:"+port; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got, want := o.adminHint(), "the HTTP admin port is https://0.0.0.0:"+port; got != want {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/lineproto"
@@ -39,12 +39,11 @@ type options struct {
 	loops      int
 	spin       time.Duration
 	drainTime  time.Duration
-	node       node.Config
+	node       flaked.Config
 }
 
-// maxWorkers is more than a machine has use for. Each worker costs an fdatasync a
-// second and a heartbeat.
-const maxWorkers = 64
+// maxWorkers is the most of --workers.
+const maxWorkers = flaked.MaxWorkers
 
 func serveFlags() []cli.Flag {
 	return append([]cli.Flag{
@@ -140,18 +139,17 @@ func serveOptions(c *cli.Context) (o options, wrong []error) {
 	if strings.ContainsAny(name, " \t\r\n") {
 		refuse("--name %q must not contain blanks", name)
 	}
-	o.node = node.Config{
-		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap") || o.dev, Settings: settings,
-		Labels: coordinator.Labels{
-			Name: name, Host: host, PID: os.Getpid(),
-			Address: allAdvertised(o.listenOn, o.advertise), Version: version,
-		},
+	o.node = flaked.Config{
+		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap"), Settings: settings, InMemory: o.dev, StateDir: o.stateDir, Workers: o.workers,
+		Name: name, Address: allAdvertised(o.listenOn, o.advertise), Version: version,
 		ZooKeeperReplaced: c.Bool("zk-replaced"),
 		Heartbeat:         c.Duration("heartbeat"), StartTimeout: c.Duration("start-timeout"), Reserve: c.Duration("reserve"),
-		ReleaseOnExit: c.Bool("release-on-exit"), SequenceStart: start, SegmentStart: segment,
+		ReleaseOnClose: c.Bool("release-on-exit"), SequenceStart: start, SegmentStart: segment,
 	}
 	if o.dev {
-		o.node.Settings.ConfirmTime, o.node.InMemory = new(time.Duration(0)), true // no other node to wait for
+		o.node.StateDir = ""
+	} else if o.stateDir == "" {
+		refuse("--state-dir: no home directory found. Give --state-dir DIRECTORY")
 	}
 	return o, wrong
 }

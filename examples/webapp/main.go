@@ -1,6 +1,6 @@
 // webapp is a small service that takes orders. The keys of orders, their short numbers for people, and the IDs of requests
-// come from flaked. It is meant to run beside a node of its own, a sidecar, which it reaches
-// over a unix socket. ./run.sh starts both.
+// come from flaked. With --flaked it asks a node beside it, a sidecar, over a unix socket: ./run.sh starts both. With
+// --zk it is a node itself. Only the function open knows the difference.
 package main
 
 import (
@@ -19,32 +19,54 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/client"
 	"github.com/flaked/flaked/client/httpid"
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8080", "address to serve on")
 	nodes := flag.String("flaked", "unix:/run/flaked/flaked.sock", "flaked nodes, separated by commas: the sidecar first")
+	zk := flag.String("zk", "", "ZooKeeper servers: run a node in this process, instead of asking those of --flaked")
+	state := flag.String("state-dir", "", "state directory of the node in this process. Empty: a new node at each start")
 	flag.Parse()
 
 	log := slog.New(httpid.LogHandler(slog.NewJSONHandler(os.Stdout, nil), ""))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, log, *listen, strings.Split(*nodes, ",")); err != nil {
+	source, end, err := open(ctx, *nodes, *zk, *state, log)
+	if err == nil {
+		err = run(ctx, log, *listen, source)
+		end()
+	}
+	if err != nil {
 		log.Error("stopped", "error", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, log *slog.Logger, listen string, nodes []string) error {
-	ids, err := client.New(client.Config{Addrs: nodes, Logger: log})
-	if err != nil {
-		return err
+// open returns where IDs come from, and a function that ends it.
+func open(ctx context.Context, nodes, zk, state string, log *slog.Logger) (ids.Source, func(), error) {
+	if zk == "" {
+		c, err := client.New(client.Config{Addrs: strings.Split(nodes, ","), Logger: log})
+		if err != nil {
+			return nil, nil, err
+		}
+		return c, c.Close, nil
 	}
-	defer ids.Close()
-	h, err := newApp(ids, log)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	n, err := flaked.Open(ctx, flaked.Config{ZooKeeper: zk, StateDir: state, Bootstrap: true, Logger: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	return n, func() { _ = n.Close(context.Background()) }, nil
+}
+
+func run(ctx context.Context, log *slog.Logger, listen string, source ids.Source) error {
+	h, err := newApp(source, log)
 	if err != nil {
 		return err
 	}
@@ -77,21 +99,21 @@ type order struct {
 
 // app keeps orders in memory.
 type app struct {
-	ids     *client.Client
-	numbers *client.Sequence
+	ids     ids.Source
+	numbers ids.Sequence
 	log     *slog.Logger
 
 	mu     sync.Mutex // guards orders
 	orders map[worker.ID]order
 }
 
-func newApp(ids *client.Client, log *slog.Logger) (http.Handler, error) {
-	a := &app{ids: ids, numbers: ids.Sequence("order"), log: log, orders: make(map[worker.ID]order)}
+func newApp(source ids.Source, log *slog.Logger) (http.Handler, error) {
+	a := &app{ids: source, numbers: source.Sequence("order"), log: log, orders: make(map[worker.ID]order)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", a.take)
 	mux.HandleFunc("GET /orders/{id}", a.show)
 	// Requests are served even if flaked does not answer. They get a random ID then.
-	identify, err := httpid.New(httpid.Config{IDs: ids})
+	identify, err := httpid.New(httpid.Config{IDs: source})
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +147,7 @@ func (a *app) take(w http.ResponseWriter, r *http.Request) {
 // number returns the number of a new order, and 0 as long as nobody has created the sequence.
 func (a *app) number(ctx context.Context) (int64, error) {
 	n, err := a.numbers.Next(ctx)
-	var reply *client.ReplyError
+	var reply *ids.ReplyError
 	if errors.As(err, &reply) && reply.Reason() == "no-sequence" {
 		return 0, nil
 	}

@@ -66,6 +66,7 @@ type campaign struct {
 	flat     judge.Flat // converts IDs for the judge
 	dir      string
 	binary   string
+	embedded string // a program with a node inside, "" if -chaos.binary is given
 	zk       *zktest.Ensemble
 	copied   string // a copy of ZooKeeper's data
 	copiedAt int64
@@ -101,7 +102,7 @@ func TestCampaign(t *testing.T) {
 	c.trueStart = c.began.Round(0)
 	c.rule()
 	if c.binary == "" {
-		c.binary = build(t, c.dir)
+		c.binary, c.embedded = build(t, c.dir, "cmd/flaked"), build(t, c.dir, "internal/chaos/embedded")
 	}
 	c.prepare()
 	c.play()
@@ -146,10 +147,10 @@ func mayLead() time.Duration {
 	return *borrow + p.Coast()
 }
 
-// build builds flaked like a release, and returns its path.
-func build(t *testing.T, dir string) string {
-	path := filepath.Join(dir, "flaked")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/flaked/flaked/cmd/flaked")
+// build builds a program like a release, and returns its path.
+func build(t *testing.T, dir, pkg string) string {
+	path := filepath.Join(dir, filepath.Base(pkg))
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/flaked/flaked/"+pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

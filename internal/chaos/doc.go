@@ -3,6 +3,8 @@
 // it for half an hour, `make test` for some seconds.
 //
 // Each node is a machine with
+//   - the shipped binary, or at every other start of the last machine a program with a node inside
+//     (package embedded),
 //   - a wall clock that the campaign steps while the process runs (internal/testkit/ownclock),
 //   - a link to each ZooKeeper server that breaks on demand (internal/testkit/faultnet),
 //   - as root, a file system that fills up, becomes read-only and stalls (internal/testkit/faultdisk).

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,6 +71,7 @@ func (c *campaign) documented(e exit, tracks [][]showing) bool {
 		{1, "registration is frozen until", func() bool { return c.frozen(e.at, e.at) }},
 		{1, "workers are held (", func() bool { return c.frozen(e.at, e.at) }},                  // the lost ones are kept for their holders
 		{1, "cluster not found in this ZooKeeper", func() bool { return c.frozen(e.at, e.at) }}, // wiped, and started without --bootstrap
+		{1, "state directory: sync ", func() bool { return c.diskFailed(e.node, e.at) }},        // the kernel reports a failed write once, perhaps later
 		{3, "this node cannot start without it", func() bool { return c.away(e.at-startTimeout, e.at) }},
 	} {
 		if e.status.ExitStatus() == why.code && strings.Contains(e.said, why.text) {
@@ -77,6 +79,15 @@ func (c *campaign) documented(e exit, tracks [][]showing) bool {
 		}
 	}
 	return false
+}
+
+// diskFailed reports whether the node's disk had a fault before at.
+func (c *campaign) diskFailed(node int, at int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.faults, func(f *fault) bool {
+		return f.node == node && f.injected <= at && strings.HasPrefix(f.kind.name, "disk")
+	})
 }
 
 // endings records a finding for each process whose end is neither asTold nor documented, and for
@@ -134,6 +145,7 @@ func TestEndings(t *testing.T) {
 		{"stopped, and not by its own doing", exit{sent: syscall.SIGTERM, status: syscall.WaitStatus(syscall.SIGTERM)}, false},
 		{"done by itself", exit{status: code(0)}, false},
 		{"panic", exit{status: code(2), said: "exit status 2"}, false},
+		{"its disk fails, without a fault", exit{status: code(1), said: "flaked: --state-dir x: sync the state directory: sync x: input/output error"}, false},
 		{"its clock is wrong", exit{offset: -2 * time.Minute, status: code(1), said: wrongClock}, true},
 		{"its clock is right", exit{status: code(1), said: wrongClock}, false},
 		{"with another code", exit{offset: -2 * time.Minute, status: code(2), said: wrongClock}, false},

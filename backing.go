@@ -1,0 +1,118 @@
+package flaked
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/zkstore"
+)
+
+// backing has the store and the state directories of a Node.
+type backing struct {
+	store zkstore.Store
+	// zookeeper identifies the ZooKeeper that store is in, "" for memory.
+	zookeeper string
+	// run keeps the store connected until the context is done.
+	run func(context.Context) error
+	// reconnected and caches have one element for each worker.
+	reconnected []chan struct{}
+	caches      []*localcache.Cache
+	// temporary is the state directory that close removes, "" if there is none.
+	temporary string
+}
+
+// open opens the store and the state directories. The store is not connected yet.
+func open(cfg Config) (*backing, error) {
+	b := &backing{}
+	for range cfg.Workers {
+		b.reconnected = append(b.reconnected, make(chan struct{}, 1))
+	}
+	if err := b.openStore(cfg); err != nil {
+		return nil, &ConfigError{err}
+	}
+	dir := cfg.StateDir
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "flaked-"); err != nil {
+			return nil, &StateDirError{os.TempDir(), err}
+		}
+		b.temporary = dir
+	}
+	for _, at := range StateDirs(dir, cfg.Workers) {
+		cache, err := localcache.Open(at)
+		if err != nil {
+			b.close()
+			return nil, &StateDirError{at, err}
+		}
+		b.caches = append(b.caches, cache)
+	}
+	if b.temporary == "" && !b.caches[0].TellsMachines() {
+		cfg.HCLogger.Warn("this machine has neither /etc/machine-id nor a readable product UUID: never clone the volume of the state directory, because flaked could not tell a clone from it", "state_dir", dir)
+	}
+	return b, nil
+}
+
+func (b *backing) openStore(cfg Config) error {
+	if cfg.InMemory {
+		b.store = zkstore.NewMem(func() int64 { return time.Now().UnixMilli() }).Session()
+		b.run = func(context.Context) error { return nil }
+		return nil
+	}
+	zk, err := zkstore.NewZK(zkstore.ZKConfig{
+		Connect: cfg.ZooKeeper, Cluster: cfg.Cluster, SessionTimeout: cfg.SessionTimeout,
+		DigestAuth: cfg.ZooKeeperAuth, TLS: cfg.ZooKeeperTLS, Logger: cfg.HCLogger,
+	})
+	if err != nil {
+		return err
+	}
+	b.store, b.zookeeper = zk, zk.Identity()
+	b.run = func(ctx context.Context) error {
+		var hinting sync.WaitGroup
+		defer hinting.Wait()
+		hinting.Go(func() { hintReconnects(ctx, zk, b.reconnected) })
+		return zk.Run(ctx)
+	}
+	return nil
+}
+
+func (b *backing) close() {
+	for _, cache := range b.caches {
+		_ = cache.Close()
+	}
+	if b.temporary != "" {
+		_ = os.RemoveAll(b.temporary)
+	}
+}
+
+// hintReconnects tells the nodes whenever the connection to ZooKeeper is back.
+func hintReconnects(ctx context.Context, zk *zkstore.ZK, nodes []chan struct{}) {
+	for {
+		changed := zk.Changed()
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+		if !zk.Connected() {
+			continue
+		}
+		for _, hint := range nodes {
+			select {
+			case hint <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// witnessFile returns the path of what the node remembers of named sequences, "" for none.
+func (c Config) witnessFile() string {
+	if c.StateDir == "" {
+		return ""
+	}
+	return filepath.Join(c.StateDir, "sequences.cache")
+}

@@ -1,0 +1,161 @@
+package flaked
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/worker"
+)
+
+// MaxWorkers is the most workers of one Node. That is more than a machine has use for: each
+// worker costs an fdatasync and a heartbeat every few seconds.
+const MaxWorkers = 64
+
+// Config configures Open and Start. ZooKeeper is required, unless InMemory is set. The zero
+// value of every other field has the meaning that is said there.
+type Config struct {
+	// ZooKeeper has the servers and an optional chroot: "host:port,host:port/chroot". Port
+	// 2181 may be left out.
+	ZooKeeper string
+	// ZooKeeperAuth has lines of user:password, which the node authenticates with. Empty
+	// means none. ZooKeeperTLS encrypts the connection. nil means plain TCP.
+	ZooKeeperAuth string
+	ZooKeeperTLS  *tls.Config
+	// SessionTimeout is the session timeout that the node asks ZooKeeper for. 0 means 6 s.
+	SessionTimeout time.Duration
+	// Cluster is the name of the cluster. IDs are unique within a cluster. Empty means
+	// "default".
+	Cluster string
+	// Bootstrap creates the cluster if ZooKeeper has none of this name. Without it, Open
+	// fails then, so that a wrong name or a ZooKeeper that has lost its data is noticed.
+	Bootstrap bool
+	// Settings are those that the cluster must have: the layout of IDs, the longest lease and
+	// others. The zero value accepts those of any cluster. A cluster that Bootstrap creates
+	// has the layout of Leaf then, and a lease of up to 24 h.
+	Settings node.Settings
+
+	// StateDir is the directory in which the node keeps its identity and bounds, about 10 KB.
+	// It is created if it is missing. Only one running Node can use it. Empty means a
+	// temporary directory, which Close removes: the node then is a new one at each start,
+	// needs ZooKeeper to start, and releases its worker at Close.
+	StateDir string
+	// Workers is the number of workers that the Node holds, 1 to MaxWorkers, for more IDs
+	// than one worker can make. 0 means 1: 4 million IDs a second in the layout of Leaf.
+	Workers int
+	// Reserve is how far ahead of the clock the bound in StateDir is kept, 100 ms to below
+	// 10 s. A start after a crash may wait that long. 0 means 3 s.
+	Reserve time.Duration
+	// Heartbeat is the time between two reports to ZooKeeper, 10 ms or more, and at most half
+	// of the cluster's confirming time. 0 means 3 s.
+	Heartbeat time.Duration
+	// StartTimeout is how long a start that needs ZooKeeper waits while ZooKeeper does not
+	// answer. The node then ends with an error. 0 means for ever: until the context of Open
+	// is done.
+	StartTimeout time.Duration
+	// ReleaseOnClose makes Close give the worker back, for programs that do not come back:
+	// short jobs, and pods without a lasting disk. It is implied if StateDir is empty.
+	ReleaseOnClose bool
+	// SequenceStart is where the sequence begins in a tick. 0 means worker.StartRandom.
+	SequenceStart worker.SequenceStart
+	// SegmentStart is the segment that a tick begins in. 0 means worker.SegmentZero.
+	SegmentStart worker.SegmentStart
+	// ZooKeeperReplaced says that this ZooKeeper has taken the place of the one that StateDir
+	// was used with before, for good. See docs/operations.md before you set it.
+	ZooKeeperReplaced bool
+
+	// InMemory runs without ZooKeeper, with all state in memory. IDs are unique only within
+	// this Node. It is for tests and for trying flaked. ZooKeeper and StateDir must be empty.
+	InMemory bool
+
+	// Name, Address and Admin are shown to people, as in `flaked status`. Name is the display
+	// name of the node, without blanks. Empty means the host's name. Address and Admin are
+	// where the program serves IDs and its status, if it does. Version is the program's
+	// release. Empty means that of flaked.
+	Name, Address, Admin, Version string
+
+	// Logger gets the log of the node. HCLogger does the same for programs that use go-hclog,
+	// and goes first. If both are nil, nothing is logged.
+	Logger   *slog.Logger
+	HCLogger hclog.Logger
+}
+
+// ConfigError means that a Config is wrong. Nothing was opened.
+type ConfigError struct{ err error }
+
+func (e *ConfigError) Error() string { return "flaked: " + e.err.Error() }
+func (e *ConfigError) Unwrap() error { return e.err }
+
+// StateDirError means that a state directory cannot be used: localcache.ErrLocked if another
+// process or Node has it open, and others.
+type StateDirError struct {
+	Dir string
+	Err error
+}
+
+func (e *StateDirError) Error() string {
+	return fmt.Sprintf("flaked: state directory %s: %v", e.Dir, e.Err)
+}
+func (e *StateDirError) Unwrap() error { return e.Err }
+
+// withDefaults returns the Config with its defaults, or an error.
+func (c Config) withDefaults() (Config, error) {
+	c.Cluster, c.Workers = cmp.Or(c.Cluster, "default"), cmp.Or(c.Workers, 1)
+	host, _ := os.Hostname() // a label: "" will do
+	c.Name, c.Version = cmp.Or(c.Name, host), cmp.Or(c.Version, moduleVersion())
+	c.ReleaseOnClose = c.ReleaseOnClose || c.StateDir == ""
+	switch {
+	case c.InMemory && (c.ZooKeeper != "" || c.StateDir != ""):
+		return c, errors.New("Config.InMemory is without ZooKeeper and without a disk: leave out ZooKeeper and StateDir")
+	case !c.InMemory && c.ZooKeeper == "":
+		return c, errors.New("Config.ZooKeeper is empty. Give \"host:port\", or set InMemory for a test")
+	case c.Workers < 1 || c.Workers > MaxWorkers:
+		return c, fmt.Errorf("Config.Workers is %d, must be 1 to %d", c.Workers, MaxWorkers)
+	case strings.ContainsAny(c.Name, " \t\r\n"):
+		return c, fmt.Errorf("Config.Name %q must not contain blanks", c.Name)
+	}
+	if c.InMemory {
+		c.Bootstrap, c.Settings.ConfirmTime = true, new(time.Duration(0)) // no other node to wait for
+	}
+	c.HCLogger = c.logger()
+	return c, nil
+}
+
+// node returns the configuration of one of the workers' nodes, without its connections.
+func (c Config) node() node.Config {
+	host, _ := os.Hostname()
+	return node.Config{
+		Cluster: c.Cluster, Bootstrap: c.Bootstrap, Settings: c.Settings, InMemory: c.InMemory, ZooKeeperReplaced: c.ZooKeeperReplaced,
+		Labels: coordinator.Labels{
+			Name: c.Name, Host: host, PID: os.Getpid(), Address: c.Address, Admin: c.Admin, Version: c.Version,
+		},
+		Heartbeat: c.Heartbeat, StartTimeout: c.StartTimeout, Reserve: c.Reserve, ReleaseOnExit: c.ReleaseOnClose,
+		SequenceStart: c.SequenceStart, SegmentStart: c.SegmentStart, Issuing: timeguard.NewIssuing(timeguard.System()),
+	}
+}
+
+// moduleVersion returns the release of this module as the program was built with it.
+func moduleVersion() string {
+	const path, unknown = "github.com/flaked/flaked", "devel"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return unknown
+	}
+	for _, m := range info.Deps {
+		if m.Path == path {
+			return cmp.Or(strings.Trim(m.Version, "()"), unknown)
+		}
+	}
+	return unknown
+}

@@ -1,0 +1,106 @@
+package flaked_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"time"
+
+	"github.com/flaked/flaked"
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/ids/idstest"
+	"github.com/flaked/flaked/lineproto"
+)
+
+// A program with a node of its own. InMemory is for this example: a real program sets ZooKeeper,
+// Cluster and StateDir.
+func Example() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	node, err := flaked.Open(ctx, flaked.Config{InMemory: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer node.Close(context.Background())
+
+	first, err := node.Next(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	more, err := node.Take(ctx, 100)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(first < more[0], more[0] < more[99], len(more))
+	// Output: true true 100
+}
+
+// A node that may not give IDs refuses at once. The error says why in the words of the line
+// protocol, which docs/operations.md explains.
+func ExampleNode_Next_refused() {
+	node, err := flaked.Start(flaked.Config{ZooKeeper: "127.0.0.1:1"}) // nothing listens there
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer node.Close(context.Background())
+
+	_, err = node.Next(context.Background())
+	fmt.Println(errors.Is(err, ids.ErrUnavailable))
+	if reply, ok := errors.AsType[*ids.ReplyError](err); ok {
+		fmt.Println(reply.Code, reply.Reason())
+	}
+	// Output:
+	// true
+	// NOTREADY no-worker-yet
+}
+
+// Readiness and liveness for probes of the program's own HTTP server.
+func ExampleNode_Ready() {
+	node, err := flaked.Open(context.Background(), flaked.Config{InMemory: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer node.Close(context.Background())
+
+	mux := http.NewServeMux()
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := node.Ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	})
+	fmt.Println(node.Ready(), node.Live(), node.Status()[0].Phase)
+	// Output: <nil> <nil> serving
+}
+
+// A program takes an ids.Source. Its tests give it one without a node.
+func ExampleNode_source() {
+	newOrder := func(ctx context.Context, source ids.Source) (string, error) {
+		id, err := source.Next(ctx)
+		if err != nil {
+			return "", err
+		}
+		number, err := source.Sequence("order").Next(ctx)
+		return fmt.Sprintf("order %d, number %d", id, number), err
+	}
+	fmt.Println(newOrder(context.Background(), idstest.New()))
+	// Output: order 1, number 1 <nil>
+}
+
+// A program that serves the line protocol to programs beside it, as `flaked serve` does.
+func ExampleNode_LineProtocol() {
+	node, err := flaked.Open(context.Background(), flaked.Config{InMemory: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer node.Close(context.Background())
+	backend, sequences := node.LineProtocol()
+	server, err := lineproto.New(lineproto.Config{Backend: backend, Sequences: sequences})
+	if err != nil {
+		log.Fatal(err)
+	}
+	_ = server // server.Serve(ctx, listener) answers until ctx is done
+	fmt.Println(backend.Ready())
+	// Output: <nil>
+}

@@ -1,0 +1,518 @@
+package flaked
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/ids/idstest"
+	"github.com/flaked/flaked/internal/testkit/faultnet"
+	"github.com/flaked/flaked/internal/testkit/zktest"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+func TestMain(m *testing.M) { zktest.Main(m) }
+
+// noLeaks fails a test that leaves goroutines. Call it first, and not in a parallel test.
+func noLeaks(t *testing.T) {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+}
+
+// quick returns a Config with a state directory of its own, for a new cluster with short times.
+func quick(t *testing.T, zk string) Config {
+	return Config{
+		ZooKeeper: zk, Bootstrap: true, StateDir: filepath.Join(t.TempDir(), "state"),
+		Heartbeat: 50 * time.Millisecond, Settings: node.Settings{ConfirmTime: new(800 * time.Millisecond)},
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// opened returns a node that is ready. The test closes it at its end.
+func opened(t *testing.T, cfg Config) *Node {
+	t.Helper()
+	n, err := Open(within(t, time.Minute), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// create creates sequences in the node's cluster.
+func create(t *testing.T, n *Node, mode seqstore.Mode, names ...string) {
+	t.Helper()
+	o := &seqstore.Operator{Store: n.backing.store, Now: func() int64 { return time.Now().UnixMilli() }, By: t.Name()}
+	for _, name := range names {
+		wanted := seqstore.Definition{Name: name, Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 40}, Mode: mode, Settings: seqstore.Settings{Block: 1000, SupplyMs: 60_000, HoldMs: 60_000, Ceiling: 1e9, HardCeiling: 1e9}}
+		_, err := o.Create(t.Context(), wanted)
+		for deadline := time.Now().Add(10 * time.Second); errors.Is(err, seqstore.ErrNoState) && time.Now().Before(deadline); {
+			time.Sleep(10 * time.Millisecond) // the node begins to serve sequences a moment after IDs
+			_, err = o.Create(t.Context(), wanted)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestNodeIsASource(t *testing.T) {
+	noLeaks(t)
+	n := opened(t, quick(t, zktest.Chroot(t, zktest.Shared(t))))
+	create(t, n, seqstore.Segment, "order")
+	create(t, n, seqstore.Strict, "invoice")
+	idstest.Conform(t, n, idstest.Sequences{Plain: "order", Strict: "invoice", Missing: "nobody"})
+	if s := n.Sequences(); len(s.Sequences) != 2 {
+		t.Errorf("it knows %d sequences", len(s.Sequences))
+	}
+	if c, err := n.Cluster(t.Context()); err != nil || c.Summary.Live != 1 {
+		t.Errorf("%+v, %v", c.Summary, err)
+	}
+	if s := n.Status(); len(s) != 1 || !s[0].Ready || s[0].Worker == nil || s[0].Cluster.Name != "default" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Two nodes in one process have different workers, and keep them over a restart. A node that comes
+// back after a clean end is ready soon.
+func TestTwoNodesInOneProcess(t *testing.T) {
+	noLeaks(t)
+	zk := zktest.Chroot(t, zktest.Shared(t))
+	a, b := quick(t, zk), quick(t, zk)
+	b.Workers = 2
+	seen := make(map[worker.ID]bool)
+	var mu sync.Mutex
+	draw := func(n *Node) {
+		var drawing sync.WaitGroup
+		for range 4 {
+			drawing.Go(func() {
+				all, err := n.Take(t.Context(), 5000)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				for _, id := range all {
+					if seen[id] {
+						t.Fatalf("%s twice", id)
+					}
+					seen[id] = true
+				}
+			})
+		}
+		drawing.Wait()
+	}
+	held := func(n *Node) (workers []int) {
+		for _, s := range n.Status() {
+			workers = append(workers, *s.Worker)
+		}
+		return workers
+	}
+	var before []int
+	for round := range 3 {
+		began := time.Now()
+		one, err := Open(within(t, time.Minute), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took := time.Since(began)
+		two, err := Open(within(t, time.Minute), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := two.WaitReady(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("round %d: open after %s", round, took)
+		draw(one)
+		draw(two)
+		if round > 0 { // the second worker of b is ready later in the first round
+			if workers := append(held(one), held(two)...); before != nil && !slices.Equal(workers, before) {
+				t.Errorf("workers %v, were %v", workers, before)
+			} else {
+				before = workers
+			}
+			if took > 5*time.Second {
+				t.Errorf("Open took %s after a clean end", took)
+			}
+		}
+		for _, n := range []*Node{one, two} {
+			if err := n.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// A node that has just reached ZooKeeper gives no values of sequences for a while. Calls wait, as
+// long as their context allows.
+func TestSequenceWaitsForAConfirmedNode(t *testing.T) {
+	noLeaks(t)
+	cfg := quick(t, zktest.Chroot(t, zktest.Shared(t)))
+	first := opened(t, cfg)
+	create(t, first, seqstore.Segment, "order")
+	if err := first.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n := opened(t, cfg)
+	if v, err := n.Sequence("order").Next(within(t, 20*time.Millisecond)); !errors.Is(err, ids.ErrUnavailable) {
+		t.Errorf("with a short deadline: %d, %v", v, err)
+	}
+	if v, err := n.Sequence("order").Next(t.Context()); v != 1 || err != nil {
+		t.Errorf("with patience: %d, %v", v, err)
+	}
+}
+
+func TestWrongConfigs(t *testing.T) {
+	noLeaks(t)
+	for _, row := range []struct {
+		name string
+		cfg  Config
+		want string
+	}{
+		{"nothing", Config{}, "Config.ZooKeeper is empty"},
+		{"both", Config{InMemory: true, ZooKeeper: "zk"}, "leave out ZooKeeper"},
+		{"memory with a disk", Config{InMemory: true, StateDir: "x"}, "leave out ZooKeeper and StateDir"},
+		{"servers", Config{ZooKeeper: "a:b:c"}, "connect string"},
+		{"cluster", Config{ZooKeeper: "zk", Cluster: "a/b"}, "cluster name"},
+		{"workers", Config{InMemory: true, Workers: 65}, "Config.Workers is 65, must be 1 to 64"},
+		{"name", Config{InMemory: true, Name: "a b"}, "must not contain blanks"},
+		{"reserve", Config{InMemory: true, Reserve: time.Hour}, "the reserve 1h0m0s is out of range"},
+		{"heartbeat", Config{InMemory: true, Heartbeat: time.Millisecond}, "the heartbeat interval 1ms is too short"},
+	} {
+		n, err := Start(row.cfg)
+		if _, ok := errors.AsType[*ConfigError](err); !ok || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, want %q", row.name, err, row.want)
+		}
+		if n != nil {
+			_ = n.Close(t.Context())
+		}
+	}
+}
+
+// The environment has no effect.
+func TestVariablesAreNotRead(t *testing.T) {
+	t.Setenv("FLAKED_ZK", "127.0.0.1:1")
+	t.Setenv("FLAKED_DEV", "true")
+	if n, err := Open(t.Context(), Config{}); err == nil {
+		_ = n.Close(t.Context())
+		t.Error("Open takes ZooKeeper from the environment")
+	}
+}
+
+func TestOpenSaysWhyItFails(t *testing.T) {
+	noLeaks(t)
+	zk := zktest.Chroot(t, zktest.Shared(t))
+	used := quick(t, zk)
+	n := opened(t, used)
+
+	_, err := Open(within(t, time.Minute), used)
+	if e, ok := errors.AsType[*StateDirError](err); !ok || !errors.Is(err, localcache.ErrLocked) || e.Dir != used.StateDir {
+		t.Errorf("a state directory that is in use: %v", err)
+	}
+
+	missing := quick(t, zk)
+	missing.Cluster, missing.Bootstrap = "orders", false
+	if _, err := Open(within(t, time.Minute), missing); err == nil || !strings.Contains(err.Error(), "Config.Bootstrap creates a cluster") {
+		t.Errorf("no cluster: %v", err)
+	}
+
+	other := quick(t, zk)
+	wide := worker.Leaf()
+	wide.WorkerBits, wide.SequenceBits = 8, 14
+	other.Settings.Layout = &wide
+	_, err = Open(within(t, time.Minute), other)
+	if _, ok := errors.AsType[*node.DiffersError](err); !ok {
+		t.Errorf("another layout: %v", err)
+	}
+
+	silent := quick(t, "127.0.0.1:1")
+	began := time.Now()
+	_, err = Open(within(t, 300*time.Millisecond), silent)
+	if e, ok := errors.AsType[*ids.ReplyError](err); !ok || e.Code != "NOTREADY" || !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), "No connection to ZooKeeper: check Config.ZooKeeper, and that it runs and has a quorum") {
+		t.Errorf("no ZooKeeper: %v", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("Open took %s", took)
+	}
+	if _, err := n.Next(t.Context()); err != nil {
+		t.Errorf("the first node: %v", err)
+	}
+}
+
+// A node that cannot go on ends by itself, and says why.
+func TestNodeThatEndsByItself(t *testing.T) {
+	noLeaks(t)
+	cfg := quick(t, "127.0.0.1:1")
+	cfg.StartTimeout = 300 * time.Millisecond
+	n, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Next(t.Context()); !errors.Is(err, ids.ErrUnavailable) {
+		t.Errorf("a node that starts: %v", err)
+	}
+	<-n.Done()
+	_, err = n.Next(t.Context())
+	closed := n.Close(t.Context())
+	if closed == nil || errors.Is(closed, ids.ErrClosed) || !errors.Is(err, ids.ErrUnavailable) || !errors.Is(err, closed) {
+		t.Errorf("Next: %v, Close: %v", err, closed)
+	}
+}
+
+func TestClose(t *testing.T) {
+	noLeaks(t)
+	n := opened(t, Config{InMemory: true})
+	stop := make(chan struct{})
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for {
+			if _, err := n.Take(context.Background(), 100_000); err != nil {
+				if !errors.Is(err, ids.ErrClosed) {
+					t.Errorf("a call that Close interrupts: %v", err)
+				}
+				close(stop)
+				return
+			}
+		}
+	})
+	for range 2 {
+		if err := n.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	<-stop
+	asking.Wait()
+	if _, err := n.Next(t.Context()); err != ids.ErrClosed {
+		t.Errorf("Next: %v", err)
+	}
+	if _, err := n.Sequence("order").Next(t.Context()); !errors.Is(err, ids.ErrClosed) {
+		t.Errorf("a sequence: %v", err)
+	}
+	if err := n.Ready(); err != ids.ErrClosed {
+		t.Errorf("Ready: %v", err)
+	}
+}
+
+// Close with a context that is done does not wait for a ZooKeeper that is silent, and leaves no
+// goroutine.
+func TestCloseIsCutShort(t *testing.T) {
+	noLeaks(t)
+	zk := zktest.Chroot(t, zktest.Shared(t))
+	server, chroot, _ := strings.Cut(zk, "/")
+	link, err := faultnet.New(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer link.Close()
+	cfg := quick(t, link.Addr()+"/"+chroot)
+	n, err := Open(within(t, time.Minute), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, n, seqstore.Segment, "order")
+	if _, err := n.Sequence("order").Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	link.BlackHole()
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := n.Sequence("other").Next(context.Background())
+		waiting <- err
+	}()
+	began := time.Now()
+	if err := n.Close(within(t, 100*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Close: %v", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("Close took %s", took)
+	}
+	if err := <-waiting; !errors.Is(err, ids.ErrClosed) && !errors.Is(err, ids.ErrUnavailable) {
+		t.Errorf("a call that waited: %v", err)
+	}
+	link.Heal()
+	if _, err := opened(t, cfg).Next(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A node without a state directory gives its worker back, so that the next one has a worker at
+// once, and leaves nothing on the disk.
+func TestNodeWithoutADisk(t *testing.T) {
+	noLeaks(t)
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	cfg := quick(t, zktest.Chroot(t, zktest.Shared(t)))
+	cfg.StateDir = ""
+	for range 3 {
+		n := opened(t, cfg)
+		if _, err := n.Next(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := n.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	}
+	watcher := opened(t, quick(t, cfg.ZooKeeper))
+	if c, err := watcher.Cluster(t.Context()); err != nil || c.Summary.Held != 1 {
+		t.Errorf("%+v, %v", c.Summary, err)
+	}
+}
+
+func TestDrainedNodeIsNotReadyAndGivesIDs(t *testing.T) {
+	noLeaks(t)
+	n := opened(t, Config{InMemory: true})
+	if err := n.Ready(); err != nil {
+		t.Fatal(err)
+	}
+	n.Drain(false)
+	if e, ok := errors.AsType[*ids.ReplyError](n.Ready()); !ok || !strings.HasPrefix(e.Text, "draining") {
+		t.Errorf("Ready: %v", n.Ready())
+	}
+	if _, err := n.Next(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := n.Live(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNextAllocatesNothing(t *testing.T) {
+	n := opened(t, Config{InMemory: true})
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	if got := testing.AllocsPerRun(1000, func() {
+		if _, err := n.Next(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}); got != 0 {
+		t.Errorf("%v allocations", got)
+	}
+}
+
+// The log goes to slog with its levels and attributes, and nowhere else.
+func TestLogGoesToSlog(t *testing.T) {
+	noLeaks(t)
+	stdout, stderr := os.Stdout, os.Stderr
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Stdout, os.Stderr = w, w
+	var log bytes.Buffer
+	n, err := Open(within(t, time.Minute), Config{InMemory: true, Name: "n1", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err == nil {
+		err = n.Close(t.Context())
+	}
+	if quiet, e := Open(within(t, time.Minute), Config{InMemory: true}); e == nil {
+		_ = quiet.Close(t.Context())
+	}
+	os.Stdout, os.Stderr = stdout, stderr
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if written, _ := io.ReadAll(r); len(written) > 0 {
+		t.Errorf("written to a standard stream: %s", written)
+	}
+	if text := log.String(); !strings.Contains(text, `level=INFO msg=serving logger=flaked.node worker=`) || strings.Contains(text, "level=DEBUG") {
+		t.Errorf("the log is\n%s", text)
+	}
+}
+
+// A program that imports the package gets these libraries of others, and no more. A client gets none
+// of ZooKeeper's.
+func TestDependencies(t *testing.T) {
+	list := func(pkg string) (libraries []string) {
+		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", pkg)
+		cmd.Env = append(os.Environ(), "GOOS=linux")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v: %v", cmd.Args, err)
+		}
+		libraries = strings.Fields(string(out))
+		slices.Sort(libraries)
+		return slices.DeleteFunc(slices.Compact(libraries), func(m string) bool { return m == "github.com/flaked/flaked" })
+	}
+	for pkg, want := range map[string]string{
+		".":        "github.com/cenkalti/backoff/v5 github.com/fatih/color github.com/go-zookeeper/zk github.com/google/uuid github.com/hashicorp/go-hclog github.com/mattn/go-colorable github.com/mattn/go-isatty go.uber.org/atomic golang.org/x/sync golang.org/x/sys",
+		"./client": "github.com/cenkalti/backoff/v5 github.com/fatih/color github.com/hashicorp/go-hclog github.com/mattn/go-colorable github.com/mattn/go-isatty go.uber.org/atomic golang.org/x/sys",
+		"./ids":    "go.uber.org/atomic golang.org/x/sys",
+	} {
+		if got := strings.Join(list(pkg), " "); got != want {
+			t.Errorf("%s has %s, want %s", pkg, got, want)
+		}
+	}
+}
+
+// Each turn opens a node that has ended cleanly before, and takes an ID.
+func BenchmarkOpen(b *testing.B) {
+	cfg := Config{ZooKeeper: zktest.Chroot(b, zktest.Shared(b)), Bootstrap: true, StateDir: filepath.Join(b.TempDir(), "state"), Settings: node.Settings{ConfirmTime: new(8 * time.Second)}}
+	turn := func() {
+		n, err := Open(b.Context(), cfg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := n.Next(b.Context()); err != nil {
+			b.Error(err)
+		}
+		b.StopTimer()
+		if err := n.Close(b.Context()); err != nil {
+			b.Error(err)
+		}
+		b.StartTimer()
+	}
+	turn() // as a new node, in a new cluster
+	for b.Loop() {
+		turn()
+	}
+}
+
+func BenchmarkNext(b *testing.B) {
+	wide := worker.Leaf()
+	wide.WorkerBits, wide.SequenceBits = 1, 21
+	n, err := Open(b.Context(), Config{InMemory: true, Settings: node.Settings{Layout: &wide}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer n.Close(context.Background())
+	b.ReportAllocs()
+	ctx := b.Context()
+	for b.Loop() {
+		if _, err := n.Next(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package flaked
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/worker"
+)
+
+// Next returns one new ID. It does no I/O and allocates no memory. If the IDs of this tick are used
+// up, it waits for the next tick. If the clock went back a little, it waits as the cluster's rollback
+// policy says. Only when it has to wait, it looks at ctx.
+//
+// A node that may not give IDs at the moment refuses at once, with an error that wraps
+// ids.ErrUnavailable and an *ids.ReplyError with the words of the line protocol. After Close the
+// error is ids.ErrClosed.
+func (n *Node) Next(ctx context.Context) (worker.ID, error) {
+	run, err := n.backend.Reserve(ctx, 1)
+	if err != nil {
+		return 0, n.refused(ctx, err)
+	}
+	return run.First, nil
+}
+
+// Take returns count new IDs in ascending order, or an error and no IDs. count is 1 to
+// ids.MaxTake. IDs that were taken before an error are lost. It waits and refuses as Next does.
+func (n *Node) Take(ctx context.Context, count int) ([]worker.ID, error) {
+	if err := checkCount("Take", count); err != nil {
+		return nil, err
+	}
+	all := make([]worker.ID, 0, count)
+	for len(all) < count {
+		run, err := n.backend.Reserve(ctx, count-len(all))
+		if err != nil {
+			return nil, n.refused(ctx, err)
+		}
+		for i := range run.Len {
+			all = append(all, run.At(i))
+		}
+	}
+	return all, nil
+}
+
+func checkCount(method string, n int) error {
+	if n < 1 || n > ids.MaxTake {
+		return fmt.Errorf("flaked: %s(%d): the count must be 1 to %d", method, n, ids.MaxTake)
+	}
+	return nil
+}
+
+// refused returns the error of a call that the nodes have refused with err.
+func (n *Node) refused(ctx context.Context, err error) error {
+	switch ended := n.reason(); {
+	case ended == ids.ErrClosed:
+		return ended
+	case ended != nil:
+		return ids.Unavailable(nil, ended)
+	}
+	return ids.Unavailable(ctx.Err(), reply(err))
+}
+
+// reply returns an error of the line protocol as an *ids.ReplyError, and other errors as they are.
+func reply(err error) error {
+	if e, ok := errors.AsType[*lineproto.Error](err); ok {
+		return &ids.ReplyError{Code: e.Code.String(), Text: e.Text}
+	}
+	return err
+}

@@ -1,0 +1,322 @@
+package flaked
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/audit"
+	"github.com/flaked/flaked/internal/nodewire"
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/zkstore"
+)
+
+// Node is a node inside this program. Make it with Open or Start, and end it with Close. Any
+// number of goroutines may use it at once. It is an ids.Source.
+type Node struct {
+	cfg     Config
+	log     hclog.Logger
+	backing *backing
+	nodes   *node.NodeGroup
+	backend *nodewire.Backend
+	issuer  *seqstore.Issuer
+
+	// stop ends the Node, with the reason. stopStore cuts its connection to ZooKeeper.
+	stop      context.CancelCauseFunc
+	stopStore context.CancelFunc
+	ending    context.Context // done once the Node ends, and its cause is the reason
+	drained   chan bool       // capacity 1: Drain was called, with its argument
+	done      chan struct{}   // closed when all goroutines have ended
+}
+
+var _ ids.Source = (*Node)(nil)
+
+// Open starts a node and waits until it is ready, so that Next gives IDs. If the node ends with
+// an error before that, Open returns the error. If ctx is done first, Open closes the node, and
+// returns an error that says what the node was waiting for. Give ctx a deadline: without
+// ZooKeeper a new node waits for ever.
+//
+// A node that comes back after Close is ready within some milliseconds, and a new one within some
+// 50 ms. In a new cluster, after ZooKeeper has elected a leader, and always with a single ZooKeeper
+// server, a new one takes the cluster's confirming time, 12 s by default.
+func Open(ctx context.Context, cfg Config) (*Node, error) {
+	n, err := Start(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.WaitReady(ctx); err != nil {
+		connected := ctx.Err() == nil || n.backing.store.SessionID() != 0
+		cut, cancel := context.WithCancel(context.Background())
+		cancel() // the caller has waited long enough
+		_ = n.Close(cut)
+		return nil, advised(err, connected)
+	}
+	return n, nil
+}
+
+// Start starts a node, and does not wait until it is ready. It returns a *ConfigError if cfg is
+// wrong, and a *StateDirError if a state directory cannot be used. Later errors of the node end
+// it: see Done.
+func Start(cfg Config) (*Node, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, &ConfigError{err}
+	}
+	b, err := open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{cfg: cfg, log: cfg.HCLogger, backing: b, drained: make(chan bool, 1), done: make(chan struct{})}
+	if err := n.assemble(); err != nil {
+		b.close()
+		return nil, &ConfigError{err}
+	}
+	var connected context.Context
+	n.ending, n.stop = context.WithCancelCause(context.Background())
+	connected, n.stopStore = context.WithCancel(context.Background())
+	go n.run(connected)
+	return n, nil
+}
+
+// assemble makes the nodes, one for each worker, and the issuer of named sequences.
+func (n *Node) assemble() error {
+	base := n.cfg.node()
+	base.Store, base.ZooKeeper = n.backing.store, n.backing.zookeeper
+	base.LostData = func(found string) { n.issuer.NoteLoss(found) }
+	base.Followed = func() coordinator.Followed { return coordinator.Followed(n.issuer.Followed()) }
+	var nodes []*node.Node
+	for i, cache := range n.backing.caches {
+		cfg := base
+		cfg.Cache, cfg.Reconnected, cfg.Logger = cache, n.backing.reconnected[i], n.log
+		if i > 0 {
+			cfg.Labels.Name += fmt.Sprintf("#%d", i+1)
+			cfg.Logger = n.log.Named(fmt.Sprintf("worker-%d", i+1))
+		}
+		one, err := node.New(cfg)
+		if err != nil {
+			return err
+		}
+		nodes = append(nodes, one)
+	}
+	n.nodes = node.NewNodeGroup(nodes...)
+	n.backend = nodewire.New(n.nodes, n.cfg.Version)
+	n.issuer = seqstore.New(seqstore.Config{
+		Store: n.backing.store, Tenure: n.nodes.Tenure(), Now: func() int64 { return n.nodes.Now().UnixMilli() }, Mono: timeguard.System().Mono,
+		By: n.cfg.Name, Follow: n.cfg.Heartbeat, WitnessFile: n.cfg.witnessFile(), Log: n.log.Named("sequences"),
+	})
+	return nil
+}
+
+// run keeps the node until stop is called or a part fails. It then ends the parts in order: named
+// sequences need the nodes' workers to give back what was not issued, and the nodes need
+// ZooKeeper to report their end.
+func (n *Node) run(connected context.Context) {
+	defer close(n.done)
+	issuerCtx, stopIssuer := context.WithCancel(context.Background())
+	nodeCtx, stopNodes := context.WithCancel(context.Background())
+	defer stopIssuer()
+	defer stopNodes()
+	var connecting, keeping, issuing, noting sync.WaitGroup
+	connecting.Go(func() {
+		if err := n.backing.run(connected); err != nil {
+			n.stop(err)
+		}
+	})
+	keeping.Go(func() { n.stop(n.nodes.Run(nodeCtx)) })
+	issuing.Go(func() { n.issuer.Run(issuerCtx) })
+	if !n.cfg.InMemory {
+		noting.Go(func() { audit.Follow(n.ending, n.backing.store, time.Tick(audit.Every), n.log) })
+	}
+	noting.Go(n.noteDrain)
+
+	<-n.ending.Done()
+	noting.Wait()
+	stopIssuer()
+	issuing.Wait()
+	stopNodes()
+	keeping.Wait()
+	n.stopStore()
+	if err := n.backing.store.Close(); err != nil {
+		n.log.Debug("closing the connection to ZooKeeper failed", "error", err)
+	}
+	connecting.Wait()
+	n.backing.close()
+}
+
+// WaitReady waits until the node is ready, as Open does.
+func (n *Node) WaitReady(ctx context.Context) error {
+	served := n.nodes.Served()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for n.backend.Ready() != nil {
+		select {
+		case <-served:
+			served = nil // it has begun to serve, and may have stopped again
+		case <-look.C:
+		case <-n.done:
+			return n.reason()
+		case <-ctx.Done():
+			return ids.Unavailable(ctx.Err(), reply(n.backend.Ready()))
+		}
+	}
+	return nil
+}
+
+// Close ends the node. Calls that wait fail with ids.ErrClosed. Close stores the bounds, so that
+// the next start with this StateDir does not wait, and tells ZooKeeper, which takes up to 5 s if
+// ZooKeeper is slow, and a second if it is gone. If ctx is done first, Close does not wait for
+// ZooKeeper any more: nothing is lost, but with ReleaseOnClose the worker may stay reserved until
+// its lease is over.
+//
+// When Close returns, all goroutines of the node have ended. It returns the error that had ended
+// the node before, or that of ctx if it cut the end short. It may be called more than once.
+func (n *Node) Close(ctx context.Context) error {
+	n.stop(ids.ErrClosed)
+	var cut error
+	select {
+	case <-n.done:
+	case <-ctx.Done():
+		cut = ctx.Err()
+		n.stopStore()
+		<-n.done
+	}
+	if err := n.reason(); err != ids.ErrClosed {
+		return err
+	}
+	return cut
+}
+
+// Done returns a channel that is closed when the node has ended: after Close, or because it cannot
+// go on, such as with a clock that is wrong at the start. Close then returns the error.
+func (n *Node) Done() <-chan struct{} { return n.done }
+
+// reason returns why the node ends: ids.ErrClosed, or the error of a part. It returns nil while the
+// node does not end.
+func (n *Node) reason() error {
+	err := context.Cause(n.ending)
+	if errors.Is(err, context.Canceled) {
+		return ids.ErrClosed
+	}
+	return err
+}
+
+// Drain prepares the end of the node: Ready returns an error from now on, so that load balancers
+// and probes turn to others. Next still gives IDs until Close. If release is true, Close gives the
+// worker back, as with Config.ReleaseOnClose. The drain is noted in the cluster's audit list.
+func (n *Node) Drain(release bool) {
+	n.nodes.Drain(release)
+	select {
+	case n.drained <- release:
+	default: // it is noted already
+	}
+}
+
+// noteDrainTime is how long a node that drains tries to write to the audit list.
+const noteDrainTime = 2 * time.Second
+
+// noteDrain waits until Drain is called, and adds the drain to the audit list. It returns when the
+// node ends and Drain was not called.
+func (n *Node) noteDrain() {
+	var release bool
+	select {
+	case release = <-n.drained:
+	case <-n.ending.Done():
+		select {
+		case release = <-n.drained: // both at once
+		default:
+			return
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), noteDrainTime)
+	defer cancel()
+	host, _ := os.Hostname()
+	e := audit.Entry{By: "a process on " + host, Command: "flaked drain", Outcome: audit.Done}
+	if release {
+		e.Command += " --release"
+	}
+	e.Command += " (node " + n.cfg.Name + ")"
+	if _, err := audit.Add(ctx, n.backing.store, e); err != nil {
+		n.log.Warn("the cluster's audit list lacks this drain", "error", err)
+	}
+}
+
+// Ready returns nil if Next would give an ID now or after a short wait, and the node will go on. It
+// is for readiness probes. Its errors are those of Next.
+func (n *Node) Ready() error {
+	if err := n.backend.Ready(); err != nil {
+		return n.refused(context.Background(), err)
+	}
+	return nil
+}
+
+// Live returns nil while the node's goroutines make progress, and otherwise the reason to restart
+// the process. It does not depend on ZooKeeper. It is for liveness probes.
+func (n *Node) Live() error { return n.nodes.Live() }
+
+// Status returns the state of each worker of the node. There is one, unless Config.Workers is more. It
+// does no I/O.
+func (n *Node) Status() []node.Snapshot { return n.backend.Snapshots() }
+
+// Sequences returns what the node knows of the named sequences that it has used. It does no I/O.
+func (n *Node) Sequences() seqstore.Report { return n.issuer.Report() }
+
+// Cluster reads the state of the whole cluster from ZooKeeper, as `flaked status` shows it.
+func (n *Node) Cluster(ctx context.Context) (clusterview.Report, error) {
+	r, err := clusterview.Read(ctx, n.backing.store, n.cfg.Cluster)
+	if err != nil {
+		return r, err
+	}
+	r.Judge()
+	return r, nil
+}
+
+// LineProtocol returns what lineproto.Config needs so that the program serves the node's IDs and
+// sequences to others, as `flaked serve` does. The server must end before Close.
+func (n *Node) LineProtocol() (lineproto.Backend, lineproto.Sequences) {
+	return n.backend, nodewire.Sequences{Issuer: n.issuer}
+}
+
+// Use returns what the node knows of a named sequence. ok is false if it knows none of this name.
+func (n *Node) Use(name string) (u seqstore.Use, ok bool) { return n.issuer.Use(name) }
+
+// StateDirs returns the state directories of a Node with so many workers. The first is dir itself,
+// so that the first worker stays when the number of workers changes.
+func StateDirs(dir string, workers int) []string {
+	dirs := []string{dir}
+	for i := 2; i <= workers; i++ {
+		dirs = append(dirs, filepath.Join(dir, fmt.Sprintf("worker-%d", i)))
+	}
+	return dirs
+}
+
+// advised returns err, with which Open fails, and what to do. connected is false if Open
+// has waited for ZooKeeper in vain.
+func advised(err error, connected bool) error {
+	if !connected {
+		return fmt.Errorf("%w. No connection to ZooKeeper: check Config.ZooKeeper, and that it runs and has a quorum", err)
+	}
+	for _, row := range []struct {
+		is     error
+		advice string
+	}{
+		{coordinator.ErrNoCluster, "Check Config.ZooKeeper and Config.Cluster. Config.Bootstrap creates a cluster"},
+		{zkstore.ErrDenied, "Give Config.ZooKeeperAuth the user that created the records"},
+	} {
+		if errors.Is(err, row.is) {
+			return fmt.Errorf("%w. %s", err, row.advice)
+		}
+	}
+	return err
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package flaked
+
+const raceEnabled = false

@@ -1,0 +1,162 @@
+package flaked
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/nodewire"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// Sequence returns the named sequence, which `flaked seq create` has created. Its calls take values
+// from a block that the node holds, and wait for ZooKeeper when the block is used up. Each call of
+// a strict sequence waits for ZooKeeper. See docs/sequences.md.
+//
+// A refusal that may pass is tried again until ctx is done, for 5 s if it has no deadline: a node that
+// has just reached ZooKeeper takes no values for the cluster's confirming time, 12 s by default. A
+// sequence that refuses until somebody acts returns an *ids.ReplyError (ERR, EXHAUSTED) that does not
+// wrap ids.ErrUnavailable.
+func (n *Node) Sequence(name string) ids.Sequence {
+	s := &namedSequence{n: n, name: []byte(name)}
+	if err := sequence.CheckName(name); err != nil {
+		s.err = fmt.Errorf("flaked: %w", err)
+	}
+	return s
+}
+
+// namedSequence is the ids.Sequence of a Node.
+type namedSequence struct {
+	n    *Node
+	name []byte
+	err  error // the name is wrong
+}
+
+func (s *namedSequence) Next(ctx context.Context) (int64, error) {
+	runs, err := s.take(ctx, 1, false, "")
+	if err != nil {
+		return 0, err
+	}
+	return int64(runs[0].First), nil
+}
+
+func (s *namedSequence) NextKeyed(ctx context.Context, key string) (int64, error) {
+	if err := sequence.CheckKey(key); err != nil {
+		return 0, fmt.Errorf("flaked: %w", err)
+	}
+	runs, err := s.take(ctx, 1, false, key)
+	if err != nil {
+		return 0, err
+	}
+	return int64(runs[0].First), nil
+}
+
+// part is the most values that Take asks for at once. It is the most of one request of the line
+// protocol, too.
+const part = 10_000
+
+func (s *namedSequence) Take(ctx context.Context, n int) ([]int64, error) {
+	if err := checkCount("Take", n); err != nil {
+		return nil, err
+	}
+	all := make([]int64, 0, n)
+	for len(all) < n {
+		runs, err := s.take(ctx, min(n-len(all), part), false, "")
+		if err != nil {
+			return nil, err
+		}
+		for _, run := range runs {
+			for i := range run.Len {
+				all = append(all, int64(run.At(i)))
+			}
+		}
+	}
+	return all, nil
+}
+
+func (s *namedSequence) Range(ctx context.Context, n int) (first, last int64, err error) {
+	if err := checkCount("Range", n); err != nil {
+		return 0, 0, err
+	}
+	runs, err := s.take(ctx, n, true, "")
+	if err != nil {
+		return 0, 0, err
+	}
+	end := runs[len(runs)-1]
+	return int64(runs[0].First), int64(end.At(end.Len - 1)), nil
+}
+
+// patience is how long a call tries again whose context has no deadline, as in package client.
+const patience = 5 * time.Second
+
+// take takes n values. A refusal that may pass (NOTREADY) is tried again, unless the deadline comes
+// first.
+func (s *namedSequence) take(ctx context.Context, n int, whole bool, key string) ([]worker.Run, error) {
+	switch {
+	case s.err != nil:
+		return nil, s.err
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(patience)
+	}
+	for {
+		runs, err := s.try(ctx, n, whole, key)
+		e, ok := errors.AsType[*ids.ReplyError](err)
+		if !ok {
+			return runs, err
+		}
+		if e.Code != "NOTREADY" {
+			return nil, e
+		}
+		again := min(max(e.RetryAfter(), 25*time.Millisecond), time.Second)
+		if time.Now().Add(again).After(deadline) {
+			return nil, ids.Unavailable(nil, e)
+		}
+		if err := wait(ctx, s.n, time.After(again)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// try takes n values, and waits while the node fetches positions from ZooKeeper. A refusal is an
+// *ids.ReplyError.
+func (s *namedSequence) try(ctx context.Context, n int, whole bool, key string) ([]worker.Run, error) {
+	w := sequence.Wait{Key: key}
+	news := make(chan struct{}, 1)
+	wake := func() {
+		select {
+		case news <- struct{}{}:
+		default:
+		}
+	}
+	for {
+		runs, err := nodewire.Sequences{Issuer: s.n.issuer}.Take(&w, s.name, n, whole, wake, nil)
+		switch {
+		case err == nil:
+			return runs, nil
+		case !errors.Is(err, sequence.ErrPending):
+			return nil, reply(err)
+		}
+		if err := wait(ctx, s.n, news); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// wait waits for news. It returns an error if ctx or the node ends first.
+func wait[T any](ctx context.Context, n *Node, news <-chan T) error {
+	select {
+	case <-news:
+		return nil
+	case <-ctx.Done():
+		return ids.Unavailable(ctx.Err(), nil)
+	case <-n.ending.Done():
+		return n.refused(ctx, nil)
+	}
+}
