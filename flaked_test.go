@@ -352,7 +352,7 @@ func TestCloseIsCutShort(t *testing.T) {
 	if err := n.Close(within(t, 100*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Close: %v", err)
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 4*time.Second {
 		t.Errorf("Close took %s", took)
 	}
 	if err := <-waiting; !errors.Is(err, ids.ErrClosed) && !errors.Is(err, ids.ErrUnavailable) {

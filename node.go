@@ -176,8 +176,8 @@ func (n *Node) WaitReady(ctx context.Context) error {
 
 // Close ends the node. Calls that wait fail with ids.ErrClosed. Close stores the bounds, so that
 // the next start with this StateDir does not wait, and tells ZooKeeper, which takes up to 5 s if
-// ZooKeeper is slow, and a second if it is gone. If ctx is done first, Close does not wait for
-// ZooKeeper any more: nothing is lost, but with ReleaseOnClose the worker may stay reserved until
+// ZooKeeper is slow, and a second if it is gone. If ctx is done first, Close gives ZooKeeper a second
+// more to end the session: nothing is lost, but with ReleaseOnClose the worker may stay reserved until
 // its lease is over.
 //
 // When Close returns, all goroutines of the node have ended. It returns the error that had ended

@@ -35,12 +35,12 @@ func (c *Coordinator) Release(ctx context.Context, claim Claim, end int64) error
 }
 
 // finish changes our slot's record by a versioned write, if it is still ours. If a write is
-// not acknowledged, finish reads the record and tries again until ctx ends.
+// not acknowledged, finish reads the record and tries again until ctx ends or the store is closed.
 func (c *Coordinator) finish(ctx context.Context, claim Claim, change func(*Slot)) error {
 	for {
 		err := c.tryFinish(ctx, claim, change)
 		switch {
-		case err == nil || ctx.Err() != nil:
+		case err == nil || ctx.Err() != nil || errors.Is(err, zkstore.ErrClosed):
 			return err
 		case errors.Is(err, zkstore.ErrBadVersion), errors.Is(err, zkstore.ErrNoNode):
 		case errors.Is(err, zkstore.ErrUnreachable):

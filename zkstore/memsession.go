@@ -198,7 +198,7 @@ func (s *MemSession) do(ctx context.Context, c Call, apply func(t memTree, x txn
 	switch {
 	case s.closed:
 		s.m.mu.Unlock()
-		return unreachable(errClosed)
+		return unreachable(ErrClosed)
 	case s.partitioned:
 		s.m.mu.Unlock()
 		return unreachable(errPartitioned)

@@ -132,6 +132,8 @@ var (
 	// ErrUnreachable: no answer came in time. The outcome of a write that fails so is
 	// unknown: a server may have applied it, or may still apply it a moment later.
 	ErrUnreachable = errors.New("ZooKeeper cannot be reached")
+	// ErrClosed: the store was closed. It comes with ErrUnreachable, and no retry helps.
+	ErrClosed = errors.New("the store is closed")
 	// ErrDenied: ZooKeeper refused the credentials, or the record's ACL forbids the call.
 	ErrDenied = errors.New("ZooKeeper denied access")
 )

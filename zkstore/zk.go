@@ -115,10 +115,13 @@ func (z *ZK) Run(ctx context.Context) error {
 	defer close(z.done)
 
 	z.supervise(ctx)
+	z.mu.Lock()
+	z.closed = true
+	z.tell()
+	z.mu.Unlock()
 	z.ending.Wait()
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	z.closed = true
 	return z.endErr
 }
 

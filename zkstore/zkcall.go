@@ -71,8 +71,6 @@ func OnSession(ctx context.Context, id int64) context.Context {
 
 var errSilent = errors.New("the server did not answer, so the client moved to another one")
 
-var errClosed = errors.New("the store is closed")
-
 // acquire waits for a client with a session. The caller must call calls.Done on it.
 func (z *ZK) acquire(ctx context.Context) (*zkClient, error) {
 	for {
@@ -86,7 +84,7 @@ func (z *ZK) acquire(ctx context.Context) (*zkClient, error) {
 		z.mu.Unlock()
 		switch {
 		case closed:
-			return nil, errClosed
+			return nil, ErrClosed
 		case denied != nil:
 			return nil, denied
 		}
@@ -107,7 +105,7 @@ func (z *ZK) unreachable(op, path string, err error) error {
 	z.mu.Lock()
 	why := z.why
 	z.mu.Unlock()
-	if why != nil && !errors.Is(err, errClosed) {
+	if why != nil && !errors.Is(err, ErrClosed) {
 		return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, &noConnection{why, err})
 	}
 	return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, worded{err})
