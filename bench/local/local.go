@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -37,6 +39,24 @@ func start(dir string, servers int) (addresses string, err error) {
 // StopZooKeeper ends the ZooKeeper in dir and deletes its data.
 func StopZooKeeper(dir string) error {
 	return exec.Command("scripts/zk-dev.sh", "stop", "--wipe", "--dir", dir).Run()
+}
+
+// KillServer ends one server of the ensemble in dir by SIGKILL. at is its place in what
+// StartEnsemble has returned, from 0.
+func KillServer(dir string, at int) error {
+	text, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("node%d", at+1), "pid"))
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return err
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return err
+	}
+	return process.Kill()
 }
 
 // Pause blocks for d. It returns the error of ctx if ctx ends earlier.

@@ -1,8 +1,10 @@
 package local
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -35,6 +37,34 @@ func Start(log, program string, args ...string) (*Process, error) {
 
 // PID returns the number of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Usage is what a process has used since its start.
+type Usage struct {
+	CPU time.Duration
+	// Wakes is how often a thread of it was given a core after it had waited for something.
+	Wakes int64
+}
+
+// Usage returns what the threads that the process has now have used. It is zero after its end.
+func (p *Process) Usage() (u Usage) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", p.PID()))
+	for _, task := range tasks {
+		var ns int64
+		text, _ := os.ReadFile(filepath.Join(task, "schedstat"))
+		_, _ = fmt.Sscan(string(text), &ns)
+		u.CPU += time.Duration(ns)
+		text, _ = os.ReadFile(filepath.Join(task, "status"))
+		wakes, _ := number(string(text), "voluntary_ctxt_switches:", 10)
+		u.Wakes += wakes
+	}
+	return u
+}
+
+// Kill ends the process by SIGKILL, and waits for its end.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
 
 // Ended reports whether the process has ended.
 func (p *Process) Ended() bool {

@@ -58,7 +58,7 @@ func run(ctx context.Context, o options) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Measured on %s by `make bench-nodes`: one ZooKeeper and all nodes on one machine, a heartbeat every 3 s, figures of ZooKeeper's own counters over %s. %s.\n\n",
 		time.Now().UTC().Format(time.DateOnly), o.watch, figures.ThisMachine())
-	fmt.Fprint(&text, "| nodes | | all ready after | ended | for a node and heartbeat: requests | writes | bytes to ZooKeeper | bytes from it |\n|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprint(&text, "| nodes | | all ready after | and after SIGKILL of all | ended | for a node and heartbeat: requests | writes | bytes to ZooKeeper | bytes from it | for a node and second: ms of CPU | switches of threads |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, n := range o.counts {
 		for _, program := range []struct{ name, path string }{{"before", o.before}, {"flaked", o.flaked}} {
 			if program.path == "" {
@@ -82,17 +82,26 @@ func run(ctx context.Context, o options) error {
 // measured holds the figures of one number of nodes.
 type measured struct {
 	ready time.Duration // until all were. 0: not all
+	again time.Duration // the same after all were killed by SIGKILL and started again
 	ended int           // processes that ended by themselves
+	// A node's own cost in a second.
+	cpu   time.Duration
+	wakes float64
 	// ZooKeeper's load for each node and heartbeat. in and out are bytes.
 	requests, writes, in, out float64
 }
 
 func (m measured) row(n int, name string) string {
-	ready := "not all"
-	if m.ready > 0 {
-		ready = m.ready.Round(100 * time.Millisecond).String()
+	return fmt.Sprintf("| %d | %s | %s | %s | %d | %.1f | %.2f | %.0f | %.0f | %.1f | %.0f |\n", n, name, after(m.ready), after(m.again), m.ended,
+		m.requests, m.writes, m.in, m.out, float64(m.cpu)/1e6, m.wakes)
+}
+
+// after words how long it took until all were ready. 0: not all were.
+func after(d time.Duration) string {
+	if d == 0 {
+		return "not all"
 	}
-	return fmt.Sprintf("| %d | %s | %s | %d | %.1f | %.2f | %.0f | %.0f |\n", n, name, ready, m.ended, m.requests, m.writes, m.in, m.out)
+	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
 const heartbeat = 3 * time.Second
@@ -113,54 +122,95 @@ func measure(ctx context.Context, program string, n int, o options) (m measured,
 	if out, err := init.CombinedOutput(); err != nil {
 		return m, fmt.Errorf("flaked cluster init: %w: %s", err, out)
 	}
-	began := time.Now()
 	var nodes []*node
 	defer func() {
 		for _, n := range nodes {
 			n.Stop()
 		}
 	}()
-	for i := range n {
-		node, err := startNode(program, zk, filepath.Join(dir, fmt.Sprint("n", i)))
-		if err != nil {
-			return m, err
+	start := func() (time.Duration, error) {
+		nodes = nil
+		began := time.Now()
+		for i := range n {
+			node, err := startNode(program, zk, filepath.Join(dir, fmt.Sprint("n", i)))
+			if err != nil {
+				return 0, err
+			}
+			nodes = append(nodes, node)
 		}
-		nodes = append(nodes, node)
+		return allReady(ctx, nodes, began, o.patient), nil
 	}
-	waiting := n
-	for waiting > 0 && time.Since(began) < o.patient && ctx.Err() == nil {
-		time.Sleep(100 * time.Millisecond)
-		waiting, m.ended = 0, 0
+	if m.ready, err = start(); err != nil {
+		return m, err
+	}
+	if err := m.watch(ctx, zk, nodes, o.watch); err != nil {
+		return m, err
+	}
+	for _, n := range nodes {
+		n.Kill()
+	}
+	m.again, err = start()
+	return m, err
+}
+
+// allReady waits until all nodes are ready, and returns how long that took since began: 0 if it took
+// longer than limit, or if one has ended.
+func allReady(ctx context.Context, nodes []*node, began time.Time, limit time.Duration) time.Duration {
+	for time.Since(began) < limit && ctx.Err() == nil {
+		waiting := 0
 		for _, n := range nodes {
 			switch {
 			case n.Ended():
-				m.ended++
+				return 0
 			case !n.isReady():
 				waiting++
 			}
 		}
+		if waiting == 0 {
+			return time.Since(began)
+		}
+		_ = local.Pause(ctx, 50*time.Millisecond)
 	}
-	if waiting == 0 && m.ended == 0 {
-		m.ready = time.Since(began)
-	}
+	return 0
+}
+
+// watch measures the load on ZooKeeper, and what the nodes use, over d.
+func (m *measured) watch(ctx context.Context, zk string, nodes []*node, d time.Duration) error {
 	// Leave out the first heartbeats of the nodes that were ready last.
 	if err := local.Pause(ctx, 2*heartbeat); err != nil {
-		return m, err
+		return err
 	}
-	before, err := countersOf(zk)
+	before, err := local.CountersOf(zk)
 	if err != nil {
-		return m, err
+		return err
 	}
-	from := time.Now()
-	if err := local.Pause(ctx, o.watch); err != nil {
-		return m, err
+	from, used := time.Now(), usage(nodes)
+	if err := local.Pause(ctx, d); err != nil {
+		return err
 	}
-	after, err := countersOf(zk)
+	after, err := local.CountersOf(zk)
 	if err != nil {
-		return m, err
+		return err
 	}
-	beats := float64(n-m.ended) * time.Since(from).Seconds() / heartbeat.Seconds()
-	m.requests, m.writes = float64(after.received-before.received)/beats, float64(after.zxid-before.zxid)/beats
-	m.in, m.out = float64(after.in-before.in)/beats, float64(after.out-before.out)/beats
-	return m, nil
+	for _, n := range nodes {
+		if n.Ended() {
+			m.ended++
+		}
+	}
+	seconds := float64(len(nodes)-m.ended) * time.Since(from).Seconds()
+	beats := seconds / heartbeat.Seconds()
+	m.requests, m.writes = float64(after.Requests-before.Requests)/beats, float64(after.Zxid-before.Zxid)/beats
+	m.in, m.out = float64(after.In-before.In)/beats, float64(after.Out-before.Out)/beats
+	now := usage(nodes)
+	m.cpu, m.wakes = time.Duration(float64(now.CPU-used.CPU)/seconds), float64(now.Wakes-used.Wakes)/seconds
+	return nil
+}
+
+// usage returns what all nodes together have used.
+func usage(nodes []*node) (sum local.Usage) {
+	for _, n := range nodes {
+		u := n.Usage()
+		sum.CPU, sum.Wakes = sum.CPU+u.CPU, sum.Wakes+u.Wakes
+	}
+	return sum
 }

@@ -1,0 +1,119 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/flaked/flaked"
+	"github.com/flaked/flaked/worker"
+)
+
+// event is a line that the process with the nodes prints.
+type event struct {
+	// Holding is the number of nodes that have a worker. If it is set, nothing else is.
+	Holding int `json:"holding,omitempty"`
+
+	Node   int         `json:"node"`
+	Worker int         `json:"worker"`
+	IDs    []worker.ID `json:"ids,omitempty"`
+	Ended  string      `json:"ended,omitempty"` // why the node ended. Then it has no IDs
+}
+
+// takeEach is how many IDs the harness draws from a node once it is ready. They are compared with
+// those of all other nodes and starts.
+const takeEach = 64
+
+// host is the process with all nodes. It prints an event for each that is ready or has ended.
+type host struct {
+	zk, cluster, dir string
+	nodes            int
+
+	mu  sync.Mutex // for out
+	out *json.Encoder
+}
+
+// run starts all nodes at once, and waits until ctx is done. It does not close the nodes: the
+// harness kills the process.
+func (h *host) run(ctx context.Context) error {
+	h.out = json.NewEncoder(os.Stdout)
+	var starting sync.WaitGroup
+	started := make([]*flaked.Node, h.nodes)
+	errs := make(chan error, h.nodes)
+	for i := range started {
+		starting.Go(func() {
+			var err error
+			started[i], err = flaked.Start(flaked.Config{
+				ZooKeeper: h.zk, Cluster: h.cluster, Bootstrap: true,
+				StateDir: filepath.Join(h.dir, h.cluster, fmt.Sprint(i)), Name: fmt.Sprintf("n%d", i),
+			})
+			if err != nil {
+				errs <- err
+				return
+			}
+			go h.follow(ctx, i, started[i])
+		})
+	}
+	starting.Wait()
+	select {
+	case err := <-errs:
+		return err
+	default:
+	}
+	h.count(ctx, started)
+	<-ctx.Done()
+	return nil
+}
+
+// follow draws IDs from node i as soon as it is ready, and waits for its end.
+func (h *host) follow(ctx context.Context, i int, n *flaked.Node) {
+	e := event{Node: i}
+	err := n.WaitReady(ctx)
+	if err == nil {
+		e.IDs, err = n.Take(ctx, takeEach)
+	}
+	if err != nil {
+		e.Ended = err.Error()
+		h.print(e)
+		return
+	}
+	e.Worker = *n.Status()[0].Worker
+	h.print(e)
+	<-n.Done()
+	h.print(event{Node: i, Ended: fmt.Sprint(n.Close(ctx))})
+}
+
+// count prints how many nodes have a worker until all have one.
+func (h *host) count(ctx context.Context, nodes []*flaked.Node) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for before := 0; before < len(nodes); {
+		holding := 0
+		for _, n := range nodes {
+			if n.Status()[0].Worker != nil {
+				holding++
+			}
+		}
+		if holding != before {
+			h.print(event{Holding: holding})
+			before = holding
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (h *host) print(e event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_ = h.out.Encode(e) // the harness that reads it has ended, and this process ends with it
+}
