@@ -16,6 +16,7 @@ import (
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/audit"
 	"github.com/flaked/flaked/internal/nodewire"
+	"github.com/flaked/flaked/internal/pulse"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/seqstore"
@@ -32,6 +33,7 @@ type Node struct {
 	nodes   *node.NodeGroup
 	backend *nodewire.Backend
 	issuer  *seqstore.Issuer
+	pulse   *pulse.Grid
 
 	// stop ends the Node, with the reason. stopStore cuts its connection to ZooKeeper.
 	stop      context.CancelCauseFunc
@@ -78,7 +80,7 @@ func Start(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, log: cfg.HCLogger, backing: b, drained: make(chan bool, 1), done: make(chan struct{})}
+	n := &Node{cfg: cfg, log: cfg.HCLogger, backing: b, pulse: pulse.New(timeguard.System().Mono), drained: make(chan bool, 1), done: make(chan struct{})}
 	if err := n.assemble(); err != nil {
 		b.close()
 		return nil, &ConfigError{err}
@@ -93,6 +95,7 @@ func Start(cfg Config) (*Node, error) {
 // assemble makes the nodes, one for each worker, and the issuer of named sequences.
 func (n *Node) assemble() error {
 	base := n.cfg.node()
+	base.Pulse = n.pulse
 	base.Store, base.ZooKeeper = n.backing.store, n.backing.zookeeper
 	base.LostData = func(found string) { n.issuer.NoteLoss(found) }
 	base.Followed = func() coordinator.Followed { return coordinator.Followed(n.issuer.Followed()) }
@@ -114,7 +117,7 @@ func (n *Node) assemble() error {
 	n.backend = nodewire.New(n.nodes, n.cfg.Version)
 	n.issuer = seqstore.New(seqstore.Config{
 		Store: n.backing.store, Tenure: n.nodes.Tenure(), Now: func() int64 { return n.nodes.Now().UnixMilli() }, Mono: timeguard.System().Mono,
-		By: n.cfg.Name, Follow: n.cfg.Heartbeat, WitnessFile: n.cfg.witnessFile(), Log: n.log.Named("sequences"),
+		By: n.cfg.Name, Follow: n.cfg.Heartbeat, Pulse: n.pulse, WitnessFile: n.cfg.witnessFile(), Log: n.log.Named("sequences"),
 	})
 	return nil
 }
@@ -290,6 +293,11 @@ func (n *Node) LineProtocol() (lineproto.Backend, lineproto.Sequences) {
 
 // Use returns what the node knows of a named sequence. ok is false if it knows none of this name.
 func (n *Node) Use(name string) (u seqstore.Use, ok bool) { return n.issuer.Use(name) }
+
+// Until returns the time until the next moment at which a node works that does something every so
+// often. A program that does its own periodic work at these moments is not woken once more for it.
+// every must be above 0.
+func (n *Node) Until(every time.Duration) time.Duration { return n.pulse.Until(every) }
 
 // StateDirs returns the state directories of a Node with so many workers. The first is dir itself,
 // so that the first worker stays when the number of workers changes.

@@ -12,7 +12,7 @@ func Of(n *flaked.Node) Config {
 	backend, sequences := n.LineProtocol()
 	return Config{
 		Ready: backend.Ready, Live: n.Live, Workers: n.Status, Reserve: backend.Reserve,
-		Sequences: n.Sequences, Issuer: issuerOf{sequences, n}, Slots: n.Cluster, About: About{Version: backend.Version()},
+		Sequences: n.Sequences, Issuer: issuerOf{sequences, n}, Slots: n.Cluster, Until: n.Until, About: About{Version: backend.Version()},
 	}
 }
 

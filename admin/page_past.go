@@ -125,8 +125,8 @@ const (
 
 // remember samples the counters and calls slots.idle until ctx ends.
 func (s *Server) remember(ctx context.Context) {
-	tick := time.NewTicker(sampleEvery)
-	defer tick.Stop()
+	next := time.NewTimer(s.cfg.Until(sampleEvery))
+	defer next.Stop()
 	// The random delay spreads the readings of nodes that start at the same time.
 	first := time.Now().Add(slotsEvery + time.Duration(rand.Int64N(int64(slotsEvery))))
 	for {
@@ -138,7 +138,8 @@ func (s *Server) remember(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-next.C:
+			next.Reset(s.cfg.Until(sampleEvery))
 		}
 	}
 }

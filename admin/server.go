@@ -68,6 +68,9 @@ type Config struct {
 	ClientCertificate bool
 	// Pprof serves profiles of the process at /debug/pprof/.
 	Pprof bool
+	// Until returns the time until the next of the moments that are every apart, at which the
+	// process does its periodic work. nil means that it is every.
+	Until func(every time.Duration) time.Duration
 	// Events are shown in the status document and on the page. nil means no events.
 	Events *Events
 	// About describes the process. An empty Version means that no Server header is sent.
@@ -118,6 +121,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.Events == nil {
 		cfg.Events = NewEvents(nil)
+	}
+	if cfg.Until == nil {
+		cfg.Until = func(every time.Duration) time.Duration { return every }
 	}
 	if cfg.Live == nil {
 		cfg.Live = func() error { return nil }

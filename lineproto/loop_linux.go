@@ -178,9 +178,18 @@ func (ls *loops) take(nc net.Conn, due int64, refused bool) bool {
 		}
 	}
 	best.load.Inc()
+	best.e.noteArrival()
 	c := newLoopConn(best, fd, due, refused)
 	best.post(func(m *mail) { m.arrived = append(m.arrived, c) })
 	return true
+}
+
+// load returns the number of connections.
+func (ls *loops) load() (n int64) {
+	for _, l := range ls.all {
+		n += l.load.Load()
+	}
+	return n
 }
 
 func (ls *loops) sweep() {

@@ -21,6 +21,7 @@ func (*loops) watch(<-chan struct{}, context.Context, *sync.WaitGroup) {}
 func (*loops) take(nc net.Conn, due int64, refused bool) bool          { return false }
 func (*loops) close()                                                  {}
 func (*loops) sweep()                                                  {}
+func (*loops) load() int64                                             { return 0 }
 func (*loops) drain(stage)                                             {}
 func (*loops) stopWaits()                                              {}
 func (*loops) cut() int                                                { return 0 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/pulse"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
@@ -80,6 +81,9 @@ type Config struct {
 	// LostData, if not nil, is called when the node notices that ZooKeeper has lost data. It
 	// must not block.
 	LostData func(found string)
+	// Pulse puts heartbeats and extensions on the moments of the process's other periodic work. nil
+	// means that they follow each other at their own pace.
+	Pulse *pulse.Grid
 	// Logger may be nil, which logs nothing.
 	Logger hclog.Logger
 }

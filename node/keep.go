@@ -81,7 +81,7 @@ func (n *Node) idle(ctx context.Context) error {
 // untilNext returns the time to the next heartbeat or to the end of confirming, whichever comes
 // first, but 1 ms or more.
 func (n *Node) untilNext() time.Duration {
-	next := n.cfg.Heartbeat
+	next := n.cfg.Pulse.Until(n.cfg.Heartbeat)
 	if left := time.Duration(n.keeper.confirmAt - n.mono()); !n.peek().confirmed && left > 0 {
 		next = min(next, left)
 	}

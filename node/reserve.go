@@ -49,7 +49,7 @@ func (n *Node) untilExtend(stored bool) time.Duration {
 	case n.phase == Waiting && n.held != nil:
 		return min(every, max(ms(n.held.floor-n.now()), time.Millisecond))
 	}
-	return every
+	return n.cfg.Pulse.Until(every)
 }
 
 // extend raises the reserved bound (ReservedUntil), makes it durable, and only then lets the

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/pulse"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 	"github.com/flaked/flaked/zkstore"
@@ -49,6 +50,9 @@ type Config struct {
 	Nonce func() string
 	// Follow is the time between two reads of /seq. 0 means the default heartbeat.
 	Follow time.Duration
+	// Pulse puts these reads on the moments of the process's other periodic work. nil means that
+	// they follow each other at their own pace.
+	Pulse *pulse.Grid
 	// Retry calls f after a random part of at most most, and returns that time. nil: by a timer.
 	Retry func(most time.Duration, f func()) time.Duration
 	// Parallel is the number of sequences that Round works on at a time. 0 means 16.

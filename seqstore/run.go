@@ -62,7 +62,11 @@ func (i *Issuer) pause(ctx context.Context, began int64, failing bool) {
 		<-ended.Done()
 		cancel()
 	}
-	timer := time.NewTimer(i.cfg.Follow - time.Duration(i.cfg.Mono()-began))
+	next := i.cfg.Follow - time.Duration(i.cfg.Mono()-began)
+	if i.cfg.Pulse != nil {
+		next = i.cfg.Pulse.Until(i.cfg.Follow)
+	}
+	timer := time.NewTimer(next)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
