@@ -6,19 +6,23 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/flaked/flaked"
+	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/worker"
 )
 
 // event is a line that the process with the nodes prints.
 type event struct {
-	// Holding is the number of nodes that have a worker. If it is set, nothing else is.
-	Holding int `json:"holding,omitempty"`
+	// Holding is the number of nodes that have a worker, and Page the address of the first node's
+	// page. If one of them is set, nothing else is.
+	Holding int    `json:"holding,omitempty"`
+	Page    string `json:"page,omitempty"`
 
 	Node   int         `json:"node"`
 	Worker int         `json:"worker"`
@@ -66,9 +70,22 @@ func (h *host) run(ctx context.Context) error {
 		return err
 	default:
 	}
-	h.count(ctx, started)
-	<-ctx.Done()
-	return nil
+	go h.count(ctx, started)
+	return h.showPage(ctx, started[0])
+}
+
+// showPage serves the status page and the metrics of a node until ctx is done, and prints where.
+func (h *host) showPage(ctx context.Context, n *flaked.Node) error {
+	page, err := admin.New(admin.Of(n))
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	h.print(event{Page: l.Addr().String()})
+	return page.Serve(ctx, l)
 }
 
 // follow draws IDs from node i as soon as it is ready, and waits for its end.

@@ -22,11 +22,13 @@ import (
 )
 
 type options struct {
-	nodes int
-	dir   string
-	quiet time.Duration
-	limit time.Duration
-	docs  string
+	nodes     int
+	dir       string
+	quiet     time.Duration
+	flaked    string
+	sequences int
+	limit     time.Duration
+	docs      string
 }
 
 func main() {
@@ -35,6 +37,8 @@ func main() {
 	flag.IntVar(&o.nodes, "nodes", 1024, "the `number` of nodes, 2 to 1024: the workers of the default layout")
 	flag.StringVar(&o.dir, "dir", memoryDir(), "a `directory` for the nodes' state. In memory, so that the disk is ZooKeeper's alone")
 	flag.DurationVar(&o.quiet, "quiet", 30*time.Second, "how long to watch ZooKeeper while all nodes run")
+	flag.StringVar(&o.flaked, "flaked", "bin/flaked", "the flaked `program`, for \"flaked status\"")
+	flag.IntVar(&o.sequences, "sequences", 0, "create so many named sequences before reading the state (10000 take minutes)")
 	flag.DurationVar(&o.limit, "limit", 2*time.Minute, "time limit for each phase")
 	flag.StringVar(&o.docs, "docs", "", "write the table between the markers in this `file` (empty: none)")
 	flag.StringVar(&h.zk, "inside", "", "be the process with the nodes, on these ZooKeeper `servers` (the harness sets it)")
@@ -72,7 +76,9 @@ func memoryDir() string {
 type storm struct {
 	options
 	zk      string
+	page    string // where the first node serves its page, "host:port"
 	table   figures.Table
+	reading figures.Table
 	issued  map[string]map[worker.ID]bool // by cluster: IDs are unique within one
 	workers map[string]map[int]int        // by cluster: the worker of each node
 }
@@ -96,8 +102,8 @@ func run(ctx context.Context, o options) (err error) {
 	s := &storm{options: o, zk: zk, issued: map[string]map[worker.ID]bool{}, workers: map[string]map[int]int{}}
 	s.table.Row("", "half ready after", "all ready after", "ZooKeeper: requests", "writes", "mean ms", "longest ms", "waiting at most")
 	err = s.phases(ctx, zkDir)
-	text := fmt.Sprintf("Measured on %s by `make storm NODES=%d`: %d nodes in one process, three ZooKeeper servers on the same machine, a heartbeat every 3 s. %s.\n\n%s",
-		time.Now().UTC().Format(time.DateOnly), o.nodes, o.nodes, figures.ThisMachine(), s.table.String())
+	text := fmt.Sprintf("Measured on %s by `make storm NODES=%d`: %d nodes in one process, three ZooKeeper servers on the same machine, a heartbeat every 3 s. %s.\n\n%s\nReading the state while all run, with %s named sequences:\n\n%s",
+		time.Now().UTC().Format(time.DateOnly), o.nodes, o.nodes, figures.ThisMachine(), s.table.String(), figures.Thousands(float64(o.sequences)), s.reading.String())
 	fmt.Print(text)
 	if err != nil || o.docs == "" {
 		return err
@@ -116,6 +122,9 @@ func (s *storm) phases(ctx context.Context, zkDir string) error {
 		return err
 	}
 	if err := s.watchQuiet(ctx); err != nil {
+		return err
+	}
+	if err := s.read(ctx, "first"); err != nil {
 		return err
 	}
 	again.kill()
@@ -169,6 +178,10 @@ func (s *storm) phase(ctx context.Context, what, cluster string, halfway func() 
 				return nil, fmt.Errorf("%s: the process with the nodes has ended", what)
 			}
 			e = next
+		}
+		if e.Page != "" {
+			s.page = e.Page
+			continue
 		}
 		if e.Holding > 0 {
 			if halfway != nil && e.Holding >= s.nodes/2 {

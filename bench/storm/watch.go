@@ -22,7 +22,7 @@ type load struct {
 const sampleEvery = 250 * time.Millisecond
 
 // watch samples the counters of the servers from now until the function that it returns is called.
-// What a server counted after the last sample before it was killed is lost.
+// A server that is killed loses what it has counted since the last sample.
 func watch(zk string) (end func() load) {
 	local.ResetLatency(zk)
 	stop := make(chan struct{})
