@@ -1,11 +1,11 @@
 // Package client gets IDs, and values of named sequences, from flaked nodes.
 //
-//	ids, err := client.New(client.Config{Addrs: []string{"unix:/run/flaked/flaked.sock", "ids.example.com"}})
+//	source, err := client.New(client.Config{Addrs: []string{"unix:/run/flaked/flaked.sock", "ids.example.com"}})
 //	...
-//	defer ids.Close()
-//	id, err := ids.Next(ctx)
+//	defer source.Close()
+//	id, err := source.Next(ctx)
 //
-// A program needs only one Client. Calls that arrive while a request is under way share the
+// A Client is an ids.Source, like the node of package flaked. A program needs only one Client. Calls that arrive while a request is under way share the
 // next request. A hundred goroutines that call Next need a few requests, not a hundred.
 //
 // # Failure
