@@ -30,21 +30,20 @@
 //
 // While the same node answers and keeps its worker, an ID is greater than every ID that the
 // node returned before the request, on any connection. IDs of different nodes are ordered
-// only as far as the nodes' clocks agree, usually within milliseconds. This applies after a
-// failover and with Config.Spread.
+// only as far as the nodes' clocks agree, usually within milliseconds. So after a failover,
+// and with Config.Spread, an ID may be lower than one before it.
 //
 // # Prefetching
 //
 // With Config.Prefetch, Next returns an ID that was requested earlier, in well under a
-// microsecond. Its timestamp may be up to Config.MaxAge before the call of Next. It does not
-// say more precisely when something happened. Do not compare such an ID with IDs that others
-// got meanwhile. IDs older than MaxAge are discarded, and so are those that are left when
+// microsecond. The ID may have been made up to Config.MaxAge before the call of Next, and its
+// timestamp says so. It may be lower than an ID that another program got before the call. IDs older than MaxAge are discarded, and so are those that are left when
 // the client is closed. A program that makes no calls prefetches nothing.
 //
 // # Named sequences
 //
-// Client.Sequence returns a named sequence, whose values are counted: 1, 2, 3. Refusals that are about one sequence
-// are not held against the node.
+// Client.Sequence returns a named sequence, a counter that all nodes share: 1, 2, 3. If a node
+// refuses one sequence, the client still asks it for IDs and for other sequences.
 //
 // # Tests
 //
