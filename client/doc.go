@@ -21,7 +21,7 @@
 // A call ends with its context, so give the context a deadline. While other nodes are
 // healthy, a silent node gets at most half of the time left before the next one is asked. A
 // call fails at once if no node may be asked again before its deadline. A program whose nodes
-// are down therefore does not wait for them.
+// are all down therefore does not wait for each ID.
 //
 // IDs of a reply that is lost or cut short are not handed out. Asking again leaves a gap in
 // the IDs, and never makes a duplicate.
@@ -37,8 +37,9 @@
 //
 // With Config.Prefetch, Next returns an ID that was requested earlier, in well under a
 // microsecond. The ID may have been made up to Config.MaxAge before the call of Next, and its
-// timestamp says so. It may be lower than an ID that another program got before the call. IDs older than MaxAge are discarded, and so are those that are left when
-// the client is closed. A program that makes no calls prefetches nothing.
+// timestamp says so. It may be lower than an ID that another program got before the call. IDs
+// older than MaxAge are discarded, and so are those that are left when the client is closed. A
+// program that makes no calls prefetches nothing.
 //
 // # Named sequences
 //
@@ -47,5 +48,6 @@
 //
 // # Tests
 //
-// Package clienttest provides a node for tests of programs that use this package.
+// Package ids/idstest has an ids.Source without a network, which is enough for most tests. Package
+// clienttest provides a fake node, for tests of what a program does when nodes fail.
 package client
