@@ -19,55 +19,59 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// MaxWorkers is the most workers of one Node. That is more than a machine has use for: each
-// worker costs an fdatasync and a heartbeat every few seconds.
+// MaxWorkers is the most workers of one Node. By default, each worker costs an fdatasync every
+// second and a heartbeat every 3 s.
 const MaxWorkers = 64
 
-// Config configures Open and Start. ZooKeeper is required, unless InMemory is set. The zero
-// value of every other field has the meaning that is said there.
+// Config configures Open and Start. ZooKeeper is required, unless InMemory is set. The comment
+// of every other field says what its zero value means.
 type Config struct {
-	// ZooKeeper has the servers and an optional chroot: "host:port,host:port/chroot". Port
-	// 2181 may be left out.
+	// ZooKeeper has the servers and an optional chroot: "host:port,host:port/chroot". The port
+	// defaults to 2181.
 	ZooKeeper string
 	// ZooKeeperAuth has lines of user:password, which the node authenticates with. Empty
-	// means none. ZooKeeperTLS encrypts the connection. nil means plain TCP.
+	// means none.
 	ZooKeeperAuth string
-	ZooKeeperTLS  *tls.Config
+	// ZooKeeperTLS encrypts the connection to ZooKeeper. nil means plain TCP.
+	ZooKeeperTLS *tls.Config
 	// SessionTimeout is the session timeout that the node asks ZooKeeper for. 0 means 6 s.
 	SessionTimeout time.Duration
 	// Cluster is the name of the cluster. IDs are unique within a cluster. Empty means
 	// "default".
 	Cluster string
-	// Bootstrap creates the cluster if ZooKeeper has none of this name. Without it, Open
-	// fails then, so that a wrong name or a ZooKeeper that has lost its data is noticed.
+	// Bootstrap creates the cluster if ZooKeeper has none of this name. If Bootstrap is false,
+	// Open returns an error instead. That reveals a wrong name, and a ZooKeeper that has lost
+	// its data.
 	Bootstrap bool
-	// Settings are those that the cluster must have: the layout of IDs, the longest lease and
-	// others. The zero value accepts those of any cluster. A cluster that Bootstrap creates
-	// has the layout of Leaf then, and a lease of up to 24 h.
+	// Settings are the settings that the cluster must have: the layout of IDs, the longest
+	// lease and others. Open fails if the cluster has others. A nil field accepts what the
+	// cluster has. If Bootstrap creates the cluster, a nil field means the default.
 	Settings node.Settings
 
 	// StateDir is the directory in which the node keeps its identity and bounds, about 10 KB.
-	// It is created if it is missing. Only one running Node can use it. Empty means a
-	// temporary directory, which Close removes: the node then is a new one at each start,
-	// needs ZooKeeper to start, and releases its worker at Close.
+	// It must be on a local disk: NFS, SMB, FUSE, 9p and Ceph are refused. It is created if it
+	// is missing. Only one running Node can use it. Empty means a temporary directory, which
+	// Close removes. Then the node is a new one at each start, needs ZooKeeper to start, and
+	// releases its worker at Close.
 	StateDir string
 	// Workers is the number of workers that the Node holds, 1 to MaxWorkers, for more IDs
 	// than one worker can make. 0 means 1: 4 million IDs a second in the layout of Leaf.
 	Workers int
-	// Reserve is how far ahead of the clock the bound in StateDir is kept, 100 ms to below
-	// 10 s. A start after a crash may wait that long. 0 means 3 s.
+	// Reserve is how far ahead of the clock the node keeps the reserved bound in StateDir,
+	// 100 ms to below 10 s. A start after a crash may wait that long. 0 means 3 s.
 	Reserve time.Duration
 	// Heartbeat is the time between two reports to ZooKeeper, 10 ms or more, and at most half
 	// of the cluster's confirming time. 0 means 3 s.
 	Heartbeat time.Duration
 	// StartTimeout is how long a start that needs ZooKeeper waits while ZooKeeper does not
-	// answer. The node then ends with an error. 0 means for ever: until the context of Open
-	// is done.
+	// answer. Up to 3 s later the node ends with an error. 0 means that only the context of
+	// Open limits the wait.
 	StartTimeout time.Duration
-	// ReleaseOnClose makes Close give the worker back, for programs that do not come back:
-	// short jobs, and pods without a lasting disk. It is implied if StateDir is empty.
+	// ReleaseOnClose makes Close release the worker, for programs that do not start again:
+	// short jobs, and pods without a lasting disk. If StateDir is empty, Close always does.
 	ReleaseOnClose bool
-	// SequenceStart is where the sequence begins in a tick. 0 means worker.StartRandom.
+	// SequenceStart is where the sequence field of an ID begins in a tick. It has nothing to do
+	// with named sequences. 0 means worker.StartRandom.
 	SequenceStart worker.SequenceStart
 	// SegmentStart is the segment that a tick begins in. 0 means worker.SegmentZero.
 	SegmentStart worker.SegmentStart
@@ -76,18 +80,26 @@ type Config struct {
 	ZooKeeperReplaced bool
 
 	// InMemory runs without ZooKeeper, with all state in memory. IDs are unique only within
-	// this Node. It is for tests and for trying flaked. ZooKeeper and StateDir must be empty.
+	// this Node, and it has no named sequences. It is for tests and for trying flaked.
+	// ZooKeeper and StateDir must be empty.
 	InMemory bool
 
-	// Name, Address and Admin are shown to people, as in `flaked status`. Name is the display
-	// name of the node, without blanks. Empty means the host's name. Address and Admin are
-	// where the program serves IDs and its status, if it does. Version is the program's
-	// release. Empty means that of flaked.
-	Name, Address, Admin, Version string
+	// Name is the display name of the node in `flaked status`, without blanks. Empty means the
+	// host's name.
+	Name string
+	// Address is the address at which the program serves IDs with LineProtocol, for `flaked
+	// status`. Empty means none.
+	Address string
+	// Admin is the address of an HTTP server whose root is the handler of package admin:
+	// host:port, or https://host:port. `flaked status` asks there for the state of the node.
+	// Empty means none.
+	Admin string
+	// Version is the program's release, for `flaked status`. Empty means the release of flaked.
+	Version string
 
-	// Logger gets the log of the node. HCLogger does the same for programs that use go-hclog,
-	// and goes first. If both are nil, nothing is logged.
-	Logger   *slog.Logger
+	// Logger gets the log of the node. nil means that nothing is logged.
+	Logger *slog.Logger
+	// HCLogger gets the log instead of Logger, in programs that use go-hclog.
 	HCLogger hclog.Logger
 }
 

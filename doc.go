@@ -1,8 +1,10 @@
 // Package flaked gives out 64-bit, time-ordered IDs that never repeat. A program that imports it
-// is a node of a flaked cluster: it holds a worker number, which ZooKeeper grants, and makes IDs
-// by a function call. It keeps the same promises as `flaked serve`, which is this package with
-// ports (docs/safety.md says what they are and why they hold).
+// is a node of a flaked cluster: it acquires a worker from ZooKeeper, a number that no other node
+// holds, and makes IDs by a function call. It keeps the same promises as `flaked serve`, which is
+// this package with ports. docs/safety.md has the promises, and says why they hold.
 //
+//	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+//	defer cancel()
 //	node, err := flaked.Open(ctx, flaked.Config{
 //		ZooKeeper: "zk1,zk2,zk3",
 //		Cluster:   "orders",
@@ -14,11 +16,15 @@
 //	defer node.Close(context.Background())
 //	id, err := node.Next(ctx)
 //
-// Next does no I/O. A node that has served for a while goes on for up to a day without
-// ZooKeeper, and restarts without it. Each running Node needs a StateDir of its own.
+// The cluster must exist: `flaked cluster init` or Config.Bootstrap creates it. Each running Node
+// needs a StateDir of its own.
 //
-// A program that takes an ids.Source works as well with a client of a node beside it (package
-// client). docs/embedding.md compares the ways, and says what happens at rolling restarts, in
+// Next does no I/O. Without ZooKeeper, a node serves until its lease expires: 60 s plus twice the
+// time that it has served, up to a day. Until then it can also restart without ZooKeeper.
+//
+// A Node is an ids.Source. A program that takes an ids.Source works as well with a client of a node
+// beside it (package client), and its tests take one from package ids/idstest. docs/embedding.md
+// has a whole program, compares the ways to get IDs, and says what happens at rolling restarts, in
 // tests, in short jobs and without a disk.
 //
 // The package never exits the process, handles no signals, writes to no standard stream, and

@@ -47,12 +47,20 @@ var _ ids.Source = (*Node)(nil)
 
 // Open starts a node and waits until it is ready, so that Next gives IDs. If the node ends with
 // an error before that, Open returns the error. If ctx is done first, Open closes the node, and
-// returns an error that says what the node was waiting for. Give ctx a deadline: without
-// ZooKeeper a new node waits for ever.
+// returns an error that says what the node was waiting for. A worker that it has acquired may then
+// stay reserved until its lease expires, a minute for a new node.
 //
-// A node that comes back after Close is ready within some milliseconds, and a new one within some
-// 50 ms. In a new cluster, after ZooKeeper has elected a leader, and always with a single ZooKeeper
-// server, a new one takes the cluster's confirming time, 12 s by default.
+// Give ctx a deadline, because without ZooKeeper a new node waits for ever. The deadline must be
+// longer than the start can take:
+//
+//   - A node that starts again with its StateDir before its lease has expired is ready within some
+//     10 ms. After a crash it first waits for up to Config.Reserve. Without ZooKeeper it takes 1.5 s
+//     more.
+//   - Every other node is ready within some 50 ms, or after the cluster's confirming time, 12 s by
+//     default. It takes the confirming time in a new cluster, for two minutes after ZooKeeper has
+//     elected a leader, and always with a single ZooKeeper server.
+//
+// The ctx of Open does not end the node later. Close does.
 func Open(ctx context.Context, cfg Config) (*Node, error) {
 	n, err := Start(cfg)
 	if err != nil {
@@ -69,8 +77,8 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 }
 
 // Start starts a node, and does not wait until it is ready. It returns a *ConfigError if cfg is
-// wrong, and a *StateDirError if a state directory cannot be used. Later errors of the node end
-// it: see Done.
+// wrong, and a *StateDirError if a state directory cannot be used. An error that stops the node
+// later is not returned here: see Done.
 func Start(cfg Config) (*Node, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -178,13 +186,15 @@ func (n *Node) WaitReady(ctx context.Context) error {
 }
 
 // Close ends the node. Calls that wait fail with ids.ErrClosed. Close stores the bounds, so that
-// the next start with this StateDir does not wait, and tells ZooKeeper, which takes up to 5 s if
-// ZooKeeper is slow, and a second if it is gone. If ctx is done first, Close gives ZooKeeper a second
-// more to end the session: nothing is lost, but with ReleaseOnClose the worker may stay reserved until
-// its lease is over.
+// the next start with this StateDir does not wait for the clock. It also reports the end to
+// ZooKeeper. The report takes some milliseconds, a second if ZooKeeper cannot be reached, and up to
+// 5 s if ZooKeeper is slow. If ctx is done first, Close gives ZooKeeper a second more to end the
+// session. No ID is lost then, but a worker that Close releases may stay reserved until its lease
+// expires.
 //
-// When Close returns, all goroutines of the node have ended. It returns the error that had ended
-// the node before, or that of ctx if it cut the end short. It may be called more than once.
+// When Close returns, all goroutines of the node have ended. Close returns nil after an end in
+// good order, ctx.Err() if ctx cut the end short, and otherwise the error that had ended the node
+// before. It may be called more than once.
 func (n *Node) Close(ctx context.Context) error {
 	n.stop(ids.ErrClosed)
 	var cut error
@@ -201,8 +211,8 @@ func (n *Node) Close(ctx context.Context) error {
 	return cut
 }
 
-// Done returns a channel that is closed when the node has ended: after Close, or because it cannot
-// go on, such as with a clock that is wrong at the start. Close then returns the error.
+// Done returns a channel that is closed when the node has ended: after Close, or because of an
+// error, such as a clock that is wrong at the start. Close then returns the error.
 func (n *Node) Done() <-chan struct{} { return n.done }
 
 // reason returns why the node ends: ids.ErrClosed, or the error of a part. It returns nil while the
@@ -215,9 +225,9 @@ func (n *Node) reason() error {
 	return err
 }
 
-// Drain prepares the end of the node: Ready returns an error from now on, so that load balancers
-// and probes turn to others. Next still gives IDs until Close. If release is true, Close gives the
-// worker back, as with Config.ReleaseOnClose. The drain is noted in the cluster's audit list.
+// Drain prepares the end of the node. From now on Ready returns an error, so that load balancers
+// send requests to other nodes. Next still gives IDs until Close. If release is true, Close releases
+// the worker, as with Config.ReleaseOnClose. The cluster's audit list gets an entry for the drain.
 func (n *Node) Drain(release bool) {
 	n.nodes.Drain(release)
 	select {

@@ -12,14 +12,16 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Sequence returns the named sequence, which `flaked seq create` has created. Its calls take values
-// from a block that the node holds, and wait for ZooKeeper when the block is used up. Each call of
-// a strict sequence waits for ZooKeeper. See docs/sequences.md.
+// Sequence returns the sequence with this name, which `flaked seq create` must have created. Its calls
+// take values from a block that the node holds, and wait for ZooKeeper when the block is used up.
+// Each call of a strict sequence waits for ZooKeeper. See docs/sequences.md.
 //
-// A refusal that may pass is tried again until ctx is done, for 5 s if it has no deadline: a node that
-// has just reached ZooKeeper takes no values for the cluster's confirming time, 12 s by default. A
-// sequence that refuses until somebody acts returns an *ids.ReplyError (ERR, EXHAUSTED) that does not
-// wrap ids.ErrUnavailable.
+// After each start, a node takes no values until it has been connected to ZooKeeper for the cluster's
+// confirming time and has sent a heartbeat: 12 to 16 s with the default settings. A call waits for
+// that, and for other refusals that may pass, until ctx is done. Without a deadline it waits for 5 s,
+// so give the first call a longer one. The error then wraps ids.ErrUnavailable. If the sequence
+// refuses until an operator acts, because it does not exist or is exhausted, the call is not retried.
+// It returns an *ids.ReplyError that does not wrap ids.ErrUnavailable.
 func (n *Node) Sequence(name string) ids.Sequence {
 	s := &namedSequence{n: n, name: []byte(name)}
 	if err := sequence.CheckName(name); err != nil {

@@ -1,4 +1,14 @@
 // Package admin serves HTTP for a node: liveness and readiness probes, metrics, status
-// documents, a status page, and IDs in JSON. It listens on a port of its own, never on
-// the port of the line protocol.
+// documents, a status page, and IDs in JSON. It never shares a port with the line protocol.
+//
+// A program with a node of package flaked mounts it on its own HTTP server:
+//
+//	cfg := admin.Of(node)
+//	cfg.About.Name = "orders-1"
+//	server, err := admin.New(cfg)
+//	...
+//	go server.Run(ctx)
+//	mux.Handle("/flaked/", http.StripPrefix("/flaked", server.Handler()))
+//
+// Serve listens on a port of its own instead, as `flaked serve` does. docs/admin.md lists the paths.
 package admin

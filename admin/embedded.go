@@ -6,8 +6,9 @@ import (
 	"github.com/flaked/flaked/seqstore"
 )
 
-// Of returns a Config that shows a node: what it gives out, its state and its cluster. The other
-// fields are zero: everybody who reaches the server gets an answer.
+// Of returns a Config that shows a node inside this program: its IDs, its named sequences, its
+// state and its cluster. Set About.Name, which is the heading of the page. Authenticate is nil, so
+// everybody who reaches the server gets an answer.
 func Of(n *flaked.Node) Config {
 	backend, sequences := n.LineProtocol()
 	return Config{

@@ -12,9 +12,10 @@ import (
 	"github.com/flaked/flaked/lineproto"
 )
 
-// Handler returns a handler with all paths of the port, for a program that has an HTTP server of its
-// own. Under a prefix, mount it with http.StripPrefix("/flaked", handler) at "/flaked/". The program
-// decides who may reach it: every request that Config admits is answered. Run must run meanwhile.
+// Handler returns a handler with the same paths as Serve, for a program that has an HTTP server of
+// its own. To mount it under a prefix, use mux.Handle("/flaked/", http.StripPrefix("/flaked",
+// handler)). The handler answers every request that Config admits, so the program has to decide who
+// may reach it. Run must be running while the handler is in use.
 func (s *Server) Handler() http.Handler { return s.handler() }
 
 // handler returns a handler that compares paths unchanged. http.ServeMux would redirect a

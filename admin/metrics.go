@@ -257,7 +257,7 @@ func constHistogram(desc *prometheus.Desc, h lineproto.Histogram) prometheus.Met
 }
 
 // Collector returns a collector of the metrics of docs/metrics.md, without those of Go and of the
-// process, for the registry of the program. Run must run meanwhile.
+// process, for the registry of the program. Run must be running while it is registered.
 func (s *Server) Collector() prometheus.Collector { return newMetrics(s) }
 
 func (s *Server) metricsHandler() http.HandlerFunc {

@@ -189,7 +189,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 }
 
 // Run reads the cluster's workers from ZooKeeper and samples the counters, for the page and the
-// metrics, until ctx is done. Serve calls it. A program that uses Handler or Collector calls it once.
+// metrics, until ctx is done. Serve calls it. A program that uses Handler or Collector, and not
+// Serve, calls Run once, in a goroutine. End it before the node is closed.
 func (s *Server) Run(ctx context.Context) {
 	var reading sync.WaitGroup
 	reading.Go(func() { s.slots.run(ctx) })

@@ -15,7 +15,7 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultAddr     = "127.0.0.1:" + credentials.DefaultPort
+	DefaultAddr     = "127.0.0.1:" + credentials.DefaultPort // 127.0.0.1:7609
 	DefaultConns    = 2
 	DefaultTimeout  = time.Second
 	DefaultPatience = 5 * time.Second

@@ -1,11 +1,11 @@
 // Package client gets IDs, and values of named sequences, from flaked nodes.
 //
-//	ids, err := client.New(client.Config{Addrs: []string{"unix:/run/flaked/flaked.sock", "ids.example.com"}})
+//	source, err := client.New(client.Config{Addrs: []string{"unix:/run/flaked/flaked.sock", "ids.example.com"}})
 //	...
-//	defer ids.Close()
-//	id, err := ids.Next(ctx)
+//	defer source.Close()
+//	id, err := source.Next(ctx)
 //
-// A program needs only one Client. Calls that arrive while a request is under way share the
+// A Client is an ids.Source, like the node of package flaked. A program needs only one Client. Calls that arrive while a request is under way share the
 // next request. A hundred goroutines that call Next need a few requests, not a hundred.
 //
 // # Failure
@@ -21,7 +21,7 @@
 // A call ends with its context, so give the context a deadline. While other nodes are
 // healthy, a silent node gets at most half of the time left before the next one is asked. A
 // call fails at once if no node may be asked again before its deadline. A program whose nodes
-// are down therefore does not wait for them.
+// are all down therefore does not wait for each ID.
 //
 // IDs of a reply that is lost or cut short are not handed out. Asking again leaves a gap in
 // the IDs, and never makes a duplicate.
@@ -30,23 +30,24 @@
 //
 // While the same node answers and keeps its worker, an ID is greater than every ID that the
 // node returned before the request, on any connection. IDs of different nodes are ordered
-// only as far as the nodes' clocks agree, usually within milliseconds. This applies after a
-// failover and with Config.Spread.
+// only as far as the nodes' clocks agree, usually within milliseconds. So after a failover,
+// and with Config.Spread, an ID may be lower than one before it.
 //
 // # Prefetching
 //
 // With Config.Prefetch, Next returns an ID that was requested earlier, in well under a
-// microsecond. Its timestamp may be up to Config.MaxAge before the call of Next. It does not
-// say more precisely when something happened. Do not compare such an ID with IDs that others
-// got meanwhile. IDs older than MaxAge are discarded, and so are those that are left when
-// the client is closed. A program that makes no calls prefetches nothing.
+// microsecond. The ID may have been made up to Config.MaxAge before the call of Next, and its
+// timestamp says so. It may be lower than an ID that another program got before the call. IDs
+// older than MaxAge are discarded, and so are those that are left when the client is closed. A
+// program that makes no calls prefetches nothing.
 //
 // # Named sequences
 //
-// Client.Sequence returns a named sequence, whose values are counted: 1, 2, 3. Refusals that are about one sequence
-// are not held against the node.
+// Client.Sequence returns a named sequence, a counter that all nodes share: 1, 2, 3. If a node
+// refuses one sequence, the client still asks it for IDs and for other sequences.
 //
 // # Tests
 //
-// Package clienttest provides a node for tests of programs that use this package.
+// Package ids/idstest has an ids.Source without a network, which is enough for most tests. Package
+// clienttest provides a fake node, for tests of what a program does when nodes fail.
 package client

@@ -57,7 +57,7 @@ type unavailable struct{ ended, last error }
 
 // Unavailable returns an error that wraps ErrUnavailable, the error of the context that ended
 // the call, and the last error of a node. Either may be nil. It is for implementations of
-// Source.
+// Source, and for tests that let one fail.
 func Unavailable(ended, last error) error { return &unavailable{ended, last} }
 
 func (e *unavailable) Error() string {

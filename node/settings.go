@@ -30,10 +30,9 @@ type Settings struct {
 	Layout *worker.Layout
 	// Datacenter is by default 0.
 	Datacenter *int64
-	// Lease is the longest lease, 1 s or more, by default 24 h. ConfirmTime is
-	// the confirming time,
-	// limits.MinConfirm to 1 h, by default limits.DefaultConfirm. It may be 0 for a store in
-	// memory.
+	// Lease is the longest lease, 1 s or more, by default 24 h. ConfirmTime is the confirming
+	// time, 410 ms to 1 h. By default it is two heartbeats and 6 s, so 12 s for a heartbeat of
+	// 3 s. It may be 0 for a store in memory.
 	Lease, ConfirmTime *time.Duration
 	// OnRollback is the policy for a clock that goes back. The default is to count rollbacks
 	// if the layout has a rollback field, otherwise Leaf's rule.

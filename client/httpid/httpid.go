@@ -2,7 +2,7 @@
 // context and header, in the response's header and in its log lines. With it, all that one
 // request caused can be found in the logs of all programs that handled it.
 //
-//	identify, err := httpid.New(httpid.Config{IDs: ids}) // ids is a *client.Client
+//	identify, err := httpid.New(httpid.Config{IDs: source}) // source is a *client.Client or a *flaked.Node
 //	...
 //	http.ListenAndServe(addr, identify(mux))
 //

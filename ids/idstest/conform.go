@@ -12,16 +12,19 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Sequences are the names of the sequences that Conform uses.
+// Sequences are the names of the sequences that Conform uses. Nothing else may use them.
 type Sequences struct {
-	// Plain begins at 1 with an increment of 1. Strict is a strict one, "" for none. Nobody else
-	// may use them.
-	Plain, Strict string
-	// Missing is a name that is no sequence, "" if every name is one.
+	// Plain is required. It is a new sequence, which begins at 1 and has an increment of 1.
+	Plain string
+	// Strict is a new strict sequence. Empty means that Conform does not test NextKeyed.
+	Strict string
+	// Missing is the name of a sequence that does not exist. Empty means that Conform does not
+	// test the refusal, because the source has a sequence of every name.
 	Missing string
 }
 
-// Conform tests that a source keeps the promises of ids.Source.
+// Conform tests that a source keeps the promises of ids.Source. A program that only uses a Source
+// does not need it. It takes some 50,000 IDs and values, and a minute at most.
 func Conform(t *testing.T, source ids.Source, names Sequences) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -1,5 +1,12 @@
-// Package idstest has a Source for tests of programs that take an ids.Source, and the test that
-// every Source has to pass.
+// Package idstest has a Source for tests of programs that take an ids.Source:
+//
+//	source := idstest.New() // IDs 1, 2, 3, ...
+//	source.SetNext("order", 41)
+//	shop := newShop(source) // the code to test
+//	...
+//	source.Fail(ids.Unavailable(nil, &ids.ReplyError{Code: "NOTREADY", Text: "a test"}))
+//
+// Conform is for authors of a Source of their own: it tests what every Source has to promise.
 package idstest
 
 import (
@@ -24,18 +31,19 @@ type Source struct {
 
 var _ ids.Source = (*Source)(nil)
 
-// New returns a Source.
+// New returns a Source whose first ID is 1.
 func New() *Source { return new(Source) }
 
-// Fail makes every call fail with err until Fail(nil) is called. ids.Unavailable returns an error
-// like that of a node that refuses.
+// Fail makes every call fail with err until Fail(nil) is called. ids.Unavailable makes an error
+// like those of a node that refuses.
 func (s *Source) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
 }
 
-// SetNext makes v the next value of a sequence, and the next ID for the name "".
+// SetNext makes v the next value of the sequence with this name. If name is empty, v is the next
+// ID.
 func (s *Source) SetNext(name string, v int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

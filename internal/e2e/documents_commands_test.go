@@ -104,6 +104,9 @@ var howRun = map[string]how{
 	// docs/development.md
 	`bin/flaked serve --zk 127.0.0.1:2181 --heartbeat 200ms --listen 127.0.0.1:7611 --state-dir /tmp/second --name second`: {first: (*docWorld).asked},
 
+	// docs/embedding.md
+	`bin/flaked serve --listen unix:/tmp/shop.sock --state-dir /tmp/sidecar-state`: {first: (*docWorld).asked},
+
 	// docs/getting-started.md. It starts its own nodes, which end with the test.
 	`export FLAKED_CLUSTER=walk`:                {alone: true},
 	`bin/flaked cluster init --confirm-time 2s`: {alone: true},
