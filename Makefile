@@ -258,6 +258,11 @@ bench-nodes: build ## what nodes cost ZooKeeper, and how soon many are ready, in
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/nodes ./bench/nodes
 	bin/nodes $(BENCHFLAGS)
 
+.PHONY: storm
+storm: build ## many nodes in one process on three ZooKeepers: started, killed, without the leader (minutes). NODES=n
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/storm ./bench/storm
+	bin/storm -nodes $(or $(NODES),1024) $(BENCHFLAGS)
+
 .PHONY: bench-go
 bench-go: ## benchmarks in process of what is on the GET path. BENCH_PKG=./worker for a part
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PKG)

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/ids/idstest"
 	"github.com/flaked/flaked/internal/testkit/faultnet"
@@ -26,6 +27,7 @@ import (
 	"github.com/flaked/flaked/seqstore"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
 )
 
 func TestMain(m *testing.M) { zktest.Main(m) }
@@ -228,6 +230,24 @@ func TestVariablesAreNotRead(t *testing.T) {
 	}
 }
 
+// workersHeld returns how many workers of a cluster are not free.
+func workersHeld(t *testing.T, zk, cluster string) int {
+	t.Helper()
+	store, err := zkstore.NewZK(zkstore.ZKConfig{Connect: zk, Cluster: cluster})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = store.Run(ctx) }()
+	defer func() { _ = store.Close(); stop(); <-ended }()
+	r, err := clusterview.Read(ctx, store, cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Summary.Slots - r.Summary.Free
+}
+
 func TestOpenSaysWhyItFails(t *testing.T) {
 	noLeaks(t)
 	zk := zktest.Chroot(t, zktest.Shared(t))
@@ -243,6 +263,15 @@ func TestOpenSaysWhyItFails(t *testing.T) {
 	missing.Cluster, missing.Bootstrap = "orders", false
 	if _, err := Open(within(t, time.Minute), missing); err == nil || !strings.Contains(err.Error(), "Config.Bootstrap creates a cluster") {
 		t.Errorf("no cluster: %v", err)
+	}
+
+	slow := Config{ZooKeeper: zk, Cluster: "slow", Bootstrap: true, Settings: node.Settings{ConfirmTime: new(time.Minute)}}
+	_, err = Open(within(t, time.Second), slow)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waits for the cluster's confirming time") {
+		t.Errorf("still confirming: %v", err)
+	}
+	if held := workersHeld(t, zk, slow.Cluster); held != 0 {
+		t.Errorf("Open has failed, and %d workers are held", held)
 	}
 
 	other := quick(t, zk)

@@ -68,8 +68,12 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	if err := n.WaitReady(ctx); err != nil {
 		connected := ctx.Err() == nil || n.backing.store.SessionID() != 0
-		cut, cancel := context.WithCancel(context.Background())
-		cancel() // the caller has waited long enough
+		short := time.Duration(0) // the caller has waited long enough
+		if connected {
+			short = time.Second // a worker that is given back takes some milliseconds
+		}
+		cut, cancel := context.WithTimeout(context.Background(), short)
+		defer cancel()
 		_ = n.Close(cut)
 		return nil, advised(err, connected)
 	}
@@ -324,6 +328,9 @@ func StateDirs(dir string, workers int) []string {
 func advised(err error, connected bool) error {
 	if !connected {
 		return fmt.Errorf("%w. No connection to ZooKeeper: check Config.ZooKeeper, and that it runs and has a quorum", err)
+	}
+	if e, ok := errors.AsType[*ids.ReplyError](err); ok && e.Reason() == string(node.CauseConfirming) {
+		return fmt.Errorf("%w. A new node waits for the cluster's confirming time before its first ID: give the context of Open more time", err)
 	}
 	for _, row := range []struct {
 		is     error

@@ -3,9 +3,7 @@
 //
 // A program with a node of package flaked mounts it on its own HTTP server:
 //
-//	cfg := admin.Of(node)
-//	cfg.About.Name = "orders-1"
-//	server, err := admin.New(cfg)
+//	server, err := admin.New(admin.Of(node))
 //	...
 //	go server.Run(ctx)
 //	mux.Handle("/flaked/", http.StripPrefix("/flaked", server.Handler()))

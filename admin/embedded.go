@@ -1,19 +1,26 @@
 package admin
 
 import (
+	"os"
+	"time"
+
 	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/seqstore"
 )
 
 // Of returns a Config that shows a node inside this program: its IDs, its named sequences, its
-// state and its cluster. Set About.Name, which is the heading of the page. Authenticate is nil, so
-// everybody who reaches the server gets an answer.
+// state and its cluster. Authenticate is nil, so everybody who reaches the server gets an answer.
 func Of(n *flaked.Node) Config {
 	backend, sequences := n.LineProtocol()
+	host, _ := os.Hostname() // a label: "" will do
+	first := n.Status()[0]
+	about := About{
+		Version: backend.Version(), Name: first.Name, Host: host, PID: os.Getpid(), Cluster: first.Cluster.Name, StartedMs: time.Now().UnixMilli(),
+	}
 	return Config{
 		Ready: backend.Ready, Live: n.Live, Workers: n.Status, Reserve: backend.Reserve,
-		Sequences: n.Sequences, Issuer: issuerOf{sequences, n}, Slots: n.Cluster, Until: n.Until, About: About{Version: backend.Version()},
+		Sequences: n.Sequences, Issuer: issuerOf{sequences, n}, Slots: n.Cluster, Until: n.Until, About: about,
 	}
 }
 

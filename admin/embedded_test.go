@@ -47,7 +47,7 @@ func ExampleOf() {
 // Under a prefix and on another server, all links of the page lead to the handler, and IDs are
 // given out.
 func TestHandlerUnderAPrefix(t *testing.T) {
-	node, err := flaked.Open(t.Context(), flaked.Config{InMemory: true})
+	node, err := flaked.Open(t.Context(), flaked.Config{InMemory: true, Name: "orders-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,6 +85,9 @@ func TestHandlerUnderAPrefix(t *testing.T) {
 		}
 	}
 	_, page := get("")
+	if !strings.Contains(page, "<h1>orders-1") {
+		t.Errorf("the heading lacks the node's name: %.2000s", page)
+	}
 	for _, absolute := range []string{`href="/`, `src="/`, `action="/`} {
 		if strings.Contains(page, absolute) {
 			t.Errorf("the page has a link that begins with %s", absolute)
