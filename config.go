@@ -134,6 +134,12 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("Config.ZooKeeper is empty. Give \"host:port\", or set InMemory for a test")
 	case c.Workers < 1 || c.Workers > MaxWorkers:
 		return c, fmt.Errorf("Config.Workers is %d, must be 1 to %d", c.Workers, MaxWorkers)
+	case c.StartTimeout < 0:
+		return c, fmt.Errorf("Config.StartTimeout is %s, must not be negative. 0 means no limit", c.StartTimeout)
+	case c.SequenceStart < worker.StartRandom || c.SequenceStart > worker.StartCarryOn:
+		return c, fmt.Errorf("Config.SequenceStart is %d, must be worker.StartRandom, StartZero or StartCarryOn", c.SequenceStart)
+	case c.SegmentStart < worker.SegmentZero || c.SegmentStart > worker.SegmentRandom:
+		return c, fmt.Errorf("Config.SegmentStart is %d, must be worker.SegmentZero or SegmentRandom", c.SegmentStart)
 	case strings.ContainsAny(c.Name, " \t\r\n"):
 		return c, fmt.Errorf("Config.Name %q must not contain blanks", c.Name)
 	}

@@ -207,6 +207,9 @@ func TestWrongConfigs(t *testing.T) {
 		{"cluster", Config{ZooKeeper: "zk", Cluster: "a/b"}, "cluster name"},
 		{"workers", Config{InMemory: true, Workers: 65}, "Config.Workers is 65, must be 1 to 64"},
 		{"name", Config{InMemory: true, Name: "a b"}, "must not contain blanks"},
+		{"start timeout", Config{InMemory: true, StartTimeout: -1}, "Config.StartTimeout is -1ns, must not be negative"},
+		{"sequence start", Config{InMemory: true, SequenceStart: 99}, "Config.SequenceStart is 99"},
+		{"segment start", Config{InMemory: true, SegmentStart: -1}, "Config.SegmentStart is -1"},
 		{"reserve", Config{InMemory: true, Reserve: time.Hour}, "the reserve 1h0m0s is out of range"},
 		{"heartbeat", Config{InMemory: true, Heartbeat: time.Millisecond}, "the heartbeat interval 1ms is too short"},
 	} {
