@@ -123,6 +123,14 @@ const (
 	idleMost  = time.Minute
 )
 
+// used returns the most workers of the cluster that may ever have been held, as this node knows.
+func (s *Server) used() (most int) {
+	for _, w := range s.cfg.Workers() {
+		most = max(most, w.Cluster.Used)
+	}
+	return most
+}
+
 // remember samples the counters and calls slots.idle until ctx ends.
 func (s *Server) remember(ctx context.Context) {
 	next := time.NewTimer(s.cfg.Until(sampleEvery))
@@ -133,7 +141,7 @@ func (s *Server) remember(ctx context.Context) {
 		now := time.Now()
 		s.pages.past.note(now, s.cfg.Counters(), s.made.Load())
 		if now.After(first) {
-			s.slots.idle()
+			s.slots.idle(s.used())
 		}
 		select {
 		case <-ctx.Done():

@@ -138,10 +138,16 @@ func (c *slots) overdue() bool {
 }
 
 // idle makes the slots be read from time to time while no page is open, so that a page
-// opened later can show the past. In a large cluster it does nothing.
-func (c *slots) idle() {
+// opened later can show the past. In a large cluster it does nothing. Before the first reading,
+// used is the most slots that there may be: if a thousand nodes start at once, not even that
+// reading may be made by all of them.
+func (c *slots) idle(used int) {
 	c.mu.Lock()
-	every := max(slotsEvery, time.Duration(c.Summary.Used)*time.Duration(c.Summary.Live)*time.Second/idleReads)
+	live := used
+	if !c.at.IsZero() {
+		used, live = c.Summary.Used, c.Summary.Live
+	}
+	every := max(slotsEvery, time.Duration(used)*time.Duration(live)*time.Second/idleReads)
 	due := every <= idleMost && c.now().Sub(c.tried) >= every
 	c.mu.Unlock()
 	if due {

@@ -124,6 +124,9 @@ type ClusterSnapshot struct {
 	BorrowMs   int64  `json:"borrow_ms"`
 	// EpochEndsMs is when the layout's time field runs out, null while the layout is not known.
 	EpochEndsMs *int64 `json:"epoch_ends_ms"`
+	// Used is how many workers may ever have been held: the highest one that the node knows of,
+	// plus 1.
+	Used int `json:"-"`
 }
 
 // Snapshot returns the state at this moment. It never waits for ZooKeeper or the disk.
@@ -147,6 +150,7 @@ func (n *Node) Snapshot() Snapshot {
 		Cluster: ClusterSnapshot{
 			Name: n.cfg.Cluster, UUID: n.cluster.UUID, Layout: n.cluster.Layout, Datacenter: n.cluster.Datacenter,
 			Slots: n.cluster.Slots, LeaseMs: n.cluster.LeaseMs, ConfirmMs: n.cluster.ConfirmMs,
+			Used: n.cluster.HighestSlot + 1,
 		},
 	}
 	if errors.As(ready, &s.Refusal) {

@@ -49,6 +49,7 @@ func (h *host) run(ctx context.Context) error {
 	h.out = json.NewEncoder(os.Stdout)
 	var starting sync.WaitGroup
 	started := make([]*flaked.Node, h.nodes)
+	var first *admin.Server
 	errs := make(chan error, h.nodes)
 	for i := range started {
 		starting.Go(func() {
@@ -61,6 +62,16 @@ func (h *host) run(ctx context.Context) error {
 				errs <- err
 				return
 			}
+			page, err := admin.New(admin.Of(started[i]))
+			if err != nil {
+				errs <- err
+				return
+			}
+			if i == 0 {
+				first = page
+			} else {
+				go page.Run(ctx) // it reads what it would show, as a node with an admin port does
+			}
 			go h.follow(ctx, i, started[i])
 		})
 	}
@@ -71,15 +82,11 @@ func (h *host) run(ctx context.Context) error {
 	default:
 	}
 	go h.count(ctx, started)
-	return h.showPage(ctx, started[0])
+	return h.showPage(ctx, first)
 }
 
 // showPage serves the status page and the metrics of a node until ctx is done, and prints where.
-func (h *host) showPage(ctx context.Context, n *flaked.Node) error {
-	page, err := admin.New(admin.Of(n))
-	if err != nil {
-		return err
-	}
+func (h *host) showPage(ctx context.Context, page *admin.Server) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
