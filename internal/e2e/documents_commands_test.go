@@ -107,6 +107,9 @@ var howRun = map[string]how{
 	// docs/embedding.md
 	`bin/flaked serve --listen unix:/tmp/shop.sock --state-dir /tmp/sidecar-state`: {first: (*docWorld).asked},
 
+	// docs/scaling.md
+	`flaked cluster init --zk zk1:2181 --cluster west --layout twitter --datacenter 3`: {alone: true, prints: `workers +32\ndatacenter +3\n`},
+
 	// docs/getting-started.md. It starts its own nodes, which end with the test.
 	`export FLAKED_CLUSTER=walk`:                {alone: true},
 	`bin/flaked cluster init --confirm-time 2s`: {alone: true},
