@@ -152,7 +152,7 @@ func (s *storm) watchQuiet(ctx context.Context) error {
 func (s *storm) row(what, half, all string, l load, per float64) {
 	s.table.Row(what, half, all, figures.Thousands(float64(l.requests)/per), figures.Thousands(float64(l.writes)/per),
 		fmt.Sprintf("%.1f", l.latency.Mean), fmt.Sprintf("%.0f", l.latency.Longest), figures.Thousands(float64(l.waiting)))
-	fmt.Fprintf(os.Stderr, "storm: %s: half %s, all %s, load %+v\n", what, half, all, l)
+	fmt.Fprintf(os.Stderr, "storm: %s: done after %s\n", what, seconds(l.took))
 }
 
 // phase starts all nodes of a cluster, and waits until all are ready. When half have a worker, it
