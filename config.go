@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -47,9 +48,10 @@ type Config struct {
 	Settings node.Settings
 
 	// StateDir is the directory in which the node keeps its identity and bounds, about 10 KB.
-	// It is created if it is missing. Only one running Node can use it. Empty means a
-	// temporary directory, which Close removes: the node then is a new one at each start,
-	// needs ZooKeeper to start, and releases its worker at Close.
+	// It is created if it is missing. Only one running Node can use it. A relative path counts
+	// from the working directory at Open. Empty means a temporary directory, which Close
+	// removes: the node then is a new one at each start, needs ZooKeeper to start, and
+	// releases its worker at Close.
 	StateDir string
 	// Workers is the number of workers that the Node holds, 1 to MaxWorkers, for more IDs
 	// than one worker can make. 0 means 1: 4 million IDs a second in the layout of Leaf.
@@ -124,6 +126,13 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("Config.Workers is %d, must be 1 to %d", c.Workers, MaxWorkers)
 	case strings.ContainsAny(c.Name, " \t\r\n"):
 		return c, fmt.Errorf("Config.Name %q must not contain blanks", c.Name)
+	}
+	if c.StateDir != "" {
+		dir, err := filepath.Abs(c.StateDir) // the program may change its working directory
+		if err != nil {
+			return c, fmt.Errorf("Config.StateDir %q is relative, and the working directory is unknown: %w. Give an absolute path", c.StateDir, err)
+		}
+		c.StateDir = dir
 	}
 	if c.InMemory {
 		c.Bootstrap, c.Settings.ConfirmTime = true, new(time.Duration(0)) // no other node to wait for

@@ -390,6 +390,34 @@ func TestNodeWithoutADisk(t *testing.T) {
 	}
 }
 
+// A node keeps the directories that relative paths meant at its start.
+func TestProgramChangesItsDirectory(t *testing.T) {
+	noLeaks(t)
+	zk, elsewhere := zktest.Chroot(t, zktest.Shared(t)), t.TempDir()
+	for _, lasting := range []bool{true, false} {
+		began := t.TempDir()
+		t.Chdir(began)
+		t.Setenv("TMPDIR", ".")
+		cfg := quick(t, zk)
+		cfg.StateDir, cfg.ReleaseOnClose = "", true
+		if lasting {
+			cfg.StateDir = "state"
+		}
+		n := opened(t, cfg)
+		t.Chdir(elsewhere)
+		if err := n.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		// A node that releases its worker deletes its state file.
+		if left, _ := filepath.Glob(filepath.Join(began, "*", "flaked.state")); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+		if made, err := os.ReadDir(elsewhere); err != nil || len(made) > 0 {
+			t.Errorf("made in the other directory: %v, %v", made, err)
+		}
+	}
+}
+
 func TestDrainedNodeIsNotReadyAndGivesIDs(t *testing.T) {
 	noLeaks(t)
 	n := opened(t, Config{InMemory: true})
