@@ -88,9 +88,13 @@ type Config struct {
 	Name, Address, Admin, Version string
 
 	// Logger gets the log of the node. HCLogger does the same for programs that use go-hclog,
-	// and goes first. If both are nil, nothing is logged.
+	// and goes first. If both are nil, nothing is logged. The handler of Logger may call the
+	// Node, except Close, which waits for the handler. HCLogger must not call the Node, and must
+	// not block.
 	Logger   *slog.Logger
 	HCLogger hclog.Logger
+
+	sink *slogSink // behind HCLogger, set by withDefaults
 }
 
 // ConfigError means that a Config is wrong. Nothing was opened.
@@ -137,7 +141,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.InMemory {
 		c.Bootstrap, c.Settings.ConfirmTime = true, new(time.Duration(0)) // no other node to wait for
 	}
-	c.HCLogger = c.logger()
+	c.HCLogger, c.sink = c.logger()
 	return c, nil
 }
 

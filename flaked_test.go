@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/atomic"
 	"go.uber.org/goleak"
 
 	"github.com/flaked/flaked/ids"
@@ -477,6 +478,87 @@ func TestLogGoesToSlog(t *testing.T) {
 	}
 	if text := log.String(); !strings.Contains(text, `level=INFO msg=serving logger=flaked.node worker=`) || strings.Contains(text, "level=DEBUG") {
 		t.Errorf("the log is\n%s", text)
+	}
+}
+
+// asking is a slog.Handler that asks the node at each line.
+type asking struct {
+	slog.Handler
+	node *atomic.Pointer[Node]
+}
+
+func (h asking) Handle(ctx context.Context, r slog.Record) error {
+	if n := h.node.Load(); n != nil {
+		_ = n.Status()
+		_ = n.Sequences()
+		_, _ = n.Next(ctx)
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h asking) WithAttrs(a []slog.Attr) slog.Handler { return asking{h.Handler.WithAttrs(a), h.node} }
+
+// A program may put an ID or the node's state into each line of its log.
+func TestLogHandlerCallsTheNode(t *testing.T) {
+	noLeaks(t)
+	var node atomic.Pointer[Node]
+	cfg := quick(t, zktest.Chroot(t, zktest.Shared(t)))
+	cfg.Logger, cfg.Workers = slog.New(asking{cfg.Logger.Handler(), &node}), 2
+	n, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Store(n)
+	if err := n.WaitReady(within(t, 10*time.Second)); err != nil {
+		t.Fatal(err) // Close would hang, too
+	}
+	if err := n.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// stuck is a slog.Handler that blocks until free is closed, and counts the lines.
+type stuck struct {
+	slog.Handler
+	free  chan struct{}
+	lines *atomic.Int64
+}
+
+func (h stuck) Handle(context.Context, slog.Record) error {
+	h.lines.Inc()
+	<-h.free
+	return nil
+}
+
+func (h stuck) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+// A log that nobody reads does not stop the node. Lines that find no room are counted, the others wait.
+func TestLogHandlerThatBlocksDoesNotStopTheNode(t *testing.T) {
+	noLeaks(t)
+	h := stuck{slog.NewTextHandler(io.Discard, nil), make(chan struct{}), new(atomic.Int64)}
+	cfg := quick(t, zktest.Chroot(t, zktest.Shared(t)))
+	cfg.Logger, cfg.Reserve = slog.New(h), 300*time.Millisecond
+	n, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.WaitReady(within(t, 10*time.Second)); err != nil {
+		t.Error(err)
+	}
+	for range maxLines + 10 {
+		n.log.Info("another line")
+	}
+	for _, s := range n.Status() {
+		if !s.Ready {
+			t.Errorf("%+v", s.Refusal)
+		}
+	}
+	close(h.free)
+	if err := n.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := h.lines.Load(); got < maxLines || got > maxLines+10 {
+		t.Errorf("the handler got %d lines", got)
 	}
 }
 

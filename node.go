@@ -33,6 +33,8 @@ type Node struct {
 	backend *nodewire.Backend
 	issuer  *seqstore.Issuer
 
+	// stopLog passes on the last lines of the log.
+	stopLog func()
 	// stop ends the Node, with the reason. stopStore cuts its connection to ZooKeeper.
 	stop      context.CancelCauseFunc
 	stopStore context.CancelFunc
@@ -74,13 +76,16 @@ func Start(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, &ConfigError{err}
 	}
+	stopLog := cfg.sink.start()
 	b, err := open(cfg)
 	if err != nil {
+		stopLog()
 		return nil, err
 	}
-	n := &Node{cfg: cfg, log: cfg.HCLogger, backing: b, drained: make(chan bool, 1), done: make(chan struct{})}
+	n := &Node{cfg: cfg, log: cfg.HCLogger, stopLog: stopLog, backing: b, drained: make(chan bool, 1), done: make(chan struct{})}
 	if err := n.assemble(); err != nil {
 		b.close()
+		stopLog()
 		return nil, &ConfigError{err}
 	}
 	var connected context.Context
@@ -153,6 +158,7 @@ func (n *Node) run(connected context.Context) {
 	}
 	connecting.Wait()
 	n.backing.close()
+	n.stopLog()
 }
 
 // WaitReady waits until the node is ready, as Open does.
