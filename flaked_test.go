@@ -391,6 +391,23 @@ func TestNodeWithoutADisk(t *testing.T) {
 	}
 }
 
+// An Open that is cut while its worker is confirmed releases the worker, if no state directory keeps it.
+func TestOpenThatIsCutReleasesItsWorker(t *testing.T) {
+	noLeaks(t)
+	cfg := quick(t, zktest.Chroot(t, zktest.Shared(t)))
+	watcher := opened(t, cfg)
+	cfg.StateDir = ""
+	for range 3 {
+		if n, err := Open(within(t, 400*time.Millisecond), cfg); err == nil {
+			t.Error("the node did not confirm its worker")
+			_ = n.Close(t.Context())
+		}
+	}
+	if c, err := watcher.Cluster(t.Context()); err != nil || c.Summary.Held != 1 || c.Summary.Live != 1 {
+		t.Errorf("%+v, %v", c.Summary, err)
+	}
+}
+
 // A node keeps the directories that relative paths meant at its start.
 func TestProgramChangesItsDirectory(t *testing.T) {
 	noLeaks(t)

@@ -47,8 +47,8 @@ var _ ids.Source = (*Node)(nil)
 
 // Open starts a node and waits until it is ready, so that Next gives IDs. If the node ends with
 // an error before that, Open returns the error. If ctx is done first, Open closes the node, and
-// returns an error that says what the node was waiting for. Give ctx a deadline: without
-// ZooKeeper a new node waits for ever.
+// returns an error that says what the node was waiting for. With ReleaseOnClose it may take a second
+// more to release a worker. Give ctx a deadline: without ZooKeeper a new node waits for ever.
 //
 // A node that comes back after Close is ready within some milliseconds, and a new one within some
 // 50 ms. In a new cluster, after ZooKeeper has elected a leader, and always with a single ZooKeeper
@@ -60,13 +60,21 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	if err := n.WaitReady(ctx); err != nil {
 		connected := ctx.Err() == nil || n.backing.store.SessionID() != 0
-		cut, cancel := context.WithCancel(context.Background())
-		cancel() // the caller has waited long enough
+		patience := time.Duration(0) // the caller has waited long enough
+		if connected && n.cfg.ReleaseOnClose {
+			patience = releaseTime
+		}
+		cut, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
 		_ = n.Close(cut)
 		return nil, advised(err, connected)
 	}
 	return n, nil
 }
+
+// releaseTime is how long an Open that failed may take to release its worker. A program that calls Open
+// again and again with a short deadline would use up the cluster's workers otherwise.
+const releaseTime = time.Second
 
 // Start starts a node, and does not wait until it is ready. It returns a *ConfigError if cfg is
 // wrong, and a *StateDirError if a state directory cannot be used. Later errors of the node end
