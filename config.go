@@ -11,6 +11,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -84,7 +86,8 @@ type Config struct {
 	// Name, Address and Admin are shown to people, as in `flaked status`. Name is the display
 	// name of the node, without blanks. Empty means the host's name. Address and Admin are
 	// where the program serves IDs and its status, if it does. Version is the program's
-	// release. Empty means that of flaked.
+	// release. Empty means that of flaked. Each has at most 4,096 bytes of UTF-8, without control
+	// characters.
 	Name, Address, Admin, Version string
 
 	// Logger gets the log of the node. HCLogger does the same for programs that use go-hclog,
@@ -128,8 +131,17 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("Config.ZooKeeper is empty. Give \"host:port\", or set InMemory for a test")
 	case c.Workers < 1 || c.Workers > MaxWorkers:
 		return c, fmt.Errorf("Config.Workers is %d, must be 1 to %d", c.Workers, MaxWorkers)
+	case c.StartTimeout < 0:
+		return c, fmt.Errorf("Config.StartTimeout is %s, must not be negative. 0 means for ever", c.StartTimeout)
+	case c.SequenceStart < worker.StartRandom || c.SequenceStart > worker.StartCarryOn:
+		return c, fmt.Errorf("Config.SequenceStart is %d. Use a constant of package worker", c.SequenceStart)
+	case c.SegmentStart < worker.SegmentZero || c.SegmentStart > worker.SegmentRandom:
+		return c, fmt.Errorf("Config.SegmentStart is %d. Use a constant of package worker", c.SegmentStart)
 	case strings.ContainsAny(c.Name, " \t\r\n"):
 		return c, fmt.Errorf("Config.Name %q must not contain blanks", c.Name)
+	}
+	if err := c.checkLabels(); err != nil {
+		return c, err
 	}
 	if c.StateDir != "" {
 		dir, err := filepath.Abs(c.StateDir) // the program may change its working directory
@@ -143,6 +155,23 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.HCLogger, c.sink = c.logger()
 	return c, nil
+}
+
+// maxLabel is the most bytes of a label. The record of each worker has all of them, and each heartbeat
+// writes that record.
+const maxLabel = 4096
+
+// checkLabels returns an error for a text that people cannot be shown.
+func (c Config) checkLabels() error {
+	for _, label := range []struct{ field, text string }{{"Name", c.Name}, {"Address", c.Address}, {"Admin", c.Admin}, {"Version", c.Version}} {
+		switch {
+		case len(label.text) > maxLabel:
+			return fmt.Errorf("Config.%s has %d bytes, must have %d at most", label.field, len(label.text), maxLabel)
+		case !utf8.ValidString(label.text) || strings.ContainsFunc(label.text, unicode.IsControl):
+			return fmt.Errorf("Config.%s %q must be UTF-8 without control characters", label.field, label.text)
+		}
+	}
+	return nil
 }
 
 // node returns the configuration of one of the workers' nodes, without its connections.
