@@ -163,12 +163,14 @@ const maxLabel = 4096
 
 // checkLabels returns an error for a text that people cannot be shown.
 func (c Config) checkLabels() error {
-	for _, label := range []struct{ field, text string }{{"Name", c.Name}, {"Address", c.Address}, {"Admin", c.Admin}, {"Version", c.Version}} {
+	for _, label := range []struct{ field, text string }{
+		{"Config.Name", c.Name}, {"Config.Address", c.Address}, {"Config.Admin", c.Admin}, {"Config.Version", c.Version},
+	} {
 		switch {
 		case len(label.text) > maxLabel:
-			return fmt.Errorf("Config.%s has %d bytes, must have %d at most", label.field, len(label.text), maxLabel)
+			return fmt.Errorf("%s has %d bytes, must have %d at most", label.field, len(label.text), maxLabel)
 		case !utf8.ValidString(label.text) || strings.ContainsFunc(label.text, unicode.IsControl):
-			return fmt.Errorf("Config.%s %q must be UTF-8 without control characters", label.field, label.text)
+			return fmt.Errorf("%s %q must be UTF-8 without control characters", label.field, label.text)
 		}
 	}
 	return nil
