@@ -37,7 +37,7 @@ func open(cfg Config) (*backing, error) {
 	dir := cfg.StateDir
 	if dir == "" {
 		var err error
-		if dir, err = os.MkdirTemp("", "flaked-"); err != nil {
+		if dir, err = temporaryDir(); err != nil {
 			return nil, &StateDirError{os.TempDir(), err}
 		}
 		b.temporary = dir
@@ -54,6 +54,16 @@ func open(cfg Config) (*backing, error) {
 		cfg.HCLogger.Warn("this machine has neither /etc/machine-id nor a readable product UUID: never clone the volume of the state directory, because flaked could not tell a clone from it", "state_dir", dir)
 	}
 	return b, nil
+}
+
+// temporaryDir makes a temporary directory and returns its absolute path: TMPDIR may be relative, and
+// the program may change its working directory.
+func temporaryDir() (string, error) {
+	parent, err := filepath.Abs(os.TempDir())
+	if err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(parent, "flaked-")
 }
 
 func (b *backing) openStore(cfg Config) error {

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -50,8 +53,8 @@ type Config struct {
 
 	// StateDir is the directory in which the node keeps its identity and bounds, about 10 KB.
 	// It must be on a local disk: NFS, SMB, FUSE, 9p and Ceph are refused. It is created if it
-	// is missing. Only one running Node can use it. Empty means a temporary directory, which
-	// Close removes. Then the node is a new one at each start, needs ZooKeeper to start, and
+	// is missing. Only one running Node can use it. A relative path counts from the working
+	// directory at Open. Empty means a temporary directory, which Close removes. Then the node is a new one at each start, needs ZooKeeper to start, and
 	// releases its worker at Close.
 	StateDir string
 	// Workers is the number of workers that the Node holds, 1 to MaxWorkers, for more IDs
@@ -95,12 +98,19 @@ type Config struct {
 	// Empty means none.
 	Admin string
 	// Version is the program's release, for `flaked status`. Empty means the release of flaked.
+	//
+	// Name, Address, Admin and Version have at most 4,096 bytes of UTF-8, without control
+	// characters.
 	Version string
 
-	// Logger gets the log of the node. nil means that nothing is logged.
+	// Logger gets the log of the node. nil means that nothing is logged. Its handler may call the
+	// Node, except Close, which waits for the handler.
 	Logger *slog.Logger
-	// HCLogger gets the log instead of Logger, in programs that use go-hclog.
+	// HCLogger gets the log instead of Logger, in programs that use go-hclog. It must not call
+	// the Node, and must not block.
 	HCLogger hclog.Logger
+
+	sink *slogSink // behind HCLogger, set by withDefaults
 }
 
 // ConfigError means that a Config is wrong. Nothing was opened.
@@ -143,11 +153,40 @@ func (c Config) withDefaults() (Config, error) {
 	case strings.ContainsAny(c.Name, " \t\r\n"):
 		return c, fmt.Errorf("Config.Name %q must not contain blanks", c.Name)
 	}
+	if err := c.checkLabels(); err != nil {
+		return c, err
+	}
+	if c.StateDir != "" {
+		dir, err := filepath.Abs(c.StateDir) // the program may change its working directory
+		if err != nil {
+			return c, fmt.Errorf("Config.StateDir %q is relative, and the working directory is unknown: %w. Give an absolute path", c.StateDir, err)
+		}
+		c.StateDir = dir
+	}
 	if c.InMemory {
 		c.Bootstrap, c.Settings.ConfirmTime = true, new(time.Duration(0)) // no other node to wait for
 	}
-	c.HCLogger = c.logger()
+	c.HCLogger, c.sink = c.logger()
 	return c, nil
+}
+
+// maxLabel is the most bytes of a label. The record of each worker has all of them, and each heartbeat
+// writes that record.
+const maxLabel = 4096
+
+// checkLabels returns an error for a text that people cannot be shown.
+func (c Config) checkLabels() error {
+	for _, label := range []struct{ field, text string }{
+		{"Config.Name", c.Name}, {"Config.Address", c.Address}, {"Config.Admin", c.Admin}, {"Config.Version", c.Version},
+	} {
+		switch {
+		case len(label.text) > maxLabel:
+			return fmt.Errorf("%s has %d bytes, must have %d at most", label.field, len(label.text), maxLabel)
+		case !utf8.ValidString(label.text) || strings.ContainsFunc(label.text, unicode.IsControl):
+			return fmt.Errorf("%s %q must be UTF-8 without control characters", label.field, label.text)
+		}
+	}
+	return nil
 }
 
 // node returns the configuration of one of the workers' nodes, without its connections.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/atomic"
 	"go.uber.org/goleak"
 
 	"github.com/flaked/flaked/clusterview"
@@ -208,8 +209,11 @@ func TestWrongConfigs(t *testing.T) {
 		{"workers", Config{InMemory: true, Workers: 65}, "Config.Workers is 65, must be 1 to 64"},
 		{"name", Config{InMemory: true, Name: "a b"}, "must not contain blanks"},
 		{"start timeout", Config{InMemory: true, StartTimeout: -1}, "Config.StartTimeout is -1ns, must not be negative"},
-		{"sequence start", Config{InMemory: true, SequenceStart: 99}, "Config.SequenceStart is 99"},
+		{"sequence start", Config{InMemory: true, SequenceStart: 3}, "Config.SequenceStart is 3"},
 		{"segment start", Config{InMemory: true, SegmentStart: -1}, "Config.SegmentStart is -1"},
+		{"lines in the version", Config{InMemory: true, Version: "1\r\n+OK"}, `Config.Version "1\r\n+OK" must be UTF-8 without control characters`},
+		{"bytes in the address", Config{InMemory: true, Address: "a\xff:1"}, "Config.Address"},
+		{"a long label", Config{InMemory: true, Admin: strings.Repeat("a", 4097)}, "Config.Admin has 4097 bytes, must have 4096 at most"},
 		{"reserve", Config{InMemory: true, Reserve: time.Hour}, "the reserve 1h0m0s is out of range"},
 		{"heartbeat", Config{InMemory: true, Heartbeat: time.Millisecond}, "the heartbeat interval 1ms is too short"},
 	} {
@@ -422,6 +426,51 @@ func TestNodeWithoutADisk(t *testing.T) {
 	}
 }
 
+// An Open that is cut while its worker is confirmed releases the worker, if no state directory keeps it.
+func TestOpenThatIsCutReleasesItsWorker(t *testing.T) {
+	noLeaks(t)
+	cfg := quick(t, zktest.Chroot(t, zktest.Shared(t)))
+	watcher := opened(t, cfg)
+	cfg.StateDir = ""
+	for range 3 {
+		if n, err := Open(within(t, 400*time.Millisecond), cfg); err == nil {
+			t.Error("the node did not confirm its worker")
+			_ = n.Close(t.Context())
+		}
+	}
+	if c, err := watcher.Cluster(t.Context()); err != nil || c.Summary.Held != 1 || c.Summary.Live != 1 {
+		t.Errorf("%+v, %v", c.Summary, err)
+	}
+}
+
+// A node keeps the directories that relative paths meant at its start.
+func TestProgramChangesItsDirectory(t *testing.T) {
+	noLeaks(t)
+	zk, elsewhere := zktest.Chroot(t, zktest.Shared(t)), t.TempDir()
+	for _, lasting := range []bool{true, false} {
+		began := t.TempDir()
+		t.Chdir(began)
+		t.Setenv("TMPDIR", ".")
+		cfg := quick(t, zk)
+		cfg.StateDir, cfg.ReleaseOnClose = "", true
+		if lasting {
+			cfg.StateDir = "state"
+		}
+		n := opened(t, cfg)
+		t.Chdir(elsewhere)
+		if err := n.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		// A node that releases its worker deletes its state file.
+		if left, _ := filepath.Glob(filepath.Join(began, "*", "flaked.state")); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+		if made, err := os.ReadDir(elsewhere); err != nil || len(made) > 0 {
+			t.Errorf("made in the other directory: %v, %v", made, err)
+		}
+	}
+}
+
 func TestDrainedNodeIsNotReadyAndGivesIDs(t *testing.T) {
 	noLeaks(t)
 	n := opened(t, Config{InMemory: true})
@@ -481,6 +530,87 @@ func TestLogGoesToSlog(t *testing.T) {
 	}
 	if text := log.String(); !strings.Contains(text, `level=INFO msg=serving logger=flaked.node worker=`) || strings.Contains(text, "level=DEBUG") {
 		t.Errorf("the log is\n%s", text)
+	}
+}
+
+// asking is a slog.Handler that asks the node at each line.
+type asking struct {
+	slog.Handler
+	node *atomic.Pointer[Node]
+}
+
+func (h asking) Handle(ctx context.Context, r slog.Record) error {
+	if n := h.node.Load(); n != nil {
+		_ = n.Status()
+		_ = n.Sequences()
+		_, _ = n.Next(ctx)
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h asking) WithAttrs(a []slog.Attr) slog.Handler { return asking{h.Handler.WithAttrs(a), h.node} }
+
+// A program may put an ID or the node's state into each line of its log.
+func TestLogHandlerCallsTheNode(t *testing.T) {
+	noLeaks(t)
+	var node atomic.Pointer[Node]
+	cfg := quick(t, zktest.Chroot(t, zktest.Shared(t)))
+	cfg.Logger, cfg.Workers = slog.New(asking{cfg.Logger.Handler(), &node}), 2
+	n, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Store(n)
+	if err := n.WaitReady(within(t, 10*time.Second)); err != nil {
+		t.Fatal(err) // Close would hang, too
+	}
+	if err := n.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// stuck is a slog.Handler that blocks until free is closed, and counts the lines.
+type stuck struct {
+	slog.Handler
+	free  chan struct{}
+	lines *atomic.Int64
+}
+
+func (h stuck) Handle(context.Context, slog.Record) error {
+	h.lines.Inc()
+	<-h.free
+	return nil
+}
+
+func (h stuck) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+// A log that nobody reads does not stop the node. Lines that find no room are counted, the others wait.
+func TestLogHandlerThatBlocksDoesNotStopTheNode(t *testing.T) {
+	noLeaks(t)
+	h := stuck{slog.NewTextHandler(io.Discard, nil), make(chan struct{}), new(atomic.Int64)}
+	cfg := quick(t, zktest.Chroot(t, zktest.Shared(t)))
+	cfg.Logger, cfg.Reserve = slog.New(h), 300*time.Millisecond
+	n, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.WaitReady(within(t, 10*time.Second)); err != nil {
+		t.Error(err)
+	}
+	for range maxLines + 10 {
+		n.log.Info("another line")
+	}
+	for _, s := range n.Status() {
+		if !s.Ready {
+			t.Errorf("%+v", s.Refusal)
+		}
+	}
+	close(h.free)
+	if err := n.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := h.lines.Load(); got < maxLines || got > maxLines+10 {
+		t.Errorf("the handler got %d lines", got)
 	}
 }
 

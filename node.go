@@ -35,6 +35,8 @@ type Node struct {
 	issuer  *seqstore.Issuer
 	pulse   *pulse.Grid
 
+	// stopLog passes on the last lines of the log.
+	stopLog func()
 	// stop ends the Node, with the reason. stopStore cuts its connection to ZooKeeper.
 	stop      context.CancelCauseFunc
 	stopStore context.CancelFunc
@@ -47,8 +49,8 @@ var _ ids.Source = (*Node)(nil)
 
 // Open starts a node and waits until it is ready, so that Next gives IDs. If the node ends with
 // an error before that, Open returns the error. If ctx is done first, Open closes the node, and
-// returns an error that says what the node was waiting for. A worker that it has acquired may then
-// stay reserved until its lease expires, a minute for a new node.
+// returns an error that says what the node was waiting for. With ReleaseOnClose it may take a second
+// more to release a worker.
 //
 // Give ctx a deadline, because without ZooKeeper a new node waits for ever. The deadline must be
 // longer than the start can take:
@@ -68,17 +70,21 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	if err := n.WaitReady(ctx); err != nil {
 		connected := ctx.Err() == nil || n.backing.store.SessionID() != 0
-		short := time.Duration(0) // the caller has waited long enough
-		if connected {
-			short = time.Second // a worker that is given back takes some milliseconds
+		patience := time.Duration(0) // the caller has waited long enough
+		if connected && n.cfg.ReleaseOnClose {
+			patience = releaseTime
 		}
-		cut, cancel := context.WithTimeout(context.Background(), short)
+		cut, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		_ = n.Close(cut)
 		return nil, advised(err, connected)
 	}
 	return n, nil
 }
+
+// releaseTime is how long an Open that failed may take to release its worker. A program that calls Open
+// again and again with a short deadline would use up the cluster's workers otherwise.
+const releaseTime = time.Second
 
 // Start starts a node, and does not wait until it is ready. It returns a *ConfigError if cfg is
 // wrong, and a *StateDirError if a state directory cannot be used. An error that stops the node
@@ -88,13 +94,16 @@ func Start(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, &ConfigError{err}
 	}
+	stopLog := cfg.sink.start()
 	b, err := open(cfg)
 	if err != nil {
+		stopLog()
 		return nil, err
 	}
-	n := &Node{cfg: cfg, log: cfg.HCLogger, backing: b, pulse: pulse.New(timeguard.System().Mono), drained: make(chan bool, 1), done: make(chan struct{})}
+	n := &Node{cfg: cfg, log: cfg.HCLogger, stopLog: stopLog, backing: b, pulse: pulse.New(timeguard.System().Mono), drained: make(chan bool, 1), done: make(chan struct{})}
 	if err := n.assemble(); err != nil {
 		b.close()
+		stopLog()
 		return nil, &ConfigError{err}
 	}
 	var connected context.Context
@@ -168,6 +177,7 @@ func (n *Node) run(connected context.Context) {
 	}
 	connecting.Wait()
 	n.backing.close()
+	n.stopLog()
 }
 
 // WaitReady waits until the node is ready, as Open does.

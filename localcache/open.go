@@ -52,7 +52,7 @@ func Open(dir string) (*Cache, error) {
 	}
 	c, err := openLocked(d, f, made)
 	if err != nil {
-		f.Close()
+		osFile{f}.Close()
 		return nil, err
 	}
 	return c, nil
@@ -116,6 +116,13 @@ func lock(f *os.File, dir string) error {
 type osFile struct{ *os.File }
 
 func (f osFile) Datasync() error { return datasync(f.File) }
+
+// Close unlocks the file before it closes it. A child that this program is starting has a copy of
+// the open file until its exec, and would keep the lock as long.
+func (f osFile) Close() error {
+	_ = retry(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) })
+	return f.File.Close()
+}
 
 func (f osFile) Size() (int64, error) {
 	fi, err := f.Stat()

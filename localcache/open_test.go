@@ -191,6 +191,32 @@ func child(t *testing.T, dir string) (said string, end func()) {
 	return strings.TrimSpace(string(b[:n])), func() { in.Close(); cmd.Process.Kill(); cmd.Wait() }
 }
 
+// A child has copies of the open files of its parent until its exec. They must not keep the lock of a
+// Cache that is closed.
+func TestCloseUnlocksBesideACopyOfTheFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	c, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := unix.Dup(int(c.f.(osFile).Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(child)
+	if _, err := Open(dir); !errors.Is(err, ErrLocked) {
+		t.Errorf("while it is open: %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	again, err := Open(dir)
+	if err != nil {
+		t.Fatalf("after Close: %v", err)
+	}
+	again.Close()
+}
+
 func TestCopiedAndRenamed(t *testing.T) {
 	base := t.TempDir()
 	dir := filepath.Join(base, "state")

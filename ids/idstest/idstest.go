@@ -10,6 +10,7 @@
 package idstest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -62,13 +63,15 @@ func (s *Source) take(ctx context.Context, name string, n int) (first int64, err
 	if n < 1 || n > ids.MaxTake {
 		return 0, fmt.Errorf("idstest: the count %d must be 1 to %d", n, ids.MaxTake)
 	}
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil {
-		return 0, s.err
+	return s.takeLocked(ctx, name, n)
+}
+
+// takeLocked is take for a count that is right. mu is held.
+func (s *Source) takeLocked(ctx context.Context, name string, n int) (first int64, err error) {
+	if err := cmp.Or(ctx.Err(), s.err); err != nil {
+		return 0, err
 	}
 	first = s.last[name] + 1
 	s.set(name, s.last[name]+int64(n))
@@ -134,21 +137,21 @@ func (q *named) NextKeyed(ctx context.Context, key string) (int64, error) {
 	if err := sequence.CheckKey(key); err != nil {
 		return 0, err
 	}
-	of := q.name + " " + key
-	q.s.mu.Lock()
-	v, known := q.s.keys[of]
-	q.s.mu.Unlock()
-	if known {
-		return v, nil
-	}
-	v, err := q.Next(ctx)
-	if err != nil {
+	if err := sequence.CheckName(q.name); err != nil {
 		return 0, err
 	}
 	q.s.mu.Lock()
 	defer q.s.mu.Unlock()
-	if other, known := q.s.keys[of]; known {
-		return other, nil
+	of := q.name + " " + key
+	if v, known := q.s.keys[of]; known {
+		if err := cmp.Or(ctx.Err(), q.s.err); err != nil {
+			return 0, err
+		}
+		return v, nil
+	}
+	v, err := q.s.takeLocked(ctx, q.name, 1)
+	if err != nil {
+		return 0, err
 	}
 	if q.s.keys == nil {
 		q.s.keys = make(map[string]int64)
