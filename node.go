@@ -190,7 +190,7 @@ func (n *Node) WaitReady(ctx context.Context) error {
 
 // Close ends the node. Calls that wait fail with ids.ErrClosed. Close stores the bounds, so that
 // the next start with this StateDir does not wait, and tells ZooKeeper, which takes up to 5 s if
-// ZooKeeper is slow, and a second if it is gone. If ctx is done first, Close gives ZooKeeper a second
+// ZooKeeper is slow or has just gone, and a second if the last report to it had failed. If ctx is done first, Close gives ZooKeeper a second
 // more to end the session: nothing is lost, but with ReleaseOnClose the worker may stay reserved until
 // its lease is over.
 //
