@@ -201,8 +201,8 @@ func (n *Node) WaitReady(ctx context.Context) error {
 
 // Close ends the node. Calls that wait fail with ids.ErrClosed. Close stores the bounds, so that
 // the next start with this StateDir does not wait for the clock. It also reports the end to
-// ZooKeeper. The report takes some milliseconds, a second if ZooKeeper cannot be reached, and up to
-// 5 s if ZooKeeper is slow. If ctx is done first, Close gives ZooKeeper a second more to end the
+// ZooKeeper. The report takes some milliseconds, up to 5 s if ZooKeeper is slow or has just gone, and
+// a second if the last report had failed. If ctx is done first, Close gives ZooKeeper a second more to end the
 // session. No ID is lost then, but a worker that Close releases may stay reserved until its lease
 // expires.
 //
