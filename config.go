@@ -11,8 +11,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -86,8 +84,7 @@ type Config struct {
 	// Name, Address and Admin are shown to people, as in `flaked status`. Name is the display
 	// name of the node, without blanks. Empty means the host's name. Address and Admin are
 	// where the program serves IDs and its status, if it does. Version is the program's
-	// release. Empty means that of flaked. Each has at most 4,096 bytes of UTF-8, without control
-	// characters.
+	// release. Empty means that of flaked. Each has at most 4,096 bytes.
 	Name, Address, Admin, Version string
 
 	// Logger gets the log of the node. HCLogger does the same for programs that use go-hclog,
@@ -161,16 +158,13 @@ func (c Config) withDefaults() (Config, error) {
 // writes that record.
 const maxLabel = 4096
 
-// checkLabels returns an error for a text that people cannot be shown.
+// checkLabels returns an error for a label that is too long.
 func (c Config) checkLabels() error {
 	for _, label := range []struct{ field, text string }{
 		{"Config.Name", c.Name}, {"Config.Address", c.Address}, {"Config.Admin", c.Admin}, {"Config.Version", c.Version},
 	} {
-		switch {
-		case len(label.text) > maxLabel:
+		if len(label.text) > maxLabel {
 			return fmt.Errorf("%s has %d bytes, must have %d at most", label.field, len(label.text), maxLabel)
-		case !utf8.ValidString(label.text) || strings.ContainsFunc(label.text, unicode.IsControl):
-			return fmt.Errorf("%s %q must be UTF-8 without control characters", label.field, label.text)
 		}
 	}
 	return nil
