@@ -11,8 +11,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -99,8 +97,7 @@ type Config struct {
 	Admin string
 	// Version is the program's release, for `flaked status`. Empty means the release of flaked.
 	//
-	// Name, Address, Admin and Version have at most 4,096 bytes of UTF-8, without control
-	// characters.
+	// Name, Address, Admin and Version have at most 4,096 bytes.
 	Version string
 
 	// Logger gets the log of the node. nil means that nothing is logged. Its handler may call the
@@ -174,16 +171,13 @@ func (c Config) withDefaults() (Config, error) {
 // writes that record.
 const maxLabel = 4096
 
-// checkLabels returns an error for a text that people cannot be shown.
+// checkLabels returns an error for a label that is too long.
 func (c Config) checkLabels() error {
 	for _, label := range []struct{ field, text string }{
 		{"Config.Name", c.Name}, {"Config.Address", c.Address}, {"Config.Admin", c.Admin}, {"Config.Version", c.Version},
 	} {
-		switch {
-		case len(label.text) > maxLabel:
+		if len(label.text) > maxLabel {
 			return fmt.Errorf("%s has %d bytes, must have %d at most", label.field, len(label.text), maxLabel)
-		case !utf8.ValidString(label.text) || strings.ContainsFunc(label.text, unicode.IsControl):
-			return fmt.Errorf("%s %q must be UTF-8 without control characters", label.field, label.text)
 		}
 	}
 	return nil

@@ -211,8 +211,6 @@ func TestWrongConfigs(t *testing.T) {
 		{"start timeout", Config{InMemory: true, StartTimeout: -1}, "Config.StartTimeout is -1ns, must not be negative"},
 		{"sequence start", Config{InMemory: true, SequenceStart: 3}, "Config.SequenceStart is 3"},
 		{"segment start", Config{InMemory: true, SegmentStart: -1}, "Config.SegmentStart is -1"},
-		{"lines in the version", Config{InMemory: true, Version: "1\r\n+OK"}, `Config.Version "1\r\n+OK" must be UTF-8 without control characters`},
-		{"bytes in the address", Config{InMemory: true, Address: "a\xff:1"}, "Config.Address"},
 		{"a long label", Config{InMemory: true, Admin: strings.Repeat("a", 4097)}, "Config.Admin has 4097 bytes, must have 4096 at most"},
 		{"reserve", Config{InMemory: true, Reserve: time.Hour}, "the reserve 1h0m0s is out of range"},
 		{"heartbeat", Config{InMemory: true, Heartbeat: time.Millisecond}, "the heartbeat interval 1ms is too short"},
