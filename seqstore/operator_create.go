@@ -1,0 +1,153 @@
+package seqstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/flaked/flaked/sequence"
+)
+
+// ErrExists: the sequence exists already.
+var ErrExists = errors.New("sequence exists already")
+
+// ErrStartNeeded: ZooKeeper has lost data before, so the start must be given.
+var ErrStartNeeded = errors.New("ZooKeeper has lost data before, so a sequence with this name may have existed. It needs a start above all values that were issued")
+
+// ErrStartTooLow: the name had values, and a scattered sequence would give them out again.
+var ErrStartTooLow = errors.New("start must be above")
+
+// Definition is what an operator says of a sequence that is created.
+type Definition struct {
+	Name string
+	sequence.Map
+	Settings
+	Mode Mode
+	// StartGiven: the operator has chosen Map.Start.
+	StartGiven bool
+	// MaxNames is the number of sequences that a template creates at most. It is 0 unless the name is that
+	// of a template.
+	MaxNames int64
+	// First is the lowest value to begin with. At or below Map.Start it means Map.Start.
+	First int64
+	// Held and Source are those of the Record.
+	Held   bool
+	Source string
+}
+
+// Check returns an error if the definition is not usable. A text about a setting begins with its name.
+func (d Definition) Check() error {
+	err := sequence.CheckName(d.Name)
+	switch {
+	case sequence.IsTemplate(d.Name):
+		if err = sequence.CheckTemplate(d.Name); err == nil {
+			err = checkMaxNames(d.MaxNames)
+		}
+	case err == nil && d.MaxNames != 0:
+		err = errors.New("max names is for templates only")
+	}
+	return cmp.Or(err, d.Map.Check(), d.Settings.Check())
+}
+
+// MostNames is the greatest number of sequences that one template may create. A cluster has 1,000,000 at most.
+const MostNames = 1_000_000
+
+func checkMaxNames(n int64) error {
+	if n < 1 || n > MostNames {
+		return fmt.Errorf("max-names must be 1 to %d, not %d", MostNames, n)
+	}
+	return nil
+}
+
+// Create creates a sequence and returns its record. A name that was deleted begins above all values
+// of its earlier life. It returns ErrExists, ErrNoState, ErrStartNeeded or ErrTooEarly.
+func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
+	if err := d.Check(); err != nil {
+		return Record{}, err
+	}
+	return o.update(ctx, d.Name, &Jump{Creates: true}, func(st State, old *Record) (Record, error) {
+		switch {
+		case old != nil && old.DeletedAt == 0:
+			return Record{}, ErrExists
+		case old.forgets(st, d.Mode) && !d.StartGiven:
+			return Record{}, ErrStartNeeded
+		case d.Mode == Strict && old.mayIssue(st.Epoch, o.Now()):
+			return Record{}, ErrTooEarly // those values would come after higher ones of the strict life
+		}
+		r := newRecord(d.Map, d.Settings, st, o.Now())
+		r.Mode, r.MaxNames, r.Held, r.Source = d.Mode, d.MaxNames, d.Held, d.Source
+		if old != nil {
+			r.Gen, r.Credit, r.At = old.Gen, old.Credit, old.At
+			if !old.forgets(st, d.Mode) { // else the operator has given the start in this epoch
+				r.Epoch = old.Epoch
+			}
+			r.HardCeiling = max(r.HardCeiling, old.HardCeiling)
+			if last, used := old.lastUsed(st.Epoch, o.Now()); used {
+				if r.Next = r.PositionAbove(last); r.Next > 0 && r.Scatter > 0 {
+					return Record{}, fmt.Errorf("%w %d, the highest value that this name could have before, because scattered values have no order", ErrStartTooLow, last)
+				}
+			}
+			if old.IsTemplate() && old.Scatter > 0 {
+				r.Epoch = st.Epoch // the new values are above all that lost sequences can have had
+			}
+		}
+		r.Next = max(r.Next, r.PositionAtOrAbove(d.First))
+		return r.withPeak(), nil
+	})
+}
+
+// forgets reports whether values may have been issued of which old, the record of an earlier life, does not know: data
+// were lost. If both lives are in segment mode, the ceiling bounds them, and the new life skips them. old is nil if
+// there is no record, and mode is that of the new life.
+func (old *Record) forgets(st State, mode Mode) bool {
+	return old == nil && st.Epoch > 1 || old != nil && (old.Mode == Strict || mode == Strict) && old.Epoch < st.Epoch
+}
+
+// mayIssue reports whether a node that is cut off may still issue values of old, the record of an earlier life. old is nil if
+// there is no record.
+func (old *Record) mayIssue(epoch, now int64) bool {
+	if old == nil || old.Mode == Strict || now >= old.PurgeableAt() {
+		return false
+	}
+	_, used := old.lastUsed(epoch, now)
+	return used
+}
+
+// lastUsed returns the highest value that may have been issued, also after this record if ZooKeeper has
+// lost a later one. used is false if there is none.
+func (r Record) lastUsed(epoch, now int64) (v int64, used bool) {
+	if r.IsTemplate() && r.Scatter > 0 {
+		return r.Highest(0), true // its sequences have keys of their own
+	}
+	next := min(r.Next, r.Positions())
+	if r.Epoch < epoch && !r.IsTemplate() && r.Mode == Segment {
+		skip, _ := r.skip(epoch, now)
+		next += min(skip, r.Positions()-next)
+		first := sequence.Ceiling(r.HardCeiling).Burst() / firstBlockPart // taken after a skip that is lost too
+		next += min(first, r.Positions()-next)
+	}
+	if next == 0 {
+		return 0, false
+	}
+	return r.Highest(next - 1), true
+}
+
+// Check returns an error if the settings are not usable. Its text begins with the setting's name.
+func (s Settings) Check() error {
+	switch {
+	case s.Block < sequence.MinBlock || s.Block > sequence.MaxBlock:
+		return fmt.Errorf("block must be %d to %d values, not %d", sequence.MinBlock, sequence.MaxBlock, s.Block)
+	case s.SupplyMs < 1:
+		return errors.New("supply must be 1ms or more")
+	case s.HoldMs < 1:
+		return errors.New("hold must be 1ms or more")
+	case s.Ceiling < 1:
+		return fmt.Errorf("ceiling must be 1 or more values a second, not %d", s.Ceiling)
+	case s.Ceiling > s.HardCeiling:
+		return fmt.Errorf("ceiling must be at most the hard ceiling of %d values a second, not %d", s.HardCeiling, s.Ceiling)
+	case len(s.Note) > 64:
+		return fmt.Errorf("note must have at most 64 bytes, not %d", len(s.Note))
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package seqstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Change is what an operator changes about a sequence that is in use. nil leaves a value as it is.
+type Change struct {
+	Settings func(*Settings)
+	// Max is a new max. It must not be lower than the old one.
+	Max *int64
+	// Next is the next value to be issued, or the first one of each sequence that a template creates. It must
+	// not be lower than the present one.
+	Next *int64
+	// NextPosition is the next position to be issued, instead of Next. The values of a scattered sequence have
+	// no order, so it needs this.
+	NextPosition *int64
+	// MaxNames is a new Record.MaxNames, for templates only.
+	MaxNames *int64
+	// VouchedIn is the epoch in which the operator has made sure that no value from Next on was
+	// issued, although ZooKeeper has lost data or a clock was wrong. 0: the operator has not.
+	VouchedIn int64
+}
+
+// ErrLostAgain: ZooKeeper has lost data after the operator has made sure of a next value.
+var ErrLostAgain = errors.New("ZooKeeper has lost data again, so higher values may have been issued. Make sure of the next value once more")
+
+// Set changes a sequence. Nodes follow at their next heartbeat.
+func (o Operator) Set(ctx context.Context, name string, c Change) (Record, error) {
+	var jump *Jump
+	if c.Next != nil || c.NextPosition != nil {
+		jump = &Jump{}
+	}
+	return o.update(ctx, name, jump, func(st State, old *Record) (Record, error) {
+		if old == nil || old.DeletedAt != 0 {
+			return Record{}, ErrNotFound
+		}
+		if c.VouchedIn != 0 && c.VouchedIn != st.Epoch {
+			return Record{}, ErrLostAgain
+		}
+		r := *old
+		if c.Settings != nil {
+			c.Settings(&r.Settings)
+			r.HardCeiling = old.HardCeiling
+		}
+		if err := r.Settings.Check(); err != nil {
+			return Record{}, err
+		}
+		if c.MaxNames != nil {
+			if !r.IsTemplate() {
+				return Record{}, errors.New("max-names is for templates only")
+			}
+			if err := checkMaxNames(*c.MaxNames); err != nil {
+				return Record{}, err
+			}
+			r.MaxNames = *c.MaxNames
+		}
+		if c.Max != nil {
+			if *c.Max < r.Max {
+				return Record{}, fmt.Errorf("max is %d, and cannot become lower", r.Max)
+			}
+			if r.Scatter > 0 && *c.Max != r.Max {
+				return Record{}, errors.New("the max of a scattered sequence cannot change: positions would get other values")
+			}
+			r.Max = *c.Max
+		}
+		if jump != nil {
+			p, err := c.position(r)
+			if err != nil {
+				return Record{}, err
+			}
+			if r = r.raised(p); c.VouchedIn != 0 {
+				r.Epoch = st.Epoch // nothing needs to be skipped
+				// The clock of a node that took a block, or of the creator, may have been ahead.
+				r.At, r.PeakAt = min(r.At, o.Now()), min(r.PeakAt, o.Now())
+			}
+			r.From = p
+		}
+		return r, nil
+	})
+}
+
+// position returns the position from which a sequence must go on.
+func (c Change) position(r Record) (p int64, err error) {
+	switch {
+	case r.Scatter > 0 && r.IsTemplate():
+		return 0, fmt.Errorf("a template of scattered sequences has no next value. Delete it, and create it again with a start above %d", r.Highest(0))
+	case c.NextPosition != nil:
+		if p = *c.NextPosition; p < r.Next || p >= r.Positions() {
+			return 0, fmt.Errorf("the next position must be %d to %d, not %d", r.Next, r.Positions()-1, p)
+		}
+		return p, nil
+	case r.Scatter > 0:
+		return 0, errors.New("scattered values have no order. Give the next position instead of the next value")
+	}
+	if p = r.PositionAtOrAbove(*c.Next); p < r.Next {
+		return 0, fmt.Errorf("values up to %d may have been issued, so the next one cannot be %d", r.Highest(r.Next-1), *c.Next)
+	}
+	return p, nil
+}
