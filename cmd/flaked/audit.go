@@ -95,9 +95,15 @@ func commandLine(c *cli.Context) string {
 		if !c.IsSet(name) || category != nil && category.GetCategory() == zkCategory || name == "output" {
 			continue
 		}
-		words = append(words, "--"+name)
-		if _, is := flag.(*cli.BoolFlag); !is {
-			words = append(words, shellWord(fmt.Sprint(c.Value(name))))
+		switch flag.(type) {
+		case *cli.BoolFlag:
+			words = append(words, "--"+name)
+		case *cli.StringSliceFlag:
+			for _, value := range c.StringSlice(name) {
+				words = append(words, "--"+name, shellWord(value))
+			}
+		default:
+			words = append(words, "--"+name, shellWord(fmt.Sprint(c.Value(name))))
 		}
 	}
 	for _, arg := range c.Args().Slice() {

@@ -11,12 +11,12 @@ import (
 	"github.com/flaked/flaked/lineproto"
 )
 
-// listen opens all addresses before anything else starts. A port in use is
+// listen opens all addresses before anything else starts, and stores them in o. A port in use is
 // therefore reported at once.
-func (o options) listen(guard *credentials.Server, log hclog.Logger) ([]net.Listener, error) {
+func (o *options) listen(guard *credentials.Server, log hclog.Logger) ([]net.Listener, error) {
 	var listeners []net.Listener
 	tcp := false
-	for _, given := range o.listenOn {
+	for i, given := range o.listenOn {
 		network, address, err := splitAddr(given)
 		if err != nil {
 			err = usageError("--listen: %w", err)
@@ -28,7 +28,9 @@ func (o options) listen(guard *credentials.Server, log hclog.Logger) ([]net.List
 		case network == "unix":
 			l, err = listenUnix(address, o.unix)
 		default:
-			l, err = o.listenTCP(given, address, guard, log)
+			if l, err = o.listenTCP(given, address, guard, log); err == nil {
+				o.listenOn[i] = boundTo(given, l)
+			}
 		}
 		if err != nil {
 			closeAll(listeners)
@@ -39,7 +41,18 @@ func (o options) listen(guard *credentials.Server, log hclog.Logger) ([]net.List
 	if !tcp && guard.TLS() != nil && !o.adminTLS {
 		log.Warn("--tls-cert has no effect: there is no TCP address, and unix sockets never use TLS")
 	}
+	o.node.Address = allAdvertised(o.listenOn, o.advertise)
 	return listeners, nil
+}
+
+// boundTo returns the address of a flag, with the port that the kernel chose if it was given as 0.
+func boundTo(given string, l net.Listener) string {
+	host, port, _ := net.SplitHostPort(given)
+	if port != "0" {
+		return given
+	}
+	_, port, _ = net.SplitHostPort(l.Addr().String())
+	return net.JoinHostPort(host, port)
 }
 
 func (o options) listenTCP(given, address string, guard *credentials.Server, log hclog.Logger) (net.Listener, error) {

@@ -4,9 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"os"
 	"syscall"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -38,10 +36,7 @@ func (o *options) listenAdmin(log hclog.Logger) (net.Listener, error) {
 	case err != nil:
 		return nil, listenError("--admin", o.admin, err)
 	}
-	if host, port, _ := net.SplitHostPort(o.admin); port == "0" {
-		_, port, _ = net.SplitHostPort(l.Addr().String())
-		o.admin = net.JoinHostPort(host, port)
-	}
+	o.admin = boundTo(o.admin, l)
 	o.node.Admin = o.adminURL(advertised(o.admin, o.advertise))
 	return l, nil
 }
@@ -77,15 +72,11 @@ func (o options) adminServer(n *flaked.Node, server *lineproto.Server, guard *cr
 	if o.adminTLS {
 		secured = guard.ProbeTLS()
 	}
-	host, _ := os.Hostname()
 	cfg := admin.Of(n)
 	cfg.Counters, cfg.Reserve, cfg.MaxBatch = server.Counters, server.Reserve, o.maxBatch
 	cfg.Authenticate, cfg.Closed, cfg.Loopback, cfg.Pprof = authenticate, closed, isLoopback(o.admin) && !o.allowOpen, o.adminPprof
 	cfg.TLS, cfg.ClientCertificate = secured, o.adminTLS && o.guard.ClientCA != ""
 	cfg.Events, cfg.Logger = events, log
-	cfg.About = admin.About{
-		Version: version, Name: o.node.Name, Host: host, PID: os.Getpid(),
-		Listen: o.listenOn, Admin: o.adminURL(o.admin), Cluster: o.node.Cluster, Dev: o.dev, StartedMs: time.Now().UnixMilli(),
-	}
+	cfg.About.Listen, cfg.About.Admin, cfg.About.Dev = o.listenOn, o.adminURL(o.admin), o.dev
 	return admin.New(cfg)
 }

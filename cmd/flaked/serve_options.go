@@ -141,7 +141,7 @@ func serveOptions(c *cli.Context) (o options, wrong []error) {
 	}
 	o.node = flaked.Config{
 		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap"), Settings: settings, InMemory: o.dev, StateDir: o.stateDir, Workers: o.workers,
-		Name: name, Address: allAdvertised(o.listenOn, o.advertise), Version: version,
+		Name: name, Version: version,
 		ZooKeeperReplaced: c.Bool("zk-replaced"),
 		Heartbeat:         c.Duration("heartbeat"), StartTimeout: c.Duration("start-timeout"), Reserve: c.Duration("reserve"),
 		ReleaseOnClose: c.Bool("release-on-exit"), SequenceStart: start, SegmentStart: segment,

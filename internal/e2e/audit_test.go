@@ -32,6 +32,7 @@ func TestCommandsByHandAreListed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--drain-time", "200ms")
 	n := s.started().ready()
+	s.sequences()
 	s.command("cluster", "audit").wants(t, 0, "no command has changed cluster default\n")
 	for _, row := range []struct {
 		code int

@@ -15,6 +15,7 @@ import (
 
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/internal/testkit/ownclock"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -361,4 +362,16 @@ func (s *site) status() (statusReport, int) {
 		s.t.Fatalf("status: exit %d, %v\n%s%s", r.code, err, r.stdout, r.stderr)
 	}
 	return report, r.code
+}
+
+// Operators find a node at the port that the kernel chose for it.
+func TestChosenPortIsAdvertised(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	n := s.started().ready()
+	_, addr, err := n.address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.command("status").wants(t, 0, addr)
 }
