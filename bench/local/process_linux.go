@@ -38,11 +38,10 @@ func Start(log, program string, args ...string) (*Process, error) {
 // PID returns the number of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Usage is what a process has used since its start.
+// Usage has the CPU time of a process since its start, and how often its threads have waited.
 type Usage struct {
-	CPU time.Duration
-	// Wakes is how often a thread of it was given a core after it had waited for something.
-	Wakes int64
+	CPU   time.Duration
+	Waits int64 // Linux calls them voluntary context switches
 }
 
 // Usage returns what the threads that the process has now have used. It is zero after its end.
@@ -54,8 +53,8 @@ func (p *Process) Usage() (u Usage) {
 		_, _ = fmt.Sscan(string(text), &ns)
 		u.CPU += time.Duration(ns)
 		text, _ = os.ReadFile(filepath.Join(task, "status"))
-		wakes, _ := number(string(text), "voluntary_ctxt_switches:", 10)
-		u.Wakes += wakes
+		waits, _ := number(string(text), "voluntary_ctxt_switches:", 10)
+		u.Waits += waits
 	}
 	return u
 }

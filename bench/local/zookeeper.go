@@ -2,8 +2,6 @@ package local
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,12 +24,13 @@ func CountersOf(address string) (c Counters, err error) {
 	if err != nil {
 		return c, err
 	}
-	wanted := map[string]*int64{
-		"zk_packets_received": &c.Requests, "zk_bytes_received_count": &c.In, "zk_response_bytes": &c.Out,
-		"zk_outstanding_requests": &c.Waiting,
-	}
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if *wanted[name], err = number(mntr, name, 10); err != nil {
+	for _, row := range []struct {
+		name string
+		to   *int64
+	}{
+		{"zk_packets_received", &c.Requests}, {"zk_bytes_received_count", &c.In}, {"zk_response_bytes", &c.Out}, {"zk_outstanding_requests", &c.Waiting},
+	} {
+		if *row.to, err = number(mntr, row.name, 10); err != nil {
 			return c, err
 		}
 	}

@@ -86,14 +86,14 @@ type measured struct {
 	ended int           // processes that ended by themselves
 	// A node's own cost in a second.
 	cpu   time.Duration
-	wakes float64
+	waits float64 // of threads
 	// ZooKeeper's load for each node and heartbeat. in and out are bytes.
 	requests, writes, in, out float64
 }
 
 func (m measured) row(n int, name string) string {
 	return fmt.Sprintf("| %d | %s | %s | %s | %d | %.1f | %.2f | %.0f | %.0f | %.1f | %.0f |\n", n, name, after(m.ready), after(m.again), m.ended,
-		m.requests, m.writes, m.in, m.out, float64(m.cpu)/1e6, m.wakes)
+		m.requests, m.writes, m.in, m.out, float64(m.cpu)/1e6, m.waits)
 }
 
 // after words how long it took until all were ready. 0: not all were.
@@ -153,23 +153,31 @@ func measure(ctx context.Context, program string, n int, o options) (m measured,
 	return m, err
 }
 
-// allReady waits until all nodes are ready, and returns how long that took since began: 0 if it took
-// longer than limit, or if one has ended.
+// allReady waits until all nodes that have not ended are ready, and returns how long that took since
+// began: 0 if it took longer than limit, or if a node has ended.
 func allReady(ctx context.Context, nodes []*node, began time.Time, limit time.Duration) time.Duration {
 	for time.Since(began) < limit && ctx.Err() == nil {
-		waiting := 0
+		waiting, ended := 0, 0
 		for _, n := range nodes {
 			switch {
 			case n.Ended():
-				return 0
+				ended++
 			case !n.isReady():
 				waiting++
 			}
 		}
-		if waiting == 0 {
+		switch {
+		case waiting == 0 && ended == 0:
 			return time.Since(began)
+		case waiting == 0:
+			return 0
 		}
 		_ = local.Pause(ctx, 50*time.Millisecond)
+	}
+	for _, n := range nodes {
+		if !n.Ended() && !n.isReady() {
+			fmt.Fprintln(os.Stderr, "nodes: a node is not ready:", n.lastLine())
+		}
 	}
 	return 0
 }
@@ -195,6 +203,7 @@ func (m *measured) watch(ctx context.Context, zk string, nodes []*node, d time.D
 	for _, n := range nodes {
 		if n.Ended() {
 			m.ended++
+			fmt.Fprintln(os.Stderr, "nodes: a node ended:", n.lastLine())
 		}
 	}
 	seconds := float64(len(nodes)-m.ended) * time.Since(from).Seconds()
@@ -202,7 +211,7 @@ func (m *measured) watch(ctx context.Context, zk string, nodes []*node, d time.D
 	m.requests, m.writes = float64(after.Requests-before.Requests)/beats, float64(after.Zxid-before.Zxid)/beats
 	m.in, m.out = float64(after.In-before.In)/beats, float64(after.Out-before.Out)/beats
 	now := usage(nodes)
-	m.cpu, m.wakes = time.Duration(float64(now.CPU-used.CPU)/seconds), float64(now.Wakes-used.Wakes)/seconds
+	m.cpu, m.waits = time.Duration(float64(now.CPU-used.CPU)/seconds), float64(now.Waits-used.Waits)/seconds
 	return nil
 }
 
@@ -210,7 +219,7 @@ func (m *measured) watch(ctx context.Context, zk string, nodes []*node, d time.D
 func usage(nodes []*node) (sum local.Usage) {
 	for _, n := range nodes {
 		u := n.Usage()
-		sum.CPU, sum.Wakes = sum.CPU+u.CPU, sum.Wakes+u.Wakes
+		sum.CPU, sum.Waits = sum.CPU+u.CPU, sum.Waits+u.Waits
 	}
 	return sum
 }

@@ -14,6 +14,7 @@ import (
 type node struct {
 	*local.Process
 	socket string
+	log    string // the path
 	ready  bool
 }
 
@@ -21,9 +22,9 @@ func startNode(program, zk, dir string) (*node, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	n := &node{socket: filepath.Join(dir, "s")}
+	n := &node{socket: filepath.Join(dir, "s"), log: filepath.Join(dir, "log")}
 	var err error
-	n.Process, err = local.Start(filepath.Join(dir, "log"), program, "serve", "--zk", zk, "--state-dir", filepath.Join(dir, "state"),
+	n.Process, err = local.Start(n.log, program, "serve", "--zk", zk, "--state-dir", filepath.Join(dir, "state"),
 		"--listen", "unix:"+n.socket, "--admin", "127.0.0.1:0", "--heartbeat", heartbeat.String())
 	return n, err
 }
@@ -36,4 +37,14 @@ func (n *node) isReady() bool {
 	reply, err := local.Ask("unix", n.socket, "READY\n")
 	n.ready = err == nil && strings.HasPrefix(reply, "OK")
 	return n.ready
+}
+
+// lastLine returns the last line of the node's log: why it has ended.
+func (n *node) lastLine() string {
+	text, err := os.ReadFile(n.log)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return lines[len(lines)-1]
 }

@@ -30,8 +30,8 @@ type event struct {
 	Ended  string      `json:"ended,omitempty"` // why the node ended. Then it has no IDs
 }
 
-// takeEach is how many IDs the harness draws from a node once it is ready. They are compared with
-// those of all other nodes and starts.
+// takeEach is the number of IDs that the harness draws from each node when it is ready. The harness
+// compares them with the IDs of all other nodes and starts.
 const takeEach = 64
 
 // host is the process with all nodes. It prints an event for each that is ready or has ended.

@@ -18,7 +18,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// tries is how often each thing is read. The middle one of the times counts.
+// tries is the number of readings of each thing. The table has their median.
 const tries = 5
 
 // exitDegraded is the exit code of `flaked status` for a cluster with problems: here it is nearly

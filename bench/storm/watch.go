@@ -10,7 +10,7 @@ import (
 	"github.com/flaked/flaked/bench/local"
 )
 
-// load is what ZooKeeper's servers have counted in a phase.
+// load has the counters of ZooKeeper's servers for one phase.
 type load struct {
 	took             time.Duration
 	requests, writes int64
@@ -18,7 +18,7 @@ type load struct {
 	latency          local.Latency
 }
 
-// sampleEvery is how often the servers are asked for their counters.
+// sampleEvery is the time between two samples of the servers' counters.
 const sampleEvery = 250 * time.Millisecond
 
 // watch samples the counters of the servers from now until the function that it returns is called.
