@@ -52,21 +52,22 @@ type Config struct {
 	// StateDir is the directory in which the node keeps its identity and bounds, about 10 KB.
 	// It must be on a local disk: NFS, SMB, FUSE, 9p and Ceph are refused. It is created if it
 	// is missing. Only one running Node can use it. A relative path counts from the working
-	// directory at Open. Empty means a temporary directory, which Close removes. Then the node is a new one at each start, needs ZooKeeper to start, and
-	// releases its worker at Close.
+	// directory at Open. Empty means a temporary directory, which Close removes. Then the node
+	// is a new one at each start, needs ZooKeeper to start, and releases its worker at Close.
 	StateDir string
 	// Workers is the number of workers that the Node holds, 1 to MaxWorkers, for more IDs
 	// than one worker can make. 0 means 1: 4 million IDs a second in the layout of Leaf.
 	Workers int
-	// Reserve is how far ahead of the clock the node keeps the reserved bound in StateDir,
-	// 100 ms to below 10 s. A start after a crash may wait that long. 0 means 3 s.
+	// Reserve is the time that the node reserves in StateDir: it keeps a bound there that is so
+	// far ahead of the clock. 100 ms to below 10 s. After a crash the next start may wait for
+	// that time. 0 means 3 s.
 	Reserve time.Duration
 	// Heartbeat is the time between two reports to ZooKeeper, 10 ms or more, and at most half
 	// of the cluster's confirming time. 0 means 3 s.
 	Heartbeat time.Duration
-	// StartTimeout is how long a start that needs ZooKeeper waits while ZooKeeper does not
-	// answer. Up to 3 s later the node ends with an error. 0 means that only the context of
-	// Open limits the wait.
+	// StartTimeout limits how long a start waits for a ZooKeeper that does not answer. The node
+	// ends with an error then, or up to 3 s later. 0 means that only the context of Open limits
+	// the wait.
 	StartTimeout time.Duration
 	// ReleaseOnClose makes Close release the worker, for programs that do not start again:
 	// short jobs, and pods without a lasting disk. If StateDir is empty, Close always does.
@@ -106,8 +107,6 @@ type Config struct {
 	// HCLogger gets the log instead of Logger, in programs that use go-hclog. It must not call
 	// the Node, and must not block.
 	HCLogger hclog.Logger
-
-	sink *slogSink // behind HCLogger, set by withDefaults
 }
 
 // ConfigError means that a Config is wrong. Nothing was opened.
@@ -131,8 +130,7 @@ func (e *StateDirError) Unwrap() error { return e.Err }
 // withDefaults returns the Config with its defaults, or an error.
 func (c Config) withDefaults() (Config, error) {
 	c.Cluster, c.Workers = cmp.Or(c.Cluster, "default"), cmp.Or(c.Workers, 1)
-	host, _ := os.Hostname() // a label: "" will do
-	c.Name, c.Version = cmp.Or(c.Name, host), cmp.Or(c.Version, moduleVersion())
+	c.Name, c.Version = cmp.Or(c.Name, hostname()), cmp.Or(c.Version, moduleVersion())
 	c.ReleaseOnClose = c.ReleaseOnClose || c.StateDir == ""
 	switch {
 	case c.InMemory && (c.ZooKeeper != "" || c.StateDir != ""):
@@ -163,8 +161,13 @@ func (c Config) withDefaults() (Config, error) {
 	if c.InMemory {
 		c.Bootstrap, c.Settings.ConfirmTime = true, new(time.Duration(0)) // no other node to wait for
 	}
-	c.HCLogger, c.sink = c.logger()
 	return c, nil
+}
+
+// hostname returns the name of this host, or "", which will do for a label.
+func hostname() string {
+	name, _ := os.Hostname()
+	return name
 }
 
 // maxLabel is the most bytes of a label. The record of each worker has all of them, and each heartbeat
@@ -185,11 +188,10 @@ func (c Config) checkLabels() error {
 
 // node returns the configuration of one of the workers' nodes, without its connections.
 func (c Config) node() node.Config {
-	host, _ := os.Hostname()
 	return node.Config{
 		Cluster: c.Cluster, Bootstrap: c.Bootstrap, Settings: c.Settings, InMemory: c.InMemory, ZooKeeperReplaced: c.ZooKeeperReplaced,
 		Labels: coordinator.Labels{
-			Name: c.Name, Host: host, PID: os.Getpid(), Address: c.Address, Admin: c.Admin, Version: c.Version,
+			Name: c.Name, Host: hostname(), PID: os.Getpid(), Address: c.Address, Admin: c.Admin, Version: c.Version,
 		},
 		Heartbeat: c.Heartbeat, StartTimeout: c.StartTimeout, Reserve: c.Reserve, ReleaseOnExit: c.ReleaseOnClose,
 		SequenceStart: c.SequenceStart, SegmentStart: c.SegmentStart, Issuing: timeguard.NewIssuing(timeguard.System()),

@@ -22,6 +22,7 @@ import (
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/ids/idstest"
 	"github.com/flaked/flaked/internal/testkit/faultnet"
+	"github.com/flaked/flaked/internal/testkit/zkserver"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/node"
@@ -76,11 +77,11 @@ func create(t *testing.T, n *Node, mode seqstore.Mode, names ...string) {
 	o := &seqstore.Operator{Store: n.backing.store, Now: func() int64 { return time.Now().UnixMilli() }, By: t.Name()}
 	for _, name := range names {
 		wanted := seqstore.Definition{Name: name, Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 40}, Mode: mode, Settings: seqstore.Settings{Block: 1000, SupplyMs: 60_000, HoldMs: 60_000, Ceiling: 1e9, HardCeiling: 1e9}}
-		_, err := o.Create(t.Context(), wanted)
-		for deadline := time.Now().Add(10 * time.Second); errors.Is(err, seqstore.ErrNoState) && time.Now().Before(deadline); {
-			time.Sleep(10 * time.Millisecond) // the node begins to serve sequences a moment after IDs
+		var err error
+		zkserver.Poll(10*time.Second, func() bool { // the node begins to serve sequences a moment after IDs
 			_, err = o.Create(t.Context(), wanted)
-		}
+			return !errors.Is(err, seqstore.ErrNoState)
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

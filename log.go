@@ -12,23 +12,28 @@ import (
 	"go.uber.org/atomic"
 )
 
-// logger returns the logger that Config asks for, and the sink behind it, nil if there is none. It
-// never writes to a standard stream.
-func (c Config) logger() (hclog.Logger, *slogSink) {
+// logger returns the logger that Config asks for. stop passes on the lines that wait, and ends the
+// goroutine behind the logger. The logger never writes to a standard stream.
+func (c Config) logger() (l hclog.Logger, stop func()) {
 	switch {
 	case c.HCLogger != nil:
-		return c.HCLogger, nil
+		return c.HCLogger, func() {}
 	case c.Logger == nil:
-		return hclog.NewNullLogger(), nil
+		return hclog.NewNullLogger(), func() {}
 	}
 	level := hclog.Info
 	if c.Logger.Enabled(context.Background(), slog.LevelDebug) {
 		level = hclog.Debug
 	}
-	l := hclog.NewInterceptLogger(&hclog.LoggerOptions{Name: "flaked", Level: level, Output: io.Discard})
+	intercept := hclog.NewInterceptLogger(&hclog.LoggerOptions{Name: "flaked", Level: level, Output: io.Discard})
 	sink := &slogSink{to: c.Logger, lines: make(chan line, maxLines), end: make(chan struct{})}
-	l.RegisterSink(sink)
-	return l, sink
+	intercept.RegisterSink(sink)
+	var running sync.WaitGroup
+	running.Go(sink.run)
+	return intercept, func() {
+		close(sink.end)
+		running.Wait()
+	}
 }
 
 // maxLines is the most lines that wait for the program's handler.
@@ -88,19 +93,6 @@ func (s *slogSink) pass(l line) {
 	}
 	if lost := s.lost.Swap(0); lost > 0 {
 		s.to.Warn("the log handler was too slow, lines are missing", "lines_lost", lost)
-	}
-}
-
-// start starts run. The function that it returns ends run, after the lines that wait.
-func (s *slogSink) start() (stop func()) {
-	if s == nil {
-		return func() {}
-	}
-	var running sync.WaitGroup
-	running.Go(s.run)
-	return func() {
-		close(s.end)
-		running.Wait()
 	}
 }
 

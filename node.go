@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -94,7 +93,8 @@ func Start(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, &ConfigError{err}
 	}
-	stopLog := cfg.sink.start()
+	var stopLog func()
+	cfg.HCLogger, stopLog = cfg.logger()
 	b, err := open(cfg)
 	if err != nil {
 		stopLog()
@@ -268,8 +268,7 @@ func (n *Node) noteDrain() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), noteDrainTime)
 	defer cancel()
-	host, _ := os.Hostname()
-	e := audit.Entry{By: "a process on " + host, Command: "flaked drain", Outcome: audit.Done}
+	e := audit.Entry{By: "a process on " + hostname(), Command: "flaked drain", Outcome: audit.Done}
 	if release {
 		e.Command += " --release"
 	}

@@ -36,11 +36,8 @@ func (i *Issuer) noteLoss(found string) {
 // follow reads /seq, if that is due, and finds the sequences that operators have changed. followed
 // means that it was read. The first node with a confirmed worker creates the record.
 func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (followed bool, err error) {
-	now, apart := i.cfg.Mono(), i.cfg.Follow
-	if i.cfg.Pulse != nil {
-		apart = apart * 3 / 4 // two moments may come a little closer
-	}
-	if i.follows != 0 && now-i.follows < int64(apart) {
+	now := i.cfg.Mono()
+	if i.follows != 0 && now-i.follows < int64(i.cfg.Pulse.Apart(i.cfg.Follow)) {
 		return false, nil
 	}
 	v, err := i.lookState(ctx)

@@ -14,7 +14,6 @@ import (
 func (i *Issuer) Run(ctx context.Context) {
 	var failing bool
 	for ctx.Err() == nil {
-		began := i.cfg.Mono()
 		err := i.bounded(ctx, i.Round)
 		if failing != (err != nil) && ctx.Err() == nil {
 			if failing = err != nil; failing {
@@ -24,7 +23,7 @@ func (i *Issuer) Run(ctx context.Context) {
 			}
 		}
 		i.save(time.Minute)
-		i.pause(ctx, began, failing)
+		i.pause(ctx, failing)
 	}
 	if i.hear(); i.loss { // nobody else may have noticed it
 		_ = i.bounded(context.WithoutCancel(ctx), i.Round)
@@ -55,18 +54,14 @@ func (i *Issuer) save(age time.Duration) {
 const retryAfter = 100 * time.Millisecond
 
 // pause waits until a round is due.
-func (i *Issuer) pause(ctx context.Context, began int64, failing bool) {
+func (i *Issuer) pause(ctx context.Context, failing bool) {
 	wake := i.wake
 	if failing {
 		ended, cancel := context.WithTimeout(ctx, retryAfter)
 		<-ended.Done()
 		cancel()
 	}
-	next := i.cfg.Follow - time.Duration(i.cfg.Mono()-began)
-	if i.cfg.Pulse != nil {
-		next = i.cfg.Pulse.Until(i.cfg.Follow)
-	}
-	timer := time.NewTimer(next)
+	timer := time.NewTimer(i.cfg.Pulse.Until(i.cfg.Follow))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

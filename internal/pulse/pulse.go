@@ -27,3 +27,12 @@ func (g *Grid) Until(every time.Duration) time.Duration {
 	}
 	return every - time.Duration(g.mono()-g.origin)%every
 }
+
+// Apart returns the least time between two beginnings of work that happens at these moments, every
+// apart: the first may have begun late. For a nil Grid that is every.
+func (g *Grid) Apart(every time.Duration) time.Duration {
+	if g == nil {
+		return every
+	}
+	return every * 3 / 4
+}

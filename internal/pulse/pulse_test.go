@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever the moment, the next one is a multiple of every, and as near as can be.
+// The next moment is a multiple of every, and at most every away.
 func TestUntil(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := rapid.Int64Range(0, 1<<50).Draw(t, "now")
@@ -44,5 +44,20 @@ func TestWorkSharesMoments(t *testing.T) {
 func TestNoGrid(t *testing.T) {
 	if left := (*Grid)(nil).Until(time.Second); left != time.Second {
 		t.Errorf("%s without a grid, want 1s", left)
+	}
+	if apart := (*Grid)(nil).Apart(time.Second); apart != time.Second {
+		t.Errorf("work without a grid is %s apart, want 1s", apart)
+	}
+}
+
+// Work that began a quarter of its time late is due again at the next moment.
+func TestLateWorkIsDueAgain(t *testing.T) {
+	var now int64
+	g := New(func() int64 { return now })
+	every := 2 * time.Second
+	began := g.origin + int64(every+every/4)
+	now = began
+	if now += int64(g.Until(every)); now-began < int64(g.Apart(every)) {
+		t.Errorf("not due %s after the last beginning", time.Duration(now-began))
 	}
 }
