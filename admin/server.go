@@ -22,7 +22,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Config is what New needs. Ready, Workers, Reserve and Slots are required. Of returns one for a
+// Config configures New. Ready, Workers, Reserve and Slots are required. Of returns a Config for a
 // node.
 type Config struct {
 	// Ready returns nil when GET would be answered with an ID, and otherwise the reason.

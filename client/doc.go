@@ -5,8 +5,9 @@
 //	defer source.Close()
 //	id, err := source.Next(ctx)
 //
-// A Client is an ids.Source, like the node of package flaked. A program needs only one Client. Calls that arrive while a request is under way share the
-// next request. A hundred goroutines that call Next need a few requests, not a hundred.
+// A Client is an ids.Source, like the node of package flaked. A program needs only one Client.
+// Calls that arrive while a request is under way share the next request. A hundred goroutines that
+// call Next need a few requests, not a hundred.
 //
 // # Failure
 //

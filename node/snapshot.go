@@ -124,7 +124,7 @@ type ClusterSnapshot struct {
 	BorrowMs   int64  `json:"borrow_ms"`
 	// EpochEndsMs is when the layout's time field runs out, null while the layout is not known.
 	EpochEndsMs *int64 `json:"epoch_ends_ms"`
-	// Used is how many workers may ever have been held: the highest one that the node knows of,
+	// Used is the number of workers that may ever have been held: the highest one that the node knows,
 	// plus 1.
 	Used int `json:"-"`
 }

@@ -139,7 +139,7 @@ func refusals(ctx context.Context, t *testing.T, source ids.Source, names Sequen
 	if names.Missing != "" {
 		_, err := source.Sequence(names.Missing).Next(ctx)
 		if e, ok := errors.AsType[*ids.ReplyError](err); !ok || e.Reason() != "no-sequence" || e.Code != "ERR" || errors.Is(err, ids.ErrUnavailable) {
-			t.Errorf("a name that is no sequence: %v", err)
+			t.Errorf("a name without a sequence: %v", err)
 		}
 	}
 }
