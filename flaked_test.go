@@ -21,6 +21,7 @@ import (
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/ids/idstest"
+	"github.com/flaked/flaked/internal/logqueue"
 	"github.com/flaked/flaked/internal/testkit/faultnet"
 	"github.com/flaked/flaked/internal/testkit/zkserver"
 	"github.com/flaked/flaked/internal/testkit/zktest"
@@ -596,7 +597,7 @@ func TestLogHandlerThatBlocksDoesNotStopTheNode(t *testing.T) {
 	if err := n.WaitReady(within(t, 10*time.Second)); err != nil {
 		t.Error(err)
 	}
-	for range maxLines + 10 {
+	for range logqueue.Room + 10 {
 		n.log.Info("another line")
 	}
 	for _, s := range n.Status() {
@@ -608,7 +609,7 @@ func TestLogHandlerThatBlocksDoesNotStopTheNode(t *testing.T) {
 	if err := n.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := h.lines.Load(); got < maxLines || got > maxLines+10 {
+	if got := h.lines.Load(); got < logqueue.Room || got > logqueue.Room+10 {
 		t.Errorf("the handler got %d lines", got)
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"go.uber.org/atomic"
+
+	"github.com/flaked/flaked/internal/logqueue"
 )
 
 // logger returns the logger that Config asks for. stop passes on the lines that wait, and ends the
@@ -26,27 +26,18 @@ func (c Config) logger() (l hclog.Logger, stop func()) {
 		level = hclog.Debug
 	}
 	intercept := hclog.NewInterceptLogger(&hclog.LoggerOptions{Name: "flaked", Level: level, Output: io.Discard})
-	sink := &slogSink{to: c.Logger, lines: make(chan line, maxLines), end: make(chan struct{})}
+	sink := newSlogSink(c.Logger)
 	intercept.RegisterSink(sink)
-	var running sync.WaitGroup
-	running.Go(sink.run)
-	return intercept, func() {
-		close(sink.end)
-		running.Wait()
-	}
+	return intercept, func() { sink.lines.Close(closeLogTime) }
 }
 
-// maxLines is the most lines that wait for the program's handler.
-const maxLines = 1024
+// closeLogTime is how long Close waits for a log handler that is slow.
+const closeLogTime = 5 * time.Second
 
-// slogSink passes lines of hclog on to slog, from a goroutine of its own. The node holds locks
-// while it logs. A handler that is slow must not stop the node, and a handler that calls the node
-// must not wait for those locks.
+// slogSink passes lines of hclog on to slog. A handler may call the node: the queue calls it
+// without the node's locks.
 type slogSink struct {
-	to    *slog.Logger
-	lines chan line
-	lost  atomic.Int64 // lines that found no room
-	end   chan struct{}
+	lines *logqueue.Queue[line]
 }
 
 // line is a record of the logger with this name.
@@ -55,8 +46,19 @@ type line struct {
 	record slog.Record
 }
 
+func newSlogSink(to *slog.Logger) slogSink {
+	return slogSink{logqueue.New(func(l line) {
+		ctx, h := context.Background(), to.With("logger", l.name).Handler()
+		if h.Enabled(ctx, l.record.Level) {
+			_ = h.Handle(ctx, l.record)
+		}
+	}, func(lost int64) {
+		to.Warn("the log handler was too slow, lines are missing", "lines_lost", lost)
+	})}
+}
+
 // Accept is part of hclog.SinkAdapter. It never blocks.
-func (s *slogSink) Accept(name string, level hclog.Level, msg string, args ...any) {
+func (s slogSink) Accept(name string, level hclog.Level, msg string, args ...any) {
 	for i, arg := range args {
 		if f, ok := arg.(hclog.Format); ok && len(f) > 0 { // a format with its arguments
 			args[i] = fmt.Sprintf(fmt.Sprint(f[0]), f[1:]...)
@@ -64,36 +66,7 @@ func (s *slogSink) Accept(name string, level hclog.Level, msg string, args ...an
 	}
 	r := slog.NewRecord(time.Now(), slogLevel(level), msg, 0)
 	r.Add(args...)
-	select {
-	case s.lines <- line{name, r}:
-	default:
-		s.lost.Inc()
-	}
-}
-
-// run hands the lines to the handler until end is closed and no line waits.
-func (s *slogSink) run() {
-	for {
-		select {
-		case l := <-s.lines:
-			s.pass(l)
-		case <-s.end:
-			for len(s.lines) > 0 {
-				s.pass(<-s.lines)
-			}
-			return
-		}
-	}
-}
-
-func (s *slogSink) pass(l line) {
-	ctx, h := context.Background(), s.to.With("logger", l.name).Handler()
-	if h.Enabled(ctx, l.record.Level) {
-		_ = h.Handle(ctx, l.record)
-	}
-	if lost := s.lost.Swap(0); lost > 0 {
-		s.to.Warn("the log handler was too slow, lines are missing", "lines_lost", lost)
-	}
+	s.lines.Put(line{name, r})
 }
 
 func slogLevel(l hclog.Level) slog.Level {

@@ -85,7 +85,7 @@ func refusals(c *cli.Context) (wrong []error) {
 			wrong = append(wrong, err)
 		}
 	}
-	_, err := newLogger(c, io.Discard)
+	_, err := logOptions(c, io.Discard)
 	check(err)
 	o, refused := serveOptions(c)
 	wrong = append(wrong, refused...)

@@ -1,23 +1,55 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/internal/logqueue"
 )
 
-// newLogger returns the logger that logFlags ask for, with w as its output. By default it
-// writes text to a terminal and JSON elsewhere.
-func newLogger(c *cli.Context, w io.Writer) (hclog.InterceptLogger, error) {
+// newLogger returns the logger that logFlags ask for, with w as its output. close writes the lines
+// that wait.
+func newLogger(c *cli.Context, w io.Writer) (log hclog.InterceptLogger, close func(), err error) {
+	opts, err := logOptions(c, w)
+	if err != nil {
+		return nil, nil, err
+	}
+	lines := logqueue.New(func(line []byte) { _, _ = w.Write(line) }, func(lost int64) {
+		log.Warn("whatever reads this log was too slow, lines are missing", "lines_lost", lost)
+	})
+	opts.Output = lineWriter{lines}
+	log = hclog.NewInterceptLogger(opts)
+	return log, func() { lines.Close(closeLogTime) }, nil
+}
+
+// closeLogTime is how long the end of the process waits for a log that nobody reads.
+const closeLogTime = 2 * time.Second
+
+// lineWriter puts into a queue what is written to it. hclog writes whole lines.
+type lineWriter struct {
+	lines *logqueue.Queue[[]byte]
+}
+
+func (w lineWriter) Write(line []byte) (int, error) {
+	w.lines.Put(bytes.Clone(line)) // hclog writes the next line into the same memory
+	return len(line), nil
+}
+
+// logOptions returns the options that logFlags ask for. By default the log is text on a terminal
+// and JSON elsewhere.
+func logOptions(c *cli.Context, w io.Writer) (*hclog.LoggerOptions, error) {
 	level := hclog.LevelFromString(c.String("log-level"))
 	if level == hclog.NoLevel {
 		return nil, usageError("--log-level: %q is not trace, debug, info, warn, error or off", c.String("log-level"))
 	}
-	opts := &hclog.LoggerOptions{Name: "flaked", Level: level, Output: w, TimeFormat: "2006-01-02T15:04:05.000Z07:00"}
+	opts := &hclog.LoggerOptions{Name: "flaked", Level: level, TimeFormat: "2006-01-02T15:04:05.000Z07:00"}
 	switch format := c.String("log-format"); format {
 	case "json", "auto", "text":
 		opts.JSONFormat = logsJSON(format, w)
@@ -27,7 +59,7 @@ func newLogger(c *cli.Context, w io.Writer) (hclog.InterceptLogger, error) {
 	if !opts.JSONFormat && colours(w) {
 		opts.Color, opts.ColorHeaderOnly = hclog.ForceColor, true
 	}
-	return hclog.NewInterceptLogger(opts), nil
+	return opts, nil
 }
 
 // logsJSON reports whether the log on w is in JSON, for a value of --log-format.

@@ -52,10 +52,12 @@ TCP. The files of both are read again within a second of a change, and on SIGHUP
 }
 
 func serve(c *cli.Context) error {
-	log, err := newLogger(c, c.App.ErrWriter)
+	log, closeLog, err := newLogger(c, c.App.ErrWriter)
 	if err != nil {
 		return err
 	}
+	defer closeLog()
+	signal.Ignore(syscall.SIGPIPE) // if the reader of the log has ended, writing fails, and the node goes on
 	return logged(c, log, serveNodes(c, log))
 }
 

@@ -135,10 +135,11 @@ func TestNewLogger(t *testing.T) {
 		var out bytes.Buffer
 		var failed error
 		cmd := &cli.Command{Name: "try", Flags: logFlags(), Action: func(c *cli.Context) error {
-			l, err := newLogger(c, &out)
+			l, closeLog, err := newLogger(c, &out)
 			if failed = err; err == nil {
 				l.Info("hello", "n", 1)
 				l.Debug("details")
+				closeLog()
 			}
 			return nil
 		}}

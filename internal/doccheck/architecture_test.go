@@ -116,6 +116,7 @@ var mayImport = map[string][]string{
 	"sequence":          {},
 	"worker":            {},
 	"internal/limits":   {},
+	"internal/logqueue": {},
 	"internal/pulse":    {},
 	"timeguard":         {"internal/limits"},
 	"localcache":        {"internal/limits"},
@@ -128,7 +129,7 @@ var mayImport = map[string][]string{
 	"ids":               {"worker"},
 	"client":            {"ids", "internal/credentials", "sequence", "worker"},
 	"internal/nodewire": {"lineproto", "node", "seqstore", "sequence", "worker"},
-	".":                 {"clusterview", "coordinator", "ids", "internal/audit", "internal/nodewire", "internal/pulse", "lineproto", "localcache", "node", "seqstore", "sequence", "timeguard", "worker", "zkstore"},
+	".":                 {"clusterview", "coordinator", "ids", "internal/audit", "internal/logqueue", "internal/nodewire", "internal/pulse", "lineproto", "localcache", "node", "seqstore", "sequence", "timeguard", "worker", "zkstore"},
 	"admin":             {"", "clusterview", "lineproto", "node", "seqstore", "sequence", "worker"},
 }
 

@@ -111,9 +111,13 @@ func (n *node) start() *node {
 	if n.proc != nil && n.proc.running() {
 		n.site.t.Fatalf("%s runs already", n.name)
 	}
-	args := append([]string{"serve", "--zk", n.connect, "--state-dir", n.dir, "--listen", n.listen, "--name", n.name}, n.flags...)
-	n.proc = launch(n.site.t, n.name, n.clock, n.site.build.binary(n.site.t), args...)
+	n.proc = launch(n.site.t, n.name, n.clock, n.site.build.binary(n.site.t), n.args()...)
 	return n
+}
+
+// args returns the arguments of the node's process.
+func (n *node) args() []string {
+	return append([]string{"serve", "--zk", n.connect, "--state-dir", n.dir, "--listen", n.listen, "--name", n.name}, n.flags...)
 }
 
 var listening = regexp.MustCompile(`lineproto: .*address=(\S+:\d+)`)
