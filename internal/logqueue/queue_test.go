@@ -51,7 +51,7 @@ func TestCloseGivesUp(t *testing.T) {
 	<-q.ended
 }
 
-// What reports lost lines is a log line itself, and must not wait for the queue.
+// The report of lost lines is a log line, too. It must not wait for the queue.
 func TestLostMayPut(t *testing.T) {
 	free := make(chan struct{})
 	var q *Queue[string]
