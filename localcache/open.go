@@ -11,22 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stateName is the record file's name in the state directory.
-const stateName = "flaked.state"
-
-var (
-	// ErrLocked: another process has the state directory open.
-	ErrLocked = errors.New("state directory is in use")
-	// ErrUnsafeDir: the state directory is a symbolic link, is not a directory, belongs to
-	// another user, or is open to other users.
-	ErrUnsafeDir = errors.New("state directory refused")
-	// ErrUnsafeFile: the state file is not a regular file, belongs to another user, has
-	// several names, or was replaced while it was open.
-	ErrUnsafeFile = errors.New("state file refused")
-	// ErrFilesystem: locks or syncs are not reliable on the filesystem.
-	ErrFilesystem = errors.New("filesystem refused")
-)
-
 // Open opens the state directory, creates it if it does not exist, and locks its state file
 // against every other process until Close. Open returns ErrLocked, ErrUnsafeDir,
 // ErrUnsafeFile, ErrFilesystem, ErrOtherFormat or an error of the system. It does not

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command storm measures what three ZooKeeper servers bear: a thousand nodes that start at once,
 // that are all killed and come back, that run, and whose ZooKeeper loses its leader. It also
 // measures how long it takes to read the state of such a cluster. `make storm` runs it.

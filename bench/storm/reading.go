@@ -71,7 +71,7 @@ func (s *storm) status(ctx context.Context, cluster string) (kib int64, err erro
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != exitDegraded) {
 		return 0, fmt.Errorf("%w: %s", err, out)
 	}
-	return cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss, nil
+	return int64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss), nil
 }
 
 func get(url string) error {

@@ -14,14 +14,6 @@ import (
 	"github.com/flaked/flaked/localcache"
 )
 
-// The signals by which `flaked drain` asks a node to drain. After releaseSignal the node also
-// releases its worker. No network port accepts this request: only the node's user and root may
-// send a signal.
-const (
-	drainSignal   = syscall.SIGUSR1
-	releaseSignal = syscall.SIGUSR2
-)
-
 func drainCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "drain",

@@ -7,8 +7,6 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/flaked/flaked/clusterview"
 )
 
@@ -73,9 +71,6 @@ func size(w io.Writer) (rows, columns int, terminal bool) {
 	if !ok || !isTerminal(w) {
 		return 0, 0, false
 	}
-	s, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0, 0, true
-	}
-	return int(s.Row), int(s.Col), true
+	rows, columns = terminalSize(f)
+	return rows, columns, true
 }

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // unixOptions say who may connect to a unix socket.
@@ -75,23 +73,13 @@ func listenUnix(path string, o unixOptions) (net.Listener, error) {
 // it returns nil at once.
 func lock(dir *os.File) error {
 	const patience, every = 2 * time.Second, 10 * time.Millisecond
-	for waited := time.Duration(0); ; waited += every {
-		err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			return nil
-		}
+	for waited := time.Duration(0); !tryLock(dir); waited += every {
 		if waited >= patience {
 			return fmt.Errorf("another process locks %s. Stop it (fuser %[1]s), or choose another directory", dir.Name())
 		}
 		time.Sleep(every)
 	}
-}
-
-// bindClosed makes a socket that nobody may connect to yet. The umask is that of the whole
-// process, so bindClosed must run before anything else in it creates files.
-func bindClosed(path string) (net.Listener, error) {
-	defer unix.Umask(unix.Umask(0o777))
-	return net.Listen("unix", path)
+	return nil
 }
 
 // apply lets in the users that o names. It sets the group first, as the mode applies to it.

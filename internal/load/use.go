@@ -1,7 +1,6 @@
 package load
 
 import (
-	"syscall"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -35,15 +34,6 @@ func (u *use) end(r *run) {
 		u.server = &ServerUse{CPU: scaled(cpu - u.serverCPU), Resident: int64(ProcessStatus(r.cfg.PID).VmRSS)}
 	}
 	u.at = 0
-}
-
-// ownCPU returns the CPU time of this process, 0 if it is not known.
-func ownCPU() time.Duration {
-	var ru syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &ru); err != nil {
-		return 0
-	}
-	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
 }
 
 // ProcessCPU returns the CPU time of all threads of a process, and whether it is known. Linux

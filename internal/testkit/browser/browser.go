@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package browser runs a real browser for tests: headless Chromium. It controls the browser
 // with the Chrome DevTools Protocol over a pair of pipes.
 package browser

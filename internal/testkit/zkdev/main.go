@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command zkdev starts, stops and lists the ZooKeeper servers of one directory. It is the part
 // of scripts/zk-dev.sh that deals with servers. The script checks the arguments, locks the
 // directory, and finds Java and ZooKeeper's jars.

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package zktest runs real ZooKeeper servers for tests: one, or an ensemble of
 // three. They listen on loopback, on ports of their own. A test can cause the
 // faults that flaked has to survive: kill, stop, freeze, wipe, and restore of an

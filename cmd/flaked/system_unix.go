@@ -1,0 +1,43 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The signals by which `flaked drain` asks a node to drain. After releaseSignal the node also
+// releases its worker. No network port accepts this request: only the node's user and root may
+// send a signal.
+const (
+	drainSignal   = syscall.SIGUSR1
+	releaseSignal = syscall.SIGUSR2
+)
+
+// terminalSize returns the rows and columns of a terminal, 0 if unknown.
+func terminalSize(f *os.File) (rows, columns int) {
+	s, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0, 0
+	}
+	return int(s.Row), int(s.Col)
+}
+
+// tryLock locks a directory until it is closed, and does not wait. It reports false if another
+// process has the lock. On a file system without locks it reports true.
+func tryLock(dir *os.File) bool {
+	err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	return !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR)
+}
+
+// bindClosed makes a socket that nobody may connect to yet. The umask is that of the whole
+// process, so bindClosed must run before anything else in it creates files.
+func bindClosed(path string) (net.Listener, error) {
+	defer unix.Umask(unix.Umask(0o777))
+	return net.Listen("unix", path)
+}

@@ -1,0 +1,10 @@
+//go:build !unix
+
+package doctor
+
+// OpenFiles reports that the limit is not known on this system.
+func OpenFiles() (uint64, bool) { return 0, false }
+
+func descriptorsOf(int) (uint64, bool) { return 0, false }
+
+func writable(string) error { return nil }

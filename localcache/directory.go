@@ -1,0 +1,60 @@
+package localcache
+
+import (
+	"errors"
+)
+
+// stateName is the record file's name in the state directory.
+const stateName = "flaked.state"
+
+var (
+	// ErrLocked: another process has the state directory open.
+	ErrLocked = errors.New("state directory is in use")
+	// ErrUnsafeDir: the state directory is a symbolic link, is not a directory, belongs to
+	// another user, or is open to other users.
+	ErrUnsafeDir = errors.New("state directory refused")
+	// ErrUnsafeFile: the state file is not a regular file, belongs to another user, has
+	// several names, or was replaced while it was open.
+	ErrUnsafeFile = errors.New("state file refused")
+	// ErrFilesystem: locks or syncs are not reliable on the filesystem.
+	ErrFilesystem = errors.New("filesystem refused")
+	// ErrSystem: locks and syncs are known to be reliable on Linux and macOS only.
+	ErrSystem = errors.New("a node keeps its worker on disk, which works on Linux and macOS only. Run the node there, or in a Linux container, and ask it from here: `flaked get`, package client")
+)
+
+// Examination describes a state directory that was looked at without using it.
+type Examination struct {
+	// Missing reports whether the directory does not exist yet. The other fields then
+	// describe Place, the nearest directory above it that exists. Otherwise Place is the
+	// directory itself.
+	Missing bool
+	Place   string
+	// Refused is the error with which Open would refuse the directory, nil if there is
+	// none. The state file itself is not checked. Owner is the user id of the directory's
+	// owner.
+	Refused error
+	Owner   int
+	// Filesystem is the name of the directory's filesystem, such as ext4 or tmpfs.
+	Filesystem string
+	// TellsMachines reports whether a clone on another machine would be noticed.
+	TellsMachines bool
+	// FreeBytes is the space that users other than root may use. FreeInodes and Inodes are
+	// 0 if the filesystem does not count inodes.
+	FreeBytes, Bytes   uint64
+	FreeInodes, Inodes uint64
+	// Locked reports whether a running node uses the directory. LockedBy is its process id,
+	// 0 if that is not visible.
+	Locked   bool
+	LockedBy int
+}
+
+// Backup is a state that TakeOutOfUse has taken out of use.
+type Backup struct {
+	// Loaded is the content of the state file. Backup is the path of its copy. Backup is ""
+	// if the state was empty or released, because no node would have resumed it.
+	Loaded Loaded
+	Path   string
+	// Copied reports whether the state file was a copy of another node's file, or had been
+	// moved. Its content may then be older than that node's state.
+	Copied bool
+}
