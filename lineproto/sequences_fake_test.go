@@ -27,7 +27,7 @@ type fakeSequences struct {
 	wakes []func()
 }
 
-type fakeSequence struct{ start, step, most, taken int }
+type fakeSequence struct{ start, step, most, taken int64 }
 
 var _ Sequences = (*fakeSequences)(nil)
 
@@ -54,7 +54,7 @@ func (f *fakeSequences) find(w *sequence.Wait, name []byte, wake func()) (*fakeS
 		s = &fakeSequence{start: 1, step: 1, most: 1 << 40}
 		if by, ok := strings.CutPrefix(string(name), "by:"); ok {
 			s.start = 0
-			s.step, _ = strconv.Atoi(by)
+			s.step, _ = strconv.ParseInt(by, 10, 64)
 		} else if string(name) == "three" {
 			s.most = 3
 		}
@@ -71,11 +71,11 @@ func (f *fakeSequences) Take(w *sequence.Wait, name []byte, n int, _ bool, wake 
 	if err != nil {
 		return nil, err
 	}
-	if s.taken+n > s.most {
+	if s.taken+int64(n) > s.most {
 		return nil, &Error{EXHAUSTED, "the sequence is used up"}
 	}
 	first := s.start + s.taken*s.step
-	s.taken += n
+	s.taken += int64(n)
 	return append(to, worker.Run{First: worker.ID(first), Step: worker.ID(s.step), Len: n}), nil
 }
 

@@ -139,7 +139,7 @@ func TestWrongValuesAreAnError(t *testing.T) {
 func TestLongListIsSentInParts(t *testing.T) {
 	f := newFakeSequences()
 	for i := range 10_000 {
-		f.list[fmt.Sprintf("order:%05d", i)] = &fakeSequence{taken: i, step: 1}
+		f.list[fmt.Sprintf("order:%05d", i)] = &fakeSequence{taken: int64(i), step: 1}
 	}
 	for _, in := range []string{"SEQS order\nPING\n", request("SEQS") + "PING\n"} {
 		a := asking(t, newTestServer(t, Config{Sequences: f}), in)

@@ -258,7 +258,7 @@ func TestNameCreatedAgainAfterAScatteredOne(t *testing.T) {
 	s.create("ticket", plain(), settings(1000))
 	s.run(5 * time.Second)
 	if v := a.ask("ticket", 1, false).first(); v != 1<<41+1 {
-		t.Errorf("%d, not %d", v, 1<<41+1)
+		t.Errorf("%d, not %d", v, int64(1<<41+1))
 	}
 	s.remove("ticket")
 	_, err = s.operator().Create(context.Background(), Definition{Name: "ticket", Map: scattered(), Settings: settings(1000)})

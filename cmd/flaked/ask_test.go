@@ -65,7 +65,7 @@ func ids(line string) string {
 	}
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, "%d\n", 2071483623882690560+i)
+		fmt.Fprintf(&b, "%d\n", 2071483623882690560+int64(i))
 	}
 	return b.String()
 }

@@ -17,7 +17,7 @@ import (
 
 // counting returns a function that answers GET and GET n with increasing IDs.
 func counting() func(string) string {
-	next := 2071483623882690560
+	next := int64(2071483623882690560)
 	return func(line string) string {
 		n := 1
 		_, _ = fmt.Sscanf(line, "GET %d", &n)
