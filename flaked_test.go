@@ -12,10 +12,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"go.uber.org/atomic"
 	"go.uber.org/goleak"
 
 	"github.com/flaked/flaked/clusterview"
@@ -577,7 +577,7 @@ type stuck struct {
 }
 
 func (h stuck) Handle(context.Context, slog.Record) error {
-	h.lines.Inc()
+	h.lines.Add(1)
 	<-h.free
 	return nil
 }

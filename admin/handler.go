@@ -6,8 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"go.uber.org/atomic"
+	"sync/atomic"
 
 	"github.com/flaked/flaked/lineproto"
 )

@@ -9,10 +9,10 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/lineproto"

@@ -9,10 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
-
-	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/worker"
 )
@@ -21,10 +20,10 @@ import (
 func TestLoggerMayCallNext(t *testing.T) {
 	servers, addrs := nodes(t, 1)
 	var c *Client
-	asked := atomic.NewInt64(0)
+	var asked atomic.Int64
 	log := slog.New(slog.NewTextHandler(writer(func() {
 		if _, err := c.Next(t.Context()); err == nil {
-			asked.Inc()
+			asked.Add(1)
 		}
 	}), nil))
 	c = open(t, Config{Addrs: addrs, Logger: log, Timeout: long})
@@ -66,7 +65,7 @@ func TestJoinedRequestsShrinkToTheNodesLimit(t *testing.T) {
 				continue
 			}
 			for range n {
-				fmt.Fprintln(nc, next.Inc())
+				fmt.Fprintln(nc, next.Add(1))
 			}
 		}
 	}

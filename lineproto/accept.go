@@ -61,10 +61,10 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 			limitUnsent(t)
 		}
 
-		open := c.open.Inc()
+		open := c.open.Add(1)
 		if open > limit {
-			c.open.Dec()
-			c.refused.Inc()
+			c.open.Add(-1)
+			c.refused.Add(1)
 			if refused++; refused == 1 {
 				log.Warn("refusing connections", "max_conns", limit)
 			}
@@ -75,7 +75,7 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 			log.Info("accepting connections below the limit again", "refused_conns", refused)
 			refused = 0
 		}
-		c.total.Inc()
+		c.total.Add(1)
 		due := e.idle
 		if e.srv.cfg.Authenticate != nil {
 			due = e.auth
@@ -88,7 +88,7 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 			continue
 		}
 		e.start(nc, due, func(cn *conn) {
-			defer c.open.Dec()
+			defer c.open.Add(-1)
 			if cn.handshake(calls, due) {
 				cn.serve(calls)
 			}
@@ -99,8 +99,8 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 // refuse answers a connection over MaxConns with BUSY and closes it. accept does not
 // wait for that.
 func (e *engine) refuse(nc net.Conn) {
-	if e.refusing.Inc() > maxRefusing {
-		e.refusing.Dec()
+	if e.refusing.Add(1) > maxRefusing {
+		e.refusing.Add(-1)
 		nc.Close()
 		return
 	}
@@ -108,7 +108,7 @@ func (e *engine) refuse(nc net.Conn) {
 		return
 	}
 	e.start(nc, e.linger, func(c *conn) {
-		defer e.refusing.Dec()
+		defer e.refusing.Add(-1)
 		if _, err := nc.Write(e.srv.busy(nil)); err == nil {
 			c.linger()
 		}

@@ -7,9 +7,8 @@ import (
 	"math"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
-
-	"go.uber.org/atomic"
 )
 
 // Sizes of buffers, in bytes. A small buffer holds the longest unfinished line with
@@ -108,7 +107,7 @@ func (c *conn) ended(err error) {
 	c.parting()
 	switch {
 	case !c.e.draining.Load():
-		c.e.srv.counters.idle.Inc()
+		c.e.srv.counters.idle.Add(1)
 	case c.late:
 		// The client was active within drainGrace and may have sent more by now.
 		c.linger()
@@ -245,7 +244,7 @@ func (c *conn) flush() bool {
 		c.e.srv.counters.durations.add(c.e.srv.elapsed()-c.began, n)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		c.e.srv.counters.slow.Inc()
+		c.e.srv.counters.slow.Add(1)
 	}
 	return err == nil
 }

@@ -2,8 +2,7 @@ package lineproto
 
 import (
 	"strings"
-
-	"go.uber.org/atomic"
+	"sync/atomic"
 )
 
 // result is the outcome of a request, as it is counted: resultOK, or an error's Code

@@ -124,7 +124,7 @@ func (d *driver) open(m mail) {
 	l := d.l
 	for _, c := range m.arrived {
 		if c.state == connAway {
-			l.away.Dec()
+			l.away.Add(-1)
 			d.returned(c)
 		} else {
 			d.adopt(c)

@@ -5,9 +5,8 @@ import (
 	"net"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"go.uber.org/atomic"
 )
 
 // engine serves the connections of one listener. Event loops serve those that they can,
@@ -126,7 +125,7 @@ func (e *engine) sweep(stop <-chan struct{}) {
 			return
 		case <-t.C:
 		}
-		now := e.tick.Inc()
+		now := e.tick.Add(1)
 		e.loops.sweep()
 		e.each(func(c *conn) {
 			if now >= c.due.Load() {

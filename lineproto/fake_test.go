@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"go.uber.org/atomic"
 	"go.uber.org/goleak"
 
 	"github.com/flaked/flaked/worker"

@@ -2,9 +2,8 @@ package lineproto
 
 import (
 	"math/bits"
+	"sync/atomic"
 	"time"
-
-	"go.uber.org/atomic"
 )
 
 // Histogram counts values. N[i] is the number of values above Bounds[i-1] and not above

@@ -4,9 +4,9 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
 
 	"github.com/flaked/flaked/internal/rawsocket"
@@ -177,7 +177,7 @@ func (ls *loops) take(nc net.Conn, due int64, refused bool) bool {
 			best = l
 		}
 	}
-	best.load.Inc()
+	best.load.Add(1)
 	best.e.noteArrival()
 	c := newLoopConn(best, fd, due, refused)
 	best.post(func(m *mail) { m.arrived = append(m.arrived, c) })
@@ -320,7 +320,7 @@ func (l *loop) relieve(turn uint64, calls context.Context, wg *sync.WaitGroup) {
 	if c.large {
 		l.held = c
 	}
-	l.away.Inc()
+	l.away.Add(1)
 	l.control(unix.EPOLL_CTL_DEL, c.fd, 0, 0) // HUP cannot be masked
 	go func() {
 		defer wg.Done()

@@ -30,8 +30,8 @@ func (d *driver) connect(t testing.TB) (c *loopConn, client int) {
 	}
 	t.Cleanup(func() { unix.Close(fds[1]) })
 	c = newLoopConn(d.l, fds[0], e.idle, false)
-	d.l.load.Inc()
-	e.srv.counters.open.Inc()
+	d.l.load.Add(1)
+	e.srv.counters.open.Add(1)
 	d.adopt(c)
 	t.Cleanup(func() {
 		if c.state != connClosed {
@@ -193,7 +193,7 @@ func TestLoopKeepsNoText(t *testing.T) {
 	}
 	var want strings.Builder
 	for i := range 300 {
-		want.WriteString(ids(first+101*i, 100))
+		want.WriteString(ids(first+101*int64(i), 100))
 	}
 	if string(got) != want.String()+"PONG\n" || kept == 0 {
 		t.Errorf("%d bytes, want %d; it held no text %d times", len(got), want.Len()+5, kept)

@@ -32,11 +32,11 @@ func (d *driver) close(c *loopConn) {
 	l.conns[c.fd] = nil
 	unix.Close(c.fd)
 	l.open--
-	l.load.Dec()
+	l.load.Add(-1)
 	if c.refused {
-		l.e.refusing.Dec()
+		l.e.refusing.Add(-1)
 	} else {
-		l.e.srv.counters.open.Dec()
+		l.e.srv.counters.open.Add(-1)
 	}
 }
 
@@ -56,9 +56,9 @@ func (d *driver) sweep() {
 		}
 		switch c.state {
 		case connReading:
-			counters.idle.Inc()
+			counters.idle.Add(1)
 		case connWriting:
-			counters.slow.Inc()
+			counters.slow.Add(1)
 		case connLingering:
 		default:
 			continue

@@ -82,7 +82,7 @@ func (s *session) accept() *Error {
 	}
 	lacks, ceiling := int64(o.lacks()), s.srv.cfg.Backend.Ceiling()
 	if backlog := s.srv.backlog.Add(lacks) - lacks; !admits(backlog, lacks, ceiling, s.halfClosed) {
-		s.srv.backlog.Sub(lacks)
+		s.srv.backlog.Add(-lacks)
 		return &Error{BUSY, fmt.Sprintf("clients are waiting for too many IDs. Retry later. limit_ids=%d", ceiling)}
 	}
 	o.accepted = true
@@ -100,7 +100,7 @@ func (s *session) take(ctx context.Context, n int) *Error {
 	s.may -= r.Len
 	s.took += r.Len
 	if o.accepted {
-		s.srv.backlog.Sub(int64(r.Len))
+		s.srv.backlog.Add(-int64(r.Len))
 	}
 	if o.each {
 		s.out = s.fr.ids(s.out, r)
@@ -169,7 +169,7 @@ func (s *session) fail(e *Error) {
 // drop ends an order that is not answered.
 func (s *session) drop() {
 	if s.order.accepted {
-		s.srv.backlog.Sub(int64(s.order.lacks()))
+		s.srv.backlog.Add(-int64(s.order.lacks()))
 	}
 	s.order = order{}
 	s.runs = s.runs[:0]

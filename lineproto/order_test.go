@@ -6,9 +6,8 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
-
-	"go.uber.org/atomic"
 )
 
 // asked is a session with its input.
@@ -130,10 +129,10 @@ func TestBacklogIsBounded(t *testing.T) {
 	}
 }
 
-func ids(first, n int) string {
+func ids(first int64, n int) string {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintln(&b, first+i)
+		fmt.Fprintln(&b, first+int64(i))
 	}
 	return b.String()
 }
@@ -314,10 +313,10 @@ func TestOneLargeOrderWaits(t *testing.T) {
 			if n <= tinyOrder {
 				return nil
 			}
-			if now := inside.Inc(); now > most.Load() {
+			if now := inside.Add(1); now > most.Load() {
 				most.Store(now)
 			}
-			defer inside.Dec()
+			defer inside.Add(-1)
 			select {
 			case <-release:
 				return nil

@@ -3,8 +3,7 @@ package lineproto
 import (
 	"context"
 	"sync"
-
-	"go.uber.org/atomic"
+	"sync/atomic"
 
 	"github.com/flaked/flaked/worker"
 )

@@ -4,11 +4,10 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"go.uber.org/atomic"
 )
 
 // The relay gives the turn to one waiter at a time, in the order of turns.
@@ -122,10 +121,10 @@ func TestCancelledWaitersLoseNoTurn(t *testing.T) {
 				}
 				_, err := r.take(ctx, &p, 1+rnd.IntN(5000), rank(rnd.IntN(numRanks)))
 				if err == nil {
-					if n := has.Inc(); n != 1 {
+					if n := has.Add(1); n != 1 {
 						t.Errorf("%d have the turn", n)
 					}
-					if has.Dec(); rnd.IntN(2) == 0 {
+					if has.Add(-1); rnd.IntN(2) == 0 {
 						r.atOnce(rnd.Int64N(2))
 					}
 					r.pass(1)

@@ -6,10 +6,10 @@ import (
 	"net"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"go.uber.org/atomic"
 )
 
 // Server answers the line protocol on any number of listeners. Make it with New.

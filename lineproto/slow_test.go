@@ -31,7 +31,7 @@ func (b *slowBackend) Reserve(ctx context.Context, n int) (worker.Run, error) {
 		if k > 0 {
 			return b.fakeBackend.Reserve(ctx, k)
 		}
-		b.waits.Inc()
+		b.waits.Add(1)
 		if !sleep(ctx, wait) {
 			return worker.Run{}, ctx.Err()
 		}

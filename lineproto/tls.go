@@ -79,10 +79,10 @@ func (c *conn) handshake(ctx context.Context, then int64) bool {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		if !c.e.draining.Load() {
-			c.e.srv.counters.idle.Inc()
+			c.e.srv.counters.idle.Add(1)
 		}
 	case !errors.Is(err, io.EOF): // EOF: a probe that only connects
-		c.e.srv.counters.badTLS.Inc()
+		c.e.srv.counters.badTLS.Add(1)
 		c.e.srv.cfg.Logger.Debug("TLS handshake failed", "peer", c.nc.RemoteAddr().String(), "error", err)
 	}
 	if errors.Is(err, errNotTLS) {

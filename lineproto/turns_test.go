@@ -249,7 +249,7 @@ func TestIDsAreSharedByConnections(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		greedy := rapid.IntRange(1, 200).Draw(t, "greedy")
 		asked := rapid.SliceOfN(rapid.IntRange(1, 10_000), 1, 20).Draw(t, "others")
-		all := play(append(slices.Repeat([]int{1 << 40}, greedy), asked...), len(asked))
+		all := play(append(slices.Repeat([]int{1 << 30}, greedy), asked...), len(asked))
 		for i, n := range asked {
 			p := all[greedy+i]
 			switch {

@@ -3,10 +3,9 @@ package node
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
-
-	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/testkit/memfile"

@@ -2,9 +2,8 @@ package node
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
-
-	"go.uber.org/atomic"
 )
 
 // turns is when each loop of a node last turned, monotonic ns. 0: the loop has not begun.

@@ -1,9 +1,8 @@
 package node
 
 import (
+	"sync/atomic"
 	"time"
-
-	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
@@ -41,9 +40,9 @@ type timer struct{ ok, failed, ns atomic.Int64 }
 
 func (t *timer) add(took int64, err error) {
 	if err != nil {
-		t.failed.Inc()
+		t.failed.Add(1)
 	} else {
-		t.ok.Inc()
+		t.ok.Add(1)
 	}
 	t.ns.Add(took)
 }

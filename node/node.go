@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/timeguard"

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/testkit/memfile"
@@ -30,6 +30,13 @@ type rig struct {
 type testClock struct {
 	base time.Time
 	wall atomic.Int64 // how far the wall clock has been stepped, ns
+}
+
+// steppedClock returns a clock whose wall clock has been stepped.
+func steppedClock(by time.Duration) *testClock {
+	c := &testClock{base: time.Now()}
+	c.wall.Store(int64(by))
+	return c
 }
 
 func (c *testClock) Wall() int64          { return time.Now().UnixNano() + c.wall.Load() }
@@ -290,8 +297,8 @@ func TestStartsThatAreRefused(t *testing.T) {
 			c.Heartbeat = time.Minute
 			c.Store.(*zkstore.MemSession).Partition()
 		}, "the heartbeat interval 1m0s is too long: "},
-		{"clock a minute back", true, func(c *Config) { c.Clock = &testClock{base: time.Now(), wall: *atomic.NewInt64(-int64(time.Minute))} }, "from ZooKeeper and peers ("},
-		{"clock an hour ahead", false, func(c *Config) { c.Clock = &testClock{base: time.Now(), wall: *atomic.NewInt64(int64(time.Hour))} }, "from ZooKeeper and peers ("},
+		{"clock a minute back", true, func(c *Config) { c.Clock = steppedClock(-time.Minute) }, "from ZooKeeper and peers ("},
+		{"clock an hour ahead", false, func(c *Config) { c.Clock = steppedClock(time.Hour) }, "from ZooKeeper and peers ("},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/internal/pulse"

@@ -1,9 +1,8 @@
 package seqstore
 
 import (
+	"sync/atomic"
 	"time"
-
-	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/sequence"
 )
@@ -115,7 +114,7 @@ func (i *Issuer) count(err error) {
 	r, ok := err.(*Refusal)
 	for k, reason := range reasons {
 		if ok && r.Reason == reason {
-			i.refused[k].Inc()
+			i.refused[k].Add(1)
 		}
 	}
 }

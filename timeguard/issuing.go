@@ -2,9 +2,8 @@ package timeguard
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"go.uber.org/atomic"
 )
 
 const (
@@ -128,7 +127,7 @@ func (c *Issuing) sample() {
 	switch {
 	case diff < -width && -diff <= c.coast.Load():
 		slower := min(-diff, (mono-c.sampled.Load())/coastSlower)
-		c.offset.Sub(slower)
+		c.offset.Add(-slower)
 		c.lead.Store(-diff - slower)
 	case diff > width || diff < -width: // beyond the coast limit the clock goes back with the wall clock
 		c.offset.Store(wall - mono)

@@ -69,7 +69,7 @@ func (g *Generator) Try(n int, waited time.Duration) (Run, Pause, error) {
 		}
 		if !g.follow(l, err) {
 			if _, behind := err.(*BehindError); behind {
-				g.cfg.Counts.RollbackRefusals.Inc()
+				g.cfg.Counts.RollbackRefusals.Add(1)
 			}
 			return run, pause, err
 		}

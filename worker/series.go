@@ -1,9 +1,8 @@
 package worker
 
 import (
+	"sync/atomic"
 	"time"
-
-	"go.uber.org/atomic"
 )
 
 // rollbackSeries makes the IDs of a tenure that have one value of the rollback field, or all its

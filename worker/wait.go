@@ -3,9 +3,8 @@ package worker
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"go.uber.org/atomic"
 )
 
 // Counts counts the waits and refusals of reservations. A reservation that waits more than
@@ -50,9 +49,9 @@ func (g *Generator) Wait(ctx context.Context, p Pause) error {
 		return err
 	}
 	if p.Rollback {
-		g.cfg.Counts.RollbackWaits.Inc()
+		g.cfg.Counts.RollbackWaits.Add(1)
 	} else {
-		g.cfg.Counts.TickWaits.Inc()
+		g.cfg.Counts.TickWaits.Add(1)
 	}
 	return g.gate.wait(ctx, p.Tick, func() error { return g.cfg.Sleep(ctx, p.For) })
 }

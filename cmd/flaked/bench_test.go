@@ -31,7 +31,7 @@ func counting() func(string) string {
 }
 
 func TestBench(t *testing.T) {
-	now := 0
+	now := int64(0)
 	for _, row := range []struct {
 		name           string
 		reply          func(string) string

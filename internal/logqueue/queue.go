@@ -4,9 +4,8 @@ package logqueue
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"go.uber.org/atomic"
 )
 
 // Room is the number of lines that can wait.
@@ -37,7 +36,7 @@ func (q *Queue[Line]) Put(line Line) {
 	select {
 	case q.lines <- line:
 	default:
-		q.missing.Inc()
+		q.missing.Add(1)
 	}
 }
 
