@@ -2,6 +2,7 @@ package lineproto
 
 import (
 	"context"
+	"encoding/binary"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -98,6 +99,11 @@ func (l *loop) control(op, fd int, events uint32, gen int32) error {
 	return unix.EpollCtl(l.epfd, op, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: gen})
 }
 
+// oneWake is what a wake adds to the counter of wakefd: 1, in the byte order of the processor.
+// In the other order it would be 2^56, which fills the counter after 255 wakes. The kernel
+// refuses further wakes then.
+var oneWake = binary.NativeEndian.AppendUint64(nil, 1)
+
 // post adds to the mail and wakes the driver.
 func (l *loop) post(add func(m *mail)) {
 	l.mu.Lock()
@@ -108,7 +114,7 @@ func (l *loop) post(add func(m *mail)) {
 	add(&l.mail)
 	if !l.woken {
 		l.woken = true
-		unix.Write(l.wakefd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+		unix.Write(l.wakefd, oneWake)
 	}
 }
 

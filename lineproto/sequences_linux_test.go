@@ -1,6 +1,7 @@
 package lineproto
 
 import (
+	"encoding/binary"
 	"strings"
 	"testing"
 
@@ -144,6 +145,24 @@ func TestLoopWakeAfterTheEnd(t *testing.T) {
 	f.wakeAll()
 	if n, err := unix.Read(fd, make([]byte, 8)); err != unix.EAGAIN {
 		t.Errorf("the wake wrote to the descriptor: %d, %v", n, err)
+	}
+}
+
+// Each wake adds 1 to the counter of the eventfd, which nobody empties: it must never be full.
+// A byte order that is not the processor's would add 2^56.
+func TestLoopWakeAddsOne(t *testing.T) {
+	d, _, _ := newTestLoop(t, Config{})
+	const wakes = 300
+	for range wakes {
+		d.l.collect()
+		d.l.post(func(*mail) {})
+	}
+	counter := make([]byte, 8)
+	if _, err := unix.Read(d.l.wakefd, counter); err != nil {
+		t.Fatal(err)
+	}
+	if n := binary.NativeEndian.Uint64(counter); n != wakes {
+		t.Errorf("%d wakes counted %d", wakes, n)
 	}
 }
 

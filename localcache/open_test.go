@@ -176,10 +176,12 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	mustOpen(t, dir)
 }
 
-// child runs a second flaked on dir until end is called.
+// child runs a second flaked on dir until end is called. FLAKED_TEST_EMULATOR names the program
+// that runs the tests of another processor: scripts/check-processors.sh sets it.
 func child(t *testing.T, dir string) (said string, end func()) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
+	command := append(strings.Fields(os.Getenv("FLAKED_TEST_EMULATOR")), os.Args[0])
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), childDir+"="+dir)
 	in, err := cmd.StdinPipe()
 	do(t, err)

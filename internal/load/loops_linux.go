@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"sync"
@@ -113,8 +114,7 @@ func (p *poller) adopt(index int, c net.Conn) error {
 }
 
 func (p *poller) wake() {
-	one := [8]byte{1}
-	_, _ = unix.Write(p.event, one[:])
+	_, _ = unix.Write(p.event, binary.NativeEndian.AppendUint64(nil, 1))
 }
 
 func (p *poller) close() {
