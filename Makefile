@@ -169,6 +169,12 @@ imports: ## seq import from a live MariaDB, PostgreSQL and Redis under load
 	set -x
 	FLAKED_TEST_ZK=require FLAKED_TEST_IMPORTS=require $(GO) test -vet=off -count=1 -timeout 5m ./internal/e2e -run '^TestImportsFromLiveSources$$'
 
+.PHONY: processors
+processors: ## other processors and systems: builds, tests under qemu, the binary on a real ZooKeeper (minutes)
+	@zk=$$(scripts/zk-dev.sh install)
+	eval "$$zk"
+	FLAKED_TEST_ZK=require scripts/check-processors.sh
+
 # A module of its own. The first run downloads Kubernetes' code (minutes).
 .PHONY: kubernetes
 kubernetes: ## deploy/kubernetes, as kustomize and the API server see it

@@ -38,6 +38,12 @@ var (
 
 const testVersion = "v0.0.0-e2e"
 
+// emulators name the programs that run binaries of other processors. FLAKED_TEST_GOARCH chooses
+// one of these processors for the shipped binary. 386 needs no emulator on amd64.
+var emulators = map[string]string{
+	"386": "", "arm": "qemu-arm-static", "arm64": "qemu-aarch64-static", "s390x": "qemu-s390x-static",
+}
+
 // forLoad returns the build for tests that put nodes under load: raced if the tests run with the
 // race detector, otherwise shipped.
 func forLoad() *build {
@@ -69,10 +75,28 @@ func (b *build) make() (string, error) {
 	args := append([]string{"build", "-o", path}, b.args...)
 	cmd := exec.Command("go", append(args, "github.com/flaked/flaked/cmd/flaked")...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED="+b.cgo)
+	arch := os.Getenv("FLAKED_TEST_GOARCH")
+	emulator, known := emulators[arch]
+	if arch != "" && (!known || b != shipped) {
+		return "", fmt.Errorf("e2e: FLAKED_TEST_GOARCH=%s does not go with the build %s", arch, b.name)
+	}
+	if arch != "" {
+		cmd.Env = append(cmd.Env, "GOARCH="+arch)
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("e2e: go %s: %w\n%s", strings.Join(cmd.Args[1:], " "), err, out)
 	}
-	return path, nil
+	if emulator == "" {
+		return path, nil
+	}
+	return emulated(path, emulator)
+}
+
+// emulated writes a script that runs the binary at path, and returns the script's path. The
+// script ends in exec, so that signals reach the emulator.
+func emulated(path, emulator string) (string, error) {
+	script := path + "-emulated"
+	return script, os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nexec %s '%s' \"$@\"\n", emulator, path), 0o755)
 }
 
 func removeBuilds() {
