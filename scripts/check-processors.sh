@@ -49,7 +49,7 @@ core() {
     ! grep -qs rapid "$package"/*_test.go || flags+=(-rapid.checks=10)
     ! grep -qs '"model\.runs"' "$package"/*_test.go || flags+=(-model.runs=20)
     GOARCH=$arch go test -c -vet=off -o "$work/$package-$arch" "./$package"
-    (cd "$package" && FLAKED_TEST_EMULATOR=${emulator[$arch]-} quietly ${emulator[$arch]-} "$work/$package-$arch" "${flags[@]}") ||
+    (cd "$package" && FLAKED_TEST_EMULATOR=${emulator[$arch]-} quietly ${emulator[$arch]:+"${emulator[$arch]}"} "$work/$package-$arch" "${flags[@]}") ||
       die "$package fails on $arch"
     say "$arch: the tests of $package pass"
   done
