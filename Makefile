@@ -16,10 +16,11 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 PKG ?= ./...
 BENCH_PKG ?= ./worker/... ./timeguard/... ./localcache/... ./lineproto/...
 NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
+CYCLONEDX := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 PLATFORMS ?= linux/amd64,linux/arm64,darwin/arm64,darwin/amd64
 # The time of all files in a release: the time of the commit.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
-RELEASE = $(GO) run ./internal/artifacts/release -version '$(VERSION)' -epoch $(SOURCE_DATE_EPOCH) -platforms '$(PLATFORMS)' -nfpm $(NFPM)
+RELEASE = $(GO) run ./internal/artifacts/release -version '$(VERSION)' -epoch $(SOURCE_DATE_EPOCH) -platforms '$(PLATFORMS)' -nfpm $(NFPM) -sbom $(CYCLONEDX)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 N ?= 1000000
 FIRST ?= $(shell date +%s)
@@ -47,7 +48,7 @@ generate: ## what is made of the command line: docs/cli.md, deploy/man, deploy/c
 	$(GO) test -vet=off -count=1 ./cmd/flaked -run '^TestGeneratedFilesAreCurrent$$' -update
 
 .PHONY: release
-release: ## archives, Debian packages and SHA256SUMS, in dist/. PLATFORMS=linux/amd64 for some
+release: ## archives, SBOMs, Debian packages and SHA256SUMS, in dist/. PLATFORMS=linux/amd64 for some
 	$(RELEASE)
 
 # The second build uses another tree and an empty build cache.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,7 +12,7 @@ import (
 	"strings"
 )
 
-// debian makes a Debian package. The directory stage must hold the program.
+// debian makes a Debian package. The directory stage must hold the program and the notices.
 // deploy/debian/nfpm.yaml names the other files: those of the repository, and those that
 // stageDebian makes in stage.
 func debian(ctx context.Context, o options, stage, arch string) error {
@@ -29,7 +30,7 @@ func debian(ctx context.Context, o options, stage, arch string) error {
 	return nil
 }
 
-// stageDebian puts the unit and the compressed man pages into stage.
+// stageDebian puts the unit, the compressed man pages and the documents into stage.
 func stageDebian(stage string) error {
 	unit, err := os.ReadFile("deploy/systemd/flaked.service")
 	if err != nil {
@@ -62,7 +63,33 @@ func stageDebian(stage string) error {
 			return err
 		}
 	}
+	files, err := documents(filepath.Join(stage, "THIRD-PARTY-NOTICES"))
+	if err != nil {
+		return err
+	}
+	for name, from := range files {
+		if err := stageDocument(filepath.Join(stage, "doc", filepath.FromSlash(name)), from); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// stageDocument copies a file. nfpm copies the modes of the file and of its directory into the
+// package, so they must not depend on the umask.
+func stageDocument(to, from string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(to)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, data, 0o644); err != nil {
+		return err
+	}
+	return errors.Join(os.Chmod(dir, 0o755), os.Chmod(to, 0o644))
 }
 
 // packagedUnit returns the unit for the package. It starts /usr/bin/flaked, and its head

@@ -1,5 +1,5 @@
-// Command release makes the files of a release: an archive for each platform, Debian
-// packages, and SHA256SUMS. `make release` runs it.
+// Command release makes the files of a release: an archive and an SBOM for each platform,
+// Debian packages, and SHA256SUMS. `make release` runs it.
 //
 // The same commit and the same version of Go give the same bytes on every machine. The
 // files contain nothing of the machine, its paths or the present time. `make release-check`
@@ -28,6 +28,7 @@ type options struct {
 	out       string
 	platforms string
 	nfpm      string
+	sbom      string
 	cache     string
 }
 
@@ -38,6 +39,7 @@ func main() {
 	flag.StringVar(&o.out, "out", "dist", "output directory; existing files in it are removed")
 	flag.StringVar(&o.platforms, "platforms", "linux/amd64,linux/arm64,darwin/arm64,darwin/amd64", "platforms to build for: os/arch,...")
 	flag.StringVar(&o.nfpm, "nfpm", "", "Go package of nfpm, PACKAGE@VERSION (empty: no Debian packages)")
+	flag.StringVar(&o.sbom, "sbom", "", "Go package of cyclonedx-gomod, PACKAGE@VERSION (empty: no SBOMs)")
 	flag.StringVar(&o.cache, "cache", "", "directory of Go's build cache for flaked (empty: Go's default)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -70,7 +72,7 @@ func run(ctx context.Context, o options) error {
 	return checksums(o.out)
 }
 
-// one makes the archive of a platform, and on Linux its Debian package.
+// one makes the archive and the SBOM of a platform, and on Linux its Debian package.
 func one(ctx context.Context, o options, goos, arch string) error {
 	stage, err := os.MkdirTemp("", "flaked-release-")
 	if err != nil {
@@ -88,9 +90,13 @@ func one(ctx context.Context, o options, goos, arch string) error {
 	if err := build.Run(); err != nil {
 		return err
 	}
+	notices := filepath.Join(stage, "THIRD-PARTY-NOTICES")
+	if err := writeNotices(ctx, build.Env, program, notices); err != nil {
+		return err
+	}
 	when := time.Unix(o.epoch, 0).UTC()
 	name := fmt.Sprintf("flaked_%s_%s_%s", strings.TrimPrefix(o.version, "v"), goos, arch)
-	files, err := contents(goos, program)
+	files, err := contents(goos, program, notices)
 	if err != nil {
 		return err
 	}
@@ -98,6 +104,13 @@ func one(ctx context.Context, o options, goos, arch string) error {
 		return err
 	}
 	fmt.Println(filepath.Join(o.out, name+".tar.gz"))
+	if o.sbom != "" {
+		to := filepath.Join(o.out, name+".cdx.json")
+		if err := writeSBOM(ctx, o, program, to); err != nil {
+			return err
+		}
+		fmt.Println(to)
+	}
 	if goos == "linux" && o.nfpm != "" {
 		return debian(ctx, o, stage, arch)
 	}
@@ -105,9 +118,13 @@ func one(ctx context.Context, o options, goos, arch string) error {
 }
 
 // contents returns the files of an archive: the path in the archive, then the path on disk.
-func contents(goos, program string) (map[string]string, error) {
-	files := map[string]string{"flaked": program}
-	patterns := []string{"LICENSE", "README.md", "CHANGELOG.md", "deploy/completions/*", "deploy/man/*"}
+func contents(goos, program, notices string) (map[string]string, error) {
+	files, err := documents(notices)
+	if err != nil {
+		return nil, err
+	}
+	files["flaked"] = program
+	patterns := []string{"LICENSE", "deploy/completions/*", "deploy/man/*"}
 	if goos == "linux" {
 		patterns = append(patterns, "deploy/systemd/*")
 	}
@@ -117,13 +134,42 @@ func contents(goos, program string) (map[string]string, error) {
 			return nil, err
 		}
 		if len(found) == 0 {
-			return nil, fmt.Errorf("%s not found. Run this in the directory of go.mod", pattern)
+			return nil, missing(pattern)
 		}
 		for _, f := range found {
 			files[strings.TrimPrefix(filepath.ToSlash(f), "deploy/")] = f
 		}
 	}
 	return files, nil
+}
+
+// documents returns the documents, the changelog and the notices: the path in an archive or
+// below a package's directory of documents, then the path on disk.
+func documents(notices string) (map[string]string, error) {
+	files := map[string]string{"THIRD-PARTY-NOTICES": notices}
+	found, err := filepath.Glob("*.md")
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range found {
+		files[f] = f
+	}
+	for _, f := range []string{"README.md", "CHANGELOG.md"} {
+		if files[f] == "" {
+			return nil, missing(f)
+		}
+	}
+	err = filepath.WalkDir("docs", func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && (filepath.Ext(path) == ".md" || filepath.Ext(path) == ".svg") {
+			files[filepath.ToSlash(path)] = path
+		}
+		return err
+	})
+	return files, err
+}
+
+func missing(name string) error {
+	return fmt.Errorf("%s not found. Run this in the directory of go.mod", name)
 }
 
 func checksums(dir string) error {

@@ -110,11 +110,11 @@ func TestArchiveIsReproducible(t *testing.T) {
 func TestArchiveHasUnitOnlyOnLinux(t *testing.T) {
 	t.Chdir("../../..")
 	for goos, unit := range map[string]bool{"linux": true, "darwin": false} {
-		files, err := contents(goos, "x")
+		files, err := contents(goos, "x", "notices")
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"flaked", "LICENSE", "README.md", "completions/_flaked", "man/flaked-serve.1"} {
+		for _, want := range []string{"flaked", "LICENSE", "THIRD-PARTY-NOTICES", "README.md", "CHANGELOG.md", "docs/operations.md", "docs/performance.svg", "completions/_flaked", "man/flaked-serve.1"} {
 			if files[want] == "" {
 				t.Errorf("%s: no %s", goos, want)
 			}
@@ -128,6 +128,9 @@ func TestArchiveHasUnitOnlyOnLinux(t *testing.T) {
 func TestStageHasEveryPackagedFile(t *testing.T) {
 	t.Chdir("../../..")
 	stage := t.TempDir()
+	if err := os.WriteFile(filepath.Join(stage, "THIRD-PARTY-NOTICES"), []byte("licences"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := stageDebian(stage); err != nil {
 		t.Fatal(err)
 	}
@@ -145,10 +148,21 @@ func TestStageHasEveryPackagedFile(t *testing.T) {
 		if !ok {
 			continue
 		}
+		if strings.Contains(rest, "type: symlink") {
+			continue
+		}
 		src, _, _ := strings.Cut(rest, ",")
 		src = strings.ReplaceAll(strings.Trim(src, `"`), "${STAGE}", stage)
 		if found, err := filepath.Glob(src); err != nil || len(found) == 0 {
 			t.Errorf("the package takes %s, which is not there", src)
+		}
+	}
+	for _, name := range []string{"THIRD-PARTY-NOTICES", "README.md", "CHANGELOG.md", "docs/operations.md", "docs/performance.svg"} {
+		path := filepath.Join(stage, "doc", name)
+		for path, mode := range map[string]os.FileMode{path: 0o644, filepath.Dir(path): 0o755} {
+			if i, err := os.Stat(path); err != nil || i.Mode().Perm() != mode {
+				t.Errorf("%s must have mode %o: %v, %v", path, mode, i, err)
+			}
 		}
 	}
 	unit, err := os.ReadFile(filepath.Join(stage, "flaked.service"))
