@@ -52,10 +52,10 @@ func clusterFlags() []cli.Flag {
 	}
 }
 
-// confirmTimeFlag returns --confirm-time. Its alias --settle goes with 0.1.0.
+// confirmTimeFlag returns --confirm-time.
 func confirmTimeFlag(fallback string) cli.Flag {
 	return &cli.DurationFlag{
-		Name: "confirm-time", Aliases: []string{"settle"}, EnvVars: env("confirm-time"), DefaultText: fallback,
+		Name: "confirm-time", EnvVars: env("confirm-time"), DefaultText: fallback,
 		Usage: "how long a new node waits for a holder that ZooKeeper lost: two heartbeats and a reconnect",
 	}
 }

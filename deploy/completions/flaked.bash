@@ -73,7 +73,7 @@ _flaked() {
     'serve:--name') kind='any' ;;
     'serve:--heartbeat') kind='any' ;;
     'serve:--lease') kind='any' ;;
-    'serve:--confirm-time' | 'serve:--settle') kind='any' ;;
+    'serve:--confirm-time') kind='any' ;;
     'serve:--reserve') kind='any' ;;
     'serve:--layout') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' ;;
     'serve:--datacenter') kind='any' ;;
@@ -113,7 +113,7 @@ _flaked() {
     'config check:--name') kind='any' ;;
     'config check:--heartbeat') kind='any' ;;
     'config check:--lease') kind='any' ;;
-    'config check:--confirm-time' | 'config check:--settle') kind='any' ;;
+    'config check:--confirm-time') kind='any' ;;
     'config check:--reserve') kind='any' ;;
     'config check:--layout') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' ;;
     'config check:--datacenter') kind='any' ;;
@@ -180,7 +180,7 @@ _flaked() {
     'doctor:--state-dir') kind='directory' ;;
     'doctor:--heartbeat') kind='any' ;;
     'doctor:--lease') kind='any' ;;
-    'doctor:--confirm-time' | 'doctor:--settle') kind='any' ;;
+    'doctor:--confirm-time') kind='any' ;;
     'doctor:--reserve') kind='any' ;;
     'doctor:--layout') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' ;;
     'doctor:--datacenter') kind='any' ;;
@@ -382,7 +382,7 @@ _flaked() {
     'cluster init:--layout') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16' ;;
     'cluster init:--datacenter') kind='any' ;;
     'cluster init:--lease') kind='any' ;;
-    'cluster init:--confirm-time' | 'cluster init:--settle') kind='any' ;;
+    'cluster init:--confirm-time') kind='any' ;;
     'cluster init:--on-rollback') offered='leaf refuse wait coast rollback-bits' ;;
     'cluster init:--borrow') kind='any' ;;
     'cluster init:--zk') kind='any' ;;
@@ -622,13 +622,13 @@ _flaked() {
   if [[ -z $flag ]]; then
     case $path in
     '') offered='serve config drain rolling-restart status doctor get decode healthcheck bench layout gen state reset-identity workers cluster seq completion man version --version --help' ;;
-    'serve') offered='--listen --admin --admin-tls --admin-pprof --advertise --state-dir --name --bootstrap --heartbeat --lease --confirm-time --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --workers --max-batch --engine --loops --spin --drain-time --start-timeout --zk-replaced --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
+    'serve') offered='--listen --admin --admin-tls --admin-pprof --advertise --state-dir --name --bootstrap --heartbeat --lease --confirm-time --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --workers --max-batch --engine --loops --spin --drain-time --start-timeout --zk-replaced --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
     'config') offered='check --help' ;;
-    'config check') offered='--output --listen --admin --admin-tls --admin-pprof --advertise --state-dir --name --bootstrap --heartbeat --lease --confirm-time --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --workers --max-batch --engine --loops --spin --drain-time --start-timeout --zk-replaced --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
+    'config check') offered='--output --listen --admin --admin-tls --admin-pprof --advertise --state-dir --name --bootstrap --heartbeat --lease --confirm-time --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --sequence-start --workers --max-batch --engine --loops --spin --drain-time --start-timeout --zk-replaced --dev --allow-open --token-file --tls-cert --tls-key --tls-client-ca --unix-mode --unix-group --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --log-level --log-format --config --help' ;;
     'drain') offered='--state-dir --release --timeout --config --help' ;;
     'rolling-restart') offered='--addr --ready-within --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
     'status') offered='--output --addr --watch --no-ask --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
-    'doctor') offered='--output --timeout --listen --admin --state-dir --bootstrap --heartbeat --lease --confirm-time --settle --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --workers --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'doctor') offered='--output --timeout --listen --admin --state-dir --bootstrap --heartbeat --lease --confirm-time --reserve --release-on-exit --layout --datacenter --on-rollback --borrow --segment-start --workers --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'get') offered='--addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
     'decode') offered='--output --layout --addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'healthcheck') offered='--addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
@@ -649,7 +649,7 @@ _flaked() {
     'workers release') offered='--lower-bound --state-dir --confirm --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'workers forget-ticket') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster') offered='init show freeze thaw own audit --help' ;;
-    'cluster init') offered='--layout --datacenter --lease --confirm-time --settle --on-rollback --borrow --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
+    'cluster init') offered='--layout --datacenter --lease --confirm-time --on-rollback --borrow --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster show') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster freeze') offered='--for --workers --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster thaw') offered='--workers --confirm --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
