@@ -4,6 +4,20 @@
 // The same commit and the same version of Go give the same bytes on every machine. The
 // files contain nothing of the machine, its paths or the present time. `make release-check`
 // proves this.
+//
+// GoReleaser v2.16.0 was tried in place of this program. It made archives and Debian packages,
+// and ran cyclonedx-gomod for the SBOMs. Two clones of a commit gave the same bytes. flaked
+// keeps its own program for these reasons:
+//
+//   - GoReleaser makes a release only in a git repository with a tag. Without them it makes
+//     a snapshot. `make release` works for each commit, and `make release-check` builds in a
+//     directory without git.
+//   - The archives of two clones differed until the configuration set the time of each list
+//     of files. This program sets the time of all files.
+//   - Nothing in the trial made THIRD-PARTY-NOTICES. The packaged unit and the compressed man
+//     pages need code, too, so a program like this one would remain.
+//   - GoReleaser links 321 modules, and took 254 s to download and build on 2 cores. nfpm
+//     links 55 and cyclonedx-gomod 40.
 package main
 
 import (
