@@ -62,6 +62,7 @@ release-check: ## build a release twice: the same bytes; install the package in 
 	$(RELEASE)
 	(cd "$$elsewhere/another tree" && $(RELEASE) -cache "$$elsewhere/cache" -out "$$elsewhere/dist")
 	diff dist/SHA256SUMS "$$elsewhere/dist/SHA256SUMS"
+	(cd dist && sha256sum --check SHA256SUMS)
 	if (( EUID != 0 )); then
 	  echo 'the package was not installed: that takes root' >&2
 	  exit
