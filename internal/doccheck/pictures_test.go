@@ -77,7 +77,7 @@ func TestCompareFindsWhatDiffers(t *testing.T) {
 	a [label=<<B>node A</B>&#160;issues<BR/>from memory>]
 	a -> b [label=" one\nwrite"]
 }`
-	const drawing = `<svg viewBox="0 0 9 9" role="img">
+	const drawing = `<svg viewBox="0 0 9 9" width="9" role="img">
 <title>All &amp; sundry.</title>
 <text x="1">node A</text><text x="2">&#160;issues</text><text x="3">from memory</text>
 <text x="4"> one</text><text x="5">write</text></svg>`
@@ -92,7 +92,9 @@ func TestCompareFindsWhatDiffers(t *testing.T) {
 		"a text twice":             {"</svg>", "<text>write</text></svg>", 1},
 		"another title":            {"<title>All", "<title>Some", 1},
 		"not drawn by make":        {` role="img"`, "", 1},
+		"no size":                  {` viewBox="0 0 9 9"`, "", 1},
 		"spaces do not count":      {"> one<", ">one <", 0},
+		"too wide for a phone":     {"0 0 9 9", "0 0 900 9", 1},
 		"lines have another place": {`x="3"`, `x="30"`, 0},
 	} {
 		if got := compare(source, strings.Replace(drawing, c.old, c.new, 1)); len(got) != c.want {
@@ -104,9 +106,13 @@ func TestCompareFindsWhatDiffers(t *testing.T) {
 var (
 	textElement = regexp.MustCompile(`(?s)<text[^>]*>(.*?)</text>`)
 	title       = regexp.MustCompile(`(?s)<title>(.*?)</title>`)
+	viewBox     = regexp.MustCompile(`<svg [^>]*viewBox="0 0 ([0-9]+) [0-9]+"`)
 	graphName   = regexp.MustCompile(`(?m)^digraph "([^"]*)" \{`)
 	tag         = regexp.MustCompile(`<[^<>]*>`)
 )
+
+// widest is the width in pixels up to which a drawing is readable on a phone.
+const widest = 580
 
 // compare returns how a drawing differs from its source.
 func compare(source, drawing string) (problems []string) {
@@ -118,6 +124,11 @@ func compare(source, drawing string) (problems []string) {
 	}
 	if !strings.Contains(drawing, `role="img"`) {
 		problems = append(problems, "the drawing has not been made by make pictures"+remedy)
+	}
+	if size := viewBox.FindStringSubmatch(drawing); size == nil {
+		problems = append(problems, "the drawing has no viewBox")
+	} else if width, _ := strconv.Atoi(size[1]); width > widest {
+		problems = append(problems, fmt.Sprintf("the drawing is %d pixels wide. Above %d its words are too small on a phone", width, widest))
 	}
 	want, err := labels(source)
 	if err != nil {
