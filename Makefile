@@ -47,6 +47,14 @@ build: ## bin/flaked: static, stamped with the version from git
 generate: ## what is made of the command line: docs/cli.md, deploy/man, deploy/completions
 	$(GO) test -vet=off -count=1 ./cmd/flaked -run '^TestGeneratedFilesAreCurrent$$' -update
 
+.PHONY: pictures
+pictures: ## docs/pictures/*.svg, drawn by Graphviz from the .dot files beside them
+	@if ! command -v dot >/dev/null; then
+	  echo 'make pictures: Graphviz draws them, and there is no dot: apt-get install --no-install-recommends graphviz fonts-dejavu-core' >&2
+	  exit 1
+	fi
+	$(GO) test -vet=off -count=1 ./internal/doccheck -run '^TestPicturesAreCurrentAndShown$$' -update
+
 .PHONY: release
 release: ## archives, SBOMs, Debian packages and SHA256SUMS, in dist/. PLATFORMS=linux/amd64 for some
 	$(RELEASE)
