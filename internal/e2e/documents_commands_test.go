@@ -83,11 +83,10 @@ var howRun = map[string]how{
 
 	// README.md
 	`printf 'GET\n' | nc -N 127.0.0.1 7609`:                                {prints: oneID},
-	`telnet 127.0.0.1 7609`:                                                {shown: shape, answers: answers},
-	`printf 'GET\n' | nc -N -U /tmp/flaked.sock`:                           {prints: oneID},
-	`bin/flaked get --addr unix:/tmp/flaked.sock`:                          {prints: oneID},
+	`printf 'GET 3\n' | nc -N 127.0.0.1 7609`:                              {shown: shape},
+	`redis-cli -p 7609 GET order`:                                          {shown: shape},
+	`bin/flaked decode 2125378343393034314`:                                {shown: shape},
 	`bin/flaked serve --dev`:                                               {alone: true},
-	`bin/flaked get 3 | bin/flaked decode`:                                 {prints: `(?s)ID .*TIME .*WORKER.*(\d{19}.*){3}`},
 	`flaked serve --config /etc/flaked.yaml`:                               {alone: true},
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181`:                  {alone: true},
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders`: {alone: true},
@@ -270,7 +269,10 @@ var howRun = map[string]how{
 	`flaked seq set voucher --next-position 5000000 --vouch-after-loss`:              {codes: []int{1, 2}},
 
 	// docs/protocol.md
-	`redis-cli -p 7609`: {stdin: typedLines, answers: answers, shown: func(out string) string { return shape(asRedis.ReplaceAllString(out, "")) }},
+	`telnet 127.0.0.1 7609`:                       {shown: shape, answers: answers},
+	`printf 'GET\n' | nc -N -U /tmp/flaked.sock`:  {prints: oneID},
+	`bin/flaked get --addr unix:/tmp/flaked.sock`: {prints: oneID},
+	`redis-cli -p 7609`:                           {stdin: typedLines, answers: answers, shown: func(out string) string { return shape(asRedis.ReplaceAllString(out, "")) }},
 	"for port in 7609 7619; do\n  id=$(printf 'GET\\n' | nc -N -w 1 127.0.0.1 $port)\n  case $id in [0-9]*) echo \"$id\"; break ;; esac\ndone": {prints: oneID},
 }
 
