@@ -47,7 +47,7 @@ var programs = []string{
 var prose = []string{
 	"floor <= timestamp",      // safety.md: a rule
 	"request  =", "verb     ", // protocol.md: grammar
-	"ok    zookeeper", // operations.md: what doctor prints
+	"ok    zookeeper", // guides/check-node.md: what doctor prints
 	"listen flaked",   // deployment.md: HAProxy
 }
 
