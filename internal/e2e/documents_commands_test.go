@@ -129,6 +129,7 @@ var howRun = map[string]how{
 	`rm -r /tmp/walk`: {alone: true},
 
 	// docs/layouts.md
+	`flaked layout show`: {first: (*docWorld).asked},
 	`flaked cluster init --zk zk1:2181 --layout sonyflake`:                                              {alone: true, env: []string{"FLAKED_CLUSTER=sony"}},
 	`flaked serve --zk zk1:2181 --bootstrap --layout time=41@1ms,worker=8,sequence=14,epoch=2026-01-01`: {env: []string{"FLAKED_CLUSTER=another"}},
 	`flaked decode --layout twitter 563583455628754944`:                                                 {alone: true, prints: `563583455628754944   2015-02-06T06:22:21.353Z  1423203741353           5       0         0`},
@@ -192,7 +193,6 @@ var howRun = map[string]how{
 	`flaked status --addr ids-1:7609 --addr ids-2:7609`:                                                                {codes: []int{4}, prints: `1 of 2 nodes answered, 1 of them ready`},
 	`flaked workers show 3`:                                                                                            {prints: `(?s)^worker +0\nstate +\w+\nname +ids-3\n.*lease bound`},
 	`runuser -u flaked -- flaked doctor --config /etc/flaked.yaml`:                                                     {codes: []int{0, 1, 4}, prints: `ok +zookeeper +127.0.0.1`},
-	`flaked workers release 7`:                                                                                         {codes: []int{2}},
 	`flaked workers release --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders 7`:                                        {codes: []int{2}, prints: `--confirm 'release worker 0 of ids-3'`},
 	`flaked workers release 7 --confirm 'release worker 7 of ids-3'`:                                                   {},
 	`flaked workers release 7 --lower-bound --confirm 'ids-3 of worker 7 is gone for good'`:                            {alone: true, first: (*docWorld).halt},
