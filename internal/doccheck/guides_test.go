@@ -3,6 +3,7 @@ package doccheck
 import (
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -78,5 +79,31 @@ func TestWords(t *testing.T) {
 	const text = "# A title\n\n| a | b |\n|---|---|\n| one two | [three](four.md) |\n\n    code here\n\n1. Do\n\n       more code\n\n   this.\n\n```sh\nmake\n```\n"
 	if got := words(text); got != 11 {
 		t.Errorf("%d words, want 11", got)
+	}
+}
+
+// A reader searches the log for the messages that docs/guides/logs.md shows.
+func TestShownLogMessagesExist(t *testing.T) {
+	var code strings.Builder
+	for _, dir := range packages(t) {
+		files, err := filepath.Glob(filepath.Join("../..", dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if !strings.HasSuffix(file, "_test.go") {
+				code.WriteString(read(t, strings.TrimPrefix(filepath.ToSlash(file), "../../")))
+			}
+		}
+	}
+	rows := regexp.MustCompile("(?m)^\\| (info|warn|error) \\| `([^`]+)` \\|").FindAllStringSubmatch(read(t, "docs/guides/logs.md"), -1)
+	if len(rows) < 10 {
+		t.Errorf("%d messages", len(rows))
+	}
+	for _, m := range rows {
+		call := strings.ToUpper(m[1][:1]) + m[1][1:] + `("` + m[2] + `"`
+		if !strings.Contains(code.String(), call) {
+			t.Errorf("no code logs %q at level %s", m[2], m[1])
+		}
 	}
 }
