@@ -10,17 +10,17 @@ import (
 
 // Every field that scripts may rely on is documented.
 func TestStatusFieldsAreDocumented(t *testing.T) {
-	inSection(t, "\n### Status for scripts\n", "\n### ", Report{}, ClusterReport{}, WorkerReport{}, Summary{}, Answer{})
+	inSection(t, "\n## With ZooKeeper\n", "\n## ", Report{}, ClusterReport{}, WorkerReport{}, Summary{}, Answer{})
 }
 
 func TestNodesFieldsAreDocumented(t *testing.T) {
-	inSection(t, "\n### Without ZooKeeper\n", "\n## ", NodesReport{}, Unread{}, Addresses{}, NodeReport{}, NodesSummary{}, Seen{})
+	inSection(t, "\n## Without ZooKeeper\n", "\n## ", NodesReport{}, Unread{}, Addresses{}, NodeReport{}, NodesSummary{}, Seen{})
 }
 
-// inSection fails unless a section of docs/operations.md has each field of these documents.
+// inSection fails unless a section of docs/status-json.md has each field of these documents.
 func inSection(t *testing.T, title, end string, documents ...any) {
 	t.Helper()
-	text, err := os.ReadFile("../docs/operations.md")
+	text, err := os.ReadFile("../docs/status-json.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func inSection(t *testing.T, title, end string, documents ...any) {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if name != "" && name != "-" && !regexp.MustCompile("[`.]"+name+"(\\[\\])?[`.]").MatchString(section) {
-				t.Errorf("%T: %s is not in docs/operations.md", v, name)
+				t.Errorf("%T: %s is not in docs/status-json.md", v, name)
 			}
 		}
 	}

@@ -50,7 +50,7 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"README.md", "docs/operations.md", "examples/README.md"} {
+	for _, want := range []string{"README.md", "docs/operations.md", "docs/guides/systemd.md", "examples/README.md"} {
 		if !slices.Contains(files, want) {
 			t.Errorf("%s is not among %q", want, files)
 		}

@@ -176,7 +176,7 @@ func newDocWorld(t *testing.T, doc string) *docWorld {
 		"/tmp/", dir + "/", "/run/flaked.sock", dir + "/flaked.sock",
 		"runuser -u flaked -- ", "", "explain ID", "explain 2123840256405929993", "--rate N --nodes N", "--rate 1000 --nodes 8",
 	}
-	w.replace = strings.NewReplacer(append(pairs, special[doc].replace...)...)
+	w.replace = strings.NewReplacer(append(pairs, settingsOf(doc).replace...)...)
 	w.write("etc/flaked.yaml", w.replace.Replace(readmeConfig(t, root)))
 	return w
 }
@@ -259,7 +259,7 @@ func (w *docWorld) environment() []string {
 		"FLAKED_STATE_DIR=" + w.dir + "/state",
 		"FLAKED_HEARTBEAT=100ms", "FLAKED_CONFIRM_TIME=600ms", "FLAKED_ZK_SESSION_TIMEOUT=1s",
 		"FLAKED_DURATION=300ms", "FLAKED_WARMUP=100ms", // of bench
-	}, special[w.doc].env...)
+	}, settingsOf(w.doc).env...)
 }
 
 // asked starts the node that commands ask, unless it runs.
@@ -267,7 +267,7 @@ func (w *docWorld) asked() {
 	if w.node != nil {
 		return
 	}
-	name := special[w.doc].name
+	name := settingsOf(w.doc).name
 	if name == "" {
 		name = "vm"
 	}

@@ -45,7 +45,7 @@ var refusals = []struct {
 	{node.Refusal{Cause: node.CauseStopping, Phase: node.Stopping}, "-NOTREADY stopping"},
 }
 
-// Every refusal has a reply, and docs/operations.md or docs/admin.md explains it.
+// Every refusal has a reply, and docs/guides/refusals.md or docs/admin.md explains it.
 func TestEveryRefusalIsDocumented(t *testing.T) {
 	read := func(file string) string {
 		b, err := os.ReadFile(file)
@@ -54,7 +54,7 @@ func TestEveryRefusalIsDocumented(t *testing.T) {
 		}
 		return string(b)
 	}
-	operations, admin := read("../../docs/operations.md"), read("../../docs/admin.md")
+	guide, admin := read("../../docs/guides/refusals.md"), read("../../docs/admin.md")
 	worded := make(map[node.Cause]bool)
 	for _, row := range refusals {
 		worded[row.refusal.Cause] = true
@@ -62,8 +62,8 @@ func TestEveryRefusalIsDocumented(t *testing.T) {
 			t.Errorf("%+v is sent as %q, want %q", row.refusal, got, row.wire)
 		}
 		if _, reason, ok := strings.Cut(row.wire, "reason="); ok {
-			if !strings.Contains(operations, "reason="+reason+"`") {
-				t.Errorf("docs/operations.md does not say what to do about %s", row.wire)
+			if !strings.Contains(guide, "reason="+reason+"`") {
+				t.Errorf("docs/guides/refusals.md does not say what to do about %s", row.wire)
 			}
 		} else if !strings.Contains(admin, "`"+string(row.refusal.Cause)+"`") {
 			t.Errorf("docs/admin.md says nothing of %s", row.refusal.Cause)

@@ -21,7 +21,7 @@ const (
 	ruleTestsFile = "../../../deploy/prometheus/flaked.rules.test.yml"
 	incidentsFile = "../../../deploy/prometheus/flaked.incidents.test.yml"
 	dashboardFile = "../../../deploy/grafana/flaked.json"
-	runbookFile   = "../../../docs/operations.md"
+	runbookFiles  = "../../../docs/guides/alerts-*.md"
 )
 
 // The metrics of a node follow Prometheus' conventions.
@@ -131,13 +131,14 @@ func rules(t *testing.T) []rule {
 // Each alert asks for metrics that exist, and links its entry in the runbook.
 func TestAlertsUseExportedMetrics(t *testing.T) {
 	t.Parallel()
-	e, runbook := export(t), read(t, runbookFile)
+	e, entries := export(t), runbookEntries(t)
 	for _, r := range rules(t) {
 		e.check(t, r.Alert, r.Expr)
-		if !strings.Contains(runbook, "\n### "+r.Alert+"\n") {
-			t.Errorf("%s has no entry in docs/operations.md", r.Alert)
+		if len(entries[r.Alert]) != 1 {
+			t.Errorf("%s has entries in %q, want one in docs/guides/alerts-*.md", r.Alert, entries[r.Alert])
+			continue
 		}
-		if want := "https://github.com/flaked/flaked/blob/main/docs/operations.md#" + strings.ToLower(r.Alert); r.Annotations["runbook_url"] != want {
+		if want := "https://github.com/flaked/flaked/blob/main/docs/guides/" + entries[r.Alert][0] + "#" + strings.ToLower(r.Alert); r.Annotations["runbook_url"] != want {
 			t.Errorf("%s: runbook_url is %q, want %q", r.Alert, r.Annotations["runbook_url"], want)
 		}
 		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
@@ -147,9 +148,46 @@ func TestAlertsUseExportedMetrics(t *testing.T) {
 			t.Errorf("%s: severity %q", r.Alert, s)
 		}
 	}
-	for _, m := range regexp.MustCompile(`(?m)^### (Flaked\w+)$`).FindAllStringSubmatch(runbook, -1) {
-		if !slices.ContainsFunc(rules(t), func(r rule) bool { return r.Alert == m[1] }) {
-			t.Errorf("docs/operations.md has %s, which is no alert", m[1])
+	for alert, files := range entries {
+		if !slices.ContainsFunc(rules(t), func(r rule) bool { return r.Alert == alert }) {
+			t.Errorf("%q have %s, which is no alert", files, alert)
+		}
+	}
+}
+
+// runbookEntries returns the base names of the runbook's files that have an entry for an alert, by
+// the alert's name.
+func runbookEntries(t *testing.T) map[string][]string {
+	t.Helper()
+	files, err := filepath.Glob(runbookFiles)
+	if err != nil || len(files) < 2 {
+		t.Fatalf("the runbook has the files %q: %v", files, err)
+	}
+	entries := map[string][]string{}
+	for _, file := range files {
+		for _, m := range regexp.MustCompile(`(?m)^## (Flaked\w+)$`).FindAllStringSubmatch(read(t, file), -1) {
+			entries[m[1]] = append(entries[m[1]], filepath.Base(file))
+		}
+	}
+	return entries
+}
+
+// docs/guides/alerts.md names each alert once, in the column of its severity and in the row of its page.
+func TestEachAlertIsInTheIndex(t *testing.T) {
+	t.Parallel()
+	entries := runbookEntries(t)
+	index := regexp.MustCompile(`(?m)^\| \[[^]]+\]\(([a-z-]+\.md)\) \| ([^|]*) \| ([^|]*) \|$`).FindAllStringSubmatch(read(t, "../../../docs/guides/alerts.md"), -1)
+	for _, r := range rules(t) {
+		var found []string
+		for _, row := range index {
+			for i, severity := range []string{"page", "ticket"} {
+				if slices.Contains(strings.Split(row[2+i], ", "), r.Alert) {
+					found = append(found, row[1]+" "+severity)
+				}
+			}
+		}
+		if want := slices.Concat(entries[r.Alert], []string{r.Labels["severity"]}); !slices.Equal(found, []string{strings.Join(want, " ")}) {
+			t.Errorf("docs/guides/alerts.md lists %s as %q, want %q", r.Alert, found, want)
 		}
 	}
 }
@@ -225,7 +263,7 @@ func TestAlertsGiveTheAdviceOfStatus(t *testing.T) {
 		status.WriteString(read(t, file))
 	}
 	advice := map[string]string{
-		"FlakedNotReady":        "See Refusals in docs/operations.md.",
+		"FlakedNotReady":        "See docs/guides/refusals.md.",
 		"FlakedClockRefusing":   "Check with chronyc tracking, then set the clock right. The node then serves again by itself.",
 		"FlakedClockWentBack":   "Check its time synchronisation (chronyc tracking).",
 		"FlakedClockOffset":     "Check its time synchronisation (chronyc tracking).",
