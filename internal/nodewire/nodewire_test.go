@@ -3,6 +3,7 @@ package nodewire
 import (
 	"context"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,21 @@ func TestEveryRefusalIsDocumented(t *testing.T) {
 	for _, trouble := range node.Troubles() {
 		if !strings.Contains(admin, "`"+trouble+"`") {
 			t.Errorf("docs/admin.md says nothing of %s", trouble)
+		}
+	}
+}
+
+// docs/troubleshooting.md has each reply of the table above, with N for its figures.
+// TestEveryRefusalIsDocumented checks that the table is complete.
+func TestTroubleshootingHasEveryRefusal(t *testing.T) {
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	figure := regexp.MustCompile(`=-?\d+`)
+	for _, row := range refusals {
+		if reply := figure.ReplaceAllString(row.wire, "=N"); !strings.Contains(string(page), "\n| `"+reply+"` |") {
+			t.Errorf("docs/troubleshooting.md does not say what to do about %s", reply)
 		}
 	}
 }
