@@ -11,8 +11,9 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 # The image contains the directories of the state and of unix sockets, so that a new volume
-# mounted on one of them gets its owner. --dev keeps its state in /tmp.
-RUN mkdir -p /image/usr/local/bin /image/var/lib/flaked /image/run/flaked /image/tmp
+# mounted on one of them gets its owner and its mode: a node refuses a state directory that
+# others may enter. --dev keeps its state in /tmp.
+RUN mkdir -p /image/usr/local/bin /image/var/lib/flaked /image/run/flaked /image/tmp && chmod 700 /image/var/lib/flaked
 ARG TARGETOS
 ARG TARGETARCH
 ARG VERSION=unknown
