@@ -80,7 +80,7 @@ func logFlags() []cli.Flag {
 	const category = "log"
 	return []cli.Flag{
 		&cli.StringFlag{Name: "log-level", Usage: "`LEVEL`: trace, debug, info, warn, error or off", Value: "info", EnvVars: env("log-level"), Category: category},
-		&cli.StringFlag{Name: "log-format", Usage: "`FORMAT`: text, json, or auto for text on a terminal and JSON elsewhere", Value: "auto", EnvVars: env("log-format"), Category: category},
+		&cli.StringFlag{Name: "log-format", Usage: "`FORMAT`: text, json, or auto for text on a terminal and in the journal, JSON elsewhere", Value: "auto", EnvVars: env("log-format"), Category: category},
 	}
 }
 

@@ -25,6 +25,10 @@ func newLogger(c *cli.Context, w io.Writer) (log hclog.InterceptLogger, close fu
 		log.Warn("whatever reads this log was too slow, lines are missing", "lines_lost", lost)
 	})
 	opts.Output = lineWriter{lines}
+	if !opts.JSONFormat && toJournal(w) {
+		opts.DisableTime = true // the journal has it
+		opts.Output = journalWriter{opts.Output}
+	}
 	log = hclog.NewInterceptLogger(opts)
 	return log, func() { lines.Close(closeLogTime) }, nil
 }
@@ -43,7 +47,7 @@ func (w lineWriter) Write(line []byte) (int, error) {
 }
 
 // logOptions returns the options that logFlags ask for. By default the log is text on a terminal
-// and JSON elsewhere.
+// and in systemd's journal, and JSON elsewhere.
 func logOptions(c *cli.Context, w io.Writer) (*hclog.LoggerOptions, error) {
 	level := hclog.LevelFromString(c.String("log-level"))
 	if level == hclog.NoLevel {
@@ -64,7 +68,7 @@ func logOptions(c *cli.Context, w io.Writer) (*hclog.LoggerOptions, error) {
 
 // logsJSON reports whether the log on w is in JSON, for a value of --log-format.
 func logsJSON(format string, w io.Writer) bool {
-	return format == "json" || format == "auto" && !isTerminal(w)
+	return format == "json" || format == "auto" && !isTerminal(w) && !toJournal(w)
 }
 
 // errLogged means that the log has the error that a command ended with.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -19,6 +20,9 @@ import (
 var version = "dev"
 
 func main() {
+	// By default Go ends with exit code 2 after a panic or SIGABRT, which is the code of a wrong
+	// command line: systemd's unit would not restart the node. With this it ends by SIGABRT.
+	debug.SetTraceback("crash")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks for a clean end. A second later stop restores the default, so that
 	// another signal ends the process at once. The delay ignores a signal sent twice:
@@ -34,7 +38,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	code, text := explain(ctx, err)
 	if text != "" {
 		_, columns, _ := size(stderr)
-		fmt.Fprintln(stderr, "flaked: "+wrapped(err, text, columns))
+		line := "flaked: " + wrapped(err, text, columns)
+		if toJournal(stderr) {
+			line = withPriority(journalError, line)
+		}
+		fmt.Fprintln(stderr, line)
 	}
 	return code
 }

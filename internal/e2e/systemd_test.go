@@ -149,3 +149,16 @@ func TestSystemdIsToldOfADiskThatStalls(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 }
+
+// TestAbortedNodeEndsBySignal: systemd's watchdog sends SIGABRT to a node that is stuck. The unit
+// restarts a node that ends with any exit code but 2, with which a Go program ends by default.
+func TestAbortedNodeEndsBySignal(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "n", nil, shipped.binary(t), "serve", "--dev", "--listen", "127.0.0.1:0", "--log-format", "text")
+	eventually(t, "the node serves", func() bool { return listening.MatchString(p.log()) })
+	p.signal(syscall.SIGABRT)
+	p.exit()
+	if status := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGABRT {
+		t.Errorf("SIGABRT ended the node with %v", p.cmd.ProcessState)
+	}
+}
