@@ -21,6 +21,7 @@ PLATFORMS ?= linux/amd64,linux/arm64,darwin/arm64,darwin/amd64
 # The time of all files in a release: the time of the commit.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 RELEASE = $(GO) run ./internal/artifacts/release -version '$(VERSION)' -epoch $(SOURCE_DATE_EPOCH) -platforms '$(PLATFORMS)' -nfpm $(NFPM) -sbom $(CYCLONEDX)
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 N ?= 1000000
 FIRST ?= $(shell date +%s)
@@ -31,7 +32,7 @@ REPORT ?= bin/chaos
 # If one of these is empty, tests skip the clients or tools that are missing.
 FLAKED_TEST_CLIENTS ?= require
 FLAKED_TEST_TOOLS ?= require
-SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/peers.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/artifacts/release/testdata/install.sh
+SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/peers.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/artifacts/release/testdata/install.sh internal/artifacts/deploycheck/testdata/zookeeper.sh
 
 .PHONY: help
 help: ## list the targets
@@ -185,6 +186,34 @@ processors: ## other processors and systems: builds, tests under qemu, the binar
 	eval "$$zk"
 	FLAKED_TEST_ZK=require scripts/check-processors.sh
 
+# As root on Debian the first run installs podman, and makes base images (minutes).
+.PHONY: containers
+containers: ## the image, the Compose file, the package under systemd and the manifests, run by podman (minutes)
+	@zk=$$(scripts/zk-dev.sh install)
+	eval "$$zk"
+	if (( EUID != 0 )) || ! command -v apt-get >/dev/null; then
+	  echo 'make containers: NOT RUN: it needs root on Debian' >&2
+	  exit
+	fi
+	engine=$$(scripts/get-containers.sh) || { echo 'make containers: NOT RUN: see above' >&2; exit; }
+	eval "$$engine"
+	set -x
+	FLAKED_TEST_ZK=require FLAKED_TEST_CONTAINERS=require $(GO) test -vet=off -count=1 -timeout 15m -v ./internal/artifacts/deploycheck
+
+.PHONY: deploy-check
+deploy-check: containers processors ## what flaked is deployed with, and other processors, from nothing (15 minutes)
+
+# The database of weaknesses is asked over the network. Without it nothing is checked.
+.PHONY: vulncheck
+vulncheck: ## known weaknesses of the code that flaked links. VULNDB=file:///dir for a copy of the database
+	@mkdir -p bin
+	if $(GO) run $(GOVULNCHECK) $(if $(VULNDB),-db $(VULNDB)) ./... 2>&1 | tee bin/vulncheck.txt; then exit; fi
+	if grep -qE 'fetching vulnerabilities|dial tcp|no such host|connection refused|i/o timeout' bin/vulncheck.txt; then
+	  echo 'make vulncheck: NOT CHECKED: the database cannot be reached' >&2
+	  exit
+	fi
+	exit 1
+
 # A module of its own. The first run downloads Kubernetes' code (minutes).
 .PHONY: kubernetes
 kubernetes: ## deploy/kubernetes, as kustomize and the API server see it
@@ -305,7 +334,7 @@ lint: ## gofmt, go vet, staticcheck, shellcheck, and the English of comments and
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	# Modules of their own are checked only if their libraries have been downloaded.
-	for module in bench/generators internal/vectors/foreign internal/clients/goredis internal/clients/goclients internal/artifacts/composecheck/docker internal/artifacts/kubecheck/apiserver; do
+	for module in bench/generators internal/vectors/foreign internal/clients/goredis internal/clients/goclients internal/artifacts/kubecheck/apiserver; do
 	  if (cd $$module && GOPROXY=off GOWORK=off $(GO) list -deps -test . >/dev/null 2>&1); then
 	    (cd $$module && GOWORK=off $(GO) vet ./...)
 	  fi

@@ -1,16 +1,14 @@
 #!/usr/bin/env bash
 #
-# get-clients.sh installs the Redis clients that internal/clients needs, the generators
-# that internal/vectors compares flaked with, and Docker's libraries for
-# internal/artifacts/composecheck. `get-clients.sh --help` says how. It leaves installed programs
-# alone, so a second run costs nothing. Its messages go to stderr.
+# get-clients.sh installs the Redis clients that internal/clients needs, and the generators
+# that internal/vectors compares flaked with. `get-clients.sh --help` says how. It leaves
+# installed programs alone, so a second run costs nothing. Its messages go to stderr.
 set -euo pipefail
 
 usage() {
   cat <<'HELP'
 get-clients.sh installs programs that the tests of flaked need: the Redis
-clients of internal/clients, the ID generators of internal/vectors, the libraries of
-internal/artifacts/composecheck.
+clients of internal/clients, and the ID generators of internal/vectors.
 
   scripts/get-clients.sh            install missing programs
   scripts/get-clients.sh --check    list missing programs, and exit 1 if there are any
@@ -27,9 +25,8 @@ hiredis                      the packages libhiredis-dev, gcc and libc6-dev
 redis-py                     the one of a python3, else the package python3-redis
 phpredis                     the one of php, else the packages php-cli and php-redis
 snowflake, sonyflake         go mod download in internal/vectors/foreign
-Docker's libraries           go mod download in internal/artifacts/composecheck/docker
 
-Then:  FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require go test ./internal/clients ./internal/vectors ./internal/artifacts/composecheck
+Then:  FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require go test ./internal/clients ./internal/vectors
 or:    make test PKG=./internal/clients
 To run the other tests without these programs: make test FLAKED_TEST_CLIENTS=
 HELP
@@ -44,7 +41,6 @@ declare -A modules=(
   [go-redis]=$clients/goredis
   ['rueidis, valkey-go and redigo']=$clients/goclients
   ['snowflake and sonyflake']=$internal/vectors/foreign
-  ["Docker's libraries"]=$internal/artifacts/composecheck/docker
 )
 # A copy of the lock file that npm ci last installed. If the two differ, npm ci runs again.
 installed=$clients/node/node_modules/.flaked-lock.json

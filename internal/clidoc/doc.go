@@ -1,5 +1,10 @@
 // Package clidoc turns a description of a command line into man pages, completion scripts for
 // bash, zsh and fish, and a reference in Markdown. It knows no command of its own.
+//
+// ToMan and ToMarkdown of urfave/cli 2 were tried in its place. They make one page of the whole
+// program. They print flags without their groups and variables, and values as "", and leave
+// out descriptions and examples. The library completes commands and flags in bash and zsh by running
+// the program, but not the values of flags.
 package clidoc
 
 import "strings"

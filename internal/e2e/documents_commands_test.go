@@ -10,7 +10,7 @@ import (
 // command, or a program followed by " *". The tests of cmd/flaked parse commands of flaked all
 // the same.
 var notRun = map[string]string{
-	"docker *":    "there is no engine; internal/artifacts/composecheck reads the files, internal/artifacts/release runs the image's entry point",
+	"docker *":    "there is no Docker engine; internal/artifacts/deploycheck runs image and Compose file by podman",
 	"kubectl *":   "there is no cluster",
 	"helm *":      "there is no cluster",
 	"dpkg *":      "internal/artifacts/release installs the package",

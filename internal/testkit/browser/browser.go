@@ -2,6 +2,10 @@
 
 // Package browser runs a real browser for tests: headless Chromium. It controls the browser
 // with the Chrome DevTools Protocol over a pair of pipes.
+//
+// chromedp v0.23.0 could do it. It is not used because admin and internal/e2e need a browser, and
+// are in the module that programs import: it would add chromedp, cdproto and a package for JSON to
+// their go.sum. The protocol's few calls that the tests need are in this file.
 package browser
 
 import (

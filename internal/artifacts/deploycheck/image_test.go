@@ -1,0 +1,203 @@
+package deploycheck
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/testkit/zktest"
+)
+
+// hardened is how an operator locks a container down: nothing that flaked needs is missing.
+var hardened = []string{"--read-only", "--read-only-tmpfs=false", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"}
+
+func TestImageContainsOneProgramAndThreeDirectories(t *testing.T) {
+	needsImage(t)
+	name := unique(t, "contents")
+	podman(t, "create", "--name", name, image)
+	removed(t, name)
+	archive := filepath.Join(t.TempDir(), "image.tar")
+	podman(t, "export", "--output", archive, name)
+	// Mode, owner and name. The engine adds empty files for its mounts.
+	var got []string
+	for line := range strings.Lines(do(t, "tar", "--numeric-owner", "-tvf", archive)) {
+		f := strings.Fields(line)
+		path := strings.TrimSuffix(f[5], "/")
+		if !slices.Contains([]string{"dev", "proc", "sys", "run", "etc", "usr", "usr/local", "usr/local/bin", "var", "var/lib", "tmp", "run/.containerenv"}, path) && !strings.HasPrefix(path, "etc/") && !strings.HasPrefix(path, "dev/") {
+			got = append(got, f[0]+" "+f[1]+" "+path)
+		}
+	}
+	slices.Sort(got)
+	want := []string{"-rwxr-xr-x 65532/65532 usr/local/bin/flaked", "drwx------ 65532/65532 var/lib/flaked", "drwxr-xr-x 65532/65532 run/flaked"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the image has %q, want %q", got, want)
+	}
+	if out := podman(t, "run", "--rm", "--network", "none", image, "version"); !strings.HasPrefix(out, "flaked 1.2.3-test\n") {
+		t.Errorf("version: %q", out)
+	}
+	config := strings.TrimSpace(podman(t, "image", "inspect", "--format", "{{.User}} {{.Config.StopSignal}} {{.Config.Entrypoint}} {{.Config.Cmd}}", image))
+	if config != "65532:65532 SIGTERM [/usr/local/bin/flaked] [serve]" {
+		t.Errorf("configuration: %q", config)
+	}
+}
+
+// A node of the image, in a cluster on a ZooKeeper of the host.
+type container struct {
+	t               testing.TB
+	name, volume    string
+	zk, listen, own string
+}
+
+func newContainer(t testing.TB, zk, kind string) *container {
+	return &container{
+		t: t, name: unique(t, kind), volume: newVolume(t, kind), zk: zk,
+		listen: fmt.Sprintf("127.0.0.1:%d", zktest.Port(t)), own: fmt.Sprintf("127.0.0.1:%d", zktest.Port(t)),
+	}
+}
+
+// args returns the command line of the container, with flags of podman.
+func (c *container) args(flags ...string) []string {
+	args := append([]string{"podman", "run", "--name", c.name, "--network", "host", "-e", "FLAKED_ADDR=" + c.listen, "-v", c.volume + ":/var/lib/flaked"}, hardened...)
+	return append(append(args, flags...), image, "serve", "--zk", c.zk, "--cluster", "image", "--bootstrap",
+		"--heartbeat", "200ms", "--confirm-time", "800ms", "--listen", c.listen, "--admin", c.own, "--name", c.name)
+}
+
+// run starts the container, and waits until the node gives out IDs.
+func (c *container) run(flags ...string) {
+	c.t.Helper()
+	removed(c.t, c.name)
+	do(c.t, c.args(append([]string{"--detach"}, flags...)...)...)
+	ready(c.t, c.listen)
+}
+
+// exitCode returns the exit code of the ended container.
+func (c *container) exitCode() string {
+	c.t.Helper()
+	return strings.TrimSpace(podman(c.t, "inspect", "--format", "{{.State.ExitCode}}", c.name))
+}
+
+func TestImageRunsHardened(t *testing.T) {
+	needsImage(t)
+	c := newContainer(t, zktest.Chroot(t, zktest.Shared(t)), "node")
+	c.run()
+	worker := workerOf(t, c.listen)
+	ids := collect(t, c.listen)
+	ids.more(t, c.listen)
+	podman(t, "healthcheck", "run", c.name)
+	if status := podman(t, "exec", "-e", "FLAKED_ZK="+c.zk, "-e", "FLAKED_CLUSTER=image", c.name, "/usr/local/bin/flaked", "status"); !strings.Contains(status, c.name) {
+		t.Errorf("status does not name the node:\n%s", status)
+	}
+
+	started := time.Now()
+	podman(t, "stop", "--time", "20", c.name)
+	if took := time.Since(started); c.exitCode() != "0" || took > 15*time.Second {
+		t.Errorf("SIGTERM: exit code %s after %v", c.exitCode(), took)
+	}
+	podman(t, "start", c.name)
+	ready(t, c.listen)
+	if now := workerOf(t, c.listen); now != worker {
+		t.Errorf("worker %s after a stop, was %s: the volume is kept", now, worker)
+	}
+	ids.more(t, c.listen)
+
+	podman(t, "kill", "--signal", "KILL", c.name)
+	podman(t, "wait", c.name)
+	podman(t, "start", c.name)
+	ready(t, c.listen)
+	if now := workerOf(t, c.listen); now != worker {
+		t.Errorf("worker %s after kill -9, was %s: the volume is kept", now, worker)
+	}
+	ids.more(t, c.listen)
+
+	podman(t, "rm", "--force", "--time", "1", c.name)
+	podman(t, "volume", "rm", c.volume)
+	podman(t, "volume", "create", c.volume)
+	c.run()
+	if now := workerOf(t, c.listen); now == worker {
+		t.Errorf("worker %s again, with an empty volume", now)
+	}
+	ids.more(t, c.listen)
+	ids.unique(t)
+}
+
+func TestTwoContainersOnOneVolume(t *testing.T) {
+	needsImage(t)
+	c := newContainer(t, zktest.Chroot(t, zktest.Shared(t)), "first")
+	c.run()
+	second := *c
+	second.name = unique(t, "second")
+	second.listen, second.own = fmt.Sprintf("127.0.0.1:%d", zktest.Port(t)), fmt.Sprintf("127.0.0.1:%d", zktest.Port(t))
+	removed(t, second.name)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	_, err := try(ctx, ".", second.args()...)
+	if err == nil || second.exitCode() != "1" || !strings.Contains(err.Error(), "/var/lib/flaked: state directory is in use") {
+		t.Errorf("the second container ended with exit code %s and: %v", second.exitCode(), err)
+	}
+	if err := isReady(c.listen); err != nil {
+		t.Errorf("the first container: %v", err)
+	}
+}
+
+// TestImageWithinMemoryLimit gives a node 64 MiB, the least that deploy/kubernetes requests, and
+// has clients ask for millions of IDs.
+func TestImageWithinMemoryLimit(t *testing.T) {
+	needsImage(t)
+	c := newContainer(t, zktest.Chroot(t, zktest.Shared(t)), "small")
+	c.run("--memory", "64m", "--memory-swap", "64m")
+	requests := strings.Repeat("GET 1000\n", 500)
+	for range 8 {
+		conn, err := net.Dial("tcp", c.listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(60 * time.Second))
+		go func() { _, _ = conn.Write([]byte(requests)) }()
+		answers := bufio.NewScanner(conn)
+		lines := 0
+		for lines < 500*1000 && answers.Scan() {
+			lines++
+		}
+		conn.Close()
+		if lines != 500*1000 {
+			t.Fatalf("%d lines of 500,000: %v", lines, answers.Err())
+		}
+	}
+	state := strings.TrimSpace(podman(t, "inspect", "--format", "{{.State.Running}} {{.State.OOMKilled}} {{.HostConfig.Memory}}", c.name))
+	if state != "true false 67108864" {
+		t.Errorf("running, killed for memory, limit: %s", state)
+	}
+}
+
+// TestDockerfileCommandServes runs the command of the Dockerfile's first lines, on another port.
+func TestDockerfileCommandServes(t *testing.T) {
+	needsImage(t)
+	needsNetwork(t)
+	source, err := os.ReadFile(filepath.Join(repository, "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := regexp.MustCompile(`docker run --rm -p 127\.0\.0\.1:7609:7609 flaked (serve .*)`).FindSubmatch(source)
+	if command == nil {
+		t.Fatal("the Dockerfile's first lines have no `docker run`")
+	}
+	name, port := unique(t, "dev"), zktest.Port(t)
+	removed(t, name)
+	args := append([]string{"run", "--rm", "--name", name, "-p", fmt.Sprintf("127.0.0.1:%d:7609", port), image}, strings.Fields(string(command[1]))...)
+	run := exec.CommandContext(t.Context(), "podman", args...)
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = run.Wait() }()
+	ready(t, fmt.Sprintf("127.0.0.1:%d", port))
+	podman(t, "stop", name)
+}

@@ -1,0 +1,293 @@
+package deploycheck
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/testkit/zktest"
+)
+
+// A machine is a container with Debian and systemd as init. It shares the host's network.
+type machine struct {
+	t    testing.TB
+	name string
+}
+
+// newMachine starts a machine with the Debian packages of these versions in /debs.
+func newMachine(t testing.TB, versions ...string) *machine {
+	t.Helper()
+	debs := t.TempDir()
+	for _, version := range versions {
+		out := t.TempDir()
+		do(t, "go", "run", "./internal/artifacts/release", "-version", version, "-epoch", "1",
+			"-platforms", "linux/"+runtime.GOARCH, "-nfpm", nfpm(t), "-out", out)
+		made, err := filepath.Glob(filepath.Join(out, "*.deb"))
+		if err != nil || len(made) != 1 {
+			t.Fatalf("packages of version %s: %q %v", version, made, err)
+		}
+		do(t, "cp", made[0], filepath.Join(debs, version+".deb"))
+	}
+	m := &machine{t, unique(t, "systemd")}
+	removed(t, m.name)
+	podman(t, "run", "--detach", "--name", m.name, "--network", "host", "--systemd", "always", "--privileged", "-v", debs+":/debs:ro", "localhost/flaked-systemd")
+	m.until(30*time.Second, "systemd is up", func() error {
+		out, err := m.try("systemctl is-system-running")
+		if out = strings.TrimSpace(out); out == "running" || out == "degraded" {
+			return nil
+		}
+		return fmt.Errorf("%s %w", out, err)
+	})
+	return m
+}
+
+// nfpm returns the module of nfpm that the Makefile names.
+func nfpm(t testing.TB) string {
+	t.Helper()
+	makefile, err := os.ReadFile(filepath.Join(repository, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^NFPM := (\S+)$`).FindSubmatch(makefile)
+	if found == nil {
+		t.Fatal("the Makefile has no line NFPM := ...")
+	}
+	return string(found[1])
+}
+
+func (m *machine) try(script string) (string, error) {
+	return try(m.t.Context(), ".", "podman", "exec", "-e", "DEBIAN_FRONTEND=noninteractive", m.name, "bash", "-c", script)
+}
+
+func (m *machine) do(script string) string {
+	m.t.Helper()
+	out, err := m.try(script)
+	if err != nil {
+		m.t.Fatalf("%v\njournal:\n%s", err, m.journal(""))
+	}
+	return out
+}
+
+func (m *machine) until(limit time.Duration, what string, ok func() error) {
+	m.t.Helper()
+	until(m.t, limit, what, ok)
+}
+
+// show returns a property of the unit.
+func (m *machine) show(property string) string {
+	m.t.Helper()
+	return strings.TrimSpace(m.do("systemctl show --value -p " + property + " flaked"))
+}
+
+// journal returns what the unit wrote, with flags for journalctl.
+func (m *machine) journal(flags string) string {
+	out, err := m.try("journalctl -u flaked -o cat --no-pager " + flags)
+	if err != nil {
+		return err.Error()
+	}
+	return out
+}
+
+// restartedAfter does something to the node, and waits until systemd has started another process
+// in its place that serves.
+func (m *machine) restartedAfter(what, script, address string) {
+	m.t.Helper()
+	before := m.show("MainPID")
+	m.do(script)
+	m.until(60*time.Second, "systemd restarts the node after "+what, func() error {
+		if now := m.show("MainPID"); now == "0" || now == before {
+			return fmt.Errorf("state %s, result %s, process %s", m.show("ActiveState"), m.show("Result"), now)
+		}
+		return nil
+	})
+	ready(m.t, address)
+}
+
+// service is a machine with the package installed, configured and started.
+type service struct {
+	*machine
+	address string
+	worker  string
+	ids     *collector
+}
+
+// sameWorker reports a node that has another worker than at first.
+func (s *service) sameWorker(after string) {
+	s.t.Helper()
+	if now := workerOf(s.t, s.address); now != s.worker {
+		s.t.Errorf("worker %s after %s, was %s", now, after, s.worker)
+	}
+	s.ids.more(s.t, s.address)
+}
+
+// TestPackageUnderSystemd installs the package, and does to the unit what happens to units.
+func TestPackageUnderSystemd(t *testing.T) {
+	needsEngine(t)
+	zk := zktest.Chroot(t, zktest.Shared(t))
+	m := newMachine(t, "0.1.0", "0.1.1")
+	m.do("dpkg -i /debs/0.1.0.deb")
+	if out := m.do("systemctl is-enabled flaked || true"); strings.TrimSpace(out) != "disabled" {
+		t.Errorf("after the installation the unit is %s", out)
+	}
+	refusesToStartWithoutSettings(m)
+
+	address, own := fmt.Sprintf("127.0.0.1:%d", zktest.Port(t)), fmt.Sprintf("127.0.0.1:%d", zktest.Port(t))
+	m.do(fmt.Sprintf("printf '%%s\\n' 'zk: %s' 'cluster: package' 'heartbeat: 200ms' 'admin: %s' 'listen: [%q, \"unix:/run/flaked/flaked.sock\"]' >> /etc/flaked.yaml", zk, own, address))
+	m.do("flaked cluster init --zk " + zk + " --cluster package --confirm-time 800ms")
+	m.do("systemctl enable --now flaked") // returns when the node gives out IDs
+	if err := isReady(address); err != nil {
+		t.Errorf("systemctl start has returned, and the node does not serve: %v", err)
+	}
+	s := &service{m, address, workerOf(t, address), collect(t, address)}
+	s.ids.more(t, address)
+
+	directories(s)
+	s.restartedAfter("kill -9", "systemctl kill -s KILL flaked", address)
+	s.sameWorker("kill -9")
+	s.restartedAfter("a crash", "systemctl kill -s ABRT flaked", address)
+	s.sameWorker("a crash")
+	s.restartedAfter("systemctl restart", "systemctl restart flaked", address)
+	s.sameWorker("systemctl restart")
+	watchdog(s)
+	fullDisk(s)
+	s.restartedAfter("an upgrade", "dpkg -i /debs/0.1.1.deb", address)
+	s.sameWorker("an upgrade")
+	if out := m.do("/proc/$(systemctl show --value -p MainPID flaked)/exe version"); !strings.HasPrefix(out, "flaked 0.1.1\n") {
+		t.Errorf("after the upgrade there runs %q", out)
+	}
+	readableJournal(s)
+	exposure(m)
+	removal(s)
+	s.ids.unique(t)
+}
+
+func refusesToStartWithoutSettings(m *machine) {
+	m.t.Helper()
+	if _, err := m.try("systemctl start flaked"); err == nil {
+		m.t.Error("the unit starts without settings")
+	}
+	if code, restarts := m.show("ExecMainStatus"), m.show("NRestarts"); code != "2" || restarts != "0" || m.show("ActiveState") != "failed" {
+		m.t.Errorf("without settings: exit code %s, %s restarts, state %s", code, restarts, m.show("ActiveState"))
+	}
+	if log := m.journal("-p err"); !strings.Contains(log, "flaked: --zk is required") {
+		m.t.Errorf("journalctl -p err does not say that --zk is required:\n%s", log)
+	}
+}
+
+// directories checks owner and mode of the directories that the unit asks for, and the socket.
+func directories(s *service) {
+	s.t.Helper()
+	if got := strings.TrimSpace(s.do("stat -c '%n %a %U:%G' /var/lib/flaked /run/flaked")); got != "/var/lib/flaked 700 flaked:flaked\n/run/flaked 755 flaked:flaked" {
+		s.t.Errorf("directories: %s", got)
+	}
+	if out := s.do("flaked get 3 --addr unix:/run/flaked/flaked.sock"); strings.Count(out, "\n") != 3 {
+		s.t.Errorf("get over the unix socket: %q", out)
+	}
+	if out := s.do("systemctl status flaked"); !strings.Contains(out, `Status: "serving worker `+s.worker) {
+		s.t.Errorf("systemctl status:\n%s", out)
+	}
+}
+
+// watchdog stops the process, so that it sends no watchdog messages. systemd aborts and restarts
+// it. The unit's 30 s are 2 s here.
+func watchdog(s *service) {
+	s.t.Helper()
+	s.do("mkdir -p /etc/systemd/system/flaked.service.d && printf '[Service]\\nWatchdogSec=2s\\n' > /etc/systemd/system/flaked.service.d/test.conf && systemctl daemon-reload && systemctl restart flaked")
+	ready(s.t, s.address)
+	s.restartedAfter("SIGSTOP", "systemctl kill -s STOP flaked", s.address)
+	s.sameWorker("SIGSTOP")
+	if log := s.do("journalctl -u flaked --no-pager"); !strings.Contains(log, "Watchdog timeout") {
+		s.t.Errorf("the journal has no watchdog timeout:\n%s", log)
+	}
+	s.do("rm -r /etc/systemd/system/flaked.service.d && systemctl daemon-reload && systemctl restart flaked")
+	ready(s.t, s.address)
+}
+
+// fullDisk gives the node an empty state directory on a small file system, and fills it. In an
+// empty directory a node acquires another worker. It has the first one again at the end, with
+// the first directory.
+func fullDisk(s *service) {
+	s.t.Helper()
+	s.do(`systemctl stop flaked
+mount -t tmpfs -o size=64k,mode=700,uid=$(id -u flaked),gid=$(id -g flaked) tmpfs /var/lib/flaked
+systemctl start flaked`)
+	small := &service{s.machine, s.address, workerOf(s.t, s.address), s.ids}
+	if small.worker == s.worker {
+		s.t.Errorf("worker %s again, with an empty state directory", s.worker)
+	}
+	s.do("head -c 1M /dev/zero > /var/lib/flaked/filler; df --output=avail /var/lib/flaked | tail -n 1 | grep -qx ' *0'")
+	s.ids.more(s.t, s.address)
+	s.do("systemctl restart flaked")
+	small.sameWorker("a restart on a full disk")
+	s.do("rm /var/lib/flaked/filler")
+	small.sameWorker("the disk was freed")
+	s.do("systemctl stop flaked && umount /var/lib/flaked && systemctl start flaked")
+	s.sameWorker("the first disk came back")
+}
+
+// readableJournal checks that people and `journalctl -p` can read the log.
+func readableJournal(s *service) {
+	s.t.Helper()
+	s.do("journalctl --sync")
+	log := s.journal("")
+	for _, want := range []string{"[INFO]  flaked.node: serving: worker=", "[INFO]  flaked: stopping"} {
+		if !strings.Contains(log, want) {
+			s.t.Errorf("the journal has no line %q:\n%s", want, log)
+		}
+	}
+	for line := range strings.Lines(log) {
+		if strings.HasPrefix(line, "{") || strings.HasPrefix(line, "<") {
+			s.t.Errorf("not for people: %s", line)
+		}
+	}
+	if warnings := s.journal("-p warning"); strings.Contains(warnings, "[INFO]") {
+		s.t.Errorf("journalctl -p warning:\n%s", warnings)
+	}
+}
+
+// highestExposure is the bound for `systemd-analyze security`, from 0 (safe) to 10. The rest of
+// it: the node has a network, no filter of addresses (the administrator's choice), the host's
+// users (--unix-group), the system call chown (the same), and all of /proc (it names the holder
+// of a state directory by /proc/locks).
+const highestExposure = 1.4
+
+func exposure(m *machine) {
+	m.t.Helper()
+	// There is no man in the container, so systemd misses the manual page.
+	if out, err := m.try("systemd-analyze verify --man=no flaked.service 2>&1"); err != nil || out != "" {
+		m.t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+	out := m.do("systemd-analyze security --no-pager flaked.service")
+	found := regexp.MustCompile(`Overall exposure level for flaked\.service: ([0-9.]+)`).FindStringSubmatch(out)
+	if found == nil {
+		m.t.Fatalf("systemd-analyze security:\n%s", out)
+	}
+	if level, err := strconv.ParseFloat(found[1], 64); err != nil || level > highestExposure {
+		m.t.Errorf("exposure %s, want at most %v:\n%s", found[1], highestExposure, out)
+	}
+	m.t.Logf("exposure %s", found[1])
+}
+
+// removal stops the unit, then removes and purges the package.
+func removal(s *service) {
+	s.t.Helper()
+	s.do("systemctl stop flaked")
+	if result, code := s.show("Result"), s.show("ExecMainStatus"); result != "success" || code != "0" {
+		s.t.Errorf("after systemctl stop: result %s, exit code %s", result, code)
+	}
+	s.do("systemctl start flaked")
+	s.sameWorker("stop and start")
+	s.do("dpkg -r flaked")
+	if _, err := ask(s.address, "GET"); err == nil {
+		s.t.Error("the node serves after dpkg -r")
+	}
+	s.do("test ! -e /usr/bin/flaked && test -e /etc/flaked.yaml && test -e /var/lib/flaked")
+	s.do("dpkg -P flaked")
+	s.do("test ! -e /etc/flaked.yaml && test ! -e /var/lib/flaked && ! systemctl cat flaked")
+}

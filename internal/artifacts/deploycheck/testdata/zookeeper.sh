@@ -1,0 +1,27 @@
+#!/bin/sh
+#
+# The entry point of the stand-in for the image zookeeper:3.9: it takes those variables of the
+# published image that docker-compose.yml sets, and runs Debian's ZooKeeper.
+set -eu
+
+conf=/tmp/zoo.cfg
+{
+  echo "dataDir=/data"
+  echo "dataLogDir=/datalog"
+  echo "clientPort=2181"
+  echo "tickTime=${ZOO_TICK_TIME:-2000}"
+  echo "initLimit=${ZOO_INIT_LIMIT:-5}"
+  echo "syncLimit=${ZOO_SYNC_LIMIT:-2}"
+  echo "autopurge.snapRetainCount=3"
+  echo "autopurge.purgeInterval=${ZOO_AUTOPURGE_PURGEINTERVAL:-0}"
+  echo "standaloneEnabled=${ZOO_STANDALONE_ENABLED:-true}"
+  echo "admin.enableServer=${ZOO_ADMINSERVER_ENABLED:-true}"
+  echo "4lw.commands.whitelist=${ZOO_4LW_COMMANDS_WHITELIST:-srvr}"
+  for server in ${ZOO_SERVERS:-}; do echo "$server"; done
+} >"$conf"
+[ -e /data/myid ] || echo "${ZOO_MY_ID:-1}" >/data/myid
+
+j=/usr/share/java
+exec java -Xmx128m -Dzookeeper.4lw.commands.whitelist="${ZOO_4LW_COMMANDS_WHITELIST:-srvr}" \
+  -cp "$j/zookeeper.jar:$j/zookeeper-jute.jar:$j/metrics-core.jar:$j/snappy-java.jar:$j/slf4j-api.jar:$j/slf4j-simple.jar" \
+  org.apache.zookeeper.server.quorum.QuorumPeerMain "$conf"
