@@ -56,6 +56,38 @@ pictures: ## docs/pictures/*.svg, drawn by Graphviz from the .dot files beside t
 	fi
 	$(GO) test -vet=off -count=1 ./internal/doccheck -run '^TestPicturesAreCurrentAndShown$$' -update
 
+# MkDocs needs no second list of the documents: the navigation comes from docs/README.md. Links
+# that leave docs/ become links to the repository. The style keeps wide tables within a phone.
+.PHONY: docs
+docs: ## docs/ as a site with search, in bin/site, by MkDocs
+	@if ! command -v mkdocs >/dev/null && (( EUID == 0 )) && command -v apt-get >/dev/null; then
+	  echo 'installing mkdocs ...'
+	  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends mkdocs; } \
+	    </dev/null >/dev/null 2>&1 || true
+	fi
+	if ! command -v mkdocs >/dev/null; then
+	  echo 'make docs: MkDocs builds the site, and there is no mkdocs: apt-get install --no-install-recommends mkdocs' >&2
+	  exit 1
+	fi
+	rm -rf bin/docs bin/site
+	mkdir -p bin
+	cp -R docs bin/docs
+	repository=https://github.com/flaked/flaked/blob/main/
+	sed -i "s#](\.\./#]($$repository#g" bin/docs/*.md
+	sed -i "s#](\.\./\.\./#]($$repository#g" bin/docs/guides/*.md
+	echo 'table { display: block; overflow-x: auto; }' >bin/docs/site.css
+	awk -F '[][()]' '
+	  FNR == NR { print; next }
+	  FNR == 1 { print "nav:\n  - Overview: README.md" }
+	  /^## / { print "  - " substr($$0, 4) ":"; indent = "      " }
+	  /^\[/ { print indent "- " $$4 }
+	  /^\| .* \| contents \|$$/ && !/^\| document / {
+	    sub(/ \|.*/, ""); print "      - " toupper(substr($$0, 3, 1)) substr($$0, 4) ":"; indent = "          "
+	  }
+	  /^\| \[/ { gsub(/`/, "", $$2); print indent "- \"" $$2 "\": " $$4 }' mkdocs.yml docs/README.md >bin/mkdocs.yml
+	mkdocs build --strict --clean --config-file bin/mkdocs.yml
+	echo 'open bin/site/index.html, or serve it with search: python3 -m http.server -b 127.0.0.1 -d bin/site 8000'
+
 .PHONY: release
 release: ## archives, SBOMs, Debian packages and SHA256SUMS, in dist/. PLATFORMS=linux/amd64 for some
 	$(RELEASE)
