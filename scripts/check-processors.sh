@@ -39,6 +39,15 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export CGO_ENABLED=0
 
+# tested runs a program of tests. If it fails, tested prints the tests that failed and what they
+# say. The end of the output would be a log of ZooKeeper.
+tested() {
+  local log=$work/log-$BASHPID status=0
+  "$@" </dev/null >"$log" 2>&1 || status=$?
+  ((status == 0)) || grep -E -A4 '^ *(--- FAIL|panic:|[a-z_0-9]+_test\.go:)' "$log" | head -n 60 >&2
+  return "$status"
+}
+
 # core ARCH PACKAGE... runs the tests of these packages. Models play fewer histories than
 # `make test` plays, because an emulator is 10 times slower.
 core() {
@@ -49,7 +58,7 @@ core() {
     ! grep -qs rapid "$package"/*_test.go || flags+=(-rapid.checks=10)
     ! grep -qs '"model\.runs"' "$package"/*_test.go || flags+=(-model.runs=20)
     GOARCH=$arch go test -c -vet=off -o "$work/$package-$arch" "./$package"
-    (cd "$package" && FLAKED_TEST_EMULATOR=${emulator[$arch]-} quietly ${emulator[$arch]:+"${emulator[$arch]}"} "$work/$package-$arch" "${flags[@]}") ||
+    (cd "$package" && FLAKED_TEST_EMULATOR=${emulator[$arch]-} tested ${emulator[$arch]:+"${emulator[$arch]}"} "$work/$package-$arch" "${flags[@]}") ||
       die "$package fails on $arch"
     say "$arch: the tests of $package pass"
   done
@@ -58,7 +67,7 @@ core() {
 # shipped ARCH runs the shipped binary: nodes that fail over, serve a sequence, and start again
 # without ZooKeeper. The tests look for IDs that were issued twice.
 shipped() {
-  FLAKED_TEST_GOARCH=$1 quietly "$work/e2e" -test.timeout 4m \
+  FLAKED_TEST_GOARCH=$1 tested "$work/e2e" -test.timeout 4m \
     -test.run '^(TestFailoverUnderLoad|TestNodesShareASequence|TestRestartServesWithoutZooKeeper|TestDrainAnswersOpenConnections)$' ||
     die "the shipped binary fails on $1"
   say "$1: the shipped binary serves on a real ZooKeeper"
