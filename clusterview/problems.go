@@ -34,7 +34,11 @@ func problems(r Report) []Problem {
 	out.workers(Critical, disconnected(WorkerReport.unanswered),
 		"is down or cut off: its node is not connected to ZooKeeper and does not answer", "are down or cut off: their nodes are not connected to ZooKeeper and do not answer",
 		"Start the node again, or restore its network. When its lease expires, the worker is free, and this is no longer reported.")
-	out.workers(Critical, disconnected(func(w WorkerReport) bool { return w.Says == nil && !w.unanswered() }),
+	replaced := func(w WorkerReport) bool { return w.Asked == AnotherNode }
+	out.workers(Warning, disconnected(replaced),
+		"is held by a node that is not connected to ZooKeeper, and another node answers at its address", "are held by nodes that are not connected to ZooKeeper, and other nodes answer at their addresses",
+		"If the old node is gone for good, wait until its lease expires, or release the worker: flaked workers release --help. Otherwise start the old node again.")
+	out.workers(Critical, disconnected(func(w WorkerReport) bool { return w.Says == nil && !w.unanswered() && !replaced(w) }),
 		"is disconnected: its node is not connected to ZooKeeper", "are disconnected: their nodes are not connected to ZooKeeper",
 		"Start the node again, or restore its connection to ZooKeeper.")
 	out.workers(Critical, disconnected(func(w WorkerReport) bool { return w.Says != nil && !w.Says.ZooKeeperOK }),
@@ -47,7 +51,7 @@ func problems(r Report) []Problem {
 		return w.State == Live && w.ReportAgeMs != nil && *w.ReportAgeMs > ReportPatience(w.HeartbeatMs)
 	}),
 		"is connected and has missed three heartbeats", "are connected and have missed three heartbeats",
-		"Check whether the process hangs.")
+		"Check whether the process was killed a moment ago, or hangs.")
 	out.workers(Warning, all(WorkerReport.silent),
 		"is live in ZooKeeper, but its node does not answer at its admin address", "are live in ZooKeeper, but their nodes do not answer at their admin addresses",
 		"Check whether the process runs or hangs, and the network to the address (ADMIN in -o wide).")

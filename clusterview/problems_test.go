@@ -121,6 +121,7 @@ func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
 			switch {
 			case !live && r.Workers[0].unanswered():
 				want = "worker 0 (api) is down or cut off"
+			case !live && asked == AnotherNode:
 			case !live:
 				want = ""
 			}
@@ -183,5 +184,14 @@ func TestWhatToDo(t *testing.T) {
 		if got := r.Workers[0].WhatToDo(); got != row.want {
 			t.Errorf("%q, want %q", got, row.want)
 		}
+	}
+}
+
+func TestReplacedNodeIsNotStartedAgain(t *testing.T) {
+	r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0, dead)}, local(t0))
+	r.Workers[0].Asked = AnotherNode
+	r.Judge()
+	if p := r.Summary.Problems; len(p) != 1 || p[0].Severity != Warning || !strings.Contains(p[0].Advice, "flaked workers release") {
+		t.Errorf("%q", p)
 	}
 }
