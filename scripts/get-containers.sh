@@ -19,6 +19,10 @@ Images      golang:1.26                Debian with this machine's Go
 The images are stand-ins, made here with debootstrap, because no registry can be reached. They
 and all containers are kept in ~/.cache/flaked/containers, apart from other containers of
 this machine. Remove them with: rm -rf ~/.cache/flaked/containers
+Do so also after a change to this script, to zookeeper.sh or to the version of Go: an image
+that exists is not made again. Networks are in /etc/containers/networks, as of other containers.
+
+Exit code 3: this machine cannot run containers.
 HELP
 }
 
@@ -49,9 +53,8 @@ need nc netcat-openbsd
 settings() {
   mkdir -p "$home"
   local driver=vfs
-  if mkdir -p "$home/try/"{lower,upper,work,merged} &&
-    mount -t overlay -o "lowerdir=$home/try/lower,upperdir=$home/try/upper,workdir=$home/try/work" overlay "$home/try/merged" 2>/dev/null; then
-    umount "$home/try/merged"
+  mkdir -p "$home/try/"{lower,upper,work,merged}
+  if unshare --mount mount -t overlay -o "lowerdir=$home/try/lower,upperdir=$home/try/upper,workdir=$home/try/work" overlay "$home/try/merged" 2>/dev/null; then
     driver=overlay
   fi
   rm -rf "$home/try"
@@ -72,31 +75,32 @@ runtime = "runc"
 cgroup_manager = "cgroupfs"
 events_logger = "file"
 CONF
+  # The last of the three: it shows that all are complete.
   printf 'unqualified-search-registries = ["docker.io"]\n' >"$CONTAINERS_REGISTRIES_CONF"
 }
 
 # base makes a root directory of Debian with the packages given, from a copy of a common one.
+# debootstrap and apt-get run in a mount namespace of their own. The kernel removes their mounts
+# when they end, however they end, so that `rm -rf` of such a directory reaches no mounted /proc.
 base() {
   local root=$1
   shift
-  if [[ ! -e $home/debian/etc/debian_version ]]; then
+  if [[ ! -e $home/debian ]]; then
     say 'making a Debian (a minute) ...'
-    rm -rf "$home/debian"
-    quietly debootstrap --variant=minbase --include=ca-certificates bookworm "$home/debian" http://deb.debian.org/debian ||
+    rm -rf "$home/debian.new"
+    quietly unshare --mount debootstrap --variant=minbase --include=ca-certificates bookworm "$home/debian.new" http://deb.debian.org/debian ||
       die 'debootstrap failed'
     # Certificates that this machine trusts beside Debian's, for proxies.
-    cp -L "${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}" "$home/debian/etc/ssl/certs/ca-certificates.crt"
+    cp -L "${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}" "$home/debian.new/etc/ssl/certs/ca-certificates.crt"
+    mv -T "$home/debian.new" "$home/debian"
   fi
   cp -a "$home/debian" "$root"
   (($# == 0)) && return
   # No service may start, and no documents are needed.
   printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d" && chmod 755 "$root/usr/sbin/policy-rc.d"
-  mount -t proc proc "$root/proc"
-  quietly chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" || {
-    umount "$root/proc"
+  # shellcheck disable=SC2016 # the inner shell expands these
+  quietly unshare --mount sh -c 'mount -t proc proc "$0/proc" && exec chroot "$0" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"' "$root" "$@" ||
     die "apt-get could not install $* in $root"
-  }
-  umount "$root/proc"
   rm -f "$root/usr/sbin/policy-rc.d" "$root"/var/cache/apt/archives/*.deb
 }
 
@@ -104,7 +108,10 @@ base() {
 import() {
   local root=$1 name=$2
   shift 2
-  tar -C "$root" -c . | quietly_in podman import "$@" - "$name"
+  tar -C "$root" -c . | quietly_in podman import "$@" - "$name" || {
+    podman rmi "$name" >/dev/null 2>&1 || true # tar failed after podman had made an image
+    die "could not make the image $name"
+  }
   rm -rf "$root"
 }
 
@@ -118,7 +125,9 @@ quietly_in() {
   return "$status"
 }
 
-present() { [[ -e $CONTAINERS_STORAGE_CONF ]] && have podman && podman image exists "$1"; }
+cannot() { say 'this machine cannot run containers'; exit 3; }
+
+present() { [[ -e $CONTAINERS_REGISTRIES_CONF ]] && have podman && podman image exists "$1"; }
 
 golang() {
   present docker.io/library/golang:1.26 && return
@@ -150,6 +159,8 @@ systemd() {
   local root=$home/root
   rm -rf "$root"
   base "$root" systemd systemd-sysv dbus
+  # Its containers are privileged, and must not set this machine's kernel.pid_max and the like.
+  ln -s /dev/null "$root/etc/systemd/system/systemd-sysctl.service"
   import "$root" localhost/flaked-systemd:latest --change 'CMD ["/sbin/init"]'
 }
 
@@ -162,13 +173,18 @@ if [[ $check == yes ]]; then
 fi
 
 ((EUID == 0)) || die 'run this as root: it mounts file systems and starts containers with systemd'
-((${#packages[@]} == 0)) || install_packages FLAKED_TEST_CONTAINERS "${packages[@]}"
+quietly unshare --mount true || cannot
 have go || die 'no Go in PATH'
-[[ -e $CONTAINERS_STORAGE_CONF ]] || settings
+# Children inherit the lock. If this script is killed, the next one waits for them.
+mkdir -p "$home"
+exec 9>"$home/lock"
+flock --nonblock 9 || { say 'waiting for another get-containers.sh ...'; flock 9; }
+((${#packages[@]} == 0)) || install_packages FLAKED_TEST_CONTAINERS "${packages[@]}"
+[[ -e $CONTAINERS_REGISTRIES_CONF ]] || settings
 golang
 zookeeper
 systemd
-rm -rf "$home/debian"
-quietly podman run --rm --network none localhost/flaked-systemd:latest true || die 'this machine cannot run containers'
-printf 'export %s\n' "CONTAINERS_STORAGE_CONF=$CONTAINERS_STORAGE_CONF" "CONTAINERS_CONF=$CONTAINERS_CONF" \
-  "CONTAINERS_REGISTRIES_CONF=$CONTAINERS_REGISTRIES_CONF"
+rm -rf "$home/debian" "$home/debian.new" "$home/root"
+quietly podman run --rm --network none localhost/flaked-systemd:latest true || cannot
+printf 'export CONTAINERS_STORAGE_CONF=%q CONTAINERS_CONF=%q CONTAINERS_REGISTRIES_CONF=%q\n' \
+  "$CONTAINERS_STORAGE_CONF" "$CONTAINERS_CONF" "$CONTAINERS_REGISTRIES_CONF"

@@ -30,17 +30,19 @@ func inService(service string) string { return composeProject + "_" + service + 
 func TestComposeFile(t *testing.T) {
 	needsImage(t)
 	needsNetwork(t)
+	down := func(ctx context.Context) error {
+		_, err := try(ctx, ".", "podman-compose", "-p", composeProject, "down", "--volumes", "--timeout", "20")
+		// podman-compose 1.0.3 leaves the network.
+		_, _ = try(ctx, ".", "podman", "network", "rm", "--force", composeProject+"_default")
+		return err
+	}
+	_ = down(t.Context()) // of a test that was killed, which may still use the ports
 	for service, address := range composeNodes {
 		if conn, err := net.DialTimeout("tcp", address, time.Second); err == nil {
 			conn.Close()
 			t.Fatalf("%s is in use, and docker-compose.yml publishes %s there. Stop what listens on it", address, service)
 		}
 	}
-	down := func(ctx context.Context) error {
-		_, err := try(ctx, ".", "podman-compose", "-p", composeProject, "down", "--volumes", "--timeout", "20")
-		return err
-	}
-	_ = down(t.Context()) // of a test that was killed
 	t.Cleanup(func() {
 		if t.Failed() {
 			for service := range composeNodes {

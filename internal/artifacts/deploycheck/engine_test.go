@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +21,37 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-func TestMain(m *testing.M) { zktest.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv("FLAKED_TEST_CONTAINERS") != "" {
+		removeLeftovers()
+	}
+	zktest.Main(m)
+}
+
+// madeByTest matches the names that unique returns.
+var madeByTest = regexp.MustCompile(`^flaked-test-([0-9]+)-`)
+
+// removeLeftovers removes what killed tests have left: pods, containers, volumes and networks that
+// have the name of a process that has ended.
+func removeLeftovers() {
+	for _, kind := range []struct{ list, remove []string }{
+		{[]string{"pod", "ps", "--format", "{{.Name}}"}, []string{"pod", "rm", "--force", "--time", "1"}},
+		{[]string{"ps", "--all", "--format", "{{.Names}}"}, []string{"rm", "--force", "--volumes", "--time", "1"}},
+		{[]string{"volume", "ls", "--format", "{{.Name}}"}, []string{"volume", "rm", "--force"}},
+		{[]string{"network", "ls", "--format", "{{.Name}}"}, []string{"network", "rm", "--force"}},
+	} {
+		names, _ := try(context.Background(), ".", append([]string{"podman"}, kind.list...)...)
+		for _, name := range strings.Fields(names) {
+			made := madeByTest.FindStringSubmatch(name)
+			if made == nil {
+				continue
+			}
+			if _, err := os.Stat("/proc/" + made[1]); errors.Is(err, os.ErrNotExist) {
+				_, _ = try(context.Background(), ".", append(append([]string{"podman"}, kind.remove...), name)...)
+			}
+		}
+	}
+}
 
 // repository is the root of the checkout.
 var repository = func() string {
@@ -97,14 +129,17 @@ func needsImage(t testing.TB) {
 	}
 }
 
-// needsNetwork skips the test where the engine cannot make networks for containers.
+// needsNetwork skips the test where the engine cannot connect containers to a network. `network
+// create` only writes a file, so the engine has to run a container of the image in it.
 func needsNetwork(t testing.TB) {
 	t.Helper()
 	name := unique(t, "try")
-	if _, err := try(t.Context(), ".", "podman", "network", "create", name); err != nil {
+	podman(t, "network", "create", name)
+	_, err := try(t.Context(), ".", "podman", "run", "--rm", "--network", name, image, "version")
+	podman(t, "network", "rm", "--force", name)
+	if err != nil {
 		t.Skipf("NOT RUN: this machine cannot make networks for containers: %v", err)
 	}
-	podman(t, "network", "rm", name)
 }
 
 // unique returns a name for a container, volume or network of this test.
@@ -291,8 +326,10 @@ func (c *collector) unique(t testing.TB) {
 	c.stop()
 	c.wg.Wait()
 	slices.Sort(c.ids)
-	if distinct := len(slices.Compact(slices.Clone(c.ids))); distinct != len(c.ids) {
-		t.Errorf("%d of %d IDs were issued more than once", len(c.ids)-distinct, len(c.ids))
+	all := len(c.ids)
+	c.ids = slices.Compact(c.ids)
+	if len(c.ids) != all {
+		t.Errorf("%d of %d IDs were issued before", all-len(c.ids), all)
 	}
-	t.Logf("%d IDs, none twice", len(c.ids))
+	t.Logf("%d IDs, %d different", all, len(c.ids))
 }

@@ -148,8 +148,8 @@ func TestTwoContainersOnOneVolume(t *testing.T) {
 	}
 }
 
-// TestImageWithinMemoryLimit gives a node 64 MiB, the least that deploy/kubernetes requests, and
-// has clients ask for millions of IDs.
+// TestImageWithinMemoryLimit gives a node 64 MiB, which the pods of deploy/kubernetes/shared
+// request, and asks for 4 million IDs on one connection after the other.
 func TestImageWithinMemoryLimit(t *testing.T) {
 	needsImage(t)
 	c := newContainer(t, zktest.Chroot(t, zktest.Shared(t)), "small")
@@ -197,7 +197,9 @@ func TestDockerfileCommandServes(t *testing.T) {
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = run.Wait() }()
+	// A cleanup function waits after the test's context has ended the program. A deferred call would
+	// wait forever if the test failed before `podman stop`.
+	t.Cleanup(func() { _ = run.Wait() })
 	ready(t, fmt.Sprintf("127.0.0.1:%d", port))
 	podman(t, "stop", name)
 }

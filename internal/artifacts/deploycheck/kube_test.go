@@ -86,7 +86,7 @@ func newSite(t testing.TB) *site {
 const kubeToken = "0123456789abcdef0123456789abcdef"
 
 // pod returns the pod of the workload in a directory. adapt changes what podman 4.3.1 cannot run.
-// docs/deployment.md lists it, field by field.
+// docs/kubernetes.md lists it, field by field.
 func (s *site) pod(dir, name string) fields {
 	s.t.Helper()
 	for _, object := range manifests(s.t, dir) {
@@ -155,8 +155,7 @@ func adapt(name string, pod fields) {
 	}
 }
 
-// play creates a pod, gives its volumes the mode and the owner that a kubelet gives them, and
-// starts it.
+// play creates a pod, gives its volumes the mode that a kubelet gives an emptyDir, and starts it.
 func (s *site) play(t testing.TB, pod fields) *kubePod {
 	t.Helper()
 	var all bytes.Buffer
@@ -171,8 +170,8 @@ func (s *site) play(t testing.TB, pod fields) *kubePod {
 		t.Fatal(err)
 	}
 	name := pod["metadata"].(fields)["name"].(string)
-	do(t, "podman", "kube", "play", "--start=false", "--network", s.network, file)
 	p := &kubePod{t, name}
+	// podman may fail after it has made a part of the pod.
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := exec.Command("podman", "pod", "logs", "--tail", "30", name).CombinedOutput()
@@ -185,6 +184,7 @@ func (s *site) play(t testing.TB, pod fields) *kubePod {
 			}
 		}
 	})
+	do(t, "podman", "kube", "play", "--start=false", "--network", s.network, file)
 	for _, c := range strings.Fields(podman(t, "pod", "inspect", "--format", "{{range .Containers}}{{.Name}} {{end}}", name)) {
 		for _, directory := range strings.Fields(podman(t, "inspect", "--format", `{{range .Mounts}}{{if eq .Type "volume"}}{{.Source}} {{end}}{{end}}`, c)) {
 			if !strings.Contains(directory, "flaked-tokens") {
@@ -202,8 +202,9 @@ type kubePod struct {
 	name string
 }
 
+// remove removes the pod. The test's context has ended when cleanup functions call it.
 func (p *kubePod) remove() {
-	_, _ = try(p.t.Context(), ".", "podman", "pod", "rm", "--force", "--time", "20", p.name)
+	_, _ = try(context.Background(), ".", "podman", "pod", "rm", "--force", "--time", "20", p.name)
 }
 
 // in returns the name of one of the pod's containers.
@@ -286,9 +287,18 @@ func TestManifestsInPods(t *testing.T) {
 			}
 		}
 		worker := workerInPod(first)
+		process := func() string {
+			out, _ := try(t.Context(), ".", "podman", "inspect", "--format", "{{.State.Pid}}", first.in("flaked"))
+			return strings.TrimSpace(out)
+		}
+		killed := process()
 		podman(t, "kill", "--signal", "KILL", first.in("flaked"))
+		// `podman start` does nothing and ends with 0 as long as podman has not noticed the end.
 		until(t, 30*time.Second, "the container is restarted", func() error {
 			_, err := try(t.Context(), ".", "podman", "start", first.in("flaked"))
+			if now := process(); err == nil && (now == killed || now == "0" || now == "") {
+				err = fmt.Errorf("process %q", now)
+			}
 			return err
 		})
 		first.probe("/readyz")
@@ -339,7 +349,7 @@ func TestManifestsInPods(t *testing.T) {
 		})
 		p.remove()
 	})
-	t.Logf("%d IDs, none twice", len(seen))
+	t.Logf("%d different IDs", len(seen))
 }
 
 func workerInPod(p *kubePod) string {
