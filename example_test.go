@@ -38,7 +38,7 @@ func Example() {
 }
 
 // A node that may not give IDs refuses at once. The error says why in the words of the line
-// protocol, which docs/guides/refusals.md explains.
+// protocol, which docs/troubleshooting.md explains.
 func ExampleNode_Next_refused() {
 	node, err := flaked.Start(flaked.Config{ZooKeeper: "127.0.0.1:1"}) // nothing listens there
 	if err != nil {

@@ -63,7 +63,7 @@ func Starting(cause node.Cause) bool {
 	return false
 }
 
-// refusal returns why the worker refuses. The causes are in the order of docs/guides/refusals.md.
+// refusal returns why the worker refuses. docs/guides/refusals.md says what to do about each cause.
 func (w OwnWorker) refusal() Problem {
 	advice := cmp.Or(refusalAdvice[w.Cause], seeRefusals)
 	p := Problem{Critical, "The node refuses: -" + w.Code + " " + w.Reason, advice}

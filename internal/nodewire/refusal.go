@@ -31,7 +31,7 @@ func (b *Backend) sent(err error) error {
 	return reply
 }
 
-// word returns the reply for a refusal. docs/guides/refusals.md lists the texts.
+// word returns the reply for a refusal. docs/troubleshooting.md lists the texts.
 func word(r *node.Refusal) *lineproto.Error {
 	switch r.Cause {
 	case node.CauseClockBehind:
