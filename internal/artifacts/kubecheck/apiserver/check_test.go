@@ -102,10 +102,10 @@ func inMemory(t *testing.T, to string, change func(file, text string) string) fi
 	return fs
 }
 
-// The kustomization in docs/deployment.md sets the image, ZooKeeper's addresses and the
+// The kustomization in docs/kubernetes.md sets the image, ZooKeeper's addresses and the
 // cluster.
 func TestKustomizationInTheDocumentWorks(t *testing.T) {
-	document, err := os.ReadFile("../../../../docs/deployment.md")
+	document, err := os.ReadFile("../../../../docs/kubernetes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestKustomizationInTheDocumentWorks(t *testing.T) {
 		t.Fatal("there is none")
 	}
 	text, _, _ = strings.Cut(text, "\n\n")
-	text = strings.ReplaceAll("\n"+text, "\n    ", "\n")
+	text = strings.ReplaceAll("\n"+text, "\n       ", "\n") // the indentation of a block in a list
 	for _, name := range []string{"shared", "sidecar", "stateful", "cluster-init"} {
 		fs := inMemory(t, "/flaked/deploy/kubernetes", func(_, text string) string { return text })
 		own := strings.Replace(text, "kubernetes/shared", "kubernetes/"+name, 1)
