@@ -56,15 +56,21 @@ pictures: ## docs/pictures/*.svg, drawn by Graphviz from the .dot files beside t
 	fi
 	$(GO) test -vet=off -count=1 ./internal/doccheck -run '^TestPicturesAreCurrentAndShown$$' -update
 
+# $(call INSTALL,PROGRAM) tries to install a missing program from the package of its name: as root,
+# with apt-get. The recipe must look again whether the program is there.
+define INSTALL
+if ! command -v $(1) >/dev/null && (( EUID == 0 )) && command -v apt-get >/dev/null; then
+  echo 'installing $(1) ...'
+  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(1); } \
+    </dev/null >/dev/null 2>&1 || true
+fi
+endef
+
 # MkDocs needs no second list of the documents: the navigation comes from docs/README.md. Links
 # that leave docs/ become links to the repository. The style keeps wide tables within a phone.
 .PHONY: docs
 docs: ## docs/ as a site with search, in bin/site, by MkDocs
-	@if ! command -v mkdocs >/dev/null && (( EUID == 0 )) && command -v apt-get >/dev/null; then
-	  echo 'installing mkdocs ...'
-	  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends mkdocs; } \
-	    </dev/null >/dev/null 2>&1 || true
-	fi
+	@$(call INSTALL,mkdocs)
 	if ! command -v mkdocs >/dev/null; then
 	  echo 'make docs: MkDocs builds the site, and there is no mkdocs: apt-get install --no-install-recommends mkdocs' >&2
 	  exit 1
@@ -360,11 +366,7 @@ lint: ## gofmt, go vet, staticcheck, shellcheck, and the English of comments and
 	  printf 'not formatted (gofmt -w):\n%s\n' "$$unformatted" >&2
 	  exit 1
 	fi
-	if ! command -v shellcheck >/dev/null && (( EUID == 0 )) && command -v apt-get >/dev/null; then
-	  echo 'installing shellcheck ...'
-	  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends shellcheck; } \
-	    </dev/null >/dev/null 2>&1 || true
-	fi
+	$(call INSTALL,shellcheck)
 	if command -v shellcheck >/dev/null; then
 	  (set -x; shellcheck -x $(SCRIPTS))
 	else

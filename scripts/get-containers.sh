@@ -108,21 +108,8 @@ base() {
 import() {
   local root=$1 name=$2
   shift 2
-  tar -C "$root" -c . | quietly_in podman import "$@" - "$name" || {
-    podman rmi "$name" >/dev/null 2>&1 || true # tar failed after podman had made an image
-    die "could not make the image $name"
-  }
-  rm -rf "$root"
-}
-
-# quietly_in is quietly, with standard input.
-quietly_in() {
-  local log status=0
-  log=$(mktemp)
-  "$@" >"$log" 2>&1 || status=$?
-  ((status == 0)) || tail -n 15 "$log" >&2
-  rm -f "$log"
-  return "$status"
+  { tar -C "$root" -cf "$root.tar" . && quietly podman import "$@" "$root.tar" "$name"; } || die "could not make the image $name"
+  rm -rf "$root" "$root.tar"
 }
 
 cannot() { say 'this machine cannot run containers'; exit 3; }
@@ -184,7 +171,7 @@ flock --nonblock 9 || { say 'waiting for another get-containers.sh ...'; flock 9
 golang
 zookeeper
 systemd
-rm -rf "$home/debian" "$home/debian.new" "$home/root"
+rm -rf "$home/debian" "$home/debian.new" "$home/root" "$home/root.tar"
 quietly podman run --rm --network none localhost/flaked-systemd:latest true || cannot
 printf 'export CONTAINERS_STORAGE_CONF=%q CONTAINERS_CONF=%q CONTAINERS_REGISTRIES_CONF=%q\n' \
   "$CONTAINERS_STORAGE_CONF" "$CONTAINERS_CONF" "$CONTAINERS_REGISTRIES_CONF"

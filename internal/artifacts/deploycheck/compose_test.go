@@ -89,7 +89,7 @@ func TestComposeFile(t *testing.T) {
 	podman(t, "start", inService("flaked2"))
 	ids.more(t, composeNodes["flaked2"])
 	podman(t, "start", inService("zk1"))
-	same(t, workers, "flaked2")
+	hasWorker(t, composeNodes["flaked2"], workers["flaked2"], "kill -9")
 
 	// Without its volume a node is a new one.
 	podman(t, "rm", "--force", "--time", "20", inService("flaked3"))
@@ -106,16 +106,8 @@ func TestComposeFile(t *testing.T) {
 	compose(t, "down", "--timeout", "20")
 	compose(t, "up", "--detach")
 	all()
-	for service := range composeNodes {
-		same(t, workers, service)
+	for service, address := range composeNodes {
+		hasWorker(t, address, workers[service], "down and up")
 	}
 	ids.unique(t)
-}
-
-// same reports a service whose worker has changed.
-func same(t *testing.T, workers map[string]string, service string) {
-	t.Helper()
-	if now := workerOf(t, composeNodes[service]); now != workers[service] {
-		t.Errorf("%s has worker %s, had %s", service, now, workers[service])
-	}
 }

@@ -148,8 +148,8 @@ func unique(t testing.TB, kind string) string {
 	return fmt.Sprintf("flaked-test-%d-%s", os.Getpid(), kind)
 }
 
-// removed removes a container at the end of the test, and before it prints its log if the
-// test has failed.
+// removed removes a container at the end of the test. If the test has failed, it prints the
+// container's log first.
 func removed(t testing.TB, name string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -174,7 +174,7 @@ func newVolume(t testing.TB, kind string) string {
 func until(t testing.TB, limit time.Duration, what string, ok func() error) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); pause(t.Context(), 100*time.Millisecond) {
 		if err = ok(); err == nil {
 			return
 		}
@@ -230,6 +230,20 @@ func workerOf(t testing.TB, address string, before ...string) string {
 		t.Fatalf("WORKER at %s: %q", address, answer)
 	}
 	return worker
+}
+
+// hasWorker reports a node that has another worker than it had before the event named by after.
+func hasWorker(t testing.TB, address, worker, after string, before ...string) {
+	t.Helper()
+	if now := workerOf(t, address, before...); now != worker {
+		t.Errorf("%s has worker %s after %s, had %s", address, now, after, worker)
+	}
+}
+
+// freeAddress returns an address of this machine on which nothing listens.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	return fmt.Sprintf("127.0.0.1:%d", zktest.Port(t))
 }
 
 // A collector draws IDs from nodes without pause, and keeps all.

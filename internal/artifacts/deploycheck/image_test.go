@@ -17,7 +17,7 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// hardened is how an operator locks a container down: nothing that flaked needs is missing.
+// hardened has the flags of podman that take away what a node does not need.
 var hardened = []string{"--read-only", "--read-only-tmpfs=false", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"}
 
 func TestImageContainsOneProgramAndThreeDirectories(t *testing.T) {
@@ -60,7 +60,7 @@ type container struct {
 func newContainer(t testing.TB, zk, kind string) *container {
 	return &container{
 		t: t, name: unique(t, kind), volume: newVolume(t, kind), zk: zk,
-		listen: fmt.Sprintf("127.0.0.1:%d", zktest.Port(t)), own: fmt.Sprintf("127.0.0.1:%d", zktest.Port(t)),
+		listen: freeAddress(t), own: freeAddress(t),
 	}
 }
 
@@ -104,18 +104,14 @@ func TestImageRunsHardened(t *testing.T) {
 	}
 	podman(t, "start", c.name)
 	ready(t, c.listen)
-	if now := workerOf(t, c.listen); now != worker {
-		t.Errorf("worker %s after a stop, was %s: the volume is kept", now, worker)
-	}
+	hasWorker(t, c.listen, worker, "a stop, with its volume")
 	ids.more(t, c.listen)
 
 	podman(t, "kill", "--signal", "KILL", c.name)
 	podman(t, "wait", c.name)
 	podman(t, "start", c.name)
 	ready(t, c.listen)
-	if now := workerOf(t, c.listen); now != worker {
-		t.Errorf("worker %s after kill -9, was %s: the volume is kept", now, worker)
-	}
+	hasWorker(t, c.listen, worker, "kill -9, with its volume")
 	ids.more(t, c.listen)
 
 	podman(t, "rm", "--force", "--time", "1", c.name)
@@ -135,7 +131,7 @@ func TestTwoContainersOnOneVolume(t *testing.T) {
 	c.run()
 	second := *c
 	second.name = unique(t, "second")
-	second.listen, second.own = fmt.Sprintf("127.0.0.1:%d", zktest.Port(t)), fmt.Sprintf("127.0.0.1:%d", zktest.Port(t))
+	second.listen, second.own = freeAddress(t), freeAddress(t)
 	removed(t, second.name)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -82,8 +82,11 @@ func newSite(t testing.TB) *site {
 	return s
 }
 
-// kubeToken is what clients of the pods with tokens authenticate with.
+// kubeToken is the token that the pods of shared and stateful require.
 const kubeToken = "0123456789abcdef0123456789abcdef"
+
+// authenticate is the line that sends kubeToken.
+const authenticate = "AUTH " + kubeToken
 
 // pod returns the pod of the workload in a directory. adapt changes what podman 4.3.1 cannot run.
 // docs/kubernetes.md lists it, field by field.
@@ -222,20 +225,23 @@ func (p *kubePod) address(port int) string {
 func (p *kubePod) probe(path string) {
 	p.t.Helper()
 	until(p.t, 60*time.Second, path+" of "+p.name, func() error {
-		return fetch("http://"+p.address(7610)+path, http.StatusOK)
+		response, err := client.Get("http://" + p.address(7610) + path)
+		return has(http.StatusOK, response, err)
 	})
 }
 
-func fetch(url string, want int) error {
-	client := http.Client{Timeout: 2 * time.Second}
-	response, err := client.Get(url)
+// client gives up a request soon, because until repeats it.
+var client = http.Client{Timeout: 2 * time.Second}
+
+// has returns an error unless a request was answered with this status.
+func has(status int, response *http.Response, err error) error {
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != want {
-		return fmt.Errorf("%s: %s %q %v", url, response.Status, body, err)
+	if err != nil || response.StatusCode != status {
+		return fmt.Errorf("%s %q %v", response.Status, body, err)
 	}
 	return nil
 }
@@ -282,11 +288,11 @@ func TestManifestsInPods(t *testing.T) {
 			if answer, err := ask(p.address(7609), "GET"); err != nil || !strings.HasPrefix(answer, "-NOAUTH") {
 				t.Errorf("GET without a token: %q %v", answer, err)
 			}
-			if answer, err := ask(p.address(7609), "AUTH "+kubeToken); err != nil || answer != "OK" {
+			if answer, err := ask(p.address(7609), authenticate); err != nil || answer != "OK" {
 				t.Errorf("AUTH: %q %v", answer, err)
 			}
 		}
-		worker := workerInPod(first)
+		worker := workerOf(t, first.address(7609), authenticate)
 		process := func() string {
 			out, _ := try(t.Context(), ".", "podman", "inspect", "--format", "{{.State.Pid}}", first.in("flaked"))
 			return strings.TrimSpace(out)
@@ -302,9 +308,7 @@ func TestManifestsInPods(t *testing.T) {
 			return err
 		})
 		first.probe("/readyz")
-		if now := workerInPod(first); now != worker {
-			t.Errorf("worker %s after the container was killed, was %s", now, worker)
-		}
+		hasWorker(t, first.address(7609), worker, "a kill of the container", authenticate)
 		draw(first, "flaked", 1000)
 		first.remove()
 		second.remove()
@@ -316,20 +320,13 @@ func TestManifestsInPods(t *testing.T) {
 		p := s.play(t, pod)
 		p.probe("/readyz")
 		draw(p, "flaked", 1000)
-		worker := workerInPod(p)
+		worker := workerOf(t, p.address(7609), authenticate)
 		p.remove()
 		p = s.play(t, pod)
 		p.probe("/readyz")
-		if now := workerInPod(p); now != worker {
-			t.Errorf("worker %s in a new pod with the same claim, was %s", now, worker)
-		}
+		hasWorker(t, p.address(7609), worker, "a new pod with the same claim", authenticate)
 		draw(p, "flaked", 1000)
 		p.remove()
-		for _, v := range list(pod["spec"].(fields)["volumes"]) {
-			if v := v.(fields); v["emptyDir"] != nil {
-				_, _ = try(context.Background(), ".", "podman", "volume", "rm", "--force", v["name"].(string))
-			}
-		}
 	})
 	t.Run("sidecar", func(t *testing.T) {
 		buildWebapp(t)
@@ -337,24 +334,12 @@ func TestManifestsInPods(t *testing.T) {
 		p.probe("/readyz")
 		draw(p, "flaked", 1000)
 		until(t, 30*time.Second, "an order", func() error {
-			response, err := http.PostForm("http://"+p.address(8080)+"/orders", url.Values{"item": {"book"}})
-			if err != nil {
-				return err
-			}
-			defer response.Body.Close()
-			if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusCreated {
-				return fmt.Errorf("%s: %q %v", response.Status, body, err)
-			}
-			return nil
+			response, err := client.PostForm("http://"+p.address(8080)+"/orders", url.Values{"item": {"book"}})
+			return has(http.StatusCreated, response, err)
 		})
 		p.remove()
 	})
 	t.Logf("%d different IDs", len(seen))
-}
-
-func workerInPod(p *kubePod) string {
-	p.t.Helper()
-	return workerOf(p.t, p.address(7609), "AUTH "+kubeToken)
 }
 
 // buildWebapp makes the image webapp of examples/webapp.

@@ -37,7 +37,7 @@ func newMachine(t testing.TB, versions ...string) *machine {
 	m := &machine{t, unique(t, "systemd")}
 	removed(t, m.name)
 	podman(t, "run", "--detach", "--name", m.name, "--network", "host", "--systemd", "always", "--privileged", "-v", debs+":/debs:ro", "localhost/flaked-systemd")
-	m.until(30*time.Second, "systemd is up", func() error {
+	until(t, 30*time.Second, "systemd is up", func() error {
 		out, err := m.try("systemctl is-system-running")
 		if out = strings.TrimSpace(out); out == "running" || out == "degraded" {
 			return nil
@@ -74,11 +74,6 @@ func (m *machine) do(script string) string {
 	return out
 }
 
-func (m *machine) until(limit time.Duration, what string, ok func() error) {
-	m.t.Helper()
-	until(m.t, limit, what, ok)
-}
-
 // show returns a property of the unit.
 func (m *machine) show(property string) string {
 	m.t.Helper()
@@ -100,7 +95,7 @@ func (m *machine) restartedAfter(what, script, address string) {
 	m.t.Helper()
 	before := m.show("MainPID")
 	m.do(script)
-	m.until(60*time.Second, "systemd restarts the node after "+what, func() error {
+	until(m.t, 60*time.Second, "systemd restarts the node after "+what, func() error {
 		if now := m.show("MainPID"); now == "0" || now == before {
 			return fmt.Errorf("state %s, result %s, process %s", m.show("ActiveState"), m.show("Result"), now)
 		}
@@ -120,9 +115,7 @@ type service struct {
 // sameWorker reports a node that has another worker than at first.
 func (s *service) sameWorker(after string) {
 	s.t.Helper()
-	if now := workerOf(s.t, s.address); now != s.worker {
-		s.t.Errorf("worker %s after %s, was %s", now, after, s.worker)
-	}
+	hasWorker(s.t, s.address, s.worker, after)
 	s.ids.more(s.t, s.address)
 }
 
@@ -137,7 +130,7 @@ func TestPackageUnderSystemd(t *testing.T) {
 	}
 	refusesToStartWithoutSettings(m)
 
-	address, own := fmt.Sprintf("127.0.0.1:%d", zktest.Port(t)), fmt.Sprintf("127.0.0.1:%d", zktest.Port(t))
+	address, own := freeAddress(t), freeAddress(t)
 	m.do(fmt.Sprintf("printf '%%s\\n' 'zk: %s' 'cluster: package' 'heartbeat: 200ms' 'admin: %s' 'listen: [%q, \"unix:/run/flaked/flaked.sock\"]' >> /etc/flaked.yaml", zk, own, address))
 	m.do("flaked cluster init --zk " + zk + " --cluster package --confirm-time 800ms")
 	m.do("systemctl enable --now flaked") // returns when the node gives out IDs
