@@ -50,11 +50,8 @@ generate: ## what is made of the command line: docs/cli.md, deploy/man, deploy/c
 
 .PHONY: pictures
 pictures: ## docs/pictures/*.svg, drawn by Graphviz from the .dot files beside them
-	@if ! command -v dot >/dev/null; then
-	  echo 'make pictures: Graphviz draws them, and there is no dot: apt-get install --no-install-recommends graphviz fonts-dejavu-core' >&2
-	  exit 1
-	fi
-	$(GO) test -vet=off -count=1 ./internal/doccheck -run '^TestPicturesAreCurrentAndShown$$' -update
+	@$(call INSTALL,graphviz)
+	for source in docs/pictures/*.dot; do dot -Tsvg "$$source" -o "$${source%.dot}.svg"; done
 
 # $(call INSTALL,PROGRAM) tries to install a missing program from the package of its name: as root,
 # with apt-get. The recipe must look again whether the program is there.
@@ -65,34 +62,6 @@ if ! command -v $(1) >/dev/null && (( EUID == 0 )) && command -v apt-get >/dev/n
     </dev/null >/dev/null 2>&1 || true
 fi
 endef
-
-# MkDocs needs no second list of the documents: the navigation comes from docs/README.md. Links
-# that leave docs/ become links to the repository. The style keeps wide tables within a phone.
-.PHONY: docs
-docs: ## docs/ as a site with search, in bin/site, by MkDocs
-	@$(call INSTALL,mkdocs)
-	if ! command -v mkdocs >/dev/null; then
-	  echo 'make docs: MkDocs builds the site, and there is no mkdocs: apt-get install --no-install-recommends mkdocs' >&2
-	  exit 1
-	fi
-	rm -rf bin/docs bin/site
-	mkdir -p bin
-	cp -R docs bin/docs
-	repository=https://github.com/flaked/flaked/blob/main/
-	sed -i "s#](\.\./#]($$repository#g" bin/docs/*.md
-	sed -i "s#](\.\./\.\./#]($$repository#g" bin/docs/guides/*.md
-	echo 'table { display: block; overflow-x: auto; }' >bin/docs/site.css
-	awk -F '[][()]' '
-	  FNR == NR { print; next }
-	  FNR == 1 { print "nav:\n  - Overview: README.md" }
-	  /^## / { print "  - " substr($$0, 4) ":"; indent = "      " }
-	  /^\[/ { print indent "- " $$4 }
-	  /^\| .* \| contents \|$$/ && !/^\| document / {
-	    sub(/ \|.*/, ""); print "      - " toupper(substr($$0, 3, 1)) substr($$0, 4) ":"; indent = "          "
-	  }
-	  /^\| \[/ { gsub(/`/, "", $$2); print indent "- \"" $$2 "\": " $$4 }' mkdocs.yml docs/README.md >bin/mkdocs.yml
-	mkdocs build --strict --clean --config-file bin/mkdocs.yml
-	echo 'open bin/site/index.html, or serve it with search: python3 -m http.server -b 127.0.0.1 -d bin/site 8000'
 
 .PHONY: release
 release: ## archives, SBOMs, Debian packages and SHA256SUMS, in dist/. PLATFORMS=linux/amd64 for some
@@ -360,7 +329,7 @@ bench-go: ## benchmarks in process of what is on the GET path. BENCH_PKG=./worke
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PKG)
 
 .PHONY: lint
-lint: ## gofmt, go vet, staticcheck, shellcheck, and the English of comments and messages
+lint: ## gofmt, go vet, staticcheck and shellcheck
 	@unformatted=$$(gofmt -l .)
 	if [[ -n $$unformatted ]]; then
 	  printf 'not formatted (gofmt -w):\n%s\n' "$$unformatted" >&2
@@ -373,7 +342,6 @@ lint: ## gofmt, go vet, staticcheck, shellcheck, and the English of comments and
 	  echo 'shellcheck is not installed: the scripts are not checked' >&2
 	fi
 	set -x
-	$(GO) run ./internal/english
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	# Modules of their own are checked only if their libraries have been downloaded.

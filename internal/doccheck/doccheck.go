@@ -1,6 +1,5 @@
 // Package doccheck finds the commands in the documents. internal/e2e runs these commands
-// and cmd/flaked parses them. The tests of this package compare documents with each
-// other and with the code.
+// and cmd/flaked parses them. The tests of this package check the links.
 package doccheck
 
 import (

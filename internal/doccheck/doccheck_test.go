@@ -1,6 +1,7 @@
 package doccheck
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -45,14 +46,18 @@ func TestUnknownCommandIsAnError(t *testing.T) {
 	}
 }
 
-func TestFiles(t *testing.T) {
-	files, err := Files("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"README.md", "docs/operations.md", "docs/guides/systemd.md", "examples/README.md"} {
-		if !slices.Contains(files, want) {
-			t.Errorf("%s is not among %q", want, files)
+func TestCalls(t *testing.T) {
+	for line, want := range map[string]string{
+		"flaked get 3 | bin/flaked decode -o json":                `[["get" "3"] ["decode" "-o" "json"]]`,
+		"flaked serve --zk a \\\n  --listen b &":                  `[["serve" "--zk" "a" "--listen" "b"]]`,
+		"flaked workers release 7 --confirm 'release worker 7'":   `[["workers" "release" "7" "--confirm" "release worker 7"]]`,
+		"runuser -u flaked -- flaked doctor":                      `[["doctor"]]`,
+		"FLAKED_ZK=a flaked serve --dev >log 2>&1 & echo $! >pid": `[["serve" "--dev"]]`,
+		"until flaked healthcheck; do sleep 1; done":              `[["healthcheck"]]`,
+		"docker build -t flaked . && systemctl enable flaked":     `[]`,
+	} {
+		if got := fmt.Sprintf("%q", Command{Text: line}.Calls("flaked")); got != want {
+			t.Errorf("%q: %s, want %s", line, got, want)
 		}
 	}
 }
