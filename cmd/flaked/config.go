@@ -52,6 +52,9 @@ func applyConfig(c *cli.Context, text []byte) error {
 // applySetting sets the flag of a setting. flag is nil if no command has it.
 func applySetting(c *cli.Context, flag cli.Flag, s setting, all map[string]cli.Flag) error {
 	if flag == nil {
+		if err := removedFlag(c, s.key.Value); err != nil {
+			return err
+		}
 		return errors.New(notAKey(all, s.key.Value))
 	}
 	values, err := configValues(flag, s.value)

@@ -99,6 +99,12 @@ func finishLeaf(cmd *cli.Command) {
 		if c.NArg() > 0 && strings.TrimSpace(cmd.ArgsUsage) == "" {
 			return withHelp(c, usageError("unexpected argument %q", c.Args().First()))
 		}
+		if err := removedCommand(c.Command.HelpName, c.Args().First()); err != nil {
+			return withHelp(c, err)
+		}
+		if err := removedVariable(c); err != nil {
+			return withHelp(c, err)
+		}
 		if len(cmd.Flags) > 0 && cmd.Name != serveName { // serve has a log for it
 			warnOfVariables(c)
 		}
@@ -132,6 +138,9 @@ func groupAction(c *cli.Context) error {
 
 func unknownCommand(c *cli.Context, commands []*cli.Command) error {
 	name := c.Args().First()
+	if err := removedCommand(strings.TrimSpace(c.Command.HelpName), name); err != nil {
+		return withHelp(c, err)
+	}
 	var names []string
 	for _, cmd := range commands {
 		names = append(names, cmd.Name)

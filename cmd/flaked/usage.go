@@ -41,6 +41,9 @@ func inOurWords(c *cli.Context, text string) error {
 }
 
 func unknown(c *cli.Context, name string) error {
+	if err := removedFlag(c, name); err != nil {
+		return err
+	}
 	if c.Command.Name == c.App.Name {
 		for _, cmd := range c.App.Commands {
 			if flagNamed(cmd.Flags, name) != nil {

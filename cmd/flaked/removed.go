@@ -1,0 +1,81 @@
+package main
+
+import (
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// removed maps each removed command, and each removed flag of a command, to what to use instead.
+// A row has no effect while its command or flag exists. The table is emptied at 0.1.0.
+var removed = map[string]string{
+	"config":                "`flaked serve` checks its settings file when it starts",
+	"rolling-restart":       "restart one node after the other with `flaked drain` and `flaked healthcheck`, as docs/operate.md shows",
+	"layout show":           "use `flaked layout NAME`",
+	"layout explain":        "use `flaked layout NAME`",
+	"layout check":          "use `flaked layout SPEC` for each of the two layouts",
+	"layout choose":         "use `flaked layout` for the list, and `flaked layout SPEC` for the capacity of one",
+	"gen":                   "use `flaked serve --dev` and `flaked get`",
+	"reset-identity":        "stop the node and remove its state directory with `rm -r`",
+	"workers list":          "use `flaked status`",
+	"workers show":          "use `flaked status -o json`",
+	"workers history":       "use `flaked status -o json`",
+	"workers forget-ticket": "use `flaked workers release`",
+	"cluster own":           "start one node again, or `flaked cluster thaw`",
+	"cluster audit":         "use the log of ZooKeeper's servers and of the nodes",
+	"seq export":            "use `flaked seq list -o json`",
+	"seq verify":            "use `flaked seq show`",
+	"seq key":               "use `flaked seq show -o json`",
+	"seq import":            "use `flaked seq create --start`",
+	"man":                   "use `flaked COMMAND --help`",
+	"version":               "use `flaked --version`",
+
+	"serve --workers":            "start one node for each worker, or use the layout wide14 or wide16",
+	"serve --admin-pprof":        "use `perf`, or embed the node in a program with net/http/pprof",
+	"serve --admin-tls":          "the admin port uses TLS if --tls-cert is given and --admin is not a loopback address",
+	"serve --reserve":            "it is always 3s",
+	"serve --max-batch":          "it is always 10000",
+	"serve --engine":             "it is always auto",
+	"serve --loops":              "give --listen once for each loop",
+	"serve --spin":               "it is always 0",
+	"serve --start-timeout":      "it is always 1m",
+	"serve --zk-session-timeout": "it is always 6s",
+	"serve --datacenter":         "give it to `flaked cluster init`",
+	"serve --on-rollback":        "give it to `flaked cluster init`",
+	"serve --borrow":             "give it to `flaked cluster init`",
+	"serve --segment-start":      "give it to `flaked cluster init`",
+	"serve --sequence-start":     "give it to `flaked cluster init`",
+}
+
+// removedCommand returns the error for name under path, such as "flaked seq", nil if the table has no row.
+func removedCommand(path, name string) error {
+	key := strings.TrimPrefix(path+" "+name, "flaked ")
+	if instead := removed[key]; instead != "" {
+		return usageError("`flaked %s` was removed: %s", key, instead)
+	}
+	return nil
+}
+
+// removedFlag returns the error for a flag that the command c lacks, nil if the table has no row.
+func removedFlag(c *cli.Context, name string) error {
+	key := strings.TrimPrefix(c.Command.HelpName, "flaked ") + " --" + name
+	if instead := removed[key]; instead != "" && flagNamed(c.Command.Flags, name) == nil {
+		return usageError("--%s was removed: %s", name, instead)
+	}
+	return nil
+}
+
+// removedVariable returns the error for the first removed flag of the command c that the environment
+// sets. A variable that another command reads is not an error: one environment serves all commands.
+func removedVariable(c *cli.Context) error {
+	all := allFlags(c.App.Commands)
+	for key := range removed {
+		if _, flag, is := strings.Cut(key, "--"); is && all[flag] == nil && os.Getenv(envName(flag)) != "" {
+			if err := removedFlag(c, flag); err != nil {
+				return usageError("environment variable %s: %w", envName(flag), err)
+			}
+		}
+	}
+	return nil
+}
