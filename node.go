@@ -13,7 +13,6 @@ import (
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/audit"
 	"github.com/flaked/flaked/internal/nodewire"
 	"github.com/flaked/flaked/internal/pulse"
 	"github.com/flaked/flaked/lineproto"
@@ -40,7 +39,6 @@ type Node struct {
 	stop      context.CancelCauseFunc
 	stopStore context.CancelFunc
 	ending    context.Context // done once the Node ends, and its cause is the reason
-	drained   chan bool       // capacity 1: Drain was called, with its argument
 	done      chan struct{}   // closed when all goroutines have ended
 }
 
@@ -100,7 +98,7 @@ func Start(cfg Config) (*Node, error) {
 		stopLog()
 		return nil, err
 	}
-	n := &Node{cfg: cfg, log: cfg.HCLogger, stopLog: stopLog, backing: b, pulse: pulse.New(timeguard.System().Mono), drained: make(chan bool, 1), done: make(chan struct{})}
+	n := &Node{cfg: cfg, log: cfg.HCLogger, stopLog: stopLog, backing: b, pulse: pulse.New(timeguard.System().Mono), done: make(chan struct{})}
 	if err := n.assemble(); err != nil {
 		b.close()
 		stopLog()
@@ -152,7 +150,7 @@ func (n *Node) run(connected context.Context) {
 	nodeCtx, stopNodes := context.WithCancel(context.Background())
 	defer stopIssuer()
 	defer stopNodes()
-	var connecting, keeping, issuing, noting sync.WaitGroup
+	var connecting, keeping, issuing sync.WaitGroup
 	connecting.Go(func() {
 		if err := n.backing.run(connected); err != nil {
 			n.stop(err)
@@ -160,13 +158,8 @@ func (n *Node) run(connected context.Context) {
 	})
 	keeping.Go(func() { n.stop(n.nodes.Run(nodeCtx)) })
 	issuing.Go(func() { n.issuer.Run(issuerCtx) })
-	if !n.cfg.InMemory {
-		noting.Go(func() { audit.Follow(n.ending, n.backing.store, time.Tick(audit.Every), n.log) })
-	}
-	noting.Go(n.noteDrain)
 
 	<-n.ending.Done()
-	noting.Wait()
 	stopIssuer()
 	issuing.Wait()
 	stopNodes()
@@ -241,42 +234,8 @@ func (n *Node) reason() error {
 
 // Drain prepares the end of the node. From now on Ready returns an error, so that load balancers
 // send requests to other nodes. Next still gives IDs until Close. If release is true, Close releases
-// the worker, as with Config.ReleaseOnClose. The cluster's audit list gets an entry for the drain.
-func (n *Node) Drain(release bool) {
-	n.nodes.Drain(release)
-	select {
-	case n.drained <- release:
-	default: // it is noted already
-	}
-}
-
-// noteDrainTime is how long a node that drains tries to write to the audit list.
-const noteDrainTime = 2 * time.Second
-
-// noteDrain waits until Drain is called, and adds the drain to the audit list. It returns when the
-// node ends and Drain was not called.
-func (n *Node) noteDrain() {
-	var release bool
-	select {
-	case release = <-n.drained:
-	case <-n.ending.Done():
-		select {
-		case release = <-n.drained: // both at once
-		default:
-			return
-		}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), noteDrainTime)
-	defer cancel()
-	e := audit.Entry{By: "a process on " + hostname(), Command: "flaked drain", Outcome: audit.Done}
-	if release {
-		e.Command += " --release"
-	}
-	e.Command += " (node " + n.cfg.Name + ")"
-	if _, err := audit.Add(ctx, n.backing.store, e); err != nil {
-		n.log.Warn("the cluster's audit list lacks this drain", "error", err)
-	}
-}
+// the worker, as with Config.ReleaseOnClose.
+func (n *Node) Drain(release bool) { n.nodes.Drain(release) }
 
 // Ready returns nil if Next would give an ID now or after a short wait, and the node will go on. It
 // is for readiness probes. Its errors are those of Next.

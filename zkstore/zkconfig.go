@@ -33,7 +33,7 @@ type ZKConfig struct {
 	// DigestAuth is "user:password". "" means no authentication, and records that anybody
 	// may change. Otherwise only this user may use the records created here, but see
 	// WorldReadable. Several users, one a line, may all use them, and each of them opens
-	// older records of that user: see ZK.OwnRecords.
+	// older records of that user.
 	DigestAuth string
 
 	// WorldReadable lets others read the records created here, except those with

@@ -19,7 +19,7 @@ import (
 func clusterCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "cluster",
-		Usage: "create and show a cluster, freeze and thaw registration, list what people did",
+		Usage: "create and show a cluster, freeze and thaw registration",
 		Subcommands: []*cli.Command{
 			{
 				Name:      "init",
@@ -95,24 +95,6 @@ Examples:
 				}, zkFlags("")...),
 				Action: clusterThaw,
 			},
-			{
-				Name:      "own",
-				Usage:     "give the cluster's records to the users of --zk-auth-file",
-				UsageText: "flaked cluster own --zk HOST:PORT --zk-auth-file FILE [flags]",
-				Description: `Gives all records of the cluster in ZooKeeper to the users of --zk-auth-file, and takes
-them from all others: from other users, and from everybody if the records were created
-without a user. The file must contain a user that may change the records now. Nodes
-that do not authenticate as one of the users lose access, so first give all nodes a
-file with the old and the new user. docs/credentials.md has the steps.
-
-Records above the cluster, as /flaked, do not change. The command may be run again.
-
-Examples:
-  flaked cluster own --zk zk1:2181 --zk-auth-file /etc/flaked/zk.auth`,
-				Flags:  zkFlags(""),
-				Action: clusterOwn,
-			},
-			clusterAudit(),
 		},
 	}
 }

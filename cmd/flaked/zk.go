@@ -114,8 +114,7 @@ func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
 	return config, nil
 }
 
-// withStore calls f with a connection to ZooKeeper, and closes the connection when f returns. A
-// command that changes the cluster's records gets an entry in its audit list.
+// withStore calls f with a connection to ZooKeeper, and closes the connection when f returns.
 func withStore(c *cli.Context, f func(context.Context, zkstore.Store) error) error {
 	cfg, err := zkConfig(c, nil)
 	if err != nil {
@@ -128,9 +127,7 @@ func withStore(c *cli.Context, f func(context.Context, zkstore.Store) error) err
 	ended := make(chan error, 1)
 	// Run must not end with c's context, so that an interrupted command still closes its session.
 	go func() { ended <- store.Run(context.WithoutCancel(c.Context)) }()
-	recorder := recordCommand(c, store)
-	err = f(c.Context, recorder)
-	endRecord(c, recorder, err)
+	err = f(c.Context, store)
 	closed := store.Close()
 	if err := <-ended; err != nil {
 		closed = err

@@ -38,7 +38,6 @@ var notRun = map[string]string{
 	"flaked cluster init --zk zk1:2281,zk2:2281,zk3:2281 --cluster orders --zk-auth-file /etc/flaked/zk.auth \\\n  --zk-tls-ca /etc/flaked/ca.pem --zk-tls-cert /etc/flaked/flaked.pem --zk-tls-key /etc/flaked/flaked.key": "takes a ZooKeeper with TLS; TestZooKeeperOverTLS has one",
 	"flaked COMMAND --help": "no command's name",
 	"mkdir /backup/zk-today && cd /var/lib/zookeeper/version-2 && \\\n  cp -p snapshot.* /backup/zk-today/ && cp -p log.* *Epoch /backup/zk-today/": "is for ZooKeeper's machine; TestRestoredBackupRepeatsNothing copies the same files",
-	"flaked cluster own --zk zk1:2281,zk2:2281,zk3:2281 --cluster orders --zk-auth-file /etc/flaked/zk.auth":                                        "takes records with a user; TestChangedCredentialsKeepWorkers has them",
 }
 
 // how says how a command is run and which result is expected. The zero value runs it beside a
@@ -159,9 +158,6 @@ var howRun = map[string]how{
 	`flaked gen --layout js53`:                     {alone: true, prints: `^\d{15}\n$`},
 	`printf 'INCR order\n' | nc -N 127.0.0.1 7609`: {shown: exact, first: (*docWorld).counts},
 	`flaked seq create order --start 5000000`:      {codes: []int{0, 1}, first: (*docWorld).counts},
-
-	// docs/credentials.md
-	`flaked cluster own`: {alone: true, codes: []int{2}, prints: "--zk-auth-file is required"},
 
 	// docs/comparison.md
 	`flaked seq create user --max int32`:                          {first: (*docWorld).counts},
