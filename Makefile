@@ -170,15 +170,6 @@ test-one-cpu: ## everything with GOMAXPROCS=1, as in a pod with one CPU, without
 test-fast: ## what needs no ZooKeeper, without the race detector
 	env -u FLAKED_TEST_ZK -u FLAKED_TEST_CLIENTS -u FLAKED_TEST_TOOLS $(GO) test -vet=off $(TESTFLAGS) $(PKG)
 
-# A module of its own, so that programs that import flaked do not get SQLite.
-.PHONY: examples
-examples: ## the examples that the other targets do not build (a minute the first time)
-	@cd examples/shards
-	export GOWORK=off
-	set -x
-	$(GO) vet .
-	$(GO) test -count=1 -timeout 5m .
-
 .PHONY: imports
 imports: ## seq import from a live MariaDB, PostgreSQL and Redis under load
 	@zk=$$(scripts/zk-dev.sh install)
@@ -345,7 +336,7 @@ lint: ## gofmt, go vet, staticcheck and shellcheck
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	# Modules of their own are checked only if their libraries have been downloaded.
-	for module in bench/generators internal/vectors/foreign internal/clients/goredis internal/clients/goclients internal/artifacts/kubecheck/apiserver; do
+	for module in bench/generators internal/vectors/foreign internal/artifacts/kubecheck/apiserver; do
 	  if (cd $$module && GOPROXY=off GOWORK=off $(GO) list -deps -test . >/dev/null 2>&1); then
 	    (cd $$module && GOWORK=off $(GO) vet ./...)
 	  fi

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -106,81 +104,4 @@ func issued(t *testing.T, host, port string) int {
 		t.Fatalf("STATS: %q, %v", stats, err)
 	}
 	return n
-}
-
-func TestGoRedis(t *testing.T) { testGo(t, "goredis", 2*(1+100+3+1+1000+2+32*50)) }
-
-// rueidis, valkey-go and redigo.
-func TestOtherGoClients(t *testing.T) { testGo(t, "goclients", 1+100+3+50+1+3+1+100+3+3) }
-
-// testGo runs the program in dir, which is a module of its own.
-func testGo(t *testing.T, dir string, n int) {
-	path := filepath.Join(t.TempDir(), dir)
-	build := exec.Command("go", "build", "-o", path, ".")
-	build.Dir = dir
-	build.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
-	if os.Getenv("FLAKED_TEST_CLIENTS") == "" {
-		build.Env = append(build.Env, "GOPROXY=off") // a test that was not asked for fetches nothing
-	}
-	out, err := build.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	require(t, "Go clients", err)
-	host, port := serve(t)
-	got := run(t, func(ctx context.Context) *exec.Cmd {
-		return exec.CommandContext(ctx, path, net.JoinHostPort(host, port))
-	})
-	ids(t, got, n)
-}
-
-func TestNodeRedis(t *testing.T) { testJavaScript(t, "node-redis.js", 2*(1+100+1+3+1000+1)) }
-func TestIORedis(t *testing.T)   { testJavaScript(t, "ioredis.js", 2*(1+100+1+3+1000+1000+1)) }
-func TestValkeyGlide(t *testing.T) {
-	testJavaScript(t, "valkey-glide.js", 1+1+3+100+2*100)
-}
-
-func TestRedisRB(t *testing.T) {
-	ruby := program(t, "ruby")
-	require(t, "redis-rb", exec.Command(ruby, "-e", "require 'redis'").Run())
-	testProgram(t, 1+1+3+100+1000+3, ruby, filepath.Join("ruby", "redis.rb"))
-}
-
-func TestRedisPyDefaults(t *testing.T) {
-	python, err := withRedisPy()
-	require(t, "redis-py", err)
-	testProgram(t, 1+3+100+1000+1000, python, filepath.Join("python", "defaults.py"))
-}
-
-func TestHiredis(t *testing.T) {
-	cc := program(t, "cc")
-	path := filepath.Join(t.TempDir(), "hiredis")
-	out, err := exec.Command(cc, "-o", path, filepath.Join("c", "hiredis.c"), "-lhiredis").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("cc: %w\n%s", err, out)
-	}
-	require(t, "hiredis", err)
-	testProgram(t, 1+3+100+1000, path)
-}
-
-// testProgram runs a program with the host and the port of a node.
-func testProgram(t *testing.T, n int, command ...string) {
-	host, port := serve(t)
-	got := run(t, func(ctx context.Context) *exec.Cmd {
-		return exec.CommandContext(ctx, command[0], append(command[1:], host, port)...)
-	})
-	ids(t, got, n)
-}
-
-func TestPHPRedis(t *testing.T) {
-	php := program(t, "php")
-	require(t, "phpredis", exec.Command(php, "-r", "exit(extension_loaded('redis') ? 0 : 1);").Run())
-	testProgram(t, 1+1+1+3+100+1000+1+2+1, php, filepath.Join("php", "phpredis.php"))
-}
-
-func testJavaScript(t *testing.T, script string, n int) {
-	node := program(t, "node")
-	_, err := os.Stat("node/node_modules")
-	require(t, "JavaScript clients", err)
-	testProgram(t, n, node, filepath.Join("node", script))
 }
