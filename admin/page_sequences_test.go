@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/testkit/browser"
 	"github.com/flaked/flaked/seqstore"
 	"github.com/flaked/flaked/sequence"
 )
@@ -76,36 +74,6 @@ func TestLongTableOfSequencesIsCut(t *testing.T) {
 	_, _, body := do(t, "GET", "http://"+addr+"/")
 	if n := strings.Count(body, `data-is="Next value"`); n != shownSequences || !strings.Contains(body, "950 more are not shown: <code>flaked seq list</code>") || !strings.Contains(body, "s999<") {
 		t.Errorf("%d rows in\n%s", n, body)
-	}
-}
-
-// The section appears with the first sequence, without a new load of the page.
-func TestSequencesInABrowser(t *testing.T) {
-	var some atomic.Bool
-	cfg := picture(32, 20)
-	cfg.Sequences = func() seqstore.Report {
-		if some.Load() {
-			return someSequences()
-		}
-		return seqstore.Report{}
-	}
-	addr := aged(t, cfg)
-	b := browser.Start(t)
-	for _, row := range []struct {
-		name  string
-		width int
-	}{{"sequences", 1280}, {"sequences-phone", 360}} {
-		some.Store(false)
-		p := b.Open(t, "http://"+addr+"/", browser.View{Width: row.width, Height: 800})
-		p.Until(`document.querySelector('#link[data-state=connected]') && !document.querySelector('#h-seq').getClientRects().length`)
-		some.Store(true)
-		p.Until(`document.querySelector('#h-seq').getClientRects().length && document.querySelectorAll('#sequences tbody tr').length === 6`)
-		readable(t, p)
-		var width int
-		if p.Eval(`document.documentElement.scrollWidth`, &width); width > row.width {
-			t.Errorf("%d wide on %d", width, row.width)
-		}
-		keep(t, p, row.name)
 	}
 }
 

@@ -15,7 +15,6 @@ get-tools.sh installs programs that check flaked's files.
 zsh, fish         shell completion, beside bash       internal/clidoc
 groff             man pages                           internal/clidoc
 systemd-analyze   deploy/systemd                      internal/systemd
-chromium          the status page                     admin, internal/e2e
 promtool          deploy/prometheus                   internal/artifacts/monitoring
 nc curl openssl   the commands of the documents       internal/e2e
 
@@ -40,7 +39,6 @@ needs systemd-analyze systemd
 needs nc netcat-openbsd
 needs curl curl
 needs openssl openssl
-have chromium || needs chromium-headless-shell chromium-headless-shell
 
 # Tests look for promtool here if it is not on PATH.
 promtool=${XDG_CACHE_HOME:-$HOME/.cache}/flaked/bin/promtool
