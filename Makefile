@@ -14,7 +14,7 @@ export PATH := $(dir $(GO)):$(PATH)
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 PKG ?= ./...
-BENCH_PKG ?= ./worker/... ./timeguard/... ./localcache/... ./lineproto/...
+BENCH_PKG ?= . ./worker/... ./timeguard/... ./localcache/... ./lineproto/...
 NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 CYCLONEDX := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 PLATFORMS ?= linux/amd64,linux/arm64,darwin/arm64,darwin/amd64
@@ -32,7 +32,7 @@ REPORT ?= bin/chaos
 # If one of these is empty, tests skip the clients or tools that are missing.
 FLAKED_TEST_CLIENTS ?= require
 FLAKED_TEST_TOOLS ?= require
-SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/peers.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/artifacts/release/testdata/install.sh internal/artifacts/deploycheck/testdata/zookeeper.sh
+SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/run.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/artifacts/release/testdata/install.sh internal/artifacts/deploycheck/testdata/zookeeper.sh
 
 .PHONY: help
 help: ## list the targets
@@ -280,44 +280,19 @@ chaos-mutants: ## take safeguards out, one at a time: the campaign has to notice
 	set -x
 	FLAKED_TEST_ZK=require FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/mutants -run CampaignCatchesMutants
 
-.PHONY: bench-programs
-bench-programs: build
+.PHONY: bench
+bench: build ## flaked beside Redis and the floor, by redis-benchmark (minutes). BEFORE=path: and another flaked. QUICK=1: a look
 	@cc=$$(command -v cc || command -v gcc || command -v clang) || {
 	  echo 'make bench: the floor is in C, and there is no compiler: apt-get install gcc libc6-dev' >&2; exit 1; }
-	set -x
-	"$$cc" -O2 -Wall -Wextra -o bin/floor-c bench/floor/epoll.c
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/floor-go ./bench/floor/go
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/bench ./bench
+	"$$cc" -O2 -Wall -Wextra -o bin/floor bench/floor/epoll.c
+	$(if $(QUICK),ROUNDS=1 SCALE=10) bench/run.sh $(BEFORE)
 
-.PHONY: bench
-bench: bench-programs ## beside Redis, memcached and the floors, into docs/performance.md. QUICK=1: a look (minutes)
-	bin/bench $(if $(QUICK),-rounds 1 -duration 1s -docs '' -report bin/bench-report.md -plot bin/bench.svg) $(BENCHFLAGS)
-
-.PHONY: bench-sequences
-bench-sequences: bench-programs ## named sequences beside Redis, the floor and SQLite, into docs/performance.md (minutes). QUICK=1: a look
-	bin/bench -only sequences -raw bin/bench-sequences.json $(if $(QUICK),-rounds 1 -duration 1s -docs '') $(BENCHFLAGS)
-
-# A module of its own. The first run downloads its libraries (30 MB).
-.PHONY: bench-generators
-bench-generators: ## the generator beside those of other Go libraries, into docs/performance.md. QUICK=1: a look
-	@mkdir -p bin
-	set -x
-	(cd bench/generators && CGO_ENABLED=0 GOWORK=off $(GO) test -count=1 . && CGO_ENABLED=0 GOWORK=off $(GO) build -trimpath -o ../../bin/generators .)
-	bin/generators $(if $(QUICK),-rounds 1 -duration 200ms -docs '') $(BENCHFLAGS)
-
-.PHONY: bench-nodes
-bench-nodes: build ## what nodes cost ZooKeeper, and how soon many are ready, into docs/performance.md (minutes)
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/nodes ./bench/nodes
-	bin/nodes $(BENCHFLAGS)
-
-.PHONY: storm
-storm: build ## many nodes in one process on three ZooKeepers: started, killed, without the leader (minutes). NODES=n
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/storm ./bench/storm
-	bin/storm -nodes $(or $(NODES),1024) $(BENCHFLAGS)
-
+# The second module is beside other libraries. The first run downloads them.
 .PHONY: bench-go
-bench-go: ## benchmarks in process of what is on the GET path. BENCH_PKG=./worker for a part
+bench-go: ## benchmarks in process, and the generator beside other libraries'. BENCH_PKG=./worker for a part
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PKG)
+	cd bench/generators
+	GOWORK=off $(GO) test -run '^$$' -bench . -benchmem .
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck and shellcheck

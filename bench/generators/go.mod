@@ -5,25 +5,20 @@ go 1.26.0
 replace github.com/flaked/flaked => ../..
 
 require (
-	github.com/GUAIK-ORG/go-snowflake v0.0.0-20200116064823-220c4260e85f
 	github.com/bwmarrin/snowflake v0.3.0
 	github.com/flaked/flaked v0.0.0
-	github.com/godruoyi/go-snowflake v0.0.2
-	github.com/influxdata/influxdb v1.13.2
 	github.com/sony/sonyflake/v2 v2.2.0
-	github.com/yitter/idgenerator-go v1.3.3
-	golang.org/x/sys v0.49.0
 )
 
 require (
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
-	github.com/fatih/color v1.15.0 // indirect
+	github.com/fatih/color v1.13.0 // indirect
 	github.com/go-zookeeper/zk v1.0.4 // indirect
-	github.com/golang/glog v0.0.0-20160126235308-23def4e6c14b // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/hashicorp/go-hclog v1.6.3 // indirect
-	github.com/mattn/go-colorable v0.1.13 // indirect
+	github.com/mattn/go-colorable v0.1.12 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 )
