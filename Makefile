@@ -170,14 +170,6 @@ test-one-cpu: ## everything with GOMAXPROCS=1, as in a pod with one CPU, without
 test-fast: ## what needs no ZooKeeper, without the race detector
 	env -u FLAKED_TEST_ZK -u FLAKED_TEST_CLIENTS -u FLAKED_TEST_TOOLS $(GO) test -vet=off $(TESTFLAGS) $(PKG)
 
-.PHONY: imports
-imports: ## seq import from a live MariaDB, PostgreSQL and Redis under load
-	@zk=$$(scripts/zk-dev.sh install)
-	eval "$$zk"
-	scripts/get-databases.sh
-	set -x
-	FLAKED_TEST_ZK=require FLAKED_TEST_IMPORTS=require $(GO) test -vet=off -count=1 -timeout 5m ./internal/e2e -run '^TestImportsFromLiveSources$$'
-
 .PHONY: processors
 processors: ## other processors and systems: builds, tests under qemu, the binary on a real ZooKeeper (minutes)
 	@zk=$$(scripts/zk-dev.sh install)

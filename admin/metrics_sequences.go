@@ -35,7 +35,7 @@ func newSequenceMetrics(add func(kind prometheus.ValueType, name, help string, l
 func (m sequenceMetrics) collect(s *Server, send sender) {
 	r := s.cfg.Sequences()
 	views := seqViews(r)
-	states := map[string]int{clusterview.SeqInUse: 0, clusterview.SeqAfterLoss: 0, clusterview.SeqFrozen: r.FrozenTemplates, clusterview.SeqExhausted: 0, clusterview.SeqHeld: 0}
+	states := map[string]int{clusterview.SeqInUse: 0, clusterview.SeqAfterLoss: 0, clusterview.SeqFrozen: r.FrozenTemplates, clusterview.SeqExhausted: 0}
 	for _, v := range views {
 		states[v.State]++
 	}

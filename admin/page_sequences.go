@@ -45,7 +45,7 @@ func countSequences(views []seqView) *clusterview.Sequences {
 	s := clusterview.NewSequences()
 	var named []seqView // in the document
 	for _, v := range views {
-		if v.Bad() || v.Near() || v.State == clusterview.SeqHeld {
+		if v.Bad() || v.Near() {
 			named = append(named, v)
 		} else {
 			s.Add(v.Name, v.Record, v.State)
@@ -101,7 +101,7 @@ func (v seqView) Trouble() bool { return v.rank() < 3 || v.Near() }
 // if the node gets some.
 func (v seqView) Waits() string {
 	switch v.Refusal {
-	case seqstore.Frozen, seqstore.Exhausted, seqstore.Held:
+	case seqstore.Frozen, seqstore.Exhausted:
 		return ""
 	}
 	return string(v.Refusal)

@@ -201,7 +201,7 @@ func writeSequenceError(w http.ResponseWriter, err error) {
 	if errors.As(err, &e) {
 		reason, _, _ := strings.Cut(strings.TrimPrefix(e.Text, "reason="), " ")
 		status := map[seqstore.Reason]int{
-			seqstore.NoSequence: http.StatusNotFound, seqstore.Frozen: http.StatusConflict, seqstore.Held: http.StatusConflict,
+			seqstore.NoSequence: http.StatusNotFound, seqstore.Frozen: http.StatusConflict,
 		}[seqstore.Reason(reason)]
 		if status != 0 {
 			writeJSON(w, status, problem{problemText{e.Code.String(), oneLine(e.Text)}})

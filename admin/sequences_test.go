@@ -29,7 +29,7 @@ func (confirmed) Cluster() (seqstore.ClusterInfo, bool) {
 }
 
 // issuer returns a node's sequences on a ZooKeeper in memory: order, eights (1, 9, 17, ...), small (1 to 3), a/b, slow (50
-// values a second), large (blocks of 2^21), imported (held), hidden (salted) and the strict one invoice.
+// values a second), large (blocks of 2^21), hidden (salted) and the strict one invoice.
 func issuer(t *testing.T) nodewire.Sequences {
 	t.Helper()
 	now := func() int64 { return time.Now().UnixMilli() }
@@ -60,7 +60,6 @@ func issuer(t *testing.T) nodewire.Sequences {
 		{Name: "small", Map: sequence.Map{Start: 1, Increment: 1, Max: 3}},
 		{Name: "slow", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
 		{Name: "large", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
-		{Name: "imported", Held: true, Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
 		{Name: "hidden", Map: sequence.Map{Start: 1, Increment: 1, Salt: 16, Max: math.MaxInt64}},
 		{Name: "a/b", Map: sequence.Map{Start: 5, Increment: 1, Max: sequence.MaxJavaScript}},
 		{Name: "invoice", Mode: seqstore.Strict, Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
@@ -125,7 +124,6 @@ func TestSequenceRoutes(t *testing.T) {
 		{"POST", "/v1/sequences/order/next?n=%2B5", 400, `{"error":...`},
 		{"POST", "/v1/sequences/order/next?n=101", 400, `{"error":...`},
 		{"POST", "/v1/sequences/order/range?n=1000001", 400, `{"error":{"code":"ERR","text":"n must be 1 to 1000000, digits only"}}`},
-		{"POST", "/v1/sequences/imported/next", 409, `{"error":{"code":"ERR","text":"reason=held...`},
 		{"POST", "/v1/sequences/slow/range?n=501", 400, `{"error":{"code":"ERR","text":"reason=too-many...`},
 		{"POST", "/v1/sequences/hidden/range?n=2", 400, `{"error":{"code":"ERR","text":"reason=wrong-mode...`},
 		{"DELETE", "/v1/sequences/order", 405, "method not allowed..."},
@@ -222,7 +220,6 @@ func TestTinyidBlocksHaveASizeThatTheSequenceCanGive(t *testing.T) {
 		{"GET", "/tinyid/id/nextSegmentIdSimple?bizType=small", 200, ""},
 		{"GET", "/tinyid/id/nextSegmentId?bizType=small", 200, `{"data":null,"code":6,"message":"-EXHAUSTED reason=exhausted...`},
 		{"GET", "/tinyid/id/nextSegmentId?bizType=hidden", 200, `{"data":null,"code":6,"message":"-ERR reason=wrong-mode...`},
-		{"GET", "/tinyid/id/nextSegmentId?bizType=imported", 200, `{"data":null,"code":6,"message":"-ERR reason=held...`},
 	})
 }
 

@@ -164,7 +164,7 @@ func (k *call) joins(j *job) bool {
 var sizeReasons = []string{"ceiling", "too-many", "exhausted"}
 
 // lastingReasons are those that neither another node nor a smaller request nor a moment ends.
-var lastingReasons = []string{"no-sequence", "frozen", "held", "wrong-mode", "no-right"}
+var lastingReasons = []string{"no-sequence", "frozen", "wrong-mode", "no-right"}
 
 // retryValues is the least time after which a call is tried again that all nodes have refused.
 const retryValues = 20 * time.Millisecond

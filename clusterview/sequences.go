@@ -13,7 +13,6 @@ const (
 	SeqTemplate  = "template"
 	SeqAfterLoss = "after-loss"
 	SeqFrozen    = "frozen"
-	SeqHeld      = "held"
 	SeqExhausted = "exhausted"
 	SeqDeleted   = "deleted"
 )
@@ -24,8 +23,6 @@ func SequenceState(r seqstore.Record, st seqstore.State, now int64) string {
 	switch {
 	case r.DeletedAt != 0:
 		return SeqDeleted
-	case r.Held:
-		return SeqHeld
 	case r.Next >= r.Positions(), s.Refusal == seqstore.NoSequence:
 		return SeqExhausted
 	case s.Refusal == seqstore.Frozen:
@@ -79,8 +76,6 @@ type Sequences struct {
 	Frozen     SomeSequences `json:"frozen"`
 	Exhausted  SomeSequences `json:"exhausted"`
 	NearlyUsed SomeSequences `json:"nearly_used"`
-	// Held were imported, and issue no values until an operator starts them.
-	Held SomeSequences `json:"held"`
 }
 
 // SomeSequences are the sequences with one problem.
@@ -96,7 +91,7 @@ const mostNames = 5
 // NewSequences returns counts of no sequences.
 func NewSequences() *Sequences {
 	none := SomeSequences{Names: []string{}}
-	return &Sequences{Frozen: none, Exhausted: none, NearlyUsed: none, Held: none}
+	return &Sequences{Frozen: none, Exhausted: none, NearlyUsed: none}
 }
 
 // CountSequences counts the sequences that ZooKeeper has. It returns nil if there are none. now is
@@ -125,8 +120,6 @@ func (s *Sequences) Add(name string, r seqstore.Record, state string) {
 	switch {
 	case state == SeqFrozen:
 		s.Frozen.add(name)
-	case state == SeqHeld:
-		s.Held.add(name)
 	case state == SeqExhausted:
 		s.Exhausted.add(name)
 	case Part(Taken(r)) >= NearlyUsed:
@@ -159,7 +152,7 @@ func (s Sequences) Line() string {
 	for _, p := range []struct {
 		some SomeSequences
 		is   string
-	}{{s.Frozen, "frozen"}, {s.Exhausted, "exhausted"}, {s.NearlyUsed, "used to 80 % or more"}, {s.Held, "held"}} {
+	}{{s.Frozen, "frozen"}, {s.Exhausted, "exhausted"}, {s.NearlyUsed, "used to 80 % or more"}} {
 		if p.some.Count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s (%s)", p.some.Count, p.is, p.some))
 		}

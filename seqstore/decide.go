@@ -28,8 +28,6 @@ const (
 	Unknown Reason = "unknown"
 	// WrongMode: the sequence cannot answer this kind of request.
 	WrongMode Reason = "wrong-mode"
-	// Held: an operator has not started the sequence yet.
-	Held Reason = "held"
 	// TooManyNames: clients ask for more unknown names than the node looks up.
 	TooManyNames Reason = "too-many-names"
 	// TooMany: one request asks for more than the sequence can ever give at once.
@@ -37,7 +35,7 @@ const (
 )
 
 // reasons are all reasons.
-var reasons = [...]Reason{NoSequence, NoBlock, CeilingReached, Confirming, Frozen, Exhausted, Unknown, WrongMode, Held, TooManyNames, TooMany}
+var reasons = [...]Reason{NoSequence, NoBlock, CeilingReached, Confirming, Frozen, Exhausted, Unknown, WrongMode, TooManyNames, TooMany}
 
 // Refusal is the error of a request that gets no value.
 type Refusal struct {
@@ -146,8 +144,6 @@ func (r Record) plan(epoch, want, need, now int64) (commit, *Refusal) {
 	left := r.Positions() - r.Next
 	lost := r.Epoch < epoch
 	switch {
-	case r.Held:
-		return commit{}, held("NAME")
 	case left < 1 || left < need && !lost:
 		return commit{}, r.exhausted()
 	case lost:

@@ -29,11 +29,6 @@ type Definition struct {
 	// MaxNames is the number of sequences that a template creates at most. It is 0 unless the name is that
 	// of a template.
 	MaxNames int64
-	// First is the lowest value to begin with. At or below Map.Start it means Map.Start.
-	First int64
-	// Held and Source are those of the Record.
-	Held   bool
-	Source string
 }
 
 // Check returns an error if the definition is not usable. A text about a setting begins with its name.
@@ -76,7 +71,7 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 			return Record{}, ErrTooEarly // those values would come after higher ones of the strict life
 		}
 		r := newRecord(d.Map, d.Settings, st, o.Now())
-		r.Mode, r.MaxNames, r.Held, r.Source = d.Mode, d.MaxNames, d.Held, d.Source
+		r.Mode, r.MaxNames = d.Mode, d.MaxNames
 		if old != nil {
 			r.Gen, r.Credit, r.At = old.Gen, old.Credit, old.At
 			if !old.forgets(st, d.Mode) { // else the operator has given the start in this epoch
@@ -92,7 +87,6 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 				r.Epoch = st.Epoch // the new values are above all that lost sequences can have had
 			}
 		}
-		r.Next = max(r.Next, r.PositionAtOrAbove(d.First))
 		return r.withPeak(), nil
 	})
 }

@@ -133,9 +133,6 @@ type Record struct {
 	// is the number that it has created.
 	MaxNames int64 `json:"max_names,omitempty"`
 	Names    int64 `json:"names,omitempty"`
-	// Held: no node issues a value until an operator starts the sequence. Source is what it was imported from.
-	Held   bool   `json:"held,omitempty"`
-	Source string `json:"source,omitempty"`
 	// DeletedAt is the time when an operator deleted the sequence, Unix ms. 0: it was not.
 	DeletedAt int64 `json:"deleted_at,omitempty"`
 }

@@ -99,8 +99,6 @@ func (s *series) take(r request, now, readAt int64, to []worker.Run) (_ []worker
 		return to, false, errForgotten
 	case s.absent(now), s.known != nil && s.known.DeletedAt != 0:
 		return to, false, noSequence(s.name)
-	case s.known != nil && s.known.Held:
-		return to, false, held(s.name)
 	case r.whole && s.known != nil && s.known.Keyed():
 		return to, false, wrongMode(s.name)
 	case s.known != nil && s.known.Mode == Strict:

@@ -69,8 +69,5 @@ func (s *series) describe() string {
 	} else {
 		line = fmt.Sprintf("%s held=%d ceiling=%d", line, s.stock.Left(), r.ceiling())
 	}
-	if r.Held {
-		line += " state=held"
-	}
 	return line
 }

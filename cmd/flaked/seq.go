@@ -23,7 +23,7 @@ func seqCommand(open storeOpener) *cli.Command {
 		Usage: "create, show and change named sequences",
 		Subcommands: []*cli.Command{
 			seqCreate(open), seqList(open), seqShow(open), seqSet(open), seqRecover(open), seqDelete(open), seqPurge(open), seqNext(), seqExport(open),
-			seqVerify(open), seqKey(open), seqImport(open),
+			seqVerify(open), seqKey(open),
 		},
 	}
 }

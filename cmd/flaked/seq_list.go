@@ -124,7 +124,7 @@ func (d seqReport) colours() (used, state string) {
 	switch d.State {
 	case clusterview.SeqExhausted, clusterview.SeqFrozen:
 		state = red
-	case clusterview.SeqAfterLoss, clusterview.SeqHeld:
+	case clusterview.SeqAfterLoss:
 		state = yellow
 	case clusterview.SeqDeleted:
 		used, state = "", faint

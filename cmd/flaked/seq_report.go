@@ -20,8 +20,6 @@ const seqStatesText = `STATE is
   frozen      the same, but too many values would be skipped, or the sequence is strict:
               nodes refuse until an operator says where the sequence goes on (see
               flaked seq set --help and flaked seq recover --help)
-  held        it was imported, and nodes refuse until an operator starts it (see
-              flaked seq import --help)
   exhausted   nodes have taken all values up to the max. A template has created as many
               sequences as it may
   deleted     the name is kept, so that it never begins again below its old values`
@@ -67,9 +65,6 @@ type seqReport struct {
 	MaxNames int64 `json:"max_names"`
 	Names    int64 `json:"names"`
 
-	// Source is what the sequence was imported from, "" if it was not.
-	Source string `json:"source"`
-
 	// The rest is the record as ZooKeeper has it.
 	ID           string `json:"id"`
 	NextPosition int64  `json:"next_position,string"`
@@ -90,7 +85,7 @@ func describeSequence(name string, r seqstore.Record, st seqstore.State, now int
 		Name: name, State: clusterview.SequenceState(r, st, now), Mode: r.Mode.String(), Skips: r.Standing(st, now).Skip,
 		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter, Used: clusterview.Part(clusterview.Taken(r)),
 		Block: r.Block, SupplyMs: r.SupplyMs, HoldMs: r.HoldMs, Ceiling: r.Ceiling, HardCeiling: r.HardCeiling, Note: r.Note,
-		By: r.By, AtMs: r.At, MaxNames: r.MaxNames, Names: r.Names, Source: r.Source,
+		By: r.By, AtMs: r.At, MaxNames: r.MaxNames, Names: r.Names,
 		ID: r.ID, NextPosition: r.Next, FromPosition: r.From, Positions: r.Positions(),
 		Credit: r.Credit, Gen: r.Gen, Nonce: r.Nonce, Epoch: r.Epoch, ClusterEpoch: st.Epoch,
 	}
@@ -140,8 +135,6 @@ func (d seqReport) meaning(now time.Time) string {
 			next = "--next-position POSITION"
 		}
 		return fmt.Sprintf(": ZooKeeper lost data, and many values may have been issued since. `flaked seq set %s %s --vouch-after-loss` says where it goes on", d.Name, next)
-	case clusterview.SeqHeld:
-		return fmt.Sprintf(": it was imported from %s. `flaked seq import --from %[1]s --verify --start` starts it, once nothing else issues its values", printable(d.Source))
 	case clusterview.SeqExhausted:
 		if d.MaxNames > 0 {
 			return fmt.Sprintf(": it has created as many sequences as it may. `flaked seq set '%s' --max-names N` raises that", d.Name)
@@ -226,9 +219,6 @@ func seqRows(d seqReport, now time.Time) [][2]string {
 	}
 	if d.MaxNames > 0 {
 		rows = append(rows, [2]string{"sequences created", fmt.Sprintf("%d of %d", d.Names, d.MaxNames)})
-	}
-	if d.Source != "" {
-		rows = append(rows, [2]string{"imported from", printable(d.Source)})
 	}
 	if d.DeletedMs != nil {
 		rows = append(rows, [2]string{"deleted", clusterview.Instant(*d.DeletedMs, now)}, [2]string{"may be purged from", clusterview.Instant(*d.PurgeableMs, now)})

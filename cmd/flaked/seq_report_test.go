@@ -135,10 +135,10 @@ func TestSequenceJSONGolden(t *testing.T) {
 	reports := exampleReports()
 	for i, want := range map[int]string{
 		2: `{"name":"restored","state":"after-loss","mode":"segment","next":"1048577","start":"1","increment":"1","max":"9007199254740991","used":1.1641532182693484e-10,"skips":"100900000",` +
-			`"block":32,"supply_ms":900000,"hold_ms":86400000,"ceiling":1000000,"hard_ceiling":1000000,"note":"","by":"ids-1","at_ms":1799999910000,"deleted_ms":null,"purgeable_ms":null,"max_names":0,"names":0,"source":"",` +
+			`"block":32,"supply_ms":900000,"hold_ms":86400000,"ceiling":1000000,"hard_ceiling":1000000,"note":"","by":"ids-1","at_ms":1799999910000,"deleted_ms":null,"purgeable_ms":null,"max_names":0,"names":0,` +
 			`"id":"id1","next_position":"1048576","from_position":"0","positions":"9007199254740991","credit":900000,"gen":17,"nonce":"n1","epoch":1,"cluster_epoch":2}`,
 		5: `{"name":"used","state":"exhausted","mode":"segment","next":null,"start":"1","increment":"1","max":"100","used":1,"skips":"0",` +
-			`"block":32,"supply_ms":900000,"hold_ms":86400000,"ceiling":1000000,"hard_ceiling":1000000,"note":"","by":"me@host","at_ms":1799999996000,"deleted_ms":null,"purgeable_ms":null,"max_names":0,"names":0,"source":"",` +
+			`"block":32,"supply_ms":900000,"hold_ms":86400000,"ceiling":1000000,"hard_ceiling":1000000,"note":"","by":"me@host","at_ms":1799999996000,"deleted_ms":null,"purgeable_ms":null,"max_names":0,"names":0,` +
 			`"id":"id1","next_position":"100","from_position":"0","positions":"100","credit":900000,"gen":17,"nonce":"n1","epoch":2,"cluster_epoch":2}`,
 	} {
 		got, err := json.Marshal(reports[i])

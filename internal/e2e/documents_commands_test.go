@@ -23,12 +23,6 @@ var notRun = map[string]string{
 	"cd ~/download && sha256sum --check --ignore-missing SHA256SUMS": "needs the files of a release; make release-check checks dist/SHA256SUMS",
 	"diff ~/download/SHA256SUMS dist/SHA256SUMS":                     "needs the files of a release; make release-check compares two builds",
 
-	"mariadb *": "is for the old generator's server; make imports runs the queries",
-	"psql *":    "the same",
-	"echo *":    "the same",
-	"for key in order user; do printf '%s\\t%s\\n' \"$key\" \"$(redis-cli -e -h cache GET \"$key\")\"; done > redis.rows": "the same",
-	`redis-cli -h cache SET order moved-to-flaked`: "the same",
-
 	"zkCli.sh *": "is ZooKeeper's own, and looks at what Leaf has there",
 	"eval *":     "internal/testkit/zktest tests scripts/zk-dev.sh, on ports of its own",
 	".ci/run":    "is what runs this",
@@ -169,26 +163,7 @@ var howRun = map[string]how{
 	`flaked seq create coupon --salt 16`:                          {first: (*docWorld).counts},
 	`flaked seq create left --start 1 --increment 2`:              {first: (*docWorld).counts},
 	`flaked seq create right --start 2 --increment 2`:             {first: (*docWorld).counts},
-	// docs/migration-sequences.md
-	`flaked seq import`:                                                         {codes: []int{2}},
-	`flaked seq import --verify --start`:                                        {codes: []int{2}},
-	`flaked seq import --from leaf --dry-run < leaf.rows`:                       {prints: "1 created. Nothing was changed.", first: rowsOf("leaf", "leaf-order\t2001\t1000")},
-	`flaked seq import --from leaf < leaf.rows`:                                 {prints: "1 created. The new sequences are held."},
-	`flaked seq import --from leaf --verify --start --wait < leaf.rows`:         {prints: "1 started. All nodes have followed."},
-	`flaked seq import --from tinyid --dry-run < tinyid.rows`:                   {prints: "1 created. Nothing was changed.", first: rowsOf("tinyid", "tinyid-order\t2000\t1000\t1\t0")},
-	`flaked seq import --from tinyid < tinyid.rows`:                             {prints: "1 created. The new sequences are held."},
-	`flaked seq import --from tinyid --verify --start --wait < tinyid.rows`:     {prints: "1 started. All nodes have followed."},
-	`flaked seq import --from mysql --dry-run < mysql.rows`:                     {prints: "1 created. Nothing was changed.", first: rowsOf("mysql", "mysql-order\t501\t500")},
-	`flaked seq import --from mysql < mysql.rows`:                               {prints: "1 created. The new sequences are held."},
-	`flaked seq import --from mysql --verify --start --wait < mysql.rows`:       {prints: "1 started. All nodes have followed."},
-	`flaked seq import --from postgres --dry-run < postgres.rows`:               {prints: "1 created. Nothing was changed.", first: rowsOf("postgres", "postgres-order|500|t|1")},
-	`flaked seq import --from postgres < postgres.rows`:                         {prints: "1 created. The new sequences are held."},
-	`flaked seq import --from postgres --verify --start --wait < postgres.rows`: {prints: "1 started. All nodes have followed."},
-	`flaked seq import --from redis --dry-run < redis.rows`:                     {prints: "1 created. Nothing was changed.", first: rowsOf("redis", "redis-order\t500")},
-	`flaked seq import --from redis < redis.rows`:                               {prints: "1 created. The new sequences are held."},
-	`flaked seq import --from redis --verify --start --wait < redis.rows`:       {prints: "1 started. All nodes have followed."},
-	`flaked seq delete order`:                                                   {codes: []int{1, 2}},
-	`flaked seq set order --next 5000`:                                          {codes: []int{1, 2}},
+	`flaked seq delete order`:                                     {codes: []int{1, 2}},
 
 	// docs/operations.md and docs/guides
 	`flaked status`: {codes: []int{0, 4}, shown: head},
@@ -273,14 +248,6 @@ var howRun = map[string]how{
 	`bin/flaked get --addr unix:/tmp/flaked.sock`: {prints: oneID},
 	`redis-cli -p 7609`:                           {stdin: typedLines, answers: answers, shown: func(out string) string { return shape(asRedis.ReplaceAllString(out, "")) }},
 	"for port in 7609 7619; do\n  id=$(printf 'GET\\n' | nc -N -w 1 127.0.0.1 $port)\n  case $id in [0-9]*) echo \"$id\"; break ;; esac\ndone": {prints: oneID},
-}
-
-// rowsOf writes the row of a source into a file, and waits until the node issues values of sequences.
-func rowsOf(source, row string) func(*docWorld) {
-	return func(w *docWorld) {
-		w.counts()
-		w.write(source+".rows", row+"\n")
-	}
 }
 
 // asRedis matches what redis-cli prints on a terminal only.

@@ -27,7 +27,7 @@ func (s Sequences) Show(w *sequence.Wait, name []byte, wake func()) (string, err
 
 // sequenceCodes are the error codes of the reasons for which a node gives no value.
 var sequenceCodes = map[seqstore.Reason]lineproto.Code{
-	seqstore.NoSequence: lineproto.ERR, seqstore.TooMany: lineproto.ERR, seqstore.Frozen: lineproto.ERR, seqstore.Held: lineproto.ERR,
+	seqstore.NoSequence: lineproto.ERR, seqstore.TooMany: lineproto.ERR, seqstore.Frozen: lineproto.ERR,
 	seqstore.NoBlock: lineproto.NOTREADY, seqstore.CeilingReached: lineproto.NOTREADY, seqstore.Confirming: lineproto.NOTREADY,
 	seqstore.TooManyNames: lineproto.NOTREADY, seqstore.Unknown: lineproto.NOTREADY,
 
