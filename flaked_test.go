@@ -23,7 +23,6 @@ import (
 	"github.com/flaked/flaked/ids/idstest"
 	"github.com/flaked/flaked/internal/logqueue"
 	"github.com/flaked/flaked/internal/testkit/faultnet"
-	"github.com/flaked/flaked/internal/testkit/zkserver"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/node"
@@ -79,7 +78,7 @@ func create(t *testing.T, n *Node, mode seqstore.Mode, names ...string) {
 	for _, name := range names {
 		wanted := seqstore.Definition{Name: name, Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 40}, Mode: mode, Settings: seqstore.Settings{Block: 1000, SupplyMs: 60_000, HoldMs: 60_000, Ceiling: 1e9, HardCeiling: 1e9}}
 		var err error
-		zkserver.Poll(10*time.Second, func() bool { // the node begins to serve sequences a moment after IDs
+		zktest.Poll(10*time.Second, func() bool { // the node begins to serve sequences a moment after IDs
 			_, err = o.Create(t.Context(), wanted)
 			return !errors.Is(err, seqstore.ErrNoState)
 		})

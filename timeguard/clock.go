@@ -15,8 +15,8 @@ type Clock interface {
 	Boot() int64
 }
 
-// System returns the machine's own clocks.
-func System() Clock { return systemClock{base: time.Now()} }
+// newSystemClock returns the machine's clocks, with Mono counted from now.
+func newSystemClock() systemClock { return systemClock{base: time.Now()} }
 
 type systemClock struct{ base time.Time }
 

@@ -37,39 +37,6 @@ func httpGet(t testing.TB, url, token string) (int, string) {
 	return res.StatusCode, string(body)
 }
 
-// Each row gives the access to the admin port that the flags of the binary allow.
-func TestAdminAccess(t *testing.T) {
-	for _, row := range []struct {
-		name   string
-		env    []string
-		args   []string
-		token  string
-		others int // status of paths that are not probes
-	}{
-		{"loopback", nil, []string{"--admin", "127.0.0.1:0"}, "", 200},
-		{"open to probes", nil, []string{"--admin", "0.0.0.0:0"}, "", 403},
-		{"open on purpose", nil, []string{"--admin", "0.0.0.0:0", "--allow-open"}, "", 200},
-		{"with tokens, without one", []string{"FLAKED_TOKEN=secret-of-the-admin-port"}, []string{"--admin", "127.0.0.1:0"}, "", 401},
-		{"with tokens, with one", []string{"FLAKED_TOKEN=secret-of-the-admin-port"}, []string{"--admin", "127.0.0.1:0"}, "secret-of-the-admin-port", 200},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
-			p, _ := guarded(t, row.env, append([]string{"--listen", "127.0.0.1:0"}, row.args...)...)
-			at := httpAt(t, p)
-			for _, path := range []string{"/livez", "/readyz", "/metrics"} {
-				if code, body := httpGet(t, at+path, ""); code != 200 {
-					t.Errorf("%s: %d %s", path, code, body)
-				}
-			}
-			for _, path := range []string{"/v1/status", "/v1/ids?n=3", "/v1/workers", "/api/snowflake/get/order"} {
-				if code, body := httpGet(t, at+path, row.token); code != row.others {
-					t.Errorf("%s: %d %s, want %d", path, code, body, row.others)
-				}
-			}
-		})
-	}
-}
-
 // httpAt waits until the process serves HTTP and returns the URL of its admin port.
 func httpAt(t testing.TB, p *process) (url string) {
 	t.Helper()

@@ -49,51 +49,6 @@ func refused(t *testing.T, r result, code int, message string) {
 	}
 }
 
-// An invalid command line is refused before anything is done.
-func TestBadCommandLines(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "state")
-	for _, row := range []struct{ name, args, message string }{
-		{"no ZooKeeper", "", `--zk is required\. Give --zk HOST:PORT`},
-		{"unknown flag", "--zk h:1 --lissten 127.0.0.1:0", `no flag --lissten\. Did you mean --listen\?`},
-		{"flag without a value", "--zk", `--zk needs a value`},
-		{"no duration", "--zk h:1 --heartbeat 3", `--heartbeat: "3" is not a duration such as 500ms`},
-		{"no number", "--zk h:1 --max-batch many", `--max-batch: "many" is not a whole number`},
-		{"an argument", "--zk h:1 now", `unexpected argument "now"`},
-		{"--dev and --zk", "--dev --zk h:1", `Leave out --zk or --dev`},
-		{"bad port", "--zk h:99999", `port "99999" must be between 1 and 65535`},
-		{"bad chroot", "--zk h:1/a//b", `"/a//b" must not have an empty part`},
-		{"bad cluster", "--zk h:1 --cluster a/b", `cluster name "a/b"`},
-		{"bad session timeout", "--zk h:1 --zk-session-timeout 1ms", `session timeout 1ms must be between`},
-		{"layout of nothing", "--zk h:1 --layout nonsense", `"nonsense" is not a preset`},
-		{"layout too wide", "--zk h:1 --layout time=50,worker=10,sequence=12", `add up to 72 bits, but an ID has 63`},
-		{"layout without workers", "--zk h:1 --layout time=41,worker=0,sequence=12", `worker=0: the worker field must have 1 to`},
-		{"layout of odd ticks", "--zk h:1 --layout time=41@1.5ms,worker=10,sequence=12", `whole number of milliseconds`},
-		{"no such policy", "--zk h:1 --on-rollback hope", `--on-rollback: .*unknown policy "hope"\. Use leaf, refuse, wait`},
-		{"a policy without bounds", "--zk h:1 --on-rollback wait=1h", `wait=1h: the limit must be between 1ms and 10s`},
-		{"no workers", "--zk h:1 --workers 0", `--workers must be 1 to 64, not 0`},
-		{"bad segment start", "--zk h:1 --segment-start middle", `--segment-start must be zero or random, not "middle"`},
-		{"bad sequence start", "--zk h:1 --sequence-start middle", `--sequence-start must be random, zero or carry-on, not "middle"`},
-		{"name with a blank", "--zk h:1 --name a_b", `--name "a b" must not contain blanks`},
-		{"not on this machine only", "--zk h:1 --listen 0.0.0.0:0", `can be reached from other machines.*--allow-open`},
-		{"nor by IPv6", "--zk h:1 --listen [::]:0", `can be reached from other machines.*--allow-open`},
-		{"no address", "--zk h:1 --listen /run/flaked.sock", `"/run/flaked.sock" is not HOST:PORT or unix:/PATH`},
-		{"no configuration file", "--zk h:1 --config /nonexistent.yaml", `/nonexistent.yaml`},
-		{"no such log level", "--zk h:1 --log-level loud", `loud`},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			args := []string{"serve", "--state-dir", dir}
-			for _, arg := range strings.Fields(row.args) {
-				args = append(args, strings.ReplaceAll(arg, "_", " "))
-			}
-			refused(t, execute(t, shipped.binary(t), args...), 2, row.message+".* See `flaked serve --help`\\.$")
-			if _, err := os.Lstat(dir); err == nil {
-				t.Error("it made the state directory all the same")
-			}
-		})
-	}
-}
-
 // There is no ZooKeeper at the address of --zk, or a server of another kind.
 func TestWrongZooKeeper(t *testing.T) {
 	t.Parallel()
@@ -193,30 +148,6 @@ func TestRefusedStarts(t *testing.T) {
 		t.Errorf("they changed the cluster record: %+v, was %+v", after, before)
 	}
 	n.get(1)
-}
-
-// With invalid settings --bootstrap creates no cluster, which an operator would have to remove.
-func TestBootstrapWithBadSettingsMakesNoCluster(t *testing.T) {
-	t.Parallel()
-	connect := zktest.Chroot(t, zktest.Shared(t))
-	s := newSite(t, connect)
-	records := s.records()
-	for _, row := range []struct{ args, message string }{
-		{"--heartbeat 5s --confirm-time 1s", `the heartbeat interval 5s is too long for the confirming time 1s: `},
-		{"--datacenter 5", `datacenter 5 does not fit into 0 bits`},
-		{"--lease 10ms", `the lease 10ms is too short\. Use 1s or more`},
-		{"--confirm-time 2h", `the confirming time 2h0m0s is out of range\. Use 410ms to 1h`},
-	} {
-		args := append([]string{"serve", "--bootstrap", "--zk", connect, "--listen", "127.0.0.1:0", "--state-dir", filepath.Join(t.TempDir(), "state")}, strings.Fields(row.args)...)
-		r := execute(t, shipped.binary(t), args...)
-		refused(t, r, r.code, row.message)
-		if r.code == 0 {
-			t.Errorf("%s: exit 0", row.args)
-		}
-		if c, ok := records.cluster(); ok {
-			t.Fatalf("%s: it made %+v", row.args, c)
-		}
-	}
 }
 
 func TestStateDirectoryThatCannotBeWritten(t *testing.T) {

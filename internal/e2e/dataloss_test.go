@@ -187,31 +187,6 @@ func TestHoldersKeepWorkersAfterARestore(t *testing.T) {
 	o.gather()
 }
 
-// No holder can notice while ZooKeeper is restored and a new node registers. The new node acquires
-// the worker of a holder that the snapshot does not have. It gives the worker up before it issues,
-// because the holder comes back within the confirming time.
-func TestNewNodeGivesUpALostHoldersWorker(t *testing.T) {
-	t.Parallel()
-	zk := zktest.Single(t)
-	o := newHolders(t, zk.Addr(), zk.Addr(), zk.Addr())
-	snapshot := zk.Snapshot(t)
-	o.younger = o.site.started().ready()
-	id := o.younger.identity()
-	o.before[o.younger] = id
-
-	o.scatterBlind()
-	o.younger.proc.freeze()
-	zk.Restore(t, snapshot)
-	newcomer := o.site.started()
-	newcomer.state("confirming")
-	if w := newcomer.worker(); w != id.worker {
-		t.Errorf("the newcomer is worker %d: this test is of worker %d", w, id.worker)
-	}
-	o.younger.proc.thaw()
-	o.connected.proc.thaw()
-	o.gather(newcomer)
-}
-
 // In a wiped ZooKeeper a new node creates a new cluster before the holders are back. The holders
 // replace it by the old cluster.
 func TestOldClusterReplacesANewOne(t *testing.T) {
@@ -232,44 +207,6 @@ func TestOldClusterReplacesANewOne(t *testing.T) {
 	if now := o.cluster(); now != uuid {
 		t.Errorf("the cluster is %s, and was %s", now, uuid)
 	}
-}
-
-// All slots are deleted, and the cluster's record stays.
-func TestHoldersKeepWorkersAfterSlotsAreDeleted(t *testing.T) {
-	t.Parallel()
-	connect := zktest.Chroot(t, zktest.Shared(t))
-	o := newHolders(t, connect, connect, zktest.Shared(t).Addr())
-	uuid := o.cluster()
-	records := o.site.records()
-	o.scatter()
-	for _, id := range o.before {
-		records.remove(slotPath(id.worker))
-	}
-	o.refrozen(uuid)
-	o.gather(o.site.started())
-}
-
-// The slot of a stopped node is deleted, and no holder notices. New nodes do not acquire the
-// worker, although it is the only one left, and its holder resumes it.
-func TestDeletedSlotOfAStoppedNodeIsNotReused(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", "time=41@1ms,worker=1,sequence=12,epoch=1288834974657")
-	nodes := s.startedTogether(2)
-	absent := nodes[0]
-	before := absent.identity()
-	absent.stop()
-	records := s.records()
-	records.remove(slotPath(before.worker))
-	for range 2 {
-		s.started().fails(1, `all 2 workers are held \(1 live, 1 disconnected, 0 stopped, 0 releasing\)`)
-	}
-	if slot := records.slot(before.worker); !slot.Lost {
-		t.Errorf("the lost slot is %+v", slot)
-	}
-	if now := absent.start().ready().identity(); now.worker != before.worker || now.uuid != before.uuid {
-		t.Errorf("%+v after its slot was deleted, %+v before", now, before)
-	}
-	absent.until("the slot is its own again", func() bool { return records.slot(before.worker).Node == before.uuid })
 }
 
 // A node without --bootstrap creates no cluster in an empty ZooKeeper.
@@ -308,30 +245,4 @@ func TestNodeWithoutBootstrapCreatesNoCluster(t *testing.T) {
 		return ok
 	})
 	newcomer.start().fails(1, `registration is frozen until`)
-}
-
-// During a freeze an operator opens workers that were never used. A holder that comes back
-// later and had not noticed the loss leaves them open. The new node on one of them keeps its
-// worker.
-func TestLateHolderKeepsOpenedWorkersOpen(t *testing.T) {
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--confirm-time", "3s")
-	nodes := s.startedTogether(2)
-	records := s.records()
-	nodes[1].stop()
-	for w := range nodes {
-		records.remove(slotPath(w))
-	}
-	eventually(t, "frozen", func() bool { c, ok := records.cluster(); return ok && c.FrozenUntil != 0 })
-	s.started().fails(1, `registration is frozen until`)
-	s.command("cluster", "thaw", "--workers", "8-15", "--confirm", "workers 8-15 of default were never used").wants(t, 0, "opened workers 8-15")
-	newcomer := s.started()
-	newcomer.state("confirming")
-	nodes[1].start().ready()
-	newcomer.ready().get(100)
-	if w := newcomer.worker(); w < 8 || w > 15 {
-		t.Errorf("the newcomer is worker %d", w)
-	}
-	if c, ok := records.cluster(); !ok || c.Open != "8-15" || time.Until(time.UnixMilli(c.FrozenUntil)) < 23*time.Hour {
-		t.Errorf("%+v", c)
-	}
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -55,45 +54,6 @@ func TestFullDiskKeepsServing(t *testing.T) {
 	}
 }
 
-// A disk fails every write. The node serves to its reserved bound, refuses, and serves again by
-// itself once the disk is writable.
-func TestFailingDiskRefusesBeyondTheBound(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	n, disk := s.diskOfItsOwn()
-	before, zk := n.identity(), s.records()
-	load := n.clients(2)
-	for range 3 {
-		load.progress()
-		disk.ReadOnly()
-		n.refusesLike(noDisk)
-		n.heartbeats(true)
-		n.until("ZooKeeper's record says that it refuses", func() bool { return zk.slot(before.worker).State == "refusing" })
-		disk.ReadWrite()
-		n.ready()
-		n.until("ZooKeeper's record says that it serves", func() bool { return zk.slot(before.worker).State == "serving" })
-	}
-	load.progress()
-	load.failedOnlyBy(noBound)
-	if now := n.identity(); now != before {
-		t.Errorf("%+v, was %+v", now, before)
-	}
-
-	// A stop that cannot be stored has the same effect as a crash. No file is open after
-	// it, so that ReadOnly mounts the disk read-only, and the start fails with that error.
-	disk.ReadOnly()
-	n.refusesLike(noDisk)
-	n.stop()
-	disk.ReadWrite()
-	disk.ReadOnly()
-	n.start().fails(1, `the filesystem is read-only`)
-	disk.ReadWrite()
-	n.start().ready().get(100)
-	if now := n.identity(); now.worker != before.worker || now.uuid != before.uuid {
-		t.Errorf("%+v, was %+v", now, before)
-	}
-}
-
 // A sync of the disk takes ten seconds. The node serves to its reserved bound, refuses with the
 // reason, and serves again when the sync has returned.
 func TestStalledDiskRefusesBeyondTheBound(t *testing.T) {
@@ -132,35 +92,4 @@ func (s *site) servedTo(worker int, bound int64) {
 		s.t.Errorf("an ID is %d ms past the bound on the disk", last-bound)
 	}
 	s.t.Logf("the last ID is %d ms before the bound on the disk", bound-last)
-}
-
-// A node is ended by SIGKILL or SIGTERM while its disk stalls. Whether or not the pending write
-// completes, the next start begins above all issued IDs.
-func TestEndDuringAStallIssuesNoDuplicates(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	n, disk := s.diskOfItsOwn()
-	before := n.identity()
-	for _, end := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL} {
-		load := n.clients(2)
-		load.progress()
-		disk.Freeze()
-		bound := n.stored().Record.MMs
-		n.refusesLike(noAnswer)
-		s.servedTo(before.worker, bound)
-		n.proc.signal(end)
-		disk.Thaw() // a process that waits for the disk does not end
-		code := n.proc.exit()
-		load.end()
-		n.start()
-		if end == syscall.SIGKILL {
-			n.firstAfter(bound)
-		} else if code != 0 {
-			t.Errorf("exit %d after SIGTERM", code)
-		}
-		n.ready().get(100)
-		if now := n.identity(); now.worker != before.worker || now.uuid != before.uuid {
-			t.Errorf("%+v, was %+v", now, before)
-		}
-	}
 }

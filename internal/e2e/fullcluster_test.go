@@ -62,28 +62,6 @@ func TestFullClusterRefusesAndReusesReleasedWorkers(t *testing.T) {
 	keeper.start().ready().get(50)
 }
 
-// Ticket numbers only increase. Worker numbers wrap around.
-func TestWorkersWrapAroundPastHeldOnes(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	first := s.started().ready()
-	records := s.records()
-	records.burn(1100)
-	// The next ticket, 1101, leads to worker 77. Ticket 2048 leads to worker 0, which is held.
-	second := s.started().ready()
-	if w := second.worker(); w != 1101%1024 {
-		t.Errorf("worker %d of ticket 1101, want %d", w, 1101%1024)
-	}
-	records.burn(2*1024 - 1102)
-	third := s.started().ready()
-	if w := third.worker(); w != 1 {
-		t.Errorf("worker %d of ticket 2048, want 1: 0 is held", w)
-	}
-	for _, n := range []*node{first, second, third} {
-		n.get(100)
-	}
-}
-
 // A process asks for three workers in a cluster that has two. It serves with the two, also after a
 // restart, and its third worker waits.
 func TestProcessServesWhileOneOfItsWorkersFindsNoneFree(t *testing.T) {

@@ -46,21 +46,3 @@ func TestSonyflakesLayout(t *testing.T) {
 	other := s.started("--layout", "time=39@10ms,worker=16,sequence=8,epoch=2014-09-01")
 	other.fails(1, `--layout time=39@10ms,datacenter=0,worker=16,sequence=8,.* differs from the cluster's time=39@10ms,sequence=8`)
 }
-
-// uid-generator's layout has four million workers, of which a cluster uses 65,536. Its own
-// epoch is used up, so a cluster must give another one.
-func TestUIDGeneratorsLayout(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	layout, err := worker.ParseLayout("uid-generator,epoch=2026-01-01")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.ids.layout = layout
-	s.started("--layout", "uid-generator").fails(2, `--layout uid-generator: its time field was used up on 2024-11-20\. Give it another epoch`)
-	n := s.started("--layout", layout.String(), "--reserve", "3s").ready()
-	n.get(2000)
-	if cl, ok := s.records().cluster(); !ok || cl.Slots != 1<<16 {
-		t.Errorf("the cluster's record is %+v", cl)
-	}
-}

@@ -11,10 +11,6 @@ import (
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	if at := os.Getenv(siegeEnv); at != "" {
-		besiege(at)
-		return 0
-	}
 	// These tests mostly wait for other processes, so more of them run at a time than there
 	// are cores. The value is a default: the command line is parsed later and overrides it.
 	if err := flag.Set("test.parallel", "8"); err != nil {

@@ -79,10 +79,8 @@ func (s *site) node(flags ...string) *node {
 	}
 }
 
-// on makes the node's later processes run on a clock of their own.
+// on makes the node's later processes run on a clock of their own, by the build that has one.
 func (n *node) on(clock *ownclock.Clock) *node {
-	n.site.t.Helper()
-	ownclock.Require(n.site.t)
 	n.clock = clock
 	return n
 }
@@ -111,7 +109,11 @@ func (n *node) start() *node {
 	if n.proc != nil && n.proc.running() {
 		n.site.t.Fatalf("%s runs already", n.name)
 	}
-	n.proc = launch(n.site.t, n.name, n.clock, n.site.build.binary(n.site.t), n.args()...)
+	build := n.site.build
+	if n.clock != nil {
+		build = clocked
+	}
+	n.proc = launch(n.site.t, n.name, n.clock, build.binary(n.site.t), n.args()...)
 	return n
 }
 
@@ -321,18 +323,6 @@ func (n *node) stored() (report stateReport) {
 	n.site.t.Helper()
 	n.stateShow(&report)
 	return report
-}
-
-// writes returns the generation of the record in the state directory, which counts its writes.
-func (n *node) writes() uint64 {
-	n.site.t.Helper()
-	var report struct {
-		Record struct {
-			Generation uint64 `json:"generation"`
-		} `json:"record"`
-	}
-	n.stateShow(&report)
-	return report.Record.Generation
 }
 
 func (n *node) stateShow(report any) {

@@ -25,47 +25,6 @@ func (r result) wants(t testing.TB, code int, text string) {
 	}
 }
 
-// An operator releases the worker of a node that is cut off and still serves. The node serves on
-// until its lease ends. Once it reaches ZooKeeper again, it acquires another worker. No ID is
-// issued twice.
-func TestForcedReleaseIssuesNoDuplicates(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	s.build = forLoad()
-	n := s.node()
-	network := n.network()
-	n.start().ready()
-	was := n.identity()
-	load := n.clients(2)
-	load.progress()
-	network.Cut()
-	eventually(t, "disconnected", func() bool {
-		r, _ := s.status()
-		return len(r.Workers) == 1 && r.Workers[0].State == "disconnected"
-	})
-	number := fmt.Sprint(was.worker)
-	s.command("workers", "release", number).wants(t, 2, "is not connected to ZooKeeper but may be running")
-	s.command("workers", "release", number, "--confirm", "release worker "+number+" of "+n.name).wants(t, 0, "worker "+number+" was released from "+n.name)
-	load.progress() // its lease has not ended
-	network.Heal()
-	n.until("another worker", func() bool {
-		id, err := n.tryIdentity()
-		return err == nil && id.worker >= 0 && id.worker != was.worker
-	})
-	n.ready()
-	load.progress()
-	load.end()
-	n.get(50)
-	if id := n.identity(); id.uuid == was.uuid {
-		t.Errorf("it is still %+v", id)
-	}
-	r, _ := s.status()
-	if r.Workers[was.worker].State != "releasing" {
-		t.Errorf("%+v", r.Workers)
-	}
-	s.command("workers", "history", number).wants(t, 0, "taken, by ")
-}
-
 // All workers are held and some of their nodes are gone. An operator can release the workers and
 // freeze registration.
 func TestOperatorReleasesWorkersOfLostNodes(t *testing.T) {

@@ -70,8 +70,8 @@ func cleanEnv() []string {
 	return env
 }
 
-// launch starts the binary, on the given clock unless that is nil. If the test fails, the end of
-// the log is shown.
+// launch starts the binary, on the given clock unless that is nil: then it must be the build
+// clocked. If the test fails, the end of the log is shown.
 func launch(t testing.TB, name string, clock *ownclock.Clock, binary string, args ...string) *process {
 	t.Helper()
 	return launchEnv(t, nil, name, clock, binary, args...)

@@ -101,17 +101,6 @@ func (r *records) cluster() (c coordinator.Cluster, ok bool) {
 	return c, ok
 }
 
-// change rewrites a slot, whatever its version is.
-func (r *records) change(worker int, how func(*coordinator.Slot)) {
-	r.t.Helper()
-	s := r.slot(worker)
-	how(&s)
-	data, err := json.Marshal(s)
-	r.must(err)
-	_, err = r.zk.Set(r.t.Context(), slotPath(worker), data, zkstore.AnyVersion)
-	r.must(err)
-}
-
 func (r *records) tickets() []string {
 	r.t.Helper()
 	names, err := r.zk.Children(r.t.Context(), "/tickets")

@@ -4,10 +4,8 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -210,33 +208,6 @@ func TestTLSByOpenSSL(t *testing.T) {
 	refused(t, execute(t, shipped.binary(t), "get", "--addr", open), 1, `this port requires TLS\. Connect with TLS\. Give --tls`)
 }
 
-// Clients that do not finish their TLS handshake do not delay others. A node that is stopped
-// closes its TLS connections properly.
-func TestTLSHandshakesThatDoNotEnd(t *testing.T) {
-	t.Parallel()
-	p := newPKI(t)
-	node, addr := guarded(t, nil, p.flags()...)
-	for range 50 {
-		w := wireTo(t, "tcp", addr, nil)
-		if _, err := io.WriteString(w, "\x16\x03\x01"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	began := time.Now()
-	w := wireTo(t, "tcp", addr, p.client())
-	w.wants("GET", anID)
-	if took := time.Since(began); took > 4*time.Second {
-		t.Errorf("it took %s among clients that do not finish", took)
-	}
-	node.signal(syscall.SIGTERM)
-	if rest, err := io.ReadAll(w); len(rest) > 0 || err != nil {
-		t.Errorf("at its end: %q, %v", rest, err)
-	}
-	if code := node.exit(); code != 0 {
-		t.Errorf("exit %d", code)
-	}
-}
-
 // Valid and broken certificates replace the node's certificate under load, while clients
 // connect and disconnect. No client notices.
 func TestCertificatesAreReplacedUnderLoad(t *testing.T) {
@@ -419,137 +390,5 @@ func TestTokenFromTheEnvironment(t *testing.T) {
 	node.exit()
 	if strings.Contains(node.log(), "7c1d2f6b9e8a4035") {
 		t.Error("the token is in the log")
-	}
-}
-
-// A Redis client with a rediss:// URL uses TLS and sends AUTH as an array.
-func TestTokenOverTLS(t *testing.T) {
-	t.Parallel()
-	p := newPKI(t)
-	token := certtest.Write(t, p.dir, "token", []byte("tls-41b7f0c2a9d84e63\n"))
-	_, addr := guarded(t, nil, append(p.flags(), "--token-file", token)...)
-	w := wireTo(t, "tcp", addr, p.client())
-	w.wants("*2\r\n$4\r\nAUTH\r\n$20\r\ntls-41b7f0c2a9d84e63\r", `\+OK`)
-	w.wants("*1\r\n$3\r\nGET\r", `\$\d+`)
-	if r := execute(t, shipped.binary(t), "get", "--addr", addr, "--tls-ca", p.file("servers.pem"), "--token-file", token, "5"); r.code != 0 || strings.Count(r.stdout, "\n") != 5 {
-		t.Errorf("flaked get: %+v", r)
-	}
-}
-
-// A node that other machines can reach must have a token, TLS or --allow-open. It warns where
-// these leave a gap.
-func TestOpenAddressWarnings(t *testing.T) {
-	t.Parallel()
-	p := newPKI(t)
-	token := certtest.Write(t, p.dir, "token", []byte("open-93e5d1a7c0b24f68\n"))
-	pair := p.flags()[2:]
-	for _, row := range []struct {
-		name    string
-		args    []string
-		warning string // part of the warning
-	}{
-		{"allowed", []string{"--allow-open"}, ""},
-		{"a token", []string{"--token-file", token}, "tokens cross the network in the clear"},
-		{"TLS", pair, "TLS without client authentication"},
-		{"TLS both ways", append([]string{"--tls-client-ca", p.file("customers.pem")}, pair...), ""},
-		{"TLS and a token", append([]string{"--token-file", token}, pair...), ""},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			node, _ := guarded(t, nil, append([]string{"--listen", "0.0.0.0:0"}, row.args...)...)
-			for _, warning := range []string{"tokens cross the network in the clear", "TLS without client authentication"} {
-				if got := strings.Contains(node.log(), warning); got != (warning == row.warning) {
-					t.Errorf("%q in the log: %v", warning, got)
-				}
-			}
-		})
-	}
-}
-
-// A node that starts with an expired certificate or a readable key logs a warning.
-func TestExpiredCertificateIsWarnedOf(t *testing.T) {
-	t.Parallel()
-	p := newPKI(t)
-	pair := p.servers.Pair("late", time.Now().Add(-time.Hour))
-	certtest.Write(t, p.dir, "node.pem", pair.Cert)
-	if err := os.Chmod(certtest.Write(t, p.dir, "node.key", pair.Key), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	node, _ := guarded(t, nil, p.flags()...)
-	for _, warning := range []string{"the certificate has expired", "other users have access to this file. Run chmod o= FILE"} {
-		if !strings.Contains(node.log(), warning) {
-			t.Errorf("no %q in the log", warning)
-		}
-	}
-}
-
-func TestUnixSocketPermissions(t *testing.T) {
-	t.Parallel()
-	dir, err := os.MkdirTemp("", "e2e") // short: socket paths have about 100 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "s")
-	group, gid := []string{}, os.Getegid()
-	if os.Geteuid() == 0 {
-		group, gid = []string{"--unix-group", "54321"}, 54321
-	}
-	p := newPKI(t)
-	flags := append(p.flags(), "--listen", "unix:"+path, "--unix-mode", "0660")
-	node := launch(t, "node", nil, forLoad().binary(t), append(append([]string{"serve", "--dev", "--log-format", "text"}, flags...), group...)...)
-	eventually(t, "it serves on both", func() bool {
-		return strings.Count(node.log(), "listening: address=") == 2 && strings.Contains(node.log(), "node: serving: ")
-	})
-	fi, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if st := fi.Sys().(*syscall.Stat_t); int(st.Gid) != gid || fi.Mode() != fs.ModeSocket|0o660 {
-		t.Errorf("group %d, mode %v", st.Gid, fi.Mode())
-	}
-	// The socket speaks no TLS, unlike the TCP address.
-	wireTo(t, "unix", path, nil).wants("GET", anID)
-	if os.Geteuid() == 0 {
-		for name, row := range map[string]struct {
-			cred syscall.Credential
-			code int
-		}{
-			"of the group": {syscall.Credential{Uid: 65534, Gid: 54321}, 0},
-			"of another":   {syscall.Credential{Uid: 65534, Gid: 65534}, 3},
-		} {
-			cmd := exec.Command(shipped.binary(t), "get", "--addr", "unix:"+path)
-			cmd.SysProcAttr = dieWithUs()
-			cmd.SysProcAttr.Credential = &row.cred
-			if r := executeCmd(t, cmd); r.code != row.code {
-				t.Errorf("a user %s: %+v", name, r)
-			}
-		}
-	}
-
-	// A node does not replace the socket of a running node, another file or a link.
-	again := func(path string) result {
-		return execute(t, shipped.binary(t), "serve", "--dev", "--listen", "unix:"+path)
-	}
-	refused(t, again(path), 1, `address already in use`)
-	wireTo(t, "unix", path, nil).wants("GET", anID)
-	file, link := certtest.Write(t, dir, "file", []byte("letters")), filepath.Join(dir, "link")
-	if err := os.Symlink("nowhere", link); err != nil {
-		t.Fatal(err)
-	}
-	refused(t, again(file), 1, `address already in use`)
-	refused(t, again(link), 1, `address already in use`)
-	if text, err := os.ReadFile(file); string(text) != "letters" {
-		t.Errorf("the file holds %q, %v", text, err)
-	}
-	if to, err := os.Readlink(link); to != "nowhere" {
-		t.Errorf("the link is %q, %v", to, err)
-	}
-	node.signal(syscall.SIGTERM)
-	node.exit()
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("stopped, and the socket is still there: %v", err)
 	}
 }

@@ -98,46 +98,6 @@ func TestNodesShareASequence(t *testing.T) {
 	}
 }
 
-// Leaf #35: 5,000 calls at once for a key with small blocks failed by the hundred, because both buffers were empty
-// while a third was fetched. Here they wait, and none fails.
-func TestFiveThousandRequestsAtOnce(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	n := s.started().ready()
-	s.create("order") // blocks of 32 at first
-	all := &values{t: t, seen: map[int64]bool{}}
-	n.until("it gives a value", func() bool {
-		v, ok := n.next("order")
-		if ok {
-			all.add(v)
-		}
-		return ok
-	})
-	const conns, each = 100, 50
-	var asking sync.WaitGroup
-	for range conns {
-		asking.Go(func() {
-			answers, err := n.lines(strings.Repeat("NEXT order\n", each), each)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			for _, a := range answers {
-				v, err := strconv.ParseInt(a, 10, 64)
-				if err != nil {
-					t.Errorf("answered %q", a)
-					return
-				}
-				all.add(v)
-			}
-		})
-	}
-	asking.Wait()
-	if len(all.seen) != conns*each+1 {
-		t.Errorf("%d values", len(all.seen))
-	}
-}
-
 // Leaf #15: 27 of a block of 2,000 were used, and after a restart it went on at 2,001. Here a clean stop gives back
 // all that is left, also of the spare block, which the node took when a tenth of the first 32 was used. kill -9 gives back
 // nothing.

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-
-	"github.com/flaked/flaked/internal/testkit/faultdisk"
 )
 
 // manager takes the place of systemd and records the lines that it is sent.
@@ -59,18 +57,6 @@ func (m *manager) env() []string {
 	return []string{"NOTIFY_SOCKET=" + m.path, "WATCHDOG_USEC=400000"}
 }
 
-// status returns the last STATUS that was sent, or "".
-func (m *manager) status() (last string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, line := range m.told {
-		if text, ok := strings.CutPrefix(line, "STATUS="); ok {
-			last = text
-		}
-	}
-	return last
-}
-
 // times returns the number of lines that match the regular expression.
 func (m *manager) times(pattern string) (n int) {
 	m.mu.Lock()
@@ -106,47 +92,6 @@ func TestSystemdIsToldOfANode(t *testing.T) {
 	told := m.all()
 	if i := slices.Index(told, "STOPPING=1"); slices.Contains(told[i:], "WATCHDOG=1") || m.times("READY=1") != 1 {
 		t.Errorf("told: %q", told)
-	}
-}
-
-// A node that waits for ZooKeeper is not ready, reports that as its status, asks for more time,
-// and feeds the watchdog.
-func TestSystemdIsToldOfANodeWithoutZooKeeper(t *testing.T) {
-	t.Parallel()
-	m := newManager(t)
-	p := launchEnv(t, m.env(), "n", nil, shipped.binary(t), "serve", "--zk", "127.0.0.1:1", "--state-dir", filepath.Join(t.TempDir(), "state"),
-		"--listen", "127.0.0.1:0", "--admin", "off", "--zk-session-timeout", "500ms")
-	eventually(t, "it says what it waits for", func() bool {
-		return m.times(`STATUS=no worker yet: NOTREADY starting reason=zookeeper-unreachable`) > 0
-	})
-	eventually(t, "it feeds the watchdog and asks for time", func() bool {
-		return m.times("WATCHDOG=1") > 3 && m.times("EXTEND_TIMEOUT_USEC=30000000") > 3
-	})
-	if m.times("READY=1") > 0 {
-		t.Errorf("told: %q", m.all())
-	}
-	p.signal(syscall.SIGTERM)
-	p.exit()
-	eventually(t, "it stops", func() bool { return m.times("STOPPING=1") == 1 })
-}
-
-// A node whose disk stalls refuses and still feeds the watchdog, so that systemd does not
-// restart it.
-func TestSystemdIsToldOfADiskThatStalls(t *testing.T) {
-	t.Parallel()
-	disk := faultdisk.New(t)
-	m := newManager(t)
-	p := launchEnv(t, append(m.env(), "TMPDIR="+disk.Dir()), "n", nil, shipped.binary(t), "serve", "--dev", "--listen", "127.0.0.1:0", "--admin", "off", "--reserve", "500ms")
-	eventually(t, "it has started", func() bool { return m.times("READY=1") == 1 })
-	disk.Freeze()
-	eventually(t, "it refuses", func() bool { return m.times(`STATUS=worker 0 refuses: NOTREADY .*reserved-bound-reached`) > 0 })
-	fed := m.times("WATCHDOG=1")
-	eventually(t, "it feeds the watchdog", func() bool { return m.times("WATCHDOG=1") > fed+15 }) // for 1.5 s
-	disk.Thaw()
-	eventually(t, "it serves again", func() bool { return strings.HasPrefix(m.status(), "serving worker 0") })
-	p.signal(syscall.SIGTERM)
-	if code := p.exit(); code != 0 {
-		t.Errorf("exit code %d", code)
 	}
 }
 

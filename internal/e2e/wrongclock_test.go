@@ -8,58 +8,6 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// A node could start from its state directory, and its clock is wrong compared with
-// ZooKeeper's. Each start is refused and does not fall back on the state directory. The test
-// shifts the leader's timestamps on their way to the node, which has the same effect as a wrong
-// clock of the node.
-func TestWrongLeaderTimeRefusesEveryStart(t *testing.T) {
-	t.Parallel()
-	ens := zktest.Single(t)
-	network := newNetwork(t, ens.Addr())
-	s := newSite(t, network.Addr())
-	n := s.started().ready()
-	before := n.identity()
-	n.get(1000)
-	n.kill()
-	for range 2 {
-		for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
-			lie(network, ahead)
-			n.startIsRefused(`the clock differs by \S+ from ZooKeeper and peers \(1 of 1 voters say so, 5s is allowed\)\. Set it right`)
-		}
-	}
-	lie(network, 0)
-	if after := n.start().ready().identity(); after.worker != before.worker || after.uuid != before.uuid {
-		t.Errorf("%+v with the clock right again, %+v before", after, before)
-	}
-	n.get(1000)
-}
-
-// A new node with a wrong clock is refused before it writes a slot.
-func TestNewNodeWithWrongClockWritesNoSlot(t *testing.T) {
-	t.Parallel()
-	network := newNetwork(t, zktest.Shared(t).Addr())
-	chroot := zktest.Chroot(t, zktest.Shared(t))[len(zktest.Shared(t).Addr()):]
-	s := newSite(t, network.Addr()+chroot)
-	lie(network, 10*365*24*time.Hour)
-	n := s.started()
-	n.fails(1, `the clock differs by \S+ from ZooKeeper and peers`)
-	lie(network, 0)
-	network.Cut()
-	network.Heal()
-	records := s.records()
-	if tickets := records.tickets(); len(tickets) != 0 {
-		t.Errorf("it left its ticket behind: %q", tickets)
-	}
-	// A bound ten years ahead would keep the slot for ten years.
-	n.start().ready()
-	if w := n.worker(); w != 1 { // from the second ticket
-		t.Errorf("worker %d", w)
-	}
-	if slot := records.slot(0); slot.Term != 0 || slot.LeaseUntil != 0 {
-		t.Errorf("slot 0 was written: %+v", slot)
-	}
-}
-
 // The two cases above, with the node's own clock set wrong.
 func TestWrongNodeClockRefusesEveryStart(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,7 @@ func TestCampaignCatchesMutants(t *testing.T) {
 				t.Fatal("there is no such mutant in the list")
 			}
 			binary := filepath.Join(t.TempDir(), "flaked")
-			mutants[i].compile(t, root, "build", "-o", binary, "./cmd/flaked")
+			mutants[i].compile(t, root, "build", "-tags", "testclock", "-o", binary, "./cmd/flaked")
 			cmd := exec.Command("go", "test", "-vet=off", "-count=1", "./internal/chaos", "-run", "TestCampaign$", "-v", "-timeout", "10m",
 				"-chaos.for", "40s", "-chaos.seed", "1", "-chaos.binary", binary, "-chaos.lease", f.lease, "-chaos.only", f.faults)
 			cmd.Dir = root

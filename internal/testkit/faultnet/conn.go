@@ -11,9 +11,8 @@ import (
 
 // conn is one connection through a link.
 type conn struct {
-	link    *Link
-	client  net.Conn
-	rewrite [2]Rewriter // nil for none
+	link   *Link
+	client net.Conn
 
 	// over is done once this package has closed the connection: because of a fault or an
 	// error, or because both streams have ended.
@@ -168,9 +167,6 @@ func (c *conn) read(flight chan<- chunk, d direction, from net.Conn) {
 			c.noteGreeting(buf[:n])
 		}
 		data := bytes.Clone(buf[:n])
-		if c.rewrite[d] != nil {
-			data = c.rewrite[d](data)
-		}
 		// Data that Read returns along with an error precedes the error.
 		for _, next := range []chunk{{data: data}, {err: err}} {
 			if len(next.data) == 0 && next.err == nil {

@@ -25,12 +25,7 @@ type Link struct {
 	made     int    // number of connections so far
 	greeting []byte // of the last session; see ExpireSession
 	greeted  int    // number of the connection that greeting is of
-	rewrite  func() (requests, replies Rewriter)
 }
-
-// Rewriter receives the data of one direction, in the pieces in which it arrived, and returns
-// the data that the link passes on. A Rewriter may hold data back until a later call.
-type Rewriter func([]byte) []byte
 
 // state is the fault that a link has. The zero state carries.
 type state struct {
@@ -110,14 +105,6 @@ func (l *Link) Delay(d, jitter time.Duration) {
 	l.delay, l.jitter = d, jitter
 }
 
-// Rewrite passes the data of connections made from now on through a pair of functions. make
-// returns a pair for each connection. Rewrite(nil) leaves later connections unchanged.
-func (l *Link) Rewrite(make func() (requests, replies Rewriter)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.rewrite = make
-}
-
 // become changes the state, and calls do for each present connection.
 func (l *Link) become(s state, do ...func(*conn)) {
 	l.mu.Lock()
@@ -191,9 +178,6 @@ func (l *Link) keep(c *conn) bool {
 	defer l.mu.Unlock()
 	if l.state.hangUp {
 		return false
-	}
-	if l.rewrite != nil {
-		c.rewrite[toTarget], c.rewrite[toClient] = l.rewrite()
 	}
 	l.conns[c] = struct{}{}
 	l.made++

@@ -322,38 +322,6 @@ func TestDelay(t *testing.T) {
 	target.hears("ping")
 }
 
-// Each connection has its own pair of rewriters, one for each direction, and a rewriter may
-// hold data back.
-func TestRewrite(t *testing.T) {
-	t.Parallel()
-	e := newEnds(t)
-	before, there := e.connected()
-	e.link.Rewrite(func() (requests, replies Rewriter) {
-		var kept []byte
-		return bytes.ToUpper, func(b []byte) []byte {
-			kept = append(kept, b...)
-			if !bytes.HasSuffix(kept, []byte(".")) {
-				return nil
-			}
-			return kept
-		}
-	})
-	for range 2 {
-		client := e.dial()
-		target := e.accept()
-		client.says("ask")
-		target.hears("ASK")
-		target.says("ans")
-		client.hearsNothing()
-		target.says("wer.")
-		client.hears("answer.")
-	}
-	before.says("ask")
-	there.hears("ask")
-	e.link.Rewrite(nil)
-	e.connected()
-}
-
 // Close ends connections in any state of the link, including those with a blocked write.
 func TestClosesInAnyState(t *testing.T) {
 	t.Parallel()

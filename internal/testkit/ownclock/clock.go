@@ -1,22 +1,35 @@
+//go:build unix
+
+// Package ownclock gives flaked's processes a wall clock of their own, which a test can step while
+// they run. The program must be built with the tag testclock: then timeguard.System adds to the
+// wall clock an offset in memory that it shares with the test. The shipped binary has no such code.
+//
+// Only timeguard's wall clock follows, because nodes issue by it and by no other. Monotonic clocks,
+// timers and the times of log messages show true time.
 package ownclock
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
-	"testing"
+	"sync/atomic"
+	"syscall"
 	"time"
+	"unsafe"
 )
+
+// Tag is the build tag of programs that can run on a Clock.
+const Tag = "testclock"
 
 // Clock is the wall clock of a machine. All programs that are started on it share it, also
 // those that run one after another. The zero value shows true time. A Clock must not be copied,
 // and may be used by any goroutine.
 type Clock struct {
-	mu     sync.Mutex    // guards the fields below
-	offset time.Duration // wall clock minus true time
-	passed time.Duration // the part of offset that applies to all clocks
-	page   *page         // a copy of both for programs; nil before Start
+	mu     sync.Mutex // guards the fields below
+	offset time.Duration
+	file   *os.File      // holds the offset for programs; nil before Start
+	shared *atomic.Int64 // the file's only content, mapped
 }
 
 // Offset returns the wall clock minus true time.
@@ -41,88 +54,45 @@ func (c *Clock) Step(by time.Duration) {
 	c.set(c.offset + by)
 }
 
-// set is Set for a caller that holds mu.
 func (c *Clock) set(offset time.Duration) {
 	c.offset = offset
-	if c.page != nil {
-		c.page.set(c.offset-c.passed, c.passed)
+	if c.shared != nil {
+		c.shared.Store(int64(offset))
 	}
 }
 
-// Pass lets time d pass at once: it moves all clocks of the programs ahead by d. That includes
-// CLOCK_MONOTONIC and CLOCK_BOOTTIME, and Set does not move these two back. The timers of a busy
-// Go program go off as if d had passed. A wait in the kernel still takes its full time, so a
-// program that sleeps notices only when it wakes.
-//
-// Pass is for Go programs only. A JVM, and C's pthread_cond_timedwait, give the kernel an
-// absolute time to wait until. The kernel compares it with the true clock, and so the wait takes
-// d longer.
-func (c *Clock) Pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.passed += d
-	c.set(c.offset + d)
-}
-
-// Start starts the program on this clock. It does what cmd.Start does, and returns the same
-// errors. The program is an ordinary child: Wait, signals and the parent death signal work as
-// usual. (The kernel sends the parent death signal when the thread that called Start ends.)
-// Start fails where Supported returns an error, for programs that are not 64-bit, and if
-// cmd.SysProcAttr.Ptrace is set.
+// Start starts a program that was built with Tag on this clock. Else it does what cmd.Start does.
 func (c *Clock) Start(cmd *exec.Cmd) error {
-	defer runtime.KeepAlive(c) // its cleanup closes the page
-	p, err := c.shared()
-	if err != nil {
-		return err
-	}
-	return start(cmd, p)
-}
-
-// shared returns the page with the offsets. The first call creates it.
-func (c *Clock) shared() (*page, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.page == nil {
-		p, err := newPage()
-		if err != nil {
-			return nil, err
+	if c.file == nil {
+		if err := c.share(); err != nil {
+			return err
 		}
-		p.set(c.offset-c.passed, c.passed)
-		runtime.AddCleanup(c, (*page).close, p)
-		c.page = p
 	}
-	return c.page, nil
+	const firstExtra = 3 // see exec.Cmd
+	cmd.Env = append(cmd.Environ(), fmt.Sprintf("TESTCLOCK_FD=%d", firstExtra+len(cmd.ExtraFiles)))
+	cmd.ExtraFiles = append(cmd.ExtraFiles, c.file)
+	return cmd.Start()
 }
 
-// Supported returns nil if programs can run on a Clock here. Its error gives the reason if not:
-// the system is not Linux on x86-64, or tracing a child is forbidden. It tries this by starting
-// the running executable, which it kills before the first instruction.
-func Supported() error {
-	exe, err := os.Executable()
+// share creates a file without a name and maps it.
+func (c *Clock) share() error {
+	file, err := os.CreateTemp("", "flaked-testclock-")
 	if err != nil {
 		return err
 	}
-	c := new(Clock)
-	defer runtime.KeepAlive(c) // its cleanup closes the page
-	p, err := c.shared()
+	if err := os.Remove(file.Name()); err != nil {
+		return err
+	}
+	if err := file.Truncate(8); err != nil {
+		return err
+	}
+	page, err := syscall.Mmap(int(file.Fd()), 0, 8, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		return err
 	}
-	return try(exec.Command(exe), p)
-}
-
-// Require skips the test if Supported returns an error. In CI and under `make test` it fails the
-// test instead, if the system is Linux on x86-64. Otherwise a suite could pass because its tests
-// did not run.
-func Require(t testing.TB) {
-	t.Helper()
-	err := Supported()
-	if err == nil {
-		return
-	}
-	asked := os.Getenv("CI") == "true" || os.Getenv("FLAKED_TEST_ZK") == "require"
-	if asked && runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
-		t.Fatalf("no program can be given a wall clock of its own here: %v", err)
-	}
-	t.Skipf("needs a wall clock of its own for a program: %v", err)
+	c.file, c.shared = file, (*atomic.Int64)(unsafe.Pointer(&page[0]))
+	c.shared.Store(int64(c.offset))
+	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/flaked/flaked/internal/testkit/zkserver"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // start starts the servers that do not run, waits until all serve, and prints their addresses.
@@ -38,7 +38,7 @@ func start(dir string, nodes, port int) error {
 	case running == 0 && port == 0:
 		// Another process may take a port that was free a moment ago. Then Java says "Address".
 		for range 20 {
-			servers = serversIn(dir, n, zkserver.RandomPort())
+			servers = serversIn(dir, n, zktest.RandomPort())
 			err = startStopped(servers)
 			if err == nil || !strings.Contains(strings.ToLower(err.Error()), "address already in use") {
 				break
@@ -64,14 +64,14 @@ func start(dir string, nodes, port int) error {
 
 // startStopped starts the servers that do not run, and waits until all servers serve. If this
 // fails, it ends those that it started.
-func startStopped(servers []*zkserver.Server) error {
+func startStopped(servers []*zktest.Server) error {
 	down := stopped(servers)
 	for _, s := range down {
 		for _, port := range []int{s.Client, s.Quorum, s.Election} { // TryPort(0) succeeds
 			if port > 65535 {
 				return fmt.Errorf("--port is too high: the servers need port %d, and the highest port is 65535", port)
 			}
-			if err := zkserver.TryPort(port); err != nil {
+			if err := zktest.TryPort(port); err != nil {
 				return fmt.Errorf("%w. If that is your ZooKeeper: export FLAKED_ZK=127.0.0.1:%d. Else choose other ports with --port N, or free ones with --port 0", err, port)
 			}
 		}
@@ -96,8 +96,8 @@ func startStopped(servers []*zkserver.Server) error {
 
 // launch starts servers in sessions of their own, so that neither Ctrl-C nor the end of this
 // terminal stops them.
-func launch(servers []*zkserver.Server) error {
-	prog := zkserver.Program{Java: os.Getenv("FLAKED_ZK_JAVA"), Classpath: os.Getenv("FLAKED_ZK_CLASSPATH")}
+func launch(servers []*zktest.Server) error {
+	prog := zktest.Program{Java: os.Getenv("FLAKED_ZK_JAVA"), Classpath: os.Getenv("FLAKED_ZK_CLASSPATH")}
 	for _, s := range servers {
 		_ = os.Rename(s.LogFile(), s.LogFile()+".old") // a failed start shows its own log only
 		cmd, err := s.Launch(prog, func(cmd *exec.Cmd) error {
@@ -111,12 +111,12 @@ func launch(servers []*zkserver.Server) error {
 			return err
 		}
 		// Just after exec the kernel shows no arguments yet, and pidOf does not recognise the process.
-		zkserver.Poll(5*time.Second, func() bool { return pidOf(s) != 0 })
+		zktest.Poll(5*time.Second, func() bool { return pidOf(s) != 0 })
 	}
 	return nil
 }
 
 // await waits until the servers serve. It fails at once if one of them has ended.
-func await(servers []*zkserver.Server) error {
-	return zkserver.Await(servers, func() []*zkserver.Server { return stopped(servers) })
+func await(servers []*zktest.Server) error {
+	return zktest.Await(servers, func() []*zktest.Server { return stopped(servers) })
 }

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/flaked/flaked/internal/testkit/zkserver"
 )
 
 // Chroot creates a znode for the test and returns the connect string that ends
@@ -45,7 +43,7 @@ func create(addrs []string, path string) error {
 	}()
 
 	// The client's calls take no context. Close ends them.
-	timeout := time.AfterFunc(zkserver.Timeout, conn.Close)
+	timeout := time.AfterFunc(Timeout, conn.Close)
 	defer timeout.Stop()
 	_, err = conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
 	return err

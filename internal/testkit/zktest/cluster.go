@@ -7,9 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-
-	"github.com/flaked/flaked/internal/testkit/ownclock"
-	"github.com/flaked/flaked/internal/testkit/zkserver"
 )
 
 // cluster is a set of servers. It belongs to no test: each Ensemble is a cluster and
@@ -20,21 +17,17 @@ type cluster struct {
 	release []func() // give the ports back
 }
 
-// launch starts n servers in dir and waits until they serve. Without clocks the
-// servers go by the machine's clock, else server i goes by clocks[i].
-func launch(prog zkserver.Program, dir string, n int, clocks ...*ownclock.Clock) (_ *cluster, err error) {
+// launch starts n servers in dir and waits until they serve.
+func launch(prog Program, dir string, n int) (_ *cluster, err error) {
 	c := &cluster{}
 	defer func() {
 		if err != nil {
 			c.close()
 		}
 	}()
-	var all []*zkserver.Server
+	var all []*Server
 	for i := range n {
-		s := &server{prog: prog, Server: zkserver.Server{ID: i + 1, Dir: filepath.Join(dir, fmt.Sprintf("zk%d", i))}}
-		if len(clocks) > 0 {
-			s.clock = clocks[i]
-		}
+		s := &server{prog: prog, Server: Server{ID: i + 1, Dir: filepath.Join(dir, fmt.Sprintf("zk%d", i))}}
 		for _, p := range []*int{&s.Client, &s.Quorum, &s.Election} {
 			var release func()
 			if *p, release, err = takePort(); err != nil {
@@ -90,10 +83,10 @@ func (c *cluster) close() {
 }
 
 // reachable returns the servers that run and are not frozen.
-func (c *cluster) reachable() []*zkserver.Server {
+func (c *cluster) reachable() []*Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var up []*zkserver.Server
+	var up []*Server
 	for _, s := range c.servers {
 		if s.cmd != nil && !s.frozen {
 			up = append(up, &s.Server)
@@ -103,7 +96,7 @@ func (c *cluster) reachable() []*zkserver.Server {
 }
 
 // ended returns the servers whose processes have ended by themselves.
-func (c *cluster) ended() (dead []*zkserver.Server) {
+func (c *cluster) ended() (dead []*Server) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.servers {
@@ -116,13 +109,13 @@ func (c *cluster) ended() (dead []*zkserver.Server) {
 
 // await blocks until all servers that run and are not frozen serve as one ensemble.
 // It fails at once if there is no quorum or if a server has ended by itself, and
-// otherwise after zkserver.Timeout.
+// otherwise after Timeout.
 func (c *cluster) await() error {
 	up := c.reachable()
 	if 2*len(up) <= len(c.servers) {
 		return fmt.Errorf("%d of %d servers run: no quorum", len(up), len(c.servers))
 	}
-	return zkserver.Await(up, c.ended)
+	return Await(up, c.ended)
 }
 
 // tail returns the last lines of every server's log.

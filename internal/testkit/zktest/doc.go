@@ -25,10 +25,6 @@
 //		...
 //	}
 //
-// SingleOn and ThreeOn give servers wall clocks of their own, which a test can
-// step. ZooKeeper stamps records with the time of such a clock, and flaked
-// compares clocks by these stamps.
-//
 // # When the tests run
 //
 // Tests with ZooKeeper run when FLAKED_TEST_ZK is "require", as `make test`

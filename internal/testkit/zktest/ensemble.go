@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/flaked/flaked/internal/testkit/zkserver"
 )
 
 // Ensemble is one server or three, for the use of a test. Any goroutine may call
@@ -94,7 +92,7 @@ func (e *Ensemble) WaitServing(t testing.TB) {
 func (e *Ensemble) Leader(t testing.TB) int {
 	t.Helper()
 	leader := -1
-	ok := zkserver.Poll(zkserver.Timeout, func() bool {
+	ok := Poll(Timeout, func() bool {
 		for _, s := range e.cluster.reachable() {
 			if m := s.Mode(); m == "leader" || m == "standalone" {
 				leader = s.ID - 1
@@ -104,7 +102,7 @@ func (e *Ensemble) Leader(t testing.TB) int {
 		return false
 	})
 	if !ok {
-		t.Fatalf("zktest: no leader after %v\n%s", zkserver.Timeout, e.cluster.tail())
+		t.Fatalf("zktest: no leader after %v\n%s", Timeout, e.cluster.tail())
 	}
 	return leader
 }

@@ -8,14 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-
-	"github.com/flaked/flaked/internal/testkit/zkserver"
 )
 
 // require returns the program that runs a server. It skips the test if
 // FLAKED_TEST_ZK is not set. It fails the test if FLAKED_TEST_ZK is "require" and
 // ZooKeeper or Java is missing.
-func require(t testing.TB) zkserver.Program {
+func require(t testing.TB) Program {
 	t.Helper()
 	switch mode := os.Getenv("FLAKED_TEST_ZK"); mode {
 	case "require":
@@ -34,8 +32,8 @@ func require(t testing.TB) zkserver.Program {
 // find returns the program that FLAKED_ZK_JAVA and FLAKED_ZK_CLASSPATH name. If one of
 // them is not set, find takes java from PATH, and the jars that Debian installs. The
 // manifest of zookeeper.jar names the jars that the classpath does not.
-func find(getenv func(string) string) (zkserver.Program, error) {
-	prog := zkserver.Program{Java: getenv("FLAKED_ZK_JAVA"), Classpath: getenv("FLAKED_ZK_CLASSPATH")}
+func find(getenv func(string) string) (Program, error) {
+	prog := Program{Java: getenv("FLAKED_ZK_JAVA"), Classpath: getenv("FLAKED_ZK_CLASSPATH")}
 	if prog.Classpath == "" {
 		const jars = "/usr/share/java/"
 		if _, err := os.Stat(jars + "zookeeper.jar"); err != nil {

@@ -17,8 +17,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-
-	"github.com/flaked/flaked/internal/testkit/zkserver"
 )
 
 // script runs scripts/zk-dev.sh and returns its stdout and exit status.
@@ -74,7 +72,7 @@ func TestZkDevScriptKeepsDataOverRestart(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if !zkserver.Poll(zkserver.Timeout, func() bool { return exited(pid) }) {
+	if !Poll(Timeout, func() bool { return exited(pid) }) {
 		t.Fatalf("process %d does not end", pid)
 	}
 	if table, status := script(t, "status", "--dir", dir); status != 1 || !strings.Contains(table, " stopped ") {
@@ -146,7 +144,7 @@ func pretend(t *testing.T, dir string, n int, args ...string) (cmd *exec.Cmd, fi
 		t.Fatal(err)
 	}
 	// Just after exec the kernel shows no arguments yet.
-	zkserver.Poll(zkserver.Timeout, func() bool {
+	Poll(Timeout, func() bool {
 		shown, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid))
 		return len(shown) > 0
 	})

@@ -3,99 +3,98 @@
 package zktest
 
 import (
+	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
-	"time"
-
-	"github.com/flaked/flaked/internal/testkit/ownclock"
-	"github.com/flaked/flaked/internal/testkit/zkserver"
+	"strconv"
+	"strings"
 )
 
-// server is one ZooKeeper server. Its directory, ports and clock never change. Its
-// process can be ended and started again. The cluster's mutex guards cmd and frozen.
-type server struct {
-	zkserver.Server
-	prog  zkserver.Program
-	clock *ownclock.Clock // nil: the machine's
+// Program holds the path of the Java binary and ZooKeeper's classpath.
+type Program struct{ Java, Classpath string }
 
-	cmd    *exec.Cmd // nil while no process runs
-	frozen bool
+// Server is one server of an ensemble. Its caller owns the process.
+type Server struct {
+	ID  int    // from 1, as ZooKeeper counts
+	Dir string // absolute path of the directory of zoo.cfg, log and data
+
+	// Ports on 127.0.0.1. A standalone server uses only Client.
+	Client, Quorum, Election int
 }
 
-// versionDir returns the directory of ZooKeeper's snapshots and transaction logs.
-// Wipe deletes it, Snapshot and Restore copy it.
-func (s *server) versionDir() string { return filepath.Join(s.DataDir(), "version-2") }
+// Addr returns the address for clients, host:port.
+func (s *Server) Addr() string    { return "127.0.0.1:" + strconv.Itoa(s.Client) }
+func (s *Server) Config() string  { return filepath.Join(s.Dir, "zoo.cfg") }
+func (s *Server) DataDir() string { return filepath.Join(s.Dir, "data") }
+func (s *Server) LogFile() string { return filepath.Join(s.Dir, "log") }
 
-// start starts the process. It does not wait until the server serves.
-func (s *server) start() (err error) {
-	if s.cmd != nil {
-		return fmt.Errorf("server %d runs already", s.ID-1)
-	}
-	s.cmd, err = s.Launch(s.prog, func(cmd *exec.Cmd) error {
-		cmd.SysProcAttr = dieWithUs()
-		if s.clock != nil {
-			return s.clock.Start(cmd)
-		}
-		return cmd.Start()
-	},
-		"-Dzookeeper.forceSync=no",    // see the package comment
-		"-Dzookeeper.preAllocSize=64") // KiB; 64 MiB are slow to copy in Snapshot
-	return err
-}
-
-// kill ends the process by SIGKILL, frozen or not, and waits until it has ended.
-func (s *server) kill() error {
-	if s.cmd == nil {
-		return fmt.Errorf("server %d does not run", s.ID-1)
-	}
-	s.cmd.Process.Kill()
-	s.reap()
-	return nil
-}
-
-// stop ends the process by SIGTERM, and by SIGKILL if that takes longer than 10 s.
-func (s *server) stop() error {
-	if s.cmd == nil {
-		return fmt.Errorf("server %d does not run", s.ID-1)
-	}
-	s.cmd.Process.Signal(syscall.SIGTERM)
-	// A frozen process handles SIGTERM only after SIGCONT.
-	s.cmd.Process.Signal(syscall.SIGCONT)
-	if !zkserver.Poll(10*time.Second, func() bool { return exited(s.cmd.Process.Pid) }) {
-		s.cmd.Process.Kill()
-	}
-	s.reap()
-	return nil
-}
-
-func (s *server) reap() {
-	s.cmd.Wait() // the status is that of the signal we sent
-	s.cmd = nil
-	s.frozen = false
-}
-
-func (s *server) freeze() error {
-	if s.cmd == nil || s.frozen {
-		return fmt.Errorf("server %d does not run", s.ID-1)
-	}
-	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+// Configure writes zoo.cfg and myid of a server in the ensemble all.
+func (s *Server) Configure(all []*Server) error {
+	if err := os.MkdirAll(s.DataDir(), 0o700); err != nil {
 		return err
 	}
-	s.frozen = true
-	// The threads stop a little later than the signal was sent. Once freeze has
-	// returned, no thread may answer a request.
-	if !zkserver.Poll(10*time.Second, func() bool { return suspended(s.cmd.Process.Pid) }) {
-		return fmt.Errorf("server %d does not stop on SIGSTOP", s.ID-1)
+	var b bytes.Buffer
+	fmt.Fprintln(&b, "# written by internal/testkit/zktest of flaked")
+	fmt.Fprintln(&b, "tickTime=500") // allows sessions of 1 s
+	fmt.Fprintf(&b, "dataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\n", s.DataDir(), s.Client)
+	fmt.Fprintln(&b, "maxClientCnxns=0") // no limit: all clients have one address
+	fmt.Fprintf(&b, "admin.enableServer=false\n4lw.commands.whitelist=*\n")
+	if len(all) > 1 {
+		fmt.Fprintf(&b, "initLimit=20\nsyncLimit=10\nstandaloneEnabled=false\n")
+		for _, o := range all {
+			fmt.Fprintf(&b, "server.%d=127.0.0.1:%d:%d\n", o.ID, o.Quorum, o.Election)
+		}
+		if err := os.WriteFile(filepath.Join(s.DataDir(), "myid"), fmt.Appendln(nil, s.ID), 0o600); err != nil {
+			return err
+		}
 	}
-	return nil
+	// Replace the file atomically, because other processes read it.
+	if err := os.WriteFile(s.Config()+".new", b.Bytes(), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(s.Config()+".new", s.Config())
 }
 
-func (s *server) thaw() error {
-	if s.cmd == nil || !s.frozen {
-		return fmt.Errorf("server %d is not frozen", s.ID-1)
+// Launch starts the server's process by calling start. It does not wait until the server
+// serves. The process appends its output to LogFile. options are further options of Java.
+func (s *Server) Launch(prog Program, start func(*exec.Cmd) error, options ...string) (*exec.Cmd, error) {
+	log, err := os.OpenFile(s.LogFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
 	}
-	s.frozen = false
-	return s.cmd.Process.Signal(syscall.SIGCONT)
+	defer log.Close() // the child has its own
+	args := append(options,
+		"-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-XX:-UsePerfData", // else kill -9 leaves a /tmp file
+		"-Dzookeeper.jmx.log4j.disable=true",
+		"-Dorg.slf4j.simpleLogger.showDateTime=true",
+		"-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS",
+		// At level info ZooKeeper logs a line for each `srvr` that Mode sends.
+		"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn",
+		"-cp", prog.Classpath,
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", s.Config())
+	cmd := exec.Command(prog.Java, args...)
+	cmd.Dir = s.Dir
+	cmd.Stdout, cmd.Stderr = log, log // files, so that os/exec starts no goroutines
+	if err := start(cmd); err != nil {
+		return nil, err
+	}
+	return cmd, nil
+}
+
+// Tail returns the last 15 lines of the log, without stack frames, under a heading.
+func (s *Server) Tail() string {
+	log, err := os.ReadFile(s.LogFile())
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	var lines []string
+	for line := range strings.Lines(string(log)) {
+		if !strings.HasPrefix(line, "\tat ") {
+			lines = append(lines, line)
+		}
+	}
+	return fmt.Sprintf("--- the end of %s\n%s", s.LogFile(), strings.Join(lines[max(0, len(lines)-15):], ""))
 }

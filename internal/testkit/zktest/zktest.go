@@ -6,8 +6,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-
-	"github.com/flaked/flaked/internal/testkit/ownclock"
 )
 
 // Single starts one standalone server and waits until it serves. It ends with
@@ -24,31 +22,13 @@ func Three(t testing.TB) *Ensemble {
 	return start(t, 3)
 }
 
-// SingleOn is Single with a wall clock of the test's own. The server stamps
-// records by this clock, and keeps it over kills and restarts. Other programs
-// may share the clock, as if they ran on one machine.
-func SingleOn(t testing.TB, clock *ownclock.Clock) *Ensemble {
-	t.Helper()
-	return start(t, 1, clock)
-}
-
-// ThreeOn is Three with a wall clock for each server. The leader's clock stamps
-// the records.
-func ThreeOn(t testing.TB, clocks [3]*ownclock.Clock) *Ensemble {
-	t.Helper()
-	return start(t, 3, clocks[:]...)
-}
-
-func start(t testing.TB, n int, clocks ...*ownclock.Clock) *Ensemble {
+func start(t testing.TB, n int) *Ensemble {
 	t.Helper()
 	prog := require(t)
-	if len(clocks) > 0 {
-		ownclock.Require(t)
-	}
 	// Cleanups run in reverse order. TempDir comes before the cleanup below, so
 	// that the directory is removed when no server writes into it any more.
 	dir := t.TempDir()
-	c, err := launch(prog, dir, n, clocks...)
+	c, err := launch(prog, dir, n)
 	if err != nil {
 		t.Fatalf("zktest: %v", err)
 	}

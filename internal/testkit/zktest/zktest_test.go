@@ -14,8 +14,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/goleak"
-
-	"github.com/flaked/flaked/internal/testkit/zkserver"
 )
 
 func TestMain(m *testing.M) { Main(m) }
@@ -41,7 +39,7 @@ func connect(t *testing.T, addrs []string) *zk.Conn {
 func set(t *testing.T, conn *zk.Conn, path, value string) {
 	t.Helper()
 	var err error
-	ok := zkserver.Poll(20*time.Second, func() bool {
+	ok := Poll(20*time.Second, func() bool {
 		_, err = conn.Set(path, []byte(value), -1)
 		if errors.Is(err, zk.ErrNoNode) {
 			_, err = conn.Create(path, []byte(value), 0, zk.WorldACL(zk.PermAll))
@@ -59,7 +57,7 @@ func get(t *testing.T, conn *zk.Conn, path string) string {
 	t.Helper()
 	var value []byte
 	var err error
-	ok := zkserver.Poll(20*time.Second, func() bool {
+	ok := Poll(20*time.Second, func() bool {
 		// A follower may lag behind a write that another server has answered.
 		if _, err = conn.Sync(path); err == nil || errors.Is(err, zk.ErrNoNode) {
 			value, _, err = conn.Get(path)
@@ -247,7 +245,7 @@ func TestNoQuorumFailsAtOnce(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no quorum") {
 		t.Errorf("await says %v, want no quorum", err)
 	}
-	if d := time.Since(start); d > zkserver.Timeout/2 {
+	if d := time.Since(start); d > Timeout/2 {
 		t.Errorf("it took %v to see it", d)
 	}
 }
@@ -274,7 +272,7 @@ func TestAwaitRejectsAnotherServerOnThePort(t *testing.T) {
 	ours.Kill(0)
 	server := &ours.cluster.servers[0].Server
 	server.Client = other.cluster.servers[0].Client
-	if err := server.Configure([]*zkserver.Server{server}); err != nil {
+	if err := server.Configure([]*Server{server}); err != nil {
 		t.Fatal(err)
 	}
 	ours.Start(0)
@@ -338,7 +336,7 @@ func TestServersDieWithTheTestBinary(t *testing.T) {
 		t.Fatal("the helper started no server")
 	}
 	cmd.Process.Kill()
-	gone := zkserver.Poll(10*time.Second, func() bool {
+	gone := Poll(10*time.Second, func() bool {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
 		if err == nil {
 			conn.Close()

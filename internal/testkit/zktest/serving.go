@@ -1,4 +1,6 @@
-package zkserver
+//go:build unix
+
+package zktest
 
 import (
 	"errors"
