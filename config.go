@@ -78,7 +78,7 @@ type Config struct {
 	// SegmentStart is the segment that a tick begins in. 0 means worker.SegmentZero.
 	SegmentStart worker.SegmentStart
 	// ZooKeeperReplaced says that this ZooKeeper has taken the place of the one that StateDir
-	// was used with before, for good. See docs/guides/zookeeper-data-loss.md before you set it.
+	// was used with before, for good. See docs/troubleshooting.md before you set it.
 	ZooKeeperReplaced bool
 
 	// InMemory runs without ZooKeeper, with all state in memory. IDs are unique only within

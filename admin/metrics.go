@@ -24,7 +24,7 @@ type metric struct {
 	kind prometheus.ValueType
 }
 
-// metrics is a prometheus.Collector. Its families are in the order of docs/metrics.md.
+// metrics is a prometheus.Collector. Its families are in the order of docs/http.md.
 type metrics struct {
 	s   *Server
 	all []*metric
@@ -256,7 +256,7 @@ func constHistogram(desc *prometheus.Desc, h lineproto.Histogram) prometheus.Met
 	return prometheus.MustNewConstHistogram(desc, count, math.Max(0, h.Sum), cumulated)
 }
 
-// Collector returns a collector of the metrics of docs/metrics.md, without those of Go and of the
+// Collector returns a collector of the metrics of docs/http.md, without those of Go and of the
 // process, for the registry of the program. Run must be running while it is registered.
 func (s *Server) Collector() prometheus.Collector { return newMetrics(s) }
 

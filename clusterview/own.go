@@ -63,7 +63,7 @@ func Starting(cause node.Cause) bool {
 	return false
 }
 
-// refusal returns why the worker refuses. docs/guides/refusals.md says what to do about each cause.
+// refusal returns why the worker refuses. docs/troubleshooting.md says what to do about each cause.
 func (w OwnWorker) refusal() Problem {
 	advice := cmp.Or(refusalAdvice[w.Cause], seeRefusals)
 	p := Problem{Critical, "The node refuses: -" + w.Code + " " + w.Reason, advice}
@@ -146,7 +146,7 @@ func (w OwnWorker) troubled(word string) Problem {
 	// ClusterReport.FrozenProblem covers the first, withoutZooKeeper the others.
 	case node.TroubleFrozen, node.TroubleZooKeeper, node.TroubleFromCache:
 	default:
-		return Problem{Warning, word, "See degraded in docs/admin.md."}
+		return Problem{Warning, word, "See degraded in docs/http.md."}
 	}
 	return Problem{}
 }

@@ -157,7 +157,7 @@ func (w WorkerReport) Refuses() (cause node.Cause, refuses bool) {
 	return w.Says.Cause, !w.Says.Ready && (w.Says.Phase == "refusing" || w.Says.Phase == "serving")
 }
 
-const seeRefusals = "See docs/guides/refusals.md."
+const seeRefusals = "See docs/troubleshooting.md."
 
 const (
 	setClock   = "Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."

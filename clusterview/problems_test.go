@@ -79,7 +79,7 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 		{"confirming", []coordinator.Entry{liveEntry(0, 0)}, says(Answer{Phase: "confirming", Cause: "confirming"}), ""},
 		{"refusing", []coordinator.Entry{liveEntry(0, 0)}, refusing("clock-wrong"), "worker 0 (api) refuses to serve (clock-wrong). Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."},
 		{"two refusing", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, refusing("reserved-bound-reached"), "2 workers (0, 1) refuse to serve (reserved-bound-reached). Free space on the disk of --state-dir"},
-		{"for another reason", []coordinator.Entry{liveEntry(0, 0)}, refusing("solar-flare"), "refuses to serve (solar-flare). See docs/guides/refusals.md."},
+		{"for another reason", []coordinator.Entry{liveEntry(0, 0)}, refusing("solar-flare"), "refuses to serve (solar-flare). See docs/troubleshooting.md."},
 		{"as it reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, nil, "refuses to serve. Its READY and its log say why"},
 		{"no more", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, says(Answer{Ready: true, Phase: "serving"}), ""},
 		{"not shown yet", []coordinator.Entry{liveEntry(0, 0, dead)}, says(Answer{Ready: true, ZooKeeperOK: true}), "is not shown as live in ZooKeeper yet, but its node answers and reaches it. Wait for the next"},

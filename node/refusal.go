@@ -5,7 +5,7 @@ import "time"
 // Cause is why a node refuses, as a fixed word without figures.
 type Cause string
 
-// The causes. docs/guides/refusals.md says what to do about each.
+// The causes. docs/troubleshooting.md says what to do about each.
 const (
 	CauseNoWorkerYet          Cause = "no-worker-yet"
 	CauseZooKeeperUnreachable Cause = "zookeeper-unreachable"

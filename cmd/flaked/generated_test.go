@@ -131,7 +131,7 @@ func errorCodes() (codes []lineproto.Code) {
 }
 
 func TestEveryExitCodeIsDocumented(t *testing.T) {
-	document := readFile(t, "docs/exit-codes.md")
+	document := readFile(t, "docs/troubleshooting.md")
 	help := exitCodesText()
 	codes := exitConstants(t)
 	if len(codes) < 5 {
@@ -139,7 +139,7 @@ func TestEveryExitCodeIsDocumented(t *testing.T) {
 	}
 	for name, code := range codes {
 		if !strings.Contains(document, "\n| "+code+" | ") {
-			t.Errorf("docs/exit-codes.md does not say what exit code %s (%s) is", code, name)
+			t.Errorf("docs/troubleshooting.md does not say what exit code %s (%s) is", code, name)
 		}
 		if !strings.Contains(help, "  "+code+"  ") {
 			t.Errorf("exitTexts lack exit code %s (%s)", code, name)

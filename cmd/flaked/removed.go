@@ -22,7 +22,7 @@ var removed = map[string]string{
 	"workers show":          "use `flaked status -o json`",
 	"workers history":       "use the logs of the nodes",
 	"workers forget-ticket": "unused tickets do no harm",
-	"cluster own":           "use setAcl of ZooKeeper's zkCli.sh, as docs/credentials.md shows",
+	"cluster own":           "use setAcl of ZooKeeper's zkCli.sh, as docs/security.md shows",
 	"cluster audit":         "use the log of ZooKeeper's servers and of the nodes",
 	"seq export":            "use `flaked seq list -o json`",
 	"seq verify":            "use `flaked seq show`",

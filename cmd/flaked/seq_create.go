@@ -50,7 +50,7 @@ can never be changed.
 --salt and --scatter hide neighbours, with a key that is made with the sequence: with
 --salt 8, one guess in 256 is a value. With --scatter 40, the values are the numbers from
 start on to start + 2^40 - 1 in an order that looks random. Neither can be changed later.
-docs/maps.md says what each hides and costs. ` + "`flaked seq verify`" + ` tells the values of such a
+docs/sequences.md says what each hides and costs. ` + "`flaked seq verify`" + ` tells the values of such a
 sequence from other numbers.
 
 A name such as order:* is a template. Nodes create each sequence that it matches at its

@@ -33,7 +33,7 @@ skips is the number of values that will be skipped because ZooKeeper lost data.
 deleted_ms and purgeable_ms are null for sequences that are not deleted. max_names and
 names are the most sequences that a template creates, and those that it has created, 0
 for a sequence. The fields from id on are the record in ZooKeeper: position p has the
-value start + p * increment. docs/maps.md says what value it has with a salt or scatter.
+value start + p * increment. docs/sequences.md says what value it has with a salt or scatter.
 
 Examples:
   flaked seq list --zk zk1:2181

@@ -154,7 +154,7 @@ func seqKey(open storeOpener) *cli.Command {
 		ArgsUsage: "NAME",
 		Description: `Prints the key as 32 hexadecimal digits. A program that has it, with the start, the max,
 the salt or the scatter, turns values into positions without a lookup: in Go with
-sequence.NewValues, in other languages by docs/maps.md.
+sequence.NewValues, in other languages by docs/sequences.md.
 
 The key is a secret: a program that has it can predict all values, and make ones that
 pass. Give it only to programs that must verify values, and never to clients. It never

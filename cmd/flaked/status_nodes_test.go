@@ -241,7 +241,7 @@ func TestNodesProblems(t *testing.T) {
 		{"a stopped one is silent", clusterview.Unread{}, []clusterview.NodeReport{parsed(), silentNode(clusterview.Stopped)}, exitOK, ""},
 		{"all are silent", clusterview.Unread{}, []clusterview.NodeReport{silentNode(clusterview.Live)}, exitUnreachable, "no node answered: 1 problem\ncritical: node ids-3 at b:1 did not answer"},
 		{"not ready", clusterview.Unread{}, []clusterview.NodeReport{parsed("ready false", "cause clock-wrong")}, exitDegraded, "node ids-1 at a:1 is not ready (clock-wrong). Check with chronyc tracking, then set the clock right"},
-		{"two not ready", clusterview.Unread{}, []clusterview.NodeReport{parsed("ready false", "cause x"), parsed("ready false", "cause x")}, exitDegraded, "2 nodes (ids-1 at a:1, ids-1 at a:1) are not ready (x). See docs/guides/refusals.md."},
+		{"two not ready", clusterview.Unread{}, []clusterview.NodeReport{parsed("ready false", "cause x"), parsed("ready false", "cause x")}, exitDegraded, "2 nodes (ids-1 at a:1, ids-1 at a:1) are not ready (x). See docs/troubleshooting.md."},
 		{"a part of it", clusterview.Unread{}, []clusterview.NodeReport{parsed("workers 1,2", "workers_ready 1")}, exitDegraded, "only some of the workers make IDs"},
 		{"cut off", clusterview.Unread{}, []clusterview.NodeReport{cutOff()}, exitDegraded, "critical: node ids-1 at a:1 has no contact with ZooKeeper. Restore its connection to ZooKeeper"},
 		{"no ZooKeeper", cannotRead, []clusterview.NodeReport{cutOff()}, exitDegraded, "degraded: 1 problem\ncritical: ZooKeeper cannot be reached. Start it again"},

@@ -23,7 +23,7 @@ func Man(program Command, command string, common []Section) (page string, ok boo
 	}
 	title := ManName(program, command)
 	var b strings.Builder
-	fmt.Fprintf(&b, ".\\\" Generated: see docs/development.md.\n.TH %s 1 \"\" \"%s\" \"User Commands\"\n", roffQuoted(strings.ToUpper(title)), program.Name)
+	fmt.Fprintf(&b, ".\\\" Generated: see CONTRIBUTING.md.\n.TH %s 1 \"\" \"%s\" \"User Commands\"\n", roffQuoted(strings.ToUpper(title)), program.Name)
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n.SH SYNOPSIS\n", roff(title), roff(c.Summary))
 	synopses(&b, c)
 	if c.Text != "" {

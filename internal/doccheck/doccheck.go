@@ -46,8 +46,8 @@ var programs = []string{
 var prose = []string{
 	"floor <= timestamp",      // safety.md: a rule
 	"request  =", "verb     ", // protocol.md: grammar
-	"ok    zookeeper", // guides/check-node.md: what doctor prints
-	"listen flaked",   // deployment.md: HAProxy
+	"ok    zookeeper", // operate.md: what doctor prints
+	"listen flaked",   // deploy.md: HAProxy
 }
 
 var (
@@ -61,7 +61,7 @@ var (
 // Files returns the paths of the repository's documents, relative to root and sorted.
 func Files(root string) ([]string, error) {
 	var files []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/guides/*.md", "examples/*.md", "examples/*/*.md", "deploy/*.md", "deploy/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*.md", "examples/*/*.md", "deploy/*.md", "deploy/*/*.md"} {
 		found, err := fs.Glob(os.DirFS(root), pattern)
 		if err != nil {
 			return nil, err

@@ -13,13 +13,17 @@ import (
 var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	named   = regexp.MustCompile(`<a id="([^"]+)">`)
 	notSlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors returns the anchors that GitHub gives to the headings of a document.
+// anchors returns the anchors that GitHub gives to the headings of a document, and those that it names itself.
 func anchors(text string) (out []string) {
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {
 		out = append(out, strings.ReplaceAll(notSlug.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+	}
+	for _, m := range named.FindAllStringSubmatch(text, -1) {
+		out = append(out, m[1])
 	}
 	return out
 }

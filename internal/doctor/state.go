@@ -111,7 +111,7 @@ func judgeDir(d stateDir, cfg Config) Finding {
 		f.Advice = "Check the disk"
 	case d.loaded.Status == localcache.StatusRecord && len(d.loaded.Changed) > 0:
 		f.Level, f.Text = Warn, fmt.Sprintf("%s was copied or moved here (%v differ): a node started here will be a new one", d.path, d.loaded.Changed)
-		f.Advice = "Start with an empty directory, and see docs/guides/move-node.md"
+		f.Advice = "Start with an empty directory, and see docs/operate.md"
 	case d.belongs() && d.record.ClusterName != cfg.ZK.Cluster:
 		f.Level, f.Text = Fail, fmt.Sprintf("%s belongs to the cluster %q, and --cluster is %q", d.path, d.record.ClusterName, cfg.ZK.Cluster)
 		f.Advice = "Give each cluster its own --state-dir"

@@ -10,7 +10,7 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// The steps of docs/backup.md under load: a backup is taken from a running server, nodes come, go
+// The steps of docs/operate.md under load: a backup is taken from a running server, nodes come, go
 // and restart, sequences advance, and the backup is put back on all three servers.
 func TestRestoredBackupRepeatsNothing(t *testing.T) {
 	t.Parallel()

@@ -89,7 +89,7 @@ const kubeToken = "0123456789abcdef0123456789abcdef"
 const authenticate = "AUTH " + kubeToken
 
 // pod returns the pod of the workload in a directory. adapt changes what podman 4.3.1 cannot run.
-// docs/kubernetes.md lists it, field by field.
+// docs/deploy.md lists it, field by field.
 func (s *site) pod(dir, name string) fields {
 	s.t.Helper()
 	for _, object := range manifests(s.t, dir) {

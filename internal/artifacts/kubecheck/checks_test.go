@@ -148,7 +148,7 @@ func (c *checker) workload(o object) {
 			c.fail("nobody mounts the volume %s", v.Name)
 		}
 		if v.Secret != nil && v.Secret.SecretName != tokens {
-			c.fail("a Secret %q that docs/kubernetes.md does not have made", v.Secret.SecretName)
+			c.fail("a Secret %q that docs/deploy.md does not have made", v.Secret.SecretName)
 		}
 		// A Secret's file belongs to root. flaked can read it only as a member of fsGroup.
 		if v.Secret != nil && (v.Secret.DefaultMode&0o007 != 0 || v.Secret.DefaultMode&0o040 == 0 || p.SecurityContext.FSGroup == nil) {

@@ -4,6 +4,6 @@
 // their probes. The module apiserver checks the same files with the API server's own code.
 //
 // Package deploycheck runs the same files as pods, by podman. podman 4.3.1 cannot run their probes,
-// groups of volumes and sidecars, so the checks of these stay here. docs/kubernetes.md lists every
+// groups of volumes and sidecars, so the checks of these stay here. docs/deploy.md lists every
 // field that is changed for podman or not exercised.
 package kubecheck

@@ -114,7 +114,7 @@ func TestArchiveHasUnitOnlyOnLinux(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"flaked", "LICENSE", "THIRD-PARTY-NOTICES", "README.md", "CHANGELOG.md", "docs/operations.md", "docs/performance.svg", "completions/_flaked", "man/flaked-serve.1"} {
+		for _, want := range []string{"flaked", "LICENSE", "THIRD-PARTY-NOTICES", "README.md", "CHANGELOG.md", "docs/operate.md", "docs/http.md", "completions/_flaked", "man/flaked-serve.1"} {
 			if files[want] == "" {
 				t.Errorf("%s: no %s", goos, want)
 			}
@@ -157,7 +157,7 @@ func TestStageHasEveryPackagedFile(t *testing.T) {
 			t.Errorf("the package takes %s, which is not there", src)
 		}
 	}
-	for _, name := range []string{"THIRD-PARTY-NOTICES", "README.md", "CHANGELOG.md", "docs/operations.md", "docs/performance.svg"} {
+	for _, name := range []string{"THIRD-PARTY-NOTICES", "README.md", "CHANGELOG.md", "docs/operate.md", "docs/http.md"} {
 		path := filepath.Join(stage, "doc", name)
 		for path, mode := range map[string]os.FileMode{path: 0o644, filepath.Dir(path): 0o755} {
 			if i, err := os.Stat(path); err != nil || i.Mode().Perm() != mode {

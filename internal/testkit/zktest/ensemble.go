@@ -128,7 +128,7 @@ func (e *Ensemble) Snapshot(t testing.TB) string {
 	return dir
 }
 
-// Backup copies the data of server i while it runs, as docs/backup.md says, and returns a
+// Backup copies the data of server i while it runs, as docs/operate.md says, and returns a
 // directory for Restore, which gives this copy to every server.
 func (e *Ensemble) Backup(t testing.TB, i int) string {
 	t.Helper()

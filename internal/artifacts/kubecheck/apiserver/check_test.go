@@ -102,10 +102,10 @@ func inMemory(t *testing.T, to string, change func(file, text string) string) fi
 	return fs
 }
 
-// The kustomization in docs/kubernetes.md sets the image, ZooKeeper's addresses and the
+// The kustomization in docs/deploy.md sets the image, ZooKeeper's addresses and the
 // cluster.
 func TestKustomizationInTheDocumentWorks(t *testing.T) {
-	document, err := os.ReadFile("../../../../docs/kubernetes.md")
+	document, err := os.ReadFile("../../../../docs/deploy.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ dpkg -i flaked.deb || fail 'dpkg -i'
 getent passwd flaked || fail 'the user flaked was not created'
 [[ $(flaked version | head -n 1) == "flaked $version" ]] || fail "wrong version: $(flaked version)"
 [[ -z $(dpkg -V flaked) ]] || fail "installed files differ from the package: $(dpkg -V flaked)"
-for file in LICENSE THIRD-PARTY-NOTICES CHANGELOG.md README.md docs/operations.md; do
+for file in LICENSE THIRD-PARTY-NOTICES CHANGELOG.md README.md docs/operate.md; do
   [[ -s /usr/share/doc/flaked/$file ]] || grep -qs '^path-exclude.*/usr/share/doc' /etc/dpkg/dpkg.cfg.d/* || fail "/usr/share/doc/flaked/$file is missing"
 done
 # man finds the manual page, and systemd accepts the unit.
