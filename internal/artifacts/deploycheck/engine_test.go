@@ -4,13 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,37 +19,7 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv("FLAKED_TEST_CONTAINERS") != "" {
-		removeLeftovers()
-	}
-	zktest.Main(m)
-}
-
-// madeByTest matches the names that unique returns.
-var madeByTest = regexp.MustCompile(`^flaked-test-([0-9]+)-`)
-
-// removeLeftovers removes what killed tests have left: pods, containers, volumes and networks that
-// have the name of a process that has ended.
-func removeLeftovers() {
-	for _, kind := range []struct{ list, remove []string }{
-		{[]string{"pod", "ps", "--format", "{{.Name}}"}, []string{"pod", "rm", "--force", "--time", "1"}},
-		{[]string{"ps", "--all", "--format", "{{.Names}}"}, []string{"rm", "--force", "--volumes", "--time", "1"}},
-		{[]string{"volume", "ls", "--format", "{{.Name}}"}, []string{"volume", "rm", "--force"}},
-		{[]string{"network", "ls", "--format", "{{.Name}}"}, []string{"network", "rm", "--force"}},
-	} {
-		names, _ := try(context.Background(), ".", append([]string{"podman"}, kind.list...)...)
-		for _, name := range strings.Fields(names) {
-			made := madeByTest.FindStringSubmatch(name)
-			if made == nil {
-				continue
-			}
-			if _, err := os.Stat("/proc/" + made[1]); errors.Is(err, os.ErrNotExist) {
-				_, _ = try(context.Background(), ".", append(append([]string{"podman"}, kind.remove...), name)...)
-			}
-		}
-	}
-}
+func TestMain(m *testing.M) { zktest.Main(m) }
 
 // repository is the root of the checkout.
 var repository = func() string {
@@ -135,7 +103,7 @@ func needsNetwork(t testing.TB) {
 	t.Helper()
 	name := unique(t, "try")
 	podman(t, "network", "create", name)
-	_, err := try(t.Context(), ".", "podman", "run", "--rm", "--network", name, image, "version")
+	_, err := try(t.Context(), ".", "podman", "run", "--rm", "--network", name, image, "--version")
 	podman(t, "network", "rm", "--force", name)
 	if err != nil {
 		t.Skipf("NOT RUN: this machine cannot make networks for containers: %v", err)

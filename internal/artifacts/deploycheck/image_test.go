@@ -1,14 +1,7 @@
 package deploycheck
 
 import (
-	"bufio"
-	"context"
-	"fmt"
-	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -41,7 +34,7 @@ func TestImageContainsOneProgramAndThreeDirectories(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the image has %q, want %q", got, want)
 	}
-	if out := podman(t, "run", "--rm", "--network", "none", image, "version"); !strings.HasPrefix(out, "flaked 1.2.3-test\n") {
+	if out := podman(t, "run", "--rm", "--network", "none", image, "--version"); !strings.HasPrefix(out, "flaked 1.2.3-test\n") {
 		t.Errorf("version: %q", out)
 	}
 	config := strings.TrimSpace(podman(t, "image", "inspect", "--format", "{{.User}} {{.Config.StopSignal}} {{.Config.Entrypoint}} {{.Config.Cmd}}", image))
@@ -123,79 +116,4 @@ func TestImageRunsHardened(t *testing.T) {
 	}
 	ids.more(t, c.listen)
 	ids.unique(t)
-}
-
-func TestTwoContainersOnOneVolume(t *testing.T) {
-	needsImage(t)
-	c := newContainer(t, zktest.Chroot(t, zktest.Shared(t)), "first")
-	c.run()
-	second := *c
-	second.name = unique(t, "second")
-	second.listen, second.own = freeAddress(t), freeAddress(t)
-	removed(t, second.name)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	_, err := try(ctx, ".", second.args()...)
-	if err == nil || second.exitCode() != "1" || !strings.Contains(err.Error(), "/var/lib/flaked: state directory is in use") {
-		t.Errorf("the second container ended with exit code %s and: %v", second.exitCode(), err)
-	}
-	if err := isReady(c.listen); err != nil {
-		t.Errorf("the first container: %v", err)
-	}
-}
-
-// TestImageWithinMemoryLimit gives a node 64 MiB, which the pods of deploy/kubernetes/shared
-// request, and asks for 4 million IDs on one connection after the other.
-func TestImageWithinMemoryLimit(t *testing.T) {
-	needsImage(t)
-	c := newContainer(t, zktest.Chroot(t, zktest.Shared(t)), "small")
-	c.run("--memory", "64m", "--memory-swap", "64m")
-	requests := strings.Repeat("GET 1000\n", 500)
-	for range 8 {
-		conn, err := net.Dial("tcp", c.listen)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = conn.SetDeadline(time.Now().Add(60 * time.Second))
-		go func() { _, _ = conn.Write([]byte(requests)) }()
-		answers := bufio.NewScanner(conn)
-		lines := 0
-		for lines < 500*1000 && answers.Scan() {
-			lines++
-		}
-		conn.Close()
-		if lines != 500*1000 {
-			t.Fatalf("%d lines of 500,000: %v", lines, answers.Err())
-		}
-	}
-	state := strings.TrimSpace(podman(t, "inspect", "--format", "{{.State.Running}} {{.State.OOMKilled}} {{.HostConfig.Memory}}", c.name))
-	if state != "true false 67108864" {
-		t.Errorf("running, killed for memory, limit: %s", state)
-	}
-}
-
-// TestDockerfileCommandServes runs the command of the Dockerfile's first lines, on another port.
-func TestDockerfileCommandServes(t *testing.T) {
-	needsImage(t)
-	needsNetwork(t)
-	source, err := os.ReadFile(filepath.Join(repository, "Dockerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := regexp.MustCompile(`docker run --rm -p 127\.0\.0\.1:7609:7609 flaked (serve .*)`).FindSubmatch(source)
-	if command == nil {
-		t.Fatal("the Dockerfile's first lines have no `docker run`")
-	}
-	name, port := unique(t, "dev"), zktest.Port(t)
-	removed(t, name)
-	args := append([]string{"run", "--rm", "--name", name, "-p", fmt.Sprintf("127.0.0.1:%d:7609", port), image}, strings.Fields(string(command[1]))...)
-	run := exec.CommandContext(t.Context(), "podman", args...)
-	if err := run.Start(); err != nil {
-		t.Fatal(err)
-	}
-	// A cleanup function waits after the test's context has ended the program. A deferred call would
-	// wait forever if the test failed before `podman stop`.
-	t.Cleanup(func() { _ = run.Wait() })
-	ready(t, fmt.Sprintf("127.0.0.1:%d", port))
-	podman(t, "stop", name)
 }

@@ -2,7 +2,6 @@ package deploycheck
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -26,8 +25,7 @@ func newMachine(t testing.TB, versions ...string) *machine {
 	debs := t.TempDir()
 	for _, version := range versions {
 		out := t.TempDir()
-		do(t, "go", "run", "./internal/artifacts/release", "-version", version, "-epoch", "1",
-			"-platforms", "linux/"+runtime.GOARCH, "-nfpm", nfpm(t), "-out", out)
+		do(t, "scripts/release.sh", version, "1", out, "linux/"+runtime.GOARCH)
 		made, err := filepath.Glob(filepath.Join(out, "*.deb"))
 		if err != nil || len(made) != 1 {
 			t.Fatalf("packages of version %s: %q %v", version, made, err)
@@ -45,20 +43,6 @@ func newMachine(t testing.TB, versions ...string) *machine {
 		return fmt.Errorf("%s %w", out, err)
 	})
 	return m
-}
-
-// nfpm returns the module of nfpm that the Makefile names.
-func nfpm(t testing.TB) string {
-	t.Helper()
-	makefile, err := os.ReadFile(filepath.Join(repository, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile(`(?m)^NFPM := (\S+)$`).FindSubmatch(makefile)
-	if found == nil {
-		t.Fatal("the Makefile has no line NFPM := ...")
-	}
-	return string(found[1])
 }
 
 func (m *machine) try(script string) (string, error) {
@@ -148,13 +132,11 @@ func TestPackageUnderSystemd(t *testing.T) {
 	s.restartedAfter("systemctl restart", "systemctl restart flaked", address)
 	s.sameWorker("systemctl restart")
 	watchdog(s)
-	fullDisk(s)
 	s.restartedAfter("an upgrade", "dpkg -i /debs/0.1.1.deb", address)
 	s.sameWorker("an upgrade")
-	if out := m.do("/proc/$(systemctl show --value -p MainPID flaked)/exe version"); !strings.HasPrefix(out, "flaked 0.1.1\n") {
+	if out := m.do("/proc/$(systemctl show --value -p MainPID flaked)/exe --version"); !strings.HasPrefix(out, "flaked 0.1.1\n") {
 		t.Errorf("after the upgrade there runs %q", out)
 	}
-	readableJournal(s)
 	exposure(m)
 	removal(s)
 	s.ids.unique(t)
@@ -200,48 +182,6 @@ func watchdog(s *service) {
 	}
 	s.do("rm -r /etc/systemd/system/flaked.service.d && systemctl daemon-reload && systemctl restart flaked")
 	ready(s.t, s.address)
-}
-
-// fullDisk gives the node an empty state directory on a small file system, and fills it. In an
-// empty directory a node acquires another worker. It has the first one again at the end, with
-// the first directory.
-func fullDisk(s *service) {
-	s.t.Helper()
-	s.do(`systemctl stop flaked
-mount -t tmpfs -o size=64k,mode=700,uid=$(id -u flaked),gid=$(id -g flaked) tmpfs /var/lib/flaked
-systemctl start flaked`)
-	small := &service{s.machine, s.address, workerOf(s.t, s.address), s.ids}
-	if small.worker == s.worker {
-		s.t.Errorf("worker %s again, with an empty state directory", s.worker)
-	}
-	s.do("head -c 1M /dev/zero > /var/lib/flaked/filler; df --output=avail /var/lib/flaked | tail -n 1 | grep -qx ' *0'")
-	s.ids.more(s.t, s.address)
-	s.do("systemctl restart flaked")
-	small.sameWorker("a restart on a full disk")
-	s.do("rm /var/lib/flaked/filler")
-	small.sameWorker("the disk was freed")
-	s.do("systemctl stop flaked && umount /var/lib/flaked && systemctl start flaked")
-	s.sameWorker("the first disk came back")
-}
-
-// readableJournal checks that people and `journalctl -p` can read the log.
-func readableJournal(s *service) {
-	s.t.Helper()
-	s.do("journalctl --sync")
-	log := s.journal("")
-	for _, want := range []string{"[INFO]  flaked.node: serving: worker=", "[INFO]  flaked: stopping"} {
-		if !strings.Contains(log, want) {
-			s.t.Errorf("the journal has no line %q:\n%s", want, log)
-		}
-	}
-	for line := range strings.Lines(log) {
-		if strings.HasPrefix(line, "{") || strings.HasPrefix(line, "<") {
-			s.t.Errorf("not for people: %s", line)
-		}
-	}
-	if warnings := s.journal("-p warning"); strings.Contains(warnings, "[INFO]") {
-		s.t.Errorf("journalctl -p warning:\n%s", warnings)
-	}
 }
 
 // highestExposure is the bound for `systemd-analyze security`, from 0 (safe) to 10. The rest of

@@ -1,10 +1,9 @@
-// Command apiserver checks the kustomizations in deploy/kubernetes with Kubernetes' own
+// Command kubecheck checks the kustomizations in deploy/kubernetes with Kubernetes' own
 // code. It builds them by kustomize, decodes the result strictly, and runs the API
 // server's validation, its warnings and the restricted level of Pod Security. It is a
-// module of its own, so that flaked does not depend on Kubernetes. `make kubernetes` runs
-// it and its tests.
+// module of its own, so that flaked does not depend on Kubernetes. `make kubernetes` runs it.
 //
-//	apiserver DIR...
+//	kubecheck DIR...
 package main
 
 import (

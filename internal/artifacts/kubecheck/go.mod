@@ -1,4 +1,4 @@
-module github.com/flaked/flaked/internal/artifacts/kubecheck/apiserver
+module github.com/flaked/flaked/internal/artifacts/kubecheck
 
 go 1.26.0
 

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+#
+# release.sh makes the files of a release in a directory: for each platform an archive and an SBOM,
+# for Linux a Debian package, and SHA256SUMS. `make release` calls it, on Linux:
+#
+#   scripts/release.sh VERSION EPOCH DIR OS/ARCH...
+#
+# EPOCH is the time of all files, in Unix seconds: the time of the commit. The same commit and the
+# same version of Go give the same bytes on every machine; `make nightly` checks it.
+set -euo pipefail
+umask 022
+export LC_ALL=C TZ=UTC CGO_ENABLED=0 GOWORK=off GOEXPERIMENT='' GOAMD64=v1 GOARM64=v8.0
+# With -trimpath the tools are the same program everywhere, and an SBOM has its maker's checksum.
+export GOFLAGS=-trimpath
+
+nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
+cyclonedx=github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+
+cd "$(dirname "$0")/.."
+version=$1 out=$3
+export SOURCE_DATE_EPOCH=$2
+shift 3
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+rm -rf "$out"
+mkdir -p "$out"
+
+# deb_version prints the package's version for one of `git describe`. dpkg sorts release candidates
+# before their version, later commits after it, and versions without a tag before all others.
+deb_version() {
+  if [[ $version =~ ^v?[0-9]+(\.[0-9]+)+ ]]; then
+    sed -E 's/^v//; s/-dirty$/+dirty/; s/-([0-9]+)-g([0-9a-f]+)/+\1.g\2/; s/-/~/' <<<"$version"
+  else
+    echo "0~$(tr -c 'A-Za-z0-9.+~\n' . <<<"${version%-dirty}")"
+  fi
+}
+
+# notices prints the licences of Go and of all modules that the program for a platform links.
+notices() {
+  local module root file found line
+  printf -v line '%80s' ''
+  printf 'The program flaked contains the software that this file lists. The licence of each part\nfollows its name. The licence of flaked itself is in the file LICENSE.\n'
+  {
+    printf "Go's standard library, %s\t%s\n" "$(go env GOVERSION)" "$(go env GOROOT)"
+    GOOS=$1 GOARCH=$2 go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{"\t"}}{{.Dir}}{{end}}{{end}}' ./cmd/flaked | sort -u
+  } | while IFS=$'\t' read -r module root; do
+    printf '\n%s\n%s\n' "${line// /=}" "$module"
+    found=no
+    # Some modules have code of others, with its licence, in a directory of its own.
+    while IFS= read -r file; do
+      printf '\n---------- %s\n\n' "${file#"$root/"}"
+      cat "$file"
+      found=yes
+    done < <(find "$root" -maxdepth "$([[ $root == "$(go env GOROOT)" ]] && echo 1 || echo 4)" -type f \
+      -regextype posix-extended -iregex '.*/(licen[cs]e|copying|notice|copyright|patents)([-._][^/]*)?' ! -name '*.go' | sort)
+    [[ $found == yes ]] || { echo "release: no licence file in $root. A release must not contain a module without a licence." >&2; exit 1; }
+  done
+}
+
+platform() {
+  local os=$1 arch=$2 name dir
+  name=flaked_${version#v}_${os}_$arch
+  dir=$stage/$name
+  mkdir "$dir"
+  GOOS=$os GOARCH=$arch go build -buildvcs=false -ldflags "-s -w -X main.version=$version" -o "$dir/flaked" ./cmd/flaked
+  mkdir "$dir/doc"
+  cp ./*.md "$dir/doc"
+  find docs -type f \( -name '*.md' -o -name '*.svg' \) -exec cp --parents --no-preserve=mode -t "$dir/doc" {} +
+  notices "$os" "$arch" >"$dir/doc/THIRD-PARTY-NOTICES"
+  go run "$cyclonedx" bin -json -noserial -notimestamp -std -output-version 1.6 -version "$version" "$dir/flaked" >"$out/$name.cdx.json" 2>"$stage/log" ||
+    { cat "$stage/log" >&2; return 1; }
+  if [[ $os == linux ]]; then
+    # The package's unit starts /usr/bin/flaked. Its head must not explain an installation without a package.
+    { printf '# Change this unit with `systemctl edit flaked`. The state directory is always\n# /var/lib/flaked: state-dir in /etc/flaked.yaml is ignored.\n\n'
+      sed -n '/^\[Unit\]$/,$ s#/usr/local/bin/#/usr/bin/#; /^\[Unit\]$/,$ p' deploy/systemd/flaked.service; } >"$stage/flaked.service"
+    STAGE=$stage TREE=$dir ARCH=$arch VERSION=$(deb_version) go run "$nfpm" package --config deploy/debian/nfpm.yaml --packager deb \
+      --target "$out/flaked_$(deb_version)_$arch.deb" >"$stage/log" 2>&1 || { cat "$stage/log" >&2; return 1; }
+    cp -R deploy/systemd "$dir"
+  fi
+  cp -R "$dir/doc/." LICENSE "$dir"
+  rm -r "$dir/doc"
+  tar -C "$stage" --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mode=go=rX,u+w --mtime="@$SOURCE_DATE_EPOCH" -c "$name" |
+    gzip -9 -n >"$out/$name.tar.gz"
+}
+
+for target; do platform "${target%/*}" "${target#*/}"; done
+(cd "$out" && sha256sum -- * >"$stage/sums" && cp "$stage/sums" SHA256SUMS && ls)
