@@ -276,11 +276,6 @@ func (n *Node) LineProtocol() (lineproto.Backend, lineproto.Sequences) {
 // Use returns what the node knows of a named sequence. ok is false if it knows none of this name.
 func (n *Node) Use(name string) (u seqstore.Use, ok bool) { return n.issuer.Use(name) }
 
-// Until returns the time until the next moment at which a node works that does something every so
-// often. A program that does its own periodic work at these moments is not woken once more for it.
-// every must be above 0.
-func (n *Node) Until(every time.Duration) time.Duration { return n.pulse.Until(every) }
-
 // StateDirs returns the state directories of a Node with so many workers. The first is dir itself,
 // so that the first worker stays when the number of workers changes.
 func StateDirs(dir string, workers int) []string {

@@ -23,13 +23,13 @@ func TestTokenIsRequiredExceptForProbesAndMetrics(t *testing.T) {
 		paths        string
 		code         int
 	}{
-		{"nobody is asked", nil, "", nil, "/ /page.js /page/decode/5 /livez /readyz /metrics /v1/status /v1/ids /v1/workers /api/snowflake/get/x", 200},
+		{"nobody is asked", nil, "", nil, "/ /page.js /livez /readyz /metrics /v1/status /v1/ids /v1/workers /api/snowflake/get/x", 200},
 		{"probes bring nothing", knows, "", nil, "/livez /readyz /metrics", 200},
-		{"others have to", knows, "", nil, "/ /page/live /page/decode/5 /v1/status /v1/ids /v1/workers /v1/decode/5 /api/snowflake/get/x /decodeSnowflakeId /debug/pprof/", 401},
+		{"others have to", knows, "", nil, "/ /v1/status /v1/ids /v1/workers /v1/decode/5 /api/snowflake/get/x /decodeSnowflakeId /debug/pprof/", 401},
 		{"a token", knows, "", bearer, "/livez /v1/status /v1/ids /api/snowflake/get/x /debug/pprof/", 200},
 		{"a password", knows, "", browser, "/v1/status /v1/ids", 200},
 		{"another", knows, "", wrong, "/v1/status /v1/ids", 401},
-		{"closed", nil, "other machines can reach this", bearer, "/ /page/live /page/decode/5 /v1/status /v1/ids /v1/decode/5 /api/snowflake/get/x /debug/pprof/", 403},
+		{"closed", nil, "other machines can reach this", bearer, "/ /v1/status /v1/ids /v1/decode/5 /api/snowflake/get/x /debug/pprof/", 403},
 		{"closed, but to probes", nil, "other machines can reach this", nil, "/livez /readyz /metrics", 200},
 		{"what is not there is not a secret", knows, "", nil, "/v1/nothing", 404},
 	} {
@@ -83,7 +83,7 @@ func TestForeignHostNameIsRefusedOnLoopback(t *testing.T) {
 // Every other request from it is refused.
 func TestRequestsFromOtherSitesAreRefused(t *testing.T) {
 	const ids = "/v1/ids /api/snowflake/get/x"
-	const others = "/page/live /page/decode/5 /v1/status /v1/workers /v1/decode/5 /decodeSnowflakeId /debug/pprof/"
+	const others = "/v1/status /v1/workers /v1/decode/5 /decodeSnowflakeId /debug/pprof/"
 	for _, row := range []struct {
 		name    string
 		headers string
@@ -92,7 +92,7 @@ func TestRequestsFromOtherSitesAreRefused(t *testing.T) {
 	}{
 		{"a program", "", "/ /v1/status /v1/decode/5 " + ids, false},
 		{"an address that was typed", "Sec-Fetch-Site: none; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document", "/ /v1/status " + ids, false},
-		{"this page", "Sec-Fetch-Site: same-origin; Sec-Fetch-Mode: cors", "/page/decode/5 /v1/status " + ids, false},
+		{"this page", "Sec-Fetch-Site: same-origin; Sec-Fetch-Mode: cors", "/v1/status " + ids, false},
 		{"this page, by POST", "Sec-Fetch-Site: same-origin; Origin: http://HOST", ids, false},
 		{"this page, in an old browser", "Origin: http://HOST", ids, false},
 		{"another site", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: no-cors", "/ " + ids + " " + others, true},

@@ -20,7 +20,7 @@ func Of(n *flaked.Node) Config {
 	}
 	return Config{
 		Ready: backend.Ready, Live: n.Live, Workers: n.Status, Reserve: backend.Reserve,
-		Sequences: n.Sequences, Issuer: issuerOf{sequences, n}, Slots: n.Cluster, Until: n.Until, About: about,
+		Sequences: n.Sequences, Issuer: issuerOf{sequences, n}, Slots: n.Cluster, About: about,
 	}
 }
 

@@ -28,10 +28,9 @@ const keptEvents = 200
 type Events struct {
 	now func() time.Time
 
-	mu      sync.Mutex // guards what follows
-	last    []Event    // oldest first
-	next    int64
-	changed chan struct{}
+	mu   sync.Mutex // guards what follows
+	last []Event    // oldest first
+	next int64
 }
 
 var _ hclog.SinkAdapter = (*Events)(nil)
@@ -42,7 +41,7 @@ func NewEvents(now func() time.Time) *Events {
 	if now == nil {
 		now = time.Now
 	}
-	return &Events{now: now, changed: make(chan struct{})}
+	return &Events{now: now}
 }
 
 // Accept implements hclog.SinkAdapter. It ignores levels below info.
@@ -62,8 +61,6 @@ func (e *Events) Accept(name string, level hclog.Level, msg string, args ...any)
 		e.last = append(e.last[:0], e.last[1:]...) // Last has given out copies
 	}
 	e.last = append(e.last, event)
-	close(e.changed)
-	e.changed = make(chan struct{})
 }
 
 // Last returns a copy of up to n of the latest events, oldest first.
@@ -71,11 +68,4 @@ func (e *Events) Last(n int) []Event {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return append([]Event{}, e.last[max(0, len(e.last)-n):]...)
-}
-
-// Changed returns a channel that is closed at the next event.
-func (e *Events) Changed() <-chan struct{} {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.changed
 }

@@ -16,19 +16,8 @@ func TestEvents(t *testing.T) {
 	log := hclog.NewInterceptLogger(&hclog.LoggerOptions{Name: "flaked", Level: hclog.Error, Output: io.Discard})
 	log.RegisterSink(events)
 	node := log.Named("node")
-	changed := events.Changed()
 	node.Debug("not for people")
-	select {
-	case <-changed:
-		t.Error("a line for debugging is an event")
-	default:
-	}
 	node.With("worker", 7).Warn("heartbeat failed", "error", errors.New("cut off"))
-	select {
-	case <-changed:
-	default:
-		t.Error("Changed was not closed")
-	}
 	log.Info("serving")
 	want := []Event{
 		{1, 1234, "warn", "flaked.node", "heartbeat failed", [][2]string{{"worker", "7"}, {"error", "cut off"}}},

@@ -154,7 +154,7 @@ func TestNoTimeIsLeftWhileItRefuses(t *testing.T) {
 		{"it refuses", refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) { w.Disk.OK = false }), "–", false},
 		{"its lease is over", refuses("FENCED", "lease-expired", over), "expired", false},
 	} {
-		html := render("node", view{Own: []ownView{row.own}})
+		html := string(render("node", view{Own: []ownView{row.own}}))
 		cell := regexp.MustCompile(`data-is="Lease left">(?:<b class="bad">)?([^ <]*)`).FindStringSubmatch(html)
 		if cell == nil || cell[1] != row.lease {
 			t.Errorf("%s: Lease left is %q, want %s", row.name, cell, row.lease)
@@ -165,25 +165,25 @@ func TestNoTimeIsLeftWhileItRefuses(t *testing.T) {
 	}
 }
 
-// For a worker of this process the map shows the process's state, not ZooKeeper's older one.
-func TestMapShowsOwnStateBeforeZooKeeper(t *testing.T) {
+// For a worker of this process the page shows the process's state, not ZooKeeper's older one.
+func TestPageShowsOwnStateBeforeZooKeeper(t *testing.T) {
 	clockWrong := func(w *node.Snapshot) { w.Clock.Wrong = true }
 	for _, row := range []struct {
 		name, phase string
 		own         []ownView
-		class       string
+		trouble     bool
 		leaseLeft   bool
 	}{
-		{"serves", "serving", []ownView{own(func(*node.Snapshot) {})}, "live own", true},
-		{"refuses, and ZooKeeper has the state before", "serving", []ownView{refuses("CLOCK", "clock-behind", func(*node.Snapshot) {})}, "live own off", false},
-		{"serves again, and ZooKeeper has the state before", "refusing", []ownView{own(func(*node.Snapshot) {})}, "live own", true},
-		{"a wrong clock", "serving", []ownView{own(clockWrong)}, "live own off", true},
-		{"another node's, by ZooKeeper", "refusing", nil, "live off", false},
-		{"another node's that serves", "serving", []ownView{refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Worker = new(8) })}, "live", true},
+		{"serves", "serving", []ownView{own(func(*node.Snapshot) {})}, false, true},
+		{"refuses, and ZooKeeper has the state before", "serving", []ownView{refuses("CLOCK", "clock-behind", func(*node.Snapshot) {})}, true, false},
+		{"serves again, and ZooKeeper has the state before", "refusing", []ownView{own(func(*node.Snapshot) {})}, false, true},
+		{"a wrong clock", "serving", []ownView{own(clockWrong)}, true, true},
+		{"another node's, by ZooKeeper", "refusing", nil, true, false},
+		{"another node's that serves", "serving", []ownView{refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Worker = new(8) })}, false, true},
 	} {
 		v := describeSlot(clusterview.WorkerReport{Worker: 7, State: "live", Phase: row.phase, LeaseLeftMs: new(int64(60_000))}, ownWorkers(row.own), 0, false)
-		if got := describeCell(v).Class; got != row.class || (v.LeaseLeftMs != nil) != row.leaseLeft {
-			t.Errorf("%s: %q, lease left %v, want %q, %v", row.name, got, v.LeaseLeftMs, row.class, row.leaseLeft)
+		if got := v.Trouble(); got != row.trouble || (v.LeaseLeftMs != nil) != row.leaseLeft {
+			t.Errorf("%s: trouble %v, lease left %v, want %v, %v", row.name, got, v.LeaseLeftMs, row.trouble, row.leaseLeft)
 		}
 	}
 }
@@ -198,9 +198,9 @@ func TestRefusalRateIsRedOnlyWithAProblem(t *testing.T) {
 		{"well", own(func(*node.Snapshot) {}), true},
 		{"the clock is wrong", refuses("CLOCK", "clock-wrong", func(*node.Snapshot) {}), false},
 	} {
-		v := view{Own: []ownView{row.own}, Ready: row.own.Ready, Load: loadView{Known: true, Fails: "62"}}
+		v := view{Own: []ownView{row.own}, Ready: row.own.Ready, Load: loadView{Fails: "62"}}
 		v.First = firstOf(v, seen{}, nil)
-		banner, figures := render("wrong", v), render("node", v)
+		banner, figures := string(render("wrong", v)), string(render("node", v))
 		red := strings.Contains(figures, `<b class="bad">62/s refused</b>`)
 		if nothing := strings.Contains(banner, "Healthy."); nothing != row.nothing || red == nothing || !strings.Contains(figures, "62/s refused") {
 			t.Errorf("%s: nothing is wrong %v, red %v", row.name, nothing, red)
@@ -246,14 +246,14 @@ func TestPageMarksStaleReading(t *testing.T) {
 		return slots(ctx)
 	}
 	addr, _ := start(t, cfg)
-	page := func() string { _, _, body := do(t, "GET", "http://"+addr+"/?worker=0"); return body }
+	page := func() string { _, _, body := do(t, "GET", "http://"+addr+"/"); return body }
 	if body := page(); strings.Contains(body, "was live") || strings.Contains(body, "has not been read") {
 		t.Error("the first reading is not now")
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		body := page()
-		if n := strings.Count(body, "ZooKeeper has not been read since"); n == 3 && strings.Contains(body, "Last reading of ZooKeeper: ") { // the map, the worker, the table; above all
-			for _, now := range []string{"</i> live</td>", "</i> live:", "ids-0: live"} {
+		if n := strings.Count(body, "ZooKeeper has not been read since"); n == 1 && strings.Contains(body, "Last reading of ZooKeeper: ") {
+			for _, now := range []string{"</i> live</td>"} {
 				if was := strings.Replace(now, "live", "was live", 1); strings.Contains(body, now) || !strings.Contains(body, was) {
 					t.Errorf("want %q and no %q in\n%s", was, now, body)
 				}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -26,14 +27,17 @@ type view struct {
 	StoreError string
 	Own        []ownView
 	Load       loadView
-	Map        mapView
-	Clocks     chartView
-	Nodes      []slotView
-	MoreNodes  int
+	// Held counts the cluster's workers, "" if they were never read. Clocks compares their clocks.
+	Held, Clocks string
+	Nodes        []slotView
+	MoreNodes    int
 	// Sequences are the sequences of the table, and MoreSequences how many it leaves out.
 	Sequences     []seqView
 	MoreSequences int
 	Events        []Event // newest first
+	// ID is the ID that the reader asked about, and Decoded what it means. nil means that nobody asked.
+	ID      string
+	Decoded *decodedView
 }
 
 // ownView is a worker of this process.
@@ -41,6 +45,7 @@ type ownView struct {
 	clusterview.OwnWorker
 	Beat  string
 	Clock string
+	Worst string // its clock against the clock that differs most, "" if not compared
 	// LeaseShown is the time left, in ms. It is nil while the worker refuses, because a time
 	// left would contradict the refusal. A lease that has expired is shown all the same.
 	LeaseShown *int64
@@ -59,7 +64,6 @@ type slotView struct {
 	Was      bool   // from a stale reading
 	Clock    string // "1.2ms ± 0.5ms fast"; empty if not known
 	Page     string // URL of the status page of another node; empty if it has none
-	Means    string // its state in words
 }
 
 // Trouble reports whether an operator should look at the worker.
@@ -67,70 +71,7 @@ func (v slotView) Trouble() bool {
 	return v.State == clusterview.Disconnected || v.State == clusterview.RecordMissing || v.Off || v.Late || v.Refusing
 }
 
-// Marks returns words for a worker of this process and for problems, separated by commas,
-// in the order of the legend.
-func (v slotView) Marks() string {
-	var marks []string
-	for _, m := range []struct {
-		is   bool
-		word string
-	}{{v.Own, "this node"}, {v.Refusing, "refuses"}, {v.Off, "clock off"}, {v.Late, "overdue"}} {
-		if m.is {
-			marks = append(marks, m.word)
-		}
-	}
-	return strings.Join(marks, ", ")
-}
-
-// mapView is the map of workers, one cell for each.
-type mapView struct {
-	Cells []cellView
-	Large bool // at most largeMap cells, with numbers
-	// Beyond is how many workers have no cell. Rest is how many have none on a small screen.
-	Beyond, Rest int
-	Legend       []legendView
-	Total        int
-	Held         int
-	Known        bool
-	Stale        bool
-}
-
-// same reports whether both maps would be rendered alike.
-func (m mapView) same(other mapView) bool {
-	return slices.Equal(m.Cells, other.Cells) && slices.Equal(m.Legend, other.Legend) && m.Total == other.Total && m.Known == other.Known && m.Stale == other.Stale
-}
-
-type cellView struct {
-	Number int
-	State  string
-	Name   string // empty if the worker was never held
-	Class  string
-	Marks  string
-	Held   bool // at some time, so there is a record to show
-}
-
-type legendView struct {
-	State, Means string
-	N            int
-}
-
-// stateMeans words the states.
-var stateMeans = map[string]string{
-	clusterview.Live:          "its node is connected to ZooKeeper",
-	clusterview.Disconnected:  "its node is disconnected from ZooKeeper, and may serve until its lease expires",
-	clusterview.Stopped:       "its node stopped cleanly, and may come back until its lease expires",
-	clusterview.Releasing:     "released, and free when its lease has expired",
-	clusterview.RecordMissing: "ZooKeeper has lost its record",
-	clusterview.Free:          "any node may acquire it",
-}
-
 const (
-	// largeMap is the most workers whose cells have room for numbers. A small screen hides
-	// the cells from largeMap on that follow the last worker that was ever held.
-	largeMap = 128
-	// mapCells limits the map: workers below it have cells, and of the others the first
-	// mapCells that were ever held.
-	mapCells = 2048
 	// shownNodes is the most rows of the table of workers.
 	shownNodes = 32
 	// staleAfter is how old a reading of the slots may be while a page is open.
@@ -140,10 +81,10 @@ const (
 // look returns the data of the common parts. It does no I/O and does not wait.
 func (s *Server) look(now time.Time) view {
 	c, _ := s.slots.get()
-	samples, past := s.pages.past.all()
+	before, last := s.past.note(time.UnixMilli(s.cfg.About.StartedMs), now, s.cfg.Counters(), s.made.Load())
 	sequences := s.sequences()
 	status := s.statusWith(sequences)
-	v := view{Status: status, Ready: status.Ready, Reason: status.Reason, Dev: s.cfg.About.Dev, Load: describeLoad(samples, now)}
+	v := view{Status: status, Ready: status.Ready, Reason: status.Reason, Dev: s.cfg.About.Dev, Load: describeLoad(before, last)}
 	for _, w := range status.Workers {
 		v.Own = append(v.Own, describeOwn(w))
 	}
@@ -158,8 +99,9 @@ func (s *Server) look(now time.Time) view {
 		slots = append(slots, describeSlot(w, own, now.Sub(c.at), v.Stale))
 	}
 	v.First = firstOf(v, c, slots)
-	v.Map = describeMap(c, slots, v.Stale)
-	v.Clocks = clockChart(past, slots, now)
+	if !c.at.IsZero() {
+		v.Held, v.Clocks = c.Summary.HeldLine(), c.ClocksLine()
+	}
 	v.Nodes, v.MoreNodes = mostInteresting(slots)
 	v.Sequences, v.MoreSequences = firstSequences(sequences, shownSequences)
 	v.Events = status.Events
@@ -203,6 +145,9 @@ func describeOwn(w node.Snapshot) ownView {
 		if v.HeartbeatLate() { // the offset is as old, as heartbeats measure it
 			v.Clock += ", " + v.Beat
 		}
+		if w.Clock.WorstMs != nil && w.Clock.Voters > 1 {
+			v.Worst = fmt.Sprintf("%s against the farthest of %d clocks", clockWords(*w.Clock.WorstMs, *w.Clock.WorstUncertaintyMs), w.Clock.Voters)
+		}
 	}
 	if w.Ready || w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 {
 		v.LeaseShown = w.LeaseLeftMs
@@ -219,7 +164,7 @@ func describeOwn(w node.Snapshot) ownView {
 // only with the next heartbeat.
 func describeSlot(w clusterview.WorkerReport, own map[int]ownView, ago time.Duration, stale bool) slotView {
 	self, isOwn := own[w.Worker]
-	v := slotView{WorkerReport: w, Own: isOwn, Was: stale, Off: w.ClockOff(), Means: stateMeans[w.State]}
+	v := slotView{WorkerReport: w, Own: isOwn, Was: stale, Off: w.ClockOff()}
 	if ms, uncertain, known := w.Offset(); known {
 		v.Clock = clockWords(ms, uncertain)
 	}
@@ -258,50 +203,6 @@ func pageOf(address string) string {
 	return "http://" + host + "/"
 }
 
-// sparse reports whether the map of workers is mostly empty cells. The page then folds it.
-func sparse(s clusterview.Summary) bool { return s.Slots > largeMap && s.Used*10 < s.Slots }
-
-func describeMap(c seen, slots []slotView, stale bool) mapView {
-	m := mapView{Stale: stale, Total: c.Summary.Slots, Held: c.Summary.Held, Known: !c.at.IsZero(), Large: c.Summary.Slots <= largeMap}
-	counts := c.Summary.ByState()
-	for _, state := range clusterview.States() {
-		m.Legend = append(m.Legend, legendView{state, stateMeans[state], counts[state]})
-	}
-	next := 0
-	for n := range min(c.Summary.Slots, mapCells) {
-		if next < len(slots) && slots[next].Worker == n {
-			m.Cells = append(m.Cells, describeCell(slots[next]))
-			next++
-			continue
-		}
-		cell := cellView{Number: n, State: "free", Class: "free"}
-		if next == len(slots) && n >= largeMap {
-			cell.Class += " rest"
-			m.Rest++
-		}
-		m.Cells = append(m.Cells, cell)
-	}
-	for _, w := range slots[next:min(len(slots), next+mapCells)] {
-		m.Cells = append(m.Cells, describeCell(w))
-	}
-	m.Beyond = max(0, c.Summary.Slots-len(m.Cells))
-	m.Rest += m.Beyond
-	return m
-}
-
-func describeCell(w slotView) cellView {
-	cell := cellView{Number: w.Worker, State: w.State, Name: w.Name, Class: w.State, Marks: w.Marks(), Held: true}
-	for _, m := range []struct {
-		is   bool
-		word string
-	}{{w.Own, "own"}, {w.Off || w.Refusing, "off"}, {w.Late, "late"}} {
-		if m.is {
-			cell.Class += " " + m.word
-		}
-	}
-	return cell
-}
-
 // mostInteresting returns at most shownNodes workers that are not free, and how many more
 // there are. Workers with problems come first, then those of this process, then live ones,
 // then stopped ones.
@@ -334,19 +235,3 @@ func mostInteresting(slots []slotView) (shown []slotView, more int) {
 	}
 	return shown, more - len(shown)
 }
-
-// detailView is the worker that a reader asked for.
-type detailView struct {
-	Asked  string
-	Valid  bool
-	Found  bool
-	Number int
-	Total  int
-	Slot   slotView
-	// ReadAt is when the slot was read, and ReadAgo how long ago. Both are empty unless the
-	// reading is stale.
-	ReadAt, ReadAgo string
-}
-
-// Last returns the largest worker that the layout has.
-func (v detailView) Last() int { return v.Total - 1 }

@@ -12,7 +12,7 @@ import (
 
 // decodedView is a decoded ID as the page shows it.
 type decodedView struct {
-	Asked, Error string
+	Error string
 	decoded
 	Bits []bitsView
 }

@@ -16,14 +16,12 @@ const (
 	// maxWaits is how many requests may wait at once for something slow, such as
 	// ZooKeeper.
 	maxWaits = 8
-	// maxStreams is how many status pages get live updates at once.
-	maxStreams = 16
 )
 
 // places limits how many requests do one thing at the same time. One address may have
 // half of the places.
 type places struct {
-	// wait is how long take waits for a place. 0 means that it does not wait.
+	// wait is how long take waits for a place.
 	wait time.Duration
 	all  chan struct{} // capacity: the number of places
 

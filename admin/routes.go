@@ -29,7 +29,6 @@ type route struct {
 
 // routes returns all routes. A request is served by the first one that matches it.
 func (s *Server) routes() []route {
-	get := []string{http.MethodGet}
 	post := []string{http.MethodGet, http.MethodPost}
 	all := []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} // as in Leaf
 	routes := []route{
@@ -65,9 +64,7 @@ func (s *Server) routes() []route {
 		route{path: "/", about: "status page: this node, the cluster, the clocks", linked: true, serve: s.page},
 		route{path: "/page.css", about: "style of the page", open: true, serve: pageFile("page.css", "text/css")},
 		route{path: "/page.js", about: "script of the page", open: true, serve: pageFile("page.js", "text/javascript")},
-		route{path: "/page.svg", about: "icon of the page", open: true, serve: pageFile("page.svg", "image/svg+xml")},
-		route{path: "/page/live", about: "changed parts of the page, as server-sent events", methods: get, free: true, serve: s.live},
-		route{path: "/page/decode/{id}", about: "decode an ID, as the page shows it", serve: s.pageDecode})
+		route{path: "/page.svg", about: "icon of the page", open: true, serve: pageFile("page.svg", "image/svg+xml")})
 }
 
 // matches reports whether a request is for this route. If so, it sets the path value.

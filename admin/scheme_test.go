@@ -191,22 +191,3 @@ func (b *lockedBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.text.String()
 }
-
-// The page is kept current over TLS, and its streams end when the server does.
-func TestPageStreamsOverTLS(t *testing.T) {
-	ca := certtest.NewCA(t, "servers")
-	addr, stop := start(t, Config{TLS: secured(t, ca)})
-	res, err := client(t, &tls.Config{RootCAs: ca.Pool()}).Get("https://" + addr + "/page/live")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	first := make([]byte, 1)
-	if _, err := io.ReadFull(res.Body, first); err != nil {
-		t.Fatal(err)
-	}
-	stop()
-	if rest, err := io.ReadAll(res.Body); err != nil {
-		t.Errorf("after %d bytes: %v", len(rest), err)
-	}
-}

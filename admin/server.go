@@ -68,9 +68,6 @@ type Config struct {
 	ClientCertificate bool
 	// Pprof serves profiles of the process at /debug/pprof/.
 	Pprof bool
-	// Until returns the time until the next of the moments that are every apart, at which the
-	// process does its periodic work. nil means that it is every.
-	Until func(every time.Duration) time.Duration
 	// Events are shown in the status document and on the page. nil means no events.
 	Events *Events
 	// About describes the process. An empty Version means that no Server header is sent.
@@ -81,7 +78,7 @@ type Config struct {
 }
 
 // Requests and replies are small, so a client that exceeds these limits is broken or
-// hostile. Streams set write deadlines of their own. Idle connections are closed early,
+// hostile. Idle connections are closed early,
 // because a new one takes less than a millisecond.
 const (
 	readHeaderTimeout = 5 * time.Second
@@ -99,7 +96,7 @@ type Server struct {
 	log hclog.Logger
 
 	slots    *slots
-	pages    page
+	past     past
 	answers  *places
 	waits    *places
 	requests httpRequests
@@ -122,9 +119,6 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Events == nil {
 		cfg.Events = NewEvents(nil)
 	}
-	if cfg.Until == nil {
-		cfg.Until = func(every time.Duration) time.Duration { return every }
-	}
 	if cfg.Live == nil {
 		cfg.Live = func() error { return nil }
 	}
@@ -135,8 +129,6 @@ func New(cfg Config) (*Server, error) {
 		cfg.Logger = hclog.NewNullLogger()
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots), answers: newPlaces(maxAnswers, answersWait), waits: newPlaces(maxWaits, answersWait)}
-	s.pages.past, s.pages.streams = new(past), newPlaces(maxStreams, 0)
-	s.slots.noted, s.slots.compared = s.pages.past.noteClocks, s.noteChanges
 	return s, nil
 }
 
@@ -149,7 +141,7 @@ func (s *Server) httpLog() *log.Logger {
 // Serve answers requests on l until ctx is done. It then lets running requests finish for
 // two seconds, cuts the rest, and closes l. It returns nil if ctx ended it, and an error if
 // l failed. It may be called once for each of several listeners: each call then reads the
-// slots and samples the counters for itself.
+// slots for itself.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
 		Handler:           s.handler(),
@@ -158,10 +150,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		// A stream ends when the server does.
-		BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnContext: withConn,
-		ErrorLog:    s.httpLog(),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withConn,
+		ErrorLog:          s.httpLog(),
 	}
 	s.log.Info("serving "+strings.ToUpper(s.scheme()), "address", l.Addr().String())
 	var reading sync.WaitGroup
@@ -188,12 +179,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// Run reads the cluster's workers from ZooKeeper and samples the counters, for the page and the
-// metrics, until ctx is done. Serve calls it. A program that uses Handler or Collector, and not
+// Run reads the cluster's workers from ZooKeeper, for the page and the metrics, until ctx is done. Serve calls it. A program that uses Handler or Collector, and not
 // Serve, calls Run once, in a goroutine. End it before the node is closed.
 func (s *Server) Run(ctx context.Context) {
-	var reading sync.WaitGroup
-	reading.Go(func() { s.slots.run(ctx) })
-	reading.Go(func() { s.remember(ctx) })
-	reading.Wait()
+	s.slots.run(ctx)
 }

@@ -33,10 +33,6 @@ type slots struct {
 	read func(context.Context) (clusterview.Report, error)
 	now  func() time.Time
 	want chan struct{} // capacity 1
-	// noted is called after each try to read. ok is false if the try failed.
-	noted func(at time.Time, found clusterview.Report, ok bool)
-	// compared is called with the last reading and the new one. The last one is empty at first.
-	compared func(before, after clusterview.Report)
 
 	mu sync.Mutex // guards what follows
 	seen
@@ -49,7 +45,7 @@ type slots struct {
 }
 
 func newSlots(read func(context.Context) (clusterview.Report, error)) *slots {
-	return &slots{read: read, now: time.Now, want: make(chan struct{}, 1), noted: func(time.Time, clusterview.Report, bool) {}, compared: func(_, _ clusterview.Report) {}, changed: make(chan struct{})}
+	return &slots{read: read, now: time.Now, want: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 
 // run reads the slots when a request wants them, and regularly while a page is open. It
@@ -72,10 +68,6 @@ func (c *slots) run(ctx context.Context) {
 		readCtx, cancel := context.WithTimeout(ctx, slotsTimeout)
 		found, err := c.read(readCtx)
 		cancel()
-		c.noted(c.now(), found, err == nil)
-		if err == nil {
-			c.compared(c.Report, found) // only this goroutine changes Report
-		}
 		c.mu.Lock()
 		c.tried, c.err = c.now(), err
 		if err == nil {
@@ -135,24 +127,6 @@ func (c *slots) overdue() bool {
 		from = c.since
 	}
 	return c.now().Sub(from) > max(staleAfter, 2*c.every())
-}
-
-// idle makes the slots be read from time to time while no page is open, so that a page
-// opened later can show the past. In a large cluster it does nothing. Before the first reading,
-// used is the most slots that there may be: if a thousand nodes start at once, not even that
-// reading may be made by all of them.
-func (c *slots) idle(used int) {
-	c.mu.Lock()
-	live := used
-	if !c.at.IsZero() {
-		used, live = c.Summary.Used, c.Summary.Live
-	}
-	every := max(slotsEvery, time.Duration(used)*time.Duration(live)*time.Second/idleReads)
-	due := every <= idleMost && c.now().Sub(c.tried) >= every
-	c.mu.Unlock()
-	if due {
-		c.get()
-	}
 }
 
 // seen is the last reading, with the error of the last try and the numbers of tries.

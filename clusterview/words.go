@@ -88,3 +88,40 @@ func Thousands(digits string) string {
 	}
 	return digits
 }
+
+// OffsetText formats the offset of the worker's clock and its uncertainty, "" if it is not known.
+func (w WorkerReport) OffsetText() string {
+	ms, uncertain, known := w.Offset()
+	if !known {
+		return ""
+	}
+	sign, way := Direction(ms, uncertain)
+	return sign + Size(ms) + " +/- " + Size(uncertain) + way
+}
+
+// HeldLine counts the workers in each state.
+func (s Summary) HeldLine() string {
+	return fmt.Sprintf("%d of %d workers held: %d live, %d disconnected, %d stopped; %d releasing, %d record-missing, %d free; %d ever used",
+		s.Held, s.Slots, s.Live, s.Disconnected, s.Stopped, s.Releasing, s.RecordMissing, s.Free, s.Used)
+}
+
+// ClocksLine names the clock that is furthest off that of ZooKeeper's leader. It returns "" if no clock was compared.
+func (r Report) ClocksLine() string {
+	compared, worst := 0, WorkerReport{}
+	for _, w := range r.Workers {
+		if w.ClockOffsetMs == nil {
+			continue
+		}
+		compared++
+		if worst.ClockOffsetMs == nil || math.Abs(*w.ClockOffsetMs) > math.Abs(*worst.ClockOffsetMs) {
+			worst = w
+		}
+	}
+	switch compared {
+	case 0:
+		return ""
+	case 1:
+		return "clock compared with that of ZooKeeper's leader: " + worst.OffsetText()
+	}
+	return fmt.Sprintf("%d clocks compared with that of ZooKeeper's leader, furthest off: %s, %s", compared, Whom([]WorkerReport{worst}), worst.OffsetText())
+}

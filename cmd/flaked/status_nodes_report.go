@@ -63,7 +63,7 @@ func nodeCells(n clusterview.NodeReport, wide bool) []string {
 		}
 		cells[5] = span(n.Says.LeaseLeftMs)
 		rest[0], rest[2] = n.Says.Phase, strconv.FormatInt(n.Says.IDs, 10)
-		rest[1] = offsetCell(clusterview.WorkerReport{ClockOffsetMs: n.ClockOffsetMs, ClockUncertaintyMs: n.ClockUncertaintyMs})
+		rest[1] = clusterview.WorkerReport{ClockOffsetMs: n.ClockOffsetMs, ClockUncertaintyMs: n.ClockUncertaintyMs}.OffsetText()
 	}
 	if wide {
 		cells = append(cells, rest...)

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,7 +102,7 @@ func statusHeader(wide bool) []string {
 func statusCells(w clusterview.WorkerReport, wide bool) []string {
 	cells := []string{
 		strconv.Itoa(w.Worker), w.Name, w.Address, w.State, w.SaysText(),
-		span(w.ReportAgeMs), offsetCell(w), span(w.LeaseLeft()),
+		span(w.ReportAgeMs), w.OffsetText(), span(w.LeaseLeft()),
 		strconv.FormatInt(w.Term, 10), w.Version,
 	}
 	if wide {
@@ -135,27 +134,16 @@ func span(ms *int64) string {
 	return clusterview.Brief(*ms)
 }
 
-// offsetCell formats a clock offset and its uncertainty.
-func offsetCell(w clusterview.WorkerReport) string {
-	ms, uncertain, known := w.Offset()
-	if !known {
-		return ""
-	}
-	sign, way := clusterview.Direction(ms, uncertain)
-	return sign + clusterview.Size(ms) + " +/- " + clusterview.Size(uncertain) + way
-}
-
 func statusFooter(r clusterview.Report, hidden int) []string {
 	s, c := r.Summary, r.Cluster
 	lines := []string{
 		fmt.Sprintf("cluster %s (%s), layout %s", c.Name, clusterview.Clean(c.UUID), clusterview.Clean(c.Layout)),
-		fmt.Sprintf("%d of %d workers held: %d live, %d disconnected, %d stopped; %d releasing, %d record-missing, %d free; %d ever used",
-			s.Held, s.Slots, s.Live, s.Disconnected, s.Stopped, s.Releasing, s.RecordMissing, s.Free, s.Used),
+		s.HeldLine(),
 	}
 	if s.ShortestLeaseMs != nil {
 		lines = append(lines, "if ZooKeeper fails now, every serving node lasts at least "+shortest(r))
 	}
-	if line := clocksLine(r); line != "" {
+	if line := r.ClocksLine(); line != "" {
 		lines = append(lines, line)
 	}
 	if line := askedLine(r.Workers); s.Asked && line != "" {
@@ -182,25 +170,4 @@ func shortest(r clusterview.Report) string {
 		return w.State == clusterview.Live && w.LeaseLeft() == r.Summary.ShortestLeaseMs
 	})
 	return clusterview.Brief(max(0, *r.Summary.ShortestLeaseMs)) + " (first: " + clusterview.Whom(r.Workers[first:first+1]) + ")"
-}
-
-// clocksLine returns a line on the clock that is furthest off, "" if no clock was compared.
-func clocksLine(r clusterview.Report) string {
-	compared, worst := 0, clusterview.WorkerReport{}
-	for _, w := range r.Workers {
-		if w.ClockOffsetMs == nil {
-			continue
-		}
-		compared++
-		if worst.ClockOffsetMs == nil || math.Abs(*w.ClockOffsetMs) > math.Abs(*worst.ClockOffsetMs) {
-			worst = w
-		}
-	}
-	if compared == 0 {
-		return ""
-	}
-	if compared == 1 {
-		return fmt.Sprintf("clock compared with that of ZooKeeper's leader: %s", offsetCell(worst))
-	}
-	return fmt.Sprintf("%d clocks compared with that of ZooKeeper's leader, furthest off: %s, %s", compared, clusterview.Whom([]clusterview.WorkerReport{worst}), offsetCell(worst))
 }

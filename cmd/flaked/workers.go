@@ -200,7 +200,7 @@ func workerRows(w clusterview.WorkerReport, s coordinator.Slot, now int64) [][2]
 		{"what to do", orDash(w.WhatToDo())},
 		{"confirmed", strconv.FormatBool(w.Confirmed)},
 		{"last report", orDash(span(w.ReportAgeMs))},
-		{"clock", orDash(offsetCell(w))},
+		{"clock", orDash(w.OffsetText())},
 		{"lease bound", clusterview.Instant(s.LeaseUntil, at)},
 	}...)
 	if s.Stopped {
