@@ -94,11 +94,11 @@ func TestOffsetCell(t *testing.T) {
 		{10_000, 4, "+10s +/- 4ms fast"},
 		{-3_600_000, 12_000, "-1h0m +/- 12s slow"},
 	} {
-		if got := offsetCell(clusterview.WorkerReport{ClockOffsetMs: &row.ahead, ClockUncertaintyMs: &row.uncertain}); got != row.want {
+		if got := (clusterview.WorkerReport{ClockOffsetMs: &row.ahead, ClockUncertaintyMs: &row.uncertain}).OffsetText(); got != row.want {
 			t.Errorf("%v: %q", row, got)
 		}
 	}
-	if got := offsetCell(clusterview.WorkerReport{}); got != "" {
+	if got := (clusterview.WorkerReport{}).OffsetText(); got != "" {
 		t.Errorf("%q", got)
 	}
 }
