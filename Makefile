@@ -28,9 +28,9 @@ SEED ?= 0
 ONLY ?=
 REPORT ?= bin/chaos
 # If one of these is empty, tests skip the clients or tools that are missing.
-FLAKED_TEST_CLIENTS ?= require
+FLAKED_TEST_CLIENTS ?=
 FLAKED_TEST_TOOLS ?= require
-SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/run.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/artifacts/release/testdata/install.sh internal/artifacts/deploycheck/testdata/zookeeper.sh
+SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/run.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/artifacts/deploycheck/testdata/zookeeper.sh
 
 .PHONY: help
 help: ## list the targets
@@ -64,17 +64,6 @@ endef
 .PHONY: release
 release: ## archives, SBOMs, Debian packages and SHA256SUMS, in dist/. PLATFORMS=linux/amd64 for some
 	$(RELEASE) dist $(PLATFORMS)
-
-# The second build uses another tree and an empty build cache.
-.PHONY: release-twice
-release-twice: release
-	@elsewhere=$$(mktemp -d)
-	trap 'rm -rf "$$elsewhere"' EXIT
-	mkdir "$$elsewhere/another tree"
-	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$$elsewhere/another tree"
-	set -x
-	(cd "$$elsewhere/another tree" && GOCACHE="$$elsewhere/cache" $(RELEASE) "$$elsewhere/dist" $(PLATFORMS))
-	diff dist/SHA256SUMS "$$elsewhere/dist/SHA256SUMS"
 
 define RUN_HELP
 
@@ -116,12 +105,8 @@ define TEST_NEEDS
 zk=$$(scripts/zk-dev.sh install)
 eval "$$zk"
 export FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=$(FLAKED_TEST_CLIENTS) FLAKED_TEST_TOOLS=$(FLAKED_TEST_TOOLS)
-if [[ -n $$FLAKED_TEST_CLIENTS && ( "$(PKG)" == ./... || "$(PKG)" == *internal/clients* || "$(PKG)" == *internal/vectors* ) ]]; then
-  scripts/get-clients.sh
-fi
-if [[ -n $$FLAKED_TEST_TOOLS && ( "$(PKG)" == ./... || "$(PKG)" == *internal/clidoc* || "$(PKG)" == *internal/systemd* || "$(PKG)" == *internal/artifacts/monitoring* || "$(PKG)" == *admin* || "$(PKG)" == *internal/e2e* ) ]]; then
-  scripts/get-tools.sh
-fi
+if [[ -n $$FLAKED_TEST_CLIENTS ]]; then scripts/get-clients.sh; fi
+if [[ -n $$FLAKED_TEST_TOOLS ]]; then scripts/get-tools.sh; fi
 endef
 
 .PHONY: test
@@ -147,14 +132,10 @@ test: ## everything, with the race detector, against a real ZooKeeper. PKG=./wor
 	  $(GO) test -vet=off -count=1 -timeout 10m ./seqstore -run '^TestSimulation$$' -sim.count=500
 	fi
 
-# A pod with one CPU has GOMAXPROCS=1. The tests and the nodes that they start get the same.
-# The go command itself still uses all cores. No package is left out: on two cores all take
-# 4 to 5 minutes. internal/e2e, which runs the shipped binary, takes 2 to 3 of them.
+# A pod with one CPU has GOMAXPROCS=1. There a loop that spins or waits for another one shows.
 .PHONY: test-one-cpu
-test-one-cpu: ## everything with GOMAXPROCS=1, as in a pod with one CPU, without the race detector. PKG=./worker for a part
-	@$(TEST_NEEDS)
-	set -x
-	$(GO) test -exec 'env GOMAXPROCS=1' -vet=off -count=1 -timeout 10m $(TESTFLAGS) $(PKG)
+test-one-cpu: ## lineproto and node with GOMAXPROCS=1, as in a pod with one CPU
+	$(GO) test -exec 'env GOMAXPROCS=1' -vet=off -count=1 -timeout 10m $(TESTFLAGS) ./lineproto/... ./node/...
 
 .PHONY: test-fast
 test-fast: ## what needs no ZooKeeper, without the race detector
@@ -187,9 +168,6 @@ containers: ## the image, the Compose file, the package under systemd and the ma
 	flock --close "$${CONTAINERS_STORAGE_CONF%/*}/tests.lock" \
 	  env FLAKED_TEST_ZK=require FLAKED_TEST_CONTAINERS=require $(GO) test -vet=off -count=1 -timeout 15m -v ./internal/artifacts/deploycheck
 
-.PHONY: deploy-check
-deploy-check: containers processors ## what flaked is deployed with, and other processors, from nothing (15 minutes)
-
 # The database of weaknesses is asked over the network. Without it nothing is checked.
 .PHONY: vulncheck
 vulncheck: ## known weaknesses of the code that flaked links. VULNDB=file:///dir for a copy of the database
@@ -216,6 +194,33 @@ kubernetes: ## deploy/kubernetes, as kustomize and the API server see it
 mutants: ## take safeguards out, one at a time: the simulation has to notice (minutes)
 	FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/mutants -run MutantsAreCaught
 
+# Each line is a make of its own, so that one failure does not hide the others. The second build of the
+# release uses another tree and an empty build cache.
+.PHONY: nightly
+nightly: ## the slow checks: mutants, a campaign, containers, processors, two equal builds, clients (an hour)
+	@failed=
+	elsewhere=$$(mktemp -d)
+	trap 'rm -rf "$$elsewhere"' EXIT
+	zk=$$(scripts/zk-dev.sh install)
+	eval "$$zk"
+	check() { printf '\n== %s\n' "$$*"; "$$@" || failed+=" [$$*]"; }
+	twice() {
+	  mkdir "$$elsewhere/another tree" && git ls-files -z | xargs -0 cp --parents -t "$$elsewhere/another tree" &&
+	  $(RELEASE) dist $(PLATFORMS) &&
+	  (cd "$$elsewhere/another tree" && GOCACHE="$$elsewhere/cache" $(RELEASE) "$$elsewhere/dist" $(PLATFORMS)) &&
+	  diff dist/SHA256SUMS "$$elsewhere/dist/SHA256SUMS"
+	}
+	check $(MAKE) mutants
+	check env FLAKED_TEST_ZK=require FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m ./internal/mutants -run CampaignCatchesMutants
+	check $(MAKE) chaos FOR=10m
+	check $(MAKE) containers
+	check $(MAKE) processors
+	check $(MAKE) kubernetes
+	check twice
+	check scripts/get-clients.sh
+	check env FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require $(GO) test -vet=off -count=1 ./internal/clients ./internal/vectors
+	if [[ -n $$failed ]]; then echo "make nightly: FAILED:$$failed" >&2; exit 1; fi
+
 # By default FIRST is the current time, so that each run plays other histories.
 .PHONY: chaos-sim
 chaos-sim: ## histories of the simulation until one goes wrong. N=100000 FIRST=n
@@ -240,26 +245,6 @@ chaos: ## five nodes and three ZooKeepers under faults. FOR=30m SEED=n ONLY='kil
 	set -x
 	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/chaos -run 'TestCampaign$$' \
 	  -chaos.for $(FOR) -chaos.seed $(SEED) -chaos.only '$(ONLY)' -chaos.report $(abspath $(REPORT))
-
-.PHONY: chaos-rules
-chaos-rules: ## short campaigns of clusters with other layouts and rollback policies. FOR=1m SEED=n
-	@zk=$$(scripts/zk-dev.sh install)
-	eval "$$zk"
-	export FLAKED_TEST_ZK=require
-	set -x
-	for rules in -chaos.layout=sonyflake -chaos.layout=pearflower -chaos.layout=leaf,time=40,rollback=1 \
-	  -chaos.on-rollback=refuse -chaos.on-rollback=wait=2s -chaos.on-rollback=coast -chaos.borrow=3s \
-	  '-chaos.borrow=2s -chaos.on-rollback=coast=3s'; do
-	  $(GO) test -vet=off -count=1 -timeout 0 -v ./internal/chaos -run 'TestCampaign$$' \
-	    -chaos.for $(if $(filter 30m,$(FOR)),1m,$(FOR)) -chaos.seed $(SEED) $$rules
-	done
-
-.PHONY: chaos-mutants
-chaos-mutants: ## take safeguards out, one at a time: the campaign has to notice (minutes)
-	@zk=$$(scripts/zk-dev.sh install)
-	eval "$$zk"
-	set -x
-	FLAKED_TEST_ZK=require FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/mutants -run CampaignCatchesMutants
 
 .PHONY: bench
 bench: build ## flaked beside Redis and the floor, by redis-benchmark (minutes). BEFORE=path: and another flaked. QUICK=1: a look

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 #
-# get-tools.sh installs the programs that check flaked's files for other programs: shells,
-# groff, systemd-analyze, promtool, nc and more. `get-tools.sh --help` lists all. It leaves
-# installed programs alone, so a second run costs nothing. Its messages go to stderr.
+# get-tools.sh installs the programs that check flaked's files for other programs.
+# It leaves installed programs alone, so a second run costs nothing. Its messages go to stderr.
 set -euo pipefail
 
 usage() {
@@ -12,8 +11,6 @@ get-tools.sh installs programs that check flaked's files.
   scripts/get-tools.sh            install missing programs (apt-get, as root)
   scripts/get-tools.sh --check    list missing programs, and exit 1 if there are any
 
-zsh, fish         shell completion, beside bash       internal/clidoc
-groff             man pages                           internal/clidoc
 systemd-analyze   deploy/systemd                      internal/systemd
 promtool          deploy/prometheus                   internal/artifacts/monitoring
 nc curl openssl   the commands of the documents       internal/e2e
@@ -21,7 +18,6 @@ nc curl openssl   the commands of the documents       internal/e2e
 promtool is unpacked from Debian's package prometheus into ~/.cache/flaked/bin,
 because an installation of that package would start a Prometheus.
 
-Then:  FLAKED_TEST_TOOLS=require go test ./internal/clidoc
 To run the other tests without these programs: make test FLAKED_TEST_TOOLS=
 HELP
 }
@@ -32,9 +28,6 @@ arguments "$@"
 packages=()
 # needs PROGRAM PACKAGE adds PACKAGE to packages if PROGRAM is missing.
 needs() { have "$1" || packages+=("$2"); }
-needs zsh zsh
-needs fish fish
-needs groff groff-base
 needs systemd-analyze systemd
 needs nc netcat-openbsd
 needs curl curl
