@@ -218,7 +218,7 @@ nightly: ## the slow checks: mutants, a campaign, containers, processors, two eq
 	check $(MAKE) kubernetes
 	check twice
 	check scripts/get-clients.sh
-	check env FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require $(GO) test -vet=off -count=1 ./internal/clients ./internal/vectors
+	check env FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require $(GO) test -vet=off -count=1 ./internal/clients
 	if [[ -n $$failed ]]; then echo "make nightly: FAILED:$$failed" >&2; exit 1; fi
 
 # By default FIRST is the current time, so that each run plays other histories.
@@ -277,7 +277,7 @@ lint: ## gofmt, go vet, staticcheck and shellcheck
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	# Modules of their own are checked only if their libraries have been downloaded.
-	for module in bench/generators internal/vectors/foreign internal/artifacts/kubecheck; do
+	for module in bench/generators internal/artifacts/kubecheck; do
 	  if (cd $$module && GOPROXY=off GOWORK=off $(GO) list -deps -test . >/dev/null 2>&1); then
 	    (cd $$module && GOWORK=off $(GO) vet ./...)
 	  fi

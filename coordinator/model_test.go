@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/testkit/race"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -215,7 +216,7 @@ func runModel(t *testing.T, runs int, history func(t testing.TB, seed uint64)) {
 	if *modelSeed == 0 {
 		if *modelRuns > 0 {
 			runs = *modelRuns
-		} else if raceDetector {
+		} else if race.Enabled {
 			runs /= 10
 		}
 		seeds = seeds[:0]

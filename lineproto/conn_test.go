@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/internal/testkit/race"
 )
 
 // TestPipelining: 10,000 pipelined requests are answered in order.
@@ -172,7 +174,7 @@ func TestAllocations(t *testing.T) {
 			}
 		}
 		run()
-		if n := testing.AllocsPerRun(500, run); n != 0 && !raceEnabled {
+		if n := testing.AllocsPerRun(500, run); n != 0 && !race.Enabled {
 			t.Errorf("%.20q: %v allocations", request, n)
 		}
 	}

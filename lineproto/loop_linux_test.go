@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/flaked/flaked/internal/testkit/race"
 )
 
 // newTestLoop returns a loop with one connection, and the client's end of that. No
@@ -71,7 +73,7 @@ func TestLoopAllocations(t *testing.T) {
 			}
 		}
 		run()
-		if n := testing.AllocsPerRun(500, run); n != 0 && !raceEnabled {
+		if n := testing.AllocsPerRun(500, run); n != 0 && !race.Enabled {
 			t.Errorf("%.20q: %v allocations", request, n)
 		}
 	}

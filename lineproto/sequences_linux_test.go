@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/flaked/flaked/internal/testkit/race"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -93,7 +94,7 @@ func TestLoopSequenceAllocations(t *testing.T) {
 			}
 		}
 		run()
-		if n := testing.AllocsPerRun(500, run); n != 0 && !raceEnabled {
+		if n := testing.AllocsPerRun(500, run); n != 0 && !race.Enabled {
 			t.Errorf("%.20q: %v allocations", request, n)
 		}
 	}

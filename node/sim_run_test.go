@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/flaked/flaked/internal/testkit/race"
 )
 
 var (
@@ -92,7 +94,7 @@ func TestSimulation(t *testing.T) {
 	count := *simCount
 	if count == 0 {
 		count = 600
-		if underRace { // one goroutine: the detector only costs time
+		if race.Enabled { // one goroutine: the detector only costs time
 			count = 40
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/testkit/race"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
@@ -172,7 +173,7 @@ func TestSimulationOfOtherWorlds(t *testing.T) {
 	for _, other := range otherWorlds {
 		t.Run(other.name, func(t *testing.T) {
 			count := uint64(40)
-			if underRace {
+			if race.Enabled {
 				count = 2
 			}
 			if *simCount > 0 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/internal/testkit/ownclock"
+	"github.com/flaked/flaked/internal/testkit/race"
 )
 
 // build is one way to build the binary, and the result. The first test that calls binary builds
@@ -51,7 +52,7 @@ var emulators = map[string]string{
 // forLoad returns the build for tests that put nodes under load: raced if the tests run with the
 // race detector, otherwise shipped.
 func forLoad() *build {
-	if raceDetector {
+	if race.Enabled {
 		return raced
 	}
 	return shipped

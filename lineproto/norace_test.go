@@ -1,5 +1,0 @@
-//go:build !race
-
-package lineproto
-
-const raceEnabled = false
