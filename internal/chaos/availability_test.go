@@ -126,35 +126,6 @@ func (c *campaign) amiss(node int, from, to int64) bool {
 	})
 }
 
-// outage is the effect of a fault on the clients of a node.
-type outage struct {
-	answered, missed int
-	gap              time.Duration // the longest time without an answer
-	worst            time.Duration // the longest latency of an answer
-	recovery         time.Duration // from the end of the fault to the first answer
-}
-
-// cost returns the effect of a fault on the clients of a node, from the beginning of the fault
-// until the node served again.
-func cost(bins []bin, f *fault) (o outage) {
-	from, to := int(f.injected/binWidth), int(max(f.served, f.healed)/binWidth)+1
-	run := 0
-	for i := from; i < min(to, len(bins)); i++ {
-		b := bins[i]
-		o.answered += int(b.answered)
-		o.missed += int(b.refused + b.failed)
-		o.worst = max(o.worst, time.Duration(b.worst))
-		if run++; b.answered > 0 {
-			run = 0
-		}
-		o.gap = max(o.gap, time.Duration(int64(run)*binWidth))
-	}
-	if f.served > f.healed {
-		o.recovery = time.Duration(f.served - f.healed)
-	}
-	return o
-}
-
 func TestExcusesCoverOnlyOwnFaults(t *testing.T) {
 	s := int64(time.Second)
 	faults := []*fault{
@@ -257,21 +228,5 @@ func TestOutvotedNeedsMostClocksWrong(t *testing.T) {
 				t.Errorf("%s, at %d s: %v", row.name, at, got)
 			}
 		}
-	}
-}
-
-func TestCostCountsAFault(t *testing.T) {
-	bins := make([]bin, 100)
-	for i := range bins {
-		bins[i] = bin{answered: 2, worst: int64(i)}
-		if i >= 20 && i < 45 {
-			bins[i] = bin{refused: 1, failed: 2}
-		}
-	}
-	at := func(i int64) int64 { return i * binWidth }
-	got := cost(bins, &fault{injected: at(10), healed: at(40), served: at(47)})
-	want := outage{answered: 26, missed: 75, gap: 250 * time.Millisecond, worst: 47, recovery: 70 * time.Millisecond}
-	if got != want {
-		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/flaked/flaked/internal/testkit/judge"
 	"github.com/flaked/flaked/internal/testkit/ownclock"
 	"github.com/flaked/flaked/internal/testkit/zktest"
-	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -33,12 +32,7 @@ var (
 	report   = flag.String("chaos.report", "", "keep the report and the logs in this `directory`")
 	only     = flag.String("chaos.only", "", "only the kinds of faults whose names hold one of these, `a,b`")
 	lease    = flag.Duration("chaos.lease", time.Minute, "the nodes' leases")
-	// These three are settings of the cluster. If one is not the default, the campaign
-	// checks the IDs and does not check that each request is answered.
-	layoutName = flag.String("chaos.layout", "", "the cluster's `layout`")
-	onRollback = flag.String("chaos.on-rollback", "", "the cluster's rollback `policy`")
-	borrow     = flag.Duration("chaos.borrow", 0, "how far a burst may borrow")
-	binary     = flag.String("chaos.binary", "", "try this `flaked`, built with the tag testclock, and not one built now")
+	binary   = flag.String("chaos.binary", "", "try this `flaked`, built with the tag testclock, and not one built now")
 )
 
 // These are times of the nodes. They are short, so that a run has many events.
@@ -62,11 +56,8 @@ func frozenFor() time.Duration { return 2*(*lease) + 20*time.Second }
 type campaign struct {
 	*timeline
 	t        *testing.T
-	layout   worker.Layout
-	flat     judge.Flat // converts IDs for the judge
 	dir      string
 	binary   string
-	embedded string // a program with a node inside, "" if -chaos.binary is given
 	zk       *zktest.Ensemble
 	copied   string // a copy of ZooKeeper's data
 	copiedAt int64
@@ -89,6 +80,9 @@ type campaign struct {
 	trueStart time.Time
 }
 
+// layout is the layout of the cluster, the default one.
+var layout = worker.Leaf()
+
 func TestCampaign(t *testing.T) {
 	zk := zktest.Three(t)
 	if *seed == 0 {
@@ -99,9 +93,8 @@ func TestCampaign(t *testing.T) {
 		timeline: &timeline{began: time.Now()}, t: t, dir: t.TempDir(), binary: *binary, zk: zk, over: make(chan struct{}),
 	}
 	c.trueStart = c.began.Round(0)
-	c.rule()
 	if c.binary == "" {
-		c.binary, c.embedded = build(t, c.dir, "cmd/flaked"), build(t, c.dir, "internal/chaos/embedded")
+		c.binary = build(t, c.dir, "cmd/flaked")
 	}
 	c.prepare()
 	c.play()
@@ -111,39 +104,6 @@ func TestCampaign(t *testing.T) {
 	for _, w := range c.wrong {
 		t.Error(w)
 	}
-}
-
-// rule sets the layout from the flags.
-func (c *campaign) rule() {
-	c.layout = worker.Leaf()
-	if *layoutName != "" {
-		var err error
-		if c.layout, err = worker.ParseLayout(*layoutName); err != nil {
-			c.t.Fatal(err)
-		}
-	}
-	c.flat = judge.Flatten(c.layout)
-}
-
-// otherRules returns a node's flags for the settings of the cluster that are not the default,
-// or nil if all are.
-func otherRules() (flags []string) {
-	for name, value := range map[string]string{"--layout": *layoutName, "--on-rollback": *onRollback} {
-		if value != "" {
-			flags = append(flags, name, value)
-		}
-	}
-	if *borrow > 0 {
-		flags = append(flags, "--borrow", borrow.String())
-	}
-	return flags
-}
-
-// mayLead returns how far timestamps may be ahead of the clock under the cluster's settings: the
-// borrowed time of a burst plus the coasting limit of the rollback policy.
-func mayLead() time.Duration {
-	p, _ := timeguard.ParseRollbackPolicy(*onRollback) // an error means Coast() == 0
-	return *borrow + p.Coast()
 }
 
 // build builds a program like a release, except for a wall clock that the campaign can step. It
@@ -514,16 +474,14 @@ func (c *campaign) conclude() error {
 	for _, f := range verdict.Findings {
 		c.wrong = append(c.wrong, fmt.Sprintf("%s: %s", f.Check, f.Text))
 	}
-	c.wrong = append(c.wrong, c.state.wrongWith(c.held, c.flat.Workers(verdict.Highest), c.flat.Layout(), c.lossy())...)
-	if otherRules() == nil {
-		c.availability()
-	}
+	c.wrong = append(c.wrong, c.state.wrongWith(c.held, verdict.Highest, layout, c.lossy())...)
+	c.availability()
 	if err := c.endings(); err != nil {
 		return err
 	}
 	c.unconfirmed()
 	sequences := c.judgeSequences()
-	figures := c.recoveries() + "\n" + c.latencies() + "\n" + sequences + "\n"
+	figures := c.recoveries() + "\n" + sequences + "\n"
 	text := c.text(verdict, figures)
 	c.t.Log("\n" + text)
 	if *report == "" {
@@ -541,15 +499,14 @@ func (c *campaign) tracks() (all [][]showing) {
 }
 
 func (c *campaign) rules() judge.Rules {
-	r := judge.Rules{Layout: c.flat.Layout()}
-	ahead := mayLead().Milliseconds() + c.layout.Unit.Milliseconds() - 1
+	r := judge.Rules{Layout: layout}
 	tracks := c.tracks()
 	for _, m := range c.machines {
 		r.Unordered = append(r.Unordered, steps(m)...)
 	}
 	r.Times = func(a judge.Answer) (low, high int64) {
 		l, h := shown(tracks[a.Node], a.Asked, a.Got)
-		return c.trueMs(a.Asked) + l.Milliseconds() - earlyMs - c.layout.Unit.Milliseconds() + 1, c.trueMs(a.Got) + h.Milliseconds() + leapMs + ahead
+		return c.trueMs(a.Asked) + l.Milliseconds() - earlyMs, c.trueMs(a.Got) + h.Milliseconds() + leapMs
 	}
 	for _, f := range c.faults {
 		if f.bound == 0 || f.released == 0 {
@@ -558,7 +515,7 @@ func (c *campaign) rules() judge.Rules {
 		_, h := shown(tracks[f.node], f.stopped, f.stopped)
 		r.Forbidden = append(r.Forbidden, judge.Forbidden{
 			Span: judge.Span{Node: uint16(f.node), From: f.stopped, To: f.released},
-			From: c.trueMs(f.stopped) + (h + f.bound).Milliseconds() + slackMs + ahead,
+			From: c.trueMs(f.stopped) + (h + f.bound).Milliseconds() + slackMs,
 			Why:  f.kind.name,
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"path/filepath"
 	"regexp"
@@ -19,16 +18,6 @@ import (
 
 // clientTimeout is the time after which a client gives up a request and closes the connection.
 const clientTimeout = 2 * time.Second
-
-// binWidth is the width of a bin, in ns.
-const binWidth = int64(10 * time.Millisecond)
-
-// bin counts the requests of one node's clients that ended in one interval of binWidth.
-type bin struct {
-	answered, refused, failed uint32
-	worst                     int64     // longest latency of an answer, ns
-	latency                   [16]uint8 // answers by class, without requests for 10,000 IDs
-}
 
 // miss is a sequence of requests of one client that were not answered with IDs, all for the
 // same reason.
@@ -48,7 +37,6 @@ type clients struct {
 	files []string
 
 	mu     sync.Mutex // guards the fields below
-	bins   []bin
 	misses []miss
 	ids    int64
 }
@@ -143,15 +131,15 @@ func (c *client) ask(request string, want int) {
 			c.load.m.c.violated(c.load.m.name(), "answers %q to %.10q", line, request)
 			break
 		}
-		c.ids = append(c.ids, c.load.m.c.flat.ID(worker.ID(id)))
+		c.ids = append(c.ids, worker.ID(id))
 	}
 	got := now()
 	// The IDs of an incomplete reply are recorded too, because the node has issued them.
-	c.rec.Record(c.load.m.c.flat, uint16(c.load.m.id), c.number, asked, got, c.ids)
+	c.rec.Record(layout, uint16(c.load.m.id), c.number, asked, got, c.ids)
 	if err != nil {
 		c.hangUp()
 	}
-	c.note(want, asked, got, refused, err)
+	c.note(asked, got, refused, err)
 }
 
 func (c *client) dial() error {
@@ -176,21 +164,15 @@ func (c *client) hangUp() {
 // digits matches numbers, which differ between refusals with the same reason.
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// note counts the result of a request, and adds a request without IDs to the current miss.
-func (c *client) note(want int, asked, got int64, refused string, err error) {
+// note adds a request without IDs to the current miss.
+func (c *client) note(asked, got int64, refused string, err error) {
 	l := c.load
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ids += int64(len(c.ids))
-	i := int(got / binWidth)
-	for len(l.bins) <= i {
-		l.bins = append(l.bins, bin{})
-	}
-	b := &l.bins[i]
 	why := ""
 	switch {
 	case err != nil:
-		b.failed++
 		if why = "no connection"; c.number != 0 {
 			why = "the connection broke"
 		}
@@ -198,14 +180,7 @@ func (c *client) note(want int, asked, got int64, refused string, err error) {
 			why = "no answer"
 		}
 	case refused != "":
-		b.refused++
 		why = digits.ReplaceAllString(refused, "N")
-	default:
-		b.answered++
-		b.worst = max(b.worst, got-asked)
-		if k := class(time.Duration(got - asked)); want < 10_000 && b.latency[k] < math.MaxUint8 {
-			b.latency[k]++
-		}
 	}
 	if c.miss != nil && c.miss.why != why {
 		l.misses = append(l.misses, *c.miss)

@@ -1,10 +1,9 @@
-// Package chaos is the fault campaign. It runs five nodes of the shipped binary on a real
+// Package chaos is the fault campaign. It runs five nodes on a real
 // ZooKeeper ensemble of three servers, under load, and makes random faults. `make chaos` runs
 // it for half an hour, `make test` for some seconds.
 //
 // Each node is a machine with
-//   - the shipped binary, or at every other start of the last machine a program with a node inside
-//     (package embedded),
+//   - flaked, built with a clock that a test can step,
 //   - a wall clock that the campaign steps while the process runs (internal/testkit/ownclock),
 //   - a link to each ZooKeeper server that breaks on demand (internal/testkit/faultnet),
 //   - as root, a file system that fills up, becomes read-only and stalls (internal/testkit/faultdisk).
@@ -22,6 +21,6 @@
 // Other clients ask for values of named sequences while an operator changes these sequences. The sequences' own
 // checks are in seqjudge_test.go.
 //
-// The results of a run are in report.txt and report.html. The seed determines the faults, their
+// The results of a run are in report.txt. The seed determines the faults, their
 // order and their parameters. The exact times of the faults depend on the machine's speed.
 package chaos

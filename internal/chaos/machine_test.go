@@ -36,13 +36,12 @@ type machine struct {
 	flags  *flags
 	log    *os.File
 
-	mu      sync.Mutex // guards the fields from process to starts
+	mu      sync.Mutex // guards the fields from process to clocks
 	process *exec.Cmd
 	ended   chan struct{}  // closed when process has ended
 	wanted  bool           // start the process again when it ends
 	sent    syscall.Signal // sent to end the process; 0: none
 	clocks  []clockAt
-	starts  int // of the process
 
 	probe     net.Conn // only for the goroutine that runs faultTrack
 	probeIn   *bufio.Reader
@@ -87,16 +86,7 @@ func (m *machine) args(listen string) []string {
 		"serve", "--zk", strings.Join(zk, ","), "--state-dir", m.dir, "--listen", listen, "--name", fmt.Sprint("n", m.id),
 		"--confirm-time", confirm.String(), "--lease", lease.String(), "--reserve", reserve.String(),
 		"--start-timeout", "20s", "--log-format", "text", "--admin", "off",
-	}, append(m.flags.forStart(), otherRules()...)...)
-}
-
-// binary returns the program of one start: the shipped one, or on every other start of the last
-// machine a program with a node inside. Both use the same state directory.
-func (m *machine) binary() string {
-	if m.starts++; m.id == nodes-1 && m.starts%2 == 1 && m.c.embedded != "" {
-		return m.c.embedded
-	}
-	return m.c.binary
+	}, m.flags.forStart()...)
 }
 
 // start starts the process, and starts it again whenever it ends, until stop is called.
@@ -110,7 +100,7 @@ func (m *machine) start() {
 // launch starts the process once. The caller holds mu.
 func (m *machine) launch() {
 	args := m.args(m.listen)
-	cmd := exec.Command(m.binary(), args...)
+	cmd := exec.Command(m.c.binary, args...)
 	cmd.Stdout, cmd.Stderr = m.log, m.log
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -2,9 +2,7 @@ package chaos
 
 import (
 	"fmt"
-	"math/bits"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 // pace records how late the campaign's machine was, by a timer and by a disk without faults.
 // Time limits of the checks are extended by that lateness.
 type pace struct {
-	hist histogram  // of the timer's lateness
 	late []lateness // longer than usual
 }
 
@@ -41,12 +38,11 @@ func (c *campaign) watch() {
 		now := c.now()
 		by := max(0, time.Duration(now-before)-paceEvery)
 		before = now
-		c.mu.Lock()
-		c.pace.hist.add(by)
 		if by > usual {
+			c.mu.Lock()
 			c.pace.late = append(c.pace.late, lateness{now, by})
+			c.mu.Unlock()
 		}
-		c.mu.Unlock()
 	}
 }
 
@@ -98,72 +94,6 @@ func (c *campaign) late(from, to int64) (sum time.Duration) {
 		}
 	}
 	return sum
-}
-
-// histogram counts durations by class. The first class ends at finest, and each further one at
-// twice the end of the class before. The last class has no end.
-type histogram [16]uint64
-
-const finest = 125 * time.Microsecond
-
-func class(d time.Duration) int { return min(len(histogram{})-1, bits.Len64(uint64(d/finest))) }
-
-func (h *histogram) add(d time.Duration) { h[class(d)]++ }
-
-func (h *histogram) count() (n uint64) {
-	for _, k := range h {
-		n += k
-	}
-	return n
-}
-
-// quantile returns the end of the class with the q-quantile, 0 <= q < 1. It returns finest for
-// an empty histogram.
-func (h *histogram) quantile(q float64) time.Duration {
-	left := uint64(q * float64(h.count()))
-	for i, n := range h {
-		if n > left {
-			return finest << i
-		}
-		left -= n
-	}
-	return finest
-}
-
-// latency returns the latencies of the answers of all nodes while they had no fault of their
-// own. Other nodes and ZooKeeper may have had faults then.
-func (c *campaign) latency() (h histogram) {
-	for _, l := range c.loads {
-		faults := slices.DeleteFunc(slices.Clone(c.faults), func(f *fault) bool { return f.node != l.m.id })
-		for i, b := range l.bins {
-			from, to := int64(i)*binWidth, int64(i+1)*binWidth
-			if to > c.ended || slices.ContainsFunc(faults, func(f *fault) bool { return f.injected <= to && (f.well == 0 || f.well >= from) }) {
-				continue
-			}
-			for k, n := range b.latency {
-				h[k] += uint64(n)
-			}
-		}
-	}
-	return h
-}
-
-// slowest returns the limit on the 99.9th percentile of latency: 100 ms plus eight times the
-// timer's lateness (99.9th percentile). 100 ms is more than ten times the usual latency on two
-// cores.
-func (c *campaign) slowest() time.Duration {
-	return 100*time.Millisecond + 8*c.pace.hist.quantile(.999)
-}
-
-// latencies compares the latency with its limit and returns a summary.
-func (c *campaign) latencies() string {
-	h, most := c.latency(), c.slowest()
-	// With other layouts and policies, requests may be larger than a tick and wait.
-	if p := h.quantile(.999); h.count() > 0 && p > most && otherRules() == nil {
-		c.wrong = append(c.wrong, fmt.Sprintf("answers: the 99.9th percentile is %s where nothing was amiss, at most %s are right", p, most))
-	}
-	return fmt.Sprintf("%d answers of nodes with no fault of their own: 50%% within %s, 99%% %s, 99.9%% %s (at most %s), 99.99%% %s; a timer was late by %s (99.9%%)",
-		h.count(), h.quantile(.5), h.quantile(.99), h.quantile(.999), most, h.quantile(.9999), c.pace.hist.quantile(.999))
 }
 
 // margin extends the time limits on a machine that was never late. It covers the start of the
@@ -256,19 +186,6 @@ func TestNewcomerBeforeConfirmTimeIsFound(t *testing.T) {
 		c.faults = []*fault{{node: -1, kind: election, injected: 100 * s}, &row.fault}
 		if c.unconfirmed(); len(c.wrong) != row.want {
 			t.Errorf("%s: %v", row.name, c.wrong)
-		}
-	}
-}
-
-func TestHistogram(t *testing.T) {
-	var h histogram
-	for i := range 1000 {
-		h.add(time.Duration(i) * time.Millisecond)
-	}
-	h.add(time.Hour)
-	for q, want := range map[float64]time.Duration{0: finest, .5: 512 * time.Millisecond, .999: 1024 * time.Millisecond, 1: finest} {
-		if got := h.quantile(q); got != want {
-			t.Errorf("%v: %s, want %s", q, got, want)
 		}
 	}
 }

@@ -322,10 +322,7 @@ func (c *campaign) judgeSequences() string {
 	f.records(all, c.seq.polls, lost, c.frozenWindows())
 	f.regress(c.seq.polls, lost)
 	f.ceiling(c.seq.polls, lost)
-	due := 0
-	if otherRules() == nil {
-		due = c.sequenceAvailability(&f)
-	}
+	due := c.sequenceAvailability(&f)
 	if len(all) == 0 {
 		f.found("answers", "no node has answered a value")
 	}

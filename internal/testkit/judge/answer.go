@@ -61,13 +61,13 @@ func NewRecorder(path string) (*Recorder, error) {
 }
 
 // Record writes the IDs of one reply, in the order in which they were received. The IDs must
-// be in flat's layout. An Answer ends where the sequence field wraps to 0, because the next
+// be in layout l. An Answer ends where the sequence field wraps to 0, because the next
 // number may belong to another worker. The last ID of a worker's tick and the first ID of the
 // next worker are consecutive numbers, and one node may hold both workers.
-func (r *Recorder) Record(flat Flat, node uint16, conn uint32, asked, got int64, ids []worker.ID) {
+func (r *Recorder) Record(l worker.Layout, node uint16, conn uint32, asked, got int64, ids []worker.ID) {
 	for len(ids) > 0 {
 		n := 1
-		for n < len(ids) && n < math.MaxUint16 && ids[n] == ids[0]+worker.ID(n) && !flat.begins(ids[n]) {
+		for n < len(ids) && n < math.MaxUint16 && ids[n] == ids[0]+worker.ID(n) && ids[n]&(1<<l.SequenceBits-1) != 0 {
 			n++
 		}
 		r.write(Answer{ids[0], uint16(n), node, conn, asked, got})

@@ -41,7 +41,7 @@ func recorded(t testing.TB, clients ...[]Answer) (paths []string) {
 			for k := range a.Len {
 				ids = append(ids, a.First+worker.ID(k))
 			}
-			r.Record(Flatten(leaf), a.Node, a.Conn, a.Asked, a.Got, ids)
+			r.Record(leaf, a.Node, a.Conn, a.Asked, a.Got, ids)
 		}
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
