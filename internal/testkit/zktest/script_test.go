@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,28 +99,6 @@ func TestZkDevScriptKeepsDataOverRestart(t *testing.T) {
 	}
 }
 
-func TestZkDevScriptKeepsDirectoriesApart(t *testing.T) {
-	t.Parallel()
-	require(t)
-	var dirs [2]string
-	for i := range dirs {
-		dirs[i] = filepath.Join(t.TempDir(), "zk")
-		t.Cleanup(func() { script(t, "stop", "--wipe", "--dir", dirs[i]) })
-		if _, status := script(t, "start", "--dir", dirs[i], "--port=0"); status != 0 {
-			t.Fatalf("start: status %d", status)
-		}
-	}
-	if _, status := script(t, "stop", "--wipe", "--dir", dirs[0]); status != 0 {
-		t.Errorf("stop: status %d", status)
-	}
-	if _, err := os.Stat(dirs[0]); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("after a wipe: %v", err)
-	}
-	if _, status := script(t, "status", "--dir", dirs[1]); status != 0 {
-		t.Errorf("status of the other directory: status %d", status)
-	}
-}
-
 // pretend starts a process with the given arguments, and takes it for server n of the
 // directory: it writes the files that a start leaves. finish lets the process end, and reports
 // whether no signal has ended it before.
@@ -198,36 +175,6 @@ func TestZkDevScriptEndsOnlyItsOwnProcesses(t *testing.T) {
 	if _, status := script(t, "status", "--dir", dir); status != 3 {
 		t.Errorf("status after a wipe: status %d, want 3", status)
 	}
-}
-
-// Everybody may create a link in the parent of the default directory.
-func TestZkDevScriptRefusesALinkAsDefaultDirectory(t *testing.T) {
-	tmp := t.TempDir()
-	t.Setenv("TMPDIR", tmp)
-	if out, status := script(t, "dir"); status != 0 || !strings.HasPrefix(out, tmp+"/") {
-		t.Errorf("dir: status %d, %q", status, out)
-	}
-	if err := os.Symlink("/", filepath.Join(tmp, fmt.Sprintf("flaked-zk-%d", os.Getuid()))); err != nil {
-		t.Fatal(err)
-	}
-	for _, command := range []string{"dir", "start", "stop"} {
-		if out, status := script(t, command); status != 1 || out != "" {
-			t.Errorf("%s: status %d, stdout %q; want 1 and nothing", command, status, out)
-		}
-	}
-}
-
-// start fails if a server that the script did not start has the port, and leaves that
-// server alone.
-func TestZkDevScriptRefusesAPortInUse(t *testing.T) {
-	t.Parallel()
-	ens := Single(t)
-	dir := filepath.Join(t.TempDir(), "zk")
-	_, port, _ := strings.Cut(ens.Addr(), ":")
-	if out, status := script(t, "start", "--dir", dir, "--port", port); status != 1 || out != "" {
-		t.Errorf("status %d, stdout %q; want 1 and nothing", status, out)
-	}
-	ens.WaitServing(t)
 }
 
 func TestZkDevScriptRejectsBadArguments(t *testing.T) {

@@ -3,17 +3,14 @@
 package zktest
 
 import (
-	"bufio"
 	"errors"
 	"net"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { Main(m) }
@@ -190,160 +187,4 @@ func TestChrootsOfTheSharedServerDiffer(t *testing.T) {
 	conn := connect(t, []string{addrA})
 	want(t, conn, "/"+pathA, "")
 	want(t, conn, "/"+pathB, "")
-}
-
-// A test must not break a server that other tests share.
-func TestKillOfTheSharedServerFails(t *testing.T) {
-	rec := &recorder{TB: t}
-	ens := Shared(t)
-	ens.tb = rec
-	ens.Kill(0)
-	if rec.errors != 1 {
-		t.Errorf("Kill reported %d errors, want 1", rec.errors)
-	}
-	ens.WaitServing(t)
-}
-
-func TestMisuseIsReported(t *testing.T) {
-	t.Parallel()
-	rec := &recorder{TB: t}
-	ens := Single(t)
-	ens.tb = rec
-	for name, misuse := range map[string]func(){
-		"no such server":      func() { ens.Kill(1) },
-		"runs already":        func() { ens.Start(0) },
-		"is not frozen":       func() { ens.Thaw(0) },
-		"a negative number":   func() { ens.Stop(-1) },
-		"frozen already":      func() { ens.Freeze(0); ens.Freeze(0); ens.Thaw(0) },
-		"killed already":      func() { ens.Kill(0); ens.Kill(0); ens.Start(0) },
-		"not there to freeze": func() { ens.Kill(0); ens.Freeze(0); ens.Start(0) },
-	} {
-		rec.errors = 0
-		misuse()
-		if rec.errors != 1 {
-			t.Errorf("%s: %d errors reported, want 1", name, rec.errors)
-		}
-	}
-	ens.WaitServing(t)
-}
-
-// recorder counts the errors reported to it, so that they do not fail the test.
-type recorder struct {
-	testing.TB
-	errors int
-}
-
-func (r *recorder) Errorf(string, ...any) { r.errors++ }
-
-func TestNoQuorumFailsAtOnce(t *testing.T) {
-	t.Parallel()
-	ens := Three(t)
-	ens.Kill(0)
-	ens.Kill(1)
-	start := time.Now()
-	err := ens.cluster.await()
-	if err == nil || !strings.Contains(err.Error(), "no quorum") {
-		t.Errorf("await says %v, want no quorum", err)
-	}
-	if d := time.Since(start); d > Timeout/2 {
-		t.Errorf("it took %v to see it", d)
-	}
-}
-
-// await reports a server that ends by itself, with its log, and does not wait for it.
-func TestEndedServerIsReported(t *testing.T) {
-	t.Parallel()
-	ens := Single(t)
-	ens.Kill(0)
-	if err := os.WriteFile(ens.cluster.servers[0].Config(), []byte("nonsense\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ens.Start(0)
-	err := ens.cluster.await()
-	if err == nil || !strings.Contains(err.Error(), "ended by itself") || !strings.Contains(err.Error(), "dataDir is not set") {
-		t.Errorf("await says %v", err)
-	}
-}
-
-// await does not take another ZooKeeper on the port for its own.
-func TestAwaitRejectsAnotherServerOnThePort(t *testing.T) {
-	t.Parallel()
-	ours, other := Single(t), Single(t)
-	ours.Kill(0)
-	server := &ours.cluster.servers[0].Server
-	server.Client = other.cluster.servers[0].Client
-	if err := server.Configure([]*Server{server}); err != nil {
-		t.Fatal(err)
-	}
-	ours.Start(0)
-	if err := ours.cluster.await(); err == nil || !strings.Contains(err.Error(), "Address already in use") {
-		t.Errorf("await says %v", err)
-	}
-}
-
-func TestNoGoroutinesLeft(t *testing.T) {
-	// Ignore goroutines that earlier tests, of the shared server, left.
-	before := goleak.IgnoreCurrent()
-	ens := Single(t)
-	Chroot(t, ens)
-	ens.Freeze(0)
-	ens.Thaw(0)
-	ens.Stop(0)
-	ens.Start(0)
-	ens.Wipe(t)
-	goleak.VerifyNone(t, before)
-}
-
-const helperEnv = "FLAKED_ZKTEST_HELPER"
-
-// TestHelper is not a test. TestServersDieWithTheTestBinary runs it in a process of its own,
-// and kills that process.
-func TestHelper(t *testing.T) {
-	if os.Getenv(helperEnv) == "" {
-		t.Skip("runs only within TestServersDieWithTheTestBinary")
-	}
-	os.Stdout.WriteString("addr " + Single(t).Addr() + "\n")
-	select {}
-}
-
-func TestServersDieWithTheTestBinary(t *testing.T) {
-	t.Parallel()
-	require(t)
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe, "-test.run=^TestHelper$", "-test.v")
-	// The helper's files are in a directory of this test, which is removed at the end.
-	cmd.Env = append(os.Environ(), helperEnv+"=1", "TMPDIR="+t.TempDir())
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-
-	var addr string
-	for lines := bufio.NewScanner(out); addr == "" && lines.Scan(); {
-		addr, _ = strings.CutPrefix(lines.Text(), "addr ")
-		if addr == lines.Text() {
-			addr = ""
-		}
-	}
-	if addr == "" {
-		t.Fatal("the helper started no server")
-	}
-	cmd.Process.Kill()
-	gone := Poll(10*time.Second, func() bool {
-		conn, err := net.DialTimeout("tcp", addr, time.Second)
-		if err == nil {
-			conn.Close()
-		}
-		return err != nil
-	})
-	if !gone {
-		t.Errorf("the server at %s outlives the process that started it", addr)
-	}
 }
