@@ -91,32 +91,6 @@ func TestFrozenAfterLossProperties(t *testing.T) {
 	})
 }
 
-// A holder was cut off while the cluster grew, and then notices a loss of data. It does not
-// know of the new slots, but its freeze must cover them.
-func TestHolderWithStaleUsedFreezesEverything(t *testing.T) {
-	l := newLab(t, 64)
-	a := l.serving("A")
-	a.sess.Partition()
-	if err := l.mem.SetCreateCount(ticketsPath, 20); err != nil { // others came and went
-		t.Fatal(err)
-	}
-	b := l.serving("B")
-	if b.claim.Worker <= a.co.HighestSlot() {
-		t.Fatalf("B is worker %d, and A knows of %d", b.claim.Worker, a.co.HighestSlot())
-	}
-	b.sess.Partition()
-	l.pass(time.Second)
-	l.wipe()
-	a.sess.Heal()
-	a.mustBeat()
-	wantErrAs[*FrozenError](t, l.node("C").register())
-	b.sess.Heal()
-	if beat := b.mustBeat(); !beat.Lost || !b.issue() {
-		t.Errorf("%+v", beat)
-	}
-	l.disjoint()
-}
-
 // The holder of a lost record does not come back. Its slot is free when the freeze and the grace
 // time are over. It must not be kept for another lease.
 func TestLostSlotsAreFreeAfterTheFreeze(t *testing.T) {
@@ -197,39 +171,6 @@ func TestHolderInheritsNoBoundOfALostRecord(t *testing.T) {
 		l.pass(time.Second)
 	}
 	l.disjoint()
-}
-
-// An operator ends a freeze too early, and a new node confirms a slot whose holder then comes
-// back. The holder is fenced although its term is higher, and overwrites nothing.
-func TestHolderOfAnEarlierIncarnationIsFencedByTheNext(t *testing.T) {
-	l := newLab(t, 2)
-	a, b := l.serving("A"), l.serving("B")
-	for range 3 {
-		b.must(b.halt())
-		b.must(b.start())
-		b.confirm()
-	}
-	b.sess.Partition()
-	l.expire()
-	l.wipe()
-	a.mustBeat()
-	if _, err := Thaw(t.Context(), l.admin, l.cluster(), ""); err != nil {
-		t.Fatal(err)
-	}
-	c := l.serving("C")
-	if c.claim.Worker != b.claim.Worker || c.claim.Term >= b.claim.Term || c.claim.Incarnation <= b.claim.Incarnation {
-		t.Fatalf("C %+v, B %+v", c.claim, b.claim)
-	}
-	was := l.slot(c.claim.Worker)
-	b.sess.Heal()
-	_, err := b.beat()
-	wantFenced(t, err)
-	if got := l.slot(c.claim.Worker); got != was {
-		t.Errorf("C's record was %+v and is %+v", was, got)
-	}
-	if beat := c.mustBeat(); beat.Lost {
-		t.Errorf("%+v", beat)
-	}
 }
 
 // A freeze ends when the node's clock and the leader's have both passed its end. A clock that

@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -151,75 +150,6 @@ func TestFencedHolderWritesItsFreezeLater(t *testing.T) {
 	if cl := l.cluster(); !cl.AllFrozen(l.now) {
 		t.Errorf("not frozen, and A has a new worker: %+v", a.claim)
 	}
-}
-
-// ZooKeeper is wiped, so the numbers of tickets begin again. A's lease has expired. A registers
-// again, gets a ticket with the name of its former one, and is refused. No ticket is left.
-func TestRefusedNodeLeavesNoTicketOfItsFormerName(t *testing.T) {
-	l := newLab(t, 4)
-	a := l.serving("A")
-	a.sess.Partition()
-	l.now = a.claim.LeaseUntil + 1000
-	l.wipe()
-	l.init(l.cl)
-	cl := l.cluster()
-	cl.Incarnation = 5 // another holder has put it back, and the freeze is over
-	if _, err := l.admin.Set(t.Context(), clusterPath, cl.marshal(), zkstore.AnyVersion); err != nil {
-		t.Fatal(err)
-	}
-	a.sess.Heal()
-	_, err := a.beat()
-	wantFenced(t, err)
-	_, err = a.co.Register(a.ctx(), l.cluster(), Claim{Node: "A-new"}, labLease, refuseClock)
-	if !errors.Is(err, errClock) {
-		t.Fatal(err)
-	}
-	if got := l.children(ticketsPath); len(got) != 0 {
-		t.Errorf("left behind: %q", got)
-	}
-}
-
-// A fenced holder could not write its freeze, and finds a newer cluster that no node has confirmed.
-// It writes the freeze, which puts its own cluster back, before it joins any.
-func TestOwedFreezeIsWrittenBeforeAnotherClusterIsJoined(t *testing.T) {
-	l := newLab(t, 8)
-	a, b := l.serving("A"), l.serving("B")
-	a.wait, b.wait = time.Hour, labW
-	l.serve(time.Minute)
-	b.sess.Partition()
-	a.crash()
-	a.sess.Partition()
-	a.must(a.start()) // from its directory
-	l.wipe()
-	l.init(Cluster{UUID: "newer", Layout: "test", Slots: 8, LeaseMs: l.cl.LeaseMs, ConfirmMs: l.cl.ConfirmMs})
-	l.pass(time.Second)
-	n := l.node("N")
-	n.must(n.start())
-	n.crash()
-	l.expire()
-	l.pass(time.Second)
-	n.must(n.start())
-	a.sess.Heal()
-	a.hook = faulty(zkstore.FailBefore, 0, 1, touching("set", clusterPath))
-	_, err := a.beat()
-	wantFenced(t, err)
-	_ = a.start() // it may find a freeze
-	if cl := l.cluster(); !cl.AllFrozen(l.now) {
-		t.Errorf("not frozen, and A registered in the newer cluster with %+v", a.claim)
-	}
-	c := a
-	for i := 0; i < 6 && a.claim.Worker != b.claim.Worker && (c.claim.Node == "" || c.claim.Worker != b.claim.Worker); i++ {
-		c = l.node("C")
-		if c.start() != nil {
-			break
-		}
-	}
-	if c.up && c.claim.Worker == b.claim.Worker {
-		c.confirm()
-		b.extend()
-		b.issue()
-	}
-	l.disjoint()
 }
 
 // A's lease expires, and N1 acquires the slot and releases it. Then all clocks are set back by 8 s,

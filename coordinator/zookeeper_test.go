@@ -51,23 +51,3 @@ func inZooKeeper(t *testing.T) (open func() zkstore.Store) {
 		return newZK(t, zkstore.ZKConfig{Connect: connect, SessionTimeout: 5 * time.Second, CallTimeout: 10 * time.Second})
 	}
 }
-
-// eventually calls f every 20 ms until it returns nil. After the time within, the test fails.
-func eventually(t *testing.T, within time.Duration, f func() error) {
-	t.Helper()
-	deadline := time.NewTimer(within)
-	defer deadline.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline.C:
-			t.Fatalf("after %v still: %v", within, err)
-		case <-tick.C:
-		}
-	}
-}
