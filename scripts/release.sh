@@ -71,6 +71,7 @@ platform() {
     { cat "$stage/log" >&2; return 1; }
   if [[ $os == linux ]]; then
     # The package's unit starts /usr/bin/flaked. Its head must not explain an installation without a package.
+    # shellcheck disable=SC2016 # the backquotes are for readers
     { printf '# Change this unit with `systemctl edit flaked`. The state directory is always\n# /var/lib/flaked: state-dir in /etc/flaked.yaml is ignored.\n\n'
       sed -n '/^\[Unit\]$/,$ s#/usr/local/bin/#/usr/bin/#; /^\[Unit\]$/,$ p' deploy/systemd/flaked.service; } >"$stage/flaked.service"
     STAGE=$stage TREE=$dir ARCH=$arch VERSION=$(deb_version) go run "$nfpm" package --config deploy/debian/nfpm.yaml --packager deb \
