@@ -73,7 +73,7 @@ func (a *attack) succeeded() bool {
 // program opens a node, uses it and closes it.
 func (a *attack) program() {
 	cfg := a.base
-	cfg.StateDir, cfg.ReleaseOnClose, cfg.Workers = "", rand.N(4) == 0, 1+rand.N(2)
+	cfg.StateDir, cfg.ReleaseOnClose = "", rand.N(4) == 0
 	if rand.N(4) > 0 {
 		cfg.StateDir = filepath.Join(a.dirs, fmt.Sprint(rand.N(4)))
 	}

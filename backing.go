@@ -11,26 +11,23 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// backing has the store and the state directories of a Node.
+// backing has the store and the state directory of a Node.
 type backing struct {
 	store zkstore.Store
 	// zookeeper identifies the ZooKeeper that store is in, "" for memory.
 	zookeeper string
 	// run keeps the store connected until the context is done.
 	run func(context.Context) error
-	// reconnected and caches have one element for each worker.
-	reconnected []chan struct{}
-	caches      []*localcache.Cache
+	// reconnected gets a value whenever the connection to ZooKeeper is back.
+	reconnected chan struct{}
+	cache       *localcache.Cache
 	// temporary is the state directory that close removes, "" if there is none.
 	temporary string
 }
 
-// open opens the store and the state directories. The store is not connected yet.
+// open opens the store and the state directory. The store is not connected yet.
 func open(cfg Config) (*backing, error) {
-	b := &backing{}
-	for range cfg.Workers {
-		b.reconnected = append(b.reconnected, make(chan struct{}, 1))
-	}
+	b := &backing{reconnected: make(chan struct{}, 1)}
 	if err := b.openStore(cfg); err != nil {
 		return nil, &ConfigError{err}
 	}
@@ -42,15 +39,12 @@ func open(cfg Config) (*backing, error) {
 		}
 		b.temporary = dir
 	}
-	for _, at := range StateDirs(dir, cfg.Workers) {
-		cache, err := localcache.Open(at)
-		if err != nil {
-			b.close()
-			return nil, &StateDirError{at, err}
-		}
-		b.caches = append(b.caches, cache)
+	var err error
+	if b.cache, err = localcache.Open(dir); err != nil {
+		b.close()
+		return nil, &StateDirError{dir, err}
 	}
-	if b.temporary == "" && !b.caches[0].TellsMachines() {
+	if b.temporary == "" && !b.cache.TellsMachines() {
 		cfg.HCLogger.Warn("this machine has neither /etc/machine-id nor a readable product UUID: never clone the volume of the state directory, because flaked could not tell a clone from it", "state_dir", dir)
 	}
 	return b, nil
@@ -90,16 +84,16 @@ func (b *backing) openStore(cfg Config) error {
 }
 
 func (b *backing) close() {
-	for _, cache := range b.caches {
-		_ = cache.Close()
+	if b.cache != nil {
+		_ = b.cache.Close()
 	}
 	if b.temporary != "" {
 		_ = os.RemoveAll(b.temporary)
 	}
 }
 
-// hintReconnects tells the nodes whenever the connection to ZooKeeper is back.
-func hintReconnects(ctx context.Context, zk *zkstore.ZK, nodes []chan struct{}) {
+// hintReconnects tells the node whenever the connection to ZooKeeper is back.
+func hintReconnects(ctx context.Context, zk *zkstore.ZK, hint chan<- struct{}) {
 	for {
 		changed := zk.Changed()
 		select {
@@ -110,11 +104,9 @@ func hintReconnects(ctx context.Context, zk *zkstore.ZK, nodes []chan struct{}) 
 		if !zk.Connected() {
 			continue
 		}
-		for _, hint := range nodes {
-			select {
-			case hint <- struct{}{}:
-			default:
-			}
+		select {
+		case hint <- struct{}{}:
+		default:
 		}
 	}
 }

@@ -16,13 +16,8 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/node"
-	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
-
-// MaxWorkers is the most workers of one Node. By default, each worker costs an fdatasync every
-// second and a heartbeat every 3 s.
-const MaxWorkers = 64
 
 // Config configures Open and Start. ZooKeeper is required, unless InMemory is set. The comment
 // of every other field says what its zero value means.
@@ -55,9 +50,6 @@ type Config struct {
 	// directory at Open. Empty means a temporary directory, which Close removes. Then the node
 	// is a new one at each start, needs ZooKeeper to start, and releases its worker at Close.
 	StateDir string
-	// Workers is the number of workers that the Node holds, 1 to MaxWorkers, for more IDs
-	// than one worker can make. 0 means 1: 4 million IDs a second in the layout of Leaf.
-	Workers int
 	// Reserve is the time that the node reserves in StateDir: it keeps a bound there that is so
 	// far ahead of the clock. 100 ms to below 10 s. After a crash the next start may wait for
 	// that time. 0 means 3 s.
@@ -129,7 +121,7 @@ func (e *StateDirError) Unwrap() error { return e.Err }
 
 // withDefaults returns the Config with its defaults, or an error.
 func (c Config) withDefaults() (Config, error) {
-	c.Cluster, c.Workers = cmp.Or(c.Cluster, "default"), cmp.Or(c.Workers, 1)
+	c.Cluster = cmp.Or(c.Cluster, "default")
 	c.Name, c.Version = cmp.Or(c.Name, hostname()), cmp.Or(c.Version, moduleVersion())
 	c.ReleaseOnClose = c.ReleaseOnClose || c.StateDir == ""
 	switch {
@@ -137,8 +129,6 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("Config.InMemory is without ZooKeeper and without a disk: leave out ZooKeeper and StateDir")
 	case !c.InMemory && c.ZooKeeper == "":
 		return c, errors.New("Config.ZooKeeper is empty. Give \"host:port\", or set InMemory for a test")
-	case c.Workers < 1 || c.Workers > MaxWorkers:
-		return c, fmt.Errorf("Config.Workers is %d, must be 1 to %d", c.Workers, MaxWorkers)
 	case c.StartTimeout < 0:
 		return c, fmt.Errorf("Config.StartTimeout is %s, must not be negative. 0 means no limit", c.StartTimeout)
 	case c.SequenceStart < worker.StartRandom || c.SequenceStart > worker.StartCarryOn:
@@ -186,7 +176,7 @@ func (c Config) checkLabels() error {
 	return nil
 }
 
-// node returns the configuration of one of the workers' nodes, without its connections.
+// node returns the configuration of the node, without its connections.
 func (c Config) node() node.Config {
 	return node.Config{
 		Cluster: c.Cluster, Bootstrap: c.Bootstrap, Settings: c.Settings, InMemory: c.InMemory, ZooKeeperReplaced: c.ZooKeeperReplaced,
@@ -194,7 +184,7 @@ func (c Config) node() node.Config {
 			Name: c.Name, Host: hostname(), PID: os.Getpid(), Address: c.Address, Admin: c.Admin, Version: c.Version,
 		},
 		Heartbeat: c.Heartbeat, StartTimeout: c.StartTimeout, Reserve: c.Reserve, ReleaseOnExit: c.ReleaseOnClose,
-		SequenceStart: c.SequenceStart, SegmentStart: c.SegmentStart, Issuing: timeguard.NewIssuing(timeguard.System()),
+		SequenceStart: c.SequenceStart, SegmentStart: c.SegmentStart,
 	}
 }
 

@@ -70,7 +70,7 @@ func ExampleNode_Ready() {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		}
 	})
-	fmt.Println(node.Ready(), node.Live(), node.Status()[0].Phase)
+	fmt.Println(node.Ready(), node.Live(), node.Status().Phase)
 	// Output: <nil> <nil> serving
 }
 

@@ -100,7 +100,7 @@ func TestNodeIsASource(t *testing.T) {
 	if c, err := n.Cluster(t.Context()); err != nil || c.Summary.Live != 1 {
 		t.Errorf("%+v, %v", c.Summary, err)
 	}
-	if s := n.Status(); len(s) != 1 || !s[0].Ready || s[0].Worker == nil || s[0].Cluster.Name != "default" {
+	if s := n.Status(); !s.Ready || s.Worker == nil || s.Cluster.Name != "default" {
 		t.Errorf("%+v", s)
 	}
 }
@@ -111,7 +111,6 @@ func TestTwoNodesInOneProcess(t *testing.T) {
 	noLeaks(t)
 	zk := zktest.Chroot(t, zktest.Shared(t))
 	a, b := quick(t, zk), quick(t, zk)
-	b.Workers = 2
 	seen := make(map[worker.ID]bool)
 	var mu sync.Mutex
 	draw := func(n *Node) {
@@ -134,12 +133,6 @@ func TestTwoNodesInOneProcess(t *testing.T) {
 		}
 		drawing.Wait()
 	}
-	held := func(n *Node) (workers []int) {
-		for _, s := range n.Status() {
-			workers = append(workers, *s.Worker)
-		}
-		return workers
-	}
 	var before []int
 	for round := range 3 {
 		began := time.Now()
@@ -158,8 +151,8 @@ func TestTwoNodesInOneProcess(t *testing.T) {
 		t.Logf("round %d: open after %s", round, took)
 		draw(one)
 		draw(two)
-		if round > 0 { // the second worker of b is ready later in the first round
-			if workers := append(held(one), held(two)...); before != nil && !slices.Equal(workers, before) {
+		if round > 0 {
+			if workers := []int{*one.Status().Worker, *two.Status().Worker}; before != nil && !slices.Equal(workers, before) {
 				t.Errorf("workers %v, were %v", workers, before)
 			} else {
 				before = workers
@@ -207,7 +200,6 @@ func TestWrongConfigs(t *testing.T) {
 		{"memory with a disk", Config{InMemory: true, StateDir: "x"}, "leave out ZooKeeper and StateDir"},
 		{"servers", Config{ZooKeeper: "a:b:c"}, "connect string"},
 		{"cluster", Config{ZooKeeper: "zk", Cluster: "a/b"}, "cluster name"},
-		{"workers", Config{InMemory: true, Workers: 65}, "Config.Workers is 65, must be 1 to 64"},
 		{"name", Config{InMemory: true, Name: "a b"}, "must not contain blanks"},
 		{"start timeout", Config{InMemory: true, StartTimeout: -1}, "Config.StartTimeout is -1ns, must not be negative"},
 		{"sequence start", Config{InMemory: true, SequenceStart: 3}, "Config.SequenceStart is 3"},
@@ -554,7 +546,7 @@ func TestLogHandlerCallsTheNode(t *testing.T) {
 	noLeaks(t)
 	var node atomic.Pointer[Node]
 	cfg := quick(t, zktest.Chroot(t, zktest.Shared(t)))
-	cfg.Logger, cfg.Workers = slog.New(asking{cfg.Logger.Handler(), &node}), 2
+	cfg.Logger = slog.New(asking{cfg.Logger.Handler(), &node})
 	n, err := Start(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -599,10 +591,8 @@ func TestLogHandlerThatBlocksDoesNotStopTheNode(t *testing.T) {
 	for range logqueue.Room + 10 {
 		n.log.Info("another line")
 	}
-	for _, s := range n.Status() {
-		if !s.Ready {
-			t.Errorf("%+v", s.Refusal)
-		}
+	if s := n.Status(); !s.Ready {
+		t.Errorf("%+v", s.Refusal)
 	}
 	close(h.free)
 	if err := n.Close(t.Context()); err != nil {

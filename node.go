@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -28,7 +27,7 @@ type Node struct {
 	cfg     Config
 	log     hclog.Logger
 	backing *backing
-	nodes   *node.NodeGroup
+	node    *node.Node
 	backend *nodewire.Backend
 	issuer  *seqstore.Issuer
 	pulse   *pulse.Grid
@@ -111,58 +110,48 @@ func Start(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// assemble makes the nodes, one for each worker, and the issuer of named sequences.
+// assemble makes the node and the issuer of named sequences.
 func (n *Node) assemble() error {
-	base := n.cfg.node()
-	base.Pulse = n.pulse
-	base.Store, base.ZooKeeper = n.backing.store, n.backing.zookeeper
-	base.LostData = func(found string) { n.issuer.NoteLoss(found) }
-	base.Followed = func() coordinator.Followed { return coordinator.Followed(n.issuer.Followed()) }
-	var nodes []*node.Node
-	for i, cache := range n.backing.caches {
-		cfg := base
-		cfg.Cache, cfg.Reconnected, cfg.Logger = cache, n.backing.reconnected[i], n.log
-		if i > 0 {
-			cfg.Labels.Name += fmt.Sprintf("#%d", i+1)
-			cfg.Logger = n.log.Named(fmt.Sprintf("worker-%d", i+1))
-		}
-		one, err := node.New(cfg)
-		if err != nil {
-			return err
-		}
-		nodes = append(nodes, one)
+	cfg := n.cfg.node()
+	cfg.Pulse, cfg.Logger = n.pulse, n.log
+	cfg.Store, cfg.ZooKeeper = n.backing.store, n.backing.zookeeper
+	cfg.Cache, cfg.Reconnected = n.backing.cache, n.backing.reconnected
+	cfg.LostData = func(found string) { n.issuer.NoteLoss(found) }
+	cfg.Followed = func() coordinator.Followed { return coordinator.Followed(n.issuer.Followed()) }
+	var err error
+	if n.node, err = node.New(cfg); err != nil {
+		return err
 	}
-	n.nodes = node.NewNodeGroup(nodes...)
-	n.backend = nodewire.New(n.nodes, n.cfg.Version)
+	n.backend = nodewire.New(n.node, n.cfg.Version)
 	n.issuer = seqstore.New(seqstore.Config{
-		Store: n.backing.store, Tenure: n.nodes.Tenure(), Now: func() int64 { return n.nodes.Now().UnixMilli() }, Mono: timeguard.System().Mono,
+		Store: n.backing.store, Tenure: n.node.Tenure(), Now: func() int64 { return n.node.Now().UnixMilli() }, Mono: timeguard.System().Mono,
 		By: n.cfg.Name, Follow: n.cfg.Heartbeat, Pulse: n.pulse, WitnessFile: n.cfg.witnessFile(), Log: n.log.Named("sequences"),
 	})
 	return nil
 }
 
 // run keeps the node until stop is called or a part fails. It then ends the parts in order: named
-// sequences need the nodes' workers to give back what was not issued, and the nodes need
-// ZooKeeper to report their end.
+// sequences need the node's worker to give back what was not issued, and the node needs
+// ZooKeeper to report its end.
 func (n *Node) run(connected context.Context) {
 	defer close(n.done)
 	issuerCtx, stopIssuer := context.WithCancel(context.Background())
-	nodeCtx, stopNodes := context.WithCancel(context.Background())
+	nodeCtx, stopNode := context.WithCancel(context.Background())
 	defer stopIssuer()
-	defer stopNodes()
+	defer stopNode()
 	var connecting, keeping, issuing sync.WaitGroup
 	connecting.Go(func() {
 		if err := n.backing.run(connected); err != nil {
 			n.stop(err)
 		}
 	})
-	keeping.Go(func() { n.stop(n.nodes.Run(nodeCtx)) })
+	keeping.Go(func() { n.stop(n.node.Run(nodeCtx)) })
 	issuing.Go(func() { n.issuer.Run(issuerCtx) })
 
 	<-n.ending.Done()
 	stopIssuer()
 	issuing.Wait()
-	stopNodes()
+	stopNode()
 	keeping.Wait()
 	n.stopStore()
 	if err := n.backing.store.Close(); err != nil {
@@ -175,7 +164,7 @@ func (n *Node) run(connected context.Context) {
 
 // WaitReady waits until the node is ready, as Open does.
 func (n *Node) WaitReady(ctx context.Context) error {
-	served := n.nodes.Served()
+	served := n.node.Served()
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	for n.backend.Ready() != nil {
@@ -235,7 +224,7 @@ func (n *Node) reason() error {
 // Drain prepares the end of the node. From now on Ready returns an error, so that load balancers
 // send requests to other nodes. Next still gives IDs until Close. If release is true, Close releases
 // the worker, as with Config.ReleaseOnClose.
-func (n *Node) Drain(release bool) { n.nodes.Drain(release) }
+func (n *Node) Drain(release bool) { n.node.Drain(release) }
 
 // Ready returns nil if Next would give an ID now or after a short wait, and the node will go on. It
 // is for readiness probes. Its errors are those of Next.
@@ -248,11 +237,10 @@ func (n *Node) Ready() error {
 
 // Live returns nil while the node's goroutines make progress, and otherwise the reason to restart
 // the process. It does not depend on ZooKeeper. It is for liveness probes.
-func (n *Node) Live() error { return n.nodes.Live() }
+func (n *Node) Live() error { return n.node.Live() }
 
-// Status returns the state of each worker of the node. There is one, unless Config.Workers is more. It
-// does no I/O.
-func (n *Node) Status() []node.Snapshot { return n.backend.Snapshots() }
+// Status returns the state of the node. It does no I/O.
+func (n *Node) Status() node.Snapshot { return n.backend.Snapshot() }
 
 // Sequences returns what the node knows of the named sequences that it has used. It does no I/O.
 func (n *Node) Sequences() seqstore.Report { return n.issuer.Report() }
@@ -275,16 +263,6 @@ func (n *Node) LineProtocol() (lineproto.Backend, lineproto.Sequences) {
 
 // Use returns what the node knows of a named sequence. ok is false if it knows none of this name.
 func (n *Node) Use(name string) (u seqstore.Use, ok bool) { return n.issuer.Use(name) }
-
-// StateDirs returns the state directories of a Node with so many workers. The first is dir itself,
-// so that the first worker stays when the number of workers changes.
-func StateDirs(dir string, workers int) []string {
-	dirs := []string{dir}
-	for i := 2; i <= workers; i++ {
-		dirs = append(dirs, filepath.Join(dir, fmt.Sprintf("worker-%d", i)))
-	}
-	return dirs
-}
 
 // advised returns err, with which Open fails, and what to do. connected is false if Open
 // has waited for ZooKeeper in vain.

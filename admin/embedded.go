@@ -6,6 +6,7 @@ import (
 
 	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/seqstore"
 )
 
@@ -14,12 +15,12 @@ import (
 func Of(n *flaked.Node) Config {
 	backend, sequences := n.LineProtocol()
 	host, _ := os.Hostname() // a label: "" will do
-	first := n.Status()[0]
+	first := n.Status()
 	about := About{
 		Version: backend.Version(), Name: first.Name, Host: host, PID: os.Getpid(), Cluster: first.Cluster.Name, StartedMs: time.Now().UnixMilli(),
 	}
 	return Config{
-		Ready: backend.Ready, Live: n.Live, Workers: n.Status, Reserve: backend.Reserve,
+		Ready: backend.Ready, Live: n.Live, Workers: func() []node.Snapshot { return []node.Snapshot{n.Status()} }, Reserve: backend.Reserve,
 		Sequences: n.Sequences, Issuer: issuerOf{sequences, n}, Slots: n.Cluster, About: about,
 	}
 }

@@ -74,10 +74,6 @@ func (w OwnWorker) refusal() Problem {
 		p.Text = "ZooKeeper does not answer" + because(w.ZooKeeper.Error) + ", and this node cannot start without it"
 	case node.CauseZooKeeperSlow:
 		p.Text = "ZooKeeper answers too slowly for this node to acquire a worker"
-	case node.CauseAllWorkersHeld:
-		p.Text = "All workers of the cluster are held, so this node has none"
-	case node.CauseRegistrationFrozen:
-		p.Text = newNodesFrozen
 	case node.CauseConfirming, node.CauseLeaseExpiredAway:
 		p.Text = "Confirming that no other node uses this node's worker" + upTo(w.Cluster.ConfirmMs)
 	case node.CauseNewWorker:

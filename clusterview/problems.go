@@ -171,8 +171,6 @@ var refusalAdvice = map[node.Cause]string{
 	node.CauseNoWorkerYet:          "Wait. If this lasts, the node's log says why.",
 	node.CauseZooKeeperUnreachable: "Start ZooKeeper, or correct --zk or the network to ZooKeeper. The node then starts by itself.",
 	node.CauseZooKeeperSlow:        "Wait: the node keeps trying. If this lasts, find out what slows ZooKeeper down.",
-	node.CauseAllWorkersHeld:       "Run fewer nodes, or wait until a lease expires: flaked status shows which.",
-	node.CauseRegistrationFrozen:   thawAdvice,
 	node.CauseConfirming:           justWait,
 	node.CauseLeaseExpiredAway:     justWait,
 	node.CauseNewWorker:            "Wait. Then find out why the clock went back.",

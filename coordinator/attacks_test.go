@@ -271,36 +271,6 @@ func TestSlotReadBeforeTheClusterGrew(t *testing.T) {
 	}
 }
 
-// A process holds more than samplePeers workers. Peers must still find a node of another
-// process that starts later.
-func TestPeersFindsNodesOfOtherProcesses(t *testing.T) {
-	l := newLab(t, 64)
-	ours := make([]int, samplePeers+1)
-	a := l.serving("A")
-	for i := range ours {
-		ours[i] = a.claim.Worker
-		if i > 0 {
-			ours[i] = l.serving("A").claim.Worker
-		}
-	}
-	a.co.Process, a.co.Siblings = func() string { return "A" }, func() []int { return ours }
-	hears := func() int {
-		t.Helper()
-		a.mustBeat()
-		got, err := a.co.Peers(t.Context(), a.claim.Worker)
-		a.must(err)
-		return len(got)
-	}
-	if n := hears(); n != 0 {
-		t.Fatalf("hears %d of its own", n)
-	}
-	b := l.serving("B")
-	b.mustBeat()
-	if n := hears(); n != 1 {
-		t.Errorf("hears %d of 1", n)
-	}
-}
-
 // Stopped nodes have no vote. A stopped node wrote its record later than it read its clock,
 // so the clock would look as if it were behind.
 func TestStoppedNodesHaveNoVote(t *testing.T) {

@@ -43,11 +43,6 @@ type Config struct {
 	Ledger Ledger
 	// Labels are shown to people.
 	Labels Labels
-	// Process returns the same text for all nodes of one process. They share a clock, so
-	// they have one vote together. Siblings returns the slots that they hold. nil: no
-	// other node is in the process.
-	Process  func() string
-	Siblings func() []int
 	// Followed returns the value of Slot.Followed. nil: the zero value.
 	Followed func() Followed
 	// Interval is the time from one report to the next; 0 means DefaultHeartbeat.

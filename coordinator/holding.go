@@ -54,9 +54,6 @@ func (c *Coordinator) holdingOf(claim Claim) holding {
 // gather returns the present evidence.
 func (c *Coordinator) gather(r Report) evidence {
 	self := Slot{RTTMs: c.rtt, HeartbeatMs: c.Interval.Milliseconds(), Labels: c.Labels}
-	if c.Process != nil {
-		self.Process = c.Process()
-	}
 	if c.Followed != nil {
 		self.Followed = c.Followed()
 	}

@@ -172,54 +172,6 @@ func TestPeers(t *testing.T) {
 	peers()
 }
 
-// The nodes of a process share a clock. They have one vote together, and no vote on each
-// other's clock.
-func TestPeersOfAProcess(t *testing.T) {
-	for _, row := range []struct {
-		name      string
-		processes [4]string
-		want      int
-	}{
-		{"each its own", [4]string{"p", "q", "r", "s"}, 3},
-		{"none says", [4]string{}, 3},
-		{"two share one", [4]string{"p", "q", "q", "s"}, 2},
-		{"two are ours", [4]string{"p", "p", "p", "s"}, 1},
-		{"all are ours", [4]string{"p", "p", "p", "p"}, 0},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			l := newLab(t, 64)
-			for _, process := range row.processes {
-				co := l.serving("N").co
-				co.Process, co.Siblings = func() string { return process }, func() []int { return nil }
-			}
-			l.serve(3 * time.Second)
-			a := l.nodes[0]
-			if got, err := a.co.Peers(t.Context(), a.claim.Worker); err != nil || len(got) != row.want {
-				t.Errorf("%d votes, %v; want %d", len(got), err, row.want)
-			}
-		})
-	}
-}
-
-// A process that holds 20 workers still reads the clock of another process.
-func TestPeersOfAProcessOfMany(t *testing.T) {
-	l := newLab(t, 64)
-	for range 20 {
-		l.serving("N")
-	}
-	l.serving("M")
-	ours := make([]int, 20)
-	for i := range ours {
-		ours[i] = l.nodes[i].claim.Worker
-	}
-	l.serve(3 * time.Second)
-	a := l.nodes[0]
-	a.co.Process, a.co.Siblings = func() string { return "p" }, func() []int { return ours }
-	if got, err := a.co.Peers(t.Context(), a.claim.Worker); err != nil || len(got) != 1 {
-		t.Errorf("%d, %v", len(got), err)
-	}
-}
-
 func TestPeersOfMany(t *testing.T) {
 	l := newLab(t, 64)
 	for range 20 {

@@ -30,9 +30,8 @@ type listVersion struct {
 	changes int32 // Stat.Children of the list's parent
 }
 
-// Peers returns the clock readings of up to eight live peers, one per process. own is our
-// worker, -1 when we have none. Peers leaves out our process, and peers that refuse because
-// of their own clock. It skips reports that are more than three heartbeats older than the
+// Peers returns the clock readings of up to eight live peers. own is our worker, -1 when we
+// have none. Peers leaves out peers that refuse because of their own clock. It skips reports that are more than three heartbeats older than the
 // newest write it knows, and reports of another epoch of the leader.
 //
 // Peers takes one round trip, two the first time, and three if it reads the list again. It
@@ -71,13 +70,9 @@ func (c *Coordinator) list(ctx context.Context, version listVersion) error {
 	return err
 }
 
-// known returns the workers on the list that our process does not hold.
+// known returns the workers on the list without our own.
 func (c *Coordinator) known(own int) []int {
-	ours := []int{own}
-	if c.Siblings != nil {
-		ours = append(ours, c.Siblings()...)
-	}
-	return slices.DeleteFunc(slices.Clone(c.roster.workers), func(w int) bool { return slices.Contains(ours, w) })
+	return slices.DeleteFunc(slices.Clone(c.roster.workers), func(w int) bool { return w == own })
 }
 
 // ask reads the records of up to samplePeers random peers, and the present version of the
@@ -118,14 +113,9 @@ func (c *Coordinator) readings(records []zkstore.Record) (readings []Reading) {
 			newest = r.Stat
 		}
 	}
-	heard := map[string]bool{}
-	if c.Process != nil {
-		heard[c.Process()] = true
-	}
 	for i, s := range slots {
 		fresh := newest.Mtime-stats[i].Mtime <= 3*max(s.HeartbeatMs, c.Interval.Milliseconds())
-		if fresh && stats[i].Epoch() == newest.Epoch() && (s.Process == "" || !heard[s.Process]) {
-			heard[s.Process] = true
+		if fresh && stats[i].Epoch() == newest.Epoch() {
 			readings = append(readings, Reading{Sent: s.ReportedClock, Acked: s.ReportedClock + s.RTTMs, Stamp: stats[i].Mtime})
 		}
 	}

@@ -120,9 +120,6 @@ type Slot struct {
 	// ClockWrong: the holder does not trust its clock, so peers must not compare with it.
 	ClockWrong bool `json:"clock_wrong,omitempty"`
 	Followed
-	// Process is the same text in the records of all nodes of a process, which share a
-	// clock.
-	Process string `json:"process,omitempty"`
 	Labels
 
 	// ReleasedBy is the operator who took the slot from its holder. Lowered: the operator

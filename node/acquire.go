@@ -68,7 +68,7 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 			if cause == "" {
 				return err
 			}
-			if timeout > 0 && errors.Is(err, zkstore.ErrUnreachable) && !n.othersHold() && n.mono() > n.keeper.heard+int64(timeout) {
+			if timeout > 0 && errors.Is(err, zkstore.ErrUnreachable) && n.mono() > n.keeper.heard+int64(timeout) {
 				return fmt.Errorf("ZooKeeper did not answer within %s, and this node cannot start without it: %w", timeout, err)
 			}
 			if said != cause {
@@ -86,28 +86,13 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 // causeOfWait returns the cause for which a start waits after err, and retries. It is "" if err
 // ends the start. heard means that ZooKeeper answered since the attempt began.
 func (n *Node) causeOfWait(err error, heard bool) Cause {
-	var frozen *coordinator.FrozenError
-	var full *coordinator.FullError
-	group := n.coord.Siblings != nil // the other nodes of the process may hold workers, and must go on
 	switch {
-	case group && errors.As(err, &frozen):
-		return CauseRegistrationFrozen
-	case group && errors.As(err, &full):
-		return CauseAllWorkersHeld
 	case errors.Is(err, zkstore.ErrUnreachable) && heard:
 		return CauseZooKeeperSlow
 	case errors.Is(err, zkstore.ErrUnreachable):
 		return CauseZooKeeperUnreachable
-	case n.othersHold():
-		return CauseNoWorkerYet
 	}
 	return ""
-}
-
-// othersHold reports whether other nodes of the process hold workers. They go on while this one
-// waits.
-func (n *Node) othersHold() bool {
-	return n.coord.Siblings != nil && len(n.coord.Siblings()) > 0
 }
 
 // begin returns the first attempt, made from the local record in the state directory.

@@ -52,45 +52,6 @@ func TestUnusableStateRestoresNoClusterInAnotherZooKeeper(t *testing.T) {
 	}
 }
 
-// A process has two nodes: one holds a lease, one is new. Registration is frozen. The first
-// node must serve, and the new node must wait until the freeze ends.
-func TestFrozenNewcomerDoesNotStopItsGroup(t *testing.T) {
-	r := newRig(t)
-	r.confirmedAndStopped()
-	hand := coordinator.Operator{Store: r.mem.Session(), Now: func() int64 { return time.Now().UnixMilli() }, By: "op"}
-	if _, _, err := hand.Freeze(t.Context(), coordinator.AllWorkers(1024), 0); err != nil {
-		t.Fatal(err)
-	}
-	disk := r.disk
-	g, _ := r.group(2, func(c *Config) {
-		if disk != nil {
-			cache, err := localcache.New(disk, localcache.Fingerprint{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.Cache, disk = cache, nil
-		}
-	})
-	old := &running{Node: g.nodes[0], t: t, done: make(chan error, 1)}
-	old.untilReady()
-	fresh := &running{Node: g.nodes[1], t: t, done: make(chan error, 1)}
-	fresh.until("waiting for the freeze", func() bool {
-		refused, ok := errors.AsType[*Refusal](fresh.Ready())
-		return ok && refused.Cause == CauseRegistrationFrozen
-	})
-	if _, err := g.Reserve(t.Context(), 1); err != nil {
-		t.Errorf("the other one does not serve: %v", err)
-	}
-	frozen, err := coordinator.ReadCluster(t.Context(), r.mem.Session())
-	if err == nil {
-		_, err = coordinator.Thaw(t.Context(), r.mem.Session(), frozen, "")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	untilAll(t, g)
-}
-
 // ZooKeeper is wiped while the holder of a cluster is cut off. A blank node creates a second
 // cluster, has not confirmed in it when ZooKeeper is wiped again, and restarts. That must not end
 // the holder, which puts its own cluster back.

@@ -32,25 +32,6 @@ func (n *Node) Reserve(ctx context.Context, k int) (worker.Run, error) {
 	}
 }
 
-// try is Reserve without waiting. If a wait would help, it returns a Pause, and no ID. waited
-// is how long the request has waited for a rollback so far. try also returns the tenure that
-// it asked.
-func (n *Node) try(k int, waited time.Duration) (*tenure, worker.Run, worker.Pause, error) {
-	for {
-		t := n.serving.Load()
-		if t == nil {
-			return nil, worker.Run{}, worker.Pause{}, n.refusal.Load()
-		}
-		run, pause, err := t.gen.Try(k, waited)
-		switch {
-		case err == nil:
-			return t, run, pause, nil
-		case err != worker.ErrClosed || n.serving.Load() == t:
-			return t, run, pause, n.explain(t, err)
-		}
-	}
-}
-
 // explain returns the refusal for an error of a tenure's generator.
 func (n *Node) explain(t *tenure, err error) error {
 	var behind *worker.BehindError
@@ -115,6 +96,29 @@ func (n *Node) Ready() error {
 		return n.explain(t, err)
 	}
 	return nil
+}
+
+// Served returns a channel that is closed once the node has begun to serve.
+func (n *Node) Served() <-chan struct{} { return n.began }
+
+// Ceiling returns how many IDs the node can make in a second, or in one tick if a tick is longer.
+// It is 0 while the node does not serve.
+func (n *Node) Ceiling() int64 {
+	if t := n.serving.Load(); t != nil {
+		return t.gen.Ceiling()
+	}
+	return 0
+}
+
+// Waits returns how many reservations have begun to wait for a tick so far.
+func (n *Node) Waits() int64 { return n.meter.worker.TickWaits.Load() }
+
+// Drain prepares the stop of the node: from now on Ready returns a *Refusal with CauseDraining,
+// so that clients leave. Reserve still makes IDs. If release is true, the node releases its
+// worker when it stops, as with Config.ReleaseOnExit.
+func (n *Node) Drain(release bool) {
+	n.releases.Store(release)
+	n.draining.Store(true)
 }
 
 // Now returns the time of the clock that IDs are made by.

@@ -51,9 +51,6 @@ type Config struct {
 	Cache       Cache
 	// Clock reads the machine's clocks. nil means timeguard.System.
 	Clock timeguard.Clock
-	// Issuing is the clock that IDs are made by. All nodes of a process must have the same.
-	// nil means a new one that follows Clock.
-	Issuing *timeguard.Issuing
 	// Heartbeat is the time between two reports to ZooKeeper, 10 ms or more. 0 means 3 s.
 	Heartbeat time.Duration
 	// CallTimeout bounds one round of calls to ZooKeeper. 0 means 5 s.
@@ -109,9 +106,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Clock == nil {
 		c.Clock = timeguard.System()
-	}
-	if c.Issuing == nil {
-		c.Issuing = timeguard.NewIssuing(c.Clock)
 	}
 	if c.Identity == nil {
 		c.Identity = uuid.NewString

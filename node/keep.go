@@ -131,9 +131,7 @@ func (n *Node) publish() {
 	default:
 		n.phase = Serving
 		n.serving.Store(t)
-		if n.published != nil {
-			n.published()
-		}
+		n.beginOnce.Do(func() { close(n.began) })
 		n.log.Info("serving", "worker", t.worker, "term", n.claim.Term, "lease_left_s", ms(n.claim.LeaseUntil-n.now()).Round(time.Second).Seconds())
 	}
 }

@@ -32,8 +32,9 @@ type Node struct {
 	// draining: Drain was called. releases: it asked to release the worker at the stop.
 	draining, releases atomic.Bool
 
-	// published, if not nil, is called when this node begins to serve. mu is held then.
-	published func()
+	// began is closed once the node has begun to serve.
+	began     chan struct{}
+	beginOnce sync.Once
 
 	// startSlack lengthens the wait for the clock that checkStart allows. It is 0, or
 	// limits.BoundSlack if one copy of the local record was damaged: localcache has then
@@ -184,7 +185,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: cfg.Issuing, wakeKeeper: make(chan struct{}, 1), wakeDisk: make(chan struct{}, 1)}
+	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: timeguard.NewIssuing(cfg.Clock), wakeKeeper: make(chan struct{}, 1), wakeDisk: make(chan struct{}, 1), began: make(chan struct{})}
 	n.cfg.Cache = meteredCache{cfg.Cache, cfg.Clock.Mono, &n.meter.disk}
 	n.coord, err = coordinator.New(coordinator.Config{
 		Store: cfg.Store, Now: n.clock.NowMs, Ledger: ledger{n}, Labels: cfg.Labels,

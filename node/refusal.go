@@ -10,9 +10,7 @@ const (
 	CauseNoWorkerYet          Cause = "no-worker-yet"
 	CauseZooKeeperUnreachable Cause = "zookeeper-unreachable"
 	// CauseZooKeeperSlow: ZooKeeper answers, but too slowly for the node to register.
-	CauseZooKeeperSlow      Cause = "zookeeper-slow"
-	CauseRegistrationFrozen Cause = "registration-frozen"
-	CauseAllWorkersHeld     Cause = "all-workers-held"
+	CauseZooKeeperSlow Cause = "zookeeper-slow"
 	// CauseConfirming: the node waits for the confirming time. ZooKeeper may have lost the
 	// record of the worker's holder, and that holder can come back until then.
 	CauseConfirming       Cause = "confirming"
@@ -38,7 +36,7 @@ func (c Cause) OfClock() bool { return c == CauseClockBehind || c == CauseClockW
 // Causes returns every cause.
 func Causes() []Cause {
 	return []Cause{
-		CauseNoWorkerYet, CauseZooKeeperUnreachable, CauseZooKeeperSlow, CauseRegistrationFrozen, CauseAllWorkersHeld, CauseConfirming,
+		CauseNoWorkerYet, CauseZooKeeperUnreachable, CauseZooKeeperSlow, CauseConfirming,
 		CauseLeaseExpiredAway, CauseNewWorker, CauseBelowFloor, CauseReservedBound, CauseLeaseBorrowed, CauseClockBehind, CauseClockWrong,
 		CauseLeaseExpired, CauseLostWorker, CauseTimeUsedUp, CauseDraining, CauseStopping,
 	}

@@ -7,36 +7,24 @@ import (
 	"github.com/flaked/flaked/seqstore"
 )
 
-// Tenure returns the hold of the group's nodes on their workers, for named sequences.
-func (g *NodeGroup) Tenure() seqstore.Tenure { return groupTenure{g} }
+// Tenure returns the node's hold on its worker, for named sequences.
+func (n *Node) Tenure() seqstore.Tenure { return seqTenure{n} }
 
-type groupTenure struct{ g *NodeGroup }
+type seqTenure struct{ n *Node }
 
-// Confirmed is part of seqstore.Tenure. All nodes of the group that hold a worker must be confirmed: each of them
-// can be the one that notices a loss of data.
-func (t groupTenure) Confirmed(session int64) bool {
-	held := 0
-	for _, n := range t.g.nodes {
-		s := n.peek()
-		if s.held == nil {
-			continue
-		}
-		if !s.confirmed || s.phase == Stopping || s.store.session != session {
-			return false
-		}
-		held++
-	}
-	return held > 0
+// Confirmed is part of seqstore.Tenure. The node must be confirmed, so that it notices a loss of data.
+func (t seqTenure) Confirmed(session int64) bool {
+	s := t.n.peek()
+	return s.held != nil && s.confirmed && s.phase != Stopping && s.store.session == session
 }
 
 // Cluster is part of seqstore.Tenure.
-func (t groupTenure) Cluster() (seqstore.ClusterInfo, bool) {
-	for _, n := range t.g.nodes {
-		if s := n.peek(); s.held != nil {
-			return clusterInfo(s.cluster), true
-		}
+func (t seqTenure) Cluster() (seqstore.ClusterInfo, bool) {
+	s := t.n.peek()
+	if s.held == nil {
+		return seqstore.ClusterInfo{}, false
 	}
-	return seqstore.ClusterInfo{}, false
+	return clusterInfo(s.cluster), true
 }
 
 func clusterInfo(cl coordinator.Cluster) seqstore.ClusterInfo {

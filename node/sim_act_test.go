@@ -80,9 +80,7 @@ func (s *sim) remember() {
 
 func (s *sim) standStill(m *machine, d time.Duration) {
 	s.note("%s: stands still for %s", m.name, d)
-	for _, m := range m.both() {
-		m.paused = max(m.paused, s.now+int64(d))
-	}
+	m.paused = max(m.paused, s.now+int64(d))
 }
 
 // live lets time pass for d, in steps of about the length given. Processes do what is due, and

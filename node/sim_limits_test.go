@@ -59,7 +59,7 @@ func (s *sim) playNoticed() bool {
 		on = append(on, p.machine)
 	}
 	for _, m := range s.machines {
-		if !slices.Contains(on, m) && (m.twin == nil || !slices.Contains(on, m.twin)) {
+		if !slices.Contains(on, m) {
 			s.clear(m)
 			newcomers = append(newcomers, m)
 		}
@@ -110,9 +110,7 @@ func (s *sim) playNoticed() bool {
 // comesBack lets a holder reach ZooKeeper and report. No other event happens meanwhile, but the
 // holder's calls take time.
 func (s *sim) comesBack(p *process) {
-	for _, m := range p.machine.both() {
-		m.wake() // a process that stands still cannot notice
-	}
+	p.machine.wake() // a process that stands still cannot notice
 	if !p.dead {
 		s.heal(p)
 	}
@@ -137,7 +135,7 @@ func (m *machine) knows(uuid string) bool {
 // the first holder is the only one to notice. A new node then tries the new worker.
 func (s *sim) playGrowth() bool {
 	a := s.holder()
-	if a == nil || a.twin != nil || s.crowded {
+	if a == nil || s.crowded {
 		return false
 	}
 	known, first, uuid := a.n.coord.HighestSlot(), a.machine, a.n.cluster.UUID
@@ -212,7 +210,7 @@ func (s *sim) playGrowth() bool {
 func (s *sim) playThawedTooEarly() bool {
 	s.mend()
 	b := s.holder()
-	if b == nil || b.twin != nil {
+	if b == nil {
 		return false
 	}
 	w, m := b.held(), b.machine
@@ -269,7 +267,7 @@ func (s *sim) playThawedTooEarly() bool {
 // witness returns a holder on another machine than this one, nil if there is none.
 func (s *sim) witness(than *machine) *process {
 	for _, p := range s.holders() {
-		if p.machine != than && p.machine.twin != than {
+		if p.machine != than {
 			return p
 		}
 	}
@@ -280,7 +278,7 @@ func (s *sim) witness(than *machine) *process {
 // is empty or has another cluster. In the first ZooKeeper another node takes its worker.
 func (s *sim) playElsewhere() bool {
 	a := s.holder()
-	if a == nil || a.twin != nil {
+	if a == nil {
 		return false
 	}
 	w, m := a.held(), a.machine
@@ -333,7 +331,7 @@ func (s *sim) playElsewhere() bool {
 // while it cannot reach ZooKeeper.
 func (s *sim) playReleasedCopy() bool {
 	a := s.holder()
-	if a == nil || a.twin != nil {
+	if a == nil {
 		return false
 	}
 	w, m := a.held(), a.machine
@@ -368,7 +366,7 @@ func (s *sim) playReleasedCopy() bool {
 // lowers the lease bound of its worker, and another node takes the worker.
 func (s *sim) playPoisoned() bool {
 	a := s.holder()
-	if a == nil || a.twin != nil {
+	if a == nil {
 		return false
 	}
 	w, m := a.held(), a.machine

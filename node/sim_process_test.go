@@ -10,13 +10,11 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
-	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 	"github.com/flaked/flaked/zkstore"
 )
 
-// process is a node that was started. The two nodes of a group are two of these, and other links
-// them.
+// process is a node that was started.
 type process struct {
 	*machine
 	n         *Node
@@ -51,10 +49,6 @@ type process struct {
 	giveUp   context.CancelFunc
 	// slow is the longest time that a call to the store takes.
 	slow time.Duration
-	// other is the other node of this process, and group has both. They are nil for a node
-	// that is alone.
-	other *process
-	group *NodeGroup
 }
 
 // conn is a connection: the tenure that its last request found, and the last ID
@@ -74,29 +68,12 @@ type trap struct {
 // gone is the panic value that unwinds the steps of a process that has ended.
 type gone struct{ p *process }
 
-// start runs a process on a machine that has none. If the machine has a twin without a process,
-// the second node of the same process runs there. start returns nil if the node has ended.
+// start runs a process on a machine that has none. It returns nil if the node has ended.
 func (s *sim) start(m *machine) *process { return s.startIn(m, s.mem) }
 
+// startIn is start for a node that uses the ZooKeeper given.
 func (s *sim) startIn(m *machine, mem *zkstore.Mem) *process {
-	for _, m := range m.both() {
-		m.wake() // nothing starts on a machine that is suspended
-	}
-	clock := timeguard.NewIssuing(m)
-	p := s.startNode(m, mem, clock)
-	if m.twin == nil || m.twin.proc != nil {
-		return p
-	}
-	if q := s.startNode(m.twin, mem, clock); p != nil && q != nil && !p.dead && !q.dead {
-		p.other, q.other = q, p
-		p.group = NewNodeGroup(p.n, q.n)
-		q.group = p.group
-	}
-	return m.proc
-}
-
-// startNode runs one node, which uses the ZooKeeper given. It returns nil if the node has ended.
-func (s *sim) startNode(m *machine, mem *zkstore.Mem, clock *timeguard.Issuing) *process {
+	m.wake() // nothing starts on a machine that is suspended
 	if m.disk.Removed() {
 		s.newDisk(m)
 	}
@@ -120,7 +97,7 @@ func (s *sim) startNode(m *machine, mem *zkstore.Mem, clock *timeguard.Issuing) 
 		s.answered(p, c, result, reported)
 	})
 	p.n, err = New(Config{
-		Cluster: "sim", Bootstrap: s.bootstrap, ZooKeeper: zookeeper, Store: p.session, Cache: spiedCache{cache, m}, Clock: m, Issuing: clock,
+		Cluster: "sim", Bootstrap: s.bootstrap, ZooKeeper: zookeeper, Store: p.session, Cache: spiedCache{cache, m}, Clock: m,
 		Settings: s.settings(),
 		// The order in which two timers fire at the same instant is not defined. So no two
 		// processes have the same timeout.
@@ -261,11 +238,6 @@ func (s *sim) exits(p *process, err error) {
 	s.note("%s: exits: %v", p.name, err)
 	_ = p.session.Close()
 	s.ends(p)
-	if q := p.other; q != nil && !q.dead { // all nodes of a group stop
-		s.killed(q)
-		q.killed = true
-		s.ends(q)
-	}
 }
 
 func (s *sim) ends(p *process) {
@@ -345,10 +317,6 @@ func (s *sim) get(p *process, count int) {
 	if s.chance(4) {
 		waited = time.Millisecond
 	}
-	if p.group != nil && s.chance(2) {
-		s.getOfGroup(p, count, waited)
-		return
-	}
 	run, _, err := c.t.gen.Try(count, waited)
 	if err != nil {
 		_ = p.n.explain(c.t, err)
@@ -359,56 +327,21 @@ func (s *sim) get(p *process, count int) {
 	}
 }
 
-// getOfGroup asks a group for IDs, and finds the node that made them.
-func (s *sim) getOfGroup(p *process, count int, waited time.Duration) {
-	run, _, err := p.group.round(count, waited)
-	if err != nil || run.Len == 0 {
-		return
-	}
-	for _, p := range []*process{p, p.other} {
-		t := p.n.serving.Load()
-		if t == nil {
-			continue
-		}
-		// Both nodes may have held the worker, one after the other.
-		last, _ := t.gen.Last()
-		if f, err := s.layout.Decode(run.First); err != nil || int(f.Worker) == t.worker && f.Tick == last {
-			s.check(p, &conn{t: t}, run)
-			return
-		}
-	}
-	s.violated(wrongTwice, "a group gives %d, which is of none of its nodes", run.First)
-}
-
-// kill ends a process, with both nodes of a group, as kill -9 does. With power, the machine
+// kill ends a process as kill -9 does. With power, the machine
 // crashes: its disk may lose what was not synced.
 func (s *sim) kill(p *process, power bool) {
 	s.note("%s: killed, power cut %t", p.name, power)
-	for _, p := range []*process{p, p.other} {
-		if p == nil || p.dead {
-			continue
-		}
-		s.sessions = append(s.sessions, p.session)
-		s.killed(p)
-		p.killed = true
-		s.ends(p)
-		if power {
-			p.machine.disk.Crash()
-		}
+	s.sessions = append(s.sessions, p.session)
+	s.killed(p)
+	p.killed = true
+	s.ends(p)
+	if power {
+		p.machine.disk.Crash()
 	}
 }
 
-// stop stops a process cleanly, with both nodes of a group.
+// stop stops a process cleanly.
 func (s *sim) stop(p *process) {
-	s.stopNode(p)
-	if q := p.other; p.dead && q != nil && !q.dead {
-		if s.stopNode(q); !q.dead { // a step of it is on the stack
-			s.kill(q, false)
-		}
-	}
-}
-
-func (s *sim) stopNode(p *process) {
 	if p.keeping || p.extending || p.saving || p.acquiring || s.now < p.paused {
 		return // Run stops the loops first
 	}

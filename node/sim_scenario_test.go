@@ -148,7 +148,7 @@ func (s *sim) holder() *process {
 func (s *sim) other(than ...*machine) *machine {
 	var free []*machine
 	for _, m := range s.machines {
-		if !slices.Contains(than, m) && (m.twin == nil || !slices.Contains(than, m.twin)) {
+		if !slices.Contains(than, m) {
 			free = append(free, m)
 		}
 	}

@@ -40,8 +40,6 @@ type world struct {
 	segmentStart worker.SegmentStart
 	// bootstrap: nodes create the cluster. Otherwise it exists before they start.
 	bootstrap bool
-	// twins: the first two machines are one, whose process is a group of two nodes.
-	twins bool
 	// slowHeartbeat: one process in so many has a heartbeat that is too slow for a holder to
 	// notice a loss of data within the confirming time. Such a node must be refused.
 	slowHeartbeat int
@@ -65,7 +63,7 @@ func (s *sim) drawWorld() {
 		WorkerBits: pick[uint8](s, 1, 1, 2, 4), SequenceBits: uint8(s.between(1, 6)),
 	}
 	w.crowded = w.layout.WorkerBits < 4 && !s.chance(3)
-	w.bootstrap, w.twins = !s.chance(4), s.chance(6)
+	w.bootstrap = !s.chance(4)
 	w.slowHeartbeat = 40
 	if s.chance(30) { // the layout's time field runs out in this history
 		w.layout.TimeBits = 16
@@ -147,7 +145,6 @@ type machine struct {
 	// slept is how long the machine was suspended before sleepFrom, ns. The latest suspend
 	// lasts from sleepFrom to sleepUntil, true time in ns.
 	slept, sleepFrom, sleepUntil int64
-	twin                         *machine // shares this one's process, nil for none
 }
 
 // Wall, Boot and Mono make a machine the timeguard.Clock of its processes.
@@ -160,11 +157,9 @@ func (m *machine) Mono() int64 {
 // sleep suspends a machine for d: its monotonic clock stands still as well.
 func (s *sim) sleep(m *machine, d time.Duration) {
 	s.note("%s: suspended for %s", m.name, d)
-	for _, m := range m.both() {
-		m.slept = s.now - m.Mono()
-		m.sleepFrom, m.sleepUntil = s.now, s.now+int64(d)
-		m.paused = m.sleepUntil + 1e6 // the issuing clock samples by then
-	}
+	m.slept = s.now - m.Mono()
+	m.sleepFrom, m.sleepUntil = s.now, s.now+int64(d)
+	m.paused = m.sleepUntil + 1e6 // the issuing clock samples by then
 }
 
 // wake ends a standstill early. After a suspend it lets 1 ms pass on all clocks. Otherwise the
@@ -175,15 +170,6 @@ func (m *machine) wake() {
 		m.sleepUntil = max(m.s.now, m.sleepFrom)
 		m.s.now += 1e6
 	}
-}
-
-// both returns a machine and its twin, if it has one. They share a clock, and stand still
-// together.
-func (m *machine) both() []*machine {
-	if m.twin == nil {
-		return []*machine{m}
-	}
-	return []*machine{m, m.twin}
 }
 
 func newSim(seed uint64) *sim {
@@ -207,21 +193,14 @@ func newSim(seed uint64) *sim {
 		s.elect()
 	}
 	machines := s.between(3, 4)
-	if s.twins {
-		machines = 4
-	}
 	for i := range machines {
 		m := &machine{s: s, name: string(rune('A' + i))}
 		s.setSkew(m, int64(s.between(-100, 100))*1e6+s.rng.Int64N(1e6))
 		s.newDisk(m)
 		s.machines = append(s.machines, m)
 	}
-	if s.twins {
-		a, b := s.machines[0], s.machines[1]
-		a.twin, b.twin, b.skew, b.lowest = b, a, a.skew, a.lowest
-	}
-	s.note("tick %s, lease %s, confirming %s, heartbeat %s, reserve %s, %d workers, crowded %t, bootstrap %t, twins %t, time until %s, leader's epoch %d",
-		s.layout.Unit, s.lease, s.confirm, s.heartbeat, s.reserve, s.layout.Workers(), s.crowded, s.bootstrap, s.twins, s.layout.Expires(), s.epoch)
+	s.note("tick %s, lease %s, confirming %s, heartbeat %s, reserve %s, %d workers, crowded %t, bootstrap %t, time until %s, leader's epoch %d",
+		s.layout.Unit, s.lease, s.confirm, s.heartbeat, s.reserve, s.layout.Workers(), s.crowded, s.bootstrap, s.layout.Expires(), s.epoch)
 	s.crowd()
 	return s
 }
@@ -284,9 +263,7 @@ func (s *sim) drift(m *machine, d time.Duration) {
 }
 
 func (s *sim) setSkew(m *machine, skew int64) {
-	for _, m := range m.both() {
-		m.skew = skew
-		m.lowest = min(m.lowest, skew)
-	}
+	m.skew = skew
+	m.lowest = min(m.lowest, skew)
 	s.lowest, s.highest = min(s.lowest, skew), max(s.highest, skew)
 }

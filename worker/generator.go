@@ -76,37 +76,12 @@ func (g *Generator) Try(n int, waited time.Duration) (Run, Pause, error) {
 	}
 }
 
-// TryAt reserves between 1 and n consecutive IDs of the given tick. ok is false if the tick
-// has none left, if the clock is past it, if it is not below the limit, or if the generator
-// is closed. TryAt does not check that the tick may be borrowed.
-//
-// TryAt is for a caller that makes IDs of several generators in one order. The caller takes
-// the tick from one call of Now. If each generator read the clock, a step back by a
-// microsecond could put some of them into the tick before.
-func (g *Generator) TryAt(n int, tick Tick) (run Run, ok bool) {
-	return g.series.Load().tryAt(n, tick)
-}
-
-// Now returns the tick that the clock is in, and the furthest tick that may be borrowed.
-func (g *Generator) Now() (tick, furthest Tick) {
-	l := g.series.Load()
-	tick = l.tick(g.cfg.Clock.Now())
-	return tick, tick + l.borrow
-}
-
 // Last returns the tick of the last ID. ok is false if no ID was made, or none since a
 // rollback was counted.
 func (g *Generator) Last() (tick Tick, ok bool) {
 	l := g.series.Load()
 	pos := l.pos.Load() &^ closedBit
 	return l.last(pos), pos != int64(l.floor)<<l.shift
-}
-
-// Until returns the Pause until IDs of the tick may be made, borrowed ones included. For is
-// 0 or less if that is the case now.
-func (g *Generator) Until(tick Tick) Pause {
-	l := g.series.Load()
-	return Pause{For: time.Duration(l.startOf(tick-l.borrow) - g.cfg.Clock.Now()), Tick: tick}
 }
 
 // follow reports whether Try must try again, because another series has replaced from or can

@@ -114,25 +114,6 @@ func (g *rollbackSeries) try(n int, waited time.Duration) (Run, Pause, error) {
 	}
 }
 
-// tryAt is Generator.TryAt for one series.
-func (g *rollbackSeries) tryAt(n int, tick Tick) (Run, bool) {
-	for {
-		pos := g.pos.Load()
-		now := g.tick(g.clock.Now())
-		at := Tick(pos >> g.shift)
-		if pos < 0 || at > tick || tick < now || tick >= Tick(g.limit.Load()) {
-			return Run{}, false
-		}
-		first := pos
-		if tick > at {
-			first = int64(tick)<<g.shift | g.firstSequence(pos)
-		}
-		if run, ok := g.take(pos, first, n); ok {
-			return run, true
-		}
-	}
-}
-
 // take reserves up to n IDs from first on, if the position is still pos.
 func (g *rollbackSeries) take(pos, first int64, n int) (Run, bool) {
 	take := min(int64(n), g.runMask+1-first&g.runMask)

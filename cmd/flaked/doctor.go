@@ -10,7 +10,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/doctor"
@@ -26,8 +25,7 @@ and ports for a node with these flags. Give it the node's flags, best its --conf
 and run it as the node's user. It may run beside the node. For each check it prints
 a line with ok, warn, fail or skip, what it found, and what to do. It leaves
 nothing behind. To test, it writes one ephemeral record to ZooKeeper, beside the
-cluster's, and one file without a name to the disk. ` + "`flaked config check`" + ` checks the
-settings alone.
+cluster's, and one file without a name to the disk.
 
   zookeeper        each server of --zk: whether it serves, and its version
   session          whether a quorum gives a session, and --zk names all servers
@@ -65,7 +63,7 @@ Examples:
 func doctorFlags() []cli.Flag {
 	flags := []cli.Flag{outputFlag(), &cli.DurationFlag{Name: "timeout", Usage: "how long each group of checks may take", Value: 3 * time.Second, EnvVars: env("timeout")}}
 	for _, f := range serveFlags() {
-		if slices.Contains([]string{"listen", "admin", "state-dir", "bootstrap", "heartbeat", "lease", "confirm-time", "reserve", "release-on-exit", "layout", "datacenter", "on-rollback", "borrow", "segment-start", "workers"}, f.Names()[0]) {
+		if slices.Contains([]string{"listen", "admin", "state-dir", "bootstrap", "heartbeat", "lease", "confirm-time", "reserve", "release-on-exit", "layout", "datacenter", "on-rollback", "borrow", "segment-start"}, f.Names()[0]) {
 			flags = append(flags, f)
 		}
 	}
@@ -90,7 +88,7 @@ func runDoctor(c *cli.Context) error {
 
 func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	cfg := doctor.Config{
-		Bootstrap: c.Bool("bootstrap"), StateDirs: flaked.StateDirs(c.String("state-dir"), c.Int("workers")), ReleaseOnExit: c.Bool("release-on-exit"),
+		Bootstrap: c.Bool("bootstrap"), StateDirs: []string{c.String("state-dir")}, ReleaseOnExit: c.Bool("release-on-exit"),
 		Admin: c.String("admin"), Timeout: c.Duration("timeout"),
 	}
 	if cfg.Timeout <= 0 || cfg.Timeout > time.Minute {
@@ -98,9 +96,6 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	}
 	if cfg.StateDirs[0] == "" {
 		return cfg, usageError("--state-dir: no home directory found. Give --state-dir DIRECTORY")
-	}
-	if n := c.Int("workers"); n < 1 || n > maxWorkers {
-		return cfg, usageError("--workers must be 1 to %d, not %d", maxWorkers, n)
 	}
 	if cfg.Admin == adminOff {
 		cfg.Admin = ""

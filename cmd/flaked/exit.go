@@ -66,8 +66,7 @@ func unreadable(flag string, err error) error {
 // withHelp adds a pointer to the command's help to a usage error.
 func withHelp(c *cli.Context, err error) error {
 	var coded *codedError
-	var settings *settingsError
-	if !errors.As(err, &coded) || coded.code != exitUsage || errors.As(err, &settings) {
+	if !errors.As(err, &coded) || coded.code != exitUsage {
 		return err
 	}
 	stop := "."
@@ -94,14 +93,11 @@ func explain(ctx context.Context, err error) (int, string) {
 		code = exitUnreachable
 	}
 	var found *problemsError
-	var settings *settingsError
 	switch {
 	case errors.Is(err, errLogged):
 		return code, ""
 	case errors.As(err, &found):
 		return code, found.Error()
-	case errors.As(err, &settings):
-		return code, settings.Error()
 	}
 	return code, withFullStop(plain(advised(err)))
 }

@@ -54,7 +54,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		CustomAppHelpTemplate: appHelp(),
 		Flags:                 []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "the same as flaked version", DisableDefaultText: true}},
 		Commands: []*cli.Command{
-			serveCommand(), configCommand(), drainCommand(), rollingRestartCommand(), statusCommand(), doctorCommand(), getCommand(), decodeCommand(), healthcheckCommand(), benchCommand(),
+			serveCommand(), drainCommand(), rollingRestartCommand(), statusCommand(), doctorCommand(), getCommand(), decodeCommand(), healthcheckCommand(), benchCommand(),
 			layoutCommand(), genCommand(), stateCommand(), resetCommand(), workersCommand(), clusterCommand(), seqCommand(withStore), completionCommand(), manCommand(), versionCommand(),
 		},
 		Reader:    stdin,

@@ -11,7 +11,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/localcache"
 )
@@ -23,8 +22,8 @@ func resetCommand() *cli.Command {
 		Description: `Discards a node's identity for good: the next start in this state directory registers a
 new node, with another worker. Use it if a clock that was far ahead has spoilt the
 state, if the state was copied, or to free the worker for others. A backup stays in
-the directory, and no node resumes it. The command applies to all workers of the node.
-It is refused while a node uses the directory.
+the directory, and no node resumes it. The command is
+refused while a node uses the directory.
 
 It changes nothing in ZooKeeper: the worker stays held there, as stopped or disconnected,
 until its lease expires. If no other copy of the state exists, you can safely free the
@@ -103,7 +102,7 @@ func resetIdentity(c *cli.Context) error {
 // leaves out those without state. It returns an error if a node uses any of them.
 func inspectAll(dir string) ([]stateReport, error) {
 	var found []stateReport
-	for _, at := range flaked.StateDirs(dir, maxWorkers) {
+	for _, at := range []string{dir} {
 		loaded, locked, err := localcache.Inspect(at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -88,25 +87,4 @@ func TestResetIdentityOfCopiedCorruptAndEmptyState(t *testing.T) {
 		}
 	})
 	call(t, "", "reset-identity", "--state-dir", filepath.Join(dir, "nowhere"), "--yes").wants(t, exitFailure, "", "nowhere: no state found. Correct the path")
-}
-
-// A node with several workers has a directory for each.
-func TestResetIdentityOfSeveral(t *testing.T) {
-	dir, first := stateDir(t, exampleRecord())
-	rec := exampleRecord()
-	rec.Claim.Worker, rec.Claim.Node = 8, "n2"
-	second := stateIn(t, flaked.StateDirs(dir, 2)[1], rec)
-	first.Close()
-	call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitFailure, "", "worker-2. Stop the node first. Nothing was changed")
-	if l, _, err := localcache.Inspect(dir); err != nil || l.Status != localcache.StatusRecord {
-		t.Fatalf("the first: %+v, %v", l, err)
-	}
-	second.Close()
-	call(t, "", "reset-identity", "--state-dir", dir).wants(t, exitUsage, "", "with worker 7 of cluster prod; the identity in "+dir+"/worker-2, with worker 8 of cluster prod. Nothing was changed")
-	r := call(t, "", "reset-identity", "--yes", "--state-dir", dir, "-o", "json")
-	var report resetReport
-	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || len(report.Directories) != 2 || !report.Directories[0].Reset || !report.Directories[1].Reset || report.Directories[1].Record.Worker != 8 {
-		t.Errorf("%v: %+v", err, r)
-	}
-	call(t, "", "reset-identity", "--yes", "--state-dir", dir).wants(t, exitFailure, "", "--state-dir "+dir+": no state found. Correct the path")
 }

@@ -9,9 +9,9 @@ import (
 const (
 	// mostConns is the most connections for IDs of a node.
 	mostConns = 10_000
-	// ownFiles is how many files a node needs beside connections for IDs: its log, its connections to
-	// ZooKeeper and those of its admin port.
-	ownFiles = 40
+	// ownFiles is how many files a node needs beside connections for IDs: its log, its state, its connections
+	// to ZooKeeper and those of its admin port.
+	ownFiles = 42
 	// refusedFiles is how many connections a listener may hold for a moment to tell them that they are too
 	// many.
 	refusedFiles = 256
@@ -24,7 +24,7 @@ func (o options) maxConns(listeners int, log hclog.Logger) int {
 	if !known {
 		return mostConns
 	}
-	conns := connsWithin(limit, listeners, o.workers)
+	conns := connsWithin(limit, listeners)
 	if conns < mostConns {
 		log.Warn("this process may open few files, so it serves fewer connections: set LimitNOFILE= in the unit, or ulimit -Hn in a shell",
 			"files", limit, "max_conns", conns, "usual_max_conns", mostConns)
@@ -32,10 +32,9 @@ func (o options) maxConns(listeners int, log hclog.Logger) int {
 	return conns
 }
 
-// connsWithin returns how many connections a process with this limit on open files can serve. Each worker
-// needs two files. If the limit is very low, connections for IDs get a quarter of it.
-func connsWithin(limit uint64, listeners, workers int) int {
-	others := uint64(ownFiles + refusedFiles*listeners + 2*workers)
+// connsWithin returns how many connections a process with this limit on open files can serve. If the limit is very low, connections for IDs get a quarter of it.
+func connsWithin(limit uint64, listeners int) int {
+	others := uint64(ownFiles + refusedFiles*listeners)
 	if limit > mostConns+others {
 		return mostConns
 	}

@@ -35,15 +35,11 @@ type options struct {
 	dev        bool
 	maxBatch   int
 	engine     lineproto.Engine
-	workers    int // number of nodes
 	loops      int
 	spin       time.Duration
 	drainTime  time.Duration
 	node       flaked.Config
 }
-
-// maxWorkers is the most of --workers.
-const maxWorkers = flaked.MaxWorkers
 
 func serveFlags() []cli.Flag {
 	return append([]cli.Flag{
@@ -65,7 +61,6 @@ func serveFlags() []cli.Flag {
 		onRollbackFlag("the cluster's, leaf in a new one"), borrowFlag("the cluster's, 0s in a new one"),
 		&cli.StringFlag{Name: "segment-start", EnvVars: env("segment-start"), Value: "zero", Usage: "the first segment of a tick, if the layout has the field: zero, or random (as in PearFlower)"},
 		&cli.StringFlag{Name: "sequence-start", EnvVars: env("sequence-start"), Value: "random", Usage: "the first sequence value of a tick: random (below 100, as in Leaf), zero, or carry-on (where the last one ended)"},
-		&cli.IntFlag{Name: "workers", EnvVars: env("workers"), Value: 1, Usage: "number of workers to hold, for more IDs than one can make: 4 make 16 million IDs a second in the default layout"},
 		&cli.IntFlag{Name: "max-batch", EnvVars: env("max-batch"), Value: 10_000, Usage: "the most IDs in one request"},
 		&cli.StringFlag{Name: "engine", EnvVars: env("engine"), Value: "auto", Usage: "how connections are served: loops (epoll, Linux only), goroutines (one per connection), or auto (loops on Linux, goroutines elsewhere)"},
 		&cli.IntFlag{Name: "loops", EnvVars: env("loops"), Value: 1, Usage: "event loops for each --listen. Raise it if one loop uses a whole core and other cores are idle"},
@@ -88,7 +83,7 @@ func serveOptions(c *cli.Context) (o options, wrong []error) {
 	o = options{
 		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"), adminAsked: c.IsSet("admin"), adminPprof: c.Bool("admin-pprof"), adminTLS: c.Bool("admin-tls"), advertise: c.String("advertise"),
 		stateDir: c.String("state-dir"), dev: c.Bool("dev"), maxBatch: c.Int("max-batch"),
-		workers: c.Int("workers"), loops: c.Int("loops"), spin: c.Duration("spin"), drainTime: c.Duration("drain-time"),
+		loops: c.Int("loops"), spin: c.Duration("spin"), drainTime: c.Duration("drain-time"),
 	}
 	if c.String("zk") == "" && !o.dev {
 		refuse("--zk is required. Give --zk HOST:PORT (or FLAKED_ZK), start a ZooKeeper with scripts/zk-dev.sh start, or try `flaked serve --dev`")
@@ -103,9 +98,6 @@ func serveOptions(c *cli.Context) (o options, wrong []error) {
 		o.admin = ""
 	}
 	check(checkAdvertised(o.advertise))
-	if o.workers < 1 || o.workers > maxWorkers {
-		refuse("--workers must be 1 to %d, not %d", maxWorkers, o.workers)
-	}
 	if o.drainTime < 0 {
 		refuse("--drain-time must not be negative, not %s", o.drainTime)
 	}
@@ -140,7 +132,7 @@ func serveOptions(c *cli.Context) (o options, wrong []error) {
 		refuse("--name %q must not contain blanks", name)
 	}
 	o.node = flaked.Config{
-		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap"), Settings: settings, InMemory: o.dev, StateDir: o.stateDir, Workers: o.workers,
+		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap"), Settings: settings, InMemory: o.dev, StateDir: o.stateDir,
 		Name: name, Version: version,
 		ZooKeeperReplaced: c.Bool("zk-replaced"),
 		Heartbeat:         c.Duration("heartbeat"), StartTimeout: c.Duration("start-timeout"), Reserve: c.Duration("reserve"),

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -10,46 +9,22 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// serviceState reports whether any of these workers serves, and returns the text
-// for `systemctl status`.
-func serviceState(workers []node.Snapshot) (ready bool, text string) {
-	var serving, idle []string
-	var lease *int64
-	for _, w := range workers {
-		switch {
-		case w.Ready:
-			serving = append(serving, workerName(w))
-			lease = clusterview.Shorter(lease, w.LeaseLeftMs)
-		case w.Worker == nil:
-			idle = append(idle, fmt.Sprintf("no worker yet: %s %s", w.Code, w.Reason))
-		default:
-			idle = append(idle, fmt.Sprintf("worker %s refuses: %s %s", workerName(w), w.Code, w.Reason))
-		}
+// serviceState reports whether the node serves, and returns the text for `systemctl status`.
+func serviceState(s node.Snapshot) (ready bool, text string) {
+	switch {
+	case s.Worker == nil:
+		return false, fmt.Sprintf("no worker yet: %s %s", s.Code, s.Reason)
+	case !s.Ready:
+		return false, fmt.Sprintf("worker %d refuses: %s %s", *s.Worker, s.Code, s.Reason)
 	}
-	var parts []string
-	if len(serving) > 0 {
-		word := "worker "
-		if len(serving) > 1 {
-			word = "workers "
-		}
-		parts = append(parts, "serving "+word+strings.Join(serving, ", "))
+	text = fmt.Sprintf("serving worker %d", *s.Worker)
+	if s.LeaseLeftMs != nil {
+		text += ", lease " + coarse(millis(*s.LeaseLeftMs))
 	}
-	if lease != nil {
-		parts[0] += ", lease " + coarse(millis(*lease))
+	if len(s.Degraded) > 0 {
+		text += "; degraded: " + strings.Join(s.Degraded, ", ")
 	}
-	for _, w := range workers {
-		if w.Ready && len(w.Degraded) > 0 {
-			parts = append(parts, fmt.Sprintf("worker %s is degraded: %s", workerName(w), strings.Join(w.Degraded, ", ")))
-		}
-	}
-	return len(serving) > 0, strings.Join(append(parts, idle...), "; ")
-}
-
-func workerName(w node.Snapshot) string {
-	if w.Worker == nil {
-		return "-"
-	}
-	return strconv.Itoa(*w.Worker)
+	return true, text
 }
 
 // coarse formats a duration so that the text does not change every second.

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
@@ -19,7 +18,7 @@ import (
 func boundSetAside(dir string, found coordinator.Holding, now time.Time) (int64, error) {
 	wait := clusterview.Instant(found.Slot.LeaseUntil, now)
 	bound, any := int64(0), false
-	for _, at := range flaked.StateDirs(dir, maxWorkers) {
+	for _, at := range []string{dir} {
 		l, _, err := localcache.Inspect(at)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, stateError(at, err) // another release may resume it

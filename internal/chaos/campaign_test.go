@@ -203,7 +203,7 @@ func (c *campaign) play() {
 	c.held = map[int]bool{}
 	for _, m := range c.machines {
 		numbers, err := m.workers()
-		if err != nil || len(numbers) != m.flags.workers {
+		if err != nil || len(numbers) != 1 {
 			c.violated(m.name(), "is well, and holds workers %v: %v", numbers, err)
 		}
 		for _, number := range numbers {

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -235,12 +234,12 @@ func (m *machine) freshLease() bool {
 	return m.figure("lease_left_ms") > (*lease-*lease/4).Milliseconds() && m.serves()
 }
 
-// connected reports whether the node has a fresh lease and all its workers are ready. It also
+// connected reports whether the node has a fresh lease. It also
 // requires that ZooKeeper has acknowledged a heartbeat of this process, and that the issuing
 // clock has caught up with the machine's clock. A fresh lease does not suffice, because a
 // process that starts from an old state still has the rest of the old lease.
 func (m *machine) connected() bool {
-	return m.freshLease() && m.figure("heartbeat_age_ms") >= 0 && m.figure("clock_unfollowed_leap_ms") == 0 && (m.flags.workers == 1 || m.figure("workers_ready") == int64(m.flags.workers))
+	return m.freshLease() && m.figure("heartbeat_age_ms") >= 0 && m.figure("clock_unfollowed_leap_ms") == 0
 }
 
 // figure returns a figure of STATS, or -1 if STATS does not have it or fails.
@@ -269,7 +268,7 @@ func (m *machine) until(figure string) int64 {
 	return now + max(0, m.figure(figure))*int64(time.Millisecond)
 }
 
-var workerNumbers = regexp.MustCompile(`^worker=(\d+) (?:.* workers=([\d,]+)$)?`)
+var workerNumbers = regexp.MustCompile(`^worker=(\d+) `)
 
 // workers returns the workers that the node holds.
 func (m *machine) workers() (numbers []int, err error) {
@@ -281,14 +280,8 @@ func (m *machine) workers() (numbers []int, err error) {
 	if found == nil {
 		return nil, errors.New(line)
 	}
-	for number := range strings.SplitSeq(cmp.Or(found[2], found[1]), ",") {
-		n, err := strconv.Atoi(number)
-		if err != nil {
-			return nil, err
-		}
-		numbers = append(numbers, n)
-	}
-	return numbers, nil
+	n, err := strconv.Atoi(found[1])
+	return []int{n}, err
 }
 
 // within polls ok every 5 ms and returns true once ok does. It returns false after the limit or

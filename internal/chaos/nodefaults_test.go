@@ -258,11 +258,11 @@ func nodeKinds(release bool) []*kind {
 			x.begin("")
 			x.m.stop(syscall.SIGKILL)
 			defer x.m.start()
-			return x.damage(os.Remove)
+			return os.Remove(x.m.stateFile())
 		}},
 		{name: "state deleted under the process", atFirst: true, back: confirmed, registers: true, anew: true, run: func(x *attack) error {
 			x.begin("")
-			if err := x.damage(os.Remove); err != nil {
+			if err := os.Remove(x.m.stateFile()); err != nil {
 				return err
 			}
 			x.hold(x.between(10*time.Millisecond, 2*time.Second))
@@ -274,7 +274,7 @@ func nodeKinds(release bool) []*kind {
 		{name: "state truncated under the process", atFirst: true, back: guessed, registers: true, run: func(x *attack) error {
 			size := x.rng.Int64N(8192)
 			x.begin("to %d bytes", size)
-			if err := x.damage(func(file string) error { return os.Truncate(file, size) }); err != nil {
+			if err := os.Truncate(x.m.stateFile(), size); err != nil {
 				return err
 			}
 			x.hold(x.between(10*time.Millisecond, 2*time.Second))
@@ -288,7 +288,7 @@ func nodeKinds(release bool) []*kind {
 			x.begin("%s at %d", []string{"truncated", "a byte", "a block"}[how], at)
 			x.m.stop(syscall.SIGKILL)
 			defer x.m.start()
-			return x.damage(func(file string) error { return spoil(file, at, how, x.rng) })
+			return spoil(x.m.stateFile(), at, how, x.rng)
 		}},
 		{name: "state copied from another node", back: confirmed, registers: true, anew: true, run: func(x *attack) error {
 			from := x.c.machines[(x.m.id+1+x.rng.IntN(len(x.c.machines)-1))%len(x.c.machines)]
@@ -299,29 +299,23 @@ func nodeKinds(release bool) []*kind {
 			}
 			x.m.stop(syscall.SIGKILL)
 			defer x.m.start()
-			return x.damage(func(file string) error {
-				if err := os.Remove(file); err != nil {
-					return err
-				}
-				return os.WriteFile(file, data, 0o600)
-			})
+			if err := os.Remove(x.m.stateFile()); err != nil {
+				return err
+			}
+			return os.WriteFile(x.m.stateFile(), data, 0o600)
 		}},
 		// The old copy is written into the same file, so that its inode does not change.
 		{name: "an old copy of the state put back", atFirst: true, untilWell: true, back: confirmed, registers: true, run: func(x *attack) error {
 			x.begin("")
-			old := map[string][]byte{}
-			for _, file := range x.m.stateFiles() {
-				data, err := os.ReadFile(file)
-				if err != nil {
-					return err
-				}
-				old[file] = data
+			old, err := os.ReadFile(x.m.stateFile())
+			if err != nil {
+				return err
 			}
 			x.hold(x.between(100*time.Millisecond, 3*time.Second))
 			x.mayRefuse()
 			x.m.stop(syscall.SIGKILL)
 			defer x.m.start()
-			return x.damage(func(file string) error { return os.WriteFile(file, old[file], 0o600) })
+			return os.WriteFile(x.m.stateFile(), old, 0o600)
 		}},
 		{name: "a second process on the directory", serves: true, back: atOnce, run: func(x *attack) error {
 			x.begin("")

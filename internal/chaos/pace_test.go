@@ -150,7 +150,7 @@ func (c *campaign) recoveries() string {
 // unconfirmed tolerates an epoch of nine confirming times.
 func (c *campaign) unconfirmed() {
 	for _, f := range c.faults {
-		if !f.kind.anew || f.partial || f.served == 0 {
+		if !f.kind.anew || f.served == 0 {
 			continue
 		}
 		epoch := int64(0) // the first epoch began with the run

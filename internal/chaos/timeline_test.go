@@ -29,9 +29,6 @@ type fault struct {
 	// must not issue timestamps later than stopped + bound. 0 for other kinds.
 	bound             time.Duration
 	stopped, released int64
-	// partial is set if the fault affected one of several workers. The node may have
-	// continued to serve with the others.
-	partial bool
 }
 
 func (f *fault) target() string {

@@ -68,7 +68,6 @@ var howRun = map[string]how{
 	`flaked workers release`: {codes: []int{2}, prints: "expected one worker"},
 
 	`flaked workers release --lower-bound`:                {codes: []int{2}, prints: "expected one worker"},
-	`flaked state show --state-dir DIR/worker-2`:          {codes: []int{1}, prints: "no state found"},
 	`flaked status -o json`:                               {codes: []int{0, 4}},
 	`flaked bench --rate 20000 --duration 60s --conns 50`: {codes: []int{0, 4}},
 	`flaked reset-identity`:                               {codes: []int{1, 2}},
@@ -204,6 +203,9 @@ var howRun = map[string]how{
 		w.serve("flaked serve --listen unix:"+w.dir+"/flaked.sock --token-file etc/token --state-dir "+w.dir+"/third", nil)
 	}},
 	`printf 'flaked:secret\n' > /etc/flaked/zk.auth && chmod 600 /etc/flaked/zk.auth`: {},
+
+	// docs/performance.md
+	`flaked bench --addr :7731 --duration 5s --pid $(pidof flaked)`: {prints: `(?s)MEASURED .*CHECK .*no duplicates, increasing on each connection.*SERVER RSS`},
 
 	// docs/sequences.md
 	`flaked seq set order --max int64`:                           {codes: []int{0, 1}},

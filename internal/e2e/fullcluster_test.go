@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/flaked/flaked/internal/testkit/zktest"
@@ -60,28 +59,4 @@ func TestFullClusterRefusesAndReusesReleasedWorkers(t *testing.T) {
 	leaver.start().fails(1, `all 8 workers are held`)
 	// The stopped node resumes its worker.
 	keeper.start().ready().get(50)
-}
-
-// A process asks for three workers in a cluster that has two. It serves with the two, also after a
-// restart, and its third worker waits.
-func TestProcessServesWhileOneOfItsWorkersFindsNoneFree(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", twoWorkers, "--workers", "3")
-	s.ids.layout = parsedLayout(t, twoWorkers)
-	n := s.started()
-	for range 2 {
-		n.until("two serve and one waits", func() bool {
-			return n.stat("workers_ready") == "2" && strings.Contains(n.proc.log(), "all 2 workers are held")
-		})
-		c, err := n.dial()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.get(100); err != nil {
-			t.Error(err)
-		}
-		c.close()
-		n.kill()
-		n.start()
-	}
 }

@@ -1,4 +1,4 @@
-// Package nodewire implements lineproto.Backend for the nodes of a process. It writes the
+// Package nodewire implements lineproto.Backend for a node. It writes the
 // text of refusals, of STATS and of DECODE.
 package nodewire
 
@@ -14,18 +14,18 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Backend is the lineproto.Backend of a group of nodes. Make it with New.
+// Backend is the lineproto.Backend of a node. Make it with New.
 type Backend struct {
-	*node.NodeGroup
+	*node.Node
 	version string
 	started time.Time
 	// last is the last refusal that was sent.
 	last atomic.Pointer[worded]
 }
 
-// New returns the Backend of nodes. version is the release of flaked.
-func New(nodes *node.NodeGroup, version string) *Backend {
-	return &Backend{NodeGroup: nodes, version: version, started: time.Now()}
+// New returns the Backend of a node. version is the release of flaked.
+func New(n *node.Node, version string) *Backend {
+	return &Backend{Node: n, version: version, started: time.Now()}
 }
 
 // Version returns the release.
@@ -34,7 +34,7 @@ func (b *Backend) Version() string { return b.version }
 // Reserve takes between 1 and k IDs of one tick and one worker. A refusal is returned as the
 // *lineproto.Error that the client gets.
 func (b *Backend) Reserve(ctx context.Context, k int) (worker.Run, error) {
-	run, err := b.NodeGroup.Reserve(ctx, k)
+	run, err := b.Node.Reserve(ctx, k)
 	if err != nil {
 		return worker.Run{}, b.sent(err)
 	}
@@ -43,18 +43,16 @@ func (b *Backend) Reserve(ctx context.Context, k int) (worker.Run, error) {
 
 // Ready returns nil when a GET would be answered with an ID, and otherwise the error that the
 // client would get.
-func (b *Backend) Ready() error { return b.sent(b.NodeGroup.Ready()) }
+func (b *Backend) Ready() error { return b.sent(b.Node.Ready()) }
 
-// Snapshots returns the states of the nodes, with Code and Reason as a client gets them.
-func (b *Backend) Snapshots() []node.Snapshot {
-	all := b.NodeGroup.Snapshots()
-	for i, s := range all {
-		if s.Refusal != nil {
-			e := word(s.Refusal)
-			all[i].Code, all[i].Reason = e.Code.String(), e.Text
-		}
+// Snapshot returns the state of the node, with Code and Reason as a client gets them.
+func (b *Backend) Snapshot() node.Snapshot {
+	s := b.Node.Snapshot()
+	if s.Refusal != nil {
+		e := word(s.Refusal)
+		s.Code, s.Reason = e.Code.String(), e.Text
 	}
-	return all
+	return s
 }
 
 // instant is RFC 3339, always with three digits of milliseconds.

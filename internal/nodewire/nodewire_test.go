@@ -26,8 +26,6 @@ var refusals = []struct {
 	{node.Refusal{Cause: node.CauseNoWorkerYet, Phase: node.Starting}, "-NOTREADY starting reason=no-worker-yet"},
 	{node.Refusal{Cause: node.CauseZooKeeperUnreachable, Phase: node.Starting}, "-NOTREADY starting reason=zookeeper-unreachable"},
 	{node.Refusal{Cause: node.CauseZooKeeperSlow, Phase: node.Starting}, "-NOTREADY starting reason=zookeeper-slow"},
-	{node.Refusal{Cause: node.CauseAllWorkersHeld, Phase: node.Starting}, "-NOTREADY starting reason=all-workers-held"},
-	{node.Refusal{Cause: node.CauseRegistrationFrozen, Phase: node.Starting}, "-NOTREADY starting reason=registration-frozen"},
 	{node.Refusal{Cause: node.CauseConfirming, Phase: node.Confirming}, "-NOTREADY confirming reason=confirming"},
 	{node.Refusal{Cause: node.CauseLeaseExpiredAway, Phase: node.Confirming}, "-NOTREADY confirming reason=lease-expired-while-away"},
 	{node.Refusal{Cause: node.CauseNewWorker, Phase: node.Confirming}, "-NOTREADY confirming reason=new-worker-after-rollback"},
@@ -93,50 +91,45 @@ func TestTroubleshootingHasEveryRefusal(t *testing.T) {
 	}
 }
 
-// starting returns the backend of nodes that refuse, because Run has not been called.
-func starting(t *testing.T, nodes int) *Backend {
+// starting returns the backend of a node that refuses, because Run has not been called.
+func starting(t *testing.T) *Backend {
 	t.Helper()
 	none := time.Duration(0)
 	mem := zkstore.NewMem(func() int64 { return time.Now().UnixMilli() })
-	var all []*node.Node
-	for range nodes {
-		cache, err := localcache.New(memfile.New(nil), localcache.Fingerprint{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := node.New(node.Config{
-			Cluster: "test", Store: mem.Session(), Cache: cache, Labels: coordinator.Labels{Name: "n"},
-			Bootstrap: true, InMemory: true, Settings: node.Settings{ConfirmTime: &none},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, n)
+	cache, err := localcache.New(memfile.New(nil), localcache.Fingerprint{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return New(node.NewNodeGroup(all...), "1.2.3")
+	n, err := node.New(node.Config{
+		Cluster: "test", Store: mem.Session(), Cache: cache, Labels: coordinator.Labels{Name: "n"},
+		Bootstrap: true, InMemory: true, Settings: node.Settings{ConfirmTime: &none},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(n, "1.2.3")
 }
 
 // A refusal has the same text in reply to GET and READY, in STATS and in snapshots.
 func TestRefusalIsTheSameEverywhere(t *testing.T) {
 	const want = "-NOTREADY starting reason=no-worker-yet"
-	b := starting(t, 2)
+	b := starting(t)
 	if _, err := b.Reserve(t.Context(), 1); err == nil || err.Error() != want {
 		t.Errorf("Reserve: %v", err)
 	}
 	if err := b.Ready(); err == nil || err.Error() != want {
 		t.Errorf("Ready: %v", err)
 	}
-	for _, s := range b.Snapshots() {
-		if got := "-" + s.Code + " " + s.Reason; got != want || s.Cause != node.CauseNoWorkerYet {
-			t.Errorf("snapshot: %s, cause %s", got, s.Cause)
-		}
+	s := b.Snapshot()
+	if got := "-" + s.Code + " " + s.Reason; got != want || s.Cause != node.CauseNoWorkerYet {
+		t.Errorf("snapshot: %s, cause %s", got, s.Cause)
 	}
 	stats := make(map[string]string)
 	for _, s := range b.Stats() {
 		stats[s.Name] = s.Value
 	}
 	for name, value := range map[string]string{
-		"version": "1.2.3", "name": "n", "reason": want, "cause": "no-worker-yet", "ready": "false", "workers": "none", "workers_ready": "0",
+		"version": "1.2.3", "name": "n", "reason": want, "cause": "no-worker-yet", "ready": "false",
 	} {
 		if stats[name] != value {
 			t.Errorf("STATS has %s %q, want %q", name, stats[name], value)
@@ -149,7 +142,7 @@ func TestRefusalIsTheSameEverywhere(t *testing.T) {
 
 // Neither an ID nor a lasting refusal allocates memory.
 func TestReserveAllocatesNothing(t *testing.T) {
-	b := starting(t, 1)
+	b := starting(t)
 	allocates := func(ready bool) float64 {
 		return testing.AllocsPerRun(1000, func() {
 			if _, err := b.Reserve(t.Context(), 1); (err == nil) != ready {

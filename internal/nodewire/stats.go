@@ -8,26 +8,12 @@ import (
 	"github.com/flaked/flaked/node"
 )
 
-// Stats returns the rows of STATS for the first node. If there are several nodes, it adds the
-// workers that they hold and how many of the nodes are ready.
+// Stats returns the rows of STATS.
 func (b *Backend) Stats() []lineproto.Stat {
-	all := b.Snapshots()
-	stats := append(statsOf(all[0], b.version), lineproto.Stat{Name: "started_ms", Value: fmt.Sprint(b.started.UnixMilli())})
-	if len(all) == 1 {
-		return stats
-	}
-	ready := 0
-	for _, s := range all {
-		if s.Ready {
-			ready++
-		}
-	}
-	return append(stats,
-		lineproto.Stat{Name: "workers", Value: b.Numbers()},
-		lineproto.Stat{Name: "workers_ready", Value: fmt.Sprint(ready)})
+	return append(statsOf(b.Snapshot(), b.version), lineproto.Stat{Name: "started_ms", Value: fmt.Sprint(b.started.UnixMilli())})
 }
 
-// statsOf returns the rows for one node. It leaves out values that are not known yet.
+// statsOf returns the rows for a node. It leaves out values that are not known yet.
 func statsOf(s node.Snapshot, version string) []lineproto.Stat {
 	var stats []lineproto.Stat
 	add := func(name string, value any) {
