@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -32,9 +35,8 @@ latency counts from the time when they were due, so it includes stalls. That sho
 long clients wait at this load.
 
 To size a set-up, find the highest --rate at which p99 is what you need, with the
-connections and the batch of your programs. The generator needs about as much of a
-processor as the node, so give it a processor of its own (see CLIENT CPU in the table).
-With TLS it needs more, and uses two goroutines per connection.
+connections and the batch of your programs. The generator needs more of a processor than
+the node, so give it processors of its own. redis-benchmark needs less, and checks nothing.
 
 Ctrl-C ends the run early and prints the results so far. -o json prints one document.
 docs/performance.md lists its fields.
@@ -45,11 +47,9 @@ wrong or requests failed or were not answered, and 3 if no node answers.
 Examples:
   flaked bench                                      50 connections, one request at a time
   flaked bench --conns 8 --batch 100                eight programs that fetch 100 at a time
-  flaked bench --pipeline 16 --protocol resp        as a Redis client that pipelines
+  flaked bench --pipeline 16                        clients that pipeline
   flaked bench --rate 20000 --duration 60s          a steady load: what will p99 be?
-  flaked bench --addr unix:/run/flaked.sock -o json | jq .latency_us.p99
-  flaked bench --addr :6379 --protocol resp --command 'INCR x'        Redis, for comparison
-  flaked bench --addr :11211 --command 'incr x 1'                     memcached`,
+  flaked bench --addr unix:/run/flaked.sock -o json | jq .latency_us.p99`,
 		Flags:  benchFlags(),
 		Action: bench,
 	}
@@ -59,18 +59,12 @@ func benchFlags() []cli.Flag {
 	return append([]cli.Flag{
 		addrFlag(),
 		&cli.IntFlag{Name: "conns", Usage: "number of connections", Value: 50, EnvVars: env("conns")},
-		&cli.IntFlag{Name: "pipeline", Usage: "requests that a connection sends before it waits for the replies. With --rate: the most that may wait for a reply", Value: 1, EnvVars: env("pipeline")},
+		&cli.IntFlag{Name: "pipeline", Usage: "requests that a connection sends before it waits for the replies. With --rate: at most, if that many are due", Value: 1, EnvVars: env("pipeline")},
 		&cli.IntFlag{Name: "batch", Usage: "IDs per request: GET `N`", Value: 1, EnvVars: env("batch")},
 		&cli.Float64Flag{Name: "rate", Usage: "requests per second over all connections", DefaultText: "as many as the node answers", EnvVars: env("rate")},
 		&cli.DurationFlag{Name: "duration", Usage: "how long to measure", Value: 10 * time.Second, EnvVars: env("duration")},
 		&cli.DurationFlag{Name: "warmup", Usage: "how long to load the node before measuring", Value: time.Second, EnvVars: env("warmup")},
 		&cli.DurationFlag{Name: "timeout", Usage: "how long to wait for a connection or a reply", Value: 5 * time.Second, EnvVars: env("timeout")},
-		&cli.IntFlag{Name: "threads", Usage: "event loops of the generator. One is enough in most cases", Value: 1, EnvVars: env("threads")},
-		&cli.DurationFlag{Name: "client-spin", Usage: "poll this long before sleeping. The latency then excludes the generator's wake-up time", DefaultText: "sleep at once", EnvVars: env("client-spin")},
-		&cli.StringFlag{Name: "protocol", Usage: "`FRAMING`: plain, resp, or inline (plain requests and RESP replies, for a --command to Redis)", Value: string(load.Plain), EnvVars: env("protocol")},
-		&cli.StringFlag{Name: "command", Usage: "send this `LINE` instead of GET, to measure another server. Replies are not checked", DefaultText: "GET", EnvVars: env("command")},
-		&cli.BoolFlag{Name: "no-check", Usage: "do not check the IDs", EnvVars: env("no-check")},
-		&cli.IntFlag{Name: "pid", Usage: "also measure processor time and memory of this process on this machine (the node's)", DefaultText: "none", EnvVars: env("pid")},
 		outputFlag(),
 	}, accessFlags()...)
 }
@@ -82,13 +76,13 @@ func bench(c *cli.Context) error {
 	}
 	progress := newProgressLine(c.App.ErrWriter)
 	cfg.OnProgress = progress.show
-	res, err := load.Run(c.Context, cfg)
+	report, err := load.Run(c.Context, cfg)
 	progress.end()
 	if err != nil {
 		return benchFailed(c, cfg, err)
 	}
-	report := benchReport{load.NewReport(c.String("addr"), cfg, res)}
-	return errors.Join(show(c, report, report.print), report.verdict())
+	report.Addr = c.String("addr")
+	return errors.Join(show(c, report, func(w io.Writer) error { return printBench(w, report) }), benchVerdict(report))
 }
 
 func benchConfig(c *cli.Context) (load.Config, error) {
@@ -101,13 +95,9 @@ func benchConfig(c *cli.Context) (load.Config, error) {
 		return load.Config{}, usageError("--addr: %w", err)
 	}
 	cfg := load.Config{
-		Network: network, Address: address,
-		Conns: c.Int("conns"), Pipeline: c.Int("pipeline"), Batch: c.Int("batch"), Threads: c.Int("threads"),
-		Framing: load.Framing(c.String("protocol")), Command: c.String("command"),
-		Rate: c.Float64("rate"), Warmup: c.Duration("warmup"), Duration: c.Duration("duration"),
-		Timeout: c.Duration("timeout"), Spin: c.Duration("client-spin"), PID: c.Int("pid"),
+		Conns: c.Int("conns"), Pipeline: c.Int("pipeline"), Batch: c.Int("batch"), Rate: c.Float64("rate"),
+		Warmup: c.Duration("warmup"), Duration: c.Duration("duration"), Timeout: c.Duration("timeout"),
 	}
-	cfg.Check = !c.Bool("no-check") && cfg.Command == ""
 	for _, f := range []struct {
 		name   string
 		ok     bool
@@ -116,24 +106,14 @@ func benchConfig(c *cli.Context) (load.Config, error) {
 		{"conns", within(cfg.Conns, load.MaxConns), fmt.Sprintf("1 to %d", load.MaxConns)},
 		{"pipeline", within(cfg.Pipeline, load.MaxPipeline), fmt.Sprintf("1 to %d", load.MaxPipeline)},
 		{"batch", within(cfg.Batch, load.MaxBatch), fmt.Sprintf("1 to %d", load.MaxBatch)},
-		{"threads", within(cfg.Threads, load.MaxThreads), fmt.Sprintf("1 to %d", load.MaxThreads)},
 		{"rate", !c.IsSet("rate") || cfg.Rate > 0 && cfg.Rate <= 1e9, "more than 0 and at most 1000000000"},
 		{"duration", cfg.Duration > 0, "more than 0s"},
 		{"warmup", cfg.Warmup >= 0, "at least 0s"},
 		{"timeout", cfg.Timeout > 0, "more than 0s"},
-		{"client-spin", cfg.Spin >= 0, "at least 0s"},
-		{"pid", cfg.PID >= 0, "a process ID"},
-		{"protocol", cfg.Framing == load.Plain || cfg.Framing == load.RESP || cfg.Framing == load.Inline, "plain, resp or inline"},
 	} {
 		if !f.ok {
 			return cfg, usageError("--%s must be %s, not %v", f.name, f.wanted, c.Value(f.name))
 		}
-	}
-	if cfg.Command == "" && cfg.Framing == load.Inline {
-		return cfg, usageError("--protocol inline is only for --command. A node answers plain requests in plain lines")
-	}
-	if cfg.Command != "" && cfg.Batch > 1 {
-		return cfg, usageError("--batch is only for GET. Leave out --batch or --command")
 	}
 	access, err := nodeAccess(c)
 	cfg.Dial = func(ctx context.Context) (net.Conn, error) { return access.Dial(ctx, network, address) }
@@ -159,38 +139,29 @@ func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 	return usageError("%w", err)
 }
 
-// progressLine shows the progress of a run. On a terminal it overwrites one line. Elsewhere it
-// prints a line every few seconds.
+// progressLine shows the progress of a run, in a line that it overwrites. It shows nothing if
+// the stream is not a terminal.
 type progressLine struct {
-	out      io.Writer
-	terminal bool
-	shown    bool
-	at       time.Time // of the last line
-	replies  int64     // until then
+	out     io.Writer
+	shown   bool
+	at      time.Time // of the last line
+	replies int64     // until then
 }
 
-const progressEvery = 5 * time.Second // if not on a terminal
-
 func newProgressLine(out io.Writer) *progressLine {
-	return &progressLine{out: out, at: time.Now(), terminal: isTerminal(out)}
+	if !isTerminal(out) {
+		out = io.Discard
+	}
+	return &progressLine{out: out, at: time.Now()}
 }
 
 func (p *progressLine) show(s load.Progress) {
-	since := time.Since(p.at)
-	if !p.terminal && since < progressEvery {
-		return
-	}
-	text := progressText(s, float64(s.Replies-p.replies)/since.Seconds())
-	p.at, p.replies = time.Now(), s.Replies
-	if p.terminal {
-		fmt.Fprintf(p.out, "\r\x1b[K%s", text)
-		p.shown = true
-		return
-	}
-	fmt.Fprintln(p.out, text)
+	rate := float64(s.Replies-p.replies) / time.Since(p.at).Seconds()
+	p.at, p.replies, p.shown = time.Now(), s.Replies, true
+	fmt.Fprintf(p.out, "\r\x1b[K%s", progressText(s, rate))
 }
 
-// end clears the line on a terminal.
+// end clears the line.
 func (p *progressLine) end() {
 	if p.shown {
 		fmt.Fprint(p.out, "\r\x1b[K")
@@ -214,3 +185,94 @@ func progressText(s load.Progress, rate float64) string {
 
 // grouped formats n with commas between the thousands.
 func grouped(n int64) string { return clusterview.Thousands(fmt.Sprint(n)) }
+
+// printBench writes the report as a table, followed by examples of wrong IDs.
+func printBench(w io.Writer, r *load.Report) error {
+	loop := "closed loop"
+	if r.Rate > 0 {
+		loop = grouped(int64(r.Rate)) + " requests a second"
+	}
+	request := "GET"
+	if r.Batch > 1 {
+		request = fmt.Sprintf("GET %d", r.Batch)
+	}
+	fmt.Fprintf(w, "%s of %s: %s, connections %s, pipeline %d\n\n", request, r.Addr, loop, grouped(int64(r.Conns)), r.Pipeline)
+	measured := fmt.Sprintf("%.1f s", r.Seconds)
+	if r.Warmup > 0 {
+		measured += fmt.Sprintf(" after %s", time.Duration(r.Warmup*float64(time.Second)))
+	}
+	if r.Interrupted {
+		measured += ", interrupted"
+	}
+	var t textTable
+	t.add("MEASURED", measured)
+	t.add("REQUESTS", fmt.Sprintf("%s (%s a second)", grouped(r.Requests), grouped(int64(r.RequestsPerSecond))))
+	if r.Batch > 1 {
+		t.add("IDS", fmt.Sprintf("%s (%s a second)", grouped(r.IDs), grouped(int64(r.IDsPerSecond))))
+	}
+	latency := "-"
+	if l := r.Latency; l.Count > 0 {
+		latency = fmt.Sprintf("p50 %s, p90 %s, p99 %s, p99.9 %s, max %s", micros(l.P50), micros(l.P90), micros(l.P99), micros(l.P999), micros(l.Max))
+	}
+	t.add("LATENCY", latency)
+	errs := []string{}
+	for _, code := range slices.Sorted(maps.Keys(r.Errors.ByCode)) {
+		errs = append(errs, fmt.Sprintf("%s %s", clusterview.Clean(code), grouped(r.Errors.ByCode[code])))
+	}
+	t.add("ERRORS", cmp.Or(strings.Join(errs, ", "), "none"))
+	if r.Unanswered > 0 {
+		t.add("UNANSWERED", grouped(r.Unanswered)+" requests were due, and not answered in time")
+	}
+	k := r.Check
+	check := fmt.Sprintf("%s IDs, no duplicates, increasing on each connection", grouped(k.IDs))
+	if k.Violations() > 0 {
+		check = fmt.Sprintf("%s IDs: %s DUPLICATES, %s OUT OF ORDER on their connection", grouped(k.IDs), grouped(k.Duplicates), grouped(k.Backwards))
+	}
+	if k.Unchecked > 0 {
+		check += fmt.Sprintf(", %s too old to check for duplicates", grouped(k.Unchecked))
+	}
+	t.add("CHECK", check)
+	if err := t.print(w, false); err != nil {
+		return err
+	}
+	for _, e := range k.Examples {
+		if _, err := fmt.Fprintf(w, "wrong: %s\n", e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// micros formats a latency in microseconds with three significant digits and a unit.
+func micros(us float64) string {
+	switch {
+	case us < 1000:
+		return fmt.Sprintf("%.3gus", us)
+	case us < 1e6:
+		return fmt.Sprintf("%.3gms", us/1e3)
+	}
+	return fmt.Sprintf("%.3gs", us/1e6)
+}
+
+// benchVerdict returns the error that sets the exit code, nil for exitOK.
+func benchVerdict(r *load.Report) error {
+	var wrong []string
+	if k := r.Check; k.Violations() > 0 {
+		wrong = append(wrong, fmt.Sprintf("%s duplicate IDs, %s out of order", grouped(k.Duplicates), grouped(k.Backwards)))
+	}
+	if r.Unanswered > 0 && r.Rate == 0 {
+		wrong = append(wrong, fmt.Sprintf("%s requests were not answered", grouped(r.Unanswered)))
+	}
+	if r.Errors.Total > 0 { // the last, as its advice ends the sentence
+		codes := slices.Sorted(maps.Keys(r.Errors.ByCode))
+		most := slices.MaxFunc(codes, func(a, b string) int { return cmp.Compare(r.Errors.ByCode[a], r.Errors.ByCode[b]) })
+		wrong = append(wrong, fmt.Sprintf("%s errors, most of them %s%s", grouped(r.Errors.Total), clusterview.Clean(most), meaning(most)))
+	}
+	if len(wrong) > 0 {
+		return exitWith(exitFailure, "%s", strings.Join(wrong, ", "))
+	}
+	if r.Unanswered > 0 {
+		return exitWith(exitDegraded, "the node did not keep up with %s requests a second: %s were not answered in time", grouped(int64(r.Rate)), grouped(r.Unanswered))
+	}
+	return nil
+}

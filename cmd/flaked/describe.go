@@ -98,7 +98,6 @@ var choices = map[string][]string{
 	"sequence-start": {"random", "zero", "carry-on"},
 	"on-rollback":    {"leaf", "refuse", "wait", "coast", "rollback-bits"},
 	"segment-start":  {"zero", "random"},
-	"protocol":       {"plain", "resp", "inline"},
 	"layout":         layoutNames(),
 	"kind":           {"snowflake", "uuid4", "uuid7"},
 	"format":         strings.Split(encodingNames(), ", "),

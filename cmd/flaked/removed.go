@@ -36,6 +36,13 @@ var removed = map[string]string{
 	"cluster freeze --workers":      "leave it out: a freeze is of all workers",
 	"cluster thaw --workers":        "leave it out: a thaw ends the whole freeze",
 
+	"bench --threads":     "the generator uses all processors",
+	"bench --client-spin": "leave it out",
+	"bench --protocol":    "use redis-benchmark to measure RESP",
+	"bench --command":     "use redis-benchmark to measure other servers or requests",
+	"bench --no-check":    "IDs are always checked. redis-benchmark checks nothing",
+	"bench --pid":         "use `top` or `pidstat`",
+
 	"serve --workers":            "start one node for each worker, or use the layout wide14 or wide16",
 	"serve --admin-pprof":        "use `perf`, or embed the node in a program with net/http/pprof",
 	"serve --admin-tls":          "the admin port uses TLS if --tls-cert is given and --admin is not a loopback address",

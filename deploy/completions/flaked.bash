@@ -38,8 +38,6 @@ _flaked() {
       | 'cluster show' \
       | 'cluster freeze' \
       | 'cluster thaw' \
-      | 'cluster own' \
-      | 'cluster audit' \
       | 'seq' \
       | 'seq create' \
       | 'seq list' \
@@ -239,11 +237,6 @@ _flaked() {
     'bench:--duration') kind='any' ;;
     'bench:--warmup') kind='any' ;;
     'bench:--timeout') kind='any' ;;
-    'bench:--threads') kind='any' ;;
-    'bench:--client-spin') kind='any' ;;
-    'bench:--protocol') offered='plain resp inline' ;;
-    'bench:--command') kind='any' ;;
-    'bench:--pid') kind='any' ;;
     'bench:--output' | 'bench:-o') offered='table json' ;;
     'bench:--token-file') kind='file' ;;
     'bench:--tls-ca') kind='file' ;;
@@ -427,25 +420,6 @@ _flaked() {
     'cluster thaw:--zk-tls-key') kind='file' ;;
     'cluster thaw:--zk-tls-server-name') kind='any' ;;
     'cluster thaw:--config') kind='file' ;;
-    'cluster own:--zk') kind='any' ;;
-    'cluster own:--cluster') kind='any' ;;
-    'cluster own:--zk-auth-file') kind='file' ;;
-    'cluster own:--zk-session-timeout') kind='any' ;;
-    'cluster own:--zk-tls-ca') kind='file' ;;
-    'cluster own:--zk-tls-cert') kind='file' ;;
-    'cluster own:--zk-tls-key') kind='file' ;;
-    'cluster own:--zk-tls-server-name') kind='any' ;;
-    'cluster own:--config') kind='file' ;;
-    'cluster audit:--output' | 'cluster audit:-o') offered='table json' ;;
-    'cluster audit:--zk') kind='any' ;;
-    'cluster audit:--cluster') kind='any' ;;
-    'cluster audit:--zk-auth-file') kind='file' ;;
-    'cluster audit:--zk-session-timeout') kind='any' ;;
-    'cluster audit:--zk-tls-ca') kind='file' ;;
-    'cluster audit:--zk-tls-cert') kind='file' ;;
-    'cluster audit:--zk-tls-key') kind='file' ;;
-    'cluster audit:--zk-tls-server-name') kind='any' ;;
-    'cluster audit:--config') kind='file' ;;
     'seq create:--mode') kind='any' ;;
     'seq create:--start') kind='any' ;;
     'seq create:--increment') kind='any' ;;
@@ -632,7 +606,7 @@ _flaked() {
     'get') offered='--addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
     'decode') offered='--output --layout --addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'healthcheck') offered='--addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
-    'bench') offered='--addr --conns --pipeline --batch --rate --duration --warmup --timeout --threads --client-spin --protocol --command --no-check --pid --output --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
+    'bench') offered='--addr --conns --pipeline --batch --rate --duration --warmup --timeout --output --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --config --help' ;;
     'layout') offered='show explain check choose --help' ;;
     'layout show') offered='leaf twitter discord sonyflake sonyflake-v2 uid-generator pearflower js53 wide14 wide16 --output --layout --addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'layout explain') offered='--output --layout --addr --timeout --token-file --tls --tls-ca --tls-cert --tls-key --tls-server-name --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
@@ -648,13 +622,11 @@ _flaked() {
     'workers history') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'workers release') offered='--lower-bound --state-dir --confirm --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'workers forget-ticket') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
-    'cluster') offered='init show freeze thaw own audit --help' ;;
+    'cluster') offered='init show freeze thaw --help' ;;
     'cluster init') offered='--layout --datacenter --lease --confirm-time --on-rollback --borrow --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster show') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster freeze') offered='--for --workers --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'cluster thaw') offered='--workers --confirm --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
-    'cluster own') offered='--zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
-    'cluster audit') offered='--output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'seq') offered='create list show set recover delete purge next export verify key import --help' ;;
     'seq create') offered='--mode --start --increment --salt --scatter --max --hard-ceiling --max-names --block --supply --hold --ceiling --note --wait --dry-run --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;
     'seq list') offered='--prefix --output --zk --cluster --zk-auth-file --zk-session-timeout --zk-tls --zk-tls-ca --zk-tls-cert --zk-tls-key --zk-tls-server-name --config --help' ;;

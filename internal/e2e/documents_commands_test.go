@@ -204,9 +204,6 @@ var howRun = map[string]how{
 	}},
 	`printf 'flaked:secret\n' > /etc/flaked/zk.auth && chmod 600 /etc/flaked/zk.auth`: {},
 
-	// docs/performance.md
-	`flaked bench --addr :7731 --duration 5s --pid $(pidof flaked)`: {prints: `(?s)MEASURED .*CHECK .*no duplicates, increasing on each connection.*SERVER RSS`},
-
 	// docs/sequences.md
 	`flaked seq set order --max int64`:                           {codes: []int{0, 1}},
 	`flaked seq set order --ceiling 50000`:                       {codes: []int{0, 1}},

@@ -1,245 +1,264 @@
 package load
 
 import (
-	"sync"
-	"sync/atomic"
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// run holds the state that all parts of a load share.
-type run struct {
-	cfg     Config
-	request []byte
-	// block is the request, repeated. The bytes to send are always a part of it.
-	block   []byte
-	checker *checker
-	// All times are in ns since base, by the monotonic clock.
-	base  time.Time
-	from  int64        // when measuring begins
-	until atomic.Int64 // when it ends; an interruption sets it
-	grace atomic.Int64 // how long to wait for replies after it
+// redialAfter is the wait before a lost connection is opened again.
+const redialAfter = 100 * time.Millisecond
 
-	// Only the watcher may use these until it has ended.
-	interrupted bool
-	use         use
-}
-
-func (r *run) now() int64 { return int64(time.Since(r.base)) }
-
-func (r *run) measured(t int64) bool { return t >= r.from && t < r.until.Load() }
-
-// lane is a share of the connections, with their measurements. An event loop has a lane
-// to itself. Goroutines share lanes and lock them.
-type lane struct {
-	*run
-	mu    sync.Mutex
-	conns []*conn
-	// interval is the time between requests of this lane in an open loop, in ns. offset
-	// is a fraction of interval: an event loop begins so much later, so that lanes take
-	// turns.
-	interval, offset float64
-
-	tally      taken
-	good       int64 // good replies while measured
-	unanswered int64
-	latency    *hdrhistogram.Histogram
-
-	// For the watcher.
-	seenReplies, seenGood, seenErrors atomic.Int64
-}
-
-// conn is one connection's share of the load. It does no I/O.
+// conn is one connection's share of the load. Only its goroutine uses it.
 type conn struct {
-	lane  *lane
-	index int // in the lane
-	parse parser
-	// rest is the beginning of a reply that is not whole yet.
-	rest []byte
+	*run
+	number int
+	net    net.Conn
+	in     *bufio.Reader
+	block  string // Pipeline requests
+	size   int    // bytes of one request
 
-	flight int // requests under way
-	// since is the time of the last progress: requests sent, or replies read. In a
-	// closed loop all requests under way were sent at sentAt.
-	since, sentAt int64
-	// sent and answered count the requests of an open loop.
-	sent, answered int64
-	// debt is how many bytes must still be written. The first is at offset phase of the
-	// request.
-	debt, phase int
+	last   int64   // the ID received last, 0 for none
+	sent   int64   // requests of an open loop, those under way included
+	awake  int64   // when this goroutine last woke up because a request was due
+	starts []int64 // of the requests under way
+	ids    []int64 // of the last reply
+
+	deadlineSet int64 // when setDeadline was called
 }
 
-func newConn(l *lane, index int, number int32) *conn {
-	c := &conn{lane: l, index: index}
-	c.parse.conn = number
-	c.open()
+func newConn(r *run, number int, nc net.Conn) *conn {
+	request := r.cfg.request()
+	c := &conn{run: r, number: number, block: strings.Repeat(request, r.cfg.Pipeline), size: len(request)}
+	c.open(nc)
 	return c
 }
 
-// open resets the state for a new connection in the place of a lost one. Requests of an
-// open loop stay due.
-func (c *conn) open() {
-	cfg := &c.lane.cfg
-	c.parse = parser{
-		resp: cfg.Framing != Plain, batch: cfg.Batch, command: cfg.Command != "",
-		check: cfg.Check, conn: c.parse.conn,
+func (c *conn) open(nc net.Conn) {
+	c.net, c.in, c.last = nc, bufio.NewReaderSize(nc, 16<<10), 0
+}
+
+// serve sends requests until the run is over. It opens the connection again if it is lost.
+func (c *conn) serve(ctx context.Context) {
+	for {
+		err := c.talk(ctx)
+		_ = c.net.Close()
+		if err == nil || !c.redial(ctx) {
+			break
+		}
 	}
-	c.rest, c.debt, c.phase, c.flight = c.rest[:0], 0, 0, 0
+	c.abandon()
 }
 
-// due returns when request k of this connection must be sent in an open loop, in ns
-// since base. The connections of a lane take turns.
-func (c *conn) due(k int64) int64 {
-	l := c.lane
-	return l.due(k*int64(len(l.conns)) + int64(c.index))
+func (c *conn) redial(ctx context.Context) bool {
+	for sleep(ctx, redialAfter) && !c.over(c.now()) {
+		nc, err := c.dial(ctx)
+		if err == nil {
+			c.open(nc)
+			return true
+		}
+		if ctx.Err() == nil {
+			c.mu.Lock()
+			c.fail(codeConnect, 1)
+			c.mu.Unlock()
+		}
+	}
+	return false
 }
 
-// due returns when request k of this lane must be sent in an open loop, in ns since base.
-func (l *lane) due(k int64) int64 { return int64((l.offset + float64(k)) * l.interval) }
-
-// pump adds the requests that must be sent now to the debt.
-func (c *conn) pump(now int64) {
-	l := c.lane
-	until := l.until.Load()
-	n := 0
-	if l.cfg.Rate > 0 {
-		// Requests that were due before the end are sent after it, too.
-		for room := l.cfg.Pipeline - c.flight; n < room; n++ {
-			if due := c.due(c.sent + int64(n)); due > now || due >= until {
-				break
+// talk sends requests and reads their replies. It returns nil when the run is over, and an error
+// if the connection is lost.
+func (c *conn) talk(ctx context.Context) error {
+	nc := c.net
+	defer context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Now().Add(min(c.cfg.Timeout, interruptedGrace))) })()
+	for {
+		c.due(ctx)
+		if len(c.starts) == 0 {
+			return nil
+		}
+		c.setDeadline(ctx)
+		// If writing fails, so does reading, and a server that is full has sent its reason.
+		_, _ = io.WriteString(c.net, c.block[:len(c.starts)*c.size])
+		for i, start := range c.starts {
+			if err := c.reply(start); err != nil {
+				return c.lost(c.starts[i:], err)
+			}
+			if c.now()-c.deadlineSet > int64(c.cfg.Timeout)/10 {
+				c.setDeadline(ctx)
 			}
 		}
-		c.sent += int64(n)
-	} else if c.flight == 0 && now < until {
-		n = l.cfg.Pipeline
-		c.sentAt = now
-	}
-	if n == 0 {
-		return
-	}
-	if c.flight == 0 {
-		c.since = now
-	}
-	c.flight += n
-	c.debt += n * len(l.request)
-}
-
-// chunk returns the next bytes to write.
-func (c *conn) chunk() []byte {
-	block := c.lane.block[c.phase:]
-	return block[:min(c.debt, len(block))]
-}
-
-// wrote records that n bytes of the chunk were written.
-func (c *conn) wrote(n int) {
-	c.debt -= n
-	c.phase = (c.phase + n) % len(c.lane.request)
-}
-
-// received handles input: b begins with rest, and the bytes that were read follow. It
-// returns errReply if b holds bytes that are no reply.
-func (c *conn) received(b []byte, now int64) error {
-	l := c.lane
-	l.tally.replies, l.tally.good = 0, 0
-	used, err := c.parse.take(b, &l.tally)
-	c.rest = append(c.rest[:0], b[used:]...)
-	n := l.tally.replies
-	if unasked := n - c.flight; unasked > 0 {
-		// A server that is full sends an error before any request. A good reply without
-		// a request is an error.
-		if n = c.flight; unasked > l.tally.replies-l.tally.good {
-			err = errReply
+		if c.in.Buffered() > 0 { // a reply without a request
+			return c.lost([]int64{c.now()}, errReply)
 		}
 	}
-	c.since = now
-	c.settle(n, now)
-	if l.measured(now) {
-		l.good += int64(l.tally.good)
+}
+
+// setDeadline makes the connection fail if no reply comes within the timeout, or within the
+// timeout after the end of the run.
+func (c *conn) setDeadline(ctx context.Context) {
+	grace := c.cfg.Timeout
+	if ctx.Err() != nil {
+		grace = min(grace, interruptedGrace)
 	}
-	l.seenReplies.Add(int64(l.tally.replies))
-	l.seenGood.Add(int64(l.tally.good))
-	l.seenErrors.Add(int64(l.tally.replies - l.tally.good))
-	if len(l.tally.stretches) > flushAt {
-		l.flush()
+	c.deadlineSet = c.now()
+	_ = c.net.SetDeadline(c.base.Add(time.Duration(min(c.deadlineSet, c.until.Load())) + grace))
+}
+
+// due waits until requests must be sent, and sets starts to the times from which their latencies
+// count. starts is empty when the run is over.
+func (c *conn) due(ctx context.Context) {
+	now := c.now()
+	c.starts = c.starts[:0]
+	if c.cfg.Rate == 0 {
+		for i := 0; i < c.cfg.Pipeline && !c.over(now); i++ {
+			c.starts = append(c.starts, now)
+		}
+		return
+	}
+	for {
+		next := c.dueAt(c.sent)
+		// Requests that were due before the end are sent after it, too.
+		if next >= c.until.Load() || now >= c.until.Load()+int64(c.cfg.Timeout) {
+			return
+		}
+		if next <= now {
+			break
+		}
+		if !sleep(ctx, time.Duration(next-now)) {
+			return
+		}
+		now = c.now()
+		c.awake = now
+	}
+	for len(c.starts) < c.cfg.Pipeline {
+		due := c.dueAt(c.sent)
+		if due > now || due >= c.until.Load() {
+			break
+		}
+		// The server is not to blame if the timer was late.
+		c.starts = append(c.starts, max(due, c.awake))
+		c.sent++
+	}
+}
+
+// dueAt returns when request k of this connection is due in an open loop. The connections take
+// turns.
+func (c *conn) dueAt(k int64) int64 {
+	return int64(float64(k*int64(c.cfg.Conns)+int64(c.number)) * 1e9 / c.cfg.Rate)
+}
+
+// errReply means that bytes are no reply.
+var errReply = errors.New("received bytes that are not a reply")
+
+// reply reads the reply to a request: a line for each ID, or one line with an error.
+func (c *conn) reply(start int64) error {
+	c.ids = c.ids[:0]
+	code := ""
+	for len(c.ids) < c.cfg.Batch && code == "" {
+		line, err := c.in.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			return errReply
+		}
+		if err != nil {
+			return err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) > 1 && line[0] == '-' && len(c.ids) == 0 {
+			word, _, _ := bytes.Cut(line[1:], []byte{' '})
+			code = string(word)
+			continue
+		}
+		id, err := strconv.ParseUint(string(line), 10, 63)
+		if err != nil {
+			return errReply
+		}
+		c.ids = append(c.ids, int64(id))
+	}
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.record(start, now, 1)
+	if code != "" {
+		c.fail(code, 1)
+		return nil
+	}
+	for _, id := range c.ids {
+		c.checker.add(c.number, c.last, id)
+		c.last = id
+	}
+	c.replies++
+	if c.measured(now) {
+		c.good++
+	}
+	return nil
+}
+
+// lost counts requests whose connection is lost, with the time that they have waited. It
+// returns err.
+func (c *conn) lost(starts []int64, err error) error {
+	n, now, code := int64(len(starts)), c.now(), codeOf(err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, start := range starts {
+		c.record(start, now, 1)
+	}
+	if code == codeTimeout && c.over(now) {
+		c.unanswered += n
+	} else {
+		c.fail(code, n)
 	}
 	return err
 }
 
-const flushAt = 4096
-
-// flush hands IDs to the checker.
-func (l *lane) flush() {
-	if len(l.tally.stretches) > 0 {
-		l.checker.add(l.tally.stretches)
-		l.tally.stretches = l.tally.stretches[:0]
+// codeOf returns the code for the error that a connection was lost to.
+func codeOf(err error) string {
+	switch {
+	case errors.Is(err, io.EOF):
+		return codeClosed
+	case errors.Is(err, errReply):
+		return codeProtocol
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return codeTimeout
 	}
+	return codeBroken
 }
 
-// settle removes n requests from those under way and records their latencies.
-func (c *conn) settle(n int, now int64) {
-	l := c.lane
-	c.flight -= n
-	if l.cfg.Rate == 0 {
-		if n > 0 && l.measured(c.sentAt) {
-			_ = l.latency.RecordValues(max(now-c.sentAt, 1), int64(n))
-		}
+// abandon counts the requests of an open loop that were due before the end and not sent.
+func (c *conn) abandon() {
+	if c.cfg.Rate == 0 {
 		return
 	}
-	for range n {
-		if due := c.due(c.answered); l.measured(due) {
-			_ = l.latency.RecordValues(max(now-due, 1), 1)
-		}
-		c.answered++
-	}
-}
-
-// lost records that the connection is lost, under the code of an error. Requests under
-// way will not be answered. They count with the time that they have waited.
-func (c *conn) lost(code string, now int64) {
-	n := max(c.flight, 1)
-	c.lane.tally.errors[code] += int64(n)
-	c.lane.seenErrors.Add(int64(n))
-	c.settle(c.flight, now)
-}
-
-// owes reports whether replies are still to come, or requests to be sent.
-func (c *conn) owes() bool {
-	return c.flight > 0 || c.unsent() > 0
-}
-
-// unsent returns how many requests are due before the end and not sent.
-func (c *conn) unsent() int64 {
-	l := c.lane
-	if l.cfg.Rate == 0 {
-		return 0
-	}
-	until := l.until.Load()
-	n := int64(max(float64(until-c.due(c.sent))/(l.interval*float64(len(l.conns))), 0))
-	for c.due(c.sent+n) < until { // the division was rounded down
+	now, until := c.now(), c.until.Load()
+	n := max(int64(float64(until-c.dueAt(c.sent))*c.cfg.Rate/1e9/float64(c.cfg.Conns)), 0)
+	for c.dueAt(c.sent+n) < until { // the division was rounded down
 		n++
 	}
-	return n
-}
-
-// late reports whether the connection has waited too long for replies.
-func (c *conn) late(now int64) bool {
-	return c.flight > 0 && now-c.since > int64(c.lane.cfg.Timeout)
-}
-
-// abandon ends a connection with the run. Requests that were due and not answered count
-// with the time that they have waited.
-func (c *conn) abandon(now int64) {
-	l := c.lane
-	l.unanswered += int64(c.flight)
-	unsent := c.unsent()
-	l.unanswered += unsent
-	c.settle(c.flight, now)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unanswered += n
 	// At a rate far above the server's there are millions of these: one stands for its
 	// neighbours.
-	step := max(unsent/10_000, 1)
-	for k := int64(0); k < unsent; k += step {
-		if due := c.due(c.sent + k); l.measured(due) {
-			_ = l.latency.RecordValues(max(now-due, 1), min(step, unsent-k))
-		}
+	step := max(n/10_000, 1)
+	for k := int64(0); k < n; k += step {
+		c.record(c.dueAt(c.sent+k), now, min(step, n-k))
+	}
+}
+
+// sleep waits for d, and returns false if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
 	}
 }

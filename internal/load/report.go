@@ -1,40 +1,39 @@
 package load
 
 import (
-	"fmt"
 	"math"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Report is the JSON of `flaked bench -o json`. Scripts rely on it: fields may be added, but
-// not changed.
+// Report has the measurements of a run. It is the JSON of `flaked bench -o json`. Scripts rely
+// on it: fields may be added, but not changed.
 type Report struct {
-	Addr     string  `json:"addr"`
-	Protocol string  `json:"protocol"`
-	Command  string  `json:"command"`
+	Addr     string  `json:"addr"` // for the caller to set
 	Conns    int     `json:"conns"`
 	Pipeline int     `json:"pipeline"`
 	Batch    int     `json:"batch"`
-	Threads  int     `json:"threads"`
 	Rate     float64 `json:"rate"` // 0: closed loop
 	Warmup   float64 `json:"warmup_seconds"`
-	Seconds  float64 `json:"seconds"`
-	// Interrupted is true if the run was stopped before its end.
-	Interrupted       bool          `json:"interrupted"`
+	// Seconds is the measured time: less than the configured one if the run was interrupted.
+	Seconds     float64 `json:"seconds"`
+	Interrupted bool    `json:"interrupted"`
+	// Requests counts the requests that were answered without an error in the measured time.
 	Requests          int64         `json:"requests"`
 	RequestsPerSecond float64       `json:"requests_per_second"`
 	IDs               int64         `json:"ids"`
 	IDsPerSecond      float64       `json:"ids_per_second"`
 	Latency           LatencyReport `json:"latency_us"`
 	Errors            ErrorsReport  `json:"errors"`
-	Unanswered        int64         `json:"unanswered"`
-	Check             *CheckResult  `json:"check"` // null: not checked
-	ClientCPU         float64       `json:"client_cpu_seconds"`
-	Server            *ServerReport `json:"server"` // null: no --pid
+	// Unanswered is how many requests were due before the end and got no reply within the
+	// timeout after it.
+	Unanswered int64       `json:"unanswered"`
+	Check      CheckResult `json:"check"` // of all IDs of the run
 }
 
-// LatencyReport has the latencies in microseconds.
+// LatencyReport has the latencies in microseconds of all requests that were due in the measured
+// time. Requests that were never answered are in it with the time that they waited.
 type LatencyReport struct {
 	Count int64   `json:"count"`
 	Min   float64 `json:"min"`
@@ -47,44 +46,39 @@ type LatencyReport struct {
 	Max   float64 `json:"max"`
 }
 
-// ErrorsReport counts the errors, in all and by code.
+// ErrorsReport counts errors from the start of the run, in all and by code. Codes of replies are
+// in capitals, codes of the generator in small letters.
 type ErrorsReport struct {
 	Total  int64            `json:"total"`
 	ByCode map[string]int64 `json:"by_code"`
 }
 
-// ServerReport is what the server used of its machine.
-type ServerReport struct {
-	PID        int     `json:"pid"`
-	CPU        float64 `json:"cpu_seconds"`
-	PerMillion float64 `json:"cpu_seconds_per_million_requests"`
-	Resident   int64   `json:"rss_bytes"`
-}
+// Codes of errors that are not replies.
+const (
+	codeClosed   = "closed"   // the server closed the connection
+	codeBroken   = "broken"   // the connection broke: reset, and the like
+	codeTimeout  = "timeout"  // no reply within the timeout
+	codeProtocol = "protocol" // bytes that are no reply
+	codeConnect  = "connect"  // a lost connection could not be opened again
+)
 
-// NewReport returns the report of a run against the server at addr.
-func NewReport(addr string, cfg Config, res *Result) *Report {
-	r := &Report{
-		Addr: addr, Protocol: string(cfg.Framing), Command: cfg.Command,
-		Conns: cfg.Conns, Pipeline: cfg.Pipeline, Batch: cfg.Batch, Threads: min(cfg.Threads, cfg.Conns), Rate: cfg.Rate,
-		Warmup: cfg.Warmup.Seconds(), Seconds: rounded(res.Elapsed.Seconds()), Interrupted: res.Interrupted,
-		Requests: res.Requests, RequestsPerSecond: rounded(res.PerSecond(res.Requests)),
-		IDs: res.IDs, IDsPerSecond: rounded(res.PerSecond(res.IDs)),
-		Latency: latencyOf(res.Latency), Errors: ErrorsReport{res.ErrorCount(), res.Errors},
-		Unanswered: res.Unanswered, Check: res.Check, ClientCPU: rounded(res.ClientCPU.Seconds()),
-	}
-	if r.Command == "" {
-		r.Command = "GET"
-		if cfg.Batch > 1 {
-			r.Command = fmt.Sprintf("GET %d", cfg.Batch)
+// report returns the report of a run whose connections have ended.
+func (r *run) report() *Report {
+	cfg := r.cfg
+	seconds := max(r.until.Load()-r.from, 0)
+	rate := func(n int64) float64 {
+		if seconds == 0 {
+			return 0
 		}
+		return rounded(float64(n) / time.Duration(seconds).Seconds())
 	}
-	if s := res.Server; s != nil {
-		r.Server = &ServerReport{PID: cfg.PID, CPU: rounded(s.CPU.Seconds()), Resident: s.Resident}
-		if res.Requests > 0 {
-			r.Server.PerMillion = rounded(s.CPU.Seconds() * 1e6 / float64(res.Requests))
-		}
+	ids := r.good * int64(cfg.Batch)
+	return &Report{
+		Conns: cfg.Conns, Pipeline: cfg.Pipeline, Batch: cfg.Batch, Rate: cfg.Rate, Warmup: cfg.Warmup.Seconds(),
+		Seconds: rounded(time.Duration(seconds).Seconds()), Interrupted: seconds < int64(cfg.Duration),
+		Requests: r.good, RequestsPerSecond: rate(r.good), IDs: ids, IDsPerSecond: rate(ids),
+		Latency: latencyOf(r.latency), Errors: ErrorsReport{r.failed, r.errors}, Unanswered: r.unanswered, Check: r.checker.result,
 	}
-	return r
 }
 
 func latencyOf(h *hdrhistogram.Histogram) LatencyReport {

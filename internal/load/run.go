@@ -1,204 +1,124 @@
 package load
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // ErrConnect means that the first connections could not be opened.
 var ErrConnect = errors.New("cannot connect")
 
-// Run makes the load until the duration is over or ctx ends, and returns the
-// measurements in both cases. It returns an error if the configuration is wrong, or if
-// the first connections or the event loops cannot be opened.
-func Run(ctx context.Context, cfg Config) (*Result, error) {
-	cfg, err := cfg.complete()
-	if err != nil {
-		return nil, err
-	}
-	conns, err := openAll(cfg.Conns, func() (net.Conn, error) { return dial(ctx, cfg) })
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil, ctx.Err()
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrConnect, err)
-	}
-	r := newRun(cfg)
-	lanes := r.lanes(conns)
-	if err := r.engine(ctx, lanes, conns); err != nil {
-		return nil, err
-	}
-	return r.result(lanes), nil
+// run holds the state that all connections of a load share.
+type run struct {
+	cfg Config
+	// All times are in ns since base, by the monotonic clock.
+	base  time.Time
+	from  int64        // when measuring begins
+	until atomic.Int64 // when it ends; an interruption sets it
+
+	mu         sync.Mutex // guards all below
+	checker    *checker
+	latency    *hdrhistogram.Histogram // 1 ns to an hour, with three significant digits
+	replies    int64                   // without errors, from the start of the run
+	good       int64                   // likewise, while measured
+	errors     map[string]int64
+	failed     int64 // the sum of errors
+	unanswered int64
 }
 
-// openAll opens n connections one after the other. All at once would overflow the queues of
-// servers. If one cannot be opened, openAll closes the others.
-func openAll(n int, open func() (net.Conn, error)) ([]net.Conn, error) {
-	conns := make([]net.Conn, 0, n)
-	for range n {
-		c, err := open()
-		if err != nil {
-			closeAll(conns)
-			return nil, fmt.Errorf("connection %d of %d: %w", len(conns)+1, n, err)
-		}
-		conns = append(conns, c)
-	}
-	return conns, nil
-}
+// interruptedGrace is how long connections wait for replies after an interruption, or Timeout
+// if that is less.
+const interruptedGrace = time.Second
 
-func closeAll(conns []net.Conn) {
-	for _, c := range conns {
-		_ = c.Close()
+// Run makes the load until the duration is over or ctx ends, and returns the measurements in
+// both cases. It returns an error if the first connections cannot be opened.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	cfg = cfg.complete()
+	r := &run{
+		cfg: cfg, from: int64(cfg.Warmup), checker: newChecker(maxPages), latency: hdrhistogram.New(1, int64(time.Hour), 3), errors: map[string]int64{},
 	}
-}
-
-func dial(ctx context.Context, cfg Config) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
-	defer cancel()
-	return cfg.Dial(ctx)
-}
-
-func newRun(cfg Config) *run {
-	r := &run{cfg: cfg, request: cfg.request(), base: time.Now()}
-	r.block = bytes.Repeat(r.request, max(cfg.Pipeline, 1+(64<<10)/len(r.request)))
-	if cfg.Check {
-		r.checker = newChecker(maxPages)
-	}
-	r.from = int64(cfg.Warmup)
 	r.until.Store(r.from + int64(cfg.Duration))
-	r.grace.Store(int64(cfg.Timeout))
-	return r
-}
-
-// lanes distributes the connections over the threads.
-func (r *run) lanes(conns []net.Conn) []*lane {
-	lanes := make([]*lane, r.cfg.Threads)
-	for i := range lanes {
-		l := &lane{run: r, latency: newHistogram()}
-		l.tally.errors = map[string]int64{}
-		for number := i; number < len(conns); number += len(lanes) {
-			l.conns = append(l.conns, newConn(l, len(l.conns), int32(number)))
+	conns := make([]*conn, 0, cfg.Conns)
+	// One after the other: all at once would overflow the queues of servers.
+	for i := range cfg.Conns {
+		nc, err := r.dial(ctx)
+		if err != nil {
+			for _, c := range conns {
+				_ = c.net.Close()
+			}
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, fmt.Errorf("%w: connection %d of %d: %w", ErrConnect, i+1, cfg.Conns, err)
 		}
-		if r.cfg.Rate > 0 {
-			l.interval = 1e9 / r.cfg.Rate * float64(len(conns)) / float64(len(l.conns))
-			l.offset = float64(i) / float64(len(lanes))
-		}
-		lanes[i] = l
+		conns = append(conns, newConn(r, i, nc))
 	}
-	return lanes
-}
 
-// engine runs the lanes and the watcher.
-func (r *run) engine(ctx context.Context, lanes []*lane, conns []net.Conn) error {
-	loops, err := r.loops(lanes, conns)
-	if err != nil {
-		closeAll(conns)
-		return err
-	}
-	// The clock starts when everything is set up.
 	r.base = time.Now()
-	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { r.until.Store(min(r.now(), r.until.Load())) })
 	defer stop()
-	var watching, working sync.WaitGroup
-	watching.Go(func() { r.watch(ctx, inner, lanes, loops) })
-	for _, l := range loops {
-		working.Go(func() { l.serve(inner) })
+	progress, end := context.WithCancel(context.WithoutCancel(ctx))
+	var reporting, working sync.WaitGroup
+	reporting.Go(func() { r.reportProgress(progress) })
+	for _, c := range conns {
+		working.Go(func() { c.serve(ctx) })
 	}
 	working.Wait()
-	stop()
-	watching.Wait()
-	return nil
+	end()
+	reporting.Wait()
+	return r.report(), nil
 }
 
-// loop serves connections of a lane until the run is over.
-type loop interface {
-	serve(ctx context.Context)
-	wake()
+func (r *run) dial(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
+	defer cancel()
+	return r.cfg.Dial(ctx)
 }
 
-// drainInterrupted is how long loops wait for replies after an interruption, or Timeout
-// if that is less.
-const drainInterrupted = time.Second
+func (r *run) now() int64 { return int64(time.Since(r.base)) }
 
-// watch ends the run when ctx ends, reports progress, and reads what the processes have
-// used.
-func (r *run) watch(ctx, inner context.Context, lanes []*lane, loops []loop) {
+func (r *run) over(now int64) bool { return now >= r.until.Load() }
+
+func (r *run) measured(t int64) bool { return t >= r.from && t < r.until.Load() }
+
+// record adds n latencies of requests that were due, or sent, at the time start. r.mu must be held.
+func (r *run) record(start, now, n int64) {
+	if r.measured(start) {
+		_ = r.latency.RecordValues(max(now-start, 1), n)
+	}
+}
+
+// fail counts n errors. r.mu must be held.
+func (r *run) fail(code string, n int64) {
+	r.errors[code] += n
+	r.failed += n
+}
+
+func (r *run) reportProgress(ctx context.Context) {
+	if r.cfg.OnProgress == nil {
+		return
+	}
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
-	from := time.NewTimer(time.Duration(r.from))
-	defer from.Stop()
-	until := time.NewTimer(time.Duration(r.until.Load()))
-	defer until.Stop()
-	interrupted := ctx.Done()
 	for {
 		select {
-		case <-inner.Done():
-			r.use.end(r) // if the timer was late
+		case <-ctx.Done():
 			return
-		case <-interrupted:
-			interrupted = nil
-			if now := r.now(); now < r.until.Load() {
-				r.until.Store(now)
-				r.interrupted = true
-				r.use.end(r)
-			}
-			r.grace.Store(int64(min(drainInterrupted, r.cfg.Timeout)))
-			for _, l := range loops {
-				l.wake()
-			}
-		case <-from.C:
-			r.use.begin(r)
-		case <-until.C:
-			r.use.end(r)
 		case <-tick.C:
-			if r.cfg.OnProgress != nil {
-				r.cfg.OnProgress(r.progress(lanes))
-			}
 		}
+		now := r.now()
+		p := Progress{WarmingUp: now < r.from, Total: r.cfg.Duration}
+		p.Elapsed = min(time.Duration(max(now-r.from, 0)), p.Total)
+		r.mu.Lock()
+		p.Replies, p.Errors, p.Violations = r.replies+r.failed, r.failed, r.checker.result.Violations()
+		r.mu.Unlock()
+		r.cfg.OnProgress(p)
 	}
-}
-
-func (r *run) progress(lanes []*lane) Progress {
-	now := r.now()
-	p := Progress{WarmingUp: now < r.from, Elapsed: time.Duration(max(now-r.from, 0)), Total: r.cfg.Duration}
-	p.Elapsed = min(p.Elapsed, p.Total)
-	for _, l := range lanes {
-		p.Replies += l.seenReplies.Load()
-		p.IDs += l.seenGood.Load() * int64(r.cfg.Batch)
-		p.Errors += l.seenErrors.Load()
-	}
-	if r.checker != nil {
-		p.Violations = r.checker.violations()
-	}
-	return p
-}
-
-// result adds up the lanes. The loops and the watcher must have ended.
-func (r *run) result(lanes []*lane) *Result {
-	latency := newHistogram()
-	res := &Result{
-		Interrupted: r.interrupted, Latency: latency, Errors: map[string]int64{},
-		Elapsed:   time.Duration(max(r.until.Load()-r.from, 0)),
-		ClientCPU: r.use.client, Server: r.use.server,
-	}
-	for _, l := range lanes {
-		res.Requests += l.good
-		res.Unanswered += l.unanswered
-		latency.Merge(l.latency)
-		for code, n := range l.tally.errors {
-			res.Errors[code] += n
-		}
-	}
-	if r.cfg.Command == "" {
-		res.IDs = res.Requests * int64(r.cfg.Batch)
-	}
-	if r.checker != nil {
-		res.Check = &r.checker.result
-	}
-	return res
 }
