@@ -42,10 +42,6 @@ build: ## bin/flaked: static, stamped with the version from git
 	set -x
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/flaked ./cmd/flaked
 
-.PHONY: generate
-generate: ## what is made of the command line: docs/cli.md, deploy/man, deploy/completions
-	$(GO) test -vet=off -count=1 ./cmd/flaked -run '^TestGeneratedFilesAreCurrent$$' -update
-
 .PHONY: pictures
 pictures: ## docs/pictures/*.svg, drawn by Graphviz from the .dot files beside them
 	@$(call INSTALL,graphviz)

@@ -2,15 +2,30 @@ package main
 
 import (
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/flaked/flaked/internal/clidoc"
 )
 
-var shells = []string{"bash", "zsh", "fish"}
+// completions maps a shell to its script. Each asks the program for the words that can follow.
+var completions = map[string]string{
+	"bash": `_flaked() {
+  local cur=${COMP_WORDS[COMP_CWORD]} words=("${COMP_WORDS[@]:0:COMP_CWORD}")
+  [[ $cur == -* ]] && words+=("$cur")
+  COMPREPLY=($(compgen -W "$("${words[@]}" --generate-bash-completion 2>/dev/null)" -- "$cur"))
+}
+complete -o bashdefault -o default -F _flaked flaked
+`,
+	"zsh": `#compdef flaked
+_flaked() {
+  local cur=${words[CURRENT]} line=(${words[@]:0:$((CURRENT - 1))})
+  [[ $cur == -* ]] && line+=($cur)
+  compadd -- ${(f)"$($line --generate-bash-completion 2>/dev/null)"} || _files
+}
+if [[ $funcstack[1] == _flaked ]]; then _flaked "$@"; else compdef _flaked flaked; fi
+`,
+	"fish": `complete -c flaked -a '(set -l line (commandline -opc); string match -q -- "-*" (commandline -ct); and set -a line (commandline -ct); command $line --generate-bash-completion 2>/dev/null)'
+`,
+}
 
 func completionCommand() *cli.Command {
 	return &cli.Command{
@@ -18,8 +33,8 @@ func completionCommand() *cli.Command {
 		Usage:     "print a completion script for a shell",
 		UsageText: "flaked completion bash|zsh|fish",
 		ArgsUsage: "bash|zsh|fish",
-		Description: `Prints a script with which the shell completes commands, flags, files and the values
-of flags. The script matches the flaked that printed it, and does not run flaked.
+		Description: `Prints a script with which the shell completes commands and flags. The script runs
+flaked to find them.
 
 Examples:
   source <(flaked completion bash)                                          this shell only
@@ -27,16 +42,12 @@ Examples:
   flaked completion zsh > /usr/local/share/zsh/site-functions/_flaked       zsh, all users
   flaked completion fish > ~/.config/fish/completions/flaked.fish           fish`,
 		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 || !slices.Contains(shells, c.Args().First()) {
-				return usageError("expected one shell: %s", strings.Join(shells, ", "))
+			script := completions[c.Args().First()]
+			if c.NArg() != 1 || script == "" {
+				return usageError("expected one shell: bash, zsh, fish")
 			}
-			_, err := io.WriteString(c.App.Writer, completionScript(c.App, c.Args().First()))
+			_, err := io.WriteString(c.App.Writer, script)
 			return err
 		},
 	}
-}
-
-func completionScript(app *cli.App, shell string) string {
-	script := map[string]func(clidoc.Command) string{"bash": clidoc.Bash, "zsh": clidoc.Zsh, "fish": clidoc.Fish}[shell]
-	return script(describe(app))
 }

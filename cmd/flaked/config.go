@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 
@@ -55,7 +53,10 @@ func applySetting(c *cli.Context, flag cli.Flag, s setting, all map[string]cli.F
 		if err := removedFlag(c, s.key.Value); err != nil {
 			return err
 		}
-		return errors.New(notAKey(all, s.key.Value))
+		if all[s.key.Value+"-file"] != nil {
+			return fmt.Errorf("secrets are not allowed here. Put the secret into its own file, and name that file with %s-file", s.key.Value)
+		}
+		return errors.New("no such setting. Use the name of a flag, without dashes in front")
 	}
 	values, err := configValues(flag, s.value)
 	if err != nil {
@@ -148,16 +149,6 @@ func commandLineOnly(f cli.Flag) bool {
 	return false
 }
 
-func notAKey(all map[string]cli.Flag, key string) string {
-	if all[key+"-file"] != nil {
-		return fmt.Sprintf("secrets are not allowed here. Put the secret into its own file, and name that file with %s-file", key)
-	}
-	if best := closest(key, slices.Sorted(maps.Keys(all))); best != "" {
-		return fmt.Sprintf("no such setting. Did you mean %s?", best)
-	}
-	return "no such setting. Use the name of a flag, without dashes in front"
-}
-
 // configValues returns the values to set a flag to, one after the other. It returns an error if
 // v is not of the flag's type.
 func configValues(f cli.Flag, v *yaml.Node) ([]string, error) {
@@ -205,4 +196,25 @@ func listValues(v *yaml.Node) ([]string, error) {
 		values = append(values, item.Value)
 	}
 	return values, nil
+}
+
+// origin is where the value of a flag comes from.
+type origin uint8
+
+const (
+	notGiven      origin = iota
+	inSettings           // the environment or a file, which are for other commands too
+	onCommandLine        // meant for this call
+)
+
+// originOf returns where a text flag's value comes from. A value that equals the
+// environment's counts as the environment's: the library does not tell them apart.
+func originOf(c *cli.Context, name string) origin {
+	switch {
+	case !c.IsSet(name):
+		return notGiven
+	case setByFile(c, name), os.Getenv(envName(name)) == c.String(name):
+		return inSettings
+	}
+	return onCommandLine
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,26 +13,27 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/worker"
+	"github.com/flaked/flaked/zkstore"
 )
 
 func decodeCommand() *cli.Command {
+	flags := []cli.Flag{outputFlag(), layoutFlag("see above"), addrFlag(), timeoutFlag(2 * time.Second)}
 	return &cli.Command{
 		Name:      "decode",
 		Usage:     "decode IDs into time, datacenter, worker and sequence",
 		ArgsUsage: "[ID...]",
 		Description: `Prints the fields of each ID, and the layout that it used. Without arguments it reads
 IDs from standard input, one per line. Sequence 17 is printed as 3/17 in segment 3,
-and as 17 r1 after one rollback. ` + "`flaked layout explain`" + ` shows the bits.
+and as 17 r1 after one rollback.
 
-` + layoutHelp + `
+The layout is that of --layout, of the node at --addr, or of the cluster that --zk and
+--cluster name. Without these flags, it is FLAKED_LAYOUT, or that of the node at
+FLAKED_ADDR, or of the cluster at FLAKED_ZK, or of the node at 127.0.0.1:7609. Every
+layout decodes every number, so a wrong one shows only by odd times.
 
-Exits with 4, after printing, if the layout was assumed, or if a time is in the future
-or before 2020: most likely another layout made that ID. With --layout on the command
-line, a time before 2020 only gives a warning (exit code 0): it may be an old ID.
-
-With -o json each ID is one object on one line. layout_from says where the layout was
-found. warning is present if the time is doubtful:
+With -o json each ID is one object on one line:
   {"id":"...","time":"...","timestamp_ms":...,"datacenter":0,"worker":7,"sequence":0,
    "layout":"time=41@1ms,...","layout_from":"--layout"}
 
@@ -40,7 +42,7 @@ Examples:
   flaked get 3 | flaked decode -o json
   flaked decode --addr ids.example.com 2071452936696786986
   flaked decode --zk zk1:2181 --cluster orders 2071452936696786986`,
-		Flags:  append([]cli.Flag{outputFlag()}, layoutSourceFlags()...),
+		Flags:  append(append(flags, accessFlags()...), zkFlags("")...),
 		Action: decode,
 	}
 }
@@ -61,31 +63,113 @@ type decodedID struct {
 	// found: see foundLayout.
 	Layout     string `json:"layout"`
 	LayoutFrom string `json:"layout_from"`
-	// Warning says why the time is doubtful. It is "" if the time is not.
-	Warning doubt `json:"warning,omitempty"`
 }
 
-func decodeID(layout worker.Layout, text string) (decodedID, error) {
+// foundLayout is the layout to decode by and where it was found. A wrong layout
+// decodes to nonsense without an error, so every output names both.
+type foundLayout struct {
+	worker.Layout
+	// from is --layout, "node ADDRESS, cluster NAME" or "ZooKeeper SERVERS, cluster NAME".
+	from string
+}
+
+func (f foundLayout) decode(text string) (decodedID, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return decodedID{}, fmt.Errorf("%.40q is not an ID: IDs are decimal numbers from 0 to 9223372036854775807", text)
 	}
-	f, err := layout.Decode(worker.ID(n))
+	fields, err := f.Decode(worker.ID(n))
 	if err != nil {
 		return decodedID{}, err
 	}
-	t := layout.Time(f)
+	t := f.Time(fields)
 	id := decodedID{
 		ID: strconv.FormatInt(n, 10), Time: t.Format(timeFormat), TimestampMs: t.UnixMilli(),
-		Datacenter: f.Datacenter, Worker: f.Worker, Sequence: f.Sequence,
+		Datacenter: fields.Datacenter, Worker: fields.Worker, Sequence: fields.Sequence,
+		Layout: f.String(), LayoutFrom: f.from,
 	}
-	if layout.SegmentBits > 0 {
-		id.Segment = &f.Segment
+	if f.SegmentBits > 0 {
+		id.Segment = &fields.Segment
 	}
-	if layout.RollbackBits > 0 {
-		id.Rollback = &f.Rollback
+	if f.RollbackBits > 0 {
+		id.Rollback = &fields.Rollback
 	}
 	return id, nil
+}
+
+// findLayout returns the layout to decode by. A source on the command line is meant for this
+// call. The environment and the settings file are for other commands too.
+func findLayout(c *cli.Context) (foundLayout, error) {
+	sources := []struct {
+		given []string
+		look  func(*cli.Context) (foundLayout, error)
+	}{{[]string{"layout"}, flagLayout}, {[]string{"addr"}, nodeLayout}, {[]string{"zk", "cluster"}, zooKeeperLayout}}
+	var meant, set []func(*cli.Context) (foundLayout, error)
+	for _, s := range sources {
+		switch max(originOf(c, s.given[0]), originOf(c, s.given[len(s.given)-1])) {
+		case onCommandLine:
+			meant = append(meant, s.look)
+		case inSettings:
+			if c.IsSet(s.given[0]) {
+				set = append(set, s.look)
+			}
+		}
+	}
+	if len(meant) > 1 {
+		return foundLayout{}, usageError("--layout, --addr and --zk (with --cluster) each name a layout. Give one of them")
+	}
+	return append(append(meant, set...), nodeLayout)[0](c)
+}
+
+func flagLayout(c *cli.Context) (foundLayout, error) {
+	l, err := worker.ParseLayout(c.String("layout"))
+	if err != nil {
+		err = usageError("--layout: %w", err)
+	}
+	return foundLayout{l, "--layout"}, err
+}
+
+// nodeLayout asks the node at --addr for its cluster's layout.
+func nodeLayout(c *cli.Context) (found foundLayout, err error) {
+	nodes, err := newConversation(c)
+	if err != nil {
+		return found, err
+	}
+	var addr string
+	var stats map[string]string
+	for _, addr = range nodes.addrs {
+		if stats, err = askStats(c.Context, nodes.access, addr, nodes.timeout); !triesNext(err) {
+			break
+		}
+	}
+	var reply *replyError
+	switch {
+	case errors.As(err, &reply):
+		return found, exitWith(exitFailure, "%w%s", err, accessAdvice(reply))
+	case err != nil:
+		return found, err
+	case stats["layout"] == "":
+		return found, exitWith(exitFailure, "the node at %s does not know its cluster's layout yet: it has not reached ZooKeeper. Try again later", addr)
+	}
+	found.from = fmt.Sprintf("node %s, cluster %s", addr, printable(stats["cluster"]))
+	if found.Layout, err = worker.ParseLayout(stats["layout"]); err != nil {
+		return found, exitWith(exitFailure, "%s answered %.60q for its layout. Check that it is a flaked node of this release", addr, stats["layout"])
+	}
+	return found, nil
+}
+
+// zooKeeperLayout reads the cluster's record.
+func zooKeeperLayout(c *cli.Context) (found foundLayout, err error) {
+	err = withStore(c, func(ctx context.Context, store zkstore.Store) error {
+		cl, err := coordinator.ReadCluster(ctx, store)
+		if err != nil {
+			return err
+		}
+		found.from = fmt.Sprintf("ZooKeeper %s, cluster %s", c.String("zk"), c.String("cluster"))
+		found.Layout, err = worker.ParseLayout(cl.Layout)
+		return err
+	})
+	return found, err
 }
 
 func decode(c *cli.Context) error {
@@ -99,70 +183,38 @@ func decode(c *cli.Context) error {
 		enc := json.NewEncoder(out)
 		show = func(id decodedID) error { return enc.Encode(id) }
 	}
-	return decodeAll(c, layout, show, out.Flush)
-}
-
-// decodeAll calls show with each ID that eachID finds. It calls flush before it prints an error,
-// so that errors appear in order, and at the end.
-func decodeAll(c *cli.Context, layout foundLayout, show func(decodedID) error, flush func() error) error {
 	total, bad := 0, 0
-	var odd oddTimes
-	now := time.Now()
-	err := eachID(c, func(text string) error {
+	err = eachID(c, func(text string) error {
 		total++
-		id, err := layout.decode(text, now)
+		id, err := layout.decode(text)
 		if err == nil {
-			odd.add(id)
 			return show(id)
 		}
 		bad++
-		if err := flush(); err != nil {
+		if err := out.Flush(); err != nil { // so that errors appear in order
 			return err
 		}
 		_, err = fmt.Fprintln(c.App.ErrWriter, "flaked: "+plain(err.Error()))
 		return err
 	})
-	if err := errors.Join(err, flush()); err != nil {
+	if err := errors.Join(err, out.Flush()); err != nil {
 		return err
 	}
-	return decoded(c, layout, odd, total, bad)
-}
-
-// decoded returns the error that a command ends with after it decoded IDs. IDs that could not
-// be decoded count more than doubtful times or an assumed layout. All warnings are printed.
-func decoded(c *cli.Context, layout foundLayout, odd oddTimes, total, bad int) error {
-	var warnings []string
-	degraded := false
-	if err := layout.doubt(); total > 0 && err != nil {
-		warnings, degraded = append(warnings, err.Error()), true
-	}
-	if text := odd.text(total); text != "" {
-		warnings = append(warnings, text)
-		degraded = degraded || odd.future > 0 || !layout.named
-	}
-	switch text := joinSentences(warnings); {
-	case bad > 0:
-		if text != "" {
-			fmt.Fprintln(c.App.ErrWriter, "flaked: "+text)
-		}
+	if bad > 0 {
 		return exitWith(exitFailure, "%d of %d could not be decoded", bad, total)
-	case degraded:
-		return exitWith(exitDegraded, "%s", text)
-	case text != "":
-		fmt.Fprintln(c.App.ErrWriter, "flaked: "+text)
 	}
 	return nil
 }
 
 // showTable returns a function that prints one row at once, so that it works in a pipe. Columns
-// are therefore as wide as their longest possible value. A doubt follows its row.
+// are therefore as wide as their longest possible value.
 func showTable(out io.Writer, layout foundLayout) func(decodedID) error {
-	const row = "%-19s  %-24s  %13v  %10v  %6v  %8v%s\n"
+	const row = "%-19s  %-24s  %13v  %10v  %6v  %8v\n"
 	begun := false
 	return func(id decodedID) error {
 		if !begun {
 			begun = true
-			if _, err := fmt.Fprintf(out, "layout %s\n"+row, layout, "ID", "TIME", "TIMESTAMP MS", "DATACENTER", "WORKER", "SEQUENCE", ""); err != nil {
+			if _, err := fmt.Fprintf(out, "layout %s, from %s\n"+row, layoutName(layout.Layout), layout.from, "ID", "TIME", "TIMESTAMP MS", "DATACENTER", "WORKER", "SEQUENCE"); err != nil {
 				return err
 			}
 		}
@@ -173,11 +225,7 @@ func showTable(out io.Writer, layout foundLayout) func(decodedID) error {
 		if id.Rollback != nil {
 			sequence += fmt.Sprintf(" r%d", *id.Rollback)
 		}
-		warning := ""
-		if id.Warning != "" {
-			warning = "  " + string(id.Warning)
-		}
-		_, err := fmt.Fprintf(out, row, id.ID, id.Time, id.TimestampMs, id.Datacenter, id.Worker, sequence, warning)
+		_, err := fmt.Fprintf(out, row, id.ID, id.Time, id.TimestampMs, id.Datacenter, id.Worker, sequence)
 		return err
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -29,9 +28,6 @@ func ignoredVariables(commands []*cli.Command, environ []string) []string {
 			continue
 		}
 		warning := fmt.Sprintf("environment variable %s is ignored, because no flag has this name", name)
-		if best := closest(name, slices.Sorted(maps.Keys(known))); best != "" {
-			warning += ". Did you mean " + best + "?"
-		}
 		warnings = append(warnings, warning)
 	}
 	slices.Sort(warnings)

@@ -69,11 +69,7 @@ func withHelp(c *cli.Context, err error) error {
 	if !errors.As(err, &coded) || coded.code != exitUsage {
 		return err
 	}
-	stop := "."
-	if strings.HasSuffix(err.Error(), "?") {
-		stop = ""
-	}
-	return usageError("%w%s See `%s --help`", err, stop, c.Command.HelpName)
+	return usageError("%w. See `%s --help`", err, c.Command.HelpName)
 }
 
 // explain returns the exit code and the line to print for the error that a command returned.

@@ -3,70 +3,38 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/flaked/flaked/internal/clidoc"
 )
 
-// appText introduces the program in its help and its man page.
-const appText = `A node acquires a worker from ZooKeeper and makes 63-bit IDs by itself, sorted by
-time: each holds the time, the worker and a sequence. Clients ask on TCP port 7609 in
-plain lines, from any language, telnet or netcat.
+// appHelp is the library's template for `flaked --help`. It fits on one screen.
+const appHelp = `flaked - {{.Usage}}
 
-Begin with:
+   flaked serve --dev                        a node without ZooKeeper, to try it
+   flaked serve --zk HOST:2181 --bootstrap   a node, and a new cluster if there is none
+   flaked get 3                              three IDs from the node on this machine
 
-  flaked serve --dev                        a node without ZooKeeper, to try it
-  flaked serve --zk HOST:2181 --bootstrap   a node, and a new cluster if there is none
-  flaked get 3                              three IDs from the node on this machine`
-
-// configurationText describes the environment variables and the settings file.
-const configurationText = `Every flag --foo-bar can also be given as FLAKED_FOO_BAR in the environment, or as
-foo-bar: VALUE in a YAML file named by --config or FLAKED_CONFIG. One file serves all
-commands. The command line overrides the environment, which overrides the file.
-Secrets come only from files (--token-file, --zk-auth-file) or from the environment
-(FLAKED_TOKEN, FLAKED_ZK_AUTH).`
-
-// exitTexts are the exit codes for help and man pages.
-var exitTexts = []struct {
-	code int
-	text string
-}{
-	{exitOK, "done, all is well"},
-	{exitFailure, "failed, or the answer is no"},
-	{exitUsage, "the command line, the environment or the file is wrong"},
-	{exitUnreachable, "ZooKeeper, or the node asked, cannot be reached"},
-	{exitDegraded, "done, but something needs attention"},
-	{exitNotFollowed, "done, but not all nodes have followed the change"},
-}
-
-func exitCodesText() string {
-	var b strings.Builder
-	for _, e := range exitTexts {
-		fmt.Fprintf(&b, "  %d  %s\n", e.code, e.text)
-	}
-	return b.String()
-}
-
-// appHelp returns the library's template for `flaked --help`.
-func appHelp() string {
-	about, begin, _ := strings.Cut(appText, "\n\nBegin with:\n\n")
-	return "flaked - {{.Usage}}\n\n" + about + "\n\nBEGIN WITH\n" + indented(begin) + `
 COMMANDS{{range .VisibleCommands}}
-   {{.Name}}{{"\t"}}{{.Usage}}{{range .VisibleCommands}}
-     {{.Name}}{{"\t"}}  {{.Usage}}{{end}}{{end}}
+   {{.Name}}{{with .VisibleCommands}} {{range $i, $c := .}}{{if $i}}|{{end}}{{$c.Name}}{{end}}: {{else}}{{"\t"}}{{end}}{{.Usage}}{{end}}
 
    flaked COMMAND --help   a command's flags, with examples
+   flaked --version
 
-CONFIGURATION
-` + indented("  "+strings.ReplaceAll(configurationText, "\n", "\n  ")) + "\nEXIT CODES\n" + indented(exitCodesText())
-}
+A flag --foo-bar is also FLAKED_FOO_BAR in the environment, or foo-bar: VALUE in a YAML
+file named by --config. The command line overrides the environment, which overrides the
+file. One file serves all commands. Secrets come from files (--token-file, --zk-auth-file)
+or from the environment (FLAKED_TOKEN, FLAKED_ZK_AUTH).
 
-// indented moves lines one column to the right.
-func indented(text string) string {
-	return " " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n ") + "\n"
-}
+EXIT CODES
+   0  done, all is well
+   1  failed, or the answer is no
+   2  the command line, the environment or the file is wrong
+   3  ZooKeeper, or the node asked, cannot be reached
+   4  done, but something needs attention
+   5  done, but not all nodes have followed the change
+`
 
 // Columns of a command's help.
 const (
@@ -90,14 +58,18 @@ func commandHelp(path string, cmd *cli.Command) string {
 		}
 		fmt.Fprintf(&b, "\n   %s COMMAND --help   a command's flags, with examples\n", path)
 	}
-	flags := describeFlags(cmd.Flags)
-	for _, category := range clidoc.Categories(flags) {
-		fmt.Fprintf(&b, "\n%s\n", strings.ToUpper(strings.TrimSpace(category+" flags")))
-		for _, f := range flags {
-			if f.Category == category {
-				b.WriteString(flagHelp(f))
-			}
+	var categories []string
+	flags := map[string]string{}
+	for _, f := range cmd.Flags {
+		category := f.(cli.CategorizableFlag).GetCategory()
+		if !slices.Contains(categories, category) {
+			categories = append(categories, category)
 		}
+		flags[category] += flagHelp(f.(cli.DocGenerationFlag))
+	}
+	slices.SortStableFunc(categories, func(a, b string) int { return min(len(a), 1) - min(len(b), 1) }) // its own flags first
+	for _, category := range categories {
+		fmt.Fprintf(&b, "\n%s\n%s", strings.ToUpper(strings.TrimSpace(category+" flags")), flags[category])
 	}
 	if len(cmd.Flags) > 0 {
 		b.WriteString("\nA flag --foo-bar is also FLAKED_FOO_BAR in the environment, or foo-bar: in the file\nthat --config names. See flaked --help.\n")
@@ -119,22 +91,37 @@ func synopsis(path string, cmd *cli.Command) string {
 var placeholder = regexp.MustCompile("`([^`]*)`")
 
 // flagHelp returns a flag's name with its text wrapped beside or below it.
-func flagHelp(f clidoc.Flag) string {
-	left := ""
-	for i := range f.Names { // the short form first
-		left += ", " + clidoc.Dashed(f.Names[len(f.Names)-1-i])
+func flagHelp(f cli.DocGenerationFlag) string {
+	var names []string
+	for _, name := range f.Names() { // the short form first
+		names = append([]string{dashed(name)}, names...)
 	}
-	left = strings.TrimPrefix(left, ", ")
-	if f.Value != "" {
-		left += " " + f.Value
+	left, text := strings.Join(names, ", "), placeholder.ReplaceAllString(f.GetUsage(), "$1")
+	if f.TakesValue() {
+		value := map[string]string{"int": "N", "float64": "N", "duration": "DURATION", "string": "VALUE"}[kindOf(f)]
+		if m := placeholder.FindStringSubmatch(f.GetUsage()); m != nil {
+			value = m[1]
+		}
+		left += " " + value
+		if fallback := strings.ReplaceAll(f.GetDefaultText(), `"`, ""); fallback != "" {
+			text += " (default: " + fallback + ")"
+		}
 	}
-	lines := wrap(f.WithDefault(), helpTextWidth)
+	indent := "\n   " + strings.Repeat(" ", helpFlagWidth)
 	if len(left) >= helpFlagWidth {
-		left += "\n   " + strings.Repeat(" ", helpFlagWidth)
+		left += indent
 	} else {
 		left += strings.Repeat(" ", helpFlagWidth-len(left))
 	}
-	return "   " + left + strings.Join(lines, "\n   "+strings.Repeat(" ", helpFlagWidth)) + "\n"
+	return "   " + left + strings.Join(wrap(text, helpTextWidth), indent) + "\n"
+}
+
+// dashed returns a flag's name with its dashes: -o, --output.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
 }
 
 // wrap breaks a text between words into lines of at most width bytes, if each word fits.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -34,7 +35,10 @@ func main() {
 // run does the work of main and returns the exit code. args begin with the program's name.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	app := newApp(stdin, stdout, stderr)
-	err := app.RunContext(ctx, arrange(app.Commands, args))
+	if len(args) == 0 || args[len(args)-1] != "--generate-bash-completion" {
+		args = arrange(app.Commands, args)
+	}
+	err := app.RunContext(ctx, args)
 	code, text := explain(ctx, err)
 	if text != "" {
 		_, columns, _ := size(stderr)
@@ -51,21 +55,22 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 	app := &cli.App{
 		Name:                  "flaked",
 		Usage:                 "unique 64-bit IDs over TCP, from nodes that ZooKeeper coordinates",
-		CustomAppHelpTemplate: appHelp(),
-		Flags:                 []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "the same as flaked version", DisableDefaultText: true}},
+		CustomAppHelpTemplate: appHelp,
+		Flags:                 []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "print the version, and the Go version and platform of its build", DisableDefaultText: true}},
 		Commands: []*cli.Command{
-			serveCommand(), drainCommand(), rollingRestartCommand(), statusCommand(), doctorCommand(), getCommand(), decodeCommand(), healthcheckCommand(), benchCommand(),
-			layoutCommand(), genCommand(), stateCommand(), resetCommand(), workersCommand(), clusterCommand(), seqCommand(withStore), completionCommand(), manCommand(), versionCommand(),
+			serveCommand(), drainCommand(), statusCommand(), doctorCommand(), getCommand(), decodeCommand(), healthcheckCommand(), benchCommand(),
+			layoutCommand(), completionCommand(), resetCommand(), stateCommand(), workersCommand(), clusterCommand(), seqCommand(withStore),
 		},
 		Reader:    stdin,
 		Writer:    stdout,
 		ErrWriter: stderr,
 		// The library would exit at an error. run prints errors and returns their codes.
-		ExitErrHandler:  func(*cli.Context, error) {},
-		OnUsageError:    onUsageError,
-		HideVersion:     true,
-		HideHelpCommand: true, // arrange does it
-		Action:          rootAction,
+		ExitErrHandler:       func(*cli.Context, error) {},
+		OnUsageError:         onUsageError,
+		HideVersion:          true,
+		EnableBashCompletion: true,
+		HideHelpCommand:      true, // arrange does it
+		Action:               rootAction,
 	}
 	for _, cmd := range app.Commands {
 		finish(cmd, app.Name)
@@ -122,31 +127,25 @@ func finishLeaf(cmd *cli.Command) {
 func rootAction(c *cli.Context) error {
 	switch {
 	case c.Bool("version"):
-		return printVersion(c)
+		_, err := fmt.Fprintf(c.App.Writer, "flaked %s\n%s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return err
 	case c.Args().Present():
-		return unknownCommand(c, c.App.Commands)
+		return unknownCommand(c)
 	}
 	return cli.ShowAppHelp(c)
 }
 
 func groupAction(c *cli.Context) error {
 	if c.Args().Present() {
-		return unknownCommand(c, c.Command.Subcommands)
+		return unknownCommand(c)
 	}
 	return cli.ShowSubcommandHelp(c)
 }
 
-func unknownCommand(c *cli.Context, commands []*cli.Command) error {
+func unknownCommand(c *cli.Context) error {
 	name := c.Args().First()
 	if err := removedCommand(strings.TrimSpace(c.Command.HelpName), name); err != nil {
 		return withHelp(c, err)
-	}
-	var names []string
-	for _, cmd := range commands {
-		names = append(names, cmd.Name)
-	}
-	if best := closest(name, names); best != "" {
-		return withHelp(c, usageError("there is no command %q. Did you mean %q?", name, best))
 	}
 	return withHelp(c, usageError("there is no command %q", name))
 }

@@ -11,7 +11,7 @@ import (
 // A row has no effect while its command or flag exists. The table is emptied at 0.1.0.
 var removed = map[string]string{
 	"config":                "`flaked serve` checks its settings file when it starts",
-	"rolling-restart":       "restart one node after the other with `flaked drain` and `flaked healthcheck`, as docs/operate.md shows",
+	"rolling-restart":       "restart one node after the other with `flaked drain` and `flaked healthcheck`, as the guide to restart a cluster shows",
 	"layout show":           "use `flaked layout NAME`",
 	"layout explain":        "use `flaked layout NAME`",
 	"layout check":          "use `flaked layout SPEC` for each of the two layouts",

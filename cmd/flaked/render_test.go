@@ -29,14 +29,3 @@ func TestWrap(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
-
-func TestEditDistance(t *testing.T) {
-	for _, row := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"status", "status", 0}, {"status", "statsu", 2}, {"get", "gte", 2}, {"x", "", 1}, {"Zk", "zk", 0}, {"kitten", "sitting", 3}} {
-		if got := editDistance(row.a, row.b); got != row.want {
-			t.Errorf("%q %q: %d, want %d", row.a, row.b, got, row.want)
-		}
-	}
-}

@@ -3,12 +3,8 @@ package main
 import (
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
-	"github.com/xrash/smetrics"
-
-	"github.com/flaked/flaked/internal/clidoc"
 )
 
 // The errors of package flag, and that of package cli for environment variables.
@@ -29,10 +25,10 @@ func inOurWords(c *cli.Context, text string) error {
 		return unknown(c, m[1])
 	}
 	if m := missingValue.FindStringSubmatch(text); m != nil {
-		return usageError("%s needs a value", clidoc.Dashed(m[1]))
+		return usageError("%s needs a value", dashed(m[1]))
 	}
 	if m := badValue.FindStringSubmatch(text); m != nil {
-		return usageError("%s: %s is not %s", clidoc.Dashed(m[2]), m[1], kinds[kindOf(flagNamed(c.Command.Flags, m[2]))])
+		return usageError("%s: %s is not %s", dashed(m[2]), m[1], kinds[kindOf(flagNamed(c.Command.Flags, m[2]))])
 	}
 	if m := badEnv.FindStringSubmatch(text); m != nil {
 		return usageError("environment variable %s: %s is not %s", m[3], m[1], kinds[m[2]])
@@ -47,19 +43,11 @@ func unknown(c *cli.Context, name string) error {
 	if c.Command.Name == c.App.Name {
 		for _, cmd := range c.App.Commands {
 			if flagNamed(cmd.Flags, name) != nil {
-				return usageError("%s comes after a command, as in `flaked %s %[1]s`", clidoc.Dashed(name), cmd.Name)
+				return usageError("%s comes after a command, as in `flaked %s %[1]s`", dashed(name), cmd.Name)
 			}
 		}
 	}
-	var names []string
-	for _, f := range c.Command.Flags {
-		names = append(names, f.Names()...)
-	}
-	names = slices.DeleteFunc(names, func(n string) bool { return len(n) == 1 })
-	if best := closest(name, names); best != "" {
-		return usageError("there is no flag %s. Did you mean %s?", clidoc.Dashed(name), clidoc.Dashed(best))
-	}
-	return usageError("there is no flag %s", clidoc.Dashed(name))
+	return usageError("there is no flag %s", dashed(name))
 }
 
 func flagNamed(flags []cli.Flag, name string) cli.Flag {
@@ -90,21 +78,4 @@ func kindOf(f cli.Flag) string {
 		return "duration"
 	}
 	return "string"
-}
-
-// closest returns the first of the words that are most like given, "" if none is like it.
-func closest(given string, words []string) string {
-	best, distance := "", 3
-	for _, w := range words {
-		if d := editDistance(given, w); d < distance {
-			best, distance = w, d
-		}
-	}
-	return best
-}
-
-// editDistance returns how many bytes must be added, left out or changed to get from a to
-// b. Case does not count.
-func editDistance(a, b string) int {
-	return smetrics.WagnerFischer(strings.ToLower(a), strings.ToLower(b), 1, 1, 1)
 }

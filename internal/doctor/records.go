@@ -189,9 +189,9 @@ func judgeEpoch(cl coordinator.Cluster, now time.Time) Finding {
 	switch left := end.Sub(now); {
 	case left <= 0:
 		f.Level, f.Text = Fail, fmt.Sprintf("the layout's time was used up on %s", end.Format(time.DateOnly))
-		f.Advice = "Create a cluster with another layout. See flaked layout check"
+		f.Advice = "Create a cluster with another layout. See flaked layout"
 	case left < 5*year:
-		f.Level, f.Advice = Warn, "Plan a cluster with another layout. See flaked layout check"
+		f.Level, f.Advice = Warn, "Plan a cluster with another layout. See flaked layout"
 	}
 	return f
 }

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"go/ast"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flaked/flaked/lineproto"
+)
+
+const root = "../.."
+
+// TestTroubleshootingHasEveryErrorOfClients checks that docs/troubleshooting.md has them, too.
+func TestEveryErrorCodeIsDocumented(t *testing.T) {
+	protocol := readFile(t, "docs/protocol.md")
+	codes := errorCodes()
+	for _, c := range codes {
+		if !strings.Contains(protocol, "\n| `-"+c.String()+"` |") {
+			t.Errorf("docs/protocol.md has no line for -%s in its table of errors", c)
+		}
+	}
+	if len(codes) < 7 {
+		t.Errorf("only %d codes found", len(codes))
+	}
+}
+
+// errorCodes returns all error codes of the line protocol.
+func errorCodes() (codes []lineproto.Code) {
+	seen := map[string]bool{}
+	for c := lineproto.Code(0); !seen[c.String()]; c++ { // unknown codes are named as the first
+		seen[c.String()] = true
+		codes = append(codes, c)
+	}
+	return codes
+}
+
+func TestEveryExitCodeIsDocumented(t *testing.T) {
+	document := readFile(t, "docs/exit-codes.md")
+	codes := exitConstants(t)
+	if len(codes) < 5 {
+		t.Fatalf("exit.go has %v: is it where the exit codes are?", codes)
+	}
+	for name, code := range codes {
+		if !strings.Contains(document, "\n| "+code+" | ") {
+			t.Errorf("docs/exit-codes.md does not say what exit code %s (%s) is", code, name)
+		}
+		if !strings.Contains(appHelp, "\n   "+code+"  ") {
+			t.Errorf("the help lacks exit code %s (%s)", code, name)
+		}
+	}
+}
+
+// exitConstants returns the values of the constants of exit.go called exit..., by their names.
+func exitConstants(t *testing.T) map[string]string {
+	t.Helper()
+	codes := map[string]string{}
+	ast.Inspect(parseGo(t, "exit.go"), func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "exit") {
+			if value, ok := spec.Values[0].(*ast.BasicLit); ok {
+				codes[spec.Names[0].Name] = value.Value
+			}
+		}
+		return true
+	})
+	return codes
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
