@@ -20,7 +20,6 @@ import (
 
 	"github.com/flaked/flaked/internal/testkit/faultdisk"
 	"github.com/flaked/flaked/internal/testkit/faultnet"
-	"github.com/flaked/flaked/internal/testkit/judge"
 	"github.com/flaked/flaked/internal/testkit/ownclock"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/worker"
@@ -165,11 +164,7 @@ func (c *campaign) prepare() {
 		if !within(c.t.Context(), 60*time.Second, m.connected) {
 			c.t.Fatalf("%s is not ready: %s", m.name(), m.lastLog())
 		}
-		l, err := m.load(c.dir)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		c.loads = append(c.loads, l)
+		c.loads = append(c.loads, m.load())
 	}
 	c.prepareSequences()
 	c.copiedAt = c.now()
@@ -463,14 +458,12 @@ func (c *campaign) trueMs(at int64) int64 { return c.trueStart.Add(time.Duration
 
 // conclude checks the run and writes the report. Its error concerns files.
 func (c *campaign) conclude() error {
-	var files []string
+	var answers []Answer
 	for _, l := range c.loads {
-		files = append(files, l.files...)
+		answers = append(answers, l.answers...)
+		l.answers = nil
 	}
-	verdict, err := judge.Judge(files, c.rules())
-	if err != nil {
-		return err
-	}
+	verdict := Judge(answers, c.rules())
 	for _, f := range verdict.Findings {
 		c.wrong = append(c.wrong, fmt.Sprintf("%s: %s", f.Check, f.Text))
 	}
@@ -487,7 +480,7 @@ func (c *campaign) conclude() error {
 	if *report == "" {
 		return nil
 	}
-	return c.keep(verdict, text)
+	return c.keep(text)
 }
 
 // tracks returns, by node, the offsets that its issuing clock may have had over time.
@@ -498,13 +491,13 @@ func (c *campaign) tracks() (all [][]showing) {
 	return all
 }
 
-func (c *campaign) rules() judge.Rules {
-	r := judge.Rules{Layout: layout}
+func (c *campaign) rules() Rules {
+	var r Rules
 	tracks := c.tracks()
 	for _, m := range c.machines {
 		r.Unordered = append(r.Unordered, steps(m)...)
 	}
-	r.Times = func(a judge.Answer) (low, high int64) {
+	r.Times = func(a Answer) (low, high int64) {
 		l, h := shown(tracks[a.Node], a.Asked, a.Got)
 		return c.trueMs(a.Asked) + l.Milliseconds() - earlyMs, c.trueMs(a.Got) + h.Milliseconds() + leapMs
 	}
@@ -513,8 +506,8 @@ func (c *campaign) rules() judge.Rules {
 			continue
 		}
 		_, h := shown(tracks[f.node], f.stopped, f.stopped)
-		r.Forbidden = append(r.Forbidden, judge.Forbidden{
-			Span: judge.Span{Node: uint16(f.node), From: f.stopped, To: f.released},
+		r.Forbidden = append(r.Forbidden, Forbidden{
+			Span: Span{Node: uint16(f.node), From: f.stopped, To: f.released},
 			From: c.trueMs(f.stopped) + (h + f.bound).Milliseconds() + slackMs,
 			Why:  f.kind.name,
 		})

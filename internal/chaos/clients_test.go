@@ -2,17 +2,14 @@ package chaos
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"net"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/flaked/flaked/internal/testkit/judge"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -32,52 +29,43 @@ type miss struct {
 
 // clients are the clients of one node, and their results.
 type clients struct {
-	m     *machine
-	wg    sync.WaitGroup
-	files []string
+	m  *machine
+	wg sync.WaitGroup
 
-	mu     sync.Mutex // guards the fields below
-	misses []miss
-	ids    int64
+	mu      sync.Mutex // guards the fields below
+	misses  []miss
+	answers []Answer // once the clients have ended
+	ids     int64
 }
 
 // load starts the three clients of a node. Two ask for one ID about a thousand times a second,
 // and send a pipeline of fifty requests every hundredth time. The third asks for 800 IDs a
 // hundred times a second, and every fiftieth time for 10,000, which is more than a tick has.
-func (m *machine) load(dir string) (*clients, error) {
+func (m *machine) load() *clients {
 	l := &clients{m: m}
 	for i, pace := range []time.Duration{time.Millisecond, 1100 * time.Microsecond, 10 * time.Millisecond} {
-		path := filepath.Join(dir, fmt.Sprintf("answers-%d-%d", m.id, i))
-		rec, err := judge.NewRecorder(path)
-		if err != nil {
-			return l, err
-		}
-		l.files = append(l.files, path)
-		c := &client{load: l, rec: rec, many: i == 2}
+		c := &client{load: l, many: i == 2}
 		l.wg.Go(func() { c.run(pace) })
 	}
-	return l, nil
+	return l
 }
 
 // client sends requests on one connection, and opens another one when the connection breaks.
 type client struct {
-	load   *clients
-	rec    *judge.Recorder
-	many   bool
-	conn   net.Conn
-	number uint32
-	in     *bufio.Reader
-	ids    []worker.ID
-	miss   *miss
+	load    *clients
+	many    bool
+	conn    net.Conn
+	number  uint32
+	in      *bufio.Reader
+	ids     []worker.ID
+	answers []Answer
+	miss    *miss
 }
 
 func (c *client) run(pace time.Duration) {
 	defer func() {
 		c.hangUp()
 		c.handIn()
-		if err := c.rec.Close(); err != nil {
-			c.load.m.c.violated(c.load.m.name(), "answers were not recorded: %v", err)
-		}
 	}()
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
@@ -135,7 +123,7 @@ func (c *client) ask(request string, want int) {
 	}
 	got := now()
 	// The IDs of an incomplete reply are recorded too, because the node has issued them.
-	c.rec.Record(layout, uint16(c.load.m.id), c.number, asked, got, c.ids)
+	c.answers = record(c.answers, Answer{Node: uint16(c.load.m.id), Conn: c.number, Asked: asked, Got: got}, c.ids)
 	if err != nil {
 		c.hangUp()
 	}
@@ -196,10 +184,11 @@ func (c *client) note(asked, got int64, refused string, err error) {
 	c.miss.count++
 }
 
-// handIn adds the client's current miss to the results of the node.
+// handIn adds the client's answers and its current miss to the results of the node.
 func (c *client) handIn() {
 	c.load.mu.Lock()
 	defer c.load.mu.Unlock()
+	c.load.answers = append(c.load.answers, c.answers...)
 	if c.miss != nil {
 		c.load.misses = append(c.load.misses, *c.miss)
 		c.miss = nil

@@ -14,7 +14,7 @@
 // effect of each fault is known.
 //
 // Clients record every ID that they receive, and every request that was not answered with an
-// ID. At the end internal/testkit/judge checks the IDs, and the campaign checks the rest. A node must
+// ID. At the end judge_test.go checks the IDs, and the campaign checks the rest. A node must
 // serve, except during faults of its own that stop it. It must not serve while its clock is
 // behind, or beyond its reserved bound or its lease bound.
 //

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-
-	"github.com/flaked/flaked/internal/testkit/judge"
 )
 
 // moment formats a time of the run as minutes and seconds, "mm:ss.000".
@@ -70,10 +68,10 @@ func (c *campaign) rows() [][]string {
 }
 
 // text returns the report.
-func (c *campaign) text(v *judge.Verdict, figures string) string {
+func (c *campaign) text(v *Verdict, figures string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "flaked fault campaign: seed %d, %s, %d faults, %s\n\n", *seed, short(time.Duration(c.ended)), len(c.faults), v)
-	for _, check := range judge.Checks {
+	for _, check := range Checks {
 		fmt.Fprintf(&b, "%-36s %d violations\n", check, v.Violations[check])
 	}
 	fmt.Fprintf(&b, "%-36s %d violations\n\n", "availability, and the rest", len(c.wrong)-len(v.Findings))
@@ -90,8 +88,7 @@ func (c *campaign) text(v *judge.Verdict, figures string) string {
 }
 
 // keep writes the report with the timeline and the nodes' logs to the directory of -chaos.report.
-// If the judge found violations, it also copies the recorded answers.
-func (c *campaign) keep(v *judge.Verdict, text string) error {
+func (c *campaign) keep(text string) error {
 	if err := os.MkdirAll(*report, 0o755); err != nil {
 		return err
 	}
@@ -106,11 +103,6 @@ func (c *campaign) keep(v *judge.Verdict, text string) error {
 	var kept []string
 	for _, m := range c.machines {
 		kept = append(kept, m.log.Name())
-	}
-	if !v.OK() {
-		for _, l := range c.loads {
-			kept = append(kept, l.files...)
-		}
 	}
 	for _, from := range kept {
 		data, err := os.ReadFile(from)
